@@ -1,0 +1,140 @@
+//! What a backend tells the tracer and how a graph reaches it. A backend takes statements one at a time: appending one
+//! yields the values of its results, finishing yields the callable, so each operation is built once.
+
+use std::fmt;
+use std::rc::Rc;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+/// What is known of a tensor without computing it.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct TensorMeta {
+    /// Size of each dimension; `None` where only the run tells.
+    pub shape: Vec<Option<i64>>,
+    /// The framework's name of the element type, such as `float32`.
+    pub dtype: Rc<str>,
+    /// True when no gradient flows through the tensor.
+    pub stop_gradient: bool,
+}
+
+impl fmt::Display for TensorMeta {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let dims: Vec<String> =
+            self.shape.iter().map(|d| d.map_or_else(|| "-1".to_owned(), |d| d.to_string())).collect();
+        let (dims, dtype, stop) = (dims.join(", "), &self.dtype, self.stop_gradient);
+        write!(f, "shape: [{dims}], dtype: {dtype}, stop_gradient: {}", if stop { "True" } else { "False" })
+    }
+}
+
+/// How a statement names what it calls; with the arguments it is all a builder needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallKind {
+    /// A function of the framework: `callee(*args, **kwargs)`.
+    Api,
+    /// A method: `getattr(args[0], callee)(*args[1:], **kwargs)`; `callee` is a `str`.
+    Method,
+    /// A layer object, called as a whole.
+    Layer,
+}
+
+/// What a callable means to the backend.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CallPolicy {
+    /// Not the framework's business: follow it as any Python callable.
+    Follow,
+    /// A graph-building function: one `call_api` statement.
+    Api,
+    /// A pure function of things known while tracing (say `is_grad_enabled`): call it; the global guard covers it.
+    Constant,
+    /// Must run for real; the text says why and what to do.
+    Break(String),
+}
+
+/// What an attribute of a tensor means to the backend.
+#[derive(Debug)]
+pub enum TensorAttribute {
+    /// Known while tracing; the value is a plain Python object (`shape` is given as a list of ints).
+    Known(Py<PyAny>),
+    /// A method that builds graph: calling it is one `call_method` statement.
+    Method,
+    /// An attribute that is itself a tensor operation (say `T`): reading it is one statement `getattr(tensor, name)`.
+    Operation,
+    /// Needs the tensor's value or identity; the text says why and what to do.
+    Break(String),
+    /// Tensors have no such attribute.
+    Missing,
+}
+
+/// A test of one object, made from an example object that passed. It must be cheap and must not run Python code.
+pub trait ObjectTest: Send + Sync {
+    /// Whether `object` passes; an object of any type may be asked about.
+    fn check(&self, object: &Bound<'_, PyAny>) -> bool;
+    /// The condition as a Python-like expression over `subject` (the text that loads the object).
+    fn describe(&self, subject: &str) -> String;
+}
+
+/// A test of the framework's global state (grad mode, AMP, default dtype, device), made from the state while tracing.
+pub trait StateTest: Send + Sync {
+    /// Whether the state still is what it was.
+    fn check(&self, py: Python<'_>) -> bool;
+    /// The condition as a Python-like expression.
+    fn describe(&self) -> String;
+}
+
+/// A framework that can run graphs.
+pub trait Backend: Send + Sync {
+    /// Short name, unique among backends.
+    fn name(&self) -> &'static str;
+    /// Whether `object` is an eager tensor of this framework (parameters and buffers included).
+    fn is_tensor(&self, object: &Bound<'_, PyAny>) -> bool;
+    /// Whether the tensor belongs to a model (a parameter): identity, not only its meta, is assumed.
+    fn is_parameter(&self, object: &Bound<'_, PyAny>) -> bool;
+    /// The meta of an eager tensor.
+    fn meta(&self, tensor: &Bound<'_, PyAny>) -> PyResult<TensorMeta>;
+    /// A test that passes for tensors with the same meta (and place) as `tensor`.
+    fn tensor_test(&self, tensor: &Bound<'_, PyAny>) -> PyResult<Box<dyn ObjectTest>>;
+    /// A test of the global state as it is now.
+    fn state_test(&self, py: Python<'_>) -> PyResult<Box<dyn StateTest>>;
+    /// The Python type that eager tensors have, for `type(x)` and `isinstance`.
+    fn tensor_type<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>>;
+    /// What calling `callable` means.
+    fn call_policy(&self, callable: &Bound<'_, PyAny>) -> CallPolicy;
+    /// What attribute `name` of a tensor in the graph means. `value` is the builder's value of the tensor.
+    fn tensor_attribute(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        meta: &TensorMeta,
+        value: &Bound<'_, PyAny>,
+    ) -> PyResult<TensorAttribute>;
+    /// Starts a graph.
+    fn begin(&self, py: Python<'_>) -> PyResult<Box<dyn GraphBuilder>>;
+}
+
+/// A graph being built. Values are the backend's own Python objects; they may be put into argument structures freely.
+pub trait GraphBuilder {
+    /// A graph input with the meta of `tensor`, given anew at each call.
+    fn input(&mut self, name: &str, tensor: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>>;
+    /// A parameter or buffer: bound now, held weakly by the finished graph.
+    fn parameter(&mut self, tensor: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>>;
+    /// Appends one statement. `args` and `kwargs` hold values and plain Python objects in any nesting; so may the result.
+    fn call<'py>(
+        &mut self,
+        kind: CallKind,
+        callee: &Bound<'py, PyAny>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>>;
+    /// The meta if `object` is a value of a graph, else `None`.
+    fn value_meta(&self, object: &Bound<'_, PyAny>) -> PyResult<Option<TensorMeta>>;
+    /// Ends the graph. The callable takes the inputs positionally, in the order of `inputs` and returns a tuple or list
+    /// of tensors in the order of `outputs`. It must be safe to call from several threads.
+    fn finish(
+        self: Box<Self>,
+        py: Python<'_>,
+        name: &str,
+        inputs: &[Py<PyAny>],
+        outputs: &[Py<PyAny>],
+    ) -> PyResult<Py<PyAny>>;
+}
