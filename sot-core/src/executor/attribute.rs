@@ -1,0 +1,37 @@
+//! Attribute access by name.
+
+use std::rc::Rc;
+
+use pyo3::exceptions::PyAttributeError;
+
+use super::{Name, OpcodeExecutor};
+use crate::error::Flow;
+use crate::variable::VarId;
+
+impl OpcodeExecutor<'_> {
+    /// `object.name`
+    pub fn get_attr(&mut self, object: VarId, name: &Name) -> Flow<VarId> {
+        match self.find_attr(object, name)? {
+            Some(value) => Ok(value),
+            None => {
+                let owner = self.type_name(object)?;
+                Err(self.raise(PyAttributeError::new_err(format!("'{owner}' object has no attribute '{name}'"))))
+            }
+        }
+    }
+
+    /// `object.name`, or `None` where reading it raises `AttributeError`.
+    pub fn find_attr(&mut self, object: VarId, name: &Name) -> Flow<Option<VarId>> {
+        self.see(object)?.get_attr(self, object, name)
+    }
+
+    /// `object.name = value`, or `del object.name`
+    pub fn set_attr(&mut self, object: VarId, name: &Name, value: Option<VarId>) -> Flow<()> {
+        self.see(object)?.set_attr(self, object, name, value)
+    }
+
+    /// A special method looked up on the type, bound to the object; `None` if the type has none.
+    pub fn special_method(&mut self, object: VarId, name: &str) -> Flow<Option<VarId>> {
+        super::object_model::find_special(self, object, &Rc::from(name))
+    }
+}

@@ -1,0 +1,158 @@
+//! Calls.
+
+use std::rc::Rc;
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use super::{Name, OpcodeExecutor};
+use crate::error::{Flow, ReasonId, Unwind};
+use crate::variable::VarId;
+
+/// The arguments of a call, in order.
+#[derive(Clone, Default, Debug)]
+pub struct CallArgs {
+    /// Positional arguments.
+    pub positional: Vec<VarId>,
+    /// Keyword arguments in the order given.
+    pub keywords: Vec<(Name, VarId)>,
+}
+
+impl CallArgs {
+    /// Positional arguments only.
+    pub fn positional(positional: Vec<VarId>) -> CallArgs {
+        CallArgs { positional, keywords: Vec::new() }
+    }
+
+    /// Splits items as a call leaves them on the stack: the last ones belong to the keyword names.
+    pub fn split(mut items: Vec<VarId>, names: Vec<Name>) -> Option<CallArgs> {
+        let values = items.split_off(items.len().checked_sub(names.len())?);
+        Some(CallArgs { positional: items, keywords: names.into_iter().zip(values).collect() })
+    }
+
+    /// The same arguments after another first one.
+    #[must_use]
+    pub fn with_receiver(&self, receiver: VarId) -> CallArgs {
+        let positional = std::iter::once(receiver).chain(self.positional.iter().copied()).collect();
+        CallArgs { positional, keywords: self.keywords.clone() }
+    }
+
+    /// All argument variables.
+    pub fn all(&self) -> impl Iterator<Item = VarId> + '_ {
+        self.positional.iter().copied().chain(self.keywords.iter().map(|(_, value)| *value))
+    }
+
+    /// Exactly `N` positional arguments and no keywords, or the user's `TypeError`.
+    pub fn exactly<const N: usize>(&self, cx: &mut OpcodeExecutor<'_>, function: &str) -> Flow<[VarId; N]> {
+        if !self.keywords.is_empty() {
+            return Err(cx.raise(PyTypeError::new_err(format!("{function}() takes no keyword arguments"))));
+        }
+        let got = self.positional.len();
+        <[VarId; N]>::try_from(self.positional.clone()).map_err(|_| {
+            cx.raise(PyTypeError::new_err(format!("{function}() takes exactly {N} arguments ({got} given)")))
+        })
+    }
+
+    /// Arguments by position or name: the first `required` of `names` must be given.
+    pub fn named<const N: usize>(
+        &self,
+        cx: &mut OpcodeExecutor<'_>,
+        function: &str,
+        names: [&str; N],
+        required: usize,
+    ) -> Flow<[Option<VarId>; N]> {
+        let mut slots = [None; N];
+        if self.positional.len() > N {
+            let got = self.positional.len();
+            return Err(cx.raise(PyTypeError::new_err(format!("{function}() takes at most {N} arguments ({got} given)"))));
+        }
+        for (slot, &value) in slots.iter_mut().zip(&self.positional) {
+            *slot = Some(value);
+        }
+        for (name, value) in &self.keywords {
+            match names.iter().position(|n| *n == &**name) {
+                Some(at) if slots[at].is_none() => slots[at] = Some(*value),
+                _ => {
+                    return Err(cx.raise(PyTypeError::new_err(format!(
+                        "{function}() got an unexpected keyword argument '{name}'"
+                    ))))
+                }
+            }
+        }
+        if let Some(missing) = slots.iter().take(required).position(Option::is_none) {
+            let name = names[missing];
+            return Err(cx.raise(PyTypeError::new_err(format!("{function}() missing required argument '{name}'"))));
+        }
+        Ok(slots)
+    }
+}
+
+impl<'py> OpcodeExecutor<'py> {
+    /// `callable(*args)`
+    pub fn call(&mut self, callable: VarId, args: &CallArgs) -> Flow<VarId> {
+        self.see(callable)?.call(self, callable, args)
+    }
+
+    /// `object.name(*args)`
+    pub fn call_method(&mut self, object: VarId, name: &str, args: &[VarId]) -> Flow<VarId> {
+        let method = self.get_attr(object, &Rc::from(name))?;
+        self.call(method, &CallArgs::positional(args.to_vec()))
+    }
+
+    /// `callable(*args, **kwargs)` with the arguments packed.
+    pub fn call_packed(&mut self, callable: VarId, args: VarId, kwargs: Option<VarId>) -> Flow<VarId> {
+        let positional = self.unpack_all(args)?;
+        let keywords = match kwargs {
+            Some(kwargs) => self.keyword_items(kwargs)?,
+            None => Vec::new(),
+        };
+        self.call(callable, &CallArgs { positional, keywords })
+    }
+
+    /// The entries of a mapping with string keys.
+    pub fn keyword_items(&mut self, mapping: VarId) -> Flow<Vec<(Name, VarId)>> {
+        let mut keywords = Vec::new();
+        for key in self.unpack_all(mapping)? {
+            let Some(name) = self.known_str(key)? else {
+                return Err(self.raise(PyTypeError::new_err("keywords must be strings")));
+            };
+            let value = self.get_item(mapping, key)?;
+            keywords.push((Rc::from(name), value));
+        }
+        Ok(keywords)
+    }
+
+    /// Calls a C function whose meaning is known: by its handler, or by doing it now if all arguments are known and `pure`.
+    pub fn call_builtin(&mut self, function: &Bound<'py, PyAny>, args: &CallArgs, pure: bool) -> Flow<VarId> {
+        if let Some(builtin) = self.runtime.builtins.get(function) {
+            return (builtin.handler)(self, args);
+        }
+        if pure {
+            if let Some((positional, keywords)) = self.materialize_args(args)? {
+                return self.fold(|_| function.call(positional, Some(&keywords)));
+            }
+        }
+        let name = crate::tracker::repr(self.py, &function.clone().unbind());
+        Err(Unwind::break_graph(ReasonId::UnsupportedCall, format!("call of {name}, which cannot be simulated")))
+    }
+
+    /// The arguments as real objects, if everything in them is known.
+    pub fn materialize_args(&mut self, args: &CallArgs) -> Flow<Option<(Bound<'py, PyTuple>, Bound<'py, PyDict>)>> {
+        let mut positional = Vec::new();
+        for &arg in &args.positional {
+            match self.materialize(arg)? {
+                Some(value) => positional.push(value),
+                None => return Ok(None),
+            }
+        }
+        let keywords = PyDict::new(self.py);
+        for (name, arg) in &args.keywords {
+            match self.materialize(*arg)? {
+                Some(value) => keywords.set_item(&**name, value)?,
+                None => return Ok(None),
+            }
+        }
+        Ok(Some((PyTuple::new(self.py, positional)?, keywords)))
+    }
+}

@@ -1,0 +1,111 @@
+//! A simulated frame: code, stack, locals, cells, blocks.
+
+use std::rc::Rc;
+
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::bytecode::{Code, Label};
+use crate::error::Location;
+use crate::tracker::TrackerId;
+use crate::variable::VarId;
+
+/// A decoded code object with the object it was decoded from.
+pub struct CodeUnit {
+    /// The model.
+    pub code: Code,
+    /// The Python code object.
+    pub object: Py<PyAny>,
+    /// Names as shared strings, as `co_names` orders them.
+    pub names: Vec<Rc<str>>,
+    /// Local variable names as shared strings.
+    pub varnames: Vec<Rc<str>>,
+}
+
+impl CodeUnit {
+    /// Decodes a code object.
+    pub fn new(object: &Bound<'_, PyAny>) -> Result<Rc<CodeUnit>, crate::bytecode::BytecodeError> {
+        let code = Code::decode(object)?;
+        let share = |names: &[String]| names.iter().map(|name| Rc::from(name.as_str())).collect();
+        let (names, varnames) = (share(&code.names), share(&code.varnames));
+        Ok(Rc::new(CodeUnit { code, object: object.clone().unbind(), names, varnames }))
+    }
+}
+
+/// The globals a frame reads.
+pub struct Globals {
+    /// The dict.
+    pub dict: Py<PyDict>,
+    /// Where the dict comes from.
+    pub tracker: TrackerId,
+}
+
+impl Globals {
+    /// Another handle on the same globals.
+    pub fn share(&self, py: Python<'_>) -> Globals {
+        Globals { dict: self.dict.clone_ref(py), tracker: self.tracker }
+    }
+}
+
+/// An entry of the block stack (3.8 to 3.10).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// Where an exception goes.
+    pub handler: Label,
+    /// Stack depth to unwind to.
+    pub depth: usize,
+    /// Whether this is the block of a running handler.
+    pub in_handler: bool,
+}
+
+/// A frame being simulated.
+pub struct Frame {
+    /// What it runs.
+    pub code: Rc<CodeUnit>,
+    /// The instruction being simulated.
+    pub at: Label,
+    /// The next instruction.
+    pub pc: Label,
+    /// The value stack.
+    pub stack: Vec<VarId>,
+    /// Local variables by slot; `None` if unbound.
+    pub locals: Vec<Option<VarId>>,
+    /// Cell variables, then free variables.
+    pub cells: Vec<VarId>,
+    /// The globals.
+    pub globals: Globals,
+    /// The block stack (3.8 to 3.10).
+    pub blocks: Vec<Block>,
+    /// Keyword names for the next call (3.11 and 3.12).
+    pub keyword_names: Option<Vec<Rc<str>>>,
+}
+
+impl Frame {
+    /// A frame at its first instruction, with unbound locals and no cells.
+    pub fn new(code: Rc<CodeUnit>, globals: Globals) -> Frame {
+        let locals = vec![None; code.code.varnames.len()];
+        Frame {
+            code,
+            at: Label(0),
+            pc: Label(0),
+            stack: Vec::new(),
+            locals,
+            cells: Vec::new(),
+            globals,
+            blocks: Vec::new(),
+            keyword_names: None,
+        }
+    }
+
+    /// Where in the user's source the frame is.
+    pub fn location(&self) -> Location {
+        let code = &self.code.code;
+        let position = code.instructions.get(self.at.0 as usize).map(|i| i.position);
+        Location {
+            file: code.filename.clone(),
+            function: code.qualname.clone(),
+            line: position.and_then(|p| p.line).unwrap_or(code.first_line),
+            columns: position.and_then(|p| Some((p.column?, p.end_column?))),
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! The OpcodeExecutor: simulates a frame's bytecode on variables, records tensor work in the graph, and collects guards and
+//! side effects. What an opcode means is said by named methods in the files of this folder; which opcode means what is said
+//! by registrations in other crates.
+
+mod attribute;
+mod bind;
+mod call;
+mod constant;
+mod frame;
+mod inline;
+mod load_store;
+pub mod object_model;
+mod operators;
+mod sequence;
+mod wrap;
+
+use std::rc::Rc;
+
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::bytecode::Label;
+use crate::error::{Flow, Location, Reason, ReasonId, Unwind};
+use crate::graph::FunctionGraph;
+use crate::guard::Guards;
+use crate::log;
+use crate::opcode::{Next, Operand};
+use crate::runtime::Runtime;
+use crate::side_effects::SideEffects;
+use crate::tracker::Trackers;
+use crate::variable::{VarId, Variables};
+
+pub use call::CallArgs;
+pub use frame::{Block, CodeUnit, Frame, Globals};
+pub use inline::OpcodeInlineExecutor;
+pub use operators::{BinaryOp, CompareOp, UnaryOp};
+pub use wrap::IdentityMap;
+
+/// How a stretch of simulation ended.
+pub enum Exit {
+    /// The frame returned.
+    Return(VarId),
+    /// A generator frame yielded.
+    Yield(VarId),
+}
+
+/// The state of one translation.
+pub struct OpcodeExecutor<'py> {
+    /// The interpreter.
+    pub py: Python<'py>,
+    /// The frozen registries.
+    pub runtime: &'static Runtime,
+    /// The variables.
+    pub vars: Variables,
+    /// Where they come from.
+    pub trackers: Trackers,
+    /// What was assumed about them.
+    pub guards: Guards,
+    /// The tensor work.
+    pub graph: FunctionGraph<'py>,
+    /// The writes to replay.
+    pub effects: SideEffects,
+    /// The frames being simulated, outermost first.
+    pub frames: Vec<Frame>,
+    identities: IdentityMap,
+    root_globals: Py<PyDict>,
+    null: VarId,
+    steps: u64,
+    inlined: Vec<Py<PyAny>>,
+}
+
+/// More instructions than this in one translation are left to CPython.
+const MAX_STEPS: u64 = 2_000_000;
+/// Deeper inlining than this is left to CPython: the simulation uses the native stack.
+const MAX_DEPTH: usize = 200;
+
+impl<'py> OpcodeExecutor<'py> {
+    /// An executor for a frame with the given globals.
+    pub fn new(py: Python<'py>, runtime: &'static Runtime, globals: &Bound<'py, PyDict>) -> Flow<Self> {
+        let mut vars = Variables::default();
+        let mut trackers = Trackers::default();
+        let produced = trackers.add(crate::tracker::Tracker::Produced);
+        let null = vars.add((runtime.factories.null)(), produced);
+        let mut guards = Guards::default();
+        guards.add_state(runtime.backend.state_test(py)?);
+        Ok(OpcodeExecutor {
+            py,
+            runtime,
+            vars,
+            trackers,
+            guards,
+            graph: FunctionGraph::new(py, runtime),
+            effects: SideEffects::default(),
+            frames: Vec::new(),
+            identities: IdentityMap::default(),
+            root_globals: globals.clone().unbind(),
+            null,
+            steps: 0,
+            inlined: Vec::new(),
+        })
+    }
+
+    /// Simulates the innermost frame until it returns or yields. On a break or fallback the frames are left as they were
+    /// before the instruction that could not be simulated.
+    pub fn run(&mut self) -> Flow<Exit> {
+        let depth = self.frames.len();
+        if depth > MAX_DEPTH {
+            return Err(Unwind::fallback(ReasonId::TraceTooLong, "calls nested too deeply"));
+        }
+        loop {
+            match self.step() {
+                Ok(Next::Continue) => {}
+                Ok(Next::Jump(label)) => self.frame_mut().pc = label,
+                Ok(Next::Return(value)) => return Ok(Exit::Return(value)),
+                Ok(Next::Yield(value)) => return Ok(Exit::Yield(value)),
+                Err(Unwind::Raise(exception)) => {
+                    self.frames.truncate(depth);
+                    self.handle_exception(exception)?;
+                }
+                Err(unwind) => return Err(self.place(unwind)),
+            }
+        }
+    }
+
+    fn step(&mut self) -> Flow<Next> {
+        self.steps += 1;
+        if self.steps > MAX_STEPS {
+            return Err(Unwind::fallback(ReasonId::TraceTooLong, format!("more than {MAX_STEPS} instructions")));
+        }
+        let frame = self.frame_mut();
+        let at = frame.pc;
+        let Some(instruction) = frame.code.code.instructions.get(at.0 as usize) else {
+            return Err(Unwind::fallback(ReasonId::UnsupportedFrame, "the code ends without a return"));
+        };
+        let operand = Operand { opcode: instruction.opcode, arg: instruction.arg, at, target: instruction.target };
+        frame.at = at;
+        frame.pc = Label(at.0 + 1);
+        if log::enabled(log::TRACE) {
+            self.log_step(&operand);
+        }
+        let Some(handler) = self.runtime.dispatch.get(operand.opcode) else {
+            let name = self.runtime.opcode_name(self.py, operand.opcode);
+            return Err(Unwind::break_graph(ReasonId::UnimplementedOpcode, format!("opcode {name} has no handler")));
+        };
+        (handler.handler)(self, &operand)
+    }
+
+    fn log_step(&self, operand: &Operand) {
+        let stack: Vec<String> = self.frame().stack.iter().map(|&v| self.text(v)).collect();
+        let name = self.runtime.opcode_name(self.py, operand.opcode);
+        log::write(log::TRACE, &format!("[TraceExecution]: {name}, stack is [{}]", stack.join(", ")));
+    }
+
+    /// Unwinds the innermost frame to the handler that catches, or out of it.
+    fn handle_exception(&mut self, exception: VarId) -> Flow<()> {
+        Err(self.place(Unwind::Raise(exception)))
+    }
+
+    /// Writes the user's source position into a reason that has none yet.
+    fn place(&self, mut unwind: Unwind) -> Unwind {
+        if let Unwind::BreakGraph(reason) | Unwind::Fallback(reason) = &mut unwind {
+            if reason.stack.is_empty() {
+                reason.stack = self.user_stack();
+            }
+        }
+        unwind
+    }
+
+    /// The user's source positions, innermost first.
+    pub fn user_stack(&self) -> Vec<Location> {
+        self.frames.iter().rev().map(Frame::location).collect()
+    }
+
+    /// A reason placed at the present instruction.
+    pub fn reason(&self, id: ReasonId, text: impl Into<String>) -> Reason {
+        let mut reason = Reason::new(id, text);
+        reason.stack = self.user_stack();
+        reason
+    }
+
+    /// Number of instructions simulated.
+    pub fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// Code objects that were followed into, for the report.
+    pub fn inlined(&self) -> &[Py<PyAny>] {
+        &self.inlined
+    }
+
+    /// The innermost frame.
+    pub fn frame(&self) -> &Frame {
+        self.frames.last().expect("an executor runs with at least one frame")
+    }
+
+    /// The innermost frame.
+    pub fn frame_mut(&mut self) -> &mut Frame {
+        self.frames.last_mut().expect("an executor runs with at least one frame")
+    }
+
+    /// Pushes onto the stack of the innermost frame.
+    pub fn push(&mut self, value: VarId) {
+        self.frame_mut().stack.push(value);
+    }
+
+    /// Pops from the stack of the innermost frame.
+    pub fn pop(&mut self) -> Flow<VarId> {
+        self.frame_mut().stack.pop().ok_or_else(stack_underflow)
+    }
+
+    /// Pops a fixed number of items; the first of the result lay deepest.
+    pub fn pop_array<const N: usize>(&mut self) -> Flow<[VarId; N]> {
+        let items = self.pop_many(N)?;
+        items.try_into().map_err(|_| stack_underflow())
+    }
+
+    /// Pops `n` items; the first of the result lay deepest.
+    pub fn pop_many(&mut self, n: usize) -> Flow<Vec<VarId>> {
+        let stack = &mut self.frame_mut().stack;
+        let split = stack.len().checked_sub(n).ok_or_else(stack_underflow)?;
+        Ok(stack.split_off(split))
+    }
+
+    /// The `n`-th item from the top, 1 being the top.
+    pub fn peek(&self, n: usize) -> Flow<VarId> {
+        let stack = &self.frame().stack;
+        stack.len().checked_sub(n).and_then(|i| stack.get(i)).copied().ok_or_else(stack_underflow)
+    }
+
+    /// The empty stack slot of calls.
+    pub fn null(&self) -> VarId {
+        self.null
+    }
+
+    /// The value for logs.
+    pub fn text(&self, id: VarId) -> String {
+        self.vars.get(id).text(self)
+    }
+}
+
+fn stack_underflow() -> Unwind {
+    pyo3::exceptions::PyRuntimeError::new_err("the simulated stack ran out of items").into()
+}
+
+/// An attribute or variable name.
+pub type Name = Rc<str>;

@@ -1,0 +1,443 @@
+//! CPython's object model for values no kind has special rules for: attribute lookup through the type's method resolution
+//! order and descriptors, special methods, truth, equality. Follows `Objects/object.c` and `Objects/typeobject.c`; runs no
+//! Python code, but follows it.
+
+use std::rc::Rc;
+
+use pyo3::exceptions::{PyAttributeError, PyStopIteration, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyString, PyType};
+
+use super::{BinaryOp, CallArgs, CompareOp, Name, OpcodeExecutor};
+use crate::cpython::{self, GetAttrHook};
+use crate::error::{Flow, ReasonId, Unwind};
+use crate::guard::{Identity, Test};
+use crate::tracker::{repr, Tracker, TrackerId};
+use crate::variable::{GraphArgument, VarId};
+
+/// What the type's method resolution order holds under a name, with the guard that it stays so.
+pub fn lookup<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    object: VarId,
+    name: &Name,
+) -> Flow<Option<(Bound<'py, PyAny>, TrackerId)>> {
+    let payload = cx.see(object)?;
+    let ty = payload.python_type(cx);
+    let of = payload.type_tracker(cx, object);
+    lookup_in_type(cx, &ty, of, name)
+}
+
+/// What a type's method resolution order holds under a name; `of` is where the type comes from.
+pub fn lookup_in_type<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    ty: &Bound<'py, PyAny>,
+    of: TrackerId,
+    name: &Name,
+) -> Flow<Option<(Bound<'py, PyAny>, TrackerId)>> {
+    let Ok(ty) = ty.cast::<PyType>() else { return Ok(None) };
+    let key = PyString::intern(cx.py, name);
+    // Types that are not heap types cannot change.
+    let fixed = !cpython::is_heap_type(ty);
+    match cpython::type_lookup(ty, &key) {
+        Some(found) if fixed => {
+            let tracker = cx.constant_tracker(found.clone().unbind());
+            Ok(Some((found, tracker)))
+        }
+        Some(found) => {
+            let tracker = cx.trackers.add(Tracker::Lookup { of, name: Rc::clone(name) });
+            Ok(Some((found, tracker)))
+        }
+        None => {
+            if !fixed {
+                cx.guards.add(of, Test::LacksLookup(Rc::clone(name)));
+            }
+            Ok(None)
+        }
+    }
+}
+
+/// `PyObject_GenericGetAttr`, and the `__getattr__` hook after it.
+pub fn get_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
+    let payload = cx.see(this)?;
+    let ty = payload.python_type(cx);
+    let Ok(ty) = ty.cast::<PyType>().map(Clone::clone) else { return Ok(None) };
+    match cpython::getattr_hook(&ty) {
+        GetAttrHook::Custom => Err(Unwind::break_graph(
+            ReasonId::UnsupportedAttribute,
+            format!("attribute '{name}' of a {} object: its type has its own attribute lookup", cpython::type_name(&ty)),
+        )),
+        GetAttrHook::Generic => generic_get_attr(cx, this, name),
+        GetAttrHook::GetAttr => match generic_get_attr(cx, this, name)? {
+            Some(found) => Ok(Some(found)),
+            None => {
+                let text = cx.string(name);
+                call_special(cx, this, "__getattr__", &[text]).map(Some)
+            }
+        },
+    }
+}
+
+/// Attribute lookup without the `__getattr__` hook.
+pub fn generic_get_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
+    if &**name == "__class__" {
+        return type_variable(cx, this).map(Some);
+    }
+    let found = lookup(cx, this, name)?;
+    if let Some((descriptor, tracker)) = &found {
+        if cpython::is_data_descriptor(descriptor) {
+            return bind_descriptor(cx, this, name, descriptor, *tracker).map(Some);
+        }
+    }
+    if let Some(value) = instance_attr(cx, this, name)? {
+        return Ok(value);
+    }
+    match found {
+        Some((descriptor, tracker)) => bind_descriptor(cx, this, name, &descriptor, tracker).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// The variable of `type(x)`.
+pub fn type_variable(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
+    let payload = cx.see(this)?;
+    let ty = payload.python_type(cx);
+    let tracker = payload.type_tracker(cx, this);
+    Ok(cx.wrap(&ty, tracker))
+}
+
+/// What the object's own `__dict__` holds: `None` not there, `Some(None)` deleted in the trace.
+#[allow(clippy::option_option, reason = "found, deleted and never there are three answers")]
+fn instance_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<Option<VarId>>> {
+    if let Some(written) = cx.effects.attribute(this, name) {
+        return Ok(written.map(Some));
+    }
+    let payload = cx.see(this)?;
+    let of = cx.vars.tracker(this);
+    let Some(object) = payload.object() else { return Ok(None) };
+    if !cx.trackers.is_loadable(of) {
+        return Ok(None);
+    }
+    let object = object.bind(cx.py).clone();
+    let Some(dict) = cpython::instance_dict(&object) else { return Ok(None) };
+    match dict.get_item(PyString::intern(cx.py, name))? {
+        Some(value) => {
+            let tracker = cx.trackers.add(Tracker::Attribute { of, name: Rc::clone(name) });
+            Ok(Some(Some(cx.wrap(&value, tracker))))
+        }
+        None => {
+            cx.guards.add(of, Test::LacksAttribute(Rc::clone(name)));
+            Ok(None)
+        }
+    }
+}
+
+/// What reading a class attribute through an instance gives.
+pub fn bind_descriptor<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    this: VarId,
+    name: &Name,
+    descriptor: &Bound<'py, PyAny>,
+    tracker: TrackerId,
+) -> Flow<VarId> {
+    let kind = cpython::type_name(&descriptor.get_type());
+    match kind.as_str() {
+        "function" => {
+            let function = cx.wrap(descriptor, tracker);
+            let payload = (cx.runtime.factories.method)(function, this);
+            Ok(cx.produce(payload))
+        }
+        "method_descriptor" | "wrapper_descriptor" => {
+            guard_identity(cx, descriptor, tracker);
+            let payload = (cx.runtime.factories.builtin_method)(descriptor.clone().unbind(), this);
+            Ok(cx.produce(payload))
+        }
+        "staticmethod" => {
+            guard_identity(cx, descriptor, tracker);
+            let inner = descriptor.getattr("__func__")?;
+            let tracker = cx.trackers.add(Tracker::Getattr { of: tracker, name: "__func__".into() });
+            Ok(cx.wrap(&inner, tracker))
+        }
+        "classmethod" => {
+            guard_identity(cx, descriptor, tracker);
+            let inner = descriptor.getattr("__func__")?;
+            let tracker = cx.trackers.add(Tracker::Getattr { of: tracker, name: "__func__".into() });
+            let function = cx.wrap(&inner, tracker);
+            let class = type_variable(cx, this)?;
+            let payload = (cx.runtime.factories.method)(function, class);
+            Ok(cx.produce(payload))
+        }
+        "property" => {
+            guard_identity(cx, descriptor, tracker);
+            let getter = descriptor.getattr("fget")?;
+            if getter.is_none() {
+                return Err(cx.raise(PyAttributeError::new_err(format!("unreadable attribute '{name}'"))));
+            }
+            let tracker = cx.trackers.add(Tracker::Getattr { of: tracker, name: "fget".into() });
+            let getter = cx.wrap(&getter, tracker);
+            cx.call(getter, &CallArgs::positional(vec![this]))
+        }
+        "member_descriptor" | "getset_descriptor" => read_slot(cx, this, name),
+        _ if cpython::is_descriptor(descriptor) => bind_user_descriptor(cx, this, descriptor, tracker),
+        _ => Ok(cx.wrap(descriptor, tracker)),
+    }
+}
+
+fn bind_user_descriptor<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    this: VarId,
+    descriptor: &Bound<'py, PyAny>,
+    tracker: TrackerId,
+) -> Flow<VarId> {
+    if descriptor.is_instance_of::<PyType>() || cx.runtime.builtins.get(descriptor).is_some() {
+        return Ok(cx.wrap(descriptor, tracker));
+    }
+    let descriptor = cx.wrap(descriptor, tracker);
+    let class = type_variable(cx, this)?;
+    call_special(cx, descriptor, "__get__", &[this, class])
+}
+
+/// A slot or a C getter: C code reads it, nothing else runs.
+fn read_slot(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<VarId> {
+    if let Some(Some(written)) = cx.effects.attribute(this, name) {
+        return Ok(written);
+    }
+    let payload = cx.see(this)?;
+    let of = cx.vars.tracker(this);
+    let refuse = || Unwind::break_graph(ReasonId::UnsupportedAttribute, format!("attribute '{name}' is served by C code"));
+    let object = payload.object().ok_or_else(refuse)?.bind(cx.py).clone();
+    if !cx.trackers.is_loadable(of) || cx.effects.is_written(this) {
+        return Err(refuse());
+    }
+    match object.getattr(&**name) {
+        Ok(value) => {
+            let tracker = cx.trackers.add(Tracker::Getattr { of, name: Rc::clone(name) });
+            Ok(cx.wrap(&value, tracker))
+        }
+        Err(error) => Err(cx.raise(error)),
+    }
+}
+
+fn guard_identity(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, tracker: TrackerId) {
+    if cx.trackers.is_sourced(tracker) {
+        cx.guards.add(tracker, Test::Is(Identity::of(object)));
+    }
+}
+
+/// `PyObject_GenericSetAttr`: properties are followed, everything else is a write to replay.
+pub fn set_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, value: Option<VarId>) -> Flow<()> {
+    let payload = cx.see(this)?;
+    let ty = payload.python_type(cx);
+    let refuse = |what: &str| {
+        Unwind::break_graph(ReasonId::UnsupportedMutation, format!("writing attribute '{name}' of {what}"))
+    };
+    let Ok(ty) = ty.cast::<PyType>() else { return Err(refuse("an object without a type")) };
+    let hook = lookup(cx, this, &Rc::from(if value.is_some() { "__setattr__" } else { "__delattr__" }))?;
+    if let Some((hook, tracker)) = hook {
+        if cpython::type_name(&hook.get_type()) == "function" {
+            let hook = cx.wrap(&hook, tracker);
+            let text = cx.string(name);
+            let args = [this, text].into_iter().chain(value).collect();
+            return cx.call(hook, &CallArgs::positional(args)).map(|_| ());
+        }
+    }
+    if !cpython::uses_generic_setattr(ty) && !cpython::is_heap_type(ty) {
+        return Err(refuse(&format!("a {} object", cpython::type_name(ty))));
+    }
+    generic_set_attr(cx, this, name, value)
+}
+
+/// `object.__setattr__`
+pub fn generic_set_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, value: Option<VarId>) -> Flow<()> {
+    if let Some((descriptor, tracker)) = lookup(cx, this, name)? {
+        let kind = cpython::type_name(&descriptor.get_type());
+        if kind == "property" {
+            guard_identity(cx, &descriptor, tracker);
+            let part = if value.is_some() { "fset" } else { "fdel" };
+            let setter = descriptor.getattr(part)?;
+            if setter.is_none() {
+                return Err(cx.raise(PyAttributeError::new_err(format!("can't set attribute '{name}'"))));
+            }
+            let tracker = cx.trackers.add(Tracker::Getattr { of: tracker, name: part.into() });
+            let setter = cx.wrap(&setter, tracker);
+            let args = std::iter::once(this).chain(value).collect();
+            return cx.call(setter, &CallArgs::positional(args)).map(|_| ());
+        }
+        if cpython::is_data_descriptor(&descriptor) && kind != "member_descriptor" {
+            return Err(Unwind::break_graph(
+                ReasonId::UnsupportedMutation,
+                format!("attribute '{name}' is written through a {kind}"),
+            ));
+        }
+    }
+    if value.is_none() && generic_get_attr(cx, this, name)?.is_none() {
+        return Err(cx.raise(PyAttributeError::new_err(name.to_string())));
+    }
+    cx.effects.set_attribute(this, name, value);
+    Ok(())
+}
+
+/// A special method, looked up on the type and bound.
+pub fn find_special(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
+    match lookup(cx, this, name)? {
+        Some((descriptor, _)) if descriptor.is_none() => Ok(None),
+        Some((descriptor, tracker)) => bind_descriptor(cx, this, name, &descriptor, tracker).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// Calls a special method; a type without it is the user's `TypeError`.
+pub fn call_special(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str, args: &[VarId]) -> Flow<VarId> {
+    match find_special(cx, this, &Rc::from(name))? {
+        Some(method) => cx.call(method, &CallArgs::positional(args.to_vec())),
+        None => {
+            let owner = cx.type_name(this)?;
+            let what = match name {
+                "__iter__" => format!("'{owner}' object is not iterable"),
+                "__getitem__" => format!("'{owner}' object is not subscriptable"),
+                "__len__" => format!("object of type '{owner}' has no len()"),
+                "__setitem__" => format!("'{owner}' object does not support item assignment"),
+                "__delitem__" => format!("'{owner}' object doesn't support item deletion"),
+                "__call__" => format!("'{owner}' object is not callable"),
+                _ => format!("'{owner}' object has no {name}"),
+            };
+            Err(cx.raise(PyTypeError::new_err(what)))
+        }
+    }
+}
+
+/// `x(...)` through `type(x).__call__`.
+pub fn call(cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
+    match find_special(cx, this, &Rc::from("__call__"))? {
+        Some(method) => cx.call(method, args),
+        None => {
+            let owner = cx.type_name(this)?;
+            Err(cx.raise(PyTypeError::new_err(format!("'{owner}' object is not callable"))))
+        }
+    }
+}
+
+/// `next(x)` through `type(x).__next__`. Following a user's `__next__` to its `StopIteration` needs exceptions.
+pub fn next(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<Option<VarId>> {
+    match call_special(cx, this, "__next__", &[]) {
+        Ok(value) => Ok(Some(value)),
+        Err(Unwind::Raise(exception)) => {
+            let stop = cx.py.get_type::<PyStopIteration>();
+            if cx.type_of(exception)?.is(&stop) {
+                Ok(None)
+            } else {
+                Err(Unwind::Raise(exception))
+            }
+        }
+        Err(other) => Err(other),
+    }
+}
+
+/// `bool(x)` through `__bool__`, then `__len__`, else true.
+pub fn truth(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {
+    for name in ["__bool__", "__len__"] {
+        if find_special(cx, this, &Rc::from(name))?.is_some() {
+            let result = call_special(cx, this, name, &[])?;
+            return match cx.known(result)? {
+                Some(value) => Ok(value.is_truthy()?),
+                None => Err(Unwind::break_graph(ReasonId::TensorTruth, "the truth of a value not known while tracing")),
+            };
+        }
+    }
+    Ok(true)
+}
+
+/// `item in x` through `__contains__`, else by iteration.
+pub fn contains(cx: &mut OpcodeExecutor<'_>, this: VarId, item: VarId) -> Flow<VarId> {
+    if find_special(cx, this, &Rc::from("__contains__"))?.is_some() {
+        let found = call_special(cx, this, "__contains__", &[item])?;
+        let found = cx.truth(found)?;
+        return Ok(cx.boolean(found));
+    }
+    let items = cx.unpack_all(this)?;
+    contains_among(cx, &items, item)
+}
+
+/// Whether one of `items` is or equals `item`.
+pub fn contains_among(cx: &mut OpcodeExecutor<'_>, items: &[VarId], item: VarId) -> Flow<VarId> {
+    for &candidate in items {
+        if equal(cx, candidate, item)? {
+            return Ok(cx.boolean(true));
+        }
+    }
+    Ok(cx.boolean(false))
+}
+
+/// `a is b or a == b`, known while tracing.
+pub fn equal(cx: &mut OpcodeExecutor<'_>, a: VarId, b: VarId) -> Flow<bool> {
+    if a == b {
+        return Ok(true);
+    }
+    let equal = cx.compare(CompareOp::Equal, a, b)?;
+    cx.truth(equal)
+}
+
+/// One side of a binary operator through the special method; C types without a handler answer `NotImplemented` to operands
+/// they do not know, which only running them would tell, so they break the graph unless both sides are known.
+pub fn binary(
+    cx: &mut OpcodeExecutor<'_>,
+    op: BinaryOp,
+    this: VarId,
+    other: VarId,
+    reflected: bool,
+) -> Flow<Option<VarId>> {
+    let name = if reflected { op.reflected() } else { op.method() };
+    call_operator(cx, this, name, other)
+}
+
+/// The in-place special method, if the type has one.
+pub fn inplace(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, this: VarId, other: VarId) -> Flow<Option<VarId>> {
+    call_operator(cx, this, &op.inplace(), other)
+}
+
+/// One side of a comparison through the special method.
+pub fn compare(cx: &mut OpcodeExecutor<'_>, op: CompareOp, this: VarId, other: VarId) -> Flow<Option<VarId>> {
+    call_operator(cx, this, op.method(), other)
+}
+
+/// Calls an operator method; `None` where the type has none or it answers `NotImplemented`.
+fn call_operator(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str, other: VarId) -> Flow<Option<VarId>> {
+    let Some((descriptor, _)) = lookup(cx, this, &Rc::from(name))? else { return Ok(None) };
+    if is_object_default(&descriptor, name)? {
+        return Ok(None);
+    }
+    let result = call_special(cx, this, name, &[other])?;
+    match cx.known(result)? {
+        Some(value) if value.is(cx.py.NotImplemented()) => Ok(None),
+        _ => Ok(Some(result)),
+    }
+}
+
+/// Whether the method is `object`'s own: `==` is identity, ordering is not defined.
+fn is_object_default(descriptor: &Bound<'_, PyAny>, name: &str) -> PyResult<bool> {
+    let object = descriptor.py().get_type::<PyAny>();
+    Ok(object.getattr(name).is_ok_and(|default| default.is(descriptor)))
+}
+
+/// A real object as the argument of a graph statement: the statement holds for this very object.
+pub fn graph_argument(
+    cx: &mut OpcodeExecutor<'_>,
+    this: VarId,
+    object: Option<&Py<PyAny>>,
+) -> Flow<GraphArgument> {
+    let Some(object) = object else {
+        let text = cx.text(this);
+        return Err(Unwind::break_graph(ReasonId::UnsupportedCall, format!("{text} as an argument of a graph operation")));
+    };
+    if cx.effects.is_written(this) {
+        return Err(Unwind::break_graph(
+            ReasonId::UnsupportedMutation,
+            "an object written in the function is passed to a graph operation",
+        ));
+    }
+    let tracker = cx.vars.tracker(this);
+    let constant = cx.see(this)?.constant().is_some();
+    if !constant {
+        guard_identity(cx, object.bind(cx.py), tracker);
+    }
+    Ok(GraphArgument { value: object.clone_ref(cx.py), text: repr(cx.py, object), holds_tensor: false })
+}

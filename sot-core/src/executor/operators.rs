@@ -1,0 +1,322 @@
+//! Operators: unary, binary, in-place, comparison, identity, membership and truth, by the rules of the language reference
+//! (reflected operands, `NotImplemented`, subclass priority).
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+
+use super::OpcodeExecutor;
+use crate::cpython;
+use crate::error::{Flow, ReasonId, Unwind};
+use crate::guard::Test;
+use crate::variable::VarId;
+
+macro_rules! operators {
+    ($($(#[$doc:meta])* $name:ident { $($variant:ident = $symbol:literal, $method:literal, $reflected:literal;)+ })+) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+        #[allow(missing_docs, reason = "named as in the operator module")]
+        pub enum $name { $($variant,)+ }
+
+        impl $name {
+            /// Every operator of the family.
+            pub const ALL: &'static [$name] = &[$($name::$variant,)+];
+
+            /// The operator as written.
+            #[must_use]
+            pub const fn symbol(self) -> &'static str {
+                match self { $($name::$variant => $symbol,)+ }
+            }
+
+            /// The special method of the left operand.
+            #[must_use]
+            pub const fn method(self) -> &'static str {
+                match self { $($name::$variant => $method,)+ }
+            }
+
+            /// The special method of the right operand.
+            #[must_use]
+            pub const fn reflected(self) -> &'static str {
+                match self { $($name::$variant => $reflected,)+ }
+            }
+        }
+    )+};
+}
+
+operators! {
+    /// Binary operators.
+    BinaryOp {
+        Add = "+", "__add__", "__radd__";
+        And = "&", "__and__", "__rand__";
+        FloorDivide = "//", "__floordiv__", "__rfloordiv__";
+        LeftShift = "<<", "__lshift__", "__rlshift__";
+        MatrixMultiply = "@", "__matmul__", "__rmatmul__";
+        Multiply = "*", "__mul__", "__rmul__";
+        Remainder = "%", "__mod__", "__rmod__";
+        Or = "|", "__or__", "__ror__";
+        Power = "**", "__pow__", "__rpow__";
+        RightShift = ">>", "__rshift__", "__rrshift__";
+        Subtract = "-", "__sub__", "__rsub__";
+        TrueDivide = "/", "__truediv__", "__rtruediv__";
+        Xor = "^", "__xor__", "__rxor__";
+    }
+    /// Rich comparisons; the reflected method is the mirrored comparison.
+    CompareOp {
+        Less = "<", "__lt__", "__gt__";
+        LessEqual = "<=", "__le__", "__ge__";
+        Equal = "==", "__eq__", "__eq__";
+        NotEqual = "!=", "__ne__", "__ne__";
+        Greater = ">", "__gt__", "__lt__";
+        GreaterEqual = ">=", "__ge__", "__le__";
+    }
+    /// Unary operators.
+    UnaryOp {
+        Positive = "+", "__pos__", "__pos__";
+        Negative = "-", "__neg__", "__neg__";
+        Invert = "~", "__invert__", "__invert__";
+    }
+}
+
+impl BinaryOp {
+    /// The special method of the in-place form.
+    #[must_use]
+    pub fn inplace(self) -> String {
+        format!("__i{}", &self.method()[2..])
+    }
+
+    /// Applies the operator to real objects.
+    pub fn apply<'py>(self, lhs: &Bound<'py, PyAny>, rhs: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        match self {
+            BinaryOp::Add => lhs.add(rhs),
+            BinaryOp::And => lhs.bitand(rhs),
+            BinaryOp::FloorDivide => lhs.floor_div(rhs),
+            BinaryOp::LeftShift => lhs.lshift(rhs),
+            BinaryOp::MatrixMultiply => lhs.matmul(rhs),
+            BinaryOp::Multiply => lhs.mul(rhs),
+            BinaryOp::Remainder => lhs.rem(rhs),
+            BinaryOp::Or => lhs.bitor(rhs),
+            BinaryOp::Power => lhs.pow(rhs, lhs.py().None()),
+            BinaryOp::RightShift => lhs.rshift(rhs),
+            BinaryOp::Subtract => lhs.sub(rhs),
+            BinaryOp::TrueDivide => lhs.div(rhs),
+            BinaryOp::Xor => lhs.bitxor(rhs),
+        }
+    }
+}
+
+impl CompareOp {
+    /// The comparison with operands exchanged.
+    #[must_use]
+    pub const fn mirrored(self) -> CompareOp {
+        match self {
+            CompareOp::Less => CompareOp::Greater,
+            CompareOp::LessEqual => CompareOp::GreaterEqual,
+            CompareOp::Greater => CompareOp::Less,
+            CompareOp::GreaterEqual => CompareOp::LessEqual,
+            same => same,
+        }
+    }
+
+    /// Applies the comparison to real objects.
+    pub fn apply<'py>(self, lhs: &Bound<'py, PyAny>, rhs: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        use pyo3::pyclass::CompareOp as Raw;
+        let raw = match self {
+            CompareOp::Less => Raw::Lt,
+            CompareOp::LessEqual => Raw::Le,
+            CompareOp::Equal => Raw::Eq,
+            CompareOp::NotEqual => Raw::Ne,
+            CompareOp::Greater => Raw::Gt,
+            CompareOp::GreaterEqual => Raw::Ge,
+        };
+        lhs.rich_compare(rhs, raw)
+    }
+}
+
+impl UnaryOp {
+    /// Applies the operator to a real object.
+    pub fn apply<'py>(self, operand: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        match self {
+            UnaryOp::Positive => operand.pos(),
+            UnaryOp::Negative => operand.neg(),
+            UnaryOp::Invert => operand.bitnot(),
+        }
+    }
+}
+
+impl<'py> OpcodeExecutor<'py> {
+    /// `lhs op rhs`
+    pub fn binary(&mut self, op: BinaryOp, lhs: VarId, rhs: VarId) -> Flow<VarId> {
+        if let Some(result) = self.try_binary(op, lhs, rhs)? {
+            return Ok(result);
+        }
+        let error = self.operand_error(op.symbol(), lhs, rhs)?;
+        Err(self.raise(error))
+    }
+
+    /// `lhs op= rhs`
+    pub fn inplace(&mut self, op: BinaryOp, lhs: VarId, rhs: VarId) -> Flow<VarId> {
+        let left = self.see(lhs)?;
+        if left.constant().is_none() {
+            self.see(rhs)?;
+            if let Some(result) = left.inplace(self, op, lhs, rhs)? {
+                return Ok(result);
+            }
+        }
+        if let Some(result) = self.try_binary(op, lhs, rhs)? {
+            return Ok(result);
+        }
+        let error = self.operand_error(&format!("{}=", op.symbol()), lhs, rhs)?;
+        Err(self.raise(error))
+    }
+
+    fn try_binary(&mut self, op: BinaryOp, lhs: VarId, rhs: VarId) -> Flow<Option<VarId>> {
+        if let (Some(left), Some(right)) = (self.known(lhs)?, self.known(rhs)?) {
+            return self.fold(|_| op.apply(&left, &right)).map(Some);
+        }
+        let (left, right) = (self.see(lhs)?, self.see(rhs)?);
+        let right_first = self.right_goes_first(lhs, rhs)?;
+        if right_first {
+            if let Some(result) = right.binary(self, op, rhs, lhs, true)? {
+                return Ok(Some(result));
+            }
+        }
+        if let Some(result) = left.binary(self, op, lhs, rhs, false)? {
+            return Ok(Some(result));
+        }
+        if right_first {
+            return Ok(None);
+        }
+        right.binary(self, op, rhs, lhs, true)
+    }
+
+    /// A right operand of a proper subclass is asked first.
+    fn right_goes_first(&mut self, lhs: VarId, rhs: VarId) -> Flow<bool> {
+        let (left, right) = (self.type_of(lhs)?, self.type_of(rhs)?);
+        if left.is(&right) {
+            return Ok(false);
+        }
+        Ok(match right.cast::<pyo3::types::PyType>() {
+            Ok(right) => right.is_subclass(&left)?,
+            Err(_) => false,
+        })
+    }
+
+    fn operand_error(&mut self, symbol: &str, lhs: VarId, rhs: VarId) -> Flow<PyErr> {
+        let (left, right) = (self.type_name(lhs)?, self.type_name(rhs)?);
+        let symbol = if symbol == "**" { "** or pow()" } else { symbol };
+        Ok(PyTypeError::new_err(format!("unsupported operand type(s) for {symbol}: '{left}' and '{right}'")))
+    }
+
+    /// `op operand`
+    pub fn unary(&mut self, op: UnaryOp, operand: VarId) -> Flow<VarId> {
+        if let Some(value) = self.known(operand)? {
+            return self.fold(|_| op.apply(&value));
+        }
+        self.see(operand)?.unary(self, op, operand)
+    }
+
+    /// `lhs op rhs`, rich comparison
+    pub fn compare(&mut self, op: CompareOp, lhs: VarId, rhs: VarId) -> Flow<VarId> {
+        if let (Some(left), Some(right)) = (self.known(lhs)?, self.known(rhs)?) {
+            return self.fold(|_| op.apply(&left, &right));
+        }
+        let (left, right) = (self.see(lhs)?, self.see(rhs)?);
+        let right_first = self.right_goes_first(lhs, rhs)?;
+        if right_first {
+            if let Some(result) = right.compare(self, op.mirrored(), rhs, lhs)? {
+                return Ok(result);
+            }
+        }
+        if let Some(result) = left.compare(self, op, lhs, rhs)? {
+            return Ok(result);
+        }
+        if !right_first {
+            if let Some(result) = right.compare(self, op.mirrored(), rhs, lhs)? {
+                return Ok(result);
+            }
+        }
+        match op {
+            CompareOp::Equal => self.is_op(lhs, rhs, false),
+            CompareOp::NotEqual => self.is_op(lhs, rhs, true),
+            _ => {
+                let (left, right) = (self.type_name(lhs)?, self.type_name(rhs)?);
+                Err(self.raise(PyTypeError::new_err(format!(
+                    "'{}' not supported between instances of '{left}' and '{right}'",
+                    op.symbol()
+                ))))
+            }
+        }
+    }
+
+    /// `lhs is rhs`, or `is not` if `invert`.
+    pub fn is_op(&mut self, lhs: VarId, rhs: VarId, invert: bool) -> Flow<VarId> {
+        let same = self.is_same(lhs, rhs)?;
+        Ok(self.boolean(same != invert))
+    }
+
+    /// Whether two variables are one object.
+    pub fn is_same(&mut self, lhs: VarId, rhs: VarId) -> Flow<bool> {
+        if lhs == rhs {
+            return Ok(true);
+        }
+        if let (Some(left), Some(right)) = (self.known(lhs)?, self.known(rhs)?) {
+            if is_singleton(&left) || is_singleton(&right) || !left.get_type().is(&right.get_type()) {
+                return Ok(left.is(&right));
+            }
+            return Err(Unwind::break_graph(
+                ReasonId::UnsupportedOperation,
+                "`is` between two numbers or strings depends on how CPython stores them",
+            ));
+        }
+        // One object is one variable; two sourced objects may coincide at another call.
+        let (left, right) = (self.vars.tracker(lhs), self.vars.tracker(rhs));
+        self.see(lhs)?;
+        self.see(rhs)?;
+        let constants = self.vars.get(lhs).constant().is_some() || self.vars.get(rhs).constant().is_some();
+        if !constants && self.trackers.is_sourced(left) && self.trackers.is_sourced(right) {
+            self.guards.add(left, Test::DiffersFrom(right));
+        }
+        Ok(false)
+    }
+
+    /// `item in container`, or `not in` if `invert`.
+    pub fn contains(&mut self, container: VarId, item: VarId, invert: bool) -> Flow<VarId> {
+        self.see(item)?;
+        let found = self.see(container)?.contains(self, container, item)?;
+        if !invert {
+            return Ok(found);
+        }
+        self.not(found)
+    }
+
+    /// `bool(value)`; of a tensor it is a graph break.
+    pub fn truth(&mut self, value: VarId) -> Flow<bool> {
+        if let Some(known) = self.known(value)? {
+            return Ok(known.is_truthy()?);
+        }
+        self.see(value)?.truth(self, value)
+    }
+
+    /// `not value`
+    pub fn not(&mut self, value: VarId) -> Flow<VarId> {
+        let truth = self.truth(value)?;
+        Ok(self.boolean(!truth))
+    }
+
+    /// `type(value)`
+    pub fn type_of(&mut self, value: VarId) -> Flow<Bound<'py, PyAny>> {
+        Ok(self.see(value)?.python_type(self))
+    }
+
+    /// `type(value).__name__`, for messages
+    pub fn type_name(&mut self, value: VarId) -> Flow<String> {
+        let ty = self.type_of(value)?;
+        Ok(ty.cast::<pyo3::types::PyType>().map_or_else(|_| "object".to_owned(), cpython::type_name))
+    }
+}
+
+fn is_singleton(object: &Bound<'_, PyAny>) -> bool {
+    object.is_none()
+        || object.is_instance_of::<pyo3::types::PyBool>()
+        || object.is(object.py().Ellipsis())
+        || object.is(object.py().NotImplemented())
+}

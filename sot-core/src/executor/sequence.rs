@@ -1,0 +1,107 @@
+//! Items, iteration and unpacking.
+
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+
+use super::OpcodeExecutor;
+use crate::error::{Flow, ReasonId, Unwind};
+use crate::variable::VarId;
+
+/// A loop longer than this is not unrolled into one list.
+const MAX_ITEMS: usize = 100_000;
+
+impl OpcodeExecutor<'_> {
+    /// `object[key]`
+    pub fn get_item(&mut self, object: VarId, key: VarId) -> Flow<VarId> {
+        self.see(key)?;
+        if let (Some(value), Some(index)) = (self.known(object)?, self.materialize(key)?) {
+            return self.fold(|_| value.get_item(index));
+        }
+        self.see(object)?.get_item(self, object, key)
+    }
+
+    /// `object[key] = value`
+    pub fn set_item(&mut self, object: VarId, key: VarId, value: VarId) -> Flow<()> {
+        self.see(key)?;
+        self.see(object)?.set_item(self, object, key, value)
+    }
+
+    /// `del object[key]`
+    pub fn del_item(&mut self, object: VarId, key: VarId) -> Flow<()> {
+        self.see(key)?;
+        self.see(object)?.del_item(self, object, key)
+    }
+
+    /// `len(object)`
+    pub fn len(&mut self, object: VarId) -> Flow<VarId> {
+        if let Some(value) = self.known(object)? {
+            return self.fold(|py| Ok(value.len()?.into_pyobject(py)?.into_any()));
+        }
+        self.see(object)?.len(self, object)
+    }
+
+    /// `iter(object)`
+    pub fn iter(&mut self, object: VarId) -> Flow<VarId> {
+        self.see(object)?.iter(self, object)
+    }
+
+    /// `next(iterator)`; `None` when exhausted
+    pub fn next(&mut self, iterator: VarId) -> Flow<Option<VarId>> {
+        self.see(iterator)?.next(self, iterator)
+    }
+
+    /// All items of an iterable, in order; the iterable is run to its end.
+    pub fn unpack_all(&mut self, iterable: VarId) -> Flow<Vec<VarId>> {
+        if let Some(items) = self.see(iterable)?.items(self, iterable)? {
+            return Ok(items);
+        }
+        let iterator = self.iter(iterable)?;
+        let mut items = Vec::new();
+        while let Some(item) = self.next(iterator)? {
+            items.push(item);
+            if items.len() > MAX_ITEMS {
+                return Err(Unwind::fallback(ReasonId::TraceTooLong, format!("more than {MAX_ITEMS} items")));
+            }
+        }
+        Ok(items)
+    }
+
+    /// The items of `a, b, c = iterable`.
+    pub fn unpack_exactly(&mut self, iterable: VarId, count: usize) -> Flow<Vec<VarId>> {
+        let items = self.unpack_iterable(iterable)?;
+        match items.len() {
+            n if n == count => Ok(items),
+            n if n < count => Err(self.raise(PyValueError::new_err(format!(
+                "not enough values to unpack (expected {count}, got {n})"
+            )))),
+            _ => Err(self.raise(PyValueError::new_err(format!("too many values to unpack (expected {count})")))),
+        }
+    }
+
+    /// The items of `a, *b, c = iterable`: those before, the list, those after.
+    pub fn unpack_starred(&mut self, iterable: VarId, before: usize, after: usize) -> Flow<Vec<VarId>> {
+        let mut items = self.unpack_iterable(iterable)?;
+        if items.len() < before + after {
+            let (got, least) = (items.len(), before + after);
+            return Err(self.raise(PyValueError::new_err(format!(
+                "not enough values to unpack (expected at least {least}, got {got})"
+            ))));
+        }
+        let tail = items.split_off(items.len() - after);
+        let middle = items.split_off(before);
+        let middle = self.list(middle);
+        items.push(middle);
+        items.extend(tail);
+        Ok(items)
+    }
+
+    fn unpack_iterable(&mut self, iterable: VarId) -> Flow<Vec<VarId>> {
+        if let Some(value) = self.known(iterable)? {
+            if value.try_iter().is_err() {
+                let name = self.type_name(iterable)?;
+                return Err(self.raise(PyTypeError::new_err(format!("cannot unpack non-iterable {name} object"))));
+            }
+        }
+        self.unpack_all(iterable)
+    }
+}

@@ -1,0 +1,202 @@
+//! From Python objects to variables. Wrapping is lazy: an object gets its kind, and earns guards, when it is first looked
+//! at. One Python object is one variable, whichever way it was reached.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyBytes, PyComplex, PyFloat, PyInt, PyList, PyString, PyTuple};
+
+use super::OpcodeExecutor;
+use crate::error::{Flow, ReasonId, Unwind};
+use crate::guard::Test;
+use crate::tracker::{ById, Tracker, TrackerId};
+use crate::variable::{VarId, Variable};
+
+/// Which variable an object is.
+#[derive(Default)]
+pub struct IdentityMap {
+    variables: HashMap<usize, VarId>,
+    // An object wrapped once stays alive while the map knows its address.
+    objects: Vec<Py<PyAny>>,
+}
+
+impl IdentityMap {
+    fn insert(&mut self, object: &Bound<'_, PyAny>, variable: VarId) {
+        self.variables.insert(object.as_ptr() as usize, variable);
+        self.objects.push(object.clone().unbind());
+    }
+}
+
+/// An object nobody looked at yet.
+struct LazyVariable {
+    object: Py<PyAny>,
+}
+
+impl Variable for LazyVariable {
+    fn kind(&self) -> &'static str {
+        "lazy"
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        self.object.bind(cx.py).get_type().into_any()
+    }
+
+    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
+        let name = self.object.bind(cx.py).get_type().name().map_or_else(|_| String::new(), |n| n.to_string());
+        format!("LazyVariable({name})")
+    }
+
+    fn object(&self) -> Option<&Py<PyAny>> {
+        Some(&self.object)
+    }
+}
+
+impl<'py> OpcodeExecutor<'py> {
+    /// The variable for an object reached through `tracker`.
+    pub fn wrap(&mut self, object: &Bound<'py, PyAny>, tracker: TrackerId) -> VarId {
+        if is_constant(object) {
+            let payload = (self.runtime.factories.constant)(object.clone().unbind());
+            return self.vars.add(payload, tracker);
+        }
+        if let Some(&known) = self.identities.variables.get(&(object.as_ptr() as usize)) {
+            self.assume_same(known, tracker);
+            return known;
+        }
+        let lazy = Rc::new(LazyVariable { object: object.clone().unbind() });
+        let id = self.vars.add(lazy, tracker);
+        self.identities.insert(object, id);
+        id
+    }
+
+    fn assume_same(&mut self, known: VarId, tracker: TrackerId) {
+        let first = self.vars.tracker(known);
+        if first != tracker && self.trackers.is_sourced(first) && self.trackers.is_sourced(tracker) {
+            self.guards.add(tracker, Test::SameAs(first));
+        }
+    }
+
+    /// What the variable holds; the first look gives it its kind and its guards.
+    pub fn see(&mut self, id: VarId) -> Flow<Rc<dyn Variable>> {
+        if !self.vars.look(id) {
+            self.materialize_lazy(id)?;
+            if self.trackers.is_sourced(self.vars.tracker(id)) {
+                self.vars.get(id).guard(self, id)?;
+            }
+        }
+        Ok(self.vars.get(id))
+    }
+
+    /// What the variable holds, if it is of the kind `T`.
+    pub fn see_as<T: Variable>(&mut self, id: VarId) -> Flow<Option<Rc<T>>> {
+        self.see(id)?;
+        Ok(self.vars.as_kind::<T>(id))
+    }
+
+    fn materialize_lazy(&mut self, id: VarId) -> Flow<()> {
+        let Some(lazy) = self.vars.as_kind::<LazyVariable>(id) else { return Ok(()) };
+        let object = lazy.object.bind(self.py).clone();
+        let Some(kind) = self.runtime.kinds.find(&object) else {
+            let name = object.get_type().qualname().map_or_else(|_| "?".to_owned(), |n| n.to_string());
+            return Err(Unwind::break_graph(
+                ReasonId::UnsupportedOperation,
+                format!("no variable kind is registered for objects of type {name}"),
+            ));
+        };
+        let tracker = self.vars.tracker(id);
+        let payload = (kind.wrap)(self, &object, tracker)?;
+        self.vars.set(id, payload);
+        Ok(())
+    }
+
+    /// A variable made in the trace.
+    pub fn produce(&mut self, payload: Rc<dyn Variable>) -> VarId {
+        let tracker = self.trackers.add(Tracker::Produced);
+        self.vars.add(payload, tracker)
+    }
+
+    /// A constant of the trace.
+    pub fn constant(&mut self, value: Py<PyAny>) -> VarId {
+        let tracker = self.constant_tracker(value.clone_ref(self.py));
+        let payload = (self.runtime.factories.constant)(value);
+        self.vars.add(payload, tracker)
+    }
+
+    /// The tracker of a constant.
+    pub fn constant_tracker(&mut self, value: Py<PyAny>) -> TrackerId {
+        self.trackers.add(Tracker::Constant(ById(value)))
+    }
+
+    /// A variable for the result of a pure call made while tracing: a value of its own, which the new code must make anew.
+    pub fn wrap_fresh(&mut self, object: &Bound<'py, PyAny>) -> Flow<VarId> {
+        if is_constant(object) {
+            return Ok(self.constant(object.clone().unbind()));
+        }
+        if let Ok(tuple) = object.cast_exact::<PyTuple>() {
+            let items = tuple.iter().map(|item| self.wrap_fresh(&item)).collect::<Flow<Vec<_>>>()?;
+            return Ok(self.tuple(items));
+        }
+        if let Ok(list) = object.cast_exact::<PyList>() {
+            let items = list.iter().map(|item| self.wrap_fresh(&item)).collect::<Flow<Vec<_>>>()?;
+            let payload = (self.runtime.factories.list)(items);
+            return Ok(self.produce(payload));
+        }
+        if object.is_instance_of::<pyo3::types::PyType>() || object.is_callable() {
+            // Types and functions are not made by pure calls, only handed out.
+            let tracker = self.constant_tracker(object.clone().unbind());
+            return Ok(self.wrap(object, tracker));
+        }
+        let name = object.get_type().name()?;
+        Err(Unwind::break_graph(ReasonId::UnsupportedCall, format!("a call whose result is a {name}")))
+    }
+
+    /// A tuple made in the trace.
+    pub fn tuple(&mut self, items: Vec<VarId>) -> VarId {
+        let payload = (self.runtime.factories.tuple)(items);
+        self.produce(payload)
+    }
+
+    /// A list made in the trace.
+    pub fn list(&mut self, items: Vec<VarId>) -> VarId {
+        let payload = (self.runtime.factories.list)(items);
+        self.produce(payload)
+    }
+
+    /// The `None` constant.
+    pub fn none(&mut self) -> VarId {
+        let none = self.py.None();
+        self.constant(none)
+    }
+
+    /// `True` or `False`.
+    pub fn boolean(&mut self, value: bool) -> VarId {
+        let value = PyBool::new(self.py, value).to_owned().into_any().unbind();
+        self.constant(value)
+    }
+
+    /// An `int` constant.
+    pub fn integer(&mut self, value: i64) -> Flow<VarId> {
+        let value = value.into_pyobject(self.py).map_err(PyErr::from)?.into_any().unbind();
+        Ok(self.constant(value))
+    }
+
+    /// A `str` constant.
+    pub fn string(&mut self, value: &str) -> VarId {
+        let value = PyString::new(self.py, value).into_any().unbind();
+        self.constant(value)
+    }
+}
+
+/// Whether the object is of an immutable atomic type whose value is its meaning.
+pub fn is_constant(object: &Bound<'_, PyAny>) -> bool {
+    object.is_none()
+        || object.is_exact_instance_of::<PyInt>()
+        || object.is_exact_instance_of::<PyBool>()
+        || object.is_exact_instance_of::<PyString>()
+        || object.is_exact_instance_of::<PyFloat>()
+        || object.is_exact_instance_of::<PyBytes>()
+        || object.is_exact_instance_of::<PyComplex>()
+        || object.is(object.py().Ellipsis())
+        || object.is(object.py().NotImplemented())
+        || object.is_exact_instance_of::<pyo3::types::PyCode>()
+}

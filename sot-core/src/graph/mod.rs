@@ -1,0 +1,209 @@
+//! The FunctionGraph: records tensor work as statements while the backend builds them, one by one.
+
+mod statement_ir;
+
+use std::collections::HashMap;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyTuple};
+
+use crate::backend::{CallKind, GraphBuilder, TensorMeta};
+use crate::error::{Flow, ReasonId, Unwind};
+use crate::executor::{CallArgs, OpcodeExecutor};
+use crate::guard::{Identity, Test};
+use crate::runtime::Runtime;
+use crate::variable::VarId;
+
+pub use statement_ir::{Statement, StatementIR, StatementKind};
+
+/// Index of a tensor of the graph.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+pub struct SymbolId(u32);
+
+struct Symbol {
+    name: String,
+    value: Py<PyAny>,
+}
+
+/// The tensor work of one translation.
+pub struct FunctionGraph<'py> {
+    py: Python<'py>,
+    runtime: &'static Runtime,
+    builder: Option<Box<dyn GraphBuilder>>,
+    symbols: Vec<Symbol>,
+    inputs: Vec<(SymbolId, VarId)>,
+    external: HashMap<VarId, SymbolId>,
+    ir: StatementIR,
+}
+
+/// A point the graph can be rolled back to; the builder keeps the statements, which reach no output and are dropped.
+#[derive(Clone, Copy, Debug)]
+pub struct GraphMark {
+    statements: usize,
+}
+
+impl<'py> FunctionGraph<'py> {
+    /// An empty graph; the backend is asked for a builder at the first statement.
+    pub fn new(py: Python<'py>, runtime: &'static Runtime) -> Self {
+        FunctionGraph {
+            py,
+            runtime,
+            builder: None,
+            symbols: Vec::new(),
+            inputs: Vec::new(),
+            external: HashMap::new(),
+            ir: StatementIR::default(),
+        }
+    }
+
+    fn builder(&mut self) -> PyResult<&mut dyn GraphBuilder> {
+        if self.builder.is_none() {
+            self.builder = Some(self.runtime.backend.begin(self.py)?);
+        }
+        match &mut self.builder {
+            Some(builder) => Ok(&mut **builder),
+            None => Err(pyo3::exceptions::PyRuntimeError::new_err("the backend gave no builder")),
+        }
+    }
+
+    fn add_symbol(&mut self, value: Py<PyAny>) -> SymbolId {
+        let id = SymbolId(self.symbols.len() as u32);
+        self.symbols.push(Symbol { name: format!("var_{}", id.0), value });
+        id
+    }
+
+    /// The name of a symbol in the StatementIR.
+    pub fn name(&self, symbol: SymbolId) -> &str {
+        &self.symbols[symbol.0 as usize].name
+    }
+
+    /// The backend's value of a symbol.
+    pub fn value(&self, symbol: SymbolId) -> Bound<'py, PyAny> {
+        self.symbols[symbol.0 as usize].value.bind(self.py).clone()
+    }
+
+    /// Whether the graph holds no statement.
+    pub fn is_empty(&self) -> bool {
+        self.ir.statements.is_empty()
+    }
+
+    /// The statements so far.
+    pub fn ir(&self) -> &StatementIR {
+        &self.ir
+    }
+
+    /// The variables that must be given at each call, in the order of the graph's inputs.
+    pub fn inputs(&self) -> Vec<VarId> {
+        self.inputs.iter().map(|(_, variable)| *variable).collect()
+    }
+
+    /// The present length.
+    pub fn mark(&self) -> GraphMark {
+        GraphMark { statements: self.ir.statements.len() }
+    }
+
+    /// Forgets the statements after a mark.
+    pub fn roll_back(&mut self, mark: GraphMark) {
+        self.ir.statements.truncate(mark.statements);
+    }
+
+    /// Ends the graph: the callable, and its StatementIR.
+    pub fn finish(&mut self, name: &str, outputs: &[SymbolId]) -> PyResult<(Py<PyAny>, StatementIR)> {
+        let inputs: Vec<Py<PyAny>> =
+            self.inputs.iter().map(|(symbol, _)| self.value(*symbol).unbind()).collect();
+        let values: Vec<Py<PyAny>> = outputs.iter().map(|symbol| self.value(*symbol).unbind()).collect();
+        let mut ir = std::mem::take(&mut self.ir);
+        ir.name = name.to_owned();
+        ir.inputs = self.inputs.iter().map(|(symbol, _)| self.name(*symbol).to_owned()).collect();
+        ir.outputs = outputs.iter().map(|symbol| self.name(*symbol).to_owned()).collect();
+        self.builder()?;
+        let builder = self
+            .builder
+            .take()
+            .ok_or_else(|| pyo3::exceptions::PyRuntimeError::new_err("the graph was already finished"))?;
+        let callable = builder.finish(self.py, name, &inputs, &values)?;
+        Ok((callable, ir))
+    }
+}
+
+impl<'py> OpcodeExecutor<'py> {
+    /// The symbol of a tensor from outside: a parameter bound for good, or an input given at each call.
+    pub fn graph_input(&mut self, variable: VarId, tensor: &Bound<'py, PyAny>) -> Flow<SymbolId> {
+        if let Some(&symbol) = self.graph.external.get(&variable) {
+            return Ok(symbol);
+        }
+        let tracker = self.vars.tracker(variable);
+        let refuse = |error: PyErr| {
+            Unwind::break_graph(ReasonId::BackendRefused, format!("a tensor cannot enter the graph: {error}"))
+        };
+        let is_parameter = self.runtime.backend.is_parameter(tensor);
+        let name = format!("var_{}", self.graph.symbols.len());
+        let builder = self.graph.builder()?;
+        let value =
+            if is_parameter { builder.parameter(tensor) } else { builder.input(&name, tensor) }.map_err(refuse)?;
+        let symbol = self.graph.add_symbol(value);
+        self.graph.external.insert(variable, symbol);
+        if is_parameter {
+            self.guards.add(tracker, Test::Is(Identity::of(tensor)));
+        } else {
+            self.graph.inputs.push((symbol, variable));
+        }
+        Ok(symbol)
+    }
+
+    /// Appends a statement and gives the variable of its result. `name` is how the StatementIR prints the callee.
+    pub fn call_graph(&mut self, kind: CallKind, callee: &Bound<'py, PyAny>, name: &str, args: &CallArgs) -> Flow<VarId> {
+        let mut texts = Vec::new();
+        let mut positional = Vec::new();
+        for &arg in &args.positional {
+            let argument = self.see(arg)?.graph_argument(self, arg)?;
+            positional.push(argument.value);
+            texts.push(argument.text);
+        }
+        let keywords = PyDict::new(self.py);
+        let mut keyword_texts = Vec::new();
+        for (keyword, arg) in &args.keywords {
+            let argument = self.see(*arg)?.graph_argument(self, *arg)?;
+            keywords.set_item(&**keyword, argument.value)?;
+            keyword_texts.push(format!("{keyword}: {}", argument.text));
+        }
+        let positional = PyTuple::new(self.py, positional)?;
+        let result = self.graph.builder()?.call(kind, callee, &positional, Some(&keywords));
+        let result = result.map_err(|error| {
+            Unwind::break_graph(ReasonId::BackendRefused, format!("{name} cannot be put into the graph: {error}"))
+        })?;
+        let mut outputs = Vec::new();
+        let variable = self.wrap_result(&result, &mut outputs)?;
+        self.graph.ir.statements.push(Statement {
+            kind: StatementKind::from(kind),
+            callee: name.to_owned(),
+            args: texts,
+            kwargs: keyword_texts,
+            outputs: outputs.iter().map(|symbol| self.graph.name(*symbol).to_owned()).collect(),
+        });
+        Ok(variable)
+    }
+
+    /// A statement's result as variables: graph values become tensors, containers are opened.
+    fn wrap_result(&mut self, result: &Bound<'py, PyAny>, outputs: &mut Vec<SymbolId>) -> Flow<VarId> {
+        if let Some(meta) = self.graph.builder()?.value_meta(result)? {
+            return Ok(self.wrap_value(result, meta, outputs));
+        }
+        if let Ok(items) = result.cast::<PyTuple>() {
+            let items = items.iter().map(|item| self.wrap_result(&item, outputs)).collect::<Flow<Vec<_>>>()?;
+            return Ok(self.tuple(items));
+        }
+        if let Ok(items) = result.cast::<PyList>() {
+            let items = items.iter().map(|item| self.wrap_result(&item, outputs)).collect::<Flow<Vec<_>>>()?;
+            return Ok(self.list(items));
+        }
+        self.wrap_fresh(result)
+    }
+
+    fn wrap_value(&mut self, value: &Bound<'py, PyAny>, meta: TensorMeta, outputs: &mut Vec<SymbolId>) -> VarId {
+        let symbol = self.graph.add_symbol(value.clone().unbind());
+        outputs.push(symbol);
+        let payload = (self.runtime.factories.tensor)(symbol, meta);
+        self.produce(payload)
+    }
+}

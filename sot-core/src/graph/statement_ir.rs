@@ -1,0 +1,90 @@
+//! StatementIR: the tensor work of a translation as a list of statements, as people read it.
+
+use std::fmt;
+
+use crate::backend::CallKind;
+
+/// What a statement calls.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum StatementKind {
+    /// `call_api`: a function of the framework.
+    Api,
+    /// `call_method`: a method of its first argument.
+    Method,
+    /// `call_sir`: another StatementIR.
+    Sir,
+    /// `call_layer`: a layer as a whole.
+    Layer,
+}
+
+impl From<CallKind> for StatementKind {
+    fn from(kind: CallKind) -> Self {
+        match kind {
+            CallKind::Api => StatementKind::Api,
+            CallKind::Method => StatementKind::Method,
+            CallKind::Layer => StatementKind::Layer,
+        }
+    }
+}
+
+/// One call in the graph.
+#[derive(Clone, Debug)]
+pub struct Statement {
+    /// What is called.
+    pub kind: StatementKind,
+    /// Its name.
+    pub callee: String,
+    /// Positional arguments: symbols and literals.
+    pub args: Vec<String>,
+    /// Keyword arguments, as `name: value`.
+    pub kwargs: Vec<String>,
+    /// Symbols of the results.
+    pub outputs: Vec<String>,
+}
+
+/// The statements of one graph.
+#[derive(Clone, Default, Debug)]
+pub struct StatementIR {
+    /// `SIR_0`, `SIR_1`, ...
+    pub name: String,
+    /// Symbols given at each call.
+    pub inputs: Vec<String>,
+    /// Symbols returned.
+    pub outputs: Vec<String>,
+    /// The calls in order.
+    pub statements: Vec<Statement>,
+}
+
+impl fmt::Display for Statement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self.kind {
+            StatementKind::Api => "api",
+            StatementKind::Method => "method",
+            StatementKind::Sir => "sir",
+            StatementKind::Layer => "layer",
+        };
+        let (outputs, args, kwargs) = (self.outputs.join(", "), tuple(&self.args), self.kwargs.join(", "));
+        write!(f, "{kind:<10} || {outputs} = {} ({args}, {{{kwargs}}})", self.callee)
+    }
+}
+
+fn tuple(items: &[String]) -> String {
+    match items {
+        [one] => format!("({one},)"),
+        items => format!("({})", items.join(", ")),
+    }
+}
+
+impl fmt::Display for StatementIR {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let list = |names: &[String]| names.iter().map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ");
+        writeln!(f, "StatementIR: {}", self.name)?;
+        writeln!(f, "  inputs: [{}]", list(&self.inputs))?;
+        writeln!(f, "  outputs: [{}]", list(&self.outputs))?;
+        write!(f, "  statements:")?;
+        for statement in &self.statements {
+            write!(f, "\n    {statement}")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,176 @@
+//! Guards: what a translation assumed about the values it looked at. A guard is a tracker (where the value is) and a test
+//! (what must hold of it); its native check, made in `program`, and its text come from that one value.
+
+mod program;
+
+use std::collections::HashSet;
+
+use pyo3::prelude::*;
+use pyo3::types::PyWeakrefReference;
+
+use crate::backend::{ObjectTest, StateTest};
+use crate::tracker::{repr, Key, TrackerId, Trackers};
+
+pub use program::{FrameView, GuardProgram};
+
+/// What must hold of a value.
+pub enum Test {
+    /// It is this very object.
+    Is(Identity),
+    /// Its type is this very type.
+    TypeIs(Identity),
+    /// It has the type of this constant and equals it (`nan` equals itself).
+    Equals(Py<PyAny>),
+    /// The list, tuple, dict or set holds so many items.
+    Length(usize),
+    /// The dict has exactly these keys in this order.
+    Keys(Vec<Key>),
+    /// The dict has no such key.
+    LacksKey(Key),
+    /// The object's own `__dict__` has no such entry.
+    LacksAttribute(std::rc::Rc<str>),
+    /// The type's method resolution order has no such entry.
+    LacksLookup(std::rc::Rc<str>),
+    /// The cell is empty.
+    EmptyCell,
+    /// It is the same object as the other tracker's.
+    SameAs(TrackerId),
+    /// It is another object than the other tracker's.
+    DiffersFrom(TrackerId),
+    /// A backend's own test.
+    Object(Box<dyn ObjectTest>),
+}
+
+/// An object a guard compares by identity. Held weakly if the object allows it, so that no translation keeps it alive; an
+/// address is trusted only while the referent lives.
+pub struct Identity {
+    address: usize,
+    weak: Option<Py<PyWeakrefReference>>,
+    strong: Option<Py<PyAny>>,
+    text: String,
+}
+
+impl Identity {
+    /// The identity of `object`.
+    pub fn of(object: &Bound<'_, PyAny>) -> Identity {
+        let weak = PyWeakrefReference::new(object).ok().map(Bound::unbind);
+        let strong = if weak.is_some() { None } else { Some(object.clone().unbind()) };
+        let text = repr(object.py(), &object.clone().unbind());
+        Identity { address: object.as_ptr() as usize, weak, strong, text }
+    }
+
+    /// Whether `object` is the referent.
+    pub fn is(&self, object: &Bound<'_, PyAny>) -> bool {
+        object.as_ptr() as usize == self.address && self.is_alive(object.py())
+    }
+
+    /// Whether the referent still lives.
+    pub fn is_alive(&self, py: Python<'_>) -> bool {
+        use pyo3::types::PyWeakrefMethods;
+        match &self.weak {
+            Some(weak) => weak.bind(py).upgrade().is_some(),
+            None => self.strong.is_some(),
+        }
+    }
+}
+
+/// One assumption.
+pub struct Guard {
+    /// The value it is about.
+    pub subject: TrackerId,
+    /// What must hold.
+    pub test: Test,
+}
+
+impl Guard {
+    /// The guard as a Python expression, for people.
+    pub fn text(&self, py: Python<'_>, trackers: &Trackers) -> String {
+        let subject = trackers.text(py, self.subject);
+        match &self.test {
+            Test::Is(object) => format!("{subject} is {}", object.text),
+            Test::TypeIs(ty) => format!("type({subject}) is {}", ty.text),
+            Test::Equals(value) => format!("{subject} == {}", repr(py, value)),
+            Test::Length(n) => format!("len({subject}) == {n}"),
+            Test::Keys(keys) => {
+                let keys: Vec<String> = keys.iter().map(|k| k.text(py)).collect();
+                format!("list({subject}) == [{}]", keys.join(", "))
+            }
+            Test::LacksKey(key) => format!("{} not in {subject}", key.text(py)),
+            Test::LacksAttribute(name) => format!("'{name}' not in {subject}.__dict__"),
+            Test::LacksLookup(name) => format!("no '{name}' in {subject}.__mro__"),
+            Test::EmptyCell => format!("{subject} is an empty cell"),
+            Test::SameAs(other) => format!("{subject} is {}", trackers.text(py, *other)),
+            Test::DiffersFrom(other) => format!("{subject} is not {}", trackers.text(py, *other)),
+            Test::Object(test) => test.describe(&subject),
+        }
+    }
+
+    fn key(&self) -> (TrackerId, String) {
+        let detail = match &self.test {
+            Test::Is(object) => format!("is {}", object.address),
+            Test::TypeIs(object) => format!("type {}", object.address),
+            Test::Equals(_) => "equals".to_owned(),
+            Test::Length(_) => "length".to_owned(),
+            Test::Keys(_) => "keys".to_owned(),
+            Test::LacksKey(key) => format!("lacks {key:?}"),
+            Test::LacksAttribute(name) => format!("lacks attribute {name}"),
+            Test::LacksLookup(name) => format!("lacks lookup {name}"),
+            Test::EmptyCell => "empty".to_owned(),
+            Test::SameAs(other) => format!("same {other:?}"),
+            Test::DiffersFrom(other) => format!("differs {other:?}"),
+            Test::Object(_) => "object".to_owned(),
+        };
+        (self.subject, detail)
+    }
+}
+
+/// The guards of one translation, each once, in the order they were earned.
+#[derive(Default)]
+pub struct Guards {
+    list: Vec<Guard>,
+    seen: HashSet<(TrackerId, String)>,
+    state: Vec<Box<dyn StateTest>>,
+}
+
+impl Guards {
+    /// Adds a guard unless it is there already.
+    pub fn add(&mut self, subject: TrackerId, test: Test) {
+        let guard = Guard { subject, test };
+        if self.seen.insert(guard.key()) {
+            self.list.push(guard);
+        }
+    }
+
+    /// Adds a test of the framework's global state.
+    pub fn add_state(&mut self, test: Box<dyn StateTest>) {
+        self.state.push(test);
+    }
+
+    /// Number of guards so far: a checkpoint for `truncate`.
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Whether nothing was assumed.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty() && self.state.is_empty()
+    }
+
+    /// Forgets the guards after a checkpoint.
+    pub fn truncate(&mut self, len: usize) {
+        for guard in self.list.drain(len..) {
+            self.seen.remove(&guard.key());
+        }
+    }
+
+    /// The texts of all guards.
+    pub fn texts(&self, py: Python<'_>, trackers: &Trackers) -> Vec<String> {
+        let state = self.state.iter().map(|test| test.describe());
+        state.chain(self.list.iter().map(|guard| guard.text(py, trackers))).collect()
+    }
+
+    /// The native check.
+    pub fn compile(self, py: Python<'_>, trackers: &Trackers) -> PyResult<GuardProgram> {
+        GuardProgram::new(py, self.state, self.list, trackers)
+    }
+}

@@ -1,0 +1,317 @@
+//! The native form of guards: a straight line of fetches and tests over registers. It runs no Python code: dictionary reads
+//! use string or constant keys, attribute reads are dictionary or descriptor-slot reads.
+
+use std::collections::HashMap;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyFloat, PyList, PyString, PyTuple, PyType};
+
+use super::{Guard, Identity, Test};
+use crate::backend::{ObjectTest, StateTest};
+use crate::cpython;
+use crate::tracker::{Key, Part, Tracker, TrackerId, Trackers};
+
+/// What guards may ask of a frame about to run.
+pub trait FrameView<'py> {
+    /// The interpreter token.
+    fn py(&self) -> Python<'py>;
+    /// Argument `slot`; `None` if unbound.
+    fn argument(&self, slot: usize) -> Option<Bound<'py, PyAny>>;
+    /// The cell of free variable `index`.
+    fn free_cell(&self, index: usize) -> Option<Bound<'py, PyAny>>;
+    /// The globals dict.
+    fn globals(&self) -> Bound<'py, PyAny>;
+    /// The builtins dict.
+    fn builtins(&self) -> Bound<'py, PyAny>;
+}
+
+type Register = u32;
+
+enum Step {
+    Fetch(Fetch),
+    Test(Register, Check),
+}
+
+enum Fetch {
+    Argument(usize),
+    FreeCell(usize),
+    Globals,
+    Builtins,
+    Constant(Py<PyAny>),
+    Attribute(Register, Py<PyString>),
+    Lookup(Register, Py<PyString>),
+    Getattr(Register, Py<PyString>),
+    Type(Register),
+    Index(Register, usize),
+    DictItem(Register, Py<PyAny>),
+    CellContents(Register),
+    Part(Register, Part),
+}
+
+enum Check {
+    Is(Identity),
+    TypeIs(Identity),
+    Equals(Py<PyAny>),
+    Length(usize),
+    Keys(Vec<Py<PyAny>>),
+    LacksKey(Py<PyAny>),
+    LacksAttribute(Py<PyString>),
+    LacksLookup(Py<PyString>),
+    EmptyCell,
+    SameAs(Register),
+    DiffersFrom(Register),
+    Object(Box<dyn ObjectTest>),
+}
+
+/// The compiled guards of one translation.
+pub struct GuardProgram {
+    state: Vec<Box<dyn StateTest>>,
+    steps: Vec<Step>,
+    registers: usize,
+}
+
+impl GuardProgram {
+    pub(super) fn new(
+        py: Python<'_>,
+        state: Vec<Box<dyn StateTest>>,
+        guards: Vec<Guard>,
+        trackers: &Trackers,
+    ) -> PyResult<GuardProgram> {
+        let mut compiler = Compiler { py, trackers, steps: Vec::new(), registers: HashMap::new() };
+        for guard in guards {
+            let subject = compiler.fetch(guard.subject)?;
+            let check = compiler.check(guard.test)?;
+            compiler.steps.push(Step::Test(subject, check));
+        }
+        Ok(GuardProgram { state, registers: compiler.registers.len(), steps: compiler.steps })
+    }
+
+    /// Whether everything assumed holds for `frame`.
+    pub fn check<'py>(&self, frame: &impl FrameView<'py>) -> bool {
+        let py = frame.py();
+        if !self.state.iter().all(|test| test.check(py)) {
+            return false;
+        }
+        let mut registers: Vec<Bound<'py, PyAny>> = Vec::with_capacity(self.registers);
+        for step in &self.steps {
+            match step {
+                Step::Fetch(fetch) => match fetch.run(frame, &registers) {
+                    Some(value) => registers.push(value),
+                    None => return false,
+                },
+                Step::Test(register, check) => {
+                    if !check.run(&registers[*register as usize], &registers) {
+                        return false;
+                    }
+                }
+            }
+        }
+        true
+    }
+
+    /// Number of tests and fetches.
+    pub fn len(&self) -> usize {
+        self.steps.len() + self.state.len()
+    }
+
+    /// Whether the program assumes nothing.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether some object compared by identity has died: the guards can never hold again.
+    pub fn is_dead(&self, py: Python<'_>) -> bool {
+        self.steps.iter().any(|step| match step {
+            Step::Test(_, Check::Is(object) | Check::TypeIs(object)) => !object.is_alive(py),
+            _ => false,
+        })
+    }
+}
+
+struct Compiler<'a, 'py> {
+    py: Python<'py>,
+    trackers: &'a Trackers,
+    steps: Vec<Step>,
+    registers: HashMap<TrackerId, Register>,
+}
+
+impl Compiler<'_, '_> {
+    /// The register that will hold the tracker's value.
+    fn fetch(&mut self, id: TrackerId) -> PyResult<Register> {
+        if let Some(&register) = self.registers.get(&id) {
+            return Ok(register);
+        }
+        let fetch = self.fetch_step(id)?;
+        let register = self.registers.len() as Register;
+        self.registers.insert(id, register);
+        self.steps.push(Step::Fetch(fetch));
+        Ok(register)
+    }
+
+    fn fetch_step(&mut self, id: TrackerId) -> PyResult<Fetch> {
+        let py = self.py;
+        let name = |name: &str| PyString::intern(py, name).unbind();
+        Ok(match self.trackers.get(id) {
+            Tracker::Local { slot, .. } => Fetch::Argument(*slot as usize),
+            Tracker::FreeCell { index, .. } => Fetch::FreeCell(*index as usize),
+            Tracker::Globals => Fetch::Globals,
+            Tracker::Builtins => Fetch::Builtins,
+            Tracker::Constant(object) => Fetch::Constant(object.0.clone_ref(py)),
+            Tracker::Attribute { of, name: attribute } => {
+                Fetch::Attribute(self.fetch(*of)?, name(attribute))
+            }
+            Tracker::Lookup { of, name: attribute } => Fetch::Lookup(self.fetch(*of)?, name(attribute)),
+            Tracker::Getattr { of, name: attribute } => Fetch::Getattr(self.fetch(*of)?, name(attribute)),
+            Tracker::Type { of } => Fetch::Type(self.fetch(*of)?),
+            Tracker::Item { of, key: Key::Index(index) } if *index >= 0 => {
+                Fetch::Index(self.fetch(*of)?, *index as usize)
+            }
+            Tracker::Item { of, key } => Fetch::DictItem(self.fetch(*of)?, key.object(py)?.unbind()),
+            Tracker::CellContents { of } => Fetch::CellContents(self.fetch(*of)?),
+            Tracker::Part { of, part } => Fetch::Part(self.fetch(*of)?, *part),
+            Tracker::Produced => {
+                return Err(pyo3::exceptions::PyRuntimeError::new_err(
+                    "a guard was put on a value made in the trace",
+                ))
+            }
+        })
+    }
+
+    fn check(&mut self, test: Test) -> PyResult<Check> {
+        let py = self.py;
+        Ok(match test {
+            Test::Is(object) => Check::Is(object),
+            Test::TypeIs(object) => Check::TypeIs(object),
+            Test::Equals(value) => Check::Equals(value),
+            Test::Length(n) => Check::Length(n),
+            Test::Keys(keys) => Check::Keys(
+                keys.iter().map(|key| Ok(key.object(py)?.unbind())).collect::<PyResult<_>>()?,
+            ),
+            Test::LacksKey(key) => Check::LacksKey(key.object(py)?.unbind()),
+            Test::LacksAttribute(name) => Check::LacksAttribute(PyString::intern(py, &name).unbind()),
+            Test::LacksLookup(name) => Check::LacksLookup(PyString::intern(py, &name).unbind()),
+            Test::EmptyCell => Check::EmptyCell,
+            Test::SameAs(other) => Check::SameAs(self.fetch(other)?),
+            Test::DiffersFrom(other) => Check::DiffersFrom(self.fetch(other)?),
+            Test::Object(test) => Check::Object(test),
+        })
+    }
+}
+
+impl Fetch {
+    /// The value, or `None` if the road to it is gone: the guard fails.
+    fn run<'py>(
+        &self,
+        frame: &impl FrameView<'py>,
+        registers: &[Bound<'py, PyAny>],
+    ) -> Option<Bound<'py, PyAny>> {
+        let py = frame.py();
+        let at = |register: &Register| &registers[*register as usize];
+        match self {
+            Fetch::Argument(slot) => frame.argument(*slot),
+            Fetch::FreeCell(index) => frame.free_cell(*index),
+            Fetch::Globals => Some(frame.globals()),
+            Fetch::Builtins => Some(frame.builtins()),
+            Fetch::Constant(object) => Some(object.bind(py).clone()),
+            Fetch::Attribute(of, name) => {
+                cpython::instance_dict(at(of))?.get_item(name.bind(py)).ok().flatten()
+            }
+            Fetch::Lookup(of, name) => cpython::type_lookup(at(of).cast::<PyType>().ok()?, name.bind(py)),
+            Fetch::Getattr(of, name) => at(of).getattr(name.bind(py)).ok(),
+            Fetch::Type(of) => Some(at(of).get_type().into_any()),
+            Fetch::Index(of, index) => item(at(of), *index),
+            Fetch::DictItem(of, key) => at(of).cast::<PyDict>().ok()?.get_item(key.bind(py)).ok().flatten(),
+            Fetch::CellContents(of) => cpython::cell_contents(at(of)),
+            Fetch::Part(of, part) => fetch_part(at(of), *part),
+        }
+    }
+}
+
+fn item<'py>(of: &Bound<'py, PyAny>, index: usize) -> Option<Bound<'py, PyAny>> {
+    if let Ok(tuple) = of.cast::<PyTuple>() {
+        tuple.get_item(index).ok()
+    } else if let Ok(list) = of.cast::<PyList>() {
+        list.get_item(index).ok()
+    } else {
+        of.cast::<PyDict>().ok()?.get_item(index).ok().flatten()
+    }
+}
+
+fn fetch_part<'py>(of: &Bound<'py, PyAny>, part: Part) -> Option<Bound<'py, PyAny>> {
+    let none = || of.py().None().into_bound(of.py());
+    match part {
+        Part::Code => cpython::function_code(of),
+        Part::Globals => cpython::function_globals(of),
+        Part::Defaults => cpython::function_code(of).map(|_| cpython::function_defaults(of).unwrap_or_else(none)),
+        Part::KwDefaults => {
+            cpython::function_code(of).map(|_| cpython::function_kwdefaults(of).unwrap_or_else(none))
+        }
+        Part::Closure => cpython::function_closure(of),
+        Part::MethodFunction => cpython::method_function(of),
+        Part::MethodSelf => cpython::method_self(of),
+    }
+}
+
+impl Check {
+    fn run<'py>(&self, value: &Bound<'py, PyAny>, registers: &[Bound<'py, PyAny>]) -> bool {
+        let py = value.py();
+        match self {
+            Check::Is(object) => object.is(value),
+            Check::TypeIs(ty) => ty.is(value.get_type().as_any()),
+            Check::Equals(constant) => same_constant(value, constant.bind(py)),
+            Check::Length(n) => length(value) == Some(*n),
+            Check::Keys(keys) => has_keys(value, keys),
+            Check::LacksKey(key) => {
+                value.cast::<PyDict>().is_ok_and(|dict| matches!(dict.contains(key.bind(py)), Ok(false)))
+            }
+            Check::LacksAttribute(name) => {
+                cpython::instance_dict(value).is_none_or(|d| matches!(d.contains(name.bind(py)), Ok(false)))
+            }
+            Check::LacksLookup(name) => {
+                value.cast::<PyType>().is_ok_and(|ty| cpython::type_lookup(ty, name.bind(py)).is_none())
+            }
+            Check::EmptyCell => cpython::cell_contents(value).is_none(),
+            Check::SameAs(other) => value.is(&registers[*other as usize]),
+            Check::DiffersFrom(other) => !value.is(&registers[*other as usize]),
+            Check::Object(test) => test.check(value),
+        }
+    }
+}
+
+/// Equality of constants: one type, and the same value bit for bit where floats are concerned.
+fn same_constant(value: &Bound<'_, PyAny>, constant: &Bound<'_, PyAny>) -> bool {
+    if value.is(constant) {
+        return true;
+    }
+    if !value.get_type().is(&constant.get_type()) {
+        return false;
+    }
+    if let (Ok(a), Ok(b)) = (value.cast_exact::<PyFloat>(), constant.cast_exact::<PyFloat>()) {
+        return a.value().to_bits() == b.value().to_bits();
+    }
+    if let (Ok(a), Ok(b)) = (value.cast_exact::<PyTuple>(), constant.cast_exact::<PyTuple>()) {
+        return a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| same_constant(&a, &b));
+    }
+    if value.is_instance_of::<pyo3::types::PyComplex>() {
+        return value.repr().is_ok_and(|a| constant.repr().is_ok_and(|b| a.eq(b).unwrap_or(false)));
+    }
+    value.eq(constant).unwrap_or(false)
+}
+
+fn length(value: &Bound<'_, PyAny>) -> Option<usize> {
+    if let Ok(tuple) = value.cast::<PyTuple>() {
+        Some(tuple.len())
+    } else if let Ok(list) = value.cast::<PyList>() {
+        Some(list.len())
+    } else if let Ok(dict) = value.cast::<PyDict>() {
+        Some(dict.len())
+    } else {
+        value.cast::<pyo3::types::PySet>().ok().map(|set| pyo3::types::PySetMethods::len(set))
+    }
+}
+
+fn has_keys(value: &Bound<'_, PyAny>, keys: &[Py<PyAny>]) -> bool {
+    let Ok(dict) = value.cast::<PyDict>() else { return false };
+    dict.len() == keys.len()
+        && dict.iter().zip(keys).all(|((key, _), expected)| same_constant(&key, expected.bind(value.py())))
+}

@@ -1,0 +1,274 @@
+//! Opcode handlers: their registration, the stack picture each declares, and the frozen table of the running interpreter.
+//! A hole in the table is an unimplemented opcode: a graph break, never a crash.
+
+use pyo3::prelude::*;
+
+use crate::bytecode::{stack_effect, Label, Opcodes};
+use crate::error::{Flow, RegistrationError, Unwind};
+use crate::executor::OpcodeExecutor;
+use crate::variable::VarId;
+use crate::version::{PyVersion, VersionRange};
+
+/// What a handler is told about its instruction.
+#[derive(Clone, Copy, Debug)]
+pub struct Operand {
+    /// Number of the opcode in the running interpreter.
+    pub opcode: u8,
+    /// The argument, prefixes folded in.
+    pub arg: u32,
+    /// Where the instruction is.
+    pub at: Label,
+    /// Where it jumps, for jumps.
+    pub target: Option<Label>,
+}
+
+impl Operand {
+    /// The jump target.
+    pub fn jump(&self) -> Flow<Label> {
+        self.target.ok_or_else(|| {
+            Unwind::from(pyo3::exceptions::PyRuntimeError::new_err("a jump handler on an opcode that does not jump"))
+        })
+    }
+}
+
+/// Where simulation goes after an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// To the instruction that follows.
+    Continue,
+    /// To a jump target.
+    Jump(Label),
+    /// Out of the frame, with the return value.
+    Return(VarId),
+    /// Out of a generator frame, which can be resumed, with the yielded value.
+    Yield(VarId),
+}
+
+/// How many stack items, as a function of the argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Count {
+    /// Always so many.
+    Fixed(u32),
+    /// So many, and the argument more.
+    PlusArg(u32),
+}
+
+impl Count {
+    const fn of(self, arg: u32) -> u32 {
+        match self {
+            Count::Fixed(n) => n,
+            Count::PlusArg(n) => n + arg,
+        }
+    }
+}
+
+/// The declared stack effect; `None` for handlers that move the stack themselves.
+pub type StackPicture = Option<(Count, Count)>;
+
+/// The function that simulates one opcode.
+pub type Handler = fn(&mut OpcodeExecutor<'_>, &Operand) -> Flow<Next>;
+
+/// A registration: which opcode, for which versions, how.
+pub struct OpcodeHandler {
+    /// CPython's name of the opcode.
+    pub name: &'static str,
+    /// Versions the handler is for.
+    pub versions: VersionRange,
+    /// What it takes from and leaves on the stack.
+    pub picture: StackPicture,
+    /// The simulation.
+    pub handler: Handler,
+    /// Where it is registered.
+    pub file: &'static str,
+    /// Where it is registered.
+    pub line: u32,
+}
+
+inventory::collect!(OpcodeHandler);
+
+impl OpcodeHandler {
+    fn error(&self, what: impl Into<String>) -> RegistrationError {
+        RegistrationError { what: what.into(), file: self.file, line: self.line }
+    }
+}
+
+/// The handlers of the running interpreter by opcode number.
+pub struct DispatchTable {
+    handlers: [Option<&'static OpcodeHandler>; 256],
+}
+
+impl DispatchTable {
+    /// Freezes the registrations that fit `version`.
+    pub fn freeze(py: Python<'_>, version: PyVersion) -> Result<DispatchTable, RegistrationError> {
+        Self::from_handlers(py, version, inventory::iter::<OpcodeHandler>.into_iter())
+    }
+
+    /// Freezes the given registrations; `freeze` gives it all there are.
+    pub fn from_handlers(
+        py: Python<'_>,
+        version: PyVersion,
+        registered: impl Iterator<Item = &'static OpcodeHandler>,
+    ) -> Result<DispatchTable, RegistrationError> {
+        let mut handlers: [Option<&'static OpcodeHandler>; 256] = [None; 256];
+        let opcodes = Opcodes::get(py);
+        let mut sorted: Vec<_> = registered.filter(|h| h.versions.contains(version)).collect();
+        sorted.sort_by_key(|h| (h.name, h.file, h.line));
+        for handler in sorted {
+            let number = opcodes
+                .number(handler.name)
+                .ok_or_else(|| handler.error(format!("CPython {version} has no opcode {}", handler.name)))?;
+            if let Some(first) = handlers[number as usize] {
+                return Err(handler.error(format!(
+                    "{} already has a handler for CPython {version}, at {}:{}",
+                    handler.name, first.file, first.line
+                )));
+            }
+            check_picture(py, number, handler)?;
+            handlers[number as usize] = Some(handler);
+        }
+        Ok(DispatchTable { handlers })
+    }
+
+    /// The handler of an opcode.
+    pub fn get(&self, opcode: u8) -> Option<&'static OpcodeHandler> {
+        self.handlers[opcode as usize]
+    }
+
+    /// All handlers with their opcode numbers.
+    pub fn iter(&self) -> impl Iterator<Item = (u8, &'static OpcodeHandler)> + '_ {
+        self.handlers.iter().enumerate().filter_map(|(n, h)| h.map(|h| (n as u8, h)))
+    }
+}
+
+/// Compares the declared picture with CPython's own stack effect, for a few arguments.
+fn check_picture(py: Python<'_>, opcode: u8, handler: &OpcodeHandler) -> Result<(), RegistrationError> {
+    let Some((inputs, outputs)) = handler.picture else { return Ok(()) };
+    let has_arg = Opcodes::get(py).info(opcode).has_arg;
+    let arguments: &[u32] = if has_arg { &[0, 1, 2, 3, 8] } else { &[0] };
+    for &arg in arguments {
+        // Some arguments are invalid for some opcodes; those say nothing about the picture.
+        let Ok(effect) = stack_effect(py, opcode, arg, false) else { continue };
+        let declared = outputs.of(arg) as i32 - inputs.of(arg) as i32;
+        if declared != effect {
+            return Err(handler.error(format!(
+                "{} declares a stack effect of {declared:+} for argument {arg}, CPython's is {effect:+}",
+                handler.name
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// What a handler's body may evaluate to, given that its picture shows `N` results.
+pub trait Outcome<const N: usize> {
+    /// Pushes the results and says where to go.
+    fn deliver(self, cx: &mut OpcodeExecutor<'_>) -> Next;
+}
+
+impl Outcome<0> for () {
+    fn deliver(self, _: &mut OpcodeExecutor<'_>) -> Next {
+        Next::Continue
+    }
+}
+
+impl Outcome<0> for Next {
+    fn deliver(self, _: &mut OpcodeExecutor<'_>) -> Next {
+        self
+    }
+}
+
+impl Outcome<1> for VarId {
+    fn deliver(self, cx: &mut OpcodeExecutor<'_>) -> Next {
+        cx.push(self);
+        Next::Continue
+    }
+}
+
+impl<const N: usize> Outcome<N> for [VarId; N] {
+    fn deliver(self, cx: &mut OpcodeExecutor<'_>) -> Next {
+        self.into_iter().for_each(|item| cx.push(item));
+        Next::Continue
+    }
+}
+
+/// Registers a handler: the opcode's name, its versions, its stack picture, and the simulation.
+///
+/// ```ignore
+/// opcode! { BINARY_ADD [3.8..3.11] (lhs, rhs -- sum) => |cx, _| cx.binary(BinaryOp::Add, lhs, rhs) }
+/// opcode! { BUILD_LIST [3.8..3.14] ([items] -- list) => |cx, _| cx.build_list(items) }
+/// opcode! { FOR_ITER [3.8..3.12] (..) => |cx, op| cx.for_iter(op) }
+/// ```
+/// Names in the picture are variables in the body, deepest first; `[items]` stands for as many as the argument says; `(..)`
+/// means that the body moves the stack itself. The body gives `Flow` of nothing, one `VarId`, an array of them, or a `Next`.
+#[macro_export]
+macro_rules! opcode {
+    ($name:ident [$since:literal .. $until:literal] (..) => |$cx:ident, $op:pat_param| $body:expr) => {
+        $crate::opcode!(@submit $name, $since, $until, None, |cx, operand| {
+            let $cx = cx;
+            let $op = operand;
+            let next: $crate::opcode::Next = $body?;
+            Ok(next)
+        });
+    };
+    ($name:ident [$since:literal .. $until:literal] ($($input:ident),* -- $($output:ident),*)
+        => |$cx:ident, $op:pat_param| $body:expr) => {
+        $crate::opcode!(@submit $name, $since, $until,
+            Some((
+                $crate::opcode::Count::Fixed($crate::opcode!(@count $($input)*)),
+                $crate::opcode::Count::Fixed($crate::opcode!(@count $($output)*)),
+            )),
+            |cx, operand| {
+                let [$($input),*] = cx.pop_array()?;
+                let $cx = cx;
+                let $op = operand;
+                let outcome = $body?;
+                Ok($crate::opcode::Outcome::<{ $crate::opcode!(@count $($output)*) as usize }>::deliver(outcome, $cx))
+            });
+    };
+    ($name:ident [$since:literal .. $until:literal] ($($input:ident,)* [$items:ident] -- $($output:ident),*)
+        => |$cx:ident, $op:pat_param| $body:expr) => {
+        $crate::opcode!(@submit $name, $since, $until,
+            Some((
+                $crate::opcode::Count::PlusArg($crate::opcode!(@count $($input)*)),
+                $crate::opcode::Count::Fixed($crate::opcode!(@count $($output)*)),
+            )),
+            |cx, operand| {
+                let $items = cx.pop_many(operand.arg as usize)?;
+                let [$($input),*] = cx.pop_array()?;
+                let $cx = cx;
+                let $op = operand;
+                let outcome = $body?;
+                Ok($crate::opcode::Outcome::<{ $crate::opcode!(@count $($output)*) as usize }>::deliver(outcome, $cx))
+            });
+    };
+    (@count $($item:ident)*) => { 0u32 $(+ $crate::opcode!(@one $item))* };
+    (@one $item:ident) => { 1u32 };
+    (@submit $name:ident, $since:literal, $until:literal, $picture:expr, |$cx:ident, $operand:ident| $body:block) => {
+        const _: () = {
+            fn simulate(
+                $cx: &mut $crate::executor::OpcodeExecutor<'_>,
+                $operand: &$crate::opcode::Operand,
+            ) -> $crate::error::Flow<$crate::opcode::Next> $body
+
+            $crate::inventory::submit! {
+                $crate::opcode::OpcodeHandler {
+                    name: stringify!($name),
+                    versions: $crate::opcode::versions(stringify!($since), stringify!($until)),
+                    picture: $picture,
+                    handler: simulate,
+                    file: file!(),
+                    line: line!(),
+                }
+            }
+        };
+    };
+}
+
+/// The range between two version literals; a literal that is no version stops the build.
+#[must_use]
+pub const fn versions(since: &str, until: &str) -> VersionRange {
+    match (PyVersion::parse(since), PyVersion::parse(until)) {
+        (Some(since), Some(until)) => VersionRange { since, until },
+        _ => panic!("expected versions such as [3.8..3.11]"),
+    }
+}

@@ -1,0 +1,112 @@
+//! The frozen registries of the running interpreter, and the backend in use.
+
+use once_cell::sync::OnceCell;
+use pyo3::exceptions::PyImportError;
+use pyo3::prelude::*;
+
+use crate::backend::Backend;
+use crate::builtin::BuiltinTable;
+use crate::bytecode::Opcodes;
+use crate::error::RegistrationError;
+use crate::opcode::DispatchTable;
+use crate::variable::{Factories, KindTable};
+use crate::version::PyVersion;
+
+/// A backend's registration.
+pub struct BackendRegistration {
+    /// Unique name.
+    pub name: &'static str,
+    /// Makes the backend, or says why it cannot be used.
+    pub make: fn(Python<'_>) -> PyResult<Box<dyn Backend>>,
+    /// Where it is registered.
+    pub file: &'static str,
+    /// Where it is registered.
+    pub line: u32,
+}
+
+inventory::collect!(BackendRegistration);
+
+/// Registers a backend: `backend! { "toy", ToyBackend::new }`.
+#[macro_export]
+macro_rules! backend {
+    ($name:literal, $make:expr) => {
+        $crate::inventory::submit! {
+            $crate::runtime::BackendRegistration { name: $name, make: $make, file: file!(), line: line!() }
+        }
+    };
+}
+
+/// Everything that is fixed once the tracer has started.
+pub struct Runtime {
+    /// The interpreter.
+    pub version: PyVersion,
+    /// Opcode handlers.
+    pub dispatch: DispatchTable,
+    /// Variable kinds.
+    pub kinds: KindTable,
+    /// Builtin handlers.
+    pub builtins: BuiltinTable,
+    /// The kinds the executor makes.
+    pub factories: &'static Factories,
+    /// Where graphs go.
+    pub backend: Box<dyn Backend>,
+}
+
+static RUNTIME: OnceCell<Runtime> = OnceCell::new();
+
+impl Runtime {
+    /// Freezes the registries and starts the backend; later calls give the same runtime.
+    pub fn start(py: Python<'_>, backend: &str) -> PyResult<&'static Runtime> {
+        RUNTIME.get_or_try_init(|| Runtime::new(py, backend))
+    }
+
+    /// The runtime, if it was started.
+    pub fn get() -> Option<&'static Runtime> {
+        RUNTIME.get()
+    }
+
+    fn new(py: Python<'_>, backend: &str) -> PyResult<Runtime> {
+        let version = PyVersion::BUILT_FOR;
+        let wrong = |error: RegistrationError| PyImportError::new_err(format!("sot cannot start: {error}"));
+        Ok(Runtime {
+            version,
+            dispatch: DispatchTable::freeze(py, version).map_err(wrong)?,
+            kinds: KindTable::freeze(py).map_err(wrong)?,
+            builtins: BuiltinTable::freeze(py).map_err(wrong)?,
+            factories: the_factories()?,
+            backend: make_backend(py, backend)?,
+        })
+    }
+
+    /// CPython's name of an opcode.
+    pub fn opcode_name(&self, py: Python<'_>, opcode: u8) -> String {
+        Opcodes::get(py).name(opcode).to_owned()
+    }
+}
+
+fn the_factories() -> PyResult<&'static Factories> {
+    let mut all = inventory::iter::<Factories>.into_iter();
+    match (all.next(), all.next()) {
+        (Some(factories), None) => Ok(factories),
+        (None, _) => Err(PyImportError::new_err("sot cannot start: no crate of variable kinds is linked in")),
+        _ => Err(PyImportError::new_err("sot cannot start: two crates register the executor's own kinds")),
+    }
+}
+
+fn make_backend(py: Python<'_>, name: &str) -> PyResult<Box<dyn Backend>> {
+    let mut all: Vec<_> = inventory::iter::<BackendRegistration>.into_iter().collect();
+    all.sort_by_key(|backend| (backend.name, backend.file, backend.line));
+    if let Some(pair) = all.windows(2).find(|pair| pair[0].name == pair[1].name) {
+        return Err(PyImportError::new_err(format!(
+            "sot cannot start: {}:{}: a backend named {:?} is already registered at {}:{}",
+            pair[1].file, pair[1].line, pair[1].name, pair[0].file, pair[0].line
+        )));
+    }
+    match all.iter().find(|backend| backend.name == name) {
+        Some(backend) => (backend.make)(py),
+        None => {
+            let known: Vec<_> = all.iter().map(|backend| backend.name).collect();
+            Err(PyImportError::new_err(format!("no backend named {name:?}; registered: {}", known.join(", "))))
+        }
+    }
+}

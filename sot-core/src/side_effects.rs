@@ -1,0 +1,127 @@
+//! SideEffects: writes to objects that outlive the frame. The simulation sees its own writes; the new code replays them
+//! after the graph has run, in order.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::executor::{Globals, Name};
+use crate::tracker::TrackerId;
+use crate::variable::VarId;
+
+/// One write.
+#[derive(Clone, Debug)]
+pub enum Effect {
+    /// `object.name = value`, or `del object.name`.
+    Attribute { object: VarId, name: Name, value: Option<VarId> },
+    /// A global binding, or its deletion.
+    Global { globals: TrackerId, name: Name, value: Option<VarId> },
+    /// The contents of a list, dict or other container have changed; the final state is restored.
+    Contents { container: VarId },
+    /// A cell has new contents.
+    Cell { cell: VarId },
+    /// A call whose effect lies outside (`print`), with arguments known or computed.
+    Call { callable: VarId, args: Vec<VarId>, keywords: Vec<(Name, VarId)> },
+}
+
+/// The writes of one translation.
+#[derive(Default)]
+pub struct SideEffects {
+    log: Vec<Effect>,
+    attributes: HashMap<(VarId, Name), Option<VarId>>,
+    globals: HashMap<(usize, Name), Option<VarId>>,
+    addresses: Vec<(usize, Name)>,
+}
+
+impl SideEffects {
+    /// The writes in order.
+    pub fn log(&self) -> &[Effect] {
+        &self.log
+    }
+
+    /// What the trace wrote to an attribute: `Some(None)` if it deleted it.
+    #[allow(clippy::option_option, reason = "written, deleted and untouched are three answers")]
+    pub fn attribute(&self, object: VarId, name: &Name) -> Option<Option<VarId>> {
+        self.attributes.get(&(object, Rc::clone(name))).copied()
+    }
+
+    /// Whether the trace wrote to any attribute of the object.
+    pub fn is_written(&self, object: VarId) -> bool {
+        self.attributes.keys().any(|(written, _)| *written == object)
+    }
+
+    /// The attributes written to an object, in the order of the first write.
+    pub fn attributes_of(&self, object: VarId) -> Vec<(Name, VarId)> {
+        let mut found: Vec<(Name, VarId)> = Vec::new();
+        for effect in &self.log {
+            if let Effect::Attribute { object: written, name, .. } = effect {
+                if *written == object && !found.iter().any(|(known, _)| known == name) {
+                    if let Some(Some(value)) = self.attribute(object, name) {
+                        found.push((Rc::clone(name), value));
+                    }
+                }
+            }
+        }
+        found
+    }
+
+    /// Records an attribute write or deletion.
+    pub fn set_attribute(&mut self, object: VarId, name: &Name, value: Option<VarId>) {
+        self.attributes.insert((object, Rc::clone(name)), value);
+        self.log.push(Effect::Attribute { object, name: Rc::clone(name), value });
+    }
+
+    /// What the trace bound a global to: `Some(None)` is never returned for deleted names, they read as absent.
+    pub fn global(&self, dict: &Py<PyDict>, name: &Name) -> Option<Option<VarId>> {
+        self.globals.get(&(dict.as_ptr() as usize, Rc::clone(name))).copied()
+    }
+
+    /// Records a global binding or deletion.
+    pub fn set_global(&mut self, _: Python<'_>, globals: &Globals, name: &Name, value: Option<VarId>) {
+        let key = (globals.dict.as_ptr() as usize, Rc::clone(name));
+        self.addresses.push(key.clone());
+        self.globals.insert(key, value);
+        self.log.push(Effect::Global { globals: globals.tracker, name: Rc::clone(name), value });
+    }
+
+    /// Records that a container or cell changed.
+    pub fn record(&mut self, effect: Effect) {
+        self.log.push(effect);
+    }
+
+    /// Number of writes: a checkpoint for `truncate`.
+    pub fn len(&self) -> usize {
+        self.log.len()
+    }
+
+    /// Whether nothing was written.
+    pub fn is_empty(&self) -> bool {
+        self.log.is_empty()
+    }
+
+    /// Forgets the writes after a checkpoint.
+    pub fn truncate(&mut self, len: usize) {
+        let mut globals = self.addresses.clone();
+        self.log.truncate(len);
+        self.attributes.clear();
+        self.globals.clear();
+        self.addresses.clear();
+        globals.reverse();
+        for effect in self.log.clone() {
+            match effect {
+                Effect::Attribute { object, name, value } => {
+                    self.attributes.insert((object, name), value);
+                }
+                Effect::Global { value, .. } => {
+                    if let Some(key) = globals.pop() {
+                        self.addresses.push(key.clone());
+                        self.globals.insert(key, value);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! Trackers: where a value of the trace comes from. They form a DAG whose roots are the frame's arguments, free variables,
+//! globals and builtins. One tracker has several renderings made from the same value: the native fetch (`guard::program`),
+//! the readable text (here) and the bytecode that loads it (`codegen::load`), so they cannot drift apart.
+
+use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
+use std::rc::Rc;
+
+use pyo3::prelude::*;
+
+/// Index of a tracker in its translation.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+pub struct TrackerId(pub(crate) u32);
+
+/// A Python object compared by identity.
+#[derive(Debug)]
+pub struct ById(pub Py<PyAny>);
+
+impl PartialEq for ById {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.is(&other.0)
+    }
+}
+
+impl Eq for ById {}
+
+impl Hash for ById {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.as_ptr().hash(state);
+    }
+}
+
+/// Key of an item: what stands between the brackets.
+#[derive(PartialEq, Eq, Hash, Debug)]
+pub enum Key {
+    /// Position in a list or tuple, or an integer key of a dict.
+    Index(i64),
+    /// String key of a dict.
+    Str(Rc<str>),
+    /// Any other hashable constant.
+    Object(ById),
+}
+
+/// A part of a function or method object, read without attribute lookup.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Part {
+    /// `function.__code__`
+    Code,
+    /// `function.__globals__`
+    Globals,
+    /// `function.__defaults__`
+    Defaults,
+    /// `function.__kwdefaults__`
+    KwDefaults,
+    /// `function.__closure__`
+    Closure,
+    /// `method.__func__`
+    MethodFunction,
+    /// `method.__self__`
+    MethodSelf,
+}
+
+impl Part {
+    /// The attribute that reads it in Python.
+    #[must_use]
+    pub const fn attribute(self) -> &'static str {
+        match self {
+            Part::Code => "__code__",
+            Part::Globals => "__globals__",
+            Part::Defaults => "__defaults__",
+            Part::KwDefaults => "__kwdefaults__",
+            Part::Closure => "__closure__",
+            Part::MethodFunction => "__func__",
+            Part::MethodSelf => "__self__",
+        }
+    }
+}
+
+/// Where a value comes from.
+#[derive(PartialEq, Eq, Hash, Debug)]
+pub enum Tracker {
+    /// Argument of the translated frame, by position in `co_varnames`.
+    Local { slot: u32, name: Rc<str> },
+    /// The cell of a free variable of the translated frame.
+    FreeCell { index: u32, name: Rc<str> },
+    /// The globals dict of the translated frame.
+    Globals,
+    /// The builtins dict of the translated frame.
+    Builtins,
+    /// A constant of the code or of the trace.
+    Constant(ById),
+    /// An entry of the object's own `__dict__` (instances and modules).
+    Attribute { of: TrackerId, name: Rc<str> },
+    /// What the type's method resolution order finds; no descriptor is run.
+    Lookup { of: TrackerId, name: Rc<str> },
+    /// An attribute served by a C descriptor (a slot, a getter).
+    Getattr { of: TrackerId, name: Rc<str> },
+    /// `type(x)`
+    Type { of: TrackerId },
+    /// An item of a list, tuple or dict (exactly these types, or their storage in a subclass).
+    Item { of: TrackerId, key: Key },
+    /// Contents of a cell.
+    CellContents { of: TrackerId },
+    /// A part of a function or method.
+    Part { of: TrackerId, part: Part },
+    /// Made in the trace: there is nowhere to load it from.
+    Produced,
+}
+
+impl Tracker {
+    /// The tracker this one starts from.
+    #[must_use]
+    pub const fn parent(&self) -> Option<TrackerId> {
+        match self {
+            Tracker::Attribute { of, .. }
+            | Tracker::Lookup { of, .. }
+            | Tracker::Getattr { of, .. }
+            | Tracker::Type { of }
+            | Tracker::Item { of, .. }
+            | Tracker::CellContents { of }
+            | Tracker::Part { of, .. } => Some(*of),
+            _ => None,
+        }
+    }
+}
+
+/// The trackers of one translation. Equal trackers get one id, so guards share their fetches.
+#[derive(Default)]
+pub struct Trackers {
+    nodes: Vec<Rc<Tracker>>,
+    ids: HashMap<Rc<Tracker>, TrackerId>,
+}
+
+impl Trackers {
+    /// The id of `tracker`, the old one if an equal tracker is known. `Produced` is always new.
+    pub fn add(&mut self, tracker: Tracker) -> TrackerId {
+        let produced = tracker == Tracker::Produced;
+        let tracker = Rc::new(tracker);
+        if !produced {
+            if let Some(&id) = self.ids.get(&tracker) {
+                return id;
+            }
+        }
+        let id = TrackerId(self.nodes.len() as u32);
+        if !produced {
+            self.ids.insert(Rc::clone(&tracker), id);
+        }
+        self.nodes.push(tracker);
+        id
+    }
+
+    /// The tracker of an id.
+    pub fn get(&self, id: TrackerId) -> &Tracker {
+        &self.nodes[id.0 as usize]
+    }
+
+    /// A handle on the tracker that does not borrow the arena.
+    pub fn share(&self, id: TrackerId) -> Rc<Tracker> {
+        Rc::clone(&self.nodes[id.0 as usize])
+    }
+
+    /// Whether the value can be fetched again from the frame: not made in the trace.
+    pub fn is_sourced(&self, id: TrackerId) -> bool {
+        !matches!(self.get(id), Tracker::Produced | Tracker::Constant(_))
+    }
+
+    /// Whether the value can be loaded by new code: fetched, or a constant.
+    pub fn is_loadable(&self, id: TrackerId) -> bool {
+        !matches!(self.get(id), Tracker::Produced)
+    }
+
+    /// The value as a Python expression over `frame`, for logs and guard texts.
+    pub fn text(&self, py: Python<'_>, id: TrackerId) -> String {
+        match self.get(id) {
+            Tracker::Local { name, .. } => format!("frame.f_locals['{name}']"),
+            Tracker::FreeCell { name, .. } => format!("frame.closure['{name}']"),
+            Tracker::Globals => "frame.f_globals".to_owned(),
+            Tracker::Builtins => "frame.f_builtins".to_owned(),
+            Tracker::Constant(object) => repr(py, &object.0),
+            Tracker::Attribute { of, name } | Tracker::Getattr { of, name } => {
+                format!("{}.{name}", self.text(py, *of))
+            }
+            Tracker::Lookup { of, name } => format!("{}.{name}", self.text(py, *of)),
+            Tracker::Type { of } => format!("type({})", self.text(py, *of)),
+            Tracker::Item { of, key } => format!("{}[{}]", self.text(py, *of), key.text(py)),
+            Tracker::CellContents { of } => format!("{}.cell_contents", self.text(py, *of)),
+            Tracker::Part { of, part } => format!("{}.{}", self.text(py, *of), part.attribute()),
+            Tracker::Produced => "<made in the trace>".to_owned(),
+        }
+    }
+}
+
+impl Key {
+    /// The key as Python text.
+    pub fn text(&self, py: Python<'_>) -> String {
+        match self {
+            Key::Index(index) => index.to_string(),
+            Key::Str(text) => format!("'{text}'"),
+            Key::Object(object) => repr(py, &object.0),
+        }
+    }
+
+    /// The key as a Python object.
+    pub fn object<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(match self {
+            Key::Index(index) => index.into_pyobject(py)?.into_any(),
+            Key::Str(text) => pyo3::types::PyString::intern(py, text).into_any(),
+            Key::Object(object) => object.0.bind(py).clone(),
+        })
+    }
+
+    /// The key for a constant object: exact ints and strings by value, the rest by identity.
+    pub fn of(object: &Bound<'_, PyAny>) -> Key {
+        if object.is_exact_instance_of::<pyo3::types::PyInt>() {
+            if let Ok(index) = object.extract::<i64>() {
+                return Key::Index(index);
+            }
+        }
+        if object.is_exact_instance_of::<pyo3::types::PyString>() {
+            if let Ok(text) = object.extract::<String>() {
+                return Key::Str(text.into());
+            }
+        }
+        Key::Object(ById(object.clone().unbind()))
+    }
+}
+
+/// `repr(object)` for texts, shortened; never fails.
+pub fn repr(py: Python<'_>, object: &Py<PyAny>) -> String {
+    let bound = object.bind(py);
+    let full = bound.repr().map_or_else(|_| "<unprintable>".to_owned(), |text| text.to_string());
+    if full.chars().count() > 120 {
+        format!("{}...", full.chars().take(117).collect::<String>())
+    } else {
+        full
+    }
+}

@@ -1,0 +1,173 @@
+//! The face of a variable: what the executor may ask of a value. Every question has a default answer, the one of CPython's
+//! object model for an object of that type, or a graph break where only running the code would tell.
+
+use std::any::Any;
+use std::rc::Rc;
+
+use pyo3::prelude::*;
+
+use super::VarId;
+use crate::codegen::CodeGen;
+use crate::error::{Flow, ReasonId, Unwind};
+use crate::executor::{object_model, BinaryOp, CallArgs, CompareOp, OpcodeExecutor, UnaryOp};
+use crate::guard::{Identity, Test};
+use crate::tracker::{Tracker, TrackerId};
+
+/// A value as the argument of a graph statement: the object the builder gets, and its text in the StatementIR.
+pub struct GraphArgument {
+    /// A graph value, or plain Python objects holding such values.
+    pub value: Py<PyAny>,
+    /// How the statement prints it.
+    pub text: String,
+    /// Whether a graph value is in it.
+    pub holds_tensor: bool,
+}
+
+/// What the simulation knows of a Python value. Payloads are immutable; `this` is the variable that holds the payload.
+pub trait Variable: Any {
+    /// The registered name of the kind.
+    fn kind(&self) -> &'static str;
+
+    /// `type(x)`.
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny>;
+
+    /// The value for logs: `TensorVariable(shape: [2, 3], ...)`.
+    fn text(&self, cx: &OpcodeExecutor<'_>) -> String;
+
+    /// The value, if it is immutable and fully known.
+    fn constant(&self) -> Option<&Py<PyAny>> {
+        None
+    }
+
+    /// The real object, if there is one; its state may lag behind the trace.
+    fn object(&self) -> Option<&Py<PyAny>> {
+        self.constant()
+    }
+
+    /// A Python object equal to the value, if everything in it is known: for folding pure calls. It may be a fresh copy.
+    fn materialize(&self, cx: &OpcodeExecutor<'_>) -> Option<Py<PyAny>> {
+        self.constant().map(|value| value.clone_ref(cx.py))
+    }
+
+    /// The guards that hold for a sourced value once it is looked at.
+    fn guard(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
+        let ty = self.python_type(cx);
+        cx.guards.add(cx.vars.tracker(this), Test::TypeIs(Identity::of(&ty)));
+        Ok(())
+    }
+
+    /// The tracker of `type(x)`.
+    fn type_tracker(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> TrackerId {
+        let of = cx.vars.tracker(this);
+        if cx.trackers.is_sourced(of) {
+            cx.trackers.add(Tracker::Type { of })
+        } else {
+            let ty = self.python_type(cx).unbind();
+            cx.constant_tracker(ty)
+        }
+    }
+
+    /// The value as an argument of a graph statement.
+    fn graph_argument(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<GraphArgument> {
+        object_model::graph_argument(cx, this, self.object())
+    }
+
+    /// Emits code that makes the value anew and leaves it on the stack. Not asked of values that can be loaded.
+    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
+        let _ = this;
+        Err(Unwind::fallback(ReasonId::CannotRestore, format!("a {} made in the function", self.text(cg.cx))))
+    }
+
+    /// Variables the value holds.
+    fn children(&self) -> Vec<VarId> {
+        Vec::new()
+    }
+
+    /// `x.name`; `None` means `AttributeError`.
+    fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Rc<str>) -> Flow<Option<VarId>> {
+        object_model::get_attr(cx, this, name)
+    }
+
+    /// `x.name = value`
+    fn set_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Rc<str>, value: Option<VarId>) -> Flow<()> {
+        object_model::set_attr(cx, this, name, value)
+    }
+
+    /// `x(...)`
+    fn call(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
+        object_model::call(cx, this, args)
+    }
+
+    /// `x[key]`
+    fn get_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId) -> Flow<VarId> {
+        object_model::call_special(cx, this, "__getitem__", &[key])
+    }
+
+    /// `x[key] = value`
+    fn set_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId, value: VarId) -> Flow<()> {
+        object_model::call_special(cx, this, "__setitem__", &[key, value]).map(|_| ())
+    }
+
+    /// `del x[key]`
+    fn del_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId) -> Flow<()> {
+        object_model::call_special(cx, this, "__delitem__", &[key]).map(|_| ())
+    }
+
+    /// `iter(x)`
+    fn iter(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
+        object_model::call_special(cx, this, "__iter__", &[])
+    }
+
+    /// `next(x)`; `None` when exhausted.
+    fn next(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<Option<VarId>> {
+        object_model::next(cx, this)
+    }
+
+    /// The items, if the value is a sequence or collection whose iteration is known without running anything.
+    fn items(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<Option<Vec<VarId>>> {
+        let _ = (cx, this);
+        Ok(None)
+    }
+
+    /// `len(x)`; `None` when the type has no length.
+    fn len(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
+        object_model::call_special(cx, this, "__len__", &[])
+    }
+
+    /// `bool(x)`
+    fn truth(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {
+        object_model::truth(cx, this)
+    }
+
+    /// `item in x`
+    fn contains(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, item: VarId) -> Flow<VarId> {
+        object_model::contains(cx, this, item)
+    }
+
+    /// One side of a binary operator; `reflected` when `this` is the right operand. `None` means `NotImplemented`.
+    fn binary(
+        &self,
+        cx: &mut OpcodeExecutor<'_>,
+        op: BinaryOp,
+        this: VarId,
+        other: VarId,
+        reflected: bool,
+    ) -> Flow<Option<VarId>> {
+        object_model::binary(cx, op, this, other, reflected)
+    }
+
+    /// `x += other` and its kin; `None` means: do as the plain operator.
+    fn inplace(&self, cx: &mut OpcodeExecutor<'_>, op: BinaryOp, this: VarId, other: VarId) -> Flow<Option<VarId>> {
+        object_model::inplace(cx, op, this, other)
+    }
+
+    /// `-x` and its kin.
+    fn unary(&self, cx: &mut OpcodeExecutor<'_>, op: UnaryOp, this: VarId) -> Flow<VarId> {
+        object_model::call_special(cx, this, op.method(), &[])
+    }
+
+    /// One side of a comparison. `None` means `NotImplemented`.
+    fn compare(&self, cx: &mut OpcodeExecutor<'_>, op: CompareOp, this: VarId, other: VarId) -> Flow<Option<VarId>> {
+        object_model::compare(cx, op, this, other)
+    }
+}
