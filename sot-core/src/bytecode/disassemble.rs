@@ -20,24 +20,23 @@ impl Code {
             Ok(listing) => listing,
             Err(error) => return format!("(no listing: {error})\n"),
         };
-        let mut text = listing.problem.as_ref().map_or(String::new(), |problem| format!("(not encodable: {problem})\n"));
+        let problem = listing.problem.as_ref().map(|problem| format!("(not encodable: {problem})"));
+        let mut lines: Vec<_> = problem.into_iter().collect();
         let targets = self.targets();
         let mut line = None;
         for (index, instruction) in self.instructions.iter().enumerate() {
             let new_line = instruction.position.line.filter(|_| instruction.position.line != line);
             line = instruction.position.line;
-            let line = new_line.map_or(String::new(), |line| line.to_string());
+            let shown = new_line.map_or(String::new(), |line| line.to_string());
             let mark = if targets[index] { ">>" } else { "" };
-            let at = Label(index as u32);
-            text += format!("{line:>3}     {mark:>2} {}", listing.instruction(py, at)).trim_end();
-            text.push('\n');
+            lines.push(format!("{shown:>3}     {mark:>2} {}", listing.instruction(py, Label(index as u32))));
         }
         for handler in &self.handlers {
-            let ends = [handler.start, handler.end, handler.target].map(|label| listing.offset(label));
+            let [start, end, target] = [handler.start, handler.end, handler.target].map(|label| listing.offset(label));
             let lasti = if handler.lasti { " lasti" } else { "" };
-            text += &format!("  {} to {} -> {} [{}]{lasti}\n", ends[0], ends[1], ends[2], handler.depth);
+            lines.push(format!("  {start} to {end} -> {target} [{}]{lasti}", handler.depth));
         }
-        text
+        lines.join("\n") + "\n"
     }
 
     /// One instruction: offset, name and operand.

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCode, PyDict, PyTuple};
 
 use super::line_table::LineTable;
-use super::{decode, exception_table, stack_depth, BytecodeError, Code, Instruction, JumpKind, Label, Opcodes, Position};
+use super::{decode, exception_table, stack_depth, BytecodeError, Code, Instruction, JumpKind, Label, Opcodes};
 use crate::version::PyVersion;
 
 impl Code {
@@ -34,8 +34,8 @@ impl Code {
         Ok(layout.offsets().map(|offset| offset as u32).collect())
     }
 
-    fn change_header(&self, template: &Bound<'_, PyCode>, changes: &mut Changes<'_>) -> PyResult<()> {
-        let old = decode::header(template).map_err(into_python)?;
+    fn change_header(&self, template: &Bound<'_, PyCode>, changes: &mut Changes<'_>) -> Result<(), BytecodeError> {
+        let old = decode::header(template)?;
         changes.text("co_filename", &self.filename, &old.filename)?;
         changes.text("co_name", &self.name, &old.name)?;
         if PyVersion::BUILT_FOR >= PyVersion(11) {
@@ -51,7 +51,8 @@ impl Code {
         changes.names("co_varnames", &self.varnames, &old.varnames)?;
         changes.names("co_cellvars", &self.cellvars, &old.cellvars)?;
         changes.names("co_freevars", &self.freevars, &old.freevars)?;
-        changes.constants(&self.consts, &old.consts)
+        changes.constants(&self.consts, &old.consts)?;
+        Ok(())
     }
 
     fn change_bytecode(
@@ -64,8 +65,8 @@ impl Code {
         let py = template.py();
         let (bytecode, old_bytecode) = (layout.bytecode(&self.instructions, opcodes), decode::bytecode(template)?);
         let (handlers, old_handlers) = (self.exception_table(layout)?, decode::exception_table(template)?);
-        let changed = bytecode != old_bytecode || handlers != old_handlers;
-        let stack_size = if changed { stack_depth(py, self)?.max(1) } else { self.stack_size };
+        let edited = bytecode != old_bytecode || handlers != old_handlers;
+        let stack_size = if edited { stack_depth(py, self)?.max(1) } else { self.stack_size };
         let old_stack_size: u32 = template.getattr("co_stacksize")?.extract()?;
         changes.number("co_stacksize", stack_size, old_stack_size)?;
         changes.bytes("co_code", &bytecode, &old_bytecode)?;
@@ -116,14 +117,6 @@ impl Code {
             })
             .collect();
         Ok(exception_table::encode(&entries?))
-    }
-}
-
-/// `change_header` reads with the same function as decoding; only Python can fail there.
-fn into_python(error: BytecodeError) -> PyErr {
-    match error {
-        BytecodeError::Python(error) => error,
-        other => pyo3::exceptions::PyRuntimeError::new_err(other.to_string()),
     }
 }
 
