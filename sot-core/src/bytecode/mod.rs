@@ -1,1 +1,19 @@
-//! (being built)
+//! Code objects as data: decode one, look at it or edit it, encode it again, on CPython 3.8 to 3.13.
+//!
+//! Jumps and exception ranges hold [`Label`]s instead of offsets, so instructions can be inserted without arithmetic;
+//! `EXTENDED_ARG` and inline caches are folded away. What an opcode *means* is not known here.
+
+mod code;
+mod decode;
+mod disassemble;
+mod encode;
+mod error;
+mod exception_table;
+mod line_table;
+mod opcodes;
+mod stack_depth;
+
+pub use code::{Code, Handler, Instruction, Label, Position};
+pub use error::BytecodeError;
+pub use opcodes::{JumpKind, OpcodeInfo, Opcodes, Operand};
+pub use stack_depth::{stack_depth, stack_effect};

@@ -1,0 +1,301 @@
+//! From the model back to a code object.
+//!
+//! What the edit did not touch stays the template's very own: an unedited code comes out equal in every attribute, its
+//! line table byte for byte. Stack size, jumps, caches and tables of edited code are computed.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyCode, PyDict, PyTuple};
+
+use super::line_table::LineTable;
+use super::{decode, exception_table, stack_depth, BytecodeError, Code, Instruction, JumpKind, Label, Opcodes};
+use crate::version::PyVersion;
+
+impl Code {
+    /// Makes a code object like `template` with everything in which this code differs.
+    ///
+    /// The line table is `template`'s own if that gives every instruction the same position, else a new one, with which
+    /// `co_lines()`, `co_positions()` and `dis.findlinestarts()` say what [`Instruction::position`] says. The stack size is
+    /// computed, unless bytecode and handlers are `template`'s.
+    pub fn encode<'py>(&self, template: &Bound<'py, PyAny>) -> Result<Bound<'py, PyAny>, BytecodeError> {
+        let py = template.py();
+        let opcodes = Opcodes::try_get(py)?;
+        let template = decode::as_code(template)?;
+        let layout = Layout::of(&self.instructions, opcodes)?;
+        let mut changes = Changes::new(py);
+        self.change_header(template, &mut changes)?;
+        self.change_bytecode(template, &layout, opcodes, &mut changes)?;
+        self.change_line_table(template, &layout, &mut changes)?;
+        Ok(template.call_method("replace", (), Some(&changes.0))?)
+    }
+
+    /// The byte offset of every opcode, after its prefixes: what `dis` prints and `f_lasti` holds.
+    pub fn offsets(&self, py: Python<'_>) -> Result<Vec<u32>, BytecodeError> {
+        let layout = Layout::of(&self.instructions, Opcodes::try_get(py)?)?;
+        Ok(layout.offsets().map(|offset| offset as u32).collect())
+    }
+
+    fn change_header(&self, template: &Bound<'_, PyCode>, changes: &mut Changes<'_>) -> Result<(), BytecodeError> {
+        let old = decode::header(template)?;
+        changes.text("co_filename", &self.filename, &old.filename)?;
+        changes.text("co_name", &self.name, &old.name)?;
+        if PyVersion::BUILT_FOR >= PyVersion(11) {
+            changes.text("co_qualname", &self.qualname, &old.qualname)?;
+        }
+        changes.number("co_firstlineno", self.first_line, old.first_line)?;
+        changes.number("co_flags", self.flags, old.flags)?;
+        changes.number("co_argcount", self.arg_count, old.arg_count)?;
+        changes.number("co_posonlyargcount", self.posonly_count, old.posonly_count)?;
+        changes.number("co_kwonlyargcount", self.kwonly_count, old.kwonly_count)?;
+        changes.number("co_nlocals", self.varnames.len() as u32, old.varnames.len() as u32)?;
+        changes.names("co_names", &self.names, &old.names)?;
+        changes.names("co_varnames", &self.varnames, &old.varnames)?;
+        changes.names("co_cellvars", &self.cellvars, &old.cellvars)?;
+        changes.names("co_freevars", &self.freevars, &old.freevars)?;
+        changes.constants(&self.consts, &old.consts)?;
+        Ok(())
+    }
+
+    fn change_bytecode(
+        &self,
+        template: &Bound<'_, PyCode>,
+        layout: &Layout,
+        opcodes: &Opcodes,
+        changes: &mut Changes<'_>,
+    ) -> Result<(), BytecodeError> {
+        let py = template.py();
+        let (bytecode, old_bytecode) = (layout.bytecode(&self.instructions, opcodes), decode::bytecode(template)?);
+        let (handlers, old_handlers) = (self.exception_table(layout)?, decode::exception_table(template)?);
+        let edited = bytecode != old_bytecode || handlers != old_handlers;
+        let stack_size = if edited { stack_depth(py, self)?.max(1) } else { self.stack_size };
+        let old_stack_size: u32 = template.getattr("co_stacksize")?.extract()?;
+        changes.number("co_stacksize", stack_size, old_stack_size)?;
+        changes.bytes("co_code", &bytecode, &old_bytecode)?;
+        changes.bytes("co_exceptiontable", &handlers, &old_handlers)?;
+        Ok(())
+    }
+
+    fn change_line_table(
+        &self,
+        template: &Bound<'_, PyCode>,
+        layout: &Layout,
+        changes: &mut Changes<'_>,
+    ) -> Result<(), BytecodeError> {
+        let format = LineTable::of(PyVersion::BUILT_FOR);
+        let old = decode::line_table(template)?;
+        let said = format.positions(&old, self.first_line, layout.offsets());
+        let wanted = || self.instructions.iter().map(|instruction| instruction.position);
+        if said.is_ok_and(|said| said.into_iter().eq(wanted())) {
+            return Ok(());
+        }
+        let spans: Vec<_> = layout.sizes().zip(wanted()).collect();
+        let table = format.encode(self.first_line, &spans);
+        Ok(changes.bytes(format.attribute(), &table, &old)?)
+    }
+
+    fn exception_table(&self, layout: &Layout) -> Result<Vec<u8>, BytecodeError> {
+        if PyVersion::BUILT_FOR < PyVersion(11) && !self.handlers.is_empty() {
+            return Err(BytecodeError::NoExceptionTable { count: self.handlers.len() });
+        }
+        // The interpreter searches the table by start.
+        let mut handlers: Vec<_> = self.handlers.iter().filter(|handler| handler.start < handler.end).collect();
+        handlers.sort_by_key(|handler| handler.start);
+        if let Some(pair) = handlers.windows(2).find(|pair| pair[1].start < pair[0].end) {
+            return Err(BytecodeError::HandlerOverlap { end: pair[0].end, start: pair[1].start });
+        }
+        let entries: Result<Vec<_>, BytecodeError> = handlers
+            .into_iter()
+            .map(|handler| {
+                let unit = |label| layout.unit(label, || "an exception handler".to_owned());
+                let start = unit(handler.start)?;
+                Ok(exception_table::Entry {
+                    start,
+                    length: unit(handler.end)? - start,
+                    target: unit(handler.target)?,
+                    depth: handler.depth,
+                    lasti: handler.lasti,
+                })
+            })
+            .collect();
+        Ok(exception_table::encode(&entries?))
+    }
+}
+
+/// Where every instruction goes.
+pub(super) struct Layout {
+    /// First unit of each instruction, prefixes included, and the end of the code.
+    starts: Vec<u32>,
+    /// Operands with jumps resolved.
+    args: Vec<u32>,
+    /// Number of `EXTENDED_ARG` of each.
+    prefixes: Vec<u8>,
+}
+
+impl Layout {
+    pub(super) fn of(instructions: &[Instruction], opcodes: &Opcodes) -> Result<Layout, BytecodeError> {
+        check_targets(instructions, opcodes)?;
+        let args: Vec<_> = instructions.iter().map(|i| if i.target.is_some() { 0 } else { i.arg }).collect();
+        let prefixes = instructions.iter().zip(&args).map(|(i, &arg)| prefixes_for(arg).max(i.extended.min(3))).collect();
+        let mut layout = Layout { starts: Vec::new(), args, prefixes };
+        // Longer prefixes make longer jumps, which may need longer prefixes; they only grow, so this ends.
+        loop {
+            layout.measure(instructions, opcodes);
+            if !layout.resolve_jumps(instructions, opcodes) {
+                return Ok(layout);
+            }
+        }
+    }
+
+    /// The byte offset of every opcode.
+    pub(super) fn offsets(&self) -> impl Iterator<Item = usize> + '_ {
+        self.starts.iter().zip(&self.prefixes).map(|(&start, &prefixes)| 2 * (start as usize + usize::from(prefixes)))
+    }
+
+    /// The operand that is written for an instruction.
+    pub(super) fn arg(&self, at: Label) -> u32 {
+        self.args[at.index()]
+    }
+
+    fn sizes(&self) -> impl Iterator<Item = usize> + '_ {
+        self.starts.windows(2).map(|pair| 2 * (pair[1] - pair[0]) as usize)
+    }
+
+    fn unit(&self, label: Label, what: impl Fn() -> String) -> Result<u32, BytecodeError> {
+        let unit = self.starts.get(label.index()).copied();
+        unit.ok_or_else(|| BytecodeError::LabelOutside { what: what(), label, count: self.args.len() })
+    }
+
+    fn measure(&mut self, instructions: &[Instruction], opcodes: &Opcodes) {
+        self.starts.clear();
+        let mut unit = 0;
+        for (instruction, &prefixes) in instructions.iter().zip(&self.prefixes) {
+            self.starts.push(unit);
+            unit += 1 + u32::from(prefixes) + u32::from(opcodes.info(instruction.opcode).caches);
+        }
+        self.starts.push(unit);
+    }
+
+    /// Computes the operands of jumps; says whether one of them needs more room.
+    fn resolve_jumps(&mut self, instructions: &[Instruction], opcodes: &Opcodes) -> bool {
+        let mut grown = false;
+        for (index, instruction) in instructions.iter().enumerate() {
+            let Some(target) = instruction.target else { continue };
+            let (end, target) = (self.starts[index + 1], self.starts[target.index()]);
+            let distance = match opcodes.info(instruction.opcode).jump {
+                Some(JumpKind::Forward) => target - end,
+                Some(JumpKind::Backward) => end - target,
+                _ => target,
+            };
+            self.args[index] = distance * decode::unit_size();
+            let needed = prefixes_for(self.args[index]);
+            if needed > self.prefixes[index] {
+                self.prefixes[index] = needed;
+                grown = true;
+            }
+        }
+        grown
+    }
+
+    fn bytecode(&self, instructions: &[Instruction], opcodes: &Opcodes) -> Vec<u8> {
+        let mut bytecode = Vec::new();
+        for ((instruction, &arg), &prefixes) in instructions.iter().zip(&self.args).zip(&self.prefixes) {
+            let bytes = arg.to_be_bytes();
+            for &byte in &bytes[3 - usize::from(prefixes)..3] {
+                bytecode.extend([opcodes.extended_arg(), byte]);
+            }
+            bytecode.extend([instruction.opcode, bytes[3]]);
+            let caches = usize::from(opcodes.info(instruction.opcode).caches);
+            bytecode.resize(bytecode.len() + 2 * caches, 0);
+        }
+        bytecode
+    }
+}
+
+fn prefixes_for(arg: u32) -> u8 {
+    match arg {
+        0..=0xff => 0,
+        0x100..=0xffff => 1,
+        0x1_0000..=0xff_ffff => 2,
+        _ => 3,
+    }
+}
+
+/// Refuses labels that cannot be encoded; whether a jump points the right way does not depend on sizes.
+fn check_targets(instructions: &[Instruction], opcodes: &Opcodes) -> Result<(), BytecodeError> {
+    for (index, instruction) in instructions.iter().enumerate() {
+        let info = opcodes.info(instruction.opcode);
+        let (at, opcode) = (Label(index as u32), || info.name.clone());
+        let (kind, target) = match (info.jump, instruction.target) {
+            (Some(kind), Some(target)) => (kind, target),
+            (None, None) => continue,
+            (jump, _) => return Err(BytecodeError::Target { at, opcode: opcode(), is_jump: jump.is_some() }),
+        };
+        if target.index() > instructions.len() {
+            let what = format!("{} at {at}", info.name);
+            return Err(BytecodeError::LabelOutside { what, label: target, count: instructions.len() });
+        }
+        let reachable = match kind {
+            JumpKind::Absolute => true,
+            JumpKind::Forward => target > at,
+            JumpKind::Backward => target <= at,
+        };
+        if !reachable {
+            return Err(BytecodeError::Direction { at, opcode: opcode(), kind, target });
+        }
+    }
+    Ok(())
+}
+
+/// The keyword arguments of `code.replace`: only what differs.
+struct Changes<'py>(Bound<'py, PyDict>);
+
+impl<'py> Changes<'py> {
+    fn new(py: Python<'py>) -> Self {
+        Changes(PyDict::new(py))
+    }
+
+    fn text(&mut self, attribute: &str, new: &str, old: &str) -> PyResult<()> {
+        if new == old {
+            return Ok(());
+        }
+        self.0.set_item(attribute, new)
+    }
+
+    fn number(&mut self, attribute: &str, new: u32, old: u32) -> PyResult<()> {
+        if new == old {
+            return Ok(());
+        }
+        self.0.set_item(attribute, new)
+    }
+
+    fn bytes(&mut self, attribute: &str, new: &[u8], old: &[u8]) -> PyResult<()> {
+        if new == old {
+            return Ok(());
+        }
+        self.0.set_item(attribute, PyBytes::new(self.0.py(), new))
+    }
+
+    fn names(&mut self, attribute: &str, new: &[String], old: &[String]) -> PyResult<()> {
+        if new == old {
+            return Ok(());
+        }
+        self.0.set_item(attribute, PyTuple::new(self.0.py(), new)?)
+    }
+
+    fn constants(&mut self, new: &[Py<PyAny>], old: &[Py<PyAny>]) -> PyResult<()> {
+        if new.len() == old.len() && new.iter().zip(old).all(|(new, old)| new.is(old)) {
+            return Ok(());
+        }
+        self.0.set_item("co_consts", PyTuple::new(self.0.py(), new)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prefixes_hold_all_but_the_last_byte() {
+        let sizes = [0, 0xff, 0x100, 0xffff, 0x1_0000, 0xff_ffff, 0x100_0000].map(prefixes_for);
+        assert_eq!(sizes, [0, 0, 1, 1, 2, 2, 3]);
+    }
+}

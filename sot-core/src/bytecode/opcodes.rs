@@ -1,0 +1,292 @@
+//! The opcode table of the running interpreter, read once from Python's own `opcode` module.
+//!
+//! Numbers, caches, jumps and kinds of operand come from there. Three things that module does not say are written down
+//! here by name: which way a relative jump goes, what ends a block, and which operands carry flags in their low bits.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyDict;
+
+use super::BytecodeError;
+use crate::version::PyVersion;
+
+/// All opcodes of the running interpreter.
+#[derive(Debug)]
+pub struct Opcodes {
+    infos: Vec<OpcodeInfo>,
+    numbers: HashMap<String, u8>,
+    extended_arg: u8,
+    comparisons: Vec<String>,
+    operators: Vec<String>,
+    stack_effect: Py<PyAny>,
+}
+
+/// What is known about one opcode.
+#[derive(Clone, Debug)]
+pub struct OpcodeInfo {
+    /// CPython's name, or `<17>` for a number without one.
+    pub name: String,
+    /// How many inline cache units follow the instruction.
+    pub caches: u8,
+    /// How the operand says where to jump; `None` if the opcode is no jump (setting up a block counts as one).
+    pub jump: Option<JumpKind>,
+    /// Whether the operand means anything.
+    pub has_arg: bool,
+    /// What the operand indexes.
+    pub operand: Operand,
+    /// How many low bits of the operand are flags; the index is above them.
+    pub shift: u8,
+    /// Whether control may go on to the next instruction.
+    pub falls_through: bool,
+}
+
+/// How a jump counts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum JumpKind {
+    /// From the start of the code.
+    Absolute,
+    /// Forward from the end of the instruction.
+    Forward,
+    /// Backward from the end of the instruction.
+    Backward,
+}
+
+/// The table an operand is an index into.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Operand {
+    /// None: a count, a flag set, or nothing at all.
+    Plain,
+    /// `co_consts`.
+    Const,
+    /// `co_names`.
+    Name,
+    /// Locals (since 3.11: slots of the frame).
+    Local,
+    /// Two locals, four bits each.
+    LocalPair,
+    /// Cells (since 3.11: slots of the frame).
+    Cell,
+    /// The comparison operators.
+    Comparison,
+    /// The binary operators of `BINARY_OP`.
+    Operator,
+}
+
+static OPCODES: PyOnceLock<Opcodes> = PyOnceLock::new();
+
+impl Opcodes {
+    /// The table of the running interpreter.
+    ///
+    /// # Panics
+    /// If Python's `opcode` module is unusable; [`Opcodes::try_get`], which every decode goes through, says so as an
+    /// error instead.
+    pub fn get(py: Python<'_>) -> &'static Opcodes {
+        Opcodes::try_get(py).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// The table of the running interpreter, or what is wrong with its `opcode` module.
+    pub fn try_get(py: Python<'_>) -> Result<&'static Opcodes, BytecodeError> {
+        // Not `once_cell`: reading imports modules, which may hand the GIL to a thread that waits here.
+        OPCODES.get_or_try_init(py, || Opcodes::read(py))
+    }
+
+    /// The number of a named opcode; `None` if this interpreter has none of that name.
+    pub fn number(&self, name: &str) -> Option<u8> {
+        self.numbers.get(name).copied()
+    }
+
+    /// The name of an opcode; `<17>` for a number without one.
+    pub fn name(&self, opcode: u8) -> &str {
+        &self.info(opcode).name
+    }
+
+    /// What is known about an opcode.
+    pub fn info(&self, opcode: u8) -> &OpcodeInfo {
+        &self.infos[usize::from(opcode)]
+    }
+
+    /// The number of `EXTENDED_ARG`.
+    pub(super) const fn extended_arg(&self) -> u8 {
+        self.extended_arg
+    }
+
+    /// The comparison operators, by the index in a comparison's operand.
+    pub fn comparisons(&self) -> &[String] {
+        &self.comparisons
+    }
+
+    /// The binary operators, by the operand of `BINARY_OP`; empty before 3.11.
+    pub fn operators(&self) -> &[String] {
+        &self.operators
+    }
+
+    /// Python's own `_opcode.stack_effect`.
+    pub(super) fn stack_effect_function<'py>(&self, py: Python<'py>) -> &Bound<'py, PyAny> {
+        self.stack_effect.bind(py)
+    }
+
+    fn read(py: Python<'_>) -> Result<Opcodes, BytecodeError> {
+        let module = py.import("opcode")?;
+        let numbers = real_opcodes(module.getattr("opmap")?.extract()?);
+        let extended_arg = numbers.get("EXTENDED_ARG").copied().ok_or_else(|| BytecodeError::OpcodeModule {
+            what: "`opmap` has no EXTENDED_ARG".to_owned(),
+        })?;
+        let mut infos = unknown_opcodes();
+        for (name, &opcode) in &numbers {
+            infos[usize::from(opcode)] = named(name);
+        }
+        mark_operands(&module, &mut infos)?;
+        mark_jumps(&module, &mut infos)?;
+        mark_caches(&module, &numbers, &mut infos)?;
+        Ok(Opcodes {
+            infos,
+            numbers,
+            extended_arg,
+            comparisons: module.getattr("cmp_op")?.extract()?,
+            operators: operators(&module)?,
+            stack_effect: py.import("_opcode")?.getattr("stack_effect")?.unbind(),
+        })
+    }
+}
+
+/// `opmap` without what never occurs in `co_code`: pseudo opcodes (above 255) and instrumented ones.
+fn real_opcodes(opmap: HashMap<String, u32>) -> HashMap<String, u8> {
+    opmap
+        .into_iter()
+        .filter(|(name, _)| !name.starts_with("INSTRUMENTED_"))
+        .filter_map(|(name, opcode)| Some((name, u8::try_from(opcode).ok()?)))
+        .collect()
+}
+
+fn unknown_opcodes() -> Vec<OpcodeInfo> {
+    (0..=255).map(|opcode| named(&format!("<{opcode}>"))).collect()
+}
+
+fn named(name: &str) -> OpcodeInfo {
+    OpcodeInfo {
+        name: name.to_owned(),
+        caches: 0,
+        jump: None,
+        has_arg: false,
+        operand: special_operand(name),
+        shift: shift(name, PyVersion::BUILT_FOR),
+        falls_through: !ends_block(name),
+    }
+}
+
+fn special_operand(name: &str) -> Operand {
+    match name {
+        "COMPARE_OP" => Operand::Comparison,
+        "BINARY_OP" => Operand::Operator,
+        "LOAD_FAST_LOAD_FAST" | "STORE_FAST_LOAD_FAST" | "STORE_FAST_STORE_FAST" => Operand::LocalPair,
+        _ => Operand::Plain,
+    }
+}
+
+fn shift(name: &str, version: PyVersion) -> u8 {
+    match (name, version.0) {
+        ("LOAD_GLOBAL", 11..) | ("LOAD_ATTR", 12..) => 1,
+        ("LOAD_SUPER_ATTR", 12..) => 2,
+        ("COMPARE_OP", 12) => 4,
+        ("COMPARE_OP", 13..) => 5,
+        _ => 0,
+    }
+}
+
+fn ends_block(name: &str) -> bool {
+    matches!(
+        name,
+        "RETURN_VALUE"
+            | "RETURN_CONST"
+            | "RAISE_VARARGS"
+            | "RERAISE"
+            | "JUMP_ABSOLUTE"
+            | "JUMP_FORWARD"
+            | "JUMP_BACKWARD"
+            | "JUMP_BACKWARD_NO_INTERRUPT"
+            | "INTERPRETER_EXIT"
+    )
+}
+
+fn mark_operands(module: &Bound<'_, PyModule>, infos: &mut [OpcodeInfo]) -> PyResult<()> {
+    let tables = [
+        ("hasconst", Operand::Const),
+        ("hasname", Operand::Name),
+        ("haslocal", Operand::Local),
+        ("hasfree", Operand::Cell),
+    ];
+    for (table, operand) in tables {
+        for opcode in numbers_in(module, table)? {
+            let info = &mut infos[usize::from(opcode)];
+            if info.operand == Operand::Plain {
+                info.operand = operand;
+            }
+        }
+    }
+    for opcode in opcodes_with_argument(module)? {
+        infos[usize::from(opcode)].has_arg = true;
+    }
+    Ok(())
+}
+
+fn opcodes_with_argument(module: &Bound<'_, PyModule>) -> PyResult<Vec<u8>> {
+    if module.hasattr("hasarg")? {
+        return numbers_in(module, "hasarg");
+    }
+    let first: u8 = module.getattr("HAVE_ARGUMENT")?.extract()?;
+    Ok((first..=255).collect())
+}
+
+fn mark_jumps(module: &Bound<'_, PyModule>, infos: &mut [OpcodeInfo]) -> PyResult<()> {
+    for opcode in numbers_in(module, "hasjabs")? {
+        infos[usize::from(opcode)].jump = Some(JumpKind::Absolute);
+    }
+    for opcode in numbers_in(module, "hasjrel")? {
+        let info = &mut infos[usize::from(opcode)];
+        let backward = info.name.contains("JUMP_BACKWARD");
+        info.jump = Some(if backward { JumpKind::Backward } else { JumpKind::Forward });
+    }
+    Ok(())
+}
+
+/// Inline caches: none before 3.11, a list by number in 3.11 and 3.12, a dict by name since 3.13.
+fn mark_caches(module: &Bound<'_, PyModule>, numbers: &HashMap<String, u8>, infos: &mut [OpcodeInfo]) -> PyResult<()> {
+    let Some(entries) = module.getattr_opt("_inline_cache_entries")? else { return Ok(()) };
+    if let Ok(by_name) = entries.cast::<PyDict>() {
+        for (name, caches) in by_name.extract::<HashMap<String, u8>>()? {
+            if let Some(&opcode) = numbers.get(&name) {
+                infos[usize::from(opcode)].caches = caches;
+            }
+        }
+        return Ok(());
+    }
+    for (info, caches) in infos.iter_mut().zip(entries.extract::<Vec<u8>>()?) {
+        info.caches = caches;
+    }
+    Ok(())
+}
+
+fn operators(module: &Bound<'_, PyModule>) -> PyResult<Vec<String>> {
+    let Some(table) = module.getattr_opt("_nb_ops")? else { return Ok(Vec::new()) };
+    let pairs: Vec<(String, String)> = table.extract()?;
+    Ok(pairs.into_iter().map(|(_, symbol)| symbol).collect())
+}
+
+/// A list of opcode numbers; pseudo opcodes above 255 are left out.
+fn numbers_in(module: &Bound<'_, PyModule>, table: &str) -> PyResult<Vec<u8>> {
+    let numbers: Vec<u32> = module.getattr(table)?.extract()?;
+    Ok(numbers.into_iter().filter_map(|opcode| u8::try_from(opcode).ok()).collect())
+}
+
+impl fmt::Display for JumpKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            JumpKind::Absolute => "to an offset",
+            JumpKind::Forward => "forward",
+            JumpKind::Backward => "backward",
+        })
+    }
+}

@@ -1,0 +1,166 @@
+//! How deep the value stack gets. A stack size that is too small is memory corruption, so paths that cannot be followed
+//! are errors and effects are taken from CPython's own table, which errs upwards.
+
+use std::collections::HashMap;
+
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use super::{BytecodeError, Code, Instruction, Label, Opcodes};
+use crate::version::PyVersion;
+
+const GENERATOR: u32 = 0x20;
+const COROUTINE: u32 = 0x80;
+const ASYNC_GENERATOR: u32 = 0x200;
+
+/// The largest depth on any path, exception handlers included.
+pub fn stack_depth(py: Python<'_>, code: &Code) -> Result<u32, BytecodeError> {
+    let mut walk = Walk::new(py, code)?;
+    walk.enter(Label(0), start_depth(code))?;
+    while let Some(at) = walk.work.pop() {
+        walk.step(at)?;
+    }
+    Ok(walk.deepest as u32)
+}
+
+/// What an instruction adds to the depth of the stack, if it jumps or if it does not; `arg` of a jump is ignored.
+pub fn stack_effect(py: Python<'_>, opcode: u8, arg: u32, jump: bool) -> Result<i32, BytecodeError> {
+    let opcodes = Opcodes::try_get(py)?;
+    let info = opcodes.info(opcode);
+    if info.name == "RETURN_GENERATOR" {
+        // Whoever resumes the generator pushes the value it sends; the versions do not agree on whose effect that is.
+        return Ok(1);
+    }
+    let arg = if info.jump.is_some() { 0 } else { arg };
+    let keywords = PyDict::new(py);
+    keywords.set_item("jump", jump)?;
+    let effect = opcodes.stack_effect_function(py).call((opcode, info.has_arg.then_some(arg)), Some(&keywords))?;
+    Ok(effect.extract()?)
+}
+
+/// 3.10 starts a generator with the sent value on the stack and an instruction that pops it.
+fn start_depth(code: &Code) -> i64 {
+    let generator = code.flags & (GENERATOR | COROUTINE | ASYNC_GENERATOR) != 0;
+    i64::from(generator && PyVersion::BUILT_FOR == PyVersion(10))
+}
+
+/// A walk over all paths that keeps the largest depth at each instruction.
+struct Walk<'a, 'py> {
+    py: Python<'py>,
+    code: &'a Code,
+    opcodes: &'static Opcodes,
+    depths: Vec<Option<i64>>,
+    work: Vec<Label>,
+    /// The handler of each instruction, as an index.
+    handlers: Vec<Option<usize>>,
+    effects: HashMap<(u8, u32, bool), i64>,
+    deepest: i64,
+    limit: i64,
+}
+
+impl<'a, 'py> Walk<'a, 'py> {
+    fn new(py: Python<'py>, code: &'a Code) -> Result<Self, BytecodeError> {
+        let count = code.instructions.len();
+        let mut walk = Walk {
+            py,
+            code,
+            opcodes: Opcodes::try_get(py)?,
+            depths: vec![None; count],
+            work: Vec::new(),
+            handlers: vec![None; count],
+            effects: HashMap::new(),
+            deepest: 0,
+            limit: 0,
+        };
+        walk.spread_handlers()?;
+        walk.limit = walk.bound()?;
+        Ok(walk)
+    }
+
+    fn spread_handlers(&mut self) -> Result<(), BytecodeError> {
+        let count = self.code.instructions.len();
+        for (index, handler) in self.code.handlers.iter().enumerate() {
+            if let Some(label) = [handler.end, handler.target].into_iter().find(|label| label.index() > count) {
+                let what = "an exception handler".to_owned();
+                return Err(BytecodeError::LabelOutside { what, label, count });
+            }
+            let covered = handler.start.index()..handler.end.index().max(handler.start.index());
+            self.handlers[covered].fill(Some(index));
+        }
+        Ok(())
+    }
+
+    /// No path that visits each instruction once gets deeper than this.
+    fn bound(&mut self) -> Result<i64, BytecodeError> {
+        let mut bound = 1 + self.code.handlers.iter().map(|handler| i64::from(handler.depth) + 2).max().unwrap_or(0);
+        for instruction in &self.code.instructions {
+            let jump = if instruction.target.is_some() { self.effect(instruction, true)? } else { 0 };
+            bound += jump.max(self.effect(instruction, false)?).max(0);
+        }
+        Ok(bound)
+    }
+
+    fn step(&mut self, at: Label) -> Result<(), BytecodeError> {
+        let code = self.code;
+        let instruction = &code.instructions[at.index()];
+        let Some(depth) = self.depths[at.index()] else { return Ok(()) };
+        if let Some(index) = self.handlers[at.index()] {
+            let handler = &code.handlers[index];
+            self.leave(at, handler.target, i64::from(handler.depth) + i64::from(handler.lasti) + 1)?;
+        }
+        if let Some(target) = instruction.target {
+            let effect = self.effect(instruction, true)?;
+            self.leave(at, target, depth + effect)?;
+        }
+        if self.opcodes.info(instruction.opcode).falls_through {
+            let effect = self.effect(instruction, false)?;
+            self.leave(at, Label(at.0 + 1), depth + effect)?;
+        } else if instruction.target.is_none() && depth + self.effect(instruction, false)? < 0 {
+            return Err(self.underflow(at));
+        }
+        Ok(())
+    }
+
+    fn leave(&mut self, from: Label, to: Label, depth: i64) -> Result<(), BytecodeError> {
+        if depth < 0 {
+            return Err(self.underflow(from));
+        }
+        if to.index() >= self.depths.len() {
+            return Err(BytecodeError::FallsOffEnd { at: from, opcode: self.name(from) });
+        }
+        self.enter(to, depth)
+    }
+
+    fn enter(&mut self, at: Label, depth: i64) -> Result<(), BytecodeError> {
+        if depth > self.limit {
+            return Err(BytecodeError::StackGrows { at });
+        }
+        self.deepest = self.deepest.max(depth);
+        if let Some(known) = self.depths.get_mut(at.index()) {
+            if known.is_none_or(|known| known < depth) {
+                *known = Some(depth);
+                self.work.push(at);
+            }
+        }
+        Ok(())
+    }
+
+    fn effect(&mut self, instruction: &Instruction, jump: bool) -> Result<i64, BytecodeError> {
+        let arg = if instruction.target.is_some() { 0 } else { instruction.arg };
+        let key = (instruction.opcode, arg, jump);
+        if let Some(&effect) = self.effects.get(&key) {
+            return Ok(effect);
+        }
+        let effect = i64::from(stack_effect(self.py, instruction.opcode, arg, jump)?);
+        self.effects.insert(key, effect);
+        Ok(effect)
+    }
+
+    fn underflow(&self, at: Label) -> BytecodeError {
+        BytecodeError::StackUnderflow { at, opcode: self.name(at) }
+    }
+
+    fn name(&self, at: Label) -> String {
+        self.opcodes.name(self.code.instructions[at.index()].opcode).to_owned()
+    }
+}
