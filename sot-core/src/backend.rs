@@ -108,6 +108,11 @@ pub trait Backend: Send + Sync {
         meta: &TensorMeta,
         value: &Bound<'_, PyAny>,
     ) -> PyResult<TensorAttribute>;
+    /// Path prefixes of the framework's own files, whose frames are left alone unless the user asks for them.
+    fn skipped_paths(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        let _ = py;
+        Ok(Vec::new())
+    }
     /// Starts a graph.
     fn begin(&self, py: Python<'_>) -> PyResult<Box<dyn GraphBuilder>>;
 }

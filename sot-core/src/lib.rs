@@ -2,7 +2,24 @@
 //! and frame hook. It knows no concrete opcode, variable kind or backend: those register themselves from other crates.
 
 pub mod backend;
+pub mod builtin;
 pub mod bytecode;
+pub mod cache;
+pub mod codegen;
 pub mod cpython;
 pub mod error;
+pub mod executor;
+pub mod graph;
+pub mod guard;
+pub mod log;
+pub mod opcode;
+pub mod runtime;
+pub mod side_effects;
+pub mod stats;
+pub mod tracker;
+pub mod translate;
+pub mod variable;
 pub mod version;
+
+#[doc(hidden)]
+pub use {inventory, linkme, pyo3};

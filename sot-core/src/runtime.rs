@@ -50,6 +50,7 @@ pub struct Runtime {
     pub factories: &'static Factories,
     /// Where graphs go.
     pub backend: Box<dyn Backend>,
+    skipped_paths: Vec<String>,
 }
 
 static RUNTIME: OnceCell<Runtime> = OnceCell::new();
@@ -68,13 +69,26 @@ impl Runtime {
     fn new(py: Python<'_>, backend: &str) -> PyResult<Runtime> {
         let version = PyVersion::BUILT_FOR;
         let wrong = |error: RegistrationError| PyImportError::new_err(format!("sot cannot start: {error}"));
+        let backend = make_backend(py, backend)?;
+        let mut skipped_paths = backend.skipped_paths(py)?;
+        skipped_paths.push("<frozen ".to_owned());
+        skipped_paths.push(py.import("sysconfig")?.call_method1("get_path", ("stdlib",))?.extract::<String>()? + "/");
         Ok(Runtime {
             version,
             dispatch: DispatchTable::freeze(py, version).map_err(wrong)?,
             kinds: KindTable::freeze(py).map_err(wrong)?,
             builtins: BuiltinTable::freeze(py).map_err(wrong)?,
             factories: the_factories()?,
-            backend: make_backend(py, backend)?,
+            backend,
+            skipped_paths,
+        })
+    }
+
+    /// Whether frames of a file are left alone unless the user asks for them: the standard library, the framework. What is
+    /// installed beside the standard library is not part of it.
+    pub fn skips(&self, file: &str) -> bool {
+        self.skipped_paths.iter().any(|prefix| {
+            file.strip_prefix(prefix.as_str()).is_some_and(|rest| !rest.starts_with("site-packages"))
         })
     }
 

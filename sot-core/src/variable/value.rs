@@ -10,6 +10,7 @@ use super::VarId;
 use crate::codegen::CodeGen;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::executor::{object_model, BinaryOp, CallArgs, CompareOp, OpcodeExecutor, UnaryOp};
+use crate::graph::SymbolId;
 use crate::guard::{Identity, Test};
 use crate::tracker::{Tracker, TrackerId};
 
@@ -76,6 +77,17 @@ pub trait Variable: Any {
     fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
         let _ = this;
         Err(Unwind::fallback(ReasonId::CannotRestore, format!("a {} made in the function", self.text(cg.cx))))
+    }
+
+    /// Emits code that brings a container that outlives the frame to the contents it has in the trace.
+    fn restore_contents(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
+        let _ = this;
+        Err(Unwind::fallback(ReasonId::CannotRestore, format!("the changed contents of a {}", self.text(cg.cx))))
+    }
+
+    /// The graph's symbol, for a tensor computed in the graph.
+    fn symbol(&self) -> Option<SymbolId> {
+        None
     }
 
     /// Variables the value holds.

@@ -1,0 +1,128 @@
+//! The cache of one code object: its translations with their guards. It hangs on the code object and dies with it.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use pyo3::prelude::*;
+
+use crate::guard::{FrameView, GuardProgram};
+
+/// More entries than this for one code object are not made; those there are still hit.
+const MAX_ENTRIES: usize = 64;
+/// After so many translations without tensor work, the code is left alone.
+const MAX_EMPTY: u32 = 4;
+
+/// One translation: valid while its guards hold.
+pub struct Entry {
+    guards: GuardProgram,
+    /// The new code; `None` leaves the frame to CPython.
+    pub code: Option<Py<PyAny>>,
+    /// Whether functions called by the new code run without the tracer.
+    pub disable_eval_frame: bool,
+}
+
+impl Entry {
+    /// An entry.
+    pub fn new(guards: GuardProgram, code: Option<Py<PyAny>>, disable_eval_frame: bool) -> Self {
+        Entry { guards, code, disable_eval_frame }
+    }
+}
+
+/// The translations of one code object.
+#[derive(Default)]
+pub struct CodeCache {
+    entries: Mutex<Arc<Vec<Arc<Entry>>>>,
+    skip: AtomicBool,
+    root: AtomicBool,
+    empty: AtomicU32,
+    generation: AtomicU32,
+}
+
+impl CodeCache {
+    fn lock(&self) -> MutexGuard<'_, Arc<Vec<Arc<Entry>>>> {
+        // A panic while the list was replaced left the old list, which is as good.
+        self.entries.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// The first entry whose guards hold.
+    pub fn find<'py>(&self, frame: &impl FrameView<'py>) -> Option<Arc<Entry>> {
+        let entries = Arc::clone(&self.lock());
+        let at = entries.iter().position(|entry| entry.guards.check(frame))?;
+        if at > 0 {
+            self.move_to_front(&entries[at]);
+        }
+        Some(Arc::clone(&entries[at]))
+    }
+
+    fn move_to_front(&self, entry: &Arc<Entry>) {
+        let mut list = self.lock();
+        let mut entries: Vec<_> = list.iter().filter(|other| !Arc::ptr_eq(other, entry)).cloned().collect();
+        if entries.len() < list.len() {
+            entries.insert(0, Arc::clone(entry));
+            *list = Arc::new(entries);
+        }
+    }
+
+    /// Adds an entry, and drops those that can never hold again.
+    pub fn insert(&self, py: Python<'_>, entry: Arc<Entry>) {
+        let mut list = self.lock();
+        let mut entries: Vec<_> = list.iter().filter(|old| !old.guards.is_dead(py)).cloned().collect();
+        entries.insert(0, entry);
+        let old = std::mem::replace(&mut *list, Arc::new(entries));
+        drop(list);
+        drop(old);
+    }
+
+    /// Whether no more entries are made.
+    pub fn is_full(&self, py: Python<'_>) -> bool {
+        let entries = Arc::clone(&self.lock());
+        entries.len() >= MAX_ENTRIES && !entries.iter().any(|entry| entry.guards.is_dead(py))
+    }
+
+    /// Number of entries.
+    pub fn len(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// Whether there is no entry.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Counts a translation that found nothing to compile; after a few the code is left alone.
+    pub fn found_nothing(&self) {
+        if self.empty.fetch_add(1, Ordering::Relaxed) + 1 >= MAX_EMPTY && !self.is_root() {
+            self.skip.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Leaves the code to CPython for good.
+    pub fn set_skip(&self, skip: bool) {
+        self.skip.store(skip, Ordering::Relaxed);
+    }
+
+    /// Whether the code is left to CPython.
+    pub fn is_skipped(&self) -> bool {
+        self.skip.load(Ordering::Relaxed)
+    }
+
+    /// Marks the code as asked for by the user: no list of files keeps it from being translated.
+    pub fn set_root(&self) {
+        self.root.store(true, Ordering::Relaxed);
+        self.skip.store(false, Ordering::Relaxed);
+    }
+
+    /// Whether the user asked for this code.
+    pub fn is_root(&self) -> bool {
+        self.root.load(Ordering::Relaxed)
+    }
+
+    /// Forgets everything if it was made before the present generation (see `reset`).
+    pub fn refresh(&self, generation: u32) {
+        if self.generation.swap(generation, Ordering::Relaxed) != generation {
+            let old = std::mem::take(&mut *self.lock());
+            drop(old);
+            self.empty.store(0, Ordering::Relaxed);
+        }
+    }
+}

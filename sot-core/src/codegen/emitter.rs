@@ -1,0 +1,136 @@
+//! Emits instructions of the running interpreter. What differs between versions is asked of the `Target`.
+
+use pyo3::prelude::*;
+
+use super::target::Target;
+use crate::bytecode::{Code, Instruction, Label, Opcodes, Position};
+use crate::error::{Flow, Unwind};
+
+/// Instructions being written, with their constants, names and locals.
+pub struct Emitter {
+    target: &'static dyn Target,
+    opcodes: &'static Opcodes,
+    instructions: Vec<Instruction>,
+    consts: Vec<Py<PyAny>>,
+    names: Vec<String>,
+    varnames: Vec<String>,
+    position: Position,
+}
+
+impl Emitter {
+    /// An empty emitter for code with the locals and cells of `code`.
+    pub fn new(py: Python<'_>, target: &'static dyn Target, code: &Code, position: Position) -> Self {
+        Emitter {
+            target,
+            opcodes: Opcodes::get(py),
+            instructions: Vec::new(),
+            // Constant 0 is the docstring's place.
+            consts: vec![py.None()],
+            names: Vec::new(),
+            varnames: code.varnames.clone(),
+            position,
+        }
+    }
+
+    /// One instruction by name.
+    pub fn op(&mut self, name: &str, arg: u32) -> Flow<()> {
+        let opcode = self.opcodes.number(name).ok_or_else(|| {
+            Unwind::from(pyo3::exceptions::PyRuntimeError::new_err(format!("this interpreter has no opcode {name}")))
+        })?;
+        self.instructions.push(Instruction::new(opcode, arg, self.position));
+        Ok(())
+    }
+
+    /// Where the next instruction will stand.
+    pub fn here(&self) -> Label {
+        Label(self.instructions.len() as u32)
+    }
+
+    /// What a fresh frame must run first: cells, `RESUME`.
+    pub fn prologue(&mut self, code: &Code) -> Flow<()> {
+        self.target.prologue(self, code)
+    }
+
+    /// Leaves a constant on the stack.
+    pub fn load_const(&mut self, value: Py<PyAny>) -> Flow<()> {
+        let index = self.consts.iter().position(|known| known.is(&value)).unwrap_or_else(|| {
+            self.consts.push(value);
+            self.consts.len() - 1
+        });
+        self.op("LOAD_CONST", index as u32)
+    }
+
+    /// Index of a name in `co_names`.
+    pub fn name(&mut self, name: &str) -> u32 {
+        let index = self.names.iter().position(|known| known == name).unwrap_or_else(|| {
+            self.names.push(name.to_owned());
+            self.names.len() - 1
+        });
+        index as u32
+    }
+
+    /// A new local variable.
+    pub fn new_local(&mut self, name: &str) -> u32 {
+        self.varnames.push(name.to_owned());
+        self.varnames.len() as u32 - 1
+    }
+
+    /// Before the callable of a call is loaded.
+    pub fn begin_call(&mut self) -> Flow<()> {
+        self.target.begin_call(self)
+    }
+
+    /// After the callable of a call is loaded.
+    pub fn callable_loaded(&mut self) -> Flow<()> {
+        self.target.callable_loaded(self)
+    }
+
+    /// Calls with so many positional arguments.
+    pub fn call(&mut self, argc: u32) -> Flow<()> {
+        self.target.call(self, argc)
+    }
+
+    /// Calls with arguments of which the last ones have these names.
+    pub fn call_with_keywords(&mut self, py: Python<'_>, argc: u32, names: &[&str]) -> Flow<()> {
+        let names = pyo3::types::PyTuple::new(py, names)?.into_any().unbind();
+        self.target.call_with_keywords(self, argc, names)
+    }
+
+    /// `<global name>`
+    pub fn load_global(&mut self, name: &str) -> Flow<()> {
+        let index = self.name(name);
+        self.target.load_global(self, index)
+    }
+
+    /// `<top of stack>.name`
+    pub fn load_attr(&mut self, name: &str) -> Flow<()> {
+        let index = self.name(name);
+        self.target.load_attr(self, index)
+    }
+
+    /// The cell object (not its contents) with an index into cell and free variables.
+    pub fn load_closure(&mut self, code: &Code, cell: usize) -> Flow<()> {
+        let arg = code.deref_arg(cell);
+        self.target.load_closure(self, arg)
+    }
+
+    /// Duplicates the top of the stack.
+    pub fn duplicate(&mut self) -> Flow<()> {
+        self.target.duplicate(self)
+    }
+
+    /// Index the constant would be loaded by.
+    pub fn const_index(&mut self, value: Py<PyAny>) -> u32 {
+        self.consts.push(value);
+        self.consts.len() as u32 - 1
+    }
+
+    /// Number of cells and free variables a prologue must make.
+    pub fn finish(self, code: &mut Code) {
+        code.instructions = self.instructions;
+        code.handlers = Vec::new();
+        code.consts = self.consts;
+        code.names = self.names;
+        code.varnames = self.varnames;
+    }
+}

@@ -1,0 +1,74 @@
+//! Bytecode that loads a value by its tracker.
+
+use std::rc::Rc;
+
+use super::CodeGen;
+use crate::error::Flow;
+use crate::tracker::{Key, Tracker, TrackerId};
+
+impl CodeGen<'_, '_> {
+    /// Leaves the tracker's value on the stack.
+    pub(super) fn load_tracker(&mut self, id: TrackerId) -> Flow<()> {
+        let py = self.cx.py;
+        match &*self.cx.trackers.share(id) {
+            Tracker::Local { slot, .. } => self.load_argument(*slot),
+            Tracker::FreeCell { index, .. } => {
+                let root = Rc::clone(&self.root);
+                self.emitter.load_closure(&root.code, root.code.cellvars.len() + *index as usize)
+            }
+            Tracker::Globals => self.call(|cg| cg.load_builtin("globals"), &[]),
+            Tracker::Builtins => {
+                let module = py.import("builtins")?.into_any().unbind();
+                self.load_const(module)?;
+                self.load_attr("__dict__")
+            }
+            Tracker::Constant(object) => self.load_const(object.0.clone_ref(py)),
+            Tracker::Attribute { of, name } | Tracker::Getattr { of, name } | Tracker::Lookup { of, name } => {
+                self.load_tracker(*of)?;
+                self.load_attr(name)
+            }
+            Tracker::Type { of } => {
+                self.emitter.begin_call()?;
+                self.load_builtin("type")?;
+                self.emitter.callable_loaded()?;
+                self.load_tracker(*of)?;
+                self.emitter.call(1)
+            }
+            Tracker::Item { of, key } => self.load_item(*of, key),
+            Tracker::CellContents { of } => self.load_cell_contents(*of),
+            Tracker::Part { of, part } => {
+                self.load_tracker(*of)?;
+                self.load_attr(part.attribute())
+            }
+            Tracker::Produced => Err(pyo3::exceptions::PyRuntimeError::new_err("a value made in the trace was loaded").into()),
+        }
+    }
+
+    fn load_argument(&mut self, slot: u32) -> Flow<()> {
+        let root = Rc::clone(&self.root);
+        let name = &root.code.varnames[slot as usize];
+        match root.code.cellvars.iter().position(|cell| cell == name) {
+            Some(cell) => self.op("LOAD_DEREF", root.code.deref_arg(cell)),
+            None => self.op("LOAD_FAST", slot),
+        }
+    }
+
+    fn load_item(&mut self, of: TrackerId, key: &Key) -> Flow<()> {
+        if let (Tracker::Globals | Tracker::Builtins, Key::Str(name)) = (self.cx.trackers.get(of), key) {
+            return self.emitter.load_global(name);
+        }
+        self.load_tracker(of)?;
+        let key = key.object(self.cx.py)?.unbind();
+        self.load_const(key)?;
+        self.op("BINARY_SUBSCR", 0)
+    }
+
+    fn load_cell_contents(&mut self, of: TrackerId) -> Flow<()> {
+        if let Tracker::FreeCell { index, .. } = self.cx.trackers.get(of) {
+            let cell = self.root.code.cellvars.len() + *index as usize;
+            return self.op("LOAD_DEREF", self.root.code.deref_arg(cell));
+        }
+        self.load_tracker(of)?;
+        self.load_attr("cell_contents")
+    }
+}

@@ -1,0 +1,157 @@
+//! Code generation: from the result of a simulation to a code object that loads the graph's inputs by their trackers, calls
+//! the graph, restores what the frame would have left (values, identities, writes) and returns. File, name and lines stay
+//! those of the original code; its signature becomes flat (see `cpython`).
+
+mod emitter;
+mod load;
+mod restore;
+mod target;
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use pyo3::prelude::*;
+
+use crate::bytecode::{BytecodeError, Position};
+use crate::error::{Flow, ReasonId, Unwind};
+use crate::executor::{CodeUnit, OpcodeExecutor};
+use crate::graph::StatementIR;
+use crate::variable::VarId;
+
+pub use emitter::Emitter;
+pub use target::Target;
+
+/// `CO_VARARGS | CO_VARKEYWORDS`
+const STARRED: u32 = 0x0c;
+
+/// A finished translation of a frame.
+pub struct NewCode {
+    /// The code object.
+    pub code: Py<PyAny>,
+    /// The graphs it calls.
+    pub graphs: Vec<StatementIR>,
+}
+
+/// Writes the new code of one frame.
+pub struct CodeGen<'a, 'py> {
+    /// The simulation whose result is written down.
+    pub cx: &'a mut OpcodeExecutor<'py>,
+    root: Rc<CodeUnit>,
+    emitter: Emitter,
+    temps: HashMap<VarId, u32>,
+    in_progress: Vec<VarId>,
+}
+
+impl<'a, 'py> CodeGen<'a, 'py> {
+    /// A generator of new code for `root`.
+    pub fn new(cx: &'a mut OpcodeExecutor<'py>, root: Rc<CodeUnit>) -> Flow<Self> {
+        let version = cx.runtime.version;
+        let line = root.code.first_line;
+        let mut emitter = Emitter::new(cx.py, target::for_version(version), &root.code, Position::line(line));
+        emitter.prologue(&root.code)?;
+        Ok(CodeGen { cx, root, emitter, temps: HashMap::new(), in_progress: Vec::new() })
+    }
+
+    /// Code that returns `value`: graph, restored values, writes, return.
+    pub fn compile_return(mut self, value: VarId, graph_name: &str) -> Flow<NewCode> {
+        let graphs = self.call_graph(&[value], graph_name)?;
+        if !self.cx.effects.is_empty() {
+            self.keep(value)?;
+        }
+        self.restore_effects()?;
+        self.load(value)?;
+        self.emitter.op("RETURN_VALUE", 0)?;
+        Ok(NewCode { code: self.assemble()?.unbind(), graphs })
+    }
+
+    /// Leaves a variable's value on the stack. A value made in the trace is made once; later loads give the same object.
+    pub fn load(&mut self, variable: VarId) -> Flow<()> {
+        if let Some(&temp) = self.temps.get(&variable) {
+            return self.emitter.op("LOAD_FAST", temp);
+        }
+        let tracker = self.cx.vars.tracker(variable);
+        if self.cx.trackers.is_loadable(tracker) {
+            return self.load_tracker(tracker);
+        }
+        let payload = self.cx.vars.get(variable);
+        if let Some(constant) = payload.constant() {
+            let constant = constant.clone_ref(self.cx.py);
+            return self.load_const(constant);
+        }
+        if self.in_progress.contains(&variable) {
+            return Err(Unwind::fallback(ReasonId::CannotRestore, "a new object that contains itself"));
+        }
+        self.in_progress.push(variable);
+        payload.reconstruct(self, variable)?;
+        self.in_progress.pop();
+        let temp = self.temp(variable);
+        self.emitter.op("STORE_FAST", temp)?;
+        self.emitter.op("LOAD_FAST", temp)
+    }
+
+    /// Makes the value now, so that a later load gives it as it is at this point.
+    pub fn keep(&mut self, variable: VarId) -> Flow<()> {
+        if self.temps.contains_key(&variable) {
+            return Ok(());
+        }
+        self.load(variable)?;
+        if self.temps.contains_key(&variable) {
+            return self.emitter.op("POP_TOP", 0);
+        }
+        let temp = self.temp(variable);
+        self.emitter.op("STORE_FAST", temp)
+    }
+
+    fn temp(&mut self, variable: VarId) -> u32 {
+        let temp = self.emitter.new_local(&format!("___t{}", self.temps.len()));
+        self.temps.insert(variable, temp);
+        temp
+    }
+
+    /// Leaves a constant on the stack.
+    pub fn load_const(&mut self, value: Py<PyAny>) -> Flow<()> {
+        self.emitter.load_const(value)
+    }
+
+    /// `callable(*args)` with all of them given as variables or code.
+    pub fn call(&mut self, callable: impl FnOnce(&mut Self) -> Flow<()>, args: &[VarId]) -> Flow<()> {
+        self.emitter.begin_call()?;
+        callable(self)?;
+        self.emitter.callable_loaded()?;
+        for &arg in args {
+            self.load(arg)?;
+        }
+        self.emitter.call(args.len() as u32)
+    }
+
+    /// Emits one instruction by name, with its plain argument.
+    pub fn op(&mut self, name: &str, arg: u32) -> Flow<()> {
+        self.emitter.op(name, arg)
+    }
+
+    /// `<top of stack>.name`
+    pub fn load_attr(&mut self, name: &str) -> Flow<()> {
+        self.emitter.load_attr(name)
+    }
+
+    /// Leaves an object of the builtins on the stack.
+    pub fn load_builtin(&mut self, name: &str) -> Flow<()> {
+        let object = self.cx.py.import("builtins")?.getattr(name)?.unbind();
+        self.load_const(object)
+    }
+
+    fn assemble(self) -> Flow<Bound<'py, PyAny>> {
+        let py = self.cx.py;
+        let mut code = self.root.code.clone_ref(py);
+        code.arg_count = code.total_args() as u32;
+        code.posonly_count = 0;
+        code.kwonly_count = 0;
+        code.flags &= !STARRED;
+        self.emitter.finish(&mut code);
+        code.encode(self.root.object.bind(py)).map_err(|error| internal(&error))
+    }
+}
+
+fn internal(error: &BytecodeError) -> Unwind {
+    pyo3::exceptions::PyRuntimeError::new_err(format!("new code cannot be assembled: {error}")).into()
+}

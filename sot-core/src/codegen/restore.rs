@@ -1,0 +1,157 @@
+//! What the new code does around the graph: which values must come out of it, the call, and the replay of the writes.
+
+use std::collections::HashSet;
+
+use super::CodeGen;
+use crate::error::Flow;
+use crate::graph::{StatementIR, SymbolId};
+use crate::side_effects::Effect;
+use crate::tracker::{Tracker, TrackerId};
+use crate::variable::VarId;
+
+impl CodeGen<'_, '_> {
+    /// Calls the graph with its inputs and keeps its outputs: every tensor of the trace that `results` or a write needs.
+    pub(super) fn call_graph(&mut self, results: &[VarId], name: &str) -> Flow<Vec<StatementIR>> {
+        let outputs = self.escaping_tensors(results)?;
+        if outputs.is_empty() {
+            return Ok(Vec::new());
+        }
+        let symbols: Vec<SymbolId> = outputs.iter().map(|(symbol, _)| *symbol).collect();
+        let inputs = self.cx.graph.inputs();
+        let (callable, ir) = self.cx.graph.finish(name, &symbols)?;
+        self.call(|cg| cg.load_const(callable), &inputs)?;
+        self.op("UNPACK_SEQUENCE", outputs.len() as u32)?;
+        for (_, variable) in outputs {
+            let temp = self.temp(variable);
+            self.op("STORE_FAST", temp)?;
+        }
+        Ok(vec![ir])
+    }
+
+    /// The graph's tensors that can be reached from `results` and from the writes.
+    fn escaping_tensors(&mut self, results: &[VarId]) -> Flow<Vec<(SymbolId, VarId)>> {
+        let mut pending: Vec<VarId> = self.effect_values();
+        pending.extend(results.iter().rev());
+        let (mut seen, mut found) = (HashSet::new(), Vec::new());
+        while let Some(variable) = pending.pop() {
+            if !seen.insert(variable) {
+                continue;
+            }
+            let payload = self.cx.vars.get(variable);
+            if let Some(symbol) = payload.symbol() {
+                found.push((symbol, variable));
+            }
+            // What can be loaded brings its own contents along; its writes are effects.
+            if !self.cx.trackers.is_loadable(self.cx.vars.tracker(variable)) {
+                pending.extend(payload.children());
+                pending.extend(self.cx.effects.attributes_of(variable).into_iter().map(|(_, value)| value));
+            }
+        }
+        Ok(found)
+    }
+
+    fn effect_values(&self) -> Vec<VarId> {
+        let mut values = Vec::new();
+        for effect in self.cx.effects.log() {
+            match effect {
+                Effect::Attribute { object, value, .. } => {
+                    if self.outlives(*object) {
+                        values.extend(value);
+                    }
+                }
+                Effect::Global { value, .. } => values.extend(value),
+                Effect::Contents { container: changed } | Effect::Cell { cell: changed } => {
+                    if self.outlives(*changed) {
+                        values.extend(self.cx.vars.get(*changed).children());
+                    }
+                }
+                Effect::Call { callable, args, keywords } => {
+                    values.push(*callable);
+                    values.extend(args);
+                    values.extend(keywords.iter().map(|(_, value)| value));
+                }
+            }
+        }
+        values
+    }
+
+    fn written_objects(&self) -> Vec<VarId> {
+        let written = self.cx.effects.log().iter().filter_map(|effect| match effect {
+            Effect::Attribute { object, .. } => Some(*object),
+            Effect::Contents { container: changed } | Effect::Cell { cell: changed } => Some(*changed),
+            Effect::Global { .. } | Effect::Call { .. } => None,
+        });
+        written.filter(|object| self.outlives(*object)).collect()
+    }
+
+    /// Whether the object was there before the frame ran: writes to new objects are part of making them.
+    fn outlives(&self, object: VarId) -> bool {
+        self.cx.trackers.is_loadable(self.cx.vars.tracker(object))
+    }
+
+    /// Replays the writes. All values are made first, from the state before the writes.
+    pub(super) fn restore_effects(&mut self) -> Flow<()> {
+        for value in self.effect_values().into_iter().chain(self.written_objects()) {
+            self.keep(value)?;
+        }
+        let effects = self.cx.effects.log().to_vec();
+        let mut restored = HashSet::new();
+        for effect in effects {
+            match effect {
+                Effect::Attribute { object, name, value } if self.outlives(object) => {
+                    self.restore_attribute(object, &name, value)?;
+                }
+                Effect::Global { globals, name, value } => self.restore_global(globals, &name, value)?,
+                Effect::Contents { container: changed } | Effect::Cell { cell: changed }
+                    if self.outlives(changed) && restored.insert(changed) =>
+                {
+                    let payload = self.cx.vars.get(changed);
+                    payload.restore_contents(self, changed)?;
+                }
+                Effect::Call { callable, args, keywords } => self.replay_call(callable, &args, &keywords)?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn restore_attribute(&mut self, object: VarId, name: &str, value: Option<VarId>) -> Flow<()> {
+        if let Some(value) = value {
+            self.load(value)?;
+        }
+        self.load(object)?;
+        let index = self.emitter.name(name);
+        self.op(if value.is_some() { "STORE_ATTR" } else { "DELETE_ATTR" }, index)
+    }
+
+    fn restore_global(&mut self, globals: TrackerId, name: &str, value: Option<VarId>) -> Flow<()> {
+        if let Some(value) = value {
+            self.load(value)?;
+        }
+        if *self.cx.trackers.get(globals) == Tracker::Globals {
+            let index = self.emitter.name(name);
+            return self.op(if value.is_some() { "STORE_GLOBAL" } else { "DELETE_GLOBAL" }, index);
+        }
+        self.load_tracker(globals)?;
+        let key = pyo3::types::PyString::new(self.cx.py, name).into_any().unbind();
+        self.load_const(key)?;
+        self.op(if value.is_some() { "STORE_SUBSCR" } else { "DELETE_SUBSCR" }, 0)
+    }
+
+    fn replay_call(&mut self, callable: VarId, args: &[VarId], keywords: &[(crate::executor::Name, VarId)]) -> Flow<()> {
+        self.emitter.begin_call()?;
+        self.load(callable)?;
+        self.emitter.callable_loaded()?;
+        for &value in args.iter().chain(keywords.iter().map(|(_, value)| value)) {
+            self.load(value)?;
+        }
+        let argc = (args.len() + keywords.len()) as u32;
+        if keywords.is_empty() {
+            self.emitter.call(argc)?;
+        } else {
+            let names: Vec<&str> = keywords.iter().map(|(name, _)| &**name).collect();
+            self.emitter.call_with_keywords(self.cx.py, argc, &names)?;
+        }
+        self.op("POP_TOP", 0)
+    }
+}

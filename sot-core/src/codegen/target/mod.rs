@@ -1,0 +1,46 @@
+//! Instruction selection: how each CPython version spells what the code generator says. Each file holds one version's
+//! differences to the one before it.
+
+mod py311;
+mod py312;
+mod py313;
+mod py38;
+
+use pyo3::prelude::*;
+
+use super::emitter::Emitter;
+use crate::bytecode::Code;
+use crate::error::Flow;
+use crate::version::PyVersion;
+
+/// How one range of CPython versions spells the code generator's operations.
+pub trait Target: Sync {
+    /// What a fresh frame must run first.
+    fn prologue(&self, e: &mut Emitter, code: &Code) -> Flow<()>;
+    /// Before the callable of a call.
+    fn begin_call(&self, e: &mut Emitter) -> Flow<()>;
+    /// Between the callable and its arguments.
+    fn callable_loaded(&self, e: &mut Emitter) -> Flow<()>;
+    /// The call.
+    fn call(&self, e: &mut Emitter, argc: u32) -> Flow<()>;
+    /// The call with keyword names.
+    fn call_with_keywords(&self, e: &mut Emitter, argc: u32, names: Py<PyAny>) -> Flow<()>;
+    /// Load of a global by name index.
+    fn load_global(&self, e: &mut Emitter, name: u32) -> Flow<()>;
+    /// Load of an attribute by name index.
+    fn load_attr(&self, e: &mut Emitter, name: u32) -> Flow<()>;
+    /// Load of a cell by its opcode argument.
+    fn load_closure(&self, e: &mut Emitter, arg: u32) -> Flow<()>;
+    /// Duplicate of the top of the stack.
+    fn duplicate(&self, e: &mut Emitter) -> Flow<()>;
+}
+
+/// The target for an interpreter.
+pub(super) fn for_version(version: PyVersion) -> &'static dyn Target {
+    match version.0 {
+        ..=10 => &py38::Py38,
+        11 => &py311::Py311,
+        12 => &py312::Py312,
+        _ => &py313::Py313,
+    }
+}

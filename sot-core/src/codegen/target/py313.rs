@@ -1,0 +1,50 @@
+//! CPython 3.13: the NULL of a call stands above the callable, keyword names are a stack item, a cell is loaded like a local.
+
+use pyo3::prelude::*;
+
+use super::py311::prologue;
+use super::py312::Py312;
+use super::{Emitter, Target};
+use crate::bytecode::Code;
+use crate::error::Flow;
+
+pub(super) struct Py313;
+
+impl Target for Py313 {
+    fn prologue(&self, e: &mut Emitter, code: &Code) -> Flow<()> {
+        prologue(e, code)
+    }
+
+    fn begin_call(&self, _: &mut Emitter) -> Flow<()> {
+        Ok(())
+    }
+
+    fn callable_loaded(&self, e: &mut Emitter) -> Flow<()> {
+        e.op("PUSH_NULL", 0)
+    }
+
+    fn call(&self, e: &mut Emitter, argc: u32) -> Flow<()> {
+        e.op("CALL", argc)
+    }
+
+    fn call_with_keywords(&self, e: &mut Emitter, argc: u32, names: Py<PyAny>) -> Flow<()> {
+        e.load_const(names)?;
+        e.op("CALL_KW", argc)
+    }
+
+    fn load_global(&self, e: &mut Emitter, name: u32) -> Flow<()> {
+        Py312.load_global(e, name)
+    }
+
+    fn load_attr(&self, e: &mut Emitter, name: u32) -> Flow<()> {
+        Py312.load_attr(e, name)
+    }
+
+    fn load_closure(&self, e: &mut Emitter, arg: u32) -> Flow<()> {
+        e.op("LOAD_FAST", arg)
+    }
+
+    fn duplicate(&self, e: &mut Emitter) -> Flow<()> {
+        Py312.duplicate(e)
+    }
+}

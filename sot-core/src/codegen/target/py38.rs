@@ -1,0 +1,48 @@
+//! CPython 3.8 to 3.10.
+
+use pyo3::prelude::*;
+
+use super::{Emitter, Target};
+use crate::bytecode::Code;
+use crate::error::Flow;
+
+pub(super) struct Py38;
+
+impl Target for Py38 {
+    fn prologue(&self, _: &mut Emitter, _: &Code) -> Flow<()> {
+        Ok(())
+    }
+
+    fn begin_call(&self, _: &mut Emitter) -> Flow<()> {
+        Ok(())
+    }
+
+    fn callable_loaded(&self, _: &mut Emitter) -> Flow<()> {
+        Ok(())
+    }
+
+    fn call(&self, e: &mut Emitter, argc: u32) -> Flow<()> {
+        e.op("CALL_FUNCTION", argc)
+    }
+
+    fn call_with_keywords(&self, e: &mut Emitter, argc: u32, names: Py<PyAny>) -> Flow<()> {
+        e.load_const(names)?;
+        e.op("CALL_FUNCTION_KW", argc)
+    }
+
+    fn load_global(&self, e: &mut Emitter, name: u32) -> Flow<()> {
+        e.op("LOAD_GLOBAL", name)
+    }
+
+    fn load_attr(&self, e: &mut Emitter, name: u32) -> Flow<()> {
+        e.op("LOAD_ATTR", name)
+    }
+
+    fn load_closure(&self, e: &mut Emitter, arg: u32) -> Flow<()> {
+        e.op("LOAD_CLOSURE", arg)
+    }
+
+    fn duplicate(&self, e: &mut Emitter) -> Flow<()> {
+        e.op("DUP_TOP", 0)
+    }
+}

@@ -1,0 +1,104 @@
+//! Counters and records: what was translated, hit, left alone, and why.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard};
+
+use crate::error::Reason;
+use crate::graph::StatementIR;
+
+/// What became of one translation, for `explain`.
+#[derive(Clone, Debug, Default)]
+pub struct Record {
+    /// Qualified name of the function.
+    pub name: String,
+    /// Its file.
+    pub filename: String,
+    /// Its first line.
+    pub line: u32,
+    /// The graphs.
+    pub graphs: Vec<StatementIR>,
+    /// Texts of the guards.
+    pub guards: Vec<String>,
+    /// Why the frame was broken or left to CPython.
+    pub reason: Option<Reason>,
+    /// Whether the frame was left to CPython.
+    pub fallback: bool,
+}
+
+/// The counters.
+#[derive(Clone, Default, Debug)]
+pub struct Stats {
+    /// Frames simulated.
+    pub translations: u64,
+    /// Frames that found no valid entry.
+    pub misses: u64,
+    /// Graphs compiled.
+    pub graphs: u64,
+    /// Instructions simulated.
+    pub instructions: u64,
+    /// Graph breaks by reason id, with the places.
+    pub breaks: BTreeMap<String, Vec<String>>,
+    /// Fallbacks by reason id, with the places.
+    pub fallbacks: BTreeMap<String, Vec<String>>,
+    /// Seconds by phase.
+    pub seconds: BTreeMap<&'static str, f64>,
+}
+
+static HITS: AtomicU64 = AtomicU64::new(0);
+static GENERATION: AtomicU32 = AtomicU32::new(0);
+static RECORDING: AtomicBool = AtomicBool::new(false);
+static STATS: Mutex<Option<Stats>> = Mutex::new(None);
+static RECORDS: Mutex<Vec<Record>> = Mutex::new(Vec::new());
+
+fn lock<T>(mutex: &'static Mutex<T>) -> MutexGuard<'static, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// Counts a hit.
+pub fn hit() {
+    HITS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Changes the counters.
+pub fn update(change: impl FnOnce(&mut Stats)) {
+    change(lock(&STATS).get_or_insert_with(Stats::default));
+}
+
+/// Number of hits and the other counters, since the last reset.
+pub fn snapshot() -> (u64, Stats) {
+    (HITS.load(Ordering::Relaxed), lock(&STATS).clone().unwrap_or_default())
+}
+
+/// Zeroes the counters and makes every cache forget what it holds.
+pub fn reset() {
+    HITS.store(0, Ordering::Relaxed);
+    *lock(&STATS) = None;
+    lock(&RECORDS).clear();
+    GENERATION.fetch_add(1, Ordering::Relaxed);
+}
+
+/// The generation of valid cache entries.
+pub fn generation() -> u32 {
+    GENERATION.load(Ordering::Relaxed)
+}
+
+/// Switches recording for `explain` on or off; says whether it was on.
+pub fn record_translations(on: bool) -> bool {
+    RECORDING.swap(on, Ordering::Relaxed)
+}
+
+/// Whether translations are recorded.
+pub fn is_recording() -> bool {
+    RECORDING.load(Ordering::Relaxed)
+}
+
+/// Keeps a record.
+pub fn record(record: Record) {
+    lock(&RECORDS).push(record);
+}
+
+/// Takes the records kept so far.
+pub fn take_records() -> Vec<Record> {
+    std::mem::take(&mut *lock(&RECORDS))
+}

@@ -1,0 +1,281 @@
+//! From a frame to its translation: the evaluator behind the frame hook. A hit costs the guards; a miss simulates the frame,
+//! compiles its graph, writes new code and caches it. Whatever goes wrong here leaves the frame to CPython.
+
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::time::Instant;
+
+use once_cell::sync::Lazy;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::cache::{CodeCache, Entry};
+use crate::codegen::{CodeGen, NewCode};
+use crate::cpython::{self, FrameEvaluator, FreshFrame, Verdict};
+use crate::error::{Flow, Location, Reason, ReasonId, Unwind};
+use crate::executor::{CodeUnit, Exit, Frame, OpcodeExecutor};
+use crate::guard::{FrameView, Guards};
+use crate::log;
+use crate::runtime::Runtime;
+use crate::stats::{self, Record};
+use crate::tracker::Tracker;
+
+/// `CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR`
+const RESUMABLE: u32 = 0x20 | 0x80 | 0x200;
+
+static STRICT: Lazy<fn() -> bool> =
+    Lazy::new(|| || std::env::var("STRICT_MODE").is_ok_and(|mode| mode == "1" || mode.eq_ignore_ascii_case("true")));
+
+/// The evaluator of the frame hook.
+pub struct Translator;
+
+impl FrameEvaluator for Translator {
+    fn evaluate(&self, frame: &FreshFrame<'_, '_>) -> Verdict {
+        let original = Verdict::Original { disable_eval_frame: false };
+        let Some(runtime) = Runtime::get() else { return original };
+        let code = frame.code();
+        let Some(cache) = cache_of(&code) else { return original };
+        if cache.is_skipped() {
+            return original;
+        }
+        cache.refresh(stats::generation());
+        if let Some(entry) = cache.find(frame) {
+            stats::hit();
+            return verdict(frame.py(), &entry);
+        }
+        miss(runtime, &cache, frame)
+    }
+}
+
+fn verdict(py: Python<'_>, entry: &Entry) -> Verdict {
+    match &entry.code {
+        Some(code) => {
+            Verdict::Replace { code: code.clone_ref(py), disable_eval_frame: entry.disable_eval_frame }
+        }
+        None => Verdict::Original { disable_eval_frame: false },
+    }
+}
+
+/// The cache on a code object; made at the first question, which also decides whether its file is on the skip list.
+pub fn cache_of(code: &Bound<'_, PyAny>) -> Option<Arc<CodeCache>> {
+    if let Some(cache) = cpython::code_state::<CodeCache>(code) {
+        return Some(cache);
+    }
+    let cache = Arc::new(CodeCache::default());
+    cache.set_skip(is_skipped_file(code));
+    cpython::set_code_state(code, Arc::clone(&cache)).ok()?;
+    Some(cache)
+}
+
+fn is_skipped_file(code: &Bound<'_, PyAny>) -> bool {
+    let file = code.getattr("co_filename").and_then(|file| file.extract::<String>()).unwrap_or_default();
+    Runtime::get().is_some_and(|runtime| runtime.skips(&file))
+}
+
+fn miss(runtime: &'static Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>) -> Verdict {
+    let py = frame.py();
+    let code = frame.code();
+    stats::update(|stats| stats.misses += 1);
+    if cache.is_full(py) {
+        let place = place_of(&code);
+        count_fallback(&Reason { stack: vec![place], ..Reason::new(ReasonId::TooManyEntries, "the cache is full") });
+        return Verdict::Original { disable_eval_frame: false };
+    }
+    let translation = match translate(py, runtime, frame) {
+        Ok(translation) => translation,
+        Err(error) => return internal(cache, &code, error),
+    };
+    let found_nothing = translation.reason.as_ref().is_some_and(|reason| reason.id == ReasonId::NothingToCompile);
+    if found_nothing {
+        cache.found_nothing();
+    }
+    let entry = Arc::new(translation.entry);
+    cache.insert(py, Arc::clone(&entry));
+    verdict(py, &entry)
+}
+
+/// A bug of ours: counted and logged, and raised only where tests ask for it.
+fn internal(cache: &CodeCache, code: &Bound<'_, PyAny>, error: PyErr) -> Verdict {
+    if STRICT() {
+        return Verdict::Raise(error);
+    }
+    let reason = Reason { stack: vec![place_of(code)], ..Reason::new(ReasonId::InternalError, error.to_string()) };
+    log::write(log::BREAKS, &format!("[Fallback]: {reason}"));
+    count_fallback(&reason);
+    cache.set_skip(true);
+    Verdict::Original { disable_eval_frame: false }
+}
+
+fn place_of(code: &Bound<'_, PyAny>) -> Location {
+    let text = |name: &str| code.getattr(name).and_then(|value| value.extract::<String>()).unwrap_or_default();
+    let line = code.getattr("co_firstlineno").and_then(|line| line.extract()).unwrap_or(0);
+    Location { file: text("co_filename"), function: text("co_name"), line, columns: None }
+}
+
+struct Translation {
+    entry: Entry,
+    reason: Option<Reason>,
+}
+
+static GRAPHS: AtomicU64 = AtomicU64::new(0);
+
+/// Simulates a frame and makes an entry of the result; the error is a bug of ours.
+fn translate(py: Python<'_>, runtime: &'static Runtime, frame: &FreshFrame<'_, '_>) -> PyResult<Translation> {
+    let _quiet = cpython::suspend(py);
+    let start = Instant::now();
+    let unit = CodeUnit::new(&frame.code())
+        .map_err(|error| pyo3::exceptions::PyRuntimeError::new_err(format!("bytecode cannot be read: {error}")))?;
+    log::write(log::GRAPHS, &format!("[eval_frame_callback] start to translate: {}", unit.code.qualname));
+    if log::enabled(log::TRACE) {
+        log::write(log::TRACE, &format!("OriginCode:\n{}", unit.code.disassemble(py)));
+    }
+    let globals = frame.globals().cast_into::<PyDict>()?;
+    let mut cx = match OpcodeExecutor::new(py, runtime, &globals) {
+        Ok(cx) => cx,
+        Err(Unwind::Internal(error)) => return Err(*error),
+        Err(_) => return Err(pyo3::exceptions::PyRuntimeError::new_err("the executor cannot start")),
+    };
+    let result = simulate(&mut cx, frame, &unit);
+    let simulated = start.elapsed();
+    let name = format!("SIR_{}", GRAPHS.load(Ordering::Relaxed));
+    let result = result.and_then(|value| compile(&mut cx, &unit, value, &name));
+    let (new_code, reason) = settle(&cx, result)?;
+    let steps = cx.steps();
+    report(&cx, &unit, new_code.as_ref(), reason.as_ref());
+    let guards = std::mem::replace(&mut cx.guards, Guards::default()).compile(py, &cx.trackers)?;
+    stats::update(|stats| {
+        stats.translations += 1;
+        stats.instructions += steps;
+        *stats.seconds.entry("simulate").or_default() += simulated.as_secs_f64();
+        *stats.seconds.entry("compile").or_default() += (start.elapsed() - simulated).as_secs_f64();
+    });
+    let entry = Entry::new(guards, new_code.map(|new| new.code), true);
+    Ok(Translation { entry, reason })
+}
+
+/// Lays out the root frame and runs it to its return.
+fn simulate(cx: &mut OpcodeExecutor<'_>, fresh: &FreshFrame<'_, '_>, unit: &Rc<CodeUnit>) -> Flow<crate::variable::VarId> {
+    if unit.code.flags & RESUMABLE != 0 {
+        return Err(Unwind::fallback(ReasonId::UnsupportedFrame, "generators and coroutines run in CPython"));
+    }
+    let root = root_frame(cx, fresh, unit)?;
+    match cx.run_frame(root)?.0 {
+        Exit::Return(value) => Ok(value),
+        Exit::Yield(_) => Err(Unwind::fallback(ReasonId::UnsupportedFrame, "a yield outside a generator")),
+    }
+}
+
+fn root_frame(cx: &mut OpcodeExecutor<'_>, fresh: &FreshFrame<'_, '_>, unit: &Rc<CodeUnit>) -> Flow<Frame> {
+    let py = cx.py;
+    let globals = fresh.globals().cast_into::<PyDict>().map_err(PyErr::from)?;
+    let globals = cx.globals_of(&globals.as_any().cast::<PyDict>().map_err(PyErr::from)?.clone(), None)?;
+    let mut frame = Frame::new(Rc::clone(unit), globals);
+    for slot in 0..unit.code.total_args() {
+        if let Some(object) = fresh.arg(slot) {
+            let name = Rc::clone(&unit.varnames[slot]);
+            let tracker = cx.trackers.add(Tracker::Local { slot: slot as u32, name });
+            let object = object.unbind().into_bound(py);
+            frame.locals[slot] = Some(cx.wrap(&object, tracker));
+        }
+    }
+    let mut closure = Vec::new();
+    for (index, name) in unit.code.freevars.iter().enumerate() {
+        let cell = fresh.closure(index).ok_or_else(|| {
+            Unwind::fallback(ReasonId::UnsupportedFrame, format!("the cell of free variable '{name}' is not there"))
+        })?;
+        let tracker = cx.trackers.add(Tracker::FreeCell { index: index as u32, name: name.as_str().into() });
+        let cell = cell.unbind().into_bound(py);
+        closure.push(cx.wrap(&cell, tracker));
+    }
+    cx.make_cells(&mut frame, &closure);
+    Ok(frame)
+}
+
+fn compile(cx: &mut OpcodeExecutor<'_>, unit: &Rc<CodeUnit>, value: crate::variable::VarId, name: &str) -> Flow<NewCode> {
+    if cx.graph.is_empty() {
+        return Err(Unwind::fallback(ReasonId::NothingToCompile, "no tensor work"));
+    }
+    let new_code = CodeGen::new(cx, Rc::clone(unit))?.compile_return(value, name)?;
+    if new_code.graphs.is_empty() {
+        return Err(Unwind::fallback(ReasonId::NothingToCompile, "no tensor leaves the frame"));
+    }
+    Ok(new_code)
+}
+
+/// New code, or the reason there is none; a bug of ours is an error.
+fn settle(cx: &OpcodeExecutor<'_>, result: Flow<NewCode>) -> PyResult<(Option<NewCode>, Option<Reason>)> {
+    match result {
+        Ok(new_code) => Ok((Some(new_code), None)),
+        Err(Unwind::BreakGraph(reason) | Unwind::Fallback(reason)) => Ok((None, Some(*reason))),
+        Err(Unwind::Raise(exception)) => {
+            Ok((None, Some(Reason::new(ReasonId::Raises, format!("the function raises {}", cx.text(exception))))))
+        }
+        Err(Unwind::Internal(error)) => Err(*error),
+    }
+}
+
+fn report(cx: &OpcodeExecutor<'_>, unit: &CodeUnit, new_code: Option<&NewCode>, reason: Option<&Reason>) {
+    let py = cx.py;
+    let graphs = new_code.map(|new| new.graphs.clone()).unwrap_or_default();
+    GRAPHS.fetch_add(graphs.len() as u64, Ordering::Relaxed);
+    stats::update(|stats| stats.graphs += graphs.len() as u64);
+    if let Some(reason) = reason {
+        let mut reason = reason.clone();
+        if reason.stack.is_empty() {
+            reason.stack = vec![place_of(unit.object.bind(py))];
+        }
+        log::write(log::BREAKS, &format!("[Fallback]: {}: {reason}", unit.code.qualname));
+        count_fallback(&reason);
+    }
+    for graph in &graphs {
+        log::write(log::GRAPHS, &graph.to_string());
+    }
+    if log::enabled(log::GRAPHS) {
+        log::write(log::GRAPHS, &format!("[Guard]: {}", cx.guards.texts(py, &cx.trackers).join(" and ")));
+    }
+    if let (true, Some(new)) = (log::enabled(log::TRACE), new_code) {
+        if let Ok(code) = crate::bytecode::Code::decode(new.code.bind(py)) {
+            log::write(log::TRACE, &format!("NewCode:\n{}", code.disassemble(py)));
+        }
+    }
+    if stats::is_recording() {
+        stats::record(Record {
+            name: unit.code.qualname.clone(),
+            filename: unit.code.filename.clone(),
+            line: unit.code.first_line,
+            graphs,
+            guards: cx.guards.texts(py, &cx.trackers),
+            reason: reason.cloned(),
+            fallback: new_code.is_none(),
+        });
+    }
+}
+
+fn count_fallback(reason: &Reason) {
+    let place = reason.stack.first().map(ToString::to_string).unwrap_or_default();
+    let text = format!("{} at {place}", reason.text);
+    stats::update(|stats| stats.fallbacks.entry(reason.id.id().to_owned()).or_default().push(text));
+}
+
+impl<'py> FrameView<'py> for FreshFrame<'_, 'py> {
+    fn py(&self) -> Python<'py> {
+        FreshFrame::py(self)
+    }
+
+    fn argument(&self, slot: usize) -> Option<Bound<'py, PyAny>> {
+        self.arg(slot)
+    }
+
+    fn free_cell(&self, index: usize) -> Option<Bound<'py, PyAny>> {
+        self.closure(index)
+    }
+
+    fn globals(&self) -> Bound<'py, PyAny> {
+        FreshFrame::globals(self)
+    }
+
+    fn builtins(&self) -> Bound<'py, PyAny> {
+        FreshFrame::builtins(self)
+    }
+}
