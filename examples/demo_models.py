@@ -82,8 +82,8 @@ def seconds_of(fn, x):
     return result, time.perf_counter() - started
 
 
-def steady(functions, x, rounds=9, batch_seconds=0.02):
-    """Seconds a call of each function takes: the median of batches, taken in turn so that disturbances hit all alike."""
+def batches(functions, x, rounds=9, batch_seconds=0.02):
+    """Seconds a call of each function takes, in batches taken in turn so that disturbances hit all alike."""
     calls = {name: max(1, int(batch_seconds / max(seconds_of(fn, x)[1], 1e-7))) for name, fn in functions.items()}
     taken = {name: [] for name in functions}
     for _ in range(rounds):
@@ -92,7 +92,12 @@ def steady(functions, x, rounds=9, batch_seconds=0.02):
             for _ in range(calls[name]):
                 fn(x)
             taken[name].append((time.perf_counter() - started) / calls[name])
-    return {name: statistics.median(times) for name, times in taken.items()}
+    return taken
+
+
+def steady(functions, x):
+    """Seconds a call of each function takes once it is warm: the median of its batches."""
+    return {name: statistics.median(taken) for name, taken in batches(functions, x).items()}
 
 
 def table(rows):
