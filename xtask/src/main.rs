@@ -1,1 +1,48 @@
-fn main() {}
+//! The project's own commands, run as `cargo xtask <command>`: they make virtual environments under `target/`, build the
+//! extension for every interpreter asked for, and run tests, demo and benchmark there. Standard library only, so that a
+//! fresh clone needs nothing but cargo, a C compiler and a Python.
+
+mod bench;
+mod command;
+mod demo;
+mod lint;
+mod options;
+mod python;
+mod report;
+mod test;
+mod venv;
+mod workspace;
+
+use std::process::ExitCode;
+
+use options::{Options, Task};
+
+/// What failed, as a sentence the user can act on.
+type Failure = String;
+
+fn main() -> ExitCode {
+    let options = match Options::parse(std::env::args().skip(1)) {
+        Ok(options) => options,
+        Err(message) => {
+            eprintln!("{message}\n\n{}", options::HELP);
+            return ExitCode::from(2);
+        }
+    };
+    let done = match options.task {
+        Task::Help => {
+            println!("{}", options::HELP);
+            Ok(())
+        }
+        Task::Test => test::run(&options),
+        Task::Demo => demo::run(&options),
+        Task::Bench => bench::run(&options),
+        Task::Lint => lint::run(&options),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,174 @@
+"""What a call costs: eager, Paddle's own SOT, this tracer, and the static program run directly.
+
+Everything is measured in one process, in inference (no gradients), and only ratios mean something: compare columns, not
+runs. The raw program is the floor: Paddle's program called with prepared arguments and no checks at all. Nothing is
+asserted here. `--case NAME` picks cases, `--rounds N` sets how many batches each median is taken of.
+"""
+
+import argparse
+import copy
+import gc
+import os
+import statistics
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "examples"))
+
+from demo_models import Block, as_function, batches, ms, seconds_of, table, warm_up
+
+import paddle
+import paddle.nn.functional as F
+from paddle import nn
+from paddle.base import core
+
+import sot
+
+
+def two_ops():
+    return (lambda x: F.relu(x + x)), paddle.randn([4, 4])
+
+
+def mlp():
+    layers = []
+    for _ in range(10):
+        layers += [nn.Linear(32, 32), nn.ReLU()]
+    return nn.Sequential(*layers), paddle.randn([4, 32])
+
+
+def gpt_block():
+    return Block(64, 4), paddle.randn([1, 16, 64])
+
+
+def resnet18():
+    return paddle.vision.models.resnet18(), paddle.randn([1, 3, 64, 64])
+
+
+CASES = {"two ops": two_ops, "ten-layer MLP": mlp, "GPT block": gpt_block, "ResNet-18": resnet18}
+WAYS = ["eager", "Paddle SOT", "ours", "raw"]
+
+
+def raw_program(fn, x):
+    """A function that runs the static program of `fn` for inputs like `x` with everything prepared beforehand."""
+    _, partial = paddle.jit.to_static(fn, full_graph=True).get_concrete_program(x)
+    partial.training = False
+    attributes = partial._prepare_attributes(in_sot_mode=True)
+    parameters, scopes = partial._params or None, [core.Scope()]
+    if hasattr(paddle._C_ops, "run_program"):
+        run = paddle._C_ops.run_program
+        program, cuda_graph = attributes
+
+        def call(x):
+            return run([x], parameters, scopes, program, cuda_graph)[0]
+
+    else:  # Paddle 3.0: the caller makes the output tensors
+        run = paddle._legacy_C_ops.pir_run_program
+        make_outputs, variables = core.create_empty_tensors_with_values, partial._outputs.var_list
+        cuda_graph = partial._cuda_graph_vec
+
+        def call(x):
+            outputs = make_outputs(variables)
+            run([x], parameters, outputs, scopes, cuda_graph, *attributes)
+            return outputs[0]
+
+    call.partial = partial  # the program's values die with it
+    return call
+
+
+def make(way, body, x):
+    """`body` as one of the WAYS calls it; runs nothing of it, except that the raw program is built."""
+    if way == "Paddle SOT":
+        return paddle.jit.to_static(as_function(body), full_graph=False)
+    if way == "ours":
+        return sot.symbolic_translate(as_function(body))
+    if way == "raw":
+        return raw_program(as_function(body), x)
+    return as_function(body)
+
+
+class PeakMemory:
+    """How far the resident set rose above where it was, at its highest, in `bytes`."""
+
+    def __enter__(self):
+        gc.collect()
+        try:
+            with open("/proc/self/clear_refs", "w") as file:
+                file.write("5")  # the high-water mark starts anew
+            self.key = "VmHWM"
+        except OSError:
+            self.key = "VmRSS"
+        self.start = self.read("VmRSS")
+        return self
+
+    def __exit__(self, *_):
+        self.bytes = max(0, self.read(self.key) - self.start)
+
+    @staticmethod
+    def read(key):
+        with open("/proc/self/status") as file:
+            for line in file:
+                if line.startswith(key + ":"):
+                    return int(line.split()[1]) * 1024
+        return 0
+
+
+def measure(case, rounds):
+    """Rows for one case, one row a way."""
+    body, x = CASES[case]()
+    if isinstance(body, nn.Layer):
+        body.eval()
+    expected = body(x)
+    # The raw program is built of a copy, because Paddle 3.0 leaves its static `forward` in the layers it builds from.
+    bodies = {way: copy.deepcopy(body) if way == "raw" else body for way in WAYS}
+    functions, first, peak = {}, {}, {}
+    for way in WAYS:
+        with PeakMemory() as memory:
+            (functions[way], result), first[way] = seconds_of(lambda x: first_call(way, bodies[way], x), x)
+        peak[way] = memory.bytes
+        # Differences beyond rounding would mean that the columns do not compare the same work.
+        if float((result - expected).abs().max()) > 1e-3:
+            print(f"{case}: {way} gives other values than eager", file=sys.stderr)
+    taken = batches(functions, x, rounds)
+    return [[case, way, *figures(way, first, taken, peak)] for way in WAYS]
+
+
+def first_call(way, body, x):
+    """The function of a way and its first result: what a user waits for."""
+    fn = make(way, body, x)
+    return fn, fn(x)
+
+
+def figures(way, first, taken, peak):
+    """The cells of one row. What a way costs over raw is compared batch by batch: neighbours in time share their noise."""
+    median = statistics.median(taken[way])
+    over_raw = statistics.median(mine - raw for mine, raw in zip(taken[way], taken["raw"]))
+    return [
+        ms(first[way]),
+        f"{median * 1e6:.1f} µs",
+        "" if way == "raw" else f"{over_raw * 1e6:+.1f} µs",
+        f"{median / statistics.median(taken['eager']):.2f}",
+        f"{first[way] / first['Paddle SOT']:.2f}",
+        f"{peak[way] / 2**20:.1f} MiB",
+    ]
+
+
+HEADING = ["case", "way", "first call", "steady state", "over raw", "/ eager", "first / Paddle SOT's", "peak memory"]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--case", action="append", choices=list(CASES), help="default: all")
+    parser.add_argument("--rounds", type=int, default=15)
+    options = parser.parse_args()
+    paddle.seed(0)
+    print(f"CPython {sys.version.split()[0]}, Paddle {paddle.__version__}")
+    rows = [HEADING]
+    with paddle.no_grad():
+        warm_up()
+        for case in options.case or CASES:
+            rows += measure(case, options.rounds)
+    print(table(rows))
+    print(f"\n{sot.stats()}")
+
+
+if __name__ == "__main__":
+    main()

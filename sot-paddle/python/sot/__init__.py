@@ -1,0 +1,25 @@
+"""A bytecode tracer for CPython that takes the tensor work of Paddle code out into static programs.
+
+    import sot
+    fast = sot.symbolic_translate(fn)
+
+This module checks what the tracer needs before the compiled part is loaded, and holds the public names.
+"""
+
+from . import _requirements
+
+_requirements.check()
+
+from ._report import Explanation, Record, Stats, explain, stats
+from ._sot import __version__, reset, symbolic_translate
+
+__all__ = [
+    "Explanation",
+    "Record",
+    "Stats",
+    "__version__",
+    "explain",
+    "reset",
+    "stats",
+    "symbolic_translate",
+]

@@ -1,0 +1,26 @@
+from typing import Any, Callable, TypeVar, overload
+
+from ._report import Explanation as Explanation
+from ._report import Record as Record
+from ._report import Stats as Stats
+from ._report import explain as explain
+from ._report import stats as stats
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+__version__: str
+
+@overload
+def symbolic_translate(fn: _F, *, fullgraph: bool = ...) -> _F:
+    """Translate a function, a bound method or a layer; the result is called as the original is.
+
+    A layer is returned itself, with its `forward` translated. With `fullgraph`, what cannot be translated in one graph
+    raises instead of running in parts.
+    """
+
+@overload
+def symbolic_translate(fn: None = ..., *, fullgraph: bool = ...) -> Callable[[_F], _F]:
+    """With options alone: a decorator."""
+
+def reset() -> None:
+    """Forget every translation and set the counters to zero."""

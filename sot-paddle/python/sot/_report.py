@@ -1,0 +1,189 @@
+"""What the tracer did, in a form to read: `stats()` counts everything so far, `explain()` looks at one call."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from dataclasses import dataclass, field, fields
+from typing import Any, Callable, Iterator
+
+from . import _sot
+
+
+@dataclass(frozen=True)
+class Stats:
+    """Counts since the start or the last `reset()`. Reasons carry the source location they apply to."""
+
+    translations: int = 0
+    """Code objects that were translated, once for each set of guards."""
+    hits: int = 0
+    """Calls that ran translated code found by its guards."""
+    misses: int = 0
+    """Calls for which no guard held, so that a translation was tried."""
+    graphs: int = 0
+    """Subgraphs built."""
+    breaks: dict[str, int] = field(default_factory=dict)
+    """Graph breaks by reason."""
+    fallbacks: dict[str, int] = field(default_factory=dict)
+    """Frames left to CPython by reason."""
+    seconds: dict[str, float] = field(default_factory=dict)
+    """Time spent by phase."""
+
+    def __str__(self) -> str:
+        counts = ", ".join(f"{getattr(self, name)} {name}" for name in ("translations", "hits", "misses", "graphs"))
+        lines = [counts]
+        lines += _reasons("breaks", self.breaks)
+        lines += _reasons("fallbacks", self.fallbacks)
+        if self.seconds:
+            spent = ", ".join(f"{phase} {seconds * 1e3:.1f} ms" for phase, seconds in self.seconds.items())
+            lines.append(f"time: {spent}")
+        return "\n".join(lines)
+
+
+def stats() -> Stats:
+    """Return what the tracer counted so far."""
+    counted = _sot.stats()
+    return Stats(**{f.name: counted[f.name] for f in fields(Stats) if f.name in counted})
+
+
+def _reasons(title: str, counts: dict[str, int]) -> list[str]:
+    if not counts:
+        return [f"no {title}"]
+    often_first = sorted(counts.items(), key=lambda item: -item[1])
+    return [f"{sum(counts.values())} {title}:"] + [f"  {count} × {reason}" for reason, count in often_first]
+
+
+@dataclass(frozen=True)
+class Record:
+    """What became of one code object in one translation."""
+
+    name: str
+    filename: str
+    line: int
+    outcome: str
+    """`translated`, or `fallback` if the frame was left to CPython."""
+    sir: str = ""
+    """The statements of its subgraph, as text; empty if there is none."""
+    statements: int = 0
+    guards: tuple[str, ...] = ()
+    reason: str | None = None
+    """Why the frame was left to CPython, or why the graph ended before the code did."""
+    reason_line: int | None = None
+
+    @classmethod
+    def _from(cls, raw: dict[str, Any]) -> Record:
+        known = {f.name: raw[f.name] for f in fields(cls) if f.name in raw}
+        known["guards"] = tuple(known.get("guards", ()))
+        return cls(**known)
+
+    @property
+    def is_break(self) -> bool:
+        """Whether translated code ends in a graph break."""
+        return self.outcome == "translated" and self.reason is not None
+
+    @property
+    def is_fallback(self) -> bool:
+        """Whether the frame was left to CPython."""
+        return self.outcome == "fallback"
+
+    def __str__(self) -> str:
+        lines = [f"{self.name} ({self.filename}:{self.line}): {self.outcome}"]
+        if self.reason is not None:
+            what = "left to CPython" if self.is_fallback else "graph break"
+            lines.append(f"  {what} at line {self.reason_line or self.line}: {self.reason}")
+        if self.statements:
+            lines.append(f"  {_count(self.statements, 'statement')}:")
+            lines += _indented(self.sir)
+        if self.guards:
+            lines.append(f"  {_count(len(self.guards), 'guard')}:")
+            lines += _indented("\n".join(self.guards))
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """One call, looked at: its result and a record for each code object that was translated for it."""
+
+    result: Any
+    records: tuple[Record, ...]
+
+    @property
+    def subgraphs(self) -> int:
+        """How many subgraphs the call was made of."""
+        return sum(1 for record in self.records if record.statements)
+
+    @property
+    def statements(self) -> int:
+        """Statements in all subgraphs."""
+        return sum(record.statements for record in self.records)
+
+    @property
+    def guards(self) -> int:
+        """Guards of all translations."""
+        return sum(len(record.guards) for record in self.records)
+
+    @property
+    def breaks(self) -> tuple[Record, ...]:
+        """The translations that end in a graph break."""
+        return tuple(record for record in self.records if record.is_break)
+
+    @property
+    def fallbacks(self) -> tuple[Record, ...]:
+        """The frames left to CPython."""
+        return tuple(record for record in self.records if record.is_fallback)
+
+    def __str__(self) -> str:
+        summary = ", ".join(
+            [
+                _count(self.subgraphs, "subgraph"),
+                _count(self.statements, "statement"),
+                _count(self.guards, "guard"),
+                _count(len(self.breaks), "break"),
+                _count(len(self.fallbacks), "fallback"),
+            ]
+        )
+        return "\n\n".join([summary, *map(str, self.records)])
+
+
+def explain(fn: Callable[..., Any]) -> Callable[..., Explanation]:
+    """Return a function that calls `fn` translated and explains what was made of the call.
+
+    Every translation is forgotten first, as what was translated before would leave nothing to report.
+    """
+
+    @functools.wraps(fn, updated=())
+    def explained(*args: Any, **kwargs: Any) -> Explanation:
+        with _forward_kept(fn):
+            translated = _sot.symbolic_translate(fn)
+            _sot.reset()
+            _sot.take_records()
+            result = translated(*args, **kwargs)
+            return Explanation(result, tuple(map(Record._from, _sot.take_records())))
+
+    return explained
+
+
+@contextlib.contextmanager
+def _forward_kept(fn: Any) -> Iterator[None]:
+    """Translating a layer replaces its `forward`; looking at it must not."""
+    attributes = getattr(fn, "__dict__", {})
+    kept = attributes.get("forward", _ABSENT)
+    try:
+        yield
+    finally:
+        if attributes.get("forward", _ABSENT) is not kept:
+            if kept is _ABSENT:
+                del attributes["forward"]
+            else:
+                attributes["forward"] = kept
+
+
+_ABSENT = object()
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _indented(text: str) -> list[str]:
+    return [f"    {line}" for line in text.splitlines()]

@@ -1,0 +1,57 @@
+"""What must be there before the tracer is loaded: a supported CPython and a Paddle that is new enough.
+
+Each failure is an ImportError that names the remedy. Written so that any Python 3 can parse it.
+"""
+
+import sys
+
+OLDEST_PYTHON = (3, 8)
+NEWEST_PYTHON = (3, 13)
+OLDEST_PADDLE = (3, 0)
+
+
+def check():
+    """Raise ImportError if the tracer cannot work here."""
+    check_interpreter(sys.implementation.name, sys.version_info[:2])
+    check_paddle()
+
+
+def check_interpreter(implementation, version):
+    """The tracer reads CPython's frames, whose layout it knows for these versions only."""
+    supported = "CPython {}.{} to {}.{}".format(*(OLDEST_PYTHON + NEWEST_PYTHON))
+    if implementation != "cpython":
+        raise ImportError(
+            "sot works on {} only and this is {}; run it with one of those.".format(supported, implementation)
+        )
+    if not OLDEST_PYTHON <= version <= NEWEST_PYTHON:
+        raise ImportError(
+            "sot supports {} and this is {}.{}; install it in an environment with one of those.".format(
+                supported, *version
+            )
+        )
+
+
+def check_paddle():
+    """Import Paddle and refuse what is older than the first release with the programs the tracer builds."""
+    try:
+        import paddle
+    except ModuleNotFoundError as error:
+        if error.name != "paddle":
+            raise
+        raise ImportError("sot needs Paddle, which is not installed: pip install paddlepaddle") from None
+    version = getattr(paddle, "__version__", "0.0.0")
+    if is_too_old(version):
+        raise ImportError(
+            "sot needs Paddle {}.{} or newer and found {}: pip install --upgrade paddlepaddle".format(
+                *(OLDEST_PADDLE + (version,))
+            )
+        )
+
+
+def is_too_old(version):
+    """Whether a version string such as `2.6.2` is below the oldest supported one. Builds from source say `0.0.0`."""
+    numbers = []
+    for part in version.split(".")[:2]:
+        digits = "".join(c for c in part if c.isdigit())
+        numbers.append(int(digits) if digits else 0)
+    return tuple(numbers) != (0, 0) and tuple(numbers) < OLDEST_PADDLE

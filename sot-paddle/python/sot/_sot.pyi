@@ -1,0 +1,16 @@
+from typing import Any, Callable, Dict, List, TypeVar, overload
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+__version__: str
+
+@overload
+def symbolic_translate(fn: _F, *, fullgraph: bool = ...) -> _F: ...
+@overload
+def symbolic_translate(fn: None = ..., *, fullgraph: bool = ...) -> Callable[[_F], _F]: ...
+def reset() -> None: ...
+def stats() -> Dict[str, Any]:
+    """The fields of `sot.Stats`, by name."""
+
+def take_records() -> List[Dict[str, Any]]:
+    """The fields of `sot.Record`, one dict for each translation since the last call."""

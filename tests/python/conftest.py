@@ -1,0 +1,90 @@
+"""Fixtures of the tests with real Paddle: a clean tracer for each test, and the comparison of translated with eager."""
+
+import os
+
+# Read when the tracer loads or translates: one operation is enough for a graph.
+os.environ["MIN_GRAPH_SIZE"] = "0"
+
+import numpy as np
+import paddle
+import pytest
+
+import sot
+
+
+@pytest.fixture(autouse=True)
+def sot_reset(monkeypatch):
+    """Start with no translations, zero counters, fallbacks allowed and the same random numbers."""
+    monkeypatch.setenv("STRICT_MODE", "0")
+    paddle.seed(2024)
+    sot.reset()
+    yield
+    sot.reset()
+
+
+@pytest.fixture
+def same():
+    """`same(actual, expected)` asserts equal structure, types and values."""
+    return assert_same
+
+
+@pytest.fixture
+def check():
+    """`check(fn, *args, graphs=1, breaks=0, fallbacks=0, **kwargs)` compares `fn` translated with `fn` in eager.
+
+    Asserts the numbers of subgraphs, breaks and fallbacks of the first call, and that the second is a hit without a new
+    translation. Returns the translated function. `fn` and what it is given must be the same after a call as before.
+    """
+    return check_against_eager
+
+
+def check_against_eager(fn, *args, graphs=1, breaks=0, fallbacks=0, **kwargs):
+    expected = fn(*args, **kwargs)
+    before = sot.stats()
+    fast = sot.symbolic_translate(fn)
+    assert_same(fast(*args, **kwargs), expected)
+    first = sot.stats()
+    seen = {
+        "graphs": first.graphs - before.graphs,
+        "breaks": total(first.breaks) - total(before.breaks),
+        "fallbacks": total(first.fallbacks) - total(before.fallbacks),
+    }
+    assert seen == {"graphs": graphs, "breaks": breaks, "fallbacks": fallbacks}, f"\n{first}"
+
+    assert_same(fast(*args, **kwargs), expected)
+    second = sot.stats()
+    assert second.translations == first.translations, f"the second call translated again\n{second}"
+    assert second.misses == first.misses, f"the second call missed\n{second}"
+    if graphs:
+        assert second.hits > first.hits, f"the second call was no hit\n{second}"
+    return fast
+
+
+def total(counts):
+    return sum(counts.values())
+
+
+def assert_same(actual, expected, where="result"):
+    """Equal types and structure; tensors equal to eager's with rtol 1e-5, of the same shape, dtype and stop_gradient."""
+    assert type(actual) is type(expected), f"{where}: {type(actual)} is not {type(expected)}"
+    if isinstance(expected, paddle.Tensor):
+        assert_same_tensor(actual, expected, where)
+    elif isinstance(expected, dict):
+        assert list(actual) == list(expected), f"{where}: keys or their order differ"
+        for key in expected:
+            assert_same(actual[key], expected[key], f"{where}[{key!r}]")
+    elif isinstance(expected, (list, tuple)):
+        assert len(actual) == len(expected), f"{where}: lengths differ"
+        for index, pair in enumerate(zip(actual, expected)):
+            assert_same(*pair, where=f"{where}[{index}]")
+    elif isinstance(expected, (float, complex, np.ndarray)):
+        np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-6, err_msg=where)
+    else:
+        assert actual == expected, f"{where}: {actual!r} is not {expected!r}"
+
+
+def assert_same_tensor(actual, expected, where):
+    for name in ("shape", "dtype", "stop_gradient"):
+        got, wanted = getattr(actual, name), getattr(expected, name)
+        assert got == wanted, f"{where}.{name}: {got} is not {wanted}"
+    np.testing.assert_allclose(actual.numpy(), expected.numpy(), rtol=1e-5, atol=1e-6, err_msg=where)

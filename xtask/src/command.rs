@@ -1,0 +1,93 @@
+//! Running other programs: quietly with a log that is shown only when they fail, or in the open while their lines are kept.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::{workspace, Failure};
+
+/// How often a quiet step says that it is still at work.
+const HEARTBEAT: Duration = Duration::from_secs(30);
+/// How much of a failed step's log is shown.
+const SHOWN_LINES: usize = 60;
+
+/// Runs a step that is only of interest when it fails; its output goes to a log file below `target/xtask-logs`.
+pub(crate) fn quietly(what: &str, command: &mut Command) -> Result<Duration, Failure> {
+    let started = Instant::now();
+    println!("[{what}] …");
+    let log = workspace::target().join("xtask-logs").join(log_name(what));
+    let status = spawn_logged(command, &log).and_then(|child| wait_with_heartbeat(what, child, started));
+    let taken = started.elapsed();
+    match status {
+        Ok(status) if status.success() => {
+            println!("[{what}] done in {:.1} s", taken.as_secs_f64());
+            Ok(taken)
+        }
+        Ok(status) => Err(format!("[{what}] failed ({status}); the end of {}:\n{}", log.display(), tail(&log))),
+        Err(error) => Err(format!("[{what}] cannot run {}: {error}", command.get_program().to_string_lossy())),
+    }
+}
+
+/// A finished command whose lines were shown and kept.
+pub(crate) struct Shown {
+    pub(crate) status: ExitStatus,
+    /// What it wrote to standard output.
+    pub(crate) lines: Vec<String>,
+    pub(crate) taken: Duration,
+}
+
+/// Runs a step in the open and keeps what it writes to standard output.
+pub(crate) fn openly(what: &str, command: &mut Command) -> Result<Shown, Failure> {
+    let started = Instant::now();
+    println!("[{what}] …");
+    let program = command.get_program().to_string_lossy().into_owned();
+    let failed = |error: std::io::Error| format!("[{what}] cannot run {program}: {error}");
+    let mut child = command.stdout(Stdio::piped()).spawn().map_err(failed)?;
+    let mut lines = Vec::new();
+    if let Some(out) = child.stdout.take() {
+        for line in BufReader::new(out).split(b'\n').map_while(Result::ok) {
+            let line = String::from_utf8_lossy(&line).into_owned();
+            println!("{line}");
+            lines.push(line);
+        }
+    }
+    let status = child.wait().map_err(failed)?;
+    Ok(Shown { status, lines, taken: started.elapsed() })
+}
+
+fn log_name(what: &str) -> String {
+    let name: String = what.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' }).collect();
+    format!("{name}.log")
+}
+
+fn spawn_logged(command: &mut Command, log: &Path) -> std::io::Result<std::process::Child> {
+    if let Some(dir) = log.parent() {
+        fs::create_dir_all(dir)?;
+    }
+    let out = File::create(log)?;
+    let err = out.try_clone()?;
+    command.stdin(Stdio::null()).stdout(out).stderr(err).spawn()
+}
+
+fn wait_with_heartbeat(what: &str, mut child: std::process::Child, started: Instant) -> std::io::Result<ExitStatus> {
+    let mut next = HEARTBEAT;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        if started.elapsed() >= next {
+            println!("[{what}] at work for {} s", next.as_secs());
+            next += HEARTBEAT;
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn tail(log: &Path) -> String {
+    let text = fs::read(log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(SHOWN_LINES)..].join("\n")
+}

@@ -1,0 +1,122 @@
+//! `cargo xtask lint`: formatting, clippy with warnings as errors, and the rule that `unsafe` stands in one module only.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::command::quietly;
+use crate::options::Options;
+use crate::python::{self, Interpreter};
+use crate::{workspace, Failure};
+
+/// The one place for `unsafe`, relative to the root.
+const UNSAFE_HOME: &str = "sot-core/src/cpython";
+
+/// Runs every check and reports all that failed.
+pub(crate) fn run(options: &Options) -> Result<(), Failure> {
+    let found = python::find(&options.pythons)?;
+    let newest = found.interpreters.len() - 1;
+    let first = if options.pythons.is_empty() { newest } else { 0 };
+    let mut results = vec![
+        quietly("formatting", cargo().args(["fmt", "--all", "--check"])).map(drop),
+        quietly("tests of xtask", cargo().args(["test", "--package", "xtask"])).map(drop),
+        check_unsafe(),
+    ];
+    results.extend(found.interpreters[first..].iter().map(clippy));
+    let failures: Vec<Failure> = results.into_iter().filter_map(Result::err).collect();
+    if failures.is_empty() {
+        println!("All clean.");
+        return Ok(());
+    }
+    Err(failures.join("\n\n"))
+}
+
+fn cargo() -> Command {
+    let mut cargo = Command::new(workspace::cargo());
+    cargo.current_dir(workspace::root());
+    cargo
+}
+
+/// Clippy sees the `cfg(Py_3_x)` of one interpreter at a time.
+fn clippy(python: &Interpreter) -> Result<(), Failure> {
+    let mut clippy = cargo();
+    clippy
+        .args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
+        .env("CARGO_TARGET_DIR", workspace::target().join(format!("py{}", python.minor)))
+        .env("PYO3_PYTHON", &python.executable);
+    quietly(&format!("{} clippy", python.minor), &mut clippy).map(drop)
+}
+
+fn check_unsafe() -> Result<(), Failure> {
+    println!("[unsafe] …");
+    let root = workspace::root();
+    let mut files = Vec::new();
+    collect_rust_files(root, &mut files);
+    let outside = files.iter().filter(|file| !file.starts_with(root.join(UNSAFE_HOME)));
+    let found: Vec<String> = outside.flat_map(|file| unsafe_lines(root, file)).collect();
+    if found.is_empty() {
+        println!("[unsafe] only in {UNSAFE_HOME}");
+        return Ok(());
+    }
+    Err(format!("`unsafe` may stand only in {UNSAFE_HOME}, and was found in\n{}", found.join("\n")))
+}
+
+/// Source files below `dir`; build output and hidden directories are passed over.
+fn collect_rust_files(dir: &Path, files: &mut Vec<PathBuf>) {
+    let Ok(entries) = dir.read_dir() else { return };
+    for entry in entries.flatten() {
+        let (path, name) = (entry.path(), entry.file_name());
+        if path.is_dir() {
+            if name != "target" && !name.to_string_lossy().starts_with('.') {
+                collect_rust_files(&path, files);
+            }
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push(path);
+        }
+    }
+}
+
+fn unsafe_lines(root: &Path, file: &Path) -> Vec<String> {
+    let text = fs::read_to_string(file).unwrap_or_default();
+    let shown = file.strip_prefix(root).unwrap_or(file).display();
+    let numbered = text.lines().enumerate().filter(|(_, line)| has_unsafe(line));
+    numbered.map(|(index, line)| format!("{shown}:{}: {}", index + 1, line.trim())).collect()
+}
+
+/// Whether a line opens unsafe code: the keyword as a word, outside a line comment, followed by what makes it code.
+fn has_unsafe(line: &str) -> bool {
+    let code = line.split("//").next().unwrap_or_default();
+    code.match_indices("unsafe").any(|(at, word)| {
+        let before = code[..at].chars().next_back();
+        let after = &code[at + word.len()..];
+        let is_word = !before.is_some_and(is_word_char) && !after.starts_with(is_word_char);
+        is_word && opens_code(after.trim_start())
+    })
+}
+
+fn is_word_char(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+fn opens_code(after: &str) -> bool {
+    let forms = ["{", "(", "fn ", "impl ", "impl<", "trait ", "extern "];
+    after.is_empty() || forms.iter().any(|form| after.starts_with(form))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_keyword_is_told_from_the_word() {
+        for code in ["unsafe {", "let x = unsafe { f() };", "pub unsafe fn f()", "unsafe impl Send for X {}", "unsafe"]
+        {
+            assert!(has_unsafe(code), "{code}");
+        }
+        for text in
+            ["// unsafe { f() }", "#![allow(unsafe_code)]", "let s = \"unsafe\";", "/// unsafe fn", "is_unsafe("]
+        {
+            assert!(!has_unsafe(text), "{text}");
+        }
+    }
+}

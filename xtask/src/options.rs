@@ -1,0 +1,134 @@
+//! The command line: one task, some interpreters, and arguments handed on to what the task runs.
+
+use crate::python::Minor;
+
+/// Printed by `cargo xtask help` and after a wrong command line.
+pub(crate) const HELP: &str = "\
+Usage: cargo xtask <command> [--python 3.x]... [-- arguments]
+
+Commands:
+  test    build the extension, run the Rust and Python tests; arguments go to pytest
+  demo    translate ResNet-18 and a small GPT, compare with eager and with Paddle's own SOT
+  bench   measure eager, Paddle's SOT, sot and the raw program; arguments go to benches/bench.py
+  lint    formatting, clippy, and where `unsafe` may stand
+  help    print this
+
+Options:
+  --python 3.x          the interpreter to use, 3.8 to 3.13; may be repeated. Default: every supported one found as
+                        python3.x on PATH, below $PYENV_ROOT or ~/.pyenv, or as python3 (lint: the newest found)
+  --only rust|python    run only that half of the tests";
+
+/// What to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Task {
+    Test,
+    Demo,
+    Bench,
+    Lint,
+    Help,
+}
+
+/// Which half of the tests to run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Half {
+    Rust,
+    Python,
+}
+
+/// The parsed command line.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Options {
+    pub(crate) task: Task,
+    /// Empty: every supported interpreter found.
+    pub(crate) pythons: Vec<Minor>,
+    pub(crate) only: Option<Half>,
+    /// What follows `--`.
+    pub(crate) passed_on: Vec<String>,
+}
+
+impl Options {
+    /// Parses the arguments that follow the program's name.
+    pub(crate) fn parse(mut args: impl Iterator<Item = String>) -> Result<Self, String> {
+        let task = parse_task(args.next().as_deref())?;
+        let mut options = Options { task, pythons: Vec::new(), only: None, passed_on: Vec::new() };
+        while let Some(arg) = args.next() {
+            let (name, inline) = match arg.split_once('=') {
+                Some((name, value)) => (name, Some(value.to_owned())),
+                None => (arg.as_str(), None),
+            };
+            let mut value = || inline.clone().or_else(|| args.next()).ok_or(format!("{name} needs a value"));
+            match name {
+                "--python" => options.add_python(&value()?)?,
+                "--only" => options.only = Some(parse_half(&value()?)?),
+                "--help" | "-h" => options.task = Task::Help,
+                "--" => {
+                    options.passed_on = args.collect();
+                    break;
+                }
+                _ => return Err(format!("unknown argument {arg}; what is meant for the tests comes after --")),
+            }
+        }
+        Ok(options)
+    }
+
+    fn add_python(&mut self, text: &str) -> Result<(), String> {
+        let minor = Minor::parse(text)
+            .ok_or_else(|| format!("--python {text}: give one of {}", Minor::list(Minor::supported())))?;
+        if !self.pythons.contains(&minor) {
+            self.pythons.push(minor);
+        }
+        Ok(())
+    }
+}
+
+fn parse_task(word: Option<&str>) -> Result<Task, String> {
+    match word {
+        Some("test") => Ok(Task::Test),
+        Some("demo") => Ok(Task::Demo),
+        Some("bench") => Ok(Task::Bench),
+        Some("lint") => Ok(Task::Lint),
+        Some("help" | "--help" | "-h") => Ok(Task::Help),
+        Some(other) => Err(format!("unknown command {other}")),
+        None => Err("which command?".to_owned()),
+    }
+}
+
+fn parse_half(text: &str) -> Result<Half, String> {
+    match text {
+        "rust" => Ok(Half::Rust),
+        "python" => Ok(Half::Python),
+        _ => Err(format!("--only {text}: give rust or python")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Options, String> {
+        Options::parse(line.split_whitespace().map(str::to_owned))
+    }
+
+    #[test]
+    fn interpreters_repeat_and_the_rest_is_passed_on() {
+        let options = parse("test --python 3.8 --python=3.12 --only python -- -k gpt --python").expect("valid");
+        assert_eq!(options.pythons, [Minor(8), Minor(12)]);
+        assert_eq!(options.only, Some(Half::Python));
+        assert_eq!(options.passed_on, ["-k", "gpt", "--python"]);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for (line, part) in [
+            ("", "which command"),
+            ("tset", "unknown command tset"),
+            ("test --python", "needs a value"),
+            ("test --python 3.7", "3.8, 3.9"),
+            ("test -k gpt", "after --"),
+            ("test --only all", "rust or python"),
+        ] {
+            let message = parse(line).expect_err(line);
+            assert!(message.contains(part), "{line}: {message}");
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! `cargo xtask test`: for each interpreter build the extension, run the Rust tests against it, then the Python tests.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::command::{openly, Shown};
+use crate::options::{Half, Options};
+use crate::python::{self, Interpreter, Minor};
+use crate::report::{Cell, Report};
+use crate::venv::{self, Venv};
+use crate::{workspace, Failure};
+
+/// Runs the tests everywhere and prints what they came to.
+pub(crate) fn run(options: &Options) -> Result<(), Failure> {
+    venv::require_c_compiler()?;
+    let found = python::find(&options.pythons)?;
+    for python in &found.interpreters {
+        println!("CPython {}: {}", python.version, python.executable.display());
+    }
+    let mut report = Report::new(&["build", "Rust tests", "Python tests"]);
+    for python in &found.interpreters {
+        report.add(python.version.clone(), test_one(python, options));
+    }
+    println!("\n{}", report.text());
+    conclude(&found.missing, report.failures(), options)
+}
+
+fn conclude(missing: &[Minor], failures: usize, options: &Options) -> Result<(), Failure> {
+    if !missing.is_empty() {
+        println!("\nNot found, not tested: CPython {}.", Minor::list(missing.iter().copied()));
+    }
+    let asked_for_and_missing = !options.pythons.is_empty() && !missing.is_empty();
+    match failures {
+        0 if asked_for_and_missing => Err("\nNot every interpreter asked for was found.".to_owned()),
+        0 => Ok(()),
+        1 => Err("\nFailed on one interpreter.".to_owned()),
+        n => Err(format!("\nFailed on {n} interpreters.")),
+    }
+}
+
+/// The cells of one row: build, Rust tests, Python tests.
+fn test_one(python: &Interpreter, options: &Options) -> Vec<Cell> {
+    println!("\n== CPython {} ==", python.version);
+    let not_built = || Cell::Skipped("not built".to_owned());
+    let venv = match Venv::prepare(python) {
+        Ok(venv) => venv,
+        Err(failure) => {
+            eprintln!("{failure}");
+            return vec![Cell::failed_at_once(), not_built(), not_built()];
+        }
+    };
+    let rust = if options.only == Some(Half::Python) { left_out() } else { rust_tests(&venv) };
+    if options.only == Some(Half::Rust) {
+        return vec![left_out(), rust, left_out()];
+    }
+    match venv.install_extension() {
+        Ok(taken) => {
+            let built = Cell::Passed { counts: String::new(), taken };
+            vec![built, rust, python_tests(&venv, &options.passed_on)]
+        }
+        Err(failure) => {
+            eprintln!("{failure}");
+            vec![Cell::failed_at_once(), rust, not_built()]
+        }
+    }
+}
+
+fn left_out() -> Cell {
+    Cell::Skipped("left out".to_owned())
+}
+
+fn rust_tests(venv: &Venv) -> Cell {
+    let minor = venv.base.minor;
+    let Some(library_dir) = &venv.base.library_dir else {
+        println!("[{minor} Rust tests] left out: this Python has no shared library, so no test can embed it");
+        return Cell::Skipped("no shared libpython".to_owned());
+    };
+    let mut cargo = Command::new(workspace::cargo());
+    cargo
+        .current_dir(workspace::root())
+        .args(["test", "--workspace", "--exclude", "xtask", "--no-fail-fast"])
+        .env("CARGO_TARGET_DIR", venv.cargo_target())
+        .env("PYO3_PYTHON", venv.python())
+        .env("LD_LIBRARY_PATH", library_path(library_dir.clone()))
+        .env("PYTHONHOME", &venv.base.home)
+        .env("PYTHONPATH", venv.site_packages());
+    cell(openly(&format!("{minor} Rust tests"), &mut cargo), cargo_counts)
+}
+
+/// `first`, then what `LD_LIBRARY_PATH` holds already.
+fn library_path(first: PathBuf) -> std::ffi::OsString {
+    let rest = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
+    let rest = std::env::split_paths(&rest).filter(|dir| !dir.as_os_str().is_empty());
+    std::env::join_paths(std::iter::once(first.clone()).chain(rest)).unwrap_or(first.into())
+}
+
+fn python_tests(venv: &Venv, passed_on: &[String]) -> Cell {
+    let mut pytest = venv.python_command();
+    pytest.args(["-m", "pytest", "tests/python"]).args(passed_on);
+    cell(openly(&format!("{} Python tests", venv.base.minor), &mut pytest), pytest_counts)
+}
+
+fn cell(run: Result<Shown, Failure>, count: fn(&[String]) -> String) -> Cell {
+    match run {
+        Ok(run) => {
+            let (counts, taken) = (count(&run.lines), run.taken);
+            if run.status.success() {
+                Cell::Passed { counts, taken }
+            } else {
+                Cell::Failed { counts, taken }
+            }
+        }
+        Err(failure) => {
+            eprintln!("{failure}");
+            Cell::failed_at_once()
+        }
+    }
+}
+
+/// Sums cargo's `test result:` lines, one for each test binary.
+fn cargo_counts(lines: &[String]) -> String {
+    let results: Vec<&String> = lines.iter().filter(|line| line.starts_with("test result:")).collect();
+    let sum = |word: &str| results.iter().map(|line| number_before(line, word)).sum::<u32>();
+    counts_text(&[(sum("passed"), "passed"), (sum("failed"), "failed"), (sum("ignored"), "ignored")])
+}
+
+/// Reads pytest's last summary line, such as `3 failed, 20 passed, 1 skipped in 4.20s`.
+fn pytest_counts(lines: &[String]) -> String {
+    let words = ["passed", "failed", "error", "skipped", "xfailed"];
+    let is_summary = |line: &&String| line.contains(" in ") && words.iter().any(|word| number_before(line, word) > 0);
+    let Some(line) = lines.iter().rev().find(is_summary) else {
+        return "no tests".to_owned();
+    };
+    counts_text(&words.map(|word| (number_before(line, word), word)))
+}
+
+/// The number that stands before `word` in `line`, or 0.
+fn number_before(line: &str, word: &str) -> u32 {
+    let words: Vec<&str> = line.split([' ', ',', ';', '=']).filter(|part| !part.is_empty()).collect();
+    let pair = words.windows(2).find(|pair| pair[1].strip_suffix('s').unwrap_or(pair[1]) == word);
+    pair.and_then(|pair| pair[0].parse().ok()).unwrap_or(0)
+}
+
+fn counts_text(counts: &[(u32, &str)]) -> String {
+    let shown: Vec<String> = counts.iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("{n} {word}")).collect();
+    if shown.is_empty() {
+        "no tests".to_owned()
+    } else {
+        shown.join(", ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(text: &str) -> Vec<String> {
+        text.lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn cargo_results_are_summed() {
+        let output = "test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out\n\
+                      test result: FAILED. 2 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out";
+        assert_eq!(cargo_counts(&lines(output)), "5 passed, 1 failed, 1 ignored");
+        assert_eq!(cargo_counts(&[]), "no tests");
+    }
+
+    #[test]
+    fn the_summary_of_pytest_is_read() {
+        let output = "tests/test_a.py ...\n==== 1 failed, 20 passed, 2 errors in 4.20s ====";
+        assert_eq!(pytest_counts(&lines(output)), "20 passed, 1 failed, 2 error");
+        assert_eq!(pytest_counts(&lines("12 passed in 0.1s")), "12 passed");
+        assert_eq!(pytest_counts(&lines("no tests ran in 0.01s")), "no tests");
+    }
+}

@@ -1,0 +1,126 @@
+//! One virtual environment per interpreter, with the packages the project's files name and the extension built for it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use crate::command::quietly;
+use crate::python::Interpreter;
+use crate::{workspace, Failure};
+
+/// What is installed besides the project itself.
+const REQUIREMENTS: &str = "tests/requirements.txt";
+
+/// A virtual environment below `target/venv`.
+pub(crate) struct Venv {
+    /// The interpreter it was made from.
+    pub(crate) base: Interpreter,
+    dir: PathBuf,
+}
+
+impl Venv {
+    /// Makes the environment and installs the requirements, unless that was done before for the same files.
+    pub(crate) fn prepare(base: &Interpreter) -> Result<Venv, Failure> {
+        base.require_venv()?;
+        let minor = base.minor;
+        let venv = Venv { base: base.clone(), dir: workspace::target().join("venv").join(minor.to_string()) };
+        let stamp = venv.stamp()?;
+        let stamp_file = venv.dir.join("installed.txt");
+        if fs::read_to_string(&stamp_file).is_ok_and(|found| found == stamp) {
+            return Ok(venv);
+        }
+        let mut create = Command::new(&base.executable);
+        create.args(["-m", "venv", "--clear"]).arg(&venv.dir);
+        quietly(&format!("{minor} environment"), &mut create)?;
+        let mut install = venv.pip_install();
+        install.arg("-r").arg(workspace::root().join(REQUIREMENTS));
+        quietly(&format!("{minor} packages"), &mut install)?;
+        fs::write(&stamp_file, stamp).map_err(|error| format!("{}: {error}", stamp_file.display()))?;
+        Ok(venv)
+    }
+
+    /// Builds the wheel in release mode and installs it; gives the seconds it took.
+    pub(crate) fn install_extension(&self) -> Result<Duration, Failure> {
+        let wheels = workspace::target().join("wheels").join(self.base.minor.to_string());
+        // What an earlier version left there must not be installed by mistake.
+        let _ = fs::remove_dir_all(&wheels);
+        let built = quietly(&format!("{} build", self.base.minor), &mut self.maturin(&wheels))?;
+        let wheel = only_wheel(&wheels)?;
+        let mut install = self.pip_install();
+        install.args(["--no-deps", "--force-reinstall"]).arg(&wheel);
+        Ok(built + quietly(&format!("{} install", self.base.minor), &mut install)?)
+    }
+
+    /// The environment's interpreter.
+    pub(crate) fn python(&self) -> PathBuf {
+        self.dir.join("bin/python")
+    }
+
+    /// A command that runs the environment's interpreter at the root of the checkout.
+    pub(crate) fn python_command(&self) -> Command {
+        let mut command = Command::new(self.python());
+        command.current_dir(workspace::root()).env("VIRTUAL_ENV", &self.dir);
+        for name in ["PYTHONHOME", "PYTHONPATH"] {
+            command.env_remove(name);
+        }
+        command
+    }
+
+    /// Where its packages are.
+    pub(crate) fn site_packages(&self) -> PathBuf {
+        self.dir.join(format!("lib/python{}/site-packages", self.base.minor))
+    }
+
+    /// Cargo's target directory for this Python: one each, or switching Pythons would build everything anew.
+    pub(crate) fn cargo_target(&self) -> PathBuf {
+        workspace::target().join(format!("py{}", self.base.minor))
+    }
+
+    fn maturin(&self, wheels: &Path) -> Command {
+        let mut maturin = self.python_command();
+        maturin.args(["-m", "maturin", "build", "--release", "--compatibility", "linux"]);
+        maturin.arg("--manifest-path").arg(workspace::root().join("sot-paddle/Cargo.toml"));
+        maturin.arg("--interpreter").arg(self.python());
+        maturin.arg("--target-dir").arg(self.cargo_target());
+        maturin.arg("--out").arg(wheels);
+        maturin
+    }
+
+    fn pip_install(&self) -> Command {
+        let mut pip = self.python_command();
+        pip.args(["-m", "pip", "--disable-pip-version-check", "install"]);
+        pip
+    }
+
+    /// What the environment was made from; compared with what is asked for now.
+    fn stamp(&self) -> Result<String, Failure> {
+        let path = workspace::root().join(REQUIREMENTS);
+        let requirements = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok(format!("# {} {}\n{requirements}", self.base.version, self.base.executable.display()))
+    }
+}
+
+/// Fails with the remedy if there is no C compiler, which Rust needs for linking.
+pub(crate) fn require_c_compiler() -> Result<(), Failure> {
+    let cc = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
+    let answers = Command::new(&cc).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    if answers.is_ok_and(|status| status.success()) {
+        return Ok(());
+    }
+    let cc = cc.to_string_lossy();
+    Err(format!("No C compiler: `{cc}` does not run. Install one, for instance `apt install gcc`, or set CC."))
+}
+
+fn only_wheel(dir: &Path) -> Result<PathBuf, Failure> {
+    let entries = dir.read_dir().map_err(|error| format!("{}: {error}", dir.display()))?;
+    let mut wheels =
+        entries.flatten().map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|e| e == "whl"));
+    match (wheels.next(), wheels.next()) {
+        (Some(wheel), None) => Ok(wheel),
+        (found, _) => {
+            let number = if found.is_some() { "more than one wheel" } else { "no wheel" };
+            Err(format!("maturin left {number} in {}", dir.display()))
+        }
+    }
+}
