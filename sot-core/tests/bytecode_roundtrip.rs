@@ -413,6 +413,32 @@ fn edited_code_runs_to_the_same_answer() {
 }
 
 #[test]
+fn signature_names_and_constants_can_be_edited() {
+    Python::initialize();
+    Python::attach(|py| {
+        let function =
+            py.eval(c"lambda a, *args, k=3, **kw: (lambda: (a, args, k, kw, 'old'))()", None, None).unwrap();
+        let code = function.getattr("__code__").unwrap();
+        let mut model = Code::decode(&code).unwrap();
+        model.arg_count = model.total_args() as u32;
+        (model.kwonly_count, model.flags) = (0, model.flags & !0xC);
+        (model.name, model.first_line) = ("flat".to_owned(), model.first_line + 10);
+        model.varnames.push("extra".to_owned());
+        model.consts.push(py.None());
+        let edited = model.encode(&code).unwrap();
+        function.setattr("__code__", &edited).unwrap();
+        let answer = function.call1((1, 2, 3, 4)).unwrap().repr().unwrap().to_string();
+        assert_eq!(answer, "(1, 3, 2, 4, 'old')");
+        let again = Code::decode(&edited).unwrap();
+        assert_eq!((again.name.as_str(), again.varnames.last().unwrap().as_str()), ("flat", "extra"));
+        assert_eq!(again.consts.len(), model.consts.len());
+        assert_eq!(again.first_line, model.first_line);
+        let positions = |code: &Code| code.instructions.iter().map(|i| i.position).collect::<Vec<_>>();
+        assert_eq!(positions(&again), positions(&model));
+    });
+}
+
+#[test]
 fn what_cannot_be_encoded_is_said_clearly() {
     Python::initialize();
     Python::attach(|py| {

@@ -370,7 +370,9 @@ mod tests {
         let mut spans: Vec<_> = LINES.iter().map(|&line| (300, only_line(line.into()))).collect();
         spans.insert(3, (600, Position::default()));
         round_trip(LineTable::Ranges, &spans);
-        spans.iter_mut().for_each(|(_, position)| position.end_line = position.line);
+        for (_, position) in &mut spans {
+            position.end_line = position.line;
+        }
         round_trip(LineTable::Locations { merged: true }, &spans);
     }
 
