@@ -3,11 +3,13 @@
 //! Needs the interpreter's library at run time: `LD_LIBRARY_PATH` and `PYTHONHOME` name its prefix.
 //! `SOT_ROUNDTRIP_LIMIT` caps the number of source files.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 use std::ffi::CString;
 use std::path::{Path, PathBuf};
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyCode, PyDict, PyTuple};
+use pyo3::types::{PyBytes, PyCode, PyDict, PyFrozenSet, PyTuple};
 use sot_core::bytecode::{stack_depth, Code, Label, Opcodes};
 use sot_core::version::PyVersion;
 
@@ -63,6 +65,7 @@ struct Tally {
     compared_with_dis: usize,
     stack_as_cpython: usize,
     stack_deeper: usize,
+    /// CPython counted code that it then removed or made unreachable.
     stack_shallower: usize,
 }
 
@@ -155,16 +158,14 @@ fn check_rebuilt(oracle: &Bound<'_, PyModule>, code: &Bound<'_, PyAny>, model: &
     if PyVersion::BUILT_FOR >= PyVersion(11) {
         assert!(same(&again, code, "co_exceptiontable"), "{code}: exception table differs");
     }
-    let positions = oracle.getattr("positions").unwrap();
-    let (left, right) = (positions.call1((&again,)).unwrap(), positions.call1((code,)).unwrap());
-    assert!(left.eq(&right).unwrap(), "{code}: positions differ:\n{left}\n{right}");
-    if same(&again, code, line_table()) {
-        tally.line_tables_rebuilt_byte_for_byte += 1;
-    } else if std::env::var_os("SOT_SHOW").is_some() {
-        println!("{code}: line table\n  {}\n  {}", again.getattr(line_table()).unwrap(), code.getattr(line_table()).unwrap());
-    }
+    check_positions(oracle, &again, model);
+    let exact = same(&again, code, line_table());
+    assert!(exact || PyVersion::BUILT_FOR < PyVersion(10), "{code}: line table differs");
+    tally.line_tables_rebuilt_byte_for_byte += usize::from(exact);
 }
 
+/// Python finds each opcode where the model says it is. (Not each unit: 3.8 and 3.9 can start a line between an
+/// `EXTENDED_ARG` and its opcode.)
 fn check_positions(oracle: &Bound<'_, PyModule>, code: &Bound<'_, PyAny>, model: &Code) {
     type Columns = (Option<u32>, Option<u32>, Option<u32>, Option<u32>);
     let units: Vec<Columns> = oracle.getattr("positions").unwrap().call1((code,)).unwrap().extract().unwrap();
@@ -199,12 +200,41 @@ fn check_stack(code: &Bound<'_, PyAny>, model: &Code, tally: &mut Tally) {
         std::cmp::Ordering::Equal => tally.stack_as_cpython += 1,
         std::cmp::Ordering::Greater => tally.stack_deeper += 1,
         std::cmp::Ordering::Less => {
+            let explained =
+                has_dead_code(code.py(), model) || depth + folded(code.py(), model) >= model.stack_size;
+            assert!(explained, "{code}: {depth} is too little\n{}", model.disassemble(code.py()));
             tally.stack_shallower += 1;
-            if std::env::var_os("SOT_SHOW").is_some() {
-                println!("{code}: {depth} < {}\n{}", model.stack_size, model.disassemble(code.py()));
-            }
         }
     }
+}
+
+/// 3.8 and 3.9 measure the stack before they fold tuples of constants: one less than the longest tuple.
+fn folded(py: Python<'_>, model: &Code) -> u32 {
+    if PyVersion::BUILT_FOR >= PyVersion(10) {
+        return 0;
+    }
+    let load = Opcodes::get(py).number("LOAD_CONST");
+    let loaded = model.instructions.iter().filter(|instruction| Some(instruction.opcode) == load);
+    let loaded = loaded.map(|instruction| model.consts[instruction.arg as usize].bind(py));
+    let folded =
+        loaded.filter(|value| value.is_instance_of::<PyTuple>() || value.is_instance_of::<PyFrozenSet>());
+    folded.filter_map(|value| value.len().ok()).max().unwrap_or(0).saturating_sub(1) as u32
+}
+
+fn has_dead_code(py: Python<'_>, model: &Code) -> bool {
+    let opcodes = Opcodes::get(py);
+    let mut reached = vec![false; model.instructions.len()];
+    let mut work = vec![Label(0)];
+    while let Some(at) = work.pop() {
+        if std::mem::replace(&mut reached[at.index()], true) {
+            continue;
+        }
+        let instruction = model.instructions[at.index()];
+        work.extend(instruction.target);
+        work.extend(model.handler_at(at).map(|handler| handler.target));
+        work.extend(opcodes.info(instruction.opcode).falls_through.then_some(Label(at.0 + 1)));
+    }
+    reached.contains(&false)
 }
 
 fn check_cells(model: &Code) {
@@ -214,7 +244,8 @@ fn check_cells(model: &Code) {
 }
 
 fn tables() -> Vec<&'static str> {
-    let mut tables = vec!["co_code", "co_stacksize", "co_consts", "co_varnames", "co_flags", "co_filename", line_table()];
+    let mut tables =
+        vec!["co_code", "co_stacksize", "co_consts", "co_varnames", "co_flags", "co_filename", line_table()];
     if PyVersion::BUILT_FOR >= PyVersion(11) {
         tables.extend(["co_exceptiontable", "co_qualname"]);
     }
@@ -349,7 +380,8 @@ fn widen_tree<'py>(code: &Bound<'py, PyAny>, count: usize) -> Bound<'py, PyAny> 
     }
     let encoded = model.encode(code).unwrap();
     let again = Code::decode(&encoded).unwrap();
-    let essence = |code: &Code| code.instructions.iter().map(|i| (i.opcode, i.target, i.position)).collect::<Vec<_>>();
+    let essence =
+        |code: &Code| code.instructions.iter().map(|i| (i.opcode, i.target, i.position)).collect::<Vec<_>>();
     assert_eq!(essence(&again), essence(&model));
     assert_eq!(again.handlers, model.handlers);
     encoded
@@ -377,6 +409,32 @@ fn edited_code_runs_to_the_same_answer() {
             let widened = run(count, times);
             assert!(widened.eq(&plain).unwrap(), "{count} inserted: {widened} is not {plain}");
         }
+    });
+}
+
+#[test]
+fn signature_names_and_constants_can_be_edited() {
+    Python::initialize();
+    Python::attach(|py| {
+        let function =
+            py.eval(c"lambda a, *args, k=3, **kw: (lambda: (a, args, k, kw, 'old'))()", None, None).unwrap();
+        let code = function.getattr("__code__").unwrap();
+        let mut model = Code::decode(&code).unwrap();
+        model.arg_count = model.total_args() as u32;
+        (model.kwonly_count, model.flags) = (0, model.flags & !0xC);
+        (model.name, model.first_line) = ("flat".to_owned(), model.first_line + 10);
+        model.varnames.push("extra".to_owned());
+        model.consts.push(py.None());
+        let edited = model.encode(&code).unwrap();
+        function.setattr("__code__", &edited).unwrap();
+        let answer = function.call1((1, 2, 3, 4)).unwrap().repr().unwrap().to_string();
+        assert_eq!(answer, "(1, 3, 2, 4, 'old')");
+        let again = Code::decode(&edited).unwrap();
+        assert_eq!((again.name.as_str(), again.varnames.last().unwrap().as_str()), ("flat", "extra"));
+        assert_eq!(again.consts.len(), model.consts.len());
+        assert_eq!(again.first_line, model.first_line);
+        let positions = |code: &Code| code.instructions.iter().map(|i| i.position).collect::<Vec<_>>();
+        assert_eq!(positions(&again), positions(&model));
     });
 }
 

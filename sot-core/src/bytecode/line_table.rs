@@ -238,11 +238,15 @@ fn put_location(table: &mut Vec<u8>, units: usize, position: &Position, current:
             table.push(head(kind::NO_COLUMNS));
             put_signed(table, delta);
         }
-        (Some(start), Some(end)) if end_line == line && delta == 0 && start < 80 && (start..start + 16).contains(&end) => {
+        (Some(start), Some(end))
+            if end_line == line && delta == 0 && start < 80 && (start..start + 16).contains(&end) =>
+        {
             table.push(head((start >> 3) as u8));
             table.push(((start & 7) << 4 | (end - start)) as u8);
         }
-        (Some(start), Some(end)) if end_line == line && (0..3).contains(&delta) && start < 128 && end < 128 => {
+        (Some(start), Some(end))
+            if end_line == line && (0..3).contains(&delta) && start < 128 && end < 128 =>
+        {
             table.push(head(kind::SAME_LINE + delta as u8));
             table.extend([start as u8, end as u8]);
         }
@@ -279,11 +283,11 @@ impl Reader<'_> {
             kind::NONE => return Ok(Position::default()),
             kind::LONG => return self.long_location(line),
             kind::NO_COLUMNS => {
-                *line += self.signed()?;
+                *line = line.wrapping_add(self.signed()?);
                 (None, None)
             }
             kind::SAME_LINE..=kind::TWO_LINES_ON => {
-                *line += i64::from(kind - kind::SAME_LINE);
+                *line = line.wrapping_add(i64::from(kind - kind::SAME_LINE));
                 (Some(u32::from(self.byte()?)), Some(u32::from(self.byte()?)))
             }
             _ => {
@@ -297,8 +301,8 @@ impl Reader<'_> {
     }
 
     fn long_location(&mut self, line: &mut i64) -> Result<Position, BytecodeError> {
-        *line += self.signed()?;
-        let end_line = *line + self.unsigned()? as i64;
+        *line = line.wrapping_add(self.signed()?);
+        let end_line = line.wrapping_add(self.unsigned()? as i64);
         let column = self.column()?;
         let end_column = self.column()?;
         Ok(Position { end_line: u32::try_from(end_line).ok(), column, end_column, ..only_line(*line) })
@@ -335,6 +339,7 @@ impl Reader<'_> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 mod tests {
     use super::*;
 
@@ -354,7 +359,8 @@ mod tests {
 
     #[test]
     fn lines_survive_in_every_format() {
-        let spans: Vec<_> = LINES.iter().enumerate().map(|(i, &line)| (2 + 2 * i * i * i, only_line(line.into()))).collect();
+        let spans: Vec<_> =
+            LINES.iter().enumerate().map(|(i, &line)| (2 + 2 * i * i * i, only_line(line.into()))).collect();
         round_trip(LineTable::Steps, &spans);
         round_trip(LineTable::Ranges, &spans);
     }
@@ -364,7 +370,9 @@ mod tests {
         let mut spans: Vec<_> = LINES.iter().map(|&line| (300, only_line(line.into()))).collect();
         spans.insert(3, (600, Position::default()));
         round_trip(LineTable::Ranges, &spans);
-        spans.iter_mut().for_each(|(_, position)| position.end_line = position.line);
+        for (_, position) in &mut spans {
+            position.end_line = position.line;
+        }
         round_trip(LineTable::Locations { merged: true }, &spans);
     }
 
@@ -388,6 +396,21 @@ mod tests {
         spans.push((2, Position { line: Some(7), end_line: Some(9), column: Some(3), end_column: None }));
         round_trip(LineTable::Locations { merged: false }, &spans);
         round_trip(LineTable::Locations { merged: true }, &spans);
+    }
+
+    #[test]
+    fn garbage_does_not_panic() {
+        let mut seed: u32 = 1;
+        for length in 0..4000 {
+            let mut byte = || {
+                seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                (seed >> 24) as u8
+            };
+            let table: Vec<u8> = (0..length % 60).map(|_| byte()).collect();
+            for format in [LineTable::Steps, LineTable::Ranges, LineTable::Locations { merged: true }] {
+                let _ = format.positions(&table, 1, (0..100).step_by(2));
+            }
+        }
     }
 
     #[test]

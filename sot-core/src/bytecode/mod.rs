@@ -3,6 +3,8 @@
 //! Jumps and exception ranges hold [`Label`]s instead of offsets, so instructions can be inserted without arithmetic;
 //! `EXTENDED_ARG` and inline caches are folded away. What an opcode *means* is not known here.
 
+#![forbid(unsafe_code)]
+
 mod code;
 mod decode;
 mod disassemble;

@@ -131,9 +131,10 @@ impl Opcodes {
     fn read(py: Python<'_>) -> Result<Opcodes, BytecodeError> {
         let module = py.import("opcode")?;
         let numbers = real_opcodes(module.getattr("opmap")?.extract()?);
-        let extended_arg = numbers.get("EXTENDED_ARG").copied().ok_or_else(|| BytecodeError::OpcodeModule {
-            what: "`opmap` has no EXTENDED_ARG".to_owned(),
-        })?;
+        let extended_arg = numbers
+            .get("EXTENDED_ARG")
+            .copied()
+            .ok_or_else(|| BytecodeError::OpcodeModule { what: "`opmap` has no EXTENDED_ARG".to_owned() })?;
         let mut infos = unknown_opcodes();
         for (name, &opcode) in &numbers {
             infos[usize::from(opcode)] = named(name);
@@ -253,7 +254,11 @@ fn mark_jumps(module: &Bound<'_, PyModule>, infos: &mut [OpcodeInfo]) -> PyResul
 }
 
 /// Inline caches: none before 3.11, a list by number in 3.11 and 3.12, a dict by name since 3.13.
-fn mark_caches(module: &Bound<'_, PyModule>, numbers: &HashMap<String, u8>, infos: &mut [OpcodeInfo]) -> PyResult<()> {
+fn mark_caches(
+    module: &Bound<'_, PyModule>,
+    numbers: &HashMap<String, u8>,
+    infos: &mut [OpcodeInfo],
+) -> PyResult<()> {
     let Some(entries) = module.getattr_opt("_inline_cache_entries")? else { return Ok(()) };
     if let Ok(by_name) = entries.cast::<PyDict>() {
         for (name, caches) in by_name.extract::<HashMap<String, u8>>()? {
