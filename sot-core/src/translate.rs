@@ -20,6 +20,7 @@ use crate::log;
 use crate::runtime::Runtime;
 use crate::stats::{self, Record};
 use crate::tracker::Tracker;
+use crate::variable::VarId;
 
 /// `CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR`
 const RESUMABLE: u32 = 0x20 | 0x80 | 0x200;
@@ -155,7 +156,7 @@ fn translate(py: Python<'_>, runtime: &'static Runtime, frame: &FreshFrame<'_, '
 }
 
 /// Lays out the root frame and runs it to its return.
-fn simulate(cx: &mut OpcodeExecutor<'_>, fresh: &FreshFrame<'_, '_>, unit: &Rc<CodeUnit>) -> Flow<crate::variable::VarId> {
+fn simulate<'py>(cx: &mut OpcodeExecutor<'py>, fresh: &FreshFrame<'_, 'py>, unit: &Rc<CodeUnit>) -> Flow<VarId> {
     if unit.code.flags & RESUMABLE != 0 {
         return Err(Unwind::fallback(ReasonId::UnsupportedFrame, "generators and coroutines run in CPython"));
     }
@@ -166,16 +167,14 @@ fn simulate(cx: &mut OpcodeExecutor<'_>, fresh: &FreshFrame<'_, '_>, unit: &Rc<C
     }
 }
 
-fn root_frame(cx: &mut OpcodeExecutor<'_>, fresh: &FreshFrame<'_, '_>, unit: &Rc<CodeUnit>) -> Flow<Frame> {
-    let py = cx.py;
+fn root_frame<'py>(cx: &mut OpcodeExecutor<'py>, fresh: &FreshFrame<'_, 'py>, unit: &Rc<CodeUnit>) -> Flow<Frame> {
     let globals = fresh.globals().cast_into::<PyDict>().map_err(PyErr::from)?;
-    let globals = cx.globals_of(&globals.as_any().cast::<PyDict>().map_err(PyErr::from)?.clone(), None)?;
+    let globals = cx.globals_of(&globals, None)?;
     let mut frame = Frame::new(Rc::clone(unit), globals);
     for slot in 0..unit.code.total_args() {
         if let Some(object) = fresh.arg(slot) {
             let name = Rc::clone(&unit.varnames[slot]);
             let tracker = cx.trackers.add(Tracker::Local { slot: slot as u32, name });
-            let object = object.unbind().into_bound(py);
             frame.locals[slot] = Some(cx.wrap(&object, tracker));
         }
     }
@@ -185,14 +184,13 @@ fn root_frame(cx: &mut OpcodeExecutor<'_>, fresh: &FreshFrame<'_, '_>, unit: &Rc
             Unwind::fallback(ReasonId::UnsupportedFrame, format!("the cell of free variable '{name}' is not there"))
         })?;
         let tracker = cx.trackers.add(Tracker::FreeCell { index: index as u32, name: name.as_str().into() });
-        let cell = cell.unbind().into_bound(py);
         closure.push(cx.wrap(&cell, tracker));
     }
     cx.make_cells(&mut frame, &closure);
     Ok(frame)
 }
 
-fn compile(cx: &mut OpcodeExecutor<'_>, unit: &Rc<CodeUnit>, value: crate::variable::VarId, name: &str) -> Flow<NewCode> {
+fn compile(cx: &mut OpcodeExecutor<'_>, unit: &Rc<CodeUnit>, value: VarId, name: &str) -> Flow<NewCode> {
     if cx.graph.is_empty() {
         return Err(Unwind::fallback(ReasonId::NothingToCompile, "no tensor work"));
     }

@@ -1,1 +1,42 @@
-//! (being built)
+//! The kinds of variables and the builtins of Python itself: one file per kind and per family of builtins. Each registers
+//! itself; no kind here knows a framework.
+
+pub mod builtin_function;
+pub mod builtins;
+pub mod cell;
+pub mod class;
+pub mod constant;
+pub mod dict;
+pub mod function;
+pub mod generator;
+pub mod iterators;
+pub mod list;
+pub mod method;
+pub mod module;
+pub mod null;
+pub mod object;
+pub mod range;
+pub mod set;
+pub mod slice;
+pub mod tensor;
+pub mod tuple;
+
+use std::rc::Rc;
+
+use sot_core::variable::Factories;
+
+sot_core::inventory::submit! {
+    Factories {
+        constant: |value| Rc::new(constant::ConstantVariable::new(value)),
+        object: |value| Rc::new(object::ObjectVariable::new(value)),
+        null: || Rc::new(null::NullVariable),
+        tuple: |items| Rc::new(tuple::TupleVariable::new(items)),
+        list: |items| Rc::new(list::ListVariable::new(items)),
+        keyword_dict: dict::DictVariable::from_keywords,
+        cell: |contents| Rc::new(cell::CellVariable::new(contents)),
+        method: |function, receiver| Rc::new(method::MethodVariable::new(function, receiver)),
+        builtin_method: |descriptor, receiver| Rc::new(method::BuiltinMethodVariable::new(descriptor, receiver)),
+        tensor: |symbol, meta| Rc::new(tensor::TensorVariable::computed(symbol, meta)),
+        generator: |frame| Rc::new(generator::GeneratorVariable::new(frame)),
+    }
+}

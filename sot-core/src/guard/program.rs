@@ -293,7 +293,7 @@ fn same_constant(value: &Bound<'_, PyAny>, constant: &Bound<'_, PyAny>) -> bool 
         return a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| same_constant(&a, &b));
     }
     if value.is_instance_of::<pyo3::types::PyComplex>() {
-        return value.repr().is_ok_and(|a| constant.repr().is_ok_and(|b| a.eq(b).unwrap_or(false)));
+        return value.repr().is_ok_and(|a| constant.repr().is_ok_and(|b| a.to_string() == b.to_string()));
     }
     value.eq(constant).unwrap_or(false)
 }
