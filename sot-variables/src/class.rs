@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyString, PyTuple, PyType};
+use pyo3::types::{PyFunction, PyString, PyTuple, PyType};
 use sot_core::codegen::CodeGen;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
@@ -50,8 +50,8 @@ impl ClassVariable {
                 initialize(cx, instance, args)?;
                 Ok(instance)
             }
-            Some((new, tracker)) if cpython::function_code(&new).is_some() || is_static_function(&new) => {
-                let (new, tracker) = if cpython::function_code(&new).is_some() {
+            Some((new, tracker)) if new.is_exact_instance_of::<PyFunction>() || is_static_function(&new) => {
+                let (new, tracker) = if new.is_exact_instance_of::<PyFunction>() {
                     (new, tracker)
                 } else {
                     let inner = new.getattr("__func__")?;

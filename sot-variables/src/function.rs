@@ -4,7 +4,7 @@
 use std::rc::Rc;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyDict, PyFunction, PyTuple};
 use sot_core::backend::{CallKind, CallPolicy};
 use sot_core::codegen::CodeGen;
 use sot_core::cpython;
@@ -42,7 +42,7 @@ impl FunctionVariable {
 
     fn follow<'py>(&self, cx: &mut OpcodeExecutor<'py>, this: VarId, args: &CallArgs) -> Flow<VarId> {
         let of = cx.vars.tracker(this);
-        let function = self.object.bind(cx.py).clone();
+        let function = self.object.bind(cx.py).cast::<PyFunction>().map_err(PyErr::from)?.clone();
         let parts = parts_of(cx, &function, of)?;
         OpcodeInlineExecutor::new(cx).call(&parts, args)
     }
@@ -56,21 +56,19 @@ pub fn guard_identity(cx: &mut OpcodeExecutor<'_>, this: VarId, object: &Py<PyAn
     }
 }
 
-fn parts_of<'py>(cx: &mut OpcodeExecutor<'py>, function: &Bound<'py, PyAny>, of: TrackerId) -> Flow<FunctionParts> {
-    let missing = |what: &str| Unwind::break_graph(ReasonId::UnsupportedCall, format!("a function without {what}"));
-    let code = cpython::function_code(function).ok_or_else(|| missing("code"))?;
+fn parts_of<'py>(cx: &mut OpcodeExecutor<'py>, function: &Bound<'py, PyFunction>, of: TrackerId) -> Flow<FunctionParts> {
+    let code = cpython::function_code(function);
     let part = cx.trackers.add(Tracker::Part { of, part: Part::Code });
     if cx.trackers.is_sourced(of) {
-        cx.guards.add(part, Test::Is(Identity::of(&code)));
+        cx.guards.add(part, Test::Is(Identity::of(code.as_any())));
     }
-    let dict = cpython::function_globals(function).ok_or_else(|| missing("globals"))?;
-    let dict = dict.cast_into::<PyDict>().map_err(|_| missing("a globals dict"))?;
+    let dict = cpython::function_globals(function);
     let tracker = cx.trackers.add(Tracker::Part { of, part: Part::Globals });
     let globals = cx.globals_of(&dict, Some(tracker))?;
     let closure = closure_of(cx, function, of);
     let defaults = cpython::function_defaults(function).map(Bound::unbind);
     let keyword_defaults = cpython::function_kwdefaults(function).map(Bound::unbind);
-    let code = cx.code_unit(&code)?;
+    let code = cx.code_unit(code.as_any())?;
     let first = code.code.arg_count as usize;
     Ok(FunctionParts {
         code,
@@ -81,8 +79,8 @@ fn parts_of<'py>(cx: &mut OpcodeExecutor<'py>, function: &Bound<'py, PyAny>, of:
     })
 }
 
-fn closure_of<'py>(cx: &mut OpcodeExecutor<'py>, function: &Bound<'py, PyAny>, of: TrackerId) -> Vec<VarId> {
-    let Some(Ok(cells)) = cpython::function_closure(function).map(Bound::cast_into::<PyTuple>) else { return Vec::new() };
+fn closure_of<'py>(cx: &mut OpcodeExecutor<'py>, function: &Bound<'py, PyFunction>, of: TrackerId) -> Vec<VarId> {
+    let Some(cells) = cpython::function_closure(function) else { return Vec::new() };
     let of = cx.trackers.add(Tracker::Part { of, part: Part::Closure });
     let cells = cells.iter().enumerate();
     cells
@@ -96,13 +94,13 @@ fn closure_of<'py>(cx: &mut OpcodeExecutor<'py>, function: &Bound<'py, PyAny>, o
 /// The default of the positional parameter in `slot`, of `first` such parameters: defaults belong to the last ones.
 fn default_at(
     cx: &mut OpcodeExecutor<'_>,
-    defaults: Option<&Py<PyAny>>,
+    defaults: Option<&Py<PyTuple>>,
     of: TrackerId,
     first: usize,
     slot: usize,
 ) -> Flow<Option<VarId>> {
     let Some(defaults) = defaults else { return Ok(None) };
-    let defaults = defaults.bind(cx.py).cast::<PyTuple>().map_err(PyErr::from)?.clone();
+    let defaults = defaults.bind(cx.py).clone();
     let of = cx.trackers.add(Tracker::Part { of, part: Part::Defaults });
     if cx.trackers.is_sourced(of) {
         cx.guards.add(of, Test::Length(defaults.len()));
@@ -114,12 +112,12 @@ fn default_at(
 
 fn keyword_default(
     cx: &mut OpcodeExecutor<'_>,
-    defaults: Option<&Py<PyAny>>,
+    defaults: Option<&Py<PyDict>>,
     of: TrackerId,
     name: &Name,
 ) -> Flow<Option<VarId>> {
     let Some(defaults) = defaults else { return Ok(None) };
-    let defaults = defaults.bind(cx.py).cast::<PyDict>().map_err(PyErr::from)?.clone();
+    let defaults = defaults.bind(cx.py).clone();
     let Some(value) = defaults.get_item(&**name)? else { return Ok(None) };
     let of = cx.trackers.add(Tracker::Part { of, part: Part::KwDefaults });
     let tracker = cx.trackers.add(Tracker::Item { of, key: Key::Str(Rc::clone(name)) });

@@ -43,9 +43,8 @@ impl MethodVariable {
 
     fn wrap(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, of: TrackerId) -> Flow<Rc<dyn Variable>> {
         let object = object.clone().unbind().into_bound(cx.py);
-        let missing = || Unwind::break_graph(ReasonId::UnsupportedCall, "a method without function or receiver");
-        let function = cpython::method_function(&object).ok_or_else(missing)?;
-        let receiver = cpython::method_self(&object).ok_or_else(missing)?;
+        let (function, receiver) = cpython::bound_method(&object)
+            .ok_or_else(|| Unwind::break_graph(ReasonId::UnsupportedCall, "a method without function or receiver"))?;
         let function_tracker = cx.trackers.add(Tracker::Part { of, part: Part::MethodFunction });
         let receiver_tracker = cx.trackers.add(Tracker::Part { of, part: Part::MethodSelf });
         let function = cx.wrap(&function, function_tracker);

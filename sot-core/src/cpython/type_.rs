@@ -18,6 +18,11 @@ pub fn type_lookup<'py>(ty: &Bound<'py, PyType>, name: &Bound<'py, PyString>) ->
     unsafe { Bound::from_borrowed_ptr_or_opt(ty.py(), lookup(ty.as_type_ptr(), name.as_ptr())) }
 }
 
+/// The type's `__name__`, for messages.
+pub fn type_name(ty: &Bound<'_, PyType>) -> String {
+    ty.name().map_or_else(|_| "?".to_owned(), |name| name.to_string())
+}
+
 /// How instances of a type answer attribute reads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum GetattrHook {
