@@ -13,6 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 use sot_core::backend::{CallKind, GraphBuilder, TensorMeta};
 
+use super::gradient::Settled;
 use super::meta;
 use super::paddle::Paddle;
 use super::run::{self, Graph, Output};
@@ -23,6 +24,7 @@ pub(crate) struct PaddleBuilder {
     paddle: Arc<Paddle>,
     target: Target,
     inputs: usize,
+    settled: Settled,
     /// Whether Paddle's recorder still holds what the program refers to.
     recorded: bool,
 }
@@ -31,7 +33,7 @@ impl PaddleBuilder {
     /// An empty program.
     pub(crate) fn begin(py: Python<'_>, paddle: Arc<Paddle>) -> PyResult<Self> {
         let target = paddle.static_mode.new_target(py, &paddle.program)?;
-        Ok(PaddleBuilder { paddle, target, inputs: 0, recorded: true })
+        Ok(PaddleBuilder { paddle, target, inputs: 0, settled: Settled::default(), recorded: true })
     }
 
     fn within<'py, T>(&self, py: Python<'py>, work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
@@ -100,13 +102,15 @@ impl GraphBuilder for PaddleBuilder {
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         refuse_output_arguments(kwargs)?;
-        self.within(callee.py(), || match kind {
+        let result = self.within(callee.py(), || match kind {
             CallKind::Api | CallKind::Layer => callee.call(args, kwargs),
             CallKind::Method => {
                 let receiver = args.get_item(0)?;
                 receiver.getattr(callee.cast::<PyString>()?)?.call(args.get_slice(1, args.len()), kwargs)
             }
-        })
+        })?;
+        self.settled.settle(&self.paddle, &result)?;
+        Ok(result)
     }
 
     fn value_meta(&self, object: &Bound<'_, PyAny>) -> PyResult<Option<TensorMeta>> {

@@ -4,6 +4,7 @@
 mod api;
 mod builder;
 pub mod debug;
+mod gradient;
 mod layer;
 mod meta;
 mod paddle;

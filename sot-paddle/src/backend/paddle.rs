@@ -38,6 +38,8 @@ pub(crate) struct Paddle {
     pub(crate) partial_program_layer: Py<PyAny>,
     /// Makes an executor's scope.
     pub(crate) scope: Py<PyAny>,
+    /// Whether an operation of a program has a gradient.
+    pub(crate) has_vjp: Py<PyAny>,
     /// Answers the grad mode.
     pub(crate) grad_mode: Py<PyAny>,
     /// `paddle.get_default_dtype`.
@@ -76,6 +78,7 @@ impl Paddle {
                 .getattr("PartialProgramLayer")?
                 .unbind(),
             scope: core.getattr("Scope")?.unbind(),
+            has_vjp: paddle.getattr("framework")?.getattr("core")?.getattr("has_vjp")?.unbind(),
             grad_mode: (release.grad_mode)(py)?,
             default_dtype: paddle.getattr("get_default_dtype")?.unbind(),
             framework: framework.dict().unbind(),
