@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use pyo3::exceptions::{PyReferenceError, PyTypeError};
 use pyo3::intern;
@@ -139,8 +139,9 @@ pub(crate) fn new_program_id() -> i64 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// The scopes of one graph. A scope whose backward pass is still to come is not lent; building a new one costs a new
-/// executor, so they are kept.
+/// The scopes of one graph. One whose backward pass is still to come is not lent; a new one costs a new executor, so they are
+/// kept. Paddle calls a scope reusable a moment before its backward pass has let go of it, so after training a scope stays
+/// with the thread that used it, where the pass has ended when the next forward begins.
 struct Scopes {
     new_scope: Py<PyAny>,
     awaits_backward: bool,
@@ -151,6 +152,12 @@ struct Scopes {
 struct Scope {
     scope: Py<PyAny>,
     as_list: Py<PyList>,
+    user: Weak<()>,
+}
+
+thread_local! {
+    /// Stands for this thread as long as it lives.
+    static THIS_THREAD: Arc<()> = Arc::new(());
 }
 
 impl Scopes {
@@ -162,17 +169,20 @@ impl Scopes {
         let candidates = self.with_idle(|idle| idle.len());
         for _ in 0..candidates {
             let Some(scope) = self.with_idle(VecDeque::pop_front) else { break };
-            if !self.awaits_backward || scope.is_free(py)? {
+            if !self.awaits_backward || (scope.is_with_us() && scope.is_reusable(py)?) {
                 return Ok(scope);
             }
             self.with_idle(|idle| idle.push_back(scope));
         }
         let scope = self.new_scope.bind(py).call0()?;
-        Ok(Scope { as_list: PyList::new(py, [&scope])?.unbind(), scope: scope.unbind() })
+        Ok(Scope { as_list: PyList::new(py, [&scope])?.unbind(), scope: scope.unbind(), user: Weak::new() })
     }
 
     /// The scope used last is lent first: its executor is warm and most often its backward pass is done.
-    fn take_back(&self, scope: Scope) {
+    fn take_back(&self, mut scope: Scope) {
+        if self.awaits_backward {
+            scope.user = THIS_THREAD.with(Arc::downgrade);
+        }
         self.with_idle(|idle| idle.push_front(scope));
     }
 
@@ -182,8 +192,14 @@ impl Scopes {
 }
 
 impl Scope {
-    /// Whether no backward pass needs it any more.
-    fn is_free(&self, py: Python<'_>) -> PyResult<bool> {
+    /// Whether this thread used it last, or one that has ended.
+    fn is_with_us(&self) -> bool {
+        let ours = THIS_THREAD.with(|this| std::ptr::eq(self.user.as_ptr(), Arc::as_ptr(this)));
+        ours || self.user.strong_count() == 0
+    }
+
+    /// Whether Paddle says that no backward pass needs it any more.
+    fn is_reusable(&self, py: Python<'_>) -> PyResult<bool> {
         self.scope.bind(py).getattr(intern!(py, "_can_reused"))?.is_truthy()
     }
 }

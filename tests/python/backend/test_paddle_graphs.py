@@ -265,38 +265,33 @@ def test_names_of_user_layers_are_not_used_up():
 
 @pytest.mark.parametrize("train", [True, False])
 def test_six_threads(train):
+    # Parameters are frozen: accumulating into one gradient from several threads is a race in eager mode too.
     model = MLP(3)
-    xs = [random(4, 8, grad=train) for _ in range(6)]
-    expected = []
-    with paddle.set_grad_enabled(train):
-        graph = mlp_graph(model, xs[0])
-        for x in xs:
-            out = model(x)
-            if train:
-                out.backward()
-                expected.append(x.grad.numpy())
-                x.clear_grad()
-            else:
-                expected.append(out.numpy())
     for parameter in model.parameters():
-        parameter.clear_grad()
+        parameter.stop_gradient = True
+    xs = [random(4, 8, grad=train) for _ in range(6)]
+    graph = mlp_graph(model, xs[0])
+
+    def once(function, x):
+        out = function(x)
+        if not train:
+            return out.numpy()
+        out.backward()
+        grad = x.grad.numpy()
+        x.clear_grad()
+        return grad
+
+    expected = [once(model, x) for x in xs]
     failures = []
 
-    def work(index):
-        x = xs[index]
+    def work(x, expected):
         try:
-            with paddle.set_grad_enabled(train):
-                for _ in range(50):
-                    (out,) = graph(x)
-                    if train:
-                        (grad,) = paddle.grad([out], [x])
-                        np.testing.assert_array_equal(grad.numpy(), expected[index])
-                    else:
-                        np.testing.assert_array_equal(out.numpy(), expected[index])
+            for _ in range(200):
+                np.testing.assert_array_equal(once(lambda x: graph(x)[0], x), expected)
         except BaseException as error:
             failures.append(error)
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(6)]
+    threads = [threading.Thread(target=work, args=pair) for pair in zip(xs, expected)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -395,7 +390,7 @@ def test_call_policy():
     linear = paddle.nn.Linear(1, 1)
     follow = [build, linear, linear.forward, paddle.nn.Linear.forward, len, print, MLP.forward, paddle.vision.models.resnet18]
     assert [f for f in follow if policy(f) != "follow"] == []
-    breaks = [paddle.to_tensor, paddle.tolist, paddle.seed, paddle.save, paddle.set_device, paddle.grad, paddle.add_, F.relu_]
+    breaks = [paddle.to_tensor, paddle.tolist, paddle.seed, paddle.save, paddle.set_device, paddle.grad, paddle.tanh_, F.relu_]
     breaks += [paddle.nn.Linear, paddle.Tensor, paddle.Tensor.numpy, paddle.autograd.backward]
     assert {f.__name__: policy(f) for f in breaks if not policy(f).startswith("paddle:")} == {}
 
