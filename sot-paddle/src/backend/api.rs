@@ -332,8 +332,8 @@ fn known_attribute(
     let known = match name {
         // The value's own answer has the type an eager tensor's has (a `paddle.Size` or a list).
         "shape" | "dtype" => value.getattr(name)?.unbind(),
+        "size" => paddle.size_type.call1(py, (meta.shape.iter().flatten().product::<i64>(),))?,
         "ndim" => meta.shape.len().into_pyobject(py)?.into_any().unbind(),
-        "size" => meta.shape.iter().flatten().product::<i64>().into_pyobject(py)?.into_any().unbind(),
         "stop_gradient" => meta.stop_gradient.into_pyobject(py)?.to_owned().into_any().unbind(),
         "requires_grad" => (!meta.stop_gradient).into_pyobject(py)?.to_owned().into_any().unbind(),
         "itemsize" => value.getattr("dtype")?.getattr("itemsize")?.unbind(),

@@ -103,7 +103,8 @@ impl GraphBuilder for PaddleBuilder {
     ) -> PyResult<Bound<'py, PyAny>> {
         refuse_output_arguments(kwargs)?;
         let result = self.within(callee.py(), || match kind {
-            CallKind::Api | CallKind::Layer => callee.call(args, kwargs),
+            CallKind::Api => callee.call(args, kwargs),
+            CallKind::Layer => self.paddle.layer_body(callee)?.call(args, kwargs),
             CallKind::Method => {
                 let receiver = args.get_item(0)?;
                 receiver.getattr(callee.cast::<PyString>()?)?.call(args.get_slice(1, args.len()), kwargs)

@@ -40,6 +40,8 @@ pub(crate) struct Paddle {
     pub(crate) scope: Py<PyAny>,
     /// Whether an operation of a program has a gradient.
     pub(crate) has_vjp: Py<PyAny>,
+    /// The type of `Tensor.size`: `int`, or a subclass of it that can be called.
+    pub(crate) size_type: Py<PyAny>,
     /// Answers the grad mode.
     pub(crate) grad_mode: Py<PyAny>,
     /// `paddle.get_default_dtype`.
@@ -79,6 +81,7 @@ impl Paddle {
                 .unbind(),
             scope: core.getattr("Scope")?.unbind(),
             has_vjp: paddle.getattr("framework")?.getattr("core")?.getattr("has_vjp")?.unbind(),
+            size_type: paddle.call_method1("empty", ((1,),))?.getattr("size")?.get_type().into_any().unbind(),
             grad_mode: (release.grad_mode)(py)?,
             default_dtype: paddle.getattr("get_default_dtype")?.unbind(),
             framework: framework.dict().unbind(),
@@ -94,6 +97,23 @@ impl Paddle {
     /// Whether `object` is a value of a graph.
     pub(crate) fn is_value(&self, object: &Bound<'_, PyAny>) -> bool {
         super::has_exact_type(object, &self.value_type)
+    }
+
+    /// What calling `layer` comes to. In static mode `Layer.__call__` names every operation of the program after the layer,
+    /// which takes longer the longer the program is; without hooks its `forward` does the same.
+    pub(crate) fn layer_body<'py>(&self, layer: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let (class, base) = (layer.get_type(), self.layer_type.bind(layer.py()));
+        for method in ["__call__", "_build_once"] {
+            if !class.getattr(method)?.is(&base.getattr(method)?) {
+                return Ok(layer.clone());
+            }
+        }
+        for hooks in ["_forward_pre_hooks", "_forward_post_hooks"] {
+            if layer.getattr(hooks)?.is_truthy()? {
+                return Ok(layer.clone());
+            }
+        }
+        layer.getattr("forward")
     }
 
     /// Whether gradients are recorded now.

@@ -22,6 +22,7 @@ fn runner(layer: &Bound<'_, PyAny>, outputs: &Bound<'_, PyList>) -> PyResult<Box
         run_program: py.import("paddle")?.getattr("_legacy_C_ops")?.getattr("pir_run_program")?.unbind(),
         empty_tensors: core.getattr("create_empty_tensors_with_values")?.unbind(),
         outputs: outputs.clone().unbind(),
+        _owner_of_outputs: layer.getattr("_origin_main_program")?.unbind(),
         cuda_graph: layer.getattr("_cuda_graph_vec")?.unbind(),
         attributes,
     }))
@@ -31,6 +32,8 @@ struct Program {
     run_program: Py<PyAny>,
     empty_tensors: Py<PyAny>,
     outputs: Py<PyList>,
+    /// Values do not keep their program alive.
+    _owner_of_outputs: Py<PyAny>,
     cuda_graph: Py<PyAny>,
     attributes: Vec<Py<PyAny>>,
 }
