@@ -152,7 +152,7 @@ pub(super) static FOREIGN: AtomicPtr<()> = AtomicPtr::new(null_mut());
 #[inline]
 pub(super) unsafe fn on_frame(ts: *mut ffi::PyThreadState, frame: *mut Frame, throwflag: c_int) -> *mut ffi::PyObject {
     // The destructor-free thread local outlives every thread that runs Python.
-    let thread: *const Thread = THREAD.with(|thread| std::ptr::from_ref(thread));
+    let thread: *const Thread = THREAD.with(std::ptr::from_ref);
     // SAFETY: the thread local lives as long as the thread; the rest is the caller's promise.
     unsafe {
         match (*thread).mode.get() {
