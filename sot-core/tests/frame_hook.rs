@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyCode, PyDict, PyFunction};
+use pyo3::types::{PyCode, PyCodeMethods, PyDict, PyFunction};
 use sot_core::cpython::{
     self, code_state, counts, flatten_signature, function_code, remove_code_state, set_code_state, Counts,
     FrameEvaluator, FreshFrame, Verdict,
@@ -21,15 +21,16 @@ struct Plan {
     disable: bool,
     panics: bool,
     raises: bool,
-    dropped: Option<Arc<AtomicU64>>,
+    _dropped: Option<CountsDrop>,
     seen: AtomicU64,
 }
 
-impl Drop for Plan {
+/// Counts when it goes.
+struct CountsDrop(Arc<AtomicU64>);
+
+impl Drop for CountsDrop {
     fn drop(&mut self) {
-        if let Some(dropped) = &self.dropped {
-            dropped.fetch_add(1, Ordering::Relaxed);
-        }
+        self.0.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -179,7 +180,7 @@ const PAIRS: &[(&str, &[&str])] = &[
         "class B:\n\
         \x20 def m(self): return 'base'\n\
          class C(B):\n\
-        \x20 def m(self): return 'f'\n\
+        \x20 def m(self): return 'f', super().m()\n\
         \x20 def n(self): return 'g', super().m()\n\
          f, g, c = C.m, C.n, C()",
         &["c.m()"],
@@ -189,8 +190,13 @@ const PAIRS: &[(&str, &[&str])] = &[
 /// Replaces `f` by `g`, and compares with what CPython does when `f` is called with the code of `g`.
 fn compare(py: Python<'_>, source: &str, call: &str) -> Counts {
     let oracle = define(py, source);
-    if function(&oracle, "f").getattr("__code__").unwrap().getattr("co_freevars").unwrap().ne(
-        function(&oracle, "g").getattr("__code__").unwrap().getattr("co_freevars").unwrap()).unwrap()
+    if function(&oracle, "f")
+        .getattr("__code__")
+        .unwrap()
+        .getattr("co_freevars")
+        .unwrap()
+        .ne(function(&oracle, "g").getattr("__code__").unwrap().getattr("co_freevars").unwrap())
+        .unwrap()
     {
         oracle.set_item("f", function(&oracle, "g")).unwrap();
     } else {
@@ -200,7 +206,11 @@ fn compare(py: Python<'_>, source: &str, call: &str) -> Counts {
     let tested = define(py, source);
     replace(&tested, "f", "g");
     let (got, counts) = traced(py, || outcome(&tested, call));
-    assert_eq!(got.replace("g() missing", "f() missing").replace("g() takes", "f() takes"), expected, "{source}\n{call}");
+    assert_eq!(
+        got.replace("g() missing", "f() missing").replace("g() takes", "f() takes"),
+        expected,
+        "{source}\n{call}"
+    );
     assert_eq!(counts.rejected, 0, "{source}");
     counts
 }
@@ -302,7 +312,7 @@ fn generators_and_coroutines_are_replaced_where_the_hook_sees_them() {
                 replace(&namespace, "f", "g");
                 replace(&namespace, "cf", "cg");
                 let (got, counts) = traced(py, || outcome(&namespace, "use(f)"));
-                let expected = "((('g', 1), 2, 'f'), ('g', 3), 'caught', [('g', 4), None], ['end', 'end'])";
+                let expected = "((('g', 1), 2, 'f'), ('g', 3), 'caught', [('g', 4), None], ['end', 'end', 'end'])";
                 assert_eq!(got, expected);
                 assert_eq!((counts.native, counts.called), (0, 3));
                 let (got, counts) = traced(py, || outcome(&namespace, "drive(cf)"));
@@ -354,7 +364,10 @@ fn frames_of_any_size_fit_a_nearly_full_data_stack() {
         let namespace = define(py, &source);
         replace(&namespace, "f", "g");
         let (got, counts) = traced(py, || {
-            (0..700).step_by(7).map(|n| eval(&namespace, &format!("f({n})")).unwrap().extract::<u64>().unwrap() - n).collect::<Vec<_>>()
+            (0..700)
+                .step_by(7)
+                .map(|n| eval(&namespace, &format!("f({n})")).unwrap().extract::<u64>().unwrap() - n)
+                .collect::<Vec<_>>()
         });
         assert!(got.iter().all(|&off| off == 1), "{got:?}");
         assert_eq!(counts.replaced(), (0..700).step_by(7).map(|n| n + 1).sum::<u64>());
@@ -421,7 +434,8 @@ fn threads_have_their_own_flag() {
     let _serial = serial();
     let namespace = Python::attach(|py| {
         py.run(c"import sys; sys.setswitchinterval(1e-5)", None, None).unwrap();
-        let namespace = define(py, "def f(a): return a\ndef g(a): return -a\ndef run(n): return [f(i) for i in range(n)]");
+        let namespace =
+            define(py, "def f(a): return a\ndef g(a): return -a\ndef run(n): return [f(i) for i in range(n)]");
         replace(&namespace, "f", "g");
         namespace.unbind()
     });
@@ -440,7 +454,8 @@ fn threads_have_their_own_flag() {
             Python::attach(|_| drop(namespace));
         }
     };
-    let threads: Vec<_> = [true, false, true, true].into_iter().map(|active| std::thread::spawn(work(active))).collect();
+    let threads: Vec<_> =
+        [true, false, true, true].into_iter().map(|active| std::thread::spawn(work(active))).collect();
     for thread in threads {
         thread.join().unwrap();
     }
@@ -548,7 +563,7 @@ fn state_dies_with_its_code() {
         let dropped = Arc::new(AtomicU64::new(0));
         let is_dropped = || dropped.load(Ordering::Relaxed);
         let namespace = define(py, "def f(): return 'f'\ndef g(): return f()");
-        let with_drop = || Plan { dropped: Some(dropped.clone()), ..Plan::default() };
+        let with_drop = || Plan { _dropped: Some(CountsDrop(dropped.clone())), ..Plan::default() };
         let code = code_of(&namespace, "f");
         assert!(code_state::<Plan>(&code).is_none());
         plan(&namespace, "f", with_drop());
@@ -596,10 +611,18 @@ mod foreign {
     type RawFrame = ffi::PyFrameObject;
 
     extern "C" {
-        fn _PyEval_EvalFrameDefault(ts: *mut ffi::PyThreadState, frame: *mut RawFrame, throw: c_int) -> *mut ffi::PyObject;
+        fn _PyEval_EvalFrameDefault(
+            ts: *mut ffi::PyThreadState,
+            frame: *mut RawFrame,
+            throw: c_int,
+        ) -> *mut ffi::PyObject;
     }
 
-    unsafe extern "C" fn counting(ts: *mut ffi::PyThreadState, frame: *mut RawFrame, throw: c_int) -> *mut ffi::PyObject {
+    unsafe extern "C" fn counting(
+        ts: *mut ffi::PyThreadState,
+        frame: *mut RawFrame,
+        throw: c_int,
+    ) -> *mut ffi::PyObject {
         SEEN.fetch_add(1, Ordering::Relaxed);
         // SAFETY: called as CPython calls an evaluator.
         unsafe { _PyEval_EvalFrameDefault(ts, frame, throw) }
@@ -641,7 +664,11 @@ mod foreign {
                 assert_eq!(seen_by_foreign(|| assert_eq!(call(), "'g'")), 0);
                 let other = py.detach(|| {
                     std::thread::scope(|scope| {
-                        scope.spawn(|| seen_by_foreign(|| Python::attach(|py| py.run(c"(lambda: 1)()", None, None).unwrap()))).join()
+                        scope
+                            .spawn(|| {
+                                seen_by_foreign(|| Python::attach(|py| py.run(c"(lambda: 1)()", None, None).unwrap()))
+                            })
+                            .join()
                     })
                 });
                 assert!(other.unwrap() > 0, "a thread without a section goes to the one before us");

@@ -1,7 +1,7 @@
 //! Weak references that can tell Rust when their object dies.
 
-use pyo3::prelude::*;
 use pyo3::ffi;
+use pyo3::prelude::*;
 
 use super::callable::fastcall;
 
