@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use pyo3::ffi;
 
-use super::fresh_frame::total_args;
 use super::frames;
+use super::fresh_frame::total_args;
 use super::hook::{run, Mode, Tally, Thread, TALLY};
 use super::layout::{Code, Frame};
 
@@ -95,12 +95,7 @@ unsafe fn same_name(a: *mut ffi::PyObject, b: *mut ffi::PyObject) -> bool {
 }
 
 /// Calls a function made of `code` (an owned reference) with the frame's arguments, and gives the frame up.
-unsafe fn call(
-    thread: &Thread,
-    ts: *mut ffi::PyThreadState,
-    frame: *mut Frame,
-    code: *mut Code,
-) -> *mut ffi::PyObject {
+unsafe fn call(thread: &Thread, ts: *mut ffi::PyThreadState, frame: *mut Frame, code: *mut Code) -> *mut ffi::PyObject {
     // SAFETY: the caller's promise (see `replace`).
     unsafe {
         let function = match make_function(frame, code) {
@@ -173,10 +168,9 @@ unsafe fn copy_names(from: *mut ffi::PyFunctionObject, to: *mut ffi::PyFunctionO
     }
     // SAFETY: the caller passes live functions, which own their names.
     unsafe {
-        for (name, made) in [
-            ((*from).func_name, &raw mut (*to).func_name),
-            ((*from).func_qualname, &raw mut (*to).func_qualname),
-        ] {
+        for (name, made) in
+            [((*from).func_name, &raw mut (*to).func_name), ((*from).func_qualname, &raw mut (*to).func_qualname)]
+        {
             ffi::Py_XINCREF(name);
             ffi::Py_XDECREF(made.replace(name));
         }
