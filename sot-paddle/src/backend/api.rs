@@ -148,62 +148,42 @@ const BREAKING_ATTRIBUTES: &[(&str, &str)] = &[
 /// Attributes read as operations.
 const OPERATIONS: &[&str] = &["T", "mT", "H", "mH", "real", "imag"];
 
-/// The rules, with what they need of Paddle.
-pub(crate) struct Policy {
-    /// What both tensors and graph values are asked through: the attribute as defined, without binding it.
-    getattr_static: Py<PyAny>,
+/// What calling `callable` means.
+pub(crate) fn call_policy(paddle: &Paddle, callable: &Bound<'_, PyAny>) -> CallPolicy {
+    let policy = match callable.cast::<PyType>() {
+        Ok(class) => of_class(paddle, class),
+        Err(_) => of_function(paddle, callable),
+    };
+    policy.unwrap_or(CallPolicy::Follow)
 }
 
-impl Policy {
-    /// Looks up what the rules need.
-    pub(crate) fn new(py: Python<'_>, _paddle: &Paddle) -> PyResult<Self> {
-        Ok(Policy { getattr_static: py.import("inspect")?.getattr("getattr_static")?.unbind() })
+/// What attribute `name` of a tensor means.
+pub(crate) fn tensor_attribute(
+    py: Python<'_>,
+    paddle: &Paddle,
+    name: &str,
+    meta: &TensorMeta,
+    value: &Bound<'_, PyAny>,
+) -> PyResult<TensorAttribute> {
+    let Some(defined) = paddle.defined(py, &paddle.tensor_type, name)? else {
+        return Ok(TensorAttribute::Missing);
+    };
+    if let Some(known) = known_attribute(paddle, name, meta, value)? {
+        return Ok(known);
     }
-
-    /// What calling `callable` means.
-    pub(crate) fn of(&self, paddle: &Paddle, callable: &Bound<'_, PyAny>) -> CallPolicy {
-        let policy = match callable.cast::<PyType>() {
-            Ok(class) => of_class(paddle, class),
-            Err(_) => of_function(paddle, callable),
-        };
-        policy.unwrap_or(CallPolicy::Follow)
+    if let Some(reason) = breaking_attribute(name) {
+        return Ok(TensorAttribute::Break(format!("Tensor.{name} {reason}")));
     }
-
-    /// What attribute `name` of a tensor means.
-    pub(crate) fn tensor_attribute(
-        &self,
-        py: Python<'_>,
-        paddle: &Paddle,
-        name: &str,
-        meta: &TensorMeta,
-        value: &Bound<'_, PyAny>,
-    ) -> PyResult<TensorAttribute> {
-        let Some(defined) = self.defined(&paddle.tensor_type, name, py)? else {
-            return Ok(TensorAttribute::Missing);
-        };
-        if let Some(known) = known_attribute(paddle, name, meta, value)? {
-            return Ok(known);
-        }
-        if let Some(reason) = breaking_attribute(name) {
-            return Ok(TensorAttribute::Break(format!("Tensor.{name} {reason}")));
-        }
-        if self.defined(&paddle.value_type, name, py)?.is_none() {
-            return Ok(TensorAttribute::Break(format!("Tensor.{name} exists for eager tensors only")));
-        }
-        if OPERATIONS.contains(&name) && !defined.is_callable() {
-            return Ok(TensorAttribute::Operation);
-        }
-        if defined.is_callable() {
-            return Ok(TensorAttribute::Method);
-        }
-        Ok(TensorAttribute::Break(format!("Tensor.{name} is a property of the tensor object at run time")))
+    if paddle.defined(py, &paddle.value_type, name)?.is_none() {
+        return Ok(TensorAttribute::Break(format!("Tensor.{name} exists for eager tensors only")));
     }
-
-    /// The attribute as the class defines it, `None` if it does not.
-    fn defined<'py>(&self, class: &Py<PyType>, name: &str, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let found = self.getattr_static.bind(py).call1((class, name, py.None()))?;
-        Ok((!found.is_none()).then_some(found))
+    if defined.is_callable() {
+        return Ok(TensorAttribute::Method);
     }
+    if OPERATIONS.contains(&name) {
+        return Ok(TensorAttribute::Operation);
+    }
+    Ok(TensorAttribute::Break(format!("Tensor.{name} is a property of the tensor object at run time")))
 }
 
 fn of_class(paddle: &Paddle, class: &Bound<'_, PyType>) -> PyResult<CallPolicy> {

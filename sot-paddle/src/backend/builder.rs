@@ -36,7 +36,7 @@ impl PaddleBuilder {
         Ok(PaddleBuilder { paddle, target, inputs: 0, settled: Settled::default(), recorded: true })
     }
 
-    fn within<'py, T>(&self, py: Python<'py>, work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+    fn within<T>(&self, py: Python<'_>, work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
         self.paddle.static_mode.within(py, &self.target, work)
     }
 

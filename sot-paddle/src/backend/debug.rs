@@ -89,7 +89,8 @@ impl DebugBuilder {
         })
     }
 
-    fn finish(&mut self, py: Python<'_>, inputs: Vec<Py<PyAny>>, outputs: Vec<Py<PyAny>>) -> PyResult<Py<PyAny>> {
+    fn finish(&mut self, py: Python<'_>, inputs: &Bound<'_, PyAny>, outputs: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        let (inputs, outputs): (Vec<Py<PyAny>>, Vec<Py<PyAny>>) = (inputs.extract()?, outputs.extract()?);
         let builder = self.builder.take().ok_or_else(|| PyRuntimeError::new_err("the graph is finished"))?;
         builder.finish(py, "graph", &inputs, &outputs)
     }

@@ -9,12 +9,6 @@ use pyo3::types::{PyString, PyTuple, PyType};
 
 use super::paddle::Paddle;
 
-/// What is known about layer classes. Only classes of Paddle's own are remembered, and by name, so none is kept alive.
-#[derive(Default)]
-pub(crate) struct Layers {
-    names: Mutex<HashMap<String, Arc<[String]>>>,
-}
-
 /// Where Paddle defines its layers.
 const OWN: &str = "paddle.nn.layer.";
 
@@ -30,29 +24,35 @@ const NOT_PURE: &[&str] = &[
     "ParameterDict",
 ];
 
-impl Layers {
-    /// Whether calling `layer` is pure graph building.
-    pub(crate) fn is_leaf(&self, paddle: &Paddle, layer: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let py = layer.py();
-        if !layer.is_instance(paddle.layer_type.bind(py))? {
-            return Ok(false);
-        }
-        let class = layer.get_type();
-        let module: String = class.getattr("__module__")?.extract()?;
-        let name = class.name()?.to_string();
-        if !module.starts_with(OWN) || NOT_PURE.contains(&name.as_str()) {
-            return Ok(false);
-        }
-        for registered in ["_sub_layers", "_forward_pre_hooks", "_forward_post_hooks"] {
-            if layer.getattr(registered)?.is_truthy()? {
-                return Ok(false);
-            }
-        }
-        // Neither an instance attribute nor a patched class may put other code in the place of Paddle's.
-        let shadowed = layer.getattr("__dict__")?.contains("forward")?;
-        Ok(!shadowed && class.getattr("forward")?.getattr("__module__")?.extract::<String>()?.starts_with("paddle."))
+/// Whether calling `layer` is pure graph building.
+pub(crate) fn is_leaf(paddle: &Paddle, layer: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let py = layer.py();
+    if !layer.is_instance(paddle.layer_type.bind(py))? {
+        return Ok(false);
     }
+    let class = layer.get_type();
+    let module: String = class.getattr("__module__")?.extract()?;
+    let name = class.name()?.to_string();
+    if !module.starts_with(OWN) || NOT_PURE.contains(&name.as_str()) {
+        return Ok(false);
+    }
+    for registered in ["_sub_layers", "_forward_pre_hooks", "_forward_post_hooks"] {
+        if layer.getattr(registered)?.is_truthy()? {
+            return Ok(false);
+        }
+    }
+    // Neither an instance attribute nor a patched class may put other code in the place of Paddle's.
+    let shadowed = layer.getattr("__dict__")?.contains("forward")?;
+    Ok(!shadowed && class.getattr("forward")?.getattr("__module__")?.extract::<String>()?.starts_with("paddle."))
+}
 
+/// What is known about layer classes. Only classes of Paddle's own are remembered, and by name, so none is kept alive.
+#[derive(Default)]
+pub(crate) struct Layers {
+    names: Mutex<HashMap<String, Arc<[String]>>>,
+}
+
+impl Layers {
     /// What forward may read, sorted.
     pub(crate) fn reads(&self, layer: &Bound<'_, PyAny>) -> PyResult<Arc<[String]>> {
         let candidates = self.names_in_code(&layer.get_type())?;

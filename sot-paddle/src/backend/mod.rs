@@ -24,7 +24,6 @@ use sot_core::backend::{
     Backend, CallPolicy, GraphBuilder, ObjectTest, StateTest, TensorAttribute, TensorMeta,
 };
 
-use self::api::Policy;
 use self::builder::PaddleBuilder;
 use self::layer::Layers;
 use self::paddle::Paddle;
@@ -33,7 +32,6 @@ use self::paddle::Paddle;
 #[derive(Clone)]
 pub struct PaddleBackend {
     paddle: Arc<Paddle>,
-    policy: Arc<Policy>,
     layers: Arc<Layers>,
 }
 
@@ -43,8 +41,7 @@ impl PaddleBackend {
     /// Binds to the installed Paddle; an `ImportError` with the remedy if it is missing or too old.
     pub fn new(py: Python<'_>) -> PyResult<Self> {
         let paddle = Arc::new(Paddle::import(py)?);
-        let policy = Policy::new(py, &paddle)?;
-        Ok(PaddleBackend { paddle, policy: Arc::new(policy), layers: Arc::new(Layers::default()) })
+        Ok(PaddleBackend { paddle, layers: Arc::new(Layers::default()) })
     }
 
     /// The one backend of the process.
@@ -65,7 +62,7 @@ impl PaddleBackend {
     /// Whether calling `layer` as a whole is pure graph building, so that it may be one `call_layer` statement: its class
     /// is Paddle's own, it has no sublayers and no hooks.
     pub fn is_leaf_layer(&self, layer: &Bound<'_, PyAny>) -> bool {
-        self.layers.is_leaf(&self.paddle, layer).unwrap_or(false)
+        layer::is_leaf(&self.paddle, layer).unwrap_or(false)
     }
 
     /// Names of the instance attributes (own `__dict__`, parameters and buffers) the forward of `layer` may read: what
@@ -105,7 +102,7 @@ impl Backend for PaddleBackend {
     }
 
     fn call_policy(&self, callable: &Bound<'_, PyAny>) -> CallPolicy {
-        self.policy.of(&self.paddle, callable)
+        api::call_policy(&self.paddle, callable)
     }
 
     fn tensor_attribute(
@@ -115,7 +112,7 @@ impl Backend for PaddleBackend {
         meta: &TensorMeta,
         value: &Bound<'_, PyAny>,
     ) -> PyResult<TensorAttribute> {
-        self.policy.tensor_attribute(py, &self.paddle, name, meta, value)
+        api::tensor_attribute(py, &self.paddle, name, meta, value)
     }
 
     fn begin(&self, py: Python<'_>) -> PyResult<Box<dyn GraphBuilder>> {

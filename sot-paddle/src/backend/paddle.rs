@@ -38,6 +38,8 @@ pub(crate) struct Paddle {
     pub(crate) partial_program_layer: Py<PyAny>,
     /// Makes an executor's scope.
     pub(crate) scope: Py<PyAny>,
+    /// `inspect.getattr_static`: an attribute as a class defines it, without binding it.
+    getattr_static: Py<PyAny>,
     /// Whether an operation of a program has a gradient.
     pub(crate) has_vjp: Py<PyAny>,
     /// The type of `Tensor.size`: `int`, or a subclass of it that can be called.
@@ -80,6 +82,7 @@ impl Paddle {
                 .getattr("PartialProgramLayer")?
                 .unbind(),
             scope: core.getattr("Scope")?.unbind(),
+            getattr_static: py.import("inspect")?.getattr("getattr_static")?.unbind(),
             has_vjp: paddle.getattr("framework")?.getattr("core")?.getattr("has_vjp")?.unbind(),
             size_type: paddle.call_method1("empty", ((1,),))?.getattr("size")?.get_type().into_any().unbind(),
             grad_mode: (release.grad_mode)(py)?,
@@ -97,6 +100,17 @@ impl Paddle {
     /// Whether `object` is a value of a graph.
     pub(crate) fn is_value(&self, object: &Bound<'_, PyAny>) -> bool {
         super::has_exact_type(object, &self.value_type)
+    }
+
+    /// The attribute as `class` defines it, `None` if it does not.
+    pub(crate) fn defined<'py>(
+        &self,
+        py: Python<'py>,
+        class: &Py<PyType>,
+        name: &str,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let found = self.getattr_static.bind(py).call1((class, name, py.None()))?;
+        Ok((!found.is_none()).then_some(found))
     }
 
     /// What calling `layer` comes to. In static mode `Layer.__call__` names every operation of the program after the layer,

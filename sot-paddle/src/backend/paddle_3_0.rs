@@ -2,7 +2,7 @@
 //! and values behind its arguments.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple};
+use pyo3::types::{IntoPyDict, PyList, PyTuple};
 
 use super::release::{none_if_empty, Release, Runner};
 
@@ -16,10 +16,10 @@ fn grad_mode(py: Python<'_>) -> PyResult<Py<PyAny>> {
 
 fn runner(layer: &Bound<'_, PyAny>, outputs: &Bound<'_, PyList>) -> PyResult<Box<dyn Runner>> {
     let py = layer.py();
-    let attributes: Vec<Py<PyAny>> = layer.call_method1("_prepare_attributes", (true,))?.extract()?;
+    let attributes = attributes(layer)?;
     let core = py.import("paddle")?.getattr("framework")?.getattr("core")?;
     Ok(Box::new(Program {
-        run_program: py.import("paddle")?.getattr("_legacy_C_ops")?.getattr("pir_run_program")?.unbind(),
+        function: py.import("paddle")?.getattr("_legacy_C_ops")?.getattr("pir_run_program")?.unbind(),
         empty_tensors: core.getattr("create_empty_tensors_with_values")?.unbind(),
         outputs: outputs.clone().unbind(),
         _owner_of_outputs: layer.getattr("_origin_main_program")?.unbind(),
@@ -28,8 +28,33 @@ fn runner(layer: &Bound<'_, PyAny>, outputs: &Bound<'_, PyList>) -> PyResult<Box
     }))
 }
 
+/// The optimized program, as names and values.
+fn attributes(layer: &Bound<'_, PyAny>) -> PyResult<Vec<Py<PyAny>>> {
+    const MERGE_EQUAL_OPERATIONS: &str = "FLAGS_enable_cse_in_dy2st";
+    let prepare = || layer.call_method1("_prepare_attributes", (true,))?.extract();
+    if !writes_in_place(&layer.getattr("_origin_main_program")?)? {
+        return prepare();
+    }
+    // This release also merges equal operations that write, so that two updates of one buffer would become one.
+    let paddle = layer.py().import("paddle")?;
+    let before = paddle.call_method1("get_flags", (MERGE_EQUAL_OPERATIONS,))?;
+    paddle.call_method1("set_flags", ([(MERGE_EQUAL_OPERATIONS, false)].into_py_dict(layer.py())?,))?;
+    let attributes = prepare();
+    paddle.call_method1("set_flags", (before,))?;
+    attributes
+}
+
+fn writes_in_place(program: &Bound<'_, PyAny>) -> PyResult<bool> {
+    for operation in program.call_method0("global_block")?.getattr("ops")?.try_iter()? {
+        if operation?.call_method0("name")?.extract::<String>()?.ends_with('_') {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 struct Program {
-    run_program: Py<PyAny>,
+    function: Py<PyAny>,
     empty_tensors: Py<PyAny>,
     outputs: Py<PyList>,
     /// Values do not keep their program alive.
@@ -54,7 +79,7 @@ impl Runner for Program {
         arguments.push(scope.as_any().clone());
         arguments.push(self.cuda_graph.bind(py).clone());
         arguments.extend(self.attributes.iter().map(|attribute| attribute.bind(py).clone()));
-        self.run_program.bind(py).call1(PyTuple::new(py, arguments)?)?;
+        self.function.bind(py).call1(PyTuple::new(py, arguments)?)?;
         Ok(results)
     }
 }

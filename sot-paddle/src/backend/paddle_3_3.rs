@@ -17,12 +17,12 @@ fn runner(layer: &Bound<'_, PyAny>, _outputs: &Bound<'_, PyList>) -> PyResult<Bo
     let py = layer.py();
     let (attributes, cuda_graph) =
         layer.call_method1("_prepare_attributes", (true,))?.extract::<(Py<PyAny>, Py<PyAny>)>()?;
-    let run_program = py.import("paddle")?.getattr("_C_ops")?.getattr("run_program")?.unbind();
-    Ok(Box::new(Program { run_program, attributes, cuda_graph }))
+    let function = py.import("paddle")?.getattr("_C_ops")?.getattr("run_program")?.unbind();
+    Ok(Box::new(Program { function, attributes, cuda_graph }))
 }
 
 struct Program {
-    run_program: Py<PyAny>,
+    function: Py<PyAny>,
     attributes: Py<PyAny>,
     cuda_graph: Py<PyAny>,
 }
@@ -35,7 +35,7 @@ impl Runner for Program {
         scope: &Bound<'py, PyList>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = inputs.py();
-        self.run_program.bind(py).call1((
+        self.function.bind(py).call1((
             none_if_empty(inputs),
             none_if_empty(parameters),
             scope,

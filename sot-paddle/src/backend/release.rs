@@ -13,8 +13,11 @@ pub(crate) struct Release {
     /// Makes the function that reads the grad mode (no arguments).
     pub(crate) grad_mode: fn(Python<'_>) -> PyResult<Py<PyAny>>,
     /// Takes from a `PartialProgramLayer` what running its program needs, and nothing that holds a tensor of the user's.
-    pub(crate) runner: fn(&Bound<'_, PyAny>, &Bound<'_, PyList>) -> PyResult<Box<dyn Runner>>,
+    pub(crate) runner: MakeRunner,
 }
+
+/// Takes a `PartialProgramLayer` and the list of its outputs.
+type MakeRunner = fn(&Bound<'_, PyAny>, &Bound<'_, PyList>) -> PyResult<Box<dyn Runner>>;
 
 /// A program ready to run.
 pub(crate) trait Runner: Send + Sync {

@@ -150,7 +150,7 @@ struct Scopes {
 }
 
 struct Scope {
-    scope: Py<PyAny>,
+    object: Py<PyAny>,
     as_list: Py<PyList>,
     user: Weak<()>,
 }
@@ -175,7 +175,7 @@ impl Scopes {
             self.with_idle(|idle| idle.push_back(scope));
         }
         let scope = self.new_scope.bind(py).call0()?;
-        Ok(Scope { as_list: PyList::new(py, [&scope])?.unbind(), scope: scope.unbind(), user: Weak::new() })
+        Ok(Scope { as_list: PyList::new(py, [&scope])?.unbind(), object: scope.unbind(), user: Weak::new() })
     }
 
     /// The scope used last is lent first: its executor is warm and most often its backward pass is done.
@@ -200,6 +200,6 @@ impl Scope {
 
     /// Whether Paddle says that no backward pass needs it any more.
     fn is_reusable(&self, py: Python<'_>) -> PyResult<bool> {
-        self.scope.bind(py).getattr(intern!(py, "_can_reused"))?.is_truthy()
+        self.object.bind(py).getattr(intern!(py, "_can_reused"))?.is_truthy()
     }
 }

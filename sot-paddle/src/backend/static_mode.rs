@@ -54,9 +54,9 @@ impl StaticMode {
     }
 
     /// Runs `work` with static mode on and operations going to `target`.
-    pub(crate) fn within<'py, T>(
+    pub(crate) fn within<T>(
         &self,
-        py: Python<'py>,
+        py: Python<'_>,
         target: &Target,
         work: impl FnOnce() -> PyResult<T>,
     ) -> PyResult<T> {
