@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use pyo3::ffi;
 
+use super::callable::vectorcall;
 use super::frames;
 use super::fresh_frame::total_args;
 use super::hook::{run, Mode, Tally, Thread, TALLY};
@@ -115,7 +116,7 @@ unsafe fn call(thread: &Thread, ts: *mut ffi::PyThreadState, frame: *mut Frame, 
         // An active thread's hook sees the call once more, with this code: it must run then as it is.
         let seen = thread.mode.get() != Mode::Suspended;
         let outer = thread.direct.replace(if seen { code } else { null_mut() });
-        let result = vectorcall(function, frame, (*code).argcount as usize);
+        let result = call_with_arguments(function, frame, (*code).argcount as usize);
         thread.direct.set(outer);
         ffi::Py_DECREF(code.cast());
         ffi::Py_DECREF(function);
@@ -124,11 +125,11 @@ unsafe fn call(thread: &Thread, ts: *mut ffi::PyThreadState, frame: *mut Frame, 
     }
 }
 
-unsafe fn vectorcall(function: *mut ffi::PyObject, frame: *mut Frame, n: usize) -> *mut ffi::PyObject {
+unsafe fn call_with_arguments(function: *mut ffi::PyObject, frame: *mut Frame, n: usize) -> *mut ffi::PyObject {
     // SAFETY: the caller passes a function and a fresh frame of `n` arguments; every function has a vectorcall entry.
     unsafe {
         let arguments = frames::arguments(frame, n);
-        ffi::PyObject_Vectorcall(function, arguments.as_ptr(), n, null_mut())
+        vectorcall(function, arguments.as_ptr(), n)
     }
 }
 

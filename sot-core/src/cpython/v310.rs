@@ -25,7 +25,7 @@ pub(super) struct Frame {
     lasti: c_int,
     lineno: c_int,
     iblock: c_int,
-    state: c_int,
+    state: i8,
     blockstack: [[c_int; 3]; 20],
     pub(super) localsplus: [*mut ffi::PyObject; 1],
 }
@@ -78,7 +78,7 @@ pub(super) unsafe extern "C-unwind" fn hook_entry(
 }
 
 /// `FRAME_CREATED`.
-const CREATED: c_int = -2;
+const CREATED: i8 = -2;
 
 /// Whether the frame has not started.
 ///
