@@ -12,6 +12,7 @@ mod paddle_3_0;
 mod paddle_3_3;
 mod release;
 mod run;
+mod scalar;
 mod state;
 mod static_mode;
 
