@@ -41,7 +41,7 @@ pub(crate) fn operator_with_number<'py>(
     let operands = Operands { value, number, dtype: meta.dtype.to_string(), reflected };
     match operator {
         "truediv" if !reflected => operands.divide(paddle.release.divides_by_reciprocal),
-        "pow" if !reflected && operands.dtype.starts_with("float") => operands.power().map(Some),
+        "pow" if !reflected && operands.yields_floating() => operands.power().map(Some),
         "add" | "sub" | "mul" if operands.dtype == "float64" => operands.with_constant(operator).map(Some),
         _ => Ok(None),
     }
@@ -85,36 +85,50 @@ struct Operands<'py> {
 
 impl<'py> Operands<'py> {
     fn divide(&self, by_reciprocal: bool) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let py = self.value.py();
-        let paddle = py.import("paddle")?;
-        let is_wide = self.dtype == "float64";
-        let is_integer = self.dtype.contains("int") || self.dtype == "bool";
         if by_reciprocal {
             let number: f64 = self.number.extract()?;
-            if !is_wide && number != 0.0 {
-                return Ok(None);
+            if self.dtype != "float64" && number != 0.0 {
+                return Ok(None); // Just what static mode does.
             }
-            let (value, dtype) = self.as_floating(is_integer)?;
-            return value.mul(constant(&(1.0 / number).into_pyobject(py)?.into_any(), dtype)?).map(Some);
+            let reciprocal = (1.0 / number).into_pyobject(self.value.py())?.into_any();
+            let (value, dtype) = self.as_floating()?;
+            return value.mul(constant(&reciprocal, dtype)?).map(Some);
         }
-        if !(is_integer || is_wide || self.dtype == "float32") {
-            return Ok(None);
+        if matches!(&*self.dtype, "float16" | "bfloat16") {
+            return self.divide_half().map(Some);
         }
-        let (value, dtype) = self.as_floating(is_integer)?;
-        paddle.call_method1("divide", (value, constant(&self.number, dtype)?)).map(Some)
+        let (value, dtype) = self.as_floating()?;
+        value.div(constant(&self.number, dtype)?).map(Some)
     }
 
-    /// Integers are divided as `float32`.
-    fn as_floating(&self, is_integer: bool) -> PyResult<(Bound<'py, PyAny>, &str)> {
-        if is_integer {
-            Ok((self.value.call_method1("astype", ("float32",))?, "float32"))
-        } else {
-            Ok((self.value.clone(), &self.dtype))
-        }
+    /// The number is rounded to half precision, the division is done in single.
+    fn divide_half(&self) -> PyResult<Bound<'py, PyAny>> {
+        let single = |half: &Bound<'py, PyAny>| half.call_method1("astype", ("float32",));
+        let number = constant(&self.number, &self.dtype)?;
+        single(&self.value)?.div(single(&number)?)?.call_method1("astype", (&self.dtype,))
     }
 
     fn power(&self) -> PyResult<Bound<'py, PyAny>> {
-        self.value.py().import("paddle")?.call_method1("pow", (&self.value, &self.number))
+        let (value, _) = self.as_floating()?;
+        value.py().import("paddle")?.call_method1("pow", (value, &self.number))
+    }
+
+    /// Whether the operator of a tensor of this type and this number is computed in floating point.
+    fn yields_floating(&self) -> bool {
+        self.dtype.contains("float") || (!self.is_complex() && self.number.is_instance_of::<PyFloat>())
+    }
+
+    fn is_complex(&self) -> bool {
+        self.dtype.starts_with("complex")
+    }
+
+    /// Integers beside a floating-point number are computed as `float32`.
+    fn as_floating(&self) -> PyResult<(Bound<'py, PyAny>, &str)> {
+        if self.dtype.contains("float") || self.is_complex() {
+            Ok((self.value.clone(), &self.dtype))
+        } else {
+            Ok((self.value.call_method1("astype", ("float32",))?, "float32"))
+        }
     }
 
     fn with_constant(&self, operator: &str) -> PyResult<Bound<'py, PyAny>> {
