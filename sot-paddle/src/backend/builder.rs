@@ -17,6 +17,7 @@ use super::gradient::Settled;
 use super::meta;
 use super::paddle::Paddle;
 use super::run::{self, Graph, Output};
+use super::scalar;
 use super::static_mode::Target;
 
 /// Builds one program.
@@ -102,12 +103,18 @@ impl GraphBuilder for PaddleBuilder {
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         refuse_output_arguments(kwargs)?;
-        let result = self.within(callee.py(), || match kind {
-            CallKind::Api => callee.call(args, kwargs),
-            CallKind::Layer => self.paddle.layer_body(callee)?.call(args, kwargs),
-            CallKind::Method => {
-                let receiver = args.get_item(0)?;
-                receiver.getattr(callee.cast::<PyString>()?)?.call(args.get_slice(1, args.len()), kwargs)
+        scalar::refuse_rounding(&self.paddle, callee, args, kwargs)?;
+        let result = self.within(callee.py(), || {
+            if let Some(result) = scalar::operator_with_number(&self.paddle, kind, callee, args)? {
+                return Ok(result);
+            }
+            match kind {
+                CallKind::Api => callee.call(args, kwargs),
+                CallKind::Layer => self.paddle.layer_body(callee)?.call(args, kwargs),
+                CallKind::Method => {
+                    let receiver = args.get_item(0)?;
+                    receiver.getattr(callee.cast::<PyString>()?)?.call(args.get_slice(1, args.len()), kwargs)
+                }
             }
         })?;
         self.settled.settle(&self.paddle, &result)?;
@@ -165,11 +172,8 @@ impl PaddleBuilder {
 impl Drop for PaddleBuilder {
     fn drop(&mut self) {
         if self.recorded {
-            Python::attach(|py| {
-                if let Err(error) = self.take_parameters(py) {
-                    error.write_unraisable(py, None);
-                }
-            });
+            // It fails only while the interpreter shuts down, when nothing is left to release.
+            Python::try_attach(|py| self.take_parameters(py).is_ok());
         }
     }
 }

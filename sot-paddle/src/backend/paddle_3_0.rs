@@ -7,8 +7,12 @@ use pyo3::types::{IntoPyDict, PyList, PyTuple};
 use super::release::{none_if_empty, Release, Runner};
 
 /// This release line.
-pub(crate) static RELEASE: Release =
-    Release { recorder_module: "paddle.jit.pir_dy2static.parameter_recorder", grad_mode, runner };
+pub(crate) static RELEASE: Release = Release {
+    recorder_module: "paddle.jit.pir_dy2static.parameter_recorder",
+    divides_by_reciprocal: true,
+    grad_mode,
+    runner,
+};
 
 fn grad_mode(py: Python<'_>) -> PyResult<Py<PyAny>> {
     Ok(py.import("paddle")?.getattr("is_grad_enabled")?.unbind())

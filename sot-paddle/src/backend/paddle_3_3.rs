@@ -6,8 +6,12 @@ use pyo3::types::{PyList, PyTuple};
 use super::release::{none_if_empty, Release, Runner};
 
 /// This release line.
-pub(crate) static RELEASE: Release =
-    Release { recorder_module: "paddle.jit.dy2static.parameter_recorder", grad_mode, runner };
+pub(crate) static RELEASE: Release = Release {
+    recorder_module: "paddle.jit.dy2static.parameter_recorder",
+    divides_by_reciprocal: false,
+    grad_mode,
+    runner,
+};
 
 fn grad_mode(py: Python<'_>) -> PyResult<Py<PyAny>> {
     Ok(py.import("paddle.base.core")?.getattr("_has_grad")?.unbind())

@@ -1,6 +1,7 @@
 """Graphs of the Paddle backend against eager mode, driven through the private builder object."""
 
 import gc
+import operator
 import threading
 import weakref
 
@@ -237,6 +238,40 @@ def test_an_error_leaves_eager_mode_on():
     with pytest.raises(NotImplementedError):
         builder.call("api", paddle.add, value, value, out=random(2, 3))
     assert builder.value_meta(builder.call("api", paddle.add, value, value))
+
+
+@pytest.mark.parametrize("operation", ["add", "sub", "mul", "truediv", "pow", "floordiv", "lt", "eq"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+def test_numbers_are_not_rounded(operation, dtype):
+    function = getattr(operator, operation)
+    x = (paddle.rand([5, 7]) * 9 + 1).astype(dtype)
+    for number in [0.1, 3, 7, 1 / 3, -1.5, 2]:
+        for left, right in [(x, number), (number, x)]:
+            expected = function(left, right)
+            swap = lambda value: (value, right) if left is x else (left, value)
+            (out,) = build(lambda call, v: [call(function, *swap(v))], [x])(x)
+            assert out.dtype == expected.dtype
+            np.testing.assert_array_equal(out.numpy(), expected.numpy())
+
+
+def test_calls_that_would_round_are_refused():
+    builder = _sot._GraphBuilder()
+    value = builder.input("x", random(3).astype("float64"))
+    with pytest.raises(NotImplementedError, match="would round"):
+        builder.call("api", paddle.clip, value, 0.1, 0.5)
+    builder.call("api", paddle.clip, value, 0.25, 0.5)
+
+
+def test_flags_follow_eager_where_an_operation_has_no_gradient():
+    x = random(3, 4, grad=True)
+    functions = [paddle.argmax, paddle.isnan, paddle.ones_like, paddle.nonzero, lambda x: F.one_hot(x.argmax(1), 4)]
+    functions += [lambda x: paddle.topk(x, 2), lambda x: x.argmax(1).astype("float32") * 2, F.relu, lambda x: x.detach()]
+    for function in functions:
+        builder = _sot._GraphBuilder()
+        eager, traced = function(x), builder.call("api", function, builder.input("x", x))
+        if not isinstance(eager, (list, tuple)):
+            eager, traced = [eager], [traced]
+        assert [t.stop_gradient for t in eager] == [v.stop_gradient for v in traced]
 
 
 def test_wrong_number_of_inputs():
