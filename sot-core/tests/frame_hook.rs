@@ -706,16 +706,15 @@ fn costs() {
              def f(a, b, c, d): pass\n\
              def g(a, b, c, d): pass\n\
              def loop(n):\n\
-            \x20 best = 1e9\n\
-            \x20 for _ in range(30):\n\
+            \x20 call = empty = 1e18\n\
+            \x20 for _ in range(60):\n\
             \x20   t = now()\n\
             \x20   for i in range(n): f(1, 2, 3, 4)\n\
-            \x20   t = now() - t\n\
-            \x20   e = now()\n\
+            \x20   call = min(call, now() - t)\n\
+            \x20   t = now()\n\
             \x20   for i in range(n): pass\n\
-            \x20   e = now() - e\n\
-            \x20   best = min(best, (t - e) / n)\n\
-            \x20 return round(best, 1)";
+            \x20   empty = min(empty, now() - t)\n\
+            \x20 return round((call - empty) / n, 1)";
         let fresh = || define(py, source);
         let run = |namespace: &Bound<'_, PyDict>| outcome(namespace, "loop(20000)");
         let off = run(&fresh());
