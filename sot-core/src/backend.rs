@@ -90,6 +90,11 @@ pub trait Backend: Send + Sync {
     fn is_tensor(&self, object: &Bound<'_, PyAny>) -> bool;
     /// Whether the tensor belongs to a model (a parameter): identity, not only its meta, is assumed.
     fn is_parameter(&self, object: &Bound<'_, PyAny>) -> bool;
+    /// Whether the object is one of the framework's plain values (a data type, a place): immutable, compared by `==`.
+    fn is_constant(&self, object: &Bound<'_, PyAny>) -> bool {
+        let _ = object;
+        false
+    }
     /// The meta of an eager tensor.
     fn meta(&self, tensor: &Bound<'_, PyAny>) -> PyResult<TensorMeta>;
     /// A test that passes for tensors with the same meta (and place) as `tensor`.

@@ -8,11 +8,11 @@ use std::time::Instant;
 
 use once_cell::sync::Lazy;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyCode, PyDict};
 
 use crate::cache::{CodeCache, Entry};
 use crate::codegen::{CodeGen, NewCode};
-use crate::cpython::{self, FrameEvaluator, FreshFrame, Verdict};
+use crate::cpython::{self, FrameEvaluator, FreshFrame, StateRef, Verdict};
 use crate::error::{Flow, Location, Reason, ReasonId, Unwind};
 use crate::executor::{CodeUnit, Exit, Frame, OpcodeExecutor};
 use crate::guard::{FrameView, Guards};
@@ -59,17 +59,16 @@ fn verdict(py: Python<'_>, entry: &Entry) -> Verdict {
 }
 
 /// The cache on a code object; made at the first question, which also decides whether its file is on the skip list.
-pub fn cache_of(code: &Bound<'_, PyAny>) -> Option<Arc<CodeCache>> {
+pub fn cache_of<'py>(code: &Bound<'py, PyCode>) -> Option<StateRef<'py, CodeCache>> {
     if let Some(cache) = cpython::code_state::<CodeCache>(code) {
         return Some(cache);
     }
-    let cache = Arc::new(CodeCache::default());
+    let cache = CodeCache::default();
     cache.set_skip(is_skipped_file(code));
-    cpython::set_code_state(code, Arc::clone(&cache)).ok()?;
-    Some(cache)
+    cpython::set_code_state(code, cache).ok()
 }
 
-fn is_skipped_file(code: &Bound<'_, PyAny>) -> bool {
+fn is_skipped_file(code: &Bound<'_, PyCode>) -> bool {
     let file = code.getattr("co_filename").and_then(|file| file.extract::<String>()).unwrap_or_default();
     Runtime::get().is_some_and(|runtime| runtime.skips(&file))
 }
@@ -97,7 +96,7 @@ fn miss(runtime: &'static Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>
 }
 
 /// A bug of ours: counted and logged, and raised only where tests ask for it.
-fn internal(cache: &CodeCache, code: &Bound<'_, PyAny>, error: PyErr) -> Verdict {
+fn internal(cache: &CodeCache, code: &Bound<'_, PyCode>, error: PyErr) -> Verdict {
     if STRICT() {
         return Verdict::Raise(error);
     }
@@ -108,7 +107,7 @@ fn internal(cache: &CodeCache, code: &Bound<'_, PyAny>, error: PyErr) -> Verdict
     Verdict::Original { disable_eval_frame: false }
 }
 
-fn place_of(code: &Bound<'_, PyAny>) -> Location {
+fn place_of(code: &Bound<'_, PyCode>) -> Location {
     let text = |name: &str| code.getattr(name).and_then(|value| value.extract::<String>()).unwrap_or_default();
     let line = code.getattr("co_firstlineno").and_then(|line| line.extract()).unwrap_or(0);
     Location { file: text("co_filename"), function: text("co_name"), line, columns: None }
@@ -125,13 +124,13 @@ static GRAPHS: AtomicU64 = AtomicU64::new(0);
 fn translate(py: Python<'_>, runtime: &'static Runtime, frame: &FreshFrame<'_, '_>) -> PyResult<Translation> {
     let _quiet = cpython::suspend(py);
     let start = Instant::now();
-    let unit = CodeUnit::new(&frame.code())
+    let unit = CodeUnit::new(frame.code().as_any())
         .map_err(|error| pyo3::exceptions::PyRuntimeError::new_err(format!("bytecode cannot be read: {error}")))?;
     log::write(log::GRAPHS, &format!("[eval_frame_callback] start to translate: {}", unit.code.qualname));
     if log::enabled(log::TRACE) {
         log::write(log::TRACE, &format!("OriginCode:\n{}", unit.code.disassemble(py)));
     }
-    let globals = frame.globals().cast_into::<PyDict>()?;
+    let globals = frame.globals().to_owned();
     let mut cx = match OpcodeExecutor::new(py, runtime, &globals) {
         Ok(cx) => cx,
         Err(Unwind::Internal(error)) => return Err(*error),
@@ -168,7 +167,7 @@ fn simulate<'py>(cx: &mut OpcodeExecutor<'py>, fresh: &FreshFrame<'_, 'py>, unit
 }
 
 fn root_frame<'py>(cx: &mut OpcodeExecutor<'py>, fresh: &FreshFrame<'_, 'py>, unit: &Rc<CodeUnit>) -> Flow<Frame> {
-    let globals = fresh.globals().cast_into::<PyDict>().map_err(PyErr::from)?;
+    let globals = fresh.globals().to_owned();
     let globals = cx.globals_of(&globals, None)?;
     let mut frame = Frame::new(Rc::clone(unit), globals);
     for slot in 0..unit.code.total_args() {
@@ -221,7 +220,7 @@ fn report(cx: &OpcodeExecutor<'_>, unit: &CodeUnit, new_code: Option<&NewCode>, 
     if let Some(reason) = reason {
         let mut reason = reason.clone();
         if reason.stack.is_empty() {
-            reason.stack = vec![place_of(unit.object.bind(py))];
+            reason.stack = vec![unit.place()];
         }
         log::write(log::BREAKS, &format!("[Fallback]: {}: {reason}", unit.code.qualname));
         count_fallback(&reason);
@@ -270,10 +269,10 @@ impl<'py> FrameView<'py> for FreshFrame<'_, 'py> {
     }
 
     fn globals(&self) -> Bound<'py, PyAny> {
-        FreshFrame::globals(self)
+        FreshFrame::globals(self).to_owned().into_any()
     }
 
     fn builtins(&self) -> Bound<'py, PyAny> {
-        FreshFrame::builtins(self)
+        FreshFrame::builtins(self).to_owned()
     }
 }

@@ -16,6 +16,7 @@ use crate::bytecode::{BytecodeError, Position};
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::executor::{CodeUnit, OpcodeExecutor};
 use crate::graph::StatementIR;
+use crate::tracker::TrackerId;
 use crate::variable::VarId;
 
 pub use emitter::Emitter;
@@ -84,9 +85,45 @@ impl<'a, 'py> CodeGen<'a, 'py> {
         self.in_progress.push(variable);
         payload.reconstruct(self, variable)?;
         self.in_progress.pop();
-        let temp = self.temp(variable);
-        self.emitter.op("STORE_FAST", temp)?;
+        if !self.temps.contains_key(&variable) {
+            self.define(variable)?;
+        }
+        let temp = self.temps[&variable];
         self.emitter.op("LOAD_FAST", temp)
+    }
+
+    /// Takes the top of the stack as the variable's object. A payload that makes an object in steps calls it after the
+    /// first, so that the later ones may refer to the object.
+    pub fn define(&mut self, variable: VarId) -> Flow<()> {
+        let temp = self.temp(variable);
+        self.emitter.op("STORE_FAST", temp)
+    }
+
+    /// `object.name = value`, or its deletion.
+    pub fn store_attr(&mut self, object: VarId, name: &str, value: Option<VarId>) -> Flow<()> {
+        if let Some(value) = value {
+            self.load(value)?;
+        }
+        self.load(object)?;
+        let index = self.emitter.name(name);
+        self.op(if value.is_some() { "STORE_ATTR" } else { "DELETE_ATTR" }, index)
+    }
+
+    /// Leaves a globals dict on the stack.
+    pub fn load_globals(&mut self, tracker: TrackerId) -> Flow<()> {
+        self.load_tracker(tracker)
+    }
+
+    /// Starts a call whose arguments are loaded one by one.
+    pub fn begin_call(&mut self, callable: impl FnOnce(&mut Self) -> Flow<()>) -> Flow<()> {
+        self.emitter.begin_call()?;
+        callable(self)?;
+        self.emitter.callable_loaded()
+    }
+
+    /// Ends a call with so many arguments.
+    pub fn end_call(&mut self, argc: u32) -> Flow<()> {
+        self.emitter.call(argc)
     }
 
     /// Makes the value now, so that a later load gives it as it is at this point.
@@ -115,13 +152,11 @@ impl<'a, 'py> CodeGen<'a, 'py> {
 
     /// `callable(*args)` with all of them given as variables or code.
     pub fn call(&mut self, callable: impl FnOnce(&mut Self) -> Flow<()>, args: &[VarId]) -> Flow<()> {
-        self.emitter.begin_call()?;
-        callable(self)?;
-        self.emitter.callable_loaded()?;
+        self.begin_call(callable)?;
         for &arg in args {
             self.load(arg)?;
         }
-        self.emitter.call(args.len() as u32)
+        self.end_call(args.len() as u32)
     }
 
     /// Emits one instruction by name, with its plain argument.

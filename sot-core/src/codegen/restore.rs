@@ -99,7 +99,7 @@ impl CodeGen<'_, '_> {
         for effect in effects {
             match effect {
                 Effect::Attribute { object, name, value } if self.outlives(object) => {
-                    self.restore_attribute(object, &name, value)?;
+                    self.store_attr(object, &name, value)?;
                 }
                 Effect::Global { globals, name, value } => self.restore_global(globals, &name, value)?,
                 Effect::Contents { container: changed } | Effect::Cell { cell: changed }
@@ -113,15 +113,6 @@ impl CodeGen<'_, '_> {
             }
         }
         Ok(())
-    }
-
-    fn restore_attribute(&mut self, object: VarId, name: &str, value: Option<VarId>) -> Flow<()> {
-        if let Some(value) = value {
-            self.load(value)?;
-        }
-        self.load(object)?;
-        let index = self.emitter.name(name);
-        self.op(if value.is_some() { "STORE_ATTR" } else { "DELETE_ATTR" }, index)
     }
 
     fn restore_global(&mut self, globals: TrackerId, name: &str, value: Option<VarId>) -> Flow<()> {

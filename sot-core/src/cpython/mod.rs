@@ -1,37 +1,80 @@
-//! stub
-#![allow(missing_docs, unused_variables, clippy::all, clippy::pedantic)]
-use pyo3::prelude::*;
-use pyo3::types::*;
-use std::sync::Arc;
-pub enum GetAttrHook { Generic, GetAttr, Custom }
-pub fn getattr_hook(ty: &Bound<'_, PyType>) -> GetAttrHook { todo!() }
-pub fn type_name(ty: &Bound<'_, PyType>) -> String { todo!() }
-pub fn is_heap_type(ty: &Bound<'_, PyType>) -> bool { todo!() }
-pub fn uses_generic_setattr(ty: &Bound<'_, PyType>) -> bool { todo!() }
-pub fn is_data_descriptor(o: &Bound<'_, PyAny>) -> bool { todo!() }
-pub fn is_descriptor(o: &Bound<'_, PyAny>) -> bool { todo!() }
-pub fn type_lookup<'py>(ty: &Bound<'py, PyType>, name: &Bound<'py, PyString>) -> Option<Bound<'py, PyAny>> { todo!() }
-pub fn instance_dict<'py>(o: &Bound<'py, PyAny>) -> Option<Bound<'py, PyDict>> { todo!() }
-pub fn cell_contents<'py>(o: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> { todo!() }
-pub fn function_code<'py>(o: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> { todo!() }
-pub fn function_globals<'py>(o: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> { todo!() }
-pub fn function_defaults<'py>(o: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> { todo!() }
-pub fn function_kwdefaults<'py>(o: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> { todo!() }
-pub fn function_closure<'py>(o: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> { todo!() }
-pub fn method_function<'py>(o: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> { todo!() }
-pub fn method_self<'py>(o: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> { todo!() }
-pub fn code_state<T: Send + Sync + 'static>(o: &Bound<'_, PyAny>) -> Option<Arc<T>> { todo!() }
-pub fn set_code_state<T: Send + Sync + 'static>(o: &Bound<'_, PyAny>, s: Arc<T>) -> PyResult<()> { todo!() }
-pub struct Suspended;
-pub fn suspend(py: Python<'_>) -> Suspended { todo!() }
-pub enum Verdict { Original { disable_eval_frame: bool }, Replace { code: Py<PyAny>, disable_eval_frame: bool }, Raise(PyErr) }
-pub trait FrameEvaluator: Send + Sync { fn evaluate(&self, frame: &FreshFrame<'_, '_>) -> Verdict; }
-pub struct FreshFrame<'a, 'py>(&'a (), Python<'py>);
-impl<'a, 'py> FreshFrame<'a, 'py> {
-    pub fn py(&self) -> Python<'py> { self.1 }
-    pub fn code(&self) -> Bound<'py, PyAny> { todo!() }
-    pub fn globals(&self) -> Bound<'py, PyAny> { todo!() }
-    pub fn builtins(&self) -> Bound<'py, PyAny> { todo!() }
-    pub fn arg(&self, i: usize) -> Option<Bound<'py, PyAny>> { todo!() }
-    pub fn closure(&self, i: usize) -> Option<Bound<'py, PyAny>> { todo!() }
-}
+//! The one module that knows CPython's insides: the frame hook (PEP 523), state kept with code objects, and the object
+//! model where Python attribute access would run user code. All `unsafe` of the project is here, behind a safe face.
+//!
+//! One file per minor version (`v38.rs` … `v313.rs`) holds the struct layouts under the same item names; `heap_frame.rs`
+//! (to 3.10) and `stack_frame.rs` (from 3.11) work on them. [`self_test`] compares them with what Python says.
+#![allow(unsafe_code, reason = "the hook and the layouts live here, and nowhere else")]
+
+#[cfg(Py_GIL_DISABLED)]
+compile_error!("free-threaded builds are not supported: state of code objects is counted under the GIL");
+
+mod callable;
+mod code_state;
+mod fresh_frame;
+mod function;
+mod getter;
+mod hook;
+mod object;
+mod replace;
+mod self_test;
+mod session;
+mod signature;
+mod type_;
+mod weak;
+
+#[cfg(not(Py_3_11))]
+mod heap_frame;
+#[cfg(not(Py_3_11))]
+use heap_frame as frames;
+#[cfg(Py_3_11)]
+mod stack_frame;
+#[cfg(Py_3_11)]
+use stack_frame as frames;
+
+#[cfg(not(Py_3_9))]
+mod v38;
+#[cfg(not(Py_3_9))]
+use v38 as layout;
+#[cfg(all(Py_3_9, not(Py_3_10)))]
+mod v39;
+#[cfg(all(Py_3_9, not(Py_3_10)))]
+use v39 as layout;
+#[cfg(all(Py_3_10, not(Py_3_11)))]
+mod v310;
+#[cfg(all(Py_3_10, not(Py_3_11)))]
+use v310 as layout;
+#[cfg(all(Py_3_11, not(Py_3_12)))]
+mod v311;
+#[cfg(all(Py_3_11, not(Py_3_12)))]
+use v311 as layout;
+#[cfg(all(Py_3_12, not(Py_3_13)))]
+mod v312;
+#[cfg(all(Py_3_12, not(Py_3_13)))]
+use v312 as layout;
+#[cfg(Py_3_13)]
+mod v313;
+#[cfg(Py_3_13)]
+use v313 as layout;
+
+#[cfg(Py_3_9)]
+mod eval_slot;
+
+pub use callable::{call_with_vector, fastcall};
+pub use code_state::{code_state, remove_code_state, set_code_state, StateRef};
+pub use fresh_frame::FreshFrame;
+pub use function::{
+    bound_method, cell_contents, function_closure, function_code, function_defaults, function_globals,
+    function_kwdefaults, is_cell, new_cell, set_cell_contents,
+};
+pub use getter::Getter;
+pub use hook::{counts, last_panic, panics, set_evaluator, Counts, FrameEvaluator, Verdict};
+pub use object::{generic_getattr, instance_dict};
+pub use replace::use_reference_method;
+pub use self_test::{self_test, LayoutError};
+pub use session::{enter, is_active, suspend, Active, HookError, Suspended};
+pub use signature::{flatten_signature, total_arg_count};
+pub use type_::{
+    getattr_hook, is_data_descriptor, is_descriptor, is_heap_type, type_lookup, type_name, uses_generic_getattr,
+    uses_generic_setattr, GetattrHook,
+};
+pub use weak::{supports_weakref, OnDeath, WeakRef};

@@ -30,6 +30,12 @@ impl CodeUnit {
         let (names, varnames) = (share(&code.names), share(&code.varnames));
         Ok(Rc::new(CodeUnit { code, object: object.clone().unbind(), names, varnames }))
     }
+
+    /// The first line of the function.
+    pub fn place(&self) -> Location {
+        let code = &self.code;
+        Location { file: code.filename.clone(), function: code.qualname.clone(), line: code.first_line, columns: None }
+    }
 }
 
 /// The globals a frame reads.

@@ -69,7 +69,6 @@ impl<'a, 'py> OpcodeInlineExecutor<'a, 'py> {
         let mut frame = Frame::new(Rc::clone(&function.code), function.globals.share(cx.py));
         frame.locals[..slots.len()].copy_from_slice(&slots);
         cx.make_cells(&mut frame, &function.closure);
-        cx.inlined.push(function.code.object.clone_ref(cx.py));
         Ok(frame)
     }
 }

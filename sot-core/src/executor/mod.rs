@@ -14,6 +14,7 @@ mod operators;
 mod sequence;
 mod wrap;
 
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use pyo3::prelude::*;
@@ -32,7 +33,7 @@ use crate::variable::{VarId, Variables};
 
 pub use call::CallArgs;
 pub use frame::{Block, CodeUnit, Frame, Globals};
-pub use inline::OpcodeInlineExecutor;
+pub use inline::{FunctionParts, KeywordDefault, OpcodeInlineExecutor, PositionalDefault};
 pub use operators::{BinaryOp, CompareOp, UnaryOp};
 pub use wrap::IdentityMap;
 
@@ -66,7 +67,7 @@ pub struct OpcodeExecutor<'py> {
     root_globals: Py<PyDict>,
     null: VarId,
     steps: u64,
-    inlined: Vec<Py<PyAny>>,
+    units: HashMap<usize, Rc<CodeUnit>>,
 }
 
 /// More instructions than this in one translation are left to CPython.
@@ -96,7 +97,7 @@ impl<'py> OpcodeExecutor<'py> {
             root_globals: globals.clone().unbind(),
             null,
             steps: 0,
-            inlined: Vec::new(),
+            units: HashMap::new(),
         })
     }
 
@@ -183,9 +184,16 @@ impl<'py> OpcodeExecutor<'py> {
         self.steps
     }
 
-    /// Code objects that were followed into, for the report.
-    pub fn inlined(&self) -> &[Py<PyAny>] {
-        &self.inlined
+    /// A code object decoded; each is decoded once.
+    pub fn code_unit(&mut self, code: &Bound<'py, PyAny>) -> Flow<Rc<CodeUnit>> {
+        if let Some(unit) = self.units.get(&(code.as_ptr() as usize)) {
+            return Ok(Rc::clone(unit));
+        }
+        let unit = CodeUnit::new(code).map_err(|error| {
+            Unwind::break_graph(ReasonId::UnsupportedCall, format!("the bytecode of a function cannot be read: {error}"))
+        })?;
+        self.units.insert(code.as_ptr() as usize, Rc::clone(&unit));
+        Ok(unit)
     }
 
     /// The innermost frame.

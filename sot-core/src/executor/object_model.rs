@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyString, PyType};
 
 use super::{BinaryOp, CallArgs, CompareOp, Name, OpcodeExecutor};
-use crate::cpython::{self, GetAttrHook};
+use crate::cpython::{self, GetattrHook};
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::guard::{Identity, Test};
 use crate::tracker::{repr, Tracker, TrackerId};
@@ -62,12 +62,12 @@ pub fn get_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<O
     let ty = payload.python_type(cx);
     let Ok(ty) = ty.cast::<PyType>().map(Clone::clone) else { return Ok(None) };
     match cpython::getattr_hook(&ty) {
-        GetAttrHook::Custom => Err(Unwind::break_graph(
+        GetattrHook::Custom => Err(Unwind::break_graph(
             ReasonId::UnsupportedAttribute,
             format!("attribute '{name}' of a {} object: its type has its own attribute lookup", cpython::type_name(&ty)),
         )),
-        GetAttrHook::Generic => generic_get_attr(cx, this, name),
-        GetAttrHook::GetAttr => match generic_get_attr(cx, this, name)? {
+        GetattrHook::Generic => generic_get_attr(cx, this, name),
+        GetattrHook::GetAttrHook => match generic_get_attr(cx, this, name)? {
             Some(found) => Ok(Some(found)),
             None => {
                 let text = cx.string(name);

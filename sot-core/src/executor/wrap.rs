@@ -55,7 +55,7 @@ impl Variable for LazyVariable {
 impl<'py> OpcodeExecutor<'py> {
     /// The variable for an object reached through `tracker`.
     pub fn wrap(&mut self, object: &Bound<'py, PyAny>, tracker: TrackerId) -> VarId {
-        if is_constant(object) {
+        if self.is_constant(object) {
             let payload = (self.runtime.factories.constant)(object.clone().unbind());
             return self.vars.add(payload, tracker);
         }
@@ -74,6 +74,11 @@ impl<'py> OpcodeExecutor<'py> {
         if first != tracker && self.trackers.is_sourced(first) && self.trackers.is_sourced(tracker) {
             self.guards.add(tracker, Test::SameAs(first));
         }
+    }
+
+    /// Whether the object is a value: its type and contents are all there is to it.
+    pub fn is_constant(&self, object: &Bound<'py, PyAny>) -> bool {
+        is_atom(object) || self.runtime.backend.is_constant(object)
     }
 
     /// What the variable holds; the first look gives it its kind and its guards.
@@ -129,7 +134,7 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// A variable for the result of a pure call made while tracing: a value of its own, which the new code must make anew.
     pub fn wrap_fresh(&mut self, object: &Bound<'py, PyAny>) -> Flow<VarId> {
-        if is_constant(object) {
+        if self.is_constant(object) {
             return Ok(self.constant(object.clone().unbind()));
         }
         if let Ok(tuple) = object.cast_exact::<PyTuple>() {
@@ -188,7 +193,7 @@ impl<'py> OpcodeExecutor<'py> {
 }
 
 /// Whether the object is of an immutable atomic type whose value is its meaning.
-pub fn is_constant(object: &Bound<'_, PyAny>) -> bool {
+pub(super) fn is_atom(object: &Bound<'_, PyAny>) -> bool {
     object.is_none()
         || object.is_exact_instance_of::<PyInt>()
         || object.is_exact_instance_of::<PyBool>()

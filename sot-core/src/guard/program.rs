@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyFloat, PyList, PyString, PyTuple, PyType};
+use pyo3::types::{PyDict, PyFloat, PyFunction, PyList, PyString, PyTuple, PyType};
 
 use super::{Guard, Identity, Test};
 use crate::backend::{ObjectTest, StateTest};
@@ -238,17 +238,19 @@ fn item<'py>(of: &Bound<'py, PyAny>, index: usize) -> Option<Bound<'py, PyAny>> 
 }
 
 fn fetch_part<'py>(of: &Bound<'py, PyAny>, part: Part) -> Option<Bound<'py, PyAny>> {
-    let none = || of.py().None().into_bound(of.py());
     match part {
-        Part::Code => cpython::function_code(of),
-        Part::Globals => cpython::function_globals(of),
-        Part::Defaults => cpython::function_code(of).map(|_| cpython::function_defaults(of).unwrap_or_else(none)),
-        Part::KwDefaults => {
-            cpython::function_code(of).map(|_| cpython::function_kwdefaults(of).unwrap_or_else(none))
-        }
-        Part::Closure => cpython::function_closure(of),
-        Part::MethodFunction => cpython::method_function(of),
-        Part::MethodSelf => cpython::method_self(of),
+        Part::MethodFunction => return cpython::bound_method(of).map(|(function, _)| function),
+        Part::MethodSelf => return cpython::bound_method(of).map(|(_, receiver)| receiver),
+        _ => {}
+    }
+    let function = of.cast_exact::<PyFunction>().ok()?;
+    match part {
+        Part::Code => Some(cpython::function_code(function).into_any()),
+        Part::Globals => Some(cpython::function_globals(function).into_any()),
+        Part::Defaults => cpython::function_defaults(function).map(Bound::into_any),
+        Part::KwDefaults => cpython::function_kwdefaults(function).map(Bound::into_any),
+        Part::Closure => cpython::function_closure(function).map(Bound::into_any),
+        Part::MethodFunction | Part::MethodSelf => None,
     }
 }
 

@@ -1,0 +1,177 @@
+//! Rust closures as Python callables without an argument tuple, and calls with a vector of arguments.
+
+use std::ffi::{c_void, CStr, CString};
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::ptr::{null_mut, NonNull};
+
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::{ffi, Borrowed};
+
+use super::hook::panic_text;
+
+/// A Python callable that runs `f` with its positional arguments; it takes no keywords. A panic becomes a `RuntimeError`.
+///
+/// The garbage collector does not see what `f` holds: a reference from there back to the callable is never freed.
+pub fn fastcall<'py, F>(py: Python<'py>, name: &str, doc: &str, f: F) -> PyResult<Bound<'py, PyAny>>
+where
+    F: for<'a, 'b> Fn(Python<'b>, &[Borrowed<'a, 'b, PyAny>]) -> PyResult<Py<PyAny>> + Send + Sync + 'static,
+{
+    let no_nul = |_| PyValueError::new_err("a name or doc string contains a NUL character");
+    let name = CString::new(name).map_err(no_nul)?;
+    let doc = CString::new(doc).map_err(no_nul)?;
+    let definition = ffi::PyMethodDef {
+        ml_name: name.as_ptr(),
+        ml_meth: ffi::PyMethodDefPointer { PyCFunctionFast: call::<F> },
+        ml_flags: ffi::METH_FASTCALL,
+        ml_doc: doc.as_ptr(),
+    };
+    let target = Box::into_raw(Box::new(Target { definition, function: f, _name: name, _doc: doc }));
+    // SAFETY: the capsule takes the target over and frees it; the function object keeps the capsule alive, and does not
+    // look at its definition once it has let go of it.
+    unsafe {
+        let capsule = ffi::PyCapsule_New(target.cast(), TARGET.as_ptr(), Some(free::<F>));
+        let Some(capsule) = Bound::from_owned_ptr_or_opt(py, capsule) else {
+            drop(Box::from_raw(target));
+            return Err(PyErr::fetch(py));
+        };
+        let function = ffi::PyCFunction_NewEx(&raw mut (*target).definition, capsule.as_ptr(), null_mut());
+        Bound::from_owned_ptr_or_err(py, function)
+    }
+}
+
+/// Calls with positional arguments given as references.
+#[inline]
+pub fn call_with_vector<'py>(callable: &Bound<'py, PyAny>, args: &[&Bound<'py, PyAny>]) -> PyResult<Bound<'py, PyAny>> {
+    const INLINE: usize = 8;
+    if args.len() <= INLINE {
+        let mut vector = [null_mut(); INLINE + 1];
+        return call_through(callable, args, &mut vector);
+    }
+    call_through(callable, args, &mut vec![null_mut(); args.len() + 1])
+}
+
+/// Calls with a vector whose first place is the callee's to use.
+#[inline]
+fn call_through<'py>(
+    callable: &Bound<'py, PyAny>,
+    args: &[&Bound<'py, PyAny>],
+    vector: &mut [*mut ffi::PyObject],
+) -> PyResult<Bound<'py, PyAny>> {
+    for (place, arg) in vector[1..].iter_mut().zip(args) {
+        *place = arg.as_ptr();
+    }
+    // SAFETY: live objects, which outlive the call; the place before the arguments may be written to, as the flag says.
+    unsafe {
+        let count = args.len() | ffi::PY_VECTORCALL_ARGUMENTS_OFFSET;
+        let result = vectorcall(callable.as_ptr(), vector.as_ptr().add(1), count);
+        Bound::from_owned_ptr_or_err(callable.py(), result)
+    }
+}
+
+/// `PyObject_Vectorcall` without keywords.
+///
+/// # Safety
+/// As the C function: live objects, as many as `count` says, and the GIL held.
+#[cfg(Py_3_9)]
+#[inline]
+pub(super) unsafe fn vectorcall(
+    callable: *mut ffi::PyObject,
+    args: *const *mut ffi::PyObject,
+    count: usize,
+) -> *mut ffi::PyObject {
+    // SAFETY: the caller's promise.
+    unsafe { ffi::PyObject_Vectorcall(callable, args, count, null_mut()) }
+}
+
+/// The same on 3.8, where it is an inline function that pyo3 has with the parameters of 3.9.
+///
+/// # Safety
+/// As the C function: live objects, as many as `count` says, and the GIL held.
+#[cfg(not(Py_3_9))]
+pub(super) unsafe fn vectorcall(
+    callable: *mut ffi::PyObject,
+    args: *const *mut ffi::PyObject,
+    count: usize,
+) -> *mut ffi::PyObject {
+    extern "C" {
+        #[link_name = "_PyObject_FastCallDict"]
+        fn call(
+            callable: *mut ffi::PyObject,
+            args: *const *mut ffi::PyObject,
+            count: usize,
+            keywords: *mut ffi::PyObject,
+        ) -> *mut ffi::PyObject;
+    }
+    // SAFETY: the caller's promise.
+    unsafe { call(callable, args, count, null_mut()) }
+}
+
+const TARGET: &CStr = c"sot.fastcall";
+
+/// What a callable owns.
+struct Target<F> {
+    definition: ffi::PyMethodDef,
+    function: F,
+    _name: CString,
+    _doc: CString,
+}
+
+/// The C function of a callable over `F`.
+///
+/// # Safety
+/// Called by CPython for a function object made by [`fastcall`] with the same `F`.
+unsafe extern "C" fn call<F>(
+    capsule: *mut ffi::PyObject,
+    args: *mut *mut ffi::PyObject,
+    count: ffi::Py_ssize_t,
+) -> *mut ffi::PyObject
+where
+    F: for<'a, 'b> Fn(Python<'b>, &[Borrowed<'a, 'b, PyAny>]) -> PyResult<Py<PyAny>>,
+{
+    let called = catch_unwind(AssertUnwindSafe(|| {
+        Python::attach(|py| {
+            // SAFETY: the capsule is the one the function object was made with, and holds a `Target<F>`; the arguments
+            // live as long as the call, and a borrowed reference is a pointer that is not null.
+            let (target, args) = unsafe {
+                let target = ffi::PyCapsule_GetPointer(capsule, TARGET.as_ptr()).cast::<Target<F>>();
+                let first = NonNull::new(args).unwrap_or_else(NonNull::dangling);
+                let args = std::slice::from_raw_parts(first.as_ptr().cast::<Borrowed<'_, '_, PyAny>>(), count as usize);
+                (&*target, args)
+            };
+            match (target.function)(py, args) {
+                Ok(value) => value.into_ptr(),
+                Err(error) => {
+                    error.restore(py);
+                    null_mut()
+                }
+            }
+        })
+    }));
+    called.unwrap_or_else(|payload| {
+        Python::attach(|py| PyRuntimeError::new_err(panic_text(&*payload)).restore(py));
+        null_mut()
+    })
+}
+
+/// Frees what a callable owns.
+///
+/// # Safety
+/// Called by CPython for a capsule made by [`fastcall`] with the same `F`.
+unsafe extern "C" fn free<F>(capsule: *mut ffi::PyObject) {
+    // SAFETY: the capsule holds a boxed `Target<F>`, and is freed once.
+    let target = unsafe { ffi::PyCapsule_GetPointer(capsule, TARGET.as_ptr()) }.cast::<Target<F>>();
+    let freed = catch_unwind(AssertUnwindSafe(|| {
+        // SAFETY: as above.
+        let free = || drop(unsafe { Box::from_raw(target) });
+        // Attached, so that references in the closure are dropped now; an interpreter on its way out refuses.
+        if Python::try_attach(|_| free()).is_none() {
+            free();
+        }
+    }));
+    if let Err(payload) = freed {
+        super::hook::note_panic(&*payload);
+    }
+}
+
+const _: () = assert!(size_of::<Borrowed<'_, '_, PyAny>>() == size_of::<*mut c_void>());

@@ -1,0 +1,91 @@
+//! Questions about types that must not run user code: lookup along the MRO, and which slots a type has.
+
+use pyo3::ffi;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyString, PyType};
+
+extern "C" {
+    #[link_name = "_PyType_Lookup"]
+    fn lookup(ty: *mut ffi::PyTypeObject, name: *mut ffi::PyObject) -> *mut ffi::PyObject;
+}
+
+/// What the type and its bases hold under `name`, as it is: no descriptor is asked.
+#[inline]
+pub fn type_lookup<'py>(ty: &Bound<'py, PyType>, name: &Bound<'py, PyString>) -> Option<Bound<'py, PyAny>> {
+    // SAFETY: both are live objects of their types; the answer is borrowed from a type in the MRO, or null without an
+    // exception.
+    unsafe { Bound::from_borrowed_ptr_or_opt(ty.py(), lookup(ty.as_type_ptr(), name.as_ptr())) }
+}
+
+/// The type's `__name__`, for messages.
+pub fn type_name(ty: &Bound<'_, PyType>) -> String {
+    ty.name().map_or_else(|_| "?".to_owned(), |name| name.to_string())
+}
+
+/// How instances of a type answer attribute reads.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum GetattrHook {
+    /// As `object` does.
+    Generic,
+    /// As `object` does, and then by the type's `__getattr__`.
+    GetAttrHook,
+    /// In a way of their own.
+    Custom,
+}
+
+/// How instances of `ty` answer attribute reads.
+pub fn getattr_hook(ty: &Bound<'_, PyType>) -> GetattrHook {
+    if uses_generic_getattr(ty) {
+        return GetattrHook::Generic;
+    }
+    let py = ty.py();
+    let object = py.get_type::<PyAny>();
+    let getattribute = intern!(py, "__getattribute__");
+    let plain = match (type_lookup(ty, getattribute), type_lookup(&object, getattribute)) {
+        (Some(own), Some(generic)) => own.is(&generic),
+        _ => false,
+    };
+    if plain && is_heap_type(ty) && type_lookup(ty, intern!(py, "__getattr__")).is_some() {
+        GetattrHook::GetAttrHook
+    } else {
+        GetattrHook::Custom
+    }
+}
+
+/// Whether attribute reads of instances do what `object` does.
+#[inline]
+pub fn uses_generic_getattr(ty: &Bound<'_, PyType>) -> bool {
+    // SAFETY: a live type.
+    let slot = unsafe { (*ty.as_type_ptr()).tp_getattro };
+    slot.is_some_and(|slot| slot as usize == ffi::PyObject_GenericGetAttr as *const () as usize)
+}
+
+/// Whether attribute writes of instances do what `object` does.
+#[inline]
+pub fn uses_generic_setattr(ty: &Bound<'_, PyType>) -> bool {
+    // SAFETY: a live type.
+    let slot = unsafe { (*ty.as_type_ptr()).tp_setattro };
+    slot.is_some_and(|slot| slot as usize == ffi::PyObject_GenericSetAttr as *const () as usize)
+}
+
+/// Whether `object`, found in a type, wins over the instance's own attribute: its type defines `__set__` or `__delete__`.
+#[inline]
+pub fn is_data_descriptor(object: &Bound<'_, PyAny>) -> bool {
+    // SAFETY: a live object's type.
+    unsafe { (*ffi::Py_TYPE(object.as_ptr())).tp_descr_set.is_some() }
+}
+
+/// Whether `object`, found in a type, is asked for the value of the attribute: its type defines `__get__`.
+#[inline]
+pub fn is_descriptor(object: &Bound<'_, PyAny>) -> bool {
+    // SAFETY: a live object's type.
+    unsafe { (*ffi::Py_TYPE(object.as_ptr())).tp_descr_get.is_some() }
+}
+
+/// Whether the type was made at run time, by a class statement for example.
+#[inline]
+pub fn is_heap_type(ty: &Bound<'_, PyType>) -> bool {
+    // SAFETY: a live type.
+    unsafe { ffi::PyType_HasFeature(ty.as_type_ptr(), ffi::Py_TPFLAGS_HEAPTYPE) != 0 }
+}

@@ -1,0 +1,119 @@
+//! CPython 3.11: frames live on the thread's data stack; whoever pushed one also clears and pops it.
+
+use std::ffi::c_int;
+use std::mem::offset_of;
+
+use pyo3::ffi;
+
+pub(super) use super::eval_slot::{call_eval, current_eval, default_eval, set_eval};
+use super::hook::on_frame;
+
+/// `_PyInterpreterFrame`.
+#[repr(C)]
+pub(super) struct Frame {
+    pub(super) func: *mut ffi::PyFunctionObject,
+    pub(super) globals: *mut ffi::PyObject,
+    pub(super) builtins: *mut ffi::PyObject,
+    pub(super) locals: *mut ffi::PyObject,
+    pub(super) code: *mut Code,
+    pub(super) object: *mut ffi::PyObject,
+    previous: *mut Frame,
+    pub(super) instr: *mut u8,
+    pub(super) stacktop: c_int,
+    is_entry: bool,
+    pub(super) owner: u8,
+    pub(super) localsplus: [*mut ffi::PyObject; 1],
+}
+
+const _: () = assert!(offset_of!(Frame, code) == 32);
+const _: () = assert!(offset_of!(Frame, instr) == 56);
+const _: () = assert!(offset_of!(Frame, owner) == 69);
+const _: () = assert!(offset_of!(Frame, localsplus) == 72);
+
+/// `PyCodeObject`.
+#[repr(C)]
+pub(super) struct Code {
+    ob_base: ffi::PyVarObject,
+    consts: *mut ffi::PyObject,
+    names: *mut ffi::PyObject,
+    exceptiontable: *mut ffi::PyObject,
+    pub(super) flags: c_int,
+    warmup: [i16; 2],
+    pub(super) argcount: c_int,
+    posonlyargcount: c_int,
+    pub(super) kwonlyargcount: c_int,
+    pub(super) stacksize: c_int,
+    firstlineno: c_int,
+    pub(super) nlocalsplus: c_int,
+    pub(super) nlocals: c_int,
+    nplaincellvars: c_int,
+    ncellvars: c_int,
+    pub(super) nfreevars: c_int,
+    pub(super) localsplusnames: *mut ffi::PyObject,
+    kinds: *mut ffi::PyObject,
+    filename: *mut ffi::PyObject,
+    name: *mut ffi::PyObject,
+    qualname: *mut ffi::PyObject,
+    linetable: *mut ffi::PyObject,
+    weakreflist: *mut ffi::PyObject,
+    skipped: [usize; 3],
+    pub(super) extra: *mut super::code_state::ExtraTable,
+    adaptive: [u8; 2],
+}
+
+const _: () = assert!(offset_of!(Code, localsplusnames) == 96);
+const _: () = assert!(offset_of!(Code, extra) == 176);
+const _: () = assert!(offset_of!(Code, adaptive) == 184);
+
+/// The part of `PyThreadState` that frames need.
+#[repr(C)]
+pub(super) struct ThreadState {
+    skipped: [usize; 37],
+    chunk: *mut u8,
+    pub(super) datastack_top: *mut *mut ffi::PyObject,
+    pub(super) datastack_limit: *mut *mut ffi::PyObject,
+}
+
+const _: () = assert!(offset_of!(ThreadState, datastack_top) == 304);
+
+/// What the evaluation slot holds.
+pub(super) type EvalFrame =
+    unsafe extern "C-unwind" fn(*mut ffi::PyThreadState, *mut Frame, c_int) -> *mut ffi::PyObject;
+
+/// The function that goes into the slot.
+pub(super) unsafe extern "C-unwind" fn hook_entry(
+    ts: *mut ffi::PyThreadState,
+    frame: *mut Frame,
+    throwflag: c_int,
+) -> *mut ffi::PyObject {
+    // SAFETY: CPython calls the evaluator with the GIL held and a frame about to run.
+    unsafe { on_frame(ts, frame, throwflag) }
+}
+
+/// Slots of a frame before its locals.
+const FRAME_SPECIALS: usize = 9;
+
+/// Size of a frame of `code` on the data stack, in slots.
+///
+/// # Safety
+/// `code` is a live code object.
+pub(super) unsafe fn frame_size(code: *mut Code) -> usize {
+    // SAFETY: the caller's promise.
+    unsafe { (*code).nlocalsplus as usize + (*code).stacksize as usize + FRAME_SPECIALS }
+}
+
+/// Where `instr` of a frame of `code` stands before the first instruction: one unit short of it.
+///
+/// # Safety
+/// `code` is a live code object.
+#[inline]
+pub(super) unsafe fn start_of(code: *mut Code) -> *mut u8 {
+    // SAFETY: the caller's promise; the result is an address inside the code object.
+    unsafe { code.cast::<u8>().add(offset_of!(Code, adaptive) - 2) }
+}
+
+/// Clears and pops a frame that will not be run. Nothing to do: the caller of the hook does.
+///
+/// # Safety
+/// None needed on this version.
+pub(super) unsafe fn release_frame(_ts: *mut ThreadState, _frame: *mut Frame) {}

@@ -1,0 +1,180 @@
+//! CPython 3.12: the evaluator owns its frame, so a frame it does not run must be cleared and popped; recursion through C
+//! is counted apart from Python's.
+
+use std::ffi::{c_int, c_void};
+use std::mem::offset_of;
+
+use pyo3::ffi;
+
+pub(super) use super::eval_slot::{call_eval, current_eval, default_eval, set_eval};
+use super::hook::on_frame;
+
+/// `_PyInterpreterFrame`.
+#[repr(C)]
+pub(super) struct Frame {
+    pub(super) code: *mut Code,
+    previous: *mut Frame,
+    pub(super) func: *mut ffi::PyFunctionObject,
+    pub(super) globals: *mut ffi::PyObject,
+    pub(super) builtins: *mut ffi::PyObject,
+    pub(super) locals: *mut ffi::PyObject,
+    pub(super) object: *mut ffi::PyObject,
+    pub(super) instr: *mut u8,
+    pub(super) stacktop: c_int,
+    return_offset: u16,
+    pub(super) owner: u8,
+    pub(super) localsplus: [*mut ffi::PyObject; 1],
+}
+
+const _: () = assert!(offset_of!(Frame, func) == 16);
+const _: () = assert!(offset_of!(Frame, instr) == 56);
+const _: () = assert!(offset_of!(Frame, owner) == 70);
+const _: () = assert!(offset_of!(Frame, localsplus) == 72);
+
+/// `PyCodeObject`.
+#[repr(C)]
+pub(super) struct Code {
+    ob_base: ffi::PyVarObject,
+    consts: *mut ffi::PyObject,
+    names: *mut ffi::PyObject,
+    exceptiontable: *mut ffi::PyObject,
+    pub(super) flags: c_int,
+    pub(super) argcount: c_int,
+    posonlyargcount: c_int,
+    pub(super) kwonlyargcount: c_int,
+    pub(super) stacksize: c_int,
+    firstlineno: c_int,
+    pub(super) nlocalsplus: c_int,
+    framesize: c_int,
+    pub(super) nlocals: c_int,
+    ncellvars: c_int,
+    pub(super) nfreevars: c_int,
+    version: u32,
+    pub(super) localsplusnames: *mut ffi::PyObject,
+    kinds: *mut ffi::PyObject,
+    filename: *mut ffi::PyObject,
+    name: *mut ffi::PyObject,
+    qualname: *mut ffi::PyObject,
+    linetable: *mut ffi::PyObject,
+    weakreflist: *mut ffi::PyObject,
+    skipped: [usize; 4],
+    pub(super) extra: *mut super::code_state::ExtraTable,
+    adaptive: [u8; 2],
+}
+
+const _: () = assert!(offset_of!(Code, framesize) == 76);
+const _: () = assert!(offset_of!(Code, localsplusnames) == 96);
+const _: () = assert!(offset_of!(Code, extra) == 184);
+const _: () = assert!(offset_of!(Code, adaptive) == 192);
+
+/// The part of `PyThreadState` that frames need.
+#[repr(C)]
+pub(super) struct ThreadState {
+    links: [usize; 3],
+    skipped: [c_int; 3],
+    pub(super) c_recursion_remaining: c_int,
+    skipped_too: [usize; 24],
+    chunk: *mut Chunk,
+    pub(super) datastack_top: *mut *mut ffi::PyObject,
+    pub(super) datastack_limit: *mut *mut ffi::PyObject,
+}
+
+const _: () = assert!(offset_of!(ThreadState, c_recursion_remaining) == 36);
+const _: () = assert!(offset_of!(ThreadState, datastack_top) == 240);
+
+/// `_PyStackChunk`.
+#[repr(C)]
+struct Chunk {
+    previous: *mut Chunk,
+    size: usize,
+    top: usize,
+    data: [*mut ffi::PyObject; 1],
+}
+
+/// What the evaluation slot holds.
+pub(super) type EvalFrame =
+    unsafe extern "C-unwind" fn(*mut ffi::PyThreadState, *mut Frame, c_int) -> *mut ffi::PyObject;
+
+/// What one level of the hook costs of the C recursion limit: the default evaluator charges it, and under a hook every
+/// Python call is one.
+const C_UNITS: c_int = 2;
+
+/// The function that goes into the slot. Gives back what the level is charged for C recursion, so that a program recurses
+/// as deep as without the hook; `sys.setrecursionlimit` still holds.
+pub(super) unsafe extern "C-unwind" fn hook_entry(
+    ts: *mut ffi::PyThreadState,
+    frame: *mut Frame,
+    throwflag: c_int,
+) -> *mut ffi::PyObject {
+    let state = ts.cast::<ThreadState>();
+    // SAFETY: CPython calls the evaluator with the GIL held, its thread state, and a frame about to run.
+    unsafe {
+        (*state).c_recursion_remaining += C_UNITS;
+        let result = on_frame(ts, frame, throwflag);
+        (*state).c_recursion_remaining -= C_UNITS;
+        result
+    }
+}
+
+/// Size of a frame of `code` on the data stack, in slots.
+///
+/// # Safety
+/// `code` is a live code object.
+pub(super) unsafe fn frame_size(code: *mut Code) -> usize {
+    // SAFETY: the caller's promise.
+    unsafe { (*code).framesize as usize }
+}
+
+/// Where `instr` of a frame of `code` stands before the first instruction: one unit short of it.
+///
+/// # Safety
+/// `code` is a live code object.
+#[inline]
+pub(super) unsafe fn start_of(code: *mut Code) -> *mut u8 {
+    // SAFETY: the caller's promise; the result is an address inside the code object.
+    unsafe { code.cast::<u8>().add(offset_of!(Code, adaptive) - 2) }
+}
+
+/// Clears and pops a frame that will not be run.
+///
+/// # Safety
+/// `frame` is fresh (see `stack_frame::is_fresh`), was handed to the hook on this thread, and is not used afterwards.
+pub(super) unsafe fn release_frame(ts: *mut ThreadState, frame: *mut Frame) {
+    // SAFETY: the frame owns these references, and nothing else can see the frame. They go before the frame is popped,
+    // because a finalizer may push frames above it.
+    unsafe {
+        let slots = (&raw mut (*frame).localsplus).cast::<*mut ffi::PyObject>();
+        for i in 0..(*frame).stacktop as usize {
+            ffi::Py_XDECREF(*slots.add(i));
+        }
+        ffi::Py_XDECREF((*frame).locals);
+        ffi::Py_DECREF((*frame).func.cast());
+        ffi::Py_DECREF((*frame).code.cast());
+        pop(ts, frame.cast());
+    }
+}
+
+/// Takes the topmost frame off the data stack, and its chunk too if it was the only frame in it.
+///
+/// # Safety
+/// `base` is the topmost frame of this thread's data stack.
+unsafe fn pop(ts: *mut ThreadState, base: *mut *mut ffi::PyObject) {
+    // SAFETY: the caller's promise; a chunk that is not the first has a predecessor, and the first one never starts with
+    // a frame (CPython leaves its slot 0 unused).
+    unsafe {
+        let chunk = (*ts).chunk;
+        if base != (&raw mut (*chunk).data).cast() {
+            (*ts).datastack_top = base;
+            return;
+        }
+        let previous = (*chunk).previous;
+        (*ts).datastack_top = (&raw mut (*previous).data).cast::<*mut ffi::PyObject>().add((*previous).top);
+        (*ts).chunk = previous;
+        (*ts).datastack_limit = previous.cast::<u8>().add((*previous).size).cast();
+        let mut arena: ffi::PyObjectArenaAllocator = std::mem::zeroed();
+        ffi::PyObject_GetArenaAllocator(&raw mut arena);
+        if let Some(free) = arena.free {
+            free(arena.ctx, chunk.cast::<c_void>(), (*chunk).size);
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! CPython 3.8: frames are heap objects, the evaluator takes no thread state, and the slot has no accessor: it is found
+//! in the interpreter's struct by the value it holds.
+
+use std::ffi::c_int;
+use std::mem::offset_of;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use pyo3::ffi;
+
+use super::hook::on_frame;
+use super::session::HookError;
+
+/// `PyFrameObject`.
+#[repr(C)]
+pub(super) struct Frame {
+    ob_base: ffi::PyVarObject,
+    back: *mut Frame,
+    pub(super) code: *mut Code,
+    pub(super) builtins: *mut ffi::PyObject,
+    pub(super) globals: *mut ffi::PyObject,
+    pub(super) locals: *mut ffi::PyObject,
+    valuestack: *mut *mut ffi::PyObject,
+    stacktop: *mut *mut ffi::PyObject,
+    trace: *mut ffi::PyObject,
+    trace_flags: [u8; 8],
+    pub(super) generator: *mut ffi::PyObject,
+    pub(super) lasti: c_int,
+    lineno: c_int,
+    iblock: c_int,
+    executing: u8,
+    blockstack: [[c_int; 3]; 20],
+    pub(super) localsplus: [*mut ffi::PyObject; 1],
+}
+
+const _: () = assert!(offset_of!(Frame, code) == 32);
+const _: () = assert!(offset_of!(Frame, lasti) == 104);
+const _: () = assert!(offset_of!(Frame, localsplus) == 360);
+
+/// `PyCodeObject`.
+#[repr(C)]
+pub(super) struct Code {
+    ob_base: ffi::PyObject,
+    pub(super) argcount: c_int,
+    posonlyargcount: c_int,
+    pub(super) kwonlyargcount: c_int,
+    pub(super) nlocals: c_int,
+    pub(super) stacksize: c_int,
+    pub(super) flags: c_int,
+    firstlineno: c_int,
+    code: *mut ffi::PyObject,
+    consts: *mut ffi::PyObject,
+    names: *mut ffi::PyObject,
+    varnames: *mut ffi::PyObject,
+    pub(super) freevars: *mut ffi::PyObject,
+    pub(super) cellvars: *mut ffi::PyObject,
+    pub(super) cell2arg: *mut isize,
+    filename: *mut ffi::PyObject,
+    name: *mut ffi::PyObject,
+    lnotab: *mut ffi::PyObject,
+    zombieframe: *mut Frame,
+    weakreflist: *mut ffi::PyObject,
+    pub(super) extra: *mut super::code_state::ExtraTable,
+}
+
+const _: () = assert!(offset_of!(Code, cell2arg) == 96);
+const _: () = assert!(offset_of!(Code, extra) == 144);
+
+/// The start of `PyThreadState`.
+#[repr(C)]
+struct ThreadState {
+    prev: *mut ThreadState,
+    next: *mut ThreadState,
+    interp: *mut u8,
+}
+
+/// What the evaluation slot holds.
+pub(super) type EvalFrame = unsafe extern "C-unwind" fn(*mut Frame, c_int) -> *mut ffi::PyObject;
+
+extern "C-unwind" {
+    /// CPython's own evaluator.
+    #[link_name = "_PyEval_EvalFrameDefault"]
+    pub(super) fn default_eval(frame: *mut Frame, throwflag: c_int) -> *mut ffi::PyObject;
+}
+
+/// The function that goes into the slot.
+pub(super) unsafe extern "C-unwind" fn hook_entry(frame: *mut Frame, throwflag: c_int) -> *mut ffi::PyObject {
+    // SAFETY: CPython calls the evaluator with the GIL held and a frame about to run.
+    unsafe { on_frame(std::ptr::null_mut(), frame, throwflag) }
+}
+
+/// Calls an evaluator.
+///
+/// # Safety
+/// As CPython calls it: the GIL is held and `frame` is about to run on this thread.
+#[inline]
+pub(super) unsafe fn call_eval(
+    eval: EvalFrame,
+    _ts: *mut ffi::PyThreadState,
+    frame: *mut Frame,
+    throwflag: c_int,
+) -> *mut ffi::PyObject {
+    // SAFETY: the caller's promise.
+    unsafe { eval(frame, throwflag) }
+}
+
+/// How far into `PyInterpreterState` the slot may lie; 568 in 3.8.18, and what follows it is 2 KB long.
+const SEARCHED: usize = 1024;
+
+static SLOT_OFFSET: AtomicUsize = AtomicUsize::new(0);
+
+/// The slot itself. Searched for once, while CPython's own evaluator is in it.
+///
+/// # Safety
+/// The GIL is held.
+unsafe fn slot() -> Result<*mut EvalFrame, HookError> {
+    // SAFETY: the GIL is held, so there is a current thread state and an interpreter; both begin as declared.
+    let interp = unsafe { (*ffi::PyThreadState_Get().cast::<ThreadState>()).interp };
+    let known = SLOT_OFFSET.load(Ordering::Relaxed);
+    if known != 0 {
+        // SAFETY: the offset was found inside the struct.
+        return Ok(unsafe { interp.add(known) }.cast());
+    }
+    let wanted = default_eval as *const () as usize;
+    for offset in (0..SEARCHED).step_by(size_of::<usize>()) {
+        // SAFETY: the struct is larger than what is searched.
+        let slot = unsafe { interp.add(offset) };
+        // SAFETY: any aligned word of the struct can be read as an integer.
+        if unsafe { *slot.cast::<usize>() } == wanted {
+            SLOT_OFFSET.store(offset, Ordering::Relaxed);
+            return Ok(slot.cast());
+        }
+    }
+    Err(HookError::SlotNotFound)
+}
+
+/// The evaluator now in the slot.
+///
+/// # Safety
+/// The GIL is held.
+pub(super) unsafe fn current_eval() -> Result<EvalFrame, HookError> {
+    // SAFETY: the GIL is held, so the slot cannot change under us; it always holds a function.
+    unsafe { slot().map(|slot| *slot) }
+}
+
+/// Puts an evaluator into the slot.
+///
+/// # Safety
+/// The GIL is held, and [`current_eval`] has succeeded.
+pub(super) unsafe fn set_eval(eval: EvalFrame) {
+    // SAFETY: the GIL is held.
+    if let Ok(slot) = unsafe { slot() } {
+        // SAFETY: the slot is a field of this type.
+        unsafe { *slot = eval };
+    }
+}
+
+/// Whether the frame has not started.
+///
+/// # Safety
+/// `frame` is a live frame.
+#[inline]
+pub(super) unsafe fn is_unstarted(frame: *mut Frame) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe { (*frame).lasti == -1 }
+}

@@ -1,0 +1,88 @@
+//! CPython 3.9: the structs of 3.8 (declared again, one file per version), and an evaluator that takes the thread state.
+
+use std::ffi::c_int;
+use std::mem::offset_of;
+
+use pyo3::ffi;
+
+pub(super) use super::eval_slot::{call_eval, current_eval, default_eval, set_eval};
+use super::hook::on_frame;
+
+/// `PyFrameObject`.
+#[repr(C)]
+pub(super) struct Frame {
+    ob_base: ffi::PyVarObject,
+    back: *mut Frame,
+    pub(super) code: *mut Code,
+    pub(super) builtins: *mut ffi::PyObject,
+    pub(super) globals: *mut ffi::PyObject,
+    pub(super) locals: *mut ffi::PyObject,
+    valuestack: *mut *mut ffi::PyObject,
+    stacktop: *mut *mut ffi::PyObject,
+    trace: *mut ffi::PyObject,
+    trace_flags: [u8; 8],
+    pub(super) generator: *mut ffi::PyObject,
+    pub(super) lasti: c_int,
+    lineno: c_int,
+    iblock: c_int,
+    executing: u8,
+    blockstack: [[c_int; 3]; 20],
+    pub(super) localsplus: [*mut ffi::PyObject; 1],
+}
+
+const _: () = assert!(offset_of!(Frame, code) == 32);
+const _: () = assert!(offset_of!(Frame, lasti) == 104);
+const _: () = assert!(offset_of!(Frame, localsplus) == 360);
+
+/// `PyCodeObject`.
+#[repr(C)]
+pub(super) struct Code {
+    ob_base: ffi::PyObject,
+    pub(super) argcount: c_int,
+    posonlyargcount: c_int,
+    pub(super) kwonlyargcount: c_int,
+    pub(super) nlocals: c_int,
+    pub(super) stacksize: c_int,
+    pub(super) flags: c_int,
+    firstlineno: c_int,
+    code: *mut ffi::PyObject,
+    consts: *mut ffi::PyObject,
+    names: *mut ffi::PyObject,
+    varnames: *mut ffi::PyObject,
+    pub(super) freevars: *mut ffi::PyObject,
+    pub(super) cellvars: *mut ffi::PyObject,
+    pub(super) cell2arg: *mut isize,
+    filename: *mut ffi::PyObject,
+    name: *mut ffi::PyObject,
+    lnotab: *mut ffi::PyObject,
+    zombieframe: *mut Frame,
+    weakreflist: *mut ffi::PyObject,
+    pub(super) extra: *mut super::code_state::ExtraTable,
+}
+
+const _: () = assert!(offset_of!(Code, cell2arg) == 96);
+const _: () = assert!(offset_of!(Code, extra) == 144);
+
+/// What the evaluation slot holds.
+pub(super) type EvalFrame =
+    unsafe extern "C-unwind" fn(*mut ffi::PyThreadState, *mut Frame, c_int) -> *mut ffi::PyObject;
+
+/// The function that goes into the slot.
+pub(super) unsafe extern "C-unwind" fn hook_entry(
+    ts: *mut ffi::PyThreadState,
+    frame: *mut Frame,
+    throwflag: c_int,
+) -> *mut ffi::PyObject {
+    // SAFETY: CPython calls the evaluator with the GIL held and a frame about to run.
+    unsafe { on_frame(ts, frame, throwflag) }
+}
+
+/// Whether the frame has not started.
+///
+/// # Safety
+/// `frame` is a live frame.
+#[inline]
+pub(super) unsafe fn is_unstarted(frame: *mut Frame) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe { (*frame).lasti == -1 }
+}

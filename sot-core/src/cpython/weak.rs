@@ -1,0 +1,78 @@
+//! Weak references that can tell Rust when their object dies.
+
+use pyo3::ffi;
+use pyo3::prelude::*;
+
+use super::callable::fastcall;
+
+/// What runs when an object dies.
+pub type OnDeath = Box<dyn Fn(Python<'_>) + Send + Sync>;
+
+/// A weak reference to an object.
+#[derive(Debug)]
+pub struct WeakRef {
+    reference: Py<PyAny>,
+    address: usize,
+}
+
+impl WeakRef {
+    /// A weak reference that calls `on_death` when its object dies, unless it is dropped before. A `TypeError` if objects
+    /// of this type cannot be referred to weakly.
+    pub fn new(object: &Bound<'_, PyAny>, on_death: Option<OnDeath>) -> PyResult<WeakRef> {
+        let py = object.py();
+        let callback = match on_death {
+            Some(on_death) => Some(fastcall(py, "on_death", "", move |py, _| {
+                on_death(py);
+                Ok(py.None())
+            })?),
+            None => None,
+        };
+        // SAFETY: live objects, or null for no callback; the answer is owned or null with an exception.
+        let reference = unsafe {
+            let callback = callback.as_ref().map_or(std::ptr::null_mut(), Bound::as_ptr);
+            Bound::from_owned_ptr_or_err(py, ffi::PyWeakref_NewRef(object.as_ptr(), callback))?
+        };
+        Ok(WeakRef { reference: reference.unbind(), address: object.as_ptr() as usize })
+    }
+
+    /// The object, if it is alive.
+    #[inline]
+    pub fn get<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
+        // SAFETY: a live weak reference; the answer is made owned before anything else can run.
+        #[cfg(not(Py_3_13))]
+        unsafe {
+            let object = ffi::PyWeakref_GetObject(self.reference.as_ptr());
+            (object != ffi::Py_None()).then(|| Bound::from_borrowed_ptr(py, object))
+        }
+        // SAFETY: a live weak reference; the answer is owned or null, and cannot be an error for one.
+        #[cfg(Py_3_13)]
+        unsafe {
+            let mut object = std::ptr::null_mut();
+            ffi::PyWeakref_GetRef(self.reference.as_ptr(), &raw mut object);
+            Bound::from_owned_ptr_or_opt(py, object)
+        }
+    }
+
+    /// Where the object is, or was.
+    #[inline]
+    pub fn address(&self) -> usize {
+        self.address
+    }
+}
+
+/// Whether the object can be referred to weakly.
+#[inline]
+pub fn supports_weakref(object: &Bound<'_, PyAny>) -> bool {
+    // SAFETY: a live object's type.
+    let ty = unsafe { &*ffi::Py_TYPE(object.as_ptr()) };
+    #[cfg(Py_3_12)]
+    // SAFETY: a live type.
+    if unsafe { ffi::PyType_HasFeature(std::ptr::from_ref(ty).cast_mut(), MANAGED_WEAKREF) } != 0 {
+        return true;
+    }
+    ty.tp_weaklistoffset > 0
+}
+
+/// `Py_TPFLAGS_MANAGED_WEAKREF`.
+#[cfg(Py_3_12)]
+const MANAGED_WEAKREF: std::ffi::c_ulong = 1 << 3;

@@ -1,0 +1,115 @@
+//! C functions: of modules, unbound methods of types, and bound methods of real objects.
+
+use std::rc::Rc;
+
+use once_cell::sync::Lazy;
+use pyo3::prelude::*;
+use pyo3::types::PyModule;
+use sot_core::error::Flow;
+use sot_core::executor::{CallArgs, OpcodeExecutor};
+use sot_core::tracker::{Tracker, TrackerId};
+use sot_core::variable::{VarId, Variable};
+
+use crate::function::{call_by_policy, callable_name, guard_identity};
+
+sot_core::variable_kind! {
+    "builtin_function",
+    types: |py| {
+        let types = py.import("types")?;
+        ["BuiltinFunctionType", "MethodDescriptorType", "WrapperDescriptorType", "MethodWrapperType",
+         "ClassMethodDescriptorType"]
+            .iter()
+            .map(|name| Ok(types.getattr(*name)?.unbind()))
+            .collect()
+    },
+    wrap: BuiltinFunctionVariable::wrap
+}
+
+/// A C function.
+pub struct BuiltinFunctionVariable {
+    object: Py<PyAny>,
+}
+
+/// Functions of `builtins` whose result depends on more than their arguments, or that do something.
+static IMPURE: Lazy<Vec<&'static str>> = Lazy::new(|| {
+    vec![
+        "__build_class__", "__import__", "breakpoint", "compile", "delattr", "dir", "eval", "exec", "globals", "hash", "id",
+        "input", "iter", "locals", "next", "open", "print", "setattr", "vars", "anext", "aiter",
+    ]
+});
+
+/// Modules of which every function is pure.
+const PURE_MODULES: &[&str] = &["math", "cmath", "_operator", "operator", "_bisect", "binascii", "zlib", "unicodedata"];
+
+impl BuiltinFunctionVariable {
+    fn wrap(_: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, _: TrackerId) -> Flow<Rc<dyn Variable>> {
+        Ok(Rc::new(BuiltinFunctionVariable { object: object.clone().unbind() }))
+    }
+
+    /// The receiver of a bound method: an object that is no module.
+    fn receiver<'py>(&self, cx: &OpcodeExecutor<'py>) -> Option<Bound<'py, PyAny>> {
+        let receiver = self.object.bind(cx.py).getattr("__self__").ok()?;
+        (!receiver.is_none() && !receiver.is_instance_of::<PyModule>()).then_some(receiver)
+    }
+
+    fn call_bound(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, receiver: &Bound<'_, PyAny>, args: &CallArgs) -> Flow<VarId> {
+        let object = self.object.bind(cx.py).clone();
+        let receiver = receiver.clone().unbind().into_bound(cx.py);
+        if receiver.is_instance_of::<pyo3::types::PyType>() && cx.runtime.builtins.get(&object).is_some() {
+            return cx.call_builtin(&object, args, false);
+        }
+        let of = cx.vars.tracker(this);
+        let tracker = cx.trackers.add(Tracker::Getattr { of, name: "__self__".into() });
+        let receiver = cx.wrap(&receiver, tracker);
+        let name: String = object.getattr("__name__")?.extract()?;
+        let method = cx.get_attr(receiver, &Rc::from(name))?;
+        cx.call(method, args)
+    }
+}
+
+fn is_pure(function: &Bound<'_, PyAny>) -> bool {
+    let text = |name: &str| function.getattr(name).and_then(|value| value.extract::<String>()).unwrap_or_default();
+    match text("__module__").as_str() {
+        "builtins" => !IMPURE.contains(&text("__name__").as_str()),
+        module => PURE_MODULES.contains(&module) || is_method_of_value(function),
+    }
+}
+
+/// Whether it is an unbound method of an immutable type, such as `str.upper`.
+fn is_method_of_value(function: &Bound<'_, PyAny>) -> bool {
+    let Ok(owner) = function.getattr("__objclass__") else { return false };
+    let values = ["str", "int", "float", "complex", "bytes", "bool", "tuple", "range", "frozenset"];
+    owner.getattr("__module__").is_ok_and(|module| module.eq("builtins").unwrap_or(false))
+        && owner.getattr("__name__").and_then(|name| name.extract::<String>()).is_ok_and(|name| values.contains(&&*name))
+}
+
+impl Variable for BuiltinFunctionVariable {
+    fn kind(&self) -> &'static str {
+        "builtin_function"
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        self.object.bind(cx.py).get_type().into_any()
+    }
+
+    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
+        format!("BuiltinVariable({})", callable_name(self.object.bind(cx.py)))
+    }
+
+    fn object(&self) -> Option<&Py<PyAny>> {
+        Some(&self.object)
+    }
+
+    fn call(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
+        if let Some(result) = call_by_policy(cx, this, &self.object, args)? {
+            return Ok(result);
+        }
+        if let Some(receiver) = self.receiver(cx) {
+            return self.call_bound(cx, this, &receiver, args);
+        }
+        guard_identity(cx, this, &self.object);
+        let object = self.object.bind(cx.py).clone();
+        let pure = is_pure(&object);
+        cx.call_builtin(&object, args, pure)
+    }
+}

@@ -1,0 +1,82 @@
+//! Cells: the shared boxes of closures.
+
+use std::rc::Rc;
+
+use pyo3::prelude::*;
+use sot_core::codegen::CodeGen;
+use sot_core::cpython;
+use sot_core::error::Flow;
+use sot_core::executor::OpcodeExecutor;
+use sot_core::guard::Test;
+use sot_core::tracker::{Tracker, TrackerId};
+use sot_core::variable::{VarId, Variable};
+
+sot_core::variable_kind! { "cell", types: |py| Ok(vec![cell_type(py)?.unbind()]), wrap: CellVariable::wrap }
+
+/// A cell, empty or not.
+pub struct CellVariable {
+    contents: Option<VarId>,
+}
+
+impl CellVariable {
+    /// A cell with these contents.
+    pub fn new(contents: Option<VarId>) -> Self {
+        CellVariable { contents }
+    }
+
+    /// What the cell holds.
+    pub fn contents(&self) -> Option<VarId> {
+        self.contents
+    }
+
+    fn wrap(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, of: TrackerId) -> Flow<Rc<dyn Variable>> {
+        let object = object.clone().unbind().into_bound(cx.py);
+        let contents = match cpython::cell_contents(&object) {
+            Some(contents) => {
+                let tracker = cx.trackers.add(Tracker::CellContents { of });
+                Some(cx.wrap(&contents, tracker))
+            }
+            None => {
+                cx.guards.add(of, Test::EmptyCell);
+                None
+            }
+        };
+        Ok(Rc::new(CellVariable { contents }))
+    }
+}
+
+fn cell_type(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    py.import("types")?.getattr("CellType")
+}
+
+impl Variable for CellVariable {
+    fn kind(&self) -> &'static str {
+        "cell"
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        cell_type(cx.py).unwrap_or_else(|_| cx.py.None().into_bound(cx.py))
+    }
+
+    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
+        format!("CellVariable({})", self.contents.map_or_else(|| "empty".to_owned(), |contents| cx.text(contents)))
+    }
+
+    /// The contents carry their own guards.
+    fn guard(&self, _: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<()> {
+        Ok(())
+    }
+
+    fn children(&self) -> Vec<VarId> {
+        self.contents.into_iter().collect()
+    }
+
+    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
+        let make = cell_type(cg.cx.py)?.unbind();
+        cg.call(|cg| cg.load_const(make), &self.children())
+    }
+
+    fn restore_contents(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
+        cg.store_attr(this, "cell_contents", self.contents)
+    }
+}

@@ -1,0 +1,263 @@
+//! Classes: attribute lookup in the class and its metaclass, and making instances.
+
+use std::rc::Rc;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyFunction, PyString, PyTuple, PyType};
+use sot_core::codegen::CodeGen;
+use sot_core::cpython;
+use sot_core::error::{Flow, ReasonId, Unwind};
+use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
+use sot_core::guard::{Identity, Test};
+use sot_core::tracker::{Tracker, TrackerId};
+use sot_core::variable::{GraphArgument, VarId, Variable};
+
+use crate::function::{call_by_policy, callable_name};
+use crate::method::MethodVariable;
+use crate::object::ObjectVariable;
+
+sot_core::variable_kind! { "class", rank: 50, when: is_class, wrap: ClassVariable::wrap }
+sot_core::variable_kind! { "instance" }
+
+fn is_class(object: &Bound<'_, PyAny>) -> bool {
+    object.is_instance_of::<PyType>()
+}
+
+/// A class of the program.
+pub struct ClassVariable {
+    object: Py<PyAny>,
+}
+
+impl ClassVariable {
+    fn wrap(_: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, _: TrackerId) -> Flow<Rc<dyn Variable>> {
+        Ok(Rc::new(ClassVariable { object: object.clone().unbind() }))
+    }
+
+    fn class<'py>(&self, cx: &OpcodeExecutor<'py>) -> Flow<Bound<'py, PyType>> {
+        Ok(self.object.bind(cx.py).cast::<PyType>().map_err(PyErr::from)?.clone())
+    }
+
+    /// Makes an instance the way `type.__call__` does.
+    fn instantiate(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
+        let class = self.class(cx)?;
+        self.refuse_odd_metaclass(cx, &class)?;
+        let of = cx.vars.tracker(this);
+        let new = object_model::lookup_in_type(cx, class.as_any(), of, &Rc::from("__new__"))?;
+        let default_new = cx.py.get_type::<PyAny>().getattr("__new__")?;
+        match new {
+            Some((new, _)) if new.is(&default_new) => {
+                let instance = cx.produce(Rc::new(InstanceVariable { class: this, ty: self.object.clone_ref(cx.py) }));
+                initialize(cx, instance, args)?;
+                Ok(instance)
+            }
+            Some((new, tracker)) if new.is_exact_instance_of::<PyFunction>() || is_static_function(&new) => {
+                let (new, tracker) = if new.is_exact_instance_of::<PyFunction>() {
+                    (new, tracker)
+                } else {
+                    let inner = new.getattr("__func__")?;
+                    (inner, cx.trackers.add(Tracker::Getattr { of: tracker, name: "__func__".into() }))
+                };
+                let new = cx.wrap(&new, tracker);
+                let instance = cx.call(new, &args.with_receiver(this))?;
+                let made = cx.type_of(instance)?;
+                if made.cast::<PyType>().is_ok_and(|made| made.is_subclass(&class).unwrap_or(false)) {
+                    initialize(cx, instance, args)?;
+                }
+                Ok(instance)
+            }
+            _ => self.make_exception(cx, &class, args),
+        }
+    }
+
+    fn refuse_odd_metaclass(&self, cx: &OpcodeExecutor<'_>, class: &Bound<'_, PyType>) -> Flow<()> {
+        let default = cx.py.get_type::<PyType>().getattr("__call__")?;
+        let call = cpython::type_lookup(&class.get_type(), &PyString::intern(cx.py, "__call__"));
+        if call.is_some_and(|call| call.is(&default)) {
+            return Ok(());
+        }
+        let name = callable_name(class.as_any());
+        Err(Unwind::break_graph(ReasonId::UnsupportedCall, format!("{name}(): its metaclass makes instances in its own way")))
+    }
+
+    /// Builtin exceptions with known arguments are made for real: they are values until raised.
+    fn make_exception(&self, cx: &mut OpcodeExecutor<'_>, class: &Bound<'_, PyType>, args: &CallArgs) -> Flow<VarId> {
+        let exception = cx.py.get_type::<pyo3::exceptions::PyBaseException>();
+        if class.is_subclass(&exception)? && !cpython::is_heap_type(class) {
+            if let Some((positional, keywords)) = cx.materialize_args(args)? {
+                return match class.call(positional, Some(&keywords)) {
+                    Ok(instance) => Ok(cx.produce(Rc::new(ObjectVariable::new(instance.unbind())))),
+                    Err(error) => Err(cx.raise(error)),
+                };
+            }
+        }
+        let name = callable_name(class.as_any());
+        Err(Unwind::break_graph(ReasonId::UnsupportedCall, format!("{name}(): instances are made by C code")))
+    }
+
+    fn bind(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, found: Bound<'_, PyAny>, tracker: TrackerId) -> Flow<VarId> {
+        let found = found.unbind().into_bound(cx.py);
+        match cpython::type_name(&found.get_type()).as_str() {
+            "staticmethod" => {
+                let inner = found.getattr("__func__")?;
+                let tracker = cx.trackers.add(Tracker::Getattr { of: tracker, name: "__func__".into() });
+                Ok(cx.wrap(&inner, tracker))
+            }
+            "classmethod" => {
+                let inner = found.getattr("__func__")?;
+                let tracker = cx.trackers.add(Tracker::Getattr { of: tracker, name: "__func__".into() });
+                let function = cx.wrap(&inner, tracker);
+                Ok(cx.produce(Rc::new(MethodVariable::new(function, this))))
+            }
+            "classmethod_descriptor" | "getset_descriptor" | "member_descriptor" | "builtin_function_or_method" => {
+                self.read(cx, this, name)
+            }
+            "function" | "property" | "method_descriptor" | "wrapper_descriptor" => Ok(cx.wrap(&found, tracker)),
+            _ if found.is_instance_of::<PyType>() || !cpython::is_descriptor(&found) => Ok(cx.wrap(&found, tracker)),
+            kind => Err(Unwind::break_graph(
+                ReasonId::UnsupportedAttribute,
+                format!("attribute '{name}' of a class, served by a {kind}"),
+            )),
+        }
+    }
+
+    /// What C code reads off the class, such as `__name__`.
+    fn read(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<VarId> {
+        match self.object.bind(cx.py).clone().getattr(&**name) {
+            Ok(value) => {
+                let of = cx.vars.tracker(this);
+                let tracker = cx.trackers.add(Tracker::Getattr { of, name: Rc::clone(name) });
+                Ok(cx.wrap(&value, tracker))
+            }
+            Err(error) => Err(cx.raise(error)),
+        }
+    }
+}
+
+fn is_static_function(object: &Bound<'_, PyAny>) -> bool {
+    cpython::type_name(&object.get_type()) == "staticmethod"
+}
+
+fn initialize(cx: &mut OpcodeExecutor<'_>, instance: VarId, args: &CallArgs) -> Flow<()> {
+    let default = cx.py.get_type::<PyAny>().getattr("__init__")?;
+    match object_model::lookup(cx, instance, &Rc::from("__init__"))? {
+        Some((init, _)) if init.is(&default) => {
+            if args.positional.is_empty() && args.keywords.is_empty() {
+                return Ok(());
+            }
+            let name = cx.type_name(instance)?;
+            Err(cx.raise(pyo3::exceptions::PyTypeError::new_err(format!("{name}() takes no arguments"))))
+        }
+        Some((init, tracker)) => {
+            let init = object_model::bind_descriptor(cx, instance, &Rc::from("__init__"), &init, tracker)?;
+            cx.call(init, args).map(|_| ())
+        }
+        None => Ok(()),
+    }
+}
+
+impl Variable for ClassVariable {
+    fn kind(&self) -> &'static str {
+        "class"
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        self.object.bind(cx.py).get_type().into_any()
+    }
+
+    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
+        format!("ClassVariable({})", callable_name(self.object.bind(cx.py)))
+    }
+
+    fn object(&self) -> Option<&Py<PyAny>> {
+        Some(&self.object)
+    }
+
+    fn guard(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
+        let identity = Identity::of(self.object.bind(cx.py));
+        cx.guards.add(cx.vars.tracker(this), Test::Is(identity));
+        Ok(())
+    }
+
+    fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
+        if let Some(written) = cx.effects.attribute(this, name) {
+            return Ok(written);
+        }
+        let class = self.class(cx)?;
+        let meta = class.get_type();
+        let in_meta = cpython::type_lookup(&meta, &PyString::intern(cx.py, name));
+        if in_meta.is_some_and(|found| cpython::is_data_descriptor(&found)) {
+            return self.read(cx, this, name).map(Some);
+        }
+        let of = cx.vars.tracker(this);
+        if let Some((found, tracker)) = object_model::lookup_in_type(cx, class.as_any(), of, name)? {
+            return self.bind(cx, this, name, found, tracker).map(Some);
+        }
+        object_model::get_attr(cx, this, name)
+    }
+
+    fn call(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
+        let object = self.object.bind(cx.py).clone();
+        if let Some(builtin) = cx.runtime.builtins.get(&object) {
+            return (builtin.handler)(cx, args);
+        }
+        if let Some(result) = call_by_policy(cx, this, &self.object, args)? {
+            return Ok(result);
+        }
+        self.instantiate(cx, this, args)
+    }
+}
+
+/// An instance made in the trace; its attributes are the writes to it.
+pub struct InstanceVariable {
+    class: VarId,
+    ty: Py<PyAny>,
+}
+
+impl Variable for InstanceVariable {
+    fn kind(&self) -> &'static str {
+        "instance"
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        self.ty.bind(cx.py).clone()
+    }
+
+    fn type_tracker(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> TrackerId {
+        cx.vars.tracker(self.class)
+    }
+
+    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
+        format!("InstanceVariable({})", callable_name(self.ty.bind(cx.py)))
+    }
+
+    fn children(&self) -> Vec<VarId> {
+        vec![self.class]
+    }
+
+    fn graph_argument(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<GraphArgument> {
+        let text = cx.text(this);
+        Err(Unwind::break_graph(ReasonId::UnsupportedCall, format!("{text} as an argument of a graph operation")))
+    }
+
+    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
+        let new = cg.cx.py.get_type::<PyAny>().getattr("__new__")?.unbind();
+        cg.call(|cg| cg.load_const(new), &[self.class])?;
+        cg.define(this)?;
+        let set = cg.cx.py.get_type::<PyAny>().getattr("__setattr__")?.unbind();
+        for (name, value) in cg.cx.effects.attributes_of(this) {
+            let set = set.clone_ref(cg.cx.py);
+            let name = cg.cx.string(&name);
+            cg.call(|cg| cg.load_const(set), &[this, name, value])?;
+            cg.op("POP_TOP", 0)?;
+        }
+        Ok(())
+    }
+}
+
+/// The classes of a class or tuple of classes, as `isinstance` takes it.
+pub fn classes_of<'py>(object: &Bound<'py, PyAny>) -> Vec<Bound<'py, PyAny>> {
+    match object.cast::<PyTuple>() {
+        Ok(tuple) => tuple.iter().flat_map(|item| classes_of(&item)).collect(),
+        Err(_) => vec![object.clone()],
+    }
+}

@@ -1,0 +1,97 @@
+//! Known immutable values: numbers, strings, bytes, `None`, `...`, code objects, and what the backend declares to be a value.
+
+use pyo3::prelude::*;
+use sot_core::codegen::CodeGen;
+use sot_core::error::{Flow, ReasonId, Unwind};
+use sot_core::executor::{BinaryOp, CompareOp, OpcodeExecutor};
+use sot_core::guard::Test;
+use sot_core::tracker::repr;
+use sot_core::variable::{VarId, Variable};
+
+sot_core::variable_kind! { "constant" }
+
+/// A known value.
+pub struct ConstantVariable {
+    value: Py<PyAny>,
+}
+
+impl ConstantVariable {
+    /// The variable of `value`.
+    pub fn new(value: Py<PyAny>) -> Self {
+        ConstantVariable { value }
+    }
+}
+
+impl Variable for ConstantVariable {
+    fn kind(&self) -> &'static str {
+        "constant"
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        self.value.bind(cx.py).get_type().into_any()
+    }
+
+    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
+        format!("ConstantVariable({})", repr(cx.py, &self.value))
+    }
+
+    fn constant(&self) -> Option<&Py<PyAny>> {
+        Some(&self.value)
+    }
+
+    fn guard(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
+        let value = self.value.clone_ref(cx.py);
+        cx.guards.add(cx.vars.tracker(this), Test::Equals(value));
+        Ok(())
+    }
+
+    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
+        let value = self.value.clone_ref(cg.cx.py);
+        cg.load_const(value)
+    }
+
+    fn items(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<Option<Vec<VarId>>> {
+        let value = self.value.bind(cx.py).clone();
+        match value.try_iter() {
+            Ok(items) => {
+                let items = items.collect::<PyResult<Vec<_>>>()?;
+                Ok(Some(items.into_iter().map(|item| cx.constant(item.unbind())).collect()))
+            }
+            Err(error) => Err(cx.raise(error)),
+        }
+    }
+
+    fn iter(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
+        let items = self.items(cx, this)?.unwrap_or_default();
+        let items = cx.tuple(items);
+        cx.iter(items)
+    }
+
+    fn contains(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, item: VarId) -> Flow<VarId> {
+        match cx.materialize(item)? {
+            Some(item) => {
+                let value = self.value.bind(cx.py).clone();
+                cx.fold(|py| Ok(pyo3::types::PyBool::new(py, value.contains(item)?).to_owned().into_any()))
+            }
+            None => Err(Unwind::break_graph(ReasonId::UnsupportedOperation, "membership of an unknown value in a string")),
+        }
+    }
+
+    /// Only asked when the other side is no constant: atoms know no other types, except that `%` formats anything.
+    fn binary(&self, cx: &mut OpcodeExecutor<'_>, op: BinaryOp, _: VarId, other: VarId, reflected: bool) -> Flow<Option<VarId>> {
+        if op != BinaryOp::Remainder || reflected || !self.value.bind(cx.py).is_instance_of::<pyo3::types::PyString>() {
+            return Ok(None);
+        }
+        match cx.materialize(other)? {
+            Some(other) => {
+                let value = self.value.bind(cx.py).clone();
+                cx.fold(|_| value.rem(other)).map(Some)
+            }
+            None => Err(Unwind::break_graph(ReasonId::UnsupportedOperation, "formatting of a value not known while tracing")),
+        }
+    }
+
+    fn compare(&self, _: &mut OpcodeExecutor<'_>, _: CompareOp, _: VarId, _: VarId) -> Flow<Option<VarId>> {
+        Ok(None)
+    }
+}

@@ -1,0 +1,294 @@
+//! Python functions: those of the program, and those made in the trace by `def` and `lambda`. A call is followed into the
+//! body unless the backend knows the function.
+
+use std::rc::Rc;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyFunction, PyTuple};
+use sot_core::backend::{CallKind, CallPolicy};
+use sot_core::codegen::CodeGen;
+use sot_core::cpython;
+use sot_core::error::{Flow, ReasonId, Unwind};
+use sot_core::executor::{CallArgs, FunctionParts, Globals, Name, OpcodeExecutor, OpcodeInlineExecutor};
+use sot_core::guard::{Identity, Test};
+use sot_core::tracker::{Key, Part, Tracker, TrackerId};
+use sot_core::variable::{VarId, Variable};
+
+sot_core::variable_kind! {
+    "function",
+    types: |py| Ok(vec![function_type(py)?.unbind()]),
+    wrap: FunctionVariable::wrap
+}
+
+/// A function of the program.
+pub struct FunctionVariable {
+    object: Py<PyAny>,
+}
+
+fn function_type(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    py.import("types")?.getattr("FunctionType")
+}
+
+impl FunctionVariable {
+    fn wrap(_: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, _: TrackerId) -> Flow<Rc<dyn Variable>> {
+        Ok(Rc::new(FunctionVariable { object: object.clone().unbind() }))
+    }
+
+    /// A function made in the trace.
+    pub fn build(cx: &mut OpcodeExecutor<'_>, new: NewFunction) -> Flow<VarId> {
+        let globals = cx.frame().globals.share(cx.py);
+        Ok(cx.produce(Rc::new(NewFunctionVariable { new, globals })))
+    }
+
+    fn follow<'py>(&self, cx: &mut OpcodeExecutor<'py>, this: VarId, args: &CallArgs) -> Flow<VarId> {
+        let of = cx.vars.tracker(this);
+        let function = self.object.bind(cx.py).cast::<PyFunction>().map_err(PyErr::from)?.clone();
+        let parts = parts_of(cx, &function, of)?;
+        OpcodeInlineExecutor::new(cx).call(&parts, args)
+    }
+}
+
+/// Makes sure that the function stays what it is.
+pub fn guard_identity(cx: &mut OpcodeExecutor<'_>, this: VarId, object: &Py<PyAny>) {
+    let tracker = cx.vars.tracker(this);
+    if cx.trackers.is_sourced(tracker) {
+        cx.guards.add(tracker, Test::Is(Identity::of(object.bind(cx.py))));
+    }
+}
+
+fn parts_of<'py>(cx: &mut OpcodeExecutor<'py>, function: &Bound<'py, PyFunction>, of: TrackerId) -> Flow<FunctionParts> {
+    let code = cpython::function_code(function);
+    let part = cx.trackers.add(Tracker::Part { of, part: Part::Code });
+    if cx.trackers.is_sourced(of) {
+        cx.guards.add(part, Test::Is(Identity::of(code.as_any())));
+    }
+    let dict = cpython::function_globals(function);
+    let tracker = cx.trackers.add(Tracker::Part { of, part: Part::Globals });
+    let globals = cx.globals_of(&dict, Some(tracker))?;
+    let closure = closure_of(cx, function, of);
+    let defaults = cpython::function_defaults(function).map(Bound::unbind);
+    let keyword_defaults = cpython::function_kwdefaults(function).map(Bound::unbind);
+    let code = cx.code_unit(code.as_any())?;
+    let first = code.code.arg_count as usize;
+    Ok(FunctionParts {
+        code,
+        globals,
+        closure,
+        default: Box::new(move |cx, slot| default_at(cx, defaults.as_ref(), of, first, slot)),
+        keyword_default: Box::new(move |cx, name| keyword_default(cx, keyword_defaults.as_ref(), of, name)),
+    })
+}
+
+fn closure_of<'py>(cx: &mut OpcodeExecutor<'py>, function: &Bound<'py, PyFunction>, of: TrackerId) -> Vec<VarId> {
+    let Some(cells) = cpython::function_closure(function) else { return Vec::new() };
+    let of = cx.trackers.add(Tracker::Part { of, part: Part::Closure });
+    let cells = cells.iter().enumerate();
+    cells
+        .map(|(index, cell)| {
+            let tracker = cx.trackers.add(Tracker::Item { of, key: Key::Index(index as i64) });
+            cx.wrap(&cell, tracker)
+        })
+        .collect()
+}
+
+/// The default of the positional parameter in `slot`, of `first` such parameters: defaults belong to the last ones.
+fn default_at(
+    cx: &mut OpcodeExecutor<'_>,
+    defaults: Option<&Py<PyTuple>>,
+    of: TrackerId,
+    first: usize,
+    slot: usize,
+) -> Flow<Option<VarId>> {
+    let Some(defaults) = defaults else { return Ok(None) };
+    let defaults = defaults.bind(cx.py).clone();
+    let of = cx.trackers.add(Tracker::Part { of, part: Part::Defaults });
+    if cx.trackers.is_sourced(of) {
+        cx.guards.add(of, Test::Length(defaults.len()));
+    }
+    let Some(index) = (slot + defaults.len()).checked_sub(first) else { return Ok(None) };
+    let tracker = cx.trackers.add(Tracker::Item { of, key: Key::Index(index as i64) });
+    Ok(Some(cx.wrap(&defaults.get_item(index)?, tracker)))
+}
+
+fn keyword_default(
+    cx: &mut OpcodeExecutor<'_>,
+    defaults: Option<&Py<PyDict>>,
+    of: TrackerId,
+    name: &Name,
+) -> Flow<Option<VarId>> {
+    let Some(defaults) = defaults else { return Ok(None) };
+    let defaults = defaults.bind(cx.py).clone();
+    let Some(value) = defaults.get_item(&**name)? else { return Ok(None) };
+    let of = cx.trackers.add(Tracker::Part { of, part: Part::KwDefaults });
+    let tracker = cx.trackers.add(Tracker::Item { of, key: Key::Str(Rc::clone(name)) });
+    Ok(Some(cx.wrap(&value, tracker)))
+}
+
+/// How the StatementIR prints a callable: its module and name.
+pub fn callable_name(object: &Bound<'_, PyAny>) -> String {
+    let text = |name: &str| object.getattr(name).and_then(|value| value.extract::<String>()).ok();
+    let name = text("__qualname__").or_else(|| text("__name__")).unwrap_or_else(|| "<callable>".to_owned());
+    match text("__module__") {
+        Some(module) => format!("{module}.{name}"),
+        None => name,
+    }
+}
+
+/// Calls something the backend has a say in; `None` if it is to be followed like any callable.
+pub fn call_by_policy(
+    cx: &mut OpcodeExecutor<'_>,
+    this: VarId,
+    object: &Py<PyAny>,
+    args: &CallArgs,
+) -> Flow<Option<VarId>> {
+    let callable = object.bind(cx.py).clone();
+    match cx.runtime.backend.call_policy(&callable) {
+        CallPolicy::Follow => Ok(None),
+        CallPolicy::Api => {
+            guard_identity(cx, this, object);
+            cx.call_graph(CallKind::Api, &callable, &callable_name(&callable), args).map(Some)
+        }
+        CallPolicy::Constant => {
+            guard_identity(cx, this, object);
+            match cx.materialize_args(args)? {
+                Some((positional, keywords)) => cx.fold(|_| callable.call(positional, Some(&keywords))).map(Some),
+                None => Err(Unwind::break_graph(
+                    ReasonId::UnsupportedCall,
+                    format!("{} of values not known while tracing", callable_name(&callable)),
+                )),
+            }
+        }
+        CallPolicy::Break(why) => {
+            guard_identity(cx, this, object);
+            Err(Unwind::break_graph(ReasonId::UnsupportedCall, why))
+        }
+    }
+}
+
+impl Variable for FunctionVariable {
+    fn kind(&self) -> &'static str {
+        "function"
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        self.object.bind(cx.py).get_type().into_any()
+    }
+
+    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
+        format!("FunctionVariable({})", callable_name(self.object.bind(cx.py)))
+    }
+
+    fn object(&self) -> Option<&Py<PyAny>> {
+        Some(&self.object)
+    }
+
+    fn call(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
+        if let Some(builtin) = cx.runtime.builtins.get(self.object.bind(cx.py)) {
+            guard_identity(cx, this, &self.object);
+            return (builtin.handler)(cx, args);
+        }
+        match call_by_policy(cx, this, &self.object, args)? {
+            Some(result) => Ok(result),
+            None => self.follow(cx, this, args),
+        }
+    }
+}
+
+/// What `MAKE_FUNCTION` is given.
+#[derive(Clone, Copy)]
+pub struct NewFunction {
+    /// The code object, a constant.
+    pub code: VarId,
+    /// The qualified name, where the interpreter passes it (before 3.11).
+    pub name: Option<VarId>,
+    /// Tuple of defaults.
+    pub defaults: Option<VarId>,
+    /// Dict of keyword-only defaults.
+    pub keyword_defaults: Option<VarId>,
+    /// Annotations: a dict, or a flat tuple of names and values (3.10+).
+    pub annotations: Option<VarId>,
+    /// Tuple of cells.
+    pub closure: Option<VarId>,
+}
+
+/// A function made in the trace.
+struct NewFunctionVariable {
+    new: NewFunction,
+    globals: Globals,
+}
+
+impl NewFunctionVariable {
+    fn parts(&self, cx: &mut OpcodeExecutor<'_>) -> Flow<FunctionParts> {
+        let code = cx.known(self.new.code)?;
+        let code = code.ok_or_else(|| Unwind::break_graph(ReasonId::UnsupportedCall, "a function with unknown code"))?;
+        let code = cx.code_unit(&code)?;
+        let closure = match self.new.closure {
+            Some(cells) => cx.unpack_all(cells)?,
+            None => Vec::new(),
+        };
+        let (first, new) = (code.code.arg_count as usize, self.new);
+        Ok(FunctionParts {
+            code,
+            globals: self.globals.share(cx.py),
+            closure,
+            default: Box::new(move |cx, slot| {
+                let Some(defaults) = new.defaults else { return Ok(None) };
+                let defaults = cx.unpack_all(defaults)?;
+                Ok((slot + defaults.len()).checked_sub(first).and_then(|index| defaults.get(index).copied()))
+            }),
+            keyword_default: Box::new(move |cx, name| {
+                let Some(defaults) = new.keyword_defaults else { return Ok(None) };
+                let found = cx.keyword_items(defaults)?.into_iter().find(|(key, _)| key == name);
+                Ok(found.map(|(_, value)| value))
+            }),
+        })
+    }
+}
+
+impl Variable for NewFunctionVariable {
+    fn kind(&self) -> &'static str {
+        "function"
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        function_type(cx.py).unwrap_or_else(|_| cx.py.None().into_bound(cx.py))
+    }
+
+    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
+        format!("FunctionVariable(new, {})", cx.text(self.new.code))
+    }
+
+    fn call(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, args: &CallArgs) -> Flow<VarId> {
+        let parts = self.parts(cx)?;
+        OpcodeInlineExecutor::new(cx).call(&parts, args)
+    }
+
+    fn children(&self) -> Vec<VarId> {
+        let new = &self.new;
+        [new.defaults, new.keyword_defaults, new.annotations, new.closure].into_iter().flatten().collect()
+    }
+
+    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
+        let make = function_type(cg.cx.py)?.unbind();
+        let none = cg.cx.none();
+        let (name, new) = (self.new.name, self.new);
+        cg.begin_call(|cg| cg.load_const(make))?;
+        cg.load(new.code)?;
+        cg.load_globals(self.globals.tracker)?;
+        cg.load(none)?;
+        cg.load(new.defaults.unwrap_or(none))?;
+        cg.load(new.closure.unwrap_or(none))?;
+        cg.end_call(5)?;
+        cg.define(this)?;
+        if new.keyword_defaults.is_some() {
+            cg.store_attr(this, "__kwdefaults__", new.keyword_defaults)?;
+        }
+        if name.is_some() {
+            cg.store_attr(this, "__qualname__", name)?;
+        }
+        if new.annotations.is_some() {
+            cg.store_attr(this, "__annotations__", new.annotations)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,73 @@
+//! Modules: their attributes are entries of their dict.
+
+use std::rc::Rc;
+
+use pyo3::prelude::*;
+use sot_core::cpython;
+use sot_core::error::{Flow, ReasonId, Unwind};
+use sot_core::executor::{Name, OpcodeExecutor};
+use sot_core::guard::Test;
+use sot_core::tracker::{Tracker, TrackerId};
+use sot_core::variable::{VarId, Variable};
+
+sot_core::variable_kind! { "module", rank: 40, when: is_module, wrap: ModuleVariable::wrap }
+
+fn is_module(object: &Bound<'_, PyAny>) -> bool {
+    object.is_instance_of::<pyo3::types::PyModule>()
+}
+
+/// A module.
+pub struct ModuleVariable {
+    object: Py<PyAny>,
+}
+
+impl ModuleVariable {
+    fn wrap(_: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, _: TrackerId) -> Flow<Rc<dyn Variable>> {
+        Ok(Rc::new(ModuleVariable { object: object.clone().unbind() }))
+    }
+}
+
+impl Variable for ModuleVariable {
+    fn kind(&self) -> &'static str {
+        "module"
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        self.object.bind(cx.py).get_type().into_any()
+    }
+
+    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
+        let name = self.object.bind(cx.py).getattr("__name__").map_or_else(|_| "?".to_owned(), |name| name.to_string());
+        format!("ModuleVariable({name})")
+    }
+
+    fn object(&self) -> Option<&Py<PyAny>> {
+        Some(&self.object)
+    }
+
+    fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
+        if let Some(written) = cx.effects.attribute(this, name) {
+            return Ok(written);
+        }
+        let module = self.object.bind(cx.py).clone();
+        let of = cx.vars.tracker(this);
+        let dict = cpython::instance_dict(&module);
+        if let Some(value) = dict.as_ref().and_then(|dict| dict.get_item(&**name).ok().flatten()) {
+            let tracker = cx.trackers.add(Tracker::Attribute { of, name: Rc::clone(name) });
+            return Ok(Some(cx.wrap(&value, tracker)));
+        }
+        if dict.is_none_or(|dict| dict.contains("__getattr__").unwrap_or(true)) || name.starts_with("__") {
+            let text = format!("attribute '{name}' of {}, which is computed", self.text(cx));
+            return Err(Unwind::break_graph(ReasonId::UnsupportedAttribute, text));
+        }
+        if cx.trackers.is_sourced(of) {
+            cx.guards.add(of, Test::LacksAttribute(Rc::clone(name)));
+        }
+        Ok(None)
+    }
+
+    fn set_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, value: Option<VarId>) -> Flow<()> {
+        cx.effects.set_attribute(this, name, value);
+        Ok(())
+    }
+}

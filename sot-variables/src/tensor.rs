@@ -1,0 +1,261 @@
+//! Tensors: inputs of the graph and results in it. What an attribute or operator means is the backend's to say; every
+//! operation is one statement.
+
+use std::rc::Rc;
+
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+use sot_core::backend::{CallKind, TensorAttribute, TensorMeta};
+use sot_core::cpython;
+use sot_core::error::{Flow, ReasonId, Unwind};
+use sot_core::executor::{BinaryOp, CallArgs, CompareOp, Name, OpcodeExecutor, UnaryOp};
+use sot_core::graph::SymbolId;
+use sot_core::guard::Test;
+use sot_core::runtime::Runtime;
+use sot_core::tracker::TrackerId;
+use sot_core::variable::{GraphArgument, VarId, Variable};
+
+sot_core::variable_kind! { "tensor", rank: 300, when: is_tensor, wrap: TensorVariable::wrap }
+sot_core::variable_kind! { "tensor_method" }
+
+fn is_tensor(object: &Bound<'_, PyAny>) -> bool {
+    Runtime::get().is_some_and(|runtime| runtime.backend.is_tensor(object))
+}
+
+enum Source {
+    External(Py<PyAny>),
+    Computed(SymbolId),
+}
+
+/// A tensor.
+pub struct TensorVariable {
+    source: Source,
+    meta: TensorMeta,
+}
+
+impl TensorVariable {
+    /// A result of the graph.
+    pub fn computed(symbol: SymbolId, meta: TensorMeta) -> Self {
+        TensorVariable { source: Source::Computed(symbol), meta }
+    }
+
+    /// What is known of it.
+    pub fn meta(&self) -> &TensorMeta {
+        &self.meta
+    }
+
+    fn wrap(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, _: TrackerId) -> Flow<Rc<dyn Variable>> {
+        let meta = cx.runtime.backend.meta(object)?;
+        Ok(Rc::new(TensorVariable { source: Source::External(object.clone().unbind()), meta }))
+    }
+
+    fn graph_symbol(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<SymbolId> {
+        match &self.source {
+            Source::Computed(symbol) => Ok(*symbol),
+            Source::External(object) => {
+                let object = object.bind(cx.py).clone();
+                cx.graph_input(this, &object)
+            }
+        }
+    }
+
+    fn call_method(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str, args: &[VarId]) -> Flow<VarId> {
+        let args = std::iter::once(this).chain(args.iter().copied()).collect();
+        let callee = PyString::intern(cx.py, name).into_any();
+        cx.call_graph(CallKind::Method, &callee, name, &CallArgs::positional(args))
+    }
+
+    /// Whether the framework's tensors have an operator method at all, and the other operand is something it may know.
+    fn knows(&self, cx: &mut OpcodeExecutor<'_>, name: &str, other: VarId) -> Flow<bool> {
+        let ty = self.python_type(cx);
+        let ty = ty.cast::<pyo3::types::PyType>().map_err(PyErr::from)?;
+        let known = cpython::type_lookup(ty, &PyString::intern(cx.py, name)).is_some();
+        let other = cx.see(other)?;
+        Ok(known && (other.kind() == "tensor" || other.constant().is_some_and(|value| !value.is_none(cx.py))))
+    }
+}
+
+impl Variable for TensorVariable {
+    fn kind(&self) -> &'static str {
+        "tensor"
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        match &self.source {
+            Source::External(object) => object.bind(cx.py).get_type().into_any(),
+            Source::Computed(_) => {
+                cx.runtime.backend.tensor_type(cx.py).unwrap_or_else(|_| cx.py.None().into_bound(cx.py))
+            }
+        }
+    }
+
+    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
+        match &self.source {
+            Source::External(_) => format!("TensorVariable({})", self.meta),
+            Source::Computed(symbol) => format!("TensorVariable({}) {}", self.meta, cx.graph.name(*symbol)),
+        }
+    }
+
+    fn object(&self) -> Option<&Py<PyAny>> {
+        match &self.source {
+            Source::External(object) => Some(object),
+            Source::Computed(_) => None,
+        }
+    }
+
+    fn symbol(&self) -> Option<SymbolId> {
+        match self.source {
+            Source::External(_) => None,
+            Source::Computed(symbol) => Some(symbol),
+        }
+    }
+
+    fn guard(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
+        if let Source::External(object) = &self.source {
+            let test = cx.runtime.backend.tensor_test(object.bind(cx.py))?;
+            cx.guards.add(cx.vars.tracker(this), Test::Object(test));
+        }
+        Ok(())
+    }
+
+    fn graph_argument(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<GraphArgument> {
+        let symbol = self.graph_symbol(cx, this)?;
+        let text = cx.graph.name(symbol).to_owned();
+        Ok(GraphArgument { value: cx.graph.value(symbol).unbind(), text, holds_tensor: true })
+    }
+
+    fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
+        let value = match &self.source {
+            Source::External(object) => object.bind(cx.py).clone(),
+            Source::Computed(symbol) => cx.graph.value(*symbol),
+        };
+        match cx.runtime.backend.tensor_attribute(cx.py, name, &self.meta, &value)? {
+            TensorAttribute::Known(value) => {
+                let value = value.into_bound(cx.py);
+                cx.wrap_fresh(&value).map(Some)
+            }
+            TensorAttribute::Method => {
+                Ok(Some(cx.produce(Rc::new(TensorMethodVariable { name: Rc::clone(name), receiver: this }))))
+            }
+            TensorAttribute::Operation => {
+                let getattr = cx.py.import("builtins")?.getattr("getattr")?;
+                let attribute = cx.string(name);
+                cx.call_graph(CallKind::Api, &getattr, "getattr", &CallArgs::positional(vec![this, attribute])).map(Some)
+            }
+            TensorAttribute::Break(why) => Err(Unwind::break_graph(ReasonId::TensorValue, why)),
+            TensorAttribute::Missing => Ok(None),
+        }
+    }
+
+    fn set_attr(&self, _: &mut OpcodeExecutor<'_>, _: VarId, name: &Name, _: Option<VarId>) -> Flow<()> {
+        Err(Unwind::break_graph(ReasonId::UnsupportedMutation, format!("writing attribute '{name}' of a tensor")))
+    }
+
+    fn get_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId) -> Flow<VarId> {
+        self.call_method(cx, this, "__getitem__", &[key])
+    }
+
+    fn set_item(&self, _: &mut OpcodeExecutor<'_>, _: VarId, _: VarId, _: VarId) -> Flow<()> {
+        Err(Unwind::break_graph(ReasonId::UnsupportedMutation, "writing into a tensor"))
+    }
+
+    fn del_item(&self, _: &mut OpcodeExecutor<'_>, _: VarId, _: VarId) -> Flow<()> {
+        Err(Unwind::break_graph(ReasonId::UnsupportedMutation, "deleting from a tensor"))
+    }
+
+    fn len(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<VarId> {
+        match self.meta.shape.first() {
+            Some(Some(n)) => cx.integer(*n),
+            _ => Err(Unwind::break_graph(ReasonId::TensorValue, "the length of a tensor is not known while tracing")),
+        }
+    }
+
+    fn items(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<Option<Vec<VarId>>> {
+        let Some(Some(n)) = self.meta.shape.first().copied() else {
+            return Err(Unwind::break_graph(ReasonId::TensorValue, "iteration over a tensor of unknown length"));
+        };
+        let items = (0..n).map(|index| {
+            let index = cx.integer(index)?;
+            self.get_item(cx, this, index)
+        });
+        items.collect::<Flow<Vec<_>>>().map(Some)
+    }
+
+    fn iter(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
+        let items = self.items(cx, this)?.unwrap_or_default();
+        let items = cx.tuple(items);
+        cx.iter(items)
+    }
+
+    fn truth(&self, _: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<bool> {
+        Err(Unwind::break_graph(ReasonId::TensorTruth, "the truth of a tensor decides where the program goes"))
+    }
+
+    fn contains(&self, _: &mut OpcodeExecutor<'_>, _: VarId, _: VarId) -> Flow<VarId> {
+        Err(Unwind::break_graph(ReasonId::TensorValue, "membership in a tensor"))
+    }
+
+    fn binary(&self, cx: &mut OpcodeExecutor<'_>, op: BinaryOp, this: VarId, other: VarId, reflected: bool) -> Flow<Option<VarId>> {
+        let name = if reflected { op.reflected() } else { op.method() };
+        if !self.knows(cx, name, other)? {
+            let text = format!("'{}' between a tensor and {}", op.symbol(), cx.text(other));
+            return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
+        }
+        self.call_method(cx, this, name, &[other]).map(Some)
+    }
+
+    fn inplace(&self, cx: &mut OpcodeExecutor<'_>, op: BinaryOp, _: VarId, other: VarId) -> Flow<Option<VarId>> {
+        if self.knows(cx, &op.inplace(), other)? {
+            let text = format!("'{}=' changes a tensor in place", op.symbol());
+            return Err(Unwind::break_graph(ReasonId::UnsupportedMutation, text));
+        }
+        Ok(None)
+    }
+
+    fn unary(&self, cx: &mut OpcodeExecutor<'_>, op: UnaryOp, this: VarId) -> Flow<VarId> {
+        self.call_method(cx, this, op.method(), &[])
+    }
+
+    fn compare(&self, cx: &mut OpcodeExecutor<'_>, op: CompareOp, this: VarId, other: VarId) -> Flow<Option<VarId>> {
+        if !self.knows(cx, op.method(), other)? {
+            let text = format!("'{}' between a tensor and {}", op.symbol(), cx.text(other));
+            return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
+        }
+        self.call_method(cx, this, op.method(), &[other]).map(Some)
+    }
+}
+
+/// A method of a tensor that builds graph.
+struct TensorMethodVariable {
+    name: Name,
+    receiver: VarId,
+}
+
+impl Variable for TensorMethodVariable {
+    fn kind(&self) -> &'static str {
+        "tensor_method"
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        let method = cx.py.import("types").and_then(|types| types.getattr("MethodType"));
+        method.unwrap_or_else(|_| cx.py.None().into_bound(cx.py))
+    }
+
+    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
+        format!("TensorMethodVariable({}, {})", self.name, cx.text(self.receiver))
+    }
+
+    fn children(&self) -> Vec<VarId> {
+        vec![self.receiver]
+    }
+
+    fn call(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, args: &CallArgs) -> Flow<VarId> {
+        let callee = PyString::intern(cx.py, &self.name).into_any();
+        cx.call_graph(CallKind::Method, &callee, &self.name, &args.with_receiver(self.receiver))
+    }
+
+    fn reconstruct(&self, cg: &mut sot_core::codegen::CodeGen<'_, '_>, _: VarId) -> Flow<()> {
+        cg.load(self.receiver)?;
+        cg.load_attr(&self.name)
+    }
+}
