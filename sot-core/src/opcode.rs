@@ -206,8 +206,8 @@ macro_rules! opcode {
         $crate::opcode!(@submit $name, $since, $until, None, |cx, operand| {
             let $cx = cx;
             let $op = operand;
-            let next: $crate::opcode::Next = $body?;
-            Ok(next)
+            let next: $crate::error::Flow<$crate::opcode::Next> = $body;
+            next
         });
     };
     ($name:ident [$since:literal .. $until:literal] ($($input:ident),* -- $($output:ident),*)
@@ -221,7 +221,8 @@ macro_rules! opcode {
                 let [$($input),*] = cx.pop_array()?;
                 let $cx = cx;
                 let $op = operand;
-                let outcome = $body?;
+                let outcome: $crate::error::Flow<_> = $body;
+                let outcome = outcome?;
                 Ok($crate::opcode::Outcome::<{ $crate::opcode!(@count $($output)*) as usize }>::deliver(outcome, $cx))
             });
     };
@@ -237,7 +238,8 @@ macro_rules! opcode {
                 let [$($input),*] = cx.pop_array()?;
                 let $cx = cx;
                 let $op = operand;
-                let outcome = $body?;
+                let outcome: $crate::error::Flow<_> = $body;
+                let outcome = outcome?;
                 Ok($crate::opcode::Outcome::<{ $crate::opcode!(@count $($output)*) as usize }>::deliver(outcome, $cx))
             });
     };

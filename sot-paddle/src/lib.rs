@@ -1,37 +1,34 @@
-//! The extension module `sot._sot`.
+//! The extension module `sot._sot`: Paddle as the backend, its layers as variables, and the face to Python.
+#![forbid(unsafe_code)]
+#![deny(unused_crate_dependencies)]
+
+pub mod backend;
+mod report;
+mod translated;
+pub mod variables;
 
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use sot_core::runtime::Runtime;
+use sot_core::{cpython, translate};
+// Linked for their registrations.
+use sot_opcodes_py312 as _;
+use sot_opcodes_py38 as _;
+use sot_variables as _;
 
-/// Gives back `func`.
-#[pyfunction]
-#[pyo3(signature = (func=None, *, fullgraph=false))]
-fn symbolic_translate(py: Python<'_>, func: Option<Py<PyAny>>, fullgraph: bool) -> Py<PyAny> {
-    let _ = fullgraph;
-    func.unwrap_or_else(|| py.None())
-}
+use crate::backend::PaddleBackend;
 
-/// Counters.
-#[pyfunction]
-fn stats(py: Python<'_>) -> Bound<'_, PyDict> {
-    PyDict::new(py)
-}
+sot_core::backend! { "paddle", |py| Ok(Box::new(PaddleBackend::installed(py)?.clone())) }
 
-/// Records since the last call.
-#[pyfunction]
-fn take_records() -> Vec<Py<PyAny>> {
-    Vec::new()
-}
-
-/// Forgets every translation.
-#[pyfunction]
-fn reset() {}
-
+/// Starts the tracer: checks CPython's layouts, freezes the registries, binds to Paddle.
 #[pymodule]
 fn _sot(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = module.py();
+    cpython::self_test(py).map_err(|error| pyo3::exceptions::PyImportError::new_err(error.to_string()))?;
+    Runtime::start(py, "paddle")?;
+    // A second import of the module in one process finds the evaluator in place.
+    cpython::set_evaluator(&translate::Translator).ok();
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    module.add_function(wrap_pyfunction!(symbolic_translate, module)?)?;
-    module.add_function(wrap_pyfunction!(stats, module)?)?;
-    module.add_function(wrap_pyfunction!(take_records, module)?)?;
-    module.add_function(wrap_pyfunction!(reset, module)?)
+    translated::register(module)?;
+    report::register(module)?;
+    backend::debug::register(module)
 }

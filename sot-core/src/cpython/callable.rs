@@ -63,14 +63,48 @@ fn call_through<'py>(
     }
     // SAFETY: live objects, which outlive the call; the place before the arguments may be written to, as the flag says.
     unsafe {
-        let result = ffi::PyObject_Vectorcall(
-            callable.as_ptr(),
-            vector.as_ptr().add(1),
-            args.len() | ffi::PY_VECTORCALL_ARGUMENTS_OFFSET,
-            null_mut(),
-        );
+        let count = args.len() | ffi::PY_VECTORCALL_ARGUMENTS_OFFSET;
+        let result = vectorcall(callable.as_ptr(), vector.as_ptr().add(1), count);
         Bound::from_owned_ptr_or_err(callable.py(), result)
     }
+}
+
+/// `PyObject_Vectorcall` without keywords.
+///
+/// # Safety
+/// As the C function: live objects, as many as `count` says, and the GIL held.
+#[cfg(Py_3_9)]
+#[inline]
+pub(super) unsafe fn vectorcall(
+    callable: *mut ffi::PyObject,
+    args: *const *mut ffi::PyObject,
+    count: usize,
+) -> *mut ffi::PyObject {
+    // SAFETY: the caller's promise.
+    unsafe { ffi::PyObject_Vectorcall(callable, args, count, null_mut()) }
+}
+
+/// The same on 3.8, where it is an inline function that pyo3 has with the parameters of 3.9.
+///
+/// # Safety
+/// As the C function: live objects, as many as `count` says, and the GIL held.
+#[cfg(not(Py_3_9))]
+pub(super) unsafe fn vectorcall(
+    callable: *mut ffi::PyObject,
+    args: *const *mut ffi::PyObject,
+    count: usize,
+) -> *mut ffi::PyObject {
+    extern "C" {
+        #[link_name = "_PyObject_FastCallDict"]
+        fn call(
+            callable: *mut ffi::PyObject,
+            args: *const *mut ffi::PyObject,
+            count: usize,
+            keywords: *mut ffi::PyObject,
+        ) -> *mut ffi::PyObject;
+    }
+    // SAFETY: the caller's promise.
+    unsafe { call(callable, args, count, null_mut()) }
 }
 
 const TARGET: &CStr = c"sot.fastcall";

@@ -27,7 +27,10 @@ pub fn code_state<'py, T: Send + Sync + 'static>(code: &Bound<'py, PyCode>) -> O
 }
 
 /// Gives a code object its state; what it had before is dropped.
-pub fn set_code_state<'py, T: Send + Sync + 'static>(code: &Bound<'py, PyCode>, state: T) -> PyResult<StateRef<'py, T>> {
+pub fn set_code_state<'py, T: Send + Sync + 'static>(
+    code: &Bound<'py, PyCode>,
+    state: T,
+) -> PyResult<StateRef<'py, T>> {
     let index = index(code.py())?;
     let entry = Box::into_raw(Box::new(Entry {
         head: Head { holders: Cell::new(2), kind: TypeId::of::<T>(), destroy: destroy::<T> },

@@ -24,14 +24,17 @@ pub fn function_code<'py>(function: &Bound<'py, PyFunction>) -> Bound<'py, PyCod
 #[inline]
 pub fn function_globals<'py>(function: &Bound<'py, PyFunction>) -> Bound<'py, PyDict> {
     // SAFETY: a live function, which always has globals, and they are a dict.
-    unsafe { Bound::from_borrowed_ptr(function.py(), ffi::PyFunction_GetGlobals(function.as_ptr())).cast_into_unchecked() }
+    unsafe {
+        Bound::from_borrowed_ptr(function.py(), ffi::PyFunction_GetGlobals(function.as_ptr())).cast_into_unchecked()
+    }
 }
 
 /// `__defaults__`.
 #[inline]
 pub fn function_defaults<'py>(function: &Bound<'py, PyFunction>) -> Option<Bound<'py, PyTuple>> {
     // SAFETY: a live function; its defaults are a tuple or not there.
-    let defaults = unsafe { Bound::from_borrowed_ptr_or_opt(function.py(), ffi::PyFunction_GetDefaults(function.as_ptr())) };
+    let defaults =
+        unsafe { Bound::from_borrowed_ptr_or_opt(function.py(), ffi::PyFunction_GetDefaults(function.as_ptr())) };
     defaults?.cast_into().ok()
 }
 
@@ -48,7 +51,8 @@ pub fn function_kwdefaults<'py>(function: &Bound<'py, PyFunction>) -> Option<Bou
 #[inline]
 pub fn function_closure<'py>(function: &Bound<'py, PyFunction>) -> Option<Bound<'py, PyTuple>> {
     // SAFETY: a live function; its closure is a tuple or not there.
-    let closure = unsafe { Bound::from_borrowed_ptr_or_opt(function.py(), ffi::PyFunction_GetClosure(function.as_ptr())) };
+    let closure =
+        unsafe { Bound::from_borrowed_ptr_or_opt(function.py(), ffi::PyFunction_GetClosure(function.as_ptr())) };
     closure?.cast_into().ok()
 }
 

@@ -145,17 +145,14 @@ pub(super) unsafe fn run_replaced(
 ) -> *mut ffi::PyObject {
     // SAFETY: the caller's promise; the new frame's slots are all null when it is made.
     unsafe {
-        let shadow = ffi::PyFrame_New(ffi::PyThreadState_Get(), code.cast(), (*frame).globals, null_mut()).cast::<Frame>();
+        let shadow =
+            ffi::PyFrame_New(ffi::PyThreadState_Get(), code.cast(), (*frame).globals, null_mut()).cast::<Frame>();
         ffi::Py_DECREF(code.cast());
         if shadow.is_null() {
             return null_mut();
         }
         share_builtins(frame, shadow);
-        let result = if move_variables(frame, shadow) {
-            call_eval(default_eval, ts, shadow, 0)
-        } else {
-            null_mut()
-        };
+        let result = if move_variables(frame, shadow) { call_eval(default_eval, ts, shadow, 0) } else { null_mut() };
         ffi::Py_DECREF(shadow.cast());
         result
     }
@@ -206,11 +203,7 @@ unsafe fn move_variables(frame: *mut Frame, shadow: *mut Frame) -> bool {
 }
 
 /// A cell for argument `i`: the one it is in, or a new one that takes the value out of `local`. An owned reference.
-unsafe fn argument_cell(
-    frame: *mut Frame,
-    local: *mut *mut ffi::PyObject,
-    i: usize,
-) -> *mut ffi::PyObject {
+unsafe fn argument_cell(frame: *mut Frame, local: *mut *mut ffi::PyObject, i: usize) -> *mut ffi::PyObject {
     // SAFETY: the caller's promise (see `run_replaced`); `local` is the argument's slot in the new frame.
     unsafe {
         if let Some(slot) = cell_slot_of_argument(frame, i) {

@@ -94,8 +94,12 @@ pub fn last_panic() -> Option<String> {
 
 static EVALUATOR: OnceLock<&'static dyn FrameEvaluator> = OnceLock::new();
 static LAST_PANIC: Mutex<Option<String>> = Mutex::new(None);
-pub(super) static TALLY: Tally =
-    Tally { native: AtomicU64::new(0), called: AtomicU64::new(0), rejected: AtomicU64::new(0), panics: AtomicU64::new(0) };
+pub(super) static TALLY: Tally = Tally {
+    native: AtomicU64::new(0),
+    called: AtomicU64::new(0),
+    rejected: AtomicU64::new(0),
+    panics: AtomicU64::new(0),
+};
 
 /// The counters behind [`Counts`]; written under the GIL only.
 pub(super) struct Tally {
@@ -152,7 +156,7 @@ pub(super) static FOREIGN: AtomicPtr<()> = AtomicPtr::new(null_mut());
 #[inline]
 pub(super) unsafe fn on_frame(ts: *mut ffi::PyThreadState, frame: *mut Frame, throwflag: c_int) -> *mut ffi::PyObject {
     // The destructor-free thread local outlives every thread that runs Python.
-    let thread: *const Thread = THREAD.with(|thread| std::ptr::from_ref(thread));
+    let thread: *const Thread = THREAD.with(std::ptr::from_ref);
     // SAFETY: the thread local lives as long as the thread; the rest is the caller's promise.
     unsafe {
         match (*thread).mode.get() {
@@ -188,8 +192,13 @@ unsafe fn run_foreign(ts: *mut ffi::PyThreadState, frame: *mut Frame, throwflag:
 
 /// A verdict in raw references, which need no token to be dropped.
 enum Answer {
-    Original { suspend: bool },
-    Replace { code: *mut ffi::PyObject, suspend: bool },
+    Original {
+        suspend: bool,
+    },
+    Replace {
+        code: *mut ffi::PyObject,
+        suspend: bool,
+    },
     /// The exception is set.
     Raised,
 }
@@ -203,10 +212,7 @@ unsafe fn evaluate(thread: &Thread, ts: *mut ffi::PyThreadState, frame: *mut Fra
         }
         let mode = thread.mode.replace(Mode::Suspended);
         let answer = ask(mode, ts, frame);
-        let suspended = matches!(
-            answer,
-            Answer::Original { suspend: true } | Answer::Replace { suspend: true, .. }
-        );
+        let suspended = matches!(answer, Answer::Original { suspend: true } | Answer::Replace { suspend: true, .. });
         if !suspended {
             thread.mode.set(mode);
         }

@@ -63,8 +63,8 @@ pub use callable::{call_with_vector, fastcall};
 pub use code_state::{code_state, remove_code_state, set_code_state, StateRef};
 pub use fresh_frame::FreshFrame;
 pub use function::{
-    bound_method, cell_contents, function_closure, function_code, function_defaults, function_globals, function_kwdefaults,
-    is_cell, new_cell, set_cell_contents,
+    bound_method, cell_contents, function_closure, function_code, function_defaults, function_globals,
+    function_kwdefaults, is_cell, new_cell, set_cell_contents,
 };
 pub use getter::Getter;
 pub use hook::{counts, last_panic, panics, set_evaluator, Counts, FrameEvaluator, Verdict};
@@ -74,7 +74,7 @@ pub use self_test::{self_test, LayoutError};
 pub use session::{enter, is_active, suspend, Active, HookError, Suspended};
 pub use signature::{flatten_signature, total_arg_count};
 pub use type_::{
-    getattr_hook, is_data_descriptor, is_descriptor, is_heap_type, type_lookup, type_name, uses_generic_getattr, uses_generic_setattr,
-    GetattrHook,
+    getattr_hook, is_data_descriptor, is_descriptor, is_heap_type, type_lookup, type_name, uses_generic_getattr,
+    uses_generic_setattr, GetattrHook,
 };
-pub use weak::{supports_weakref, WeakRef};
+pub use weak::{supports_weakref, OnDeath, WeakRef};

@@ -27,7 +27,8 @@ pub fn instance_dict<'py>(object: &Bound<'py, PyAny>) -> Option<Bound<'py, PyDic
         return None;
     }
     // SAFETY: a live object; the answer is owned, or null with an exception, which is dropped.
-    let dict = unsafe { Bound::from_owned_ptr_or_opt(object.py(), ffi::PyObject_GenericGetDict(object.as_ptr(), null_mut())) };
+    let dict =
+        unsafe { Bound::from_owned_ptr_or_opt(object.py(), ffi::PyObject_GenericGetDict(object.as_ptr(), null_mut())) };
     if dict.is_none() {
         drop(PyErr::take(object.py()));
     }
@@ -37,12 +38,14 @@ pub fn instance_dict<'py>(object: &Bound<'py, PyAny>) -> Option<Bound<'py, PyDic
 /// Reads an attribute as `object.__getattribute__` does, whatever the type says; `None` if there is none. It runs user code
 /// only if the type holds a descriptor of that name.
 #[inline]
-pub fn generic_getattr<'py>(object: &Bound<'py, PyAny>, name: &Bound<'py, PyString>) -> PyResult<Option<Bound<'py, PyAny>>> {
+pub fn generic_getattr<'py>(
+    object: &Bound<'py, PyAny>,
+    name: &Bound<'py, PyString>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = object.py();
     // SAFETY: live objects; the answer is owned, or null, with an exception only if something else went wrong.
-    let found = unsafe {
-        Bound::from_owned_ptr_or_opt(py, getattr_with_dict(object.as_ptr(), name.as_ptr(), null_mut(), 1))
-    };
+    let found =
+        unsafe { Bound::from_owned_ptr_or_opt(py, getattr_with_dict(object.as_ptr(), name.as_ptr(), null_mut(), 1)) };
     match found {
         Some(value) => Ok(Some(value)),
         None => PyErr::take(py).map_or(Ok(None), Err),

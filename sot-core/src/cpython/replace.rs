@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use pyo3::ffi;
 
-use super::fresh_frame::total_args;
+use super::callable::vectorcall;
 use super::frames;
+use super::fresh_frame::total_args;
 use super::hook::{run, Mode, Tally, Thread, TALLY};
 use super::layout::{Code, Frame};
 
@@ -95,12 +96,7 @@ unsafe fn same_name(a: *mut ffi::PyObject, b: *mut ffi::PyObject) -> bool {
 }
 
 /// Calls a function made of `code` (an owned reference) with the frame's arguments, and gives the frame up.
-unsafe fn call(
-    thread: &Thread,
-    ts: *mut ffi::PyThreadState,
-    frame: *mut Frame,
-    code: *mut Code,
-) -> *mut ffi::PyObject {
+unsafe fn call(thread: &Thread, ts: *mut ffi::PyThreadState, frame: *mut Frame, code: *mut Code) -> *mut ffi::PyObject {
     // SAFETY: the caller's promise (see `replace`).
     unsafe {
         let function = match make_function(frame, code) {
@@ -120,7 +116,7 @@ unsafe fn call(
         // An active thread's hook sees the call once more, with this code: it must run then as it is.
         let seen = thread.mode.get() != Mode::Suspended;
         let outer = thread.direct.replace(if seen { code } else { null_mut() });
-        let result = vectorcall(function, frame, (*code).argcount as usize);
+        let result = call_with_arguments(function, frame, (*code).argcount as usize);
         thread.direct.set(outer);
         ffi::Py_DECREF(code.cast());
         ffi::Py_DECREF(function);
@@ -129,11 +125,11 @@ unsafe fn call(
     }
 }
 
-unsafe fn vectorcall(function: *mut ffi::PyObject, frame: *mut Frame, n: usize) -> *mut ffi::PyObject {
+unsafe fn call_with_arguments(function: *mut ffi::PyObject, frame: *mut Frame, n: usize) -> *mut ffi::PyObject {
     // SAFETY: the caller passes a function and a fresh frame of `n` arguments; every function has a vectorcall entry.
     unsafe {
         let arguments = frames::arguments(frame, n);
-        ffi::PyObject_Vectorcall(function, arguments.as_ptr(), n, null_mut())
+        vectorcall(function, arguments.as_ptr(), n)
     }
 }
 
@@ -173,10 +169,9 @@ unsafe fn copy_names(from: *mut ffi::PyFunctionObject, to: *mut ffi::PyFunctionO
     }
     // SAFETY: the caller passes live functions, which own their names.
     unsafe {
-        for (name, made) in [
-            ((*from).func_name, &raw mut (*to).func_name),
-            ((*from).func_qualname, &raw mut (*to).func_qualname),
-        ] {
+        for (name, made) in
+            [((*from).func_name, &raw mut (*to).func_name), ((*from).func_qualname, &raw mut (*to).func_qualname)]
+        {
             ffi::Py_XINCREF(name);
             ffi::Py_XDECREF(made.replace(name));
         }

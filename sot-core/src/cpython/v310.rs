@@ -25,7 +25,7 @@ pub(super) struct Frame {
     lasti: c_int,
     lineno: c_int,
     iblock: c_int,
-    state: c_int,
+    state: i8,
     blockstack: [[c_int; 3]; 20],
     pub(super) localsplus: [*mut ffi::PyObject; 1],
 }
@@ -64,7 +64,8 @@ const _: () = assert!(offset_of!(Code, cell2arg) == 96);
 const _: () = assert!(offset_of!(Code, extra) == 144);
 
 /// What the evaluation slot holds.
-pub(super) type EvalFrame = unsafe extern "C-unwind" fn(*mut ffi::PyThreadState, *mut Frame, c_int) -> *mut ffi::PyObject;
+pub(super) type EvalFrame =
+    unsafe extern "C-unwind" fn(*mut ffi::PyThreadState, *mut Frame, c_int) -> *mut ffi::PyObject;
 
 /// The function that goes into the slot.
 pub(super) unsafe extern "C-unwind" fn hook_entry(
@@ -77,7 +78,7 @@ pub(super) unsafe extern "C-unwind" fn hook_entry(
 }
 
 /// `FRAME_CREATED`.
-const CREATED: c_int = -2;
+const CREATED: i8 = -2;
 
 /// Whether the frame has not started.
 ///

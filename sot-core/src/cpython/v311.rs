@@ -77,7 +77,8 @@ pub(super) struct ThreadState {
 const _: () = assert!(offset_of!(ThreadState, datastack_top) == 304);
 
 /// What the evaluation slot holds.
-pub(super) type EvalFrame = unsafe extern "C-unwind" fn(*mut ffi::PyThreadState, *mut Frame, c_int) -> *mut ffi::PyObject;
+pub(super) type EvalFrame =
+    unsafe extern "C-unwind" fn(*mut ffi::PyThreadState, *mut Frame, c_int) -> *mut ffi::PyObject;
 
 /// The function that goes into the slot.
 pub(super) unsafe extern "C-unwind" fn hook_entry(

@@ -92,7 +92,8 @@ struct Chunk {
 }
 
 /// What the evaluation slot holds.
-pub(super) type EvalFrame = unsafe extern "C-unwind" fn(*mut ffi::PyThreadState, *mut Frame, c_int) -> *mut ffi::PyObject;
+pub(super) type EvalFrame =
+    unsafe extern "C-unwind" fn(*mut ffi::PyThreadState, *mut Frame, c_int) -> *mut ffi::PyObject;
 
 /// What one level of the hook costs of the C recursion limit: the default evaluator charges it, and under a hook every
 /// Python call is one.

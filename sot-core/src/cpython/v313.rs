@@ -82,7 +82,8 @@ const _: () = assert!(offset_of!(ThreadState, c_recursion_remaining) == 52);
 const _: () = assert!(offset_of!(ThreadState, datastack_top) == 240);
 
 /// What the evaluation slot holds.
-pub(super) type EvalFrame = unsafe extern "C-unwind" fn(*mut ffi::PyThreadState, *mut Frame, c_int) -> *mut ffi::PyObject;
+pub(super) type EvalFrame =
+    unsafe extern "C-unwind" fn(*mut ffi::PyThreadState, *mut Frame, c_int) -> *mut ffi::PyObject;
 
 /// What one level of the hook costs of the C recursion limit: the default evaluator charges it, and under a hook every
 /// Python call is one.

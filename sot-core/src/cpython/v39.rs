@@ -64,7 +64,8 @@ const _: () = assert!(offset_of!(Code, cell2arg) == 96);
 const _: () = assert!(offset_of!(Code, extra) == 144);
 
 /// What the evaluation slot holds.
-pub(super) type EvalFrame = unsafe extern "C-unwind" fn(*mut ffi::PyThreadState, *mut Frame, c_int) -> *mut ffi::PyObject;
+pub(super) type EvalFrame =
+    unsafe extern "C-unwind" fn(*mut ffi::PyThreadState, *mut Frame, c_int) -> *mut ffi::PyObject;
 
 /// The function that goes into the slot.
 pub(super) unsafe extern "C-unwind" fn hook_entry(

@@ -1,9 +1,12 @@
 //! Weak references that can tell Rust when their object dies.
 
-use pyo3::prelude::*;
 use pyo3::ffi;
+use pyo3::prelude::*;
 
 use super::callable::fastcall;
+
+/// What runs when an object dies.
+pub type OnDeath = Box<dyn Fn(Python<'_>) + Send + Sync>;
 
 /// A weak reference to an object.
 #[derive(Debug)]
@@ -15,7 +18,7 @@ pub struct WeakRef {
 impl WeakRef {
     /// A weak reference that calls `on_death` when its object dies, unless it is dropped before. A `TypeError` if objects
     /// of this type cannot be referred to weakly.
-    pub fn new(object: &Bound<'_, PyAny>, on_death: Option<Box<dyn Fn(Python<'_>) + Send + Sync>>) -> PyResult<WeakRef> {
+    pub fn new(object: &Bound<'_, PyAny>, on_death: Option<OnDeath>) -> PyResult<WeakRef> {
         let py = object.py();
         let callback = match on_death {
             Some(on_death) => Some(fastcall(py, "on_death", "", move |py, _| {

@@ -168,7 +168,8 @@ impl<'py> OpcodeExecutor<'py> {
             keyword_texts.push(format!("{keyword}: {}", argument.text));
         }
         let positional = PyTuple::new(self.py, positional)?;
-        let result = self.graph.builder()?.call(kind, callee, &positional, Some(&keywords));
+        let keywords = (!keywords.is_empty()).then_some(&keywords);
+        let result = self.graph.builder()?.call(kind, callee, &positional, keywords);
         let result = result.map_err(|error| {
             Unwind::break_graph(ReasonId::BackendRefused, format!("{name} cannot be put into the graph: {error}"))
         })?;

@@ -1,0 +1,257 @@
+//! A graph being built: each statement is appended to the program that will run, with static mode on for its length only.
+//! Finishing splits the program into forward and backward once and keeps what running it needs.
+//!
+//! Gradients follow Paddle's grad mode at each `call`, which static mode obeys too: a `no_grad` region inside a trace is
+//! honoured by switching the real grad mode for the statements in it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use pyo3::exceptions::{PyNotImplementedError, PyTypeError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+use sot_core::backend::{CallKind, GraphBuilder, TensorMeta};
+
+use super::gradient::Settled;
+use super::meta;
+use super::paddle::Paddle;
+use super::run::{self, Graph, Output};
+use super::scalar;
+use super::static_mode::Target;
+
+/// Builds one program.
+pub(crate) struct PaddleBuilder {
+    paddle: Arc<Paddle>,
+    target: Target,
+    inputs: usize,
+    settled: Settled,
+    /// Whether Paddle's recorder still holds what the program refers to.
+    recorded: bool,
+}
+
+impl PaddleBuilder {
+    /// An empty program.
+    pub(crate) fn begin(py: Python<'_>, paddle: Arc<Paddle>) -> PyResult<Self> {
+        let target = paddle.static_mode.new_target(py, &paddle.program)?;
+        Ok(PaddleBuilder { paddle, target, inputs: 0, settled: Settled::default(), recorded: true })
+    }
+
+    fn within<T>(&self, py: Python<'_>, work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+        self.paddle.static_mode.within(py, &self.target, work)
+    }
+
+    /// The tensors the program refers to with their values, taken out of Paddle's recorder, which holds them strongly.
+    fn take_parameters<'py>(&mut self, py: Python<'py>) -> PyResult<Parameters<'py>> {
+        self.recorded = false;
+        let recorded = self.paddle.recorder.bind(py).call_method1(intern!(py, "pop"), (&self.target.main,))?;
+        self.paddle.inplace_map.bind(py).call_method1(intern!(py, "pop"), (&self.target.main,))?;
+        let (tensors, values) = recorded.extract()?;
+        Ok(Parameters { tensors, values })
+    }
+
+    /// Runs for its effects: with no result asked for, the last one stands in, as a program must have an output.
+    fn last_result<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let block = self.target.main.bind(py).call_method0("global_block")?;
+        let operations: Vec<Bound<'py, PyAny>> = block.getattr("ops")?.extract()?;
+        for operation in operations.iter().rev() {
+            let name: String = operation.call_method0("name")?.extract()?;
+            if matches!(name.as_str(), "pd_op.data" | "builtin.parameter") {
+                continue;
+            }
+            if let Some(result) = operation.call_method0("results")?.try_iter()?.next() {
+                return result.map(Some);
+            }
+        }
+        Ok(None)
+    }
+}
+
+struct Parameters<'py> {
+    tensors: Bound<'py, PyList>,
+    values: Bound<'py, PyList>,
+}
+
+impl GraphBuilder for PaddleBuilder {
+    fn input(&mut self, name: &str, tensor: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        let py = tensor.py();
+        let meta = meta::of_tensor(&self.paddle, tensor)?;
+        // Values are found by name, and a parameter may bear any name: this prefix keeps the two apart.
+        let name = format!("sot.input.{}.{name}", self.inputs);
+        let shape: Vec<i64> = meta.shape.iter().map(|size| size.unwrap_or(-1)).collect();
+        let dtype = tensor.getattr(intern!(py, "dtype"))?;
+        let value = self.within(py, || {
+            let value = self.paddle.data.bind(py).call1((name, PyList::new(py, shape)?, dtype))?;
+            value.setattr(intern!(py, "stop_gradient"), meta.stop_gradient)?;
+            Ok(value)
+        })?;
+        self.inputs += 1;
+        Ok(value.unbind())
+    }
+
+    fn parameter(&mut self, tensor: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        let py = tensor.py();
+        meta::of_tensor(&self.paddle, tensor)?;
+        self.within(py, || self.paddle.convert_into_value.call1(py, (tensor,)))
+    }
+
+    fn call<'py>(
+        &mut self,
+        kind: CallKind,
+        callee: &Bound<'py, PyAny>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        refuse_output_arguments(kwargs)?;
+        scalar::refuse_rounding(&self.paddle, callee, args, kwargs)?;
+        let result = self.within(callee.py(), || {
+            if let Some(result) = scalar::operator_with_number(&self.paddle, kind, callee, args)? {
+                return Ok(result);
+            }
+            match kind {
+                CallKind::Api => callee.call(args, kwargs),
+                CallKind::Layer => self.paddle.layer_body(callee)?.call(args, kwargs),
+                CallKind::Method => {
+                    let receiver = args.get_item(0)?;
+                    receiver.getattr(callee.cast::<PyString>()?)?.call(args.get_slice(1, args.len()), kwargs)
+                }
+            }
+        })?;
+        self.settled.settle(&self.paddle, &result)?;
+        Ok(result)
+    }
+
+    fn value_meta(&self, object: &Bound<'_, PyAny>) -> PyResult<Option<TensorMeta>> {
+        meta::of_value(&self.paddle, object)
+    }
+
+    fn finish(
+        mut self: Box<Self>,
+        py: Python<'_>,
+        _name: &str,
+        inputs: &[Py<PyAny>],
+        outputs: &[Py<PyAny>],
+    ) -> PyResult<Py<PyAny>> {
+        let parameters = self.take_parameters(py)?;
+        refuse_shared_names(&parameters.tensors)?;
+        let (results, plan) = plan_outputs(&self.paddle, py, inputs, &parameters.values, outputs)?;
+        if results.is_empty() {
+            if let Some(result) = self.last_result(py)? {
+                results.append(result)?;
+            }
+        }
+        let program = if results.is_empty() {
+            None
+        } else {
+            Some(self.compile(PyList::new(py, inputs)?, &results, &parameters)?)
+        };
+        run::callable(py, Graph::new(&self.paddle, program, inputs.len(), &parameters.tensors, results.len(), plan)?)
+    }
+}
+
+impl PaddleBuilder {
+    /// Splits the program into forward and backward and optimizes both.
+    fn compile(
+        &self,
+        inputs: Bound<'_, PyList>,
+        results: &Bound<'_, PyList>,
+        parameters: &Parameters<'_>,
+    ) -> PyResult<run::Program> {
+        let py = results.py();
+        let training = needs_grad(results)?;
+        let pairs = (parameters.tensors.get_slice(0, usize::MAX), &parameters.values);
+        let layer = self.paddle.partial_program_layer.bind(py).call1((&self.target.main, inputs, results, pairs))?;
+        layer.setattr("training", training)?;
+        layer.setattr(if training { "_train_program_id" } else { "_infer_program_id" }, run::new_program_id())?;
+        let runner = (self.paddle.release.runner)(&layer, results)?;
+        layer.setattr("_params", PyList::empty(py))?;
+        Ok(run::Program { runner, training })
+    }
+}
+
+impl Drop for PaddleBuilder {
+    fn drop(&mut self) {
+        if self.recorded {
+            // It fails only while the interpreter shuts down, when nothing is left to release.
+            Python::try_attach(|py| self.take_parameters(py).is_ok());
+        }
+    }
+}
+
+/// Paddle's static functions ignore an output argument, which eager ones write to.
+fn refuse_output_arguments(kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+    let Some(kwargs) = kwargs else { return Ok(()) };
+    for name in ["out", "output"] {
+        match kwargs.get_item(name)? {
+            Some(out) if !out.is_none() => {
+                return Err(PyNotImplementedError::new_err(format!(
+                    "argument `{name}` writes into an existing tensor, which a graph cannot do"
+                )));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Programs bind parameters by name: two tensors of one name would become one.
+fn refuse_shared_names(tensors: &Bound<'_, PyList>) -> PyResult<()> {
+    let mut names = std::collections::HashSet::new();
+    for tensor in tensors {
+        let name: String = tensor.getattr("name")?.extract()?;
+        if names.contains(&name) {
+            return Err(PyValueError::new_err(format!("two parameters or buffers share the name {name}")));
+        }
+        names.insert(name);
+    }
+    Ok(())
+}
+
+/// Which outputs the program computes (each once), and where to find every output when it has run.
+fn plan_outputs<'py>(
+    paddle: &Paddle,
+    py: Python<'py>,
+    inputs: &[Py<PyAny>],
+    parameters: &Bound<'py, PyList>,
+    outputs: &[Py<PyAny>],
+) -> PyResult<(Bound<'py, PyList>, Vec<Output>)> {
+    let mut known = HashMap::new();
+    for (index, input) in inputs.iter().enumerate() {
+        known.entry(identity(paddle, input.bind(py))?).or_insert(Output::Input(index));
+    }
+    for (index, parameter) in parameters.iter().enumerate() {
+        known.entry(identity(paddle, &parameter)?).or_insert(Output::Parameter(index));
+    }
+    let results = PyList::empty(py);
+    let mut plan = Vec::with_capacity(outputs.len());
+    for output in outputs {
+        let output = output.bind(py);
+        let place = match known.entry(identity(paddle, output)?) {
+            std::collections::hash_map::Entry::Occupied(found) => *found.get(),
+            std::collections::hash_map::Entry::Vacant(new) => {
+                results.append(output)?;
+                *new.insert(Output::Result(results.len() - 1))
+            }
+        };
+        plan.push(place);
+    }
+    Ok((results, plan))
+}
+
+/// Several Python objects may stand for one value; this is what they share.
+fn identity(paddle: &Paddle, value: &Bound<'_, PyAny>) -> PyResult<u64> {
+    if !paddle.is_value(value) {
+        return Err(PyTypeError::new_err(format!("{} is no value of a graph", value.get_type())));
+    }
+    value.call_method0("hash")?.extract()
+}
+
+/// Whether any result can have a gradient: values built without grad mode, or from nothing that needs a gradient, cannot.
+fn needs_grad(results: &Bound<'_, PyList>) -> PyResult<bool> {
+    for result in results {
+        if !result.getattr("stop_gradient")?.is_truthy()? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}

@@ -1,0 +1,72 @@
+//! Which values of a graph carry gradients. Static mode marks a value by the inputs of its operation alone, eager mode also by
+//! whether the operation has a gradient at all; here the values of a statement are brought in line with eager mode.
+
+use std::collections::HashSet;
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyTuple};
+
+use super::paddle::Paddle;
+
+/// The values whose flag is right already.
+#[derive(Default)]
+pub(crate) struct Settled(HashSet<u64>);
+
+impl Settled {
+    /// Corrects the flags of the values in `result`, in any nesting, and of the values between them and earlier statements.
+    pub(crate) fn settle(&mut self, paddle: &Paddle, result: &Bound<'_, PyAny>) -> PyResult<()> {
+        if paddle.is_value(result) {
+            return self.stops(paddle, result).map(drop);
+        }
+        if let Ok(items) = result.cast::<PyTuple>() {
+            return items.iter().try_for_each(|item| self.settle(paddle, &item));
+        }
+        if let Ok(items) = result.cast::<PyList>() {
+            return items.iter().try_for_each(|item| self.settle(paddle, &item));
+        }
+        if let Ok(items) = result.cast::<PyDict>() {
+            return items.values().iter().try_for_each(|item| self.settle(paddle, &item));
+        }
+        Ok(())
+    }
+
+    /// Whether no gradient flows through `value`, once its flag is right.
+    fn stops(&mut self, paddle: &Paddle, value: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let py = value.py();
+        if value.getattr(intern!(py, "stop_gradient"))?.is_truthy()? {
+            return Ok(true);
+        }
+        if !self.0.insert(value.call_method0(intern!(py, "hash"))?.extract()?) {
+            return Ok(false);
+        }
+        if self.flows_from_operation(paddle, value)? {
+            return Ok(false);
+        }
+        value.setattr(intern!(py, "stop_gradient"), true)?;
+        Ok(true)
+    }
+
+    fn flows_from_operation(&mut self, paddle: &Paddle, value: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let py = value.py();
+        let operation = value.call_method0(intern!(py, "get_defining_op"))?;
+        if operation.is_none() {
+            return Ok(true);
+        }
+        let sources: Vec<Bound<'_, PyAny>> = operation.call_method0(intern!(py, "operands_source"))?.extract()?;
+        if sources.is_empty() {
+            return Ok(true); // An input, a parameter, or made trainable on purpose.
+        }
+        let name = operation.call_method0(intern!(py, "name"))?;
+        // Operations of the `builtin` dialect bundle values for others and pass gradients on.
+        let bundles = name.extract::<&str>()?.starts_with("builtin.");
+        if !bundles && !paddle.has_vjp.bind(py).call1((operation,))?.is_truthy()? {
+            return Ok(false);
+        }
+        let mut flows = false;
+        for source in &sources {
+            flows |= !self.stops(paddle, source)?;
+        }
+        Ok(flows)
+    }
+}

@@ -1,0 +1,134 @@
+//! Paddle as a backend: tensors and their metas, what its functions mean to a trace, and graphs built in static mode and
+//! run by its executor. Everything goes through Paddle's Python functions; nothing here depends on its C++ layout.
+
+mod api;
+mod builder;
+pub mod debug;
+mod gradient;
+mod layer;
+mod meta;
+mod paddle;
+mod paddle_3_0;
+mod paddle_3_3;
+mod release;
+mod run;
+mod scalar;
+mod state;
+mod static_mode;
+
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyType;
+use sot_core::backend::{
+    Backend, CallPolicy, GraphBuilder, ObjectTest, StateTest, TensorAttribute, TensorMeta,
+};
+
+use self::builder::PaddleBuilder;
+use self::layer::Layers;
+use self::paddle::Paddle;
+
+/// The installed Paddle, as the tracer sees it.
+#[derive(Clone)]
+pub struct PaddleBackend {
+    paddle: Arc<Paddle>,
+    layers: Arc<Layers>,
+}
+
+static INSTALLED: PyOnceLock<PaddleBackend> = PyOnceLock::new();
+
+impl PaddleBackend {
+    /// Binds to the installed Paddle; an `ImportError` with the remedy if it is missing or too old.
+    pub fn new(py: Python<'_>) -> PyResult<Self> {
+        let paddle = Arc::new(Paddle::import(py)?);
+        Ok(PaddleBackend { paddle, layers: Arc::new(Layers::default()) })
+    }
+
+    /// The one backend of the process.
+    pub fn installed(py: Python<'_>) -> PyResult<&PaddleBackend> {
+        INSTALLED.get_or_try_init(py, || PaddleBackend::new(py))
+    }
+
+    /// Whether `object` is a layer.
+    pub fn is_layer(&self, object: &Bound<'_, PyAny>) -> PyResult<bool> {
+        object.is_instance(self.paddle.layer_type.bind(object.py()))
+    }
+
+    /// `paddle.nn.Layer`
+    pub fn layer_type<'py>(&self, py: Python<'py>) -> Bound<'py, PyType> {
+        self.paddle.layer_type.bind(py).clone()
+    }
+
+    /// Whether calling `layer` as a whole is pure graph building, so that it may be one `call_layer` statement: its class
+    /// is Paddle's own, it has no sublayers and no hooks.
+    pub fn is_leaf_layer(&self, layer: &Bound<'_, PyAny>) -> bool {
+        layer::is_leaf(&self.paddle, layer).unwrap_or(false)
+    }
+
+    /// Names of the instance attributes (own `__dict__`, parameters and buffers) the forward of `layer` may read: what
+    /// there is to guard about a leaf layer. Sorted.
+    pub fn layer_reads(&self, layer: &Bound<'_, PyAny>) -> PyResult<Arc<[String]>> {
+        self.layers.reads(layer)
+    }
+
+    /// Frees the executors Paddle keeps for every program that ever ran, also of graphs that are gone: 0.3 MB for a small
+    /// forward, 1 MB with its backward. Paddle has no way to free one of them; living graphs build theirs anew when they run
+    /// next. No graph may be running, or between forward and backward, in any thread.
+    pub fn free_executors(&self, py: Python<'_>) -> PyResult<()> {
+        py.import("paddle.base.core")?.call_method0("clear_executor_cache").map(drop)
+    }
+}
+
+impl Backend for PaddleBackend {
+    fn name(&self) -> &'static str {
+        "paddle"
+    }
+
+    fn is_tensor(&self, object: &Bound<'_, PyAny>) -> bool {
+        self.paddle.is_tensor(object)
+    }
+
+    fn is_parameter(&self, object: &Bound<'_, PyAny>) -> bool {
+        object.is_instance(self.paddle.parameter_type.bind(object.py())).unwrap_or(false)
+    }
+
+    fn meta(&self, tensor: &Bound<'_, PyAny>) -> PyResult<TensorMeta> {
+        meta::of_tensor(&self.paddle, tensor)
+    }
+
+    fn tensor_test(&self, tensor: &Bound<'_, PyAny>) -> PyResult<Box<dyn ObjectTest>> {
+        Ok(Box::new(meta::TensorTest::new(&self.paddle, tensor)?))
+    }
+
+    fn state_test(&self, py: Python<'_>) -> PyResult<Box<dyn StateTest>> {
+        Ok(Box::new(state::GlobalState::now(py, &self.paddle)?))
+    }
+
+    fn tensor_type<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(self.paddle.tensor_type.bind(py).clone().into_any())
+    }
+
+    fn call_policy(&self, callable: &Bound<'_, PyAny>) -> CallPolicy {
+        api::call_policy(&self.paddle, callable)
+    }
+
+    fn tensor_attribute(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        meta: &TensorMeta,
+        value: &Bound<'_, PyAny>,
+    ) -> PyResult<TensorAttribute> {
+        api::tensor_attribute(py, &self.paddle, name, meta, value)
+    }
+
+    fn begin(&self, py: Python<'_>) -> PyResult<Box<dyn GraphBuilder>> {
+        Ok(Box::new(PaddleBuilder::begin(py, Arc::clone(&self.paddle))?))
+    }
+}
+
+/// The type of `object` if it is exactly `expected`.
+fn has_exact_type(object: &Bound<'_, PyAny>, expected: &Py<PyType>) -> bool {
+    object.get_type().is(expected)
+}

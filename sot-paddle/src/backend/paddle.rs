@@ -1,0 +1,195 @@
+//! The objects of Paddle the backend uses, looked up once at start, and the check that the installed Paddle is one we know.
+
+use pyo3::exceptions::PyImportError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyType};
+
+use super::release::{self, Release};
+use super::static_mode::StaticMode;
+
+/// The oldest Paddle with the program format the backend builds.
+const OLDEST: (u32, u32) = (3, 0);
+
+/// Paddle's objects, by what they are for.
+pub(crate) struct Paddle {
+    /// What differs between releases.
+    pub(crate) release: &'static Release,
+    /// Enters and leaves static mode.
+    pub(crate) static_mode: StaticMode,
+    /// `paddle.Tensor`: eager tensors.
+    pub(crate) tensor_type: Py<PyType>,
+    /// `EagerParamBase`: parameters.
+    pub(crate) parameter_type: Py<PyType>,
+    /// `pir.Value`: values of a graph.
+    pub(crate) value_type: Py<PyType>,
+    /// `paddle.nn.Layer`.
+    pub(crate) layer_type: Py<PyType>,
+    /// `paddle.static.Program`.
+    pub(crate) program: Py<PyAny>,
+    /// `paddle.static.data`: makes a graph input.
+    pub(crate) data: Py<PyAny>,
+    /// Makes a tensor a parameter of the current program.
+    pub(crate) convert_into_value: Py<PyAny>,
+    /// What each program refers to, by program.
+    pub(crate) recorder: Py<PyAny>,
+    /// In-place results, by program.
+    pub(crate) inplace_map: Py<PyAny>,
+    /// Splits a program into forward and backward.
+    pub(crate) partial_program_layer: Py<PyAny>,
+    /// Makes an executor's scope.
+    pub(crate) scope: Py<PyAny>,
+    /// `inspect.getattr_static`: an attribute as a class defines it, without binding it.
+    getattr_static: Py<PyAny>,
+    /// Whether an operation of a program has a gradient.
+    pub(crate) has_vjp: Py<PyAny>,
+    /// The type of `Tensor.size`: `int`, or a subclass of it that can be called.
+    pub(crate) size_type: Py<PyAny>,
+    /// Answers the grad mode.
+    pub(crate) grad_mode: Py<PyAny>,
+    /// `paddle.get_default_dtype`.
+    pub(crate) default_dtype: Py<PyAny>,
+    /// The namespace of `paddle.base.framework`, where the expected place is kept.
+    pub(crate) framework: Py<PyDict>,
+    /// The place of every tensor, if this Paddle was built for one device only.
+    pub(crate) only_place: Option<Py<PyAny>>,
+}
+
+impl Paddle {
+    /// Looks everything up.
+    pub(crate) fn import(py: Python<'_>) -> PyResult<Paddle> {
+        check_installed(py)?;
+        let paddle = py.import("paddle")?;
+        let framework = py.import("paddle.base.framework")?;
+        let core = py.import("paddle.base.core")?;
+        let pir = py.import("paddle.pir.core")?;
+        let release = release::installed(py)?;
+        let recorder = py.import(release.recorder_module)?;
+        let static_api = paddle.getattr("static")?;
+        Ok(Paddle {
+            release,
+            static_mode: StaticMode::new(py)?,
+            tensor_type: class(&paddle, "Tensor")?,
+            parameter_type: class(&framework, "EagerParamBase")?,
+            value_type: class(&paddle.getattr("pir")?, "Value")?,
+            layer_type: class(&paddle.getattr("nn")?, "Layer")?,
+            program: static_api.getattr("Program")?.unbind(),
+            data: static_api.getattr("data")?.unbind(),
+            convert_into_value: pir.getattr("_convert_into_value")?.unbind(),
+            recorder: recorder.getattr("_global_parameter_recorder")?.unbind(),
+            inplace_map: recorder.getattr("_global_inplace_map")?.unbind(),
+            partial_program_layer: py
+                .import("paddle.jit.dy2static.pir_partial_program")?
+                .getattr("PartialProgramLayer")?
+                .unbind(),
+            scope: core.getattr("Scope")?.unbind(),
+            getattr_static: py.import("inspect")?.getattr("getattr_static")?.unbind(),
+            has_vjp: paddle.getattr("framework")?.getattr("core")?.getattr("has_vjp")?.unbind(),
+            size_type: paddle.call_method1("empty", ((1,),))?.getattr("size")?.get_type().into_any().unbind(),
+            grad_mode: (release.grad_mode)(py)?,
+            default_dtype: paddle.getattr("get_default_dtype")?.unbind(),
+            framework: framework.dict().unbind(),
+            only_place: only_place(&paddle, &core)?,
+        })
+    }
+
+    /// Whether `object` is an eager tensor.
+    pub(crate) fn is_tensor(&self, object: &Bound<'_, PyAny>) -> bool {
+        object.is_instance(self.tensor_type.bind(object.py())).unwrap_or(false)
+    }
+
+    /// Whether `object` is a value of a graph.
+    pub(crate) fn is_value(&self, object: &Bound<'_, PyAny>) -> bool {
+        super::has_exact_type(object, &self.value_type)
+    }
+
+    /// The attribute as `class` defines it, `None` if it does not.
+    pub(crate) fn defined<'py>(
+        &self,
+        py: Python<'py>,
+        class: &Py<PyType>,
+        name: &str,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let found = self.getattr_static.bind(py).call1((class, name, py.None()))?;
+        Ok((!found.is_none()).then_some(found))
+    }
+
+    /// What calling `layer` comes to. In static mode `Layer.__call__` names every operation of the program after the layer,
+    /// which takes longer the longer the program is; without hooks its `forward` does the same.
+    pub(crate) fn layer_body<'py>(&self, layer: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let (class, base) = (layer.get_type(), self.layer_type.bind(layer.py()));
+        for method in ["__call__", "_build_once"] {
+            if !class.getattr(method)?.is(&base.getattr(method)?) {
+                return Ok(layer.clone());
+            }
+        }
+        for hooks in ["_forward_pre_hooks", "_forward_post_hooks"] {
+            if layer.getattr(hooks)?.is_truthy()? {
+                return Ok(layer.clone());
+            }
+        }
+        layer.getattr("forward")
+    }
+
+    /// Whether gradients are recorded now.
+    pub(crate) fn grad_enabled(&self, py: Python<'_>) -> PyResult<bool> {
+        self.grad_mode.bind(py).call0()?.is_truthy()
+    }
+}
+
+fn class(owner: &Bound<'_, PyAny>, name: &str) -> PyResult<Py<PyType>> {
+    Ok(owner.getattr(name)?.cast_into::<PyType>()?.unbind())
+}
+
+/// Says what to do if Paddle is missing or too old.
+fn check_installed(py: Python<'_>) -> PyResult<()> {
+    const REMEDY: &str = "install it with: pip install 'paddlepaddle>=3.0'";
+    let paddle = py.import("paddle").map_err(|error| {
+        let wrapped = PyImportError::new_err(format!("sot needs Paddle, which cannot be imported ({error}); {REMEDY}"));
+        wrapped.set_cause(py, Some(error));
+        wrapped
+    })?;
+    let version: String = paddle.getattr("__version__").and_then(|version| version.extract()).unwrap_or_default();
+    match parse_version(&version) {
+        Some(found) if found < OLDEST => {
+            Err(PyImportError::new_err(format!("sot needs Paddle 3.0 or newer and found {version}; {REMEDY}")))
+        }
+        // Development builds call themselves 0.0.0.
+        _ => Ok(()),
+    }
+}
+
+/// Major and minor number; `None` for builds without a version.
+fn parse_version(version: &str) -> Option<(u32, u32)> {
+    let mut numbers = version.split('.').map(str::parse);
+    match (numbers.next()?.ok()?, numbers.next()?.ok()?) {
+        (0, 0) => None,
+        found => Some(found),
+    }
+}
+
+/// The one place tensors can have where Paddle knows a single device; tests of the place are then needless.
+fn only_place(paddle: &Bound<'_, PyAny>, core: &Bound<'_, PyAny>) -> PyResult<Option<Py<PyAny>>> {
+    for other in ["is_compiled_with_cuda", "is_compiled_with_xpu", "is_compiled_with_rocm"] {
+        if paddle.call_method0(other)?.is_truthy()? {
+            return Ok(None);
+        }
+    }
+    if core.call_method0("get_all_custom_device_type")?.is_truthy()? {
+        return Ok(None);
+    }
+    let sample = paddle.call_method1("empty", ((1,),))?;
+    Ok(Some(sample.getattr("place")?.unbind()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_ordered_and_development_builds_pass() {
+        assert_eq!(parse_version("3.3.1"), Some((3, 3)));
+        assert_eq!(parse_version("2.6.2"), Some((2, 6)));
+        assert_eq!(parse_version("0.0.0"), None);
+        assert_eq!(parse_version("unknown"), None);
+    }
+}

@@ -1,0 +1,50 @@
+//! Paddle 3.3: `_C_ops.run_program` makes its outputs itself and takes the program as one capsule.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
+
+use super::release::{none_if_empty, Release, Runner};
+
+/// This release line.
+pub(crate) static RELEASE: Release = Release {
+    recorder_module: "paddle.jit.dy2static.parameter_recorder",
+    divides_by_reciprocal: false,
+    grad_mode,
+    runner,
+};
+
+fn grad_mode(py: Python<'_>) -> PyResult<Py<PyAny>> {
+    Ok(py.import("paddle.base.core")?.getattr("_has_grad")?.unbind())
+}
+
+fn runner(layer: &Bound<'_, PyAny>, _outputs: &Bound<'_, PyList>) -> PyResult<Box<dyn Runner>> {
+    let py = layer.py();
+    let (attributes, cuda_graph) =
+        layer.call_method1("_prepare_attributes", (true,))?.extract::<(Py<PyAny>, Py<PyAny>)>()?;
+    let function = py.import("paddle")?.getattr("_C_ops")?.getattr("run_program")?.unbind();
+    Ok(Box::new(Program { function, attributes, cuda_graph }))
+}
+
+struct Program {
+    function: Py<PyAny>,
+    attributes: Py<PyAny>,
+    cuda_graph: Py<PyAny>,
+}
+
+impl Runner for Program {
+    fn run<'py>(
+        &self,
+        inputs: &Bound<'py, PyTuple>,
+        parameters: &Bound<'py, PyTuple>,
+        scope: &Bound<'py, PyList>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = inputs.py();
+        self.function.bind(py).call1((
+            none_if_empty(inputs),
+            none_if_empty(parameters),
+            scope,
+            self.attributes.bind(py),
+            self.cuda_graph.bind(py),
+        ))
+    }
+}

@@ -1,0 +1,205 @@
+//! A finished graph. A call is one call of Paddle's executor with everything prepared. Parameters are held weakly; scopes,
+//! in which the executor keeps a run's variables, are lent to one run at a time, as Paddle lets other threads run meanwhile.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use pyo3::exceptions::{PyReferenceError, PyTypeError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyCFunction, PyDict, PyList, PyTuple, PyWeakrefMethods, PyWeakrefReference};
+
+use super::paddle::Paddle;
+use super::release::Runner;
+
+/// The Python callable of a graph.
+pub(crate) fn callable(py: Python<'_>, graph: Graph) -> PyResult<Py<PyAny>> {
+    let call = move |args: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| graph.call(args).map(Bound::unbind);
+    Ok(PyCFunction::new_closure(py, Some(c"graph"), None, call)?.into_any().unbind())
+}
+
+/// A finished graph.
+pub(crate) struct Graph {
+    /// `None` if the outputs are inputs and parameters and nothing is computed.
+    program: Option<Program>,
+    inputs: usize,
+    parameters: Vec<Py<PyWeakrefReference>>,
+    scopes: Scopes,
+    /// `None` if the outputs are the program's results as they come.
+    plan: Option<Vec<Output>>,
+}
+
+/// A program and the way it runs.
+pub(crate) struct Program {
+    /// Calls the executor.
+    pub(crate) runner: Box<dyn Runner>,
+    /// Whether a backward pass may follow, for which the scope is kept.
+    pub(crate) training: bool,
+}
+
+/// Where an output of the graph comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Output {
+    /// The program's result of this index.
+    Result(usize),
+    /// The very tensor that was passed in.
+    Input(usize),
+    /// The very parameter or buffer.
+    Parameter(usize),
+}
+
+impl Graph {
+    /// Keeps `parameters` weakly. `plan` says where each output is found, `results` how many the program has.
+    pub(crate) fn new(
+        paddle: &Paddle,
+        program: Option<Program>,
+        inputs: usize,
+        parameters: &Bound<'_, PyList>,
+        results: usize,
+        plan: Vec<Output>,
+    ) -> PyResult<Self> {
+        let py = parameters.py();
+        let as_they_come = plan.len() == results && plan.iter().copied().eq((0..results).map(Output::Result));
+        let parameters = parameters
+            .iter()
+            .map(|parameter| Ok(PyWeakrefReference::new(&parameter)?.unbind()))
+            .collect::<PyResult<_>>()?;
+        Ok(Graph {
+            scopes: Scopes::new(py, paddle, program.as_ref().is_some_and(|program| program.training)),
+            program,
+            inputs,
+            parameters,
+            plan: (!as_they_come).then_some(plan),
+        })
+    }
+
+    fn call<'py>(&self, inputs: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
+        let py = inputs.py();
+        if inputs.len() != self.inputs {
+            let text = format!("graph takes {} tensors and was given {}", self.inputs, inputs.len());
+            return Err(PyTypeError::new_err(text));
+        }
+        let parameters = self.live_parameters(py)?;
+        let results = match &self.program {
+            Some(program) => self.run(program, inputs, &parameters)?,
+            None => PyTuple::empty(py).into_any(),
+        };
+        match &self.plan {
+            None => Ok(results),
+            Some(plan) => pick(plan, &results, inputs, &parameters),
+        }
+    }
+
+    fn run<'py>(
+        &self,
+        program: &Program,
+        inputs: &Bound<'py, PyTuple>,
+        parameters: &Bound<'py, PyTuple>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = inputs.py();
+        let scope = self.scopes.lend(py)?;
+        let results = program.runner.run(inputs, parameters, scope.as_list.bind(py));
+        self.scopes.take_back(scope);
+        results
+    }
+
+    fn live_parameters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        if self.parameters.is_empty() {
+            return Ok(PyTuple::empty(py));
+        }
+        let mut alive = Vec::with_capacity(self.parameters.len());
+        for parameter in &self.parameters {
+            let gone = || PyReferenceError::new_err("a parameter or buffer of this graph no longer exists");
+            alive.push(parameter.bind(py).upgrade().ok_or_else(gone)?);
+        }
+        PyTuple::new(py, alive)
+    }
+}
+
+fn pick<'py>(
+    plan: &[Output],
+    results: &Bound<'py, PyAny>,
+    inputs: &Bound<'py, PyTuple>,
+    parameters: &Bound<'py, PyTuple>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let outputs = plan.iter().map(|output| match *output {
+        Output::Result(index) => results.get_item(index),
+        Output::Input(index) => inputs.get_item(index),
+        Output::Parameter(index) => parameters.get_item(index),
+    });
+    let outputs = outputs.collect::<PyResult<Vec<_>>>()?;
+    Ok(PyTuple::new(inputs.py(), outputs)?.into_any())
+}
+
+/// The executor's cache goes by program id and outlives programs, so an id is never given twice. Paddle's own ids are
+/// hashes; these count up from the letters "sot", far from zero.
+pub(crate) fn new_program_id() -> i64 {
+    static NEXT: AtomicI64 = AtomicI64::new(0x0073_6f74_0000_0000);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+/// The scopes of one graph. One whose backward pass is still to come is not lent; a new one costs a new executor, so they are
+/// kept. Paddle calls a scope reusable a moment before its backward pass has let go of it, so after training a scope stays
+/// with the thread that used it, where the pass has ended when the next forward begins.
+struct Scopes {
+    new_scope: Py<PyAny>,
+    awaits_backward: bool,
+    /// Those not lent. The lock is never held over a call into Python, which may switch threads.
+    idle: Mutex<VecDeque<Scope>>,
+}
+
+struct Scope {
+    object: Py<PyAny>,
+    as_list: Py<PyList>,
+    user: Weak<()>,
+}
+
+thread_local! {
+    /// Stands for this thread as long as it lives.
+    static THIS_THREAD: Arc<()> = Arc::new(());
+}
+
+impl Scopes {
+    fn new(py: Python<'_>, paddle: &Paddle, awaits_backward: bool) -> Self {
+        Scopes { new_scope: paddle.scope.clone_ref(py), awaits_backward, idle: Mutex::default() }
+    }
+
+    fn lend(&self, py: Python<'_>) -> PyResult<Scope> {
+        let candidates = self.with_idle(|idle| idle.len());
+        for _ in 0..candidates {
+            let Some(scope) = self.with_idle(VecDeque::pop_front) else { break };
+            if !self.awaits_backward || (scope.is_with_us() && scope.is_reusable(py)?) {
+                return Ok(scope);
+            }
+            self.with_idle(|idle| idle.push_back(scope));
+        }
+        let scope = self.new_scope.bind(py).call0()?;
+        Ok(Scope { as_list: PyList::new(py, [&scope])?.unbind(), object: scope.unbind(), user: Weak::new() })
+    }
+
+    /// The scope used last is lent first: its executor is warm and most often its backward pass is done.
+    fn take_back(&self, mut scope: Scope) {
+        if self.awaits_backward {
+            scope.user = THIS_THREAD.with(Arc::downgrade);
+        }
+        self.with_idle(|idle| idle.push_front(scope));
+    }
+
+    fn with_idle<T>(&self, work: impl FnOnce(&mut VecDeque<Scope>) -> T) -> T {
+        work(&mut self.idle.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Scope {
+    /// Whether this thread used it last, or one that has ended.
+    fn is_with_us(&self) -> bool {
+        let ours = THIS_THREAD.with(|this| std::ptr::eq(self.user.as_ptr(), Arc::as_ptr(this)));
+        ours || self.user.strong_count() == 0
+    }
+
+    /// Whether Paddle says that no backward pass needs it any more.
+    fn is_reusable(&self, py: Python<'_>) -> PyResult<bool> {
+        self.object.bind(py).getattr(intern!(py, "_can_reused"))?.is_truthy()
+    }
+}

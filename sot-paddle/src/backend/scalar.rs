@@ -1,0 +1,187 @@
+//! Python numbers beside graph values. Static mode rounds some of them to `float32`, or computes by another formula than eager
+//! mode; here operators with a number are written so that the results are eager mode's to the last bit.
+
+use pyo3::exceptions::PyNotImplementedError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString, PyTuple};
+use sot_core::backend::CallKind;
+
+use super::meta;
+use super::paddle::Paddle;
+
+/// Functions through which a number reaches a `float64` tensor rounded to `float32`.
+const ROUNDING: &[&str] = &["scale", "clip", "full_like", "pad"];
+
+/// Operators whose result on two bools is of another type in eager mode.
+const ARITHMETIC: &[&str] = &["add", "sub", "mul", "truediv", "floordiv", "mod", "pow"];
+
+/// The result, if the call is an operator between a value and a number that static mode computes differently. To be called
+/// in static mode.
+pub(crate) fn operator_with_number<'py>(
+    paddle: &Paddle,
+    kind: CallKind,
+    callee: &Bound<'py, PyAny>,
+    args: &Bound<'py, PyTuple>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let Some(operator) = operator_name(kind, callee)? else { return Ok(None) };
+    if args.len() != 2 {
+        return Ok(None);
+    }
+    let (left, right) = (args.get_item(0)?, args.get_item(1)?);
+    let (value, number, reflected) = if is_number(&right) { (left, right, false) } else { (right, left, true) };
+    if !is_number(&number) {
+        return Ok(None);
+    }
+    let Some(meta) = meta::of_value(paddle, &value)? else { return Ok(None) };
+    let reflected = reflected || operator.starts_with('r');
+    let operator = operator.trim_start_matches('r');
+    if number.is_instance_of::<PyBool>() && &*meta.dtype == "bool" && ARITHMETIC.contains(&operator) {
+        return Err(PyNotImplementedError::new_err("arithmetic of a bool tensor and a bool is done in eager mode only"));
+    }
+    let operands = Operands { value, number, dtype: meta.dtype.to_string(), reflected };
+    match operator {
+        "truediv" if !reflected => operands.divide(paddle.release.divides_by_reciprocal),
+        "pow" if !reflected && operands.yields_floating() => operands.power().map(Some),
+        "add" | "sub" | "mul" if operands.dtype == "float64" => operands.with_constant(operator).map(Some),
+        _ => Ok(None),
+    }
+}
+
+/// Refuses calls that would round a number on its way to a `float64` tensor.
+pub(crate) fn refuse_rounding(
+    paddle: &Paddle,
+    callee: &Bound<'_, PyAny>,
+    args: &Bound<'_, PyTuple>,
+    kwargs: Option<&Bound<'_, PyDict>>,
+) -> PyResult<()> {
+    let name = match callee.cast::<PyString>() {
+        Ok(name) => name.to_string(),
+        Err(_) => match callee.getattr_opt("__name__")? {
+            Some(name) => name.to_string(),
+            None => return Ok(()),
+        },
+    };
+    if !ROUNDING.contains(&name.as_str()) {
+        return Ok(());
+    }
+    let all = || args.iter().chain(kwargs.into_iter().flat_map(|kwargs| kwargs.values().iter().collect::<Vec<_>>()));
+    let mut wide = false;
+    for argument in all() {
+        wide |= meta::of_value(paddle, &argument)?.is_some_and(|meta| &*meta.dtype == "float64");
+    }
+    if wide && all().any(|argument| argument.cast::<PyFloat>().is_ok_and(|number| rounds(number.value()))) {
+        let text = format!("{name} of a float64 tensor would round its number to float32 in a graph");
+        return Err(PyNotImplementedError::new_err(text));
+    }
+    Ok(())
+}
+
+struct Operands<'py> {
+    value: Bound<'py, PyAny>,
+    number: Bound<'py, PyAny>,
+    dtype: String,
+    reflected: bool,
+}
+
+impl<'py> Operands<'py> {
+    fn divide(&self, by_reciprocal: bool) -> PyResult<Option<Bound<'py, PyAny>>> {
+        if by_reciprocal {
+            let number: f64 = self.number.extract()?;
+            if self.dtype != "float64" && number != 0.0 {
+                return Ok(None); // Just what static mode does.
+            }
+            let reciprocal = (1.0 / number).into_pyobject(self.value.py())?.into_any();
+            let (value, dtype) = self.as_floating()?;
+            return value.mul(constant(&reciprocal, dtype)?).map(Some);
+        }
+        if matches!(&*self.dtype, "float16" | "bfloat16") {
+            return self.divide_half().map(Some);
+        }
+        let (value, dtype) = self.as_floating()?;
+        value.div(constant(&self.number, dtype)?).map(Some)
+    }
+
+    /// The number is rounded to half precision, the division is done in single.
+    fn divide_half(&self) -> PyResult<Bound<'py, PyAny>> {
+        let single = |half: &Bound<'py, PyAny>| half.call_method1("astype", ("float32",));
+        let number = constant(&self.number, &self.dtype)?;
+        single(&self.value)?.div(single(&number)?)?.call_method1("astype", (&self.dtype,))
+    }
+
+    fn power(&self) -> PyResult<Bound<'py, PyAny>> {
+        let (value, _) = self.as_floating()?;
+        value.py().import("paddle")?.call_method1("pow", (value, &self.number))
+    }
+
+    /// Whether the operator of a tensor of this type and this number is computed in floating point.
+    fn yields_floating(&self) -> bool {
+        self.dtype.contains("float") || (!self.is_complex() && self.number.is_instance_of::<PyFloat>())
+    }
+
+    fn is_complex(&self) -> bool {
+        self.dtype.starts_with("complex")
+    }
+
+    /// Integers beside a floating-point number are computed as `float32`.
+    fn as_floating(&self) -> PyResult<(Bound<'py, PyAny>, &str)> {
+        if self.dtype.contains("float") || self.is_complex() {
+            Ok((self.value.clone(), &self.dtype))
+        } else {
+            Ok((self.value.call_method1("astype", ("float32",))?, "float32"))
+        }
+    }
+
+    fn with_constant(&self, operator: &str) -> PyResult<Bound<'py, PyAny>> {
+        let number = constant(&self.number, &self.dtype)?;
+        let (left, right) = if self.reflected { (&number, &self.value) } else { (&self.value, &number) };
+        match operator {
+            "add" => left.add(right),
+            "sub" => left.sub(right),
+            _ => left.mul(right),
+        }
+    }
+}
+
+/// A graph constant of no dimensions.
+fn constant<'py>(number: &Bound<'py, PyAny>, dtype: &str) -> PyResult<Bound<'py, PyAny>> {
+    number.py().import("paddle")?.call_method1("full", (Vec::<i64>::new(), number, dtype))
+}
+
+/// `add` for `operator.add` and the method `__add__`, `radd` for `__radd__`.
+fn operator_name(kind: CallKind, callee: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
+    match kind {
+        CallKind::Layer => Ok(None),
+        CallKind::Method => {
+            let name = callee.cast::<PyString>()?.to_string();
+            Ok(name.strip_prefix("__").and_then(|name| name.strip_suffix("__")).map(str::to_owned))
+        }
+        CallKind::Api => {
+            let is_operator =
+                callee.getattr_opt("__module__")?.is_some_and(|module| module.eq("_operator").unwrap_or(false));
+            if !is_operator {
+                return Ok(None);
+            }
+            Ok(Some(callee.getattr("__name__")?.extract::<String>()?))
+        }
+    }
+}
+
+fn is_number(object: &Bound<'_, PyAny>) -> bool {
+    object.is_instance_of::<PyFloat>() || object.is_instance_of::<PyInt>()
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::float_cmp, reason = "whether the cast loses anything is the question")]
+fn rounds(number: f64) -> bool {
+    number.is_finite() && f64::from(number as f32) != number
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_numbers_beyond_float32_round() {
+        assert!(rounds(0.1) && rounds(1e300));
+        assert!(!rounds(1.5) && !rounds(f64::INFINITY) && !rounds(f64::NAN));
+    }
+}

@@ -1,0 +1,152 @@
+//! Static mode for the length of one operation: what Paddle's own context managers switch, switched directly and put back
+//! in every case. Only this thread is switched; the module-wide default of new threads stays eager.
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+/// The switches, looked up once.
+pub(crate) struct StaticMode {
+    thread_state: Py<PyAny>,
+    switch_tracer: Py<PyAny>,
+    switch_cast_hook: Py<PyAny>,
+    cast: Py<PyAny>,
+    switch_main: Py<PyAny>,
+    switch_startup: Py<PyAny>,
+    switch_names: Py<PyAny>,
+    new_names: Py<PyAny>,
+}
+
+/// Where operations go while static mode is on.
+pub(crate) struct Target {
+    /// The program being built.
+    pub(crate) main: Py<PyAny>,
+    startup: Py<PyAny>,
+    names: Py<PyAny>,
+}
+
+impl StaticMode {
+    /// Looks the switches up.
+    pub(crate) fn new(py: Python<'_>) -> PyResult<Self> {
+        let pir = py.import("paddle.pir.core")?;
+        let names = py.import("paddle.base.unique_name")?;
+        Ok(StaticMode {
+            thread_state: py.import("paddle.base.framework")?.getattr("global_var")?.unbind(),
+            switch_tracer: py.import("paddle.base.core")?.getattr("_switch_tracer")?.unbind(),
+            switch_cast_hook: pir.getattr("set_static_op_arg_pre_cast_hook")?.unbind(),
+            cast: pir.getattr("_convert_into_value")?.unbind(),
+            switch_main: pir.getattr("switch_main_program")?.unbind(),
+            switch_startup: pir.getattr("switch_startup_program")?.unbind(),
+            switch_names: names.getattr("switch")?.unbind(),
+            new_names: names.getattr("UniqueNameGenerator")?.unbind(),
+        })
+    }
+
+    /// An empty program with its own names, so that tracing leaves the names of the user's layers alone.
+    pub(crate) fn new_target(&self, py: Python<'_>, program: &Py<PyAny>) -> PyResult<Target> {
+        Ok(Target { main: program.call0(py)?, startup: program.call0(py)?, names: self.new_names.call0(py)? })
+    }
+
+    /// The tracer of eager mode in this thread, `None` in static mode.
+    pub(crate) fn tracer<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.thread_state.bind(py).getattr(intern!(py, "_dygraph_tracer_"))
+    }
+
+    /// Runs `work` with static mode on and operations going to `target`.
+    pub(crate) fn within<T>(
+        &self,
+        py: Python<'_>,
+        target: &Target,
+        work: impl FnOnce() -> PyResult<T>,
+    ) -> PyResult<T> {
+        let mut entered = Entered::new(self, py)?;
+        entered.switch(target)?;
+        let result = work();
+        entered.leave()?;
+        result
+    }
+}
+
+/// Static mode as long as this lives. Fields hold what was there before, in the order of switching.
+struct Entered<'a, 'py> {
+    switches: &'a StaticMode,
+    state: Bound<'py, PyDict>,
+    tracer: Bound<'py, PyAny>,
+    in_to_static: Option<Bound<'py, PyAny>>,
+    cast_hook: Option<Bound<'py, PyAny>>,
+    main: Option<Bound<'py, PyAny>>,
+    startup: Option<Bound<'py, PyAny>>,
+    names: Option<Bound<'py, PyAny>>,
+    left: bool,
+}
+
+impl<'a, 'py> Entered<'a, 'py> {
+    fn new(switches: &'a StaticMode, py: Python<'py>) -> PyResult<Self> {
+        let tracer = switches.tracer(py)?;
+        if tracer.is_none() {
+            return Err(PyRuntimeError::new_err("Paddle is in static graph mode; graphs are taken from eager code only"));
+        }
+        let state = switches.thread_state.bind(py).getattr(intern!(py, "__dict__"))?.cast_into::<PyDict>()?;
+        Ok(Entered {
+            switches,
+            state,
+            tracer,
+            in_to_static: None,
+            cast_hook: None,
+            main: None,
+            startup: None,
+            names: None,
+            left: false,
+        })
+    }
+
+    fn switch(&mut self, target: &Target) -> PyResult<()> {
+        let (switches, py) = (self.switches, self.tracer.py());
+        self.in_to_static = self.state.get_item(intern!(py, "_in_to_static_mode_"))?;
+        // Written past the object's own `__setattr__`, which would also make static mode the default of new threads.
+        self.state.set_item(intern!(py, "_dygraph_tracer_"), py.None())?;
+        switches.switch_tracer.bind(py).call1((py.None(),))?;
+        self.state.set_item(intern!(py, "_in_to_static_mode_"), true)?;
+        self.cast_hook = Some(switches.switch_cast_hook.bind(py).call1((&switches.cast,))?);
+        self.main = Some(switches.switch_main.bind(py).call1((&target.main,))?);
+        self.startup = Some(switches.switch_startup.bind(py).call1((&target.startup,))?);
+        self.names = Some(switches.switch_names.bind(py).call1((&target.names,))?);
+        Ok(())
+    }
+
+    /// Puts everything back, also if one step fails; the first failure is reported.
+    fn leave(&mut self) -> PyResult<()> {
+        if std::mem::replace(&mut self.left, true) {
+            return Ok(());
+        }
+        let (switches, py) = (self.switches, self.tracer.py());
+        let spread = |switch: &Py<PyAny>, before: Option<Bound<'py, PyAny>>| match before {
+            Some(before) => switch.bind(py).call1(before.cast_into::<PyTuple>()?).map(drop),
+            None => Ok(()),
+        };
+        let single = |switch: &Py<PyAny>, before: Option<Bound<'py, PyAny>>| match before {
+            Some(before) => switch.bind(py).call1((before,)).map(drop),
+            None => Ok(()),
+        };
+        let names = spread(&switches.switch_names, self.names.take());
+        let startup = single(&switches.switch_startup, self.startup.take());
+        let main = spread(&switches.switch_main, self.main.take());
+        let hook = single(&switches.switch_cast_hook, self.cast_hook.take());
+        let in_to_static = match self.in_to_static.take() {
+            Some(before) => self.state.set_item(intern!(py, "_in_to_static_mode_"), before),
+            None => Ok(()),
+        };
+        let tracer = switches.switch_tracer.bind(py).call1((&self.tracer,)).map(drop);
+        let state = self.state.set_item(intern!(py, "_dygraph_tracer_"), &self.tracer);
+        names.and(startup).and(main).and(hook).and(in_to_static).and(tracer).and(state)
+    }
+}
+
+impl Drop for Entered<'_, '_> {
+    fn drop(&mut self) {
+        if let Err(error) = self.leave() {
+            error.write_unraisable(self.tracer.py(), None);
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Counters and records, as plain Python objects.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+use sot_core::stats::{self, Record};
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(get_stats, module)?)?;
+    module.add_function(wrap_pyfunction!(reset, module)?)?;
+    module.add_function(wrap_pyfunction!(record_translations, module)?)?;
+    module.add_function(wrap_pyfunction!(take_records, module)?)
+}
+
+/// The counters since the last reset.
+#[pyfunction]
+#[pyo3(name = "stats")]
+fn get_stats(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let (hits, counters) = stats::snapshot();
+    let result = PyDict::new(py);
+    result.set_item("translations", counters.translations)?;
+    result.set_item("hits", hits)?;
+    result.set_item("misses", counters.misses)?;
+    result.set_item("graphs", counters.graphs)?;
+    result.set_item("instructions", counters.instructions)?;
+    result.set_item("breaks", by_reason(py, &counters.breaks)?)?;
+    result.set_item("fallbacks", by_reason(py, &counters.fallbacks)?)?;
+    result.set_item("seconds", counters.seconds)?;
+    Ok(result)
+}
+
+fn by_reason<'py>(
+    py: Python<'py>,
+    reasons: &std::collections::BTreeMap<String, Vec<String>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let counts = PyDict::new(py);
+    for (id, places) in reasons {
+        for place in places {
+            let key = format!("{id}: {place}");
+            let known: usize = counts.get_item(&key)?.map_or(Ok(0), |count| count.extract())?;
+            counts.set_item(key, known + 1)?;
+        }
+    }
+    Ok(counts)
+}
+
+/// Forgets every translation and zeroes the counters.
+#[pyfunction]
+fn reset() {
+    stats::reset();
+}
+
+/// Switches the keeping of records on or off; gives the former state.
+#[pyfunction]
+fn record_translations(on: bool) -> bool {
+    stats::record_translations(on)
+}
+
+/// The records kept since the last call, one for each translation.
+#[pyfunction]
+fn take_records(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
+    let records = PyList::empty(py);
+    for record in stats::take_records() {
+        records.append(record_dict(py, &record)?)?;
+    }
+    Ok(records)
+}
+
+fn record_dict<'py>(py: Python<'py>, record: &Record) -> PyResult<Bound<'py, PyDict>> {
+    let sir: Vec<String> = record.graphs.iter().map(ToString::to_string).collect();
+    let statements: usize = record.graphs.iter().map(|graph| graph.statements.len()).sum();
+    let result = PyDict::new(py);
+    result.set_item("name", &record.name)?;
+    result.set_item("filename", &record.filename)?;
+    result.set_item("line", record.line)?;
+    result.set_item("outcome", if record.fallback { "fallback" } else { "translated" })?;
+    result.set_item("sir", sir.join("\n"))?;
+    result.set_item("statements", statements)?;
+    result.set_item("guards", &record.guards)?;
+    result.set_item("reason", record.reason.as_ref().map(ToString::to_string))?;
+    let line = record.reason.as_ref().and_then(|reason| reason.stack.first()).map(|place| place.line);
+    result.set_item("reason_line", line)?;
+    Ok(result)
+}

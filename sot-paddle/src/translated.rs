@@ -1,0 +1,172 @@
+//! `symbolic_translate` and what it gives back: a callable that runs its target with the tracer on.
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+use pyo3::types::{PyCFunction, PyCode, PyDict, PyFunction, PyTuple, PyType};
+use sot_core::{cpython, translate};
+
+use crate::backend::PaddleBackend;
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Translated>()?;
+    module.add_function(wrap_pyfunction!(symbolic_translate, module)?)
+}
+
+/// A callable whose calls are translated.
+#[pyclass(module = "sot", dict, weakref)]
+pub(crate) struct Translated {
+    target: Option<Py<PyAny>>,
+}
+
+#[pymethods]
+impl Translated {
+    #[pyo3(signature = (*args, **kwargs))]
+    fn __call__<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let target = self.target(py)?;
+        let _active = cpython::enter(py).map_err(|error| pyo3::exceptions::PyRuntimeError::new_err(error.to_string()))?;
+        target.call(args, kwargs)
+    }
+
+    fn __get__<'py>(
+        slf: Bound<'py, Self>,
+        instance: &Bound<'py, PyAny>,
+        owner: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let _ = owner;
+        let bound = !slf.borrow().target(slf.py())?.is_instance_of::<PyFunction>();
+        if instance.is_none() || bound {
+            return Ok(slf.into_any());
+        }
+        slf.py().import("types")?.getattr("MethodType")?.call1((slf, instance))
+    }
+
+    /// What is translated.
+    #[getter]
+    fn __wrapped__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.target(py)
+    }
+
+    fn __getattr__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        self.target(py)?.getattr(name)
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(format!("<sot.symbolic_translate({})>", self.target(py)?.repr()?))
+    }
+
+    fn __reduce__<'py>(slf: Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyAny>,))> {
+        let make = slf.py().import("sot")?.getattr("symbolic_translate")?;
+        let target = slf.borrow().target(slf.py())?;
+        Ok((make, (target,)))
+    }
+
+    fn __copy__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __deepcopy__<'py>(&self, py: Python<'py>, memo: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Translated>> {
+        let copy = py.import("copy")?.call_method1("deepcopy", (self.target(py)?, memo))?;
+        wrap(&copy)
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.target)
+    }
+
+    fn __clear__(&mut self) {
+        self.target = None;
+    }
+}
+
+impl Translated {
+    pub(crate) fn target<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        match &self.target {
+            Some(target) => Ok(target.bind(py).clone()),
+            None => Err(pyo3::exceptions::PyReferenceError::new_err("the translated function was collected")),
+        }
+    }
+}
+
+/// Makes a function, bound method or layer run translated; also a decorator.
+#[pyfunction]
+#[pyo3(signature = (fn_=None, /, *, fullgraph=false))]
+fn symbolic_translate<'py>(py: Python<'py>, fn_: Option<Bound<'py, PyAny>>, fullgraph: bool) -> PyResult<Bound<'py, PyAny>> {
+    let _ = fullgraph;
+    let Some(target) = fn_ else {
+        return Ok(wrap_pyfunction!(symbolic_translate, py)?.into_any());
+    };
+    if target.is_instance_of::<Translated>() {
+        return Ok(target);
+    }
+    if PaddleBackend::installed(py)?.is_layer(&target)? && !target.is_instance_of::<PyType>() {
+        return translate_layer(target);
+    }
+    refuse(&target)?;
+    Ok(wrap(&target)?.into_any())
+}
+
+/// A layer comes back with its `forward` translated.
+fn translate_layer(layer: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
+    let forward = layer.getattr("forward")?;
+    if !forward.is_instance_of::<Translated>() {
+        let translated = wrap(&forward)?;
+        layer.py().get_type::<PyAny>().call_method1("__setattr__", (&layer, "forward", translated))?;
+    }
+    Ok(layer)
+}
+
+fn wrap<'py>(target: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Translated>> {
+    let py = target.py();
+    if let Some(code) = code_of(target)? {
+        if let Some(cache) = translate::cache_of(&code) {
+            cache.set_root();
+        }
+    }
+    let translated = Bound::new(py, Translated { target: Some(target.clone().unbind()) })?;
+    for name in ["__module__", "__name__", "__qualname__", "__doc__"] {
+        if let Some(value) = target.getattr_opt(name)? {
+            translated.as_any().getattr("__dict__")?.set_item(name, value)?;
+        }
+    }
+    Ok(translated)
+}
+
+/// The code that a call of `target` runs first.
+fn code_of<'py>(target: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyCode>>> {
+    let mut function = target.clone();
+    if let Some((inner, _)) = cpython::bound_method(target) {
+        function = inner;
+    } else if !target.is_instance_of::<PyFunction>() {
+        match target.get_type().getattr_opt("__call__")? {
+            Some(call) => function = call,
+            None => return Ok(None),
+        }
+    }
+    Ok(function.cast::<PyFunction>().ok().map(cpython::function_code))
+}
+
+/// A clear error for what has no Python code to translate.
+fn refuse(target: &Bound<'_, PyAny>) -> PyResult<()> {
+    let shown = sot_core::tracker::repr(target.py(), &target.clone().unbind());
+    let wrong = |what: &str| {
+        Err(PyTypeError::new_err(format!(
+            "sot.symbolic_translate() takes a Python function, a bound method or a paddle.nn.Layer; {shown} is {what}"
+        )))
+    };
+    if target.is_instance_of::<PyType>() {
+        return wrong("a class: translate its methods, or an instance");
+    }
+    if !target.is_callable() {
+        return wrong("not callable");
+    }
+    if target.is_instance_of::<PyCFunction>() || code_of(target)?.is_none() {
+        return wrong("implemented in C and has no bytecode: call it as it is, or wrap it in a Python function");
+    }
+    Ok(())
+}

@@ -1,0 +1,234 @@
+//! `nn.Layer` objects: parameters, buffers and sublayers are entries of three dicts; a call runs hooks and `forward`. A leaf
+//! layer of Paddle is one statement, guarded on all its forward may read.
+
+use std::rc::Rc;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString, PyType};
+use sot_core::backend::CallKind;
+use sot_core::cpython;
+use sot_core::error::{Flow, ReasonId, Unwind};
+use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
+use sot_core::guard::{Identity, Test};
+use sot_core::tracker::{Key, Tracker, TrackerId};
+use sot_core::variable::{VarId, Variable};
+
+use crate::backend::PaddleBackend;
+
+sot_core::variable_kind! { "layer", rank: 250, when: is_layer, wrap: LayerVariable::wrap }
+
+fn is_layer(object: &Bound<'_, PyAny>) -> bool {
+    !object.is_instance_of::<PyType>()
+        && PaddleBackend::installed(object.py()).and_then(|backend| backend.is_layer(object)).unwrap_or(false)
+}
+
+/// Where `nn.Layer.__getattr__` looks, in its order.
+const STORES: [&str; 3] = ["_parameters", "_sub_layers", "_buffers"];
+/// Registries of hooks with rules of their own.
+const SPECIAL_HOOKS: [&str; 3] = [
+    "_forward_pre_hooks_with_kwargs_flag",
+    "_forward_post_hooks_with_kwargs_flag",
+    "_forward_post_hooks_always_called",
+];
+
+/// A layer.
+pub struct LayerVariable {
+    object: Py<PyAny>,
+}
+
+impl LayerVariable {
+    fn wrap(_: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, _: TrackerId) -> Flow<Rc<dyn Variable>> {
+        Ok(Rc::new(LayerVariable { object: object.clone().unbind() }))
+    }
+
+    /// Whether the class has `nn.Layer`'s own method under a name.
+    fn has_layers_own(&self, cx: &OpcodeExecutor<'_>, name: &str) -> Flow<bool> {
+        let key = PyString::intern(cx.py, name);
+        let layer = PaddleBackend::installed(cx.py)?.layer_type(cx.py);
+        let own = cpython::type_lookup(&self.object.bind(cx.py).get_type(), &key);
+        let base = cpython::type_lookup(&layer, &key);
+        Ok(matches!((own, base), (Some(own), Some(base)) if own.is(&base)))
+    }
+
+    /// One of the layer's own dicts, as it is outside the trace.
+    fn store<'py>(
+        &self,
+        cx: &mut OpcodeExecutor<'py>,
+        this: VarId,
+        store: &str,
+    ) -> Flow<Option<(Bound<'py, PyDict>, TrackerId)>> {
+        let layer = self.object.bind(cx.py).clone();
+        let Some(dict) = cpython::instance_dict(&layer) else { return Ok(None) };
+        let of = cx.vars.tracker(this);
+        match dict.get_item(store)? {
+            Some(found) => {
+                let tracker = cx.trackers.add(Tracker::Attribute { of, name: store.into() });
+                Ok(found.cast_into::<PyDict>().ok().map(|found| (found, tracker)))
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// `nn.Layer.__getattr__`, read off the dicts.
+    fn from_stores(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
+        for store in STORES {
+            let Some((dict, of)) = self.store(cx, this, store)? else { continue };
+            if let Some(value) = dict.get_item(&**name)? {
+                let tracker = cx.trackers.add(Tracker::Item { of, key: Key::Str(Rc::clone(name)) });
+                return Ok(Some(cx.wrap(&value, tracker)));
+            }
+            if cx.trackers.is_sourced(of) {
+                cx.guards.add(of, Test::LacksKey(Key::Str(Rc::clone(name))));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The layer as one statement, with guards on what its forward reads.
+    fn call_whole(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
+        let layer = self.object.bind(cx.py).clone();
+        let of = cx.vars.tracker(this);
+        self.guard_no_hooks(cx, this)?;
+        let forward = object_model::lookup(cx, this, &Rc::from("forward"))?;
+        if let Some((forward, tracker)) = forward.filter(|(_, tracker)| cx.trackers.is_sourced(*tracker)) {
+            cx.guards.add(tracker, Test::Is(Identity::of(&forward)));
+        }
+        for name in PaddleBackend::installed(cx.py)?.layer_reads(&layer)?.iter() {
+            self.guard_read(cx, this, &Rc::from(name.as_str()))?;
+        }
+        if cx.trackers.is_sourced(of) {
+            cx.guards.add(of, Test::Is(Identity::of(&layer)));
+        }
+        let name = cpython::type_name(&layer.get_type());
+        cx.call_graph(CallKind::Layer, &layer, &name, args)
+    }
+
+    /// What is read inside the statement is assumed to stay: values by value, everything else by identity.
+    fn guard_read(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<()> {
+        let Some(value) = self.get_attr(cx, this, name)? else { return Ok(()) };
+        let payload = cx.see(value)?;
+        let tracker = cx.vars.tracker(value);
+        if payload.constant().is_some() || !cx.trackers.is_sourced(tracker) {
+            return Ok(());
+        }
+        match payload.kind() {
+            "list" | "tuple" => {
+                for item in payload.children() {
+                    cx.see(item)?;
+                }
+            }
+            _ => {
+                if let Some(object) = payload.object() {
+                    let identity = Identity::of(object.bind(cx.py));
+                    cx.guards.add(tracker, Test::Is(identity));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn guard_no_hooks(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
+        for store in ["_forward_pre_hooks", "_forward_post_hooks"] {
+            if let Some((dict, tracker)) = self.store(cx, this, store)? {
+                if dict.is_empty() && cx.trackers.is_sourced(tracker) {
+                    cx.guards.add(tracker, Test::Length(0));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn hooks(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, store: &str) -> Flow<Vec<VarId>> {
+        let Some((dict, _)) = self.store(cx, this, store)? else { return Ok(Vec::new()) };
+        if dict.is_empty() {
+            return Ok(Vec::new());
+        }
+        let registry = cx.get_attr(this, &Rc::from(store))?;
+        let values = cx.call_method(registry, "values", &[])?;
+        cx.unpack_all(values)
+    }
+
+    fn refuse_special_hooks(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
+        for store in SPECIAL_HOOKS {
+            if self.store(cx, this, store)?.is_some_and(|(dict, _)| !dict.is_empty()) {
+                return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "a layer with hooks that take keyword arguments"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Pre-hooks, `forward`, post-hooks, as `nn.Layer.__call__` runs them.
+    fn call_followed(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
+        self.guard_no_hooks(cx, this)?;
+        let before = self.hooks(cx, this, "_forward_pre_hooks")?;
+        let after = self.hooks(cx, this, "_forward_post_hooks")?;
+        if !before.is_empty() || !after.is_empty() {
+            self.refuse_special_hooks(cx, this)?;
+        }
+        let mut args = args.clone();
+        for hook in before {
+            let inputs = cx.tuple(args.positional.clone());
+            let result = cx.call(hook, &CallArgs::positional(vec![this, inputs]))?;
+            if cx.known(result)?.is_some_and(|value| value.is_none()) {
+                continue;
+            }
+            args.positional = match cx.see(result)?.kind() {
+                "tuple" => cx.unpack_all(result)?,
+                _ => vec![result],
+            };
+        }
+        let forward = cx.get_attr(this, &Rc::from("forward"))?;
+        let mut output = cx.call(forward, &args)?;
+        for hook in after {
+            let inputs = cx.tuple(args.positional.clone());
+            let result = cx.call(hook, &CallArgs::positional(vec![this, inputs, output]))?;
+            if !cx.known(result)?.is_some_and(|value| value.is_none()) {
+                output = result;
+            }
+        }
+        Ok(output)
+    }
+}
+
+impl Variable for LayerVariable {
+    fn kind(&self) -> &'static str {
+        "layer"
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        self.object.bind(cx.py).get_type().into_any()
+    }
+
+    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
+        format!("LayerVariable({})", cpython::type_name(&self.object.bind(cx.py).get_type()))
+    }
+
+    fn object(&self) -> Option<&Py<PyAny>> {
+        Some(&self.object)
+    }
+
+    fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
+        if !cx.effects.is_empty() || !self.has_layers_own(cx, "__getattr__")? {
+            return object_model::get_attr(cx, this, name);
+        }
+        match object_model::generic_get_attr(cx, this, name)? {
+            Some(found) => Ok(Some(found)),
+            None => self.from_stores(cx, this, name),
+        }
+    }
+
+    fn truth(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {
+        object_model::truth(cx, this)
+    }
+
+    fn call(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
+        if !self.has_layers_own(cx, "__call__")? {
+            return object_model::call(cx, this, args);
+        }
+        let layer = self.object.bind(cx.py).clone();
+        if cx.effects.is_empty() && PaddleBackend::installed(cx.py)?.is_leaf_layer(&layer) {
+            return self.call_whole(cx, this, args);
+        }
+        self.call_followed(cx, this, args)
+    }
+}

@@ -1,0 +1,57 @@
+//! A translated callable met inside a trace is its target: the trace follows it.
+
+use std::rc::Rc;
+
+use pyo3::prelude::*;
+use sot_core::error::Flow;
+use sot_core::executor::{CallArgs, Name, OpcodeExecutor};
+use sot_core::tracker::{Tracker, TrackerId};
+use sot_core::variable::{VarId, Variable};
+
+use crate::translated::Translated;
+
+sot_core::variable_kind! {
+    "translated",
+    types: |py| Ok(vec![py.get_type::<Translated>().into_any().unbind()]),
+    wrap: TranslatedVariable::wrap
+}
+
+struct TranslatedVariable {
+    object: Py<PyAny>,
+    target: VarId,
+}
+
+impl TranslatedVariable {
+    fn wrap(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, of: TrackerId) -> Flow<Rc<dyn Variable>> {
+        let target = object.cast::<Translated>().map_err(PyErr::from)?.borrow().target(cx.py)?;
+        let tracker = cx.trackers.add(Tracker::Getattr { of, name: "__wrapped__".into() });
+        let target = cx.wrap(&target, tracker);
+        Ok(Rc::new(TranslatedVariable { object: object.clone().unbind(), target }))
+    }
+}
+
+impl Variable for TranslatedVariable {
+    fn kind(&self) -> &'static str {
+        "translated"
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        self.object.bind(cx.py).get_type().into_any()
+    }
+
+    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
+        format!("TranslatedVariable({})", cx.text(self.target))
+    }
+
+    fn object(&self) -> Option<&Py<PyAny>> {
+        Some(&self.object)
+    }
+
+    fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, name: &Name) -> Flow<Option<VarId>> {
+        cx.find_attr(self.target, name)
+    }
+
+    fn call(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, args: &CallArgs) -> Flow<VarId> {
+        cx.call(self.target, args)
+    }
+}

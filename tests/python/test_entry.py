@@ -1,0 +1,304 @@
+"""Every way into a translated function, and clear errors for what cannot be one."""
+
+import copy
+import functools
+import gc
+import pickle
+import threading
+import weakref
+
+import paddle
+import pytest
+from paddle import nn
+
+import sot
+
+
+def test_keyword_and_default(check):
+    def f(x, scale=2.0, *, shift):
+        return x * scale + shift
+
+    check(f, paddle.ones([2]), shift=1.0)
+    check(f, paddle.ones([2]), 3.0, shift=paddle.ones([2]))
+    check(f, scale=4.0, shift=1.0, x=paddle.ones([2]))
+
+
+def test_star_arguments(check):
+    def f(x, *rest, first=None, **named):
+        for item in rest:
+            x = x + item
+        for name, item in named.items():
+            x = x * item
+        return x, sorted(named), len(rest)
+
+    one = paddle.ones([2])
+    check(f, one)
+    check(f, one, one, one, a=one, b=one)
+
+
+def test_binding_errors_are_the_users():
+    fast = sot.symbolic_translate(lambda x: x + 1)
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'x'"):
+        fast()
+
+
+def test_closure_and_cell_arguments(check):
+    k = 3.0
+
+    def f(x, y):
+        def inner(z):
+            return z * k + y
+
+        return inner(x) + inner(y)
+
+    check(f, paddle.ones([2]), paddle.full([2], 2.0))
+
+
+def test_method_class_and_static_method(same):
+    class Model:
+        factor = 3.0
+
+        def __init__(self):
+            self.shift = 1.0
+
+        @sot.symbolic_translate
+        def run(self, x):
+            return self.helper(x) + self.shift + self.fixed(x) + self.of_class(x)
+
+        def helper(self, x):
+            return x * 2
+
+        @staticmethod
+        def fixed(x):
+            return x * 10
+
+        @classmethod
+        def of_class(cls, x):
+            return x * cls.factor
+
+    model, x = Model(), paddle.ones([2])
+    for _ in range(2):
+        same(model.run(x), paddle.full([2], 16.0))
+    bound = sot.symbolic_translate(model.helper)
+    same(bound(x), paddle.full([2], 2.0))
+    assert sot.stats().graphs == 2 and not sot.stats().fallbacks
+
+
+def test_property_and_super(check):
+    class Base(nn.Layer):
+        @property
+        def factor(self):
+            return 2.0
+
+        def forward(self, x):
+            return x * self.factor
+
+    class Derived(Base):
+        def forward(self, x):
+            return super().forward(x) + super(Derived, self).forward(x)
+
+    model = Derived()
+    check(lambda x: model(x), paddle.ones([2]))
+
+
+def test_decorator_keeps_the_face():
+    @sot.symbolic_translate
+    def documented(x):
+        """What it does."""
+        return x + 1
+
+    assert documented.__name__ == "documented" and documented.__doc__ == "What it does."
+    assert documented.__wrapped__.__name__ == "documented"
+    assert sot.symbolic_translate(documented) is documented
+    assert copy.copy(documented) is documented
+
+
+def double(x):
+    return x * 2
+
+
+def test_pickle_and_deepcopy(same):
+    model = sot.symbolic_translate(nn.Linear(2, 2))
+    other = copy.deepcopy(model)
+    x = paddle.ones([1, 2])
+    same(other(x), model(x))
+    other.weight.set_value(paddle.zeros([2, 2]))
+    assert not other(x).equal_all(model(x))
+    again = pickle.loads(pickle.dumps(sot.symbolic_translate(double)))
+    same(again(x), double(x))
+
+
+def test_translated_inside_translated(check):
+    inner = sot.symbolic_translate(double)
+    check(lambda x: inner(x) + 1, paddle.ones([2]))
+
+
+def test_partial_and_callable_object(same):
+    class Callable:
+        def __call__(self, x):
+            return x + 3
+
+    x = paddle.ones([2])
+    same(sot.symbolic_translate(Callable())(x), x + 3)
+    assert sot.stats().graphs == 1
+
+
+@pytest.mark.parametrize(
+    "target, text",
+    [(3, "not callable"), (len, "implemented in C"), (int, "a class"), (nn.Linear, "a class"), (print, "implemented in C")],
+)
+def test_what_cannot_be_translated(target, text):
+    with pytest.raises(TypeError, match=text):
+        sot.symbolic_translate(target)
+
+
+def test_exceptions_are_the_users():
+    def f(x):
+        y = x + 1
+        if y.shape[0] == 2:
+            raise ValueError("two is too few")
+        return y
+
+    fast = sot.symbolic_translate(f)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="two is too few") as caught:
+            fast(paddle.ones([2]))
+    assert caught.traceback[-1].lineno + 1 == f.__code__.co_firstlineno + 3
+    assert fast(paddle.ones([3])).shape == [3]
+
+
+def test_a_function_that_dies_frees_its_translations():
+    model = nn.Linear(4, 4)
+
+    def f(x):
+        return model(x)
+
+    fast = sot.symbolic_translate(f)
+    fast(paddle.ones([1, 4]))
+    weight, layer = weakref.ref(model.weight), weakref.ref(model)
+    assert sot.stats().graphs == 1
+    del f, fast, model
+    gc.collect()
+    assert layer() is None and weight() is None
+
+
+def test_a_code_object_that_dies_frees_its_translations():
+    namespace = {}
+    exec("def f(x, model):\n    return model(x)", namespace)
+    f, model = namespace.pop("f"), nn.Linear(4, 4)
+    fast = sot.symbolic_translate(f)
+    fast(paddle.ones([1, 4]), model)
+    code = weakref.ref(f.__code__)
+    assert sot.stats().graphs == 1
+    del f, fast
+    gc.collect()
+    assert code() is None
+
+
+def test_a_model_that_dies_is_not_held():
+    def run(model, x):
+        return model(x)
+
+    fast = sot.symbolic_translate(run)
+    model = nn.Linear(4, 4)
+    fast(model, paddle.ones([1, 4]))
+    weight, layer = weakref.ref(model.weight), weakref.ref(model)
+    del model
+    gc.collect()
+    assert layer() is None and weight() is None
+
+
+def test_many_calls_grow_nothing():
+    resource = pytest.importorskip("resource", reason="memory is read through the resource module")
+    model = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
+    fast = sot.symbolic_translate(lambda x: model(x))
+    x = paddle.ones([1, 4])
+    with paddle.no_grad():
+        for _ in range(2000):
+            fast(x)
+        gc.collect()
+        before, used = len(gc.get_objects()), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        import sys
+
+        references = sys.getrefcount(x)
+        for _ in range(100_000):
+            fast(x)
+        gc.collect()
+    assert sys.getrefcount(x) == references
+    assert len(gc.get_objects()) <= before + 50
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss <= used + 8 * 1024
+    assert sot.stats().hits >= 100_000
+
+
+def test_threads(same):
+    model = nn.Sequential(*[nn.Linear(8, 8) for _ in range(4)])
+    fast = sot.symbolic_translate(lambda x: model(x))
+    inputs = [paddle.full([2, 8], float(k)) for k in range(6)]
+    expected = [model(x) for x in inputs]
+    results, errors = [None] * 6, []
+
+    def work(k):
+        try:
+            for _ in range(50):
+                results[k] = fast(inputs[k])
+        except Exception as error:  # noqa: BLE001
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+    same(results, expected)
+    assert sot.stats().hits >= 250
+
+
+def test_recursion_depth_is_not_reduced():
+    import sys
+
+    def depth(n):
+        return 0 if n == 0 else 1 + depth(n - 1)
+
+    @sot.symbolic_translate
+    def f(x, n):
+        print("", end="")
+        return x, depth(n)
+
+    limit = sys.getrecursionlimit() - 200
+    assert f(paddle.ones([1]), limit)[1] == limit
+
+
+def test_what_is_not_supported_falls_back_and_callees_are_translated(same):
+    def helper(x):
+        return x * 2 + 1
+
+    def f(x):
+        async def unused():
+            return 1
+
+        unused().close()
+        return helper(x)
+
+    fast = sot.symbolic_translate(f)
+    x = paddle.ones([2])
+    for _ in range(2):
+        same(fast(x), f(x))
+    stats = sot.stats()
+    assert sum(stats.fallbacks.values()) + sum(stats.breaks.values()) >= 1
+    assert stats.graphs >= 1
+
+
+def test_functools_wraps(check):
+    def decorate(function):
+        @functools.wraps(function)
+        def wrapper(*args, **kwargs):
+            return function(*args, **kwargs) * 2
+
+        return wrapper
+
+    @decorate
+    def f(x, k=1.0):
+        return x + k
+
+    check(f, paddle.ones([2]), k=3.0)

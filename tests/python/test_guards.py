@@ -1,0 +1,253 @@
+"""What makes a translation stale makes a new one; the old ones still hit."""
+
+import paddle
+import paddle.nn.functional as F
+import pytest
+from paddle import nn
+
+import sot
+
+
+def translations():
+    return sot.stats().translations
+
+
+def scaled(x, factor=2.0):
+    return x * factor
+
+
+def test_shape_dtype_stop_gradient(same):
+    fast = sot.symbolic_translate(scaled)
+    base = paddle.ones([2, 3])
+    trained = paddle.ones([2, 3])
+    trained.stop_gradient = False
+    inputs = [base, paddle.ones([4, 3]), base.astype("float64"), trained]
+    for count, x in enumerate(inputs, 1):
+        same(fast(x), scaled(x))
+        assert translations() == count
+    for x in inputs:
+        same(fast(x), scaled(x))
+    assert translations() == len(inputs)
+
+
+def test_grad_mode(same):
+    fast = sot.symbolic_translate(scaled)
+    x = paddle.ones([2])
+    x.stop_gradient = False
+    for _ in range(2):
+        same(fast(x), scaled(x))
+        with paddle.no_grad():
+            same(fast(x), scaled(x))
+    assert translations() == 2
+
+
+@pytest.mark.parametrize("values", [(2.0, 3.0), (2, 3), (2, 2.0), (True, 1), (float("nan"), 0.0), (0.0, -0.0)])
+def test_numbers_by_type_and_value(same, values):
+    fast = sot.symbolic_translate(scaled)
+    x = paddle.ones([2])
+    for _ in range(2):
+        for value in values:
+            same(fast(x, value), scaled(x, value))
+    assert translations() == 2
+
+
+FACTOR = 2.0
+
+
+def by_global(x):
+    return x * FACTOR
+
+
+def test_globals(same, monkeypatch):
+    fast = sot.symbolic_translate(by_global)
+    x = paddle.ones([2])
+    same(fast(x), by_global(x))
+    monkeypatch.setitem(globals(), "FACTOR", 5.0)
+    same(fast(x), by_global(x))
+    assert translations() == 2
+
+
+def shadowed(x):
+    return x * len([1, 2, 3])
+
+
+def test_a_builtin_shadowed_in_the_globals(same, monkeypatch):
+    fast = sot.symbolic_translate(shadowed)
+    x = paddle.ones([2])
+    same(fast(x), shadowed(x))
+    monkeypatch.setitem(globals(), "len", lambda items: 7)
+    same(fast(x), shadowed(x))
+
+
+def test_closure_cells(same):
+    factor = 2.0
+
+    def f(x):
+        return x * factor
+
+    fast = sot.symbolic_translate(f)
+    x = paddle.ones([2])
+    same(fast(x), f(x))
+    factor = 3.0
+    same(fast(x), f(x))
+    assert translations() == 2
+
+
+def test_defaults(same):
+    def helper(x, k=2.0):
+        return x * k
+
+    def f(x):
+        return helper(x)
+
+    fast = sot.symbolic_translate(f)
+    x = paddle.ones([2])
+    same(fast(x), f(x))
+    helper.__defaults__ = (4.0,)
+    same(fast(x), f(x))
+
+
+def test_replaced_code(same):
+    def helper(x):
+        return x * 2.0
+
+    def other(x):
+        return x * 3.0
+
+    def f(x):
+        return helper(x)
+
+    fast = sot.symbolic_translate(f)
+    x = paddle.ones([2])
+    same(fast(x), f(x))
+    helper.__code__ = other.__code__
+    same(fast(x), f(x))
+
+
+def test_aliased_arguments(same):
+    def f(x, y):
+        return (x + 1, x is y)
+
+    fast = sot.symbolic_translate(f)
+    a, b = paddle.ones([2]), paddle.zeros([2])
+    for pair in [(a, b), (a, a), (b, a), (b, b)]:
+        same(fast(*pair), f(*pair))
+
+
+def test_lists_and_dicts(same):
+    def f(items, table):
+        total = items[0]
+        for item in items[1:]:
+            total = total + item
+        for key, value in table.items():
+            total = total * len(key) + value
+        return total
+
+    fast = sot.symbolic_translate(f)
+    a, b = paddle.ones([2]), paddle.full([2], 3.0)
+    cases = [([a, b], {"x": a, "yy": b}), ([a], {"x": a, "yy": b}), ([a, b], {"yy": b, "x": a}), ([a, b], {})]
+    for _ in range(2):
+        for case in cases:
+            same(fast(*case), f(*case))
+    assert translations() == len(cases)
+
+
+def test_layer_attributes(same):
+    class Scale(nn.Layer):
+        def __init__(self):
+            super().__init__()
+            self.factor = 2.0
+            self.linear = nn.Linear(4, 4)
+
+        def forward(self, x):
+            if hasattr(self, "shift"):
+                x = x + self.shift
+            return self.linear(x) * self.factor
+
+    model = Scale()
+    fast = sot.symbolic_translate(lambda x: model(x))
+    x = paddle.ones([2, 4])
+    same(fast(x), model(x))
+    model.factor = 3.0
+    same(fast(x), model(x))
+    model.shift = 1.0
+    same(fast(x), model(x))
+    model.linear.weight.set_value(paddle.zeros([4, 4]))
+    same(fast(x), model(x))
+    count = translations()
+    model.linear = nn.Linear(4, 4)
+    same(fast(x), model(x))
+    model.linear.weight = model.create_parameter([4, 4])
+    same(fast(x), model(x))
+    assert translations() == count + 2
+
+
+def test_hooks(same):
+    model = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
+    fast = sot.symbolic_translate(lambda x: model(x))
+    x = paddle.randn([2, 4])
+    same(fast(x), model(x))
+    handle = model[0].register_forward_post_hook(lambda layer, inputs, output: output * 2)
+    same(fast(x), model(x))
+    model.register_forward_pre_hook(lambda layer, inputs: (inputs[0] + 1,))
+    same(fast(x), model(x))
+    handle.remove()
+    same(fast(x), model(x))
+    assert not sot.stats().fallbacks
+
+
+def test_monkeypatched_method(same):
+    class Model(nn.Layer):
+        def helper(self, x):
+            return x * 2
+
+        def forward(self, x):
+            return self.helper(x)
+
+    model = Model()
+    fast = sot.symbolic_translate(lambda x: model(x))
+    x = paddle.ones([2])
+    same(fast(x), model(x))
+    Model.helper = lambda self, x: x * 5
+    same(fast(x), model(x))
+    model.helper = lambda x: x * 7
+    same(fast(x), model(x))
+
+
+def test_default_dtype_and_amp(same):
+    def f(x):
+        return x + paddle.zeros([2]), x @ x
+
+    fast = sot.symbolic_translate(f)
+    x = paddle.ones([2, 2])
+    same(fast(x), f(x))
+    paddle.set_default_dtype("float64")
+    try:
+        same(fast(x), f(x))
+    finally:
+        paddle.set_default_dtype("float32")
+    with paddle.amp.auto_cast(dtype="bfloat16"):
+        same(fast(x), f(x))
+    same(fast(x), f(x))
+
+
+def test_changing_numbers_stop_translating_but_old_ones_hit(same):
+    fast = sot.symbolic_translate(scaled)
+    x = paddle.ones([2])
+    for value in range(100):
+        same(fast(x, float(value)), scaled(x, float(value)))
+    assert translations() <= 64
+    hits = sot.stats().hits
+    same(fast(x, 3.0), scaled(x, 3.0))
+    assert sot.stats().hits == hits + 1
+
+
+def test_relu_then_patched(same, monkeypatch):
+    def f(x):
+        return F.relu(x)
+
+    fast = sot.symbolic_translate(f)
+    x = paddle.randn([4])
+    same(fast(x), f(x))
+    monkeypatch.setattr(F, "relu", lambda x: x * 2)
+    same(fast(x), f(x))
