@@ -11,11 +11,11 @@ use sot_variables::slice::SliceVariable;
 opcode! { BINARY_OP [3.11..3.14] (lhs, rhs -- result) => |cx, op| binary_op(cx, op.arg, lhs, rhs) }
 opcode! {
     BINARY_SLICE [3.12..3.14] (object, start, stop -- value)
-        => |cx, _| { let slice = SliceVariable::build(cx, start, stop, None); cx.get_item(object, slice) }
+        => |cx, _| { let slice = SliceVariable::build(cx, start, stop, None)?; cx.get_item(object, slice) }
 }
 opcode! {
     STORE_SLICE [3.12..3.14] (value, object, start, stop -- )
-        => |cx, _| { let slice = SliceVariable::build(cx, start, stop, None); cx.set_item(object, slice, value) }
+        => |cx, _| { let slice = SliceVariable::build(cx, start, stop, None)?; cx.set_item(object, slice, value) }
 }
 
 fn binary_op(cx: &mut OpcodeExecutor<'_>, number: u32, lhs: VarId, rhs: VarId) -> Flow<VarId> {

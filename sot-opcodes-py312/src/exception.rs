@@ -6,7 +6,7 @@ use sot_core::executor::OpcodeExecutor;
 use sot_core::opcode;
 use sot_core::variable::VarId;
 
-opcode! { PUSH_EXC_INFO [3.11..3.14] (exception -- previous, same) => |cx, _| Flow::Ok([handle(cx, exception), exception]) }
+opcode! { PUSH_EXC_INFO [3.11..3.14] (exception -- previous, same) => |cx, _| Ok([handle(cx, exception), exception]) }
 opcode! { POP_EXCEPT [3.11..3.14] (previous -- ) => |cx, _| handle_again(cx, previous) }
 opcode! {
     CHECK_EXC_MATCH [3.11..3.14] (exception, pattern -- same, matches)

@@ -9,41 +9,46 @@ use sot_core::opcode;
 use sot_core::opcode::{Next, Operand};
 use sot_core::variable::VarId;
 use sot_opcodes_py38::generator::send;
+use sot_variables::generator::Resumed;
 
 // The generator is there before its frame runs: what the next instruction pops is the value that starts it.
-opcode! { RETURN_GENERATOR [3.11..3.14] ( -- started) => |cx, _| Flow::Ok(cx.none()) }
+opcode! { RETURN_GENERATOR [3.11..3.14] ( -- started) => |cx, _| Ok(cx.none()) }
 opcode! { SEND [3.11..3.12] (..) => |cx, op| send_or_leave(cx, op) }
 opcode! { SEND [3.12..3.14] (..) => |cx, op| send_or_end(cx, op) }
-opcode! { END_SEND [3.12..3.14] (_iterator, value -- result) => |_cx, _| Flow::Ok(value) }
+opcode! { END_SEND [3.12..3.14] (_iterator, value -- result) => |_cx, _| Ok(value) }
 opcode! { CLEANUP_THROW [3.12..3.14] (_iterator, _sent, exception -- none, value) => |cx, _| thrown(cx, exception) }
 
-/// On exhaustion the result takes the place of the iterator.
+/// The result of an exhausted iterator takes its place.
 fn send_or_leave(cx: &mut OpcodeExecutor<'_>, op: &Operand) -> Flow<Next> {
     let [iterator, sent] = cx.pop_array()?;
-    let target = op.jump()?;
-    if let Some(item) = send(cx, iterator, sent, target.0 - op.at.0)? {
-        cx.push(iterator);
-        cx.push(item);
-        return Ok(Next::Continue);
+    match send(cx, iterator, sent)? {
+        Resumed::Yielded(item) => {
+            cx.push(iterator);
+            cx.push(item);
+            Ok(Next::Continue)
+        }
+        Resumed::Returned(result) => {
+            cx.push(result);
+            op.jump().map(Next::Jump)
+        }
     }
-    let result = cx.none();
-    cx.push(result);
-    Ok(Next::Jump(target))
 }
 
-/// On exhaustion the result is above the iterator, for `END_SEND` at the target.
+/// The result of an exhausted iterator is put above it, for `END_SEND`, which is where the instruction jumps.
 fn send_or_end(cx: &mut OpcodeExecutor<'_>, op: &Operand) -> Flow<Next> {
     let [iterator, sent] = cx.pop_array()?;
-    let target = op.jump()?;
-    let item = send(cx, iterator, sent, target.0 + 1 - op.at.0)?;
+    let resumed = send(cx, iterator, sent)?;
     cx.push(iterator);
-    if let Some(item) = item {
-        cx.push(item);
-        return Ok(Next::Continue);
+    match resumed {
+        Resumed::Yielded(item) => {
+            cx.push(item);
+            Ok(Next::Continue)
+        }
+        Resumed::Returned(result) => {
+            cx.push(result);
+            op.jump().map(Next::Jump)
+        }
     }
-    let result = cx.none();
-    cx.push(result);
-    Ok(Next::Jump(target))
 }
 
 /// An exception thrown into a generator that waits for another one.

@@ -7,8 +7,8 @@ use sot_core::opcode;
 use sot_core::opcode::{Next, Operand};
 
 opcode! { FOR_ITER [3.12..3.14] (..) => |cx, op| for_iter(cx, op) }
-opcode! { END_FOR [3.12..3.13] (_iterator, _item -- ) => |_cx, _| Flow::Ok(()) }
-opcode! { END_FOR [3.13..3.14] (_item -- ) => |_cx, _| Flow::Ok(()) }
+opcode! { END_FOR [3.12..3.13] (_iterator, _item -- ) => |_cx, _| Ok(()) }
+opcode! { END_FOR [3.13..3.14] (_item -- ) => |_cx, _| Ok(()) }
 
 fn for_iter(cx: &mut OpcodeExecutor<'_>, op: &Operand) -> Flow<Next> {
     let iterator = cx.peek(1)?;

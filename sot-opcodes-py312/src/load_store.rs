@@ -43,7 +43,7 @@ opcode! { LOAD_GLOBAL [3.13..3.14] (..) => |cx, op| {
 } }
 
 // The frame has its cells before its first instruction.
-opcode! { COPY_FREE_VARS [3.11..3.14] ( -- ) => |_cx, _| Flow::Ok(()) }
+opcode! { COPY_FREE_VARS [3.11..3.14] ( -- ) => |_cx, _| Ok(()) }
 opcode! { MAKE_CELL [3.11..3.14] ( -- ) => |cx, op| make_cell(cx, op.arg) }
 opcode! { LOAD_DEREF [3.11..3.14] ( -- value) => |cx, op| load_deref(cx, op.arg, unbound_cell) }
 opcode! { DELETE_DEREF [3.11..3.14] ( -- ) => |cx, op| delete_deref(cx, op.arg, unbound_cell) }

@@ -10,7 +10,7 @@ opcode! { STORE_ATTR [3.8..3.14] (value, object -- ) => |cx, op| set_attr(cx, ob
 opcode! { DELETE_ATTR [3.8..3.14] (object -- ) => |cx, op| set_attr(cx, object, op.arg, None) }
 opcode! {
     LOAD_METHOD [3.8..3.12] (object -- null, method)
-        => |cx, op| { let method = load_attr(cx, object, op.arg)?; Flow::Ok([cx.null(), method]) }
+        => |cx, op| { let method = load_attr(cx, object, op.arg)?; Ok([cx.null(), method]) }
 }
 
 /// The attribute that `co_names[index]` names.

@@ -13,8 +13,8 @@ use sot_variables::slice::SliceVariable;
 use crate::bug;
 use crate::function::call_name;
 
-opcode! { BUILD_TUPLE [3.8..3.14] ([items] -- tuple) => |cx, _| Flow::Ok(cx.tuple(items)) }
-opcode! { BUILD_LIST [3.8..3.14] ([items] -- list) => |cx, _| Flow::Ok(cx.list(items)) }
+opcode! { BUILD_TUPLE [3.8..3.14] ([items] -- tuple) => |cx, _| Ok(cx.tuple(items)) }
+opcode! { BUILD_LIST [3.8..3.14] ([items] -- list) => |cx, _| Ok(cx.list(items)) }
 opcode! { BUILD_SET [3.8..3.14] ([items] -- set) => |cx, _| SetVariable::build(cx, items) }
 opcode! { BUILD_MAP [3.8..3.14] (..) => |cx, op| build_map(cx, op.arg) }
 opcode! { BUILD_CONST_KEY_MAP [3.8..3.14] (..) => |cx, op| build_const_key_map(cx, op.arg) }
@@ -76,7 +76,7 @@ fn build_slice(cx: &mut OpcodeExecutor<'_>, count: u32) -> Flow<Next> {
         [start, stop, step] => (start, stop, Some(step)),
         _ => return Err(bug("a slice of neither two nor three parts")),
     };
-    let slice = SliceVariable::build(cx, start, stop, step);
+    let slice = SliceVariable::build(cx, start, stop, step)?;
     Ok(push(cx, slice))
 }
 

@@ -1,6 +1,7 @@
 //! `with`: entering a context manager, and leaving it with or without an exception.
 
 use pyo3::exceptions::PyAttributeError;
+use pyo3::prelude::*;
 use sot_core::error::{Flow, Unwind};
 use sot_core::executor::{object_model, CallArgs, OpcodeExecutor};
 use sot_core::opcode;

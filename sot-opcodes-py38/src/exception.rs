@@ -12,7 +12,7 @@ use crate::bug;
 use crate::jump::jump_when;
 
 opcode! { RAISE_VARARGS [3.8..3.14] ([items] -- ) => |cx, _| raise(cx, &items) }
-opcode! { LOAD_ASSERTION_ERROR [3.9..3.14] ( -- class) => |cx, _| Flow::Ok(assertion_error(cx)) }
+opcode! { LOAD_ASSERTION_ERROR [3.9..3.14] ( -- class) => |cx, _| Ok(assertion_error(cx)) }
 
 opcode! { SETUP_FINALLY [3.8..3.11] ( -- ) => |cx, op| op.jump().map(|handler| cx.push_block(handler)) }
 opcode! { POP_BLOCK [3.8..3.11] ( -- ) => |cx, _| cx.pop_block().map(|_| ()) }
