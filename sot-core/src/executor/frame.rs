@@ -82,6 +82,8 @@ pub struct Frame {
     pub globals: Globals,
     /// The block stack (3.8 to 3.10).
     pub blocks: Vec<Block>,
+    /// The exception being handled in this frame.
+    pub handled: Option<VarId>,
     /// Keyword names for the next call (3.11 and 3.12).
     pub keyword_names: Option<Vec<Rc<str>>>,
 }
@@ -99,6 +101,7 @@ impl Frame {
             cells: Vec::new(),
             globals,
             blocks: Vec::new(),
+            handled: None,
             keyword_names: None,
         }
     }

@@ -12,6 +12,7 @@ mod load_store;
 pub mod object_model;
 mod operators;
 mod sequence;
+mod unwinding;
 mod wrap;
 
 use std::collections::HashMap;
@@ -35,6 +36,7 @@ pub use call::CallArgs;
 pub use frame::{Block, CodeUnit, Frame, Globals};
 pub use inline::{FunctionParts, KeywordDefault, OpcodeInlineExecutor, PositionalDefault};
 pub use operators::{BinaryOp, CompareOp, UnaryOp};
+pub use unwinding::BookkeepingVariable;
 pub use wrap::IdentityMap;
 
 /// How a stretch of simulation ended.
@@ -116,7 +118,7 @@ impl<'py> OpcodeExecutor<'py> {
                 Ok(Next::Yield(value)) => return Ok(Exit::Yield(value)),
                 Err(Unwind::Raise(exception)) => {
                     self.frames.truncate(depth);
-                    self.handle_exception(exception)?;
+                    self.handle_exception(exception).map_err(|unwind| self.place(unwind))?;
                 }
                 Err(unwind) => return Err(self.place(unwind)),
             }
@@ -150,11 +152,6 @@ impl<'py> OpcodeExecutor<'py> {
         let stack: Vec<String> = self.frame().stack.iter().map(|&v| self.text(v)).collect();
         let name = self.runtime.opcode_name(self.py, operand.opcode);
         log::write(log::TRACE, &format!("[TraceExecution]: {name}, stack is [{}]", stack.join(", ")));
-    }
-
-    /// Unwinds the innermost frame to the handler that catches, or out of it.
-    fn handle_exception(&mut self, exception: VarId) -> Flow<()> {
-        Err(self.place(Unwind::Raise(exception)))
     }
 
     /// Writes the user's source position into a reason that has none yet.

@@ -4,12 +4,13 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyComplex, PyFloat, PyInt, PyList, PyString, PyTuple};
 
 use super::OpcodeExecutor;
 use crate::error::{Flow, ReasonId, Unwind};
-use crate::guard::Test;
+use crate::guard::{Identity, Test};
 use crate::tracker::{ById, Tracker, TrackerId};
 use crate::variable::{VarId, Variable};
 
@@ -60,7 +61,7 @@ impl<'py> OpcodeExecutor<'py> {
             return self.vars.add(payload, tracker);
         }
         if let Some(&known) = self.identities.variables.get(&(object.as_ptr() as usize)) {
-            self.assume_same(known, tracker);
+            self.assume_same(known, tracker, object);
             return known;
         }
         let lazy = Rc::new(LazyVariable { object: object.clone().unbind() });
@@ -69,10 +70,13 @@ impl<'py> OpcodeExecutor<'py> {
         id
     }
 
-    fn assume_same(&mut self, known: VarId, tracker: TrackerId) {
+    fn assume_same(&mut self, known: VarId, tracker: TrackerId, object: &Bound<'py, PyAny>) {
         let first = self.vars.tracker(known);
-        if first != tracker && self.trackers.is_sourced(first) && self.trackers.is_sourced(tracker) {
-            self.guards.add(tracker, Test::SameAs(first));
+        match (self.trackers.is_sourced(first), self.trackers.is_sourced(tracker)) {
+            (true, true) if first != tracker => self.guards.add(tracker, Test::SameAs(first)),
+            (true, false) => self.guards.add(first, Test::Is(Identity::of(object))),
+            (false, true) => self.guards.add(tracker, Test::Is(Identity::of(object))),
+            _ => {}
         }
     }
 
@@ -144,6 +148,10 @@ impl<'py> OpcodeExecutor<'py> {
         if let Ok(list) = object.cast_exact::<PyList>() {
             let items = list.iter().map(|item| self.wrap_fresh(&item)).collect::<Flow<Vec<_>>>()?;
             let payload = (self.runtime.factories.list)(items);
+            return Ok(self.produce(payload));
+        }
+        if object.is_instance_of::<PyBaseException>() {
+            let payload = (self.runtime.factories.object)(object.clone().unbind());
             return Ok(self.produce(payload));
         }
         if object.is_instance_of::<pyo3::types::PyType>() || object.is_callable() {

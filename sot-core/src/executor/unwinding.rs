@@ -1,0 +1,317 @@
+//! Exceptions in the simulation: `raise`, matching, and finding the handler, by blocks (3.8 to 3.10) or by the exception
+//! table (3.11 and newer); a frame has only one of the two. What handlers find on the stack besides the exception is a
+//! `BookkeepingVariable`: simulated code hands it around, new code cannot make it.
+
+use std::rc::Rc;
+
+use pyo3::exceptions::{PyBaseException, PyRuntimeError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyInt, PyString, PyTraceback, PyTuple, PyType};
+
+use super::object_model::type_variable;
+use super::{Block, CallArgs, OpcodeExecutor};
+use crate::bytecode::Label;
+use crate::cpython;
+use crate::error::{Flow, ReasonId, Unwind};
+use crate::variable::{VarId, Variable};
+
+impl<'py> OpcodeExecutor<'py> {
+    /// Unwinds the innermost frame to the handler that is told of the exception, or out of it.
+    pub(super) fn handle_exception(&mut self, exception: VarId) -> Flow<()> {
+        self.set_context(exception);
+        if self.unwind_blocks(exception)? || self.unwind_by_table(exception) {
+            return Ok(());
+        }
+        Err(Unwind::Raise(exception))
+    }
+
+    /// The exception being handled, in this frame or the nearest caller that handles one.
+    pub fn handled_exception(&self) -> Option<VarId> {
+        self.frames.iter().rev().find_map(|frame| frame.handled)
+    }
+
+    fn unwind_blocks(&mut self, exception: VarId) -> Flow<bool> {
+        while let Some(block) = self.frame_mut().blocks.pop() {
+            if block.in_handler {
+                self.drop_handler(block)?;
+                continue;
+            }
+            self.frame_mut().stack.truncate(block.depth);
+            self.enter_handler(block.handler, exception)?;
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    fn enter_handler(&mut self, handler: Label, exception: VarId) -> Flow<()> {
+        let depth = self.frame().stack.len();
+        self.frame_mut().blocks.push(Block { handler, depth, in_handler: true });
+        let previous = self.frame_mut().handled.replace(exception);
+        self.push_exception(previous)?;
+        self.push_exception(Some(exception))?;
+        self.frame_mut().pc = handler;
+        Ok(())
+    }
+
+    /// Pushes traceback, exception and class, or what stands for them where no exception is handled.
+    fn push_exception(&mut self, exception: Option<VarId>) -> Flow<()> {
+        let items = match exception {
+            Some(exception) => [self.traceback(), exception, type_variable(self, exception)?],
+            None => [self.null(), self.null(), self.none()],
+        };
+        self.frame_mut().stack.extend(items);
+        Ok(())
+    }
+
+    fn unwind_by_table(&mut self, exception: VarId) -> bool {
+        let frame = self.frame();
+        let Some(handler) = frame.code.code.handler_at(frame.at).copied() else { return false };
+        self.frame_mut().stack.truncate(handler.depth as usize);
+        if handler.lasti {
+            let last = self.bookkeeping(BookkeepingVariable::LastInstruction);
+            self.push(last);
+        }
+        self.push(exception);
+        self.frame_mut().pc = handler.target;
+        true
+    }
+
+    /// Sets up a block: exceptions go to `handler` from here on.
+    pub fn push_block(&mut self, handler: Label) {
+        let depth = self.frame().stack.len();
+        self.frame_mut().blocks.push(Block { handler, depth, in_handler: false });
+    }
+
+    /// Ends the innermost block.
+    pub fn pop_block(&mut self) -> Flow<Block> {
+        self.frame_mut().blocks.pop().ok_or_else(|| bug("the block stack ran empty"))
+    }
+
+    /// Ends the innermost block, that of a handler: what was handled before it is handled again.
+    pub fn leave_handler(&mut self) -> Flow<()> {
+        let block = self.pop_block()?;
+        if !block.in_handler {
+            return Err(bug("a handler ends that did not begin"));
+        }
+        self.drop_handler(block)
+    }
+
+    fn drop_handler(&mut self, block: Block) -> Flow<()> {
+        self.frame_mut().stack.truncate(block.depth + 3);
+        let [_traceback, previous, _class] = self.pop_array()?;
+        let previous = (previous != self.null()).then_some(previous);
+        self.frame_mut().handled = previous;
+        Ok(())
+    }
+
+    /// A traceback as handlers and `__exit__` get it; nothing is known of it.
+    pub fn traceback(&mut self) -> VarId {
+        self.bookkeeping(BookkeepingVariable::Traceback)
+    }
+
+    /// A variable for what handlers keep on the stack.
+    pub fn bookkeeping(&mut self, item: BookkeepingVariable) -> VarId {
+        self.produce(Rc::new(item))
+    }
+
+    /// What `raise exception from cause` unwinds with.
+    pub fn raise_value(&mut self, exception: VarId, cause: Option<VarId>) -> Unwind {
+        self.prepare_raise(exception, cause).map_or_else(|unwind| unwind, Unwind::Raise)
+    }
+
+    /// What a bare `raise` unwinds with.
+    pub fn reraise(&mut self) -> Unwind {
+        match self.handled_exception() {
+            Some(exception) => Unwind::Raise(exception),
+            None => self.raise(PyRuntimeError::new_err("No active exception to reraise")),
+        }
+    }
+
+    fn prepare_raise(&mut self, exception: VarId, cause: Option<VarId>) -> Flow<VarId> {
+        let Some(exception) = self.exception_instance(exception)? else {
+            return Err(self.raise(PyTypeError::new_err("exceptions must derive from BaseException")));
+        };
+        if self.trackers.is_loadable(self.vars.tracker(exception)) {
+            return Err(Unwind::break_graph(
+                ReasonId::UnsupportedMutation,
+                "raising an exception made outside the function changes its traceback",
+            ));
+        }
+        if let Some(cause) = cause {
+            self.set_cause(exception, cause)?;
+        }
+        Ok(exception)
+    }
+
+    /// The exception itself, or an instance of the exception class; `None` for anything else.
+    fn exception_instance(&mut self, value: VarId) -> Flow<Option<VarId>> {
+        if self.exception_class(value)?.is_some() {
+            return self.new_exception(value, &CallArgs::default()).map(Some);
+        }
+        let ty = self.type_of(value)?;
+        Ok(is_exception_class(&ty).then_some(value))
+    }
+
+    /// The value as an exception class, if it is one.
+    fn exception_class(&mut self, value: VarId) -> Flow<Option<Bound<'py, PyType>>> {
+        let payload = self.see(value)?;
+        let class = payload.object().map(|object| object.bind(self.py));
+        Ok(class.filter(|class| is_exception_class(class)).and_then(|class| class.cast::<PyType>().ok()).cloned())
+    }
+
+    /// `class(*args)` for an exception class. Where only C code has a say in it and the arguments are known, the exception
+    /// is made for real; a call that follows Python code makes the others.
+    pub fn new_exception(&mut self, class: VarId, args: &CallArgs) -> Flow<VarId> {
+        let real = self.exception_class(class)?.filter(is_made_by_c_code);
+        let Some(real) = real else { return self.call(class, args) };
+        let Some((positional, keywords)) = self.materialize_args(args)? else {
+            let name = cpython::type_name(&real);
+            let text = format!("{name}() of values that are not known while tracing");
+            return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
+        };
+        match real.call(positional, Some(&keywords)) {
+            Ok(exception) => {
+                let payload = (self.runtime.factories.object)(exception.unbind());
+                Ok(self.produce(payload))
+            }
+            Err(error) => Err(self.raise(error)),
+        }
+    }
+
+    fn set_cause(&mut self, exception: VarId, cause: VarId) -> Flow<()> {
+        let cause = if self.known(cause)?.is_some_and(|cause| cause.is_none()) {
+            None
+        } else {
+            let Some(cause) = self.exception_instance(cause)? else {
+                return Err(self.raise(PyTypeError::new_err("exception causes must derive from BaseException")));
+            };
+            Some(cause)
+        };
+        let unknown = || Unwind::break_graph(ReasonId::UnsupportedMutation, "`raise from` with an exception not made by C code");
+        let error = self.made_exception(exception).ok_or_else(unknown)?;
+        let cause = match cause {
+            Some(cause) => Some(self.made_exception(cause).ok_or_else(unknown)?),
+            None => None,
+        };
+        error.set_cause(self.py, cause);
+        Ok(())
+    }
+
+    /// The exception being handled when another is raised becomes the other's context.
+    fn set_context(&mut self, exception: VarId) {
+        let Some(handled) = self.handled_exception().filter(|handled| *handled != exception) else { return };
+        let (Some(error), Some(context)) = (self.made_exception(exception), self.made_exception(handled)) else { return };
+        if error.context(self.py).is_none() && !self.is_in_context_of(&error, &context) {
+            error.set_context(self.py, Some(context));
+        }
+    }
+
+    fn is_in_context_of(&self, error: &PyErr, of: &PyErr) -> bool {
+        let mut next = Some(of.clone_ref(self.py));
+        while let Some(current) = next {
+            if current.value(self.py).is(error.value(self.py)) {
+                return true;
+            }
+            next = current.context(self.py);
+        }
+        false
+    }
+
+    /// The real exception behind one that was made in the trace: no other code can hold it.
+    fn made_exception(&self, exception: VarId) -> Option<PyErr> {
+        if self.trackers.is_loadable(self.vars.tracker(exception)) {
+            return None;
+        }
+        let payload = self.vars.get(exception);
+        let object = payload.object()?.bind(self.py);
+        object.is_instance_of::<PyBaseException>().then(|| PyErr::from_value(object.clone()))
+    }
+
+    /// Whether `except pattern` catches the exception.
+    pub fn exception_matches(&mut self, exception: VarId, pattern: VarId) -> Flow<bool> {
+        let class = self.type_of(exception)?;
+        self.class_matches(&class, pattern)
+    }
+
+    /// Whether `except pattern` catches exceptions of the class that a variable holds.
+    pub fn exception_class_matches(&mut self, class: VarId, pattern: VarId) -> Flow<bool> {
+        match self.exception_class(class)? {
+            Some(class) => self.class_matches(class.as_any(), pattern),
+            None => Err(bug("a handler is entered without an exception class")),
+        }
+    }
+
+    fn class_matches(&mut self, class: &Bound<'py, PyAny>, pattern: VarId) -> Flow<bool> {
+        let is_tuple = self.type_of(pattern)?.is(&self.py.get_type::<PyTuple>());
+        let candidates = if is_tuple { self.unpack_all(pattern)? } else { vec![pattern] };
+        let mut caught = Vec::new();
+        for candidate in candidates {
+            caught.push(self.caught_class(candidate)?);
+        }
+        let class = class.cast::<PyType>().map_err(PyErr::from)?;
+        Ok(class.mro().iter().any(|base| caught.iter().any(|caught| base.is(caught))))
+    }
+
+    fn caught_class(&mut self, candidate: VarId) -> Flow<Bound<'py, PyType>> {
+        if let Some(class) = self.exception_class(candidate)? {
+            return Ok(class);
+        }
+        if self.see(candidate)?.object().is_none() {
+            return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, "`except` of a class that is not known"));
+        }
+        let message = "catching classes that do not inherit from BaseException is not allowed";
+        Err(self.raise(PyTypeError::new_err(message)))
+    }
+}
+
+fn is_exception_class(object: &Bound<'_, PyAny>) -> bool {
+    object.cast::<PyType>().is_ok_and(|class| {
+        let exception = object.py().get_type::<PyBaseException>();
+        class.mro().iter().any(|base| base.is(&exception))
+    })
+}
+
+/// Whether calling the class runs no Python code.
+fn is_made_by_c_code(class: &Bound<'_, PyType>) -> bool {
+    let kind = |name: &str| {
+        let found = cpython::type_lookup(class, &PyString::intern(class.py(), name))?;
+        Some(cpython::type_name(&found.get_type()))
+    };
+    class.get_type().is(&class.py().get_type::<PyType>())
+        && kind("__new__").as_deref() == Some("builtin_function_or_method")
+        && kind("__init__").as_deref() == Some("wrapper_descriptor")
+}
+
+fn bug(what: &str) -> Unwind {
+    PyRuntimeError::new_err(what.to_owned()).into()
+}
+
+/// What handlers keep on the stack besides exceptions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BookkeepingVariable {
+    /// The traceback of an exception.
+    Traceback,
+    /// Which instruction raised.
+    LastInstruction,
+    /// Where a `finally` body returns to (3.8).
+    ReturnAddress(Label),
+}
+
+impl Variable for BookkeepingVariable {
+    fn kind(&self) -> &'static str {
+        "bookkeeping"
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        match self {
+            BookkeepingVariable::Traceback => cx.py.get_type::<PyTraceback>().into_any(),
+            BookkeepingVariable::LastInstruction | BookkeepingVariable::ReturnAddress(_) => {
+                cx.py.get_type::<PyInt>().into_any()
+            }
+        }
+    }
+
+    fn text(&self, _: &OpcodeExecutor<'_>) -> String {
+        format!("BookkeepingVariable({self:?})")
+    }
+}

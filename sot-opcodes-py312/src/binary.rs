@@ -1,0 +1,34 @@
+//! The one opcode for all binary and in-place operators, and slices without a slice object.
+
+use sot_core::bytecode::Opcodes;
+use sot_core::error::Flow;
+use sot_core::executor::{BinaryOp, OpcodeExecutor};
+use sot_core::opcode;
+use sot_core::variable::VarId;
+use sot_opcodes_py38::bug;
+use sot_variables::slice::SliceVariable;
+
+opcode! { BINARY_OP [3.11..3.14] (lhs, rhs -- result) => |cx, op| binary_op(cx, op.arg, lhs, rhs) }
+opcode! {
+    BINARY_SLICE [3.12..3.14] (object, start, stop -- value)
+        => |cx, _| { let slice = SliceVariable::build(cx, start, stop, None)?; cx.get_item(object, slice) }
+}
+opcode! {
+    STORE_SLICE [3.12..3.14] (value, object, start, stop -- )
+        => |cx, _| { let slice = SliceVariable::build(cx, start, stop, None)?; cx.set_item(object, slice, value) }
+}
+
+fn binary_op(cx: &mut OpcodeExecutor<'_>, number: u32, lhs: VarId, rhs: VarId) -> Flow<VarId> {
+    let unknown = || bug("an unknown binary operator");
+    let symbol = Opcodes::get(cx.py).operators().get(number as usize).ok_or_else(unknown)?;
+    let (symbol, inplace) = match symbol.strip_suffix('=') {
+        Some(symbol) => (symbol, true),
+        None => (symbol.as_str(), false),
+    };
+    let op = *BinaryOp::ALL.iter().find(|op| op.symbol() == symbol).ok_or_else(unknown)?;
+    if inplace {
+        cx.inplace(op, lhs, rhs)
+    } else {
+        cx.binary(op, lhs, rhs)
+    }
+}

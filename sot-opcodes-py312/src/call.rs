@@ -1,0 +1,100 @@
+//! Calls since a callable takes two slots of the stack: NULL comes first in 3.11 and 3.12, second in 3.13.
+
+use std::rc::Rc;
+
+use sot_core::error::Flow;
+use sot_core::executor::{CallArgs, Name, OpcodeExecutor};
+use sot_core::opcode;
+use sot_core::opcode::Next;
+use sot_core::variable::VarId;
+use sot_opcodes_py38::bug;
+use sot_opcodes_py38::call::{call_pair, names_in, pop_packed};
+
+opcode! { KW_NAMES [3.11..3.13] ( -- ) => |cx, op| keyword_names(cx, op.arg) }
+// What it takes from the stack, CPython 3.11 counts as the effect of PRECALL.
+opcode! { CALL [3.11..3.12] (..) => |cx, op| call_from_stack(cx, op.arg) }
+opcode! { CALL [3.12..3.14] (first, second, [items] -- result) => |cx, _| call(cx, first, second, items) }
+opcode! { CALL_KW [3.13..3.14] (..) => |cx, op| call_kw(cx, op.arg) }
+opcode! { CALL_FUNCTION_EX [3.11..3.14] (..) => |cx, op| call_function_ex(cx, op.arg) }
+
+/// Pushes a value, after the NULL of a call if the value is about to be called (to 3.12).
+pub(crate) fn push_after_null(cx: &mut OpcodeExecutor<'_>, value: VarId, is_call: bool) -> Flow<Next> {
+    if is_call {
+        let null = cx.null();
+        cx.push(null);
+    }
+    cx.push(value);
+    Ok(Next::Continue)
+}
+
+/// Pushes a value, before the NULL of a call if the value is about to be called (from 3.13).
+pub(crate) fn push_before_null(cx: &mut OpcodeExecutor<'_>, value: VarId, is_call: bool) -> Flow<Next> {
+    cx.push(value);
+    if is_call {
+        let null = cx.null();
+        cx.push(null);
+    }
+    Ok(Next::Continue)
+}
+
+fn keyword_names(cx: &mut OpcodeExecutor<'_>, index: u32) -> Flow<()> {
+    let names = cx.load_const(index)?;
+    let names = names_in(cx, names)?;
+    cx.frame_mut().keyword_names = Some(names);
+    Ok(())
+}
+
+fn call_from_stack(cx: &mut OpcodeExecutor<'_>, count: u32) -> Flow<Next> {
+    let items = cx.pop_many(count as usize)?;
+    let [first, second] = cx.pop_array()?;
+    let result = call(cx, first, second, items)?;
+    cx.push(result);
+    Ok(Next::Continue)
+}
+
+fn call(cx: &mut OpcodeExecutor<'_>, first: VarId, second: VarId, items: Vec<VarId>) -> Flow<VarId> {
+    let names = cx.frame_mut().keyword_names.take().unwrap_or_default();
+    call_with_names(cx, first, second, items, names)
+}
+
+fn call_with_names(
+    cx: &mut OpcodeExecutor<'_>,
+    first: VarId,
+    second: VarId,
+    items: Vec<VarId>,
+    names: Vec<Name>,
+) -> Flow<VarId> {
+    let args = CallArgs::split(items, names).ok_or_else(|| bug("a call with more names than arguments"))?;
+    call_pair(cx, first, second, args)
+}
+
+fn call_kw(cx: &mut OpcodeExecutor<'_>, count: u32) -> Flow<Next> {
+    let names = cx.pop()?;
+    let names = names_in(cx, names)?;
+    let items = cx.pop_many(count as usize)?;
+    let [first, second] = cx.pop_array()?;
+    let result = call_with_names(cx, first, second, items, names)?;
+    cx.push(result);
+    Ok(Next::Continue)
+}
+
+fn call_function_ex(cx: &mut OpcodeExecutor<'_>, flags: u32) -> Flow<Next> {
+    let (args, kwargs) = pop_packed(cx, flags)?;
+    let [first, second] = cx.pop_array()?;
+    let callable = if first == cx.null() { second } else { first };
+    let result = cx.call_packed(callable, args, kwargs)?;
+    cx.push(result);
+    Ok(Next::Continue)
+}
+
+/// `object.name` of a `super()` call, with the object and the class that the compiler found (3.12).
+pub(crate) fn super_attr(cx: &mut OpcodeExecutor<'_>, callable: VarId, class: VarId, this: VarId, arg: u32) -> Flow<VarId> {
+    let has_arguments = arg & 2 != 0;
+    let is_super = cx.see(callable)?.object().is_some_and(|object| {
+        cx.py.import("builtins").and_then(|builtins| builtins.getattr("super")).is_ok_and(|real| real.is(object))
+    });
+    let args = if is_super || has_arguments { vec![class, this] } else { Vec::new() };
+    let object = cx.call(callable, &CallArgs::positional(args))?;
+    let name: Rc<str> = cx.name(arg >> 2)?;
+    cx.get_attr(object, &name)
+}

@@ -1,0 +1,27 @@
+//! The comparison that can give its truth at once (3.13).
+
+use sot_core::error::Flow;
+use sot_core::executor::OpcodeExecutor;
+use sot_core::opcode;
+use sot_core::opcode::Operand;
+use sot_core::variable::VarId;
+use sot_opcodes_py38::compare::compare;
+
+opcode! { COMPARE_OP [3.13..3.14] (lhs, rhs -- result) => |cx, op| compare_maybe_bool(cx, op, lhs, rhs) }
+opcode! { TO_BOOL [3.13..3.14] (value -- truth) => |cx, _| to_bool(cx, value) }
+
+/// The operand's bit that asks for the truth of the result.
+const AS_BOOL: u32 = 0x10;
+
+fn compare_maybe_bool(cx: &mut OpcodeExecutor<'_>, op: &Operand, lhs: VarId, rhs: VarId) -> Flow<VarId> {
+    let result = compare(cx, op, lhs, rhs)?;
+    if op.arg & AS_BOOL == 0 {
+        return Ok(result);
+    }
+    to_bool(cx, result)
+}
+
+fn to_bool(cx: &mut OpcodeExecutor<'_>, value: VarId) -> Flow<VarId> {
+    let truth = cx.truth(value)?;
+    Ok(cx.boolean(truth))
+}

@@ -1,0 +1,63 @@
+//! Generators since they are made by an instruction of their own (3.11), and `yield from` as a loop.
+
+use pyo3::exceptions::PyStopIteration;
+use pyo3::prelude::*;
+use pyo3::types::PyType;
+use sot_core::error::{Flow, ReasonId, Unwind};
+use sot_core::executor::OpcodeExecutor;
+use sot_core::opcode;
+use sot_core::opcode::{Next, Operand};
+use sot_core::variable::VarId;
+use sot_opcodes_py38::generator::send;
+use sot_variables::generator::Resumed;
+
+// The generator is there before its frame runs: what the next instruction pops is the value that starts it.
+opcode! { RETURN_GENERATOR [3.11..3.14] ( -- started) => |cx, _| Ok(cx.none()) }
+opcode! { SEND [3.11..3.12] (..) => |cx, op| send_or_leave(cx, op) }
+opcode! { SEND [3.12..3.14] (..) => |cx, op| send_or_end(cx, op) }
+opcode! { END_SEND [3.12..3.14] (_iterator, value -- result) => |_cx, _| Ok(value) }
+opcode! { CLEANUP_THROW [3.12..3.14] (_iterator, _sent, exception -- none, value) => |cx, _| thrown(cx, exception) }
+
+/// The result of an exhausted iterator takes its place.
+fn send_or_leave(cx: &mut OpcodeExecutor<'_>, op: &Operand) -> Flow<Next> {
+    let [iterator, sent] = cx.pop_array()?;
+    match send(cx, iterator, sent)? {
+        Resumed::Yielded(item) => {
+            cx.push(iterator);
+            cx.push(item);
+            Ok(Next::Continue)
+        }
+        Resumed::Returned(result) => {
+            cx.push(result);
+            op.jump().map(Next::Jump)
+        }
+    }
+}
+
+/// The result of an exhausted iterator is put above it, for `END_SEND`, which is where the instruction jumps.
+fn send_or_end(cx: &mut OpcodeExecutor<'_>, op: &Operand) -> Flow<Next> {
+    let [iterator, sent] = cx.pop_array()?;
+    let resumed = send(cx, iterator, sent)?;
+    cx.push(iterator);
+    match resumed {
+        Resumed::Yielded(item) => {
+            cx.push(item);
+            Ok(Next::Continue)
+        }
+        Resumed::Returned(result) => {
+            cx.push(result);
+            op.jump().map(Next::Jump)
+        }
+    }
+}
+
+/// An exception thrown into a generator that waits for another one.
+fn thrown(cx: &mut OpcodeExecutor<'_>, exception: VarId) -> Flow<[VarId; 2]> {
+    let class = cx.type_of(exception)?;
+    let stop = cx.py.get_type::<PyStopIteration>();
+    if class.cast::<PyType>().is_ok_and(|class| class.mro().iter().any(|base| base.is(&stop))) {
+        let text = "StopIteration thrown into a generator";
+        return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
+    }
+    Err(Unwind::Raise(exception))
+}

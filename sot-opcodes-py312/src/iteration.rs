@@ -1,0 +1,22 @@
+//! Loops since exhaustion leaves the iterator and one more item for `END_FOR` (3.12). CPython takes both away and jumps past
+//! `END_FOR`, which comes to the same.
+
+use sot_core::error::Flow;
+use sot_core::executor::OpcodeExecutor;
+use sot_core::opcode;
+use sot_core::opcode::{Next, Operand};
+
+opcode! { FOR_ITER [3.12..3.14] (..) => |cx, op| for_iter(cx, op) }
+opcode! { END_FOR [3.12..3.13] (_iterator, _item -- ) => |_cx, _| Ok(()) }
+opcode! { END_FOR [3.13..3.14] (_item -- ) => |_cx, _| Ok(()) }
+
+fn for_iter(cx: &mut OpcodeExecutor<'_>, op: &Operand) -> Flow<Next> {
+    let iterator = cx.peek(1)?;
+    if let Some(item) = cx.next(iterator)? {
+        cx.push(item);
+        return Ok(Next::Continue);
+    }
+    let item = cx.none();
+    cx.push(item);
+    op.jump().map(Next::Jump)
+}

@@ -1,0 +1,23 @@
+//! Opcodes that move the stack or do nothing.
+
+use sot_core::error::Flow;
+use sot_core::executor::OpcodeExecutor;
+use sot_core::opcode;
+use sot_core::opcode::Next;
+use sot_opcodes_py38::bug;
+
+opcode! { CACHE [3.11..3.14] (..) => |_cx, _| Ok(Next::Continue) }
+opcode! { RESUME [3.11..3.14] ( -- ) => |_cx, _| Ok(()) }
+opcode! { PRECALL [3.11..3.12] (..) => |_cx, _| Ok(Next::Continue) }
+opcode! { COPY [3.11..3.14] ( -- copy) => |cx, op| cx.peek(op.arg as usize) }
+opcode! { SWAP [3.11..3.14] ( -- ) => |cx, op| swap(cx, op.arg as usize) }
+opcode! { PUSH_NULL [3.11..3.14] ( -- null) => |cx, _| Ok(cx.null()) }
+
+/// Exchanges the top with the `n`-th item.
+fn swap(cx: &mut OpcodeExecutor<'_>, n: usize) -> Flow<()> {
+    cx.peek(n)?;
+    let stack = &mut cx.frame_mut().stack;
+    let top = stack.len().checked_sub(1).ok_or_else(|| bug("a swap on an empty stack"))?;
+    stack.swap(top, top + 1 - n);
+    Ok(())
+}

@@ -1,0 +1,66 @@
+//! Calls. Before 3.11 each shape of call has an opcode of its own.
+
+use std::rc::Rc;
+
+use sot_core::error::Flow;
+use sot_core::executor::{CallArgs, Name, OpcodeExecutor};
+use sot_core::opcode;
+use sot_core::opcode::Next;
+use sot_core::variable::VarId;
+
+use crate::bug;
+
+opcode! {
+    CALL_FUNCTION [3.8..3.11] (callable, [args] -- result) => |cx, _| cx.call(callable, &CallArgs::positional(args))
+}
+opcode! { CALL_FUNCTION_KW [3.8..3.11] (..) => |cx, op| call_function_kw(cx, op.arg) }
+opcode! { CALL_FUNCTION_EX [3.8..3.11] (..) => |cx, op| call_function_ex(cx, op.arg) }
+opcode! {
+    CALL_METHOD [3.8..3.11] (first, second, [args] -- result)
+        => |cx, _| call_pair(cx, first, second, CallArgs::positional(args))
+}
+
+fn call_function_kw(cx: &mut OpcodeExecutor<'_>, count: u32) -> Flow<Next> {
+    let names = cx.pop()?;
+    let names = names_in(cx, names)?;
+    let items = cx.pop_many(count as usize)?;
+    let args = CallArgs::split(items, names).ok_or_else(|| bug("a call with more names than arguments"))?;
+    let callable = cx.pop()?;
+    let result = cx.call(callable, &args)?;
+    cx.push(result);
+    Ok(Next::Continue)
+}
+
+fn call_function_ex(cx: &mut OpcodeExecutor<'_>, flags: u32) -> Flow<Next> {
+    let (args, kwargs) = pop_packed(cx, flags)?;
+    let callable = cx.pop()?;
+    let result = cx.call_packed(callable, args, kwargs)?;
+    cx.push(result);
+    Ok(Next::Continue)
+}
+
+/// The packed arguments on the stack: positional ones, and keywords if the flags say so.
+pub fn pop_packed(cx: &mut OpcodeExecutor<'_>, flags: u32) -> Flow<(VarId, Option<VarId>)> {
+    let kwargs = if flags & 1 != 0 { Some(cx.pop()?) } else { None };
+    Ok((cx.pop()?, kwargs))
+}
+
+/// Calls what stands in two slots of the stack: a callable and NULL, in either order, or a method and its receiver.
+pub fn call_pair(cx: &mut OpcodeExecutor<'_>, first: VarId, second: VarId, args: CallArgs) -> Flow<VarId> {
+    let null = cx.null();
+    match (first == null, second == null) {
+        (true, _) => cx.call(second, &args),
+        (_, true) => cx.call(first, &args),
+        _ => cx.call(first, &args.with_receiver(second)),
+    }
+}
+
+/// The strings in a tuple of keyword names.
+pub fn names_in(cx: &mut OpcodeExecutor<'_>, tuple: VarId) -> Flow<Vec<Name>> {
+    let mut names = Vec::new();
+    for item in cx.unpack_all(tuple)? {
+        let name = cx.known_str(item)?.ok_or_else(|| bug("a keyword name that is not a string"))?;
+        names.push(Rc::from(name));
+    }
+    Ok(names)
+}

@@ -1,0 +1,142 @@
+//! Making and unpacking of containers.
+
+use sot_core::error::Flow;
+use sot_core::executor::OpcodeExecutor;
+use sot_core::opcode;
+use sot_core::opcode::Next;
+use sot_core::variable::VarId;
+use sot_variables::dict::{self, DictVariable};
+use sot_variables::list;
+use sot_variables::set::{self, SetVariable};
+use sot_variables::slice::SliceVariable;
+
+use crate::bug;
+use crate::function::call_name;
+
+opcode! { BUILD_TUPLE [3.8..3.14] ([items] -- tuple) => |cx, _| Ok(cx.tuple(items)) }
+opcode! { BUILD_LIST [3.8..3.14] ([items] -- list) => |cx, _| Ok(cx.list(items)) }
+opcode! { BUILD_SET [3.8..3.14] ([items] -- set) => |cx, _| SetVariable::build(cx, items) }
+opcode! { BUILD_MAP [3.8..3.14] (..) => |cx, op| build_map(cx, op.arg) }
+opcode! { BUILD_CONST_KEY_MAP [3.8..3.14] (..) => |cx, op| build_const_key_map(cx, op.arg) }
+opcode! { BUILD_SLICE [3.8..3.14] (..) => |cx, op| build_slice(cx, op.arg) }
+
+opcode! { LIST_APPEND [3.8..3.14] (item -- ) => |cx, op| { let list = below(cx, op.arg)?; list::append(cx, list, item) } }
+opcode! { SET_ADD [3.8..3.14] (item -- ) => |cx, op| { let set = below(cx, op.arg)?; set::add(cx, set, item) } }
+opcode! { MAP_ADD [3.8..3.14] (key, value -- ) => |cx, op| { let map = below(cx, op.arg)?; cx.set_item(map, key, value) } }
+
+opcode! { LIST_EXTEND [3.9..3.14] (items -- ) => |cx, op| { let list = below(cx, op.arg)?; list::extend(cx, list, items) } }
+opcode! { SET_UPDATE [3.9..3.14] (items -- ) => |cx, op| { let set = below(cx, op.arg)?; set_update(cx, set, items) } }
+opcode! { DICT_UPDATE [3.9..3.14] (map -- ) => |cx, op| { let dict = below(cx, op.arg)?; dict::update(cx, dict, map) } }
+opcode! { DICT_MERGE [3.9..3.14] (map -- ) => |cx, op| merge_keywords(cx, op.arg, op.arg + 2, map) }
+opcode! { LIST_TO_TUPLE [3.9..3.12] (list -- tuple) => |cx, _| list_to_tuple(cx, list) }
+
+opcode! { BUILD_TUPLE_UNPACK [3.8..3.9] ([parts] -- tuple) => |cx, _| chain(cx, parts).map(|items| cx.tuple(items)) }
+opcode! {
+    BUILD_TUPLE_UNPACK_WITH_CALL [3.8..3.9] ([parts] -- tuple) => |cx, _| chain(cx, parts).map(|items| cx.tuple(items))
+}
+opcode! { BUILD_LIST_UNPACK [3.8..3.9] ([parts] -- list) => |cx, _| chain(cx, parts).map(|items| cx.list(items)) }
+opcode! {
+    BUILD_SET_UNPACK [3.8..3.9] ([parts] -- set) => |cx, _| { let items = chain(cx, parts)?; SetVariable::build(cx, items) }
+}
+opcode! { BUILD_MAP_UNPACK [3.8..3.9] ([maps] -- dict) => |cx, _| build_map_unpack(cx, maps) }
+opcode! { BUILD_MAP_UNPACK_WITH_CALL [3.8..3.9] (..) => |cx, op| build_map_unpack_with_call(cx, op.arg) }
+
+opcode! { UNPACK_SEQUENCE [3.8..3.14] (..) => |cx, op| unpack_sequence(cx, op.arg) }
+opcode! { UNPACK_EX [3.8..3.14] (..) => |cx, op| unpack_ex(cx, op.arg) }
+
+/// The item an operand counts from the top, 1 being the top, once the operands of the instruction are popped.
+fn below(cx: &OpcodeExecutor<'_>, depth: u32) -> Flow<VarId> {
+    cx.peek(depth as usize)
+}
+
+fn push(cx: &mut OpcodeExecutor<'_>, value: VarId) -> Next {
+    cx.push(value);
+    Next::Continue
+}
+
+fn build_map(cx: &mut OpcodeExecutor<'_>, count: u32) -> Flow<Next> {
+    let items = cx.pop_many(2 * count as usize)?;
+    let entries = items.chunks_exact(2).map(|entry| (entry[0], entry[1])).collect();
+    let dict = DictVariable::build(cx, entries)?;
+    Ok(push(cx, dict))
+}
+
+fn build_const_key_map(cx: &mut OpcodeExecutor<'_>, count: u32) -> Flow<Next> {
+    let keys = cx.pop()?;
+    let keys = cx.unpack_all(keys)?;
+    let values = cx.pop_many(count as usize)?;
+    let dict = DictVariable::build(cx, keys.into_iter().zip(values).collect())?;
+    Ok(push(cx, dict))
+}
+
+fn build_slice(cx: &mut OpcodeExecutor<'_>, count: u32) -> Flow<Next> {
+    let items = cx.pop_many(count as usize)?;
+    let (start, stop, step) = match items[..] {
+        [start, stop] => (start, stop, None),
+        [start, stop, step] => (start, stop, Some(step)),
+        _ => return Err(bug("a slice of neither two nor three parts")),
+    };
+    let slice = SliceVariable::build(cx, start, stop, step)?;
+    Ok(push(cx, slice))
+}
+
+fn set_update(cx: &mut OpcodeExecutor<'_>, set: VarId, items: VarId) -> Flow<()> {
+    for item in cx.unpack_all(items)? {
+        set::add(cx, set, item)?;
+    }
+    Ok(())
+}
+
+/// The items of a list as a tuple.
+pub fn list_to_tuple(cx: &mut OpcodeExecutor<'_>, list: VarId) -> Flow<VarId> {
+    let items = cx.unpack_all(list)?;
+    Ok(cx.tuple(items))
+}
+
+/// Merges keywords into the dict at a depth of the stack, for the call of what is at another.
+fn merge_keywords(cx: &mut OpcodeExecutor<'_>, dict: u32, callable: u32, keywords: VarId) -> Flow<()> {
+    let (dict, callable) = (below(cx, dict)?, below(cx, callable)?);
+    let name = call_name(cx, callable);
+    dict::merge(cx, dict, keywords, &name)
+}
+
+fn chain(cx: &mut OpcodeExecutor<'_>, parts: Vec<VarId>) -> Flow<Vec<VarId>> {
+    let mut items = Vec::new();
+    for part in parts {
+        items.extend(cx.unpack_all(part)?);
+    }
+    Ok(items)
+}
+
+fn build_map_unpack(cx: &mut OpcodeExecutor<'_>, maps: Vec<VarId>) -> Flow<VarId> {
+    let dict = DictVariable::build(cx, Vec::new())?;
+    for map in maps {
+        dict::update(cx, dict, map)?;
+    }
+    Ok(dict)
+}
+
+/// The callable is below its positional arguments, which are below the maps.
+fn build_map_unpack_with_call(cx: &mut OpcodeExecutor<'_>, count: u32) -> Flow<Next> {
+    let maps = cx.pop_many(count as usize)?;
+    let dict = DictVariable::build(cx, Vec::new())?;
+    cx.push(dict);
+    for map in maps {
+        merge_keywords(cx, 1, 3, map)?;
+    }
+    Ok(Next::Continue)
+}
+
+fn unpack_sequence(cx: &mut OpcodeExecutor<'_>, count: u32) -> Flow<Next> {
+    let sequence = cx.pop()?;
+    let items = cx.unpack_exactly(sequence, count as usize)?;
+    items.into_iter().rev().for_each(|item| cx.push(item));
+    Ok(Next::Continue)
+}
+
+fn unpack_ex(cx: &mut OpcodeExecutor<'_>, counts: u32) -> Flow<Next> {
+    let iterable = cx.pop()?;
+    let items = cx.unpack_starred(iterable, (counts & 0xff) as usize, (counts >> 8) as usize)?;
+    items.into_iter().rev().for_each(|item| cx.push(item));
+    Ok(Next::Continue)
+}

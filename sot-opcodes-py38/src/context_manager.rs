@@ -1,0 +1,107 @@
+//! `with`: entering a context manager, and leaving it with or without an exception.
+
+use pyo3::exceptions::PyAttributeError;
+use pyo3::prelude::*;
+use sot_core::error::{Flow, Unwind};
+use sot_core::executor::{object_model, CallArgs, OpcodeExecutor};
+use sot_core::opcode;
+use sot_core::opcode::{Next, Operand};
+use sot_core::variable::VarId;
+
+use crate::bug;
+use crate::exception::{entry_of, Entry};
+
+opcode! { SETUP_WITH [3.8..3.11] (..) => |cx, op| setup_with(cx, op) }
+opcode! {
+    WITH_EXCEPT_START [3.9..3.11] (..)
+        => |cx, _| { let (exit, exception) = (cx.peek(7)?, cx.peek(2)?); push_exit_result(cx, exit, exception) }
+}
+opcode! { WITH_CLEANUP_START [3.8..3.9] (..) => |cx, _| with_cleanup_start(cx) }
+opcode! { WITH_CLEANUP_FINISH [3.8..3.9] (..) => |cx, _| with_cleanup_finish(cx) }
+
+/// What the user's program raises where a method of the protocol is missing.
+pub type MissingMethod = fn(&mut OpcodeExecutor<'_>, manager: VarId, method: &str) -> Unwind;
+
+/// `type(manager).__exit__` bound, and the result of `__enter__`.
+pub fn enter(cx: &mut OpcodeExecutor<'_>, manager: VarId, missing: MissingMethod) -> Flow<[VarId; 2]> {
+    let enter = method(cx, manager, "__enter__", missing)?;
+    let exit = method(cx, manager, "__exit__", missing)?;
+    let result = cx.call(enter, &CallArgs::default())?;
+    Ok([exit, result])
+}
+
+fn method(cx: &mut OpcodeExecutor<'_>, manager: VarId, name: &str, missing: MissingMethod) -> Flow<VarId> {
+    match cx.special_method(manager, name)? {
+        Some(method) => Ok(method),
+        None => Err(missing(cx, manager, name)),
+    }
+}
+
+fn setup_with(cx: &mut OpcodeExecutor<'_>, op: &Operand) -> Flow<Next> {
+    let manager = cx.pop()?;
+    let [exit, result] = enter(cx, manager, |cx, _, method| cx.raise(PyAttributeError::new_err(method.to_owned())))?;
+    cx.push(exit);
+    cx.push_block(op.jump()?);
+    cx.push(result);
+    Ok(Next::Continue)
+}
+
+/// Pushes what `__exit__` says to an exception.
+pub fn push_exit_result(cx: &mut OpcodeExecutor<'_>, exit: VarId, exception: VarId) -> Flow<Next> {
+    let class = object_model::type_variable(cx, exception)?;
+    let traceback = cx.traceback();
+    let result = cx.call(exit, &CallArgs::positional(vec![class, exception, traceback]))?;
+    cx.push(result);
+    Ok(Next::Continue)
+}
+
+/// Calls `__exit__`, which lies below what tells how the cleanup was entered, and takes it off the stack.
+fn with_cleanup_start(cx: &mut OpcodeExecutor<'_>) -> Flow<Next> {
+    let top = cx.peek(1)?;
+    if entry_of(cx, top) != Entry::Raised {
+        let [exit, entry] = cx.pop_array()?;
+        let none = cx.none();
+        let result = cx.call(exit, &CallArgs::positional(vec![none, none, none]))?;
+        [entry, none, result].into_iter().for_each(|item| cx.push(item));
+        return Ok(Next::Continue);
+    }
+    let (class, exception) = (top, cx.peek(2)?);
+    close_gap(cx)?;
+    let exit = cx.pop()?;
+    restack(cx)?;
+    cx.push(class);
+    push_exit_result(cx, exit, exception)
+}
+
+/// Brings `__exit__` from below the two triples of an exception to the top.
+fn close_gap(cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
+    let items = cx.pop_many(7)?;
+    if let Some((&exit, above)) = items.split_first() {
+        above.iter().for_each(|&item| cx.push(item));
+        cx.push(exit);
+    }
+    Ok(())
+}
+
+/// The two triples now lie one lower, with NULL between them; the handler's block must know.
+fn restack(cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
+    let raised = cx.pop_many(3)?;
+    let null = cx.null();
+    cx.push(null);
+    raised.into_iter().for_each(|item| cx.push(item));
+    let block = cx.frame_mut().blocks.last_mut().ok_or_else(|| bug("an exception without a handler's block"))?;
+    block.depth -= 1;
+    Ok(())
+}
+
+/// Drops the exception if `__exit__` was true.
+fn with_cleanup_finish(cx: &mut OpcodeExecutor<'_>) -> Flow<Next> {
+    let [class, result] = cx.pop_array()?;
+    let raised = !cx.known(class)?.is_some_and(|class| class.is_none());
+    if raised && cx.truth(result)? {
+        cx.leave_handler()?;
+        let null = cx.null();
+        cx.push(null);
+    }
+    Ok(Next::Continue)
+}

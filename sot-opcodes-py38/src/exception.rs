@@ -1,0 +1,105 @@
+//! `raise`, `try`, `except` and `finally` by blocks. 3.8 enters a `finally` body with NULL, a return address or an exception
+//! on the stack; 3.9 and 3.10 have a copy of the body for each.
+
+use pyo3::exceptions::PyAssertionError;
+use sot_core::error::{Flow, Unwind};
+use sot_core::executor::{BookkeepingVariable, OpcodeExecutor};
+use sot_core::opcode;
+use sot_core::opcode::{Next, Operand};
+use sot_core::variable::VarId;
+
+use crate::bug;
+use crate::jump::jump_when;
+
+opcode! { RAISE_VARARGS [3.8..3.14] ([items] -- ) => |cx, _| raise(cx, &items) }
+opcode! { LOAD_ASSERTION_ERROR [3.9..3.14] ( -- class) => |cx, _| Ok(assertion_error(cx)) }
+
+opcode! { SETUP_FINALLY [3.8..3.11] ( -- ) => |cx, op| op.jump().map(|handler| cx.push_block(handler)) }
+opcode! { POP_BLOCK [3.8..3.11] ( -- ) => |cx, _| cx.pop_block().map(|_| ()) }
+opcode! { POP_EXCEPT [3.8..3.11] (..) => |cx, _| cx.leave_handler().map(|()| Next::Continue) }
+opcode! {
+    JUMP_IF_NOT_EXC_MATCH [3.9..3.11] (class, pattern -- )
+        => |cx, op| { let matches = cx.exception_class_matches(class, pattern)?; jump_when(op, !matches) }
+}
+opcode! { RERAISE [3.9..3.11] (_traceback, exception, _class -- ) => |_cx, _| Flow::<()>::Err(Unwind::Raise(exception)) }
+
+opcode! { BEGIN_FINALLY [3.8..3.9] (..) => |cx, _| begin_finally(cx) }
+opcode! { CALL_FINALLY [3.8..3.9] (..) => |cx, op| call_finally(cx, op) }
+opcode! { END_FINALLY [3.8..3.9] (..) => |cx, _| end_finally(cx) }
+opcode! { POP_FINALLY [3.8..3.9] (..) => |cx, op| pop_finally(cx, op.arg) }
+
+fn raise(cx: &mut OpcodeExecutor<'_>, items: &[VarId]) -> Flow<()> {
+    Err(match *items {
+        [] => cx.reraise(),
+        [exception] => cx.raise_value(exception, None),
+        [exception, cause] => cx.raise_value(exception, Some(cause)),
+        _ => bug("a raise of more than two items"),
+    })
+}
+
+/// The class an `assert` raises, whatever the name means.
+fn assertion_error(cx: &mut OpcodeExecutor<'_>) -> VarId {
+    let class = cx.py.get_type::<PyAssertionError>().into_any();
+    let tracker = cx.constant_tracker(class.clone().unbind());
+    cx.wrap(&class, tracker)
+}
+
+/// How a `finally` body of 3.8 was entered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Entry {
+    /// From above.
+    Fallen,
+    /// By `CALL_FINALLY`: the body returns to the label.
+    Called(sot_core::bytecode::Label),
+    /// By an exception, whose three items are on the stack.
+    Raised,
+}
+
+/// How the `finally` body was entered, by the item on top of the stack.
+pub(crate) fn entry_of(cx: &OpcodeExecutor<'_>, top: VarId) -> Entry {
+    if top == cx.null() {
+        return Entry::Fallen;
+    }
+    match cx.vars.as_kind::<BookkeepingVariable>(top).as_deref() {
+        Some(BookkeepingVariable::ReturnAddress(label)) => Entry::Called(*label),
+        _ => Entry::Raised,
+    }
+}
+
+fn begin_finally(cx: &mut OpcodeExecutor<'_>) -> Flow<Next> {
+    let null = cx.null();
+    cx.push(null);
+    Ok(Next::Continue)
+}
+
+fn call_finally(cx: &mut OpcodeExecutor<'_>, op: &Operand) -> Flow<Next> {
+    let after = cx.frame().pc;
+    let address = cx.bookkeeping(BookkeepingVariable::ReturnAddress(after));
+    cx.push(address);
+    op.jump().map(Next::Jump)
+}
+
+fn end_finally(cx: &mut OpcodeExecutor<'_>) -> Flow<Next> {
+    let top = cx.pop()?;
+    match entry_of(cx, top) {
+        Entry::Fallen => Ok(Next::Continue),
+        Entry::Called(label) => Ok(Next::Jump(label)),
+        Entry::Raised => {
+            let [_traceback, exception] = cx.pop_array()?;
+            Err(Unwind::Raise(exception))
+        }
+    }
+}
+
+/// Leaves a `finally` body by a jump or a return; an exception that led there is dropped.
+fn pop_finally(cx: &mut OpcodeExecutor<'_>, has_result: u32) -> Flow<Next> {
+    let result = if has_result != 0 { Some(cx.pop()?) } else { None };
+    let top = cx.pop()?;
+    if entry_of(cx, top) == Entry::Raised {
+        cx.leave_handler()?;
+    }
+    if let Some(result) = result {
+        cx.push(result);
+    }
+    Ok(Next::Continue)
+}

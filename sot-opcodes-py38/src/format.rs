@@ -1,0 +1,74 @@
+//! Formatted strings. What is known is formatted now; else the builtins that mean the same are called.
+
+use std::rc::Rc;
+
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+use sot_core::error::{Flow, ReasonId, Unwind};
+use sot_core::executor::{CallArgs, OpcodeExecutor};
+use sot_core::opcode;
+use sot_core::opcode::Next;
+use sot_core::variable::VarId;
+
+use crate::bug;
+
+opcode! { FORMAT_VALUE [3.8..3.13] (..) => |cx, op| format_value(cx, op.arg) }
+opcode! { BUILD_STRING [3.8..3.14] ([parts] -- text) => |cx, _| build_string(cx, &parts) }
+
+/// The operand's bits for `!s`, `!r` and `!a`.
+const CONVERSION: u32 = 0x03;
+/// The operand's bit for a format specification.
+const SPECIFICATION: u32 = 0x04;
+
+fn format_value(cx: &mut OpcodeExecutor<'_>, flags: u32) -> Flow<Next> {
+    let specification = if flags & SPECIFICATION != 0 { Some(cx.pop()?) } else { None };
+    let mut value = cx.pop()?;
+    if flags & CONVERSION != 0 {
+        value = convert(cx, value, flags & CONVERSION)?;
+    }
+    let text = format(cx, value, specification)?;
+    cx.push(text);
+    Ok(Next::Continue)
+}
+
+/// `f'{value!s}'`, `!r` or `!a`, by the number of the conversion.
+pub fn convert(cx: &mut OpcodeExecutor<'_>, value: VarId, conversion: u32) -> Flow<VarId> {
+    let name = match conversion {
+        1 => "str",
+        2 => "repr",
+        3 => "ascii",
+        _ => return Err(bug("an unknown conversion in a formatted string")),
+    };
+    call_builtin(cx, name, vec![value])
+}
+
+/// `f'{value:specification}'`
+pub fn format(cx: &mut OpcodeExecutor<'_>, value: VarId, specification: Option<VarId>) -> Flow<VarId> {
+    let known = cx.known(value)?;
+    if specification.is_none() && known.is_some_and(|value| value.is_exact_instance_of::<PyString>()) {
+        return Ok(value);
+    }
+    call_builtin(cx, "format", std::iter::once(value).chain(specification).collect())
+}
+
+fn call_builtin(cx: &mut OpcodeExecutor<'_>, name: &str, args: Vec<VarId>) -> Flow<VarId> {
+    let Some(function) = cx.find_builtin(&Rc::from(name))? else {
+        let text = format!("the builtin function {name} has been deleted");
+        return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
+    };
+    cx.call(function, &CallArgs::positional(args))
+}
+
+fn build_string(cx: &mut OpcodeExecutor<'_>, parts: &[VarId]) -> Flow<VarId> {
+    let mut text = String::new();
+    for &part in parts {
+        let Some(part) = cx.known_str(part)? else {
+            return Err(Unwind::break_graph(
+                ReasonId::UnsupportedOperation,
+                "a formatted string with a part that is not known while tracing",
+            ));
+        };
+        text.push_str(&part);
+    }
+    Ok(cx.string(&text))
+}

@@ -1,0 +1,55 @@
+//! Making functions, and returning from them.
+
+use pyo3::prelude::*;
+use pyo3::types::PyFunction;
+use sot_core::error::Flow;
+use sot_core::executor::OpcodeExecutor;
+use sot_core::opcode;
+use sot_core::opcode::Next;
+use sot_core::variable::VarId;
+use sot_variables::function::{FunctionVariable, NewFunction};
+
+opcode! { RETURN_VALUE [3.8..3.14] (value -- ) => |_cx, _| Ok(Next::Return(value)) }
+opcode! { MAKE_FUNCTION [3.8..3.11] (..) => |cx, op| make_named_function(cx, op.arg) }
+
+/// Positional defaults are on the stack.
+pub const DEFAULTS: u32 = 0x01;
+/// Defaults of keyword-only parameters are on the stack.
+pub const KEYWORD_DEFAULTS: u32 = 0x02;
+/// Annotations are on the stack.
+pub const ANNOTATIONS: u32 = 0x04;
+/// The closure is on the stack.
+pub const CLOSURE: u32 = 0x08;
+
+fn make_named_function(cx: &mut OpcodeExecutor<'_>, flags: u32) -> Flow<Next> {
+    let [code, name] = cx.pop_array()?;
+    make_function(cx, code, Some(name), flags)
+}
+
+/// Makes a function of code, and of the parts on the stack that the flags tell of.
+pub fn make_function(cx: &mut OpcodeExecutor<'_>, code: VarId, name: Option<VarId>, flags: u32) -> Flow<Next> {
+    let mut part = |flag: u32| if flags & flag != 0 { cx.pop().map(Some) } else { Ok(None) };
+    let closure = part(CLOSURE)?;
+    let annotations = part(ANNOTATIONS)?;
+    let keyword_defaults = part(KEYWORD_DEFAULTS)?;
+    let defaults = part(DEFAULTS)?;
+    let new = NewFunction { code, name, defaults, keyword_defaults, annotations, closure };
+    let function = FunctionVariable::build(cx, new)?;
+    cx.push(function);
+    Ok(Next::Continue)
+}
+
+/// A callable as error messages about its arguments name it.
+pub fn call_name(cx: &OpcodeExecutor<'_>, callable: VarId) -> String {
+    let payload = cx.vars.get(callable);
+    let Some(object) = payload.object().map(|object| object.bind(cx.py)) else { return payload.text(cx) };
+    let text = |name: &str| object.getattr(name).ok().and_then(|value| value.extract::<String>().ok());
+    if !object.is_exact_instance_of::<PyFunction>() {
+        return payload.text(cx);
+    }
+    let name = text("__qualname__").unwrap_or_default();
+    match text("__module__") {
+        Some(module) => format!("{module}.{name}()"),
+        None => format!("{name}()"),
+    }
+}

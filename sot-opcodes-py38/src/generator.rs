@@ -1,0 +1,52 @@
+//! Generators: their frames yield values to whoever runs them and are resumed with the value that is sent.
+
+use pyo3::prelude::*;
+use sot_core::error::{Flow, ReasonId, Unwind};
+use sot_core::executor::OpcodeExecutor;
+use sot_core::opcode;
+use sot_core::opcode::{Next, Operand};
+use sot_core::variable::VarId;
+use sot_variables::generator::{self, GeneratorVariable, Resumed};
+
+opcode! { YIELD_VALUE [3.8..3.14] (..) => |cx, _| cx.pop().map(Next::Yield) }
+opcode! { GET_YIELD_FROM_ITER [3.8..3.14] (iterable -- iterator) => |cx, _| cx.iter(iterable) }
+opcode! { YIELD_FROM [3.8..3.11] (..) => |cx, op| yield_from(cx, op) }
+// The value sent to start the generator: None, and not on the stack if the generator was started without one.
+opcode! { GEN_START [3.10..3.11] (..) => |cx, _| { cx.frame_mut().stack.pop(); Ok(Next::Continue) } }
+
+/// The instruction repeats, with the next value sent, until the iterator is exhausted.
+fn yield_from(cx: &mut OpcodeExecutor<'_>, op: &Operand) -> Flow<Next> {
+    let [iterator, sent] = cx.pop_array()?;
+    match send(cx, iterator, sent)? {
+        Resumed::Yielded(item) => {
+            cx.push(iterator);
+            cx.frame_mut().pc = op.at;
+            Ok(Next::Yield(item))
+        }
+        Resumed::Returned(result) => {
+            cx.push(result);
+            Ok(Next::Continue)
+        }
+    }
+}
+
+/// What an iterator gives to a value sent to it. Where the result of an exhausted iterator is not known, the graph breaks.
+pub fn send(cx: &mut OpcodeExecutor<'_>, iterator: VarId, sent: VarId) -> Flow<Resumed> {
+    if cx.see_as::<GeneratorVariable>(iterator)?.is_some() {
+        return generator::send(cx, iterator, sent);
+    }
+    if !cx.known(sent)?.is_some_and(|sent| sent.is_none()) {
+        return Err(refuse("a value sent through `yield from` to an iterator that is no generator"));
+    }
+    if let Some(item) = cx.next(iterator)? {
+        return Ok(Resumed::Yielded(item));
+    }
+    if matches!(cx.see(iterator)?.kind(), "object" | "instance") {
+        return Err(refuse("the result of `yield from` an iterator written in Python"));
+    }
+    Ok(Resumed::Returned(cx.none()))
+}
+
+fn refuse(what: &str) -> Unwind {
+    Unwind::break_graph(ReasonId::UnsupportedOperation, what)
+}

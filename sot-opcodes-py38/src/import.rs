@@ -1,0 +1,76 @@
+//! `import` inside functions. A module that is loaded is a constant; one that is not breaks the graph, because loading it
+//! runs its code.
+
+use std::rc::Rc;
+
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use sot_core::error::{Flow, ReasonId, Unwind};
+use sot_core::executor::{Name, OpcodeExecutor};
+use sot_core::opcode;
+use sot_core::variable::VarId;
+
+opcode! { IMPORT_NAME [3.8..3.14] (level, names -- module) => |cx, op| import_name(cx, op.arg, level, names) }
+opcode! { IMPORT_FROM [3.8..3.14] (module -- same, value) => |cx, op| import_from(cx, module, op.arg).map(|v| [module, v]) }
+
+fn import_name(cx: &mut OpcodeExecutor<'_>, index: u32, level: VarId, names: VarId) -> Flow<VarId> {
+    let name = cx.name(index)?;
+    let level = cx.known_int(level)?.ok_or_else(|| not_loaded(&name))?;
+    let full = absolute_name(cx, &name, level)?;
+    let module = loaded(cx, &full)?;
+    if cx.known(names)?.is_some_and(|names| names.is_none()) {
+        // `import a.b` binds `a`.
+        let top = full.split('.').next().unwrap_or_default().to_owned();
+        let top = loaded(cx, &top)?;
+        return Ok(constant_module(cx, &top));
+    }
+    let module = constant_module(cx, &module);
+    require_names(cx, module, names, &full)?;
+    Ok(module)
+}
+
+/// Names a module does not have may be modules still to be loaded.
+fn require_names(cx: &mut OpcodeExecutor<'_>, module: VarId, names: VarId, full: &str) -> Flow<()> {
+    for name in cx.unpack_all(names)? {
+        let name: Name = Rc::from(cx.known_str(name)?.ok_or_else(|| not_loaded(full))?);
+        if cx.find_attr(module, &name)?.is_none() {
+            return Err(not_loaded(&format!("{full}.{name}")));
+        }
+    }
+    Ok(())
+}
+
+fn import_from(cx: &mut OpcodeExecutor<'_>, module: VarId, index: u32) -> Flow<VarId> {
+    let name = cx.name(index)?;
+    let value = cx.find_attr(module, &name)?;
+    value.ok_or_else(|| not_loaded(&name))
+}
+
+fn absolute_name(cx: &OpcodeExecutor<'_>, name: &str, level: i64) -> Flow<String> {
+    if level == 0 {
+        return Ok(name.to_owned());
+    }
+    let globals = cx.frame().globals.dict.bind(cx.py);
+    let package = globals.get_item("__package__")?.and_then(|package| package.extract::<String>().ok());
+    let mut package = package.filter(|package| !package.is_empty()).ok_or_else(|| not_loaded(name))?;
+    for _ in 1..level {
+        let end = package.rfind('.').ok_or_else(|| not_loaded(name))?;
+        package.truncate(end);
+    }
+    Ok(if name.is_empty() { package } else { format!("{package}.{name}") })
+}
+
+fn loaded<'py>(cx: &OpcodeExecutor<'py>, name: &str) -> Flow<Bound<'py, PyAny>> {
+    let modules = cx.py.import("sys")?.getattr("modules")?.cast_into::<PyDict>().map_err(PyErr::from)?;
+    let module = modules.get_item(name)?.filter(|module| !module.is_none());
+    module.ok_or_else(|| not_loaded(name))
+}
+
+fn constant_module<'py>(cx: &mut OpcodeExecutor<'py>, module: &Bound<'py, PyAny>) -> VarId {
+    let tracker = cx.constant_tracker(module.clone().unbind());
+    cx.wrap(module, tracker)
+}
+
+fn not_loaded(name: &str) -> Unwind {
+    Unwind::break_graph(ReasonId::UnsupportedCall, format!("the import of '{name}', which is not loaded yet"))
+}

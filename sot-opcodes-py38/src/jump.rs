@@ -1,0 +1,37 @@
+//! Jumps. A branch on a tensor's value is a graph break.
+
+use sot_core::error::Flow;
+use sot_core::executor::OpcodeExecutor;
+use sot_core::opcode;
+use sot_core::opcode::{Next, Operand};
+use sot_core::variable::VarId;
+
+opcode! { JUMP_FORWARD [3.8..3.14] ( -- ) => |_cx, op| op.jump().map(Next::Jump) }
+opcode! { JUMP_ABSOLUTE [3.8..3.11] ( -- ) => |_cx, op| op.jump().map(Next::Jump) }
+opcode! { POP_JUMP_IF_TRUE [3.8..3.11] (value -- ) => |cx, op| jump_if(cx, op, value, true) }
+opcode! { POP_JUMP_IF_FALSE [3.8..3.11] (value -- ) => |cx, op| jump_if(cx, op, value, false) }
+opcode! { JUMP_IF_TRUE_OR_POP [3.8..3.12] (..) => |cx, op| jump_if_or_pop(cx, op, true) }
+opcode! { JUMP_IF_FALSE_OR_POP [3.8..3.12] (..) => |cx, op| jump_if_or_pop(cx, op, false) }
+
+/// Jumps if the truth of the value is `wanted`.
+pub fn jump_if(cx: &mut OpcodeExecutor<'_>, op: &Operand, value: VarId, wanted: bool) -> Flow<Next> {
+    let truth = cx.truth(value)?;
+    jump_when(op, truth == wanted)
+}
+
+/// Jumps under a condition known while tracing.
+pub fn jump_when(op: &Operand, condition: bool) -> Flow<Next> {
+    if condition {
+        return op.jump().map(Next::Jump);
+    }
+    Ok(Next::Continue)
+}
+
+fn jump_if_or_pop(cx: &mut OpcodeExecutor<'_>, op: &Operand, wanted: bool) -> Flow<Next> {
+    let value = cx.peek(1)?;
+    let next = jump_if(cx, op, value, wanted)?;
+    if next == Next::Continue {
+        cx.pop()?;
+    }
+    Ok(next)
+}

@@ -1,0 +1,95 @@
+//! Constants, locals, cells and globals. Names of class bodies and modules have no handlers: only functions are simulated.
+
+use std::rc::Rc;
+
+use pyo3::exceptions::{PyNameError, PyUnboundLocalError};
+use sot_core::error::{Flow, Unwind};
+use sot_core::executor::OpcodeExecutor;
+use sot_core::opcode;
+use sot_core::side_effects::Effect;
+use sot_core::variable::VarId;
+use sot_variables::cell::CellVariable;
+
+use crate::bug;
+
+opcode! { LOAD_CONST [3.8..3.14] ( -- value) => |cx, op| cx.load_const(op.arg) }
+
+opcode! { LOAD_FAST [3.8..3.11] ( -- value) => |cx, op| cx.load_fast(op.arg) }
+opcode! { STORE_FAST [3.8..3.11] (value -- ) => |cx, op| cx.set_local(op.arg, Some(value)) }
+opcode! { DELETE_FAST [3.8..3.11] ( -- ) => |cx, op| delete_fast(cx, op.arg) }
+
+opcode! { LOAD_GLOBAL [3.8..3.11] ( -- value) => |cx, op| load_global(cx, op.arg) }
+opcode! { STORE_GLOBAL [3.8..3.14] (value -- ) => |cx, op| store_global(cx, op.arg, Some(value)) }
+opcode! { DELETE_GLOBAL [3.8..3.14] ( -- ) => |cx, op| store_global(cx, op.arg, None) }
+
+opcode! { LOAD_CLOSURE [3.8..3.13] ( -- cell) => |cx, op| cx.cell(op.arg) }
+opcode! { LOAD_DEREF [3.8..3.11] ( -- value) => |cx, op| load_deref(cx, op.arg, unbound_cell) }
+opcode! { STORE_DEREF [3.8..3.14] (value -- ) => |cx, op| store_deref(cx, op.arg, Some(value)) }
+opcode! { DELETE_DEREF [3.8..3.11] ( -- ) => |cx, op| delete_deref(cx, op.arg, unbound_cell) }
+
+/// What the user's program raises where a cell is empty.
+pub type UnboundCell = fn(&mut OpcodeExecutor<'_>, index: usize) -> Unwind;
+
+fn delete_fast(cx: &mut OpcodeExecutor<'_>, slot: u32) -> Flow<()> {
+    cx.load_fast(slot)?;
+    cx.set_local(slot, None)
+}
+
+/// The global or builtin that `co_names[index]` means.
+pub fn load_global(cx: &mut OpcodeExecutor<'_>, index: u32) -> Flow<VarId> {
+    let name = cx.name(index)?;
+    cx.load_global(&name)
+}
+
+fn store_global(cx: &mut OpcodeExecutor<'_>, index: u32, value: Option<VarId>) -> Flow<()> {
+    let name = cx.name(index)?;
+    cx.set_global(&name, value)
+}
+
+/// What the cell of an operand holds.
+pub fn load_deref(cx: &mut OpcodeExecutor<'_>, arg: u32, unbound: UnboundCell) -> Flow<VarId> {
+    let cell = cx.cell(arg)?;
+    let cell = cx.see_as::<CellVariable>(cell)?.ok_or_else(|| bug("a slot for a cell holds something else"))?;
+    match cell.contents() {
+        Some(value) => Ok(value),
+        None => Err(unbound_at(cx, arg, unbound)),
+    }
+}
+
+/// Puts a value into the cell of an operand, or empties it.
+pub fn store_deref(cx: &mut OpcodeExecutor<'_>, arg: u32, value: Option<VarId>) -> Flow<()> {
+    let cell = cx.cell(arg)?;
+    cx.see(cell)?;
+    cx.vars.set(cell, Rc::new(CellVariable::new(value)));
+    cx.effects.record(Effect::Cell { cell });
+    Ok(())
+}
+
+/// Empties the cell of an operand, which must hold something.
+pub fn delete_deref(cx: &mut OpcodeExecutor<'_>, arg: u32, unbound: UnboundCell) -> Flow<()> {
+    load_deref(cx, arg, unbound)?;
+    store_deref(cx, arg, None)
+}
+
+fn unbound_at(cx: &mut OpcodeExecutor<'_>, arg: u32, unbound: UnboundCell) -> Unwind {
+    match cx.frame().code.code.cell_index(arg) {
+        Some(index) => unbound(cx, index),
+        None => bug("an instruction names a cell that the code does not have"),
+    }
+}
+
+fn unbound_cell(cx: &mut OpcodeExecutor<'_>, index: usize) -> Unwind {
+    let (name, free) = cell_name(cx, index);
+    if free {
+        let text = format!("free variable '{name}' referenced before assignment in enclosing scope");
+        return cx.raise(PyNameError::new_err(text));
+    }
+    cx.raise(PyUnboundLocalError::new_err(format!("local variable '{name}' referenced before assignment")))
+}
+
+/// The name of a cell, and whether it is that of an enclosing function.
+pub fn cell_name(cx: &OpcodeExecutor<'_>, index: usize) -> (String, bool) {
+    let code = &cx.frame().code.code;
+    let name = code.cellvars.iter().chain(&code.freevars).nth(index).cloned().unwrap_or_default();
+    (name, index >= code.cellvars.len())
+}
