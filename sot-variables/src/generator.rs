@@ -128,6 +128,7 @@ fn set(cx: &mut OpcodeExecutor<'_>, generator: VarId, state: State) {
 
 fn copy(py: Python<'_>, frame: &Frame) -> Frame {
     Frame {
+        handled: frame.handled,
         code: Rc::clone(&frame.code),
         at: frame.at,
         pc: frame.pc,

@@ -123,6 +123,14 @@ impl Backend for PaddleBackend {
         api::tensor_attribute(py, &self.paddle, name, meta, value)
     }
 
+    fn skipped_paths(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        let own = |module: &str| -> PyResult<String> {
+            let paths = py.import(module)?.getattr("__path__")?;
+            Ok(paths.get_item(0)?.extract::<String>()? + "/")
+        };
+        Ok(vec![own("paddle")?, own("numpy")?])
+    }
+
     fn begin(&self, py: Python<'_>) -> PyResult<Box<dyn GraphBuilder>> {
         Ok(Box::new(PaddleBuilder::begin(py, Arc::clone(&self.paddle))?))
     }
