@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use pyo3::prelude::*;
 use sot_core::error::Flow;
 use sot_core::executor::{CallArgs, Name, OpcodeExecutor};
 use sot_core::opcode;
