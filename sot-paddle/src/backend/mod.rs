@@ -93,6 +93,10 @@ impl Backend for PaddleBackend {
         object.is_instance(self.paddle.parameter_type.bind(object.py())).unwrap_or(false)
     }
 
+    fn is_constant(&self, object: &Bound<'_, PyAny>) -> bool {
+        self.paddle.is_plain_value(object)
+    }
+
     fn meta(&self, tensor: &Bound<'_, PyAny>) -> PyResult<TensorMeta> {
         meta::of_tensor(&self.paddle, tensor)
     }
