@@ -368,7 +368,7 @@ fn frames_of_any_size_fit_a_nearly_full_data_stack() {
     // Every level replaces a small frame by a large one; some levels find no room in the current chunk.
     let mut source = "def f(n): return n and 1 + f(n - 1)\ndef g(n):\n".to_owned();
     for i in 0..60 {
-        source += &format!("  v{i} = n + {i}\n");
+        source.extend(["  v", &i.to_string(), " = n + ", &i.to_string(), "\n"]);
     }
     source += "  total = f(n - 1) if n else 0\n  return total + (v59 - v0 == 59)\n";
     Python::attach(|py| {
