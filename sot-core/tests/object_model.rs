@@ -1,4 +1,5 @@
 //! The object model helpers against what Python says.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
@@ -61,10 +62,10 @@ fn class<'py>(object: &Bound<'py, PyAny>) -> Bound<'py, PyType> {
 fn lookup_walks_the_mro_and_asks_nobody() {
     with_classes(|py, get| {
         let look = |ty: &str, name: &str| cpython::type_lookup(&class(&get(ty)), &PyString::new(py, name));
-        assert!(look("Child", "kind").unwrap().is(&get("Plain.kind")));
-        assert!(look("Child", "prop").unwrap().is(&get("Plain.__dict__['prop']")));
+        assert!(look("Child", "kind").unwrap().is(get("Plain.kind")));
+        assert!(look("Child", "prop").unwrap().is(get("Plain.__dict__['prop']")));
         assert!(look("Child", "own").is_none());
-        assert!(look("int", "real").unwrap().is(&get("int.__dict__['real']")));
+        assert!(look("int", "real").unwrap().is(get("int.__dict__['real']")));
         assert!(!PyErr::occurred(py));
     });
 }
