@@ -5,11 +5,11 @@ use std::rc::Rc;
 
 use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyTuple};
+use pyo3::types::PyDict;
 
 use sot_core::codegen::CodeGen;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{object_model, BinaryOp, CompareOp, OpcodeExecutor};
+use sot_core::executor::{object_model, BinaryOp, CompareOp, Name, OpcodeExecutor};
 use sot_core::guard::{Identity, Test};
 use sot_core::side_effects::Effect;
 use sot_core::tracker::{Key, Tracker, TrackerId};
@@ -79,6 +79,16 @@ pub(crate) fn put(py: Python<'_>, entries: &mut Vec<Entry>, key: Rc<HashKey>, va
         Some(at) => entries[at].value = value,
         None => entries.push(Entry { key, value }),
     }
+}
+
+/// Sets values by keyword names.
+pub(crate) fn put_keywords(cx: &mut OpcodeExecutor<'_>, entries: &mut Vec<Entry>, keywords: &[(Name, VarId)]) -> Flow<()> {
+    for (name, value) in keywords {
+        let key = cx.string(name);
+        let key = HashKey::of(cx, key)?;
+        put(cx.py, entries, key, *value);
+    }
+    Ok(())
 }
 
 /// Gives the dict new entries.
@@ -417,22 +427,12 @@ impl Variable for DictVariable {
     }
 }
 
-/// The keys as a real list, for orders only CPython knows.
-pub(crate) fn real_keys<'py>(py: Python<'py>, keys: &[Rc<HashKey>]) -> PyResult<Bound<'py, PyList>> {
-    PyList::new(py, keys.iter().map(|key| key.bind(py)))
-}
-
 /// A pair as `items()` gives it.
 pub(crate) fn pair(cx: &mut OpcodeExecutor<'_>, entry: &Entry) -> VarId {
     cx.tuple(vec![entry.key.variable, entry.value])
 }
 
-/// `popitem`'s `KeyError`.
+/// `KeyError(text)`
 pub(crate) fn empty_error(cx: &mut OpcodeExecutor<'_>, text: &str) -> Unwind {
-    let text: Py<PyAny> = pyo3::types::PyString::new(cx.py, text).into_any().unbind();
-    let args = PyTuple::new(cx.py, [text]).map(Bound::unbind);
-    match args {
-        Ok(args) => cx.raise(PyKeyError::new_err(args)),
-        Err(error) => error.into(),
-    }
+    cx.raise(PyKeyError::new_err(text.to_owned()))
 }
