@@ -82,7 +82,11 @@ pub(crate) fn put(py: Python<'_>, entries: &mut Vec<Entry>, key: Rc<HashKey>, va
 }
 
 /// Sets values by keyword names.
-pub(crate) fn put_keywords(cx: &mut OpcodeExecutor<'_>, entries: &mut Vec<Entry>, keywords: &[(Name, VarId)]) -> Flow<()> {
+pub(crate) fn put_keywords(
+    cx: &mut OpcodeExecutor<'_>,
+    entries: &mut Vec<Entry>,
+    keywords: &[(Name, VarId)],
+) -> Flow<()> {
     for (name, value) in keywords {
         let key = cx.string(name);
         let key = HashKey::of(cx, key)?;
@@ -102,12 +106,11 @@ pub(crate) fn write(cx: &mut OpcodeExecutor<'_>, dict: VarId, entries: Vec<Entry
 
 /// The payload of a variable that must be a dict.
 pub(crate) fn expect(cx: &mut OpcodeExecutor<'_>, dict: VarId) -> Flow<Rc<DictVariable>> {
-    match cx.see_as::<DictVariable>(dict)? {
-        Some(payload) => Ok(payload),
-        None => {
-            let name = cx.type_name(dict)?;
-            Err(Unwind::break_graph(ReasonId::UnsupportedCall, format!("a dict method on a {name} object")))
-        }
+    if let Some(payload) = cx.see_as::<DictVariable>(dict)? {
+        Ok(payload)
+    } else {
+        let name = cx.type_name(dict)?;
+        Err(Unwind::break_graph(ReasonId::UnsupportedCall, format!("a dict method on a {name} object")))
     }
 }
 
@@ -239,7 +242,7 @@ impl DictVariable {
     }
 
     /// Whether the value is still the one the real dict holds.
-    fn is_original(&self, cg: &CodeGen<'_, '_>, this: VarId, entry: &Entry) -> bool {
+    fn is_original(cg: &CodeGen<'_, '_>, this: VarId, entry: &Entry) -> bool {
         let of = cg.cx.vars.tracker(this);
         let key = Key::of(entry.key.bind(cg.cx.py));
         *cg.cx.trackers.get(cg.cx.vars.tracker(entry.value)) == Tracker::Item { of, key }
@@ -335,7 +338,7 @@ impl Variable for DictVariable {
             cg.op("POP_TOP", 0)?;
         }
         for (position, entry) in self.entries.iter().enumerate() {
-            if untouched.is_some_and(|known| position < known) && self.is_original(cg, this, entry) {
+            if untouched.is_some_and(|known| position < known) && Self::is_original(cg, this, entry) {
                 continue;
             }
             cg.load(entry.value)?;

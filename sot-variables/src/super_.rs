@@ -40,13 +40,12 @@ pub struct SuperVariable {
 fn implied(cx: &mut OpcodeExecutor<'_>) -> Flow<(VarId, VarId)> {
     let code = Rc::clone(&cx.frame().code);
     let cells = cx.frame().cells.clone();
-    let first = match cx.local(0) {
-        Some(first) => Some(first),
-        None => {
-            let name = code.varnames.first().cloned();
-            let cell = code.code.cellvars.iter().position(|cell| Some(cell.as_str()) == name.as_deref());
-            contents(cx, cell.and_then(|cell| cells.get(cell).copied()))?
-        }
+    let first = if let Some(first) = cx.local(0) {
+        Some(first)
+    } else {
+        let name = code.varnames.first().cloned();
+        let cell = code.code.cellvars.iter().position(|cell| Some(cell.as_str()) == name.as_deref());
+        contents(cx, cell.and_then(|cell| cells.get(cell).copied()))?
     };
     let Some(first) = first.filter(|_| code.code.total_args() > 0) else {
         return Err(cx.raise(PyRuntimeError::new_err("super(): no arguments")));
@@ -114,7 +113,13 @@ impl SuperVariable {
         Ok(None)
     }
 
-    fn bind<'py>(&self, cx: &mut OpcodeExecutor<'py>, name: &Name, found: &Bound<'py, PyAny>, tracker: TrackerId) -> Flow<VarId> {
+    fn bind<'py>(
+        &self,
+        cx: &mut OpcodeExecutor<'py>,
+        name: &Name,
+        found: &Bound<'py, PyAny>,
+        tracker: TrackerId,
+    ) -> Flow<VarId> {
         if !self.on_class {
             return object_model::bind_descriptor(cx, self.receiver, name, found, tracker);
         }

@@ -5,18 +5,19 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 
-use sot_core::cpython;
 use sot_core::codegen::CodeGen;
+use sot_core::cpython;
 use sot_core::error::Flow;
 use sot_core::executor::{object_model, BinaryOp, CompareOp, OpcodeExecutor};
 use sot_core::guard::{Identity, Test};
 use sot_core::tracker::{Tracker, TrackerId};
 use sot_core::variable::{GraphArgument, VarId, Variable};
 
+use crate::iterators::library;
 use crate::iterators::sequence::SequenceIterator;
 use crate::sequence::{self, Selection, Sequence};
 
-sot_core::variable_kind! { "tuple", types: |py| Ok(vec![py.get_type::<PyTuple>().into_any().unbind()]), wrap: TupleVariable::wrap }
+sot_core::variable_kind! { "tuple", types: |py| Ok(vec![library(py, "builtins", "tuple")?]), wrap: TupleVariable::wrap }
 
 sot_core::variable_kind! { "named_tuple", rank: 60, when: is_tuple_like, wrap: TupleVariable::wrap }
 
@@ -75,7 +76,7 @@ impl TupleVariable {
 }
 
 /// A real object of the tuple's type.
-fn real<'py>(ty: &Bound<'py, PyAny>, items: Vec<Py<PyAny>>) -> PyResult<Py<PyAny>> {
+fn real(ty: &Bound<'_, PyAny>, items: Vec<Py<PyAny>>) -> PyResult<Py<PyAny>> {
     let items = PyTuple::new(ty.py(), items)?;
     if ty.is(ty.py().get_type::<PyTuple>()) {
         return Ok(items.into_any().unbind());
@@ -156,7 +157,9 @@ impl Variable for TupleVariable {
         match Sequence::Tuple.select(cx, key, self.items.len())? {
             Selection::One(index) => Ok(self.items[index]),
             // CPython gives the tuple itself for a full slice.
-            Selection::Many(selected) if self.is_plain() && selected.iter().copied().eq(0..self.items.len()) => Ok(this),
+            Selection::Many(selected) if self.is_plain() && selected.iter().copied().eq(0..self.items.len()) => {
+                Ok(this)
+            }
             Selection::Many(selected) => Ok(cx.tuple(selected.into_iter().map(|index| self.items[index]).collect())),
         }
     }

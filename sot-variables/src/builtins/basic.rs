@@ -77,7 +77,7 @@ builtin! { CALLABLE = "callable" => |cx, args| {
 builtin! { SUM = "sum" => |cx, args| {
     let [iterable, start] = args.named(cx, "sum", ["iterable", "start"], 1)?;
     let items = cx.unpack_all(required(iterable)?)?;
-    sum(cx, items, start)
+    sum(cx, &items, start)
 } }
 
 builtin! { MIN = "min" => |cx, args| extreme(cx, "min", CompareOp::Less, args) }
@@ -111,22 +111,21 @@ pub(super) fn fold_or<'py>(
 }
 
 fn special(cx: &mut OpcodeExecutor<'_>, value: VarId, name: &str, args: &[VarId], error: &str) -> Flow<VarId> {
-    match cx.special_method(value, name)? {
-        Some(method) => cx.call(method, &CallArgs::positional(args.to_vec())),
-        None => {
-            let ty = cx.type_name(value)?;
-            Err(cx.raise(PyTypeError::new_err(format!("{error}: '{ty}'"))))
-        }
+    if let Some(method) = cx.special_method(value, name)? {
+        cx.call(method, &CallArgs::positional(args.to_vec()))
+    } else {
+        let ty = cx.type_name(value)?;
+        Err(cx.raise(PyTypeError::new_err(format!("{error}: '{ty}'"))))
     }
 }
 
 /// Adds up; the known head is left to CPython, whose float sums are compensated from 3.12 on.
-fn sum(cx: &mut OpcodeExecutor<'_>, items: Vec<VarId>, start: Option<VarId>) -> Flow<VarId> {
+fn sum(cx: &mut OpcodeExecutor<'_>, items: &[VarId], start: Option<VarId>) -> Flow<VarId> {
     let mut total = match start {
         Some(start) => start,
         None => cx.integer(0)?,
     };
-    let mut rest = items.as_slice();
+    let mut rest = items;
     if let Some(first) = cx.known(total)? {
         let mut head = Vec::new();
         while let [item, tail @ ..] = rest {

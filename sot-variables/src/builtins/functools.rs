@@ -76,25 +76,26 @@ impl PartialVariable {
     fn wrap(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, of: TrackerId) -> Flow<Rc<dyn Variable>> {
         let object = object.clone().unbind();
         let partial = object.bind(cx.py).clone();
-        let part = |cx: &mut OpcodeExecutor<'_>, name: &str| cx.trackers.add(Tracker::Getattr { of, name: name.into() });
-        let (func, args, keywords) = (part(cx, "func"), part(cx, "args"), part(cx, "keywords"));
+        let part =
+            |cx: &mut OpcodeExecutor<'_>, name: &str| cx.trackers.add(Tracker::Getattr { of, name: name.into() });
+        let (callable, args, keywords) = (part(cx, "func"), part(cx, "args"), part(cx, "keywords"));
 
-        let function = cx.wrap(&partial.getattr("func")?, func);
+        let function = cx.wrap(&partial.getattr("func")?, callable);
         let tuple = partial.getattr("args")?.cast_into::<PyTuple>().map_err(PyErr::from)?;
         cx.guards.add(args, Test::Length(tuple.len()));
         let positional = sequence::wrap_items(cx, tuple.iter(), args);
 
         let dict = partial.getattr("keywords")?.cast_into::<PyDict>().map_err(PyErr::from)?;
-        let mut named = Vec::with_capacity(dict.len());
-        let mut names = Vec::with_capacity(dict.len());
+        let mut given = Vec::with_capacity(dict.len());
+        let mut keys = Vec::with_capacity(dict.len());
         for (key, value) in dict.iter() {
             let name: Name = Rc::from(key.extract::<String>()?);
             let tracker = cx.trackers.add(Tracker::Item { of: keywords, key: Key::Str(Rc::clone(&name)) });
-            names.push(Key::Str(Rc::clone(&name)));
-            named.push((name, cx.wrap(&value, tracker)));
+            keys.push(Key::Str(Rc::clone(&name)));
+            given.push((name, cx.wrap(&value, tracker)));
         }
-        cx.guards.add(keywords, Test::Keys(names));
-        let args = CallArgs { positional, keywords: named };
+        cx.guards.add(keywords, Test::Keys(keys));
+        let args = CallArgs { positional, keywords: given };
         Ok(Rc::new(PartialVariable { function, args, object: Some(object) }))
     }
 

@@ -94,7 +94,7 @@ builtin! { SORTED = "sorted" => |cx, args| {
         Some(_) => set::elements(cx, iterable)?.iter().map(|key| key.variable).collect(),
         None => cx.unpack_all(iterable)?,
     };
-    let items = sort(cx, items, args, "sorted")?;
+    let items = sort(cx, &items, args, "sorted")?;
     Ok(cx.list(items))
 } }
 
@@ -114,7 +114,7 @@ builtin! { RANGE = "range" => |cx, args| {
 } }
 
 /// The items in order, by the `key` and `reverse` keywords of a call.
-pub(super) fn sort(cx: &mut OpcodeExecutor<'_>, items: Vec<VarId>, args: &CallArgs, name: &str) -> Flow<Vec<VarId>> {
+pub(super) fn sort(cx: &mut OpcodeExecutor<'_>, items: &[VarId], args: &CallArgs, name: &str) -> Flow<Vec<VarId>> {
     let mut key = None;
     let mut reverse = false;
     for (option, value) in &args.keywords {
@@ -161,7 +161,7 @@ fn compared_order(cx: &mut OpcodeExecutor<'_>, keys: &[VarId], reverse: bool) ->
     for position in positions {
         let (mut low, mut high) = (0, order.len());
         while low < high {
-            let middle = (low + high) / 2;
+            let middle = usize::midpoint(low, high);
             let less = cx.compare(CompareOp::Less, keys[position], keys[order[middle]])?;
             if cx.truth(less)? {
                 high = middle;
@@ -209,7 +209,9 @@ fn zip_options(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<bool> {
         return Ok(false);
     }
     let options = CallArgs { positional: Vec::new(), keywords: args.keywords.clone() };
-    let Some((none, options)) = cx.materialize_args(&options)? else { return Err(cannot("zip() with an unknown option")) };
+    let Some((none, options)) = cx.materialize_args(&options)? else {
+        return Err(cannot("zip() with an unknown option"));
+    };
     // CPython of this version says which options there are.
     builtin_object(cx.py, "zip")?.call(none, Some(&options)).map_err(|error| cx.raise(error))?;
     Ok(options.get_item("strict")?.map_or(Ok(false), |strict| strict.is_truthy())?)

@@ -153,7 +153,11 @@ fn selections(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, name: &str) -> Flow<
 }
 
 /// An iterator over tuples of items, from real tuples of positions.
-fn chosen(cx: &mut OpcodeExecutor<'_>, choices: &Bound<'_, PyAny>, item: impl Fn(usize, usize) -> VarId) -> Flow<VarId> {
+fn chosen(
+    cx: &mut OpcodeExecutor<'_>,
+    choices: &Bound<'_, PyAny>,
+    item: impl Fn(usize, usize) -> VarId,
+) -> Flow<VarId> {
     let mut tuples = Vec::new();
     for choice in choices.try_iter()? {
         let choice: Vec<usize> = choice?.extract()?;

@@ -29,12 +29,9 @@ builtin! { INIT = "object.__init__" => |cx, args| match args.positional[..] {
 builtin! { GETATTRIBUTE = "object.__getattribute__" => |cx, args| {
     let [this, name] = args.exactly(cx, "__getattribute__")?;
     let name = name_of(cx, name, "")?;
-    match object_model::generic_get_attr(cx, this, &name)? {
-        Some(value) => Ok(value),
-        None => {
-            let owner = cx.type_name(this)?;
-            Err(cx.raise(PyAttributeError::new_err(format!("'{owner}' object has no attribute '{name}'"))))
-        }
+    if let Some(value) = object_model::generic_get_attr(cx, this, &name)? { Ok(value) } else {
+        let owner = cx.type_name(this)?;
+        Err(cx.raise(PyAttributeError::new_err(format!("'{owner}' object has no attribute '{name}'"))))
     }
 } }
 
@@ -89,4 +86,3 @@ fn identity(cx: &mut OpcodeExecutor<'_>, this: VarId, other: VarId, equal: bool)
     let value = cx.py.NotImplemented();
     Ok(cx.constant(value))
 }
-

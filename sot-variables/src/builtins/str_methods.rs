@@ -27,4 +27,3 @@ fn join(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     let joined = separator.call_method1("join", (PyList::new(cx.py, items)?,));
     fresh(cx, joined)
 }
-

@@ -66,11 +66,10 @@ builtin! { FIELD = "collections:_tuplegetter.__get__" => |cx, args| {
 } }
 
 fn items(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<Vec<VarId>> {
-    match cx.see_as::<TupleVariable>(this)? {
-        Some(tuple) => Ok(tuple.items.clone()),
-        None => {
-            let name = cx.type_name(this)?;
-            Err(Unwind::break_graph(ReasonId::UnsupportedCall, format!("a tuple method on a {name} object")))
-        }
+    if let Some(tuple) = cx.see_as::<TupleVariable>(this)? {
+        Ok(tuple.items.clone())
+    } else {
+        let name = cx.type_name(this)?;
+        Err(Unwind::break_graph(ReasonId::UnsupportedCall, format!("a tuple method on a {name} object")))
     }
 }
