@@ -15,10 +15,11 @@ use sot_core::side_effects::Effect;
 use sot_core::tracker::TrackerId;
 use sot_core::variable::{GraphArgument, VarId, Variable};
 
+use crate::iterators::library;
 use crate::iterators::sequence::SequenceIterator;
 use crate::sequence::{self, Selection, Sequence};
 
-sot_core::variable_kind! { "list", types: |py| Ok(vec![py.get_type::<PyList>().into_any().unbind()]), wrap: ListVariable::wrap }
+sot_core::variable_kind! { "list", types: |py| Ok(vec![library(py, "builtins", "list")?]), wrap: ListVariable::wrap }
 
 /// A list.
 pub struct ListVariable {
@@ -53,12 +54,11 @@ pub(crate) fn write(cx: &mut OpcodeExecutor<'_>, list: VarId, items: Vec<VarId>)
 
 /// The payload of a variable that must be a list.
 pub(crate) fn expect(cx: &mut OpcodeExecutor<'_>, list: VarId) -> Flow<Rc<ListVariable>> {
-    match cx.see_as::<ListVariable>(list)? {
-        Some(payload) => Ok(payload),
-        None => {
-            let name = cx.type_name(list)?;
-            Err(Unwind::break_graph(ReasonId::UnsupportedCall, format!("a list method on a {name} object")))
-        }
+    if let Some(payload) = cx.see_as::<ListVariable>(list)? {
+        Ok(payload)
+    } else {
+        let name = cx.type_name(list)?;
+        Err(Unwind::break_graph(ReasonId::UnsupportedCall, format!("a list method on a {name} object")))
     }
 }
 
@@ -186,7 +186,7 @@ impl Variable for ListVariable {
     }
 
     fn del_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId) -> Flow<()> {
-        let items = edit(cx, &self.items, key, &[], |positions, key| positions.del_item(key))?;
+        let items = edit(cx, &self.items, key, &[], pyo3::types::PyAnyMethods::del_item)?;
         write(cx, this, items)
     }
 

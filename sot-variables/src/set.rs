@@ -14,9 +14,10 @@ use sot_core::tracker::{repr, TrackerId};
 use sot_core::variable::{GraphArgument, VarId, Variable};
 
 use crate::hash_key::{position, HashKey, IteratesOver};
+use crate::iterators::library;
 use crate::iterators::sequence::SequenceIterator;
 
-sot_core::variable_kind! { "set", types: |py| SetVariable::types(py), wrap: SetVariable::wrap }
+sot_core::variable_kind! { "set", types: |py| Ok(vec![library(py, "builtins", "set")?, library(py, "builtins", "frozenset")?]), wrap: SetVariable::wrap }
 
 /// What is known of the iteration order.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -64,12 +65,11 @@ pub(crate) fn write(cx: &mut OpcodeExecutor<'_>, set: VarId, keys: Vec<Rc<HashKe
 
 /// The payload of a variable that must be a set.
 pub(crate) fn expect(cx: &mut OpcodeExecutor<'_>, set: VarId) -> Flow<Rc<SetVariable>> {
-    match cx.see_as::<SetVariable>(set)? {
-        Some(payload) => Ok(payload),
-        None => {
-            let name = cx.type_name(set)?;
-            Err(Unwind::break_graph(ReasonId::UnsupportedCall, format!("a set method on a {name} object")))
-        }
+    if let Some(payload) = cx.see_as::<SetVariable>(set)? {
+        Ok(payload)
+    } else {
+        let name = cx.type_name(set)?;
+        Err(Unwind::break_graph(ReasonId::UnsupportedCall, format!("a set method on a {name} object")))
     }
 }
 
@@ -133,10 +133,6 @@ impl SetVariable {
         // Fewer than two elements have one order.
         let order = if keys.len() < 2 && order == Order::Unknown { Order::Insertion } else { order };
         cx.produce(Rc::new(SetVariable { keys, frozen, order, object: None }))
-    }
-
-    fn types(py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
-        Ok(vec![py.get_type::<PySet>().into_any().unbind(), py.get_type::<PyFrozenSet>().into_any().unbind()])
     }
 
     fn wrap(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, _: TrackerId) -> Flow<Rc<dyn Variable>> {
