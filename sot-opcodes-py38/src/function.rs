@@ -39,7 +39,7 @@ pub fn make_function(cx: &mut OpcodeExecutor<'_>, code: VarId, name: Option<VarI
     Ok(Next::Continue)
 }
 
-/// A callable as error messages about its arguments name it.
+/// A callable as error messages about its arguments name it, without parentheses.
 pub fn call_name(cx: &OpcodeExecutor<'_>, callable: VarId) -> String {
     let payload = cx.vars.get(callable);
     let Some(object) = payload.object().map(|object| object.bind(cx.py)) else { return payload.text(cx) };
@@ -49,7 +49,7 @@ pub fn call_name(cx: &OpcodeExecutor<'_>, callable: VarId) -> String {
     }
     let name = text("__qualname__").unwrap_or_default();
     match text("__module__") {
-        Some(module) => format!("{module}.{name}()"),
-        None => format!("{name}()"),
+        Some(module) => format!("{module}.{name}"),
+        None => name,
     }
 }

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyType};
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{CallArgs, Name, OpcodeExecutor};
+use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
 use sot_core::opcode;
 use sot_core::variable::VarId;
 use sot_variables::dict::{self, DictVariable};
@@ -155,7 +155,7 @@ fn positional_names(
     count: usize,
 ) -> Flow<Option<Vec<Name>>> {
     let name = cpython::type_name(ty);
-    let match_args = cx.find_attr(class, &Rc::from("__match_args__"))?;
+    let match_args = match_args(cx, class, ty)?;
     let (allowed, names) = match match_args {
         Some(names) if cx.type_of(names)?.is(&cx.py.get_type::<PyTuple>()) => {
             let names = match_arg_names(cx, names)?;
@@ -177,6 +177,17 @@ fn positional_names(
         names.truncate(count);
         names
     }))
+}
+
+/// `class.__match_args__`, which most classes do not have.
+fn match_args(cx: &mut OpcodeExecutor<'_>, class: VarId, ty: &Bound<'_, PyType>) -> Flow<Option<VarId>> {
+    let name = Rc::from("__match_args__");
+    let ty = ty.clone().unbind().into_bound(cx.py).into_any();
+    let of = cx.vars.tracker(class);
+    match object_model::lookup_in_type(cx, &ty, of, &name)? {
+        Some(_) => cx.find_attr(class, &name),
+        None => Ok(None),
+    }
 }
 
 fn match_arg_names(cx: &mut OpcodeExecutor<'_>, names: VarId) -> Flow<Vec<Name>> {

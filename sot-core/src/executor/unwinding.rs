@@ -159,20 +159,32 @@ impl<'py> OpcodeExecutor<'py> {
         Ok(class.filter(|class| is_exception_class(class)).and_then(|class| class.cast::<PyType>().ok()).cloned())
     }
 
-    /// `class(*args)` for an exception class. Where only C code has a say in it and the arguments are known, the exception
-    /// is made for real; a call that follows Python code makes the others.
-    pub fn new_exception(&mut self, class: VarId, args: &CallArgs) -> Flow<VarId> {
-        let real = self.exception_class(class)?.filter(is_made_by_c_code);
-        let Some(real) = real else { return self.call(class, args) };
+    fn new_exception(&mut self, class: VarId, args: &CallArgs) -> Flow<VarId> {
+        let made = match self.exception_class(class)? {
+            Some(real) => self.make_exception(&real, args)?,
+            None => None,
+        };
+        match made {
+            Some(exception) => Ok(exception),
+            None => self.call(class, args),
+        }
+    }
+
+    /// `class(*args)` for an exception class: the exception is made for real, which is a value until it is raised. `None` if
+    /// Python code has a say in making it; arguments that are not known break the graph.
+    pub fn make_exception(&mut self, class: &Bound<'py, PyType>, args: &CallArgs) -> Flow<Option<VarId>> {
+        if !is_exception_class(class) || !is_made_by_c_code(class) {
+            return Ok(None);
+        }
         let Some((positional, keywords)) = self.materialize_args(args)? else {
-            let name = cpython::type_name(&real);
+            let name = cpython::type_name(class);
             let text = format!("{name}() of values that are not known while tracing");
             return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
         };
-        match real.call(positional, Some(&keywords)) {
+        match class.call(positional, Some(&keywords)) {
             Ok(exception) => {
                 let payload = (self.runtime.factories.object)(exception.unbind());
-                Ok(self.produce(payload))
+                Ok(Some(self.produce(payload)))
             }
             Err(error) => Err(self.raise(error)),
         }
