@@ -99,7 +99,7 @@ fn with_cleanup_finish(cx: &mut OpcodeExecutor<'_>) -> Flow<Next> {
     let [class, result] = cx.pop_array()?;
     let raised = !cx.known(class)?.is_some_and(|class| class.is_none());
     if raised && cx.truth(result)? {
-        cx.leave_handler()?;
+        cx.abandon_handler()?;
         let null = cx.null();
         cx.push(null);
     }

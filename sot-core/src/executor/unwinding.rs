@@ -87,17 +87,33 @@ impl<'py> OpcodeExecutor<'py> {
         self.frame_mut().blocks.pop().ok_or_else(|| bug("the block stack ran empty"))
     }
 
-    /// Ends the innermost block, that of a handler: what was handled before it is handled again.
+    /// Ends a handler whose three items are on top of the stack: what was handled before it is handled again. A value that
+    /// is being returned may lie below them.
     pub fn leave_handler(&mut self) -> Flow<()> {
+        self.pop_handler()?;
+        self.handle_previous()
+    }
+
+    /// Ends a handler, with whatever it has left on the stack.
+    pub fn abandon_handler(&mut self) -> Flow<()> {
+        let block = self.pop_handler()?;
+        self.drop_handler(block)
+    }
+
+    fn pop_handler(&mut self) -> Flow<Block> {
         let block = self.pop_block()?;
         if !block.in_handler {
             return Err(bug("a handler ends that did not begin"));
         }
-        self.drop_handler(block)
+        Ok(block)
     }
 
     fn drop_handler(&mut self, block: Block) -> Flow<()> {
         self.frame_mut().stack.truncate(block.depth + 3);
+        self.handle_previous()
+    }
+
+    fn handle_previous(&mut self) -> Flow<()> {
         let [_traceback, previous, _class] = self.pop_array()?;
         let previous = (previous != self.null()).then_some(previous);
         self.frame_mut().handled = previous;
