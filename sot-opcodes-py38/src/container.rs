@@ -71,12 +71,12 @@ fn build_const_key_map(cx: &mut OpcodeExecutor<'_>, count: u32) -> Flow<Next> {
 
 fn build_slice(cx: &mut OpcodeExecutor<'_>, count: u32) -> Flow<Next> {
     let items = cx.pop_many(count as usize)?;
-    let (start, stop, step) = match items[..] {
+    let (start, stop, stride) = match items[..] {
         [start, stop] => (start, stop, None),
-        [start, stop, step] => (start, stop, Some(step)),
+        [start, stop, stride] => (start, stop, Some(stride)),
         _ => return Err(bug("a slice of neither two nor three parts")),
     };
-    let slice = SliceVariable::build(cx, start, stop, step)?;
+    let slice = SliceVariable::build(cx, start, stop, stride)?;
     Ok(push(cx, slice))
 }
 
@@ -136,13 +136,13 @@ fn build_map_unpack_with_call(cx: &mut OpcodeExecutor<'_>, count: u32) -> Flow<N
 fn unpack_sequence(cx: &mut OpcodeExecutor<'_>, count: u32) -> Flow<Next> {
     let sequence = cx.pop()?;
     let items = cx.unpack_exactly(sequence, count as usize)?;
-    items.into_iter().rev().for_each(|item| cx.push(item));
+    cx.frame_mut().stack.extend(items.into_iter().rev());
     Ok(Next::Continue)
 }
 
 fn unpack_ex(cx: &mut OpcodeExecutor<'_>, counts: u32) -> Flow<Next> {
     let iterable = cx.pop()?;
     let items = cx.unpack_starred(iterable, (counts & 0xff) as usize, (counts >> 8) as usize)?;
-    items.into_iter().rev().for_each(|item| cx.push(item));
+    cx.frame_mut().stack.extend(items.into_iter().rev());
     Ok(Next::Continue)
 }

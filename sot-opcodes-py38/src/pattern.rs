@@ -62,8 +62,11 @@ fn type_flags(ty: &Bound<'_, PyAny>) -> PyResult<u64> {
 /// The values of a mapping under all the keys, as a tuple; `None` if one is missing. Only of dicts: the `get` of others may
 /// do anything.
 pub fn match_keys(cx: &mut OpcodeExecutor<'_>, subject: VarId, keys: VarId) -> Flow<Option<VarId>> {
-    if !cx.type_of(subject)?.is(&cx.py.get_type::<PyDict>()) {
-        return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, "a mapping pattern on an object that is no dict"));
+    if !cx.type_of(subject)?.is(cx.py.get_type::<PyDict>()) {
+        return Err(Unwind::break_graph(
+            ReasonId::UnsupportedOperation,
+            "a mapping pattern on an object that is no dict",
+        ));
     }
     let mut values = Vec::new();
     let keys = cx.unpack_all(keys)?;
@@ -157,7 +160,7 @@ fn positional_names(
     let name = cpython::type_name(ty);
     let match_args = match_args(cx, class, ty)?;
     let (allowed, names) = match match_args {
-        Some(names) if cx.type_of(names)?.is(&cx.py.get_type::<PyTuple>()) => {
+        Some(names) if cx.type_of(names)?.is(cx.py.get_type::<PyTuple>()) => {
             let names = match_arg_names(cx, names)?;
             (names.len(), Some(names))
         }

@@ -270,7 +270,7 @@ impl<'py> OpcodeExecutor<'py> {
     }
 
     fn class_matches(&mut self, class: &Bound<'py, PyAny>, pattern: VarId) -> Flow<bool> {
-        let is_tuple = self.type_of(pattern)?.is(&self.py.get_type::<PyTuple>());
+        let is_tuple = self.type_of(pattern)?.is(self.py.get_type::<PyTuple>());
         let candidates = if is_tuple { self.unpack_all(pattern)? } else { vec![pattern] };
         let mut caught = Vec::new();
         for candidate in candidates {
@@ -305,7 +305,7 @@ fn is_made_by_c_code(class: &Bound<'_, PyType>) -> bool {
         let found = cpython::type_lookup(class, &PyString::intern(class.py(), name))?;
         Some(cpython::type_name(&found.get_type()))
     };
-    class.get_type().is(&class.py().get_type::<PyType>())
+    class.get_type().is(class.py().get_type::<PyType>())
         && kind("__new__").as_deref() == Some("builtin_function_or_method")
         && kind("__init__").as_deref() == Some("wrapper_descriptor")
 }
