@@ -215,7 +215,8 @@ impl<'py> OpcodeExecutor<'py> {
             };
             Some(cause)
         };
-        let unknown = || Unwind::break_graph(ReasonId::UnsupportedMutation, "`raise from` with an exception not made by C code");
+        let unknown =
+            || Unwind::break_graph(ReasonId::UnsupportedMutation, "`raise from` with an exception not made by C code");
         let error = self.made_exception(exception).ok_or_else(unknown)?;
         let cause = match cause {
             Some(cause) => Some(self.made_exception(cause).ok_or_else(unknown)?),
@@ -228,7 +229,9 @@ impl<'py> OpcodeExecutor<'py> {
     /// The exception being handled when another is raised becomes the other's context.
     fn set_context(&mut self, exception: VarId) {
         let Some(handled) = self.handled_exception().filter(|handled| *handled != exception) else { return };
-        let (Some(error), Some(context)) = (self.made_exception(exception), self.made_exception(handled)) else { return };
+        let (Some(error), Some(context)) = (self.made_exception(exception), self.made_exception(handled)) else {
+            return;
+        };
         if error.context(self.py).is_none() && !self.is_in_context_of(&error, &context) {
             error.set_context(self.py, Some(context));
         }
