@@ -124,10 +124,21 @@ impl Tracker {
     }
 }
 
+/// What a tracker's road starts from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    /// The frame, or a part of a constant: it may be different at the next call.
+    Frame,
+    /// A constant.
+    Constant,
+    /// The trace.
+    Trace,
+}
+
 /// The trackers of one translation. Equal trackers get one id, so guards share their fetches.
 #[derive(Default)]
 pub struct Trackers {
-    nodes: Vec<Rc<Tracker>>,
+    nodes: Vec<(Rc<Tracker>, Origin)>,
     ids: HashMap<Rc<Tracker>, TrackerId>,
 }
 
@@ -135,6 +146,12 @@ impl Trackers {
     /// The id of `tracker`, the old one if an equal tracker is known. `Produced` is always new.
     pub fn add(&mut self, tracker: Tracker) -> TrackerId {
         let produced = tracker == Tracker::Produced;
+        let origin = match (&tracker, tracker.parent()) {
+            (Tracker::Produced, _) => Origin::Trace,
+            (Tracker::Constant(_), _) => Origin::Constant,
+            (_, Some(of)) if self.origin(of) == Origin::Trace => Origin::Trace,
+            _ => Origin::Frame,
+        };
         let tracker = Rc::new(tracker);
         if !produced {
             if let Some(&id) = self.ids.get(&tracker) {
@@ -145,28 +162,32 @@ impl Trackers {
         if !produced {
             self.ids.insert(Rc::clone(&tracker), id);
         }
-        self.nodes.push(tracker);
+        self.nodes.push((tracker, origin));
         id
+    }
+
+    fn origin(&self, id: TrackerId) -> Origin {
+        self.nodes[id.0 as usize].1
     }
 
     /// The tracker of an id.
     pub fn get(&self, id: TrackerId) -> &Tracker {
-        &self.nodes[id.0 as usize]
+        &self.nodes[id.0 as usize].0
     }
 
     /// A handle on the tracker that does not borrow the arena.
     pub fn share(&self, id: TrackerId) -> Rc<Tracker> {
-        Rc::clone(&self.nodes[id.0 as usize])
+        Rc::clone(&self.nodes[id.0 as usize].0)
     }
 
     /// Whether the value can be fetched again from the frame: not made in the trace.
     pub fn is_sourced(&self, id: TrackerId) -> bool {
-        !matches!(self.get(id), Tracker::Produced | Tracker::Constant(_))
+        self.origin(id) == Origin::Frame
     }
 
     /// Whether the value can be loaded by new code: fetched, or a constant.
     pub fn is_loadable(&self, id: TrackerId) -> bool {
-        !matches!(self.get(id), Tracker::Produced)
+        self.origin(id) != Origin::Trace
     }
 
     /// The value as a Python expression over `frame`, for logs and guard texts.

@@ -9,6 +9,7 @@ pub mod constant;
 pub mod dict;
 pub mod function;
 pub mod generator;
+pub mod hash_key;
 pub mod iterators;
 pub mod list;
 pub mod method;
@@ -16,8 +17,10 @@ pub mod module;
 pub mod null;
 pub mod object;
 pub mod range;
+pub mod sequence;
 pub mod set;
 pub mod slice;
+pub mod super_;
 pub mod tensor;
 pub mod tuple;
 

@@ -14,6 +14,8 @@ pub struct Emitter {
     consts: Vec<Py<PyAny>>,
     names: Vec<String>,
     varnames: Vec<String>,
+    // Instructions that name a cell: their operand depends on how many locals there are in the end (3.11+).
+    cells: Vec<(usize, usize)>,
     position: Position,
 }
 
@@ -28,6 +30,7 @@ impl Emitter {
             consts: vec![py.None()],
             names: Vec::new(),
             varnames: code.varnames.clone(),
+            cells: Vec::new(),
             position,
         }
     }
@@ -108,10 +111,15 @@ impl Emitter {
         self.target.load_attr(self, index)
     }
 
+    /// An instruction on a cell, given by its index into cell and free variables.
+    pub fn cell_op(&mut self, name: &str, cell: usize) -> Flow<()> {
+        self.cells.push((self.instructions.len(), cell));
+        self.op(name, 0)
+    }
+
     /// The cell object (not its contents) with an index into cell and free variables.
-    pub fn load_closure(&mut self, code: &Code, cell: usize) -> Flow<()> {
-        let arg = code.deref_arg(cell);
-        self.target.load_closure(self, arg)
+    pub fn load_closure(&mut self, cell: usize) -> Flow<()> {
+        self.target.load_closure(self, cell)
     }
 
     /// Duplicates the top of the stack.
@@ -125,12 +133,15 @@ impl Emitter {
         self.consts.len() as u32 - 1
     }
 
-    /// Number of cells and free variables a prologue must make.
-    pub fn finish(self, code: &mut Code) {
+    /// Puts everything written into `code`.
+    pub fn finish(mut self, code: &mut Code) {
+        code.varnames = self.varnames;
+        for (at, cell) in self.cells {
+            self.instructions[at].arg = code.deref_arg(cell);
+        }
         code.instructions = self.instructions;
         code.handlers = Vec::new();
         code.consts = self.consts;
         code.names = self.names;
-        code.varnames = self.varnames;
     }
 }

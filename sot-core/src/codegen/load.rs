@@ -13,8 +13,7 @@ impl CodeGen<'_, '_> {
         match &*self.cx.trackers.share(id) {
             Tracker::Local { slot, .. } => self.load_argument(*slot),
             Tracker::FreeCell { index, .. } => {
-                let root = Rc::clone(&self.root);
-                self.emitter.load_closure(&root.code, root.code.cellvars.len() + *index as usize)
+                self.emitter.load_closure(self.root.code.cellvars.len() + *index as usize)
             }
             Tracker::Globals => self.call(|cg| cg.load_builtin("globals"), &[]),
             Tracker::Builtins => {
@@ -48,7 +47,7 @@ impl CodeGen<'_, '_> {
         let root = Rc::clone(&self.root);
         let name = &root.code.varnames[slot as usize];
         match root.code.cellvars.iter().position(|cell| cell == name) {
-            Some(cell) => self.op("LOAD_DEREF", root.code.deref_arg(cell)),
+            Some(cell) => self.emitter.cell_op("LOAD_DEREF", cell),
             None => self.op("LOAD_FAST", slot),
         }
     }
@@ -66,7 +65,7 @@ impl CodeGen<'_, '_> {
     fn load_cell_contents(&mut self, of: TrackerId) -> Flow<()> {
         if let Tracker::FreeCell { index, .. } = self.cx.trackers.get(of) {
             let cell = self.root.code.cellvars.len() + *index as usize;
-            return self.op("LOAD_DEREF", self.root.code.deref_arg(cell));
+            return self.emitter.cell_op("LOAD_DEREF", cell);
         }
         self.load_tracker(of)?;
         self.load_attr("cell_contents")

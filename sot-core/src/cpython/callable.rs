@@ -5,8 +5,8 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::ptr::{null_mut, NonNull};
 
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::{ffi, Borrowed};
 
 use super::hook::panic_text;
 
@@ -15,7 +15,7 @@ use super::hook::panic_text;
 /// The garbage collector does not see what `f` holds: a reference from there back to the callable is never freed.
 pub fn fastcall<'py, F>(py: Python<'py>, name: &str, doc: &str, f: F) -> PyResult<Bound<'py, PyAny>>
 where
-    F: for<'a, 'b> Fn(Python<'b>, &[Borrowed<'a, 'b, PyAny>]) -> PyResult<Py<PyAny>> + Send + Sync + 'static,
+    F: for<'b> Fn(Python<'b>, &[Bound<'b, PyAny>]) -> PyResult<Py<PyAny>> + Send + Sync + 'static,
 {
     let no_nul = |_| PyValueError::new_err("a name or doc string contains a NUL character");
     let name = CString::new(name).map_err(no_nul)?;
@@ -127,16 +127,16 @@ unsafe extern "C" fn call<F>(
     count: ffi::Py_ssize_t,
 ) -> *mut ffi::PyObject
 where
-    F: for<'a, 'b> Fn(Python<'b>, &[Borrowed<'a, 'b, PyAny>]) -> PyResult<Py<PyAny>>,
+    F: for<'py> Fn(Python<'py>, &[Bound<'py, PyAny>]) -> PyResult<Py<PyAny>>,
 {
     let called = catch_unwind(AssertUnwindSafe(|| {
         Python::attach(|py| {
             // SAFETY: the capsule is the one the function object was made with, and holds a `Target<F>`; the arguments
-            // live as long as the call, and a borrowed reference is a pointer that is not null.
+            // live as long as the call, and a shared `Bound` is a pointer that is not null and is not dropped.
             let (target, args) = unsafe {
                 let target = ffi::PyCapsule_GetPointer(capsule, TARGET.as_ptr()).cast::<Target<F>>();
                 let first = NonNull::new(args).unwrap_or_else(NonNull::dangling);
-                let args = std::slice::from_raw_parts(first.as_ptr().cast::<Borrowed<'_, '_, PyAny>>(), count as usize);
+                let args = std::slice::from_raw_parts(first.as_ptr().cast::<Bound<'_, PyAny>>(), count as usize);
                 (&*target, args)
             };
             match (target.function)(py, args) {
@@ -174,4 +174,4 @@ unsafe extern "C" fn free<F>(capsule: *mut ffi::PyObject) {
     }
 }
 
-const _: () = assert!(size_of::<Borrowed<'_, '_, PyAny>>() == size_of::<*mut c_void>());
+const _: () = assert!(size_of::<Bound<'_, PyAny>>() == size_of::<*mut c_void>());

@@ -45,7 +45,7 @@ pub(super) struct Code {
     pub(super) stacksize: c_int,
     pub(super) flags: c_int,
     firstlineno: c_int,
-    code: *mut ffi::PyObject,
+    bytecode: *mut ffi::PyObject,
     consts: *mut ffi::PyObject,
     names: *mut ffi::PyObject,
     varnames: *mut ffi::PyObject,

@@ -47,7 +47,7 @@ pub(super) struct Code {
     pub(super) stacksize: c_int,
     pub(super) flags: c_int,
     firstlineno: c_int,
-    code: *mut ffi::PyObject,
+    bytecode: *mut ffi::PyObject,
     consts: *mut ffi::PyObject,
     names: *mut ffi::PyObject,
     varnames: *mut ffi::PyObject,
@@ -70,7 +70,7 @@ const _: () = assert!(offset_of!(Code, extra) == 144);
 struct ThreadState {
     prev: *mut ThreadState,
     next: *mut ThreadState,
-    interp: *mut u8,
+    interp: *mut usize,
 }
 
 /// What the evaluation slot holds.
@@ -103,10 +103,11 @@ pub(super) unsafe fn call_eval(
     unsafe { eval(frame, throwflag) }
 }
 
-/// How far into `PyInterpreterState` the slot may lie; 568 in 3.8.18, and what follows it is 2 KB long.
-const SEARCHED: usize = 1024;
+/// How many words of `PyInterpreterState` are searched; the slot is word 71 in 3.8.18, and what follows it is 2 KB long.
+const SEARCHED: usize = 128;
 
-static SLOT_OFFSET: AtomicUsize = AtomicUsize::new(0);
+/// The word of `PyInterpreterState` that is the slot; 0 before it was found.
+static SLOT: AtomicUsize = AtomicUsize::new(0);
 
 /// The slot itself. Searched for once, while CPython's own evaluator is in it.
 ///
@@ -115,22 +116,16 @@ static SLOT_OFFSET: AtomicUsize = AtomicUsize::new(0);
 unsafe fn slot() -> Result<*mut EvalFrame, HookError> {
     // SAFETY: the GIL is held, so there is a current thread state and an interpreter; both begin as declared.
     let interp = unsafe { (*ffi::PyThreadState_Get().cast::<ThreadState>()).interp };
-    let known = SLOT_OFFSET.load(Ordering::Relaxed);
-    if known != 0 {
-        // SAFETY: the offset was found inside the struct.
-        return Ok(unsafe { interp.add(known) }.cast());
+    let mut word = SLOT.load(Ordering::Relaxed);
+    if word == 0 {
+        let wanted = default_eval as *const () as usize;
+        // SAFETY: the struct is larger than what is searched, and any word of it can be read as an integer.
+        let found = (1..SEARCHED).find(|&word| unsafe { *interp.add(word) } == wanted);
+        word = found.ok_or(HookError::SlotNotFound)?;
+        SLOT.store(word, Ordering::Relaxed);
     }
-    let wanted = default_eval as *const () as usize;
-    for offset in (0..SEARCHED).step_by(size_of::<usize>()) {
-        // SAFETY: the struct is larger than what is searched.
-        let slot = unsafe { interp.add(offset) };
-        // SAFETY: any aligned word of the struct can be read as an integer.
-        if unsafe { *slot.cast::<usize>() } == wanted {
-            SLOT_OFFSET.store(offset, Ordering::Relaxed);
-            return Ok(slot.cast());
-        }
-    }
-    Err(HookError::SlotNotFound)
+    // SAFETY: the word lies inside the struct.
+    Ok(unsafe { interp.add(word) }.cast())
 }
 
 /// The evaluator now in the slot.

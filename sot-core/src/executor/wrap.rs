@@ -159,8 +159,8 @@ impl<'py> OpcodeExecutor<'py> {
             let tracker = self.constant_tracker(object.clone().unbind());
             return Ok(self.wrap(object, tracker));
         }
-        let name = object.get_type().name()?;
-        Err(Unwind::break_graph(ReasonId::UnsupportedCall, format!("a call whose result is a {name}")))
+        let tracker = self.trackers.add(Tracker::Produced);
+        Ok(self.wrap(object, tracker))
     }
 
     /// A tuple made in the trace.

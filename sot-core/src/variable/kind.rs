@@ -56,6 +56,9 @@ inventory::collect!(VariableKind);
 /// ```
 #[macro_export]
 macro_rules! variable_kind {
+    ($name:literal, types: $types:ident, wrap: $wrap:expr) => {
+        $crate::variable_kind!(@submit $name, $crate::variable::Claim::Types($types), $wrap);
+    };
     ($name:literal, types: |$py:ident| $types:expr, wrap: $wrap:expr) => {
         $crate::variable_kind!(@submit $name, $crate::variable::Claim::Types({
             fn types($py: $crate::pyo3::Python<'_>)

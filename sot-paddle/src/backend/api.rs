@@ -72,7 +72,16 @@ const CONSTANT: &[(&str, &[&str])] = &[
     ("paddle.base.data_feeder", &["convert_dtype"]),
     ("paddle.framework.framework", &["get_default_dtype"]),
     ("paddle.framework.dtype", &["iinfo", "finfo"]),
-    ("paddle.device", &["get_device", "is_compiled_with_custom_device", "is_compiled_with_ipu", "get_cudnn_version"]),
+    (
+        "paddle.device",
+        &[
+            "get_device",
+            "get_cudnn_version",
+            "is_compiled_with_custom_device",
+            "is_compiled_with_ipu",
+            "is_compiled_with_xpu",
+        ],
+    ),
     ("paddle.tensor.manipulation", &["broadcast_shape"]),
     ("paddle.tensor.math", &["broadcast_shape"]),
 ];
@@ -89,8 +98,8 @@ const BREAKING_FUNCTIONS: &[(&str, &str)] = &[
     ("create_tensor", "makes a variable outside the graph"),
     ("create_global_var", "makes a variable outside the graph"),
     ("grad", "runs backward passes eagerly"),
-    ("enable_static", "leaves eager mode"),
-    ("disable_static", "changes the execution mode"),
+    ("enable_dygraph", "changes the execution mode"),
+    ("disable_dygraph", "leaves eager mode"),
     ("set_flags", "changes global flags"),
     ("get_flags", "reads global flags, which no guard covers"),
     ("set_grad_enabled", "changes the grad mode"),

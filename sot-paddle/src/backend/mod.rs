@@ -93,6 +93,10 @@ impl Backend for PaddleBackend {
         object.is_instance(self.paddle.parameter_type.bind(object.py())).unwrap_or(false)
     }
 
+    fn is_constant(&self, object: &Bound<'_, PyAny>) -> bool {
+        self.paddle.is_plain_value(object)
+    }
+
     fn meta(&self, tensor: &Bound<'_, PyAny>) -> PyResult<TensorMeta> {
         meta::of_tensor(&self.paddle, tensor)
     }
@@ -121,6 +125,14 @@ impl Backend for PaddleBackend {
         value: &Bound<'_, PyAny>,
     ) -> PyResult<TensorAttribute> {
         api::tensor_attribute(py, &self.paddle, name, meta, value)
+    }
+
+    fn skipped_paths(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        let own = |module: &str| -> PyResult<String> {
+            let paths = py.import(module)?.getattr("__path__")?;
+            Ok(paths.get_item(0)?.extract::<String>()? + "/")
+        };
+        Ok(vec![own("paddle")?, own("numpy")?])
     }
 
     fn begin(&self, py: Python<'_>) -> PyResult<Box<dyn GraphBuilder>> {

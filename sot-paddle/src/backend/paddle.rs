@@ -30,6 +30,8 @@ pub(crate) struct Paddle {
     pub(crate) data: Py<PyAny>,
     /// Makes a tensor a parameter of the current program.
     pub(crate) convert_into_value: Py<PyAny>,
+    /// Types of data types and places, and of what comes with them: immutable, compared by `==`.
+    plain_types: Vec<Py<PyAny>>,
     /// What each program refers to, by program.
     pub(crate) recorder: Py<PyAny>,
     /// In-place results, by program.
@@ -75,6 +77,7 @@ impl Paddle {
             program: static_api.getattr("Program")?.unbind(),
             data: static_api.getattr("data")?.unbind(),
             convert_into_value: pir.getattr("_convert_into_value")?.unbind(),
+            plain_types: plain_types(&paddle, &core)?,
             recorder: recorder.getattr("_global_parameter_recorder")?.unbind(),
             inplace_map: recorder.getattr("_global_inplace_map")?.unbind(),
             partial_program_layer: py
@@ -100,6 +103,12 @@ impl Paddle {
     /// Whether `object` is a value of a graph.
     pub(crate) fn is_value(&self, object: &Bound<'_, PyAny>) -> bool {
         super::has_exact_type(object, &self.value_type)
+    }
+
+    /// Whether `object` is a data type or place.
+    pub(crate) fn is_plain_value(&self, object: &Bound<'_, PyAny>) -> bool {
+        let ty = object.get_type();
+        self.plain_types.iter().any(|plain| ty.is(plain))
     }
 
     /// The attribute as `class` defines it, `None` if it does not.
@@ -138,6 +147,18 @@ impl Paddle {
 
 fn class(owner: &Bound<'_, PyAny>, name: &str) -> PyResult<Py<PyType>> {
     Ok(owner.getattr(name)?.cast_into::<PyType>()?.unbind())
+}
+
+fn plain_types(paddle: &Bound<'_, PyModule>, core: &Bound<'_, PyModule>) -> PyResult<Vec<Py<PyAny>>> {
+    let mut types = vec![paddle.getattr("float32")?.get_type().into_any().unbind()];
+    let base = core.getattr("VarDesc")?.getattr("VarType")?.into_any();
+    types.push(base.unbind());
+    for name in ["DataType", "Place", "CPUPlace", "CUDAPlace", "CUDAPinnedPlace", "CustomPlace"] {
+        if let Some(found) = core.getattr_opt(name)? {
+            types.push(found.unbind());
+        }
+    }
+    Ok(types)
 }
 
 /// Says what to do if Paddle is missing or too old.

@@ -1,4 +1,5 @@
-//! Variables that Paddle brings: layers, and callables that are already translated.
+//! Variables that Paddle brings: layers, shapes, and callables that are already translated.
 
 pub mod layer;
+mod size;
 mod translated;

@@ -29,8 +29,8 @@ pub trait Target: Sync {
     fn load_global(&self, e: &mut Emitter, name: u32) -> Flow<()>;
     /// Load of an attribute by name index.
     fn load_attr(&self, e: &mut Emitter, name: u32) -> Flow<()>;
-    /// Load of a cell by its opcode argument.
-    fn load_closure(&self, e: &mut Emitter, arg: u32) -> Flow<()>;
+    /// Load of a cell by its index into cell and free variables.
+    fn load_closure(&self, e: &mut Emitter, cell: usize) -> Flow<()>;
     /// Duplicate of the top of the stack.
     fn duplicate(&self, e: &mut Emitter) -> Flow<()>;
 }

@@ -14,7 +14,7 @@ pub(super) fn prologue(e: &mut Emitter, code: &Code) -> Flow<()> {
         e.op("COPY_FREE_VARS", code.freevars.len() as u32)?;
     }
     for cell in 0..code.cellvars.len() {
-        e.op("MAKE_CELL", code.deref_arg(cell))?;
+        e.cell_op("MAKE_CELL", cell)?;
     }
     e.op("RESUME", 0)
 }
@@ -51,8 +51,8 @@ impl Target for Py311 {
         e.op("LOAD_ATTR", name)
     }
 
-    fn load_closure(&self, e: &mut Emitter, arg: u32) -> Flow<()> {
-        e.op("LOAD_CLOSURE", arg)
+    fn load_closure(&self, e: &mut Emitter, cell: usize) -> Flow<()> {
+        e.cell_op("LOAD_CLOSURE", cell)
     }
 
     fn duplicate(&self, e: &mut Emitter) -> Flow<()> {

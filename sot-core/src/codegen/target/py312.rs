@@ -40,8 +40,8 @@ impl Target for Py312 {
         e.op("LOAD_ATTR", name << 1)
     }
 
-    fn load_closure(&self, e: &mut Emitter, arg: u32) -> Flow<()> {
-        Py311.load_closure(e, arg)
+    fn load_closure(&self, e: &mut Emitter, cell: usize) -> Flow<()> {
+        Py311.load_closure(e, cell)
     }
 
     fn duplicate(&self, e: &mut Emitter) -> Flow<()> {

@@ -40,8 +40,8 @@ impl Target for Py313 {
         Py312.load_attr(e, name)
     }
 
-    fn load_closure(&self, e: &mut Emitter, arg: u32) -> Flow<()> {
-        e.op("LOAD_FAST", arg)
+    fn load_closure(&self, e: &mut Emitter, cell: usize) -> Flow<()> {
+        e.cell_op("LOAD_FAST", cell)
     }
 
     fn duplicate(&self, e: &mut Emitter) -> Flow<()> {

@@ -38,8 +38,8 @@ impl Target for Py38 {
         e.op("LOAD_ATTR", name)
     }
 
-    fn load_closure(&self, e: &mut Emitter, arg: u32) -> Flow<()> {
-        e.op("LOAD_CLOSURE", arg)
+    fn load_closure(&self, e: &mut Emitter, cell: usize) -> Flow<()> {
+        e.cell_op("LOAD_CLOSURE", cell)
     }
 
     fn duplicate(&self, e: &mut Emitter) -> Flow<()> {

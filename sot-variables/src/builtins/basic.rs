@@ -1,0 +1,212 @@
+//! Functions of `builtins` on single values and on all items of an iterable.
+
+use std::rc::Rc;
+
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+
+use sot_core::builtin;
+use sot_core::error::{Flow, Unwind};
+use sot_core::executor::{object_model, BinaryOp, CallArgs, CompareOp, OpcodeExecutor};
+use sot_core::variable::VarId;
+
+builtin! { LEN = "len" => |cx, args| {
+    let [value] = args.exactly(cx, "len")?;
+    cx.len(value)
+} }
+
+builtin! { ABS = "abs" => |cx, args| {
+    let [value] = args.exactly(cx, "abs")?;
+    fold_or(cx, "abs", args, |cx| special(cx, value, "__abs__", &[], "bad operand type for abs()"))
+} }
+
+builtin! { ROUND = "round" => |cx, args| {
+    let [number, digits] = args.named(cx, "round", ["number", "ndigits"], 1)?;
+    let Some(number) = number else { return Err(cx.raise(PyTypeError::new_err("round() missing required argument"))) };
+    fold_or(cx, "round", args, |cx| {
+        let digits = digits.filter(|&digits| !cx.known(digits).is_ok_and(|known| known.is_some_and(|value| value.is_none())));
+        let args: Vec<VarId> = digits.into_iter().collect();
+        object_model::call_special(cx, number, "__round__", &args)
+    })
+} }
+
+builtin! { POW = "pow" => |cx, args| {
+    let [base, exponent, modulus] = args.named(cx, "pow", ["base", "exp", "mod"], 2)?;
+    fold_or(cx, "pow", args, |cx| match (base, exponent, modulus) {
+        (Some(base), Some(exponent), None) => cx.binary(BinaryOp::Power, base, exponent),
+        _ => Err(cannot("pow() with a modulus")),
+    })
+} }
+
+builtin! { DIVMOD = "divmod" => |cx, args| {
+    let [left, right] = args.exactly(cx, "divmod")?;
+    fold_or(cx, "divmod", args, |cx| {
+        if cx.special_method(left, "__divmod__")?.is_some() {
+            return object_model::call_special(cx, left, "__divmod__", &[right]);
+        }
+        Err(cannot("divmod() of values not known while tracing"))
+    })
+} }
+
+builtin! { REPR = "repr" => |cx, args| {
+    let [value] = args.exactly(cx, "repr")?;
+    fold_or(cx, "repr", args, |cx| object_model::call_special(cx, value, "__repr__", &[]))
+} }
+
+builtin! { FORMAT = "format" => |cx, args| {
+    let [value, spec] = args.named(cx, "format", ["value", "format_spec"], 1)?;
+    let Some(value) = value else { return Err(cannot("format()")) };
+    fold_or(cx, "format", args, |cx| {
+        let spec = spec.unwrap_or_else(|| cx.string(""));
+        object_model::call_special(cx, value, "__format__", &[spec])
+    })
+} }
+
+builtin! { HASH = "hash" => |cx, args| {
+    let [value] = args.exactly(cx, "hash")?;
+    fold_or(cx, "hash", args, |cx| object_model::call_special(cx, value, "__hash__", &[]))
+} }
+
+builtin! { CALLABLE = "callable" => |cx, args| {
+    let [value] = args.exactly(cx, "callable")?;
+    let callable = object_model::lookup(cx, value, &Rc::from("__call__"))?.is_some();
+    Ok(cx.boolean(callable))
+} }
+
+builtin! { SUM = "sum" => |cx, args| {
+    let [iterable, start] = args.named(cx, "sum", ["iterable", "start"], 1)?;
+    let Some(iterable) = iterable else { return Err(cannot("sum()")) };
+    let items = cx.unpack_all(iterable)?;
+    sum(cx, items, start)
+} }
+
+builtin! { MIN = "min" => |cx, args| extreme(cx, "min", CompareOp::Less, args) }
+
+builtin! { MAX = "max" => |cx, args| extreme(cx, "max", CompareOp::Greater, args) }
+
+builtin! { ANY = "any" => |cx, args| {
+    let [iterable] = args.exactly(cx, "any")?;
+    until(cx, iterable, true)
+} }
+
+builtin! { ALL = "all" => |cx, args| {
+    let [iterable] = args.exactly(cx, "all")?;
+    until(cx, iterable, false)
+} }
+
+/// A break at a call that this file does not simulate in this form.
+pub(super) fn cannot(what: &str) -> Unwind {
+    Unwind::break_graph(sot_core::error::ReasonId::UnsupportedCall, what)
+}
+
+/// Does the call now if everything in its arguments is known, else simulates it.
+pub(super) fn fold_or<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    name: &str,
+    args: &CallArgs,
+    otherwise: impl FnOnce(&mut OpcodeExecutor<'py>) -> Flow<VarId>,
+) -> Flow<VarId> {
+    match cx.materialize_args(args)? {
+        Some((positional, keywords)) => {
+            let function = cx.py.import("builtins")?.getattr(name)?;
+            cx.fold(|_| function.call(positional, Some(&keywords)))
+        }
+        None => otherwise(cx),
+    }
+}
+
+fn special(cx: &mut OpcodeExecutor<'_>, value: VarId, name: &str, args: &[VarId], error: &str) -> Flow<VarId> {
+    match cx.special_method(value, name)? {
+        Some(method) => cx.call(method, &CallArgs::positional(args.to_vec())),
+        None => {
+            let ty = cx.type_name(value)?;
+            Err(cx.raise(PyTypeError::new_err(format!("{error}: '{ty}'"))))
+        }
+    }
+}
+
+/// Adds up; the known head is left to CPython, whose float sums are compensated from 3.12 on.
+fn sum(cx: &mut OpcodeExecutor<'_>, items: Vec<VarId>, start: Option<VarId>) -> Flow<VarId> {
+    let mut total = match start {
+        Some(start) => start,
+        None => cx.integer(0)?,
+    };
+    let mut rest = items.as_slice();
+    if let Some(first) = cx.known(total)? {
+        let mut head = Vec::new();
+        while let [item, tail @ ..] = rest {
+            let Some(known) = cx.known(*item)? else { break };
+            head.push(known);
+            rest = tail;
+        }
+        let function = cx.py.import("builtins")?.getattr("sum")?;
+        total = cx.fold(|_| function.call1((head, first)))?;
+    }
+    for &item in rest {
+        total = cx.binary(BinaryOp::Add, total, item)?;
+    }
+    Ok(total)
+}
+
+fn extreme(cx: &mut OpcodeExecutor<'_>, name: &str, op: CompareOp, args: &CallArgs) -> Flow<VarId> {
+    let option = |wanted: &str| args.keywords.iter().find(|(name, _)| &**name == wanted).map(|(_, value)| *value);
+    let (key, default) = (option("key"), option("default"));
+    if let Some((other, _)) = args.keywords.iter().find(|(name, _)| !matches!(&**name, "key" | "default")) {
+        let text = format!("'{other}' is an invalid keyword argument for {name}()");
+        return Err(cx.raise(PyTypeError::new_err(text)));
+    }
+    let items = match args.positional[..] {
+        [] => {
+            let text = format!("{name} expected at least 1 argument, got 0");
+            return Err(cx.raise(PyTypeError::new_err(text)));
+        }
+        [iterable] => cx.unpack_all(iterable)?,
+        _ => args.positional.clone(),
+    };
+    let Some((&first, rest)) = items.split_first() else {
+        let what = if name == "max" { "max" } else { "min" };
+        return default.ok_or_else(|| empty(cx, what));
+    };
+    let (mut best, mut best_key) = (first, key_of(cx, key, first)?);
+    for &item in rest {
+        let item_key = key_of(cx, key, item)?;
+        let better = cx.compare(op, item_key, best_key)?;
+        if cx.truth(better)? {
+            (best, best_key) = (item, item_key);
+        }
+    }
+    Ok(best)
+}
+
+fn empty(cx: &mut OpcodeExecutor<'_>, name: &str) -> Unwind {
+    // The wording changed in 3.12; CPython itself knows it.
+    let function = cx.py.import("builtins").and_then(|builtins| builtins.getattr(name));
+    match function.and_then(|function| function.call1(((),))) {
+        Err(error) => cx.raise(error),
+        Ok(_) => cx.raise(PyValueError::new_err("empty sequence")),
+    }
+}
+
+/// `key(item)`, or the item itself without a key function.
+pub(super) fn key_of(cx: &mut OpcodeExecutor<'_>, key: Option<VarId>, item: VarId) -> Flow<VarId> {
+    match key {
+        Some(key) if !is_none(cx, key)? => cx.call(key, &CallArgs::positional(vec![item])),
+        _ => Ok(item),
+    }
+}
+
+/// Whether the value is `None`.
+pub(super) fn is_none(cx: &mut OpcodeExecutor<'_>, value: VarId) -> Flow<bool> {
+    Ok(cx.known(value)?.is_some_and(|value| value.is_none()))
+}
+
+/// Runs an iterable until an item has the given truth; says whether one had, as `any` and `all` put it.
+fn until(cx: &mut OpcodeExecutor<'_>, iterable: VarId, wanted: bool) -> Flow<VarId> {
+    let iterator = cx.iter(iterable)?;
+    while let Some(item) = cx.next(iterator)? {
+        if cx.truth(item)? == wanted {
+            return Ok(cx.boolean(wanted));
+        }
+    }
+    Ok(cx.boolean(!wanted))
+}

@@ -1,0 +1,438 @@
+//! `dict` and `collections.OrderedDict`: keys known while tracing, values variables. A write replaces the payload; a dict
+//! that outlives the frame gets its final entries item by item, so its own identity and its views stay.
+
+use std::rc::Rc;
+
+use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyTuple};
+
+use sot_core::codegen::CodeGen;
+use sot_core::error::{Flow, ReasonId, Unwind};
+use sot_core::executor::{object_model, BinaryOp, CompareOp, OpcodeExecutor};
+use sot_core::guard::{Identity, Test};
+use sot_core::side_effects::Effect;
+use sot_core::tracker::{Key, Tracker, TrackerId};
+use sot_core::variable::{GraphArgument, VarId, Variable};
+
+use crate::hash_key::{HashKey, IteratesOver};
+use crate::iterators::dict_view::{DictIterator, View};
+use crate::sequence;
+
+sot_core::variable_kind! { "dict", types: |py| DictVariable::types(py), wrap: DictVariable::wrap }
+
+/// One entry.
+#[derive(Clone)]
+pub struct Entry {
+    /// The key.
+    pub key: Rc<HashKey>,
+    /// The value.
+    pub value: VarId,
+}
+
+/// A dict.
+pub struct DictVariable {
+    /// The entries in order.
+    pub entries: Vec<Entry>,
+    /// Whether it is an `OrderedDict`.
+    pub ordered: bool,
+    object: Option<Py<PyAny>>,
+}
+
+/// `dict.update(mapping)`: another mapping, or an iterable of pairs.
+pub fn update(cx: &mut OpcodeExecutor<'_>, dict: VarId, mapping: VarId) -> Flow<()> {
+    let mut entries = expect(cx, dict)?.entries.clone();
+    for (key, value) in pairs(cx, mapping)? {
+        put(cx.py, &mut entries, key, value);
+    }
+    write(cx, dict, entries)
+}
+
+/// `f(**dict, **mapping)`: as `update`, but a key given twice is the user's `TypeError`.
+pub fn merge(cx: &mut OpcodeExecutor<'_>, dict: VarId, mapping: VarId, function_name: &str) -> Flow<()> {
+    let py = cx.py;
+    let mut entries = expect(cx, dict)?.entries.clone();
+    if !is_mapping(cx, mapping)? {
+        let name = cx.type_name(mapping)?;
+        let text = format!("{function_name}() argument after ** must be a mapping, not {name}");
+        return Err(cx.raise(PyTypeError::new_err(text)));
+    }
+    for (key, value) in pairs(cx, mapping)? {
+        if find(py, &entries, &key).is_some() {
+            let key = key.bind(py).str()?;
+            let text = format!("{function_name}() got multiple values for keyword argument '{key}'");
+            return Err(cx.raise(PyTypeError::new_err(text)));
+        }
+        put(py, &mut entries, key, value);
+    }
+    write(cx, dict, entries)
+}
+
+/// Position of a key among entries.
+pub(crate) fn find(py: Python<'_>, entries: &[Entry], key: &HashKey) -> Option<usize> {
+    entries.iter().position(|entry| entry.key.same(py, key))
+}
+
+/// Sets a value among entries; a known key keeps its place.
+pub(crate) fn put(py: Python<'_>, entries: &mut Vec<Entry>, key: Rc<HashKey>, value: VarId) {
+    match find(py, entries, &key) {
+        Some(at) => entries[at].value = value,
+        None => entries.push(Entry { key, value }),
+    }
+}
+
+/// Gives the dict new entries.
+pub(crate) fn write(cx: &mut OpcodeExecutor<'_>, dict: VarId, entries: Vec<Entry>) -> Flow<()> {
+    let old = expect(cx, dict)?;
+    let object = old.object.as_ref().map(|object| object.clone_ref(cx.py));
+    cx.vars.set(dict, Rc::new(DictVariable { entries, ordered: old.ordered, object }));
+    cx.effects.record(Effect::Contents { container: dict });
+    Ok(())
+}
+
+/// The payload of a variable that must be a dict.
+pub(crate) fn expect(cx: &mut OpcodeExecutor<'_>, dict: VarId) -> Flow<Rc<DictVariable>> {
+    match cx.see_as::<DictVariable>(dict)? {
+        Some(payload) => Ok(payload),
+        None => {
+            let name = cx.type_name(dict)?;
+            Err(Unwind::break_graph(ReasonId::UnsupportedCall, format!("a dict method on a {name} object")))
+        }
+    }
+}
+
+/// `KeyError(key)`
+pub(crate) fn key_error(cx: &mut OpcodeExecutor<'_>, key: &HashKey) -> Unwind {
+    let args = (key.bind(cx.py).clone().unbind(),);
+    cx.raise(PyKeyError::new_err(args))
+}
+
+fn is_mapping(cx: &mut OpcodeExecutor<'_>, mapping: VarId) -> Flow<bool> {
+    Ok(cx.see_as::<DictVariable>(mapping)?.is_some() || cx.find_attr(mapping, &Rc::from("keys"))?.is_some())
+}
+
+/// The entries of a mapping, or of an iterable of pairs.
+pub(crate) fn pairs(cx: &mut OpcodeExecutor<'_>, source: VarId) -> Flow<Vec<(Rc<HashKey>, VarId)>> {
+    if let Some(dict) = cx.see_as::<DictVariable>(source)? {
+        return Ok(dict.entries.iter().map(|entry| (Rc::clone(&entry.key), entry.value)).collect());
+    }
+    let mut found = Vec::new();
+    if is_mapping(cx, source)? {
+        let keys = cx.call_method(source, "keys", &[])?;
+        for key in cx.unpack_all(keys)? {
+            let value = cx.get_item(source, key)?;
+            found.push((HashKey::of(cx, key)?, value));
+        }
+        return Ok(found);
+    }
+    for (index, pair) in cx.unpack_all(source)?.into_iter().enumerate() {
+        let items = cx.unpack_all(pair)?;
+        let [key, value] = items[..] else {
+            let len = items.len();
+            let text = format!("dictionary update sequence element #{index} has length {len}; 2 is required");
+            return Err(cx.raise(PyValueError::new_err(text)));
+        };
+        found.push((HashKey::of(cx, key)?, value));
+    }
+    Ok(found)
+}
+
+impl DictVariable {
+    /// A dict of the trace with these entries.
+    pub(crate) fn new(entries: Vec<Entry>, ordered: bool) -> Self {
+        DictVariable { entries, ordered, object: None }
+    }
+
+    /// A dict as `**kwargs` makes it.
+    pub fn from_keywords(cx: &mut OpcodeExecutor<'_>, keywords: Vec<(Rc<str>, VarId)>) -> Flow<Rc<dyn Variable>> {
+        let mut entries = Vec::with_capacity(keywords.len());
+        for (name, value) in keywords {
+            let key = cx.string(&name);
+            entries.push(Entry { key: HashKey::of(cx, key)?, value });
+        }
+        Ok(Rc::new(DictVariable::new(entries, false)))
+    }
+
+    /// A dict display.
+    pub fn build(cx: &mut OpcodeExecutor<'_>, items: Vec<(VarId, VarId)>) -> Flow<VarId> {
+        let mut entries = Vec::with_capacity(items.len());
+        for (key, value) in items {
+            let key = HashKey::of(cx, key)?;
+            put(cx.py, &mut entries, key, value);
+        }
+        Ok(cx.produce(Rc::new(DictVariable::new(entries, false))))
+    }
+
+    /// A copy of the same type.
+    pub(crate) fn copy(&self, cx: &mut OpcodeExecutor<'_>) -> VarId {
+        cx.produce(Rc::new(DictVariable::new(self.entries.clone(), self.ordered)))
+    }
+
+    /// The value under a key.
+    pub(crate) fn get(&self, py: Python<'_>, key: &HashKey) -> Option<VarId> {
+        find(py, &self.entries, key).map(|at| self.entries[at].value)
+    }
+
+    fn types(py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
+        Ok(vec![py.get_type::<PyDict>().into_any().unbind(), ordered_type(py)?.unbind()])
+    }
+
+    fn wrap(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, of: TrackerId) -> Flow<Rc<dyn Variable>> {
+        let object = object.clone().unbind();
+        let dict = object.bind(cx.py).cast::<PyDict>().map_err(PyErr::from)?.clone();
+        let mut entries = Vec::with_capacity(dict.len());
+        // The order is that of the object's own iteration; an OrderedDict keeps one apart from the dict's.
+        for key in dict.as_any().try_iter()? {
+            let object = key?;
+            let key = HashKey::found(cx, &object)?;
+            let value = dict.as_any().get_item(&object)?;
+            let tracker = cx.trackers.add(Tracker::Item { of, key: Key::of(&object) });
+            let value = cx.wrap(&value, tracker);
+            entries.push(Entry { key, value });
+        }
+        let ordered = !dict.is_exact_instance_of::<PyDict>();
+        Ok(Rc::new(DictVariable { entries, ordered, object: Some(object) }))
+    }
+
+    fn keys(&self) -> Vec<Rc<HashKey>> {
+        self.entries.iter().map(|entry| Rc::clone(&entry.key)).collect()
+    }
+
+    fn equals(&self, cx: &mut OpcodeExecutor<'_>, other: &DictVariable) -> Flow<bool> {
+        if self.entries.len() != other.entries.len() {
+            return Ok(false);
+        }
+        for (position, entry) in self.entries.iter().enumerate() {
+            let Some(at) = find(cx.py, &other.entries, &entry.key) else { return Ok(false) };
+            if self.ordered && other.ordered && at != position {
+                return Ok(false);
+            }
+            if !object_model::equal(cx, entry.value, other.entries[at].value)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Entries of the real dict that the new code need not touch: a prefix of the present ones, in the old order.
+    fn untouched(&self, py: Python<'_>) -> Option<usize> {
+        let object = self.object.as_ref()?.bind(py).clone();
+        let mut known = 0;
+        for key in object.try_iter().ok()? {
+            let entry = self.entries.get(known)?;
+            if !entry.key.bind(py).is(&key.ok()?) {
+                return None;
+            }
+            known += 1;
+        }
+        Some(known)
+    }
+
+    /// Whether the value is still the one the real dict holds.
+    fn is_original(&self, cg: &CodeGen<'_, '_>, this: VarId, entry: &Entry) -> bool {
+        let of = cg.cx.vars.tracker(this);
+        let key = Key::of(entry.key.bind(cg.cx.py));
+        *cg.cx.trackers.get(cg.cx.vars.tracker(entry.value)) == Tracker::Item { of, key }
+    }
+}
+
+/// `collections.OrderedDict`
+pub(crate) fn ordered_type(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    py.import("collections")?.getattr("OrderedDict")
+}
+
+impl Variable for DictVariable {
+    fn kind(&self) -> &'static str {
+        "dict"
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        let plain = cx.py.get_type::<PyDict>().into_any();
+        if self.ordered {
+            ordered_type(cx.py).unwrap_or(plain)
+        } else {
+            plain
+        }
+    }
+
+    fn text(&self, _: &OpcodeExecutor<'_>) -> String {
+        format!("DictVariable(len: {})", self.entries.len())
+    }
+
+    fn object(&self) -> Option<&Py<PyAny>> {
+        self.object.as_ref()
+    }
+
+    fn materialize(&self, cx: &OpcodeExecutor<'_>) -> Option<Py<PyAny>> {
+        let dict = self.python_type(cx).call0().ok()?;
+        for entry in &self.entries {
+            let value = cx.vars.get(entry.value).materialize(cx)?;
+            dict.set_item(entry.key.bind(cx.py), value).ok()?;
+        }
+        Some(dict.unbind())
+    }
+
+    fn guard(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
+        let (ty, tracker) = (self.python_type(cx), cx.vars.tracker(this));
+        cx.guards.add(tracker, Test::TypeIs(Identity::of(&ty)));
+        let test = if self.ordered {
+            IteratesOver::test(cx.py, &ty, &self.keys())?
+        } else {
+            Test::Keys(self.entries.iter().map(|entry| Key::of(entry.key.bind(cx.py))).collect())
+        };
+        cx.guards.add(tracker, test);
+        Ok(())
+    }
+
+    fn graph_argument(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<GraphArgument> {
+        let dict = self.python_type(cx).call0()?;
+        let (mut texts, mut holds_tensor) = (Vec::new(), false);
+        for entry in &self.entries {
+            let value = sequence::graph_items(cx, this, &[entry.value])?;
+            let key = entry.key.bind(cx.py);
+            texts.push(format!("{}: {}", sot_core::tracker::repr(cx.py, &key.clone().unbind()), value.text));
+            holds_tensor |= value.holds_tensor;
+            for item in value.values {
+                dict.set_item(key, item)?;
+            }
+        }
+        Ok(GraphArgument { value: dict.unbind(), text: format!("{{{}}}", texts.join(", ")), holds_tensor })
+    }
+
+    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
+        if self.ordered {
+            let pairs: Vec<VarId> =
+                self.entries.iter().map(|entry| cg.cx.tuple(vec![entry.key.variable, entry.value])).collect();
+            let pairs = cg.cx.tuple(pairs);
+            let ty = ordered_type(cg.cx.py)?.unbind();
+            return cg.call(|cg| cg.load_const(ty), &[pairs]);
+        }
+        for entry in &self.entries {
+            cg.load(entry.key.variable)?;
+            cg.load(entry.value)?;
+        }
+        cg.op("BUILD_MAP", self.entries.len() as u32)
+    }
+
+    fn restore_contents(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
+        let untouched = self.untouched(cg.cx.py);
+        if untouched.is_none() {
+            let clear = |cg: &mut CodeGen<'_, '_>| {
+                cg.load(this)?;
+                cg.load_attr("clear")
+            };
+            cg.call(clear, &[])?;
+            cg.op("POP_TOP", 0)?;
+        }
+        for (position, entry) in self.entries.iter().enumerate() {
+            if untouched.is_some_and(|known| position < known) && self.is_original(cg, this, entry) {
+                continue;
+            }
+            cg.load(entry.value)?;
+            cg.load(this)?;
+            cg.load(entry.key.variable)?;
+            cg.op("STORE_SUBSCR", 0)?;
+        }
+        Ok(())
+    }
+
+    fn children(&self) -> Vec<VarId> {
+        self.entries.iter().flat_map(|entry| [entry.key.variable, entry.value]).collect()
+    }
+
+    fn get_item(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, key: VarId) -> Flow<VarId> {
+        let key = HashKey::of(cx, key)?;
+        self.get(cx.py, &key).ok_or_else(|| key_error(cx, &key))
+    }
+
+    fn set_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId, value: VarId) -> Flow<()> {
+        let key = HashKey::of(cx, key)?;
+        let mut entries = self.entries.clone();
+        put(cx.py, &mut entries, key, value);
+        write(cx, this, entries)
+    }
+
+    fn del_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId) -> Flow<()> {
+        let key = HashKey::of(cx, key)?;
+        let Some(at) = find(cx.py, &self.entries, &key) else { return Err(key_error(cx, &key)) };
+        let mut entries = self.entries.clone();
+        entries.remove(at);
+        write(cx, this, entries)
+    }
+
+    fn iter(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
+        DictIterator::over(cx, this, View::Keys, false)
+    }
+
+    fn items(&self, _: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<Option<Vec<VarId>>> {
+        Ok(Some(self.entries.iter().map(|entry| entry.key.variable).collect()))
+    }
+
+    fn len(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<VarId> {
+        cx.integer(self.entries.len() as i64)
+    }
+
+    fn truth(&self, _: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<bool> {
+        Ok(!self.entries.is_empty())
+    }
+
+    fn contains(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, item: VarId) -> Flow<VarId> {
+        let key = HashKey::of(cx, item)?;
+        let found = find(cx.py, &self.entries, &key).is_some();
+        Ok(cx.boolean(found))
+    }
+
+    fn binary(
+        &self,
+        cx: &mut OpcodeExecutor<'_>,
+        op: BinaryOp,
+        this: VarId,
+        other: VarId,
+        reflected: bool,
+    ) -> Flow<Option<VarId>> {
+        let has_union = cx.py.get_type::<PyDict>().hasattr("__or__")?;
+        if op != BinaryOp::Or || reflected || !has_union || cx.see_as::<DictVariable>(other)?.is_none() {
+            return Ok(None);
+        }
+        let copy = expect(cx, this)?.copy(cx);
+        update(cx, copy, other)?;
+        Ok(Some(copy))
+    }
+
+    fn inplace(&self, cx: &mut OpcodeExecutor<'_>, op: BinaryOp, this: VarId, other: VarId) -> Flow<Option<VarId>> {
+        if op != BinaryOp::Or || !cx.py.get_type::<PyDict>().hasattr("__ior__")? {
+            return Ok(None);
+        }
+        update(cx, this, other)?;
+        Ok(Some(this))
+    }
+
+    fn compare(&self, cx: &mut OpcodeExecutor<'_>, op: CompareOp, _: VarId, other: VarId) -> Flow<Option<VarId>> {
+        if !matches!(op, CompareOp::Equal | CompareOp::NotEqual) {
+            return Ok(None);
+        }
+        let Some(right) = cx.see_as::<DictVariable>(other)? else { return Ok(None) };
+        let equal = self.equals(cx, &right)?;
+        Ok(Some(cx.boolean(equal == (op == CompareOp::Equal))))
+    }
+}
+
+/// The keys as a real list, for orders only CPython knows.
+pub(crate) fn real_keys<'py>(py: Python<'py>, keys: &[Rc<HashKey>]) -> PyResult<Bound<'py, PyList>> {
+    PyList::new(py, keys.iter().map(|key| key.bind(py)))
+}
+
+/// A pair as `items()` gives it.
+pub(crate) fn pair(cx: &mut OpcodeExecutor<'_>, entry: &Entry) -> VarId {
+    cx.tuple(vec![entry.key.variable, entry.value])
+}
+
+/// `popitem`'s `KeyError`.
+pub(crate) fn empty_error(cx: &mut OpcodeExecutor<'_>, text: &str) -> Unwind {
+    let text: Py<PyAny> = pyo3::types::PyString::new(cx.py, text).into_any().unbind();
+    let args = PyTuple::new(cx.py, [text]).map(Bound::unbind);
+    match args {
+        Ok(args) => cx.raise(PyKeyError::new_err(args)),
+        Err(error) => error.into(),
+    }
+}

@@ -1,0 +1,240 @@
+//! `dict.keys()`, `values()`, `items()` and the iterators over dicts.
+
+use std::rc::Rc;
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use sot_core::codegen::CodeGen;
+use sot_core::error::{Flow, ReasonId, Unwind};
+use sot_core::executor::{object_model, BinaryOp, CompareOp, OpcodeExecutor};
+use sot_core::variable::{VarId, Variable};
+
+use super::{emit_call, produce, rebuild, IteratorState};
+use crate::dict::{self, Entry};
+use crate::hash_key::HashKey;
+use crate::set::{self, SetVariable};
+
+sot_core::variable_kind! { "dict_view" }
+sot_core::variable_kind! { "dict_iterator" }
+
+/// What of the entries is seen.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum View {
+    /// The keys.
+    Keys,
+    /// The values.
+    Values,
+    /// The pairs.
+    Items,
+}
+
+impl View {
+    /// The method of a dict that gives the view.
+    pub const fn method(self) -> &'static str {
+        match self {
+            View::Keys => "keys",
+            View::Values => "values",
+            View::Items => "items",
+        }
+    }
+
+    fn of(self, cx: &mut OpcodeExecutor<'_>, entry: &Entry) -> VarId {
+        match self {
+            View::Keys => entry.key.variable,
+            View::Values => entry.value,
+            View::Items => dict::pair(cx, entry),
+        }
+    }
+}
+
+/// A view of a dict.
+pub struct DictView {
+    /// The dict.
+    pub dict: VarId,
+    /// What it shows.
+    pub view: View,
+}
+
+impl DictView {
+    /// The view as a set of the trace, for the set operators.
+    fn to_set(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
+        let items = cx.unpack_all(this)?;
+        SetVariable::build(cx, items)
+    }
+}
+
+/// A set or a set-like view as a set.
+fn as_set(cx: &mut OpcodeExecutor<'_>, value: VarId) -> Flow<Option<VarId>> {
+    if cx.see_as::<SetVariable>(value)?.is_some() {
+        return Ok(Some(value));
+    }
+    match cx.see_as::<DictView>(value)? {
+        Some(view) if view.view != View::Values => view.to_set(cx, value).map(Some),
+        _ => Ok(None),
+    }
+}
+
+impl Variable for DictView {
+    fn kind(&self) -> &'static str {
+        "dict_view"
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        let ordered = cx.vars.as_kind::<dict::DictVariable>(self.dict).is_some_and(|dict| dict.ordered);
+        let empty = if ordered { dict::ordered_type(cx.py).and_then(|ty| ty.call0()) } else { Ok(PyDict::new(cx.py).into_any()) };
+        let view = empty.and_then(|dict| dict.call_method0(self.view.method()));
+        view.map_or_else(|_| cx.py.get_type::<PyAny>().into_any(), |view| view.get_type().into_any())
+    }
+
+    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
+        format!("DictView({}.{}())", cx.text(self.dict), self.view.method())
+    }
+
+    fn materialize(&self, cx: &OpcodeExecutor<'_>) -> Option<Py<PyAny>> {
+        let dict = cx.vars.get(self.dict).materialize(cx)?;
+        dict.call_method0(cx.py, self.view.method()).ok()
+    }
+
+    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
+        let method = |cg: &mut CodeGen<'_, '_>| {
+            cg.load(self.dict)?;
+            cg.load_attr(self.view.method())
+        };
+        cg.call(method, &[])
+    }
+
+    fn children(&self) -> Vec<VarId> {
+        vec![self.dict]
+    }
+
+    fn iter(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<VarId> {
+        DictIterator::over(cx, self.dict, self.view, false)
+    }
+
+    fn items(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<Option<Vec<VarId>>> {
+        let dict = dict::expect(cx, self.dict)?;
+        Ok(Some(dict.entries.iter().map(|entry| self.view.of(cx, entry)).collect()))
+    }
+
+    fn len(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<VarId> {
+        cx.len(self.dict)
+    }
+
+    fn truth(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<bool> {
+        cx.truth(self.dict)
+    }
+
+    fn contains(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, item: VarId) -> Flow<VarId> {
+        match self.view {
+            View::Keys => cx.contains(self.dict, item, false),
+            View::Values | View::Items => {
+                let items = cx.unpack_all(this)?;
+                object_model::contains_among(cx, &items, item)
+            }
+        }
+    }
+
+    fn binary(
+        &self,
+        cx: &mut OpcodeExecutor<'_>,
+        op: BinaryOp,
+        this: VarId,
+        other: VarId,
+        reflected: bool,
+    ) -> Flow<Option<VarId>> {
+        if self.view == View::Values || !set::is_set_operator(op) {
+            return Ok(None);
+        }
+        let this = self.to_set(cx, this)?;
+        let other = match as_set(cx, other)? {
+            Some(other) => other,
+            None => {
+                let items = cx.unpack_all(other)?;
+                SetVariable::build(cx, items)?
+            }
+        };
+        let (left, right) = if reflected { (other, this) } else { (this, other) };
+        set::operate(cx, op, left, right).map(Some)
+    }
+
+    fn compare(&self, cx: &mut OpcodeExecutor<'_>, op: CompareOp, this: VarId, other: VarId) -> Flow<Option<VarId>> {
+        if self.view == View::Values {
+            return Ok(None);
+        }
+        let Some(other) = as_set(cx, other)? else { return Ok(None) };
+        let this = self.to_set(cx, this)?;
+        cx.compare(op, this, other).map(Some)
+    }
+}
+
+/// Where an iterator over a dict stands.
+#[derive(Clone)]
+pub struct DictIterator {
+    dict: VarId,
+    view: View,
+    keys: Rc<Vec<Rc<HashKey>>>,
+    given: usize,
+    backwards: bool,
+    exhausted: bool,
+}
+
+impl DictIterator {
+    /// `iter(dict.view())`, or `reversed(...)`.
+    pub fn over(cx: &mut OpcodeExecutor<'_>, dict: VarId, view: View, backwards: bool) -> Flow<VarId> {
+        let keys = dict::expect(cx, dict)?.entries.iter().map(|entry| Rc::clone(&entry.key)).collect();
+        let state = DictIterator { dict, view, keys: Rc::new(keys), given: 0, backwards, exhausted: false };
+        Ok(produce(cx, state))
+    }
+}
+
+impl IteratorState for DictIterator {
+    const KIND: &'static str = "dict_iterator";
+
+    fn python_type<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let view = PyDict::new(py).call_method0(self.view.method())?;
+        if self.backwards {
+            return Ok(py.import("builtins")?.getattr("reversed")?.call1((view,))?.get_type().into_any());
+        }
+        Ok(view.try_iter()?.get_type().into_any())
+    }
+
+    fn advance(&mut self, cx: &mut OpcodeExecutor<'_>) -> Flow<Option<VarId>> {
+        if self.exhausted {
+            return Ok(None);
+        }
+        let dict = dict::expect(cx, self.dict)?;
+        if dict.entries.len() != self.keys.len() {
+            let kind = if dict.ordered { "OrderedDict mutated during iteration" } else { "dictionary changed size during iteration" };
+            return Err(cx.raise(PyRuntimeError::new_err(kind)));
+        }
+        if dict.entries.iter().zip(&*self.keys).any(|(entry, key)| !Rc::ptr_eq(&entry.key, key)) {
+            let text = "a dict whose keys change while it is iterated";
+            return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
+        }
+        let position = if self.backwards {
+            self.keys.len().checked_sub(self.given + 1)
+        } else {
+            Some(self.given)
+        };
+        let entry = position.and_then(|position| dict.entries.get(position));
+        self.given += 1;
+        self.exhausted = entry.is_none();
+        Ok(entry.map(|entry| self.view.of(cx, entry)))
+    }
+
+    fn children(&self) -> Vec<VarId> {
+        vec![self.dict]
+    }
+
+    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>) -> Flow<()> {
+        if self.exhausted {
+            return emit_call(cg, rebuild::exhausted, &[]);
+        }
+        let view = cg.cx.produce(Rc::new(DictView { dict: self.dict, view: self.view }));
+        let given = cg.cx.integer(self.given as i64)?;
+        let make = if self.backwards { rebuild::reversed_skipping } else { rebuild::skipping };
+        emit_call(cg, make, &[view, given])
+    }
+}

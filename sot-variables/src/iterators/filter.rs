@@ -1,0 +1,107 @@
+//! `filter`, `itertools.filterfalse`, `takewhile` and `dropwhile`: items a predicate lets through.
+
+use pyo3::prelude::*;
+
+use sot_core::codegen::CodeGen;
+use sot_core::error::Flow;
+use sot_core::executor::{CallArgs, OpcodeExecutor};
+use sot_core::variable::VarId;
+
+use super::{emit_call, library, rebuild, IteratorState};
+
+sot_core::variable_kind! { "filter" }
+
+/// What the predicate decides.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Rule {
+    /// Keep what is true.
+    Keep,
+    /// Keep what is false.
+    Drop,
+    /// Stop at the first false.
+    TakeWhile,
+    /// Begin at the first false.
+    DropWhile,
+}
+
+/// A predicate and an inner iterator.
+#[derive(Clone)]
+pub struct Filter {
+    /// The predicate; `None` is the item's own truth.
+    pub predicate: VarId,
+    /// The inner iterator.
+    pub inner: VarId,
+    /// What it decides.
+    pub rule: Rule,
+    /// `takewhile` has stopped, `dropwhile` has begun.
+    pub turned: bool,
+}
+
+impl Filter {
+    fn accepts(&self, cx: &mut OpcodeExecutor<'_>, item: VarId) -> Flow<bool> {
+        if cx.known(self.predicate)?.is_some_and(|predicate| predicate.is_none()) {
+            return cx.truth(item);
+        }
+        let answer = cx.call(self.predicate, &CallArgs::positional(vec![item]))?;
+        cx.truth(answer)
+    }
+
+    const fn path(&self) -> (&'static str, &'static str) {
+        match self.rule {
+            Rule::Keep => ("builtins", "filter"),
+            Rule::Drop => ("itertools", "filterfalse"),
+            Rule::TakeWhile => ("itertools", "takewhile"),
+            Rule::DropWhile => ("itertools", "dropwhile"),
+        }
+    }
+}
+
+impl IteratorState for Filter {
+    const KIND: &'static str = "filter";
+
+    fn python_type<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let (module, name) = self.path();
+        Ok(library(py, module, name)?.into_bound(py))
+    }
+
+    fn advance(&mut self, cx: &mut OpcodeExecutor<'_>) -> Flow<Option<VarId>> {
+        if self.rule == Rule::TakeWhile && self.turned {
+            return Ok(None);
+        }
+        while let Some(item) = cx.next(self.inner)? {
+            if self.rule == Rule::DropWhile && self.turned {
+                return Ok(Some(item));
+            }
+            let accepted = self.accepts(cx, item)?;
+            match self.rule {
+                Rule::Keep | Rule::TakeWhile if accepted => return Ok(Some(item)),
+                Rule::Drop if !accepted => return Ok(Some(item)),
+                Rule::TakeWhile => {
+                    self.turned = true;
+                    return Ok(None);
+                }
+                Rule::DropWhile if !accepted => {
+                    self.turned = true;
+                    return Ok(Some(item));
+                }
+                _ => {}
+            }
+        }
+        Ok(None)
+    }
+
+    fn children(&self) -> Vec<VarId> {
+        vec![self.predicate, self.inner]
+    }
+
+    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>) -> Flow<()> {
+        match (self.rule, self.turned) {
+            (Rule::TakeWhile, true) => emit_call(cg, rebuild::exhausted, &[]),
+            (Rule::DropWhile, true) => cg.load(self.inner),
+            _ => {
+                let (module, name) = self.path();
+                emit_call(cg, |py| library(py, module, name), &self.children())
+            }
+        }
+    }
+}

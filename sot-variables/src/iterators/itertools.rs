@@ -1,0 +1,226 @@
+//! Lazy iterators of `itertools` beside `chain` and the filters: `count`, `repeat`, `islice`, `starmap`, `accumulate`,
+//! `zip_longest`, `pairwise`, `cycle`.
+
+use pyo3::prelude::*;
+
+use sot_core::codegen::CodeGen;
+use sot_core::error::{Flow, ReasonId, Unwind};
+use sot_core::executor::{BinaryOp, CallArgs, OpcodeExecutor};
+use sot_core::variable::VarId;
+
+use super::{emit_call, library, rebuild, IteratorState};
+
+sot_core::variable_kind! { "itertools" }
+
+/// Where an iterator of `itertools` stands.
+#[derive(Clone)]
+pub enum Itertool {
+    /// `count(next, step)`
+    Count { next: VarId, step: VarId },
+    /// `repeat(item)`, or so many times more.
+    Repeat { item: VarId, left: Option<u64> },
+    /// `islice(inner, skip, ..., step)`, with the number of items left.
+    Slice { inner: VarId, skip: u64, step: u64, left: Option<u64> },
+    /// `starmap(function, inner)`
+    Star { function: VarId, inner: VarId },
+    /// `accumulate(inner, function)` with the running total; `pending` is to be given as it is.
+    Accumulate { inner: VarId, function: Option<VarId>, total: Option<VarId>, pending: bool },
+    /// `zip_longest(*inner, fillvalue=fill)`; what has ended is `None`.
+    Longest { inner: Vec<Option<VarId>>, fill: VarId },
+    /// `pairwise(inner)` with the item before.
+    Pairs { inner: VarId, before: Option<VarId> },
+    /// `cycle(inner)` with the items seen and, on later rounds, the position.
+    Cycle { inner: VarId, seen: Vec<VarId>, round: Option<usize> },
+}
+
+impl Itertool {
+    const fn name(&self) -> &'static str {
+        match self {
+            Itertool::Count { .. } => "count",
+            Itertool::Repeat { .. } => "repeat",
+            Itertool::Slice { .. } => "islice",
+            Itertool::Star { .. } => "starmap",
+            Itertool::Accumulate { .. } => "accumulate",
+            Itertool::Longest { .. } => "zip_longest",
+            Itertool::Pairs { .. } => "pairwise",
+            Itertool::Cycle { .. } => "cycle",
+        }
+    }
+}
+
+/// Takes one from a count, if there is one.
+fn take(left: &mut Option<u64>) -> bool {
+    match left {
+        Some(0) => false,
+        Some(count) => {
+            *count -= 1;
+            true
+        }
+        None => true,
+    }
+}
+
+fn slice(cx: &mut OpcodeExecutor<'_>, inner: VarId, skip: &mut u64, step: u64, left: &mut Option<u64>) -> Flow<Option<VarId>> {
+    if !take(left) {
+        return Ok(None);
+    }
+    for _ in 0..*skip {
+        if cx.next(inner)?.is_none() {
+            *left = Some(0);
+            return Ok(None);
+        }
+    }
+    *skip = step - 1;
+    let item = cx.next(inner)?;
+    if item.is_none() {
+        *left = Some(0);
+    }
+    Ok(item)
+}
+
+fn accumulate(
+    cx: &mut OpcodeExecutor<'_>,
+    inner: VarId,
+    function: Option<VarId>,
+    total: Option<VarId>,
+) -> Flow<Option<VarId>> {
+    let Some(item) = cx.next(inner)? else { return Ok(None) };
+    let Some(total) = total else { return Ok(Some(item)) };
+    let next = match function {
+        Some(function) => cx.call(function, &CallArgs::positional(vec![total, item]))?,
+        None => cx.binary(BinaryOp::Add, total, item)?,
+    };
+    Ok(Some(next))
+}
+
+fn longest(cx: &mut OpcodeExecutor<'_>, inner: &mut [Option<VarId>], fill: VarId) -> Flow<Option<VarId>> {
+    let mut items = Vec::with_capacity(inner.len());
+    for slot in inner.iter_mut() {
+        let item = match *slot {
+            Some(iterator) => cx.next(iterator)?,
+            None => None,
+        };
+        if item.is_none() {
+            *slot = None;
+        }
+        items.push(item.unwrap_or(fill));
+    }
+    if inner.iter().all(Option::is_none) {
+        return Ok(None);
+    }
+    Ok(Some(cx.tuple(items)))
+}
+
+fn cycle(cx: &mut OpcodeExecutor<'_>, inner: VarId, seen: &mut Vec<VarId>, round: &mut Option<usize>) -> Flow<Option<VarId>> {
+    if round.is_none() {
+        if let Some(item) = cx.next(inner)? {
+            seen.push(item);
+            return Ok(Some(item));
+        }
+        *round = Some(0);
+    }
+    let position = round.unwrap_or(0);
+    let Some(&item) = seen.get(position) else { return Ok(None) };
+    *round = Some((position + 1) % seen.len());
+    Ok(Some(item))
+}
+
+impl IteratorState for Itertool {
+    const KIND: &'static str = "itertools";
+
+    fn python_type<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(library(py, "itertools", self.name())?.into_bound(py))
+    }
+
+    fn advance(&mut self, cx: &mut OpcodeExecutor<'_>) -> Flow<Option<VarId>> {
+        match self {
+            Itertool::Count { next, step } => {
+                let item = *next;
+                *next = cx.binary(BinaryOp::Add, item, *step)?;
+                Ok(Some(item))
+            }
+            Itertool::Repeat { item, left } => Ok(take(left).then_some(*item)),
+            Itertool::Slice { inner, skip, step, left } => slice(cx, *inner, skip, *step, left),
+            Itertool::Star { function, inner } => {
+                let Some(args) = cx.next(*inner)? else { return Ok(None) };
+                let args = cx.unpack_all(args)?;
+                cx.call(*function, &CallArgs::positional(args)).map(Some)
+            }
+            Itertool::Accumulate { pending: pending @ true, total, .. } => {
+                *pending = false;
+                Ok(*total)
+            }
+            Itertool::Accumulate { inner, function, total, .. } => {
+                let next = accumulate(cx, *inner, *function, *total)?;
+                *total = next.or(*total);
+                Ok(next)
+            }
+            Itertool::Longest { inner, fill } => longest(cx, inner, *fill),
+            Itertool::Pairs { inner, before } => {
+                let first = match *before {
+                    Some(first) => Some(first),
+                    None => cx.next(*inner)?,
+                };
+                let Some(first) = first else { return Ok(None) };
+                let second = cx.next(*inner)?;
+                *before = second;
+                Ok(second.map(|second| cx.tuple(vec![first, second])))
+            }
+            Itertool::Cycle { inner, seen, round } => cycle(cx, *inner, seen, round),
+        }
+    }
+
+    fn children(&self) -> Vec<VarId> {
+        match self {
+            Itertool::Count { next, step } => vec![*next, *step],
+            Itertool::Repeat { item, .. } => vec![*item],
+            Itertool::Slice { inner, .. } => vec![*inner],
+            Itertool::Star { function, inner } => vec![*function, *inner],
+            Itertool::Accumulate { inner, function, total, .. } => {
+                std::iter::once(*inner).chain(*function).chain(*total).collect()
+            }
+            Itertool::Longest { inner, fill } => inner.iter().flatten().copied().chain([*fill]).collect(),
+            Itertool::Pairs { inner, before } => std::iter::once(*inner).chain(*before).collect(),
+            Itertool::Cycle { inner, seen, .. } => std::iter::once(*inner).chain(seen.iter().copied()).collect(),
+        }
+    }
+
+    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>) -> Flow<()> {
+        let own = |py: Python<'_>| library(py, "itertools", self.name());
+        match self {
+            Itertool::Count { .. } | Itertool::Star { .. } => emit_call(cg, own, &self.children()),
+            Itertool::Repeat { item, left } => {
+                let left = left.map(|left| cg.cx.integer(left as i64)).transpose()?;
+                let args: Vec<VarId> = std::iter::once(*item).chain(left).collect();
+                emit_call(cg, own, &args)
+            }
+            Itertool::Slice { left: Some(0), .. } => emit_call(cg, rebuild::exhausted, &[]),
+            Itertool::Slice { inner, skip, step, left } => {
+                let stop = match left {
+                    Some(left) => cg.cx.integer((skip + (left - 1) * step + 1) as i64)?,
+                    None => cg.cx.none(),
+                };
+                let (start, step) = (cg.cx.integer(*skip as i64)?, cg.cx.integer(*step as i64)?);
+                emit_call(cg, own, &[*inner, start, stop, step])
+            }
+            Itertool::Longest { inner, fill } => {
+                let mut args = vec![*fill];
+                for slot in inner {
+                    let empty = || cg.cx.tuple(Vec::new());
+                    args.push(slot.map_or_else(empty, |iterator| iterator));
+                }
+                emit_call(cg, rebuild::longest_zip, &args)
+            }
+            Itertool::Pairs { inner, before: None } => emit_call(cg, own, &[*inner]),
+            Itertool::Accumulate { inner, function, total: None, .. } => {
+                let args: Vec<VarId> = std::iter::once(*inner).chain(*function).collect();
+                emit_call(cg, own, &args)
+            }
+            Itertool::Cycle { inner, seen, .. } if seen.is_empty() => emit_call(cg, own, &[*inner]),
+            Itertool::Accumulate { .. } | Itertool::Pairs { .. } | Itertool::Cycle { .. } => Err(Unwind::fallback(
+                ReasonId::CannotRestore,
+                format!("an itertools.{} that has begun", self.name()),
+            )),
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Iterators made in the trace: one file per kind. An iterator is a small state that is copied, advanced and written back,
+//! so an abandoned stretch of simulation rewinds it. Iterators made outside are not wrapped: nothing can look into them.
+
+pub mod chain;
+pub mod dict_view;
+pub mod enumerate;
+pub mod filter;
+pub mod itertools;
+pub mod map;
+pub mod rebuild;
+pub mod sequence;
+pub mod zip;
+
+use std::rc::Rc;
+
+use pyo3::prelude::*;
+
+use sot_core::codegen::CodeGen;
+use sot_core::error::Flow;
+use sot_core::executor::OpcodeExecutor;
+use sot_core::variable::{VarId, Variable};
+
+/// What one kind of iterator keeps and does.
+pub trait IteratorState: Clone + 'static {
+    /// Name of the kind.
+    const KIND: &'static str;
+
+    /// The iterator's type.
+    fn python_type<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>>;
+
+    /// The next item; `None` when exhausted, then and ever after.
+    fn advance(&mut self, cx: &mut OpcodeExecutor<'_>) -> Flow<Option<VarId>>;
+
+    /// Variables it holds.
+    fn children(&self) -> Vec<VarId>;
+
+    /// Emits code that makes an iterator with this state.
+    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>) -> Flow<()>;
+}
+
+/// An iterator.
+pub struct IteratorVariable<S: IteratorState>(pub S);
+
+/// A new iterator of the trace.
+pub fn produce<S: IteratorState>(cx: &mut OpcodeExecutor<'_>, state: S) -> VarId {
+    cx.produce(Rc::new(IteratorVariable(state)))
+}
+
+impl<S: IteratorState> Variable for IteratorVariable<S> {
+    fn kind(&self) -> &'static str {
+        S::KIND
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        self.0.python_type(cx.py).unwrap_or_else(|_| cx.py.get_type::<PyAny>().into_any())
+    }
+
+    fn text(&self, _: &OpcodeExecutor<'_>) -> String {
+        format!("IteratorVariable({})", S::KIND)
+    }
+
+    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
+        self.0.reconstruct(cg)
+    }
+
+    fn children(&self) -> Vec<VarId> {
+        self.0.children()
+    }
+
+    fn iter(&self, _: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
+        Ok(this)
+    }
+
+    fn next(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<Option<VarId>> {
+        let mut state = self.0.clone();
+        let item = state.advance(cx)?;
+        cx.vars.set(this, Rc::new(IteratorVariable(state)));
+        Ok(item)
+    }
+
+    fn truth(&self, _: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<bool> {
+        Ok(true)
+    }
+}
+
+/// Calls a known callable with loaded variables, in new code.
+pub(crate) fn emit_call(
+    cg: &mut CodeGen<'_, '_>,
+    callable: impl FnOnce(Python<'_>) -> PyResult<Py<PyAny>>,
+    args: &[VarId],
+) -> Flow<()> {
+    let callable = callable(cg.cx.py)?;
+    cg.call(|cg| cg.load_const(callable), args)
+}
+
+/// An object of the standard library.
+pub(crate) fn library(py: Python<'_>, module: &str, name: &str) -> PyResult<Py<PyAny>> {
+    Ok(py.import(module)?.getattr(name)?.unbind())
+}

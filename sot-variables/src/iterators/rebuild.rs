@@ -1,0 +1,135 @@
+//! C functions that new code calls to make an iterator that stands where the traced one stood.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyIterator, PyTuple};
+
+/// Makes a callable of a `#[pyfunction]` below.
+macro_rules! callables {
+    ($($(#[$doc:meta])* $make:ident = $function:ident;)+) => {$(
+        $(#[$doc])*
+        pub(crate) fn $make(py: Python<'_>) -> PyResult<Py<PyAny>> {
+            Ok(wrap_pyfunction!($function, py)?.into_any().unbind())
+        }
+    )+};
+}
+
+callables! {
+    /// `iter(sequence)`, moved to a position.
+    sequence_at = iter_at;
+    /// `reversed(sequence)`, moved to a position.
+    reversed_at = iter_reversed_at;
+    /// `iter(collection)`, some items on.
+    skipping = iter_skipping;
+    /// `reversed(collection)`, some items on.
+    reversed_skipping = iter_reversed_skipping;
+    /// `zip(*iterators, strict=True)`
+    strict_zip = zip_strict;
+    /// What is left of `chain.from_iterable(source)` with an iterator begun.
+    chain_from = continue_chain;
+    /// `partial(function, *args, **keywords)`
+    partial = make_partial;
+    /// An iterator that is exhausted.
+    exhausted = make_exhausted;
+    /// A generator that has not started.
+    generator = make_generator;
+    /// `zip_longest(*iterators, fillvalue=...)`
+    longest_zip = zip_longest_with;
+}
+
+#[pyfunction]
+fn iter_at<'py>(sequence: &Bound<'py, PyAny>, position: usize) -> PyResult<Bound<'py, PyAny>> {
+    let iterator = sequence.try_iter()?.into_any();
+    if position > 0 {
+        iterator.call_method1("__setstate__", (position,))?;
+    }
+    Ok(iterator)
+}
+
+#[pyfunction]
+fn iter_reversed_at<'py>(sequence: &Bound<'py, PyAny>, position: isize) -> PyResult<Bound<'py, PyAny>> {
+    let iterator = reversed(sequence)?;
+    iterator.call_method1("__setstate__", (position,))?;
+    Ok(iterator)
+}
+
+#[pyfunction]
+fn iter_skipping<'py>(collection: &Bound<'py, PyAny>, count: usize) -> PyResult<Bound<'py, PyAny>> {
+    skip(collection.try_iter()?, count)
+}
+
+#[pyfunction]
+fn iter_reversed_skipping<'py>(collection: &Bound<'py, PyAny>, count: usize) -> PyResult<Bound<'py, PyAny>> {
+    skip(reversed(collection)?.try_iter()?, count)
+}
+
+#[pyfunction]
+#[pyo3(signature = (*iterators))]
+fn zip_strict<'py>(py: Python<'py>, iterators: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
+    let keywords = PyDict::new(py);
+    keywords.set_item("strict", true)?;
+    py.import("builtins")?.getattr("zip")?.call(iterators, Some(&keywords))
+}
+
+#[pyfunction]
+#[pyo3(signature = (fill, *iterators))]
+fn zip_longest_with<'py>(
+    py: Python<'py>,
+    fill: &Bound<'py, PyAny>,
+    iterators: &Bound<'py, PyTuple>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let keywords = PyDict::new(py);
+    keywords.set_item("fillvalue", fill)?;
+    py.import("itertools")?.getattr("zip_longest")?.call(iterators, Some(&keywords))
+}
+
+#[pyfunction]
+fn continue_chain<'py>(active: &Bound<'py, PyAny>, source: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let chain = active.py().import("itertools")?.getattr("chain")?;
+    let sources = chain.call1(((active,), source))?;
+    chain.call_method1("from_iterable", (sources,))
+}
+
+#[pyfunction]
+fn make_partial<'py>(
+    function: &Bound<'py, PyAny>,
+    args: &Bound<'py, PyTuple>,
+    keywords: &Bound<'py, PyDict>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = function.py();
+    let all: Vec<_> = std::iter::once(function.clone()).chain(args.iter()).collect();
+    py.import("functools")?.getattr("partial")?.call(PyTuple::new(py, all)?, Some(keywords))
+}
+
+#[pyfunction]
+fn make_exhausted(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    Ok(PyTuple::empty(py).try_iter()?.into_any())
+}
+
+/// Calls a function made of the generator's code, which gives a generator and runs nothing.
+#[pyfunction]
+fn make_generator<'py>(
+    code: &Bound<'py, PyAny>,
+    globals: &Bound<'py, PyAny>,
+    cells: &Bound<'py, PyTuple>,
+    positional: &Bound<'py, PyTuple>,
+    keywords: &Bound<'py, PyDict>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = code.py();
+    let closure = if cells.is_empty() { py.None().into_bound(py) } else { cells.clone().into_any() };
+    let name = code.getattr("co_name")?;
+    let make = py.import("types")?.getattr("FunctionType")?;
+    make.call1((code, globals, name, py.None(), closure))?.call(positional, Some(keywords))
+}
+
+fn reversed<'py>(collection: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    collection.py().import("builtins")?.getattr("reversed")?.call1((collection,))
+}
+
+fn skip(mut iterator: Bound<'_, PyIterator>, count: usize) -> PyResult<Bound<'_, PyAny>> {
+    for _ in 0..count {
+        if iterator.next().transpose()?.is_none() {
+            break;
+        }
+    }
+    Ok(iterator.into_any())
+}

@@ -1,0 +1,101 @@
+//! Iterators over lists (live), tuples, ranges and constant strings, forwards and backwards.
+
+use pyo3::prelude::*;
+
+use sot_core::codegen::CodeGen;
+use sot_core::error::{Flow, ReasonId, Unwind};
+use sot_core::executor::OpcodeExecutor;
+use sot_core::variable::VarId;
+
+use super::{emit_call, produce, rebuild, IteratorState};
+use crate::list::ListVariable;
+use crate::range::RangeVariable;
+use crate::tuple::TupleVariable;
+
+sot_core::variable_kind! { "sequence_iterator" }
+
+/// Where an iterator over a sequence stands.
+#[derive(Clone)]
+pub struct SequenceIterator {
+    sequence: VarId,
+    /// The next position; counts down if `backwards`.
+    position: i64,
+    backwards: bool,
+    exhausted: bool,
+}
+
+impl SequenceIterator {
+    /// `iter(sequence)`
+    pub fn over(cx: &mut OpcodeExecutor<'_>, sequence: VarId) -> VarId {
+        produce(cx, SequenceIterator { sequence, position: 0, backwards: false, exhausted: false })
+    }
+
+    /// `reversed(sequence)`, for a sequence of so many items
+    pub fn reversed(cx: &mut OpcodeExecutor<'_>, sequence: VarId, len: usize) -> VarId {
+        produce(cx, SequenceIterator { sequence, position: len as i64 - 1, backwards: true, exhausted: false })
+    }
+}
+
+/// The item at a position of a list, tuple, range or constant string; `None` past its end.
+fn item_at(cx: &mut OpcodeExecutor<'_>, sequence: VarId, position: usize) -> Flow<Option<VarId>> {
+    if let Some(list) = cx.see_as::<ListVariable>(sequence)? {
+        return Ok(list.items.get(position).copied());
+    }
+    if let Some(tuple) = cx.see_as::<TupleVariable>(sequence)? {
+        return Ok(tuple.items.get(position).copied());
+    }
+    let value = match cx.see_as::<RangeVariable>(sequence)? {
+        Some(range) => Some(range.bind(cx.py)),
+        None => cx.known(sequence)?,
+    };
+    let Some(value) = value else {
+        let text = format!("iteration over {}", cx.text(sequence));
+        return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
+    };
+    match value.get_item(position) {
+        Ok(item) => cx.wrap_fresh(&item).map(Some),
+        Err(_) => Ok(None),
+    }
+}
+
+impl IteratorState for SequenceIterator {
+    const KIND: &'static str = "sequence_iterator";
+
+    fn python_type<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let list = pyo3::types::PyList::empty(py);
+        if self.backwards {
+            return Ok(py.import("builtins")?.getattr("reversed")?.call1((list,))?.get_type().into_any());
+        }
+        Ok(list.try_iter()?.get_type().into_any())
+    }
+
+    fn advance(&mut self, cx: &mut OpcodeExecutor<'_>) -> Flow<Option<VarId>> {
+        if self.exhausted {
+            return Ok(None);
+        }
+        let item = match usize::try_from(self.position) {
+            Ok(position) => item_at(cx, self.sequence, position)?,
+            Err(_) => None,
+        };
+        self.position += if self.backwards { -1 } else { 1 };
+        self.exhausted = item.is_none();
+        Ok(item)
+    }
+
+    fn children(&self) -> Vec<VarId> {
+        if self.exhausted {
+            Vec::new()
+        } else {
+            vec![self.sequence]
+        }
+    }
+
+    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>) -> Flow<()> {
+        if self.exhausted || self.position < 0 {
+            return emit_call(cg, rebuild::exhausted, &[]);
+        }
+        let position = cg.cx.integer(self.position)?;
+        let make = if self.backwards { rebuild::reversed_at } else { rebuild::sequence_at };
+        emit_call(cg, make, &[self.sequence, position])
+    }
+}

@@ -1,0 +1,81 @@
+//! `zip`, with `strict=`.
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use sot_core::codegen::CodeGen;
+use sot_core::error::{Flow, Unwind};
+use sot_core::executor::OpcodeExecutor;
+use sot_core::variable::VarId;
+
+use super::{emit_call, library, rebuild, IteratorState};
+
+sot_core::variable_kind! { "zip" }
+
+/// Inner iterators that advance together.
+#[derive(Clone)]
+pub struct Zip {
+    /// The inner iterators.
+    pub inner: Vec<VarId>,
+    /// Whether they must end together.
+    pub strict: bool,
+}
+
+impl Zip {
+    /// Iterator `at` has ended first.
+    fn end(&self, cx: &mut OpcodeExecutor<'_>, at: usize) -> Flow<()> {
+        if !self.strict {
+            return Ok(());
+        }
+        if at > 0 {
+            return Err(mismatch(cx, at, "shorter"));
+        }
+        for (index, &inner) in self.inner.iter().enumerate().skip(1) {
+            if cx.next(inner)?.is_some() {
+                return Err(mismatch(cx, index, "longer"));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn mismatch(cx: &mut OpcodeExecutor<'_>, at: usize, how: &str) -> Unwind {
+    let others = if at == 1 { "argument 1".to_owned() } else { format!("arguments 1-{at}") };
+    cx.raise(PyValueError::new_err(format!("zip() argument {} is {how} than {others}", at + 1)))
+}
+
+impl IteratorState for Zip {
+    const KIND: &'static str = "zip";
+
+    fn python_type<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(library(py, "builtins", "zip")?.into_bound(py))
+    }
+
+    fn advance(&mut self, cx: &mut OpcodeExecutor<'_>) -> Flow<Option<VarId>> {
+        if self.inner.is_empty() {
+            return Ok(None);
+        }
+        let mut items = Vec::with_capacity(self.inner.len());
+        for (at, &inner) in self.inner.iter().enumerate() {
+            match cx.next(inner)? {
+                Some(item) => items.push(item),
+                None => {
+                    self.end(cx, at)?;
+                    return Ok(None);
+                }
+            }
+        }
+        Ok(Some(cx.tuple(items)))
+    }
+
+    fn children(&self) -> Vec<VarId> {
+        self.inner.clone()
+    }
+
+    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>) -> Flow<()> {
+        if self.strict {
+            return emit_call(cg, rebuild::strict_zip, &self.inner);
+        }
+        emit_call(cg, |py| library(py, "builtins", "zip"), &self.inner)
+    }
+}

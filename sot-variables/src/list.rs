@@ -1,0 +1,264 @@
+//! `list`: a mutable sequence of variables. A write replaces the payload; a list that outlives the frame gets its final
+//! items by one slice assignment.
+
+use std::rc::Rc;
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+
+use sot_core::codegen::CodeGen;
+use sot_core::error::{Flow, ReasonId, Unwind};
+use sot_core::executor::{object_model, BinaryOp, CompareOp, OpcodeExecutor};
+use sot_core::guard::{Identity, Test};
+use sot_core::side_effects::Effect;
+use sot_core::tracker::TrackerId;
+use sot_core::variable::{GraphArgument, VarId, Variable};
+
+use crate::iterators::sequence::SequenceIterator;
+use crate::sequence::{self, Selection, Sequence};
+
+sot_core::variable_kind! { "list", types: |py| Ok(vec![py.get_type::<PyList>().into_any().unbind()]), wrap: ListVariable::wrap }
+
+/// A list.
+pub struct ListVariable {
+    /// The items.
+    pub items: Vec<VarId>,
+    object: Option<Py<PyAny>>,
+}
+
+/// `list.append(item)`
+pub fn append(cx: &mut OpcodeExecutor<'_>, list: VarId, item: VarId) -> Flow<()> {
+    let mut items = expect(cx, list)?.items.clone();
+    items.push(item);
+    write(cx, list, items)
+}
+
+/// `list.extend(iterable)`
+pub fn extend(cx: &mut OpcodeExecutor<'_>, list: VarId, iterable: VarId) -> Flow<()> {
+    expect(cx, list)?;
+    let more = cx.unpack_all(iterable)?;
+    let mut items = expect(cx, list)?.items.clone();
+    items.extend(more);
+    write(cx, list, items)
+}
+
+/// Gives the list new items.
+pub(crate) fn write(cx: &mut OpcodeExecutor<'_>, list: VarId, items: Vec<VarId>) -> Flow<()> {
+    let object = expect(cx, list)?.object.as_ref().map(|object| object.clone_ref(cx.py));
+    cx.vars.set(list, Rc::new(ListVariable { items, object }));
+    cx.effects.record(Effect::Contents { container: list });
+    Ok(())
+}
+
+/// The payload of a variable that must be a list.
+pub(crate) fn expect(cx: &mut OpcodeExecutor<'_>, list: VarId) -> Flow<Rc<ListVariable>> {
+    match cx.see_as::<ListVariable>(list)? {
+        Some(payload) => Ok(payload),
+        None => {
+            let name = cx.type_name(list)?;
+            Err(Unwind::break_graph(ReasonId::UnsupportedCall, format!("a list method on a {name} object")))
+        }
+    }
+}
+
+/// `list[key] = items`, or `del list[key]`, for any key: CPython does it on a list of positions.
+fn edit<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    items: &[VarId],
+    key: VarId,
+    new: &[VarId],
+    operation: impl FnOnce(&Bound<'py, PyAny>, Bound<'py, PyAny>) -> PyResult<()>,
+) -> Flow<Vec<VarId>> {
+    let key = Sequence::List.key_object(cx, key)?;
+    let positions = Sequence::List.positions(cx.py, items.len())?;
+    operation(&positions, key).map_err(|error| cx.raise(error))?;
+    let all: Vec<VarId> = items.iter().chain(new).copied().collect();
+    Ok(positions.extract::<Vec<usize>>()?.into_iter().map(|position| all[position]).collect())
+}
+
+impl ListVariable {
+    /// A list made in the trace.
+    pub fn new(items: Vec<VarId>) -> Self {
+        ListVariable { items, object: None }
+    }
+
+    fn wrap(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, tracker: TrackerId) -> Flow<Rc<dyn Variable>> {
+        let object = object.clone().unbind();
+        let list = object.bind(cx.py).cast::<PyList>().map_err(PyErr::from)?.clone();
+        let items = sequence::wrap_items(cx, list.iter(), tracker);
+        Ok(Rc::new(ListVariable { items, object: Some(object) }))
+    }
+
+    fn build(&self, cg: &mut CodeGen<'_, '_>) -> Flow<()> {
+        for &item in &self.items {
+            cg.load(item)?;
+        }
+        cg.op("BUILD_LIST", self.items.len() as u32)
+    }
+}
+
+impl Variable for ListVariable {
+    fn kind(&self) -> &'static str {
+        "list"
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        cx.py.get_type::<PyList>().into_any()
+    }
+
+    fn text(&self, _: &OpcodeExecutor<'_>) -> String {
+        format!("ListVariable(len: {})", self.items.len())
+    }
+
+    fn object(&self) -> Option<&Py<PyAny>> {
+        self.object.as_ref()
+    }
+
+    fn materialize(&self, cx: &OpcodeExecutor<'_>) -> Option<Py<PyAny>> {
+        let items = sequence::materialize(cx, &self.items)?;
+        PyList::new(cx.py, items).ok().map(|list| list.into_any().unbind())
+    }
+
+    fn guard(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
+        let (ty, tracker) = (self.python_type(cx), cx.vars.tracker(this));
+        cx.guards.add(tracker, Test::TypeIs(Identity::of(&ty)));
+        cx.guards.add(tracker, Test::Length(self.items.len()));
+        Ok(())
+    }
+
+    fn graph_argument(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<GraphArgument> {
+        let items = sequence::graph_items(cx, this, &self.items)?;
+        let value = PyList::new(cx.py, items.values)?.into_any().unbind();
+        Ok(GraphArgument { value, text: format!("[{}]", items.text), holds_tensor: items.holds_tensor })
+    }
+
+    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
+        self.build(cg)
+    }
+
+    fn restore_contents(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
+        self.build(cg)?;
+        cg.load(this)?;
+        let none = cg.cx.py.None();
+        cg.load_const(none.clone_ref(cg.cx.py))?;
+        cg.load_const(none)?;
+        cg.op("BUILD_SLICE", 2)?;
+        cg.op("STORE_SUBSCR", 0)
+    }
+
+    fn children(&self) -> Vec<VarId> {
+        self.items.clone()
+    }
+
+    fn get_item(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, key: VarId) -> Flow<VarId> {
+        match Sequence::List.select(cx, key, self.items.len())? {
+            Selection::One(index) => Ok(self.items[index]),
+            Selection::Many(selected) => Ok(cx.list(selected.into_iter().map(|index| self.items[index]).collect())),
+        }
+    }
+
+    fn set_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId, value: VarId) -> Flow<()> {
+        let mut items = self.items.clone();
+        if let Some(index) = sequence::fast_index(cx, key, items.len())? {
+            items[index] = value;
+            return write(cx, this, items);
+        }
+        let new = if cx.see_as::<crate::slice::SliceVariable>(key)?.is_some() {
+            let name = cx.type_name(value)?;
+            if cx.special_method(value, "__iter__")?.is_none() {
+                let text = if name == "int" { "can only assign an iterable" } else { "must assign iterable to slice" };
+                return Err(cx.raise(PyTypeError::new_err(text)));
+            }
+            cx.unpack_all(value)?
+        } else {
+            vec![value]
+        };
+        let (first, is_slice) = (items.len(), cx.vars.as_kind::<crate::slice::SliceVariable>(key).is_some());
+        let items = edit(cx, &items, key, &new, |positions, key| {
+            if is_slice {
+                positions.set_item(key, PyList::new(positions.py(), first..first + new.len())?)
+            } else {
+                positions.set_item(key, first)
+            }
+        })?;
+        write(cx, this, items)
+    }
+
+    fn del_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId) -> Flow<()> {
+        let items = edit(cx, &self.items, key, &[], |positions, key| positions.del_item(key))?;
+        write(cx, this, items)
+    }
+
+    fn iter(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
+        Ok(SequenceIterator::over(cx, this))
+    }
+
+    fn items(&self, _: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<Option<Vec<VarId>>> {
+        Ok(Some(self.items.clone()))
+    }
+
+    fn len(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<VarId> {
+        cx.integer(self.items.len() as i64)
+    }
+
+    fn truth(&self, _: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<bool> {
+        Ok(!self.items.is_empty())
+    }
+
+    fn contains(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, item: VarId) -> Flow<VarId> {
+        object_model::contains_among(cx, &self.items, item)
+    }
+
+    fn binary(
+        &self,
+        cx: &mut OpcodeExecutor<'_>,
+        op: BinaryOp,
+        _: VarId,
+        other: VarId,
+        reflected: bool,
+    ) -> Flow<Option<VarId>> {
+        match op {
+            BinaryOp::Add if !reflected => {
+                let Some(right) = cx.see_as::<ListVariable>(other)? else {
+                    return sequence::misfit(cx, other, |other| PyList::empty(other.py()).add(other));
+                };
+                let items = self.items.iter().chain(&right.items).copied().collect();
+                Ok(Some(cx.list(items)))
+            }
+            BinaryOp::Multiply => match cx.known_int(other)? {
+                Some(count) => {
+                    let items = sequence::repeat(&self.items, count)?;
+                    Ok(Some(cx.list(items)))
+                }
+                None => sequence::misfit(cx, other, |other| PyList::empty(other.py()).mul(other)),
+            },
+            _ => Ok(None),
+        }
+    }
+
+    fn inplace(&self, cx: &mut OpcodeExecutor<'_>, op: BinaryOp, this: VarId, other: VarId) -> Flow<Option<VarId>> {
+        match op {
+            BinaryOp::Add => {
+                // A number-like right operand (an array, say) is asked before the list.
+                if cx.special_method(other, "__radd__")?.is_some() {
+                    return Ok(None);
+                }
+                extend(cx, this, other)?;
+                Ok(Some(this))
+            }
+            BinaryOp::Multiply => {
+                let Some(count) = cx.known_int(other)? else { return Ok(None) };
+                let items = sequence::repeat(&self.items, count)?;
+                write(cx, this, items)?;
+                Ok(Some(this))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn compare(&self, cx: &mut OpcodeExecutor<'_>, op: CompareOp, _: VarId, other: VarId) -> Flow<Option<VarId>> {
+        let Some(right) = cx.see_as::<ListVariable>(other)? else { return Ok(None) };
+        sequence::compare(cx, op, &self.items, &right.items).map(Some)
+    }
+}

@@ -1,0 +1,311 @@
+//! `set` and `frozenset` of keys known while tracing. CPython's iteration order follows from the order of insertions alone
+//! as long as nothing is removed; after that only CPython knows it, and iteration breaks the graph.
+
+use std::rc::Rc;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyFrozenSet, PySet};
+
+use sot_core::codegen::CodeGen;
+use sot_core::error::{Flow, ReasonId, Unwind};
+use sot_core::executor::{BinaryOp, CompareOp, OpcodeExecutor};
+use sot_core::side_effects::Effect;
+use sot_core::tracker::{repr, TrackerId};
+use sot_core::variable::{GraphArgument, VarId, Variable};
+
+use crate::hash_key::{position, HashKey, IteratesOver};
+use crate::iterators::sequence::SequenceIterator;
+
+sot_core::variable_kind! { "set", types: |py| SetVariable::types(py), wrap: SetVariable::wrap }
+
+/// What is known of the iteration order.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// The keys stand in it.
+    Known,
+    /// It is that of a fresh set to which the keys were added one by one.
+    Insertion,
+    /// Only CPython knows.
+    Unknown,
+}
+
+/// A set.
+pub struct SetVariable {
+    /// The elements, each once.
+    pub keys: Vec<Rc<HashKey>>,
+    /// Whether it is a frozenset.
+    pub frozen: bool,
+    /// What is known of its iteration order.
+    pub order: Order,
+    object: Option<Py<PyAny>>,
+}
+
+/// `set.add(item)`
+pub fn add(cx: &mut OpcodeExecutor<'_>, set: VarId, item: VarId) -> Flow<()> {
+    let old = expect(cx, set)?;
+    let key = HashKey::of(cx, item)?;
+    if position(cx.py, &old.keys, &key).is_some() {
+        return Ok(());
+    }
+    let mut keys = old.keys.clone();
+    keys.push(key);
+    let order = if old.order == Order::Insertion || keys.len() == 1 { Order::Insertion } else { Order::Unknown };
+    write(cx, set, keys, order)
+}
+
+/// Gives the set new elements.
+pub(crate) fn write(cx: &mut OpcodeExecutor<'_>, set: VarId, keys: Vec<Rc<HashKey>>, order: Order) -> Flow<()> {
+    let old = expect(cx, set)?;
+    let object = old.object.as_ref().map(|object| object.clone_ref(cx.py));
+    cx.vars.set(set, Rc::new(SetVariable { keys, frozen: old.frozen, order, object }));
+    cx.effects.record(Effect::Contents { container: set });
+    Ok(())
+}
+
+/// The payload of a variable that must be a set.
+pub(crate) fn expect(cx: &mut OpcodeExecutor<'_>, set: VarId) -> Flow<Rc<SetVariable>> {
+    match cx.see_as::<SetVariable>(set)? {
+        Some(payload) => Ok(payload),
+        None => {
+            let name = cx.type_name(set)?;
+            Err(Unwind::break_graph(ReasonId::UnsupportedCall, format!("a set method on a {name} object")))
+        }
+    }
+}
+
+/// The elements of a set or of any iterable, each once, in no order anyone may rely on.
+pub(crate) fn elements(cx: &mut OpcodeExecutor<'_>, source: VarId) -> Flow<Vec<Rc<HashKey>>> {
+    if let Some(set) = cx.see_as::<SetVariable>(source)? {
+        return Ok(set.keys.clone());
+    }
+    if let Some(dict) = cx.see_as::<crate::dict::DictVariable>(source)? {
+        return Ok(dict.entries.iter().map(|entry| Rc::clone(&entry.key)).collect());
+    }
+    let items = cx.unpack_all(source)?;
+    unique(cx, items)
+}
+
+fn unique(cx: &mut OpcodeExecutor<'_>, items: Vec<VarId>) -> Flow<Vec<Rc<HashKey>>> {
+    let mut keys: Vec<Rc<HashKey>> = Vec::with_capacity(items.len());
+    for item in items {
+        let key = HashKey::of(cx, item)?;
+        if position(cx.py, &keys, &key).is_none() {
+            keys.push(key);
+        }
+    }
+    Ok(keys)
+}
+
+/// Whether sets answer the operator.
+pub(crate) const fn is_set_operator(op: BinaryOp) -> bool {
+    matches!(op, BinaryOp::And | BinaryOp::Or | BinaryOp::Subtract | BinaryOp::Xor)
+}
+
+/// The elements of `left op right`.
+pub(crate) fn combine(py: Python<'_>, op: BinaryOp, left: &[Rc<HashKey>], right: &[Rc<HashKey>]) -> Vec<Rc<HashKey>> {
+    let only = |these: &[Rc<HashKey>], others: &[Rc<HashKey>], inside: bool| -> Vec<Rc<HashKey>> {
+        these.iter().filter(|key| position(py, others, key).is_some() == inside).cloned().collect()
+    };
+    match op {
+        BinaryOp::And => only(left, right, true),
+        BinaryOp::Subtract => only(left, right, false),
+        BinaryOp::Xor => [only(left, right, false), only(right, left, false)].concat(),
+        _ => [left.to_vec(), only(right, left, false)].concat(),
+    }
+}
+
+/// `left op right` for two sets, as a new set of the left one's type.
+pub(crate) fn operate(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, left: VarId, right: VarId) -> Flow<VarId> {
+    let (left, right) = (expect(cx, left)?, expect(cx, right)?);
+    let keys = combine(cx.py, op, &left.keys, &right.keys);
+    Ok(SetVariable::make(cx, keys, left.frozen, Order::Unknown))
+}
+
+impl SetVariable {
+    /// A set display.
+    pub fn build(cx: &mut OpcodeExecutor<'_>, items: Vec<VarId>) -> Flow<VarId> {
+        let keys = unique(cx, items)?;
+        Ok(SetVariable::make(cx, keys, false, Order::Insertion))
+    }
+
+    /// A new set of the trace.
+    pub(crate) fn make(cx: &mut OpcodeExecutor<'_>, keys: Vec<Rc<HashKey>>, frozen: bool, order: Order) -> VarId {
+        // Fewer than two elements have one order.
+        let order = if keys.len() < 2 && order == Order::Unknown { Order::Insertion } else { order };
+        cx.produce(Rc::new(SetVariable { keys, frozen, order, object: None }))
+    }
+
+    fn types(py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
+        Ok(vec![py.get_type::<PySet>().into_any().unbind(), py.get_type::<PyFrozenSet>().into_any().unbind()])
+    }
+
+    fn wrap(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, _: TrackerId) -> Flow<Rc<dyn Variable>> {
+        let object = object.clone().unbind();
+        let set = object.bind(cx.py).clone();
+        let keys = set.try_iter()?.map(|item| HashKey::found(cx, &item?)).collect::<Flow<Vec<_>>>()?;
+        let frozen = set.is_exact_instance_of::<PyFrozenSet>();
+        Ok(Rc::new(SetVariable { keys, frozen, order: Order::Known, object: Some(object) }))
+    }
+
+    /// The elements in CPython's iteration order.
+    fn ordered(&self, py: Python<'_>) -> Flow<Vec<VarId>> {
+        let variables = |keys: &[Rc<HashKey>]| keys.iter().map(|key| key.variable).collect();
+        match self.order {
+            Order::Known => Ok(variables(&self.keys)),
+            Order::Insertion => {
+                let set = PySet::empty(py)?;
+                for key in &self.keys {
+                    set.add(key.bind(py))?;
+                }
+                let place = |item: Bound<'_, PyAny>| self.keys.iter().find(|key| key.bind(py).is(&item));
+                Ok(set.iter().filter_map(place).map(|key| key.variable).collect())
+            }
+            Order::Unknown => Err(Unwind::break_graph(
+                ReasonId::UnsupportedOperation,
+                "iteration over a set whose order only CPython knows; sorted() gives one",
+            )),
+        }
+    }
+}
+
+impl Variable for SetVariable {
+    fn kind(&self) -> &'static str {
+        "set"
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        if self.frozen {
+            cx.py.get_type::<PyFrozenSet>().into_any()
+        } else {
+            cx.py.get_type::<PySet>().into_any()
+        }
+    }
+
+    fn text(&self, _: &OpcodeExecutor<'_>) -> String {
+        format!("SetVariable(len: {})", self.keys.len())
+    }
+
+    fn object(&self) -> Option<&Py<PyAny>> {
+        self.object.as_ref()
+    }
+
+    fn materialize(&self, cx: &OpcodeExecutor<'_>) -> Option<Py<PyAny>> {
+        if self.order == Order::Unknown {
+            return None;
+        }
+        let keys = || self.keys.iter().map(|key| key.bind(cx.py));
+        if self.frozen {
+            PyFrozenSet::new(cx.py, keys()).ok().map(|set| set.into_any().unbind())
+        } else {
+            PySet::new(cx.py, keys()).ok().map(|set| set.into_any().unbind())
+        }
+    }
+
+    fn guard(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
+        let ty = self.python_type(cx);
+        let test = IteratesOver::test(cx.py, &ty, &self.keys)?;
+        cx.guards.add(cx.vars.tracker(this), test);
+        Ok(())
+    }
+
+    fn graph_argument(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<GraphArgument> {
+        let value = self.materialize(cx).ok_or_else(|| {
+            Unwind::break_graph(ReasonId::UnsupportedCall, "a changed set as an argument of a graph operation")
+        })?;
+        let text = repr(cx.py, &value);
+        Ok(GraphArgument { value, text, holds_tensor: false })
+    }
+
+    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
+        if self.frozen {
+            let items = cg.cx.list(self.keys.iter().map(|key| key.variable).collect());
+            let ty = cg.cx.py.get_type::<PyFrozenSet>().into_any().unbind();
+            return cg.call(|cg| cg.load_const(ty), &[items]);
+        }
+        for key in &self.keys {
+            cg.load(key.variable)?;
+        }
+        cg.op("BUILD_SET", self.keys.len() as u32)
+    }
+
+    fn restore_contents(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
+        let method = |name: &'static str| {
+            move |cg: &mut CodeGen<'_, '_>| {
+                cg.load(this)?;
+                cg.load_attr(name)
+            }
+        };
+        let items = cg.cx.tuple(self.keys.iter().map(|key| key.variable).collect());
+        cg.call(method("clear"), &[])?;
+        cg.op("POP_TOP", 0)?;
+        cg.call(method("update"), &[items])?;
+        cg.op("POP_TOP", 0)
+    }
+
+    fn children(&self) -> Vec<VarId> {
+        self.keys.iter().map(|key| key.variable).collect()
+    }
+
+    fn iter(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<VarId> {
+        let items = self.ordered(cx.py)?;
+        let items = cx.tuple(items);
+        Ok(SequenceIterator::over(cx, items))
+    }
+
+    fn items(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<Option<Vec<VarId>>> {
+        self.ordered(cx.py).map(Some)
+    }
+
+    fn len(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<VarId> {
+        cx.integer(self.keys.len() as i64)
+    }
+
+    fn truth(&self, _: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<bool> {
+        Ok(!self.keys.is_empty())
+    }
+
+    fn contains(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, item: VarId) -> Flow<VarId> {
+        let key = HashKey::of(cx, item)?;
+        let found = position(cx.py, &self.keys, &key).is_some();
+        Ok(cx.boolean(found))
+    }
+
+    fn binary(
+        &self,
+        cx: &mut OpcodeExecutor<'_>,
+        op: BinaryOp,
+        this: VarId,
+        other: VarId,
+        reflected: bool,
+    ) -> Flow<Option<VarId>> {
+        if reflected || !is_set_operator(op) || cx.see_as::<SetVariable>(other)?.is_none() {
+            return Ok(None);
+        }
+        operate(cx, op, this, other).map(Some)
+    }
+
+    fn inplace(&self, cx: &mut OpcodeExecutor<'_>, op: BinaryOp, this: VarId, other: VarId) -> Flow<Option<VarId>> {
+        if self.frozen || !is_set_operator(op) {
+            return Ok(None);
+        }
+        let Some(right) = cx.see_as::<SetVariable>(other)? else { return Ok(None) };
+        let keys = combine(cx.py, op, &self.keys, &right.keys);
+        write(cx, this, keys, Order::Unknown)?;
+        Ok(Some(this))
+    }
+
+    fn compare(&self, cx: &mut OpcodeExecutor<'_>, op: CompareOp, _: VarId, other: VarId) -> Flow<Option<VarId>> {
+        let Some(right) = cx.see_as::<SetVariable>(other)? else { return Ok(None) };
+        let common = combine(cx.py, BinaryOp::And, &self.keys, &right.keys).len();
+        let (left, right) = (self.keys.len(), right.keys.len());
+        let answer = match op {
+            CompareOp::Less => common == left && left < right,
+            CompareOp::LessEqual => common == left,
+            CompareOp::Equal => common == left && left == right,
+            CompareOp::NotEqual => common != left || left != right,
+            CompareOp::Greater => common == right && right < left,
+            CompareOp::GreaterEqual => common == right,
+        };
+        Ok(Some(cx.boolean(answer)))
+    }
+}
