@@ -94,6 +94,12 @@ impl CodeCache {
         Some(Arc::clone(&entries[at]))
     }
 
+    /// For each entry, the first guard that does not hold.
+    pub fn failures<'py>(&self, frame: &impl FrameView<'py>) -> Vec<String> {
+        let entries = Arc::clone(&self.lock());
+        entries.iter().filter_map(|entry| entry.guards.failure(frame)).collect()
+    }
+
     fn move_to_front(&self, entry: &Arc<Entry>) {
         let mut list = self.lock();
         let mut entries: Vec<_> = list.iter().filter(|other| !Arc::ptr_eq(other, entry)).cloned().collect();

@@ -3,11 +3,12 @@
 
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use once_cell::sync::Lazy;
 use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
 use pyo3::types::{PyCode, PyWeakrefMethods, PyWeakrefReference};
 
 use crate::bytecode::{Label, Position};
@@ -79,14 +80,25 @@ fn miss(runtime: &'static Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>
     let py = frame.py();
     let code = frame.code();
     stats::update(|stats| stats.misses += 1);
+    if log::enabled(log::GRAPHS) {
+        log::write(log::GRAPHS, &format!("[Cache]: Cache miss: {}", place_of(&code)));
+        cache.failures(frame).iter().for_each(|text| log::write(log::GRAPHS, &format!("  does not hold: {text}")));
+    }
     if cache.is_full(py) {
         let place = place_of(&code);
         count_fallback(&Reason { stack: vec![place], ..Reason::new(ReasonId::TooManyEntries, "the cache is full") });
         return Verdict::Original { disable_eval_frame: false };
     }
-    let translation = match translate(py, runtime, cache, frame) {
-        Ok(translation) => translation,
-        Err(error) => return internal(cache, &code, error),
+    // Frameworks build graphs in process-wide state: one translation at a time. Waiting lets go of the GIL.
+    let _one_at_a_time = TRANSLATING.lock_py_attached(py).unwrap_or_else(std::sync::PoisonError::into_inner);
+    if let Some(entry) = cache.find(frame) {
+        return verdict(py, &entry);
+    }
+    let mut attempts = (0..MAX_RESTARTS).map(|_| translate(py, runtime, cache, frame));
+    let translation = match attempts.find(|attempt| !matches!(attempt, Ok(None))) {
+        Some(Ok(Some(translation))) => translation,
+        Some(Err(error)) => return internal(cache, &code, error),
+        _ => return internal(cache, &code, pyo3::exceptions::PyRuntimeError::new_err("every trace changes what it looks at")),
     };
     let found_nothing = translation.reason.as_ref().is_some_and(|reason| reason.id == ReasonId::NothingToCompile);
     if found_nothing {
@@ -115,6 +127,11 @@ fn place_of(code: &Bound<'_, PyCode>) -> Location {
     Location { file: text("co_filename"), function: text("co_name"), line, columns: None }
 }
 
+static TRANSLATING: Mutex<()> = Mutex::new(());
+
+/// Simulations of one frame that may be thrown away because tracing changed an object.
+const MAX_RESTARTS: usize = 4;
+
 struct Translation {
     entry: Entry,
     reason: Option<Reason>,
@@ -122,13 +139,13 @@ struct Translation {
 
 static GRAPHS: AtomicU64 = AtomicU64::new(0);
 
-/// Simulates a frame and makes an entry of the result; the error is a bug of ours.
+/// Simulates a frame and makes an entry of the result; `None` asks for another attempt, the error is a bug of ours.
 fn translate(
     py: Python<'_>,
     runtime: &'static Runtime,
     cache: &CodeCache,
     frame: &FreshFrame<'_, '_>,
-) -> PyResult<Translation> {
+) -> PyResult<Option<Translation>> {
     let _quiet = cpython::suspend(py);
     let start = Instant::now();
     let unit = CodeUnit::new(frame.code().as_any())
@@ -147,6 +164,7 @@ fn translate(
     let simulated = start.elapsed();
     let name = format!("SIR_{}", GRAPHS.load(Ordering::Relaxed));
     let (result, reason) = match result {
+        Err(Unwind::Restart) => return Ok(None),
         Err(Unwind::BreakGraph(reason)) => {
             let source = ResumeSource::of(frame, cache, &unit)?;
             let result = compile_break(&mut cx, &unit, &source, (*reason).clone(), &name, cache.is_root());
@@ -166,7 +184,7 @@ fn translate(
     });
     // Behind a break the program's own calls run, and are translated.
     let entry = Entry::new(guards, new_code.map(|new| new.code), reason.is_none());
-    Ok(Translation { entry, reason })
+    Ok(Some(Translation { entry, reason }))
 }
 
 /// Lays out the root frame and runs it to its return.
@@ -228,6 +246,7 @@ fn settle(
             Ok((None, Some(Reason::new(ReasonId::Raises, format!("the function raises {}", cx.text(exception))))))
         }
         Err(Unwind::Internal(error)) => Err(*error),
+        Err(Unwind::Restart) => Err(pyo3::exceptions::PyRuntimeError::new_err("a restart was asked for too late")),
     }
 }
 
