@@ -137,8 +137,8 @@ impl Variable for ListVariable {
         Ok(())
     }
 
-    fn graph_argument(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<GraphArgument> {
-        let items = sequence::graph_items(cx, this, &self.items)?;
+    fn graph_argument(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<GraphArgument> {
+        let items = sequence::graph_items(cx, &self.items)?;
         let value = PyList::new(cx.py, items.values)?.into_any().unbind();
         Ok(GraphArgument { value, text: format!("[{}]", items.text), holds_tensor: items.holds_tensor })
     }
