@@ -139,6 +139,10 @@ pub(crate) fn pairs(cx: &mut OpcodeExecutor<'_>, source: VarId) -> Flow<Vec<(Rc<
         return Ok(found);
     }
     for (index, pair) in cx.unpack_all(source)?.into_iter().enumerate() {
+        if cx.special_method(pair, "__iter__")?.is_none() {
+            let text = format!("cannot convert dictionary update sequence element #{index} to a sequence");
+            return Err(cx.raise(PyTypeError::new_err(text)));
+        }
         let items = cx.unpack_all(pair)?;
         let [key, value] = items[..] else {
             let len = items.len();
@@ -220,7 +224,8 @@ impl DictVariable {
             if self.ordered && other.ordered && at != position {
                 return Ok(false);
             }
-            if !object_model::equal(cx, entry.value, other.entries[at].value)? {
+            let equal = sequence::nested(|| object_model::equal(cx, entry.value, other.entries[at].value));
+            if !equal.ok_or_else(sequence::endless)?? {
                 return Ok(false);
             }
         }
@@ -279,7 +284,7 @@ impl Variable for DictVariable {
     fn materialize(&self, cx: &OpcodeExecutor<'_>) -> Option<Py<PyAny>> {
         let dict = self.python_type(cx).call0().ok()?;
         for entry in &self.entries {
-            let value = cx.vars.get(entry.value).materialize(cx)?;
+            let value = sequence::nested(|| cx.vars.get(entry.value).materialize(cx))??;
             dict.set_item(entry.key.bind(cx.py), value).ok()?;
         }
         Some(dict.unbind())
@@ -297,11 +302,11 @@ impl Variable for DictVariable {
         Ok(())
     }
 
-    fn graph_argument(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<GraphArgument> {
+    fn graph_argument(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<GraphArgument> {
         let dict = self.python_type(cx).call0()?;
         let (mut texts, mut holds_tensor) = (Vec::new(), false);
         for entry in &self.entries {
-            let value = sequence::graph_items(cx, this, &[entry.value])?;
+            let value = sequence::graph_items(cx, &[entry.value])?;
             let key = entry.key.bind(cx.py);
             texts.push(format!("{}: {}", sot_core::tracker::repr(cx.py, &key.clone().unbind()), value.text));
             holds_tensor |= value.holds_tensor;

@@ -78,8 +78,8 @@ impl Variable for SliceVariable {
         real_slice(cx.py, sequence::materialize(cx, &self.parts)?).ok()
     }
 
-    fn graph_argument(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<GraphArgument> {
-        let parts = sequence::graph_items(cx, this, &self.parts)?;
+    fn graph_argument(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<GraphArgument> {
+        let parts = sequence::graph_items(cx, &self.parts)?;
         let value = real_slice(cx.py, parts.values)?;
         Ok(GraphArgument { value, text: format!("slice({})", parts.text), holds_tensor: parts.holds_tensor })
     }

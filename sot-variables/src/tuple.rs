@@ -128,8 +128,8 @@ impl Variable for TupleVariable {
         Ok(())
     }
 
-    fn graph_argument(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<GraphArgument> {
-        let items = sequence::graph_items(cx, this, &self.items)?;
+    fn graph_argument(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<GraphArgument> {
+        let items = sequence::graph_items(cx, &self.items)?;
         let value = real(&self.python_type(cx), items.values)?;
         let comma = if self.items.len() == 1 { "," } else { "" };
         let text = format!("({}{comma})", items.text);

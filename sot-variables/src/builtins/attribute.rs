@@ -24,7 +24,8 @@ builtin! { GETATTR = "getattr" => |cx, args| match args.positional[..] {
     }
     _ => {
         let given = args.positional.len();
-        Err(cx.raise(PyTypeError::new_err(format!("getattr expected 2 or 3 arguments, got {given}"))))
+        let bound = if given < 2 { "at least 2" } else { "at most 3" };
+        Err(cx.raise(PyTypeError::new_err(format!("getattr expected {bound} arguments, got {given}"))))
     }
 } }
 

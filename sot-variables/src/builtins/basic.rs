@@ -155,6 +155,10 @@ fn extreme(cx: &mut OpcodeExecutor<'_>, name: &str, op: CompareOp, args: &CallAr
             return Err(cx.raise(PyTypeError::new_err(text)));
         }
         [iterable] => cx.unpack_all(iterable)?,
+        _ if default.is_some() => {
+            let text = format!("Cannot specify a default for {name}() with multiple positional arguments");
+            return Err(cx.raise(PyTypeError::new_err(text)));
+        }
         _ => args.positional.clone(),
     };
     let Some((&first, rest)) = items.split_first() else {

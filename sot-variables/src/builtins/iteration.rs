@@ -94,7 +94,7 @@ builtin! { SORTED = "sorted" => |cx, args| {
         Some(_) => set::elements(cx, iterable)?.iter().map(|key| key.variable).collect(),
         None => cx.unpack_all(iterable)?,
     };
-    let items = sort(cx, &items, args, "sorted")?;
+    let items = sort(cx, &items, args)?;
     Ok(cx.list(items))
 } }
 
@@ -114,7 +114,7 @@ builtin! { RANGE = "range" => |cx, args| {
 } }
 
 /// The items in order, by the `key` and `reverse` keywords of a call.
-pub(super) fn sort(cx: &mut OpcodeExecutor<'_>, items: &[VarId], args: &CallArgs, name: &str) -> Flow<Vec<VarId>> {
+pub(super) fn sort(cx: &mut OpcodeExecutor<'_>, items: &[VarId], args: &CallArgs) -> Flow<Vec<VarId>> {
     let mut key = None;
     let mut reverse = false;
     for (option, value) in &args.keywords {
@@ -122,8 +122,13 @@ pub(super) fn sort(cx: &mut OpcodeExecutor<'_>, items: &[VarId], args: &CallArgs
             "key" => key = Some(*value),
             "reverse" => reverse = cx.truth(*value)?,
             other => {
-                let text = format!("{name}() got an unexpected keyword argument '{other}'");
-                return Err(cx.raise(PyTypeError::new_err(text)));
+                // CPython of this version words the error.
+                let options = PyDict::new(cx.py);
+                options.set_item(other, cx.py.None())?;
+                let refused = PyList::empty(cx.py).call_method("sort", (), Some(&options));
+                return Err(refused
+                    .err()
+                    .map_or_else(|| cannot("a sort with unknown options"), |error| cx.raise(error)));
             }
         }
     }

@@ -93,7 +93,7 @@ builtin! { SORT = "list.sort" => |cx, args| {
         return Err(cx.raise(PyTypeError::new_err("sort() takes no positional arguments")));
     };
     let items = expect(cx, this)?.items.clone();
-    let items = sort(cx, &items, args, "sort")?;
+    let items = sort(cx, &items, args)?;
     write(cx, this, items)?;
     Ok(cx.none())
 } }

@@ -130,6 +130,11 @@ fn updates(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, op: BinaryOp) -> Flow<V
 fn combined(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, op: BinaryOp) -> Flow<VarId> {
     let (this, others) = operands(cx, args)?;
     let set = expect(cx, this)?;
+    if let [other] = others[..] {
+        if cx.see_as::<SetVariable>(other)?.is_some() {
+            return set::operate(cx, op, this, other);
+        }
+    }
     let mut keys = set.keys.clone();
     for other in others {
         let other = elements(cx, other)?;
