@@ -4,8 +4,11 @@
 use std::collections::HashMap;
 
 use linkme::distributed_slice;
+use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
+use pyo3::types::{PyString, PyType};
 
+use crate::cpython;
 use crate::error::{Flow, RegistrationError};
 use crate::executor::{CallArgs, OpcodeExecutor};
 use crate::variable::VarId;
@@ -92,7 +95,12 @@ fn resolve<'py>(py: Python<'py>, path: &str) -> PyResult<Bound<'py, PyAny>> {
     let (module, path) = path.split_once(':').unwrap_or(("builtins", path));
     let mut object = py.import(module)?.into_any();
     for name in path.split('.') {
-        object = object.getattr(name)?;
+        // Of a class, what its dict holds: each lookup of a class method makes a new bound object.
+        object = match object.cast::<PyType>() {
+            Ok(class) => cpython::type_lookup(class, &PyString::new(py, name))
+                .ok_or_else(|| PyAttributeError::new_err(name.to_owned()))?,
+            Err(_) => object.getattr(name)?,
+        };
     }
     Ok(object)
 }

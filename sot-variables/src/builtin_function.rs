@@ -5,8 +5,8 @@ use std::rc::Rc;
 use once_cell::sync::Lazy;
 use pyo3::prelude::*;
 use pyo3::types::PyModule;
-use sot_core::error::Flow;
-use sot_core::executor::{CallArgs, OpcodeExecutor};
+use sot_core::error::{Flow, ReasonId, Unwind};
+use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
 use sot_core::tracker::{Tracker, TrackerId};
 use sot_core::variable::{VarId, Variable};
 
@@ -60,8 +60,17 @@ impl BuiltinFunctionVariable {
         }
         let of = cx.vars.tracker(this);
         let tracker = cx.trackers.add(Tracker::Getattr { of, name: "__self__".into() });
+        let is_class = receiver.is_instance_of::<pyo3::types::PyType>();
         let receiver = cx.wrap(&receiver, tracker);
         let name: String = object.getattr("__name__")?.extract()?;
+        if is_class {
+            // A class method in C: each lookup makes a new bound object, only its descriptor is lasting.
+            let descriptor = object_model::lookup_in_class(cx, receiver, &Rc::from(name.as_str()))?;
+            return match descriptor {
+                Some(descriptor) => cx.call_builtin(&descriptor, args, false),
+                None => Err(Unwind::break_graph(ReasonId::UnsupportedCall, format!("class method '{name}' in C"))),
+            };
+        }
         let method = cx.get_attr(receiver, &Rc::from(name))?;
         cx.call(method, args)
     }
@@ -98,6 +107,13 @@ impl Variable for BuiltinFunctionVariable {
 
     fn object(&self) -> Option<&Py<PyAny>> {
         Some(&self.object)
+    }
+
+    fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
+        if &**name == "__call__" {
+            return Ok(Some(this));
+        }
+        object_model::get_attr(cx, this, name)
     }
 
     fn call(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
