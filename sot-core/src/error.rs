@@ -44,13 +44,13 @@ impl Unwind {
 }
 
 macro_rules! reasons {
-    ($($(#[$doc:meta])* $variant:ident = $id:literal, $kind:ident, $hint:literal;)+) => {
+    ($($(#[doc = $meaning:literal])+ $variant:ident = $id:literal, $kind:ident, $hint:literal;)+) => {
         /// What stopped a graph. Ids are stable: tools and documents may refer to them.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
-        pub enum ReasonId { $($(#[$doc])* $variant,)+ }
+        pub enum ReasonId { $($(#[doc = $meaning])+ $variant,)+ }
 
         impl ReasonId {
-            /// Every reason, in the order of their ids.
+            /// Every reason, in the order of their declaration.
             pub const ALL: &'static [ReasonId] = &[$(ReasonId::$variant,)+];
 
             /// The stable id.
@@ -63,6 +63,12 @@ macro_rules! reasons {
             #[must_use]
             pub const fn kind(self) -> ReasonKind {
                 match self { $(ReasonId::$variant => ReasonKind::$kind,)+ }
+            }
+
+            /// What it means: the text that documents the variant.
+            #[must_use]
+            pub const fn meaning(self) -> &'static str {
+                match self { $(ReasonId::$variant => concat!($($meaning),+).trim_ascii(),)+ }
             }
 
             /// What a user can do about it.

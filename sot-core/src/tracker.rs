@@ -79,10 +79,20 @@ impl Part {
 /// Where a value comes from.
 #[derive(PartialEq, Eq, Hash, Debug)]
 pub enum Tracker {
-    /// Argument of the translated frame, by position in `co_varnames`.
-    Local { slot: u32, name: Rc<str> },
+    /// Argument of the translated frame.
+    Local {
+        /// Position in `co_varnames`.
+        slot: u32,
+        /// Name of the parameter.
+        name: Rc<str>,
+    },
     /// The cell of a free variable of the translated frame.
-    FreeCell { index: u32, name: Rc<str> },
+    FreeCell {
+        /// Position in `co_freevars`.
+        index: u32,
+        /// Name of the variable.
+        name: Rc<str>,
+    },
     /// The globals dict of the translated frame.
     Globals,
     /// The builtins dict of the translated frame.
@@ -90,19 +100,50 @@ pub enum Tracker {
     /// A constant of the code or of the trace.
     Constant(ById),
     /// An entry of the object's own `__dict__` (instances and modules).
-    Attribute { of: TrackerId, name: Rc<str> },
+    Attribute {
+        /// The object.
+        of: TrackerId,
+        /// The entry.
+        name: Rc<str>,
+    },
     /// What the type's method resolution order finds; no descriptor is run.
-    Lookup { of: TrackerId, name: Rc<str> },
+    Lookup {
+        /// The type.
+        of: TrackerId,
+        /// What is looked up.
+        name: Rc<str>,
+    },
     /// An attribute served by a C descriptor (a slot, a getter).
-    Getattr { of: TrackerId, name: Rc<str> },
+    Getattr {
+        /// The object.
+        of: TrackerId,
+        /// The attribute.
+        name: Rc<str>,
+    },
     /// `type(x)`
-    Type { of: TrackerId },
+    Type {
+        /// The object.
+        of: TrackerId,
+    },
     /// An item of a list, tuple or dict (exactly these types, or their storage in a subclass).
-    Item { of: TrackerId, key: Key },
+    Item {
+        /// The container.
+        of: TrackerId,
+        /// What stands between the brackets.
+        key: Key,
+    },
     /// Contents of a cell.
-    CellContents { of: TrackerId },
+    CellContents {
+        /// The cell.
+        of: TrackerId,
+    },
     /// A part of a function or method.
-    Part { of: TrackerId, part: Part },
+    Part {
+        /// The function or method.
+        of: TrackerId,
+        /// Which part.
+        part: Part,
+    },
     /// Made in the trace: there is nowhere to load it from.
     Produced,
 }
