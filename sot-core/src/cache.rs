@@ -1,11 +1,16 @@
 //! The cache of one code object: its translations with their guards. It hangs on the code object and dies with it.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use once_cell::sync::OnceCell;
 use pyo3::prelude::*;
+use pyo3::types::PyWeakrefReference;
 
+use crate::error::Flow;
 use crate::guard::{FrameView, GuardProgram};
+use crate::resume::ResumeKey;
 
 /// More entries than this for one code object are not made; those there are still hit.
 const MAX_ENTRIES: usize = 64;
@@ -36,9 +41,44 @@ pub struct CodeCache {
     root: AtomicBool,
     empty: AtomicU32,
     generation: AtomicU32,
+    resume: Mutex<HashMap<ResumeKey, Py<PyAny>>>,
+    origin: OnceCell<Origin>,
+}
+
+/// Where a resume function's code comes from.
+pub struct Origin {
+    /// The original code, held weakly: it owns its resume functions.
+    pub base: Py<PyWeakrefReference>,
+    /// Length of the prologue before the original instructions.
+    pub prologue: u32,
 }
 
 impl CodeCache {
+    /// The resume function's code for a key, made at the first question.
+    pub fn resume_code(&self, py: Python<'_>, key: &ResumeKey, make: impl FnOnce() -> Flow<Py<PyAny>>) -> Flow<Py<PyAny>> {
+        if let Some(code) = self.lock_resume().get(key) {
+            return Ok(code.clone_ref(py));
+        }
+        let code = make()?;
+        self.lock_resume().insert(key.clone(), code.clone_ref(py));
+        Ok(code)
+    }
+
+    fn lock_resume(&self) -> MutexGuard<'_, HashMap<ResumeKey, Py<PyAny>>> {
+        self.resume.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// Marks the code as that of a resume function.
+    pub fn set_origin(&self, origin: Origin) {
+        self.origin.set(origin).ok();
+        self.set_root();
+    }
+
+    /// Where the code comes from, if it is that of a resume function.
+    pub fn origin(&self) -> Option<&Origin> {
+        self.origin.get()
+    }
+
     fn lock(&self) -> MutexGuard<'_, Arc<Vec<Arc<Entry>>>> {
         // A panic while the list was replaced left the old list, which is as good.
         self.entries.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
@@ -52,6 +92,12 @@ impl CodeCache {
             self.move_to_front(&entries[at]);
         }
         Some(Arc::clone(&entries[at]))
+    }
+
+    /// For each entry, the first guard that does not hold.
+    pub fn failures<'py>(&self, frame: &impl FrameView<'py>) -> Vec<String> {
+        let entries = Arc::clone(&self.lock());
+        entries.iter().filter_map(|entry| entry.guards.failure(frame)).collect()
     }
 
     fn move_to_front(&self, entry: &Arc<Entry>) {
@@ -121,6 +167,8 @@ impl CodeCache {
     pub fn refresh(&self, generation: u32) {
         if self.generation.swap(generation, Ordering::Relaxed) != generation {
             let old = std::mem::take(&mut *self.lock());
+            drop(old);
+            let old = std::mem::take(&mut *self.lock_resume());
             drop(old);
             self.empty.store(0, Ordering::Relaxed);
         }

@@ -19,6 +19,8 @@ pub enum Unwind {
     BreakGraph(Box<Reason>),
     /// The frame is left to CPython; functions it calls are still translated.
     Fallback(Box<Reason>),
+    /// Tracing changed an object the trace has looked at; simulated anew it will find it as it now is.
+    Restart,
     /// Python raised where the tracer expected no error: a bug of ours, never the user's.
     Internal(Box<PyErr>),
 }

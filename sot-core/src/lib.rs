@@ -13,6 +13,7 @@ pub mod graph;
 pub mod guard;
 pub mod log;
 pub mod opcode;
+pub mod resume;
 pub mod runtime;
 pub mod side_effects;
 pub mod stats;

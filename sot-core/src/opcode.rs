@@ -54,7 +54,9 @@ pub enum Count {
 }
 
 impl Count {
-    const fn of(self, arg: u32) -> u32 {
+    /// The number for an argument.
+    #[must_use]
+    pub const fn of(self, arg: u32) -> u32 {
         match self {
             Count::Fixed(n) => n,
             Count::PlusArg(n) => n + arg,

@@ -3,20 +3,23 @@
 
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use once_cell::sync::Lazy;
 use pyo3::prelude::*;
-use pyo3::types::{PyCode, PyDict};
+use pyo3::sync::MutexExt;
+use pyo3::types::{PyCode, PyWeakrefMethods, PyWeakrefReference};
 
-use crate::cache::{CodeCache, Entry};
+use crate::bytecode::{Label, Position};
+use crate::cache::{CodeCache, Entry, Origin};
 use crate::codegen::{CodeGen, NewCode};
 use crate::cpython::{self, FrameEvaluator, FreshFrame, StateRef, Verdict};
 use crate::error::{Flow, Location, Reason, ReasonId, Unwind};
 use crate::executor::{CodeUnit, Exit, Frame, OpcodeExecutor};
 use crate::guard::{FrameView, Guards};
 use crate::log;
+use crate::resume::{self, ResumeKey};
 use crate::runtime::Runtime;
 use crate::stats::{self, Record};
 use crate::tracker::Tracker;
@@ -77,14 +80,25 @@ fn miss(runtime: &'static Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>
     let py = frame.py();
     let code = frame.code();
     stats::update(|stats| stats.misses += 1);
+    if log::enabled(log::GRAPHS) {
+        log::write(log::GRAPHS, &format!("[Cache]: Cache miss: {}", place_of(&code)));
+        cache.failures(frame).iter().for_each(|text| log::write(log::GRAPHS, &format!("  does not hold: {text}")));
+    }
     if cache.is_full(py) {
         let place = place_of(&code);
         count_fallback(&Reason { stack: vec![place], ..Reason::new(ReasonId::TooManyEntries, "the cache is full") });
         return Verdict::Original { disable_eval_frame: false };
     }
-    let translation = match translate(py, runtime, frame) {
-        Ok(translation) => translation,
-        Err(error) => return internal(cache, &code, error),
+    // Frameworks build graphs in process-wide state: one translation at a time. Waiting lets go of the GIL.
+    let _one_at_a_time = TRANSLATING.lock_py_attached(py).unwrap_or_else(std::sync::PoisonError::into_inner);
+    if let Some(entry) = cache.find(frame) {
+        return verdict(py, &entry);
+    }
+    let mut attempts = (0..MAX_RESTARTS).map(|_| translate(py, runtime, cache, frame));
+    let translation = match attempts.find(|attempt| !matches!(attempt, Ok(None))) {
+        Some(Ok(Some(translation))) => translation,
+        Some(Err(error)) => return internal(cache, &code, error),
+        _ => return internal(cache, &code, pyo3::exceptions::PyRuntimeError::new_err("every trace changes what it looks at")),
     };
     let found_nothing = translation.reason.as_ref().is_some_and(|reason| reason.id == ReasonId::NothingToCompile);
     if found_nothing {
@@ -113,6 +127,11 @@ fn place_of(code: &Bound<'_, PyCode>) -> Location {
     Location { file: text("co_filename"), function: text("co_name"), line, columns: None }
 }
 
+static TRANSLATING: Mutex<()> = Mutex::new(());
+
+/// Simulations of one frame that may be thrown away because tracing changed an object.
+const MAX_RESTARTS: usize = 4;
+
 struct Translation {
     entry: Entry,
     reason: Option<Reason>,
@@ -120,8 +139,13 @@ struct Translation {
 
 static GRAPHS: AtomicU64 = AtomicU64::new(0);
 
-/// Simulates a frame and makes an entry of the result; the error is a bug of ours.
-fn translate(py: Python<'_>, runtime: &'static Runtime, frame: &FreshFrame<'_, '_>) -> PyResult<Translation> {
+/// Simulates a frame and makes an entry of the result; `None` asks for another attempt, the error is a bug of ours.
+fn translate(
+    py: Python<'_>,
+    runtime: &'static Runtime,
+    cache: &CodeCache,
+    frame: &FreshFrame<'_, '_>,
+) -> PyResult<Option<Translation>> {
     let _quiet = cpython::suspend(py);
     let start = Instant::now();
     let unit = CodeUnit::new(frame.code().as_any())
@@ -139,8 +163,16 @@ fn translate(py: Python<'_>, runtime: &'static Runtime, frame: &FreshFrame<'_, '
     let result = simulate(&mut cx, frame, &unit);
     let simulated = start.elapsed();
     let name = format!("SIR_{}", GRAPHS.load(Ordering::Relaxed));
-    let result = result.and_then(|value| compile(&mut cx, &unit, value, &name));
-    let (new_code, reason) = settle(&cx, result)?;
+    let (result, reason) = match result {
+        Err(Unwind::Restart) => return Ok(None),
+        Err(Unwind::BreakGraph(reason)) => {
+            let source = ResumeSource::of(frame, cache, &unit)?;
+            let result = compile_break(&mut cx, &unit, &source, (*reason).clone(), &name, cache.is_root());
+            (result, Some(*reason))
+        }
+        result => (result.and_then(|value| compile(&mut cx, &unit, value, &name)), None),
+    };
+    let (new_code, reason) = settle(&cx, result, reason)?;
     let steps = cx.steps();
     report(&cx, &unit, new_code.as_ref(), reason.as_ref());
     let guards = std::mem::replace(&mut cx.guards, Guards::default()).compile(py, &cx.trackers)?;
@@ -150,8 +182,9 @@ fn translate(py: Python<'_>, runtime: &'static Runtime, frame: &FreshFrame<'_, '
         *stats.seconds.entry("simulate").or_default() += simulated.as_secs_f64();
         *stats.seconds.entry("compile").or_default() += (start.elapsed() - simulated).as_secs_f64();
     });
-    let entry = Entry::new(guards, new_code.map(|new| new.code), true);
-    Ok(Translation { entry, reason })
+    // Behind a break the program's own calls run, and are translated.
+    let entry = Entry::new(guards, new_code.map(|new| new.code), reason.is_none());
+    Ok(Some(Translation { entry, reason }))
 }
 
 /// Lays out the root frame and runs it to its return.
@@ -201,14 +234,19 @@ fn compile(cx: &mut OpcodeExecutor<'_>, unit: &Rc<CodeUnit>, value: VarId, name:
 }
 
 /// New code, or the reason there is none; a bug of ours is an error.
-fn settle(cx: &OpcodeExecutor<'_>, result: Flow<NewCode>) -> PyResult<(Option<NewCode>, Option<Reason>)> {
+fn settle(
+    cx: &OpcodeExecutor<'_>,
+    result: Flow<NewCode>,
+    broke: Option<Reason>,
+) -> PyResult<(Option<NewCode>, Option<Reason>)> {
     match result {
-        Ok(new_code) => Ok((Some(new_code), None)),
+        Ok(new_code) => Ok((Some(new_code), broke)),
         Err(Unwind::BreakGraph(reason) | Unwind::Fallback(reason)) => Ok((None, Some(*reason))),
         Err(Unwind::Raise(exception)) => {
             Ok((None, Some(Reason::new(ReasonId::Raises, format!("the function raises {}", cx.text(exception))))))
         }
         Err(Unwind::Internal(error)) => Err(*error),
+        Err(Unwind::Restart) => Err(pyo3::exceptions::PyRuntimeError::new_err("a restart was asked for too late")),
     }
 }
 
@@ -222,8 +260,13 @@ fn report(cx: &OpcodeExecutor<'_>, unit: &CodeUnit, new_code: Option<&NewCode>, 
         if reason.stack.is_empty() {
             reason.stack = vec![unit.place()];
         }
-        log::write(log::BREAKS, &format!("[Fallback]: {}: {reason}", unit.code.qualname));
-        count_fallback(&reason);
+        if new_code.is_some() {
+            log::write(log::BREAKS, &format!("[BreakGraph]: {}: {reason}", unit.code.qualname));
+            count_break(&reason);
+        } else {
+            log::write(log::BREAKS, &format!("[Fallback]: {}: {reason}", unit.code.qualname));
+            count_fallback(&reason);
+        }
     }
     for graph in &graphs {
         log::write(log::GRAPHS, &graph.to_string());
@@ -250,9 +293,80 @@ fn report(cx: &OpcodeExecutor<'_>, unit: &CodeUnit, new_code: Option<&NewCode>, 
 }
 
 fn count_fallback(reason: &Reason) {
+    stats::update(|stats| stats.fallbacks.entry(reason.id.id().to_owned()).or_default().push(placed(reason)));
+}
+
+fn count_break(reason: &Reason) {
+    stats::update(|stats| stats.breaks.entry(reason.id.id().to_owned()).or_default().push(placed(reason)));
+}
+
+fn placed(reason: &Reason) -> String {
     let place = reason.stack.first().map(ToString::to_string).unwrap_or_default();
-    let text = format!("{} at {place}", reason.text);
-    stats::update(|stats| stats.fallbacks.entry(reason.id.id().to_owned()).or_default().push(text));
+    format!("{} at {place}", reason.text)
+}
+
+/// The original code behind the code being translated, from which resume functions are made.
+pub struct ResumeSource<'py> {
+    /// The original code.
+    pub unit: Rc<CodeUnit>,
+    cache: StateRef<'py, CodeCache>,
+    shift: Option<u32>,
+}
+
+impl<'py> ResumeSource<'py> {
+    fn of(frame: &FreshFrame<'_, 'py>, cache: &CodeCache, unit: &Rc<CodeUnit>) -> PyResult<Self> {
+        let lost = || pyo3::exceptions::PyRuntimeError::new_err("the code of a running function has no cache");
+        let Some(origin) = cache.origin() else {
+            let cache = cache_of(&frame.code()).ok_or_else(lost)?;
+            return Ok(ResumeSource { unit: Rc::clone(unit), cache, shift: None });
+        };
+        let base = origin.base.bind(frame.py()).upgrade().ok_or_else(lost)?;
+        let cache = cache_of(base.cast::<PyCode>()?).ok_or_else(lost)?;
+        let unit = CodeUnit::new(&base)
+            .map_err(|error| pyo3::exceptions::PyRuntimeError::new_err(format!("bytecode cannot be read: {error}")))?;
+        Ok(ResumeSource { unit, cache, shift: Some(origin.prologue) })
+    }
+
+    /// Whether the code being translated is a resume function itself.
+    pub fn is_resume(&self) -> bool {
+        self.shift.is_some()
+    }
+
+    /// A place in the code being translated, as a place in the original code.
+    pub fn original(&self, at: Label) -> Flow<Label> {
+        at.0.checked_sub(self.shift.unwrap_or(0))
+            .map(Label)
+            .ok_or_else(|| Unwind::fallback(ReasonId::CannotRestore, "a break before the original code"))
+    }
+
+    /// The code of a resume function.
+    pub fn resume_code(&self, py: Python<'_>, key: &ResumeKey, line: Position) -> Flow<Py<PyAny>> {
+        self.cache.resume_code(py, key, || {
+            let built = resume::build(py, &self.unit, key, line)?;
+            let code = built.code.bind(py).cast::<PyCode>().map_err(PyErr::from)?;
+            let base = PyWeakrefReference::new(self.unit.object.bind(py))?.unbind();
+            if let Some(cache) = cache_of(code) {
+                cache.set_origin(Origin { base, prologue: built.prologue });
+            }
+            Ok(built.code)
+        })
+    }
+}
+
+/// New code up to the break, if there is anything to compile around it.
+fn compile_break(
+    cx: &mut OpcodeExecutor<'_>,
+    unit: &Rc<CodeUnit>,
+    source: &ResumeSource<'_>,
+    reason: Reason,
+    name: &str,
+    wanted: bool,
+) -> Flow<NewCode> {
+    let at = cx.take_break_point(reason.clone());
+    if !wanted && cx.graph.is_empty() && !cx.graph.has_inputs() {
+        return Err(Unwind::Fallback(Box::new(reason)));
+    }
+    CodeGen::new(cx, Rc::clone(unit))?.compile_break(&at, source, name)
 }
 
 impl<'py> FrameView<'py> for FreshFrame<'_, 'py> {

@@ -8,20 +8,20 @@ use crate::call::{push_after_null, push_before_null, super_attr};
 opcode! { LOAD_ATTR [3.12..3.13] (..) => |cx, op| {
     let object = cx.pop()?;
     let value = load_attr(cx, object, op.arg >> 1)?;
-    push_after_null(cx, value, op.arg & 1 != 0)
+    Ok(push_after_null(cx, value, op.arg & 1 != 0))
 } }
 opcode! { LOAD_ATTR [3.13..3.14] (..) => |cx, op| {
     let object = cx.pop()?;
     let value = load_attr(cx, object, op.arg >> 1)?;
-    push_before_null(cx, value, op.arg & 1 != 0)
+    Ok(push_before_null(cx, value, op.arg & 1 != 0))
 } }
 opcode! { LOAD_SUPER_ATTR [3.12..3.13] (..) => |cx, op| {
     let [callable, class, this] = cx.pop_array()?;
     let value = super_attr(cx, callable, class, this, op.arg)?;
-    push_after_null(cx, value, op.arg & 1 != 0)
+    Ok(push_after_null(cx, value, op.arg & 1 != 0))
 } }
 opcode! { LOAD_SUPER_ATTR [3.13..3.14] (..) => |cx, op| {
     let [callable, class, this] = cx.pop_array()?;
     let value = super_attr(cx, callable, class, this, op.arg)?;
-    push_before_null(cx, value, op.arg & 1 != 0)
+    Ok(push_before_null(cx, value, op.arg & 1 != 0))
 } }

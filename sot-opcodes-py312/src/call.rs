@@ -19,23 +19,23 @@ opcode! { CALL_KW [3.13..3.14] (..) => |cx, op| call_kw(cx, op.arg) }
 opcode! { CALL_FUNCTION_EX [3.11..3.14] (..) => |cx, op| call_function_ex(cx, op.arg) }
 
 /// Pushes a value, after the NULL of a call if the value is about to be called (to 3.12).
-pub(crate) fn push_after_null(cx: &mut OpcodeExecutor<'_>, value: VarId, is_call: bool) -> Flow<Next> {
+pub(crate) fn push_after_null(cx: &mut OpcodeExecutor<'_>, value: VarId, is_call: bool) -> Next {
     if is_call {
         let null = cx.null();
         cx.push(null);
     }
     cx.push(value);
-    Ok(Next::Continue)
+    Next::Continue
 }
 
 /// Pushes a value, before the NULL of a call if the value is about to be called (from 3.13).
-pub(crate) fn push_before_null(cx: &mut OpcodeExecutor<'_>, value: VarId, is_call: bool) -> Flow<Next> {
+pub(crate) fn push_before_null(cx: &mut OpcodeExecutor<'_>, value: VarId, is_call: bool) -> Next {
     cx.push(value);
     if is_call {
         let null = cx.null();
         cx.push(null);
     }
-    Ok(Next::Continue)
+    Next::Continue
 }
 
 fn keyword_names(cx: &mut OpcodeExecutor<'_>, index: u32) -> Flow<()> {
@@ -66,7 +66,7 @@ fn call_with_names(
     names: Vec<Name>,
 ) -> Flow<VarId> {
     let args = CallArgs::split(items, names).ok_or_else(|| bug("a call with more names than arguments"))?;
-    call_pair(cx, first, second, args)
+    call_pair(cx, first, second, &args)
 }
 
 fn call_kw(cx: &mut OpcodeExecutor<'_>, count: u32) -> Flow<Next> {
@@ -89,7 +89,13 @@ fn call_function_ex(cx: &mut OpcodeExecutor<'_>, flags: u32) -> Flow<Next> {
 }
 
 /// `object.name` of a `super()` call, with the object and the class that the compiler found (3.12).
-pub(crate) fn super_attr(cx: &mut OpcodeExecutor<'_>, callable: VarId, class: VarId, this: VarId, arg: u32) -> Flow<VarId> {
+pub(crate) fn super_attr(
+    cx: &mut OpcodeExecutor<'_>,
+    callable: VarId,
+    class: VarId,
+    this: VarId,
+    arg: u32,
+) -> Flow<VarId> {
     let has_arguments = arg & 2 != 0;
     let is_super = cx.see(callable)?.object().is_some_and(|object| {
         cx.py.import("builtins").and_then(|builtins| builtins.getattr("super")).is_ok_and(|real| real.is(object))

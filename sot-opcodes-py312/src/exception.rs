@@ -39,7 +39,8 @@ fn is_none(cx: &mut OpcodeExecutor<'_>, value: VarId) -> Flow<bool> {
 fn match_group(cx: &mut OpcodeExecutor<'_>, exception: VarId, pattern: VarId) -> Flow<[VarId; 2]> {
     let group = cx.py.import("builtins")?.getattr("BaseExceptionGroup")?;
     let class = cx.type_of(exception)?;
-    let is_group = class.cast::<pyo3::types::PyType>().is_ok_and(|class| class.mro().iter().any(|base| base.is(&group)));
+    let is_group =
+        class.cast::<pyo3::types::PyType>().is_ok_and(|class| class.mro().iter().any(|base| base.is(&group)));
     if is_none(cx, exception)? {
         return Ok([cx.none(), cx.none()]);
     }

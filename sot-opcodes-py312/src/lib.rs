@@ -5,6 +5,7 @@ mod attribute;
 mod binary;
 mod call;
 mod compare;
+mod container;
 mod context_manager;
 mod exception;
 mod format;

@@ -16,7 +16,7 @@ use sot_variables::cell::CellVariable;
 
 opcode! { LOAD_FAST [3.11..3.14] ( -- value) => |cx, op| load_fast(cx, op.arg) }
 opcode! { LOAD_FAST_CHECK [3.12..3.14] ( -- value) => |cx, op| load_fast(cx, op.arg) }
-opcode! { LOAD_FAST_AND_CLEAR [3.12..3.14] ( -- value) => |cx, op| load_fast_and_clear(cx, op.arg) }
+opcode! { LOAD_FAST_AND_CLEAR [3.12..3.14] ( -- value) => |cx, op| Ok(load_fast_and_clear(cx, op.arg)) }
 opcode! { STORE_FAST [3.11..3.14] (value -- ) => |cx, op| store_fast(cx, op.arg, value) }
 opcode! { DELETE_FAST [3.11..3.14] ( -- ) => |cx, op| delete_fast(cx, op.arg) }
 
@@ -35,11 +35,11 @@ opcode! {
 
 opcode! { LOAD_GLOBAL [3.11..3.13] (..) => |cx, op| {
     let value = load_global(cx, op.arg >> 1)?;
-    crate::call::push_after_null(cx, value, op.arg & 1 != 0)
+    Ok(crate::call::push_after_null(cx, value, op.arg & 1 != 0))
 } }
 opcode! { LOAD_GLOBAL [3.13..3.14] (..) => |cx, op| {
     let value = load_global(cx, op.arg >> 1)?;
-    crate::call::push_before_null(cx, value, op.arg & 1 != 0)
+    Ok(crate::call::push_before_null(cx, value, op.arg & 1 != 0))
 } }
 
 // The frame has its cells before its first instruction.
@@ -55,10 +55,10 @@ fn load_fast(cx: &mut OpcodeExecutor<'_>, slot: u32) -> Flow<VarId> {
     }
 }
 
-fn load_fast_and_clear(cx: &mut OpcodeExecutor<'_>, slot: u32) -> Flow<VarId> {
+fn load_fast_and_clear(cx: &mut OpcodeExecutor<'_>, slot: u32) -> VarId {
     let value = read(cx, slot);
     clear(cx, slot);
-    Ok(value.unwrap_or(cx.null()))
+    value.unwrap_or(cx.null())
 }
 
 fn delete_fast(cx: &mut OpcodeExecutor<'_>, slot: u32) -> Flow<()> {
@@ -140,6 +140,7 @@ fn unbound_cell(cx: &mut OpcodeExecutor<'_>, index: usize) -> Unwind {
     if !free {
         return unbound_local(cx, &name);
     }
-    let text = format!("cannot access free variable '{name}' where it is not associated with a value in enclosing scope");
+    let text =
+        format!("cannot access free variable '{name}' where it is not associated with a value in enclosing scope");
     cx.raise(PyNameError::new_err(text))
 }

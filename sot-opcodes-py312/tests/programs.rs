@@ -163,7 +163,13 @@ impl Backend for NoFramework {
     fn call_policy(&self, _: &Bound<'_, PyAny>) -> CallPolicy {
         CallPolicy::Follow
     }
-    fn tensor_attribute(&self, _: Python<'_>, _: &str, _: &TensorMeta, _: &Bound<'_, PyAny>) -> PyResult<TensorAttribute> {
+    fn tensor_attribute(
+        &self,
+        _: Python<'_>,
+        _: &str,
+        _: &TensorMeta,
+        _: &Bound<'_, PyAny>,
+    ) -> PyResult<TensorAttribute> {
         Ok(TensorAttribute::Missing)
     }
     fn begin(&self, _: Python<'_>) -> PyResult<Box<dyn GraphBuilder>> {

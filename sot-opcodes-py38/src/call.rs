@@ -17,7 +17,7 @@ opcode! { CALL_FUNCTION_KW [3.8..3.11] (..) => |cx, op| call_function_kw(cx, op.
 opcode! { CALL_FUNCTION_EX [3.8..3.11] (..) => |cx, op| call_function_ex(cx, op.arg) }
 opcode! {
     CALL_METHOD [3.8..3.11] (first, second, [args] -- result)
-        => |cx, _| call_pair(cx, first, second, CallArgs::positional(args))
+        => |cx, _| call_pair(cx, first, second, &CallArgs::positional(args))
 }
 
 fn call_function_kw(cx: &mut OpcodeExecutor<'_>, count: u32) -> Flow<Next> {
@@ -46,11 +46,11 @@ pub fn pop_packed(cx: &mut OpcodeExecutor<'_>, flags: u32) -> Flow<(VarId, Optio
 }
 
 /// Calls what stands in two slots of the stack: a callable and NULL, in either order, or a method and its receiver.
-pub fn call_pair(cx: &mut OpcodeExecutor<'_>, first: VarId, second: VarId, args: CallArgs) -> Flow<VarId> {
+pub fn call_pair(cx: &mut OpcodeExecutor<'_>, first: VarId, second: VarId, args: &CallArgs) -> Flow<VarId> {
     let null = cx.null();
     match (first == null, second == null) {
-        (true, _) => cx.call(second, &args),
-        (_, true) => cx.call(first, &args),
+        (true, _) => cx.call(second, args),
+        (_, true) => cx.call(first, args),
         _ => cx.call(first, &args.with_receiver(second)),
     }
 }

@@ -11,7 +11,7 @@ use sot_variables::set::{self, SetVariable};
 use sot_variables::slice::SliceVariable;
 
 use crate::bug;
-use crate::function::call_name;
+use crate::function::{qualified_name, short_name, Naming};
 
 opcode! { BUILD_TUPLE [3.8..3.14] ([items] -- tuple) => |cx, _| Ok(cx.tuple(items)) }
 opcode! { BUILD_LIST [3.8..3.14] ([items] -- list) => |cx, _| Ok(cx.list(items)) }
@@ -27,7 +27,7 @@ opcode! { MAP_ADD [3.8..3.14] (key, value -- ) => |cx, op| { let map = below(cx,
 opcode! { LIST_EXTEND [3.9..3.14] (items -- ) => |cx, op| { let list = below(cx, op.arg)?; list::extend(cx, list, items) } }
 opcode! { SET_UPDATE [3.9..3.14] (items -- ) => |cx, op| { let set = below(cx, op.arg)?; set_update(cx, set, items) } }
 opcode! { DICT_UPDATE [3.9..3.14] (map -- ) => |cx, op| { let dict = below(cx, op.arg)?; dict::update(cx, dict, map) } }
-opcode! { DICT_MERGE [3.9..3.14] (map -- ) => |cx, op| merge_keywords(cx, op.arg, op.arg + 2, map) }
+opcode! { DICT_MERGE [3.9..3.13] (map -- ) => |cx, op| merge_keywords(cx, op.arg, op.arg + 2, map, qualified_name) }
 opcode! { LIST_TO_TUPLE [3.9..3.12] (list -- tuple) => |cx, _| list_to_tuple(cx, list) }
 
 opcode! { BUILD_TUPLE_UNPACK [3.8..3.9] ([parts] -- tuple) => |cx, _| chain(cx, parts).map(|items| cx.tuple(items)) }
@@ -71,12 +71,12 @@ fn build_const_key_map(cx: &mut OpcodeExecutor<'_>, count: u32) -> Flow<Next> {
 
 fn build_slice(cx: &mut OpcodeExecutor<'_>, count: u32) -> Flow<Next> {
     let items = cx.pop_many(count as usize)?;
-    let (start, stop, step) = match items[..] {
+    let (start, stop, stride) = match items[..] {
         [start, stop] => (start, stop, None),
-        [start, stop, step] => (start, stop, Some(step)),
+        [start, stop, stride] => (start, stop, Some(stride)),
         _ => return Err(bug("a slice of neither two nor three parts")),
     };
-    let slice = SliceVariable::build(cx, start, stop, step)?;
+    let slice = SliceVariable::build(cx, start, stop, stride)?;
     Ok(push(cx, slice))
 }
 
@@ -94,9 +94,15 @@ pub fn list_to_tuple(cx: &mut OpcodeExecutor<'_>, list: VarId) -> Flow<VarId> {
 }
 
 /// Merges keywords into the dict at a depth of the stack, for the call of what is at another.
-fn merge_keywords(cx: &mut OpcodeExecutor<'_>, dict: u32, callable: u32, keywords: VarId) -> Flow<()> {
+pub fn merge_keywords(
+    cx: &mut OpcodeExecutor<'_>,
+    dict: u32,
+    callable: u32,
+    keywords: VarId,
+    name: Naming,
+) -> Flow<()> {
     let (dict, callable) = (below(cx, dict)?, below(cx, callable)?);
-    let name = call_name(cx, callable);
+    let name = name(cx, callable);
     dict::merge(cx, dict, keywords, &name)
 }
 
@@ -122,7 +128,7 @@ fn build_map_unpack_with_call(cx: &mut OpcodeExecutor<'_>, count: u32) -> Flow<N
     let dict = DictVariable::build(cx, Vec::new())?;
     cx.push(dict);
     for map in maps {
-        merge_keywords(cx, 1, 3, map)?;
+        merge_keywords(cx, 1, 3, map, short_name)?;
     }
     Ok(Next::Continue)
 }
@@ -130,13 +136,13 @@ fn build_map_unpack_with_call(cx: &mut OpcodeExecutor<'_>, count: u32) -> Flow<N
 fn unpack_sequence(cx: &mut OpcodeExecutor<'_>, count: u32) -> Flow<Next> {
     let sequence = cx.pop()?;
     let items = cx.unpack_exactly(sequence, count as usize)?;
-    items.into_iter().rev().for_each(|item| cx.push(item));
+    cx.frame_mut().stack.extend(items.into_iter().rev());
     Ok(Next::Continue)
 }
 
 fn unpack_ex(cx: &mut OpcodeExecutor<'_>, counts: u32) -> Flow<Next> {
     let iterable = cx.pop()?;
     let items = cx.unpack_starred(iterable, (counts & 0xff) as usize, (counts >> 8) as usize)?;
-    items.into_iter().rev().for_each(|item| cx.push(item));
+    cx.frame_mut().stack.extend(items.into_iter().rev());
     Ok(Next::Continue)
 }

@@ -62,7 +62,7 @@ fn with_cleanup_start(cx: &mut OpcodeExecutor<'_>) -> Flow<Next> {
         let [exit, entry] = cx.pop_array()?;
         let none = cx.none();
         let result = cx.call(exit, &CallArgs::positional(vec![none, none, none]))?;
-        [entry, none, result].into_iter().for_each(|item| cx.push(item));
+        cx.frame_mut().stack.extend([entry, none, result]);
         return Ok(Next::Continue);
     }
     let (class, exception) = (top, cx.peek(2)?);
@@ -75,11 +75,9 @@ fn with_cleanup_start(cx: &mut OpcodeExecutor<'_>) -> Flow<Next> {
 
 /// Brings `__exit__` from below the two triples of an exception to the top.
 fn close_gap(cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
-    let items = cx.pop_many(7)?;
-    if let Some((&exit, above)) = items.split_first() {
-        above.iter().for_each(|&item| cx.push(item));
-        cx.push(exit);
-    }
+    let mut items = cx.pop_many(7)?;
+    items.rotate_left(1);
+    cx.frame_mut().stack.extend(items);
     Ok(())
 }
 
@@ -88,7 +86,7 @@ fn restack(cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
     let raised = cx.pop_many(3)?;
     let null = cx.null();
     cx.push(null);
-    raised.into_iter().for_each(|item| cx.push(item));
+    cx.frame_mut().stack.extend(raised);
     let block = cx.frame_mut().blocks.last_mut().ok_or_else(|| bug("an exception without a handler's block"))?;
     block.depth -= 1;
     Ok(())
@@ -99,7 +97,7 @@ fn with_cleanup_finish(cx: &mut OpcodeExecutor<'_>) -> Flow<Next> {
     let [class, result] = cx.pop_array()?;
     let raised = !cx.known(class)?.is_some_and(|class| class.is_none());
     if raised && cx.truth(result)? {
-        cx.leave_handler()?;
+        cx.abandon_handler()?;
         let null = cx.null();
         cx.push(null);
     }

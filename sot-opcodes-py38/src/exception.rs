@@ -23,7 +23,7 @@ opcode! {
 }
 opcode! { RERAISE [3.9..3.11] (_traceback, exception, _class -- ) => |_cx, _| Flow::<()>::Err(Unwind::Raise(exception)) }
 
-opcode! { BEGIN_FINALLY [3.8..3.9] (..) => |cx, _| begin_finally(cx) }
+opcode! { BEGIN_FINALLY [3.8..3.9] (..) => |cx, _| { let null = cx.null(); cx.push(null); Ok(Next::Continue) } }
 opcode! { CALL_FINALLY [3.8..3.9] (..) => |cx, op| call_finally(cx, op) }
 opcode! { END_FINALLY [3.8..3.9] (..) => |cx, _| end_finally(cx) }
 opcode! { POP_FINALLY [3.8..3.9] (..) => |cx, op| pop_finally(cx, op.arg) }
@@ -64,12 +64,6 @@ pub(crate) fn entry_of(cx: &OpcodeExecutor<'_>, top: VarId) -> Entry {
         Some(BookkeepingVariable::ReturnAddress(label)) => Entry::Called(*label),
         _ => Entry::Raised,
     }
-}
-
-fn begin_finally(cx: &mut OpcodeExecutor<'_>) -> Flow<Next> {
-    let null = cx.null();
-    cx.push(null);
-    Ok(Next::Continue)
 }
 
 fn call_finally(cx: &mut OpcodeExecutor<'_>, op: &Operand) -> Flow<Next> {

@@ -39,17 +39,26 @@ pub fn make_function(cx: &mut OpcodeExecutor<'_>, code: VarId, name: Option<VarI
     Ok(Next::Continue)
 }
 
-/// A callable as error messages about its arguments name it.
-pub fn call_name(cx: &OpcodeExecutor<'_>, callable: VarId) -> String {
+/// A callable as error messages about its arguments name it, without parentheses.
+pub type Naming = fn(&OpcodeExecutor<'_>, VarId) -> String;
+
+/// `module.Class.method`
+pub fn qualified_name(cx: &OpcodeExecutor<'_>, callable: VarId) -> String {
+    let name = function_attribute(cx, callable, "__qualname__").unwrap_or_else(|| cx.text(callable));
+    match function_attribute(cx, callable, "__module__") {
+        Some(module) => format!("{module}.{name}"),
+        None => name,
+    }
+}
+
+/// `method`
+pub(crate) fn short_name(cx: &OpcodeExecutor<'_>, callable: VarId) -> String {
+    function_attribute(cx, callable, "__name__").unwrap_or_else(|| cx.text(callable))
+}
+
+fn function_attribute(cx: &OpcodeExecutor<'_>, callable: VarId, name: &str) -> Option<String> {
     let payload = cx.vars.get(callable);
-    let Some(object) = payload.object().map(|object| object.bind(cx.py)) else { return payload.text(cx) };
-    let text = |name: &str| object.getattr(name).ok().and_then(|value| value.extract::<String>().ok());
-    if !object.is_exact_instance_of::<PyFunction>() {
-        return payload.text(cx);
-    }
-    let name = text("__qualname__").unwrap_or_default();
-    match text("__module__") {
-        Some(module) => format!("{module}.{name}()"),
-        None => format!("{name}()"),
-    }
+    let object = payload.object()?.bind(cx.py);
+    let is_function = object.is_exact_instance_of::<PyFunction>();
+    is_function.then(|| object.getattr(name).ok()?.extract::<String>().ok()).flatten()
 }

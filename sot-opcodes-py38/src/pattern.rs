@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyType};
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{CallArgs, Name, OpcodeExecutor};
+use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
 use sot_core::opcode;
 use sot_core::variable::VarId;
 use sot_variables::dict::{self, DictVariable};
@@ -62,8 +62,11 @@ fn type_flags(ty: &Bound<'_, PyAny>) -> PyResult<u64> {
 /// The values of a mapping under all the keys, as a tuple; `None` if one is missing. Only of dicts: the `get` of others may
 /// do anything.
 pub fn match_keys(cx: &mut OpcodeExecutor<'_>, subject: VarId, keys: VarId) -> Flow<Option<VarId>> {
-    if !cx.type_of(subject)?.is(&cx.py.get_type::<PyDict>()) {
-        return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, "a mapping pattern on an object that is no dict"));
+    if !cx.type_of(subject)?.is(cx.py.get_type::<PyDict>()) {
+        return Err(Unwind::break_graph(
+            ReasonId::UnsupportedOperation,
+            "a mapping pattern on an object that is no dict",
+        ));
     }
     let mut values = Vec::new();
     let keys = cx.unpack_all(keys)?;
@@ -155,9 +158,9 @@ fn positional_names(
     count: usize,
 ) -> Flow<Option<Vec<Name>>> {
     let name = cpython::type_name(ty);
-    let match_args = cx.find_attr(class, &Rc::from("__match_args__"))?;
+    let match_args = match_args(cx, class, ty)?;
     let (allowed, names) = match match_args {
-        Some(names) if cx.type_of(names)?.is(&cx.py.get_type::<PyTuple>()) => {
+        Some(names) if cx.type_of(names)?.is(cx.py.get_type::<PyTuple>()) => {
             let names = match_arg_names(cx, names)?;
             (names.len(), Some(names))
         }
@@ -177,6 +180,17 @@ fn positional_names(
         names.truncate(count);
         names
     }))
+}
+
+/// `class.__match_args__`, which most classes do not have.
+fn match_args(cx: &mut OpcodeExecutor<'_>, class: VarId, ty: &Bound<'_, PyType>) -> Flow<Option<VarId>> {
+    let name = Rc::from("__match_args__");
+    let ty = ty.clone().unbind().into_bound(cx.py).into_any();
+    let of = cx.vars.tracker(class);
+    match object_model::lookup_in_type(cx, &ty, of, &name)? {
+        Some(_) => cx.find_attr(class, &name),
+        None => Ok(None),
+    }
 }
 
 fn match_arg_names(cx: &mut OpcodeExecutor<'_>, names: VarId) -> Flow<Vec<Name>> {

@@ -17,10 +17,8 @@ opcode! { DUP_TOP_TWO [3.8..3.11] (a, b -- c, d, e, f) => |_cx, _| Ok([a, b, a, 
 
 /// The top goes below the `n - 1` items under it.
 fn rotate(cx: &mut OpcodeExecutor<'_>, n: usize) -> Flow<Next> {
-    let items = cx.pop_many(n)?;
-    if let Some((&top, below)) = items.split_last() {
-        cx.push(top);
-        below.iter().for_each(|&item| cx.push(item));
-    }
+    let mut items = cx.pop_many(n)?;
+    items.rotate_right(1);
+    cx.frame_mut().stack.extend(items);
     Ok(Next::Continue)
 }

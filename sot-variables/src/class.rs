@@ -14,7 +14,6 @@ use sot_core::variable::{GraphArgument, VarId, Variable};
 
 use crate::function::{call_by_policy, callable_name};
 use crate::method::MethodVariable;
-use crate::object::ObjectVariable;
 
 sot_core::variable_kind! { "class", rank: 50, when: is_class, wrap: ClassVariable::wrap }
 sot_core::variable_kind! { "instance" }
@@ -40,6 +39,9 @@ impl ClassVariable {
     /// Makes an instance the way `type.__call__` does.
     fn instantiate(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
         let class = self.class(cx)?;
+        if let Some(exception) = cx.make_exception(&class, args)? {
+            return Ok(exception);
+        }
         self.refuse_odd_metaclass(cx, &class)?;
         let of = cx.vars.tracker(this);
         let new = object_model::lookup_in_type(cx, class.as_any(), of, &Rc::from("__new__"))?;
@@ -65,7 +67,10 @@ impl ClassVariable {
                 }
                 Ok(instance)
             }
-            _ => self.make_exception(cx, &class, args),
+            _ => {
+                let name = callable_name(class.as_any());
+                Err(Unwind::break_graph(ReasonId::UnsupportedCall, format!("{name}(): instances are made by C code")))
+            }
         }
     }
 
@@ -77,21 +82,6 @@ impl ClassVariable {
         }
         let name = callable_name(class.as_any());
         Err(Unwind::break_graph(ReasonId::UnsupportedCall, format!("{name}(): its metaclass makes instances in its own way")))
-    }
-
-    /// Builtin exceptions with known arguments are made for real: they are values until raised.
-    fn make_exception(&self, cx: &mut OpcodeExecutor<'_>, class: &Bound<'_, PyType>, args: &CallArgs) -> Flow<VarId> {
-        let exception = cx.py.get_type::<pyo3::exceptions::PyBaseException>();
-        if class.is_subclass(&exception)? && !cpython::is_heap_type(class) {
-            if let Some((positional, keywords)) = cx.materialize_args(args)? {
-                return match class.call(positional, Some(&keywords)) {
-                    Ok(instance) => Ok(cx.produce(Rc::new(ObjectVariable::new(instance.unbind())))),
-                    Err(error) => Err(cx.raise(error)),
-                };
-            }
-        }
-        let name = callable_name(class.as_any());
-        Err(Unwind::break_graph(ReasonId::UnsupportedCall, format!("{name}(): instances are made by C code")))
     }
 
     fn bind(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, found: Bound<'_, PyAny>, tracker: TrackerId) -> Flow<VarId> {
@@ -192,7 +182,15 @@ impl Variable for ClassVariable {
         if let Some((found, tracker)) = object_model::lookup_in_type(cx, class.as_any(), of, name)? {
             return self.bind(cx, this, name, found, tracker).map(Some);
         }
-        object_model::get_attr(cx, this, name)
+        let meta_tracker = self.type_tracker(cx, this);
+        match object_model::lookup_in_type(cx, meta.as_any(), meta_tracker, name)? {
+            Some((found, tracker)) => object_model::bind_descriptor(cx, this, name, &found, tracker).map(Some),
+            None if cpython::type_lookup(&meta, &PyString::intern(cx.py, "__getattr__")).is_some() => {
+                let text = cx.string(name);
+                object_model::call_special(cx, this, "__getattr__", &[text]).map(Some)
+            }
+            None => Ok(None),
+        }
     }
 
     fn call(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {

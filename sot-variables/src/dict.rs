@@ -5,11 +5,11 @@ use std::rc::Rc;
 
 use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyTuple};
+use pyo3::types::PyDict;
 
 use sot_core::codegen::CodeGen;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{object_model, BinaryOp, CompareOp, OpcodeExecutor};
+use sot_core::executor::{object_model, BinaryOp, CompareOp, Name, OpcodeExecutor};
 use sot_core::guard::{Identity, Test};
 use sot_core::side_effects::Effect;
 use sot_core::tracker::{Key, Tracker, TrackerId};
@@ -81,6 +81,20 @@ pub(crate) fn put(py: Python<'_>, entries: &mut Vec<Entry>, key: Rc<HashKey>, va
     }
 }
 
+/// Sets values by keyword names.
+pub(crate) fn put_keywords(
+    cx: &mut OpcodeExecutor<'_>,
+    entries: &mut Vec<Entry>,
+    keywords: &[(Name, VarId)],
+) -> Flow<()> {
+    for (name, value) in keywords {
+        let key = cx.string(name);
+        let key = HashKey::of(cx, key)?;
+        put(cx.py, entries, key, *value);
+    }
+    Ok(())
+}
+
 /// Gives the dict new entries.
 pub(crate) fn write(cx: &mut OpcodeExecutor<'_>, dict: VarId, entries: Vec<Entry>) -> Flow<()> {
     let old = expect(cx, dict)?;
@@ -92,12 +106,11 @@ pub(crate) fn write(cx: &mut OpcodeExecutor<'_>, dict: VarId, entries: Vec<Entry
 
 /// The payload of a variable that must be a dict.
 pub(crate) fn expect(cx: &mut OpcodeExecutor<'_>, dict: VarId) -> Flow<Rc<DictVariable>> {
-    match cx.see_as::<DictVariable>(dict)? {
-        Some(payload) => Ok(payload),
-        None => {
-            let name = cx.type_name(dict)?;
-            Err(Unwind::break_graph(ReasonId::UnsupportedCall, format!("a dict method on a {name} object")))
-        }
+    if let Some(payload) = cx.see_as::<DictVariable>(dict)? {
+        Ok(payload)
+    } else {
+        let name = cx.type_name(dict)?;
+        Err(Unwind::break_graph(ReasonId::UnsupportedCall, format!("a dict method on a {name} object")))
     }
 }
 
@@ -126,6 +139,10 @@ pub(crate) fn pairs(cx: &mut OpcodeExecutor<'_>, source: VarId) -> Flow<Vec<(Rc<
         return Ok(found);
     }
     for (index, pair) in cx.unpack_all(source)?.into_iter().enumerate() {
+        if cx.special_method(pair, "__iter__")?.is_none() {
+            let text = format!("cannot convert dictionary update sequence element #{index} to a sequence");
+            return Err(cx.raise(PyTypeError::new_err(text)));
+        }
         let items = cx.unpack_all(pair)?;
         let [key, value] = items[..] else {
             let len = items.len();
@@ -207,7 +224,8 @@ impl DictVariable {
             if self.ordered && other.ordered && at != position {
                 return Ok(false);
             }
-            if !object_model::equal(cx, entry.value, other.entries[at].value)? {
+            let equal = sequence::nested(|| object_model::equal(cx, entry.value, other.entries[at].value));
+            if !equal.ok_or_else(sequence::endless)?? {
                 return Ok(false);
             }
         }
@@ -229,7 +247,7 @@ impl DictVariable {
     }
 
     /// Whether the value is still the one the real dict holds.
-    fn is_original(&self, cg: &CodeGen<'_, '_>, this: VarId, entry: &Entry) -> bool {
+    fn is_original(cg: &CodeGen<'_, '_>, this: VarId, entry: &Entry) -> bool {
         let of = cg.cx.vars.tracker(this);
         let key = Key::of(entry.key.bind(cg.cx.py));
         *cg.cx.trackers.get(cg.cx.vars.tracker(entry.value)) == Tracker::Item { of, key }
@@ -266,7 +284,7 @@ impl Variable for DictVariable {
     fn materialize(&self, cx: &OpcodeExecutor<'_>) -> Option<Py<PyAny>> {
         let dict = self.python_type(cx).call0().ok()?;
         for entry in &self.entries {
-            let value = cx.vars.get(entry.value).materialize(cx)?;
+            let value = sequence::nested(|| cx.vars.get(entry.value).materialize(cx))??;
             dict.set_item(entry.key.bind(cx.py), value).ok()?;
         }
         Some(dict.unbind())
@@ -284,11 +302,11 @@ impl Variable for DictVariable {
         Ok(())
     }
 
-    fn graph_argument(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<GraphArgument> {
+    fn graph_argument(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<GraphArgument> {
         let dict = self.python_type(cx).call0()?;
         let (mut texts, mut holds_tensor) = (Vec::new(), false);
         for entry in &self.entries {
-            let value = sequence::graph_items(cx, this, &[entry.value])?;
+            let value = sequence::graph_items(cx, &[entry.value])?;
             let key = entry.key.bind(cx.py);
             texts.push(format!("{}: {}", sot_core::tracker::repr(cx.py, &key.clone().unbind()), value.text));
             holds_tensor |= value.holds_tensor;
@@ -325,7 +343,7 @@ impl Variable for DictVariable {
             cg.op("POP_TOP", 0)?;
         }
         for (position, entry) in self.entries.iter().enumerate() {
-            if untouched.is_some_and(|known| position < known) && self.is_original(cg, this, entry) {
+            if untouched.is_some_and(|known| position < known) && Self::is_original(cg, this, entry) {
                 continue;
             }
             cg.load(entry.value)?;
@@ -417,22 +435,12 @@ impl Variable for DictVariable {
     }
 }
 
-/// The keys as a real list, for orders only CPython knows.
-pub(crate) fn real_keys<'py>(py: Python<'py>, keys: &[Rc<HashKey>]) -> PyResult<Bound<'py, PyList>> {
-    PyList::new(py, keys.iter().map(|key| key.bind(py)))
-}
-
 /// A pair as `items()` gives it.
 pub(crate) fn pair(cx: &mut OpcodeExecutor<'_>, entry: &Entry) -> VarId {
     cx.tuple(vec![entry.key.variable, entry.value])
 }
 
-/// `popitem`'s `KeyError`.
+/// `KeyError(text)`
 pub(crate) fn empty_error(cx: &mut OpcodeExecutor<'_>, text: &str) -> Unwind {
-    let text: Py<PyAny> = pyo3::types::PyString::new(cx.py, text).into_any().unbind();
-    let args = PyTuple::new(cx.py, [text]).map(Bound::unbind);
-    match args {
-        Ok(args) => cx.raise(PyKeyError::new_err(args)),
-        Err(error) => error.into(),
-    }
+    cx.raise(PyKeyError::new_err(text.to_owned()))
 }

@@ -113,12 +113,11 @@ fn leave(cx: &mut OpcodeExecutor<'_>, exception: VarId) -> Flow<Unwind> {
 }
 
 fn expect(cx: &mut OpcodeExecutor<'_>, generator: VarId) -> Flow<Rc<GeneratorVariable>> {
-    match cx.see_as::<GeneratorVariable>(generator)? {
-        Some(payload) => Ok(payload),
-        None => {
-            let name = cx.type_name(generator)?;
-            Err(Unwind::break_graph(ReasonId::UnsupportedCall, format!("a generator method on a {name} object")))
-        }
+    if let Some(payload) = cx.see_as::<GeneratorVariable>(generator)? {
+        Ok(payload)
+    } else {
+        let name = cx.type_name(generator)?;
+        Err(Unwind::break_graph(ReasonId::UnsupportedCall, format!("a generator method on a {name} object")))
     }
 }
 
@@ -178,18 +177,18 @@ fn rebuild_fresh(cg: &mut CodeGen<'_, '_>, frame: &Frame) -> Flow<()> {
         return Err(refuse());
     }
     let mut positional = arguments(cg, frame).ok_or_else(refuse)?;
-    let named = positional.split_off(code.arg_count as usize);
+    let values = positional.split_off(code.arg_count as usize);
     let names = &frame.code.varnames[code.arg_count as usize..];
-    let named = names.iter().cloned().zip(named).collect();
+    let keywords = names.iter().cloned().zip(values).collect();
     let py = cg.cx.py;
-    let object = cg.cx.constant_tracker(frame.code.object.clone_ref(py));
-    let object = cg.cx.wrap(frame.code.object.bind(py), object);
+    let tracker = cg.cx.constant_tracker(frame.code.object.clone_ref(py));
+    let object = cg.cx.wrap(frame.code.object.bind(py), tracker);
     let dict = frame.globals.dict.bind(py).clone().into_any();
     let globals = (cg.cx.runtime.factories.object)(dict.unbind());
     let globals = cg.cx.vars.add(globals, frame.globals.tracker);
     let cells = cg.cx.tuple(frame.cells[code.cellvars.len()..].to_vec());
     let positional = cg.cx.tuple(positional);
-    let keywords = crate::dict::DictVariable::from_keywords(cg.cx, named)?;
+    let keywords = crate::dict::DictVariable::from_keywords(cg.cx, keywords)?;
     let keywords = cg.cx.produce(keywords);
     emit_call(cg, rebuild::generator, &[object, globals, cells, positional, keywords])
 }

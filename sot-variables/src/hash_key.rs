@@ -55,8 +55,7 @@ impl HashKey {
 
     /// Whether both stand for one entry.
     pub fn same(&self, py: Python<'_>, other: &HashKey) -> bool {
-        self.hash == other.hash
-            && (self.object.is(&other.object) || self.bind(py).eq(other.bind(py)).unwrap_or(false))
+        self.hash == other.hash && (self.object.is(&other.object) || self.bind(py).eq(other.bind(py)).unwrap_or(false))
     }
 }
 
@@ -90,18 +89,15 @@ fn key_object<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId) -> Flow<Bound<
         return Err(cx.raise(PyTypeError::new_err(format!("unhashable type: '{name}'"))));
     }
     let object = cx.see(variable)?.object().map(|object| object.bind(py).clone());
-    match object.filter(compares_by_identity) {
-        Some(object) => {
-            let tracker = cx.vars.tracker(variable);
-            if cx.trackers.is_sourced(tracker) {
-                cx.guards.add(tracker, Test::Is(Identity::of(&object)));
-            }
-            Ok(object)
+    if let Some(object) = object.filter(compares_by_identity) {
+        let tracker = cx.vars.tracker(variable);
+        if cx.trackers.is_sourced(tracker) {
+            cx.guards.add(tracker, Test::Is(Identity::of(&object)));
         }
-        None => {
-            let text = format!("a {name} object as a key: its hash or equality may run code");
-            Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text))
-        }
+        Ok(object)
+    } else {
+        let text = format!("a {name} object as a key: its hash or equality may run code");
+        Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text))
     }
 }
 
@@ -176,5 +172,5 @@ impl ObjectTest for IteratesOver {
 }
 
 fn same_key(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> bool {
-    a.is(b) || (a.get_type().is(&b.get_type()) && is_plain(a, 0) && a.eq(b).unwrap_or(false))
+    a.is(b) || (a.get_type().is(b.get_type()) && is_plain(a, 0) && a.eq(b).unwrap_or(false))
 }

@@ -3,7 +3,6 @@
 
 use std::rc::Rc;
 
-use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
@@ -15,10 +14,12 @@ use sot_core::side_effects::Effect;
 use sot_core::tracker::TrackerId;
 use sot_core::variable::{GraphArgument, VarId, Variable};
 
+use crate::iterators::library;
 use crate::iterators::sequence::SequenceIterator;
 use crate::sequence::{self, Selection, Sequence};
+use crate::slice::SliceVariable;
 
-sot_core::variable_kind! { "list", types: |py| Ok(vec![py.get_type::<PyList>().into_any().unbind()]), wrap: ListVariable::wrap }
+sot_core::variable_kind! { "list", types: |py| Ok(vec![library(py, "builtins", "list")?]), wrap: ListVariable::wrap }
 
 /// A list.
 pub struct ListVariable {
@@ -53,12 +54,11 @@ pub(crate) fn write(cx: &mut OpcodeExecutor<'_>, list: VarId, items: Vec<VarId>)
 
 /// The payload of a variable that must be a list.
 pub(crate) fn expect(cx: &mut OpcodeExecutor<'_>, list: VarId) -> Flow<Rc<ListVariable>> {
-    match cx.see_as::<ListVariable>(list)? {
-        Some(payload) => Ok(payload),
-        None => {
-            let name = cx.type_name(list)?;
-            Err(Unwind::break_graph(ReasonId::UnsupportedCall, format!("a list method on a {name} object")))
-        }
+    if let Some(payload) = cx.see_as::<ListVariable>(list)? {
+        Ok(payload)
+    } else {
+        let name = cx.type_name(list)?;
+        Err(Unwind::break_graph(ReasonId::UnsupportedCall, format!("a list method on a {name} object")))
     }
 }
 
@@ -88,6 +88,16 @@ impl ListVariable {
         let list = object.bind(cx.py).cast::<PyList>().map_err(PyErr::from)?.clone();
         let items = sequence::wrap_items(cx, list.iter(), tracker);
         Ok(Rc::new(ListVariable { items, object: Some(object) }))
+    }
+
+    /// The items of `list[slice] = value`.
+    fn assigned(&self, cx: &mut OpcodeExecutor<'_>, key: VarId, value: VarId) -> Flow<Vec<VarId>> {
+        if cx.special_method(value, "__iter__")?.is_none() {
+            if let Some(value) = cx.materialize(value)? {
+                edit(cx, &self.items, key, &[], |positions, key| positions.set_item(key, value))?;
+            }
+        }
+        cx.unpack_all(value)
     }
 
     fn build(&self, cg: &mut CodeGen<'_, '_>) -> Flow<()> {
@@ -127,8 +137,8 @@ impl Variable for ListVariable {
         Ok(())
     }
 
-    fn graph_argument(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<GraphArgument> {
-        let items = sequence::graph_items(cx, this, &self.items)?;
+    fn graph_argument(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<GraphArgument> {
+        let items = sequence::graph_items(cx, &self.items)?;
         let value = PyList::new(cx.py, items.values)?.into_any().unbind();
         Ok(GraphArgument { value, text: format!("[{}]", items.text), holds_tensor: items.holds_tensor })
     }
@@ -164,29 +174,20 @@ impl Variable for ListVariable {
             items[index] = value;
             return write(cx, this, items);
         }
-        let new = if cx.see_as::<crate::slice::SliceVariable>(key)?.is_some() {
-            let name = cx.type_name(value)?;
-            if cx.special_method(value, "__iter__")?.is_none() {
-                let text = if name == "int" { "can only assign an iterable" } else { "must assign iterable to slice" };
-                return Err(cx.raise(PyTypeError::new_err(text)));
-            }
-            cx.unpack_all(value)?
-        } else {
-            vec![value]
-        };
-        let (first, is_slice) = (items.len(), cx.vars.as_kind::<crate::slice::SliceVariable>(key).is_some());
-        let items = edit(cx, &items, key, &new, |positions, key| {
-            if is_slice {
-                positions.set_item(key, PyList::new(positions.py(), first..first + new.len())?)
-            } else {
-                positions.set_item(key, first)
-            }
-        })?;
+        if cx.see_as::<SliceVariable>(key)?.is_none() {
+            let new = items.len();
+            let items = edit(cx, &items, key, &[value], |positions, key| positions.set_item(key, new))?;
+            return write(cx, this, items);
+        }
+        let new = self.assigned(cx, key, value)?;
+        let range = items.len()..items.len() + new.len();
+        let items =
+            edit(cx, &items, key, &new, |positions, key| positions.set_item(key, PyList::new(positions.py(), range)?))?;
         write(cx, this, items)
     }
 
     fn del_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId) -> Flow<()> {
-        let items = edit(cx, &self.items, key, &[], |positions, key| positions.del_item(key))?;
+        let items = edit(cx, &self.items, key, &[], pyo3::types::PyAnyMethods::del_item)?;
         write(cx, this, items)
     }
 
@@ -241,7 +242,7 @@ impl Variable for ListVariable {
         match op {
             BinaryOp::Add => {
                 // A number-like right operand (an array, say) is asked before the list.
-                if cx.special_method(other, "__radd__")?.is_some() {
+                if cx.known(other)?.is_none() && cx.special_method(other, "__radd__")?.is_some() {
                     return Ok(None);
                 }
                 extend(cx, this, other)?;

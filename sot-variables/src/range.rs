@@ -12,9 +12,10 @@ use sot_core::guard::Test;
 use sot_core::tracker::{repr, TrackerId};
 use sot_core::variable::{GraphArgument, VarId, Variable};
 
+use crate::iterators::library;
 use crate::iterators::sequence::SequenceIterator;
 
-sot_core::variable_kind! { "range", types: |py| Ok(vec![py.get_type::<PyRange>().into_any().unbind()]), wrap: RangeVariable::wrap }
+sot_core::variable_kind! { "range", types: |py| Ok(vec![library(py, "builtins", "range")?]), wrap: RangeVariable::wrap }
 
 /// Ranges longer than this are iterated, never listed.
 const MAX_LISTED: usize = 100_000;
@@ -30,6 +31,7 @@ impl RangeVariable {
         RangeVariable { object }
     }
 
+    #[allow(clippy::unnecessary_wraps, reason = "the registry's signature")]
     fn wrap(_: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, _: TrackerId) -> Flow<Rc<dyn Variable>> {
         Ok(Rc::new(RangeVariable { object: object.clone().unbind() }))
     }
@@ -86,7 +88,10 @@ impl Variable for RangeVariable {
 
     fn get_item(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, key: VarId) -> Flow<VarId> {
         let Some(key) = cx.materialize(key)? else {
-            return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, "a range index that is not known while tracing"));
+            return Err(Unwind::break_graph(
+                ReasonId::UnsupportedOperation,
+                "a range index that is not known while tracing",
+            ));
         };
         let item = self.bind(cx.py).get_item(key).map_err(|error| cx.raise(error))?;
         if item.is_exact_instance_of::<PyRange>() {
@@ -118,15 +123,12 @@ impl Variable for RangeVariable {
     }
 
     fn contains(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, item: VarId) -> Flow<VarId> {
-        match cx.known(item)? {
-            Some(item) => {
-                let found = self.bind(cx.py).contains(item).map_err(|error| cx.raise(error))?;
-                Ok(cx.boolean(found))
-            }
-            None => {
-                let items = cx.unpack_all(this)?;
-                sot_core::executor::object_model::contains_among(cx, &items, item)
-            }
+        if let Some(item) = cx.known(item)? {
+            let found = self.bind(cx.py).contains(item).map_err(|error| cx.raise(error))?;
+            Ok(cx.boolean(found))
+        } else {
+            let items = cx.unpack_all(this)?;
+            sot_core::executor::object_model::contains_among(cx, &items, item)
         }
     }
 

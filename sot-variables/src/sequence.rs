@@ -1,6 +1,8 @@
 //! What lists and tuples share: positions, slices, comparison, repetition. CPython itself does the arithmetic, on a list of
 //! positions in place of the items, so its rules and its messages hold.
 
+use std::cell::Cell;
+
 use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
@@ -9,6 +11,13 @@ use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, CompareOp, OpcodeExecutor};
 use sot_core::tracker::{Key, Tracker, TrackerId};
 use sot_core::variable::VarId;
+
+/// Containers nested deeper than this are taken to hold themselves.
+const MAX_NESTING: usize = 200;
+
+thread_local! {
+    static NESTING: Cell<usize> = const { Cell::new(0) };
+}
 
 /// More items than this in one new sequence are left to CPython.
 const MAX_ITEMS: usize = 1_000_000;
@@ -82,6 +91,23 @@ pub(crate) fn fast_index(cx: &mut OpcodeExecutor<'_>, key: VarId, len: usize) ->
     Ok(usize::try_from(index).ok().filter(|&index| index < len))
 }
 
+/// Does something to the items of a container; `None` where containers are nested without end.
+pub(crate) fn nested<T>(work: impl FnOnce() -> T) -> Option<T> {
+    let depth = NESTING.get();
+    if depth >= MAX_NESTING {
+        return None;
+    }
+    NESTING.set(depth + 1);
+    let result = work();
+    NESTING.set(depth);
+    Some(result)
+}
+
+/// The break at containers nested without end.
+pub(crate) fn endless() -> Unwind {
+    Unwind::break_graph(ReasonId::UnsupportedOperation, "containers nested too deeply")
+}
+
 /// `left op right`, item by item.
 pub(crate) fn compare(cx: &mut OpcodeExecutor<'_>, op: CompareOp, left: &[VarId], right: &[VarId]) -> Flow<VarId> {
     let by_length = match op {
@@ -97,7 +123,7 @@ pub(crate) fn compare(cx: &mut OpcodeExecutor<'_>, op: CompareOp, left: &[VarId]
         return Ok(cx.boolean(by_length));
     }
     for (&a, &b) in left.iter().zip(right) {
-        if !object_model::equal(cx, a, b)? {
+        if !nested(|| object_model::equal(cx, a, b)).ok_or_else(endless)?? {
             return if unordered { Ok(cx.boolean(op == CompareOp::NotEqual)) } else { cx.compare(op, a, b) };
         }
     }
@@ -113,13 +139,13 @@ pub(crate) fn repeat(items: &[VarId], count: i64) -> Flow<Vec<VarId>> {
     }
 }
 
-/// The `TypeError` CPython raises where an operand does not fit: `operation` is done with the known operand.
+/// The `TypeError` CPython raises where an operand does not fit: `operation` is done with the operand, if it is known.
 pub(crate) fn misfit<'py>(
     cx: &mut OpcodeExecutor<'py>,
     other: VarId,
     operation: impl FnOnce(&Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>>,
 ) -> Flow<Option<VarId>> {
-    let Some(other) = cx.known(other)? else { return Ok(None) };
+    let Some(other) = cx.materialize(other)? else { return Ok(None) };
     match operation(&other) {
         Err(error) => Err(cx.raise(error)),
         Ok(_) => Ok(None),
@@ -197,14 +223,12 @@ pub(crate) struct GraphItems {
     pub(crate) holds_tensor: bool,
 }
 
-/// Items of the container `this` as arguments of a graph statement.
-pub(crate) fn graph_items(cx: &mut OpcodeExecutor<'_>, this: VarId, items: &[VarId]) -> Flow<GraphItems> {
+/// Items of a container as arguments of a graph statement.
+pub(crate) fn graph_items(cx: &mut OpcodeExecutor<'_>, items: &[VarId]) -> Flow<GraphItems> {
     let mut all = GraphItems { values: Vec::with_capacity(items.len()), text: String::new(), holds_tensor: false };
     for (index, &item) in items.iter().enumerate() {
-        if item == this {
-            return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "a container that holds itself"));
-        }
-        let argument = cx.see(item)?.graph_argument(cx, item)?;
+        let payload = cx.see(item)?;
+        let argument = nested(|| payload.graph_argument(cx, item)).ok_or_else(endless)??;
         if index > 0 {
             all.text.push_str(", ");
         }
@@ -217,5 +241,5 @@ pub(crate) fn graph_items(cx: &mut OpcodeExecutor<'_>, this: VarId, items: &[Var
 
 /// Real copies of the items, if everything in them is known.
 pub(crate) fn materialize(cx: &OpcodeExecutor<'_>, items: &[VarId]) -> Option<Vec<Py<PyAny>>> {
-    items.iter().map(|&item| cx.vars.get(item).materialize(cx)).collect()
+    nested(|| items.iter().map(|&item| cx.vars.get(item).materialize(cx)).collect())?
 }

@@ -14,9 +14,10 @@ use sot_core::tracker::{repr, TrackerId};
 use sot_core::variable::{GraphArgument, VarId, Variable};
 
 use crate::hash_key::{position, HashKey, IteratesOver};
+use crate::iterators::library;
 use crate::iterators::sequence::SequenceIterator;
 
-sot_core::variable_kind! { "set", types: |py| SetVariable::types(py), wrap: SetVariable::wrap }
+sot_core::variable_kind! { "set", types: |py| Ok(vec![library(py, "builtins", "set")?, library(py, "builtins", "frozenset")?]), wrap: SetVariable::wrap }
 
 /// What is known of the iteration order.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -57,6 +58,7 @@ pub fn add(cx: &mut OpcodeExecutor<'_>, set: VarId, item: VarId) -> Flow<()> {
 pub(crate) fn write(cx: &mut OpcodeExecutor<'_>, set: VarId, keys: Vec<Rc<HashKey>>, order: Order) -> Flow<()> {
     let old = expect(cx, set)?;
     let object = old.object.as_ref().map(|object| object.clone_ref(cx.py));
+    let order = trivial(keys.len(), order);
     cx.vars.set(set, Rc::new(SetVariable { keys, frozen: old.frozen, order, object }));
     cx.effects.record(Effect::Contents { container: set });
     Ok(())
@@ -64,12 +66,11 @@ pub(crate) fn write(cx: &mut OpcodeExecutor<'_>, set: VarId, keys: Vec<Rc<HashKe
 
 /// The payload of a variable that must be a set.
 pub(crate) fn expect(cx: &mut OpcodeExecutor<'_>, set: VarId) -> Flow<Rc<SetVariable>> {
-    match cx.see_as::<SetVariable>(set)? {
-        Some(payload) => Ok(payload),
-        None => {
-            let name = cx.type_name(set)?;
-            Err(Unwind::break_graph(ReasonId::UnsupportedCall, format!("a set method on a {name} object")))
-        }
+    if let Some(payload) = cx.see_as::<SetVariable>(set)? {
+        Ok(payload)
+    } else {
+        let name = cx.type_name(set)?;
+        Err(Unwind::break_graph(ReasonId::UnsupportedCall, format!("a set method on a {name} object")))
     }
 }
 
@@ -83,6 +84,25 @@ pub(crate) fn elements(cx: &mut OpcodeExecutor<'_>, source: VarId) -> Flow<Vec<R
     }
     let items = cx.unpack_all(source)?;
     unique(cx, items)
+}
+
+/// Fewer than two elements have one order.
+fn trivial(len: usize, order: Order) -> Order {
+    if len < 2 {
+        Order::Insertion
+    } else {
+        order
+    }
+}
+
+/// The keys as a real set that holds them iterates.
+fn in_order(keys: &[Rc<HashKey>], set: &Bound<'_, PyAny>) -> PyResult<Vec<Rc<HashKey>>> {
+    let mut ordered = Vec::with_capacity(keys.len());
+    for item in set.try_iter()? {
+        let item = item?;
+        ordered.extend(keys.iter().find(|key| key.bind(set.py()).is(&item)).cloned());
+    }
+    Ok(ordered)
 }
 
 fn unique(cx: &mut OpcodeExecutor<'_>, items: Vec<VarId>) -> Flow<Vec<Rc<HashKey>>> {
@@ -117,8 +137,8 @@ pub(crate) fn combine(py: Python<'_>, op: BinaryOp, left: &[Rc<HashKey>], right:
 /// `left op right` for two sets, as a new set of the left one's type.
 pub(crate) fn operate(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, left: VarId, right: VarId) -> Flow<VarId> {
     let (left, right) = (expect(cx, left)?, expect(cx, right)?);
-    let keys = combine(cx.py, op, &left.keys, &right.keys);
-    Ok(SetVariable::make(cx, keys, left.frozen, Order::Unknown))
+    let (keys, order) = left.combined(cx.py, op, &right)?;
+    Ok(SetVariable::make(cx, keys, left.frozen, order))
 }
 
 impl SetVariable {
@@ -130,13 +150,8 @@ impl SetVariable {
 
     /// A new set of the trace.
     pub(crate) fn make(cx: &mut OpcodeExecutor<'_>, keys: Vec<Rc<HashKey>>, frozen: bool, order: Order) -> VarId {
-        // Fewer than two elements have one order.
-        let order = if keys.len() < 2 && order == Order::Unknown { Order::Insertion } else { order };
+        let order = trivial(keys.len(), order);
         cx.produce(Rc::new(SetVariable { keys, frozen, order, object: None }))
-    }
-
-    fn types(py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
-        Ok(vec![py.get_type::<PySet>().into_any().unbind(), py.get_type::<PyFrozenSet>().into_any().unbind()])
     }
 
     fn wrap(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, _: TrackerId) -> Flow<Rc<dyn Variable>> {
@@ -147,24 +162,43 @@ impl SetVariable {
         Ok(Rc::new(SetVariable { keys, frozen, order: Order::Known, object: Some(object) }))
     }
 
+    /// The elements of `self op other` with what is known of their order: where both sets can be made as CPython made
+    /// them, CPython shows it.
+    pub(crate) fn combined(
+        &self,
+        py: Python<'_>,
+        op: BinaryOp,
+        other: &SetVariable,
+    ) -> Flow<(Vec<Rc<HashKey>>, Order)> {
+        if self.order != Order::Insertion || other.order != Order::Insertion {
+            return Ok((combine(py, op, &self.keys, &other.keys), Order::Unknown));
+        }
+        let result = op.apply(self.replica(py)?.as_any(), other.replica(py)?.as_any())?;
+        // Of two equal elements CPython also says which one stays.
+        let all = [&self.keys[..], &other.keys[..]].concat();
+        Ok((in_order(&all, &result)?, Order::Known))
+    }
+
+    /// A real set to which the elements were added one by one.
+    fn replica<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PySet>> {
+        let set = PySet::empty(py)?;
+        for key in &self.keys {
+            set.add(key.bind(py))?;
+        }
+        Ok(set)
+    }
+
     /// The elements in CPython's iteration order.
     fn ordered(&self, py: Python<'_>) -> Flow<Vec<VarId>> {
-        let variables = |keys: &[Rc<HashKey>]| keys.iter().map(|key| key.variable).collect();
-        match self.order {
-            Order::Known => Ok(variables(&self.keys)),
-            Order::Insertion => {
-                let set = PySet::empty(py)?;
-                for key in &self.keys {
-                    set.add(key.bind(py))?;
-                }
-                let place = |item: Bound<'_, PyAny>| self.keys.iter().find(|key| key.bind(py).is(&item));
-                Ok(set.iter().filter_map(place).map(|key| key.variable).collect())
-            }
+        let keys = match self.order {
+            Order::Known => self.keys.clone(),
+            Order::Insertion => in_order(&self.keys, self.replica(py)?.as_any())?,
             Order::Unknown => Err(Unwind::break_graph(
                 ReasonId::UnsupportedOperation,
                 "iteration over a set whose order only CPython knows; sorted() gives one",
-            )),
-        }
+            ))?,
+        };
+        Ok(keys.iter().map(|key| key.variable).collect())
     }
 }
 
@@ -190,15 +224,20 @@ impl Variable for SetVariable {
     }
 
     fn materialize(&self, cx: &OpcodeExecutor<'_>) -> Option<Py<PyAny>> {
-        if self.order == Order::Unknown {
+        if let (Order::Known, Some(object)) = (self.order, &self.object) {
+            return Some(object.clone_ref(cx.py));
+        }
+        let copy = self.replica(cx.py).ok()?;
+        // A copy that iterates in another order is not the same set to those who look.
+        let order = self.ordered(cx.py).ok()?;
+        let copied = in_order(&self.keys, copy.as_any()).ok()?;
+        if !copied.iter().map(|key| key.variable).eq(order) {
             return None;
         }
-        let keys = || self.keys.iter().map(|key| key.bind(cx.py));
         if self.frozen {
-            PyFrozenSet::new(cx.py, keys()).ok().map(|set| set.into_any().unbind())
-        } else {
-            PySet::new(cx.py, keys()).ok().map(|set| set.into_any().unbind())
+            return PyFrozenSet::new(cx.py, copy.iter()).ok().map(|set| set.into_any().unbind());
         }
+        Some(copy.into_any().unbind())
     }
 
     fn guard(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {

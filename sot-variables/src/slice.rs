@@ -11,9 +11,10 @@ use sot_core::executor::{object_model, CompareOp, OpcodeExecutor};
 use sot_core::tracker::{Tracker, TrackerId};
 use sot_core::variable::{GraphArgument, VarId, Variable};
 
+use crate::iterators::library;
 use crate::sequence;
 
-sot_core::variable_kind! { "slice", types: |py| Ok(vec![py.get_type::<PySlice>().into_any().unbind()]), wrap: SliceVariable::wrap }
+sot_core::variable_kind! { "slice", types: |py| Ok(vec![library(py, "builtins", "slice")?]), wrap: SliceVariable::wrap }
 
 /// The names of a slice's parts, in order.
 const PARTS: [&str; 3] = ["start", "stop", "step"];
@@ -27,9 +28,10 @@ pub struct SliceVariable {
 
 impl SliceVariable {
     /// A slice made in the trace.
-    pub fn build(cx: &mut OpcodeExecutor<'_>, start: VarId, stop: VarId, step: Option<VarId>) -> Flow<VarId> {
+    #[allow(clippy::unnecessary_wraps, reason = "as every display is built")]
+    pub fn build(cx: &mut OpcodeExecutor<'_>, lower: VarId, upper: VarId, step: Option<VarId>) -> Flow<VarId> {
         let step = step.unwrap_or_else(|| cx.none());
-        Ok(cx.produce(Rc::new(SliceVariable { parts: [start, stop, step], object: None })))
+        Ok(cx.produce(Rc::new(SliceVariable { parts: [lower, upper, step], object: None })))
     }
 
     fn wrap(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, of: TrackerId) -> Flow<Rc<dyn Variable>> {
@@ -76,8 +78,8 @@ impl Variable for SliceVariable {
         real_slice(cx.py, sequence::materialize(cx, &self.parts)?).ok()
     }
 
-    fn graph_argument(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<GraphArgument> {
-        let parts = sequence::graph_items(cx, this, &self.parts)?;
+    fn graph_argument(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<GraphArgument> {
+        let parts = sequence::graph_items(cx, &self.parts)?;
         let value = real_slice(cx.py, parts.values)?;
         Ok(GraphArgument { value, text: format!("slice({})", parts.text), holds_tensor: parts.holds_tensor })
     }

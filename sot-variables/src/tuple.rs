@@ -3,39 +3,85 @@
 use std::rc::Rc;
 
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyString, PyTuple};
 
 use sot_core::codegen::CodeGen;
+use sot_core::cpython;
 use sot_core::error::Flow;
 use sot_core::executor::{object_model, BinaryOp, CompareOp, OpcodeExecutor};
 use sot_core::guard::{Identity, Test};
-use sot_core::tracker::TrackerId;
+use sot_core::tracker::{Tracker, TrackerId};
 use sot_core::variable::{GraphArgument, VarId, Variable};
 
+use crate::iterators::library;
 use crate::iterators::sequence::SequenceIterator;
 use crate::sequence::{self, Selection, Sequence};
 
-sot_core::variable_kind! { "tuple", types: |py| Ok(vec![py.get_type::<PyTuple>().into_any().unbind()]), wrap: TupleVariable::wrap }
+sot_core::variable_kind! { "tuple", types: |py| Ok(vec![library(py, "builtins", "tuple")?]), wrap: TupleVariable::wrap }
 
-/// A tuple.
+sot_core::variable_kind! { "named_tuple", rank: 60, when: is_tuple_like, wrap: TupleVariable::wrap }
+
+/// Whether the object is of a subclass of `tuple` that is iterated and indexed as its base is.
+fn is_tuple_like(object: &Bound<'_, PyAny>) -> bool {
+    let base = object.py().get_type::<PyTuple>();
+    object.is_instance_of::<PyTuple>()
+        && ["__getitem__", "__iter__", "__len__", "__contains__", "__eq__"].iter().all(|name| {
+            let name = PyString::intern(object.py(), name);
+            match (cpython::type_lookup(&object.get_type(), &name), cpython::type_lookup(&base, &name)) {
+                (Some(found), Some(own)) => found.is(&own),
+                _ => false,
+            }
+        })
+}
+
+/// A tuple, or an object of a subclass such as a named tuple.
 pub struct TupleVariable {
     /// The items.
     pub items: Vec<VarId>,
     object: Option<Py<PyAny>>,
+    class: Option<Class>,
+}
+
+/// The class of an object of a subclass.
+struct Class {
+    ty: Py<PyAny>,
+    /// The variable of the class, for an object made in the trace.
+    variable: Option<VarId>,
 }
 
 impl TupleVariable {
     /// A tuple made in the trace.
     pub fn new(items: Vec<VarId>) -> Self {
-        TupleVariable { items, object: None }
+        TupleVariable { items, object: None, class: None }
+    }
+
+    /// An object of a subclass made in the trace.
+    pub(crate) fn of_class(class: VarId, ty: Py<PyAny>, items: Vec<VarId>) -> Self {
+        TupleVariable { items, object: None, class: Some(Class { ty, variable: Some(class) }) }
+    }
+
+    /// Whether its type is `tuple` itself.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.class.is_none()
     }
 
     fn wrap(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, tracker: TrackerId) -> Flow<Rc<dyn Variable>> {
         let object = object.clone().unbind();
         let tuple = object.bind(cx.py).cast::<PyTuple>().map_err(PyErr::from)?.clone();
         let items = sequence::wrap_items(cx, tuple.iter(), tracker);
-        Ok(Rc::new(TupleVariable { items, object: Some(object) }))
+        let ty = tuple.get_type();
+        let class = (!ty.is(cx.py.get_type::<PyTuple>())).then(|| Class { ty: ty.into_any().unbind(), variable: None });
+        Ok(Rc::new(TupleVariable { items, object: Some(object), class }))
     }
+}
+
+/// A real object of the tuple's type.
+fn real(ty: &Bound<'_, PyAny>, items: Vec<Py<PyAny>>) -> PyResult<Py<PyAny>> {
+    let items = PyTuple::new(ty.py(), items)?;
+    if ty.is(ty.py().get_type::<PyTuple>()) {
+        return Ok(items.into_any().unbind());
+    }
+    Ok(ty.py().get_type::<PyTuple>().call_method1("__new__", (ty, items))?.unbind())
 }
 
 impl Variable for TupleVariable {
@@ -44,7 +90,22 @@ impl Variable for TupleVariable {
     }
 
     fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        cx.py.get_type::<PyTuple>().into_any()
+        match &self.class {
+            Some(class) => class.ty.bind(cx.py).clone(),
+            None => cx.py.get_type::<PyTuple>().into_any(),
+        }
+    }
+
+    fn type_tracker(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> TrackerId {
+        if let Some(class) = self.class.as_ref().and_then(|class| class.variable) {
+            return cx.vars.tracker(class);
+        }
+        let of = cx.vars.tracker(this);
+        if cx.trackers.is_sourced(of) {
+            return cx.trackers.add(Tracker::Type { of });
+        }
+        let ty = self.python_type(cx).unbind();
+        cx.constant_tracker(ty)
     }
 
     fn text(&self, _: &OpcodeExecutor<'_>) -> String {
@@ -57,7 +118,7 @@ impl Variable for TupleVariable {
 
     fn materialize(&self, cx: &OpcodeExecutor<'_>) -> Option<Py<PyAny>> {
         let items = sequence::materialize(cx, &self.items)?;
-        PyTuple::new(cx.py, items).ok().map(|tuple| tuple.into_any().unbind())
+        real(&self.python_type(cx), items).ok()
     }
 
     fn guard(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
@@ -67,15 +128,20 @@ impl Variable for TupleVariable {
         Ok(())
     }
 
-    fn graph_argument(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<GraphArgument> {
-        let items = sequence::graph_items(cx, this, &self.items)?;
-        let value = PyTuple::new(cx.py, items.values)?.into_any().unbind();
+    fn graph_argument(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<GraphArgument> {
+        let items = sequence::graph_items(cx, &self.items)?;
+        let value = real(&self.python_type(cx), items.values)?;
         let comma = if self.items.len() == 1 { "," } else { "" };
         let text = format!("({}{comma})", items.text);
         Ok(GraphArgument { value, text, holds_tensor: items.holds_tensor })
     }
 
     fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
+        if let Some(class) = self.class.as_ref().and_then(|class| class.variable) {
+            let new = cg.cx.py.get_type::<PyTuple>().getattr("__new__")?.unbind();
+            let items = cg.cx.tuple(self.items.clone());
+            return cg.call(|cg| cg.load_const(new), &[class, items]);
+        }
         for &item in &self.items {
             cg.load(item)?;
         }
@@ -83,14 +149,17 @@ impl Variable for TupleVariable {
     }
 
     fn children(&self) -> Vec<VarId> {
-        self.items.clone()
+        let class = self.class.as_ref().and_then(|class| class.variable);
+        class.into_iter().chain(self.items.iter().copied()).collect()
     }
 
     fn get_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId) -> Flow<VarId> {
         match Sequence::Tuple.select(cx, key, self.items.len())? {
             Selection::One(index) => Ok(self.items[index]),
             // CPython gives the tuple itself for a full slice.
-            Selection::Many(selected) if selected.iter().copied().eq(0..self.items.len()) => Ok(this),
+            Selection::Many(selected) if self.is_plain() && selected.iter().copied().eq(0..self.items.len()) => {
+                Ok(this)
+            }
             Selection::Many(selected) => Ok(cx.tuple(selected.into_iter().map(|index| self.items[index]).collect())),
         }
     }
@@ -132,7 +201,7 @@ impl Variable for TupleVariable {
                 Ok(Some(cx.tuple(items)))
             }
             BinaryOp::Multiply => match cx.known_int(other)? {
-                Some(1) => Ok(Some(this)),
+                Some(1) if self.is_plain() => Ok(Some(this)),
                 Some(count) => {
                     let items = sequence::repeat(&self.items, count)?;
                     Ok(Some(cx.tuple(items)))

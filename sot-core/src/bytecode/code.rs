@@ -63,7 +63,7 @@ pub struct Instruction {
 }
 
 /// An index into [`Code::instructions`]; as the end of a range it may be one past the last.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, PartialOrd, Ord, Hash, Debug)]
 pub struct Label(pub u32);
 
 /// A range of source text. Before 3.11 only the line is known.

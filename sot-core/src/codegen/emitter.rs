@@ -3,8 +3,9 @@
 use pyo3::prelude::*;
 
 use super::target::Target;
-use crate::bytecode::{Code, Instruction, Label, Opcodes, Position};
-use crate::error::{Flow, Unwind};
+use crate::bytecode::{Code, Instruction, Label, Opcodes, Operand, Position};
+use crate::error::{Flow, ReasonId, Unwind};
+use crate::executor::CodeUnit;
 
 /// Instructions being written, with their constants, names and locals.
 pub struct Emitter {
@@ -42,6 +43,91 @@ impl Emitter {
         })?;
         self.instructions.push(Instruction::new(opcode, arg, self.position));
         Ok(())
+    }
+
+    /// The source position of what is written next.
+    pub fn set_position(&mut self, position: Position) {
+        self.position = position;
+    }
+
+    /// The source position of what is written now.
+    pub fn position(&self) -> Position {
+        self.position
+    }
+
+    /// An instruction of the original code, run as it is. Loads of methods become loads of attributes; then the answer
+    /// says whether CPython's pair would have its NULL first.
+    pub fn native(
+        &mut self,
+        py: Python<'_>,
+        unit: &CodeUnit,
+        instruction: &Instruction,
+        name: &str,
+    ) -> Flow<Option<bool>> {
+        let info = self.opcodes.info(instruction.opcode);
+        let (index, flags) = (instruction.arg >> info.shift, instruction.arg & ((1 << info.shift) - 1));
+        match (name, info.operand) {
+            ("LOAD_METHOD", _) | ("LOAD_ATTR", Operand::Name) if name == "LOAD_METHOD" || flags & 1 != 0 => {
+                self.load_attr(&unit.names[index as usize])?;
+                return Ok(Some(self.target.null_first()));
+            }
+            ("LOAD_SUPER_ATTR", _) if flags & 1 != 0 => Err(cannot_run(name)),
+            ("CALL_METHOD" | "CALL", _) => self.call(instruction.arg),
+            (_, Operand::Name) => {
+                let name_index = self.name(&unit.names[index as usize]);
+                self.op(name, (name_index << info.shift) | flags)
+            }
+            (_, Operand::Const) => {
+                let value = unit.code.consts[index as usize].clone_ref(py);
+                let at = self.const_index(value);
+                self.op(name, at)
+            }
+            (_, Operand::Cell) => match unit.code.cell_index(instruction.arg) {
+                Some(cell) => self.cell_op(name, cell),
+                None => Err(cannot_run(name)),
+            },
+            _ => self.op(name, instruction.arg),
+        }?;
+        Ok(None)
+    }
+
+    /// A branch of the original code; `land` says where it goes.
+    pub fn native_jump(&mut self, name: &str, instruction: &Instruction) -> Flow<usize> {
+        if !name.starts_with("POP_JUMP") && !matches!(name, "JUMP_IF_TRUE_OR_POP" | "JUMP_IF_FALSE_OR_POP") {
+            return Err(cannot_run(name));
+        }
+        self.op(&name.replace("BACKWARD", "FORWARD"), instruction.arg)?;
+        Ok(self.instructions.len() - 1)
+    }
+
+    /// The branch goes to what is written next.
+    pub fn land(&mut self, branch: usize) {
+        self.instructions[branch].target = Some(self.here());
+    }
+
+    /// Where a loop goes on when its iterator is exhausted, the clean-up of the loop head left out.
+    pub fn after_loop(&self, head: &Instruction) -> Flow<Label> {
+        let target = head.target.ok_or_else(|| cannot_run("FOR_ITER"))?;
+        Ok(Label(target.0 + self.target.loop_cleanup()))
+    }
+
+    /// Moves the top of the stack into a new local.
+    pub fn store_new(&mut self) -> Flow<u32> {
+        let local = self.new_local(&format!("___l{}", self.varnames.len()));
+        self.op("STORE_FAST", local)?;
+        Ok(local)
+    }
+
+    /// The NULL of a call, where calls have one that can be pushed.
+    pub fn push_null(&mut self) -> Flow<()> {
+        self.target.push_null(self)
+    }
+
+    /// Keyword names for the next call, where they are no stack item.
+    pub fn keyword_names(&mut self, py: Python<'_>, names: &[&str]) -> Flow<()> {
+        let names = pyo3::types::PyTuple::new(py, names)?.into_any().unbind();
+        let index = self.const_index(names);
+        self.op("KW_NAMES", index)
     }
 
     /// Where the next instruction will stand.
@@ -144,4 +230,8 @@ impl Emitter {
         code.consts = self.consts;
         code.names = self.names;
     }
+}
+
+fn cannot_run(name: &str) -> Unwind {
+    Unwind::fallback(ReasonId::CannotRestore, format!("{name} cannot be run outside of its frame"))
 }

@@ -2,6 +2,7 @@
 //! the graph, restores what the frame would have left (values, identities, writes) and returns. File, name and lines stay
 //! those of the original code; its signature becomes flat (see `cpython`).
 
+mod break_graph;
 mod emitter;
 mod load;
 mod restore;
@@ -40,6 +41,7 @@ pub struct CodeGen<'a, 'py> {
     root: Rc<CodeUnit>,
     emitter: Emitter,
     temps: HashMap<VarId, u32>,
+    cells: HashMap<VarId, usize>,
     in_progress: Vec<VarId>,
 }
 
@@ -50,7 +52,7 @@ impl<'a, 'py> CodeGen<'a, 'py> {
         let line = root.code.first_line;
         let mut emitter = Emitter::new(cx.py, target::for_version(version), &root.code, Position::line(line));
         emitter.prologue(&root.code)?;
-        Ok(CodeGen { cx, root, emitter, temps: HashMap::new(), in_progress: Vec::new() })
+        Ok(CodeGen { cx, root, emitter, temps: HashMap::new(), cells: HashMap::new(), in_progress: Vec::new() })
     }
 
     /// Code that returns `value`: graph, restored values, writes, return.
@@ -69,6 +71,9 @@ impl<'a, 'py> CodeGen<'a, 'py> {
     pub fn load(&mut self, variable: VarId) -> Flow<()> {
         if let Some(&temp) = self.temps.get(&variable) {
             return self.emitter.op("LOAD_FAST", temp);
+        }
+        if let Some(&cell) = self.cells.get(&variable) {
+            return self.emitter.load_closure(cell);
         }
         let tracker = self.cx.vars.tracker(variable);
         if self.cx.trackers.is_loadable(tracker) {

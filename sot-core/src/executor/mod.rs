@@ -5,6 +5,7 @@
 mod attribute;
 mod bind;
 mod call;
+mod checkpoint;
 mod constant;
 mod frame;
 mod inline;
@@ -33,6 +34,7 @@ use crate::tracker::Trackers;
 use crate::variable::{VarId, Variables};
 
 pub use call::CallArgs;
+pub use checkpoint::{BreakPoint, Checkpoint};
 pub use frame::{Block, CodeUnit, Frame, Globals};
 pub use inline::{FunctionParts, KeywordDefault, OpcodeInlineExecutor, PositionalDefault};
 pub use operators::{BinaryOp, CompareOp, UnaryOp};
@@ -66,6 +68,7 @@ pub struct OpcodeExecutor<'py> {
     /// The frames being simulated, outermost first.
     pub frames: Vec<Frame>,
     identities: IdentityMap,
+    checkpoint: Checkpoint,
     root_globals: Py<PyDict>,
     null: VarId,
     steps: u64,
@@ -96,6 +99,7 @@ impl<'py> OpcodeExecutor<'py> {
             effects: SideEffects::default(),
             frames: Vec::new(),
             identities: IdentityMap::default(),
+            checkpoint: Checkpoint::default(),
             root_globals: globals.clone().unbind(),
             null,
             steps: 0,
@@ -111,6 +115,9 @@ impl<'py> OpcodeExecutor<'py> {
             return Err(Unwind::fallback(ReasonId::TraceTooLong, "calls nested too deeply"));
         }
         loop {
+            if depth == 1 {
+                self.save();
+            }
             match self.step() {
                 Ok(Next::Continue) => {}
                 Ok(Next::Jump(label)) => self.frame_mut().pc = label,

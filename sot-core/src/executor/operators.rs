@@ -154,6 +154,10 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// `lhs op= rhs`
     pub fn inplace(&mut self, op: BinaryOp, lhs: VarId, rhs: VarId) -> Flow<VarId> {
+        if let (Some(left), Some(right)) = (self.known(lhs)?, self.known(rhs)?) {
+            // Not as the plain operator: an error names the in-place one.
+            return self.fold(|py| py.import("operator")?.getattr(op.inplace())?.call1((left, right)));
+        }
         let left = self.see(lhs)?;
         if left.constant().is_none() {
             self.see(rhs)?;

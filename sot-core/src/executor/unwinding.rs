@@ -87,17 +87,33 @@ impl<'py> OpcodeExecutor<'py> {
         self.frame_mut().blocks.pop().ok_or_else(|| bug("the block stack ran empty"))
     }
 
-    /// Ends the innermost block, that of a handler: what was handled before it is handled again.
+    /// Ends a handler whose three items are on top of the stack: what was handled before it is handled again. A value that
+    /// is being returned may lie below them.
     pub fn leave_handler(&mut self) -> Flow<()> {
+        self.pop_handler()?;
+        self.handle_previous()
+    }
+
+    /// Ends a handler, with whatever it has left on the stack.
+    pub fn abandon_handler(&mut self) -> Flow<()> {
+        let block = self.pop_handler()?;
+        self.drop_handler(block)
+    }
+
+    fn pop_handler(&mut self) -> Flow<Block> {
         let block = self.pop_block()?;
         if !block.in_handler {
             return Err(bug("a handler ends that did not begin"));
         }
-        self.drop_handler(block)
+        Ok(block)
     }
 
     fn drop_handler(&mut self, block: Block) -> Flow<()> {
         self.frame_mut().stack.truncate(block.depth + 3);
+        self.handle_previous()
+    }
+
+    fn handle_previous(&mut self) -> Flow<()> {
         let [_traceback, previous, _class] = self.pop_array()?;
         let previous = (previous != self.null()).then_some(previous);
         self.frame_mut().handled = previous;
@@ -159,20 +175,32 @@ impl<'py> OpcodeExecutor<'py> {
         Ok(class.filter(|class| is_exception_class(class)).and_then(|class| class.cast::<PyType>().ok()).cloned())
     }
 
-    /// `class(*args)` for an exception class. Where only C code has a say in it and the arguments are known, the exception
-    /// is made for real; a call that follows Python code makes the others.
-    pub fn new_exception(&mut self, class: VarId, args: &CallArgs) -> Flow<VarId> {
-        let real = self.exception_class(class)?.filter(is_made_by_c_code);
-        let Some(real) = real else { return self.call(class, args) };
+    fn new_exception(&mut self, class: VarId, args: &CallArgs) -> Flow<VarId> {
+        let made = match self.exception_class(class)? {
+            Some(real) => self.make_exception(&real, args)?,
+            None => None,
+        };
+        match made {
+            Some(exception) => Ok(exception),
+            None => self.call(class, args),
+        }
+    }
+
+    /// `class(*args)` for an exception class: the exception is made for real, which is a value until it is raised. `None` if
+    /// Python code has a say in making it; arguments that are not known break the graph.
+    pub fn make_exception(&mut self, class: &Bound<'py, PyType>, args: &CallArgs) -> Flow<Option<VarId>> {
+        if !is_exception_class(class) || !is_made_by_c_code(class) {
+            return Ok(None);
+        }
         let Some((positional, keywords)) = self.materialize_args(args)? else {
-            let name = cpython::type_name(&real);
+            let name = cpython::type_name(class);
             let text = format!("{name}() of values that are not known while tracing");
             return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
         };
-        match real.call(positional, Some(&keywords)) {
+        match class.call(positional, Some(&keywords)) {
             Ok(exception) => {
                 let payload = (self.runtime.factories.object)(exception.unbind());
-                Ok(self.produce(payload))
+                Ok(Some(self.produce(payload)))
             }
             Err(error) => Err(self.raise(error)),
         }
@@ -187,7 +215,8 @@ impl<'py> OpcodeExecutor<'py> {
             };
             Some(cause)
         };
-        let unknown = || Unwind::break_graph(ReasonId::UnsupportedMutation, "`raise from` with an exception not made by C code");
+        let unknown =
+            || Unwind::break_graph(ReasonId::UnsupportedMutation, "`raise from` with an exception not made by C code");
         let error = self.made_exception(exception).ok_or_else(unknown)?;
         let cause = match cause {
             Some(cause) => Some(self.made_exception(cause).ok_or_else(unknown)?),
@@ -200,7 +229,9 @@ impl<'py> OpcodeExecutor<'py> {
     /// The exception being handled when another is raised becomes the other's context.
     fn set_context(&mut self, exception: VarId) {
         let Some(handled) = self.handled_exception().filter(|handled| *handled != exception) else { return };
-        let (Some(error), Some(context)) = (self.made_exception(exception), self.made_exception(handled)) else { return };
+        let (Some(error), Some(context)) = (self.made_exception(exception), self.made_exception(handled)) else {
+            return;
+        };
         if error.context(self.py).is_none() && !self.is_in_context_of(&error, &context) {
             error.set_context(self.py, Some(context));
         }
@@ -242,7 +273,7 @@ impl<'py> OpcodeExecutor<'py> {
     }
 
     fn class_matches(&mut self, class: &Bound<'py, PyAny>, pattern: VarId) -> Flow<bool> {
-        let is_tuple = self.type_of(pattern)?.is(&self.py.get_type::<PyTuple>());
+        let is_tuple = self.type_of(pattern)?.is(self.py.get_type::<PyTuple>());
         let candidates = if is_tuple { self.unpack_all(pattern)? } else { vec![pattern] };
         let mut caught = Vec::new();
         for candidate in candidates {
@@ -277,7 +308,7 @@ fn is_made_by_c_code(class: &Bound<'_, PyType>) -> bool {
         let found = cpython::type_lookup(class, &PyString::intern(class.py(), name))?;
         Some(cpython::type_name(&found.get_type()))
     };
-    class.get_type().is(&class.py().get_type::<PyType>())
+    class.get_type().is(class.py().get_type::<PyType>())
         && kind("__new__").as_deref() == Some("builtin_function_or_method")
         && kind("__init__").as_deref() == Some("wrapper_descriptor")
 }

@@ -23,6 +23,11 @@ pub struct IdentityMap {
 }
 
 impl IdentityMap {
+    /// Forgets the variables from an index on.
+    pub(super) fn forget_from(&mut self, first: VarId) {
+        self.variables.retain(|_, variable| *variable < first);
+    }
+
     fn insert(&mut self, object: &Bound<'_, PyAny>, variable: VarId) {
         self.variables.insert(object.as_ptr() as usize, variable);
         self.objects.push(object.clone().unbind());

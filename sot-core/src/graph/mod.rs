@@ -102,9 +102,16 @@ impl<'py> FunctionGraph<'py> {
         GraphMark { statements: self.ir.statements.len() }
     }
 
-    /// Forgets the statements after a mark.
-    pub fn roll_back(&mut self, mark: GraphMark) {
+    /// Forgets the statements after a mark, and the inputs whose variables are gone.
+    pub fn roll_back(&mut self, mark: GraphMark, first_gone: VarId) {
         self.ir.statements.truncate(mark.statements);
+        self.inputs.retain(|(_, variable)| *variable < first_gone);
+        self.external.retain(|variable, _| *variable < first_gone);
+    }
+
+    /// Whether any tensor from outside was used.
+    pub fn has_inputs(&self) -> bool {
+        !self.external.is_empty()
     }
 
     /// Ends the graph: the callable, and its StatementIR.

@@ -9,6 +9,7 @@ use pyo3::types::{PyDict, PyFloat, PyFunction, PyList, PyString, PyTuple, PyType
 use super::{Guard, Identity, Test};
 use crate::backend::{ObjectTest, StateTest};
 use crate::cpython;
+use crate::log;
 use crate::tracker::{Key, Part, Tracker, TrackerId, Trackers};
 
 /// What guards may ask of a frame about to run.
@@ -30,6 +31,14 @@ type Register = u32;
 enum Step {
     Fetch(Fetch),
     Test(Register, Check),
+}
+
+/// Why guards do not hold.
+enum Failure {
+    /// Something in the framework's global state.
+    State(usize),
+    /// The step at this position.
+    Step(usize),
 }
 
 enum Fetch {
@@ -68,6 +77,8 @@ pub struct GuardProgram {
     state: Vec<Box<dyn StateTest>>,
     steps: Vec<Step>,
     registers: usize,
+    // By step; only kept where somebody will read them.
+    texts: Vec<String>,
 }
 
 impl GuardProgram {
@@ -78,35 +89,49 @@ impl GuardProgram {
         trackers: &Trackers,
     ) -> PyResult<GuardProgram> {
         let mut compiler = Compiler { py, trackers, steps: Vec::new(), registers: HashMap::new() };
+        let mut texts = Vec::new();
         for guard in guards {
+            let text = log::enabled(log::GRAPHS).then(|| guard.text(py, trackers));
             let subject = compiler.fetch(guard.subject)?;
             let check = compiler.check(guard.test)?;
             compiler.steps.push(Step::Test(subject, check));
+            if let Some(text) = text {
+                texts.resize(compiler.steps.len(), text);
+            }
         }
-        Ok(GuardProgram { state, registers: compiler.registers.len(), steps: compiler.steps })
+        Ok(GuardProgram { state, registers: compiler.registers.len(), steps: compiler.steps, texts })
+    }
+
+    /// The first guard that does not hold for `frame`, as text.
+    pub fn failure<'py>(&self, frame: &impl FrameView<'py>) -> Option<String> {
+        Some(match self.run(frame).err()? {
+            Failure::State(at) => self.state[at].describe(),
+            Failure::Step(at) => self.texts.get(at).cloned().unwrap_or_else(|| "a guard without text".to_owned()),
+        })
     }
 
     /// Whether everything assumed holds for `frame`.
     pub fn check<'py>(&self, frame: &impl FrameView<'py>) -> bool {
+        self.run(frame).is_ok()
+    }
+
+    fn run<'py>(&self, frame: &impl FrameView<'py>) -> Result<(), Failure> {
         let py = frame.py();
-        if !self.state.iter().all(|test| test.check(py)) {
-            return false;
+        if let Some(at) = self.state.iter().position(|test| !test.check(py)) {
+            return Err(Failure::State(at));
         }
         let mut registers: Vec<Bound<'py, PyAny>> = Vec::with_capacity(self.registers);
-        for step in &self.steps {
+        for (at, step) in self.steps.iter().enumerate() {
             match step {
-                Step::Fetch(fetch) => match fetch.run(frame, &registers) {
-                    Some(value) => registers.push(value),
-                    None => return false,
-                },
+                Step::Fetch(fetch) => registers.push(fetch.run(frame, &registers).ok_or(Failure::Step(at))?),
                 Step::Test(register, check) => {
                     if !check.run(&registers[*register as usize], &registers) {
-                        return false;
+                        return Err(Failure::Step(at));
                     }
                 }
             }
         }
-        true
+        Ok(())
     }
 
     /// Number of tests and fetches.

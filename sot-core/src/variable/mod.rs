@@ -76,6 +76,11 @@ impl Variables {
         std::mem::replace(&mut self.slots[id.0 as usize].looked_at, true)
     }
 
+    /// The variable that would be made next.
+    pub fn next_id(&self) -> VarId {
+        VarId(self.slots.len() as u32)
+    }
+
     /// The present state.
     pub fn mark(&self) -> VariablesMark {
         VariablesMark { slots: self.slots.len(), undo: self.undo.len() }

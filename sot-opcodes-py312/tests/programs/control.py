@@ -1,3 +1,7 @@
+import math
+import os.path
+
+
 def case_loop():
     total = 0
     for i in range(10):

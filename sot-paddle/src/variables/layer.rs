@@ -10,6 +10,7 @@ use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
 use sot_core::guard::{Identity, Test};
+use sot_core::side_effects::Effect;
 use sot_core::tracker::{Key, Tracker, TrackerId};
 use sot_core::variable::{VarId, Variable};
 
@@ -100,7 +101,20 @@ impl LayerVariable {
             cx.guards.add(of, Test::Is(Identity::of(&layer)));
         }
         let name = cpython::type_name(&layer.get_type());
-        cx.call_graph(CallKind::Layer, &layer, &name, args)
+        let before = self.read_state(cx)?;
+        let result = cx.call_graph(CallKind::Layer, &layer, &name, args)?;
+        if before != self.read_state(cx)? {
+            // Some layers settle an attribute at their first call.
+            return Err(Unwind::Restart);
+        }
+        Ok(result)
+    }
+
+    /// Identities of what forward may read.
+    fn read_state(&self, cx: &OpcodeExecutor<'_>) -> PyResult<Vec<usize>> {
+        let layer = self.object.bind(cx.py);
+        let names = PaddleBackend::installed(cx.py)?.layer_reads(layer)?;
+        names.iter().map(|name| Ok(layer.getattr(name.as_str())?.as_ptr() as usize)).collect()
     }
 
     /// What is read inside the statement is assumed to stay: values by value, everything else by identity.
@@ -190,6 +204,17 @@ impl LayerVariable {
     }
 }
 
+/// Whether the trace wrote to the layer or to one of its dicts: then they are no longer what the object holds.
+fn is_changed(cx: &mut OpcodeExecutor<'_>, this: VarId) -> bool {
+    let of = cx.vars.tracker(this);
+    let stores = STORES.map(|store| cx.trackers.add(Tracker::Attribute { of, name: store.into() }));
+    cx.effects.is_written(this)
+        || cx.effects.log().iter().any(|effect| match effect {
+            Effect::Contents { container } => stores.contains(&cx.vars.tracker(*container)),
+            _ => false,
+        })
+}
+
 impl Variable for LayerVariable {
     fn kind(&self) -> &'static str {
         "layer"
@@ -208,7 +233,7 @@ impl Variable for LayerVariable {
     }
 
     fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
-        if !cx.effects.is_empty() || !self.has_layers_own(cx, "__getattr__")? {
+        if is_changed(cx, this) || !self.has_layers_own(cx, "__getattr__")? {
             return object_model::get_attr(cx, this, name);
         }
         match object_model::generic_get_attr(cx, this, name)? {
@@ -226,7 +251,7 @@ impl Variable for LayerVariable {
             return object_model::call(cx, this, args);
         }
         let layer = self.object.bind(cx.py).clone();
-        if cx.effects.is_empty() && PaddleBackend::installed(cx.py)?.is_leaf_layer(&layer) {
+        if !is_changed(cx, this) && PaddleBackend::installed(cx.py)?.is_leaf_layer(&layer) {
             return self.call_whole(cx, this, args);
         }
         self.call_followed(cx, this, args)

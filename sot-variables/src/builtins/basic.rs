@@ -10,6 +10,8 @@ use sot_core::error::{Flow, Unwind};
 use sot_core::executor::{object_model, BinaryOp, CallArgs, CompareOp, OpcodeExecutor};
 use sot_core::variable::VarId;
 
+use super::{builtin_object, cannot, given, is_none, required};
+
 builtin! { LEN = "len" => |cx, args| {
     let [value] = args.exactly(cx, "len")?;
     cx.len(value)
@@ -22,10 +24,9 @@ builtin! { ABS = "abs" => |cx, args| {
 
 builtin! { ROUND = "round" => |cx, args| {
     let [number, digits] = args.named(cx, "round", ["number", "ndigits"], 1)?;
-    let Some(number) = number else { return Err(cx.raise(PyTypeError::new_err("round() missing required argument"))) };
+    let number = required(number)?;
     fold_or(cx, "round", args, |cx| {
-        let digits = digits.filter(|&digits| !cx.known(digits).is_ok_and(|known| known.is_some_and(|value| value.is_none())));
-        let args: Vec<VarId> = digits.into_iter().collect();
+        let args: Vec<VarId> = given(cx, digits)?.into_iter().collect();
         object_model::call_special(cx, number, "__round__", &args)
     })
 } }
@@ -55,7 +56,7 @@ builtin! { REPR = "repr" => |cx, args| {
 
 builtin! { FORMAT = "format" => |cx, args| {
     let [value, spec] = args.named(cx, "format", ["value", "format_spec"], 1)?;
-    let Some(value) = value else { return Err(cannot("format()")) };
+    let value = required(value)?;
     fold_or(cx, "format", args, |cx| {
         let spec = spec.unwrap_or_else(|| cx.string(""));
         object_model::call_special(cx, value, "__format__", &[spec])
@@ -75,9 +76,8 @@ builtin! { CALLABLE = "callable" => |cx, args| {
 
 builtin! { SUM = "sum" => |cx, args| {
     let [iterable, start] = args.named(cx, "sum", ["iterable", "start"], 1)?;
-    let Some(iterable) = iterable else { return Err(cannot("sum()")) };
-    let items = cx.unpack_all(iterable)?;
-    sum(cx, items, start)
+    let items = cx.unpack_all(required(iterable)?)?;
+    sum(cx, &items, start)
 } }
 
 builtin! { MIN = "min" => |cx, args| extreme(cx, "min", CompareOp::Less, args) }
@@ -94,11 +94,6 @@ builtin! { ALL = "all" => |cx, args| {
     until(cx, iterable, false)
 } }
 
-/// A break at a call that this file does not simulate in this form.
-pub(super) fn cannot(what: &str) -> Unwind {
-    Unwind::break_graph(sot_core::error::ReasonId::UnsupportedCall, what)
-}
-
 /// Does the call now if everything in its arguments is known, else simulates it.
 pub(super) fn fold_or<'py>(
     cx: &mut OpcodeExecutor<'py>,
@@ -108,7 +103,7 @@ pub(super) fn fold_or<'py>(
 ) -> Flow<VarId> {
     match cx.materialize_args(args)? {
         Some((positional, keywords)) => {
-            let function = cx.py.import("builtins")?.getattr(name)?;
+            let function = builtin_object(cx.py, name)?;
             cx.fold(|_| function.call(positional, Some(&keywords)))
         }
         None => otherwise(cx),
@@ -116,22 +111,21 @@ pub(super) fn fold_or<'py>(
 }
 
 fn special(cx: &mut OpcodeExecutor<'_>, value: VarId, name: &str, args: &[VarId], error: &str) -> Flow<VarId> {
-    match cx.special_method(value, name)? {
-        Some(method) => cx.call(method, &CallArgs::positional(args.to_vec())),
-        None => {
-            let ty = cx.type_name(value)?;
-            Err(cx.raise(PyTypeError::new_err(format!("{error}: '{ty}'"))))
-        }
+    if let Some(method) = cx.special_method(value, name)? {
+        cx.call(method, &CallArgs::positional(args.to_vec()))
+    } else {
+        let ty = cx.type_name(value)?;
+        Err(cx.raise(PyTypeError::new_err(format!("{error}: '{ty}'"))))
     }
 }
 
 /// Adds up; the known head is left to CPython, whose float sums are compensated from 3.12 on.
-fn sum(cx: &mut OpcodeExecutor<'_>, items: Vec<VarId>, start: Option<VarId>) -> Flow<VarId> {
+fn sum(cx: &mut OpcodeExecutor<'_>, items: &[VarId], start: Option<VarId>) -> Flow<VarId> {
     let mut total = match start {
         Some(start) => start,
         None => cx.integer(0)?,
     };
-    let mut rest = items.as_slice();
+    let mut rest = items;
     if let Some(first) = cx.known(total)? {
         let mut head = Vec::new();
         while let [item, tail @ ..] = rest {
@@ -139,7 +133,7 @@ fn sum(cx: &mut OpcodeExecutor<'_>, items: Vec<VarId>, start: Option<VarId>) -> 
             head.push(known);
             rest = tail;
         }
-        let function = cx.py.import("builtins")?.getattr("sum")?;
+        let function = builtin_object(cx.py, "sum")?;
         total = cx.fold(|_| function.call1((head, first)))?;
     }
     for &item in rest {
@@ -161,11 +155,14 @@ fn extreme(cx: &mut OpcodeExecutor<'_>, name: &str, op: CompareOp, args: &CallAr
             return Err(cx.raise(PyTypeError::new_err(text)));
         }
         [iterable] => cx.unpack_all(iterable)?,
+        _ if default.is_some() => {
+            let text = format!("Cannot specify a default for {name}() with multiple positional arguments");
+            return Err(cx.raise(PyTypeError::new_err(text)));
+        }
         _ => args.positional.clone(),
     };
     let Some((&first, rest)) = items.split_first() else {
-        let what = if name == "max" { "max" } else { "min" };
-        return default.ok_or_else(|| empty(cx, what));
+        return default.ok_or_else(|| empty(cx, name));
     };
     let (mut best, mut best_key) = (first, key_of(cx, key, first)?);
     for &item in rest {
@@ -180,8 +177,7 @@ fn extreme(cx: &mut OpcodeExecutor<'_>, name: &str, op: CompareOp, args: &CallAr
 
 fn empty(cx: &mut OpcodeExecutor<'_>, name: &str) -> Unwind {
     // The wording changed in 3.12; CPython itself knows it.
-    let function = cx.py.import("builtins").and_then(|builtins| builtins.getattr(name));
-    match function.and_then(|function| function.call1(((),))) {
+    match builtin_object(cx.py, name).and_then(|function| function.call1(((),))) {
         Err(error) => cx.raise(error),
         Ok(_) => cx.raise(PyValueError::new_err("empty sequence")),
     }
@@ -193,11 +189,6 @@ pub(super) fn key_of(cx: &mut OpcodeExecutor<'_>, key: Option<VarId>, item: VarI
         Some(key) if !is_none(cx, key)? => cx.call(key, &CallArgs::positional(vec![item])),
         _ => Ok(item),
     }
-}
-
-/// Whether the value is `None`.
-pub(super) fn is_none(cx: &mut OpcodeExecutor<'_>, value: VarId) -> Flow<bool> {
-    Ok(cx.known(value)?.is_some_and(|value| value.is_none()))
 }
 
 /// Runs an iterable until an item has the given truth; says whether one had, as `any` and `all` put it.

@@ -49,12 +49,11 @@ impl IteratorState for Chain {
     }
 
     fn reconstruct(&self, cg: &mut CodeGen<'_, '_>) -> Flow<()> {
-        match self.active {
-            Some(active) => emit_call(cg, rebuild::chain_from, &[active, self.source]),
-            None => {
-                let from_iterable = |py: Python<'_>| Ok(library(py, "itertools", "chain")?.getattr(py, "from_iterable")?);
-                emit_call(cg, from_iterable, &[self.source])
-            }
+        if let Some(active) = self.active {
+            emit_call(cg, rebuild::chain_from, &[active, self.source])
+        } else {
+            let from_iterable = |py: Python<'_>| library(py, "itertools", "chain")?.getattr(py, "from_iterable");
+            emit_call(cg, from_iterable, &[self.source])
         }
     }
 }

@@ -59,7 +59,7 @@ pub struct DictView {
 
 impl DictView {
     /// The view as a set of the trace, for the set operators.
-    fn to_set(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
+    fn to_set(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
         let items = cx.unpack_all(this)?;
         SetVariable::build(cx, items)
     }
@@ -71,7 +71,7 @@ fn as_set(cx: &mut OpcodeExecutor<'_>, value: VarId) -> Flow<Option<VarId>> {
         return Ok(Some(value));
     }
     match cx.see_as::<DictView>(value)? {
-        Some(view) if view.view != View::Values => view.to_set(cx, value).map(Some),
+        Some(view) if view.view != View::Values => DictView::to_set(cx, value).map(Some),
         _ => Ok(None),
     }
 }
@@ -83,7 +83,11 @@ impl Variable for DictView {
 
     fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
         let ordered = cx.vars.as_kind::<dict::DictVariable>(self.dict).is_some_and(|dict| dict.ordered);
-        let empty = if ordered { dict::ordered_type(cx.py).and_then(|ty| ty.call0()) } else { Ok(PyDict::new(cx.py).into_any()) };
+        let empty = if ordered {
+            dict::ordered_type(cx.py).and_then(|ty| ty.call0())
+        } else {
+            Ok(PyDict::new(cx.py).into_any())
+        };
         let view = empty.and_then(|dict| dict.call_method0(self.view.method()));
         view.map_or_else(|_| cx.py.get_type::<PyAny>().into_any(), |view| view.get_type().into_any())
     }
@@ -147,13 +151,12 @@ impl Variable for DictView {
         if self.view == View::Values || !set::is_set_operator(op) {
             return Ok(None);
         }
-        let this = self.to_set(cx, this)?;
-        let other = match as_set(cx, other)? {
-            Some(other) => other,
-            None => {
-                let items = cx.unpack_all(other)?;
-                SetVariable::build(cx, items)?
-            }
+        let this = DictView::to_set(cx, this)?;
+        let other = if let Some(other) = as_set(cx, other)? {
+            other
+        } else {
+            let items = cx.unpack_all(other)?;
+            SetVariable::build(cx, items)?
         };
         let (left, right) = if reflected { (other, this) } else { (this, other) };
         set::operate(cx, op, left, right).map(Some)
@@ -164,7 +167,7 @@ impl Variable for DictView {
             return Ok(None);
         }
         let Some(other) = as_set(cx, other)? else { return Ok(None) };
-        let this = self.to_set(cx, this)?;
+        let this = DictView::to_set(cx, this)?;
         cx.compare(op, this, other).map(Some)
     }
 }
@@ -206,18 +209,18 @@ impl IteratorState for DictIterator {
         }
         let dict = dict::expect(cx, self.dict)?;
         if dict.entries.len() != self.keys.len() {
-            let kind = if dict.ordered { "OrderedDict mutated during iteration" } else { "dictionary changed size during iteration" };
+            let kind = if dict.ordered {
+                "OrderedDict mutated during iteration"
+            } else {
+                "dictionary changed size during iteration"
+            };
             return Err(cx.raise(PyRuntimeError::new_err(kind)));
         }
         if dict.entries.iter().zip(&*self.keys).any(|(entry, key)| !Rc::ptr_eq(&entry.key, key)) {
             let text = "a dict whose keys change while it is iterated";
             return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
         }
-        let position = if self.backwards {
-            self.keys.len().checked_sub(self.given + 1)
-        } else {
-            Some(self.given)
-        };
+        let position = if self.backwards { self.keys.len().checked_sub(self.given + 1) } else { Some(self.given) };
         let entry = position.and_then(|position| dict.entries.get(position));
         self.given += 1;
         self.exhausted = entry.is_none();

@@ -14,6 +14,7 @@ sot_core::variable_kind! { "itertools" }
 
 /// Where an iterator of `itertools` stands.
 #[derive(Clone)]
+#[allow(missing_docs, reason = "the fields are the arguments of the functions, or said with the variant")]
 pub enum Itertool {
     /// `count(next, step)`
     Count { next: VarId, step: VarId },
@@ -60,7 +61,13 @@ fn take(left: &mut Option<u64>) -> bool {
     }
 }
 
-fn slice(cx: &mut OpcodeExecutor<'_>, inner: VarId, skip: &mut u64, step: u64, left: &mut Option<u64>) -> Flow<Option<VarId>> {
+fn slice(
+    cx: &mut OpcodeExecutor<'_>,
+    inner: VarId,
+    skip: &mut u64,
+    step: u64,
+    left: &mut Option<u64>,
+) -> Flow<Option<VarId>> {
     if !take(left) {
         return Ok(None);
     }
@@ -111,7 +118,12 @@ fn longest(cx: &mut OpcodeExecutor<'_>, inner: &mut [Option<VarId>], fill: VarId
     Ok(Some(cx.tuple(items)))
 }
 
-fn cycle(cx: &mut OpcodeExecutor<'_>, inner: VarId, seen: &mut Vec<VarId>, round: &mut Option<usize>) -> Flow<Option<VarId>> {
+fn cycle(
+    cx: &mut OpcodeExecutor<'_>,
+    inner: VarId,
+    seen: &mut Vec<VarId>,
+    round: &mut Option<usize>,
+) -> Flow<Option<VarId>> {
     if round.is_none() {
         if let Some(item) = cx.next(inner)? {
             seen.push(item);
@@ -196,12 +208,12 @@ impl IteratorState for Itertool {
             }
             Itertool::Slice { left: Some(0), .. } => emit_call(cg, rebuild::exhausted, &[]),
             Itertool::Slice { inner, skip, step, left } => {
-                let stop = match left {
+                let end = match left {
                     Some(left) => cg.cx.integer((skip + (left - 1) * step + 1) as i64)?,
                     None => cg.cx.none(),
                 };
-                let (start, step) = (cg.cx.integer(*skip as i64)?, cg.cx.integer(*step as i64)?);
-                emit_call(cg, own, &[*inner, start, stop, step])
+                let (first, every) = (cg.cx.integer(*skip as i64)?, cg.cx.integer(*step as i64)?);
+                emit_call(cg, own, &[*inner, first, end, every])
             }
             Itertool::Longest { inner, fill } => {
                 let mut args = vec![*fill];
@@ -217,10 +229,9 @@ impl IteratorState for Itertool {
                 emit_call(cg, own, &args)
             }
             Itertool::Cycle { inner, seen, .. } if seen.is_empty() => emit_call(cg, own, &[*inner]),
-            Itertool::Accumulate { .. } | Itertool::Pairs { .. } | Itertool::Cycle { .. } => Err(Unwind::fallback(
-                ReasonId::CannotRestore,
-                format!("an itertools.{} that has begun", self.name()),
-            )),
+            Itertool::Accumulate { .. } | Itertool::Pairs { .. } | Itertool::Cycle { .. } => {
+                Err(Unwind::fallback(ReasonId::CannotRestore, format!("an itertools.{} that has begun", self.name())))
+            }
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Iterators over lists (live), tuples, ranges and constant strings, forwards and backwards.
 
 use pyo3::prelude::*;
+use pyo3::types::{PyList, PyRange, PyTuple};
 
 use sot_core::codegen::CodeGen;
 use sot_core::error::{Flow, ReasonId, Unwind};
@@ -22,17 +23,47 @@ pub struct SequenceIterator {
     position: i64,
     backwards: bool,
     exhausted: bool,
+    over: Over,
+}
+
+/// What the iterator's type tells of.
+#[derive(Clone, Copy)]
+enum Over {
+    List,
+    Tuple,
+    Range,
 }
 
 impl SequenceIterator {
     /// `iter(sequence)`
     pub fn over(cx: &mut OpcodeExecutor<'_>, sequence: VarId) -> VarId {
-        produce(cx, SequenceIterator { sequence, position: 0, backwards: false, exhausted: false })
+        let over = Over::of(cx, sequence);
+        produce(cx, SequenceIterator { sequence, position: 0, backwards: false, exhausted: false, over })
     }
 
     /// `reversed(sequence)`, for a sequence of so many items
     pub fn reversed(cx: &mut OpcodeExecutor<'_>, sequence: VarId, len: usize) -> VarId {
-        produce(cx, SequenceIterator { sequence, position: len as i64 - 1, backwards: true, exhausted: false })
+        let over = Over::of(cx, sequence);
+        produce(cx, SequenceIterator { sequence, position: len as i64 - 1, backwards: true, exhausted: false, over })
+    }
+}
+
+impl Over {
+    fn of(cx: &OpcodeExecutor<'_>, sequence: VarId) -> Over {
+        match cx.vars.get(sequence).kind() {
+            "list" => Over::List,
+            "range" => Over::Range,
+            _ => Over::Tuple,
+        }
+    }
+
+    /// An empty sequence of the kind.
+    fn empty(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+        Ok(match self {
+            Over::List => PyList::empty(py).into_any(),
+            Over::Tuple => PyTuple::empty(py).into_any(),
+            Over::Range => PyRange::new(py, 0, 0)?.into_any(),
+        })
     }
 }
 
@@ -62,11 +93,11 @@ impl IteratorState for SequenceIterator {
     const KIND: &'static str = "sequence_iterator";
 
     fn python_type<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let list = pyo3::types::PyList::empty(py);
+        let empty = self.over.empty(py)?;
         if self.backwards {
-            return Ok(py.import("builtins")?.getattr("reversed")?.call1((list,))?.get_type().into_any());
+            return Ok(py.import("builtins")?.getattr("reversed")?.call1((empty,))?.get_type().into_any());
         }
-        Ok(list.try_iter()?.get_type().into_any())
+        Ok(empty.try_iter()?.get_type().into_any())
     }
 
     fn advance(&mut self, cx: &mut OpcodeExecutor<'_>) -> Flow<Option<VarId>> {

@@ -57,12 +57,11 @@ impl IteratorState for Zip {
         }
         let mut items = Vec::with_capacity(self.inner.len());
         for (at, &inner) in self.inner.iter().enumerate() {
-            match cx.next(inner)? {
-                Some(item) => items.push(item),
-                None => {
-                    self.end(cx, at)?;
-                    return Ok(None);
-                }
+            if let Some(item) = cx.next(inner)? {
+                items.push(item);
+            } else {
+                self.end(cx, at)?;
+                return Ok(None);
             }
         }
         Ok(Some(cx.tuple(items)))

@@ -10,7 +10,7 @@ import paddle
 import paddle.nn.functional as F
 import pytest
 
-import _sot
+from sot import _sot
 
 
 def build(function, inputs, parameters=()):

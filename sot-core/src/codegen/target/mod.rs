@@ -31,6 +31,18 @@ pub trait Target: Sync {
     fn load_attr(&self, e: &mut Emitter, name: u32) -> Flow<()>;
     /// Load of a cell by its index into cell and free variables.
     fn load_closure(&self, e: &mut Emitter, cell: usize) -> Flow<()>;
+    /// The NULL of a call.
+    fn push_null(&self, e: &mut Emitter) -> Flow<()> {
+        e.op("PUSH_NULL", 0)
+    }
+    /// Whether the pair that a method load leaves has its NULL below the callable.
+    fn null_first(&self) -> bool {
+        true
+    }
+    /// How many instructions at the target of a loop head only clean up after the loop.
+    fn loop_cleanup(&self) -> u32 {
+        0
+    }
     /// Duplicate of the top of the stack.
     fn duplicate(&self, e: &mut Emitter) -> Flow<()>;
 }

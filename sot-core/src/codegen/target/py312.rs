@@ -44,6 +44,10 @@ impl Target for Py312 {
         Py311.load_closure(e, cell)
     }
 
+    fn loop_cleanup(&self) -> u32 {
+        1
+    }
+
     fn duplicate(&self, e: &mut Emitter) -> Flow<()> {
         Py311.duplicate(e)
     }

@@ -44,6 +44,14 @@ impl Target for Py313 {
         e.cell_op("LOAD_FAST", cell)
     }
 
+    fn null_first(&self) -> bool {
+        false
+    }
+
+    fn loop_cleanup(&self) -> u32 {
+        2
+    }
+
     fn duplicate(&self, e: &mut Emitter) -> Flow<()> {
         Py312.duplicate(e)
     }

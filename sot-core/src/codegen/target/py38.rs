@@ -42,6 +42,10 @@ impl Target for Py38 {
         e.cell_op("LOAD_CLOSURE", cell)
     }
 
+    fn push_null(&self, _: &mut Emitter) -> Flow<()> {
+        Ok(())
+    }
+
     fn duplicate(&self, e: &mut Emitter) -> Flow<()> {
         e.op("DUP_TOP", 0)
     }

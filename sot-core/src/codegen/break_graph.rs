@@ -1,0 +1,291 @@
+//! New code for a frame whose graph breaks: the graph so far, stack and locals as CPython would have them, the breaking
+//! instruction run natively, and a hand-over to the resume function behind it (for a branch: one on each side).
+
+use pyo3::prelude::*;
+use pyo3::types::PyCode;
+
+use super::{CodeGen, NewCode};
+use crate::bytecode::{stack_effect, Instruction, Label, Opcodes};
+use crate::error::{Flow, ReasonId, Unwind};
+use crate::executor::BreakPoint;
+use crate::resume::{HandOver, ResumeKey, Target};
+use crate::tracker::Tracker;
+use crate::translate::ResumeSource;
+use crate::variable::VarId;
+
+/// What one side of the hand-over finds on the stack.
+#[derive(Clone, Copy)]
+enum Item {
+    /// A value that lay below the breaking instruction.
+    Below(VarId),
+    /// A NULL.
+    Null,
+    /// A value the breaking instruction left, in this local.
+    Left(u32),
+}
+
+impl CodeGen<'_, '_> {
+    /// Code that runs the graph, then the breaking instruction, and goes on in a resume function.
+    pub fn compile_break(mut self, at: &BreakPoint, source: &ResumeSource, graph_name: &str) -> Flow<NewCode> {
+        self.refuse_handlers(at)?;
+        let instruction = self.root.code.instructions[at.frame.at.index()];
+        self.emitter.set_position(instruction.position);
+        self.adopt_cells(at);
+        let live = self.live_values(at);
+        let graphs = self.call_graph(&live, graph_name)?;
+        for &value in &live {
+            self.keep_unless_stable(value)?;
+        }
+        self.restore_effects()?;
+        self.store_cells()?;
+        self.break_here(at, &instruction, source)?;
+        Ok(NewCode { code: self.assemble()?.unbind(), graphs })
+    }
+
+    /// A break under a handler would have to raise into it; not built yet.
+    fn refuse_handlers(&self, at: &BreakPoint) -> Flow<()> {
+        let covered = self.root.code.handler_at(at.frame.at).is_some();
+        if covered || !at.frame.blocks.is_empty() || at.frame.handled.is_some() {
+            return Err(Unwind::fallback(at.reason.id, format!("{} (inside a try or with block)", at.reason.text)));
+        }
+        Ok(())
+    }
+
+    /// The frame's own cells are the real ones from here on.
+    fn adopt_cells(&mut self, at: &BreakPoint) {
+        for (index, &cell) in at.frame.cells.iter().take(self.root.code.cellvars.len()).enumerate() {
+            self.cells.insert(cell, index);
+        }
+    }
+
+    /// What lives on: stack, locals, contents of the frame's own cells.
+    fn live_values(&self, at: &BreakPoint) -> Vec<VarId> {
+        let null = self.cx.null();
+        let mut live: Vec<VarId> = at.frame.stack.iter().copied().filter(|item| *item != null).collect();
+        live.extend(at.frame.locals.iter().flatten());
+        for cell in self.cells.keys() {
+            live.extend(self.cx.vars.get(*cell).children());
+        }
+        live.sort_unstable();
+        live.dedup();
+        live
+    }
+
+    /// Values that the breaking instruction could change on the way are taken before it runs.
+    fn keep_unless_stable(&mut self, value: VarId) -> Flow<()> {
+        let tracker = self.cx.vars.tracker(value);
+        let stable = matches!(self.cx.trackers.get(tracker), Tracker::Local { .. } | Tracker::Constant(_));
+        if stable || self.cells.contains_key(&value) {
+            return Ok(());
+        }
+        self.keep(value)
+    }
+
+    fn store_cells(&mut self) -> Flow<()> {
+        let mut cells: Vec<(VarId, usize)> = self.cells.iter().map(|(cell, index)| (*cell, *index)).collect();
+        cells.sort_by_key(|(_, index)| *index);
+        for (cell, _) in &cells {
+            for contents in self.cx.vars.get(*cell).children() {
+                self.keep(contents)?;
+            }
+        }
+        for (cell, index) in cells {
+            if let Some(contents) = self.cx.vars.get(cell).children().first().copied() {
+                self.load(contents)?;
+                self.emitter.cell_op("STORE_DEREF", index)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn break_here(&mut self, at: &BreakPoint, instruction: &Instruction, source: &ResumeSource) -> Flow<()> {
+        let py = self.cx.py;
+        let name = Opcodes::get(py).name(instruction.opcode).to_owned();
+        let next = Label(at.frame.at.0 + 1);
+        if name == "FOR_ITER" {
+            return self.break_at_loop_head(at, instruction, next, source);
+        }
+        let depth = at.frame.stack.len();
+        let taken = self.consumed(&name, instruction, &at.frame.stack);
+        let below: Vec<Item> = at.frame.stack[..depth - taken].iter().map(|&item| self.item(item)).collect();
+        self.load_operands(&at.frame.stack[depth - taken..])?;
+        if let (Some(names), true) = (&at.frame.keyword_names, name == "CALL") {
+            let names: Vec<&str> = names.iter().map(|name| &**name).collect();
+            self.emitter.keyword_names(py, &names)?;
+        }
+        if let Some(jump) = instruction.target {
+            return self.break_at_branch(at, instruction, &name, (next, jump), below, taken, source);
+        }
+        if name == "TO_BOOL" {
+            // The branch that asks belongs to the question.
+            let branch = self.root.code.instructions[next.index()];
+            let branch_name = Opcodes::get(py).name(branch.opcode).to_owned();
+            if let (Some(jump), true) = (branch.target, branch_name.starts_with("POP_JUMP")) {
+                self.emitter.native(py, &self.root, instruction, &name)?;
+                let sides = (Label(next.0 + 1), jump);
+                return self.break_at_branch(at, &branch, &branch_name, sides, below, taken, source);
+            }
+        }
+        let pair = self.emitter.native(py, &self.root, instruction, &name)?;
+        let left = (taken as i32 + self.effect(instruction, false)?) as usize;
+        let items = match pair {
+            Some(null_first) => {
+                let value = Item::Left(self.emitter.store_new()?);
+                if null_first { vec![Item::Null, value] } else { vec![value, Item::Null] }
+            }
+            None => self.store_left(left)?,
+        };
+        let stack = below.into_iter().chain(items).collect::<Vec<_>>();
+        self.hand_over(at, &stack, |_, target| HandOver::To(target), &[(next, stack.clone())], source)
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "the two sides of a branch are told by all of them")]
+    fn break_at_branch(
+        &mut self,
+        at: &BreakPoint,
+        instruction: &Instruction,
+        name: &str,
+        (next, jump): (Label, Label),
+        below: Vec<Item>,
+        taken: usize,
+        source: &ResumeSource,
+    ) -> Flow<()> {
+        let branch = self.emitter.native_jump(name, instruction)?;
+        for (place, jumped) in [(next, false), (jump, true)] {
+            if jumped {
+                self.emitter.land(branch);
+            }
+            let left = (taken as i32 + self.effect(instruction, jumped)?) as usize;
+            let items = self.store_left(left)?;
+            let stack: Vec<Item> = below.iter().copied().chain(items).collect();
+            self.hand_over(at, &stack, |_, target| HandOver::To(target), &[(place, stack.clone())], source)?;
+        }
+        Ok(())
+    }
+
+    /// The iterator is advanced by the hand-over itself, which then knows on which side it goes on.
+    fn break_at_loop_head(
+        &mut self,
+        at: &BreakPoint,
+        instruction: &Instruction,
+        next: Label,
+        source: &ResumeSource,
+    ) -> Flow<()> {
+        let exhausted = self.emitter.after_loop(instruction)?;
+        let mut stack: Vec<Item> = at.frame.stack.iter().map(|&item| self.item(item)).collect();
+        let given = stack.clone();
+        let done: Vec<Item> = stack[..stack.len() - 1].to_vec();
+        stack.push(Item::Left(0));
+        let sides = [(next, stack), (exhausted, done)];
+        self.hand_over(at, &given, |targets, item| HandOver::ForIter { item, exhausted: targets[1].clone() }, &sides, source)
+    }
+
+    fn item(&self, variable: VarId) -> Item {
+        if variable == self.cx.null() {
+            Item::Null
+        } else {
+            Item::Below(variable)
+        }
+    }
+
+    /// How many stack items the instruction may touch.
+    fn consumed(&self, name: &str, instruction: &Instruction, stack: &[VarId]) -> usize {
+        let arg = instruction.arg as usize;
+        let handler = self.cx.runtime.dispatch.get(instruction.opcode);
+        let known = match name {
+            "CALL" => Some(arg + 2),
+            "CALL_KW" => Some(arg + 3),
+            "CALL_METHOD" => Some(arg + 2),
+            "CALL_FUNCTION" => Some(arg + 1),
+            "CALL_FUNCTION_KW" => Some(arg + 2),
+            "LOAD_ATTR" | "LOAD_METHOD" => Some(1),
+            _ => handler.and_then(|handler| handler.picture).map(|(inputs, _)| inputs.of(instruction.arg) as usize),
+        };
+        // Below the outermost NULL lies a call that is not finished: no other instruction reaches there.
+        let above_null = stack.iter().rev().position(|item| *item == self.cx.null()).unwrap_or(stack.len());
+        known.unwrap_or(above_null).min(stack.len())
+    }
+
+    fn effect(&self, instruction: &Instruction, jump: bool) -> Flow<i32> {
+        stack_effect(self.cx.py, instruction.opcode, instruction.arg, jump)
+            .map_err(|error| Unwind::fallback(ReasonId::CannotRestore, error.to_string()))
+    }
+
+    fn load_operands(&mut self, operands: &[VarId]) -> Flow<()> {
+        for &operand in operands {
+            if operand == self.cx.null() {
+                self.emitter.push_null()?;
+            } else {
+                self.load(operand)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves so many items off the stack into locals, the deepest first in the result.
+    fn store_left(&mut self, count: usize) -> Flow<Vec<Item>> {
+        let mut items = Vec::new();
+        for _ in 0..count {
+            items.push(Item::Left(self.emitter.store_new()?));
+        }
+        items.reverse();
+        Ok(items)
+    }
+
+    /// Calls the hand-over with cells, locals and `given`, for resume functions at the places with the stacks of `sides`.
+    fn hand_over(
+        &mut self,
+        at: &BreakPoint,
+        given: &[Item],
+        make: impl FnOnce(&[std::sync::Arc<Target>], std::sync::Arc<Target>) -> HandOver,
+        sides: &[(Label, Vec<Item>)],
+        source: &ResumeSource,
+    ) -> Flow<()> {
+        let py = self.cx.py;
+        let locals = self.resumed_locals(at, source);
+        let cells = source.unit.code.cellvars.len() + source.unit.code.freevars.len();
+        let mut targets = Vec::new();
+        for (place, stack) in sides {
+            let key = ResumeKey {
+                at: source.original(*place)?,
+                bound: locals.iter().map(Option::is_some).collect(),
+                stack: stack.iter().map(|item| !matches!(item, Item::Null)).collect(),
+            };
+            let code = source.resume_code(py, &key, self.emitter.position())?;
+            let code = code.bind(py).cast::<PyCode>().map_err(PyErr::from)?.clone();
+            targets.push(Target::new(&code, cells)?);
+        }
+        let hand_over = make(&targets, targets[0].clone()).callable(py, !source.is_resume())?;
+        self.begin_call(|cg| cg.load_const(hand_over))?;
+        for cell in 0..cells {
+            self.emitter.load_closure(cell)?;
+        }
+        let none = self.cx.none();
+        for local in &locals {
+            self.load(local.unwrap_or(none))?;
+        }
+        let mut argc = (cells + locals.len()) as u32;
+        for item in given {
+            match item {
+                Item::Below(value) => self.load(*value)?,
+                Item::Left(local) => self.op("LOAD_FAST", *local)?,
+                Item::Null => continue,
+            }
+            argc += 1;
+        }
+        self.end_call(argc)?;
+        self.op("RETURN_VALUE", 0)
+    }
+
+    /// The locals of the original code; the first argument of a method stays one even where a closure captured it, for the
+    /// `super()` that looks for it there.
+    fn resumed_locals(&self, at: &BreakPoint, source: &ResumeSource) -> Vec<Option<VarId>> {
+        let mut locals: Vec<Option<VarId>> = at.frame.locals[..source.unit.code.varnames.len()].to_vec();
+        let captured = self.root.code.cellvars.iter().position(|cell| self.root.code.varnames.first() == Some(cell));
+        if let (Some(cell), Some(None)) = (captured, locals.first()) {
+            let variable = self.cells.iter().find(|(_, index)| **index == cell).map(|(variable, _)| *variable);
+            locals[0] = variable.and_then(|variable| self.cx.vars.get(variable).children().first().copied());
+        }
+        locals
+    }
+}

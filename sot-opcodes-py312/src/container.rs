@@ -1,0 +1,9 @@
+//! Merging of keywords since the NULL of a call is above the callable (3.13).
+
+use sot_core::opcode;
+use sot_opcodes_py38::container::merge_keywords;
+use sot_opcodes_py38::function::qualified_name;
+
+opcode! {
+    DICT_MERGE [3.13..3.14] (map -- ) => |cx, op| merge_keywords(cx, op.arg, op.arg + 3, map, qualified_name)
+}

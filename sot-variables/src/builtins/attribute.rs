@@ -1,0 +1,86 @@
+//! `getattr`, `hasattr`, `setattr`, `delattr`, `vars`.
+
+use std::rc::Rc;
+
+use pyo3::exceptions::{PyAttributeError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::PyType;
+
+use sot_core::builtin;
+use sot_core::error::{Flow, Unwind};
+use sot_core::executor::{Name, OpcodeExecutor};
+use sot_core::variable::VarId;
+
+use super::cannot;
+
+builtin! { GETATTR = "getattr" => |cx, args| match args.positional[..] {
+    [object, name] if args.keywords.is_empty() => {
+        let name = name_of(cx, name, "getattr(): ")?;
+        cx.get_attr(object, &name)
+    }
+    [object, name, default] if args.keywords.is_empty() => {
+        let name = name_of(cx, name, "getattr(): ")?;
+        Ok(find(cx, object, &name)?.unwrap_or(default))
+    }
+    _ => {
+        let given = args.positional.len();
+        let bound = if given < 2 { "at least 2" } else { "at most 3" };
+        Err(cx.raise(PyTypeError::new_err(format!("getattr expected {bound} arguments, got {given}"))))
+    }
+} }
+
+builtin! { HASATTR = "hasattr" => |cx, args| {
+    let [object, name] = args.exactly(cx, "hasattr")?;
+    let name = name_of(cx, name, "hasattr(): ")?;
+    let found = find(cx, object, &name)?.is_some();
+    Ok(cx.boolean(found))
+} }
+
+builtin! { SETATTR = "setattr" => |cx, args| {
+    let [object, name, value] = args.exactly(cx, "setattr")?;
+    let name = name_of(cx, name, "")?;
+    cx.set_attr(object, &name, Some(value))?;
+    Ok(cx.none())
+} }
+
+builtin! { DELATTR = "delattr" => |cx, args| {
+    let [object, name] = args.exactly(cx, "delattr")?;
+    let name = name_of(cx, name, "")?;
+    cx.set_attr(object, &name, None)?;
+    Ok(cx.none())
+} }
+
+builtin! { VARS = "vars" => |cx, args| match args.positional[..] {
+    [object] if args.keywords.is_empty() => cx.get_attr(object, &Rc::from("__dict__")),
+    _ => Err(cannot("vars() of a frame")),
+} }
+
+/// An attribute, or `None` where reading it raises `AttributeError`, be it in a property of the user's.
+pub(super) fn find(cx: &mut OpcodeExecutor<'_>, object: VarId, name: &Name) -> Flow<Option<VarId>> {
+    match cx.find_attr(object, name) {
+        Err(Unwind::Raise(exception)) if is_attribute_error(cx, exception)? => Ok(None),
+        other => other,
+    }
+}
+
+fn is_attribute_error(cx: &mut OpcodeExecutor<'_>, exception: VarId) -> Flow<bool> {
+    let (ty, base) = (cx.type_of(exception)?, cx.py.get_type::<PyAttributeError>());
+    Ok(ty.cast::<PyType>().is_ok_and(|ty| ty.is_subclass(&base).unwrap_or(false)))
+}
+
+/// A known attribute name.
+pub(super) fn name_of(cx: &mut OpcodeExecutor<'_>, name: VarId, function: &str) -> Flow<Name> {
+    if let Some(name) = cx.known_str(name)? {
+        return Ok(Rc::from(name));
+    }
+    if cx.known(name)?.is_none() {
+        return Err(cannot("an attribute name that is not known while tracing"));
+    }
+    let ty = cx.type_name(name)?;
+    let text = if function.is_empty() || cx.runtime.version.0 >= 11 {
+        format!("attribute name must be string, not '{ty}'")
+    } else {
+        format!("{function}attribute name must be string")
+    };
+    Err(cx.raise(PyTypeError::new_err(text)))
+}

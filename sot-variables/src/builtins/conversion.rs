@@ -1,0 +1,160 @@
+//! Classes of `builtins` as conversions: numbers and strings through the special methods, containers from any iterable.
+
+use std::rc::Rc;
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+
+use sot_core::builtin;
+use sot_core::error::Flow;
+use sot_core::executor::{object_model, CallArgs, OpcodeExecutor};
+use sot_core::variable::VarId;
+
+use super::basic::fold_or;
+use super::cannot;
+use crate::dict::{self, DictVariable};
+use crate::set::{Order, SetVariable};
+use crate::slice::SliceVariable;
+use crate::tuple::TupleVariable;
+
+builtin! { INT = "int" => |cx, args| fold_or(cx, "int", args, |cx| number(cx, args, &["__int__", "__index__", "__trunc__"])) }
+
+builtin! { FLOAT = "float" => |cx, args| fold_or(cx, "float", args, |cx| number(cx, args, &["__float__", "__index__"])) }
+
+builtin! { COMPLEX = "complex" => |cx, args| fold_or(cx, "complex", args, |_| Err(cannot("complex() of an unknown value"))) }
+
+builtin! { BYTES = "bytes" => |cx, args| fold_or(cx, "bytes", args, |_| Err(cannot("bytes() of an unknown value"))) }
+
+builtin! { BOOL = "bool" => |cx, args| match args.positional[..] {
+    [value] if args.keywords.is_empty() => {
+        let truth = cx.truth(value)?;
+        Ok(cx.boolean(truth))
+    }
+    _ => fold_or(cx, "bool", args, |_| Err(cannot("bool() with these arguments"))),
+} }
+
+builtin! { STR = "str" => |cx, args| fold_or(cx, "str", args, |cx| match args.positional[..] {
+    [value] if args.keywords.is_empty() => object_model::call_special(cx, value, "__str__", &[]),
+    _ => Err(cannot("str() with these arguments")),
+}) }
+
+builtin! { LIST = "list" => |cx, args| {
+    let items = from_iterable(cx, args, "list")?;
+    Ok(cx.list(items))
+} }
+
+builtin! { TUPLE = "tuple" => |cx, args| {
+    if let [value] = args.positional[..] {
+        // A tuple is its own copy.
+        if cx.see_as::<TupleVariable>(value)?.is_some_and(|tuple| tuple.is_plain()) {
+            return Ok(value);
+        }
+    }
+    let items = from_iterable(cx, args, "tuple")?;
+    Ok(cx.tuple(items))
+} }
+
+builtin! { SET = "set" => |cx, args| set(cx, args, false) }
+
+builtin! { FROZENSET = "frozenset" => |cx, args| set(cx, args, true) }
+
+builtin! { DICT = "dict" => |cx, args| dict(cx, args, false) }
+
+builtin! { ORDERED_DICT = "collections:OrderedDict" => |cx, args| dict(cx, args, true) }
+
+builtin! { SLICE = "slice" => |cx, args| match args.positional[..] {
+    [stop] if args.keywords.is_empty() => {
+        let start = cx.none();
+        SliceVariable::build(cx, start, stop, None)
+    }
+    [start, stop] if args.keywords.is_empty() => SliceVariable::build(cx, start, stop, None),
+    [start, stop, step] if args.keywords.is_empty() => SliceVariable::build(cx, start, stop, Some(step)),
+    _ => fold_or(cx, "slice", args, |_| Err(cannot("slice() with these arguments"))),
+} }
+
+builtin! { TUPLE_NEW = "tuple.__new__" => |cx, args| match args.positional[..] {
+    [class, items] if args.keywords.is_empty() => {
+        let items = cx.unpack_all(items)?;
+        new_tuple(cx, class, items)
+    }
+    [class] if args.keywords.is_empty() => new_tuple(cx, class, Vec::new()),
+    _ => Err(cannot("tuple.__new__() with these arguments")),
+} }
+
+fn new_tuple(cx: &mut OpcodeExecutor<'_>, class: VarId, items: Vec<VarId>) -> Flow<VarId> {
+    let Some(ty) = cx.see(class)?.object().map(|object| object.clone_ref(cx.py)) else {
+        return Err(cannot("tuple.__new__() of an unknown class"));
+    };
+    if ty.bind(cx.py).is(cx.py.get_type::<pyo3::types::PyTuple>()) {
+        return Ok(cx.tuple(items));
+    }
+    Ok(cx.produce(Rc::new(TupleVariable::of_class(class, ty, items))))
+}
+
+fn number(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, methods: &[&str]) -> Flow<VarId> {
+    let [value] = args.positional[..] else { return Err(cannot("a number with a base that is not known")) };
+    for &method in methods {
+        if cx.special_method(value, method)?.is_some() {
+            return object_model::call_special(cx, value, method, &[]);
+        }
+    }
+    let ty = cx.type_name(value)?;
+    let text = if methods[0] == "__int__" {
+        format!("int() argument must be a string, a bytes-like object or a number, not '{ty}'")
+    } else {
+        format!("float() argument must be a string or a number, not '{ty}'")
+    };
+    Err(cx.raise(PyTypeError::new_err(text)))
+}
+
+fn from_iterable(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, name: &str) -> Flow<Vec<VarId>> {
+    match args.positional[..] {
+        [] if args.keywords.is_empty() => Ok(Vec::new()),
+        [iterable] if args.keywords.is_empty() => cx.unpack_all(iterable),
+        _ => fold_or(cx, name, args, |_| Err(cannot(&format!("{name}() with these arguments")))).map(|_| Vec::new()),
+    }
+}
+
+fn set(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, frozen: bool) -> Flow<VarId> {
+    let name = if frozen { "frozenset" } else { "set" };
+    if let [source] = args.positional[..] {
+        if let Some(old) = cx.see_as::<SetVariable>(source)? {
+            if frozen && old.frozen {
+                return Ok(source);
+            }
+            return Ok(SetVariable::make(cx, old.keys.clone(), frozen, Order::Unknown));
+        }
+        if cx.see_as::<DictVariable>(source)?.is_some() {
+            // CPython makes room for a dict's keys at once, which changes their order.
+            let keys = crate::set::elements(cx, source)?;
+            return Ok(SetVariable::make(cx, keys, frozen, Order::Unknown));
+        }
+    }
+    let items = from_iterable(cx, args, name)?;
+    let set = SetVariable::build(cx, items)?;
+    if !frozen {
+        return Ok(set);
+    }
+    let keys = crate::set::elements(cx, set)?;
+    Ok(SetVariable::make(cx, keys, true, Order::Insertion))
+}
+
+fn dict(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, ordered: bool) -> Flow<VarId> {
+    let name = if ordered { "OrderedDict" } else { "dict" };
+    let mut entries = Vec::new();
+    match args.positional[..] {
+        [] => {}
+        [source] => {
+            for (key, value) in dict::pairs(cx, source)? {
+                dict::put(cx.py, &mut entries, key, value);
+            }
+        }
+        _ => {
+            let given = args.positional.len();
+            let text = format!("{name} expected at most 1 argument, got {given}");
+            return Err(cx.raise(PyTypeError::new_err(text)));
+        }
+    }
+    dict::put_keywords(cx, &mut entries, &args.keywords)?;
+    Ok(cx.produce(Rc::new(DictVariable::new(entries, ordered))))
+}

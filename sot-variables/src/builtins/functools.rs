@@ -1,0 +1,161 @@
+//! `functools.reduce` and `functools.partial`.
+
+use std::rc::Rc;
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use sot_core::builtin;
+use sot_core::codegen::CodeGen;
+use sot_core::error::Flow;
+use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
+use sot_core::guard::Test;
+use sot_core::tracker::{Key, Tracker, TrackerId};
+use sot_core::variable::{VarId, Variable};
+
+use super::cannot;
+use crate::dict::DictVariable;
+use crate::iterators::{emit_call, library, rebuild};
+use crate::sequence;
+
+builtin! { REDUCE = "functools:reduce" => |cx, args| match args.positional[..] {
+    [function, iterable] if args.keywords.is_empty() => reduce(cx, function, iterable, None),
+    [function, iterable, initial] if args.keywords.is_empty() => reduce(cx, function, iterable, Some(initial)),
+    _ => Err(cannot("reduce() with these arguments")),
+} }
+
+builtin! { PARTIAL = "functools:partial" => |cx, args| {
+    let Some((&function, rest)) = args.positional.split_first() else {
+        return Err(cx.raise(PyTypeError::new_err("type 'partial' takes at least one argument")));
+    };
+    let args = CallArgs { positional: rest.to_vec(), keywords: args.keywords.clone() };
+    // A partial of a partial is one partial.
+    let partial = match cx.see_as::<PartialVariable>(function)? {
+        Some(inner) => PartialVariable { function: inner.function, args: inner.complete(&args), object: None },
+        None => PartialVariable { function, args, object: None },
+    };
+    Ok(cx.produce(Rc::new(partial)))
+} }
+
+sot_core::variable_kind! {
+    "partial",
+    types: |py| Ok(vec![library(py, "functools", "partial")?]),
+    wrap: PartialVariable::wrap
+}
+
+fn reduce(cx: &mut OpcodeExecutor<'_>, function: VarId, iterable: VarId, initial: Option<VarId>) -> Flow<VarId> {
+    let iterator = cx.iter(iterable)?;
+    let first = match initial {
+        Some(initial) => Some(initial),
+        None => cx.next(iterator)?,
+    };
+    let Some(mut total) = first else {
+        let empty = library(cx.py, "functools", "reduce")?.call1(cx.py, (cx.py.None(), ()));
+        return match empty {
+            Err(error) => Err(cx.raise(error)),
+            Ok(_) => Err(cannot("reduce() of nothing")),
+        };
+    };
+    while let Some(item) = cx.next(iterator)? {
+        total = cx.call(function, &CallArgs::positional(vec![total, item]))?;
+    }
+    Ok(total)
+}
+
+/// A function with some arguments given.
+pub struct PartialVariable {
+    /// The function.
+    pub function: VarId,
+    /// The arguments.
+    pub args: CallArgs,
+    object: Option<Py<PyAny>>,
+}
+
+impl PartialVariable {
+    fn wrap(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, of: TrackerId) -> Flow<Rc<dyn Variable>> {
+        let object = object.clone().unbind();
+        let partial = object.bind(cx.py).clone();
+        let part =
+            |cx: &mut OpcodeExecutor<'_>, name: &str| cx.trackers.add(Tracker::Getattr { of, name: name.into() });
+        let (callable, args, keywords) = (part(cx, "func"), part(cx, "args"), part(cx, "keywords"));
+
+        let function = cx.wrap(&partial.getattr("func")?, callable);
+        let tuple = partial.getattr("args")?.cast_into::<PyTuple>().map_err(PyErr::from)?;
+        cx.guards.add(args, Test::Length(tuple.len()));
+        let positional = sequence::wrap_items(cx, tuple.iter(), args);
+
+        let dict = partial.getattr("keywords")?.cast_into::<PyDict>().map_err(PyErr::from)?;
+        let mut given = Vec::with_capacity(dict.len());
+        let mut keys = Vec::with_capacity(dict.len());
+        for (key, value) in dict.iter() {
+            let name: Name = Rc::from(key.extract::<String>()?);
+            let tracker = cx.trackers.add(Tracker::Item { of: keywords, key: Key::Str(Rc::clone(&name)) });
+            keys.push(Key::Str(Rc::clone(&name)));
+            given.push((name, cx.wrap(&value, tracker)));
+        }
+        cx.guards.add(keywords, Test::Keys(keys));
+        let args = CallArgs { positional, keywords: given };
+        Ok(Rc::new(PartialVariable { function, args, object: Some(object) }))
+    }
+
+    /// The arguments of a call: the given ones, then the call's; its keywords win.
+    fn complete(&self, args: &CallArgs) -> CallArgs {
+        let mut all = self.args.clone();
+        all.positional.extend(&args.positional);
+        for (name, value) in &args.keywords {
+            match all.keywords.iter_mut().find(|(known, _)| known == name) {
+                Some((_, old)) => *old = *value,
+                None => all.keywords.push((Rc::clone(name), *value)),
+            }
+        }
+        all
+    }
+}
+
+impl Variable for PartialVariable {
+    fn kind(&self) -> &'static str {
+        "partial"
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        let ty = library(cx.py, "functools", "partial").map(|ty| ty.into_bound(cx.py));
+        ty.unwrap_or_else(|_| cx.py.get_type::<PyAny>().into_any())
+    }
+
+    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
+        format!("PartialVariable({})", cx.text(self.function))
+    }
+
+    fn object(&self) -> Option<&Py<PyAny>> {
+        self.object.as_ref()
+    }
+
+    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
+        let positional = cg.cx.tuple(self.args.positional.clone());
+        let keywords = DictVariable::from_keywords(cg.cx, self.args.keywords.clone())?;
+        let keywords = cg.cx.produce(keywords);
+        emit_call(cg, rebuild::partial, &[self.function, positional, keywords])
+    }
+
+    fn children(&self) -> Vec<VarId> {
+        std::iter::once(self.function).chain(self.args.all()).collect()
+    }
+
+    fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
+        match &**name {
+            "func" => Ok(Some(self.function)),
+            "args" => Ok(Some(cx.tuple(self.args.positional.clone()))),
+            "keywords" => {
+                let keywords = DictVariable::from_keywords(cx, self.args.keywords.clone())?;
+                Ok(Some(cx.produce(keywords)))
+            }
+            _ => object_model::get_attr(cx, this, name),
+        }
+    }
+
+    fn call(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, args: &CallArgs) -> Flow<VarId> {
+        let args = self.complete(args);
+        cx.call(self.function, &args)
+    }
+}

@@ -1,0 +1,271 @@
+//! Iterators and sequences made by `builtins`: `iter`, `next`, `enumerate`, `zip`, `map`, `filter`, `reversed`, `sorted`,
+//! `range`.
+
+use std::rc::Rc;
+
+use pyo3::exceptions::{PyStopIteration, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyRange, PySlice, PyTuple};
+
+use sot_core::builtin;
+use sot_core::error::{Flow, Unwind};
+use sot_core::executor::{object_model, CallArgs, CompareOp, OpcodeExecutor};
+use sot_core::variable::VarId;
+
+use super::basic::key_of;
+use super::{builtin_object, cannot, required};
+use crate::dict::DictVariable;
+use crate::generator;
+use crate::iterators::dict_view::{DictIterator, DictView, View};
+use crate::iterators::enumerate::Enumerate;
+use crate::iterators::filter::{Filter, Rule};
+use crate::iterators::map::Map;
+use crate::iterators::produce;
+use crate::iterators::sequence::SequenceIterator;
+use crate::iterators::zip::Zip;
+use crate::list::ListVariable;
+use crate::range::RangeVariable;
+use crate::set::{self, SetVariable};
+use crate::tuple::TupleVariable;
+
+builtin! { ITER = "iter" => |cx, args| match args.positional[..] {
+    [iterable] if args.keywords.is_empty() => cx.iter(iterable),
+    _ => Err(cannot("iter() with a sentinel")),
+} }
+
+builtin! { NEXT = "next" => |cx, args| match args.positional[..] {
+    [iterator] if args.keywords.is_empty() => match step(cx, iterator)? {
+        Some(item) => Ok(item),
+        None => Err(stop(cx, iterator)?),
+    },
+    [iterator, default] if args.keywords.is_empty() => Ok(step(cx, iterator)?.unwrap_or(default)),
+    _ => {
+        let given = args.positional.len();
+        Err(cx.raise(PyTypeError::new_err(format!("next expected at least 1 argument, got {given}"))))
+    }
+} }
+
+builtin! { ENUMERATE = "enumerate" => |cx, args| {
+    let [iterable, start] = args.named(cx, "enumerate", ["iterable", "start"], 1)?;
+    let inner = cx.iter(required(iterable)?)?;
+    let number = match start {
+        Some(start) if cx.known_int(start)?.is_none() => return Err(cannot("enumerate() from an unknown number")),
+        Some(start) => start,
+        None => cx.integer(0)?,
+    };
+    Ok(produce(cx, Enumerate { inner, number }))
+} }
+
+builtin! { ZIP = "zip" => |cx, args| {
+    let strict = zip_options(cx, args)?;
+    let inner = iterators(cx, &args.positional)?;
+    Ok(produce(cx, Zip { inner, strict }))
+} }
+
+builtin! { MAP = "map" => |cx, args| {
+    let Some((&function, iterables)) = args.positional.split_first().filter(|(_, rest)| !rest.is_empty()) else {
+        return Err(cx.raise(PyTypeError::new_err("map() must have at least two arguments.")));
+    };
+    if !args.keywords.is_empty() {
+        return Err(cannot("map() with keywords"));
+    }
+    let inner = iterators(cx, iterables)?;
+    Ok(produce(cx, Map { function, inner }))
+} }
+
+builtin! { FILTER = "filter" => |cx, args| {
+    let [predicate, iterable] = args.exactly(cx, "filter")?;
+    let inner = cx.iter(iterable)?;
+    Ok(produce(cx, Filter { predicate, inner, rule: Rule::Keep, turned: false }))
+} }
+
+builtin! { REVERSED = "reversed" => |cx, args| {
+    let [sequence] = args.exactly(cx, "reversed")?;
+    reversed(cx, sequence)
+} }
+
+builtin! { SORTED = "sorted" => |cx, args| {
+    let Some((&iterable, [])) = args.positional.split_first() else {
+        let given = args.positional.len();
+        return Err(cx.raise(PyTypeError::new_err(format!("sorted expected 1 argument, got {given}"))));
+    };
+    // The order a set is iterated in does not show in its sorted items.
+    let items = match cx.see_as::<SetVariable>(iterable)? {
+        Some(_) => set::elements(cx, iterable)?.iter().map(|key| key.variable).collect(),
+        None => cx.unpack_all(iterable)?,
+    };
+    let items = sort(cx, &items, args)?;
+    Ok(cx.list(items))
+} }
+
+builtin! { RANGE = "range" => |cx, args| {
+    let mut numbers = Vec::with_capacity(args.positional.len());
+    for &arg in &args.positional {
+        numbers.push(index(cx, arg)?);
+    }
+    if !args.keywords.is_empty() {
+        return Err(cx.raise(PyTypeError::new_err("range() takes no keyword arguments")));
+    }
+    let numbers = PyTuple::new(cx.py, numbers)?;
+    match cx.py.get_type::<PyRange>().call1(numbers) {
+        Ok(range) => Ok(cx.produce(Rc::new(RangeVariable::new(range.unbind())))),
+        Err(error) => Err(cx.raise(error)),
+    }
+} }
+
+/// The items in order, by the `key` and `reverse` keywords of a call.
+pub(super) fn sort(cx: &mut OpcodeExecutor<'_>, items: &[VarId], args: &CallArgs) -> Flow<Vec<VarId>> {
+    let mut key = None;
+    let mut reverse = false;
+    for (option, value) in &args.keywords {
+        match &**option {
+            "key" => key = Some(*value),
+            "reverse" => reverse = cx.truth(*value)?,
+            other => {
+                // CPython of this version words the error.
+                let options = PyDict::new(cx.py);
+                options.set_item(other, cx.py.None())?;
+                let refused = PyList::empty(cx.py).call_method("sort", (), Some(&options));
+                return Err(refused
+                    .err()
+                    .map_or_else(|| cannot("a sort with unknown options"), |error| cx.raise(error)));
+            }
+        }
+    }
+    let keys = items.iter().map(|&item| key_of(cx, key, item)).collect::<Flow<Vec<_>>>()?;
+    let order = match known_order(cx, &keys, reverse)? {
+        Some(order) => order,
+        None => compared_order(cx, &keys, reverse)?,
+    };
+    Ok(order.into_iter().map(|position| items[position]).collect())
+}
+
+/// CPython sorts positions by the real keys, if all are known.
+fn known_order(cx: &mut OpcodeExecutor<'_>, keys: &[VarId], reverse: bool) -> Flow<Option<Vec<usize>>> {
+    let mut known = Vec::with_capacity(keys.len());
+    for &key in keys {
+        match cx.materialize(key)? {
+            Some(key) => known.push(key),
+            None => return Ok(None),
+        }
+    }
+    let positions = PyList::new(cx.py, 0..keys.len())?;
+    let options = PyDict::new(cx.py);
+    options.set_item("key", PyList::new(cx.py, known)?.getattr("__getitem__")?)?;
+    options.set_item("reverse", reverse)?;
+    match positions.call_method("sort", (), Some(&options)) {
+        Ok(_) => Ok(Some(positions.extract()?)),
+        Err(error) => Err(cx.raise(error)),
+    }
+}
+
+/// A stable sort by simulated comparisons: binary insertion, as CPython sorts short lists.
+fn compared_order(cx: &mut OpcodeExecutor<'_>, keys: &[VarId], reverse: bool) -> Flow<Vec<usize>> {
+    let mut order: Vec<usize> = Vec::with_capacity(keys.len());
+    let positions: Vec<usize> = if reverse { (0..keys.len()).rev().collect() } else { (0..keys.len()).collect() };
+    for position in positions {
+        let (mut low, mut high) = (0, order.len());
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            let less = cx.compare(CompareOp::Less, keys[position], keys[order[middle]])?;
+            if cx.truth(less)? {
+                high = middle;
+            } else {
+                low = middle + 1;
+            }
+        }
+        order.insert(low, position);
+    }
+    if reverse {
+        order.reverse();
+    }
+    Ok(order)
+}
+
+/// `iter()` of each.
+pub(super) fn iterators(cx: &mut OpcodeExecutor<'_>, iterables: &[VarId]) -> Flow<Vec<VarId>> {
+    iterables.iter().map(|&iterable| cx.iter(iterable)).collect()
+}
+
+/// `next(iterator)`, for what is an iterator.
+fn step(cx: &mut OpcodeExecutor<'_>, iterator: VarId) -> Flow<Option<VarId>> {
+    let payload = cx.see(iterator)?;
+    let is_iterator = payload.python_type(cx).hasattr("__next__")?;
+    if !is_iterator {
+        let name = cx.type_name(iterator)?;
+        return Err(cx.raise(PyTypeError::new_err(format!("'{name}' object is not an iterator"))));
+    }
+    cx.next(iterator)
+}
+
+/// `StopIteration`, with what a generator returned.
+fn stop(cx: &mut OpcodeExecutor<'_>, iterator: VarId) -> Flow<Unwind> {
+    let value = if cx.see(iterator)?.kind() == "generator" { generator::return_value(cx, iterator)? } else { None };
+    let Some(value) = value else { return Ok(cx.raise(PyStopIteration::new_err(()))) };
+    match cx.materialize(value)? {
+        Some(value) if value.is_none() => Ok(cx.raise(PyStopIteration::new_err(()))),
+        Some(value) => Ok(cx.raise(PyStopIteration::new_err((value.unbind(),)))),
+        None => Err(cannot("StopIteration with a value that is not known while tracing")),
+    }
+}
+
+fn zip_options(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<bool> {
+    if args.keywords.is_empty() {
+        return Ok(false);
+    }
+    let options = CallArgs { positional: Vec::new(), keywords: args.keywords.clone() };
+    let Some((none, options)) = cx.materialize_args(&options)? else {
+        return Err(cannot("zip() with an unknown option"));
+    };
+    // CPython of this version says which options there are.
+    builtin_object(cx.py, "zip")?.call(none, Some(&options)).map_err(|error| cx.raise(error))?;
+    Ok(options.get_item("strict")?.map_or(Ok(false), |strict| strict.is_truthy())?)
+}
+
+fn reversed(cx: &mut OpcodeExecutor<'_>, sequence: VarId) -> Flow<VarId> {
+    if let Some(list) = cx.see_as::<ListVariable>(sequence)? {
+        return Ok(SequenceIterator::reversed(cx, sequence, list.items.len()));
+    }
+    if let Some(tuple) = cx.see_as::<TupleVariable>(sequence)? {
+        return Ok(SequenceIterator::reversed(cx, sequence, tuple.items.len()));
+    }
+    if let Some(range) = cx.see_as::<RangeVariable>(sequence)? {
+        return reversed_range(cx, &range);
+    }
+    if cx.see_as::<DictVariable>(sequence)?.is_some() {
+        return DictIterator::over(cx, sequence, View::Keys, true);
+    }
+    if let Some(view) = cx.see_as::<DictView>(sequence)? {
+        return DictIterator::over(cx, view.dict, view.view, true);
+    }
+    if cx.special_method(sequence, "__reversed__")?.is_some() {
+        return object_model::call_special(cx, sequence, "__reversed__", &[]);
+    }
+    if cx.known_str(sequence)?.is_some() {
+        let items = cx.unpack_all(sequence)?;
+        let (len, items) = (items.len(), cx.tuple(items));
+        return Ok(SequenceIterator::reversed(cx, items, len));
+    }
+    if cx.special_method(sequence, "__getitem__")?.is_some() {
+        return Err(cannot("reversed() of a sequence of the user's"));
+    }
+    let name = cx.type_name(sequence)?;
+    Err(cx.raise(PyTypeError::new_err(format!("'{name}' object is not reversible"))))
+}
+
+fn reversed_range(cx: &mut OpcodeExecutor<'_>, range: &RangeVariable) -> Flow<VarId> {
+    let none = cx.py.None();
+    let backwards = cx.py.get_type::<PySlice>().call1((&none, &none, -1))?;
+    let range = range.bind(cx.py).get_item(backwards)?;
+    let range = cx.produce(Rc::new(RangeVariable::new(range.unbind())));
+    Ok(SequenceIterator::over(cx, range))
+}
+
+/// A known number for `range`, through `__index__` if need be.
+fn index<'py>(cx: &mut OpcodeExecutor<'py>, value: VarId) -> Flow<Bound<'py, PyAny>> {
+    if let Some(known) = cx.materialize(value)? {
+        return Ok(known);
+    }
+    let index = object_model::call_special(cx, value, "__index__", &[])?;
+    cx.known(index)?.ok_or_else(|| cannot("range() up to a number that is not known while tracing"))
+}

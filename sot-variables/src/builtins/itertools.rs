@@ -1,0 +1,169 @@
+//! Functions of `itertools`.
+
+use std::rc::Rc;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use sot_core::builtin;
+use sot_core::error::Flow;
+use sot_core::executor::{CallArgs, OpcodeExecutor};
+use sot_core::variable::VarId;
+
+use super::iteration::iterators;
+use super::{cannot, given, known_index, required};
+use crate::iterators::chain::Chain;
+use crate::iterators::filter::{Filter, Rule};
+use crate::iterators::itertools::Itertool;
+use crate::iterators::{library, produce};
+
+builtin! { CHAIN = "itertools:chain" => |cx, args| {
+    let iterables = cx.tuple(args.positional.clone());
+    let source = cx.iter(iterables)?;
+    Ok(produce(cx, Chain { source, active: None }))
+} }
+
+builtin! { FROM_ITERABLE = "itertools:chain.from_iterable" => |cx, args| {
+    let [iterables] = args.exactly(cx, "from_iterable")?;
+    let source = cx.iter(iterables)?;
+    Ok(produce(cx, Chain { source, active: None }))
+} }
+
+builtin! { COUNT = "itertools:count" => |cx, args| {
+    let [start, step] = args.named(cx, "count", ["start", "step"], 0)?;
+    let next = start.map_or_else(|| cx.integer(0), Ok)?;
+    let step = step.map_or_else(|| cx.integer(1), Ok)?;
+    Ok(produce(cx, Itertool::Count { next, step }))
+} }
+
+builtin! { REPEAT = "itertools:repeat" => |cx, args| {
+    let [item, times] = args.named(cx, "repeat", ["object", "times"], 1)?;
+    let left = times.map(|times| known_index(cx, times, "repeat()")).transpose()?;
+    let left = left.map(|left| u64::try_from(left).unwrap_or(0));
+    Ok(produce(cx, Itertool::Repeat { item: required(item)?, left }))
+} }
+
+builtin! { ISLICE = "itertools:islice" => |cx, args| {
+    let (start, stop, step) = match args.positional[1.min(args.positional.len())..] {
+        [stop] => (None, Some(stop), None),
+        [start, stop] => (Some(start), Some(stop), None),
+        [start, stop, step] => (Some(start), Some(stop), Some(step)),
+        _ => return Err(cannot("islice() with these arguments")),
+    };
+    let inner = cx.iter(args.positional[0])?;
+    let start = bound(cx, start)?.unwrap_or(0);
+    let step = bound(cx, step)?.unwrap_or(1);
+    if step == 0 {
+        return Err(cannot("islice() with a step of zero"));
+    }
+    let left = bound(cx, stop)?.map(|stop| stop.saturating_sub(start).div_ceil(step));
+    Ok(produce(cx, Itertool::Slice { inner, skip: start, step, left }))
+} }
+
+builtin! { STARMAP = "itertools:starmap" => |cx, args| {
+    let [function, iterable] = args.exactly(cx, "starmap")?;
+    let inner = cx.iter(iterable)?;
+    Ok(produce(cx, Itertool::Star { function, inner }))
+} }
+
+builtin! { ACCUMULATE = "itertools:accumulate" => |cx, args| {
+    let initial = args.keywords.iter().find(|(name, _)| &**name == "initial").map(|(_, value)| *value);
+    let keywords = args.keywords.iter().filter(|(name, _)| &**name != "initial").cloned().collect();
+    let rest = CallArgs { positional: args.positional.clone(), keywords };
+    let [iterable, function] = rest.named(cx, "accumulate", ["iterable", "func"], 1)?;
+    let inner = cx.iter(required(iterable)?)?;
+    let function = given(cx, function)?;
+    let total = given(cx, initial)?;
+    Ok(produce(cx, Itertool::Accumulate { inner, function, total, pending: total.is_some() }))
+} }
+
+builtin! { ZIP_LONGEST = "itertools:zip_longest" => |cx, args| {
+    let fill = match args.keywords[..] {
+        [] => cx.none(),
+        [(ref name, value)] if &**name == "fillvalue" => value,
+        _ => return Err(cannot("zip_longest() with these arguments")),
+    };
+    let inner = iterators(cx, &args.positional)?.into_iter().map(Some).collect();
+    Ok(produce(cx, Itertool::Longest { inner, fill }))
+} }
+
+builtin! { PAIRWISE = "itertools:pairwise" => |cx, args| {
+    let [iterable] = args.exactly(cx, "pairwise")?;
+    let inner = cx.iter(iterable)?;
+    Ok(produce(cx, Itertool::Pairs { inner, before: None }))
+} }
+
+builtin! { CYCLE = "itertools:cycle" => |cx, args| {
+    let [iterable] = args.exactly(cx, "cycle")?;
+    let inner = cx.iter(iterable)?;
+    Ok(produce(cx, Itertool::Cycle { inner, seen: Vec::new(), round: None }))
+} }
+
+builtin! { FILTERFALSE = "itertools:filterfalse" => |cx, args| filtered(cx, args, Rule::Drop) }
+builtin! { TAKEWHILE = "itertools:takewhile" => |cx, args| filtered(cx, args, Rule::TakeWhile) }
+builtin! { DROPWHILE = "itertools:dropwhile" => |cx, args| filtered(cx, args, Rule::DropWhile) }
+
+builtin! { PRODUCT = "itertools:product" => |cx, args| {
+    let repeat = match args.keywords[..] {
+        [] => 1,
+        [(ref name, value)] if &**name == "repeat" => known_index(cx, value, "product()")?,
+        _ => return Err(cannot("product() with these arguments")),
+    };
+    let mut pools = Vec::with_capacity(args.positional.len());
+    for &iterable in &args.positional {
+        pools.push(cx.unpack_all(iterable)?);
+    }
+    let pools = vec![pools; usize::try_from(repeat).unwrap_or(0)].concat();
+    let ranges = pools.iter().map(|pool| (0..pool.len()).collect::<Vec<_>>()).collect::<Vec<_>>();
+    let choices = library(cx.py, "itertools", "product")?.into_bound(cx.py).call1(PyTuple::new(cx.py, ranges)?)?;
+    chosen(cx, &choices, |place, index| pools[place][index])
+} }
+
+builtin! { COMBINATIONS = "itertools:combinations" => |cx, args| selections(cx, args, "combinations") }
+builtin! { WITH_REPLACEMENT = "itertools:combinations_with_replacement" => |cx, args| {
+    selections(cx, args, "combinations_with_replacement")
+} }
+builtin! { PERMUTATIONS = "itertools:permutations" => |cx, args| selections(cx, args, "permutations") }
+
+fn bound(cx: &mut OpcodeExecutor<'_>, value: Option<VarId>) -> Flow<Option<u64>> {
+    let Some(value) = given(cx, value)? else { return Ok(None) };
+    let value = known_index(cx, value, "islice()")?;
+    u64::try_from(value).map(Some).map_err(|_| cannot("islice() with a negative number"))
+}
+
+fn filtered(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, rule: Rule) -> Flow<VarId> {
+    let [predicate, iterable] = args.exactly(cx, "filter")?;
+    let inner = cx.iter(iterable)?;
+    Ok(produce(cx, Filter { predicate, inner, rule, turned: false }))
+}
+
+/// CPython selects positions; the items follow.
+fn selections(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, name: &str) -> Flow<VarId> {
+    let [iterable, count] = args.named(cx, name, ["iterable", "r"], 1)?;
+    let items = cx.unpack_all(required(iterable)?)?;
+    let options = PyDict::new(cx.py);
+    if let Some(count) = count {
+        let Some(count) = cx.known(count)? else { return Err(cannot("a selection of unknown length")) };
+        options.set_item("r", count)?;
+    }
+    let function = library(cx.py, "itertools", name)?.into_bound(cx.py);
+    let positions = (0..items.len()).collect::<Vec<_>>();
+    let choices = function.call((positions,), Some(&options)).map_err(|error| cx.raise(error))?;
+    chosen(cx, &choices, |_, index| items[index])
+}
+
+/// An iterator over tuples of items, from real tuples of positions.
+fn chosen(
+    cx: &mut OpcodeExecutor<'_>,
+    choices: &Bound<'_, PyAny>,
+    item: impl Fn(usize, usize) -> VarId,
+) -> Flow<VarId> {
+    let mut tuples = Vec::new();
+    for choice in choices.try_iter()? {
+        let choice: Vec<usize> = choice?.extract()?;
+        let items = choice.into_iter().enumerate().map(|(place, index)| item(place, index)).collect();
+        tuples.push(cx.tuple(items));
+    }
+    let tuples = cx.produce(Rc::new(crate::tuple::TupleVariable::new(tuples)));
+    cx.iter(tuples)
+}

@@ -1,0 +1,44 @@
+//! Functions of `math` with a meaning beyond numbers that are known: special methods and sequences.
+
+use pyo3::prelude::*;
+
+use sot_core::builtin;
+use sot_core::error::Flow;
+use sot_core::executor::{BinaryOp, CallArgs, OpcodeExecutor};
+use sot_core::variable::VarId;
+
+use super::{cannot, required};
+use crate::iterators::library;
+
+builtin! { CEIL = "math:ceil" => |cx, args| special(cx, args, "ceil", "__ceil__") }
+builtin! { FLOOR = "math:floor" => |cx, args| special(cx, args, "floor", "__floor__") }
+builtin! { TRUNC = "math:trunc" => |cx, args| special(cx, args, "trunc", "__trunc__") }
+
+builtin! { PROD = "math:prod" => |cx, args| {
+    if let Some(product) = fold(cx, args, "prod")? {
+        return Ok(product);
+    }
+    let start = args.keywords.iter().find(|(name, _)| &**name == "start").map(|(_, value)| *value);
+    let mut product = start.map_or_else(|| cx.integer(1), Ok)?;
+    for item in cx.unpack_all(required(args.positional.first().copied())?)? {
+        product = cx.binary(BinaryOp::Multiply, product, item)?;
+    }
+    Ok(product)
+} }
+
+fn fold(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, name: &str) -> Flow<Option<VarId>> {
+    let Some((positional, keywords)) = cx.materialize_args(args)? else { return Ok(None) };
+    let function = library(cx.py, "math", name)?.into_bound(cx.py);
+    cx.fold(|_| function.call(positional, Some(&keywords))).map(Some)
+}
+
+fn special(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, name: &str, method: &str) -> Flow<VarId> {
+    if let Some(value) = fold(cx, args, name)? {
+        return Ok(value);
+    }
+    let [value] = args.exactly(cx, name)?;
+    match cx.special_method(value, method)? {
+        Some(method) => cx.call(method, &CallArgs::default()),
+        None => Err(cannot(&format!("math.{name}() of a value that is not known while tracing"))),
+    }
+}

@@ -1,0 +1,88 @@
+//! Methods every class inherits from `object`.
+
+use pyo3::exceptions::{PyAttributeError, PyTypeError};
+use pyo3::prelude::*;
+
+use sot_core::builtin;
+use sot_core::error::Flow;
+use sot_core::executor::{object_model, OpcodeExecutor};
+use sot_core::variable::VarId;
+
+use super::attribute::name_of;
+use super::cannot;
+
+builtin! { INIT = "object.__init__" => |cx, args| match args.positional[..] {
+    [_] if args.keywords.is_empty() => Ok(cx.none()),
+    [this, ..] => {
+        // Extra arguments are allowed where the class has its own `__new__`.
+        let ty = cx.type_of(this)?;
+        if ty.getattr("__new__")?.is(cx.py.get_type::<PyAny>().getattr("__new__")?) {
+            let name = cx.type_name(this)?;
+            let text = format!("{name}.__init__() takes exactly one argument (the instance to initialize)");
+            return Err(cx.raise(PyTypeError::new_err(text)));
+        }
+        Ok(cx.none())
+    }
+    [] => Err(cannot("object.__init__() without an object")),
+} }
+
+builtin! { GETATTRIBUTE = "object.__getattribute__" => |cx, args| {
+    let [this, name] = args.exactly(cx, "__getattribute__")?;
+    let name = name_of(cx, name, "")?;
+    if let Some(value) = object_model::generic_get_attr(cx, this, &name)? { Ok(value) } else {
+        let owner = cx.type_name(this)?;
+        Err(cx.raise(PyAttributeError::new_err(format!("'{owner}' object has no attribute '{name}'"))))
+    }
+} }
+
+builtin! { SETATTR = "object.__setattr__" => |cx, args| {
+    let [this, name, value] = args.exactly(cx, "__setattr__")?;
+    let name = name_of(cx, name, "")?;
+    object_model::generic_set_attr(cx, this, &name, Some(value))?;
+    Ok(cx.none())
+} }
+
+builtin! { DELATTR = "object.__delattr__" => |cx, args| {
+    let [this, name] = args.exactly(cx, "__delattr__")?;
+    let name = name_of(cx, name, "")?;
+    object_model::generic_set_attr(cx, this, &name, None)?;
+    Ok(cx.none())
+} }
+
+builtin! { EQ = "object.__eq__" => |cx, args| {
+    let [this, other] = args.exactly(cx, "__eq__")?;
+    identity(cx, this, other, true)
+} }
+
+builtin! { NE = "object.__ne__" => |cx, args| {
+    let [this, other] = args.exactly(cx, "__ne__")?;
+    // `object.__ne__` inverts `__eq__`, the user's own included.
+    match cx.special_method(this, "__eq__")? {
+        Some(_) => {
+            let equal = object_model::call_special(cx, this, "__eq__", &[other])?;
+            match cx.known(equal)? {
+                Some(known) if known.is(cx.py.NotImplemented()) => Ok(equal),
+                _ => cx.not(equal),
+            }
+        }
+        None => identity(cx, this, other, false),
+    }
+} }
+
+builtin! { STR = "object.__str__" => |cx, args| {
+    let [this] = args.exactly(cx, "__str__")?;
+    let repr = cx.special_method(this, "__repr__")?;
+    match repr {
+        Some(_) => object_model::call_special(cx, this, "__repr__", &[]),
+        None => Err(cannot("str() of an object without __repr__")),
+    }
+} }
+
+/// `True` or `False` for one object, else `NotImplemented`.
+fn identity(cx: &mut OpcodeExecutor<'_>, this: VarId, other: VarId, equal: bool) -> Flow<VarId> {
+    if cx.is_same(this, other)? {
+        return Ok(cx.boolean(equal));
+    }
+    let value = cx.py.NotImplemented();
+    Ok(cx.constant(value))
+}

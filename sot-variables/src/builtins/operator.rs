@@ -1,0 +1,95 @@
+//! Functions of `operator`: the operators as functions.
+
+use std::rc::Rc;
+
+use sot_core::builtin;
+use sot_core::error::Flow;
+use sot_core::executor::{BinaryOp, CallArgs, CompareOp, OpcodeExecutor, UnaryOp};
+use sot_core::variable::VarId;
+
+/// Registers a function of two operands for each operator of a table.
+macro_rules! operators {
+    ($method:ident($family:ident): $($item:ident = $path:literal, $op:ident;)+) => {$(
+        builtin! { $item = $path => |cx, args| apply::<2>(cx, args, |cx, [a, b]| cx.$method($family::$op, a, b)) }
+    )+};
+}
+
+operators! { binary(BinaryOp):
+    ADD = "operator:add", Add;
+    AND = "operator:and_", And;
+    FLOORDIV = "operator:floordiv", FloorDivide;
+    LSHIFT = "operator:lshift", LeftShift;
+    MATMUL = "operator:matmul", MatrixMultiply;
+    MUL = "operator:mul", Multiply;
+    MOD = "operator:mod", Remainder;
+    OR = "operator:or_", Or;
+    POW = "operator:pow", Power;
+    RSHIFT = "operator:rshift", RightShift;
+    SUB = "operator:sub", Subtract;
+    TRUEDIV = "operator:truediv", TrueDivide;
+    XOR = "operator:xor", Xor;
+}
+
+operators! { inplace(BinaryOp):
+    IADD = "operator:iadd", Add;
+    IAND = "operator:iand", And;
+    IFLOORDIV = "operator:ifloordiv", FloorDivide;
+    ILSHIFT = "operator:ilshift", LeftShift;
+    IMATMUL = "operator:imatmul", MatrixMultiply;
+    IMUL = "operator:imul", Multiply;
+    IMOD = "operator:imod", Remainder;
+    IOR = "operator:ior", Or;
+    IPOW = "operator:ipow", Power;
+    IRSHIFT = "operator:irshift", RightShift;
+    ISUB = "operator:isub", Subtract;
+    ITRUEDIV = "operator:itruediv", TrueDivide;
+    IXOR = "operator:ixor", Xor;
+}
+
+operators! { compare(CompareOp):
+    LT = "operator:lt", Less;
+    LE = "operator:le", LessEqual;
+    EQ = "operator:eq", Equal;
+    NE = "operator:ne", NotEqual;
+    GT = "operator:gt", Greater;
+    GE = "operator:ge", GreaterEqual;
+}
+
+builtin! { NEG = "operator:neg" => |cx, args| apply::<1>(cx, args, |cx, [value]| cx.unary(UnaryOp::Negative, value)) }
+builtin! { POS = "operator:pos" => |cx, args| apply::<1>(cx, args, |cx, [value]| cx.unary(UnaryOp::Positive, value)) }
+builtin! { INVERT = "operator:invert" => |cx, args| apply::<1>(cx, args, |cx, [value]| cx.unary(UnaryOp::Invert, value)) }
+
+builtin! { TRUTH = "operator:truth" => |cx, args| apply::<1>(cx, args, |cx, [value]| {
+    let truth = cx.truth(value)?;
+    Ok(cx.boolean(truth))
+}) }
+
+builtin! { ABS = "operator:abs" => |cx, args| apply::<1>(cx, args, |cx, [value]| {
+    let method = cx.get_attr(value, &Rc::from("__abs__"))?;
+    cx.call(method, &CallArgs::default())
+}) }
+
+builtin! { NOT = "operator:not_" => |cx, args| apply::<1>(cx, args, |cx, [value]| cx.not(value)) }
+builtin! { IS = "operator:is_" => |cx, args| apply::<2>(cx, args, |cx, [a, b]| cx.is_op(a, b, false)) }
+builtin! { IS_NOT = "operator:is_not" => |cx, args| apply::<2>(cx, args, |cx, [a, b]| cx.is_op(a, b, true)) }
+builtin! { CONTAINS = "operator:contains" => |cx, args| apply::<2>(cx, args, |cx, [a, b]| cx.contains(a, b, false)) }
+builtin! { GETITEM = "operator:getitem" => |cx, args| apply::<2>(cx, args, |cx, [a, b]| cx.get_item(a, b)) }
+
+builtin! { SETITEM = "operator:setitem" => |cx, args| apply::<3>(cx, args, |cx, [a, b, c]| {
+    cx.set_item(a, b, c)?;
+    Ok(cx.none())
+}) }
+
+builtin! { DELITEM = "operator:delitem" => |cx, args| apply::<2>(cx, args, |cx, [a, b]| {
+    cx.del_item(a, b)?;
+    Ok(cx.none())
+}) }
+
+fn apply<const N: usize>(
+    cx: &mut OpcodeExecutor<'_>,
+    args: &CallArgs,
+    operation: impl FnOnce(&mut OpcodeExecutor<'_>, [VarId; N]) -> Flow<VarId>,
+) -> Flow<VarId> {
+    let operands = args.exactly(cx, "operator")?;
+    operation(cx, operands)
+}

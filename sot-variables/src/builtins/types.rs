@@ -1,0 +1,117 @@
+//! `isinstance`, `issubclass` and `type`.
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyString, PyType};
+
+use sot_core::builtin;
+use sot_core::cpython;
+use sot_core::error::Flow;
+use sot_core::executor::{object_model, OpcodeExecutor};
+use sot_core::variable::VarId;
+
+use super::cannot;
+use crate::tuple::TupleVariable;
+
+builtin! { ISINSTANCE = "isinstance" => |cx, args| {
+    let [object, classes] = args.exactly(cx, "isinstance")?;
+    let ty = cx.type_of(object)?;
+    let question = Question { ty, object, hook: "__instancecheck__", function: "isinstance" };
+    let answer = question.ask(cx, classes)?;
+    Ok(cx.boolean(answer))
+} }
+
+builtin! { ISSUBCLASS = "issubclass" => |cx, args| {
+    let [class, classes] = args.exactly(cx, "issubclass")?;
+    let ty = cx.see(class)?.object().map(|object| object.bind(cx.py).clone());
+    let Some(ty) = ty.filter(Bound::is_instance_of::<PyType>) else {
+        return Err(cx.raise(PyTypeError::new_err("issubclass() arg 1 must be a class")));
+    };
+    let question = Question { ty, object: class, hook: "__subclasscheck__", function: "issubclass" };
+    let answer = question.ask(cx, classes)?;
+    Ok(cx.boolean(answer))
+} }
+
+builtin! { TYPE = "type" => |cx, args| match args.positional[..] {
+    [object] if args.keywords.is_empty() => object_model::type_variable(cx, object),
+    _ => Err(cannot("type() that makes a class")),
+} }
+
+/// Whether a type is, or the type of an object is, among classes.
+struct Question<'py> {
+    ty: Bound<'py, PyAny>,
+    object: VarId,
+    hook: &'static str,
+    function: &'static str,
+}
+
+impl<'py> Question<'py> {
+    fn ask(&self, cx: &mut OpcodeExecutor<'py>, classes: VarId) -> Flow<bool> {
+        if let Some(tuple) = cx.see_as::<TupleVariable>(classes)? {
+            for &class in &tuple.items {
+                if self.ask(cx, class)? {
+                    return Ok(true);
+                }
+            }
+            return Ok(false);
+        }
+        let Some(class) = cx.see(classes)?.object().map(|object| object.bind(cx.py).clone()) else {
+            return Err(self.misuse(cx));
+        };
+        if self.ty.is(&class) {
+            return Ok(true);
+        }
+        match class.cast::<PyType>() {
+            Ok(class) => self.ask_class(cx, class, classes),
+            Err(_) => self.ask_other(cx, &class, classes),
+        }
+    }
+
+    /// CPython's own answer where the metaclass lets it be one; else the metaclass's hook is followed.
+    fn ask_class(&self, cx: &mut OpcodeExecutor<'py>, class: &Bound<'py, PyType>, variable: VarId) -> Flow<bool> {
+        let hook = cpython::type_lookup(&class.get_type(), &PyString::intern(cx.py, self.hook));
+        let is_own = |ty: PyResult<Bound<'py, PyAny>>| {
+            let own = ty.and_then(|ty| ty.getattr("__dict__")?.get_item(self.hook));
+            matches!((&hook, own), (Some(hook), Ok(own)) if hook.is(&own))
+        };
+        let plain = is_own(Ok(cx.py.get_type::<PyType>().into_any()));
+        if plain || is_own(cx.py.import("abc").and_then(|abc| abc.getattr("ABCMeta"))) {
+            let ty = self.ty.cast::<PyType>().map_err(PyErr::from)?;
+            return Ok(ty.is_subclass(class.as_any())?);
+        }
+        let answer = object_model::call_special(cx, variable, self.hook, &[self.object])?;
+        cx.truth(answer)
+    }
+
+    /// `int | str`, and what else has the hook.
+    fn ask_other(&self, cx: &mut OpcodeExecutor<'py>, class: &Bound<'py, PyAny>, variable: VarId) -> Flow<bool> {
+        let union = cx.py.import("types")?.getattr("UnionType").ok();
+        if union.is_some_and(|union| class.get_type().is(&union)) {
+            let members = class.getattr("__args__")?;
+            for member in members.try_iter()? {
+                let member = member?;
+                let tracker = cx.constant_tracker(member.clone().unbind());
+                let member = cx.wrap(&member, tracker);
+                if self.ask(cx, member)? {
+                    return Ok(true);
+                }
+            }
+            return Ok(false);
+        }
+        if cx.special_method(variable, self.hook)?.is_none() {
+            return Err(self.misuse(cx));
+        }
+        let answer = object_model::call_special(cx, variable, self.hook, &[self.object])?;
+        cx.truth(answer)
+    }
+
+    /// CPython's own error for something that is no class.
+    fn misuse(&self, cx: &mut OpcodeExecutor<'py>) -> sot_core::error::Unwind {
+        let asked = super::builtin_object(cx.py, self.function)
+            .and_then(|function| function.call1((cx.py.get_type::<PyType>(), 0)));
+        match asked {
+            Err(error) => cx.raise(error),
+            Ok(_) => cannot("a class test against something that is no class"),
+        }
+    }
+}

@@ -1,0 +1,306 @@
+"""Graph breaks: what lies before, between and after is compiled; results, effects and exceptions are those of CPython."""
+
+import paddle
+import pytest
+from paddle import nn
+
+import sot
+
+
+def run(fn, *args, calls=3, **kwargs):
+    """Calls `fn` translated several times, checks each against eager; returns the counts of graphs and breaks."""
+    from conftest import assert_same
+
+    fast = sot.symbolic_translate(fn)
+    for _ in range(calls):
+        assert_same(fast(*args, **kwargs), fn(*args, **kwargs))
+    stats = sot.stats()
+    return stats.graphs, sum(stats.breaks.values()), sum(stats.fallbacks.values())
+
+
+def positive():
+    return paddle.full([2], 1.5)
+
+
+def branch(x, y):
+    if x.sum() > 0:
+        y = y + 1
+    else:
+        y = y - 1
+    return y * x
+
+
+def test_branch_on_a_tensor():
+    fast = sot.symbolic_translate(branch)
+    from conftest import assert_same
+
+    y = paddle.ones([2])
+    for x in [positive(), -positive(), positive(), -positive()]:
+        assert_same(fast(x, y), branch(x, y))
+    stats = sot.stats()
+    assert stats.graphs == 3 and not stats.fallbacks
+    assert sum(stats.breaks.values()) == 1
+
+
+def test_print_of_a_tensor(capsys):
+    def f(x):
+        x = x + 1
+        print(x.shape, float(x.sum()))
+        return x * 2
+
+    graphs, breaks, fallbacks = run(f, positive())
+    assert graphs == 2 and breaks >= 1 and fallbacks == 0
+    out = capsys.readouterr().out.splitlines()
+    assert len(out) == 6 and len(set(out)) == 1
+
+
+def test_numpy_detour():
+    def f(x):
+        y = x * 2
+        z = y.numpy().sum()
+        return y + float(z)
+
+    graphs, breaks, fallbacks = run(f, positive())
+    assert graphs == 2 and fallbacks == 0
+
+
+def test_break_in_the_middle_of_an_expression():
+    def f(x):
+        return (x + 1, [x * 2, float((x * 3).sum())], {"k": x - 1})
+
+    graphs, _, fallbacks = run(f, positive())
+    assert graphs >= 1 and fallbacks == 0
+
+
+def test_half_evaluated_method_call():
+    def f(x, items):
+        items.append(x.add(paddle.to_tensor(float(x.sum()))))
+        return items[-1] * 2
+
+    def g(x):
+        items = []
+        out = f(x, items)
+        return out, items
+
+    graphs, _, fallbacks = run(g, positive())
+    assert graphs >= 1
+
+
+def test_break_inside_a_callee():
+    def helper(x):
+        y = x * 3
+        if y.sum() > 0:
+            return y + 1
+        return y - 1
+
+    def f(x):
+        a = x + 1
+        b = helper(a)
+        return b * a
+
+    graphs, breaks, fallbacks = run(f, positive())
+    assert graphs >= 3 and fallbacks == 0
+
+
+def test_loop_with_a_break_in_each_iteration():
+    def f(x, n):
+        total = x * 0
+        for i in range(n):
+            total = total + x * i
+            if total.sum() > 1e9:
+                total = total * 0
+        return total + 1
+
+    graphs, breaks, fallbacks = run(f, positive(), 5)
+    assert fallbacks == 0 and graphs >= 3
+
+
+def test_long_loop_grows_neither_stack_nor_translations():
+    def f(x, n):
+        total = x * 0
+        for i in range(n):
+            total = total + 1
+            float(total[0])
+        return total
+
+    fast = sot.symbolic_translate(f)
+    x = positive()
+    result = fast(x, 1500)
+    assert float(result[0]) == 1500
+    assert sot.stats().translations <= 10, sot.stats()
+    assert not sot.stats().fallbacks
+
+
+def test_while_on_a_tensor():
+    def f(x):
+        count = 0
+        while x.sum() < 100:
+            x = x * 2
+            count += 1
+        return x, count
+
+    graphs, breaks, fallbacks = run(f, positive())
+    assert fallbacks == 0 and graphs >= 2
+
+
+def test_nested_loops_with_else_break_continue():
+    def f(x):
+        out = []
+        for i in range(3):
+            for j in range(3):
+                x = x + i * j
+                if x.sum() > 8:
+                    break
+                if j == 1:
+                    continue
+                out.append(x * j)
+            else:
+                x = x - 1
+        return x, out
+
+    graphs, breaks, fallbacks = run(f, positive())
+    assert graphs >= 2
+
+
+def test_closure_cells_over_a_break():
+    def f(x):
+        count = 0
+
+        def bump(y):
+            nonlocal count
+            count += 1
+            return y + count
+
+        x = bump(x)
+        if x.sum() > 0:
+            x = bump(x)
+        return bump(x), count
+
+    graphs, _, fallbacks = run(f, positive())
+    assert graphs >= 2 and fallbacks == 0
+
+
+def test_method_with_super():
+    class Base(nn.Layer):
+        def forward(self, x):
+            return x * 2
+
+    class Derived(Base):
+        def forward(self, x):
+            y = super().forward(x)
+            if y.sum() > 0:
+                y = super().forward(y)
+            return y + 1
+
+    model = Derived()
+    graphs, _, fallbacks = run(lambda x: model(x), positive())
+    assert graphs >= 2
+
+
+def test_side_effects_before_and_after():
+    log = []
+
+    def f(x):
+        log.append("before")
+        y = x + 1
+        log.append(float(y.sum()))
+        z = y * 2
+        log.append("after")
+        return z
+
+    run(f, positive(), calls=1)
+    translated, native = log[: len(log) // 2], log[len(log) // 2 :]
+    assert translated == native == ["before", 5.0, "after"]
+
+
+@pytest.mark.parametrize("value", [1.0, -1.0])
+def test_break_in_try(value):
+    def f(x):
+        y = x + 1
+        try:
+            y = y * 2
+            if float(x.sum()) < 0:
+                raise ValueError("negative")
+            y = y + 3
+        except ValueError as error:
+            y = y - len(str(error))
+        finally:
+            y = y * 5
+        return y
+
+    run(f, paddle.full([2], value))
+
+
+def test_break_in_with():
+    class Manager:
+        def __enter__(self):
+            return 2.0
+
+        def __exit__(self, *exc):
+            return False
+
+    def f(x):
+        with Manager() as k:
+            y = x * k
+            z = float(y.sum())
+        return y + z
+
+    run(f, positive())
+
+
+def test_exception_from_the_native_part():
+    def f(x):
+        y = x + 1
+        int("no number" if float(y.sum()) > 0 else "1")
+        return y
+
+    fast = sot.symbolic_translate(f)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="invalid literal") as caught:
+            fast(positive())
+    lines = [entry.lineno + 1 for entry in caught.traceback if entry.path == caught.traceback[-1].path]
+    assert lines[-1] == f.__code__.co_firstlineno + 2
+
+
+def test_gradients_through_a_break():
+    def f(x, w):
+        y = x @ w
+        if y.sum() > 0:
+            return (y * y).sum()
+        return y.sum()
+
+    def gradients(call):
+        x, w = paddle.ones([2, 3]), paddle.ones([3, 2])
+        w.stop_gradient = False
+        call(x, w).backward()
+        return w.grad.numpy()
+
+    expected = gradients(f)
+    fast = sot.symbolic_translate(f)
+    for _ in range(2):
+        assert (gradients(fast) == expected).all()
+    assert sot.stats().graphs == 2
+
+
+def test_generator_consumed_around_breaks():
+    def numbers():
+        for i in range(3):
+            yield i
+
+    def f(x):
+        for i in numbers():
+            x = x + i
+            float(x.sum())
+        return x
+
+    run(f, positive())
+
+
+def test_recursion_with_breaks():
+    def f(x, depth):
+        x = x + 1
+        if x.sum() > 0 and depth > 0:
+            return f(x, depth - 1) * 2
+        return x
+
+    run(f, positive(), 4)
