@@ -4,7 +4,8 @@ use std::rc::Rc;
 
 use once_cell::sync::Lazy;
 use pyo3::prelude::*;
-use pyo3::types::PyModule;
+use pyo3::types::{PyModule, PyString, PyType};
+use sot_core::cpython;
 use sot_core::error::Flow;
 use sot_core::executor::{CallArgs, OpcodeExecutor};
 use sot_core::tracker::{Tracker, TrackerId};
@@ -55,13 +56,20 @@ impl BuiltinFunctionVariable {
     fn call_bound(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, receiver: &Bound<'_, PyAny>, args: &CallArgs) -> Flow<VarId> {
         let object = self.object.bind(cx.py).clone();
         let receiver = receiver.clone().unbind().into_bound(cx.py);
-        if receiver.is_instance_of::<pyo3::types::PyType>() && cx.runtime.builtins.get(&object).is_some() {
-            return cx.call_builtin(&object, args, false);
+        let name: String = object.getattr("__name__")?.extract()?;
+        if let Ok(class) = receiver.cast::<PyType>() {
+            // A C function of the class itself, such as `X.__new__` or `dict.fromkeys`: the class gives only this very
+            // function, so there is no method behind it to call instead.
+            if cpython::type_lookup(&class.get_type(), &PyString::intern(cx.py, &name)).is_none() || name == "__new__" {
+                // Reading a class method makes a new object each time; handlers are known by the descriptor.
+                let own = cpython::type_lookup(class, &PyString::intern(cx.py, &name));
+                let own = own.filter(|own| cx.runtime.builtins.get(own).is_some()).unwrap_or(object);
+                return cx.call_builtin(&own, args, name != "__new__" && is_value_type(class));
+            }
         }
         let of = cx.vars.tracker(this);
         let tracker = cx.trackers.add(Tracker::Getattr { of, name: "__self__".into() });
         let receiver = cx.wrap(&receiver, tracker);
-        let name: String = object.getattr("__name__")?.extract()?;
         let method = cx.get_attr(receiver, &Rc::from(name))?;
         cx.call(method, args)
     }
@@ -77,10 +85,13 @@ fn is_pure(function: &Bound<'_, PyAny>) -> bool {
 
 /// Whether it is an unbound method of an immutable type, such as `str.upper`.
 fn is_method_of_value(function: &Bound<'_, PyAny>) -> bool {
-    let Ok(owner) = function.getattr("__objclass__") else { return false };
+    function.getattr("__objclass__").is_ok_and(|owner| owner.cast::<PyType>().is_ok_and(is_value_type))
+}
+
+/// Whether C functions of the type depend on nothing but their arguments.
+fn is_value_type(ty: &Bound<'_, PyType>) -> bool {
     let values = ["str", "int", "float", "complex", "bytes", "bool", "tuple", "range", "frozenset"];
-    owner.getattr("__module__").is_ok_and(|module| module.eq("builtins").unwrap_or(false))
-        && owner.getattr("__name__").and_then(|name| name.extract::<String>()).is_ok_and(|name| values.contains(&&*name))
+    ty.module().is_ok_and(|module| module == "builtins") && values.contains(&&*cpython::type_name(ty))
 }
 
 impl Variable for BuiltinFunctionVariable {
