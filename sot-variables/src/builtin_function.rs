@@ -6,7 +6,7 @@ use once_cell::sync::Lazy;
 use pyo3::prelude::*;
 use pyo3::types::{PyModule, PyString, PyType};
 use sot_core::cpython;
-use sot_core::error::Flow;
+use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{CallArgs, OpcodeExecutor};
 use sot_core::tracker::{Tracker, TrackerId};
 use sot_core::variable::{VarId, Variable};
@@ -41,6 +41,21 @@ static IMPURE: Lazy<Vec<&'static str>> = Lazy::new(|| {
 
 /// Modules of which every function is pure.
 const PURE_MODULES: &[&str] = &["math", "cmath", "_operator", "operator", "_bisect", "binascii", "zlib", "unicodedata"];
+
+/// Functions that read the frame they are called from, in which new code keeps variables of its own, and the number of
+/// arguments from which on they do not.
+const FRAME_READERS: &[(&str, usize)] =
+    &[("locals", 1), ("_getframe", usize::MAX), ("vars", 1), ("dir", 1), ("eval", 2), ("exec", 2)];
+
+fn refuse_frame_readers(cx: &OpcodeExecutor<'_>, function: &Bound<'_, PyAny>, args: &CallArgs) -> Flow<()> {
+    let name: String = function.getattr("__name__")?.extract()?;
+    let given = args.all().count();
+    // An inlined function's call breaks the graph, and then that function's frame is left alone in its turn.
+    if cx.frames.len() == 1 && FRAME_READERS.iter().any(|(reader, enough)| *reader == name && given < *enough) {
+        return Err(Unwind::fallback(ReasonId::UnsupportedFrame, format!("{name}() reads the frame's variables")));
+    }
+    Ok(())
+}
 
 impl BuiltinFunctionVariable {
     fn wrap(_: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, _: TrackerId) -> Flow<Rc<dyn Variable>> {
@@ -121,6 +136,9 @@ impl Variable for BuiltinFunctionVariable {
         guard_identity(cx, this, &self.object);
         let object = self.object.bind(cx.py).clone();
         let pure = is_pure(&object);
+        if !pure && cx.runtime.builtins.get(&object).is_none() {
+            refuse_frame_readers(cx, &object, args)?;
+        }
         cx.call_builtin(&object, args, pure)
     }
 }
