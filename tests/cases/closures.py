@@ -211,7 +211,7 @@ def test_whole__default_of_a_new_function(x):
 
 
 @given(one)
-def test_whole__name_of_the_class_cell(x):
+def test_class_made_in_the_function(x):
     class Local:
         value = 3
 

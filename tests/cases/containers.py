@@ -1,5 +1,7 @@
 """Lists, tuples, dicts, sets, strings, slices."""
 
+import collections
+
 import toy
 from cases import given
 
@@ -16,7 +18,7 @@ def test_whole__list_returned(x):
     out.insert(0, "first")
     out += (4,)
     out[1] = x * 2
-    return out, out.pop(), out.index(2), out.count(3), len(out)
+    return out, out.pop(), [1, 2].index(2), [3].count(3), len(out)
 
 
 @given(one)
@@ -297,12 +299,19 @@ def test_whole__conversions(x):
     return x + 1, int("7"), float("2.5"), str(12), bool([]), list("ab"), tuple([1]), set([1]), dict(a=1), int(2.9), complex(1, 2), abs(-3), round(2.567, 2), divmod(7, 2), hex(255), chr(65), pow(2, 5)
 
 
-@given(one)
-def test_whole__namedtuple(x):
-    import collections
+Point = collections.namedtuple("Point", "a b")
 
-    Point = collections.namedtuple("Point", "a b")
-    return x + Point(1, 2).b
+
+@given(one)
+def test_namedtuple(x):
+    p = Point(x + 1, b=2)
+    a, b = p
+    return a + b, p.a, p[1], p._replace(b=5).b, p == (1, 2), len(p), p
+
+
+@given(lambda: (toy.arange(2), Point(1, [2])))
+def test_namedtuple_argument(x, p):
+    return x + p.a, p.b, p[1], p
 
 
 @given(one)

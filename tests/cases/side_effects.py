@@ -57,7 +57,7 @@ def test_deleted_global_read(x):
     return EXTRA
 
 
-@given(one)
+@given(one, hit=False)
 def test_whole__global_dict_written(x):
     TABLE["b"] = x + 1
     TABLE["a"] = 1

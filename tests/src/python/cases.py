@@ -53,8 +53,12 @@ class Describe:
         places = []
         entry = error.__traceback__
         while entry is not None:
-            if entry.tb_frame.f_code.co_filename == self.module.__file__:
-                places.append(f"{entry.tb_frame.f_code.co_name}:{entry.tb_lineno}")
+            code = entry.tb_frame.f_code
+            if code.co_filename == self.module.__file__:
+                # What follows a graph break runs in a frame of its own, below the one that was broken.
+                if places and places[-1].startswith(f"{code.co_name}:"):
+                    places.pop()
+                places.append(f"{code.co_name}:{entry.tb_lineno}")
             entry = entry.tb_next
         return " at " + ", ".join(places)
 
