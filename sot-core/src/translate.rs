@@ -100,6 +100,11 @@ fn miss(runtime: &'static Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>
         Some(Err(error)) => return internal(cache, &code, error),
         _ => return internal(cache, &code, pyo3::exceptions::PyRuntimeError::new_err("every trace changes what it looks at")),
     };
+    if let (Some(reason), true) = (&translation.reason, cache.is_whole()) {
+        if !matches!(reason.id, ReasonId::NothingToCompile | ReasonId::Raises) {
+            return Verdict::Raise(reason.error());
+        }
+    }
     let found_nothing = translation.reason.as_ref().is_some_and(|reason| reason.id == ReasonId::NothingToCompile);
     if found_nothing {
         cache.found_nothing();
