@@ -5,7 +5,9 @@ use std::collections::HashMap;
 
 use linkme::distributed_slice;
 use pyo3::prelude::*;
+use pyo3::types::{PyString, PyType};
 
+use crate::cpython;
 use crate::error::{Flow, RegistrationError};
 use crate::executor::{CallArgs, OpcodeExecutor};
 use crate::variable::VarId;
@@ -87,12 +89,22 @@ impl BuiltinTable {
     }
 }
 
-/// The object at a path. `list.append` is the descriptor in the type, as method lookup finds it.
+/// The object at a path. `list.append` and `dict.fromkeys` are the descriptors in the type, as method lookup finds them.
 fn resolve<'py>(py: Python<'py>, path: &str) -> PyResult<Bound<'py, PyAny>> {
     let (module, path) = path.split_once(':').unwrap_or(("builtins", path));
     let mut object = py.import(module)?.into_any();
     for name in path.split('.') {
-        object = object.getattr(name)?;
+        object = match class_method(&object, name) {
+            Some(descriptor) => descriptor,
+            None => object.getattr(name)?,
+        };
     }
     Ok(object)
+}
+
+/// The descriptor of a C class method: reading `dict.fromkeys` makes a new object each time.
+fn class_method<'py>(object: &Bound<'py, PyAny>, name: &str) -> Option<Bound<'py, PyAny>> {
+    let class = object.cast::<PyType>().ok()?;
+    let found = cpython::type_lookup(class, &PyString::intern(object.py(), name))?;
+    (cpython::type_name(&found.get_type()) == "classmethod_descriptor").then_some(found)
 }

@@ -39,6 +39,7 @@ pub struct CodeCache {
     entries: Mutex<Arc<Vec<Arc<Entry>>>>,
     skip: AtomicBool,
     root: AtomicBool,
+    whole: AtomicBool,
     empty: AtomicU32,
     generation: AtomicU32,
     resume: Mutex<HashMap<ResumeKey, Py<PyAny>>>,
@@ -92,6 +93,12 @@ impl CodeCache {
             self.move_to_front(&entries[at]);
         }
         Some(Arc::clone(&entries[at]))
+    }
+
+    /// The arguments whose numbers keep any entry from being used.
+    pub fn differing_numbers<'py>(&self, frame: &impl FrameView<'py>) -> Vec<usize> {
+        let entries = Arc::clone(&self.lock());
+        entries.iter().filter_map(|entry| entry.guards.differing_number(frame)).collect()
     }
 
     /// For each entry, the first guard that does not hold.
@@ -156,6 +163,16 @@ impl CodeCache {
     pub fn set_root(&self) {
         self.root.store(true, Ordering::Relaxed);
         self.skip.store(false, Ordering::Relaxed);
+    }
+
+    /// Asks that the code become one graph: a break is an error.
+    pub fn set_whole(&self, whole: bool) {
+        self.whole.store(whole, Ordering::Relaxed);
+    }
+
+    /// Whether a break is an error.
+    pub fn is_whole(&self) -> bool {
+        self.whole.load(Ordering::Relaxed)
     }
 
     /// Whether the user asked for this code.

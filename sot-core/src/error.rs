@@ -7,6 +7,13 @@ use pyo3::PyErr;
 
 use crate::variable::VarId;
 
+pyo3::create_exception!(
+    sot,
+    GraphBreakError,
+    pyo3::exceptions::PyRuntimeError,
+    "The function was to become one graph, and cannot."
+);
+
 /// The result of simulating something.
 pub type Flow<T> = Result<T, Unwind>;
 
@@ -171,6 +178,15 @@ impl fmt::Display for Reason {
             write!(f, " at {location}")?;
         }
         Ok(())
+    }
+}
+
+impl Reason {
+    /// The error for a function that must be one graph.
+    pub fn error(&self) -> PyErr {
+        let places: Vec<String> = self.stack.iter().map(|place| format!("\n  {place}")).collect();
+        let hint = self.id.hint();
+        GraphBreakError::new_err(format!("{}: {}{}\n{hint}", self.id.id(), self.text, places.concat()))
     }
 }
 

@@ -79,5 +79,9 @@ fn record_dict<'py>(py: Python<'py>, record: &Record) -> PyResult<Bound<'py, PyD
     result.set_item("reason", record.reason.as_ref().map(ToString::to_string))?;
     let line = record.reason.as_ref().and_then(|reason| reason.stack.first()).map(|place| place.line);
     result.set_item("reason_line", line)?;
+    result.set_item("hint", record.reason.as_ref().map(|reason| reason.id.hint()))?;
+    let stack: Vec<_> = record.reason.iter().flat_map(|reason| &reason.stack).collect();
+    let stack: Vec<_> = stack.iter().map(|at| (&at.file, at.line, &at.function, at.columns)).collect();
+    result.set_item("stack", stack)?;
     Ok(result)
 }

@@ -4,9 +4,10 @@ use std::rc::Rc;
 
 use once_cell::sync::Lazy;
 use pyo3::prelude::*;
-use pyo3::types::PyModule;
-use sot_core::error::Flow;
-use sot_core::executor::{CallArgs, OpcodeExecutor};
+use pyo3::types::{PyModule, PyString, PyType};
+use sot_core::cpython;
+use sot_core::error::{Flow, ReasonId, Unwind};
+use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
 use sot_core::tracker::{Tracker, TrackerId};
 use sot_core::variable::{VarId, Variable};
 
@@ -41,6 +42,21 @@ static IMPURE: Lazy<Vec<&'static str>> = Lazy::new(|| {
 /// Modules of which every function is pure.
 const PURE_MODULES: &[&str] = &["math", "cmath", "_operator", "operator", "_bisect", "binascii", "zlib", "unicodedata"];
 
+/// Functions that read the frame they are called from, in which new code keeps variables of its own, and the number of
+/// arguments from which on they do not.
+const FRAME_READERS: &[(&str, usize)] =
+    &[("locals", 1), ("_getframe", usize::MAX), ("vars", 1), ("dir", 1), ("eval", 2), ("exec", 2)];
+
+fn refuse_frame_readers(cx: &OpcodeExecutor<'_>, function: &Bound<'_, PyAny>, args: &CallArgs) -> Flow<()> {
+    let name: String = function.getattr("__name__")?.extract()?;
+    let given = args.all().count();
+    // An inlined function's call breaks the graph, and then that function's frame is left alone in its turn.
+    if cx.frames.len() == 1 && FRAME_READERS.iter().any(|(reader, enough)| *reader == name && given < *enough) {
+        return Err(Unwind::fallback(ReasonId::UnsupportedFrame, format!("{name}() reads the frame's variables")));
+    }
+    Ok(())
+}
+
 impl BuiltinFunctionVariable {
     fn wrap(_: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, _: TrackerId) -> Flow<Rc<dyn Variable>> {
         Ok(Rc::new(BuiltinFunctionVariable { object: object.clone().unbind() }))
@@ -55,13 +71,20 @@ impl BuiltinFunctionVariable {
     fn call_bound(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, receiver: &Bound<'_, PyAny>, args: &CallArgs) -> Flow<VarId> {
         let object = self.object.bind(cx.py).clone();
         let receiver = receiver.clone().unbind().into_bound(cx.py);
-        if receiver.is_instance_of::<pyo3::types::PyType>() && cx.runtime.builtins.get(&object).is_some() {
-            return cx.call_builtin(&object, args, false);
+        let name: String = object.getattr("__name__")?.extract()?;
+        if let Ok(class) = receiver.cast::<PyType>() {
+            // A C function of the class itself, such as `X.__new__` or `dict.fromkeys`: the class gives only this very
+            // function, so there is no method behind it to call instead.
+            if cpython::type_lookup(&class.get_type(), &PyString::intern(cx.py, &name)).is_none() || name == "__new__" {
+                // Reading a class method makes a new object each time; handlers are known by the descriptor.
+                let own = cpython::type_lookup(class, &PyString::intern(cx.py, &name));
+                let own = own.filter(|own| cx.runtime.builtins.get(own).is_some()).unwrap_or(object);
+                return cx.call_builtin(&own, args, name != "__new__" && is_value_type(class));
+            }
         }
         let of = cx.vars.tracker(this);
         let tracker = cx.trackers.add(Tracker::Getattr { of, name: "__self__".into() });
         let receiver = cx.wrap(&receiver, tracker);
-        let name: String = object.getattr("__name__")?.extract()?;
         let method = cx.get_attr(receiver, &Rc::from(name))?;
         cx.call(method, args)
     }
@@ -77,10 +100,13 @@ fn is_pure(function: &Bound<'_, PyAny>) -> bool {
 
 /// Whether it is an unbound method of an immutable type, such as `str.upper`.
 fn is_method_of_value(function: &Bound<'_, PyAny>) -> bool {
-    let Ok(owner) = function.getattr("__objclass__") else { return false };
+    function.getattr("__objclass__").is_ok_and(|owner| owner.cast::<PyType>().is_ok_and(is_value_type))
+}
+
+/// Whether C functions of the type depend on nothing but their arguments.
+fn is_value_type(ty: &Bound<'_, PyType>) -> bool {
     let values = ["str", "int", "float", "complex", "bytes", "bool", "tuple", "range", "frozenset"];
-    owner.getattr("__module__").is_ok_and(|module| module.eq("builtins").unwrap_or(false))
-        && owner.getattr("__name__").and_then(|name| name.extract::<String>()).is_ok_and(|name| values.contains(&&*name))
+    ty.module().is_ok_and(|module| module == "builtins") && values.contains(&&*cpython::type_name(ty))
 }
 
 impl Variable for BuiltinFunctionVariable {
@@ -100,6 +126,13 @@ impl Variable for BuiltinFunctionVariable {
         Some(&self.object)
     }
 
+    fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
+        if &**name == "__call__" {
+            return Ok(Some(this));
+        }
+        object_model::get_attr(cx, this, name)
+    }
+
     fn call(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
         if let Some(result) = call_by_policy(cx, this, &self.object, args)? {
             return Ok(result);
@@ -110,6 +143,9 @@ impl Variable for BuiltinFunctionVariable {
         guard_identity(cx, this, &self.object);
         let object = self.object.bind(cx.py).clone();
         let pure = is_pure(&object);
+        if !pure && cx.runtime.builtins.get(&object).is_none() {
+            refuse_frame_readers(cx, &object, args)?;
+        }
         cx.call_builtin(&object, args, pure)
     }
 }

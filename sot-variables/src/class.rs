@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyFunction, PyString, PyTuple, PyType};
+use pyo3::types::{PyCFunction, PyFunction, PyString, PyTuple, PyType, PyTypeMethods};
 use sot_core::codegen::CodeGen;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
@@ -17,6 +17,35 @@ use crate::method::MethodVariable;
 
 sot_core::variable_kind! { "class", rank: 50, when: is_class, wrap: ClassVariable::wrap }
 sot_core::variable_kind! { "instance" }
+
+sot_core::builtin! { NEW = "object.__new__" => |cx, args| {
+    let class = match args.positional[..] {
+        [class] if args.keywords.is_empty() => class,
+        _ => return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "object.__new__() with arguments for the instance")),
+    };
+    let ty = cx.see(class)?.object().and_then(|ty| ty.bind(cx.py).cast::<PyType>().ok().cloned());
+    match ty {
+        Some(ty) if is_plain(&ty)? => Ok(cx.produce(Rc::new(InstanceVariable { class, ty: ty.into_any().unbind() }))),
+        _ => Err(Unwind::break_graph(ReasonId::UnsupportedCall, "object.__new__() of a class whose instances C code lays out")),
+    }
+} }
+
+/// Whether `object.__new__` makes instances of the class: no C type but `object` is among its bases, nothing is abstract.
+fn is_plain(class: &Bound<'_, PyType>) -> PyResult<bool> {
+    let object = class.py().get_type::<PyAny>();
+    let abstract_names = class.getattr_opt("__abstractmethods__")?;
+    if abstract_names.is_some_and(|names| names.is_truthy().unwrap_or(true)) {
+        return Ok(false);
+    }
+    for base in class.mro().iter().filter(|base| !base.is(&object)) {
+        let own_new = base.getattr("__dict__")?.get_item("__new__");
+        let in_c = own_new.is_ok_and(|new| new.is_instance_of::<PyCFunction>());
+        if in_c || !base.cast::<PyType>().is_ok_and(cpython::is_heap_type) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
 
 fn is_class(object: &Bound<'_, PyAny>) -> bool {
     object.is_instance_of::<PyType>()
@@ -103,6 +132,13 @@ impl ClassVariable {
             }
             "function" | "property" | "method_descriptor" | "wrapper_descriptor" => Ok(cx.wrap(&found, tracker)),
             _ if found.is_instance_of::<PyType>() || !cpython::is_descriptor(&found) => Ok(cx.wrap(&found, tracker)),
+            _ if cpython::type_lookup(&found.get_type(), &PyString::intern(cx.py, "__get__"))
+                .is_some_and(|get| get.is_instance_of::<PyFunction>()) =>
+            {
+                let descriptor = cx.wrap(&found, tracker);
+                let none = cx.none();
+                object_model::call_special(cx, descriptor, "__get__", &[none, this])
+            }
             kind => Err(Unwind::break_graph(
                 ReasonId::UnsupportedAttribute,
                 format!("attribute '{name}' of a class, served by a {kind}"),
@@ -131,7 +167,10 @@ fn initialize(cx: &mut OpcodeExecutor<'_>, instance: VarId, args: &CallArgs) -> 
     let default = cx.py.get_type::<PyAny>().getattr("__init__")?;
     match object_model::lookup(cx, instance, &Rc::from("__init__"))? {
         Some((init, _)) if init.is(&default) => {
-            if args.positional.is_empty() && args.keywords.is_empty() {
+            // Arguments belong to `__new__` where the class has its own.
+            let ty = cx.type_of(instance)?;
+            let own_new = !ty.getattr("__new__")?.is(cx.py.get_type::<PyAny>().getattr("__new__")?);
+            if own_new || (args.positional.is_empty() && args.keywords.is_empty()) {
                 return Ok(());
             }
             let name = cx.type_name(instance)?;

@@ -4,6 +4,7 @@
 use std::rc::Rc;
 
 use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -154,6 +155,11 @@ pub(crate) fn pairs(cx: &mut OpcodeExecutor<'_>, source: VarId) -> Flow<Vec<(Rc<
     Ok(found)
 }
 
+/// Whether the dict holds the global variables of some code.
+fn is_namespace(dict: &Bound<'_, PyDict>) -> PyResult<bool> {
+    dict.contains(intern!(dict.py(), "__builtins__"))
+}
+
 impl DictVariable {
     /// A dict of the trace with these entries.
     pub(crate) fn new(entries: Vec<Entry>, ordered: bool) -> Self {
@@ -197,6 +203,10 @@ impl DictVariable {
     fn wrap(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, of: TrackerId) -> Flow<Rc<dyn Variable>> {
         let object = object.clone().unbind();
         let dict = object.bind(cx.py).cast::<PyDict>().map_err(PyErr::from)?.clone();
+        if is_namespace(&dict)? {
+            // Names are read and written there too, which the dict's variable would not see.
+            return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, "the variables of a module taken as a dict"));
+        }
         let mut entries = Vec::with_capacity(dict.len());
         // The order is that of the object's own iteration; an OrderedDict keeps one apart from the dict's.
         for key in dict.as_any().try_iter()? {

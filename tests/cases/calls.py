@@ -1,0 +1,254 @@
+"""Calls: binding of arguments, defaults, unpacking, nesting."""
+
+import toy
+from cases import given
+
+
+def pair():
+    return toy.arange(2, 3), toy.ones((2, 3))
+
+
+@given(pair)
+def test_whole__two_operations(x, y):
+    return toy.relu(x + y)
+
+
+@given(pair)
+def test_whole__keyword_of_the_framework(x, y):
+    return toy.add(x, y, alpha=3)
+
+
+def scale(x, factor=2.0, *, shift=1.0):
+    return x * factor + shift
+
+
+@given(lambda: (toy.arange(2),))
+def test_whole__default_arguments(x):
+    return scale(x), scale(x, 3.0), scale(x, shift=4.0), scale(factor=5.0, x=x)
+
+
+def gather(first, *rest, **named):
+    return first, rest, named
+
+
+@given(pair)
+def test_whole__star_arguments(x, y):
+    return gather(x + 1, y, 3, key=x * 2, other=None)
+
+
+@given(pair)
+def test_whole__unpacked_arguments(x, y):
+    args = [x + 1, y]
+    named = {"a": x * 2, "b": 4}
+    return gather(*args, 7, *(8, 9), **named, c=5)
+
+
+@given(lambda: (toy.arange(2), (1, 2), {"k": 3}))
+def test_whole__given_arguments_unpacked(x, args, kwargs):
+    return gather(x * 2, *args, **kwargs)
+
+
+@given(pair)
+def test_whole__nested_calls(x, y):
+    def inner(a, b):
+        def innermost(c):
+            return c * 2
+
+        return innermost(a) + b
+
+    return inner(inner(x, y), y)
+
+
+@given(lambda: (toy.arange(3),))
+def test_whole__lambda(x):
+    double = lambda v, times=2: v * times  # noqa: E731
+    return double(x), double(x, 3)
+
+
+@given(lambda: (toy.arange(3), 4))
+def test_whole__recursion(x, n):
+    def power(v, k):
+        return v if k == 0 else power(v * 2, k - 1)
+
+    return power(x, n)
+
+
+@given(lambda: (toy.arange(3),))
+def test_missing_argument(x):
+    y = x + 1
+    return scale(), y
+
+
+@given(lambda: (toy.arange(3),))
+def test_unexpected_keyword(x):
+    y = x + 1
+    return scale(y, wrong=1)
+
+
+@given(lambda: (toy.arange(3),))
+def test_too_many_arguments(x):
+    return scale(x + 1, 2, 3)
+
+
+@given(lambda: (toy.arange(3),))
+def test_argument_given_twice(x):
+    return scale(x + 1, x=2)
+
+
+@given(lambda: (toy.arange(3),))
+def test_call_of_a_number(x):
+    n = 5
+    return n(x + 1)
+
+
+@given(lambda: (toy.arange(3), max), lambda: (toy.arange(3), min))
+def test_whole__callable_argument(x, choose):
+    return x * choose(2, 3)
+
+
+def twice(function):
+    def wrapper(*args, **kwargs):
+        return function(*args, **kwargs) * 2
+
+    return wrapper
+
+
+@twice
+def decorated(x, y=1):
+    return x + y
+
+
+@given(lambda: (toy.arange(3),))
+def test_whole__decorator(x):
+    return decorated(x), decorated(x, y=5)
+
+
+@given(lambda: (toy.arange(3),))
+def test_whole__map_and_filter(x):
+    return list(map(lambda k: x * k, filter(lambda k: k % 2, range(5))))
+
+
+@given(lambda: (toy.arange(3),))
+def test_whole__partial(x):
+    from functools import partial
+
+    return partial(scale, factor=4.0)(x)
+
+
+@given(lambda: (toy.arange(3),))
+def test_whole__reduce(x):
+    from functools import reduce
+
+    return reduce(lambda a, b: a + b, [x, x, x])
+
+
+@given(lambda: (toy.arange(3), 2), lambda: (toy.arange(3), 3), lambda: (toy.arange(4), 2), lambda: (toy.arange(3), 2.0))
+def test_whole__arguments_that_change(x, n):
+    return x * n
+
+
+@given(lambda: (toy.arange(2, 2), None), lambda: (toy.arange(2, 2), toy.ones((2,))))
+def test_whole__optional_tensor(x, bias):
+    return toy.linear(x, x, bias)
+
+
+@given(lambda: (toy.arange(2),))
+def test_break_in_the_middle(x):
+    y = x + 1
+    toy.save(y)
+    return y * 2
+
+
+@given(lambda: (toy.arange(2),))
+def test_print_in_the_middle(x):
+    y = x + 1
+    print("hello", 3)
+    return y * 2
+
+
+@given(lambda: (toy.arange(2),), lambda: (toy.zeros((2,)),))
+def test_branch_on_a_tensor(x):
+    y = x + 1
+    if y.sum() > 2:
+        return y * 2
+    return y - 1
+
+
+def helper_that_breaks(x):
+    y = x * 3
+    toy.save(y)
+    return y + 1
+
+
+@given(lambda: (toy.arange(2),))
+def test_break_in_a_called_function(x):
+    y = x + 1
+    z = helper_that_breaks(y)
+    return y + z
+
+
+@given(lambda: (toy.arange(2),))
+def test_whole__grad_mode(x):
+    return x + 1 if toy.is_grad_enabled() else x - 1
+
+
+@given(lambda: (toy.arange(2),), hit=False)
+def test_grad_mode_switched(x):
+    y = x + 1
+    toy.set_grad_enabled(not toy.is_grad_enabled())
+    z = y * 2 if toy.is_grad_enabled() else y * 3
+    toy.set_grad_enabled(True)
+    return z
+
+
+@given(lambda: (toy.arange(2),))
+def test_item(x):
+    y = x.sum()
+    return x * y.item()
+
+
+def positional_only(a, b, /, c=3):
+    return a * b + c
+
+
+@given(lambda: (toy.arange(2),))
+def test_whole__positional_only(x):
+    return positional_only(x, 2), positional_only(x, 2, c=1)
+
+
+@given(lambda: (toy.arange(2),))
+def test_positional_only_by_name(x):
+    return positional_only(x + 1, b=2)
+
+
+@given(lambda: (toy.arange(2),))
+def test_whole__methods_of_tensors(x):
+    return x.reshape([2, 1]).sum(axis=0, keepdim=True), x.shape, x.ndim, x.dtype, len(x), x.T if x.ndim == 2 else None
+
+
+@given(lambda: (toy.arange(2, 3),))
+def test_whole__tensor_property(x):
+    return x.T
+
+
+@given(lambda: (toy.arange(4, 3),))
+def test_whole__results_in_a_list(x):
+    a, b = toy.split(x, 2)
+    low, high = toy.minmax(a)
+    return toy.concat([b, a]), low, high
+
+
+@given(lambda: (toy.arange(4, 3),))
+def test_bad_shapes(x):
+    return x @ x
+
+
+@given(lambda: (toy.arange(4, 3),))
+def test_missing_tensor_attribute(x):
+    y = x + 1
+    return y.nothing
+
+
+@given(lambda: (toy.arange(4, 3),))
+def test_whole__getattr_with_default(x):
+    return getattr(x, "nothing", None), getattr(x, "relu")(), hasattr(x, "exp"), hasattr(x, "nothing")

@@ -1,0 +1,215 @@
+"""Instances and classes made in the function."""
+
+import toy
+from cases import given
+
+
+def one():
+    return (toy.arange(2),)
+
+
+class Point:
+    kind = "point"
+
+    def __init__(self, a, b=2):
+        self.a = a
+        self.b = b
+
+    def moved(self, d):
+        return Point(self.a + d, self.b + d)
+
+    def total(self):
+        return self.a + self.b
+
+
+class Point3(Point):
+    def __init__(self, a, b, c):
+        super().__init__(a, b)
+        self.c = c
+
+    def total(self):
+        return super().total() + self.c
+
+
+class WithNew:
+    def __new__(cls, value):
+        self = super().__new__(cls)
+        self.made = value
+        return self
+
+
+class Plain:
+    pass
+
+
+@given(one)
+def test_whole__instance_used(x):
+    return Point(x, 1).moved(2).total()
+
+
+@given(one)
+def test_whole__instance_returned(x):
+    p = Point(x + 1)
+    p.extra = [p.a]
+    return p
+
+
+@given(one)
+def test_whole__subclass_with_super(x):
+    return Point3(x, 1, 2).total()
+
+
+@given(one)
+def test_whole__new_method(x):
+    return WithNew(x).made + 1
+
+
+@given(one)
+def test_whole__instance_changed_later(x):
+    p = Plain()
+    q = [p]
+    p.value = x + 1
+    q[0].other = 2
+    return q, p
+
+
+@given(one)
+def test_whole__two_instances(x):
+    a, b = Point(x), Point(x)
+    return a is b, a.a is b.a, a.total() + b.total()
+
+
+@given(one)
+def test_wrong_arguments_of_init(x):
+    y = x + 1
+    return Point(), y
+
+
+@given(one)
+def test_plain_class_takes_no_arguments(x):
+    y = x + 1
+    return Plain(1), y
+
+
+@given(one)
+def test_class_made_in_the_function(x):
+    class Local:
+        def go(self, v):
+            return v * 2
+
+    return Local().go(x)
+
+
+@given(one)
+def test_class_of_a_type_call(x):
+    made = type("Made", (), {"value": 3})
+    return x + made.value
+
+
+@given(one)
+def test_whole__isinstance_of_new(x):
+    p = Point3(x, 1, 2)
+    return isinstance(p, Point), type(p) is Point3, p.kind, type(p).__name__, p.total()
+
+
+@given(lambda: (toy.arange(2), Plain))
+def test_whole__class_as_an_argument(x, cls):
+    p = cls()
+    p.v = x * 2
+    return p
+
+
+class Meta(type):
+    def __call__(cls, *args):
+        made = super().__call__(*args)
+        made.tagged = True
+        return made
+
+
+class Tagged(metaclass=Meta):
+    def __init__(self, v):
+        self.v = v
+
+
+@given(one)
+def test_metaclass(x):
+    t = Tagged(x + 1)
+    return t.v, t.tagged
+
+
+class Items(list):
+    def twice(self):
+        return [v * 2 for v in self]
+
+
+class Table(dict):
+    def __missing__(self, key):
+        return key + "?"
+
+
+@given(lambda: (toy.arange(2), Items([1, 2])))
+def test_subclass_of_list(x, items):
+    items.append(x + 1)
+    return items, len(items), items[0]
+
+
+@given(lambda: (toy.arange(2), Items([1, 2])))
+def test_method_of_a_subclass_of_list(x, items):
+    return x + 1, items.twice()
+
+
+@given(lambda: (toy.arange(2), Table(a=1)))
+def test_subclass_of_dict(x, table):
+    table["b"] = x + 1
+    return table["a"], table["zz"], table
+
+
+class Number(int):
+    pass
+
+
+@given(lambda: (toy.arange(2), Number(4)))
+def test_subclass_of_int(x, n):
+    return x + 1, n + 1, n
+
+
+@given(lambda: (toy.arange(2),))
+def test_whole__dataclass(x):
+    return Data(x, 3).total()
+
+
+import dataclasses  # noqa: E402
+
+
+@dataclasses.dataclass
+class Data:
+    a: object
+    b: int = 1
+    c: list = dataclasses.field(default_factory=list)
+
+    def total(self):
+        return self.a + self.b + len(self.c)
+
+
+@given(lambda: (toy.arange(2), Data(toy.ones((2,)))))
+def test_whole__dataclass_argument(x, d):
+    d.c.append(1)
+    return x + d.total()
+
+
+import enum  # noqa: E402
+
+
+class Color(enum.Enum):
+    RED = 1
+    BLUE = 2
+
+
+@given(lambda: (toy.arange(2), Color.RED), lambda: (toy.arange(2), Color.BLUE))
+def test_enum(x, color):
+    return x + 1 if color is Color.RED else x - color.value
+
+
+@given(lambda: (toy.arange(2), Color.RED))
+def test_whole__enum_identity(x, color):
+    return x + 1 if color is Color.RED else x - 1

@@ -1,0 +1,218 @@
+"""Closures, cells, functions made in the function."""
+
+import toy
+from cases import given
+
+
+def one():
+    return (toy.arange(2),)
+
+
+@given(one)
+def test_whole__read_of_an_outer_variable(x):
+    factor = 3
+
+    def inner(v):
+        return v * factor
+
+    return inner(x)
+
+
+@given(one)
+def test_whole__nonlocal(x):
+    count = 0
+
+    def inner(v):
+        nonlocal count
+        count += 1
+        return v + count
+
+    a = inner(x)
+    b = inner(a)
+    return a, b, count
+
+
+@given(one)
+def test_whole__late_binding(x):
+    functions = [lambda: x * i for i in range(3)]
+    return [f() for f in functions]
+
+
+@given(one)
+def test_whole__early_binding(x):
+    functions = [lambda i=i: x * i for i in range(3)]
+    return [f() for f in functions]
+
+
+def make_adder(n):
+    def add(x):
+        return x + n
+
+    return add
+
+
+add_three = make_adder(3)
+
+
+@given(one)
+def test_whole__closure_of_a_global_function(x):
+    return add_three(x) * 2
+
+
+@given(one)
+def test_whole__closure_made_and_called(x):
+    return make_adder(5)(x), make_adder(x)(1)
+
+
+def make_counter():
+    count = 0
+
+    def counter(x):
+        nonlocal count
+        count += 1
+        return x + count
+
+    def read():
+        return count
+
+    return counter, read
+
+
+counter, read_counter = make_counter()
+
+
+@given(one, hit=False)
+def test_whole__cell_of_a_global_function_written(x):
+    return counter(x), read_counter()
+
+
+@given(one)
+def test_function_returned(x):
+    y = x + 1
+
+    def inner(z, k=2):
+        return y * z * k
+
+    return inner, y
+
+
+@given(one)
+def test_function_returned_and_cell_written(x):
+    y = x + 1
+    n = 0
+
+    def inner():
+        nonlocal n
+        n += 1
+        return n
+
+    inner()
+    return inner, y
+
+
+@given(one)
+def test_two_functions_share_a_cell(x):
+    n = x + 1
+
+    def get():
+        return n
+
+    def put(v):
+        nonlocal n
+        n = v
+
+    put(x * 3)
+    return get, put, get()
+
+
+def translated_with_closure():
+    factor = 2.0
+    state = {"calls": 0}
+
+    def inner(x):
+        state["calls"] += 1
+        return x * factor
+
+    return inner
+
+
+closed = translated_with_closure()
+
+
+@given(one, hit=False)
+def test_whole__dict_in_a_closure(x):
+    return closed(x)
+
+
+@given(one)
+def test_whole__cell_of_an_argument(x):
+    def inner():
+        return x + 1
+
+    x = x * 2
+    return inner()
+
+
+@given(one)
+def test_unbound_free_variable(x):
+    y = x + 1
+
+    def inner():
+        return later
+
+    result = inner()
+    later = y
+    return result
+
+
+@given(one)
+def test_deleted_cell(x):
+    y = x + 1
+
+    def inner():
+        return y
+
+    del y
+    return inner()
+
+
+@given(one)
+def test_whole__recursion_through_a_cell(x):
+    def down(v, n):
+        return v if n == 0 else down(v + n, n - 1)
+
+    return down(x, 3)
+
+
+@given(one)
+def test_whole__comprehension_in_a_closure(x):
+    scale = 2
+
+    def inner(values):
+        return [v * scale + len(values) for v in values]
+
+    return [x + v for v in inner([1, 2])]
+
+
+@given(one)
+def test_whole__function_attributes_read(x):
+    return x + 1, add_three.__name__, make_adder.__doc__
+
+
+@given(one)
+def test_whole__default_of_a_new_function(x):
+    base = [1]
+
+    def inner(v, items=base, *, k=x + 1):
+        items.append(2)
+        return v + len(items) + k
+
+    return inner(x), inner(x), base
+
+
+@given(one)
+def test_class_made_in_the_function(x):
+    class Local:
+        value = 3
+
+    return x + Local.value

@@ -1,0 +1,398 @@
+"""Lists, tuples, dicts, sets, strings, slices."""
+
+import collections
+
+import toy
+from cases import given
+
+
+def one():
+    return (toy.arange(2, 2),)
+
+
+@given(one)
+def test_whole__list_returned(x):
+    out = [x, 1]
+    out.append(x + 1)
+    out.extend([2, 3])
+    out.insert(0, "first")
+    out += (4,)
+    out[1] = x * 2
+    return out, out.pop(), [1, 2].index(2), [3].count(3), len(out)
+
+
+@given(one)
+def test_whole__list_methods(x):
+    a = [3, 1, 2]
+    b = a.copy()
+    b.sort()
+    c = a[::-1]
+    a.reverse()
+    a.remove(1)
+    del a[0]
+    d = [1, 2] * 2 + [5]
+    d[1:3] = [7, 8, 9]
+    return x + 1, a, b, c, d, 3 in a, a is b, a == [3]
+
+
+@given(one)
+def test_whole__aliases(x):
+    a = [x + 1]
+    b = (a, a)
+    c = {"a": a, "b": b}
+    a.append(2)
+    return a, b, c, b[0] is a
+
+
+@given(one)
+def test_whole__nested_list_changed(x):
+    grid = [[0, 0], [0, 0]]
+    grid[1][0] = x + 1
+    grid[0].append(5)
+    return grid
+
+
+@given(one)
+def test_list_containing_itself(x):
+    a = [x + 1]
+    a.append(a)
+    return a
+
+
+@given(one)
+def test_whole__tuples(x):
+    t = (1, x * 2, "a")
+    return t[0], t[-1], t[1:], t + (5,), (1, 2) * 2, len(t), 1 in (1, 2), (1, 2) < (1, 3), (1, 2).index(2), t
+
+
+@given(one)
+def test_whole__tuple_identity(x):
+    t = (x + 1, 2)
+    return t, t
+
+
+@given(lambda: (toy.arange(2), (1, [2])))
+def test_whole__tuple_argument_returned(x, t):
+    t[1].append(3)
+    return x + t[0], t, t[1]
+
+
+@given(one)
+def test_whole__dict_built(x):
+    d = {"a": x + 1, 2: "two", (1, 2): 3, None: 4, 2.5: 5}
+    d["b"] = x * 2
+    d.update({"c": 1}, e=2)
+    d.setdefault("a", 0)
+    d.setdefault("f", []).append(1)
+    return d, d.get("a"), d.get("zz"), d.get("zz", 7), d.pop("c"), len(d), "b" in d, list(d), 2 in d
+
+
+@given(one)
+def test_whole__dict_methods(x):
+    d = dict(a=1, b=2)
+    e = dict([("x", x + 1), ("y", 2)])
+    f = {**d, **e, "a": 9}
+    del d["a"]
+    g = f.copy()
+    g.pop("x")
+    last = g.popitem()
+    f.clear()
+    return d, e, f, g, last, dict.fromkeys("ab", 0), sorted(e)
+
+
+@given(one)
+def test_missing_key(x):
+    y = x + 1
+    d = {"a": 1}
+    return y, d["b"]
+
+
+@given(one)
+def test_index_out_of_range(x):
+    y = [x + 1]
+    return y[3]
+
+
+@given(one)
+def test_unhashable_key(x):
+    y = x + 1
+    return {[1]: y}
+
+
+@given(one)
+def test_pop_from_an_empty_list(x):
+    y = x + 1
+    return y, [].pop()
+
+
+@given(one)
+def test_list_index_of_a_missing_item(x):
+    y = x + 1
+    return y, [1, 2].index(3)
+
+
+@given(one)
+def test_list_remove_of_a_missing_item(x):
+    y = x + 1
+    return y, [1, 2].remove(3)
+
+
+@given(one)
+def test_tuple_assignment(x):
+    y = (x + 1,)
+    y[0] = 2
+    return y
+
+
+@given(one)
+def test_wrong_index_type(x):
+    y = [x + 1]
+    return y["a"]
+
+
+@given(one)
+def test_whole__sets(x):
+    s = {1, 2}
+    s.add(3)
+    s.discard(9)
+    t = s | {7}
+    u = s & {1, 3}
+    v = s - {1}
+    w = s ^ {1, 8}
+    s.update([4])
+    return x + 1, s, t, u, v, w, 1 in s, len(s), frozenset([1, 2]), {1} <= s, set()
+
+
+@given(lambda: (toy.arange(2), {1, 2}))
+def test_whole__set_argument(x, s):
+    s.add(5)
+    s.discard(1)
+    return x + len(s)
+
+
+@given(lambda: (toy.arange(2), {3, 1, 2}))
+def test_whole__set_in_order(x, s):
+    return x + 1, sorted(s), sum(s), max(s)
+
+
+@given(one)
+def test_whole__strings(x):
+    s = "a,b"
+    return x + 1, s.split(","), s.upper(), "-".join(["p", "q"]), s * 2, s[0], s[::-1], "a" in s, s.replace("a", "z"), len(s), s == "a,b", s < "b"
+
+
+@given(lambda: (toy.arange(2), "abc"), lambda: (toy.arange(2), "xyz"))
+def test_whole__string_argument(x, s):
+    return x + len(s), s.upper(), s + "!"
+
+
+@given(one)
+def test_whole__bytes(x):
+    b = b"ab"
+    return x + b[0], b + b"c", b.decode(), "é".encode("utf-8"), bytes([1, 2]), b"a" in b
+
+
+@given(one)
+def test_whole__slices(x):
+    s = slice(1, None)
+    items = [1, 2, 3]
+    return items[s], x[0:1], x[s], x[:, 1], x[1, 0], x[-1], items[-2:], s
+
+
+@given(lambda: (toy.arange(4), slice(1, 3)))
+def test_whole__slice_argument(x, s):
+    return x[s] * 2
+
+
+@given(lambda: (toy.arange(2), [toy.ones((2,)), toy.zeros((2,))]))
+def test_whole__tensors_in_a_list_argument(x, items):
+    return x + items[0] * items[-1], toy.concat(items)
+
+
+@given(lambda: (toy.arange(2), {"w": toy.ones((2,)), "deep": {"b": [toy.zeros((2,))]}}))
+def test_whole__tensors_in_nested_arguments(x, table):
+    return {"out": x * table["w"] + table["deep"]["b"][0]}
+
+
+def shared():
+    x = toy.arange(2)
+    return x, x, [x]
+
+
+@given(shared)
+def test_whole__one_tensor_thrice(x, y, items):
+    return x is y, x is items[0], x + y + items[0]
+
+
+def same_list():
+    a = [1]
+    return toy.arange(2), a, a
+
+
+@given(same_list)
+def test_whole__one_list_twice(x, a, b):
+    a.append(2)
+    return x + len(b), b, a is b
+
+
+@given(same_list, lambda: (toy.arange(2), [1], [1]))
+def test_whole__one_list_twice_then_two_lists(x, a, b):
+    a.append(2)
+    return x + len(b), b, a is b
+
+
+@given(lambda: (toy.arange(2), [3, 1, 2]))
+def test_whole__list_argument_sorted(x, items):
+    items.sort(key=lambda v: -v)
+    return x + items[0]
+
+
+@given(lambda: (toy.arange(2), [1, 2, 3]), lambda: (toy.arange(2), [1, 2]), lambda: (toy.arange(2), (1, 2)))
+def test_whole__length_that_changes(x, items):
+    return x * len(items)
+
+
+@given(lambda: (toy.arange(2), {"a": 1}), lambda: (toy.arange(2), {"a": 1, "b": 2}), lambda: (toy.arange(2), {}))
+def test_whole__key_that_may_be_missing(x, table):
+    return x + 1 if "b" in table else x - len(table)
+
+
+@given(lambda: (toy.arange(2), {"a": 1, "b": 2}))
+def test_whole__dict_argument_changed(x, table):
+    table["c"] = x + 1
+    table["a"] += 5
+    del table["b"]
+    return x * 2
+
+
+@given(lambda: (toy.arange(2), {"a": 1, "b": 2}))
+def test_whole__dict_argument_reordered(x, table):
+    first = table.pop("a")
+    table["a"] = first
+    return x + 1, list(table)
+
+
+@given(lambda: (toy.arange(2), [1, 2, 3, 4]))
+def test_whole__list_argument_changed(x, items):
+    items[0] = x + 1
+    items.pop()
+    del items[1]
+    items.insert(0, "new")
+    items.extend(items)
+    return x
+
+
+@given(lambda: (toy.arange(2), [[1], [2]]))
+def test_whole__nested_list_argument_changed(x, items):
+    items[0].append(x * 2)
+    items.append(items[1])
+    return items
+
+
+@given(one)
+def test_whole__constants_compared(x):
+    return x + 1, 1 == 1.0, "a" != "b", None is None, 3 > 2 > 1, not [], [] or "x", 1 and 2, [1] == [1], {} == {}, (1,) != [1]
+
+
+@given(one)
+def test_whole__conversions(x):
+    return x + 1, int("7"), float("2.5"), str(12), bool([]), list("ab"), tuple([1]), set([1]), dict(a=1), int(2.9), complex(1, 2), abs(-3), round(2.567, 2), divmod(7, 2), hex(255), chr(65), pow(2, 5)
+
+
+Point = collections.namedtuple("Point", "a b")
+
+
+@given(one)
+def test_namedtuple(x):
+    p = Point(x + 1, b=2)
+    a, b = p
+    return a + b, p.a, p[1], p._replace(b=5).b, p == (1, 2), len(p), p
+
+
+@given(lambda: (toy.arange(2), Point(1, [2])))
+def test_namedtuple_argument(x, p):
+    return x + p.a, p.b, p[1], p
+
+
+@given(one)
+def test_whole__isinstance(x):
+    return (
+        isinstance(x, toy.Tensor), isinstance([], (list, tuple)), type(x) is toy.Tensor, isinstance(1, str),
+        issubclass(bool, int), type([]) is list, type(x + 1) is toy.Tensor, x + 1,
+    )
+
+
+@given(one)
+def test_whole__augmented(x):
+    n = 1
+    n += 2
+    n *= 3
+    n -= 1
+    n //= 3
+    n **= 2
+    n <<= 3
+    n |= 1
+    n &= 0xFF
+    n ^= 2
+    n %= 50
+    items = [1]
+    alias = items
+    items += [2]
+    text = "a"
+    text += "b"
+    x += 1
+    x *= n
+    return x, n, items, alias, text, alias is items
+
+
+@given(one)
+def test_whole__chained_comparison_of_known(x):
+    n = x.ndim
+    return x + 1 if 0 < n <= 2 else x - 1
+
+
+@given(lambda: (toy.arange(3), 1e308), lambda: (toy.arange(3), float("nan")), lambda: (toy.arange(3), -0.0), lambda: (toy.arange(3), 0.0))
+def test_whole__floats(x, n):
+    return x + 1, n, n * 10, -n, n == n, n in [n], [n] == [n]
+
+
+@given(lambda: (toy.arange(3), True), lambda: (toy.arange(3), 1), lambda: (toy.arange(3), 1.0))
+def test_whole__true_is_not_one(x, n):
+    return x + 1, n, [n], {n: n}
+
+
+@given(one)
+def test_division_by_zero(x):
+    y = x + 1
+    return y, 1 // 0
+
+
+@given(one)
+def test_unsupported_operands(x):
+    y = x + 1
+    return y, 1 + "a"
+
+
+@given(one)
+def test_unsupported_comparison(x):
+    y = x + 1
+    return y, 1 < "a"
+
+
+@given(one)
+def test_tensor_plus_string(x):
+    y = x + 1
+    return y + "a"
+
+
+@given(one)
+def test_whole__starred_displays(x):
+    a = [1, 2]
+    d = {"k": x + 1}
+    return [*a, *a], (*a, 3), {*a, 5}, {**d, "m": 1}, [*range(2)], [*"ab"]
+
+
+@given(one)
+def test_whole__is_of_values(x):
+    a = [1]
+    return x + 1, a is a, a is not [1], None is not a, x is x, (x + 1) is x

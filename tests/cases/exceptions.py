@@ -1,0 +1,368 @@
+"""Exceptions raised, caught, chained and let through."""
+
+import toy
+from cases import given
+
+
+def one():
+    return (toy.arange(2),)
+
+
+class Custom(Exception):
+    def __init__(self, a, b=2):
+        super().__init__(a)
+        self.b = b
+
+
+def fails(kind, text="text"):
+    raise kind(text)
+
+
+@given(one)
+def test_whole__caught(x):
+    try:
+        raise ValueError("bad")
+    except ValueError:
+        x = x + 1
+    return x
+
+
+@given(one)
+def test_whole__caught_by_name(x):
+    try:
+        fails(KeyError, "k")
+    except (TypeError, KeyError) as error:
+        return x + 1, error.args
+    return x
+
+
+@given(one)
+def test_whole__caught_from_an_operation(x):
+    out = []
+    for work in (lambda: 1 // 0, lambda: [][1], lambda: {}["k"], lambda: None.a, lambda: 1 + "a", lambda: int("z"), lambda: missing):  # noqa: F821
+        try:
+            work()
+        except Exception as error:
+            out.append((type(error).__name__, str(error)))
+    return x + 1, out
+
+
+@given(one)
+def test_whole__finally(x):
+    out = []
+    try:
+        x = x + 1
+    finally:
+        out.append("finally")
+    return x, out
+
+
+@given(one)
+def test_whole__finally_after_return(x):
+    out = []
+
+    def inner():
+        try:
+            return x + 1
+        finally:
+            out.append("finally")
+
+    return inner(), out
+
+
+@given(one)
+def test_whole__else_and_finally(x):
+    out = []
+    for fail in (True, False):
+        try:
+            if fail:
+                raise Custom("c")
+        except Custom as error:
+            out.append(("except", error.b))
+        else:
+            out.append("else")
+        finally:
+            out.append("finally")
+    return x + 1, out
+
+
+@given(one)
+def test_whole__nested(x):
+    try:
+        try:
+            raise ValueError(1)
+        except TypeError:
+            x = x * 100
+        finally:
+            x = x + 1
+    except ValueError:
+        x = x * 2
+    return x
+
+
+@given(one)
+def test_whole__reraised(x):
+    try:
+        try:
+            raise ValueError(1)
+        except ValueError:
+            x = x + 1
+            raise
+    except ValueError as error:
+        return x, error.args
+
+
+@given(one)
+def test_raised_out(x):
+    y = x + 1
+    raise ValueError("out", y.shape)
+
+
+@given(one)
+def test_raised_out_of_a_call(x):
+    y = x + 1
+    fails(Custom)
+    return y
+
+
+@given(one)
+def test_raised_out_with_cause(x):
+    y = x + 1
+    try:
+        fails(KeyError)
+    except KeyError as error:
+        raise ValueError(y.ndim) from error
+
+
+@given(one)
+def test_raised_out_with_context(x):
+    y = x + 1
+    try:
+        fails(KeyError)
+    except KeyError:
+        raise ValueError(y.ndim)
+
+
+@given(one)
+def test_raised_from_none(x):
+    y = x + 1
+    try:
+        fails(KeyError)
+    except KeyError:
+        raise ValueError(y.ndim) from None
+
+
+@given(one)
+def test_raised_after_a_side_effect(x):
+    y = x + 1
+    EFFECTS.append(y)
+    raise ValueError("after")
+
+
+EFFECTS = []
+
+
+@given(lambda: (toy.arange(2), []))
+def test_raised_after_a_change_of_an_argument(x, items):
+    items.append(x + 1)
+    fails(ValueError)
+
+
+@given(lambda: (toy.arange(2), []))
+def test_raised_in_finally_after_effects(x, items):
+    try:
+        items.append(x + 1)
+    finally:
+        items.append(2)
+        fails(ValueError)
+
+
+@given(one)
+def test_raise_of_no_exception(x):
+    y = x + 1
+    raise y.ndim
+
+
+@given(one)
+def test_raise_without_active(x):
+    y = x + 1
+    if y.ndim:
+        raise
+    return y
+
+
+@given(one)
+def test_whole__assert_that_holds(x):
+    assert x.ndim == 1, "one dimension"
+    return x + 1
+
+
+@given(one)
+def test_assert_that_fails(x):
+    y = x + 1
+    assert y.ndim == 2, "two dimensions"
+    return y
+
+
+@given(one)
+def test_assert_on_a_tensor(x):
+    y = x + 1
+    assert y.sum() > 0
+    return y * 2
+
+
+@given(one)
+def test_whole__loop_left_from_try(x):
+    for i in range(3):
+        try:
+            if i == 1:
+                break
+            x = x + 10
+        finally:
+            x = x + i
+    return x
+
+
+@given(one)
+def test_whole__continue_in_try(x):
+    for i in range(3):
+        try:
+            if i == 1:
+                continue
+            x = x + 10
+        finally:
+            x = x + i
+    return x
+
+
+@given(one)
+def test_whole__return_from_finally(x):
+    def inner():
+        try:
+            raise ValueError
+        finally:
+            return x + 1
+
+    return inner()
+
+
+@given(one)
+def test_whole__name_deleted_after_except(x):
+    error = "before"
+    try:
+        fails(ValueError)
+    except ValueError as error:  # noqa: F841
+        pass
+    return x + 1, "error" in ["error"]
+
+
+@given(one)
+def test_name_unbound_after_except(x):
+    y = x + 1
+    try:
+        fails(ValueError)
+    except ValueError as error:  # noqa: F841
+        pass
+    return y, error
+
+
+class Manager:
+    def __init__(self, swallow):
+        self.swallow = swallow
+        self.log = []
+
+    def __enter__(self):
+        self.log.append("enter")
+        return self
+
+    def __exit__(self, kind, value, trace):
+        self.log.append(("exit", None if kind is None else kind.__name__))
+        return self.swallow
+
+
+@given(lambda: (toy.arange(2), Manager(True)))
+def test_whole__with_that_swallows(x, m):
+    with m:
+        fails(ValueError)
+    return x + 1
+
+
+@given(lambda: (toy.arange(2), Manager(False)))
+def test_with_that_lets_through(x, m):
+    y = x + 1
+    with m:
+        fails(ValueError)
+    return y
+
+
+@given(lambda: (toy.arange(2), Manager(False), Manager(False)))
+def test_whole__two_managers(x, a, b):
+    with a, b as c:
+        y = x + len(c.log)
+    return y
+
+
+@given(lambda: (toy.arange(2), Manager(False)))
+def test_whole__return_from_with(x, m):
+    with m:
+        return x + 1
+
+
+@given(lambda: (toy.arange(2), Manager(False)))
+def test_break_in_with(x, m):
+    with m:
+        y = x + 1
+        toy.save(y)
+        y = y * 2
+    return y
+
+
+@given(lambda: (toy.arange(2),))
+def test_break_in_try(x):
+    try:
+        y = x + 1
+        toy.save(y)
+        y = y * 2
+        fails(ValueError)
+    except ValueError:
+        y = y + 3
+    return y
+
+
+@given(lambda: (toy.arange(2),))
+def test_with_of_no_manager(x):
+    y = x + 1
+    with 5:
+        pass
+    return y
+
+
+@given(lambda: (toy.arange(2),))
+def test_custom_exception_out(x):
+    y = x + 1
+    raise Custom("a", b=y.shape)
+
+
+@given(lambda: (toy.arange(2),))
+def test_tensor_in_an_exception(x):
+    raise Custom(x + 1)
+
+
+@given(lambda: (toy.arange(2),))
+def test_whole__tensor_in_a_caught_exception(x):
+    try:
+        raise Custom(x + 1, b=x * 2)
+    except Custom as error:
+        return error.args[0] + error.b
+
+
+@given(lambda: (toy.arange(2),))
+def test_whole__stop_iteration_of_next(x):
+    it = iter([1])
+    out = []
+    while True:
+        try:
+            out.append(next(it))
+        except StopIteration:
+            break
+    return x + 1, out

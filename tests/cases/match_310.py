@@ -1,0 +1,77 @@
+"""Match statements."""
+
+import toy
+from cases import given
+
+
+class Point:
+    __match_args__ = ("a", "b")
+
+    def __init__(self, a, b):
+        self.a = a
+        self.b = b
+
+
+def kind(value):
+    match value:
+        case 0 | 1:
+            return "small"
+        case int() as n if n < 0:
+            return f"negative {n}"
+        case [a, b]:
+            return ("pair", a, b)
+        case [first, *rest]:
+            return ("list", first, rest)
+        case {"k": v, **others}:
+            return ("mapping", v, others)
+        case Point(a=1, b=b):
+            return ("point", b)
+        case Point(a, b):
+            return ("any point", a, b)
+        case str() | None:
+            return "text or nothing"
+        case _:
+            return "other"
+
+
+def one():
+    return (toy.arange(2),)
+
+
+@given(one)
+def test_whole__numbers(x):
+    return x + 1, kind(0), kind(1), kind(-5), kind(7.5), kind(True)
+
+
+@given(one)
+def test_whole__sequences(x):
+    return kind([x + 1, 2]), kind((1, 2, 3)), kind([]), kind("ab"), kind([4])
+
+
+@given(one)
+def test_whole__mappings(x):
+    return kind({"k": x + 1, "z": 2}), kind({}), kind({"q": 1})
+
+
+@given(lambda: (toy.arange(2), Point(1, 2), Point(3, 4)))
+def test_whole__classes(x, p, q):
+    return x + 1, kind(p), kind(q), kind(None)
+
+
+@given(one)
+def test_whole__made_instances(x):
+    return kind(Point(1, x + 1))
+
+
+@given(one)
+def test_whole__tensor_as_subject(x):
+    match x:
+        case toy.Tensor():
+            return x + 1
+        case _:
+            return x - 1
+
+
+@given(lambda: (toy.arange(2), {"k": 1, "z": 2}), lambda: (toy.arange(2), {"k": 3}), lambda: (toy.arange(2), [1, 2]))
+def test_whole__argument(x, value):
+    return x + 1, kind(value)

@@ -1,0 +1,169 @@
+//! Running Python functions with the tracer on and the toy framework behind it, and counting what became of them. The same
+//! is there for Python code as `toy.translate`, `toy.stats` and `toy.reset`.
+
+use std::ffi::CString;
+use std::path::Path;
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyFunction, PyTuple};
+use sot_core::runtime::Runtime;
+use sot_core::stats::{self, Record};
+use sot_core::{cpython, translate};
+
+use crate::toy;
+
+/// Starts the interpreter and the tracer with the toy backend, and runs `work`.
+pub fn with_tracer<R>(work: impl FnOnce(Python<'_>) -> R) -> R {
+    // Errors of the tracer's own reach the test, and one operation is enough for a graph.
+    std::env::set_var("STRICT_MODE", "1");
+    std::env::set_var("MIN_GRAPH_SIZE", "0");
+    Python::initialize();
+    Python::attach(|py| {
+        start(py).unwrap_or_else(|error| panic!("the tracer does not start: {error}"));
+        work(py)
+    })
+}
+
+fn start(py: Python<'_>) -> PyResult<()> {
+    cpython::self_test(py).map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+    Runtime::start(py, "toy")?;
+    // Tests of one process share it; the second finds the evaluator in place.
+    cpython::set_evaluator(&translate::Translator).ok();
+    let module = toy::module(py)?;
+    module.add_function(wrap_pyfunction!(python_translate, module)?)?;
+    module.add_function(wrap_pyfunction!(python_stats, module)?)?;
+    module.add_function(wrap_pyfunction!(reset, module)?)?;
+    support(py).map(drop)
+}
+
+/// The module `cases`, which case files import and which describes values.
+pub fn support(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
+    static MODULE: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+    let module = MODULE.get_or_try_init(py, || {
+        let source = CString::new(include_str!("python/cases.py"))?;
+        let module = PyModule::from_code(py, &source, c"<toy>/cases.py", c"cases")?;
+        py.import("sys")?.getattr("modules")?.set_item("cases", &module)?;
+        PyResult::Ok(module.unbind())
+    })?;
+    Ok(module.bind(py))
+}
+
+/// Runs a file of Python source as a new module, which `sys.modules` does not know.
+pub fn load_module<'py>(py: Python<'py>, source: &str, path: &Path) -> PyResult<Bound<'py, PyModule>> {
+    let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    PyModule::from_code(py, &CString::new(source)?, &CString::new(path.display().to_string())?, &CString::new(name)?)
+}
+
+/// Marks the function as one that the user wants translated; a bound method stands for its function.
+pub fn mark(function: &Bound<'_, PyAny>) -> PyResult<()> {
+    let function = cpython::bound_method(function).map_or_else(|| function.clone(), |(inner, _)| inner);
+    let code = cpython::function_code(function.cast::<PyFunction>()?);
+    let cache = translate::cache_of(&code).ok_or_else(|| PyRuntimeError::new_err("a code object keeps no cache"))?;
+    cache.set_root();
+    Ok(())
+}
+
+/// Calls a marked function with the tracer on.
+pub fn call<'py>(
+    function: &Bound<'py, PyAny>,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let _active = cpython::enter(function.py()).map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+    function.call(args, kwargs)
+}
+
+/// A callable that runs its function with the tracer on.
+#[pyclass(module = "toy")]
+pub struct Translated {
+    function: Py<PyAny>,
+}
+
+#[pymethods]
+impl Translated {
+    #[pyo3(signature = (*args, **kwargs))]
+    fn __call__<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        call(self.function.bind(py), args, kwargs)
+    }
+}
+
+/// Marks a function and gives a callable for it.
+pub fn translated(function: &Bound<'_, PyAny>) -> PyResult<Translated> {
+    mark(function)?;
+    Ok(Translated { function: function.clone().unbind() })
+}
+
+#[pyfunction]
+#[pyo3(name = "translate")]
+fn python_translate(function: &Bound<'_, PyAny>) -> PyResult<Translated> {
+    translated(function)
+}
+
+/// What was translated since the last reset.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Counts {
+    /// Frames simulated.
+    pub translations: u64,
+    /// Frames that ran translated code made before.
+    pub hits: u64,
+    /// Frames that found no entry.
+    pub misses: u64,
+    /// Graphs compiled.
+    pub graphs: u64,
+    /// Graph breaks: reason and place.
+    pub breaks: Vec<String>,
+    /// Frames left to CPython: reason and place.
+    pub fallbacks: Vec<String>,
+}
+
+/// What was translated since the last reset.
+pub fn counts() -> Counts {
+    let (hits, stats) = stats::snapshot();
+    let list = |reasons: &std::collections::BTreeMap<String, Vec<String>>| {
+        reasons.iter().flat_map(|(id, places)| places.iter().map(move |place| format!("{id}: {place}"))).collect()
+    };
+    Counts {
+        translations: stats.translations,
+        hits,
+        misses: stats.misses,
+        graphs: stats.graphs,
+        breaks: list(&stats.breaks),
+        fallbacks: list(&stats.fallbacks),
+    }
+}
+
+#[pyfunction]
+#[pyo3(name = "stats")]
+fn python_stats(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let counts = counts();
+    let result = PyDict::new(py);
+    result.set_item("translations", counts.translations)?;
+    result.set_item("hits", counts.hits)?;
+    result.set_item("misses", counts.misses)?;
+    result.set_item("graphs", counts.graphs)?;
+    result.set_item("breaks", counts.breaks)?;
+    result.set_item("fallbacks", counts.fallbacks)?;
+    Ok(result)
+}
+
+/// Forgets every translation and zeroes the counters.
+#[pyfunction]
+pub fn reset() {
+    stats::reset();
+}
+
+/// Runs `work` and gives the records of the translations in it.
+pub fn recorded<R>(work: impl FnOnce() -> R) -> (R, Vec<Record>) {
+    let before = stats::record_translations(true);
+    stats::take_records();
+    let result = work();
+    stats::record_translations(before);
+    (result, stats::take_records())
+}

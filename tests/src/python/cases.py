@@ -1,0 +1,119 @@
+"""What the case files use, and how a call is observed: result, exception, output, and what it leaves behind."""
+
+import contextlib
+import io
+import types
+
+
+def given(*makers, hit=True):
+    """Marks a case. Each maker gives the arguments of a call; a single maker is asked twice, for a miss and a hit.
+
+    `hit=False` says that the second call cannot be a hit, as the first changed what it depends on.
+    """
+
+    def mark(function):
+        function.given = (makers if len(makers) > 1 else makers * 2, hit and len(makers) == 1)
+        return function
+
+    return mark
+
+
+def observe(module, function, maker, call):
+    """A text of everything a call did."""
+    args = maker()
+    output = io.StringIO()
+    describe = Describe(module)
+    with contextlib.redirect_stdout(output):
+        try:
+            outcome = "returned " + describe(call(function, args))
+        except Exception as error:
+            outcome = "raised " + describe(error) + describe.traceback(error)
+    variables = {name: value for name, value in vars(module).items() if describe.is_state(name, value)}
+    lines = [outcome, "arguments " + describe(args), "variables " + describe(variables)]
+    if output.getvalue():
+        lines.append("printed " + output.getvalue())
+    return "\n".join(lines)
+
+
+class Describe:
+    """Texts of values in which shared objects show: every mutable one has a number, and is spelled out once."""
+
+    def __init__(self, module):
+        self.module = module
+        self.numbers = {}
+
+    def is_state(self, name, value):
+        if name.startswith("__") or isinstance(value, types.ModuleType):
+            return False
+        if isinstance(value, (type, types.FunctionType)):
+            return isinstance(value, type) and value.__module__ == self.module.__name__
+        return True
+
+    def traceback(self, error):
+        places = []
+        entry = error.__traceback__
+        while entry is not None:
+            code = entry.tb_frame.f_code
+            if code.co_filename == self.module.__file__:
+                # What follows a graph break runs in a frame of its own, below the one that was broken.
+                if places and places[-1].startswith(f"{code.co_name}:"):
+                    places.pop()
+                places.append(f"{code.co_name}:{entry.tb_lineno}")
+            entry = entry.tb_next
+        return " at " + ", ".join(places)
+
+    def __call__(self, value):
+        if value is None or type(value) in (bool, int, float, complex, str, bytes, type(...), type(NotImplemented), range):
+            return f"{type(value).__name__} {value!r}"
+        known = self.numbers.get(id(value))
+        if known:
+            return known[0]
+        text = f"#{len(self.numbers)}"
+        self.numbers[id(value)] = (text, value)
+        return text + self.new(value)
+
+    def new(self, value):
+        name = type(value).__name__
+        if isinstance(value, types.FunctionType):
+            cells = [self.cell(cell) for cell in value.__closure__ or ()]
+            defaults, keyword = self(value.__defaults__), self(value.__kwdefaults__)
+            return f"function {value.__qualname__} {defaults} {keyword} [{', '.join(cells)}] {self.attributes(value)}"
+        if isinstance(value, types.MethodType):
+            return f"method {self(value.__func__)} of {self(value.__self__)}"
+        if isinstance(value, (types.BuiltinFunctionType, types.ModuleType)):
+            return f"{name} {value.__name__}"
+        if isinstance(value, type):
+            return f"class {value.__qualname__} {self.attributes(value)}"
+        if isinstance(value, BaseException):
+            cause, context = self(value.__cause__), self(value.__context__)
+            return f"{name}{self(value.args)} {self.attributes(value)} cause {cause} context {context}"
+        if type(value).__module__ == "toy":
+            return f"{name} {value._shape} {value.dtype} {value._data}"
+        if isinstance(value, (list, tuple)):
+            return f"{name}[{', '.join(map(self, value))}] {self.attributes(value)}"
+        if isinstance(value, (set, frozenset)):
+            return f"{name}{{{', '.join(sorted(map(repr, value)))}}} {self.attributes(value)}"
+        if isinstance(value, dict):
+            items = [f"{self(key)}: {self(item)}" for key, item in value.items()]
+            return f"{name}{{{', '.join(items)}}} {self.attributes(value)}"
+        if isinstance(value, slice):
+            return f"slice {self(value.start)} {self(value.stop)} {self(value.step)}"
+        if hasattr(value, "__next__") or name.startswith("dict_"):
+            return f"{name} of {self([item for item in value])}"
+        return f"{name} {self.attributes(value)}"
+
+    def cell(self, cell):
+        try:
+            return self(cell.cell_contents)
+        except ValueError:
+            return "empty"
+
+    def attributes(self, value):
+        own = dict(getattr(value, "__dict__", ()))
+        for slot in getattr(type(value), "__slots__", ()):
+            if hasattr(value, slot):
+                own[slot] = getattr(value, slot)
+        if isinstance(value, type):
+            own = {k: v for k, v in own.items() if not k.startswith("__") and not callable(v) and not hasattr(v, "__get__")}
+        own.pop("given", None)
+        return "".join(f" {name}={self(item)}" for name, item in own.items())
