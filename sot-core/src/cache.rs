@@ -185,8 +185,6 @@ impl CodeCache {
         if self.generation.swap(generation, Ordering::Relaxed) != generation {
             let old = std::mem::take(&mut *self.lock());
             drop(old);
-            let old = std::mem::take(&mut *self.lock_resume());
-            drop(old);
             self.empty.store(0, Ordering::Relaxed);
         }
     }
