@@ -94,6 +94,12 @@ impl CodeCache {
         Some(Arc::clone(&entries[at]))
     }
 
+    /// The arguments whose numbers keep any entry from being used.
+    pub fn differing_numbers<'py>(&self, frame: &impl FrameView<'py>) -> Vec<usize> {
+        let entries = Arc::clone(&self.lock());
+        entries.iter().filter_map(|entry| entry.guards.differing_number(frame)).collect()
+    }
+
     /// For each entry, the first guard that does not hold.
     pub fn failures<'py>(&self, frame: &impl FrameView<'py>) -> Vec<String> {
         let entries = Arc::clone(&self.lock());

@@ -71,7 +71,7 @@ impl Runtime {
         let wrong = |error: RegistrationError| PyImportError::new_err(format!("sot cannot start: {error}"));
         let backend = make_backend(py, backend)?;
         let mut skipped_paths = backend.skipped_paths(py)?;
-        skipped_paths.push("<frozen ".to_owned());
+        skipped_paths.extend(["<frozen ", "<__array_function__ internals>"].map(str::to_owned));
         skipped_paths.push(py.import("sysconfig")?.call_method1("get_path", ("stdlib",))?.extract::<String>()? + "/");
         Ok(Runtime {
             version,

@@ -160,7 +160,7 @@ fn translate(
         Err(Unwind::Internal(error)) => return Err(*error),
         Err(_) => return Err(pyo3::exceptions::PyRuntimeError::new_err("the executor cannot start")),
     };
-    let result = simulate(&mut cx, frame, &unit);
+    let result = simulate(&mut cx, frame, &unit, &cache.differing_numbers(frame));
     let simulated = start.elapsed();
     let name = format!("SIR_{}", GRAPHS.load(Ordering::Relaxed));
     let (result, reason) = match result {
@@ -188,18 +188,28 @@ fn translate(
 }
 
 /// Lays out the root frame and runs it to its return.
-fn simulate<'py>(cx: &mut OpcodeExecutor<'py>, fresh: &FreshFrame<'_, 'py>, unit: &Rc<CodeUnit>) -> Flow<VarId> {
+fn simulate<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    fresh: &FreshFrame<'_, 'py>,
+    unit: &Rc<CodeUnit>,
+    numbers: &[usize],
+) -> Flow<VarId> {
     if unit.code.flags & RESUMABLE != 0 {
         return Err(Unwind::fallback(ReasonId::UnsupportedFrame, "generators and coroutines run in CPython"));
     }
-    let root = root_frame(cx, fresh, unit)?;
+    let root = root_frame(cx, fresh, unit, numbers)?;
     match cx.run_frame(root)?.0 {
         Exit::Return(value) => Ok(value),
         Exit::Yield(_) => Err(Unwind::fallback(ReasonId::UnsupportedFrame, "a yield outside a generator")),
     }
 }
 
-fn root_frame<'py>(cx: &mut OpcodeExecutor<'py>, fresh: &FreshFrame<'_, 'py>, unit: &Rc<CodeUnit>) -> Flow<Frame> {
+fn root_frame<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    fresh: &FreshFrame<'_, 'py>,
+    unit: &Rc<CodeUnit>,
+    numbers: &[usize],
+) -> Flow<Frame> {
     let globals = fresh.globals().to_owned();
     let globals = cx.globals_of(&globals, None)?;
     let mut frame = Frame::new(Rc::clone(unit), globals);
@@ -207,7 +217,8 @@ fn root_frame<'py>(cx: &mut OpcodeExecutor<'py>, fresh: &FreshFrame<'_, 'py>, un
         if let Some(object) = fresh.arg(slot) {
             let name = Rc::clone(&unit.varnames[slot]);
             let tracker = cx.trackers.add(Tracker::Local { slot: slot as u32, name });
-            frame.locals[slot] = Some(cx.wrap(&object, tracker));
+            let differs = numbers.contains(&slot);
+            frame.locals[slot] = Some(if differs { cx.wrap_number(&object, tracker) } else { cx.wrap(&object, tracker) });
         }
     }
     let mut closure = Vec::new();
@@ -293,6 +304,9 @@ fn report(cx: &OpcodeExecutor<'_>, unit: &CodeUnit, new_code: Option<&NewCode>, 
 }
 
 fn count_fallback(reason: &Reason) {
+    if reason.id == ReasonId::NothingToCompile {
+        return;
+    }
     stats::update(|stats| stats.fallbacks.entry(reason.id.id().to_owned()).or_default().push(placed(reason)));
 }
 

@@ -9,7 +9,7 @@ use sot_core::backend::{CallKind, CallPolicy};
 use sot_core::codegen::CodeGen;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{CallArgs, FunctionParts, Globals, Name, OpcodeExecutor, OpcodeInlineExecutor};
+use sot_core::executor::{object_model, CallArgs, FunctionParts, Globals, Name, OpcodeExecutor, OpcodeInlineExecutor};
 use sot_core::guard::{Identity, Test};
 use sot_core::tracker::{Key, Part, Tracker, TrackerId};
 use sot_core::variable::{VarId, Variable};
@@ -182,6 +182,13 @@ impl Variable for FunctionVariable {
         Some(&self.object)
     }
 
+    fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
+        if &**name == "__call__" {
+            return Ok(Some(this));
+        }
+        object_model::get_attr(cx, this, name)
+    }
+
     fn call(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
         if let Some(builtin) = cx.runtime.builtins.get(self.object.bind(cx.py)) {
             guard_identity(cx, this, &self.object);
@@ -256,6 +263,13 @@ impl Variable for NewFunctionVariable {
 
     fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
         format!("FunctionVariable(new, {})", cx.text(self.new.code))
+    }
+
+    fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
+        if &**name == "__call__" {
+            return Ok(Some(this));
+        }
+        object_model::get_attr(cx, this, name)
     }
 
     fn call(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, args: &CallArgs) -> Flow<VarId> {

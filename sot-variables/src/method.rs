@@ -70,8 +70,9 @@ impl Variable for MethodVariable {
         vec![self.function, self.receiver]
     }
 
-    fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, name: &Name) -> Flow<Option<VarId>> {
+    fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
         match &**name {
+            "__call__" => Ok(Some(this)),
             "__func__" => Ok(Some(self.function)),
             "__self__" => Ok(Some(self.receiver)),
             _ => cx.find_attr(self.function, name),
@@ -124,8 +125,9 @@ impl Variable for BuiltinMethodVariable {
         vec![self.receiver]
     }
 
-    fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, name: &Name) -> Flow<Option<VarId>> {
+    fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
         match &**name {
+            "__call__" => Ok(Some(this)),
             "__self__" => Ok(Some(self.receiver)),
             "__name__" => {
                 let name = self.name(cx)?;

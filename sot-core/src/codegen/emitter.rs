@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use super::target::Target;
 use crate::bytecode::{Code, Instruction, Label, Opcodes, Operand, Position};
 use crate::error::{Flow, ReasonId, Unwind};
-use crate::executor::CodeUnit;
+use crate::executor::{BinaryOp, CodeUnit};
 
 /// Instructions being written, with their constants, names and locals.
 pub struct Emitter {
@@ -183,6 +183,11 @@ impl Emitter {
     pub fn call_with_keywords(&mut self, py: Python<'_>, argc: u32, names: &[&str]) -> Flow<()> {
         let names = pyo3::types::PyTuple::new(py, names)?.into_any().unbind();
         self.target.call_with_keywords(self, argc, names)
+    }
+
+    /// A binary operator.
+    pub fn binary(&mut self, op: BinaryOp) -> Flow<()> {
+        self.target.binary(self, op)
     }
 
     /// `<global name>`

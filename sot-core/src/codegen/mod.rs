@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 
 use crate::bytecode::{BytecodeError, Position};
 use crate::error::{Flow, ReasonId, Unwind};
-use crate::executor::{CodeUnit, OpcodeExecutor};
+use crate::executor::{BinaryOp, CodeUnit, OpcodeExecutor};
 use crate::graph::StatementIR;
 use crate::tracker::TrackerId;
 use crate::variable::VarId;
@@ -78,6 +78,9 @@ impl<'a, 'py> CodeGen<'a, 'py> {
         let tracker = self.cx.vars.tracker(variable);
         if self.cx.trackers.is_loadable(tracker) {
             return self.load_tracker(tracker);
+        }
+        if self.cx.vars.get(variable).kind() == "lazy" {
+            self.cx.see(variable)?;
         }
         let payload = self.cx.vars.get(variable);
         if let Some(constant) = payload.constant() {
@@ -167,6 +170,11 @@ impl<'a, 'py> CodeGen<'a, 'py> {
     /// Emits one instruction by name, with its plain argument.
     pub fn op(&mut self, name: &str, arg: u32) -> Flow<()> {
         self.emitter.op(name, arg)
+    }
+
+    /// The operator on the two items on top of the stack.
+    pub fn binary(&mut self, op: BinaryOp) -> Flow<()> {
+        self.emitter.binary(op)
     }
 
     /// `<top of stack>.name`

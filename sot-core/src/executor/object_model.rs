@@ -56,6 +56,17 @@ pub fn lookup_in_type<'py>(
     }
 }
 
+/// What a class (not its metaclass) holds under a name, unbound.
+pub fn lookup_in_class<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    class: VarId,
+    name: &Name,
+) -> Flow<Option<Bound<'py, PyAny>>> {
+    let of = cx.vars.tracker(class);
+    let Some(object) = cx.see(class)?.object().map(|object| object.bind(cx.py).clone()) else { return Ok(None) };
+    Ok(lookup_in_type(cx, &object, of, name)?.map(|(found, _)| found))
+}
+
 /// `PyObject_GenericGetAttr`, and the `__getattr__` hook after it.
 pub fn get_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
     let payload = cx.see(this)?;
@@ -268,6 +279,12 @@ pub fn generic_set_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, v
                 format!("attribute '{name}' is written through a {kind}"),
             ));
         }
+    }
+    let payload = cx.see(this)?;
+    let holds = payload.object().is_none_or(|object| cpython::instance_dict(object.bind(cx.py)).is_some());
+    if !holds && lookup(cx, this, name)?.is_none() {
+        let owner = cx.type_name(this)?;
+        return Err(cx.raise(PyAttributeError::new_err(format!("'{owner}' object has no attribute '{name}'"))));
     }
     if value.is_none() && generic_get_attr(cx, this, name)?.is_none() {
         return Err(cx.raise(PyAttributeError::new_err(name.to_string())));

@@ -145,6 +145,9 @@ impl UnaryOp {
 impl<'py> OpcodeExecutor<'py> {
     /// `lhs op rhs`
     pub fn binary(&mut self, op: BinaryOp, lhs: VarId, rhs: VarId) -> Flow<VarId> {
+        if let Some(result) = self.lazy_binary(op, lhs, rhs)? {
+            return Ok(result);
+        }
         if let Some(result) = self.try_binary(op, lhs, rhs)? {
             return Ok(result);
         }
@@ -154,6 +157,9 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// `lhs op= rhs`
     pub fn inplace(&mut self, op: BinaryOp, lhs: VarId, rhs: VarId) -> Flow<VarId> {
+        if let Some(result) = self.lazy_binary(op, lhs, rhs)? {
+            return Ok(result);
+        }
         if let (Some(left), Some(right)) = (self.known(lhs)?, self.known(rhs)?) {
             // Not as the plain operator: an error names the in-place one.
             return self.fold(|py| py.import("operator")?.getattr(op.inplace())?.call1((left, right)));

@@ -8,7 +8,8 @@ use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyComplex, PyFloat, PyInt, PyList, PyString, PyTuple};
 
-use super::OpcodeExecutor;
+use super::{BinaryOp, OpcodeExecutor};
+use crate::codegen::CodeGen;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::guard::{Identity, Test};
 use crate::tracker::{ById, Tracker, TrackerId};
@@ -58,7 +59,79 @@ impl Variable for LazyVariable {
     }
 }
 
+/// A number that differs from call to call, or one computed from such: its value is only assumed if it matters. Adding and
+/// multiplying does not; the new code does it again.
+struct LazyNumber {
+    value: Py<PyAny>,
+    computed: Option<(BinaryOp, VarId, VarId)>,
+}
+
+impl Variable for LazyNumber {
+    fn kind(&self) -> &'static str {
+        "lazy number"
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        self.value.bind(cx.py).get_type().into_any()
+    }
+
+    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
+        format!("LazyNumber(now {})", crate::tracker::repr(cx.py, &self.value))
+    }
+
+    fn children(&self) -> Vec<VarId> {
+        self.computed.map(|(_, a, b)| vec![a, b]).unwrap_or_default()
+    }
+
+    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
+        match self.computed {
+            Some((op, a, b)) => {
+                cg.load(a)?;
+                cg.load(b)?;
+                cg.binary(op)
+            }
+            None => Err(Unwind::fallback(ReasonId::CannotRestore, "a number without a source")),
+        }
+    }
+}
+
 impl<'py> OpcodeExecutor<'py> {
+    /// The variable for a number that was seen to differ from call to call.
+    pub fn wrap_number(&mut self, number: &Bound<'py, PyAny>, tracker: TrackerId) -> VarId {
+        let payload = LazyNumber { value: number.clone().unbind(), computed: None };
+        self.vars.add(Rc::new(payload), tracker)
+    }
+
+    /// `lhs op rhs` without assuming the values, where one is a number that differs and the operator cannot fail.
+    pub(super) fn lazy_binary(&mut self, op: BinaryOp, lhs: VarId, rhs: VarId) -> Flow<Option<VarId>> {
+        if !matches!(op, BinaryOp::Add | BinaryOp::Subtract | BinaryOp::Multiply) {
+            return Ok(None);
+        }
+        let (Some((left, a)), Some((right, b))) = (self.number(lhs), self.number(rhs)) else { return Ok(None) };
+        if !a && !b {
+            return Ok(None);
+        }
+        for (operand, value) in [(lhs, &left), (rhs, &right)] {
+            let tracker = self.vars.tracker(operand);
+            if self.trackers.is_sourced(tracker) {
+                self.guards.add(tracker, Test::TypeIs(Identity::of(value.get_type().as_any())));
+            }
+        }
+        let value = op.apply(&left, &right)?.unbind();
+        Ok(Some(self.produce(Rc::new(LazyNumber { value, computed: Some((op, lhs, rhs)) }))))
+    }
+
+    /// The `int` or `float` now in a variable, and whether it may differ.
+    fn number(&self, id: VarId) -> Option<(Bound<'py, PyAny>, bool)> {
+        if let Some(number) = self.vars.as_kind::<LazyNumber>(id) {
+            return Some((number.value.bind(self.py).clone(), true));
+        }
+        let payload = self.vars.get(id);
+        let value = payload.constant()?.bind(self.py).clone();
+        let is_number = value.is_exact_instance_of::<PyInt>() || value.is_exact_instance_of::<PyFloat>();
+        is_number.then_some((value, false))
+    }
+
     /// The variable for an object reached through `tracker`.
     pub fn wrap(&mut self, object: &Bound<'py, PyAny>, tracker: TrackerId) -> VarId {
         if self.is_constant(object) {
@@ -108,6 +181,14 @@ impl<'py> OpcodeExecutor<'py> {
     }
 
     fn materialize_lazy(&mut self, id: VarId) -> Flow<()> {
+        if let Some(number) = self.vars.as_kind::<LazyNumber>(id) {
+            for operand in number.children() {
+                self.see(operand)?;
+            }
+            let value = number.value.clone_ref(self.py);
+            self.vars.set(id, (self.runtime.factories.constant)(value));
+            return Ok(());
+        }
         let Some(lazy) = self.vars.as_kind::<LazyVariable>(id) else { return Ok(()) };
         let object = lazy.object.bind(self.py).clone();
         let Some(kind) = self.runtime.kinds.find(&object) else {

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyFloat, PyFunction, PyList, PyString, PyTuple, PyType};
+use pyo3::types::{PyDict, PyFloat, PyFunction, PyInt, PyList, PyString, PyTuple, PyType};
 
 use super::{Guard, Identity, Test};
 use crate::backend::{ObjectTest, StateTest};
@@ -108,6 +108,22 @@ impl GuardProgram {
             Failure::State(at) => self.state[at].describe(),
             Failure::Step(at) => self.texts.get(at).cloned().unwrap_or_else(|| "a guard without text".to_owned()),
         })
+    }
+
+    /// The argument whose number is another one now, if that is why the guards do not hold.
+    pub fn differing_number<'py>(&self, frame: &impl FrameView<'py>) -> Option<usize> {
+        let Failure::Step(at) = self.run(frame).err()? else { return None };
+        let Step::Test(register, Check::Equals(value)) = &self.steps[at] else { return None };
+        let value = value.bind(frame.py());
+        let is_number = value.is_exact_instance_of::<PyInt>() || value.is_exact_instance_of::<PyFloat>();
+        let mut fetches = self.steps.iter().filter_map(|step| match step {
+            Step::Fetch(fetch) => Some(fetch),
+            Step::Test(..) => None,
+        });
+        match fetches.nth(*register as usize) {
+            Some(Fetch::Argument(slot)) if is_number => Some(*slot),
+            _ => None,
+        }
     }
 
     /// Whether everything assumed holds for `frame`.

@@ -11,6 +11,7 @@ use pyo3::prelude::*;
 use super::emitter::Emitter;
 use crate::bytecode::Code;
 use crate::error::Flow;
+use crate::executor::BinaryOp;
 use crate::version::PyVersion;
 
 /// How one range of CPython versions spells the code generator's operations.
@@ -31,6 +32,10 @@ pub trait Target: Sync {
     fn load_attr(&self, e: &mut Emitter, name: u32) -> Flow<()>;
     /// Load of a cell by its index into cell and free variables.
     fn load_closure(&self, e: &mut Emitter, cell: usize) -> Flow<()>;
+    /// A binary operator.
+    fn binary(&self, e: &mut Emitter, op: BinaryOp) -> Flow<()> {
+        e.op("BINARY_OP", op as u32)
+    }
     /// The NULL of a call.
     fn push_null(&self, e: &mut Emitter) -> Flow<()> {
         e.op("PUSH_NULL", 0)

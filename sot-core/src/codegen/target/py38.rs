@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 use super::{Emitter, Target};
 use crate::bytecode::Code;
 use crate::error::Flow;
+use crate::executor::BinaryOp;
 
 pub(super) struct Py38;
 
@@ -42,6 +43,10 @@ impl Target for Py38 {
         e.cell_op("LOAD_CLOSURE", cell)
     }
 
+    fn binary(&self, e: &mut Emitter, op: BinaryOp) -> Flow<()> {
+        e.op(&format!("BINARY_{}", opcode_name(op)), 0)
+    }
+
     fn push_null(&self, _: &mut Emitter) -> Flow<()> {
         Ok(())
     }
@@ -49,4 +54,16 @@ impl Target for Py38 {
     fn duplicate(&self, e: &mut Emitter) -> Flow<()> {
         e.op("DUP_TOP", 0)
     }
+}
+
+/// The operator's part of the opcode's name.
+fn opcode_name(op: BinaryOp) -> String {
+    let mut name = String::new();
+    for letter in format!("{op:?}").chars() {
+        if letter.is_ascii_uppercase() && !name.is_empty() {
+            name.push('_');
+        }
+        name.push(letter.to_ascii_uppercase());
+    }
+    name.replace("REMAINDER", "MODULO").replace("LEFT_SHIFT", "LSHIFT").replace("RIGHT_SHIFT", "RSHIFT")
 }
