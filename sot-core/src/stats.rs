@@ -20,6 +20,8 @@ pub struct Record {
     pub graphs: Vec<StatementIR>,
     /// Texts of the guards.
     pub guards: Vec<String>,
+    /// The listing of the new code, if there is any.
+    pub code: Option<String>,
     /// Why the frame was broken or left to CPython.
     pub reason: Option<Reason>,
     /// Whether the frame was left to CPython.

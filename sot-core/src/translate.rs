@@ -342,10 +342,8 @@ fn report(cx: &OpcodeExecutor<'_>, unit: &CodeUnit, new_code: Option<&NewCode>, 
     if log::enabled(log::GRAPHS) {
         log::write(log::GRAPHS, &format!("[Guard]: {}", cx.guards.texts(py, &cx.trackers).join(" and ")));
     }
-    if let (true, Some(new)) = (log::enabled(log::TRACE), new_code) {
-        if let Ok(code) = crate::bytecode::Code::decode(new.code.bind(py)) {
-            log::write(log::TRACE, &format!("NewCode:\n{}", code.disassemble(py)));
-        }
+    if let (true, Some(code)) = (log::enabled(log::TRACE), new_code.and_then(|new| listing(py, new))) {
+        log::write(log::TRACE, &format!("NewCode:\n{code}"));
     }
     if stats::is_recording() {
         stats::record(Record {
@@ -354,10 +352,16 @@ fn report(cx: &OpcodeExecutor<'_>, unit: &CodeUnit, new_code: Option<&NewCode>, 
             line: unit.code.first_line,
             graphs,
             guards: cx.guards.texts(py, &cx.trackers),
+            code: new_code.and_then(|new| listing(py, new)),
             reason: reason.cloned(),
             fallback: new_code.is_none(),
         });
     }
+}
+
+fn listing(py: Python<'_>, new: &NewCode) -> Option<String> {
+    let code = crate::bytecode::Code::decode(new.code.bind(py)).ok()?;
+    Some(code.disassemble(py))
 }
 
 fn count_fallback(reason: &Reason) {

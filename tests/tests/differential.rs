@@ -16,7 +16,6 @@ use sot_tests::harness::{self, Counts};
 
 /// Cases that do not hold yet: function, oldest and first later minor version they fail on, reason.
 const KNOWN_GAPS: &[(&str, u8, u8, &str)] = &[
-    ("test_attribute_no_slot", 8, 14, "a write to a missing slot is replayed, and fails on another line"),
     ("test_whole__caught_by_name", 8, 14, EXCEPTION),
     ("test_whole__caught_from_an_operation", 8, 14, EXCEPTION),
     ("test_whole__else_and_finally", 8, 14, EXCEPTION_CLASS),
