@@ -126,8 +126,8 @@ pub struct Counts {
 /// What was translated since the last reset.
 pub fn counts() -> Counts {
     let (hits, stats) = stats::snapshot();
-    let list = |reasons: &std::collections::BTreeMap<String, Vec<String>>| {
-        reasons.iter().flat_map(|(id, places)| places.iter().map(move |place| format!("{id}: {place}"))).collect()
+    let list = |reasons: &std::collections::BTreeMap<String, u64>| -> Vec<String> {
+        reasons.iter().flat_map(|(reason, &times)| std::iter::repeat_n(reason.clone(), times as usize)).collect()
     };
     Counts {
         translations: stats.translations,

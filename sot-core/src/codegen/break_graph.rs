@@ -129,18 +129,18 @@ impl CodeGen<'_, '_> {
             return self.break_at_branch(at, instruction, &name, (next, jump), below, taken, source);
         }
         if name == "TO_BOOL" {
-            // The branch that asks belongs to the question.
+            // The branch that asks belongs to the question, and asks again.
             let branch = self.root.code.instructions[next.index()];
             let branch_name = Opcodes::get(py).name(branch.opcode).to_owned();
             if let (Some(jump), true) = (branch.target, branch_name.starts_with("POP_JUMP")) {
-                self.emitter.native(py, &self.root, instruction, &name)?;
                 let sides = (Label(next.0 + 1), jump);
                 return self.break_at_branch(at, &branch, &branch_name, sides, below, taken, source);
             }
         }
         let pair = self.emitter.native(py, &self.root, instruction, &name)?;
         self.emitter.end_guarded()?;
-        let left = (taken as i32 + self.effect(instruction, false)?) as usize;
+        // Of a call CPython 3.11 books the arguments to an instruction before it.
+        let left = if name == "CALL" { 1 } else { (taken as i32 + self.effect(instruction, false)?) as usize };
         let items = match pair {
             Some(null_first) => {
                 let value = Item::Left(self.emitter.store_new()?);
@@ -163,6 +163,9 @@ impl CodeGen<'_, '_> {
         taken: usize,
         source: &ResumeSource,
     ) -> Flow<()> {
+        if !name.ends_with("NONE") {
+            self.emitter.before_branch()?;
+        }
         let branch = self.emitter.native_jump(name, instruction)?;
         self.emitter.end_guarded()?;
         for (place, jumped) in [(next, false), (jump, true)] {

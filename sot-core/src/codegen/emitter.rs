@@ -140,6 +140,11 @@ impl Emitter {
         Ok(None)
     }
 
+    /// Before a branch on any value.
+    pub fn before_branch(&mut self) -> Flow<()> {
+        self.target.before_branch(self)
+    }
+
     /// A branch of the original code; `land` says where it goes.
     pub fn native_jump(&mut self, name: &str, instruction: &Instruction) -> Flow<usize> {
         if !name.starts_with("POP_JUMP") && !matches!(name, "JUMP_IF_TRUE_OR_POP" | "JUMP_IF_FALSE_OR_POP") {

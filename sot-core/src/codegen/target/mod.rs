@@ -51,6 +51,11 @@ pub trait Target: Sync {
     fn binary(&self, e: &mut Emitter, op: BinaryOp) -> Flow<()> {
         e.op("BINARY_OP", op as u32)
     }
+    /// Before a branch on any value, where branches take nothing but `True` and `False`.
+    fn before_branch(&self, e: &mut Emitter) -> Flow<()> {
+        let _ = e;
+        Ok(())
+    }
     /// The NULL of a call.
     fn push_null(&self, e: &mut Emitter) -> Flow<()> {
         e.op("PUSH_NULL", 0)

@@ -44,6 +44,10 @@ impl Target for Py313 {
         e.cell_op("LOAD_FAST", cell)
     }
 
+    fn before_branch(&self, e: &mut Emitter) -> Flow<()> {
+        e.op("TO_BOOL", 0)
+    }
+
     fn null_first(&self) -> bool {
         false
     }
