@@ -79,4 +79,4 @@ pub use type_::{
     getattr_hook, is_data_descriptor, is_descriptor, is_heap_type, type_lookup, type_name, uses_generic_getattr,
     uses_generic_setattr, GetattrHook,
 };
-pub use weak::{supports_weakref, OnDeath, WeakRef};
+pub use weak::{referents, supports_weakref, OnDeath, WeakRef};
