@@ -39,6 +39,7 @@ pub struct CodeCache {
     entries: Mutex<Arc<Vec<Arc<Entry>>>>,
     skip: AtomicBool,
     root: AtomicBool,
+    whole: AtomicBool,
     empty: AtomicU32,
     generation: AtomicU32,
     resume: Mutex<HashMap<ResumeKey, Py<PyAny>>>,
@@ -164,6 +165,16 @@ impl CodeCache {
         self.skip.store(false, Ordering::Relaxed);
     }
 
+    /// Asks that the code become one graph: a break is an error.
+    pub fn set_whole(&self, whole: bool) {
+        self.whole.store(whole, Ordering::Relaxed);
+    }
+
+    /// Whether a break is an error.
+    pub fn is_whole(&self) -> bool {
+        self.whole.load(Ordering::Relaxed)
+    }
+
     /// Whether the user asked for this code.
     pub fn is_root(&self) -> bool {
         self.root.load(Ordering::Relaxed)
@@ -173,8 +184,6 @@ impl CodeCache {
     pub fn refresh(&self, generation: u32) {
         if self.generation.swap(generation, Ordering::Relaxed) != generation {
             let old = std::mem::take(&mut *self.lock());
-            drop(old);
-            let old = std::mem::take(&mut *self.lock_resume());
             drop(old);
             self.empty.store(0, Ordering::Relaxed);
         }

@@ -7,6 +7,13 @@ use pyo3::PyErr;
 
 use crate::variable::VarId;
 
+pyo3::create_exception!(
+    sot,
+    GraphBreakError,
+    pyo3::exceptions::PyRuntimeError,
+    "The function was to become one graph, and cannot."
+);
+
 /// The result of simulating something.
 pub type Flow<T> = Result<T, Unwind>;
 
@@ -20,9 +27,18 @@ pub enum Unwind {
     /// The frame is left to CPython; functions it calls are still translated.
     Fallback(Box<Reason>),
     /// Tracing changed an object the trace has looked at; simulated anew it will find it as it now is.
-    Restart,
+    Restart(Option<Box<PlannedBreak>>),
     /// Python raised where the tracer expected no error: a bug of ours, never the user's.
     Internal(Box<PyErr>),
+}
+
+/// A break that is known before the trace reaches it.
+#[derive(Debug, Clone)]
+pub struct PlannedBreak {
+    /// How many instructions of the outermost frame come before it.
+    pub step: u64,
+    /// Why.
+    pub reason: Reason,
 }
 
 impl From<PyErr> for Unwind {
@@ -44,13 +60,13 @@ impl Unwind {
 }
 
 macro_rules! reasons {
-    ($($(#[$doc:meta])* $variant:ident = $id:literal, $kind:ident, $hint:literal;)+) => {
+    ($($(#[doc = $meaning:literal])+ $variant:ident = $id:literal, $kind:ident, $hint:literal;)+) => {
         /// What stopped a graph. Ids are stable: tools and documents may refer to them.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
-        pub enum ReasonId { $($(#[$doc])* $variant,)+ }
+        pub enum ReasonId { $($(#[doc = $meaning])+ $variant,)+ }
 
         impl ReasonId {
-            /// Every reason, in the order of their ids.
+            /// Every reason, in the order of their declaration.
             pub const ALL: &'static [ReasonId] = &[$(ReasonId::$variant,)+];
 
             /// The stable id.
@@ -63,6 +79,12 @@ macro_rules! reasons {
             #[must_use]
             pub const fn kind(self) -> ReasonKind {
                 match self { $(ReasonId::$variant => ReasonKind::$kind,)+ }
+            }
+
+            /// What it means: the text that documents the variant.
+            #[must_use]
+            pub const fn meaning(self) -> &'static str {
+                match self { $(ReasonId::$variant => concat!($($meaning),+).trim_ascii(),)+ }
             }
 
             /// What a user can do about it.
@@ -165,6 +187,15 @@ impl fmt::Display for Reason {
             write!(f, " at {location}")?;
         }
         Ok(())
+    }
+}
+
+impl Reason {
+    /// The error for a function that must be one graph.
+    pub fn error(&self) -> PyErr {
+        let places: Vec<String> = self.stack.iter().map(|place| format!("\n  {place}")).collect();
+        let hint = self.id.hint();
+        GraphBreakError::new_err(format!("{}: {}{}\n{hint}", self.id.id(), self.text, places.concat()))
     }
 }
 

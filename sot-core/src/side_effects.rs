@@ -15,15 +15,42 @@ use crate::variable::VarId;
 #[derive(Clone, Debug)]
 pub enum Effect {
     /// `object.name = value`, or `del object.name`.
-    Attribute { object: VarId, name: Name, value: Option<VarId> },
+    Attribute {
+        /// Whose attribute.
+        object: VarId,
+        /// Its name.
+        name: Name,
+        /// The new value; `None` deletes it.
+        value: Option<VarId>,
+    },
     /// A global binding, or its deletion.
-    Global { globals: TrackerId, name: Name, value: Option<VarId> },
+    Global {
+        /// Which globals dict.
+        globals: TrackerId,
+        /// The name bound in it.
+        name: Name,
+        /// The new value; `None` deletes it.
+        value: Option<VarId>,
+    },
     /// The contents of a list, dict or other container have changed; the final state is restored.
-    Contents { container: VarId },
+    Contents {
+        /// The container.
+        container: VarId,
+    },
     /// A cell has new contents.
-    Cell { cell: VarId },
+    Cell {
+        /// The cell.
+        cell: VarId,
+    },
     /// A call whose effect lies outside (`print`), with arguments known or computed.
-    Call { callable: VarId, args: Vec<VarId>, keywords: Vec<(Name, VarId)> },
+    Call {
+        /// What is called.
+        callable: VarId,
+        /// Its positional arguments.
+        args: Vec<VarId>,
+        /// Its keyword arguments in the order given.
+        keywords: Vec<(Name, VarId)>,
+    },
 }
 
 /// The writes of one translation.

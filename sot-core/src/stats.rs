@@ -39,10 +39,10 @@ pub struct Stats {
     pub graphs: u64,
     /// Instructions simulated.
     pub instructions: u64,
-    /// Graph breaks by reason id, with the places.
-    pub breaks: BTreeMap<String, Vec<String>>,
-    /// Fallbacks by reason id, with the places.
-    pub fallbacks: BTreeMap<String, Vec<String>>,
+    /// How often each graph break was met, by reason id, text and place.
+    pub breaks: BTreeMap<String, u64>,
+    /// How often each fallback was met, by reason id, text and place.
+    pub fallbacks: BTreeMap<String, u64>,
     /// Seconds by phase.
     pub seconds: BTreeMap<&'static str, f64>,
 }

@@ -7,6 +7,9 @@ use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 
 use pyo3::prelude::*;
+use pyo3::types::{PyFunction, PyString, PyType};
+
+use crate::cpython;
 
 /// Index of a tracker in its translation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
@@ -79,10 +82,20 @@ impl Part {
 /// Where a value comes from.
 #[derive(PartialEq, Eq, Hash, Debug)]
 pub enum Tracker {
-    /// Argument of the translated frame, by position in `co_varnames`.
-    Local { slot: u32, name: Rc<str> },
+    /// Argument of the translated frame.
+    Local {
+        /// Position in `co_varnames`.
+        slot: u32,
+        /// Name of the parameter.
+        name: Rc<str>,
+    },
     /// The cell of a free variable of the translated frame.
-    FreeCell { index: u32, name: Rc<str> },
+    FreeCell {
+        /// Position in `co_freevars`.
+        index: u32,
+        /// Name of the variable.
+        name: Rc<str>,
+    },
     /// The globals dict of the translated frame.
     Globals,
     /// The builtins dict of the translated frame.
@@ -90,19 +103,50 @@ pub enum Tracker {
     /// A constant of the code or of the trace.
     Constant(ById),
     /// An entry of the object's own `__dict__` (instances and modules).
-    Attribute { of: TrackerId, name: Rc<str> },
+    Attribute {
+        /// The object.
+        of: TrackerId,
+        /// The entry.
+        name: Rc<str>,
+    },
     /// What the type's method resolution order finds; no descriptor is run.
-    Lookup { of: TrackerId, name: Rc<str> },
+    Lookup {
+        /// The type.
+        of: TrackerId,
+        /// What is looked up.
+        name: Rc<str>,
+    },
     /// An attribute served by a C descriptor (a slot, a getter).
-    Getattr { of: TrackerId, name: Rc<str> },
+    Getattr {
+        /// The object.
+        of: TrackerId,
+        /// The attribute.
+        name: Rc<str>,
+    },
     /// `type(x)`
-    Type { of: TrackerId },
+    Type {
+        /// The object.
+        of: TrackerId,
+    },
     /// An item of a list, tuple or dict (exactly these types, or their storage in a subclass).
-    Item { of: TrackerId, key: Key },
+    Item {
+        /// The container.
+        of: TrackerId,
+        /// What stands between the brackets.
+        key: Key,
+    },
     /// Contents of a cell.
-    CellContents { of: TrackerId },
+    CellContents {
+        /// The cell.
+        of: TrackerId,
+    },
     /// A part of a function or method.
-    Part { of: TrackerId, part: Part },
+    Part {
+        /// The function or method.
+        of: TrackerId,
+        /// Which part.
+        part: Part,
+    },
     /// Made in the trace: there is nowhere to load it from.
     Produced,
 }
@@ -246,13 +290,28 @@ impl Key {
     }
 }
 
-/// `repr(object)` for texts, shortened; never fails.
+/// The object for texts, shortened: its `repr` where C code makes it, else its type or name. Never fails, and never runs
+/// Python code.
 pub fn repr(py: Python<'_>, object: &Py<PyAny>) -> String {
-    let bound = object.bind(py);
-    let full = bound.repr().map_or_else(|_| "<unprintable>".to_owned(), |text| text.to_string());
+    let full = text_of(object.bind(py));
     if full.chars().count() > 120 {
         format!("{}...", full.chars().take(117).collect::<String>())
     } else {
         full
     }
+}
+
+fn text_of(object: &Bound<'_, PyAny>) -> String {
+    let ty = object.get_type();
+    if let Ok(class) = object.cast::<PyType>() {
+        return format!("<class '{}'>", cpython::type_name(class));
+    }
+    let name = PyString::intern(object.py(), "__repr__");
+    let made_by_python = cpython::type_lookup(&ty, &name).is_none_or(|repr| repr.is_exact_instance_of::<PyFunction>());
+    let holds_others = cpython::instance_dict(object).is_some()
+        || ["list", "tuple", "dict", "set", "frozenset", "OrderedDict", "deque", "method"].contains(&&*cpython::type_name(&ty));
+    if object.is_exact_instance_of::<PyFunction>() || !(made_by_python || holds_others) {
+        return object.repr().map_or_else(|_| "<unprintable>".to_owned(), |text| text.to_string());
+    }
+    format!("<{} object>", cpython::type_name(&ty))
 }

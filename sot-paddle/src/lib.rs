@@ -28,6 +28,7 @@ fn _sot(module: &Bound<'_, PyModule>) -> PyResult<()> {
     // A second import of the module in one process finds the evaluator in place.
     cpython::set_evaluator(&translate::Translator).ok();
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("GraphBreakError", py.get_type::<sot_core::error::GraphBreakError>())?;
     translated::register(module)?;
     report::register(module)?;
     backend::debug::register(module)

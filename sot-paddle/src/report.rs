@@ -22,25 +22,10 @@ fn get_stats(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     result.set_item("misses", counters.misses)?;
     result.set_item("graphs", counters.graphs)?;
     result.set_item("instructions", counters.instructions)?;
-    result.set_item("breaks", by_reason(py, &counters.breaks)?)?;
-    result.set_item("fallbacks", by_reason(py, &counters.fallbacks)?)?;
+    result.set_item("breaks", counters.breaks)?;
+    result.set_item("fallbacks", counters.fallbacks)?;
     result.set_item("seconds", counters.seconds)?;
     Ok(result)
-}
-
-fn by_reason<'py>(
-    py: Python<'py>,
-    reasons: &std::collections::BTreeMap<String, Vec<String>>,
-) -> PyResult<Bound<'py, PyDict>> {
-    let counts = PyDict::new(py);
-    for (id, places) in reasons {
-        for place in places {
-            let key = format!("{id}: {place}");
-            let known: usize = counts.get_item(&key)?.map_or(Ok(0), |count| count.extract())?;
-            counts.set_item(key, known + 1)?;
-        }
-    }
-    Ok(counts)
 }
 
 /// Forgets every translation and zeroes the counters.
@@ -79,5 +64,9 @@ fn record_dict<'py>(py: Python<'py>, record: &Record) -> PyResult<Bound<'py, PyD
     result.set_item("reason", record.reason.as_ref().map(ToString::to_string))?;
     let line = record.reason.as_ref().and_then(|reason| reason.stack.first()).map(|place| place.line);
     result.set_item("reason_line", line)?;
+    result.set_item("hint", record.reason.as_ref().map(|reason| reason.id.hint()))?;
+    let stack: Vec<_> = record.reason.iter().flat_map(|reason| &reason.stack).collect();
+    let stack: Vec<_> = stack.iter().map(|at| (&at.file, at.line, &at.function, at.columns)).collect();
+    result.set_item("stack", stack)?;
     Ok(result)
 }

@@ -72,7 +72,7 @@ impl Translated {
 
     fn __deepcopy__<'py>(&self, py: Python<'py>, memo: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Translated>> {
         let copy = py.import("copy")?.call_method1("deepcopy", (self.target(py)?, memo))?;
-        wrap(&copy)
+        wrap(&copy, false)
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -97,35 +97,38 @@ impl Translated {
 #[pyfunction]
 #[pyo3(signature = (fn_=None, /, *, fullgraph=false))]
 fn symbolic_translate<'py>(py: Python<'py>, fn_: Option<Bound<'py, PyAny>>, fullgraph: bool) -> PyResult<Bound<'py, PyAny>> {
-    let _ = fullgraph;
     let Some(target) = fn_ else {
-        return Ok(wrap_pyfunction!(symbolic_translate, py)?.into_any());
+        let options = PyDict::new(py);
+        options.set_item("fullgraph", fullgraph)?;
+        let decorator = wrap_pyfunction!(symbolic_translate, py)?;
+        return py.import("functools")?.getattr("partial")?.call((decorator,), Some(&options));
     };
     if target.is_instance_of::<Translated>() {
         return Ok(target);
     }
     if PaddleBackend::installed(py)?.is_layer(&target)? && !target.is_instance_of::<PyType>() {
-        return translate_layer(target);
+        return translate_layer(target, fullgraph);
     }
     refuse(&target)?;
-    Ok(wrap(&target)?.into_any())
+    Ok(wrap(&target, fullgraph)?.into_any())
 }
 
 /// A layer comes back with its `forward` translated.
-fn translate_layer(layer: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
+fn translate_layer(layer: Bound<'_, PyAny>, fullgraph: bool) -> PyResult<Bound<'_, PyAny>> {
     let forward = layer.getattr("forward")?;
     if !forward.is_instance_of::<Translated>() {
-        let translated = wrap(&forward)?;
+        let translated = wrap(&forward, fullgraph)?;
         layer.py().get_type::<PyAny>().call_method1("__setattr__", (&layer, "forward", translated))?;
     }
     Ok(layer)
 }
 
-fn wrap<'py>(target: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Translated>> {
+fn wrap<'py>(target: &Bound<'py, PyAny>, fullgraph: bool) -> PyResult<Bound<'py, Translated>> {
     let py = target.py();
     if let Some(code) = code_of(target)? {
         if let Some(cache) = translate::cache_of(&code) {
             cache.set_root();
+            cache.set_whole(fullgraph);
         }
     }
     let translated = Bound::new(py, Translated { target: Some(target.clone().unbind()) })?;

@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 
 use super::target::Target;
-use crate::bytecode::{Code, Instruction, Label, Opcodes, Operand, Position};
+use crate::bytecode::{Code, Handler, Instruction, Label, Opcodes, Operand, Position};
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::executor::{BinaryOp, CodeUnit};
 
@@ -18,6 +18,9 @@ pub struct Emitter {
     // Instructions that name a cell: their operand depends on how many locals there are in the end (3.11+).
     cells: Vec<(usize, usize)>,
     position: Position,
+    handlers: Vec<Handler>,
+    // Start of the instructions whose exceptions are caught, or their end once it is known.
+    guarded: Option<(Label, Option<Label>)>,
 }
 
 impl Emitter {
@@ -33,7 +36,53 @@ impl Emitter {
             varnames: code.varnames.clone(),
             cells: Vec::new(),
             position,
+            handlers: Vec::new(),
+            guarded: None,
         }
+    }
+
+    /// From here on exceptions are caught, if `wanted`; where it began.
+    pub fn begin_guarded(&mut self, wanted: bool) -> Flow<Label> {
+        let start = self.here();
+        if wanted {
+            self.guarded = Some((start, None));
+            self.target.begin_try(self)?;
+        }
+        Ok(start)
+    }
+
+    /// Exceptions are no longer caught.
+    pub fn end_guarded(&mut self) -> Flow<()> {
+        if let Some((start, None)) = self.guarded {
+            self.guarded = Some((start, Some(self.here())));
+            self.leave_block()?;
+        }
+        Ok(())
+    }
+
+    /// Ends the block of the guarded instructions on one way out of them.
+    pub fn leave_block(&mut self) -> Flow<()> {
+        match self.guarded {
+            Some(_) => self.target.end_try(self),
+            None => Ok(()),
+        }
+    }
+
+    /// The handler of what was guarded: the exception, in a local.
+    pub fn catch_guarded(&mut self, start: Label) -> Flow<u32> {
+        let here = self.here();
+        let end = self.guarded.take().and_then(|(_, end)| end).unwrap_or(start);
+        self.target.catch(self, start, end, here)
+    }
+
+    /// An entry of the exception table; the stack is empty below.
+    pub fn add_handler(&mut self, start: Label, end: Label, target: Label) {
+        self.handlers.push(Handler { start, end, target, depth: 0, lasti: false });
+    }
+
+    /// The jump at `at` goes to `target`.
+    pub fn set_target(&mut self, at: Label, target: Label) {
+        self.instructions[at.index()].target = Some(target);
     }
 
     /// One instruction by name.
@@ -231,7 +280,7 @@ impl Emitter {
             self.instructions[at].arg = code.deref_arg(cell);
         }
         code.instructions = self.instructions;
-        code.handlers = Vec::new();
+        code.handlers = self.handlers;
         code.consts = self.consts;
         code.names = self.names;
     }

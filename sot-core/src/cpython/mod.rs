@@ -10,6 +10,7 @@ compile_error!("free-threaded builds are not supported: state of code objects is
 
 mod callable;
 mod code_state;
+mod embedded;
 mod fresh_frame;
 mod function;
 mod getter;
@@ -61,6 +62,7 @@ mod eval_slot;
 
 pub use callable::{call_with_vector, fastcall};
 pub use code_state::{code_state, remove_code_state, set_code_state, StateRef};
+pub use embedded::{ArrayField, Embedded, NumberField};
 pub use fresh_frame::FreshFrame;
 pub use function::{
     bound_method, cell_contents, function_closure, function_code, function_defaults, function_globals,

@@ -53,6 +53,31 @@ impl WeakRef {
         }
     }
 
+    /// Whether this is a reference to `object`: one load, because a dead reference refers to nothing.
+    #[inline]
+    pub fn is(&self, object: &Bound<'_, PyAny>) -> bool {
+        self.referent() == object.as_ptr()
+    }
+
+    /// Whether this is a reference to the type of `object`.
+    #[inline]
+    pub fn is_type_of(&self, object: &Bound<'_, PyAny>) -> bool {
+        self.referent() == object.get_type_ptr().cast()
+    }
+
+    /// Whether the object is alive.
+    #[inline]
+    pub fn is_alive(&self, py: Python<'_>) -> bool {
+        self.get(py).is_some()
+    }
+
+    /// The address the weak reference holds: that of `None` when the object has died. Only to be compared.
+    #[inline]
+    fn referent(&self) -> *mut ffi::PyObject {
+        // SAFETY: a live object of exactly the weak reference type, as `PyWeakref_NewRef` makes it.
+        unsafe { (*self.reference.as_ptr().cast::<ffi::PyWeakReference>()).wr_object }
+    }
+
     /// Where the object is, or was.
     #[inline]
     pub fn address(&self) -> usize {

@@ -37,7 +37,7 @@ pub struct FunctionGraph<'py> {
 }
 
 /// A point the graph can be rolled back to; the builder keeps the statements, which reach no output and are dropped.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct GraphMark {
     statements: usize,
 }

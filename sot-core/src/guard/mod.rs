@@ -1,14 +1,15 @@
 //! Guards: what a translation assumed about the values it looked at. A guard is a tracker (where the value is) and a test
 //! (what must hold of it); its native check, made in `program`, and its text come from that one value.
 
+mod compile;
 mod program;
 
 use std::collections::HashSet;
 
 use pyo3::prelude::*;
-use pyo3::types::PyWeakrefReference;
 
 use crate::backend::{ObjectTest, StateTest};
+use crate::cpython::WeakRef;
 use crate::tracker::{repr, Key, TrackerId, Trackers};
 
 pub use program::{FrameView, GuardProgram};
@@ -45,31 +46,57 @@ pub enum Test {
 /// address is trusted only while the referent lives.
 pub struct Identity {
     address: usize,
-    weak: Option<Py<PyWeakrefReference>>,
-    strong: Option<Py<PyAny>>,
-    text: String,
+    holder: Holder,
+}
+
+enum Holder {
+    Weak(WeakRef),
+    Strong(Py<PyAny>),
 }
 
 impl Identity {
     /// The identity of `object`.
     pub fn of(object: &Bound<'_, PyAny>) -> Identity {
-        let weak = PyWeakrefReference::new(object).ok().map(Bound::unbind);
-        let strong = if weak.is_some() { None } else { Some(object.clone().unbind()) };
-        let text = repr(object.py(), &object.clone().unbind());
-        Identity { address: object.as_ptr() as usize, weak, strong, text }
+        let holder = match WeakRef::new(object, None) {
+            Ok(weak) => Holder::Weak(weak),
+            Err(_) => Holder::Strong(object.clone().unbind()),
+        };
+        Identity { address: object.as_ptr() as usize, holder }
     }
 
     /// Whether `object` is the referent.
+    #[inline]
     pub fn is(&self, object: &Bound<'_, PyAny>) -> bool {
-        object.as_ptr() as usize == self.address && self.is_alive(object.py())
+        match &self.holder {
+            Holder::Weak(weak) => weak.is(object),
+            Holder::Strong(referent) => referent.is(object),
+        }
+    }
+
+    /// Whether the referent is the type of `object`.
+    #[inline]
+    pub fn is_type_of(&self, object: &Bound<'_, PyAny>) -> bool {
+        match &self.holder {
+            Holder::Weak(weak) => weak.is_type_of(object),
+            Holder::Strong(referent) => referent.as_ptr() == object.get_type_ptr().cast(),
+        }
+    }
+
+    /// The referent for people.
+    fn text(&self, py: Python<'_>) -> String {
+        match &self.holder {
+            Holder::Weak(weak) => {
+                weak.get(py).map_or_else(|| "<an object that is gone>".to_owned(), |object| repr(py, object.as_unbound()))
+            }
+            Holder::Strong(object) => repr(py, object),
+        }
     }
 
     /// Whether the referent still lives.
     pub fn is_alive(&self, py: Python<'_>) -> bool {
-        use pyo3::types::PyWeakrefMethods;
-        match &self.weak {
-            Some(weak) => weak.bind(py).upgrade().is_some(),
-            None => self.strong.is_some(),
+        match &self.holder {
+            Holder::Weak(weak) => weak.is_alive(py),
+            Holder::Strong(_) => true,
         }
     }
 }
@@ -87,8 +114,8 @@ impl Guard {
     pub fn text(&self, py: Python<'_>, trackers: &Trackers) -> String {
         let subject = trackers.text(py, self.subject);
         match &self.test {
-            Test::Is(object) => format!("{subject} is {}", object.text),
-            Test::TypeIs(ty) => format!("type({subject}) is {}", ty.text),
+            Test::Is(object) => format!("{subject} is {}", object.text(py)),
+            Test::TypeIs(ty) => format!("type({subject}) is {}", ty.text(py)),
             Test::Equals(value) => format!("{subject} == {}", repr(py, value)),
             Test::Length(n) => format!("len({subject}) == {n}"),
             Test::Keys(keys) => {

@@ -1,16 +1,15 @@
 //! The native form of guards: a straight line of fetches and tests over registers. It runs no Python code: dictionary reads
 //! use string or constant keys, attribute reads are dictionary or descriptor-slot reads.
 
-use std::collections::HashMap;
-
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFloat, PyFunction, PyInt, PyList, PyString, PyTuple, PyType};
 
-use super::{Guard, Identity, Test};
+use super::compile::Compiler;
+use super::{Guard, Identity};
 use crate::backend::{ObjectTest, StateTest};
 use crate::cpython;
 use crate::log;
-use crate::tracker::{Key, Part, Tracker, TrackerId, Trackers};
+use crate::tracker::{Part, Trackers};
 
 /// What guards may ask of a frame about to run.
 pub trait FrameView<'py> {
@@ -26,9 +25,10 @@ pub trait FrameView<'py> {
     fn builtins(&self) -> Bound<'py, PyAny>;
 }
 
-type Register = u32;
+/// Index of a value fetched.
+pub(super) type Register = u32;
 
-enum Step {
+pub(super) enum Step {
     Fetch(Fetch),
     Test(Register, Check),
 }
@@ -41,13 +41,14 @@ enum Failure {
     Step(usize),
 }
 
-enum Fetch {
+pub(super) enum Fetch {
     Argument(usize),
     FreeCell(usize),
     Globals,
     Builtins,
     Constant(Py<PyAny>),
-    Attribute(Register, Py<PyString>),
+    /// The object's own dict; `None` if it has no such thing.
+    InstanceDict(Register),
     Lookup(Register, Py<PyString>),
     Getattr(Register, Py<PyString>),
     Type(Register),
@@ -57,14 +58,15 @@ enum Fetch {
     Part(Register, Part),
 }
 
-enum Check {
+pub(super) enum Check {
     Is(Identity),
     TypeIs(Identity),
     Equals(Py<PyAny>),
     Length(usize),
     Keys(Vec<Py<PyAny>>),
     LacksKey(Py<PyAny>),
-    LacksAttribute(Py<PyString>),
+    /// As above, but passes for what is no dict.
+    LacksEntry(Py<PyString>),
     LacksLookup(Py<PyString>),
     EmptyCell,
     SameAs(Register),
@@ -88,18 +90,17 @@ impl GuardProgram {
         guards: Vec<Guard>,
         trackers: &Trackers,
     ) -> PyResult<GuardProgram> {
-        let mut compiler = Compiler { py, trackers, steps: Vec::new(), registers: HashMap::new() };
+        let mut compiler = Compiler::new(py, trackers);
         let mut texts = Vec::new();
         for guard in guards {
             let text = log::enabled(log::GRAPHS).then(|| guard.text(py, trackers));
-            let subject = compiler.fetch(guard.subject)?;
-            let check = compiler.check(guard.test)?;
-            compiler.steps.push(Step::Test(subject, check));
+            compiler.add(guard)?;
             if let Some(text) = text {
-                texts.resize(compiler.steps.len(), text);
+                texts.resize(compiler.len(), text);
             }
         }
-        Ok(GuardProgram { state, registers: compiler.registers.len(), steps: compiler.steps, texts })
+        let (steps, registers) = compiler.finish();
+        Ok(GuardProgram { state, registers, steps, texts })
     }
 
     /// The first guard that does not hold for `frame`, as text.
@@ -169,76 +170,6 @@ impl GuardProgram {
     }
 }
 
-struct Compiler<'a, 'py> {
-    py: Python<'py>,
-    trackers: &'a Trackers,
-    steps: Vec<Step>,
-    registers: HashMap<TrackerId, Register>,
-}
-
-impl Compiler<'_, '_> {
-    /// The register that will hold the tracker's value.
-    fn fetch(&mut self, id: TrackerId) -> PyResult<Register> {
-        if let Some(&register) = self.registers.get(&id) {
-            return Ok(register);
-        }
-        let fetch = self.fetch_step(id)?;
-        let register = self.registers.len() as Register;
-        self.registers.insert(id, register);
-        self.steps.push(Step::Fetch(fetch));
-        Ok(register)
-    }
-
-    fn fetch_step(&mut self, id: TrackerId) -> PyResult<Fetch> {
-        let py = self.py;
-        let name = |name: &str| PyString::intern(py, name).unbind();
-        Ok(match self.trackers.get(id) {
-            Tracker::Local { slot, .. } => Fetch::Argument(*slot as usize),
-            Tracker::FreeCell { index, .. } => Fetch::FreeCell(*index as usize),
-            Tracker::Globals => Fetch::Globals,
-            Tracker::Builtins => Fetch::Builtins,
-            Tracker::Constant(object) => Fetch::Constant(object.0.clone_ref(py)),
-            Tracker::Attribute { of, name: attribute } => {
-                Fetch::Attribute(self.fetch(*of)?, name(attribute))
-            }
-            Tracker::Lookup { of, name: attribute } => Fetch::Lookup(self.fetch(*of)?, name(attribute)),
-            Tracker::Getattr { of, name: attribute } => Fetch::Getattr(self.fetch(*of)?, name(attribute)),
-            Tracker::Type { of } => Fetch::Type(self.fetch(*of)?),
-            Tracker::Item { of, key: Key::Index(index) } if *index >= 0 => {
-                Fetch::Index(self.fetch(*of)?, *index as usize)
-            }
-            Tracker::Item { of, key } => Fetch::DictItem(self.fetch(*of)?, key.object(py)?.unbind()),
-            Tracker::CellContents { of } => Fetch::CellContents(self.fetch(*of)?),
-            Tracker::Part { of, part } => Fetch::Part(self.fetch(*of)?, *part),
-            Tracker::Produced => {
-                return Err(pyo3::exceptions::PyRuntimeError::new_err(
-                    "a guard was put on a value made in the trace",
-                ))
-            }
-        })
-    }
-
-    fn check(&mut self, test: Test) -> PyResult<Check> {
-        let py = self.py;
-        Ok(match test {
-            Test::Is(object) => Check::Is(object),
-            Test::TypeIs(object) => Check::TypeIs(object),
-            Test::Equals(value) => Check::Equals(value),
-            Test::Length(n) => Check::Length(n),
-            Test::Keys(keys) => Check::Keys(
-                keys.iter().map(|key| Ok(key.object(py)?.unbind())).collect::<PyResult<_>>()?,
-            ),
-            Test::LacksKey(key) => Check::LacksKey(key.object(py)?.unbind()),
-            Test::LacksAttribute(name) => Check::LacksAttribute(PyString::intern(py, &name).unbind()),
-            Test::LacksLookup(name) => Check::LacksLookup(PyString::intern(py, &name).unbind()),
-            Test::EmptyCell => Check::EmptyCell,
-            Test::SameAs(other) => Check::SameAs(self.fetch(other)?),
-            Test::DiffersFrom(other) => Check::DiffersFrom(self.fetch(other)?),
-            Test::Object(test) => Check::Object(test),
-        })
-    }
-}
-
 impl Fetch {
     /// The value, or `None` if the road to it is gone: the guard fails.
     fn run<'py>(
@@ -254,8 +185,8 @@ impl Fetch {
             Fetch::Globals => Some(frame.globals()),
             Fetch::Builtins => Some(frame.builtins()),
             Fetch::Constant(object) => Some(object.bind(py).clone()),
-            Fetch::Attribute(of, name) => {
-                cpython::instance_dict(at(of))?.get_item(name.bind(py)).ok().flatten()
+            Fetch::InstanceDict(of) => {
+                Some(cpython::instance_dict(at(of)).map_or_else(|| py.None().into_bound(py), Bound::into_any))
             }
             Fetch::Lookup(of, name) => cpython::type_lookup(at(of).cast::<PyType>().ok()?, name.bind(py)),
             Fetch::Getattr(of, name) => at(of).getattr(name.bind(py)).ok(),
@@ -300,15 +231,15 @@ impl Check {
         let py = value.py();
         match self {
             Check::Is(object) => object.is(value),
-            Check::TypeIs(ty) => ty.is(value.get_type().as_any()),
+            Check::TypeIs(ty) => ty.is_type_of(value),
             Check::Equals(constant) => same_constant(value, constant.bind(py)),
             Check::Length(n) => length(value) == Some(*n),
             Check::Keys(keys) => has_keys(value, keys),
             Check::LacksKey(key) => {
                 value.cast::<PyDict>().is_ok_and(|dict| matches!(dict.contains(key.bind(py)), Ok(false)))
             }
-            Check::LacksAttribute(name) => {
-                cpython::instance_dict(value).is_none_or(|d| matches!(d.contains(name.bind(py)), Ok(false)))
+            Check::LacksEntry(name) => {
+                value.cast::<PyDict>().map_or(true, |dict| matches!(dict.contains(name.bind(py)), Ok(false)))
             }
             Check::LacksLookup(name) => {
                 value.cast::<PyType>().is_ok_and(|ty| cpython::type_lookup(ty, name.bind(py)).is_none())

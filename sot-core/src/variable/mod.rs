@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use crate::tracker::TrackerId;
 
-pub use kind::{Claim, Factories, KindTable, VariableKind};
+pub use kind::{Claim, Factories, KindTable, VariableKind, Wrap};
 pub use value::{GraphArgument, Variable};
 
 /// Index of a variable in its translation.

@@ -11,10 +11,11 @@ from . import _requirements
 _requirements.check()
 
 from ._report import Explanation, Record, Stats, explain, stats
-from ._sot import __version__, reset, symbolic_translate
+from ._sot import GraphBreakError, __version__, reset, symbolic_translate
 
 __all__ = [
     "Explanation",
+    "GraphBreakError",
     "Record",
     "Stats",
     "__version__",

@@ -22,5 +22,8 @@ def symbolic_translate(fn: _F, *, fullgraph: bool = ...) -> _F:
 def symbolic_translate(fn: None = ..., *, fullgraph: bool = ...) -> Callable[[_F], _F]:
     """With options alone: a decorator."""
 
+class GraphBreakError(RuntimeError):
+    """A function translated with `fullgraph=True` cannot become one graph; says where, why and what to do."""
+
 def reset() -> None:
     """Forget every translation and set the counters to zero."""

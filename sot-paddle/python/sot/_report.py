@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import linecache
 from dataclasses import dataclass, field, fields
 from typing import Any, Callable, Iterator
 
@@ -69,11 +70,16 @@ class Record:
     reason: str | None = None
     """Why the frame was left to CPython, or why the graph ended before the code did."""
     reason_line: int | None = None
+    hint: str | None = None
+    """What to do about it."""
+    stack: tuple[tuple[str, int, str, tuple[int, int] | None], ...] = ()
+    """Where it happened, innermost call first: file, line, function, columns of the expression where known."""
 
     @classmethod
     def _from(cls, raw: dict[str, Any]) -> Record:
         known = {f.name: raw[f.name] for f in fields(cls) if f.name in raw}
         known["guards"] = tuple(known.get("guards", ()))
+        known["stack"] = tuple(known.get("stack", ()))
         return cls(**known)
 
     @property
@@ -91,6 +97,9 @@ class Record:
         if self.reason is not None:
             what = "left to CPython" if self.is_fallback else "graph break"
             lines.append(f"  {what} at line {self.reason_line or self.line}: {self.reason}")
+            lines += [f"    {line}" for place in self.stack for line in _source(*place)]
+            if self.hint:
+                lines.append(f"  what to do: {self.hint}")
         if self.statements:
             lines.append(f"  {_count(self.statements, 'statement')}:")
             lines += _indented(self.sir)
@@ -156,11 +165,28 @@ def explain(fn: Callable[..., Any]) -> Callable[..., Explanation]:
         with _forward_kept(fn):
             translated = _sot.symbolic_translate(fn)
             _sot.reset()
-            _sot.take_records()
-            result = translated(*args, **kwargs)
-            return Explanation(result, tuple(map(Record._from, _sot.take_records())))
+            before = _sot.record_translations(True)
+            try:
+                _sot.take_records()
+                result = translated(*args, **kwargs)
+                return Explanation(result, tuple(map(Record._from, _sot.take_records())))
+            finally:
+                _sot.record_translations(before)
 
     return explained
+
+
+def _source(file: str, line: int, function: str, columns: tuple[int, int] | None) -> list[str]:
+    """The place as a traceback shows it, with carets under the expression."""
+    shown = [f'File "{file}", line {line}, in {function}']
+    text = linecache.getline(file, line).rstrip()
+    if text:
+        indent = len(text) - len(text.lstrip())
+        shown.append("  " + text[indent:])
+        if columns is not None:
+            start, end = columns
+            shown.append("  " + " " * (start - indent) + "^" * max(1, min(end, len(text)) - start))
+    return shown
 
 
 @contextlib.contextmanager

@@ -8,9 +8,14 @@ __version__: str
 def symbolic_translate(fn: _F, *, fullgraph: bool = ...) -> _F: ...
 @overload
 def symbolic_translate(fn: None = ..., *, fullgraph: bool = ...) -> Callable[[_F], _F]: ...
+class GraphBreakError(RuntimeError): ...
+
 def reset() -> None: ...
 def stats() -> Dict[str, Any]:
     """The fields of `sot.Stats`, by name."""
+
+def record_translations(on: bool) -> bool:
+    """Keep a record of each translation from here on, or stop; the former state."""
 
 def take_records() -> List[Dict[str, Any]]:
     """The fields of `sot.Record`, one dict for each translation since the last call."""

@@ -255,6 +255,10 @@ fn by_module(module: &str, name: &str) -> CallPolicy {
     if module == "paddle.Tensor" {
         return breaks(name, "is a method of eager tensors; call it as a method");
     }
+    // `_float_` and its kin: how Paddle names what it puts under `Tensor.__float__`.
+    if name.starts_with('_') && is_in_place(name) && is_within(module, "paddle.base.dygraph.math_op_patch") {
+        return breaks(name, "needs the tensor's value");
+    }
     if let Some((_, reason)) = BREAKING_FUNCTIONS.iter().find(|(of, _)| *of == name) {
         return breaks(name, reason);
     }

@@ -1,26 +1,35 @@
 //! The facts a trace rests on about tensors: reading them off eager tensors and graph values, and testing them again.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyType};
 use sot_core::backend::{ObjectTest, TensorMeta};
+use sot_core::cpython::Getter;
 
 use super::paddle::Paddle;
 
-/// Reads one attribute of objects of one kind.
-struct Getter {
-    name: Py<PyString>,
+/// Reads one attribute of objects of one type.
+enum Reader {
+    Getter(Getter),
+    Attribute(Py<PyString>),
 }
 
-impl Getter {
-    fn new(py: Python<'_>, name: &str) -> Self {
-        Getter { name: PyString::intern(py, name).unbind() }
+impl Reader {
+    fn new(ty: &Bound<'_, PyType>, name: &str) -> Self {
+        let name = PyString::intern(ty.py(), name);
+        Getter::find(ty, &name).map_or_else(|| Reader::Attribute(name.unbind()), Reader::Getter)
     }
 
     fn get<'py>(&self, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        object.getattr(self.name.bind(object.py()))
+        match self {
+            Reader::Getter(getter) => {
+                getter.get(object).ok_or_else(|| PyTypeError::new_err("an attribute of a tensor cannot be read"))
+            }
+            Reader::Attribute(name) => object.getattr(name.bind(object.py())),
+        }
     }
 }
 
@@ -62,20 +71,23 @@ fn dtype_name(dtype: &Bound<'_, PyAny>) -> PyResult<Rc<str>> {
 
 /// Passes for dense tensors of the same type, shape, element type, grad flag and place.
 pub(crate) struct TensorTest {
+    paddle: Arc<Paddle>,
     exact_type: Py<PyType>,
     shape: Vec<i64>,
+    /// Paddle's number of the element type, where it can be read.
+    dtype_number: Option<i32>,
     dtype: Py<PyAny>,
     stop_gradient: bool,
     /// `None` where there is one place only.
     place: Option<Py<PyAny>>,
     text: String,
-    getters: [Getter; 4],
+    readers: [Reader; 4],
     is_dense: Py<PyString>,
 }
 
 impl TensorTest {
     /// The test `tensor` passes now.
-    pub(crate) fn new(paddle: &Paddle, tensor: &Bound<'_, PyAny>) -> PyResult<Self> {
+    pub(crate) fn new(paddle: &Arc<Paddle>, tensor: &Bound<'_, PyAny>) -> PyResult<Self> {
         let py = tensor.py();
         let meta = of_tensor(paddle, tensor)?;
         let place = match paddle.only_place {
@@ -88,25 +100,35 @@ impl TensorTest {
             text = format!("{text}, place: {}", place.str()?);
         }
         Ok(TensorTest {
-            exact_type: exact_type.unbind(),
             shape: meta.shape.into_iter().map(Option::unwrap_or_default).collect(),
             dtype: tensor.getattr("dtype")?.unbind(),
             stop_gradient: meta.stop_gradient,
             place: place.map(Bound::unbind),
             text,
-            getters: ["stop_gradient", "dtype", "shape", "place"].map(|name| Getter::new(py, name)),
+            readers: ["stop_gradient", "dtype", "shape", "place"].map(|name| Reader::new(&exact_type, name)),
+            dtype_number: paddle.native.as_ref().and_then(|native| native.dtype(tensor)),
+            paddle: Arc::clone(paddle),
             is_dense: PyString::intern(py, "is_dense").unbind(),
+            exact_type: exact_type.unbind(),
         })
     }
 
     fn passes(&self, object: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let [stop_gradient, dtype, shape, place] = &self.getters;
+        let [stop_gradient, _, _, place] = &self.readers;
         Ok(super::has_exact_type(object, &self.exact_type)
             && stop_gradient.get(object)?.is_truthy()? == self.stop_gradient
-            && same(&dtype.get(object)?, &self.dtype)?
-            && self.same_shape(&shape.get(object)?)?
-            && object.call_method0(self.is_dense.bind(object.py()))?.is_truthy()?
+            && self.same_meta(object)?
             && self.same_place(place, object)?)
+    }
+
+    fn same_meta(&self, object: &Bound<'_, PyAny>) -> PyResult<bool> {
+        if let (Some(native), Some(dtype)) = (&self.paddle.native, self.dtype_number) {
+            return Ok(native.is(object, &self.shape, dtype));
+        }
+        let [_, dtype, shape, _] = &self.readers;
+        Ok(same(&dtype.get(object)?, &self.dtype)?
+            && self.same_shape(&shape.get(object)?)?
+            && object.call_method0(self.is_dense.bind(object.py()))?.is_truthy()?)
     }
 
     fn same_shape(&self, shape: &Bound<'_, PyAny>) -> PyResult<bool> {
@@ -123,7 +145,7 @@ impl TensorTest {
         Ok(true)
     }
 
-    fn same_place(&self, place: &Getter, object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    fn same_place(&self, place: &Reader, object: &Bound<'_, PyAny>) -> PyResult<bool> {
         match &self.place {
             None => Ok(true),
             Some(expected) => place.get(object)?.call_method1("_equals", (expected,))?.is_truthy(),

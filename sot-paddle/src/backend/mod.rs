@@ -7,6 +7,7 @@ pub mod debug;
 mod gradient;
 mod layer;
 mod meta;
+mod native;
 mod paddle;
 mod paddle_3_0;
 mod paddle_3_3;
@@ -142,5 +143,5 @@ impl Backend for PaddleBackend {
 
 /// The type of `object` if it is exactly `expected`.
 fn has_exact_type(object: &Bound<'_, PyAny>, expected: &Py<PyType>) -> bool {
-    object.get_type().is(expected)
+    object.get_type_ptr() == expected.as_ptr().cast()
 }

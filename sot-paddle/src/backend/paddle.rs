@@ -4,6 +4,7 @@ use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
 
+use super::native::Native;
 use super::release::{self, Release};
 use super::static_mode::StaticMode;
 
@@ -54,6 +55,8 @@ pub(crate) struct Paddle {
     pub(crate) framework: Py<PyDict>,
     /// The place of every tensor, if this Paddle was built for one device only.
     pub(crate) only_place: Option<Py<PyAny>>,
+    /// Reads tensors past Python.
+    pub(crate) native: Option<Native>,
 }
 
 impl Paddle {
@@ -92,6 +95,7 @@ impl Paddle {
             default_dtype: paddle.getattr("get_default_dtype")?.unbind(),
             framework: framework.dict().unbind(),
             only_place: only_place(&paddle, &core)?,
+            native: Native::find(&paddle, class(&paddle, "Tensor")?.bind(py)),
         })
     }
 

@@ -105,7 +105,7 @@ impl LayerVariable {
         let result = cx.call_graph(CallKind::Layer, &layer, &name, args)?;
         if before != self.read_state(cx)? {
             // Some layers settle an attribute at their first call.
-            return Err(Unwind::Restart);
+            return Err(Unwind::Restart(None));
         }
         Ok(result)
     }

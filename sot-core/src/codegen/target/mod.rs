@@ -9,7 +9,7 @@ mod py38;
 use pyo3::prelude::*;
 
 use super::emitter::Emitter;
-use crate::bytecode::Code;
+use crate::bytecode::{Code, Label};
 use crate::error::Flow;
 use crate::executor::BinaryOp;
 use crate::version::PyVersion;
@@ -32,6 +32,21 @@ pub trait Target: Sync {
     fn load_attr(&self, e: &mut Emitter, name: u32) -> Flow<()>;
     /// Load of a cell by its index into cell and free variables.
     fn load_closure(&self, e: &mut Emitter, cell: usize) -> Flow<()>;
+    /// Before instructions whose exceptions are caught.
+    fn begin_try(&self, e: &mut Emitter) -> Flow<()> {
+        let _ = e;
+        Ok(())
+    }
+    /// After them, on each way out.
+    fn end_try(&self, e: &mut Emitter) -> Flow<()> {
+        let _ = e;
+        Ok(())
+    }
+    /// Begins the handler of the instructions between two labels; the exception goes into a new local.
+    fn catch(&self, e: &mut Emitter, start: Label, end: Label, handler: Label) -> Flow<u32> {
+        e.add_handler(start, end, handler);
+        e.store_new()
+    }
     /// A binary operator.
     fn binary(&self, e: &mut Emitter, op: BinaryOp) -> Flow<()> {
         e.op("BINARY_OP", op as u32)

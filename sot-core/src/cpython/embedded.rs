@@ -1,0 +1,179 @@
+//! Fields of a C++ object that Python objects hold by pointer right behind their header, read by the accessors the library
+//! exports for them: a few nanoseconds where the attribute takes a hundred. Nothing is assumed that was not looked at
+//! first: everything is found through a sample, and memory is looked at in a way that cannot fault.
+
+use std::ffi::{c_char, c_int, c_void, CStr, CString};
+use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::ptr::null;
+
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::PyType;
+
+/// Where instances of a Python type keep their C++ object, and the class that it must be of.
+#[derive(Debug)]
+pub struct Embedded {
+    owner: Py<PyType>,
+    virtual_table: usize,
+}
+
+/// Reads a number.
+#[derive(Debug, Clone, Copy)]
+pub struct NumberField(extern "C" fn(*const c_void) -> c_int);
+
+/// Reads a short array: `N` places of 64 bits, then how many of them are used.
+#[derive(Debug, Clone, Copy)]
+pub struct ArrayField<const N: usize>(extern "C" fn(*const c_void) -> *const Array<N>);
+
+#[repr(C)]
+struct Array<const N: usize> {
+    items: [i64; N],
+    used: c_int,
+}
+
+/// Offset of the pointer in a Python object.
+const OFFSET: usize = size_of::<ffi::PyObject>();
+
+impl Embedded {
+    /// Looks at `sample`, an instance of `owner`: there must be a pointer to an object whose virtual table has the name
+    /// `virtual_table` (of the symbol, mangled).
+    pub fn find(owner: &Bound<'_, PyType>, sample: &Bound<'_, PyAny>, virtual_table: &CStr) -> Option<Embedded> {
+        let holds_pointer = basic_size(owner) >= OFFSET + size_of::<usize>();
+        if !holds_pointer || !sample.is_instance(owner).ok()? {
+            return None;
+        }
+        let memory = Memory::open()?;
+        let object = memory.word(sample.as_ptr() as usize + OFFSET)?;
+        let found = memory.word(object)?;
+        (symbol_at(found)?.as_c_str() == virtual_table)
+            .then(|| Embedded { owner: owner.clone().unbind(), virtual_table: found })
+    }
+
+    /// A number by the accessor of this name. The caller compares the answers for samples with what Python says.
+    pub fn number(&self, library: &Path, accessor: &CStr) -> Option<NumberField> {
+        // SAFETY: an accessor without arguments takes the object and returns an `int` or an `enum` of one.
+        find_function(library, accessor)
+            .map(|found| NumberField(unsafe { std::mem::transmute::<*mut c_void, extern "C" fn(*const c_void) -> c_int>(found) }))
+    }
+
+    /// An array by the accessor of this name, which returns a reference: the answer for `sample` is looked at here, and
+    /// must be `expected`.
+    pub fn array<const N: usize>(
+        &self,
+        library: &Path,
+        accessor: &CStr,
+        sample: &Bound<'_, PyAny>,
+        expected: &[i64],
+    ) -> Option<ArrayField<N>> {
+        type Accessor<const N: usize> = extern "C" fn(*const c_void) -> *const Array<N>;
+        let place = self.place(sample)?;
+        // SAFETY: an accessor without arguments takes the object; that it returns an address is checked below.
+        let read =
+            unsafe { std::mem::transmute::<*mut c_void, Accessor<N>>(find_function(library, accessor)?) };
+        let answer = read(place) as usize;
+        let memory = Memory::open()?;
+        let used = memory.word(answer + size_of::<[i64; N]>())? as c_int;
+        if used as usize != expected.len() || expected.len() > N {
+            return None;
+        }
+        let same = |(at, item): (usize, &i64)| memory.word(answer + at * size_of::<i64>()) == Some(*item as usize);
+        expected.iter().enumerate().all(same).then_some(ArrayField(read))
+    }
+
+    /// A number of `object`; `None` if it does not hold an object of the class.
+    #[inline]
+    pub fn read_number(&self, object: &Bound<'_, PyAny>, field: NumberField) -> Option<c_int> {
+        self.place(object).map(|place| (field.0)(place))
+    }
+
+    /// Whether an array of `object` is this one.
+    #[inline]
+    pub fn array_is<const N: usize>(&self, object: &Bound<'_, PyAny>, field: ArrayField<N>, expected: &[i64]) -> bool {
+        let Some(place) = self.place(object) else { return false };
+        // SAFETY: the accessor returns a reference to what `object` holds, as was seen for a sample; the GIL is held.
+        let array = unsafe { &*(field.0)(place) };
+        array.items.get(..array.used as usize) == Some(expected)
+    }
+
+    /// The address of the pointer in `object`, which is what accessors work on.
+    #[inline]
+    fn place(&self, object: &Bound<'_, PyAny>) -> Option<*const c_void> {
+        // SAFETY: an instance of the type has the pointer, which is null or leads to an object that begins with the
+        // address of its virtual table, as was seen for a sample.
+        unsafe {
+            if ffi::PyObject_TypeCheck(object.as_ptr(), self.owner.as_ptr().cast()) == 0 {
+                return None;
+            }
+            let place = object.as_ptr().cast::<u8>().add(OFFSET);
+            let held = *place.cast::<*const usize>();
+            (!held.is_null() && *held == self.virtual_table).then_some(place.cast())
+        }
+    }
+}
+
+fn basic_size(ty: &Bound<'_, PyType>) -> usize {
+    // SAFETY: a live type.
+    unsafe { (*ty.as_type_ptr()).tp_basicsize as usize }
+}
+
+/// This process's memory as a file: reading where there is nothing is an error.
+struct Memory(File);
+
+impl Memory {
+    fn open() -> Option<Memory> {
+        File::open("/proc/self/mem").ok().map(Memory)
+    }
+
+    fn word(&self, address: usize) -> Option<usize> {
+        let mut bytes = [0; size_of::<usize>()];
+        self.0.read_exact_at(&mut bytes, address as u64).ok()?;
+        Some(usize::from_ne_bytes(bytes))
+    }
+}
+
+/// `Dl_info`.
+#[repr(C)]
+struct SymbolInfo {
+    file: *const c_char,
+    base: *mut c_void,
+    name: *const c_char,
+    address: *mut c_void,
+}
+
+extern "C" {
+    fn dlopen(file: *const c_char, flags: c_int) -> *mut c_void;
+    fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
+    fn dladdr(address: *const c_void, info: *mut SymbolInfo) -> c_int;
+}
+
+const RTLD_LAZY: c_int = 1;
+const RTLD_NOLOAD: c_int = 4;
+
+/// The name of the symbol whose memory `address` lies in, if the dynamic linker knows one.
+fn symbol_at(address: usize) -> Option<CString> {
+    let mut info = SymbolInfo { file: null(), base: std::ptr::null_mut(), name: null(), address: std::ptr::null_mut() };
+    // SAFETY: any address may be asked about; a name that is found belongs to a loaded library.
+    unsafe {
+        if dladdr(address as *const c_void, &raw mut info) == 0 || info.name.is_null() {
+            return None;
+        }
+        Some(CStr::from_ptr(info.name).to_owned())
+    }
+}
+
+/// A function of a library that is loaded already.
+fn find_function(library: &Path, name: &CStr) -> Option<*mut c_void> {
+    let file = CString::new(library.as_os_str().as_bytes()).ok()?;
+    // SAFETY: strings that end in NUL; the library stays loaded, as nothing ever gives back the share taken here.
+    unsafe {
+        let library = dlopen(file.as_ptr(), RTLD_LAZY | RTLD_NOLOAD);
+        if library.is_null() {
+            return None;
+        }
+        let found = dlsym(library, name.as_ptr());
+        (!found.is_null()).then_some(found)
+    }
+}

@@ -1,0 +1,199 @@
+//! From guards to the steps that check them. Nothing is fetched twice and no test is made twice, and once the type of an
+//! object is known, what is asked of that type is asked once for all objects of it.
+
+use std::collections::{HashMap, HashSet};
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+
+use super::program::{Check, Fetch, Register, Step};
+use super::{Guard, Test};
+use crate::tracker::{Key, Tracker, TrackerId, Trackers};
+
+/// Compiles the guards of one translation, in their order.
+pub(super) struct Compiler<'a, 'py> {
+    py: Python<'py>,
+    trackers: &'a Trackers,
+    steps: Vec<Step>,
+    registers: usize,
+    by_tracker: HashMap<TrackerId, Register>,
+    by_fetch: HashMap<FetchKey, Register>,
+    /// Registers that hold a type, by its address.
+    types: HashMap<usize, Register>,
+    /// Address of the type of what a register holds, where it has been tested.
+    type_of: HashMap<Register, usize>,
+    tested: HashSet<(Register, CheckKey)>,
+}
+
+/// What makes two fetches the same. Names are interned and held by the step that uses them first, so addresses tell.
+#[derive(PartialEq, Eq, Hash)]
+enum FetchKey {
+    InstanceDict(Register),
+    Lookup(Register, usize),
+    Type(Register),
+    DictItem(Register, usize),
+}
+
+/// What makes two tests of one register the same.
+#[derive(PartialEq, Eq, Hash)]
+enum CheckKey {
+    Is(usize),
+    TypeIs(usize),
+    LacksKey(usize),
+    LacksEntry(usize),
+    LacksLookup(usize),
+}
+
+impl<'a, 'py> Compiler<'a, 'py> {
+    pub(super) fn new(py: Python<'py>, trackers: &'a Trackers) -> Self {
+        Compiler {
+            py,
+            trackers,
+            steps: Vec::new(),
+            registers: 0,
+            by_tracker: HashMap::new(),
+            by_fetch: HashMap::new(),
+            types: HashMap::new(),
+            type_of: HashMap::new(),
+            tested: HashSet::new(),
+        }
+    }
+
+    /// Number of steps so far.
+    pub(super) fn len(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// The steps and the number of registers they fill.
+    pub(super) fn finish(self) -> (Vec<Step>, usize) {
+        (self.steps, self.registers)
+    }
+
+    /// Appends what checks one guard.
+    pub(super) fn add(&mut self, guard: Guard) -> PyResult<()> {
+        let subject = self.fetch(guard.subject)?;
+        let (subject, check) = self.check(subject, guard.test)?;
+        if check_key(&check).is_some_and(|key| !self.tested.insert((subject, key))) {
+            return Ok(());
+        }
+        if let Check::TypeIs(ty) = &check {
+            self.type_of.insert(subject, ty.address);
+        }
+        self.steps.push(Step::Test(subject, check));
+        Ok(())
+    }
+
+    /// The register that will hold the tracker's value.
+    fn fetch(&mut self, id: TrackerId) -> PyResult<Register> {
+        if let Some(&register) = self.by_tracker.get(&id) {
+            return Ok(register);
+        }
+        let fetch = self.fetch_step(id)?;
+        let register = self.register_of(fetch);
+        self.by_tracker.insert(id, register);
+        Ok(register)
+    }
+
+    fn register_of(&mut self, fetch: Fetch) -> Register {
+        let ty = match &fetch {
+            Fetch::Type(of) => self.type_of.get(of).copied(),
+            _ => None,
+        };
+        if let Some(&register) = ty.and_then(|ty| self.types.get(&ty)) {
+            return register;
+        }
+        let key = fetch_key(&fetch);
+        if let Some(&register) = key.as_ref().and_then(|key| self.by_fetch.get(key)) {
+            return register;
+        }
+        let register = self.registers as Register;
+        self.registers += 1;
+        self.steps.push(Step::Fetch(fetch));
+        if let Some(key) = key {
+            self.by_fetch.insert(key, register);
+        }
+        if let Some(ty) = ty {
+            self.types.insert(ty, register);
+        }
+        register
+    }
+
+    fn fetch_step(&mut self, id: TrackerId) -> PyResult<Fetch> {
+        let py = self.py;
+        Ok(match self.trackers.get(id) {
+            Tracker::Local { slot, .. } => Fetch::Argument(*slot as usize),
+            Tracker::FreeCell { index, .. } => Fetch::FreeCell(*index as usize),
+            Tracker::Globals => Fetch::Globals,
+            Tracker::Builtins => Fetch::Builtins,
+            Tracker::Constant(object) => Fetch::Constant(object.0.clone_ref(py)),
+            Tracker::Attribute { of, name } => {
+                let of = self.fetch(*of)?;
+                let dict = self.register_of(Fetch::InstanceDict(of));
+                Fetch::DictItem(dict, self.name(name).into_any())
+            }
+            Tracker::Lookup { of, name } => Fetch::Lookup(self.fetch(*of)?, self.name(name)),
+            Tracker::Getattr { of, name } => Fetch::Getattr(self.fetch(*of)?, self.name(name)),
+            Tracker::Type { of } => Fetch::Type(self.fetch(*of)?),
+            Tracker::Item { of, key: Key::Index(index) } if *index >= 0 => {
+                Fetch::Index(self.fetch(*of)?, *index as usize)
+            }
+            Tracker::Item { of, key } => Fetch::DictItem(self.fetch(*of)?, key.object(py)?.unbind()),
+            Tracker::CellContents { of } => Fetch::CellContents(self.fetch(*of)?),
+            Tracker::Part { of, part } => Fetch::Part(self.fetch(*of)?, *part),
+            Tracker::Produced => {
+                return Err(PyRuntimeError::new_err("a guard was put on a value made in the trace"));
+            }
+        })
+    }
+
+    /// The native test, and the register it is made on.
+    fn check(&mut self, subject: Register, test: Test) -> PyResult<(Register, Check)> {
+        let py = self.py;
+        let check = match test {
+            Test::Is(object) => Check::Is(object),
+            Test::TypeIs(object) => Check::TypeIs(object),
+            Test::Equals(value) => Check::Equals(value),
+            Test::Length(n) => Check::Length(n),
+            Test::Keys(keys) => {
+                Check::Keys(keys.iter().map(|key| Ok(key.object(py)?.unbind())).collect::<PyResult<_>>()?)
+            }
+            Test::LacksKey(key) => Check::LacksKey(key.object(py)?.unbind()),
+            Test::LacksAttribute(name) => {
+                let dict = self.register_of(Fetch::InstanceDict(subject));
+                return Ok((dict, Check::LacksEntry(self.name(&name))));
+            }
+            Test::LacksLookup(name) => Check::LacksLookup(self.name(&name)),
+            Test::EmptyCell => Check::EmptyCell,
+            Test::SameAs(other) => Check::SameAs(self.fetch(other)?),
+            Test::DiffersFrom(other) => Check::DiffersFrom(self.fetch(other)?),
+            Test::Object(test) => Check::Object(test),
+        };
+        Ok((subject, check))
+    }
+
+    fn name(&self, name: &str) -> Py<PyString> {
+        PyString::intern(self.py, name).unbind()
+    }
+}
+
+fn fetch_key(fetch: &Fetch) -> Option<FetchKey> {
+    Some(match fetch {
+        Fetch::InstanceDict(of) => FetchKey::InstanceDict(*of),
+        Fetch::Lookup(of, name) => FetchKey::Lookup(*of, name.as_ptr() as usize),
+        Fetch::Type(of) => FetchKey::Type(*of),
+        Fetch::DictItem(of, key) => FetchKey::DictItem(*of, key.as_ptr() as usize),
+        _ => return None,
+    })
+}
+
+fn check_key(check: &Check) -> Option<CheckKey> {
+    Some(match check {
+        Check::Is(object) => CheckKey::Is(object.address),
+        Check::TypeIs(object) => CheckKey::TypeIs(object.address),
+        Check::LacksKey(key) => CheckKey::LacksKey(key.as_ptr() as usize),
+        Check::LacksEntry(name) => CheckKey::LacksEntry(name.as_ptr() as usize),
+        Check::LacksLookup(name) => CheckKey::LacksLookup(name.as_ptr() as usize),
+        _ => return None,
+    })
+}

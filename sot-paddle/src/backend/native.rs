@@ -1,0 +1,85 @@
+//! Shape and element type of an eager tensor read past Python, where the installed Paddle has them where we know them:
+//! guards ask for them at each call. What is read is compared with the attributes once at start; any doubt means that the
+//! attributes are used.
+
+use std::ffi::CStr;
+use std::path::PathBuf;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyType};
+use sot_core::cpython::{ArrayField, Embedded, NumberField};
+
+/// `phi::DDim::kMaxRank`
+const MAX_RANK: usize = 9;
+const CLASS: &CStr = c"_ZTVN3phi11DenseTensorE";
+const DIMS: &CStr = c"_ZNK6paddle6Tensor4dimsEv";
+const DTYPE: &CStr = c"_ZNK6paddle6Tensor5dtypeEv";
+/// What the header must say, because the name of a function does not tell what it returns.
+const HEADER: &str = "include/paddle/phi/api/include/tensor.h";
+const DECLARATIONS: [&str; 2] = ["const common::DDim& dims() const;", "DataType dtype() const;"];
+
+/// Reads dense tensors.
+pub(crate) struct Native {
+    tensors: Embedded,
+    dims: ArrayField<MAX_RANK>,
+    dtype: NumberField,
+}
+
+impl Native {
+    /// Finds the accessors; `None` if anything is not as expected.
+    pub(crate) fn find(paddle: &Bound<'_, PyModule>, tensor_type: &Bound<'_, PyType>) -> Option<Native> {
+        let folder: PathBuf = paddle.getattr("__path__").ok()?.get_item(0).ok()?.extract().ok()?;
+        let header = std::fs::read_to_string(folder.join(HEADER)).ok()?;
+        if !DECLARATIONS.iter().all(|declaration| header.contains(declaration)) {
+            return None;
+        }
+        let library = folder.join("libs/libphi_core.so");
+        let samples = samples(paddle).ok()?;
+        let (first, shape, _) = samples.first()?;
+        let tensors = Embedded::find(tensor_type, first, CLASS)?;
+        let native = Native {
+            dims: tensors.array(&library, DIMS, first, shape)?,
+            dtype: tensors.number(&library, DTYPE)?,
+            tensors,
+        };
+        native.agrees(&samples).then_some(native)
+    }
+
+    /// Whether `tensor` is dense and has this shape and element type.
+    pub(crate) fn is(&self, tensor: &Bound<'_, PyAny>, shape: &[i64], dtype: i32) -> bool {
+        self.dtype(tensor) == Some(dtype) && self.tensors.array_is(tensor, self.dims, shape)
+    }
+
+    /// Paddle's number of the element type; `None` if the tensor is not dense.
+    pub(crate) fn dtype(&self, tensor: &Bound<'_, PyAny>) -> Option<i32> {
+        self.tensors.read_number(tensor, self.dtype)
+    }
+
+    fn agrees(&self, samples: &[(Bound<'_, PyAny>, Vec<i64>, &str)]) -> bool {
+        samples.iter().all(|(tensor, shape, dtype)| {
+            self.tensors.array_is(tensor, self.dims, shape)
+                && samples.iter().all(|(other, _, other_dtype)| {
+                    (self.dtype(tensor) == self.dtype(other)) == (dtype == other_dtype)
+                })
+        })
+    }
+}
+
+/// Tensors of several shapes and element types.
+fn samples<'py>(paddle: &Bound<'py, PyModule>) -> PyResult<Vec<(Bound<'py, PyAny>, Vec<i64>, &'static str)>> {
+    let make = |shape: &[i64], dtype| {
+        let named = PyDict::new(paddle.py());
+        named.set_item("dtype", dtype)?;
+        Ok((paddle.call_method("empty", (shape.to_vec(),), Some(&named))?, shape.to_vec(), dtype))
+    };
+    [
+        make(&[2, 3, 5, 7], "float32"),
+        make(&[], "float64"),
+        make(&[11], "int64"),
+        make(&[1, 4], "bool"),
+        make(&[3, 2, 1], "float16"),
+        make(&[6], "float32"),
+    ]
+    .into_iter()
+    .collect()
+}
