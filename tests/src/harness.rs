@@ -170,8 +170,8 @@ pub struct Counts {
 /// What was translated since the last reset.
 pub fn counts() -> Counts {
     let (hits, stats) = stats::snapshot();
-    let list = |reasons: &std::collections::BTreeMap<String, Vec<String>>| {
-        reasons.iter().flat_map(|(id, places)| places.iter().map(move |place| format!("{id}: {place}"))).collect()
+    let list = |reasons: &std::collections::BTreeMap<String, u64>| {
+        reasons.iter().flat_map(|(reason, &n)| std::iter::repeat_n(reason.clone(), n as usize)).collect()
     };
     Counts {
         translations: stats.translations,
