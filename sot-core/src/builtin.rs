@@ -65,9 +65,17 @@ pub struct BuiltinTable {
 impl BuiltinTable {
     /// Resolves every registration. A path that this interpreter lacks is left out (say `math.cbrt` before 3.11).
     pub fn freeze(py: Python<'_>) -> Result<BuiltinTable, RegistrationError> {
+        Self::from_builtins(py, BUILTINS.iter())
+    }
+
+    /// Resolves the given registrations; `freeze` gives it all there are.
+    pub fn from_builtins(
+        py: Python<'_>,
+        registered: impl Iterator<Item = &'static Builtin>,
+    ) -> Result<BuiltinTable, RegistrationError> {
         let mut by_address: HashMap<usize, &'static Builtin> = HashMap::new();
         let mut objects = Vec::new();
-        for builtin in BUILTINS {
+        for builtin in registered {
             let Ok(object) = resolve(py, builtin.path) else { continue };
             if let Some(first) = by_address.insert(object.as_ptr() as usize, builtin) {
                 return Err(RegistrationError {

@@ -58,7 +58,13 @@ static RUNTIME: OnceCell<Runtime> = OnceCell::new();
 impl Runtime {
     /// Freezes the registries and starts the backend; later calls give the same runtime.
     pub fn start(py: Python<'_>, backend: &str) -> PyResult<&'static Runtime> {
-        RUNTIME.get_or_try_init(|| Runtime::new(py, backend))
+        if RUNTIME.get().is_none() {
+            // Not `get_or_try_init`: starting runs Python code, which may hand the GIL to a thread that would wait for this
+            // one. Of two that start at once, the first to be done is kept.
+            let runtime = Runtime::new(py, backend)?;
+            RUNTIME.set(runtime).ok();
+        }
+        RUNTIME.get().ok_or_else(|| PyImportError::new_err("sot cannot start"))
     }
 
     /// The runtime, if it was started.

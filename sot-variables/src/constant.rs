@@ -1,6 +1,7 @@
 //! Known immutable values: numbers, strings, bytes, `None`, `...`, code objects, and what the backend declares to be a value.
 
 use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyString};
 use sot_core::codegen::CodeGen;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{BinaryOp, CompareOp, OpcodeExecutor};
@@ -79,7 +80,9 @@ impl Variable for ConstantVariable {
 
     /// Only asked when the other side is no constant: atoms know no other types, except that `%` formats anything.
     fn binary(&self, cx: &mut OpcodeExecutor<'_>, op: BinaryOp, _: VarId, other: VarId, reflected: bool) -> Flow<Option<VarId>> {
-        if op != BinaryOp::Remainder || reflected || !self.value.bind(cx.py).is_instance_of::<pyo3::types::PyString>() {
+        let value = self.value.bind(cx.py);
+        let is_format = value.is_instance_of::<PyString>() || value.is_instance_of::<PyBytes>();
+        if op != BinaryOp::Remainder || reflected || !is_format {
             return Ok(None);
         }
         match cx.materialize(other)? {

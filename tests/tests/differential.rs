@@ -10,7 +10,6 @@
 use std::path::{Path, PathBuf};
 
 use pyo3::prelude::*;
-use pyo3::types::{PyCFunction, PyDict, PyTuple};
 use sot_core::version::PyVersion;
 use sot_tests::harness::{self, Counts};
 
@@ -124,19 +123,7 @@ fn given<'py>(module: &Bound<'py, PyModule>, name: &str) -> (Vec<Bound<'py, PyAn
 
 /// What each call of a case did.
 fn observe(module: &Bound<'_, PyModule>, name: &str, translated: bool) -> Vec<String> {
-    let py = module.py();
-    let function = module.getattr(name).unwrap();
-    if translated {
-        harness::mark(&function).unwrap();
-    }
-    let call = PyCFunction::new_closure(py, None, None, move |args: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| {
-        let (function, args): (Bound<'_, PyAny>, Bound<'_, PyTuple>) = args.extract()?;
-        if translated { harness::call(&function, &args, None) } else { function.call1(args) }.map(Bound::unbind)
-    })
-    .unwrap();
-    let observe = harness::support(py).unwrap().getattr("observe").unwrap();
-    let makers = given(module, name).0.into_iter();
-    makers.map(|maker| observe.call1((module, &function, maker, &call)).unwrap().extract().unwrap()).collect()
+    harness::observe(module, name, &given(module, name).0, translated).unwrap()
 }
 
 #[derive(Default)]
