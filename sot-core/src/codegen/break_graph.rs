@@ -56,7 +56,13 @@ impl CodeGen<'_, '_> {
     }
 
     /// Where an exception of the breaking instruction goes: into a resume function that starts by raising it.
-    fn hand_over_exception(&mut self, at: &BreakPoint, guarded: Label, depth: usize, source: &ResumeSource) -> Flow<()> {
+    fn hand_over_exception(
+        &mut self,
+        at: &BreakPoint,
+        guarded: Label,
+        depth: usize,
+        source: &ResumeSource,
+    ) -> Flow<()> {
         let exception = self.emitter.catch_guarded(guarded)?;
         let below = at.frame.stack.iter().take(depth).map(|&item| self.item(item));
         let stack: Vec<Item> = below.chain([Item::Left(exception)]).collect();
@@ -144,7 +150,11 @@ impl CodeGen<'_, '_> {
         let items = match pair {
             Some(null_first) => {
                 let value = Item::Left(self.emitter.store_new()?);
-                if null_first { vec![Item::Null, value] } else { vec![value, Item::Null] }
+                if null_first {
+                    vec![Item::Null, value]
+                } else {
+                    vec![value, Item::Null]
+                }
             }
             None => self.store_left(left)?,
         };
@@ -278,7 +288,12 @@ impl CodeGen<'_, '_> {
                 at: source.original(*place)?,
                 bound: locals.iter().map(Option::is_some).collect(),
                 stack: stack.iter().map(|item| !matches!(item, Item::Null)).collect(),
-                blocks: at.frame.blocks.iter().map(|block| Ok((block.depth, source.original(block.handler)?))).collect::<Flow<_>>()?,
+                blocks: at
+                    .frame
+                    .blocks
+                    .iter()
+                    .map(|block| Ok((block.depth, source.original(block.handler)?)))
+                    .collect::<Flow<_>>()?,
                 raises,
             };
             let code = source.resume_code(py, &key, self.emitter.position())?;

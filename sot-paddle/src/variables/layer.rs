@@ -169,7 +169,10 @@ impl LayerVariable {
     fn refuse_special_hooks(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
         for store in SPECIAL_HOOKS {
             if self.store(cx, this, store)?.is_some_and(|(dict, _)| !dict.is_empty()) {
-                return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "a layer with hooks that take keyword arguments"));
+                return Err(Unwind::break_graph(
+                    ReasonId::UnsupportedCall,
+                    "a layer with hooks that take keyword arguments",
+                ));
             }
         }
         Ok(())

@@ -8,6 +8,7 @@ use super::{Emitter, Target};
 use crate::bytecode::Code;
 use crate::error::Flow;
 
+#[derive(Clone, Copy)]
 pub(super) struct Py313;
 
 impl Target for Py313 {
