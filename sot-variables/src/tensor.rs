@@ -65,6 +65,14 @@ impl TensorVariable {
         cx.call_graph(CallKind::Method, &callee, name, &CallArgs::positional(args))
     }
 
+    /// Whether the attribute is a method of the tensor's type.
+    fn has_method(&self, cx: &OpcodeExecutor<'_>, name: &str) -> Flow<bool> {
+        let ty = self.python_type(cx);
+        let ty = ty.cast::<pyo3::types::PyType>().map_err(PyErr::from)?;
+        let found = cpython::type_lookup(ty, &PyString::intern(cx.py, name));
+        Ok(found.is_some_and(|found| matches!(&*cpython::type_name(&found.get_type()), "function" | "method_descriptor")))
+    }
+
     /// Whether the framework's tensors have an operator method at all, and the other operand is something it may know.
     fn knows(&self, cx: &mut OpcodeExecutor<'_>, name: &str, other: VarId) -> Flow<bool> {
         let ty = self.python_type(cx);
@@ -135,13 +143,17 @@ impl Variable for TensorVariable {
                 cx.wrap_fresh(&value).map(Some)
             }
             TensorAttribute::Method => {
-                Ok(Some(cx.produce(Rc::new(TensorMethodVariable { name: Rc::clone(name), receiver: this }))))
+                Ok(Some(cx.produce(Rc::new(TensorMethodVariable::new(name, this, None)))))
             }
             TensorAttribute::Operation => {
                 let getattr = cx.py.import("builtins")?.getattr("getattr")?;
                 let attribute = cx.string(name);
                 cx.call_graph(CallKind::Api, &getattr, "getattr", &CallArgs::positional(vec![this, attribute]))
                     .map(Some)
+            }
+            // Only the call of a method needs the tensor: the break comes there.
+            TensorAttribute::Break(why) if self.has_method(cx, name)? => {
+                Ok(Some(cx.produce(Rc::new(TensorMethodVariable::new(name, this, Some(why))))))
             }
             TensorAttribute::Break(why) => Err(Unwind::break_graph(ReasonId::TensorValue, why)),
             TensorAttribute::Missing => Ok(None),
@@ -233,10 +245,17 @@ impl Variable for TensorVariable {
     }
 }
 
-/// A method of a tensor that builds graph.
+/// A method of a tensor: one that builds graph, or one that breaks it when called.
 struct TensorMethodVariable {
     name: Name,
     receiver: VarId,
+    breaks: Option<String>,
+}
+
+impl TensorMethodVariable {
+    fn new(name: &Name, receiver: VarId, breaks: Option<String>) -> Self {
+        TensorMethodVariable { name: Rc::clone(name), receiver, breaks }
+    }
 }
 
 impl Variable for TensorMethodVariable {
@@ -258,6 +277,9 @@ impl Variable for TensorMethodVariable {
     }
 
     fn call(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, args: &CallArgs) -> Flow<VarId> {
+        if let Some(why) = &self.breaks {
+            return Err(Unwind::break_graph(ReasonId::TensorValue, why.clone()));
+        }
         let callee = PyString::intern(cx.py, &self.name).into_any();
         cx.call_graph(CallKind::Method, &callee, &self.name, &args.with_receiver(self.receiver))
     }

@@ -378,3 +378,20 @@ def test_a_repr_that_calls_translated_code(same):
 
     fast = sot.symbolic_translate(f)
     same(fast(positive())[0], f(positive())[0])
+
+
+def test_a_train_step_breaks_once_around_the_backward():
+    def train_step(net, x, label):
+        loss = nn.functional.cross_entropy(net(x), label)
+        loss.backward()
+        return loss * 2
+
+    def gradients(step):
+        paddle.seed(5)
+        net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
+        step(net, paddle.ones([3, 4]), paddle.to_tensor([0, 1, 1]))
+        return [parameter.grad.numpy().tolist() for parameter in net.parameters()]
+
+    assert gradients(sot.symbolic_translate(train_step)) == gradients(train_step)
+    stats = sot.stats()
+    assert sum(stats.breaks.values()) == 1 and not stats.fallbacks
