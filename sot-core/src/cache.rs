@@ -56,7 +56,12 @@ pub struct Origin {
 
 impl CodeCache {
     /// The resume function's code for a key, made at the first question.
-    pub fn resume_code(&self, py: Python<'_>, key: &ResumeKey, make: impl FnOnce() -> Flow<Py<PyAny>>) -> Flow<Py<PyAny>> {
+    pub fn resume_code(
+        &self,
+        py: Python<'_>,
+        key: &ResumeKey,
+        make: impl FnOnce() -> Flow<Py<PyAny>>,
+    ) -> Flow<Py<PyAny>> {
         if let Some(code) = self.lock_resume().get(key) {
             return Ok(code.clone_ref(py));
         }

@@ -93,9 +93,9 @@ impl Runtime {
     /// Whether frames of a file are left alone unless the user asks for them: the standard library, the framework. What is
     /// installed beside the standard library is not part of it.
     pub fn skips(&self, file: &str) -> bool {
-        self.skipped_paths.iter().any(|prefix| {
-            file.strip_prefix(prefix.as_str()).is_some_and(|rest| !rest.starts_with("site-packages"))
-        })
+        self.skipped_paths
+            .iter()
+            .any(|prefix| file.strip_prefix(prefix.as_str()).is_some_and(|rest| !rest.starts_with("site-packages")))
     }
 
     /// CPython's name of an opcode.

@@ -309,7 +309,8 @@ fn text_of(object: &Bound<'_, PyAny>) -> String {
     let name = PyString::intern(object.py(), "__repr__");
     let made_by_python = cpython::type_lookup(&ty, &name).is_none_or(|repr| repr.is_exact_instance_of::<PyFunction>());
     let holds_others = cpython::instance_dict(object).is_some()
-        || ["list", "tuple", "dict", "set", "frozenset", "OrderedDict", "deque", "method"].contains(&&*cpython::type_name(&ty));
+        || ["list", "tuple", "dict", "set", "frozenset", "OrderedDict", "deque", "method"]
+            .contains(&&*cpython::type_name(&ty));
     if object.is_exact_instance_of::<PyFunction>() || !(made_by_python || holds_others) {
         return object.repr().map_or_else(|_| "<unprintable>".to_owned(), |text| text.to_string());
     }

@@ -54,9 +54,7 @@ impl FrameEvaluator for Translator {
 
 fn verdict(py: Python<'_>, entry: &Entry) -> Verdict {
     match &entry.code {
-        Some(code) => {
-            Verdict::Replace { code: code.clone_ref(py), disable_eval_frame: entry.disable_eval_frame }
-        }
+        Some(code) => Verdict::Replace { code: code.clone_ref(py), disable_eval_frame: entry.disable_eval_frame },
         None => Verdict::Original { disable_eval_frame: false },
     }
 }
@@ -275,7 +273,8 @@ fn root_frame<'py>(
             let name = Rc::clone(&unit.varnames[slot]);
             let tracker = cx.trackers.add(Tracker::Local { slot: slot as u32, name });
             let differs = numbers.contains(&slot);
-            frame.locals[slot] = Some(if differs { cx.wrap_number(&object, tracker) } else { cx.wrap(&object, tracker) });
+            frame.locals[slot] =
+                Some(if differs { cx.wrap_number(&object, tracker) } else { cx.wrap(&object, tracker) });
         }
     }
     let mut closure = Vec::new();

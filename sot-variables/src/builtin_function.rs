@@ -34,8 +34,27 @@ pub struct BuiltinFunctionVariable {
 /// Functions of `builtins` whose result depends on more than their arguments, or that do something.
 static IMPURE: Lazy<Vec<&'static str>> = Lazy::new(|| {
     vec![
-        "__build_class__", "__import__", "breakpoint", "compile", "delattr", "dir", "eval", "exec", "globals", "hash", "id",
-        "input", "iter", "locals", "next", "open", "print", "setattr", "vars", "anext", "aiter",
+        "__build_class__",
+        "__import__",
+        "breakpoint",
+        "compile",
+        "delattr",
+        "dir",
+        "eval",
+        "exec",
+        "globals",
+        "hash",
+        "id",
+        "input",
+        "iter",
+        "locals",
+        "next",
+        "open",
+        "print",
+        "setattr",
+        "vars",
+        "anext",
+        "aiter",
     ]
 });
 
@@ -68,7 +87,13 @@ impl BuiltinFunctionVariable {
         (!receiver.is_none() && !receiver.is_instance_of::<PyModule>()).then_some(receiver)
     }
 
-    fn call_bound(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, receiver: &Bound<'_, PyAny>, args: &CallArgs) -> Flow<VarId> {
+    fn call_bound(
+        &self,
+        cx: &mut OpcodeExecutor<'_>,
+        this: VarId,
+        receiver: &Bound<'_, PyAny>,
+        args: &CallArgs,
+    ) -> Flow<VarId> {
         let object = self.object.bind(cx.py).clone();
         let receiver = receiver.clone().unbind().into_bound(cx.py);
         if receiver.is_instance_of::<pyo3::types::PyType>() && cx.runtime.builtins.get(&object).is_some() {

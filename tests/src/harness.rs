@@ -106,11 +106,7 @@ struct Caller {
 
 #[pymethods]
 impl Caller {
-    fn __call__<'py>(
-        &self,
-        function: &Bound<'py, PyAny>,
-        args: &Bound<'py, PyTuple>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    fn __call__<'py>(&self, function: &Bound<'py, PyAny>, args: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
         if self.translated {
             call(function, args, None)
         } else {

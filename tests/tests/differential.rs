@@ -162,7 +162,13 @@ impl Tally {
     fn conclude(&self) {
         println!(
             "CPython {}: {} cases, {} translations, {} graphs, {} hits, {} cases with breaks, {} with fallbacks",
-            PyVersion::BUILT_FOR, self.cases, self.translations, self.graphs, self.hits, self.broken, self.left
+            PyVersion::BUILT_FOR,
+            self.cases,
+            self.translations,
+            self.graphs,
+            self.hits,
+            self.broken,
+            self.left
         );
         for gap in &self.gaps {
             println!("known gap: {gap}");

@@ -129,7 +129,11 @@ fn a_function_that_needs_every_plugin_becomes_one_graph() {
 
 fn read(result: &Bound<'_, PyAny>) -> (Vec<f64>, String, f64) {
     let tensor = result.get_item(0).unwrap().call_method0("tolist").unwrap();
-    (tensor.extract().unwrap(), result.get_item(1).unwrap().extract().unwrap(), result.get_item(2).unwrap().extract().unwrap())
+    (
+        tensor.extract().unwrap(),
+        result.get_item(1).unwrap().extract().unwrap(),
+        result.get_item(2).unwrap().extract().unwrap(),
+    )
 }
 
 /// Changes each instruction `from` of a function into `to`.
@@ -182,7 +186,8 @@ fn an_opcode_has_one_handler() {
 
 #[test]
 fn handlers_for_different_versions_do_not_meet() {
-    static OLD: OpcodeHandler = OpcodeHandler { versions: versions("3.6", "3.8"), ..handler("UNARY_NOT", ONE_TO_ONE, 7) };
+    static OLD: OpcodeHandler =
+        OpcodeHandler { versions: versions("3.6", "3.8"), ..handler("UNARY_NOT", ONE_TO_ONE, 7) };
     static NEW: OpcodeHandler = handler("UNARY_NOT", ONE_TO_ONE, 9);
     Python::initialize();
     let table = Python::attach(|py| DispatchTable::from_handlers(py, PyVersion::BUILT_FOR, [&OLD, &NEW].into_iter()));
@@ -200,7 +205,10 @@ fn an_opcode_is_one_of_the_interpreter() {
 fn a_stack_picture_is_cpythons() {
     static WRONG: [OpcodeHandler; 1] = [handler("UNARY_NOT", Some((Count::Fixed(1), Count::Fixed(2))), 13)];
     let error = error_of(freeze(&WRONG), 13);
-    assert!(error.starts_with("UNARY_NOT declares a stack effect of +1") && error.ends_with("CPython's is +0"), "{error}");
+    assert!(
+        error.starts_with("UNARY_NOT declares a stack effect of +1") && error.ends_with("CPython's is +0"),
+        "{error}"
+    );
     static VARYING: [OpcodeHandler; 1] = [handler("BUILD_LIST", ONE_TO_ONE, 15)];
     assert!(error_of(freeze(&VARYING), 15).starts_with("BUILD_LIST declares a stack effect"));
 }
@@ -235,8 +243,10 @@ fn kinds_have_names_ranks_and_types_of_their_own() {
     static NAMES: [VariableKind; 2] = [kind("same", Claim::Nothing, 21), kind("same", Claim::Nothing, 22)];
     let error = error_of(freeze_kinds(&NAMES), 22);
     assert!(error.contains("\"same\" is already registered at plugin.rs:21"), "{error}");
-    static RANKS: [VariableKind; 2] =
-        [kind("a", Claim::When { rank: 5, test: anything }, 23), kind("b", Claim::When { rank: 5, test: anything }, 24)];
+    static RANKS: [VariableKind; 2] = [
+        kind("a", Claim::When { rank: 5, test: anything }, 23),
+        kind("b", Claim::When { rank: 5, test: anything }, 24),
+    ];
     let error = error_of(freeze_kinds(&RANKS), 24);
     assert!(error.contains("rank 5 is already taken by kind \"a\" (plugin.rs:23)"), "{error}");
     static TYPES: [VariableKind; 2] = [kind("a", Claim::Types(int_type), 25), kind("b", Claim::Types(int_type), 26)];

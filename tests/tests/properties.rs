@@ -51,7 +51,8 @@ impl Expression {
         let names = &["a", "b", "c"][..self.operands.len()];
         let maker = format!("[lambda: (toy.arange(2), {}) for _ in range(2)]", self.operands.join(", "));
         let (parameters, locals) = if self.literals {
-            let locals: Vec<_> = names.iter().zip(&self.operands).map(|(name, value)| format!("    {name} = {value}\n")).collect();
+            let locals: Vec<_> =
+                names.iter().zip(&self.operands).map(|(name, value)| format!("    {name} = {value}\n")).collect();
             ("*_".to_owned(), locals.concat())
         } else {
             (names.join(", "), String::new())
@@ -95,9 +96,15 @@ impl Expression {
     }
 }
 
-fn expression(statement: impl Strategy<Value = String>, operands: impl Strategy<Value = Vec<String>>) -> impl Strategy<Value = Expression> {
-    (statement, operands, any::<bool>())
-        .prop_map(|(statement, operands, literals)| Expression { statement, operands, literals })
+fn expression(
+    statement: impl Strategy<Value = String>,
+    operands: impl Strategy<Value = Vec<String>>,
+) -> impl Strategy<Value = Expression> {
+    (statement, operands, any::<bool>()).prop_map(|(statement, operands, literals)| Expression {
+        statement,
+        operands,
+        literals,
+    })
 }
 
 fn one_of(texts: &[&str]) -> impl Strategy<Value = String> {
@@ -142,7 +149,11 @@ fn value(atom: impl Strategy<Value = String> + 'static) -> impl Strategy<Value =
         let items = || proptest::collection::vec(inner.clone(), 0..4);
         prop_oneof![
             items().prop_map(|items| format!("[{}]", items.join(", "))),
-            items().prop_map(|items| if items.is_empty() { "()".to_owned() } else { format!("({},)", items.join(", ")) }),
+            items().prop_map(|items| if items.is_empty() {
+                "()".to_owned()
+            } else {
+                format!("({},)", items.join(", "))
+            }),
         ]
     })
 }
@@ -158,7 +169,8 @@ fn is_explosive(op: BinaryOp) -> bool {
 }
 
 fn small_atom() -> impl Strategy<Value = String> + Clone {
-    prop_oneof![4 => small_int(), 1 => float(), 1 => text(), 1 => bytes(), 1 => one_of(&["None", "True", "False"])].boxed()
+    prop_oneof![4 => small_int(), 1 => float(), 1 => text(), 1 => bytes(), 1 => one_of(&["None", "True", "False"])]
+        .boxed()
 }
 
 fn binary_with(pattern: fn(&str) -> String) -> impl Strategy<Value = Expression> {
@@ -193,7 +205,11 @@ fn comparisons() {
 fn membership() {
     let container = prop_oneof![value(atom().boxed()), text(), bytes()];
     let operands = (value(atom().boxed()), container).prop_map(|(a, b)| vec![a, b]);
-    check("membership", number_of_cases(), expression(one_of(&["r = a in b", "r = a not in b", "r = b.count(a)"]), operands));
+    check(
+        "membership",
+        number_of_cases(),
+        expression(one_of(&["r = a in b", "r = a not in b", "r = b.count(a)"]), operands),
+    );
 }
 
 #[test]
@@ -207,7 +223,10 @@ fn unary_operators() {
 
 #[test]
 fn conversions() {
-    let functions = ["int", "float", "complex", "list", "tuple", "bytes", "set", "sum", "max", "sorted", "any", "round", "hash", "ord"];
+    let functions = [
+        "int", "float", "complex", "list", "tuple", "bytes", "set", "sum", "max", "sorted", "any", "round", "hash",
+        "ord",
+    ];
     let statements: Vec<String> = functions.iter().map(|name| format!("r = {name}(a)")).collect();
     // A large number makes as many bytes.
     let operand = value(small_atom()).prop_map(|a| vec![a]);
@@ -218,7 +237,15 @@ fn conversions() {
 fn subscription() {
     let index = prop_oneof![3 => small_int(), 1 => atom()];
     let operands = (value(atom().boxed()), index).prop_map(|(a, b)| vec![a, b]);
-    let statements = ["r = a[b]", "r = a[b:]", "r = a[:b]", "r = a[::b]", "r = {1: 'one', 'a': a}[b]", "r = a[b] = 5", "r = 0; del a[b]"];
+    let statements = [
+        "r = a[b]",
+        "r = a[b:]",
+        "r = a[:b]",
+        "r = a[::b]",
+        "r = {1: 'one', 'a': a}[b]",
+        "r = a[b] = 5",
+        "r = 0; del a[b]",
+    ];
     check("subscription", number_of_cases() * 2, expression(one_of(&statements), operands));
 }
 
@@ -226,6 +253,13 @@ fn subscription() {
 fn slicing() {
     let bound = || prop_oneof![3 => small_int(), 1 => Just("None".to_owned()), 1 => int()];
     let operands = (value(atom().boxed()), bound(), bound()).prop_map(|(a, b, c)| vec![a, b, c]);
-    let statements = ["r = a[b:c]", "r = a[b::c]", "r = a[slice(b, c)]", "r = a[b:c] = [1, 2]", "r = 0; del a[b:c]", "r = a[::b] = c"];
+    let statements = [
+        "r = a[b:c]",
+        "r = a[b::c]",
+        "r = a[slice(b, c)]",
+        "r = a[b:c] = [1, 2]",
+        "r = 0; del a[b:c]",
+        "r = a[::b] = c",
+    ];
     check("slicing", number_of_cases(), expression(one_of(&statements), operands));
 }

@@ -56,7 +56,13 @@ impl CodeGen<'_, '_> {
     }
 
     /// Where an exception of the breaking instruction goes: into a resume function that starts by raising it.
-    fn hand_over_exception(&mut self, at: &BreakPoint, guarded: Label, depth: usize, source: &ResumeSource) -> Flow<()> {
+    fn hand_over_exception(
+        &mut self,
+        at: &BreakPoint,
+        guarded: Label,
+        depth: usize,
+        source: &ResumeSource,
+    ) -> Flow<()> {
         let exception = self.emitter.catch_guarded(guarded)?;
         let below = at.frame.stack.iter().take(depth).map(|&item| self.item(item));
         let stack: Vec<Item> = below.chain([Item::Left(exception)]).collect();
@@ -129,22 +135,26 @@ impl CodeGen<'_, '_> {
             return self.break_at_branch(at, instruction, &name, (next, jump), below, taken, source);
         }
         if name == "TO_BOOL" {
-            // The branch that asks belongs to the question.
+            // The branch that asks belongs to the question, and asks again.
             let branch = self.root.code.instructions[next.index()];
             let branch_name = Opcodes::get(py).name(branch.opcode).to_owned();
             if let (Some(jump), true) = (branch.target, branch_name.starts_with("POP_JUMP")) {
-                self.emitter.native(py, &self.root, instruction, &name)?;
                 let sides = (Label(next.0 + 1), jump);
                 return self.break_at_branch(at, &branch, &branch_name, sides, below, taken, source);
             }
         }
         let pair = self.emitter.native(py, &self.root, instruction, &name)?;
         self.emitter.end_guarded()?;
-        let left = (taken as i32 + self.effect(instruction, false)?) as usize;
+        // Of a call CPython 3.11 books the arguments to an instruction before it.
+        let left = if name == "CALL" { 1 } else { (taken as i32 + self.effect(instruction, false)?) as usize };
         let items = match pair {
             Some(null_first) => {
                 let value = Item::Left(self.emitter.store_new()?);
-                if null_first { vec![Item::Null, value] } else { vec![value, Item::Null] }
+                if null_first {
+                    vec![Item::Null, value]
+                } else {
+                    vec![value, Item::Null]
+                }
             }
             None => self.store_left(left)?,
         };
@@ -163,6 +173,9 @@ impl CodeGen<'_, '_> {
         taken: usize,
         source: &ResumeSource,
     ) -> Flow<()> {
+        if !name.ends_with("NONE") {
+            self.emitter.before_branch()?;
+        }
         let branch = self.emitter.native_jump(name, instruction)?;
         self.emitter.end_guarded()?;
         for (place, jumped) in [(next, false), (jump, true)] {
@@ -275,7 +288,12 @@ impl CodeGen<'_, '_> {
                 at: source.original(*place)?,
                 bound: locals.iter().map(Option::is_some).collect(),
                 stack: stack.iter().map(|item| !matches!(item, Item::Null)).collect(),
-                blocks: at.frame.blocks.iter().map(|block| Ok((block.depth, source.original(block.handler)?))).collect::<Flow<_>>()?,
+                blocks: at
+                    .frame
+                    .blocks
+                    .iter()
+                    .map(|block| Ok((block.depth, source.original(block.handler)?)))
+                    .collect::<Flow<_>>()?,
                 raises,
             };
             let code = source.resume_code(py, &key, self.emitter.position())?;

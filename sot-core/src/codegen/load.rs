@@ -69,7 +69,9 @@ impl CodeGen<'_, '_> {
                 self.load_tracker(*of)?;
                 self.load_attr(part.attribute())
             }
-            Tracker::Produced => Err(pyo3::exceptions::PyRuntimeError::new_err("a value made in the trace was loaded").into()),
+            Tracker::Produced => {
+                Err(pyo3::exceptions::PyRuntimeError::new_err("a value made in the trace was loaded").into())
+            }
         }
     }
 

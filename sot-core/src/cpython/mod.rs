@@ -10,6 +10,7 @@ compile_error!("free-threaded builds are not supported: state of code objects is
 
 mod callable;
 mod code_state;
+mod dict;
 mod embedded;
 mod fresh_frame;
 mod function;
@@ -62,6 +63,7 @@ mod eval_slot;
 
 pub use callable::{call_with_vector, fastcall};
 pub use code_state::{code_state, remove_code_state, set_code_state, StateRef};
+pub use dict::{dict_get, dict_lacks};
 pub use embedded::{ArrayField, Embedded, NumberField};
 pub use fresh_frame::FreshFrame;
 pub use function::{
@@ -79,4 +81,4 @@ pub use type_::{
     getattr_hook, is_data_descriptor, is_descriptor, is_heap_type, type_lookup, type_name, uses_generic_getattr,
     uses_generic_setattr, GetattrHook,
 };
-pub use weak::{supports_weakref, OnDeath, WeakRef};
+pub use weak::{referents, supports_weakref, OnDeath, WeakRef};

@@ -2,6 +2,7 @@
 
 use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
 use super::callable::fastcall;
 
@@ -82,6 +83,20 @@ impl WeakRef {
     #[inline]
     pub fn address(&self) -> usize {
         self.address
+    }
+}
+
+/// The objects the references refer to, as a tuple; `None` if one of them has died.
+pub fn referents<'py>(py: Python<'py>, references: &[WeakRef]) -> PyResult<Option<Bound<'py, PyTuple>>> {
+    // SAFETY: a new tuple's places are null until each is filled once with an owned reference; a tuple with empty places
+    // may be freed.
+    unsafe {
+        let tuple = Bound::from_owned_ptr_or_err(py, ffi::PyTuple_New(references.len() as isize))?;
+        for (at, reference) in references.iter().enumerate() {
+            let Some(object) = reference.get(py) else { return Ok(None) };
+            ffi::PyTuple_SET_ITEM(tuple.as_ptr(), at as isize, object.into_ptr());
+        }
+        Ok(Some(tuple.cast_into_unchecked()))
     }
 }
 

@@ -201,7 +201,10 @@ impl<'py> OpcodeExecutor<'py> {
             return Ok(Rc::clone(unit));
         }
         let unit = CodeUnit::new(code).map_err(|error| {
-            Unwind::break_graph(ReasonId::UnsupportedCall, format!("the bytecode of a function cannot be read: {error}"))
+            Unwind::break_graph(
+                ReasonId::UnsupportedCall,
+                format!("the bytecode of a function cannot be read: {error}"),
+            )
         })?;
         self.units.insert(code.as_ptr() as usize, Rc::clone(&unit));
         Ok(unit)

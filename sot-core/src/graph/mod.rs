@@ -116,8 +116,7 @@ impl<'py> FunctionGraph<'py> {
 
     /// Ends the graph: the callable, and its StatementIR.
     pub fn finish(&mut self, name: &str, outputs: &[SymbolId]) -> PyResult<(Py<PyAny>, StatementIR)> {
-        let inputs: Vec<Py<PyAny>> =
-            self.inputs.iter().map(|(symbol, _)| self.value(*symbol).unbind()).collect();
+        let inputs: Vec<Py<PyAny>> = self.inputs.iter().map(|(symbol, _)| self.value(*symbol).unbind()).collect();
         let values: Vec<Py<PyAny>> = outputs.iter().map(|symbol| self.value(*symbol).unbind()).collect();
         let mut ir = std::mem::take(&mut self.ir);
         ir.name = name.to_owned();
@@ -159,7 +158,13 @@ impl<'py> OpcodeExecutor<'py> {
     }
 
     /// Appends a statement and gives the variable of its result. `name` is how the StatementIR prints the callee.
-    pub fn call_graph(&mut self, kind: CallKind, callee: &Bound<'py, PyAny>, name: &str, args: &CallArgs) -> Flow<VarId> {
+    pub fn call_graph(
+        &mut self,
+        kind: CallKind,
+        callee: &Bound<'py, PyAny>,
+        name: &str,
+        args: &CallArgs,
+    ) -> Flow<VarId> {
         let mut texts = Vec::new();
         let mut positional = Vec::new();
         for &arg in &args.positional {

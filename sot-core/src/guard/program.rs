@@ -172,11 +172,8 @@ impl GuardProgram {
 
 impl Fetch {
     /// The value, or `None` if the road to it is gone: the guard fails.
-    fn run<'py>(
-        &self,
-        frame: &impl FrameView<'py>,
-        registers: &[Bound<'py, PyAny>],
-    ) -> Option<Bound<'py, PyAny>> {
+    #[inline]
+    fn run<'py>(&self, frame: &impl FrameView<'py>, registers: &[Bound<'py, PyAny>]) -> Option<Bound<'py, PyAny>> {
         let py = frame.py();
         let at = |register: &Register| &registers[*register as usize];
         match self {
@@ -192,7 +189,7 @@ impl Fetch {
             Fetch::Getattr(of, name) => at(of).getattr(name.bind(py)).ok(),
             Fetch::Type(of) => Some(at(of).get_type().into_any()),
             Fetch::Index(of, index) => item(at(of), *index),
-            Fetch::DictItem(of, key) => at(of).cast::<PyDict>().ok()?.get_item(key.bind(py)).ok().flatten(),
+            Fetch::DictItem(of, key) => cpython::dict_get(at(of).cast::<PyDict>().ok()?, key.bind(py)),
             Fetch::CellContents(of) => cpython::cell_contents(at(of)),
             Fetch::Part(of, part) => fetch_part(at(of), *part),
         }
@@ -227,6 +224,7 @@ fn fetch_part<'py>(of: &Bound<'py, PyAny>, part: Part) -> Option<Bound<'py, PyAn
 }
 
 impl Check {
+    #[inline]
     fn run<'py>(&self, value: &Bound<'py, PyAny>, registers: &[Bound<'py, PyAny>]) -> bool {
         let py = value.py();
         match self {
@@ -235,11 +233,9 @@ impl Check {
             Check::Equals(constant) => same_constant(value, constant.bind(py)),
             Check::Length(n) => length(value) == Some(*n),
             Check::Keys(keys) => has_keys(value, keys),
-            Check::LacksKey(key) => {
-                value.cast::<PyDict>().is_ok_and(|dict| matches!(dict.contains(key.bind(py)), Ok(false)))
-            }
+            Check::LacksKey(key) => value.cast::<PyDict>().is_ok_and(|dict| cpython::dict_lacks(dict, key.bind(py))),
             Check::LacksEntry(name) => {
-                value.cast::<PyDict>().map_or(true, |dict| matches!(dict.contains(name.bind(py)), Ok(false)))
+                value.cast::<PyDict>().map_or(true, |dict| cpython::dict_lacks(dict, name.bind(py)))
             }
             Check::LacksLookup(name) => {
                 value.cast::<PyType>().is_ok_and(|ty| cpython::type_lookup(ty, name.bind(py)).is_none())
@@ -253,10 +249,12 @@ impl Check {
 }
 
 /// Equality of constants: one type, and the same value bit for bit where floats are concerned.
+#[inline]
 fn same_constant(value: &Bound<'_, PyAny>, constant: &Bound<'_, PyAny>) -> bool {
-    if value.is(constant) {
-        return true;
-    }
+    value.is(constant) || equal_constants(value, constant)
+}
+
+fn equal_constants(value: &Bound<'_, PyAny>, constant: &Bound<'_, PyAny>) -> bool {
     if !value.get_type().is(&constant.get_type()) {
         return false;
     }

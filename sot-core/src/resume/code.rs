@@ -79,7 +79,10 @@ fn refuse_late_cells(py: Python<'_>, base: &Code) -> Flow<()> {
     let named = |name: &'static str| move |instruction: &Instruction| opcodes.name(instruction.opcode) == name;
     let start = base.instructions.iter().position(named("RESUME")).unwrap_or(0);
     if base.instructions[start..].iter().any(named("MAKE_CELL")) {
-        return Err(Unwind::fallback(ReasonId::CannotRestore, "a comprehension whose variable is captured by a function"));
+        return Err(Unwind::fallback(
+            ReasonId::CannotRestore,
+            "a comprehension whose variable is captured by a function",
+        ));
     }
     Ok(())
 }
@@ -116,7 +119,10 @@ struct Prologue {
 impl Prologue {
     fn op(&mut self, name: &str, arg: u32) -> Flow<()> {
         let opcode = self.opcodes.number(name).ok_or_else(|| {
-            Unwind::fallback(ReasonId::CannotRestore, format!("{name} is needed to resume, and this interpreter has none"))
+            Unwind::fallback(
+                ReasonId::CannotRestore,
+                format!("{name} is needed to resume, and this interpreter has none"),
+            )
         })?;
         self.instructions.push(Instruction::new(opcode, arg, self.line));
         Ok(())

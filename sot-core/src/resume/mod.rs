@@ -112,7 +112,11 @@ pub fn advance(py: Python<'_>) -> PyResult<Py<PyAny>> {
 }
 
 /// Runs resume functions until one returns.
-fn drive<'py>(py: Python<'py>, mut target: Arc<Target>, mut values: Vec<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+fn drive<'py>(
+    py: Python<'py>,
+    mut target: Arc<Target>,
+    mut values: Vec<Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
     // The caller is the new code: its globals are the function's.
     let globals = py.import("builtins")?.getattr("globals")?.call0()?.cast_into::<PyDict>()?;
     loop {

@@ -140,7 +140,10 @@ impl KindTable {
                     if let Some(first) = self.by_type.insert(ty.as_ptr() as usize, kind) {
                         return Err(kind.error(format!(
                             "{} is already wrapped by kind {:?} ({}:{})",
-                            ty.bind(py), first.name, first.file, first.line
+                            ty.bind(py),
+                            first.name,
+                            first.file,
+                            first.line
                         )));
                     }
                     self._types.push(ty);

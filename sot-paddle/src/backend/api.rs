@@ -269,7 +269,10 @@ fn by_module(module: &str, name: &str) -> CallPolicy {
         return CallPolicy::Follow;
     }
     if is_in_place(name) {
-        return breaks(name, "in-place on a traced tensor is not supported yet; use the function without the underscore");
+        return breaks(
+            name,
+            "in-place on a traced tensor is not supported yet; use the function without the underscore",
+        );
     }
     CallPolicy::Api
 }
@@ -332,7 +335,9 @@ fn known_attribute(
         "itemsize" => value.getattr("dtype")?.getattr("itemsize")?.unbind(),
         "place" => match &paddle.only_place {
             Some(place) => place.clone_ref(py),
-            None => return Ok(Some(TensorAttribute::Break("Tensor.place is known only when the graph has run".into()))),
+            None => {
+                return Ok(Some(TensorAttribute::Break("Tensor.place is known only when the graph has run".into())))
+            }
         },
         _ => return Ok(None),
     };

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple, PyType};
+use sot_core::cpython;
 
 use super::paddle::Paddle;
 
@@ -14,11 +15,11 @@ const OWN: &str = "paddle.nn.layer.";
 
 /// Layers whose forward does more than build graph, with what that is.
 const NOT_PURE: &[&str] = &[
-    "SpectralNorm",  // writes its vectors back after each forward
-    "RNNCellBase",   // abstract
-    "RNN",           // loops over time steps in Python
-    "BiRNN",         // the same
-    "LayerList",     // containers have no forward
+    "SpectralNorm", // writes its vectors back after each forward
+    "RNNCellBase",  // abstract
+    "RNN",          // loops over time steps in Python
+    "BiRNN",        // the same
+    "LayerList",    // containers have no forward
     "LayerDict",
     "ParameterList",
     "ParameterDict",
@@ -42,8 +43,16 @@ pub(crate) fn is_leaf(paddle: &Paddle, layer: &Bound<'_, PyAny>) -> PyResult<boo
         }
     }
     // Neither an instance attribute nor a patched class may put other code in the place of Paddle's.
-    let shadowed = layer.getattr("__dict__")?.contains("forward")?;
-    Ok(!shadowed && class.getattr("forward")?.getattr("__module__")?.extract::<String>()?.starts_with("paddle."))
+    let forward = class.getattr("forward")?;
+    Ok(!is_shadowed(layer, &forward)? && forward.getattr("__module__")?.extract::<String>()?.starts_with("paddle."))
+}
+
+/// Whether the layer has a `forward` of its own. Paddle's tracers leave the class's one, bound, in layers they have seen.
+fn is_shadowed(layer: &Bound<'_, PyAny>, forward: &Bound<'_, PyAny>) -> PyResult<bool> {
+    match layer.getattr("__dict__")?.call_method1("get", ("forward",))? {
+        own if own.is_none() => Ok(false),
+        own => Ok(!cpython::bound_method(&own).is_some_and(|(function, of)| function.is(forward) && of.is(layer))),
+    }
 }
 
 /// What is known about layer classes. Only classes of Paddle's own are remembered, and by name, so none is kept alive.
@@ -99,8 +108,7 @@ fn is_instance_attribute(layer: &Bound<'_, PyAny>, name: &str) -> PyResult<bool>
 
 /// Names in the code of `forward` and of every method it names, directly or through another, in the class and its bases.
 fn scan_methods(class: &Bound<'_, PyType>) -> PyResult<Arc<[String]>> {
-    // `training` is read by mode-dependent functions and costs nothing to guard.
-    let mut seen = BTreeSet::from(["forward".to_owned(), "training".to_owned()]);
+    let mut seen = BTreeSet::from(["forward".to_owned()]);
     let mut todo = vec!["forward".to_owned()];
     while let Some(method) = todo.pop() {
         let mut names = BTreeSet::new();

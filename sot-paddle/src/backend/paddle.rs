@@ -2,7 +2,8 @@
 
 use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyType};
+use pyo3::types::{PyDict, PyString, PyType};
+use sot_core::cpython;
 
 use super::native::Native;
 use super::release::{self, Release};
@@ -49,8 +50,8 @@ pub(crate) struct Paddle {
     pub(crate) size_type: Py<PyAny>,
     /// Answers the grad mode.
     pub(crate) grad_mode: Py<PyAny>,
-    /// `paddle.get_default_dtype`.
-    pub(crate) default_dtype: Py<PyAny>,
+    /// Answers the element type of new tensors.
+    pub(crate) default_dtype: DefaultDtype,
     /// The namespace of `paddle.base.framework`, where the expected place is kept.
     pub(crate) framework: Py<PyDict>,
     /// The place of every tensor, if this Paddle was built for one device only.
@@ -92,7 +93,7 @@ impl Paddle {
             has_vjp: paddle.getattr("framework")?.getattr("core")?.getattr("has_vjp")?.unbind(),
             size_type: paddle.call_method1("empty", ((1,),))?.getattr("size")?.get_type().into_any().unbind(),
             grad_mode: (release.grad_mode)(py)?,
-            default_dtype: paddle.getattr("get_default_dtype")?.unbind(),
+            default_dtype: DefaultDtype::find(&paddle)?,
             framework: framework.dict().unbind(),
             only_place: only_place(&paddle, &core)?,
             native: Native::find(&paddle, class(&paddle, "Tensor")?.bind(py)),
@@ -146,6 +147,34 @@ impl Paddle {
     /// Whether gradients are recorded now.
     pub(crate) fn grad_enabled(&self, py: Python<'_>) -> PyResult<bool> {
         self.grad_mode.bind(py).call0()?.is_truthy()
+    }
+}
+
+/// What `paddle.get_default_dtype()` answers.
+pub(crate) struct DefaultDtype {
+    function: Py<PyAny>,
+    /// The class and its attribute the function reads, where they are found.
+    kept_in: Option<(Py<PyType>, Py<PyString>)>,
+}
+
+impl DefaultDtype {
+    fn find(paddle: &Bound<'_, PyModule>) -> PyResult<Self> {
+        let py = paddle.py();
+        let function = paddle.getattr("get_default_dtype")?;
+        let name = PyString::intern(py, "_LayerHelperBase__dtype");
+        let now = function.call0()?;
+        let owner = py.import("paddle.base.layer_helper_base")?.getattr_opt("LayerHelperBase")?;
+        let kept_in = owner
+            .and_then(|owner| owner.cast_into::<PyType>().ok())
+            .filter(|owner| cpython::type_lookup(owner, &name).is_some_and(|found| found.is(&now)))
+            .map(|owner| (owner.unbind(), name.unbind()));
+        Ok(DefaultDtype { function: function.unbind(), kept_in })
+    }
+
+    /// The answer now.
+    pub(crate) fn read<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let kept = self.kept_in.as_ref().and_then(|(owner, name)| cpython::type_lookup(owner.bind(py), name.bind(py)));
+        kept.map_or_else(|| self.function.bind(py).call0(), Ok)
     }
 }
 

@@ -3,6 +3,7 @@
 
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyList, PyTuple};
+use sot_core::cpython;
 
 use super::release::{none_if_empty, Release, Runner};
 
@@ -76,14 +77,11 @@ impl Runner for Program {
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = inputs.py();
         let results = self.empty_tensors.bind(py).call1((self.outputs.bind(py),))?;
+        let (inputs, parameters) = (none_if_empty(inputs), none_if_empty(parameters));
         let mut arguments = Vec::with_capacity(5 + self.attributes.len());
-        arguments.push(none_if_empty(inputs));
-        arguments.push(none_if_empty(parameters));
-        arguments.push(results.clone());
-        arguments.push(scope.as_any().clone());
-        arguments.push(self.cuda_graph.bind(py).clone());
-        arguments.extend(self.attributes.iter().map(|attribute| attribute.bind(py).clone()));
-        self.function.bind(py).call1(PyTuple::new(py, arguments)?)?;
+        arguments.extend([&inputs, &parameters, &results, scope.as_any(), self.cuda_graph.bind(py)]);
+        arguments.extend(self.attributes.iter().map(|attribute| attribute.bind(py)));
+        cpython::call_with_vector(self.function.bind(py), &arguments)?;
         Ok(results)
     }
 }

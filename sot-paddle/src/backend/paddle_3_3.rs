@@ -2,6 +2,7 @@
 
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
+use sot_core::cpython;
 
 use super::release::{none_if_empty, Release, Runner};
 
@@ -39,12 +40,13 @@ impl Runner for Program {
         scope: &Bound<'py, PyList>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = inputs.py();
-        self.function.bind(py).call1((
-            none_if_empty(inputs),
-            none_if_empty(parameters),
-            scope,
+        let arguments = [
+            &none_if_empty(inputs),
+            &none_if_empty(parameters),
+            scope.as_any(),
             self.attributes.bind(py),
             self.cuda_graph.bind(py),
-        ))
+        ];
+        cpython::call_with_vector(self.function.bind(py), &arguments)
     }
 }

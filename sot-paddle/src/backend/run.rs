@@ -8,15 +8,15 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use pyo3::exceptions::{PyReferenceError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyCFunction, PyDict, PyList, PyTuple, PyWeakrefMethods, PyWeakrefReference};
+use pyo3::types::{PyList, PyTuple};
+use sot_core::cpython::{self, WeakRef};
 
 use super::paddle::Paddle;
 use super::release::Runner;
 
 /// The Python callable of a graph.
 pub(crate) fn callable(py: Python<'_>, graph: Graph) -> PyResult<Py<PyAny>> {
-    let call = move |args: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| graph.call(args).map(Bound::unbind);
-    Ok(PyCFunction::new_closure(py, Some(c"graph"), None, call)?.into_any().unbind())
+    Ok(cpython::fastcall(py, "graph", "", move |py, args| graph.call(py, args).map(Bound::unbind))?.unbind())
 }
 
 /// A finished graph.
@@ -24,7 +24,7 @@ pub(crate) struct Graph {
     /// `None` if the outputs are inputs and parameters and nothing is computed.
     program: Option<Program>,
     inputs: usize,
-    parameters: Vec<Py<PyWeakrefReference>>,
+    parameters: Vec<WeakRef>,
     scopes: Scopes,
     /// `None` if the outputs are the program's results as they come.
     plan: Option<Vec<Output>>,
@@ -61,10 +61,7 @@ impl Graph {
     ) -> PyResult<Self> {
         let py = parameters.py();
         let as_they_come = plan.len() == results && plan.iter().copied().eq((0..results).map(Output::Result));
-        let parameters = parameters
-            .iter()
-            .map(|parameter| Ok(PyWeakrefReference::new(&parameter)?.unbind()))
-            .collect::<PyResult<_>>()?;
+        let parameters = parameters.iter().map(|parameter| WeakRef::new(&parameter, None)).collect::<PyResult<_>>()?;
         Ok(Graph {
             scopes: Scopes::new(py, paddle, program.as_ref().is_some_and(|program| program.training)),
             program,
@@ -74,15 +71,14 @@ impl Graph {
         })
     }
 
-    fn call<'py>(&self, inputs: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
-        let py = inputs.py();
+    fn call<'py>(&self, py: Python<'py>, inputs: &[Bound<'py, PyAny>]) -> PyResult<Bound<'py, PyAny>> {
         if inputs.len() != self.inputs {
             let text = format!("graph takes {} tensors and was given {}", self.inputs, inputs.len());
             return Err(PyTypeError::new_err(text));
         }
         let parameters = self.live_parameters(py)?;
         let results = match &self.program {
-            Some(program) => self.run(program, inputs, &parameters)?,
+            Some(program) => self.run(program, &PyTuple::new(py, inputs)?, &parameters)?,
             None => PyTuple::empty(py).into_any(),
         };
         match &self.plan {
@@ -105,31 +101,24 @@ impl Graph {
     }
 
     fn live_parameters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        if self.parameters.is_empty() {
-            return Ok(PyTuple::empty(py));
-        }
-        let mut alive = Vec::with_capacity(self.parameters.len());
-        for parameter in &self.parameters {
-            let gone = || PyReferenceError::new_err("a parameter or buffer of this graph no longer exists");
-            alive.push(parameter.bind(py).upgrade().ok_or_else(gone)?);
-        }
-        PyTuple::new(py, alive)
+        cpython::referents(py, &self.parameters)?
+            .ok_or_else(|| PyReferenceError::new_err("a parameter or buffer of this graph no longer exists"))
     }
 }
 
 fn pick<'py>(
     plan: &[Output],
     results: &Bound<'py, PyAny>,
-    inputs: &Bound<'py, PyTuple>,
+    inputs: &[Bound<'py, PyAny>],
     parameters: &Bound<'py, PyTuple>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let outputs = plan.iter().map(|output| match *output {
         Output::Result(index) => results.get_item(index),
-        Output::Input(index) => inputs.get_item(index),
+        Output::Input(index) => Ok(inputs[index].clone()),
         Output::Parameter(index) => parameters.get_item(index),
     });
     let outputs = outputs.collect::<PyResult<Vec<_>>>()?;
-    Ok(PyTuple::new(inputs.py(), outputs)?.into_any())
+    Ok(PyTuple::new(results.py(), outputs)?.into_any())
 }
 
 /// The executor's cache goes by program id and outlives programs, so an id is never given twice. Paddle's own ids are

@@ -32,7 +32,7 @@ impl GlobalState {
         Ok(GlobalState {
             grad: paddle.grad_enabled(py)?,
             amp: Amp::now(&paddle.static_mode.tracer(py)?)?,
-            default_dtype: paddle.default_dtype.call0(py)?,
+            default_dtype: paddle.default_dtype.read(py)?.unbind(),
             place_text: place.str()?.to_string(),
             place: place.unbind(),
             paddle: Arc::clone(paddle),
@@ -44,7 +44,7 @@ impl GlobalState {
         if tracer.is_none() || self.paddle.grad_enabled(py)? != self.grad || !self.amp.holds(&tracer)? {
             return Ok(false);
         }
-        let dtype = self.paddle.default_dtype.bind(py).call0()?;
+        let dtype = self.paddle.default_dtype.read(py)?;
         if !dtype.is(&self.default_dtype) && !dtype.eq(&self.default_dtype)? {
             return Ok(false);
         }

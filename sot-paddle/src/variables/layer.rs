@@ -94,8 +94,12 @@ impl LayerVariable {
         if let Some((forward, tracker)) = forward.filter(|(_, tracker)| cx.trackers.is_sourced(*tracker)) {
             cx.guards.add(tracker, Test::Is(Identity::of(&forward)));
         }
-        for name in PaddleBackend::installed(cx.py)?.layer_reads(&layer)?.iter() {
+        let reads = PaddleBackend::installed(cx.py)?.layer_reads(&layer)?;
+        for name in reads.iter() {
             self.guard_read(cx, this, &Rc::from(name.as_str()))?;
+        }
+        if cx.trackers.is_sourced(of) && !reads.iter().any(|name| name == "forward") {
+            cx.guards.add(of, Test::LacksAttribute("forward".into()));
         }
         if cx.trackers.is_sourced(of) {
             cx.guards.add(of, Test::Is(Identity::of(&layer)));
@@ -165,7 +169,10 @@ impl LayerVariable {
     fn refuse_special_hooks(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
         for store in SPECIAL_HOOKS {
             if self.store(cx, this, store)?.is_some_and(|(dict, _)| !dict.is_empty()) {
-                return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "a layer with hooks that take keyword arguments"));
+                return Err(Unwind::break_graph(
+                    ReasonId::UnsupportedCall,
+                    "a layer with hooks that take keyword arguments",
+                ));
             }
         }
         Ok(())

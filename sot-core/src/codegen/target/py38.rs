@@ -7,6 +7,7 @@ use crate::bytecode::{Code, Label};
 use crate::error::Flow;
 use crate::executor::BinaryOp;
 
+#[derive(Clone, Copy)]
 pub(super) struct Py38;
 
 impl Target for Py38 {

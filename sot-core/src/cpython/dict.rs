@@ -1,0 +1,47 @@
+//! Reads of dicts with keys that are known beforehand. A key whose comparison raises counts as not found.
+
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+/// The value under a key.
+#[inline]
+pub fn dict_get<'py>(dict: &Bound<'py, PyDict>, key: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
+    let py = dict.py();
+    // SAFETY: live objects; the borrowed answer is made owned before anything else can run.
+    #[cfg(not(Py_3_13))]
+    let found =
+        unsafe { Bound::from_borrowed_ptr_or_opt(py, ffi::PyDict_GetItemWithError(dict.as_ptr(), key.as_ptr())) };
+    // SAFETY: live objects; the answer is owned or null.
+    #[cfg(Py_3_13)]
+    let found = unsafe {
+        let mut value = std::ptr::null_mut();
+        ffi::PyDict_GetItemRef(dict.as_ptr(), key.as_ptr(), &raw mut value);
+        Bound::from_owned_ptr_or_opt(py, value)
+    };
+    if found.is_none() {
+        clear_error(py);
+    }
+    found
+}
+
+/// Whether there is certainly no such key.
+#[inline]
+pub fn dict_lacks<'py>(dict: &Bound<'py, PyDict>, key: &Bound<'py, PyAny>) -> bool {
+    // SAFETY: live objects; the answer is 0, 1, or -1 with an exception.
+    let answer = unsafe { ffi::PyDict_Contains(dict.as_ptr(), key.as_ptr()) };
+    if answer < 0 {
+        clear_error(dict.py());
+    }
+    answer == 0
+}
+
+#[inline]
+fn clear_error(_py: Python<'_>) {
+    // SAFETY: the token says the GIL is held.
+    unsafe {
+        if !ffi::PyErr_Occurred().is_null() {
+            ffi::PyErr_Clear();
+        }
+    }
+}
