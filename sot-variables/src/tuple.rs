@@ -208,6 +208,13 @@ impl Variable for TupleVariable {
                 let Some(right) = cx.see_as::<TupleVariable>(other)? else {
                     return sequence::misfit(cx, other, |other| PyTuple::empty(other.py()).add(other));
                 };
+                // With nothing to add, CPython gives the other tuple itself.
+                if self.items.is_empty() && right.is_plain() {
+                    return Ok(Some(other));
+                }
+                if right.items.is_empty() && self.is_plain() {
+                    return Ok(Some(this));
+                }
                 let items = self.items.iter().chain(&right.items).copied().collect();
                 Ok(Some(cx.tuple(items)))
             }

@@ -311,6 +311,9 @@ pub fn call_special(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str, args: 
     match find_special(cx, this, &Rc::from(name))? {
         Some(method) => cx.call(method, &CallArgs::positional(args.to_vec())),
         None => {
+            if let Some(error) = item_write_error(cx, this, name, args)? {
+                return Err(cx.raise(error));
+            }
             let owner = cx.type_name(this)?;
             let what = match name {
                 "__iter__" => format!("'{owner}' object is not iterable"),
@@ -324,6 +327,16 @@ pub fn call_special(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str, args: 
             Err(cx.raise(PyTypeError::new_err(what)))
         }
     }
+}
+
+/// CPython's own error for a write to an item of a known value whose type has none: which one it is depends on the index.
+fn item_write_error<'py>(cx: &mut OpcodeExecutor<'py>, this: VarId, name: &str, args: &[VarId]) -> Flow<Option<PyErr>> {
+    if !matches!(name, "__setitem__" | "__delitem__") {
+        return Ok(None);
+    }
+    let (Some(object), Some(key)) = (cx.materialize(this)?, cx.known(args[0])?) else { return Ok(None) };
+    let done = if name == "__setitem__" { object.set_item(key, cx.py.None()) } else { object.del_item(key) };
+    Ok(done.err())
 }
 
 /// `x(...)` through `type(x).__call__`.
