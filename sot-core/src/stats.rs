@@ -41,7 +41,7 @@ pub struct Stats {
     pub breaks: BTreeMap<String, Vec<String>>,
     /// Fallbacks by reason id, with the places.
     pub fallbacks: BTreeMap<String, Vec<String>>,
-    /// Seconds by phase.
+    /// Seconds by phase: simulating frames, the backend building statements meanwhile, compiling.
     pub seconds: BTreeMap<&'static str, f64>,
 }
 

@@ -166,7 +166,7 @@ fn translate(
         Err(_) => return Err(pyo3::exceptions::PyRuntimeError::new_err("the executor cannot start")),
     };
     let result = simulate(&mut cx, frame, &unit, &cache.differing_numbers(frame));
-    let simulated = start.elapsed();
+    let (simulated, building) = (start.elapsed(), cx.graph.building());
     let name = format!("SIR_{}", GRAPHS.load(Ordering::Relaxed));
     let (result, reason) = match result {
         Err(Unwind::Restart) => return Ok(None),
@@ -184,7 +184,8 @@ fn translate(
     stats::update(|stats| {
         stats.translations += 1;
         stats.instructions += steps;
-        *stats.seconds.entry("simulate").or_default() += simulated.as_secs_f64();
+        *stats.seconds.entry("simulate").or_default() += (simulated - building).as_secs_f64();
+        *stats.seconds.entry("build").or_default() += building.as_secs_f64();
         *stats.seconds.entry("compile").or_default() += (start.elapsed() - simulated).as_secs_f64();
     });
     // Behind a break the program's own calls run, and are translated.
