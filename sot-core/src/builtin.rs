@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use linkme::distributed_slice;
+use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyType};
 
@@ -64,9 +65,17 @@ pub struct BuiltinTable {
 impl BuiltinTable {
     /// Resolves every registration. A path that this interpreter lacks is left out (say `math.cbrt` before 3.11).
     pub fn freeze(py: Python<'_>) -> Result<BuiltinTable, RegistrationError> {
+        Self::from_builtins(py, BUILTINS.iter())
+    }
+
+    /// Resolves the given registrations; `freeze` gives it all there are.
+    pub fn from_builtins(
+        py: Python<'_>,
+        registered: impl Iterator<Item = &'static Builtin>,
+    ) -> Result<BuiltinTable, RegistrationError> {
         let mut by_address: HashMap<usize, &'static Builtin> = HashMap::new();
         let mut objects = Vec::new();
-        for builtin in BUILTINS {
+        for builtin in registered {
             let Ok(object) = resolve(py, builtin.path) else { continue };
             if let Some(first) = by_address.insert(object.as_ptr() as usize, builtin) {
                 return Err(RegistrationError {
@@ -89,22 +98,17 @@ impl BuiltinTable {
     }
 }
 
-/// The object at a path. `list.append` and `dict.fromkeys` are the descriptors in the type, as method lookup finds them.
+/// The object at a path. `list.append` is the descriptor in the type, as method lookup finds it.
 fn resolve<'py>(py: Python<'py>, path: &str) -> PyResult<Bound<'py, PyAny>> {
     let (module, path) = path.split_once(':').unwrap_or(("builtins", path));
     let mut object = py.import(module)?.into_any();
     for name in path.split('.') {
-        object = match class_method(&object, name) {
-            Some(descriptor) => descriptor,
-            None => object.getattr(name)?,
+        // Of a class, what its dict holds: each lookup of a class method makes a new bound object.
+        object = match object.cast::<PyType>() {
+            Ok(class) => cpython::type_lookup(class, &PyString::new(py, name))
+                .ok_or_else(|| PyAttributeError::new_err(name.to_owned()))?,
+            Err(_) => object.getattr(name)?,
         };
     }
     Ok(object)
-}
-
-/// The descriptor of a C class method: reading `dict.fromkeys` makes a new object each time.
-fn class_method<'py>(object: &Bound<'py, PyAny>, name: &str) -> Option<Bound<'py, PyAny>> {
-    let class = object.cast::<PyType>().ok()?;
-    let found = cpython::type_lookup(class, &PyString::intern(object.py(), name))?;
-    (cpython::type_name(&found.get_type()) == "classmethod_descriptor").then_some(found)
 }

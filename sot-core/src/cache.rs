@@ -56,7 +56,12 @@ pub struct Origin {
 
 impl CodeCache {
     /// The resume function's code for a key, made at the first question.
-    pub fn resume_code(&self, py: Python<'_>, key: &ResumeKey, make: impl FnOnce() -> Flow<Py<PyAny>>) -> Flow<Py<PyAny>> {
+    pub fn resume_code(
+        &self,
+        py: Python<'_>,
+        key: &ResumeKey,
+        make: impl FnOnce() -> Flow<Py<PyAny>>,
+    ) -> Flow<Py<PyAny>> {
         if let Some(code) = self.lock_resume().get(key) {
             return Ok(code.clone_ref(py));
         }
@@ -184,8 +189,6 @@ impl CodeCache {
     pub fn refresh(&self, generation: u32) {
         if self.generation.swap(generation, Ordering::Relaxed) != generation {
             let old = std::mem::take(&mut *self.lock());
-            drop(old);
-            let old = std::mem::take(&mut *self.lock_resume());
             drop(old);
             self.empty.store(0, Ordering::Relaxed);
         }

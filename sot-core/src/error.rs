@@ -27,9 +27,18 @@ pub enum Unwind {
     /// The frame is left to CPython; functions it calls are still translated.
     Fallback(Box<Reason>),
     /// Tracing changed an object the trace has looked at; simulated anew it will find it as it now is.
-    Restart,
+    Restart(Option<Box<PlannedBreak>>),
     /// Python raised where the tracer expected no error: a bug of ours, never the user's.
     Internal(Box<PyErr>),
+}
+
+/// A break that is known before the trace reaches it.
+#[derive(Debug, Clone)]
+pub struct PlannedBreak {
+    /// How many instructions of the outermost frame come before it.
+    pub step: u64,
+    /// Why.
+    pub reason: Reason,
 }
 
 impl From<PyErr> for Unwind {

@@ -58,7 +58,13 @@ static RUNTIME: OnceCell<Runtime> = OnceCell::new();
 impl Runtime {
     /// Freezes the registries and starts the backend; later calls give the same runtime.
     pub fn start(py: Python<'_>, backend: &str) -> PyResult<&'static Runtime> {
-        RUNTIME.get_or_try_init(|| Runtime::new(py, backend))
+        if RUNTIME.get().is_none() {
+            // Not `get_or_try_init`: starting runs Python code, which may hand the GIL to a thread that would wait for this
+            // one. Of two that start at once, the first to be done is kept.
+            let runtime = Runtime::new(py, backend)?;
+            RUNTIME.set(runtime).ok();
+        }
+        RUNTIME.get().ok_or_else(|| PyImportError::new_err("sot cannot start"))
     }
 
     /// The runtime, if it was started.
@@ -87,9 +93,9 @@ impl Runtime {
     /// Whether frames of a file are left alone unless the user asks for them: the standard library, the framework. What is
     /// installed beside the standard library is not part of it.
     pub fn skips(&self, file: &str) -> bool {
-        self.skipped_paths.iter().any(|prefix| {
-            file.strip_prefix(prefix.as_str()).is_some_and(|rest| !rest.starts_with("site-packages"))
-        })
+        self.skipped_paths
+            .iter()
+            .any(|prefix| file.strip_prefix(prefix.as_str()).is_some_and(|rest| !rest.starts_with("site-packages")))
     }
 
     /// CPython's name of an opcode.

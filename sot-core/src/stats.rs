@@ -20,6 +20,8 @@ pub struct Record {
     pub graphs: Vec<StatementIR>,
     /// Texts of the guards.
     pub guards: Vec<String>,
+    /// The listing of the new code, if there is any.
+    pub code: Option<String>,
     /// Why the frame was broken or left to CPython.
     pub reason: Option<Reason>,
     /// Whether the frame was left to CPython.
@@ -37,10 +39,10 @@ pub struct Stats {
     pub graphs: u64,
     /// Instructions simulated.
     pub instructions: u64,
-    /// Graph breaks by reason id, with the places.
-    pub breaks: BTreeMap<String, Vec<String>>,
-    /// Fallbacks by reason id, with the places.
-    pub fallbacks: BTreeMap<String, Vec<String>>,
+    /// How often each graph break was met, by reason id, text and place.
+    pub breaks: BTreeMap<String, u64>,
+    /// How often each fallback was met, by reason id, text and place.
+    pub fallbacks: BTreeMap<String, u64>,
     /// Seconds by phase: simulating frames, the backend building statements meanwhile, compiling.
     pub seconds: BTreeMap<&'static str, f64>,
 }

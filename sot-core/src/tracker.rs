@@ -7,6 +7,9 @@ use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 
 use pyo3::prelude::*;
+use pyo3::types::{PyFunction, PyString, PyType};
+
+use crate::cpython;
 
 /// Index of a tracker in its translation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
@@ -287,13 +290,29 @@ impl Key {
     }
 }
 
-/// `repr(object)` for texts, shortened; never fails.
+/// The object for texts, shortened: its `repr` where C code makes it, else its type or name. Never fails, and never runs
+/// Python code.
 pub fn repr(py: Python<'_>, object: &Py<PyAny>) -> String {
-    let bound = object.bind(py);
-    let full = bound.repr().map_or_else(|_| "<unprintable>".to_owned(), |text| text.to_string());
+    let full = text_of(object.bind(py));
     if full.chars().count() > 120 {
         format!("{}...", full.chars().take(117).collect::<String>())
     } else {
         full
     }
+}
+
+fn text_of(object: &Bound<'_, PyAny>) -> String {
+    let ty = object.get_type();
+    if let Ok(class) = object.cast::<PyType>() {
+        return format!("<class '{}'>", cpython::type_name(class));
+    }
+    let name = PyString::intern(object.py(), "__repr__");
+    let made_by_python = cpython::type_lookup(&ty, &name).is_none_or(|repr| repr.is_exact_instance_of::<PyFunction>());
+    let holds_others = cpython::instance_dict(object).is_some()
+        || ["list", "tuple", "dict", "set", "frozenset", "OrderedDict", "deque", "method"]
+            .contains(&&*cpython::type_name(&ty));
+    if object.is_exact_instance_of::<PyFunction>() || !(made_by_python || holds_others) {
+        return object.repr().map_or_else(|_| "<unprintable>".to_owned(), |text| text.to_string());
+    }
+    format!("<{} object>", cpython::type_name(&ty))
 }

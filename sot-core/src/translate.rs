@@ -15,7 +15,7 @@ use crate::bytecode::{Label, Position};
 use crate::cache::{CodeCache, Entry, Origin};
 use crate::codegen::{CodeGen, NewCode};
 use crate::cpython::{self, FrameEvaluator, FreshFrame, StateRef, Verdict};
-use crate::error::{Flow, Location, Reason, ReasonId, Unwind};
+use crate::error::{Flow, Location, PlannedBreak, Reason, ReasonId, Unwind};
 use crate::executor::{CodeUnit, Exit, Frame, OpcodeExecutor};
 use crate::guard::{FrameView, Guards};
 use crate::log;
@@ -54,9 +54,7 @@ impl FrameEvaluator for Translator {
 
 fn verdict(py: Python<'_>, entry: &Entry) -> Verdict {
     match &entry.code {
-        Some(code) => {
-            Verdict::Replace { code: code.clone_ref(py), disable_eval_frame: entry.disable_eval_frame }
-        }
+        Some(code) => Verdict::Replace { code: code.clone_ref(py), disable_eval_frame: entry.disable_eval_frame },
         None => Verdict::Original { disable_eval_frame: false },
     }
 }
@@ -90,15 +88,16 @@ fn miss(runtime: &'static Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>
         return Verdict::Original { disable_eval_frame: false };
     }
     // Frameworks build graphs in process-wide state: one translation at a time. Waiting lets go of the GIL.
+    if TRANSLATING_HERE.with(std::cell::Cell::get) {
+        return Verdict::Original { disable_eval_frame: false };
+    }
     let _one_at_a_time = TRANSLATING.lock_py_attached(py).unwrap_or_else(std::sync::PoisonError::into_inner);
     if let Some(entry) = cache.find(frame) {
         return verdict(py, &entry);
     }
-    let mut attempts = (0..MAX_RESTARTS).map(|_| translate(py, runtime, cache, frame));
-    let translation = match attempts.find(|attempt| !matches!(attempt, Ok(None))) {
-        Some(Ok(Some(translation))) => translation,
-        Some(Err(error)) => return internal(cache, &code, error),
-        _ => return internal(cache, &code, pyo3::exceptions::PyRuntimeError::new_err("every trace changes what it looks at")),
+    let translation = match translate_to_the_end(py, runtime, cache, frame) {
+        Ok(translation) => translation,
+        Err(error) => return internal(cache, &code, error),
     };
     if let (Some(reason), true) = (&translation.reason, cache.is_whole()) {
         if !matches!(reason.id, ReasonId::NothingToCompile | ReasonId::Raises) {
@@ -134,8 +133,52 @@ fn place_of(code: &Bound<'_, PyCode>) -> Location {
 
 static TRANSLATING: Mutex<()> = Mutex::new(());
 
+thread_local! {
+    // A destructor or weak reference callback may call translated code while this thread translates.
+    static TRANSLATING_HERE: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
 /// Simulations of one frame that may be thrown away because tracing changed an object.
 const MAX_RESTARTS: usize = 4;
+
+fn translate_to_the_end(
+    py: Python<'_>,
+    runtime: &'static Runtime,
+    cache: &CodeCache,
+    frame: &FreshFrame<'_, '_>,
+) -> PyResult<Translation> {
+    let mut planned = None;
+    let _here = TranslatingHere::new();
+    for _ in 0..MAX_RESTARTS {
+        match translate(py, runtime, cache, frame, planned.take())? {
+            Attempt::Done(translation) => return Ok(translation),
+            Attempt::Again(plan) => planned = plan.map(|plan| *plan),
+        }
+    }
+    Err(pyo3::exceptions::PyRuntimeError::new_err("every trace changes what it looks at"))
+}
+
+/// Marks this thread as translating while it lives.
+struct TranslatingHere;
+
+impl TranslatingHere {
+    fn new() -> Self {
+        TRANSLATING_HERE.with(|here| here.set(true));
+        TranslatingHere
+    }
+}
+
+impl Drop for TranslatingHere {
+    fn drop(&mut self) {
+        TRANSLATING_HERE.with(|here| here.set(false));
+    }
+}
+
+/// What became of one simulation.
+enum Attempt {
+    Done(Translation),
+    Again(Option<Box<PlannedBreak>>),
+}
 
 struct Translation {
     entry: Entry,
@@ -144,13 +187,14 @@ struct Translation {
 
 static GRAPHS: AtomicU64 = AtomicU64::new(0);
 
-/// Simulates a frame and makes an entry of the result; `None` asks for another attempt, the error is a bug of ours.
+/// Simulates a frame and makes an entry of the result or a wish for another attempt; the error is a bug of ours.
 fn translate(
     py: Python<'_>,
     runtime: &'static Runtime,
     cache: &CodeCache,
     frame: &FreshFrame<'_, '_>,
-) -> PyResult<Option<Translation>> {
+    planned: Option<PlannedBreak>,
+) -> PyResult<Attempt> {
     let _quiet = cpython::suspend(py);
     let start = Instant::now();
     let unit = CodeUnit::new(frame.code().as_any())
@@ -165,12 +209,18 @@ fn translate(
         Err(Unwind::Internal(error)) => return Err(*error),
         Err(_) => return Err(pyo3::exceptions::PyRuntimeError::new_err("the executor cannot start")),
     };
+    if let Some(planned) = planned {
+        cx.plan_break(planned);
+    }
     let result = simulate(&mut cx, frame, &unit, &cache.differing_numbers(frame));
     let (simulated, building) = (start.elapsed(), cx.graph.building());
     let name = format!("SIR_{}", GRAPHS.load(Ordering::Relaxed));
     let (result, reason) = match result {
-        Err(Unwind::Restart) => return Ok(None),
+        Err(Unwind::Restart(plan)) => return Ok(Attempt::Again(plan)),
         Err(Unwind::BreakGraph(reason)) => {
+            if let Some(plan) = cx.replan(&reason) {
+                return Ok(Attempt::Again(Some(Box::new(plan))));
+            }
             let source = ResumeSource::of(frame, cache, &unit)?;
             let result = compile_break(&mut cx, &unit, &source, (*reason).clone(), &name, cache.is_root());
             (result, Some(*reason))
@@ -190,7 +240,7 @@ fn translate(
     });
     // Behind a break the program's own calls run, and are translated.
     let entry = Entry::new(guards, new_code.map(|new| new.code), reason.is_none());
-    Ok(Some(Translation { entry, reason }))
+    Ok(Attempt::Done(Translation { entry, reason }))
 }
 
 /// Lays out the root frame and runs it to its return.
@@ -224,7 +274,8 @@ fn root_frame<'py>(
             let name = Rc::clone(&unit.varnames[slot]);
             let tracker = cx.trackers.add(Tracker::Local { slot: slot as u32, name });
             let differs = numbers.contains(&slot);
-            frame.locals[slot] = Some(if differs { cx.wrap_number(&object, tracker) } else { cx.wrap(&object, tracker) });
+            frame.locals[slot] =
+                Some(if differs { cx.wrap_number(&object, tracker) } else { cx.wrap(&object, tracker) });
         }
     }
     let mut closure = Vec::new();
@@ -263,7 +314,7 @@ fn settle(
             Ok((None, Some(Reason::new(ReasonId::Raises, format!("the function raises {}", cx.text(exception))))))
         }
         Err(Unwind::Internal(error)) => Err(*error),
-        Err(Unwind::Restart) => Err(pyo3::exceptions::PyRuntimeError::new_err("a restart was asked for too late")),
+        Err(Unwind::Restart(_)) => Err(pyo3::exceptions::PyRuntimeError::new_err("a restart was asked for too late")),
     }
 }
 
@@ -291,10 +342,8 @@ fn report(cx: &OpcodeExecutor<'_>, unit: &CodeUnit, new_code: Option<&NewCode>, 
     if log::enabled(log::GRAPHS) {
         log::write(log::GRAPHS, &format!("[Guard]: {}", cx.guards.texts(py, &cx.trackers).join(" and ")));
     }
-    if let (true, Some(new)) = (log::enabled(log::TRACE), new_code) {
-        if let Ok(code) = crate::bytecode::Code::decode(new.code.bind(py)) {
-            log::write(log::TRACE, &format!("NewCode:\n{}", code.disassemble(py)));
-        }
+    if let (true, Some(code)) = (log::enabled(log::TRACE), new_code.and_then(|new| listing(py, new))) {
+        log::write(log::TRACE, &format!("NewCode:\n{code}"));
     }
     if stats::is_recording() {
         stats::record(Record {
@@ -303,26 +352,31 @@ fn report(cx: &OpcodeExecutor<'_>, unit: &CodeUnit, new_code: Option<&NewCode>, 
             line: unit.code.first_line,
             graphs,
             guards: cx.guards.texts(py, &cx.trackers),
+            code: new_code.and_then(|new| listing(py, new)),
             reason: reason.cloned(),
             fallback: new_code.is_none(),
         });
     }
 }
 
+fn listing(py: Python<'_>, new: &NewCode) -> Option<String> {
+    let code = crate::bytecode::Code::decode(new.code.bind(py)).ok()?;
+    Some(code.disassemble(py))
+}
+
 fn count_fallback(reason: &Reason) {
     if reason.id == ReasonId::NothingToCompile {
         return;
     }
-    stats::update(|stats| stats.fallbacks.entry(reason.id.id().to_owned()).or_default().push(placed(reason)));
+    stats::update(|stats| *stats.fallbacks.entry(placed(reason)).or_default() += 1);
 }
 
 fn count_break(reason: &Reason) {
-    stats::update(|stats| stats.breaks.entry(reason.id.id().to_owned()).or_default().push(placed(reason)));
+    stats::update(|stats| *stats.breaks.entry(placed(reason)).or_default() += 1);
 }
 
 fn placed(reason: &Reason) -> String {
-    let place = reason.stack.first().map(ToString::to_string).unwrap_or_default();
-    format!("{} at {place}", reason.text)
+    reason.to_string()
 }
 
 /// The original code behind the code being translated, from which resume functions are made.

@@ -74,8 +74,7 @@ pub struct VersionRange {
 
 impl VersionRange {
     /// Every supported version.
-    pub const ALL: VersionRange =
-        VersionRange { since: PyVersion::OLDEST, until: PyVersion(PyVersion::NEWEST.0 + 1) };
+    pub const ALL: VersionRange = VersionRange { since: PyVersion::OLDEST, until: PyVersion(PyVersion::NEWEST.0 + 1) };
 
     /// Whether `version` lies in the range.
     #[must_use]

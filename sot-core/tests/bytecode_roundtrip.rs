@@ -200,8 +200,7 @@ fn check_stack(code: &Bound<'_, PyAny>, model: &Code, tally: &mut Tally) {
         std::cmp::Ordering::Equal => tally.stack_as_cpython += 1,
         std::cmp::Ordering::Greater => tally.stack_deeper += 1,
         std::cmp::Ordering::Less => {
-            let explained =
-                has_dead_code(code.py(), model) || depth + folded(code.py(), model) >= model.stack_size;
+            let explained = has_dead_code(code.py(), model) || depth + folded(code.py(), model) >= model.stack_size;
             assert!(explained, "{code}: {depth} is too little\n{}", model.disassemble(code.py()));
             tally.stack_shallower += 1;
         }
@@ -216,8 +215,7 @@ fn folded(py: Python<'_>, model: &Code) -> u32 {
     let load = Opcodes::get(py).number("LOAD_CONST");
     let loaded = model.instructions.iter().filter(|instruction| Some(instruction.opcode) == load);
     let loaded = loaded.map(|instruction| model.consts[instruction.arg as usize].bind(py));
-    let folded =
-        loaded.filter(|value| value.is_instance_of::<PyTuple>() || value.is_instance_of::<PyFrozenSet>());
+    let folded = loaded.filter(|value| value.is_instance_of::<PyTuple>() || value.is_instance_of::<PyFrozenSet>());
     folded.filter_map(|value| value.len().ok()).max().unwrap_or(0).saturating_sub(1) as u32
 }
 
@@ -380,8 +378,7 @@ fn widen_tree<'py>(code: &Bound<'py, PyAny>, count: usize) -> Bound<'py, PyAny> 
     }
     let encoded = model.encode(code).unwrap();
     let again = Code::decode(&encoded).unwrap();
-    let essence =
-        |code: &Code| code.instructions.iter().map(|i| (i.opcode, i.target, i.position)).collect::<Vec<_>>();
+    let essence = |code: &Code| code.instructions.iter().map(|i| (i.opcode, i.target, i.position)).collect::<Vec<_>>();
     assert_eq!(essence(&again), essence(&model));
     assert_eq!(again.handlers, model.handlers);
     encoded
@@ -416,8 +413,7 @@ fn edited_code_runs_to_the_same_answer() {
 fn signature_names_and_constants_can_be_edited() {
     Python::initialize();
     Python::attach(|py| {
-        let function =
-            py.eval(c"lambda a, *args, k=3, **kw: (lambda: (a, args, k, kw, 'old'))()", None, None).unwrap();
+        let function = py.eval(c"lambda a, *args, k=3, **kw: (lambda: (a, args, k, kw, 'old'))()", None, None).unwrap();
         let code = function.getattr("__code__").unwrap();
         let mut model = Code::decode(&code).unwrap();
         model.arg_count = model.total_args() as u32;

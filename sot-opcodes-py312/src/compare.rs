@@ -1,6 +1,6 @@
 //! The comparison that can give its truth at once (3.13).
 
-use sot_core::error::Flow;
+use sot_core::error::{Flow, Unwind};
 use sot_core::executor::OpcodeExecutor;
 use sot_core::opcode;
 use sot_core::opcode::Operand;
@@ -18,7 +18,11 @@ fn compare_maybe_bool(cx: &mut OpcodeExecutor<'_>, op: &Operand, lhs: VarId, rhs
     if op.arg & AS_BOOL == 0 {
         return Ok(result);
     }
-    to_bool(cx, result)
+    match to_bool(cx, result) {
+        // The truth is not known here: the branch that follows asks for it again.
+        Err(Unwind::BreakGraph(_)) => Ok(result),
+        known => known,
+    }
 }
 
 fn to_bool(cx: &mut OpcodeExecutor<'_>, value: VarId) -> Flow<VarId> {

@@ -85,6 +85,7 @@ fn check<'py>(
         Err(Unwind::BreakGraph(_) | Unwind::Fallback(_)) if name.starts_with("break_") => Ok(()),
         Err(Unwind::BreakGraph(reason) | Unwind::Fallback(reason)) => Err(reason.to_string()),
         Err(Unwind::Internal(error)) => Err(format!("internal error: {error}")),
+        Err(Unwind::Restart(_)) => Err("a restart was asked for".to_owned()),
         Err(Unwind::Raise(_)) => Err("an exception that was not described".to_owned()),
         Ok(_) if name.starts_with("break_") => Err("was followed to the end".to_owned()),
         Ok(text) if text == expected => Ok(()),

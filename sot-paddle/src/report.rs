@@ -22,25 +22,10 @@ fn get_stats(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     result.set_item("misses", counters.misses)?;
     result.set_item("graphs", counters.graphs)?;
     result.set_item("instructions", counters.instructions)?;
-    result.set_item("breaks", by_reason(py, &counters.breaks)?)?;
-    result.set_item("fallbacks", by_reason(py, &counters.fallbacks)?)?;
+    result.set_item("breaks", counters.breaks)?;
+    result.set_item("fallbacks", counters.fallbacks)?;
     result.set_item("seconds", counters.seconds)?;
     Ok(result)
-}
-
-fn by_reason<'py>(
-    py: Python<'py>,
-    reasons: &std::collections::BTreeMap<String, Vec<String>>,
-) -> PyResult<Bound<'py, PyDict>> {
-    let counts = PyDict::new(py);
-    for (id, places) in reasons {
-        for place in places {
-            let key = format!("{id}: {place}");
-            let known: usize = counts.get_item(&key)?.map_or(Ok(0), |count| count.extract())?;
-            counts.set_item(key, known + 1)?;
-        }
-    }
-    Ok(counts)
 }
 
 /// Forgets every translation and zeroes the counters.

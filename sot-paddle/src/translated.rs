@@ -29,7 +29,8 @@ impl Translated {
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let target = self.target(py)?;
-        let _active = cpython::enter(py).map_err(|error| pyo3::exceptions::PyRuntimeError::new_err(error.to_string()))?;
+        let _active =
+            cpython::enter(py).map_err(|error| pyo3::exceptions::PyRuntimeError::new_err(error.to_string()))?;
         target.call(args, kwargs)
     }
 
@@ -96,7 +97,11 @@ impl Translated {
 /// Makes a function, bound method or layer run translated; also a decorator.
 #[pyfunction]
 #[pyo3(signature = (fn_=None, /, *, fullgraph=false))]
-fn symbolic_translate<'py>(py: Python<'py>, fn_: Option<Bound<'py, PyAny>>, fullgraph: bool) -> PyResult<Bound<'py, PyAny>> {
+fn symbolic_translate<'py>(
+    py: Python<'py>,
+    fn_: Option<Bound<'py, PyAny>>,
+    fullgraph: bool,
+) -> PyResult<Bound<'py, PyAny>> {
     let Some(target) = fn_ else {
         let options = PyDict::new(py);
         options.set_item("fullgraph", fullgraph)?;

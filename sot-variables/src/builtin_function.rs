@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use once_cell::sync::Lazy;
 use pyo3::prelude::*;
-use pyo3::types::{PyModule, PyString, PyType};
+use pyo3::types::{PyModule, PyType};
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
@@ -34,8 +34,27 @@ pub struct BuiltinFunctionVariable {
 /// Functions of `builtins` whose result depends on more than their arguments, or that do something.
 static IMPURE: Lazy<Vec<&'static str>> = Lazy::new(|| {
     vec![
-        "__build_class__", "__import__", "breakpoint", "compile", "delattr", "dir", "eval", "exec", "globals", "hash", "id",
-        "input", "iter", "locals", "next", "open", "print", "setattr", "vars", "anext", "aiter",
+        "__build_class__",
+        "__import__",
+        "breakpoint",
+        "compile",
+        "delattr",
+        "dir",
+        "eval",
+        "exec",
+        "globals",
+        "hash",
+        "id",
+        "input",
+        "iter",
+        "locals",
+        "next",
+        "open",
+        "print",
+        "setattr",
+        "vars",
+        "anext",
+        "aiter",
     ]
 });
 
@@ -68,23 +87,32 @@ impl BuiltinFunctionVariable {
         (!receiver.is_none() && !receiver.is_instance_of::<PyModule>()).then_some(receiver)
     }
 
-    fn call_bound(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, receiver: &Bound<'_, PyAny>, args: &CallArgs) -> Flow<VarId> {
+    fn call_bound(
+        &self,
+        cx: &mut OpcodeExecutor<'_>,
+        this: VarId,
+        receiver: &Bound<'_, PyAny>,
+        args: &CallArgs,
+    ) -> Flow<VarId> {
         let object = self.object.bind(cx.py).clone();
         let receiver = receiver.clone().unbind().into_bound(cx.py);
-        let name: String = object.getattr("__name__")?.extract()?;
-        if let Ok(class) = receiver.cast::<PyType>() {
-            // A C function of the class itself, such as `X.__new__` or `dict.fromkeys`: the class gives only this very
-            // function, so there is no method behind it to call instead.
-            if cpython::type_lookup(&class.get_type(), &PyString::intern(cx.py, &name)).is_none() || name == "__new__" {
-                // Reading a class method makes a new object each time; handlers are known by the descriptor.
-                let own = cpython::type_lookup(class, &PyString::intern(cx.py, &name));
-                let own = own.filter(|own| cx.runtime.builtins.get(own).is_some()).unwrap_or(object);
-                return cx.call_builtin(&own, args, name != "__new__" && is_value_type(class));
-            }
+        if receiver.is_instance_of::<pyo3::types::PyType>() && cx.runtime.builtins.get(&object).is_some() {
+            return cx.call_builtin(&object, args, false);
         }
         let of = cx.vars.tracker(this);
         let tracker = cx.trackers.add(Tracker::Getattr { of, name: "__self__".into() });
+        let class = receiver.cast::<PyType>().ok();
+        let (is_class, is_value) = (class.is_some(), class.is_some_and(is_value_type));
         let receiver = cx.wrap(&receiver, tracker);
+        let name: String = object.getattr("__name__")?.extract()?;
+        if is_class {
+            // A class method in C: each lookup makes a new bound object, only its descriptor is lasting.
+            let descriptor = object_model::lookup_in_class(cx, receiver, &Rc::from(name.as_str()))?;
+            return match descriptor.filter(|descriptor| cx.runtime.builtins.get(descriptor).is_some()) {
+                Some(descriptor) => cx.call_builtin(&descriptor, args, false),
+                None => cx.call_builtin(&object, args, is_value),
+            };
+        }
         let method = cx.get_attr(receiver, &Rc::from(name))?;
         cx.call(method, args)
     }

@@ -110,10 +110,20 @@ impl ClassVariable {
             return Ok(());
         }
         let name = callable_name(class.as_any());
-        Err(Unwind::break_graph(ReasonId::UnsupportedCall, format!("{name}(): its metaclass makes instances in its own way")))
+        Err(Unwind::break_graph(
+            ReasonId::UnsupportedCall,
+            format!("{name}(): its metaclass makes instances in its own way"),
+        ))
     }
 
-    fn bind(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, found: Bound<'_, PyAny>, tracker: TrackerId) -> Flow<VarId> {
+    fn bind(
+        &self,
+        cx: &mut OpcodeExecutor<'_>,
+        this: VarId,
+        name: &Name,
+        found: Bound<'_, PyAny>,
+        tracker: TrackerId,
+    ) -> Flow<VarId> {
         let found = found.unbind().into_bound(cx.py);
         match cpython::type_name(&found.get_type()).as_str() {
             "staticmethod" => {

@@ -1,6 +1,7 @@
 //! Known immutable values: numbers, strings, bytes, `None`, `...`, code objects, and what the backend declares to be a value.
 
 use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyString};
 use sot_core::codegen::CodeGen;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{BinaryOp, CompareOp, OpcodeExecutor};
@@ -73,13 +74,24 @@ impl Variable for ConstantVariable {
                 let value = self.value.bind(cx.py).clone();
                 cx.fold(|py| Ok(pyo3::types::PyBool::new(py, value.contains(item)?).to_owned().into_any()))
             }
-            None => Err(Unwind::break_graph(ReasonId::UnsupportedOperation, "membership of an unknown value in a string")),
+            None => {
+                Err(Unwind::break_graph(ReasonId::UnsupportedOperation, "membership of an unknown value in a string"))
+            }
         }
     }
 
     /// Only asked when the other side is no constant: atoms know no other types, except that `%` formats anything.
-    fn binary(&self, cx: &mut OpcodeExecutor<'_>, op: BinaryOp, _: VarId, other: VarId, reflected: bool) -> Flow<Option<VarId>> {
-        if op != BinaryOp::Remainder || reflected || !self.value.bind(cx.py).is_instance_of::<pyo3::types::PyString>() {
+    fn binary(
+        &self,
+        cx: &mut OpcodeExecutor<'_>,
+        op: BinaryOp,
+        _: VarId,
+        other: VarId,
+        reflected: bool,
+    ) -> Flow<Option<VarId>> {
+        let value = self.value.bind(cx.py);
+        let is_format = value.is_instance_of::<PyString>() || value.is_instance_of::<PyBytes>();
+        if op != BinaryOp::Remainder || reflected || !is_format {
             return Ok(None);
         }
         match cx.materialize(other)? {
@@ -87,7 +99,10 @@ impl Variable for ConstantVariable {
                 let value = self.value.bind(cx.py).clone();
                 cx.fold(|_| value.rem(other)).map(Some)
             }
-            None => Err(Unwind::break_graph(ReasonId::UnsupportedOperation, "formatting of a value not known while tracing")),
+            None => Err(Unwind::break_graph(
+                ReasonId::UnsupportedOperation,
+                "formatting of a value not known while tracing",
+            )),
         }
     }
 

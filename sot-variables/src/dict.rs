@@ -205,7 +205,10 @@ impl DictVariable {
         let dict = object.bind(cx.py).cast::<PyDict>().map_err(PyErr::from)?.clone();
         if is_namespace(&dict)? {
             // Names are read and written there too, which the dict's variable would not see.
-            return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, "the variables of a module taken as a dict"));
+            return Err(Unwind::break_graph(
+                ReasonId::UnsupportedOperation,
+                "the variables of a module taken as a dict",
+            ));
         }
         let mut entries = Vec::with_capacity(dict.len());
         // The order is that of the object's own iteration; an OrderedDict keeps one apart from the dict's.

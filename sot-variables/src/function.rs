@@ -56,7 +56,11 @@ pub fn guard_identity(cx: &mut OpcodeExecutor<'_>, this: VarId, object: &Py<PyAn
     }
 }
 
-fn parts_of<'py>(cx: &mut OpcodeExecutor<'py>, function: &Bound<'py, PyFunction>, of: TrackerId) -> Flow<FunctionParts> {
+fn parts_of<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    function: &Bound<'py, PyFunction>,
+    of: TrackerId,
+) -> Flow<FunctionParts> {
     let code = cpython::function_code(function);
     let part = cx.trackers.add(Tracker::Part { of, part: Part::Code });
     if cx.trackers.is_sourced(of) {
@@ -227,7 +231,8 @@ struct NewFunctionVariable {
 impl NewFunctionVariable {
     fn parts(&self, cx: &mut OpcodeExecutor<'_>) -> Flow<FunctionParts> {
         let code = cx.known(self.new.code)?;
-        let code = code.ok_or_else(|| Unwind::break_graph(ReasonId::UnsupportedCall, "a function with unknown code"))?;
+        let code =
+            code.ok_or_else(|| Unwind::break_graph(ReasonId::UnsupportedCall, "a function with unknown code"))?;
         let code = cx.code_unit(&code)?;
         let closure = match self.new.closure {
             Some(cells) => cx.unpack_all(cells)?,

@@ -140,7 +140,8 @@ impl Variable for TensorVariable {
             TensorAttribute::Operation => {
                 let getattr = cx.py.import("builtins")?.getattr("getattr")?;
                 let attribute = cx.string(name);
-                cx.call_graph(CallKind::Api, &getattr, "getattr", &CallArgs::positional(vec![this, attribute])).map(Some)
+                cx.call_graph(CallKind::Api, &getattr, "getattr", &CallArgs::positional(vec![this, attribute]))
+                    .map(Some)
             }
             TensorAttribute::Break(why) => Err(Unwind::break_graph(ReasonId::TensorValue, why)),
             TensorAttribute::Missing => Ok(None),
@@ -195,7 +196,14 @@ impl Variable for TensorVariable {
         Err(Unwind::break_graph(ReasonId::TensorValue, "membership in a tensor"))
     }
 
-    fn binary(&self, cx: &mut OpcodeExecutor<'_>, op: BinaryOp, this: VarId, other: VarId, reflected: bool) -> Flow<Option<VarId>> {
+    fn binary(
+        &self,
+        cx: &mut OpcodeExecutor<'_>,
+        op: BinaryOp,
+        this: VarId,
+        other: VarId,
+        reflected: bool,
+    ) -> Flow<Option<VarId>> {
         let name = if reflected { op.reflected() } else { op.method() };
         if !self.knows(cx, name, other)? {
             let text = format!("'{}' between a tensor and {}", op.symbol(), cx.text(other));

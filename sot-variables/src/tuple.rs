@@ -84,6 +84,13 @@ fn real(ty: &Bound<'_, PyAny>, items: Vec<Py<PyAny>>) -> PyResult<Py<PyAny>> {
     Ok(ty.py().get_type::<PyTuple>().call_method1("__new__", (ty, items))?.unbind())
 }
 
+/// Whether a known slice has no step, or step 1.
+fn steps_by_one(cx: &mut OpcodeExecutor<'_>, slice: VarId) -> Flow<bool> {
+    let slice = Sequence::Tuple.key_object(cx, slice)?;
+    let step = slice.getattr("step")?;
+    Ok(step.is_none() || step.extract::<i64>().is_ok_and(|step| step == 1))
+}
+
 impl Variable for TupleVariable {
     fn kind(&self) -> &'static str {
         "tuple"
@@ -157,7 +164,11 @@ impl Variable for TupleVariable {
         match Sequence::Tuple.select(cx, key, self.items.len())? {
             Selection::One(index) => Ok(self.items[index]),
             // CPython gives the tuple itself for a full slice.
-            Selection::Many(selected) if self.is_plain() && selected.iter().copied().eq(0..self.items.len()) => {
+            Selection::Many(selected)
+                if self.is_plain()
+                    && selected.iter().copied().eq(0..self.items.len())
+                    && (selected.len() != 1 || steps_by_one(cx, key)?) =>
+            {
                 Ok(this)
             }
             Selection::Many(selected) => Ok(cx.tuple(selected.into_iter().map(|index| self.items[index]).collect())),

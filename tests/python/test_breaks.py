@@ -304,3 +304,77 @@ def test_recursion_with_breaks():
         return x
 
     run(f, positive(), 4)
+
+
+def test_what_an_abandoned_callee_did_is_not_done_twice(same):
+    def helper(norm, x):
+        y = nn.functional.dropout(norm(x), 0.5)
+        float(y.sum())
+        return y
+
+    def f(norm, x):
+        return helper(norm, x * 2) + 1
+
+    def train(call):
+        paddle.seed(7)
+        norm = nn.BatchNorm1D(4)
+        norm.train()
+        outputs = [call(norm, paddle.arange(8, dtype="float32").reshape([2, 4]))]
+        return outputs, norm._mean, norm._variance, paddle.rand([2])
+
+    expected = train(f)
+    same(train(sot.symbolic_translate(f)), expected)
+    assert sum(sot.stats().breaks.values()) >= 1
+
+
+def test_a_static_method_as_a_value(same):
+    class Holder:
+        @staticmethod
+        def double(x):
+            return x * 2
+
+    holder = Holder()
+
+    def f(x):
+        kept = holder.double
+        y = x + 1
+        float(y.sum())
+        return kept(y), kept
+
+    fast = sot.symbolic_translate(f)
+    for _ in range(2):
+        result, function = fast(positive())
+        same(result, f(positive())[0])
+        assert function is Holder.double
+
+
+def test_reset_while_a_translated_frame_runs(same):
+    def f(x, depth):
+        y = x + 1
+        if depth:
+            sot.reset()
+            f(x, 0)
+        if y.sum() > 0:
+            y = y * 2
+        return y
+
+    fast = sot.symbolic_translate(f)
+    same(fast(positive(), 1), f(positive(), 1))
+    same(fast(positive(), 1), f(positive(), 1))
+
+
+def test_a_repr_that_calls_translated_code(same):
+    fast = None
+
+    class Meta(type):
+        def __repr__(cls):
+            return str(fast(positive()))
+
+    class Odd(metaclass=Meta):
+        factor = 2.0
+
+    def f(x):
+        return x * Odd.factor, Odd
+
+    fast = sot.symbolic_translate(f)
+    same(fast(positive())[0], f(positive())[0])

@@ -3,6 +3,7 @@
 
 use std::ffi::CString;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -14,8 +15,12 @@ use sot_core::{cpython, translate};
 
 use crate::toy;
 
-/// Starts the interpreter and the tracer with the toy backend, and runs `work`.
+/// Starts the interpreter and the tracer with the toy backend, and runs `work`, while no other test of the process does:
+/// they share the counters.
 pub fn with_tracer<R>(work: impl FnOnce(Python<'_>) -> R) -> R {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    // A test that failed leaves nothing behind that the next one does not reset.
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     // Errors of the tracer's own reach the test, and one operation is enough for a graph.
     std::env::set_var("STRICT_MODE", "1");
     std::env::set_var("MIN_GRAPH_SIZE", "0");
@@ -75,6 +80,41 @@ pub fn call<'py>(
     function.call(args, kwargs)
 }
 
+/// Calls function `name` of a module of its own with what each maker gives, and says in a text all that a call did: result,
+/// exception, output, and what became of the arguments and of the module's variables.
+pub fn observe(
+    module: &Bound<'_, PyModule>,
+    name: &str,
+    makers: &[Bound<'_, PyAny>],
+    translated: bool,
+) -> PyResult<Vec<String>> {
+    let py = module.py();
+    let function = module.getattr(name)?;
+    if translated {
+        mark(&function)?;
+    }
+    let caller = Py::new(py, Caller { translated })?;
+    let observe = support(py)?.getattr("observe")?;
+    makers.iter().map(|maker| observe.call1((module, &function, maker, &caller))?.extract()).collect()
+}
+
+/// Calls a function with a tuple of arguments, with the tracer on or off.
+#[pyclass(frozen)]
+struct Caller {
+    translated: bool,
+}
+
+#[pymethods]
+impl Caller {
+    fn __call__<'py>(&self, function: &Bound<'py, PyAny>, args: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
+        if self.translated {
+            call(function, args, None)
+        } else {
+            function.call1(args)
+        }
+    }
+}
+
 /// A callable that runs its function with the tracer on.
 #[pyclass(module = "toy")]
 pub struct Translated {
@@ -126,8 +166,8 @@ pub struct Counts {
 /// What was translated since the last reset.
 pub fn counts() -> Counts {
     let (hits, stats) = stats::snapshot();
-    let list = |reasons: &std::collections::BTreeMap<String, Vec<String>>| {
-        reasons.iter().flat_map(|(id, places)| places.iter().map(move |place| format!("{id}: {place}"))).collect()
+    let list = |reasons: &std::collections::BTreeMap<String, u64>| {
+        reasons.iter().flat_map(|(reason, &n)| std::iter::repeat_n(reason.clone(), n as usize)).collect()
     };
     Counts {
         translations: stats.translations,

@@ -10,13 +10,11 @@
 use std::path::{Path, PathBuf};
 
 use pyo3::prelude::*;
-use pyo3::types::{PyCFunction, PyDict, PyTuple};
 use sot_core::version::PyVersion;
 use sot_tests::harness::{self, Counts};
 
 /// Cases that do not hold yet: function, oldest and first later minor version they fail on, reason.
 const KNOWN_GAPS: &[(&str, u8, u8, &str)] = &[
-    ("test_attribute_no_slot", 8, 14, "a write to a missing slot is replayed, and fails on another line"),
     ("test_whole__caught_by_name", 8, 14, EXCEPTION),
     ("test_whole__caught_from_an_operation", 8, 14, EXCEPTION),
     ("test_whole__else_and_finally", 8, 14, EXCEPTION_CLASS),
@@ -125,19 +123,7 @@ fn given<'py>(module: &Bound<'py, PyModule>, name: &str) -> (Vec<Bound<'py, PyAn
 
 /// What each call of a case did.
 fn observe(module: &Bound<'_, PyModule>, name: &str, translated: bool) -> Vec<String> {
-    let py = module.py();
-    let function = module.getattr(name).unwrap();
-    if translated {
-        harness::mark(&function).unwrap();
-    }
-    let call = PyCFunction::new_closure(py, None, None, move |args: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| {
-        let (function, args): (Bound<'_, PyAny>, Bound<'_, PyTuple>) = args.extract()?;
-        if translated { harness::call(&function, &args, None) } else { function.call1(args) }.map(Bound::unbind)
-    })
-    .unwrap();
-    let observe = harness::support(py).unwrap().getattr("observe").unwrap();
-    let makers = given(module, name).0.into_iter();
-    makers.map(|maker| observe.call1((module, &function, maker, &call)).unwrap().extract().unwrap()).collect()
+    harness::observe(module, name, &given(module, name).0, translated).unwrap()
 }
 
 #[derive(Default)]
@@ -176,7 +162,13 @@ impl Tally {
     fn conclude(&self) {
         println!(
             "CPython {}: {} cases, {} translations, {} graphs, {} hits, {} cases with breaks, {} with fallbacks",
-            PyVersion::BUILT_FOR, self.cases, self.translations, self.graphs, self.hits, self.broken, self.left
+            PyVersion::BUILT_FOR,
+            self.cases,
+            self.translations,
+            self.graphs,
+            self.hits,
+            self.broken,
+            self.left
         );
         for gap in &self.gaps {
             println!("known gap: {gap}");

@@ -29,8 +29,7 @@ pub(super) fn as_code<'a, 'py>(code: &'a Bound<'py, PyAny>) -> Result<&'a Bound<
 /// Everything but instructions and handlers.
 pub(super) fn header(code: &Bound<'_, PyCode>) -> Result<Code, BytecodeError> {
     let name = text(code, "co_name")?;
-    let qualname =
-        if PyVersion::BUILT_FOR < PyVersion(11) { name.clone() } else { text(code, "co_qualname")? };
+    let qualname = if PyVersion::BUILT_FOR < PyVersion(11) { name.clone() } else { text(code, "co_qualname")? };
     Ok(Code {
         filename: text(code, "co_filename")?,
         name,
@@ -109,11 +108,7 @@ fn scan(bytecode: &[u8], opcodes: &Opcodes) -> Result<Scan, BytecodeError> {
 }
 
 /// The instruction that starts at a unit, and how many units it takes with prefixes and caches.
-fn instruction(
-    units: &[(u8, u8)],
-    start: usize,
-    opcodes: &Opcodes,
-) -> Result<(Instruction, usize), BytecodeError> {
+fn instruction(units: &[(u8, u8)], start: usize, opcodes: &Opcodes) -> Result<(Instruction, usize), BytecodeError> {
     let offset = 2 * start;
     let prefixes = units[start..].iter().take_while(|unit| unit.0 == opcodes.extended_arg()).count();
     if prefixes > 3 {
@@ -126,8 +121,7 @@ fn instruction(
     if start + size > units.len() {
         return Err(BytecodeError::Truncated { offset });
     }
-    let instruction =
-        Instruction { extended: prefixes as u8, ..Instruction::new(opcode, arg, Position::default()) };
+    let instruction = Instruction { extended: prefixes as u8, ..Instruction::new(opcode, arg, Position::default()) };
     Ok((instruction, size))
 }
 
@@ -157,8 +151,7 @@ impl Scan {
 
     fn place(&mut self, line_table: &[u8], first_line: u32) -> Result<(), BytecodeError> {
         let starts = self.starts.iter().zip(&self.instructions);
-        let offsets =
-            starts.map(|(&start, instruction)| 2 * (start as usize + usize::from(instruction.extended)));
+        let offsets = starts.map(|(&start, instruction)| 2 * (start as usize + usize::from(instruction.extended)));
         let positions = LineTable::of(PyVersion::BUILT_FOR).positions(line_table, first_line, offsets)?;
         for (instruction, position) in self.instructions.iter_mut().zip(positions) {
             instruction.position = position;
@@ -168,8 +161,7 @@ impl Scan {
 
     fn handlers(&self, table: &[u8]) -> Result<Vec<Handler>, BytecodeError> {
         let label = |unit: u32| {
-            self.label(unit)
-                .ok_or(BytecodeError::ExceptionTable { byte: 0, what: "a bound is inside an instruction" })
+            self.label(unit).ok_or(BytecodeError::ExceptionTable { byte: 0, what: "a bound is inside an instruction" })
         };
         let handler = |entry: &exception_table::Entry| {
             Ok(Handler {

@@ -32,8 +32,7 @@ impl Code {
             lines.push(format!("{shown:>3}     {mark:>2} {}", listing.instruction(py, Label(index as u32))));
         }
         for handler in &self.handlers {
-            let [start, end, target] =
-                [handler.start, handler.end, handler.target].map(|label| listing.offset(label));
+            let [start, end, target] = [handler.start, handler.end, handler.target].map(|label| listing.offset(label));
             let lasti = if handler.lasti { " lasti" } else { "" };
             lines.push(format!("  {start} to {end} -> {target} [{}]{lasti}", handler.depth));
         }
@@ -112,9 +111,7 @@ impl<'a> Listing<'a> {
             Operand::Const => code.consts.get(index).map(|constant| show(constant.bind(py))),
             Operand::Name => code.names.get(index).cloned(),
             Operand::Local => code.slot_name(arg).map(str::to_owned),
-            Operand::LocalPair => {
-                Some(format!("{}, {}", code.slot_name(arg >> 4)?, code.slot_name(arg & 15)?))
-            }
+            Operand::LocalPair => Some(format!("{}, {}", code.slot_name(arg >> 4)?, code.slot_name(arg & 15)?)),
             Operand::Cell => self.cell_name(arg).map(str::to_owned),
             Operand::Comparison => self.opcodes.comparisons().get(index).cloned(),
             Operand::Operator => self.opcodes.operators().get(index).cloned(),

@@ -7,9 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCode, PyDict, PyTuple};
 
 use super::line_table::LineTable;
-use super::{
-    decode, exception_table, stack_depth, BytecodeError, Code, Instruction, JumpKind, Label, Opcodes,
-};
+use super::{decode, exception_table, stack_depth, BytecodeError, Code, Instruction, JumpKind, Label, Opcodes};
 use crate::version::PyVersion;
 
 impl Code {
@@ -36,11 +34,7 @@ impl Code {
         Ok(layout.offsets().map(|offset| offset as u32).collect())
     }
 
-    fn change_header(
-        &self,
-        template: &Bound<'_, PyCode>,
-        changes: &mut Changes<'_>,
-    ) -> Result<(), BytecodeError> {
+    fn change_header(&self, template: &Bound<'_, PyCode>, changes: &mut Changes<'_>) -> Result<(), BytecodeError> {
         let old = decode::header(template)?;
         changes.text("co_filename", &self.filename, &old.filename)?;
         changes.text("co_name", &self.name, &old.name)?;
@@ -69,8 +63,7 @@ impl Code {
         changes: &mut Changes<'_>,
     ) -> Result<(), BytecodeError> {
         let py = template.py();
-        let (bytecode, old_bytecode) =
-            (layout.bytecode(&self.instructions, opcodes), decode::bytecode(template)?);
+        let (bytecode, old_bytecode) = (layout.bytecode(&self.instructions, opcodes), decode::bytecode(template)?);
         let (handlers, old_handlers) = (self.exception_table(layout)?, decode::exception_table(template)?);
         let edited = bytecode != old_bytecode || handlers != old_handlers;
         let stack_size = if edited { stack_depth(py, self)?.max(1) } else { self.stack_size };
@@ -104,8 +97,7 @@ impl Code {
             return Err(BytecodeError::NoExceptionTable { count: self.handlers.len() });
         }
         // The interpreter searches the table by start.
-        let mut handlers: Vec<_> =
-            self.handlers.iter().filter(|handler| handler.start < handler.end).collect();
+        let mut handlers: Vec<_> = self.handlers.iter().filter(|handler| handler.start < handler.end).collect();
         handlers.sort_by_key(|handler| handler.start);
         if let Some(pair) = handlers.windows(2).find(|pair| pair[1].start < pair[0].end) {
             return Err(BytecodeError::HandlerOverlap { end: pair[0].end, start: pair[1].start });
@@ -142,11 +134,8 @@ impl Layout {
     pub(super) fn of(instructions: &[Instruction], opcodes: &Opcodes) -> Result<Layout, BytecodeError> {
         check_targets(instructions, opcodes)?;
         let args: Vec<_> = instructions.iter().map(|i| if i.target.is_some() { 0 } else { i.arg }).collect();
-        let prefixes = instructions
-            .iter()
-            .zip(&args)
-            .map(|(i, &arg)| prefixes_for(arg).max(i.extended.min(3)))
-            .collect();
+        let prefixes =
+            instructions.iter().zip(&args).map(|(i, &arg)| prefixes_for(arg).max(i.extended.min(3))).collect();
         let mut layout = Layout { starts: Vec::new(), args, prefixes };
         // Longer prefixes make longer jumps, which may need longer prefixes; they only grow, so this ends.
         loop {
@@ -159,10 +148,7 @@ impl Layout {
 
     /// The byte offset of every opcode.
     pub(super) fn offsets(&self) -> impl Iterator<Item = usize> + '_ {
-        self.starts
-            .iter()
-            .zip(&self.prefixes)
-            .map(|(&start, &prefixes)| 2 * (start as usize + usize::from(prefixes)))
+        self.starts.iter().zip(&self.prefixes).map(|(&start, &prefixes)| 2 * (start as usize + usize::from(prefixes)))
     }
 
     /// The operand that is written for an instruction.

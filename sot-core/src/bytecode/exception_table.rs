@@ -70,10 +70,7 @@ impl Reader<'_> {
                 .get(self.at)
                 .ok_or(BytecodeError::ExceptionTable { byte: self.at, what: "it ends inside an entry" })?;
             if value >> 26 != 0 {
-                return Err(BytecodeError::ExceptionTable {
-                    byte: self.at,
-                    what: "a number has more than 32 bits",
-                });
+                return Err(BytecodeError::ExceptionTable { byte: self.at, what: "a number has more than 32 bits" });
             }
             value = value << 6 | u32::from(byte & GROUP);
             self.at += 1;
@@ -92,13 +89,7 @@ mod tests {
     #[test]
     fn numbers_of_every_length_survive() {
         for value in [0, 1, 63, 64, 4095, 4096, 1 << 18, u32::MAX >> 1] {
-            let entry = Entry {
-                start: value,
-                length: value,
-                target: value,
-                depth: value >> 1,
-                lasti: value & 1 == 1,
-            };
+            let entry = Entry { start: value, length: value, target: value, depth: value >> 1, lasti: value & 1 == 1 };
             let table = encode(&[entry, entry]);
             assert_eq!(decode(&table).unwrap(), [entry, entry]);
         }
@@ -112,9 +103,7 @@ mod tests {
 
     #[test]
     fn garbage_is_an_error() {
-        for table in
-            [&[0x14, 2][..], &[0x94, 2, 1], &[0x94, 0x40], &[0xff, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f]]
-        {
+        for table in [&[0x14, 2][..], &[0x94, 2, 1], &[0x94, 0x40], &[0xff, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f]] {
             assert!(decode(table).is_err(), "{table:?}");
         }
     }

@@ -244,9 +244,7 @@ fn put_location(table: &mut Vec<u8>, units: usize, position: &Position, current:
             table.push(head((start >> 3) as u8));
             table.push(((start & 7) << 4 | (end - start)) as u8);
         }
-        (Some(start), Some(end))
-            if end_line == line && (0..3).contains(&delta) && start < 128 && end < 128 =>
-        {
+        (Some(start), Some(end)) if end_line == line && (0..3).contains(&delta) && start < 128 && end < 128 => {
             table.push(head(kind::SAME_LINE + delta as u8));
             table.extend([start as u8, end as u8]);
         }

@@ -254,11 +254,7 @@ fn mark_jumps(module: &Bound<'_, PyModule>, infos: &mut [OpcodeInfo]) -> PyResul
 }
 
 /// Inline caches: none before 3.11, a list by number in 3.11 and 3.12, a dict by name since 3.13.
-fn mark_caches(
-    module: &Bound<'_, PyModule>,
-    numbers: &HashMap<String, u8>,
-    infos: &mut [OpcodeInfo],
-) -> PyResult<()> {
+fn mark_caches(module: &Bound<'_, PyModule>, numbers: &HashMap<String, u8>, infos: &mut [OpcodeInfo]) -> PyResult<()> {
     let Some(entries) = module.getattr_opt("_inline_cache_entries")? else { return Ok(()) };
     if let Ok(by_name) = entries.cast::<PyDict>() {
         for (name, caches) in by_name.extract::<HashMap<String, u8>>()? {

@@ -34,8 +34,7 @@ pub fn stack_effect(py: Python<'_>, opcode: u8, arg: u32, jump: bool) -> Result<
     let arg = if info.jump.is_some() { 0 } else { arg };
     let keywords = PyDict::new(py);
     keywords.set_item("jump", jump)?;
-    let effect =
-        opcodes.stack_effect_function(py).call((opcode, info.has_arg.then_some(arg)), Some(&keywords))?;
+    let effect = opcodes.stack_effect_function(py).call((opcode, info.has_arg.then_some(arg)), Some(&keywords))?;
     Ok(effect.extract()?)
 }
 
@@ -95,8 +94,7 @@ impl<'a, 'py> Walk<'a, 'py> {
 
     /// No path that visits each instruction once gets deeper than this.
     fn bound(&mut self) -> Result<i64, BytecodeError> {
-        let mut bound =
-            1 + self.code.handlers.iter().map(|handler| i64::from(handler.depth) + 2).max().unwrap_or(0);
+        let mut bound = 1 + self.code.handlers.iter().map(|handler| i64::from(handler.depth) + 2).max().unwrap_or(0);
         for instruction in &self.code.instructions {
             let jump = if instruction.target.is_some() { self.effect(instruction, true)? } else { 0 };
             bound += jump.max(self.effect(instruction, false)?).max(0);

@@ -1,6 +1,8 @@
 //! New code for a frame whose graph breaks: the graph so far, stack and locals as CPython would have them, the breaking
 //! instruction run natively, and a hand-over to the resume function behind it (for a branch: one on each side).
 
+use std::sync::Arc;
+
 use pyo3::prelude::*;
 use pyo3::types::PyCode;
 
@@ -8,7 +10,7 @@ use super::{CodeGen, NewCode};
 use crate::bytecode::{stack_effect, Instruction, Label, Opcodes};
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::executor::BreakPoint;
-use crate::resume::{HandOver, ResumeKey, Target};
+use crate::resume::{self, HandOver, ResumeKey, Target};
 use crate::tracker::Tracker;
 use crate::translate::ResumeSource;
 use crate::variable::VarId;
@@ -27,8 +29,9 @@ enum Item {
 impl CodeGen<'_, '_> {
     /// Code that runs the graph, then the breaking instruction, and goes on in a resume function.
     pub fn compile_break(mut self, at: &BreakPoint, source: &ResumeSource, graph_name: &str) -> Flow<NewCode> {
-        self.refuse_handlers(at)?;
+        refuse_handler_bodies(at)?;
         let instruction = self.root.code.instructions[at.frame.at.index()];
+        let catcher = self.catcher(at);
         self.emitter.set_position(instruction.position);
         self.adopt_cells(at);
         let live = self.live_values(at);
@@ -38,17 +41,32 @@ impl CodeGen<'_, '_> {
         }
         self.restore_effects()?;
         self.store_cells()?;
+        let guarded = self.emitter.begin_guarded(catcher.is_some())?;
         self.break_here(at, &instruction, source)?;
+        if let Some(depth) = catcher {
+            self.hand_over_exception(at, guarded, depth, source)?;
+        }
         Ok(NewCode { code: self.assemble()?.unbind(), graphs })
     }
 
-    /// A break under a handler would have to raise into it; not built yet.
-    fn refuse_handlers(&self, at: &BreakPoint) -> Flow<()> {
-        let covered = self.root.code.handler_at(at.frame.at).is_some();
-        if covered || !at.frame.blocks.is_empty() || at.frame.handled.is_some() {
-            return Err(Unwind::fallback(at.reason.id, format!("{} (inside a try or with block)", at.reason.text)));
-        }
-        Ok(())
+    /// The stack depth that an exception of the breaking instruction unwinds to, if the frame catches it.
+    fn catcher(&self, at: &BreakPoint) -> Option<usize> {
+        let block = at.frame.blocks.last().map(|block| block.depth);
+        self.root.code.handler_at(at.frame.at).map(|handler| handler.depth as usize).or(block)
+    }
+
+    /// Where an exception of the breaking instruction goes: into a resume function that starts by raising it.
+    fn hand_over_exception(
+        &mut self,
+        at: &BreakPoint,
+        guarded: Label,
+        depth: usize,
+        source: &ResumeSource,
+    ) -> Flow<()> {
+        let exception = self.emitter.catch_guarded(guarded)?;
+        let below = at.frame.stack.iter().take(depth).map(|&item| self.item(item));
+        let stack: Vec<Item> = below.chain([Item::Left(exception)]).collect();
+        self.hand_over(at, &stack, |_, target| HandOver::To(target), &[(at.frame.at, stack.clone())], true, source)
     }
 
     /// The frame's own cells are the real ones from here on.
@@ -117,26 +135,31 @@ impl CodeGen<'_, '_> {
             return self.break_at_branch(at, instruction, &name, (next, jump), below, taken, source);
         }
         if name == "TO_BOOL" {
-            // The branch that asks belongs to the question.
+            // The branch that asks belongs to the question, and asks again.
             let branch = self.root.code.instructions[next.index()];
             let branch_name = Opcodes::get(py).name(branch.opcode).to_owned();
             if let (Some(jump), true) = (branch.target, branch_name.starts_with("POP_JUMP")) {
-                self.emitter.native(py, &self.root, instruction, &name)?;
                 let sides = (Label(next.0 + 1), jump);
                 return self.break_at_branch(at, &branch, &branch_name, sides, below, taken, source);
             }
         }
         let pair = self.emitter.native(py, &self.root, instruction, &name)?;
-        let left = (taken as i32 + self.effect(instruction, false)?) as usize;
+        self.emitter.end_guarded()?;
+        // Of a call CPython 3.11 books the arguments to an instruction before it.
+        let left = if name == "CALL" { 1 } else { (taken as i32 + self.effect(instruction, false)?) as usize };
         let items = match pair {
             Some(null_first) => {
                 let value = Item::Left(self.emitter.store_new()?);
-                if null_first { vec![Item::Null, value] } else { vec![value, Item::Null] }
+                if null_first {
+                    vec![Item::Null, value]
+                } else {
+                    vec![value, Item::Null]
+                }
             }
             None => self.store_left(left)?,
         };
         let stack = below.into_iter().chain(items).collect::<Vec<_>>();
-        self.hand_over(at, &stack, |_, target| HandOver::To(target), &[(next, stack.clone())], source)
+        self.hand_over(at, &stack, |_, target| HandOver::To(target), &[(next, stack.clone())], false, source)
     }
 
     #[allow(clippy::too_many_arguments, reason = "the two sides of a branch are told by all of them")]
@@ -150,20 +173,25 @@ impl CodeGen<'_, '_> {
         taken: usize,
         source: &ResumeSource,
     ) -> Flow<()> {
+        if !name.ends_with("NONE") {
+            self.emitter.before_branch()?;
+        }
         let branch = self.emitter.native_jump(name, instruction)?;
+        self.emitter.end_guarded()?;
         for (place, jumped) in [(next, false), (jump, true)] {
             if jumped {
                 self.emitter.land(branch);
+                self.emitter.leave_block()?;
             }
             let left = (taken as i32 + self.effect(instruction, jumped)?) as usize;
             let items = self.store_left(left)?;
             let stack: Vec<Item> = below.iter().copied().chain(items).collect();
-            self.hand_over(at, &stack, |_, target| HandOver::To(target), &[(place, stack.clone())], source)?;
+            self.hand_over(at, &stack, |_, target| HandOver::To(target), &[(place, stack.clone())], false, source)?;
         }
         Ok(())
     }
 
-    /// The iterator is advanced by the hand-over itself, which then knows on which side it goes on.
+    /// The iterator is advanced; what came of it tells the hand-over on which side to go on.
     fn break_at_loop_head(
         &mut self,
         at: &BreakPoint,
@@ -175,9 +203,17 @@ impl CodeGen<'_, '_> {
         let mut stack: Vec<Item> = at.frame.stack.iter().map(|&item| self.item(item)).collect();
         let given = stack.clone();
         let done: Vec<Item> = stack[..stack.len() - 1].to_vec();
-        stack.push(Item::Left(0));
+        if let Some(Item::Below(iterator)) = given.last().copied() {
+            let advance = resume::advance(self.cx.py)?;
+            self.call(|cg| cg.load_const(advance), &[iterator])?;
+        }
+        self.emitter.end_guarded()?;
+        let next_item = Item::Left(self.emitter.store_new()?);
+        stack.push(next_item);
+        let given: Vec<Item> = given.into_iter().chain([next_item]).collect();
         let sides = [(next, stack), (exhausted, done)];
-        self.hand_over(at, &given, |targets, item| HandOver::ForIter { item, exhausted: targets[1].clone() }, &sides, source)
+        let make = |targets: &[Arc<Target>], item| HandOver::ForIter { item, exhausted: targets[1].clone() };
+        self.hand_over(at, &given, make, &sides, false, source)
     }
 
     fn item(&self, variable: VarId) -> Item {
@@ -232,13 +268,15 @@ impl CodeGen<'_, '_> {
         Ok(items)
     }
 
+    #[allow(clippy::too_many_arguments, reason = "a hand-over is told by all of them")]
     /// Calls the hand-over with cells, locals and `given`, for resume functions at the places with the stacks of `sides`.
     fn hand_over(
         &mut self,
         at: &BreakPoint,
         given: &[Item],
-        make: impl FnOnce(&[std::sync::Arc<Target>], std::sync::Arc<Target>) -> HandOver,
+        make: impl FnOnce(&[Arc<Target>], Arc<Target>) -> HandOver,
         sides: &[(Label, Vec<Item>)],
+        raises: bool,
         source: &ResumeSource,
     ) -> Flow<()> {
         let py = self.cx.py;
@@ -250,6 +288,13 @@ impl CodeGen<'_, '_> {
                 at: source.original(*place)?,
                 bound: locals.iter().map(Option::is_some).collect(),
                 stack: stack.iter().map(|item| !matches!(item, Item::Null)).collect(),
+                blocks: at
+                    .frame
+                    .blocks
+                    .iter()
+                    .map(|block| Ok((block.depth, source.original(block.handler)?)))
+                    .collect::<Flow<_>>()?,
+                raises,
             };
             let code = source.resume_code(py, &key, self.emitter.position())?;
             let code = code.bind(py).cast::<PyCode>().map_err(PyErr::from)?.clone();
@@ -288,4 +333,12 @@ impl CodeGen<'_, '_> {
         }
         locals
     }
+}
+
+/// Inside the body of a handler the interpreter keeps an exception that a resume function could not give it.
+fn refuse_handler_bodies(at: &BreakPoint) -> Flow<()> {
+    if at.frame.handled.is_some() || at.frame.blocks.iter().any(|block| block.in_handler) {
+        return Err(Unwind::fallback(at.reason.id, format!("{} (while an exception is handled)", at.reason.text)));
+    }
+    Ok(())
 }

@@ -2,14 +2,14 @@
 
 use pyo3::prelude::*;
 
-use super::target::Target;
-use crate::bytecode::{Code, Instruction, Label, Opcodes, Operand, Position};
+use super::target::{Selected, Target};
+use crate::bytecode::{Code, Handler, Instruction, Label, Opcodes, Operand, Position};
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::executor::{BinaryOp, CodeUnit};
 
 /// Instructions being written, with their constants, names and locals.
 pub struct Emitter {
-    target: &'static dyn Target,
+    target: Selected,
     opcodes: &'static Opcodes,
     instructions: Vec<Instruction>,
     consts: Vec<Py<PyAny>>,
@@ -18,11 +18,14 @@ pub struct Emitter {
     // Instructions that name a cell: their operand depends on how many locals there are in the end (3.11+).
     cells: Vec<(usize, usize)>,
     position: Position,
+    handlers: Vec<Handler>,
+    // Start of the instructions whose exceptions are caught, or their end once it is known.
+    guarded: Option<(Label, Option<Label>)>,
 }
 
 impl Emitter {
     /// An empty emitter for code with the locals and cells of `code`.
-    pub fn new(py: Python<'_>, target: &'static dyn Target, code: &Code, position: Position) -> Self {
+    pub(super) fn new(py: Python<'_>, target: Selected, code: &Code, position: Position) -> Self {
         Emitter {
             target,
             opcodes: Opcodes::get(py),
@@ -33,7 +36,57 @@ impl Emitter {
             varnames: code.varnames.clone(),
             cells: Vec::new(),
             position,
+            handlers: Vec::new(),
+            guarded: None,
         }
+    }
+
+    /// From here on exceptions are caught, if `wanted`; where it began.
+    pub fn begin_guarded(&mut self, wanted: bool) -> Flow<Label> {
+        let start = self.here();
+        if wanted {
+            self.guarded = Some((start, None));
+            self.target().begin_try(self)?;
+        }
+        Ok(start)
+    }
+
+    /// Exceptions are no longer caught.
+    pub fn end_guarded(&mut self) -> Flow<()> {
+        if let Some((start, None)) = self.guarded {
+            self.guarded = Some((start, Some(self.here())));
+            self.leave_block()?;
+        }
+        Ok(())
+    }
+
+    /// Ends the block of the guarded instructions on one way out of them.
+    pub fn leave_block(&mut self) -> Flow<()> {
+        match self.guarded {
+            Some(_) => self.target().end_try(self),
+            None => Ok(()),
+        }
+    }
+
+    /// The handler of what was guarded: the exception, in a local.
+    pub fn catch_guarded(&mut self, start: Label) -> Flow<u32> {
+        let here = self.here();
+        let end = self.guarded.take().and_then(|(_, end)| end).unwrap_or(start);
+        self.target().catch(self, start, end, here)
+    }
+
+    /// An entry of the exception table; the stack is empty below.
+    pub fn add_handler(&mut self, start: Label, end: Label, target: Label) {
+        self.handlers.push(Handler { start, end, target, depth: 0, lasti: false });
+    }
+
+    /// The jump at `at` goes to `target`.
+    pub fn set_target(&mut self, at: Label, target: Label) {
+        self.instructions[at.index()].target = Some(target);
+    }
+
+    fn target(&self) -> Selected {
+        self.target
     }
 
     /// One instruction by name.
@@ -69,7 +122,7 @@ impl Emitter {
         match (name, info.operand) {
             ("LOAD_METHOD", _) | ("LOAD_ATTR", Operand::Name) if name == "LOAD_METHOD" || flags & 1 != 0 => {
                 self.load_attr(&unit.names[index as usize])?;
-                return Ok(Some(self.target.null_first()));
+                return Ok(Some(self.target().null_first()));
             }
             ("LOAD_SUPER_ATTR", _) if flags & 1 != 0 => Err(cannot_run(name)),
             ("CALL_METHOD" | "CALL", _) => self.call(instruction.arg),
@@ -91,6 +144,11 @@ impl Emitter {
         Ok(None)
     }
 
+    /// Before a branch on any value.
+    pub fn before_branch(&mut self) -> Flow<()> {
+        self.target().before_branch(self)
+    }
+
     /// A branch of the original code; `land` says where it goes.
     pub fn native_jump(&mut self, name: &str, instruction: &Instruction) -> Flow<usize> {
         if !name.starts_with("POP_JUMP") && !matches!(name, "JUMP_IF_TRUE_OR_POP" | "JUMP_IF_FALSE_OR_POP") {
@@ -108,7 +166,7 @@ impl Emitter {
     /// Where a loop goes on when its iterator is exhausted, the clean-up of the loop head left out.
     pub fn after_loop(&self, head: &Instruction) -> Flow<Label> {
         let target = head.target.ok_or_else(|| cannot_run("FOR_ITER"))?;
-        Ok(Label(target.0 + self.target.loop_cleanup()))
+        Ok(Label(target.0 + self.target().loop_cleanup()))
     }
 
     /// Moves the top of the stack into a new local.
@@ -120,7 +178,7 @@ impl Emitter {
 
     /// The NULL of a call, where calls have one that can be pushed.
     pub fn push_null(&mut self) -> Flow<()> {
-        self.target.push_null(self)
+        self.target().push_null(self)
     }
 
     /// Keyword names for the next call, where they are no stack item.
@@ -137,7 +195,7 @@ impl Emitter {
 
     /// What a fresh frame must run first: cells, `RESUME`.
     pub fn prologue(&mut self, code: &Code) -> Flow<()> {
-        self.target.prologue(self, code)
+        self.target().prologue(self, code)
     }
 
     /// Leaves a constant on the stack.
@@ -166,40 +224,40 @@ impl Emitter {
 
     /// Before the callable of a call is loaded.
     pub fn begin_call(&mut self) -> Flow<()> {
-        self.target.begin_call(self)
+        self.target().begin_call(self)
     }
 
     /// After the callable of a call is loaded.
     pub fn callable_loaded(&mut self) -> Flow<()> {
-        self.target.callable_loaded(self)
+        self.target().callable_loaded(self)
     }
 
     /// Calls with so many positional arguments.
     pub fn call(&mut self, argc: u32) -> Flow<()> {
-        self.target.call(self, argc)
+        self.target().call(self, argc)
     }
 
     /// Calls with arguments of which the last ones have these names.
     pub fn call_with_keywords(&mut self, py: Python<'_>, argc: u32, names: &[&str]) -> Flow<()> {
         let names = pyo3::types::PyTuple::new(py, names)?.into_any().unbind();
-        self.target.call_with_keywords(self, argc, names)
+        self.target().call_with_keywords(self, argc, names)
     }
 
     /// A binary operator.
     pub fn binary(&mut self, op: BinaryOp) -> Flow<()> {
-        self.target.binary(self, op)
+        self.target().binary(self, op)
     }
 
     /// `<global name>`
     pub fn load_global(&mut self, name: &str) -> Flow<()> {
         let index = self.name(name);
-        self.target.load_global(self, index)
+        self.target().load_global(self, index)
     }
 
     /// `<top of stack>.name`
     pub fn load_attr(&mut self, name: &str) -> Flow<()> {
         let index = self.name(name);
-        self.target.load_attr(self, index)
+        self.target().load_attr(self, index)
     }
 
     /// An instruction on a cell, given by its index into cell and free variables.
@@ -210,12 +268,12 @@ impl Emitter {
 
     /// The cell object (not its contents) with an index into cell and free variables.
     pub fn load_closure(&mut self, cell: usize) -> Flow<()> {
-        self.target.load_closure(self, cell)
+        self.target().load_closure(self, cell)
     }
 
     /// Duplicates the top of the stack.
     pub fn duplicate(&mut self) -> Flow<()> {
-        self.target.duplicate(self)
+        self.target().duplicate(self)
     }
 
     /// Index the constant would be loaded by.
@@ -231,7 +289,7 @@ impl Emitter {
             self.instructions[at].arg = code.deref_arg(cell);
         }
         code.instructions = self.instructions;
-        code.handlers = Vec::new();
+        code.handlers = self.handlers;
         code.consts = self.consts;
         code.names = self.names;
     }

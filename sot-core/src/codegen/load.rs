@@ -2,9 +2,30 @@
 
 use std::rc::Rc;
 
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyString, PyType};
+
 use super::CodeGen;
+use crate::cpython;
 use crate::error::Flow;
 use crate::tracker::{Key, Tracker, TrackerId};
+
+/// A function that gives what the method resolution order of a type holds under a name.
+fn raw_lookup(py: Python<'_>) -> PyResult<Py<PyAny>> {
+    static LOOKUP: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let make = || -> PyResult<Py<PyAny>> {
+        let lookup = cpython::fastcall(py, "__lookup__", "An entry of a type, unbound.", |py, values| match values {
+            [ty, name] => {
+                let found = cpython::type_lookup(ty.cast::<PyType>()?, name.cast::<PyString>()?);
+                Ok(found.map_or_else(|| py.None(), Bound::unbind))
+            }
+            _ => Err(pyo3::exceptions::PyTypeError::new_err("a type and a name are expected")),
+        })?;
+        Ok(lookup.unbind())
+    };
+    Ok(LOOKUP.get_or_try_init(py, make)?.clone_ref(py))
+}
 
 impl CodeGen<'_, '_> {
     /// Leaves the tracker's value on the stack.
@@ -22,9 +43,18 @@ impl CodeGen<'_, '_> {
                 self.load_attr("__dict__")
             }
             Tracker::Constant(object) => self.load_const(object.0.clone_ref(py)),
-            Tracker::Attribute { of, name } | Tracker::Getattr { of, name } | Tracker::Lookup { of, name } => {
+            Tracker::Attribute { of, name } | Tracker::Getattr { of, name } => {
                 self.load_tracker(*of)?;
                 self.load_attr(name)
+            }
+            Tracker::Lookup { of, name } => {
+                // Reading the attribute would run a descriptor; what is wanted is the entry itself.
+                let lookup = raw_lookup(py)?;
+                let name = PyString::intern(py, name).into_any().unbind();
+                self.begin_call(|cg| cg.load_const(lookup))?;
+                self.load_tracker(*of)?;
+                self.load_const(name)?;
+                self.end_call(2)
             }
             Tracker::Type { of } => {
                 self.emitter.begin_call()?;
@@ -39,7 +69,9 @@ impl CodeGen<'_, '_> {
                 self.load_tracker(*of)?;
                 self.load_attr(part.attribute())
             }
-            Tracker::Produced => Err(pyo3::exceptions::PyRuntimeError::new_err("a value made in the trace was loaded").into()),
+            Tracker::Produced => {
+                Err(pyo3::exceptions::PyRuntimeError::new_err("a value made in the trace was loaded").into())
+            }
         }
     }
 

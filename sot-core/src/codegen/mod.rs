@@ -21,6 +21,7 @@ use crate::tracker::TrackerId;
 use crate::variable::VarId;
 
 pub use emitter::Emitter;
+use target::Selected;
 pub use target::Target;
 
 /// `CO_VARARGS | CO_VARKEYWORDS`
@@ -50,7 +51,7 @@ impl<'a, 'py> CodeGen<'a, 'py> {
     pub fn new(cx: &'a mut OpcodeExecutor<'py>, root: Rc<CodeUnit>) -> Flow<Self> {
         let version = cx.runtime.version;
         let line = root.code.first_line;
-        let mut emitter = Emitter::new(cx.py, target::for_version(version), &root.code, Position::line(line));
+        let mut emitter = Emitter::new(cx.py, Selected::for_version(version), &root.code, Position::line(line));
         emitter.prologue(&root.code)?;
         Ok(CodeGen { cx, root, emitter, temps: HashMap::new(), cells: HashMap::new(), in_progress: Vec::new() })
     }

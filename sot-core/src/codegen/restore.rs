@@ -129,7 +129,12 @@ impl CodeGen<'_, '_> {
         self.op(if value.is_some() { "STORE_SUBSCR" } else { "DELETE_SUBSCR" }, 0)
     }
 
-    fn replay_call(&mut self, callable: VarId, args: &[VarId], keywords: &[(crate::executor::Name, VarId)]) -> Flow<()> {
+    fn replay_call(
+        &mut self,
+        callable: VarId,
+        args: &[VarId],
+        keywords: &[(crate::executor::Name, VarId)],
+    ) -> Flow<()> {
         self.emitter.begin_call()?;
         self.load(callable)?;
         self.emitter.callable_loaded()?;

@@ -10,7 +10,8 @@ pub fn dict_get<'py>(dict: &Bound<'py, PyDict>, key: &Bound<'py, PyAny>) -> Opti
     let py = dict.py();
     // SAFETY: live objects; the borrowed answer is made owned before anything else can run.
     #[cfg(not(Py_3_13))]
-    let found = unsafe { Bound::from_borrowed_ptr_or_opt(py, ffi::PyDict_GetItemWithError(dict.as_ptr(), key.as_ptr())) };
+    let found =
+        unsafe { Bound::from_borrowed_ptr_or_opt(py, ffi::PyDict_GetItemWithError(dict.as_ptr(), key.as_ptr())) };
     // SAFETY: live objects; the answer is owned or null.
     #[cfg(Py_3_13)]
     let found = unsafe {

@@ -55,8 +55,9 @@ impl Embedded {
     /// A number by the accessor of this name. The caller compares the answers for samples with what Python says.
     pub fn number(&self, library: &Path, accessor: &CStr) -> Option<NumberField> {
         // SAFETY: an accessor without arguments takes the object and returns an `int` or an `enum` of one.
-        find_function(library, accessor)
-            .map(|found| NumberField(unsafe { std::mem::transmute::<*mut c_void, extern "C" fn(*const c_void) -> c_int>(found) }))
+        find_function(library, accessor).map(|found| {
+            NumberField(unsafe { std::mem::transmute::<*mut c_void, extern "C" fn(*const c_void) -> c_int>(found) })
+        })
     }
 
     /// An array by the accessor of this name, which returns a reference: the answer for `sample` is looked at here, and
@@ -71,8 +72,7 @@ impl Embedded {
         type Accessor<const N: usize> = extern "C" fn(*const c_void) -> *const Array<N>;
         let place = self.place(sample)?;
         // SAFETY: an accessor without arguments takes the object; that it returns an address is checked below.
-        let read =
-            unsafe { std::mem::transmute::<*mut c_void, Accessor<N>>(find_function(library, accessor)?) };
+        let read = unsafe { std::mem::transmute::<*mut c_void, Accessor<N>>(find_function(library, accessor)?) };
         let answer = read(place) as usize;
         let memory = Memory::open()?;
         let used = memory.word(answer + size_of::<[i64; N]>())? as c_int;

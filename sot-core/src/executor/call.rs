@@ -65,7 +65,9 @@ impl CallArgs {
         let mut slots = [None; N];
         if self.positional.len() > N {
             let got = self.positional.len();
-            return Err(cx.raise(PyTypeError::new_err(format!("{function}() takes at most {N} arguments ({got} given)"))));
+            return Err(
+                cx.raise(PyTypeError::new_err(format!("{function}() takes at most {N} arguments ({got} given)")))
+            );
         }
         for (slot, &value) in slots.iter_mut().zip(&self.positional) {
             *slot = Some(value);

@@ -3,7 +3,7 @@
 
 use super::{Block, Name, OpcodeExecutor};
 use crate::bytecode::Label;
-use crate::error::Reason;
+use crate::error::{PlannedBreak, Reason};
 use crate::graph::GraphMark;
 use crate::variable::{VarId, VariablesMark};
 
@@ -45,6 +45,7 @@ pub struct BreakPoint {
 impl OpcodeExecutor<'_> {
     /// Notes the state of the outermost frame, which is about to run an instruction.
     pub(super) fn save(&mut self) {
+        self.root_steps += 1;
         let marks = Marks { vars: self.vars.mark(), graph: self.graph.mark(), effects: self.effects.len() };
         let (frame, saved) = (&self.frames[0], &mut self.checkpoint);
         saved.at = frame.pc;
@@ -55,6 +56,19 @@ impl OpcodeExecutor<'_> {
         saved.keyword_names.clone_from(&frame.keyword_names);
         saved.handled = frame.handled;
         saved.marks = Some(marks);
+    }
+
+    /// Asks that the trace stop before an instruction it is known to break at.
+    pub(crate) fn plan_break(&mut self, planned: PlannedBreak) {
+        self.planned = Some(planned);
+    }
+
+    /// The plan to stop where the trace broke, if the breaking instruction left operations in the graph: they may have
+    /// effects, and a builder cannot take them back.
+    pub(crate) fn replan(&self, reason: &Reason) -> Option<PlannedBreak> {
+        let marks = self.checkpoint.marks?;
+        let left_behind = self.graph.mark() != marks.graph;
+        left_behind.then(|| PlannedBreak { step: self.root_steps, reason: reason.clone() })
     }
 
     /// Undoes what the last instruction of the outermost frame did, and gives the frame as it was before.

@@ -120,7 +120,11 @@ impl<'py> OpcodeExecutor<'py> {
     }
 
     /// Globals for a function whose globals dict is `dict`, reached through `tracker` if it is not the root frame's.
-    pub fn globals_of(&mut self, dict: &Bound<'py, PyDict>, tracker: Option<crate::tracker::TrackerId>) -> Flow<Globals> {
+    pub fn globals_of(
+        &mut self,
+        dict: &Bound<'py, PyDict>,
+        tracker: Option<crate::tracker::TrackerId>,
+    ) -> Flow<Globals> {
         let root = self.trackers.add(Tracker::Globals);
         let is_root = dict.is(&self.root_globals);
         let tracker = match tracker {
@@ -142,5 +146,6 @@ impl<'py> OpcodeExecutor<'py> {
 }
 
 fn bad_operand(what: &str) -> Unwind {
-    pyo3::exceptions::PyRuntimeError::new_err(format!("an instruction names a {what} that the code does not have")).into()
+    pyo3::exceptions::PyRuntimeError::new_err(format!("an instruction names a {what} that the code does not have"))
+        .into()
 }

@@ -23,7 +23,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::bytecode::Label;
-use crate::error::{Flow, Location, Reason, ReasonId, Unwind};
+use crate::error::{Flow, Location, PlannedBreak, Reason, ReasonId, Unwind};
 use crate::graph::FunctionGraph;
 use crate::guard::Guards;
 use crate::log;
@@ -69,6 +69,8 @@ pub struct OpcodeExecutor<'py> {
     pub frames: Vec<Frame>,
     identities: IdentityMap,
     checkpoint: Checkpoint,
+    root_steps: u64,
+    planned: Option<PlannedBreak>,
     root_globals: Py<PyDict>,
     null: VarId,
     steps: u64,
@@ -100,6 +102,8 @@ impl<'py> OpcodeExecutor<'py> {
             frames: Vec::new(),
             identities: IdentityMap::default(),
             checkpoint: Checkpoint::default(),
+            root_steps: 0,
+            planned: None,
             root_globals: globals.clone().unbind(),
             null,
             steps: 0,
@@ -117,6 +121,9 @@ impl<'py> OpcodeExecutor<'py> {
         loop {
             if depth == 1 {
                 self.save();
+                if let Some(planned) = self.planned.take_if(|planned| planned.step == self.root_steps) {
+                    return Err(Unwind::BreakGraph(Box::new(planned.reason)));
+                }
             }
             match self.step() {
                 Ok(Next::Continue) => {}
@@ -194,7 +201,10 @@ impl<'py> OpcodeExecutor<'py> {
             return Ok(Rc::clone(unit));
         }
         let unit = CodeUnit::new(code).map_err(|error| {
-            Unwind::break_graph(ReasonId::UnsupportedCall, format!("the bytecode of a function cannot be read: {error}"))
+            Unwind::break_graph(
+                ReasonId::UnsupportedCall,
+                format!("the bytecode of a function cannot be read: {error}"),
+            )
         })?;
         self.units.insert(code.as_ptr() as usize, Rc::clone(&unit));
         Ok(unit)

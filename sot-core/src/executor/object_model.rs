@@ -75,7 +75,10 @@ pub fn get_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<O
     match cpython::getattr_hook(&ty) {
         GetattrHook::Custom => Err(Unwind::break_graph(
             ReasonId::UnsupportedAttribute,
-            format!("attribute '{name}' of a {} object: its type has its own attribute lookup", cpython::type_name(&ty)),
+            format!(
+                "attribute '{name}' of a {} object: its type has its own attribute lookup",
+                cpython::type_name(&ty)
+            ),
         )),
         GetattrHook::Generic => generic_get_attr(cx, this, name),
         GetattrHook::GetAttrHook => match generic_get_attr(cx, this, name)? {
@@ -214,7 +217,8 @@ fn read_slot(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<VarI
     }
     let payload = cx.see(this)?;
     let of = cx.vars.tracker(this);
-    let refuse = || Unwind::break_graph(ReasonId::UnsupportedAttribute, format!("attribute '{name}' is served by C code"));
+    let refuse =
+        || Unwind::break_graph(ReasonId::UnsupportedAttribute, format!("attribute '{name}' is served by C code"));
     let object = payload.object().ok_or_else(refuse)?.bind(cx.py).clone();
     if !cx.trackers.is_loadable(of) || cx.effects.is_written(this) {
         return Err(refuse());
@@ -436,14 +440,13 @@ fn is_object_default(descriptor: &Bound<'_, PyAny>, name: &str) -> PyResult<bool
 }
 
 /// A real object as the argument of a graph statement: the statement holds for this very object.
-pub fn graph_argument(
-    cx: &mut OpcodeExecutor<'_>,
-    this: VarId,
-    object: Option<&Py<PyAny>>,
-) -> Flow<GraphArgument> {
+pub fn graph_argument(cx: &mut OpcodeExecutor<'_>, this: VarId, object: Option<&Py<PyAny>>) -> Flow<GraphArgument> {
     let Some(object) = object else {
         let text = cx.text(this);
-        return Err(Unwind::break_graph(ReasonId::UnsupportedCall, format!("{text} as an argument of a graph operation")));
+        return Err(Unwind::break_graph(
+            ReasonId::UnsupportedCall,
+            format!("{text} as an argument of a graph operation"),
+        ));
     };
     if cx.effects.is_written(this) {
         return Err(Unwind::break_graph(

@@ -71,9 +71,10 @@ impl OpcodeExecutor<'_> {
         let items = self.unpack_iterable(iterable)?;
         match items.len() {
             n if n == count => Ok(items),
-            n if n < count => Err(self.raise(PyValueError::new_err(format!(
-                "not enough values to unpack (expected {count}, got {n})"
-            )))),
+            n if n < count => {
+                Err(self
+                    .raise(PyValueError::new_err(format!("not enough values to unpack (expected {count}, got {n})"))))
+            }
             _ => Err(self.raise(PyValueError::new_err(format!("too many values to unpack (expected {count})")))),
         }
     }

@@ -13,6 +13,7 @@ use super::{Block, CallArgs, OpcodeExecutor};
 use crate::bytecode::Label;
 use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
+use crate::tracker::Tracker;
 use crate::variable::{VarId, Variable};
 
 impl<'py> OpcodeExecutor<'py> {
@@ -147,7 +148,7 @@ impl<'py> OpcodeExecutor<'py> {
         let Some(exception) = self.exception_instance(exception)? else {
             return Err(self.raise(PyTypeError::new_err("exceptions must derive from BaseException")));
         };
-        if self.trackers.is_loadable(self.vars.tracker(exception)) {
+        if self.trackers.is_loadable(self.vars.tracker(exception)) && !self.is_handed_over(exception) {
             return Err(Unwind::break_graph(
                 ReasonId::UnsupportedMutation,
                 "raising an exception made outside the function changes its traceback",
@@ -157,6 +158,14 @@ impl<'py> OpcodeExecutor<'py> {
             self.set_cause(exception, cause)?;
         }
         Ok(exception)
+    }
+
+    /// Whether it is the exception that a resume function was given to raise.
+    fn is_handed_over(&self, exception: VarId) -> bool {
+        match self.trackers.get(self.vars.tracker(exception)) {
+            Tracker::Local { name, .. } => name.starts_with("___s"),
+            _ => false,
+        }
     }
 
     /// The exception itself, or an instance of the exception class; `None` for anything else.

@@ -39,7 +39,7 @@ pub struct FunctionGraph<'py> {
 }
 
 /// A point the graph can be rolled back to; the builder keeps the statements, which reach no output and are dropped.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct GraphMark {
     statements: usize,
 }
@@ -132,8 +132,7 @@ impl<'py> FunctionGraph<'py> {
 
     /// Ends the graph: the callable, and its StatementIR.
     pub fn finish(&mut self, name: &str, outputs: &[SymbolId]) -> PyResult<(Py<PyAny>, StatementIR)> {
-        let inputs: Vec<Py<PyAny>> =
-            self.inputs.iter().map(|(symbol, _)| self.value(*symbol).unbind()).collect();
+        let inputs: Vec<Py<PyAny>> = self.inputs.iter().map(|(symbol, _)| self.value(*symbol).unbind()).collect();
         let values: Vec<Py<PyAny>> = outputs.iter().map(|symbol| self.value(*symbol).unbind()).collect();
         let mut ir = std::mem::take(&mut self.ir);
         ir.name = name.to_owned();
@@ -180,7 +179,13 @@ impl<'py> OpcodeExecutor<'py> {
     }
 
     /// Appends a statement and gives the variable of its result. `name` is how the StatementIR prints the callee.
-    pub fn call_graph(&mut self, kind: CallKind, callee: &Bound<'py, PyAny>, name: &str, args: &CallArgs) -> Flow<VarId> {
+    pub fn call_graph(
+        &mut self,
+        kind: CallKind,
+        callee: &Bound<'py, PyAny>,
+        name: &str,
+        args: &CallArgs,
+    ) -> Flow<VarId> {
         let mut texts = Vec::new();
         let mut positional = Vec::new();
         for &arg in &args.positional {

@@ -85,9 +85,9 @@ impl Identity {
     /// The referent for people.
     fn text(&self, py: Python<'_>) -> String {
         match &self.holder {
-            Holder::Weak(weak) => {
-                weak.get(py).map_or_else(|| "<an object that is gone>".to_owned(), |object| repr(py, object.as_unbound()))
-            }
+            Holder::Weak(weak) => weak
+                .get(py)
+                .map_or_else(|| "<an object that is gone>".to_owned(), |object| repr(py, object.as_unbound())),
             Holder::Strong(object) => repr(py, object),
         }
     }

@@ -173,11 +173,7 @@ impl GuardProgram {
 impl Fetch {
     /// The value, or `None` if the road to it is gone: the guard fails.
     #[inline]
-    fn run<'py>(
-        &self,
-        frame: &impl FrameView<'py>,
-        registers: &[Bound<'py, PyAny>],
-    ) -> Option<Bound<'py, PyAny>> {
+    fn run<'py>(&self, frame: &impl FrameView<'py>, registers: &[Bound<'py, PyAny>]) -> Option<Bound<'py, PyAny>> {
         let py = frame.py();
         let at = |register: &Register| &registers[*register as usize];
         match self {
@@ -237,9 +233,7 @@ impl Check {
             Check::Equals(constant) => same_constant(value, constant.bind(py)),
             Check::Length(n) => length(value) == Some(*n),
             Check::Keys(keys) => has_keys(value, keys),
-            Check::LacksKey(key) => {
-                value.cast::<PyDict>().is_ok_and(|dict| cpython::dict_lacks(dict, key.bind(py)))
-            }
+            Check::LacksKey(key) => value.cast::<PyDict>().is_ok_and(|dict| cpython::dict_lacks(dict, key.bind(py))),
             Check::LacksEntry(name) => {
                 value.cast::<PyDict>().map_or(true, |dict| cpython::dict_lacks(dict, name.bind(py)))
             }

@@ -3,7 +3,7 @@
 
 use pyo3::prelude::*;
 
-use crate::bytecode::{BytecodeError, Code, Instruction, Label, Opcodes, Operand, Position};
+use crate::bytecode::{BytecodeError, Code, Handler, Instruction, Label, Opcodes, Operand, Position};
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::executor::CodeUnit;
 use crate::version::PyVersion;
@@ -20,6 +20,10 @@ pub struct ResumeKey {
     pub bound: Vec<bool>,
     /// Which stack items are values; the others are NULL.
     pub stack: Vec<bool>,
+    /// Blocks to set up again: stack depth and handler (3.8 to 3.10).
+    pub blocks: Vec<(usize, Label)>,
+    /// Whether the function starts by raising its last value, an exception of the instruction at `at`, into the handlers.
+    pub raises: bool,
 }
 
 /// A resume function's code, and the length of its prologue.
@@ -50,13 +54,20 @@ pub fn build(py: Python<'_>, unit: &CodeUnit, key: &ResumeKey, line: Position) -
     let shift = prologue.len() as u32;
     let body = base.instructions.iter().map(|instruction| moved(py, base, &code, instruction, shift));
     code.instructions = prologue.into_iter().chain(body.collect::<Flow<Vec<_>>>()?).collect();
-    if let Some(last) = code.instructions.get_mut(shift as usize - 1) {
-        last.target = Some(Label(key.at.0 + shift));
+    for instruction in &mut code.instructions[..shift as usize] {
+        if let Some(target) = &mut instruction.target {
+            target.0 += shift;
+        }
     }
     for handler in &mut code.handlers {
         handler.start.0 += shift;
         handler.end.0 += shift;
         handler.target.0 += shift;
+    }
+    if let (true, Some(handler)) = (key.raises, base.handler_at(key.at)) {
+        let (start, end) = (Label(shift - 1), Label(shift));
+        let target = Label(handler.target.0 + shift);
+        code.handlers.push(Handler { start, end, target, depth: handler.depth, lasti: handler.lasti });
     }
     let code = code.encode(unit.object.bind(py)).map_err(refuse)?;
     Ok(ResumeCode { code: code.unbind(), prologue: shift })
@@ -68,7 +79,10 @@ fn refuse_late_cells(py: Python<'_>, base: &Code) -> Flow<()> {
     let named = |name: &'static str| move |instruction: &Instruction| opcodes.name(instruction.opcode) == name;
     let start = base.instructions.iter().position(named("RESUME")).unwrap_or(0);
     if base.instructions[start..].iter().any(named("MAKE_CELL")) {
-        return Err(Unwind::fallback(ReasonId::CannotRestore, "a comprehension whose variable is captured by a function"));
+        return Err(Unwind::fallback(
+            ReasonId::CannotRestore,
+            "a comprehension whose variable is captured by a function",
+        ));
     }
     Ok(())
 }
@@ -105,7 +119,10 @@ struct Prologue {
 impl Prologue {
     fn op(&mut self, name: &str, arg: u32) -> Flow<()> {
         let opcode = self.opcodes.number(name).ok_or_else(|| {
-            Unwind::fallback(ReasonId::CannotRestore, format!("{name} is needed to resume, and this interpreter has none"))
+            Unwind::fallback(
+                ReasonId::CannotRestore,
+                format!("{name} is needed to resume, and this interpreter has none"),
+            )
         })?;
         self.instructions.push(Instruction::new(opcode, arg, self.line));
         Ok(())
@@ -124,7 +141,11 @@ impl Prologue {
         }
         let mut slot = base.varnames.len() as u32;
         let mut null_below = false;
-        for &value in &key.stack {
+        let mut blocks = key.blocks.iter().peekable();
+        for (depth, &value) in key.stack.iter().enumerate() {
+            while let Some((_, handler)) = blocks.next_if(|(at, _)| *at == depth) {
+                self.jump("SETUP_FINALLY", *handler)?;
+            }
             if value {
                 self.op("LOAD_FAST", slot)?;
                 self.op("DELETE_FAST", slot)?;
@@ -140,8 +161,24 @@ impl Prologue {
                 self.op("PUSH_NULL", 0)?;
             }
         }
-        self.op("JUMP_FORWARD", 0)?;
+        for (_, handler) in blocks {
+            self.jump("SETUP_FINALLY", *handler)?;
+        }
+        match (key.raises, prepared) {
+            (false, _) => self.jump("JUMP_FORWARD", key.at)?,
+            (true, true) => self.op("RAISE_VARARGS", 1)?,
+            (true, false) => self.op("RERAISE", 0)?,
+        }
         Ok(self.instructions)
+    }
+
+    /// A jump into the original instructions.
+    fn jump(&mut self, name: &str, target: Label) -> Flow<()> {
+        self.op(name, 0)?;
+        if let Some(jump) = self.instructions.last_mut() {
+            jump.target = Some(target);
+        }
+        Ok(())
     }
 
     fn load_own_call(&mut self, code: &Code) -> Flow<()> {

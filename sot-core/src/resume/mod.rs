@@ -50,7 +50,7 @@ impl Target {
 pub enum HandOver {
     /// To one place.
     To(Arc<Target>),
-    /// The breaking instruction is the head of a `for` loop: the last value is the iterator, which is advanced here.
+    /// The breaking instruction is the head of a `for` loop: the last values are the iterator and what `advance` said.
     ForIter {
         /// With the next item.
         item: Arc<Target>,
@@ -71,7 +71,7 @@ impl HandOver {
     pub fn callable(self, py: Python<'_>, driving: bool) -> PyResult<Py<PyAny>> {
         let name = if driving { "__resume__" } else { "__continue__" };
         let callable = cpython::fastcall(py, name, "Goes on after a graph break.", move |py, values| {
-            let (target, values) = self.choose(py, values.to_vec())?;
+            let (target, values) = self.choose(values.to_vec());
             if driving {
                 return Ok(drive(py, target, values)?.unbind());
             }
@@ -81,33 +81,42 @@ impl HandOver {
         Ok(callable.unbind())
     }
 
-    fn choose<'py>(
-        &self,
-        py: Python<'py>,
-        mut values: Vec<Bound<'py, PyAny>>,
-    ) -> PyResult<(Arc<Target>, Vec<Bound<'py, PyAny>>)> {
+    fn choose<'py>(&self, mut values: Vec<Bound<'py, PyAny>>) -> (Arc<Target>, Vec<Bound<'py, PyAny>>) {
         match self {
-            HandOver::To(target) => Ok((Arc::clone(target), values)),
+            HandOver::To(target) => (Arc::clone(target), values),
             HandOver::ForIter { item, exhausted } => {
-                let iterator = values.last().ok_or_else(|| PyRuntimeError::new_err("no iterator was handed over"))?;
-                match iterator.cast::<PyIterator>()?.clone().next() {
-                    Some(next) => {
-                        values.push(next?);
-                        Ok((Arc::clone(item), values))
-                    }
-                    None => {
-                        values.pop();
-                        let _ = py;
-                        Ok((Arc::clone(exhausted), values))
-                    }
+                if values.last().is_some_and(|next| next.is_instance_of::<Exhausted>()) {
+                    values.truncate(values.len() - 2);
+                    return (Arc::clone(exhausted), values);
                 }
+                (Arc::clone(item), values)
             }
         }
     }
 }
 
+/// What `advance` says of an iterator at its end.
+#[pyclass(frozen, module = "sot")]
+struct Exhausted;
+
+/// A function that gives an iterator's next item, or an `Exhausted` at its end.
+pub fn advance(py: Python<'_>) -> PyResult<Py<PyAny>> {
+    let advance = cpython::fastcall(py, "__advance__", "The next item of an iterator.", |py, values| {
+        let iterator = values.first().ok_or_else(|| PyRuntimeError::new_err("no iterator was given"))?;
+        match iterator.cast::<PyIterator>()?.clone().next() {
+            Some(item) => Ok(item?.unbind()),
+            None => Ok(Bound::new(py, Exhausted)?.into_any().unbind()),
+        }
+    })?;
+    Ok(advance.unbind())
+}
+
 /// Runs resume functions until one returns.
-fn drive<'py>(py: Python<'py>, mut target: Arc<Target>, mut values: Vec<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+fn drive<'py>(
+    py: Python<'py>,
+    mut target: Arc<Target>,
+    mut values: Vec<Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
     // The caller is the new code: its globals are the function's.
     let globals = py.import("builtins")?.getattr("globals")?.call0()?.cast_into::<PyDict>()?;
     loop {

@@ -107,9 +107,17 @@ pub struct KindTable {
 impl KindTable {
     /// Freezes all registrations.
     pub fn freeze(py: Python<'_>) -> Result<KindTable, RegistrationError> {
+        Self::from_kinds(py, inventory::iter::<VariableKind>.into_iter())
+    }
+
+    /// Freezes the given registrations; `freeze` gives it all there are.
+    pub fn from_kinds(
+        py: Python<'_>,
+        registered: impl Iterator<Item = &'static VariableKind>,
+    ) -> Result<KindTable, RegistrationError> {
         let mut table =
             KindTable { by_type: HashMap::new(), by_rank: Vec::new(), names: HashMap::new(), _types: Vec::new() };
-        let mut kinds: Vec<_> = inventory::iter::<VariableKind>.into_iter().collect();
+        let mut kinds: Vec<_> = registered.collect();
         kinds.sort_by_key(|kind| (kind.name, kind.file, kind.line));
         for kind in kinds {
             table.add(py, kind)?;
@@ -132,7 +140,10 @@ impl KindTable {
                     if let Some(first) = self.by_type.insert(ty.as_ptr() as usize, kind) {
                         return Err(kind.error(format!(
                             "{} is already wrapped by kind {:?} ({}:{})",
-                            ty.bind(py), first.name, first.file, first.line
+                            ty.bind(py),
+                            first.name,
+                            first.file,
+                            first.line
                         )));
                     }
                     self._types.push(ty);

@@ -255,6 +255,10 @@ fn by_module(module: &str, name: &str) -> CallPolicy {
     if module == "paddle.Tensor" {
         return breaks(name, "is a method of eager tensors; call it as a method");
     }
+    // `_float_` and its kin: how Paddle names what it puts under `Tensor.__float__`.
+    if name.starts_with('_') && is_in_place(name) && is_within(module, "paddle.base.dygraph.math_op_patch") {
+        return breaks(name, "needs the tensor's value");
+    }
     if let Some((_, reason)) = BREAKING_FUNCTIONS.iter().find(|(of, _)| *of == name) {
         return breaks(name, reason);
     }
@@ -265,7 +269,10 @@ fn by_module(module: &str, name: &str) -> CallPolicy {
         return CallPolicy::Follow;
     }
     if is_in_place(name) {
-        return breaks(name, "in-place on a traced tensor is not supported yet; use the function without the underscore");
+        return breaks(
+            name,
+            "in-place on a traced tensor is not supported yet; use the function without the underscore",
+        );
     }
     CallPolicy::Api
 }
@@ -328,7 +335,9 @@ fn known_attribute(
         "itemsize" => value.getattr("dtype")?.getattr("itemsize")?.unbind(),
         "place" => match &paddle.only_place {
             Some(place) => place.clone_ref(py),
-            None => return Ok(Some(TensorAttribute::Break("Tensor.place is known only when the graph has run".into()))),
+            None => {
+                return Ok(Some(TensorAttribute::Break("Tensor.place is known only when the graph has run".into())))
+            }
         },
         _ => return Ok(None),
     };

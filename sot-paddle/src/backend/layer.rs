@@ -15,11 +15,11 @@ const OWN: &str = "paddle.nn.layer.";
 
 /// Layers whose forward does more than build graph, with what that is.
 const NOT_PURE: &[&str] = &[
-    "SpectralNorm",  // writes its vectors back after each forward
-    "RNNCellBase",   // abstract
-    "RNN",           // loops over time steps in Python
-    "BiRNN",         // the same
-    "LayerList",     // containers have no forward
+    "SpectralNorm", // writes its vectors back after each forward
+    "RNNCellBase",  // abstract
+    "RNN",          // loops over time steps in Python
+    "BiRNN",        // the same
+    "LayerList",    // containers have no forward
     "LayerDict",
     "ParameterList",
     "ParameterDict",

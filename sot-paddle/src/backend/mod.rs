@@ -22,9 +22,7 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
-use sot_core::backend::{
-    Backend, CallPolicy, GraphBuilder, ObjectTest, StateTest, TensorAttribute, TensorMeta,
-};
+use sot_core::backend::{Backend, CallPolicy, GraphBuilder, ObjectTest, StateTest, TensorAttribute, TensorMeta};
 
 use self::builder::PaddleBuilder;
 use self::layer::Layers;

@@ -58,9 +58,9 @@ impl Native {
     fn agrees(&self, samples: &[(Bound<'_, PyAny>, Vec<i64>, &str)]) -> bool {
         samples.iter().all(|(tensor, shape, dtype)| {
             self.tensors.array_is(tensor, self.dims, shape)
-                && samples.iter().all(|(other, _, other_dtype)| {
-                    (self.dtype(tensor) == self.dtype(other)) == (dtype == other_dtype)
-                })
+                && samples
+                    .iter()
+                    .all(|(other, _, other_dtype)| (self.dtype(tensor) == self.dtype(other)) == (dtype == other_dtype))
         })
     }
 }

@@ -61,10 +61,7 @@ impl Graph {
     ) -> PyResult<Self> {
         let py = parameters.py();
         let as_they_come = plan.len() == results && plan.iter().copied().eq((0..results).map(Output::Result));
-        let parameters = parameters
-            .iter()
-            .map(|parameter| WeakRef::new(&parameter, None))
-            .collect::<PyResult<_>>()?;
+        let parameters = parameters.iter().map(|parameter| WeakRef::new(&parameter, None)).collect::<PyResult<_>>()?;
         Ok(Graph {
             scopes: Scopes::new(py, paddle, program.as_ref().is_some_and(|program| program.training)),
             program,

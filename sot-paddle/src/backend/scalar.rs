@@ -36,7 +36,9 @@ pub(crate) fn operator_with_number<'py>(
     let reflected = reflected || operator.starts_with('r');
     let operator = operator.trim_start_matches('r');
     if number.is_instance_of::<PyBool>() && &*meta.dtype == "bool" && ARITHMETIC.contains(&operator) {
-        return Err(PyNotImplementedError::new_err("arithmetic of a bool tensor and a bool is done in eager mode only"));
+        return Err(PyNotImplementedError::new_err(
+            "arithmetic of a bool tensor and a bool is done in eager mode only",
+        ));
     }
     let operands = Operands { value, number, dtype: meta.dtype.to_string(), reflected };
     match operator {
@@ -170,7 +172,11 @@ fn is_number(object: &Bound<'_, PyAny>) -> bool {
     object.is_instance_of::<PyFloat>() || object.is_instance_of::<PyInt>()
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::float_cmp, reason = "whether the cast loses anything is the question")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::float_cmp,
+    reason = "whether the cast loses anything is the question"
+)]
 fn rounds(number: f64) -> bool {
     number.is_finite() && f64::from(number as f32) != number
 }

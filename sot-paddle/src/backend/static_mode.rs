@@ -54,12 +54,7 @@ impl StaticMode {
     }
 
     /// Runs `work` with static mode on and operations going to `target`.
-    pub(crate) fn within<T>(
-        &self,
-        py: Python<'_>,
-        target: &Target,
-        work: impl FnOnce() -> PyResult<T>,
-    ) -> PyResult<T> {
+    pub(crate) fn within<T>(&self, py: Python<'_>, target: &Target, work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
         let mut entered = Entered::new(self, py)?;
         entered.switch(target)?;
         let result = work();
@@ -85,7 +80,9 @@ impl<'a, 'py> Entered<'a, 'py> {
     fn new(switches: &'a StaticMode, py: Python<'py>) -> PyResult<Self> {
         let tracer = switches.tracer(py)?;
         if tracer.is_none() {
-            return Err(PyRuntimeError::new_err("Paddle is in static graph mode; graphs are taken from eager code only"));
+            return Err(PyRuntimeError::new_err(
+                "Paddle is in static graph mode; graphs are taken from eager code only",
+            ));
         }
         let state = switches.thread_state.bind(py).getattr(intern!(py, "__dict__"))?.cast_into::<PyDict>()?;
         Ok(Entered {

@@ -109,7 +109,7 @@ impl LayerVariable {
         let result = cx.call_graph(CallKind::Layer, &layer, &name, args)?;
         if before != self.read_state(cx)? {
             // Some layers settle an attribute at their first call.
-            return Err(Unwind::Restart);
+            return Err(Unwind::Restart(None));
         }
         Ok(result)
     }
@@ -169,7 +169,10 @@ impl LayerVariable {
     fn refuse_special_hooks(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
         for store in SPECIAL_HOOKS {
             if self.store(cx, this, store)?.is_some_and(|(dict, _)| !dict.is_empty()) {
-                return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "a layer with hooks that take keyword arguments"));
+                return Err(Unwind::break_graph(
+                    ReasonId::UnsupportedCall,
+                    "a layer with hooks that take keyword arguments",
+                ));
             }
         }
         Ok(())

@@ -101,7 +101,10 @@ impl Variable for SizeVariable {
 
     fn get_item(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, key: VarId) -> Flow<VarId> {
         let Some(key) = cx.materialize(key)? else {
-            return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, "a shape index that is not known while tracing"));
+            return Err(Unwind::break_graph(
+                ReasonId::UnsupportedOperation,
+                "a shape index that is not known while tracing",
+            ));
         };
         let value = self.value.bind(cx.py).clone();
         cx.fold(|_| value.get_item(key))
@@ -136,7 +139,14 @@ impl Variable for SizeVariable {
         object_model::contains_among(cx, &items, item)
     }
 
-    fn binary(&self, cx: &mut OpcodeExecutor<'_>, op: BinaryOp, this: VarId, other: VarId, reflected: bool) -> Flow<Option<VarId>> {
+    fn binary(
+        &self,
+        cx: &mut OpcodeExecutor<'_>,
+        op: BinaryOp,
+        this: VarId,
+        other: VarId,
+        reflected: bool,
+    ) -> Flow<Option<VarId>> {
         let value = self.value.bind(cx.py).clone();
         if let Some(other) = Self::operand(cx, other)? {
             let result = cx.fold(|_| if reflected { op.apply(&other, &value) } else { op.apply(&value, &other) })?;
@@ -159,7 +169,9 @@ impl Variable for SizeVariable {
     fn compare(&self, cx: &mut OpcodeExecutor<'_>, op: CompareOp, _: VarId, other: VarId) -> Flow<Option<VarId>> {
         let value = self.value.bind(cx.py).clone();
         match Self::operand(cx, other)? {
-            Some(other) => cx.fold(|py| Ok(PyBool::new(py, op.apply(&value, &other)?.is_truthy()?).to_owned().into_any())).map(Some),
+            Some(other) => cx
+                .fold(|py| Ok(PyBool::new(py, op.apply(&value, &other)?.is_truthy()?).to_owned().into_any()))
+                .map(Some),
             None => Ok(None),
         }
     }

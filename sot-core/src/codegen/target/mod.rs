@@ -6,16 +6,22 @@ mod py312;
 mod py313;
 mod py38;
 
+use enum_dispatch::enum_dispatch;
 use pyo3::prelude::*;
 
 use super::emitter::Emitter;
-use crate::bytecode::Code;
+use crate::bytecode::{Code, Label};
 use crate::error::Flow;
 use crate::executor::BinaryOp;
 use crate::version::PyVersion;
+use py311::Py311;
+use py312::Py312;
+use py313::Py313;
+use py38::Py38;
 
 /// How one range of CPython versions spells the code generator's operations.
-pub trait Target: Sync {
+#[enum_dispatch]
+pub trait Target {
     /// What a fresh frame must run first.
     fn prologue(&self, e: &mut Emitter, code: &Code) -> Flow<()>;
     /// Before the callable of a call.
@@ -32,9 +38,29 @@ pub trait Target: Sync {
     fn load_attr(&self, e: &mut Emitter, name: u32) -> Flow<()>;
     /// Load of a cell by its index into cell and free variables.
     fn load_closure(&self, e: &mut Emitter, cell: usize) -> Flow<()>;
+    /// Before instructions whose exceptions are caught.
+    fn begin_try(&self, e: &mut Emitter) -> Flow<()> {
+        let _ = e;
+        Ok(())
+    }
+    /// After them, on each way out.
+    fn end_try(&self, e: &mut Emitter) -> Flow<()> {
+        let _ = e;
+        Ok(())
+    }
+    /// Begins the handler of the instructions between two labels; the exception goes into a new local.
+    fn catch(&self, e: &mut Emitter, start: Label, end: Label, handler: Label) -> Flow<u32> {
+        e.add_handler(start, end, handler);
+        e.store_new()
+    }
     /// A binary operator.
     fn binary(&self, e: &mut Emitter, op: BinaryOp) -> Flow<()> {
         e.op("BINARY_OP", op as u32)
+    }
+    /// Before a branch on any value, where branches take nothing but `True` and `False`.
+    fn before_branch(&self, e: &mut Emitter) -> Flow<()> {
+        let _ = e;
+        Ok(())
     }
     /// The NULL of a call.
     fn push_null(&self, e: &mut Emitter) -> Flow<()> {
@@ -52,12 +78,24 @@ pub trait Target: Sync {
     fn duplicate(&self, e: &mut Emitter) -> Flow<()>;
 }
 
-/// The target for an interpreter.
-pub(super) fn for_version(version: PyVersion) -> &'static dyn Target {
-    match version.0 {
-        ..=10 => &py38::Py38,
-        11 => &py311::Py311,
-        12 => &py312::Py312,
-        _ => &py313::Py313,
+/// The instruction selection of one interpreter.
+#[enum_dispatch(Target)]
+#[derive(Clone, Copy)]
+pub(super) enum Selected {
+    Py38,
+    Py311,
+    Py312,
+    Py313,
+}
+
+impl Selected {
+    /// The selection for an interpreter.
+    pub(super) fn for_version(version: PyVersion) -> Selected {
+        match version.0 {
+            ..=10 => Py38.into(),
+            11 => Py311.into(),
+            12 => Py312.into(),
+            _ => Py313.into(),
+        }
     }
 }

@@ -6,6 +6,7 @@ use super::{Emitter, Target};
 use crate::bytecode::Code;
 use crate::error::Flow;
 
+#[derive(Clone, Copy)]
 pub(super) struct Py311;
 
 /// `COPY_FREE_VARS`, a `MAKE_CELL` for each cell variable, `RESUME`.

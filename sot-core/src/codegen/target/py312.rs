@@ -7,6 +7,7 @@ use super::{Emitter, Target};
 use crate::bytecode::Code;
 use crate::error::Flow;
 
+#[derive(Clone, Copy)]
 pub(super) struct Py312;
 
 impl Target for Py312 {

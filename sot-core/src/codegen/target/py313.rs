@@ -8,6 +8,7 @@ use super::{Emitter, Target};
 use crate::bytecode::Code;
 use crate::error::Flow;
 
+#[derive(Clone, Copy)]
 pub(super) struct Py313;
 
 impl Target for Py313 {
@@ -42,6 +43,10 @@ impl Target for Py313 {
 
     fn load_closure(&self, e: &mut Emitter, cell: usize) -> Flow<()> {
         e.cell_op("LOAD_FAST", cell)
+    }
+
+    fn before_branch(&self, e: &mut Emitter) -> Flow<()> {
+        e.op("TO_BOOL", 0)
     }
 
     fn null_first(&self) -> bool {

@@ -3,10 +3,11 @@
 use pyo3::prelude::*;
 
 use super::{Emitter, Target};
-use crate::bytecode::Code;
+use crate::bytecode::{Code, Label};
 use crate::error::Flow;
 use crate::executor::BinaryOp;
 
+#[derive(Clone, Copy)]
 pub(super) struct Py38;
 
 impl Target for Py38 {
@@ -41,6 +42,23 @@ impl Target for Py38 {
 
     fn load_closure(&self, e: &mut Emitter, cell: usize) -> Flow<()> {
         e.cell_op("LOAD_CLOSURE", cell)
+    }
+
+    fn begin_try(&self, e: &mut Emitter) -> Flow<()> {
+        e.op("SETUP_FINALLY", 0)
+    }
+
+    fn end_try(&self, e: &mut Emitter) -> Flow<()> {
+        e.op("POP_BLOCK", 0)
+    }
+
+    fn catch(&self, e: &mut Emitter, start: Label, _: Label, handler: Label) -> Flow<u32> {
+        e.set_target(start, handler);
+        e.op("POP_TOP", 0)?;
+        let exception = e.store_new()?;
+        e.op("POP_TOP", 0)?;
+        e.op("POP_EXCEPT", 0)?;
+        Ok(exception)
     }
 
     fn binary(&self, e: &mut Emitter, op: BinaryOp) -> Flow<()> {

@@ -1,0 +1,168 @@
+//! What the tracer makes of a function: each file of `golden/` holds the function, the arguments of a call, and the expected
+//! StatementIR, guards and new code. Statements and guards are the same on every version; new code is compared on the
+//! versions the file lists.
+//!
+//! `SOT_BLESS=1` writes what is found into the files: review the difference. New code is written for the versions in
+//! `BLESSED` and those a file lists already.
+//! Needs the interpreter's library at run time: `LD_LIBRARY_PATH` and `PYTHONHOME` name its prefix.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::path::{Path, PathBuf};
+
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use sot_core::stats::Record;
+use sot_core::version::PyVersion;
+use sot_tests::harness;
+
+/// One version of each family of bytecodes.
+const BLESSED: &[u8] = &[8, 11, 12];
+
+#[test]
+fn functions_become_what_the_files_say() {
+    harness::with_tracer(|py| {
+        let bless = std::env::var("SOT_BLESS").is_ok_and(|bless| bless == "1");
+        let mut failures = Vec::new();
+        let paths = golden_files();
+        for path in &paths {
+            let text = std::fs::read_to_string(path).unwrap();
+            let file = Golden::parse(&text);
+            let found = file.run(py, path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            if bless {
+                std::fs::write(path, found.to_string()).unwrap();
+            } else if found != file {
+                let name = path.file_name().unwrap().to_string_lossy();
+                failures.push(format!("== {name}: {}", file.difference(&found)));
+            }
+        }
+        println!("CPython {}: {} golden files", PyVersion::BUILT_FOR, paths.len());
+        assert!(!paths.is_empty(), "no golden files");
+        assert!(failures.is_empty(), "{} differ (SOT_BLESS=1 accepts):\n{}", failures.len(), failures.join("\n"));
+    });
+}
+
+fn golden_files() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden");
+    let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|ext| ext == "txt"));
+    paths.sort();
+    paths
+}
+
+/// A file: titled sections, each begun by `-- title`.
+#[derive(PartialEq, Eq)]
+struct Golden {
+    sections: Vec<(String, String)>,
+}
+
+impl Golden {
+    fn parse(text: &str) -> Golden {
+        let mut sections: Vec<(String, String)> = Vec::new();
+        for line in text.lines() {
+            match (line.strip_prefix("-- "), sections.last_mut()) {
+                (Some(title), _) => sections.push((title.to_owned(), String::new())),
+                (None, Some((_, body))) => body.push_str(&format!("{line}\n")),
+                (None, None) => sections.push((String::new(), format!("{line}\n"))),
+            }
+        }
+        sections.iter_mut().for_each(|(_, body)| *body = body.trim_end().to_owned());
+        Golden { sections }
+    }
+
+    fn get(&self, title: &str) -> Option<&str> {
+        self.sections.iter().find(|(known, _)| known == title).map(|(_, body)| body.as_str())
+    }
+
+    fn set(&mut self, title: &str, body: String) {
+        match self.sections.iter_mut().find(|(known, _)| known == title) {
+            Some((_, old)) => *old = body,
+            None => self.sections.push((title.to_owned(), body)),
+        }
+    }
+
+    /// The same file with what the tracer makes of its function now.
+    fn run(&self, py: Python<'_>, path: &Path) -> PyResult<Golden> {
+        let source = format!("import toy\n{}\n", self.get("function").unwrap_or_default());
+        let module = harness::load_module(py, &source, path)?;
+        let arguments = format!("({},)", self.get("arguments").unwrap_or_default());
+        let arguments = std::ffi::CString::new(arguments)?;
+        let arguments = py.eval(&arguments, Some(&module.dict()), None)?.cast_into::<PyTuple>()?;
+        let function = module.getattr("f")?;
+        harness::mark(&function)?;
+        harness::reset();
+        let (result, records) = harness::recorded(|| harness::call(&function, &arguments, None));
+        result?;
+        let mut found = Golden { sections: self.sections.clone() };
+        found.set("statements", statements(&records));
+        found.set("guards", lines(records.iter().flat_map(|record| &record.guards)));
+        let minor = PyVersion::BUILT_FOR.0;
+        let title = format!("code 3.{minor}");
+        if self.get(&title).is_some() || BLESSED.contains(&minor) {
+            found.set(&title, lines(records.iter().filter_map(|record| record.code.as_ref())));
+        }
+        found.sections.sort_by_key(|(title, _)| order(title));
+        Ok(found)
+    }
+
+    fn difference(&self, found: &Golden) -> String {
+        let differ = found.sections.iter().filter(|(title, body)| self.get(title) != Some(body));
+        let shown = differ.map(|(title, body)| {
+            format!("{title}\n-- expected\n{}\n-- found\n{body}", self.get(title).unwrap_or("(nothing)"))
+        });
+        shown.collect::<Vec<_>>().join("\n")
+    }
+}
+
+impl std::fmt::Display for Golden {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (title, body) in &self.sections {
+            if !title.is_empty() {
+                writeln!(f, "-- {title}")?;
+            }
+            writeln!(f, "{body}\n")?;
+        }
+        Ok(())
+    }
+}
+
+/// Code comes last, older versions first.
+fn order(title: &str) -> u8 {
+    match title.strip_prefix("code 3.").and_then(|minor| minor.parse::<u8>().ok()) {
+        Some(minor) => 100 + minor,
+        None => 0,
+    }
+}
+
+fn statements(records: &[Record]) -> String {
+    let mut parts = Vec::new();
+    for record in records {
+        parts.extend(record.graphs.iter().map(ToString::to_string));
+        parts.extend(record.reason.iter().map(|reason| format!("{}: {}", reason.id.id(), reason.text)));
+    }
+    lines(parts.iter())
+}
+
+fn lines<'a>(texts: impl Iterator<Item = &'a String>) -> String {
+    let texts: Vec<String> = texts.map(|text| without_addresses(text.trim_end())).collect();
+    texts.join("\n")
+}
+
+/// Addresses, paths and the running number of a graph are different at every run.
+fn without_addresses(text: &str) -> String {
+    let text = text.replace(concat!(env!("CARGO_MANIFEST_DIR"), "/"), "");
+    let text = replace_after(&text, "0x", char::is_alphanumeric, "...");
+    replace_after(&text, "SIR_", |c| c.is_ascii_digit(), "N")
+}
+
+/// The text with the run of characters `what` after each `prefix` replaced.
+fn replace_after(text: &str, prefix: &str, what: impl Fn(char) -> bool + Copy, with: &str) -> String {
+    let mut parts = text.split(prefix);
+    let mut result = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        result.push_str(prefix);
+        result.push_str(with);
+        result.push_str(part.trim_start_matches(what));
+    }
+    result
+}

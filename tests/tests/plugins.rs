@@ -1,0 +1,286 @@
+//! The tracer is extended from outside: an opcode, a variable kind, a builtin and a backend (the toy) are registered here and
+//! in this crate's library, and a function that needs all of them becomes one graph. Registrations that do not fit are
+//! errors that say file and line.
+//!
+//! Needs the interpreter's library at run time: `LD_LIBRARY_PATH` and `PYTHONHOME` name its prefix.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::path::Path;
+use std::rc::Rc;
+
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyInt, PyTuple};
+use sot_core::builtin::{Builtin, BuiltinTable};
+use sot_core::error::{Flow, RegistrationError, Unwind};
+use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
+use sot_core::opcode::{versions, Count, DispatchTable, Next, OpcodeHandler, Operand, StackPicture};
+use sot_core::tracker::{Key, Tracker, TrackerId};
+use sot_core::variable::{Claim, KindTable, VarId, Variable, VariableKind};
+use sot_core::version::PyVersion;
+use sot_tests::harness::{self, Counts};
+
+/// `-source` is compiled, and becomes `GET_AITER` by a change of its opcode: without a handler it breaks the graph.
+const SOURCE: &str = r#"
+import sys
+import toy
+
+class Steps:
+    step = 2.0
+    def __anext__(self):
+        raise StopAsyncIteration
+
+class Source:
+    def __aiter__(self):
+        return Steps()
+
+class Config:
+    def __init__(self, **data):
+        object.__setattr__(self, "_data", data)
+    def __getattribute__(self, name):
+        data = object.__getattribute__(self, "_data")
+        return data if name == "_data" else data[name]
+
+def f(x, source, config):
+    steps = -source
+    name = sys.intern("in" + "terned")
+    return toy.relu(x + steps.step) * config.factor, name, config.factor
+"#;
+
+sot_core::opcode! { GET_AITER [3.8..3.14] (iterable -- iterator) => |cx, _| {
+    object_model::call_special(cx, iterable, "__aiter__", &[])
+} }
+
+sot_core::builtin! { INTERN = "sys:intern" => |cx, args| {
+    let [text] = args.exactly(cx, "intern")?;
+    Ok(text)
+} }
+
+sot_core::variable_kind! {
+    "plugin_config",
+    types: |py| Ok(vec![plugin_module(py)?.getattr("Config")?.unbind()]),
+    wrap: |_, object, _| Ok(Rc::new(ConfigVariable { object: object.clone().unbind() }))
+}
+
+fn plugin_module(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
+    static MODULE: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+    let make = || harness::load_module(py, SOURCE, Path::new("plugin.py")).map(Bound::unbind);
+    Ok(MODULE.get_or_try_init(py, make)?.bind(py))
+}
+
+/// An object whose attributes are the entries of a dict, which only its own `__getattribute__` would tell.
+struct ConfigVariable {
+    object: Py<PyAny>,
+}
+
+impl Variable for ConfigVariable {
+    fn kind(&self) -> &'static str {
+        "plugin_config"
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        self.object.bind(cx.py).get_type().into_any()
+    }
+
+    fn text(&self, _: &OpcodeExecutor<'_>) -> String {
+        "ConfigVariable()".to_owned()
+    }
+
+    fn object(&self) -> Option<&Py<PyAny>> {
+        Some(&self.object)
+    }
+
+    fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
+        let value = self.object.bind(cx.py).clone().getattr(&**name)?;
+        let of = cx.vars.tracker(this);
+        let of = cx.trackers.add(Tracker::Attribute { of, name: "_data".into() });
+        let tracker = cx.trackers.add(Tracker::Item { of, key: Key::Str(Rc::clone(name)) });
+        Ok(Some(cx.wrap(&value, tracker)))
+    }
+}
+
+#[test]
+fn a_function_that_needs_every_plugin_becomes_one_graph() {
+    harness::with_tracer(|py| {
+        let module = plugin_module(py).unwrap();
+        let function = module.getattr("f").unwrap();
+        change_opcode(&function, "UNARY_NEGATIVE", "GET_AITER");
+        let arguments = |factor: &str| {
+            let text = std::ffi::CString::new(format!("(toy.arange(3), Source(), Config(factor={factor}))")).unwrap();
+            py.eval(&text, Some(&module.dict()), None).unwrap().cast_into::<PyTuple>().unwrap()
+        };
+        let expected = |factor: f64| {
+            let tensor: Vec<f64> = (0..3).map(|i| (f64::from(i) + 2.0) * factor).collect();
+            (tensor, "interned".to_owned(), factor)
+        };
+        harness::mark(&function).unwrap();
+        harness::reset();
+        for (factor, text) in [(3.0, "3.0"), (3.0, "3.0"), (5.0, "5.0")] {
+            let result = harness::call(&function, &arguments(text), None).unwrap();
+            assert_eq!(read(&result), expected(factor));
+        }
+        let counts = harness::counts();
+        println!("{counts:?}");
+        let whole = Counts { translations: 2, misses: 2, hits: 1, graphs: 2, ..Counts::default() };
+        assert_eq!(counts, whole, "one graph for each factor, no break, no fallback");
+    });
+}
+
+fn read(result: &Bound<'_, PyAny>) -> (Vec<f64>, String, f64) {
+    let tensor = result.get_item(0).unwrap().call_method0("tolist").unwrap();
+    (
+        tensor.extract().unwrap(),
+        result.get_item(1).unwrap().extract().unwrap(),
+        result.get_item(2).unwrap().extract().unwrap(),
+    )
+}
+
+/// Changes each instruction `from` of a function into `to`.
+fn change_opcode(function: &Bound<'_, PyAny>, from: &str, to: &str) {
+    let py = function.py();
+    let numbers = py.import("opcode").unwrap().getattr("opmap").unwrap();
+    let number = |name: &str| -> u8 { numbers.get_item(name).unwrap().extract().unwrap() };
+    let code = function.getattr("__code__").unwrap();
+    let mut bytes: Vec<u8> = code.getattr("co_code").unwrap().extract().unwrap();
+    let mut changed = 0;
+    for instruction in bytes.chunks_exact_mut(2).filter(|instruction| instruction[0] == number(from)) {
+        instruction[0] = number(to);
+        changed += 1;
+    }
+    assert_eq!(changed, 1, "{from} in the function");
+    let kwargs = pyo3::types::PyDict::new(py);
+    kwargs.set_item("co_code", PyBytes::new(py, &bytes)).unwrap();
+    function.setattr("__code__", code.call_method("replace", (), Some(&kwargs)).unwrap()).unwrap();
+}
+
+fn nothing(_: &mut OpcodeExecutor<'_>, _: &Operand) -> Flow<Next> {
+    Ok(Next::Continue)
+}
+
+const fn handler(name: &'static str, picture: StackPicture, line: u32) -> OpcodeHandler {
+    OpcodeHandler { name, versions: versions("3.8", "3.14"), picture, handler: nothing, file: "plugin.rs", line }
+}
+
+fn freeze(registered: &'static [OpcodeHandler]) -> Result<DispatchTable, RegistrationError> {
+    Python::initialize();
+    Python::attach(|py| DispatchTable::from_handlers(py, PyVersion::BUILT_FOR, registered.iter()))
+}
+
+/// The text of the error, which must stand where the registration at fault stands.
+fn error_of<T>(result: Result<T, RegistrationError>, line: u32) -> String {
+    let error = result.err().expect("a registration that does not fit was taken");
+    assert_eq!((error.file, error.line), ("plugin.rs", line));
+    assert!(error.to_string().starts_with(&format!("plugin.rs:{line}: ")), "{error}");
+    error.what
+}
+
+const ONE_TO_ONE: StackPicture = Some((Count::Fixed(1), Count::Fixed(1)));
+
+#[test]
+fn an_opcode_has_one_handler() {
+    static TWO: [OpcodeHandler; 2] = [handler("UNARY_NOT", ONE_TO_ONE, 7), handler("UNARY_NOT", ONE_TO_ONE, 9)];
+    let error = error_of(freeze(&TWO), 9);
+    assert!(error.contains("UNARY_NOT already has a handler") && error.ends_with("plugin.rs:7"), "{error}");
+}
+
+#[test]
+fn handlers_for_different_versions_do_not_meet() {
+    static OLD: OpcodeHandler =
+        OpcodeHandler { versions: versions("3.6", "3.8"), ..handler("UNARY_NOT", ONE_TO_ONE, 7) };
+    static NEW: OpcodeHandler = handler("UNARY_NOT", ONE_TO_ONE, 9);
+    Python::initialize();
+    let table = Python::attach(|py| DispatchTable::from_handlers(py, PyVersion::BUILT_FOR, [&OLD, &NEW].into_iter()));
+    assert_eq!(table.unwrap().iter().count(), 1);
+}
+
+#[test]
+fn an_opcode_is_one_of_the_interpreter() {
+    static UNKNOWN: [OpcodeHandler; 1] = [handler("NO_SUCH_OPCODE", None, 11)];
+    let error = error_of(freeze(&UNKNOWN), 11);
+    assert!(error.ends_with("has no opcode NO_SUCH_OPCODE"), "{error}");
+}
+
+#[test]
+fn a_stack_picture_is_cpythons() {
+    static WRONG: [OpcodeHandler; 1] = [handler("UNARY_NOT", Some((Count::Fixed(1), Count::Fixed(2))), 13)];
+    let error = error_of(freeze(&WRONG), 13);
+    assert!(
+        error.starts_with("UNARY_NOT declares a stack effect of +1") && error.ends_with("CPython's is +0"),
+        "{error}"
+    );
+    static VARYING: [OpcodeHandler; 1] = [handler("BUILD_LIST", ONE_TO_ONE, 15)];
+    assert!(error_of(freeze(&VARYING), 15).starts_with("BUILD_LIST declares a stack effect"));
+}
+
+const fn kind(name: &'static str, claim: Claim, line: u32) -> VariableKind {
+    VariableKind { name, claim, wrap: no_wrap, file: "plugin.rs", line }
+}
+
+fn no_wrap(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, tracker: TrackerId) -> Flow<Rc<dyn Variable>> {
+    VariableKind::never(cx, object, tracker)
+}
+
+fn freeze_kinds(registered: &'static [VariableKind]) -> Result<KindTable, RegistrationError> {
+    Python::initialize();
+    Python::attach(|py| KindTable::from_kinds(py, registered.iter()))
+}
+
+fn anything(_: &Bound<'_, PyAny>) -> bool {
+    true
+}
+
+fn int_type(py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
+    Ok(vec![py.get_type::<PyInt>().into_any().unbind()])
+}
+
+fn no_type(py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
+    Ok(vec![py.import("builtins")?.getattr("no_such_type")?.unbind()])
+}
+
+#[test]
+fn kinds_have_names_ranks_and_types_of_their_own() {
+    static NAMES: [VariableKind; 2] = [kind("same", Claim::Nothing, 21), kind("same", Claim::Nothing, 22)];
+    let error = error_of(freeze_kinds(&NAMES), 22);
+    assert!(error.contains("\"same\" is already registered at plugin.rs:21"), "{error}");
+    static RANKS: [VariableKind; 2] = [
+        kind("a", Claim::When { rank: 5, test: anything }, 23),
+        kind("b", Claim::When { rank: 5, test: anything }, 24),
+    ];
+    let error = error_of(freeze_kinds(&RANKS), 24);
+    assert!(error.contains("rank 5 is already taken by kind \"a\" (plugin.rs:23)"), "{error}");
+    static TYPES: [VariableKind; 2] = [kind("a", Claim::Types(int_type), 25), kind("b", Claim::Types(int_type), 26)];
+    let error = error_of(freeze_kinds(&TYPES), 26);
+    assert!(error.contains("<class 'int'> is already wrapped by kind \"a\" (plugin.rs:25)"), "{error}");
+    static MISSING: [VariableKind; 1] = [kind("a", Claim::Types(no_type), 27)];
+    assert!(error_of(freeze_kinds(&MISSING), 27).starts_with("its types cannot be found"));
+}
+
+fn cannot(_: &mut OpcodeExecutor<'_>, _: &CallArgs) -> Flow<VarId> {
+    Err(Unwind::break_graph(sot_core::error::ReasonId::UnsupportedCall, "a test's handler"))
+}
+
+const fn builtin(path: &'static str, line: u32) -> Builtin {
+    Builtin { path, handler: cannot, file: "plugin.rs", line }
+}
+
+fn freeze_builtins(registered: &'static [Builtin]) -> Result<BuiltinTable, RegistrationError> {
+    Python::initialize();
+    Python::attach(|py| BuiltinTable::from_builtins(py, registered.iter()))
+}
+
+#[test]
+fn a_builtin_has_one_handler() {
+    static TWO: [Builtin; 2] = [builtin("len", 31), builtin("builtins:len", 32)];
+    let error = error_of(freeze_builtins(&TWO), 32);
+    assert_eq!(error, "builtins:len already has a handler: len at plugin.rs:31");
+    // Also where reading it makes a new object each time.
+    static CLASS_METHODS: [Builtin; 2] = [builtin("dict.fromkeys", 33), builtin("builtins:dict.fromkeys", 34)];
+    assert!(error_of(freeze_builtins(&CLASS_METHODS), 34).contains("already has a handler"));
+}
+
+#[test]
+fn a_builtin_of_another_version_is_left_out() {
+    static ABSENT: [Builtin; 1] = [builtin("math:no_such_function", 35)];
+    assert!(freeze_builtins(&ABSENT).is_ok());
+}
