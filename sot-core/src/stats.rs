@@ -43,7 +43,7 @@ pub struct Stats {
     pub breaks: BTreeMap<String, u64>,
     /// How often each fallback was met, by reason id, text and place.
     pub fallbacks: BTreeMap<String, u64>,
-    /// Seconds by phase.
+    /// Seconds by phase: simulating frames, the backend building statements meanwhile, compiling.
     pub seconds: BTreeMap<&'static str, f64>,
 }
 

@@ -213,7 +213,7 @@ fn translate(
         cx.plan_break(planned);
     }
     let result = simulate(&mut cx, frame, &unit, &cache.differing_numbers(frame));
-    let simulated = start.elapsed();
+    let (simulated, building) = (start.elapsed(), cx.graph.building());
     let name = format!("SIR_{}", GRAPHS.load(Ordering::Relaxed));
     let (result, reason) = match result {
         Err(Unwind::Restart(plan)) => return Ok(Attempt::Again(plan)),
@@ -234,7 +234,8 @@ fn translate(
     stats::update(|stats| {
         stats.translations += 1;
         stats.instructions += steps;
-        *stats.seconds.entry("simulate").or_default() += simulated.as_secs_f64();
+        *stats.seconds.entry("simulate").or_default() += (simulated - building).as_secs_f64();
+        *stats.seconds.entry("build").or_default() += building.as_secs_f64();
         *stats.seconds.entry("compile").or_default() += (start.elapsed() - simulated).as_secs_f64();
     });
     // Behind a break the program's own calls run, and are translated.

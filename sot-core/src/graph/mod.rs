@@ -3,6 +3,7 @@
 mod statement_ir;
 
 use std::collections::HashMap;
+use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
@@ -34,6 +35,7 @@ pub struct FunctionGraph<'py> {
     inputs: Vec<(SymbolId, VarId)>,
     external: HashMap<VarId, SymbolId>,
     ir: StatementIR,
+    building: Duration,
 }
 
 /// A point the graph can be rolled back to; the builder keeps the statements, which reach no output and are dropped.
@@ -53,6 +55,7 @@ impl<'py> FunctionGraph<'py> {
             inputs: Vec::new(),
             external: HashMap::new(),
             ir: StatementIR::default(),
+            building: Duration::ZERO,
         }
     }
 
@@ -64,6 +67,19 @@ impl<'py> FunctionGraph<'py> {
             Some(builder) => Ok(&mut **builder),
             None => Err(pyo3::exceptions::PyRuntimeError::new_err("the backend gave no builder")),
         }
+    }
+
+    /// Lets the backend work, and counts the time it takes.
+    fn build<T>(&mut self, work: impl FnOnce(&mut dyn GraphBuilder) -> PyResult<T>) -> PyResult<T> {
+        let start = Instant::now();
+        let result = self.builder().and_then(work);
+        self.building += start.elapsed();
+        result
+    }
+
+    /// Time the backend took so far for the statements.
+    pub fn building(&self) -> Duration {
+        self.building
     }
 
     fn add_symbol(&mut self, value: Py<PyAny>) -> SymbolId {
@@ -144,9 +160,14 @@ impl<'py> OpcodeExecutor<'py> {
         };
         let is_parameter = self.runtime.backend.is_parameter(tensor);
         let name = format!("var_{}", self.graph.symbols.len());
-        let builder = self.graph.builder()?;
-        let value =
-            if is_parameter { builder.parameter(tensor) } else { builder.input(&name, tensor) }.map_err(refuse)?;
+        let make = |builder: &mut dyn GraphBuilder| {
+            if is_parameter {
+                builder.parameter(tensor)
+            } else {
+                builder.input(&name, tensor)
+            }
+        };
+        let value = self.graph.build(make).map_err(refuse)?;
         let symbol = self.graph.add_symbol(value);
         self.graph.external.insert(variable, symbol);
         if is_parameter {
@@ -181,7 +202,7 @@ impl<'py> OpcodeExecutor<'py> {
         }
         let positional = PyTuple::new(self.py, positional)?;
         let keywords = (!keywords.is_empty()).then_some(&keywords);
-        let result = self.graph.builder()?.call(kind, callee, &positional, keywords);
+        let result = self.graph.build(|builder| builder.call(kind, callee, &positional, keywords));
         let result = result.map_err(|error| {
             Unwind::break_graph(ReasonId::BackendRefused, format!("{name} cannot be put into the graph: {error}"))
         })?;

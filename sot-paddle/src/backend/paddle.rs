@@ -92,7 +92,7 @@ impl Paddle {
             getattr_static: py.import("inspect")?.getattr("getattr_static")?.unbind(),
             has_vjp: paddle.getattr("framework")?.getattr("core")?.getattr("has_vjp")?.unbind(),
             size_type: paddle.call_method1("empty", ((1,),))?.getattr("size")?.get_type().into_any().unbind(),
-            grad_mode: (release.grad_mode)(py)?,
+            grad_mode: grad_mode(&paddle, &core)?,
             default_dtype: DefaultDtype::find(&paddle)?,
             framework: framework.dict().unbind(),
             only_place: only_place(&paddle, &core)?,
@@ -147,6 +147,14 @@ impl Paddle {
     /// Whether gradients are recorded now.
     pub(crate) fn grad_enabled(&self, py: Python<'_>) -> PyResult<bool> {
         self.grad_mode.bind(py).call0()?.is_truthy()
+    }
+}
+
+/// What `paddle.is_grad_enabled` calls, or that.
+fn grad_mode(paddle: &Bound<'_, PyModule>, core: &Bound<'_, PyModule>) -> PyResult<Py<PyAny>> {
+    match core.getattr_opt("_has_grad")? {
+        Some(native) => Ok(native.unbind()),
+        None => Ok(paddle.getattr("is_grad_enabled")?.unbind()),
     }
 }
 

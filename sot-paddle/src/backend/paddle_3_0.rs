@@ -11,13 +11,8 @@ use super::release::{none_if_empty, Release, Runner};
 pub(crate) static RELEASE: Release = Release {
     recorder_module: "paddle.jit.pir_dy2static.parameter_recorder",
     divides_by_reciprocal: true,
-    grad_mode,
     runner,
 };
-
-fn grad_mode(py: Python<'_>) -> PyResult<Py<PyAny>> {
-    Ok(py.import("paddle")?.getattr("is_grad_enabled")?.unbind())
-}
 
 fn runner(layer: &Bound<'_, PyAny>, outputs: &Bound<'_, PyList>) -> PyResult<Box<dyn Runner>> {
     let py = layer.py();

@@ -10,13 +10,8 @@ use super::release::{none_if_empty, Release, Runner};
 pub(crate) static RELEASE: Release = Release {
     recorder_module: "paddle.jit.dy2static.parameter_recorder",
     divides_by_reciprocal: false,
-    grad_mode,
     runner,
 };
-
-fn grad_mode(py: Python<'_>) -> PyResult<Py<PyAny>> {
-    Ok(py.import("paddle.base.core")?.getattr("_has_grad")?.unbind())
-}
 
 fn runner(layer: &Bound<'_, PyAny>, _outputs: &Bound<'_, PyList>) -> PyResult<Box<dyn Runner>> {
     let py = layer.py();

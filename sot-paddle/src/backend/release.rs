@@ -12,8 +12,6 @@ pub(crate) struct Release {
     pub(crate) recorder_module: &'static str,
     /// Whether eager `tensor / number` multiplies by the reciprocal; static mode always does.
     pub(crate) divides_by_reciprocal: bool,
-    /// Makes the function that reads the grad mode (no arguments).
-    pub(crate) grad_mode: fn(Python<'_>) -> PyResult<Py<PyAny>>,
     /// Takes from a `PartialProgramLayer` what running its program needs, and nothing that holds a tensor of the user's.
     pub(crate) runner: MakeRunner,
 }
