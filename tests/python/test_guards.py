@@ -291,10 +291,14 @@ def test_tensors_without_a_value_or_a_dense_layout():
     fast = sot.symbolic_translate(scaled)
     fast(paddle.ones([2, 2]))
     for odd in (paddle.ones([2, 2]).to_sparse_coo(2), paddle.Tensor()):
-        with pytest.raises(Exception) as eager:
-            scaled(odd)
-        with pytest.raises(type(eager.value)):
-            fast(odd)
+        assert outcome(fast, odd) == outcome(scaled, odd)
+
+
+def outcome(fn, x):
+    try:
+        return fn(x).shape
+    except Exception as error:
+        return type(error)
 
 
 def test_one_layer_of_several_with_a_forward_of_its_own(same):
