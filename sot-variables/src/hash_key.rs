@@ -159,8 +159,8 @@ impl ObjectTest for IteratesOver {
         if !object.get_type().is(&self.ty) || object.len().map_or(true, |len| len != self.keys.len()) {
             return false;
         }
-        let Ok(items) = object.try_iter() else { return false };
-        items.zip(&self.keys).all(|(item, key)| item.is_ok_and(|item| same_key(&item, key.bind(py))))
+        let Ok(mut items) = object.try_iter() else { return false };
+        self.keys.iter().all(|key| matches!(items.next(), Some(Ok(item)) if same_key(&item, key.bind(py))))
     }
 
     fn describe(&self, subject: &str) -> String {

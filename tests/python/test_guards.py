@@ -251,3 +251,109 @@ def test_relu_then_patched(same, monkeypatch):
     same(fast(x), f(x))
     monkeypatch.setattr(F, "relu", lambda x: x * 2)
     same(fast(x), f(x))
+
+
+def test_a_parameter_that_is_changed_in_place(same):
+    layer = nn.Linear(3, 3)
+    x = paddle.ones([2, 3])
+
+    def run(x):
+        return layer(x) * 2
+
+    fast = sot.symbolic_translate(run)
+    same(fast(x), run(x))
+    layer.weight.stop_gradient = True
+    layer.bias.stop_gradient = True
+    same(fast(x), run(x))
+    assert translations() == 2
+    layer.to(dtype="float64")
+    x = x.astype("float64")
+    same(fast(x), run(x))
+    assert translations() == 3
+
+
+def test_a_parameter_that_changes_its_shape(same):
+    weight = paddle.create_parameter([2, 3], "float32")
+
+    def run(x):
+        return x + weight
+
+    fast = sot.symbolic_translate(run)
+    x = paddle.ones([1])
+    same(fast(x), run(x))
+    with paddle.no_grad():
+        weight.reshape_([3, 2])
+    same(fast(x), run(x))
+    assert translations() == 2
+
+
+def test_tensors_without_a_value_or_a_dense_layout():
+    fast = sot.symbolic_translate(scaled)
+    fast(paddle.ones([2, 2]))
+    for odd in (paddle.ones([2, 2]).to_sparse_coo(2), paddle.Tensor()):
+        assert outcome(fast, odd) == outcome(scaled, odd)
+
+
+def outcome(fn, x):
+    try:
+        return fn(x).shape
+    except Exception as error:
+        return type(error)
+
+
+def test_one_layer_of_several_with_a_forward_of_its_own(same):
+    layers = [nn.Linear(3, 3), nn.Linear(3, 3)]
+    first, second = layers
+
+    def run(x):
+        return second(first(x))
+
+    fast = sot.symbolic_translate(run)
+    x = paddle.ones([2, 3])
+    same(fast(x), run(x))
+    second.forward = lambda x: x
+    same(fast(x), run(x))
+    assert translations() == 2
+    del second.__dict__["forward"]
+    same(fast(x), run(x))
+    assert translations() == 2
+    second.forward = second.forward
+    same(fast(x), run(x))
+
+
+def test_one_layer_of_several_with_another_class(same):
+    class Doubling(nn.Linear):
+        def forward(self, x):
+            return x * 2
+
+    first, second = nn.Linear(3, 3), nn.Linear(3, 3)
+
+    def run(x):
+        return second(first(x))
+
+    fast = sot.symbolic_translate(run)
+    x = paddle.ones([2, 3])
+    same(fast(x), run(x))
+    second.__class__ = Doubling
+    same(fast(x), run(x))
+    assert translations() == 2
+
+
+class Scale:
+    factor = 2.0
+
+
+def test_objects_of_one_class_share_what_is_asked_of_it(same, monkeypatch):
+    one, two = Scale(), Scale()
+
+    def run(x):
+        return x * one.factor * two.factor
+
+    fast = sot.symbolic_translate(run)
+    x = paddle.ones([2])
+    same(fast(x), run(x))
+    two.factor = 3.0
+    same(fast(x), run(x))
+    monkeypatch.setattr(Scale, "factor", 5.0)
+    same(fast(x), run(x))
+    assert translations() == 3

@@ -4,6 +4,7 @@
 
 use std::ffi::{c_char, c_int, c_void, CStr, CString};
 use std::fs::File;
+use std::marker::PhantomData;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -83,19 +84,10 @@ impl Embedded {
         expected.iter().enumerate().all(same).then_some(ArrayField(read))
     }
 
-    /// A number of `object`; `None` if it does not hold an object of the class.
+    /// The C++ object of `object`; `None` if it holds none of the class.
     #[inline]
-    pub fn read_number(&self, object: &Bound<'_, PyAny>, field: NumberField) -> Option<c_int> {
-        self.place(object).map(|place| (field.0)(place))
-    }
-
-    /// Whether an array of `object` is this one.
-    #[inline]
-    pub fn array_is<const N: usize>(&self, object: &Bound<'_, PyAny>, field: ArrayField<N>, expected: &[i64]) -> bool {
-        let Some(place) = self.place(object) else { return false };
-        // SAFETY: the accessor returns a reference to what `object` holds, as was seen for a sample; the GIL is held.
-        let array = unsafe { &*(field.0)(place) };
-        array.items.get(..array.used as usize) == Some(expected)
+    pub fn of<'a>(&self, object: &'a Bound<'_, PyAny>) -> Option<Held<'a>> {
+        self.place(object).map(|place| Held { place, owner: PhantomData })
     }
 
     /// The address of the pointer in `object`, which is what accessors work on.
@@ -111,6 +103,30 @@ impl Embedded {
             let held = *place.cast::<*const usize>();
             (!held.is_null() && *held == self.virtual_table).then_some(place.cast())
         }
+    }
+}
+
+/// The C++ object of a Python object.
+#[derive(Debug, Clone, Copy)]
+pub struct Held<'a> {
+    place: *const c_void,
+    owner: PhantomData<&'a ()>,
+}
+
+impl Held<'_> {
+    /// A number.
+    #[inline]
+    pub fn number(self, field: NumberField) -> c_int {
+        (field.0)(self.place)
+    }
+
+    /// Whether an array holds just this.
+    #[inline]
+    pub fn array_is<const N: usize>(self, field: ArrayField<N>, expected: &[i64]) -> bool {
+        // SAFETY: the accessor returns a reference to what the object holds, as was seen for a sample; the object is not
+        // dropped, and the GIL keeps it from being changed.
+        let array = unsafe { &*(field.0)(self.place) };
+        array.items.get(..array.used as usize) == Some(expected)
     }
 }
 

@@ -64,7 +64,7 @@ mod eval_slot;
 pub use callable::{call_with_vector, fastcall};
 pub use code_state::{code_state, remove_code_state, set_code_state, StateRef};
 pub use dict::{dict_get, dict_lacks};
-pub use embedded::{ArrayField, Embedded, NumberField};
+pub use embedded::{ArrayField, Embedded, Held, NumberField};
 pub use fresh_frame::FreshFrame;
 pub use function::{
     bound_method, cell_contents, function_closure, function_code, function_defaults, function_globals,

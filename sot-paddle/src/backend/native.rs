@@ -47,17 +47,17 @@ impl Native {
 
     /// Whether `tensor` is dense and has this shape and element type.
     pub(crate) fn is(&self, tensor: &Bound<'_, PyAny>, shape: &[i64], dtype: i32) -> bool {
-        self.dtype(tensor) == Some(dtype) && self.tensors.array_is(tensor, self.dims, shape)
+        self.tensors.of(tensor).is_some_and(|held| held.number(self.dtype) == dtype && held.array_is(self.dims, shape))
     }
 
     /// Paddle's number of the element type; `None` if the tensor is not dense.
     pub(crate) fn dtype(&self, tensor: &Bound<'_, PyAny>) -> Option<i32> {
-        self.tensors.read_number(tensor, self.dtype)
+        self.tensors.of(tensor).map(|held| held.number(self.dtype))
     }
 
     fn agrees(&self, samples: &[(Bound<'_, PyAny>, Vec<i64>, &str)]) -> bool {
         samples.iter().all(|(tensor, shape, dtype)| {
-            self.tensors.array_is(tensor, self.dims, shape)
+            self.tensors.of(tensor).is_some_and(|held| held.array_is(self.dims, shape))
                 && samples
                     .iter()
                     .all(|(other, _, other_dtype)| (self.dtype(tensor) == self.dtype(other)) == (dtype == other_dtype))
