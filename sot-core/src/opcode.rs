@@ -188,7 +188,9 @@ impl Outcome<1> for VarId {
 
 impl<const N: usize> Outcome<N> for [VarId; N] {
     fn deliver(self, cx: &mut OpcodeExecutor<'_>) -> Next {
-        self.into_iter().for_each(|item| cx.push(item));
+        for item in self {
+            cx.push(item);
+        }
         Next::Continue
     }
 }

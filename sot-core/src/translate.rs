@@ -17,7 +17,7 @@ use crate::codegen::{CodeGen, NewCode};
 use crate::cpython::{self, FrameEvaluator, FreshFrame, StateRef, Verdict};
 use crate::error::{Flow, Location, PlannedBreak, Reason, ReasonId, Unwind};
 use crate::executor::{CodeUnit, Exit, Frame, OpcodeExecutor};
-use crate::guard::{FrameView, Guards};
+use crate::guard::FrameView;
 use crate::log;
 use crate::resume::{self, ResumeKey};
 use crate::runtime::Runtime;
@@ -230,13 +230,13 @@ fn translate(
     let (new_code, reason) = settle(&cx, result, reason)?;
     let steps = cx.steps();
     report(&cx, &unit, new_code.as_ref(), reason.as_ref());
-    let guards = std::mem::replace(&mut cx.guards, Guards::default()).compile(py, &cx.trackers)?;
+    let guards = std::mem::take(&mut cx.guards).compile(py, &cx.trackers)?;
     stats::update(|stats| {
         stats.translations += 1;
         stats.instructions += steps;
-        *stats.seconds.entry("simulate").or_default() += (simulated - building).as_secs_f64();
+        *stats.seconds.entry("simulate").or_default() += simulated.saturating_sub(building).as_secs_f64();
         *stats.seconds.entry("build").or_default() += building.as_secs_f64();
-        *stats.seconds.entry("compile").or_default() += (start.elapsed() - simulated).as_secs_f64();
+        *stats.seconds.entry("compile").or_default() += start.elapsed().saturating_sub(simulated).as_secs_f64();
     });
     // Behind a break the program's own calls run, and are translated.
     let entry = Entry::new(guards, new_code.map(|new| new.code), reason.is_none());

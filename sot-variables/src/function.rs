@@ -40,7 +40,7 @@ impl FunctionVariable {
         Ok(cx.produce(Rc::new(NewFunctionVariable { new, globals })))
     }
 
-    fn follow<'py>(&self, cx: &mut OpcodeExecutor<'py>, this: VarId, args: &CallArgs) -> Flow<VarId> {
+    fn follow(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
         let of = cx.vars.tracker(this);
         let function = self.object.bind(cx.py).cast::<PyFunction>().map_err(PyErr::from)?.clone();
         let parts = parts_of(cx, &function, of)?;

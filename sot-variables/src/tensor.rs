@@ -70,7 +70,8 @@ impl TensorVariable {
         let ty = self.python_type(cx);
         let ty = ty.cast::<pyo3::types::PyType>().map_err(PyErr::from)?;
         let found = cpython::type_lookup(ty, &PyString::intern(cx.py, name));
-        Ok(found.is_some_and(|found| matches!(&*cpython::type_name(&found.get_type()), "function" | "method_descriptor")))
+        Ok(found
+            .is_some_and(|found| matches!(&*cpython::type_name(&found.get_type()), "function" | "method_descriptor")))
     }
 
     /// Whether the framework's tensors have an operator method at all, and the other operand is something it may know.
@@ -142,9 +143,7 @@ impl Variable for TensorVariable {
                 let value = value.into_bound(cx.py);
                 cx.wrap_fresh(&value).map(Some)
             }
-            TensorAttribute::Method => {
-                Ok(Some(cx.produce(Rc::new(TensorMethodVariable::new(name, this, None)))))
-            }
+            TensorAttribute::Method => Ok(Some(cx.produce(Rc::new(TensorMethodVariable::new(name, this, None))))),
             TensorAttribute::Operation => {
                 let getattr = cx.py.import("builtins")?.getattr("getattr")?;
                 let attribute = cx.string(name);

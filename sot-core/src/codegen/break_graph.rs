@@ -229,11 +229,9 @@ impl CodeGen<'_, '_> {
         let arg = instruction.arg as usize;
         let handler = self.cx.runtime.dispatch.get(instruction.opcode);
         let known = match name {
-            "CALL" => Some(arg + 2),
             "CALL_KW" => Some(arg + 3),
-            "CALL_METHOD" => Some(arg + 2),
+            "CALL" | "CALL_METHOD" | "CALL_FUNCTION_KW" => Some(arg + 2),
             "CALL_FUNCTION" => Some(arg + 1),
-            "CALL_FUNCTION_KW" => Some(arg + 2),
             "LOAD_ATTR" | "LOAD_METHOD" => Some(1),
             _ => handler.and_then(|handler| handler.picture).map(|(inputs, _)| inputs.of(instruction.arg) as usize),
         };

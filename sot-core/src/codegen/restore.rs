@@ -12,7 +12,7 @@ use crate::variable::VarId;
 impl CodeGen<'_, '_> {
     /// Calls the graph with its inputs and keeps its outputs: every tensor of the trace that `results` or a write needs.
     pub(super) fn call_graph(&mut self, results: &[VarId], name: &str) -> Flow<Vec<StatementIR>> {
-        let outputs = self.escaping_tensors(results)?;
+        let outputs = self.escaping_tensors(results);
         if outputs.is_empty() {
             return Ok(Vec::new());
         }
@@ -29,7 +29,7 @@ impl CodeGen<'_, '_> {
     }
 
     /// The graph's tensors that can be reached from `results` and from the writes.
-    fn escaping_tensors(&mut self, results: &[VarId]) -> Flow<Vec<(SymbolId, VarId)>> {
+    fn escaping_tensors(&mut self, results: &[VarId]) -> Vec<(SymbolId, VarId)> {
         let mut pending: Vec<VarId> = self.effect_values();
         pending.extend(results.iter().rev());
         let (mut seen, mut found) = (HashSet::new(), Vec::new());
@@ -47,7 +47,7 @@ impl CodeGen<'_, '_> {
                 pending.extend(self.cx.effects.attributes_of(variable).into_iter().map(|(_, value)| value));
             }
         }
-        Ok(found)
+        found
     }
 
     fn effect_values(&self) -> Vec<VarId> {
@@ -141,12 +141,12 @@ impl CodeGen<'_, '_> {
         for &value in args.iter().chain(keywords.iter().map(|(_, value)| value)) {
             self.load(value)?;
         }
-        let argc = (args.len() + keywords.len()) as u32;
+        let given = (args.len() + keywords.len()) as u32;
         if keywords.is_empty() {
-            self.emitter.call(argc)?;
+            self.emitter.call(given)?;
         } else {
             let names: Vec<&str> = keywords.iter().map(|(name, _)| &**name).collect();
-            self.emitter.call_with_keywords(self.cx.py, argc, &names)?;
+            self.emitter.call_with_keywords(self.cx.py, given, &names)?;
         }
         self.op("POP_TOP", 0)
     }

@@ -55,8 +55,8 @@ impl Embedded {
 
     /// A number by the accessor of this name. The caller compares the answers for samples with what Python says.
     pub fn number(&self, library: &Path, accessor: &CStr) -> Option<NumberField> {
-        // SAFETY: an accessor without arguments takes the object and returns an `int` or an `enum` of one.
         find_function(library, accessor).map(|found| {
+            // SAFETY: an accessor without arguments takes the object and returns an `int` or an `enum` of one.
             NumberField(unsafe { std::mem::transmute::<*mut c_void, extern "C" fn(*const c_void) -> c_int>(found) })
         })
     }
@@ -100,7 +100,7 @@ impl Embedded {
                 return None;
             }
             let place = object.as_ptr().cast::<u8>().add(OFFSET);
-            let held = *place.cast::<*const usize>();
+            let held = place.cast::<*const usize>().read_unaligned();
             (!held.is_null() && *held == self.virtual_table).then_some(place.cast())
         }
     }

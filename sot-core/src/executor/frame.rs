@@ -48,6 +48,7 @@ pub struct Globals {
 
 impl Globals {
     /// Another handle on the same globals.
+    #[must_use]
     pub fn share(&self, py: Python<'_>) -> Globals {
         Globals { dict: self.dict.clone_ref(py), tracker: self.tracker }
     }

@@ -71,7 +71,7 @@ pub fn lookup_in_class<'py>(
 pub fn get_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
     let payload = cx.see(this)?;
     let ty = payload.python_type(cx);
-    let Ok(ty) = ty.cast::<PyType>().map(Clone::clone) else { return Ok(None) };
+    let Ok(ty) = ty.cast::<PyType>().cloned() else { return Ok(None) };
     match cpython::getattr_hook(&ty) {
         GetattrHook::Custom => Err(Unwind::break_graph(
             ReasonId::UnsupportedAttribute,
@@ -330,7 +330,7 @@ pub fn call_special(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str, args: 
 }
 
 /// CPython's own error for a write to an item of a known value whose type has none: which one it is depends on the index.
-fn item_write_error<'py>(cx: &mut OpcodeExecutor<'py>, this: VarId, name: &str, args: &[VarId]) -> Flow<Option<PyErr>> {
+fn item_write_error(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str, args: &[VarId]) -> Flow<Option<PyErr>> {
     if !matches!(name, "__setitem__" | "__delitem__") {
         return Ok(None);
     }
@@ -436,7 +436,7 @@ pub fn compare(cx: &mut OpcodeExecutor<'_>, op: CompareOp, this: VarId, other: V
 /// Calls an operator method; `None` where the type has none or it answers `NotImplemented`.
 fn call_operator(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str, other: VarId) -> Flow<Option<VarId>> {
     let Some((descriptor, _)) = lookup(cx, this, &Rc::from(name))? else { return Ok(None) };
-    if is_object_default(&descriptor, name)? {
+    if is_object_default(&descriptor, name) {
         return Ok(None);
     }
     let result = call_special(cx, this, name, &[other])?;
@@ -447,9 +447,9 @@ fn call_operator(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str, other: Va
 }
 
 /// Whether the method is `object`'s own: `==` is identity, ordering is not defined.
-fn is_object_default(descriptor: &Bound<'_, PyAny>, name: &str) -> PyResult<bool> {
+fn is_object_default(descriptor: &Bound<'_, PyAny>, name: &str) -> bool {
     let object = descriptor.py().get_type::<PyAny>();
-    Ok(object.getattr(name).is_ok_and(|default| default.is(descriptor)))
+    object.getattr(name).is_ok_and(|default| default.is(descriptor))
 }
 
 /// A real object as the argument of a graph statement: the statement holds for this very object.

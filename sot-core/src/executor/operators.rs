@@ -269,7 +269,7 @@ impl<'py> OpcodeExecutor<'py> {
             return Ok(true);
         }
         if let (Some(left), Some(right)) = (self.known(lhs)?, self.known(rhs)?) {
-            if is_singleton(&left) || is_singleton(&right) || !left.get_type().is(&right.get_type()) {
+            if is_singleton(&left) || is_singleton(&right) || !left.get_type().is(right.get_type()) {
                 return Ok(left.is(&right));
             }
             return Err(Unwind::break_graph(

@@ -135,7 +135,7 @@ impl<'py> FunctionGraph<'py> {
         let inputs: Vec<Py<PyAny>> = self.inputs.iter().map(|(symbol, _)| self.value(*symbol).unbind()).collect();
         let values: Vec<Py<PyAny>> = outputs.iter().map(|symbol| self.value(*symbol).unbind()).collect();
         let mut ir = std::mem::take(&mut self.ir);
-        ir.name = name.to_owned();
+        name.clone_into(&mut ir.name);
         ir.inputs = self.inputs.iter().map(|(symbol, _)| self.name(*symbol).to_owned()).collect();
         ir.outputs = outputs.iter().map(|symbol| self.name(*symbol).to_owned()).collect();
         self.builder()?;

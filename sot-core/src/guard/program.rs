@@ -255,7 +255,7 @@ fn same_constant(value: &Bound<'_, PyAny>, constant: &Bound<'_, PyAny>) -> bool 
 }
 
 fn equal_constants(value: &Bound<'_, PyAny>, constant: &Bound<'_, PyAny>) -> bool {
-    if !value.get_type().is(&constant.get_type()) {
+    if !value.get_type().is(constant.get_type()) {
         return false;
     }
     if let (Ok(a), Ok(b)) = (value.cast_exact::<PyFloat>(), constant.cast_exact::<PyFloat>()) {
@@ -278,7 +278,7 @@ fn length(value: &Bound<'_, PyAny>) -> Option<usize> {
     } else if let Ok(dict) = value.cast::<PyDict>() {
         Some(dict.len())
     } else {
-        value.cast::<pyo3::types::PySet>().ok().map(|set| pyo3::types::PySetMethods::len(set))
+        value.cast::<pyo3::types::PySet>().ok().map(pyo3::types::PySetMethods::len)
     }
 }
 

@@ -53,7 +53,7 @@ pub fn build(py: Python<'_>, unit: &CodeUnit, key: &ResumeKey, line: Position) -
     let prologue = Prologue { opcodes: Opcodes::get(py), line, instructions: Vec::new() }.write(&code, base, key)?;
     let shift = prologue.len() as u32;
     let body = base.instructions.iter().map(|instruction| moved(py, base, &code, instruction, shift));
-    code.instructions = prologue.into_iter().chain(body.collect::<Flow<Vec<_>>>()?).collect();
+    code.instructions = prologue.into_iter().chain(body).collect();
     for instruction in &mut code.instructions[..shift as usize] {
         if let Some(target) = &mut instruction.target {
             target.0 += shift;
@@ -69,7 +69,7 @@ pub fn build(py: Python<'_>, unit: &CodeUnit, key: &ResumeKey, line: Position) -
         let target = Label(handler.target.0 + shift);
         code.handlers.push(Handler { start, end, target, depth: handler.depth, lasti: handler.lasti });
     }
-    let code = code.encode(unit.object.bind(py)).map_err(refuse)?;
+    let code = code.encode(unit.object.bind(py)).map_err(|error| refuse(&error))?;
     Ok(ResumeCode { code: code.unbind(), prologue: shift })
 }
 
@@ -87,27 +87,27 @@ fn refuse_late_cells(py: Python<'_>, base: &Code) -> Flow<()> {
     Ok(())
 }
 
-fn refuse(error: BytecodeError) -> Unwind {
+fn refuse(error: &BytecodeError) -> Unwind {
     Unwind::fallback(ReasonId::CannotRestore, format!("no resume function can be built here: {error}"))
 }
 
 /// An original instruction at its new place: targets move, cells are found at their new slots.
-fn moved(py: Python<'_>, base: &Code, code: &Code, instruction: &Instruction, shift: u32) -> Flow<Instruction> {
+fn moved(py: Python<'_>, base: &Code, code: &Code, instruction: &Instruction, shift: u32) -> Instruction {
     let mut instruction = *instruction;
     if let Some(target) = &mut instruction.target {
         target.0 += shift;
     }
     if PyVersion::BUILT_FOR < PyVersion(11) {
-        return Ok(instruction);
+        return instruction;
     }
     let info = Opcodes::get(py).info(instruction.opcode);
     if !matches!(info.operand, Operand::Cell | Operand::Local) {
-        return Ok(instruction);
+        return instruction;
     }
     if let Some(cell) = base.cell_index(instruction.arg) {
         instruction.arg = code.deref_arg(cell);
     }
-    Ok(instruction)
+    instruction
 }
 
 struct Prologue {

@@ -85,7 +85,7 @@ impl HandOver {
         match self {
             HandOver::To(target) => (Arc::clone(target), values),
             HandOver::ForIter { item, exhausted } => {
-                if values.last().is_some_and(|next| next.is_instance_of::<Exhausted>()) {
+                if values.last().is_some_and(Bound::is_instance_of::<Exhausted>) {
                     values.truncate(values.len() - 2);
                     return (Arc::clone(exhausted), values);
                 }

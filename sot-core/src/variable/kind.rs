@@ -101,7 +101,9 @@ pub struct KindTable {
     by_type: HashMap<usize, &'static VariableKind>,
     by_rank: Vec<(u16, fn(&Bound<'_, PyAny>) -> bool, &'static VariableKind)>,
     names: HashMap<&'static str, &'static VariableKind>,
-    _types: Vec<Py<PyAny>>,
+    // Keeps the types alive, so that their addresses stay theirs.
+    #[allow(dead_code, reason = "held, not read")]
+    kept_types: Vec<Py<PyAny>>,
 }
 
 impl KindTable {
@@ -116,7 +118,7 @@ impl KindTable {
         registered: impl Iterator<Item = &'static VariableKind>,
     ) -> Result<KindTable, RegistrationError> {
         let mut table =
-            KindTable { by_type: HashMap::new(), by_rank: Vec::new(), names: HashMap::new(), _types: Vec::new() };
+            KindTable { by_type: HashMap::new(), by_rank: Vec::new(), names: HashMap::new(), kept_types: Vec::new() };
         let mut kinds: Vec<_> = registered.collect();
         kinds.sort_by_key(|kind| (kind.name, kind.file, kind.line));
         for kind in kinds {
@@ -146,7 +148,7 @@ impl KindTable {
                             first.line
                         )));
                     }
-                    self._types.push(ty);
+                    self.kept_types.push(ty);
                 }
             }
             Claim::When { rank, test } => {

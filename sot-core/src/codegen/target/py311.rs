@@ -7,7 +7,7 @@ use crate::bytecode::Code;
 use crate::error::Flow;
 
 #[derive(Clone, Copy)]
-pub(super) struct Py311;
+pub(in crate::codegen) struct Py311;
 
 /// `COPY_FREE_VARS`, a `MAKE_CELL` for each cell variable, `RESUME`.
 pub(super) fn prologue(e: &mut Emitter, code: &Code) -> Flow<()> {

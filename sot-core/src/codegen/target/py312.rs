@@ -8,7 +8,7 @@ use crate::bytecode::Code;
 use crate::error::Flow;
 
 #[derive(Clone, Copy)]
-pub(super) struct Py312;
+pub(in crate::codegen) struct Py312;
 
 impl Target for Py312 {
     fn prologue(&self, e: &mut Emitter, code: &Code) -> Flow<()> {

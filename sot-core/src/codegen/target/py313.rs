@@ -9,7 +9,7 @@ use crate::bytecode::Code;
 use crate::error::Flow;
 
 #[derive(Clone, Copy)]
-pub(super) struct Py313;
+pub(in crate::codegen) struct Py313;
 
 impl Target for Py313 {
     fn prologue(&self, e: &mut Emitter, code: &Code) -> Flow<()> {

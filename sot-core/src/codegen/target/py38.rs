@@ -8,7 +8,7 @@ use crate::error::Flow;
 use crate::executor::BinaryOp;
 
 #[derive(Clone, Copy)]
-pub(super) struct Py38;
+pub(in crate::codegen) struct Py38;
 
 impl Target for Py38 {
     fn prologue(&self, _: &mut Emitter, _: &Code) -> Flow<()> {
