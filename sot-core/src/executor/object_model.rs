@@ -330,7 +330,7 @@ pub fn call_special(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str, args: 
 }
 
 /// CPython's own error for a write to an item of a known value whose type has none: which one it is depends on the index.
-fn item_write_error<'py>(cx: &mut OpcodeExecutor<'py>, this: VarId, name: &str, args: &[VarId]) -> Flow<Option<PyErr>> {
+fn item_write_error(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str, args: &[VarId]) -> Flow<Option<PyErr>> {
     if !matches!(name, "__setitem__" | "__delitem__") {
         return Ok(None);
     }
