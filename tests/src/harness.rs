@@ -17,6 +17,9 @@ use crate::toy;
 
 /// Starts the interpreter and the tracer with the toy backend, and runs `work`, while no other test of the process does:
 /// they share the counters.
+///
+/// # Panics
+/// If the tracer does not start.
 pub fn with_tracer<R>(work: impl FnOnce(Python<'_>) -> R) -> R {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     // A test that failed leaves nothing behind that the next one does not reset.

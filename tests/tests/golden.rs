@@ -62,11 +62,16 @@ impl Golden {
         for line in text.lines() {
             match (line.strip_prefix("-- "), sections.last_mut()) {
                 (Some(title), _) => sections.push((title.to_owned(), String::new())),
-                (None, Some((_, body))) => body.push_str(&format!("{line}\n")),
+                (None, Some((_, body))) => {
+                    body.push_str(line);
+                    body.push('\n');
+                }
                 (None, None) => sections.push((String::new(), format!("{line}\n"))),
             }
         }
-        sections.iter_mut().for_each(|(_, body)| *body = body.trim_end().to_owned());
+        for (_, body) in &mut sections {
+            *body = body.trim_end().to_owned();
+        }
         Golden { sections }
     }
 

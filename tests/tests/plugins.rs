@@ -5,6 +5,8 @@
 //! Needs the interpreter's library at run time: `LD_LIBRARY_PATH` and `PYTHONHOME` name its prefix.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![allow(clippy::items_after_statements, reason = "registrations are static, and stand beside what is said of them")]
+#![allow(clippy::unnecessary_wraps, reason = "the registries ask for functions that may fail")]
 
 use std::path::Path;
 use std::rc::Rc;
