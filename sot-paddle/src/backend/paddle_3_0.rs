@@ -8,11 +8,8 @@ use sot_core::cpython;
 use super::release::{none_if_empty, Release, Runner};
 
 /// This release line.
-pub(crate) static RELEASE: Release = Release {
-    recorder_module: "paddle.jit.pir_dy2static.parameter_recorder",
-    divides_by_reciprocal: true,
-    runner,
-};
+pub(crate) static RELEASE: Release =
+    Release { recorder_module: "paddle.jit.pir_dy2static.parameter_recorder", divides_by_reciprocal: true, runner };
 
 fn runner(layer: &Bound<'_, PyAny>, outputs: &Bound<'_, PyList>) -> PyResult<Box<dyn Runner>> {
     let py = layer.py();
