@@ -23,11 +23,15 @@ pub struct Embedded {
 
 /// Reads a number.
 #[derive(Debug, Clone, Copy)]
-pub struct NumberField(extern "C" fn(*const c_void) -> c_int);
+pub struct NumberField(NumberAccessor);
+
+type NumberAccessor = extern "C" fn(*const c_void) -> c_int;
 
 /// Reads a short array: `N` places of 64 bits, then how many of them are used.
 #[derive(Debug, Clone, Copy)]
-pub struct ArrayField<const N: usize>(extern "C" fn(*const c_void) -> *const Array<N>);
+pub struct ArrayField<const N: usize>(ArrayAccessor<N>);
+
+type ArrayAccessor<const N: usize> = extern "C" fn(*const c_void) -> *const Array<N>;
 
 #[repr(C)]
 struct Array<const N: usize> {
@@ -35,7 +39,7 @@ struct Array<const N: usize> {
     used: c_int,
 }
 
-/// Offset of the pointer in a Python object.
+/// Offset of the pointer in a Python object: right behind the header.
 const OFFSET: usize = size_of::<ffi::PyObject>();
 
 impl Embedded {
@@ -55,10 +59,16 @@ impl Embedded {
 
     /// A number by the accessor of this name. The caller compares the answers for samples with what Python says.
     pub fn number(&self, library: &Path, accessor: &CStr) -> Option<NumberField> {
+<<<<<<< HEAD
         find_function(library, accessor).map(|found| {
             // SAFETY: an accessor without arguments takes the object and returns an `int` or an `enum` of one.
             NumberField(unsafe { std::mem::transmute::<*mut c_void, extern "C" fn(*const c_void) -> c_int>(found) })
         })
+=======
+        let found = find_function(library, accessor)?;
+        // SAFETY: an accessor without arguments takes the object and returns an `int` or an `enum` of one.
+        Some(NumberField(unsafe { std::mem::transmute::<*mut c_void, NumberAccessor>(found) }))
+>>>>>>> perf
     }
 
     /// An array by the accessor of this name, which returns a reference: the answer for `sample` is looked at here, and
@@ -70,10 +80,10 @@ impl Embedded {
         sample: &Bound<'_, PyAny>,
         expected: &[i64],
     ) -> Option<ArrayField<N>> {
-        type Accessor<const N: usize> = extern "C" fn(*const c_void) -> *const Array<N>;
         let place = self.place(sample)?;
+        let found = find_function(library, accessor)?;
         // SAFETY: an accessor without arguments takes the object; that it returns an address is checked below.
-        let read = unsafe { std::mem::transmute::<*mut c_void, Accessor<N>>(find_function(library, accessor)?) };
+        let read = unsafe { std::mem::transmute::<*mut c_void, ArrayAccessor<N>>(found) };
         let answer = read(place) as usize;
         let memory = Memory::open()?;
         let used = memory.word(answer + size_of::<[i64; N]>())? as c_int;
@@ -99,8 +109,13 @@ impl Embedded {
             if ffi::PyObject_TypeCheck(object.as_ptr(), self.owner.as_ptr().cast()) == 0 {
                 return None;
             }
+<<<<<<< HEAD
             let place = object.as_ptr().cast::<u8>().add(OFFSET);
             let held = place.cast::<*const usize>().read_unaligned();
+=======
+            let place = object.as_ptr().add(1).cast::<*const usize>();
+            let held = *place;
+>>>>>>> perf
             (!held.is_null() && *held == self.virtual_table).then_some(place.cast())
         }
     }
