@@ -59,16 +59,9 @@ impl Embedded {
 
     /// A number by the accessor of this name. The caller compares the answers for samples with what Python says.
     pub fn number(&self, library: &Path, accessor: &CStr) -> Option<NumberField> {
-<<<<<<< HEAD
-        find_function(library, accessor).map(|found| {
-            // SAFETY: an accessor without arguments takes the object and returns an `int` or an `enum` of one.
-            NumberField(unsafe { std::mem::transmute::<*mut c_void, extern "C" fn(*const c_void) -> c_int>(found) })
-        })
-=======
         let found = find_function(library, accessor)?;
         // SAFETY: an accessor without arguments takes the object and returns an `int` or an `enum` of one.
         Some(NumberField(unsafe { std::mem::transmute::<*mut c_void, NumberAccessor>(found) }))
->>>>>>> perf
     }
 
     /// An array by the accessor of this name, which returns a reference: the answer for `sample` is looked at here, and
@@ -109,13 +102,8 @@ impl Embedded {
             if ffi::PyObject_TypeCheck(object.as_ptr(), self.owner.as_ptr().cast()) == 0 {
                 return None;
             }
-<<<<<<< HEAD
-            let place = object.as_ptr().cast::<u8>().add(OFFSET);
-            let held = place.cast::<*const usize>().read_unaligned();
-=======
             let place = object.as_ptr().add(1).cast::<*const usize>();
             let held = *place;
->>>>>>> perf
             (!held.is_null() && *held == self.virtual_table).then_some(place.cast())
         }
     }
