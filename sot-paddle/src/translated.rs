@@ -61,7 +61,7 @@ impl Translated {
         Ok(format!("<sot.symbolic_translate({})>", self.target(py)?.repr()?))
     }
 
-    fn __reduce__<'py>(slf: Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyAny>,))> {
+    fn __reduce__(slf: Bound<'_, Self>) -> PyResult<(Bound<'_, PyAny>, (Bound<'_, PyAny>,))> {
         let make = slf.py().import("sot")?.getattr("symbolic_translate")?;
         let target = slf.borrow().target(slf.py())?;
         Ok((make, (target,)))
