@@ -13,6 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 use sot_core::backend::{CallKind, GraphBuilder, TensorMeta};
 
+use super::garbage;
 use super::gradient::Settled;
 use super::meta;
 use super::paddle::Paddle;
@@ -143,7 +144,7 @@ impl GraphBuilder for PaddleBuilder {
         let program = if results.is_empty() {
             None
         } else {
-            Some(self.compile(PyList::new(py, inputs)?, &results, &parameters)?)
+            Some(garbage::collected(py, || self.compile(PyList::new(py, inputs)?, &results, &parameters))?)
         };
         run::callable(py, Graph::new(&self.paddle, program, inputs.len(), &parameters.tensors, results.len(), plan)?)
     }

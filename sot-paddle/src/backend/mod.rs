@@ -1,9 +1,10 @@
 //! Paddle as a backend: tensors and their metas, what its functions mean to a trace, and graphs built in static mode and
-//! run by its executor. Everything goes through Paddle's Python functions; nothing here depends on its C++ layout.
+//! run by its executor. Everything goes through Paddle's Python functions, except where `native` finds that it need not.
 
 mod api;
 mod builder;
 pub mod debug;
+mod garbage;
 mod gradient;
 mod layer;
 mod meta;

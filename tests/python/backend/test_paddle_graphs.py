@@ -88,6 +88,21 @@ def test_parameters_as_values():
     np.testing.assert_array_equal(graph(x)[0].numpy(), linear(x).numpy())
 
 
+def test_compiling_leaves_no_references_into_the_program():
+    """Values of Paddle that outlive their program would be taken for others made at the same address."""
+    linear, x = paddle.nn.Linear(3, 5), random(2, 3)
+    gc.collect()
+    gc.disable()
+    try:
+        graph = build(lambda call, v: [call(linear, v)], [x])
+        lists = [found for found in gc.get_objects() if isinstance(found, list)]
+        left = [value for found in lists for value in found if isinstance(value, paddle.pir.Value)]
+        assert left == [] and not gc.isenabled()
+    finally:
+        gc.enable()
+    assert len(graph(x)) == 1
+
+
 def test_two_forwards_before_a_backward():
     model, x, y = MLP(), random(4, 8), random(4, 8)
     graph = mlp_graph(model, x)

@@ -1,0 +1,20 @@
+//! What compiling a program leaves behind is released before it can do harm. `Block.kwargs()` of Paddle gives out values that
+//! are references into the program, and `RunnableProgram` lists them in functions that refer to themselves, so that the
+//! lists stay until the garbage collector runs. If the program dies first, pybind11 takes the next value that happens to
+//! lie at such an address for the one it knows, and Paddle reads freed memory.
+
+use pyo3::intern;
+use pyo3::prelude::*;
+
+/// Does `work` without automatic collections, so that its garbage stays in the youngest generation, and collects that.
+pub(crate) fn collected<T>(py: Python<'_>, work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+    let gc = py.import(intern!(py, "gc"))?;
+    let enabled = gc.call_method0(intern!(py, "isenabled"))?.is_truthy()?;
+    gc.call_method0(intern!(py, "disable"))?;
+    let result = work();
+    if enabled {
+        gc.call_method0(intern!(py, "enable"))?;
+    }
+    gc.call_method1(intern!(py, "collect"), (0,))?;
+    result
+}
