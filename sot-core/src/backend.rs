@@ -7,6 +7,8 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
+use crate::error::ReasonId;
+
 /// What is known of a tensor without computing it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct TensorMeta {
@@ -49,6 +51,8 @@ pub enum CallPolicy {
     Constant,
     /// Must run for real; the text says why and what to do.
     Break(String),
+    /// Is on a list of the framework's of what must run for real, its own frame included; the text says which.
+    Listed(String),
 }
 
 /// What an attribute of a tensor means to the backend.
@@ -113,6 +117,11 @@ pub trait Backend: Send + Sync {
         meta: &TensorMeta,
         value: &Bound<'_, PyAny>,
     ) -> PyResult<TensorAttribute>;
+    /// What a user of the framework can do about a break, where it can be said better than in general terms.
+    fn hint(&self, reason: ReasonId) -> Option<&'static str> {
+        let _ = reason;
+        None
+    }
     /// Path prefixes of the framework's own files, whose frames are left alone unless the user asks for them.
     fn skipped_paths(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         let _ = py;

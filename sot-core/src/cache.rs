@@ -1,7 +1,7 @@
 //! The cache of one code object: its translations with their guards. It hangs on the code object and dies with it.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use once_cell::sync::OnceCell;
@@ -33,6 +33,15 @@ impl Entry {
     }
 }
 
+/// What may not become of a function; meeting it is an error.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Forbidden {
+    /// A graph break.
+    Break = 1,
+    /// A fallback to CPython.
+    Fallback = 2,
+}
+
 /// The translations of one code object.
 #[derive(Default)]
 pub struct CodeCache {
@@ -40,6 +49,7 @@ pub struct CodeCache {
     skip: AtomicBool,
     root: AtomicBool,
     whole: AtomicBool,
+    forbidden: AtomicU8,
     empty: AtomicU32,
     generation: AtomicU32,
     resume: Mutex<HashMap<ResumeKey, Py<PyAny>>>,
@@ -170,14 +180,23 @@ impl CodeCache {
         self.skip.store(false, Ordering::Relaxed);
     }
 
-    /// Asks that the code become one graph: a break is an error.
+    /// Asks that the code become one graph: breaks and fallbacks are errors.
     pub fn set_whole(&self, whole: bool) {
-        self.whole.store(whole, Ordering::Relaxed);
+        if self.whole.swap(whole, Ordering::Relaxed) != whole {
+            self.clear();
+        }
     }
 
-    /// Whether a break is an error.
-    pub fn is_whole(&self) -> bool {
-        self.whole.load(Ordering::Relaxed)
+    /// Makes something an error for good.
+    pub fn forbid(&self, what: Forbidden) {
+        if self.forbidden.fetch_or(what as u8, Ordering::Relaxed) & what as u8 == 0 {
+            self.clear();
+        }
+    }
+
+    /// Whether something is an error.
+    pub fn forbids(&self, what: Forbidden) -> bool {
+        self.whole.load(Ordering::Relaxed) || self.forbidden.load(Ordering::Relaxed) & what as u8 != 0
     }
 
     /// Whether the user asked for this code.
@@ -188,9 +207,14 @@ impl CodeCache {
     /// Forgets everything if it was made before the present generation (see `reset`).
     pub fn refresh(&self, generation: u32) {
         if self.generation.swap(generation, Ordering::Relaxed) != generation {
-            let old = std::mem::take(&mut *self.lock());
-            drop(old);
+            self.clear();
             self.empty.store(0, Ordering::Relaxed);
         }
+    }
+
+    fn clear(&self) {
+        let old = std::mem::take(&mut *self.lock());
+        // What an entry holds may run code of the program's when it goes.
+        drop(old);
     }
 }

@@ -3,8 +3,9 @@
 
 use std::fmt;
 
-use pyo3::PyErr;
+use pyo3::prelude::*;
 
+use crate::runtime::Runtime;
 use crate::variable::VarId;
 
 pyo3::create_exception!(
@@ -111,10 +112,24 @@ pub enum ReasonKind {
     Frame,
 }
 
+impl ReasonKind {
+    /// The short name people know.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            ReasonKind::Ddcf => "DDCF",
+            ReasonKind::Unsps => "UNSPS",
+            ReasonKind::Cdbl => "CDBL",
+            ReasonKind::Unimp => "UNIMP",
+            ReasonKind::Frame => "FRAME",
+        }
+    }
+}
+
 reasons! {
     /// A branch, loop or boolean conversion depends on a tensor's value.
     TensorTruth = "data-dependent-control-flow", Ddcf,
-        "Use paddle.where or a mask, or keep the branch: the code on both sides is compiled.";
+        "Select with the framework's masks, or keep the branch: the code on both sides is compiled.";
     /// A value is read out of a tensor.
     TensorValue = "tensor-value", Unsps,
         "Keep the value in a tensor, or move the read out of the hot function.";
@@ -136,6 +151,9 @@ reasons! {
     /// The API was put on the break list.
     BreakListed = "break-listed", Cdbl,
         "Take the API off the list if it should be compiled.";
+    /// The program itself asks for it: `psdb.breakgraph()`, `psdb.fallback()` or `psdb.breakpoint()`.
+    Requested = "requested", Cdbl,
+        "Remove the call when it has served its purpose.";
     /// No handler is registered for the opcode.
     UnimplementedOpcode = "unimplemented-opcode", Unimp,
         "Rewrite the statement, or register a handler for the opcode.";
@@ -171,12 +189,16 @@ pub struct Reason {
     pub text: String,
     /// The user's source, innermost frame first; filled in by the executor.
     pub stack: Vec<Location>,
+    /// The function that was not to be broken or left to CPython, if one of those running was marked so.
+    pub forbidden_by: Option<String>,
+    /// Whether a fallback also leaves alone what the frame calls.
+    pub recursive: bool,
 }
 
 impl Reason {
     /// A reason not yet placed.
     pub fn new(id: ReasonId, text: impl Into<String>) -> Self {
-        Reason { id, text: text.into(), stack: Vec::new() }
+        Reason { id, text: text.into(), stack: Vec::new(), forbidden_by: None, recursive: false }
     }
 }
 
@@ -191,11 +213,27 @@ impl fmt::Display for Reason {
 }
 
 impl Reason {
-    /// The error for a function that must be one graph.
-    pub fn error(&self) -> PyErr {
-        let places: Vec<String> = self.stack.iter().map(|place| format!("\n  {place}")).collect();
-        let hint = self.id.hint();
-        GraphBreakError::new_err(format!("{}: {}{}\n{hint}", self.id.id(), self.text, places.concat()))
+    /// What to do about it: in the framework's words if it has some.
+    #[must_use]
+    pub fn hint(&self) -> &'static str {
+        Runtime::get().and_then(|runtime| runtime.backend.hint(self.id)).unwrap_or_else(|| self.id.hint())
+    }
+
+    /// The reason as `explain` and `GraphBreakError` show it: kind, id and text, the user's stack with the source, and what
+    /// to do.
+    pub fn report(&self, py: Python<'_>) -> String {
+        let mut report = format!("[{} {}] {}", self.id.kind().name(), self.id.id(), self.text);
+        for place in self.stack.iter().rev() {
+            report.push_str("\n  ");
+            report.push_str(&place.excerpt(py).join("\n  "));
+        }
+        report + "\n  what to do: " + self.hint()
+    }
+
+    /// The error for a function that must not be broken, or left to CPython.
+    pub fn error(&self, py: Python<'_>) -> PyErr {
+        let function = self.forbidden_by.as_deref().unwrap_or("the function");
+        GraphBreakError::new_err(format!("{function} cannot stay in one graph: {}", self.report(py)))
     }
 }
 
@@ -210,6 +248,44 @@ pub struct Location {
     pub line: u32,
     /// First and last column of the expression (0-based, UTF-8 bytes), where the interpreter records them (3.11+).
     pub columns: Option<(u32, u32)>,
+    /// The line it ends on.
+    pub end_line: u32,
+}
+
+impl Location {
+    /// A line of a function.
+    #[must_use]
+    pub fn line(file: String, function: String, line: u32) -> Self {
+        Location { file, function, line, columns: None, end_line: line }
+    }
+
+    /// The place as a traceback shows it: the line, and carets under the expression, or under all of the line where
+    /// columns are not known.
+    fn excerpt(&self, py: Python<'_>) -> Vec<String> {
+        let mut lines = vec![format!("File \"{}\", line {}, in {}", self.file, self.line, self.function)];
+        let source = py.import("linecache").and_then(|cache| cache.call_method1("getline", (&self.file, self.line)));
+        let source = source.and_then(|source| source.extract::<String>()).unwrap_or_default();
+        let source = source.trim_end();
+        let shown = source.trim_start();
+        if !shown.is_empty() {
+            let (before, marked) = self.marked(source);
+            lines.push(format!("  {shown}"));
+            lines.push(format!("  {}{}", " ".repeat(before), "^".repeat(marked)));
+        }
+        lines
+    }
+
+    /// How many characters of the line, without its indent, come before the expression, and how many belong to it.
+    fn marked(&self, source: &str) -> (usize, usize) {
+        let indent = source.len() - source.trim_start().len();
+        let (start, end) = self.columns.map_or((indent, source.len()), |(start, end)| (start as usize, end as usize));
+        let end = if self.end_line == self.line { end } else { source.len() };
+        let whole = (0, source[indent..].chars().count());
+        match (source.get(indent..start), source.get(start..end.min(source.len()))) {
+            (Some(before), Some(marked)) if !marked.is_empty() => (before.chars().count(), marked.chars().count()),
+            _ => whole,
+        }
+    }
 }
 
 impl fmt::Display for Location {
@@ -228,4 +304,32 @@ pub struct RegistrationError {
     pub file: &'static str,
     /// Line of the registration.
     pub line: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn marked(source: &str, columns: Option<(u32, u32)>) -> (usize, usize) {
+        Location { columns, ..Location::line(String::new(), String::new(), 1) }.marked(source)
+    }
+
+    #[test]
+    fn carets_count_characters_and_columns_bytes() {
+        assert_eq!(marked("    if y.sum() > 0:", Some((7, 18))), (3, 11));
+        assert_eq!(marked("    s = 'é'; y.item()", Some((14, 22))), (9, 8));
+    }
+
+    #[test]
+    fn without_columns_the_whole_line_is_marked() {
+        assert_eq!(marked("    return y", None), (0, 8));
+        assert_eq!(marked("    return y", Some((40, 50))), (0, 8));
+        assert_eq!(marked("    s = 'é'", Some((10, 11))), (0, 7));
+    }
+
+    #[test]
+    fn an_expression_of_many_lines_is_marked_to_the_end_of_the_first() {
+        let place = Location { columns: Some((4, 2)), end_line: 3, ..Location::line(String::new(), String::new(), 1) };
+        assert_eq!(place.marked("y = f("), (4, 2));
+    }
 }

@@ -2,6 +2,7 @@
 //! and frame hook. It knows no concrete opcode, variable kind or backend: those register themselves from other crates.
 
 pub mod backend;
+pub mod break_list;
 pub mod builtin;
 pub mod bytecode;
 pub mod cache;

@@ -77,6 +77,11 @@ pub fn reset() {
     HITS.store(0, Ordering::Relaxed);
     *lock(&STATS) = None;
     lock(&RECORDS).clear();
+    forget();
+}
+
+/// Makes every cache forget what it holds; the counters go on.
+pub fn forget() {
     GENERATION.fetch_add(1, Ordering::Relaxed);
 }
 

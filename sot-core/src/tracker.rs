@@ -290,6 +290,18 @@ impl Key {
     }
 }
 
+/// A callable for texts: its module and name.
+pub fn name(callable: &Bound<'_, PyAny>) -> String {
+    let text = |name: &str| callable.getattr(name).and_then(|value| value.extract::<String>()).ok();
+    let Some(name) = text("__qualname__").or_else(|| text("__name__")) else {
+        return repr(callable.py(), &callable.clone().unbind());
+    };
+    match text("__module__") {
+        Some(module) => format!("{module}.{name}"),
+        None => name,
+    }
+}
+
 /// The object for texts, shortened: its `repr` where C code makes it, else its type or name. Never fails, and never runs
 /// Python code.
 pub fn repr(py: Python<'_>, object: &Py<PyAny>) -> String {

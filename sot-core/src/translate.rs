@@ -12,7 +12,7 @@ use pyo3::sync::MutexExt;
 use pyo3::types::{PyCode, PyWeakrefMethods, PyWeakrefReference};
 
 use crate::bytecode::{Label, Position};
-use crate::cache::{CodeCache, Entry, Origin};
+use crate::cache::{CodeCache, Entry, Forbidden, Origin};
 use crate::codegen::{CodeGen, NewCode};
 use crate::cpython::{self, FrameEvaluator, FreshFrame, StateRef, Verdict};
 use crate::error::{Flow, Location, PlannedBreak, Reason, ReasonId, Unwind};
@@ -55,7 +55,7 @@ impl FrameEvaluator for Translator {
 fn verdict(py: Python<'_>, entry: &Entry) -> Verdict {
     match &entry.code {
         Some(code) => Verdict::Replace { code: code.clone_ref(py), disable_eval_frame: entry.disable_eval_frame },
-        None => Verdict::Original { disable_eval_frame: false },
+        None => Verdict::Original { disable_eval_frame: entry.disable_eval_frame },
     }
 }
 
@@ -67,6 +67,19 @@ pub fn cache_of<'py>(code: &Bound<'py, PyCode>) -> Option<StateRef<'py, CodeCach
     let cache = CodeCache::default();
     cache.set_skip(is_skipped_file(code));
     cpython::set_code_state(code, cache).ok()
+}
+
+/// Whether the code is marked so that something that may become of it is an error.
+pub fn forbids(code: &Bound<'_, PyAny>, what: Forbidden) -> bool {
+    let cache = code.cast::<PyCode>().ok().and_then(cpython::code_state::<CodeCache>);
+    cache.is_some_and(|cache| cache.forbids(what))
+}
+
+/// Leaves the frames of a function to CPython unless the user asked for their translation, or no longer does.
+pub fn leave_alone(code: &Bound<'_, PyCode>, alone: bool) {
+    if let Some(cache) = cache_of(code).filter(|cache| !cache.is_root()) {
+        cache.set_skip(alone || is_skipped_file(code));
+    }
 }
 
 fn is_skipped_file(code: &Bound<'_, PyCode>) -> bool {
@@ -99,9 +112,10 @@ fn miss(runtime: &'static Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>
         Ok(translation) => translation,
         Err(error) => return internal(cache, &code, error),
     };
-    if let (Some(reason), true) = (&translation.reason, cache.is_whole()) {
+    if let Some(reason) = translation.reason.as_ref().filter(|reason| reason.forbidden_by.is_some()) {
         if !matches!(reason.id, ReasonId::NothingToCompile | ReasonId::Raises) {
-            return Verdict::Raise(reason.error());
+            let _quiet = cpython::suspend(py);
+            return Verdict::Raise(reason.error(py));
         }
     }
     let found_nothing = translation.reason.as_ref().is_some_and(|reason| reason.id == ReasonId::NothingToCompile);
@@ -128,7 +142,7 @@ fn internal(cache: &CodeCache, code: &Bound<'_, PyCode>, error: PyErr) -> Verdic
 fn place_of(code: &Bound<'_, PyCode>) -> Location {
     let text = |name: &str| code.getattr(name).and_then(|value| value.extract::<String>()).unwrap_or_default();
     let line = code.getattr("co_firstlineno").and_then(|line| line.extract()).unwrap_or(0);
-    Location { file: text("co_filename"), function: text("co_name"), line, columns: None }
+    Location::line(text("co_filename"), text("co_name"), line)
 }
 
 static TRANSLATING: Mutex<()> = Mutex::new(());
@@ -239,7 +253,8 @@ fn translate(
         *stats.seconds.entry("compile").or_default() += start.elapsed().saturating_sub(simulated).as_secs_f64();
     });
     // Behind a break the program's own calls run, and are translated.
-    let entry = Entry::new(guards, new_code.map(|new| new.code), reason.is_none());
+    let alone = reason.as_ref().is_none_or(|reason| reason.recursive);
+    let entry = Entry::new(guards, new_code.map(|new| new.code), alone);
     Ok(Attempt::Done(Translation { entry, reason }))
 }
 
@@ -323,17 +338,19 @@ fn report(cx: &OpcodeExecutor<'_>, unit: &CodeUnit, new_code: Option<&NewCode>, 
     let graphs = new_code.map(|new| new.graphs.clone()).unwrap_or_default();
     GRAPHS.fetch_add(graphs.len() as u64, Ordering::Relaxed);
     stats::update(|stats| stats.graphs += graphs.len() as u64);
-    if let Some(reason) = reason {
-        let mut reason = reason.clone();
+    let reason = reason.cloned().map(|mut reason| {
         if reason.stack.is_empty() {
             reason.stack = vec![unit.place()];
         }
+        reason
+    });
+    if let Some(reason) = &reason {
         if new_code.is_some() {
             log::write(log::BREAKS, &format!("[BreakGraph]: {}: {reason}", unit.code.qualname));
-            count_break(&reason);
+            count_break(reason);
         } else {
             log::write(log::BREAKS, &format!("[Fallback]: {}: {reason}", unit.code.qualname));
-            count_fallback(&reason);
+            count_fallback(reason);
         }
     }
     for graph in &graphs {
@@ -353,7 +370,7 @@ fn report(cx: &OpcodeExecutor<'_>, unit: &CodeUnit, new_code: Option<&NewCode>, 
             graphs,
             guards: cx.guards.texts(py, &cx.trackers),
             code: new_code.and_then(|new| listing(py, new)),
-            reason: reason.cloned(),
+            reason,
             fallback: new_code.is_none(),
         });
     }
@@ -421,6 +438,11 @@ impl<'py> ResumeSource<'py> {
             let base = PyWeakrefReference::new(self.unit.object.bind(py))?.unbind();
             if let Some(cache) = cache_of(code) {
                 cache.set_origin(Origin { base, prologue: built.prologue });
+                for what in [Forbidden::Break, Forbidden::Fallback] {
+                    if self.cache.forbids(what) {
+                        cache.forbid(what);
+                    }
+                }
             }
             Ok(built.code)
         })

@@ -4,6 +4,7 @@
 
 pub mod backend;
 mod report;
+mod steer;
 mod translated;
 pub mod variables;
 
@@ -31,5 +32,6 @@ fn _sot(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("GraphBreakError", py.get_type::<sot_core::error::GraphBreakError>())?;
     translated::register(module)?;
     report::register(module)?;
+    steer::register(module)?;
     backend::debug::register(module)
 }

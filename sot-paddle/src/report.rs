@@ -2,6 +2,7 @@
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
+use sot_core::error::Reason;
 use sot_core::stats::{self, Record};
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -64,7 +65,11 @@ fn record_dict<'py>(py: Python<'py>, record: &Record) -> PyResult<Bound<'py, PyD
     result.set_item("reason", record.reason.as_ref().map(ToString::to_string))?;
     let line = record.reason.as_ref().and_then(|reason| reason.stack.first()).map(|place| place.line);
     result.set_item("reason_line", line)?;
-    result.set_item("hint", record.reason.as_ref().map(|reason| reason.id.hint()))?;
+    let reason = record.reason.as_ref();
+    result.set_item("reason_id", reason.map(|reason| reason.id.id()))?;
+    result.set_item("kind", reason.map(|reason| reason.id.kind().name()))?;
+    result.set_item("hint", reason.map(Reason::hint))?;
+    result.set_item("report", reason.map(|reason| reason.report(py)))?;
     let stack: Vec<_> = record.reason.iter().flat_map(|reason| &reason.stack).collect();
     let stack: Vec<_> = stack.iter().map(|at| (&at.file, at.line, &at.function, at.columns)).collect();
     result.set_item("stack", stack)?;

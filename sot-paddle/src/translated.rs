@@ -146,7 +146,7 @@ fn wrap<'py>(target: &Bound<'py, PyAny>, fullgraph: bool) -> PyResult<Bound<'py,
 }
 
 /// The code that a call of `target` runs first.
-fn code_of<'py>(target: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyCode>>> {
+pub(crate) fn code_of<'py>(target: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyCode>>> {
     let mut function = target.clone();
     if let Some((inner, _)) = cpython::bound_method(target) {
         function = inner;

@@ -8,10 +8,10 @@ use pyo3::types::{PyModule, PyType};
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
-use sot_core::tracker::{Tracker, TrackerId};
+use sot_core::tracker::{self, Tracker, TrackerId};
 use sot_core::variable::{VarId, Variable};
 
-use crate::function::{call_by_policy, callable_name, guard_identity};
+use crate::function::{call_by_policy, guard_identity};
 
 sot_core::variable_kind! {
     "builtin_function",
@@ -147,7 +147,7 @@ impl Variable for BuiltinFunctionVariable {
     }
 
     fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
-        format!("BuiltinVariable({})", callable_name(self.object.bind(cx.py)))
+        format!("BuiltinVariable({})", tracker::name(self.object.bind(cx.py)))
     }
 
     fn object(&self) -> Option<&Py<PyAny>> {

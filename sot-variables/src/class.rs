@@ -9,10 +9,10 @@ use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
 use sot_core::guard::{Identity, Test};
-use sot_core::tracker::{Tracker, TrackerId};
+use sot_core::tracker::{self, Tracker, TrackerId};
 use sot_core::variable::{GraphArgument, VarId, Variable};
 
-use crate::function::{call_by_policy, callable_name};
+use crate::function::call_by_policy;
 use crate::method::MethodVariable;
 
 sot_core::variable_kind! { "class", rank: 50, when: is_class, wrap: ClassVariable::wrap }
@@ -97,7 +97,7 @@ impl ClassVariable {
                 Ok(instance)
             }
             _ => {
-                let name = callable_name(class.as_any());
+                let name = tracker::name(class.as_any());
                 Err(Unwind::break_graph(ReasonId::UnsupportedCall, format!("{name}(): instances are made by C code")))
             }
         }
@@ -109,7 +109,7 @@ impl ClassVariable {
         if call.is_some_and(|call| call.is(&default)) {
             return Ok(());
         }
-        let name = callable_name(class.as_any());
+        let name = tracker::name(class.as_any());
         Err(Unwind::break_graph(
             ReasonId::UnsupportedCall,
             format!("{name}(): its metaclass makes instances in its own way"),
@@ -204,7 +204,7 @@ impl Variable for ClassVariable {
     }
 
     fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
-        format!("ClassVariable({})", callable_name(self.object.bind(cx.py)))
+        format!("ClassVariable({})", tracker::name(self.object.bind(cx.py)))
     }
 
     fn object(&self) -> Option<&Py<PyAny>> {
@@ -274,7 +274,7 @@ impl Variable for InstanceVariable {
     }
 
     fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
-        format!("InstanceVariable({})", callable_name(self.ty.bind(cx.py)))
+        format!("InstanceVariable({})", tracker::name(self.ty.bind(cx.py)))
     }
 
     fn children(&self) -> Vec<VarId> {

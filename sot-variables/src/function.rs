@@ -7,12 +7,12 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFunction, PyTuple};
 use sot_core::backend::{CallKind, CallPolicy};
 use sot_core::codegen::CodeGen;
-use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, FunctionParts, Globals, Name, OpcodeExecutor, OpcodeInlineExecutor};
 use sot_core::guard::{Identity, Test};
-use sot_core::tracker::{Key, Part, Tracker, TrackerId};
+use sot_core::tracker::{self, Key, Part, Tracker, TrackerId};
 use sot_core::variable::{VarId, Variable};
+use sot_core::{cpython, translate};
 
 sot_core::variable_kind! {
     "function",
@@ -128,16 +128,6 @@ fn keyword_default(
     Ok(Some(cx.wrap(&value, tracker)))
 }
 
-/// How the StatementIR prints a callable: its module and name.
-pub fn callable_name(object: &Bound<'_, PyAny>) -> String {
-    let text = |name: &str| object.getattr(name).and_then(|value| value.extract::<String>()).ok();
-    let name = text("__qualname__").or_else(|| text("__name__")).unwrap_or_else(|| "<callable>".to_owned());
-    match text("__module__") {
-        Some(module) => format!("{module}.{name}"),
-        None => name,
-    }
-}
-
 /// Calls something the backend has a say in; `None` if it is to be followed like any callable.
 pub fn call_by_policy(
     cx: &mut OpcodeExecutor<'_>,
@@ -150,7 +140,7 @@ pub fn call_by_policy(
         CallPolicy::Follow => Ok(None),
         CallPolicy::Api => {
             guard_identity(cx, this, object);
-            cx.call_graph(CallKind::Api, &callable, &callable_name(&callable), args).map(Some)
+            cx.call_graph(CallKind::Api, &callable, &tracker::name(&callable), args).map(Some)
         }
         CallPolicy::Constant => {
             guard_identity(cx, this, object);
@@ -158,13 +148,21 @@ pub fn call_by_policy(
                 Some((positional, keywords)) => cx.fold(|_| callable.call(positional, Some(&keywords))).map(Some),
                 None => Err(Unwind::break_graph(
                     ReasonId::UnsupportedCall,
-                    format!("{} of values not known while tracing", callable_name(&callable)),
+                    format!("{} of values not known while tracing", tracker::name(&callable)),
                 )),
             }
         }
         CallPolicy::Break(why) => {
             guard_identity(cx, this, object);
             Err(Unwind::break_graph(ReasonId::UnsupportedCall, why))
+        }
+        CallPolicy::Listed(which) => {
+            guard_identity(cx, this, object);
+            if let Ok(function) = callable.cast::<PyFunction>() {
+                translate::leave_alone(&cpython::function_code(function), true);
+            }
+            let name = tracker::name(&callable);
+            Err(Unwind::break_graph(ReasonId::BreakListed, format!("{name} is {which}")))
         }
     }
 }
@@ -179,7 +177,7 @@ impl Variable for FunctionVariable {
     }
 
     fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
-        format!("FunctionVariable({})", callable_name(self.object.bind(cx.py)))
+        format!("FunctionVariable({})", tracker::name(self.object.bind(cx.py)))
     }
 
     fn object(&self) -> Option<&Py<PyAny>> {

@@ -7,10 +7,8 @@ use sot_core::codegen::CodeGen;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{CallArgs, Name, OpcodeExecutor};
-use sot_core::tracker::{Part, Tracker, TrackerId};
+use sot_core::tracker::{self, Part, Tracker, TrackerId};
 use sot_core::variable::{VarId, Variable};
-
-use crate::function::callable_name;
 
 sot_core::variable_kind! { "method", types: |py| Ok(vec![method_type(py)?.unbind()]), wrap: MethodVariable::wrap }
 sot_core::variable_kind! { "builtin_method" }
@@ -117,7 +115,7 @@ impl Variable for BuiltinMethodVariable {
     }
 
     fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
-        let name = callable_name(self.descriptor.bind(cx.py));
+        let name = tracker::name(self.descriptor.bind(cx.py));
         format!("BuiltinMethodVariable({name}, {})", cx.text(self.receiver))
     }
 

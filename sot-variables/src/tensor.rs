@@ -60,6 +60,7 @@ impl TensorVariable {
     }
 
     fn call_method(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str, args: &[VarId]) -> Flow<VarId> {
+        refuse_listed(cx, &self.python_type(cx), name)?;
         let args = std::iter::once(this).chain(args.iter().copied()).collect();
         let callee = PyString::intern(cx.py, name).into_any();
         cx.call_graph(CallKind::Method, &callee, name, &CallArgs::positional(args))
@@ -81,6 +82,15 @@ impl TensorVariable {
         let known = cpython::type_lookup(ty, &PyString::intern(cx.py, name)).is_some();
         let other = cx.see(other)?;
         Ok(known && (other.kind() == "tensor" || other.constant().is_some_and(|value| !value.is_none(cx.py))))
+    }
+}
+
+/// Breaks the graph at a method of tensors that is on the user's break list.
+fn refuse_listed(cx: &OpcodeExecutor<'_>, ty: &Bound<'_, PyAny>, name: &str) -> Flow<()> {
+    let ty = ty.cast::<pyo3::types::PyType>().map_err(PyErr::from)?;
+    match cpython::type_lookup(ty, &PyString::intern(cx.py, name)) {
+        Some(method) => cx.refuse_listed(&method.unbind().into_bound(cx.py)),
+        None => Ok(()),
     }
 }
 
@@ -276,6 +286,8 @@ impl Variable for TensorMethodVariable {
     }
 
     fn call(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, args: &CallArgs) -> Flow<VarId> {
+        let ty = cx.see(self.receiver)?.python_type(cx);
+        refuse_listed(cx, &ty, &self.name)?;
         if let Some(why) = &self.breaks {
             return Err(Unwind::break_graph(ReasonId::TensorValue, why.clone()));
         }

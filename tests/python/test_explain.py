@@ -1,5 +1,7 @@
 """What the user is told: explain, stats, and the error of `fullgraph=True`."""
 
+import sys
+
 import paddle
 import pytest
 
@@ -37,6 +39,76 @@ def test_fullgraph_turns_a_break_into_an_error():
     with pytest.raises(sot.GraphBreakError, match="data-dependent-control-flow") as caught:
         fast(paddle.ones([2]))
     assert "test_explain.py" in str(caught.value)
+
+
+def test_fullgraph_counts_for_what_is_translated_already():
+    sot.symbolic_translate(branch)(paddle.ones([2]))
+    with pytest.raises(sot.GraphBreakError):
+        sot.symbolic_translate(branch, fullgraph=True)(paddle.ones([2]))
+    assert sot.symbolic_translate(branch)(paddle.ones([2])).tolist() == [4.0, 4.0]
+
+
+def test_the_error_says_what_explain_says():
+    report = sot.explain(branch)(paddle.ones([2])).breaks[0].report
+    with pytest.raises(sot.GraphBreakError) as caught:
+        sot.symbolic_translate(branch, fullgraph=True)(paddle.ones([2]))
+    assert str(caught.value) == f"branch cannot stay in one graph: {report}"
+    sot.symbolic_translate(branch)
+
+
+def read(x):
+    é = "ü"; return x.item() + len(é)  # fmt: skip
+
+
+def reads(x):
+    y = x + 1
+    return y * read(
+        y.sum()
+    )
+
+
+def carets(lines):
+    """The source each line of carets stands under."""
+    shown = []
+    for source, marks in zip(lines, lines[1:]):
+        if marks.strip() and set(marks.strip()) == {"^"}:
+            start = len(marks) - len(marks.lstrip())
+            shown.append(source[start : start + len(marks.strip())])
+    return shown
+
+
+def test_the_report_has_kind_stack_carets_and_remedy():
+    (broken,) = sot.explain(reads)(paddle.ones([2])).breaks
+    assert (broken.kind, broken.reason_id) == ("UNSPS", "tensor-value")
+    lines = broken.report.splitlines()
+    assert lines[0].startswith("[UNSPS tensor-value] ")
+    places = [line.strip() for line in lines if line.startswith("  File")]
+    first = reads.__code__.co_firstlineno
+    assert places == [
+        f'File "{__file__}", line {first + 2}, in reads',
+        f'File "{__file__}", line {read.__code__.co_firstlineno + 1}, in read',
+    ]
+    known = sys.version_info >= (3, 11)
+    assert carets(lines) == (["read(", "x.item()"] if known else ["return y * read(", ANY_LINE])
+    assert lines[-1] == f"  what to do: {broken.hint}" and "paddle.Tensor" in broken.hint
+
+
+ANY_LINE = 'é = "ü"; return x.item() + len(é)  # fmt: skip'
+
+
+def test_a_reason_about_the_frame_is_shown_too():
+    def generator(x):
+        yield x + 1
+
+    explanation = sot.explain(generator)(paddle.ones([1]))
+    list(explanation.result)
+    assert all(record.kind == "FRAME" for record in explanation.fallbacks)
+
+
+def test_stats_count_by_reason():
+    sot.symbolic_translate(branch)(paddle.ones([2]))
+    sot.symbolic_translate(reads)(paddle.ones([2]))
+    assert sot.stats().reasons == {"data-dependent-control-flow": 1, "tensor-value": 2}
 
 
 def test_fullgraph_as_a_decorator():

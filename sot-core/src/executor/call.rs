@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use super::{Name, OpcodeExecutor};
+use crate::break_list;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::variable::VarId;
 
@@ -93,7 +94,20 @@ impl CallArgs {
 impl<'py> OpcodeExecutor<'py> {
     /// `callable(*args)`
     pub fn call(&mut self, callable: VarId, args: &CallArgs) -> Flow<VarId> {
-        self.see(callable)?.call(self, callable, args)
+        let payload = self.see(callable)?;
+        if let Some(object) = payload.object() {
+            self.refuse_listed(object.bind(self.py))?;
+        }
+        payload.call(self, callable, args)
+    }
+
+    /// Breaks the graph at a call of what is on the user's break list.
+    pub fn refuse_listed(&self, callable: &Bound<'py, PyAny>) -> Flow<()> {
+        if !break_list::contains(callable) {
+            return Ok(());
+        }
+        let name = crate::tracker::name(callable);
+        Err(Unwind::break_graph(ReasonId::BreakListed, format!("{name} is on the break list")))
     }
 
     /// `object.name(*args)`
@@ -127,6 +141,7 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// Calls a C function whose meaning is known: by its handler, or by doing it now if all arguments are known and `pure`.
     pub fn call_builtin(&mut self, function: &Bound<'py, PyAny>, args: &CallArgs, pure: bool) -> Flow<VarId> {
+        self.refuse_listed(function)?;
         if let Some(builtin) = self.runtime.builtins.get(function) {
             return (builtin.handler)(self, args);
         }

@@ -34,7 +34,7 @@ impl CodeUnit {
     /// The first line of the function.
     pub fn place(&self) -> Location {
         let code = &self.code;
-        Location { file: code.filename.clone(), function: code.qualname.clone(), line: code.first_line, columns: None }
+        Location::line(code.filename.clone(), code.qualname.clone(), code.first_line)
     }
 }
 
@@ -111,11 +111,11 @@ impl Frame {
     pub fn location(&self) -> Location {
         let code = &self.code.code;
         let position = code.instructions.get(self.at.0 as usize).map(|i| i.position);
+        let line = position.and_then(|p| p.line).unwrap_or(code.first_line);
         Location {
-            file: code.filename.clone(),
-            function: code.qualname.clone(),
-            line: position.and_then(|p| p.line).unwrap_or(code.first_line),
             columns: position.and_then(|p| Some((p.column?, p.end_column?))),
+            end_line: position.and_then(|p| p.end_line).unwrap_or(line),
+            ..Location::line(code.filename.clone(), code.qualname.clone(), line)
         }
     }
 }

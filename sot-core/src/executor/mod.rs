@@ -23,6 +23,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::bytecode::Label;
+use crate::cache::Forbidden;
 use crate::error::{Flow, Location, PlannedBreak, Reason, ReasonId, Unwind};
 use crate::graph::FunctionGraph;
 use crate::guard::Guards;
@@ -31,6 +32,7 @@ use crate::opcode::{Next, Operand};
 use crate::runtime::Runtime;
 use crate::side_effects::SideEffects;
 use crate::tracker::Trackers;
+use crate::translate;
 use crate::variable::{VarId, Variables};
 
 pub use call::CallArgs;
@@ -168,11 +170,14 @@ impl<'py> OpcodeExecutor<'py> {
         log::write(log::TRACE, &format!("[TraceExecution]: {name}, stack is [{}]", stack.join(", ")));
     }
 
-    /// Writes the user's source position into a reason that has none yet.
+    /// Writes the user's source position into a reason that has none yet, and which function forbids it.
     fn place(&self, mut unwind: Unwind) -> Unwind {
+        let what = if matches!(unwind, Unwind::BreakGraph(_)) { Forbidden::Break } else { Forbidden::Fallback };
         if let Unwind::BreakGraph(reason) | Unwind::Fallback(reason) = &mut unwind {
             if reason.stack.is_empty() {
                 reason.stack = self.user_stack();
+                let forbids = |frame: &&Frame| translate::forbids(frame.code.object.bind(self.py), what);
+                reason.forbidden_by = self.frames.iter().find(forbids).map(|frame| frame.code.code.qualname.clone());
             }
         }
         unwind

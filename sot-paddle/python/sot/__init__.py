@@ -10,16 +10,21 @@ from . import _requirements
 
 _requirements.check()
 
+from . import psdb
+from ._breaks import BreakList, break_on
 from ._report import Explanation, Record, Stats, explain, stats
 from ._sot import GraphBreakError, __version__, reset, symbolic_translate
 
 __all__ = [
+    "BreakList",
     "Explanation",
     "GraphBreakError",
     "Record",
     "Stats",
     "__version__",
+    "break_on",
     "explain",
+    "psdb",
     "reset",
     "stats",
     "symbolic_translate",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import linecache
 from dataclasses import dataclass, field, fields
 from typing import Any, Callable, Iterator
 
@@ -29,6 +28,16 @@ class Stats:
     """Frames left to CPython by reason."""
     seconds: dict[str, float] = field(default_factory=dict)
     """Time spent by phase."""
+
+    @property
+    def reasons(self) -> dict[str, int]:
+        """Breaks and fallbacks by the stable id of their reason, wherever they were met."""
+        counts: dict[str, int] = {}
+        for placed in (self.breaks, self.fallbacks):
+            for reason, count in placed.items():
+                reason_id = reason.partition(":")[0]
+                counts[reason_id] = counts.get(reason_id, 0) + count
+        return counts
 
     def __str__(self) -> str:
         counts = ", ".join(f"{getattr(self, name)} {name}" for name in ("translations", "hits", "misses", "graphs"))
@@ -70,8 +79,14 @@ class Record:
     reason: str | None = None
     """Why the frame was left to CPython, or why the graph ended before the code did."""
     reason_line: int | None = None
+    reason_id: str | None = None
+    """The stable id of the reason; docs/graph-breaks.md lists them."""
+    kind: str | None = None
+    """The kind of break: DDCF, UNSPS, CDBL or UNIMP; FRAME if it is about the frame as a whole."""
     hint: str | None = None
     """What to do about it."""
+    report: str | None = None
+    """Kind, id, reason, the stack with source and carets, and what to do, as `GraphBreakError` says it."""
     stack: tuple[tuple[str, int, str, tuple[int, int] | None], ...] = ()
     """Where it happened, innermost call first: file, line, function, columns of the expression where known."""
 
@@ -96,10 +111,9 @@ class Record:
         lines = [f"{self.name} ({self.filename}:{self.line}): {self.outcome}"]
         if self.reason is not None:
             what = "left to CPython" if self.is_fallback else "graph break"
-            lines.append(f"  {what} at line {self.reason_line or self.line}: {self.reason}")
-            lines += [f"    {line}" for place in self.stack for line in _source(*place)]
-            if self.hint:
-                lines.append(f"  what to do: {self.hint}")
+            first, *rest = (self.report or self.reason).splitlines()
+            lines.append(f"  {what} at line {self.reason_line or self.line}: {first}")
+            lines += [f"  {line}" for line in rest]
         if self.statements:
             lines.append(f"  {_count(self.statements, 'statement')}:")
             lines += _indented(self.sir)
@@ -174,19 +188,6 @@ def explain(fn: Callable[..., Any]) -> Callable[..., Explanation]:
                 _sot.record_translations(before)
 
     return explained
-
-
-def _source(file: str, line: int, function: str, columns: tuple[int, int] | None) -> list[str]:
-    """The place as a traceback shows it, with carets under the expression."""
-    shown = [f'File "{file}", line {line}, in {function}']
-    text = linecache.getline(file, line).rstrip()
-    if text:
-        indent = len(text) - len(text.lstrip())
-        shown.append("  " + text[indent:])
-        if columns is not None:
-            start, end = columns
-            shown.append("  " + " " * (start - indent) + "^" * max(1, min(end, len(text)) - start))
-    return shown
 
 
 @contextlib.contextmanager

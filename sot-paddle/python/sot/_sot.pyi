@@ -14,6 +14,17 @@ def reset() -> None: ...
 def stats() -> Dict[str, Any]:
     """The fields of `sot.Stats`, by name."""
 
+def listable(api: Any) -> Any:
+    """What goes on the break list for `api`."""
+
+def break_list_add(api: Any) -> None: ...
+def break_list_remove(api: Any) -> None: ...
+def forbid(function: _F, what: str) -> _F:
+    """Make a `breakgraph` or `fallback` of a function an error."""
+
+def call_untraced(callable: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Call with the frames of this thread left to CPython."""
+
 def record_translations(on: bool) -> bool:
     """Keep a record of each translation from here on, or stop; the former state."""
 

@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyType};
 use sot_core::backend::{CallPolicy, TensorAttribute, TensorMeta};
 
+use super::marks;
 use super::paddle::Paddle;
 
 /// Modules whose functions build graph, by prefix.
@@ -159,6 +160,9 @@ const OPERATIONS: &[&str] = &["T", "mT", "H", "mH", "real", "imag"];
 
 /// What calling `callable` means.
 pub(crate) fn call_policy(paddle: &Paddle, callable: &Bound<'_, PyAny>) -> CallPolicy {
+    if let Ok(Some(list)) = marks::listed(callable) {
+        return CallPolicy::Listed(list.to_owned());
+    }
     let policy = match callable.cast::<PyType>() {
         Ok(class) => of_class(paddle, class),
         Err(_) => of_function(paddle, callable),

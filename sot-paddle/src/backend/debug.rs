@@ -130,7 +130,7 @@ fn _backend_call_policy(callable: &Bound<'_, PyAny>) -> PyResult<String> {
         CallPolicy::Follow => "follow".to_owned(),
         CallPolicy::Api => "api".to_owned(),
         CallPolicy::Constant => "constant".to_owned(),
-        CallPolicy::Break(reason) => reason,
+        CallPolicy::Break(reason) | CallPolicy::Listed(reason) => reason,
     })
 }
 

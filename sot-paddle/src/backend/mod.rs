@@ -6,7 +6,9 @@ mod builder;
 pub mod debug;
 mod garbage;
 mod gradient;
+pub mod hints;
 mod layer;
+pub(crate) mod marks;
 mod meta;
 mod native;
 mod paddle;
@@ -24,6 +26,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 use sot_core::backend::{Backend, CallPolicy, GraphBuilder, ObjectTest, StateTest, TensorAttribute, TensorMeta};
+use sot_core::error::ReasonId;
 
 use self::builder::PaddleBuilder;
 use self::layer::Layers;
@@ -127,12 +130,16 @@ impl Backend for PaddleBackend {
         api::tensor_attribute(py, &self.paddle, name, meta, value)
     }
 
+    fn hint(&self, reason: ReasonId) -> Option<&'static str> {
+        hints::hint(reason)
+    }
+
     fn skipped_paths(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         let own = |module: &str| -> PyResult<String> {
             let paths = py.import(module)?.getattr("__path__")?;
             Ok(paths.get_item(0)?.extract::<String>()? + "/")
         };
-        Ok(vec![own("paddle")?, own("numpy")?])
+        Ok(vec![own("paddle")?, own("numpy")?, own("sot")?])
     }
 
     fn begin(&self, py: Python<'_>) -> PyResult<Box<dyn GraphBuilder>> {

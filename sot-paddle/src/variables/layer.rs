@@ -14,7 +14,7 @@ use sot_core::side_effects::Effect;
 use sot_core::tracker::{Key, Tracker, TrackerId};
 use sot_core::variable::{VarId, Variable};
 
-use crate::backend::PaddleBackend;
+use crate::backend::{marks, PaddleBackend};
 
 sot_core::variable_kind! { "layer", rank: 250, when: is_layer, wrap: LayerVariable::wrap }
 
@@ -258,6 +258,10 @@ impl Variable for LayerVariable {
             return object_model::call(cx, this, args);
         }
         let layer = self.object.bind(cx.py).clone();
+        if let Some(list) = marks::listed(&layer)? {
+            let name = cpython::type_name(&layer.get_type());
+            return Err(Unwind::break_graph(ReasonId::BreakListed, format!("the layer {name} is {list}")));
+        }
         if !is_changed(cx, this) && PaddleBackend::installed(cx.py)?.is_leaf_layer(&layer) {
             return self.call_whole(cx, this, args);
         }
