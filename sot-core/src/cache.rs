@@ -62,6 +62,8 @@ pub struct Origin {
     pub base: Py<PyWeakrefReference>,
     /// Length of the prologue before the original instructions.
     pub prologue: u32,
+    /// Whether a resume function of the caller calls it.
+    pub nested: bool,
 }
 
 impl CodeCache {

@@ -16,7 +16,7 @@ use crate::cache::{CodeCache, Entry, Forbidden, Origin};
 use crate::codegen::{CodeGen, NewCode};
 use crate::cpython::{self, FrameEvaluator, FreshFrame, StateRef, Verdict};
 use crate::error::{Flow, Location, PlannedBreak, Reason, ReasonId, Unwind};
-use crate::executor::{CodeUnit, Exit, Frame, OpcodeExecutor};
+use crate::executor::{BreakPoint, CodeUnit, Exit, Frame, OpcodeExecutor};
 use crate::guard::FrameView;
 use crate::log;
 use crate::resume::{self, ResumeKey};
@@ -235,8 +235,13 @@ fn translate(
             if let Some(plan) = cx.replan(&reason) {
                 return Ok(Attempt::Again(Some(Box::new(plan))));
             }
-            let source = ResumeSource::of(frame, cache, &unit)?;
-            let result = compile_break(&mut cx, &unit, &source, (*reason).clone(), &name, cache.is_root());
+            let at = cx.take_break_point((*reason).clone());
+            let result = compile_break(&mut cx, &at, &name, cache.is_root());
+            if let (Err(Unwind::Fallback(why)), Some(plan)) = (&result, cx.plan_at_root(&at)) {
+                if why.id == ReasonId::CannotRestore {
+                    return Ok(Attempt::Again(Some(Box::new(plan))));
+                }
+            }
             (result, Some(*reason))
         }
         result => (result.and_then(|value| compile(&mut cx, &unit, value, &name)), None),
@@ -401,31 +406,41 @@ pub struct ResumeSource<'py> {
     /// The original code.
     pub unit: Rc<CodeUnit>,
     cache: StateRef<'py, CodeCache>,
-    shift: Option<u32>,
+    running: Rc<CodeUnit>,
+    shift: u32,
+    driving: bool,
 }
 
 impl<'py> ResumeSource<'py> {
-    fn of(frame: &FreshFrame<'_, 'py>, cache: &CodeCache, unit: &Rc<CodeUnit>) -> PyResult<Self> {
+    fn of(py: Python<'py>, running: &Rc<CodeUnit>) -> PyResult<Self> {
         let lost = || pyo3::exceptions::PyRuntimeError::new_err("the code of a running function has no cache");
+        let cache = cache_of(running.object.bind(py).cast::<PyCode>()?).ok_or_else(lost)?;
+        let running = Rc::clone(running);
         let Some(origin) = cache.origin() else {
-            let cache = cache_of(&frame.code()).ok_or_else(lost)?;
-            return Ok(ResumeSource { unit: Rc::clone(unit), cache, shift: None });
+            return Ok(ResumeSource { unit: Rc::clone(&running), cache, running, shift: 0, driving: true });
         };
-        let base = origin.base.bind(frame.py()).upgrade().ok_or_else(lost)?;
+        let (shift, driving) = (origin.prologue, origin.nested);
+        let base = origin.base.bind(py).upgrade().ok_or_else(lost)?;
         let cache = cache_of(base.cast::<PyCode>()?).ok_or_else(lost)?;
         let unit = CodeUnit::new(&base)
             .map_err(|error| pyo3::exceptions::PyRuntimeError::new_err(format!("bytecode cannot be read: {error}")))?;
-        Ok(ResumeSource { unit, cache, shift: Some(origin.prologue) })
+        Ok(ResumeSource { unit, cache, running, shift, driving })
     }
 
-    /// Whether the code being translated is a resume function itself.
-    pub fn is_resume(&self) -> bool {
-        self.shift.is_some()
+    /// Whether new code runs the resume functions it hands over to: nobody does it for its caller.
+    pub fn is_driving(&self) -> bool {
+        self.driving
     }
 
-    /// A place in the code being translated, as a place in the original code.
+    /// A place in the code being translated, as a place in the original code. The rest of a call and the jump that ends a
+    /// prologue stand for the call and for what follows it.
     pub fn original(&self, at: Label) -> Flow<Label> {
-        at.0.checked_sub(self.shift.unwrap_or(0))
+        if let Some(at) = at.0.checked_sub(self.shift) {
+            return Ok(Label(at));
+        }
+        let instruction = self.running.code.instructions[self.shift as usize - 1];
+        let next = instruction.target.and_then(|next| next.0.checked_sub(self.shift));
+        next.and_then(|next| (next + 1).checked_sub(self.shift - at.0))
             .map(Label)
             .ok_or_else(|| Unwind::fallback(ReasonId::CannotRestore, "a break before the original code"))
     }
@@ -437,7 +452,7 @@ impl<'py> ResumeSource<'py> {
             let code = built.code.bind(py).cast::<PyCode>().map_err(PyErr::from)?;
             let base = PyWeakrefReference::new(self.unit.object.bind(py))?.unbind();
             if let Some(cache) = cache_of(code) {
-                cache.set_origin(Origin { base, prologue: built.prologue });
+                cache.set_origin(Origin { base, prologue: built.prologue, nested: key.nested });
                 for what in [Forbidden::Break, Forbidden::Fallback] {
                     if self.cache.forbids(what) {
                         cache.forbid(what);
@@ -452,17 +467,15 @@ impl<'py> ResumeSource<'py> {
 /// New code up to the break, if there is anything to compile around it.
 fn compile_break(
     cx: &mut OpcodeExecutor<'_>,
-    unit: &Rc<CodeUnit>,
-    source: &ResumeSource<'_>,
-    reason: Reason,
+    at: &BreakPoint,
     name: &str,
     wanted: bool,
 ) -> Flow<NewCode> {
-    let at = cx.take_break_point(reason.clone());
     if !wanted && cx.graph.is_empty() && !cx.graph.has_inputs() {
-        return Err(Unwind::Fallback(Box::new(reason)));
+        return Err(Unwind::Fallback(Box::new(at.reason.clone())));
     }
-    CodeGen::new(cx, Rc::clone(unit))?.compile_break(&at, source, name)
+    let sources = at.frames.iter().map(|frame| ResumeSource::of(cx.py, &frame.unit)).collect::<PyResult<Vec<_>>>()?;
+    CodeGen::new(cx, Rc::clone(&at.root().unit))?.compile_break(at, &sources, name)
 }
 
 impl<'py> FrameView<'py> for FreshFrame<'_, 'py> {

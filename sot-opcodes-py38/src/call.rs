@@ -11,7 +11,7 @@ use sot_core::variable::VarId;
 use crate::bug;
 
 opcode! {
-    CALL_FUNCTION [3.8..3.11] (callable, [args] -- result) => |cx, _| cx.call(callable, &CallArgs::positional(args))
+    CALL_FUNCTION [3.8..3.11] (callable, [args] -- result) => |cx, _| cx.call_directly(callable, &CallArgs::positional(args))
 }
 opcode! { CALL_FUNCTION_KW [3.8..3.11] (..) => |cx, op| call_function_kw(cx, op.arg) }
 opcode! { CALL_FUNCTION_EX [3.8..3.11] (..) => |cx, op| call_function_ex(cx, op.arg) }
@@ -26,7 +26,7 @@ fn call_function_kw(cx: &mut OpcodeExecutor<'_>, count: u32) -> Flow<Next> {
     let items = cx.pop_many(count as usize)?;
     let args = CallArgs::split(items, names).ok_or_else(|| bug("a call with more names than arguments"))?;
     let callable = cx.pop()?;
-    let result = cx.call(callable, &args)?;
+    let result = cx.call_directly(callable, &args)?;
     cx.push(result);
     Ok(Next::Continue)
 }
@@ -49,9 +49,9 @@ pub fn pop_packed(cx: &mut OpcodeExecutor<'_>, flags: u32) -> Flow<(VarId, Optio
 pub fn call_pair(cx: &mut OpcodeExecutor<'_>, first: VarId, second: VarId, args: &CallArgs) -> Flow<VarId> {
     let null = cx.null();
     match (first == null, second == null) {
-        (true, _) => cx.call(second, args),
-        (_, true) => cx.call(first, args),
-        _ => cx.call(first, &args.with_receiver(second)),
+        (true, _) => cx.call_directly(second, args),
+        (_, true) => cx.call_directly(first, args),
+        _ => cx.call_directly(first, &args.with_receiver(second)),
     }
 }
 

@@ -69,11 +69,12 @@ const FRAME_READERS: &[(&str, usize)] =
 fn refuse_frame_readers(cx: &OpcodeExecutor<'_>, function: &Bound<'_, PyAny>, args: &CallArgs) -> Flow<()> {
     let name: String = function.getattr("__name__")?.extract()?;
     let given = args.all().count();
-    // An inlined function's call breaks the graph, and then that function's frame is left alone in its turn.
-    if cx.frames.len() == 1 && FRAME_READERS.iter().any(|(reader, enough)| *reader == name && given < *enough) {
-        return Err(Unwind::fallback(ReasonId::UnsupportedFrame, format!("{name}() reads the frame's variables")));
+    if !FRAME_READERS.iter().any(|(reader, enough)| *reader == name && given < *enough) {
+        return Ok(());
     }
-    Ok(())
+    // An inlined function's call breaks the graph, and then that function's frame is left alone in its turn.
+    let leave = if cx.frames.len() == 1 { Unwind::fallback } else { Unwind::break_graph };
+    Err(leave(ReasonId::UnsupportedFrame, format!("{name}() reads the frame's variables")))
 }
 
 impl BuiltinFunctionVariable {

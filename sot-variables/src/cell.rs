@@ -71,9 +71,15 @@ impl Variable for CellVariable {
         self.contents.into_iter().collect()
     }
 
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
+    /// The cell is there before its contents are made: a function in it may refer to it.
+    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
         let make = cell_type(cg.cx.py)?.unbind();
-        cg.call(|cg| cg.load_const(make), &self.children())
+        cg.call(|cg| cg.load_const(make), &[])?;
+        cg.define(this)?;
+        if self.contents.is_some() {
+            self.restore_contents(cg, this)?;
+        }
+        Ok(())
     }
 
     fn restore_contents(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {

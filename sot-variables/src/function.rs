@@ -14,6 +14,8 @@ use sot_core::tracker::{self, Key, Part, Tracker, TrackerId};
 use sot_core::variable::{VarId, Variable};
 use sot_core::{cpython, translate};
 
+use crate::dict::DictVariable;
+
 sot_core::variable_kind! {
     "function",
     types: |py| Ok(vec![function_type(py)?.unbind()]),
@@ -255,6 +257,21 @@ impl NewFunctionVariable {
     }
 }
 
+/// The annotations as the function has them: from 3.10 on they are given as a flat tuple.
+fn annotations_dict(cx: &mut OpcodeExecutor<'_>, annotations: VarId) -> Flow<VarId> {
+    if cx.see(annotations)?.kind() != "tuple" {
+        return Ok(annotations);
+    }
+    let mut entries = Vec::new();
+    for pair in cx.unpack_all(annotations)?.chunks_exact(2) {
+        let name = cx.known_str(pair[0])?;
+        let name = name.ok_or_else(|| Unwind::fallback(ReasonId::CannotRestore, "an annotation without a name"))?;
+        entries.push((Rc::from(name), pair[1]));
+    }
+    let dict = DictVariable::from_keywords(cx, entries)?;
+    Ok(cx.produce(dict))
+}
+
 impl Variable for NewFunctionVariable {
     fn kind(&self) -> &'static str {
         "function"
@@ -303,8 +320,9 @@ impl Variable for NewFunctionVariable {
         if name.is_some() {
             cg.store_attr(this, "__qualname__", name)?;
         }
-        if new.annotations.is_some() {
-            cg.store_attr(this, "__annotations__", new.annotations)?;
+        if let Some(annotations) = new.annotations {
+            let annotations = annotations_dict(cg.cx, annotations)?;
+            cg.store_attr(this, "__annotations__", Some(annotations))?;
         }
         Ok(())
     }

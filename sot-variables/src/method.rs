@@ -77,8 +77,8 @@ impl Variable for MethodVariable {
         }
     }
 
-    fn call(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, args: &CallArgs) -> Flow<VarId> {
-        cx.call(self.function, &args.with_receiver(self.receiver))
+    fn call(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
+        cx.call_instead_of(this, self.function, &args.with_receiver(self.receiver))
     }
 
     fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {

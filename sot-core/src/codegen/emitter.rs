@@ -1,5 +1,7 @@
 //! Emits instructions of the running interpreter. What differs between versions is asked of the `Target`.
 
+use std::rc::Rc;
+
 use pyo3::prelude::*;
 
 use super::target::{Selected, Target};
@@ -158,6 +160,14 @@ impl Emitter {
         Ok(self.instructions.len() - 1)
     }
 
+    /// A branch on a `bool`; `land` says where it goes.
+    pub fn jump_if_true(&mut self) -> Flow<usize> {
+        let names = ["POP_JUMP_IF_TRUE", "POP_JUMP_FORWARD_IF_TRUE"];
+        let name = names.into_iter().find(|name| self.opcodes.number(name).is_some());
+        self.op(name.unwrap_or(names[0]), 0)?;
+        Ok(self.instructions.len() - 1)
+    }
+
     /// The branch goes to what is written next.
     pub fn land(&mut self, branch: usize) {
         self.instructions[branch].target = Some(self.here());
@@ -182,8 +192,8 @@ impl Emitter {
     }
 
     /// Keyword names for the next call, where they are no stack item.
-    pub fn keyword_names(&mut self, py: Python<'_>, names: &[&str]) -> Flow<()> {
-        let names = pyo3::types::PyTuple::new(py, names)?.into_any().unbind();
+    pub fn keyword_names(&mut self, py: Python<'_>, names: &[Rc<str>]) -> Flow<()> {
+        let names = pyo3::types::PyTuple::new(py, names.iter().map(|name| &**name))?.into_any().unbind();
         let index = self.const_index(names);
         self.op("KW_NAMES", index)
     }

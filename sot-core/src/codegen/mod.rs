@@ -5,6 +5,7 @@
 mod break_graph;
 mod emitter;
 mod load;
+mod native;
 mod restore;
 mod target;
 

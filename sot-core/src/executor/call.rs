@@ -94,6 +94,9 @@ impl CallArgs {
 impl<'py> OpcodeExecutor<'py> {
     /// `callable(*args)`
     pub fn call(&mut self, callable: VarId, args: &CallArgs) -> Flow<VarId> {
+        if self.direct != Some(callable) {
+            self.direct = None;
+        }
         let payload = self.see(callable)?;
         if let Some(object) = payload.object() {
             self.refuse_listed(object.bind(self.py))?;
@@ -110,20 +113,34 @@ impl<'py> OpcodeExecutor<'py> {
         Err(Unwind::break_graph(ReasonId::BreakListed, format!("{name} is on the break list")))
     }
 
+    /// `callable(*args)` as all that the present instruction does.
+    pub fn call_directly(&mut self, callable: VarId, args: &CallArgs) -> Flow<VarId> {
+        self.direct = Some(callable);
+        self.call(callable, args)
+    }
+
+    /// `callable(*args)` as all that calling `this` does.
+    pub fn call_instead_of(&mut self, this: VarId, callable: VarId, args: &CallArgs) -> Flow<VarId> {
+        if self.direct == Some(this) {
+            self.direct = Some(callable);
+        }
+        self.call(callable, args)
+    }
+
     /// `object.name(*args)`
     pub fn call_method(&mut self, object: VarId, name: &str, args: &[VarId]) -> Flow<VarId> {
         let method = self.get_attr(object, &Rc::from(name))?;
         self.call(method, &CallArgs::positional(args.to_vec()))
     }
 
-    /// `callable(*args, **kwargs)` with the arguments packed.
+    /// `callable(*args, **kwargs)` with the arguments packed, as all that the present instruction does.
     pub fn call_packed(&mut self, callable: VarId, args: VarId, kwargs: Option<VarId>) -> Flow<VarId> {
         let positional = self.unpack_all(args)?;
         let keywords = match kwargs {
             Some(kwargs) => self.keyword_items(kwargs)?,
             None => Vec::new(),
         };
-        self.call(callable, &CallArgs { positional, keywords })
+        self.call_directly(callable, &CallArgs { positional, keywords })
     }
 
     /// The entries of a mapping with string keys.

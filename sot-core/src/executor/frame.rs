@@ -87,6 +87,8 @@ pub struct Frame {
     pub handled: Option<VarId>,
     /// Keyword names for the next call (3.11 and 3.12).
     pub keyword_names: Option<Vec<Rc<str>>>,
+    /// Whether the caller's instruction does nothing but this call, and leaves what it returns.
+    pub direct: bool,
 }
 
 impl Frame {
@@ -104,6 +106,7 @@ impl Frame {
             blocks: Vec::new(),
             handled: None,
             keyword_names: None,
+            direct: false,
         }
     }
 

@@ -52,11 +52,13 @@ impl<'a, 'py> OpcodeInlineExecutor<'a, 'py> {
                 format!("call of the coroutine function {}", function.code.code.qualname),
             ));
         }
-        let frame = self.frame(function, args)?;
+        let direct = self.cx.direct.take().is_some();
+        let mut frame = self.frame(function, args)?;
         if flags & GENERATOR != 0 {
             let payload = (self.cx.runtime.factories.generator)(frame);
             return Ok(self.cx.produce(payload));
         }
+        frame.direct = direct;
         match self.cx.run_frame(frame)?.0 {
             Exit::Return(value) => Ok(value),
             Exit::Yield(_) => Err(Unwind::fallback(ReasonId::UnsupportedFrame, "a yield outside a generator")),
@@ -92,6 +94,9 @@ impl OpcodeExecutor<'_> {
         self.frames.push(frame);
         let exit = self.run();
         let frame = self.frames.pop();
+        if exit.is_ok() {
+            self.checkpoints.truncate(self.frames.len());
+        }
         match (exit, frame) {
             (Ok(exit), Some(frame)) => Ok((exit, frame)),
             (Err(unwind), _) => Err(unwind),

@@ -70,9 +70,12 @@ pub struct OpcodeExecutor<'py> {
     /// The frames being simulated, outermost first.
     pub frames: Vec<Frame>,
     identities: IdentityMap,
-    checkpoint: Checkpoint,
-    root_steps: u64,
+    // One for each frame of the chain of direct calls, the outermost first.
+    checkpoints: Vec<Checkpoint>,
+    saves: u64,
     planned: Option<PlannedBreak>,
+    // What the present instruction calls and does nothing else.
+    direct: Option<VarId>,
     root_globals: Py<PyDict>,
     null: VarId,
     steps: u64,
@@ -83,6 +86,8 @@ pub struct OpcodeExecutor<'py> {
 const MAX_STEPS: u64 = 2_000_000;
 /// Deeper inlining than this is left to CPython: the simulation uses the native stack.
 const MAX_DEPTH: usize = 200;
+/// Of calls nested more deeply than this, the outer ones alone are taken apart where the graph breaks.
+const MAX_RESUMABLE: usize = 24;
 
 impl<'py> OpcodeExecutor<'py> {
     /// An executor for a frame with the given globals.
@@ -103,9 +108,10 @@ impl<'py> OpcodeExecutor<'py> {
             effects: SideEffects::default(),
             frames: Vec::new(),
             identities: IdentityMap::default(),
-            checkpoint: Checkpoint::default(),
-            root_steps: 0,
+            checkpoints: Vec::new(),
+            saves: 0,
             planned: None,
+            direct: None,
             root_globals: globals.clone().unbind(),
             null,
             steps: 0,
@@ -120,10 +126,11 @@ impl<'py> OpcodeExecutor<'py> {
         if depth > MAX_DEPTH {
             return Err(Unwind::fallback(ReasonId::TraceTooLong, "calls nested too deeply"));
         }
+        let resumable = depth <= MAX_RESUMABLE && self.frames.iter().skip(1).all(|frame| frame.direct);
         loop {
-            if depth == 1 {
+            if resumable {
                 self.save();
-                if let Some(planned) = self.planned.take_if(|planned| planned.step == self.root_steps) {
+                if let Some(planned) = self.planned.take_if(|planned| planned.step == self.saves) {
                     return Err(Unwind::BreakGraph(Box::new(planned.reason)));
                 }
             }
@@ -143,6 +150,7 @@ impl<'py> OpcodeExecutor<'py> {
 
     fn step(&mut self) -> Flow<Next> {
         self.steps += 1;
+        self.direct = None;
         if self.steps > MAX_STEPS {
             return Err(Unwind::fallback(ReasonId::TraceTooLong, format!("more than {MAX_STEPS} instructions")));
         }

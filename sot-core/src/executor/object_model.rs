@@ -342,7 +342,7 @@ fn item_write_error(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str, args: 
 /// `x(...)` through `type(x).__call__`.
 pub fn call(cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
     match find_special(cx, this, &Rc::from("__call__"))? {
-        Some(method) => cx.call(method, args),
+        Some(method) => cx.call_instead_of(this, method, args),
         None => {
             let owner = cx.type_name(this)?;
             Err(cx.raise(PyTypeError::new_err(format!("'{owner}' object is not callable"))))

@@ -1,5 +1,5 @@
-//! The code of resume functions: the original instructions behind a prologue that lays out locals and stack and jumps to
-//! where the frame goes on. Locals keep their slots; what was a cell becomes a free variable.
+//! The code of resume functions: the original instructions behind a prologue that lays out locals and stack, does what is
+//! left of a call, and jumps to where the frame goes on. Locals keep their slots; what was a cell becomes a free variable.
 
 use pyo3::prelude::*;
 
@@ -22,8 +22,21 @@ pub struct ResumeKey {
     pub stack: Vec<bool>,
     /// Blocks to set up again: stack depth and handler (3.8 to 3.10).
     pub blocks: Vec<(usize, Label)>,
-    /// Whether the function starts by raising its last value, an exception of the instruction at `at`, into the handlers.
-    pub raises: bool,
+    /// What comes before the original instructions.
+    pub entry: Entry,
+    /// Whether the frame's caller calls the function as it called the frame: a nested one is driven by nobody else.
+    pub nested: bool,
+}
+
+/// How a resume function enters the original code.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Entry {
+    /// By going on at the instruction.
+    Next,
+    /// By raising its last value, an exception of the instruction, into the handlers.
+    Raise,
+    /// By going on behind the instruction, a call, with what its last values give: a function, and so many arguments.
+    Return(usize),
 }
 
 /// A resume function's code, and the length of its prologue.
@@ -39,7 +52,8 @@ pub fn build(py: Python<'_>, unit: &CodeUnit, key: &ResumeKey, line: Position) -
     let base = &unit.code;
     refuse_late_cells(py, base)?;
     let mut code = base.clone_ref(py);
-    let values = key.stack.iter().filter(|value| **value).count();
+    let inner = if let Entry::Return(arguments) = key.entry { 1 + arguments } else { 0 };
+    let values = key.stack.iter().filter(|value| **value).count() + inner;
     code.varnames.extend((0..values).map(|index| format!("___s{index}")));
     code.freevars = base.cellvars.iter().chain(&base.freevars).cloned().collect();
     code.cellvars = Vec::new();
@@ -64,8 +78,14 @@ pub fn build(py: Python<'_>, unit: &CodeUnit, key: &ResumeKey, line: Position) -
         handler.end.0 += shift;
         handler.target.0 += shift;
     }
-    if let (true, Some(handler)) = (key.raises, base.handler_at(key.at)) {
-        let (start, end) = (Label(shift - 1), Label(shift));
+    // What raises is the last instruction of the prologue, or a call before the jump that is the last.
+    let raising = match key.entry {
+        Entry::Next => None,
+        Entry::Raise => Some(shift - 1),
+        Entry::Return(_) => Some(shift - 2),
+    };
+    if let (Some(at), Some(handler)) = (raising, base.handler_at(key.at)) {
+        let (start, end) = (Label(at), Label(at + 1));
         let target = Label(handler.target.0 + shift);
         code.handlers.push(Handler { start, end, target, depth: handler.depth, lasti: handler.lasti });
     }
@@ -164,12 +184,35 @@ impl Prologue {
         for (_, handler) in blocks {
             self.jump("SETUP_FINALLY", *handler)?;
         }
-        match (key.raises, prepared) {
-            (false, _) => self.jump("JUMP_FORWARD", key.at)?,
-            (true, true) => self.op("RAISE_VARARGS", 1)?,
-            (true, false) => self.op("RERAISE", 0)?,
+        match key.entry {
+            Entry::Next => self.jump("JUMP_FORWARD", key.at)?,
+            Entry::Raise if prepared => self.op("RAISE_VARARGS", 1)?,
+            Entry::Raise => self.op("RERAISE", 0)?,
+            Entry::Return(arguments) => {
+                self.call(slot, arguments as u32)?;
+                self.jump("JUMP_FORWARD", Label(key.at.0 + 1))?;
+            }
         }
         Ok(self.instructions)
+    }
+
+    /// Calls the function in a slot with what is in the slots behind it.
+    fn call(&mut self, function: u32, arguments: u32) -> Flow<()> {
+        let version = PyVersion::BUILT_FOR;
+        if (11..13).contains(&version.0) {
+            self.op("PUSH_NULL", 0)?;
+        }
+        for slot in function..=function + arguments {
+            self.op("LOAD_FAST", slot)?;
+            self.op("DELETE_FAST", slot)?;
+            if slot == function && version >= PyVersion(13) {
+                self.op("PUSH_NULL", 0)?;
+            }
+        }
+        if version == PyVersion(11) {
+            self.op("PRECALL", arguments)?;
+        }
+        self.op(if version < PyVersion(11) { "CALL_FUNCTION" } else { "CALL" }, arguments)
     }
 
     /// A jump into the original instructions.

@@ -1,6 +1,9 @@
 //! Resume functions: the original code entered in the middle, with its stack and locals given as arguments. New code that
 //! ends in a graph break hands over to one. The outermost hand-over drives them in a loop, so that a break in every
 //! iteration of a loop does not grow the Python stack: a resume function that breaks again returns a `Continuation`.
+//!
+//! Where the break was in a function that the frame called, its resume function starts with the rest of that call: it is
+//! given the resume function of the called frame, and what that is to be called with.
 
 mod code;
 
@@ -8,11 +11,11 @@ use std::sync::Arc;
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyCode, PyDict, PyIterator, PyTuple, PyWeakrefMethods, PyWeakrefReference};
+use pyo3::types::{PyCode, PyDict, PyIterator, PyTraceback, PyTuple, PyWeakrefMethods, PyWeakrefReference};
 
 use crate::cpython;
 
-pub use code::{build, ResumeKey};
+pub use code::{build, Entry, ResumeKey};
 
 /// A resume function to be: its code, held weakly (the code it was made from owns it), and how many of the values handed
 /// over are cells.
@@ -28,6 +31,20 @@ impl Target {
         Ok(Arc::new(Target { code: PyWeakrefReference::new(code.as_any())?.unbind(), cells }))
     }
 
+    /// The resume function.
+    fn function<'py>(
+        &self,
+        py: Python<'py>,
+        globals: &Bound<'py, PyAny>,
+        cells: &[Bound<'py, PyAny>],
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let code = self.code.bind(py).upgrade();
+        let code = code.ok_or_else(|| PyRuntimeError::new_err("a function was collected while it ran"))?;
+        let closure = if cells.is_empty() { py.None().into_bound(py) } else { PyTuple::new(py, cells)?.into_any() };
+        let function_type = py.import("types")?.getattr("FunctionType")?;
+        function_type.call1((code, globals, py.None(), py.None(), closure))
+    }
+
     /// Calls the resume function once.
     fn call<'py>(
         &self,
@@ -35,28 +52,32 @@ impl Target {
         globals: &Bound<'py, PyAny>,
         values: &[Bound<'py, PyAny>],
     ) -> PyResult<Bound<'py, PyAny>> {
-        let code = self.code.bind(py).upgrade();
-        let code = code.ok_or_else(|| PyRuntimeError::new_err("a function was collected while it ran"))?;
         let (cells, values) = values.split_at(self.cells);
-        let closure = if cells.is_empty() { py.None().into_bound(py) } else { PyTuple::new(py, cells)?.into_any() };
-        let function_type = py.import("types")?.getattr("FunctionType")?;
-        let function = function_type.call1((code, globals, py.None(), py.None(), closure))?;
-        function.call1(PyTuple::new(py, values)?)
+        self.function(py, globals, cells)?.call1(PyTuple::new(py, values)?)
     }
-}
 
-/// Where control goes after the breaking instruction.
-#[derive(Debug, Clone)]
-pub enum HandOver {
-    /// To one place.
-    To(Arc<Target>),
-    /// The breaking instruction is the head of a `for` loop: the last values are the iterator and what `advance` said.
-    ForIter {
-        /// With the next item.
-        item: Arc<Target>,
-        /// When exhausted; the iterator is gone.
-        exhausted: Arc<Target>,
-    },
+    /// A callable that makes the resume function, of its globals and cells.
+    pub fn maker(self: Arc<Self>, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let maker = cpython::fastcall(py, "__resumed__", "A frame to go on with.", move |py, values| match values {
+            [globals, cells @ ..] => Ok(self.function(py, globals, cells)?.unbind()),
+            [] => Err(PyRuntimeError::new_err("no globals were given")),
+        })?;
+        Ok(maker.unbind())
+    }
+
+    /// The callable that new code ends with. `driving`: nobody else runs the resume functions.
+    pub fn hand_over(self: Arc<Self>, py: Python<'_>, driving: bool) -> PyResult<Py<PyAny>> {
+        let name = if driving { "__resume__" } else { "__continue__" };
+        let callable = cpython::fastcall(py, name, "Goes on after a graph break.", move |py, values| {
+            let target = Arc::clone(&self);
+            if driving {
+                return Ok(drive(py, target, values.to_vec())?.unbind());
+            }
+            let values = values.iter().map(|value| value.clone().unbind()).collect();
+            Ok(Bound::new(py, Continuation { target, values })?.into_any().unbind())
+        })?;
+        Ok(callable.unbind())
+    }
 }
 
 /// A resume function's answer when it breaks in turn: where to go on, and with what.
@@ -66,49 +87,31 @@ struct Continuation {
     values: Vec<Py<PyAny>>,
 }
 
-impl HandOver {
-    /// The callable that new code ends with. `driving`: the new code is no resume function itself, so it runs them.
-    pub fn callable(self, py: Python<'_>, driving: bool) -> PyResult<Py<PyAny>> {
-        let name = if driving { "__resume__" } else { "__continue__" };
-        let callable = cpython::fastcall(py, name, "Goes on after a graph break.", move |py, values| {
-            let (target, values) = self.choose(values.to_vec());
-            if driving {
-                return Ok(drive(py, target, values)?.unbind());
-            }
-            let values = values.into_iter().map(Bound::unbind).collect();
-            Ok(Bound::new(py, Continuation { target, values })?.into_any().unbind())
-        })?;
-        Ok(callable.unbind())
-    }
-
-    fn choose<'py>(&self, mut values: Vec<Bound<'py, PyAny>>) -> (Arc<Target>, Vec<Bound<'py, PyAny>>) {
-        match self {
-            HandOver::To(target) => (Arc::clone(target), values),
-            HandOver::ForIter { item, exhausted } => {
-                if values.last().is_some_and(Bound::is_instance_of::<Exhausted>) {
-                    values.truncate(values.len() - 2);
-                    return (Arc::clone(exhausted), values);
-                }
-                (Arc::clone(item), values)
-            }
-        }
-    }
-}
-
-/// What `advance` says of an iterator at its end.
-#[pyclass(frozen, module = "sot")]
-struct Exhausted;
-
-/// A function that gives an iterator's next item, or an `Exhausted` at its end.
+/// A function that says of an iterator whether it is exhausted, and its next item.
 pub fn advance(py: Python<'_>) -> PyResult<Py<PyAny>> {
     let advance = cpython::fastcall(py, "__advance__", "The next item of an iterator.", |py, values| {
         let iterator = values.first().ok_or_else(|| PyRuntimeError::new_err("no iterator was given"))?;
-        match iterator.cast::<PyIterator>()?.clone().next() {
-            Some(item) => Ok(item?.unbind()),
-            None => Ok(Bound::new(py, Exhausted)?.into_any().unbind()),
-        }
+        let item = iterator.cast::<PyIterator>()?.clone().next().transpose()?;
+        let answer = (item.is_none(), item.unwrap_or_else(|| py.None().into_bound(py)));
+        Ok(answer.into_pyobject(py)?.into_any().unbind())
     })?;
     Ok(advance.unbind())
+}
+
+/// A function that takes so many entries off the traceback of an exception, the outermost first.
+pub fn trim_traceback(py: Python<'_>, entries: usize) -> PyResult<Py<PyAny>> {
+    let trim = cpython::fastcall(py, "__trim__", "Takes entries off a traceback.", move |py, values| {
+        let exception = values.first().ok_or_else(|| PyRuntimeError::new_err("no exception was given"))?;
+        let error = PyErr::from_value(exception.clone());
+        let mut rest = error.traceback(py);
+        for _ in 0..entries {
+            let Some(entry) = rest else { break };
+            rest = entry.getattr("tb_next")?.cast_into::<PyTraceback>().ok();
+        }
+        error.set_traceback(py, rest);
+        Ok(py.None())
+    })?;
+    Ok(trim.unbind())
 }
 
 /// Runs resume functions until one returns.

@@ -51,7 +51,7 @@ impl Variable for TranslatedVariable {
         cx.find_attr(self.target, name)
     }
 
-    fn call(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, args: &CallArgs) -> Flow<VarId> {
-        cx.call(self.target, args)
+    fn call(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
+        cx.call_instead_of(this, self.target, args)
     }
 }

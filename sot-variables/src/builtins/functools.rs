@@ -154,8 +154,8 @@ impl Variable for PartialVariable {
         }
     }
 
-    fn call(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, args: &CallArgs) -> Flow<VarId> {
+    fn call(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
         let args = self.complete(args);
-        cx.call(self.function, &args)
+        cx.call_instead_of(this, self.function, &args)
     }
 }

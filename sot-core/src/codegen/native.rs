@@ -1,0 +1,161 @@
+//! The breaking instruction of a function that was followed runs in a frame with that function's name, globals and lines,
+//! called by frames like those of its callers: what it raises, and what it calls, sees the program's own stack.
+
+use std::rc::Rc;
+
+use pyo3::prelude::*;
+use pyo3::types::PyCode;
+
+use super::emitter::Emitter;
+use super::target::{Selected, Target};
+use super::STARRED;
+use crate::bytecode::{stack_effect, Instruction, Opcodes};
+use crate::error::{Flow, ReasonId, Unwind};
+use crate::executor::{BreakPoint, Checkpoint, OpcodeExecutor};
+use crate::resume;
+use crate::translate::cache_of;
+use crate::variable::VarId;
+
+/// Writes the code of the frames below the outermost one. The first arguments of each are the functions of those below it.
+pub(super) struct NativeFrames<'a, 'py> {
+    py: Python<'py>,
+    target: Selected,
+    null: VarId,
+    at: &'a BreakPoint,
+}
+
+impl<'a, 'py> NativeFrames<'a, 'py> {
+    pub(super) fn new(cx: &OpcodeExecutor<'py>, at: &'a BreakPoint) -> Self {
+        NativeFrames { py: cx.py, target: Selected::for_version(cx.runtime.version), null: cx.null(), at }
+    }
+
+    /// Frames that run the instruction and return the items it leaves: one as it is, several as a tuple.
+    pub(super) fn run(&self, operands: &[VarId], name: &str, left: usize) -> Flow<Vec<Py<PyAny>>> {
+        let frame = self.at.innermost();
+        let instruction = frame.unit.code.instructions[frame.at.index()];
+        self.write(operands, |e| {
+            self.load_operands(e, operands)?;
+            if let (Some(names), "CALL") = (&frame.keyword_names, name) {
+                e.keyword_names(self.py, names)?;
+            }
+            e.native(self.py, &frame.unit, &instruction, name)?;
+            match left {
+                0 => e.load_const(self.py.None()),
+                1 => Ok(()),
+                several => e.op("BUILD_TUPLE", several as u32),
+            }
+        })
+    }
+
+    /// Frames that say whether the branch jumps.
+    pub(super) fn ask(&self, operands: &[VarId], branch: &Instruction, name: &str) -> Flow<Vec<Py<PyAny>>> {
+        let left = |jump| {
+            stack_effect(self.py, branch.opcode, branch.arg, jump)
+                .map(|effect| operands.len() as i32 + effect)
+                .map_err(|error| Unwind::fallback(ReasonId::CannotRestore, error.to_string()))
+        };
+        let (stays, jumps) = (left(false)?, left(true)?);
+        let constant = |value: bool| pyo3::types::PyBool::new(self.py, value).to_owned().into_any().unbind();
+        self.write(operands, |e| {
+            self.load_operands(e, operands)?;
+            if !name.ends_with("NONE") {
+                e.before_branch()?;
+            }
+            let branch = e.native_jump(name, branch)?;
+            for _ in 0..stays {
+                e.op("POP_TOP", 0)?;
+            }
+            e.load_const(constant(false))?;
+            e.op("RETURN_VALUE", 0)?;
+            e.land(branch);
+            for _ in 0..jumps {
+                e.op("POP_TOP", 0)?;
+            }
+            e.load_const(constant(true))
+        })
+    }
+
+    /// Frames that advance the iterator they are given.
+    pub(super) fn advance(&self) -> Flow<Vec<Py<PyAny>>> {
+        let advance = resume::advance(self.py)?;
+        let operands = &self.at.innermost().stack;
+        self.write(&operands[operands.len() - 1..], |e| {
+            e.begin_call()?;
+            e.load_const(advance)?;
+            e.callable_loaded()?;
+            e.op("LOAD_FAST", 0)?;
+            e.call(1)
+        })
+    }
+
+    /// Whether what the instruction leaves is CPython's pair of a method load, and then whether its NULL is first.
+    pub(super) fn leaves_pair(&self, instruction: &Instruction, name: &str) -> Option<bool> {
+        let info = Opcodes::get(self.py).info(instruction.opcode);
+        let is_pair = name == "LOAD_METHOD" || (name == "LOAD_ATTR" && info.shift > 0 && instruction.arg & 1 != 0);
+        is_pair.then(|| self.target.null_first())
+    }
+
+    fn load_operands(&self, e: &mut Emitter, operands: &[VarId]) -> Flow<()> {
+        let mut slot = 0;
+        for &operand in operands {
+            if operand == self.null {
+                e.push_null()?;
+            } else {
+                e.op("LOAD_FAST", slot)?;
+                slot += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// All frames, the innermost of which does what is written.
+    fn write(&self, operands: &[VarId], innermost: impl FnOnce(&mut Emitter) -> Flow<()>) -> Flow<Vec<Py<PyAny>>> {
+        let operands = operands.iter().filter(|operand| **operand != self.null).count();
+        let frames = &self.at.frames[1..];
+        let mut codes = Vec::new();
+        let mut innermost = Some(innermost);
+        for (index, frame) in frames.iter().enumerate() {
+            let functions = frames.len() - index - 1;
+            let given = functions + operands;
+            codes.push(match innermost.take_if(|_| functions == 0) {
+                Some(write) => self.frame(frame, given, write)?,
+                None => self.frame(frame, given, |e| {
+                    e.begin_call()?;
+                    e.op("LOAD_FAST", 0)?;
+                    e.callable_loaded()?;
+                    for slot in 1..given {
+                        e.op("LOAD_FAST", slot as u32)?;
+                    }
+                    e.call(given as u32 - 1)
+                })?,
+            });
+        }
+        Ok(codes)
+    }
+
+    /// Code with the names and lines of a frame, which returns what is written.
+    fn frame(
+        &self,
+        frame: &Checkpoint,
+        arguments: usize,
+        write: impl FnOnce(&mut Emitter) -> Flow<()>,
+    ) -> Flow<Py<PyAny>> {
+        let unit = Rc::clone(&frame.unit);
+        let mut code = unit.code.clone_ref(self.py);
+        code.varnames = (0..arguments).map(|index| format!("___{index}")).collect();
+        (code.cellvars, code.freevars) = (Vec::new(), Vec::new());
+        (code.arg_count, code.posonly_count, code.kwonly_count) = (arguments as u32, 0, 0);
+        code.flags &= !STARRED;
+        let position = code.instructions[frame.at.index()].position;
+        let mut emitter = Emitter::new(self.py, self.target, &code, position);
+        emitter.prologue(&code)?;
+        write(&mut emitter)?;
+        emitter.op("RETURN_VALUE", 0)?;
+        emitter.finish(&mut code);
+        let code = code.encode(unit.object.bind(self.py)).map_err(|error| super::internal(&error))?;
+        if let Some(cache) = cache_of(code.cast::<PyCode>().map_err(PyErr::from)?) {
+            cache.set_skip(true);
+        }
+        Ok(code.unbind())
+    }
+}
