@@ -9,9 +9,9 @@ mod code;
 
 use std::sync::Arc;
 
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyBaseException, PyRuntimeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyCode, PyDict, PyIterator, PyTraceback, PyTuple, PyWeakrefMethods, PyWeakrefReference};
+use pyo3::types::{PyCode, PyDict, PyIterator, PyTuple, PyWeakrefMethods, PyWeakrefReference};
 
 use crate::cpython;
 
@@ -102,13 +102,15 @@ pub fn advance(py: Python<'_>) -> PyResult<Py<PyAny>> {
 pub fn trim_traceback(py: Python<'_>, entries: usize) -> PyResult<Py<PyAny>> {
     let trim = cpython::fastcall(py, "__trim__", "Takes entries off a traceback.", move |py, values| {
         let exception = values.first().ok_or_else(|| PyRuntimeError::new_err("no exception was given"))?;
-        let error = PyErr::from_value(exception.clone());
-        let mut rest = error.traceback(py);
+        // The exception's own class may have a say in what its attributes are.
+        let attribute = py.get_type::<PyBaseException>().getattr("__traceback__")?;
+        let mut rest = attribute.call_method1("__get__", (exception,))?;
         for _ in 0..entries {
-            let Some(entry) = rest else { break };
-            rest = entry.getattr("tb_next")?.cast_into::<PyTraceback>().ok();
+            if !rest.is_none() {
+                rest = rest.getattr("tb_next")?;
+            }
         }
-        error.set_traceback(py, rest);
+        attribute.call_method1("__set__", (exception, rest))?;
         Ok(py.None())
     })?;
     Ok(trim.unbind())
