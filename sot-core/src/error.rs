@@ -193,12 +193,14 @@ pub struct Reason {
     pub forbidden_by: Option<String>,
     /// Whether a fallback also leaves alone what the frame calls.
     pub recursive: bool,
+    /// Whether it is about the frame as a whole, which must come to it by itself.
+    pub of_frame: bool,
 }
 
 impl Reason {
     /// A reason not yet placed.
     pub fn new(id: ReasonId, text: impl Into<String>) -> Self {
-        Reason { id, text: text.into(), stack: Vec::new(), forbidden_by: None, recursive: false }
+        Reason { id, text: text.into(), stack: Vec::new(), forbidden_by: None, recursive: false, of_frame: false }
     }
 }
 

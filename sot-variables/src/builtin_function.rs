@@ -6,7 +6,7 @@ use once_cell::sync::Lazy;
 use pyo3::prelude::*;
 use pyo3::types::{PyModule, PyType};
 use sot_core::cpython;
-use sot_core::error::{Flow, ReasonId, Unwind};
+use sot_core::error::{Flow, Reason, ReasonId};
 use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
 use sot_core::tracker::{self, Tracker, TrackerId};
 use sot_core::variable::{VarId, Variable};
@@ -72,9 +72,7 @@ fn refuse_frame_readers(cx: &OpcodeExecutor<'_>, function: &Bound<'_, PyAny>, ar
     if !FRAME_READERS.iter().any(|(reader, enough)| *reader == name && given < *enough) {
         return Ok(());
     }
-    // An inlined function's call breaks the graph, and then that function's frame is left alone in its turn.
-    let leave = if cx.frames.len() == 1 { Unwind::fallback } else { Unwind::break_graph };
-    Err(leave(ReasonId::UnsupportedFrame, format!("{name}() reads the frame's variables")))
+    Err(cx.leave_frame(Reason::new(ReasonId::UnsupportedFrame, format!("{name}() reads the frame's variables"))))
 }
 
 impl BuiltinFunctionVariable {

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use super::{Block, CodeUnit, Frame, Name, OpcodeExecutor};
 use crate::bytecode::{Label, Opcodes, Operand};
-use crate::error::{PlannedBreak, Reason, ReasonId};
+use crate::error::{PlannedBreak, Reason};
 use crate::graph::GraphMark;
 use crate::tracker::TrackerId;
 use crate::variable::{VarId, VariablesMark};
@@ -148,7 +148,7 @@ impl OpcodeExecutor<'_> {
         let frames = &self.checkpoints;
         let mut depth = frames.iter().skip(1).position(|frame| !self.can_resume(frame)).map_or(frames.len(), |at| at + 1);
         // What the frame itself is asked for is not to be found in another one.
-        let of_this_frame = reason.id == ReasonId::UnsupportedFrame && reason.stack.len() == frames.len();
+        let of_this_frame = reason.of_frame && reason.stack.len() == frames.len();
         let last = &frames[depth - 1];
         if depth == frames.len() && depth > 1 && (of_this_frame || self.needs_its_frame(last)) {
             depth -= 1;

@@ -191,6 +191,15 @@ impl<'py> OpcodeExecutor<'py> {
         unwind
     }
 
+    /// What leaves the innermost frame to CPython. A call of an inlined function breaks the graph; then that function's frame
+    /// comes to the same by itself.
+    pub fn leave_frame(&self, reason: Reason) -> Unwind {
+        if self.frames.len() == 1 {
+            return Unwind::Fallback(Box::new(reason));
+        }
+        Unwind::BreakGraph(Box::new(Reason { of_frame: true, ..reason }))
+    }
+
     /// The user's source positions, innermost first.
     pub fn user_stack(&self) -> Vec<Location> {
         self.frames.iter().rev().map(Frame::location).collect()

@@ -36,16 +36,7 @@ pub fn fallback(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
         None => false,
     };
     let text = format!("psdb.fallback({}) is called", if recursive { "recursive=True" } else { "" });
-    Err(leave(cx, Reason { recursive, ..Reason::new(ReasonId::Requested, text) }))
-}
-
-/// A call of an inlined function breaks the graph; then that function's frame meets the same in its turn.
-fn leave(cx: &OpcodeExecutor<'_>, reason: Reason) -> Unwind {
-    if cx.frames.len() == 1 {
-        Unwind::Fallback(Box::new(reason))
-    } else {
-        Unwind::BreakGraph(Box::new(reason))
-    }
+    Err(cx.leave_frame(Reason { recursive, ..Reason::new(ReasonId::Requested, text) }))
 }
 
 /// Whoever asks in a trace is in one.
@@ -79,5 +70,5 @@ pub fn print(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
 /// A debugger wants the program's own frame.
 pub fn breakpoint(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     args.exactly::<0>(cx, "breakpoint")?;
-    Err(leave(cx, Reason::new(ReasonId::Requested, "psdb.breakpoint() is called")))
+    Err(cx.leave_frame(Reason::new(ReasonId::Requested, "psdb.breakpoint() is called")))
 }
