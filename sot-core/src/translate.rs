@@ -69,6 +69,11 @@ pub fn cache_of<'py>(code: &Bound<'py, PyCode>) -> Option<StateRef<'py, CodeCach
     cpython::set_code_state(code, cache).ok()
 }
 
+/// Whether the code is that of a resume function.
+pub fn is_resume_function(code: &Bound<'_, PyCode>) -> bool {
+    cpython::code_state::<CodeCache>(code).is_some_and(|cache| cache.origin().is_some())
+}
+
 /// Whether the code is marked so that something that may become of it is an error.
 pub fn forbids(code: &Bound<'_, PyAny>, what: Forbidden) -> bool {
     let cache = code.cast::<PyCode>().ok().and_then(cpython::code_state::<CodeCache>);

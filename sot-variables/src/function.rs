@@ -198,6 +198,11 @@ impl Variable for FunctionVariable {
             guard_identity(cx, this, &self.object);
             return (builtin.handler)(cx, args);
         }
+        let function = self.object.bind(cx.py).cast::<PyFunction>().map_err(PyErr::from)?;
+        // The rest of a function that was followed is followed, whatever it looks like.
+        if translate::is_resume_function(&cpython::function_code(function)) {
+            return self.follow(cx, this, args);
+        }
         match call_by_policy(cx, this, &self.object, args)? {
             Some(result) => Ok(result),
             None => self.follow(cx, this, args),

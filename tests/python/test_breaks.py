@@ -178,6 +178,15 @@ def test_gradients_through_a_break_in_a_callee():
     assert sot.stats().graphs == 2 and not sot.stats().fallbacks
 
 
+def test_a_callee_that_lives_among_operations(check):
+    """What becomes of the rest of a function is not asked of the module it lives in: it was followed."""
+    space = {"__name__": "paddle.tensor.manipulation", "paddle": paddle}
+    exec("def inner(x):\n    y = x + 1\n    if y.sum() > 0:\n        y = y * 2\n    return y + x", space)
+    inner = space["inner"]
+    inner.__module__ = "elsewhere"
+    check(lambda x: inner(x) * 2, positive(), graphs=2, breaks=1)
+
+
 def test_a_break_in_a_callee_is_counted_once_with_the_stack_of_all_levels():
     report = sot.explain(chain(2))(positive())
     text = str(report)
