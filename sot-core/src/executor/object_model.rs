@@ -206,6 +206,9 @@ fn bind_user_descriptor<'py>(
         return Ok(cx.wrap(descriptor, tracker));
     }
     let descriptor = cx.wrap(descriptor, tracker);
+    if let Some(bound) = cx.see(descriptor)?.bind(cx, descriptor, this)? {
+        return Ok(bound);
+    }
     let class = type_variable(cx, this)?;
     call_special(cx, descriptor, "__get__", &[this, class])
 }

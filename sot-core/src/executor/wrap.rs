@@ -148,6 +148,11 @@ impl<'py> OpcodeExecutor<'py> {
         id
     }
 
+    /// The variable of an object, if the trace has reached it.
+    pub fn met(&self, object: &Bound<'py, PyAny>) -> Option<VarId> {
+        self.identities.variables.get(&(object.as_ptr() as usize)).copied()
+    }
+
     fn assume_same(&mut self, known: VarId, tracker: TrackerId, object: &Bound<'py, PyAny>) {
         let first = self.vars.tracker(known);
         match (self.trackers.is_sourced(first), self.trackers.is_sourced(tracker)) {

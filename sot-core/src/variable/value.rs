@@ -105,6 +105,12 @@ pub trait Variable: Any {
         object_model::set_attr(cx, this, name, value)
     }
 
+    /// `x.__get__(instance, type(instance))` for kinds with a rule of their own; `None` follows the type's method.
+    fn bind(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, instance: VarId) -> Flow<Option<VarId>> {
+        let _ = (cx, this, instance);
+        Ok(None)
+    }
+
     /// `x(...)`
     fn call(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
         object_model::call(cx, this, args)

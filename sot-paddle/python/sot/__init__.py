@@ -12,6 +12,7 @@ _requirements.check()
 
 from . import psdb
 from ._breaks import BreakList, break_on
+from ._install import Installation, install, install_if_asked, uninstall
 from ._report import Explanation, Record, Stats, explain, stats
 from ._sot import GraphBreakError, __version__, reset, symbolic_translate
 
@@ -19,13 +20,18 @@ __all__ = [
     "BreakList",
     "Explanation",
     "GraphBreakError",
+    "Installation",
     "Record",
     "Stats",
     "__version__",
     "break_on",
     "explain",
+    "install",
     "psdb",
     "reset",
     "stats",
     "symbolic_translate",
+    "uninstall",
 ]
+
+install_if_asked()

@@ -1,6 +1,7 @@
-//! Variables that Paddle brings: layers, shapes, and callables that are already translated.
+//! Variables that Paddle brings: layers, shapes, and callables that are already translated or converted.
 
 pub mod layer;
 mod psdb;
 mod size;
+mod static_function;
 mod translated;

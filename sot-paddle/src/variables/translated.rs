@@ -51,6 +51,16 @@ impl Variable for TranslatedVariable {
         cx.find_attr(self.target, name)
     }
 
+    /// A function binds; what is bound already stays as it is.
+    fn bind(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, instance: VarId) -> Flow<Option<VarId>> {
+        let target = cx.see(self.target)?.python_type(cx);
+        if !target.is(cx.py.get_type::<pyo3::types::PyFunction>()) {
+            return Ok(Some(this));
+        }
+        let method = (cx.runtime.factories.method)(this, instance);
+        Ok(Some(cx.produce(method)))
+    }
+
     fn call(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
         cx.call_instead_of(this, self.target, args)
     }

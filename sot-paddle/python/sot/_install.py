@@ -1,0 +1,133 @@
+"""Puts the tracer behind `paddle.jit.to_static`, and takes it away again.
+
+Paddle's `SymbolicStaticFunction` is what `to_static` makes unless `full_graph=True`. One method of it runs the function; that
+method alone is replaced. So functions converted before and after, `rollback`, `enable_to_static` and `paddle.jit.save` go on
+as they are, and putting the method back restores Paddle exactly.
+"""
+
+from __future__ import annotations
+
+import os
+import types
+import weakref
+from typing import Any, Callable, Optional
+
+import paddle
+from paddle.jit.dy2static import program_translator
+
+from ._sot import symbolic_translate
+
+_PLAIN = (bool, int, float, str, bytes, type(None))
+_METHOD = "_perform_call"
+
+_paddles_own: Optional[Callable[..., Any]] = None
+# By converted function: it translated, and what its last call was like.
+_translated: weakref.WeakKeyDictionary[Any, _Translated] = weakref.WeakKeyDictionary()
+
+
+class Installation:
+    """What `install()` returns: leaving it as a context manager restores what was there before."""
+
+    def __init__(self, was_installed: bool) -> None:
+        self._was_installed = was_installed
+
+    def __enter__(self) -> Installation:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if not self._was_installed:
+            uninstall()
+
+
+def install() -> Installation:
+    """Let `paddle.jit.to_static` use this tracer, for what is converted already too. Twice is as good as once."""
+    global _paddles_own
+    was_installed = _paddles_own is not None
+    if not was_installed:
+        _paddles_own = _symbolic().__dict__[_METHOD]
+        setattr(_symbolic(), _METHOD, _perform_call)
+    return Installation(was_installed)
+
+
+def uninstall() -> None:
+    """Give `paddle.jit.to_static` its own tracer back. Nothing happens if it has it."""
+    global _paddles_own
+    if _paddles_own is None:
+        return
+    if _symbolic().__dict__[_METHOD] is not _perform_call:
+        raise RuntimeError(
+            "sot.uninstall(): something else has replaced SymbolicStaticFunction._perform_call since sot.install(); "
+            "undo that first"
+        )
+    setattr(_symbolic(), _METHOD, _paddles_own)
+    _paddles_own = None
+    _translated.clear()
+
+
+def install_if_asked() -> None:
+    """`SOT_INSTALL=1`"""
+    if os.environ.get("SOT_INSTALL", "").lower() in ("1", "true"):
+        install()
+
+
+def _symbolic() -> type:
+    found = getattr(program_translator, "SymbolicStaticFunction", None)
+    if found is None or not isinstance(found.__dict__.get(_METHOD), types.FunctionType):
+        raise RuntimeError(
+            f"sot.install() does not know how paddle.jit.to_static of Paddle {paddle.__version__} runs a function; "
+            "use sot.symbolic_translate instead"
+        )
+    return found
+
+
+class _Translated:
+    """A converted function, translated."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.call = symbolic_translate(function)
+        self.signature: Any = None
+
+
+def _perform_call(self: Any, *args: Any, **kwargs: Any) -> Any:
+    """In the place of `SymbolicStaticFunction._perform_call`."""
+    translated = _translated.get(self)
+    if translated is None:
+        translated = _translated[self] = _Translated(self._dygraph_function)
+    if self._input_spec is None:
+        _note_specs(self, translated, args, kwargs)
+    receiver = self.class_instance
+    if receiver is not None:
+        args = (receiver, *args)
+    return translated.call(*args, **kwargs)
+
+
+def _note_specs(function: Any, translated: _Translated, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Keep what `paddle.jit.save` asks for, the specs of the last call's arguments; made anew only when they differ."""
+    signature = _signature([*args, *kwargs.items()])
+    if signature is not None and signature == translated.signature:
+        return
+    translated.signature = signature
+    try:
+        unified = function._function_spec.unified_args_and_kwargs(args, dict(kwargs))
+        function.last_call_input_spec = function._function_spec.args_to_input_spec(*unified)[0]
+    except (ValueError, NotImplementedError):
+        # Paddle has no specs for `*args`, nor for a receiver that is not called `self`; the call itself needs none.
+        function.last_call_input_spec = None
+
+
+def _signature(args: list[Any]) -> Any:
+    """What the specs of flat arguments depend on; `None` if an argument is of another kind."""
+    signature: list[Any] = []
+    for arg in args:
+        if isinstance(arg, paddle.Tensor):
+            signature.append((tuple(arg.shape), arg.dtype, arg.stop_gradient))
+        elif isinstance(arg, _PLAIN):
+            signature.append((type(arg), arg))
+        elif isinstance(arg, tuple) and len(arg) == 2 and isinstance(arg[0], str):
+            inner = _signature([arg[1]])
+            if inner is None:
+                return None
+            signature.append((arg[0], inner))
+        else:
+            return None
+    return signature

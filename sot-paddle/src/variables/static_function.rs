@@ -1,0 +1,128 @@
+//! What `paddle.jit.to_static` makes without `full_graph`, met inside a trace: the trace follows the function it converts.
+//! One with `full_graph=True` has a program of its own and runs as it is.
+
+use std::rc::Rc;
+
+use pyo3::prelude::*;
+use sot_core::codegen::CodeGen;
+use sot_core::error::{Flow, ReasonId, Unwind};
+use sot_core::executor::{CallArgs, OpcodeExecutor};
+use sot_core::guard::{Identity, Test};
+use sot_core::tracker::{Tracker, TrackerId};
+use sot_core::variable::{VarId, Variable};
+
+sot_core::variable_kind! { "static_function", types: static_function_types, wrap: StaticFunctionVariable::wrap }
+sot_core::variable_kind! { "static_method" }
+
+fn static_function_types(py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
+    let module = py.import("paddle.jit.dy2static.program_translator")?;
+    Ok(module.getattr_opt("SymbolicStaticFunction")?.into_iter().map(Bound::unbind).collect())
+}
+
+/// A converted function, or one that was bound to an object when it was converted.
+struct StaticFunctionVariable {
+    object: Py<PyAny>,
+    function: VarId,
+}
+
+impl StaticFunctionVariable {
+    fn wrap(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, of: TrackerId) -> Flow<Rc<dyn Variable>> {
+        let object = object.clone().unbind().into_bound(cx.py);
+        let function = object.getattr("_dygraph_function")?;
+        let tracker = cx.trackers.add(Tracker::Attribute { of, name: "_dygraph_function".into() });
+        let function = cx.wrap(&function, tracker);
+        Ok(Rc::new(StaticFunctionVariable { object: object.unbind(), function }))
+    }
+
+    /// The object the function was bound to. It is known weakly, so the trace must have met it some other way.
+    fn receiver(&self, cx: &OpcodeExecutor<'_>) -> Flow<Option<VarId>> {
+        let object = self.object.bind(cx.py).getattr("class_instance")?;
+        if object.is_none() {
+            return Ok(None);
+        }
+        match cx.met(&object) {
+            Some(receiver) => Ok(Some(receiver)),
+            None => Err(Unwind::break_graph(
+                ReasonId::UnsupportedCall,
+                "a converted method of an object the function reaches in no other way",
+            )),
+        }
+    }
+}
+
+impl Variable for StaticFunctionVariable {
+    fn kind(&self) -> &'static str {
+        "static_function"
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        self.object.bind(cx.py).get_type().into_any()
+    }
+
+    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
+        format!("StaticFunctionVariable({})", cx.text(self.function))
+    }
+
+    fn object(&self) -> Option<&Py<PyAny>> {
+        Some(&self.object)
+    }
+
+    fn guard(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
+        let identity = Identity::of(self.object.bind(cx.py));
+        cx.guards.add(cx.vars.tracker(this), Test::Is(identity));
+        Ok(())
+    }
+
+    fn bind(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, instance: VarId) -> Flow<Option<VarId>> {
+        let method = StaticMethodVariable { converted: this, function: self.function, receiver: instance };
+        Ok(Some(cx.produce(Rc::new(method))))
+    }
+
+    fn call(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, args: &CallArgs) -> Flow<VarId> {
+        match self.receiver(cx)? {
+            Some(receiver) => cx.call(self.function, &args.with_receiver(receiver)),
+            None => cx.call(self.function, args),
+        }
+    }
+}
+
+/// A converted method, read from an object.
+struct StaticMethodVariable {
+    converted: VarId,
+    function: VarId,
+    receiver: VarId,
+}
+
+impl Variable for StaticMethodVariable {
+    fn kind(&self) -> &'static str {
+        "static_method"
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        cx.vars.get(self.converted).python_type(cx)
+    }
+
+    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
+        format!("StaticMethodVariable({}, {})", cx.text(self.function), cx.text(self.receiver))
+    }
+
+    fn children(&self) -> Vec<VarId> {
+        vec![self.converted, self.receiver]
+    }
+
+    fn call(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, args: &CallArgs) -> Flow<VarId> {
+        cx.call(self.function, &args.with_receiver(self.receiver))
+    }
+
+    /// `converted.__get__(receiver, None)`, which gives one and the same object for one receiver.
+    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
+        let none = cg.cx.py.None();
+        cg.begin_call(|cg| {
+            cg.load(self.converted)?;
+            cg.load_attr("__get__")
+        })?;
+        cg.load(self.receiver)?;
+        cg.load_const(none)?;
+        cg.end_call(2)
+    }
+}

@@ -1,0 +1,53 @@
+"""Puts `sot` where Paddle's own test suite (`test/sot` of Paddle's sources) looks for Paddle's tracer.
+
+Only the implementation is swapped: `symbolic_translate`, the cache with its count of translations, and the functions of
+`psdb`. Helpers of Paddle that merely set environment variables stay, as `sot` reads the same variables.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from typing import Any, Callable
+
+import sot
+
+
+def install() -> None:
+    """Swap the implementation. To be called before the first test module is imported."""
+    psdb = importlib.import_module("paddle.jit.sot.psdb")
+    for name in sot.psdb.__all__:
+        setattr(psdb, name, getattr(sot.psdb, name))
+    for module in ("paddle.jit.sot", "paddle.jit.sot.translate"):
+        importlib.import_module(module).symbolic_translate = symbolic_translate
+    cache = importlib.import_module("paddle.jit.sot.opcode_translator.executor.executor_cache")
+    cache.OpcodeExecutorCache = Cache
+
+
+def symbolic_translate(fn: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+    """As Paddle's: a function for every call; `training`, `backend` and `build_strategy` choose passes of Paddle's."""
+    translated = sot.symbolic_translate(fn)
+
+    @functools.wraps(fn, updated=())
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return translated(*args, **kwargs)
+
+    return call
+
+
+class Cache:
+    """The face of `OpcodeExecutorCache`."""
+
+    def clear(self) -> None:
+        sot.reset()
+
+    @property
+    def translate_count(self) -> int:
+        """Paddle's counts what became of a frame, whether it was translated or left alone."""
+        return sot.stats().misses
+
+    def dump_state(self) -> dict[str, Any]:
+        return {}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        self.clear()
