@@ -49,6 +49,9 @@ pub enum CallPolicy {
     Api,
     /// A pure function of things known while tracing (say `is_grad_enabled`): call it; the global guard covers it.
     Constant,
+    /// Changes, as its known arguments say, the global state that [`Backend::state_test`] covers. The trace changes it for
+    /// real, so that statements are built and questions answered under it; new code does so again.
+    Switch,
     /// Must run for real; the text says why and what to do.
     Break(String),
     /// Is on a list of the framework's of what must run for real, its own frame included; the text says which.
@@ -82,6 +85,8 @@ pub trait ObjectTest: Send + Sync {
 pub trait StateTest: Send + Sync {
     /// Whether the state still is what it was.
     fn check(&self, py: Python<'_>) -> bool;
+    /// Makes the state what it was, as far as calls with the policy [`CallPolicy::Switch`] change it.
+    fn restore(&self, py: Python<'_>) -> PyResult<()>;
     /// The condition as a Python-like expression.
     fn describe(&self) -> String;
 }

@@ -232,6 +232,7 @@ fn translate(
         cx.plan_break(planned);
     }
     let result = simulate(&mut cx, frame, &unit, &cache.differing_numbers(frame));
+    cx.switches.undo()?;
     let (simulated, building) = (start.elapsed(), cx.graph.building());
     let name = format!("SIR_{}", GRAPHS.load(Ordering::Relaxed));
     let (result, reason) = match result {

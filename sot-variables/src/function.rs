@@ -154,6 +154,10 @@ pub fn call_by_policy(
                 )),
             }
         }
+        CallPolicy::Switch => {
+            guard_identity(cx, this, object);
+            cx.switch(this, &callable, args).map(Some)
+        }
         CallPolicy::Break(why) => {
             guard_identity(cx, this, object);
             Err(Unwind::break_graph(ReasonId::UnsupportedCall, why))

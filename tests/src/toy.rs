@@ -104,7 +104,9 @@ impl Backend for ToyBackend {
             CallPolicy::Api
         } else if self.is_function(callable, "is_grad_enabled") {
             CallPolicy::Constant
-        } else if self.is_function(callable, "save") || self.is_function(callable, "set_grad_enabled") {
+        } else if self.is_function(callable, "set_grad_enabled") {
+            CallPolicy::Switch
+        } else if self.is_function(callable, "save") {
             CallPolicy::Break("it changes the state of the framework; move the call out of the function".to_owned())
         } else {
             CallPolicy::Follow
@@ -173,6 +175,10 @@ impl StateTest for GradTest {
     fn check(&self, py: Python<'_>) -> bool {
         let grad = self.module.bind(py).getattr("_grad").and_then(|grad| grad.is_truthy());
         grad.is_ok_and(|grad| grad == self.grad)
+    }
+
+    fn restore(&self, py: Python<'_>) -> PyResult<()> {
+        self.module.bind(py).setattr("_grad", self.grad)
     }
 
     fn describe(&self) -> String {

@@ -13,6 +13,7 @@ mod load_store;
 pub mod object_model;
 mod operators;
 mod sequence;
+mod switches;
 mod unwinding;
 mod wrap;
 
@@ -40,6 +41,7 @@ pub use checkpoint::{BreakPoint, Checkpoint};
 pub use frame::{Block, CodeUnit, Frame, Globals};
 pub use inline::{FunctionParts, KeywordDefault, OpcodeInlineExecutor, PositionalDefault};
 pub use operators::{BinaryOp, CompareOp, UnaryOp};
+pub use switches::Switches;
 pub use unwinding::BookkeepingVariable;
 pub use wrap::IdentityMap;
 
@@ -67,6 +69,8 @@ pub struct OpcodeExecutor<'py> {
     pub graph: FunctionGraph<'py>,
     /// The writes to replay.
     pub effects: SideEffects,
+    /// The global state it changes.
+    pub switches: Switches<'py>,
     /// The frames being simulated, outermost first.
     pub frames: Vec<Frame>,
     identities: IdentityMap,
@@ -106,6 +110,7 @@ impl<'py> OpcodeExecutor<'py> {
             guards,
             graph: FunctionGraph::new(py, runtime),
             effects: SideEffects::default(),
+            switches: Switches::new(py),
             frames: Vec::new(),
             identities: IdentityMap::default(),
             checkpoints: Vec::new(),

@@ -103,8 +103,6 @@ const BREAKING_FUNCTIONS: &[(&str, &str)] = &[
     ("disable_dygraph", "leaves eager mode"),
     ("set_flags", "changes global flags"),
     ("get_flags", "reads global flags, which no guard covers"),
-    ("set_grad_enabled", "changes the grad mode"),
-    ("_set_has_grad", "changes the grad mode"),
     ("decode_jpeg", "reads an encoded image, whose size is known only then"),
     ("read_file", "reads a file"),
     ("class_center_sample", "samples by the values of its labels"),
@@ -285,6 +283,8 @@ fn by_module(module: &str, name: &str) -> CallPolicy {
 fn of_core(name: &str) -> CallPolicy {
     if name == "_has_grad" || name.starts_with("is_compiled_with") {
         CallPolicy::Constant
+    } else if name == "_set_has_grad" {
+        CallPolicy::Switch
     } else {
         breaks(name, "is part of Paddle's core and cannot be followed")
     }

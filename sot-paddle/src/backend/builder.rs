@@ -17,7 +17,7 @@ use super::garbage;
 use super::gradient::Settled;
 use super::meta;
 use super::paddle::Paddle;
-use super::run::{self, Graph, Output};
+use super::run::{self, Graph, Origin, Output};
 use super::scalar;
 use super::static_mode::Target;
 
@@ -27,6 +27,8 @@ pub(crate) struct PaddleBuilder {
     target: Target,
     inputs: usize,
     settled: Settled,
+    /// What each detached value is a copy of, by identity.
+    detached: HashMap<u64, u64>,
     /// Whether Paddle's recorder still holds what the program refers to.
     recorded: bool,
 }
@@ -35,7 +37,7 @@ impl PaddleBuilder {
     /// An empty program.
     pub(crate) fn begin(py: Python<'_>, paddle: Arc<Paddle>) -> PyResult<Self> {
         let target = paddle.static_mode.new_target(py, &paddle.program)?;
-        Ok(PaddleBuilder { paddle, target, inputs: 0, settled: Settled::default(), recorded: true })
+        Ok(PaddleBuilder { paddle, target, inputs: 0, settled: Settled::default(), detached: HashMap::new(), recorded: true })
     }
 
     fn within<T>(&self, py: Python<'_>, work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
@@ -49,6 +51,17 @@ impl PaddleBuilder {
         self.paddle.inplace_map.bind(py).call_method1(intern!(py, "pop"), (&self.target.main,))?;
         let (tensors, values) = recorded.extract()?;
         Ok(Parameters { tensors, values })
+    }
+
+    /// A program's own `detach` shares memory behind the back of the executor, which then computes in place over what was
+    /// detached, be it the user's own tensor. Inside the program a copy stands for it.
+    fn detach<'py>(&mut self, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let copy = value.py().import("paddle")?.call_method1("assign", (value,))?;
+        copy.setattr("stop_gradient", true)?;
+        let source = identity(&self.paddle, value)?;
+        let source = self.detached.get(&source).copied().unwrap_or(source);
+        self.detached.insert(identity(&self.paddle, &copy)?, source);
+        Ok(copy)
     }
 
     /// Runs for its effects: with no result asked for, the last one stands in, as a program must have an output.
@@ -105,7 +118,9 @@ impl GraphBuilder for PaddleBuilder {
     ) -> PyResult<Bound<'py, PyAny>> {
         refuse_output_arguments(kwargs)?;
         scalar::refuse_rounding(&self.paddle, callee, args, kwargs)?;
-        let result = self.within(callee.py(), || {
+        let paddle = Arc::clone(&self.paddle);
+        let target = self.target.clone_ref(callee.py());
+        let result = paddle.static_mode.within(callee.py(), &target, || {
             if let Some(result) = scalar::operator_with_number(&self.paddle, kind, callee, args)? {
                 return Ok(result);
             }
@@ -114,6 +129,9 @@ impl GraphBuilder for PaddleBuilder {
                 CallKind::Layer => self.paddle.layer_body(callee)?.call(args, kwargs),
                 CallKind::Method => {
                     let receiver = args.get_item(0)?;
+                    if callee.eq("detach")? {
+                        return self.detach(&receiver);
+                    }
                     receiver.getattr(callee.cast::<PyString>()?)?.call(args.get_slice(1, args.len()), kwargs)
                 }
             }
@@ -135,7 +153,7 @@ impl GraphBuilder for PaddleBuilder {
     ) -> PyResult<Py<PyAny>> {
         let parameters = self.take_parameters(py)?;
         refuse_shared_names(&parameters.tensors)?;
-        let (results, plan) = plan_outputs(&self.paddle, py, inputs, &parameters.values, outputs)?;
+        let (results, plan) = plan_outputs(&self.paddle, py, inputs, &parameters.values, outputs, &self.detached)?;
         if results.is_empty() {
             if let Some(result) = self.last_result(py)? {
                 results.append(result)?;
@@ -164,9 +182,13 @@ impl PaddleBuilder {
         let layer = self.paddle.partial_program_layer.bind(py).call1((&self.target.main, inputs, results, pairs))?;
         layer.setattr("training", training)?;
         layer.setattr(if training { "_train_program_id" } else { "_infer_program_id" }, run::new_program_id())?;
+        keep_outputs(&layer)?;
+        let detached = if training { inputs_without_gradient(&layer)? } else { Vec::new() };
         let runner = (self.paddle.release.runner)(&layer, results)?;
         layer.setattr("_params", PyList::empty(py))?;
-        Ok(run::Program { runner, training })
+        // Made differentiable inside the trace, where the frame itself begins without grad mode.
+        let forces_grad = training && !self.paddle.grad_enabled(py)?;
+        Ok(run::Program { runner, training, forces_grad, detached })
     }
 }
 
@@ -177,6 +199,35 @@ impl Drop for PaddleBuilder {
             Python::try_attach(|py| self.take_parameters(py).is_ok());
         }
     }
+}
+
+/// The executor lets an operation write over an operand whose contents no backward operation reads, even over a result of
+/// the program: results are struck off the list of such operands.
+fn keep_outputs(layer: &Bound<'_, PyAny>) -> PyResult<()> {
+    let names = layer.getattr("program")?.getattr("program_name_attr")?;
+    let outputs = names.get_item("fo")?;
+    let unread = names.get_item("no_need_buffers")?.cast_into::<PyList>()?;
+    for (at, name) in unread.iter().enumerate().rev() {
+        if outputs.contains(name)? {
+            unread.del_item(at)?;
+        }
+    }
+    Ok(())
+}
+
+/// The inputs that could have a gradient and get none, as nothing differentiable is computed from them. A program would
+/// give them one of zeros, where eager mode leaves `None`.
+fn inputs_without_gradient(layer: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
+    let program = layer.getattr("program")?;
+    let values: Vec<Bound<'_, PyAny>> = program.getattr("x_values")?.extract()?;
+    let gradients: Vec<String> = program.getattr("program_name_attr")?.get_item("bx_g")?.extract()?;
+    let mut found = Vec::new();
+    for (at, (value, gradient)) in values.iter().zip(gradients).enumerate() {
+        if gradient == "Fake_var" && !value.getattr("stop_gradient")?.is_truthy()? {
+            found.push(at);
+        }
+    }
+    Ok(found)
 }
 
 /// Paddle's static functions ignore an output argument, which eager ones write to.
@@ -208,34 +259,41 @@ fn refuse_shared_names(tensors: &Bound<'_, PyList>) -> PyResult<()> {
     Ok(())
 }
 
-/// Which outputs the program computes (each once), and where to find every output when it has run.
+/// Which outputs the program computes (each once), and where to find every output when it has run. What was detached from
+/// a tensor the caller has is detached from it again, so that the two share memory.
 fn plan_outputs<'py>(
     paddle: &Paddle,
     py: Python<'py>,
     inputs: &[Py<PyAny>],
     parameters: &Bound<'py, PyList>,
     outputs: &[Py<PyAny>],
+    detached: &HashMap<u64, u64>,
 ) -> PyResult<(Bound<'py, PyList>, Vec<Output>)> {
     let mut known = HashMap::new();
     for (index, input) in inputs.iter().enumerate() {
-        known.entry(identity(paddle, input.bind(py))?).or_insert(Output::Input(index));
+        known.entry(identity(paddle, input.bind(py))?).or_insert(Origin::Input(index));
     }
     for (index, parameter) in parameters.iter().enumerate() {
-        known.entry(identity(paddle, &parameter)?).or_insert(Output::Parameter(index));
+        known.entry(identity(paddle, &parameter)?).or_insert(Origin::Parameter(index));
     }
+    let identities = outputs.iter().map(|output| identity(paddle, output.bind(py))).collect::<PyResult<Vec<_>>>()?;
     let results = PyList::empty(py);
-    let mut plan = Vec::with_capacity(outputs.len());
-    for output in outputs {
-        let output = output.bind(py);
-        let place = match known.entry(identity(paddle, output)?) {
-            std::collections::hash_map::Entry::Occupied(found) => *found.get(),
-            std::collections::hash_map::Entry::Vacant(new) => {
-                results.append(output)?;
-                *new.insert(Output::Result(results.len() - 1))
-            }
-        };
-        plan.push(place);
+    for (output, id) in outputs.iter().zip(&identities) {
+        let shares =
+            detached.get(id).is_some_and(|source| known.contains_key(source) || identities.contains(source));
+        if !shares && !known.contains_key(id) {
+            results.append(output)?;
+            known.insert(*id, Origin::Result(results.len() - 1));
+        }
     }
+    let plan = identities.iter().map(|id| match known.get(id) {
+        Some(&origin) => Ok(origin.into()),
+        None => match detached.get(id).and_then(|source| known.get(source)) {
+            Some(&origin) => Ok(Output { origin, detached: true }),
+            None => Err(PyValueError::new_err("an output of the graph has no origin")),
+        },
+    });
+    let plan = plan.collect::<PyResult<Vec<_>>>()?;
     Ok((results, plan))
 }
 

@@ -50,6 +50,8 @@ pub(crate) struct Paddle {
     pub(crate) size_type: Py<PyAny>,
     /// Answers the grad mode.
     pub(crate) grad_mode: Py<PyAny>,
+    /// Sets the grad mode.
+    set_grad_mode: Py<PyAny>,
     /// Answers the element type of new tensors.
     pub(crate) default_dtype: DefaultDtype,
     /// The namespace of `paddle.base.framework`, where the expected place is kept.
@@ -93,6 +95,7 @@ impl Paddle {
             has_vjp: paddle.getattr("framework")?.getattr("core")?.getattr("has_vjp")?.unbind(),
             size_type: paddle.call_method1("empty", ((1,),))?.getattr("size")?.get_type().into_any().unbind(),
             grad_mode: grad_mode(&paddle, &core)?,
+            set_grad_mode: py.import("paddle.base.dygraph.base")?.getattr("_set_grad_enabled")?.unbind(),
             default_dtype: DefaultDtype::find(&paddle)?,
             framework: framework.dict().unbind(),
             only_place: only_place(&paddle, &core)?,
@@ -142,6 +145,19 @@ impl Paddle {
             }
         }
         layer.getattr("forward")
+    }
+
+    /// Records gradients from here on, or stops.
+    pub(crate) fn set_grad_enabled(&self, py: Python<'_>, on: bool) -> PyResult<()> {
+        self.set_grad_mode.bind(py).call1((on,)).map(drop)
+    }
+
+    /// Runs `work` with grad mode on, where it is off.
+    pub(crate) fn with_grad<T>(&self, py: Python<'_>, work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+        self.set_grad_enabled(py, true)?;
+        let result = work();
+        self.set_grad_enabled(py, false)?;
+        result
     }
 
     /// Whether gradients are recorded now.

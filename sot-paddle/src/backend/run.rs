@@ -21,6 +21,7 @@ pub(crate) fn callable(py: Python<'_>, graph: Graph) -> PyResult<Py<PyAny>> {
 
 /// A finished graph.
 pub(crate) struct Graph {
+    paddle: Arc<Paddle>,
     /// `None` if the outputs are inputs and parameters and nothing is computed.
     program: Option<Program>,
     inputs: usize,
@@ -36,11 +37,23 @@ pub(crate) struct Program {
     pub(crate) runner: Box<dyn Runner>,
     /// Whether a backward pass may follow, for which the scope is kept.
     pub(crate) training: bool,
+    /// Whether it must run with grad mode on, though it is called with grad mode off.
+    pub(crate) forces_grad: bool,
+    /// Inputs that no gradient flows to.
+    pub(crate) detached: Vec<usize>,
+}
+
+/// An output of the graph.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Output {
+    pub(crate) origin: Origin,
+    /// It shares the tensor's memory and takes no part in its gradient.
+    pub(crate) detached: bool,
 }
 
 /// Where an output of the graph comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Output {
+pub(crate) enum Origin {
     /// The program's result of this index.
     Result(usize),
     /// The very tensor that was passed in.
@@ -49,10 +62,29 @@ pub(crate) enum Output {
     Parameter(usize),
 }
 
+impl From<Origin> for Output {
+    fn from(origin: Origin) -> Self {
+        Output { origin, detached: false }
+    }
+}
+
+impl Program {
+    fn inputs<'py>(&self, py: Python<'py>, given: &[Bound<'py, PyAny>]) -> PyResult<Bound<'py, PyTuple>> {
+        if self.detached.is_empty() {
+            return PyTuple::new(py, given);
+        }
+        let mut inputs = given.to_vec();
+        for &at in &self.detached {
+            inputs[at] = inputs[at].call_method0(intern!(py, "detach"))?;
+        }
+        PyTuple::new(py, inputs)
+    }
+}
+
 impl Graph {
     /// Keeps `parameters` weakly. `plan` says where each output is found, `results` how many the program has.
     pub(crate) fn new(
-        paddle: &Paddle,
+        paddle: &Arc<Paddle>,
         program: Option<Program>,
         inputs: usize,
         parameters: &Bound<'_, PyList>,
@@ -60,9 +92,10 @@ impl Graph {
         plan: Vec<Output>,
     ) -> PyResult<Self> {
         let py = parameters.py();
-        let as_they_come = plan.len() == results && plan.iter().copied().eq((0..results).map(Output::Result));
+        let as_they_come = plan.len() == results && plan.iter().copied().eq((0..results).map(|at| Origin::Result(at).into()));
         let parameters = parameters.iter().map(|parameter| WeakRef::new(&parameter, None)).collect::<PyResult<_>>()?;
         Ok(Graph {
+            paddle: Arc::clone(paddle),
             scopes: Scopes::new(py, paddle, program.as_ref().is_some_and(|program| program.training)),
             program,
             inputs,
@@ -78,7 +111,7 @@ impl Graph {
         }
         let parameters = self.live_parameters(py)?;
         let results = match &self.program {
-            Some(program) => self.run(program, &PyTuple::new(py, inputs)?, &parameters)?,
+            Some(program) => self.run(program, &program.inputs(py, inputs)?, &parameters)?,
             None => PyTuple::empty(py).into_any(),
         };
         match &self.plan {
@@ -95,7 +128,8 @@ impl Graph {
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = inputs.py();
         let scope = self.scopes.lend(py)?;
-        let results = program.runner.run(inputs, parameters, scope.as_list.bind(py));
+        let run = || program.runner.run(inputs, parameters, scope.as_list.bind(py));
+        let results = if program.forces_grad { self.paddle.with_grad(py, run) } else { run() };
         self.scopes.take_back(scope);
         results
     }
@@ -112,10 +146,16 @@ fn pick<'py>(
     inputs: &[Bound<'py, PyAny>],
     parameters: &Bound<'py, PyTuple>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let outputs = plan.iter().map(|output| match *output {
-        Output::Result(index) => results.get_item(index),
-        Output::Input(index) => Ok(inputs[index].clone()),
-        Output::Parameter(index) => parameters.get_item(index),
+    let outputs = plan.iter().map(|output| {
+        let tensor = match output.origin {
+            Origin::Result(index) => results.get_item(index)?,
+            Origin::Input(index) => inputs[index].clone(),
+            Origin::Parameter(index) => parameters.get_item(index)?,
+        };
+        if output.detached {
+            return tensor.call_method0(intern!(tensor.py(), "detach"));
+        }
+        Ok(tensor)
     });
     let outputs = outputs.collect::<PyResult<Vec<_>>>()?;
     Ok(PyTuple::new(results.py(), outputs)?.into_any())

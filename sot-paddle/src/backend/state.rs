@@ -58,6 +58,10 @@ impl StateTest for GlobalState {
         self.holds(py).unwrap_or(false)
     }
 
+    fn restore(&self, py: Python<'_>) -> PyResult<()> {
+        self.paddle.set_grad_enabled(py, self.grad)
+    }
+
     fn describe(&self) -> String {
         let amp = match &self.amp {
             Amp::Off => "off".to_owned(),

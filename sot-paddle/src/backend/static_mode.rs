@@ -26,6 +26,12 @@ pub(crate) struct Target {
     names: Py<PyAny>,
 }
 
+impl Target {
+    pub(crate) fn clone_ref(&self, py: Python<'_>) -> Target {
+        Target { main: self.main.clone_ref(py), startup: self.startup.clone_ref(py), names: self.names.clone_ref(py) }
+    }
+}
+
 impl StaticMode {
     /// Looks the switches up.
     pub(crate) fn new(py: Python<'_>) -> PyResult<Self> {

@@ -1,0 +1,152 @@
+"""Gradients and the grad mode: translated code leaves what eager code leaves, also where nothing is differentiable."""
+
+import paddle
+import pytest
+from paddle.nn import functional as F
+
+import sot
+
+
+def no_grad_block(x, w):
+    y = x * w
+    with paddle.no_grad():
+        z = y * 2
+        flag = paddle.is_grad_enabled()
+    return (y * z).sum(), z, flag, paddle.is_grad_enabled()
+
+
+def nested_modes(x, w):
+    with paddle.no_grad():
+        a = x * w
+        with paddle.enable_grad():
+            b = a + x * w
+        c = b * 2
+    return a, b, c, b.sum()
+
+
+@paddle.no_grad()
+def without_grad(x):
+    return x * 3
+
+
+def decorated_callee(x, w):
+    return without_grad(x) + w
+
+
+def mode_by_condition(x, w):
+    with paddle.set_grad_enabled(x.shape[0] > 100):
+        y = x * w
+    return y, y + w
+
+
+def mode_set_by_calls(x, w):
+    before = paddle.is_grad_enabled()
+    paddle.set_grad_enabled(False)
+    y = x * w
+    paddle.set_grad_enabled(before)
+    return y, x * w
+
+
+def raised_and_caught(x, w):
+    try:
+        with paddle.no_grad():
+            y = x * w
+            raise ValueError
+    except ValueError:
+        return y, x + w
+
+
+def detached_input(x, w):
+    return x.detach() * 3 + w, F.relu(x.detach())
+
+
+def stopped_output_then_used(x, w):
+    y = x.detach() * 2.0
+    z = y + w
+    return y, z, F.relu(z)
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+@pytest.mark.parametrize(
+    "fn",
+    [
+        no_grad_block,
+        nested_modes,
+        decorated_callee,
+        mode_by_condition,
+        mode_set_by_calls,
+        raised_and_caught,
+        detached_input,
+        stopped_output_then_used,
+    ],
+    ids=lambda fn: fn.__name__,
+)
+def test_values_flags_and_gradients(fn, enabled, same):
+    x, w = paddle.rand([3]), paddle.rand([3])
+    x.stop_gradient = w.stop_gradient = False
+
+    def run(called):
+        x.clear_gradient(set_to_zero=False)
+        w.clear_gradient(set_to_zero=False)
+        with paddle.set_grad_enabled(enabled):
+            outputs = called(x, w)
+            assert paddle.is_grad_enabled() == enabled
+        differentiable = [y for y in outputs if isinstance(y, paddle.Tensor) and not y.stop_gradient]
+        if differentiable:
+            paddle.add_n([y.sum() for y in differentiable]).backward()
+        return outputs, [None if t.grad is None else t.grad.numpy() for t in (x, w)]
+
+    inputs = x.numpy(), w.numpy()
+    expected = run(fn)
+    fast = sot.symbolic_translate(fn)
+    same(run(fast), expected)
+    first = sot.stats()
+    assert first.graphs == 1 and not first.breaks and not first.fallbacks, f"\n{first}"
+    same(run(fast), expected)
+    assert sot.stats().translations == first.translations
+    same((x.numpy(), w.numpy()), inputs)
+
+
+def test_detached_outputs_share_memory(same):
+    def f(x):
+        y = x * 2
+        return y.detach(), y, x.detach(), x.detach().detach()
+
+    fast = sot.symbolic_translate(f)
+    for _ in range(2):
+        x = paddle.ones([2])
+        x.stop_gradient = False
+        of_result, result, of_input, twice = fast(x)
+        assert of_result.stop_gradient and not result.stop_gradient and of_input.stop_gradient and twice.stop_gradient
+        of_result.zero_()
+        of_input.fill_(5.0)
+        same([result.numpy(), x.numpy(), twice.numpy()], [paddle.zeros([2]).numpy(), *[paddle.full([2], 5.0).numpy()] * 2])
+
+
+def test_the_mode_survives_a_failing_trace():
+    def f(x):
+        with paddle.no_grad():
+            y = x + 1
+            return y.no_such_attribute
+
+    fast = sot.symbolic_translate(f)
+    for _ in range(2):
+        with pytest.raises(AttributeError):
+            fast(paddle.ones([2]))
+        assert paddle.is_grad_enabled()
+
+
+def test_a_break_inside_no_grad(same):
+    def f(x):
+        with paddle.no_grad():
+            y = x * 2
+            y = y + float(y.sum())
+            z = y * 3
+        return z, x * y
+
+    x = paddle.ones([2])
+    x.stop_gradient = False
+    fast = sot.symbolic_translate(f)
+    for _ in range(2):
+        same(fast(x), f(x))
+        assert paddle.is_grad_enabled()
