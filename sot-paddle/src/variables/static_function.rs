@@ -78,10 +78,10 @@ impl Variable for StaticFunctionVariable {
         Ok(Some(cx.produce(Rc::new(method))))
     }
 
-    fn call(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, args: &CallArgs) -> Flow<VarId> {
+    fn call(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
         match self.receiver(cx)? {
-            Some(receiver) => cx.call(self.function, &args.with_receiver(receiver)),
-            None => cx.call(self.function, args),
+            Some(receiver) => cx.call_instead_of(this, self.function, &args.with_receiver(receiver)),
+            None => cx.call_instead_of(this, self.function, args),
         }
     }
 }
@@ -110,8 +110,8 @@ impl Variable for StaticMethodVariable {
         vec![self.converted, self.receiver]
     }
 
-    fn call(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, args: &CallArgs) -> Flow<VarId> {
-        cx.call(self.function, &args.with_receiver(self.receiver))
+    fn call(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
+        cx.call_instead_of(this, self.function, &args.with_receiver(self.receiver))
     }
 
     /// `converted.__get__(receiver, None)`, which gives one and the same object for one receiver.
