@@ -82,6 +82,11 @@ impl CodeCache {
         Ok(code)
     }
 
+    /// The codes of all resume functions made so far.
+    pub fn resume_codes(&self, py: Python<'_>) -> Vec<Py<PyAny>> {
+        self.lock_resume().values().map(|code| code.clone_ref(py)).collect()
+    }
+
     fn lock_resume(&self) -> MutexGuard<'_, HashMap<ResumeKey, Py<PyAny>>> {
         self.resume.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }

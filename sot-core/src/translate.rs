@@ -80,6 +80,11 @@ pub fn forbids(code: &Bound<'_, PyAny>, what: Forbidden) -> bool {
     cache.is_some_and(|cache| cache.forbids(what))
 }
 
+/// Whether the user asked for the translation of the code.
+pub fn is_asked_for(code: &Bound<'_, PyCode>) -> bool {
+    cpython::code_state::<CodeCache>(code).is_some_and(|cache| cache.is_root())
+}
+
 /// Leaves the frames of a function to CPython unless the user asked for their translation, or no longer does.
 pub fn leave_alone(code: &Bound<'_, PyCode>, alone: bool) {
     if let Some(cache) = cache_of(code).filter(|cache| !cache.is_root()) {
@@ -264,7 +269,7 @@ fn translate(
         *stats.seconds.entry("compile").or_default() += start.elapsed().saturating_sub(simulated).as_secs_f64();
     });
     // Behind a break the program's own calls run, and are translated.
-    let alone = reason.as_ref().is_none_or(|reason| reason.recursive);
+    let alone = reason.as_ref().is_none_or(|reason| reason.recursive && new_code.is_none());
     let entry = Entry::new(guards, new_code.map(|new| new.code), alone);
     Ok(Attempt::Done(Translation { entry, reason }))
 }

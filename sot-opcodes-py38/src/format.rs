@@ -5,7 +5,7 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{CallArgs, OpcodeExecutor};
+use sot_core::executor::{BinaryOp, CallArgs, OpcodeExecutor};
 use sot_core::opcode;
 use sot_core::opcode::Next;
 use sot_core::variable::VarId;
@@ -44,8 +44,8 @@ pub fn convert(cx: &mut OpcodeExecutor<'_>, value: VarId, conversion: u32) -> Fl
 
 /// `f'{value:specification}'`
 pub fn format(cx: &mut OpcodeExecutor<'_>, value: VarId, specification: Option<VarId>) -> Flow<VarId> {
-    let known = cx.known(value)?;
-    if specification.is_none() && known.is_some_and(|value| value.is_exact_instance_of::<PyString>()) {
+    let text = cx.vars.get(value).python_type(cx).is(cx.py.get_type::<PyString>());
+    if specification.is_none() && text {
         return Ok(value);
     }
     call_builtin(cx, "format", std::iter::once(value).chain(specification).collect())
@@ -60,15 +60,23 @@ fn call_builtin(cx: &mut OpcodeExecutor<'_>, name: &str, args: Vec<VarId>) -> Fl
 }
 
 fn build_string(cx: &mut OpcodeExecutor<'_>, parts: &[VarId]) -> Flow<VarId> {
-    let mut text = String::new();
+    let mut text = cx.string("");
     for &part in parts {
-        let Some(part) = cx.known_str(part)? else {
-            return Err(Unwind::break_graph(
-                ReasonId::UnsupportedOperation,
-                "a formatted string with a part that is not known while tracing",
-            ));
-        };
-        text.push_str(&part);
+        text = append(cx, text, part)?;
     }
-    Ok(cx.string(&text))
+    Ok(text)
+}
+
+/// A text of a number that differs from call to call stays as open as the number.
+fn append(cx: &mut OpcodeExecutor<'_>, text: VarId, part: VarId) -> Flow<VarId> {
+    if let Some(longer) = cx.lazy_binary(BinaryOp::Add, text, part)? {
+        return Ok(longer);
+    }
+    match (cx.known_str(text)?, cx.known_str(part)?) {
+        (Some(text), Some(part)) => Ok(cx.string(&(text + &part))),
+        _ => Err(Unwind::break_graph(
+            ReasonId::UnsupportedOperation,
+            "a formatted string with a part that is not known while tracing",
+        )),
+    }
 }

@@ -3,6 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use sot_core::error::Reason;
+use sot_core::graph::StatementIR;
 use sot_core::stats::{self, Record};
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -53,7 +54,7 @@ fn take_records(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
 
 fn record_dict<'py>(py: Python<'py>, record: &Record) -> PyResult<Bound<'py, PyDict>> {
     let sir: Vec<String> = record.graphs.iter().map(ToString::to_string).collect();
-    let statements: usize = record.graphs.iter().map(|graph| graph.statements.len()).sum();
+    let statements: usize = record.graphs.iter().map(StatementIR::operations).sum();
     let result = PyDict::new(py);
     result.set_item("name", &record.name)?;
     result.set_item("filename", &record.filename)?;

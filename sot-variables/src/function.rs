@@ -46,7 +46,12 @@ impl FunctionVariable {
         let of = cx.vars.tracker(this);
         let function = self.object.bind(cx.py).cast::<PyFunction>().map_err(PyErr::from)?.clone();
         let parts = parts_of(cx, &function, of)?;
-        OpcodeInlineExecutor::new(cx).call(&parts, args)
+        let before = cx.graph.mark();
+        let result = OpcodeInlineExecutor::new(cx).call(&parts, args)?;
+        if translate::is_asked_for(&cpython::function_code(&function)) {
+            cx.graph.end_unit(&parts.code.code.name, before);
+        }
+        Ok(result)
     }
 }
 

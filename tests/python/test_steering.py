@@ -207,6 +207,17 @@ def test_fallback_in_a_called_function_is_that_functions_own(check):
     check(outer, paddle.ones([2]), graphs=2, breaks=1, fallbacks=1)
 
 
+def test_a_recursive_fallback_in_a_called_function_leaves_that_function_only(check):
+    def inner(x):
+        psdb.fallback(recursive=True)
+        return helper(x)
+
+    def outer(x):
+        return inner(x + 1) * 3
+
+    check(outer, paddle.ones([2]), graphs=2, breaks=1, fallbacks=1)
+
+
 def test_in_sot():
     def where(x):
         return x + 1, psdb.in_sot(), paddle.jit.sot.psdb.in_sot()
@@ -301,3 +312,16 @@ def test_check_no_fallback():
 def test_checks_refuse_what_has_no_code(check_it, what):
     with pytest.raises(TypeError, match="takes a Python function or method"):
         check_it(what)
+
+
+def test_paddles_own_psdb_means_the_same(check):
+    theirs = paddle.jit.sot.psdb
+
+    def cut(x):
+        y = x + 1
+        theirs.assert_true(x.ndim == 1)
+        theirs.breakgraph()
+        return y * 2
+
+    check(cut, paddle.ones([2]), graphs=2, breaks=1)
+    assert ids() == {"requested": 1}

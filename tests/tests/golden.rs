@@ -1,6 +1,7 @@
 //! What the tracer makes of a function: each file of `golden/` holds the function, the arguments of a call, and the expected
 //! StatementIR, guards and new code. Statements and guards are the same on every version; new code is compared on the
-//! versions the file lists.
+//! versions the file lists. Functions in a list `MARKED` are ones the user asked for, too; with `RESUME = True` the file also
+//! holds the resume functions as they are before they are translated.
 //!
 //! `SOT_BLESS=1` writes what is found into the files: review the difference. New code is written for the versions in
 //! `BLESSED` and those a file lists already.
@@ -11,9 +12,11 @@
 use std::path::{Path, PathBuf};
 
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyFunction, PyTuple};
+use sot_core::bytecode::Code;
 use sot_core::stats::Record;
 use sot_core::version::PyVersion;
+use sot_core::{cpython, translate};
 use sot_tests::harness;
 
 /// One version of each family of bytecodes.
@@ -95,6 +98,9 @@ impl Golden {
         let arguments = py.eval(&arguments, Some(&module.dict()), None)?.cast_into::<PyTuple>()?;
         let function = module.getattr("f")?;
         harness::mark(&function)?;
+        if let Some(others) = module.getattr_opt("MARKED")? {
+            others.try_iter()?.try_for_each(|other| harness::mark(&other?))?;
+        }
         harness::reset();
         let (result, records) = harness::recorded(|| harness::call(&function, &arguments, None));
         result?;
@@ -105,6 +111,9 @@ impl Golden {
         let title = format!("code 3.{minor}");
         if self.get(&title).is_some() || BLESSED.contains(&minor) {
             found.set(&title, lines(records.iter().filter_map(|record| record.code.as_ref())));
+            if module.hasattr("RESUME")? {
+                found.set(&format!("resume 3.{minor}"), lines(resume_functions(py, &function)?.iter()));
+            }
         }
         found.sections.sort_by_key(|(title, _)| order(title));
         Ok(found)
@@ -131,11 +140,23 @@ impl std::fmt::Display for Golden {
     }
 }
 
-/// Code comes last, older versions first.
-fn order(title: &str) -> u8 {
-    match title.strip_prefix("code 3.").and_then(|minor| minor.parse::<u8>().ok()) {
-        Some(minor) => 100 + minor,
-        None => 0,
+/// The resume functions of a function, as they are before they are translated.
+fn resume_functions(py: Python<'_>, function: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
+    let code = cpython::function_code(function.cast::<PyFunction>()?);
+    let codes = translate::cache_of(&code).map(|cache| cache.resume_codes(py)).unwrap_or_default();
+    let decode = |code: &Py<PyAny>| Code::decode(code.bind(py)).map(|code| code.disassemble(py));
+    let mut listings: Vec<String> = codes.iter().filter_map(|code| decode(code).ok()).collect();
+    listings.sort();
+    Ok(listings)
+}
+
+/// Code comes last, older versions first, and what follows a break behind it.
+fn order(title: &str) -> (u8, bool) {
+    let minor = |prefix: &str| title.strip_prefix(prefix).and_then(|minor| minor.parse::<u8>().ok());
+    match (minor("code 3."), minor("resume 3.")) {
+        (Some(minor), _) => (100 + minor, false),
+        (_, Some(minor)) => (100 + minor, true),
+        _ => (0, false),
     }
 }
 

@@ -59,11 +59,16 @@ impl Variable for LazyVariable {
     }
 }
 
-/// A number that differs from call to call, or one computed from such: its value is only assumed if it matters. Adding and
-/// multiplying does not; the new code does it again.
+/// A number that differs from call to call, or a number or text computed from such: its value is only assumed if it matters.
+/// To compute with it or to print it does not; the new code does it again.
 struct LazyNumber {
     value: Py<PyAny>,
-    computed: Option<(BinaryOp, VarId, VarId)>,
+    computed: Option<Computed>,
+}
+
+enum Computed {
+    Binary(BinaryOp, VarId, VarId),
+    Call(Py<PyAny>, Vec<VarId>),
 }
 
 impl Variable for LazyNumber {
@@ -80,15 +85,23 @@ impl Variable for LazyNumber {
     }
 
     fn children(&self) -> Vec<VarId> {
-        self.computed.map(|(_, a, b)| vec![a, b]).unwrap_or_default()
+        match &self.computed {
+            Some(Computed::Binary(_, a, b)) => vec![*a, *b],
+            Some(Computed::Call(_, args)) => args.clone(),
+            None => Vec::new(),
+        }
     }
 
     fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
-        match self.computed {
-            Some((op, a, b)) => {
-                cg.load(a)?;
-                cg.load(b)?;
-                cg.binary(op)
+        match &self.computed {
+            Some(Computed::Binary(op, a, b)) => {
+                cg.load(*a)?;
+                cg.load(*b)?;
+                cg.binary(*op)
+            }
+            Some(Computed::Call(function, args)) => {
+                let function = function.clone_ref(cg.cx.py);
+                cg.call(|cg| cg.load_const(function), args)
             }
             None => Err(Unwind::fallback(ReasonId::CannotRestore, "a number without a source")),
         }
@@ -102,34 +115,67 @@ impl<'py> OpcodeExecutor<'py> {
         self.vars.add(Rc::new(payload), tracker)
     }
 
-    /// `lhs op rhs` without assuming the values, where one is a number that differs and the operator cannot fail.
-    pub(super) fn lazy_binary(&mut self, op: BinaryOp, lhs: VarId, rhs: VarId) -> Flow<Option<VarId>> {
+    /// `lhs op rhs` without assuming the values, where one is a number that differs, or a text of it, and the operator cannot
+    /// fail.
+    pub fn lazy_binary(&mut self, op: BinaryOp, lhs: VarId, rhs: VarId) -> Flow<Option<VarId>> {
         if !matches!(op, BinaryOp::Add | BinaryOp::Subtract | BinaryOp::Multiply) {
             return Ok(None);
         }
-        let (Some((left, a)), Some((right, b))) = (self.number(lhs), self.number(rhs)) else { return Ok(None) };
-        if !a && !b {
+        let (Some((left, a)), Some((right, b))) = (self.lazily_known(lhs), self.lazily_known(rhs)) else {
+            return Ok(None);
+        };
+        let numbers = is_number(&left) && is_number(&right);
+        let texts = op == BinaryOp::Add && is_text(&left) && is_text(&right);
+        if !(a || b) || !(numbers || texts) {
             return Ok(None);
         }
-        for (operand, value) in [(lhs, &left), (rhs, &right)] {
-            let tracker = self.vars.tracker(operand);
+        self.assume_types(&[(lhs, left.clone()), (rhs, right.clone())]);
+        let value = op.apply(&left, &right)?.unbind();
+        Ok(Some(self.produce(Rc::new(LazyNumber { value, computed: Some(Computed::Binary(op, lhs, rhs)) }))))
+    }
+
+    /// `function(*args)` without assuming the values, where one is a number that differs, or a text of it, and the others are
+    /// known. The function must be pure, and whether it fails must depend on the types alone.
+    pub fn lazy_call(&mut self, function: &Bound<'py, PyAny>, args: &[VarId]) -> Flow<Option<VarId>> {
+        let Some(known) = args.iter().map(|&arg| self.lazily_known(arg)).collect::<Option<Vec<_>>>() else {
+            return Ok(None);
+        };
+        if !known.iter().any(|(_, differs)| *differs) {
+            return Ok(None);
+        }
+        let values = PyTuple::new(self.py, known.iter().map(|(value, _)| value))?;
+        let Ok(value) = function.call1(values) else { return Ok(None) };
+        let typed: Vec<_> = args.iter().copied().zip(known.into_iter().map(|(value, _)| value)).collect();
+        self.assume_types(&typed);
+        let computed = Some(Computed::Call(function.clone().unbind(), args.to_vec()));
+        Ok(Some(self.produce(Rc::new(LazyNumber { value: value.unbind(), computed }))))
+    }
+
+    /// Whether the variable is a number that differs from call to call, or a text of one, and nothing has assumed its value.
+    /// What replays it assumes its type.
+    pub fn is_open_number(&mut self, id: VarId) -> bool {
+        let Some(number) = self.vars.as_kind::<LazyNumber>(id) else { return false };
+        self.assume_types(&[(id, number.value.bind(self.py).clone())]);
+        true
+    }
+
+    fn assume_types(&mut self, values: &[(VarId, Bound<'py, PyAny>)]) {
+        for (variable, value) in values {
+            let tracker = self.vars.tracker(*variable);
             if self.trackers.is_sourced(tracker) {
                 self.guards.add(tracker, Test::TypeIs(Identity::of(value.get_type().as_any())));
             }
         }
-        let value = op.apply(&left, &right)?.unbind();
-        Ok(Some(self.produce(Rc::new(LazyNumber { value, computed: Some((op, lhs, rhs)) }))))
     }
 
-    /// The `int` or `float` now in a variable, and whether it may differ.
-    fn number(&self, id: VarId) -> Option<(Bound<'py, PyAny>, bool)> {
+    /// The number or text now in a variable, and whether it may differ.
+    fn lazily_known(&self, id: VarId) -> Option<(Bound<'py, PyAny>, bool)> {
         if let Some(number) = self.vars.as_kind::<LazyNumber>(id) {
             return Some((number.value.bind(self.py).clone(), true));
         }
         let payload = self.vars.get(id);
         let value = payload.constant()?.bind(self.py).clone();
-        let is_number = value.is_exact_instance_of::<PyInt>() || value.is_exact_instance_of::<PyFloat>();
-        is_number.then_some((value, false))
+        (is_number(&value) || is_text(&value)).then_some((value, false))
     }
 
     /// The variable for an object reached through `tracker`.
@@ -303,4 +349,12 @@ pub(super) fn is_atom(object: &Bound<'_, PyAny>) -> bool {
         || object.is(object.py().Ellipsis())
         || object.is(object.py().NotImplemented())
         || object.is_exact_instance_of::<pyo3::types::PyCode>()
+}
+
+fn is_number(object: &Bound<'_, PyAny>) -> bool {
+    object.is_exact_instance_of::<PyInt>() || object.is_exact_instance_of::<PyFloat>()
+}
+
+fn is_text(object: &Bound<'_, PyAny>) -> bool {
+    object.is_exact_instance_of::<PyString>()
 }

@@ -1,6 +1,7 @@
 //! The FunctionGraph: records tensor work as statements while the backend builds them, one by one.
 
 mod statement_ir;
+mod unit;
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -35,6 +36,7 @@ pub struct FunctionGraph<'py> {
     inputs: Vec<(SymbolId, VarId)>,
     external: HashMap<VarId, SymbolId>,
     ir: StatementIR,
+    units: Vec<unit::Unit>,
     building: Duration,
 }
 
@@ -55,6 +57,7 @@ impl<'py> FunctionGraph<'py> {
             inputs: Vec::new(),
             external: HashMap::new(),
             ir: StatementIR::default(),
+            units: Vec::new(),
             building: Duration::ZERO,
         }
     }
@@ -121,8 +124,17 @@ impl<'py> FunctionGraph<'py> {
     /// Forgets the statements after a mark, and the inputs whose variables are gone.
     pub fn roll_back(&mut self, mark: GraphMark, first_gone: VarId) {
         self.ir.statements.truncate(mark.statements);
+        self.units.retain(|unit| unit.end <= mark.statements);
         self.inputs.retain(|(_, variable)| *variable < first_gone);
         self.external.retain(|variable, _| *variable < first_gone);
+    }
+
+    /// Makes one unit of the statements since a mark: the call of a function that stays together.
+    pub fn end_unit(&mut self, function: &str, since: GraphMark) {
+        let (start, end) = (since.statements, self.ir.statements.len());
+        if start < end {
+            self.units.push(unit::Unit { name: function.to_owned(), start, end });
+        }
     }
 
     /// Whether any tensor from outside was used.
@@ -138,6 +150,7 @@ impl<'py> FunctionGraph<'py> {
         name.clone_into(&mut ir.name);
         ir.inputs = self.inputs.iter().map(|(symbol, _)| self.name(*symbol).to_owned()).collect();
         ir.outputs = outputs.iter().map(|symbol| self.name(*symbol).to_owned()).collect();
+        unit::fold(&mut ir, &std::mem::take(&mut self.units));
         self.builder()?;
         let builder = self
             .builder

@@ -28,7 +28,7 @@ impl From<CallKind> for StatementKind {
 }
 
 /// One call in the graph.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Statement {
     /// What is called.
     pub kind: StatementKind,
@@ -43,7 +43,7 @@ pub struct Statement {
 }
 
 /// The statements of one graph.
-#[derive(Clone, Default, Debug)]
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct StatementIR {
     /// `SIR_0`, `SIR_1`, ...
     pub name: String,
@@ -53,6 +53,26 @@ pub struct StatementIR {
     pub outputs: Vec<String>,
     /// The calls in order.
     pub statements: Vec<Statement>,
+    /// The `StatementIR`s that `call_sir` statements call, before those that call them.
+    pub parts: Vec<StatementIR>,
+}
+
+impl StatementIR {
+    /// How many operations it comes to, those of called `StatementIR`s included.
+    #[must_use]
+    pub fn operations(&self) -> usize {
+        self.count(&self.parts)
+    }
+
+    fn count(&self, parts: &[StatementIR]) -> usize {
+        let operations = |statement: &Statement| match statement.kind {
+            StatementKind::Sir => {
+                parts.iter().find(|part| part.name == statement.callee).map_or(0, |part| part.count(parts))
+            }
+            _ => 1,
+        };
+        self.statements.iter().map(operations).sum()
+    }
 }
 
 impl fmt::Display for Statement {
@@ -77,6 +97,9 @@ fn tuple(items: &[String]) -> String {
 
 impl fmt::Display for StatementIR {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for part in &self.parts {
+            writeln!(f, "{part}")?;
+        }
         let list = |names: &[String]| names.iter().map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ");
         writeln!(f, "StatementIR: {}", self.name)?;
         writeln!(f, "  inputs: [{}]", list(&self.inputs))?;

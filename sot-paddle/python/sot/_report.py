@@ -75,6 +75,7 @@ class Record:
     sir: str = ""
     """The statements of its subgraph, as text; empty if there is none."""
     statements: int = 0
+    """Operations of its subgraph: statements, with those of the StatementIRs it calls."""
     guards: tuple[str, ...] = ()
     reason: str | None = None
     """Why the frame was left to CPython, or why the graph ended before the code did."""

@@ -57,11 +57,26 @@ builtin! { REPR = "repr" => |cx, args| {
 builtin! { FORMAT = "format" => |cx, args| {
     let [value, spec] = args.named(cx, "format", ["value", "format_spec"], 1)?;
     let value = required(value)?;
+    if let Some(text) = lazy_format(cx, value, spec)? {
+        return Ok(text);
+    }
     fold_or(cx, "format", args, |cx| {
         let spec = spec.unwrap_or_else(|| cx.string(""));
         object_model::call_special(cx, value, "__format__", &[spec])
     })
 } }
+
+/// The text of a number whose value need not be assumed. Only `c` fails for some numbers and not for others.
+fn lazy_format(cx: &mut OpcodeExecutor<'_>, value: VarId, spec: Option<VarId>) -> Flow<Option<VarId>> {
+    if let Some(spec) = spec {
+        if cx.known_str(spec)?.is_none_or(|spec| spec.ends_with('c')) {
+            return Ok(None);
+        }
+    }
+    let format = builtin_object(cx.py, "format")?;
+    let args: Vec<VarId> = std::iter::once(value).chain(spec).collect();
+    cx.lazy_call(&format, &args)
+}
 
 builtin! { HASH = "hash" => |cx, args| {
     let [value] = args.exactly(cx, "hash")?;
@@ -94,6 +109,9 @@ builtin! { ALL = "all" => |cx, args| {
     until(cx, iterable, false)
 } }
 
+/// Functions that give a text or number for any number, so that its value need not be assumed.
+const LAZY: &[&str] = &["abs", "repr", "str"];
+
 /// Does the call now if everything in its arguments is known, else simulates it.
 pub(super) fn fold_or<'py>(
     cx: &mut OpcodeExecutor<'py>,
@@ -101,6 +119,12 @@ pub(super) fn fold_or<'py>(
     args: &CallArgs,
     otherwise: impl FnOnce(&mut OpcodeExecutor<'py>) -> Flow<VarId>,
 ) -> Flow<VarId> {
+    if LAZY.contains(&name) && args.keywords.is_empty() {
+        let function = builtin_object(cx.py, name)?;
+        if let Some(result) = cx.lazy_call(&function, &args.positional)? {
+            return Ok(result);
+        }
+    }
     match cx.materialize_args(args)? {
         Some((positional, keywords)) => {
             let function = builtin_object(cx.py, name)?;

@@ -1,42 +1,72 @@
-//! `print` of known values: the text is made while tracing, the call is replayed after the graph.
+//! Output of known values: `print`. Texts are made while tracing, the call is replayed after the graph, in order with the
+//! other writes. A number that differs from call to call is printed as it then is.
 
 use pyo3::prelude::*;
 
 use sot_core::builtin;
+use sot_core::cpython;
 use sot_core::error::Flow;
 use sot_core::executor::{CallArgs, OpcodeExecutor};
 use sot_core::side_effects::Effect;
 use sot_core::tracker::{Key, Tracker};
 use sot_core::variable::VarId;
 
-use super::{builtin_object, cannot};
+use super::{builtin_object, cannot, is_none};
 
 builtin! { PRINT = "print" => |cx, args| {
     let mut texts = Vec::with_capacity(args.positional.len());
     for &arg in &args.positional {
         texts.push(text(cx, arg)?);
     }
-    refuse_unknown_options(cx, args)?;
+    refuse_options(cx, args)?;
     let callable = print_variable(cx)?;
     cx.effects.record(Effect::Call { callable, args: texts, keywords: args.keywords.clone() });
     Ok(cx.none())
 } }
 
-/// Options of `print` that are not known, or name a file whose writing could be seen.
-pub(super) fn refuse_unknown_options(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<()> {
-    if args.keywords.iter().any(|(name, _)| !matches!(&**name, "sep" | "end" | "flush")) {
-        return Err(cannot("print() to a file"));
-    }
-    for (_, value) in &args.keywords {
-        if cx.known(*value)?.is_none() {
-            return Err(cannot("print() with an unknown option"));
+/// Options of `print` that are not known or would be refused, or a file whose writing the program could see.
+pub(super) fn refuse_options(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<()> {
+    for (name, value) in &args.keywords {
+        let fits = match &**name {
+            "sep" | "end" => is_none(cx, *value)? || cx.known_str(*value)?.is_some(),
+            "flush" => cx.known(*value)?.is_some(),
+            "file" => is_none(cx, *value)? || is_plain_file(cx, *value)?,
+            _ => false,
+        };
+        if !fits {
+            return Err(cannot(&format!("print() with this {name}")));
         }
     }
     Ok(())
 }
 
+fn is_plain_file(cx: &mut OpcodeExecutor<'_>, file: VarId) -> Flow<bool> {
+    let tracker = cx.vars.tracker(file);
+    let payload = cx.see(file)?;
+    let Some(object) = payload.object() else { return Ok(false) };
+    Ok(cx.trackers.is_loadable(tracker) && writes_unseen(object.bind(cx.py))?)
+}
+
+/// Whether writing to a file runs no code of the program's, whose doings the trace could look at before they are replayed:
+/// C code or the standard library writes, or it is where all output goes.
+pub(super) fn writes_unseen(file: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let py = file.py();
+    let sys = py.import("sys")?;
+    for name in ["stdout", "stderr", "__stdout__", "__stderr__"] {
+        if sys.getattr(name)?.is(file) {
+            return Ok(true);
+        }
+    }
+    let write = cpython::type_lookup(&file.get_type(), &pyo3::types::PyString::intern(py, "write"));
+    Ok(write.is_some_and(|write| super::output::is_of_the_standard_library(&write)))
+}
+
 /// What is printed, as it is now: a later change of a container must not show.
 pub(super) fn text(cx: &mut OpcodeExecutor<'_>, value: VarId) -> Flow<VarId> {
+    let str = builtin_object(cx.py, "str")?;
+    if let Some(text) = cx.lazy_call(&str, &[value])? {
+        return Ok(text);
+    }
     match cx.materialize(value)? {
         Some(value) => cx.fold(|_| Ok(value.str()?.into_any())),
         None => Err(cannot("print() of a value that is not known while tracing")),

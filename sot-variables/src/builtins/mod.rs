@@ -13,6 +13,7 @@ pub mod list_methods;
 pub mod math;
 pub mod object;
 pub mod operator;
+pub mod output;
 pub mod psdb;
 pub mod set_methods;
 pub mod str_methods;

@@ -61,7 +61,7 @@ pub fn print(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
         let is_tensor = cx.see(arg)?.kind() == "tensor";
         texts.push(if is_tensor { arg } else { io::text(cx, arg)? });
     }
-    io::refuse_unknown_options(cx, args)?;
+    io::refuse_options(cx, args)?;
     let callable = io::print_variable(cx)?;
     cx.effects.record(Effect::Call { callable, args: texts, keywords: args.keywords.clone() });
     Ok(cx.none())

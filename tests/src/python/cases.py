@@ -2,7 +2,9 @@
 
 import contextlib
 import io
+import logging
 import types
+import warnings
 
 
 def given(*makers, hit=True):
@@ -23,13 +25,17 @@ def observe(module, function, maker, call):
     args = maker()
     output = io.StringIO()
     describe = Describe(module)
-    with contextlib.redirect_stdout(output):
+    with contextlib.redirect_stdout(output), warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("ignore")
+        for category in (UserWarning, FutureWarning):
+            warnings.simplefilter("always", category)
         try:
             outcome = "returned " + describe(call(function, args))
         except Exception as error:
             outcome = "raised " + describe(error) + describe.traceback(error)
     variables = {name: value for name, value in vars(module).items() if describe.is_state(name, value)}
     lines = [outcome, "arguments " + describe(args), "variables " + describe(variables)]
+    lines += [f"warned {w.filename}:{w.lineno} {w.category.__name__}: {w.message}" for w in warned]
     if output.getvalue():
         lines.append("printed " + output.getvalue())
     return "\n".join(lines)
@@ -43,7 +49,7 @@ class Describe:
         self.numbers = {}
 
     def is_state(self, name, value):
-        if name.startswith("__") or isinstance(value, types.ModuleType):
+        if name.startswith("__") or isinstance(value, (types.ModuleType, logging.Logger)):
             return False
         if isinstance(value, (type, types.FunctionType)):
             return isinstance(value, type) and value.__module__ == self.module.__name__
@@ -74,6 +80,8 @@ class Describe:
 
     def new(self, value):
         name = type(value).__name__
+        if isinstance(value, io.StringIO):
+            return f"{name} {value.getvalue()!r}"
         if isinstance(value, types.FunctionType):
             cells = [self.cell(cell) for cell in value.__closure__ or ()]
             defaults, keyword = self(value.__defaults__), self(value.__kwdefaults__)

@@ -1,0 +1,309 @@
+//! `logging` and `warnings` of known values: replayed after the graph, in order with the other writes, under the file, line
+//! and function that the program called from.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyCFunction, PyDict, PyFunction, PyString, PyTuple, PyType};
+
+use sot_core::builtin;
+use sot_core::cpython;
+use sot_core::error::Flow;
+use sot_core::executor::{CallArgs, Frame, OpcodeExecutor};
+use sot_core::runtime::Runtime;
+use sot_core::side_effects::Effect;
+use sot_core::variable::VarId;
+
+use super::{cannot, io, is_none};
+
+const DEBUG: i64 = 10;
+const INFO: i64 = 20;
+const WARNING: i64 = 30;
+const ERROR: i64 = 40;
+const CRITICAL: i64 = 50;
+
+builtin! { LOGGER_DEBUG = "logging:Logger.debug" => |cx, args| log_method(cx, args, Some(DEBUG)) }
+builtin! { LOGGER_INFO = "logging:Logger.info" => |cx, args| log_method(cx, args, Some(INFO)) }
+builtin! { LOGGER_WARNING = "logging:Logger.warning" => |cx, args| log_method(cx, args, Some(WARNING)) }
+builtin! { LOGGER_ERROR = "logging:Logger.error" => |cx, args| log_method(cx, args, Some(ERROR)) }
+builtin! { LOGGER_CRITICAL = "logging:Logger.critical" => |cx, args| log_method(cx, args, Some(CRITICAL)) }
+builtin! { LOGGER_LOG = "logging:Logger.log" => |cx, args| log_method(cx, args, None) }
+
+builtin! { LOG_DEBUG = "logging:debug" => |cx, args| log_on_root(cx, args, Some(DEBUG)) }
+builtin! { LOG_INFO = "logging:info" => |cx, args| log_on_root(cx, args, Some(INFO)) }
+builtin! { LOG_WARNING = "logging:warning" => |cx, args| log_on_root(cx, args, Some(WARNING)) }
+builtin! { LOG_ERROR = "logging:error" => |cx, args| log_on_root(cx, args, Some(ERROR)) }
+builtin! { LOG_CRITICAL = "logging:critical" => |cx, args| log_on_root(cx, args, Some(CRITICAL)) }
+builtin! { LOG_LOG = "logging:log" => |cx, args| log_on_root(cx, args, None) }
+
+builtin! { WARN = "warnings:warn" => |cx, args| warn(cx, args) }
+
+fn log_method(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, level: Option<i64>) -> Flow<VarId> {
+    let Some((&logger, rest)) = args.positional.split_first() else { return Err(cannot("logging without a logger")) };
+    let tracker = cx.vars.tracker(logger);
+    let object = cx.see(logger)?.object().map(|object| object.clone_ref(cx.py));
+    match object {
+        Some(object) if cx.trackers.is_loadable(tracker) && logs_unseen(object.bind(cx.py))? => {
+            log(cx, logger, rest, &args.keywords, level)
+        }
+        _ => Err(cannot("logging to a logger or handler of the program's own")),
+    }
+}
+
+fn log_on_root(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, level: Option<i64>) -> Flow<VarId> {
+    let root = cx.py.import("logging")?.getattr("root")?;
+    if !logs_unseen(&root)? {
+        return Err(cannot("logging to a handler of the program's own"));
+    }
+    // The root logger may still have to be configured, which is done at the replay.
+    let none = cx.none();
+    log(cx, none, &args.positional, &args.keywords, level)
+}
+
+fn log(
+    cx: &mut OpcodeExecutor<'_>,
+    logger: VarId,
+    rest: &[VarId],
+    keywords: &[(sot_core::executor::Name, VarId)],
+    level: Option<i64>,
+) -> Flow<VarId> {
+    let mut depth = 1;
+    for (name, value) in keywords {
+        match (&**name, cx.known_int(*value)?) {
+            ("stacklevel", Some(level)) => depth = level,
+            _ => return Err(cannot(&format!("logging with {name}"))),
+        }
+    }
+    let mut rest = rest.iter().copied();
+    let level = match level {
+        Some(level) => cx.integer(level)?,
+        None => rest.next().ok_or_else(|| cannot("logging without a level"))?,
+    };
+    if cx.known_int(level)?.is_none() {
+        return Err(cannot("logging at a level that is no known number"));
+    }
+    let place = place(cx, depth).ok_or_else(|| cannot("logging for a caller of the translated function"))?;
+    let message = message(cx, &rest.collect::<Vec<_>>())?;
+    let callable = replayed(cx, &wrap_pyfunction!(emit_record, cx.py)?)?;
+    let args = [logger, level].into_iter().chain(place).chain(message).collect();
+    cx.effects.record(Effect::Call { callable, args, keywords: Vec::new() });
+    Ok(cx.none())
+}
+
+/// The message and what is to be formatted into it; containers are formatted now, as they may change.
+fn message(cx: &mut OpcodeExecutor<'_>, given: &[VarId]) -> Flow<Vec<VarId>> {
+    let Some((&format, rest)) = given.split_first() else { return Err(cannot("logging without a message")) };
+    let mut are_values = true;
+    for &value in given {
+        are_values &= cx.is_open_number(value) || cx.known(value)?.is_some();
+    }
+    if are_values {
+        return Ok(given.to_vec());
+    }
+    let unknown = || cannot("logging of a value that is not known while tracing");
+    let format = cx.known_str(format)?.ok_or_else(unknown)?;
+    let mut values = Vec::new();
+    for &value in rest {
+        values.push(cx.materialize(value)?.ok_or_else(unknown)?);
+    }
+    // A single mapping is formatted by its keys.
+    let values = match &values[..] {
+        [one] if one.is_instance_of::<PyDict>() && !one.is_empty()? => one.clone(),
+        _ => PyTuple::new(cx.py, values)?.into_any(),
+    };
+    match PyString::new(cx.py, &format).rem(values) {
+        Ok(text) => Ok(vec![cx.wrap_fresh(&text)?]),
+        Err(_) => Err(cannot("logging of a message that cannot be formatted")),
+    }
+}
+
+/// File, line and function of the `depth`-th frame of the trace, counted from the innermost.
+fn place(cx: &mut OpcodeExecutor<'_>, depth: i64) -> Option<[VarId; 3]> {
+    let frame = frame_at(cx, depth)?;
+    let (at, function) = (frame.location(), frame.code.code.name.clone());
+    let line = cx.integer(i64::from(at.line)).ok()?;
+    Some([cx.string(&at.file), line, cx.string(&function)])
+}
+
+fn frame_at<'a>(cx: &'a OpcodeExecutor<'_>, depth: i64) -> Option<&'a Frame> {
+    let index = cx.frames.len().checked_sub(usize::try_from(depth.max(1)).ok()?)?;
+    cx.frames.get(index)
+}
+
+fn replayed<'py>(cx: &mut OpcodeExecutor<'py>, function: &Bound<'py, PyCFunction>) -> Flow<VarId> {
+    cx.wrap_fresh(function.as_any())
+}
+
+/// `logger.log(level, message, *args)` as called from a given place. Without a logger it is the root's turn.
+#[pyfunction]
+#[pyo3(signature = (logger, level, file, line, function, message, *args))]
+#[allow(clippy::too_many_arguments, reason = "they are a log record's")]
+fn emit_record(
+    logger: &Bound<'_, PyAny>,
+    level: i64,
+    file: &str,
+    line: i64,
+    function: &str,
+    message: &Bound<'_, PyAny>,
+    args: &Bound<'_, PyTuple>,
+) -> PyResult<()> {
+    let py = logger.py();
+    let logging = py.import("logging")?;
+    let logger = if logger.is_none() {
+        let root = logging.getattr("root")?;
+        if root.getattr("handlers")?.is_empty()? {
+            logging.call_method0("basicConfig")?;
+        }
+        root
+    } else {
+        logger.clone()
+    };
+    if !logger.call_method1("isEnabledFor", (level,))?.is_truthy()? {
+        return Ok(());
+    }
+    let place = if logging.getattr("_srcfile")?.is_truthy()? {
+        (file, line, function)
+    } else {
+        ("(unknown file)", 0, "(unknown function)")
+    };
+    let name = logger.getattr("name")?;
+    let none = py.None();
+    let record = logger
+        .call_method1("makeRecord", (name, level, place.0, place.1, message, args, &none, place.2, &none, &none))?;
+    logger.call_method1("handle", (record,)).map(drop)
+}
+
+/// Whether logging runs no code of the program's, whose doings the trace could look at before they are replayed.
+fn logs_unseen(logger: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let mut logger = logger.clone();
+    while !logger.is_none() {
+        if !is_class_of_the_standard_library(&logger.get_type())? || !logger.getattr("filters")?.is_empty()? {
+            return Ok(false);
+        }
+        for handler in logger.getattr("handlers")?.try_iter()? {
+            if !handles_unseen(&handler?)? {
+                return Ok(false);
+            }
+        }
+        if !logger.getattr("propagate")?.is_truthy()? {
+            break;
+        }
+        logger = logger.getattr("parent")?;
+    }
+    Ok(true)
+}
+
+fn handles_unseen(handler: &Bound<'_, PyAny>) -> PyResult<bool> {
+    if !is_class_of_the_standard_library(&handler.get_type())? || !handler.getattr("filters")?.is_empty()? {
+        return Ok(false);
+    }
+    if let Some(formatter) = handler.getattr_opt("formatter")?.filter(|formatter| !formatter.is_none()) {
+        if !is_class_of_the_standard_library(&formatter.get_type())? {
+            return Ok(false);
+        }
+    }
+    match handler.getattr_opt("stream")? {
+        Some(stream) if !stream.is_none() => io::writes_unseen(&stream),
+        _ => Ok(true),
+    }
+}
+
+fn is_class_of_the_standard_library(class: &Bound<'_, PyType>) -> PyResult<bool> {
+    let init = class.getattr("__init__")?;
+    let module: String = class.getattr("__module__")?.extract()?;
+    Ok(is_of_the_standard_library(&init) && module.split('.').next() == Some("logging"))
+}
+
+/// Whether a function is implemented in C or by the standard library.
+pub(super) fn is_of_the_standard_library(function: &Bound<'_, PyAny>) -> bool {
+    let Ok(function) = function.cast::<PyFunction>() else { return true };
+    let file = cpython::function_code(function).getattr("co_filename").and_then(|file| file.extract::<String>());
+    match (Runtime::get(), file) {
+        (Some(runtime), Ok(file)) => runtime.skips(&file),
+        _ => false,
+    }
+}
+
+fn warn(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
+    if args.keywords.iter().any(|(name, _)| &**name == "skip_file_prefixes") {
+        return Err(cannot("warnings.warn() that skips files"));
+    }
+    let [message, category, depth, source] =
+        args.named(cx, "warn", ["message", "category", "stacklevel", "source"], 1)?;
+    let message = super::required(message)?;
+    if !cx.is_open_number(message) && cx.known_str(message)?.is_none() {
+        return Err(cannot("warnings.warn() of something that is no known text"));
+    }
+    if let Some(source) = source {
+        if !is_none(cx, source)? {
+            return Err(cannot("warnings.warn() with a source"));
+        }
+    }
+    // A filter may turn the warning into an exception, which the program would see too late.
+    if cx.frames.iter().any(catches) {
+        return Err(cannot("warnings.warn() where exceptions are caught"));
+    }
+    let depth = match depth {
+        Some(depth) => cx.known_int(depth)?.ok_or_else(|| cannot("warnings.warn() with an unknown stacklevel"))?,
+        None => 1,
+    };
+    let category = category_variable(cx, category)?;
+    let [file, line, _] = place(cx, depth).ok_or_else(|| cannot("warnings.warn() for a caller of the function"))?;
+    let globals = match frame_at(cx, depth) {
+        Some(frame) => (frame.globals.dict.bind(cx.py).clone().into_any(), frame.globals.tracker),
+        None => return Err(cannot("warnings.warn() for a caller of the function")),
+    };
+    let globals = cx.wrap(&globals.0, globals.1);
+    let callable = replayed(cx, &wrap_pyfunction!(emit_warning, cx.py)?)?;
+    let args = vec![message, category, file, line, globals];
+    cx.effects.record(Effect::Call { callable, args, keywords: Vec::new() });
+    Ok(cx.none())
+}
+
+/// The class of the warning; the default is `UserWarning`.
+fn category_variable(cx: &mut OpcodeExecutor<'_>, category: Option<VarId>) -> Flow<VarId> {
+    let category = match category {
+        Some(category) if !is_none(cx, category)? => category,
+        _ => {
+            let default = super::builtin_object(cx.py, "UserWarning")?;
+            cx.wrap_fresh(&default)?
+        }
+    };
+    let payload = cx.see(category)?;
+    let warning = super::builtin_object(cx.py, "Warning")?;
+    let class = payload.object().and_then(|object| object.bind(cx.py).cast::<PyType>().ok().cloned());
+    match class {
+        Some(class) if class.is_subclass(&warning)? && cx.trackers.is_loadable(cx.vars.tracker(category)) => {
+            Ok(category)
+        }
+        _ => Err(cannot("warnings.warn() with this category")),
+    }
+}
+
+fn catches(frame: &Frame) -> bool {
+    !frame.blocks.is_empty() || frame.code.code.handler_at(frame.at).is_some()
+}
+
+/// `warnings.warn(message, category)` as called from a given place.
+#[pyfunction]
+fn emit_warning(
+    message: &Bound<'_, PyAny>,
+    category: &Bound<'_, PyAny>,
+    file: &str,
+    line: i64,
+    globals: &Bound<'_, PyDict>,
+) -> PyResult<()> {
+    let py = message.py();
+    let registry = match globals.get_item("__warningregistry__")? {
+        Some(registry) => registry,
+        None => {
+            let registry = PyDict::new(py);
+            globals.set_item("__warningregistry__", &registry)?;
+            registry.into_any()
+        }
+    };
+    let module = match globals.get_item("__name__")? {
+        Some(name) => name,
+        None => PyString::new(py, "<string>").into_any(),
+    };
+    let explicit = py.import("warnings")?.getattr("warn_explicit")?;
+    explicit.call1((message, category, file, line, module, registry)).map(drop)
+}

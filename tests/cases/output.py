@@ -1,0 +1,319 @@
+"""Output of known values: replayed in order, without a graph break."""
+
+import io
+import logging
+import sys
+import warnings
+
+import toy
+from cases import given
+
+OUT = io.StringIO()
+ITEMS = []
+SCALE = 2
+
+
+def _logger():
+    logger = logging.Logger("case", logging.INFO)
+    logger.propagate = False
+    handler = logging.StreamHandler(OUT)
+    handler.setFormatter(logging.Formatter("%(name)s %(levelname)s %(filename)s:%(lineno)d %(funcName)s %(message)s"))
+    logger.addHandler(handler)
+    return logger
+
+
+LOGGER = _logger()
+
+
+def one():
+    return (toy.arange(2),)
+
+
+@given(one)
+def test_whole__print(x):
+    print("before", x.shape, 3, sep=", ", end="!\n", flush=True)
+    y = x + 1
+    print("after")
+    return y * 2
+
+
+@given(one)
+def test_whole__print_to_a_file(x):
+    print("one", file=OUT)
+    print("two", file=None)
+    print("three", file=sys.stdout)
+    return x + 1
+
+
+@given(one)
+def test_whole__what_is_printed_is_what_was(x):
+    items = [1]
+    print(items)
+    items.append(2)
+    print(items)
+    return x + len(items)
+
+
+@given(one, hit=False)
+def test_whole__in_order_with_writes(x):
+    global SCALE
+    print("a", SCALE)
+    SCALE += 1
+    print("b", SCALE)
+    ITEMS.append(SCALE)
+    print("c", ITEMS)
+    return x * SCALE
+
+
+class File:
+    def __init__(self):
+        self.texts = []
+
+    def write(self, text):
+        self.texts.append(text)
+
+
+FILE = File()
+
+
+@given(one, hit=False)
+def test_a_file_of_the_program_is_written_at_once(x):
+    y = x + 1
+    print("seen", file=FILE)
+    return y * len(FILE.texts)
+
+
+@given(one)
+def test_print_with_wrong_options(x):
+    y = x + 1
+    try:
+        print("a", sep=3)
+    except TypeError as error:
+        return y, str(error)
+    return y
+
+
+@given(one)
+def test_print_of_a_tensor(x):
+    y = x + 1
+    print("y", y.tolist())
+    print(y)
+    return y * 2
+
+
+def _report(value):
+    print("reported", value)
+    return value
+
+
+@given(one)
+def test_whole__print_in_a_called_function(x):
+    return x * _report(3)
+
+
+@given(one)
+def test_print_where_it_raises_later(x):
+    print("first")
+    y = x + 1
+    if y.ndim == 1:
+        raise ValueError("now")
+    return y
+
+
+@given(one)
+def test_whole__logger(x):
+    LOGGER.debug("hidden %s", 1)
+    LOGGER.info("shape %s of %d", x.shape, x.ndim)
+    y = x + 1
+    LOGGER.warning("plain")
+    LOGGER.error("%s and %r", (1, "a"), [2, 3])
+    LOGGER.critical("last")
+    LOGGER.log(logging.INFO, "by level")
+    return y * 2
+
+
+@given(one)
+def test_whole__log_is_what_was(x):
+    items, table = [1, 2], {"a": 3}
+    LOGGER.info("items %s of %r", items, (items, x.ndim))
+    LOGGER.info("a is %(a)d", table)
+    items.append(4)
+    table["a"] = 5
+    return x + len(items) + table["a"]
+
+
+@given(one)
+def test_a_log_message_that_does_not_format(x):
+    y = x + 1
+    LOGGER.info("too %s few %s", [1])
+    return y
+
+
+def _log(value):
+    LOGGER.info("inner")
+    LOGGER.info("of the caller", stacklevel=2)
+    return value
+
+
+@given(one)
+def test_whole__logger_in_a_called_function(x):
+    y = x * _log(3)
+    return y + 1
+
+
+@given(one)
+def test_whole__log_is_in_order_with_print(x):
+    print("a", file=OUT)
+    LOGGER.info("b")
+    print("c", file=OUT)
+    return x + 1
+
+
+@given(one)
+def test_logger_of_a_tensor(x):
+    y = x + 1
+    LOGGER.info("y is %s", y.tolist())
+    LOGGER.info("y is %s", y)
+    return y * 2
+
+
+@given(one)
+def test_logger_with_an_exception(x):
+    y = x + 1
+    try:
+        raise ValueError("bad")
+    except ValueError:
+        LOGGER.error("caught", exc_info=False)
+    return y
+
+
+class Keeping(logging.Handler):
+    def __init__(self):
+        super().__init__()
+        self.kept = []
+
+    def emit(self, record):
+        self.kept.append(record.getMessage())
+
+
+KEEPING = Keeping()
+OWN = logging.Logger("own")
+OWN.addHandler(KEEPING)
+
+
+@given(one, hit=False)
+def test_a_handler_of_the_program_sees_at_once(x):
+    y = x + 1
+    OWN.warning("seen %s", 1)
+    return y * len(KEEPING.kept)
+
+
+class Louder(logging.Logger):
+    def makeRecord(self, name, level, fn, lno, msg, *rest, **more):
+        return super().makeRecord(name, level, fn, lno, str(msg).upper(), *rest, **more)
+
+
+LOUD = Louder("loud")
+LOUD.addHandler(LOGGER.handlers[0])
+
+
+@given(one)
+def test_a_logger_of_the_program(x):
+    y = x + 1
+    LOUD.warning("seen")
+    return y
+
+
+@given(one)
+def test_whole__warning(x):
+    warnings.warn("old")
+    y = x + 1
+    warnings.warn("older", FutureWarning)
+    return y * 2
+
+
+def _old(x):
+    warnings.warn("inner")
+    warnings.warn("of the caller", FutureWarning, stacklevel=2)
+    return x * 2
+
+
+@given(one)
+def test_whole__warning_in_a_called_function(x):
+    y = _old(x)
+    return y + 1
+
+
+@given(one)
+def test_warning_of_the_callers_caller(x):
+    y = x + 1
+    warnings.warn("far", stacklevel=2)
+    return y * 2
+
+
+@given(one)
+def test_a_warning_that_raises_is_caught(x):
+    warnings.simplefilter("error", UserWarning)
+    y = x + 1
+    try:
+        warnings.warn("raised")
+    except UserWarning as error:
+        return y * 2, str(error)
+    return y
+
+
+@given(one)
+def test_a_warning_that_raises(x):
+    y = x + 1
+    print("before")
+    warnings.warn("raised", ValueErrorWarning)
+    print("after")
+    return y
+
+
+class ValueErrorWarning(UserWarning):
+    pass
+
+
+@given(one)
+def test_warnings_recorded_in_the_function(x):
+    y = x + 1
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        warnings.warn("one")
+        count = len(seen)
+    return y * count
+
+
+def numbers():
+    return [(lambda n=n: (toy.arange(2), n)) for n in (1.5, 2.5, 3.5, 4.5)]
+
+
+@given(*numbers())
+def test_print_of_numbers_that_differ(x, n):
+    print("n is", n)
+    print(f"{n:.2f} and {n!r} and {n} of {x.ndim}")
+    LOGGER.info("n is %s", n)
+    LOGGER.info(f"n is {n}")
+    return x * 2
+
+
+@given(*numbers())
+def test_numbers_that_differ_as_texts(x, n):
+    text = f"{n}" + str(n + 1) + format(n, "5.1f") + repr(abs(n))
+    return x * 2, text, len(text)
+
+
+@given(lambda: (toy.arange(2), 65), lambda: (toy.arange(2), 66), lambda: (toy.arange(2), -1), lambda: (toy.arange(2), 67))
+def test_numbers_that_do_not_all_format(x, n):
+    try:
+        text = f"{n:c}"
+    except OverflowError as error:
+        text = str(error)
+    return x * 2, text
+
+
+@given(lambda: (toy.arange(2), 1), lambda: (toy.arange(2), 2), lambda: (toy.arange(2), "3"), lambda: (toy.arange(2), True))
+def test_numbers_that_become_something_else(x, n):
+    print(f"<{n}>")
+    return x * 2
