@@ -10,8 +10,21 @@ pub const GRAPHS: u8 = 2;
 /// Code and each simulated instruction.
 pub const TRACE: u8 = 3;
 
-static LEVEL: Lazy<u8> =
-    Lazy::new(|| std::env::var("SOT_LOG_LEVEL").ok().and_then(|level| level.parse().ok()).unwrap_or(0));
+static LEVEL: Lazy<u8> = Lazy::new(|| {
+    let Ok(text) = std::env::var("SOT_LOG_LEVEL") else { return 0 };
+    level(&text).unwrap_or_else(|| {
+        eprintln!("sot: SOT_LOG_LEVEL={text:?} is no number from 0 to {TRACE}; nothing is logged");
+        0
+    })
+});
+
+/// The level a text names; nothing names 0.
+fn level(text: &str) -> Option<u8> {
+    match text.trim() {
+        "" => Some(0),
+        text => text.parse().ok(),
+    }
+}
 
 /// Whether messages of a level are written.
 pub fn enabled(level: u8) -> bool {
@@ -22,5 +35,16 @@ pub fn enabled(level: u8) -> bool {
 pub fn write(level: u8, message: &str) {
     if enabled(level) {
         eprintln!("{message}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_are_numbers() {
+        assert_eq!([level(""), level(" 2 "), level("5")], [Some(0), Some(2), Some(5)]);
+        assert_eq!([level("debug"), level("-1"), level("1.5")], [None; 3]);
     }
 }
