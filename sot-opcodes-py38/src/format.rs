@@ -44,8 +44,12 @@ pub fn convert(cx: &mut OpcodeExecutor<'_>, value: VarId, conversion: u32) -> Fl
 
 /// `f'{value:specification}'`
 pub fn format(cx: &mut OpcodeExecutor<'_>, value: VarId, specification: Option<VarId>) -> Flow<VarId> {
-    let text = cx.vars.get(value).python_type(cx).is(cx.py.get_type::<PyString>());
-    if specification.is_none() && text {
+    let is_text = if cx.is_open_number(value) {
+        cx.vars.get(value).python_type(cx).is(cx.py.get_type::<PyString>())
+    } else {
+        cx.known(value)?.is_some_and(|value| value.is_exact_instance_of::<PyString>())
+    };
+    if specification.is_none() && is_text {
         return Ok(value);
     }
     call_builtin(cx, "format", std::iter::once(value).chain(specification).collect())

@@ -317,3 +317,8 @@ def test_numbers_that_do_not_all_format(x, n):
 def test_numbers_that_become_something_else(x, n):
     print(f"<{n}>")
     return x * 2
+
+
+@given(lambda: (toy.arange(2), "a"), lambda: (toy.arange(2), 5), lambda: (toy.arange(2), 6), lambda: (toy.arange(2), 7.5))
+def test_a_text_that_becomes_a_number(x, s):
+    return x * 2, f"{s}"

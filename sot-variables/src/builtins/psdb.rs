@@ -58,7 +58,7 @@ pub fn assert_true(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> 
 pub fn print(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     let mut texts = vec![cx.string("[SOT]")];
     for &arg in &args.positional {
-        let is_tensor = cx.see(arg)?.kind() == "tensor";
+        let is_tensor = !cx.is_open_number(arg) && cx.see(arg)?.kind() == "tensor";
         texts.push(if is_tensor { arg } else { io::text(cx, arg)? });
     }
     io::refuse_options(cx, args)?;
