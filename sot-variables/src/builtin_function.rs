@@ -58,8 +58,11 @@ static IMPURE: Lazy<Vec<&'static str>> = Lazy::new(|| {
     ]
 });
 
-/// Modules of which every function is pure.
+/// Modules whose functions are pure but for the writers.
 const PURE_MODULES: &[&str] = &["math", "cmath", "_operator", "operator", "_bisect", "binascii", "zlib", "unicodedata"];
+
+/// Functions of these modules that write their argument.
+const WRITERS: &[&str] = &["insort_left", "insort_right", "setitem", "delitem", "iconcat"];
 
 /// Functions that read the frame they are called from, in which new code keeps variables of its own, and the number of
 /// arguments from which on they do not.
@@ -121,7 +124,8 @@ fn is_pure(function: &Bound<'_, PyAny>) -> bool {
     let text = |name: &str| function.getattr(name).and_then(|value| value.extract::<String>()).unwrap_or_default();
     match text("__module__").as_str() {
         "builtins" => !IMPURE.contains(&text("__name__").as_str()),
-        module => PURE_MODULES.contains(&module) || is_method_of_value(function),
+        module if PURE_MODULES.contains(&module) => !WRITERS.contains(&text("__name__").as_str()),
+        _ => is_method_of_value(function),
     }
 }
 

@@ -140,7 +140,7 @@ pub(crate) fn pairs(cx: &mut OpcodeExecutor<'_>, source: VarId) -> Flow<Vec<(Rc<
         return Ok(found);
     }
     for (index, pair) in cx.unpack_all(source)?.into_iter().enumerate() {
-        if cx.special_method(pair, "__iter__")?.is_none() {
+        if cx.special_method(pair, "__iter__")?.is_none() && cx.special_method(pair, "__getitem__")?.is_none() {
             let text = format!("cannot convert dictionary update sequence element #{index} to a sequence");
             return Err(cx.raise(PyTypeError::new_err(text)));
         }

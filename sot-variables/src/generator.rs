@@ -6,6 +6,7 @@ use std::rc::Rc;
 use pyo3::exceptions::{PyRuntimeError, PyStopIteration, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
+use sot_core::bytecode::Opcodes;
 use sot_core::codegen::CodeGen;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{Exit, Frame, OpcodeExecutor};
@@ -217,6 +218,10 @@ impl Variable for GeneratorVariable {
                 Err(Unwind::fallback(ReasonId::CannotRestore, format!("{}, which has started", self.text(cg.cx))))
             }
         }
+    }
+
+    fn runs_when_dropped(&self, cx: &OpcodeExecutor<'_>) -> bool {
+        matches!(&self.state, State::Suspended(frame) if frame.is_protected(Opcodes::get(cx.py)))
     }
 
     fn children(&self) -> Vec<VarId> {

@@ -92,7 +92,7 @@ impl ListVariable {
 
     /// The items of `list[slice] = value`.
     fn assigned(&self, cx: &mut OpcodeExecutor<'_>, key: VarId, value: VarId) -> Flow<Vec<VarId>> {
-        if cx.special_method(value, "__iter__")?.is_none() {
+        if cx.special_method(value, "__iter__")?.is_none() && cx.special_method(value, "__getitem__")?.is_none() {
             if let Some(value) = cx.materialize(value)? {
                 edit(cx, &self.items, key, &[], |positions, key| positions.set_item(key, value))?;
             }

@@ -77,7 +77,11 @@ pub fn support(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
 /// Runs a file of Python source as a new module, which `sys.modules` does not know.
 pub fn load_module<'py>(py: Python<'py>, source: &str, path: &Path) -> PyResult<Bound<'py, PyModule>> {
     let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    PyModule::from_code(py, &CString::new(source)?, &CString::new(path.display().to_string())?, &CString::new(name)?)
+    let file = CString::new(path.display().to_string())?;
+    let module = PyModule::from_code(py, &CString::new(source)?, &file, &CString::new(&*name)?);
+    // CPython runs the next source of this name in the same module otherwise.
+    py.import("sys")?.getattr("modules")?.call_method1("pop", (name, py.None()))?;
+    module
 }
 
 /// Marks the function as one that the user wants translated; a bound method stands for its function.

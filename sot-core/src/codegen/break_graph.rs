@@ -191,6 +191,9 @@ impl CodeGen<'_, '_> {
             return self.break_at_loop_head(of, &instruction, next);
         }
         let taken = self.consumed(&name, &instruction, &frame.stack);
+        if name == "DICT_MERGE" && frame.stack.iter().rev().take(taken).any(|item| *item == self.cx.null()) {
+            return Err(cannot("a call whose keywords are being merged"));
+        }
         let (below, operands) = frame.stack.split_at(frame.stack.len() - taken);
         let below = self.items(below);
         if name == "TO_BOOL" {
@@ -349,6 +352,10 @@ impl CodeGen<'_, '_> {
             "CALL_FUNCTION" => Some(arg + 1),
             "CALL_FUNCTION_EX" => self.effect(instruction, false).ok().map(|effect| (1 - effect) as usize),
             "LOAD_ATTR" | "LOAD_METHOD" => Some(1),
+            // Down to the container that is written to, or to the callable that an error names.
+            "LIST_APPEND" | "SET_ADD" | "LIST_EXTEND" | "SET_UPDATE" | "DICT_UPDATE" => Some(arg + 1),
+            "MAP_ADD" => Some(arg + 2),
+            "DICT_MERGE" => Some(arg + 3),
             _ => handler.and_then(|handler| handler.picture).map(|(inputs, _)| inputs.of(instruction.arg) as usize),
         };
         // Below the outermost NULL lies a call that is not finished: no other instruction reaches there.

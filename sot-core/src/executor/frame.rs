@@ -5,7 +5,7 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::bytecode::{Code, Label};
+use crate::bytecode::{Code, Label, Opcodes};
 use crate::error::Location;
 use crate::tracker::TrackerId;
 use crate::variable::VarId;
@@ -108,6 +108,21 @@ impl Frame {
             keyword_names: None,
             direct: false,
         }
+    }
+
+    /// Whether an exception raised here would meet a handler of the program's: the frame stands inside a `try` or `with`.
+    pub fn is_protected(&self, opcodes: &Opcodes) -> bool {
+        let code = &self.code.code;
+        let mut handler = code.handler_at(self.at);
+        while let Some(found) = handler {
+            // Handlers that the compiler adds, such as those of generators and of `yield from`, hand on what they get.
+            let first = code.instructions.get(found.target.0 as usize);
+            if first.is_some_and(|first| opcodes.name(first.opcode) == "PUSH_EXC_INFO") {
+                return true;
+            }
+            handler = code.handler_at(found.target);
+        }
+        !self.blocks.is_empty()
     }
 
     /// Where in the user's source the frame is.

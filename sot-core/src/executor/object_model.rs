@@ -4,9 +4,9 @@
 
 use std::rc::Rc;
 
-use pyo3::exceptions::{PyAttributeError, PyStopIteration, PyTypeError};
+use pyo3::exceptions::{PyAttributeError, PyOverflowError, PyStopIteration, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyString, PyType};
+use pyo3::types::{PyBool, PyString, PyType};
 
 use super::{BinaryOp, CallArgs, CompareOp, Name, OpcodeExecutor};
 use crate::cpython::{self, GetattrHook};
@@ -371,16 +371,38 @@ pub fn next(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<Option<VarId>> {
 
 /// `bool(x)` through `__bool__`, then `__len__`, else true.
 pub fn truth(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {
-    for name in ["__bool__", "__len__"] {
-        if find_special(cx, this, &Rc::from(name))?.is_some() {
-            let result = call_special(cx, this, name, &[])?;
-            return match cx.known(result)? {
-                Some(value) => Ok(value.is_truthy()?),
-                None => Err(Unwind::break_graph(ReasonId::TensorTruth, "the truth of a value not known while tracing")),
-            };
+    if find_special(cx, this, &Rc::from("__bool__"))?.is_some() {
+        let answer = call_special(cx, this, "__bool__", &[])?;
+        let Some(answer) = cx.known(answer)? else {
+            return Err(Unwind::break_graph(ReasonId::TensorTruth, "the truth of a value not known while tracing"));
+        };
+        if !answer.is_instance_of::<PyBool>() {
+            let text = format!("__bool__ should return bool, returned {}", answer.get_type().name()?);
+            return Err(cx.raise(PyTypeError::new_err(text)));
         }
+        return Ok(answer.is_truthy()?);
+    }
+    if find_special(cx, this, &Rc::from("__len__"))?.is_some() {
+        let length = cx.len(this)?;
+        return cx.truth(length);
     }
     Ok(true)
+}
+
+/// `len(x)` through `__len__`, whose answer has to be a length.
+pub fn len(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
+    let answer = call_special(cx, this, "__len__", &[])?;
+    let Some(answer) = cx.known(answer)? else {
+        return Err(Unwind::break_graph(ReasonId::TensorValue, "a length not known while tracing"));
+    };
+    let length = cx.py.import("operator")?.getattr("index")?.call1((answer,)).and_then(|index| index.extract::<isize>());
+    match length {
+        Ok(length) if length < 0 => Err(cx.raise(PyValueError::new_err("__len__() should return >= 0"))),
+        Err(error) if error.is_instance_of::<PyOverflowError>(cx.py) => {
+            Err(cx.raise(PyOverflowError::new_err("cannot fit 'int' into an index-sized integer")))
+        }
+        length => cx.fold(|py| Ok(length?.into_pyobject(py)?.into_any())),
+    }
 }
 
 /// `item in x` through `__contains__`, else by iteration.
@@ -390,8 +412,28 @@ pub fn contains(cx: &mut OpcodeExecutor<'_>, this: VarId, item: VarId) -> Flow<V
         let found = cx.truth(found)?;
         return Ok(cx.boolean(found));
     }
-    let items = cx.unpack_all(this)?;
-    contains_among(cx, &items, item)
+    let iterator = cx.iter(this)?;
+    while let Some(candidate) = cx.next(iterator)? {
+        if equal(cx, candidate, item)? {
+            return Ok(cx.boolean(true));
+        }
+    }
+    Ok(cx.boolean(false))
+}
+
+/// `iter(x)` through `__iter__`.
+pub fn iter(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
+    let special = |cx: &mut OpcodeExecutor<'_>, of, name: &str| find_special(cx, of, &Rc::from(name));
+    if special(cx, this, "__iter__")?.is_none() && special(cx, this, "__getitem__")?.is_some() {
+        let text = "iteration through __getitem__; give the class an __iter__";
+        return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
+    }
+    let iterator = call_special(cx, this, "__iter__", &[])?;
+    if special(cx, iterator, "__next__")?.is_none() {
+        let text = format!("iter() returned non-iterator of type '{}'", cx.type_name(iterator)?);
+        return Err(cx.raise(PyTypeError::new_err(text)));
+    }
+    Ok(iterator)
 }
 
 /// Whether one of `items` is or equals `item`.

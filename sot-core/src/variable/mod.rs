@@ -71,6 +71,11 @@ impl Variables {
         self.undo.iter().any(|(changed, _)| *changed == id)
     }
 
+    /// What all variables hold now.
+    pub fn payloads(&self) -> impl Iterator<Item = &Rc<dyn Variable>> {
+        self.slots.iter().map(|slot| &slot.payload)
+    }
+
     /// Marks the variable as looked at; says whether it was before.
     pub fn look(&mut self, id: VarId) -> bool {
         std::mem::replace(&mut self.slots[id.0 as usize].looked_at, true)

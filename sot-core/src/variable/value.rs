@@ -95,6 +95,12 @@ pub trait Variable: Any {
         Vec::new()
     }
 
+    /// Whether code of the program runs when the value, made in the trace, dies.
+    fn runs_when_dropped(&self, cx: &OpcodeExecutor<'_>) -> bool {
+        let _ = cx;
+        false
+    }
+
     /// `x.name`; `None` means `AttributeError`.
     fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Rc<str>) -> Flow<Option<VarId>> {
         object_model::get_attr(cx, this, name)
@@ -133,7 +139,7 @@ pub trait Variable: Any {
 
     /// `iter(x)`
     fn iter(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
-        object_model::call_special(cx, this, "__iter__", &[])
+        object_model::iter(cx, this)
     }
 
     /// `next(x)`; `None` when exhausted.
@@ -149,7 +155,7 @@ pub trait Variable: Any {
 
     /// `len(x)`; `None` when the type has no length.
     fn len(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
-        object_model::call_special(cx, this, "__len__", &[])
+        object_model::len(cx, this)
     }
 
     /// `bool(x)`

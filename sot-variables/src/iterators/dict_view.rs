@@ -190,6 +190,14 @@ impl DictIterator {
         let state = DictIterator { dict, view, keys: Rc::new(keys), given: 0, backwards, exhausted: false };
         Ok(produce(cx, state))
     }
+
+    fn has_other_size(&self, dict: &dict::DictVariable) -> bool {
+        dict.entries.len() != self.keys.len()
+    }
+
+    fn has_other_keys(&self, dict: &dict::DictVariable) -> bool {
+        dict.entries.iter().zip(&*self.keys).any(|(entry, key)| !Rc::ptr_eq(&entry.key, key))
+    }
 }
 
 impl IteratorState for DictIterator {
@@ -208,7 +216,7 @@ impl IteratorState for DictIterator {
             return Ok(None);
         }
         let dict = dict::expect(cx, self.dict)?;
-        if dict.entries.len() != self.keys.len() {
+        if self.has_other_size(&dict) {
             let kind = if dict.ordered {
                 "OrderedDict mutated during iteration"
             } else {
@@ -216,7 +224,7 @@ impl IteratorState for DictIterator {
             };
             return Err(cx.raise(PyRuntimeError::new_err(kind)));
         }
-        if dict.entries.iter().zip(&*self.keys).any(|(entry, key)| !Rc::ptr_eq(&entry.key, key)) {
+        if self.has_other_keys(&dict) {
             let text = "a dict whose keys change while it is iterated";
             return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
         }
@@ -234,6 +242,11 @@ impl IteratorState for DictIterator {
     fn reconstruct(&self, cg: &mut CodeGen<'_, '_>) -> Flow<()> {
         if self.exhausted {
             return emit_call(cg, rebuild::exhausted, &[]);
+        }
+        let dict = dict::expect(cg.cx, self.dict)?;
+        if self.has_other_size(&dict) || self.has_other_keys(&dict) {
+            let text = "an iterator over a dict whose keys changed";
+            return Err(Unwind::fallback(ReasonId::CannotRestore, text));
         }
         let view = cg.cx.produce(Rc::new(DictView { dict: self.dict, view: self.view }));
         let given = cg.cx.integer(self.given as i64)?;

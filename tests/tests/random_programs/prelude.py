@@ -1,0 +1,134 @@
+import bisect
+import contextlib
+import zlib
+import toy
+
+LOG = []
+G = 1
+GL = [3, 1, 2]
+
+
+class Boom(Exception):
+    pass
+
+
+class Crash(Boom):
+    def __init__(self, code, hint=None):
+        super().__init__(code, hint)
+        self.code = code
+
+
+class Point:
+    kind = "point"
+
+    def __init__(self, v, t=None):
+        self.v = v
+        self.t = t
+
+    @property
+    def half(self):
+        return self.v // 2
+
+    @half.setter
+    def half(self, value):
+        LOG.append(("half", value))
+        self.v = value * 2
+
+    def grow(self, by=1):
+        self.v += by
+        return self.v
+
+    def scale(self, t):
+        self.t = t * self.v
+        return self.t
+
+    @classmethod
+    def make(cls, v):
+        return cls(v)
+
+    @staticmethod
+    def twice(v):
+        return v + v
+
+    def __add__(self, other):
+        if isinstance(other, Point):
+            return type(self)(self.v + other.v)
+        return NotImplemented
+
+    def __eq__(self, other):
+        return isinstance(other, Point) and self.v == other.v
+
+    __hash__ = None
+
+    def __len__(self):
+        return self.v % 3
+
+    def __getitem__(self, index):  # whole
+        if index >= self.v % 4:
+            raise IndexError(index)
+        return index + self.v
+
+    def __call__(self, i=1):
+        LOG.append(("call", i))
+        return self.v + i
+
+
+class Child(Point):
+    kind = "child"
+
+    def __init__(self, v, w=0):
+        super().__init__(v)
+        self.w = w
+
+    def grow(self, by=1):
+        LOG.append("grow")
+        return super().grow(by) + self.w
+
+
+class Countdown:
+    def __init__(self, n):
+        self.n = n
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):  # whole
+        if self.n <= 0:
+            raise StopIteration
+        self.n -= 1
+        return self.n
+
+
+class Manager:
+    def __init__(self, tag, suppressed=()):
+        self.tag = tag
+        self.suppressed = suppressed
+
+    def __enter__(self):
+        LOG.append(("enter", self.tag))
+        return self
+
+    def __exit__(self, kind, error, traceback):
+        LOG.append(("exit", self.tag, kind and kind.__name__))
+        return kind is not None and issubclass(kind, self.suppressed)
+
+
+@contextlib.contextmanager
+def managed(tag):
+    LOG.append(("start", tag))
+    try:
+        yield tag
+    except Boom as error:
+        LOG.append(("swallowed", error.args))
+    finally:
+        LOG.append(("end", tag))
+
+
+def count(n):  # whole
+    try:
+        while n > 0:
+            LOG.append(("count", n))
+            yield n
+            n -= 1
+    finally:
+        LOG.append("closed")
