@@ -395,7 +395,8 @@ pub fn len(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
     let Some(answer) = cx.known(answer)? else {
         return Err(Unwind::break_graph(ReasonId::TensorValue, "a length not known while tracing"));
     };
-    let length = cx.py.import("operator")?.getattr("index")?.call1((answer,)).and_then(|index| index.extract::<isize>());
+    let length =
+        cx.py.import("operator")?.getattr("index")?.call1((answer,)).and_then(|index| index.extract::<isize>());
     match length {
         Ok(length) if length < 0 => Err(cx.raise(PyValueError::new_err("__len__() should return >= 0"))),
         Err(error) if error.is_instance_of::<PyOverflowError>(cx.py) => {

@@ -1,17 +1,52 @@
 //! What programs are made of. Names have a type for life, so that most operations succeed; those that fail raise, which is
 //! part of the game. Loops end: their iterables are short, `while` counts, and a loop over a list leaves when it grew.
 
-use super::tree::{Kind, Node};
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use crate::tree::{Kind, Node};
 use Kind::{Any, Bool, Clause, Dict, Int, Iterable, List, Object, Set, Statement, Str, Tensor};
 
 /// Constructs that are not generated for now, and why.
-pub(crate) const EXCLUDED: &[(&str, &str)] = &[(
-    "unbound variables",
-    "behind a break, a cell variable without a value is a free variable without a value, which has an error of its own",
-)];
+pub(crate) const EXCLUDED: &[(&str, &str)] = &[
+    (
+        "unbound variables",
+        "behind a break, a cell variable without a value is a free variable without a value, which has an error of its own",
+    ),
+    (
+        "yield inside try and with",
+        "a generator that is dropped behind a break lives until the function returns, and closes that late",
+    ),
+];
 
 /// Classes and functions every program may use.
 const PRELUDE: &str = include_str!("prelude.py");
+
+/// A line of `templates.txt`, which says what the marks mean.
+#[derive(Debug, Clone)]
+struct Template {
+    text: String,
+    breaks: bool,
+    raises: bool,
+}
+
+/// The templates by section.
+static TEMPLATES: LazyLock<HashMap<&str, Vec<Template>>> = LazyLock::new(|| {
+    let mut sections: HashMap<&str, Vec<Template>> = HashMap::new();
+    let mut section = "";
+    for line in include_str!("templates.txt").lines() {
+        if let Some(title) = line.strip_prefix("## ") {
+            section = title;
+        } else if !line.is_empty() && !line.starts_with("# ") {
+            let (marks, text) =
+                line.split_once(' ').filter(|(marks, _)| ["~", "!", "~!"].contains(marks)).unwrap_or(("", line));
+            let template =
+                Template { text: text.replace("\\n", "\n"), breaks: marks.contains('~'), raises: marks.contains('!') };
+            sections.entry(section).or_default().push(template);
+        }
+    }
+    sections
+});
 
 /// The end of a line whose block is not cut, as it may never end then.
 const WHOLE: &str = "# whole";
@@ -73,6 +108,7 @@ struct Callable {
 }
 
 /// What can be named where.
+#[allow(clippy::struct_excessive_bools, reason = "each says that a statement may stand there")]
 #[derive(Debug, Clone, Default)]
 struct Scope {
     readable: Vec<(Kind, String)>,
@@ -82,6 +118,8 @@ struct Scope {
     in_loop: bool,
     in_handler: bool,
     in_try: bool,
+    /// Anywhere in a `try` or `with`.
+    protected: bool,
     in_generator: bool,
     /// Nothing may be assigned inside an expression here.
     pure_names: bool,
@@ -104,7 +142,11 @@ impl Scope {
 
     /// How many of a hundred statements that often raise are welcome.
     fn daring(&self) -> usize {
-        if self.in_try { 70 } else { 12 }
+        if self.in_try {
+            70
+        } else {
+            12
+        }
     }
 
     fn with(&self, kind: Kind, name: &str) -> Scope {
@@ -121,11 +163,8 @@ struct Generator {
     fuel: i32,
 }
 
-/// A template with the kinds of its parts: `T` a tensor, `I` an int and so on, between `<` and `>`.
-type Template = &'static str;
-
 impl Generator {
-    /// SplitMix64.
+    /// A number that looks random (splitmix64).
     fn next(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.state;
@@ -150,13 +189,16 @@ impl Generator {
         &items[self.below(items.len())]
     }
 
+    fn template(&mut self, section: &str) -> Template {
+        self.pick(&TEMPLATES[section]).clone()
+    }
+
     fn fresh(&mut self, prefix: &str) -> String {
         self.names += 1;
         format!("{prefix}{}", self.names)
     }
 
-    /// Fills a template: `<i>` an int expression, `<I>` a name of an int that may be assigned, and so for the other letters;
-    /// `<n>` a small literal, `<f>` a name of an int to read.
+    /// Fills a template.
     fn fill(&mut self, kind: Kind, template: &str, scope: &Scope) -> Node {
         let mut inner = scope.expression();
         // What a comprehension runs over, and a lambda's body, assign no names.
@@ -213,7 +255,7 @@ impl Generator {
             return Node::leaf(kind, self.pick(&names).clone());
         }
         if shallow || scope.expression_depth > 3 {
-            return Node::leaf(kind, (*self.pick(literals(kind))).to_owned());
+            return Node::leaf(kind, self.template(&format!("literal {kind:?}")).text);
         }
         if self.chance(12) {
             if let Some(call) = self.call(kind, scope) {
@@ -233,12 +275,12 @@ impl Generator {
             let (body, given) = (self.expression(kind, &inner), self.expression(kind, &scope.expression()));
             return Node::new(kind, format!("(lambda {name}: $)($)"), vec![body, given]);
         }
-        let template = *self.pick(expressions(kind));
-        let wanted = if breaks(template) { 40 } else { 100 } * if raises(template) { scope.daring() } else { 100 } / 100;
+        let template = self.template(&format!("expression {kind:?}"));
+        let wanted = if template.breaks { 40 } else { 100 } * if template.raises { scope.daring() } else { 100 } / 100;
         if !self.chance(wanted) {
             return self.expression(kind, &scope.expression());
         }
-        self.fill(kind, template, scope)
+        self.fill(kind, &template.text, scope)
     }
 
     fn comprehension(&mut self, kind: Kind, scope: &Scope) -> Node {
@@ -256,43 +298,50 @@ impl Generator {
 
     /// A call of something the scope knows that gives the kind asked for.
     fn call(&mut self, kind: Kind, scope: &Scope) -> Option<Node> {
-        let suitable: Vec<_> = scope
-            .helpers
-            .iter()
-            .filter(|callable| if kind == Iterable { callable.generator } else { !callable.generator && callable.returns == kind })
-            .cloned()
-            .collect();
+        let suitable: Vec<_> =
+            scope
+                .helpers
+                .iter()
+                .filter(|callable| {
+                    if kind == Iterable {
+                        callable.generator
+                    } else {
+                        !callable.generator && callable.returns == kind
+                    }
+                })
+                .cloned()
+                .collect();
         if suitable.is_empty() {
             return None;
         }
         let callable = self.pick(&suitable).clone();
         let inner = scope.expression();
         let mut args = vec![self.expression(callable.first, &inner)];
-        let mut text = "$".to_owned();
+        let mut text = vec!["$".to_owned()];
         let mut named = false;
         if let Some(optional) = &callable.optional {
             if self.chance(60) {
                 args.push(self.expression(Int, &inner));
                 named = self.chance(40);
-                text.push_str(&if named { format!(", {optional}=$") } else { ", $".to_owned() });
+                text.push(if named { format!("{optional}=$") } else { "$".to_owned() });
             }
             if callable.rest && args.len() == 2 && !named && self.chance(50) {
                 let starred = self.chance(50);
                 args.push(self.expression(if starred { List } else { Int }, &inner));
-                text.push_str(if starred { ", *$" } else { ", $" });
+                text.push(if starred { "*$" } else { "$" }.to_owned());
             }
         }
         if let Some(keyword) = &callable.keyword {
             if self.chance(50) {
                 args.push(self.expression(Int, &inner));
-                text.push_str(&if self.chance(30) { format!(", **{{\"{keyword}\": $}}") } else { format!(", {keyword}=$") });
+                text.push(if self.chance(30) { format!("**{{\"{keyword}\": $}}") } else { format!("{keyword}=$") });
             }
         }
         if callable.keywords && self.chance(50) {
             args.push(self.expression(Int, &inner));
-            text.push_str(", other=$");
+            text.push("other=$".to_owned());
         }
-        Some(Node::new(kind, format!("{}({text})", callable.name), args))
+        Some(Node::new(kind, format!("{}({})", callable.name, text.join(", ")), args))
     }
 
     /// A function of its own or inside another, and how it is called.
@@ -315,16 +364,17 @@ impl Generator {
             in_loop: false,
             in_handler: false,
             in_try: false,
+            protected: false,
             in_generator: generator,
             returns: (!generator).then_some(callable.returns),
             ..around.deeper()
         };
         let parameter = self.fresh("q");
         let mut defaults = Vec::new();
-        let mut parameters = parameter.clone();
+        let mut parameters = vec![parameter.clone()];
         declare(&mut scope, first, &parameter);
         if let Some(optional) = &callable.optional {
-            parameters.push_str(&format!(", {optional}=$"));
+            parameters.push(format!("{optional}=$"));
             // A module that fails to load is no program.
             let outermost = around.depth == 0 && prefix == "h";
             defaults.push(if outermost { Node::leaf(Int, "2") } else { self.expression(Int, &around.expression()) });
@@ -332,18 +382,18 @@ impl Generator {
         }
         if callable.rest {
             let rest = self.fresh("r");
-            parameters.push_str(&format!(", *{rest}"));
+            parameters.push(format!("*{rest}"));
             scope.readable.push((Iterable, rest));
         } else if callable.keyword.is_some() {
-            parameters.push_str(", *");
+            parameters.push("*".to_owned());
         }
         if let Some(keyword) = &callable.keyword {
-            parameters.push_str(&format!(", {keyword}=<n>").replace("<n>", &self.below(5).to_string()));
+            parameters.push(format!("{keyword}={}", self.below(5)));
             declare(&mut scope, Int, keyword);
         }
         if callable.keywords {
             let keywords = self.fresh("kw");
-            parameters.push_str(&format!(", **{keywords}"));
+            parameters.push(format!("**{keywords}"));
             scope.readable.push((Dict, keywords));
         }
         let mut statements = Vec::new();
@@ -364,7 +414,8 @@ impl Generator {
         }
         let body = Node::block(statements);
         defaults.push(body);
-        let definition = Node::new(Statement, format!("def {}({parameters}):\n    $", callable.name), defaults);
+        let definition =
+            Node::new(Statement, format!("def {}({}):\n    $", callable.name, parameters.join(", ")), defaults);
         (definition, callable)
     }
 
@@ -411,7 +462,8 @@ impl Generator {
     }
 
     fn maker(&mut self) -> Node {
-        let tensor = self.pick(&["toy.arange(2)", "toy.arange(2)", "toy.arange(3)", "toy.arange(2) - 3", "toy.ones([2])"]);
+        let tensor =
+            self.pick(&["toy.arange(2)", "toy.arange(2)", "toy.arange(3)", "toy.arange(2) - 3", "toy.ones([2])"]);
         let number = self.pick(&["1", "1", "2", "0", "-1", "3", "True", "7", "2.5"]);
         let list = self.pick(&["[1, 2]", "[1, 2]", "[]", "[3]", "[2, 0, 1]", "[0, 5, -1, 4]"]);
         let dict = self.pick(&["{\"a\": 1}", "{\"a\": 1}", "{}", "{\"b\": 2, \"a\": 3}"]);
@@ -451,10 +503,10 @@ impl Generator {
             }
             40..=44 if scope.in_try || scope.in_loop || self.chance(30) => self.jump(scope),
             45..=49 => {
-                let template = *self.pick(BREAKING);
-                self.fill(Statement, template, scope)
+                let template = self.template("breaking").text;
+                self.fill(Statement, &template, scope)
             }
-            50..=52 if scope.in_generator => {
+            50..=52 if scope.in_generator && !scope.protected => {
                 let template = *self.pick(&["yield <i>", "yield <i>", "LOG.append((yield <i>))", "yield from <k>"]);
                 self.fill(Statement, template, scope)
             }
@@ -467,18 +519,18 @@ impl Generator {
                 }
             }
             _ => {
-                let mut template = *self.pick(STATEMENTS);
-                while raises(template) && !self.chance(scope.daring()) {
-                    template = *self.pick(STATEMENTS);
+                let mut template = self.template("statements");
+                while template.raises && !self.chance(scope.daring()) {
+                    template = self.template("statements");
                 }
-                self.fill(Statement, template, scope)
+                self.fill(Statement, &template.text, scope)
             }
         }
     }
 
     /// A list gets longer. Where that may happen often, or under a loop over that list, there is a limit.
     fn growth(&mut self, scope: &Scope) -> Node {
-        let template = *self.pick(GROWING);
+        let template = self.template("growing").text;
         if scope.depth == 0 {
             return self.fill(Statement, &template.replace('@', "<l>"), scope);
         }
@@ -555,15 +607,16 @@ impl Generator {
     }
 
     fn try_statement(&mut self, scope: &Scope) -> Node {
+        let scope = &Scope { protected: true, ..scope.clone() };
         let body = self.block(&Scope { in_try: true, ..scope.clone() }, 4);
         let mut clauses = Vec::new();
         for _ in 0..self.below(3) {
-            let kinds = self.pick(CAUGHT);
+            let kinds = self.template("caught").text;
             let handler = Scope { in_handler: true, ..scope.clone() };
             let inner = self.block(&handler, 3);
             if self.chance(60) {
                 let name = self.fresh("e");
-                let template = *self.pick(HANDLING);
+                let template = self.template("handling").text;
                 let looked = self.fill(Statement, &template.replace('@', &name), &handler);
                 let text = format!("except {kinds} as {name}:\n    $\n    $");
                 let parts = if self.chance(70) { vec![looked, inner] } else { vec![inner, looked] };
@@ -582,12 +635,12 @@ impl Generator {
     }
 
     fn with_statement(&mut self, scope: &Scope) -> Node {
-        let manager = *self.pick(MANAGERS);
+        let manager = self.template("managers").text;
         let (w, v) = (self.fresh("m"), self.fresh("w"));
-        let scope = &Scope { in_try: !manager.contains("Manager(\"m\")"), ..scope.clone() };
+        let scope = &Scope { protected: true, in_try: !manager.contains("Manager(\"m\")"), ..scope.clone() };
         let template = manager.replace('@', &v);
         if self.chance(20) {
-            let second = self.pick(MANAGERS).replace('@', &w);
+            let second = self.template("managers").text.replace('@', &w);
             return Node::new(Statement, format!("with {template}, {second}:\n    $"), vec![self.block(scope, 3)]);
         }
         Node::new(Statement, format!("with {template}:\n    $"), vec![self.block(scope, 3)])
@@ -606,7 +659,7 @@ impl Generator {
                 _ => "return <v>, <v>".to_owned(),
             },
             1 if scope.in_handler => "raise".to_owned(),
-            _ => (*self.pick(RAISES)).to_owned(),
+            _ => self.template("raises").text,
         };
         let jump = self.fill(Statement, &template, scope);
         if !guarded {
@@ -656,117 +709,3 @@ fn prefix(kind: Kind) -> &'static str {
         _ => "p",
     }
 }
-
-fn literals(kind: Kind) -> &'static [Template] {
-    match kind {
-        Int => &["0", "1", "2", "3", "-1", "5"],
-        Tensor => &["toy.ones([2])", "toy.arange(2)"],
-        List => &["[]", "[1]", "[3, 1, 2]", "[2, 2]", "list(range(3))"],
-        Dict => &["{}", "{\"a\": 2}", "{\"b\": 1, \"c\": 0}", "dict(a=3)"],
-        Set => &["set()", "{1}", "{3, 1}"],
-        Str => &["\"a\"", "\"b\"", "\"c\"", "\"\"", "\"xy\""],
-        Object => &["Point(2)", "Point(5)", "Child(1)"],
-        Bool => &["True", "False", "0", "1"],
-        Iterable => &["range(3)", "(1, 2)", "count(2)", "Countdown(2)", "[1, 0]"],
-        _ => &["None"],
-    }
-}
-
-/// Whether a tensor's value, or something that cannot be followed, is in a template.
-fn breaks(template: &str) -> bool {
-    ["int(<t>", "bool(<t>", "<t>.sum() >", "zlib", "item()", "tolist", "str(<t>", "repr(<t>"].iter().any(|mark| template.contains(mark))
-}
-
-/// Whether it often raises.
-fn raises(template: &str) -> bool {
-    let marks = [
-        "<l>[<i>]", "<l>[-1]", "<l>[0]", "<d>[", "<p>.w", "<p>[<n>]", "pop(", ".index(", "// <i>", "% <i>)", "<t>[", "@ <t>", "<w>[<i>]", "//= <i>",
-        "del ", "remove(", "popitem", "assert", "<I>, <I> = <l>", "*<L>", "<p>.u", "zip(<w>",
-    ];
-    marks.iter().any(|mark| template.contains(mark))
-}
-
-fn expressions(kind: Kind) -> &'static [Template] {
-    match kind {
-        Int => &[
-            "(<i> + <i>)", "(<i> - <i>)", "(<i> * <n>)", "(<i> * <i> % 97)", "(<i> // <i>)", "(<i> % <i>)", "(-<i>)", "(<i> if <b> else <i>)",
-            "(<i> & <i>)", "(<i> and <i>)", "(<i> or <i>)", "len(<l>)", "len(<w>)", "len(<d>)", "sum(<k>)", "<l>[<i>]", "<l>[-1]", "<d>[<w>]",
-            "<d>.get(<w>, <i>)", "<d>.get(<w>, 0)", "<p>.v", "<p>.half", "<p>.grow()", "<p>.grow(<i>)", "<p>(<i>)", "<p>.w", "getattr(<p>, \"w\", <i>)", "<p>[<n>]",
-            "max(<i>, <i>)", "min(<l>, default=<i>)", "abs(<i>)", "int(<b>)", "<t>.ndim", "<t>.shape[0]", "<t>.size", "next(iter(<k>), <i>)",
-            "int(<t>.sum())", "int(<t>.sum().item() > 1)", "zlib.crc32(b\"a\") % 7 + <i>", "<l>.pop()", "<l>.index(<i>)", "<l>.count(<i>)",
-            "<d>.pop(<w>, <i>)", "<d>.setdefault(<w>, <i>)", "Point.twice(<i>)", "max(<l>, key=lambda z: -z)", "len(<p>)", "(<i>, <i>)[<b>]", "[*<l>, <i>][0]",
-            "sum(<i> for z in range(2))", "divmod(<i>, 3)[1]", "round(<i>)", "len({*<k>})",
-        ],
-        Tensor => &[
-            "(<t> + <t>)", "(<t> - <t>)", "(<t> * <n>)", "(<t> * <i>)", "(<t> + <i>)", "(<i> - <t>)", "(-<t>)", "toy.relu(<t>)", "<t>.sum()", "<t>.mean()",
-            "<t>.relu()", "<t>.abs()", "(<t> if <b> else <t>)", "toy.add(<t>, <t>, alpha=<i>)", "toy.add(<t>, <t>)", "[<t>, <t>][<b>]", "toy.where(<t> > <i>, <t>, <t>)",
-            "toy.stack([<t>, <t>]).sum(axis=0)", "toy.concat([<t>, <t>])[:3]", "<t>[0]", "<t>[:1]", "<t>[<i>]", "<p>.scale(<t>)", "(<t> + <t>.sum())", "<t>.clone()",
-            "sum([<t>, <t>])", "toy.minmax(<t>)[0]", "(<t> or <t>)", "<t>.reshape(-1)", "(<t> * <p>.v)", "max([<t>, <t>], key=lambda z: z.ndim)",
-            "{\"t\": <t>}[\"t\"]", "(<t> @ <t>)", "(<t> + <t>.shape[0])",
-        ],
-        List => &[
-            "[<i>, <i>]", "[<i>]", "(<l> + <l>)[:6]", "<l>[:<n>]", "<l>[::-1]", "sorted(<l>)", "list(<k>)", "<l>.copy()", "[*<l>, <i>][:6]", "list(<d>.values())",
-            "(<l> if <b> else <l>)", "(<l> or [1])", "sorted(<s>)", "list(map(lambda z: z + <i>, <l>))", "list(filter(None, <l>))", "(<l> * 2)[:6]",
-            "[<i> for _ in range(2)]", "[v for _, v in sorted(<d>.items())]", "sorted(<l>, key=lambda z: -z)",
-        ],
-        Dict => &[
-            "{<w>: <i>}", "{**<d>, <w>: <i>}", "dict(<d>)", "<d>.copy()", "dict(zip(<w>, <l>))", "{k: <i> for k in <d>}", "{w: z for w, z in zip(\"abc\", <k>)}",
-            "(<d> or {\"a\": <i>})", "dict(<d>, b=<i>)",
-        ],
-        Set => &["{<i>, <i>}", "set(<k>)", "(<s> | <s>)", "(<s> & <s>)", "(<s> - {<i>})", "{z + 1 for z in <k>}"],
-        Str => &[
-            "str(<i>)", "f'{<f>}'", "(<w> + <w>)[:6]", "<w>.upper()", "\"%s-%d\" % (<w>, <i>)", "\",\".join(map(str, <l>))", "repr(<l>)", "<w>[:1]", "<w>[<i>]", "f'{<f>!r:>3}|'",
-            "\"{}{}\".format(<w>, <i>)", "(<w> if <b> else <w>)", "type(<v>).__name__", "str(<t>)", "<p>.kind",
-        ],
-        Object => &["Point(<i>)", "Child(<i>, <i>)", "(<p> + <p>)", "Point.make(<i>)", "Child.make(<i>)", "type(<p>)(<i>)", "(<p> if <b> else <p>)", "(<p> or <p>)"],
-        Bool => &[
-            "<i> < <i>", "<i> == <i>", "(not <b>)", "(<b> and <b>)", "(<b> or <b>)", "<i> in <l>", "<w> in <d>", "<l>", "<d>", "<p>", "<s>", "<i>", "<i> < <i> <= <i>", "<l> is <l>",
-            "<d> is <d>", "<t> is <t>", "<p> == <p>", "<l> == <l>", "<t>.sum() > <i>", "bool(<t>.sum() > 0)", "isinstance(<p>, Child)", "isinstance(<v>, int)", "<i> not in <s>",
-            "any(<k>)", "all(z > <i> for z in <l>)", "hasattr(<p>, \"w\")", "callable(<p>)", "<t>.shape == [2]", "<t>.shape[0] > 2", "<w> < <w>", "<d> == <d>", "<t>.sum() > 1", "<p> is not None",
-        ],
-        Iterable => &[
-            "range(<i> % 4)", "range(<n>)", "<l>", "reversed(<l>)", "(z for _, z in enumerate(<l>))", "<d>.values()", "map(lambda z: z + <i>, <l>)", "Countdown(<i> % 4)",
-            "count(<i> % 4)", "sorted(<s>)", "<p>", "iter(<l>)", "(<i>, <i>)", "filter(lambda z: z != <i>, <l>)", "<l>[:3]", "list(<l>)",
-        ],
-        _ => &["None"],
-    }
-}
-
-const STATEMENTS: &[Template] = &[
-    "<I> = <i>", "<I> += <i>", "<I> -= <i>", "<I> *= <n>", "<I> //= <i>", "<I> %= 7", "<I>, <I> = <i>, <i>", "<I>, *<L> = <l>", "<I>, <I> = <l>[:2]", "<I> = <I> = <i>",
-    "<T> = <t>", "<T> = <t>", "<T> += <t>", "<T> = <t> * <i>", "<T>, <I> = <t>, <i>", "<T>, <T> = <t>, <t>", "<T> -= <i>", "<T> *= <n>", "[<T>, <I>] = [<t>, <i>]",
-    "<L> = <l>", "<l>[<i>] = <i>", "<l>[0] = <i>", "<l>.pop()", "<l>.pop(0)", "<l>.sort()", "<l>.reverse()", "del <l>[0]", "del <l>[<i>:]", "<l>.remove(<i>)", "<l>.clear()", "<L> = <L> = <l>", "<l>[-1] += <i>", "<L>, <L> = <l>, <l>",
-    "<D> = <d>", "<d>[<w>] = <i>", "<d>[<w>] = <i>", "<d>[\"a\"] += <i>", "<d>.update(b=<i>)", "<d>.setdefault(<w>, <i>)", "<d>.pop(\"a\", <i>)", "del <d>[<w>]", "<d>.update(<d>)", "<d>.clear()", "<d>.popitem()",
-    "<S> = <s>", "<s>.add(<i>)", "<s>.discard(<i>)", "<s>.update(<k>)", "<S> |= {<i>}", "<s>.remove(<i>)",
-    "<W> = <w>[:6]", "<W> += <w>[:1]",
-    "<P> = <p>", "<p>.v = <i>", "<p>.v += <i>", "<p>.half = <i>", "<p>.grow(<i>)", "<p>.t = <t>", "<p>.scale(<t>)", "setattr(<p>, \"w\", <i>)", "<p>.u = <l>", "<P> += <p>", "del <p>.u", "<p>.v, <I> = <i>, <i>",
-    "<p>.half += <i>",
-    "LOG.append(<v>)", "LOG.append(<v>)", "LOG.append((<v>, <v>))", "LOG.append([<v>])", "GL[0] = <i>", "LOG.append(<t>)", "LOG.append(f'{<f>} {<f>:03}')",
-    "assert <b>", "assert <b>, <i>", "<i>", "<k>", "pass", "<I> = len(list(<k>))", "<L> = list(<k>)", "LOG.append(<p>.t)", "Point.kind = <w>[:4]",
-];
-
-/// What makes a list, `@`, longer.
-const GROWING: &[Template] = &["@.append(<i>)", "@.append(<i>)", "@.extend(<l>[:2])", "@.insert(0, <i>)", "@[1:2] = [<i>, <i>]", "bisect.insort(@, <i>)", "@.__iadd__([<i>])"];
-
-const BREAKING: &[Template] = &[
-    "print(<t>)", "print(<i>, <t>.shape)", "LOG.append(<t>.sum().item())", "toy.save(<t>)", "zlib.crc32(<w>.encode())", "if <t>.sum() > <i>:\n    <T> = <t>\nelse:\n    <I> += 1",
-    "<I> = int(<t>.sum())", "LOG.append(<t>.tolist())", "if bool(<t>.sum() > <i>):\n    LOG.append(<v>)", "<T> = <t> if <t>.sum() > 0 else <t>", "<L> = [int(<t>.sum()) + z for z in <k>]",
-    "<p>.v = int(<t>.sum())", "<l>[0] = int(<t>.mean())", "<d>[<w>] = int(<t>.sum())", "while <t>.sum() > 2:\n    break", "assert <t>.sum() > -50, <i>",
-];
-
-const RAISES: &[Template] = &[
-    "raise ValueError(<i>)", "raise ValueError", "raise KeyError(<w>)", "raise Boom(<v>)", "raise Crash(<i>)", "raise Crash(<i>, hint=<w>)", "raise Boom(<i>) from ValueError(<i>)", "raise TypeError(<w>, <i>) from None",
-    "raise Boom", "<i> // 0", "next(iter([]))", "raise IndexError(<i>)", "raise StopIteration(<i>)",
-];
-
-const CAUGHT: &[Template] = &["ValueError", "(KeyError, IndexError)", "Boom", "Crash", "Exception", "(Boom, ValueError)", "ZeroDivisionError", "LookupError", "Exception", "ArithmeticError", "TypeError"];
-
-/// What a handler does with its exception, `@`.
-const HANDLING: &[Template] = &[
-    "LOG.append(@.args)", "LOG.append(str(@))", "LOG.append(type(@).__name__)", "LOG.append(repr(@))", "raise", "raise @", "raise Boom(<i>) from @", "raise ValueError(<i>)", "LOG.append(@)", "raise Crash(<i>) from None",
-    "LOG.append(isinstance(@, Boom))", "if <b>:\n    raise", "LOG.append(@.__cause__)", "@.extra = <i>", "LOG.append(getattr(@, \"code\", None))", "<I> = len(@.args)",
-];
-
-const MANAGERS: &[Template] = &[
-    "Manager(\"m\")", "Manager(\"b\", Boom) as @", "Manager(\"e\", (Boom, ValueError))", "Manager(\"all\", Exception)", "managed(\"g\") as @", "managed(\"h\")", "contextlib.suppress(KeyError)", "contextlib.suppress(ValueError, Boom)",
-];

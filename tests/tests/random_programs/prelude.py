@@ -125,10 +125,7 @@ def managed(tag):
 
 
 def count(n):  # whole
-    try:
-        while n > 0:
-            LOG.append(("count", n))
-            yield n
-            n -= 1
-    finally:
-        LOG.append("closed")
+    while n > 0:
+        LOG.append(("count", n))
+        yield n
+        n -= 1
