@@ -347,15 +347,12 @@ impl CodeGen<'_, '_> {
         let arg = instruction.arg as usize;
         let handler = self.cx.runtime.dispatch.get(instruction.opcode);
         let known = match name {
-            "CALL_KW" => Some(arg + 3),
-            "CALL" | "CALL_METHOD" | "CALL_FUNCTION_KW" => Some(arg + 2),
-            "CALL_FUNCTION" => Some(arg + 1),
+            // Of those that write to a container, down to it; of a merge, to the callable that an error names.
+            "CALL_KW" | "DICT_MERGE" => Some(arg + 3),
+            "CALL" | "CALL_METHOD" | "CALL_FUNCTION_KW" | "MAP_ADD" => Some(arg + 2),
+            "CALL_FUNCTION" | "LIST_APPEND" | "SET_ADD" | "LIST_EXTEND" | "SET_UPDATE" | "DICT_UPDATE" => Some(arg + 1),
             "CALL_FUNCTION_EX" => self.effect(instruction, false).ok().map(|effect| (1 - effect) as usize),
             "LOAD_ATTR" | "LOAD_METHOD" => Some(1),
-            // Down to the container that is written to, or to the callable that an error names.
-            "LIST_APPEND" | "SET_ADD" | "LIST_EXTEND" | "SET_UPDATE" | "DICT_UPDATE" => Some(arg + 1),
-            "MAP_ADD" => Some(arg + 2),
-            "DICT_MERGE" => Some(arg + 3),
             _ => handler.and_then(|handler| handler.picture).map(|(inputs, _)| inputs.of(instruction.arg) as usize),
         };
         // Below the outermost NULL lies a call that is not finished: no other instruction reaches there.
