@@ -165,7 +165,7 @@ thread_local! {
 }
 
 /// Simulations of one frame that may be thrown away because tracing changed an object.
-const MAX_RESTARTS: usize = 4;
+const MAX_RESTARTS: usize = 16;
 
 fn translate_to_the_end(
     py: Python<'_>,
@@ -235,6 +235,8 @@ fn translate(
         Err(Unwind::Internal(error)) => return Err(*error),
         Err(_) => return Err(pyo3::exceptions::PyRuntimeError::new_err("the executor cannot start")),
     };
+    // Where an attempt was given up there is work to compile.
+    let wanted = cache.is_root() || planned.is_some();
     if let Some(planned) = planned {
         cx.plan_break(planned);
     }
@@ -249,7 +251,7 @@ fn translate(
                 return Ok(Attempt::Again(Some(Box::new(plan))));
             }
             let at = cx.take_break_point((*reason).clone());
-            let result = compile_break(&mut cx, &at, &name, cache.is_root());
+            let result = compile_break(&mut cx, &at, &name, wanted);
             if let (Err(Unwind::Fallback(why)), Some(plan)) = (&result, cx.plan_at_root(&at)) {
                 if why.id == ReasonId::CannotRestore {
                     return Ok(Attempt::Again(Some(Box::new(plan))));
@@ -257,8 +259,14 @@ fn translate(
             }
             (result, Some(*reason))
         }
+        Err(Unwind::Raise(exception)) if !cx.graph.is_empty() || cx.graph.has_inputs() => {
+            (Err(cx.plan_to_raise(exception)), None)
+        }
         result => (result.and_then(|value| compile(&mut cx, &unit, value, &name)), None),
     };
+    if let Err(Unwind::Restart(plan)) = result {
+        return Ok(Attempt::Again(plan));
+    }
     let (new_code, reason) = settle(&cx, result, reason)?;
     let steps = cx.steps();
     report(&cx, &unit, new_code.as_ref(), reason.as_ref());
@@ -400,7 +408,8 @@ fn listing(py: Python<'_>, new: &NewCode) -> Option<String> {
 }
 
 fn count_fallback(reason: &Reason) {
-    if reason.id == ReasonId::NothingToCompile {
+    // Neither the frame without tensor work nor the exception behind it was ours to compile.
+    if matches!(reason.id, ReasonId::NothingToCompile | ReasonId::Raises) {
         return;
     }
     stats::update(|stats| *stats.fallbacks.entry(placed(reason)).or_default() += 1);
@@ -478,12 +487,7 @@ impl<'py> ResumeSource<'py> {
 }
 
 /// New code up to the break, if there is anything to compile around it.
-fn compile_break(
-    cx: &mut OpcodeExecutor<'_>,
-    at: &BreakPoint,
-    name: &str,
-    wanted: bool,
-) -> Flow<NewCode> {
+fn compile_break(cx: &mut OpcodeExecutor<'_>, at: &BreakPoint, name: &str, wanted: bool) -> Flow<NewCode> {
     if !wanted && cx.graph.is_empty() && !cx.graph.has_inputs() {
         return Err(Unwind::Fallback(Box::new(at.reason.clone())));
     }

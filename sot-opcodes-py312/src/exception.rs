@@ -7,7 +7,7 @@ use sot_core::opcode;
 use sot_core::variable::VarId;
 
 opcode! { PUSH_EXC_INFO [3.11..3.14] (exception -- previous, same) => |cx, _| Ok([handle(cx, exception), exception]) }
-opcode! { POP_EXCEPT [3.11..3.14] (previous -- ) => |cx, _| handle_again(cx, previous) }
+opcode! { POP_EXCEPT [3.11..3.14] (_previous -- ) => |cx, _| cx.end_handling() }
 opcode! {
     CHECK_EXC_MATCH [3.11..3.14] (exception, pattern -- same, matches)
         => |cx, _| cx.exception_matches(exception, pattern).map(|matches| [exception, cx.boolean(matches)])
@@ -19,16 +19,10 @@ opcode! { PREP_RERAISE_STAR [3.11..3.12] (original, raised -- exception) => |cx,
 
 /// Notes that the exception is being handled; gives what was handled before, or None.
 fn handle(cx: &mut OpcodeExecutor<'_>, exception: VarId) -> VarId {
-    match cx.frame_mut().handled.replace(exception) {
+    match cx.begin_handling(exception) {
         Some(previous) => previous,
         None => cx.none(),
     }
-}
-
-fn handle_again(cx: &mut OpcodeExecutor<'_>, previous: VarId) -> Flow<()> {
-    let none = is_none(cx, previous)?;
-    cx.frame_mut().handled = (!none).then_some(previous);
-    Ok(())
 }
 
 fn is_none(cx: &mut OpcodeExecutor<'_>, value: VarId) -> Flow<bool> {

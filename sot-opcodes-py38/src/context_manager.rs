@@ -3,7 +3,7 @@
 use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
 use sot_core::error::{Flow, Unwind};
-use sot_core::executor::{object_model, CallArgs, OpcodeExecutor};
+use sot_core::executor::{object_model, BookkeepingVariable, CallArgs, OpcodeExecutor};
 use sot_core::opcode;
 use sot_core::opcode::{Next, Operand};
 use sot_core::variable::VarId;
@@ -49,7 +49,7 @@ fn setup_with(cx: &mut OpcodeExecutor<'_>, op: &Operand) -> Flow<Next> {
 /// Pushes what `__exit__` says to an exception.
 pub fn push_exit_result(cx: &mut OpcodeExecutor<'_>, exit: VarId, exception: VarId) -> Flow<Next> {
     let class = object_model::type_variable(cx, exception)?;
-    let traceback = cx.traceback();
+    let traceback = cx.traceback(exception);
     let result = cx.call(exit, &CallArgs::positional(vec![class, exception, traceback]))?;
     cx.push(result);
     Ok(Next::Continue)
@@ -81,14 +81,18 @@ fn close_gap(cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
     Ok(())
 }
 
-/// The two triples now lie one lower, with NULL between them; the handler's block must know.
+/// The two triples now lie one lower, with a filler between them; the handler's block must know.
 fn restack(cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
     let raised = cx.pop_many(3)?;
-    let null = cx.null();
-    cx.push(null);
-    cx.frame_mut().stack.extend(raised);
-    let block = cx.frame_mut().blocks.last_mut().ok_or_else(|| bug("an exception without a handler's block"))?;
+    let gap = cx.bookkeeping(BookkeepingVariable::Fallen);
+    let frame = cx.frame_mut();
+    frame.stack.push(gap);
+    frame.stack.extend(raised);
+    let (Some(block), Some(handled)) = (frame.blocks.last_mut(), frame.handled.last_mut()) else {
+        return Err(bug("an exception without a handler's block"));
+    };
     block.depth -= 1;
+    handled.depth -= 1;
     Ok(())
 }
 
@@ -98,8 +102,8 @@ fn with_cleanup_finish(cx: &mut OpcodeExecutor<'_>) -> Flow<Next> {
     let raised = !cx.known(class)?.is_some_and(|class| class.is_none());
     if raised && cx.truth(result)? {
         cx.abandon_handler()?;
-        let null = cx.null();
-        cx.push(null);
+        let fallen = cx.bookkeeping(BookkeepingVariable::Fallen);
+        cx.push(fallen);
     }
     Ok(Next::Continue)
 }

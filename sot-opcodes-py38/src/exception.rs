@@ -23,7 +23,11 @@ opcode! {
 }
 opcode! { RERAISE [3.9..3.11] (_traceback, exception, _class -- ) => |_cx, _| Flow::<()>::Err(Unwind::Raise(exception)) }
 
-opcode! { BEGIN_FINALLY [3.8..3.9] (..) => |cx, _| { let null = cx.null(); cx.push(null); Ok(Next::Continue) } }
+opcode! { BEGIN_FINALLY [3.8..3.9] (..) => |cx, _| {
+    let fallen = cx.bookkeeping(BookkeepingVariable::Fallen);
+    cx.push(fallen);
+    Ok(Next::Continue)
+} }
 opcode! { CALL_FINALLY [3.8..3.9] (..) => |cx, op| call_finally(cx, op) }
 opcode! { END_FINALLY [3.8..3.9] (..) => |cx, _| end_finally(cx) }
 opcode! { POP_FINALLY [3.8..3.9] (..) => |cx, op| pop_finally(cx, op.arg) }
@@ -57,11 +61,9 @@ pub(crate) enum Entry {
 
 /// How the `finally` body was entered, by the item on top of the stack.
 pub(crate) fn entry_of(cx: &OpcodeExecutor<'_>, top: VarId) -> Entry {
-    if top == cx.null() {
-        return Entry::Fallen;
-    }
     match cx.vars.as_kind::<BookkeepingVariable>(top).as_deref() {
         Some(BookkeepingVariable::ReturnAddress(label)) => Entry::Called(*label),
+        Some(BookkeepingVariable::Fallen) => Entry::Fallen,
         _ => Entry::Raised,
     }
 }
@@ -90,6 +92,7 @@ fn pop_finally(cx: &mut OpcodeExecutor<'_>, has_result: u32) -> Flow<Next> {
     let result = if has_result != 0 { Some(cx.pop()?) } else { None };
     let top = cx.pop()?;
     if entry_of(cx, top) == Entry::Raised {
+        let [_traceback, _exception] = cx.pop_array()?;
         cx.leave_handler()?;
     }
     if let Some(result) = result {

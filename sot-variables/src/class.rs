@@ -68,7 +68,7 @@ impl ClassVariable {
     /// Makes an instance the way `type.__call__` does.
     fn instantiate(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
         let class = self.class(cx)?;
-        if let Some(exception) = cx.make_exception(&class, args)? {
+        if let Some(exception) = cx.make_exception(this, &class, args)? {
             return Ok(exception);
         }
         self.refuse_odd_metaclass(cx, &class)?;

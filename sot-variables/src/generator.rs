@@ -128,7 +128,7 @@ fn set(cx: &mut OpcodeExecutor<'_>, generator: VarId, state: State) {
 
 fn copy(py: Python<'_>, frame: &Frame) -> Frame {
     Frame {
-        handled: frame.handled,
+        handled: frame.handled.clone(),
         code: Rc::clone(&frame.code),
         at: frame.at,
         pc: frame.pc,
@@ -210,13 +210,11 @@ impl Variable for GeneratorVariable {
         format!("GeneratorVariable({name})")
     }
 
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
+    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
         match &self.state {
             State::Fresh(frame) => rebuild_fresh(cg, frame),
             State::Finished(_) => emit_call(cg, rebuild::exhausted, &[]),
-            State::Suspended(_) | State::Running => {
-                Err(Unwind::fallback(ReasonId::CannotRestore, format!("{}, which has started", self.text(cg.cx))))
-            }
+            State::Suspended(_) | State::Running => Err(cg.cx.plan_to_make(this)),
         }
     }
 

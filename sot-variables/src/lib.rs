@@ -7,6 +7,7 @@ pub mod cell;
 pub mod class;
 pub mod constant;
 pub mod dict;
+pub mod exception;
 pub mod function;
 pub mod generator;
 pub mod hash_key;
@@ -32,6 +33,7 @@ sot_core::inventory::submit! {
     Factories {
         constant: |value| Rc::new(constant::ConstantVariable::new(value)),
         object: |value| Rc::new(object::ObjectVariable::new(value)),
+        exception: |value, call| Rc::new(exception::ExceptionVariable::new(value, call)),
         null: || Rc::new(null::NullVariable),
         tuple: |items| Rc::new(tuple::TupleVariable::new(items)),
         list: |items| Rc::new(list::ListVariable::new(items)),

@@ -1,5 +1,7 @@
 """Exception groups."""
 
+import sys
+
 import toy
 from cases import given
 
@@ -39,3 +41,58 @@ def test_note(x):
         error.add_note("note")
         raise
     return y
+
+
+@given(one)
+def test_a_part_of_a_group_is_handled(x):
+    y = x + 1
+    seen = []
+    try:
+        raise ExceptionGroup("g", [ValueError(1), KeyError(2)])
+    except* ValueError as group:
+        y = y * 2
+        toy.save(y)
+        seen.append((group.exceptions, sys.exc_info()[1] is group))
+        y = y + 1
+    except* KeyError:
+        toy.save(y)
+        seen.append(repr(sys.exc_info()[1]))
+        y = y * 3
+    return y, seen
+
+
+@given(one)
+def test_the_rest_of_a_group_goes_out(x):
+    y = x + 1
+    try:
+        raise ExceptionGroup("g", [ValueError(1), KeyError(2)])
+    except* ValueError:
+        y = y * 2
+        toy.save(y)
+        y = y + 1
+    return y
+
+
+@given(one)
+def test_raise_in_a_handler_of_a_group(x):
+    y = x + 1
+    try:
+        raise ExceptionGroup("g", [ValueError(1), KeyError(2)])
+    except* ValueError:
+        y = y * 2
+        raise TypeError(y.ndim)
+    except* KeyError as error:
+        toy.save(y)
+        raise OSError(1) from error
+
+
+@given(one)
+def test_one_exception_in_a_handler_of_groups(x):
+    y = x + 1
+    try:
+        raise ValueError(1)
+    except* ValueError as error:
+        y = y * 2
+        toy.save(y)
+        text = repr(error)
+    return y, text

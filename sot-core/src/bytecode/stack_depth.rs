@@ -31,6 +31,14 @@ pub fn stack_effect(py: Python<'_>, opcode: u8, arg: u32, jump: bool) -> Result<
         // Whoever resumes the generator pushes the value it sends; the versions do not agree on whose effect that is.
         return Ok(1);
     }
+    // CPython 3.8 counts the entry of a `finally` body as six items, whichever it is, but for this one; and it counts the
+    // `__exit__` of a `with` until the end of its cleanup.
+    match (info.name.as_str(), jump) {
+        ("CALL_FINALLY", true) => return Ok(6),
+        ("WITH_CLEANUP_START", _) => return Ok(1),
+        ("WITH_CLEANUP_FINISH", _) => return Ok(-2),
+        _ => {}
+    }
     let arg = if info.jump.is_some() { 0 } else { arg };
     let keywords = PyDict::new(py);
     keywords.set_item("jump", jump)?;
@@ -106,6 +114,10 @@ impl<'a, 'py> Walk<'a, 'py> {
         let code = self.code;
         let instruction = &code.instructions[at.index()];
         let Some(depth) = self.depths[at.index()] else { return Ok(()) };
+        if self.name(at) == "WITH_CLEANUP_START" {
+            // With an exception it leaves one item more, until the next instruction.
+            self.deepest = self.deepest.max(depth + 2);
+        }
         if let Some(index) = self.handlers[at.index()] {
             let handler = &code.handlers[index];
             self.leave(at, handler.target, i64::from(handler.depth) + i64::from(handler.lasti) + 1)?;

@@ -3,55 +3,18 @@
 //! is in a function that was followed, all frames down to it are laid out, and the hand-over is to all their resume
 //! functions: each is an argument of its caller's.
 
-use std::sync::Arc;
-
 use pyo3::prelude::*;
-use pyo3::types::PyCode;
 
+use super::hand_over::{instruction_at, Break, Item, Side, Value};
 use super::native::NativeFrames;
 use super::{CodeGen, NewCode};
-use crate::bytecode::{stack_effect, Instruction, Label, Opcodes};
+use crate::bytecode::{stack_effect, Instruction, Label, Opcodes, Operand};
 use crate::error::{Flow, ReasonId, Unwind};
-use crate::executor::{BreakPoint, Checkpoint};
-use crate::resume::{self, Entry, ResumeKey, Target};
+use crate::executor::{object_model, BookkeepingVariable, BreakPoint, CallArgs, Checkpoint};
+use crate::resume::{self, Entry};
 use crate::tracker::Tracker;
 use crate::translate::ResumeSource;
 use crate::variable::VarId;
-use crate::version::PyVersion;
-
-/// What one side of the hand-over finds on the stack.
-#[derive(Clone, Copy)]
-enum Item {
-    /// A value that lay below the breaking instruction.
-    Below(VarId),
-    /// A NULL.
-    Null,
-    /// A value the breaking instruction left, in this local.
-    Left(u32),
-}
-
-/// A graph break, with the original code of each of its frames.
-struct Break<'a, 'py> {
-    at: &'a BreakPoint,
-    sources: &'a [ResumeSource<'py>],
-}
-
-/// A side of the hand-over: where the innermost frame goes on, and with what on its stack.
-struct Side<'a> {
-    place: Label,
-    entry: Entry,
-    stack: &'a [Item],
-}
-
-/// What the resume function of a frame is given, and the code it is made of.
-struct Resumed {
-    target: Arc<Target>,
-    locals: Vec<Option<VarId>>,
-    stack: Vec<Item>,
-    cells: usize,
-    /// How many arguments it takes.
-    arguments: usize,
-}
 
 impl Break<'_, '_> {
     fn instruction(&self) -> Instruction {
@@ -68,25 +31,17 @@ impl Break<'_, '_> {
     }
 }
 
-fn instruction_at(frame: &Checkpoint) -> Instruction {
-    frame.unit.code.instructions[frame.at.index()]
-}
-
 /// The stack depth that an exception of the frame's instruction unwinds to, if the frame catches it.
 fn catcher(frame: &Checkpoint) -> Option<usize> {
-    let block = frame.blocks.last().map(|block| block.depth);
+    let blocks = &frame.blocks;
+    let innermost = blocks.last().filter(|_| blocks.iter().any(|block| !block.in_handler));
+    let block = innermost.map(|block| if block.in_handler { block.depth + 3 } else { block.depth });
     frame.unit.code.handler_at(frame.at).map(|handler| handler.depth as usize).or(block)
 }
 
 impl CodeGen<'_, '_> {
     /// Code that runs the graph, then the breaking instruction, and goes on in a resume function.
-    pub fn compile_break(
-        mut self,
-        at: &BreakPoint,
-        sources: &[ResumeSource<'_>],
-        graph_name: &str,
-    ) -> Flow<NewCode> {
-        refuse_handler_bodies(at)?;
+    pub fn compile_break(mut self, at: &BreakPoint, sources: &[ResumeSource<'_>], graph_name: &str) -> Flow<NewCode> {
         let of = &Break { at, sources };
         self.emitter.set_position(instruction_at(at.root()).position);
         self.adopt_cells(at.root());
@@ -97,32 +52,37 @@ impl CodeGen<'_, '_> {
         }
         self.restore_effects()?;
         self.store_cells()?;
+        if let Some(exception) = at.handled() {
+            let block = self.emitter.before_handling()?;
+            self.load_raised(Value::Known(exception))?;
+            self.emitter.begin_handling(block)?;
+        }
         let guarded = self.emitter.begin_guarded(of.is_caught())?;
         self.break_here(of)?;
         if of.is_caught() {
             self.hand_over_exception(of, guarded)?;
         }
+        self.handle_driven()?;
         Ok(NewCode { code: self.assemble()?.unbind(), graphs })
     }
 
     /// Where an exception of the breaking instruction goes: into a resume function that starts by raising it.
     fn hand_over_exception(&mut self, of: &Break<'_, '_>, guarded: Label) -> Flow<()> {
         let frame = of.at.innermost();
-        let exception = self.emitter.catch_guarded(guarded)?;
+        let exception = self.emitter.catch_guarded(guarded, of.at.handled().is_some())?;
         if of.is_nested() {
-            // The frames that the instruction ran in stand for those that the exception is about to leave, and the innermost
-            // adds no entry of its own since 3.11.
-            let raised_anew = usize::from(self.cx.runtime.version < PyVersion(11));
-            let trim = resume::trim_traceback(self.cx.py, of.at.frames.len() - 1 + raised_anew)?;
+            // The frames that the instruction ran in stand for those that the exception is about to leave; the innermost adds
+            // no entry of its own.
+            let trim = resume::trim_traceback(self.cx.py, of.at.frames.len() - 1)?;
             self.begin_call(|cg| cg.load_const(trim))?;
             self.op("LOAD_FAST", exception)?;
             self.end_call(1)?;
             self.op("POP_TOP", 0)?;
         }
         let depth = catcher(frame).unwrap_or(0);
-        let mut stack = self.items(&frame.stack[..depth]);
-        stack.push(Item::Left(exception));
-        self.hand_over(of, &Side { place: frame.at, entry: Entry::Raise, stack: &stack })
+        let stack = self.layout(frame, depth);
+        let raised = Some(Value::Left(exception));
+        self.hand_over(of, &Side { place: frame.at, entry: Entry::Raise, stack: &stack, raised })
     }
 
     /// The outermost frame's own cells are the real ones from here on.
@@ -134,10 +94,13 @@ impl CodeGen<'_, '_> {
 
     /// What lives on: stacks, locals, contents of the outermost frame's own cells, cells of the others.
     fn live_values(&self, at: &BreakPoint) -> Vec<VarId> {
-        let null = self.cx.null();
+        let value = |item| match item {
+            Item::Value(Value::Known(value)) | Item::Handling(Value::Known(value)) => Some(value),
+            _ => None,
+        };
         let mut live: Vec<VarId> = Vec::new();
         for frame in &at.frames {
-            live.extend(frame.stack.iter().copied().filter(|item| *item != null));
+            live.extend(self.layout(frame, frame.stack.len()).into_iter().filter_map(value));
             live.extend(frame.locals.iter().flatten());
         }
         for frame in &at.frames[1..] {
@@ -173,10 +136,13 @@ impl CodeGen<'_, '_> {
                 self.keep(contents)?;
             }
         }
+        let arguments = self.root.code.total_args();
         for (cell, index) in cells {
             if let Some(contents) = self.cx.vars.get(cell).children().first().copied() {
                 self.load(contents)?;
                 self.emitter.cell_op("STORE_DEREF", index)?;
+            } else if self.root.code.varnames[..arguments].contains(&self.root.code.cellvars[index]) {
+                self.emitter.cell_op("DELETE_DEREF", index)?;
             }
         }
         Ok(())
@@ -190,12 +156,19 @@ impl CodeGen<'_, '_> {
         if name == "FOR_ITER" {
             return self.break_at_loop_head(of, &instruction, next);
         }
-        let taken = self.consumed(&name, &instruction, &frame.stack);
-        if name == "DICT_MERGE" && frame.stack.iter().rev().take(taken).any(|item| *item == self.cx.null()) {
+        match name.as_str() {
+            "SETUP_WITH" => return self.break_at_with(of, &instruction, next),
+            "WITH_EXCEPT_START" => return self.break_at_exit(of, next),
+            "WITH_CLEANUP_START" => return self.break_at_cleanup(of, next),
+            "RAISE_VARARGS" | "RERAISE" | "END_FINALLY" => return self.break_at_raise(of, &instruction, &name),
+            _ => {}
+        }
+        let depth = frame.stack.len() - self.consumed(&name, &instruction, &frame.stack);
+        let taken = frame.stack.len() - depth;
+        let (below, operands) = (self.layout(frame, depth), &frame.stack[depth..]);
+        if name == "DICT_MERGE" && operands.contains(&self.cx.null()) {
             return Err(cannot("a call whose keywords are being merged"));
         }
-        let (below, operands) = frame.stack.split_at(frame.stack.len() - taken);
-        let below = self.items(below);
         if name == "TO_BOOL" {
             // The branch that asks belongs to the question, and asks again.
             let branch = frame.unit.code.instructions[next.index()];
@@ -221,6 +194,7 @@ impl CodeGen<'_, '_> {
             }
             pair
         } else {
+            self.unbind(frame, &instruction)?;
             self.load_operands(operands)?;
             self.name_keywords(frame, &name)?;
             self.emitter.native(self.cx.py, &self.root, &instruction, &name)?
@@ -228,7 +202,7 @@ impl CodeGen<'_, '_> {
         self.emitter.end_guarded()?;
         let items = match pair {
             Some(null_first) => {
-                let value = Item::Left(self.emitter.store_new()?);
+                let value = self.left()?;
                 if null_first {
                     vec![Item::Null, value]
                 } else {
@@ -236,13 +210,130 @@ impl CodeGen<'_, '_> {
                 }
             }
             // A sequence is unpacked with its first item on top.
-            None if of.is_nested() && left > 1 => {
-                (0..left).map(|_| self.emitter.store_new().map(Item::Left)).collect::<Flow<_>>()?
-            }
+            None if of.is_nested() && left > 1 => (0..left).map(|_| self.left()).collect::<Flow<_>>()?,
             None => self.store_left(left)?,
         };
-        let stack: Vec<Item> = below.into_iter().chain(items).collect();
-        self.hand_over(of, &Side { place: next, entry: Entry::Next, stack: &stack })
+        let mut stack: Vec<Item> = below.into_iter().chain(items).collect();
+        if name == "CHECK_EG_MATCH" {
+            self.follow_handled(&mut stack)?;
+        }
+        self.go_on(of, next, &stack)
+    }
+
+    fn go_on(&mut self, of: &Break<'_, '_>, place: Label, stack: &[Item]) -> Flow<()> {
+        self.hand_over(of, &Side { place, entry: Entry::Next, stack, raised: None })
+    }
+
+    /// What the breaking instruction left on top of the stack.
+    fn left(&mut self) -> Flow<Item> {
+        Ok(Item::Value(Value::Left(self.emitter.store_new()?)))
+    }
+
+    /// The instruction raises: nothing runs behind it.
+    fn break_at_raise(&mut self, of: &Break<'_, '_>, instruction: &Instruction, name: &str) -> Flow<()> {
+        let raising = name == "RAISE_VARARGS";
+        let taken = if raising { instruction.arg } else { self.emitter.raised_width() } as usize;
+        let stack = &of.at.innermost().stack;
+        let below = stack.len().checked_sub(taken).ok_or_else(|| cannot("a raise without its operands"))?;
+        if !raising {
+            self.emitter.before_reraise()?;
+        }
+        self.load_operands(&stack[below..])?;
+        if raising {
+            self.op(name, instruction.arg)?;
+        } else {
+            self.emitter.reraise()?;
+        }
+        self.emitter.end_guarded()
+    }
+
+    /// `__enter__` is called; `__exit__` is kept below its result, and a block begins between the two (3.8 to 3.10).
+    fn break_at_with(&mut self, of: &Break<'_, '_>, instruction: &Instruction, next: Label) -> Flow<()> {
+        let frame = of.at.innermost();
+        let (Some((&manager, below)), Some(handler)) = (frame.stack.split_last(), instruction.target) else {
+            return Err(cannot("a `with` without a manager"));
+        };
+        let below = self.layout(frame, below.len());
+        self.load(manager)?;
+        self.emitter.enter_with()?;
+        self.emitter.end_guarded()?;
+        let result = self.left()?;
+        let exit = self.left()?;
+        let stack: Vec<Item> = below.into_iter().chain([exit, Item::Try(handler), result]).collect();
+        self.go_on(of, next, &stack)
+    }
+
+    /// `__exit__` is told of the exception on top of the stack; what it says comes on top (3.9 and newer).
+    fn break_at_exit(&mut self, of: &Break<'_, '_>, next: Label) -> Flow<()> {
+        let frame = of.at.innermost();
+        let stack = &frame.stack;
+        let (exit, exception) = if self.emitter.raised_width() == 1 { (4, 1) } else { (7, 2) };
+        let (Some(exit), Some(exception)) = (stack.len().checked_sub(exit), stack.len().checked_sub(exception)) else {
+            return Err(cannot("a `with` without its exception"));
+        };
+        let (exit, exception) = (stack[exit], stack[exception]);
+        let class = object_model::type_variable(self.cx, exception)?;
+        let traceback = self.cx.traceback(exception);
+        self.call_with(exit, &CallArgs::positional(vec![class, exception, traceback]))?;
+        self.emitter.end_guarded()?;
+        let said = self.left()?;
+        let stack: Vec<Item> = self.layout(frame, stack.len()).into_iter().chain([said]).collect();
+        self.go_on(of, next, &stack)
+    }
+
+    /// `__exit__` is called and taken off the stack, from below what tells how the cleanup was entered (3.8).
+    fn break_at_cleanup(&mut self, of: &Break<'_, '_>, next: Label) -> Flow<()> {
+        let mut frame = of.at.innermost().clone();
+        let entry = frame.stack.last().map(|&top| self.item_of(&frame, top));
+        let raised = !matches!(entry, Some(Item::Fallen | Item::ReturnTo(_)));
+        let exit = if raised { 7 } else { 2 };
+        let Some(exit) = frame.stack.len().checked_sub(exit) else {
+            return Err(cannot("a `with` without its manager"));
+        };
+        let none = self.cx.none();
+        let exit = frame.stack.remove(exit);
+        let mut told = [none; 3];
+        if raised {
+            told.copy_from_slice(&frame.stack[frame.stack.len() - 3..]);
+            told.reverse();
+            let filler = self.cx.bookkeeping(BookkeepingVariable::Fallen);
+            frame.stack.insert(frame.stack.len() - 3, filler);
+            frame.blocks.iter_mut().last().into_iter().for_each(|block| block.depth -= 1);
+            frame.handled.iter_mut().last().into_iter().for_each(|handled| handled.depth -= 1);
+        }
+        self.call_with(exit, &CallArgs::positional(told.to_vec()))?;
+        self.emitter.end_guarded()?;
+        let said = self.left()?;
+        frame.stack.push(told[0]);
+        let stack: Vec<Item> = self.layout(&frame, frame.stack.len()).into_iter().chain([said]).collect();
+        self.go_on(of, next, &stack)
+    }
+
+    /// `except*` changes what is handled to the part it catches.
+    fn follow_handled(&mut self, stack: &mut [Item]) -> Flow<()> {
+        let handled = resume::handled(self.cx.py)?;
+        self.call(|cg| cg.load_const(handled), &[])?;
+        let exception = Value::Left(self.emitter.store_new()?);
+        if let Some(item) = stack.iter_mut().rev().find(|item| matches!(item, Item::Handling(_))) {
+            *item = Item::Handling(exception);
+        }
+        Ok(())
+    }
+
+    /// A local that the program has unbound is an argument here.
+    fn unbind(&mut self, frame: &Checkpoint, instruction: &Instruction) -> Flow<()> {
+        let code = &self.root.code;
+        let operand = Opcodes::get(self.cx.py).info(instruction.opcode).operand;
+        let slot = instruction.arg as usize;
+        let captured = |name: &String| code.cellvars.contains(name);
+        let unbound = operand == Operand::Local
+            && slot < code.total_args()
+            && frame.locals[slot].is_none()
+            && !captured(&code.varnames[slot]);
+        if unbound {
+            return self.op("DELETE_FAST", instruction.arg);
+        }
+        Ok(())
     }
 
     /// Calls the frames in which the breaking instruction of a nested frame runs: each but the last is called with the next,
@@ -302,9 +393,13 @@ impl CodeGen<'_, '_> {
                 }
             }
             let left = (operands.len() as i32 + self.effect(instruction, jumped)?) as usize;
-            let items = if of.is_nested() { self.items(&operands[..left]) } else { self.store_left(left)? };
+            let items = if of.is_nested() {
+                operands[..left].iter().map(|&item| self.item(item)).collect()
+            } else {
+                self.store_left(left)?
+            };
             let stack: Vec<Item> = below.iter().copied().chain(items).collect();
-            self.hand_over(of, &Side { place, entry: Entry::Next, stack: &stack })?;
+            self.go_on(of, place, &stack)?;
         }
         Ok(())
     }
@@ -312,8 +407,8 @@ impl CodeGen<'_, '_> {
     /// The iterator is advanced; what came of it tells on which side to go on.
     fn break_at_loop_head(&mut self, of: &Break<'_, '_>, instruction: &Instruction, next: Label) -> Flow<()> {
         let after = self.emitter.after_loop(instruction)?;
-        let stack = &of.at.innermost().stack;
-        let (&iterator, below) = stack.split_last().ok_or_else(|| cannot("a loop without an iterator"))?;
+        let frame = of.at.innermost();
+        let (&iterator, below) = frame.stack.split_last().ok_or_else(|| cannot("a loop without an iterator"))?;
         if of.is_nested() {
             let codes = NativeFrames::new(self.cx, of.at).advance()?;
             self.call_frames(of.at, codes, &[iterator])?;
@@ -324,26 +419,21 @@ impl CodeGen<'_, '_> {
         self.emitter.end_guarded()?;
         self.op("UNPACK_SEQUENCE", 2)?;
         let branch = self.emitter.jump_if_true()?;
-        let item = Item::Left(self.emitter.store_new()?);
-        let with_item: Vec<Item> = self.items(stack).into_iter().chain([item]).collect();
-        self.hand_over(of, &Side { place: next, entry: Entry::Next, stack: &with_item })?;
+        let item = self.left()?;
+        let with_item: Vec<Item> = self.layout(frame, frame.stack.len()).into_iter().chain([item]).collect();
+        self.go_on(of, next, &with_item)?;
         self.emitter.land(branch);
         self.op("POP_TOP", 0)?;
-        let done = self.items(below);
-        self.hand_over(of, &Side { place: after, entry: Entry::Next, stack: &done })
+        let done = self.layout(frame, below.len());
+        self.go_on(of, after, &done)
     }
 
-    fn items(&self, stack: &[VarId]) -> Vec<Item> {
-        let null = self.cx.null();
-        stack.iter().map(|&item| if item == null { Item::Null } else { Item::Below(item) }).collect()
-    }
-
-    fn opcode_name(&self, instruction: &Instruction) -> String {
+    pub(super) fn opcode_name(&self, instruction: &Instruction) -> String {
         Opcodes::get(self.cx.py).name(instruction.opcode).to_owned()
     }
 
     /// How many stack items the instruction may touch.
-    fn consumed(&self, name: &str, instruction: &Instruction, stack: &[VarId]) -> usize {
+    pub(super) fn consumed(&self, name: &str, instruction: &Instruction, stack: &[VarId]) -> usize {
         let arg = instruction.arg as usize;
         let handler = self.cx.runtime.dispatch.get(instruction.opcode);
         let known = match name {
@@ -353,6 +443,8 @@ impl CodeGen<'_, '_> {
             "CALL_FUNCTION" | "LIST_APPEND" | "SET_ADD" | "LIST_EXTEND" | "SET_UPDATE" | "DICT_UPDATE" => Some(arg + 1),
             "CALL_FUNCTION_EX" => self.effect(instruction, false).ok().map(|effect| (1 - effect) as usize),
             "LOAD_ATTR" | "LOAD_METHOD" => Some(1),
+            "LOAD_GLOBAL" => Some(0),
+            "LOAD_SUPER_ATTR" => Some(3),
             _ => handler.and_then(|handler| handler.picture).map(|(inputs, _)| inputs.of(instruction.arg) as usize),
         };
         // Below the outermost NULL lies a call that is not finished: no other instruction reaches there.
@@ -386,110 +478,13 @@ impl CodeGen<'_, '_> {
     fn store_left(&mut self, count: usize) -> Flow<Vec<Item>> {
         let mut items = Vec::new();
         for _ in 0..count {
-            items.push(Item::Left(self.emitter.store_new()?));
+            items.push(self.left()?);
         }
         items.reverse();
         Ok(items)
-    }
-
-    /// Calls the hand-over with the cells, locals and stack of each frame, and returns what it gives.
-    fn hand_over(&mut self, of: &Break<'_, '_>, side: &Side<'_>) -> Flow<()> {
-        let py = self.cx.py;
-        let frames = self.resumed_frames(of, side)?;
-        let hand_over = frames[0].target.clone().hand_over(py, of.sources[0].is_driving())?;
-        let none = self.cx.none();
-        self.begin_call(|cg| cg.load_const(hand_over))?;
-        for cell in 0..frames[0].cells {
-            self.emitter.load_closure(cell)?;
-        }
-        for (level, frame) in frames.iter().enumerate() {
-            if level > 0 {
-                let (maker, saved) = (frame.target.clone().maker(py)?, &of.at.frames[level]);
-                self.begin_call(|cg| cg.load_const(maker))?;
-                self.load_globals(saved.globals)?;
-                for &cell in &saved.cells {
-                    self.load(cell)?;
-                }
-                self.end_call(1 + saved.cells.len() as u32)?;
-            }
-            for local in &frame.locals {
-                self.load(local.unwrap_or(none))?;
-            }
-            for item in &frame.stack {
-                match item {
-                    Item::Below(value) => self.load(*value)?,
-                    Item::Left(local) => self.op("LOAD_FAST", *local)?,
-                    Item::Null => {}
-                }
-            }
-        }
-        self.end_call((frames[0].cells + frames[0].arguments) as u32)?;
-        self.op("RETURN_VALUE", 0)
-    }
-
-    /// The resume function of each frame, the outermost first.
-    fn resumed_frames(&mut self, of: &Break<'_, '_>, side: &Side<'_>) -> Flow<Vec<Resumed>> {
-        let mut resumed: Vec<Resumed> = Vec::new();
-        for (level, frame) in of.at.frames.iter().enumerate().rev() {
-            let (place, entry, stack) = match resumed.last() {
-                None => (side.place, side.entry, side.stack.to_vec()),
-                Some(inner) => (frame.at, Entry::Return(inner.arguments), self.below_call(frame)),
-            };
-            let source = &of.sources[level];
-            let locals = self.resumed_locals(frame, source);
-            let key = ResumeKey {
-                at: source.original(place)?,
-                bound: locals.iter().map(Option::is_some).collect(),
-                stack: stack.iter().map(|item| !matches!(item, Item::Null)).collect(),
-                blocks: frame
-                    .blocks
-                    .iter()
-                    .map(|block| Ok((block.depth, source.original(block.handler)?)))
-                    .collect::<Flow<_>>()?,
-                entry,
-                nested: level > 0,
-            };
-            let code = source.resume_code(self.cx.py, &key, instruction_at(frame).position)?;
-            let code = code.bind(self.cx.py).cast::<PyCode>().map_err(PyErr::from)?.clone();
-            let cells = source.unit.code.cellvars.len() + source.unit.code.freevars.len();
-            let inner = resumed.last().map_or(0, |inner| 1 + inner.arguments);
-            let values = stack.iter().filter(|item| !matches!(item, Item::Null)).count();
-            let arguments = locals.len() + values + inner;
-            resumed.push(Resumed { target: Target::new(&code, cells)?, locals, stack, cells, arguments });
-        }
-        resumed.reverse();
-        Ok(resumed)
-    }
-
-    /// The stack of a frame that is about to call the next one, without the call.
-    fn below_call(&self, frame: &Checkpoint) -> Vec<Item> {
-        let call = instruction_at(frame);
-        let taken = self.consumed(&self.opcode_name(&call), &call, &frame.stack);
-        self.items(&frame.stack[..frame.stack.len() - taken])
-    }
-
-    /// The locals of the original code; the first argument of a method stays one even where a closure captured it, for the
-    /// `super()` that looks for it there.
-    fn resumed_locals(&self, frame: &Checkpoint, source: &ResumeSource<'_>) -> Vec<Option<VarId>> {
-        let mut locals: Vec<Option<VarId>> = frame.locals[..source.unit.code.varnames.len()].to_vec();
-        let code = &frame.unit.code;
-        let captured = code.cellvars.iter().position(|cell| code.varnames.first() == Some(cell));
-        if let (Some(cell), Some(None)) = (captured, locals.first()) {
-            locals[0] = self.cx.vars.get(frame.cells[cell]).children().first().copied();
-        }
-        locals
     }
 }
 
 fn cannot(why: impl Into<String>) -> Unwind {
     Unwind::fallback(ReasonId::CannotRestore, why)
-}
-
-/// Inside the body of a handler the interpreter keeps an exception that a resume function could not give it.
-fn refuse_handler_bodies(at: &BreakPoint) -> Flow<()> {
-    let root = at.root();
-    if root.handled.is_some() || root.blocks.iter().any(|block| block.in_handler) {
-        return Err(Unwind::fallback(at.reason.id, format!("{} (while an exception is handled)", at.reason.text)));
-    }
-    Ok(())
 }

@@ -70,16 +70,82 @@ impl Emitter {
         }
     }
 
-    /// The handler of what was guarded: the exception, in a local.
-    pub fn catch_guarded(&mut self, start: Label) -> Flow<u32> {
+    /// The handler of what was guarded, perhaps while an exception was handled: the new exception, in a local.
+    pub fn catch_guarded(&mut self, start: Label, handling: bool) -> Flow<u32> {
         let here = self.here();
         let end = self.guarded.take().and_then(|(_, end)| end).unwrap_or(start);
-        self.target().catch(self, start, end, here)
+        self.target().catch(self, start, end, here, u32::from(handling))
     }
 
-    /// An entry of the exception table; the stack is empty below.
-    pub fn add_handler(&mut self, start: Label, end: Label, target: Label) {
-        self.handlers.push(Handler { start, end, target, depth: 0, lasti: false });
+    /// An entry of the exception table.
+    pub fn add_handler(&mut self, start: Label, end: Label, target: Label, depth: u32) {
+        self.handlers.push(Handler { start, end, target, depth, lasti: false });
+    }
+
+    /// How many stack items raising an exception again takes.
+    pub fn raised_width(&self) -> u32 {
+        self.target().raised_width()
+    }
+
+    /// Before the items of an exception that is to be handled are loaded.
+    pub fn before_handling(&mut self) -> Flow<Label> {
+        let start = self.here();
+        self.target().before_handling(self)?;
+        Ok(start)
+    }
+
+    /// The exception whose items were loaded is handled from here on; what was handled before lies on the stack.
+    pub fn begin_handling(&mut self, start: Label) -> Flow<()> {
+        self.target().begin_handling(self, start)
+    }
+
+    /// What was handled before is handled again.
+    pub fn end_handling(&mut self) -> Flow<()> {
+        self.op("POP_EXCEPT", 0)
+    }
+
+    /// Before the items of an exception to be raised again are loaded.
+    pub fn before_reraise(&mut self) -> Flow<()> {
+        self.target().before_reraise(self)
+    }
+
+    /// Raises what was loaded again, without an entry in its traceback.
+    pub fn reraise(&mut self) -> Flow<()> {
+        self.target().reraise(self)
+    }
+
+    /// The call of a hand-over begins, which may have to be `driven`.
+    pub fn begin_driven(&mut self, driven: bool) -> Flow<Label> {
+        let start = self.here();
+        if driven {
+            self.target().begin_try(self)?;
+        }
+        Ok(start)
+    }
+
+    /// It ends.
+    pub fn end_driven(&mut self) -> Flow<Label> {
+        self.target().end_try(self)?;
+        Ok(self.here())
+    }
+
+    /// Sends the exceptions of such a call to a handler.
+    pub fn handle_driven(&mut self, start: Label, end: Label, handler: Label) {
+        self.target().handle_driven(self, start, end, handler);
+    }
+
+    /// The body of that handler: raises the exception again after `trim(exception)`, which gives its new traceback.
+    pub fn raise_trimmed(&mut self, trim: Py<PyAny>) -> Flow<()> {
+        self.target().raise_trimmed(self, trim)
+    }
+
+    /// Calls `__enter__` of the manager on top of the stack, which `__exit__` and the result replace (3.8 to 3.10).
+    pub fn enter_with(&mut self) -> Flow<()> {
+        let at = self.here();
+        self.op("SETUP_WITH", 0)?;
+        let end = self.here();
+        self.set_target(at, end);
+        self.op("POP_BLOCK", 0)
     }
 
     /// The jump at `at` goes to `target`.
@@ -98,6 +164,16 @@ impl Emitter {
         })?;
         self.instructions.push(Instruction::new(opcode, arg, self.position));
         Ok(())
+    }
+
+    /// Whether this interpreter has the instruction.
+    pub fn knows(&self, name: &str) -> bool {
+        self.opcodes.number(name).is_some()
+    }
+
+    /// Index of the constant None.
+    pub fn none(&self) -> u32 {
+        0
     }
 
     /// The source position of what is written next.
@@ -126,7 +202,11 @@ impl Emitter {
                 self.load_attr(&unit.names[index as usize])?;
                 return Ok(Some(self.target().null_first()));
             }
-            ("LOAD_SUPER_ATTR", _) if flags & 1 != 0 => Err(cannot_run(name)),
+            ("LOAD_SUPER_ATTR" | "LOAD_GLOBAL", _) if flags & 1 != 0 => {
+                let name_index = self.name(&unit.names[index as usize]);
+                self.op(name, (name_index << info.shift) | (flags & !1))?;
+                return Ok(Some(self.target().null_first()));
+            }
             ("CALL_METHOD" | "CALL", _) => self.call(instruction.arg),
             (_, Operand::Name) => {
                 let name_index = self.name(&unit.names[index as usize]);
@@ -153,7 +233,8 @@ impl Emitter {
 
     /// A branch of the original code; `land` says where it goes.
     pub fn native_jump(&mut self, name: &str, instruction: &Instruction) -> Flow<usize> {
-        if !name.starts_with("POP_JUMP") && !matches!(name, "JUMP_IF_TRUE_OR_POP" | "JUMP_IF_FALSE_OR_POP") {
+        let known = ["JUMP_IF_TRUE_OR_POP", "JUMP_IF_FALSE_OR_POP", "JUMP_IF_NOT_EXC_MATCH"];
+        if !name.starts_with("POP_JUMP") && !known.contains(&name) {
             return Err(cannot_run(name));
         }
         self.op(&name.replace("BACKWARD", "FORWARD"), instruction.arg)?;

@@ -4,6 +4,7 @@
 
 mod break_graph;
 mod emitter;
+mod hand_over;
 mod load;
 mod native;
 mod restore;
@@ -14,9 +15,9 @@ use std::rc::Rc;
 
 use pyo3::prelude::*;
 
-use crate::bytecode::{BytecodeError, Position};
+use crate::bytecode::{BytecodeError, Label, Position};
 use crate::error::{Flow, ReasonId, Unwind};
-use crate::executor::{BinaryOp, CodeUnit, OpcodeExecutor};
+use crate::executor::{BinaryOp, CallArgs, CodeUnit, OpcodeExecutor};
 use crate::graph::StatementIR;
 use crate::tracker::TrackerId;
 use crate::variable::VarId;
@@ -45,6 +46,8 @@ pub struct CodeGen<'a, 'py> {
     temps: HashMap<VarId, u32>,
     cells: HashMap<VarId, usize>,
     in_progress: Vec<VarId>,
+    // The calls of hand-overs whose exceptions are to lose their first traceback entry.
+    driven: Vec<(Label, Label)>,
 }
 
 impl<'a, 'py> CodeGen<'a, 'py> {
@@ -58,7 +61,15 @@ impl<'a, 'py> CodeGen<'a, 'py> {
         let line = root.code.first_line;
         let mut emitter = Emitter::new(cx.py, Selected::for_version(version), &root.code, Position::line(line));
         emitter.prologue(&root.code)?;
-        Ok(CodeGen { cx, root, emitter, temps: HashMap::new(), cells: HashMap::new(), in_progress: Vec::new() })
+        Ok(CodeGen {
+            cx,
+            root,
+            emitter,
+            temps: HashMap::new(),
+            cells: HashMap::new(),
+            in_progress: Vec::new(),
+            driven: Vec::new(),
+        })
     }
 
     /// Code that returns `value`: graph, restored values, writes, return.
@@ -171,6 +182,20 @@ impl<'a, 'py> CodeGen<'a, 'py> {
             self.load(arg)?;
         }
         self.end_call(args.len() as u32)
+    }
+
+    /// `callable(*args, **keywords)`
+    pub fn call_with(&mut self, callable: VarId, args: &CallArgs) -> Flow<()> {
+        self.begin_call(|cg| cg.load(callable))?;
+        for value in args.all() {
+            self.load(value)?;
+        }
+        let given = args.all().count() as u32;
+        if args.keywords.is_empty() {
+            return self.end_call(given);
+        }
+        let names: Vec<&str> = args.keywords.iter().map(|(name, _)| &**name).collect();
+        self.emitter.call_with_keywords(self.cx.py, given, &names)
     }
 
     /// Emits one instruction by name, with its plain argument.

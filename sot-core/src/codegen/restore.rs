@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use super::CodeGen;
 use crate::error::Flow;
+use crate::executor::CallArgs;
 use crate::graph::{StatementIR, SymbolId};
 use crate::side_effects::Effect;
 use crate::tracker::{Tracker, TrackerId};
@@ -135,19 +136,8 @@ impl CodeGen<'_, '_> {
         args: &[VarId],
         keywords: &[(crate::executor::Name, VarId)],
     ) -> Flow<()> {
-        self.emitter.begin_call()?;
-        self.load(callable)?;
-        self.emitter.callable_loaded()?;
-        for &value in args.iter().chain(keywords.iter().map(|(_, value)| value)) {
-            self.load(value)?;
-        }
-        let given = (args.len() + keywords.len()) as u32;
-        if keywords.is_empty() {
-            self.emitter.call(given)?;
-        } else {
-            let names: Vec<&str> = keywords.iter().map(|(name, _)| &**name).collect();
-            self.emitter.call_with_keywords(self.cx.py, given, &names)?;
-        }
+        let args = CallArgs { positional: args.to_vec(), keywords: keywords.to_vec() };
+        self.call_with(callable, &args)?;
         self.op("POP_TOP", 0)
     }
 }

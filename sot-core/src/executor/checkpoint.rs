@@ -4,14 +4,15 @@
 
 use std::rc::Rc;
 
-use super::{Block, CodeUnit, Frame, Name, OpcodeExecutor};
+use super::{Block, CodeUnit, Frame, Handled, Name, OpcodeExecutor};
 use crate::bytecode::{Label, Opcodes, Operand};
-use crate::error::{PlannedBreak, Reason};
+use crate::error::{PlannedBreak, Reason, ReasonId, Unwind};
 use crate::graph::GraphMark;
 use crate::tracker::TrackerId;
 use crate::variable::{VarId, VariablesMark};
 
 /// A frame as it was before an instruction.
+#[derive(Clone)]
 pub struct Checkpoint {
     /// What the frame runs.
     pub unit: Rc<CodeUnit>,
@@ -29,8 +30,8 @@ pub struct Checkpoint {
     pub blocks: Vec<Block>,
     /// Keyword names waiting for a call (3.11 and 3.12).
     pub keyword_names: Option<Vec<Name>>,
-    /// The exception being handled.
-    pub handled: Option<VarId>,
+    /// The exceptions being handled, the outermost first.
+    pub handled: Vec<Handled>,
     marks: Marks,
     step: u64,
 }
@@ -53,7 +54,7 @@ impl Checkpoint {
             cells: frame.cells.clone(),
             blocks: frame.blocks.clone(),
             keyword_names: frame.keyword_names.clone(),
-            handled: frame.handled,
+            handled: frame.handled.clone(),
             marks,
             step,
         }
@@ -71,7 +72,7 @@ impl Checkpoint {
         self.cells.clone_from(&frame.cells);
         self.blocks.clone_from(&frame.blocks);
         self.keyword_names.clone_from(&frame.keyword_names);
-        self.handled = frame.handled;
+        self.handled.clone_from(&frame.handled);
         (self.marks, self.step) = (marks, step);
     }
 }
@@ -88,6 +89,11 @@ impl BreakPoint {
     /// The outermost frame.
     pub fn root(&self) -> &Checkpoint {
         &self.frames[0]
+    }
+
+    /// The exception that is handled where the breaking instruction runs.
+    pub fn handled(&self) -> Option<VarId> {
+        self.frames.iter().rev().find_map(|frame| frame.handled.last()).map(|handled| handled.exception)
     }
 
     /// The frame of the breaking instruction.
@@ -115,6 +121,39 @@ impl OpcodeExecutor<'_> {
         self.planned = Some(planned);
     }
 
+    /// Notes that the present instruction did to a value what new code cannot do again: it raised an exception, it made a
+    /// generator.
+    pub(super) fn note_step(&mut self, value: VarId) {
+        let step = self.saves;
+        self.steps_of.entry(value).or_insert(step);
+    }
+
+    /// Which instruction raised the exception, if one did.
+    pub fn raised_at(&self, exception: VarId) -> Option<u64> {
+        self.steps_of.get(&exception).copied()
+    }
+
+    /// The plan to let the instruction that raised run natively: the first that raised an exception made in the trace, the
+    /// last where it comes from outside.
+    pub fn plan_to_raise(&self, exception: VarId) -> Unwind {
+        let from_outside = self.trackers.is_loadable(self.vars.tracker(exception));
+        let step = self.raised_at(exception).filter(|_| !from_outside).unwrap_or(self.saves);
+        let reason = Reason::new(ReasonId::Raises, format!("{} is raised", self.text(exception)));
+        Unwind::Restart(Some(Box::new(PlannedBreak { step, reason })))
+    }
+
+    /// The plan to let the instruction that made a generator run natively: one that has started cannot be made anew.
+    pub fn plan_to_make(&self, generator: VarId) -> Unwind {
+        let text = format!("{} is still running where the graph ends", self.text(generator));
+        match self.steps_of.get(&generator) {
+            Some(&step) => {
+                let reason = Reason::new(ReasonId::CannotRestore, text);
+                Unwind::Restart(Some(Box::new(PlannedBreak { step, reason })))
+            }
+            None => Unwind::fallback(ReasonId::CannotRestore, text),
+        }
+    }
+
     /// The plan to stop where the trace broke, if the breaking instruction left operations in the graph: they may have
     /// effects, and a builder cannot take them back.
     pub(crate) fn replan(&mut self, reason: &Reason) -> Option<PlannedBreak> {
@@ -133,12 +172,13 @@ impl OpcodeExecutor<'_> {
     /// Undoes what the breaking instruction did, and gives the frames as they were before.
     pub(crate) fn take_break_point(&mut self, reason: Reason) -> BreakPoint {
         let frames = std::mem::take(&mut self.checkpoints);
-        if let Some(Checkpoint { marks, .. }) = frames.last() {
+        if let Some(Checkpoint { marks, step, .. }) = frames.last() {
             self.vars.roll_back(marks.vars);
             self.effects.truncate(marks.effects);
             let first_gone = self.vars.next_id();
             self.graph.roll_back(marks.graph, first_gone);
             self.identities.forget_from(first_gone);
+            self.steps_of.retain(|_, noted| *noted < *step);
         }
         BreakPoint { frames, reason }
     }
@@ -146,7 +186,8 @@ impl OpcodeExecutor<'_> {
     /// Frames that cannot be gone on with are left to CPython as a whole: the break is the call of the outermost of them.
     fn leave_what_cannot_resume(&mut self, reason: &Reason) {
         let frames = &self.checkpoints;
-        let mut depth = frames.iter().skip(1).position(|frame| !self.can_resume(frame)).map_or(frames.len(), |at| at + 1);
+        let mut depth =
+            frames.iter().skip(1).position(|frame| !self.can_resume(frame)).map_or(frames.len(), |at| at + 1);
         // What the frame itself is asked for is not to be found in another one.
         let of_this_frame = reason.of_frame && reason.stack.len() == frames.len();
         let last = &frames[depth - 1];
@@ -158,16 +199,28 @@ impl OpcodeExecutor<'_> {
 
     /// Whether an inlined frame can be gone on with behind the break.
     fn can_resume(&self, frame: &Checkpoint) -> bool {
-        let handles = frame.handled.is_some() || frame.blocks.iter().any(|block| block.in_handler);
-        !handles && !frame.cells.contains(&self.null) && !makes_late_cells(self, &frame.unit)
+        !frame.cells.contains(&self.null) && !makes_late_cells(self, &frame.unit)
     }
 
-    /// Whether the instruction reads or writes variables of its frame.
+    /// Whether the instruction reads or writes variables of its frame, or what the frame has on its stack besides values.
     fn needs_its_frame(&self, frame: &Checkpoint) -> bool {
         let opcode = frame.unit.code.instructions[frame.at.index()].opcode;
-        matches!(Opcodes::get(self.py).info(opcode).operand, Operand::Local | Operand::LocalPair | Operand::Cell)
+        let info = Opcodes::get(self.py).info(opcode);
+        let of_variables = matches!(info.operand, Operand::Local | Operand::LocalPair | Operand::Cell);
+        of_variables || ON_EXCEPTIONS.contains(&info.name.as_str())
     }
 }
+
+/// Instructions that raise, or enter and leave what catches.
+const ON_EXCEPTIONS: [&str; 7] = [
+    "RAISE_VARARGS",
+    "RERAISE",
+    "END_FINALLY",
+    "SETUP_WITH",
+    "WITH_EXCEPT_START",
+    "WITH_CLEANUP_START",
+    "CHECK_EG_MATCH",
+];
 
 /// Whether a cell is made in the middle (by an inlined comprehension).
 fn makes_late_cells(cx: &OpcodeExecutor<'_>, unit: &CodeUnit) -> bool {

@@ -65,6 +65,15 @@ pub struct Block {
     pub in_handler: bool,
 }
 
+/// An exception that is being handled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Handled {
+    /// Where on the stack lies what was handled before it: one item, three before 3.11.
+    pub depth: usize,
+    /// The exception.
+    pub exception: VarId,
+}
+
 /// A frame being simulated.
 pub struct Frame {
     /// What it runs.
@@ -83,8 +92,8 @@ pub struct Frame {
     pub globals: Globals,
     /// The block stack (3.8 to 3.10).
     pub blocks: Vec<Block>,
-    /// The exception being handled in this frame.
-    pub handled: Option<VarId>,
+    /// The exceptions being handled in this frame, the outermost first.
+    pub handled: Vec<Handled>,
     /// Keyword names for the next call (3.11 and 3.12).
     pub keyword_names: Option<Vec<Rc<str>>>,
     /// Whether the caller's instruction does nothing but this call, and leaves what it returns.
@@ -104,7 +113,7 @@ impl Frame {
             cells: Vec::new(),
             globals,
             blocks: Vec::new(),
-            handled: None,
+            handled: Vec::new(),
             keyword_names: None,
             direct: false,
         }

@@ -56,7 +56,9 @@ impl<'a, 'py> OpcodeInlineExecutor<'a, 'py> {
         let mut frame = self.frame(function, args)?;
         if flags & GENERATOR != 0 {
             let payload = (self.cx.runtime.factories.generator)(frame);
-            return Ok(self.cx.produce(payload));
+            let generator = self.cx.produce(payload);
+            self.cx.note_step(generator);
+            return Ok(generator);
         }
         frame.direct = direct;
         match self.cx.run_frame(frame)?.0 {
@@ -99,7 +101,12 @@ impl OpcodeExecutor<'_> {
         }
         match (exit, frame) {
             (Ok(exit), Some(frame)) => Ok((exit, frame)),
-            (Err(unwind), _) => Err(unwind),
+            (Err(unwind), _) => {
+                if let Unwind::Raise(exception) = unwind {
+                    self.leaving = Some(exception);
+                }
+                Err(unwind)
+            }
             (Ok(_), None) => Err(Unwind::fallback(ReasonId::InternalError, "the frame stack ran empty")),
         }
     }

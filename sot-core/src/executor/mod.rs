@@ -38,7 +38,7 @@ use crate::variable::{VarId, Variables};
 
 pub use call::CallArgs;
 pub use checkpoint::{BreakPoint, Checkpoint};
-pub use frame::{Block, CodeUnit, Frame, Globals};
+pub use frame::{Block, CodeUnit, Frame, Globals, Handled};
 pub use inline::{FunctionParts, KeywordDefault, OpcodeInlineExecutor, PositionalDefault};
 pub use operators::{BinaryOp, CompareOp, UnaryOp};
 pub use switches::Switches;
@@ -78,6 +78,10 @@ pub struct OpcodeExecutor<'py> {
     checkpoints: Vec<Checkpoint>,
     saves: u64,
     planned: Option<PlannedBreak>,
+    // At which save an exception was raised or a generator made.
+    steps_of: HashMap<VarId, u64>,
+    // The exception that has just left an inlined frame.
+    leaving: Option<VarId>,
     // What the present instruction calls and does nothing else.
     direct: Option<VarId>,
     root_globals: Py<PyDict>,
@@ -116,6 +120,8 @@ impl<'py> OpcodeExecutor<'py> {
             checkpoints: Vec::new(),
             saves: 0,
             planned: None,
+            steps_of: HashMap::new(),
+            leaving: None,
             direct: None,
             root_globals: globals.clone().unbind(),
             null,
@@ -136,7 +142,9 @@ impl<'py> OpcodeExecutor<'py> {
             if resumable {
                 self.save();
                 if let Some(planned) = self.planned.take_if(|planned| planned.step == self.saves) {
-                    return Err(Unwind::BreakGraph(Box::new(planned.reason)));
+                    let frame = self.frame_mut();
+                    frame.at = frame.pc;
+                    return Err(self.place(Unwind::BreakGraph(Box::new(planned.reason))));
                 }
             }
             match self.step() {
@@ -146,6 +154,7 @@ impl<'py> OpcodeExecutor<'py> {
                 Ok(Next::Yield(value)) => return Ok(Exit::Yield(value)),
                 Err(Unwind::Raise(exception)) => {
                     self.frames.truncate(depth);
+                    self.refuse_longer_traceback(exception).map_err(|unwind| self.place(unwind))?;
                     self.handle_exception(exception).map_err(|unwind| self.place(unwind))?;
                 }
                 Err(unwind) => return Err(self.place(unwind)),

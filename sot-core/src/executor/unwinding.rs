@@ -9,16 +9,18 @@ use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyString, PyTraceback, PyTuple, PyType};
 
 use super::object_model::type_variable;
-use super::{Block, CallArgs, OpcodeExecutor};
+use super::{Block, CallArgs, Handled, OpcodeExecutor};
 use crate::bytecode::Label;
+use crate::codegen::CodeGen;
 use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
-use crate::tracker::Tracker;
+use crate::resume;
 use crate::variable::{VarId, Variable};
 
 impl<'py> OpcodeExecutor<'py> {
     /// Unwinds the innermost frame to the handler that is told of the exception, or out of it.
     pub(super) fn handle_exception(&mut self, exception: VarId) -> Flow<()> {
+        self.note_step(exception);
         self.set_context(exception);
         if self.unwind_blocks(exception)? || self.unwind_by_table(exception) {
             return Ok(());
@@ -26,9 +28,37 @@ impl<'py> OpcodeExecutor<'py> {
         Err(Unwind::Raise(exception))
     }
 
+    /// An exception that comes from outside has a traceback, which grows by each frame that it leaves: where it would be
+    /// caught after that, it must be raised for real.
+    pub(super) fn refuse_longer_traceback(&mut self, exception: VarId) -> Flow<()> {
+        let left_a_frame = self.leaving.take() == Some(exception);
+        let frame = self.frame();
+        let caught =
+            frame.blocks.iter().any(|block| !block.in_handler) || frame.code.code.handler_at(frame.at).is_some();
+        if left_a_frame && caught && self.trackers.is_loadable(self.vars.tracker(exception)) {
+            let text = format!("{} is raised in a function that was followed", self.text(exception));
+            return Err(Unwind::break_graph(ReasonId::Raises, text));
+        }
+        Ok(())
+    }
+
     /// The exception being handled, in this frame or the nearest caller that handles one.
     pub fn handled_exception(&self) -> Option<VarId> {
-        self.frames.iter().rev().find_map(|frame| frame.handled)
+        self.frames.iter().rev().find_map(|frame| frame.handled.last()).map(|handled| handled.exception)
+    }
+
+    /// The innermost frame begins to handle an exception: what was handled before lies on top of the stack from here on. The
+    /// answer is what that is, as far as this frame knows.
+    pub fn begin_handling(&mut self, exception: VarId) -> Option<VarId> {
+        let frame = self.frame_mut();
+        let previous = frame.handled.last().map(|handled| handled.exception);
+        frame.handled.push(Handled { depth: frame.stack.len(), exception });
+        previous
+    }
+
+    /// The innermost frame handles again what it handled before.
+    pub fn end_handling(&mut self) -> Flow<()> {
+        self.frame_mut().handled.pop().map(|_| ()).ok_or_else(|| bug("no exception is handled"))
     }
 
     fn unwind_blocks(&mut self, exception: VarId) -> Flow<bool> {
@@ -47,7 +77,7 @@ impl<'py> OpcodeExecutor<'py> {
     fn enter_handler(&mut self, handler: Label, exception: VarId) -> Flow<()> {
         let depth = self.frame().stack.len();
         self.frame_mut().blocks.push(Block { handler, depth, in_handler: true });
-        let previous = self.frame_mut().handled.replace(exception);
+        let previous = self.begin_handling(exception);
         self.push_exception(previous)?;
         self.push_exception(Some(exception))?;
         self.frame_mut().pc = handler;
@@ -57,7 +87,7 @@ impl<'py> OpcodeExecutor<'py> {
     /// Pushes traceback, exception and class, or what stands for them where no exception is handled.
     fn push_exception(&mut self, exception: Option<VarId>) -> Flow<()> {
         let items = match exception {
-            Some(exception) => [self.traceback(), exception, type_variable(self, exception)?],
+            Some(exception) => [self.traceback(exception), exception, type_variable(self, exception)?],
             None => [self.null(), self.null(), self.none()],
         };
         self.frame_mut().stack.extend(items);
@@ -115,15 +145,13 @@ impl<'py> OpcodeExecutor<'py> {
     }
 
     fn handle_previous(&mut self) -> Flow<()> {
-        let [_traceback, previous, _class] = self.pop_array()?;
-        let previous = (previous != self.null()).then_some(previous);
-        self.frame_mut().handled = previous;
-        Ok(())
+        self.pop_many(3)?;
+        self.end_handling()
     }
 
-    /// A traceback as handlers and `__exit__` get it; nothing is known of it.
-    pub fn traceback(&mut self) -> VarId {
-        self.bookkeeping(BookkeepingVariable::Traceback)
+    /// The traceback of an exception as handlers and `__exit__` get it; nothing is known of it.
+    pub fn traceback(&mut self, exception: VarId) -> VarId {
+        self.bookkeeping(BookkeepingVariable::Traceback(exception))
     }
 
     /// A variable for what handlers keep on the stack.
@@ -140,7 +168,10 @@ impl<'py> OpcodeExecutor<'py> {
     pub fn reraise(&mut self) -> Unwind {
         match self.handled_exception() {
             Some(exception) => Unwind::Raise(exception),
-            None => self.raise(PyRuntimeError::new_err("No active exception to reraise")),
+            None => {
+                let text = "a bare `raise` of what a caller may be handling";
+                Unwind::break_graph(ReasonId::UnsupportedOperation, text)
+            }
         }
     }
 
@@ -148,7 +179,7 @@ impl<'py> OpcodeExecutor<'py> {
         let Some(exception) = self.exception_instance(exception)? else {
             return Err(self.raise(PyTypeError::new_err("exceptions must derive from BaseException")));
         };
-        if self.trackers.is_loadable(self.vars.tracker(exception)) && !self.is_handed_over(exception) {
+        if self.trackers.is_loadable(self.vars.tracker(exception)) {
             return Err(Unwind::break_graph(
                 ReasonId::UnsupportedMutation,
                 "raising an exception made outside the function changes its traceback",
@@ -158,14 +189,6 @@ impl<'py> OpcodeExecutor<'py> {
             self.set_cause(exception, cause)?;
         }
         Ok(exception)
-    }
-
-    /// Whether it is the exception that a resume function was given to raise.
-    fn is_handed_over(&self, exception: VarId) -> bool {
-        match self.trackers.get(self.vars.tracker(exception)) {
-            Tracker::Local { name, .. } => name.starts_with("___s"),
-            _ => false,
-        }
     }
 
     /// The exception itself, or an instance of the exception class; `None` for anything else.
@@ -186,7 +209,7 @@ impl<'py> OpcodeExecutor<'py> {
 
     fn new_exception(&mut self, class: VarId, args: &CallArgs) -> Flow<VarId> {
         let made = match self.exception_class(class)? {
-            Some(real) => self.make_exception(&real, args)?,
+            Some(real) => self.make_exception(class, &real, args)?,
             None => None,
         };
         match made {
@@ -197,18 +220,18 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// `class(*args)` for an exception class: the exception is made for real, which is a value until it is raised. `None` if
     /// Python code has a say in making it; arguments that are not known break the graph.
-    pub fn make_exception(&mut self, class: &Bound<'py, PyType>, args: &CallArgs) -> Flow<Option<VarId>> {
-        if !is_exception_class(class) || !is_made_by_c_code(class) {
+    pub fn make_exception(&mut self, class: VarId, real: &Bound<'py, PyType>, args: &CallArgs) -> Flow<Option<VarId>> {
+        if !is_exception_class(real) || !is_made_by_c_code(real) {
             return Ok(None);
         }
         let Some((positional, keywords)) = self.materialize_args(args)? else {
-            let name = cpython::type_name(class);
+            let name = cpython::type_name(real);
             let text = format!("{name}() of values that are not known while tracing");
             return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
         };
-        match class.call(positional, Some(&keywords)) {
+        match real.call(positional, Some(&keywords)) {
             Ok(exception) => {
-                let payload = (self.runtime.factories.object)(exception.unbind());
+                let payload = (self.runtime.factories.exception)(exception.unbind(), Some((class, args.clone())));
                 Ok(Some(self.produce(payload)))
             }
             Err(error) => Err(self.raise(error)),
@@ -330,9 +353,11 @@ fn bug(what: &str) -> Unwind {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BookkeepingVariable {
     /// The traceback of an exception.
-    Traceback,
+    Traceback(VarId),
     /// Which instruction raised.
     LastInstruction,
+    /// That a `finally` body was entered from above (3.8).
+    Fallen,
     /// Where a `finally` body returns to (3.8).
     ReturnAddress(Label),
 }
@@ -344,9 +369,33 @@ impl Variable for BookkeepingVariable {
 
     fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
         match self {
-            BookkeepingVariable::Traceback => cx.py.get_type::<PyTraceback>().into_any(),
-            BookkeepingVariable::LastInstruction | BookkeepingVariable::ReturnAddress(_) => {
-                cx.py.get_type::<PyInt>().into_any()
+            BookkeepingVariable::Traceback(_) => cx.py.get_type::<PyTraceback>().into_any(),
+            BookkeepingVariable::LastInstruction
+            | BookkeepingVariable::ReturnAddress(_)
+            | BookkeepingVariable::Fallen => cx.py.get_type::<PyInt>().into_any(),
+        }
+    }
+
+    fn children(&self) -> Vec<VarId> {
+        match self {
+            BookkeepingVariable::Traceback(exception) => vec![*exception],
+            _ => Vec::new(),
+        }
+    }
+
+    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
+        match self {
+            BookkeepingVariable::Traceback(exception) => {
+                let traceback = resume::traceback(cg.cx.py)?;
+                cg.call(|cg| cg.load_const(traceback), &[*exception])
+            }
+            // Whoever raises again looks its handler up by where it stands; this only says where the frame claims to be.
+            BookkeepingVariable::LastInstruction => {
+                let start = 0_u8.into_pyobject(cg.cx.py).map_err(PyErr::from)?.into_any().unbind();
+                cg.load_const(start)
+            }
+            BookkeepingVariable::ReturnAddress(_) | BookkeepingVariable::Fallen => {
+                Err(bug("what a `finally` body was entered with is no value"))
             }
         }
     }

@@ -288,7 +288,7 @@ impl<'py> OpcodeExecutor<'py> {
             return Ok(self.produce(payload));
         }
         if object.is_instance_of::<PyBaseException>() {
-            let payload = (self.runtime.factories.object)(object.clone().unbind());
+            let payload = (self.runtime.factories.exception)(object.clone().unbind(), None);
             return Ok(self.produce(payload));
         }
         if object.is_instance_of::<pyo3::types::PyType>() || object.is_callable() {

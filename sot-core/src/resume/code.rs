@@ -18,14 +18,32 @@ pub struct ResumeKey {
     pub at: Label,
     /// Which locals are bound.
     pub bound: Vec<bool>,
-    /// Which stack items are values; the others are NULL.
-    pub stack: Vec<bool>,
-    /// Blocks to set up again: stack depth and handler (3.8 to 3.10).
-    pub blocks: Vec<(usize, Label)>,
+    /// The stack from the bottom up, with what begins between its items.
+    pub stack: Vec<Slot>,
     /// What comes before the original instructions.
     pub entry: Entry,
     /// Whether the frame's caller calls the function as it called the frame: a nested one is driven by nobody else.
     pub nested: bool,
+}
+
+/// How many values an exception is before 3.11 and since: traceback, itself and class, or itself alone.
+const RAISED: usize = if PyVersion::BUILT_FOR.0 < 11 { 3 } else { 1 };
+
+impl ResumeKey {
+    /// How many values the function is given besides the locals.
+    pub fn values(&self) -> usize {
+        let taken = |slot: &Slot| match slot {
+            Slot::Value => 1,
+            Slot::Handling => RAISED,
+            _ => 0,
+        };
+        let entry = match self.entry {
+            Entry::Next => 0,
+            Entry::Raise => RAISED,
+            Entry::Return(arguments) => 1 + arguments,
+        };
+        self.stack.iter().map(taken).sum::<usize>() + entry
+    }
 }
 
 /// How a resume function enters the original code.
@@ -37,6 +55,23 @@ pub enum Entry {
     Raise,
     /// By going on behind the instruction, a call, with what its last values give: a function, and so many arguments.
     Return(usize),
+}
+
+/// What a resume function lays out on its stack.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Slot {
+    /// A value that it is given.
+    Value,
+    /// A NULL.
+    Null,
+    /// The handler of an exception that it is given: what was handled before.
+    Handling,
+    /// A block that sends exceptions to the label (3.8 to 3.10); no item.
+    Try(Label),
+    /// That a `finally` body was entered from above (3.8).
+    Fallen,
+    /// Where a `finally` body returns to (3.8).
+    ReturnTo(Label),
 }
 
 /// A resume function's code, and the length of its prologue.
@@ -52,8 +87,7 @@ pub fn build(py: Python<'_>, unit: &CodeUnit, key: &ResumeKey, line: Position) -
     let base = &unit.code;
     refuse_late_cells(py, base)?;
     let mut code = base.clone_ref(py);
-    let inner = if let Entry::Return(arguments) = key.entry { 1 + arguments } else { 0 };
-    let values = key.stack.iter().filter(|value| **value).count() + inner;
+    let values = key.values();
     code.varnames.extend((0..values).map(|index| format!("___s{index}")));
     code.freevars = base.cellvars.iter().chain(&base.freevars).cloned().collect();
     code.cellvars = Vec::new();
@@ -64,15 +98,12 @@ pub fn build(py: Python<'_>, unit: &CodeUnit, key: &ResumeKey, line: Position) -
     if PyVersion::BUILT_FOR < PyVersion(11) && !code.names.iter().any(|name| name == "__call__") {
         code.names.push("__call__".to_owned());
     }
-    let prologue = Prologue { opcodes: Opcodes::get(py), line, instructions: Vec::new() }.write(&code, base, key)?;
+    let slot = base.varnames.len() as u32;
+    let prologue = Prologue { opcodes: Opcodes::get(py), line, slot, instructions: Vec::new(), inner: Vec::new() };
+    let prologue = prologue.write(&code, key)?;
     let shift = prologue.len() as u32;
     let body = base.instructions.iter().map(|instruction| moved(py, base, &code, instruction, shift));
     code.instructions = prologue.into_iter().chain(body).collect();
-    for instruction in &mut code.instructions[..shift as usize] {
-        if let Some(target) = &mut instruction.target {
-            target.0 += shift;
-        }
-    }
     for handler in &mut code.handlers {
         handler.start.0 += shift;
         handler.end.0 += shift;
@@ -133,7 +164,11 @@ fn moved(py: Python<'_>, base: &Code, code: &Code, instruction: &Instruction, sh
 struct Prologue {
     opcodes: &'static Opcodes,
     line: Position,
+    // The local that holds the next value.
+    slot: u32,
     instructions: Vec<Instruction>,
+    // Jumps that stay in the prologue.
+    inner: Vec<usize>,
 }
 
 impl Prologue {
@@ -148,7 +183,7 @@ impl Prologue {
         Ok(())
     }
 
-    fn write(mut self, code: &Code, base: &Code, key: &ResumeKey) -> Flow<Vec<Instruction>> {
+    fn write(mut self, code: &Code, key: &ResumeKey) -> Flow<Vec<Instruction>> {
         let prepared = PyVersion::BUILT_FOR < PyVersion(11);
         if !prepared {
             if !code.freevars.is_empty() {
@@ -159,56 +194,95 @@ impl Prologue {
         for (slot, _) in key.bound.iter().enumerate().filter(|(_, bound)| !**bound) {
             self.op("DELETE_FAST", slot as u32)?;
         }
-        let mut slot = base.varnames.len() as u32;
         let mut null_below = false;
-        let mut blocks = key.blocks.iter().peekable();
-        for (depth, &value) in key.stack.iter().enumerate() {
-            while let Some((_, handler)) = blocks.next_if(|(at, _)| *at == depth) {
-                self.jump("SETUP_FINALLY", *handler)?;
-            }
-            if value {
-                self.op("LOAD_FAST", slot)?;
-                self.op("DELETE_FAST", slot)?;
-                slot += 1;
-                if null_below {
-                    // A method pair without PUSH_NULL: the callable as receiver of its own `__call__`.
-                    self.load_own_call(code)?;
-                    null_below = false;
+        for slot in &key.stack {
+            match slot {
+                Slot::Value => {
+                    self.load_values(1)?;
+                    if null_below {
+                        // A method pair without PUSH_NULL: the callable as receiver of its own `__call__`.
+                        self.load_own_call(code)?;
+                        null_below = false;
+                    }
                 }
-            } else if prepared {
-                null_below = true;
-            } else {
-                self.op("PUSH_NULL", 0)?;
+                Slot::Null if prepared => null_below = true,
+                Slot::Null => self.op("PUSH_NULL", 0)?,
+                Slot::Handling if prepared => self.enter_handler()?,
+                Slot::Handling => {
+                    self.load_values(1)?;
+                    self.op("PUSH_EXC_INFO", 0)?;
+                    self.op("POP_TOP", 0)?;
+                }
+                Slot::Try(handler) => self.jump("SETUP_FINALLY", *handler)?,
+                Slot::Fallen => self.op("BEGIN_FINALLY", 0)?,
+                Slot::ReturnTo(label) => {
+                    let call = self.inner_jump("CALL_FINALLY")?;
+                    self.jump("JUMP_ABSOLUTE", *label)?;
+                    self.land(call);
+                }
             }
-        }
-        for (_, handler) in blocks {
-            self.jump("SETUP_FINALLY", *handler)?;
         }
         match key.entry {
             Entry::Next => self.jump("JUMP_FORWARD", key.at)?,
-            Entry::Raise if prepared => self.op("RAISE_VARARGS", 1)?,
-            Entry::Raise => self.op("RERAISE", 0)?,
+            Entry::Raise if prepared => self.raise()?,
+            Entry::Raise => {
+                self.load_values(1)?;
+                self.op("RERAISE", 0)?;
+            }
             Entry::Return(arguments) => {
-                self.call(slot, arguments as u32)?;
+                self.call(arguments as u32)?;
                 self.jump("JUMP_FORWARD", Label(key.at.0 + 1))?;
+            }
+        }
+        let shift = self.instructions.len() as u32;
+        for (index, instruction) in self.instructions.iter_mut().enumerate() {
+            if let (Some(target), false) = (&mut instruction.target, self.inner.contains(&index)) {
+                target.0 += shift;
             }
         }
         Ok(self.instructions)
     }
 
-    /// Calls the function in a slot with what is in the slots behind it.
-    fn call(&mut self, function: u32, arguments: u32) -> Flow<()> {
+    fn load_values(&mut self, count: u32) -> Flow<()> {
+        for _ in 0..count {
+            self.op("LOAD_FAST", self.slot)?;
+            self.op("DELETE_FAST", self.slot)?;
+            self.slot += 1;
+        }
+        Ok(())
+    }
+
+    /// Before 3.11 a handler can only be entered by raising; raised again an exception keeps its traceback as it is.
+    fn enter_handler(&mut self) -> Flow<()> {
+        let block = self.inner_jump("SETUP_FINALLY")?;
+        self.raise()?;
+        self.land(block);
+        (0..3).try_for_each(|_| self.op("POP_TOP", 0))
+    }
+
+    /// Raises the next values: traceback, exception and class.
+    fn raise(&mut self) -> Flow<()> {
+        if self.opcodes.number("RERAISE").is_some() {
+            self.load_values(3)?;
+            return self.op("RERAISE", 0);
+        }
+        // `END_FINALLY` counts as taking the whole of what a handler finds on the stack.
+        (0..3).try_for_each(|_| self.op("LOAD_FAST", self.slot))?;
+        self.load_values(3)?;
+        self.op("END_FINALLY", 0)
+    }
+
+    /// Calls the next value with so many values behind it.
+    fn call(&mut self, arguments: u32) -> Flow<()> {
         let version = PyVersion::BUILT_FOR;
         if (11..13).contains(&version.0) {
             self.op("PUSH_NULL", 0)?;
         }
-        for slot in function..=function + arguments {
-            self.op("LOAD_FAST", slot)?;
-            self.op("DELETE_FAST", slot)?;
-            if slot == function && version >= PyVersion(13) {
-                self.op("PUSH_NULL", 0)?;
-            }
+        self.load_values(1)?;
+        if version >= PyVersion(13) {
+            self.op("PUSH_NULL", 0)?;
         }
+        self.load_values(arguments)?;
         if version == PyVersion(11) {
             self.op("PRECALL", arguments)?;
         }
@@ -222,6 +296,17 @@ impl Prologue {
             jump.target = Some(target);
         }
         Ok(())
+    }
+
+    /// A jump inside of the prologue; `land` says where it goes.
+    fn inner_jump(&mut self, name: &str) -> Flow<usize> {
+        self.jump(name, Label(0))?;
+        self.inner.push(self.instructions.len() - 1);
+        Ok(self.instructions.len() - 1)
+    }
+
+    fn land(&mut self, jump: usize) {
+        self.instructions[jump].target = Some(Label(self.instructions.len() as u32));
     }
 
     fn load_own_call(&mut self, code: &Code) -> Flow<()> {

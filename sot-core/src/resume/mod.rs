@@ -15,7 +15,7 @@ use pyo3::types::{PyCode, PyDict, PyIterator, PyTuple, PyWeakrefMethods, PyWeakr
 
 use crate::cpython;
 
-pub use code::{build, Entry, ResumeKey};
+pub use code::{build, Entry, ResumeKey, Slot};
 
 /// A resume function to be: its code, held weakly (the code it was made from owns it), and how many of the values handed
 /// over are cells.
@@ -98,22 +98,64 @@ pub fn advance(py: Python<'_>) -> PyResult<Py<PyAny>> {
     Ok(advance.unbind())
 }
 
-/// A function that takes so many entries off the traceback of an exception, the outermost first.
-pub fn trim_traceback(py: Python<'_>, entries: usize) -> PyResult<Py<PyAny>> {
-    let trim = cpython::fastcall(py, "__trim__", "Takes entries off a traceback.", move |py, values| {
+/// A function of an exception for new code to call.
+fn of_exception(
+    py: Python<'_>,
+    name: &str,
+    doc: &str,
+    answer: impl Fn(&Bound<'_, PyBaseException>) -> PyResult<Py<PyAny>> + Send + Sync + 'static,
+) -> PyResult<Py<PyAny>> {
+    let function = cpython::fastcall(py, name, doc, move |_, values| {
         let exception = values.first().ok_or_else(|| PyRuntimeError::new_err("no exception was given"))?;
-        // The exception's own class may have a say in what its attributes are.
-        let attribute = py.get_type::<PyBaseException>().getattr("__traceback__")?;
-        let mut rest = attribute.call_method1("__get__", (exception,))?;
+        answer(exception.cast()?)
+    })?;
+    Ok(function.unbind())
+}
+
+/// The accessor of tracebacks, whatever a class of the user's calls by that name.
+fn accessor<'py>(exception: &Bound<'py, PyBaseException>) -> PyResult<Bound<'py, PyAny>> {
+    exception.py().get_type::<PyBaseException>().getattr("__traceback__")
+}
+
+fn traceback_of<'py>(exception: &Bound<'py, PyBaseException>) -> PyResult<Bound<'py, PyAny>> {
+    accessor(exception)?.call_method1("__get__", (exception,))
+}
+
+/// A function that gives the traceback of an exception.
+pub fn traceback(py: Python<'_>) -> PyResult<Py<PyAny>> {
+    of_exception(py, "__traceback__", "The traceback of an exception.", |exception| {
+        Ok(traceback_of(exception)?.unbind())
+    })
+}
+
+/// A function that gives class, value and traceback of an exception.
+pub fn exception_parts(py: Python<'_>) -> PyResult<Py<PyAny>> {
+    of_exception(py, "__parts__", "Class, value and traceback of an exception.", |exception| {
+        let parts = (exception.get_type(), exception, traceback_of(exception)?);
+        Ok(parts.into_pyobject(exception.py())?.into_any().unbind())
+    })
+}
+
+/// A function that takes so many entries off the traceback of an exception, the outermost first, and gives what is left.
+pub fn trim_traceback(py: Python<'_>, entries: usize) -> PyResult<Py<PyAny>> {
+    of_exception(py, "__trim__", "Takes entries off a traceback.", move |exception| {
+        let mut rest = traceback_of(exception)?;
         for _ in 0..entries {
             if !rest.is_none() {
                 rest = rest.getattr("tb_next")?;
             }
         }
-        attribute.call_method1("__set__", (exception, rest))?;
-        Ok(py.None())
+        accessor(exception)?.call_method1("__set__", (exception, &rest))?;
+        Ok(rest.unbind())
+    })
+}
+
+/// A function that gives the exception being handled.
+pub fn handled(py: Python<'_>) -> PyResult<Py<PyAny>> {
+    let handled = cpython::fastcall(py, "__handled__", "The exception being handled.", |py, _| {
+        Ok(py.import("sys")?.getattr("exc_info")?.call0()?.get_item(1)?.unbind())
     })?;
-    Ok(trim.unbind())
+    Ok(handled.unbind())
 }
 
 /// Runs resume functions until one returns.

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use super::{VarId, Variable};
 use crate::backend::TensorMeta;
 use crate::error::{Flow, RegistrationError};
-use crate::executor::{Frame, OpcodeExecutor};
+use crate::executor::{CallArgs, Frame, OpcodeExecutor};
 use crate::graph::SymbolId;
 use crate::tracker::TrackerId;
 
@@ -187,6 +187,8 @@ pub struct Factories {
     pub constant: fn(Py<PyAny>) -> Rc<dyn Variable>,
     /// An object known only by what CPython says of it.
     pub object: fn(Py<PyAny>) -> Rc<dyn Variable>,
+    /// A real exception made in the trace, with the class and arguments to make it anew if they are known.
+    pub exception: fn(Py<PyAny>, Option<(VarId, CallArgs)>) -> Rc<dyn Variable>,
     /// The empty stack slot of calls.
     pub null: fn() -> Rc<dyn Variable>,
     /// A tuple of variables.

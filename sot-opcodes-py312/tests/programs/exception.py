@@ -193,10 +193,6 @@ def case_reraise():
         raise
 
 
-def case_reraise_without():
-    raise
-
-
 def reraise_for_caller():
     raise
 
@@ -217,14 +213,6 @@ def case_reraise_after_inner():
         except ZeroDivisionError:
             pass
         raise
-
-
-def case_no_exception_after_handler():
-    try:
-        fail(0)
-    except ZeroDivisionError:
-        pass
-    raise
 
 
 def case_handler_name_is_deleted():

@@ -66,12 +66,15 @@ def case_exceptions():
 def case_exception_state():
     out = []
     try:
-        for i in handling():
-            out.append(i)
-            try:
-                raise
-            except RuntimeError:
-                out.append("none")
+        try:
+            raise ValueError("outer")
+        except ValueError:
+            for i in handling():
+                out.append(i)
+                try:
+                    raise
+                except ValueError:
+                    out.append("outer")
     except ZeroDivisionError:
         out.append("zero")
     return out

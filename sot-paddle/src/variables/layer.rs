@@ -199,7 +199,8 @@ impl LayerVariable {
             };
         }
         let forward = cx.get_attr(this, &Rc::from("forward"))?;
-        let mut output = if after.is_empty() { cx.call_instead_of(this, forward, &args) } else { cx.call(forward, &args) }?;
+        let mut output =
+            if after.is_empty() { cx.call_instead_of(this, forward, &args) } else { cx.call(forward, &args) }?;
         for hook in after {
             let inputs = cx.tuple(args.positional.clone());
             let result = cx.call(hook, &CallArgs::positional(vec![this, inputs, output]))?;

@@ -61,9 +61,6 @@ class Describe:
         while entry is not None:
             code = entry.tb_frame.f_code
             if code.co_filename == self.module.__file__:
-                # What follows a graph break runs in a frame of its own, below the one that was broken.
-                if places and places[-1].startswith(f"{code.co_name}:"):
-                    places.pop()
                 places.append(f"{code.co_name}:{entry.tb_lineno}")
             entry = entry.tb_next
         return " at " + ", ".join(places)
@@ -94,7 +91,7 @@ class Describe:
             return f"class {value.__qualname__} {self.attributes(value)}"
         if isinstance(value, BaseException):
             cause, context = self(value.__cause__), self(value.__context__)
-            return f"{name}{self(value.args)} {self.attributes(value)} cause {cause} context {context}"
+            return f"{name}{self(value.args)} {self.attributes(value)} cause {cause} context {context}{self.traceback(value)}"
         if type(value).__module__ == "toy":
             return f"{name} {value._shape} {value.dtype} {value._data}"
         if isinstance(value, (list, tuple)):

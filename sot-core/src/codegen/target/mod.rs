@@ -49,9 +49,47 @@ pub trait Target {
         Ok(())
     }
     /// Begins the handler of the instructions between two labels; the exception goes into a new local.
-    fn catch(&self, e: &mut Emitter, start: Label, end: Label, handler: Label) -> Flow<u32> {
-        e.add_handler(start, end, handler);
+    fn catch(&self, e: &mut Emitter, start: Label, end: Label, handler: Label, depth: u32) -> Flow<u32> {
+        e.add_handler(start, end, handler, depth);
         e.store_new()
+    }
+    /// How many stack items raising an exception again takes.
+    fn raised_width(&self) -> u32 {
+        1
+    }
+    /// Before the items of an exception that is to be handled.
+    fn before_handling(&self, e: &mut Emitter) -> Flow<()> {
+        let _ = e;
+        Ok(())
+    }
+    /// Begins to handle the exception; leaves what was handled before.
+    fn begin_handling(&self, e: &mut Emitter, start: Label) -> Flow<()> {
+        let _ = start;
+        e.op("PUSH_EXC_INFO", 0)?;
+        e.op("POP_TOP", 0)
+    }
+    /// Before the items of an exception to be raised again.
+    fn before_reraise(&self, e: &mut Emitter) -> Flow<()> {
+        let _ = e;
+        Ok(())
+    }
+    /// Raises it again.
+    fn reraise(&self, e: &mut Emitter) -> Flow<()> {
+        e.op("RERAISE", 0)
+    }
+    /// Sends exceptions of the call between two labels to a handler.
+    fn handle_driven(&self, e: &mut Emitter, start: Label, end: Label, handler: Label) {
+        e.add_handler(start, end, handler, 0);
+    }
+    /// Raises the exception of a handler again, with the traceback that `trim` gives it.
+    fn raise_trimmed(&self, e: &mut Emitter, trim: Py<PyAny>) -> Flow<()> {
+        e.begin_call()?;
+        e.load_const(trim)?;
+        e.callable_loaded()?;
+        e.op("COPY", 3)?;
+        e.call(1)?;
+        e.op("POP_TOP", 0)?;
+        e.op("RERAISE", 0)
     }
     /// A binary operator.
     fn binary(&self, e: &mut Emitter, op: BinaryOp) -> Flow<()> {

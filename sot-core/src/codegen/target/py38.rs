@@ -52,13 +52,67 @@ impl Target for Py38 {
         e.op("POP_BLOCK", 0)
     }
 
-    fn catch(&self, e: &mut Emitter, start: Label, _: Label, handler: Label) -> Flow<u32> {
+    fn catch(&self, e: &mut Emitter, start: Label, _: Label, handler: Label, _: u32) -> Flow<u32> {
         e.set_target(start, handler);
         e.op("POP_TOP", 0)?;
         let exception = e.store_new()?;
         e.op("POP_TOP", 0)?;
         e.op("POP_EXCEPT", 0)?;
         Ok(exception)
+    }
+
+    fn raised_width(&self) -> u32 {
+        3
+    }
+
+    fn before_handling(&self, e: &mut Emitter) -> Flow<()> {
+        e.op("SETUP_FINALLY", 0)?;
+        self.before_reraise(e)
+    }
+
+    /// A handler is entered by raising alone.
+    fn begin_handling(&self, e: &mut Emitter, start: Label) -> Flow<()> {
+        self.reraise(e)?;
+        let handler = e.here();
+        e.set_target(start, handler);
+        (0..3).try_for_each(|_| e.op("POP_TOP", 0))
+    }
+
+    /// `END_FINALLY` counts as taking the whole of what a handler finds on the stack.
+    fn before_reraise(&self, e: &mut Emitter) -> Flow<()> {
+        if e.knows("RERAISE") {
+            return Ok(());
+        }
+        let none = e.none();
+        (0..3).try_for_each(|_| e.op("LOAD_CONST", none))
+    }
+
+    fn reraise(&self, e: &mut Emitter) -> Flow<()> {
+        if e.knows("RERAISE") {
+            return e.op("RERAISE", 0);
+        }
+        e.op("END_FINALLY", 0)?;
+        // It may also go on, for all that is known of it.
+        let none = e.none();
+        e.op("LOAD_CONST", none)?;
+        e.op("RETURN_VALUE", 0)
+    }
+
+    fn handle_driven(&self, e: &mut Emitter, start: Label, _: Label, handler: Label) {
+        e.set_target(start, handler);
+    }
+
+    /// Traceback, exception and class become the new traceback, exception and class.
+    fn raise_trimmed(&self, e: &mut Emitter, trim: Py<PyAny>) -> Flow<()> {
+        e.op("DUP_TOP_TWO", 0)?;
+        e.op("POP_TOP", 0)?;
+        e.load_const(trim)?;
+        e.op("ROT_TWO", 0)?;
+        e.call(1)?;
+        for op in ["ROT_FOUR", "ROT_THREE", "ROT_THREE", "POP_TOP"] {
+            e.op(op, 0)?;
+        }
+        self.reraise(e)
     }
 
     fn binary(&self, e: &mut Emitter, op: BinaryOp) -> Flow<()> {

@@ -1,0 +1,271 @@
+//! The end of new code that breaks: what the frame holds is given to a resume function. An exception that comes back has an
+//! entry of the new code in its traceback, above those of what the program did; it is taken off again.
+
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use pyo3::types::PyCode;
+
+use super::CodeGen;
+use crate::bytecode::{Instruction, Label, Opcodes};
+use crate::error::Flow;
+use crate::executor::{BookkeepingVariable, BreakPoint, Checkpoint};
+use crate::resume::{self, Entry, ResumeKey, Slot, Target};
+use crate::translate::ResumeSource;
+use crate::variable::VarId;
+
+/// A value for a resume function.
+#[derive(Clone, Copy)]
+pub(super) enum Value {
+    /// One that the simulation knew.
+    Known(VarId),
+    /// One that the breaking instruction left, in this local.
+    Left(u32),
+}
+
+/// What a resume function lays out: its stack from the bottom up, with the blocks and handlers that begin between the items.
+#[derive(Clone, Copy)]
+pub(super) enum Item {
+    /// A value.
+    Value(Value),
+    /// A NULL.
+    Null,
+    /// The handler of an exception: what was handled before it.
+    Handling(Value),
+    /// A block that sends exceptions to the label (3.8 to 3.10).
+    Try(Label),
+    /// That a `finally` body was entered from above (3.8).
+    Fallen,
+    /// Where a `finally` body returns to (3.8).
+    ReturnTo(Label),
+}
+
+/// A graph break, with the original code of each of its frames.
+pub(super) struct Break<'a, 'py> {
+    pub(super) at: &'a BreakPoint,
+    pub(super) sources: &'a [ResumeSource<'py>],
+}
+
+/// A side of the hand-over: where the innermost frame goes on, and with what on its stack.
+pub(super) struct Side<'a> {
+    pub(super) place: Label,
+    pub(super) entry: Entry,
+    pub(super) stack: &'a [Item],
+    /// The exception that it starts by raising.
+    pub(super) raised: Option<Value>,
+}
+
+/// What the resume function of a frame is given, and the code it is made of.
+struct Resumed {
+    target: Arc<Target>,
+    locals: Vec<Option<VarId>>,
+    stack: Vec<Item>,
+    cells: usize,
+    /// How many arguments it takes.
+    arguments: usize,
+}
+
+/// The instruction that a frame is about to run.
+pub(super) fn instruction_at(frame: &Checkpoint) -> Instruction {
+    frame.unit.code.instructions[frame.at.index()]
+}
+
+impl CodeGen<'_, '_> {
+    /// The lower `depth` items of a frame's stack, and what begins there.
+    pub(super) fn layout(&self, frame: &Checkpoint, depth: usize) -> Vec<Item> {
+        let mut items = Vec::new();
+        let mut blocks = frame.blocks.iter().peekable();
+        let mut handled = frame.handled.iter().peekable();
+        let mut at = 0;
+        loop {
+            let mut width = 0;
+            while let Some(block) = blocks.next_if(|block| block.depth == at && width == 0) {
+                if block.in_handler {
+                    width = 3;
+                } else {
+                    items.push(Item::Try(block.handler));
+                }
+            }
+            if let Some(handled) = handled.next_if(|handled| handled.depth == at && at < depth) {
+                items.push(Item::Handling(Value::Known(handled.exception)));
+                width = width.max(1);
+            }
+            if at >= depth {
+                return items;
+            }
+            if width == 0 {
+                items.push(self.item_of(frame, frame.stack[at]));
+                width = 1;
+            }
+            at += width;
+        }
+    }
+
+    /// A value or NULL of the innermost frame.
+    pub(super) fn item(&self, variable: VarId) -> Item {
+        if variable == self.cx.null() {
+            Item::Null
+        } else {
+            Item::Value(Value::Known(variable))
+        }
+    }
+
+    pub(super) fn item_of(&self, frame: &Checkpoint, variable: VarId) -> Item {
+        match self.cx.vars.as_kind::<BookkeepingVariable>(variable).as_deref() {
+            Some(BookkeepingVariable::Fallen) => Item::Fallen,
+            Some(BookkeepingVariable::ReturnAddress(label)) => Item::ReturnTo(self.behind_jump(frame, *label)),
+            _ => self.item(variable),
+        }
+    }
+
+    /// Resume functions return to a jump of their own, which leads to where the original code would return to.
+    fn behind_jump(&self, frame: &Checkpoint, label: Label) -> Label {
+        let instruction = frame.unit.code.instructions[label.index()];
+        let jumps = Opcodes::get(self.cx.py).name(instruction.opcode) == "JUMP_ABSOLUTE";
+        instruction.target.filter(|_| jumps).unwrap_or(label)
+    }
+
+    /// Calls the hand-over with the cells, locals and stack of each frame, and returns what it gives.
+    pub(super) fn hand_over(&mut self, of: &Break<'_, '_>, side: &Side<'_>) -> Flow<()> {
+        let py = self.cx.py;
+        let frames = self.resumed_frames(of, side)?;
+        let driving = of.sources[0].is_driving();
+        let hand_over = frames[0].target.clone().hand_over(py, driving)?;
+        let none = self.cx.none();
+        if of.at.handled().is_some() {
+            self.emitter.end_handling()?;
+        }
+        let start = self.emitter.begin_driven(driving)?;
+        self.begin_call(|cg| cg.load_const(hand_over))?;
+        for cell in 0..frames[0].cells {
+            self.emitter.load_closure(cell)?;
+        }
+        for (level, frame) in frames.iter().enumerate() {
+            if level > 0 {
+                let (maker, saved) = (frame.target.clone().maker(py)?, &of.at.frames[level]);
+                self.begin_call(|cg| cg.load_const(maker))?;
+                self.load_globals(saved.globals)?;
+                for &cell in &saved.cells {
+                    self.load(cell)?;
+                }
+                self.end_call(1 + saved.cells.len() as u32)?;
+            }
+            for local in &frame.locals {
+                self.load(local.unwrap_or(none))?;
+            }
+            for item in &frame.stack {
+                match item {
+                    Item::Value(value) => self.load_value(*value)?,
+                    Item::Handling(exception) => self.load_raised(*exception)?,
+                    Item::Null | Item::Try(_) | Item::Fallen | Item::ReturnTo(_) => {}
+                }
+            }
+        }
+        if let Some(exception) = side.raised {
+            self.load_raised(exception)?;
+        }
+        self.end_call((frames[0].cells + frames[0].arguments) as u32)?;
+        if driving {
+            let end = self.emitter.end_driven()?;
+            self.driven.push((start, end));
+        }
+        self.op("RETURN_VALUE", 0)
+    }
+
+    /// The resume function of each frame, the outermost first.
+    fn resumed_frames(&mut self, of: &Break<'_, '_>, side: &Side<'_>) -> Flow<Vec<Resumed>> {
+        let mut resumed: Vec<Resumed> = Vec::new();
+        for (level, frame) in of.at.frames.iter().enumerate().rev() {
+            let (place, entry, stack) = match resumed.last() {
+                None => (side.place, side.entry, side.stack.to_vec()),
+                Some(inner) => (frame.at, Entry::Return(inner.arguments), self.below_call(frame)),
+            };
+            let source = &of.sources[level];
+            let locals = self.resumed_locals(frame, source);
+            let key = ResumeKey {
+                at: source.original(place)?,
+                bound: locals.iter().map(Option::is_some).collect(),
+                stack: stack.iter().map(|item| slot(item, source)).collect::<Flow<_>>()?,
+                entry,
+                nested: level > 0,
+            };
+            let code = source.resume_code(self.cx.py, &key, instruction_at(frame).position)?;
+            let code = code.bind(self.cx.py).cast::<PyCode>().map_err(PyErr::from)?.clone();
+            let cells = source.unit.code.cellvars.len() + source.unit.code.freevars.len();
+            let arguments = locals.len() + key.values();
+            resumed.push(Resumed { target: Target::new(&code, cells)?, locals, stack, cells, arguments });
+        }
+        resumed.reverse();
+        Ok(resumed)
+    }
+
+    /// The stack of a frame that is about to call the next one, without the call.
+    fn below_call(&self, frame: &Checkpoint) -> Vec<Item> {
+        let call = instruction_at(frame);
+        let taken = self.consumed(&self.opcode_name(&call), &call, &frame.stack);
+        self.layout(frame, frame.stack.len() - taken)
+    }
+
+    /// The locals of the original code; the first argument of a method stays one even where a closure captured it, for the
+    /// `super()` that looks for it there.
+    fn resumed_locals(&self, frame: &Checkpoint, source: &ResumeSource<'_>) -> Vec<Option<VarId>> {
+        let mut locals: Vec<Option<VarId>> = frame.locals[..source.unit.code.varnames.len()].to_vec();
+        let code = &frame.unit.code;
+        let captured = code.cellvars.iter().position(|cell| code.varnames.first() == Some(cell));
+        if let (Some(cell), Some(None)) = (captured, locals.first()) {
+            locals[0] = self.cx.vars.get(frame.cells[cell]).children().first().copied();
+        }
+        locals
+    }
+
+    fn load_value(&mut self, value: Value) -> Flow<()> {
+        match value {
+            Value::Known(variable) => self.load(variable),
+            Value::Left(local) => self.op("LOAD_FAST", local),
+        }
+    }
+
+    /// Leaves what raising the exception again takes: itself, or before 3.11 its traceback, itself and its class.
+    pub(super) fn load_raised(&mut self, exception: Value) -> Flow<()> {
+        let width = self.emitter.raised_width();
+        if width > 1 {
+            let parts = resume::exception_parts(self.cx.py)?;
+            self.begin_call(|cg| cg.load_const(parts))?;
+        }
+        self.load_value(exception)?;
+        if let Value::Left(local) = exception {
+            // A frame that is in the traceback of what it holds would keep it alive.
+            self.op("DELETE_FAST", local)?;
+        }
+        if width > 1 {
+            self.end_call(1)?;
+            self.op("UNPACK_SEQUENCE", width)?;
+        }
+        Ok(())
+    }
+
+    /// The handler of the hand-overs.
+    pub(super) fn handle_driven(&mut self) -> Flow<()> {
+        let calls = std::mem::take(&mut self.driven);
+        if calls.is_empty() {
+            return Ok(());
+        }
+        let handler = self.emitter.here();
+        for (start, end) in calls {
+            self.emitter.handle_driven(start, end, handler);
+        }
+        let trim = resume::trim_traceback(self.cx.py, 1)?;
+        self.emitter.raise_trimmed(trim)
+    }
+}
+
+fn slot(item: &Item, source: &ResumeSource<'_>) -> Flow<Slot> {
+    Ok(match item {
+        Item::Value(_) => Slot::Value,
+        Item::Null => Slot::Null,
+        Item::Handling(_) => Slot::Handling,
+        Item::Try(handler) => Slot::Try(source.original(*handler)?),
+        Item::Fallen => Slot::Fallen,
+        Item::ReturnTo(label) => Slot::ReturnTo(source.original(*label)?),
+    })
+}
