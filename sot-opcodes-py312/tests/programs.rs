@@ -187,4 +187,7 @@ impl StateTest for NoState {
     fn describe(&self) -> String {
         "True".to_owned()
     }
+    fn restore(&self, _: Python<'_>) -> PyResult<()> {
+        Ok(())
+    }
 }
