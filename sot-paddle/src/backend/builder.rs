@@ -20,6 +20,7 @@ use super::paddle::Paddle;
 use super::run::{self, Graph, Origin, Output};
 use super::scalar;
 use super::static_mode::Target;
+use super::views::Views;
 
 /// Builds one program.
 pub(crate) struct PaddleBuilder {
@@ -27,8 +28,7 @@ pub(crate) struct PaddleBuilder {
     target: Target,
     inputs: usize,
     settled: Settled,
-    /// What each detached value is a copy of, by identity.
-    detached: HashMap<u64, u64>,
+    views: Views,
     /// Whether Paddle's recorder still holds what the program refers to.
     recorded: bool,
 }
@@ -37,7 +37,14 @@ impl PaddleBuilder {
     /// An empty program.
     pub(crate) fn begin(py: Python<'_>, paddle: Arc<Paddle>) -> PyResult<Self> {
         let target = paddle.static_mode.new_target(py, &paddle.program)?;
-        Ok(PaddleBuilder { paddle, target, inputs: 0, settled: Settled::default(), detached: HashMap::new(), recorded: true })
+        Ok(PaddleBuilder {
+            paddle,
+            target,
+            inputs: 0,
+            settled: Settled::default(),
+            views: Views::default(),
+            recorded: true,
+        })
     }
 
     fn within<T>(&self, py: Python<'_>, work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
@@ -58,9 +65,7 @@ impl PaddleBuilder {
     fn detach<'py>(&mut self, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let copy = value.py().import("paddle")?.call_method1("assign", (value,))?;
         copy.setattr("stop_gradient", true)?;
-        let source = identity(&self.paddle, value)?;
-        let source = self.detached.get(&source).copied().unwrap_or(source);
-        self.detached.insert(identity(&self.paddle, &copy)?, source);
+        self.views.note_detached(&self.paddle, value, &copy)?;
         Ok(copy)
     }
 
@@ -137,6 +142,7 @@ impl GraphBuilder for PaddleBuilder {
             }
         })?;
         self.settled.settle(&self.paddle, &result)?;
+        self.views.note(&self.paddle, kind, callee, args, kwargs, &result)?;
         Ok(result)
     }
 
@@ -153,7 +159,7 @@ impl GraphBuilder for PaddleBuilder {
     ) -> PyResult<Py<PyAny>> {
         let parameters = self.take_parameters(py)?;
         refuse_shared_names(&parameters.tensors)?;
-        let (results, plan) = plan_outputs(&self.paddle, py, inputs, &parameters.values, outputs, &self.detached)?;
+        let (results, plan) = plan_outputs(&self.paddle, py, inputs, &parameters.values, outputs, &self.views)?;
         if results.is_empty() {
             if let Some(result) = self.last_result(py)? {
                 results.append(result)?;
@@ -223,7 +229,7 @@ fn inputs_without_gradient(layer: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
     let gradients: Vec<String> = program.getattr("program_name_attr")?.get_item("bx_g")?.extract()?;
     let mut found = Vec::new();
     for (at, (value, gradient)) in values.iter().zip(gradients).enumerate() {
-        if gradient == "Fake_var" && !value.getattr("stop_gradient")?.is_truthy()? {
+        if matches!(gradient.as_str(), "Fake_var" | "FakeValue") && !value.getattr("stop_gradient")?.is_truthy()? {
             found.push(at);
         }
     }
@@ -259,15 +265,15 @@ fn refuse_shared_names(tensors: &Bound<'_, PyList>) -> PyResult<()> {
     Ok(())
 }
 
-/// Which outputs the program computes (each once), and where to find every output when it has run. What was detached from
-/// a tensor the caller has is detached from it again, so that the two share memory.
+/// Which values the program computes (each once), and where to find every output when it has run: a view that leaves the
+/// graph with its root, or with another view of it, is made again from the root.
 fn plan_outputs<'py>(
     paddle: &Paddle,
     py: Python<'py>,
     inputs: &[Py<PyAny>],
     parameters: &Bound<'py, PyList>,
     outputs: &[Py<PyAny>],
-    detached: &HashMap<u64, u64>,
+    views: &Views,
 ) -> PyResult<(Bound<'py, PyList>, Vec<Output>)> {
     let mut known = HashMap::new();
     for (index, input) in inputs.iter().enumerate() {
@@ -276,29 +282,48 @@ fn plan_outputs<'py>(
     for (index, parameter) in parameters.iter().enumerate() {
         known.entry(identity(paddle, &parameter)?).or_insert(Origin::Parameter(index));
     }
-    let identities = outputs.iter().map(|output| identity(paddle, output.bind(py))).collect::<PyResult<Vec<_>>>()?;
-    let results = PyList::empty(py);
-    for (output, id) in outputs.iter().zip(&identities) {
-        let shares =
-            detached.get(id).is_some_and(|source| known.contains_key(source) || identities.contains(source));
-        if !shares && !known.contains_key(id) {
-            results.append(output)?;
-            known.insert(*id, Origin::Result(results.len() - 1));
-        }
+    let mut roots = Vec::with_capacity(outputs.len());
+    for output in outputs {
+        let id = identity(paddle, output.bind(py))?;
+        roots.push((id, views.root(output.bind(py), id)));
     }
-    let plan = identities.iter().map(|id| match known.get(id) {
-        Some(&origin) => Ok(origin.into()),
-        None => match detached.get(id).and_then(|source| known.get(source)) {
-            Some(&origin) => Ok(Output { origin, detached: true }),
-            None => Err(PyValueError::new_err("an output of the graph has no origin")),
-        },
-    });
-    let plan = plan.collect::<PyResult<Vec<_>>>()?;
+    let results = PyList::empty(py);
+    let mut plan = Vec::with_capacity(outputs.len());
+    for (output, (id, root)) in outputs.iter().zip(&roots) {
+        let output = output.bind(py);
+        let leaves_along =
+            known.contains_key(&root.id) || roots.iter().filter(|(_, other)| other.id == root.id).count() > 1;
+        if root.steps.is_empty() || !leaves_along {
+            let origin = origin_of(&mut known, &results, *id, output)?;
+            plan.push(origin.into());
+            continue;
+        }
+        let origin = origin_of(&mut known, &results, root.id, &root.value)?;
+        let stops = |value: &Bound<'_, PyAny>| value.getattr("stop_gradient")?.is_truthy();
+        let detached = stops(output)? && !stops(&root.value)?;
+        plan.push(Output { origin, steps: root.steps.iter().map(|step| step.clone_ref(py)).collect(), detached });
+    }
     Ok((results, plan))
 }
 
+/// Where a value is found; a new one becomes a result of the program.
+fn origin_of(
+    known: &mut HashMap<u64, Origin>,
+    results: &Bound<'_, PyList>,
+    id: u64,
+    value: &Bound<'_, PyAny>,
+) -> PyResult<Origin> {
+    if let Some(&origin) = known.get(&id) {
+        return Ok(origin);
+    }
+    results.append(value)?;
+    let origin = Origin::Result(results.len() - 1);
+    known.insert(id, origin);
+    Ok(origin)
+}
+
 /// Several Python objects may stand for one value; this is what they share.
-fn identity(paddle: &Paddle, value: &Bound<'_, PyAny>) -> PyResult<u64> {
+pub(super) fn identity(paddle: &Paddle, value: &Bound<'_, PyAny>) -> PyResult<u64> {
     if !paddle.is_value(value) {
         return Err(PyTypeError::new_err(format!("{} is no value of a graph", value.get_type())));
     }

@@ -19,6 +19,7 @@ mod run;
 mod scalar;
 mod state;
 mod static_mode;
+mod views;
 
 use std::sync::Arc;
 

@@ -13,6 +13,7 @@ use sot_core::cpython::{self, WeakRef};
 
 use super::paddle::Paddle;
 use super::release::Runner;
+use super::views::Step;
 
 /// The Python callable of a graph.
 pub(crate) fn callable(py: Python<'_>, graph: Graph) -> PyResult<Py<PyAny>> {
@@ -44,11 +45,18 @@ pub(crate) struct Program {
 }
 
 /// An output of the graph.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Output {
     pub(crate) origin: Origin,
-    /// It shares the tensor's memory and takes no part in its gradient.
+    /// It is a view of that, made by these calls.
+    pub(crate) steps: Vec<Step>,
+    /// It takes no part in the gradient of what it is a view of.
     pub(crate) detached: bool,
+}
+
+impl Output {
+    fn is_result(&self, index: usize) -> bool {
+        self.origin == Origin::Result(index) && self.steps.is_empty()
+    }
 }
 
 /// Where an output of the graph comes from.
@@ -64,7 +72,7 @@ pub(crate) enum Origin {
 
 impl From<Origin> for Output {
     fn from(origin: Origin) -> Self {
-        Output { origin, detached: false }
+        Output { origin, steps: Vec::new(), detached: false }
     }
 }
 
@@ -92,7 +100,7 @@ impl Graph {
         plan: Vec<Output>,
     ) -> PyResult<Self> {
         let py = parameters.py();
-        let as_they_come = plan.len() == results && plan.iter().copied().eq((0..results).map(|at| Origin::Result(at).into()));
+        let as_they_come = plan.len() == results && plan.iter().enumerate().all(|(at, output)| output.is_result(at));
         let parameters = parameters.iter().map(|parameter| WeakRef::new(&parameter, None)).collect::<PyResult<_>>()?;
         Ok(Graph {
             paddle: Arc::clone(paddle),
@@ -147,11 +155,14 @@ fn pick<'py>(
     parameters: &Bound<'py, PyTuple>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let outputs = plan.iter().map(|output| {
-        let tensor = match output.origin {
+        let mut tensor = match output.origin {
             Origin::Result(index) => results.get_item(index)?,
             Origin::Input(index) => inputs[index].clone(),
             Origin::Parameter(index) => parameters.get_item(index)?,
         };
+        for step in &output.steps {
+            tensor = step.apply(&tensor)?;
+        }
         if output.detached {
             return tensor.call_method0(intern!(tensor.py(), "detach"));
         }

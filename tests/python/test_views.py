@@ -1,0 +1,95 @@
+"""Writing in place: to a tensor and to what shares its memory. The graph ends there, and who sees the write is as in eager."""
+
+import paddle
+import pytest
+
+import sot
+
+VIEWS = {
+    "reshape": lambda x: x.reshape([6]),
+    "flatten": lambda x: x.flatten(),
+    "unsqueeze": lambda x: x.unsqueeze(0),
+    "squeeze": lambda x: x.unsqueeze(0).squeeze(0),
+    "transpose": lambda x: x.transpose([1, 0]),
+    "T": lambda x: x.T,
+    "item": lambda x: x[0],
+    "slice": lambda x: x[:, 0:2],
+    "ellipsis": lambda x: x[..., 1],
+    "none": lambda x: x[None],
+    "unbind": lambda x: paddle.unbind(x)[1],
+    "diagonal": lambda x: paddle.diagonal(x),
+    "function": lambda x: paddle.slice(x, [0], [0], [1]),
+    "detach": lambda x: x.detach(),
+    "same": lambda x: x,
+    "copy": lambda x: x.clone(),
+    "chain": lambda x: x.reshape([6])[1:4].unsqueeze(0),
+}
+
+
+def set_all(x):
+    x[...] = 7.0
+
+
+def add(x):
+    x.add_(paddle.ones([1]))
+
+
+def zero(x):
+    x.zero_()
+
+
+@pytest.mark.parametrize("write", [set_all, add, zero], ids=lambda write: write.__name__)
+@pytest.mark.parametrize("view", list(VIEWS.values()), ids=list(VIEWS))
+def test_writes_show_where_they_do_in_eager(view, write, same):
+    def of_input(x):
+        y = view(x)
+        write(y)
+        return x + 0, y + 0, x, y
+
+    def of_result(x):
+        h = x * 2
+        y = view(h)
+        write(h)
+        return h + 0, y + 0, h, y
+
+    def of_one_root(x):
+        h = x * 2
+        y, z = view(h), view(h)
+        write(y)
+        return y + 0, z + 0
+
+    for fn in (of_input, of_result, of_one_root):
+        sot.reset()
+        given = [paddle.arange(6, dtype="float32").reshape([2, 3]) for _ in range(3)]
+        fast = sot.symbolic_translate(fn)
+        expected = fn(given[0])
+        same(fast(given[1]), expected)
+        same(fast(given[2]), expected)
+        same(given[1], given[0])
+        assert sot.stats().graphs and sot.stats().breaks, f"\n{sot.stats()}"
+
+
+def test_gradients_flow_through_returned_views(same):
+    def f(x):
+        h = x * 2
+        return h, h[0], h.reshape([6]), h[0].detach()
+
+    def run(called):
+        x = paddle.arange(6, dtype="float32").reshape([2, 3])
+        x.stop_gradient = False
+        outputs = called(x)
+        paddle.add_n([(y * y).sum() for y in outputs if not y.stop_gradient]).backward()
+        return outputs, x.grad.numpy()
+
+    fast = sot.symbolic_translate(f)
+    expected = run(f)
+    same(run(fast), expected)
+    same(run(fast), expected)
+    assert sot.stats().graphs == 1 and not sot.stats().breaks
+
+
+def test_a_view_alone_stays_in_the_program(same):
+    fast = sot.symbolic_translate(lambda x: (x * 2).reshape([6]))
+    x = paddle.ones([2, 3])
+    same(fast(x), paddle.full([6], 2.0))
+    assert sot.stats().graphs == 1
