@@ -214,3 +214,17 @@ def test_break_in_a_container_display(x):
     twice = text_of_error(lambda: keywords(a=1, **m)), text_of_error(lambda: keywords(**m, **m))
     made = [{h for _ in range(2)}, {h: k for k in range(2)}, [k for k in s]]
     return x + 1, out, calls, twice, repr(made), LOG
+
+
+@given(lambda: (toy.arange(2), {"a": 1}, [3]))
+def test_container_longer_before_a_break_in_its_loop(x, names, values):
+    out = []
+    names.update(b=1)
+    for name in names:
+        toy.save(x)
+        out.append(name)
+    values.extend([1, 2])
+    for value in reversed(values):
+        toy.save(x)
+        out.append(value)
+    return x + 1, out

@@ -244,7 +244,10 @@ impl IteratorState for DictIterator {
             return emit_call(cg, rebuild::exhausted, &[]);
         }
         let dict = dict::expect(cg.cx, self.dict)?;
-        if self.has_other_size(&dict) || self.has_other_keys(&dict) {
+        // The iterator is made before the writes are replayed.
+        let size = dict.object().map(|object| object.bind(cg.cx.py).len()).transpose()?;
+        let grows = size.is_some_and(|size| size != dict.entries.len());
+        if grows || self.has_other_size(&dict) || self.has_other_keys(&dict) {
             let text = "an iterator over a dict whose keys changed";
             return Err(Unwind::fallback(ReasonId::CannotRestore, text));
         }

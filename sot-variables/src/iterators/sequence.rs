@@ -6,7 +6,7 @@ use pyo3::types::{PyList, PyRange, PyTuple};
 use sot_core::codegen::CodeGen;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::OpcodeExecutor;
-use sot_core::variable::VarId;
+use sot_core::variable::{VarId, Variable};
 
 use super::{emit_call, produce, rebuild, IteratorState};
 use crate::list::ListVariable;
@@ -124,6 +124,16 @@ impl IteratorState for SequenceIterator {
     fn reconstruct(&self, cg: &mut CodeGen<'_, '_>) -> Flow<()> {
         if self.exhausted || self.position < 0 {
             return emit_call(cg, rebuild::exhausted, &[]);
+        }
+        if let Some(list) = cg.cx.see_as::<ListVariable>(self.sequence)? {
+            // The iterator is made before the writes are replayed.
+            let size = list.object().map(|object| object.bind(cg.cx.py).len()).transpose()?;
+            if size.is_some_and(|size| size != list.items.len()) {
+                return Err(Unwind::fallback(
+                    ReasonId::CannotRestore,
+                    "an iterator over a list that changed its length",
+                ));
+            }
         }
         let position = cg.cx.integer(self.position)?;
         let make = if self.backwards { rebuild::reversed_at } else { rebuild::sequence_at };
