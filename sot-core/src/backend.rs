@@ -152,6 +152,22 @@ pub trait GraphBuilder {
     ) -> PyResult<Bound<'py, PyAny>>;
     /// The meta if `object` is a value of a graph, else `None`.
     fn value_meta(&self, object: &Bound<'_, PyAny>) -> PyResult<Option<TensorMeta>>;
+    /// Whether the statements, called one by one on eager tensors, do what the graph does. Asked when the global state is
+    /// again what it was when the frame was entered.
+    fn may_replay(&self, py: Python<'_>) -> PyResult<bool> {
+        let _ = py;
+        Ok(true)
+    }
+    /// What calling a statement on eager tensors costs, in calls of a function in C.
+    fn weight(&self, kind: CallKind, callee: &Bound<'_, PyAny>) -> PyResult<usize> {
+        let _ = (kind, callee);
+        Ok(1)
+    }
+    /// The method that a statement of a layer as a whole comes to.
+    fn layer_method(&self, layer: &Bound<'_, PyAny>) -> PyResult<&'static str> {
+        let _ = layer;
+        Ok("__call__")
+    }
     /// Ends the graph. The callable takes the inputs positionally, in the order of `inputs` and returns a tuple or list
     /// of tensors in the order of `outputs`. It must be safe to call from several threads.
     fn finish(

@@ -117,10 +117,14 @@ impl CodeCache {
         Some(Arc::clone(&entries[at]))
     }
 
-    /// The arguments whose numbers keep any entry from being used.
-    pub fn differing_numbers<'py>(&self, frame: &impl FrameView<'py>) -> Vec<usize> {
+    /// Where the numbers come from that keep entries from being used, and how many entries each.
+    pub fn differing_numbers<'py>(&self, frame: &impl FrameView<'py>) -> HashMap<String, usize> {
         let entries = Arc::clone(&self.lock());
-        entries.iter().filter_map(|entry| entry.guards.differing_number(frame)).collect()
+        let mut numbers = HashMap::new();
+        for number in entries.iter().filter_map(|entry| entry.guards.differing_number(frame)) {
+            *numbers.entry(number.to_owned()).or_default() += 1;
+        }
+        numbers
     }
 
     /// For each entry, the first guard that does not hold.

@@ -145,6 +145,9 @@ reasons! {
     /// A write that cannot be replayed after the graph.
     UnsupportedMutation = "unsupported-mutation", Unsps,
         "Return the new value instead of writing it in place.";
+    /// A Python number that differs from call to call is needed to go on.
+    ChangingNumber = "changing-number", Unsps,
+        "Pass the number as a tensor: one graph then serves all its values.";
     /// The framework refused the operation while the graph was built.
     BackendRefused = "backend-refused", Unsps,
         "See the framework's message; the operation runs eagerly.";

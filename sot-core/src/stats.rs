@@ -35,8 +35,10 @@ pub struct Stats {
     pub translations: u64,
     /// Frames that found no valid entry.
     pub misses: u64,
-    /// Graphs compiled.
+    /// Graphs compiled, or replayed.
     pub graphs: u64,
+    /// Those of them whose statements are called one by one, as they are few.
+    pub replayed: u64,
     /// Instructions simulated.
     pub instructions: u64,
     /// How often each graph break was met, by reason id, text and place.

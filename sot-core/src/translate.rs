@@ -240,7 +240,8 @@ fn translate(
     if let Some(planned) = planned {
         cx.plan_break(planned);
     }
-    let result = simulate(&mut cx, frame, &unit, &cache.differing_numbers(frame));
+    cx.changing = cache.differing_numbers(frame);
+    let result = simulate(&mut cx, frame, &unit);
     cx.switches.undo()?;
     let (simulated, building) = (start.elapsed(), cx.graph.building());
     let name = format!("SIR_{}", GRAPHS.load(Ordering::Relaxed));
@@ -285,28 +286,18 @@ fn translate(
 }
 
 /// Lays out the root frame and runs it to its return.
-fn simulate<'py>(
-    cx: &mut OpcodeExecutor<'py>,
-    fresh: &FreshFrame<'_, 'py>,
-    unit: &Rc<CodeUnit>,
-    numbers: &[usize],
-) -> Flow<VarId> {
+fn simulate<'py>(cx: &mut OpcodeExecutor<'py>, fresh: &FreshFrame<'_, 'py>, unit: &Rc<CodeUnit>) -> Flow<VarId> {
     if unit.code.flags & RESUMABLE != 0 {
         return Err(Unwind::fallback(ReasonId::UnsupportedFrame, "generators and coroutines run in CPython"));
     }
-    let root = root_frame(cx, fresh, unit, numbers)?;
+    let root = root_frame(cx, fresh, unit)?;
     match cx.run_frame(root)?.0 {
         Exit::Return(value) => Ok(value),
         Exit::Yield(_) => Err(Unwind::fallback(ReasonId::UnsupportedFrame, "a yield outside a generator")),
     }
 }
 
-fn root_frame<'py>(
-    cx: &mut OpcodeExecutor<'py>,
-    fresh: &FreshFrame<'_, 'py>,
-    unit: &Rc<CodeUnit>,
-    numbers: &[usize],
-) -> Flow<Frame> {
+fn root_frame<'py>(cx: &mut OpcodeExecutor<'py>, fresh: &FreshFrame<'_, 'py>, unit: &Rc<CodeUnit>) -> Flow<Frame> {
     let globals = fresh.globals().to_owned();
     let globals = cx.globals_of(&globals, None)?;
     let mut frame = Frame::new(Rc::clone(unit), globals);
@@ -314,9 +305,7 @@ fn root_frame<'py>(
         if let Some(object) = fresh.arg(slot) {
             let name = Rc::clone(&unit.varnames[slot]);
             let tracker = cx.trackers.add(Tracker::Local { slot: slot as u32, name });
-            let differs = numbers.contains(&slot);
-            frame.locals[slot] =
-                Some(if differs { cx.wrap_number(&object, tracker) } else { cx.wrap(&object, tracker) });
+            frame.locals[slot] = Some(cx.wrap(&object, tracker));
         }
     }
     let mut closure = Vec::new();
@@ -363,7 +352,10 @@ fn report(cx: &OpcodeExecutor<'_>, unit: &CodeUnit, new_code: Option<&NewCode>, 
     let py = cx.py;
     let graphs = new_code.map(|new| new.graphs.clone()).unwrap_or_default();
     GRAPHS.fetch_add(graphs.len() as u64, Ordering::Relaxed);
-    stats::update(|stats| stats.graphs += graphs.len() as u64);
+    stats::update(|stats| {
+        stats.graphs += graphs.len() as u64;
+        stats.replayed += graphs.iter().filter(|graph| graph.replayed).count() as u64;
+    });
     let reason = reason.cloned().map(|mut reason| {
         if reason.stack.is_empty() {
             reason.stack = vec![unit.place()];

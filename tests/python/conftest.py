@@ -2,8 +2,8 @@
 
 import os
 
-# Read when the tracer loads or translates: one operation is enough for a graph.
-os.environ["MIN_GRAPH_SIZE"] = "0"
+# Read when the tracer translates: one operation is enough for a program. With 1000 instead, most graphs are replayed.
+os.environ.setdefault("MIN_GRAPH_SIZE", "0")
 
 import numpy as np
 import paddle

@@ -7,6 +7,9 @@ use std::ptr::{null_mut, NonNull};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
+#[cfg(not(Py_3_9))]
+use pyo3::types::PyDict;
+use pyo3::types::{PyString, PyTuple};
 
 use super::hook::panic_text;
 
@@ -67,6 +70,53 @@ fn call_through<'py>(
         let result = vectorcall(callable.as_ptr(), vector.as_ptr().add(1), count);
         Bound::from_owned_ptr_or_err(callable.py(), result)
     }
+}
+
+/// Calls with arguments of which the last are given by the names in `keywords`.
+#[inline]
+pub fn call_with_names<'py>(
+    callable: &Bound<'py, PyAny>,
+    args: &[Bound<'py, PyAny>],
+    keywords: Option<&Bound<'py, PyTuple>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let named = keywords.map_or(0, PyTupleMethods::len);
+    #[cfg(Py_3_9)]
+    // SAFETY: live objects; a `Bound` is a pointer; as many arguments as said, and a tuple of the last ones' names or null.
+    unsafe {
+        let (tuple, count) = (keywords.map_or(null_mut(), Bound::as_ptr), args.len() - named);
+        let result = ffi::PyObject_Vectorcall(callable.as_ptr(), args.as_ptr().cast(), count, tuple);
+        Bound::from_owned_ptr_or_err(callable.py(), result)
+    }
+    #[cfg(not(Py_3_9))]
+    {
+        let (positional, rest) = args.split_at(args.len() - named);
+        let names = keywords.into_iter().flat_map(|names| names.iter());
+        let keywords = PyDict::new(callable.py());
+        names.zip(rest).try_for_each(|(name, value)| keywords.set_item(name, value))?;
+        callable.call(PyTuple::new(callable.py(), positional)?, Some(&keywords))
+    }
+}
+
+/// The same for a method of the first argument.
+#[inline]
+pub fn call_method_with_names<'py>(
+    name: &Bound<'py, PyString>,
+    args: &[Bound<'py, PyAny>],
+    keywords: Option<&Bound<'py, PyTuple>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let Some((receiver, rest)) = args.split_first() else {
+        return Err(PyValueError::new_err("a method is called on an object"));
+    };
+    #[cfg(Py_3_9)]
+    // SAFETY: as above, and there is a first argument.
+    unsafe {
+        let named = keywords.map_or(0, PyTupleMethods::len);
+        let (tuple, count) = (keywords.map_or(null_mut(), Bound::as_ptr), 1 + rest.len() - named);
+        let result = ffi::PyObject_VectorcallMethod(name.as_ptr(), args.as_ptr().cast(), count, tuple);
+        Bound::from_owned_ptr_or_err(receiver.py(), result)
+    }
+    #[cfg(not(Py_3_9))]
+    call_with_names(&receiver.getattr(name)?, rest, keywords)
 }
 
 /// `PyObject_Vectorcall` without keywords.

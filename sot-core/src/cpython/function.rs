@@ -4,6 +4,8 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyCode, PyDict, PyFunction, PyTuple};
 
+use super::frames;
+
 extern "C" {
     #[link_name = "PyMethod_Type"]
     static mut METHOD_TYPE: ffi::PyTypeObject;
@@ -104,4 +106,34 @@ pub fn set_cell_contents(cell: &Bound<'_, PyAny>, value: Option<&Bound<'_, PyAny
 pub fn new_cell<'py>(py: Python<'py>, value: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
     // SAFETY: a live object or null; the answer is owned or null with an exception.
     unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyCell_New(value.map_or(std::ptr::null_mut(), Bound::as_ptr))) }
+}
+
+/// A function of this code with these globals and cells for its free variables.
+pub fn new_function<'py>(
+    code: &Bound<'py, PyCode>,
+    globals: &Bound<'py, PyDict>,
+    cells: &[Bound<'py, PyAny>],
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = code.py();
+    // SAFETY: a live code object.
+    if unsafe { frames::free_count(code.as_ptr().cast()) } != cells.len() {
+        return Err(pyo3::exceptions::PyValueError::new_err("a function takes a cell for each of its free variables"));
+    }
+    // SAFETY: live objects of their types; the answer is owned or null with an exception.
+    let function = unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyFunction_New(code.as_ptr(), globals.as_ptr()))? };
+    if !cells.is_empty() {
+        let closure = PyTuple::new(py, cells)?;
+        // SAFETY: a live function and a tuple; the answer says whether an exception is set.
+        if unsafe { ffi::PyFunction_SetClosure(function.as_ptr(), closure.as_ptr()) } < 0 {
+            return Err(PyErr::fetch(py));
+        }
+    }
+    Ok(function)
+}
+
+/// The globals of the Python code that called the running C function.
+pub fn current_globals(py: Python<'_>) -> Option<Bound<'_, PyDict>> {
+    // SAFETY: the GIL is held; the answer is borrowed from the running frame, or null.
+    let globals = unsafe { Bound::from_borrowed_ptr_or_opt(py, ffi::PyEval_GetGlobals()) };
+    globals?.cast_into().ok()
 }

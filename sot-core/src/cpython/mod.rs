@@ -61,18 +61,18 @@ use v313 as layout;
 #[cfg(Py_3_9)]
 mod eval_slot;
 
-pub use callable::{call_with_vector, fastcall};
+pub use callable::{call_method_with_names, call_with_names, call_with_vector, fastcall};
 pub use code_state::{code_state, remove_code_state, set_code_state, StateRef};
 pub use dict::{dict_get, dict_lacks};
 pub use embedded::{ArrayField, Embedded, Held, NumberField};
 pub use fresh_frame::FreshFrame;
 pub use function::{
-    bound_method, cell_contents, function_closure, function_code, function_defaults, function_globals,
-    function_kwdefaults, is_cell, new_cell, set_cell_contents,
+    bound_method, cell_contents, current_globals, function_closure, function_code, function_defaults, function_globals,
+    function_kwdefaults, is_cell, new_cell, new_function, set_cell_contents,
 };
 pub use getter::Getter;
 pub use hook::{counts, last_panic, panics, set_evaluator, Counts, FrameEvaluator, Verdict};
-pub use object::{generic_getattr, instance_dict};
+pub use object::{generic_getattr, instance_dict, new_slice};
 pub use replace::use_reference_method;
 pub use self_test::{self_test, LayoutError};
 pub use session::{enter, is_active, suspend, Active, HookError, Suspended};

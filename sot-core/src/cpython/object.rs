@@ -1,4 +1,4 @@
-//! Instance attributes without user code.
+//! Instance attributes without user code, and objects made from their parts.
 
 use std::ffi::c_int;
 use std::ptr::null_mut;
@@ -50,6 +50,12 @@ pub fn generic_getattr<'py>(
         Some(value) => Ok(Some(value)),
         None => PyErr::take(py).map_or(Ok(None), Err),
     }
+}
+
+/// `slice(start, stop, step)`
+pub fn new_slice<'py>(py: Python<'py>, [start, end, step]: [&Bound<'py, PyAny>; 3]) -> PyResult<Bound<'py, PyAny>> {
+    // SAFETY: live objects; the answer is owned or null with an exception.
+    unsafe { Bound::from_owned_ptr_or_err(py, ffi::PySlice_New(start.as_ptr(), end.as_ptr(), step.as_ptr())) }
 }
 
 /// Whether the object's type has a place for a dict.

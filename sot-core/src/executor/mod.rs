@@ -44,6 +44,7 @@ pub use operators::{BinaryOp, CompareOp, UnaryOp};
 pub use switches::Switches;
 pub use unwinding::BookkeepingVariable;
 pub use wrap::IdentityMap;
+pub(crate) use wrap::{is_atom, is_number};
 
 /// How a stretch of simulation ended.
 pub enum Exit {
@@ -67,6 +68,8 @@ pub struct OpcodeExecutor<'py> {
     pub guards: Guards,
     /// The tensor work.
     pub graph: FunctionGraph<'py>,
+    /// Where numbers come from that were others in earlier calls, and in how many translations.
+    pub changing: HashMap<String, usize>,
     /// The writes to replay.
     pub effects: SideEffects,
     /// The global state it changes.
@@ -113,6 +116,7 @@ impl<'py> OpcodeExecutor<'py> {
             trackers,
             guards,
             graph: FunctionGraph::new(py, runtime),
+            changing: HashMap::new(),
             effects: SideEffects::default(),
             switches: Switches::new(py),
             frames: Vec::new(),

@@ -59,10 +59,16 @@ impl Variable for LazyVariable {
     }
 }
 
+/// So many values of one `float` are translated for, and of one `int`, of which programs have few more often.
+const FLOATS: usize = 4;
+const INTEGERS: usize = 8;
+
 /// A number that differs from call to call, or a number or text computed from such: its value is only assumed if it matters.
 /// To compute with it or to print it does not; the new code does it again.
 struct LazyNumber {
     value: Py<PyAny>,
+    /// How many translations assumed another value.
+    others: usize,
     computed: Option<Computed>,
 }
 
@@ -108,11 +114,28 @@ impl Variable for LazyNumber {
     }
 }
 
+impl LazyNumber {
+    /// Another translation for yet another value would not be the last: what needs the value runs natively.
+    fn refuse_if_too_many(&self, py: Python<'_>) -> Flow<()> {
+        let enough = if self.value.bind(py).is_exact_instance_of::<PyFloat>() { FLOATS } else { INTEGERS };
+        if self.others < enough {
+            return Ok(());
+        }
+        let text =
+            format!("a number that is another one at every call (now {})", crate::tracker::repr(py, &self.value));
+        Err(Unwind::break_graph(ReasonId::ChangingNumber, text))
+    }
+}
+
 impl<'py> OpcodeExecutor<'py> {
-    /// The variable for a number that was seen to differ from call to call.
-    pub fn wrap_number(&mut self, number: &Bound<'py, PyAny>, tracker: TrackerId) -> VarId {
-        let payload = LazyNumber { value: number.clone().unbind(), computed: None };
-        self.vars.add(Rc::new(payload), tracker)
+    /// The variable for a number that was another one in earlier calls; `None` for everything else.
+    fn wrap_changing(&mut self, object: &Bound<'py, PyAny>, tracker: TrackerId) -> Option<VarId> {
+        if self.changing.is_empty() || !is_number(object) || !self.trackers.is_sourced(tracker) {
+            return None;
+        }
+        let others = *self.changing.get(&self.trackers.text(self.py, tracker))?;
+        let payload = LazyNumber { value: object.clone().unbind(), others, computed: None };
+        Some(self.vars.add(Rc::new(payload), tracker))
     }
 
     /// `lhs op rhs` without assuming the values, where one is a number that differs, or a text of it, and the operator cannot
@@ -131,7 +154,7 @@ impl<'py> OpcodeExecutor<'py> {
         }
         self.assume_types(&[(lhs, left.clone()), (rhs, right.clone())]);
         let value = op.apply(&left, &right)?.unbind();
-        Ok(Some(self.produce(Rc::new(LazyNumber { value, computed: Some(Computed::Binary(op, lhs, rhs)) }))))
+        Ok(Some(self.produce(Rc::new(LazyNumber { value, others: 0, computed: Some(Computed::Binary(op, lhs, rhs)) }))))
     }
 
     /// `function(*args)` without assuming the values, where one is a number that differs, or a text of it, and the others are
@@ -148,7 +171,7 @@ impl<'py> OpcodeExecutor<'py> {
         let typed: Vec<_> = args.iter().copied().zip(known.into_iter().map(|(value, _)| value)).collect();
         self.assume_types(&typed);
         let computed = Some(Computed::Call(function.clone().unbind(), args.to_vec()));
-        Ok(Some(self.produce(Rc::new(LazyNumber { value: value.unbind(), computed }))))
+        Ok(Some(self.produce(Rc::new(LazyNumber { value: value.unbind(), others: 0, computed }))))
     }
 
     /// Whether the variable is a number that differs from call to call, or a text of one, and nothing has assumed its value.
@@ -181,6 +204,9 @@ impl<'py> OpcodeExecutor<'py> {
     /// The variable for an object reached through `tracker`.
     pub fn wrap(&mut self, object: &Bound<'py, PyAny>, tracker: TrackerId) -> VarId {
         if self.is_constant(object) {
+            if let Some(changing) = self.wrap_changing(object, tracker) {
+                return changing;
+            }
             let payload = (self.runtime.factories.constant)(object.clone().unbind());
             return self.vars.add(payload, tracker);
         }
@@ -236,6 +262,7 @@ impl<'py> OpcodeExecutor<'py> {
             for operand in number.children() {
                 self.see(operand)?;
             }
+            number.refuse_if_too_many(self.py)?;
             let value = number.value.clone_ref(self.py);
             self.vars.set(id, (self.runtime.factories.constant)(value));
             return Ok(());
@@ -337,8 +364,13 @@ impl<'py> OpcodeExecutor<'py> {
     }
 }
 
+/// Whether the object is an `int` or `float`, and of no subclass.
+pub(crate) fn is_number(object: &Bound<'_, PyAny>) -> bool {
+    object.is_exact_instance_of::<PyInt>() || object.is_exact_instance_of::<PyFloat>()
+}
+
 /// Whether the object is of an immutable atomic type whose value is its meaning.
-pub(super) fn is_atom(object: &Bound<'_, PyAny>) -> bool {
+pub(crate) fn is_atom(object: &Bound<'_, PyAny>) -> bool {
     object.is_none()
         || object.is_exact_instance_of::<PyInt>()
         || object.is_exact_instance_of::<PyBool>()
@@ -349,10 +381,6 @@ pub(super) fn is_atom(object: &Bound<'_, PyAny>) -> bool {
         || object.is(object.py().Ellipsis())
         || object.is(object.py().NotImplemented())
         || object.is_exact_instance_of::<pyo3::types::PyCode>()
-}
-
-fn is_number(object: &Bound<'_, PyAny>) -> bool {
-    object.is_exact_instance_of::<PyInt>() || object.is_exact_instance_of::<PyFloat>()
 }
 
 fn is_text(object: &Bound<'_, PyAny>) -> bool {

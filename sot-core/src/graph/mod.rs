@@ -1,5 +1,6 @@
 //! The FunctionGraph: records tensor work as statements while the backend builds them, one by one.
 
+mod replay;
 mod statement_ir;
 mod unit;
 
@@ -10,11 +11,14 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
 use crate::backend::{CallKind, GraphBuilder, TensorMeta};
+use crate::cpython::WeakRef;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::executor::{CallArgs, OpcodeExecutor};
 use crate::guard::{Identity, Test};
 use crate::runtime::Runtime;
 use crate::variable::VarId;
+
+use replay::{Call, MinSize, Replay, Values};
 
 pub use statement_ir::{Statement, StatementIR, StatementKind};
 
@@ -38,6 +42,14 @@ pub struct FunctionGraph<'py> {
     ir: StatementIR,
     units: Vec<unit::Unit>,
     building: Duration,
+    /// Smaller graphs are made again one by one.
+    min_size: MinSize,
+    /// The first statements as they are made again; `None` for one that cannot be.
+    calls: Vec<Option<Call>>,
+    values: Values,
+    parameters: Vec<(SymbolId, VarId, Option<WeakRef>)>,
+    /// Whether some value is several symbols, which only a program keeps apart.
+    ambiguous: bool,
 }
 
 /// A point the graph can be rolled back to; the builder keeps the statements, which reach no output and are dropped.
@@ -59,6 +71,11 @@ impl<'py> FunctionGraph<'py> {
             ir: StatementIR::default(),
             units: Vec::new(),
             building: Duration::ZERO,
+            min_size: MinSize::now(),
+            calls: Vec::new(),
+            values: Values::default(),
+            parameters: Vec::new(),
+            ambiguous: false,
         }
     }
 
@@ -87,6 +104,7 @@ impl<'py> FunctionGraph<'py> {
 
     fn add_symbol(&mut self, value: Py<PyAny>) -> SymbolId {
         let id = SymbolId(self.symbols.len() as u32);
+        self.ambiguous |= !self.values.insert(&value, id);
         self.symbols.push(Symbol { name: format!("var_{}", id.0), value });
         id
     }
@@ -125,6 +143,8 @@ impl<'py> FunctionGraph<'py> {
     pub fn roll_back(&mut self, mark: GraphMark, first_gone: VarId) {
         self.ir.statements.truncate(mark.statements);
         self.units.retain(|unit| unit.end <= mark.statements);
+        self.calls.truncate(mark.statements);
+        self.parameters.retain(|(_, variable, _)| *variable < first_gone);
         self.inputs.retain(|(_, variable)| *variable < first_gone);
         self.external.retain(|variable, _| *variable < first_gone);
     }
@@ -151,6 +171,10 @@ impl<'py> FunctionGraph<'py> {
         ir.inputs = self.inputs.iter().map(|(symbol, _)| self.name(*symbol).to_owned()).collect();
         ir.outputs = outputs.iter().map(|symbol| self.name(*symbol).to_owned()).collect();
         unit::fold(&mut ir, &std::mem::take(&mut self.units));
+        if let Some(replay) = self.replay(outputs)? {
+            ir.replayed = true;
+            return Ok((replay.callable(self.py)?, ir));
+        }
         self.builder()?;
         let builder = self
             .builder
@@ -158,6 +182,57 @@ impl<'py> FunctionGraph<'py> {
             .ok_or_else(|| pyo3::exceptions::PyRuntimeError::new_err("the graph was already finished"))?;
         let callable = builder.finish(self.py, name, &inputs, &values)?;
         Ok((callable, ir))
+    }
+
+    /// The statements to be made again one by one, if they are too few for a program and all of them can be.
+    fn replay(&mut self, outputs: &[SymbolId]) -> PyResult<Option<Replay>> {
+        let Some(builder) = &self.builder else { return Ok(None) };
+        let weight: Option<usize> = self.calls.iter().map(|call| Some(call.as_ref()?.weight)).sum();
+        let Some(weight) = weight.filter(|_| !self.ambiguous) else { return Ok(None) };
+        if !builder.may_replay(self.py)?
+            || weight >= self.min_size.most()
+            || weight >= self.min_size.of(self.needs_grad(&**builder, outputs)?)
+        {
+            return Ok(None);
+        }
+        let mut parameters = Vec::new();
+        for (symbol, _, weak) in std::mem::take(&mut self.parameters) {
+            let Some(weak) = weak else { return Ok(None) };
+            parameters.push((symbol, weak));
+        }
+        Ok(Some(Replay {
+            inputs: self.inputs.iter().map(|(symbol, _)| *symbol).collect(),
+            parameters,
+            calls: std::mem::take(&mut self.calls).into_iter().flatten().collect(),
+            outputs: outputs.to_vec(),
+            symbols: self.symbols.len(),
+        }))
+    }
+
+    fn needs_grad(&self, builder: &dyn GraphBuilder, outputs: &[SymbolId]) -> PyResult<bool> {
+        for output in outputs {
+            if builder.value_meta(&self.value(*output))?.is_some_and(|meta| !meta.stop_gradient) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Keeps a statement as it was made, as long as there are few.
+    fn record(
+        &mut self,
+        callee: (CallKind, &Bound<'py, PyAny>),
+        args: (&Bound<'py, PyTuple>, Option<&Bound<'py, PyDict>>),
+        result: &Bound<'py, PyAny>,
+    ) -> PyResult<()> {
+        if self.calls.len() < self.min_size.most() {
+            let call = match &self.builder {
+                Some(builder) => Call::new(self.runtime, &**builder, &self.values, callee, args, result)?,
+                None => None,
+            };
+            self.calls.push(call);
+        }
+        Ok(())
     }
 }
 
@@ -184,6 +259,7 @@ impl<'py> OpcodeExecutor<'py> {
         let symbol = self.graph.add_symbol(value);
         self.graph.external.insert(variable, symbol);
         if is_parameter {
+            self.graph.parameters.push((symbol, variable, WeakRef::new(tensor, None).ok()));
             self.guards.add(tracker, Test::Is(Identity::of(tensor)));
         } else {
             self.graph.inputs.push((symbol, variable));
@@ -221,6 +297,7 @@ impl<'py> OpcodeExecutor<'py> {
         })?;
         let mut outputs = Vec::new();
         let variable = self.wrap_result(&result, &mut outputs)?;
+        self.graph.record((kind, callee), (&positional, keywords), &result)?;
         self.graph.ir.statements.push(Statement {
             kind: StatementKind::from(kind),
             callee: name.to_owned(),

@@ -53,6 +53,8 @@ pub struct StatementIR {
     pub outputs: Vec<String>,
     /// The calls in order.
     pub statements: Vec<Statement>,
+    /// Whether the calls are made one by one, as they are too few to be worth a program.
+    pub replayed: bool,
     /// The `StatementIR`s that `call_sir` statements call, before those that call them.
     pub parts: Vec<StatementIR>,
 }
@@ -101,7 +103,8 @@ impl fmt::Display for StatementIR {
             writeln!(f, "{part}")?;
         }
         let list = |names: &[String]| names.iter().map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ");
-        writeln!(f, "StatementIR: {}", self.name)?;
+        let how = if self.replayed { " (called one by one: fewer than MIN_GRAPH_SIZE)" } else { "" };
+        writeln!(f, "StatementIR: {}{how}", self.name)?;
         writeln!(f, "  inputs: [{}]", list(&self.inputs))?;
         writeln!(f, "  outputs: [{}]", list(&self.outputs))?;
         write!(f, "  statements:")?;

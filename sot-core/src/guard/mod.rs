@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 
 use crate::backend::{ObjectTest, StateTest};
 use crate::cpython::WeakRef;
+use crate::executor::is_number;
 use crate::tracker::{repr, Key, TrackerId, Trackers};
 
 pub use program::{FrameView, GuardProgram};
@@ -130,6 +131,11 @@ impl Guard {
             Test::DiffersFrom(other) => format!("{subject} is not {}", trackers.text(py, *other)),
             Test::Object(test) => test.describe(&subject),
         }
+    }
+
+    /// Whether it is about the value of an `int` or `float`.
+    fn asks_for_number(&self, py: Python<'_>) -> bool {
+        matches!(&self.test, Test::Equals(value) if is_number(value.bind(py)))
     }
 
     fn key(&self) -> (TrackerId, String) {

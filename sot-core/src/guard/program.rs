@@ -1,8 +1,10 @@
 //! The native form of guards: a straight line of fetches and tests over registers. It runs no Python code: dictionary reads
 //! use string or constant keys, attribute reads are dictionary or descriptor-slot reads.
 
+use std::collections::HashMap;
+
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyFloat, PyFunction, PyInt, PyList, PyString, PyTuple, PyType};
+use pyo3::types::{PyDict, PyFloat, PyFunction, PyList, PyString, PyTuple, PyType};
 
 use super::compile::Compiler;
 use super::{Guard, Identity};
@@ -79,6 +81,8 @@ pub struct GuardProgram {
     state: Vec<Box<dyn StateTest>>,
     steps: Vec<Step>,
     registers: usize,
+    /// Where the numbers come from that the tests at these positions ask for.
+    numbers: HashMap<usize, String>,
     // By step; only kept where somebody will read them.
     texts: Vec<String>,
 }
@@ -91,16 +95,18 @@ impl GuardProgram {
         trackers: &Trackers,
     ) -> PyResult<GuardProgram> {
         let mut compiler = Compiler::new(py, trackers);
-        let mut texts = Vec::new();
+        let (mut texts, mut numbers) = (Vec::new(), HashMap::new());
         for guard in guards {
             let text = log::enabled(log::GRAPHS).then(|| guard.text(py, trackers));
+            let number = guard.asks_for_number(py).then(|| trackers.text(py, guard.subject));
             compiler.add(guard)?;
+            numbers.extend(number.map(|number| (compiler.len() - 1, number)));
             if let Some(text) = text {
                 texts.resize(compiler.len(), text);
             }
         }
         let (steps, registers) = compiler.finish();
-        Ok(GuardProgram { state, registers, steps, texts })
+        Ok(GuardProgram { state, registers, steps, numbers, texts })
     }
 
     /// The first guard that does not hold for `frame`, as text.
@@ -111,20 +117,10 @@ impl GuardProgram {
         })
     }
 
-    /// The argument whose number is another one now, if that is why the guards do not hold.
-    pub fn differing_number<'py>(&self, frame: &impl FrameView<'py>) -> Option<usize> {
+    /// Where the number comes from that is another one now, if that is why the guards do not hold.
+    pub fn differing_number<'py>(&self, frame: &impl FrameView<'py>) -> Option<&str> {
         let Failure::Step(at) = self.run(frame).err()? else { return None };
-        let Step::Test(register, Check::Equals(value)) = &self.steps[at] else { return None };
-        let value = value.bind(frame.py());
-        let is_number = value.is_exact_instance_of::<PyInt>() || value.is_exact_instance_of::<PyFloat>();
-        let mut fetches = self.steps.iter().filter_map(|step| match step {
-            Step::Fetch(fetch) => Some(fetch),
-            Step::Test(..) => None,
-        });
-        match fetches.nth(*register as usize) {
-            Some(Fetch::Argument(slot)) if is_number => Some(*slot),
-            _ => None,
-        }
+        self.numbers.get(&at).map(String::as_str)
     }
 
     /// Whether everything assumed holds for `frame`.

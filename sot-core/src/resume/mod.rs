@@ -11,9 +11,9 @@ use std::sync::Arc;
 
 use pyo3::exceptions::{PyBaseException, PyRuntimeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyCode, PyDict, PyIterator, PyTuple, PyWeakrefMethods, PyWeakrefReference};
+use pyo3::types::{PyCode, PyDict, PyIterator};
 
-use crate::cpython;
+use crate::cpython::{self, WeakRef};
 
 pub use code::{build, Entry, ResumeKey, Slot};
 
@@ -21,45 +21,43 @@ pub use code::{build, Entry, ResumeKey, Slot};
 /// over are cells.
 #[derive(Debug)]
 pub struct Target {
-    code: Py<PyWeakrefReference>,
+    code: WeakRef,
     cells: usize,
 }
 
 impl Target {
     /// A target.
     pub fn new(code: &Bound<'_, PyCode>, cells: usize) -> PyResult<Arc<Target>> {
-        Ok(Arc::new(Target { code: PyWeakrefReference::new(code.as_any())?.unbind(), cells }))
+        Ok(Arc::new(Target { code: WeakRef::new(code.as_any(), None)?, cells }))
     }
 
     /// The resume function.
     fn function<'py>(
         &self,
         py: Python<'py>,
-        globals: &Bound<'py, PyAny>,
+        globals: &Bound<'py, PyDict>,
         cells: &[Bound<'py, PyAny>],
     ) -> PyResult<Bound<'py, PyAny>> {
-        let code = self.code.bind(py).upgrade();
+        let code = self.code.get(py);
         let code = code.ok_or_else(|| PyRuntimeError::new_err("a function was collected while it ran"))?;
-        let closure = if cells.is_empty() { py.None().into_bound(py) } else { PyTuple::new(py, cells)?.into_any() };
-        let function_type = py.import("types")?.getattr("FunctionType")?;
-        function_type.call1((code, globals, py.None(), py.None(), closure))
+        cpython::new_function(code.cast::<PyCode>()?, globals, cells)
     }
 
     /// Calls the resume function once.
     fn call<'py>(
         &self,
         py: Python<'py>,
-        globals: &Bound<'py, PyAny>,
+        globals: &Bound<'py, PyDict>,
         values: &[Bound<'py, PyAny>],
     ) -> PyResult<Bound<'py, PyAny>> {
         let (cells, values) = values.split_at(self.cells);
-        self.function(py, globals, cells)?.call1(PyTuple::new(py, values)?)
+        cpython::call_with_names(&self.function(py, globals, cells)?, values, None)
     }
 
     /// A callable that makes the resume function, of its globals and cells.
     pub fn maker(self: Arc<Self>, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let maker = cpython::fastcall(py, "__resumed__", "A frame to go on with.", move |py, values| match values {
-            [globals, cells @ ..] => Ok(self.function(py, globals, cells)?.unbind()),
+            [globals, cells @ ..] => Ok(self.function(py, globals.cast::<PyDict>()?, cells)?.unbind()),
             [] => Err(PyRuntimeError::new_err("no globals were given")),
         })?;
         Ok(maker.unbind())
@@ -165,9 +163,10 @@ fn drive<'py>(
     mut values: Vec<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     // The caller is the new code: its globals are the function's.
-    let globals = py.import("builtins")?.getattr("globals")?.call0()?.cast_into::<PyDict>()?;
+    let globals = cpython::current_globals(py);
+    let globals = globals.ok_or_else(|| PyRuntimeError::new_err("a resume function is called by Python code"))?;
     loop {
-        let result = target.call(py, globals.as_any(), &values)?;
+        let result = target.call(py, &globals, &values)?;
         match result.cast::<Continuation>() {
             Ok(next) => {
                 let next = next.get();

@@ -22,6 +22,8 @@ class Stats:
     """Calls for which no guard held, so that a translation was tried."""
     graphs: int = 0
     """Subgraphs built."""
+    replayed: int = 0
+    """Those of them that are called operation by operation, being smaller than `MIN_GRAPH_SIZE`."""
     breaks: dict[str, int] = field(default_factory=dict)
     """Graph breaks by reason."""
     fallbacks: dict[str, int] = field(default_factory=dict)
@@ -40,7 +42,7 @@ class Stats:
         return counts
 
     def __str__(self) -> str:
-        counts = ", ".join(f"{getattr(self, name)} {name}" for name in ("translations", "hits", "misses", "graphs"))
+        counts = ", ".join(f"{getattr(self, name)} {name}" for name in ("translations", "hits", "misses", "graphs", "replayed"))
         lines = [counts]
         lines += _reasons("breaks", self.breaks)
         lines += _reasons("fallbacks", self.fallbacks)

@@ -10,9 +10,10 @@ use std::sync::Arc;
 use pyo3::exceptions::{PyNotImplementedError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+use pyo3::types::{PyDict, PyFunction, PyList, PyString, PyTuple};
 use sot_core::backend::{CallKind, GraphBuilder, TensorMeta};
 
+use super::collector;
 use super::garbage;
 use super::gradient::Settled;
 use super::meta;
@@ -31,12 +32,17 @@ pub(crate) struct PaddleBuilder {
     views: Views,
     /// Whether Paddle's recorder still holds what the program refers to.
     recorded: bool,
+    /// The grad mode at the first statement.
+    grad: bool,
+    /// Whether it was the same for every statement.
+    one_grad_mode: bool,
 }
 
 impl PaddleBuilder {
     /// An empty program.
     pub(crate) fn begin(py: Python<'_>, paddle: Arc<Paddle>) -> PyResult<Self> {
         let target = paddle.static_mode.new_target(py, &paddle.program)?;
+        let grad = paddle.grad_enabled(py)?;
         Ok(PaddleBuilder {
             paddle,
             target,
@@ -44,6 +50,8 @@ impl PaddleBuilder {
             settled: Settled::default(),
             views: Views::default(),
             recorded: true,
+            grad,
+            one_grad_mode: true,
         })
     }
 
@@ -122,6 +130,7 @@ impl GraphBuilder for PaddleBuilder {
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         refuse_output_arguments(kwargs)?;
+        self.one_grad_mode &= self.paddle.grad_enabled(callee.py())? == self.grad;
         scalar::refuse_rounding(&self.paddle, callee, args, kwargs)?;
         let paddle = Arc::clone(&self.paddle);
         let target = self.target.clone_ref(callee.py());
@@ -148,6 +157,27 @@ impl GraphBuilder for PaddleBuilder {
 
     fn value_meta(&self, object: &Bound<'_, PyAny>) -> PyResult<Option<TensorMeta>> {
         meta::of_value(&self.paddle, object)
+    }
+
+    fn may_replay(&self, py: Python<'_>) -> PyResult<bool> {
+        Ok(self.one_grad_mode && self.paddle.grad_enabled(py)? == self.grad)
+    }
+
+    /// Paddle's functions in Python take about as long as two in C, and most layers as long as four.
+    fn weight(&self, kind: CallKind, callee: &Bound<'_, PyAny>) -> PyResult<usize> {
+        let in_python = match kind {
+            CallKind::Layer => return Ok(4),
+            CallKind::Api => callee.is_instance_of::<PyFunction>(),
+            CallKind::Method => {
+                let method = self.paddle.tensor_type.bind(callee.py()).getattr_opt(callee.cast::<PyString>()?)?;
+                method.is_some_and(|method| method.is_instance_of::<PyFunction>())
+            }
+        };
+        Ok(if in_python { 2 } else { 1 })
+    }
+
+    fn layer_method(&self, layer: &Bound<'_, PyAny>) -> PyResult<&'static str> {
+        Ok(if self.paddle.layer_body(layer)?.is(layer) { "__call__" } else { "forward" })
     }
 
     fn finish(
@@ -192,9 +222,10 @@ impl PaddleBuilder {
         let detached = if training { inputs_without_gradient(&layer)? } else { Vec::new() };
         let runner = (self.paddle.release.runner)(&layer, results)?;
         layer.setattr("_params", PyList::empty(py))?;
+        let small = collector::is_small(&self.paddle, self.target.main.bind(py))?;
         // Made differentiable inside the trace, where the frame itself begins without grad mode.
         let forces_grad = training && !self.paddle.grad_enabled(py)?;
-        Ok(run::Program { runner, training, forces_grad, detached })
+        Ok(run::Program { runner, training, forces_grad, detached, small })
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod api;
 mod builder;
+mod collector;
 pub mod debug;
 mod garbage;
 mod gradient;

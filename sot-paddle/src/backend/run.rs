@@ -11,6 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 use sot_core::cpython::{self, WeakRef};
 
+use super::collector;
 use super::paddle::Paddle;
 use super::release::Runner;
 use super::views::Step;
@@ -38,6 +39,8 @@ pub(crate) struct Program {
     pub(crate) runner: Box<dyn Runner>,
     /// Whether a backward pass may follow, for which the scope is kept.
     pub(crate) training: bool,
+    /// Whether all it computes is small (see [`collector`]).
+    pub(crate) small: bool,
     /// Whether it must run with grad mode on, though it is called with grad mode off.
     pub(crate) forces_grad: bool,
     /// Inputs that no gradient flows to.
@@ -137,7 +140,9 @@ impl Graph {
         let py = inputs.py();
         let scope = self.scopes.lend(py)?;
         let run = || program.runner.run(inputs, parameters, scope.as_list.bind(py));
-        let results = if program.forces_grad { self.paddle.with_grad(py, run) } else { run() };
+        let run = || if program.forces_grad { self.paddle.with_grad(py, run) } else { run() };
+        // The first run in a scope makes the executor.
+        let results = if scope.is_new && program.small { collector::without(py, run) } else { run() };
         self.scopes.take_back(scope);
         results
     }
@@ -193,6 +198,7 @@ struct Scope {
     object: Py<PyAny>,
     as_list: Py<PyList>,
     user: Weak<()>,
+    is_new: bool,
 }
 
 thread_local! {
@@ -215,11 +221,17 @@ impl Scopes {
             self.with_idle(|idle| idle.push_back(scope));
         }
         let scope = self.new_scope.bind(py).call0()?;
-        Ok(Scope { as_list: PyList::new(py, [&scope])?.unbind(), object: scope.unbind(), user: Weak::new() })
+        Ok(Scope {
+            as_list: PyList::new(py, [&scope])?.unbind(),
+            object: scope.unbind(),
+            user: Weak::new(),
+            is_new: true,
+        })
     }
 
     /// The scope used last is lent first: its executor is warm and most often its backward pass is done.
     fn take_back(&self, mut scope: Scope) {
+        scope.is_new = false;
         if self.awaits_backward {
             scope.user = THIS_THREAD.with(Arc::downgrade);
         }

@@ -1,0 +1,317 @@
+//! The calls of a graph as they were made, to be made again one by one: what a graph of a few statements comes to, since
+//! running a program costs more than its calls do. Nothing of the user's is held but by weak references.
+
+use std::collections::HashMap;
+
+use pyo3::exceptions::{PyReferenceError, PyRuntimeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PySlice, PyString, PyTuple};
+
+use super::SymbolId;
+use crate::backend::{CallKind, GraphBuilder};
+use crate::cpython::{self, WeakRef};
+use crate::executor::is_atom;
+use crate::runtime::Runtime;
+
+/// From which size on a graph is made into a program: the sum of what its statements weigh (see [`GraphBuilder::weight`]).
+#[derive(Clone, Copy)]
+pub(super) struct MinSize {
+    inference: usize,
+    training: usize,
+}
+
+impl MinSize {
+    /// Measured with Paddle, whose programs take much longer where a backward pass may follow.
+    const MEASURED: MinSize = MinSize { inference: 4, training: 24 };
+
+    /// What `MIN_GRAPH_SIZE` says, for both.
+    pub(super) fn now() -> MinSize {
+        let said = std::env::var("MIN_GRAPH_SIZE").ok().and_then(|size| size.trim().parse().ok());
+        said.map_or(MinSize::MEASURED, |size| MinSize { inference: size, training: size })
+    }
+
+    /// The size, by whether a backward pass may follow.
+    pub(super) fn of(self, training: bool) -> usize {
+        if training {
+            self.training
+        } else {
+            self.inference
+        }
+    }
+
+    /// Graphs of so many statements are programs in any case.
+    pub(super) fn most(self) -> usize {
+        self.inference.max(self.training)
+    }
+}
+
+/// Which symbol a value of the backend is, by its address. A graph keeps its values.
+#[derive(Default)]
+pub(super) struct Values {
+    symbols: HashMap<usize, SymbolId>,
+}
+
+impl Values {
+    /// Whether no other symbol is this very value.
+    pub(super) fn insert(&mut self, value: &Py<PyAny>, symbol: SymbolId) -> bool {
+        self.symbols.insert(value.as_ptr() as usize, symbol).is_none()
+    }
+
+    fn get(&self, value: &Bound<'_, PyAny>) -> Option<SymbolId> {
+        self.symbols.get(&(value.as_ptr() as usize)).copied()
+    }
+}
+
+/// One call.
+#[derive(Debug)]
+pub(super) struct Call {
+    callee: Callee,
+    arguments: Vec<Argument>,
+    /// Names of the last arguments.
+    keywords: Option<Py<PyTuple>>,
+    result: Pattern,
+    pub(super) weight: usize,
+}
+
+#[derive(Debug)]
+enum Callee {
+    Function(Py<PyAny>),
+    /// Of the first argument.
+    Method(Py<PyString>),
+    /// Of an object that is not part of the graph.
+    MethodOf(WeakRef, Py<PyString>),
+}
+
+/// How an argument is made.
+#[derive(Debug)]
+enum Argument {
+    Symbol(SymbolId),
+    Constant(Py<PyAny>),
+    Tuple(Vec<Argument>),
+    List(Vec<Argument>),
+    Slice(Box<[Argument; 3]>),
+}
+
+/// Where the symbols are in a result.
+#[derive(Debug)]
+enum Pattern {
+    Symbol(SymbolId),
+    Items(Vec<Pattern>),
+    Ignored,
+}
+
+impl Call {
+    /// The call, if it can be made again: of what the user made, only tensors and layers may be part of it.
+    pub(super) fn new(
+        runtime: &Runtime,
+        builder: &dyn GraphBuilder,
+        values: &Values,
+        (kind, callee): (CallKind, &Bound<'_, PyAny>),
+        (args, kwargs): (&Bound<'_, PyTuple>, Option<&Bound<'_, PyDict>>),
+        result: &Bound<'_, PyAny>,
+    ) -> PyResult<Option<Call>> {
+        let weight = builder.weight(kind, callee)?;
+        let callee = match kind {
+            CallKind::Api => Callee::Function(callee.clone().unbind()),
+            CallKind::Method => Callee::Method(callee.cast::<PyString>()?.clone().unbind()),
+            CallKind::Layer => {
+                let method = PyString::intern(callee.py(), builder.layer_method(callee)?).unbind();
+                let Ok(layer) = WeakRef::new(callee, None) else { return Ok(None) };
+                Callee::MethodOf(layer, method)
+            }
+        };
+        let mut given: Vec<Bound<'_, PyAny>> = args.iter().collect();
+        let keywords = match kwargs {
+            Some(kwargs) => {
+                given.extend(kwargs.values());
+                Some(PyTuple::new(args.py(), kwargs.keys())?.unbind())
+            }
+            None => None,
+        };
+        let Some(arguments) = templates(runtime, values, given) else { return Ok(None) };
+        Ok(Some(Call { callee, arguments, keywords, result: pattern(values, result), weight }))
+    }
+
+    fn run<'py>(&self, py: Python<'py>, registers: &mut Registers<'py>) -> PyResult<()> {
+        let made = self.arguments.iter().map(|argument| argument.make(py, registers)).collect::<PyResult<Vec<_>>>()?;
+        let keywords = self.keywords.as_ref().map(|names| names.bind(py));
+        let result = match &self.callee {
+            Callee::Function(function) => cpython::call_with_names(function.bind(py), &made, keywords)?,
+            Callee::Method(name) => cpython::call_method_with_names(name.bind(py), &made, keywords)?,
+            Callee::MethodOf(of, name) => {
+                let of = of.get(py).ok_or_else(|| PyReferenceError::new_err("a layer no longer exists"))?;
+                let arguments: Vec<_> = std::iter::once(of).chain(made).collect();
+                cpython::call_method_with_names(name.bind(py), &arguments, keywords)?
+            }
+        };
+        self.result.take(result, registers)
+    }
+}
+
+fn templates<'py>(
+    runtime: &Runtime,
+    values: &Values,
+    items: impl IntoIterator<Item = Bound<'py, PyAny>>,
+) -> Option<Vec<Argument>> {
+    items.into_iter().map(|item| template(runtime, values, &item)).collect()
+}
+
+fn template(runtime: &Runtime, values: &Values, object: &Bound<'_, PyAny>) -> Option<Argument> {
+    if let Some(symbol) = values.get(object) {
+        return Some(Argument::Symbol(symbol));
+    }
+    if is_atom(object) || runtime.backend.is_constant(object) {
+        return Some(Argument::Constant(object.clone().unbind()));
+    }
+    if let Ok(tuple) = object.cast_exact::<PyTuple>() {
+        return templates(runtime, values, tuple.iter()).map(Argument::Tuple);
+    }
+    if let Ok(list) = object.cast_exact::<PyList>() {
+        return templates(runtime, values, list.iter()).map(Argument::List);
+    }
+    if let Ok(slice) = object.cast_exact::<PySlice>() {
+        let parts = ["start", "stop", "step"].map(|name| template(runtime, values, &slice.getattr(name).ok()?));
+        let [Some(start), Some(end), Some(step)] = parts else { return None };
+        return Some(Argument::Slice(Box::new([start, end, step])));
+    }
+    None
+}
+
+fn pattern(values: &Values, result: &Bound<'_, PyAny>) -> Pattern {
+    if let Some(symbol) = values.get(result) {
+        return Pattern::Symbol(symbol);
+    }
+    if let Ok(tuple) = result.cast::<PyTuple>() {
+        return Pattern::Items(tuple.iter().map(|item| pattern(values, &item)).collect());
+    }
+    if let Ok(list) = result.cast::<PyList>() {
+        return Pattern::Items(list.iter().map(|item| pattern(values, &item)).collect());
+    }
+    Pattern::Ignored
+}
+
+impl Argument {
+    fn make<'py>(&self, py: Python<'py>, registers: &Registers<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let all = |items: &[Argument]| items.iter().map(|item| item.make(py, registers)).collect::<PyResult<Vec<_>>>();
+        Ok(match self {
+            Argument::Symbol(symbol) => registers.get(*symbol)?,
+            Argument::Constant(object) => object.bind(py).clone(),
+            Argument::Tuple(items) => PyTuple::new(py, all(items)?)?.into_any(),
+            Argument::List(items) => PyList::new(py, all(items)?)?.into_any(),
+            Argument::Slice(parts) => {
+                let [start, end, step] = &**parts;
+                let made = [start.make(py, registers)?, end.make(py, registers)?, step.make(py, registers)?];
+                cpython::new_slice(py, made.each_ref())?
+            }
+        })
+    }
+
+    fn symbols(&self, found: &mut Vec<SymbolId>) {
+        match self {
+            Argument::Symbol(symbol) => found.push(*symbol),
+            Argument::Constant(_) => {}
+            Argument::Tuple(items) | Argument::List(items) => items.iter().for_each(|item| item.symbols(found)),
+            Argument::Slice(parts) => parts.iter().for_each(|part| part.symbols(found)),
+        }
+    }
+}
+
+impl Pattern {
+    fn take<'py>(&self, result: Bound<'py, PyAny>, registers: &mut Registers<'py>) -> PyResult<()> {
+        match self {
+            Pattern::Symbol(symbol) => registers.0[symbol.0 as usize] = Some(result),
+            Pattern::Items(items) => {
+                if result.len()? != items.len() {
+                    return Err(PyRuntimeError::new_err("a call gave more or fewer results than in the trace"));
+                }
+                for (item, pattern) in result.try_iter()?.zip(items) {
+                    pattern.take(item?, registers)?;
+                }
+            }
+            Pattern::Ignored => {}
+        }
+        Ok(())
+    }
+
+    fn symbols(&self, found: &mut Vec<SymbolId>) {
+        match self {
+            Pattern::Symbol(symbol) => found.push(*symbol),
+            Pattern::Items(items) => items.iter().for_each(|item| item.symbols(found)),
+            Pattern::Ignored => {}
+        }
+    }
+}
+
+/// The tensors of one run, by symbol.
+struct Registers<'py>(Vec<Option<Bound<'py, PyAny>>>);
+
+impl<'py> Registers<'py> {
+    fn get(&self, symbol: SymbolId) -> PyResult<Bound<'py, PyAny>> {
+        let value = self.0[symbol.0 as usize].clone();
+        value.ok_or_else(|| PyRuntimeError::new_err("a tensor is used before it is made"))
+    }
+}
+
+/// The calls of a graph, ready to be made again.
+pub(super) struct Replay {
+    pub(super) inputs: Vec<SymbolId>,
+    pub(super) parameters: Vec<(SymbolId, WeakRef)>,
+    pub(super) calls: Vec<Call>,
+    pub(super) outputs: Vec<SymbolId>,
+    pub(super) symbols: usize,
+}
+
+impl Replay {
+    /// The callable: inputs in their order, a tuple of the outputs.
+    pub(super) fn callable(self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let released = self.last_uses();
+        let callable = cpython::fastcall(py, "graph", "", move |py, inputs| {
+            let _quiet = cpython::suspend(py);
+            self.run(py, inputs, &released).map(Bound::unbind)
+        })?;
+        Ok(callable.unbind())
+    }
+
+    fn run<'py>(
+        &self,
+        py: Python<'py>,
+        inputs: &[Bound<'py, PyAny>],
+        released: &[Vec<SymbolId>],
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let mut registers = Registers(vec![None; self.symbols]);
+        for (symbol, input) in self.inputs.iter().zip(inputs) {
+            registers.0[symbol.0 as usize] = Some(input.clone());
+        }
+        for (symbol, parameter) in &self.parameters {
+            let parameter = parameter.get(py);
+            let gone = || PyReferenceError::new_err("a parameter or buffer of this graph no longer exists");
+            registers.0[symbol.0 as usize] = Some(parameter.ok_or_else(gone)?);
+        }
+        for (call, released) in self.calls.iter().zip(released) {
+            call.run(py, &mut registers)?;
+            for symbol in released {
+                registers.0[symbol.0 as usize] = None;
+            }
+        }
+        let outputs = self.outputs.iter().map(|symbol| registers.get(*symbol)).collect::<PyResult<Vec<_>>>()?;
+        Ok(PyTuple::new(py, outputs)?.into_any())
+    }
+
+    /// For each call the tensors nobody needs after it.
+    fn last_uses(&self) -> Vec<Vec<SymbolId>> {
+        let mut needed = self.outputs.clone();
+        let mut released: Vec<Vec<SymbolId>> = Vec::new();
+        for call in self.calls.iter().rev() {
+            let mut here = Vec::new();
+            call.arguments.iter().for_each(|argument| argument.symbols(&mut here));
+            call.result.symbols(&mut here);
+            here.sort_unstable();
+            here.dedup();
+            here.retain(|symbol| !needed.contains(symbol));
+            needed.extend(&here);
+            released.push(here);
+        }
+        released.reverse();
+        released
+    }
+}

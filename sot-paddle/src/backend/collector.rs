@@ -1,0 +1,82 @@
+//! Paddle's executor frees intermediate results in a thread of its own, and handing each over takes longer than a small
+//! operation, much longer where processors are scarce. A graph whose intermediate results are small gets an executor
+//! without that thread: they are freed together when the run, or its backward pass, has ended.
+
+use std::sync::{Mutex, PoisonError};
+
+use pyo3::prelude::*;
+use pyo3::types::{IntoPyDict, PyDict};
+
+use super::meta;
+use super::paddle::Paddle;
+
+/// More bytes of results than this in one run are freed as soon as they are not needed.
+const SMALL: i64 = 4 << 20;
+
+/// Below zero no executor is made with a collector; read when one is made, in its first run.
+const THRESHOLD: &str = "FLAGS_eager_delete_tensor_gb";
+
+/// Whether what a run of `program` computes is small, all of it together.
+pub(crate) fn is_small(paddle: &Paddle, program: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let mut bytes = 0_i64;
+    for operation in program.call_method0("global_block")?.getattr("ops")?.try_iter()? {
+        for result in operation?.call_method0("results")?.try_iter()? {
+            let Ok(Some(meta)) = meta::of_value(paddle, &result?) else { return Ok(false) };
+            let size =
+                meta.shape.iter().try_fold(element_size(&meta.dtype), |product, size| product.checked_mul((*size)?));
+            let Some(size) = size else { return Ok(false) };
+            bytes = bytes.saturating_add(size);
+        }
+    }
+    Ok(bytes <= SMALL)
+}
+
+/// Bytes of one element: the number of bits is part of all names but that of `bool`.
+fn element_size(dtype: &str) -> i64 {
+    dtype.trim_start_matches(|letter: char| !letter.is_ascii_digit()).parse::<i64>().map_or(1, |bits| bits / 8)
+}
+
+/// Runs `work`, in which executors are made without a collector.
+pub(crate) fn without<T>(py: Python<'_>, work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+    let _off = Off::new(py)?;
+    work()
+}
+
+/// How many threads are in such a stretch, and what the flag was before the first.
+static STRETCHES: Mutex<(usize, Option<Py<PyDict>>)> = Mutex::new((0, None));
+
+struct Off<'py>(Python<'py>);
+
+impl<'py> Off<'py> {
+    fn new(py: Python<'py>) -> PyResult<Self> {
+        let paddle = py.import("paddle")?;
+        let before = paddle.call_method1("get_flags", (THRESHOLD,))?.cast_into::<PyDict>()?;
+        {
+            let mut stretches = STRETCHES.lock().unwrap_or_else(PoisonError::into_inner);
+            if stretches.0 == 0 {
+                stretches.1 = Some(before.unbind());
+            }
+            stretches.0 += 1;
+        }
+        let off = Off(py);
+        paddle.call_method1("set_flags", ([(THRESHOLD, -1.0)].into_py_dict(py)?,))?;
+        Ok(off)
+    }
+}
+
+impl Drop for Off<'_> {
+    fn drop(&mut self) {
+        let before = {
+            let mut stretches = STRETCHES.lock().unwrap_or_else(PoisonError::into_inner);
+            stretches.0 -= 1;
+            if stretches.0 > 0 {
+                return;
+            }
+            stretches.1.take()
+        };
+        let restored = self.0.import("paddle").and_then(|paddle| paddle.call_method1("set_flags", (before,)));
+        if let Err(error) = restored {
+            error.write_unraisable(self.0, None);
+        }
+    }
+}

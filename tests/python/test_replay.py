@@ -1,0 +1,110 @@
+"""Graphs below MIN_GRAPH_SIZE: called operation by operation, with eager results, and visible as such."""
+
+import gc
+import weakref
+
+import numpy as np
+import paddle
+import paddle.nn.functional as F
+import pytest
+
+import sot
+
+
+@pytest.fixture
+def small_graphs(monkeypatch):
+    monkeypatch.setenv("MIN_GRAPH_SIZE", "100")
+
+
+def many_kinds_of_arguments(x, y):
+    a = paddle.concat([x, y[0:1], x[::2]], axis=0)
+    b, c = paddle.split(a, [1, -1], axis=0)
+    d = c.transpose(perm=[1, 0]).reshape((-1,))
+    return F.softmax(d, axis=-1) + b.sum() * 0.1, [a.mean(axis=1, keepdim=True), b]
+
+
+def test_results_are_eager_ones(small_graphs):
+    x, y = paddle.randn([3, 4]), paddle.randn([2, 4])
+    fast = sot.symbolic_translate(many_kinds_of_arguments)
+    for _ in range(3):
+        got, expected = fast(x, y), many_kinds_of_arguments(x, y)
+        assert np.array_equal(got[0].numpy(), expected[0].numpy())
+        for mine, eager in zip(got[1], expected[1]):
+            assert np.array_equal(mine.numpy(), eager.numpy())
+    counted = sot.stats()
+    assert (counted.graphs, counted.replayed, counted.hits) == (1, 1, 2) and not counted.breaks
+
+
+def test_explain_says_so(small_graphs):
+    explanation = sot.explain(lambda x: x + 1)(paddle.ones([2]))
+    assert explanation.subgraphs == 1 and explanation.statements == 1
+    assert "called one by one" in str(explanation)
+
+
+def test_gradients_through_layers(small_graphs):
+    net = paddle.nn.Sequential(paddle.nn.Linear(4, 4), paddle.nn.ReLU(), paddle.nn.Linear(4, 2))
+    x = paddle.randn([3, 4])
+    fast = sot.symbolic_translate(lambda x: net(x).square().sum())
+    gradients = []
+    for fn in (fast, fast, lambda x: net(x).square().sum()):
+        fn(x).backward()
+        gradients.append([p.grad.numpy() for p in net.parameters()])
+        net.clear_gradients()
+    assert sot.stats().replayed == 1
+    for first, second, eager in zip(*gradients):
+        assert np.array_equal(first, eager) and np.array_equal(second, eager)
+
+
+def test_the_default_depends_on_gradients(monkeypatch):
+    monkeypatch.delenv("MIN_GRAPH_SIZE", raising=False)
+    x = paddle.ones([2])
+    one, four = sot.symbolic_translate(lambda x: x + 1), sot.symbolic_translate(lambda x: (((x + 1) * 2) - 1) / 2)
+    one(x), four(x)
+    assert (sot.stats().graphs, sot.stats().replayed) == (2, 1)
+    x.stop_gradient = False
+    four(x)
+    assert (sot.stats().graphs, sot.stats().replayed) == (3, 2)
+
+
+def test_nothing_of_the_users_is_kept(small_graphs):
+    net = paddle.nn.Linear(4, 4)
+    fast = sot.symbolic_translate(lambda net, x: net(x) + 1)
+    fast(net, paddle.ones([1, 4]))
+    assert sot.stats().replayed == 1
+    known = weakref.ref(net), weakref.ref(net.weight)
+    del net
+    gc.collect()
+    assert [ref() for ref in known] == [None, None]
+
+
+def test_random_numbers_are_the_same_stream(small_graphs):
+    fast = sot.symbolic_translate(lambda x: F.dropout(x, 0.5) + paddle.randn([4]))
+    x = paddle.ones([4])
+    results = []
+    for fn in (fast, fast, lambda x: F.dropout(x, 0.5) + paddle.randn([4])):
+        paddle.seed(7)
+        results.append(fn(x).numpy())
+    assert np.array_equal(results[0], results[2]) and np.array_equal(results[1], results[2])
+    assert sot.stats().replayed == 1
+
+
+def test_flags_are_what_they_were_after_the_first_run():
+    name = "FLAGS_eager_delete_tensor_gb"
+    before = paddle.get_flags(name)
+    fast = sot.symbolic_translate(lambda x: F.relu(x + 1))
+    fast(paddle.ones([2]))
+    assert sot.stats().graphs == 1 and paddle.get_flags(name) == before
+
+
+def test_grad_mode_inside_the_function(small_graphs):
+    def mixed(x):
+        with paddle.no_grad():
+            y = x * 2
+        return y + x, y
+
+    x = paddle.ones([2])
+    x.stop_gradient = False
+    fast = sot.symbolic_translate(mixed)
+    for _ in range(2):
+        for got, expected in zip(fast(x), mixed(x)):
+            assert got.stop_gradient == expected.stop_gradient and np.array_equal(got.numpy(), expected.numpy())
