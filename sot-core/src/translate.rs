@@ -177,7 +177,7 @@ fn translate_to_the_end(
     let _here = TranslatingHere::new();
     for _ in 0..MAX_RESTARTS {
         match translate(py, runtime, cache, frame, planned.take())? {
-            Attempt::Done(translation) => return Ok(translation),
+            Attempt::Done(translation) => return Ok(*translation),
             Attempt::Again(plan) => planned = plan.map(|plan| *plan),
         }
     }
@@ -202,7 +202,7 @@ impl Drop for TranslatingHere {
 
 /// What became of one simulation.
 enum Attempt {
-    Done(Translation),
+    Done(Box<Translation>),
     Again(Option<Box<PlannedBreak>>),
 }
 
@@ -282,7 +282,7 @@ fn translate(
     // Behind a break the program's own calls run, and are translated.
     let alone = reason.as_ref().is_none_or(|reason| reason.recursive && new_code.is_none());
     let entry = Entry::new(guards, new_code.map(|new| new.code), alone);
-    Ok(Attempt::Done(Translation { entry, reason }))
+    Ok(Attempt::Done(Box::new(Translation { entry, reason })))
 }
 
 /// Lays out the root frame and runs it to its return.
