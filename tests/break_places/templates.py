@@ -1,0 +1,414 @@
+"""Programs with one graph break: places with a hole, and kinds of breaks that fill it.
+
+A place is a function `f(x, wrong, out)` with tensor work on both sides of its hole. `HOLE` becomes the statements of a kind,
+which read `y` and set `v`; `EXPR` becomes an expression of the same value. Both frameworks of the tests share them: a prelude
+defines `listed`, `no_grad` and how a tensor is read as a whole, `READ`.
+"""
+
+import textwrap
+
+PRELUDE = """\
+import contextlib
+import math
+
+class Manager:
+    def __init__(self, out):
+        self.out = out
+
+    def __enter__(self):
+        self.out.append("enter")
+
+    def __exit__(self, kind, error, traceback):
+        self.out.append(kind and kind.__name__)
+
+@contextlib.contextmanager
+def managed(out):
+    out.append("enter")
+    try:
+        yield
+    finally:
+        out.append("exit")
+
+def kind(y):
+    FUNCTION
+    return v
+
+"""
+
+TOY = """\
+import toy
+
+class no_grad:
+    def __enter__(self):
+        self.before = toy.is_grad_enabled()
+        toy.set_grad_enabled(False)
+
+    def __exit__(self, *_):
+        toy.set_grad_enabled(self.before)
+
+def listed(y):
+    return y.shape
+
+def given(value, wrong=False):
+    return lambda: (toy.full((1,), value), wrong, [])
+
+# Two signs, an error behind the break, and a tensor of which no kind takes the value.
+MAKERS = [given(3.0), given(-3.0), given(3.0, True), lambda: (toy.arange(2) * -1, False, [])]
+"""
+
+# Kind: statements, and the breaks of one run on a positive tensor.
+KINDS = {
+    "if": ("if y > 0:\n    v = y * 2\nelse:\n    v = y * 3", 1),
+    # Once into the body and once out of it.
+    "while": ("v = y\nwhile v > 5:\n    v = v - 4", 2),
+    # `and` decides on the first operand, `not` on the second.
+    "logic": ("v = not (y > 1 and y < 50)", 2),
+    "conditional": ("v = 1 if y > 0 else 2", 1),
+    # The second comparison is the value.
+    "chain": ("v = 1 < y < 50", 1),
+    "assert": ("assert y > 0, 'not positive'\nv = 1", 1),
+    "range": ("v = len(range(int(y)))", 1),
+    "print": ("v = print(y)", 1),
+    "format": ("v = f'{y} and {y.ndim:>3}'", 1),
+    "whole": ("v = y.READ()", 1),
+    "item": ("v = y.item()", 1),
+    "float": ("v = float(y)", 1),
+    "c_function": ("v = math.sqrt(y)", 1),
+    "listed": ("v = listed(y)", 1),
+}
+
+# Place: the function, and how often its hole runs.
+PLACES = {
+    "straight": ("""\
+def f(x, wrong, out):
+    y = x * 2
+    HOLE
+    return y + 1
+""", 1),
+    "if_body": ("""\
+def f(x, wrong, out):
+    y = x * 2
+    if not out:
+        HOLE
+    elif wrong:
+        y = y * 3
+    return y + 1
+""", 1),
+    "elif_body": ("""\
+def f(x, wrong, out):
+    y = x * 2
+    if out:
+        y = y * 3
+    elif y.ndim < 2:
+        HOLE
+    else:
+        y = y * 4
+    return y + 1
+""", 1),
+    "else_body": ("""\
+def f(x, wrong, out):
+    y = x * 2
+    if out:
+        y = y * 3
+    else:
+        HOLE
+    return y + 1
+""", 1),
+    "for": ("""\
+def f(x, wrong, out):
+    for i in range(2):
+        y = x * (i + 2)
+        HOLE
+        y = y + 1
+    return y
+""", 2),
+    "while": ("""\
+def f(x, wrong, out):
+    n = 0
+    while n < 2:
+        n += 1
+        y = x * (n + 1)
+        HOLE
+        y = y + 1
+    return y
+""", 2),
+    "nested_loops": ("""\
+def f(x, wrong, out):
+    for i in range(2):
+        for j in "ab":
+            y = x * (i + 2)
+            HOLE
+            y = y + len(j)
+    return y
+""", 4),
+    "for_else": ("""\
+def f(x, wrong, out):
+    for i in range(2):
+        y = x * (i + 2)
+    else:
+        HOLE
+        y = y + 1
+    return y
+""", 1),
+    "loop_with_else": ("""\
+def f(x, wrong, out):
+    for i in range(2):
+        y = x * (i + 2)
+        HOLE
+        y = y + 1
+    else:
+        y = y + 2
+    return y
+""", 2),
+    "break": ("""\
+def f(x, wrong, out):
+    for i in range(3):
+        y = x * (i + 2)
+        HOLE
+        y = y + 1
+        if i == 1:
+            break
+    return y
+""", 2),
+    "continue": ("""\
+def f(x, wrong, out):
+    for i in range(3):
+        y = x * (i + 2)
+        if i == 1:
+            continue
+        HOLE
+        y = y + 1
+    return y
+""", 2),
+    "return": ("""\
+def f(x, wrong, out):
+    for i in range(3):
+        y = x * (i + 2)
+        HOLE
+        y = y + 1
+        if i == 1:
+            return y
+""", 2),
+    "try_body": ("""\
+def f(x, wrong, out):
+    y = x * 2
+    try:
+        HOLE
+    except (ValueError, AssertionError) as error:
+        out.append(str(error))
+    return y + 1
+""", 1),
+    "except_body": ("""\
+def f(x, wrong, out):
+    y = x * 2
+    try:
+        raise KeyError("key")
+    except KeyError as error:
+        HOLE
+        y = y * 2
+    return y + 1
+""", 1),
+    "try_else": ("""\
+def f(x, wrong, out):
+    try:
+        y = x * 2
+    except ValueError:
+        y = x
+    else:
+        HOLE
+    return y + 1
+""", 1),
+    "finally": ("""\
+def f(x, wrong, out):
+    try:
+        y = x * 2
+    finally:
+        HOLE
+        y = y * 2
+    return y + 1
+""", 1),
+    "try_finally": ("""\
+def f(x, wrong, out):
+    y = x * 2
+    try:
+        HOLE
+    finally:
+        out.append(y * 2)
+    return y + 1
+""", 1),
+    "with_manager": ("""\
+def f(x, wrong, out):
+    y = x * 2
+    with Manager(out):
+        HOLE
+        y = y * 2
+    return y + 1
+""", 1),
+    "with_contextmanager": ("""\
+def f(x, wrong, out):
+    y = x * 2
+    with managed(out):
+        HOLE
+        y = y * 2
+    return y + 1
+""", 1),
+    "with_no_grad": ("""\
+def f(x, wrong, out):
+    y = x * 2
+    with no_grad():
+        HOLE
+        y = y * 2
+    return y + 1
+""", 1),
+    "comprehension": ("""\
+def f(x, wrong, out):
+    out.append([EXPR for i in range(2) for y in [x * (i + 2)]])
+    if wrong:
+        raise ValueError("wrong")
+    return x + 1
+""", 2),
+    "generator_consumer": ("""\
+def numbers(x):
+    for i in range(2):
+        yield x * (i + 2)
+
+def f(x, wrong, out):
+    for y in numbers(x):
+        HOLE
+        y = y + 1
+    return y
+""", 2),
+    "callee": ("""\
+def inner(y, wrong, out):
+    y = y + 1
+    HOLE
+    return y + 1
+
+def outer(y, wrong, out):
+    return inner(y - 1, wrong, out) * 2
+
+def f(x, wrong, out):
+    y = x * 2
+    return outer(y, wrong, out) + x
+""", 1),
+    "closure": ("""\
+def f(x, wrong, out):
+    y = x * 2
+
+    def add(n):
+        nonlocal y
+        y = y + n
+        return y
+
+    add(1)
+    HOLE
+    add(2)
+    return y + 1
+""", 1),
+    "half_evaluated": ("""\
+def f(x, wrong, out):
+    y = x * 2
+    out.append([y * 3, len(out), EXPR, y * 4])
+    if wrong:
+        raise ValueError("wrong")
+    return y + 1
+""", 1),
+    "super": ("""\
+class Base:
+    def run(self, x):
+        return x * 2
+
+class Derived(Base):
+    def run(self, x, wrong, out):
+        y = super().run(x)
+        HOLE
+        return super().run(y)
+
+def f(x, wrong, out):
+    return Derived().run(x, wrong, out) + 1
+""", 1),
+    "property": ("""\
+class Box:
+    def __init__(self, x, wrong, out):
+        self.x, self.wrong, self.out = x, wrong, out
+
+    @property
+    def value(self):
+        y, wrong, out = self.x * 2, self.wrong, self.out
+        HOLE
+        return y * 2
+
+def f(x, wrong, out):
+    return Box(x, wrong, out).value + 1
+""", 1),
+    "operator": ("""\
+class Box:
+    def __init__(self, x, wrong, out):
+        self.x, self.wrong, self.out = x, wrong, out
+
+    def __add__(self, other):
+        y, wrong, out = self.x * other, self.wrong, self.out
+        HOLE
+        return y * 2
+
+def f(x, wrong, out):
+    return (Box(x, wrong, out) + 2) * 3
+""", 1),
+}
+
+# Places that are cut in another number of graphs than 1 + runs * breaks: by kind, `*` for all that are not named; and why.
+LOOP_HEAD = "behind a break in a loop nothing is assumed of the iterator's position, so each round is cut at the loop's head too"
+OWN_FRAME = "a break in what no call instruction calls is its frame's own: two graphs there, and one behind it"
+OTHER_NUMBERS = {
+    "for": ({"*": 4, "while": 5, "logic": 6}, LOOP_HEAD),
+    # `v - 4` and its comparison are the same graph in both rounds.
+    "while": ({"while": 4}, "rounds share a graph"),
+    "nested_loops": ({"*": 8, "while": 9, "logic": 10}, LOOP_HEAD),
+    "loop_with_else": ({"*": 5, "while": 6, "logic": 7}, LOOP_HEAD),
+    "break": ({"*": 4, "while": 5, "logic": 6}, LOOP_HEAD),
+    "continue": ({"*": 5, "while": 7, "logic": 7}, LOOP_HEAD),
+    "return": ({"*": 4, "while": 5, "logic": 6}, LOOP_HEAD),
+    # The kinds with tensor work of their own between the `raise` and the break.
+    "except_body": (
+        {"if": 3, "while": 4, "logic": 4, "conditional": 3, "chain": 3, "assert": 3},
+        "a handler is gone on with in the frame of its exception, so the program is cut at the `raise` too",
+    ),
+    "comprehension": ({"if": 5, "chain": 5, "while": 4, "logic": 4}, LOOP_HEAD),
+    "generator_consumer": (
+        {"*": 2, "if": 4, "conditional": 4, "chain": 4, "assert": 4, "while": 5, "logic": 6},
+        "a generator that lives through a break is CPython's, and its operations are eager",
+    ),
+    "property": ({"*": 3, "while": 4, "logic": 4}, OWN_FRAME),
+    "operator": ({"*": 3, "while": 4, "logic": 4}, OWN_FRAME),
+    "with_contextmanager": ({"*": 0}, "a generator that still has a `finally` to run is not rebuilt"),
+}
+
+# Places that are left to CPython, by the start of the fallback's reason.
+FALLBACKS = {"with_contextmanager": "cannot-restore: GeneratorVariable(managed)"}
+
+
+def indented(lines, indent):
+    return textwrap.indent(lines, indent)[len(indent):]
+
+
+def source(place, kind, prelude=TOY, read="tolist"):
+    statements = KINDS[kind][0].replace("READ", read)
+    hole = statements + "\nout.append(v)\nif wrong:\n    raise ValueError('wrong')"
+    only = statements[len("v = "):]
+    expression = "kind(y)" if "\n" in only else only
+    lines = [PRELUDE.replace("FUNCTION", indented(statements, "    ")), prelude]
+    for line in PLACES[place][0].splitlines():
+        indent = line[: len(line) - len(line.lstrip())]
+        lines.append(line.replace("HOLE", indented(hole, indent)).replace("EXPR", expression))
+    return "\n".join(lines) + "\n"
+
+
+def graphs(place, kind):
+    """The number of graphs of the first call, and why it is not the usual one."""
+    numbers, reason = OTHER_NUMBERS.get(place, ({}, ""))
+    number = numbers.get(kind, numbers.get("*"))
+    return (1 + PLACES[place][1] * KINDS[kind][1], "") if number is None else (number, reason)
+
+
+def programs():
+    return [(place, kind, source(place, kind), *graphs(place, kind), FALLBACKS.get(place)) for place in PLACES for kind in KINDS]
