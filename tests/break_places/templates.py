@@ -70,6 +70,7 @@ KINDS = {
     "range": ("v = len(range(int(y)))", 1),
     "print": ("v = print(y)", 1),
     "format": ("v = f'{y} and {y.ndim:>3}'", 1),
+    "unpack": ("v, *_ = map(float, y)", 1),
     "whole": ("v = y.READ()", 1),
     "item": ("v = y.item()", 1),
     "float": ("v = float(y)", 1),
@@ -370,12 +371,12 @@ OTHER_NUMBERS = {
     "return": ({"*": 4, "while": 5, "logic": 6}, LOOP_HEAD),
     # The kinds with tensor work of their own between the `raise` and the break.
     "except_body": (
-        {"if": 3, "while": 4, "logic": 4, "conditional": 3, "chain": 3, "assert": 3},
+        {"if": 3, "while": 4, "logic": 4, "conditional": 3, "chain": 3, "assert": 3, "unpack": 3},
         "a handler is gone on with in the frame of its exception, so the program is cut at the `raise` too",
     ),
     "comprehension": ({"if": 5, "chain": 5, "while": 4, "logic": 4}, LOOP_HEAD),
     "generator_consumer": (
-        {"*": 2, "if": 4, "conditional": 4, "chain": 4, "assert": 4, "while": 5, "logic": 6},
+        {"*": 2, "if": 4, "conditional": 4, "chain": 4, "assert": 4, "unpack": 4, "while": 5, "logic": 6},
         "a generator that lives through a break is CPython's, and its operations are eager",
     ),
     "property": ({"*": 3, "while": 4, "logic": 4}, OWN_FRAME),
@@ -394,8 +395,8 @@ def indented(lines, indent):
 def source(place, kind, prelude=TOY, read="tolist"):
     statements = KINDS[kind][0].replace("READ", read)
     hole = statements + "\nout.append(v)\nif wrong:\n    raise ValueError('wrong')"
-    only = statements[len("v = "):]
-    expression = "kind(y)" if "\n" in only else only
+    alone = statements.startswith("v = ") and "\n" not in statements
+    expression = statements[len("v = "):] if alone else "kind(y)"
     lines = [PRELUDE.replace("FUNCTION", indented(statements, "    ")), prelude]
     for line in PLACES[place][0].splitlines():
         indent = line[: len(line) - len(line.lstrip())]

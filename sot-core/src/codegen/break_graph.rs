@@ -442,8 +442,12 @@ impl CodeGen<'_, '_> {
             "CALL" | "CALL_METHOD" | "CALL_FUNCTION_KW" | "MAP_ADD" => Some(arg + 2),
             "CALL_FUNCTION" | "LIST_APPEND" | "SET_ADD" | "LIST_EXTEND" | "SET_UPDATE" | "DICT_UPDATE" => Some(arg + 1),
             "CALL_FUNCTION_EX" => self.effect(instruction, false).ok().map(|effect| (1 - effect) as usize),
-            "LOAD_ATTR" | "LOAD_METHOD" | "JUMP_IF_TRUE_OR_POP" | "JUMP_IF_FALSE_OR_POP" => Some(1),
-            "UNPACK_SEQUENCE" | "UNPACK_EX" => Some(1),
+            "LOAD_ATTR"
+            | "LOAD_METHOD"
+            | "UNPACK_SEQUENCE"
+            | "UNPACK_EX"
+            | "JUMP_IF_TRUE_OR_POP"
+            | "JUMP_IF_FALSE_OR_POP" => Some(1),
             // With a format specification on top.
             "FORMAT_VALUE" => Some(1 + usize::from(arg & 4 != 0)),
             "LOAD_GLOBAL" => Some(0),
