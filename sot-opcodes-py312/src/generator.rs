@@ -1,15 +1,12 @@
 //! Generators since they are made by an instruction of their own (3.11), and `yield from` as a loop.
 
-use pyo3::exceptions::PyStopIteration;
-use pyo3::prelude::*;
-use pyo3::types::PyType;
-use sot_core::error::{Flow, ReasonId, Unwind};
+use sot_core::error::{Flow, Unwind};
 use sot_core::executor::OpcodeExecutor;
 use sot_core::opcode;
 use sot_core::opcode::{Next, Operand};
 use sot_core::variable::VarId;
 use sot_opcodes_py38::generator::send;
-use sot_variables::generator::Resumed;
+use sot_variables::generator::{stop_value, Resumed};
 
 // The generator is there before its frame runs: what the next instruction pops is the value that starts it.
 opcode! { RETURN_GENERATOR [3.11..3.14] ( -- started) => |cx, _| Ok(cx.none()) }
@@ -51,13 +48,10 @@ fn send_or_end(cx: &mut OpcodeExecutor<'_>, op: &Operand) -> Flow<Next> {
     }
 }
 
-/// An exception thrown into a generator that waits for another one.
+/// An exception thrown into a generator that waits for another one: the end of that one is no exception.
 fn thrown(cx: &mut OpcodeExecutor<'_>, exception: VarId) -> Flow<[VarId; 2]> {
-    let class = cx.type_of(exception)?;
-    let stop = cx.py.get_type::<PyStopIteration>();
-    if class.cast::<PyType>().is_ok_and(|class| class.mro().iter().any(|base| base.is(&stop))) {
-        let text = "StopIteration thrown into a generator";
-        return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
+    match stop_value(cx, exception)? {
+        Some(value) => Ok([cx.none(), value]),
+        None => Err(Unwind::Raise(exception)),
     }
-    Err(Unwind::Raise(exception))
 }

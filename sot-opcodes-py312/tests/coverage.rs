@@ -18,8 +18,14 @@ use sot_variables as _;
 
 /// Why opcodes have no handler: the word in the page's cells, and what it means.
 const REASONS: &[(&str, &str)] = &[
-    (ASYNC, "Coroutines and asynchronous generators run in CPython; the synchronous functions they call are translated."),
-    (CLASS_BODY, "Class bodies and annotation scopes run in CPython. The call that runs a class body breaks the graph."),
+    (
+        ASYNC,
+        "Coroutines and asynchronous generators run in CPython; the synchronous functions they call are translated.",
+    ),
+    (
+        CLASS_BODY,
+        "Class bodies and annotation scopes run in CPython. The call that runs a class body breaks the graph.",
+    ),
     (MODULE, "Modules and class bodies run in CPython; names of functions are locals, cells, globals or builtins."),
     (PROMPT, "Only the interactive prompt compiles to it."),
     (INTERPRETER, "The interpreter's own; never in the code of a function."),
@@ -90,7 +96,8 @@ fn column(py: Python<'_>, version: PyVersion) -> BTreeMap<String, String> {
         if name.starts_with('<') {
             continue;
         }
-        let known = WITHOUT_HANDLER.iter().find(|(since, until, n, _)| *n == name && (*since..*until).contains(&version.0));
+        let known =
+            WITHOUT_HANDLER.iter().find(|(since, until, n, _)| *n == name && (*since..*until).contains(&version.0));
         let cell = match (table.get(opcode), known) {
             (Some(handler), None) => place(handler),
             (None, Some((.., reason))) => format!("*{reason}*"),
@@ -163,7 +170,10 @@ fn every_opcode_has_a_handler_or_a_reason_and_the_page_says_which() {
         if std::env::var_os("SOT_BLESS").is_some() {
             std::fs::write(&path, &page).expect("docs/opcodes.md can be written");
         } else {
-            assert!(found == page, "docs/opcodes.md is out of date for CPython {version}; write it anew with SOT_BLESS=1");
+            assert!(
+                found == page,
+                "docs/opcodes.md is out of date for CPython {version}; write it anew with SOT_BLESS=1"
+            );
         }
     });
 }

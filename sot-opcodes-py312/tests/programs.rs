@@ -19,7 +19,7 @@ use sot_core::variable::VarId;
 use sot_core::version::PyVersion;
 use sot_opcodes_py312 as _;
 use sot_opcodes_py38 as _;
-use sot_variables as _;
+use sot_variables::exception;
 
 #[test]
 fn programs_mean_what_cpython_says() {
@@ -106,8 +106,8 @@ fn simulate<'py>(
             None => Ok(format!("something not known: {}", cx.text(value))),
         },
         Err(Unwind::Raise(exception)) => {
-            let payload = cx.see(exception)?;
-            Ok(payload.object().map_or_else(|| cx.text(exception), |object| describe_raised(object.bind(py))))
+            let real = exception::replica(&mut cx, exception)?;
+            Ok(real.map_or_else(|| cx.text(exception), |real| describe_raised(&real)))
         }
         Err(unwind) => Err(unwind),
     }

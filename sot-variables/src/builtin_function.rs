@@ -12,6 +12,7 @@ use sot_core::tracker::{self, Tracker, TrackerId};
 use sot_core::variable::{VarId, Variable};
 
 use crate::function::{call_by_policy, guard_identity};
+use crate::method::call_descriptor;
 
 sot_core::variable_kind! {
     "builtin_function",
@@ -59,10 +60,10 @@ static IMPURE: Lazy<Vec<&'static str>> = Lazy::new(|| {
 });
 
 /// Modules whose functions are pure but for the writers.
-const PURE_MODULES: &[&str] = &["math", "cmath", "_operator", "operator", "_bisect", "binascii", "zlib", "unicodedata"];
+const PURE_MODULES: &[&str] = &["math", "cmath", "_operator", "operator", "binascii", "_struct", "zlib", "unicodedata"];
 
 /// Functions of these modules that write their argument.
-const WRITERS: &[&str] = &["insort_left", "insort_right", "setitem", "delitem", "iconcat"];
+const WRITERS: &[&str] = &["insort_left", "insort_right", "setitem", "delitem", "iconcat", "pack_into"];
 
 /// Functions that read the frame they are called from, in which new code keeps variables of its own, and the number of
 /// arguments from which on they do not.
@@ -173,6 +174,13 @@ impl Variable for BuiltinFunctionVariable {
         }
         guard_identity(cx, this, &self.object);
         let object = self.object.bind(cx.py).clone();
+        if object.hasattr("__objclass__")? && !args.positional.is_empty() {
+            let first = cx.see(args.positional[0])?;
+            if first.kind() == "subclass" || cx.runtime.builtins.get(&object).is_none() && !is_method_of_value(&object)
+            {
+                return call_descriptor(cx, &object, args);
+            }
+        }
         let pure = is_pure(&object);
         if !pure && cx.runtime.builtins.get(&object).is_none() {
             refuse_frame_readers(cx, &object, args)?;

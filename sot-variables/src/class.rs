@@ -2,8 +2,10 @@
 
 use std::rc::Rc;
 
+use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyFunction, PyString, PyTuple, PyType, PyTypeMethods};
+use sot_core::builtin;
 use sot_core::codegen::CodeGen;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
@@ -12,13 +14,14 @@ use sot_core::guard::{Identity, Test};
 use sot_core::tracker::{self, Tracker, TrackerId};
 use sot_core::variable::{GraphArgument, VarId, Variable};
 
+use crate::exception;
 use crate::function::call_by_policy;
 use crate::method::MethodVariable;
 
 sot_core::variable_kind! { "class", rank: 50, when: is_class, wrap: ClassVariable::wrap }
 sot_core::variable_kind! { "instance" }
 
-sot_core::builtin! { NEW = "object.__new__" => |cx, args| {
+builtin! { NEW = "object.__new__" => |cx, args| {
     let class = match args.positional[..] {
         [class] if args.keywords.is_empty() => class,
         _ => return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "object.__new__() with arguments for the instance")),
@@ -30,11 +33,27 @@ sot_core::builtin! { NEW = "object.__new__" => |cx, args| {
     }
 } }
 
+builtin! { CALL = "type.__call__" => |cx, args| {
+    let Some((&class, rest)) = args.positional.split_first() else {
+        return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "type.__call__() without a class"));
+    };
+    let rest = CallArgs { positional: rest.to_vec(), keywords: args.keywords.clone() };
+    match cx.see_as::<ClassVariable>(class)? {
+        Some(payload) => payload.make(cx, class, &rest),
+        None => Err(Unwind::break_graph(ReasonId::UnsupportedCall, "type.__call__() of something that is no class")),
+    }
+} }
+
+/// Whether the class has abstract methods left.
+fn is_abstract(class: &Bound<'_, PyType>) -> PyResult<bool> {
+    let names = class.getattr_opt("__abstractmethods__")?;
+    Ok(names.is_some_and(|names| names.is_truthy().unwrap_or(true)))
+}
+
 /// Whether `object.__new__` makes instances of the class: no C type but `object` is among its bases, nothing is abstract.
 fn is_plain(class: &Bound<'_, PyType>) -> PyResult<bool> {
     let object = class.py().get_type::<PyAny>();
-    let abstract_names = class.getattr_opt("__abstractmethods__")?;
-    if abstract_names.is_some_and(|names| names.is_truthy().unwrap_or(true)) {
+    if is_abstract(class)? {
         return Ok(false);
     }
     for base in class.mro().iter().filter(|base| !base.is(&object)) {
@@ -68,14 +87,33 @@ impl ClassVariable {
     /// Makes an instance the way `type.__call__` does.
     fn instantiate(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
         let class = self.class(cx)?;
-        if let Some(exception) = cx.make_exception(this, &class, args)? {
-            return Ok(exception);
+        let call = cpython::type_lookup(&class.get_type(), &PyString::intern(cx.py, "__call__"));
+        if let Some(call) = call.filter(|call| call.is_exact_instance_of::<PyFunction>()) {
+            let of = self.type_tracker(cx, this);
+            let tracker = cx.trackers.add(Tracker::Lookup { of, name: "__call__".into() });
+            let call = cx.wrap(&call, tracker);
+            return cx.call(call, &args.with_receiver(this));
         }
         self.refuse_odd_metaclass(cx, &class)?;
+        self.make(cx, this, args)
+    }
+
+    /// `type.__call__`
+    fn make(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
+        let class = self.class(cx)?;
+        if class.is_subclass(&cx.py.get_type::<PyBaseException>())? {
+            if let Some(exception) = exception::instantiate(cx, this, &class, args)? {
+                return Ok(exception);
+            }
+        }
         let of = cx.vars.tracker(this);
         let new = object_model::lookup_in_type(cx, class.as_any(), of, &Rc::from("__new__"))?;
         let default_new = cx.py.get_type::<PyAny>().getattr("__new__")?;
         match new {
+            Some((new, _)) if new.is(&default_new) && is_abstract(&class)? => {
+                // CPython's own error, which names what is missing.
+                cx.fold(|py| py.get_type::<PyAny>().call_method1("__new__", (&class,)))
+            }
             Some((new, _)) if new.is(&default_new) => {
                 let instance = cx.produce(Rc::new(InstanceVariable { class: this, ty: self.object.clone_ref(cx.py) }));
                 initialize(cx, instance, args)?;
@@ -94,6 +132,11 @@ impl ClassVariable {
                 if made.cast::<PyType>().is_ok_and(|made| made.is_subclass(&class).unwrap_or(false)) {
                     initialize(cx, instance, args)?;
                 }
+                Ok(instance)
+            }
+            Some((new, _)) if cx.runtime.builtins.get(&new).is_some() => {
+                let instance = cx.call_builtin(&new, &args.with_receiver(this), false)?;
+                initialize(cx, instance, args)?;
                 Ok(instance)
             }
             _ => {

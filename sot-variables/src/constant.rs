@@ -9,6 +9,9 @@ use sot_core::guard::Test;
 use sot_core::tracker::repr;
 use sot_core::variable::{VarId, Variable};
 
+use crate::builtins::format;
+use crate::tuple::TupleVariable;
+
 sot_core::variable_kind! { "constant" }
 
 /// A known value.
@@ -99,10 +102,14 @@ impl Variable for ConstantVariable {
                 let value = self.value.bind(cx.py).clone();
                 cx.fold(|_| value.rem(other)).map(Some)
             }
-            None => Err(Unwind::break_graph(
-                ReasonId::UnsupportedOperation,
-                "formatting of a value not known while tracing",
-            )),
+            None => {
+                let values = match cx.see_as::<TupleVariable>(other)?.filter(|tuple| tuple.is_plain()) {
+                    Some(tuple) => tuple.items.clone(),
+                    None => vec![other],
+                };
+                let template = self.value.bind(cx.py).clone();
+                format::percent(cx, &template, &values).map(Some)
+            }
         }
     }
 

@@ -18,7 +18,7 @@ use sot_core::variable::{GraphArgument, VarId, Variable};
 
 use crate::hash_key::{HashKey, IteratesOver};
 use crate::iterators::dict_view::{DictIterator, View};
-use crate::sequence;
+use crate::{sequence, subclass};
 
 sot_core::variable_kind! { "dict", types: |py| DictVariable::types(py), wrap: DictVariable::wrap }
 
@@ -125,10 +125,21 @@ fn is_mapping(cx: &mut OpcodeExecutor<'_>, mapping: VarId) -> Flow<bool> {
     Ok(cx.see_as::<DictVariable>(mapping)?.is_some() || cx.find_attr(mapping, &Rc::from("keys"))?.is_some())
 }
 
+/// The storage of a dict of a subclass, whose entries CPython copies without calling its methods if it iterates as its base.
+fn plainly_iterated(cx: &mut OpcodeExecutor<'_>, source: VarId) -> Flow<Option<VarId>> {
+    let Some(storage) = subclass::storage_of(cx, source)? else { return Ok(None) };
+    let (ty, base) = (cx.type_of(source)?, cx.type_of(storage)?);
+    let plain = cx.see_as::<DictVariable>(storage)?.is_some() && ty.getattr("__iter__")?.is(&base.getattr("__iter__")?);
+    Ok(plain.then_some(storage))
+}
+
 /// The entries of a mapping, or of an iterable of pairs.
 pub(crate) fn pairs(cx: &mut OpcodeExecutor<'_>, source: VarId) -> Flow<Vec<(Rc<HashKey>, VarId)>> {
     if let Some(dict) = cx.see_as::<DictVariable>(source)? {
         return Ok(dict.entries.iter().map(|entry| (Rc::clone(&entry.key), entry.value)).collect());
+    }
+    if let Some(storage) = plainly_iterated(cx, source)? {
+        return pairs(cx, storage);
     }
     let mut found = Vec::new();
     if is_mapping(cx, source)? {
@@ -211,16 +222,21 @@ impl DictVariable {
             ));
         }
         let mut entries = Vec::with_capacity(dict.len());
-        // The order is that of the object's own iteration; an OrderedDict keeps one apart from the dict's.
-        for key in dict.as_any().try_iter()? {
-            let object = key?;
+        // An OrderedDict keeps an order apart from the dict's. No method of a subclass is called.
+        let ordered_type = ordered_type(cx.py)?;
+        let ordered = dict.is_instance(&ordered_type)?;
+        let keys = if ordered {
+            ordered_type.call_method1("__iter__", (&dict,))?.try_iter()?.collect::<PyResult<Vec<_>>>()?
+        } else {
+            dict.keys().iter().collect()
+        };
+        for object in keys {
             let key = HashKey::found(cx, &object)?;
-            let value = dict.as_any().get_item(&object)?;
+            let Some(value) = dict.get_item(&object)? else { continue };
             let tracker = cx.trackers.add(Tracker::Item { of, key: Key::of(&object) });
             let value = cx.wrap(&value, tracker);
             entries.push(Entry { key, value });
         }
-        let ordered = !dict.is_exact_instance_of::<PyDict>();
         Ok(Rc::new(DictVariable { entries, ordered, object: Some(object) }))
     }
 
@@ -249,7 +265,8 @@ impl DictVariable {
     fn untouched(&self, py: Python<'_>) -> Option<usize> {
         let object = self.object.as_ref()?.bind(py).clone();
         let mut known = 0;
-        for key in object.try_iter().ok()? {
+        let ty = if self.ordered { ordered_type(py).ok()? } else { py.get_type::<PyDict>().into_any() };
+        for key in ty.call_method1("__iter__", (object,)).ok()?.try_iter().ok()? {
             let entry = self.entries.get(known)?;
             if !entry.key.bind(py).is(&key.ok()?) {
                 return None;
@@ -295,6 +312,9 @@ impl Variable for DictVariable {
     }
 
     fn materialize(&self, cx: &OpcodeExecutor<'_>) -> Option<Py<PyAny>> {
+        if self.entries.iter().any(|entry| entry.key.is_stand_in()) {
+            return None;
+        }
         let dict = self.python_type(cx).call0().ok()?;
         for entry in &self.entries {
             let value = sequence::nested(|| cx.vars.get(entry.value).materialize(cx))??;
@@ -304,10 +324,15 @@ impl Variable for DictVariable {
     }
 
     fn guard(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
-        let (ty, tracker) = (self.python_type(cx), cx.vars.tracker(this));
+        // The storage of an object of a subclass is guarded with that object's type.
+        let ty = self
+            .object
+            .as_ref()
+            .map_or_else(|| self.python_type(cx), |object| object.bind(cx.py).get_type().into_any());
+        let tracker = cx.vars.tracker(this);
         cx.guards.add(tracker, Test::TypeIs(Identity::of(&ty)));
         let test = if self.ordered {
-            IteratesOver::test(cx.py, &ty, &self.keys())?
+            IteratesOver::test(cx.py, &ty, &self.python_type(cx), &self.keys())?
         } else {
             Test::Keys(self.entries.iter().map(|entry| Key::of(entry.key.bind(cx.py))).collect())
         };
@@ -316,6 +341,10 @@ impl Variable for DictVariable {
     }
 
     fn graph_argument(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<GraphArgument> {
+        if self.entries.iter().any(|entry| entry.key.is_stand_in()) {
+            let text = "a dict with new objects as keys as an argument of a graph operation";
+            return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
+        }
         let dict = self.python_type(cx).call0()?;
         let (mut texts, mut holds_tensor) = (Vec::new(), false);
         for entry in &self.entries {
@@ -347,16 +376,22 @@ impl Variable for DictVariable {
 
     fn restore_contents(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
         let untouched = self.untouched(cg.cx.py);
+        // The C methods: a subclass may have its own, which the trace has followed already.
+        let ty = self.python_type(cg.cx);
+        let is_subclass = self.object.as_ref().is_some_and(|object| !object.bind(cg.cx.py).get_type().is(&ty));
         if untouched.is_none() {
-            let clear = |cg: &mut CodeGen<'_, '_>| {
-                cg.load(this)?;
-                cg.load_attr("clear")
-            };
-            cg.call(clear, &[])?;
+            let clear = ty.getattr("clear")?.unbind();
+            cg.call(|cg| cg.load_const(clear), &[this])?;
             cg.op("POP_TOP", 0)?;
         }
         for (position, entry) in self.entries.iter().enumerate() {
             if untouched.is_some_and(|known| position < known) && Self::is_original(cg, this, entry) {
+                continue;
+            }
+            if is_subclass {
+                let set = ty.getattr("__setitem__")?.unbind();
+                cg.call(|cg| cg.load_const(set), &[this, entry.key.variable, entry.value])?;
+                cg.op("POP_TOP", 0)?;
                 continue;
             }
             cg.load(entry.value)?;

@@ -1,25 +1,265 @@
-//! Exceptions made in the trace. An exception is a real object from the start; once it was raised it has a context and a
-//! traceback that new code could not give it, so then the instruction that raised it must run natively.
+//! Exceptions made in the trace. What `BaseException` keeps in C is kept here; what else is written to an exception, its
+//! cause and context included, is among the side effects, as for any new object.
 
+use std::rc::Rc;
+
+use pyo3::exceptions::{PyAttributeError, PyBaseException, PyImportError, PyNameError, PyStopIteration, PySystemExit};
 use pyo3::prelude::*;
+use pyo3::types::{PyString, PyTuple, PyType};
 use sot_core::codegen::CodeGen;
-use sot_core::error::Flow;
-use sot_core::executor::{CallArgs, OpcodeExecutor};
-use sot_core::tracker::repr;
+use sot_core::cpython;
+use sot_core::error::{Flow, ReasonId, Unwind};
+use sot_core::executor::{object_model, BookkeepingVariable, CallArgs, Name, OpcodeExecutor};
+use sot_core::tracker::{self, TrackerId};
 use sot_core::variable::{VarId, Variable};
 
 sot_core::variable_kind! { "exception" }
 
+sot_core::builtin! { EXC_INFO = "sys:exc_info" => |cx, args| {
+    let [] = args.exactly(cx, "exc_info")?;
+    let Some(exception) = cx.handled_exception() else {
+        return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "sys.exc_info() of what a caller may be handling"));
+    };
+    let class = object_model::type_variable(cx, exception)?;
+    let traceback = cx.traceback(exception);
+    Ok(cx.tuple(vec![class, exception, traceback]))
+} }
+
 /// An exception made in the trace.
 pub struct ExceptionVariable {
-    object: Py<PyAny>,
-    call: Option<(VarId, CallArgs)>,
+    ty: Py<PyAny>,
+    class: Option<VarId>,
+    args: Vec<VarId>,
+    /// A real one made of the same arguments: C code of some classes keeps more than the arguments.
+    real: Option<Py<PyAny>>,
+}
+
+/// `class(...)` for an exception class; `None` if its `__new__` is not C code.
+pub fn instantiate<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    class: VarId,
+    ty: &Bound<'py, PyType>,
+    args: &CallArgs,
+) -> Flow<Option<VarId>> {
+    let py = cx.py;
+    let lookup = |name: &str| cpython::type_lookup(ty, &PyString::intern(py, name));
+    let in_c = lookup("__new__").is_some_and(|new| cpython::type_name(&new.get_type()) == "builtin_function_or_method");
+    if !in_c {
+        return Ok(None);
+    }
+    let init = lookup("__init__");
+    let initialized_in_c = init.is_none_or(|init| cpython::type_name(&init.get_type()) == "wrapper_descriptor");
+    if keeps_more(ty)? && !is_simple_holder(ty) {
+        return if initialized_in_c { real_instance(cx, class, ty, args).map(Some) } else { Ok(None) };
+    }
+    if initialized_in_c && !args.keywords.is_empty() {
+        let text = format!("{}() takes no keyword arguments", cpython::type_name(ty));
+        return Err(cx.raise(pyo3::exceptions::PyTypeError::new_err(text)));
+    }
+    let payload = ExceptionVariable {
+        ty: ty.clone().into_any().unbind(),
+        class: Some(class),
+        args: args.positional.clone(),
+        real: None,
+    };
+    let exception = cx.produce(Rc::new(payload));
+    if !initialized_in_c {
+        let init = object_model::find_special(cx, exception, &Rc::from("__init__"))?;
+        if let Some(init) = init {
+            cx.call(init, args)?;
+        }
+    }
+    Ok(Some(exception))
+}
+
+/// `class(*args)` for a class of CPython's own whose arguments are all it keeps.
+pub fn make<'py>(cx: &mut OpcodeExecutor<'py>, class: &Bound<'py, PyAny>, args: Vec<VarId>) -> Flow<VarId> {
+    let tracker = cx.constant_tracker(class.clone().unbind());
+    let class = cx.wrap(class, tracker);
+    cx.call(class, &CallArgs::positional(args))
+}
+
+/// An exception whose class keeps more than its arguments: made for real, so its arguments must be known.
+fn real_instance<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    class: VarId,
+    ty: &Bound<'py, PyType>,
+    args: &CallArgs,
+) -> Flow<VarId> {
+    let Some((positional, keywords)) = cx.materialize_args(args)? else {
+        let text = format!("{}() of values that are not known while tracing", cpython::type_name(ty));
+        return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
+    };
+    match ty.call(positional, Some(&keywords)) {
+        // `OSError(2)` is a FileNotFoundError.
+        Ok(real) => {
+            let class = real.get_type().is(ty).then_some(class);
+            ExceptionVariable::of_real(cx, &real, class)
+        }
+        Err(error) => Err(cx.raise(error)),
+    }
+}
+
+/// Whether C code keeps more in an exception of the class than in any exception.
+fn keeps_more(ty: &Bound<'_, PyType>) -> PyResult<bool> {
+    let base = static_base(ty)?;
+    let size = |ty: &Bound<'_, PyAny>| ty.getattr("__basicsize__")?.extract::<usize>();
+    Ok(size(base.as_any())? != size(ty.py().get_type::<PyBaseException>().as_any())?)
+}
+
+/// Whether what the class keeps more is its first argument.
+fn is_simple_holder(ty: &Bound<'_, PyType>) -> bool {
+    held_attribute(ty).is_some()
+}
+
+fn held_attribute(ty: &Bound<'_, PyType>) -> Option<&'static str> {
+    let py = ty.py();
+    if ty.is_subclass(&py.get_type::<PyStopIteration>()).unwrap_or(false) {
+        return Some("value");
+    }
+    ty.is_subclass(&py.get_type::<PySystemExit>()).unwrap_or(false).then_some("code")
+}
+
+/// The nearest base that was not made by a class statement.
+fn static_base<'py>(ty: &Bound<'py, PyType>) -> PyResult<Bound<'py, PyType>> {
+    let mut bases = ty.mro().iter().filter_map(|base| base.cast_into::<PyType>().ok());
+    let base = bases.find(|base| !cpython::is_heap_type(base));
+    Ok(base.unwrap_or_else(|| ty.py().get_type::<PyBaseException>()))
+}
+
+/// Calls a method that `BaseException` or a class of its family has in C; `None` if it is not one, or not simulated.
+pub fn call_method(cx: &mut OpcodeExecutor<'_>, descriptor: &Bound<'_, PyAny>, args: &CallArgs) -> Flow<Option<VarId>> {
+    let Some((&this, rest)) = args.positional.split_first() else { return Ok(None) };
+    let Some(exception) = cx.see_as::<ExceptionVariable>(this)? else { return Ok(None) };
+    let name: String = descriptor.getattr("__name__")?.extract()?;
+    let ty = exception.ty.bind(cx.py).cast::<PyType>().map_err(PyErr::from)?.clone();
+    match (&*name, rest) {
+        ("__init__", _) if !keeps_more(&ty)? || is_simple_holder(&ty) => {
+            exception.write_args(cx, this, rest.to_vec());
+            Ok(Some(cx.none()))
+        }
+        ("__str__" | "__repr__", []) => {
+            let Some(real) = exception.real_with_args(cx)? else {
+                let text = "the text of an exception with values that are not known while tracing";
+                return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
+            };
+            let descriptor = descriptor.clone().unbind();
+            cx.fold(|py| descriptor.bind(py).call1((real,))).map(Some)
+        }
+        ("with_traceback", [traceback]) => {
+            cx.set_attr(this, &Rc::from("__traceback__"), Some(*traceback))?;
+            Ok(Some(this))
+        }
+        ("add_note", [note]) => {
+            add_note(cx, this, *note)?;
+            Ok(Some(cx.none()))
+        }
+        _ => Ok(None),
+    }
+}
+
+fn add_note(cx: &mut OpcodeExecutor<'_>, this: VarId, note: VarId) -> Flow<()> {
+    if cx.known_str(note)?.is_none() {
+        return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "add_note() of an unknown text"));
+    }
+    let name = Rc::from("__notes__");
+    match cx.find_attr(this, &name)? {
+        Some(notes) => cx.call_method(notes, "append", &[note]).map(|_| ()),
+        None => {
+            let notes = cx.list(vec![note]);
+            cx.set_attr(this, &name, Some(notes))
+        }
+    }
+}
+
+/// A real exception with the arguments, cause and context of one of the trace, if they are known.
+pub fn replica<'py>(cx: &mut OpcodeExecutor<'py>, exception: VarId) -> Flow<Option<Bound<'py, PyAny>>> {
+    let Some(payload) = cx.see_as::<ExceptionVariable>(exception)? else { return cx.materialize(exception) };
+    let Some(real) = payload.real_with_args(cx)? else { return Ok(None) };
+    for name in ["__context__", "__cause__", "__suppress_context__"] {
+        let Some(value) = cx.effects.attribute(exception, &Rc::from(name)).flatten() else { continue };
+        let value = if name == "__suppress_context__" { cx.materialize(value)? } else { replica(cx, value)? };
+        if let Some(value) = value {
+            real.setattr(name, value)?;
+        }
+    }
+    Ok(Some(real))
 }
 
 impl ExceptionVariable {
-    /// The variable of `object`, which the class and arguments of `call` make anew.
-    pub fn new(object: Py<PyAny>, call: Option<(VarId, CallArgs)>) -> Self {
-        ExceptionVariable { object, call }
+    /// The variable of a real exception that was made while tracing.
+    pub fn of_real<'py>(cx: &mut OpcodeExecutor<'py>, real: &Bound<'py, PyAny>, class: Option<VarId>) -> Flow<VarId> {
+        let args = real.getattr("args")?.cast_into::<PyTuple>().map_err(PyErr::from)?;
+        let args = args.iter().map(|item| cx.wrap_fresh(&item)).collect::<Flow<Vec<_>>>()?;
+        let ty = real.get_type().into_any().unbind();
+        let payload = ExceptionVariable { ty, class, args, real: Some(real.clone().unbind()) };
+        let exception = cx.produce(Rc::new(payload));
+        if let Some(dict) = cpython::instance_dict(real) {
+            for (name, value) in dict.iter() {
+                let value = cx.wrap_fresh(&value)?;
+                cx.effects.set_attribute(exception, &Rc::from(name.extract::<String>()?), Some(value));
+            }
+        }
+        Ok(exception)
+    }
+
+    fn write_args(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: Vec<VarId>) {
+        let payload = ExceptionVariable { ty: self.ty.clone_ref(cx.py), class: self.class, args, real: None };
+        cx.vars.set(this, Rc::new(payload));
+    }
+
+    /// A real exception with the present arguments, made by C code alone.
+    fn real_with_args<'py>(&self, cx: &mut OpcodeExecutor<'py>) -> Flow<Option<Bound<'py, PyAny>>> {
+        if let Some(real) = &self.real {
+            return Ok(Some(real.bind(cx.py).clone()));
+        }
+        let args = CallArgs::positional(self.args.clone());
+        let Some((args, _)) = cx.materialize_args(&args)? else { return Ok(None) };
+        let ty = self.ty.bind(cx.py).clone();
+        let base = static_base(ty.cast::<PyType>().map_err(PyErr::from)?)?;
+        let real = base.call_method1("__new__", (&ty,))?;
+        cx.py.get_type::<PyBaseException>().getattr("args")?.call_method1("__set__", (&real, args))?;
+        Ok(Some(real))
+    }
+
+    /// An attribute that C code keeps.
+    fn kept(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
+        let written = cx.effects.attribute(this, name).flatten();
+        Ok(match &**name {
+            "args" => Some(cx.tuple(self.args.clone())),
+            "__traceback__" if cx.raised_at(this).is_some() => Some(cx.traceback(this)),
+            "__cause__" | "__context__" | "__traceback__" => Some(written.unwrap_or_else(|| cx.none())),
+            "__suppress_context__" => Some(written.unwrap_or_else(|| cx.boolean(false))),
+            _ => {
+                let ty = self.ty.bind(cx.py).cast::<PyType>().map_err(PyErr::from)?.clone();
+                if held_attribute(&ty) != Some(&**name) {
+                    return Ok(None);
+                }
+                let first = || self.args.first().copied();
+                Some(written.or_else(first).unwrap_or_else(|| cx.none()))
+            }
+        })
+    }
+
+    /// An attribute of a class with C state, read off the real exception.
+    fn read(&self, cx: &mut OpcodeExecutor<'_>, name: &Name) -> Flow<VarId> {
+        let py = cx.py;
+        let refuse = || {
+            Unwind::break_graph(
+                ReasonId::UnsupportedAttribute,
+                format!("attribute '{name}' of an exception made by C code"),
+            )
+        };
+        let real = self.real.as_ref().ok_or_else(refuse)?.bind(py).clone();
+        // The interpreter gives these to the errors it raises itself; ours may lack them.
+        let told = real.is_instance_of::<PyAttributeError>()
+            || real.is_instance_of::<PyNameError>()
+            || real.is_instance_of::<PyImportError>();
+        if told && self.class.is_none() {
+            return Err(refuse());
+        }
+        let value = real.getattr(&**name)?;
+        cx.wrap_fresh(&value)
     }
 }
 
@@ -29,26 +269,116 @@ impl Variable for ExceptionVariable {
     }
 
     fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        self.object.bind(cx.py).get_type().into_any()
+        self.ty.bind(cx.py).clone()
+    }
+
+    fn type_tracker(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> TrackerId {
+        match self.class {
+            Some(class) => cx.vars.tracker(class),
+            None => cx.constant_tracker(self.ty.clone_ref(cx.py)),
+        }
     }
 
     fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
-        format!("ExceptionVariable({})", repr(cx.py, &self.object))
+        format!("ExceptionVariable({})", tracker::name(self.ty.bind(cx.py)))
     }
 
-    fn object(&self) -> Option<&Py<PyAny>> {
-        Some(&self.object)
+    fn children(&self) -> Vec<VarId> {
+        self.class.iter().chain(&self.args).copied().collect()
     }
 
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
-        match &self.call {
-            Some((class, args)) if cg.cx.raised_at(this).is_none() => cg.call_with(*class, args)?,
-            _ => return Err(cg.cx.plan_to_raise(this)),
+    fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
+        let Some((found, _)) = object_model::lookup(cx, this, name)? else {
+            return object_model::get_attr(cx, this, name);
+        };
+        if !matches!(&*cpython::type_name(&found.get_type()), "getset_descriptor" | "member_descriptor") {
+            return object_model::get_attr(cx, this, name);
         }
-        cg.define(this)?;
-        for (name, value) in cg.cx.effects.attributes_of(this) {
-            cg.store_attr(this, &name, Some(value))?;
+        if let Some(value) = self.kept(cx, this, name)? {
+            return Ok(Some(value));
+        }
+        if &**name == "__dict__" || found.getattr("__objclass__")?.cast::<PyType>().is_ok_and(cpython::is_heap_type) {
+            return object_model::get_attr(cx, this, name);
+        }
+        self.read(cx, name).map(Some)
+    }
+
+    fn set_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, value: Option<VarId>) -> Flow<()> {
+        let Some(given) = value.filter(|_| !is_overridden(cx, &self.ty)) else {
+            return object_model::set_attr(cx, this, name, value);
+        };
+        match &**name {
+            "args" => {
+                let args = cx.unpack_all(given)?;
+                self.write_args(cx, this, args);
+            }
+            "__cause__" => {
+                let suppressed = cx.boolean(true);
+                cx.effects.set_attribute(this, name, value);
+                cx.effects.set_attribute(this, &Rc::from("__suppress_context__"), Some(suppressed));
+            }
+            "__context__" | "__suppress_context__" => cx.effects.set_attribute(this, name, value),
+            // Giving an exception the traceback that it has is nothing new.
+            "__traceback__" if traceback_of(cx, given) == Some(this) => {}
+            "__traceback__" if cx.raised_at(this).is_none() && is_none(cx, given)? => {}
+            "__traceback__" => {
+                let text = "an exception is given another traceback";
+                return Err(Unwind::break_graph(ReasonId::UnsupportedMutation, text));
+            }
+            _ => return object_model::set_attr(cx, this, name, value),
         }
         Ok(())
     }
+
+    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
+        // Once it was raised it has a traceback that new code could not give it.
+        if cg.cx.raised_at(this).is_some() {
+            return Err(cg.cx.plan_to_raise(this));
+        }
+        let py = cg.cx.py;
+        let class = match self.class {
+            Some(class) => class,
+            None => {
+                let ty = self.ty.bind(py).clone();
+                let tracker = cg.cx.constant_tracker(ty.clone().unbind());
+                cg.cx.wrap(&ty, tracker)
+            }
+        };
+        let ty = self.ty.bind(py).cast::<PyType>().map_err(PyErr::from)?.clone();
+        if self.real.is_some() && keeps_more(&ty)? {
+            cg.call(|cg| cg.load(class), &self.args)?;
+        } else {
+            let new = static_base(&ty)?.getattr("__new__")?.unbind();
+            let args: Vec<VarId> = std::iter::once(class).chain(self.args.iter().copied()).collect();
+            cg.call(|cg| cg.load_const(new), &args)?;
+        }
+        cg.define(this)?;
+        let set = py.get_type::<PyAny>().getattr("__setattr__")?.unbind();
+        for (name, value) in cg.cx.effects.attributes_of(this) {
+            let set = set.clone_ref(py);
+            let name = cg.cx.string(&name);
+            cg.call(|cg| cg.load_const(set), &[this, name, value])?;
+            cg.op("POP_TOP", 0)?;
+        }
+        Ok(())
+    }
+}
+
+/// The exception whose traceback the variable is.
+fn traceback_of(cx: &OpcodeExecutor<'_>, variable: VarId) -> Option<VarId> {
+    match cx.vars.as_kind::<BookkeepingVariable>(variable).as_deref() {
+        Some(BookkeepingVariable::Traceback(exception)) => Some(*exception),
+        _ => None,
+    }
+}
+
+fn is_none(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<bool> {
+    Ok(cx.known(variable)?.is_some_and(|value| value.is_none()))
+}
+
+/// Whether the class writes attributes in its own way.
+fn is_overridden(cx: &OpcodeExecutor<'_>, ty: &Py<PyAny>) -> bool {
+    let ty = ty.bind(cx.py).cast::<PyType>();
+    let found = ty.ok().and_then(|ty| cpython::type_lookup(ty, &PyString::intern(cx.py, "__setattr__")));
+    found.is_none_or(|found| cpython::type_name(&found.get_type()) != "wrapper_descriptor")
 }

@@ -3,15 +3,18 @@
 
 use std::rc::Rc;
 
-use pyo3::exceptions::{PyRuntimeError, PyStopIteration, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyGeneratorExit, PyRuntimeError, PyStopIteration, PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PyType;
 
-use sot_core::bytecode::Opcodes;
+use sot_core::builtin;
+use sot_core::bytecode::{Label, Opcodes};
 use sot_core::codegen::CodeGen;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{Exit, Frame, OpcodeExecutor};
+use sot_core::executor::{CallArgs, Exit, Frame, OpcodeExecutor};
 use sot_core::variable::{VarId, Variable};
 
+use crate::exception;
 use crate::iterators::{emit_call, library, rebuild};
 
 sot_core::variable_kind! { "generator" }
@@ -69,23 +72,200 @@ pub fn return_value(cx: &mut OpcodeExecutor<'_>, generator: VarId) -> Flow<Optio
     })
 }
 
-/// `generator.close()`. Only a generator that is not inside its body can be closed without running it.
-pub fn close(cx: &mut OpcodeExecutor<'_>, generator: VarId) -> Flow<()> {
-    match &expect(cx, generator)?.state {
+/// `generator.throw(exception)`
+pub fn throw(cx: &mut OpcodeExecutor<'_>, generator: VarId, exception: VarId) -> Flow<Resumed> {
+    let payload = expect(cx, generator)?;
+    let mut frame = match &payload.state {
         State::Fresh(_) | State::Finished(_) => {
             set(cx, generator, State::Finished(None));
-            Ok(())
+            return Err(Unwind::Raise(exception));
         }
-        State::Suspended(_) => {
-            Err(Unwind::break_graph(ReasonId::UnsupportedCall, "close() of a generator that has started"))
+        State::Running => return Err(cx.raise(PyValueError::new_err("generator already executing"))),
+        State::Suspended(frame) => copy(cx.py, frame),
+    };
+    let Some(inner) = delegate(cx, &frame)? else { return resume_raising(cx, generator, frame, exception) };
+    set(cx, generator, State::Running);
+    match throw(cx, inner, exception) {
+        Ok(Resumed::Yielded(value)) => {
+            set(cx, generator, State::Suspended(Rc::new(frame)));
+            Ok(Resumed::Yielded(value))
         }
-        State::Running => Err(cx.raise(PyValueError::new_err("generator already executing"))),
+        Ok(Resumed::Returned(value)) => {
+            let stop = stop_iteration(cx, value)?;
+            end_delegation(cx, generator, &mut frame, stop, Some(value))
+        }
+        Err(Unwind::Raise(exception)) => {
+            let value = stop_value(cx, exception)?;
+            end_delegation(cx, generator, &mut frame, exception, value)
+        }
+        Err(unwind) => Err(unwind),
     }
+}
+
+/// The outer generator goes on where the inner one has ended: behind its `yield from`, or with its exception. From 3.12 on
+/// bytecode tells the two apart; before, the interpreter moves the frame itself.
+fn end_delegation(
+    cx: &mut OpcodeExecutor<'_>,
+    generator: VarId,
+    frame: &mut Frame,
+    exception: VarId,
+    value: Option<VarId>,
+) -> Flow<Resumed> {
+    let mut frame = copy(cx.py, frame);
+    if Opcodes::get(cx.py).number("CLEANUP_THROW").is_some() {
+        return resume_raising(cx, generator, frame, exception);
+    }
+    frame.stack.pop();
+    let send = frame.at.0.checked_sub(1).and_then(|at| frame.code.code.instructions.get(at as usize));
+    let after = match send.and_then(|send| send.target) {
+        // 3.11 loops over SEND, whose target is behind the loop.
+        Some(after) => after,
+        None => Label(frame.pc.0 + 1),
+    };
+    frame.pc = after;
+    match value {
+        Some(value) => {
+            frame.stack.push(value);
+            resume(cx, generator, frame)
+        }
+        None => {
+            frame.at = Label(after.0 - 1);
+            resume_raising(cx, generator, frame, exception)
+        }
+    }
+}
+
+/// The generator that the suspended frame delegates to by `yield from`.
+fn delegate(cx: &mut OpcodeExecutor<'_>, frame: &Frame) -> Flow<Option<VarId>> {
+    let opcodes = Opcodes::get(cx.py);
+    let Some(next) = frame.code.code.instructions.get(frame.pc.0 as usize) else { return Ok(None) };
+    let delegates = match opcodes.name(next.opcode) {
+        "YIELD_FROM" => true,
+        "RESUME" => next.arg & 3 >= 2,
+        _ => false,
+    };
+    let Some(&inner) = frame.stack.last().filter(|_| delegates) else { return Ok(None) };
+    let known = cx.see_as::<GeneratorVariable>(inner)?.is_some();
+    if !known && matches!(cx.see(inner)?.kind(), "object" | "instance" | "subclass") {
+        let text = "an exception thrown through `yield from` into an iterator written in Python";
+        return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
+    }
+    Ok(known.then_some(inner))
+}
+
+/// `generator.close()`
+pub fn close(cx: &mut OpcodeExecutor<'_>, generator: VarId) -> Flow<()> {
+    if !matches!(expect(cx, generator)?.state, State::Suspended(_)) {
+        if matches!(expect(cx, generator)?.state, State::Running) {
+            return Err(cx.raise(PyValueError::new_err("generator already executing")));
+        }
+        set(cx, generator, State::Finished(None));
+        return Ok(());
+    }
+    let class = cx.py.get_type::<PyGeneratorExit>().into_any();
+    let exit = exception::make(cx, &class, Vec::new())?;
+    match throw(cx, generator, exit) {
+        Ok(Resumed::Yielded(_)) => Err(cx.raise(PyRuntimeError::new_err("generator ignored GeneratorExit"))),
+        Ok(Resumed::Returned(_)) => Ok(()),
+        Err(Unwind::Raise(raised)) => {
+            let ty = cx.type_of(raised)?;
+            let ends = ty.is(&class) || is_stop(cx, raised)?;
+            if ends {
+                Ok(())
+            } else {
+                Err(Unwind::Raise(raised))
+            }
+        }
+        Err(unwind) => Err(unwind),
+    }
+}
+
+fn is_stop(cx: &mut OpcodeExecutor<'_>, exception: VarId) -> Flow<bool> {
+    let (ty, stop) = (cx.type_of(exception)?, cx.py.get_type::<PyStopIteration>());
+    Ok(ty.cast::<PyType>().is_ok_and(|ty| ty.is_subclass(&stop).unwrap_or(false)))
+}
+
+/// The value a `StopIteration` carries; `None` for other exceptions.
+pub fn stop_value(cx: &mut OpcodeExecutor<'_>, exception: VarId) -> Flow<Option<VarId>> {
+    if is_stop(cx, exception)? {
+        cx.get_attr(exception, &Rc::from("value")).map(Some)
+    } else {
+        Ok(None)
+    }
+}
+
+/// `StopIteration(value)`
+pub fn stop_iteration(cx: &mut OpcodeExecutor<'_>, value: VarId) -> Flow<VarId> {
+    let class = cx.py.get_type::<PyStopIteration>().into_any();
+    let is_none = cx.known(value)?.is_some_and(|value| value.is_none());
+    exception::make(cx, &class, if is_none { Vec::new() } else { vec![value] })
+}
+
+/// What `generator.send()` and its kin give or raise.
+fn outcome(cx: &mut OpcodeExecutor<'_>, resumed: Resumed) -> Flow<VarId> {
+    match resumed {
+        Resumed::Yielded(value) => Ok(value),
+        Resumed::Returned(value) => {
+            let stop = stop_iteration(cx, value)?;
+            Err(Unwind::Raise(stop))
+        }
+    }
+}
+
+builtin! { SEND = "types:GeneratorType.send" => |cx, args| {
+    let [generator, value] = args.exactly(cx, "send")?;
+    let resumed = send(cx, generator, value)?;
+    outcome(cx, resumed)
+} }
+
+builtin! { CLOSE = "types:GeneratorType.close" => |cx, args| {
+    let [generator] = args.exactly(cx, "close")?;
+    close(cx, generator)?;
+    Ok(cx.none())
+} }
+
+builtin! { THROW = "types:GeneratorType.throw" => |cx, args| {
+    let [generator, ref thrown @ ..] = args.positional[..] else {
+        return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "throw() without a generator"));
+    };
+    let exception = thrown_exception(cx, thrown)?;
+    let resumed = throw(cx, generator, exception)?;
+    outcome(cx, resumed)
+} }
+
+/// The exception that `throw(type, value, traceback)` throws, in all its forms.
+fn thrown_exception(cx: &mut OpcodeExecutor<'_>, thrown: &[VarId]) -> Flow<VarId> {
+    let refuse = || Unwind::break_graph(ReasonId::UnsupportedCall, "throw() with these arguments");
+    let (&first, rest) = thrown.split_first().ok_or_else(refuse)?;
+    let value = match rest.first() {
+        Some(&value) if !cx.known(value)?.is_some_and(|value| value.is_none()) => Some(value),
+        _ => None,
+    };
+    let is_class = cx.see(first)?.object().is_some_and(|object| object.bind(cx.py).is_instance_of::<PyType>());
+    match value {
+        None if is_class => cx.call(first, &CallArgs::default()),
+        // One made outside the function has a traceback, which throwing it changes.
+        None if cx.see(first)?.kind() == "exception" => Ok(first),
+        Some(value) if is_class && cx.see(value)?.kind() == "exception" => Ok(value),
+        Some(value) if is_class => cx.call(first, &CallArgs::positional(vec![value])),
+        _ => Err(refuse()),
+    }
+}
+
+fn resume_raising(cx: &mut OpcodeExecutor<'_>, generator: VarId, frame: Frame, exception: VarId) -> Flow<Resumed> {
+    set(cx, generator, State::Running);
+    let exit = cx.run_frame_raising(frame, exception);
+    settle(cx, generator, exit)
 }
 
 fn resume(cx: &mut OpcodeExecutor<'_>, generator: VarId, frame: Frame) -> Flow<Resumed> {
     set(cx, generator, State::Running);
-    match cx.run_frame(frame) {
+    let exit = cx.run_frame(frame);
+    settle(cx, generator, exit)
+}
+
+fn settle(cx: &mut OpcodeExecutor<'_>, generator: VarId, exit: Flow<(Exit, Frame)>) -> Flow<Resumed> {
+    match exit {
         Ok((Exit::Yield(value), frame)) => {
             set(cx, generator, State::Suspended(Rc::new(frame)));
             Ok(Resumed::Yielded(value))
@@ -104,11 +284,10 @@ fn resume(cx: &mut OpcodeExecutor<'_>, generator: VarId, frame: Frame) -> Flow<R
 
 /// An exception leaves the body; `StopIteration` must not look like the end.
 fn leave(cx: &mut OpcodeExecutor<'_>, exception: VarId) -> Flow<Unwind> {
-    let ty = cx.type_of(exception)?;
-    let stop = cx.py.get_type::<PyStopIteration>();
-    let is_stop = ty.cast::<pyo3::types::PyType>().is_ok_and(|ty| ty.is_subclass(&stop).unwrap_or(false));
-    if is_stop {
-        return Ok(cx.raise(PyRuntimeError::new_err("generator raised StopIteration")));
+    if is_stop(cx, exception)? {
+        let error = cx.raise(PyRuntimeError::new_err("generator raised StopIteration"));
+        let Unwind::Raise(error) = error else { return Ok(error) };
+        return Ok(cx.raise_value(error, Some(exception)));
     }
     Ok(Unwind::Raise(exception))
 }

@@ -15,6 +15,7 @@ use sot_core::guard::{Identity, Test};
 use sot_core::variable::VarId;
 
 use crate::dict::DictVariable;
+use crate::identity::IdVariable;
 use crate::list::ListVariable;
 use crate::range::RangeVariable;
 use crate::set::SetVariable;
@@ -26,14 +27,21 @@ pub struct HashKey {
     pub variable: VarId,
     object: Py<PyAny>,
     hash: isize,
+    /// For an object made in the trace that compares by identity, or an `id()`: whose it is. The object is a stand-in.
+    identity: Option<(VarId, bool)>,
 }
 
 impl HashKey {
     /// The key a variable is; an unhashable one is the user's `TypeError`.
     pub fn of(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<Rc<HashKey>> {
+        if let Some(identity) = identity_of(cx, variable)? {
+            let object = cx.py.get_type::<PyAny>().call0()?;
+            let hash = object.hash()?;
+            return Ok(Rc::new(HashKey { variable, object: object.unbind(), hash, identity: Some(identity) }));
+        }
         let object = key_object(cx, variable)?;
         let hash = object.hash().map_err(|error| cx.raise(error))?;
-        Ok(Rc::new(HashKey { variable, object: object.unbind(), hash }))
+        Ok(Rc::new(HashKey { variable, object: object.unbind(), hash, identity: None }))
     }
 
     /// A key found in a real dict or set whose guards pin it.
@@ -45,7 +53,7 @@ impl HashKey {
         }
         let tracker = cx.constant_tracker(object.clone().unbind());
         let variable = cx.wrap(object, tracker);
-        Ok(Rc::new(HashKey { variable, object: object.clone().unbind(), hash: object.hash()? }))
+        Ok(Rc::new(HashKey { variable, object: object.clone().unbind(), hash: object.hash()?, identity: None }))
     }
 
     /// The real key.
@@ -53,10 +61,33 @@ impl HashKey {
         self.object.bind(py)
     }
 
+    /// Whether the real key is not there yet: nothing may look at what stands in for it.
+    pub fn is_stand_in(&self) -> bool {
+        self.identity.is_some()
+    }
+
     /// Whether both stand for one entry.
     pub fn same(&self, py: Python<'_>, other: &HashKey) -> bool {
+        if self.identity.is_some() || other.identity.is_some() {
+            return self.identity == other.identity;
+        }
         self.hash == other.hash && (self.object.is(&other.object) || self.bind(py).eq(other.bind(py)).unwrap_or(false))
     }
+}
+
+fn identity_of(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<Option<(VarId, bool)>> {
+    if let Some(id) = cx.see_as::<IdVariable>(variable)? {
+        let constant = cx.see(id.object())?.constant().is_some();
+        return Ok((!constant).then_some((id.object(), true)));
+    }
+    let payload = cx.see(variable)?;
+    if payload.object().is_some() || payload.constant().is_some() {
+        return Ok(None);
+    }
+    let ty = payload.python_type(cx);
+    let by_identity = matches!(payload.kind(), "instance" | "function" | "exception")
+        && ty.cast::<PyType>().is_ok_and(type_compares_by_identity);
+    Ok(by_identity.then_some((variable, false)))
 }
 
 /// Position of a key.
@@ -68,6 +99,12 @@ fn key_object<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId) -> Flow<Bound<
     let py = cx.py;
     if let Some(known) = cx.known(variable)? {
         return Ok(known);
+    }
+    if let Some(id) = cx.see_as::<IdVariable>(variable)? {
+        // A number or string that is here is the one the program has.
+        if let Some(known) = cx.known(id.object())? {
+            return Ok((known.as_ptr() as usize).into_pyobject(py).map_err(PyErr::from)?.into_any());
+        }
     }
     if let Some(tuple) = cx.see_as::<TupleVariable>(variable)? {
         let items = tuple.items.iter().map(|&item| key_object(cx, item)).collect::<Flow<Vec<_>>>()?;
@@ -129,38 +166,56 @@ fn is_atom(object: &Bound<'_, PyAny>) -> bool {
 }
 
 fn compares_by_identity(object: &Bound<'_, PyAny>) -> bool {
-    let (py, ty) = (object.py(), object.get_type());
+    type_compares_by_identity(&object.get_type())
+}
+
+fn type_compares_by_identity(ty: &Bound<'_, PyType>) -> bool {
+    let py = ty.py();
     let base = py.get_type::<PyAny>();
-    ["__eq__", "__hash__"].iter().all(|name| {
-        let found = cpython::type_lookup(&ty, &PyString::intern(py, name));
-        matches!((found, base.getattr(*name)), (Some(found), Ok(default)) if found.is(&default))
-    })
+    let is_default = |name: &str, default: PyResult<Bound<'_, PyAny>>| {
+        let found = cpython::type_lookup(ty, &PyString::intern(py, name));
+        matches!((found, default), (Some(found), Ok(default)) if found.is(&default))
+    };
+    // The hash of a member of an enumeration is that of its name.
+    let of_enum = || py.import("enum").and_then(|module| module.getattr("Enum")?.getattr("__hash__"));
+    is_default("__eq__", base.getattr("__eq__"))
+        && (is_default("__hash__", base.getattr("__hash__")) || is_default("__hash__", of_enum()))
 }
 
 /// A guard: an object of exactly this type iterates over exactly these keys, in this order. For collections whose items
 /// cannot be fetched one by one; iterating them runs no user code.
 pub(crate) struct IteratesOver {
     ty: Py<PyType>,
+    /// `__iter__` of the builtin type, where subclasses may have their own.
+    iterate: Py<PyAny>,
     keys: Vec<Py<PyAny>>,
 }
 
 impl IteratesOver {
-    /// The test for a real collection and its keys.
-    pub(crate) fn test(py: Python<'_>, ty: &Bound<'_, PyAny>, keys: &[Rc<HashKey>]) -> Flow<Test> {
+    /// The test for a real collection of a type, which iterates as its `base` does, and its keys.
+    pub(crate) fn test(
+        py: Python<'_>,
+        ty: &Bound<'_, PyAny>,
+        base: &Bound<'_, PyAny>,
+        keys: &[Rc<HashKey>],
+    ) -> Flow<Test> {
         let ty = ty.cast::<PyType>().map_err(PyErr::from)?.clone().unbind();
+        let iterate = base.getattr("__iter__")?.unbind();
         let keys = keys.iter().map(|key| key.object.clone_ref(py)).collect();
-        Ok(Test::Object(Box::new(IteratesOver { ty, keys })))
+        Ok(Test::Object(Box::new(IteratesOver { ty, iterate, keys })))
     }
 }
 
 impl ObjectTest for IteratesOver {
     fn check(&self, object: &Bound<'_, PyAny>) -> bool {
         let py = object.py();
-        if !object.get_type().is(&self.ty) || object.len().map_or(true, |len| len != self.keys.len()) {
+        if !object.get_type().is(&self.ty) {
             return false;
         }
-        let Ok(mut items) = object.try_iter() else { return false };
+        let items = self.iterate.bind(py).call1((object,)).and_then(|items| items.try_iter());
+        let Ok(mut items) = items else { return false };
         self.keys.iter().all(|key| matches!(items.next(), Some(Ok(item)) if same_key(&item, key.bind(py))))
+            && items.next().is_none()
     }
 
     fn describe(&self, subject: &str) -> String {

@@ -6,11 +6,14 @@ pub mod builtins;
 pub mod cell;
 pub mod class;
 pub mod constant;
+pub mod deque;
 pub mod dict;
 pub mod exception;
 pub mod function;
 pub mod generator;
 pub mod hash_key;
+pub mod identity;
+pub mod instance_dict;
 pub mod iterators;
 pub mod list;
 pub mod method;
@@ -21,6 +24,8 @@ pub mod range;
 pub mod sequence;
 pub mod set;
 pub mod slice;
+pub mod slots;
+pub mod subclass;
 pub mod super_;
 pub mod tensor;
 pub mod tuple;
@@ -33,7 +38,9 @@ sot_core::inventory::submit! {
     Factories {
         constant: |value| Rc::new(constant::ConstantVariable::new(value)),
         object: |value| Rc::new(object::ObjectVariable::new(value)),
-        exception: |value, call| Rc::new(exception::ExceptionVariable::new(value, call)),
+        exception: |cx, real| exception::ExceptionVariable::of_real(cx, real, None),
+        item_iterator: |cx, object| Ok(iterators::items::ItemIterator::over(cx, object)),
+        instance_dict: |object| Rc::new(instance_dict::InstanceDictVariable::new(object)),
         null: || Rc::new(null::NullVariable),
         tuple: |items| Rc::new(tuple::TupleVariable::new(items)),
         list: |items| Rc::new(list::ListVariable::new(items)),

@@ -131,7 +131,12 @@ impl Variable for ListVariable {
     }
 
     fn guard(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
-        let (ty, tracker) = (self.python_type(cx), cx.vars.tracker(this));
+        // The storage of an object of a subclass is guarded with that object's type.
+        let ty = self
+            .object
+            .as_ref()
+            .map_or_else(|| self.python_type(cx), |object| object.bind(cx.py).get_type().into_any());
+        let tracker = cx.vars.tracker(this);
         cx.guards.add(tracker, Test::TypeIs(Identity::of(&ty)));
         cx.guards.add(tracker, Test::Length(self.items.len()));
         Ok(())
@@ -148,6 +153,16 @@ impl Variable for ListVariable {
     }
 
     fn restore_contents(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
+        let is_subclass =
+            self.object.as_ref().is_some_and(|object| !object.bind(cg.cx.py).is_exact_instance_of::<PyList>());
+        if is_subclass {
+            // Not the subclass's own way of writing items, which the trace has followed already.
+            let set = cg.cx.py.get_type::<PyList>().getattr("__setitem__")?.unbind();
+            let (none, items) = (cg.cx.none(), cg.cx.list(self.items.clone()));
+            let all = SliceVariable::build(cg.cx, none, none, None)?;
+            cg.call(|cg| cg.load_const(set), &[this, all, items])?;
+            return cg.op("POP_TOP", 0);
+        }
         self.build(cg)?;
         cg.load(this)?;
         let none = cg.cx.py.None();

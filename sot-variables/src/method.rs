@@ -3,12 +3,18 @@
 use std::rc::Rc;
 
 use pyo3::prelude::*;
+use pyo3::types::PyType;
 use sot_core::codegen::CodeGen;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{CallArgs, Name, OpcodeExecutor};
 use sot_core::tracker::{self, Part, Tracker, TrackerId};
 use sot_core::variable::{VarId, Variable};
+
+use crate::function::guard_identity;
+use crate::instance_dict::InstanceDictVariable;
+use crate::object::is_c_value;
+use crate::{exception, slots, subclass};
 
 sot_core::variable_kind! { "method", types: |py| Ok(vec![method_type(py)?.unbind()]), wrap: MethodVariable::wrap }
 sot_core::variable_kind! { "builtin_method" }
@@ -87,6 +93,64 @@ impl Variable for MethodVariable {
     }
 }
 
+/// Calls a C method with its receiver as first argument. Of an object of a subclass, it works on what its base keeps.
+pub fn call_descriptor<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    descriptor: &Bound<'py, PyAny>,
+    args: &CallArgs,
+) -> Flow<VarId> {
+    if is_inherited_from_storage(cx, descriptor, args)? {
+        if let Some((inner, receiver, storage)) = subclass::with_storage(cx, args)? {
+            if let Some(value) = subclass::missing(cx, descriptor, receiver, &inner)? {
+                return Ok(value);
+            }
+            let result = call_descriptor(cx, descriptor, &inner)?;
+            return Ok(if result == storage { receiver } else { result });
+        }
+    }
+    let Some(&receiver) = args.positional.first() else { return cx.call_builtin(descriptor, args, false) };
+    if let Some(dict) = cx.see_as::<InstanceDictVariable>(receiver)? {
+        let rest = CallArgs { positional: args.positional[1..].to_vec(), keywords: args.keywords.clone() };
+        return dict.with(cx, |cx, copy| {
+            let descriptor = descriptor.clone().unbind().into_bound(cx.py);
+            call_descriptor(cx, &descriptor, &rest.with_receiver(copy))
+        });
+    }
+    if let Some(result) = exception::call_method(cx, descriptor, args)? {
+        return Ok(result);
+    }
+    let variable = receiver;
+    let receiver = cx.see(receiver)?;
+    let c_value = receiver.object().filter(|object| is_c_value(object.bind(cx.py)));
+    if let Some(object) = c_value {
+        guard_identity(cx, variable, object);
+    }
+    let pure =
+        receiver.constant().is_some() || c_value.is_some() || matches!(receiver.kind(), "tuple" | "range" | "slice");
+    if cx.runtime.builtins.get(descriptor).is_none() {
+        if let Some(result) = slots::call(cx, descriptor, args)? {
+            return Ok(result);
+        }
+    }
+    cx.call_builtin(descriptor, args, pure)
+}
+
+/// Whether the method is of the type that keeps the receiver's storage, rather than one of `object`.
+fn is_inherited_from_storage(
+    cx: &mut OpcodeExecutor<'_>,
+    descriptor: &Bound<'_, PyAny>,
+    args: &CallArgs,
+) -> Flow<bool> {
+    let Some(&receiver) = args.positional.first() else { return Ok(false) };
+    let Some(storage) = subclass::storage_of(cx, receiver)? else { return Ok(false) };
+    let owner = descriptor.getattr("__objclass__").ok();
+    let ty = cx.type_of(storage)?;
+    let object = cx.py.get_type::<PyAny>();
+    Ok(owner.is_some_and(|owner| {
+        !owner.is(&object) && ty.cast::<PyType>().is_ok_and(|ty| ty.is_subclass(&owner).unwrap_or(false))
+    }))
+}
+
 /// A C method and its receiver.
 pub struct BuiltinMethodVariable {
     descriptor: Py<PyAny>,
@@ -137,10 +201,8 @@ impl Variable for BuiltinMethodVariable {
 
     /// Methods of values are pure; what others do to their receiver only a handler knows.
     fn call(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, args: &CallArgs) -> Flow<VarId> {
-        let receiver = cx.see(self.receiver)?;
-        let pure = receiver.constant().is_some() || matches!(receiver.kind(), "tuple" | "range" | "slice");
         let descriptor = self.descriptor.bind(cx.py).clone();
-        cx.call_builtin(&descriptor, &args.with_receiver(self.receiver), pure)
+        call_descriptor(cx, &descriptor, &args.with_receiver(self.receiver))
     }
 
     fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {

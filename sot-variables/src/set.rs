@@ -58,7 +58,7 @@ pub fn add(cx: &mut OpcodeExecutor<'_>, set: VarId, item: VarId) -> Flow<()> {
 pub(crate) fn write(cx: &mut OpcodeExecutor<'_>, set: VarId, keys: Vec<Rc<HashKey>>, order: Order) -> Flow<()> {
     let old = expect(cx, set)?;
     let object = old.object.as_ref().map(|object| object.clone_ref(cx.py));
-    let order = trivial(keys.len(), order);
+    let order = trivial(keys.len(), without_stand_ins(&keys, order));
     cx.vars.set(set, Rc::new(SetVariable { keys, frozen: old.frozen, order, object }));
     cx.effects.record(Effect::Contents { container: set });
     Ok(())
@@ -90,6 +90,15 @@ pub(crate) fn elements(cx: &mut OpcodeExecutor<'_>, source: VarId) -> Flow<Vec<R
 fn trivial(len: usize, order: Order) -> Order {
     if len < 2 {
         Order::Insertion
+    } else {
+        order
+    }
+}
+
+/// The order of keys whose hashes the trace does not know is not known.
+fn without_stand_ins(keys: &[Rc<HashKey>], order: Order) -> Order {
+    if keys.iter().any(|key| key.is_stand_in()) {
+        Order::Unknown
     } else {
         order
     }
@@ -150,15 +159,18 @@ impl SetVariable {
 
     /// A new set of the trace.
     pub(crate) fn make(cx: &mut OpcodeExecutor<'_>, keys: Vec<Rc<HashKey>>, frozen: bool, order: Order) -> VarId {
-        let order = trivial(keys.len(), order);
+        let order = trivial(keys.len(), without_stand_ins(&keys, order));
         cx.produce(Rc::new(SetVariable { keys, frozen, order, object: None }))
     }
 
     fn wrap(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, _: TrackerId) -> Flow<Rc<dyn Variable>> {
         let object = object.clone().unbind();
         let set = object.bind(cx.py).clone();
-        let keys = set.try_iter()?.map(|item| HashKey::found(cx, &item?)).collect::<Flow<Vec<_>>>()?;
-        let frozen = set.is_exact_instance_of::<PyFrozenSet>();
+        let frozen = set.is_instance_of::<PyFrozenSet>();
+        let ty = if frozen { cx.py.get_type::<PyFrozenSet>().into_any() } else { cx.py.get_type::<PySet>().into_any() };
+        // No method of a subclass is called.
+        let items = ty.call_method1("__iter__", (&set,))?.try_iter()?;
+        let keys = items.map(|item| HashKey::found(cx, &item?)).collect::<Flow<Vec<_>>>()?;
         Ok(Rc::new(SetVariable { keys, frozen, order: Order::Known, object: Some(object) }))
     }
 
@@ -192,6 +204,7 @@ impl SetVariable {
     fn ordered(&self, py: Python<'_>) -> Flow<Vec<VarId>> {
         let keys = match self.order {
             Order::Known => self.keys.clone(),
+            Order::Insertion if self.keys.len() < 2 => self.keys.clone(),
             Order::Insertion => in_order(&self.keys, self.replica(py)?.as_any())?,
             Order::Unknown => Err(Unwind::break_graph(
                 ReasonId::UnsupportedOperation,
@@ -224,6 +237,9 @@ impl Variable for SetVariable {
     }
 
     fn materialize(&self, cx: &OpcodeExecutor<'_>) -> Option<Py<PyAny>> {
+        if self.keys.iter().any(|key| key.is_stand_in()) {
+            return None;
+        }
         if let (Order::Known, Some(object)) = (self.order, &self.object) {
             return Some(object.clone_ref(cx.py));
         }
@@ -241,8 +257,12 @@ impl Variable for SetVariable {
     }
 
     fn guard(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
-        let ty = self.python_type(cx);
-        let test = IteratesOver::test(cx.py, &ty, &self.keys)?;
+        // The storage of an object of a subclass is guarded with that object's type.
+        let ty = self
+            .object
+            .as_ref()
+            .map_or_else(|| self.python_type(cx), |object| object.bind(cx.py).get_type().into_any());
+        let test = IteratesOver::test(cx.py, &ty, &self.python_type(cx), &self.keys)?;
         cx.guards.add(cx.vars.tracker(this), test);
         Ok(())
     }
@@ -268,16 +288,13 @@ impl Variable for SetVariable {
     }
 
     fn restore_contents(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
-        let method = |name: &'static str| {
-            move |cg: &mut CodeGen<'_, '_>| {
-                cg.load(this)?;
-                cg.load_attr(name)
-            }
-        };
         let items = cg.cx.tuple(self.keys.iter().map(|key| key.variable).collect());
-        cg.call(method("clear"), &[])?;
+        let ty = self.python_type(cg.cx);
+        // The C methods: a subclass may have its own, which the trace has followed already.
+        let (clear, update) = (ty.getattr("clear")?.unbind(), ty.getattr("update")?.unbind());
+        cg.call(|cg| cg.load_const(clear), &[this])?;
         cg.op("POP_TOP", 0)?;
-        cg.call(method("update"), &[items])?;
+        cg.call(|cg| cg.load_const(update), &[this, items])?;
         cg.op("POP_TOP", 0)
     }
 

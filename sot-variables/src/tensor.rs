@@ -15,6 +15,8 @@ use sot_core::runtime::Runtime;
 use sot_core::tracker::TrackerId;
 use sot_core::variable::{GraphArgument, VarId, Variable};
 
+use crate::subclass;
+
 sot_core::variable_kind! { "tensor", rank: 300, when: is_tensor, wrap: TensorVariable::wrap }
 sot_core::variable_kind! { "tensor_method" }
 
@@ -80,6 +82,7 @@ impl TensorVariable {
         let ty = self.python_type(cx);
         let ty = ty.cast::<pyo3::types::PyType>().map_err(PyErr::from)?;
         let known = cpython::type_lookup(ty, &PyString::intern(cx.py, name)).is_some();
+        let other = subclass::storage_of(cx, other)?.unwrap_or(other);
         let other = cx.see(other)?;
         Ok(known && (other.kind() == "tensor" || other.constant().is_some_and(|value| !value.is_none(cx.py))))
     }

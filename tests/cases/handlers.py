@@ -557,3 +557,49 @@ def test_error_kept(x):
     y = y * 2
     toy.save(y)
     return y + 1, kept
+
+
+def caught():
+    try:
+        fails()
+    except ValueError as error:
+        return error
+
+
+@given(one)
+def test_the_traceback_of_an_exception_that_was_raised(x):
+    error = caught()
+    trace = error.__traceback__
+    return x + 1, trace is None, trace.tb_frame.f_code.co_name, ValueError().__traceback__
+
+
+@given(one)
+def test_a_traceback_is_taken_away(x):
+    error = caught().with_traceback(None)
+    other = caught()
+    other.__traceback__ = None
+    return x + 1, error.__traceback__, other.__traceback__, error, other
+
+
+def catching():
+    try:
+        yield 1
+    except ValueError as error:
+        yield error.args
+
+
+@given(lambda: (toy.arange(3), ValueError("given")))
+def test_an_exception_of_the_caller_is_thrown_into_a_generator(x, error):
+    generator = catching()
+    first = next(generator)
+    return x + first, generator.throw(error), error.__traceback__ is None
+
+
+@given(one)
+def test_what_is_no_exception_is_thrown_into_a_generator(x):
+    generator = catching()
+    first = next(generator)
+    try:
+        generator.throw(5)
+    except TypeError as error:
+        return x + first, str(error), next(generator, None)

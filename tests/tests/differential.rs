@@ -15,16 +15,7 @@ use sot_core::version::PyVersion;
 use sot_tests::harness::{self, Counts};
 
 /// Cases that do not hold yet: function, oldest and first later minor version they fail on, reason.
-const KNOWN_GAPS: &[(&str, u8, u8, &str)] = &[
-    ("test_whole__caught_by_name", 8, 14, EXCEPTION),
-    ("test_whole__caught_from_an_operation", 8, 14, EXCEPTION),
-    ("test_whole__else_and_finally", 8, 14, EXCEPTION_CLASS),
-    ("test_whole__reraised", 8, 14, EXCEPTION),
-    ("test_whole__tensor_in_a_caught_exception", 8, 14, EXCEPTION_CLASS),
-];
-
-const EXCEPTION: &str = "arguments and text of a caught exception are not read while tracing";
-const EXCEPTION_CLASS: &str = "exceptions whose class has its own __init__ are not made while tracing";
+const KNOWN_GAPS: &[(&str, u8, u8, &str)] = &[];
 
 #[test]
 fn translated_functions_do_what_cpython_does() {

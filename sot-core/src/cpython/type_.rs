@@ -40,12 +40,10 @@ pub fn getattr_hook(ty: &Bound<'_, PyType>) -> GetattrHook {
         return GetattrHook::Generic;
     }
     let py = ty.py();
-    let object = py.get_type::<PyAny>();
     let getattribute = intern!(py, "__getattribute__");
-    let plain = match (type_lookup(ty, getattribute), type_lookup(&object, getattribute)) {
-        (Some(own), Some(generic)) => own.is(&generic),
-        _ => false,
-    };
+    // Each builtin type has a wrapper of its own around the same function.
+    let owner = type_lookup(ty, getattribute).and_then(|own| own.getattr(intern!(py, "__objclass__")).ok());
+    let plain = owner.is_some_and(|owner| owner.cast::<PyType>().is_ok_and(uses_generic_getattr));
     if plain && is_heap_type(ty) && type_lookup(ty, intern!(py, "__getattr__")).is_some() {
         GetattrHook::GetAttrHook
     } else {

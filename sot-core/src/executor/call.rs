@@ -133,6 +133,12 @@ impl<'py> OpcodeExecutor<'py> {
         self.call(method, &CallArgs::positional(args.to_vec()))
     }
 
+    /// `object.name(...)`
+    pub fn call_method_with(&mut self, object: VarId, name: &str, args: &CallArgs) -> Flow<VarId> {
+        let method = self.get_attr(object, &Rc::from(name))?;
+        self.call(method, args)
+    }
+
     /// `callable(*args, **kwargs)` with the arguments packed, as all that the present instruction does.
     pub fn call_packed(&mut self, callable: VarId, args: VarId, kwargs: Option<VarId>) -> Flow<VarId> {
         let positional = self.unpack_all(args)?;

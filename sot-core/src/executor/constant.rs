@@ -52,8 +52,7 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// The user's program raises `error`.
     pub fn raise(&mut self, error: PyErr) -> Unwind {
-        let exception = error.into_value(self.py).into_any();
-        let payload = (self.runtime.factories.exception)(exception, None);
-        Unwind::Raise(self.produce(payload))
+        let exception = error.into_value(self.py).into_bound(self.py).into_any();
+        (self.runtime.factories.exception)(self, &exception).map_or_else(|unwind| unwind, Unwind::Raise)
     }
 }

@@ -93,8 +93,20 @@ impl OpcodeExecutor<'_> {
 
     /// Runs a frame on top of the present ones; gives the frame back, for generators.
     pub fn run_frame(&mut self, frame: Frame) -> Flow<(Exit, Frame)> {
+        self.run_frame_from(frame, None)
+    }
+
+    /// Runs a frame on, with an exception raised at its last instruction.
+    pub fn run_frame_raising(&mut self, frame: Frame, exception: VarId) -> Flow<(Exit, Frame)> {
+        self.run_frame_from(frame, Some(exception))
+    }
+
+    fn run_frame_from(&mut self, frame: Frame, raised: Option<VarId>) -> Flow<(Exit, Frame)> {
         self.frames.push(frame);
-        let exit = self.run();
+        let exit = match raised {
+            Some(exception) => self.handle_exception(exception).and_then(|()| self.run()),
+            None => self.run(),
+        };
         let frame = self.frames.pop();
         if exit.is_ok() {
             self.checkpoints.truncate(self.frames.len());

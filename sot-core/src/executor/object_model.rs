@@ -73,6 +73,9 @@ pub fn get_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<O
     let ty = payload.python_type(cx);
     let Ok(ty) = ty.cast::<PyType>().cloned() else { return Ok(None) };
     match cpython::getattr_hook(&ty) {
+        GetattrHook::Custom if is_python_method(cx, this, "__getattribute__")? => {
+            own_get_attr(cx, this, name).map(Some)
+        }
         GetattrHook::Custom => Err(Unwind::break_graph(
             ReasonId::UnsupportedAttribute,
             format!(
@@ -91,12 +94,39 @@ pub fn get_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<O
     }
 }
 
+fn is_python_method(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str) -> Flow<bool> {
+    let found = lookup(cx, this, &Rc::from(name))?;
+    Ok(found.is_some_and(|(found, _)| cpython::type_name(&found.get_type()) == "function"))
+}
+
+/// Attribute lookup through the type's own `__getattribute__`, and the `__getattr__` hook after it.
+fn own_get_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<VarId> {
+    let text = cx.string(name);
+    match call_special(cx, this, "__getattribute__", &[text]) {
+        Err(Unwind::Raise(exception)) if is_python_method(cx, this, "__getattr__")? => {
+            let (ty, base) = (cx.type_of(exception)?, cx.py.get_type::<PyAttributeError>());
+            if ty.cast::<PyType>().is_ok_and(|ty| ty.is_subclass(&base).unwrap_or(false)) {
+                return call_special(cx, this, "__getattr__", &[text]);
+            }
+            Err(Unwind::Raise(exception))
+        }
+        other => other,
+    }
+}
+
 /// Attribute lookup without the `__getattr__` hook.
 pub fn generic_get_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
     if &**name == "__class__" {
         return type_variable(cx, this).map(Some);
     }
     let found = lookup(cx, this, name)?;
+    if &**name == "__dict__" && found.as_ref().is_some_and(|(found, _)| is_getset(found)) {
+        let payload = cx.see(this)?;
+        if !matches!(payload.kind(), "class" | "module") {
+            let payload = (cx.runtime.factories.instance_dict)(this);
+            return Ok(Some(cx.produce(payload)));
+        }
+    }
     if let Some((descriptor, tracker)) = &found {
         if cpython::is_data_descriptor(descriptor) {
             return bind_descriptor(cx, this, name, descriptor, *tracker).map(Some);
@@ -109,6 +139,10 @@ pub fn generic_get_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -
         Some((descriptor, tracker)) => bind_descriptor(cx, this, name, &descriptor, tracker).map(Some),
         None => Ok(None),
     }
+}
+
+fn is_getset(object: &Bound<'_, PyAny>) -> bool {
+    cpython::type_name(&object.get_type()) == "getset_descriptor"
 }
 
 /// The variable of `type(x)`.
@@ -220,6 +254,12 @@ fn read_slot(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<VarI
     }
     let payload = cx.see(this)?;
     let of = cx.vars.tracker(this);
+    let emptied = cx.effects.attribute(this, name) == Some(None);
+    if emptied || payload.object().is_none() {
+        if let Some(error) = empty_slot(cx, &payload.python_type(cx), name)? {
+            return Err(cx.raise(error));
+        }
+    }
     let refuse =
         || Unwind::break_graph(ReasonId::UnsupportedAttribute, format!("attribute '{name}' is served by C code"));
     let object = payload.object().ok_or_else(refuse)?.bind(cx.py).clone();
@@ -233,6 +273,21 @@ fn read_slot(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<VarI
         }
         Err(error) => Err(cx.raise(error)),
     }
+}
+
+/// The error for a slot of a class statement that holds nothing: CPython's own, for a new object of the type.
+fn empty_slot<'py>(cx: &OpcodeExecutor<'py>, ty: &Bound<'py, PyAny>, name: &Name) -> Flow<Option<PyErr>> {
+    let Ok(class) = ty.cast::<PyType>() else { return Ok(None) };
+    let found = cpython::type_lookup(class, &PyString::intern(cx.py, name));
+    let Some(slot) = found.filter(|found| cpython::type_name(&found.get_type()) == "member_descriptor") else {
+        return Ok(None);
+    };
+    let owner = slot.getattr("__objclass__")?;
+    if !owner.cast::<PyType>().is_ok_and(cpython::is_heap_type) {
+        return Ok(None);
+    }
+    let empty = cx.py.get_type::<PyAny>().call_method1("__new__", (ty,));
+    Ok(empty.ok().and_then(|empty| slot.call_method1("__get__", (empty, ty)).err()))
 }
 
 fn guard_identity(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, tracker: TrackerId) {
@@ -280,6 +335,13 @@ pub fn generic_set_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, v
             let args = std::iter::once(this).chain(value).collect();
             return cx.call(setter, &CallArgs::positional(args)).map(|_| ());
         }
+        let hook = if value.is_some() { "__set__" } else { "__delete__" };
+        let own = cpython::type_lookup(&descriptor.get_type(), &PyString::intern(cx.py, hook));
+        if own.is_some_and(|own| cpython::type_name(&own.get_type()) == "function") {
+            let descriptor = cx.wrap(&descriptor, tracker);
+            let args: Vec<VarId> = std::iter::once(this).chain(value).collect();
+            return call_special(cx, descriptor, hook, &args).map(|_| ());
+        }
         if cpython::is_data_descriptor(&descriptor) && kind != "member_descriptor" {
             return Err(Unwind::break_graph(
                 ReasonId::UnsupportedMutation,
@@ -288,7 +350,10 @@ pub fn generic_set_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, v
         }
     }
     let payload = cx.see(this)?;
-    let holds = payload.object().is_none_or(|object| cpython::instance_dict(object.bind(cx.py)).is_some());
+    let holds = match payload.object() {
+        Some(object) => cpython::instance_dict(object.bind(cx.py)).is_some(),
+        None => payload.python_type(cx).getattr("__dictoffset__")?.extract::<isize>()? != 0,
+    };
     if !holds && lookup(cx, this, name)?.is_none() {
         let owner = cx.type_name(this)?;
         return Err(cx.raise(PyAttributeError::new_err(format!("'{owner}' object has no attribute '{name}'"))));
@@ -422,12 +487,11 @@ pub fn contains(cx: &mut OpcodeExecutor<'_>, this: VarId, item: VarId) -> Flow<V
     Ok(cx.boolean(false))
 }
 
-/// `iter(x)` through `__iter__`.
+/// `iter(x)` through `__iter__`, else over `x[0]`, `x[1]` and so on.
 pub fn iter(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
     let special = |cx: &mut OpcodeExecutor<'_>, of, name: &str| find_special(cx, of, &Rc::from(name));
     if special(cx, this, "__iter__")?.is_none() && special(cx, this, "__getitem__")?.is_some() {
-        let text = "iteration through __getitem__; give the class an __iter__";
-        return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
+        return (cx.runtime.factories.item_iterator)(cx, this);
     }
     let iterator = call_special(cx, this, "__iter__", &[])?;
     if special(cx, iterator, "__next__")?.is_none() {

@@ -6,13 +6,12 @@ use std::rc::Rc;
 
 use pyo3::exceptions::{PyBaseException, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyInt, PyString, PyTraceback, PyTuple, PyType};
+use pyo3::types::{PyInt, PyTraceback, PyTuple, PyType};
 
 use super::object_model::type_variable;
 use super::{Block, CallArgs, Handled, OpcodeExecutor};
 use crate::bytecode::Label;
 use crate::codegen::CodeGen;
-use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::resume;
 use crate::variable::{VarId, Variable};
@@ -194,7 +193,7 @@ impl<'py> OpcodeExecutor<'py> {
     /// The exception itself, or an instance of the exception class; `None` for anything else.
     fn exception_instance(&mut self, value: VarId) -> Flow<Option<VarId>> {
         if self.exception_class(value)?.is_some() {
-            return self.new_exception(value, &CallArgs::default()).map(Some);
+            return self.call(value, &CallArgs::default()).map(Some);
         }
         let ty = self.type_of(value)?;
         Ok(is_exception_class(&ty).then_some(value))
@@ -207,87 +206,38 @@ impl<'py> OpcodeExecutor<'py> {
         Ok(class.filter(|class| is_exception_class(class)).and_then(|class| class.cast::<PyType>().ok()).cloned())
     }
 
-    fn new_exception(&mut self, class: VarId, args: &CallArgs) -> Flow<VarId> {
-        let made = match self.exception_class(class)? {
-            Some(real) => self.make_exception(class, &real, args)?,
-            None => None,
-        };
-        match made {
-            Some(exception) => Ok(exception),
-            None => self.call(class, args),
-        }
-    }
-
-    /// `class(*args)` for an exception class: the exception is made for real, which is a value until it is raised. `None` if
-    /// Python code has a say in making it; arguments that are not known break the graph.
-    pub fn make_exception(&mut self, class: VarId, real: &Bound<'py, PyType>, args: &CallArgs) -> Flow<Option<VarId>> {
-        if !is_exception_class(real) || !is_made_by_c_code(real) {
-            return Ok(None);
-        }
-        let Some((positional, keywords)) = self.materialize_args(args)? else {
-            let name = cpython::type_name(real);
-            let text = format!("{name}() of values that are not known while tracing");
-            return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
-        };
-        match real.call(positional, Some(&keywords)) {
-            Ok(exception) => {
-                let payload = (self.runtime.factories.exception)(exception.unbind(), Some((class, args.clone())));
-                Ok(Some(self.produce(payload)))
-            }
-            Err(error) => Err(self.raise(error)),
-        }
-    }
-
     fn set_cause(&mut self, exception: VarId, cause: VarId) -> Flow<()> {
         let cause = if self.known(cause)?.is_some_and(|cause| cause.is_none()) {
-            None
+            cause
         } else {
-            let Some(cause) = self.exception_instance(cause)? else {
-                return Err(self.raise(PyTypeError::new_err("exception causes must derive from BaseException")));
-            };
-            Some(cause)
+            match self.exception_instance(cause)? {
+                Some(cause) => cause,
+                None => {
+                    let text = "exception causes must derive from BaseException";
+                    return Err(self.raise(PyTypeError::new_err(text)));
+                }
+            }
         };
-        let unknown =
-            || Unwind::break_graph(ReasonId::UnsupportedMutation, "`raise from` with an exception not made by C code");
-        let error = self.made_exception(exception).ok_or_else(unknown)?;
-        let cause = match cause {
-            Some(cause) => Some(self.made_exception(cause).ok_or_else(unknown)?),
-            None => None,
-        };
-        error.set_cause(self.py, cause);
-        Ok(())
+        self.set_attr(exception, &Rc::from("__cause__"), Some(cause))
     }
 
-    /// The exception being handled when another is raised becomes the other's context.
+    /// The exception being handled when another is raised becomes the other's context. No one else can hold an exception
+    /// that was made in the trace, so its context is all written in the trace.
     fn set_context(&mut self, exception: VarId) {
         let Some(handled) = self.handled_exception().filter(|handled| *handled != exception) else { return };
-        let (Some(error), Some(context)) = (self.made_exception(exception), self.made_exception(handled)) else {
+        let loadable = self.trackers.is_loadable(self.vars.tracker(exception));
+        if loadable || self.context_of(exception).is_some() || self.is_in_context_of(exception, handled) {
             return;
-        };
-        if error.context(self.py).is_none() && !self.is_in_context_of(&error, &context) {
-            error.set_context(self.py, Some(context));
         }
+        self.effects.set_attribute(exception, &Rc::from("__context__"), Some(handled));
     }
 
-    fn is_in_context_of(&self, error: &PyErr, of: &PyErr) -> bool {
-        let mut next = Some(of.clone_ref(self.py));
-        while let Some(current) = next {
-            if current.value(self.py).is(error.value(self.py)) {
-                return true;
-            }
-            next = current.context(self.py);
-        }
-        false
+    fn context_of(&self, exception: VarId) -> Option<VarId> {
+        self.effects.attribute(exception, &Rc::from("__context__")).flatten()
     }
 
-    /// The real exception behind one that was made in the trace: no other code can hold it.
-    fn made_exception(&self, exception: VarId) -> Option<PyErr> {
-        if self.trackers.is_loadable(self.vars.tracker(exception)) {
-            return None;
-        }
-        let payload = self.vars.get(exception);
-        let object = payload.object()?.bind(self.py);
-        object.is_instance_of::<PyBaseException>().then(|| PyErr::from_value(object.clone()))
+    fn is_in_context_of(&self, exception: VarId, of: VarId) -> bool {
+        std::iter::successors(Some(of), |&of| self.context_of(of)).any(|of| of == exception)
     }
 
     /// Whether `except pattern` catches the exception.
@@ -332,17 +282,6 @@ fn is_exception_class(object: &Bound<'_, PyAny>) -> bool {
         let exception = object.py().get_type::<PyBaseException>();
         class.mro().iter().any(|base| base.is(&exception))
     })
-}
-
-/// Whether calling the class runs no Python code.
-fn is_made_by_c_code(class: &Bound<'_, PyType>) -> bool {
-    let kind = |name: &str| {
-        let found = cpython::type_lookup(class, &PyString::intern(class.py(), name))?;
-        Some(cpython::type_name(&found.get_type()))
-    };
-    class.get_type().is(class.py().get_type::<PyType>())
-        && kind("__new__").as_deref() == Some("builtin_function_or_method")
-        && kind("__init__").as_deref() == Some("wrapper_descriptor")
 }
 
 fn bug(what: &str) -> Unwind {

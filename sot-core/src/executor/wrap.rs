@@ -315,8 +315,7 @@ impl<'py> OpcodeExecutor<'py> {
             return Ok(self.produce(payload));
         }
         if object.is_instance_of::<PyBaseException>() {
-            let payload = (self.runtime.factories.exception)(object.clone().unbind(), None);
-            return Ok(self.produce(payload));
+            return (self.runtime.factories.exception)(self, object);
         }
         if object.is_instance_of::<pyo3::types::PyType>() || object.is_callable() {
             // Types and functions are not made by pure calls, only handed out.

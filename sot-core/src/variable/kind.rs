@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use super::{VarId, Variable};
 use crate::backend::TensorMeta;
 use crate::error::{Flow, RegistrationError};
-use crate::executor::{CallArgs, Frame, OpcodeExecutor};
+use crate::executor::{Frame, OpcodeExecutor};
 use crate::graph::SymbolId;
 use crate::tracker::TrackerId;
 
@@ -165,6 +165,11 @@ impl KindTable {
         Ok(())
     }
 
+    /// The kind that wraps objects of exactly this type.
+    pub fn of_type(&self, ty: &Bound<'_, PyAny>) -> Option<&'static VariableKind> {
+        self.by_type.get(&(ty.as_ptr() as usize)).copied()
+    }
+
     /// The kind that wraps `object`.
     pub fn find(&self, object: &Bound<'_, PyAny>) -> Option<&'static VariableKind> {
         if let Some(kind) = self.by_type.get(&(object.get_type().as_ptr() as usize)) {
@@ -187,8 +192,12 @@ pub struct Factories {
     pub constant: fn(Py<PyAny>) -> Rc<dyn Variable>,
     /// An object known only by what CPython says of it.
     pub object: fn(Py<PyAny>) -> Rc<dyn Variable>,
-    /// A real exception made in the trace, with the class and arguments to make it anew if they are known.
-    pub exception: fn(Py<PyAny>, Option<(VarId, CallArgs)>) -> Rc<dyn Variable>,
+    /// An exception made by C code while tracing.
+    pub exception: for<'py> fn(&mut OpcodeExecutor<'py>, &Bound<'py, PyAny>) -> Flow<VarId>,
+    /// An iterator over `x[0]`, `x[1]` and so on, for an object without `__iter__`.
+    pub item_iterator: fn(&mut OpcodeExecutor<'_>, VarId) -> Flow<VarId>,
+    /// `x.__dict__`
+    pub instance_dict: fn(VarId) -> Rc<dyn Variable>,
     /// The empty stack slot of calls.
     pub null: fn() -> Rc<dyn Variable>,
     /// A tuple of variables.

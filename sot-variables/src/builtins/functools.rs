@@ -38,6 +38,20 @@ builtin! { PARTIAL = "functools:partial" => |cx, args| {
     Ok(cx.produce(Rc::new(partial)))
 } }
 
+// What is cached came from a call like this one; where the call does nothing but give a known value, it is the same.
+builtin! { CACHED_CALL = "functools:_lru_cache_wrapper.__call__" => |cx, args| {
+    let Some((&this, rest)) = args.positional.split_first() else { return Err(cannot("a cached function")) };
+    let function = cx.get_attr(this, &Rc::from("__wrapped__"))?;
+    let rest = CallArgs { positional: rest.to_vec(), keywords: args.keywords.clone() };
+    let before = cx.effects.len();
+    let result = cx.call(function, &rest)?;
+    let payload = cx.see(result)?;
+    if cx.effects.len() == before && (payload.constant().is_some() || payload.kind() == "class") {
+        return Ok(result);
+    }
+    Err(cannot("a cached function that gives an object, or does more than to give a value"))
+} }
+
 sot_core::variable_kind! {
     "partial",
     types: |py| Ok(vec![library(py, "functools", "partial")?]),

@@ -202,11 +202,7 @@ fn step(cx: &mut OpcodeExecutor<'_>, iterator: VarId) -> Flow<Option<VarId>> {
 fn stop(cx: &mut OpcodeExecutor<'_>, iterator: VarId) -> Flow<Unwind> {
     let value = if cx.see(iterator)?.kind() == "generator" { generator::return_value(cx, iterator)? } else { None };
     let Some(value) = value else { return Ok(cx.raise(PyStopIteration::new_err(()))) };
-    match cx.materialize(value)? {
-        Some(value) if value.is_none() => Ok(cx.raise(PyStopIteration::new_err(()))),
-        Some(value) => Ok(cx.raise(PyStopIteration::new_err((value.unbind(),)))),
-        None => Err(cannot("StopIteration with a value that is not known while tracing")),
-    }
+    generator::stop_iteration(cx, value).map(Unwind::Raise)
 }
 
 fn zip_options(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<bool> {

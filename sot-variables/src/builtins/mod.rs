@@ -3,9 +3,13 @@
 
 pub mod attribute;
 pub mod basic;
+pub mod collections;
+pub mod contextvars;
 pub mod conversion;
 pub mod dict_methods;
+pub mod format;
 pub mod functools;
+pub mod getters;
 pub mod io;
 pub mod iteration;
 pub mod itertools;
@@ -14,6 +18,7 @@ pub mod math;
 pub mod object;
 pub mod operator;
 pub mod output;
+pub mod polyfill;
 pub mod psdb;
 pub mod set_methods;
 pub mod str_methods;
@@ -39,7 +44,7 @@ fn builtin_object<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny
 
 /// The receiver of a method and its arguments: `required` to `N` of them, none by name. A misfit gets CPython's own error,
 /// from the same call on an empty object of the type.
-fn receive<const N: usize>(
+pub(crate) fn receive<const N: usize>(
     cx: &mut OpcodeExecutor<'_>,
     args: &CallArgs,
     ty: &str,
@@ -82,7 +87,7 @@ fn given(cx: &mut OpcodeExecutor<'_>, value: Option<VarId>) -> Flow<Option<VarId
 }
 
 /// An argument that `named` has checked to be there.
-fn required(value: Option<VarId>) -> Flow<VarId> {
+pub(crate) fn required(value: Option<VarId>) -> Flow<VarId> {
     value.ok_or_else(|| cannot("a call without a required argument"))
 }
 
@@ -95,6 +100,6 @@ fn fresh<'py>(cx: &mut OpcodeExecutor<'py>, value: PyResult<Bound<'py, PyAny>>) 
 }
 
 /// A known `int` argument.
-fn known_index(cx: &mut OpcodeExecutor<'_>, value: VarId, what: &str) -> Flow<i64> {
+pub(crate) fn known_index(cx: &mut OpcodeExecutor<'_>, value: VarId, what: &str) -> Flow<i64> {
     cx.known_int(value)?.ok_or_else(|| cannot(&format!("{what} with a number that is not known while tracing")))
 }

@@ -21,6 +21,14 @@ builtin! { ISINSTANCE = "isinstance" => |cx, args| {
     Ok(cx.boolean(answer))
 } }
 
+builtin! { FSPATH = "os:fspath" => |cx, args| {
+    let [path] = args.exactly(cx, "fspath")?;
+    match cx.known(path)? {
+        Some(path) => cx.fold(|py| py.import("os")?.getattr("fspath")?.call1((path,))),
+        None => Err(cannot("os.fspath() of a path that is not known while tracing")),
+    }
+} }
+
 builtin! { ISSUBCLASS = "issubclass" => |cx, args| {
     let [class, classes] = args.exactly(cx, "issubclass")?;
     let ty = cx.see(class)?.object().map(|object| object.bind(cx.py).clone());

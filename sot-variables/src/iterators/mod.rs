@@ -5,6 +5,7 @@ pub mod chain;
 pub mod dict_view;
 pub mod enumerate;
 pub mod filter;
+pub mod items;
 pub mod itertools;
 pub mod map;
 pub mod rebuild;

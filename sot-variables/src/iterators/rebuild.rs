@@ -28,6 +28,8 @@ callables! {
     chain_from = continue_chain;
     /// `partial(function, *args, **keywords)`
     partial = make_partial;
+    /// `callable(*args, **keywords)`
+    apply = call_packed;
     /// An iterator that is exhausted.
     exhausted = make_exhausted;
     /// A generator that has not started.
@@ -98,6 +100,15 @@ fn make_partial<'py>(
     let py = function.py();
     let all: Vec<_> = std::iter::once(function.clone()).chain(args.iter()).collect();
     py.import("functools")?.getattr("partial")?.call(PyTuple::new(py, all)?, Some(keywords))
+}
+
+#[pyfunction]
+fn call_packed<'py>(
+    callable: &Bound<'py, PyAny>,
+    args: &Bound<'py, PyTuple>,
+    keywords: &Bound<'py, PyDict>,
+) -> PyResult<Bound<'py, PyAny>> {
+    callable.call(args, Some(keywords))
 }
 
 #[pyfunction]

@@ -1,0 +1,163 @@
+//! Formatting of values that are not known as a whole: `object.__format__`, `str.format` and `%` on strings. Each part is
+//! formatted through the special methods of its value.
+
+use std::rc::Rc;
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use sot_core::builtin;
+use sot_core::error::Flow;
+use sot_core::executor::{object_model, CallArgs, OpcodeExecutor};
+use sot_core::variable::VarId;
+
+use super::basic::fold_or;
+use super::{builtin_object, cannot};
+
+builtin! { OBJECT_FORMAT = "object.__format__" => |cx, args| {
+    let [this, spec] = args.exactly(cx, "__format__")?;
+    match cx.known_str(spec)? {
+        Some(spec) if spec.is_empty() => object_model::call_special(cx, this, "__str__", &[]),
+        Some(_) => {
+            let name = cx.type_name(this)?;
+            Err(cx.raise(PyTypeError::new_err(format!("unsupported format string passed to {name}.__format__"))))
+        }
+        None => Err(cannot("a format that is not known while tracing")),
+    }
+} }
+
+builtin! { STR_FORMAT = "str.format" => |cx, args| {
+    if let Some((positional, keywords)) = cx.materialize_args(args)? {
+        let function = builtin_object(cx.py, "str")?.getattr("format")?;
+        return cx.fold(|_| function.call(positional, Some(&keywords)));
+    }
+    let Some((&template, rest)) = args.positional.split_first() else { return Err(cannot("str.format() of nothing")) };
+    let Some(template) = cx.known_str(template)? else { return Err(cannot("str.format() of an unknown text")) };
+    let rest = CallArgs { positional: rest.to_vec(), keywords: args.keywords.clone() };
+    let text = Template { args: &rest, next: 0 }.fill(cx, &template)?;
+    Ok(cx.string(&text))
+} }
+
+/// A template being filled in.
+struct Template<'a> {
+    args: &'a CallArgs,
+    /// The number of the next field without one.
+    next: usize,
+}
+
+impl Template<'_> {
+    fn fill(&mut self, cx: &mut OpcodeExecutor<'_>, template: &str) -> Flow<String> {
+        let parser = cx.py.import("_string")?.getattr("formatter_parser")?;
+        let parts = parser.call1((template,)).and_then(|parts| parts.try_iter()?.collect::<PyResult<Vec<_>>>());
+        let mut text = String::new();
+        for part in parts.map_err(|error| cx.raise(error))? {
+            type Part = (String, Option<String>, Option<String>, Option<String>);
+            let (literal, field, spec, conversion): Part = part.extract()?;
+            text.push_str(&literal);
+            let Some(field) = field else { continue };
+            let mut value = self.field(cx, &field)?;
+            if let Some(conversion) = conversion {
+                value = convert(cx, value, &conversion)?;
+            }
+            let spec = self.fill(cx, &spec.unwrap_or_default())?;
+            let spec = cx.string(&spec);
+            text.push_str(&formatted(cx, value, spec)?);
+        }
+        Ok(text)
+    }
+
+    /// The value that `name.attribute[item]` stands for.
+    fn field(&mut self, cx: &mut OpcodeExecutor<'_>, field: &str) -> Flow<VarId> {
+        let split = cx.py.import("_string")?.getattr("formatter_field_name_split")?;
+        let (first, rest): (Py<PyAny>, Py<PyAny>) =
+            split.call1((field,)).and_then(|parts| parts.extract()).map_err(|error| cx.raise(error))?;
+        let first = first.into_bound(cx.py);
+        let mut value = match first.extract::<usize>() {
+            Ok(index) => self.positional(index)?,
+            Err(_) => {
+                let name: String = first.extract()?;
+                if name.is_empty() {
+                    self.next += 1;
+                    self.positional(self.next - 1)?
+                } else {
+                    let found = self.args.keywords.iter().find(|(keyword, _)| **keyword == *name);
+                    found.map(|(_, value)| *value).ok_or_else(|| cannot("str.format() with a field that is missing"))?
+                }
+            }
+        };
+        for step in rest.into_bound(cx.py).try_iter()? {
+            let (is_attribute, name): (bool, Py<PyAny>) = step?.extract()?;
+            if is_attribute {
+                value = cx.get_attr(value, &Rc::from(name.extract::<String>(cx.py)?))?;
+            } else {
+                let key = cx.constant(name);
+                value = cx.get_item(value, key)?;
+            }
+        }
+        Ok(value)
+    }
+
+    fn positional(&self, index: usize) -> Flow<VarId> {
+        let found = self.args.positional.get(index).copied();
+        found.ok_or_else(|| cannot("str.format() with a field that is missing"))
+    }
+}
+
+fn convert(cx: &mut OpcodeExecutor<'_>, value: VarId, conversion: &str) -> Flow<VarId> {
+    let args = CallArgs::positional(vec![value]);
+    match conversion {
+        "r" => fold_or(cx, "repr", &args, |cx| object_model::call_special(cx, value, "__repr__", &[])),
+        "s" => fold_or(cx, "str", &args, |cx| object_model::call_special(cx, value, "__str__", &[])),
+        _ => fold_or(cx, "ascii", &args, |_| Err(cannot("ascii() of a value not known while tracing"))),
+    }
+}
+
+fn formatted(cx: &mut OpcodeExecutor<'_>, value: VarId, spec: VarId) -> Flow<String> {
+    let args = CallArgs::positional(vec![value, spec]);
+    let text = fold_or(cx, "format", &args, |cx| object_model::call_special(cx, value, "__format__", &[spec]))?;
+    cx.known_str(text)?.ok_or_else(|| cannot("formatting of a value not known while tracing"))
+}
+
+/// `template % values` where `%s` and `%r` stand for values that are not known as a whole; their texts are.
+pub(crate) fn percent(cx: &mut OpcodeExecutor<'_>, template: &Bound<'_, PyAny>, values: &[VarId]) -> Flow<VarId> {
+    let refuse = || cannot("formatting of a value not known while tracing");
+    let text: String = template.extract().map_err(|_| refuse())?;
+    let mut rest = text.as_str();
+    let (mut plain, mut given) = (String::new(), Vec::new());
+    let mut values = values.iter();
+    while let Some(at) = rest.find('%') {
+        let (before, directive) = rest.split_at(at);
+        plain.push_str(before);
+        let end = directive[1..].find(|c: char| c.is_ascii_alphabetic() || c == '%').ok_or_else(refuse)? + 1;
+        let (options, kind) = (&directive[..end], &directive[end..=end]);
+        rest = &directive[end + 1..];
+        if options.contains(['(', '*']) {
+            return Err(refuse());
+        }
+        plain.push_str(options);
+        if kind == "%" {
+            plain.push('%');
+            continue;
+        }
+        let &value = values.next().ok_or_else(refuse)?;
+        let value = match cx.materialize(value)? {
+            Some(value) => {
+                plain.push_str(kind);
+                value
+            }
+            None => {
+                let value = convert(cx, value, kind)?;
+                plain.push('s');
+                cx.known(value)?.ok_or_else(refuse)?
+            }
+        };
+        given.push(value);
+    }
+    plain.push_str(rest);
+    if values.next().is_some() {
+        return Err(refuse());
+    }
+    let (plain, given) = (pyo3::types::PyString::new(cx.py, &plain), PyTuple::new(cx.py, given)?);
+    cx.fold(|_| plain.rem(given))
+}

@@ -1,0 +1,60 @@
+//! C functions of the standard library that have a twin in Python: the twin is followed instead. The library itself keeps
+//! both in one file, the one in C taking the other's place when it is there.
+
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyDict;
+
+use sot_core::builtin;
+use sot_core::error::Flow;
+use sot_core::executor::{CallArgs, OpcodeExecutor};
+use sot_core::variable::VarId;
+
+macro_rules! twins {
+    ($($item:ident = $module:literal, $accelerator:literal, $path:literal, $name:literal;)+) => {$(
+        builtin! { $item = $path => |cx, args| {
+            static TWIN: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+            let module = TWIN.get_or_try_init(cx.py, || in_python(cx.py, $module, $accelerator))?;
+            let function = module.bind(cx.py).getattr($name)?;
+            follow(cx, &function, args)
+        } }
+    )+};
+}
+
+twins! {
+    HEAPIFY = "heapq", "_heapq", "heapq:heapify", "heapify";
+    HEAPPUSH = "heapq", "_heapq", "heapq:heappush", "heappush";
+    HEAPPOP = "heapq", "_heapq", "heapq:heappop", "heappop";
+    HEAPREPLACE = "heapq", "_heapq", "heapq:heapreplace", "heapreplace";
+    HEAPPUSHPOP = "heapq", "_heapq", "heapq:heappushpop", "heappushpop";
+    HEAPIFY_MAX = "heapq", "_heapq", "heapq:_heapify_max", "_heapify_max";
+    HEAPPOP_MAX = "heapq", "_heapq", "heapq:_heappop_max", "_heappop_max";
+    HEAPREPLACE_MAX = "heapq", "_heapq", "heapq:_heapreplace_max", "_heapreplace_max";
+    BISECT_LEFT = "bisect", "_bisect", "bisect:bisect_left", "bisect_left";
+    BISECT_RIGHT = "bisect", "_bisect", "bisect:bisect_right", "bisect_right";
+    INSORT_LEFT = "bisect", "_bisect", "bisect:insort_left", "insort_left";
+    INSORT_RIGHT = "bisect", "_bisect", "bisect:insort_right", "insort_right";
+}
+
+/// A module of the library as it is where its C part is missing; what is imported stays as it was.
+fn in_python(py: Python<'_>, module: &str, accelerator: &str) -> PyResult<Py<PyModule>> {
+    let modules = py.import("sys")?.getattr("modules")?.cast_into::<PyDict>()?;
+    let kept = modules.get_item(accelerator)?;
+    let util = py.import("importlib.util")?;
+    let spec = util.getattr("find_spec")?.call1((module,))?;
+    let made = util.getattr("module_from_spec")?.call1((&spec,))?;
+    modules.set_item(accelerator, py.None())?;
+    let loaded = spec.getattr("loader")?.call_method1("exec_module", (&made,));
+    match kept {
+        Some(kept) => modules.set_item(accelerator, kept)?,
+        None => modules.del_item(accelerator)?,
+    }
+    loaded?;
+    Ok(made.cast_into::<PyModule>()?.unbind())
+}
+
+fn follow<'py>(cx: &mut OpcodeExecutor<'py>, function: &Bound<'py, PyAny>, args: &CallArgs) -> Flow<VarId> {
+    let tracker = cx.constant_tracker(function.clone().unbind());
+    let function = cx.wrap(function, tracker);
+    cx.call(function, args)
+}

@@ -1,0 +1,329 @@
+//! `collections.deque` made in the trace: a list of variables with a bound.
+
+use std::rc::Rc;
+
+use pyo3::exceptions::{PyIndexError, PyValueError};
+use pyo3::prelude::*;
+
+use sot_core::builtin;
+use sot_core::codegen::CodeGen;
+use sot_core::error::{Flow, ReasonId, Unwind};
+use sot_core::executor::{object_model, BinaryOp, CallArgs, CompareOp, Name, OpcodeExecutor};
+use sot_core::variable::{VarId, Variable};
+
+use crate::builtins::{known_index, required};
+use crate::iterators::{emit_call, library};
+use crate::sequence;
+
+sot_core::variable_kind! { "deque" }
+
+/// A deque.
+#[derive(Clone)]
+pub struct DequeVariable {
+    items: Vec<VarId>,
+    maxlen: Option<usize>,
+}
+
+builtin! { DEQUE = "collections:deque" => |cx, args| {
+    let [iterable, maxlen] = args.named(cx, "deque", ["iterable", "maxlen"], 0)?;
+    let maxlen = match maxlen {
+        Some(maxlen) if !cx.known(maxlen)?.is_some_and(|maxlen| maxlen.is_none()) => {
+            let maxlen = known_index(cx, maxlen, "deque()")?;
+            let text = "maxlen must be non-negative";
+            Some(usize::try_from(maxlen).map_err(|_| cx.raise(PyValueError::new_err(text)))?)
+        }
+        _ => None,
+    };
+    let mut deque = DequeVariable { items: Vec::new(), maxlen };
+    if let Some(iterable) = iterable {
+        deque.push_back(cx.unpack_all(iterable)?);
+    }
+    Ok(cx.produce(Rc::new(deque)))
+} }
+
+builtin! { APPEND = "collections:deque.append" => |cx, args| edit::<1>(cx, args, |_, deque, [item]| Ok(deque.push_back([item]))) }
+builtin! { APPENDLEFT = "collections:deque.appendleft" => |cx, args| edit::<1>(cx, args, |_, deque, [item]| Ok(deque.push_front([item]))) }
+builtin! { EXTEND = "collections:deque.extend" => |cx, args| edit::<1>(cx, args, |cx, deque, [items]| {
+    let items = cx.unpack_all(items)?;
+    Ok(deque.push_back(items))
+}) }
+builtin! { EXTENDLEFT = "collections:deque.extendleft" => |cx, args| edit::<1>(cx, args, |cx, deque, [items]| {
+    let items = cx.unpack_all(items)?;
+    Ok(deque.push_front(items))
+}) }
+builtin! { CLEAR = "collections:deque.clear" => |cx, args| edit::<0>(cx, args, |_, deque, []| Ok(deque.items.clear())) }
+builtin! { REVERSE = "collections:deque.reverse" => |cx, args| edit::<0>(cx, args, |_, deque, []| Ok(deque.items.reverse())) }
+
+builtin! { ROTATE = "collections:deque.rotate" => |cx, args| {
+    let args = match args.positional[..] {
+        [this] => {
+            let one = cx.integer(1)?;
+            CallArgs::positional(vec![this, one])
+        }
+        _ => args.clone(),
+    };
+    edit::<1>(cx, &args, |cx, deque, [steps]| {
+        let steps = known_index(cx, steps, "deque.rotate()")?;
+        if let Ok(len) = i64::try_from(deque.items.len()) {
+            if len > 0 {
+                deque.items.rotate_right(usize::try_from(steps.rem_euclid(len)).unwrap_or(0));
+            }
+        }
+        Ok(())
+    })
+} }
+
+builtin! { REMOVE = "collections:deque.remove" => |cx, args| edit::<1>(cx, args, |cx, deque, [item]| {
+    match sequence::find(cx, &deque.items, item)? {
+        Some(at) => {
+            deque.items.remove(at);
+            Ok(())
+        }
+        None => Err(misuse(cx, |deque, item| deque.call_method1("remove", (item,)), item)?),
+    }
+}) }
+
+builtin! { INSERT = "collections:deque.insert" => |cx, args| edit::<2>(cx, args, |cx, deque, [index, item]| {
+    if deque.maxlen == Some(deque.items.len()) {
+        return Err(cx.raise(PyIndexError::new_err("deque already at its maximum size")));
+    }
+    let len = deque.items.len() as i64;
+    let index = known_index(cx, index, "deque.insert()")?;
+    let at = (if index < 0 { index + len } else { index }).clamp(0, len);
+    deque.items.insert(at as usize, item);
+    Ok(())
+}) }
+
+builtin! { POP = "collections:deque.pop" => |cx, args| take(cx, args, Vec::pop) }
+builtin! { POPLEFT = "collections:deque.popleft" => |cx, args| {
+    take(cx, args, |items| (!items.is_empty()).then(|| items.remove(0)))
+} }
+
+builtin! { COUNT = "collections:deque.count" => |cx, args| {
+    let [this, item] = args.exactly(cx, "count")?;
+    let deque = expect(cx, this)?;
+    sequence::count(cx, &deque.items, item)
+} }
+
+builtin! { INDEX = "collections:deque.index" => |cx, args| {
+    let [this, item, start, stop] = args.named(cx, "index", ["self", "x", "start", "stop"], 2)?;
+    let (this, item) = (required(this)?, required(item)?);
+    let deque = expect(cx, this)?;
+    let range = sequence::bounds(cx, start, stop, deque.items.len())?;
+    match sequence::find(cx, &deque.items[range.clone()], item)? {
+        Some(at) => cx.integer((range.start + at) as i64),
+        None => Err(misuse(cx, |deque, item| deque.call_method1("index", (item,)), item)?),
+    }
+} }
+
+builtin! { COPY = "collections:deque.copy" => |cx, args| copy(cx, args) }
+builtin! { SHALLOW_COPY = "collections:deque.__copy__" => |cx, args| copy(cx, args) }
+
+fn copy(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
+    let [this] = args.exactly(cx, "copy")?;
+    let deque = expect(cx, this)?;
+    Ok(cx.produce(deque))
+}
+
+fn expect(cx: &mut OpcodeExecutor<'_>, deque: VarId) -> Flow<Rc<DequeVariable>> {
+    if let Some(payload) = cx.see_as::<DequeVariable>(deque)? {
+        Ok(payload)
+    } else {
+        let name = cx.type_name(deque)?;
+        Err(Unwind::break_graph(ReasonId::UnsupportedCall, format!("a deque method on a {name} object")))
+    }
+}
+
+fn edit<const N: usize>(
+    cx: &mut OpcodeExecutor<'_>,
+    args: &CallArgs,
+    work: impl FnOnce(&mut OpcodeExecutor<'_>, &mut DequeVariable, [VarId; N]) -> Flow<()>,
+) -> Flow<VarId> {
+    let refuse = || Unwind::break_graph(ReasonId::UnsupportedCall, "a deque method with these arguments");
+    let (&this, rest) = args.positional.split_first().filter(|_| args.keywords.is_empty()).ok_or_else(refuse)?;
+    let rest = <[VarId; N]>::try_from(rest.to_vec()).map_err(|_| refuse())?;
+    let mut deque = DequeVariable::clone(&*expect(cx, this)?);
+    work(cx, &mut deque, rest)?;
+    cx.vars.set(this, Rc::new(deque));
+    Ok(cx.none())
+}
+
+fn take(
+    cx: &mut OpcodeExecutor<'_>,
+    args: &CallArgs,
+    take: impl FnOnce(&mut Vec<VarId>) -> Option<VarId>,
+) -> Flow<VarId> {
+    let [this] = args.exactly(cx, "pop")?;
+    let mut deque = DequeVariable::clone(&*expect(cx, this)?);
+    let Some(item) = take(&mut deque.items) else {
+        return Err(cx.raise(PyIndexError::new_err("pop from an empty deque")));
+    };
+    cx.vars.set(this, Rc::new(deque));
+    Ok(item)
+}
+
+/// CPython's own error, from the same call on an empty deque.
+fn misuse<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    call: impl FnOnce(&Bound<'py, PyAny>, Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>>,
+    item: VarId,
+) -> Flow<Unwind> {
+    let empty = library(cx.py, "collections", "deque")?.bind(cx.py).call0()?;
+    let item = cx.materialize(item)?;
+    Ok(match item.map(|item| call(&empty, item)) {
+        Some(Err(error)) => cx.raise(error),
+        _ => cx.raise(PyValueError::new_err("the value is not in the deque")),
+    })
+}
+
+impl DequeVariable {
+    fn push_back(&mut self, items: impl IntoIterator<Item = VarId>) {
+        self.items.extend(items);
+        let surplus = self.items.len().saturating_sub(self.maxlen.unwrap_or(usize::MAX));
+        self.items.drain(..surplus);
+    }
+
+    fn push_front(&mut self, items: impl IntoIterator<Item = VarId>) {
+        for item in items {
+            self.items.insert(0, item);
+        }
+        self.items.truncate(self.maxlen.unwrap_or(usize::MAX));
+    }
+
+    /// The item at a known index, or CPython's `IndexError`.
+    fn position(&self, cx: &mut OpcodeExecutor<'_>, key: VarId) -> Flow<usize> {
+        let Some(index) = cx.known_int(key)? else {
+            return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, "a deque's item at an unknown index"));
+        };
+        let len = self.items.len() as i64;
+        let at = if index < 0 { index + len } else { index };
+        if (0..len).contains(&at) {
+            Ok(at as usize)
+        } else {
+            Err(cx.raise(PyIndexError::new_err("deque index out of range")))
+        }
+    }
+}
+
+impl Variable for DequeVariable {
+    fn kind(&self) -> &'static str {
+        "deque"
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        let ty = library(cx.py, "collections", "deque").map(|ty| ty.into_bound(cx.py));
+        ty.unwrap_or_else(|_| cx.py.get_type::<PyAny>().into_any())
+    }
+
+    fn text(&self, _: &OpcodeExecutor<'_>) -> String {
+        format!("DequeVariable(len: {})", self.items.len())
+    }
+
+    fn materialize(&self, cx: &OpcodeExecutor<'_>) -> Option<Py<PyAny>> {
+        let items = sequence::materialize(cx, &self.items)?;
+        self.python_type(cx).call1((items, self.maxlen)).ok().map(Bound::unbind)
+    }
+
+    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
+        let items = cg.cx.list(self.items.clone());
+        let maxlen = match self.maxlen {
+            Some(maxlen) => cg.cx.integer(maxlen as i64)?,
+            None => cg.cx.none(),
+        };
+        emit_call(cg, |py| library(py, "collections", "deque"), &[items, maxlen])
+    }
+
+    fn children(&self) -> Vec<VarId> {
+        self.items.clone()
+    }
+
+    fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
+        match (&**name, self.maxlen) {
+            ("maxlen", Some(maxlen)) => cx.integer(maxlen as i64).map(Some),
+            ("maxlen", None) => Ok(Some(cx.none())),
+            _ => object_model::get_attr(cx, this, name),
+        }
+    }
+
+    fn get_item(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, key: VarId) -> Flow<VarId> {
+        Ok(self.items[self.position(cx, key)?])
+    }
+
+    fn set_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId, value: VarId) -> Flow<()> {
+        let mut deque = self.clone();
+        let at = self.position(cx, key)?;
+        deque.items[at] = value;
+        cx.vars.set(this, Rc::new(deque));
+        Ok(())
+    }
+
+    fn del_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId) -> Flow<()> {
+        let mut deque = self.clone();
+        let at = self.position(cx, key)?;
+        deque.items.remove(at);
+        cx.vars.set(this, Rc::new(deque));
+        Ok(())
+    }
+
+    fn iter(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<VarId> {
+        let items = cx.tuple(self.items.clone());
+        cx.iter(items)
+    }
+
+    fn items(&self, _: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<Option<Vec<VarId>>> {
+        Ok(Some(self.items.clone()))
+    }
+
+    fn len(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<VarId> {
+        cx.integer(self.items.len() as i64)
+    }
+
+    fn truth(&self, _: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<bool> {
+        Ok(!self.items.is_empty())
+    }
+
+    fn contains(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, item: VarId) -> Flow<VarId> {
+        object_model::contains_among(cx, &self.items, item)
+    }
+
+    fn binary(
+        &self,
+        cx: &mut OpcodeExecutor<'_>,
+        op: BinaryOp,
+        _: VarId,
+        other: VarId,
+        reflected: bool,
+    ) -> Flow<Option<VarId>> {
+        let mut deque = self.clone();
+        match op {
+            BinaryOp::Add if !reflected => {
+                let Some(right) = cx.see_as::<DequeVariable>(other)? else { return Ok(None) };
+                deque.push_back(right.items.iter().copied());
+            }
+            BinaryOp::Multiply => {
+                let Some(count) = cx.known_int(other)? else { return Ok(None) };
+                let items = sequence::repeat(&self.items, count)?;
+                deque.items.clear();
+                deque.push_back(items);
+            }
+            _ => return Ok(None),
+        }
+        Ok(Some(cx.produce(Rc::new(deque))))
+    }
+
+    fn inplace(&self, cx: &mut OpcodeExecutor<'_>, op: BinaryOp, this: VarId, other: VarId) -> Flow<Option<VarId>> {
+        if op != BinaryOp::Add {
+            return Ok(None);
+        }
+        let items = cx.unpack_all(other)?;
+        let mut deque = self.clone();
+        deque.push_back(items);
+        cx.vars.set(this, Rc::new(deque));
+        Ok(Some(this))
+    }
+
+    fn compare(&self, cx: &mut OpcodeExecutor<'_>, op: CompareOp, _: VarId, other: VarId) -> Flow<Option<VarId>> {
+        let Some(right) = cx.see_as::<DequeVariable>(other)? else { return Ok(None) };
+        sequence::compare(cx, op, &self.items, &right.items).map(Some)
+    }
+}

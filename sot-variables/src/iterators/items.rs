@@ -1,0 +1,75 @@
+//! Iterators over objects that have `__getitem__` and no `__iter__`: `x[0]`, `x[1]`, until there is none.
+
+use pyo3::exceptions::{PyIndexError, PyStopIteration};
+use pyo3::prelude::*;
+use pyo3::types::PyType;
+
+use sot_core::codegen::CodeGen;
+use sot_core::error::{Flow, Unwind};
+use sot_core::executor::OpcodeExecutor;
+use sot_core::variable::VarId;
+
+use super::{emit_call, produce, rebuild, IteratorState};
+
+sot_core::variable_kind! { "item_iterator" }
+
+/// Where such an iterator stands.
+#[derive(Clone)]
+pub struct ItemIterator {
+    object: VarId,
+    /// The next index; `None` when exhausted.
+    position: Option<i64>,
+}
+
+impl ItemIterator {
+    /// `iter(object)`
+    pub fn over(cx: &mut OpcodeExecutor<'_>, object: VarId) -> VarId {
+        produce(cx, ItemIterator { object, position: Some(0) })
+    }
+}
+
+impl IteratorState for ItemIterator {
+    const KIND: &'static str = "item_iterator";
+
+    fn python_type<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        // The type has no name; it is that of an iterator over any such object.
+        Ok(py.eval(c"iter(type('_', (), {'__getitem__': None})())", None, None)?.get_type().into_any())
+    }
+
+    fn advance(&mut self, cx: &mut OpcodeExecutor<'_>) -> Flow<Option<VarId>> {
+        let Some(position) = self.position else { return Ok(None) };
+        let index = cx.integer(position)?;
+        match cx.get_item(self.object, index) {
+            Ok(item) => {
+                self.position = Some(position + 1);
+                Ok(Some(item))
+            }
+            Err(Unwind::Raise(exception)) => {
+                let ty = cx.type_of(exception)?;
+                let ends = [cx.py.get_type::<PyIndexError>(), cx.py.get_type::<PyStopIteration>()];
+                let ended =
+                    ty.cast::<PyType>().is_ok_and(|ty| ends.iter().any(|end| ty.is_subclass(end).unwrap_or(false)));
+                if !ended {
+                    return Err(Unwind::Raise(exception));
+                }
+                self.position = None;
+                Ok(None)
+            }
+            Err(unwind) => Err(unwind),
+        }
+    }
+
+    fn children(&self) -> Vec<VarId> {
+        vec![self.object]
+    }
+
+    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>) -> Flow<()> {
+        match self.position {
+            Some(position) => {
+                let position = cg.cx.integer(position)?;
+                emit_call(cg, rebuild::sequence_at, &[self.object, position])
+            }
+            None => emit_call(cg, rebuild::exhausted, &[]),
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Special methods of builtin types called by name or through `super()`: each is the operation it stands for, on a value
+//! whose kind simulates the type itself.
+
+use pyo3::exceptions::PyStopIteration;
+use pyo3::prelude::*;
+
+use sot_core::cpython;
+use sot_core::error::Flow;
+use sot_core::executor::{BinaryOp, CallArgs, CompareOp, OpcodeExecutor, UnaryOp};
+use sot_core::variable::VarId;
+
+use crate::subclass;
+
+/// Kinds that themselves ask the type's special methods.
+const NOT_SIMULATED: &[&str] = &[
+    "object",
+    "instance",
+    "subclass",
+    "class",
+    "function",
+    "builtin_function",
+    "method",
+    "builtin_method",
+    "module",
+    "cell",
+    "null",
+    "super",
+    "partial",
+    "exception",
+    "layer",
+    "getter",
+    "id",
+];
+
+/// Calls a special method in C on a value of exactly its type; `None` if it is none, or not one that is known here.
+pub fn call(cx: &mut OpcodeExecutor<'_>, descriptor: &Bound<'_, PyAny>, args: &CallArgs) -> Flow<Option<VarId>> {
+    let kind = cpython::type_name(&descriptor.get_type());
+    if !matches!(&*kind, "wrapper_descriptor" | "method_descriptor") || !args.keywords.is_empty() {
+        return Ok(None);
+    }
+    let name: String = descriptor.getattr("__name__")?.extract()?;
+    let Some((&this, rest)) = args.positional.split_first().filter(|_| name.starts_with("__")) else {
+        return Ok(None);
+    };
+    let payload = cx.see(this)?;
+    let owner = descriptor.getattr("__objclass__")?;
+    if !payload.python_type(cx).is(&owner) || NOT_SIMULATED.contains(&payload.kind()) {
+        return Ok(None);
+    }
+    match *rest {
+        [] => call_unary(cx, &name, this),
+        [other] => call_binary(cx, &name, this, other),
+        [key, value] if name == "__setitem__" => {
+            cx.set_item(this, key, value)?;
+            Ok(Some(cx.none()))
+        }
+        _ => Ok(None),
+    }
+}
+
+fn call_unary(cx: &mut OpcodeExecutor<'_>, name: &str, this: VarId) -> Flow<Option<VarId>> {
+    if let Some(op) = UnaryOp::ALL.iter().find(|op| op.method() == name) {
+        return cx.unary(*op, this).map(Some);
+    }
+    Ok(Some(match name {
+        "__len__" => cx.len(this)?,
+        "__iter__" => cx.iter(this)?,
+        "__bool__" => {
+            let truth = cx.truth(this)?;
+            cx.boolean(truth)
+        }
+        "__next__" => match cx.next(this)? {
+            Some(item) => item,
+            None => return Err(cx.raise(PyStopIteration::new_err(()))),
+        },
+        _ => return Ok(None),
+    }))
+}
+
+fn call_binary(cx: &mut OpcodeExecutor<'_>, name: &str, this: VarId, other: VarId) -> Flow<Option<VarId>> {
+    match name {
+        "__getitem__" => return cx.get_item(this, other).map(Some),
+        "__contains__" => return cx.contains(this, other, false).map(Some),
+        "__delitem__" => {
+            cx.del_item(this, other)?;
+            return Ok(Some(cx.none()));
+        }
+        _ => {}
+    }
+    // C code looks at what the other operand's base keeps, too.
+    let operand = subclass::storage_of(cx, other)?.unwrap_or(other);
+    cx.see(operand)?;
+    let payload = cx.see(this)?;
+    let folded = match (payload.constant(), cx.known(operand)?) {
+        (Some(value), Some(operand)) => Some((value.bind(cx.py).clone(), operand)),
+        _ => None,
+    };
+    let is_operator =
+        BinaryOp::ALL.iter().any(|op| op.method() == name || op.reflected() == name || op.inplace() == name)
+            || CompareOp::ALL.iter().any(|op| op.method() == name);
+    if let Some((value, operand)) = folded.filter(|_| is_operator) {
+        let name = name.to_owned();
+        return cx.fold(|_| value.get_type().call_method1(name, (value, operand))).map(Some);
+    }
+    let result = if let Some(op) = CompareOp::ALL.iter().find(|op| op.method() == name) {
+        payload.compare(cx, *op, this, operand)?
+    } else if let Some(op) = BinaryOp::ALL.iter().find(|op| op.method() == name) {
+        payload.binary(cx, *op, this, operand, false)?
+    } else if let Some(op) = BinaryOp::ALL.iter().find(|op| op.reflected() == name) {
+        payload.binary(cx, *op, this, operand, true)?
+    } else if let Some(op) = BinaryOp::ALL.iter().find(|op| op.inplace() == name) {
+        payload.inplace(cx, *op, this, operand)?
+    } else {
+        return Ok(None);
+    };
+    Ok(Some(result.unwrap_or_else(|| {
+        let value = cx.py.NotImplemented();
+        cx.constant(value)
+    })))
+}

@@ -1,0 +1,365 @@
+"""Generators, itertools and functools."""
+
+import contextlib
+import functools
+import itertools
+
+
+def _count(n):
+    for i in range(n):
+        yield i
+
+
+def _echo():
+    got = []
+    while True:
+        value = yield len(got)
+        if value is None:
+            return got
+        got.append(value)
+
+
+def _catching():
+    try:
+        yield 1
+    except ValueError as e:
+        yield "caught " + str(e)
+    finally:
+        yield "end"
+
+
+def _cleanup(log):
+    try:
+        yield 1
+        yield 2
+    finally:
+        log.append("closed")
+
+
+def _delegating():
+    result = yield from _echo()
+    yield result
+
+
+def _delegating_catch():
+    yield from _catching()
+
+
+@contextlib.contextmanager
+def _managed(log):
+    log.append("enter")
+    try:
+        yield len(log)
+    finally:
+        log.append("exit")
+
+
+@functools.lru_cache(maxsize=None)
+def _fib(n):
+    return n if n < 2 else _fib(n - 1) + _fib(n - 2)
+
+
+def _wrapped(f):
+    @functools.wraps(f)
+    def wrapper(*args):
+        return f(*args) + 1
+
+    return wrapper
+
+
+@_wrapped
+def _triple(v):
+    return v * 3
+
+
+class Lazy:
+    def __init__(self):
+        self.count = 0
+
+    @functools.cached_property
+    def value(self):
+        self.count += 1
+        return 5
+
+
+class Dispatching:
+    def method(self, a, b):
+        return a - b
+
+    part = functools.partialmethod(method, 10)
+
+
+@functools.total_ordering
+class Ordered:
+    def __init__(self, v):
+        self.v = v
+
+    def __eq__(self, other):
+        return self.v == other.v
+
+    def __lt__(self, other):
+        return self.v < other.v
+
+
+def generator_loop(x):
+    for i in _count(3):
+        x = x + i
+    return x
+
+
+def generator_expression(x):
+    return sum(x * i for i in range(3))
+
+
+def generator_send(x):
+    g = _echo()
+    next(g)
+    return x + g.send("a") + g.send("b")
+
+
+def generator_return_value(x):
+    g = _echo()
+    next(g)
+    g.send(5)
+    try:
+        g.send(None)
+    except StopIteration as e:
+        return x + e.value[0]
+
+
+def generator_throw(x):
+    g = _catching()
+    next(g)
+    return x + 1, g.throw(ValueError("v")), next(g), next(g, "done")
+
+
+def generator_throw_unhandled(x):
+    g = _count(3)
+    next(g)
+    try:
+        g.throw(KeyError("k"))
+    except KeyError as e:
+        return x + 1, e.args, list(g)
+
+
+def generator_throw_at_the_start(x):
+    g = _count(3)
+    try:
+        g.throw(KeyError("k"))
+    except KeyError:
+        return x + 1, list(g)
+
+
+def generator_close(x):
+    log = []
+    g = _cleanup(log)
+    next(g)
+    g.close()
+    return x + 1, log, list(g)
+
+
+def generator_close_fresh(x):
+    log = []
+    g = _cleanup(log)
+    g.close()
+    return x + 1, log, list(g)
+
+
+def yield_from_send(x):
+    g = _delegating()
+    next(g)
+    g.send(4)
+    return x + g.send(None)[0]
+
+
+def yield_from_throw(x):
+    g = _delegating_catch()
+    next(g)
+    return x + 1, g.throw(ValueError("w"))
+
+
+def yield_from_an_iterable(x):
+    def g():
+        yield from [1, 2]
+        yield from "ab"
+        return (yield from _count(2))
+
+    return x + 1, list(g())
+
+
+def generator_with_a_local_state(x):
+    def running():
+        total = 0
+        while True:
+            total += yield total
+
+    g = running()
+    next(g)
+    g.send(3)
+    return x + g.send(4)
+
+
+def contextmanager_function(x):
+    log = []
+    with _managed(log) as n:
+        y = x + n
+        log.append("body")
+    return y, log
+
+
+def contextmanager_with_exception(x):
+    log = []
+    try:
+        with _managed(log):
+            raise ValueError("v")
+    except ValueError:
+        log.append("caught")
+    return x + len(log), log
+
+
+def suppressing(x):
+    with contextlib.suppress(KeyError):
+        {}["a"]
+    return x + 1
+
+
+def null_context(x):
+    with contextlib.nullcontext(3) as n:
+        return x + n
+
+
+def exit_stack(x):
+    log = []
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(_managed(log))
+        stack.callback(log.append, "callback")
+    return x + 1, log
+
+
+def closing(x):
+    log = []
+
+    class Thing:
+        def close(self):
+            log.append("close")
+
+    return x + 1
+
+
+def chains(x):
+    return x + 1, list(itertools.chain([1], "a")), list(itertools.chain.from_iterable([[1], [2, 3]]))
+
+
+def islices(x):
+    return x + 1, list(itertools.islice(itertools.count(5, 2), 3)), list(itertools.islice("abcdef", 1, 5, 2))
+
+
+def products(x):
+    return (
+        x + 1,
+        list(itertools.product("ab", [1, 2])),
+        list(itertools.permutations([1, 2, 3], 2)),
+        list(itertools.combinations("abc", 2)),
+        list(itertools.combinations_with_replacement("ab", 2)),
+        list(itertools.product([0, 1], repeat=2)),
+    )
+
+
+def products_of_tensors(x):
+    return sum(a * b for a, b in itertools.product([x, x + 1], [2, 3])), [p[1] for p in itertools.permutations([x, 1], 2)][1]
+
+
+def accumulates(x):
+    return (
+        x + 1,
+        list(itertools.accumulate([1, 2, 3])),
+        list(itertools.accumulate([1, 2, 3], lambda a, b: a * b)),
+        list(itertools.accumulate([1], initial=5)),
+    )
+
+
+def accumulated_tensors(x):
+    return list(itertools.accumulate([x, x, x]))[-1]
+
+
+def groups(x):
+    return x + 1, [(k, list(g)) for k, g in itertools.groupby("aabca")], [k for k, _ in itertools.groupby([1, 1, 2], key=lambda v: v % 2)]
+
+
+def tees(x):
+    a, b = itertools.tee([1, 2, 3])
+    next(a)
+    return x + sum(a), list(b)
+
+
+def takes_and_drops(x):
+    return x + 1, list(itertools.takewhile(lambda v: v < 3, [1, 2, 3, 1])), list(itertools.dropwhile(lambda v: v < 3, [1, 2, 3, 1]))
+
+
+def repeats_and_cycles(x):
+    return x + 1, list(itertools.repeat(1, 3)), list(itertools.islice(itertools.cycle("ab"), 5))
+
+
+def starmaps(x):
+    return x + 1, list(itertools.starmap(lambda a, b: a * b, [(1, 2), (3, 4)])), list(itertools.starmap(pow, [(2, 3)]))
+
+
+def zip_longest(x):
+    return x + 1, list(itertools.zip_longest([1, 2], "a", fillvalue="-"))
+
+
+def filterfalses(x):
+    return x + 1, list(itertools.filterfalse(lambda v: v % 2, range(4))), list(itertools.compress("abc", [1, 0, 1]))
+
+
+def reduces(x):
+    return functools.reduce(lambda a, b: a + b, [x, x, 1]), functools.reduce(max, [3, 5, 1]), functools.reduce(pow, [], 4)
+
+
+def partials(x):
+    add = functools.partial(lambda a, b, c=0: a + b + c, 1, c=5)
+    return add(x), add.args, add.keywords, functools.partial(add, 4)()
+
+
+def partial_methods(x):
+    return x + Dispatching().part(3)
+
+
+def cached_functions(x):
+    return x + _fib(10)
+
+
+def wrapped_functions(x):
+    return _triple(x), _triple.__name__, _triple.__wrapped__(2)
+
+
+def wraps_in_the_function(x):
+    @_wrapped
+    def named(v):
+        return v * 2
+
+    return named(x), named.__name__
+
+
+def cached_properties(x):
+    lazy = Lazy()
+    return x + lazy.value + lazy.value, lazy.count
+
+
+def cmp_to_key(x):
+    return x + 1, sorted([3, 1, 2], key=functools.cmp_to_key(lambda a, b: b - a))
+
+
+def total_orders(x):
+    return x + 1, Ordered(1) <= Ordered(2), Ordered(1) > Ordered(2), Ordered(2) >= Ordered(2), max(Ordered(1), Ordered(5)).v
+
+
+def context_variables(x):
+    import contextvars
+
+    return x + _variable.get(), _variable.get(7)
+
+
+import contextvars
+
+_variable = contextvars.ContextVar("v", default=3)

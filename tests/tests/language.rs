@@ -1,0 +1,153 @@
+//! The functions of `language/*.py`: each takes a tensor and must become one graph, without breaks and fallbacks, do what
+//! CPython does, and be hit when called again. A number in a file's name is the oldest minor version whose syntax it needs.
+//!
+//! `SOT_CASES=generators` runs the functions with that text in their file's or function's name, and prints what became of
+//! them. Needs the interpreter's library at run time: `LD_LIBRARY_PATH` and `PYTHONHOME` name its prefix.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::path::{Path, PathBuf};
+
+use pyo3::prelude::*;
+use sot_core::version::PyVersion;
+use sot_tests::harness;
+
+/// Functions that are not whole yet: file and function, oldest and first later minor version, what is missing.
+const KNOWN_GAPS: &[(&str, u8, u8, &str)] = &[
+    ("builtins_.globals_read", 8, 14, "the variables of a module taken as a dict"),
+    ("builtins_.iter_with_sentinel", 8, 14, "call of <slot wrapper '__next__' of 'list_iterator' objects>"),
+    ("builtins_.locals_in_a_function", 8, 14, "locals() reads the frame's variables"),
+    (
+        "builtins_.typing_at_run_time",
+        8,
+        14,
+        "a cached function that gives an object, or does more than to give a value",
+    ),
+    ("builtins_.vars_of_a_class", 8, 14, "call of <built-in function dir>"),
+    ("builtins_310.isinstance_of_a_union", 8, 14, "call of <slot wrapper '__or__' of 'type' objects>"),
+    ("classes.class_statement", 8, 14, "call of <built-in function __build_class__>"),
+    ("classes.class_statement_with_a_base", 8, 14, "call of <built-in function __build_class__>"),
+    ("classes.class_statement_with_a_closure", 8, 14, "call of <built-in function __build_class__>"),
+    ("classes.dataclass_frozen_hash", 8, 14, "a dict or set with a Frozen object as key"),
+    ("classes.dataclass_repr", 8, 14, "call of <built-in function get_ident>"),
+    ("classes.flag_enum", 8, 14, "classes.Flags(): its metaclass makes instances in its own way"),
+    ("classes.typed_dict", 9, 14, "classes.Schema(): its metaclass makes instances in its own way"),
+    ("classes.typing_subscripts", 8, 14, "call of <slot wrapper '__call__' of 'functools._lru_cache_wrapper' objects>"),
+    ("containers.arrays_of_bytes", 8, 14, "call of <slot wrapper '__len__' of 'bytearray' objects>"),
+    ("containers.mapping_proxy", 8, 14, "call of <slot wrapper '__getitem__' of 'mappingproxy' objects>"),
+    ("containers.struct_sequence", 8, 14, "time.struct_time(): instances are made by C code"),
+    ("exceptions_311.group_matched", 8, 14, "`except*` that catches something"),
+    ("exceptions_311.group_split", 8, 14, "`except*` that catches something"),
+    ("exceptions_311.naked_exception_in_a_group", 8, 14, "`except*` that catches something"),
+    ("generators.cached_properties", 8, 12, "a lock"),
+    ("generators.closing", 8, 14, "call of <built-in function __build_class__>"),
+    ("generators.cmp_to_key", 8, 14, "call of <slot wrapper '__call__' of 'functools.KeyWrapper' objects>"),
+    ("generators.exit_stack", 8, 14, "generators and coroutines run in CPython"),
+    ("generators.filterfalses", 8, 14, "itertools.compress(): instances are made by C code"),
+    ("generators.groups", 8, 14, "itertools.groupby(): instances are made by C code"),
+    ("generators.partial_methods", 8, 14, "call of <slot wrapper '__get__' of 'function' objects>"),
+    ("generators.tees", 8, 14, "call of <slot wrapper '__next__' of 'itertools._tee' objects>"),
+    ("generators.wraps_in_the_function", 8, 14, "attribute '__type_params__' is written through a getset_descriptor"),
+    ("generators.yield_from_throw", 8, 14, "generators and coroutines run in CPython"),
+    ("objects.hashable_instance_as_a_key", 8, 14, "a dict or set with a Point object as key"),
+    ("objects.sequence_protocol", 8, 14, "the function raises ExceptionVariable(builtins.TypeError)"),
+    ("objects.set_of_instances", 8, 14, "a dict or set with a Point object as key"),
+    ("objects.simple_namespace", 8, 14, "types.SimpleNamespace(): instances are made by C code"),
+    ("strings.json_texts", 8, 14, "call of <slot wrapper '__call__' of 'builtin_function_or_method' objects>"),
+    ("strings.str_translate", 8, 14, "call of <built-in method maketrans of type object at >"),
+];
+
+#[test]
+fn every_function_is_one_graph_and_does_what_cpython_does() {
+    harness::with_tracer(|py| {
+        let filter = std::env::var("SOT_CASES").ok();
+        let (mut whole, mut gaps, mut failures) = (0, Vec::new(), Vec::new());
+        for path in files() {
+            let source = std::fs::read_to_string(&path).unwrap();
+            for name in names(py, &source, &path) {
+                let full = format!("{}.{name}", path.file_stem().unwrap().to_string_lossy());
+                if filter.as_ref().is_some_and(|filter| !full.contains(filter)) {
+                    continue;
+                }
+                let outcome = run(py, &source, &path, &name, filter.is_some());
+                match (outcome, gap(&full)) {
+                    (Ok(()), None) => whole += 1,
+                    (Ok(()), Some(_)) => failures.push(format!("{full}: holds, but is listed as a gap")),
+                    (Err(_), Some(reason)) => gaps.push(format!("{full}: {reason}")),
+                    (Err(what), None) => failures.push(format!("{full}: {what}")),
+                }
+            }
+        }
+        let version = PyVersion::BUILT_FOR;
+        println!(
+            "CPython {version}: {whole} functions are one graph each, {} are not yet",
+            gaps.len() + failures.len()
+        );
+        gaps.iter().for_each(|gap| println!("known gap: {gap}"));
+        assert!(failures.is_empty(), "{} fail:\n{}", failures.len(), failures.join("\n"));
+        assert!(filter.is_some() || whole >= 200, "only {whole} functions");
+    });
+}
+
+fn files() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("language");
+    let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|ext| ext == "py") && needs(path) <= PyVersion::BUILT_FOR);
+    paths.sort();
+    paths
+}
+
+/// `patterns_310.py` needs CPython 3.10.
+fn needs(path: &Path) -> PyVersion {
+    let stem = path.file_stem().unwrap().to_string_lossy().into_owned();
+    let minor = stem.rsplit_once("_3").and_then(|(_, minor)| minor.parse().ok());
+    minor.map_or(PyVersion::OLDEST, PyVersion)
+}
+
+/// The functions defined in a file; those whose name starts with an underscore help others.
+fn names(py: Python<'_>, source: &str, path: &Path) -> Vec<String> {
+    let module = harness::load_module(py, source, path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let is_case = |value: &Bound<'_, PyAny>| {
+        let own = value.getattr("__module__").is_ok_and(|owner| owner.eq(module.getattr("__name__").unwrap()).unwrap());
+        own && value.is_instance_of::<pyo3::types::PyFunction>()
+    };
+    let all =
+        module.dict().iter().filter(|(_, value)| is_case(value)).map(|(name, _)| name.extract::<String>().unwrap());
+    all.filter(|name| !name.starts_with('_')).collect()
+}
+
+fn gap(full: &str) -> Option<&'static str> {
+    let minor = PyVersion::BUILT_FOR.0;
+    let found = KNOWN_GAPS.iter().find(|(name, since, until, _)| *name == full && (*since..*until).contains(&minor));
+    found.map(|(.., reason)| *reason)
+}
+
+/// What is wrong with a function, if anything. Both sides run in modules of their own, which share nothing.
+fn run(py: Python<'_>, source: &str, path: &Path, name: &str, verbose: bool) -> Result<(), String> {
+    harness::reset();
+    let maker = py.eval(c"lambda: (__import__('toy').arange(3),)", None, None).unwrap();
+    let observe = |translated| {
+        let module = harness::load_module(py, source, path).unwrap();
+        harness::observe(&module, name, &[maker.clone(), maker.clone()], translated).unwrap()
+    };
+    let (expected, actual) = (observe(false), observe(true));
+    let counts = harness::counts();
+    if verbose {
+        println!("{name}: {counts:?}\n{}", actual.join("\n"));
+    }
+    if expected != actual {
+        let (expected, actual) = (expected.join("\n    "), actual.join("\n    "));
+        return Err(format!("differs\n  CPython:\n    {expected}\n  translated:\n    {actual}\n  {counts:?}"));
+    }
+    if expected[0].starts_with("raised") {
+        return Err(format!("raises: {}", expected[0]));
+    }
+    let whole = counts.breaks.is_empty() && counts.fallbacks.is_empty();
+    if !whole || counts.translations != 1 || counts.graphs != 1 {
+        return Err(format!("is not whole: {counts:?}"));
+    }
+    if counts.hits != 1 {
+        return Err(format!("was no hit: {counts:?}"));
+    }
+    Ok(())
+}
