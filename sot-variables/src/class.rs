@@ -88,7 +88,7 @@ impl ClassVariable {
     fn instantiate(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
         let class = self.class(cx)?;
         let call = cpython::type_lookup(&class.get_type(), &PyString::intern(cx.py, "__call__"));
-        if let Some(call) = call.filter(|call| call.is_exact_instance_of::<PyFunction>()) {
+        if let Some(call) = call.filter(PyAnyMethods::is_exact_instance_of::<PyFunction>) {
             let of = self.type_tracker(cx, this);
             let tracker = cx.trackers.add(Tracker::Lookup { of, name: "__call__".into() });
             let call = cx.wrap(&call, tracker);

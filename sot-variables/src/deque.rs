@@ -41,18 +41,32 @@ builtin! { DEQUE = "collections:deque" => |cx, args| {
     Ok(cx.produce(Rc::new(deque)))
 } }
 
-builtin! { APPEND = "collections:deque.append" => |cx, args| edit::<1>(cx, args, |_, deque, [item]| Ok(deque.push_back([item]))) }
-builtin! { APPENDLEFT = "collections:deque.appendleft" => |cx, args| edit::<1>(cx, args, |_, deque, [item]| Ok(deque.push_front([item]))) }
+builtin! { APPEND = "collections:deque.append" => |cx, args| edit::<1>(cx, args, |_, deque, [item]| {
+    deque.push_back([item]);
+    Ok(())
+}) }
+builtin! { APPENDLEFT = "collections:deque.appendleft" => |cx, args| edit::<1>(cx, args, |_, deque, [item]| {
+    deque.push_front([item]);
+    Ok(())
+}) }
 builtin! { EXTEND = "collections:deque.extend" => |cx, args| edit::<1>(cx, args, |cx, deque, [items]| {
     let items = cx.unpack_all(items)?;
-    Ok(deque.push_back(items))
+    deque.push_back(items);
+    Ok(())
 }) }
 builtin! { EXTENDLEFT = "collections:deque.extendleft" => |cx, args| edit::<1>(cx, args, |cx, deque, [items]| {
     let items = cx.unpack_all(items)?;
-    Ok(deque.push_front(items))
+    deque.push_front(items);
+    Ok(())
 }) }
-builtin! { CLEAR = "collections:deque.clear" => |cx, args| edit::<0>(cx, args, |_, deque, []| Ok(deque.items.clear())) }
-builtin! { REVERSE = "collections:deque.reverse" => |cx, args| edit::<0>(cx, args, |_, deque, []| Ok(deque.items.reverse())) }
+builtin! { CLEAR = "collections:deque.clear" => |cx, args| edit::<0>(cx, args, |_, deque, []| {
+    deque.items.clear();
+    Ok(())
+}) }
+builtin! { REVERSE = "collections:deque.reverse" => |cx, args| edit::<0>(cx, args, |_, deque, []| {
+    deque.items.reverse();
+    Ok(())
+}) }
 
 builtin! { ROTATE = "collections:deque.rotate" => |cx, args| {
     let args = match args.positional[..] {

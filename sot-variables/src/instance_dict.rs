@@ -29,10 +29,10 @@ impl InstanceDictVariable {
     }
 
     /// Does something with the dict's contents, as a dict of its own.
-    pub fn with<R>(
+    pub fn with<'py, R>(
         &self,
-        cx: &mut OpcodeExecutor<'_>,
-        work: impl FnOnce(&mut OpcodeExecutor<'_>, VarId) -> Flow<R>,
+        cx: &mut OpcodeExecutor<'py>,
+        work: impl FnOnce(&mut OpcodeExecutor<'py>, VarId) -> Flow<R>,
     ) -> Flow<R> {
         let before = self.entries(cx)?;
         let copy = cx.produce(Rc::new(DictVariable::new(before.clone(), false)));
@@ -142,15 +142,15 @@ impl Variable for InstanceDictVariable {
     }
 
     fn iter(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<VarId> {
-        self.with(cx, |cx, dict| cx.iter(dict))
+        self.with(cx, OpcodeExecutor::iter)
     }
 
     fn len(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<VarId> {
-        self.with(cx, |cx, dict| cx.len(dict))
+        self.with(cx, OpcodeExecutor::len)
     }
 
     fn truth(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<bool> {
-        self.with(cx, |cx, dict| cx.truth(dict))
+        self.with(cx, OpcodeExecutor::truth)
     }
 
     fn contains(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, item: VarId) -> Flow<VarId> {
