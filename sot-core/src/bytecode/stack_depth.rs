@@ -115,8 +115,9 @@ impl<'a, 'py> Walk<'a, 'py> {
         let instruction = &code.instructions[at.index()];
         let Some(depth) = self.depths[at.index()] else { return Ok(()) };
         if self.name(at) == "WITH_CLEANUP_START" {
-            // With an exception it leaves one item more, until the next instruction.
-            self.deepest = self.deepest.max(depth + 2);
+            // With an exception it leaves one item more until the cleanup ends; `async with` awaits in between.
+            let awaits = self.name(Label(at.0 + 1)) != "WITH_CLEANUP_FINISH";
+            self.deepest = self.deepest.max(depth + 2 + i64::from(awaits));
         }
         if let Some(index) = self.handlers[at.index()] {
             let handler = &code.handlers[index];

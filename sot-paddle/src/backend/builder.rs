@@ -218,6 +218,7 @@ impl PaddleBuilder {
         let layer = self.paddle.partial_program_layer.bind(py).call1((&self.target.main, inputs, results, pairs))?;
         layer.setattr("training", training)?;
         layer.setattr(if training { "_train_program_id" } else { "_infer_program_id" }, run::new_program_id())?;
+        (self.paddle.release.optimize)(&layer)?;
         keep_outputs(&layer)?;
         let detached = if training { inputs_without_gradient(&layer)? } else { Vec::new() };
         let runner = (self.paddle.release.runner)(&layer, results)?;

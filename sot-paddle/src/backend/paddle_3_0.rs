@@ -8,12 +8,16 @@ use sot_core::cpython;
 use super::release::{none_if_empty, Release, Runner};
 
 /// This release line.
-pub(crate) static RELEASE: Release =
-    Release { recorder_module: "paddle.jit.pir_dy2static.parameter_recorder", divides_by_reciprocal: true, runner };
+pub(crate) static RELEASE: Release = Release {
+    recorder_module: "paddle.jit.pir_dy2static.parameter_recorder",
+    divides_by_reciprocal: true,
+    optimize,
+    runner,
+};
 
 fn runner(layer: &Bound<'_, PyAny>, outputs: &Bound<'_, PyList>) -> PyResult<Box<dyn Runner>> {
     let py = layer.py();
-    let attributes = attributes(layer)?;
+    let attributes = layer.call_method1("_prepare_attributes", (true,))?.extract()?;
     let core = py.import("paddle")?.getattr("framework")?.getattr("core")?;
     Ok(Box::new(Program {
         function: py.import("paddle")?.getattr("_legacy_C_ops")?.getattr("pir_run_program")?.unbind(),
@@ -25,20 +29,19 @@ fn runner(layer: &Bound<'_, PyAny>, outputs: &Bound<'_, PyList>) -> PyResult<Box
     }))
 }
 
-/// The optimized program, as names and values.
-fn attributes(layer: &Bound<'_, PyAny>) -> PyResult<Vec<Py<PyAny>>> {
+/// This release also merges equal operations that write, so that two updates of one buffer would become one.
+fn optimize(layer: &Bound<'_, PyAny>) -> PyResult<()> {
     const MERGE_EQUAL_OPERATIONS: &str = "FLAGS_enable_cse_in_dy2st";
-    let prepare = || layer.call_method1("_prepare_attributes", (true,))?.extract();
+    let prepare = || layer.getattr("program").map(drop);
     if !writes_in_place(&layer.getattr("_origin_main_program")?)? {
         return prepare();
     }
-    // This release also merges equal operations that write, so that two updates of one buffer would become one.
     let paddle = layer.py().import("paddle")?;
     let before = paddle.call_method1("get_flags", (MERGE_EQUAL_OPERATIONS,))?;
     paddle.call_method1("set_flags", ([(MERGE_EQUAL_OPERATIONS, false)].into_py_dict(layer.py())?,))?;
-    let attributes = prepare();
+    let done = prepare();
     paddle.call_method1("set_flags", (before,))?;
-    attributes
+    done
 }
 
 fn writes_in_place(program: &Bound<'_, PyAny>) -> PyResult<bool> {

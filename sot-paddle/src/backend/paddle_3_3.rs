@@ -7,8 +7,16 @@ use sot_core::cpython;
 use super::release::{none_if_empty, Release, Runner};
 
 /// This release line.
-pub(crate) static RELEASE: Release =
-    Release { recorder_module: "paddle.jit.dy2static.parameter_recorder", divides_by_reciprocal: false, runner };
+pub(crate) static RELEASE: Release = Release {
+    recorder_module: "paddle.jit.dy2static.parameter_recorder",
+    divides_by_reciprocal: false,
+    optimize,
+    runner,
+};
+
+fn optimize(layer: &Bound<'_, PyAny>) -> PyResult<()> {
+    layer.getattr("program").map(drop)
+}
 
 fn runner(layer: &Bound<'_, PyAny>, _outputs: &Bound<'_, PyList>) -> PyResult<Box<dyn Runner>> {
     let py = layer.py();

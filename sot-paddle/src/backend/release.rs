@@ -12,9 +12,14 @@ pub(crate) struct Release {
     pub(crate) recorder_module: &'static str,
     /// Whether eager `tensor / number` multiplies by the reciprocal; static mode always does.
     pub(crate) divides_by_reciprocal: bool,
+    /// Makes the optimized program of a `PartialProgramLayer`; comes before anything that asks for it.
+    pub(crate) optimize: Optimize,
     /// Takes from a `PartialProgramLayer` what running its program needs, and nothing that holds a tensor of the user's.
     pub(crate) runner: MakeRunner,
 }
+
+/// Takes a `PartialProgramLayer`.
+type Optimize = fn(&Bound<'_, PyAny>) -> PyResult<()>;
 
 /// Takes a `PartialProgramLayer` and the list of its outputs.
 type MakeRunner = fn(&Bound<'_, PyAny>, &Bound<'_, PyList>) -> PyResult<Box<dyn Runner>>;
