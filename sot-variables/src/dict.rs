@@ -6,7 +6,7 @@ use std::rc::Rc;
 use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyInt, PyString};
 
 use sot_core::codegen::CodeGen;
 use sot_core::error::{Flow, ReasonId, Unwind};
@@ -261,19 +261,23 @@ impl DictVariable {
         Ok(true)
     }
 
-    /// Entries of the real dict that the new code need not touch: a prefix of the present ones, in the old order.
-    fn untouched(&self, py: Python<'_>) -> Option<usize> {
+    /// How the real dict becomes this one the way the program did it, which iterators over it can tell from a fresh start:
+    /// the keys that go, and how many entries stay in front of those to be set. `None` if it must be filled anew.
+    fn edits(&self, py: Python<'_>) -> Option<(Vec<Py<PyAny>>, usize)> {
         let object = self.object.as_ref()?.bind(py).clone();
-        let mut known = 0;
         let ty = if self.ordered { ordered_type(py).ok()? } else { py.get_type::<PyDict>().into_any() };
+        let (mut gone, mut kept) = (Vec::new(), 0);
         for key in ty.call_method1("__iter__", (object,)).ok()?.try_iter().ok()? {
-            let entry = self.entries.get(known)?;
-            if !entry.key.bind(py).is(&key.ok()?) {
+            let key = key.ok()?;
+            if self.entries.get(kept).is_some_and(|entry| entry.key.bind(py).is(&key)) {
+                kept += 1;
+            } else if key.is_exact_instance_of::<PyString>() || key.is_exact_instance_of::<PyInt>() {
+                gone.push(key.unbind());
+            } else {
                 return None;
             }
-            known += 1;
         }
-        Some(known)
+        Some((gone, kept))
     }
 
     /// Whether the value is still the one the real dict holds.
@@ -375,17 +379,25 @@ impl Variable for DictVariable {
     }
 
     fn restore_contents(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
-        let untouched = self.untouched(cg.cx.py);
+        let edits = self.edits(cg.cx.py);
+        let refill = edits.is_none();
         // The C methods: a subclass may have its own, which the trace has followed already.
         let ty = self.python_type(cg.cx);
         let is_subclass = self.object.as_ref().is_some_and(|object| !object.bind(cg.cx.py).get_type().is(&ty));
-        if untouched.is_none() {
+        let (gone, kept) = edits.unwrap_or_else(|| (Vec::new(), 0));
+        if refill {
             let clear = ty.getattr("clear")?.unbind();
             cg.call(|cg| cg.load_const(clear), &[this])?;
             cg.op("POP_TOP", 0)?;
         }
+        for key in gone {
+            let delete = ty.getattr("__delitem__")?.unbind();
+            let key = cg.cx.constant(key);
+            cg.call(|cg| cg.load_const(delete), &[this, key])?;
+            cg.op("POP_TOP", 0)?;
+        }
         for (position, entry) in self.entries.iter().enumerate() {
-            if untouched.is_some_and(|known| position < known) && Self::is_original(cg, this, entry) {
+            if position < kept && Self::is_original(cg, this, entry) {
                 continue;
             }
             if is_subclass {

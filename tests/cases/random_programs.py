@@ -228,3 +228,15 @@ def test_container_longer_before_a_break_in_its_loop(x, names, values):
         toy.save(x)
         out.append(value)
     return x + 1, out
+
+
+@given(lambda: (toy.arange(2), {"a": 1}))
+def test_keys_change_under_a_running_loop(x, names):
+    """CPython finds out by where the new key lies, so the dict must change as the program changed it."""
+    try:
+        for _ in (1 for _ in names.values()):
+            names.pop("a", 1)
+            names["b"] = 1
+    except RuntimeError as error:
+        return x + 1, str(error)
+    return x + 1
