@@ -42,15 +42,7 @@ pub struct DictVariable {
 
 /// `dict.update(mapping)`: another mapping, or an iterable of pairs.
 pub fn update(cx: &mut OpcodeExecutor<'_>, dict: VarId, mapping: VarId) -> Flow<()> {
-    let known = expect(cx, dict)?;
-    // Since 3.10 an empty dict takes over the layout of the other, which iterators over it can tell.
-    if known.entries.is_empty()
-        && known.object().is_some_and(|object| object.bind(cx.py).len().is_ok_and(|len| len > 0))
-    {
-        let text = "update of a dict that was emptied";
-        return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
-    }
-    let mut entries = known.entries.clone();
+    let mut entries = expect(cx, dict)?.entries.clone();
     for (key, value) in pairs(cx, mapping)? {
         put(cx.py, &mut entries, key, value);
     }

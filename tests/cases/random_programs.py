@@ -240,3 +240,14 @@ def test_keys_change_under_a_running_loop(x, names):
     except RuntimeError as error:
         return x + 1, str(error)
     return x + 1
+
+
+@given(lambda: (toy.arange(2), {"a": 1}))
+def test_emptied_dict_is_updated_under_a_running_loop(x, names):
+    try:
+        for _ in (1 for _ in names.values()):
+            names.pop("a", 1)
+            names.update(b=1)
+    except RuntimeError as error:
+        return x + 1, str(error)
+    return x + 1

@@ -3,11 +3,12 @@
 use std::rc::Rc;
 
 use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
 
 use sot_core::builtin;
-use sot_core::error::Flow;
+use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{CallArgs, OpcodeExecutor};
-use sot_core::variable::VarId;
+use sot_core::variable::{VarId, Variable};
 
 use super::{cannot, receive, required};
 use crate::dict::{self, expect, write, DictVariable, Entry};
@@ -157,6 +158,13 @@ fn set_default(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
 
 fn update(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     let this = receiver(args)?;
+    let known = expect(cx, this)?;
+    // An empty dict may take over the layout of the other, which iterators over it can tell.
+    if known.entries.is_empty()
+        && known.object().is_some_and(|object| object.bind(cx.py).len().is_ok_and(|len| len > 0))
+    {
+        return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, "update of a dict that was emptied"));
+    }
     match args.positional[1..] {
         [] => {}
         [source] => dict::update(cx, this, source)?,
