@@ -177,11 +177,13 @@ fn pick<'py>(
     Ok(PyTuple::new(results.py(), outputs)?.into_any())
 }
 
-/// The executor's cache goes by program id and outlives programs, so an id is never given twice. Paddle's own ids are
-/// hashes; these count up from the letters "sot", far from zero.
+/// The executor's cache outlives programs and goes by a number made of the id and the scope's address, so an id is never given
+/// twice, and ids are spread over all 64 bits, lest ids and addresses that lie close together add up to the same number. (The
+/// factor is odd, which makes it one to one.)
 pub(crate) fn new_program_id() -> i64 {
     static NEXT: AtomicI64 = AtomicI64::new(0x0073_6f74_0000_0000);
-    NEXT.fetch_add(1, Ordering::Relaxed)
+    const SPREAD: i64 = 0x9e37_79b9_7f4a_7c15_u64 as i64;
+    NEXT.fetch_add(1, Ordering::Relaxed).wrapping_mul(SPREAD)
 }
 
 /// The scopes of one graph. One whose backward pass is still to come is not lent; a new one costs a new executor, so they are
