@@ -18,6 +18,7 @@ use super::garbage;
 use super::gradient::Settled;
 use super::meta;
 use super::paddle::Paddle;
+use super::program_id;
 use super::run::{self, Graph, Origin, Output};
 use super::scalar;
 use super::static_mode::Target;
@@ -217,7 +218,7 @@ impl PaddleBuilder {
         let pairs = (parameters.tensors.get_slice(0, usize::MAX), &parameters.values);
         let layer = self.paddle.partial_program_layer.bind(py).call1((&self.target.main, inputs, results, pairs))?;
         layer.setattr("training", training)?;
-        layer.setattr(if training { "_train_program_id" } else { "_infer_program_id" }, run::new_program_id())?;
+        layer.setattr(if training { "_train_program_id" } else { "_infer_program_id" }, program_id::new())?;
         (self.paddle.release.optimize)(&layer)?;
         keep_outputs(&layer)?;
         let detached = if training { inputs_without_gradient(&layer)? } else { Vec::new() };

@@ -15,6 +15,7 @@ mod native;
 mod paddle;
 mod paddle_3_0;
 mod paddle_3_3;
+mod program_id;
 mod release;
 mod run;
 mod scalar;

@@ -2,7 +2,6 @@
 //! in which the executor keeps a run's variables, are lent to one run at a time, as Paddle lets other threads run meanwhile.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use pyo3::exceptions::{PyReferenceError, PyTypeError};
@@ -175,15 +174,6 @@ fn pick<'py>(
     });
     let outputs = outputs.collect::<PyResult<Vec<_>>>()?;
     Ok(PyTuple::new(results.py(), outputs)?.into_any())
-}
-
-/// The executor's cache outlives programs and goes by a number made of the id and the scope's address, so an id is never given
-/// twice, and ids are spread over all 64 bits, lest ids and addresses that lie close together add up to the same number. (The
-/// factor is odd, which makes it one to one.)
-pub(crate) fn new_program_id() -> i64 {
-    static NEXT: AtomicI64 = AtomicI64::new(0x0073_6f74_0000_0000);
-    const SPREAD: i64 = 0x9e37_79b9_7f4a_7c15_u64 as i64;
-    NEXT.fetch_add(1, Ordering::Relaxed).wrapping_mul(SPREAD)
 }
 
 /// The scopes of one graph. One whose backward pass is still to come is not lent; a new one costs a new executor, so they are
