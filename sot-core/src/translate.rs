@@ -2,7 +2,7 @@
 //! compiles its graph, writes new code and caches it. Whatever goes wrong here leaves the frame to CPython.
 
 use std::rc::Rc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -31,6 +31,18 @@ const RESUMABLE: u32 = 0x20 | 0x80 | 0x200;
 fn is_strict() -> bool {
     let words = ["1", "true", "yes", "on", "t", "y"];
     std::env::var("STRICT_MODE").is_ok_and(|mode| words.iter().any(|word| mode.eq_ignore_ascii_case(word)))
+}
+
+static ALWAYS: AtomicBool = AtomicBool::new(false);
+
+/// Whether frames without tensor work get new code, too. Nobody needs that but tests, which see in it what the tracer makes
+/// of plain Python.
+pub fn always_compile(always: bool) {
+    ALWAYS.store(always, Ordering::Relaxed);
+}
+
+fn always_compiles() -> bool {
+    ALWAYS.load(Ordering::Relaxed)
 }
 
 /// The evaluator of the frame hook.
@@ -236,7 +248,7 @@ fn translate(
         Err(_) => return Err(pyo3::exceptions::PyRuntimeError::new_err("the executor cannot start")),
     };
     // Where an attempt was given up there is work to compile.
-    let wanted = cache.is_root() || planned.is_some();
+    let wanted = cache.is_root() || planned.is_some() || always_compiles();
     if let Some(planned) = planned {
         cx.plan_break(planned);
     }
@@ -260,7 +272,7 @@ fn translate(
             }
             (result, Some(*reason))
         }
-        Err(Unwind::Raise(exception)) if !cx.graph.is_empty() || cx.graph.has_inputs() => {
+        Err(Unwind::Raise(exception)) if !cx.graph.is_empty() || cx.graph.has_inputs() || always_compiles() => {
             (Err(cx.plan_to_raise(exception)), None)
         }
         result => (result.and_then(|value| compile(&mut cx, &unit, value, &name)), None),
@@ -321,11 +333,11 @@ fn root_frame<'py>(cx: &mut OpcodeExecutor<'py>, fresh: &FreshFrame<'_, 'py>, un
 }
 
 fn compile(cx: &mut OpcodeExecutor<'_>, unit: &Rc<CodeUnit>, value: VarId, name: &str) -> Flow<NewCode> {
-    if cx.graph.is_empty() {
+    if cx.graph.is_empty() && !always_compiles() {
         return Err(Unwind::fallback(ReasonId::NothingToCompile, "no tensor work"));
     }
     let new_code = CodeGen::new(cx, Rc::clone(unit))?.compile_return(value, name)?;
-    if new_code.graphs.is_empty() {
+    if new_code.graphs.is_empty() && !always_compiles() {
         return Err(Unwind::fallback(ReasonId::NothingToCompile, "no tensor leaves the frame"));
     }
     Ok(new_code)
