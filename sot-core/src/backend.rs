@@ -52,6 +52,8 @@ pub enum CallPolicy {
     /// Changes, as its known arguments say, the global state that [`Backend::state_test`] covers. The trace changes it for
     /// real, so that statements are built and questions answered under it; new code does so again.
     Switch,
+    /// Makes a context manager that changes that state from where it is entered to where it is left.
+    Manager,
     /// Must run for real; the text says why and what to do.
     Break(String),
     /// Is on a list of the framework's of what must run for real, its own frame included; the text says which.
@@ -85,7 +87,7 @@ pub trait ObjectTest: Send + Sync {
 pub trait StateTest: Send + Sync {
     /// Whether the state still is what it was.
     fn check(&self, py: Python<'_>) -> bool;
-    /// Makes the state what it was, as far as calls with the policy [`CallPolicy::Switch`] change it.
+    /// Makes the state what it was, as far as calls with the policies [`CallPolicy::Switch`] and [`CallPolicy::Manager`] change it.
     fn restore(&self, py: Python<'_>) -> PyResult<()>;
     /// The condition as a Python-like expression.
     fn describe(&self) -> String;

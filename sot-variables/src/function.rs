@@ -15,6 +15,7 @@ use sot_core::variable::{VarId, Variable};
 use sot_core::{cpython, translate};
 
 use crate::dict::DictVariable;
+use crate::state_manager::StateManagerVariable;
 
 sot_core::variable_kind! {
     "function",
@@ -162,6 +163,10 @@ pub fn call_by_policy(
         CallPolicy::Switch => {
             guard_identity(cx, this, object);
             cx.switch(this, &callable, args).map(Some)
+        }
+        CallPolicy::Manager => {
+            guard_identity(cx, this, object);
+            StateManagerVariable::make(cx, this, &callable, args).map(Some)
         }
         CallPolicy::Break(why) => {
             guard_identity(cx, this, object);

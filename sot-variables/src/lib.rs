@@ -25,6 +25,7 @@ pub mod sequence;
 pub mod set;
 pub mod slice;
 pub mod slots;
+pub mod state_manager;
 pub mod subclass;
 pub mod super_;
 pub mod tensor;

@@ -367,6 +367,9 @@ pub fn generic_set_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, v
 
 /// A special method, looked up on the type and bound.
 pub fn find_special(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
+    if let Some(method) = cx.see(this)?.special(cx, this, name)? {
+        return Ok(Some(method));
+    }
     match lookup(cx, this, name)? {
         Some((descriptor, _)) if descriptor.is_none() => Ok(None),
         Some((descriptor, tracker)) => bind_descriptor(cx, this, name, &descriptor, tracker).map(Some),

@@ -1,5 +1,7 @@
-//! Global state of the framework that the program switches inside the trace (`no_grad`). It is switched for real as long as
+//! Global state of the framework that the program switches inside the trace (`no_grad`, `auto_cast`). It is switched for real as long as
 //! the simulation lasts, since the backend builds statements and answers questions under it, and always put back.
+
+use std::rc::Rc;
 
 use pyo3::prelude::*;
 
@@ -56,5 +58,27 @@ impl<'py> OpcodeExecutor<'py> {
             self.effects.record(Effect::Call { callable, args, keywords });
         }
         result
+    }
+
+    /// Enters a context manager that changes global state, now and again in the new code by its method `enter`. Gives the
+    /// state before and what `__enter__` returns. The manager itself is left at once: what it would do when it dies, or in
+    /// which order, does not bear on the state of the trace.
+    pub fn enter_state(&mut self, manager: &Bound<'py, PyAny>, enter: VarId) -> Flow<(Rc<dyn StateTest>, VarId)> {
+        let before = self.runtime.backend.state_test(self.py)?;
+        let result = self.fold(|_| manager.call_method0("__enter__"))?;
+        let entered = self.runtime.backend.state_test(self.py)?;
+        manager.call_method1("__exit__", (self.py.None(), self.py.None(), self.py.None()))?;
+        self.switches.before.push(self.runtime.backend.state_test(self.py)?);
+        entered.restore(self.py)?;
+        self.effects.record(Effect::Call { callable: enter, args: Vec::new(), keywords: Vec::new() });
+        Ok((Rc::from(before), result))
+    }
+
+    /// Leaves such a manager, by its method `exit` in the new code.
+    pub fn leave_state(&mut self, before: &dyn StateTest, exit: VarId) -> Flow<()> {
+        before.restore(self.py)?;
+        let args = vec![self.none(), self.none(), self.none()];
+        self.effects.record(Effect::Call { callable: exit, args, keywords: Vec::new() });
+        Ok(())
     }
 }

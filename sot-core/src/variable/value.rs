@@ -117,6 +117,12 @@ pub trait Variable: Any {
         Ok(None)
     }
 
+    /// A special method looked up on the type, for kinds whose type's own is not to be followed.
+    fn special(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str) -> Flow<Option<VarId>> {
+        let _ = (cx, this, name);
+        Ok(None)
+    }
+
     /// `x(...)`
     fn call(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
         object_model::call(cx, this, args)

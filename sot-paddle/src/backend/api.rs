@@ -37,7 +37,7 @@ const BREAKING: &[(&str, &str)] = &[
     ("paddle.framework.framework", "changes the default element type"),
     ("paddle.device", "asks or changes the device; do it outside the hot function"),
     ("paddle.autograd", "runs or records gradients eagerly"),
-    ("paddle.amp", "changes mixed precision; enter it outside the translated function"),
+    ("paddle.amp", "scales gradients or converts models for mixed precision; call it outside the translated function"),
     ("paddle.optimizer", "updates parameters in place; call it outside the translated function"),
     ("paddle.distributed", "communicates; collective calls run eagerly"),
     ("paddle.io", "loads data"),
@@ -72,6 +72,8 @@ const CONSTANT: &[(&str, &[&str])] = &[
     ("paddle.base.dygraph.base", &["in_to_static_mode", "in_sot_simulation_mode", "is_grad_enabled", "enabled"]),
     ("paddle.base.data_feeder", &["convert_dtype"]),
     ("paddle.framework.framework", &["get_default_dtype"]),
+    ("paddle.amp", &["is_float16_supported", "is_bfloat16_supported"]),
+    ("paddle.amp.auto_cast", &["is_autocast_enabled", "get_autocast_dtype"]),
     ("paddle.framework.dtype", &["iinfo", "finfo"]),
     (
         "paddle.device",
@@ -86,6 +88,13 @@ const CONSTANT: &[(&str, &[&str])] = &[
     ("paddle.tensor.manipulation", &["broadcast_shape"]),
     ("paddle.tensor.math", &["broadcast_shape"]),
 ];
+
+/// Functions that make context managers of the global state, by module and name.
+const MANAGERS: &[(&str, &[&str])] = &[("paddle.amp.auto_cast", &["auto_cast", "amp_guard", "autocast"])];
+
+/// Functions that are followed though the rest of their module must run for real, by module and name.
+const FOLLOWED: &[(&str, &[&str])] =
+    &[("paddle.amp.auto_cast", &["amp_global_state"]), ("paddle.amp.grad_scaler", &["scale"])];
 
 /// Functions that must run for real though their module builds graph or is followed, by name, with why.
 const BREAKING_FUNCTIONS: &[(&str, &str)] = &[
@@ -216,7 +225,18 @@ fn of_function(paddle: &Paddle, callable: &Bound<'_, PyAny>) -> PyResult<CallPol
     }
     let Some(name) = text(callable, "__name__")? else { return Ok(CallPolicy::Follow) };
     let Some(module) = module_of(paddle, callable)? else { return Ok(CallPolicy::Follow) };
-    Ok(by_module(&module, &name))
+    let policy = by_module(&module, &name);
+    if policy == CallPolicy::Manager && is_generator_function(callable)? {
+        return Ok(breaks(&name, "changes mixed precision as a decorator; use it in a with statement"));
+    }
+    Ok(policy)
+}
+
+/// Whether calling it makes a generator: what a function that makes context managers was made from.
+fn is_generator_function(callable: &Bound<'_, PyAny>) -> PyResult<bool> {
+    const CO_GENERATOR: u32 = 0x20;
+    let Some(code) = callable.getattr_opt("__code__")? else { return Ok(false) };
+    Ok(code.getattr("co_flags")?.extract::<u32>()? & CO_GENERATOR != 0)
 }
 
 /// The module a function is defined in; operations in C say it through what they are bound to.
@@ -263,6 +283,12 @@ fn by_module(module: &str, name: &str) -> CallPolicy {
     }
     if let Some((_, reason)) = BREAKING_FUNCTIONS.iter().find(|(of, _)| *of == name) {
         return breaks(name, reason);
+    }
+    if MANAGERS.iter().any(|(of, names)| *of == module && names.contains(&name)) {
+        return CallPolicy::Manager;
+    }
+    if FOLLOWED.iter().any(|(of, names)| *of == module && names.contains(&name)) {
+        return CallPolicy::Follow;
     }
     if let Some((_, reason)) = BREAKING.iter().find(|(prefix, _)| is_within(module, prefix)) {
         return breaks(name, reason);

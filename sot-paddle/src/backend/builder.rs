@@ -21,6 +21,7 @@ use super::paddle::Paddle;
 use super::program_id;
 use super::run::{self, Graph, Origin, Output};
 use super::scalar;
+use super::state::Amp;
 use super::static_mode::Target;
 use super::views::Views;
 
@@ -35,8 +36,10 @@ pub(crate) struct PaddleBuilder {
     recorded: bool,
     /// The grad mode at the first statement.
     grad: bool,
-    /// Whether it was the same for every statement.
-    one_grad_mode: bool,
+    /// Mixed precision at the first statement.
+    amp: Option<Amp>,
+    /// Whether both were the same for every statement.
+    one_state: bool,
 }
 
 impl PaddleBuilder {
@@ -45,19 +48,29 @@ impl PaddleBuilder {
         let target = paddle.static_mode.new_target(py, &paddle.program)?;
         let grad = paddle.grad_enabled(py)?;
         Ok(PaddleBuilder {
-            paddle,
             target,
             inputs: 0,
             settled: Settled::default(),
             views: Views::default(),
             recorded: true,
             grad,
-            one_grad_mode: true,
+            amp: Amp::now(&paddle.static_mode.tracer(py)?)?,
+            one_state: true,
+            paddle,
         })
     }
 
     fn within<T>(&self, py: Python<'_>, work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
         self.paddle.static_mode.within(py, &self.target, work)
+    }
+
+    /// Whether the state that operations obey is still that of the first statement.
+    fn is_in_first_state(&self, py: Python<'_>) -> PyResult<bool> {
+        let amp = match &self.amp {
+            Some(amp) => amp.holds(&self.paddle.static_mode.tracer(py)?)?,
+            None => true,
+        };
+        Ok(amp && self.paddle.grad_enabled(py)? == self.grad)
     }
 
     /// The tensors the program refers to with their values, taken out of Paddle's recorder, which holds them strongly.
@@ -131,7 +144,7 @@ impl GraphBuilder for PaddleBuilder {
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         refuse_output_arguments(kwargs)?;
-        self.one_grad_mode &= self.paddle.grad_enabled(callee.py())? == self.grad;
+        self.one_state = self.one_state && self.is_in_first_state(callee.py())?;
         scalar::refuse_rounding(&self.paddle, callee, args, kwargs)?;
         let paddle = Arc::clone(&self.paddle);
         let target = self.target.clone_ref(callee.py());
@@ -161,7 +174,7 @@ impl GraphBuilder for PaddleBuilder {
     }
 
     fn may_replay(&self, py: Python<'_>) -> PyResult<bool> {
-        Ok(self.one_grad_mode && self.paddle.grad_enabled(py)? == self.grad)
+        Ok(self.one_state && self.is_in_first_state(py)?)
     }
 
     /// Paddle's functions in Python take about as long as two in C, and most layers as long as four.

@@ -130,6 +130,7 @@ fn _backend_call_policy(callable: &Bound<'_, PyAny>) -> PyResult<String> {
         CallPolicy::Follow => "follow".to_owned(),
         CallPolicy::Api => "api".to_owned(),
         CallPolicy::Switch => "switch".to_owned(),
+        CallPolicy::Manager => "manager".to_owned(),
         CallPolicy::Constant => "constant".to_owned(),
         CallPolicy::Break(reason) | CallPolicy::Listed(reason) => reason,
     })

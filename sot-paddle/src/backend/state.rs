@@ -3,6 +3,7 @@
 
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 use sot_core::backend::StateTest;
 
 use std::sync::Arc;
@@ -13,16 +14,18 @@ use super::paddle::Paddle;
 pub(crate) struct GlobalState {
     paddle: Arc<Paddle>,
     grad: bool,
-    amp: Amp,
+    amp: Option<Amp>,
     default_dtype: Py<PyAny>,
     place: Py<PyAny>,
     place_text: String,
 }
 
 /// Automatic mixed precision. Its element type is `float32` exactly while it is off, so one read tells that it is off.
-enum Amp {
-    Off,
-    On { dtype: String, level: Py<PyAny>, promote: bool, lists: Py<PyAny> },
+pub(crate) struct Amp {
+    dtype: String,
+    level: Py<PyAny>,
+    promote: bool,
+    lists: Py<PyAny>,
 }
 
 impl GlobalState {
@@ -39,9 +42,13 @@ impl GlobalState {
         })
     }
 
+    fn amp_holds(&self, tracer: &Bound<'_, PyAny>) -> PyResult<bool> {
+        self.amp.as_ref().map_or(Ok(true), |amp| amp.holds(tracer))
+    }
+
     fn holds(&self, py: Python<'_>) -> PyResult<bool> {
         let tracer = self.paddle.static_mode.tracer(py)?;
-        if tracer.is_none() || self.paddle.grad_enabled(py)? != self.grad || !self.amp.holds(&tracer)? {
+        if tracer.is_none() || self.paddle.grad_enabled(py)? != self.grad || !self.amp_holds(&tracer)? {
             return Ok(false);
         }
         let dtype = self.paddle.default_dtype.read(py)?;
@@ -59,13 +66,18 @@ impl StateTest for GlobalState {
     }
 
     fn restore(&self, py: Python<'_>) -> PyResult<()> {
-        self.paddle.set_grad_enabled(py, self.grad)
+        self.paddle.set_grad_enabled(py, self.grad)?;
+        let tracer = self.paddle.static_mode.tracer(py)?;
+        match &self.amp {
+            Some(amp) if !amp.holds(&tracer)? => amp.restore(&tracer),
+            _ => Ok(()),
+        }
     }
 
     fn describe(&self) -> String {
-        let amp = match &self.amp {
-            Amp::Off => "off".to_owned(),
-            Amp::On { dtype, level, .. } => Python::attach(|py| format!("{} {dtype}", level.bind(py))),
+        let amp = match self.amp.as_ref().filter(|amp| !amp.is_off()) {
+            None => "off".to_owned(),
+            Some(amp) => Python::attach(|py| format!("{} {}", amp.level.bind(py), amp.dtype)),
         };
         Python::attach(|py| {
             format!(
@@ -79,33 +91,41 @@ impl StateTest for GlobalState {
 }
 
 impl Amp {
-    fn now(tracer: &Bound<'_, PyAny>) -> PyResult<Amp> {
+    /// `None` in static mode.
+    pub(crate) fn now(tracer: &Bound<'_, PyAny>) -> PyResult<Option<Amp>> {
         if tracer.is_none() {
-            return Ok(Amp::Off);
+            return Ok(None);
         }
-        let dtype: String = tracer.getattr("_amp_dtype")?.extract()?;
-        if dtype == "float32" {
-            return Ok(Amp::Off);
-        }
-        Ok(Amp::On {
-            dtype,
+        Ok(Some(Amp {
+            dtype: tracer.getattr("_amp_dtype")?.extract()?,
             level: tracer.getattr("_amp_level")?.unbind(),
             promote: tracer.getattr("_use_promote")?.is_truthy()?,
             lists: tracer.call_method0("_get_amp_op_list")?.unbind(),
-        })
+        }))
     }
 
-    fn holds(&self, tracer: &Bound<'_, PyAny>) -> PyResult<bool> {
+    fn is_off(&self) -> bool {
+        self.dtype == "float32"
+    }
+
+    pub(crate) fn holds(&self, tracer: &Bound<'_, PyAny>) -> PyResult<bool> {
         let py = tracer.py();
         let now = tracer.getattr(intern!(py, "_amp_dtype"))?;
-        let now = now.extract::<&str>()?;
-        match self {
-            Amp::Off => Ok(now == "float32"),
-            Amp::On { dtype, level, promote, lists } => Ok(now == dtype
-                && tracer.getattr(intern!(py, "_amp_level"))?.eq(level)?
-                && tracer.getattr(intern!(py, "_use_promote"))?.is_truthy()? == *promote
-                && tracer.call_method0(intern!(py, "_get_amp_op_list"))?.eq(lists)?),
+        if now.extract::<&str>()? != self.dtype {
+            return Ok(false);
         }
+        Ok(self.is_off()
+            || (tracer.getattr(intern!(py, "_amp_level"))?.eq(&self.level)?
+                && tracer.getattr(intern!(py, "_use_promote"))?.is_truthy()? == self.promote
+                && tracer.call_method0(intern!(py, "_get_amp_op_list"))?.eq(&self.lists)?))
+    }
+
+    /// Makes the state what it was.
+    fn restore(&self, tracer: &Bound<'_, PyAny>) -> PyResult<()> {
+        tracer.setattr("_amp_level", &self.level)?;
+        tracer.setattr("_amp_dtype", &self.dtype)?;
+        tracer.setattr("_use_promote", self.promote)?;
+        tracer.call_method1("_set_amp_op_list", self.lists.bind(tracer.py()).cast::<PyTuple>()?.clone()).map(drop)
     }
 }
 

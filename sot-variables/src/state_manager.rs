@@ -1,0 +1,164 @@
+//! Context managers of the framework that change its global state (`auto_cast`). The state is changed while the trace is in
+//! the `with` block; the new code makes the manager, enters and leaves it where the program would have.
+
+use std::rc::Rc;
+
+use pyo3::prelude::*;
+use sot_core::backend::StateTest;
+use sot_core::codegen::CodeGen;
+use sot_core::error::{Flow, ReasonId, Unwind};
+use sot_core::executor::{CallArgs, Name, OpcodeExecutor};
+use sot_core::tracker;
+use sot_core::variable::{VarId, Variable};
+
+sot_core::variable_kind! { "state_manager" }
+sot_core::variable_kind! { "state_manager_method" }
+
+/// A manager made in the trace.
+pub struct StateManagerVariable {
+    made_by: VarId,
+    args: CallArgs,
+    manager: Py<PyAny>,
+    used: Used,
+}
+
+#[derive(Clone)]
+enum Used {
+    Not,
+    /// It is entered; the state before.
+    Inside(Rc<dyn StateTest>),
+    Up,
+}
+
+impl StateManagerVariable {
+    /// `callable(...)`, which the backend says makes such a manager.
+    pub fn make<'py>(
+        cx: &mut OpcodeExecutor<'py>,
+        made_by: VarId,
+        callable: &Bound<'py, PyAny>,
+        args: &CallArgs,
+    ) -> Flow<VarId> {
+        let Some((positional, keywords)) = cx.materialize_args(args)? else {
+            let name = tracker::name(callable);
+            return Err(Unwind::break_graph(
+                ReasonId::UnsupportedCall,
+                format!("{name} of values not known while tracing"),
+            ));
+        };
+        let manager = match callable.call(positional, Some(&keywords)) {
+            Ok(manager) => manager.unbind(),
+            Err(error) => return Err(cx.raise(error)),
+        };
+        Ok(cx.produce(Rc::new(StateManagerVariable { made_by, args: args.clone(), manager, used: Used::Not })))
+    }
+
+    fn set(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, used: Used) {
+        let (made_by, args, manager) = (self.made_by, self.args.clone(), self.manager.clone_ref(cx.py));
+        cx.vars.set(this, Rc::new(StateManagerVariable { made_by, args, manager, used }));
+    }
+}
+
+impl Variable for StateManagerVariable {
+    fn kind(&self) -> &'static str {
+        "state_manager"
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        self.manager.bind(cx.py).get_type().into_any()
+    }
+
+    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
+        format!("StateManagerVariable({})", cx.text(self.made_by))
+    }
+
+    fn children(&self) -> Vec<VarId> {
+        let keywords = self.args.keywords.iter().map(|(_, arg)| *arg);
+        std::iter::once(self.made_by).chain(self.args.positional.iter().copied()).chain(keywords).collect()
+    }
+
+    fn special(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str) -> Flow<Option<VarId>> {
+        let enters = match name {
+            "__enter__" => true,
+            "__exit__" => false,
+            _ => return Ok(None),
+        };
+        Ok(Some(cx.produce(Rc::new(ManagerMethodVariable { manager: this, enters }))))
+    }
+
+    fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
+        match self.special(cx, this, name)? {
+            Some(method) => Ok(Some(method)),
+            None => Err(Unwind::break_graph(
+                ReasonId::UnsupportedAttribute,
+                format!("attribute '{name}' of a context manager of the framework"),
+            )),
+        }
+    }
+
+    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
+        cg.call_with(self.made_by, &self.args)
+    }
+}
+
+/// Its `__enter__` or `__exit__`, bound.
+struct ManagerMethodVariable {
+    manager: VarId,
+    enters: bool,
+}
+
+impl ManagerMethodVariable {
+    fn name(&self) -> &'static str {
+        if self.enters {
+            "__enter__"
+        } else {
+            "__exit__"
+        }
+    }
+}
+
+impl Variable for ManagerMethodVariable {
+    fn kind(&self) -> &'static str {
+        "state_manager_method"
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        let method = cx.py.import("types").and_then(|types| types.getattr("MethodType"));
+        method.unwrap_or_else(|_| cx.py.None().into_bound(cx.py))
+    }
+
+    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
+        format!("ManagerMethodVariable({}, {})", self.name(), cx.text(self.manager))
+    }
+
+    fn children(&self) -> Vec<VarId> {
+        vec![self.manager]
+    }
+
+    fn call(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, _: &CallArgs) -> Flow<VarId> {
+        let Some(manager) = cx.vars.as_kind::<StateManagerVariable>(self.manager) else {
+            return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "a context manager that is none any more"));
+        };
+        match (&manager.used, self.enters) {
+            (Used::Not, true) => {
+                let object = manager.manager.bind(cx.py).clone();
+                let (before, result) = cx.enter_state(&object, this)?;
+                manager.set(cx, self.manager, Used::Inside(before));
+                Ok(result)
+            }
+            (Used::Inside(before), false) => {
+                cx.leave_state(&**before, this)?;
+                manager.set(cx, self.manager, Used::Up);
+                Ok(cx.boolean(false))
+            }
+            _ => Err(Unwind::break_graph(
+                ReasonId::UnsupportedCall,
+                format!("{} of a context manager out of its order", self.name()),
+            )),
+        }
+    }
+
+    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
+        cg.load(self.manager)?;
+        cg.load_attr(self.name())
+    }
+}
