@@ -47,7 +47,9 @@ impl TensorVariable {
     }
 
     fn wrap(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, _: TrackerId) -> Flow<Rc<dyn Variable>> {
-        let meta = cx.runtime.backend.meta(object)?;
+        let meta = cx.runtime.backend.meta(object).map_err(|error| {
+            Unwind::break_graph(ReasonId::BackendRefused, format!("a tensor cannot enter the graph: {error}"))
+        })?;
         Ok(Rc::new(TensorVariable { source: Source::External(object.clone().unbind()), meta }))
     }
 

@@ -20,6 +20,16 @@ VIEWS = {
     "diagonal": lambda x: paddle.diagonal(x),
     "function": lambda x: paddle.slice(x, [0], [0], [1]),
     "detach": lambda x: x.detach(),
+    "complex": lambda x: paddle.as_real(paddle.as_complex(x[:, 0:2])),
+    "imag": lambda x: paddle.as_complex(x[:, 0:2]).imag(),
+    "contiguous": lambda x: x.contiguous(),
+    "contiguous_copy": lambda x: x.T.contiguous(),
+    "view": lambda x: x.view([3, 2]),
+    "view_as": lambda x: x.view_as(paddle.ones([6])),
+    "to_same_type": lambda x: x.to(x),
+    "to_named_type": lambda x: x.to("float32"),
+    "to_place": lambda x: x.to("cpu"),
+    "to_other_type": lambda x: x.to(dtype="float64"),
     "same": lambda x: x,
     "copy": lambda x: x.clone(),
     "chain": lambda x: x.reshape([6])[1:4].unsqueeze(0),
@@ -93,3 +103,41 @@ def test_a_view_alone_stays_in_the_program(same):
     x = paddle.ones([2, 3])
     same(fast(x), paddle.full([6], 2.0))
     assert sot.stats().graphs == 1
+
+
+def test_what_stands_for_methods_of_eager_tensors(same):
+    def f(x, y):
+        if x.is_sparse() or not x.is_dense():
+            return x
+        h = (x * 2).to(y).view([3, 2]).contiguous()
+        return h.to("cpu", "float32").view_as(x) + 1
+
+    fast = sot.symbolic_translate(f)
+    x, y = paddle.arange(6, dtype="float32").reshape([2, 3]), paddle.ones([1], dtype="float64")
+    same(fast(x, y), f(x, y))
+    assert sot.stats().graphs == 1 and not sot.stats().breaks
+
+
+def test_named_tuples_of_paddle_stay_what_they_are(same):
+    def f(x):
+        found = paddle.topk(x, 2)
+        return found, found[0] + 1
+
+    fast = sot.symbolic_translate(f)
+    x = paddle.arange(6, dtype="float32").reshape([2, 3])
+    same(fast(x), f(x))
+    assert type(fast(x)[0]) is type(f(x)[0])
+    assert sot.stats().graphs == 1 and not sot.stats().breaks
+
+
+def test_sparse_tensors_break_and_dense_work_is_compiled(same):
+    def f(x, sparse):
+        h = x * 2 + 1
+        shifted = sparse.to_dense() + h
+        return shifted * 3, sparse.values()
+
+    fast = sot.symbolic_translate(f)
+    x, sparse = paddle.ones([2, 3]), paddle.ones([2, 3]).to_sparse_coo(2)
+    same(fast(x, sparse), f(x, sparse))
+    assert sot.stats().graphs and not sot.stats().fallbacks
+    assert any("only dense tensors" in reason for reason in sot.stats().breaks)

@@ -314,14 +314,22 @@ impl<'py> OpcodeExecutor<'py> {
             return Ok(self.wrap_value(result, meta, outputs));
         }
         if let Ok(items) = result.cast::<PyTuple>() {
-            let items = items.iter().map(|item| self.wrap_result(&item, outputs)).collect::<Flow<Vec<_>>>()?;
-            return Ok(self.tuple(items));
+            let variables = items.iter().map(|item| self.wrap_result(&item, outputs)).collect::<Flow<Vec<_>>>()?;
+            let tuple = self.tuple(variables);
+            return if items.is_exact_instance_of::<PyTuple>() { Ok(tuple) } else { self.of_class(items, tuple) };
         }
         if let Ok(items) = result.cast::<PyList>() {
             let items = items.iter().map(|item| self.wrap_result(&item, outputs)).collect::<Flow<Vec<_>>>()?;
             return Ok(self.list(items));
         }
         self.wrap_fresh(result)
+    }
+
+    /// The items of a named tuple, as an object of its class.
+    fn of_class(&mut self, object: &Bound<'py, PyTuple>, items: VarId) -> Flow<VarId> {
+        let class = self.wrap_fresh(object.get_type().as_any())?;
+        let make = self.py.get_type::<PyTuple>().getattr("__new__")?;
+        self.call_builtin(&make, &CallArgs::positional(vec![class, items]), false)
     }
 
     fn wrap_value(&mut self, value: &Bound<'py, PyAny>, meta: TensorMeta, outputs: &mut Vec<SymbolId>) -> VarId {

@@ -7,6 +7,7 @@ use sot_core::backend::{CallPolicy, TensorAttribute, TensorMeta};
 
 use super::marks;
 use super::paddle::Paddle;
+use super::stand_in;
 
 /// Modules whose functions build graph, by prefix.
 const GRAPH_BUILDING: &[&str] = &[
@@ -114,6 +115,7 @@ const BREAKING_FUNCTIONS: &[(&str, &str)] = &[
     ("get_flags", "reads global flags, which no guard covers"),
     ("decode_jpeg", "reads an encoded image, whose size is known only then"),
     ("read_file", "reads a file"),
+    ("matrix_exp", "loops while its values say so, through which no gradient flows in a program"),
     ("class_center_sample", "samples by the values of its labels"),
 ];
 
@@ -156,9 +158,7 @@ const BREAKING_ATTRIBUTES: &[(&str, &str)] = &[
     ("block", "belongs to static graph programs"),
     ("cpu", "copies between devices; move it out of the hot function"),
     ("cuda", "copies between devices; move it out of the hot function"),
-    ("to", "may copy between devices; use astype for element types"),
     ("pin_memory", "copies between devices; move it out of the hot function"),
-    ("contiguous", "depends on the memory layout at run time"),
     ("is_contiguous", "depends on the memory layout at run time"),
 ];
 
@@ -193,6 +193,9 @@ pub(crate) fn tensor_attribute(
     }
     if let Some(reason) = breaking_attribute(name) {
         return Ok(TensorAttribute::Break(format!("Tensor.{name} {reason}")));
+    }
+    if stand_in::exists(name) {
+        return Ok(TensorAttribute::Method);
     }
     if paddle.defined(py, &paddle.value_type, name)?.is_none() {
         return Ok(TensorAttribute::Break(format!("Tensor.{name} exists for eager tensors only")));

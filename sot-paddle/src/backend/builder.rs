@@ -21,6 +21,7 @@ use super::paddle::Paddle;
 use super::program_id;
 use super::run::{self, Graph, Origin, Output};
 use super::scalar;
+use super::stand_in::{self, Arguments, StandIn};
 use super::state::Amp;
 use super::static_mode::Target;
 use super::views::Views;
@@ -82,13 +83,19 @@ impl PaddleBuilder {
         Ok(Parameters { tensors, values })
     }
 
-    /// A program's own `detach` shares memory behind the back of the executor, which then computes in place over what was
-    /// detached, be it the user's own tensor. Inside the program a copy stands for it.
-    fn detach<'py>(&mut self, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let copy = value.py().import("paddle")?.call_method1("assign", (value,))?;
-        copy.setattr("stop_gradient", true)?;
-        self.views.note_detached(&self.paddle, value, &copy)?;
-        Ok(copy)
+    fn call_method<'py>(
+        &mut self,
+        method: &Bound<'py, PyString>,
+        receiver: &Bound<'py, PyAny>,
+        arguments: &Arguments<'py>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let Some(StandIn { value, again }) = stand_in::of(&self.paddle, method, receiver, arguments)? else {
+            return receiver.getattr(method)?.call(&arguments.positional, arguments.keywords.as_ref());
+        };
+        if let Some(again) = again {
+            self.views.note_step(&self.paddle, receiver, &value, again)?;
+        }
+        Ok(value)
     }
 
     /// Runs for its effects: with no result asked for, the last one stands in, as a program must have an output.
@@ -156,11 +163,8 @@ impl GraphBuilder for PaddleBuilder {
                 CallKind::Api => callee.call(args, kwargs),
                 CallKind::Layer => self.paddle.layer_body(callee)?.call(args, kwargs),
                 CallKind::Method => {
-                    let receiver = args.get_item(0)?;
-                    if callee.eq("detach")? {
-                        return self.detach(&receiver);
-                    }
-                    receiver.getattr(callee.cast::<PyString>()?)?.call(args.get_slice(1, args.len()), kwargs)
+                    let arguments = Arguments { positional: args.get_slice(1, args.len()), keywords: kwargs.cloned() };
+                    self.call_method(callee.cast()?, &args.get_item(0)?, &arguments)
                 }
             }
         })?;

@@ -19,6 +19,7 @@ mod program_id;
 mod release;
 mod run;
 mod scalar;
+mod stand_in;
 mod state;
 mod static_mode;
 mod views;

@@ -16,9 +16,13 @@ use super::paddle::Paddle;
 /// Operations whose result may be a view of their first operand. Making one again that is none costs time only.
 const VIEWS: &[&str] = &[
     "builtin.split",
+    "pd_op.as_complex",
+    "pd_op.as_real",
     "pd_op.as_strided",
     "pd_op.diagonal",
     "pd_op.flatten",
+    "pd_op.imag",
+    "pd_op.real",
     "pd_op.reshape",
     "pd_op.slice",
     "pd_op.split",
@@ -75,8 +79,12 @@ impl Views {
     ) -> PyResult<()> {
         let Ok(source) = args.get_item(0) else { return Ok(()) };
         let rest = args.get_slice(1, args.len());
-        let plain = keywords.is_none_or(|keywords| keywords.values().iter().all(|value| is_plain(&value)));
-        if kind == CallKind::Layer || !paddle.is_value(&source) || !plain || !rest.iter().all(|item| is_plain(&item)) {
+        let plain = keywords.is_none_or(|keywords| keywords.values().iter().all(|value| is_plain(paddle, &value)));
+        if kind == CallKind::Layer
+            || !paddle.is_value(&source)
+            || !plain
+            || !rest.iter().all(|item| is_plain(paddle, &item))
+        {
             return Ok(());
         }
         let step = |index| Step {
@@ -107,27 +115,24 @@ impl Views {
         value: &Bound<'_, PyAny>,
         step: impl FnOnce() -> Step,
     ) -> PyResult<()> {
-        let (source, id) = (identity(paddle, source_value)?, identity(paddle, value)?);
-        if source != id && is_view(paddle, value, source)? {
-            let source_value = source_value.clone().unbind();
-            self.0.insert(id, View { source, source_value, step: Rc::new(step()) });
+        if is_view(paddle, value, identity(paddle, source_value)?)? {
+            self.note_step(paddle, source_value, value, step())?;
         }
         Ok(())
     }
 
-    /// Notes a detached value, which stands in the program as a copy.
-    pub(crate) fn note_detached(
+    /// Notes a value that may share the memory of `source_value` in eager mode, where `step` makes it.
+    pub(crate) fn note_step(
         &mut self,
         paddle: &Paddle,
         source_value: &Bound<'_, PyAny>,
-        copy: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+        step: Step,
     ) -> PyResult<()> {
-        let py = copy.py();
-        let (source, copy) = (identity(paddle, source_value)?, identity(paddle, copy)?);
-        let source_value = source_value.clone().unbind();
-        let method = PyString::intern(py, "detach").into_any().unbind();
-        let step = Step { function: None, method, rest: PyTuple::empty(py).unbind(), keywords: None, index: None };
-        self.0.insert(copy, View { source, source_value, step: Rc::new(step) });
+        let (source, id) = (identity(paddle, source_value)?, identity(paddle, value)?);
+        if source != id {
+            self.0.insert(id, View { source, source_value: source_value.clone().unbind(), step: Rc::new(step) });
+        }
         Ok(())
     }
 
@@ -148,6 +153,18 @@ impl Views {
 }
 
 impl Step {
+    /// A call of a method.
+    pub(crate) fn method(
+        py: Python<'_>,
+        name: &str,
+        rest: &Bound<'_, PyTuple>,
+        keywords: Option<&Bound<'_, PyDict>>,
+    ) -> Step {
+        let method = PyString::intern(py, name).into_any().unbind();
+        let keywords = keywords.map(|keywords| keywords.clone().unbind());
+        Step { function: None, method, rest: rest.clone().unbind(), keywords, index: None }
+    }
+
     /// The view of `tensor`, in eager mode.
     pub(crate) fn apply<'py>(&self, tensor: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let py = tensor.py();
@@ -191,16 +208,18 @@ fn is_view(paddle: &Paddle, value: &Bound<'_, PyAny>, source: u64) -> PyResult<b
     Ok(true)
 }
 
-/// Whether an argument is made of numbers, strings and slices.
-fn is_plain(argument: &Bound<'_, PyAny>) -> bool {
+/// Whether an argument is made of numbers, strings, slices, element types and places.
+pub(crate) fn is_plain(paddle: &Paddle, argument: &Bound<'_, PyAny>) -> bool {
     if let Ok(slice) = argument.cast::<PySlice>() {
-        return ["start", "stop", "step"].iter().all(|part| slice.getattr(part).is_ok_and(|part| is_plain(&part)));
+        return ["start", "stop", "step"]
+            .iter()
+            .all(|part| slice.getattr(part).is_ok_and(|part| is_plain(paddle, &part)));
     }
     if let Ok(items) = argument.cast::<PyTuple>() {
-        return items.iter().all(|item| is_plain(&item));
+        return items.iter().all(|item| is_plain(paddle, &item));
     }
     if let Ok(items) = argument.cast::<PyList>() {
-        return items.iter().all(|item| is_plain(&item));
+        return items.iter().all(|item| is_plain(paddle, &item));
     }
     argument.is_none()
         || argument.is_instance_of::<PyBool>()
@@ -208,4 +227,5 @@ fn is_plain(argument: &Bound<'_, PyAny>) -> bool {
         || argument.is_instance_of::<PyFloat>()
         || argument.is_instance_of::<PyString>()
         || argument.is_instance_of::<PyEllipsis>()
+        || paddle.is_plain_value(argument)
 }

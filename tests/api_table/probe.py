@@ -1,0 +1,326 @@
+"""Calls every public function of Paddle in eager mode and translated, and says what became of it.
+
+    python tests/api_table/probe.py [--only NAME] [--write docs/paddle-api.md | --check docs/paddle-api.md]
+
+Each is called in a function of one line with the arguments of `arguments.py`. Results, arguments afterwards, what shares memory
+with what, and gradients must be those of eager mode. The exit status is 1 if one differs, or the page is not current.
+"""
+
+import argparse
+import collections
+import difflib
+import io
+import os
+import sys
+import types
+import warnings
+from pathlib import Path
+
+os.environ.setdefault("MIN_GRAPH_SIZE", "0")  # programs, not the operations one by one
+os.environ.setdefault("GLOG_minloglevel", "3")
+
+import paddle
+from arguments import candidates
+
+import sot
+
+# Not called: they end, wait for, or change the process.
+NEVER = {
+    "set_printoptions": "changes the process",
+    "disable_static": "changes the process",
+    "enable_static": "changes the process",
+    "set_default_dtype": "changes the process",
+    "set_flags": "changes the process",
+    "set_grad_enabled": "changes the process",
+    "set_device": "changes the process",
+    "enable_compat": "changes the process",
+    "disable_signal_handler": "changes the process",
+    "monkey_patch_variable": "changes the process",
+    "save": "writes files",
+    "load": "reads files",
+    "async_save": "writes files",
+    "flops": "runs a whole model",
+    "summary": "runs a whole model",
+    "batch": "is a decorator of readers",
+    "check_shape": "is no tensor API",
+    "cuda": "needs a device that is not there",
+    "pin_memory": "needs a device that is not there",
+    "sparse_attention": "needs a device that is not there",
+    "reconstruct_from_": "takes another tensor's memory away",
+    "create_parameter": "belongs to static graph programs",
+    "create_tensor": "belongs to static graph programs",
+    "set_string_list": "belongs to tensors of strings",
+    "set_vocab": "belongs to tensors of strings",
+    "get_map_tensor": "belongs to distributed tensors",
+}
+
+# Where eager mode itself cannot be the measure.
+INCOMPARABLE = {
+    "empty": "its values are not defined",
+    "empty_like": "its values are not defined",
+    "new_empty": "its values are not defined",
+    "data_ptr": "an address",
+    "householder_product": "eager mode overwrites its argument",
+    "ormqr": "eager mode overwrites its argument",
+}
+
+# Eager mode crashes in the backward pass.
+NO_BACKWARD = {"pca_lowrank", "svd_lowrank"}
+
+Outcome = collections.namedtuple("Outcome", "kind text")
+CAPTURED, BREAKS, FALLBACK, NO_TENSORS, UNCALLED, WRONG = (
+    "captured",
+    "breaks",
+    "left to CPython",
+    "not a tensor API",
+    "not called",
+    "WRONG",
+)
+
+
+def public(owner):
+    names = getattr(owner, "__all__", None) if isinstance(owner, types.ModuleType) else None
+    for name in sorted(names or dir(owner)):
+        if not name.startswith("_") and callable(getattr(owner, name, None)):
+            yield name
+
+
+def tensors(value):
+    if isinstance(value, paddle.Tensor):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from tensors(item)
+    elif isinstance(value, dict):
+        yield from tensors(list(value.values()))
+
+
+def same(left, right):
+    """Whether two results say the same, NaNs included."""
+    if isinstance(left, paddle.Tensor) and isinstance(right, paddle.Tensor):
+        if left.dtype != right.dtype or left.shape != right.shape or left.stop_gradient != right.stop_gradient:
+            return False
+        if left.is_sparse():
+            left, right = left.to_dense(), right.to_dense()
+        a, b = left.detach().numpy(), right.detach().numpy()
+        if a.dtype.kind in "fc":
+            return bool(((abs(a - b) <= 1e-6 + 1e-5 * abs(b)) | (a == b) | ((a != a) & (b != b))).all())
+        return bool((a == b).all())
+    if isinstance(left, (list, tuple)) and type(left) is type(right):
+        return len(left) == len(right) and all(map(same, left, right))
+    if isinstance(left, dict) and type(left) is type(right):
+        return left.keys() == right.keys() and all(same(left[key], right[key]) for key in left)
+    if type(left) is not type(right):
+        return False
+    if isinstance(left, float) and left != left:
+        return right != right
+    try:
+        return bool(left == right) or type(left).__eq__ is object.__eq__
+    except Exception:
+        return True
+
+
+def shares_memory(result, tensor):
+    dense = result.is_dense() and tensor.is_dense()
+    return dense and result._is_initialized() and result._is_shared_buffer_with(tensor)
+
+
+class Run:
+    """One call with fresh arguments: what it gave or raised, its arguments afterwards, their gradients."""
+
+    def __init__(self, function, make, with_gradient):
+        paddle.seed(7)
+        args, kwargs = make()
+        self.inputs = list(tensors([list(args), kwargs]))
+        for tensor in self.inputs:
+            tensor.stop_gradient = not (with_gradient and tensor.dtype in (paddle.float32, paddle.float64))
+        self.error = self.result = None
+        self.gradients = []
+        self.sharing = []
+        paddle.seed(7)
+        try:
+            self.result = function(*args, **kwargs)
+            self.sharing = [
+                (at, number, result is tensor)
+                for at, result in enumerate(tensors(self.result))
+                for number, tensor in enumerate(self.inputs)
+                if result is tensor or shares_memory(result, tensor)
+            ]
+            if with_gradient:
+                self.backward()
+        except Exception as error:
+            self.error = error
+
+    def backward(self):
+        results = [
+            tensor
+            for tensor in tensors(self.result)
+            if not tensor.stop_gradient and tensor.dtype in (paddle.float32, paddle.float64)
+        ]
+        if results:
+            paddle.add_n([(tensor * tensor).sum().astype("float32") for tensor in results]).backward()
+        self.gradients = [None if tensor.grad is None else tensor.grad.detach() for tensor in self.inputs]
+
+    def differs(self, other):
+        if (self.error is None) != (other.error is None) or type(self.error) is not type(other.error):
+            return f"raises {other.error!r:.80} instead of {self.error!r:.80}"
+        if not same(self.result, other.result):
+            return f"gives {other.result!r:.160} instead of {self.result!r:.160}"
+        if not same([t.detach() for t in self.inputs], [t.detach() for t in other.inputs]):
+            return "leaves other arguments behind"
+        if self.sharing != other.sharing:
+            return f"shares memory with its arguments as {other.sharing} instead of {self.sharing}"
+        if not same(self.gradients, other.gradients):
+            return "has other gradients"
+        return None
+
+
+def wrapper(owner, name, method):
+    if method:
+        source = f"def call(x, *args, **kwargs):\n    return x.{name}(*args, **kwargs)\n"
+        scope = {}
+    else:
+        source = f"def call(*args, **kwargs):\n    return owner.{name}(*args, **kwargs)\n"
+        scope = {"owner": owner}
+    exec(compile(source, f"<call of {name}>", "exec"), scope)
+    return scope["call"]
+
+
+def probe(area, owner, name, method):
+    if name in NEVER:
+        return Outcome(UNCALLED, NEVER[name])
+    function = getattr(owner, name)
+    if isinstance(function, type):
+        return Outcome(NO_TENSORS, "a class")
+    call = wrapper(owner, name, method)
+    for make in candidates(area, name, function, method):
+        try:
+            eager = Run(call, make, False)
+        except Exception:  # the arguments themselves are not to be had here
+            continue
+        if eager.error is None:
+            break
+    else:
+        return Outcome(UNCALLED, "no arguments were found that it takes")
+    if not list(tensors(eager.result)) and not eager.inputs:
+        return Outcome(NO_TENSORS, "")
+    outcome = None
+    for with_gradient in (False, True) if name not in NO_BACKWARD else (False,):
+        eager = Run(call, make, with_gradient)
+        if with_gradient and eager.error is not None:
+            break
+        sot.reset()
+        translated = sot.symbolic_translate(call)
+        for number in ("first", "second"):
+            run = Run(translated, make, with_gradient)
+            wrong = eager.differs(run)
+            if wrong and name not in INCOMPARABLE:
+                mode = " with gradients" if with_gradient else ""
+                return Outcome(WRONG, f"{number} call{mode}: {wrong}")
+        if outcome is None:
+            outcome = judge(sot.stats())
+    return outcome
+
+
+def judge(stats):
+    if stats.breaks:
+        return Outcome(BREAKS, "; ".join(sorted(set(map(reason, stats.breaks)))))
+    if stats.fallbacks:
+        return Outcome(FALLBACK, "; ".join(sorted(set(map(reason, stats.fallbacks)))))
+    return Outcome(CAPTURED, "")
+
+
+def reason(text):
+    """A reason without its place and without what differs from function to function."""
+    text = text.rsplit(" at ", 1)[0]
+    for kind in ("unsupported-call: paddle: ", "tensor-value: Tensor."):
+        if text.startswith(kind):
+            return text[len(kind) :].split(" ", 1)[1]
+    if "cannot be put into the graph" in text:
+        return "exists in eager mode only"
+    return text.split(": ", 1)[1]
+
+
+AREAS = [
+    ("paddle", paddle, False),
+    ("paddle.Tensor", paddle.Tensor, True),
+    ("paddle.nn.functional", paddle.nn.functional, False),
+    ("paddle.linalg", paddle.linalg, False),
+    ("paddle.fft", paddle.fft, False),
+    ("paddle.signal", paddle.signal, False),
+    ("paddle.sparse", paddle.sparse, False),
+]
+
+INTRODUCTION = f"""\
+# Paddle's functions
+
+What becomes of a call of each public function of Paddle {paddle.__version__} in a translated function. Made by calling them
+(`python tests/api_table/probe.py --write docs/paddle-api.md`), and checked by the tests. What is captured is part of
+a graph, or known while tracing, and gives the results, the gradients and the sharing of memory of eager mode. What breaks runs
+in eager mode between two graphs. What was not called is not known to do either.
+
+| names in | captured | break | no tensor API | not called |
+|---|---|---|---|---|
+"""
+
+
+def page(areas):
+    """The text of the page, of `{area: {name: outcome}}`."""
+    rows, sections = [], []
+    for area, outcomes in areas.items():
+        named = collections.defaultdict(lambda: collections.defaultdict(list))
+        for name, outcome in outcomes.items():
+            named[outcome.kind][outcome.text].append(f"`{name}`")
+        count = {kind: sum(map(len, texts.values())) for kind, texts in named.items()}
+        kinds = (CAPTURED, BREAKS, NO_TENSORS, UNCALLED)
+        rows.append(f"| `{area}` | " + " | ".join(str(count.get(kind, 0)) for kind in kinds) + " |\n")
+        lines = [f"\n## `{area}`\n"]
+        for kind, title in ((CAPTURED, "Captured"), (NO_TENSORS, "No tensor API")):
+            if names := [name for texts in named[kind].values() for name in texts]:
+                lines.append(f"\n{title}: {', '.join(sorted(names))}\n")
+        for kind, title in ((BREAKS, "Breaks"), (UNCALLED, "Not called")):
+            if named[kind]:
+                lines.append(f"\n| {title} | why |\n|---|---|\n")
+                lines += (f"| {', '.join(names)} | {text} |\n" for text, names in sorted(named[kind].items()))
+        sections.append("".join(lines))
+    return INTRODUCTION + "".join(rows) + "".join(sections)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--only", help="only functions with this in their full name", default="")
+    parser.add_argument("--write", type=Path, help="write the page")
+    parser.add_argument("--check", type=Path, help="compare with the page")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    areas, wrong = {}, []
+    for area, owner, method in AREAS:
+        outcomes = areas[area] = {}
+        for name in public(owner):
+            full = f"{area}.{name}"
+            if options.only not in full:
+                continue
+            print(f"\r\033[K{full}", end="", file=sys.stderr, flush=True)
+            stdout, sys.stdout = sys.stdout, io.StringIO()
+            try:
+                outcome = outcomes[name] = probe(area, owner, name, method)
+            finally:
+                sys.stdout = stdout
+            if outcome.kind in (WRONG, FALLBACK):
+                wrong.append(full)
+                print(f"{full}: {outcome.kind}: {outcome.text}", flush=True)
+            elif options.only:
+                print(f"{full}: {outcome.kind}. {outcome.text}", flush=True)
+        counts = collections.Counter(outcome.kind for outcome in outcomes.values())
+        print(f"{area}: " + ", ".join(f"{number} {kind}" for kind, number in counts.items()), flush=True)
+    text = page(areas)
+    if options.write:
+        options.write.write_text(text)
+    if options.check and (known := options.check.read_text()) != text:
+        wrong.append(str(options.check))
+        sys.stdout.writelines(difflib.unified_diff(*(t.splitlines(True) for t in (known, text)), "page", "now", n=0))
+        print(f"{options.check} is not current: write it anew with --write")
+    sys.exit(1 if wrong else 0)
+
+
+main()
