@@ -68,6 +68,16 @@ impl SideEffects {
         &self.log
     }
 
+    /// The objects written to, each as often as it was.
+    pub fn written(&self) -> impl Iterator<Item = VarId> + '_ {
+        self.log.iter().filter_map(|effect| match effect {
+            Effect::Attribute { object: written, .. }
+            | Effect::Contents { container: written }
+            | Effect::Cell { cell: written } => Some(*written),
+            Effect::Global { .. } | Effect::Call { .. } => None,
+        })
+    }
+
     /// What the trace wrote to an attribute: `Some(None)` if it deleted it.
     #[allow(clippy::option_option, reason = "written, deleted and untouched are three answers")]
     pub fn attribute(&self, object: VarId, name: &Name) -> Option<Option<VarId>> {

@@ -282,6 +282,7 @@ fn translate(
     }
     let (new_code, reason) = settle(&cx, result, reason)?;
     let steps = cx.steps();
+    cx.assume_distinct();
     report(&cx, &unit, new_code.as_ref(), reason.as_ref());
     let guards = std::mem::take(&mut cx.guards).compile(py, &cx.trackers)?;
     stats::update(|stats| {

@@ -34,6 +34,7 @@ impl CellVariable {
         let contents = match cpython::cell_contents(&object) {
             Some(contents) => {
                 let tracker = cx.trackers.add(Tracker::CellContents { of });
+                cx.guards.require(tracker);
                 Some(cx.wrap(&contents, tracker))
             }
             None => {

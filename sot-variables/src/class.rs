@@ -87,12 +87,12 @@ impl ClassVariable {
     /// Makes an instance the way `type.__call__` does.
     fn instantiate(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
         let class = self.class(cx)?;
-        let call = cpython::type_lookup(&class.get_type(), &PyString::intern(cx.py, "__call__"));
-        if let Some(call) = call.filter(PyAnyMethods::is_exact_instance_of::<PyFunction>) {
-            let of = self.type_tracker(cx, this);
-            let tracker = cx.trackers.add(Tracker::Lookup { of, name: "__call__".into() });
-            let call = cx.wrap(&call, tracker);
-            return cx.call(call, &args.with_receiver(this));
+        if let Some((call, tracker)) = object_model::lookup(cx, this, &Rc::from("__call__"))? {
+            if call.is_exact_instance_of::<PyFunction>() {
+                let call = cx.wrap(&call, tracker);
+                return cx.call(call, &args.with_receiver(this));
+            }
+            object_model::guard_identity(cx, &call, tracker);
         }
         self.refuse_odd_metaclass(cx, &class)?;
         self.make(cx, this, args)
@@ -109,6 +109,12 @@ impl ClassVariable {
         let of = cx.vars.tracker(this);
         let new = object_model::lookup_in_type(cx, class.as_any(), of, &Rc::from("__new__"))?;
         let default_new = cx.py.get_type::<PyAny>().getattr("__new__")?;
+        if let Some((new, tracker)) = &new {
+            object_model::guard_descriptor(cx, new, *tracker)?;
+            if new.is_instance_of::<PyCFunction>() {
+                object_model::guard_identity(cx, new, *tracker);
+            }
+        }
         match new {
             Some((new, _)) if new.is(&default_new) && is_abstract(&class)? => {
                 // CPython's own error, which names what is missing.
@@ -168,6 +174,7 @@ impl ClassVariable {
         tracker: TrackerId,
     ) -> Flow<VarId> {
         let found = found.unbind().into_bound(cx.py);
+        object_model::guard_descriptor(cx, &found, tracker)?;
         match cpython::type_name(&found.get_type()).as_str() {
             "staticmethod" => {
                 let inner = found.getattr("__func__")?;
@@ -219,7 +226,8 @@ fn is_static_function(object: &Bound<'_, PyAny>) -> bool {
 fn initialize(cx: &mut OpcodeExecutor<'_>, instance: VarId, args: &CallArgs) -> Flow<()> {
     let default = cx.py.get_type::<PyAny>().getattr("__init__")?;
     match object_model::lookup(cx, instance, &Rc::from("__init__"))? {
-        Some((init, _)) if init.is(&default) => {
+        Some((init, tracker)) if init.is(&default) => {
+            object_model::guard_identity(cx, &init, tracker);
             // Arguments belong to `__new__` where the class has its own.
             let ty = cx.type_of(instance)?;
             let own_new = !ty.getattr("__new__")?.is(cx.py.get_type::<PyAny>().getattr("__new__")?);
@@ -265,19 +273,21 @@ impl Variable for ClassVariable {
             return Ok(written);
         }
         let class = self.class(cx)?;
-        let meta = class.get_type();
-        let in_meta = cpython::type_lookup(&meta, &PyString::intern(cx.py, name));
-        if in_meta.is_some_and(|found| cpython::is_data_descriptor(&found)) {
-            return self.read(cx, this, name).map(Some);
+        object_model::assume_own_reads(cx, this)?;
+        let in_meta = object_model::lookup(cx, this, name)?;
+        if let Some((found, tracker)) = &in_meta {
+            object_model::guard_descriptor(cx, found, *tracker)?;
+            if cpython::is_data_descriptor(found) {
+                return self.read(cx, this, name).map(Some);
+            }
         }
         let of = cx.vars.tracker(this);
         if let Some((found, tracker)) = object_model::lookup_in_type(cx, class.as_any(), of, name)? {
             return self.bind(cx, this, name, found, tracker).map(Some);
         }
-        let meta_tracker = self.type_tracker(cx, this);
-        match object_model::lookup_in_type(cx, meta.as_any(), meta_tracker, name)? {
+        match in_meta {
             Some((found, tracker)) => object_model::bind_descriptor(cx, this, name, &found, tracker).map(Some),
-            None if cpython::type_lookup(&meta, &PyString::intern(cx.py, "__getattr__")).is_some() => {
+            None if object_model::lookup(cx, this, &Rc::from("__getattr__"))?.is_some() => {
                 let text = cx.string(name);
                 object_model::call_special(cx, this, "__getattr__", &[text]).map(Some)
             }

@@ -83,6 +83,7 @@ fn parts_of<'py>(
     let code = cx.code_unit(code.as_any())?;
     let first = code.code.arg_count as usize;
     Ok(FunctionParts {
+        function: Some(function.clone().unbind()),
         code,
         globals,
         closure,
@@ -111,7 +112,7 @@ fn default_at(
     first: usize,
     slot: usize,
 ) -> Flow<Option<VarId>> {
-    let Some(defaults) = defaults else { return Ok(None) };
+    let Some(defaults) = defaults else { return Ok(lacks_part(cx, of, Part::Defaults)) };
     let defaults = defaults.bind(cx.py).clone();
     let of = cx.trackers.add(Tracker::Part { of, part: Part::Defaults });
     if cx.trackers.is_sourced(of) {
@@ -128,12 +129,29 @@ fn keyword_default(
     of: TrackerId,
     name: &Name,
 ) -> Flow<Option<VarId>> {
-    let Some(defaults) = defaults else { return Ok(None) };
+    let Some(defaults) = defaults else { return Ok(lacks_part(cx, of, Part::KwDefaults)) };
     let defaults = defaults.bind(cx.py).clone();
-    let Some(value) = defaults.get_item(&**name)? else { return Ok(None) };
     let of = cx.trackers.add(Tracker::Part { of, part: Part::KwDefaults });
+    if cx.met(defaults.as_any()).is_some_and(|met| cx.effects.written().any(|written| written == met)) {
+        let text = "a function whose defaults were written to";
+        return Err(Unwind::break_graph(ReasonId::UnsupportedMutation, text));
+    }
+    let Some(value) = defaults.get_item(&**name)? else {
+        if cx.trackers.is_sourced(of) {
+            cx.guards.add(of, Test::LacksKey(Key::Str(Rc::clone(name))));
+        }
+        return Ok(None);
+    };
     let tracker = cx.trackers.add(Tracker::Item { of, key: Key::Str(Rc::clone(name)) });
     Ok(Some(cx.wrap(&value, tracker)))
+}
+
+/// The function has no such defaults, which is assumed to stay so.
+fn lacks_part(cx: &mut OpcodeExecutor<'_>, of: TrackerId, part: Part) -> Option<VarId> {
+    if cx.trackers.is_sourced(of) {
+        cx.guards.add(of, Test::LacksPart(part));
+    }
+    None
 }
 
 /// Calls something the backend has a say in; `None` if it is to be followed like any callable.
@@ -259,6 +277,7 @@ impl NewFunctionVariable {
         };
         let (first, new) = (code.code.arg_count as usize, self.new);
         Ok(FunctionParts {
+            function: None,
             code,
             globals: self.globals.share(cx.py),
             closure,

@@ -54,6 +54,7 @@ impl Variable for ModuleVariable {
         let dict = cpython::instance_dict(&module);
         if let Some(value) = dict.as_ref().and_then(|dict| dict.get_item(&**name).ok().flatten()) {
             let tracker = cx.trackers.add(Tracker::Attribute { of, name: Rc::clone(name) });
+            cx.guards.require(tracker);
             return Ok(Some(cx.wrap(&value, tracker)));
         }
         if dict.is_none_or(|dict| dict.contains("__getattr__").unwrap_or(true)) || name.starts_with("__") {

@@ -109,6 +109,9 @@ impl SuperVariable {
             if follows(&base, &order, index)? || base.getattr("__dict__")?.contains(&**name)? {
                 return object_model::lookup_in_type(cx, &base, tracker, name);
             }
+            if let Some((later, tracker)) = object_model::lookup_in_type(cx, &base, tracker, name)? {
+                object_model::guard_identity(cx, &later, tracker);
+            }
         }
         Ok(None)
     }

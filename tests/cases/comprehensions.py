@@ -103,3 +103,21 @@ def test_whole__conditional_expression(x):
 @given(one)
 def test_whole__generator_in_a_call(x):
     return sum((x * i for i in range(3)), x), max(i * i for i in (-3, 2))
+
+
+@given(lambda: (toy.arange(2), [1, 2]))
+def test_variables_of_one_name_in_two_comprehensions(x, values):
+    total = 0
+    for value in values:
+        total += int((x * value).sum())
+    table = {k: z for k, z in zip("ab", values)}
+    if total > 100:
+        table["c"] = [(lambda: z)() for z in values]
+    return x + total, table
+
+
+@given(lambda: (toy.arange(2), [1, 2]))
+def test_variables_of_one_name_in_two_comprehensions_both_run(x, values):
+    first = [z + int(x.sum()) for z in values]
+    second = [(lambda: z)() for z in first]
+    return x * second[0], [z + int(x.sum()) for z in second]

@@ -2,9 +2,13 @@
 
 use std::collections::HashSet;
 
+use pyo3::prelude::*;
+use pyo3::types::{PyString, PyType};
+
 use super::CodeGen;
+use crate::cpython;
 use crate::error::Flow;
-use crate::executor::CallArgs;
+use crate::executor::{CallArgs, Name};
 use crate::graph::{StatementIR, SymbolId};
 use crate::side_effects::Effect;
 use crate::tracker::{Tracker, TrackerId};
@@ -77,12 +81,7 @@ impl CodeGen<'_, '_> {
     }
 
     fn written_objects(&self) -> Vec<VarId> {
-        let written = self.cx.effects.log().iter().filter_map(|effect| match effect {
-            Effect::Attribute { object, .. } => Some(*object),
-            Effect::Contents { container: changed } | Effect::Cell { cell: changed } => Some(*changed),
-            Effect::Global { .. } | Effect::Call { .. } => None,
-        });
-        written.filter(|object| self.outlives(*object)).collect()
+        self.cx.effects.written().filter(|object| self.outlives(*object)).collect()
     }
 
     /// Whether the object was there before the frame ran: writes to new objects are part of making them.
@@ -100,7 +99,7 @@ impl CodeGen<'_, '_> {
         for effect in effects {
             match effect {
                 Effect::Attribute { object, name, value } if self.outlives(object) => {
-                    self.store_attr(object, &name, value)?;
+                    self.restore_attribute(object, &name, value)?;
                 }
                 Effect::Global { globals, name, value } => self.restore_global(globals, &name, value)?,
                 Effect::Contents { container: changed } | Effect::Cell { cell: changed }
@@ -114,6 +113,34 @@ impl CodeGen<'_, '_> {
             }
         }
         Ok(())
+    }
+
+    /// The entry that the program wrote, be it directly or in a `__setattr__` of its own: no hook is asked again.
+    fn restore_attribute(&mut self, object: VarId, name: &Name, value: Option<VarId>) -> Flow<()> {
+        let py = self.cx.py;
+        let ty = self.cx.vars.get(object).python_type(self.cx);
+        let Ok(ty) = ty.cast::<PyType>() else { return self.store_attr(object, name, value) };
+        let in_c = |found: &Bound<'_, PyAny>| {
+            ["member_descriptor", "getset_descriptor"].contains(&&*cpython::type_name(&found.get_type()))
+        };
+        let found = cpython::type_lookup(ty, &PyString::intern(py, name));
+        if found.is_some_and(|found| cpython::is_data_descriptor(&found) && !in_c(&found)) {
+            value.map_or(Ok(()), |value| self.load(value))?;
+            self.load(object)?;
+            self.load_attr("__dict__")?;
+            self.load_const(PyString::intern(py, name).into_any().unbind())?;
+            return self.op(if value.is_some() { "STORE_SUBSCR" } else { "DELETE_SUBSCR" }, 0);
+        }
+        let hook = if value.is_some() { "__setattr__" } else { "__delattr__" };
+        let found = cpython::type_lookup(ty, &PyString::intern(py, hook));
+        if found.is_none_or(|found| cpython::type_name(&found.get_type()) != "function") {
+            return self.store_attr(object, name, value);
+        }
+        let set = py.get_type::<PyAny>().getattr(hook)?.unbind();
+        let name = self.cx.string(name);
+        let args: Vec<VarId> = [object, name].into_iter().chain(value).collect();
+        self.call(|cg| cg.load_const(set), &args)?;
+        self.op("POP_TOP", 0)
     }
 
     fn restore_global(&mut self, globals: TrackerId, name: &str, value: Option<VarId>) -> Flow<()> {
@@ -130,12 +157,7 @@ impl CodeGen<'_, '_> {
         self.op(if value.is_some() { "STORE_SUBSCR" } else { "DELETE_SUBSCR" }, 0)
     }
 
-    fn replay_call(
-        &mut self,
-        callable: VarId,
-        args: &[VarId],
-        keywords: &[(crate::executor::Name, VarId)],
-    ) -> Flow<()> {
+    fn replay_call(&mut self, callable: VarId, args: &[VarId], keywords: &[(Name, VarId)]) -> Flow<()> {
         let args = CallArgs { positional: args.to_vec(), keywords: keywords.to_vec() };
         self.call_with(callable, &args)?;
         self.op("POP_TOP", 0)

@@ -51,6 +51,13 @@ pub fn getattr_hook(ty: &Bound<'_, PyType>) -> GetattrHook {
     }
 }
 
+/// Whether `class` is in the method resolution order of `ty`: no hook is asked.
+#[inline]
+pub fn is_subtype(ty: &Bound<'_, PyType>, class: &Bound<'_, PyType>) -> bool {
+    // SAFETY: two live types.
+    unsafe { ffi::PyType_IsSubtype(ty.as_type_ptr(), class.as_type_ptr()) != 0 }
+}
+
 /// Whether attribute reads of instances do what `object` does.
 #[inline]
 pub fn uses_generic_getattr(ty: &Bound<'_, PyType>) -> bool {

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
 
 use super::inline::FunctionParts;
 use super::{CallArgs, CodeUnit, Name, OpcodeExecutor};
@@ -122,7 +123,10 @@ impl Binder<'_> {
     }
 
     fn error(&self, cx: &mut OpcodeExecutor<'_>, what: &str) -> Unwind {
-        let name = if cx.runtime.version.0 >= 10 { &self.code.code.qualname } else { &self.code.code.name };
+        let code = &self.code.code;
+        let own =
+            || self.function.function.as_ref()?.bind(cx.py).getattr("__qualname__").ok()?.extract::<String>().ok();
+        let name = if cx.runtime.version.0 < 10 { &code.name } else { &own().unwrap_or_else(|| code.qualname.clone()) };
         cx.raise(PyTypeError::new_err(format!("{name}() {what}")))
     }
 }

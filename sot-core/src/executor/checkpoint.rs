@@ -8,6 +8,7 @@ use super::{Block, CodeUnit, Frame, Handled, Name, OpcodeExecutor};
 use crate::bytecode::{Label, Opcodes, Operand};
 use crate::error::{PlannedBreak, Reason, ReasonId, Unwind};
 use crate::graph::GraphMark;
+use crate::resume::makes_late_cells;
 use crate::tracker::TrackerId;
 use crate::variable::{VarId, VariablesMark};
 
@@ -199,7 +200,7 @@ impl OpcodeExecutor<'_> {
 
     /// Whether an inlined frame can be gone on with behind the break.
     fn can_resume(&self, frame: &Checkpoint) -> bool {
-        !frame.cells.contains(&self.null) && !makes_late_cells(self, &frame.unit)
+        !frame.cells.contains(&self.null) && !makes_late_cells(self.py, &frame.unit.code)
     }
 
     /// Whether the instruction reads or writes variables of its frame, or what the frame has on its stack besides values.
@@ -221,11 +222,3 @@ const ON_EXCEPTIONS: [&str; 7] = [
     "WITH_CLEANUP_START",
     "CHECK_EG_MATCH",
 ];
-
-/// Whether a cell is made in the middle (by an inlined comprehension).
-fn makes_late_cells(cx: &OpcodeExecutor<'_>, unit: &CodeUnit) -> bool {
-    let opcodes = Opcodes::get(cx.py);
-    let names = unit.code.instructions.iter().rev().map(|instruction| opcodes.name(instruction.opcode));
-    // Before the last RESUME the function makes its own.
-    names.take_while(|name| *name != "RESUME").any(|name| name == "MAKE_CELL")
-}

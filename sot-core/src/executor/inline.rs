@@ -3,6 +3,9 @@
 
 use std::rc::Rc;
 
+use pyo3::prelude::*;
+use pyo3::types::PyFunction;
+
 use super::bind::bind;
 use super::{CallArgs, CodeUnit, Exit, Frame, Globals, Name, OpcodeExecutor};
 use crate::error::{Flow, ReasonId, Unwind};
@@ -20,6 +23,8 @@ pub type KeywordDefault<'a> = Box<dyn Fn(&mut OpcodeExecutor<'_>, &Name) -> Flow
 
 /// What inlining needs to know of a function.
 pub struct FunctionParts {
+    /// The function, where it is one of the program.
+    pub function: Option<Py<PyFunction>>,
     /// The code.
     pub code: Rc<CodeUnit>,
     /// The globals.

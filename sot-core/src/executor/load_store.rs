@@ -84,6 +84,7 @@ impl<'py> OpcodeExecutor<'py> {
             Some(object) => {
                 let key = Key::Str(Rc::clone(name));
                 let tracker = self.trackers.add(Tracker::Item { of: globals.tracker, key });
+                self.guards.require(tracker);
                 Ok(Some(self.wrap(&object, tracker)))
             }
             None => {
@@ -100,6 +101,7 @@ impl<'py> OpcodeExecutor<'py> {
         match builtins.get_item(&**name)? {
             Some(object) => {
                 let tracker = self.trackers.add(Tracker::Item { of: tracker, key: Key::Str(Rc::clone(name)) });
+                self.guards.require(tracker);
                 Ok(Some(self.wrap(&object, tracker)))
             }
             None => {

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use pyo3::exceptions::{PyAttributeError, PyOverflowError, PyStopIteration, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyString, PyType};
+use pyo3::types::{PyBool, PyFloat, PyFloatMethods, PyString, PyType};
 
 use super::{BinaryOp, CallArgs, CompareOp, Name, OpcodeExecutor};
 use crate::cpython::{self, GetattrHook};
@@ -72,6 +72,7 @@ pub fn get_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<O
     let payload = cx.see(this)?;
     let ty = payload.python_type(cx);
     let Ok(ty) = ty.cast::<PyType>().cloned() else { return Ok(None) };
+    assume_own_reads(cx, this)?;
     match cpython::getattr_hook(&ty) {
         GetattrHook::Custom if is_python_method(cx, this, "__getattribute__")? => {
             own_get_attr(cx, this, name).map(Some)
@@ -92,6 +93,20 @@ pub fn get_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<O
             }
         },
     }
+}
+
+/// Attribute reads go on being made as they are: no `__getattribute__` or `__getattr__` comes.
+pub fn assume_own_reads(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
+    let payload = cx.see(this)?;
+    let ty = payload.python_type(cx);
+    let Some(ty) = ty.cast::<PyType>().ok().filter(|ty| cpython::is_heap_type(ty)) else { return Ok(()) };
+    if cpython::uses_generic_getattr(ty) {
+        let of = payload.type_tracker(cx, this);
+        cx.guards.add(of, Test::PlainReads);
+    } else if let Some((hook, tracker)) = lookup(cx, this, &Rc::from("__getattribute__"))? {
+        guard_identity(cx, &hook, tracker);
+    }
+    Ok(())
 }
 
 fn is_python_method(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str) -> Flow<bool> {
@@ -133,6 +148,9 @@ pub fn generic_get_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -
         }
     }
     if let Some(value) = instance_attr(cx, this, name)? {
+        if let Some((hidden, tracker)) = &found {
+            guard_descriptor(cx, hidden, *tracker)?;
+        }
         return Ok(value);
     }
     match found {
@@ -170,6 +188,7 @@ fn instance_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<
     match dict.get_item(PyString::intern(cx.py, name))? {
         Some(value) => {
             let tracker = cx.trackers.add(Tracker::Attribute { of, name: Rc::clone(name) });
+            cx.guards.require(tracker);
             Ok(Some(Some(cx.wrap(&value, tracker))))
         }
         None => {
@@ -190,6 +209,7 @@ pub fn bind_descriptor<'py>(
     let kind = cpython::type_name(&descriptor.get_type());
     match kind.as_str() {
         "function" => {
+            guard_descriptor(cx, descriptor, tracker)?;
             let function = cx.wrap(descriptor, tracker);
             let payload = (cx.runtime.factories.method)(function, this);
             Ok(cx.produce(payload))
@@ -218,16 +238,39 @@ pub fn bind_descriptor<'py>(
             guard_identity(cx, descriptor, tracker);
             let getter = descriptor.getattr("fget")?;
             if getter.is_none() {
-                return Err(cx.raise(PyAttributeError::new_err(format!("unreadable attribute '{name}'"))));
+                return Err(property_error(cx, this, descriptor, "__get__"));
             }
             let tracker = cx.trackers.add(Tracker::Getattr { of: tracker, name: "fget".into() });
             let getter = cx.wrap(&getter, tracker);
             cx.call(getter, &CallArgs::positional(vec![this]))
         }
-        "member_descriptor" | "getset_descriptor" => read_slot(cx, this, name),
-        _ if cpython::is_descriptor(descriptor) => bind_user_descriptor(cx, this, descriptor, tracker),
-        _ => Ok(cx.wrap(descriptor, tracker)),
+        "member_descriptor" | "getset_descriptor" => {
+            guard_identity(cx, descriptor, tracker);
+            read_slot(cx, this, name)
+        }
+        _ => {
+            guard_descriptor(cx, descriptor, tracker)?;
+            if cpython::is_descriptor(descriptor) {
+                return bind_user_descriptor(cx, this, descriptor, tracker);
+            }
+            Ok(cx.wrap(descriptor, tracker))
+        }
     }
+}
+
+/// CPython's own error for a property without that part.
+fn property_error(cx: &mut OpcodeExecutor<'_>, this: VarId, property: &Bound<'_, PyAny>, hook: &str) -> Unwind {
+    let payload = cx.vars.get(this);
+    let object = match payload.object() {
+        Some(object) => Ok(object.bind(cx.py).clone()),
+        None => cx.py.get_type::<PyAny>().call_method1("__new__", (payload.python_type(cx),)),
+    };
+    let asked = object.and_then(|object| match hook {
+        "__delete__" => property.call_method1(hook, (object,)),
+        _ => property.call_method1(hook, (object, cx.py.None())),
+    });
+    let error = asked.err().unwrap_or_else(|| PyAttributeError::new_err("a property without that part"));
+    cx.raise(error)
 }
 
 fn bind_user_descriptor<'py>(
@@ -269,9 +312,13 @@ fn read_slot(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<VarI
     match object.getattr(&**name) {
         Ok(value) => {
             let tracker = cx.trackers.add(Tracker::Getattr { of, name: Rc::clone(name) });
+            cx.guards.require(tracker);
             Ok(cx.wrap(&value, tracker))
         }
-        Err(error) => Err(cx.raise(error)),
+        Err(error) => {
+            cx.guards.add(of, Test::EmptySlot(Rc::clone(name)));
+            Err(cx.raise(error))
+        }
     }
 }
 
@@ -290,7 +337,26 @@ fn empty_slot<'py>(cx: &OpcodeExecutor<'py>, ty: &Bound<'py, PyAny>, name: &Name
     Ok(empty.ok().and_then(|empty| slot.call_method1("__get__", (empty, ty)).err()))
 }
 
-fn guard_identity(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, tracker: TrackerId) {
+/// What a class holds stays of its type, and the type as much of a descriptor as it is.
+pub fn guard_descriptor<'py>(cx: &mut OpcodeExecutor<'py>, found: &Bound<'py, PyAny>, tracker: TrackerId) -> Flow<()> {
+    if !cx.trackers.is_sourced(tracker) {
+        return Ok(());
+    }
+    let ty = found.get_type();
+    cx.guards.add(tracker, Test::TypeIs(Identity::of(ty.as_any())));
+    if cpython::is_heap_type(&ty) {
+        let of = cx.trackers.add(Tracker::Type { of: tracker });
+        for hook in ["__get__", "__set__", "__delete__"] {
+            if let Some((hook, tracker)) = lookup_in_type(cx, ty.as_any(), of, &Rc::from(hook))? {
+                guard_identity(cx, &hook, tracker);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The value stays the very object that it is.
+pub fn guard_identity(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, tracker: TrackerId) {
     if cx.trackers.is_sourced(tracker) {
         cx.guards.add(tracker, Test::Is(Identity::of(object)));
     }
@@ -312,6 +378,7 @@ pub fn set_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, value: Op
             let args = [this, text].into_iter().chain(value).collect();
             return cx.call(hook, &CallArgs::positional(args)).map(|_| ());
         }
+        guard_identity(cx, &hook, tracker);
     }
     if !cpython::uses_generic_setattr(ty) && !cpython::is_heap_type(ty) {
         return Err(refuse(&format!("a {} object", cpython::type_name(ty))));
@@ -323,12 +390,14 @@ pub fn set_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, value: Op
 pub fn generic_set_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, value: Option<VarId>) -> Flow<()> {
     if let Some((descriptor, tracker)) = lookup(cx, this, name)? {
         let kind = cpython::type_name(&descriptor.get_type());
+        guard_descriptor(cx, &descriptor, tracker)?;
         if kind == "property" {
             guard_identity(cx, &descriptor, tracker);
             let part = if value.is_some() { "fset" } else { "fdel" };
             let setter = descriptor.getattr(part)?;
             if setter.is_none() {
-                return Err(cx.raise(PyAttributeError::new_err(format!("can't set attribute '{name}'"))));
+                let hook = if value.is_some() { "__set__" } else { "__delete__" };
+                return Err(property_error(cx, this, &descriptor, hook));
             }
             let tracker = cx.trackers.add(Tracker::Getattr { of: tracker, name: part.into() });
             let setter = cx.wrap(&setter, tracker);
@@ -359,7 +428,10 @@ pub fn generic_set_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, v
         return Err(cx.raise(PyAttributeError::new_err(format!("'{owner}' object has no attribute '{name}'"))));
     }
     if value.is_none() && generic_get_attr(cx, this, name)?.is_none() {
-        return Err(cx.raise(PyAttributeError::new_err(name.to_string())));
+        let owner = cx.type_name(this)?;
+        let telling = cx.runtime.version.0 >= 11;
+        let text = if telling { format!("'{owner}' object has no attribute '{name}'") } else { name.to_string() };
+        return Err(cx.raise(PyAttributeError::new_err(text)));
     }
     cx.effects.set_attribute(this, name, value);
     Ok(())
@@ -371,7 +443,10 @@ pub fn find_special(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Fl
         return Ok(Some(method));
     }
     match lookup(cx, this, name)? {
-        Some((descriptor, _)) if descriptor.is_none() => Ok(None),
+        Some((descriptor, tracker)) if descriptor.is_none() => {
+            guard_identity(cx, &descriptor, tracker);
+            Ok(None)
+        }
         Some((descriptor, tracker)) => bind_descriptor(cx, this, name, &descriptor, tracker).map(Some),
         None => Ok(None),
     }
@@ -520,7 +595,19 @@ pub fn equal(cx: &mut OpcodeExecutor<'_>, a: VarId, b: VarId) -> Flow<bool> {
         return Ok(true);
     }
     let equal = cx.compare(CompareOp::Equal, a, b)?;
+    if let (Some(a), Some(b)) = (cx.known(a)?, cx.known(b)?) {
+        if is_nan(&a) && is_nan(&b) {
+            return Err(Unwind::break_graph(
+                ReasonId::UnsupportedOperation,
+                "whether two numbers are one object, which alone makes a NaN equal to itself",
+            ));
+        }
+    }
     cx.truth(equal)
+}
+
+fn is_nan(value: &Bound<'_, PyAny>) -> bool {
+    value.cast_exact::<PyFloat>().is_ok_and(|value| value.value().is_nan())
 }
 
 /// One side of a binary operator through the special method; C types without a handler answer `NotImplemented` to operands
@@ -548,8 +635,14 @@ pub fn compare(cx: &mut OpcodeExecutor<'_>, op: CompareOp, this: VarId, other: V
 
 /// Calls an operator method; `None` where the type has none or it answers `NotImplemented`.
 fn call_operator(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str, other: VarId) -> Flow<Option<VarId>> {
-    let Some((descriptor, _)) = lookup(cx, this, &Rc::from(name))? else { return Ok(None) };
+    let Some((descriptor, tracker)) = lookup(cx, this, &Rc::from(name))? else { return Ok(None) };
     if is_object_default(&descriptor, name) {
+        guard_identity(cx, &descriptor, tracker);
+        if name == "__ne__" {
+            // `object.__ne__` asks `__eq__`.
+            let Some(equal) = call_operator(cx, this, "__eq__", other)? else { return Ok(None) };
+            return cx.not(equal).map(Some);
+        }
         return Ok(None);
     }
     let result = call_special(cx, this, name, &[other])?;

@@ -4,7 +4,7 @@
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
-use super::OpcodeExecutor;
+use super::{object_model, OpcodeExecutor};
 use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::guard::Test;
@@ -183,7 +183,7 @@ impl<'py> OpcodeExecutor<'py> {
             return self.fold(|_| op.apply(&left, &right)).map(Some);
         }
         let (left, right) = (self.see(lhs)?, self.see(rhs)?);
-        let right_first = self.right_goes_first(lhs, rhs)?;
+        let right_first = self.right_goes_first(lhs, rhs)? && self.overloads(op.reflected(), lhs, rhs)?;
         if right_first {
             if let Some(result) = right.binary(self, op, rhs, lhs, true)? {
                 return Ok(Some(result));
@@ -208,6 +208,23 @@ impl<'py> OpcodeExecutor<'py> {
             Ok(right) => right.is_subclass(&left)?,
             Err(_) => false,
         })
+    }
+
+    /// Whether the right operand's class has a method of its own, where the left one's class is of the program, too.
+    fn overloads(&mut self, name: &str, lhs: VarId, rhs: VarId) -> Flow<bool> {
+        let left = self.type_of(lhs)?;
+        if !left.cast::<pyo3::types::PyType>().is_ok_and(cpython::is_heap_type) {
+            return Ok(true);
+        }
+        let mut found = Vec::new();
+        for operand in [lhs, rhs] {
+            let method = object_model::lookup(self, operand, &name.into())?;
+            if let Some((method, tracker)) = &method {
+                object_model::guard_identity(self, method, *tracker);
+            }
+            found.push(method.map(|(method, _)| method.as_ptr()));
+        }
+        Ok(found[0] != found[1])
     }
 
     fn operand_error(&mut self, symbol: &str, lhs: VarId, rhs: VarId) -> Flow<PyErr> {
@@ -281,7 +298,11 @@ impl<'py> OpcodeExecutor<'py> {
         let (left, right) = (self.vars.tracker(lhs), self.vars.tracker(rhs));
         self.see(lhs)?;
         self.see(rhs)?;
-        let constants = self.vars.get(lhs).constant().is_some() || self.vars.get(rhs).constant().is_some();
+        let (one, other) = (self.vars.get(lhs), self.vars.get(rhs));
+        if one.kind() == "instance_dict" && other.kind() == "instance_dict" {
+            return Ok(one.children() == other.children());
+        }
+        let constants = one.constant().is_some() || other.constant().is_some();
         if !constants && self.trackers.is_sourced(left) && self.trackers.is_sourced(right) {
             self.guards.add(left, Test::DiffersFrom(right));
         }

@@ -235,6 +235,31 @@ impl<'py> OpcodeExecutor<'py> {
         }
     }
 
+    /// Where the trace wrote to an object, the others of its type that it looked at are other objects: at the next call they
+    /// might be one.
+    pub fn assume_distinct(&mut self) {
+        let looked_at: Vec<_> = self.identities.variables.values().filter_map(|&id| self.told_apart(id)).collect();
+        let mut written: Vec<VarId> = self.effects.written().collect();
+        written.sort_unstable();
+        written.dedup();
+        for id in written {
+            let Some((tracker, ty)) = self.told_apart(id) else { continue };
+            let mut others: Vec<_> =
+                looked_at.iter().filter(|(_, other)| other.is(&ty)).map(|(other, _)| *other).collect();
+            others.sort_unstable();
+            for other in others.into_iter().filter(|other| *other != tracker) {
+                self.guards.add(tracker, Test::DiffersFrom(other));
+            }
+        }
+    }
+
+    /// Where an object of the program comes from, and its type, if nothing but its identity tells it from others.
+    fn told_apart(&self, id: VarId) -> Option<(TrackerId, Bound<'py, PyAny>)> {
+        let (tracker, payload) = (self.vars.tracker(id), self.vars.get(id));
+        let looked_at = !matches!(payload.kind(), "lazy" | "class" | "module");
+        (looked_at && self.trackers.is_sourced(tracker)).then(|| (tracker, payload.python_type(self)))
+    }
+
     /// Whether the object is a value: its type and contents are all there is to it.
     pub fn is_constant(&self, object: &Bound<'py, PyAny>) -> bool {
         is_atom(object) || self.runtime.backend.is_constant(object)

@@ -43,6 +43,7 @@ enum CheckKey {
     LacksKey(usize),
     LacksEntry(usize),
     LacksLookup(usize),
+    PlainReads,
 }
 
 impl<'a, 'py> Compiler<'a, 'py> {
@@ -85,7 +86,7 @@ impl<'a, 'py> Compiler<'a, 'py> {
     }
 
     /// The register that will hold the tracker's value.
-    fn fetch(&mut self, id: TrackerId) -> PyResult<Register> {
+    pub(super) fn fetch(&mut self, id: TrackerId) -> PyResult<Register> {
         if let Some(&register) = self.by_tracker.get(&id) {
             return Ok(register);
         }
@@ -164,6 +165,10 @@ impl<'a, 'py> Compiler<'a, 'py> {
                 return Ok((dict, Check::LacksEntry(self.name(&name))));
             }
             Test::LacksLookup(name) => Check::LacksLookup(self.name(&name)),
+            Test::PlainReads => Check::PlainReads,
+            Test::Subclass(class, is) => Check::Subclass(class, is),
+            Test::EmptySlot(name) => Check::EmptySlot(self.name(&name)),
+            Test::LacksPart(part) => Check::LacksPart(part),
             Test::EmptyCell => Check::EmptyCell,
             Test::SameAs(other) => Check::SameAs(self.fetch(other)?),
             Test::DiffersFrom(other) => Check::DiffersFrom(self.fetch(other)?),
@@ -194,6 +199,7 @@ fn check_key(check: &Check) -> Option<CheckKey> {
         Check::LacksKey(key) => CheckKey::LacksKey(key.as_ptr() as usize),
         Check::LacksEntry(name) => CheckKey::LacksEntry(name.as_ptr() as usize),
         Check::LacksLookup(name) => CheckKey::LacksLookup(name.as_ptr() as usize),
+        Check::PlainReads => CheckKey::PlainReads,
         _ => return None,
     })
 }

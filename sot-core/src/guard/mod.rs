@@ -7,11 +7,12 @@ mod program;
 use std::collections::HashSet;
 
 use pyo3::prelude::*;
+use pyo3::types::PyType;
 
 use crate::backend::{ObjectTest, StateTest};
-use crate::cpython::WeakRef;
+use crate::cpython::{self, WeakRef};
 use crate::executor::is_number;
-use crate::tracker::{repr, Key, TrackerId, Trackers};
+use crate::tracker::{repr, Key, Part, TrackerId, Trackers};
 
 pub use program::{FrameView, GuardProgram};
 
@@ -33,6 +34,14 @@ pub enum Test {
     LacksAttribute(std::rc::Rc<str>),
     /// The type's method resolution order has no such entry.
     LacksLookup(std::rc::Rc<str>),
+    /// Reading an attribute of the type's instances does what `object` does.
+    PlainReads,
+    /// The type is, or is not, a subclass of this one.
+    Subclass(Identity, bool),
+    /// The slot of that name holds nothing.
+    EmptySlot(std::rc::Rc<str>),
+    /// The function has no such part.
+    LacksPart(Part),
     /// The cell is empty.
     EmptyCell,
     /// It is the same object as the other tracker's.
@@ -83,6 +92,17 @@ impl Identity {
         }
     }
 
+    /// Whether the referent is in the method resolution order of a type.
+    pub fn is_base_of(&self, object: &Bound<'_, PyAny>) -> bool {
+        let py = object.py();
+        let Ok(ty) = object.cast::<PyType>() else { return false };
+        let class = match &self.holder {
+            Holder::Weak(weak) => weak.get(py),
+            Holder::Strong(referent) => Some(referent.bind(py).clone()),
+        };
+        class.is_some_and(|class| class.cast::<PyType>().is_ok_and(|class| cpython::is_subtype(ty, class)))
+    }
+
     /// The referent for people.
     fn text(&self, py: Python<'_>) -> String {
         match &self.holder {
@@ -126,6 +146,10 @@ impl Guard {
             Test::LacksKey(key) => format!("{} not in {subject}", key.text(py)),
             Test::LacksAttribute(name) => format!("'{name}' not in {subject}.__dict__"),
             Test::LacksLookup(name) => format!("no '{name}' in {subject}.__mro__"),
+            Test::PlainReads => format!("{subject} has no __getattribute__ or __getattr__ of its own"),
+            Test::Subclass(class, is) => format!("issubclass({subject}, {}) is {is}", class.text(py)),
+            Test::EmptySlot(name) => format!("not hasattr({subject}, '{name}')"),
+            Test::LacksPart(part) => format!("{subject}.{} is None", part.attribute()),
             Test::EmptyCell => format!("{subject} is an empty cell"),
             Test::SameAs(other) => format!("{subject} is {}", trackers.text(py, *other)),
             Test::DiffersFrom(other) => format!("{subject} is not {}", trackers.text(py, *other)),
@@ -148,6 +172,10 @@ impl Guard {
             Test::LacksKey(key) => format!("lacks {key:?}"),
             Test::LacksAttribute(name) => format!("lacks attribute {name}"),
             Test::LacksLookup(name) => format!("lacks lookup {name}"),
+            Test::PlainReads => "plain reads".to_owned(),
+            Test::Subclass(class, _) => format!("subclass {}", class.address),
+            Test::EmptySlot(name) => format!("empty slot {name}"),
+            Test::LacksPart(part) => format!("lacks part {part:?}"),
             Test::EmptyCell => "empty".to_owned(),
             Test::SameAs(other) => format!("same {other:?}"),
             Test::DiffersFrom(other) => format!("differs {other:?}"),
@@ -163,6 +191,8 @@ pub struct Guards {
     list: Vec<Guard>,
     seen: HashSet<(TrackerId, String)>,
     state: Vec<Box<dyn StateTest>>,
+    /// Roads that led somewhere.
+    roads: Vec<TrackerId>,
 }
 
 impl Guards {
@@ -172,6 +202,28 @@ impl Guards {
         if self.seen.insert(guard.key()) {
             self.list.push(guard);
         }
+    }
+
+    /// Assumes that there is something where the tracker leads, whatever it is.
+    pub fn require(&mut self, subject: TrackerId) {
+        self.roads.push(subject);
+    }
+
+    /// The roads that no test goes along.
+    fn untested_roads(&self, trackers: &Trackers) -> Vec<TrackerId> {
+        let mut tested = HashSet::new();
+        let others = self.list.iter().filter_map(|guard| match guard.test {
+            Test::SameAs(other) | Test::DiffersFrom(other) => Some(other),
+            _ => None,
+        });
+        for subject in self.list.iter().map(|guard| guard.subject).chain(others) {
+            let mut on_the_way = Some(subject);
+            while let Some(tracker) = on_the_way.filter(|tracker| tested.insert(*tracker)) {
+                on_the_way = trackers.get(tracker).parent();
+            }
+        }
+        let untested = |road: &TrackerId| trackers.is_sourced(*road) && tested.insert(*road);
+        self.roads.iter().copied().filter(untested).collect()
     }
 
     /// Adds a test of the framework's global state.
@@ -199,11 +251,14 @@ impl Guards {
     /// The texts of all guards.
     pub fn texts(&self, py: Python<'_>, trackers: &Trackers) -> Vec<String> {
         let state = self.state.iter().map(|test| test.describe());
-        state.chain(self.list.iter().map(|guard| guard.text(py, trackers))).collect()
+        let roads = self.untested_roads(trackers);
+        let roads = roads.iter().map(|road| format!("{} is there", trackers.text(py, *road)));
+        state.chain(self.list.iter().map(|guard| guard.text(py, trackers))).chain(roads).collect()
     }
 
     /// The native check.
     pub fn compile(self, py: Python<'_>, trackers: &Trackers) -> PyResult<GuardProgram> {
-        GuardProgram::new(py, self.state, self.list, trackers)
+        let roads = self.untested_roads(trackers);
+        GuardProgram::new(py, self.state, self.list, &roads, trackers)
     }
 }

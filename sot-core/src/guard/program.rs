@@ -11,7 +11,7 @@ use super::{Guard, Identity};
 use crate::backend::{ObjectTest, StateTest};
 use crate::cpython;
 use crate::log;
-use crate::tracker::{Part, Trackers};
+use crate::tracker::{Part, TrackerId, Trackers};
 
 /// What guards may ask of a frame about to run.
 pub trait FrameView<'py> {
@@ -70,6 +70,10 @@ pub(super) enum Check {
     /// As above, but passes for what is no dict.
     LacksEntry(Py<PyString>),
     LacksLookup(Py<PyString>),
+    PlainReads,
+    Subclass(Identity, bool),
+    EmptySlot(Py<PyString>),
+    LacksPart(Part),
     EmptyCell,
     SameAs(Register),
     DiffersFrom(Register),
@@ -92,6 +96,7 @@ impl GuardProgram {
         py: Python<'_>,
         state: Vec<Box<dyn StateTest>>,
         guards: Vec<Guard>,
+        roads: &[TrackerId],
         trackers: &Trackers,
     ) -> PyResult<GuardProgram> {
         let mut compiler = Compiler::new(py, trackers);
@@ -103,6 +108,12 @@ impl GuardProgram {
             numbers.extend(number.map(|number| (compiler.len() - 1, number)));
             if let Some(text) = text {
                 texts.resize(compiler.len(), text);
+            }
+        }
+        for &road in roads {
+            compiler.fetch(road)?;
+            if log::enabled(log::GRAPHS) {
+                texts.resize(compiler.len(), format!("{} is there", trackers.text(py, road)));
             }
         }
         let (steps, registers) = compiler.finish();
@@ -236,6 +247,10 @@ impl Check {
             Check::LacksLookup(name) => {
                 value.cast::<PyType>().is_ok_and(|ty| cpython::type_lookup(ty, name.bind(py)).is_none())
             }
+            Check::PlainReads => value.cast::<PyType>().is_ok_and(cpython::uses_generic_getattr),
+            Check::Subclass(class, is) => class.is_base_of(value) == *is,
+            Check::EmptySlot(name) => value.getattr(name.bind(py)).is_err(),
+            Check::LacksPart(part) => fetch_part(value, *part).is_none(),
             Check::EmptyCell => cpython::cell_contents(value).is_none(),
             Check::SameAs(other) => value.is(&registers[*other as usize]),
             Check::DiffersFrom(other) => !value.is(&registers[*other as usize]),

@@ -124,12 +124,24 @@ pub fn build(py: Python<'_>, unit: &CodeUnit, key: &ResumeKey, line: Position) -
     Ok(ResumeCode { code: code.unbind(), prologue: shift })
 }
 
-/// A cell made in the middle (by an inlined comprehension) cannot become a free variable.
-fn refuse_late_cells(py: Python<'_>, base: &Code) -> Flow<()> {
+/// Whether an inlined comprehension makes a cell in the middle, or takes a cell's slot for a variable of its own.
+pub fn makes_late_cells(py: Python<'_>, code: &Code) -> bool {
     let opcodes = Opcodes::get(py);
-    let named = |name: &'static str| move |instruction: &Instruction| opcodes.name(instruction.opcode) == name;
-    let start = base.instructions.iter().position(named("RESUME")).unwrap_or(0);
-    if base.instructions[start..].iter().any(named("MAKE_CELL")) {
+    let name = |instruction: &Instruction| opcodes.name(instruction.opcode);
+    // Before the last RESUME the function makes its own.
+    code.instructions.iter().rev().take_while(|instruction| name(instruction) != "RESUME").any(|instruction| {
+        let of_cell = || code.cell_index(instruction.arg).is_some();
+        match name(instruction) {
+            "MAKE_CELL" => true,
+            "LOAD_FAST_AND_CLEAR" => of_cell(),
+            _ => false,
+        }
+    })
+}
+
+/// A cell made in the middle cannot become a free variable.
+fn refuse_late_cells(py: Python<'_>, base: &Code) -> Flow<()> {
+    if makes_late_cells(py, base) {
         return Err(Unwind::fallback(
             ReasonId::CannotRestore,
             "a comprehension whose variable is captured by a function",

@@ -244,6 +244,7 @@ impl Variable for LayerVariable {
         if is_changed(cx, this) || !self.has_layers_own(cx, "__getattr__")? {
             return object_model::get_attr(cx, this, name);
         }
+        object_model::assume_own_reads(cx, this)?;
         match object_model::generic_get_attr(cx, this, name)? {
             Some(found) => Ok(Some(found)),
             None => self.from_stores(cx, this, name),

@@ -85,8 +85,11 @@ builtin! { HASH = "hash" => |cx, args| {
 
 builtin! { CALLABLE = "callable" => |cx, args| {
     let [value] = args.exactly(cx, "callable")?;
-    let callable = object_model::lookup(cx, value, &Rc::from("__call__"))?.is_some();
-    Ok(cx.boolean(callable))
+    let call = object_model::lookup(cx, value, &Rc::from("__call__"))?;
+    if let Some((_, tracker)) = call {
+        cx.guards.require(tracker);
+    }
+    Ok(cx.boolean(call.is_some()))
 } }
 
 builtin! { SUM = "sum" => |cx, args| {

@@ -8,6 +8,8 @@ use sot_core::builtin;
 use sot_core::cpython;
 use sot_core::error::Flow;
 use sot_core::executor::{object_model, OpcodeExecutor};
+use sot_core::guard::{Identity, Test};
+use sot_core::tracker::TrackerId;
 use sot_core::variable::VarId;
 
 use super::cannot;
@@ -16,7 +18,8 @@ use crate::tuple::TupleVariable;
 builtin! { ISINSTANCE = "isinstance" => |cx, args| {
     let [object, classes] = args.exactly(cx, "isinstance")?;
     let ty = cx.type_of(object)?;
-    let question = Question { ty, object, hook: "__instancecheck__", function: "isinstance" };
+    let of = cx.see(object)?.type_tracker(cx, object);
+    let question = Question { ty, of, object, hook: "__instancecheck__", function: "isinstance" };
     let answer = question.ask(cx, classes)?;
     Ok(cx.boolean(answer))
 } }
@@ -35,7 +38,8 @@ builtin! { ISSUBCLASS = "issubclass" => |cx, args| {
     let Some(ty) = ty.filter(Bound::is_instance_of::<PyType>) else {
         return Err(cx.raise(PyTypeError::new_err("issubclass() arg 1 must be a class")));
     };
-    let question = Question { ty, object: class, hook: "__subclasscheck__", function: "issubclass" };
+    let of = cx.vars.tracker(class);
+    let question = Question { ty, of, object: class, hook: "__subclasscheck__", function: "issubclass" };
     let answer = question.ask(cx, classes)?;
     Ok(cx.boolean(answer))
 } }
@@ -48,6 +52,8 @@ builtin! { TYPE = "type" => |cx, args| match args.positional[..] {
 /// Whether a type is, or the type of an object is, among classes.
 struct Question<'py> {
     ty: Bound<'py, PyAny>,
+    /// Where the type comes from.
+    of: TrackerId,
     object: VarId,
     hook: &'static str,
     function: &'static str,
@@ -85,7 +91,12 @@ impl<'py> Question<'py> {
         let plain = is_own(Ok(cx.py.get_type::<PyType>().into_any()));
         if plain || is_own(cx.py.import("abc").and_then(|abc| abc.getattr("ABCMeta"))) {
             let ty = self.ty.cast::<PyType>().map_err(PyErr::from)?;
-            return Ok(ty.is_subclass(class.as_any())?);
+            let is = ty.is_subclass(class.as_any())?;
+            // What an abstract class was told of by `register` is not in the order.
+            if cpython::is_heap_type(ty) && cx.trackers.is_sourced(self.of) && is == cpython::is_subtype(ty, class) {
+                cx.guards.add(self.of, Test::Subclass(Identity::of(class.as_any()), is));
+            }
+            return Ok(is);
         }
         let answer = object_model::call_special(cx, variable, self.hook, &[self.object])?;
         cx.truth(answer)

@@ -41,6 +41,14 @@ def observe(module, function, maker, call):
     return "\n".join(lines)
 
 
+def own_attributes(value):
+    """`vars(value)`, whatever hooks its class has."""
+    try:
+        return object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return {}
+
+
 class Describe:
     """Texts of values in which shared objects show: every mutable one has a number, and is spelled out once."""
 
@@ -103,7 +111,7 @@ class Describe:
             return f"{name}{{{', '.join(items)}}} {self.attributes(value)}"
         if isinstance(value, slice):
             return f"slice {self(value.start)} {self(value.stop)} {self(value.step)}"
-        if hasattr(value, "__next__") or name.startswith("dict_"):
+        if hasattr(type(value), "__next__") or name.startswith("dict_"):
             return f"{name} of {self([item for item in value])}"
         return f"{name} {self.attributes(value)}"
 
@@ -114,7 +122,7 @@ class Describe:
             return "empty"
 
     def attributes(self, value):
-        own = dict(getattr(value, "__dict__", ()))
+        own = dict(own_attributes(value))
         for slot in getattr(type(value), "__slots__", ()):
             if hasattr(value, slot):
                 own[slot] = getattr(value, slot)

@@ -4,8 +4,10 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use sot_core::version::PyVersion;
+
 use crate::tree::{Kind, Node};
-use Kind::{Any, Bool, Clause, Dict, Int, Iterable, List, Object, Set, Statement, Str, Tensor};
+use Kind::{Any, Bool, Clause, Dict, Int, Iterable, List, Object, Rows, Set, Statement, Str, Tensor};
 
 /// Constructs that are not generated for now, and why.
 pub(crate) const EXCLUDED: &[(&str, &str)] = &[
@@ -39,7 +41,10 @@ static TEMPLATES: LazyLock<HashMap<&str, Vec<Template>>> = LazyLock::new(|| {
             section = title;
         } else if !line.is_empty() && !line.starts_with("# ") {
             let (marks, text) =
-                line.split_once(' ').filter(|(marks, _)| ["~", "!", "~!"].contains(marks)).unwrap_or(("", line));
+                line.split_once(' ').filter(|(marks, _)| ["~", "!", "~!", "^"].contains(marks)).unwrap_or(("", line));
+            if marks.contains('^') && PyVersion::BUILT_FOR < PyVersion(10) {
+                continue;
+            }
             let template =
                 Template { text: text.replace("\\n", "\n"), breaks: marks.contains('~'), raises: marks.contains('!') };
             sections.entry(section).or_default().push(template);
@@ -246,7 +251,7 @@ impl Generator {
 
     fn expression(&mut self, kind: Kind, scope: &Scope) -> Node {
         if kind == Any {
-            let of = *self.pick(&[Int, Int, Tensor, Tensor, Str, List, Dict, Object, Set, Bool]);
+            let of = *self.pick(&[Int, Int, Tensor, Tensor, Str, List, Rows, Dict, Object, Set, Bool]);
             return Node::new(Any, "$", vec![self.expression(of, scope)]);
         }
         let shallow = scope.expression_depth > 2 || self.chance(45);
@@ -425,7 +430,7 @@ impl Generator {
             statements.push(Node::leaf(Statement, "global G"));
             scope.writable.push((Int, "G".to_owned()));
         }
-        for kind in [Int, Int, Tensor, List, List, Dict, Set, Str, Object] {
+        for kind in [Int, Int, Tensor, List, List, Rows, Dict, Set, Str, Object] {
             if !self.chance(percent) || (kind == Tensor && scope.names(Tensor).next().is_none()) {
                 continue;
             }
@@ -451,24 +456,49 @@ impl Generator {
         Node::new(Statement, "def f(x, n, a, d, p):\n    $", vec![Node::block(statements)])
     }
 
-    /// Arguments of the calls: the same ones twice, then others.
+    /// Arguments of the calls: the same ones twice, then others, or the same after something was changed.
     fn makers(&mut self) -> Node {
-        let first = self.maker();
-        let mut makers = vec![first.clone(), first];
+        let first = self.arguments();
+        let mut makers = vec![first.clone(), first.clone()];
         for _ in 0..3 {
-            makers.push(self.maker());
+            makers.push(if self.chance(30) { first.clone() } else { self.arguments() });
         }
+        let makers: Vec<_> = makers
+            .into_iter()
+            .enumerate()
+            .map(|(call, arguments)| {
+                let change = (call > 1 && self.chance(50)).then(|| self.template("changes").text);
+                let change = change.map_or_else(String::new, |change| format!("exec('{change}', globals()) or "));
+                Node::leaf(Any, format!("lambda: {change}{arguments}"))
+            })
+            .collect();
         Node::new(Statement, "makers = [$]", vec![Node::items(makers)])
     }
 
-    fn maker(&mut self) -> Node {
-        let tensor =
-            self.pick(&["toy.arange(2)", "toy.arange(2)", "toy.arange(3)", "toy.arange(2) - 3", "toy.ones([2])"]);
-        let number = self.pick(&["1", "1", "2", "0", "-1", "3", "True", "7", "2.5"]);
-        let list = self.pick(&["[1, 2]", "[1, 2]", "[]", "[3]", "[2, 0, 1]", "[0, 5, -1, 4]"]);
-        let dict = self.pick(&["{\"a\": 1}", "{\"a\": 1}", "{}", "{\"b\": 2, \"a\": 3}"]);
-        let object = self.pick(&["Point(2)", "Point(2)", "Point(3)", "Child(1, 2)", "Point(0)"]);
-        Node::leaf(Any, format!("lambda: ({tensor}, {number}, {list}, {dict}, {object})"))
+    fn arguments(&mut self) -> String {
+        let tensor = self.pick(&[
+            "toy.arange(2)",
+            "toy.arange(2)",
+            "toy.arange(3)",
+            "toy.arange(2) - 3",
+            "toy.ones([2])",
+            "KEPT[3]",
+        ]);
+        let number = self.pick(&["1", "1", "2", "0", "-1", "3", "True", "7", "2.5", "1.0", "-0.0", "0.0"]);
+        let list = self.pick(&["[1, 2]", "[1, 2]", "[]", "[3]", "[2, 0, 1]", "[0, 5, -1, 4]", "KEPT[0]", "GL"]);
+        let dict = self.pick(&["{\"a\": 1}", "{\"a\": 1}", "{}", "{\"b\": 2, \"a\": 3}", "KEPT[1]"]);
+        let object = self.pick(&[
+            "Point(2)",
+            "Point(2)",
+            "Point(3)",
+            "Child(1, 2)",
+            "Point(0)",
+            "Hooked(1)",
+            "KEPT[2]",
+            "KEPT[2]",
+        ]);
+        let shared = if self.chance(20) { "shared" } else { "" };
+        format!("{shared}({tensor}, {number}, {list}, {dict}, {object})")
     }
 
     fn block(&mut self, scope: &Scope, most: usize) -> Node {
@@ -504,13 +534,14 @@ impl Generator {
             40..=44 if scope.in_try || scope.in_loop || self.chance(30) => self.jump(scope),
             45..=49 => {
                 let template = self.template("breaking").text;
-                self.fill(Statement, &template, scope)
+                self.fill_named(&template, scope)
             }
             50..=52 if scope.in_generator && !scope.protected => {
                 let template = *self.pick(&["yield <i>", "yield <i>", "LOG.append((yield <i>))", "yield from <k>"]);
                 self.fill(Statement, template, scope)
             }
-            57..=63 => self.growth(scope),
+            57..=62 => self.growth(scope),
+            63 if scope.depth < 3 => self.class(scope),
             53..=56 => {
                 let kind = *self.pick(&[Int, Tensor, List]);
                 match self.call(kind, scope) {
@@ -523,9 +554,39 @@ impl Generator {
                 while template.raises && !self.chance(scope.daring()) {
                     template = self.template("statements");
                 }
-                self.fill(Statement, &template.text, scope)
+                self.fill_named(&template.text, scope)
             }
         }
+    }
+
+    /// Fills a template that has a name of its own.
+    fn fill_named(&mut self, template: &str, scope: &Scope) -> Node {
+        if !template.contains('@') {
+            return self.fill(Statement, template, scope);
+        }
+        let name = self.fresh("");
+        self.fill(Statement, &template.replace('@', &name), scope)
+    }
+
+    /// A class made in the function; making an instance is how it is known from there on.
+    fn class(&mut self, scope: &mut Scope) -> Node {
+        let name = self.fresh("C");
+        let base = *self.pick(&["Point", "Child", "Hooked"]);
+        let inner = Scope {
+            returns: Some(Int),
+            in_loop: false,
+            in_handler: false,
+            in_generator: false,
+            pure_names: true,
+            ..scope.deeper()
+        };
+        let with_names = declared(declared(inner, Int, "by"), Object, "self");
+        let value = self.expression(Int, &with_names);
+        let kind = self.expression(Str, &Scope { pure_names: true, ..scope.expression() });
+        let ending = *self.pick(&["super().grow(by) + $", "$", "self.v + $"]);
+        let text = format!("class {name}({base}):\n    kind = $\n    def grow(self, by=1):\n        return {ending}");
+        scope.readable.push((Object, format!("{name}({})", self.below(4))));
+        Node::new(Statement, text, vec![kind, value])
     }
 
     /// A list gets longer. Where that may happen often, or under a loop over that list, there is a limit.
@@ -670,6 +731,11 @@ impl Generator {
     }
 }
 
+fn declared(mut scope: Scope, kind: Kind, name: &str) -> Scope {
+    scope.readable.push((kind, name.to_owned()));
+    scope
+}
+
 fn declare(scope: &mut Scope, kind: Kind, name: &str) {
     scope.readable.push((kind, name.to_owned()));
     scope.writable.push((kind, name.to_owned()));
@@ -687,6 +753,7 @@ fn kind_of(letter: &str) -> Kind {
         "i" => Int,
         "t" => Tensor,
         "l" => List,
+        "r" => Rows,
         "d" => Dict,
         "s" => Set,
         "w" => Str,
@@ -703,6 +770,7 @@ fn prefix(kind: Kind) -> &'static str {
         Int => "i",
         Tensor => "t",
         List => "l",
+        Rows => "r",
         Dict => "d",
         Set => "s",
         Str => "w",

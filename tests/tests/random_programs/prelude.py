@@ -1,5 +1,9 @@
 import bisect
+import collections
 import contextlib
+import copy
+import functools
+import itertools
 import zlib
 import toy
 
@@ -129,3 +133,29 @@ def count(n):  # whole
         LOG.append(("count", n))
         yield n
         n -= 1
+
+
+class Hooked(Point):
+    kind = "hooked"
+
+    def __getattr__(self, name):
+        LOG.append(("asked", name))
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return len(name)
+
+
+Pair = collections.namedtuple("Pair", "a b")
+KEPT = [1, 2], {"a": 1}, Point(2), toy.arange(2)
+
+
+def add(values, item):
+    if len(values) < 8:
+        values.append(item)
+
+
+def shared(x, n, a, d, p):
+    p.u = a
+    p.t = x
+    d["a"] = n
+    return x, n, a, d, p

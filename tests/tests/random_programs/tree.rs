@@ -15,6 +15,8 @@ pub(crate) enum Kind {
     Int,
     Tensor,
     List,
+    /// A list of lists.
+    Rows,
     Dict,
     Set,
     Str,
@@ -101,7 +103,7 @@ impl Node {
             Kind::Bool => "True",
             Kind::Int => "1",
             Kind::Tensor => "x",
-            Kind::List | Kind::Iterable => "[]",
+            Kind::List | Kind::Rows | Kind::Iterable => "[]",
             Kind::Dict => "{}",
             Kind::Str => "\"\"",
             Kind::Any => "None",
