@@ -1,5 +1,6 @@
 """Python numbers that are others at every call: a few translations, then one that serves them all."""
 
+import numpy
 import paddle
 import pytest
 
@@ -68,3 +69,50 @@ def test_what_was_a_number_may_be_anything_later():
     x = paddle.randn([3])
     calls_agree(step, [(x, 2.0), (x, paddle.randn([3])), (x, 3.0), (x, 4.0), (x, paddle.randn([3])), (x, 5), (x, True)])
     assert not sot.stats().fallbacks
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda n: paddle.to_tensor(n),
+        lambda n: paddle.to_tensor([n, 0.1]),
+        lambda n: paddle.to_tensor([[1, 2], [3, n]]),
+        lambda n: paddle.to_tensor([0.1, n], dtype="float64"),
+        lambda n: paddle.to_tensor((True, n > 1)),
+        lambda n: paddle.to_tensor(0.1 * n, dtype=paddle.float32),
+        lambda n: paddle.to_tensor(list(range(n))) if n else paddle.to_tensor([]),
+    ],
+)
+def test_tensors_of_known_data_are_constants(same, make):
+    def f(x, n):
+        made = make(n)
+        return x.sum() * made, made
+
+    fast = sot.symbolic_translate(f)
+    x = paddle.ones([2, 2])
+    for n in (1, 2, 2):
+        same(fast(x, n), f(x, n))
+        fast(x, n)[1].zero_()
+        same(fast(x, n), f(x, n))
+    assert sot.stats().graphs == 2 and not sot.stats().breaks, f"\n{sot.stats()}"
+
+
+@pytest.mark.parametrize(
+    "data, make",
+    [
+        (numpy.ones(2), lambda d: paddle.to_tensor(d)),
+        (0.5, lambda d: paddle.to_tensor(d, stop_gradient=False)),
+        (0.5, lambda d: paddle.to_tensor(d, dtype="float16")),
+        (paddle.ones([2]), lambda d: paddle.to_tensor(d)),
+    ],
+)
+def test_tensors_of_other_data_break_the_graph(same, data, make):
+    def f(x, data):
+        return x * 2, make(data)
+
+    fast = sot.symbolic_translate(f)
+    same(fast(paddle.ones([2]), data), f(paddle.ones([2]), data))
+    if isinstance(data, numpy.ndarray):
+        data += 1
+        same(fast(paddle.ones([2]), data), f(paddle.ones([2]), data))
+    assert sot.stats().graphs and sot.stats().breaks

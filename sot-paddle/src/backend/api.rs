@@ -100,10 +100,6 @@ const FOLLOWED: &[(&str, &[&str])] =
 /// Functions that must run for real though their module builds graph or is followed, by name, with why.
 const BREAKING_FUNCTIONS: &[(&str, &str)] = &[
     ("tolist", "needs the tensor's values; use .detach() and keep it a tensor, or convert outside the hot function"),
-    ("to_tensor", "copies Python data, which may change between calls; make the tensor outside the hot function"),
-    ("as_tensor", "copies Python data, which may change between calls; make the tensor outside the hot function"),
-    ("tensor", "copies Python data, which may change between calls; make the tensor outside the hot function"),
-    ("asarray", "copies Python data, which may change between calls; make the tensor outside the hot function"),
     ("from_numpy", "copies Python data, which may change between calls; make the tensor outside the hot function"),
     ("create_parameter", "makes a parameter; make it in the layer's __init__"),
     ("create_tensor", "makes a variable outside the graph"),

@@ -14,6 +14,7 @@ use pyo3::types::{PyDict, PyFunction, PyList, PyString, PyTuple};
 use sot_core::backend::{CallKind, GraphBuilder, TensorMeta};
 
 use super::collector;
+use super::data;
 use super::garbage;
 use super::gradient::Settled;
 use super::meta;
@@ -154,8 +155,12 @@ impl GraphBuilder for PaddleBuilder {
         self.one_state = self.one_state && self.is_in_first_state(callee.py())?;
         scalar::refuse_rounding(&self.paddle, callee, args, kwargs)?;
         let paddle = Arc::clone(&self.paddle);
+        let data = data::values(&paddle, kind, callee, args, kwargs)?;
         let target = self.target.clone_ref(callee.py());
         let result = paddle.static_mode.within(callee.py(), &target, || {
+            if let Some(data) = data {
+                return callee.py().import("paddle")?.call_method1("assign", (data,));
+            }
             if let Some(result) = scalar::operator_with_number(&self.paddle, kind, callee, args)? {
                 return Ok(result);
             }

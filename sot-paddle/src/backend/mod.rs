@@ -4,6 +4,7 @@
 mod api;
 mod builder;
 mod collector;
+mod data;
 pub mod debug;
 mod garbage;
 mod gradient;
