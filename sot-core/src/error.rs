@@ -198,12 +198,22 @@ pub struct Reason {
     pub recursive: bool,
     /// Whether it is about the frame as a whole, which must come to it by itself.
     pub of_frame: bool,
+    /// Whether the graph ends between two instructions: none runs natively.
+    pub between: bool,
 }
 
 impl Reason {
     /// A reason not yet placed.
     pub fn new(id: ReasonId, text: impl Into<String>) -> Self {
-        Reason { id, text: text.into(), stack: Vec::new(), forbidden_by: None, recursive: false, of_frame: false }
+        Reason {
+            id,
+            text: text.into(),
+            stack: Vec::new(),
+            forbidden_by: None,
+            recursive: false,
+            of_frame: false,
+            between: false,
+        }
     }
 }
 

@@ -253,7 +253,7 @@ fn translate(
         cx.plan_break(planned);
     }
     cx.changing = cache.differing_numbers(frame);
-    let result = simulate(&mut cx, frame, &unit);
+    let result = simulate(&mut cx, frame, &unit, cache.origin().is_some());
     cx.switches.undo()?;
     let (simulated, building) = (start.elapsed(), cx.graph.building());
     let name = format!("SIR_{}", GRAPHS.load(Ordering::Relaxed));
@@ -299,15 +299,36 @@ fn translate(
 }
 
 /// Lays out the root frame and runs it to its return.
-fn simulate<'py>(cx: &mut OpcodeExecutor<'py>, fresh: &FreshFrame<'_, 'py>, unit: &Rc<CodeUnit>) -> Flow<VarId> {
+fn simulate<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    fresh: &FreshFrame<'_, 'py>,
+    unit: &Rc<CodeUnit>,
+    resumed: bool,
+) -> Flow<VarId> {
     if unit.code.flags & RESUMABLE != 0 {
         return Err(Unwind::fallback(ReasonId::UnsupportedFrame, "generators and coroutines run in CPython"));
     }
     let root = root_frame(cx, fresh, unit)?;
+    if resumed {
+        watch_generators(cx, fresh, &root)?;
+    }
     match cx.run_frame(root)?.0 {
         Exit::Return(value) => Ok(value),
         Exit::Yield(_) => Err(Unwind::fallback(ReasonId::UnsupportedFrame, "a yield outside a generator")),
     }
+}
+
+/// The frame of a resume function is all that holds what it was given, which for a generator shows when it goes.
+fn watch_generators(cx: &mut OpcodeExecutor<'_>, fresh: &FreshFrame<'_, '_>, root: &Frame) -> Flow<()> {
+    let generator = fresh.py().import("types")?.getattr("GeneratorType")?;
+    for (slot, value) in root.locals.iter().enumerate() {
+        let given = value.filter(|_| fresh.arg(slot).is_some_and(|object| object.get_type().is(&generator)));
+        if let Some(value) = given {
+            cx.see(value)?;
+            cx.watch(value);
+        }
+    }
+    Ok(())
 }
 
 fn root_frame<'py>(cx: &mut OpcodeExecutor<'py>, fresh: &FreshFrame<'_, 'py>, unit: &Rc<CodeUnit>) -> Flow<Frame> {
@@ -439,7 +460,8 @@ pub struct ResumeSource<'py> {
 }
 
 impl<'py> ResumeSource<'py> {
-    fn of(py: Python<'py>, running: &Rc<CodeUnit>) -> PyResult<Self> {
+    /// That of a frame's code.
+    pub fn of(py: Python<'py>, running: &Rc<CodeUnit>) -> PyResult<Self> {
         let lost = || pyo3::exceptions::PyRuntimeError::new_err("the code of a running function has no cache");
         let cache = cache_of(running.object.bind(py).cast::<PyCode>()?).ok_or_else(lost)?;
         let running = Rc::clone(running);
@@ -480,6 +502,8 @@ impl<'py> ResumeSource<'py> {
             let base = PyWeakrefReference::new(self.unit.object.bind(py))?.unbind();
             if let Some(cache) = cache_of(code) {
                 cache.set_origin(Origin { base, prologue: built.prologue, nested: key.nested });
+                // Generators run in CPython.
+                cache.set_skip(key.entry == resume::Entry::Yield);
                 for what in [Forbidden::Break, Forbidden::Fallback] {
                     if self.cache.forbids(what) {
                         cache.forbid(what);

@@ -2,7 +2,7 @@
 //! on the stack; 3.9 and 3.10 have a copy of the body for each.
 
 use pyo3::exceptions::PyAssertionError;
-use sot_core::error::{Flow, Unwind};
+use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{BookkeepingVariable, OpcodeExecutor};
 use sot_core::opcode;
 use sot_core::opcode::{Next, Operand};
@@ -21,7 +21,9 @@ opcode! {
     JUMP_IF_NOT_EXC_MATCH [3.9..3.11] (class, pattern -- )
         => |cx, op| { let matches = cx.exception_class_matches(class, pattern)?; jump_when(op, !matches) }
 }
-opcode! { RERAISE [3.9..3.11] (_traceback, exception, _class -- ) => |_cx, _| Flow::<()>::Err(Unwind::Raise(exception)) }
+opcode! {
+    RERAISE [3.9..3.11] (traceback, exception, _class -- ) => |cx, _| Flow::<()>::Err(raise_again(cx, traceback, exception))
+}
 
 opcode! { BEGIN_FINALLY [3.8..3.9] (..) => |cx, _| {
     let fallen = cx.bookkeeping(BookkeepingVariable::Fallen);
@@ -81,9 +83,18 @@ fn end_finally(cx: &mut OpcodeExecutor<'_>) -> Flow<Next> {
         Entry::Fallen => Ok(Next::Continue),
         Entry::Called(label) => Ok(Next::Jump(label)),
         Entry::Raised => {
-            let [_traceback, exception] = cx.pop_array()?;
-            Err(Unwind::Raise(exception))
+            let [traceback, exception] = cx.pop_array()?;
+            Err(raise_again(cx, traceback, exception))
         }
+    }
+}
+
+/// An exception gets back the traceback that it had when the handler began. What a generator was thrown has an entry more
+/// by now, but in the trace nobody else changes the traceback of what was raised in it.
+fn raise_again(cx: &OpcodeExecutor<'_>, traceback: VarId, exception: VarId) -> Unwind {
+    match cx.vars.as_kind::<BookkeepingVariable>(traceback).as_deref() {
+        Some(BookkeepingVariable::Traceback(of)) if *of == exception => Unwind::Raise(exception),
+        _ => Unwind::break_graph(ReasonId::Raises, "an exception is raised again with the traceback that it had"),
     }
 }
 

@@ -5,19 +5,22 @@ use std::rc::Rc;
 
 use pyo3::exceptions::{PyGeneratorExit, PyRuntimeError, PyStopIteration, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyType;
+use pyo3::types::{PyString, PyType};
 
 use sot_core::builtin;
 use sot_core::bytecode::{Label, Opcodes};
 use sot_core::codegen::CodeGen;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{CallArgs, Exit, Frame, OpcodeExecutor};
+use sot_core::tracker::TrackerId;
 use sot_core::variable::{VarId, Variable};
 
 use crate::exception;
 use crate::iterators::{emit_call, library, rebuild};
 
-sot_core::variable_kind! { "generator" }
+sot_core::variable_kind! {
+    "generator", types: |py| Ok(vec![library(py, "types", "GeneratorType")?]), wrap: GeneratorVariable::wrap
+}
 
 /// `CO_VARARGS | CO_VARKEYWORDS`
 const STARRED: u32 = 0x0c;
@@ -27,10 +30,14 @@ enum State {
     Suspended(Rc<Frame>),
     Running,
     Finished(Option<VarId>),
+    /// It was there before the trace: its frame is CPython's.
+    Real(Py<PyAny>),
 }
 
 /// A generator.
 pub struct GeneratorVariable {
+    name: Rc<str>,
+    qualname: Rc<str>,
     state: State,
 }
 
@@ -60,8 +67,13 @@ pub fn send(cx: &mut OpcodeExecutor<'_>, generator: VarId, value: VarId) -> Flow
         }
         State::Running => return Err(cx.raise(PyValueError::new_err("generator already executing"))),
         State::Finished(_) => return Ok(Resumed::Returned(cx.none())),
+        State::Real(_) => return Err(runs_in_cpython()),
     };
     resume(cx, generator, frame)
+}
+
+fn runs_in_cpython() -> Unwind {
+    Unwind::break_graph(ReasonId::UnsupportedCall, "a generator that was started outside the graph")
 }
 
 /// What a finished generator returned: the value of `yield from`.
@@ -82,6 +94,7 @@ pub fn throw(cx: &mut OpcodeExecutor<'_>, generator: VarId, exception: VarId) ->
         }
         State::Running => return Err(cx.raise(PyValueError::new_err("generator already executing"))),
         State::Suspended(frame) => copy(cx.py, frame),
+        State::Real(_) => return Err(runs_in_cpython()),
     };
     let Some(inner) = delegate(cx, &frame)? else { return resume_raising(cx, generator, frame, exception) };
     set(cx, generator, State::Running);
@@ -155,12 +168,14 @@ fn delegate(cx: &mut OpcodeExecutor<'_>, frame: &Frame) -> Flow<Option<VarId>> {
 
 /// `generator.close()`
 pub fn close(cx: &mut OpcodeExecutor<'_>, generator: VarId) -> Flow<()> {
-    if !matches!(expect(cx, generator)?.state, State::Suspended(_)) {
-        if matches!(expect(cx, generator)?.state, State::Running) {
-            return Err(cx.raise(PyValueError::new_err("generator already executing")));
+    match &expect(cx, generator)?.state {
+        State::Suspended(_) => {}
+        State::Running => return Err(cx.raise(PyValueError::new_err("generator already executing"))),
+        State::Real(_) => return Err(runs_in_cpython()),
+        State::Fresh(_) | State::Finished(_) => {
+            set(cx, generator, State::Finished(None));
+            return Ok(());
         }
-        set(cx, generator, State::Finished(None));
-        return Ok(());
     }
     let class = cx.py.get_type::<PyGeneratorExit>().into_any();
     let exit = exception::make(cx, &class, Vec::new())?;
@@ -302,7 +317,9 @@ fn expect(cx: &mut OpcodeExecutor<'_>, generator: VarId) -> Flow<Rc<GeneratorVar
 }
 
 fn set(cx: &mut OpcodeExecutor<'_>, generator: VarId, state: State) {
-    cx.vars.set(generator, Rc::new(GeneratorVariable { state }));
+    if let Some(payload) = cx.vars.as_kind::<GeneratorVariable>(generator) {
+        cx.vars.set(generator, Rc::new(GeneratorVariable { state, ..payload.named() }));
+    }
 }
 
 fn copy(py: Python<'_>, frame: &Frame) -> Frame {
@@ -324,13 +341,26 @@ fn copy(py: Python<'_>, frame: &Frame) -> Frame {
 impl GeneratorVariable {
     /// A generator over a frame that has not run yet.
     pub fn new(frame: Frame) -> Self {
-        GeneratorVariable { state: State::Fresh(Rc::new(frame)) }
+        let code = &frame.code.code;
+        let (name, qualname) = (code.name.as_str().into(), code.qualname.as_str().into());
+        GeneratorVariable { name, qualname, state: State::Fresh(Rc::new(frame)) }
+    }
+
+    fn wrap(_: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, _: TrackerId) -> Flow<Rc<dyn Variable>> {
+        let name: Rc<str> = "generator".into();
+        Ok(Rc::new(GeneratorVariable { qualname: Rc::clone(&name), name, state: State::Real(object.clone().unbind()) }))
+    }
+
+    /// One of that name that has ended.
+    fn named(&self) -> Self {
+        let (name, qualname) = (Rc::clone(&self.name), Rc::clone(&self.qualname));
+        GeneratorVariable { name, qualname, state: State::Finished(None) }
     }
 
     fn frame(&self) -> Option<&Rc<Frame>> {
         match &self.state {
             State::Fresh(frame) | State::Suspended(frame) => Some(frame),
-            State::Running | State::Finished(_) => None,
+            State::Running | State::Finished(_) | State::Real(_) => None,
         }
     }
 }
@@ -374,6 +404,17 @@ fn rebuild_fresh(cg: &mut CodeGen<'_, '_>, frame: &Frame) -> Flow<()> {
     emit_call(cg, rebuild::generator, &[object, globals, cells, positional, keywords])
 }
 
+fn text_constant(cg: &mut CodeGen<'_, '_>, text: &str) -> VarId {
+    let text = PyString::new(cg.cx.py, text).into_any().unbind();
+    cg.cx.constant(text)
+}
+
+/// Emits code that makes a generator of that name which has ended.
+fn rebuild_finished(cg: &mut CodeGen<'_, '_>, ended: &GeneratorVariable) -> Flow<()> {
+    let (name, qualname) = (text_constant(cg, &ended.name), text_constant(cg, &ended.qualname));
+    emit_call(cg, rebuild::finished_generator, &[name, qualname])
+}
+
 impl Variable for GeneratorVariable {
     fn kind(&self) -> &'static str {
         "generator"
@@ -384,16 +425,24 @@ impl Variable for GeneratorVariable {
         ty.unwrap_or_else(|_| cx.py.get_type::<PyAny>().into_any())
     }
 
+    fn object(&self) -> Option<&Py<PyAny>> {
+        match &self.state {
+            State::Real(object) => Some(object),
+            _ => None,
+        }
+    }
+
     fn text(&self, _: &OpcodeExecutor<'_>) -> String {
-        let name = self.frame().map_or("finished", |frame| frame.code.code.qualname.as_str());
-        format!("GeneratorVariable({name})")
+        format!("GeneratorVariable({})", self.qualname)
     }
 
     fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
         match &self.state {
             State::Fresh(frame) => rebuild_fresh(cg, frame),
-            State::Finished(_) => emit_call(cg, rebuild::exhausted, &[]),
-            State::Suspended(_) | State::Running => Err(cg.cx.plan_to_make(this)),
+            State::Finished(_) => rebuild_finished(cg, self),
+            State::Real(object) => cg.load_const(object.clone_ref(cg.cx.py)),
+            State::Suspended(frame) => cg.load_suspended(frame),
+            State::Running => Err(cg.cx.plan_to_make(this, "is running where the graph ends")),
         }
     }
 
@@ -403,7 +452,8 @@ impl Variable for GeneratorVariable {
 
     fn children(&self) -> Vec<VarId> {
         let Some(frame) = self.frame() else { return Vec::new() };
-        frame.locals.iter().flatten().chain(&frame.cells).chain(&frame.stack).copied().collect()
+        let handled = frame.handled.iter().map(|handled| &handled.exception);
+        frame.locals.iter().flatten().chain(&frame.cells).chain(&frame.stack).chain(handled).copied().collect()
     }
 
     fn iter(&self, _: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {

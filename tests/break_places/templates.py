@@ -376,16 +376,19 @@ OTHER_NUMBERS = {
     ),
     "comprehension": ({"if": 5, "chain": 5, "while": 4, "logic": 4}, LOOP_HEAD),
     "generator_consumer": (
-        {"*": 2, "if": 4, "conditional": 4, "chain": 4, "assert": 4, "unpack": 4, "while": 5, "logic": 6},
-        "a generator that lives through a break is CPython's, and its operations are eager",
+        {"*": 3, "if": 4, "conditional": 4, "chain": 4, "assert": 4, "unpack": 4, "while": 5, "logic": 6},
+        "behind the first break the generator is CPython's: its operations are eager, and each round is cut at the loop's head",
     ),
     "property": ({"*": 3, "while": 4, "logic": 4}, OWN_FRAME),
     "operator": ({"*": 3, "while": 4, "logic": 4}, OWN_FRAME),
-    "with_contextmanager": ({"*": 0}, "a generator that still has a `finally` to run is not rebuilt"),
+    "with_contextmanager": (
+        {"*": 3, "while": 4, "logic": 4},
+        "behind a break the manager's generator is CPython's, so the program is cut at the end of the `with` too",
+    ),
 }
 
 # Places that are left to CPython, by the start of the fallback's reason.
-FALLBACKS = {"with_contextmanager": "cannot-restore: GeneratorVariable(managed)"}
+FALLBACKS = {}
 
 
 def indented(lines, indent):

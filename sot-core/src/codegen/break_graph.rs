@@ -27,7 +27,7 @@ impl Break<'_, '_> {
 
     /// Whether a frame catches what the breaking instruction raises.
     fn is_caught(&self) -> bool {
-        self.at.frames.iter().any(|frame| catcher(frame).is_some())
+        !self.at.is_between() && self.at.frames.iter().any(|frame| catcher(frame).is_some())
     }
 }
 
@@ -150,6 +150,10 @@ impl CodeGen<'_, '_> {
 
     fn break_here(&mut self, of: &Break<'_, '_>) -> Flow<()> {
         let frame = of.at.innermost();
+        if of.at.is_between() {
+            let stack = self.layout(frame, frame.stack.len());
+            return self.go_on(of, frame.at, &stack);
+        }
         let mut instruction = of.instruction();
         let mut name = self.opcode_name(&instruction);
         let mut next = Label(frame.at.0 + 1);

@@ -313,6 +313,11 @@ impl Emitter {
         self.varnames.len() as u32 - 1
     }
 
+    /// How many locals there are by now.
+    pub fn locals(&self) -> usize {
+        self.varnames.len()
+    }
+
     /// Before the callable of a call is loaded.
     pub fn begin_call(&mut self) -> Flow<()> {
         self.target().begin_call(self)

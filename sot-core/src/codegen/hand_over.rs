@@ -164,12 +164,30 @@ impl CodeGen<'_, '_> {
         if let Some(exception) = side.raised {
             self.load_raised(exception)?;
         }
+        if driving {
+            // What is handed over dies when the program drops it.
+            self.forget_locals()?;
+        }
         self.end_call((frames[0].cells + frames[0].arguments) as u32)?;
         if driving {
             let end = self.emitter.end_driven()?;
             self.driven.push((start, end));
         }
         self.op("RETURN_VALUE", 0)
+    }
+
+    /// Arguments and values of the new code are no longer held by its frame.
+    fn forget_locals(&mut self) -> Flow<()> {
+        let code = &self.root.code;
+        let is_cell = |slot: &usize| code.cellvars.contains(&code.varnames[*slot]);
+        let arguments = (0..code.total_args()).filter(|slot| !is_cell(slot));
+        let slots: Vec<usize> = arguments.chain(code.varnames.len()..self.emitter.locals()).collect();
+        let none = self.emitter.none();
+        for slot in slots {
+            self.op("LOAD_CONST", none)?;
+            self.op("STORE_FAST", slot as u32)?;
+        }
+        Ok(())
     }
 
     /// The resume function of each frame, the outermost first.
@@ -208,7 +226,7 @@ impl CodeGen<'_, '_> {
 
     /// The locals of the original code; the first argument of a method stays one even where a closure captured it, for the
     /// `super()` that looks for it there.
-    fn resumed_locals(&self, frame: &Checkpoint, source: &ResumeSource<'_>) -> Vec<Option<VarId>> {
+    pub(super) fn resumed_locals(&self, frame: &Checkpoint, source: &ResumeSource<'_>) -> Vec<Option<VarId>> {
         let mut locals: Vec<Option<VarId>> = frame.locals[..source.unit.code.varnames.len()].to_vec();
         let code = &frame.unit.code;
         let captured = code.cellvars.iter().position(|cell| code.varnames.first() == Some(cell));
@@ -218,7 +236,7 @@ impl CodeGen<'_, '_> {
         locals
     }
 
-    fn load_value(&mut self, value: Value) -> Flow<()> {
+    pub(super) fn load_value(&mut self, value: Value) -> Flow<()> {
         match value {
             Value::Known(variable) => self.load(variable),
             Value::Left(local) => self.op("LOAD_FAST", local),
@@ -259,7 +277,7 @@ impl CodeGen<'_, '_> {
     }
 }
 
-fn slot(item: &Item, source: &ResumeSource<'_>) -> Flow<Slot> {
+pub(super) fn slot(item: &Item, source: &ResumeSource<'_>) -> Flow<Slot> {
     Ok(match item {
         Item::Value(_) => Slot::Value,
         Item::Null => Slot::Null,

@@ -4,6 +4,7 @@
 
 mod break_graph;
 mod emitter;
+mod generator;
 mod hand_over;
 mod load;
 mod native;
@@ -53,10 +54,6 @@ pub struct CodeGen<'a, 'py> {
 impl<'a, 'py> CodeGen<'a, 'py> {
     /// A generator of new code for `root`.
     pub fn new(cx: &'a mut OpcodeExecutor<'py>, root: Rc<CodeUnit>) -> Flow<Self> {
-        if let Some(payload) = cx.vars.payloads().find(|payload| payload.runs_when_dropped(cx)) {
-            let text = format!("{}, which runs code when it dies", payload.text(cx));
-            return Err(Unwind::fallback(ReasonId::CannotRestore, text));
-        }
         let version = cx.runtime.version;
         let line = root.code.first_line;
         let mut emitter = Emitter::new(cx.py, Selected::for_version(version), &root.code, Position::line(line));

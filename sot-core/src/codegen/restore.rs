@@ -17,7 +17,8 @@ use crate::variable::VarId;
 impl CodeGen<'_, '_> {
     /// Calls the graph with its inputs and keeps its outputs: every tensor of the trace that `results` or a write needs.
     pub(super) fn call_graph(&mut self, results: &[VarId], name: &str) -> Flow<Vec<StatementIR>> {
-        let outputs = self.escaping_tensors(results);
+        let (reached, outputs) = self.escaping_tensors(results);
+        self.refuse_dropped(&reached)?;
         if outputs.is_empty() {
             return Ok(Vec::new());
         }
@@ -33,8 +34,8 @@ impl CodeGen<'_, '_> {
         Ok(vec![ir])
     }
 
-    /// The graph's tensors that can be reached from `results` and from the writes.
-    fn escaping_tensors(&mut self, results: &[VarId]) -> Vec<(SymbolId, VarId)> {
+    /// What can be reached from `results` and from the writes, and the graph's tensors in it.
+    fn escaping_tensors(&mut self, results: &[VarId]) -> (HashSet<VarId>, Vec<(SymbolId, VarId)>) {
         let mut pending: Vec<VarId> = self.effect_values();
         pending.extend(results.iter().rev());
         let (mut seen, mut found) = (HashSet::new(), Vec::new());
@@ -52,7 +53,14 @@ impl CodeGen<'_, '_> {
                 pending.extend(self.cx.effects.attributes_of(variable).into_iter().map(|(_, value)| value));
             }
         }
-        found
+        (seen, found)
+    }
+
+    /// What runs code of the program when it dies and has died before the graph ends is CPython's from the start.
+    fn refuse_dropped(&self, reached: &HashSet<VarId>) -> Flow<()> {
+        let dropped =
+            self.cx.vars.iter().find(|(id, payload)| payload.runs_when_dropped(self.cx) && !reached.contains(id));
+        dropped.map_or(Ok(()), |(id, _)| Err(self.cx.plan_to_make(id, "runs code when it dies")))
     }
 
     fn effect_values(&self) -> Vec<VarId> {

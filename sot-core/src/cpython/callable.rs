@@ -20,6 +20,89 @@ pub fn fastcall<'py, F>(py: Python<'py>, name: &str, doc: &str, f: F) -> PyResul
 where
     F: for<'b> Fn(Python<'b>, &[Bound<'b, PyAny>]) -> PyResult<Py<PyAny>> + Send + Sync + 'static,
 {
+    make(py, name, doc, Borrowing(f))
+}
+
+/// A callable that owns its arguments: bytecode that calls it keeps none of them alive. Only for new code to call, from
+/// whose stack they are taken.
+pub fn fastcall_taking<'py, F>(py: Python<'py>, name: &str, doc: &str, f: F) -> PyResult<Bound<'py, PyAny>>
+where
+    F: for<'b> Fn(Python<'b>, Vec<Bound<'b, PyAny>>) -> PyResult<Py<PyAny>> + Send + Sync + 'static,
+{
+    make(py, name, doc, Taking(f))
+}
+
+/// What a callable does with its arguments.
+trait Callee: Send + Sync + 'static {
+    /// # Safety
+    /// As many live arguments as said, in a vector that the caller reads again to drop them.
+    unsafe fn run(&self, py: Python<'_>, args: *mut *mut ffi::PyObject, count: usize) -> PyResult<Py<PyAny>>;
+}
+
+struct Borrowing<F>(F);
+
+impl<F> Callee for Borrowing<F>
+where
+    F: for<'b> Fn(Python<'b>, &[Bound<'b, PyAny>]) -> PyResult<Py<PyAny>> + Send + Sync + 'static,
+{
+    unsafe fn run(&self, py: Python<'_>, args: *mut *mut ffi::PyObject, count: usize) -> PyResult<Py<PyAny>> {
+        let first = NonNull::new(args).unwrap_or_else(NonNull::dangling);
+        // SAFETY: the arguments live as long as the call, and a shared `Bound` is a pointer that is not null and is not
+        // dropped.
+        let args = unsafe { std::slice::from_raw_parts(first.as_ptr().cast::<Bound<'_, PyAny>>(), count) };
+        (self.0)(py, args)
+    }
+}
+
+struct Taking<F>(F);
+
+impl<F> Callee for Taking<F>
+where
+    F: for<'b> Fn(Python<'b>, Vec<Bound<'b, PyAny>>) -> PyResult<Py<PyAny>> + Send + Sync + 'static,
+{
+    unsafe fn run(&self, py: Python<'_>, args: *mut *mut ffi::PyObject, count: usize) -> PyResult<Py<PyAny>> {
+        // SAFETY: the places are the caller's value stack, and hold another object from here on.
+        let take = |place: usize| unsafe { Bound::from_owned_ptr(py, args.add(place).replace(py.None().into_ptr())) };
+        (self.0)(py, (0..count).map(take).collect())
+    }
+}
+
+/// Calls a function whose frame alone owns the arguments once it runs, if the hook sees it.
+pub fn call_giving<'py>(function: &Bound<'py, PyAny>, args: Vec<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+    let mut args: Vec<*mut ffi::PyObject> = args.into_iter().map(Bound::into_ptr).collect();
+    // SAFETY: a live function and live arguments; what is given away is taken back before the vector goes.
+    unsafe {
+        let code = ffi::PyFunction_GetCode(function.as_ptr()).cast();
+        let mut given = Given { code, args: args.as_mut_ptr(), count: args.len() };
+        let outer = super::hook::give(&raw mut given);
+        let result = vectorcall(function.as_ptr(), args.as_ptr(), args.len());
+        super::hook::give(outer);
+        given.drop_all();
+        Bound::from_owned_ptr_or_err(function.py(), result)
+    }
+}
+
+/// Arguments for the next frame of a code object.
+pub(super) struct Given {
+    pub(super) code: *mut super::layout::Code,
+    args: *mut *mut ffi::PyObject,
+    count: usize,
+}
+
+impl Given {
+    /// Drops the arguments that are left.
+    ///
+    /// # Safety
+    /// They are owned, and the GIL is held.
+    pub(super) unsafe fn drop_all(&mut self) {
+        for place in 0..std::mem::take(&mut self.count) {
+            // SAFETY: the caller's promise.
+            unsafe { ffi::Py_DECREF(*self.args.add(place)) };
+        }
+    }
+}
+
+fn make<'py, F: Callee>(py: Python<'py>, name: &str, doc: &str, f: F) -> PyResult<Bound<'py, PyAny>> {
     let no_nul = |_| PyValueError::new_err("a name or doc string contains a NUL character");
     let name = CString::new(name).map_err(no_nul)?;
     let doc = CString::new(doc).map_err(no_nul)?;
@@ -171,25 +254,20 @@ struct Target<F> {
 ///
 /// # Safety
 /// Called by CPython for a function object made by [`fastcall`] with the same `F`.
-unsafe extern "C" fn call<F>(
+unsafe extern "C" fn call<F: Callee>(
     capsule: *mut ffi::PyObject,
     args: *mut *mut ffi::PyObject,
     count: ffi::Py_ssize_t,
-) -> *mut ffi::PyObject
-where
-    F: for<'py> Fn(Python<'py>, &[Bound<'py, PyAny>]) -> PyResult<Py<PyAny>>,
-{
+) -> *mut ffi::PyObject {
     let called = catch_unwind(AssertUnwindSafe(|| {
         Python::attach(|py| {
-            // SAFETY: the capsule is the one the function object was made with, and holds a `Target<F>`; the arguments
-            // live as long as the call, and a shared `Bound` is a pointer that is not null and is not dropped.
-            let (target, args) = unsafe {
+            // SAFETY: the capsule is the one the function object was made with, and holds a `Target<F>`; the arguments are
+            // those of the call.
+            let result = unsafe {
                 let target = ffi::PyCapsule_GetPointer(capsule, TARGET.as_ptr()).cast::<Target<F>>();
-                let first = NonNull::new(args).unwrap_or_else(NonNull::dangling);
-                let args = std::slice::from_raw_parts(first.as_ptr().cast::<Bound<'_, PyAny>>(), count as usize);
-                (&*target, args)
+                (*target).function.run(py, args, count as usize)
             };
-            match (target.function)(py, args) {
+            match result {
                 Ok(value) => value.into_ptr(),
                 Err(error) => {
                     error.restore(py);

@@ -15,6 +15,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 
+use super::callable::Given;
 use super::fresh_frame::FreshFrame;
 use super::layout::{call_eval, default_eval, Code, EvalFrame, Frame};
 use super::session::HookError;
@@ -140,10 +141,35 @@ pub(super) struct Thread {
     pub(super) mode: Cell<Mode>,
     /// Code whose next frame runs as it is, because it is itself a replacement.
     pub(super) direct: Cell<*mut Code>,
+    /// Arguments that a frame about to run is to own alone.
+    given: Cell<*mut Given>,
+}
+
+/// Gives arguments to the next frame of a code object; what was given before.
+pub(super) fn give(given: *mut Given) -> *mut Given {
+    THREAD.with(|thread| thread.given.replace(given))
+}
+
+/// Drops the arguments that the frame now owns itself.
+///
+/// # Safety
+/// `frame` was handed to the hook, and what was given is alive.
+#[inline]
+unsafe fn take_given(thread: *const Thread, frame: *mut Frame) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let given = (*thread).given.get();
+        if !given.is_null() && (*given).code == (*frame).code {
+            (*thread).given.set(null_mut());
+            (*given).drop_all();
+        }
+    }
 }
 
 thread_local! {
-    pub(super) static THREAD: Thread = const { Thread { mode: Cell::new(Mode::Outside), direct: Cell::new(null_mut()) } };
+    pub(super) static THREAD: Thread = const {
+        Thread { mode: Cell::new(Mode::Outside), direct: Cell::new(null_mut()), given: Cell::new(null_mut()) }
+    };
 }
 
 /// The evaluator that was in the slot before ours; null for CPython's own.
@@ -159,6 +185,7 @@ pub(super) unsafe fn on_frame(ts: *mut ffi::PyThreadState, frame: *mut Frame, th
     let thread: *const Thread = THREAD.with(std::ptr::from_ref);
     // SAFETY: the thread local lives as long as the thread; the rest is the caller's promise.
     unsafe {
+        take_given(thread, frame);
         match (*thread).mode.get() {
             Mode::Outside => run_foreign(ts, frame, throwflag),
             Mode::Suspended => run(ts, frame, throwflag),

@@ -61,7 +61,7 @@ use v313 as layout;
 #[cfg(Py_3_9)]
 mod eval_slot;
 
-pub use callable::{call_method_with_names, call_with_names, call_with_vector, fastcall};
+pub use callable::{call_giving, call_method_with_names, call_with_names, call_with_vector, fastcall, fastcall_taking};
 pub use code_state::{code_state, remove_code_state, set_code_state, StateRef};
 pub use dict::{dict_get, dict_lacks};
 pub use embedded::{ArrayField, Embedded, Held, NumberField};

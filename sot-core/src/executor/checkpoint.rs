@@ -2,6 +2,7 @@
 //! an instruction that does nothing but this call. An instruction that cannot be simulated leaves no trace of the attempt.
 //! Values are small indices and changes are logged, so a checkpoint is a few lengths.
 
+use std::collections::HashSet;
 use std::rc::Rc;
 
 use super::{Block, CodeUnit, Frame, Handled, Name, OpcodeExecutor};
@@ -61,6 +62,12 @@ impl Checkpoint {
         }
     }
 
+    /// That of a generator which has yielded.
+    pub fn of_suspended(frame: &Frame) -> Checkpoint {
+        let nowhere = Marks { vars: VariablesMark::default(), graph: GraphMark::default(), effects: 0 };
+        Checkpoint { at: frame.at, ..Checkpoint::new(frame, nowhere, 0) }
+    }
+
     /// The same of another instruction; keeps what is allocated.
     fn renew(&mut self, frame: &Frame, marks: Marks, step: u64) {
         if !Rc::ptr_eq(&self.unit, &frame.code) {
@@ -97,6 +104,11 @@ impl BreakPoint {
         self.frames.iter().rev().find_map(|frame| frame.handled.last()).map(|handled| handled.exception)
     }
 
+    /// Whether the graph ends before the instruction, which does not run natively.
+    pub fn is_between(&self) -> bool {
+        self.reason.between && self.reason.stack.len() == self.frames.len()
+    }
+
     /// The frame of the breaking instruction.
     pub fn innermost(&self) -> &Checkpoint {
         &self.frames[self.frames.len() - 1]
@@ -104,6 +116,37 @@ impl BreakPoint {
 }
 
 impl OpcodeExecutor<'_> {
+    /// Notes that the outermost frame may hold the last reference to a generator.
+    pub(crate) fn watch(&mut self, generator: VarId) {
+        self.mortal.push(generator);
+    }
+
+    /// A watched generator that no frame holds any more.
+    pub(super) fn dropped(&self) -> Option<VarId> {
+        self.mortal.iter().copied().find(|generator| !self.is_held(*generator))
+    }
+
+    fn is_held(&self, value: VarId) -> bool {
+        let directly = |frame: &Frame| frame.stack.contains(&value) || frame.locals.contains(&Some(value));
+        if self.frames.iter().any(directly) {
+            return true;
+        }
+        let frames = self.frames.iter();
+        let mut pending: Vec<VarId> = frames
+            .flat_map(|frame| frame.stack.iter().chain(frame.locals.iter().flatten()).chain(&frame.cells).copied())
+            .collect();
+        let mut seen = HashSet::new();
+        while let Some(holder) = pending.pop() {
+            if holder == value {
+                return true;
+            }
+            if seen.insert(holder) {
+                pending.extend(self.vars.get(holder).children());
+            }
+        }
+        false
+    }
+
     /// Notes the state of the innermost frame, which is about to run an instruction.
     pub(super) fn save(&mut self) {
         self.saves += 1;
@@ -143,9 +186,9 @@ impl OpcodeExecutor<'_> {
         Unwind::Restart(Some(Box::new(PlannedBreak { step, reason })))
     }
 
-    /// The plan to let the instruction that made a generator run natively: one that has started cannot be made anew.
-    pub fn plan_to_make(&self, generator: VarId) -> Unwind {
-        let text = format!("{} is still running where the graph ends", self.text(generator));
+    /// The plan to let the instruction that made a generator run natively, and why.
+    pub fn plan_to_make(&self, generator: VarId, why: &str) -> Unwind {
+        let text = format!("{} {why}", self.text(generator));
         match self.steps_of.get(&generator) {
             Some(&step) => {
                 let reason = Reason::new(ReasonId::CannotRestore, text);

@@ -85,6 +85,8 @@ pub struct OpcodeExecutor<'py> {
     steps_of: HashMap<VarId, u64>,
     // The exception that has just left an inlined frame.
     leaving: Option<VarId>,
+    // Generators of CPython's whose last reference may be the frame's own.
+    mortal: Vec<VarId>,
     // What the present instruction calls and does nothing else.
     direct: Option<VarId>,
     root_globals: Py<PyDict>,
@@ -126,6 +128,7 @@ impl<'py> OpcodeExecutor<'py> {
             planned: None,
             steps_of: HashMap::new(),
             leaving: None,
+            mortal: Vec::new(),
             direct: None,
             root_globals: globals.clone().unbind(),
             null,
@@ -145,6 +148,13 @@ impl<'py> OpcodeExecutor<'py> {
         loop {
             if resumable {
                 self.save();
+                if let Some(dropped) = self.dropped() {
+                    let text = format!("{} is dropped, which runs what is left of it", self.text(dropped));
+                    let reason = Reason::new(ReasonId::UnsupportedOperation, text);
+                    let frame = self.frame_mut();
+                    frame.at = frame.pc;
+                    return Err(self.place(Unwind::BreakGraph(Box::new(Reason { between: true, ..reason }))));
+                }
                 if let Some(planned) = self.planned.take_if(|planned| planned.step == self.saves) {
                     let frame = self.frame_mut();
                     frame.at = frame.pc;

@@ -53,7 +53,7 @@ pub struct FunctionGraph<'py> {
 }
 
 /// A point the graph can be rolled back to; the builder keeps the statements, which reach no output and are dropped.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct GraphMark {
     statements: usize,
 }

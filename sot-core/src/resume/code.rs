@@ -39,6 +39,7 @@ impl ResumeKey {
         };
         let entry = match self.entry {
             Entry::Next => 0,
+            Entry::Yield => 1,
             Entry::Raise => RAISED,
             Entry::Return(arguments) => 1 + arguments,
         };
@@ -55,6 +56,8 @@ pub enum Entry {
     Raise,
     /// By going on behind the instruction, a call, with what its last values give: a function, and so many arguments.
     Return(usize),
+    /// By yielding its last value at the instruction: the function gives a generator.
+    Yield,
 }
 
 /// What a resume function lays out on its stack.
@@ -111,7 +114,7 @@ pub fn build(py: Python<'_>, unit: &CodeUnit, key: &ResumeKey, line: Position) -
     }
     // What raises is the last instruction of the prologue, or a call before the jump that is the last.
     let raising = match key.entry {
-        Entry::Next => None,
+        Entry::Next | Entry::Yield => None,
         Entry::Raise => Some(shift - 1),
         Entry::Return(_) => Some(shift - 2),
     };
@@ -201,6 +204,11 @@ impl Prologue {
             if !code.freevars.is_empty() {
                 self.op("COPY_FREE_VARS", code.freevars.len() as u32)?;
             }
+        }
+        if key.entry == Entry::Yield {
+            self.begin_generator()?;
+        }
+        if !prepared {
             self.op("RESUME", 0)?;
         }
         for (slot, _) in key.bound.iter().enumerate().filter(|(_, bound)| !**bound) {
@@ -236,6 +244,10 @@ impl Prologue {
         }
         match key.entry {
             Entry::Next => self.jump("JUMP_FORWARD", key.at)?,
+            Entry::Yield => {
+                self.load_values(1)?;
+                self.jump_to_yield(code, key.at)?;
+            }
             Entry::Raise if prepared => self.raise()?,
             Entry::Raise => {
                 self.load_values(1)?;
@@ -253,6 +265,29 @@ impl Prologue {
             }
         }
         Ok(self.instructions)
+    }
+
+    /// What makes the function's frame a generator's.
+    fn begin_generator(&mut self) -> Flow<()> {
+        if self.opcodes.number("RETURN_GENERATOR").is_some() {
+            self.op("RETURN_GENERATOR", 0)?;
+            return self.op("POP_TOP", 0);
+        }
+        match self.opcodes.number("GEN_START") {
+            Some(_) => self.op("GEN_START", 0),
+            None => Ok(()),
+        }
+    }
+
+    /// The value on top of the stack is yielded by the instruction. `YIELD_FROM` would ask its iterator for one: the prologue
+    /// yields before one of its own.
+    fn jump_to_yield(&mut self, base: &Code, at: Label) -> Flow<()> {
+        if self.opcodes.name(base.instructions[at.index()].opcode) != "YIELD_FROM" {
+            return self.jump("JUMP_FORWARD", at);
+        }
+        self.op("YIELD_VALUE", 0)?;
+        self.op("YIELD_FROM", 0)?;
+        self.jump("JUMP_FORWARD", Label(at.0 + 1))
     }
 
     fn load_values(&mut self, count: u32) -> Flow<()> {

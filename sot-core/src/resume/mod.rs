@@ -43,15 +43,15 @@ impl Target {
         cpython::new_function(code.cast::<PyCode>()?, globals, cells)
     }
 
-    /// Calls the resume function once.
+    /// Calls the resume function once. Its frame alone holds the values, so that they die when the program drops them.
     fn call<'py>(
         &self,
         py: Python<'py>,
         globals: &Bound<'py, PyDict>,
-        values: &[Bound<'py, PyAny>],
+        mut values: Vec<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let (cells, values) = values.split_at(self.cells);
-        cpython::call_with_names(&self.function(py, globals, cells)?, values, None)
+        let arguments = values.split_off(self.cells);
+        cpython::call_giving(&self.function(py, globals, &values)?, arguments)
     }
 
     /// A callable that makes the resume function, of its globals and cells.
@@ -63,15 +63,27 @@ impl Target {
         Ok(maker.unbind())
     }
 
+    /// A callable that makes a generator suspended at a `yield`, of its globals, cells and values.
+    pub fn suspended(self: Arc<Self>, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let make =
+            cpython::fastcall_taking(py, "__suspended__", "A generator that has started.", move |py, mut values| {
+                let globals = values.remove(0);
+                let generator = self.call(py, globals.cast::<PyDict>()?, values)?;
+                generator.call_method0("__next__")?;
+                Ok(generator.unbind())
+            })?;
+        Ok(make.unbind())
+    }
+
     /// The callable that new code ends with. `driving`: nobody else runs the resume functions.
     pub fn hand_over(self: Arc<Self>, py: Python<'_>, driving: bool) -> PyResult<Py<PyAny>> {
         let name = if driving { "__resume__" } else { "__continue__" };
-        let callable = cpython::fastcall(py, name, "Goes on after a graph break.", move |py, values| {
+        let callable = cpython::fastcall_taking(py, name, "Goes on after a graph break.", move |py, values| {
             let target = Arc::clone(&self);
             if driving {
-                return Ok(drive(py, target, values.to_vec())?.unbind());
+                return Ok(drive(py, target, values)?.unbind());
             }
-            let values = values.iter().map(|value| value.clone().unbind()).collect();
+            let values = values.into_iter().map(Bound::unbind).collect();
             Ok(Bound::new(py, Continuation { target, values })?.into_any().unbind())
         })?;
         Ok(callable.unbind())
@@ -79,7 +91,7 @@ impl Target {
 }
 
 /// A resume function's answer when it breaks in turn: where to go on, and with what.
-#[pyclass(frozen, module = "sot")]
+#[pyclass(module = "sot")]
 struct Continuation {
     target: Arc<Target>,
     values: Vec<Py<PyAny>>,
@@ -166,14 +178,10 @@ fn drive<'py>(
     let globals = cpython::current_globals(py);
     let globals = globals.ok_or_else(|| PyRuntimeError::new_err("a resume function is called by Python code"))?;
     loop {
-        let result = target.call(py, &globals, &values)?;
-        match result.cast::<Continuation>() {
-            Ok(next) => {
-                let next = next.get();
-                target = Arc::clone(&next.target);
-                values = next.values.iter().map(|value| value.bind(py).clone()).collect();
-            }
-            Err(_) => return Ok(result),
-        }
+        let result = target.call(py, &globals, values)?;
+        let Ok(next) = result.cast::<Continuation>() else { return Ok(result) };
+        let mut next = next.borrow_mut();
+        target = Arc::clone(&next.target);
+        values = next.values.drain(..).map(|value| value.into_bound(py)).collect();
     }
 }

@@ -31,7 +31,7 @@ pub struct Variables {
 }
 
 /// A point the arena can be rolled back to.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct VariablesMark {
     slots: usize,
     undo: usize,
@@ -71,9 +71,9 @@ impl Variables {
         self.undo.iter().any(|(changed, _)| *changed == id)
     }
 
-    /// What all variables hold now.
-    pub fn payloads(&self) -> impl Iterator<Item = &Rc<dyn Variable>> {
-        self.slots.iter().map(|slot| &slot.payload)
+    /// All variables, with what they hold now.
+    pub fn iter(&self) -> impl Iterator<Item = (VarId, &Rc<dyn Variable>)> {
+        self.slots.iter().enumerate().map(|(index, slot)| (VarId(index as u32), &slot.payload))
     }
 
     /// Marks the variable as looked at; says whether it was before.

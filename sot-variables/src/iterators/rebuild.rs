@@ -32,6 +32,8 @@ callables! {
     apply = call_packed;
     /// An iterator that is exhausted.
     exhausted = make_exhausted;
+    /// A generator of a name and a qualified name that has ended.
+    finished_generator = make_finished_generator;
     /// A generator that has not started.
     generator = make_generator;
     /// `zip_longest(*iterators, fillvalue=...)`
@@ -114,6 +116,15 @@ fn call_packed<'py>(
 #[pyfunction]
 fn make_exhausted(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     Ok(PyTuple::empty(py).try_iter()?.into_any())
+}
+
+#[pyfunction]
+fn make_finished_generator<'py>(name: &Bound<'py, PyAny>, qualname: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let generator = name.py().eval(c"(_ for _ in ())", None, None)?;
+    generator.setattr("__name__", name)?;
+    generator.setattr("__qualname__", qualname)?;
+    generator.call_method0("close")?;
+    Ok(generator)
 }
 
 /// Calls a function made of the generator's code, which gives a generator and runs nothing.

@@ -10,16 +10,10 @@ use crate::tree::{Kind, Node};
 use Kind::{Any, Bool, Clause, Dict, Int, Iterable, List, Object, Rows, Set, Statement, Str, Tensor};
 
 /// Constructs that are not generated for now, and why.
-pub(crate) const EXCLUDED: &[(&str, &str)] = &[
-    (
-        "unbound variables",
-        "behind a break, a cell variable without a value is a free variable without a value, which has an error of its own",
-    ),
-    (
-        "yield inside try and with",
-        "a generator that is dropped behind a break lives until the function returns, and closes that late",
-    ),
-];
+pub(crate) const EXCLUDED: &[(&str, &str)] = &[(
+    "unbound variables",
+    "behind a break, a cell variable without a value is a free variable without a value, which has an error of its own",
+)];
 
 /// Classes and functions every program may use.
 const PRELUDE: &str = include_str!("prelude.py");
@@ -123,8 +117,6 @@ struct Scope {
     in_loop: bool,
     in_handler: bool,
     in_try: bool,
-    /// Anywhere in a `try` or `with`.
-    protected: bool,
     in_generator: bool,
     /// Nothing may be assigned inside an expression here.
     pure_names: bool,
@@ -369,7 +361,6 @@ impl Generator {
             in_loop: false,
             in_handler: false,
             in_try: false,
-            protected: false,
             in_generator: generator,
             returns: (!generator).then_some(callable.returns),
             ..around.deeper()
@@ -536,7 +527,7 @@ impl Generator {
                 let template = self.template("breaking").text;
                 self.fill_named(&template, scope)
             }
-            50..=52 if scope.in_generator && !scope.protected => {
+            50..=52 if scope.in_generator => {
                 let template = *self.pick(&["yield <i>", "yield <i>", "LOG.append((yield <i>))", "yield from <k>"]);
                 self.fill(Statement, template, scope)
             }
@@ -668,7 +659,6 @@ impl Generator {
     }
 
     fn try_statement(&mut self, scope: &Scope) -> Node {
-        let scope = &Scope { protected: true, ..scope.clone() };
         let body = self.block(&Scope { in_try: true, ..scope.clone() }, 4);
         let mut clauses = Vec::new();
         for _ in 0..self.below(3) {
@@ -698,7 +688,7 @@ impl Generator {
     fn with_statement(&mut self, scope: &Scope) -> Node {
         let manager = self.template("managers").text;
         let (w, v) = (self.fresh("m"), self.fresh("w"));
-        let scope = &Scope { protected: true, in_try: !manager.contains("Manager(\"m\")"), ..scope.clone() };
+        let scope = &Scope { in_try: !manager.contains("Manager(\"m\")"), ..scope.clone() };
         let template = manager.replace('@', &v);
         if self.chance(20) {
             let second = self.template("managers").text.replace('@', &w);

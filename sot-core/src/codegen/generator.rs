@@ -1,0 +1,55 @@
+//! A generator that has started and outlives the graph is made anew, suspended where it was: from code that lays out its
+//! frame, as a resume function does, and goes on at its last `yield`.
+
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use pyo3::types::PyCode;
+
+use super::hand_over::{slot, Item, Value};
+use super::CodeGen;
+use crate::error::Flow;
+use crate::executor::{Checkpoint, Frame};
+use crate::resume::{Entry, ResumeKey, Target};
+use crate::translate::ResumeSource;
+
+impl CodeGen<'_, '_> {
+    /// Leaves a generator on the stack that is suspended where the frame is.
+    pub fn load_suspended(&mut self, frame: &Frame) -> Flow<()> {
+        let py = self.cx.py;
+        let none = self.cx.none();
+        let saved = Checkpoint::of_suspended(frame);
+        let source = ResumeSource::of(py, &saved.unit)?;
+        let stack = self.layout(&saved, saved.stack.len());
+        let locals = self.resumed_locals(&saved, &source);
+        let key = ResumeKey {
+            at: source.original(saved.at)?,
+            bound: locals.iter().map(Option::is_some).collect(),
+            stack: stack.iter().map(|item| slot(item, &source)).collect::<Flow<_>>()?,
+            entry: Entry::Yield,
+            nested: false,
+        };
+        let code = source.resume_code(py, &key, saved.unit.code.instructions[saved.at.index()].position)?;
+        let code = code.bind(py).cast::<PyCode>().map_err(PyErr::from)?.clone();
+        let cells = source.unit.code.cellvars.len() + source.unit.code.freevars.len();
+        let maker = Arc::clone(&Target::new(&code, cells)?).suspended(py)?;
+        self.begin_call(|cg| cg.load_const(maker))?;
+        self.load_globals(saved.globals)?;
+        for &cell in &saved.cells {
+            self.load(cell)?;
+        }
+        for local in &locals {
+            self.load(local.unwrap_or(none))?;
+        }
+        for item in &stack {
+            match item {
+                Item::Value(value) => self.load_value(*value)?,
+                Item::Handling(exception) => self.load_raised(*exception)?,
+                Item::Null | Item::Try(_) | Item::Fallen | Item::ReturnTo(_) => {}
+            }
+        }
+        // What it yields to be where it is.
+        self.load_value(Value::Known(none))?;
+        self.end_call((1 + saved.cells.len() + locals.len() + key.values()) as u32)
+    }
+}
