@@ -88,6 +88,11 @@ pub fn is_resume_function(code: &Bound<'_, PyCode>) -> bool {
     cpython::code_state::<CodeCache>(code).is_some_and(|cache| cache.origin().is_some())
 }
 
+/// How many instructions of a resume function come before the original ones.
+pub fn prologue_of(code: &Bound<'_, PyCode>) -> Option<u32> {
+    cpython::code_state::<CodeCache>(code)?.origin().map(|origin| origin.prologue)
+}
+
 /// Whether the code is marked so that something that may become of it is an error.
 pub fn forbids(code: &Bound<'_, PyAny>, what: Forbidden) -> bool {
     let cache = code.cast::<PyCode>().ok().and_then(cpython::code_state::<CodeCache>);

@@ -94,6 +94,8 @@ fn end_finally(cx: &mut OpcodeExecutor<'_>) -> Flow<Next> {
 fn raise_again(cx: &OpcodeExecutor<'_>, traceback: VarId, exception: VarId) -> Unwind {
     match cx.vars.as_kind::<BookkeepingVariable>(traceback).as_deref() {
         Some(BookkeepingVariable::Traceback(of)) if *of == exception => Unwind::Raise(exception),
+        // A handler is entered again, with the traceback that the exception has.
+        _ if cx.is_resuming() => Unwind::Raise(exception),
         _ => Unwind::break_graph(ReasonId::Raises, "an exception is raised again with the traceback that it had"),
     }
 }

@@ -21,7 +21,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyCode, PyDict};
 
 use crate::bytecode::Label;
 use crate::cache::Forbidden;
@@ -243,6 +243,13 @@ impl<'py> OpcodeExecutor<'py> {
     /// Number of instructions simulated.
     pub fn steps(&self) -> u64 {
         self.steps
+    }
+
+    /// Whether the innermost frame is that of a resume function which is still laying out what it was given.
+    pub fn is_resuming(&self) -> bool {
+        let frame = self.frame();
+        let code = frame.code.object.bind(self.py).cast::<PyCode>().ok();
+        code.and_then(translate::prologue_of).is_some_and(|prologue| frame.at.0 < prologue)
     }
 
     /// A code object decoded; each is decoded once.
