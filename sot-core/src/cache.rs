@@ -8,9 +8,10 @@ use once_cell::sync::OnceCell;
 use pyo3::prelude::*;
 use pyo3::types::PyWeakrefReference;
 
+use crate::bytecode::Label;
 use crate::error::Flow;
 use crate::guard::{FrameView, GuardProgram};
-use crate::resume::ResumeKey;
+use crate::resume::{Finish, ResumeKey};
 
 /// More entries than this for one code object are not made; those there are still hit.
 const MAX_ENTRIES: usize = 64;
@@ -62,6 +63,8 @@ pub struct Origin {
     pub base: Py<PyWeakrefReference>,
     /// Length of the prologue before the original instructions.
     pub prologue: u32,
+    /// The instruction of the prologue that calls the resume function of the next frame, and what is done behind it.
+    pub call: Option<(Label, Finish)>,
     /// Whether a resume function of the caller calls it.
     pub nested: bool,
 }

@@ -18,7 +18,7 @@ use crate::error::{Flow, Location, PlannedBreak, Reason, ReasonId, Unwind};
 use crate::executor::{BreakPoint, CodeUnit, Exit, Frame, OpcodeExecutor};
 use crate::guard::FrameView;
 use crate::log;
-use crate::resume::{self, ResumeKey};
+use crate::resume::{self, Finish, ResumeKey};
 use crate::runtime::Runtime;
 use crate::stats::{self, Record};
 use crate::tracker::Tracker;
@@ -461,6 +461,7 @@ pub struct ResumeSource<'py> {
     cache: StateRef<'py, CodeCache>,
     running: Rc<CodeUnit>,
     shift: u32,
+    call: Option<(Label, Finish)>,
     driving: bool,
 }
 
@@ -471,14 +472,14 @@ impl<'py> ResumeSource<'py> {
         let cache = cache_of(running.object.bind(py).cast::<PyCode>()?).ok_or_else(lost)?;
         let running = Rc::clone(running);
         let Some(origin) = cache.origin() else {
-            return Ok(ResumeSource { unit: Rc::clone(&running), cache, running, shift: 0, driving: true });
+            return Ok(ResumeSource { unit: Rc::clone(&running), cache, running, shift: 0, call: None, driving: true });
         };
-        let (shift, driving) = (origin.prologue, origin.nested);
+        let (shift, call, driving) = (origin.prologue, origin.call, origin.nested);
         let base = origin.base.bind(py).upgrade().ok_or_else(lost)?;
         let cache = cache_of(base.cast::<PyCode>()?).ok_or_else(lost)?;
         let unit = CodeUnit::new(&base)
             .map_err(|error| pyo3::exceptions::PyRuntimeError::new_err(format!("bytecode cannot be read: {error}")))?;
-        Ok(ResumeSource { unit, cache, running, shift, driving })
+        Ok(ResumeSource { unit, cache, running, shift, call, driving })
     }
 
     /// Whether new code runs the resume functions it hands over to: nobody does it for its caller.
@@ -492,11 +493,19 @@ impl<'py> ResumeSource<'py> {
         if let Some(at) = at.0.checked_sub(self.shift) {
             return Ok(Label(at));
         }
-        let instruction = self.running.code.instructions[self.shift as usize - 1];
-        let next = instruction.target.and_then(|next| next.0.checked_sub(self.shift));
-        next.and_then(|next| (next + 1).checked_sub(self.shift - at.0))
-            .map(Label)
-            .ok_or_else(|| Unwind::fallback(ReasonId::CannotRestore, "a break before the original code"))
+        let jump = self.running.code.instructions[self.shift as usize - 1];
+        let next = jump.target.and_then(|next| next.0.checked_sub(self.shift));
+        let place = match self.call {
+            Some((call, _)) if call == at => next.and_then(|next| next.checked_sub(1)),
+            _ if at.0 == self.shift - 1 => next,
+            _ => None,
+        };
+        place.map(Label).ok_or_else(|| Unwind::fallback(ReasonId::CannotRestore, "a break before the original code"))
+    }
+
+    /// What is done behind the call at a place in a prologue.
+    pub fn finish_at(&self, at: Label) -> Option<Finish> {
+        self.call.filter(|(call, _)| *call == at).map(|(_, finish)| finish)
     }
 
     /// The code of a resume function.
@@ -506,7 +515,7 @@ impl<'py> ResumeSource<'py> {
             let code = built.code.bind(py).cast::<PyCode>().map_err(PyErr::from)?;
             let base = PyWeakrefReference::new(self.unit.object.bind(py))?.unbind();
             if let Some(cache) = cache_of(code) {
-                cache.set_origin(Origin { base, prologue: built.prologue, nested: key.nested });
+                cache.set_origin(Origin { base, prologue: built.prologue, call: built.call, nested: key.nested });
                 // Generators run in CPython.
                 cache.set_skip(key.entry == resume::Entry::Yield);
                 for what in [Forbidden::Break, Forbidden::Fallback] {

@@ -1,18 +1,20 @@
 //! Attributes since loading a method is a flag of loading an attribute (3.12), and attributes of `super()`.
 
 use sot_core::opcode;
+use sot_core::opcode::Operand;
+use sot_core::resume::Finish;
 use sot_opcodes_py38::attribute::load_attr;
 
 use crate::call::{push_after_null, push_before_null, super_attr};
 
 opcode! { LOAD_ATTR [3.12..3.13] (..) => |cx, op| {
     let object = cx.pop()?;
-    let value = load_attr(cx, object, op.arg >> 1)?;
+    let value = load_attr(cx, object, op.arg >> 1, finish(op))?;
     Ok(push_after_null(cx, value, op.arg & 1 != 0))
 } }
 opcode! { LOAD_ATTR [3.13..3.14] (..) => |cx, op| {
     let object = cx.pop()?;
-    let value = load_attr(cx, object, op.arg >> 1)?;
+    let value = load_attr(cx, object, op.arg >> 1, finish(op))?;
     Ok(push_before_null(cx, value, op.arg & 1 != 0))
 } }
 opcode! { LOAD_SUPER_ATTR [3.12..3.13] (..) => |cx, op| {
@@ -25,3 +27,12 @@ opcode! { LOAD_SUPER_ATTR [3.13..3.14] (..) => |cx, op| {
     let value = super_attr(cx, callable, class, this, op.arg)?;
     Ok(push_before_null(cx, value, op.arg & 1 != 0))
 } }
+
+/// How the attribute is left.
+fn finish(op: &Operand) -> Finish {
+    if op.arg & 1 == 0 {
+        Finish::Keep
+    } else {
+        Finish::Pair
+    }
+}

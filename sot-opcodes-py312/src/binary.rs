@@ -5,17 +5,17 @@ use sot_core::error::Flow;
 use sot_core::executor::{BinaryOp, OpcodeExecutor};
 use sot_core::opcode;
 use sot_core::variable::VarId;
-use sot_opcodes_py38::bug;
+use sot_opcodes_py38::{binary, bug};
 use sot_variables::slice::SliceVariable;
 
 opcode! { BINARY_OP [3.11..3.14] (lhs, rhs -- result) => |cx, op| binary_op(cx, op.arg, lhs, rhs) }
 opcode! {
     BINARY_SLICE [3.12..3.14] (object, start, stop -- value)
-        => |cx, _| { let slice = SliceVariable::build(cx, start, stop, None)?; cx.get_item(object, slice) }
+        => |cx, _| { let slice = SliceVariable::build(cx, start, stop, None)?; binary::get_item(cx, object, slice) }
 }
 opcode! {
     STORE_SLICE [3.12..3.14] (value, object, start, stop -- )
-        => |cx, _| { let slice = SliceVariable::build(cx, start, stop, None)?; cx.set_item(object, slice, value) }
+        => |cx, _| { let slice = SliceVariable::build(cx, start, stop, None)?; binary::set_item(cx, object, slice, value) }
 }
 
 fn binary_op(cx: &mut OpcodeExecutor<'_>, number: u32, lhs: VarId, rhs: VarId) -> Flow<VarId> {
@@ -27,8 +27,8 @@ fn binary_op(cx: &mut OpcodeExecutor<'_>, number: u32, lhs: VarId, rhs: VarId) -
     };
     let op = *BinaryOp::ALL.iter().find(|op| op.symbol() == symbol).ok_or_else(unknown)?;
     if inplace {
-        cx.inplace(op, lhs, rhs)
+        binary::inplace(cx, op, lhs, rhs)
     } else {
-        cx.binary(op, lhs, rhs)
+        binary::binary(cx, op, lhs, rhs)
     }
 }

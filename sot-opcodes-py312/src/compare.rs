@@ -5,7 +5,7 @@ use sot_core::executor::OpcodeExecutor;
 use sot_core::opcode;
 use sot_core::opcode::Operand;
 use sot_core::variable::VarId;
-use sot_opcodes_py38::compare::compare;
+use sot_opcodes_py38::compare::{compare, compare_and_more};
 
 opcode! { COMPARE_OP [3.13..3.14] (lhs, rhs -- result) => |cx, op| compare_maybe_bool(cx, op, lhs, rhs) }
 opcode! { TO_BOOL [3.13..3.14] (value -- truth) => |cx, _| to_bool(cx, value) }
@@ -14,10 +14,10 @@ opcode! { TO_BOOL [3.13..3.14] (value -- truth) => |cx, _| to_bool(cx, value) }
 const AS_BOOL: u32 = 0x10;
 
 fn compare_maybe_bool(cx: &mut OpcodeExecutor<'_>, op: &Operand, lhs: VarId, rhs: VarId) -> Flow<VarId> {
-    let result = compare(cx, op, lhs, rhs)?;
     if op.arg & AS_BOOL == 0 {
-        return Ok(result);
+        return compare(cx, op, lhs, rhs);
     }
+    let result = compare_and_more(cx, op, lhs, rhs)?;
     match to_bool(cx, result) {
         // The truth is not known here: the branch that follows asks for it again.
         Err(Unwind::BreakGraph(_)) => Ok(result),

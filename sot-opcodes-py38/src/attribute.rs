@@ -3,23 +3,26 @@
 use sot_core::error::Flow;
 use sot_core::executor::OpcodeExecutor;
 use sot_core::opcode;
+use sot_core::resume::Finish;
 use sot_core::variable::VarId;
 
-opcode! { LOAD_ATTR [3.8..3.12] (object -- value) => |cx, op| load_attr(cx, object, op.arg) }
+opcode! { LOAD_ATTR [3.8..3.12] (object -- value) => |cx, op| load_attr(cx, object, op.arg, Finish::Keep) }
 opcode! { STORE_ATTR [3.8..3.14] (value, object -- ) => |cx, op| set_attr(cx, object, op.arg, Some(value)) }
 opcode! { DELETE_ATTR [3.8..3.14] (object -- ) => |cx, op| set_attr(cx, object, op.arg, None) }
 opcode! {
     LOAD_METHOD [3.8..3.12] (object -- null, method)
-        => |cx, op| { let method = load_attr(cx, object, op.arg)?; Ok([cx.null(), method]) }
+        => |cx, op| { let method = load_attr(cx, object, op.arg, Finish::Pair)?; Ok([cx.null(), method]) }
 }
 
-/// The attribute that `co_names[index]` names.
-pub fn load_attr(cx: &mut OpcodeExecutor<'_>, object: VarId, index: u32) -> Flow<VarId> {
+/// The attribute that `co_names[index]` names, and how the instruction leaves it.
+pub fn load_attr(cx: &mut OpcodeExecutor<'_>, object: VarId, index: u32, finish: Finish) -> Flow<VarId> {
     let name = cx.name(index)?;
+    cx.claim(object, finish);
     cx.get_attr(object, &name)
 }
 
 fn set_attr(cx: &mut OpcodeExecutor<'_>, object: VarId, index: u32, value: Option<VarId>) -> Flow<()> {
     let name = cx.name(index)?;
+    cx.claim(object, Finish::Drop);
     cx.set_attr(object, &name, value)
 }

@@ -1,12 +1,15 @@
 //! Binary and in-place operators, and subscripts. Since 3.11 the operators are operands of one opcode.
 
-use sot_core::executor::BinaryOp;
+use sot_core::error::Flow;
+use sot_core::executor::{BinaryOp, OpcodeExecutor};
 use sot_core::opcode;
+use sot_core::resume::Finish;
+use sot_core::variable::VarId;
 
 macro_rules! operators {
     ($($op:ident: $binary:ident $inplace:ident;)+) => {$(
-        opcode! { $binary [3.8..3.11] (lhs, rhs -- result) => |cx, _| cx.binary(BinaryOp::$op, lhs, rhs) }
-        opcode! { $inplace [3.8..3.11] (lhs, rhs -- result) => |cx, _| cx.inplace(BinaryOp::$op, lhs, rhs) }
+        opcode! { $binary [3.8..3.11] (lhs, rhs -- result) => |cx, _| binary(cx, BinaryOp::$op, lhs, rhs) }
+        opcode! { $inplace [3.8..3.11] (lhs, rhs -- result) => |cx, _| inplace(cx, BinaryOp::$op, lhs, rhs) }
     )+};
 }
 
@@ -26,6 +29,33 @@ operators! {
     Xor: BINARY_XOR INPLACE_XOR;
 }
 
-opcode! { BINARY_SUBSCR [3.8..3.14] (object, key -- value) => |cx, _| cx.get_item(object, key) }
-opcode! { STORE_SUBSCR [3.8..3.14] (value, object, key -- ) => |cx, _| cx.set_item(object, key, value) }
-opcode! { DELETE_SUBSCR [3.8..3.14] (object, key -- ) => |cx, _| cx.del_item(object, key) }
+opcode! { BINARY_SUBSCR [3.8..3.14] (object, key -- value) => |cx, _| get_item(cx, object, key) }
+opcode! { STORE_SUBSCR [3.8..3.14] (value, object, key -- ) => |cx, _| set_item(cx, object, key, value) }
+opcode! { DELETE_SUBSCR [3.8..3.14] (object, key -- ) => |cx, _| {
+    cx.claim(object, Finish::Drop);
+    cx.del_item(object, key)
+} }
+
+/// `lhs op rhs`, and nothing else.
+pub fn binary(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, lhs: VarId, rhs: VarId) -> Flow<VarId> {
+    cx.claim_operator((op, false).into(), lhs, rhs);
+    cx.binary(op, lhs, rhs)
+}
+
+/// `lhs op= rhs`, and nothing else.
+pub fn inplace(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, lhs: VarId, rhs: VarId) -> Flow<VarId> {
+    cx.claim_operator((op, true).into(), lhs, rhs);
+    cx.inplace(op, lhs, rhs)
+}
+
+/// `object[key]`, and nothing else.
+pub fn get_item(cx: &mut OpcodeExecutor<'_>, object: VarId, key: VarId) -> Flow<VarId> {
+    cx.claim(object, Finish::Keep);
+    cx.get_item(object, key)
+}
+
+/// `object[key] = value`, and nothing else.
+pub fn set_item(cx: &mut OpcodeExecutor<'_>, object: VarId, key: VarId, value: VarId) -> Flow<()> {
+    cx.claim(object, Finish::Drop);
+    cx.set_item(object, key, value)
+}

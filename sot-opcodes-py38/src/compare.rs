@@ -14,11 +14,22 @@ opcode! { COMPARE_OP [3.9..3.13] (lhs, rhs -- result) => |cx, op| compare(cx, op
 opcode! { IS_OP [3.9..3.14] (lhs, rhs -- result) => |cx, op| cx.is_op(lhs, rhs, op.arg == 1) }
 opcode! { CONTAINS_OP [3.9..3.14] (item, container -- result) => |cx, op| cx.contains(container, item, op.arg == 1) }
 
-/// The rich comparison that the operand names.
+/// The rich comparison that the operand names, and nothing else.
 pub fn compare(cx: &mut OpcodeExecutor<'_>, op: &Operand, lhs: VarId, rhs: VarId) -> Flow<VarId> {
+    let op = comparison(cx, op)?;
+    cx.claim_operator(op.into(), lhs, rhs);
+    cx.compare(op, lhs, rhs)
+}
+
+/// The rich comparison of an instruction that does something with the result.
+pub fn compare_and_more(cx: &mut OpcodeExecutor<'_>, op: &Operand, lhs: VarId, rhs: VarId) -> Flow<VarId> {
+    let op = comparison(cx, op)?;
+    cx.compare(op, lhs, rhs)
+}
+
+fn comparison(cx: &OpcodeExecutor<'_>, op: &Operand) -> Flow<CompareOp> {
     let symbol = symbol(cx, op)?;
-    let op = CompareOp::ALL.iter().find(|op| op.symbol() == symbol).ok_or_else(|| bug("an unknown comparison"))?;
-    cx.compare(*op, lhs, rhs)
+    CompareOp::ALL.iter().find(|op| op.symbol() == symbol).copied().ok_or_else(|| bug("an unknown comparison"))
 }
 
 fn compare_or_test(cx: &mut OpcodeExecutor<'_>, op: &Operand, lhs: VarId, rhs: VarId) -> Flow<VarId> {

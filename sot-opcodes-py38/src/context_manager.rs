@@ -2,10 +2,12 @@
 
 use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
+use sot_core::bytecode::Label;
 use sot_core::error::{Flow, Unwind};
-use sot_core::executor::{object_model, BookkeepingVariable, CallArgs, OpcodeExecutor};
+use sot_core::executor::{object_model, Below, BookkeepingVariable, CallArgs, OpcodeExecutor};
 use sot_core::opcode;
 use sot_core::opcode::{Next, Operand};
+use sot_core::resume::Finish;
 use sot_core::variable::VarId;
 
 use crate::bug;
@@ -14,7 +16,7 @@ use crate::exception::{entry_of, Entry};
 opcode! { SETUP_WITH [3.8..3.11] (..) => |cx, op| setup_with(cx, op) }
 opcode! {
     WITH_EXCEPT_START [3.9..3.11] (..)
-        => |cx, _| { let (exit, exception) = (cx.peek(7)?, cx.peek(2)?); push_exit_result(cx, exit, exception) }
+        => |cx, _| { let (exit, exception) = (cx.peek(7)?, cx.peek(2)?); ask_exit(cx, exit, exception) }
 }
 opcode! { WITH_CLEANUP_START [3.8..3.9] (..) => |cx, _| with_cleanup_start(cx) }
 opcode! { WITH_CLEANUP_FINISH [3.8..3.9] (..) => |cx, _| with_cleanup_finish(cx) }
@@ -22,10 +24,17 @@ opcode! { WITH_CLEANUP_FINISH [3.8..3.9] (..) => |cx, _| with_cleanup_finish(cx)
 /// What the user's program raises where a method of the protocol is missing.
 pub type MissingMethod = fn(&mut OpcodeExecutor<'_>, manager: VarId, method: &str) -> Unwind;
 
-/// `type(manager).__exit__` bound, and the result of `__enter__`.
-pub fn enter(cx: &mut OpcodeExecutor<'_>, manager: VarId, missing: MissingMethod) -> Flow<[VarId; 2]> {
+/// `type(manager).__exit__` bound, and the result of `__enter__`; between the two begins a block, if there is a handler.
+pub fn enter(
+    cx: &mut OpcodeExecutor<'_>,
+    manager: VarId,
+    handler: Option<Label>,
+    missing: MissingMethod,
+) -> Flow<[VarId; 2]> {
     let enter = method(cx, manager, "__enter__", missing)?;
     let exit = method(cx, manager, "__exit__", missing)?;
+    let below = std::iter::once(Below::Value(exit)).chain(handler.map(Below::Try)).collect();
+    cx.claim_above(enter, Finish::Keep, below);
     let result = cx.call(enter, &CallArgs::default())?;
     Ok([exit, result])
 }
@@ -39,15 +48,22 @@ fn method(cx: &mut OpcodeExecutor<'_>, manager: VarId, name: &str, missing: Miss
 
 fn setup_with(cx: &mut OpcodeExecutor<'_>, op: &Operand) -> Flow<Next> {
     let manager = cx.pop()?;
-    let [exit, result] = enter(cx, manager, |cx, _, method| cx.raise(PyAttributeError::new_err(method.to_owned())))?;
+    let handler = op.target;
+    let missing: MissingMethod = |cx, _, method| cx.raise(PyAttributeError::new_err(method.to_owned()));
+    let [exit, result] = enter(cx, manager, handler, missing)?;
     cx.push(exit);
-    cx.push_block(op.jump()?);
+    cx.push_block(handler.ok_or_else(|| bug("a `with` without a handler"))?);
     cx.push(result);
     Ok(Next::Continue)
 }
 
-/// Pushes what `__exit__` says to an exception.
-pub fn push_exit_result(cx: &mut OpcodeExecutor<'_>, exit: VarId, exception: VarId) -> Flow<Next> {
+/// Pushes what `__exit__` says to an exception, and nothing else.
+pub fn ask_exit(cx: &mut OpcodeExecutor<'_>, exit: VarId, exception: VarId) -> Flow<Next> {
+    cx.claim(exit, Finish::Keep);
+    push_exit_result(cx, exit, exception)
+}
+
+fn push_exit_result(cx: &mut OpcodeExecutor<'_>, exit: VarId, exception: VarId) -> Flow<Next> {
     let class = object_model::type_variable(cx, exception)?;
     let traceback = cx.traceback(exception);
     let result = cx.call(exit, &CallArgs::positional(vec![class, exception, traceback]))?;

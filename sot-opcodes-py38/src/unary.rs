@@ -1,9 +1,17 @@
 //! Unary operators.
 
-use sot_core::executor::UnaryOp;
+use sot_core::error::Flow;
+use sot_core::executor::{OpcodeExecutor, UnaryOp};
 use sot_core::opcode;
+use sot_core::resume::Finish;
+use sot_core::variable::VarId;
 
-opcode! { UNARY_POSITIVE [3.8..3.12] (value -- result) => |cx, _| cx.unary(UnaryOp::Positive, value) }
-opcode! { UNARY_NEGATIVE [3.8..3.14] (value -- result) => |cx, _| cx.unary(UnaryOp::Negative, value) }
-opcode! { UNARY_INVERT [3.8..3.14] (value -- result) => |cx, _| cx.unary(UnaryOp::Invert, value) }
+opcode! { UNARY_POSITIVE [3.8..3.12] (value -- result) => |cx, _| unary(cx, UnaryOp::Positive, value) }
+opcode! { UNARY_NEGATIVE [3.8..3.14] (value -- result) => |cx, _| unary(cx, UnaryOp::Negative, value) }
+opcode! { UNARY_INVERT [3.8..3.14] (value -- result) => |cx, _| unary(cx, UnaryOp::Invert, value) }
 opcode! { UNARY_NOT [3.8..3.14] (value -- result) => |cx, _| cx.not(value) }
+
+fn unary(cx: &mut OpcodeExecutor<'_>, op: UnaryOp, operand: VarId) -> Flow<VarId> {
+    cx.claim(operand, Finish::Keep);
+    cx.unary(op, operand)
+}

@@ -122,7 +122,7 @@ impl ClassVariable {
             }
             Some((new, _)) if new.is(&default_new) => {
                 let instance = cx.produce(Rc::new(InstanceVariable { class: this, ty: self.object.clone_ref(cx.py) }));
-                initialize(cx, instance, args)?;
+                initialize(cx, this, instance, args)?;
                 Ok(instance)
             }
             Some((new, tracker)) if new.is_exact_instance_of::<PyFunction>() || is_static_function(&new) => {
@@ -136,13 +136,13 @@ impl ClassVariable {
                 let instance = cx.call(new, &args.with_receiver(this))?;
                 let made = cx.type_of(instance)?;
                 if made.cast::<PyType>().is_ok_and(|made| made.is_subclass(&class).unwrap_or(false)) {
-                    initialize(cx, instance, args)?;
+                    initialize(cx, this, instance, args)?;
                 }
                 Ok(instance)
             }
             Some((new, _)) if cx.runtime.builtins.get(&new).is_some() => {
                 let instance = cx.call_builtin(&new, &args.with_receiver(this), false)?;
-                initialize(cx, instance, args)?;
+                initialize(cx, this, instance, args)?;
                 Ok(instance)
             }
             _ => {
@@ -223,7 +223,7 @@ fn is_static_function(object: &Bound<'_, PyAny>) -> bool {
     cpython::type_name(&object.get_type()) == "staticmethod"
 }
 
-fn initialize(cx: &mut OpcodeExecutor<'_>, instance: VarId, args: &CallArgs) -> Flow<()> {
+fn initialize(cx: &mut OpcodeExecutor<'_>, class: VarId, instance: VarId, args: &CallArgs) -> Flow<()> {
     let default = cx.py.get_type::<PyAny>().getattr("__init__")?;
     match object_model::lookup(cx, instance, &Rc::from("__init__"))? {
         Some((init, tracker)) if init.is(&default) => {
@@ -239,6 +239,7 @@ fn initialize(cx: &mut OpcodeExecutor<'_>, instance: VarId, args: &CallArgs) -> 
         }
         Some((init, tracker)) => {
             let init = object_model::bind_descriptor(cx, instance, &Rc::from("__init__"), &init, tracker)?;
+            cx.claim_made(class, init, instance);
             cx.call(init, args).map(|_| ())
         }
         None => Ok(()),

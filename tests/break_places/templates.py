@@ -359,7 +359,6 @@ def f(x, wrong, out):
 
 # Places that are cut in another number of graphs than 1 + runs * breaks: by kind, `*` for all that are not named; and why.
 LOOP_HEAD = "behind a break in a loop nothing is assumed of the iterator's position, so each round is cut at the loop's head too"
-OWN_FRAME = "a break in what no call instruction calls is its frame's own: two graphs there, and one behind it"
 OTHER_NUMBERS = {
     "for": ({"*": 4, "while": 5, "logic": 6}, LOOP_HEAD),
     # `v - 4` and its comparison are the same graph in both rounds.
@@ -379,8 +378,6 @@ OTHER_NUMBERS = {
         {"*": 3, "if": 4, "conditional": 4, "chain": 4, "assert": 4, "unpack": 4, "while": 5, "logic": 6},
         "behind the first break the generator is CPython's: its operations are eager, and each round is cut at the loop's head",
     ),
-    "property": ({"*": 3, "while": 4, "logic": 4}, OWN_FRAME),
-    "operator": ({"*": 3, "while": 4, "logic": 4}, OWN_FRAME),
     "with_contextmanager": (
         {"*": 3, "while": 4, "logic": 4},
         "behind a break the manager's generator is CPython's, so the program is cut at the end of the `with` too",

@@ -59,8 +59,11 @@ COMBINATIONS = [
     ("closure", "float", 2),
     ("half_evaluated", "conditional", 2),
     ("super", "assert", 2),
-    ("property", "item", 3),
-    ("operator", "print", 3),
+    ("property", "item", 2),
+    ("operator", "print", 2),
+    ("with_contextmanager", "if", 3),
+    ("with_contextmanager", "item", 3),
+    ("generator_consumer", "print", 3),
 ]
 
 

@@ -10,8 +10,8 @@ use super::native::NativeFrames;
 use super::{CodeGen, NewCode};
 use crate::bytecode::{stack_effect, Instruction, Label, Opcodes, Operand};
 use crate::error::{Flow, ReasonId, Unwind};
-use crate::executor::{object_model, BookkeepingVariable, BreakPoint, CallArgs, Checkpoint};
-use crate::resume::{self, Entry};
+use crate::executor::{object_model, BookkeepingVariable, BreakPoint, CallArgs, Checkpoint, Claim};
+use crate::resume::{self, Entry, Finish};
 use crate::tracker::Tracker;
 use crate::translate::ResumeSource;
 use crate::variable::VarId;
@@ -105,6 +105,7 @@ impl CodeGen<'_, '_> {
         }
         for frame in &at.frames[1..] {
             live.extend(&frame.cells);
+            live.extend(frame.claim.iter().flat_map(Claim::values));
         }
         for cell in self.cells.keys() {
             live.extend(self.cx.vars.get(*cell).children());
@@ -225,7 +226,15 @@ impl CodeGen<'_, '_> {
     }
 
     fn go_on(&mut self, of: &Break<'_, '_>, place: Label, stack: &[Item]) -> Flow<()> {
-        self.hand_over(of, &Side { place, entry: Entry::Next, stack, raised: None })
+        // Behind the call of a prologue there is the rest of what the instruction does.
+        let call = place.0.checked_sub(1).map(Label);
+        let source = &of.sources[of.sources.len() - 1];
+        let finish = call.and_then(|call| source.finish_at(call)).filter(|finish| *finish != Finish::Keep);
+        let (place, entry) = match (call, finish) {
+            (Some(call), Some(finish)) => (call, Entry::Finish(finish)),
+            _ => (place, Entry::Next),
+        };
+        self.hand_over(of, &Side { place, entry, stack, raised: None })
     }
 
     /// What the breaking instruction left on top of the stack.
@@ -447,6 +456,7 @@ impl CodeGen<'_, '_> {
             "CALL_FUNCTION" | "LIST_APPEND" | "SET_ADD" | "LIST_EXTEND" | "SET_UPDATE" | "DICT_UPDATE" => Some(arg + 1),
             "CALL_FUNCTION_EX" => self.effect(instruction, false).ok().map(|effect| (1 - effect) as usize),
             "LOAD_ATTR"
+            | "SETUP_WITH"
             | "LOAD_METHOD"
             | "UNPACK_SEQUENCE"
             | "UNPACK_EX"
@@ -454,7 +464,7 @@ impl CodeGen<'_, '_> {
             | "JUMP_IF_FALSE_OR_POP" => Some(1),
             // With a format specification on top.
             "FORMAT_VALUE" => Some(1 + usize::from(arg & 4 != 0)),
-            "LOAD_GLOBAL" => Some(0),
+            "LOAD_GLOBAL" | "WITH_EXCEPT_START" => Some(0),
             "LOAD_SUPER_ATTR" => Some(3),
             _ => handler.and_then(|handler| handler.picture).map(|(inputs, _)| inputs.of(instruction.arg) as usize),
         };

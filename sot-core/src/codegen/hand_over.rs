@@ -9,8 +9,8 @@ use pyo3::types::PyCode;
 use super::CodeGen;
 use crate::bytecode::{Instruction, Label, Opcodes};
 use crate::error::Flow;
-use crate::executor::{BookkeepingVariable, BreakPoint, Checkpoint};
-use crate::resume::{self, Entry, ResumeKey, Slot, Target};
+use crate::executor::{Below, BookkeepingVariable, BreakPoint, Checkpoint, Claim};
+use crate::resume::{self, Entry, Finish, ResumeKey, Slot, Target};
 use crate::translate::ResumeSource;
 use crate::variable::VarId;
 
@@ -194,11 +194,15 @@ impl CodeGen<'_, '_> {
     fn resumed_frames(&mut self, of: &Break<'_, '_>, side: &Side<'_>) -> Flow<Vec<Resumed>> {
         let mut resumed: Vec<Resumed> = Vec::new();
         for (level, frame) in of.at.frames.iter().enumerate().rev() {
-            let (place, entry, stack) = match resumed.last() {
-                None => (side.place, side.entry, side.stack.to_vec()),
-                Some(inner) => (frame.at, Entry::Return(inner.arguments), self.below_call(frame)),
-            };
             let source = &of.sources[level];
+            let (place, entry, stack) = match (resumed.last(), of.at.frames.get(level + 1)) {
+                (Some(inner), Some(called)) => {
+                    let claim = called.claim.as_ref();
+                    let finish = source.finish_at(frame.at).or(claim.map(|claim| claim.finish)).unwrap_or(Finish::Keep);
+                    (frame.at, Entry::Return(inner.arguments, finish), self.below_call(frame, claim))
+                }
+                _ => (side.place, side.entry, side.stack.to_vec()),
+            };
             let locals = self.resumed_locals(frame, source);
             let key = ResumeKey {
                 at: source.original(place)?,
@@ -217,11 +221,16 @@ impl CodeGen<'_, '_> {
         Ok(resumed)
     }
 
-    /// The stack of a frame that is about to call the next one, without the call.
-    fn below_call(&self, frame: &Checkpoint) -> Vec<Item> {
+    /// The stack of a frame that is about to call the next one: without the operands of the instruction, with what it leaves
+    /// below the result.
+    fn below_call(&self, frame: &Checkpoint, claim: Option<&Claim>) -> Vec<Item> {
         let call = instruction_at(frame);
         let taken = self.consumed(&self.opcode_name(&call), &call, &frame.stack);
-        self.layout(frame, frame.stack.len() - taken)
+        let below = claim.into_iter().flat_map(|claim| &claim.below).map(|below| match below {
+            Below::Value(value) => self.item(*value),
+            Below::Try(handler) => Item::Try(*handler),
+        });
+        self.layout(frame, frame.stack.len() - taken).into_iter().chain(below).collect()
     }
 
     /// The locals of the original code; the first argument of a method stays one even where a closure captured it, for the

@@ -9,6 +9,7 @@ use pyo3::types::{PyDict, PyTuple};
 use super::{Name, OpcodeExecutor};
 use crate::break_list;
 use crate::error::{Flow, ReasonId, Unwind};
+use crate::resume::Finish;
 use crate::variable::VarId;
 
 /// The arguments of a call, in order.
@@ -94,9 +95,7 @@ impl CallArgs {
 impl<'py> OpcodeExecutor<'py> {
     /// `callable(*args)`
     pub fn call(&mut self, callable: VarId, args: &CallArgs) -> Flow<VarId> {
-        if self.direct != Some(callable) {
-            self.direct = None;
-        }
+        self.direct.take_if(|(claimed, _)| *claimed != callable);
         let payload = self.see(callable)?;
         if let Some(object) = payload.object() {
             self.refuse_listed(object.bind(self.py))?;
@@ -115,15 +114,13 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// `callable(*args)` as all that the present instruction does.
     pub fn call_directly(&mut self, callable: VarId, args: &CallArgs) -> Flow<VarId> {
-        self.direct = Some(callable);
+        self.claim(callable, Finish::Keep);
         self.call(callable, args)
     }
 
     /// `callable(*args)` as all that calling `this` does.
     pub fn call_instead_of(&mut self, this: VarId, callable: VarId, args: &CallArgs) -> Flow<VarId> {
-        if self.direct == Some(this) {
-            self.direct = Some(callable);
-        }
+        self.pass_claim(this, callable);
         self.call(callable, args)
     }
 

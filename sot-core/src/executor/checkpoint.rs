@@ -5,7 +5,7 @@
 use std::collections::HashSet;
 use std::rc::Rc;
 
-use super::{Block, CodeUnit, Frame, Handled, Name, OpcodeExecutor};
+use super::{Block, Claim, CodeUnit, Frame, Handled, Name, OpcodeExecutor};
 use crate::bytecode::{Label, Opcodes, Operand};
 use crate::error::{PlannedBreak, Reason, ReasonId, Unwind};
 use crate::graph::GraphMark;
@@ -34,6 +34,8 @@ pub struct Checkpoint {
     pub keyword_names: Option<Vec<Name>>,
     /// The exceptions being handled, the outermost first.
     pub handled: Vec<Handled>,
+    /// What the caller's instruction does besides the call.
+    pub claim: Option<Claim>,
     marks: Marks,
     step: u64,
 }
@@ -57,6 +59,7 @@ impl Checkpoint {
             blocks: frame.blocks.clone(),
             keyword_names: frame.keyword_names.clone(),
             handled: frame.handled.clone(),
+            claim: frame.claim.clone(),
             marks,
             step,
         }
@@ -81,6 +84,7 @@ impl Checkpoint {
         self.blocks.clone_from(&frame.blocks);
         self.keyword_names.clone_from(&frame.keyword_names);
         self.handled.clone_from(&frame.handled);
+        self.claim.clone_from(&frame.claim);
         (self.marks, self.step) = (marks, step);
     }
 }

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use super::Claim;
 use crate::bytecode::{Code, Label, Opcodes};
 use crate::error::Location;
 use crate::tracker::TrackerId;
@@ -96,8 +97,8 @@ pub struct Frame {
     pub handled: Vec<Handled>,
     /// Keyword names for the next call (3.11 and 3.12).
     pub keyword_names: Option<Vec<Rc<str>>>,
-    /// Whether the caller's instruction does nothing but this call, and leaves what it returns.
-    pub direct: bool,
+    /// What the caller's instruction does with what it returns, if that is all that it does besides the call.
+    pub claim: Option<Claim>,
 }
 
 impl Frame {
@@ -115,7 +116,7 @@ impl Frame {
             blocks: Vec::new(),
             handled: Vec::new(),
             keyword_names: None,
-            direct: false,
+            claim: None,
         }
     }
 

@@ -57,7 +57,7 @@ impl<'a, 'py> OpcodeInlineExecutor<'a, 'py> {
                 format!("call of the coroutine function {}", function.code.code.qualname),
             ));
         }
-        let direct = self.cx.direct.take().is_some();
+        let claim = self.cx.unclaim().map(|(_, claim)| claim);
         let mut frame = self.frame(function, args)?;
         if flags & GENERATOR != 0 {
             let payload = (self.cx.runtime.factories.generator)(frame);
@@ -65,7 +65,7 @@ impl<'a, 'py> OpcodeInlineExecutor<'a, 'py> {
             self.cx.note_step(generator);
             return Ok(generator);
         }
-        frame.direct = direct;
+        frame.claim = claim;
         match self.cx.run_frame(frame)?.0 {
             Exit::Return(value) => Ok(value),
             Exit::Yield(_) => Err(Unwind::fallback(ReasonId::UnsupportedFrame, "a yield outside a generator")),

@@ -6,6 +6,7 @@ mod attribute;
 mod bind;
 mod call;
 mod checkpoint;
+mod claim;
 mod constant;
 mod frame;
 mod inline;
@@ -38,6 +39,7 @@ use crate::variable::{VarId, Variables};
 
 pub use call::CallArgs;
 pub use checkpoint::{BreakPoint, Checkpoint};
+pub use claim::{Below, Claim};
 pub use frame::{Block, CodeUnit, Frame, Globals, Handled};
 pub use inline::{FunctionParts, KeywordDefault, OpcodeInlineExecutor, PositionalDefault};
 pub use operators::{BinaryOp, CompareOp, UnaryOp};
@@ -87,8 +89,8 @@ pub struct OpcodeExecutor<'py> {
     leaving: Option<VarId>,
     // Generators of CPython's whose last reference may be the frame's own.
     mortal: Vec<VarId>,
-    // What the present instruction calls and does nothing else.
-    direct: Option<VarId>,
+    // What the present instruction asks or calls, and all that it does besides.
+    direct: Option<(VarId, Claim)>,
     root_globals: Py<PyDict>,
     null: VarId,
     steps: u64,
@@ -144,7 +146,7 @@ impl<'py> OpcodeExecutor<'py> {
         if depth > MAX_DEPTH {
             return Err(Unwind::fallback(ReasonId::TraceTooLong, "calls nested too deeply"));
         }
-        let resumable = depth <= MAX_RESUMABLE && self.frames.iter().skip(1).all(|frame| frame.direct);
+        let resumable = depth <= MAX_RESUMABLE && self.frames.iter().skip(1).all(|frame| frame.claim.is_some());
         loop {
             if resumable {
                 self.save();

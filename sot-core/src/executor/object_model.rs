@@ -85,13 +85,17 @@ pub fn get_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<O
             ),
         )),
         GetattrHook::Generic => generic_get_attr(cx, this, name),
-        GetattrHook::GetAttrHook => match generic_get_attr(cx, this, name)? {
-            Some(found) => Ok(Some(found)),
-            None => {
+        GetattrHook::GetAttrHook => {
+            let claim = cx.unclaim();
+            if let Some(found) = generic_get_attr(cx, this, name)? {
+                return Ok(Some(found));
+            }
+            cx.claim_again(claim);
+            {
                 let text = cx.string(name);
                 call_special(cx, this, "__getattr__", &[text]).map(Some)
             }
-        },
+        }
     }
 }
 
@@ -117,6 +121,9 @@ fn is_python_method(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str) -> Flo
 /// Attribute lookup through the type's own `__getattribute__`, and the `__getattr__` hook after it.
 fn own_get_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<VarId> {
     let text = cx.string(name);
+    if is_python_method(cx, this, "__getattr__")? {
+        cx.unclaim();
+    }
     match call_special(cx, this, "__getattribute__", &[text]) {
         Err(Unwind::Raise(exception)) if is_python_method(cx, this, "__getattr__")? => {
             let (ty, base) = (cx.type_of(exception)?, cx.py.get_type::<PyAttributeError>());
@@ -242,7 +249,7 @@ pub fn bind_descriptor<'py>(
             }
             let tracker = cx.trackers.add(Tracker::Getattr { of: tracker, name: "fget".into() });
             let getter = cx.wrap(&getter, tracker);
-            cx.call(getter, &CallArgs::positional(vec![this]))
+            cx.call_instead_of(this, getter, &CallArgs::positional(vec![this]))
         }
         "member_descriptor" | "getset_descriptor" => {
             guard_identity(cx, descriptor, tracker);
@@ -287,6 +294,7 @@ fn bind_user_descriptor<'py>(
         return Ok(bound);
     }
     let class = type_variable(cx, this)?;
+    cx.pass_claim(this, descriptor);
     call_special(cx, descriptor, "__get__", &[this, class])
 }
 
@@ -376,7 +384,7 @@ pub fn set_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, value: Op
             let hook = cx.wrap(&hook, tracker);
             let text = cx.string(name);
             let args = [this, text].into_iter().chain(value).collect();
-            return cx.call(hook, &CallArgs::positional(args)).map(|_| ());
+            return cx.call_instead_of(this, hook, &CallArgs::positional(args)).map(|_| ());
         }
         guard_identity(cx, &hook, tracker);
     }
@@ -402,13 +410,14 @@ pub fn generic_set_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, v
             let tracker = cx.trackers.add(Tracker::Getattr { of: tracker, name: part.into() });
             let setter = cx.wrap(&setter, tracker);
             let args = std::iter::once(this).chain(value).collect();
-            return cx.call(setter, &CallArgs::positional(args)).map(|_| ());
+            return cx.call_instead_of(this, setter, &CallArgs::positional(args)).map(|_| ());
         }
         let hook = if value.is_some() { "__set__" } else { "__delete__" };
         let own = cpython::type_lookup(&descriptor.get_type(), &PyString::intern(cx.py, hook));
         if own.is_some_and(|own| cpython::type_name(&own.get_type()) == "function") {
             let descriptor = cx.wrap(&descriptor, tracker);
             let args: Vec<VarId> = std::iter::once(this).chain(value).collect();
+            cx.pass_claim(this, descriptor);
             return call_special(cx, descriptor, hook, &args).map(|_| ());
         }
         if cpython::is_data_descriptor(&descriptor) && kind != "member_descriptor" {
@@ -455,7 +464,7 @@ pub fn find_special(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Fl
 /// Calls a special method; a type without it is the user's `TypeError`.
 pub fn call_special(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str, args: &[VarId]) -> Flow<VarId> {
     match find_special(cx, this, &Rc::from(name))? {
-        Some(method) => cx.call(method, &CallArgs::positional(args.to_vec())),
+        Some(method) => cx.call_instead_of(this, method, &CallArgs::positional(args.to_vec())),
         None => {
             if let Some(error) = item_write_error(cx, this, name, args)? {
                 return Err(cx.raise(error));
@@ -498,6 +507,7 @@ pub fn call(cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<V
 
 /// `next(x)` through `type(x).__next__`. Following a user's `__next__` to its `StopIteration` needs exceptions.
 pub fn next(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<Option<VarId>> {
+    cx.unclaim();
     match call_special(cx, this, "__next__", &[]) {
         Ok(value) => Ok(Some(value)),
         Err(Unwind::Raise(exception)) => {
@@ -514,6 +524,7 @@ pub fn next(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<Option<VarId>> {
 
 /// `bool(x)` through `__bool__`, then `__len__`, else true.
 pub fn truth(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {
+    cx.unclaim();
     if find_special(cx, this, &Rc::from("__bool__"))?.is_some() {
         let answer = call_special(cx, this, "__bool__", &[])?;
         let Some(answer) = cx.known(answer)? else {
@@ -534,6 +545,7 @@ pub fn truth(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {
 
 /// `len(x)` through `__len__`, whose answer has to be a length.
 pub fn len(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
+    cx.unclaim();
     let answer = call_special(cx, this, "__len__", &[])?;
     let Some(answer) = cx.known(answer)? else {
         return Err(Unwind::break_graph(ReasonId::TensorValue, "a length not known while tracing"));
@@ -551,6 +563,7 @@ pub fn len(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
 
 /// `item in x` through `__contains__`, else by iteration.
 pub fn contains(cx: &mut OpcodeExecutor<'_>, this: VarId, item: VarId) -> Flow<VarId> {
+    cx.unclaim();
     if find_special(cx, this, &Rc::from("__contains__"))?.is_some() {
         let found = call_special(cx, this, "__contains__", &[item])?;
         let found = cx.truth(found)?;
@@ -567,6 +580,7 @@ pub fn contains(cx: &mut OpcodeExecutor<'_>, this: VarId, item: VarId) -> Flow<V
 
 /// `iter(x)` through `__iter__`, else over `x[0]`, `x[1]` and so on.
 pub fn iter(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
+    cx.unclaim();
     let special = |cx: &mut OpcodeExecutor<'_>, of, name: &str| find_special(cx, of, &Rc::from(name));
     if special(cx, this, "__iter__")?.is_none() && special(cx, this, "__getitem__")?.is_some() {
         return (cx.runtime.factories.item_iterator)(cx, this);
@@ -640,6 +654,7 @@ fn call_operator(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str, other: Va
         guard_identity(cx, &descriptor, tracker);
         if name == "__ne__" {
             // `object.__ne__` asks `__eq__`.
+            cx.unclaim();
             let Some(equal) = call_operator(cx, this, "__eq__", other)? else { return Ok(None) };
             return cx.not(equal).map(Some);
         }

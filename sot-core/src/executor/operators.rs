@@ -167,9 +167,11 @@ impl<'py> OpcodeExecutor<'py> {
         let left = self.see(lhs)?;
         if left.constant().is_none() {
             self.see(rhs)?;
+            let claim = self.unclaim();
             if let Some(result) = left.inplace(self, op, lhs, rhs)? {
                 return Ok(result);
             }
+            self.claim_again(claim);
         }
         if let Some(result) = self.try_binary(op, lhs, rhs)? {
             return Ok(result);
@@ -184,6 +186,7 @@ impl<'py> OpcodeExecutor<'py> {
         }
         let (left, right) = (self.see(lhs)?, self.see(rhs)?);
         let right_first = self.right_goes_first(lhs, rhs)? && self.overloads(op.reflected(), lhs, rhs)?;
+        self.claim_left(lhs, rhs, right_first)?;
         if right_first {
             if let Some(result) = right.binary(self, op, rhs, lhs, true)? {
                 return Ok(Some(result));
@@ -195,6 +198,7 @@ impl<'py> OpcodeExecutor<'py> {
         if right_first {
             return Ok(None);
         }
+        self.claim_right(lhs, rhs);
         right.binary(self, op, rhs, lhs, true)
     }
 
@@ -248,6 +252,7 @@ impl<'py> OpcodeExecutor<'py> {
         }
         let (left, right) = (self.see(lhs)?, self.see(rhs)?);
         let right_first = self.right_goes_first(lhs, rhs)?;
+        self.claim_left(lhs, rhs, right_first)?;
         if right_first {
             if let Some(result) = right.compare(self, op.mirrored(), rhs, lhs)? {
                 return Ok(result);
@@ -257,6 +262,7 @@ impl<'py> OpcodeExecutor<'py> {
             return Ok(result);
         }
         if !right_first {
+            self.claim_right(lhs, rhs);
             if let Some(result) = right.compare(self, op.mirrored(), rhs, lhs)? {
                 return Ok(result);
             }

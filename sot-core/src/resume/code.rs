@@ -3,11 +3,14 @@
 
 use pyo3::prelude::*;
 
+use super::finish::{self, Finish};
 use crate::bytecode::{BytecodeError, Code, Handler, Instruction, Label, Opcodes, Operand, Position};
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::executor::CodeUnit;
 use crate::version::PyVersion;
 
+/// `CO_GENERATOR`
+const GENERATOR: u32 = 0x20;
 /// `CO_VARARGS | CO_VARKEYWORDS`
 const STARRED: u32 = 0x0c;
 
@@ -38,10 +41,10 @@ impl ResumeKey {
             _ => 0,
         };
         let entry = match self.entry {
-            Entry::Next => 0,
+            Entry::Next | Entry::Finish(_) => 0,
             Entry::Yield => 1,
             Entry::Raise => RAISED,
-            Entry::Return(arguments) => 1 + arguments,
+            Entry::Return(arguments, _) => 1 + arguments,
         };
         self.stack.iter().map(taken).sum::<usize>() + entry
     }
@@ -54,8 +57,10 @@ pub enum Entry {
     Next,
     /// By raising its last value, an exception of the instruction, into the handlers.
     Raise,
-    /// By going on behind the instruction, a call, with what its last values give: a function, and so many arguments.
-    Return(usize),
+    /// By going on behind the instruction, which calls, with what its last values give: a function, and so many arguments.
+    Return(usize, Finish),
+    /// By going on behind the instruction, which has called: the result is on top of the stack.
+    Finish(Finish),
     /// By yielding its last value at the instruction: the function gives a generator.
     Yield,
 }
@@ -83,6 +88,8 @@ pub struct ResumeCode {
     pub code: Py<PyAny>,
     /// Instructions before the original ones.
     pub prologue: u32,
+    /// Which of them calls, and what is done behind it.
+    pub call: Option<(Label, Finish)>,
 }
 
 /// Builds the code of a resume function.
@@ -102,8 +109,20 @@ pub fn build(py: Python<'_>, unit: &CodeUnit, key: &ResumeKey, line: Position) -
         code.names.push("__call__".to_owned());
     }
     let slot = base.varnames.len() as u32;
-    let prologue = Prologue { opcodes: Opcodes::get(py), line, slot, instructions: Vec::new(), inner: Vec::new() };
-    let prologue = prologue.write(&code, key)?;
+    let consts = code.consts.len() as u32;
+    let prologue = Prologue {
+        py,
+        opcodes: Opcodes::get(py),
+        line,
+        slot,
+        instructions: Vec::new(),
+        inner: Vec::new(),
+        call: None,
+        first_const: consts,
+        consts: Vec::new(),
+    };
+    let Prologue { instructions: prologue, consts, call, .. } = prologue.write(&code, key)?;
+    code.consts.extend(consts);
     let shift = prologue.len() as u32;
     let body = base.instructions.iter().map(|instruction| moved(py, base, &code, instruction, shift));
     code.instructions = prologue.into_iter().chain(body).collect();
@@ -112,27 +131,35 @@ pub fn build(py: Python<'_>, unit: &CodeUnit, key: &ResumeKey, line: Position) -
         handler.end.0 += shift;
         handler.target.0 += shift;
     }
-    // What raises is the last instruction of the prologue, or a call before the jump that is the last.
+    // What raises is the last instruction of the prologue, or a call and what follows it before the jump that is the last.
     let raising = match key.entry {
         Entry::Next | Entry::Yield => None,
-        Entry::Raise => Some(shift - 1),
-        Entry::Return(_) => Some(shift - 2),
+        Entry::Raise => Some((Label(shift - 1), Label(shift))),
+        Entry::Return(..) | Entry::Finish(_) => call.map(|call| (call, Label(shift - 1))),
     };
-    if let (Some(at), Some(handler)) = (raising, base.handler_at(key.at)) {
-        let (start, end) = (Label(at), Label(at + 1));
+    if let (Some((start, end)), Some(handler)) = (raising, base.handler_at(key.at)) {
         let target = Label(handler.target.0 + shift);
         code.handlers.push(Handler { start, end, target, depth: handler.depth, lasti: handler.lasti });
     }
     let code = code.encode(unit.object.bind(py)).map_err(|error| refuse(&error))?;
-    Ok(ResumeCode { code: code.unbind(), prologue: shift })
+    let finish = match key.entry {
+        Entry::Return(_, finish) => Some(finish),
+        _ => None,
+    };
+    Ok(ResumeCode { code: code.unbind(), prologue: shift, call: call.zip(finish) })
 }
 
 /// Whether an inlined comprehension makes a cell in the middle, or takes a cell's slot for a variable of its own.
 pub fn makes_late_cells(py: Python<'_>, code: &Code) -> bool {
     let opcodes = Opcodes::get(py);
     let name = |instruction: &Instruction| opcodes.name(instruction.opcode);
-    // Before the last RESUME the function makes its own.
-    code.instructions.iter().rev().take_while(|instruction| name(instruction) != "RESUME").any(|instruction| {
+    let begins = |instruction: &Instruction| name(instruction) == "RESUME";
+    // Before that the function makes its own: a resume function of a function begins twice, a generator goes on often.
+    let start = match code.flags & GENERATOR {
+        0 => code.instructions.iter().rposition(begins),
+        _ => code.instructions.iter().position(begins),
+    };
+    code.instructions[start.unwrap_or(0)..].iter().any(|instruction| {
         let of_cell = || code.cell_index(instruction.arg).is_some();
         match name(instruction) {
             "MAKE_CELL" => true,
@@ -176,7 +203,8 @@ fn moved(py: Python<'_>, base: &Code, code: &Code, instruction: &Instruction, sh
     instruction
 }
 
-struct Prologue {
+struct Prologue<'py> {
+    py: Python<'py>,
     opcodes: &'static Opcodes,
     line: Position,
     // The local that holds the next value.
@@ -184,9 +212,14 @@ struct Prologue {
     instructions: Vec<Instruction>,
     // Jumps that stay in the prologue.
     inner: Vec<usize>,
+    // Where it calls, or what follows a call begins.
+    call: Option<Label>,
+    // Constants of its own, behind those of the original code.
+    first_const: u32,
+    consts: Vec<Py<PyAny>>,
 }
 
-impl Prologue {
+impl Prologue<'_> {
     fn op(&mut self, name: &str, arg: u32) -> Flow<()> {
         let opcode = self.opcodes.number(name).ok_or_else(|| {
             Unwind::fallback(
@@ -198,7 +231,7 @@ impl Prologue {
         Ok(())
     }
 
-    fn write(mut self, code: &Code, key: &ResumeKey) -> Flow<Vec<Instruction>> {
+    fn write(mut self, code: &Code, key: &ResumeKey) -> Flow<Self> {
         let prepared = PyVersion::BUILT_FOR < PyVersion(11);
         if !prepared {
             if !code.freevars.is_empty() {
@@ -253,8 +286,15 @@ impl Prologue {
                 self.load_values(1)?;
                 self.op("RERAISE", 0)?;
             }
-            Entry::Return(arguments) => {
+            Entry::Return(arguments, finish) => {
                 self.call(arguments as u32)?;
+                self.call = Some(Label(self.instructions.len() as u32 - 1));
+                self.finish(finish, code)?;
+                self.jump("JUMP_FORWARD", Label(key.at.0 + 1))?;
+            }
+            Entry::Finish(finish) => {
+                self.call = Some(Label(self.instructions.len() as u32));
+                self.finish(finish, code)?;
                 self.jump("JUMP_FORWARD", Label(key.at.0 + 1))?;
             }
         }
@@ -264,7 +304,7 @@ impl Prologue {
                 target.0 += shift;
             }
         }
-        Ok(self.instructions)
+        Ok(self)
     }
 
     /// What makes the function's frame a generator's.
@@ -334,6 +374,101 @@ impl Prologue {
             self.op("PRECALL", arguments)?;
         }
         self.op(if version < PyVersion(11) { "CALL_FUNCTION" } else { "CALL" }, arguments)
+    }
+
+    /// What an instruction does behind its call.
+    fn finish(&mut self, finish: Finish, code: &Code) -> Flow<()> {
+        match finish {
+            Finish::Keep => Ok(()),
+            Finish::Drop => self.op("POP_TOP", 0),
+            Finish::Pair if PyVersion::BUILT_FOR < PyVersion(11) => self.load_own_call(code),
+            Finish::Pair => {
+                self.op("PUSH_NULL", 0)?;
+                if PyVersion::BUILT_FOR < PyVersion(13) {
+                    self.swap()?;
+                }
+                Ok(())
+            }
+            Finish::Made => {
+                let is_none = self.jump_if_is(self.py.None())?;
+                let refuse = finish::refuse_result(self.py)?;
+                self.call_on_top(refuse)?;
+                self.land(is_none);
+                self.op("POP_TOP", 0)
+            }
+            Finish::Operator(operation) => {
+                let declined = self.jump_if_is(self.py.NotImplemented())?;
+                self.third()?;
+                self.op("POP_TOP", 0)?;
+                self.op("POP_TOP", 0)?;
+                let done = self.inner_jump("JUMP_FORWARD")?;
+                self.land(declined);
+                self.op("POP_TOP", 0)?;
+                self.op("BUILD_TUPLE", 2)?;
+                let rest = operation.rest(self.py)?;
+                self.call_on_top(rest)?;
+                self.land(done);
+                Ok(())
+            }
+        }
+    }
+
+    /// Jumps if the top of the stack, which stays, is the very constant.
+    fn jump_if_is(&mut self, constant: Py<PyAny>) -> Flow<usize> {
+        let version = PyVersion::BUILT_FOR;
+        if version < PyVersion(11) {
+            self.op("DUP_TOP", 0)?;
+        } else {
+            self.op("COPY", 1)?;
+        }
+        self.load_const(constant)?;
+        if version < PyVersion(9) {
+            let is = self.opcodes.comparisons().iter().position(|name| name == "is").unwrap_or_default();
+            self.op("COMPARE_OP", is as u32)?;
+        } else {
+            self.op("IS_OP", 0)?;
+        }
+        self.inner_jump(if version == PyVersion(11) { "POP_JUMP_FORWARD_IF_TRUE" } else { "POP_JUMP_IF_TRUE" })
+    }
+
+    fn load_const(&mut self, constant: Py<PyAny>) -> Flow<()> {
+        self.consts.push(constant);
+        self.op("LOAD_CONST", self.first_const + self.consts.len() as u32 - 1)
+    }
+
+    /// The function's result takes the place of the top of the stack, its argument.
+    fn call_on_top(&mut self, function: Py<PyAny>) -> Flow<()> {
+        let version = PyVersion::BUILT_FOR;
+        if (11..13).contains(&version.0) {
+            self.op("PUSH_NULL", 0)?;
+            self.swap()?;
+        }
+        self.load_const(function)?;
+        self.swap()?;
+        if version >= PyVersion(13) {
+            self.op("PUSH_NULL", 0)?;
+            self.swap()?;
+        }
+        if version == PyVersion(11) {
+            self.op("PRECALL", 1)?;
+        }
+        self.op(if version < PyVersion(11) { "CALL_FUNCTION" } else { "CALL" }, 1)
+    }
+
+    /// The two items on top change places.
+    fn swap(&mut self) -> Flow<()> {
+        if PyVersion::BUILT_FOR < PyVersion(11) {
+            return self.op("ROT_TWO", 0);
+        }
+        self.op("SWAP", 2)
+    }
+
+    /// The top goes below the two items under it, which may change places.
+    fn third(&mut self) -> Flow<()> {
+        if PyVersion::BUILT_FOR < PyVersion(11) {
+            return self.op("ROT_THREE", 0);
+        }
+        self.op("SWAP", 3)
     }
 
     /// A jump into the original instructions.

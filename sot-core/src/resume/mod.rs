@@ -6,6 +6,7 @@
 //! given the resume function of the called frame, and what that is to be called with.
 
 mod code;
+mod finish;
 
 use std::sync::Arc;
 
@@ -16,6 +17,7 @@ use pyo3::types::{PyCode, PyDict, PyIterator};
 use crate::cpython::{self, WeakRef};
 
 pub use code::{build, makes_late_cells, Entry, ResumeKey, Slot};
+pub use finish::{Finish, Operation};
 
 /// A resume function to be: its code, held weakly (the code it was made from owns it), and how many of the values handed
 /// over are cells.

@@ -1,0 +1,129 @@
+//! Claims: what an instruction does may be the call of one Python function and nothing else but a known finish. Then the
+//! function's frame can be gone on with behind a break, and the caller's behind the instruction.
+
+use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
+
+use pyo3::prelude::*;
+
+use super::{BinaryOp, CompareOp, OpcodeExecutor};
+use crate::bytecode::Label;
+use crate::cpython;
+use crate::error::Flow;
+use crate::resume::{Finish, Operation};
+use crate::variable::VarId;
+
+/// What becomes of the result of a call.
+#[derive(Clone, Debug)]
+pub struct Claim {
+    /// What the instruction does with it.
+    pub finish: Finish,
+    /// What lies on the stack below it, in the place of the operands.
+    pub below: Vec<Below>,
+}
+
+/// What an instruction leaves below the result of its call.
+#[derive(Clone, Copy, Debug)]
+pub enum Below {
+    /// A value.
+    Value(VarId),
+    /// A block that sends exceptions to the label (3.8 to 3.10).
+    Try(Label),
+}
+
+impl Claim {
+    /// The values that lie below the result.
+    pub fn values(&self) -> impl Iterator<Item = VarId> + '_ {
+        self.below.iter().filter_map(|below| match below {
+            Below::Value(value) => Some(*value),
+            Below::Try(_) => None,
+        })
+    }
+}
+
+impl OpcodeExecutor<'_> {
+    /// The present instruction does nothing but ask `object` for something, and this.
+    pub fn claim(&mut self, object: VarId, finish: Finish) {
+        self.claim_above(object, finish, Vec::new());
+    }
+
+    /// The same, and leaves something below the result.
+    pub fn claim_above(&mut self, object: VarId, finish: Finish, below: Vec<Below>) {
+        self.direct = Some((object, Claim { finish, below }));
+    }
+
+    /// The present instruction applies an operator to two operands.
+    pub fn claim_operator(&mut self, operation: Operation, lhs: VarId, rhs: VarId) {
+        self.claim_above(lhs, Finish::Operator(operation), vec![Below::Value(lhs), Below::Value(rhs)]);
+    }
+
+    /// The instruction does more than what it asks next.
+    pub fn unclaim(&mut self) -> Option<(VarId, Claim)> {
+        self.direct.take()
+    }
+
+    /// It does not, after all.
+    pub fn claim_again(&mut self, claim: Option<(VarId, Claim)>) {
+        self.direct = claim;
+    }
+
+    /// All that is asked of one object is what is asked of another one.
+    pub fn pass_claim(&mut self, from: VarId, to: VarId) {
+        if let Some((claimed, _)) = self.direct.as_mut().filter(|(claimed, _)| *claimed == from) {
+            *claimed = to;
+        }
+    }
+
+    /// All that is left of calling a class is to initialize the instance.
+    pub fn claim_made(&mut self, class: VarId, init: VarId, instance: VarId) {
+        let simple =
+            |(of, claim): &(VarId, Claim)| *of == class && claim.finish == Finish::Keep && claim.below.is_empty();
+        if self.direct.as_ref().is_some_and(simple) {
+            self.claim_above(init, Finish::Made, vec![Below::Value(instance)]);
+        }
+    }
+
+    /// The left operand is asked first. Where a C type may have a say after it, only CPython can tell what comes then.
+    pub(super) fn claim_left(&mut self, lhs: VarId, rhs: VarId, right_first: bool) -> Flow<()> {
+        let (left, right) = (self.type_of(lhs)?, self.type_of(rhs)?);
+        if right_first || self.is_sequence(&left)? || self.is_sequence(&right)? {
+            self.unclaim();
+        }
+        Ok(())
+    }
+
+    /// The left operand knows no answer, and was not asked by a call: the right one is all there is to ask.
+    pub(super) fn claim_right(&mut self, lhs: VarId, rhs: VarId) {
+        if let Some((claimed, claim)) = self.direct.as_mut().filter(|(claimed, _)| *claimed == lhs) {
+            if let Finish::Operator(operation) = &mut claim.finish {
+                *operation = operation.of_right();
+                *claimed = rhs;
+            }
+        }
+    }
+
+    fn is_sequence(&self, ty: &Bound<'_, PyAny>) -> Flow<bool> {
+        let py = self.py;
+        let sequences = [
+            py.get_type::<PyList>(),
+            py.get_type::<PyTuple>(),
+            py.get_type::<PyString>(),
+            py.get_type::<PyBytes>(),
+            py.get_type::<pyo3::types::PyByteArray>(),
+        ];
+        let ty = ty.cast::<pyo3::types::PyType>().map_err(PyErr::from)?;
+        Ok(ty.mro().iter().any(|base| sequences.iter().any(|sequence| base.is(sequence)))
+            || (!cpython::is_heap_type(ty) && ty.hasattr("__getitem__")?))
+    }
+}
+
+impl From<(BinaryOp, bool)> for Operation {
+    fn from((op, inplace): (BinaryOp, bool)) -> Self {
+        Operation::Binary { op, inplace, right: false }
+    }
+}
+
+impl From<CompareOp> for Operation {
+    fn from(op: CompareOp) -> Self {
+        Operation::Compare { op, right: false }
+    }
+}

@@ -1,0 +1,438 @@
+"""Graph breaks in functions that an instruction calls without being a call: properties, operators, `__init__`, `__enter__`.
+
+A case named `test_two__...` must become two graphs around one break.
+"""
+
+import toy
+from cases import given
+
+
+def one():
+    return (toy.arange(2),)
+
+
+def logged():
+    return (toy.arange(2), [])
+
+
+def broken(x):
+    y = x + 1
+    toy.save(y)
+    return y * 2
+
+
+class Box:
+    def __init__(self, x):
+        self.x = x
+
+    @property
+    def value(self):
+        return broken(self.x) - 1
+
+    @value.setter
+    def value(self, x):
+        self.x = broken(x) - 1
+
+    @value.deleter
+    def value(self):
+        self.x = broken(self.x) - 2
+
+    @property
+    def method(self):
+        y = broken(self.x)
+        return lambda n: y * n
+
+    def __getitem__(self, key):
+        return broken(self.x) * key
+
+    def __setitem__(self, key, value):
+        self.x = broken(self.x) * key + value
+
+    def __delitem__(self, key):
+        self.x = broken(self.x) * key
+
+    def __call__(self, n):
+        return broken(self.x) * n
+
+    def __add__(self, other):
+        if isinstance(other, str):
+            broken(self.x)
+            return NotImplemented
+        if isinstance(other, Right):
+            broken(self.x)
+            return NotImplemented
+        return broken(self.x) + other
+
+    def __rsub__(self, other):
+        return broken(self.x) - other
+
+    def __imul__(self, other):
+        self.x = broken(self.x) * other
+        return self
+
+    def __neg__(self):
+        return broken(self.x) * -1
+
+    def __lt__(self, other):
+        if isinstance(other, (str, Right)):
+            broken(self.x)
+            return NotImplemented
+        return broken(self.x) + other
+
+    def __eq__(self, other):
+        broken(self.x)
+        return NotImplemented
+
+
+class Dynamic(Box):
+    def __getattr__(self, name):
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return broken(self.x) + len(name)
+
+
+class Right:
+    def __radd__(self, other):
+        return other.x * 10
+
+    def __gt__(self, other):
+        return "greater"
+
+
+@given(one)
+def test_two__property(x):
+    return Box(x * 3).value + x
+
+
+@given(one)
+def test_two__property_in_half_an_expression(x):
+    b = Box(x * 3)
+    return [x + 1, b.value, x + 2]
+
+
+@given(one)
+def test_two__property_that_is_called(x):
+    b = Box(x * 3)
+    return x + b.method(2)
+
+
+@given(one)
+def test_two__property_set(x):
+    b = Box(x * 3)
+    b.value = x + 5
+    return b.x + x
+
+
+@given(one)
+def test_two__property_deleted(x):
+    b = Box(x * 3)
+    del b.value
+    return b.x + x
+
+
+@given(one)
+def test_two__getattr(x):
+    b = Dynamic(x * 3)
+    return b.missing + x
+
+
+@given(one)
+def test_property_beside_getattr(x):
+    b = Dynamic(x * 3)
+    return b.value + x
+
+
+@given(one)
+def test_two__getitem(x):
+    b = Box(x * 3)
+    return b[4] + x
+
+
+@given(one)
+def test_two__setitem(x):
+    b = Box(x * 3)
+    b[4] = x + 1
+    return b.x + x
+
+
+@given(one)
+def test_two__delitem(x):
+    b = Box(x * 3)
+    del b[4]
+    return b.x + x
+
+
+@given(one)
+def test_two__call(x):
+    b = Box(x * 3)
+    return b(4) + x
+
+
+@given(one)
+def test_two__add(x):
+    b = Box(x * 3)
+    return (b + 4) * x
+
+
+@given(one)
+def test_two__rsub(x):
+    b = Box(x * 3)
+    return (4 - b) * x
+
+
+@given(one)
+def test_inplace(x):
+    b = c = Box(x * 3)
+    b *= 4
+    return b.x + c.x + x, b is c
+
+
+@given(one)
+def test_two__neg(x):
+    b = Box(x * 3)
+    return -b + x
+
+
+@given(one)
+def test_two__less(x):
+    b = Box(x * 3)
+    y = b < 4
+    return y + x
+
+
+@given(one)
+def test_less_as_a_condition(x):
+    b = Box(x * 3)
+    try:
+        return x if b < 4 else x + 1
+    except Exception as error:
+        return type(error).__name__
+
+
+@given(one)
+def test_add_declines_and_the_right_operand_answers(x):
+    b = Box(x * 3)
+    return (b + Right()) * x
+
+
+@given(one)
+def test_add_declines_and_nobody_answers(x):
+    b = Box(x * 3)
+    y = x + 1
+    return b + "text", y
+
+
+@given(one)
+def test_add_declines_and_the_error_is_caught(x):
+    b = Box(x * 3)
+    y = x + 1
+    try:
+        return b + "text", y
+    except TypeError as error:
+        return str(error), y + 1
+
+
+@given(one)
+def test_less_declines(x):
+    b = Box(x * 3)
+    y = b < Right()
+    try:
+        z = b < "text"
+    except TypeError as error:
+        z = str(error)
+    return y, z, x + 1
+
+
+@given(one)
+def test_equal_declines(x):
+    b, c = Box(x * 3), Box(x)
+    y = b == c
+    z = b != b
+    return y, z, x + 1
+
+
+class Made:
+    def __init__(self, x, out=None):
+        self.x = broken(x)
+        self.y = self.x + 1
+        if out is not None:
+            out.append(self)
+
+
+class Derived(Made):
+    def __init__(self, x):
+        super().__init__(x - 1)
+        self.z = self.y * 2
+
+
+class Wrong:
+    def __init__(self, x):
+        broken(x)
+        return x.ndim
+
+
+class Own:
+    def __new__(cls, x):
+        self = super().__new__(cls)
+        self.n = 2
+        return self
+
+    def __init__(self, x):
+        self.x = broken(x) * self.n
+
+
+@given(one)
+def test_two__init(x):
+    m = Made(x * 3)
+    return m.x + m.y * x
+
+
+@given(logged)
+def test_two__init_that_shares_itself(x, log):
+    m = Made(x * 3, log)
+    return m, log[0] is m, m.y * x
+
+
+@given(one)
+def test_two__init_of_a_base(x):
+    m = Derived(x * 3)
+    return m.x + m.z * x
+
+
+@given(one)
+def test_init_that_returns_something(x):
+    y = x * 3
+    m = Wrong(y)
+    return m, y
+
+
+@given(one)
+def test_new_and_init(x):
+    m = Own(x * 3)
+    return m.x + x
+
+
+class Manager:
+    def __init__(self, log):
+        self.log = log
+
+    def __enter__(self):
+        self.log.append(broken(self.log[0]))
+        return self.log[0] + 1
+
+    def __exit__(self, kind, error, traceback):
+        self.log.append(broken(self.log[1]))
+        self.log.append(kind and kind.__name__)
+        return kind is KeyError
+
+
+@given(lambda: (toy.arange(2), [toy.ones([2])]))
+def test_enter_and_exit(x, log):
+    y = x * 3
+    with Manager(log) as z:
+        y = y + z
+    return y * x
+
+
+@given(lambda: (toy.arange(2), [toy.ones([2])]))
+def test_exit_that_suppresses(x, log):
+    y = x * 3
+    with Manager(log) as z:
+        y = y + z
+        raise KeyError("suppressed")
+    return y * x
+
+
+@given(lambda: (toy.arange(2), [toy.ones([2])]))
+def test_exit_that_lets_through(x, log):
+    y = x * 3
+    try:
+        with Manager(log) as z:
+            y = y + z
+            raise ValueError("through")
+    except ValueError as error:
+        log.append(str(error))
+    return y * x
+
+
+class Descriptor:
+    def __get__(self, instance, owner):
+        return broken(instance.x)
+
+    def __set__(self, instance, value):
+        instance.x = broken(value)
+
+
+class Described:
+    d = Descriptor()
+
+    def __init__(self, x):
+        self.x = x
+
+
+@given(one)
+def test_two__descriptor(x):
+    return Described(x * 3).d + x
+
+
+@given(one)
+def test_two__descriptor_set(x):
+    o = Described(x * 3)
+    o.d = x - 1
+    return o.x + x
+
+
+class Deep:
+    def __init__(self, x):
+        self.box = Box(x)
+
+    @property
+    def first(self):
+        return self.box.value * 2
+
+    def __getitem__(self, key):
+        return self.first + key
+
+
+@given(one)
+def test_two__levels_of_properties_and_operators(x):
+    return -Deep(x * 3)[2] + x
+
+
+@given(one)
+def test_property_in_a_loop(x):
+    b = Box(x * 3)
+    for _ in range(3):
+        x = x + b.value
+        b.value = x
+    return x
+
+
+class Failing:
+    def __init__(self, x):
+        self.x = x
+
+    @property
+    def value(self):
+        broken(self.x)
+        raise ValueError("inside")
+
+    def __add__(self, other):
+        toy.save(self.x + 1)
+        return [][other]
+
+
+@given(one)
+def test_exception_of_a_property_behind_a_break(x):
+    y = x * 2
+    return Failing(y).value + y
+
+
+@given(one)
+def test_exception_of_an_operator_is_caught(x):
+    y = x * 2
+    try:
+        y = Failing(y) + 1
+    except IndexError as error:
+        y = y + len(str(error))
+    return y * 2
