@@ -91,10 +91,8 @@ pub fn get_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<O
                 return Ok(Some(found));
             }
             cx.claim_again(claim);
-            {
-                let text = cx.string(name);
-                call_special(cx, this, "__getattr__", &[text]).map(Some)
-            }
+            let text = cx.string(name);
+            call_special(cx, this, "__getattr__", &[text]).map(Some)
         }
     }
 }

@@ -233,10 +233,8 @@ impl Prologue<'_> {
 
     fn write(mut self, code: &Code, key: &ResumeKey) -> Flow<Self> {
         let prepared = PyVersion::BUILT_FOR < PyVersion(11);
-        if !prepared {
-            if !code.freevars.is_empty() {
-                self.op("COPY_FREE_VARS", code.freevars.len() as u32)?;
-            }
+        if !prepared && !code.freevars.is_empty() {
+            self.op("COPY_FREE_VARS", code.freevars.len() as u32)?;
         }
         if key.entry == Entry::Yield {
             self.begin_generator()?;
