@@ -1,11 +1,13 @@
 """`paddle.jit.to_static` with this tracer behind it: the same results, everything else of Paddle as before."""
 
 import copy
+import importlib.metadata
 import operator
 import os
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import paddle
 import pytest
@@ -298,3 +300,32 @@ def test_environment_variable():
         environment = {**os.environ, "SOT_INSTALL": value}
         done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
         assert done.stdout.split() == [graphs], done.stderr
+
+
+WHEEL = Path(__file__).parent.parent.parent / "sot-paddle" / "wheel" / "purelib"
+
+
+@pytest.mark.parametrize("value, graphs", [("1", "1"), ("0", "none")])
+def test_environment_variable_in_programs_that_do_not_know_sot(value, graphs):
+    program = textwrap.dedent(
+        f"""
+        import sys, site
+        site.addsitedir({str(WHEEL)!r})  # as if it were site-packages
+        import paddle.nn
+        net = paddle.jit.to_static(paddle.nn.Linear(2, 2))
+        net(paddle.ones([1, 2]))
+        print(sys.modules["sot"].stats().graphs if "sot" in sys.modules else "none")
+        """
+    )
+    environment = {**os.environ, "SOT_INSTALL": value}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+    assert done.stdout.split() == [graphs], done.stderr
+
+
+def test_the_wheel_brings_what_reads_the_environment_variable():
+    try:
+        files = importlib.metadata.files("sot-paddle")
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip("sot was not installed from a wheel")
+    names = {str(file) for file in files}
+    assert {path.name for path in WHEEL.iterdir() if path.is_file()} <= names
