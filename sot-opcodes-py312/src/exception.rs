@@ -1,10 +1,11 @@
 //! `except` and `finally` by the exception table, and `except*`.
 
 use pyo3::prelude::*;
-use sot_core::error::{Flow, ReasonId, Unwind};
+use sot_core::error::{Flow, Unwind};
 use sot_core::executor::OpcodeExecutor;
 use sot_core::opcode;
 use sot_core::variable::VarId;
+use sot_variables::exception_group;
 
 opcode! { PUSH_EXC_INFO [3.11..3.14] (exception -- previous, same) => |cx, _| Ok([handle(cx, exception), exception]) }
 opcode! { POP_EXCEPT [3.11..3.14] (_previous -- ) => |cx, _| cx.end_handling() }
@@ -29,32 +30,33 @@ fn is_none(cx: &mut OpcodeExecutor<'_>, value: VarId) -> Flow<bool> {
     Ok(cx.known(value)?.is_some_and(|value| value.is_none()))
 }
 
-/// `except*`: what is left of the exception, and what of it is caught. Groups are split by CPython alone.
+/// `except*`: what is left of the exception, and what of it is caught, which is handled from here on.
 fn match_group(cx: &mut OpcodeExecutor<'_>, exception: VarId, pattern: VarId) -> Flow<[VarId; 2]> {
-    let group = cx.py.import("builtins")?.getattr("BaseExceptionGroup")?;
-    let class = cx.type_of(exception)?;
-    let is_group =
-        class.cast::<pyo3::types::PyType>().is_ok_and(|class| class.mro().iter().any(|base| base.is(&group)));
     if is_none(cx, exception)? {
         return Ok([cx.none(), cx.none()]);
     }
-    if is_group || cx.exception_matches(exception, pattern)? {
-        return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, "`except*` that catches something"));
+    let [rest, caught] = exception_group::catch(cx, exception, pattern)?;
+    if let Some(caught) = caught {
+        if let Some(handled) = cx.frame_mut().handled.last_mut() {
+            handled.exception = caught;
+        }
     }
-    Ok([exception, cx.none()])
+    Ok([rest, caught].map(|part| part.unwrap_or_else(|| cx.none())))
 }
 
-/// What is raised after all `except*` clauses: nothing if each left None, the one exception if no group was caught.
-pub(crate) fn combine_raised(cx: &mut OpcodeExecutor<'_>, _original: VarId, raised: VarId) -> Flow<VarId> {
+/// What is raised after all `except*` clauses: nothing if each left None, what was no group as it is.
+pub(crate) fn combine_raised(cx: &mut OpcodeExecutor<'_>, original: VarId, raised: VarId) -> Flow<VarId> {
     let mut left = Vec::new();
     for item in cx.unpack_all(raised)? {
         if !is_none(cx, item)? {
             left.push(item);
         }
     }
-    match left[..] {
-        [] => Ok(cx.none()),
-        [one] => Ok(one),
-        _ => Err(Unwind::break_graph(ReasonId::UnsupportedOperation, "`except*` that leaves several exceptions")),
+    if left.is_empty() {
+        return Ok(cx.none());
     }
+    if !exception_group::is_group(cx, original)? {
+        return Ok(left[0]);
+    }
+    Ok(exception_group::raised_again(cx, original, &left)?.unwrap_or_else(|| cx.none()))
 }

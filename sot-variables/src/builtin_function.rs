@@ -13,6 +13,7 @@ use sot_core::variable::{VarId, Variable};
 
 use crate::function::{call_by_policy, guard_identity};
 use crate::method::call_descriptor;
+use crate::sequence;
 
 sot_core::variable_kind! {
     "builtin_function",
@@ -60,7 +61,8 @@ static IMPURE: Lazy<Vec<&'static str>> = Lazy::new(|| {
 });
 
 /// Modules whose functions are pure but for the writers.
-const PURE_MODULES: &[&str] = &["math", "cmath", "_operator", "operator", "binascii", "_struct", "zlib", "unicodedata"];
+const PURE_MODULES: &[&str] =
+    &["math", "cmath", "_operator", "operator", "binascii", "_struct", "zlib", "unicodedata", "_json", "_sre"];
 
 /// Functions of these modules that write their argument.
 const WRITERS: &[&str] = &["insort_left", "insort_right", "setitem", "delitem", "iconcat", "pack_into"];
@@ -113,7 +115,7 @@ impl BuiltinFunctionVariable {
             let descriptor = object_model::lookup_in_class(cx, receiver, &Rc::from(name.as_str()))?;
             return match descriptor.filter(|descriptor| cx.runtime.builtins.get(descriptor).is_some()) {
                 Some(descriptor) => cx.call_builtin(&descriptor, args, false),
-                None => cx.call_builtin(&object, args, is_value),
+                None => cx.call_builtin(&object, args, is_value || name == "__class_getitem__"),
             };
         }
         let method = cx.get_attr(receiver, &Rc::from(name))?;
@@ -126,14 +128,41 @@ fn is_pure(function: &Bound<'_, PyAny>) -> bool {
     match text("__module__").as_str() {
         "builtins" => !IMPURE.contains(&text("__name__").as_str()),
         module if PURE_MODULES.contains(&module) => !WRITERS.contains(&text("__name__").as_str()),
-        _ => is_method_of_value(function),
+        module if PURE.iter().any(|(known, names)| *known == module && names.contains(&&*text("__name__"))) => true,
+        _ => is_method_of_value(function) || is_static_method_of_value(function),
     }
+}
+
+/// Functions of numbers that ask other objects for one.
+const BY_INDEX: &[&str] = &["builtins.hex", "builtins.oct", "builtins.bin", "builtins.chr"];
+
+fn as_indices(cx: &mut OpcodeExecutor<'_>, args: &[VarId]) -> Flow<Vec<VarId>> {
+    let index = |&arg: &VarId| match sequence::index_object(cx, arg)? {
+        Some(known) => Ok(cx.constant(known.unbind())),
+        None => Ok(arg),
+    };
+    args.iter().map(index).collect()
+}
+
+/// Whether it is a static method of an immutable type, such as `str.maketrans`, which says of its type the name alone.
+fn is_static_method_of_value(function: &Bound<'_, PyAny>) -> bool {
+    let own = || {
+        let path: String = function.getattr("__qualname__")?.extract()?;
+        let Some((owner, name)) = path.split_once('.') else { return Ok(false) };
+        let owner = function.py().import("builtins")?.getattr(owner)?;
+        PyResult::Ok(owner.getattr(name)?.eq(function)? && owner.cast::<PyType>().is_ok_and(is_value_type))
+    };
+    own().unwrap_or(false)
 }
 
 /// Whether it is an unbound method of an immutable type, such as `str.upper`.
 fn is_method_of_value(function: &Bound<'_, PyAny>) -> bool {
     function.getattr("__objclass__").is_ok_and(|owner| owner.cast::<PyType>().is_ok_and(is_value_type))
 }
+
+/// Pure functions of modules that have others.
+const PURE: &[(&str, &[&str])] =
+    &[("sys", &["intern"]), ("posix", &["_path_splitroot_ex", "_path_splitroot", "_path_normpath"])];
 
 /// Whether C functions of the type depend on nothing but their arguments.
 fn is_value_type(ty: &Bound<'_, PyType>) -> bool {
@@ -182,6 +211,10 @@ impl Variable for BuiltinFunctionVariable {
             }
         }
         let pure = is_pure(&object);
+        if pure && BY_INDEX.contains(&&*tracker::name(&object)) {
+            let args = CallArgs { positional: as_indices(cx, &args.positional)?, keywords: args.keywords.clone() };
+            return cx.call_builtin(&object, &args, true);
+        }
         if !pure && cx.runtime.builtins.get(&object).is_none() {
             refuse_frame_readers(cx, &object, args)?;
         }

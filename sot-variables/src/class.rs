@@ -9,7 +9,7 @@ use sot_core::builtin;
 use sot_core::codegen::CodeGen;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
+use sot_core::executor::{object_model, CallArgs, CompareOp, Name, OpcodeExecutor};
 use sot_core::guard::{Identity, Test};
 use sot_core::tracker::{self, Tracker, TrackerId};
 use sot_core::variable::{GraphArgument, VarId, Variable};
@@ -17,6 +17,7 @@ use sot_core::variable::{GraphArgument, VarId, Variable};
 use crate::exception;
 use crate::function::call_by_policy;
 use crate::method::MethodVariable;
+use crate::object::is_value_type;
 
 sot_core::variable_kind! { "class", rank: 50, when: is_class, wrap: ClassVariable::wrap }
 sot_core::variable_kind! { "instance" }
@@ -42,6 +43,53 @@ builtin! { CALL = "type.__call__" => |cx, args| {
         Some(payload) => payload.make(cx, class, &rest),
         None => Err(Unwind::break_graph(ReasonId::UnsupportedCall, "type.__call__() of something that is no class")),
     }
+} }
+
+builtin! { NAMESPACE = "types:SimpleNamespace" => |cx, args| {
+    if !args.positional.is_empty() {
+        return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "SimpleNamespace() of a mapping"));
+    }
+    let ty = cx.py.import("types")?.getattr("SimpleNamespace")?;
+    let tracker = cx.constant_tracker(ty.clone().unbind());
+    let class = cx.wrap(&ty, tracker);
+    let instance = cx.produce(Rc::new(InstanceVariable { class, ty: ty.unbind() }));
+    for (name, value) in &args.keywords {
+        cx.effects.set_attribute(instance, name, Some(*value));
+    }
+    Ok(instance)
+} }
+
+builtin! { NAMESPACE_EQ = "types:SimpleNamespace.__eq__" => |cx, args| {
+    let [this, other] = args.exactly(cx, "__eq__")?;
+    let (ty, base) = (cx.type_of(other)?, cx.py.import("types")?.getattr("SimpleNamespace")?);
+    if !ty.cast::<PyType>().is_ok_and(|ty| ty.is_subclass(&base).unwrap_or(false)) {
+        let value = cx.py.NotImplemented();
+        return Ok(cx.constant(value));
+    }
+    let name = Rc::from("__dict__");
+    let (left, right) = (cx.get_attr(this, &name)?, cx.get_attr(other, &name)?);
+    cx.compare(CompareOp::Equal, left, right)
+} }
+
+builtin! { NAMESPACE_REPR = "types:SimpleNamespace.__repr__" => |cx, args| {
+    let [this] = args.exactly(cx, "__repr__")?;
+    let dict = cx.get_attr(this, &Rc::from("__dict__"))?;
+    let repr = cx.py.import("builtins")?.getattr("repr")?;
+    let own = cx.type_of(this)?.is(&cx.py.import("types")?.getattr("SimpleNamespace")?);
+    let name = if own { "namespace".to_owned() } else { cx.type_name(this)? };
+    let mut parts = Vec::new();
+    for (key, value) in cx.keyword_items(dict)? {
+        let text = cx.call_builtin(&repr, &CallArgs::positional(vec![value]), false)?;
+        let Some(text) = cx.known_str(text)? else {
+            return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "repr() of values not known while tracing"));
+        };
+        parts.push(format!("{key}={text}"));
+    }
+    // CPython sorted them before 3.9.
+    if cx.runtime.version.0 < 9 {
+        parts.sort();
+    }
+    Ok(cx.string(&format!("{name}({})", parts.join(", "))))
 } }
 
 /// Whether the class has abstract methods left.
@@ -84,6 +132,11 @@ impl ClassVariable {
         Ok(self.object.bind(cx.py).cast::<PyType>().map_err(PyErr::from)?.clone())
     }
 
+    /// Whether `object.__new__` makes its instances.
+    pub(crate) fn has_plain_instances(&self, py: Python<'_>) -> bool {
+        self.object.bind(py).cast::<PyType>().is_ok_and(|class| is_plain(class).unwrap_or(false))
+    }
+
     /// Makes an instance the way `type.__call__` does.
     fn instantiate(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
         let class = self.class(cx)?;
@@ -93,6 +146,14 @@ impl ClassVariable {
                 return cx.call(call, &args.with_receiver(this));
             }
             object_model::guard_identity(cx, &call, tracker);
+        }
+        // A class is no descriptor: it is not given the receiver.
+        let own = cpython::type_lookup(&class.get_type(), &PyString::intern(cx.py, "__call__"));
+        if let Some(own) = own.filter(Bound::is_instance_of::<PyType>) {
+            let of = self.type_tracker(cx, this);
+            let tracker = cx.trackers.add(Tracker::Lookup { of, name: "__call__".into() });
+            let own = cx.wrap(&own, tracker);
+            return cx.call(own, args);
         }
         self.refuse_odd_metaclass(cx, &class)?;
         self.make(cx, this, args)
@@ -145,6 +206,7 @@ impl ClassVariable {
                 initialize(cx, this, instance, args)?;
                 Ok(instance)
             }
+            _ if is_value_type(class.as_any()) => cx.call_builtin(class.as_any(), args, true),
             _ => {
                 let name = tracker::name(class.as_any());
                 Err(Unwind::break_graph(ReasonId::UnsupportedCall, format!("{name}(): instances are made by C code")))
@@ -263,6 +325,12 @@ impl Variable for ClassVariable {
         Some(&self.object)
     }
 
+    /// As an argument of pure calls a class is itself, unless its metaclass has methods of the program's.
+    fn materialize(&self, cx: &OpcodeExecutor<'_>) -> Option<Py<PyAny>> {
+        let object = self.object.bind(cx.py);
+        (!cpython::is_heap_type(&object.get_type())).then(|| self.object.clone_ref(cx.py))
+    }
+
     fn guard(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
         let identity = Identity::of(self.object.bind(cx.py));
         cx.guards.add(cx.vars.tracker(this), Test::Is(identity));
@@ -278,6 +346,9 @@ impl Variable for ClassVariable {
         let in_meta = object_model::lookup(cx, this, name)?;
         if let Some((found, tracker)) = &in_meta {
             object_model::guard_descriptor(cx, found, *tracker)?;
+            if cpython::type_name(&found.get_type()) == "property" {
+                return object_model::bind_descriptor(cx, this, name, found, *tracker).map(Some);
+            }
             if cpython::is_data_descriptor(found) {
                 return self.read(cx, this, name).map(Some);
             }
@@ -293,6 +364,16 @@ impl Variable for ClassVariable {
                 object_model::call_special(cx, this, "__getattr__", &[text]).map(Some)
             }
             None => Ok(None),
+        }
+    }
+
+    fn get_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId) -> Flow<VarId> {
+        if cx.special_method(this, "__getitem__")?.is_some() {
+            return object_model::call_special(cx, this, "__getitem__", &[key]);
+        }
+        match cx.find_attr(this, &Rc::from("__class_getitem__"))? {
+            Some(method) => cx.call(method, &CallArgs::positional(vec![key])),
+            None => object_model::call_special(cx, this, "__getitem__", &[key]),
         }
     }
 
@@ -341,8 +422,12 @@ impl Variable for InstanceVariable {
     }
 
     fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
-        let new = cg.cx.py.get_type::<PyAny>().getattr("__new__")?.unbind();
-        cg.call(|cg| cg.load_const(new), &[self.class])?;
+        if cpython::is_heap_type(self.ty.bind(cg.cx.py).cast::<PyType>().map_err(PyErr::from)?) {
+            let new = cg.cx.py.get_type::<PyAny>().getattr("__new__")?.unbind();
+            cg.call(|cg| cg.load_const(new), &[self.class])?;
+        } else {
+            cg.call(|cg| cg.load(self.class), &[])?;
+        }
         cg.define(this)?;
         let set = cg.cx.py.get_type::<PyAny>().getattr("__setattr__")?.unbind();
         for (name, value) in cg.cx.effects.attributes_of(this) {

@@ -10,6 +10,7 @@ use sot_core::tracker::repr;
 use sot_core::variable::{VarId, Variable};
 
 use crate::builtins::format;
+use crate::sequence::Sequence;
 use crate::tuple::TupleVariable;
 
 sot_core::variable_kind! { "constant" }
@@ -52,6 +53,13 @@ impl Variable for ConstantVariable {
     fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
         let value = self.value.clone_ref(cg.cx.py);
         cg.load_const(value)
+    }
+
+    /// Only asked for keys that are no constants.
+    fn get_item(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, key: VarId) -> Flow<VarId> {
+        let key = Sequence::Text.key_object(cx, key)?;
+        let value = self.value.bind(cx.py).clone();
+        cx.fold(|_| value.get_item(key))
     }
 
     fn items(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<Option<Vec<VarId>>> {

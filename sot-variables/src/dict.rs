@@ -10,15 +10,16 @@ use pyo3::types::{PyDict, PyInt, PyString};
 
 use sot_core::codegen::CodeGen;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{object_model, BinaryOp, CompareOp, Name, OpcodeExecutor};
+use sot_core::executor::{object_model, BinaryOp, CompareOp, Globals, Name, OpcodeExecutor};
 use sot_core::guard::{Identity, Test};
 use sot_core::side_effects::Effect;
 use sot_core::tracker::{Key, Tracker, TrackerId};
 use sot_core::variable::{GraphArgument, VarId, Variable};
 
+use crate::globals::GlobalsVariable;
 use crate::hash_key::{HashKey, IteratesOver};
 use crate::iterators::dict_view::{DictIterator, View};
-use crate::{sequence, subclass};
+use crate::{exception, sequence, subclass};
 
 sot_core::variable_kind! { "dict", types: |py| DictVariable::types(py), wrap: DictVariable::wrap }
 
@@ -44,7 +45,7 @@ pub struct DictVariable {
 pub fn update(cx: &mut OpcodeExecutor<'_>, dict: VarId, mapping: VarId) -> Flow<()> {
     let mut entries = expect(cx, dict)?.entries.clone();
     for (key, value) in pairs(cx, mapping)? {
-        put(cx.py, &mut entries, key, value);
+        put(cx, &mut entries, key, value)?;
     }
     write(cx, dict, entries)
 }
@@ -59,27 +60,33 @@ pub fn merge(cx: &mut OpcodeExecutor<'_>, dict: VarId, mapping: VarId, function_
         return Err(cx.raise(PyTypeError::new_err(text)));
     }
     for (key, value) in pairs(cx, mapping)? {
-        if find(py, &entries, &key).is_some() {
+        if find(cx, &entries, &key)?.is_some() {
             let key = key.bind(py).str()?;
             let text = format!("{function_name}() got multiple values for keyword argument '{key}'");
             return Err(cx.raise(PyTypeError::new_err(text)));
         }
-        put(py, &mut entries, key, value);
+        put(cx, &mut entries, key, value)?;
     }
     write(cx, dict, entries)
 }
 
 /// Position of a key among entries.
-pub(crate) fn find(py: Python<'_>, entries: &[Entry], key: &HashKey) -> Option<usize> {
-    entries.iter().position(|entry| entry.key.same(py, key))
+pub(crate) fn find(cx: &mut OpcodeExecutor<'_>, entries: &[Entry], key: &HashKey) -> Flow<Option<usize>> {
+    for (at, entry) in entries.iter().enumerate() {
+        if entry.key.same(cx, key)? {
+            return Ok(Some(at));
+        }
+    }
+    Ok(None)
 }
 
 /// Sets a value among entries; a known key keeps its place.
-pub(crate) fn put(py: Python<'_>, entries: &mut Vec<Entry>, key: Rc<HashKey>, value: VarId) {
-    match find(py, entries, &key) {
+pub(crate) fn put(cx: &mut OpcodeExecutor<'_>, entries: &mut Vec<Entry>, key: Rc<HashKey>, value: VarId) -> Flow<()> {
+    match find(cx, entries, &key)? {
         Some(at) => entries[at].value = value,
         None => entries.push(Entry { key, value }),
     }
+    Ok(())
 }
 
 /// Sets values by keyword names.
@@ -91,7 +98,7 @@ pub(crate) fn put_keywords(
     for (name, value) in keywords {
         let key = cx.string(name);
         let key = HashKey::of(cx, key)?;
-        put(cx.py, entries, key, *value);
+        put(cx, entries, key, *value)?;
     }
     Ok(())
 }
@@ -117,8 +124,8 @@ pub(crate) fn expect(cx: &mut OpcodeExecutor<'_>, dict: VarId) -> Flow<Rc<DictVa
 
 /// `KeyError(key)`
 pub(crate) fn key_error(cx: &mut OpcodeExecutor<'_>, key: &HashKey) -> Unwind {
-    let args = (key.bind(cx.py).clone().unbind(),);
-    cx.raise(PyKeyError::new_err(args))
+    let class = cx.py.get_type::<PyKeyError>().into_any();
+    exception::make(cx, &class, vec![key.variable]).map_or_else(|unwind| unwind, Unwind::Raise)
 }
 
 fn is_mapping(cx: &mut OpcodeExecutor<'_>, mapping: VarId) -> Flow<bool> {
@@ -192,7 +199,7 @@ impl DictVariable {
         let mut entries = Vec::with_capacity(items.len());
         for (key, value) in items {
             let key = HashKey::of(cx, key)?;
-            put(cx.py, &mut entries, key, value);
+            put(cx, &mut entries, key, value)?;
         }
         Ok(cx.produce(Rc::new(DictVariable::new(entries, false))))
     }
@@ -203,8 +210,8 @@ impl DictVariable {
     }
 
     /// The value under a key.
-    pub(crate) fn get(&self, py: Python<'_>, key: &HashKey) -> Option<VarId> {
-        find(py, &self.entries, key).map(|at| self.entries[at].value)
+    pub(crate) fn get(&self, cx: &mut OpcodeExecutor<'_>, key: &HashKey) -> Flow<Option<VarId>> {
+        Ok(find(cx, &self.entries, key)?.map(|at| self.entries[at].value))
     }
 
     fn types(py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
@@ -215,29 +222,50 @@ impl DictVariable {
         let object = object.clone().unbind();
         let dict = object.bind(cx.py).cast::<PyDict>().map_err(PyErr::from)?.clone();
         if is_namespace(&dict)? {
-            // Names are read and written there too, which the dict's variable would not see.
-            return Err(Unwind::break_graph(
-                ReasonId::UnsupportedOperation,
-                "the variables of a module taken as a dict",
-            ));
+            let globals = Globals { dict: dict.unbind(), tracker: of };
+            return Ok(Rc::new(GlobalsVariable::new(globals)));
         }
+        let (entries, ordered) = DictVariable::entries_of(cx, &dict, of)?;
+        Ok(Rc::new(DictVariable { entries, ordered, object: Some(object) }))
+    }
+
+    /// What is behind a proxy.
+    pub(crate) fn behind(
+        cx: &mut OpcodeExecutor<'_>,
+        dict: &Bound<'_, PyDict>,
+        proxy: &Bound<'_, PyAny>,
+        of: TrackerId,
+    ) -> Flow<DictVariable> {
+        let dict = dict.clone().unbind().into_bound(cx.py);
+        let (entries, ordered) = DictVariable::entries_of(cx, &dict, of)?;
+        Ok(DictVariable { entries, ordered, object: Some(proxy.clone().unbind()) })
+    }
+
+    fn entries_of<'py>(
+        cx: &mut OpcodeExecutor<'py>,
+        dict: &Bound<'py, PyDict>,
+        of: TrackerId,
+    ) -> Flow<(Vec<Entry>, bool)> {
         let mut entries = Vec::with_capacity(dict.len());
         // An OrderedDict keeps an order apart from the dict's. No method of a subclass is called.
         let ordered_type = ordered_type(cx.py)?;
         let ordered = dict.is_instance(&ordered_type)?;
         let keys = if ordered {
-            ordered_type.call_method1("__iter__", (&dict,))?.try_iter()?.collect::<PyResult<Vec<_>>>()?
+            ordered_type.call_method1("__iter__", (dict,))?.try_iter()?.collect::<PyResult<Vec<_>>>()?
         } else {
             dict.keys().iter().collect()
         };
-        for object in keys {
+        // The values by the places of the keys: hashing a key may run code.
+        let values: Vec<_> = if ordered { Vec::new() } else { dict.values().iter().collect() };
+        for (place, object) in keys.into_iter().enumerate() {
             let key = HashKey::found(cx, &object)?;
-            let Some(value) = dict.get_item(&object)? else { continue };
+            let value = if ordered { dict.get_item(&object)? } else { values.get(place).cloned() };
+            let Some(value) = value else { continue };
             let tracker = cx.trackers.add(Tracker::Item { of, key: Key::of(&object) });
             let value = cx.wrap(&value, tracker);
             entries.push(Entry { key, value });
         }
-        Ok(Rc::new(DictVariable { entries, ordered, object: Some(object) }))
+        Ok((entries, ordered))
     }
 
     fn keys(&self) -> Vec<Rc<HashKey>> {
@@ -249,7 +277,7 @@ impl DictVariable {
             return Ok(false);
         }
         for (position, entry) in self.entries.iter().enumerate() {
-            let Some(at) = find(cx.py, &other.entries, &entry.key) else { return Ok(false) };
+            let Some(at) = find(cx, &other.entries, &entry.key)? else { return Ok(false) };
             if self.ordered && other.ordered && at != position {
                 return Ok(false);
             }
@@ -420,19 +448,19 @@ impl Variable for DictVariable {
 
     fn get_item(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, key: VarId) -> Flow<VarId> {
         let key = HashKey::of(cx, key)?;
-        self.get(cx.py, &key).ok_or_else(|| key_error(cx, &key))
+        self.get(cx, &key)?.ok_or_else(|| key_error(cx, &key))
     }
 
     fn set_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId, value: VarId) -> Flow<()> {
         let key = HashKey::of(cx, key)?;
         let mut entries = self.entries.clone();
-        put(cx.py, &mut entries, key, value);
+        put(cx, &mut entries, key, value)?;
         write(cx, this, entries)
     }
 
     fn del_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId) -> Flow<()> {
         let key = HashKey::of(cx, key)?;
-        let Some(at) = find(cx.py, &self.entries, &key) else { return Err(key_error(cx, &key)) };
+        let Some(at) = find(cx, &self.entries, &key)? else { return Err(key_error(cx, &key)) };
         let mut entries = self.entries.clone();
         entries.remove(at);
         write(cx, this, entries)
@@ -456,7 +484,7 @@ impl Variable for DictVariable {
 
     fn contains(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, item: VarId) -> Flow<VarId> {
         let key = HashKey::of(cx, item)?;
-        let found = find(cx.py, &self.entries, &key).is_some();
+        let found = find(cx, &self.entries, &key)?.is_some();
         Ok(cx.boolean(found))
     }
 

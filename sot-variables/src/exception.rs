@@ -13,6 +13,8 @@ use sot_core::executor::{object_model, BookkeepingVariable, CallArgs, Name, Opco
 use sot_core::tracker::{self, TrackerId};
 use sot_core::variable::{VarId, Variable};
 
+use crate::exception_group;
+
 sot_core::variable_kind! { "exception" }
 
 sot_core::builtin! { EXC_INFO = "sys:exc_info" => |cx, args| {
@@ -32,6 +34,8 @@ pub struct ExceptionVariable {
     args: Vec<VarId>,
     /// A real one made of the same arguments: C code of some classes keeps more than the arguments.
     real: Option<Py<PyAny>>,
+    /// The exceptions of a group, as a tuple.
+    members: Option<VarId>,
 }
 
 /// `class(...)` for an exception class; `None` if its `__new__` is not C code.
@@ -48,7 +52,10 @@ pub fn instantiate<'py>(
         return Ok(None);
     }
     let init = lookup("__init__");
-    let initialized_in_c = init.is_none_or(|init| cpython::type_name(&init.get_type()) == "wrapper_descriptor");
+    let initialized_in_c = initialized_in_c_only(init.as_ref());
+    if exception_group::is_group_type(ty) {
+        return new_group(cx, class, ty, args).map(Some);
+    }
     if keeps_more(ty)? && !is_simple_holder(ty) {
         return if initialized_in_c { real_instance(cx, class, ty, args).map(Some) } else { Ok(None) };
     }
@@ -61,6 +68,7 @@ pub fn instantiate<'py>(
         class: Some(class),
         args: args.positional.clone(),
         real: None,
+        members: None,
     };
     let exception = cx.produce(Rc::new(payload));
     if !initialized_in_c {
@@ -70,6 +78,21 @@ pub fn instantiate<'py>(
         }
     }
     Ok(Some(exception))
+}
+
+fn initialized_in_c_only(init: Option<&Bound<'_, PyAny>>) -> bool {
+    init.is_none_or(|init| cpython::type_name(&init.get_type()) == "wrapper_descriptor")
+}
+
+/// `ExceptionGroup(message, exceptions)`
+fn new_group<'py>(cx: &mut OpcodeExecutor<'py>, class: VarId, ty: &Bound<'py, PyType>, args: &CallArgs) -> Flow<VarId> {
+    let given = exception_group::arguments(args).unwrap_or_default().to_vec();
+    let members = exception_group::members(cx, &given)?;
+    let own = exception_group::class_for(cx, ty, &members)?;
+    let class = own.is(ty).then_some(class);
+    let members = cx.tuple(members);
+    let (ty, real) = (own.into_any().unbind(), None);
+    Ok(cx.produce(Rc::new(ExceptionVariable { ty, class, args: given, real, members: Some(members) })))
 }
 
 /// `class(*args)` for a class of CPython's own whose arguments are all it keeps.
@@ -133,6 +156,11 @@ pub fn call_method(cx: &mut OpcodeExecutor<'_>, descriptor: &Bound<'_, PyAny>, a
     let Some(exception) = cx.see_as::<ExceptionVariable>(this)? else { return Ok(None) };
     let name: String = descriptor.getattr("__name__")?.extract()?;
     let ty = exception.ty.bind(cx.py).cast::<PyType>().map_err(PyErr::from)?.clone();
+    if exception.members.is_some() {
+        if let Some(result) = exception_group::call_method(cx, this, &name, rest)? {
+            return Ok(Some(result));
+        }
+    }
     match (&*name, rest) {
         ("__init__", _) if !keeps_more(&ty)? || is_simple_holder(&ty) => {
             exception.write_args(cx, this, rest.to_vec());
@@ -187,12 +215,17 @@ pub fn replica<'py>(cx: &mut OpcodeExecutor<'py>, exception: VarId) -> Flow<Opti
 }
 
 impl ExceptionVariable {
+    /// Its arguments.
+    pub fn args(&self) -> &[VarId] {
+        &self.args
+    }
+
     /// The variable of a real exception that was made while tracing.
     pub fn of_real<'py>(cx: &mut OpcodeExecutor<'py>, real: &Bound<'py, PyAny>, class: Option<VarId>) -> Flow<VarId> {
         let args = real.getattr("args")?.cast_into::<PyTuple>().map_err(PyErr::from)?;
         let args = args.iter().map(|item| cx.wrap_fresh(&item)).collect::<Flow<Vec<_>>>()?;
         let ty = real.get_type().into_any().unbind();
-        let payload = ExceptionVariable { ty, class, args, real: Some(real.clone().unbind()) };
+        let payload = ExceptionVariable { ty, class, args, real: Some(real.clone().unbind()), members: None };
         let exception = cx.produce(Rc::new(payload));
         if let Some(dict) = cpython::instance_dict(real) {
             for (name, value) in dict.iter() {
@@ -204,7 +237,8 @@ impl ExceptionVariable {
     }
 
     fn write_args(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: Vec<VarId>) {
-        let payload = ExceptionVariable { ty: self.ty.clone_ref(cx.py), class: self.class, args, real: None };
+        let (ty, members) = (self.ty.clone_ref(cx.py), self.members);
+        let payload = ExceptionVariable { ty, class: self.class, args, real: None, members };
         cx.vars.set(this, Rc::new(payload));
     }
 
@@ -227,6 +261,8 @@ impl ExceptionVariable {
         let written = cx.effects.attribute(this, name).flatten();
         Ok(match &**name {
             "args" => Some(cx.tuple(self.args.clone())),
+            "message" if self.members.is_some() => self.args.first().copied(),
+            "exceptions" if self.members.is_some() => self.members,
             "__traceback__" if cx.raised_at(this).is_some() => Some(cx.traceback(this)),
             "__cause__" | "__context__" | "__traceback__" => Some(written.unwrap_or_else(|| cx.none())),
             "__suppress_context__" => Some(written.unwrap_or_else(|| cx.boolean(false))),
@@ -284,7 +320,7 @@ impl Variable for ExceptionVariable {
     }
 
     fn children(&self) -> Vec<VarId> {
-        self.class.iter().chain(&self.args).copied().collect()
+        self.class.iter().chain(&self.args).chain(&self.members).copied().collect()
     }
 
     fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {

@@ -4,7 +4,8 @@
 use std::rc::Rc;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyFunction, PyTuple};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyFunction, PyString, PyTuple};
 use sot_core::backend::{CallKind, CallPolicy};
 use sot_core::codegen::CodeGen;
 use sot_core::error::{Flow, ReasonId, Unwind};
@@ -15,6 +16,7 @@ use sot_core::variable::{VarId, Variable};
 use sot_core::{cpython, translate};
 
 use crate::dict::DictVariable;
+use crate::iterators::library;
 use crate::state_manager::StateManagerVariable;
 
 sot_core::variable_kind! {
@@ -235,11 +237,35 @@ impl Variable for FunctionVariable {
         if translate::is_resume_function(&cpython::function_code(function)) {
             return self.follow(cx, this, args);
         }
-        match call_by_policy(cx, this, &self.object, args)? {
-            Some(result) => Ok(result),
-            None => self.follow(cx, this, args),
+        if let Some(result) = call_by_policy(cx, this, &self.object, args)? {
+            return Ok(result);
         }
+        let function = self.object.bind(cx.py).clone();
+        if is_pure(&function) {
+            if let Some((positional, keywords)) = cx.materialize_args(args)? {
+                guard_identity(cx, this, &self.object);
+                return cx.fold(|_| function.call(positional, Some(&keywords)));
+            }
+        }
+        self.follow(cx, this, args)
     }
+}
+
+/// Functions of the standard library in Python that are pure where their arguments are known values.
+const PURE: &[(&str, &[&str])] = &[
+    ("json", &["dumps", "loads"]),
+    ("re", &["compile", "_compile"]),
+    ("textwrap", &["dedent", "indent", "fill", "wrap", "shorten"]),
+    ("typing", &["get_origin", "get_args"]),
+];
+
+fn is_pure(function: &Bound<'_, PyAny>) -> bool {
+    static FUNCTIONS: PyOnceLock<Vec<Py<PyAny>>> = PyOnceLock::new();
+    let own = |py: Python<'_>| {
+        let paths = PURE.iter().flat_map(|(module, names)| names.iter().map(move |name| (*module, *name)));
+        paths.filter_map(|(module, name)| library(py, module, name).ok()).collect()
+    };
+    FUNCTIONS.get_or_init(function.py(), || own(function.py())).iter().any(|own| own.is(function))
 }
 
 /// What `MAKE_FUNCTION` is given.
@@ -295,6 +321,66 @@ impl NewFunctionVariable {
     }
 }
 
+/// Attributes that say something of a function and that its calls do not depend on.
+const LABELS: &[&str] = &["__name__", "__qualname__", "__module__", "__doc__", "__annotations__", "__type_params__"];
+
+impl NewFunctionVariable {
+    /// What C code keeps of a function and nothing has written.
+    fn kept(&self, cx: &mut OpcodeExecutor<'_>, name: &Name) -> Flow<Option<VarId>> {
+        let py = cx.py;
+        let new = self.new;
+        let code = cx.known(new.code)?;
+        let code = |name: &str| match &code {
+            Some(code) => code.getattr(name),
+            None => Err(pyo3::exceptions::PyRuntimeError::new_err("a function without code")),
+        };
+        Ok(Some(match &**name {
+            "__code__" => new.code,
+            "__name__" => cx.constant(code("co_name")?.unbind()),
+            "__qualname__" => match new.name {
+                Some(name) => name,
+                None => cx.constant(code("co_qualname")?.unbind()),
+            },
+            "__doc__" => {
+                let first = code("co_consts")?.get_item(0).ok().filter(Bound::is_instance_of::<PyString>);
+                cx.constant(first.map_or_else(|| py.None(), Bound::unbind))
+            }
+            "__module__" => match self.globals.dict.bind(py).get_item("__name__")? {
+                Some(module) => {
+                    let key = Key::Str("__name__".into());
+                    let tracker = cx.trackers.add(Tracker::Item { of: self.globals.tracker, key });
+                    cx.wrap(&module, tracker)
+                }
+                None => cx.none(),
+            },
+            "__defaults__" => new.defaults.unwrap_or_else(|| cx.none()),
+            "__kwdefaults__" => new.keyword_defaults.unwrap_or_else(|| cx.none()),
+            "__closure__" => new.closure.unwrap_or_else(|| cx.none()),
+            "__annotations__" => match new.annotations {
+                Some(annotations) => annotations_dict(cx, annotations)?,
+                None => {
+                    let empty = DictVariable::from_keywords(cx, Vec::new())?;
+                    cx.produce(empty)
+                }
+            },
+            "__type_params__" if function_type(py)?.hasattr("__type_params__")? => cx.tuple(Vec::new()),
+            _ => return Ok(None),
+        }))
+    }
+}
+
+sot_core::builtin! { GET = "types:FunctionType.__get__" => |cx, args| {
+    let (function, object) = match args.positional[..] {
+        [function, object] | [function, object, _] if args.keywords.is_empty() => (function, object),
+        _ => return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "__get__() with these arguments")),
+    };
+    if cx.known(object)?.is_some_and(|object| object.is_none()) {
+        return Ok(function);
+    }
+    let method = (cx.runtime.factories.method)(function, object);
+    Ok(cx.produce(method))
+} }
+
 /// The annotations as the function has them: from 3.10 on they are given as a flat tuple.
 fn annotations_dict(cx: &mut OpcodeExecutor<'_>, annotations: VarId) -> Flow<VarId> {
     if cx.see(annotations)?.kind() != "tuple" {
@@ -327,7 +413,27 @@ impl Variable for NewFunctionVariable {
         if &**name == "__call__" {
             return Ok(Some(this));
         }
-        object_model::get_attr(cx, this, name)
+        if let Some(written) = cx.effects.attribute(this, name) {
+            return Ok(written);
+        }
+        match self.kept(cx, name)? {
+            Some(value) => {
+                // One object, however often it is read.
+                if &**name == "__annotations__" {
+                    cx.effects.set_attribute(this, name, Some(value));
+                }
+                Ok(Some(value))
+            }
+            None => object_model::get_attr(cx, this, name),
+        }
+    }
+
+    fn set_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, value: Option<VarId>) -> Flow<()> {
+        if LABELS.contains(&&**name) && value.is_some() {
+            cx.effects.set_attribute(this, name, value);
+            return Ok(());
+        }
+        object_model::set_attr(cx, this, name, value)
     }
 
     fn call(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, args: &CallArgs) -> Flow<VarId> {
@@ -361,6 +467,9 @@ impl Variable for NewFunctionVariable {
         if let Some(annotations) = new.annotations {
             let annotations = annotations_dict(cg.cx, annotations)?;
             cg.store_attr(this, "__annotations__", Some(annotations))?;
+        }
+        for (name, value) in cg.cx.effects.attributes_of(this) {
+            cg.store_attr(this, &name, Some(value))?;
         }
         Ok(())
     }

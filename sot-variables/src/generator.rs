@@ -334,6 +334,7 @@ fn copy(py: Python<'_>, frame: &Frame) -> Frame {
         globals: frame.globals.share(py),
         blocks: frame.blocks.clone(),
         keyword_names: frame.keyword_names.clone(),
+        variables: frame.variables,
         claim: None,
     }
 }

@@ -1,22 +1,24 @@
-//! Keys of dicts and sets. CPython's own hash and equality decide which keys are one; only keys for which these run no
-//! user code qualify: known constants, tuples of such, and objects that compare by identity.
+//! Keys of dicts and sets. Of known constants, tuples of such and objects that compare by identity CPython itself says which
+//! are one. Methods `__hash__` and `__eq__` of the program are followed, when CPython would call them.
 
+use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyFrozenSet, PyString, PyTuple, PyType};
+use pyo3::types::{PyCFunction, PyFrozenSet, PyInt, PyString, PyTuple, PyType};
 
 use sot_core::backend::ObjectTest;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::OpcodeExecutor;
+use sot_core::executor::{object_model, CallArgs, OpcodeExecutor};
 use sot_core::guard::{Identity, Test};
 use sot_core::variable::VarId;
 
 use crate::dict::DictVariable;
 use crate::identity::IdVariable;
 use crate::list::ListVariable;
+use crate::object::is_c_value;
 use crate::range::RangeVariable;
 use crate::set::SetVariable;
 use crate::tuple::TupleVariable;
@@ -27,33 +29,57 @@ pub struct HashKey {
     pub variable: VarId,
     object: Py<PyAny>,
     hash: isize,
-    /// For an object made in the trace that compares by identity, or an `id()`: whose it is. The object is a stand-in.
-    identity: Option<(VarId, bool)>,
+    equality: Equality,
+}
+
+/// Who says whether another key is the same.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Equality {
+    /// CPython: the object is the key.
+    Real,
+    /// The variable, for an object made in the trace that compares by identity, or an `id()` of one. The object is a stand-in.
+    Identity(VarId, bool),
+    /// The program: the object is a stand-in with the key's hash.
+    Followed,
+}
+
+/// What has the hash of an object that is not there yet, or whose own is made by the program.
+#[pyclass(frozen)]
+struct StandIn {
+    hash: isize,
+}
+
+#[pymethods]
+impl StandIn {
+    fn __hash__(&self) -> isize {
+        self.hash
+    }
 }
 
 impl HashKey {
     /// The key a variable is; an unhashable one is the user's `TypeError`.
     pub fn of(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<Rc<HashKey>> {
-        if let Some(identity) = identity_of(cx, variable)? {
-            let object = cx.py.get_type::<PyAny>().call0()?;
-            let hash = object.hash()?;
-            return Ok(Rc::new(HashKey { variable, object: object.unbind(), hash, identity: Some(identity) }));
+        if let Some((of, is_id)) = identity_of(cx, variable)? {
+            let object = stand_in(cx, identity_hash(of, is_id))?;
+            let (hash, equality) = (object.hash()?, Equality::Identity(of, is_id));
+            return Ok(Rc::new(HashKey { variable, object: object.unbind(), hash, equality }));
         }
-        let object = key_object(cx, variable)?;
+        let mut equality = Equality::Real;
+        let object = key_object(cx, variable, &mut equality)?;
         let hash = object.hash().map_err(|error| cx.raise(error))?;
-        Ok(Rc::new(HashKey { variable, object: object.unbind(), hash, identity: None }))
+        Ok(Rc::new(HashKey { variable, object: object.unbind(), hash, equality }))
     }
 
     /// A key found in a real dict or set whose guards pin it.
     pub fn found<'py>(cx: &mut OpcodeExecutor<'py>, object: &Bound<'py, PyAny>) -> Flow<Rc<HashKey>> {
-        if !is_plain(object, 0) {
-            let name = object.get_type().name()?;
-            let text = format!("a dict or set with a {name} object as key");
-            return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
-        }
         let tracker = cx.constant_tracker(object.clone().unbind());
         let variable = cx.wrap(object, tracker);
-        Ok(Rc::new(HashKey { variable, object: object.clone().unbind(), hash: object.hash()?, identity: None }))
+        if is_plain(object, 0) {
+            let (object, hash) = (object.clone().unbind(), object.hash()?);
+            return Ok(Rc::new(HashKey { variable, object, hash, equality: Equality::Real }));
+        }
+        let key = HashKey::of(cx, variable)?;
+        Ok(Rc::new(HashKey { variable, object: object.clone().unbind(), hash: key.hash, equality: key.equality }))
     }
 
     /// The real key.
@@ -61,18 +87,35 @@ impl HashKey {
         self.object.bind(py)
     }
 
-    /// Whether the real key is not there yet: nothing may look at what stands in for it.
+    /// Whether nothing may look at the real key: it is not there yet, or its methods are the program's.
     pub fn is_stand_in(&self) -> bool {
-        self.identity.is_some()
+        self.equality != Equality::Real
     }
 
-    /// Whether both stand for one entry.
-    pub fn same(&self, py: Python<'_>, other: &HashKey) -> bool {
-        if self.identity.is_some() || other.identity.is_some() {
-            return self.identity == other.identity;
+    /// Whether a key stands for the entry of this one.
+    pub fn same(&self, cx: &mut OpcodeExecutor<'_>, other: &HashKey) -> Flow<bool> {
+        if self.hash != other.hash {
+            return Ok(false);
         }
-        self.hash == other.hash && (self.object.is(&other.object) || self.bind(py).eq(other.bind(py)).unwrap_or(false))
+        match (self.equality, other.equality) {
+            (Equality::Real, Equality::Real) => {
+                Ok(self.object.is(&other.object) || self.bind(cx.py).eq(other.bind(cx.py)).unwrap_or(false))
+            }
+            (Equality::Identity(..), _) | (_, Equality::Identity(..)) => Ok(self.equality == other.equality),
+            _ => object_model::equal(cx, self.variable, other.variable),
+        }
     }
+}
+
+fn stand_in<'py>(cx: &OpcodeExecutor<'py>, hash: isize) -> Flow<Bound<'py, PyAny>> {
+    Ok(Bound::new(cx.py, StandIn { hash })?.into_any())
+}
+
+/// The hash of a stand-in for an address.
+fn identity_hash(of: VarId, is_id: bool) -> isize {
+    let mut state = std::collections::hash_map::DefaultHasher::new();
+    (of, is_id).hash(&mut state);
+    state.finish() as isize
 }
 
 fn identity_of(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<Option<(VarId, bool)>> {
@@ -91,11 +134,17 @@ fn identity_of(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<Option<(Var
 }
 
 /// Position of a key.
-pub fn position(py: Python<'_>, keys: &[Rc<HashKey>], key: &HashKey) -> Option<usize> {
-    keys.iter().position(|known| known.same(py, key))
+pub fn position(cx: &mut OpcodeExecutor<'_>, keys: &[Rc<HashKey>], key: &HashKey) -> Flow<Option<usize>> {
+    for (at, known) in keys.iter().enumerate() {
+        if known.same(cx, key)? {
+            return Ok(Some(at));
+        }
+    }
+    Ok(None)
 }
 
-fn key_object<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId) -> Flow<Bound<'py, PyAny>> {
+/// A real object with the hash of the key, and with its equality unless that is noted as another.
+fn key_object<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, equality: &mut Equality) -> Flow<Bound<'py, PyAny>> {
     let py = cx.py;
     if let Some(known) = cx.known(variable)? {
         return Ok(known);
@@ -106,8 +155,12 @@ fn key_object<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId) -> Flow<Bound<
             return Ok((known.as_ptr() as usize).into_pyobject(py).map_err(PyErr::from)?.into_any());
         }
     }
-    if let Some(tuple) = cx.see_as::<TupleVariable>(variable)? {
-        let items = tuple.items.iter().map(|&item| key_object(cx, item)).collect::<Flow<Vec<_>>>()?;
+    if let Some((of, is_id)) = identity_of(cx, variable)? {
+        *equality = Equality::Followed;
+        return stand_in(cx, identity_hash(of, is_id));
+    }
+    if let Some(tuple) = cx.see_as::<TupleVariable>(variable)?.filter(|tuple| tuple.is_hashed_as_tuple(py)) {
+        let items = tuple.items.iter().map(|&item| key_object(cx, item, equality)).collect::<Flow<Vec<_>>>()?;
         return Ok(PyTuple::new(py, items)?.into_any());
     }
     if let Some(range) = cx.see_as::<RangeVariable>(variable)? {
@@ -115,27 +168,52 @@ fn key_object<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId) -> Flow<Bound<
     }
     if let Some(set) = cx.see_as::<SetVariable>(variable)? {
         if set.frozen {
+            if set.keys.iter().any(|key| key.is_stand_in()) {
+                *equality = Equality::Followed;
+            }
             return Ok(PyFrozenSet::new(py, set.keys.iter().map(|key| key.bind(py)))?.into_any());
         }
     }
     let unhashable = cx.vars.as_kind::<ListVariable>(variable).is_some()
         || cx.vars.as_kind::<DictVariable>(variable).is_some()
         || cx.vars.as_kind::<SetVariable>(variable).is_some();
-    let name = cx.type_name(variable)?;
     if unhashable {
-        return Err(cx.raise(PyTypeError::new_err(format!("unhashable type: '{name}'"))));
+        return Err(refuse_unhashable(cx, variable)?);
     }
     let object = cx.see(variable)?.object().map(|object| object.bind(py).clone());
-    if let Some(object) = object.filter(compares_by_identity) {
+    if let Some(object) = object.filter(|object| hashed_in_c(object)) {
         let tracker = cx.vars.tracker(variable);
         if cx.trackers.is_sourced(tracker) {
             cx.guards.add(tracker, Test::Is(Identity::of(&object)));
         }
-        Ok(object)
-    } else {
-        let text = format!("a {name} object as a key: its hash or equality may run code");
-        Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text))
+        return Ok(object);
     }
+    *equality = Equality::Followed;
+    let hash = followed_hash(cx, variable)?;
+    stand_in(cx, hash)
+}
+
+fn refuse_unhashable(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<Unwind> {
+    let name = cx.type_name(variable)?;
+    Ok(cx.raise(PyTypeError::new_err(format!("unhashable type: '{name}'"))))
+}
+
+/// What the type's `__hash__` gives.
+fn followed_hash(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<isize> {
+    let Some(method) = cx.special_method(variable, "__hash__")? else {
+        return Err(refuse_unhashable(cx, variable)?);
+    };
+    let hash = cx.call(method, &CallArgs::default())?;
+    let Some(hash) = cx.known(hash)? else {
+        let name = cx.type_name(variable)?;
+        let text = format!("a {name} object as a key: its hash is not known while tracing");
+        return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
+    };
+    if !hash.is_instance_of::<PyInt>() {
+        return Err(cx.raise(PyTypeError::new_err("__hash__ method should return an integer")));
+    }
+    // A number that is no hash by its size is hashed.
+    Ok(hash.extract::<isize>().or_else(|_| hash.hash())?)
 }
 
 /// Whether hash and equality of the object run no user code and never change.
@@ -149,7 +227,7 @@ fn is_plain(object: &Bound<'_, PyAny>, depth: usize) -> bool {
     if let Ok(set) = object.cast_exact::<PyFrozenSet>() {
         return set.iter().all(|item| is_plain(&item, depth + 1));
     }
-    is_atom(object) || compares_by_identity(object)
+    is_atom(object) || hashed_in_c(object)
 }
 
 fn is_atom(object: &Bound<'_, PyAny>) -> bool {
@@ -163,6 +241,11 @@ fn is_atom(object: &Bound<'_, PyAny>) -> bool {
         || object.is_exact_instance_of::<PyComplex>()
         || object.is_exact_instance_of::<PyRange>()
         || object.is(object.py().Ellipsis())
+}
+
+/// Whether C code hashes and compares the object.
+fn hashed_in_c(object: &Bound<'_, PyAny>) -> bool {
+    compares_by_identity(object) || is_c_value(object) || object.is_instance_of::<PyCFunction>()
 }
 
 fn compares_by_identity(object: &Bound<'_, PyAny>) -> bool {

@@ -17,12 +17,22 @@ sot_core::variable_kind! { "id" }
 builtin! { ID = "id" => |cx, args| {
     let [object] = args.exactly(cx, "id")?;
     cx.see(object)?;
-    Ok(cx.produce(Rc::new(IdVariable { object })))
+    Ok(cx.produce(Rc::new(IdVariable { object, of_thread: false })))
 } }
 
-/// The identity of an object.
+builtin! { GET_IDENT = "_thread:get_ident" => |cx, args| {
+    let [] = args.exactly(cx, "get_ident")?;
+    // The function stands for the thread: there is one in the trace.
+    let function = library(cx.py, "_thread", "get_ident")?.into_bound(cx.py);
+    let tracker = cx.constant_tracker(function.clone().unbind());
+    let object = cx.wrap(&function, tracker);
+    Ok(cx.produce(Rc::new(IdVariable { object, of_thread: true })))
+} }
+
+/// The identity of an object, or of the running thread.
 pub struct IdVariable {
     object: VarId,
+    of_thread: bool,
 }
 
 impl IdVariable {
@@ -50,6 +60,9 @@ impl Variable for IdVariable {
     }
 
     fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
+        if self.of_thread {
+            return emit_call(cg, |py| library(py, "_thread", "get_ident"), &[]);
+        }
         emit_call(cg, |py| library(py, "builtins", "id"), &[self.object])
     }
 
@@ -61,7 +74,7 @@ impl Variable for IdVariable {
         let Some(other) = cx.see_as::<IdVariable>(other)? else {
             return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, "id() compared with a number"));
         };
-        let same = cx.is_same(self.object, other.object)?;
+        let same = self.of_thread == other.of_thread && cx.is_same(self.object, other.object)?;
         match op {
             CompareOp::Equal => Ok(Some(cx.boolean(same))),
             CompareOp::NotEqual => Ok(Some(cx.boolean(!same))),

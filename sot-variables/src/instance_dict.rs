@@ -69,7 +69,7 @@ impl InstanceDictVariable {
             }
             let key = cx.string(&name);
             let key = HashKey::of(cx, key)?;
-            dict::put(py, &mut kept, key, value);
+            dict::put(cx, &mut kept, key, value)?;
         }
         Ok(kept)
     }
@@ -77,13 +77,13 @@ impl InstanceDictVariable {
     fn write_back(&self, cx: &mut OpcodeExecutor<'_>, before: &[Entry], after: &[Entry]) -> Flow<()> {
         let py = cx.py;
         for entry in before {
-            if dict::find(py, after, &entry.key).is_none() {
+            if dict::find(cx, after, &entry.key)?.is_none() {
                 let name = attribute_name(&entry.key, py)?;
                 cx.effects.set_attribute(self.object, &name, None);
             }
         }
         for entry in after {
-            let old = dict::find(py, before, &entry.key).map(|at| before[at].value);
+            let old = dict::find(cx, before, &entry.key)?.map(|at| before[at].value);
             if old != Some(entry.value) {
                 let name = attribute_name(&entry.key, py)?;
                 cx.effects.set_attribute(self.object, &name, Some(entry.value));
@@ -169,6 +169,9 @@ impl Variable for InstanceDictVariable {
     }
 
     fn compare(&self, cx: &mut OpcodeExecutor<'_>, op: CompareOp, _: VarId, other: VarId) -> Flow<Option<VarId>> {
+        if let Some(right) = cx.see_as::<InstanceDictVariable>(other)? {
+            return self.with(cx, |cx, left| right.with(cx, |cx, right| cx.compare(op, left, right))).map(Some);
+        }
         self.with(cx, |cx, dict| cx.see(dict)?.compare(cx, op, dict, other))
     }
 }

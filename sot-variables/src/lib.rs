@@ -9,13 +9,16 @@ pub mod constant;
 pub mod deque;
 pub mod dict;
 pub mod exception;
+pub mod exception_group;
 pub mod function;
 pub mod generator;
+pub mod globals;
 pub mod hash_key;
 pub mod identity;
 pub mod instance_dict;
 pub mod iterators;
 pub mod list;
+pub mod mapping_proxy;
 pub mod method;
 pub mod module;
 pub mod null;
@@ -38,6 +41,7 @@ use sot_core::variable::Factories;
 sot_core::inventory::submit! {
     Factories {
         constant: |value| Rc::new(constant::ConstantVariable::new(value)),
+        is_value: object::is_c_value,
         object: |value| Rc::new(object::ObjectVariable::new(value)),
         exception: |cx, real| exception::ExceptionVariable::of_real(cx, real, None),
         item_iterator: |cx, object| Ok(iterators::items::ItemIterator::over(cx, object)),

@@ -242,7 +242,7 @@ impl Variable for ListVariable {
                 let items = self.items.iter().chain(&right.items).copied().collect();
                 Ok(Some(cx.list(items)))
             }
-            BinaryOp::Multiply => match cx.known_int(other)? {
+            BinaryOp::Multiply => match sequence::times(cx, other)? {
                 Some(count) => {
                     let items = sequence::repeat(&self.items, count)?;
                     Ok(Some(cx.list(items)))

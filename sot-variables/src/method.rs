@@ -12,6 +12,7 @@ use sot_core::tracker::{self, Part, Tracker, TrackerId};
 use sot_core::variable::{VarId, Variable};
 
 use crate::function::guard_identity;
+use crate::globals::GlobalsVariable;
 use crate::instance_dict::InstanceDictVariable;
 use crate::object::is_c_value;
 use crate::{exception, slots, subclass};
@@ -109,6 +110,10 @@ pub fn call_descriptor<'py>(
         }
     }
     let Some(&receiver) = args.positional.first() else { return cx.call_builtin(descriptor, args, false) };
+    if let Some(globals) = cx.see_as::<GlobalsVariable>(receiver)? {
+        let name: String = descriptor.getattr("__name__")?.extract()?;
+        return globals.call_method(cx, &name, args);
+    }
     if let Some(dict) = cx.see_as::<InstanceDictVariable>(receiver)? {
         let rest = CallArgs { positional: args.positional[1..].to_vec(), keywords: args.keywords.clone() };
         return dict.with(cx, |cx, copy| {
@@ -125,8 +130,11 @@ pub fn call_descriptor<'py>(
     if let Some(object) = c_value {
         guard_identity(cx, variable, object);
     }
-    let pure =
-        receiver.constant().is_some() || c_value.is_some() || matches!(receiver.kind(), "tuple" | "range" | "slice");
+    let is_union = || descriptor.getattr("__name__").is_ok_and(|name| name.eq("__or__").unwrap_or(false));
+    let pure = receiver.constant().is_some()
+        || c_value.is_some()
+        || matches!(receiver.kind(), "tuple" | "range" | "slice")
+        || receiver.kind() == "class" && is_union();
     if cx.runtime.builtins.get(descriptor).is_none() {
         if let Some(result) = slots::call(cx, descriptor, args)? {
             return Ok(result);

@@ -3,9 +3,12 @@
 use std::rc::Rc;
 
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyType;
 use sot_core::cpython;
 use sot_core::error::Flow;
 use sot_core::executor::{object_model, Name, OpcodeExecutor};
+use sot_core::guard::{Identity, Test};
 use sot_core::tracker::{repr, TrackerId};
 use sot_core::variable::{VarId, Variable};
 
@@ -29,13 +32,45 @@ impl ObjectVariable {
     }
 }
 
+/// Types whose instances are immutable values that C code keeps.
+const VALUES: &[(&str, &str)] = &[
+    ("re", "Pattern"),
+    ("re", "Match"),
+    ("struct", "Struct"),
+    ("types", "GenericAlias"),
+    ("types", "UnionType"),
+    ("datetime", "date"),
+    ("datetime", "datetime"),
+    ("datetime", "time"),
+    ("datetime", "timedelta"),
+    ("datetime", "timezone"),
+];
+
 /// Whether the object is an immutable value that C code keeps: what it answers depends on the arguments alone.
 pub fn is_c_value(object: &Bound<'_, PyAny>) -> bool {
+    is_value_type(object.get_type().as_any()) && !has_own_time_zone(object)
+}
+
+/// Whether the object is a time in a zone of the program's making.
+fn has_own_time_zone(object: &Bound<'_, PyAny>) -> bool {
+    let zone = object.getattr_opt("tzinfo").ok().flatten();
+    zone.is_some_and(|zone| !zone.is_none() && !is_value_type(zone.get_type().as_any()))
+}
+
+/// Whether the object says something of types and is made by `typing`, in Python.
+fn is_type_hint(object: &Bound<'_, PyAny>) -> bool {
     let ty = object.get_type();
-    let known = |module: &str, name: &str| {
-        cpython::type_name(&ty) == name && library(object.py(), module, name).is_ok_and(|own| own.is(&ty))
-    };
-    known("re", "Pattern") || known("re", "Match") || known("struct", "Struct")
+    cpython::is_heap_type(&ty) && ty.module().is_ok_and(|module| module == "typing")
+}
+
+/// Of these, types whose equal instances answer alike.
+const COMPARED: &[&str] = &["date", "timedelta"];
+
+/// Whether instances of the type are such values.
+pub fn is_value_type(ty: &Bound<'_, PyAny>) -> bool {
+    static TYPES: PyOnceLock<Vec<Py<PyAny>>> = PyOnceLock::new();
+    let own = |py: Python<'_>| VALUES.iter().filter_map(|(module, name)| library(py, module, name).ok()).collect();
+    TYPES.get_or_init(ty.py(), || own(ty.py())).iter().any(|own| own.is(ty))
 }
 
 impl Variable for ObjectVariable {
@@ -56,16 +91,30 @@ impl Variable for ObjectVariable {
     }
 
     fn materialize(&self, cx: &OpcodeExecutor<'_>) -> Option<Py<PyAny>> {
-        is_c_value(self.object.bind(cx.py)).then(|| self.object.clone_ref(cx.py))
+        let object = self.object.bind(cx.py);
+        (is_c_value(object) || is_type_hint(object)).then(|| self.object.clone_ref(cx.py))
+    }
+
+    /// A value is as constant as a number, but many an equal one is made only once.
+    fn guard(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
+        let object = self.object.bind(cx.py).clone();
+        let tracker = cx.vars.tracker(this);
+        if COMPARED.contains(&&*cpython::type_name(&object.get_type())) && is_c_value(&object) {
+            cx.guards.add(tracker, Test::Equals(self.object.clone_ref(cx.py)));
+        } else if is_c_value(&object) || is_type_hint(&object) {
+            cx.guards.add(tracker, Test::Is(Identity::of(&object)));
+        } else {
+            cx.guards.add(tracker, Test::TypeIs(Identity::of(object.get_type().as_any())));
+        }
+        Ok(())
     }
 
     fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
         let object = self.object.bind(cx.py).clone();
-        if !cx.trackers.is_loadable(cx.vars.tracker(this)) && is_c_value(&object) {
-            if let Ok(value) = object.getattr(&**name) {
-                if !value.is_callable() {
-                    return cx.wrap_fresh(&value).map(Some);
-                }
+        if is_c_value(&object) {
+            let value = object.getattr(&**name).ok();
+            if let Some(value) = value.filter(|value| value.is_instance_of::<PyType>() || !value.is_callable()) {
+                return cx.wrap_fresh(&value).map(Some);
             }
         }
         object_model::get_attr(cx, this, name)

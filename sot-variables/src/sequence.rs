@@ -5,12 +5,14 @@ use std::cell::Cell;
 
 use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple};
+use pyo3::types::{PyList, PySlice, PyTuple};
 
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{object_model, CompareOp, OpcodeExecutor};
+use sot_core::executor::{object_model, CallArgs, CompareOp, OpcodeExecutor};
 use sot_core::tracker::{Key, Tracker, TrackerId};
 use sot_core::variable::VarId;
+
+use crate::slice::SliceVariable;
 
 /// Containers nested deeper than this are taken to hold themselves.
 const MAX_NESTING: usize = 200;
@@ -27,6 +29,7 @@ const MAX_ITEMS: usize = 1_000_000;
 pub(crate) enum Sequence {
     List,
     Tuple,
+    Text,
 }
 
 /// The items a key stands for, by position.
@@ -40,7 +43,7 @@ impl Sequence {
     pub(crate) fn positions(self, py: Python<'_>, len: usize) -> PyResult<Bound<'_, PyAny>> {
         Ok(match self {
             Sequence::List => PyList::new(py, 0..len)?.into_any(),
-            Sequence::Tuple => PyTuple::new(py, 0..len)?.into_any(),
+            Sequence::Tuple | Sequence::Text => PyTuple::new(py, 0..len)?.into_any(),
         })
     }
 
@@ -59,28 +62,49 @@ impl Sequence {
 
     /// The real object of an index or slice.
     pub(crate) fn key_object<'py>(self, cx: &mut OpcodeExecutor<'py>, key: VarId) -> Flow<Bound<'py, PyAny>> {
-        if let Some(known) = cx.materialize(key)? {
-            return Ok(known);
-        }
-        if cx.special_method(key, "__index__")?.is_some() {
-            let index = object_model::call_special(cx, key, "__index__", &[])?;
-            if let Some(known) = cx.known(index)? {
-                return Ok(known);
+        let slice = cx.see_as::<SliceVariable>(key)?;
+        let parts = slice.as_ref().map_or(std::slice::from_ref(&key), |slice| &slice.parts[..]);
+        let mut real = Vec::with_capacity(parts.len());
+        for &part in parts {
+            match index_object(cx, part)? {
+                Some(part) => real.push(part),
+                None if slice.is_none() && cx.special_method(key, "__index__")?.is_none() => {
+                    let (this, other) = (self.name(), cx.type_name(key)?);
+                    let text = format!("{this} indices must be integers or slices, not {other}");
+                    return Err(cx.raise(PyTypeError::new_err(text)));
+                }
+                None => {
+                    let text = format!("a {} index that is not known while tracing", self.name());
+                    return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
+                }
             }
-        } else if cx.vars.as_kind::<crate::slice::SliceVariable>(key).is_none() {
-            let (this, other) = (self.name(), cx.type_name(key)?);
-            let text = format!("{this} indices must be integers or slices, not {other}");
-            return Err(cx.raise(PyTypeError::new_err(text)));
         }
-        let text = format!("a {} index that is not known while tracing", self.name());
-        Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text))
+        if slice.is_some() {
+            return Ok(cx.py.get_type::<PySlice>().call1(PyTuple::new(cx.py, real)?)?);
+        }
+        Ok(real.swap_remove(0))
     }
 
     const fn name(self) -> &'static str {
         match self {
             Sequence::List => "list",
             Sequence::Tuple => "tuple",
+            Sequence::Text => "string",
         }
+    }
+}
+
+/// A known value, or the number that its `__index__` gives.
+pub(crate) fn index_object<'py>(cx: &mut OpcodeExecutor<'py>, value: VarId) -> Flow<Option<Bound<'py, PyAny>>> {
+    if let Some(known) = cx.materialize(value)? {
+        return Ok(Some(known));
+    }
+    match cx.special_method(value, "__index__")? {
+        Some(method) => {
+            let index = cx.call(method, &CallArgs::default())?;
+            cx.known(index)
+        }
+        None => Ok(None),
     }
 }
 
@@ -128,6 +152,18 @@ pub(crate) fn compare(cx: &mut OpcodeExecutor<'_>, op: CompareOp, left: &[VarId]
         }
     }
     Ok(cx.boolean(by_length))
+}
+
+/// The number of times that a factor stands for.
+pub(crate) fn times(cx: &mut OpcodeExecutor<'_>, factor: VarId) -> Flow<Option<i64>> {
+    if let Some(count) = cx.known_int(factor)? {
+        return Ok(Some(count));
+    }
+    // Numbers on a device and the like answer the operator themselves.
+    if cx.special_method(factor, "__rmul__")?.is_some() || cx.special_method(factor, "__index__")?.is_none() {
+        return Ok(None);
+    }
+    Ok(index_object(cx, factor)?.and_then(|index| index.extract().ok()))
 }
 
 /// `items * count`

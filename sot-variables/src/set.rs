@@ -45,7 +45,7 @@ pub struct SetVariable {
 pub fn add(cx: &mut OpcodeExecutor<'_>, set: VarId, item: VarId) -> Flow<()> {
     let old = expect(cx, set)?;
     let key = HashKey::of(cx, item)?;
-    if position(cx.py, &old.keys, &key).is_some() {
+    if position(cx, &old.keys, &key)?.is_some() {
         return Ok(());
     }
     let mut keys = old.keys.clone();
@@ -118,7 +118,7 @@ fn unique(cx: &mut OpcodeExecutor<'_>, items: Vec<VarId>) -> Flow<Vec<Rc<HashKey
     let mut keys: Vec<Rc<HashKey>> = Vec::with_capacity(items.len());
     for item in items {
         let key = HashKey::of(cx, item)?;
-        if position(cx.py, &keys, &key).is_none() {
+        if position(cx, &keys, &key)?.is_none() {
             keys.push(key);
         }
     }
@@ -131,22 +131,33 @@ pub(crate) const fn is_set_operator(op: BinaryOp) -> bool {
 }
 
 /// The elements of `left op right`.
-pub(crate) fn combine(py: Python<'_>, op: BinaryOp, left: &[Rc<HashKey>], right: &[Rc<HashKey>]) -> Vec<Rc<HashKey>> {
-    let only = |these: &[Rc<HashKey>], others: &[Rc<HashKey>], inside: bool| -> Vec<Rc<HashKey>> {
-        these.iter().filter(|key| position(py, others, key).is_some() == inside).cloned().collect()
+pub(crate) fn combine(
+    cx: &mut OpcodeExecutor<'_>,
+    op: BinaryOp,
+    left: &[Rc<HashKey>],
+    right: &[Rc<HashKey>],
+) -> Flow<Vec<Rc<HashKey>>> {
+    let mut only = |these: &[Rc<HashKey>], others: &[Rc<HashKey>], inside: bool| -> Flow<Vec<Rc<HashKey>>> {
+        let mut found = Vec::new();
+        for key in these {
+            if position(cx, others, key)?.is_some() == inside {
+                found.push(Rc::clone(key));
+            }
+        }
+        Ok(found)
     };
-    match op {
-        BinaryOp::And => only(left, right, true),
-        BinaryOp::Subtract => only(left, right, false),
-        BinaryOp::Xor => [only(left, right, false), only(right, left, false)].concat(),
-        _ => [left.to_vec(), only(right, left, false)].concat(),
-    }
+    Ok(match op {
+        BinaryOp::And => only(left, right, true)?,
+        BinaryOp::Subtract => only(left, right, false)?,
+        BinaryOp::Xor => [only(left, right, false)?, only(right, left, false)?].concat(),
+        _ => [left.to_vec(), only(right, left, false)?].concat(),
+    })
 }
 
 /// `left op right` for two sets, as a new set of the left one's type.
 pub(crate) fn operate(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, left: VarId, right: VarId) -> Flow<VarId> {
     let (left, right) = (expect(cx, left)?, expect(cx, right)?);
-    let (keys, order) = left.combined(cx.py, op, &right)?;
+    let (keys, order) = left.combined(cx, op, &right)?;
     Ok(SetVariable::make(cx, keys, left.frozen, order))
 }
 
@@ -178,14 +189,14 @@ impl SetVariable {
     /// them, CPython shows it.
     pub(crate) fn combined(
         &self,
-        py: Python<'_>,
+        cx: &mut OpcodeExecutor<'_>,
         op: BinaryOp,
         other: &SetVariable,
     ) -> Flow<(Vec<Rc<HashKey>>, Order)> {
         if self.order != Order::Insertion || other.order != Order::Insertion {
-            return Ok((combine(py, op, &self.keys, &other.keys), Order::Unknown));
+            return Ok((combine(cx, op, &self.keys, &other.keys)?, Order::Unknown));
         }
-        let result = op.apply(self.replica(py)?.as_any(), other.replica(py)?.as_any())?;
+        let result = op.apply(self.replica(cx.py)?.as_any(), other.replica(cx.py)?.as_any())?;
         // Of two equal elements CPython also says which one stays.
         let all = [&self.keys[..], &other.keys[..]].concat();
         Ok((in_order(&all, &result)?, Order::Known))
@@ -322,7 +333,7 @@ impl Variable for SetVariable {
 
     fn contains(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, item: VarId) -> Flow<VarId> {
         let key = HashKey::of(cx, item)?;
-        let found = position(cx.py, &self.keys, &key).is_some();
+        let found = position(cx, &self.keys, &key)?.is_some();
         Ok(cx.boolean(found))
     }
 
@@ -345,14 +356,14 @@ impl Variable for SetVariable {
             return Ok(None);
         }
         let Some(right) = cx.see_as::<SetVariable>(other)? else { return Ok(None) };
-        let keys = combine(cx.py, op, &self.keys, &right.keys);
+        let keys = combine(cx, op, &self.keys, &right.keys)?;
         write(cx, this, keys, Order::Unknown)?;
         Ok(Some(this))
     }
 
     fn compare(&self, cx: &mut OpcodeExecutor<'_>, op: CompareOp, _: VarId, other: VarId) -> Flow<Option<VarId>> {
         let Some(right) = cx.see_as::<SetVariable>(other)? else { return Ok(None) };
-        let common = combine(cx.py, BinaryOp::And, &self.keys, &right.keys).len();
+        let common = combine(cx, BinaryOp::And, &self.keys, &right.keys)?.len();
         let (left, right) = (self.keys.len(), right.keys.len());
         let answer = match op {
             CompareOp::Less => common == left && left < right,

@@ -116,7 +116,7 @@ pub fn missing(
     let name: String = descriptor.getattr("__name__")?.extract()?;
     let Some(dict) = cx.see_as::<DictVariable>(storage)?.filter(|_| name == "__getitem__") else { return Ok(None) };
     let found = HashKey::of(cx, key)?;
-    if dict.get(cx.py, &found).is_some() || cx.special_method(receiver, "__missing__")?.is_none() {
+    if dict.get(cx, &found)?.is_some() || cx.special_method(receiver, "__missing__")?.is_none() {
         return Ok(None);
     }
     object_model::call_special(cx, receiver, "__missing__", &[key]).map(Some)

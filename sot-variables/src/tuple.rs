@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyString, PyTuple};
+use pyo3::types::{PyString, PyTuple, PyType};
 
 use sot_core::codegen::CodeGen;
 use sot_core::cpython;
@@ -63,6 +63,19 @@ impl TupleVariable {
     /// Whether its type is `tuple` itself.
     pub(crate) fn is_plain(&self) -> bool {
         self.class.is_none()
+    }
+
+    /// Whether its hash is that of a tuple of its items.
+    pub(crate) fn is_hashed_as_tuple(&self, py: Python<'_>) -> bool {
+        let own = |class: &Class| {
+            let base = py.get_type::<PyTuple>();
+            ["__hash__", "__eq__"].iter().all(|name| {
+                let name = PyString::intern(py, name);
+                let found = class.ty.bind(py).cast::<PyType>().ok().and_then(|ty| cpython::type_lookup(ty, &name));
+                found.is_some_and(|found| cpython::type_lookup(&base, &name).is_some_and(|own| own.is(&found)))
+            })
+        };
+        self.class.as_ref().is_none_or(own)
     }
 
     fn wrap(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, tracker: TrackerId) -> Flow<Rc<dyn Variable>> {
@@ -218,7 +231,7 @@ impl Variable for TupleVariable {
                 let items = self.items.iter().chain(&right.items).copied().collect();
                 Ok(Some(cx.tuple(items)))
             }
-            BinaryOp::Multiply => match cx.known_int(other)? {
+            BinaryOp::Multiply => match sequence::times(cx, other)? {
                 Some(1) if self.is_plain() => Ok(Some(this)),
                 Some(count) => {
                     let items = sequence::repeat(&self.items, count)?;

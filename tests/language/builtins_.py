@@ -362,3 +362,123 @@ def typing_at_run_time(x):
         return 3
 
     return x + cast(int, 4) + f()
+
+
+def locals_of_the_frame(x):
+    a, b = 1, "two"
+    found = locals()
+    return x + found["a"], sorted(found), found["b"]
+
+
+def locals_formatted(x):
+    name, size = "n", 3
+    return x + 1, "{name}:{size}".format(**locals())
+
+
+def globals_used(x):
+    g = globals()
+    return x + 1, g["__name__"] == __name__, g.get("nothing"), callable(g["globals_read"])
+
+
+def vars_of_things(x):
+    import types
+
+    return x + 1, vars(types.SimpleNamespace(a=1)), "globals_used" in vars(__import__(__name__)) if False else True
+
+
+def dir_of_values(x):
+    return x + 1, "upper" in dir("a"), dir(3) == dir(4), "__len__" in dir(list)
+
+
+def iter_with_a_counter(x):
+    n = 0
+
+    def step():
+        nonlocal n
+        n += 1
+        return n
+
+    return x + sum(iter(step, 4)), n
+
+
+def slot_wrappers(x):
+    return (
+        x + 1,
+        (3).__add__(4),
+        [1].__len__(),
+        "a".__contains__("a"),
+        {"k": 1}.__getitem__("k"),
+        (1, 2).__iter__().__next__(),
+        int.__add__(1, 2),
+        str.__len__("abc"),
+        list.__contains__([1], 1),
+        (5).__lt__(6),
+        [3].__iter__().__next__(),
+    )
+
+
+def type_constructors(x):
+    return x + 1, int.__new__(int, 5), object.__new__(object) is not None, tuple.__new__(tuple, [1]), list.__new__(list)
+
+
+def class_methods_of_builtins(x):
+    return x + 1, dict.fromkeys([1], 2), int.from_bytes(b"\x01", "little"), bytes.fromhex("01"), float.fromhex("0x1p1"), str.maketrans({"a": "b"})
+
+
+def builtin_functions_as_values(x):
+    table = {"abs": abs, "len": len, "max": max, "up": str.upper}
+    return x + table["abs"](-2), table["len"]("ab"), table["max"](1, 5), table["up"]("a")
+
+
+def number_protocol(x):
+    return x + (7).__floordiv__(2), (-7).__mod__(3), (2).__pow__(3), (1.5).__round__(), (3).real, (2.5).is_integer(), (6).__and__(3), (5).conjugate()
+
+
+def complex_numbers(x):
+    c = complex(1, 2) * 2j
+    return x + c.real, c.imag, abs(3 + 4j), c == -4 + 2j, c.conjugate()
+
+
+def round_forms(x):
+    return x + round(1.5), round(-2.567, 1), round(1234, -2), type(round(2.0)).__name__, type(round(2.0, 1)).__name__
+
+
+def sum_forms(x):
+    return x + 1, sum((i for i in range(3)), 10), sum([(1,), (2,)], ()), sum([0.1] * 3)
+
+
+def min_max_forms(x):
+    return x + 1, min(3, 1, key=lambda v: -v), max([], default=None), max((1, 2), (1, 3)), min("b", "a", key=str.upper)
+
+
+def isinstance_forms(x):
+    return x + 1, isinstance(x.shape, list), isinstance(3, (str, (int, float))), issubclass(bool, (str, int)), isinstance(len, type(print))
+
+
+def exec_free_names(x):
+    a = [1, 2]
+    b = {"k": a}
+    del a[0]
+    return x + b["k"][0], [*range(2), *a], {**b, "z": 1}
+
+
+def sorted_by_several(x):
+    rows = [("b", 2), ("a", 2), ("c", 1)]
+    return x + 1, sorted(rows, key=lambda r: (-r[1], r[0])), sorted(rows, reverse=True)[0], sorted({"b": 1, "a": 2}.items())
+
+
+def print_nothing(x):
+    print(end="")
+    return x + 1
+
+
+def conversions_of_texts(x):
+    return x + int("0x10", 0), int(" 7 "), float("1e3"), complex("1+2j"), int(b"12"), bool("False"), str(b"a", "ascii"), bytes("é", "utf8")
+
+
+def format_specs(x):
+    return x + 1, format(255, "#x"), format(1e6, ","), format("a", ">4"), format(0.5, "%"), format(3, "04d"), format(True), format(None)
+
+
+def inputs_compared(x):
+    return x + 1, (1, "a") < (1, "b"), [1, [2]] == [1, [2]], {1, 2} > {1}, "a" != b"a", 1 == True, None == 0

@@ -72,6 +72,25 @@ class Flags(enum.Flag):
     C = 4
 
 
+class Bits(enum.IntFlag):
+    R = 1
+    W = 2
+
+
+class Auto(enum.Enum):
+    A = enum.auto()
+    B = enum.auto()
+
+
+class Aliased(enum.Enum):
+    ONE = 1
+    UNO = 1
+    TWO = 2
+
+
+_combined = (Flags.A | Flags.B, Flags.A & Flags.B, ~(Flags.A | Flags.B) & Flags.C, Flags(3) ^ Flags.A, Bits.R | Bits.W)
+
+
 class Typed(typing.NamedTuple):
     a: int
     b: int = 7
@@ -230,3 +249,191 @@ def class_statement_with_a_closure(x):
             return k
 
     return x + Local().get()
+
+
+def class_statement_decorated(x):
+    @dataclasses.dataclass
+    class Local:
+        a: int = 1
+        b: int = 2
+
+    return x + Local(5).a + Local().b, Local(1) == Local(1)
+
+
+def class_statement_with_a_body(x):
+    values = []
+
+    class Local:
+        total = 0
+        for i in range(3):
+            total += i
+        names = [str(n) for n in range(2)]
+        values.append(total)
+
+        @property
+        def double(self):
+            return self.total * 2
+
+        @staticmethod
+        def three():
+            return 3
+
+        @classmethod
+        def make(cls):
+            return cls()
+
+        class Inner:
+            k = 7
+
+    return x + Local().double, Local.three(), Local.make().total, Local.Inner.k, Local.names, values, Local.__name__
+
+
+def class_statement_returned(x):
+    class Local:
+        k = 1
+
+    return x + 1, Local.k, Local.__qualname__, Local.__module__ == __name__
+
+
+def class_statement_with_a_metaclass(x):
+    class Meta(type):
+        def shout(cls):
+            return cls.__name__.upper()
+
+    class Local(metaclass=Meta):
+        pass
+
+    return x + 1, Local.shout()
+
+
+def class_statement_of_an_enum(x):
+    class Local(enum.Enum):
+        A = 1
+        B = 2
+
+    return x + Local.A.value, Local.B.name, len(Local)
+
+
+def class_statement_of_an_exception(x):
+    class Failure(ValueError):
+        code = 5
+
+    try:
+        raise Failure("no")
+    except ValueError as e:
+        return x + e.code, str(e)
+
+
+def class_statement_of_a_named_tuple(x):
+    class Local(typing.NamedTuple):
+        a: int
+        b: int = 4
+
+    return x + Local(1).b, Local(2).a
+
+
+def class_statement_with_an_attribute_of_the_frame(x):
+    base, k = Config, 5
+
+    class Local(base):
+        limit = k
+
+        def get(self, extra=k):
+            return self.limit + extra + k
+
+    return x + Local().get(), Local.limit
+
+
+def dataclass_repr_nested(x):
+    return x + 1, repr(Config(items=[Version(1)])), f"{Frozen(1)}"
+
+
+def dataclass_as_dict_nested(x):
+    c = Config(items=[Version(1), {"v": Version(2)}])
+    return x + 1, dataclasses.asdict(c), dataclasses.astuple(c)
+
+
+def dataclass_match_args(x):
+    return x + 1, Frozen(3).b, Version(1) <= Version(1), Version(2) >= Version(1, 5), Frozen(1) == Frozen(1), Frozen(1) != Frozen(2)
+
+
+def dataclass_frozen_refuses_deletion(x):
+    f = Frozen(1)
+    try:
+        del f.a
+    except AttributeError as e:
+        return x + 1, str(e)
+
+
+def dataclass_given_too_much(x):
+    try:
+        Frozen(1, 2, 3)
+    except TypeError as e:
+        return x + 1, str(e)[-40:]
+
+
+def flag_operators(x):
+    both = Flags.A | Flags.B
+    return x + (~both & Flags.C).value, Flags(3) is both, (both ^ Flags.A) is Flags.B, Flags(0).value, not Flags(0)
+
+
+def int_flags(x):
+    class_ = Bits.R | Bits.W
+    return x + class_, Bits.R in class_, class_ & 1, Bits(1) is Bits.R, int(Bits.W)
+
+
+def enum_auto_values(x):
+    return x + Auto.B.value, Auto.A.value, Auto("a" if False else 1).name
+
+
+def enum_members_dict(x):
+    return x + len(Color.__members__), list(Color.__members__), Color.RED.__class__ is Color, isinstance(Color.RED, Color)
+
+
+def enum_missing(x):
+    try:
+        Color(9)
+    except ValueError as e:
+        return x + 1, str(e)
+
+
+def enum_key_error(x):
+    try:
+        Color["NONE"]
+    except KeyError as e:
+        return x + 1, e.args
+
+
+def enum_aliases(x):
+    return x + 1, Aliased.ONE is Aliased.UNO, [m.name for m in Aliased], Aliased.UNO.name
+
+
+def enum_in_a_branch(x):
+    mode = Mode("train")
+    if mode == Mode.TRAIN:
+        x = x * 2
+    elif mode is Mode.EVAL:
+        x = x * 3
+    return x + {Mode.TRAIN: 1, Mode.EVAL: 2}[mode]
+
+
+def named_tuple_class(x):
+    t = Typed(a=1)
+    return x + t.a + t.b, t == (1, 7), Typed._fields, t._asdict(), Typed.__annotations__["a"] is int, Typed._field_defaults
+
+
+def typed_dict_keys(x):
+    s = Schema(a=1)
+    return x + s["a"], type(s) is dict, list(Schema.__annotations__)
+
+
+def typing_at_run_time_forms(x):
+    v = typing.cast(typing.List[int], [1])
+    w = typing.cast("str", "a")
+    return x + v[0], w, typing.Union[int, None] == typing.Optional[int], typing.Tuple[int, ...], typing.Callable[[int], str] is not None
+
+
+def typing_overloads(x):
+    if typing.TYPE_CHECKING:
+        return x
+    return x + 1, Config.__annotations__["size"] is int

@@ -45,3 +45,65 @@ def group_without_exception(x):
     except* ValueError:
         y = x
     return y
+
+
+def group_with_a_rest(x):
+    try:
+        try:
+            raise ExceptionGroup("g", [ValueError(1), TypeError(2)])
+        except* ValueError:
+            pass
+    except ExceptionGroup as rest:
+        return x + len(rest.exceptions), rest.message, type(rest.exceptions[0]).__name__
+
+
+def group_nested(x):
+    found = []
+    try:
+        raise ExceptionGroup("g", [ValueError(1), ExceptionGroup("h", [TypeError(2), ValueError(3)])])
+    except* ValueError as group:
+        found.append([type(e).__name__ for e in group.exceptions])
+    except* TypeError as group:
+        found.append(group.exceptions[0].message)
+    return x + 1, found
+
+
+def group_methods(x):
+    group = ExceptionGroup("g", [ValueError(1), TypeError(2)])
+    match, rest = group.split(ValueError)
+    return x + len(group.exceptions), group.message, len(match.exceptions), type(rest.exceptions[0]).__name__, group.subgroup(KeyError)
+
+
+def group_caught_whole(x):
+    try:
+        raise ExceptionGroup("g", [KeyError(1)])
+    except ExceptionGroup as group:
+        return x + 1, str(group), group.exceptions[0].args
+
+
+def group_raises_in_a_clause(x):
+    try:
+        try:
+            raise ExceptionGroup("g", [ValueError(1)])
+        except* ValueError:
+            raise KeyError("new")
+    except ExceptionGroup as group:
+        return x + 1, [type(e).__name__ for e in group.exceptions]
+    except KeyError as e:
+        return x + 2, e.args
+
+
+def notes_of_a_group(x):
+    group = ExceptionGroup("g", [ValueError(1)])
+    group.add_note("n")
+    return x + 1, group.__notes__
+
+
+def group_with_several_types(x):
+    try:
+        raise ExceptionGroup("g", [ValueError(1), TypeError(2), KeyError(3)])
+    except* (ValueError, TypeError) as group:
+        n = len(group.exceptions)
+    except* KeyError:
+        n += 10
+    return x + n

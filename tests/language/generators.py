@@ -363,3 +363,118 @@ def context_variables(x):
 import contextvars
 
 _variable = contextvars.ContextVar("v", default=3)
+
+
+def groups_of_tensors(x):
+    rows = [("a", x), ("a", x + 1), ("b", x * 2)]
+    return [sum(t for _, t in group) for _, group in itertools.groupby(rows, key=lambda r: r[0])]
+
+
+def groups_left_behind(x):
+    found = []
+    for key, group in itertools.groupby([1, 1, 2, 3, 3]):
+        if key != 2:
+            found.append(next(group))
+    return x + 1, found
+
+
+def tees_of_tensors(x):
+    a, b = itertools.tee(v for v in [x, x + 1])
+    return next(a) + next(a) + sum(b)
+
+
+def tees_in_three(x):
+    a, b, c = itertools.tee([1, 2], 3)
+    return x + next(a), list(b), list(c), list(a)
+
+
+def compresses(x):
+    return x + 1, list(itertools.compress([x, x + 1, x + 2], [0, 1, 0]))[0], list(itertools.compress("abcd", [True, False, True]))
+
+
+def cycles_and_counts(x):
+    c = itertools.cycle([1, 2])
+    return x + next(c) + next(c) + next(c), next(itertools.count(3)), list(itertools.islice(itertools.count(0.5, 0.5), 2))
+
+
+def islices_of_an_iterator(x):
+    it = iter(range(10))
+    return x + 1, list(itertools.islice(it, 3)), next(it), list(itertools.islice(it, 1, None, 2))
+
+
+def sentinel_iterators(x):
+    values = [1, 2, 0, 3]
+    return x + sum(iter(values.pop, 2)), list(iter(lambda: 1 if len(values) > 5 else 0, 0))
+
+
+def partials_of_methods(x):
+    add = functools.partial("{}-{}".format, 1)
+    return x + 1, add(2), functools.partial(Dispatching.method, b=2)(Dispatching(), 5)
+
+
+def wraps_with_attributes(x):
+    def decorate(f):
+        @functools.wraps(f)
+        def wrapper(*args, **kwargs):
+            """outer"""
+            return f(*args, **kwargs)
+
+        wrapper.calls = 3
+        return wrapper
+
+    @decorate
+    def inner(v):
+        """doc"""
+        return v + 1
+
+    return inner(x), inner.__name__, inner.__doc__, inner.calls, inner.__wrapped__(1)
+
+
+def compared_by_a_function(x):
+    def by_length(a, b):
+        return len(a) - len(b)
+
+    key = functools.cmp_to_key(by_length)
+    words = ["ccc", "a", "bb"]
+    return x + 1, sorted(words, key=key), max(words, key=key), key("a") < key("bb"), key("a") == key("b")
+
+
+def exit_stack_of_callbacks(x):
+    log = []
+    with contextlib.ExitStack() as stack:
+        stack.callback(log.append, 1)
+        stack.callback(log.append, item) if False else None
+        stack.push(lambda *exc: log.append(exc[0]))
+    return x + 1, log
+
+
+def exit_stack_suppresses(x):
+    log = []
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(contextlib.suppress(ValueError))
+        raise ValueError
+    return x + 1, log
+
+
+def cached_property_kept(x):
+    lazy = Lazy()
+    lazy.value
+    return x + lazy.__dict__["value"], lazy.count
+
+
+def zipped_by_iterator(x):
+    it = iter([1, 2, 3, 4])
+    return x + 1, list(zip(it, it)), dict(zip(["a", "b"], [x, x]))["a"]
+
+
+def enumerated_generator(x):
+    return x + sum(i * v for i, v in enumerate(_count(3), 1)), dict(enumerate("ab"))
+
+
+def reversed_iterators(x):
+    return x + 1, list(reversed({"a": 1, "b": 2}.values())), next(reversed([1, 2])), list(map(lambda p: p[0], reversed([(1, 2)])))
+
+
+def generator_in_a_dict(x):
+    d = dict((k, v) for k, v in [("a", 1)])
+    return x + d["a"], set(v % 2 for v in range(4)) == {0, 1}, tuple(v for v in "ab"), min(v for v in (3, 2))

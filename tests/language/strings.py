@@ -94,3 +94,49 @@ def json_texts(x):
     import json
 
     return x + 1, json.dumps({"a": [1, None]}), json.loads("[1, 2]")
+
+
+def translations(x):
+    table = str.maketrans({"a": "1", "b": None, "c": "xyz"})
+    return x + 1, "abc".translate(table), "hello".translate(str.maketrans("el", "ip", "o")), "a-b".translate({45: "_"})
+
+
+def json_with_options(x):
+    import json
+
+    return x + 1, json.dumps({"b": 1, "a": [1.5, "x"]}, sort_keys=True, separators=(",", ":")), json.loads("true")
+
+
+def formats_of_containers(x):
+    return x + 1, str([1, "a", None]), repr({"k": (1,)}), str({1}), f"{[x.ndim, 'a']}", "%s" % [1], str(range(3)), repr(slice(1, 2))
+
+
+def nested_format_specs(x):
+    width, precision = 10, 3
+    return x + 1, f"{3.14159:{width}.{precision}}", "{:{}}".format("a", 3), "{0:>{1}}".format("b", 4), f"{'x':*^{width}}"
+
+
+def percent_formats(x):
+    return x + 1, "%5d|%-5s|%05.1f|%x|%e|%%" % (3, "a", 2.55, 255, 1000.0), "%(a)s %(b)d" % {"a": 1, "b": 2}, "%c" % 97, "%r" % "q", "%s" % None
+
+
+def date_texts(x):
+    import datetime
+
+    return x + 1, f"{datetime.date(2024, 1, 2):%Y-%m}", datetime.datetime(2024, 1, 2, 3).strftime("%H")
+
+
+def encodings(x):
+    return x + 1, "é".encode("latin-1"), b"\xe9".decode("latin-1"), "a".encode("utf-16-le"), "ä".encode("ascii", "replace")
+
+
+def case_folds(x):
+    return x + 1, "ß".casefold(), "aB".swapcase(), "x".isidentifier(), "a b".title(), "abc".isprintable(), "１".isdecimal(), "ab".zfill(4), "a\tb".expandtabs(2)
+
+
+def prefix_tests(x):
+    return x + 1, "model.layer".startswith("model."), "a.b.c".rpartition("."), "k=v=w".split("=", 1), "a,,b".split(","), "abc".index("c"), "aXbX".count("X"), "abc".rfind("z")
+
+
+def f_string_of_tensor_shape(x):
+    return x + 1, f"{x.shape[0]:>3}", f"{x.ndim=}", f"{len(x.shape)}d", f"{x.dtype}"

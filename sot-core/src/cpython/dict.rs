@@ -45,3 +45,22 @@ fn clear_error(_py: Python<'_>) {
         }
     }
 }
+
+/// `mappingproxyobject`, the same in all versions.
+#[repr(C)]
+struct Proxy {
+    head: ffi::PyObject,
+    mapping: *mut ffi::PyObject,
+}
+
+/// The dict behind a `mappingproxy`.
+pub fn proxied_dict<'py>(proxy: &Bound<'py, PyAny>) -> Option<Bound<'py, PyDict>> {
+    // SAFETY: naming a static type reads nothing; an object of exactly this type is a `Proxy` that holds a live object.
+    let mapping = unsafe {
+        if proxy.get_type_ptr() != &raw mut ffi::PyDictProxy_Type {
+            return None;
+        }
+        Bound::from_borrowed_ptr(proxy.py(), (*proxy.as_ptr().cast::<Proxy>()).mapping)
+    };
+    mapping.cast_into_exact::<PyDict>().ok()
+}

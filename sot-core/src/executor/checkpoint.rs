@@ -176,6 +176,20 @@ impl OpcodeExecutor<'_> {
         self.steps_of.entry(value).or_insert(step);
     }
 
+    /// Notes that an exception is a part of a group: if that was raised, so was this.
+    pub fn note_part(&mut self, part: VarId, group: VarId) {
+        if let Some(&step) = self.steps_of.get(&group) {
+            self.steps_of.insert(part, step);
+        }
+        let root = self.parts.get(&group).copied().unwrap_or(group);
+        self.parts.insert(part, root);
+    }
+
+    /// Whether an exception is a part of a group.
+    pub fn is_part(&self, part: VarId, group: VarId) -> bool {
+        self.parts.get(&part) == Some(&group)
+    }
+
     /// Which instruction raised the exception, if one did.
     pub fn raised_at(&self, exception: VarId) -> Option<u64> {
         self.steps_of.get(&exception).copied()
@@ -227,6 +241,7 @@ impl OpcodeExecutor<'_> {
             self.graph.roll_back(marks.graph, first_gone);
             self.identities.forget_from(first_gone);
             self.steps_of.retain(|_, noted| *noted < *step);
+            self.parts.retain(|part, _| *part < first_gone);
         }
         BreakPoint { frames, reason }
     }

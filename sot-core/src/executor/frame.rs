@@ -97,6 +97,8 @@ pub struct Frame {
     pub handled: Vec<Handled>,
     /// Keyword names for the next call (3.11 and 3.12).
     pub keyword_names: Option<Vec<Rc<str>>>,
+    /// The dict that `locals()` has given.
+    pub variables: Option<VarId>,
     /// What the caller's instruction does with what it returns, if that is all that it does besides the call.
     pub claim: Option<Claim>,
 }
@@ -116,6 +118,7 @@ impl Frame {
             blocks: Vec::new(),
             handled: Vec::new(),
             keyword_names: None,
+            variables: None,
             claim: None,
         }
     }

@@ -75,8 +75,13 @@ impl<'py> OpcodeExecutor<'py> {
     }
 
     fn find_global(&mut self, name: &Name) -> Flow<Option<VarId>> {
+        let globals = self.frame().globals.share(self.py);
+        self.find_global_in(&globals, name)
+    }
+
+    /// What some globals bind to a name.
+    pub fn find_global_in(&mut self, globals: &Globals, name: &Name) -> Flow<Option<VarId>> {
         let py = self.py;
-        let globals = self.frame().globals.share(py);
         if let Some(written) = self.effects.global(&globals.dict, name) {
             return Ok(written);
         }

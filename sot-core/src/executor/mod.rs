@@ -85,6 +85,8 @@ pub struct OpcodeExecutor<'py> {
     planned: Option<PlannedBreak>,
     // At which save an exception was raised or a generator made.
     steps_of: HashMap<VarId, u64>,
+    // Of which group an exception is a part.
+    parts: HashMap<VarId, VarId>,
     // The exception that has just left an inlined frame.
     leaving: Option<VarId>,
     // Generators of CPython's whose last reference may be the frame's own.
@@ -129,6 +131,7 @@ impl<'py> OpcodeExecutor<'py> {
             saves: 0,
             planned: None,
             steps_of: HashMap::new(),
+            parts: HashMap::new(),
             leaving: None,
             mortal: Vec::new(),
             direct: None,

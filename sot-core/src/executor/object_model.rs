@@ -165,7 +165,7 @@ pub fn generic_get_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -
 }
 
 fn is_getset(object: &Bound<'_, PyAny>) -> bool {
-    cpython::type_name(&object.get_type()) == "getset_descriptor"
+    matches!(&*cpython::type_name(&object.get_type()), "getset_descriptor" | "member_descriptor")
 }
 
 /// The variable of `type(x)`.

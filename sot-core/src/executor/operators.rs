@@ -295,6 +295,11 @@ impl<'py> OpcodeExecutor<'py> {
             if is_singleton(&left) || is_singleton(&right) || !left.get_type().is(right.get_type()) {
                 return Ok(left.is(&right));
             }
+            // CPython keeps one object of each small number; what differs is never one object.
+            let equal = left.eq(&right)?;
+            if !equal || left.extract::<i64>().is_ok_and(|number| SMALL.contains(&number)) {
+                return Ok(equal && left.get_type().is(self.py.get_type::<pyo3::types::PyInt>()));
+            }
             return Err(Unwind::break_graph(
                 ReasonId::UnsupportedOperation,
                 "`is` between two numbers or strings depends on how CPython stores them",
@@ -350,6 +355,9 @@ impl<'py> OpcodeExecutor<'py> {
         Ok(ty.cast::<pyo3::types::PyType>().map_or_else(|_| "object".to_owned(), cpython::type_name))
     }
 }
+
+/// The numbers of which CPython keeps one object each.
+const SMALL: std::ops::RangeInclusive<i64> = -5..=256;
 
 fn is_singleton(object: &Bound<'_, PyAny>) -> bool {
     object.is_none()

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyComplex, PyFloat, PyInt, PyList, PyString, PyTuple};
+use pyo3::types::{PyBool, PyBytes, PyComplex, PyFloat, PyInt, PyIterator, PyList, PyString, PyTuple};
 
 use super::{BinaryOp, OpcodeExecutor};
 use crate::codegen::CodeGen;
@@ -342,8 +342,16 @@ impl<'py> OpcodeExecutor<'py> {
         if object.is_instance_of::<PyBaseException>() {
             return (self.runtime.factories.exception)(self, object);
         }
-        if object.is_instance_of::<pyo3::types::PyType>() || object.is_callable() {
-            // Types and functions are not made by pure calls, only handed out.
+        if let Ok(items) = object.cast::<PyIterator>() {
+            // What it gives is known: nothing but the trace advances it.
+            let items = items.clone().collect::<PyResult<Vec<_>>>()?;
+            let items = items.iter().map(|item| self.wrap_fresh(item)).collect::<Flow<Vec<_>>>()?;
+            let items = self.tuple(items);
+            return self.iter(items);
+        }
+        let is_value = (self.runtime.factories.is_value)(object);
+        if is_value || object.is_instance_of::<pyo3::types::PyType>() || object.is_callable() {
+            // Types and functions are not made by pure calls, only handed out; of immutable values one is as good as another.
             let tracker = self.constant_tracker(object.clone().unbind());
             return Ok(self.wrap(object, tracker));
         }

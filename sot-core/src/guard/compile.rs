@@ -7,7 +7,7 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-use super::program::{Check, Fetch, Register, Step};
+use super::program::{may_run_code, Check, Fetch, Register, Step};
 use super::{Guard, Test};
 use crate::tracker::{Key, Tracker, TrackerId, Trackers};
 
@@ -139,7 +139,14 @@ impl<'a, 'py> Compiler<'a, 'py> {
             Tracker::Item { of, key: Key::Index(index) } if *index >= 0 => {
                 Fetch::Index(self.fetch(*of)?, *index as usize)
             }
-            Tracker::Item { of, key } => Fetch::DictItem(self.fetch(*of)?, key.object(py)?.unbind()),
+            Tracker::Item { of, key } => {
+                let (of, key) = (self.fetch(*of)?, key.object(py)?);
+                if may_run_code(&key) {
+                    Fetch::DictEntry(of, key.unbind())
+                } else {
+                    Fetch::DictItem(of, key.unbind())
+                }
+            }
             Tracker::CellContents { of } => Fetch::CellContents(self.fetch(*of)?),
             Tracker::Part { of, part } => Fetch::Part(self.fetch(*of)?, *part),
             Tracker::Produced => {

@@ -56,6 +56,8 @@ pub(super) enum Fetch {
     Type(Register),
     Index(Register, usize),
     DictItem(Register, Py<PyAny>),
+    /// As above, for a key whose methods are the program's: found by its identity.
+    DictEntry(Register, Py<PyAny>),
     CellContents(Register),
     Part(Register, Part),
 }
@@ -196,7 +198,14 @@ impl Fetch {
             Fetch::Getattr(of, name) => at(of).getattr(name.bind(py)).ok(),
             Fetch::Type(of) => Some(at(of).get_type().into_any()),
             Fetch::Index(of, index) => item(at(of), *index),
-            Fetch::DictItem(of, key) => cpython::dict_get(at(of).cast::<PyDict>().ok()?, key.bind(py)),
+            Fetch::DictItem(of, key) => match at(of).cast::<PyDict>() {
+                Ok(dict) => cpython::dict_get(dict, key.bind(py)),
+                Err(_) => cpython::dict_get(&cpython::proxied_dict(at(of))?, key.bind(py)),
+            },
+            Fetch::DictEntry(of, key) => {
+                let mut entries = dict_of(at(of))?.iter();
+                entries.find(|(known, _)| known.is(key)).map(|(_, value)| value)
+            }
             Fetch::CellContents(of) => cpython::cell_contents(at(of)),
             Fetch::Part(of, part) => fetch_part(at(of), *part),
         }
@@ -209,8 +218,13 @@ fn item<'py>(of: &Bound<'py, PyAny>, index: usize) -> Option<Bound<'py, PyAny>> 
     } else if let Ok(list) = of.cast::<PyList>() {
         list.get_item(index).ok()
     } else {
-        of.cast::<PyDict>().ok()?.get_item(index).ok().flatten()
+        dict_of(of)?.get_item(index).ok().flatten()
     }
+}
+
+/// The dict, or the one behind a proxy.
+fn dict_of<'py>(of: &Bound<'py, PyAny>) -> Option<Bound<'py, PyDict>> {
+    of.cast::<PyDict>().ok().cloned().or_else(|| cpython::proxied_dict(of))
 }
 
 fn fetch_part<'py>(of: &Bound<'py, PyAny>, part: Part) -> Option<Bound<'py, PyAny>> {
@@ -259,6 +273,14 @@ impl Check {
     }
 }
 
+/// Whether hashing or comparing the object may run the program's code.
+pub(super) fn may_run_code(object: &Bound<'_, PyAny>) -> bool {
+    match object.cast_exact::<PyTuple>() {
+        Ok(tuple) => tuple.iter().any(|item| may_run_code(&item)),
+        Err(_) => cpython::is_heap_type(&object.get_type()),
+    }
+}
+
 /// Equality of constants: one type, and the same value bit for bit where floats are concerned.
 #[inline]
 fn same_constant(value: &Bound<'_, PyAny>, constant: &Bound<'_, PyAny>) -> bool {
@@ -294,7 +316,9 @@ fn length(value: &Bound<'_, PyAny>) -> Option<usize> {
 }
 
 fn has_keys(value: &Bound<'_, PyAny>, keys: &[Py<PyAny>]) -> bool {
-    let Ok(dict) = value.cast::<PyDict>() else { return false };
+    let Some(dict) = dict_of(value) else { return false };
     dict.len() == keys.len()
-        && dict.iter().zip(keys).all(|((key, _), expected)| same_constant(&key, expected.bind(value.py())))
+        && dict.iter().zip(keys).all(|((key, _), expected)| {
+            key.is(expected) || !may_run_code(&key) && same_constant(&key, expected.bind(value.py()))
+        })
 }

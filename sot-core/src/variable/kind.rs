@@ -190,6 +190,8 @@ impl KindTable {
 pub struct Factories {
     /// A known immutable value.
     pub constant: fn(Py<PyAny>) -> Rc<dyn Variable>,
+    /// Whether an object is an immutable value that C code keeps.
+    pub is_value: fn(&Bound<'_, PyAny>) -> bool,
     /// An object known only by what CPython says of it.
     pub object: fn(Py<PyAny>) -> Rc<dyn Variable>,
     /// An exception made by C code while tracing.

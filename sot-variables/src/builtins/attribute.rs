@@ -1,4 +1,4 @@
-//! `getattr`, `hasattr`, `setattr`, `delattr`, `vars`.
+//! `getattr`, `hasattr`, `setattr`, `delattr`.
 
 use std::rc::Rc;
 
@@ -48,11 +48,6 @@ builtin! { DELATTR = "delattr" => |cx, args| {
     let name = name_of(cx, name, "")?;
     cx.set_attr(object, &name, None)?;
     Ok(cx.none())
-} }
-
-builtin! { VARS = "vars" => |cx, args| match args.positional[..] {
-    [object] if args.keywords.is_empty() => cx.get_attr(object, &Rc::from("__dict__")),
-    _ => Err(cannot("vars() of a frame")),
 } }
 
 /// An attribute, or `None` where reading it raises `AttributeError`, be it in a property of the user's.

@@ -11,6 +11,10 @@ use sot_core::executor::{object_model, BinaryOp, CallArgs, CompareOp, OpcodeExec
 use sot_core::variable::VarId;
 
 use super::{builtin_object, cannot, given, is_none, required};
+use crate::dict::DictVariable;
+use crate::list::ListVariable;
+use crate::sequence;
+use crate::tuple::TupleVariable;
 
 builtin! { LEN = "len" => |cx, args| {
     let [value] = args.exactly(cx, "len")?;
@@ -35,6 +39,9 @@ builtin! { POW = "pow" => |cx, args| {
     let [base, exponent, modulus] = args.named(cx, "pow", ["base", "exp", "mod"], 2)?;
     fold_or(cx, "pow", args, |cx| match (base, exponent, modulus) {
         (Some(base), Some(exponent), None) => cx.binary(BinaryOp::Power, base, exponent),
+        (Some(base), Some(exponent), Some(modulus)) if cx.special_method(base, "__pow__")?.is_some() => {
+            object_model::call_special(cx, base, "__pow__", &[exponent, modulus])
+        }
         _ => Err(cannot("pow() with a modulus")),
     })
 } }
@@ -111,6 +118,47 @@ builtin! { ALL = "all" => |cx, args| {
     let [iterable] = args.exactly(cx, "all")?;
     until(cx, iterable, false)
 } }
+
+builtin! { LIST_REPR = "list.__repr__" => |cx, args| container_repr(cx, args) }
+builtin! { TUPLE_REPR = "tuple.__repr__" => |cx, args| container_repr(cx, args) }
+builtin! { DICT_REPR = "dict.__repr__" => |cx, args| container_repr(cx, args) }
+
+/// The text of a container, from those of what it holds.
+fn container_repr(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
+    let [this] = args.exactly(cx, "__repr__")?;
+    if let Some(known) = cx.materialize(this)? {
+        return cx.fold(|_| Ok(known.repr()?.into_any()));
+    }
+    let refuse = || cannot("repr() of a container with values that are not known while tracing");
+    let text = |cx: &mut OpcodeExecutor<'_>, item: VarId| -> Flow<String> {
+        let function = builtin_object(cx.py, "repr")?;
+        let args = CallArgs::positional(vec![item]);
+        let text = sequence::nested(|| cx.call_builtin(&function, &args, false)).ok_or_else(sequence::endless)??;
+        cx.known_str(text)?.ok_or_else(refuse)
+    };
+    let mut parts = Vec::new();
+    let (open, close) = if let Some(dict) = cx.see_as::<DictVariable>(this)?.filter(|dict| !dict.ordered) {
+        for entry in &dict.entries {
+            parts.push(format!("{}: {}", text(cx, entry.key.variable)?, text(cx, entry.value)?));
+        }
+        ("{", "}")
+    } else {
+        let items = if let Some(list) = cx.see_as::<ListVariable>(this)? {
+            list.items.clone()
+        } else {
+            cx.see_as::<TupleVariable>(this)?.filter(|tuple| tuple.is_plain()).ok_or_else(refuse)?.items.clone()
+        };
+        for item in items {
+            parts.push(text(cx, item)?);
+        }
+        match (cx.see(this)?.kind(), parts.len()) {
+            ("list", _) => ("[", "]"),
+            (_, 1) => ("(", ",)"),
+            _ => ("(", ")"),
+        }
+    };
+    Ok(cx.string(&format!("{open}{}{close}", parts.join(", "))))
+}
 
 /// Functions that give a text or number for any number, so that its value need not be assumed.
 const LAZY: &[&str] = &["abs", "repr", "str"];

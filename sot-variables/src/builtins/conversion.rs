@@ -21,9 +21,9 @@ builtin! { INT = "int" => |cx, args| fold_or(cx, "int", args, |cx| number(cx, ar
 
 builtin! { FLOAT = "float" => |cx, args| fold_or(cx, "float", args, |cx| number(cx, args, &["__float__", "__index__"])) }
 
-builtin! { COMPLEX = "complex" => |cx, args| fold_or(cx, "complex", args, |_| Err(cannot("complex() of an unknown value"))) }
+builtin! { COMPLEX = "complex" => |cx, args| fold_or(cx, "complex", args, |cx| special(cx, args, "__complex__", "complex() of an unknown value")) }
 
-builtin! { BYTES = "bytes" => |cx, args| fold_or(cx, "bytes", args, |_| Err(cannot("bytes() of an unknown value"))) }
+builtin! { BYTES = "bytes" => |cx, args| fold_or(cx, "bytes", args, |cx| special(cx, args, "__bytes__", "bytes() of an unknown value")) }
 
 builtin! { BOOL = "bool" => |cx, args| match args.positional[..] {
     [value] if args.keywords.is_empty() => {
@@ -91,6 +91,16 @@ fn new_tuple(cx: &mut OpcodeExecutor<'_>, class: VarId, items: Vec<VarId>) -> Fl
     Ok(cx.produce(Rc::new(TupleVariable::of_class(class, ty, items))))
 }
 
+/// Converts by a special method alone.
+fn special(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, method: &str, refused: &str) -> Flow<VarId> {
+    match args.positional[..] {
+        [value] if args.keywords.is_empty() && cx.special_method(value, method)?.is_some() => {
+            object_model::call_special(cx, value, method, &[])
+        }
+        _ => Err(cannot(refused)),
+    }
+}
+
 fn number(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, methods: &[&str]) -> Flow<VarId> {
     let [value] = args.positional[..] else { return Err(cannot("a number with a base that is not known")) };
     for &method in methods {
@@ -146,7 +156,7 @@ fn dict(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, ordered: bool) -> Flow<Var
         [] => {}
         [source] => {
             for (key, value) in dict::pairs(cx, source)? {
-                dict::put(cx.py, &mut entries, key, value);
+                dict::put(cx, &mut entries, key, value)?;
             }
         }
         _ => {

@@ -19,7 +19,7 @@ builtin! { GET = "dict.get" => |cx, args| {
     let (this, [key, default]) = receive(cx, args, "dict", "get", 1)?;
     let dict = expect(cx, this)?;
     let key = HashKey::of(cx, required(key)?)?;
-    Ok(dict.get(cx.py, &key).or(default).unwrap_or_else(|| cx.none()))
+    Ok(dict.get(cx, &key)?.or(default).unwrap_or_else(|| cx.none()))
 } }
 
 builtin! { KEYS = "dict.keys" => |cx, args| view(cx, args, View::Keys) }
@@ -57,7 +57,7 @@ builtin! { MOVE_TO_END = "collections:OrderedDict.move_to_end" => |cx, args| {
     };
     let this = receiver(args)?;
     let (dict, key) = (expect(cx, this)?, HashKey::of(cx, required(key)?)?);
-    let Some(at) = dict::find(cx.py, &dict.entries, &key) else { return Err(dict::key_error(cx, &key)) };
+    let Some(at) = dict::find(cx, &dict.entries, &key)? else { return Err(dict::key_error(cx, &key)) };
     let mut entries = dict.entries.clone();
     let entry = entries.remove(at);
     entries.insert(if last { entries.len() } else { 0 }, entry);
@@ -118,7 +118,7 @@ fn view(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, view: View) -> Flow<VarId>
 
 fn pop(cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId, default: Option<VarId>) -> Flow<VarId> {
     let (dict, key) = (expect(cx, this)?, HashKey::of(cx, key)?);
-    let Some(at) = dict::find(cx.py, &dict.entries, &key) else {
+    let Some(at) = dict::find(cx, &dict.entries, &key)? else {
         return default.ok_or_else(|| dict::key_error(cx, &key));
     };
     let mut entries = dict.entries.clone();
@@ -146,7 +146,7 @@ fn set_default(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     let [key, default] = options(args).named(cx, "setdefault", ["key", "default"], 1)?;
     let this = receiver(args)?;
     let (dict, key) = (expect(cx, this)?, HashKey::of(cx, required(key)?)?);
-    if let Some(value) = dict.get(cx.py, &key) {
+    if let Some(value) = dict.get(cx, &key)? {
         return Ok(value);
     }
     let value = default.unwrap_or_else(|| cx.none());
@@ -219,7 +219,7 @@ fn from_keys(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     let mut entries = Vec::new();
     for key in cx.unpack_all(required(keys)?)? {
         let key = HashKey::of(cx, key)?;
-        dict::put(cx.py, &mut entries, key, value);
+        dict::put(cx, &mut entries, key, value)?;
     }
     Ok(cx.produce(Rc::new(DictVariable::new(entries, false))))
 }

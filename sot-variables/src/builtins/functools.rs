@@ -43,6 +43,19 @@ builtin! { CACHED_CALL = "functools:_lru_cache_wrapper.__call__" => |cx, args| {
     let Some((&this, rest)) = args.positional.split_first() else { return Err(cannot("a cached function")) };
     let function = cx.get_attr(this, &Rc::from("__wrapped__"))?;
     let rest = CallArgs { positional: rest.to_vec(), keywords: args.keywords.clone() };
+    // What `typing` makes of known values are values.
+    let real = cx.see(this)?.object().map(|object| object.bind(cx.py).clone());
+    if let Some(real) = real.filter(|real| real.getattr("__module__").is_ok_and(|module| module.eq("typing").unwrap_or(false))) {
+        if let Some((positional, keywords)) = cx.materialize_args(&rest)? {
+            return match real.call(positional, Some(&keywords)) {
+                Ok(value) => {
+                    let tracker = cx.constant_tracker(value.clone().unbind());
+                    Ok(cx.wrap(&value, tracker))
+                }
+                Err(error) => Err(cx.raise(error)),
+            };
+        }
+    }
     let before = cx.effects.len();
     let result = cx.call(function, &rest)?;
     let payload = cx.see(result)?;

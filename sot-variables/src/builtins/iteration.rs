@@ -21,6 +21,7 @@ use crate::iterators::enumerate::Enumerate;
 use crate::iterators::filter::{Filter, Rule};
 use crate::iterators::map::Map;
 use crate::iterators::produce;
+use crate::iterators::sentinel::CallableIterator;
 use crate::iterators::sequence::SequenceIterator;
 use crate::iterators::zip::Zip;
 use crate::list::ListVariable;
@@ -30,7 +31,13 @@ use crate::tuple::TupleVariable;
 
 builtin! { ITER = "iter" => |cx, args| match args.positional[..] {
     [iterable] if args.keywords.is_empty() => cx.iter(iterable),
-    _ => Err(cannot("iter() with a sentinel")),
+    [callable, sentinel] if args.keywords.is_empty() => {
+        if cx.special_method(callable, "__call__")?.is_none() {
+            return Err(cx.raise(PyTypeError::new_err("iter(v, w): v must be callable")));
+        }
+        Ok(produce(cx, CallableIterator { callable: Some(callable), sentinel }))
+    }
+    _ => Err(cannot("iter() with these arguments")),
 } }
 
 builtin! { NEXT = "next" => |cx, args| match args.positional[..] {

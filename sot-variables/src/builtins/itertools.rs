@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -14,8 +15,10 @@ use super::iteration::iterators;
 use super::{cannot, given, known_index, required};
 use crate::iterators::chain::Chain;
 use crate::iterators::filter::{Filter, Rule};
+use crate::iterators::groupby;
 use crate::iterators::itertools::Itertool;
-use crate::iterators::{library, produce};
+use crate::iterators::tee::Tee;
+use crate::iterators::{library, produce, IteratorVariable};
 
 builtin! { CHAIN = "itertools:chain" => |cx, args| {
     let iterables = cx.tuple(args.positional.clone());
@@ -97,6 +100,53 @@ builtin! { CYCLE = "itertools:cycle" => |cx, args| {
     let [iterable] = args.exactly(cx, "cycle")?;
     let inner = cx.iter(iterable)?;
     Ok(produce(cx, Itertool::Cycle { inner, seen: Vec::new(), round: None }))
+} }
+
+builtin! { COMPRESS = "itertools:compress" => |cx, args| {
+    let [data, selectors] = args.named(cx, "compress", ["data", "selectors"], 2)?;
+    let (inner, selectors) = (cx.iter(required(data)?)?, cx.iter(required(selectors)?)?);
+    Ok(produce(cx, Itertool::Compress { inner, selectors }))
+} }
+
+builtin! { BATCHED = "itertools:batched" => |cx, args| {
+    if args.keywords.iter().any(|(name, _)| &**name == "strict") {
+        return Err(cannot("batched(strict=...)"));
+    }
+    let [iterable, size] = args.named(cx, "batched", ["iterable", "n"], 2)?;
+    let size = known_index(cx, required(size)?, "batched()")?;
+    let Some(size) = usize::try_from(size).ok().filter(|&size| size > 0) else {
+        return Err(cx.raise(PyValueError::new_err("n must be at least one")));
+    };
+    let inner = cx.iter(required(iterable)?)?;
+    Ok(produce(cx, Itertool::Batched { inner, size }))
+} }
+
+builtin! { GROUPBY = "itertools:groupby" => |cx, args| {
+    let [iterable, key] = args.named(cx, "groupby", ["iterable", "key"], 1)?;
+    let inner = cx.iter(required(iterable)?)?;
+    let key = given(cx, key)?;
+    Ok(groupby::over(cx, inner, key))
+} }
+
+builtin! { TEE = "itertools:tee" => |cx, args| {
+    let (iterable, count) = match args.positional[..] {
+        [iterable] if args.keywords.is_empty() => (iterable, 2),
+        [iterable, count] if args.keywords.is_empty() => (iterable, known_index(cx, count, "tee()")?),
+        _ => return Err(cannot("tee() with these arguments")),
+    };
+    let source = cx.iter(iterable)?;
+    let (first, tee) = match cx.see_as::<IteratorVariable<Tee>>(source)? {
+        Some(tee) => (source, tee.0.clone()),
+        None if cx.special_method(source, "__copy__")?.is_some() => return Err(cannot("tee() of an iterator with a copy")),
+        None => {
+            let tee = Tee::over(cx, source);
+            (produce(cx, tee.clone()), tee)
+        }
+    };
+    let count = usize::try_from(count).map_err(|_| cannot("tee() of a negative number"))?;
+    let rest = (1..count).map(|_| produce(cx, tee.clone())).collect::<Vec<_>>();
+    let all = std::iter::once(first).chain(rest).take(count).collect();
+    Ok(cx.tuple(all))
 } }
 
 builtin! { FILTERFALSE = "itertools:filterfalse" => |cx, args| filtered(cx, args, Rule::Drop) }

@@ -1,25 +1,30 @@
 //! Builtins whose arguments need not be known: one file per family. What only makes sense on known values has no handler
 //! here; such calls are folded.
 
+pub mod abc;
 pub mod attribute;
 pub mod basic;
+pub mod cmp_to_key;
 pub mod collections;
 pub mod contextvars;
 pub mod conversion;
 pub mod dict_methods;
 pub mod format;
+pub mod frame;
 pub mod functools;
 pub mod getters;
 pub mod io;
 pub mod iteration;
 pub mod itertools;
 pub mod list_methods;
+pub mod lock;
 pub mod math;
 pub mod object;
 pub mod operator;
 pub mod output;
 pub mod polyfill;
 pub mod psdb;
+pub mod regex;
 pub mod set_methods;
 pub mod str_methods;
 pub mod tuple_methods;

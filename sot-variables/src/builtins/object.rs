@@ -1,5 +1,7 @@
 //! Methods every class inherits from `object`.
 
+use std::rc::Rc;
+
 use pyo3::exceptions::{PyAttributeError, PyTypeError};
 use pyo3::prelude::*;
 
@@ -10,6 +12,7 @@ use sot_core::variable::VarId;
 
 use super::attribute::name_of;
 use super::cannot;
+use crate::class::ClassVariable;
 
 builtin! { INIT = "object.__init__" => |cx, args| match args.positional[..] {
     [_] if args.keywords.is_empty() => Ok(cx.none()),
@@ -77,6 +80,55 @@ builtin! { STR = "object.__str__" => |cx, args| {
         None => Err(cannot("str() of an object without __repr__")),
     }
 } }
+
+builtin! { REDUCE_EX = "object.__reduce_ex__" => |cx, args| {
+    let [this, _] = args.exactly(cx, "__reduce_ex__")?;
+    reduce(cx, this)
+} }
+
+/// How `copy` and `pickle` take an object apart: the call that makes another one, and what it holds.
+fn reduce(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
+    let (ty, object) = (cx.type_of(this)?, cx.py.get_type::<PyAny>());
+    let payload = cx.see(this)?;
+    let class = object_model::type_variable(cx, this)?;
+    if payload.kind() == "set" {
+        let items = cx.unpack_all(this)?;
+        let items = cx.list(items);
+        let (args, none) = (cx.tuple(vec![items]), cx.none());
+        return Ok(cx.tuple(vec![class, args, none]));
+    }
+    if !ty.getattr("__reduce__")?.is(&object.getattr("__reduce__")?) {
+        return cx.call_method(this, "__reduce__", &[]);
+    }
+    let own = |name: &str| -> PyResult<bool> {
+        Ok(match (ty.getattr_opt(name)?, object.getattr_opt(name)?) {
+            (Some(found), default) => default.is_none_or(|default| !default.is(&found)),
+            _ => false,
+        })
+    };
+    let slots = cx.py.import("copyreg")?.getattr("_slotnames")?.call1((&ty,))?;
+    let plain = matches!(payload.kind(), "instance" | "object")
+        && (slots.is_none() || slots.len()? == 0)
+        && !own("__getnewargs__")?
+        && !own("__getnewargs_ex__")?
+        && cx.see_as::<ClassVariable>(class)?.is_some_and(|class| class.has_plain_instances(cx.py));
+    if !plain {
+        return Err(cannot("copying of an object with parts that C code keeps"));
+    }
+    let state = if own("__getstate__")? {
+        cx.call_method(this, "__getstate__", &[])?
+    } else {
+        let dict = cx.find_attr(this, &Rc::from("__dict__"))?;
+        match dict {
+            Some(dict) if cx.truth(dict)? => dict,
+            _ => cx.none(),
+        }
+    };
+    let make = cx.py.import("copyreg")?.getattr("__newobj__")?;
+    let tracker = cx.constant_tracker(make.clone().unbind());
+    let (make, args, none) = (cx.wrap(&make, tracker), cx.tuple(vec![class]), cx.none());
+    Ok(cx.tuple(vec![make, args, state, none, none]))
+}
 
 /// `True` or `False` for one object, else `NotImplemented`.
 fn identity(cx: &mut OpcodeExecutor<'_>, this: VarId, other: VarId, equal: bool) -> Flow<VarId> {

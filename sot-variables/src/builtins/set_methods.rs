@@ -94,7 +94,7 @@ builtin! { FROZEN_ISDISJOINT = "frozenset.isdisjoint" => |cx, args| disjoint(cx,
 
 fn discard(cx: &mut OpcodeExecutor<'_>, this: VarId, key: &HashKey) -> Flow<bool> {
     let set = expect(cx, this)?;
-    let Some(at) = position(cx.py, &set.keys, key) else { return Ok(false) };
+    let Some(at) = position(cx, &set.keys, key)? else { return Ok(false) };
     let mut keys: Vec<Rc<HashKey>> = set.keys.clone();
     keys.remove(at);
     write(cx, this, keys, Order::Unknown)?;
@@ -115,7 +115,7 @@ fn operands(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<(VarId, Vec<Va
 fn update(cx: &mut OpcodeExecutor<'_>, this: VarId, op: BinaryOp, other: VarId) -> Flow<()> {
     let right = elements(cx, other)?;
     let left = expect(cx, this)?;
-    let keys = combine(cx.py, op, &left.keys, &right);
+    let keys = combine(cx, op, &left.keys, &right)?;
     write(cx, this, keys, Order::Unknown)
 }
 
@@ -138,7 +138,7 @@ fn combined(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, op: BinaryOp) -> Flow<
     let mut keys = set.keys.clone();
     for other in others {
         let other = elements(cx, other)?;
-        keys = combine(cx.py, op, &keys, &other);
+        keys = combine(cx, op, &keys, &other)?;
     }
     Ok(SetVariable::make(cx, keys, set.frozen, Order::Unknown))
 }
@@ -154,7 +154,7 @@ fn compared(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, op: CompareOp) -> Flow
 fn disjoint(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     let [this, other] = args.exactly(cx, "isdisjoint")?;
     let (left, right) = (expect(cx, this)?, elements(cx, other)?);
-    let none = combine(cx.py, BinaryOp::And, &left.keys, &right).is_empty();
+    let none = combine(cx, BinaryOp::And, &left.keys, &right)?.is_empty();
     Ok(cx.boolean(none))
 }
 

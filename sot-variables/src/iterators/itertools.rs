@@ -1,5 +1,5 @@
 //! Lazy iterators of `itertools` beside `chain` and the filters: `count`, `repeat`, `islice`, `starmap`, `accumulate`,
-//! `zip_longest`, `pairwise`, `cycle`.
+//! `zip_longest`, `pairwise`, `cycle`, `compress`, `batched`.
 
 use pyo3::prelude::*;
 
@@ -32,6 +32,10 @@ pub enum Itertool {
     Pairs { inner: VarId, before: Option<VarId> },
     /// `cycle(inner)` with the items seen and, on later rounds, the position.
     Cycle { inner: VarId, seen: Vec<VarId>, round: Option<usize> },
+    /// `compress(inner, selectors)`
+    Compress { inner: VarId, selectors: VarId },
+    /// `batched(inner, size)`
+    Batched { inner: VarId, size: usize },
 }
 
 impl Itertool {
@@ -45,6 +49,8 @@ impl Itertool {
             Itertool::Longest { .. } => "zip_longest",
             Itertool::Pairs { .. } => "pairwise",
             Itertool::Cycle { .. } => "cycle",
+            Itertool::Compress { .. } => "compress",
+            Itertool::Batched { .. } => "batched",
         }
     }
 }
@@ -179,6 +185,23 @@ impl IteratorState for Itertool {
                 Ok(second.map(|second| cx.tuple(vec![first, second])))
             }
             Itertool::Cycle { inner, seen, round } => cycle(cx, *inner, seen, round),
+            Itertool::Compress { inner, selectors } => loop {
+                let Some(item) = cx.next(*inner)? else { return Ok(None) };
+                let Some(selector) = cx.next(*selectors)? else { return Ok(None) };
+                if cx.truth(selector)? {
+                    return Ok(Some(item));
+                }
+            },
+            Itertool::Batched { inner, size } => {
+                let mut items = Vec::with_capacity(*size);
+                while items.len() < *size {
+                    match cx.next(*inner)? {
+                        Some(item) => items.push(item),
+                        None => break,
+                    }
+                }
+                Ok((!items.is_empty()).then(|| cx.tuple(items)))
+            }
         }
     }
 
@@ -194,13 +217,21 @@ impl IteratorState for Itertool {
             Itertool::Longest { inner, fill } => inner.iter().flatten().copied().chain([*fill]).collect(),
             Itertool::Pairs { inner, before } => std::iter::once(*inner).chain(*before).collect(),
             Itertool::Cycle { inner, seen, .. } => std::iter::once(*inner).chain(seen.iter().copied()).collect(),
+            Itertool::Compress { inner, selectors } => vec![*inner, *selectors],
+            Itertool::Batched { inner, .. } => vec![*inner],
         }
     }
 
     fn reconstruct(&self, cg: &mut CodeGen<'_, '_>) -> Flow<()> {
         let own = |py: Python<'_>| library(py, "itertools", self.name());
         match self {
-            Itertool::Count { .. } | Itertool::Star { .. } => emit_call(cg, own, &self.children()),
+            Itertool::Batched { inner, size } => {
+                let size = cg.cx.integer(*size as i64)?;
+                emit_call(cg, own, &[*inner, size])
+            }
+            Itertool::Count { .. } | Itertool::Star { .. } | Itertool::Compress { .. } => {
+                emit_call(cg, own, &self.children())
+            }
             Itertool::Repeat { item, left } => {
                 let left = left.map(|left| cg.cx.integer(left as i64)).transpose()?;
                 let args: Vec<VarId> = std::iter::once(*item).chain(left).collect();

@@ -5,11 +5,14 @@ pub mod chain;
 pub mod dict_view;
 pub mod enumerate;
 pub mod filter;
+pub mod groupby;
 pub mod items;
 pub mod itertools;
 pub mod map;
 pub mod rebuild;
+pub mod sentinel;
 pub mod sequence;
+pub mod tee;
 pub mod zip;
 
 use std::rc::Rc;

@@ -1,0 +1,34 @@
+//! What abstract base classes have in C.
+
+use pyo3::prelude::*;
+use pyo3::types::PyType;
+
+use sot_core::builtin;
+use sot_core::error::Flow;
+use sot_core::executor::OpcodeExecutor;
+use sot_core::variable::VarId;
+
+use super::cannot;
+
+builtin! { INSTANCE = "_abc:_abc_instancecheck" => |cx, args| {
+    let [class, object] = args.exactly(cx, "_abc_instancecheck")?;
+    let ty = cx.type_of(object)?;
+    check(cx, class, &ty)
+} }
+
+builtin! { SUBCLASS = "_abc:_abc_subclasscheck" => |cx, args| {
+    let [class, subclass] = args.exactly(cx, "_abc_subclasscheck")?;
+    let ty = cx.see(subclass)?.object().map(|object| object.bind(cx.py).clone());
+    match ty.filter(Bound::is_instance_of::<PyType>) {
+        Some(ty) => check(cx, class, &ty),
+        None => Err(cannot("a class test of something that is no class")),
+    }
+} }
+
+fn check<'py>(cx: &mut OpcodeExecutor<'py>, class: VarId, ty: &Bound<'py, PyAny>) -> Flow<VarId> {
+    let Some(class) = cx.see(class)?.object().map(|object| object.bind(cx.py).clone()) else {
+        return Err(cannot("a class test against something that is no class"));
+    };
+    let check = cx.py.import("_abc")?.getattr("_abc_subclasscheck")?;
+    cx.fold(|_| check.call1((class, ty)))
+}

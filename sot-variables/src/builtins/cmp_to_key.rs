@@ -1,0 +1,76 @@
+//! `functools.cmp_to_key`: keys that compare as a function says.
+
+use std::rc::Rc;
+
+use pyo3::prelude::*;
+
+use sot_core::builtin;
+use sot_core::codegen::CodeGen;
+use sot_core::error::Flow;
+use sot_core::executor::{object_model, CallArgs, CompareOp, Name, OpcodeExecutor};
+use sot_core::variable::{VarId, Variable};
+
+use super::{cannot, required};
+use crate::iterators::{emit_call, library};
+
+sot_core::variable_kind! { "compared_key" }
+
+builtin! { CMP_TO_KEY = "functools:cmp_to_key" => |cx, args| {
+    let [function] = args.named(cx, "cmp_to_key", ["mycmp"], 1)?;
+    Ok(cx.produce(Rc::new(ComparedKey { function: required(function)?, object: None })))
+} }
+
+/// What `cmp_to_key` gives, and with an object the key that calling it gives.
+struct ComparedKey {
+    function: VarId,
+    object: Option<VarId>,
+}
+
+impl Variable for ComparedKey {
+    fn kind(&self) -> &'static str {
+        "compared_key"
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        let make = library(cx.py, "functools", "cmp_to_key").and_then(|make| make.call1(cx.py, (cx.py.None(),)));
+        make.map_or_else(|_| cx.py.get_type::<PyAny>().into_any(), |key| key.bind(cx.py).get_type().into_any())
+    }
+
+    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
+        format!("ComparedKey({})", cx.text(self.function))
+    }
+
+    fn children(&self) -> Vec<VarId> {
+        std::iter::once(self.function).chain(self.object).collect()
+    }
+
+    fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
+        match (&**name, self.object) {
+            ("obj", Some(object)) => Ok(Some(object)),
+            _ => object_model::get_attr(cx, this, name),
+        }
+    }
+
+    fn call(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, args: &CallArgs) -> Flow<VarId> {
+        let [object] = args.named(cx, "K", ["obj"], 1)?;
+        Ok(cx.produce(Rc::new(ComparedKey { function: self.function, object })))
+    }
+
+    fn compare(&self, cx: &mut OpcodeExecutor<'_>, op: CompareOp, _: VarId, other: VarId) -> Flow<Option<VarId>> {
+        let other = cx.see_as::<ComparedKey>(other)?;
+        let (Some(left), Some(right)) = (self.object, other.and_then(|other| other.object)) else {
+            return Err(cannot("a key of cmp_to_key() compared with something else"));
+        };
+        let order = cx.call(self.function, &CallArgs::positional(vec![left, right]))?;
+        let zero = cx.integer(0)?;
+        cx.compare(op, order, zero).map(Some)
+    }
+
+    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
+        let Some(object) = self.object else {
+            return emit_call(cg, |py| library(py, "functools", "cmp_to_key"), &[self.function]);
+        };
+        let make = cg.cx.produce(Rc::new(ComparedKey { function: self.function, object: None }));
+        cg.call(|cg| cg.load(make), &[object])
+    }
+}

@@ -1,0 +1,146 @@
+//! Functions that read the frame they are called from: `locals`, `vars`, `dir` and `globals`.
+
+use std::rc::Rc;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyCode, PyFunction, PyString, PyType};
+
+use sot_core::builtin;
+use sot_core::cpython;
+use sot_core::error::{Flow, Reason, ReasonId};
+use sot_core::executor::{object_model, CallArgs, OpcodeExecutor};
+use sot_core::translate;
+use sot_core::variable::VarId;
+
+use super::{builtin_object, cannot};
+use crate::cell::CellVariable;
+use crate::dict::{self, DictVariable};
+use crate::hash_key::HashKey;
+
+builtin! { LOCALS = "locals" => |cx, args| {
+    let [] = args.exactly(cx, "locals")?;
+    variables(cx)
+} }
+
+builtin! { VARS = "vars" => |cx, args| match args.positional[..] {
+    [] if args.keywords.is_empty() => variables(cx),
+    [object] if args.keywords.is_empty() => cx.get_attr(object, &Rc::from("__dict__")),
+    _ => Err(cannot("vars() with these arguments")),
+} }
+
+builtin! { GLOBALS = "globals" => |cx, args| {
+    let [] = args.exactly(cx, "globals")?;
+    let globals = cx.frame().globals.share(cx.py);
+    let dict = globals.dict.bind(cx.py).clone();
+    Ok(cx.wrap(dict.as_any(), globals.tracker))
+} }
+
+builtin! { DIR = "dir" => |cx, args| match args.positional[..] {
+    [] if args.keywords.is_empty() => {
+        let names = variables(cx)?;
+        sorted(cx, names)
+    }
+    [object] if args.keywords.is_empty() => dir(cx, object),
+    _ => Err(cannot("dir() with these arguments")),
+} }
+
+/// `CO_OPTIMIZED`
+const OPTIMIZED: u32 = 0x01;
+
+/// `locals()`: a dict of the variables that are bound. Before 3.13 each frame has one, which each call brings up to date.
+fn variables(cx: &mut OpcodeExecutor<'_>) -> Flow<VarId> {
+    let unit = Rc::clone(&cx.frame().code);
+    let code = unit.object.bind(cx.py).cast::<PyCode>().map_err(PyErr::from)?;
+    if unit.code.flags & OPTIMIZED == 0 || translate::is_resume_function(code) {
+        let text = "locals() reads the frame's variables";
+        return Err(cx.leave_frame(Reason::new(ReasonId::UnsupportedFrame, text)));
+    }
+    let lasting = cx.runtime.version.0 < 13;
+    let known = cx.frame().variables.filter(|_| lasting);
+    let mut entries = match known {
+        Some(known) => dict::expect(cx, known)?.entries.clone(),
+        None => Vec::new(),
+    };
+    for (name, value) in bindings(cx)? {
+        let key = cx.string(&name);
+        let key = HashKey::of(cx, key)?;
+        match value {
+            Some(value) => dict::put(cx, &mut entries, key, value)?,
+            None => {
+                if let Some(at) = dict::find(cx, &entries, &key)? {
+                    entries.remove(at);
+                }
+            }
+        }
+    }
+    match known {
+        Some(known) => {
+            dict::write(cx, known, entries)?;
+            Ok(known)
+        }
+        None => {
+            let made = cx.produce(Rc::new(DictVariable::new(entries, false)));
+            cx.frame_mut().variables = Some(made);
+            Ok(made)
+        }
+    }
+}
+
+/// The variables of the frame in CPython's order. From 3.11 on a parameter that is a cell stands where the others do.
+fn bindings(cx: &mut OpcodeExecutor<'_>) -> Flow<Vec<(Rc<str>, Option<VarId>)>> {
+    let unit = Rc::clone(&cx.frame().code);
+    let (locals, cells) = (cx.frame().locals.clone(), cx.frame().cells.clone());
+    let one_list = cx.runtime.version.0 >= 11;
+    let names = unit.code.cellvars.iter().chain(&unit.code.freevars);
+    let mut boxed = Vec::new();
+    for (name, &cell) in names.zip(&cells) {
+        let contents = match cx.see_as::<CellVariable>(cell)? {
+            Some(cell) => cell.contents(),
+            None => None,
+        };
+        boxed.push((Rc::from(name.as_str()), contents));
+    }
+    let mut found: Vec<(Rc<str>, Option<VarId>)> = Vec::new();
+    for (name, value) in unit.varnames.iter().zip(locals) {
+        match boxed.iter().position(|(boxed, _)| boxed == name) {
+            Some(at) if one_list => found.push(boxed.remove(at)),
+            Some(_) => {}
+            None => found.push((Rc::clone(name), value)),
+        }
+    }
+    found.extend(boxed);
+    Ok(found)
+}
+
+fn sorted(cx: &mut OpcodeExecutor<'_>, names: VarId) -> Flow<VarId> {
+    let function = builtin_object(cx.py, "sorted")?;
+    let tracker = cx.constant_tracker(function.clone().unbind());
+    let function = cx.wrap(&function, tracker);
+    cx.call(function, &CallArgs::positional(vec![names]))
+}
+
+/// `dir(object)`: what the program's `__dir__` gives, or what any object of a type in C has.
+fn dir(cx: &mut OpcodeExecutor<'_>, object: VarId) -> Flow<VarId> {
+    let ty = cx.type_of(object)?.cast_into::<PyType>().map_err(PyErr::from)?;
+    let own = cpython::type_lookup(&ty, &PyString::intern(cx.py, "__dir__"));
+    if own.is_some_and(|own| own.is_exact_instance_of::<PyFunction>()) {
+        let names = object_model::call_special(cx, object, "__dir__", &[])?;
+        return sorted(cx, names);
+    }
+    let sample = match cx.materialize(object)? {
+        Some(known) => Some(known),
+        None if matches!(cx.see(object)?.kind(), "list" | "dict" | "set") => ty.call0().ok(),
+        None => None,
+    };
+    let in_c = |sample: &Bound<'_, PyAny>| match sample.cast::<PyType>() {
+        Ok(class) => !cpython::is_heap_type(class),
+        Err(_) => !cpython::is_heap_type(&sample.get_type()),
+    };
+    match sample.filter(in_c) {
+        Some(sample) => {
+            let dir = builtin_object(cx.py, "dir")?;
+            cx.fold(|_| dir.call1((sample,)))
+        }
+        None => Err(cannot("dir() of an object of the program's")),
+    }
+}

@@ -1,0 +1,41 @@
+//! Locks. What a lock of the program's guards is written later than in CPython, so taking one breaks the graph. Those of
+//! the standard library's caches only spare work.
+
+use pyo3::prelude::*;
+use sot_core::builtin;
+use sot_core::error::Flow;
+use sot_core::executor::OpcodeExecutor;
+
+use super::cannot;
+
+builtin! { ACQUIRE = "_thread:RLock.acquire" => |cx, _args| {
+    check(cx)?;
+    Ok(cx.boolean(true))
+} }
+
+builtin! { ENTER = "_thread:RLock.__enter__" => |cx, _args| {
+    check(cx)?;
+    Ok(cx.boolean(true))
+} }
+
+builtin! { RELEASE = "_thread:RLock.release" => |cx, _args| {
+    check(cx)?;
+    Ok(cx.none())
+} }
+
+builtin! { EXIT = "_thread:RLock.__exit__" => |cx, _args| {
+    check(cx)?;
+    Ok(cx.none())
+} }
+
+/// Modules whose locks guard caches of their own.
+const CACHES: &[&str] = &["functools", "logging"];
+
+fn check(cx: &OpcodeExecutor<'_>) -> Flow<()> {
+    let module = cx.frame().globals.dict.bind(cx.py).get_item("__name__")?;
+    let name = module.and_then(|module| module.extract::<String>().ok());
+    if name.is_some_and(|name| CACHES.contains(&&*name)) {
+        return Ok(());
+    }
+    Err(cannot("a lock"))
+}

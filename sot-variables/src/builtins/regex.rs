@@ -1,0 +1,58 @@
+//! `re.Pattern.sub` and `subn` by a function. With known values alone they are called, as all methods of patterns are.
+
+use pyo3::prelude::*;
+
+use sot_core::builtin;
+use sot_core::error::Flow;
+use sot_core::executor::{CallArgs, OpcodeExecutor};
+use sot_core::variable::VarId;
+
+use super::{cannot, required};
+use crate::sequence;
+
+builtin! { SUB = "re:Pattern.sub" => |cx, args| substitute(cx, args, false) }
+builtin! { SUBN = "re:Pattern.subn" => |cx, args| substitute(cx, args, true) }
+
+fn substitute(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, counted: bool) -> Flow<VarId> {
+    let name = if counted { "subn" } else { "sub" };
+    if let Some((positional, keywords)) = cx.materialize_args(args)? {
+        let function = cx.py.import("re")?.getattr("Pattern")?.getattr(name)?;
+        return cx.fold(|_| function.call(positional, Some(&keywords)));
+    }
+    let [pattern, function, text, count] = args.named(cx, name, ["self", "repl", "string", "count"], 3)?;
+    let (Some(pattern), Some(text)) = (cx.materialize(required(pattern)?)?, cx.known_str(required(text)?)?) else {
+        return Err(cannot("a substitution in a text that is not known while tracing"));
+    };
+    let count = match count {
+        Some(count) => match sequence::index_object(cx, count)? {
+            Some(count) => count.extract::<i64>()?,
+            None => return Err(cannot("a number of substitutions that is not known while tracing")),
+        },
+        None => 0,
+    };
+    let text: Vec<char> = text.chars().collect();
+    let (mut result, mut done, mut found) = (String::new(), 0, 0);
+    let whole: String = text.iter().collect();
+    for matched in pattern.call_method1("finditer", (whole,))?.try_iter()? {
+        if count > 0 && found == count {
+            break;
+        }
+        let matched = matched?;
+        let (start, end): (usize, usize) = matched.call_method0("span")?.extract()?;
+        let matched = cx.wrap_fresh(&matched)?;
+        let piece = cx.call(required(function)?, &CallArgs::positional(vec![matched]))?;
+        let Some(piece) = cx.known_str(piece)? else {
+            return Err(cannot("a substitution by a text that is not known while tracing"));
+        };
+        result.extend(&text[done..start]);
+        result.push_str(&piece);
+        (done, found) = (end, found + 1);
+    }
+    result.extend(&text[done..]);
+    let result = cx.string(&result);
+    if !counted {
+        return Ok(result);
+    }
+    let found = cx.integer(found)?;
+    Ok(cx.tuple(vec![result, found]))
+}

@@ -1,0 +1,94 @@
+//! `itertools.tee`: iterators that share what one of them has taken from the source.
+
+use std::rc::Rc;
+
+use pyo3::prelude::*;
+
+use sot_core::codegen::CodeGen;
+use sot_core::error::{Flow, ReasonId, Unwind};
+use sot_core::executor::OpcodeExecutor;
+use sot_core::variable::VarId;
+
+use super::{library, produce, IteratorState, IteratorVariable};
+
+sot_core::variable_kind! { "tee" }
+sot_core::variable_kind! { "tee_items" }
+
+/// One of the iterators.
+#[derive(Clone)]
+pub struct Tee {
+    items: VarId,
+    position: usize,
+}
+
+/// What was taken from the source.
+#[derive(Clone)]
+struct Items {
+    source: VarId,
+    taken: Vec<VarId>,
+}
+
+impl Tee {
+    /// An iterator over `source`, of which others can be made.
+    pub fn over(cx: &mut OpcodeExecutor<'_>, source: VarId) -> Tee {
+        let items = produce(cx, Items { source, taken: Vec::new() });
+        Tee { items, position: 0 }
+    }
+}
+
+fn refuse() -> Unwind {
+    Unwind::fallback(ReasonId::CannotRestore, "an itertools.tee made in the function")
+}
+
+impl IteratorState for Items {
+    const KIND: &'static str = "tee_items";
+
+    fn python_type<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(py.get_type::<PyAny>().into_any())
+    }
+
+    fn advance(&mut self, cx: &mut OpcodeExecutor<'_>) -> Flow<Option<VarId>> {
+        let item = cx.next(self.source)?;
+        self.taken.extend(item);
+        Ok(item)
+    }
+
+    fn children(&self) -> Vec<VarId> {
+        std::iter::once(self.source).chain(self.taken.iter().copied()).collect()
+    }
+
+    fn reconstruct(&self, _: &mut CodeGen<'_, '_>) -> Flow<()> {
+        Err(refuse())
+    }
+}
+
+impl IteratorState for Tee {
+    const KIND: &'static str = "tee";
+
+    fn python_type<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(library(py, "itertools", "_tee")?.into_bound(py))
+    }
+
+    fn advance(&mut self, cx: &mut OpcodeExecutor<'_>) -> Flow<Option<VarId>> {
+        let items = cx.see_as::<IteratorVariable<Items>>(self.items)?.ok_or_else(refuse)?;
+        let item = match items.0.taken.get(self.position) {
+            Some(&item) => Some(item),
+            None => {
+                let mut items = items.0.clone();
+                let item = items.advance(cx)?;
+                cx.vars.set(self.items, Rc::new(IteratorVariable(items)));
+                item
+            }
+        };
+        self.position += usize::from(item.is_some());
+        Ok(item)
+    }
+
+    fn children(&self) -> Vec<VarId> {
+        vec![self.items]
+    }
+
+    fn reconstruct(&self, _: &mut CodeGen<'_, '_>) -> Flow<()> {
+        Err(refuse())
+    }
+}

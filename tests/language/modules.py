@@ -1,0 +1,328 @@
+"""Modules of the standard library that programs use beside their tensors."""
+
+import collections
+import contextlib
+import contextvars
+import copy
+import functools
+import io
+import operator
+import re
+import string
+import time
+import types
+import typing
+import weakref
+
+
+class Node:
+    def __init__(self, value, children=()):
+        self.value = value
+        self.children = list(children)
+
+
+class Copied:
+    def __init__(self, value):
+        self.value = value
+
+    def __copy__(self):
+        return Copied(self.value + 1)
+
+    def __deepcopy__(self, memo):
+        return Copied(self.value + 2)
+
+
+@functools.singledispatch
+def _describe(value):
+    return "object"
+
+
+@_describe.register(int)
+def _describe_int(value):
+    return "int " + str(value)
+
+
+@_describe.register(list)
+def _describe_list(value):
+    return "list " + str(len(value))
+
+
+class Shown:
+    @functools.singledispatchmethod
+    def show(self, value):
+        return "any"
+
+    @show.register(int)
+    def show_int(self, value):
+        return "int"
+
+
+_token = contextvars.ContextVar("token")
+_weak = Node(3)
+_reference = weakref.ref(_weak)
+_weak_values = weakref.WeakValueDictionary({"a": _weak})
+_logging = __import__("logging").getLogger("language").isEnabledFor(10)
+_pattern = re.compile(r"(\d+)\.(\d+)")
+
+
+def json_of_containers(x):
+    import json
+
+    text = json.dumps({"a": [1, 2.5, None, True], "b": {"c": "d"}}, sort_keys=True)
+    return x + 1, text, json.loads(text), json.loads('{"k": [1, "two"]}')["k"][0]
+
+
+def json_indented(x):
+    import json
+
+    return x + 1, json.dumps([1, {"a": 2}], indent=2), json.dumps("é", ensure_ascii=False)
+
+
+def copy_of_an_object(x):
+    n = Node(1, [2, 3])
+    a, b = copy.copy(n), copy.deepcopy(n)
+    b.children.append(4)
+    return x + a.value, a.children is n.children, b.children, n.children
+
+
+def copy_with_own_methods(x):
+    c = Copied(1)
+    return x + copy.copy(c).value, copy.deepcopy([c])[0].value
+
+
+def deepcopy_of_containers(x):
+    d = {"a": [1, (2, [3])], "s": {1, 2}}
+    e = copy.deepcopy(d)
+    e["a"][1][1].append(9)
+    return x + 1, d["a"], e["a"], e["s"] == d["s"], e["s"] is d["s"]
+
+
+def simple_namespace_protocol(x):
+    n = types.SimpleNamespace(a=1)
+    n.b = 2
+    return x + n.b, vars(n), n == types.SimpleNamespace(a=1, b=2), hasattr(n, "c"), repr(n)
+
+
+def simple_namespace_returned(x):
+    return types.SimpleNamespace(t=x + 1, k=2)
+
+
+def mapping_proxies(x):
+    m = types.MappingProxyType({"a": 1, "b": 2})
+    return x + m["b"], len(m), list(m), list(m.items()), m.get("z", 0), dict(m), "a" in m
+
+
+def class_dict(x):
+    return x + 1, "value" in Node.__init__.__code__.co_varnames, "__init__" in Node.__dict__, "nothing" in vars(Node)
+
+
+def templates(x):
+    t = string.Template("$a and ${b}")
+    return x + 1, t.substitute(a=1, b="x"), t.safe_substitute(a=2)
+
+
+def string_formatter(x):
+    return x + 1, string.capwords("ab cd"), "x".join(string.digits[:3])
+
+
+def weak_references(x):
+    return x + _reference().value, _reference() is _weak
+
+
+def weak_reference_made(x):
+    n = Node(5)
+    r = weakref.ref(n)
+    return x + r().value, r() is n
+
+
+def weak_value_dictionary(x):
+    return x + _weak_values["a"].value, "b" in _weak_values
+
+
+def single_dispatch(x):
+    return x + 1, _describe(3), _describe([1]), _describe("s"), _describe(True)
+
+
+def single_dispatch_method(x):
+    return x + 1, Shown().show(3), Shown().show("s")
+
+
+def functools_tools(x):
+    return (
+        x + 1,
+        functools.reduce(operator.add, [1, 2, 3]),
+        sorted("bca", key=functools.cmp_to_key(lambda a, b: (a > b) - (a < b))),
+        functools.partial(int, base=2)("101"),
+    )
+
+
+def cached_function_in_the_function(x):
+    calls = []
+
+    @functools.lru_cache(maxsize=None)
+    def square(n):
+        calls.append(n)
+        return n * n
+
+    return x + square(3) + square(3), calls
+
+
+def arrays(x):
+    import array
+
+    a = array.array("i", [1, 2, 3])
+    return x + a[1], len(a), list(a), a.typecode, sum(a)
+
+
+def byte_arrays(x):
+    b = bytearray(b"abc")
+    b.append(100)
+    b[0] = 65
+    b += b"e"
+    return x + len(b), bytes(b), b[1], b.decode(), b[1:3], list(b)[:2], b == b"Abcde", b"b" in b
+
+
+def memory_views(x):
+    m = memoryview(b"abc")
+    return x + m[0], len(m), bytes(m[1:]), m.tolist(), m.nbytes
+
+
+def struct_sequences(x):
+    t = time.struct_time(range(9))
+    return x + t.tm_year, t[1], len(t), t[2:4], tuple(t)[8]
+
+
+def struct_sequence_given(x):
+    import sys
+
+    return x + sys.version_info[0], sys.version_info >= (3, 8), sys.version_info.major
+
+
+def struct_sequence_of_floats(x):
+    import sys
+
+    return x + 1, sys.float_info.max > 1, sys.maxsize > 5
+
+
+def user_containers(x):
+    d, l, s = collections.UserDict(a=1), collections.UserList([3, 1]), collections.UserString("ab")
+    l.append(2)
+    l.sort()
+    d["b"] = 2
+    return x + d["b"], list(d), l.data, l[0], str(s.upper()), len(s)
+
+
+def chain_maps_written(x):
+    m = collections.ChainMap({}, {"a": 1})
+    m["b"] = 2
+    c = m.new_child({"a": 5})
+    return x + c["a"], m["a"], sorted(c), m.maps[0]
+
+
+def string_io(x):
+    f = io.StringIO()
+    f.write("ab")
+    f.write("cd")
+    return x + len(f.getvalue()), f.getvalue()
+
+
+def captured_output(x):
+    f = io.StringIO()
+    with contextlib.redirect_stdout(f):
+        pass
+    return x + 1, f.getvalue()
+
+
+def dates(x):
+    import datetime
+
+    d = datetime.date(2024, 2, 28) + datetime.timedelta(days=2)
+    return x + d.day, d.isoformat(), d.year, datetime.timedelta(hours=2).total_seconds()
+
+
+def fractions_of_numbers(x):
+    import fractions
+
+    f = fractions.Fraction(1, 3) + fractions.Fraction(1, 6)
+    return x + f.numerator, f.denominator, f > 0, float(f)
+
+
+def paths(x):
+    import os.path
+    import pathlib
+
+    p = pathlib.PurePosixPath("a") / "b.txt"
+    return x + 1, str(p), p.suffix, p.stem, p.parent.name, os.path.splitext("c.d"), os.path.basename("a/b")
+
+
+def statistics_of_numbers(x):
+    import statistics
+
+    return x + statistics.mean([1, 2, 3]), statistics.median([3, 1, 2])
+
+
+def textwraps(x):
+    import textwrap
+
+    return x + 1, textwrap.indent("a\nb", "> "), textwrap.shorten("a b c d", 5), textwrap.wrap("aa bb cc", 5)
+
+
+def compiled_patterns(x):
+    m = _pattern.match("3.14")
+    return x + int(m.group(1)), m.group(2), _pattern.sub(r"\2.\1", "1.2 3.4"), [f.group() for f in _pattern.finditer("1.2 3.4")]
+
+
+def pattern_with_a_function(x):
+    return x + 1, re.sub(r"\d", lambda m: str(int(m.group()) + 1), "a1b2"), re.fullmatch("a+", "aa") is not None, re.escape("a.b")
+
+
+def hashed_texts(x):
+    import zlib
+
+    return x + 1, zlib.crc32(b"abc"), zlib.adler32(b"a")
+
+
+def base_64(x):
+    import base64
+
+    return x + 1, base64.b64encode(b"abc"), base64.b64decode("YWJj")
+
+
+def unique_identifiers(x):
+    import uuid
+
+    return x + 1, str(uuid.UUID(int=5))[-2:], uuid.UUID(int=5).version
+
+
+def inspected(x):
+    import inspect
+
+    return (
+        x + 1,
+        inspect.isfunction(_describe_int),
+        inspect.isclass(Node),
+        inspect.ismethod(Node(1).__init__),
+    )
+
+
+def logged(x):
+    import logging
+
+    logger = logging.getLogger("language")
+    logger.debug("not shown %s", 3)
+    return x + 1, logger.isEnabledFor(logging.DEBUG), logger.name
+
+
+def environment(x):
+    import os
+
+    return x + 1, os.environ.get("SURELY_NOT_SET", "default"), os.getenv("SURELY_NOT_SET"), os.sep
+
+
+def type_made_by_call(x):
+    cls = type("Made", (Node,), {"extra": 3})
+    return x + cls(2).value + cls.extra, cls.__name__
+
+
+def generic_alias(x):
+    return x + 1, typing.get_origin(typing.Optional[int]) is typing.Union, typing.List[int] == typing.List[int], typing.Any is typing.Any
