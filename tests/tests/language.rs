@@ -37,7 +37,6 @@ const KNOWN_GAPS: &[(&str, u8, u8, &str)] = &[
     ("exceptions_311.group_with_several_types", 8, 14, "ExceptionGroup() of values that are not known while tracing"),
     ("exceptions_311.naked_exception_in_a_group", 8, 14, "`except*` that catches something"),
     ("exceptions_311.notes_of_a_group", 8, 14, "ExceptionGroup() of values that are not known while tracing"),
-    ("generators.cached_properties", 8, 12, "a lock"),
     ("generators.closing", 8, 14, "call of <built-in function __build_class__>"),
     ("generators.exit_stack", 8, 14, "generators and coroutines run in CPython"),
     ("generators.exit_stack_of_callbacks", 8, 14, "a deque method on a deque object"),
@@ -66,7 +65,7 @@ const KNOWN_GAPS: &[(&str, u8, u8, &str)] = &[
     ("protocols.call_hook", 8, 14, "call of <built-in function __build_class__>"),
     ("protocols.init_subclass_in_the_function", 8, 14, "call of <built-in function __build_class__>"),
     ("protocols.iterator_class", 8, 14, "call of <built-in function __build_class__>"),
-    ("protocols.runtime_protocol", 8, 14, "call of <slot wrapper '__get__' of 'getset_descriptor' objects>"),
+    ("protocols.runtime_protocol", 12, 14, "call of <slot wrapper '__get__' of 'getset_descriptor' objects>"),
     ("protocols.set_name_in_the_function", 8, 14, "call of <built-in function __build_class__>"),
     ("strings.regular_expressions", 13, 14, "a dict with a tuple that holds a class as key"),
 ];

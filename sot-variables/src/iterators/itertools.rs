@@ -209,7 +209,7 @@ impl IteratorState for Itertool {
         match self {
             Itertool::Count { next, step } => vec![*next, *step],
             Itertool::Repeat { item, .. } => vec![*item],
-            Itertool::Slice { inner, .. } => vec![*inner],
+            Itertool::Slice { inner, .. } | Itertool::Batched { inner, .. } => vec![*inner],
             Itertool::Star { function, inner } => vec![*function, *inner],
             Itertool::Accumulate { inner, function, total, .. } => {
                 std::iter::once(*inner).chain(*function).chain(*total).collect()
@@ -218,7 +218,6 @@ impl IteratorState for Itertool {
             Itertool::Pairs { inner, before } => std::iter::once(*inner).chain(*before).collect(),
             Itertool::Cycle { inner, seen, .. } => std::iter::once(*inner).chain(seen.iter().copied()).collect(),
             Itertool::Compress { inner, selectors } => vec![*inner, *selectors],
-            Itertool::Batched { inner, .. } => vec![*inner],
         }
     }
 
