@@ -295,9 +295,9 @@ impl<'py> OpcodeExecutor<'py> {
             if is_singleton(&left) || is_singleton(&right) || !left.get_type().is(right.get_type()) {
                 return Ok(left.is(&right));
             }
-            // CPython keeps one object of each small number; what differs is never one object.
+            // CPython keeps one object of each small number; what differs is never one object, unless it differs from itself.
             let equal = left.eq(&right)?;
-            if !equal || left.extract::<i64>().is_ok_and(|number| SMALL.contains(&number)) {
+            if !equal && left.eq(&left)? || left.extract::<i64>().is_ok_and(|number| SMALL.contains(&number)) {
                 return Ok(equal && left.get_type().is(self.py.get_type::<pyo3::types::PyInt>()));
             }
             return Err(Unwind::break_graph(
