@@ -148,6 +148,9 @@ reasons! {
     /// A Python number that differs from call to call is needed to go on.
     ChangingNumber = "changing-number", Unsps,
         "Pass the number as a tensor: one graph then serves all its values.";
+    /// An exception leaves the function, or comes with a traceback: CPython has to raise it.
+    Raises = "raises", Unsps,
+        "Nothing: it is raised at its own line, and what lies around that is compiled.";
     /// The framework refused the operation while the graph was built.
     BackendRefused = "backend-refused", Unsps,
         "See the framework's message; the operation runs eagerly.";
@@ -163,9 +166,6 @@ reasons! {
     /// Generator, coroutine or class-body frames and the like.
     UnsupportedFrame = "unsupported-frame", Frame,
         "Nothing: the frame runs in CPython, functions it calls are translated.";
-    /// The program raises an exception on this path.
-    Raises = "raises", Frame,
-        "Nothing: CPython raises the exception with its own traceback.";
     /// A value cannot be rebuilt by the new code.
     CannotRestore = "cannot-restore", Frame,
         "Return tensors and plain containers.";

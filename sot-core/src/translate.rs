@@ -380,7 +380,7 @@ fn settle(
         Ok(new_code) => Ok((Some(new_code), broke)),
         Err(Unwind::BreakGraph(reason) | Unwind::Fallback(reason)) => Ok((None, Some(*reason))),
         Err(Unwind::Raise(exception)) => {
-            Ok((None, Some(Reason::new(ReasonId::Raises, format!("the function raises {}", cx.text(exception))))))
+            Ok((None, Some(Reason::new(ReasonId::Raises, format!("the function raises {}", cx.class_name(exception))))))
         }
         Err(Unwind::Internal(error)) => Err(*error),
         Err(Unwind::Restart(_)) => Err(pyo3::exceptions::PyRuntimeError::new_err("a restart was asked for too late")),

@@ -200,7 +200,7 @@ impl OpcodeExecutor<'_> {
     pub fn plan_to_raise(&self, exception: VarId) -> Unwind {
         let from_outside = self.trackers.is_loadable(self.vars.tracker(exception));
         let step = self.raised_at(exception).filter(|_| !from_outside).unwrap_or(self.saves);
-        let reason = Reason::new(ReasonId::Raises, format!("{} is raised", self.text(exception)));
+        let reason = Reason::new(ReasonId::Raises, format!("{} is raised", self.class_name(exception)));
         Unwind::Restart(Some(Box::new(PlannedBreak { step, reason })))
     }
 

@@ -12,6 +12,7 @@ use super::object_model::type_variable;
 use super::{Block, CallArgs, Handled, OpcodeExecutor};
 use crate::bytecode::Label;
 use crate::codegen::CodeGen;
+use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::resume;
 use crate::variable::{VarId, Variable};
@@ -35,10 +36,16 @@ impl<'py> OpcodeExecutor<'py> {
         let caught =
             frame.blocks.iter().any(|block| !block.in_handler) || frame.code.code.handler_at(frame.at).is_some();
         if left_a_frame && caught && self.trackers.is_loadable(self.vars.tracker(exception)) {
-            let text = format!("{} is raised in a function that was followed", self.text(exception));
+            let text = format!("{} is raised in a function that was followed", self.class_name(exception));
             return Err(Unwind::break_graph(ReasonId::Raises, text));
         }
         Ok(())
+    }
+
+    /// The name of an exception's class, for reasons.
+    pub fn class_name(&self, exception: VarId) -> String {
+        let ty = self.vars.get(exception).python_type(self);
+        ty.cast::<PyType>().map_or_else(|_| "an exception".to_owned(), cpython::type_name)
     }
 
     /// The exception being handled, in this frame or the nearest caller that handles one.

@@ -3,6 +3,7 @@
 import contextlib
 import io
 import logging
+import sys
 import types
 import warnings
 
@@ -23,9 +24,9 @@ def given(*makers, hit=True):
 def observe(module, function, maker, call):
     """A text of everything a call did."""
     args = maker()
-    output = io.StringIO()
+    output, errors = io.StringIO(), io.StringIO()
     describe = Describe(module)
-    with contextlib.redirect_stdout(output), warnings.catch_warnings(record=True) as warned:
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors), warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("ignore")
         for category in (UserWarning, FutureWarning):
             warnings.simplefilter("always", category)
@@ -38,6 +39,8 @@ def observe(module, function, maker, call):
     lines += [f"warned {w.filename}:{w.lineno} {w.category.__name__}: {w.message}" for w in warned]
     if output.getvalue():
         lines.append("printed " + output.getvalue())
+    # Without the frames, of which the tracer has some of its own.
+    lines += ["told " + line for line in errors.getvalue().splitlines() if not line.startswith((" ", "Traceback", "Call"))]
     return "\n".join(lines)
 
 
@@ -71,6 +74,9 @@ class Describe:
             if code.co_filename == self.module.__file__:
                 places.append(f"{code.co_name}:{entry.tb_lineno}")
             entry = entry.tb_next
+        if sys.version_info[:2] == (3, 11) and type(error) is UnboundLocalError and places:
+            # Two instructions that CPython has come to run as one have the line of the first.
+            places[-1] = places[-1].partition(":")[0]
         return " at " + ", ".join(places)
 
     def __call__(self, value):
