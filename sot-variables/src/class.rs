@@ -168,6 +168,12 @@ impl ClassVariable {
             }
         }
         let of = cx.vars.tracker(this);
+        if !class.get_type().is(cx.py.get_type::<PyType>()) {
+            let abstracts = object_model::lookup_in_type(cx, class.as_any(), of, &Rc::from("__abstractmethods__"))?;
+            if let Some((abstracts, tracker)) = abstracts {
+                object_model::guard_identity(cx, &abstracts, tracker);
+            }
+        }
         let new = object_model::lookup_in_type(cx, class.as_any(), of, &Rc::from("__new__"))?;
         let default_new = cx.py.get_type::<PyAny>().getattr("__new__")?;
         if let Some((new, tracker)) = &new {

@@ -2,8 +2,10 @@
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyString, PyType};
 
+use sot_core::backend::ObjectTest;
 use sot_core::builtin;
 use sot_core::cpython;
 use sot_core::error::Flow;
@@ -49,6 +51,29 @@ builtin! { TYPE = "type" => |cx, args| match args.positional[..] {
     _ => Err(cannot("type() that makes a class")),
 } }
 
+/// That no abstract class was told of another subclass since: `ABCMeta` keeps its own answers as long.
+struct AbstractToken {
+    token: u64,
+}
+
+impl AbstractToken {
+    fn now(py: Python<'_>) -> PyResult<u64> {
+        static ASK: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        let ask = ASK.get_or_try_init(py, || PyResult::Ok(py.import("abc")?.getattr("get_cache_token")?.unbind()))?;
+        ask.bind(py).call0()?.extract()
+    }
+}
+
+impl ObjectTest for AbstractToken {
+    fn check(&self, value: &Bound<'_, PyAny>) -> bool {
+        Self::now(value.py()).is_ok_and(|token| token == self.token)
+    }
+
+    fn describe(&self, _: &str) -> String {
+        format!("abc.get_cache_token() == {}", self.token)
+    }
+}
+
 /// Whether a type is, or the type of an object is, among classes.
 struct Question<'py> {
     ty: Bound<'py, PyAny>,
@@ -92,8 +117,10 @@ impl<'py> Question<'py> {
         if plain || is_own(cx.py.import("abc").and_then(|abc| abc.getattr("ABCMeta"))) {
             let ty = self.ty.cast::<PyType>().map_err(PyErr::from)?;
             let is = ty.is_subclass(class.as_any())?;
-            // What an abstract class was told of by `register` is not in the order.
-            if cpython::is_heap_type(ty) && cx.trackers.is_sourced(self.of) && is == cpython::is_subtype(ty, class) {
+            if !plain && !cpython::is_subtype(ty, class) && cx.trackers.is_loadable(cx.vars.tracker(variable)) {
+                let token = AbstractToken { token: AbstractToken::now(cx.py)? };
+                cx.guards.add(cx.vars.tracker(variable), Test::Object(Box::new(token)));
+            } else if cpython::is_heap_type(ty) && cx.trackers.is_sourced(self.of) {
                 cx.guards.add(self.of, Test::Subclass(Identity::of(class.as_any()), is));
             }
             return Ok(is);
