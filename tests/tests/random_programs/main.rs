@@ -26,7 +26,7 @@ mod tree;
 use grammar::EXCLUDED;
 use program::{Program, ProgramTree, Programs};
 
-const DEFAULT_PROGRAMS: u32 = 500;
+const DEFAULT_PROGRAMS: u32 = 300;
 
 /// Translations one program may cause: breaks times calls, and then some.
 const MOST_TRANSLATIONS: u64 = 400;
