@@ -6,7 +6,7 @@
 use std::rc::Rc;
 
 use pyo3::exceptions::{PyNameError, PyUnboundLocalError};
-use sot_core::error::{Flow, ReasonId, Unwind};
+use sot_core::error::{Flow, Unwind};
 use sot_core::executor::OpcodeExecutor;
 use sot_core::opcode;
 use sot_core::variable::VarId;
@@ -110,12 +110,6 @@ fn cell_index(cx: &OpcodeExecutor<'_>, slot: u32) -> Option<usize> {
 /// An inlined comprehension makes a cell of its own in the slot it has cleared; at the start of the frame the cell is there.
 fn make_cell(cx: &mut OpcodeExecutor<'_>, slot: u32) -> Flow<()> {
     let index = cell_index(cx, slot).ok_or_else(|| bug("a cell is made in a slot that is none of a cell"))?;
-    if index >= cx.frame().code.code.cellvars.len() {
-        return Err(Unwind::fallback(
-            ReasonId::UnsupportedFrame,
-            "a comprehension whose variable is a free variable of the function",
-        ));
-    }
     if cx.frame().cells[index] == cx.null() {
         let contents = cx.local(slot);
         let cell = cx.produce(Rc::new(CellVariable::new(contents)));

@@ -121,3 +121,82 @@ def test_variables_of_one_name_in_two_comprehensions_both_run(x, values):
     first = [z + int(x.sum()) for z in values]
     second = [(lambda: z)() for z in first]
     return x * second[0], [z + int(x.sum()) for z in second]
+
+
+@given(lambda: (toy.arange(2), [1, 2, 3]))
+def test_break_beside_a_comprehension_with_captured_variables(x, values):
+    y = x + 1
+    toy.save(y)
+    functions = [lambda: i for i in values]
+    y = y * functions[0]()
+    toy.save(y)
+    return y + sum(f() for f in functions)
+
+
+@given(lambda: (toy.arange(2), [1, 2, 3]))
+def test_break_in_a_comprehension_with_captured_variables(x, values):
+    functions = [(toy.save(x + i), lambda: x * i)[1] for i in values]
+    return [f() for f in functions]
+
+
+@given(lambda: (toy.arange(2), [1, 2, 3]))
+def test_break_in_a_comprehension_with_a_variable_captured_outside(x, values):
+    i = 10
+
+    def outside():
+        return i
+
+    y = x + outside()
+    functions = [(toy.save(y + i), lambda: y * i)[1] for i in values]
+    i = 20
+    toy.save(y)
+    return [f() for f in functions], outside()
+
+
+@given(lambda: (toy.arange(2), [1, 2, 3]))
+def test_break_in_a_comprehension_whose_variable_is_captured_outside_alone(x, values):
+    i = 10
+
+    def outside():
+        nonlocal i
+        i += 1
+        return i
+
+    y = x + outside()
+    toy.save(y)
+    numbers = [i * 2 for i in values]
+    y = y + outside()
+    saved = [toy.save(y + i) for i in values]
+    return y, numbers, outside(), saved
+
+
+@given(lambda: (toy.arange(2), [1, 2, 3]))
+def test_break_in_nested_comprehensions_with_captured_variables(x, values):
+    table = {k: [(toy.save(x * i), lambda: (i, k))[1] for i in values] for k in "ab"}
+    toy.save(x)
+    return {k: [f() for f in row] for k, row in table.items()}
+
+
+def functions_of(x, values):
+    y = x * 2
+    functions = [lambda: y * i for i in values]
+    toy.save(y)
+    y = y + 1
+    return functions + [(toy.save(y), lambda: y + i)[1] for i in values]
+
+
+@given(lambda: (toy.arange(2), [1, 2]))
+def test_break_in_a_followed_function_with_such_a_comprehension(x, values):
+    y = x - 1
+    return [f() * y for f in functions_of(y, values)]
+
+
+@given(lambda: (toy.arange(2), [1, 2, 3]))
+def test_break_in_a_comprehension_whose_variables_are_unbound_and_captured_outside(x, values):
+    def outside():
+        return i, j
+
+    saved = [(toy.save(x + i), [j * x for j in values if toy.save(x + j) is None]) for i in values]
+    i, j = 5, 6
+    toy.save(x)
+    return saved, outside(), [i + j for i in values for j in values]

@@ -88,7 +88,9 @@ impl CodeGen<'_, '_> {
     /// The outermost frame's own cells are the real ones from here on.
     fn adopt_cells(&mut self, root: &Checkpoint) {
         for (index, &cell) in root.cells.iter().take(self.root.code.cellvars.len()).enumerate() {
-            self.cells.insert(cell, index);
+            if cell != self.cx.null() {
+                self.cells.insert(cell, index);
+            }
         }
     }
 
@@ -104,12 +106,16 @@ impl CodeGen<'_, '_> {
             live.extend(frame.locals.iter().flatten());
         }
         for frame in &at.frames[1..] {
-            live.extend(&frame.cells);
+            live.extend(frame.cells.iter().filter(|cell| **cell != self.cx.null()));
             live.extend(frame.claim.iter().flat_map(Claim::values));
         }
         for cell in self.cells.keys() {
             live.extend(self.cx.vars.get(*cell).children());
         }
+        // That of a comprehension, in the place of one that the resume function was given.
+        let own =
+            |cell: &&VarId| **cell != self.cx.null() && !self.cx.trackers.is_loadable(self.cx.vars.tracker(**cell));
+        live.extend(at.root().cells.iter().filter(own));
         live.sort_unstable();
         live.dedup();
         live

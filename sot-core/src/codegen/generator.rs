@@ -22,9 +22,11 @@ impl CodeGen<'_, '_> {
         let source = ResumeSource::of(py, &saved.unit)?;
         let stack = self.layout(&saved, saved.stack.len());
         let locals = self.resumed_locals(&saved, &source);
+        let (cleared, hidden) = self.hidden(&saved);
         let key = ResumeKey {
             at: source.original(saved.at)?,
             bound: locals.iter().map(Option::is_some).collect(),
+            hidden: cleared.into_iter().zip(hidden.iter().map(Option::is_some)).collect(),
             stack: stack.iter().map(|item| slot(item, &source)).collect::<Flow<_>>()?,
             entry: Entry::Yield,
             nested: false,
@@ -36,10 +38,13 @@ impl CodeGen<'_, '_> {
         self.begin_call(|cg| cg.load_const(maker))?;
         self.load_globals(saved.globals)?;
         for &cell in &saved.cells {
-            self.load(cell)?;
+            self.load_cell(cell)?;
         }
         for local in &locals {
             self.load(local.unwrap_or(none))?;
+        }
+        for hidden in hidden.into_iter().flatten() {
+            self.load(hidden)?;
         }
         for item in &stack {
             match item {

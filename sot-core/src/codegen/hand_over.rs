@@ -59,6 +59,7 @@ pub(super) struct Side<'a> {
 struct Resumed {
     target: Arc<Target>,
     locals: Vec<Option<VarId>>,
+    hidden: Vec<Option<VarId>>,
     stack: Vec<Item>,
     cells: usize,
     /// How many arguments it takes.
@@ -137,8 +138,8 @@ impl CodeGen<'_, '_> {
         }
         let start = self.emitter.begin_driven(driving)?;
         self.begin_call(|cg| cg.load_const(hand_over))?;
-        for cell in 0..frames[0].cells {
-            self.emitter.load_closure(cell)?;
+        for &cell in &of.at.root().cells {
+            self.load_cell(cell)?;
         }
         for (level, frame) in frames.iter().enumerate() {
             if level > 0 {
@@ -146,12 +147,15 @@ impl CodeGen<'_, '_> {
                 self.begin_call(|cg| cg.load_const(maker))?;
                 self.load_globals(saved.globals)?;
                 for &cell in &saved.cells {
-                    self.load(cell)?;
+                    self.load_cell(cell)?;
                 }
                 self.end_call(1 + saved.cells.len() as u32)?;
             }
             for local in &frame.locals {
                 self.load(local.unwrap_or(none))?;
+            }
+            for hidden in frame.hidden.iter().flatten() {
+                self.load(*hidden)?;
             }
             for item in &frame.stack {
                 match item {
@@ -204,9 +208,11 @@ impl CodeGen<'_, '_> {
                 _ => (side.place, side.entry, side.stack.to_vec()),
             };
             let locals = self.resumed_locals(frame, source);
+            let (cleared, hidden) = self.hidden(frame);
             let key = ResumeKey {
                 at: source.original(place)?,
                 bound: locals.iter().map(Option::is_some).collect(),
+                hidden: cleared.into_iter().zip(hidden.iter().map(Option::is_some)).collect(),
                 stack: stack.iter().map(|item| slot(item, source)).collect::<Flow<_>>()?,
                 entry,
                 nested: level > 0,
@@ -215,7 +221,7 @@ impl CodeGen<'_, '_> {
             let code = code.bind(self.cx.py).cast::<PyCode>().map_err(PyErr::from)?.clone();
             let cells = source.unit.code.cellvars.len() + source.unit.code.freevars.len();
             let arguments = locals.len() + key.values();
-            resumed.push(Resumed { target: Target::new(&code, cells)?, locals, stack, cells, arguments });
+            resumed.push(Resumed { target: Target::new(&code, cells)?, locals, hidden, stack, cells, arguments });
         }
         resumed.reverse();
         Ok(resumed)
@@ -238,11 +244,35 @@ impl CodeGen<'_, '_> {
     pub(super) fn resumed_locals(&self, frame: &Checkpoint, source: &ResumeSource<'_>) -> Vec<Option<VarId>> {
         let mut locals: Vec<Option<VarId>> = frame.locals[..source.unit.code.varnames.len()].to_vec();
         let code = &frame.unit.code;
+        for cell in self.hidden(frame).0 {
+            // It is in the cell's slot, which is another one here.
+            if let Some(local) = locals.get_mut(code.deref_arg(cell) as usize) {
+                *local = None;
+            }
+        }
         let captured = code.cellvars.iter().position(|cell| code.varnames.first() == Some(cell));
         if let (Some(cell), Some(None)) = (captured, locals.first()) {
             locals[0] = self.cx.vars.get(frame.cells[cell]).children().first().copied();
         }
         locals
+    }
+
+    /// The cells that an inlined comprehension has cleared, and what it keeps in their slots.
+    pub(super) fn hidden(&self, frame: &Checkpoint) -> (Vec<usize>, Vec<Option<VarId>>) {
+        let is_cleared = |cell: &usize| frame.cells[*cell] == self.cx.null();
+        let cleared: Vec<usize> = (0..frame.cells.len()).filter(is_cleared).collect();
+        let value = |cell: &usize| frame.locals.get(frame.unit.code.deref_arg(*cell) as usize).copied().flatten();
+        let hidden = cleared.iter().map(value).collect();
+        (cleared, hidden)
+    }
+
+    /// The cell itself, or one that a resume function has no use for.
+    pub(super) fn load_cell(&mut self, cell: VarId) -> Flow<()> {
+        if cell != self.cx.null() {
+            return self.load(cell);
+        }
+        let make = self.cx.py.import("types")?.getattr("CellType")?.unbind();
+        self.call(|cg| cg.load_const(make), &[])
     }
 
     pub(super) fn load_value(&mut self, value: Value) -> Flow<()> {

@@ -9,7 +9,6 @@ use super::{Block, Claim, CodeUnit, Frame, Handled, Name, OpcodeExecutor};
 use crate::bytecode::{Label, Opcodes, Operand};
 use crate::error::{PlannedBreak, Reason, ReasonId, Unwind};
 use crate::graph::GraphMark;
-use crate::resume::makes_late_cells;
 use crate::tracker::TrackerId;
 use crate::variable::{VarId, VariablesMark};
 
@@ -249,20 +248,14 @@ impl OpcodeExecutor<'_> {
     /// Frames that cannot be gone on with are left to CPython as a whole: the break is the call of the outermost of them.
     fn leave_what_cannot_resume(&mut self, reason: &Reason) {
         let frames = &self.checkpoints;
-        let mut depth =
-            frames.iter().skip(1).position(|frame| !self.can_resume(frame)).map_or(frames.len(), |at| at + 1);
+        let mut depth = frames.len();
         // What the frame itself is asked for is not to be found in another one.
         let of_this_frame = reason.of_frame && reason.stack.len() == frames.len();
         let last = &frames[depth - 1];
-        if depth == frames.len() && depth > 1 && (of_this_frame || self.needs_its_frame(last)) {
+        if depth > 1 && (of_this_frame || self.needs_its_frame(last)) {
             depth -= 1;
         }
         self.checkpoints.truncate(depth);
-    }
-
-    /// Whether an inlined frame can be gone on with behind the break.
-    fn can_resume(&self, frame: &Checkpoint) -> bool {
-        !frame.cells.contains(&self.null) && !makes_late_cells(self.py, &frame.unit.code)
     }
 
     /// Whether the instruction reads or writes variables of its frame, or what the frame has on its stack besides values.

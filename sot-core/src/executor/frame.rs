@@ -106,7 +106,9 @@ pub struct Frame {
 impl Frame {
     /// A frame at its first instruction, with unbound locals and no cells.
     pub fn new(code: Rc<CodeUnit>, globals: Globals) -> Frame {
-        let locals = vec![None; code.code.varnames.len()];
+        // An inlined comprehension may keep a variable of its own in the slot of a cell (3.12).
+        let slots = code.code.varnames.len() + code.code.cellvars.len() + code.code.freevars.len();
+        let locals = vec![None; slots];
         Frame {
             code,
             at: Label(0),

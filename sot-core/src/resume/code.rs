@@ -9,8 +9,6 @@ use crate::error::{Flow, ReasonId, Unwind};
 use crate::executor::CodeUnit;
 use crate::version::PyVersion;
 
-/// `CO_GENERATOR`
-const GENERATOR: u32 = 0x20;
 /// `CO_VARARGS | CO_VARKEYWORDS`
 const STARRED: u32 = 0x0c;
 
@@ -21,6 +19,8 @@ pub struct ResumeKey {
     pub at: Label,
     /// Which locals are bound.
     pub bound: Vec<bool>,
+    /// The cells in whose slots an inlined comprehension keeps a variable of its own, and whether that is bound.
+    pub hidden: Vec<(usize, bool)>,
     /// The stack from the bottom up, with what begins between its items.
     pub stack: Vec<Slot>,
     /// What comes before the original instructions.
@@ -46,7 +46,8 @@ impl ResumeKey {
             Entry::Raise => RAISED,
             Entry::Return(arguments, _) => 1 + arguments,
         };
-        self.stack.iter().map(taken).sum::<usize>() + entry
+        let hidden = self.hidden.iter().filter(|(_, bound)| *bound).count();
+        hidden + self.stack.iter().map(taken).sum::<usize>() + entry
     }
 }
 
@@ -95,7 +96,6 @@ pub struct ResumeCode {
 /// Builds the code of a resume function.
 pub fn build(py: Python<'_>, unit: &CodeUnit, key: &ResumeKey, line: Position) -> Flow<ResumeCode> {
     let base = &unit.code;
-    refuse_late_cells(py, base)?;
     let mut code = base.clone_ref(py);
     let values = key.values();
     code.varnames.extend((0..values).map(|index| format!("___s{index}")));
@@ -125,7 +125,7 @@ pub fn build(py: Python<'_>, unit: &CodeUnit, key: &ResumeKey, line: Position) -
     code.consts.extend(consts);
     let shift = prologue.len() as u32;
     let body = base.instructions.iter().map(|instruction| moved(py, base, &code, instruction, shift));
-    code.instructions = prologue.into_iter().chain(body).collect();
+    code.instructions = prologue.into_iter().map(Ok).chain(body).collect::<Flow<_>>()?;
     for handler in &mut code.handlers {
         handler.start.0 += shift;
         handler.end.0 += shift;
@@ -149,58 +149,33 @@ pub fn build(py: Python<'_>, unit: &CodeUnit, key: &ResumeKey, line: Position) -
     Ok(ResumeCode { code: code.unbind(), prologue: shift, call: call.zip(finish) })
 }
 
-/// Whether an inlined comprehension makes a cell in the middle, or takes a cell's slot for a variable of its own.
-pub fn makes_late_cells(py: Python<'_>, code: &Code) -> bool {
-    let opcodes = Opcodes::get(py);
-    let name = |instruction: &Instruction| opcodes.name(instruction.opcode);
-    let begins = |instruction: &Instruction| name(instruction) == "RESUME";
-    // Before that the function makes its own: a resume function of a function begins twice, a generator goes on often.
-    let start = match code.flags & GENERATOR {
-        0 => code.instructions.iter().rposition(begins),
-        _ => code.instructions.iter().position(begins),
-    };
-    code.instructions[start.unwrap_or(0)..].iter().any(|instruction| {
-        let of_cell = || code.cell_index(instruction.arg).is_some();
-        match name(instruction) {
-            "MAKE_CELL" => true,
-            "LOAD_FAST_AND_CLEAR" => of_cell(),
-            _ => false,
-        }
-    })
-}
-
-/// A cell made in the middle cannot become a free variable.
-fn refuse_late_cells(py: Python<'_>, base: &Code) -> Flow<()> {
-    if makes_late_cells(py, base) {
-        return Err(Unwind::fallback(
-            ReasonId::CannotRestore,
-            "a comprehension whose variable is captured by a function",
-        ));
-    }
-    Ok(())
-}
-
 fn refuse(error: &BytecodeError) -> Unwind {
     Unwind::fallback(ReasonId::CannotRestore, format!("no resume function can be built here: {error}"))
 }
 
 /// An original instruction at its new place: targets move, cells are found at their new slots.
-fn moved(py: Python<'_>, base: &Code, code: &Code, instruction: &Instruction, shift: u32) -> Instruction {
+fn moved(py: Python<'_>, base: &Code, code: &Code, instruction: &Instruction, shift: u32) -> Flow<Instruction> {
     let mut instruction = *instruction;
     if let Some(target) = &mut instruction.target {
         target.0 += shift;
     }
     if PyVersion::BUILT_FOR < PyVersion(11) {
-        return instruction;
+        return Ok(instruction);
     }
-    let info = Opcodes::get(py).info(instruction.opcode);
-    if !matches!(info.operand, Operand::Cell | Operand::Local) {
-        return instruction;
+    let slot = |slot: u32| base.cell_index(slot).map_or(slot, |cell| code.deref_arg(cell));
+    match Opcodes::get(py).info(instruction.opcode).operand {
+        Operand::Cell | Operand::Local => instruction.arg = slot(instruction.arg),
+        Operand::LocalPair => {
+            let pair = [slot(instruction.arg >> 4), slot(instruction.arg & 15)];
+            if pair.iter().any(|slot| *slot > 15) {
+                let text = "a function of many variables with a comprehension's in the place of a captured one";
+                return Err(Unwind::fallback(ReasonId::CannotRestore, text));
+            }
+            instruction.arg = pair[0] << 4 | pair[1];
+        }
+        _ => {}
     }
-    if let Some(cell) = base.cell_index(instruction.arg) {
-        instruction.arg = code.deref_arg(cell);
-    }
-    instruction
+    Ok(instruction)
 }
 
 struct Prologue<'py> {
@@ -244,6 +219,15 @@ impl Prologue<'_> {
         }
         for (slot, _) in key.bound.iter().enumerate().filter(|(_, bound)| !**bound) {
             self.op("DELETE_FAST", slot as u32)?;
+        }
+        for &(cell, bound) in &key.hidden {
+            let slot = code.deref_arg(cell);
+            if bound {
+                self.load_values(1)?;
+                self.op("STORE_FAST", slot)?;
+            } else {
+                self.op("DELETE_FAST", slot)?;
+            }
         }
         let mut null_below = false;
         for slot in &key.stack {

@@ -16,7 +16,7 @@ use pyo3::types::{PyCode, PyDict, PyIterator};
 
 use crate::cpython::{self, WeakRef};
 
-pub use code::{build, makes_late_cells, Entry, ResumeKey, Slot};
+pub use code::{build, Entry, ResumeKey, Slot};
 pub use finish::{Finish, Operation};
 
 /// A resume function to be: its code, held weakly (the code it was made from owns it), and how many of the values handed
