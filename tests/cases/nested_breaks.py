@@ -592,3 +592,136 @@ def test_two__writes_around_the_break(x, items):
     same = mutates(items, x)
     same.append(x * 2)
     return same is items
+
+
+def raising(x, kind=ValueError):
+    y = x * 2
+    raise kind(y.shape[0])
+
+
+def through(x, log):
+    y = x + 1
+    try:
+        return raising(y)
+    finally:
+        log.append(y)
+
+
+def translating(x, log):
+    y = x + 1
+    try:
+        return raising(y, KeyError)
+    except KeyError as error:
+        log.append(y * 2)
+        raise RuntimeError("translated") from error
+
+
+def again(x, log):
+    try:
+        return raising(x)
+    except ValueError:
+        log.append(x * 3)
+        raise
+
+
+class Exits:
+    def __init__(self, log, suppresses):
+        self.log, self.suppresses = log, suppresses
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, traceback):
+        self.log.append(kind.__name__)
+        toy.save(self.log[0])
+        self.log.append(self.log[0] * 2)
+        return self.suppresses
+
+
+def managing(x, log, suppresses):
+    y = x + 1
+    with Exits(log, suppresses):
+        y = y * 2
+        raising(y)
+    return y * 3
+
+
+def with_log():
+    return toy.arange(2), [toy.ones([2])]
+
+
+@given(with_log)
+def test_a_callee_raises(x, log):
+    y = x - 1
+    log.append(y * 2)
+    return raising(y)
+
+
+@given(with_log)
+def test_a_callee_raises_through_another(x, log):
+    y = x - 1
+    return through(y, log) + y
+
+
+@given(with_log)
+def test_a_callee_raises_and_the_caller_catches(x, log):
+    y = x - 1
+    try:
+        through(y, log)
+    except ValueError as error:
+        y = y * (1 + error.args[0])
+    return y
+
+
+@given(with_log)
+def test_a_callee_raises_something_else(x, log):
+    y = x - 1
+    return translating(y, log) + y
+
+
+@given(with_log)
+def test_a_callee_raises_something_else_that_is_caught(x, log):
+    y = x - 1
+    try:
+        translating(y, log)
+    except RuntimeError as error:
+        log.append((str(error), error.__cause__.args))
+    return y * 2
+
+
+@given(with_log)
+def test_a_callee_raises_again(x, log):
+    y = x - 1
+    return again(y, log) + y
+
+
+@given(with_log)
+def test_a_callee_raises_again_and_the_caller_catches(x, log):
+    y = x - 1
+    try:
+        again(y, log)
+    except ValueError as error:
+        log.append(error)
+    return y * 2
+
+
+@given(with_log)
+def test_a_callee_leaves_a_with_by_an_exception(x, log):
+    y = x - 1
+    return managing(y, log, True) + y
+
+
+@given(with_log)
+def test_a_callee_leaves_a_with_by_an_exception_that_is_caught(x, log):
+    y = x - 1
+    try:
+        managing(y, log, False)
+    except ValueError as error:
+        log.append(error)
+    return y * 2
+
+
+@given(with_log)
+def test_a_callee_leaves_a_with_by_an_exception_that_is_not_caught(x, log):
+    y = x - 1
+    return managing(y, log, False) + y

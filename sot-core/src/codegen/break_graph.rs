@@ -254,6 +254,13 @@ impl CodeGen<'_, '_> {
         let taken = if raising { instruction.arg } else { self.emitter.raised_width() } as usize;
         let stack = &of.at.innermost().stack;
         let below = stack.len().checked_sub(taken).ok_or_else(|| cannot("a raise without its operands"))?;
+        if of.is_nested() {
+            let operands = &stack[below..];
+            let codes = NativeFrames::new(self.cx, of.at).raise(operands, raising)?;
+            self.call_frames(of.at, codes, operands)?;
+            self.emitter.end_guarded()?;
+            return self.op("RETURN_VALUE", 0);
+        }
         if !raising {
             self.emitter.before_reraise()?;
         }
@@ -293,7 +300,12 @@ impl CodeGen<'_, '_> {
         let (exit, exception) = (stack[exit], stack[exception]);
         let class = object_model::type_variable(self.cx, exception)?;
         let traceback = self.cx.traceback(exception);
-        self.call_with(exit, &CallArgs::positional(vec![class, exception, traceback]))?;
+        if of.is_nested() {
+            let codes = NativeFrames::new(self.cx, of.at).call(4)?;
+            self.call_frames(of.at, codes, &[exit, class, exception, traceback])?;
+        } else {
+            self.call_with(exit, &CallArgs::positional(vec![class, exception, traceback]))?;
+        }
         self.emitter.end_guarded()?;
         let said = self.left()?;
         let stack: Vec<Item> = self.layout(frame, stack.len()).into_iter().chain([said]).collect();

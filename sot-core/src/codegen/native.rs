@@ -75,6 +75,34 @@ impl<'a, 'py> NativeFrames<'a, 'py> {
         })
     }
 
+    /// Frames that raise what they are given, or raise it again.
+    pub(super) fn raise(&self, operands: &[VarId], raising: bool) -> Flow<Vec<Py<PyAny>>> {
+        self.write(operands, |e| {
+            if !raising {
+                e.before_reraise()?;
+            }
+            self.load_operands(e, operands)?;
+            if raising {
+                e.op("RAISE_VARARGS", operands.len() as u32)?;
+            } else {
+                e.reraise()?;
+            }
+            let none = e.none();
+            e.op("LOAD_CONST", none)
+        })
+    }
+
+    /// Frames that call the first of so many values with the others.
+    pub(super) fn call(&self, values: u32) -> Flow<Vec<Py<PyAny>>> {
+        self.write_given(values as usize, |e| {
+            e.begin_call()?;
+            e.op("LOAD_FAST", 0)?;
+            e.callable_loaded()?;
+            (1..values).try_for_each(|slot| e.op("LOAD_FAST", slot))?;
+            e.call(values - 1)
+        })
+    }
+
     /// Frames that advance the iterator they are given.
     pub(super) fn advance(&self) -> Flow<Vec<Py<PyAny>>> {
         let advance = resume::advance(self.py)?;
@@ -110,7 +138,11 @@ impl<'a, 'py> NativeFrames<'a, 'py> {
 
     /// All frames, the innermost of which does what is written.
     fn write(&self, operands: &[VarId], innermost: impl FnOnce(&mut Emitter) -> Flow<()>) -> Flow<Vec<Py<PyAny>>> {
-        let operands = operands.iter().filter(|operand| **operand != self.null).count();
+        self.write_given(operands.iter().filter(|operand| **operand != self.null).count(), innermost)
+    }
+
+    /// The same with so many operands that are no NULL.
+    fn write_given(&self, operands: usize, innermost: impl FnOnce(&mut Emitter) -> Flow<()>) -> Flow<Vec<Py<PyAny>>> {
         let frames = &self.at.frames[1..];
         let mut codes = Vec::new();
         let mut innermost = Some(innermost);

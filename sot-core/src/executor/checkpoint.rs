@@ -267,13 +267,5 @@ impl OpcodeExecutor<'_> {
     }
 }
 
-/// Instructions that raise, or enter and leave what catches.
-const ON_EXCEPTIONS: [&str; 7] = [
-    "RAISE_VARARGS",
-    "RERAISE",
-    "END_FINALLY",
-    "SETUP_WITH",
-    "WITH_EXCEPT_START",
-    "WITH_CLEANUP_START",
-    "CHECK_EG_MATCH",
-];
+/// Instructions that enter and leave what catches exceptions.
+const ON_EXCEPTIONS: [&str; 4] = ["END_FINALLY", "SETUP_WITH", "WITH_CLEANUP_START", "CHECK_EG_MATCH"];
