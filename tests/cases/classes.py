@@ -213,3 +213,32 @@ def test_enum(x, color):
 @given(lambda: (toy.arange(2), Color.RED))
 def test_whole__enum_identity(x, color):
     return x + 1 if color is Color.RED else x - 1
+
+
+import copy  # noqa: E402
+import functools  # noqa: E402
+
+
+class Answering:
+    asked = []
+
+    def __init__(self, value):
+        self.value = value
+
+    def __getattr__(self, name):
+        Answering.asked.append(name)
+
+
+@given(lambda: (toy.arange(2), Answering(1)))
+def test_copy_of_an_object_that_answers_everything(x, answering):
+    y = x + 1
+    try:
+        copied = copy.copy(answering)
+    except TypeError as error:
+        copied = str(error)
+    return y, type(copied).__name__
+
+
+@given(lambda: (toy.arange(2), [3, 1, 2]))
+def test_sorted_by_a_comparison(x, values):
+    return x + 1, sorted(values, key=functools.cmp_to_key(lambda a, b: b - a))

@@ -1,9 +1,8 @@
 //! Claims: what an instruction does may be the call of one Python function and nothing else but a known finish. Then the
 //! function's frame can be gone on with behind a break, and the caller's behind the instruction.
 
-use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
-
 use pyo3::prelude::*;
+use pyo3::types::{PyByteArray, PyBytes, PyList, PyString, PyTuple, PyType};
 
 use super::{BinaryOp, CompareOp, OpcodeExecutor};
 use crate::bytecode::Label;
@@ -84,6 +83,9 @@ impl OpcodeExecutor<'_> {
 
     /// The left operand is asked first. Where a C type may have a say after it, only CPython can tell what comes then.
     pub(super) fn claim_left(&mut self, lhs: VarId, rhs: VarId, right_first: bool) -> Flow<()> {
+        if self.direct.is_none() {
+            return Ok(());
+        }
         let (left, right) = (self.type_of(lhs)?, self.type_of(rhs)?);
         if right_first || self.is_sequence(&left)? || self.is_sequence(&right)? {
             self.unclaim();
@@ -101,6 +103,7 @@ impl OpcodeExecutor<'_> {
         }
     }
 
+    /// Whether C code takes it for a sequence.
     fn is_sequence(&self, ty: &Bound<'_, PyAny>) -> Flow<bool> {
         let py = self.py;
         let sequences = [
@@ -108,11 +111,15 @@ impl OpcodeExecutor<'_> {
             py.get_type::<PyTuple>(),
             py.get_type::<PyString>(),
             py.get_type::<PyBytes>(),
-            py.get_type::<pyo3::types::PyByteArray>(),
+            py.get_type::<PyByteArray>(),
         ];
-        let ty = ty.cast::<pyo3::types::PyType>().map_err(PyErr::from)?;
-        Ok(ty.mro().iter().any(|base| sequences.iter().any(|sequence| base.is(sequence)))
-            || (!cpython::is_heap_type(ty) && ty.hasattr("__getitem__")?))
+        let ty = ty.cast::<PyType>().map_err(PyErr::from)?;
+        for sequence in sequences {
+            if ty.is_subclass(&sequence)? {
+                return Ok(true);
+            }
+        }
+        Ok(!cpython::is_heap_type(ty) && ty.hasattr("__getitem__")?)
     }
 }
 

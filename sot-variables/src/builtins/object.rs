@@ -4,8 +4,10 @@ use std::rc::Rc;
 
 use pyo3::exceptions::{PyAttributeError, PyTypeError};
 use pyo3::prelude::*;
+use pyo3::types::PyType;
 
 use sot_core::builtin;
+use sot_core::cpython::{self, GetattrHook};
 use sot_core::error::Flow;
 use sot_core::executor::{object_model, OpcodeExecutor};
 use sot_core::variable::VarId;
@@ -106,8 +108,15 @@ fn reduce(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
             _ => false,
         })
     };
+    // Where `object` has no `__getstate__` of its own, C code asks the object for one.
+    let asked = || -> PyResult<bool> {
+        let ty = ty.cast::<PyType>()?;
+        let hooked = !matches!(cpython::getattr_hook(ty), GetattrHook::Generic);
+        Ok(hooked && object.getattr_opt("__getstate__")?.is_none())
+    };
     let slots = cx.py.import("copyreg")?.getattr("_slotnames")?.call1((&ty,))?;
     let plain = matches!(payload.kind(), "instance" | "object")
+        && !asked()?
         && (slots.is_none() || slots.len()? == 0)
         && !own("__getnewargs__")?
         && !own("__getnewargs_ex__")?
