@@ -13,6 +13,7 @@ use sot_core::variable::{VarId, Variable};
 
 use crate::function::{call_by_policy, guard_identity};
 use crate::method::call_descriptor;
+use crate::numpy;
 use crate::sequence;
 
 sot_core::variable_kind! {
@@ -196,6 +197,9 @@ impl Variable for BuiltinFunctionVariable {
 
     fn call(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
         if let Some(result) = call_by_policy(cx, this, &self.object, args)? {
+            return Ok(result);
+        }
+        if let Some(result) = numpy::call(cx, this, &self.object, args)? {
             return Ok(result);
         }
         if let Some(receiver) = self.receiver(cx) {

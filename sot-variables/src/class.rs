@@ -17,7 +17,7 @@ use sot_core::variable::{GraphArgument, VarId, Variable};
 use crate::exception;
 use crate::function::call_by_policy;
 use crate::method::MethodVariable;
-use crate::object::is_value_type;
+use crate::object::{is_struct_sequence, is_value_type};
 
 sot_core::variable_kind! { "class", rank: 50, when: is_class, wrap: ClassVariable::wrap }
 sot_core::variable_kind! { "instance" }
@@ -212,7 +212,9 @@ impl ClassVariable {
                 initialize(cx, this, instance, args)?;
                 Ok(instance)
             }
-            _ if is_value_type(class.as_any()) => cx.call_builtin(class.as_any(), args, true),
+            _ if is_value_type(class.as_any()) || is_struct_sequence(class.as_any()) => {
+                cx.call_builtin(class.as_any(), args, true)
+            }
             _ => {
                 let name = tracker::name(class.as_any());
                 Err(Unwind::break_graph(ReasonId::UnsupportedCall, format!("{name}(): instances are made by C code")))

@@ -17,6 +17,7 @@ use sot_core::{cpython, translate};
 
 use crate::dict::DictVariable;
 use crate::iterators::library;
+use crate::numpy;
 use crate::state_manager::StateManagerVariable;
 
 sot_core::variable_kind! {
@@ -238,6 +239,9 @@ impl Variable for FunctionVariable {
             return self.follow(cx, this, args);
         }
         if let Some(result) = call_by_policy(cx, this, &self.object, args)? {
+            return Ok(result);
+        }
+        if let Some(result) = numpy::call(cx, this, &self.object, args)? {
             return Ok(result);
         }
         let function = self.object.bind(cx.py).clone();

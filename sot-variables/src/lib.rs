@@ -17,11 +17,13 @@ pub mod hash_key;
 pub mod identity;
 pub mod instance_dict;
 pub mod iterators;
+pub mod kept;
 pub mod list;
 pub mod mapping_proxy;
 pub mod method;
 pub mod module;
 pub mod null;
+pub mod numpy;
 pub mod object;
 pub mod range;
 pub mod sequence;
@@ -41,7 +43,7 @@ use sot_core::variable::Factories;
 sot_core::inventory::submit! {
     Factories {
         constant: |value| Rc::new(constant::ConstantVariable::new(value)),
-        is_value: object::is_c_value,
+        is_value: object::is_kept_value,
         object: |value| Rc::new(object::ObjectVariable::new(value)),
         exception: |cx, real| exception::ExceptionVariable::of_real(cx, real, None),
         item_iterator: |cx, object| Ok(iterators::items::ItemIterator::over(cx, object)),

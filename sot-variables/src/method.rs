@@ -15,7 +15,7 @@ use crate::function::guard_identity;
 use crate::globals::GlobalsVariable;
 use crate::instance_dict::InstanceDictVariable;
 use crate::object::is_c_value;
-use crate::{exception, slots, subclass};
+use crate::{exception, kept, slots, subclass};
 
 sot_core::variable_kind! { "method", types: |py| Ok(vec![method_type(py)?.unbind()]), wrap: MethodVariable::wrap }
 sot_core::variable_kind! { "builtin_method" }
@@ -120,6 +120,9 @@ pub fn call_descriptor<'py>(
             let descriptor = descriptor.clone().unbind().into_bound(cx.py);
             call_descriptor(cx, &descriptor, &rest.with_receiver(copy))
         });
+    }
+    if let Some(result) = kept::call_method(cx, descriptor, args)? {
+        return Ok(result);
     }
     if let Some(result) = exception::call_method(cx, descriptor, args)? {
         return Ok(result);

@@ -4,15 +4,16 @@ use std::rc::Rc;
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyType;
+use pyo3::types::{PyTuple, PyType};
 use sot_core::cpython;
 use sot_core::error::Flow;
-use sot_core::executor::{object_model, Name, OpcodeExecutor};
+use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
 use sot_core::guard::{Identity, Test};
 use sot_core::tracker::{repr, TrackerId};
 use sot_core::variable::{VarId, Variable};
 
 use crate::iterators::library;
+use crate::numpy;
 
 sot_core::variable_kind! { "object", rank: 0, when: |_| true, wrap: ObjectVariable::wrap }
 
@@ -71,6 +72,21 @@ pub fn is_value_type(ty: &Bound<'_, PyAny>) -> bool {
     static TYPES: PyOnceLock<Vec<Py<PyAny>>> = PyOnceLock::new();
     let own = |py: Python<'_>| VALUES.iter().filter_map(|(module, name)| library(py, module, name).ok()).collect();
     TYPES.get_or_init(ty.py(), || own(ty.py())).iter().any(|own| own.is(ty))
+        || ty.cast::<PyType>().is_ok_and(numpy::is_value_type)
+}
+
+/// Whether instances of the type are tuples with names for their items, made by C code.
+pub fn is_struct_sequence(ty: &Bound<'_, PyAny>) -> bool {
+    let is_tuple = || ty.cast::<PyType>().is_ok_and(|ty| ty.is_subclass_of::<PyTuple>().unwrap_or(false));
+    ty.hasattr("n_sequence_fields").unwrap_or(false) && is_tuple()
+}
+
+/// Whether a new object may be kept in the place of another one that is made anew at each call.
+pub fn is_kept_value(object: &Bound<'_, PyAny>) -> bool {
+    if is_struct_sequence(object.get_type().as_any()) {
+        return object.cast::<PyTuple>().is_ok_and(|tuple| tuple.iter().all(|item| item.hash().is_ok()));
+    }
+    is_c_value(object)
 }
 
 impl Variable for ObjectVariable {
@@ -99,7 +115,8 @@ impl Variable for ObjectVariable {
     fn guard(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
         let object = self.object.bind(cx.py).clone();
         let tracker = cx.vars.tracker(this);
-        if COMPARED.contains(&&*cpython::type_name(&object.get_type())) && is_c_value(&object) {
+        let of_numpy = numpy::is_value_type(&object.get_type());
+        if of_numpy || COMPARED.contains(&&*cpython::type_name(&object.get_type())) && is_c_value(&object) {
             cx.guards.add(tracker, Test::Equals(self.object.clone_ref(cx.py)));
         } else if is_c_value(&object) || is_type_hint(&object) {
             cx.guards.add(tracker, Test::Is(Identity::of(&object)));
@@ -107,6 +124,13 @@ impl Variable for ObjectVariable {
             cx.guards.add(tracker, Test::TypeIs(Identity::of(object.get_type().as_any())));
         }
         Ok(())
+    }
+
+    fn call(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
+        match numpy::call(cx, this, &self.object, args)? {
+            Some(result) => Ok(result),
+            None => object_model::call(cx, this, args),
+        }
     }
 
     fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {

@@ -326,3 +326,39 @@ def type_made_by_call(x):
 
 def generic_alias(x):
     return x + 1, typing.get_origin(typing.Optional[int]) is typing.Union, typing.List[int] == typing.List[int], typing.Any is typing.Any
+
+
+def byte_array_returned(x):
+    b = bytearray(2)
+    b[1] = 7
+    c = b
+    c.extend(b"xy")
+    return x + len(b), b, c is b, [v for v in b], b.pop(), bytes(b[1:]), b.find(b"x")
+
+
+def byte_array_changed_while_iterated(x):
+    b = bytearray(b"ab")
+    seen = []
+    for v in b:
+        seen.append(v)
+        if len(b) < 4:
+            b.append(99)
+    return x + 1, seen
+
+
+def text_in_memory_read(x):
+    import io
+
+    with io.StringIO("a\nb\n") as f:
+        lines = [line.strip() for line in f]
+    g = io.BytesIO(b"abc")
+    return x + 1, lines, g.read(2), g.tell(), g
+
+
+def array_returned(x):
+    import array
+
+    a = array.array("d", [1.5])
+    a.append(2)
+    a += array.array("d", [3])
+    return x + a[0], a, a.itemsize, a == array.array("d", [1.5, 2, 3])

@@ -19,6 +19,7 @@ use crate::generator;
 use crate::iterators::dict_view::{DictIterator, DictView, View};
 use crate::iterators::enumerate::Enumerate;
 use crate::iterators::filter::{Filter, Rule};
+use crate::iterators::items::ItemIterator;
 use crate::iterators::map::Map;
 use crate::iterators::produce;
 use crate::iterators::sentinel::CallableIterator;
@@ -250,7 +251,11 @@ fn reversed(cx: &mut OpcodeExecutor<'_>, sequence: VarId) -> Flow<VarId> {
         return Ok(SequenceIterator::reversed(cx, items, len));
     }
     if cx.special_method(sequence, "__getitem__")?.is_some() {
-        return Err(cannot("reversed() of a sequence of the user's"));
+        let len = cx.len(sequence)?;
+        return match cx.known_int(len)? {
+            Some(len) => Ok(ItemIterator::reversed(cx, sequence, len)),
+            None => Err(cannot("reversed() of a sequence of unknown length")),
+        };
     }
     let name = cx.type_name(sequence)?;
     Err(cx.raise(PyTypeError::new_err(format!("'{name}' object is not reversible"))))

@@ -19,12 +19,18 @@ pub struct ItemIterator {
     object: VarId,
     /// The next index; `None` when exhausted.
     position: Option<i64>,
+    backwards: bool,
 }
 
 impl ItemIterator {
     /// `iter(object)`
     pub fn over(cx: &mut OpcodeExecutor<'_>, object: VarId) -> VarId {
-        produce(cx, ItemIterator { object, position: Some(0) })
+        produce(cx, ItemIterator { object, position: Some(0), backwards: false })
+    }
+
+    /// `reversed(object)`, for an object of so many items
+    pub fn reversed(cx: &mut OpcodeExecutor<'_>, object: VarId, len: i64) -> VarId {
+        produce(cx, ItemIterator { object, position: len.checked_sub(1), backwards: true })
     }
 }
 
@@ -32,16 +38,19 @@ impl IteratorState for ItemIterator {
     const KIND: &'static str = "item_iterator";
 
     fn python_type<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        if self.backwards {
+            return Ok(py.import("builtins")?.getattr("reversed")?);
+        }
         // The type has no name; it is that of an iterator over any such object.
         Ok(py.eval(c"iter(type('_', (), {'__getitem__': None})())", None, None)?.get_type().into_any())
     }
 
     fn advance(&mut self, cx: &mut OpcodeExecutor<'_>) -> Flow<Option<VarId>> {
-        let Some(position) = self.position else { return Ok(None) };
+        let Some(position) = self.position.filter(|&position| position >= 0) else { return Ok(None) };
         let index = cx.integer(position)?;
         match cx.get_item(self.object, index) {
             Ok(item) => {
-                self.position = Some(position + 1);
+                self.position = Some(if self.backwards { position - 1 } else { position + 1 });
                 Ok(Some(item))
             }
             Err(Unwind::Raise(exception)) => {
@@ -65,11 +74,12 @@ impl IteratorState for ItemIterator {
 
     fn reconstruct(&self, cg: &mut CodeGen<'_, '_>) -> Flow<()> {
         match self.position {
-            Some(position) => {
+            Some(position) if position >= 0 => {
+                let make = if self.backwards { rebuild::reversed_at } else { rebuild::sequence_at };
                 let position = cg.cx.integer(position)?;
-                emit_call(cg, rebuild::sequence_at, &[self.object, position])
+                emit_call(cg, make, &[self.object, position])
             }
-            None => emit_call(cg, rebuild::exhausted, &[]),
+            _ => emit_call(cg, rebuild::exhausted, &[]),
         }
     }
 }

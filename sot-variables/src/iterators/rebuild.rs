@@ -30,6 +30,8 @@ callables! {
     partial = make_partial;
     /// `callable(*args, **keywords)`
     apply = call_packed;
+    /// A copy of an object that a constant holds.
+    copied = copy_kept;
     /// An iterator that is exhausted.
     exhausted = make_exhausted;
     /// A generator of a name and a qualified name that has ended.
@@ -111,6 +113,11 @@ fn call_packed<'py>(
     keywords: &Bound<'py, PyDict>,
 ) -> PyResult<Bound<'py, PyAny>> {
     callable.call(args, Some(keywords))
+}
+
+#[pyfunction]
+fn copy_kept<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    crate::kept::copy(object)
 }
 
 #[pyfunction]

@@ -1,0 +1,135 @@
+//! Mutable objects of C types that hold values only (`bytearray`, `array`, texts in memory), made in the trace. What stands
+//! for one is a real object of which nobody else knows; a call of a method works on a copy, which then takes its place.
+
+use std::rc::Rc;
+
+use pyo3::prelude::*;
+
+use sot_core::builtin;
+use sot_core::codegen::CodeGen;
+use sot_core::cpython;
+use sot_core::error::{Flow, ReasonId, Unwind};
+use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
+use sot_core::variable::{VarId, Variable};
+
+use crate::iterators::items::ItemIterator;
+use crate::iterators::{library, rebuild};
+
+sot_core::variable_kind! { "kept" }
+
+/// Such an object as it is now.
+pub struct KeptVariable {
+    object: Py<PyAny>,
+}
+
+builtin! { BYTEARRAY = "bytearray" => |cx, args| make(cx, "builtins", "bytearray", args) }
+builtin! { ARRAY = "array:array" => |cx, args| make(cx, "array", "array", args) }
+builtin! { STRING_IO = "io:StringIO" => |cx, args| make(cx, "io", "StringIO", args) }
+builtin! { BYTES_IO = "io:BytesIO" => |cx, args| make(cx, "io", "BytesIO", args) }
+
+fn refuse(what: &str) -> Unwind {
+    Unwind::break_graph(ReasonId::UnsupportedCall, what)
+}
+
+fn make(cx: &mut OpcodeExecutor<'_>, module: &str, name: &str, args: &CallArgs) -> Flow<VarId> {
+    // A text with line ends of its own could not be copied.
+    let is_text = name == "StringIO" && (args.positional.len() > 1 || !args.keywords.is_empty());
+    let Some((positional, keywords)) = cx.materialize_args(args)?.filter(|_| !is_text) else {
+        return Err(refuse(&format!("{name}() of values that are not known while tracing")));
+    };
+    match library(cx.py, module, name)?.into_bound(cx.py).call(positional, Some(&keywords)) {
+        Ok(object) => Ok(cx.produce(Rc::new(KeptVariable { object: object.unbind() }))),
+        Err(error) => Err(cx.raise(error)),
+    }
+}
+
+/// Another object that holds the same.
+pub(crate) fn copy<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let ty = object.get_type();
+    match &*cpython::type_name(&ty) {
+        "bytearray" => ty.call1((object,)),
+        "array" => object.call_method0("__copy__"),
+        _ => {
+            let copy = ty.call1((object.call_method0("getvalue")?,))?;
+            copy.call_method1("seek", (object.call_method0("tell")?,))?;
+            Ok(copy)
+        }
+    }
+}
+
+/// Calls a method in C of such an object; `None` if it is none, or the method is one of every object's.
+pub fn call_method(cx: &mut OpcodeExecutor<'_>, descriptor: &Bound<'_, PyAny>, args: &CallArgs) -> Flow<Option<VarId>> {
+    let Some((&this, rest)) = args.positional.split_first() else { return Ok(None) };
+    let Some(kept) = cx.see_as::<KeptVariable>(this)? else { return Ok(None) };
+    if descriptor.getattr("__objclass__")?.is(cx.py.get_type::<PyAny>()) {
+        return Ok(None);
+    }
+    let rest = CallArgs { positional: rest.to_vec(), keywords: args.keywords.clone() };
+    let Some((positional, keywords)) = cx.materialize_args(&rest)? else {
+        return Err(refuse("a method of an object in C with values that are not known while tracing"));
+    };
+    let object = copy(kept.object.bind(cx.py)).map_err(|_| refuse("a closed text in memory"))?;
+    let name: String = descriptor.getattr("__name__")?.extract()?;
+    let result = object.getattr(&*name)?.call(positional, Some(&keywords));
+    let is_self = result.as_ref().is_ok_and(|result| result.is(&object));
+    cx.vars.set(this, Rc::new(KeptVariable { object: object.unbind() }));
+    match result {
+        Ok(_) if is_self => Ok(Some(this)),
+        Ok(result) if result.get_type().is(kept.object.bind(cx.py).get_type()) => {
+            Ok(Some(cx.produce(Rc::new(KeptVariable { object: result.unbind() }))))
+        }
+        Ok(result) => cx.wrap_fresh(&result).map(Some),
+        Err(error) => Err(cx.raise(error)),
+    }
+}
+
+impl Variable for KeptVariable {
+    fn kind(&self) -> &'static str {
+        "kept"
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        self.object.bind(cx.py).get_type().into_any()
+    }
+
+    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
+        format!("KeptVariable({})", cpython::type_name(&self.object.bind(cx.py).get_type()))
+    }
+
+    fn materialize(&self, cx: &OpcodeExecutor<'_>) -> Option<Py<PyAny>> {
+        copy(self.object.bind(cx.py)).ok().map(Bound::unbind)
+    }
+
+    fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
+        let found = object_model::lookup(cx, this, name)?;
+        let is_read = |found: &Bound<'_, PyAny>| {
+            matches!(&*cpython::type_name(&found.get_type()), "getset_descriptor" | "member_descriptor")
+        };
+        if found.is_some_and(|(found, _)| is_read(&found)) && !name.starts_with("__") {
+            let object = self.object.bind(cx.py).clone();
+            return cx.fold(|_| object.getattr(&**name)).map(Some);
+        }
+        object_model::get_attr(cx, this, name)
+    }
+
+    /// Item by item, as it stands when each is asked for.
+    fn iter(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
+        if cx.special_method(this, "__getitem__")?.is_some() {
+            return Ok(ItemIterator::over(cx, this));
+        }
+        object_model::iter(cx, this)
+    }
+
+    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
+        if copy(self.object.bind(cg.cx.py)).is_err() {
+            return Err(Unwind::fallback(ReasonId::CannotRestore, "a closed text in memory"));
+        }
+        let object = self.object.clone_ref(cg.cx.py);
+        cg.begin_call(|cg| {
+            let make = rebuild::copied(cg.cx.py)?;
+            cg.load_const(make)
+        })?;
+        cg.load_const(object)?;
+        cg.end_call(1)
+    }
+}

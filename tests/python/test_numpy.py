@@ -1,0 +1,78 @@
+"""numpy on values that are known while tracing."""
+
+import numpy as np
+import paddle
+
+import sot
+
+X = paddle.arange(12, dtype="float32").reshape([3, 4])
+SCALE = np.float32(0.5)
+
+
+def test_a_function_of_a_shape(check):
+    def fn(x):
+        n = int(np.prod(x.shape))
+        return x.reshape([n]) / np.sqrt(n), np.ceil(n / 5)
+
+    check(fn, X)
+
+
+def test_scalars_and_data_types(check):
+    def fn(x):
+        a = np.float32(3.0)
+        b = a * np.float64(2) + np.int64(1)
+        return x * float(b), a.dtype == np.dtype("float32"), isinstance(b, np.floating), np.maximum(2, 5), a.item()
+
+    check(fn, X)
+
+
+def test_a_scalar_of_the_module(check):
+    def fn(x):
+        return x * float(SCALE), SCALE + 1
+
+    check(fn, X)
+
+
+def test_a_scalar_as_an_argument():
+    def fn(x, scale):
+        return x * float(scale)
+
+    fast = sot.symbolic_translate(fn)
+    for scale in (np.float32(2), np.float32(2), np.float32(3)):
+        assert fast(X, scale).numpy().tobytes() == fn(X, scale).numpy().tobytes()
+    counted = sot.stats()
+    assert not counted.breaks and not counted.fallbacks and counted.translations == 2
+
+
+def test_an_array_breaks(check):
+    def fn(x):
+        y = x + 1
+        a = np.array([1.0, 2.0])
+        a[0] = 5
+        return y * float(a.sum()), a
+
+    fast = sot.symbolic_translate(fn)
+    for _ in range(3):
+        (got, array), (expected, known) = fast(X), fn(X)
+        assert got.numpy().tobytes() == expected.numpy().tobytes() and array.tolist() == known.tolist()
+    assert sot.stats().breaks and not sot.stats().fallbacks
+
+
+def test_what_an_array_is(check):
+    array = np.arange(6.0).reshape(2, 3)
+
+    def fn(x):
+        return x * array.ndim, array.shape, array.dtype == np.float64, array.size
+
+    check(fn, X)
+
+
+def test_errors_are_numpys():
+    def fn(x):
+        try:
+            np.float32("no number")
+        except ValueError as error:
+            return x + 1, str(error)
+
+    fast = sot.symbolic_translate(fn)
+    assert fast(X)[1] == fn(X)[1]
