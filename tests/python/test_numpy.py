@@ -12,7 +12,7 @@ SCALE = np.float32(0.5)
 def test_a_function_of_a_shape(check):
     def fn(x):
         n = int(np.prod(x.shape))
-        return x.reshape([n]) / np.sqrt(n), np.ceil(n / 5)
+        return x.reshape([n]) / float(np.sqrt(n)), np.ceil(n / 5)
 
     check(fn, X)
 

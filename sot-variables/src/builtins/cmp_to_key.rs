@@ -33,7 +33,11 @@ impl Variable for ComparedKey {
 
     fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
         let make = library(cx.py, "functools", "cmp_to_key").and_then(|make| make.call1(cx.py, (cx.py.None(),)));
-        make.map_or_else(|_| cx.py.get_type::<PyAny>().into_any(), |key| key.bind(cx.py).get_type().into_any())
+        let object = cx.py.get_type::<PyAny>().into_any();
+        let Ok(key) = make.map(|key| key.into_bound(cx.py)) else { return object };
+        // Before 3.10 the type is not complete until an attribute is asked for.
+        let _ = key.getattr("obj");
+        key.get_type().into_any()
     }
 
     fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
