@@ -9,6 +9,7 @@ use sot_core::executor::OpcodeExecutor;
 use sot_core::variable::VarId;
 
 use super::cannot;
+use super::types::assume_registered;
 
 builtin! { INSTANCE = "_abc:_abc_instancecheck" => |cx, args| {
     let [class, object] = args.exactly(cx, "_abc_instancecheck")?;
@@ -26,6 +27,7 @@ builtin! { SUBCLASS = "_abc:_abc_subclasscheck" => |cx, args| {
 } }
 
 fn check<'py>(cx: &mut OpcodeExecutor<'py>, class: VarId, ty: &Bound<'py, PyAny>) -> Flow<VarId> {
+    assume_registered(cx, class)?;
     let Some(class) = cx.see(class)?.object().map(|object| object.bind(cx.py).clone()) else {
         return Err(cannot("a class test against something that is no class"));
     };

@@ -74,6 +74,16 @@ impl ObjectTest for AbstractToken {
     }
 }
 
+/// Assumes that no abstract class is told of another subclass; `class` is one.
+pub(super) fn assume_registered(cx: &mut OpcodeExecutor<'_>, class: VarId) -> Flow<()> {
+    let tracker = cx.vars.tracker(class);
+    if cx.trackers.is_loadable(tracker) {
+        let token = AbstractToken { token: AbstractToken::now(cx.py)? };
+        cx.guards.add(tracker, Test::Object(Box::new(token)));
+    }
+    Ok(())
+}
+
 /// Whether a type is, or the type of an object is, among classes.
 struct Question<'py> {
     ty: Bound<'py, PyAny>,
@@ -118,8 +128,7 @@ impl<'py> Question<'py> {
             let ty = self.ty.cast::<PyType>().map_err(PyErr::from)?;
             let is = ty.is_subclass(class.as_any())?;
             if !plain && !cpython::is_subtype(ty, class) && cx.trackers.is_loadable(cx.vars.tracker(variable)) {
-                let token = AbstractToken { token: AbstractToken::now(cx.py)? };
-                cx.guards.add(cx.vars.tracker(variable), Test::Object(Box::new(token)));
+                assume_registered(cx, variable)?;
             } else if cpython::is_heap_type(ty) && cx.trackers.is_sourced(self.of) {
                 cx.guards.add(self.of, Test::Subclass(Identity::of(class.as_any()), is));
             }

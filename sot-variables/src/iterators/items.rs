@@ -39,7 +39,7 @@ impl IteratorState for ItemIterator {
 
     fn python_type<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         if self.backwards {
-            return Ok(py.import("builtins")?.getattr("reversed")?);
+            return py.import("builtins")?.getattr("reversed");
         }
         // The type has no name; it is that of an iterator over any such object.
         Ok(py.eval(c"iter(type('_', (), {'__getitem__': None})())", None, None)?.get_type().into_any())
