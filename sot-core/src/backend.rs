@@ -38,6 +38,9 @@ pub enum CallKind {
     Method,
     /// A layer object, called as a whole.
     Layer,
+    /// What changes its first argument, and no value but that: a method (a `str`) or a function. The builder gives the value
+    /// the argument has from then on.
+    InPlace,
 }
 
 /// What a callable means to the backend.
@@ -47,6 +50,8 @@ pub enum CallPolicy {
     Follow,
     /// A graph-building function: one `call_api` statement.
     Api,
+    /// A graph-building function that changes its first argument in place: one `call_inplace` statement.
+    InPlace,
     /// A pure function of things known while tracing (say `is_grad_enabled`): call it; the global guard covers it.
     Constant,
     /// Changes, as its known arguments say, the global state that [`Backend::state_test`] covers. The trace changes it for
@@ -67,6 +72,11 @@ pub enum TensorAttribute {
     Known(Py<PyAny>),
     /// A method that builds graph: calling it is one `call_method` statement.
     Method,
+    /// A method that changes the tensor in place: calling it is one `call_inplace` statement.
+    InPlace {
+        /// Whether it returns the tensor, or else `None`.
+        returns_it: bool,
+    },
     /// An attribute that is itself a tensor operation (say `T`): reading it is one statement `getattr(tensor, name)`.
     Operation,
     /// Needs the tensor's value or identity; the text says why and what to do.
@@ -154,6 +164,10 @@ pub trait GraphBuilder {
     ) -> PyResult<Bound<'py, PyAny>>;
     /// The meta if `object` is a value of a graph, else `None`.
     fn value_meta(&self, object: &Bound<'_, PyAny>) -> PyResult<Option<TensorMeta>>;
+    /// Which memory a value has in eager mode: values that may share some have the same, such as a tensor and its views.
+    fn memory(&self, value: &Bound<'_, PyAny>) -> PyResult<u64> {
+        Ok(value.as_ptr() as u64)
+    }
     /// Whether the statements, called one by one on eager tensors, do what the graph does. Asked when the global state is
     /// again what it was when the frame was entered.
     fn may_replay(&self, py: Python<'_>) -> PyResult<bool> {

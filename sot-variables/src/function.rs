@@ -171,6 +171,10 @@ pub fn call_by_policy(
             guard_identity(cx, this, object);
             cx.call_graph(CallKind::Api, &callable, &tracker::name(&callable), args).map(Some)
         }
+        CallPolicy::InPlace => {
+            guard_identity(cx, this, object);
+            cx.call_in_place(&callable, &tracker::name(&callable), args).map(Some)
+        }
         CallPolicy::Constant => {
             guard_identity(cx, this, object);
             match cx.materialize_args(args)? {

@@ -4,7 +4,7 @@
 use std::rc::Rc;
 
 use pyo3::prelude::*;
-use pyo3::types::PyString;
+use pyo3::types::{PyBool, PyString};
 use sot_core::backend::{CallKind, TensorAttribute, TensorMeta};
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
@@ -68,6 +68,16 @@ impl TensorVariable {
         let args = std::iter::once(this).chain(args.iter().copied()).collect();
         let callee = PyString::intern(cx.py, name).into_any();
         cx.call_graph(CallKind::Method, &callee, name, &CallArgs::positional(args))
+    }
+
+    /// From here on no gradient flows through the tensor.
+    fn stop_gradient(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
+        if !self.meta.stop_gradient {
+            let stopped = self.call_method(cx, this, "detach", &[])?;
+            let payload = cx.vars.get(stopped);
+            cx.vars.set(this, payload);
+        }
+        Ok(())
     }
 
     /// Whether the attribute is a method of the tensor's type.
@@ -158,7 +168,10 @@ impl Variable for TensorVariable {
                 let value = value.into_bound(cx.py);
                 cx.wrap_fresh(&value).map(Some)
             }
-            TensorAttribute::Method => Ok(Some(cx.produce(Rc::new(TensorMethodVariable::new(name, this, None))))),
+            TensorAttribute::Method => Ok(Some(cx.produce(TensorMethodVariable::new(name, this, Does::Compute)))),
+            TensorAttribute::InPlace { returns_it } => {
+                Ok(Some(cx.produce(TensorMethodVariable::new(name, this, Does::Change { returns_it }))))
+            }
             TensorAttribute::Operation => {
                 let getattr = cx.py.import("builtins")?.getattr("getattr")?;
                 let attribute = cx.string(name);
@@ -167,14 +180,21 @@ impl Variable for TensorVariable {
             }
             // Only the call of a method needs the tensor: the break comes there.
             TensorAttribute::Break(why) if self.has_method(cx, name)? => {
-                Ok(Some(cx.produce(Rc::new(TensorMethodVariable::new(name, this, Some(why))))))
+                Ok(Some(cx.produce(TensorMethodVariable::new(name, this, Does::Break(why)))))
             }
             TensorAttribute::Break(why) => Err(Unwind::break_graph(ReasonId::TensorValue, why)),
             TensorAttribute::Missing => Ok(None),
         }
     }
 
-    fn set_attr(&self, _: &mut OpcodeExecutor<'_>, _: VarId, name: &Name, _: Option<VarId>) -> Flow<()> {
+    fn set_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, value: Option<VarId>) -> Flow<()> {
+        if &**name == "stop_gradient" && self.symbol().is_some() {
+            if let Some(value) = value {
+                if cx.known(value)?.is_some_and(|value| value.is(PyBool::new(cx.py, true))) {
+                    return self.stop_gradient(cx, this);
+                }
+            }
+        }
         Err(Unwind::break_graph(ReasonId::UnsupportedMutation, format!("writing attribute '{name}' of a tensor")))
     }
 
@@ -182,8 +202,10 @@ impl Variable for TensorVariable {
         self.call_method(cx, this, "__getitem__", &[key])
     }
 
-    fn set_item(&self, _: &mut OpcodeExecutor<'_>, _: VarId, _: VarId, _: VarId) -> Flow<()> {
-        Err(Unwind::break_graph(ReasonId::UnsupportedMutation, "writing into a tensor"))
+    fn set_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId, value: VarId) -> Flow<()> {
+        refuse_listed(cx, &self.python_type(cx), "__setitem__")?;
+        let callee = PyString::intern(cx.py, "__setitem__").into_any();
+        cx.call_in_place(&callee, "__setitem__", &CallArgs::positional(vec![this, key, value])).map(drop)
     }
 
     fn del_item(&self, _: &mut OpcodeExecutor<'_>, _: VarId, _: VarId) -> Flow<()> {
@@ -259,16 +281,27 @@ impl Variable for TensorVariable {
     }
 }
 
-/// A method of a tensor: one that builds graph, or one that breaks it when called.
+/// A method of a tensor.
 struct TensorMethodVariable {
     name: Name,
     receiver: VarId,
-    breaks: Option<String>,
+    does: Does,
+}
+
+/// What calling a method does.
+enum Does {
+    /// It builds graph.
+    Compute,
+    /// It changes the tensor in place, and returns it or `None`.
+    Change { returns_it: bool },
+    /// It breaks the graph.
+    Break(String),
 }
 
 impl TensorMethodVariable {
-    fn new(name: &Name, receiver: VarId, breaks: Option<String>) -> Self {
-        TensorMethodVariable { name: Rc::clone(name), receiver, breaks }
+    #[allow(clippy::new_ret_no_self, reason = "it is only ever held as a variable")]
+    fn new(name: &Name, receiver: VarId, does: Does) -> Rc<dyn Variable> {
+        Rc::new(TensorMethodVariable { name: Rc::clone(name), receiver, does })
     }
 }
 
@@ -293,11 +326,16 @@ impl Variable for TensorMethodVariable {
     fn call(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, args: &CallArgs) -> Flow<VarId> {
         let ty = cx.see(self.receiver)?.python_type(cx);
         refuse_listed(cx, &ty, &self.name)?;
-        if let Some(why) = &self.breaks {
-            return Err(Unwind::break_graph(ReasonId::TensorValue, why.clone()));
-        }
         let callee = PyString::intern(cx.py, &self.name).into_any();
-        cx.call_graph(CallKind::Method, &callee, &self.name, &args.with_receiver(self.receiver))
+        let args = args.with_receiver(self.receiver);
+        match &self.does {
+            Does::Compute => cx.call_graph(CallKind::Method, &callee, &self.name, &args),
+            Does::Change { returns_it } => {
+                let changed = cx.call_in_place(&callee, &self.name, &args)?;
+                Ok(if *returns_it { changed } else { cx.none() })
+            }
+            Does::Break(why) => Err(Unwind::break_graph(ReasonId::TensorValue, why.clone())),
+        }
     }
 
     fn reconstruct(&self, cg: &mut sot_core::codegen::CodeGen<'_, '_>, _: VarId) -> Flow<()> {

@@ -1,4 +1,5 @@
-"""Writing in place: to a tensor and to what shares its memory. The graph ends there, and who sees the write is as in eager."""
+"""Writing in place: to a tensor and to what shares its memory. The graph ends where there is such, and who sees the write is as
+in eager."""
 
 import paddle
 import pytest
@@ -76,7 +77,8 @@ def test_writes_show_where_they_do_in_eager(view, write, same):
         same(fast(given[1]), expected)
         same(fast(given[2]), expected)
         same(given[1], given[0])
-        assert sot.stats().graphs and sot.stats().breaks, f"\n{sot.stats()}"
+        shares = view not in (VIEWS["same"], VIEWS["copy"])
+        assert sot.stats().graphs and bool(sot.stats().breaks) >= shares, f"\n{sot.stats()}"
 
 
 def test_gradients_flow_through_returned_views(same):

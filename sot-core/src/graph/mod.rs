@@ -1,5 +1,6 @@
 //! The FunctionGraph: records tensor work as statements while the backend builds them, one by one.
 
+mod in_place;
 mod replay;
 mod statement_ir;
 mod unit;
@@ -29,6 +30,8 @@ pub struct SymbolId(u32);
 struct Symbol {
     name: String,
     value: Py<PyAny>,
+    /// The memory it has, once that was asked for.
+    memory: Option<u64>,
 }
 
 /// The tensor work of one translation.
@@ -105,7 +108,7 @@ impl<'py> FunctionGraph<'py> {
     fn add_symbol(&mut self, value: Py<PyAny>) -> SymbolId {
         let id = SymbolId(self.symbols.len() as u32);
         self.ambiguous |= !self.values.insert(&value, id);
-        self.symbols.push(Symbol { name: format!("var_{}", id.0), value });
+        self.symbols.push(Symbol { name: format!("var_{}", id.0), value, memory: None });
         id
     }
 

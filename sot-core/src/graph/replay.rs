@@ -70,6 +70,8 @@ pub(super) struct Call {
     /// Names of the last arguments.
     keywords: Option<Py<PyTuple>>,
     result: Pattern,
+    /// Whether the first argument is the result.
+    in_place: bool,
     pub(super) weight: usize,
 }
 
@@ -113,7 +115,8 @@ impl Call {
         let weight = builder.weight(kind, callee)?;
         let callee = match kind {
             CallKind::Api => Callee::Function(callee.clone().unbind()),
-            CallKind::Method => Callee::Method(callee.cast::<PyString>()?.clone().unbind()),
+            CallKind::InPlace if !callee.is_instance_of::<PyString>() => Callee::Function(callee.clone().unbind()),
+            CallKind::Method | CallKind::InPlace => Callee::Method(callee.cast::<PyString>()?.clone().unbind()),
             CallKind::Layer => {
                 let method = PyString::intern(callee.py(), builder.layer_method(callee)?).unbind();
                 let Ok(layer) = WeakRef::new(callee, None) else { return Ok(None) };
@@ -129,7 +132,14 @@ impl Call {
             None => None,
         };
         let Some(arguments) = templates(runtime, values, given) else { return Ok(None) };
-        Ok(Some(Call { callee, arguments, keywords, result: pattern(values, result), weight }))
+        Ok(Some(Call {
+            callee,
+            arguments,
+            keywords,
+            result: pattern(values, result),
+            in_place: kind == CallKind::InPlace,
+            weight,
+        }))
     }
 
     fn run<'py>(&self, py: Python<'py>, registers: &mut Registers<'py>) -> PyResult<()> {
@@ -140,11 +150,14 @@ impl Call {
             Callee::Method(name) => cpython::call_method_with_names(name.bind(py), &made, keywords)?,
             Callee::MethodOf(of, name) => {
                 let of = of.get(py).ok_or_else(|| PyReferenceError::new_err("a layer no longer exists"))?;
-                let arguments: Vec<_> = std::iter::once(of).chain(made).collect();
+                let arguments: Vec<_> = std::iter::once(of).chain(made.iter().cloned()).collect();
                 cpython::call_method_with_names(name.bind(py), &arguments, keywords)?
             }
         };
-        self.result.take(result, registers)
+        match made.first() {
+            Some(changed) if self.in_place => self.result.take(changed.clone(), registers),
+            _ => self.result.take(result, registers),
+        }
     }
 }
 

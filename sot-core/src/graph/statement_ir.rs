@@ -15,6 +15,8 @@ pub enum StatementKind {
     Sir,
     /// `call_layer`: a layer as a whole.
     Layer,
+    /// `call_inplace`: a method or function whose first argument is from then on what it gives.
+    InPlace,
 }
 
 impl From<CallKind> for StatementKind {
@@ -23,6 +25,7 @@ impl From<CallKind> for StatementKind {
             CallKind::Api => StatementKind::Api,
             CallKind::Method => StatementKind::Method,
             CallKind::Layer => StatementKind::Layer,
+            CallKind::InPlace => StatementKind::InPlace,
         }
     }
 }
@@ -84,6 +87,7 @@ impl fmt::Display for Statement {
             StatementKind::Method => "method",
             StatementKind::Sir => "sir",
             StatementKind::Layer => "layer",
+            StatementKind::InPlace => "inplace",
         };
         let (outputs, args, kwargs) = (self.outputs.join(", "), tuple(&self.args), self.kwargs.join(", "));
         write!(f, "{kind:<10} || {outputs} = {} ({args}, {{{kwargs}}})", self.callee)

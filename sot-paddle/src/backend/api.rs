@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyType};
 use sot_core::backend::{CallPolicy, TensorAttribute, TensorMeta};
 
+use super::in_place;
 use super::marks;
 use super::paddle::Paddle;
 use super::stand_in;
@@ -137,7 +138,6 @@ const BREAKING_ATTRIBUTES: &[(&str, &str)] = &[
     ("__deepcopy__", "copies the tensor outside the graph"),
     ("__dlpack__", "hands memory to other libraries"),
     ("__dlpack_device__", "hands memory to other libraries"),
-    ("__setitem__", "in-place on a traced tensor is not supported yet; use paddle.where or paddle.scatter"),
     ("__delitem__", "in-place on a traced tensor is not supported yet"),
     ("backward", "runs the backward pass; call it outside the translated function"),
     ("grad", "is filled by backward passes"),
@@ -147,7 +147,6 @@ const BREAKING_ATTRIBUTES: &[(&str, &str)] = &[
     ("retain_grads", "hooks gradients; call it outside the translated function"),
     ("clear_grad", "writes the gradient; call it outside the translated function"),
     ("clear_gradient", "writes the gradient; call it outside the translated function"),
-    ("set_value", "in-place on a traced tensor is not supported yet; use the result of an operation instead"),
     ("apply", "calls a Python function on the tensor"),
     ("name", "is given at run time"),
     ("persistable", "is a property of the tensor object, not of its value"),
@@ -157,6 +156,9 @@ const BREAKING_ATTRIBUTES: &[(&str, &str)] = &[
     ("pin_memory", "copies between devices; move it out of the hot function"),
     ("is_contiguous", "depends on the memory layout at run time"),
 ];
+
+/// Why what changes a tensor in place and has no counterpart that gives a new one must run for real.
+const IN_PLACE: &str = "changes a tensor in a way no graph can; use the result of an operation instead";
 
 /// Attributes read as operations.
 const OPERATIONS: &[&str] = &["T", "mT", "H", "mH", "real", "imag"];
@@ -186,6 +188,10 @@ pub(crate) fn tensor_attribute(
     };
     if let Some(known) = known_attribute(paddle, name, meta, value)? {
         return Ok(known);
+    }
+    let returns_nothing = matches!(name, "__setitem__" | "set_value");
+    if returns_nothing || (is_in_place(name) && in_place::is_functional(name)) {
+        return Ok(TensorAttribute::InPlace { returns_it: !returns_nothing });
     }
     if let Some(reason) = breaking_attribute(name) {
         return Ok(TensorAttribute::Break(format!("Tensor.{name} {reason}")));
@@ -295,13 +301,13 @@ fn by_module(module: &str, name: &str) -> CallPolicy {
     if !GRAPH_BUILDING.iter().any(|prefix| is_within(module, prefix)) {
         return CallPolicy::Follow;
     }
-    if is_in_place(name) {
-        return breaks(
-            name,
-            "in-place on a traced tensor is not supported yet; use the function without the underscore",
-        );
+    if !is_in_place(name) {
+        return CallPolicy::Api;
     }
-    CallPolicy::Api
+    if in_place::is_functional(name) {
+        return CallPolicy::InPlace;
+    }
+    breaks(name, IN_PLACE)
 }
 
 /// Functions of Paddle's C++ core: pure questions about the build are known, everything else runs for real.
@@ -337,7 +343,7 @@ fn breaking_attribute(name: &str) -> Option<&'static str> {
         return Some(reason);
     }
     if is_in_place(name) {
-        return Some("in-place on a traced tensor is not supported yet; use the method without the underscore");
+        return Some(IN_PLACE);
     }
     (name.starts_with('_') && !name.starts_with("__")).then_some("is private to Paddle")
 }
@@ -389,7 +395,8 @@ mod tests {
         assert_eq!(by_module("paddle.base.framework", "in_dynamic_mode"), CallPolicy::Constant);
         assert_eq!(by_module("paddle.vision.models.resnet", "conv3x3"), CallPolicy::Follow);
         assert_eq!(by_module("mine", "add"), CallPolicy::Follow);
-        assert!(matches!(by_module("paddle.tensor.math", "add_"), CallPolicy::Break(_)));
+        assert_eq!(by_module("paddle.tensor.math", "add_"), CallPolicy::InPlace);
+        assert!(matches!(by_module("paddle.tensor.random", "normal_"), CallPolicy::Break(_)));
         assert!(matches!(by_module("paddle.framework.random", "seed"), CallPolicy::Break(_)));
     }
 }

@@ -17,6 +17,7 @@ use super::collector;
 use super::data;
 use super::garbage;
 use super::gradient::Settled;
+use super::in_place;
 use super::meta;
 use super::paddle::Paddle;
 use super::program_id;
@@ -166,6 +167,7 @@ impl GraphBuilder for PaddleBuilder {
             }
             match kind {
                 CallKind::Api => callee.call(args, kwargs),
+                CallKind::InPlace => in_place::call(&self.paddle, callee, args, kwargs),
                 CallKind::Layer => self.paddle.layer_body(callee)?.call(args, kwargs),
                 CallKind::Method => {
                     let arguments = Arguments { positional: args.get_slice(1, args.len()), keywords: kwargs.cloned() };
@@ -182,6 +184,10 @@ impl GraphBuilder for PaddleBuilder {
         meta::of_value(&self.paddle, object)
     }
 
+    fn memory(&self, value: &Bound<'_, PyAny>) -> PyResult<u64> {
+        in_place::memory(&self.paddle, &self.views, value)
+    }
+
     fn may_replay(&self, py: Python<'_>) -> PyResult<bool> {
         Ok(self.one_state && self.is_in_first_state(py)?)
     }
@@ -190,8 +196,9 @@ impl GraphBuilder for PaddleBuilder {
     fn weight(&self, kind: CallKind, callee: &Bound<'_, PyAny>) -> PyResult<usize> {
         let in_python = match kind {
             CallKind::Layer => return Ok(4),
+            CallKind::InPlace if !callee.is_instance_of::<PyString>() => callee.is_instance_of::<PyFunction>(),
             CallKind::Api => callee.is_instance_of::<PyFunction>(),
-            CallKind::Method => {
+            CallKind::Method | CallKind::InPlace => {
                 let method = self.paddle.tensor_type.bind(callee.py()).getattr_opt(callee.cast::<PyString>()?)?;
                 method.is_some_and(|method| method.is_instance_of::<PyFunction>())
             }

@@ -67,6 +67,7 @@ impl DebugBuilder {
             "api" => CallKind::Api,
             "method" => CallKind::Method,
             "layer" => CallKind::Layer,
+            "inplace" => CallKind::InPlace,
             _ => return Err(PyValueError::new_err("kind is api, method or layer")),
         };
         self.builder()?.call(kind, callee, args, kwargs)
@@ -83,6 +84,7 @@ impl DebugBuilder {
         Ok(match backend(py)?.tensor_attribute(py, name, &meta, value)? {
             TensorAttribute::Known(known) => ("known", known),
             TensorAttribute::Method => ("method", py.None()),
+            TensorAttribute::InPlace { .. } => ("inplace", py.None()),
             TensorAttribute::Operation => ("operation", py.None()),
             TensorAttribute::Missing => ("missing", py.None()),
             TensorAttribute::Break(reason) => ("break", reason.into_pyobject(py)?.into_any().unbind()),
@@ -130,6 +132,7 @@ fn _backend_call_policy(callable: &Bound<'_, PyAny>) -> PyResult<String> {
         CallPolicy::Follow => "follow".to_owned(),
         CallPolicy::Api => "api".to_owned(),
         CallPolicy::Switch => "switch".to_owned(),
+        CallPolicy::InPlace => "in-place".to_owned(),
         CallPolicy::Manager => "manager".to_owned(),
         CallPolicy::Constant => "constant".to_owned(),
         CallPolicy::Break(reason) | CallPolicy::Listed(reason) => reason,

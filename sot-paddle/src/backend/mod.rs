@@ -9,6 +9,7 @@ pub mod debug;
 mod garbage;
 mod gradient;
 pub mod hints;
+mod in_place;
 mod layer;
 pub(crate) mod marks;
 mod meta;

@@ -10,7 +10,7 @@ use super::meta;
 use super::paddle::Paddle;
 
 /// Functions through which a number reaches a `float64` tensor rounded to `float32`.
-const ROUNDING: &[&str] = &["scale", "clip", "full_like", "pad"];
+const ROUNDING: &[&str] = &["scale", "clip", "full_like", "pad", "fill"];
 
 /// Operators whose result on two bools is of another type in eager mode.
 const ARITHMETIC: &[&str] = &["add", "sub", "mul", "truediv", "floordiv", "mod", "pow"];
@@ -63,7 +63,7 @@ pub(crate) fn refuse_rounding(
             None => return Ok(()),
         },
     };
-    if !ROUNDING.contains(&name.as_str()) {
+    if !ROUNDING.contains(&name.trim_end_matches('_')) {
         return Ok(());
     }
     let all = || args.iter().chain(kwargs.into_iter().flat_map(|kwargs| kwargs.values().iter().collect::<Vec<_>>()));
@@ -152,7 +152,7 @@ fn constant<'py>(number: &Bound<'py, PyAny>, dtype: &str) -> PyResult<Bound<'py,
 /// `add` for `operator.add` and the method `__add__`, `radd` for `__radd__`.
 fn operator_name(kind: CallKind, callee: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     match kind {
-        CallKind::Layer => Ok(None),
+        CallKind::Layer | CallKind::InPlace => Ok(None),
         CallKind::Method => {
             let name = callee.cast::<PyString>()?.to_string();
             Ok(name.strip_prefix("__").and_then(|name| name.strip_suffix("__")).map(str::to_owned))

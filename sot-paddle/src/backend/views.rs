@@ -80,7 +80,7 @@ impl Views {
         let Ok(source) = args.get_item(0) else { return Ok(()) };
         let rest = args.get_slice(1, args.len());
         let plain = keywords.is_none_or(|keywords| keywords.values().iter().all(|value| is_plain(paddle, &value)));
-        if kind == CallKind::Layer
+        if matches!(kind, CallKind::Layer | CallKind::InPlace)
             || !paddle.is_value(&source)
             || !plain
             || !rest.iter().all(|item| is_plain(paddle, &item))

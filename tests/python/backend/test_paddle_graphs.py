@@ -445,8 +445,9 @@ def test_call_policy():
     linear = paddle.nn.Linear(1, 1)
     follow = [build, linear, linear.forward, paddle.nn.Linear.forward, len, print, MLP.forward, paddle.vision.models.resnet18]
     assert [f for f in follow if policy(f) != "follow"] == []
-    breaks = [paddle.to_tensor, paddle.tolist, paddle.seed, paddle.save, paddle.set_device, paddle.grad, paddle.tanh_, F.relu_]
+    breaks = [paddle.to_tensor, paddle.tolist, paddle.seed, paddle.save, paddle.set_device, paddle.grad, paddle.normal_]
     breaks += [paddle.nn.Linear, paddle.Tensor, paddle.Tensor.numpy, paddle.autograd.backward, paddle.enable_static]
+    assert policy(paddle.tanh_) == policy(F.relu_) == "in-place"
     assert {f.__name__: policy(f) for f in breaks if not policy(f).startswith("paddle:")} == {}
 
 
@@ -460,8 +461,10 @@ def test_tensor_attributes():
     assert builder.attribute(value, "T")[0] == "operation"
     for name in ["sum", "astype", "reshape", "__add__", "__getitem__", "matmul", "detach", "dim", "unsqueeze"]:
         assert builder.attribute(value, name)[0] == "method", name
-    for name in ["numpy", "item", "add_", "__setitem__", "grad", "backward", "name", "_copy_to", "register_hook", "zero_"]:
+    for name in ["numpy", "item", "normal_", "grad", "backward", "name", "_copy_to", "register_hook"]:
         assert builder.attribute(value, name)[0] == "break", name
+    for name in ["add_", "__setitem__", "zero_", "set_value"]:
+        assert builder.attribute(value, name)[0] == "inplace", name
     assert builder.attribute(value, "no_such_thing")[0] == "missing"
     dynamic = builder.call("api", paddle.nonzero, value)
     assert builder.attribute(dynamic, "shape")[0] == "break" and builder.attribute(dynamic, "ndim") == ("known", 2)

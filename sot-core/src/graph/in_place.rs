@@ -1,0 +1,128 @@
+//! Operations that change a tensor in place. In the graph they give a new value, which the variable of the tensor has from
+//! then on, and with it everything that refers to the tensor. That is right as long as no other tensor shows the change:
+//! one that shares memory with it and can still be reached.
+
+use std::collections::HashSet;
+
+use pyo3::prelude::*;
+
+use super::SymbolId;
+use crate::backend::{CallKind, TensorMeta};
+use crate::error::{Flow, ReasonId, Unwind};
+use crate::executor::{CallArgs, Claim, OpcodeExecutor};
+use crate::side_effects::Effect;
+use crate::variable::VarId;
+
+impl<'py> OpcodeExecutor<'py> {
+    /// Calls what changes its first argument, a tensor, in place; gives that tensor.
+    pub fn call_in_place(&mut self, callee: &Bound<'py, PyAny>, name: &str, args: &CallArgs) -> Flow<VarId> {
+        let refuse = |why: &str| Unwind::break_graph(ReasonId::UnsupportedMutation, format!("{name} changes {why}"));
+        let Some(&tensor) = args.positional.first() else {
+            return Err(refuse("a tensor that is not its first argument"));
+        };
+        let Some(symbol) = self.see(tensor)?.symbol() else {
+            return Err(refuse("a tensor in place that is there outside the graph"));
+        };
+        self.refuse_sharing(tensor, symbol, &refuse)?;
+        let before = self.meta(symbol)?;
+        let changed = self.call_graph(CallKind::InPlace, callee, name, args)?;
+        let payload = self.vars.get(changed);
+        let after = payload.symbol().map(|symbol| self.meta(symbol)).transpose()?.flatten();
+        let stays = |a: &TensorMeta, b: &TensorMeta| a.shape == b.shape && a.dtype == b.dtype;
+        match (before, after) {
+            (Some(before), Some(after)) if stays(&before, &after) && before.stop_gradient >= after.stop_gradient => {
+                self.vars.set(tensor, payload);
+                Ok(tensor)
+            }
+            _ => Err(refuse("what the tensor is, not only its numbers")),
+        }
+    }
+
+    fn meta(&mut self, symbol: SymbolId) -> Flow<Option<TensorMeta>> {
+        let value = self.graph.value(symbol);
+        Ok(self.graph.builder()?.value_meta(&value)?)
+    }
+
+    /// Breaks where another tensor may show the change, or where something was noted that would show it too early.
+    fn refuse_sharing(&mut self, tensor: VarId, symbol: SymbolId, refuse: &dyn Fn(&str) -> Unwind) -> Flow<()> {
+        let memory = self.memory(symbol)?;
+        let outside: Vec<SymbolId> = self.graph.external.values().copied().collect();
+        for other in outside {
+            if self.memory(other)? == memory {
+                return Err(refuse("a tensor in place that may share memory with one from outside the graph"));
+            }
+        }
+        let mut shared = Vec::new();
+        for (id, payload) in self.vars.iter() {
+            match payload.symbol() {
+                Some(other) if id != tensor => shared.push((id, other)),
+                _ => {}
+            }
+        }
+        let mut sharing = HashSet::new();
+        for (id, other) in shared {
+            if self.memory(other)? == memory {
+                sharing.insert(id);
+            }
+        }
+        if !sharing.is_empty() {
+            let called_directly = self.frames.iter().skip(1).all(|frame| frame.claim.is_some());
+            if !called_directly || !self.reachable(self.roots()).is_disjoint(&sharing) {
+                return Err(refuse("a tensor in place that may share memory with another one"));
+            }
+        }
+        let noted = self.effects.log().iter().filter_map(|effect| match effect {
+            Effect::Call { args, keywords, .. } => {
+                Some(args.iter().chain(keywords.iter().map(|(_, arg)| arg)).copied())
+            }
+            _ => None,
+        });
+        let noted: Vec<VarId> = noted.flatten().collect();
+        if !noted.is_empty() && self.reachable(noted).contains(&tensor) {
+            return Err(refuse("a tensor that was used for an effect before"));
+        }
+        Ok(())
+    }
+
+    fn memory(&mut self, symbol: SymbolId) -> Flow<u64> {
+        if let Some(known) = self.graph.symbols[symbol.0 as usize].memory {
+            return Ok(known);
+        }
+        let value = self.graph.value(symbol);
+        let memory = self.graph.builder()?.memory(&value)?;
+        self.graph.symbols[symbol.0 as usize].memory = Some(memory);
+        Ok(memory)
+    }
+
+    /// What the program can still get at: by the frames, and by its writes.
+    fn roots(&self) -> Vec<VarId> {
+        let mut roots = Vec::new();
+        for frame in &self.frames {
+            roots.extend(frame.stack.iter().chain(frame.locals.iter().flatten()).chain(&frame.cells));
+            roots.extend(frame.handled.iter().map(|handled| handled.exception).chain(frame.variables));
+            roots.extend(frame.claim.iter().flat_map(Claim::values));
+        }
+        for effect in self.effects.log() {
+            match effect {
+                Effect::Attribute { object, value, .. } => roots.extend(std::iter::once(object).chain(value)),
+                Effect::Global { value, .. } => roots.extend(value),
+                Effect::Contents { container: changed } | Effect::Cell { cell: changed } => roots.push(*changed),
+                Effect::Call { callable, args, keywords } => {
+                    roots.push(*callable);
+                    roots.extend(args.iter().chain(keywords.iter().map(|(_, arg)| arg)));
+                }
+            }
+        }
+        roots
+    }
+
+    fn reachable(&self, mut pending: Vec<VarId>) -> HashSet<VarId> {
+        let mut seen = HashSet::new();
+        while let Some(variable) = pending.pop() {
+            if seen.insert(variable) {
+                pending.extend(self.vars.get(variable).children());
+            }
+        }
+        seen
+    }
+}

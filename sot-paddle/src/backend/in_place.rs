@@ -1,0 +1,154 @@
+//! Operations that change a tensor in place, as operations of a program that give a new value, and which values share memory
+//! in eager mode.
+
+use pyo3::exceptions::PyNotImplementedError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyFloat, PyInt, PyString, PyTuple};
+
+use super::builder::identity;
+use super::paddle::Paddle;
+use super::views::Views;
+
+/// Those whose name without the underscore is no counterpart, or is another function.
+const NOT_FUNCTIONAL: &[&str] = &[
+    "bernoulli_",
+    "cast_",
+    "cauchy_",
+    "copy_",
+    "exponential_",
+    "geometric_",
+    "log_normal_",
+    "normal_",
+    "random_",
+    "reconstruct_from_",
+    "resize_",
+    "set_",
+    "sinc_",
+    "uniform_",
+    "where_",
+];
+
+/// Operations whose result may share memory with their first operand in eager mode, beside the `builtin` ones that bundle
+/// values. One too many costs a graph break.
+const SHARING: &[&str] = &[
+    "pd_op.as_complex",
+    "pd_op.as_real",
+    "pd_op.as_strided",
+    "pd_op.broadcast_tensors",
+    "pd_op.diagonal",
+    "pd_op.einsum",
+    "pd_op.expand",
+    "pd_op.expand_as",
+    "pd_op.flatten",
+    "pd_op.imag",
+    "pd_op.real",
+    "pd_op.reshape",
+    "pd_op.share_data_",
+    "pd_op.slice",
+    "pd_op.split",
+    "pd_op.split_with_num",
+    "pd_op.squeeze",
+    "pd_op.strided_slice",
+    "pd_op.tensor_unfold",
+    "pd_op.transpose",
+    "pd_op.unbind",
+    "pd_op.unsqueeze",
+    "pd_op.view_dtype",
+    "pd_op.view_shape",
+    "pd_op.view_slice",
+];
+
+/// Whether the function or method of this name does what that without the underscore does, to its first argument.
+pub(crate) fn is_functional(name: &str) -> bool {
+    !NOT_FUNCTIONAL.contains(&name)
+}
+
+/// The value that `args[0]` has after the call; in static mode.
+pub(crate) fn call<'py>(
+    paddle: &Paddle,
+    callee: &Bound<'py, PyAny>,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = callee.py();
+    let changed = args.get_item(0)?;
+    let stops = changed.getattr(intern!(py, "stop_gradient"))?.is_truthy()?;
+    if !stops && !paddle.grad_enabled(py)? {
+        return refuse("it keeps its gradient where gradients are not recorded");
+    }
+    let rest = args.get_slice(1, args.len());
+    let Ok(method) = callee.cast::<PyString>() else {
+        let module = py.import(callee.getattr("__module__")?.cast::<PyString>()?)?;
+        let name: String = callee.getattr("__name__")?.extract()?;
+        return module.getattr(name.trim_end_matches('_'))?.call(args, kwargs);
+    };
+    let api = py.import("paddle")?;
+    match method.to_str()? {
+        "__setitem__" => {
+            // The operation writes over its operand, which others may still read.
+            let copy = api.call_method1("assign", (changed,))?;
+            let set = py.import("paddle.base.variable_index")?.getattr("_setitem_static")?;
+            let value = as_tensor(paddle, &copy, &rest.get_item(1)?)?;
+            set.call1((copy, rest.get_item(0)?, value))
+        }
+        "set_value" => {
+            let value = rest.get_item(0)?;
+            if !stops || !paddle.is_value(&value) || kwargs.is_some() {
+                return refuse("it is given what is no tensor, or has a gradient");
+            }
+            let copy = api.call_method1("assign", (value,))?;
+            copy.setattr(intern!(py, "stop_gradient"), true)?;
+            Ok(copy)
+        }
+        "fill_" if changed.getattr("dtype")?.eq(api.getattr("bool")?)? => {
+            refuse("a bool tensor is filled with a number")
+        }
+        "fill_" => api.getattr("full_like")?.call((changed, rest.get_item(0)?), kwargs),
+        "zero_" => api.call_method1("zeros_like", (changed,)),
+        name => changed.getattr(name.trim_end_matches('_'))?.call(rest, kwargs),
+    }
+}
+
+/// What is written, as a tensor: the operation that writes numbers passes on the gradient of what it has written over.
+fn as_tensor<'py>(paddle: &Paddle, to: &Bound<'py, PyAny>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    if paddle.is_value(value) {
+        return Ok(value.clone());
+    }
+    if !value.is_instance_of::<PyFloat>() && !value.is_instance_of::<PyInt>() {
+        return refuse("what is written is neither a tensor nor a number");
+    }
+    let api = value.py().import("paddle")?;
+    api.call_method1("full", (vec![1], value, to.getattr("dtype")?))
+}
+
+fn refuse<T>(why: &str) -> PyResult<T> {
+    Err(PyNotImplementedError::new_err(why.to_owned()))
+}
+
+/// The value whose memory `value` has, or may have, in eager mode.
+pub(crate) fn memory(paddle: &Paddle, views: &Views, value: &Bound<'_, PyAny>) -> PyResult<u64> {
+    let py = value.py();
+    let mut value = value.clone();
+    loop {
+        let id = identity(paddle, &value)?;
+        let root = views.root(&value, id);
+        if root.id != id {
+            value = root.value;
+            continue;
+        }
+        let operation = value.call_method0(intern!(py, "get_defining_op"))?;
+        if operation.is_none() || operation.call_method0(intern!(py, "num_operands"))?.extract::<usize>()? == 0 {
+            return Ok(id);
+        }
+        let name = operation.call_method0(intern!(py, "name"))?;
+        let name = name.extract::<&str>()?;
+        let source = operation.call_method1(intern!(py, "operand_source"), (0,))?;
+        let casts_to_the_same =
+            || PyResult::Ok(name == "pd_op.cast" && source.getattr("dtype")?.eq(value.getattr("dtype")?)?);
+        if !SHARING.contains(&name) && !name.starts_with("builtin.") && !casts_to_the_same()? {
+            return Ok(id);
+        }
+        value = source;
+    }
+}

@@ -1,0 +1,393 @@
+"""Operations that change a tensor in place: part of the graph where no other tensor can show the change, else a break. In
+both cases all that refers to the tensor sees the new numbers, and gradients are eager mode's."""
+
+import functools
+
+import paddle
+import pytest
+from paddle.nn import functional as F
+
+import sot
+
+
+def item(x, w):
+    y = x * 2
+    y[0] = 1.0
+    return y
+
+
+def item_with_gradient(x, w):
+    y = x * 2
+    y[0] = w[1]
+    return y, y * w
+
+
+def by_mask(x, w):
+    y = x + 0
+    y[x > 0.5] = 0.0
+    z = x * w
+    z[w > 0.5] = 7
+    return y, z * x
+
+
+def by_indices(x, w):
+    y = x + w
+    y[[0, 2]] = w[:2]
+    y[:] = w[0]
+    y[..., 2] = 1
+    return y
+
+
+def augmented_items(x, w):
+    y = x.detach() * 1
+    y[:, 0] += 1
+    y[1] *= w[0].detach()
+    return y
+
+
+def seen_through_containers(x, w):
+    y = x * 2
+    d, l = {"a": y}, [y, (y,)]
+    y.add_(w)
+    return d, l, y, d["a"] is l[0]
+
+
+class Box:
+    pass
+
+
+def seen_through_attributes(x, w):
+    box = Box()
+    box.t = x * 2
+    box.t[1] = 0
+    kept = box.t
+    kept.add_(w)
+    return box.t, kept
+
+
+def seen_through_cells(x, w):
+    y = x * 1
+
+    def write():
+        y[0] = w[0]
+        return y
+
+    return write(), y
+
+
+def chained(x, w):
+    y = x * 2
+    a = b = x * 3
+    a[0] = 0
+    b[1] = 1
+    return y.scale_(2.0).add_(w).clip_(0.0, 3.0), y, a is b, a
+
+
+def functions(x, w):
+    y = x - 0.5
+    z = F.relu_(y)
+    u = x * 2
+    paddle.tanh_(u)
+    return y * w, z is y, u
+
+
+def filled(x, w):
+    y = paddle.ones([3, 3])
+    y.zero_()
+    y[1, 1] = 2
+    z = paddle.zeros([3])
+    z.fill_(4.0)
+    return y * x + z
+
+
+def without_gradients(x, w):
+    with paddle.no_grad():
+        y = x * 2
+        y.add_(w)
+        y[0] = 0.0
+    return y
+
+
+def stopped(x, w):
+    y = x * 2
+    z = y * w
+    y.stop_gradient = True
+    return y, z, y * w
+
+
+def in_a_loop(x, w):
+    out = paddle.zeros([3, 3])
+    for i in range(3):
+        out[i] = x[i] * i
+    return out
+
+
+def equal_tensors(x, w):
+    a, b = x * 2, x * 2
+    c, d = paddle.zeros([3, 3]), paddle.zeros([3, 3])
+    a[0] = 1
+    b[0] = 1
+    b[1] = w[0]
+    c[0] = w[0]
+    d[1] = w[0]
+    return a, b, c, d
+
+
+def other_types(x, w):
+    y = x.astype("float64") * 1
+    y[0] = 0.1
+    y[1, 1] = True
+    z = x > 0.5
+    z[0] = True
+    z[1] = 0
+    i = x.astype("int32")
+    i[0] = 2.7
+    i.add_(paddle.ones([3, 3], "int32"))
+    return y, z.astype("float32"), i.astype("float32")
+
+
+def value_set(x, w):
+    y = x.detach() * 2
+    y.set_value(w.detach())
+    return y + x
+
+
+def view_of_what_is_gone(x, w):
+    y = (x * 2).reshape([-1])
+    y[0] = 5.0
+    a, b = paddle.split(x * 2, [1, 2])
+    a = a * 1
+    a.add_(w[:1])
+    return y, a, b
+
+
+def a_view_lives(x, w):
+    y = x * 2
+    v = y[0]
+    y.add_(w)
+    return y, v
+
+
+def a_view_is_written(x, w):
+    y = x * 2
+    v = y.reshape([9])
+    v[0] = 1
+    return y, v
+
+
+def a_part_is_written(x, w):
+    a, b = paddle.split(x * 2, [1, 2])
+    a[0] = 0
+    return a, b
+
+
+def cast_to_the_same(x, w):
+    y = x * 2
+    z = y.astype("float32")
+    z.add_(w)
+    return y, z
+
+
+def shaped_to_the_same(x, w):
+    y = x * 2
+    z = y.reshape([3, 3])
+    z.add_(w)
+    return y, z
+
+
+def views_in_a_list(x, w):
+    y = x * 1
+    views = list(map(lambda i: y[i], range(3)))
+    y[0] = 0
+    return views, y
+
+
+def keeps_its_gradient(x, w):
+    y = x * 2
+    with paddle.no_grad():
+        y.add_(w)
+    return y * w
+
+
+def an_argument(x, w):
+    y = x.detach()
+    y.add_(paddle.ones([3, 3]))
+    return y
+
+
+def views_by_a_generator(x, w):
+    y = x * 1
+
+    def rows():
+        row = y[0]
+        yield 1
+        yield row
+
+    it = rows()
+    next(it)
+    y[0] = 3
+    return next(it), y
+
+
+def views_held_by_a_builtin(x, w):
+    y = x * 1
+
+    def step(row, i):
+        if i == 2:
+            y[0] = 9
+        return y[0]
+
+    return functools.reduce(step, [1, 2], None), y
+
+
+def rows_written(x, w):
+    y = x * 1
+    for row in y:
+        row.add_(w[0])
+    return y
+
+
+CAPTURED = [
+    item, item_with_gradient, by_mask, by_indices, augmented_items, seen_through_containers, seen_through_attributes,
+    seen_through_cells, chained, functions, filled, without_gradients, stopped, in_a_loop, equal_tensors, other_types, value_set,
+    view_of_what_is_gone,
+]
+BROKEN = [
+    a_view_lives, a_view_is_written, a_part_is_written, cast_to_the_same, shaped_to_the_same, views_in_a_list,
+    keeps_its_gradient, an_argument, views_by_a_generator, views_held_by_a_builtin, rows_written,
+]
+
+
+def tensors(value):
+    if isinstance(value, (list, tuple)):
+        return [t for item in value for t in tensors(item)]
+    if isinstance(value, dict):
+        return tensors(list(value.values()))
+    return [value] if isinstance(value, paddle.Tensor) else []
+
+
+def run(fn):
+    paddle.seed(0)
+    x, w = paddle.rand([3, 3]), paddle.rand([3, 3])
+    x.stop_gradient = w.stop_gradient = False
+    outputs = fn(x, w)
+    found = [t for t in tensors(outputs) if not t.stop_gradient]
+    if found:
+        paddle.add_n([(t * t).sum().astype("float32") for t in found]).backward()
+    return outputs, x.numpy(), [None if t.grad is None else t.grad.numpy() for t in (x, w)]
+
+
+@pytest.mark.parametrize("size", ["0", "1000"], ids=["program", "replayed"])
+@pytest.mark.parametrize("fn", CAPTURED + BROKEN, ids=lambda fn: fn.__name__)
+def test_equals_eager(fn, size, same, monkeypatch):
+    monkeypatch.setenv("MIN_GRAPH_SIZE", size)
+    expected = run(fn)
+    fast = sot.symbolic_translate(fn)
+    same(run(fast), expected)
+    stats = sot.stats()
+    same(run(fast), expected)
+    if fn in BROKEN:
+        assert stats.breaks, f"\n{stats}"
+    else:
+        assert stats.graphs == 1 and not stats.breaks and not stats.fallbacks, f"\n{stats}"
+
+
+def test_an_effect_before_the_write_sees_the_old_numbers(capsys):
+    def f(x):
+        y = x * 2
+        print(y)
+        y.add_(x)
+        print("then")
+        return y
+
+    x = paddle.ones([1])
+    f(x)
+    expected = capsys.readouterr().out
+    fast = sot.symbolic_translate(f)
+    for _ in range(2):
+        fast(x)
+        assert capsys.readouterr().out == expected
+
+
+def test_a_break_behind_the_write(check):
+    def f(x):
+        y = x * 2
+        kept = [y]
+        y[0] = 5.0
+        y = y + float(y.sum())
+        kept[0].add_(x)
+        return kept, y
+
+    check(f, paddle.ones([3]), graphs=2, breaks=2)
+
+
+def test_what_was_read_may_be_written_behind_it(same):
+    """Eager mode refuses the backward pass here, as the result that it would read is gone; a program has its own copy."""
+
+    def f(x):
+        y = paddle.exp(x)
+        z = y * 2
+        y[0] = 0.0
+        return z.sum() + y.sum()
+
+    x = paddle.to_tensor([1.0, 2.0], stop_gradient=False)
+    with pytest.raises(RuntimeError, match="inplace"):
+        f(x).backward()
+    x.clear_grad()
+    sot.symbolic_translate(f)(x).backward()
+    same(x.grad.numpy(), (paddle.exp(x) * paddle.to_tensor([2.0, 3.0])).numpy())
+
+
+ARGUMENTS = {
+    "addmm_": [("w", "w")], "clip_": [(0.1, 0.9)], "clamp_": [(0.1, 0.9)], "copy_": [("w", False)], "cumprod_": [(0,)], "cumsum_": [(0,), (1,)],
+    "fill_": [(2.0,), (0,)], "fill_diagonal_": [(3.0,)], "fill_diagonal_tensor_": [("row",)], "flatten_": [(0, 1)],
+    "index_add_": [("ints", 0, "rows")], "index_fill_": [("ints", 0, 2.0)], "index_put_": [], "lerp_": [("w", 0.5)],
+    "masked_fill_": [("mask", 2.0)], "masked_scatter_": [("mask", "w")], "pow_": [(2.0,), ("w",)], "put_along_axis_": [],
+    "renorm_": [(2.0, 0, 1.0)], "reshape_": [([9],), ([3, 3],)], "scale_": [(2.0,), (2.0, 1.0)], "scatter_": [("ints", "rows")],
+    "set_value": [("w",)], "squeeze_": [()], "transpose_": [([1, 0],)], "unsqueeze_": [(0,)], "where_": [],
+}
+LEFT_OUT = {"share_memory_", "reconstruct_from_", "set_", "grad_", "resize_", "baddbmm_", "baddbmm", "multigammaln_", "polygamma_"}
+
+
+def in_place_methods():
+    names = [name for name in dir(paddle.Tensor) if name.endswith("_") and not name.startswith("_")]
+    return [name for name in names if callable(getattr(paddle.Tensor, name)) and name not in LEFT_OUT] + ["set_value"]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64", "bool"])
+def test_every_method(dtype, same):
+    """Every method that writes, with arguments that it takes: equal to eager, or a break."""
+    captured = set()
+
+    def tensor(shape=(3, 3)):
+        paddle.seed(1)
+        return (paddle.rand(shape) * 4).astype(dtype)
+
+    for name in in_place_methods():
+        for kinds in ARGUMENTS.get(name, [(), ("w",)]):
+            made = {"w": tensor(), "rows": tensor([2, 3]), "row": tensor([3]), "mask": paddle.eye(3) > 0, "ints": paddle.to_tensor([0, 2])}
+            args = [made.get(kind, kind) if isinstance(kind, str) else kind for kind in kinds]
+
+            def f(x):
+                y = x.clone()
+                result = getattr(y, name)(*args)
+                return y, result is y
+
+            if name in ("gcd_", "lcm_") and dtype == "float32":
+                continue  # Eager mode computes something, a program of `gcd` itself fails.
+            paddle.seed(5)
+            try:
+                expected = f(tensor())
+            except Exception:
+                continue
+            sot.reset()
+            paddle.seed(5)
+            try:
+                actual = sot.symbolic_translate(f)(tensor())
+                same(actual, expected)
+            except Exception as error:
+                raise AssertionError(f"{name}{kinds}: {str(error)[-300:]}") from None
+            if not sot.stats().breaks and not sot.stats().fallbacks:
+                captured.add(name)
+    print(dtype, len(captured), sorted(set(in_place_methods()) - captured))
+    assert len(captured) > {"float32": 50, "int64": 15, "bool": 3}[dtype], sorted(captured)
