@@ -176,9 +176,14 @@ class Run:
 
 
 def wrapper(owner, name, method):
+    # What changes a tensor in place is given one that is made in the function.
+    changed = ".clone()" if name.endswith("_") and not name.endswith("__") else ""
     if method:
-        source = f"def call(x, *args, **kwargs):\n    return x.{name}(*args, **kwargs)\n"
+        source = f"def call(x, *args, **kwargs):\n    return x{changed}.{name}(*args, **kwargs)\n"
         scope = {}
+    elif changed:
+        source = f"def call(x, *args, **kwargs):\n    return owner.{name}(x.clone(), *args, **kwargs)\n"
+        scope = {"owner": owner}
     else:
         source = f"def call(*args, **kwargs):\n    return owner.{name}(*args, **kwargs)\n"
         scope = {"owner": owner}
@@ -236,6 +241,8 @@ def reason(text):
     for kind in ("unsupported-call: paddle: ", "tensor-value: Tensor."):
         if text.startswith(kind):
             return text[len(kind) :].split(" ", 1)[1]
+    if text.startswith("unsupported-mutation: "):
+        return "changes " + text.split(" changes ", 1)[1]
     if "cannot be put into the graph" in text:
         return "exists in eager mode only"
     return text.split(": ", 1)[1]

@@ -1,6 +1,6 @@
 //! Results that share memory with another tensor in eager mode: slices, reshaped and detached tensors. Inside a program they
-//! are values like any other, since what writes in place ends the graph. One that leaves the graph together with what it is a
-//! view of is made again from it by the same call in eager mode, so that a later write to one shows in the other.
+//! are values like any other, since what changes one that others share ends the graph. One that leaves the graph together with
+//! what it is a view of is made again from it by the same call in eager mode, so that a later write to one shows in the other.
 
 use std::collections::HashMap;
 use std::rc::Rc;
