@@ -177,7 +177,7 @@ class Run:
 
 def wrapper(owner, name, method):
     # What changes a tensor in place is given one that is made in the function.
-    changed = ".clone()" if name.endswith("_") and not name.endswith("__") else ""
+    changed = ".clone()" if name.endswith("_") and not name.endswith("__") and name != "set_" else ""
     if method:
         source = f"def call(x, *args, **kwargs):\n    return x{changed}.{name}(*args, **kwargs)\n"
         scope = {}

@@ -192,3 +192,26 @@ def test_twenty_steps_equal_eager(optimizer, clip, same):
     same(train(translated, sot.symbolic_translate), expected)
     stats = sot.stats()
     assert stats.graphs == 1 and len(stats.breaks) == 3, f"\n{stats}"
+
+
+def test_gradients_outlive_the_translation_of_another_program(same):
+    """Paddle drops the gradients of parameters when it prepares a program of them."""
+
+    def train(wrap):
+        paddle.seed(3)
+        net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))
+
+        def step(x, y):
+            first = (net(x) ** 2).mean()
+            first.backward()
+            second = net(y).sum() * 2
+            second.backward()
+            return first, second
+
+        step = wrap(step)
+        losses = [step(paddle.randn([3, 4]), paddle.randn([3, 4])) for _ in range(2)]
+        return losses, [p.grad.numpy() for p in net.parameters()]
+
+    expected = train(lambda step: step)
+    same(train(sot.symbolic_translate), expected)
+    assert sot.stats().graphs == 2 and len(sot.stats().breaks) == 2

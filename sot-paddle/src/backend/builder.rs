@@ -12,6 +12,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFunction, PyList, PyString, PyTuple};
 use sot_core::backend::{CallKind, GraphBuilder, TensorMeta};
+use sot_core::cpython;
 
 use super::collector;
 use super::data;
@@ -248,6 +249,7 @@ impl PaddleBuilder {
         let layer = self.paddle.partial_program_layer.bind(py).call1((&self.target.main, inputs, results, pairs))?;
         layer.setattr("training", training)?;
         layer.setattr(if training { "_train_program_id" } else { "_infer_program_id" }, program_id::new())?;
+        keep_gradients(&layer)?;
         (self.paddle.release.optimize)(&layer)?;
         keep_outputs(&layer)?;
         let detached = if training { inputs_without_gradient(&layer)? } else { Vec::new() };
@@ -267,6 +269,31 @@ impl Drop for PaddleBuilder {
             Python::try_attach(|py| self.take_parameters(py).is_ok());
         }
     }
+}
+
+/// Preparing a program sets the kind of its parameters' gradients, which drops those they have: that is left to parameters
+/// without one.
+fn keep_gradients(layer: &Bound<'_, PyAny>) -> PyResult<()> {
+    const SET_KIND: &str = "_set_grad_type";
+    // Of the class, as the layer would hold itself otherwise; it does not look at the layer.
+    let set_kind = layer.get_type().getattr(SET_KIND)?.unbind();
+    let careful = cpython::fastcall(layer.py(), SET_KIND, "", move |py, args| {
+        let (parameters, program) = (&args[0], &args[1]);
+        let (bare, kinds) = (PyList::empty(py), PyList::empty(py));
+        for (parameter, gradient) in parameters.try_iter()?.zip(program.getattr("param_grad_values")?.try_iter()?) {
+            let parameter = parameter?;
+            if parameter.getattr("grad")?.is_none() {
+                bare.append(parameter)?;
+                kinds.append(gradient?)?;
+            }
+        }
+        let narrowed = PyDict::new(py);
+        narrowed.set_item("param_grad_values", kinds)?;
+        narrowed.set_item("program", program.getattr("program")?)?;
+        let program = py.import("types")?.getattr("SimpleNamespace")?.call((), Some(&narrowed))?;
+        set_kind.call1(py, (py.None(), bare, program))
+    })?;
+    layer.setattr(SET_KIND, careful)
 }
 
 /// The executor lets an operation write over an operand whose contents no backward operation reads, even over a result of
