@@ -215,3 +215,31 @@ def test_gradients_outlive_the_translation_of_another_program(same):
     expected = train(lambda step: step)
     same(train(sot.symbolic_translate), expected)
     assert sot.stats().graphs == 2 and len(sot.stats().breaks) == 2
+
+
+class Counting(nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("calls", paddle.zeros([1]))
+
+    def forward(self, x):
+        self.calls = self.calls + 1
+        return x * self.calls
+
+
+def written_by_another_way(net, x):
+    buffers = net.__dict__.get("_buffers")
+    buffers["calls"] = x + 5
+    return net.calls * x
+
+
+def test_a_buffer_bound_in_forward_is_read_back(same):
+    x = paddle.ones([1])
+    eager, net = Counting(), Counting()
+    fast = sot.symbolic_translate(net)
+    for _ in range(3):
+        same(fast(x), eager(x))
+    same(net.calls.numpy(), eager.calls.numpy())
+    other = sot.symbolic_translate(written_by_another_way)
+    for _ in range(2):
+        same(other(net, x), written_by_another_way(eager, x))

@@ -70,6 +70,30 @@ impl LayerVariable {
         }
     }
 
+    /// Whether the trace wrote to the layer or to one of its dicts, however they were reached: then they are no longer what
+    /// the object holds.
+    fn is_changed(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {
+        if cx.effects.is_written(this) {
+            return Ok(true);
+        }
+        let written = cx.effects.log().iter().filter_map(|effect| match effect {
+            Effect::Contents { container } => Some(*container),
+            _ => None,
+        });
+        let written: Vec<VarId> = written.collect();
+        for store in STORES {
+            if written.is_empty() {
+                break;
+            }
+            if let Some((dict, _)) = self.store(cx, this, store)? {
+                if cx.met(dict.as_any()).is_some_and(|met| written.contains(&met)) {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+
     /// `nn.Layer.__getattr__`, read off the dicts.
     fn from_stores(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
         for store in STORES {
@@ -212,17 +236,6 @@ impl LayerVariable {
     }
 }
 
-/// Whether the trace wrote to the layer or to one of its dicts: then they are no longer what the object holds.
-fn is_changed(cx: &mut OpcodeExecutor<'_>, this: VarId) -> bool {
-    let of = cx.vars.tracker(this);
-    let stores = STORES.map(|store| cx.trackers.add(Tracker::Attribute { of, name: store.into() }));
-    cx.effects.is_written(this)
-        || cx.effects.log().iter().any(|effect| match effect {
-            Effect::Contents { container } => stores.contains(&cx.vars.tracker(*container)),
-            _ => false,
-        })
-}
-
 impl Variable for LayerVariable {
     fn kind(&self) -> &'static str {
         "layer"
@@ -241,7 +254,7 @@ impl Variable for LayerVariable {
     }
 
     fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
-        if is_changed(cx, this) || !self.has_layers_own(cx, "__getattr__")? {
+        if self.is_changed(cx, this)? || !self.has_layers_own(cx, "__getattr__")? {
             return object_model::get_attr(cx, this, name);
         }
         object_model::assume_own_reads(cx, this)?;
@@ -264,7 +277,7 @@ impl Variable for LayerVariable {
             let name = cpython::type_name(&layer.get_type());
             return Err(Unwind::break_graph(ReasonId::BreakListed, format!("the layer {name} is {list}")));
         }
-        if !is_changed(cx, this) && PaddleBackend::installed(cx.py)?.is_leaf_layer(&layer) {
+        if !self.is_changed(cx, this)? && PaddleBackend::installed(cx.py)?.is_leaf_layer(&layer) {
             return self.call_whole(cx, this, args);
         }
         self.call_followed(cx, this, args)
