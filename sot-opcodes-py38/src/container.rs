@@ -26,7 +26,7 @@ opcode! { MAP_ADD [3.8..3.14] (key, value -- ) => |cx, op| { let map = below(cx,
 
 opcode! { LIST_EXTEND [3.9..3.14] (items -- ) => |cx, op| { let list = below(cx, op.arg)?; list::extend(cx, list, items) } }
 opcode! { SET_UPDATE [3.9..3.14] (items -- ) => |cx, op| { let set = below(cx, op.arg)?; set_update(cx, set, items) } }
-opcode! { DICT_UPDATE [3.9..3.14] (map -- ) => |cx, op| { let dict = below(cx, op.arg)?; dict::update(cx, dict, map) } }
+opcode! { DICT_UPDATE [3.9..3.14] (map -- ) => |cx, op| { let dict = below(cx, op.arg)?; dict::update_from_mapping(cx, dict, map) } }
 opcode! { DICT_MERGE [3.9..3.13] (map -- ) => |cx, op| merge_keywords(cx, op.arg, op.arg + 2, map, qualified_name) }
 opcode! { LIST_TO_TUPLE [3.9..3.12] (list -- tuple) => |cx, _| list_to_tuple(cx, list) }
 
@@ -103,7 +103,7 @@ pub fn merge_keywords(
 ) -> Flow<()> {
     let (dict, callable) = (below(cx, dict)?, below(cx, callable)?);
     let name = name(cx, callable);
-    dict::merge(cx, dict, keywords, &name)
+    dict::merge(cx, dict, keywords, name.as_deref())
 }
 
 fn chain(cx: &mut OpcodeExecutor<'_>, parts: Vec<VarId>) -> Flow<Vec<VarId>> {
@@ -117,7 +117,7 @@ fn chain(cx: &mut OpcodeExecutor<'_>, parts: Vec<VarId>) -> Flow<Vec<VarId>> {
 fn build_map_unpack(cx: &mut OpcodeExecutor<'_>, maps: Vec<VarId>) -> Flow<VarId> {
     let dict = DictVariable::build(cx, Vec::new())?;
     for map in maps {
-        dict::update(cx, dict, map)?;
+        dict::update_from_mapping(cx, dict, map)?;
     }
     Ok(dict)
 }

@@ -39,21 +39,21 @@ pub fn make_function(cx: &mut OpcodeExecutor<'_>, code: VarId, name: Option<VarI
     Ok(Next::Continue)
 }
 
-/// A callable as error messages about its arguments name it, without parentheses.
-pub type Naming = fn(&OpcodeExecutor<'_>, VarId) -> String;
+/// A callable as error messages about its arguments name it, without parentheses; `None` where CPython has to say.
+pub type Naming = fn(&OpcodeExecutor<'_>, VarId) -> Option<String>;
 
 /// `module.Class.method`
-pub fn qualified_name(cx: &OpcodeExecutor<'_>, callable: VarId) -> String {
-    let name = function_attribute(cx, callable, "__qualname__").unwrap_or_else(|| cx.text(callable));
-    match function_attribute(cx, callable, "__module__") {
+pub fn qualified_name(cx: &OpcodeExecutor<'_>, callable: VarId) -> Option<String> {
+    let name = function_attribute(cx, callable, "__qualname__")?;
+    Some(match function_attribute(cx, callable, "__module__") {
         Some(module) => format!("{module}.{name}"),
         None => name,
-    }
+    })
 }
 
 /// `method`
-pub(crate) fn short_name(cx: &OpcodeExecutor<'_>, callable: VarId) -> String {
-    function_attribute(cx, callable, "__name__").unwrap_or_else(|| cx.text(callable))
+pub(crate) fn short_name(cx: &OpcodeExecutor<'_>, callable: VarId) -> Option<String> {
+    function_attribute(cx, callable, "__name__")
 }
 
 fn function_attribute(cx: &OpcodeExecutor<'_>, callable: VarId, name: &str) -> Option<String> {

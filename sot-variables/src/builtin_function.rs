@@ -6,7 +6,7 @@ use once_cell::sync::Lazy;
 use pyo3::prelude::*;
 use pyo3::types::{PyModule, PyType};
 use sot_core::cpython;
-use sot_core::error::{Flow, Reason, ReasonId};
+use sot_core::error::{Flow, Reason, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
 use sot_core::tracker::{self, Tracker, TrackerId};
 use sot_core::variable::{VarId, Variable};
@@ -69,14 +69,18 @@ const PURE_MODULES: &[&str] =
 const WRITERS: &[&str] = &["insort_left", "insort_right", "setitem", "delitem", "iconcat", "pack_into"];
 
 /// Functions that read the frame they are called from, in which new code keeps variables of its own, and the number of
-/// arguments from which on they do not.
+/// arguments from which on they do not; `None` counts as none.
 const FRAME_READERS: &[(&str, usize)] =
     &[("locals", 1), ("_getframe", usize::MAX), ("vars", 1), ("dir", 1), ("eval", 2), ("exec", 2)];
 
-fn refuse_frame_readers(cx: &OpcodeExecutor<'_>, function: &Bound<'_, PyAny>, args: &CallArgs) -> Flow<()> {
+fn refuse_frame_readers(cx: &mut OpcodeExecutor<'_>, function: &Bound<'_, PyAny>, args: &CallArgs) -> Flow<()> {
     let name: String = function.getattr("__name__")?.extract()?;
-    let given = args.all().count();
-    if !FRAME_READERS.iter().any(|(reader, enough)| *reader == name && given < *enough) {
+    let Some((_, enough)) = FRAME_READERS.iter().find(|(reader, _)| *reader == name) else { return Ok(()) };
+    let mut given = 0;
+    for argument in args.all() {
+        given += usize::from(!cx.known(argument)?.is_some_and(|argument| argument.is_none()));
+    }
+    if given >= *enough {
         return Ok(());
     }
     Err(cx.leave_frame(Reason::new(ReasonId::UnsupportedFrame, format!("{name}() reads the frame's variables"))))
@@ -114,6 +118,14 @@ impl BuiltinFunctionVariable {
         if is_class {
             // A class method in C: each lookup makes a new bound object, only its descriptor is lasting.
             let descriptor = object_model::lookup_in_class(cx, receiver, &Rc::from(name.as_str()))?;
+            let owner = descriptor.as_ref().and_then(|descriptor| descriptor.getattr("__objclass__").ok());
+            // What makes an instance is not told of which class.
+            if name == "fromkeys"
+                && owner.is_some_and(|owner| cx.vars.get(receiver).object().is_some_and(|class| !class.is(&owner)))
+            {
+                let text = format!("{name}() of a subclass");
+                return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
+            }
             return match descriptor.filter(|descriptor| cx.runtime.builtins.get(descriptor).is_some()) {
                 Some(descriptor) => cx.call_builtin(&descriptor, args, false),
                 None => cx.call_builtin(&object, args, is_value || name == "__class_getitem__"),

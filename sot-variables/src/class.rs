@@ -16,7 +16,6 @@ use sot_core::variable::{GraphArgument, VarId, Variable};
 
 use crate::exception;
 use crate::function::call_by_policy;
-use crate::method::MethodVariable;
 use crate::object::{is_struct_sequence, is_value_type};
 
 sot_core::variable_kind! { "class", rank: 50, when: is_class, wrap: ClassVariable::wrap }
@@ -245,18 +244,13 @@ impl ClassVariable {
     ) -> Flow<VarId> {
         let found = found.unbind().into_bound(cx.py);
         object_model::guard_descriptor(cx, &found, tracker)?;
-        match cpython::type_name(&found.get_type()).as_str() {
+        match cpython::builtin_type_name(&found).as_str() {
             "staticmethod" => {
                 let inner = found.getattr("__func__")?;
                 let tracker = cx.trackers.add(Tracker::Getattr { of: tracker, name: "__func__".into() });
                 Ok(cx.wrap(&inner, tracker))
             }
-            "classmethod" => {
-                let inner = found.getattr("__func__")?;
-                let tracker = cx.trackers.add(Tracker::Getattr { of: tracker, name: "__func__".into() });
-                let function = cx.wrap(&inner, tracker);
-                Ok(cx.produce(Rc::new(MethodVariable::new(function, this))))
-            }
+            "classmethod" => object_model::bind_class_method(cx, this, &found, tracker),
             "classmethod_descriptor" | "getset_descriptor" | "member_descriptor" | "builtin_function_or_method" => {
                 self.read(cx, this, name)
             }
@@ -269,9 +263,9 @@ impl ClassVariable {
                 let none = cx.none();
                 object_model::call_special(cx, descriptor, "__get__", &[none, this])
             }
-            kind => Err(Unwind::break_graph(
+            _ => Err(Unwind::break_graph(
                 ReasonId::UnsupportedAttribute,
-                format!("attribute '{name}' of a class, served by a {kind}"),
+                format!("attribute '{name}' of a class, served by a {}", cpython::type_name(&found.get_type())),
             )),
         }
     }
@@ -290,7 +284,7 @@ impl ClassVariable {
 }
 
 fn is_static_function(object: &Bound<'_, PyAny>) -> bool {
-    cpython::type_name(&object.get_type()) == "staticmethod"
+    cpython::builtin_type_name(object) == "staticmethod"
 }
 
 fn initialize(cx: &mut OpcodeExecutor<'_>, class: VarId, instance: VarId, args: &CallArgs) -> Flow<()> {
@@ -310,7 +304,13 @@ fn initialize(cx: &mut OpcodeExecutor<'_>, class: VarId, instance: VarId, args: 
         Some((init, tracker)) => {
             let init = object_model::bind_descriptor(cx, instance, &Rc::from("__init__"), &init, tracker)?;
             cx.claim_made(class, init, instance);
-            cx.call(init, args).map(|_| ())
+            let result = cx.call(init, args)?;
+            let made = cx.type_name(result)?;
+            if made == "NoneType" {
+                return Ok(());
+            }
+            let text = format!("__init__() should return None, not '{made}'");
+            Err(cx.raise(pyo3::exceptions::PyTypeError::new_err(text)))
         }
         None => Ok(()),
     }

@@ -50,18 +50,31 @@ pub fn update(cx: &mut OpcodeExecutor<'_>, dict: VarId, mapping: VarId) -> Flow<
     write(cx, dict, entries)
 }
 
+/// `{**mapping}` into a dict: nothing but a mapping will do.
+pub fn update_from_mapping(cx: &mut OpcodeExecutor<'_>, dict: VarId, mapping: VarId) -> Flow<()> {
+    if !is_mapping(cx, mapping)? {
+        let text = format!("'{}' object is not a mapping", cx.type_name(mapping)?);
+        return Err(cx.raise(PyTypeError::new_err(text)));
+    }
+    update(cx, dict, mapping)
+}
+
 /// `f(**dict, **mapping)`: as `update`, but a key given twice is the user's `TypeError`.
-pub fn merge(cx: &mut OpcodeExecutor<'_>, dict: VarId, mapping: VarId, function_name: &str) -> Flow<()> {
+pub fn merge(cx: &mut OpcodeExecutor<'_>, dict: VarId, mapping: VarId, function_name: Option<&str>) -> Flow<()> {
     let py = cx.py;
     let mut entries = expect(cx, dict)?.entries.clone();
+    let named = || {
+        let text = "wrong keywords for a callable whose name CPython knows";
+        function_name.ok_or_else(|| Unwind::break_graph(ReasonId::UnsupportedCall, text))
+    };
     if !is_mapping(cx, mapping)? {
-        let name = cx.type_name(mapping)?;
+        let (function_name, name) = (named()?, cx.type_name(mapping)?);
         let text = format!("{function_name}() argument after ** must be a mapping, not {name}");
         return Err(cx.raise(PyTypeError::new_err(text)));
     }
     for (key, value) in pairs(cx, mapping)? {
         if find(cx, &entries, &key)?.is_some() {
-            let key = key.bind(py).str()?;
+            let (function_name, key) = (named()?, key.bind(py).str()?);
             let text = format!("{function_name}() got multiple values for keyword argument '{key}'");
             return Err(cx.raise(PyTypeError::new_err(text)));
         }

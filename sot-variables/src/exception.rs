@@ -47,7 +47,7 @@ pub fn instantiate<'py>(
 ) -> Flow<Option<VarId>> {
     let py = cx.py;
     let lookup = |name: &str| cpython::type_lookup(ty, &PyString::intern(py, name));
-    let in_c = lookup("__new__").is_some_and(|new| cpython::type_name(&new.get_type()) == "builtin_function_or_method");
+    let in_c = lookup("__new__").is_some_and(|new| cpython::builtin_type_name(&new) == "builtin_function_or_method");
     if !in_c {
         return Ok(None);
     }
@@ -327,7 +327,7 @@ impl Variable for ExceptionVariable {
         let Some((found, _)) = object_model::lookup(cx, this, name)? else {
             return object_model::get_attr(cx, this, name);
         };
-        if !matches!(&*cpython::type_name(&found.get_type()), "getset_descriptor" | "member_descriptor") {
+        if !matches!(&*cpython::builtin_type_name(&found), "getset_descriptor" | "member_descriptor") {
             return object_model::get_attr(cx, this, name);
         }
         if let Some(value) = self.kept(cx, this, name)? {
@@ -416,5 +416,5 @@ fn is_none(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<bool> {
 fn is_overridden(cx: &OpcodeExecutor<'_>, ty: &Py<PyAny>) -> bool {
     let ty = ty.bind(cx.py).cast::<PyType>();
     let found = ty.ok().and_then(|ty| cpython::type_lookup(ty, &PyString::intern(cx.py, "__setattr__")));
-    found.is_none_or(|found| cpython::type_name(&found.get_type()) != "wrapper_descriptor")
+    found.is_none_or(|found| cpython::builtin_type_name(&found) != "wrapper_descriptor")
 }

@@ -267,7 +267,10 @@ fn thrown_exception(cx: &mut OpcodeExecutor<'_>, thrown: &[VarId]) -> Flow<VarId
     }
 }
 
-fn resume_raising(cx: &mut OpcodeExecutor<'_>, generator: VarId, frame: Frame, exception: VarId) -> Flow<Resumed> {
+fn resume_raising(cx: &mut OpcodeExecutor<'_>, generator: VarId, mut frame: Frame, exception: VarId) -> Flow<Resumed> {
+    // In the place of what would be sent; handlers count it.
+    let none = cx.none();
+    frame.stack.push(none);
     set(cx, generator, State::Running);
     let exit = cx.run_frame_raising(frame, exception);
     settle(cx, generator, exit)

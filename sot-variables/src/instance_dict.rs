@@ -94,7 +94,7 @@ impl InstanceDictVariable {
 }
 
 fn is_kept_in_c(found: &Bound<'_, PyAny>) -> bool {
-    matches!(&*cpython::type_name(&found.get_type()), "member_descriptor" | "getset_descriptor")
+    matches!(&*cpython::builtin_type_name(found), "member_descriptor" | "getset_descriptor")
 }
 
 fn attribute_name(key: &HashKey, py: Python<'_>) -> Flow<Rc<str>> {

@@ -313,10 +313,9 @@ impl Variable for SetVariable {
         self.keys.iter().map(|key| key.variable).collect()
     }
 
-    fn iter(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<VarId> {
+    fn iter(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
         let items = self.ordered(cx.py)?;
-        let items = cx.tuple(items);
-        Ok(SequenceIterator::over(cx, items))
+        Ok(SequenceIterator::over_set(cx, this, items))
     }
 
     fn items(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<Option<Vec<VarId>>> {

@@ -34,7 +34,7 @@ const NOT_SIMULATED: &[&str] = &[
 
 /// Calls a special method in C on a value of exactly its type; `None` if it is none, or not one that is known here.
 pub fn call(cx: &mut OpcodeExecutor<'_>, descriptor: &Bound<'_, PyAny>, args: &CallArgs) -> Flow<Option<VarId>> {
-    let kind = cpython::type_name(&descriptor.get_type());
+    let kind = cpython::builtin_type_name(descriptor);
     if !matches!(&*kind, "wrapper_descriptor" | "method_descriptor") || !args.keywords.is_empty() {
         return Ok(None);
     }

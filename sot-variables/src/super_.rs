@@ -2,14 +2,13 @@
 
 use std::rc::Rc;
 
-use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PySuper, PyTuple, PyType};
 
 use sot_core::builtin;
 use sot_core::codegen::CodeGen;
 use sot_core::cpython;
-use sot_core::error::{Flow, ReasonId, Unwind};
+use sot_core::error::{Flow, Reason, ReasonId, Unwind};
 use sot_core::executor::{object_model, Name, OpcodeExecutor};
 use sot_core::tracker::{Key, Tracker, TrackerId};
 use sot_core::variable::{VarId, Variable};
@@ -47,20 +46,36 @@ fn implied(cx: &mut OpcodeExecutor<'_>) -> Flow<(VarId, VarId)> {
         let cell = code.code.cellvars.iter().position(|cell| Some(cell.as_str()) == name.as_deref());
         contents(cx, cell.and_then(|cell| cells.get(cell).copied()))?
     };
-    let Some(first) = first.filter(|_| code.code.total_args() > 0) else {
-        return Err(cx.raise(PyRuntimeError::new_err("super(): no arguments")));
-    };
     let free = code.code.freevars.iter().position(|name| name == "__class__");
     let cell = free.and_then(|free| cells.get(code.code.cellvars.len() + free).copied());
-    match contents(cx, cell)? {
-        Some(class) => Ok((class, first)),
-        None => Err(cx.raise(PyRuntimeError::new_err("super(): __class__ cell not found"))),
+    let class = contents(cx, cell)?.filter(|_| code.code.arg_count > 0);
+    match (class, first) {
+        (Some(class), Some(first)) if class_of(cx, class)?.is_some() => Ok((class, first)),
+        // What it says to that depends on what it finds in the frame.
+        _ => Err(cx.leave_frame(Reason::new(ReasonId::UnsupportedCall, "super() outside of a method"))),
     }
 }
 
 fn contents(cx: &mut OpcodeExecutor<'_>, cell: Option<VarId>) -> Flow<Option<VarId>> {
     let Some(cell) = cell else { return Ok(None) };
     Ok(cx.see_as::<CellVariable>(cell)?.and_then(|cell| cell.contents()))
+}
+
+/// What CPython says of operands that seem to be wrong; they may also pretend to be right.
+fn refusal(cx: &mut OpcodeExecutor<'_>, class: VarId, receiver: VarId) -> Flow<Unwind> {
+    let object = |cx: &mut OpcodeExecutor<'_>, variable| -> Flow<Option<Py<PyAny>>> {
+        let own = cx.see(variable)?.object().map(|object| object.clone_ref(cx.py));
+        Ok(match own {
+            None => cx.known(variable)?.map(Bound::unbind),
+            own => own,
+        })
+    };
+    if let (Some(class), Some(receiver)) = (object(cx, class)?, object(cx, receiver)?) {
+        if let Err(error) = cx.py.get_type::<PySuper>().call1((class, receiver)) {
+            return Ok(cx.raise(error));
+        }
+    }
+    Ok(Unwind::break_graph(ReasonId::UnsupportedCall, "super() of an object that is no instance of the class"))
 }
 
 /// The class a variable is.
@@ -72,7 +87,7 @@ fn class_of<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId) -> Flow<Option<B
 impl SuperVariable {
     fn build(cx: &mut OpcodeExecutor<'_>, class: VarId, receiver: VarId) -> Flow<VarId> {
         let Some(base) = class_of(cx, class)? else {
-            return Err(cx.raise(PyTypeError::new_err("super() argument 1 must be a type")));
+            return Err(refusal(cx, class, receiver)?);
         };
         let as_class = class_of(cx, receiver)?.filter(|ty| ty.is_subclass(&base).unwrap_or(false));
         let on_class = as_class.is_some();
@@ -81,8 +96,7 @@ impl SuperVariable {
             None => cx.type_of(receiver)?.cast_into::<PyType>().map_err(PyErr::from)?,
         };
         if !start.is_subclass(&base)? {
-            let text = "super(type, obj): obj must be an instance or subtype of type";
-            return Err(cx.raise(PyTypeError::new_err(text)));
+            return Err(refusal(cx, class, receiver)?);
         }
         let start = start.unbind();
         Ok(cx.produce(Rc::new(SuperVariable { class, receiver, start, on_class })))
@@ -126,24 +140,20 @@ impl SuperVariable {
         if !self.on_class {
             return object_model::bind_descriptor(cx, self.receiver, name, found, tracker);
         }
-        match cpython::type_name(&found.get_type()).as_str() {
-            kind @ ("classmethod" | "staticmethod") => {
+        match cpython::builtin_type_name(found).as_str() {
+            "classmethod" => object_model::bind_class_method(cx, self.receiver, found, tracker),
+            "staticmethod" => {
                 let inner = found.getattr("__func__")?;
                 let tracker = cx.trackers.add(Tracker::Getattr { of: tracker, name: "__func__".into() });
-                let inner = cx.wrap(&inner, tracker);
-                if kind == "staticmethod" {
-                    return Ok(inner);
-                }
-                let payload = (cx.runtime.factories.method)(inner, self.receiver);
-                Ok(cx.produce(payload))
+                Ok(cx.wrap(&inner, tracker))
             }
             "function" | "method_descriptor" | "wrapper_descriptor" | "builtin_function_or_method" => {
                 Ok(cx.wrap(found, tracker))
             }
             _ if !cpython::is_descriptor(found) => Ok(cx.wrap(found, tracker)),
-            kind => Err(Unwind::break_graph(
+            _ => Err(Unwind::break_graph(
                 ReasonId::UnsupportedAttribute,
-                format!("attribute '{name}' of super(), served by a {kind}"),
+                format!("attribute '{name}' of super(), served by a {}", cpython::type_name(&found.get_type())),
             )),
         }
     }

@@ -85,8 +85,7 @@ impl TensorVariable {
         let ty = self.python_type(cx);
         let ty = ty.cast::<pyo3::types::PyType>().map_err(PyErr::from)?;
         let found = cpython::type_lookup(ty, &PyString::intern(cx.py, name));
-        Ok(found
-            .is_some_and(|found| matches!(&*cpython::type_name(&found.get_type()), "function" | "method_descriptor")))
+        Ok(found.is_some_and(|found| matches!(&*cpython::builtin_type_name(&found), "function" | "method_descriptor")))
     }
 
     /// Whether the framework's tensors have an operator method at all, and the other operand is something it may know.

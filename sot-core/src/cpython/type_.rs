@@ -23,6 +23,16 @@ pub fn type_name(ty: &Bound<'_, PyType>) -> String {
     ty.name().map_or_else(|_| "?".to_owned(), |name| name.to_string())
 }
 
+/// The name of the object's type if that is one of CPython's own; empty for classes of the program's, whatever their names.
+pub fn builtin_type_name(object: &Bound<'_, PyAny>) -> String {
+    let ty = object.get_type();
+    if is_heap_type(&ty) {
+        String::new()
+    } else {
+        type_name(&ty)
+    }
+}
+
 /// How instances of a type answer attribute reads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum GetattrHook {

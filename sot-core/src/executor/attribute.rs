@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use pyo3::exceptions::PyAttributeError;
+use pyo3::types::PyType;
 
 use super::{Name, OpcodeExecutor};
 use crate::error::Flow;
@@ -14,8 +15,18 @@ impl OpcodeExecutor<'_> {
         match self.find_attr(object, name)? {
             Some(value) => Ok(value),
             None => {
-                let owner = self.type_name(object)?;
-                Err(self.raise(PyAttributeError::new_err(format!("'{owner}' object has no attribute '{name}'"))))
+                let class = self
+                    .see(object)?
+                    .object()
+                    .and_then(|object| object.bind(self.py).cast::<PyType>().ok().map(crate::cpython::type_name));
+                let bound = self.see(object)?.kind() == "method";
+                let owner = match class {
+                    // The function is asked last.
+                    _ if bound => "'function' object".to_owned(),
+                    Some(class) => format!("type object '{class}'"),
+                    None => format!("'{}' object", self.type_name(object)?),
+                };
+                Err(self.raise(PyAttributeError::new_err(format!("{owner} has no attribute '{name}'"))))
             }
         }
     }

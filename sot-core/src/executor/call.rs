@@ -12,6 +12,9 @@ use crate::error::{Flow, ReasonId, Unwind};
 use crate::resume::Finish;
 use crate::variable::VarId;
 
+/// Calls that are being made for other calls, of whatever kind; each takes some of our own stack.
+const MAX_NESTED: usize = 256;
+
 /// The arguments of a call, in order.
 #[derive(Clone, Default, Debug)]
 pub struct CallArgs {
@@ -100,7 +103,13 @@ impl<'py> OpcodeExecutor<'py> {
         if let Some(object) = payload.object() {
             self.refuse_listed(object.bind(self.py))?;
         }
-        payload.call(self, callable, args)
+        if self.nesting == MAX_NESTED {
+            return Err(Unwind::fallback(ReasonId::TraceTooLong, "calls nested too deeply"));
+        }
+        self.nesting += 1;
+        let result = payload.call(self, callable, args);
+        self.nesting -= 1;
+        result
     }
 
     /// Breaks the graph at a call of what is on the user's break list.

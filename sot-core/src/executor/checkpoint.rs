@@ -263,9 +263,10 @@ impl OpcodeExecutor<'_> {
         let opcode = frame.unit.code.instructions[frame.at.index()].opcode;
         let info = Opcodes::get(self.py).info(opcode);
         let of_variables = matches!(info.operand, Operand::Local | Operand::LocalPair | Operand::Cell);
-        of_variables || ON_EXCEPTIONS.contains(&info.name.as_str())
+        of_variables || OF_THE_FRAME.contains(&info.name.as_str())
     }
 }
 
-/// Instructions that enter and leave what catches exceptions.
-const ON_EXCEPTIONS: [&str; 4] = ["END_FINALLY", "SETUP_WITH", "WITH_CLEANUP_START", "CHECK_EG_MATCH"];
+/// Instructions that enter and leave what catches exceptions; and the one that calls `super()`, which looks for a cell.
+const OF_THE_FRAME: [&str; 5] =
+    ["END_FINALLY", "SETUP_WITH", "WITH_CLEANUP_START", "CHECK_EG_MATCH", "LOAD_SUPER_ATTR"];

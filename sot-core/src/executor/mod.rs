@@ -96,6 +96,8 @@ pub struct OpcodeExecutor<'py> {
     root_globals: Py<PyDict>,
     null: VarId,
     steps: u64,
+    /// How many calls are being made for other calls.
+    nesting: usize,
     units: HashMap<usize, Rc<CodeUnit>>,
 }
 
@@ -138,6 +140,7 @@ impl<'py> OpcodeExecutor<'py> {
             root_globals: globals.clone().unbind(),
             null,
             steps: 0,
+            nesting: 0,
             units: HashMap::new(),
         })
     }

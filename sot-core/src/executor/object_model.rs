@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use pyo3::exceptions::{PyAttributeError, PyOverflowError, PyStopIteration, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyFloat, PyFloatMethods, PyString, PyType};
+use pyo3::types::{PyBool, PyFloat, PyFloatMethods, PyFunction, PyInt, PySlice, PyString, PyType};
 
 use super::{BinaryOp, CallArgs, CompareOp, Name, OpcodeExecutor};
 use crate::cpython::{self, GetattrHook};
@@ -113,7 +113,7 @@ pub fn assume_own_reads(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
 
 fn is_python_method(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str) -> Flow<bool> {
     let found = lookup(cx, this, &Rc::from(name))?;
-    Ok(found.is_some_and(|(found, _)| cpython::type_name(&found.get_type()) == "function"))
+    Ok(found.is_some_and(|(found, _)| cpython::builtin_type_name(&found) == "function"))
 }
 
 /// Attribute lookup through the type's own `__getattribute__`, and the `__getattr__` hook after it.
@@ -136,7 +136,7 @@ fn own_get_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<V
 
 /// Attribute lookup without the `__getattr__` hook.
 pub fn generic_get_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
-    if &**name == "__class__" {
+    if &**name == "__class__" && !has_own_class(cx, this)? {
         return type_variable(cx, this).map(Some);
     }
     let found = lookup(cx, this, name)?;
@@ -164,8 +164,20 @@ pub fn generic_get_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -
     }
 }
 
+/// Whether `x.__class__` need not be the type of `x`: its type says something of its own.
+pub fn has_own_class(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {
+    let ty = cx.type_of(this)?;
+    let Ok(ty) = ty.cast::<PyType>() else { return Ok(false) };
+    if !cpython::is_heap_type(ty) {
+        return Ok(false);
+    }
+    let usual = cx.py.get_type::<PyAny>().getattr("__dict__")?.get_item("__class__")?;
+    let found = cpython::type_lookup(ty, &PyString::intern(cx.py, "__class__"));
+    Ok(!found.is_some_and(|found| found.is(&usual)) || is_python_method(cx, this, "__getattribute__")?)
+}
+
 fn is_getset(object: &Bound<'_, PyAny>) -> bool {
-    matches!(&*cpython::type_name(&object.get_type()), "getset_descriptor" | "member_descriptor")
+    matches!(&*cpython::builtin_type_name(object), "getset_descriptor" | "member_descriptor")
 }
 
 /// The variable of `type(x)`.
@@ -211,7 +223,7 @@ pub fn bind_descriptor<'py>(
     descriptor: &Bound<'py, PyAny>,
     tracker: TrackerId,
 ) -> Flow<VarId> {
-    let kind = cpython::type_name(&descriptor.get_type());
+    let kind = cpython::builtin_type_name(descriptor);
     match kind.as_str() {
         "function" => {
             guard_descriptor(cx, descriptor, tracker)?;
@@ -230,14 +242,14 @@ pub fn bind_descriptor<'py>(
             let tracker = cx.trackers.add(Tracker::Getattr { of: tracker, name: "__func__".into() });
             Ok(cx.wrap(&inner, tracker))
         }
+        "classmethod_descriptor" => {
+            let class = type_variable(cx, this)?;
+            cx.get_attr(class, name)
+        }
         "classmethod" => {
             guard_identity(cx, descriptor, tracker);
-            let inner = descriptor.getattr("__func__")?;
-            let tracker = cx.trackers.add(Tracker::Getattr { of: tracker, name: "__func__".into() });
-            let function = cx.wrap(&inner, tracker);
             let class = type_variable(cx, this)?;
-            let payload = (cx.runtime.factories.method)(function, class);
-            Ok(cx.produce(payload))
+            bind_class_method(cx, class, descriptor, tracker)
         }
         "property" => {
             guard_identity(cx, descriptor, tracker);
@@ -276,6 +288,25 @@ fn property_error(cx: &mut OpcodeExecutor<'_>, this: VarId, property: &Bound<'_,
     });
     let error = asked.err().unwrap_or_else(|| PyAttributeError::new_err("a property without that part"));
     cx.raise(error)
+}
+
+/// What a `classmethod` gives for a class.
+pub fn bind_class_method<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    class: VarId,
+    descriptor: &Bound<'py, PyAny>,
+    tracker: TrackerId,
+) -> Flow<VarId> {
+    let inner = descriptor.getattr("__func__")?;
+    if cpython::is_descriptor(&inner) && !inner.is_exact_instance_of::<PyFunction>() {
+        // Whether that is asked in turn depends on the version.
+        let what = cpython::type_name(&inner.get_type());
+        return Err(Unwind::break_graph(ReasonId::UnsupportedAttribute, format!("a class method around a {what}")));
+    }
+    let tracker = cx.trackers.add(Tracker::Getattr { of: tracker, name: "__func__".into() });
+    let function = cx.wrap(&inner, tracker);
+    let payload = (cx.runtime.factories.method)(function, class);
+    Ok(cx.produce(payload))
 }
 
 fn bind_user_descriptor<'py>(
@@ -332,7 +363,7 @@ fn read_slot(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<VarI
 fn empty_slot<'py>(cx: &OpcodeExecutor<'py>, ty: &Bound<'py, PyAny>, name: &Name) -> Flow<Option<PyErr>> {
     let Ok(class) = ty.cast::<PyType>() else { return Ok(None) };
     let found = cpython::type_lookup(class, &PyString::intern(cx.py, name));
-    let Some(slot) = found.filter(|found| cpython::type_name(&found.get_type()) == "member_descriptor") else {
+    let Some(slot) = found.filter(|found| cpython::builtin_type_name(found) == "member_descriptor") else {
         return Ok(None);
     };
     let owner = slot.getattr("__objclass__")?;
@@ -378,7 +409,7 @@ pub fn set_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, value: Op
     let Ok(ty) = ty.cast::<PyType>() else { return Err(refuse("an object without a type")) };
     let hook = lookup(cx, this, &Rc::from(if value.is_some() { "__setattr__" } else { "__delattr__" }))?;
     if let Some((hook, tracker)) = hook {
-        if cpython::type_name(&hook.get_type()) == "function" {
+        if cpython::builtin_type_name(&hook) == "function" {
             let hook = cx.wrap(&hook, tracker);
             let text = cx.string(name);
             let args = [this, text].into_iter().chain(value).collect();
@@ -395,7 +426,7 @@ pub fn set_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, value: Op
 /// `object.__setattr__`
 pub fn generic_set_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, value: Option<VarId>) -> Flow<()> {
     if let Some((descriptor, tracker)) = lookup(cx, this, name)? {
-        let kind = cpython::type_name(&descriptor.get_type());
+        let kind = cpython::builtin_type_name(&descriptor);
         guard_descriptor(cx, &descriptor, tracker)?;
         if kind == "property" {
             guard_identity(cx, &descriptor, tracker);
@@ -412,16 +443,19 @@ pub fn generic_set_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, v
         }
         let hook = if value.is_some() { "__set__" } else { "__delete__" };
         let own = cpython::type_lookup(&descriptor.get_type(), &PyString::intern(cx.py, hook));
-        if own.is_some_and(|own| cpython::type_name(&own.get_type()) == "function") {
+        if own.is_some_and(|own| cpython::builtin_type_name(&own) == "function") {
             let descriptor = cx.wrap(&descriptor, tracker);
             let args: Vec<VarId> = std::iter::once(this).chain(value).collect();
             cx.pass_claim(this, descriptor);
             return call_special(cx, descriptor, hook, &args).map(|_| ());
         }
-        if cpython::is_data_descriptor(&descriptor) && kind != "member_descriptor" {
+        // What a slot of a class statement holds is known; what C code keeps is not.
+        let is_slot = kind == "member_descriptor"
+            && descriptor.getattr("__objclass__")?.cast::<PyType>().is_ok_and(cpython::is_heap_type);
+        if cpython::is_data_descriptor(&descriptor) && !is_slot {
             return Err(Unwind::break_graph(
                 ReasonId::UnsupportedMutation,
-                format!("attribute '{name}' is written through a {kind}"),
+                format!("attribute '{name}' is written through a {}", cpython::type_name(&descriptor.get_type())),
             ));
         }
     }
@@ -435,9 +469,12 @@ pub fn generic_set_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, v
         return Err(cx.raise(PyAttributeError::new_err(format!("'{owner}' object has no attribute '{name}'"))));
     }
     if value.is_none() && generic_get_attr(cx, this, name)?.is_none() {
-        let owner = cx.type_name(this)?;
-        let telling = cx.runtime.version.0 >= 11;
-        let text = if telling { format!("'{owner}' object has no attribute '{name}'") } else { name.to_string() };
+        let is_slot = lookup(cx, this, name)?.is_some();
+        let text = if is_slot || cx.runtime.version.0 < 11 {
+            name.to_string()
+        } else {
+            format!("'{}' object has no attribute '{name}'", cx.type_name(this)?)
+        };
         return Err(cx.raise(PyAttributeError::new_err(text)));
     }
     cx.effects.set_attribute(this, name, value);
@@ -475,6 +512,12 @@ pub fn call_special(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str, args: 
                 "__setitem__" => format!("'{owner}' object does not support item assignment"),
                 "__delitem__" => format!("'{owner}' object doesn't support item deletion"),
                 "__call__" => format!("'{owner}' object is not callable"),
+                "__next__" => format!("'{owner}' object is not an iterator"),
+                "__index__" => format!("'{owner}' object cannot be interpreted as an integer"),
+                "__neg__" => format!("bad operand type for unary -: '{owner}'"),
+                "__pos__" => format!("bad operand type for unary +: '{owner}'"),
+                "__invert__" => format!("bad operand type for unary ~: '{owner}'"),
+                "__abs__" => format!("bad operand type for abs(): '{owner}'"),
                 _ => format!("'{owner}' object has no {name}"),
             };
             Err(cx.raise(PyTypeError::new_err(what)))
@@ -482,12 +525,39 @@ pub fn call_special(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str, args: 
     }
 }
 
+/// Calls a special method that converts, and whose result C code checks: what it gives for another type than that, or makes of
+/// an unusual value, is CPython's business.
+pub fn convert(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str, args: &[VarId]) -> Flow<VarId> {
+    let result = call_special(cx, this, name, args)?;
+    let ty = cx.type_of(result)?;
+    let expected = match name {
+        "__str__" | "__repr__" | "__format__" => ty.is(cx.py.get_type::<PyString>()),
+        "__float__" => ty.is(cx.py.get_type::<PyFloat>()),
+        // A hash has the size of a pointer, and is never -1.
+        "__hash__" => {
+            let hash = cx.known(result)?.filter(Bound::is_exact_instance_of::<PyInt>);
+            hash.is_some_and(|hash| hash.extract::<isize>().is_ok_and(|hash| hash != -1))
+        }
+        _ => ty.is(cx.py.get_type::<PyInt>()),
+    };
+    if expected {
+        return Ok(result);
+    }
+    let ty = ty.cast::<PyType>().map_or_else(|_| "?".to_owned(), cpython::type_name);
+    Err(Unwind::break_graph(ReasonId::UnsupportedCall, format!("{name} that gives a {ty}")))
+}
+
 /// CPython's own error for a write to an item of a known value whose type has none: which one it is depends on the index.
 fn item_write_error(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str, args: &[VarId]) -> Flow<Option<PyErr>> {
     if !matches!(name, "__setitem__" | "__delitem__") {
         return Ok(None);
     }
-    let (Some(object), Some(key)) = (cx.materialize(this)?, cx.known(args[0])?) else { return Ok(None) };
+    let key = match cx.materialize(args[0])? {
+        // One slice is refused as another.
+        None if cx.type_of(args[0])?.is(cx.py.get_type::<PySlice>()) => Some(PySlice::full(cx.py).into_any()),
+        key => key,
+    };
+    let (Some(object), Some(key)) = (cx.materialize(this)?, key) else { return Ok(None) };
     let done = if name == "__setitem__" { object.set_item(key, cx.py.None()) } else { object.del_item(key) };
     Ok(done.err())
 }
@@ -562,12 +632,25 @@ pub fn len(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
 /// `item in x` through `__contains__`, else by iteration.
 pub fn contains(cx: &mut OpcodeExecutor<'_>, this: VarId, item: VarId) -> Flow<VarId> {
     cx.unclaim();
-    if find_special(cx, this, &Rc::from("__contains__"))?.is_some() {
-        let found = call_special(cx, this, "__contains__", &[item])?;
-        let found = cx.truth(found)?;
-        return Ok(cx.boolean(found));
+    match lookup(cx, this, &Rc::from("__contains__"))? {
+        Some((refused, _)) if refused.is_none() => {
+            let text = format!("'{}' object is not a container", cx.type_name(this)?);
+            return Err(cx.raise(PyTypeError::new_err(text)));
+        }
+        Some(_) => {
+            let found = call_special(cx, this, "__contains__", &[item])?;
+            let found = cx.truth(found)?;
+            return Ok(cx.boolean(found));
+        }
+        None => {}
     }
-    let iterator = cx.iter(this)?;
+    let iterator = match cx.iter(this) {
+        Err(Unwind::Raise(error)) if cx.type_of(error)?.is(cx.py.get_type::<PyTypeError>()) => {
+            let text = format!("argument of type '{}' is not iterable", cx.type_name(this)?);
+            return Err(cx.raise(PyTypeError::new_err(text)));
+        }
+        iterator => iterator?,
+    };
     while let Some(candidate) = cx.next(iterator)? {
         if equal(cx, candidate, item)? {
             return Ok(cx.boolean(true));

@@ -3,6 +3,7 @@
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyString, PyTuple};
 
 use super::{object_model, OpcodeExecutor};
 use crate::cpython;
@@ -151,7 +152,7 @@ impl<'py> OpcodeExecutor<'py> {
         if let Some(result) = self.try_binary(op, lhs, rhs)? {
             return Ok(result);
         }
-        let error = self.operand_error(op.symbol(), lhs, rhs)?;
+        let error = self.operand_error(op.symbol(), op.method(), lhs, rhs)?;
         Err(self.raise(error))
     }
 
@@ -176,7 +177,7 @@ impl<'py> OpcodeExecutor<'py> {
         if let Some(result) = self.try_binary(op, lhs, rhs)? {
             return Ok(result);
         }
-        let error = self.operand_error(&format!("{}=", op.symbol()), lhs, rhs)?;
+        let error = self.operand_error(&format!("{}=", op.symbol()), &op.inplace(), lhs, rhs)?;
         Err(self.raise(error))
     }
 
@@ -195,7 +196,8 @@ impl<'py> OpcodeExecutor<'py> {
         if let Some(result) = left.binary(self, op, lhs, rhs, false)? {
             return Ok(Some(result));
         }
-        if right_first {
+        // Of operands of one type the reflected method is not asked.
+        if right_first || self.type_of(lhs)?.is(self.type_of(rhs)?) {
             return Ok(None);
         }
         self.claim_right(lhs, rhs);
@@ -231,7 +233,18 @@ impl<'py> OpcodeExecutor<'py> {
         Ok(found[0] != found[1])
     }
 
-    fn operand_error(&mut self, symbol: &str, lhs: VarId, rhs: VarId) -> Flow<PyErr> {
+    fn operand_error(&mut self, symbol: &str, function: &str, lhs: VarId, rhs: VarId) -> Flow<PyErr> {
+        // What a sequence says that cannot be joined with something is its own; it does nothing to an immutable one.
+        let left = self.materialize(lhs)?.filter(|left| {
+            left.is_exact_instance_of::<PyString>()
+                || left.is_exact_instance_of::<PyBytes>()
+                || left.is_exact_instance_of::<PyTuple>()
+        });
+        if let (Some(left), Some(right)) = (left, self.materialize(rhs)?) {
+            if let Err(error) = self.py.import("operator")?.getattr(function)?.call1((left, right)) {
+                return Ok(error);
+            }
+        }
         let (left, right) = (self.type_name(lhs)?, self.type_name(rhs)?);
         let symbol = if symbol == "**" { "** or pow()" } else { symbol };
         Ok(PyTypeError::new_err(format!("unsupported operand type(s) for {symbol}: '{left}' and '{right}'")))

@@ -2,6 +2,7 @@
 //! table (3.11 and newer); a frame has only one of the two. What handlers find on the stack besides the exception is a
 //! `BookkeepingVariable`: simulated code hands it around, new code cannot make it.
 
+use std::collections::HashSet;
 use std::rc::Rc;
 
 use pyo3::exceptions::{PyBaseException, PyRuntimeError, PyTypeError};
@@ -194,13 +195,24 @@ impl<'py> OpcodeExecutor<'py> {
         if let Some(cause) = cause {
             self.set_cause(exception, cause)?;
         }
+        if let Some(handled) = self.handled_exception().filter(|handled| *handled != exception) {
+            self.replace_context(exception, handled);
+        }
         Ok(exception)
     }
 
     /// The exception itself, or an instance of the exception class; `None` for anything else.
     fn exception_instance(&mut self, value: VarId) -> Flow<Option<VarId>> {
         if self.exception_class(value)?.is_some() {
-            return self.call(value, &CallArgs::default()).map(Some);
+            let made = self.call(value, &CallArgs::default())?;
+            let ty = self.type_of(made)?;
+            if is_exception_class(&ty) {
+                return Ok(Some(made));
+            }
+            let class = self.see(value)?.object().map(|class| class.bind(self.py).repr()).transpose()?;
+            let class = class.map_or_else(String::new, |class| class.to_string());
+            let text = format!("calling {class} should have returned an instance of BaseException, not {}", ty.repr()?);
+            return Err(self.raise(PyTypeError::new_err(text)));
         }
         let ty = self.type_of(value)?;
         Ok(is_exception_class(&ty).then_some(value))
@@ -233,18 +245,32 @@ impl<'py> OpcodeExecutor<'py> {
     fn set_context(&mut self, exception: VarId) {
         let Some(handled) = self.handled_exception().filter(|handled| *handled != exception) else { return };
         let loadable = self.trackers.is_loadable(self.vars.tracker(exception));
-        if loadable || self.context_of(exception).is_some() || self.is_in_context_of(exception, handled) {
-            return;
+        if !loadable && self.context_of(exception).is_none() {
+            self.replace_context(exception, handled);
         }
-        self.effects.set_attribute(exception, &Rc::from("__context__"), Some(handled));
+    }
+
+    /// Makes `handled` the context of an exception, which is cut out of what lies behind.
+    fn replace_context(&mut self, exception: VarId, handled: VarId) {
+        let context = Rc::from("__context__");
+        let mut seen = HashSet::from([handled]);
+        let mut at = handled;
+        while let Some(next) = self.context_of(at) {
+            if next == exception {
+                let none = self.none();
+                self.effects.set_attribute(at, &context, Some(none));
+                break;
+            }
+            if !seen.insert(next) {
+                break;
+            }
+            at = next;
+        }
+        self.effects.set_attribute(exception, &context, Some(handled));
     }
 
     fn context_of(&self, exception: VarId) -> Option<VarId> {
         self.effects.attribute(exception, &Rc::from("__context__")).flatten()
-    }
-
-    fn is_in_context_of(&self, exception: VarId, of: VarId) -> bool {
-        std::iter::successors(Some(of), |&of| self.context_of(of)).any(|of| of == exception)
     }
 
     /// Whether `except pattern` catches the exception.

@@ -58,7 +58,7 @@ builtin! { DIVMOD = "divmod" => |cx, args| {
 
 builtin! { REPR = "repr" => |cx, args| {
     let [value] = args.exactly(cx, "repr")?;
-    fold_or(cx, "repr", args, |cx| object_model::call_special(cx, value, "__repr__", &[]))
+    fold_or(cx, "repr", args, |cx| object_model::convert(cx, value, "__repr__", &[]))
 } }
 
 builtin! { FORMAT = "format" => |cx, args| {
@@ -69,7 +69,7 @@ builtin! { FORMAT = "format" => |cx, args| {
     }
     fold_or(cx, "format", args, |cx| {
         let spec = spec.unwrap_or_else(|| cx.string(""));
-        object_model::call_special(cx, value, "__format__", &[spec])
+        object_model::convert(cx, value, "__format__", &[spec])
     })
 } }
 
@@ -87,7 +87,7 @@ fn lazy_format(cx: &mut OpcodeExecutor<'_>, value: VarId, spec: Option<VarId>) -
 
 builtin! { HASH = "hash" => |cx, args| {
     let [value] = args.exactly(cx, "hash")?;
-    fold_or(cx, "hash", args, |cx| object_model::call_special(cx, value, "__hash__", &[]))
+    fold_or(cx, "hash", args, |cx| object_model::convert(cx, value, "__hash__", &[]))
 } }
 
 builtin! { CALLABLE = "callable" => |cx, args| {

@@ -34,7 +34,7 @@ builtin! { BOOL = "bool" => |cx, args| match args.positional[..] {
 } }
 
 builtin! { STR = "str" => |cx, args| fold_or(cx, "str", args, |cx| match args.positional[..] {
-    [value] if args.keywords.is_empty() => object_model::call_special(cx, value, "__str__", &[]),
+    [value] if args.keywords.is_empty() => object_model::convert(cx, value, "__str__", &[]),
     _ => Err(cannot("str() with these arguments")),
 }) }
 
@@ -105,14 +105,18 @@ fn number(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, methods: &[&str]) -> Flo
     let [value] = args.positional[..] else { return Err(cannot("a number with a base that is not known")) };
     for &method in methods {
         if cx.special_method(value, method)?.is_some() {
-            return object_model::call_special(cx, value, method, &[]);
+            if method == "__index__" && methods[0] == "__float__" {
+                return Err(cannot("float() of an object with __index__"));
+            }
+            return object_model::convert(cx, value, method, &[]);
         }
     }
     let ty = cx.type_name(value)?;
+    let number = if cx.runtime.version.0 >= 10 { "real number" } else { "number" };
     let text = if methods[0] == "__int__" {
-        format!("int() argument must be a string, a bytes-like object or a number, not '{ty}'")
+        format!("int() argument must be a string, a bytes-like object or a {number}, not '{ty}'")
     } else {
-        format!("float() argument must be a string or a number, not '{ty}'")
+        format!("float() argument must be a string or a {number}, not '{ty}'")
     };
     Err(cx.raise(PyTypeError::new_err(text)))
 }

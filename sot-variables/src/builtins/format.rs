@@ -18,7 +18,7 @@ use super::{builtin_object, cannot};
 builtin! { OBJECT_FORMAT = "object.__format__" => |cx, args| {
     let [this, spec] = args.exactly(cx, "__format__")?;
     match cx.known_str(spec)? {
-        Some(spec) if spec.is_empty() => object_model::call_special(cx, this, "__str__", &[]),
+        Some(spec) if spec.is_empty() => object_model::convert(cx, this, "__str__", &[]),
         Some(_) => {
             let name = cx.type_name(this)?;
             Err(cx.raise(PyTypeError::new_err(format!("unsupported format string passed to {name}.__format__"))))
@@ -107,15 +107,15 @@ impl Template<'_> {
 fn convert(cx: &mut OpcodeExecutor<'_>, value: VarId, conversion: &str) -> Flow<VarId> {
     let args = CallArgs::positional(vec![value]);
     match conversion {
-        "r" => fold_or(cx, "repr", &args, |cx| object_model::call_special(cx, value, "__repr__", &[])),
-        "s" => fold_or(cx, "str", &args, |cx| object_model::call_special(cx, value, "__str__", &[])),
+        "r" => fold_or(cx, "repr", &args, |cx| object_model::convert(cx, value, "__repr__", &[])),
+        "s" => fold_or(cx, "str", &args, |cx| object_model::convert(cx, value, "__str__", &[])),
         _ => fold_or(cx, "ascii", &args, |_| Err(cannot("ascii() of a value not known while tracing"))),
     }
 }
 
 fn formatted(cx: &mut OpcodeExecutor<'_>, value: VarId, spec: VarId) -> Flow<String> {
     let args = CallArgs::positional(vec![value, spec]);
-    let text = fold_or(cx, "format", &args, |cx| object_model::call_special(cx, value, "__format__", &[spec]))?;
+    let text = fold_or(cx, "format", &args, |cx| object_model::convert(cx, value, "__format__", &[spec]))?;
     cx.known_str(text)?.ok_or_else(|| cannot("formatting of a value not known while tracing"))
 }
 

@@ -274,6 +274,6 @@ fn index<'py>(cx: &mut OpcodeExecutor<'py>, value: VarId) -> Flow<Bound<'py, PyA
     if let Some(known) = cx.materialize(value)? {
         return Ok(known);
     }
-    let index = object_model::call_special(cx, value, "__index__", &[])?;
+    let index = object_model::convert(cx, value, "__index__", &[])?;
     cx.known(index)?.ok_or_else(|| cannot("range() up to a number that is not known while tracing"))
 }

@@ -36,6 +36,11 @@ builtin! { COUNT = "itertools:count" => |cx, args| {
     let [start, step] = args.named(cx, "count", ["start", "step"], 0)?;
     let next = start.map_or_else(|| cx.integer(0), Ok)?;
     let step = step.map_or_else(|| cx.integer(1), Ok)?;
+    for number in [next, step] {
+        if !["int", "float", "complex", "bool"].contains(&&*cx.type_name(number)?) {
+            return Err(cannot("itertools.count() of no number"));
+        }
+    }
     Ok(produce(cx, Itertool::Count { next, step }))
 } }
 

@@ -19,14 +19,17 @@ use crate::class::ClassVariable;
 builtin! { INIT = "object.__init__" => |cx, args| match args.positional[..] {
     [_] if args.keywords.is_empty() => Ok(cx.none()),
     [this, ..] => {
-        // Extra arguments are allowed where the class has its own `__new__`.
-        let ty = cx.type_of(this)?;
-        if ty.getattr("__new__")?.is(cx.py.get_type::<PyAny>().getattr("__new__")?) {
-            let name = cx.type_name(this)?;
-            let text = format!("{name}.__init__() takes exactly one argument (the instance to initialize)");
-            return Err(cx.raise(PyTypeError::new_err(text)));
-        }
-        Ok(cx.none())
+        // Extra arguments are allowed where the class has its own `__new__` and inherits this.
+        let (ty, object) = (cx.type_of(this)?, cx.py.get_type::<PyAny>());
+        let owner = if !ty.getattr("__init__")?.is(object.getattr("__init__")?) {
+            "object".to_owned()
+        } else if ty.getattr("__new__")?.is(object.getattr("__new__")?) {
+            cx.type_name(this)?
+        } else {
+            return Ok(cx.none());
+        };
+        let text = format!("{owner}.__init__() takes exactly one argument (the instance to initialize)");
+        Err(cx.raise(PyTypeError::new_err(text)))
     }
     [] => Err(cannot("object.__init__() without an object")),
 } }

@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use pyo3::exceptions::PyTypeError;
 
+use pyo3::prelude::*;
 use sot_core::builtin;
 use sot_core::error::Flow;
 use sot_core::executor::{BinaryOp, CallArgs, CompareOp, OpcodeExecutor};
@@ -161,8 +162,8 @@ fn disjoint(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
 fn copy(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     let (this, []) = receive(cx, args, "set", "copy", 0)?;
     let set = expect(cx, this)?;
-    if set.frozen {
+    if set.frozen && cx.type_of(this)?.is(cx.py.get_type::<pyo3::types::PyFrozenSet>()) {
         return Ok(this);
     }
-    Ok(SetVariable::make(cx, set.keys.clone(), false, Order::Unknown))
+    Ok(SetVariable::make(cx, set.keys.clone(), set.frozen, Order::Unknown))
 }

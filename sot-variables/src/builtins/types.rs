@@ -132,10 +132,23 @@ impl<'py> Question<'py> {
             } else if cpython::is_heap_type(ty) && cx.trackers.is_sourced(self.of) {
                 cx.guards.add(self.of, Test::Subclass(Identity::of(class.as_any()), is));
             }
-            return Ok(is);
+            return if is || self.function != "isinstance" { Ok(is) } else { self.pretends(cx, class) };
         }
         let answer = object_model::call_special(cx, variable, self.hook, &[self.object])?;
         cx.truth(answer)
+    }
+
+    /// Whether the object says that it is an instance of the class.
+    fn pretends(&self, cx: &mut OpcodeExecutor<'py>, class: &Bound<'py, PyType>) -> Flow<bool> {
+        if !object_model::has_own_class(cx, self.object)? {
+            return Ok(false);
+        }
+        let Some(said) = cx.find_attr(self.object, &"__class__".into())? else { return Ok(false) };
+        let said = cx.see(said)?.object().map(|said| said.bind(cx.py).clone());
+        match said.as_ref().and_then(|said| said.cast::<PyType>().ok()) {
+            Some(said) => Ok(said.is_subclass(class.as_any())?),
+            None => Ok(false),
+        }
     }
 
     /// `int | str`, and what else has the hook.

@@ -241,7 +241,7 @@ impl IteratorState for DictIterator {
 
     fn reconstruct(&self, cg: &mut CodeGen<'_, '_>) -> Flow<()> {
         if self.exhausted {
-            return emit_call(cg, rebuild::exhausted, &[]);
+            return rebuild::emit_exhausted(cg, "dict");
         }
         let dict = dict::expect(cg.cx, self.dict)?;
         // The iterator is made before the writes are replayed.

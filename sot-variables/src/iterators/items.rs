@@ -79,7 +79,7 @@ impl IteratorState for ItemIterator {
                 let position = cg.cx.integer(position)?;
                 emit_call(cg, make, &[self.object, position])
             }
-            _ => emit_call(cg, rebuild::exhausted, &[]),
+            _ => rebuild::emit_exhausted(cg, "tuple"),
         }
     }
 }

@@ -236,7 +236,7 @@ impl IteratorState for Itertool {
                 let args: Vec<VarId> = std::iter::once(*item).chain(left).collect();
                 emit_call(cg, own, &args)
             }
-            Itertool::Slice { left: Some(0), .. } => emit_call(cg, rebuild::exhausted, &[]),
+            Itertool::Slice { left: Some(0), .. } => rebuild::emit_exhausted(cg, "tuple"),
             Itertool::Slice { inner, skip, step, left } => {
                 let end = match left {
                     Some(left) => cg.cx.integer((skip + (left - 1) * step + 1) as i64)?,

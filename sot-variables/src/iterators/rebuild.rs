@@ -1,7 +1,11 @@
 //! C functions that new code calls to make an iterator that stands where the traced one stood.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyIterator, PyTuple};
+use pyo3::types::{PyDict, PyIterator, PyList, PyRange, PySet, PyTuple};
+use sot_core::codegen::CodeGen;
+use sot_core::error::Flow;
+
+use super::emit_call;
 
 /// Makes a callable of a `#[pyfunction]` below.
 macro_rules! callables {
@@ -115,14 +119,32 @@ fn call_packed<'py>(
     callable.call(args, Some(keywords))
 }
 
+/// Emits an exhausted iterator of the type that iterators over this one have; those that are told from it by few are so here.
+pub(crate) fn emit_exhausted(cg: &mut CodeGen<'_, '_>, over: &str) -> Flow<()> {
+    let over = cg.cx.string(over);
+    emit_call(cg, exhausted, &[over])
+}
+
 #[pyfunction]
 fn copy_kept<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     crate::kept::copy(object)
 }
 
 #[pyfunction]
-fn make_exhausted(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
-    Ok(PyTuple::empty(py).try_iter()?.into_any())
+fn make_exhausted<'py>(py: Python<'py>, over: &str) -> PyResult<Bound<'py, PyAny>> {
+    if over == "generator" {
+        let generator = py.eval(c"(None for _ in ())", None, None)?;
+        generator.call_method0("close")?;
+        return Ok(generator);
+    }
+    let empty = match over {
+        "list" => PyList::empty(py).into_any(),
+        "range" => PyRange::new(py, 0, 0)?.into_any(),
+        "set" => PySet::empty(py)?.into_any(),
+        "dict" => PyDict::new(py).into_any(),
+        _ => PyTuple::empty(py).into_any(),
+    };
+    Ok(empty.try_iter()?.into_any())
 }
 
 #[pyfunction]

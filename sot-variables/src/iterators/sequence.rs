@@ -1,7 +1,7 @@
 //! Iterators over lists (live), tuples, ranges and constant strings, forwards and backwards.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyRange, PyTuple};
+use pyo3::types::{PyList, PyRange, PySet, PyTuple};
 
 use sot_core::codegen::CodeGen;
 use sot_core::error::{Flow, ReasonId, Unwind};
@@ -11,6 +11,7 @@ use sot_core::variable::{VarId, Variable};
 use super::{emit_call, produce, rebuild, IteratorState};
 use crate::list::ListVariable;
 use crate::range::RangeVariable;
+use crate::set::SetVariable;
 use crate::tuple::TupleVariable;
 
 sot_core::variable_kind! { "sequence_iterator" }
@@ -24,6 +25,8 @@ pub struct SequenceIterator {
     backwards: bool,
     exhausted: bool,
     over: Over,
+    /// The set whose elements these are, and how many it had.
+    set: Option<(VarId, usize)>,
 }
 
 /// What the iterator's type tells of.
@@ -32,19 +35,31 @@ enum Over {
     List,
     Tuple,
     Range,
+    Set,
 }
 
 impl SequenceIterator {
     /// `iter(sequence)`
     pub fn over(cx: &mut OpcodeExecutor<'_>, sequence: VarId) -> VarId {
         let over = Over::of(cx, sequence);
-        produce(cx, SequenceIterator { sequence, position: 0, backwards: false, exhausted: false, over })
+        produce(cx, SequenceIterator { sequence, position: 0, backwards: false, exhausted: false, over, set: None })
     }
 
     /// `reversed(sequence)`, for a sequence of so many items
     pub fn reversed(cx: &mut OpcodeExecutor<'_>, sequence: VarId, len: usize) -> VarId {
         let over = Over::of(cx, sequence);
-        produce(cx, SequenceIterator { sequence, position: len as i64 - 1, backwards: true, exhausted: false, over })
+        produce(
+            cx,
+            SequenceIterator { sequence, position: len as i64 - 1, backwards: true, exhausted: false, over, set: None },
+        )
+    }
+
+    /// `iter(set)`, whose elements are those of the tuple.
+    pub fn over_set(cx: &mut OpcodeExecutor<'_>, set: VarId, elements: Vec<VarId>) -> VarId {
+        let set = Some((set, elements.len()));
+        let sequence = cx.tuple(elements);
+        let over = Over::Set;
+        produce(cx, SequenceIterator { sequence, position: 0, backwards: false, exhausted: false, over, set })
     }
 }
 
@@ -57,12 +72,22 @@ impl Over {
         }
     }
 
+    const fn name(self) -> &'static str {
+        match self {
+            Over::List => "list",
+            Over::Tuple => "tuple",
+            Over::Range => "range",
+            Over::Set => "set",
+        }
+    }
+
     /// An empty sequence of the kind.
     fn empty(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
         Ok(match self {
             Over::List => PyList::empty(py).into_any(),
             Over::Tuple => PyTuple::empty(py).into_any(),
             Over::Range => PyRange::new(py, 0, 0)?.into_any(),
+            Over::Set => PySet::empty(py)?.into_any(),
         })
     }
 }
@@ -104,6 +129,12 @@ impl IteratorState for SequenceIterator {
         if self.exhausted {
             return Ok(None);
         }
+        if let Some((set, size)) = self.set {
+            if cx.see_as::<SetVariable>(set)?.is_some_and(|set| set.keys.len() != size) {
+                let text = "Set changed size during iteration";
+                return Err(cx.raise(pyo3::exceptions::PyRuntimeError::new_err(text)));
+            }
+        }
         let item = match usize::try_from(self.position) {
             Ok(position) => item_at(cx, self.sequence, position)?,
             Err(_) => None,
@@ -123,7 +154,7 @@ impl IteratorState for SequenceIterator {
 
     fn reconstruct(&self, cg: &mut CodeGen<'_, '_>) -> Flow<()> {
         if self.exhausted || self.position < 0 {
-            return emit_call(cg, rebuild::exhausted, &[]);
+            return rebuild::emit_exhausted(cg, self.over.name());
         }
         if let Some(list) = cg.cx.see_as::<ListVariable>(self.sequence)? {
             // The iterator is made before the writes are replayed.

@@ -1,0 +1,124 @@
+//! Names, attributes, constants, imports, and moves on the stack.
+
+use crate::property::{intersperse, property};
+
+property! { [LOAD_FAST STORE_FAST LOAD_CONST RETURN_VALUE RETURN_CONST LOAD_FAST_LOAD_FAST STORE_FAST_LOAD_FAST
+    STORE_FAST_STORE_FAST POP_TOP RESUME CACHE ROT_TWO SWAP BUILD_TUPLE] (Any, Any)
+    "r = a"
+    "t = a\nr = t, b, t"
+    "r, t = a, b\nr = t, r"
+    "r, a = a, b"
+    "(r, t), u = (a, b), a\nr = [u, t, r]"
+    "r = 1.5, 'text', None, (1, (2, 3)), ..., b'b', 2**70, -0.0"
+    "return a"
+    "return None"
+    "a\nb\nplain(a)\nr = b"
+    "def inner(p):\n    p\nr = inner(a)"
+    "a, b, r = b, a, b"
+    "a, r, b, c = b, a, x, a"
+}
+property! { [DELETE_FAST LOAD_FAST_CHECK LOAD_FAST] (Any)
+    "t = a\ndel t\nr = 1"
+    "t = a\ndel t\nr = t"
+    "t = a\nif a is None:\n    del t\nr = t"
+    "del a\na = 3"
+    "del t\nt = 1"
+    "for t in [a]:\n    pass\nr = t\ndel t, r\nr = 5"
+}
+property! { [LOAD_GLOBAL STORE_GLOBAL DELETE_GLOBAL] (Any)
+    "global G\nG = a\nr = G"
+    "global G\nG = a\ndel G\nG = 2\nr = [G]"
+    "global G\ndel G"
+    "r = missing"
+    "r = SHARED, len, LOG\nSHARED.append(a)"
+    "global G\nG = a\nG = G, G\nr = G[0]\ndel G\nr = G"
+}
+property! { [LOAD_DEREF STORE_DEREF LOAD_CLOSURE MAKE_CELL COPY_FREE_VARS DELETE_DEREF MAKE_FUNCTION BUILD_TUPLE] (Any, Any)
+    "def inner():\n    return a, b\nr = inner()"
+    "def inner():\n    nonlocal b\n    b = a\n    return b\nr = inner(), b"
+    "t = a\ndef inner():\n    return t\nt = b\nr = inner(), inner"
+    "t = a\ndef inner():\n    return t\ndel t\nr = inner()"
+    "t = a\ndef inner():\n    nonlocal t\n    del t\ninner()\nr = t"
+    "def inner(p):\n    def deep():\n        nonlocal p\n        p = [p, a]\n        return p\n    return deep\nr = inner(b)\nr = r(), r()"
+    "r = [lambda: t for t in (a, b)]\nr = [call() for call in r]"
+    "r = [i() for i in [lambda: a, lambda: b]]"
+}
+property! { [LOAD_FAST_AND_CLEAR] (Iterable)
+    "r = [t for t in a]"
+    "t = 5\nr = [t for t in a], t"
+    "r = {t: 1 for t in a if t}"
+    "r = [[s, t] for s in a for t in (1, s)]"
+}
+property! { [LOAD_ATTR STORE_ATTR DELETE_ATTR] (Object, Any)
+    "r = a.tag"
+    "r = a.computed, a.shared"
+    "r = a.method"
+    "a.tag = b\nr = a.tag"
+    "a.computed = b\nr = a.computed"
+    "del a.tag\nr = a.tag"
+    "del a.computed"
+    "a.other = b\ndel a.other\nr = a.other"
+    "r = a.missing_one, a._private"
+    "r = a.__class__, a.__dict__"
+    "a.shared.append(b)\nr = a.shared"
+    "r = a.tag is a.tag, a.shared is a.shared"
+    "a.tag += 'x'\nr = a.tag"
+    "a.shape = b\nr = a.shape"
+}
+property! { [LOAD_METHOD CALL_METHOD LOAD_ATTR PUSH_NULL] (Object, Any)
+    "r = a.method(b)"
+    "r = a.method(b, key=b)"
+    "r = a.of_class(b), a.static(b)"
+    "r = a.tag.upper()"
+    "r = a.shared.append(b)"
+    "r = a.missing_one(b)"
+    "a.call = function\nr = a.call(b)"
+    "r = [b].count(b), 'x'.join(['a', 'b']), {}.get(b, a)"
+}
+property! { [LOAD_SUPER_ATTR LOAD_GLOBAL LOAD_DEREF] (Any)
+    "r = Deep('d').method(a, key=a)"
+    "class Local(Deep):\n    def method(self, p):\n        return super().tag, super().method(p)\nr = Local('l').method(a)"
+    "class Local(Deep):\n    def method(self, p):\n        return super(Local, self).method(p), super().missing_one\nr = Local('l').method(a)"
+    "class Local(Deep):\n    @classmethod\n    def of_class(cls, p):\n        return super().of_class(p)\nr = Local.of_class(a)"
+    "class Local:\n    def method(self):\n        return super().method()\nr = Local().method()"
+}
+property! { [IMPORT_NAME IMPORT_FROM] (Any)
+    "import math\nr = math.pi, a"
+    "from math import pi, sqrt\nr = pi, sqrt"
+    "import os.path as path\nr = path.sep"
+    "import collections.abc\nr = collections.abc.Mapping"
+    "from os import nothing"
+    "import no_such_module"
+    "from collections import OrderedDict as D\nr = D([('k', a)])"
+}
+property! { [LOAD_BUILD_CLASS] (Any)
+    "class Local:\n    value = 1\n    def method(self, p):\n        return p, self.value\nr = Local().method(a)"
+    "class Local(Attrs):\n    pass\nr = Local(a).tag"
+}
+property! { [DUP_TOP ROT_TWO ROT_THREE COPY SWAP POP_TOP] (Any, Any)
+    "r = t = a\nr = r is t"
+    "r = 1 < (2 if a is b else 0) < 3"
+    "r = (t := a), t"
+    "a, b = b, a\nr = a"
+    "a, b, t = t, a, b = 1, b, a\nr = t"
+}
+property! { [ROT_FOUR ROT_N ROT_THREE SWAP COPY] (Any)
+    "try:\n    raise Failure(a)\nexcept Failure as e:\n    return e.args"
+    "for i in [a]:\n    try:\n        return i, 1\n    finally:\n        LOG.append(1)"
+    "with Manager(1):\n    for i in [a]:\n        return [i]"
+    "match [1, 2, 3, a]:\n    case [p, q, s, t] if p:\n        r = p, q, s, t"
+    "match {'k': a, 'l': 2, 'm': 3}:\n    case {'k': p, 'l': q, 'm': s, **others}:\n        r = p, q, s, others"
+    "match Point(a, (2, 3, 4)):\n    case Point(p, (q, s, t)):\n        r = p, q, s, t"
+}
+property! { [NOP] (Any, Any)
+    "if a is None:\n    pass\nelse:\n    pass\nr = a"
+    "while True:\n    pass\n    break\nr = b"
+    "try:\n    pass\nfinally:\n    r = a, b"
+    "for i in (1, 2):\n    r = a, i"
+    => intersperse
+}
+property! { [EXTENDED_ARG] (Any)
+    "r = []\nr.append((a, N))  #x300"
+    "for i in [1, 2]:\n    t = a, i, N  #x300\n    r = t"
+    "if a is None:\n    r = 1, N  #x300\nelse:\n    r = a"
+}

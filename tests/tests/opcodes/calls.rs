@@ -1,0 +1,59 @@
+//! Calls, functions and what they are made of.
+
+use crate::property::property;
+
+property! { [CALL_FUNCTION CALL PRECALL PUSH_NULL] (Callable, Any, Any)
+    "r = a()"
+    "r = a(b)"
+    "r = a(b, c)"
+    "r = a(b, c, b, c)"
+    "r = a(a(b))"
+    "r = [a(i) for i in (b, c)]"
+}
+property! { [CALL_FUNCTION_KW KW_NAMES CALL_KW] (Callable, Any, Any)
+    "r = a(b, key=c)"
+    "r = a(key=b)"
+    "r = a(b, q=c, key=b)"
+    "r = a(p=b, q=c, other=a)"
+    "r = a(b, b, key=c, key2=b)"
+}
+property! { [CALL_FUNCTION_EX DICT_MERGE LIST_TO_TUPLE BUILD_TUPLE_UNPACK_WITH_CALL BUILD_MAP_UNPACK_WITH_CALL LIST_EXTEND
+    CALL_INTRINSIC_1] (Callable, Iterable, Mapping)
+    "r = a(*b)"
+    "r = a(**c)"
+    "r = a(*b, **c)"
+    "r = a(1, *b, key=2)"
+    "r = a(*b, *b)"
+    "r = a(1, *b, 2, **c)"
+    "r = a(q=1, **c)"
+    "r = a(**c, **{'z': 1})"
+    "r = a(1, q=2, **c, key=3)"
+}
+property! { [MAKE_FUNCTION LOAD_CLOSURE] (Any, Any)
+    "r = lambda: a"
+    "def r(p, q=a, *args, key=b, **others):\n    return p, q, args, key, others"
+    "def inner(p=a, *, key=b):\n    return p, key\nr = inner(), inner(1), inner(key=2), inner"
+    "def inner(p: a, q: b = 1) -> a:\n    return p\nr = inner(2), inner.__annotations__, inner.__defaults__"
+    "def inner():\n    'its text'\nr = inner.__doc__, inner.__name__, inner.__qualname__, inner()"
+    "r = (lambda p, q=b: (p, q))(a)"
+}
+property! { [CALL_INTRINSIC_2 CALL_INTRINSIC_1] (Any)
+    "def inner[T](p: T) -> T:\n    return p\nr = inner(a), inner.__type_params__[0].__name__"
+    "def inner[T: int, *S](p):\n    return p\nr = inner(a)"
+    "type Alias = int\nr = Alias.__name__, a"
+    "def inner[T: (int, str)](p):\n    return p\nr = inner(a)"
+}
+property! { [CALL_INTRINSIC_2] (Exception)
+    "try:\n    raise ExceptionGroup('g', [ValueError(1), KeyError(2)])\nexcept* ValueError as e:\n    r = e.exceptions"
+    "try:\n    raise a\nexcept* Exception as e:\n    r = type(e)"
+}
+property! { [FORMAT_VALUE FORMAT_SIMPLE FORMAT_WITH_SPEC CONVERT_VALUE BUILD_STRING] (Text, Any)
+    "r = f'{a}'"
+    "r = f'{a!r} and {a!s}'"
+    "r = f'{a:>5}'"
+    "r = f'{a!r:>{12}}|'"
+    "r = f'{a} {b!a}'"
+    "r = f'x{a}y{1.5:.2f}'"
+    "r = f'{a:{b}}'"
+    "r = f'{a=}'"
+}

@@ -1,0 +1,54 @@
+//! Exceptions and context managers.
+
+use crate::property::property;
+
+property! { [RAISE_VARARGS] (Exception, Exception)
+    "raise a"
+    "raise a from b"
+    "raise"
+    "try:\n    raise a\nexcept LookupError:\n    raise"
+    "try:\n    raise a\nexcept Exception as e:\n    raise ValueError(1) from e"
+    "try:\n    raise a\nexcept Exception:\n    raise b"
+    "try:\n    raise a\nexcept Exception as e:\n    r = e, e.args, e.__cause__, e.__context__"
+}
+property! { [
+    PUSH_EXC_INFO CHECK_EXC_MATCH JUMP_IF_NOT_EXC_MATCH POP_EXCEPT RERAISE END_FINALLY SETUP_FINALLY POP_BLOCK COMPARE_OP COPY
+    JUMP_FORWARD
+] (Exception, Exception)
+    "try:\n    raise a\nexcept ValueError:\n    r = 1\nexcept (KeyError, Failure) as e:\n    r = e"
+    "try:\n    raise a\nexcept b:\n    r = 2\nelse:\n    r = 3"
+    "try:\n    r = 1\nexcept b:\n    r = 2\nelse:\n    r = 3\nfinally:\n    r = r, 4"
+    "try:\n    raise a\nfinally:\n    LOG.append('finally')"
+    "try:\n    try:\n        raise a\n    except ValueError as e:\n        raise KeyError(1)\nexcept KeyError as e:\n    r = e.__context__"
+    "try:\n    fails(a)\nexcept Failure as e:\n    r = e.args"
+    "for i in (1, 2):\n    try:\n        raise a\n    except Exception:\n        continue\n    finally:\n        LOG.append(i)"
+    "try:\n    try:\n        raise a\n    finally:\n        raise b\nexcept Exception as e:\n    r = e.__context__"
+    "try:\n    [][1]\nexcept LookupError as e:\n    r = str(e)"
+}
+property! { [BEGIN_FINALLY CALL_FINALLY POP_FINALLY END_FINALLY SETUP_FINALLY ROT_FOUR] (Any)
+    "for i in (1, 2):\n    try:\n        break\n    finally:\n        LOG.append(a)\nr = i"
+    "try:\n    return a\nfinally:\n    LOG.append(a)"
+    "for i in (1, 2):\n    try:\n        r = a.tag\n    finally:\n        continue"
+    "for i in (1, 2):\n    try:\n        fails()\n    finally:\n        break"
+    "try:\n    try:\n        return 1\n    finally:\n        LOG.append(1)\nfinally:\n    return a"
+    "try:\n    r = a\nfinally:\n    r = r, 1"
+}
+property! { [LOAD_ASSERTION_ERROR] (Any, Any) "assert a" "assert a, b" "assert not a, 'text'" "assert 1 < 2, a" "assert a is None" }
+property! { [
+    SETUP_WITH WITH_CLEANUP_START WITH_CLEANUP_FINISH BEFORE_WITH WITH_EXCEPT_START POP_BLOCK RERAISE PUSH_EXC_INFO
+] (Manager, Exception)
+    "with a as t:\n    r = t"
+    "with a:\n    raise b"
+    "with a:\n    fails(1)\nr = 5"
+    "with a, Manager(2, 'itself') as t:\n    raise b"
+    "try:\n    with a:\n        raise b\nexcept Exception as e:\n    r = type(e), e.__context__"
+    "for i in (1, 2):\n    with a:\n        continue"
+    "with a as t:\n    return t"
+}
+property! { [CHECK_EG_MATCH PREP_RERAISE_STAR] (Exception, Exception)
+    "try:\n    raise ExceptionGroup('g', [ValueError(1), KeyError(2)])\nexcept* ValueError as e:\n    r = e.exceptions\nexcept* KeyError:\n    LOG.append(1)"
+    "try:\n    raise a\nexcept* (ValueError, Failure) as e:\n    r = e.exceptions"
+    "try:\n    raise ExceptionGroup('g', [ValueError(1), TypeError(2)])\nexcept* b:\n    r = 1"
+    "try:\n    r = 5\nexcept* ValueError:\n    r = 6"
+    "try:\n    raise ExceptionGroup('g', [ValueError(1)])\nexcept* ValueError:\n    raise a"
+}

@@ -1,0 +1,233 @@
+//! A property of every opcode handler: a fragment of Python around the opcode, with random operands and in random places, does
+//! translated what it does in CPython: results, who shares what, side effects, exceptions with their places. The properties are
+//! registered in the files beside this one; a handler in the table of the running interpreter without one fails.
+//!
+//! That a handler's declared stack effect is CPython's own is checked where the table is frozen (`sot_core::opcode`).
+//!
+//! `SOT_PROPTEST_OPCODES` sets the number of cases for each opcode, `SOT_PROPTEST_SEED` which ones (`random` are others each
+//! time), and `SOT_CASES=BINARY` runs those of the opcodes with that text in their name.
+//! Needs the interpreter's library at run time: `LD_LIBRARY_PATH` and `PYTHONHOME` name its prefix.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::cell::RefCell;
+use std::time::SystemTime;
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, RngAlgorithm, TestError, TestRng, TestRunner};
+use pyo3::exceptions::PySyntaxError;
+use pyo3::prelude::*;
+use sot_core::runtime::Runtime;
+use sot_core::version::PyVersion;
+use sot_tests::harness;
+
+mod operands;
+mod program;
+mod property;
+
+mod access;
+mod calls;
+mod containers;
+mod control;
+mod exceptions;
+mod generators;
+mod operators;
+mod patterns;
+
+use program::{Case, Passing, Place};
+use property::{has_opcode, Property};
+
+const DEFAULT_CASES: u32 = 12;
+
+fn number_of_cases() -> u32 {
+    std::env::var("SOT_PROPTEST_OPCODES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(DEFAULT_CASES)
+}
+
+fn seed() -> u64 {
+    match std::env::var("SOT_PROPTEST_SEED").as_deref() {
+        Ok("random") => {
+            SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64)
+        }
+        Ok(seed) => seed.parse().expect("SOT_PROPTEST_SEED is a number or 'random'"),
+        Err(_) => 0,
+    }
+}
+
+#[test]
+fn every_handler_has_a_property_that_holds() {
+    let (cases, seed) = (number_of_cases(), seed());
+    println!("SOT_PROPTEST_SEED={seed}");
+    for (text, place, reason) in EXCLUDED {
+        println!("excluded: {text:?} in place {place:?}: {reason}");
+    }
+    harness::with_tracer(|py| {
+        let filter = std::env::var("SOT_CASES").unwrap_or_default();
+        let (mut all, mut failures, mut opcodes) = (Tally::default(), Vec::new(), 0);
+        for (opcode, handler) in Runtime::get().unwrap().dispatch.iter() {
+            if !handler.name.contains(&filter) {
+                continue;
+            }
+            opcodes += 1;
+            match check(py, opcode, handler.name, cases, seed) {
+                Ok(tally) => {
+                    println!("{}: {tally}", handler.name);
+                    all.add(&tally);
+                }
+                Err(what) => failures.push(format!("{} ({}:{}): {what}", handler.name, handler.file, handler.line)),
+            }
+        }
+        println!("CPython {}: {opcodes} opcodes, {all}", PyVersion::BUILT_FOR);
+        assert!(failures.is_empty(), "{} of {opcodes} opcodes:\n{}", failures.len(), failures.join("\n\n"));
+    });
+}
+
+/// What became of the cases of an opcode.
+#[derive(Debug, Default, Clone)]
+struct Tally {
+    cases: u64,
+    whole: u64,
+    broken: u64,
+    graphs: u64,
+    raising: u64,
+}
+
+impl Tally {
+    fn add(&mut self, other: &Tally) {
+        self.cases += other.cases;
+        self.whole += other.whole;
+        self.broken += other.broken;
+        self.graphs += other.graphs;
+        self.raising += other.raising;
+    }
+}
+
+impl std::fmt::Display for Tally {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Tally { cases, whole, broken, graphs, raising } = self;
+        write!(f, "{cases} cases: {whole} whole, {broken} with breaks, {raising} raise, {graphs} graphs")
+    }
+}
+
+/// Where a fragment with this text does not stand, and why.
+const EXCLUDED: &[(&str, Place, &str)] = &[(
+    "    del t",
+    Place::Resumed,
+    "behind a break, a cell variable without a value is a free variable without a value, which has an error of its own",
+)];
+
+/// Fails if an opcode has no property, or if one does not hold.
+fn check(py: Python<'_>, opcode: u8, name: &str, cases: u32, seed: u64) -> Result<Tally, String> {
+    let fragments = fragments(py, opcode, name)?;
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    bytes[8] = opcode;
+    let config = Config { cases, failure_persistence: None, max_shrink_iters: 500, ..Config::default() };
+    let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes));
+    let tally = RefCell::new(Tally::default());
+    let strategy = proptest::sample::select(fragments).prop_flat_map(case);
+    let result = runner.run(&strategy, |case| {
+        let case = in_place(py, case, opcode);
+        if std::env::var_os("SOT_PROPTEST_TRACE").is_some() {
+            eprintln!("{name}: {case:?}");
+        }
+        let counts = case.compare(py).map_err(TestCaseError::fail)?;
+        let mut tally = tally.borrow_mut();
+        tally.cases += 1;
+        tally.graphs += counts.graphs;
+        let raises = counts.breaks.iter().any(|reason| reason.starts_with("raises"));
+        tally.raising += u64::from(raises);
+        if !counts.breaks.is_empty() {
+            tally.broken += 1;
+        } else if counts.fallbacks.is_empty() && counts.graphs == counts.translations {
+            tally.whole += 1;
+        }
+        Ok(())
+    });
+    let tally = tally.into_inner();
+    match result {
+        Err(TestError::Fail(reason, _) | TestError::Abort(reason)) => Err(reason.to_string()),
+        Ok(()) if tally.whole + tally.broken == 0 => Err("nothing was translated".to_owned()),
+        Ok(()) => Ok(tally),
+    }
+}
+
+/// A fragment that compiles to an opcode.
+type Fragment = (&'static Property, &'static str, Option<u8>);
+
+fn fragments(py: Python<'_>, opcode: u8, name: &str) -> Result<Vec<Fragment>, String> {
+    let properties = Property::of(name);
+    if properties.is_empty() {
+        return Err("has no property".to_owned());
+    }
+    let all =
+        || properties.iter().flat_map(|property| property.fragments.iter().map(move |fragment| (*property, *fragment)));
+    let mut found = Vec::new();
+    for (property, fragment) in all() {
+        let case = plain(property, fragment, None);
+        match case.load(py) {
+            Ok(module) => {
+                if compiles_to(&module, opcode).unwrap() {
+                    found.push((property, fragment, None));
+                }
+            }
+            Err(error) if error.is_instance_of::<PySyntaxError>(py) && PyVersion::BUILT_FOR < PyVersion::NEWEST => {}
+            Err(error) => return Err(format!("{}:{}: {fragment}: {error}", property.file, property.line)),
+        }
+    }
+    if found.is_empty() {
+        let assembled = all().filter(|(property, _)| property.assemble.is_some());
+        found.extend(assembled.map(|(property, fragment)| (property, fragment, Some(opcode))));
+    }
+    if found.is_empty() {
+        return Err("none of its fragments compiles to it".to_owned());
+    }
+    Ok(found)
+}
+
+fn plain(property: &Property, fragment: &'static str, assembled: Option<u8>) -> Case {
+    let operands = vec!["None".to_owned(); property.operands.len()];
+    Case {
+        fragment,
+        place: Place::Plain,
+        passing: Passing::Argument,
+        operands: [operands.clone(), operands],
+        assemble: assembled.and_then(|opcode| Some((property.assemble?, opcode))),
+    }
+}
+
+/// Whether `f`, or what it calls, has the opcode.
+fn compiles_to(module: &Bound<'_, PyModule>, opcode: u8) -> PyResult<bool> {
+    for name in ["f", "h"] {
+        if module.hasattr(name)? && has_opcode(&module.getattr(name)?.getattr("__code__")?, opcode)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn case((property, fragment, assembled): Fragment) -> impl Strategy<Value = Case> {
+    let operands = || property.operands.iter().map(|&kind| operands::operand(kind)).collect::<Vec<_>>();
+    let place = proptest::sample::select(Place::ALL.to_vec());
+    let passing = prop_oneof![2 => Just(Passing::Argument), 1 => Just(Passing::Literal), 1 => Just(Passing::Global)];
+    (place, passing, operands(), operands()).prop_map(move |(place, passing, first, second)| Case {
+        place,
+        passing,
+        operands: [first, second],
+        ..plain(property, fragment, assembled)
+    })
+}
+
+/// The case, in the plain place if it does not have the opcode in the other.
+fn in_place(py: Python<'_>, case: Case, opcode: u8) -> Case {
+    let excluded = |(text, place, _): &(&str, Place, &str)| case.place == *place && case.fragment.contains(text);
+    let fits = case.assemble.is_none()
+        && !EXCLUDED.iter().any(excluded)
+        && case.load(py).is_ok_and(|module| compiles_to(&module, opcode).unwrap());
+    if fits {
+        return case;
+    }
+    let plain = Case { place: Place::Plain, ..case };
+    let found = plain.assemble.is_some() || plain.load(py).is_ok_and(|module| compiles_to(&module, opcode).unwrap());
+    assert!(found, "the fragment lost its opcode");
+    plain
+}

@@ -1,0 +1,181 @@
+//! From a fragment to a module with a function `f` that holds it, and to what calls of that function do.
+
+use std::path::Path;
+
+use pyo3::prelude::*;
+use sot_core::bytecode::Code;
+use sot_tests::harness::{self, Counts};
+
+const PRELUDE: &str = include_str!("prelude.py");
+const NAMES: [&str; 3] = ["a", "b", "c"];
+
+/// Where a fragment stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    Plain,
+    /// What it raises is caught.
+    Caught,
+    /// In a loop, whose iterator is on the stack, and under a `with`.
+    Nested,
+    /// In a function that is called with other values on the stack.
+    Called,
+    /// Behind a graph break.
+    Resumed,
+    /// Its operands are in cells.
+    Closure,
+}
+
+impl Place {
+    pub(crate) const ALL: [Place; 6] =
+        [Place::Plain, Place::Caught, Place::Nested, Place::Called, Place::Resumed, Place::Closure];
+}
+
+/// How operands get into the function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Passing {
+    Argument,
+    Literal,
+    Global,
+}
+
+/// A fragment with its operands.
+#[derive(Debug, Clone)]
+pub(crate) struct Case {
+    pub(crate) fragment: &'static str,
+    pub(crate) place: Place,
+    pub(crate) passing: Passing,
+    /// Of the first two calls, and of the third.
+    pub(crate) operands: [Vec<String>; 2],
+    pub(crate) assemble: Option<(fn(&mut Code, u8), u8)>,
+}
+
+/// A fragment's lines, those marked `#x300` as often as that with another number in place of `N`.
+fn lines(fragment: &str) -> Vec<String> {
+    let repeated = |line: &str| match line.split_once("#x") {
+        Some((text, times)) => (0..times.trim().parse().unwrap_or(0))
+            .map(|n: u32| text.trim_end().replace('N', &(1000 + n).to_string()))
+            .collect(),
+        None => vec![line.to_owned()],
+    };
+    fragment.lines().flat_map(repeated).collect()
+}
+
+impl Case {
+    fn body(&self, margin: usize) -> String {
+        let margin = " ".repeat(margin);
+        let lines: Vec<_> = lines(self.fragment).iter().map(|line| format!("{margin}{line}\n")).collect();
+        lines.concat()
+    }
+
+    /// The module's source: `f`, and `makers` of the arguments of its calls.
+    pub(crate) fn source(&self) -> String {
+        let names = &NAMES[..self.operands[0].len()];
+        let values = names.iter().map(|name| format!("{name}, ")).collect::<Vec<_>>().concat();
+        let set = |prefix: &str, operands: &[String], indent: &str| -> String {
+            let pairs = names.iter().zip(operands);
+            let lines: Vec<_> = pairs.map(|(name, value)| format!("{indent}{prefix}{name} = {value}\n")).collect();
+            lines.concat()
+        };
+        let (parameters, start) = match self.passing {
+            Passing::Argument => (format!("x, {values}"), String::new()),
+            Passing::Literal => ("x".to_owned(), set("", &self.operands[0], "    ")),
+            Passing::Global => {
+                let start: Vec<_> = names.iter().map(|name| format!("    {name} = global_{name}\n")).collect();
+                ("x".to_owned(), start.concat())
+            }
+        };
+        let globals =
+            if self.passing == Passing::Global { set("global_", &self.operands[0], "") } else { String::new() };
+        let makers = self.operands.iter().map(|operands| match self.passing {
+            Passing::Argument => format!("lambda: (toy.arange(2), {})", operands.join(", ")),
+            Passing::Literal | Passing::Global => "lambda: (toy.arange(2),)".to_owned(),
+        });
+        let makers: Vec<_> = makers.collect();
+        let makers = format!("makers = [{}, {}, {}]", makers[0], makers[0], makers[1]);
+        let function = self.function(&parameters, &start, &values);
+        format!("{PRELUDE}\n{globals}\n{function}\n{makers}\n")
+    }
+
+    fn function(&self, parameters: &str, start: &str, values: &str) -> String {
+        let head = format!("def f({parameters}):\n{start}    r = None\n");
+        match self.place {
+            Place::Plain => {
+                format!("{head}    y = x + 1\n{}    return y, r, {values}\n", self.body(4))
+            }
+            Place::Caught => format!(
+                "{head}    try:\n{}    except Exception as error:\n        r = type(error), error.args\n    \
+                 return x + 1, r, {values}\n",
+                self.body(8)
+            ),
+            Place::Nested => format!(
+                "{head}    out = []\n    for i in [x, 7]:\n        with Manager(i):\n{}        out.append((i, r))\n    \
+                 return out, r, x + 1, {values}\n",
+                self.body(12)
+            ),
+            Place::Called => format!(
+                "def h({values}):\n    r = None\n{}    return r, {values}\n{head}    \
+                 return [x + 1, h({values}), {values}]\n",
+                self.body(4)
+            ),
+            Place::Resumed => {
+                format!("{head}    y = x + 1\n    toy.save(y)\n{}    return y * 2, r, {values}\n", self.body(4))
+            }
+            Place::Closure => format!(
+                "{head}    def inner():\n        nonlocal {}\n{}        return r\n    r = inner()\n    \
+                 return x + 1, r, {values}\n",
+                if values.is_empty() { "r".to_owned() } else { format!("r, {}", values.trim_end_matches(", ")) },
+                self.body(8)
+            ),
+        }
+    }
+
+    /// The module, its function assembled.
+    pub(crate) fn load<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyModule>> {
+        let module = harness::load_module(py, &self.source(), Path::new("property.py"))?;
+        if let Some((assemble, opcode)) = self.assemble {
+            let function = module.getattr("f")?;
+            let original = function.getattr("__code__")?;
+            let mut code = Code::decode(&original).unwrap();
+            assemble(&mut code, opcode);
+            function.setattr("__code__", code.encode(&original).unwrap())?;
+        }
+        Ok(module)
+    }
+
+    /// What each call does.
+    pub(crate) fn run(&self, py: Python<'_>, translated: bool) -> PyResult<Vec<String>> {
+        let module = self.load(py)?;
+        let makers: Vec<Bound<'_, PyAny>> = module.getattr("makers")?.extract()?;
+        module.delattr("makers")?;
+        harness::observe(&module, "f", &makers, translated)
+    }
+
+    /// What became of a translation that does what CPython does; the error says what it does else.
+    pub(crate) fn compare(&self, py: Python<'_>) -> Result<Counts, String> {
+        let fail = |what: &str, error: PyErr| format!("{}\n{what}: {error}", self.source().replace(PRELUDE, ""));
+        let expected = self.run(py, false).map_err(|error| fail("not a program", error))?;
+        harness::reset();
+        let actual = self.run(py, true).map_err(|error| fail("an error of the tracer's", error))?;
+        let counts = harness::counts();
+        let source = || self.source().replace(PRELUDE, "");
+        if counts.misses == 0 {
+            return Err(format!("{}\nwas not translated", source()));
+        }
+        let mut calls = expected.iter().zip(&actual).enumerate();
+        match calls.find(|(_, (expected, actual))| expected != actual) {
+            None => Ok(counts),
+            Some((call, (expected, actual))) => Err(format!(
+                "{}\ncall {} differs\nCPython:\n{}\ntranslated:\n{}\n{counts:?}",
+                source(),
+                call + 1,
+                lines_not_in(actual, expected),
+                lines_not_in(expected, actual)
+            )),
+        }
+    }
+}
+
+fn lines_not_in(other: &str, text: &str) -> String {
+    let differing = text.lines().filter(|line| !other.lines().any(|known| known == *line));
+    differing.map(|line| line.chars().take(700).collect::<String>()).collect::<Vec<_>>().join("\n")
+}

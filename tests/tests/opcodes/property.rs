@@ -1,0 +1,79 @@
+//! What a property is: opcodes, fragments of Python around them, and the operands to put in.
+
+use pyo3::prelude::*;
+use sot_core::bytecode::{Code, Instruction, Label};
+
+use crate::operands::Kind;
+
+/// The properties of some opcodes. A fragment that the running interpreter cannot parse, or compiles without the opcode, is
+/// not for it; every opcode needs one that is.
+#[derive(Debug)]
+pub(crate) struct Property {
+    pub(crate) opcodes: &'static [&'static str],
+    /// Kinds of `a`, `b` and `c`.
+    pub(crate) operands: &'static [Kind],
+    /// Statements that may set `r`.
+    pub(crate) fragments: &'static [&'static str],
+    /// Puts the opcode into compiled code, where no fragment compiles to it.
+    pub(crate) assemble: Option<fn(&mut Code, u8)>,
+    pub(crate) file: &'static str,
+    pub(crate) line: u32,
+}
+
+inventory::collect!(Property);
+
+/// Registers properties: `property! { [BINARY_ADD] (Number, Number) "r = a + b" }`. Lines of a fragment go on in column 0.
+macro_rules! property {
+    ([$($opcode:ident)*] ($($kind:ident),*) $($fragment:literal)* $(=> $assemble:expr)?) => {
+        inventory::submit! {
+            $crate::property::Property {
+                opcodes: &[$(stringify!($opcode)),*],
+                operands: &[$($crate::operands::Kind::$kind),*],
+                fragments: &[$($fragment),*],
+                assemble: property!(@assemble $($assemble)?),
+                file: file!(),
+                line: line!(),
+            }
+        }
+    };
+    (@assemble) => { None };
+    (@assemble $assemble:expr) => { Some($assemble) };
+}
+pub(crate) use property;
+
+impl Property {
+    /// The properties of an opcode.
+    pub(crate) fn of(opcode: &str) -> Vec<&'static Property> {
+        let mut found: Vec<_> =
+            inventory::iter::<Property>.into_iter().filter(|property| property.opcodes.contains(&opcode)).collect();
+        found.sort_by_key(|property| (property.file, property.line));
+        found
+    }
+}
+
+/// Whether a code object, or one among its constants, has an opcode.
+pub(crate) fn has_opcode(code: &Bound<'_, PyAny>, opcode: u8) -> PyResult<bool> {
+    let bytes: Vec<u8> = code.getattr("co_code")?.extract()?;
+    if bytes.iter().step_by(2).any(|&found| found == opcode) {
+        return Ok(true);
+    }
+    for constant in code.getattr("co_consts")?.try_iter()? {
+        let constant = constant?;
+        if constant.hasattr("co_code")? && has_opcode(&constant, opcode)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Puts an instruction without operands before every other that is not the first of the frame's.
+pub(crate) fn intersperse(code: &mut Code, opcode: u8) {
+    let place = |at: Label| Label(2 * at.0);
+    let mut instructions = Vec::with_capacity(2 * code.instructions.len());
+    for instruction in &code.instructions {
+        let target = instruction.target.map(place);
+        instructions.push(Instruction { target, ..*instruction });
+        instructions.push(Instruction { opcode, arg: 0, target: None, ..*instruction });
+    }
+    code.instructions = instructions;
+}
