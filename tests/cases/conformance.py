@@ -76,22 +76,6 @@ def test_whole__raised_class_makes_something_else(x):
 
 
 @given(one)
-def test_whole__cycle_of_contexts(x):
-    try:
-        try:
-            raise TypeError(1)
-        except TypeError as first:
-            try:
-                raise ValueError(2)
-            except ValueError as second:
-                first.__context__ = second
-                second.__context__ = first
-                raise KeyError(3)  # noqa: B904
-    except KeyError as last:
-        return x + 1, last.__context__.args, last.__context__.__context__.args
-
-
-@given(one)
 def test_whole__context_of_what_is_raised_again(x):
     try:
         raise ValueError(1)
