@@ -1,5 +1,7 @@
 """What makes a translation stale makes a new one; the old ones still hit."""
 
+import threading
+
 import paddle
 import paddle.nn.functional as F
 import pytest
@@ -229,6 +231,37 @@ def test_default_dtype_and_amp(same):
     with paddle.amp.auto_cast(dtype="bfloat16"):
         same(fast(x), f(x))
     same(fast(x), f(x))
+
+
+def test_mixed_precision_belongs_to_a_thread(same):
+    # Set directly, as `auto_cast` does nothing on processors without these element types.
+    fast = sot.symbolic_translate(scaled)
+    x = paddle.ones([2, 2])
+    same(fast(x), scaled(x))
+    inside, done = threading.Event(), threading.Event()
+    counts = []
+
+    def count():
+        same(fast(x), scaled(x))
+        counts.append(translations())
+
+    def other():
+        count()
+        tracer = paddle.base.framework._dygraph_tracer()
+        tracer._amp_dtype = "float16"
+        count()
+        inside.set()
+        done.wait(10)
+        tracer._amp_dtype = "float32"
+        count()
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    assert inside.wait(10)
+    count()
+    done.set()
+    thread.join()
+    assert counts == [1, 2, 2, 2] and sot.stats().misses == 2
 
 
 def test_changing_numbers_stop_translating(same):

@@ -1,6 +1,8 @@
 """Graphs below MIN_GRAPH_SIZE: called operation by operation, with eager results, and visible as such."""
 
 import gc
+import threading
+import time
 import weakref
 
 import numpy as np
@@ -94,6 +96,52 @@ def test_flags_are_what_they_were_after_the_first_run():
     fast = sot.symbolic_translate(lambda x: F.relu(x + 1))
     fast(paddle.ones([2]))
     assert sot.stats().graphs == 1 and paddle.get_flags(name) == before
+
+
+COLLECTOR = "FLAGS_eager_delete_tensor_gb"
+
+
+def test_a_graph_with_a_list_of_small_tensors_is_small(monkeypatch):
+    said, real = [], paddle.set_flags
+    monkeypatch.setattr(paddle, "set_flags", lambda flags: (said.append(flags[COLLECTOR]), real(flags)))
+    before = paddle.get_flags(COLLECTOR)[COLLECTOR]
+    fast = sot.symbolic_translate(lambda x: paddle.add_n(paddle.split(x, 2)))
+    fast(paddle.ones([2]))
+    assert sot.stats().graphs == 1 and said == [-1.0, before]
+
+
+def test_first_runs_of_two_threads_leave_the_flag_as_it_was(monkeypatch):
+    real_get, real_set = paddle.get_flags, paddle.set_flags
+    before = real_get(COLLECTOR)
+    off, first_done = threading.Event(), threading.Event()
+
+    def get_flags(name):
+        found = real_get(name)
+        if name == COLLECTOR and found != before:
+            first_done.wait(5)  # what was read belongs to the other thread's stretch, which is over by then
+        return found
+
+    def set_flags(flags):
+        real_set(flags)
+        if flags == {COLLECTOR: -1.0}:
+            off.set()
+            time.sleep(0.2)
+
+    monkeypatch.setattr(paddle, "get_flags", get_flags)
+    monkeypatch.setattr(paddle, "set_flags", set_flags)
+    x = paddle.ones([2])
+    functions = [sot.symbolic_translate(lambda x: F.relu(x + 1)), sot.symbolic_translate(lambda x: F.relu(x + 2))]
+
+    def first():
+        functions[0](x)
+        first_done.set()
+
+    threads = [threading.Thread(target=first), threading.Thread(target=lambda: off.wait(5) and functions[1](x))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sot.stats().graphs == 2 and real_get(COLLECTOR) == before
 
 
 def test_grad_mode_inside_the_function(small_graphs):

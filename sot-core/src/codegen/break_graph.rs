@@ -197,7 +197,7 @@ impl CodeGen<'_, '_> {
             let frames = NativeFrames::new(self.cx, of.at);
             let pair = frames.leaves_pair(&instruction, &name);
             let codes = frames.run(operands, &name, if pair.is_some() { 1 } else { left })?;
-            self.call_frames(of.at, codes, operands)?;
+            self.call_frames(of.at, codes, operands, None)?;
             match (pair, left) {
                 (Some(_), _) | (None, 1) => {}
                 (None, 0) => self.op("POP_TOP", 0)?,
@@ -368,8 +368,14 @@ impl CodeGen<'_, '_> {
     }
 
     /// Calls the frames in which the breaking instruction of a nested frame runs: each but the last is called with the next,
-    /// and all with the operands.
-    fn call_frames(&mut self, at: &BreakPoint, codes: Vec<Py<PyAny>>, operands: &[VarId]) -> Flow<()> {
+    /// and all with the operands, or with the `truth` of the only one.
+    fn call_frames(
+        &mut self,
+        at: &BreakPoint,
+        codes: Vec<Py<PyAny>>,
+        operands: &[VarId],
+        truth: Option<Py<PyAny>>,
+    ) -> Flow<()> {
         let null = self.cx.null();
         let function = self.cx.py.import("types")?.getattr("FunctionType")?.unbind();
         let mut functions = Vec::new();
@@ -387,10 +393,26 @@ impl CodeGen<'_, '_> {
         for &function in rest {
             self.op("LOAD_FAST", function)?;
         }
-        for &operand in &operands {
-            self.load(operand)?;
-        }
+        self.load_asked(&operands, truth)?;
         self.end_call((rest.len() + operands.len()) as u32)
+    }
+
+    /// What answers a branch on a tensor faster than the branch does; the branch then asks the answer.
+    fn truth(&self, branch: &str) -> Flow<Option<Py<PyAny>>> {
+        // Others leave what they ask on the stack.
+        let asks = branch.starts_with("POP_JUMP") && !branch.ends_with("NONE");
+        Ok(if asks { self.cx.runtime.backend.truth(self.cx.py)? } else { None })
+    }
+
+    fn load_asked(&mut self, operands: &[VarId], truth: Option<Py<PyAny>>) -> Flow<()> {
+        match (truth, operands) {
+            (Some(truth), &[operand]) => {
+                self.begin_call(|cg| cg.load_const(truth))?;
+                self.load(operand)?;
+                self.end_call(1)
+            }
+            _ => self.load_operands(operands),
+        }
     }
 
     fn break_at_branch(
@@ -402,13 +424,14 @@ impl CodeGen<'_, '_> {
         below: Vec<Item>,
         operands: &[VarId],
     ) -> Flow<()> {
+        let truth = self.truth(name)?;
         let branch = if of.is_nested() {
             let codes = NativeFrames::new(self.cx, of.at).ask(operands, instruction, name)?;
-            self.call_frames(of.at, codes, operands)?;
+            self.call_frames(of.at, codes, operands, truth)?;
             self.emitter.end_guarded()?;
             self.emitter.jump_if_true()?
         } else {
-            self.load_operands(operands)?;
+            self.load_asked(operands, truth)?;
             if !name.ends_with("NONE") {
                 self.emitter.before_branch()?;
             }
@@ -442,7 +465,7 @@ impl CodeGen<'_, '_> {
         let (&iterator, below) = frame.stack.split_last().ok_or_else(|| cannot("a loop without an iterator"))?;
         if of.is_nested() {
             let codes = NativeFrames::new(self.cx, of.at).advance()?;
-            self.call_frames(of.at, codes, &[iterator])?;
+            self.call_frames(of.at, codes, &[iterator], None)?;
         } else {
             let advance = resume::advance(self.cx.py)?;
             self.call(|cg| cg.load_const(advance), &[iterator])?;

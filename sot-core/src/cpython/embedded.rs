@@ -2,6 +2,7 @@
 //! exports for them: a few nanoseconds where the attribute takes a hundred. Nothing is assumed that was not looked at
 //! first: everything is found through a sample, and memory is looked at in a way that cannot fault.
 
+use std::cell::Cell;
 use std::ffi::{c_char, c_int, c_void, CStr, CString};
 use std::fs::File;
 use std::marker::PhantomData;
@@ -126,10 +127,59 @@ impl Held<'_> {
     /// Whether an array holds just this.
     #[inline]
     pub fn array_is<const N: usize>(self, field: ArrayField<N>, expected: &[i64]) -> bool {
+        self.used(field) == Some(expected)
+    }
+
+    /// Whether each item of an array passes.
+    #[inline]
+    pub fn all<const N: usize>(self, field: ArrayField<N>, passes: impl Fn(i64) -> bool) -> bool {
+        self.used(field).is_some_and(|items| items.iter().all(|item| passes(*item)))
+    }
+
+    #[inline]
+    fn used<'a, const N: usize>(self, field: ArrayField<N>) -> Option<&'a [i64]>
+    where
+        Self: 'a,
+    {
         // SAFETY: the accessor returns a reference to what the object holds, as was seen for a sample; the object is not
         // dropped, and the GIL keeps it from being changed.
         let array = unsafe { &*(field.0)(self.place) };
-        array.items.get(..array.used as usize) == Some(expected)
+        array.items.get(..array.used as usize)
+    }
+}
+
+/// An `int`, or an `enum` of one, that a library keeps for each thread.
+#[derive(Debug)]
+pub struct ThreadNumber {
+    library: Library,
+    name: &'static CStr,
+}
+
+thread_local! {
+    /// Where this thread has its number, by the address of the number's name: that of the one read last.
+    static PLACE: Cell<(*const c_char, *const c_int)> = const { Cell::new((null(), null())) };
+}
+
+impl ThreadNumber {
+    /// The number of this name in a library that is loaded already. The caller compares what is read with what is known.
+    pub fn find(library: &Path, name: &'static CStr) -> Option<ThreadNumber> {
+        let number = ThreadNumber { library: Library::loaded(library)?, name };
+        number.read().map(|_| number)
+    }
+
+    /// The number of this thread.
+    #[inline]
+    pub fn read(&self) -> Option<c_int> {
+        let (name, place) = PLACE.get();
+        let place = if name == self.name.as_ptr() { place } else { self.look_up()? };
+        // SAFETY: the dynamic linker's address of a thread's own variable is good as long as the thread lives.
+        Some(unsafe { *place })
+    }
+
+    fn look_up(&self) -> Option<*const c_int> {
+        let place = self.library.symbol(self.name)?.cast_const().cast::<c_int>();
+        PLACE.set((self.name.as_ptr(), place));
+        Some(place)
     }
 }
 
@@ -183,16 +233,28 @@ fn symbol_at(address: usize) -> Option<CString> {
     }
 }
 
-/// A function of a library that is loaded already.
-fn find_function(library: &Path, name: &CStr) -> Option<*mut c_void> {
-    let file = CString::new(library.as_os_str().as_bytes()).ok()?;
-    // SAFETY: strings that end in NUL; the library stays loaded, as nothing ever gives back the share taken here.
-    unsafe {
-        let library = dlopen(file.as_ptr(), RTLD_LAZY | RTLD_NOLOAD);
-        if library.is_null() {
-            return None;
-        }
-        let found = dlsym(library, name.as_ptr());
+/// A library that stays loaded, as nothing ever gives back the share taken here.
+#[derive(Debug)]
+struct Library(usize);
+
+impl Library {
+    /// The library of this file, if it is loaded already.
+    fn loaded(file: &Path) -> Option<Library> {
+        let file = CString::new(file.as_os_str().as_bytes()).ok()?;
+        // SAFETY: a string that ends in NUL.
+        let library = unsafe { dlopen(file.as_ptr(), RTLD_LAZY | RTLD_NOLOAD) };
+        (!library.is_null()).then_some(Library(library as usize))
+    }
+
+    /// The address of a symbol, in this thread.
+    fn symbol(&self, name: &CStr) -> Option<*mut c_void> {
+        // SAFETY: a library that is loaded and a string that ends in NUL.
+        let found = unsafe { dlsym(self.0 as *mut c_void, name.as_ptr()) };
         (!found.is_null()).then_some(found)
     }
+}
+
+/// A function of a library that is loaded already.
+fn find_function(library: &Path, name: &CStr) -> Option<*mut c_void> {
+    Library::loaded(library)?.symbol(name)
 }

@@ -64,7 +64,7 @@ mod eval_slot;
 pub use callable::{call_giving, call_method_with_names, call_with_names, call_with_vector, fastcall, fastcall_taking};
 pub use code_state::{code_state, remove_code_state, set_code_state, StateRef};
 pub use dict::{dict_get, dict_lacks, proxied_dict};
-pub use embedded::{ArrayField, Embedded, Held, NumberField};
+pub use embedded::{ArrayField, Embedded, Held, NumberField, ThreadNumber};
 pub use fresh_frame::FreshFrame;
 pub use function::{
     bound_method, cell_contents, current_globals, function_closure, function_code, function_defaults, function_globals,

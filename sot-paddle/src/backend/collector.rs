@@ -2,9 +2,11 @@
 //! operation, much longer where processors are scarce. A graph whose intermediate results are small gets an executor
 //! without that thread: they are freed together when the run, or its backward pass, has ended.
 
+use std::cell::Cell;
 use std::sync::{Mutex, PoisonError};
 
 use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
 use pyo3::types::{IntoPyDict, PyDict};
 
 use super::meta;
@@ -21,7 +23,12 @@ pub(crate) fn is_small(paddle: &Paddle, program: &Bound<'_, PyAny>) -> PyResult<
     let mut bytes = 0_i64;
     for operation in program.call_method0("global_block")?.getattr("ops")?.try_iter()? {
         for result in operation?.call_method0("results")?.try_iter()? {
-            let Ok(Some(meta)) = meta::of_value(paddle, &result?) else { return Ok(false) };
+            let result = result?;
+            if result.call_method0("is_combine")?.is_truthy()? {
+                // A list of tensors, which are the results of the operation that takes it apart.
+                continue;
+            }
+            let Ok(Some(meta)) = meta::of_value(paddle, &result) else { return Ok(false) };
             let size =
                 meta.shape.iter().try_fold(element_size(&meta.dtype), |product, size| product.checked_mul((*size)?));
             let Some(size) = size else { return Ok(false) };
@@ -42,41 +49,59 @@ pub(crate) fn without<T>(py: Python<'_>, work: impl FnOnce() -> PyResult<T>) -> 
     work()
 }
 
-/// How many threads are in such a stretch, and what the flag was before the first.
+/// How many threads are in such a stretch, and what the flag was before the first. The flag is read and set with the lock
+/// held, as another thread may run meanwhile; waiting for the lock lets go of the GIL.
 static STRETCHES: Mutex<(usize, Option<Py<PyDict>>)> = Mutex::new((0, None));
+
+thread_local! {
+    // What runs while this thread has the lock, a finalizer say, may run a graph: its executor gets a collector.
+    static SWITCHING_HERE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Works on the stretches; `None` if this thread is at it already.
+fn switch<T>(py: Python<'_>, work: impl FnOnce(&mut usize, &mut Option<Py<PyDict>>) -> T) -> Option<T> {
+    if SWITCHING_HERE.replace(true) {
+        return None;
+    }
+    let done = {
+        let mut stretches = STRETCHES.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+        let (open, before) = &mut *stretches;
+        work(open, before)
+    };
+    SWITCHING_HERE.set(false);
+    Some(done)
+}
 
 struct Off<'py>(Python<'py>);
 
 impl<'py> Off<'py> {
-    fn new(py: Python<'py>) -> PyResult<Self> {
-        let paddle = py.import("paddle")?;
-        let before = paddle.call_method1("get_flags", (THRESHOLD,))?.cast_into::<PyDict>()?;
-        {
-            let mut stretches = STRETCHES.lock().unwrap_or_else(PoisonError::into_inner);
-            if stretches.0 == 0 {
-                stretches.1 = Some(before.unbind());
+    fn new(py: Python<'py>) -> PyResult<Option<Self>> {
+        let opened = switch(py, |open, before| {
+            if *open == 0 {
+                let paddle = py.import("paddle")?;
+                let now = paddle.call_method1("get_flags", (THRESHOLD,))?.cast_into::<PyDict>()?;
+                paddle.call_method1("set_flags", ([(THRESHOLD, -1.0)].into_py_dict(py)?,))?;
+                *before = Some(now.unbind());
             }
-            stretches.0 += 1;
-        }
-        let off = Off(py);
-        paddle.call_method1("set_flags", ([(THRESHOLD, -1.0)].into_py_dict(py)?,))?;
-        Ok(off)
+            *open += 1;
+            Ok(Off(py))
+        });
+        opened.transpose()
     }
 }
 
 impl Drop for Off<'_> {
     fn drop(&mut self) {
-        let before = {
-            let mut stretches = STRETCHES.lock().unwrap_or_else(PoisonError::into_inner);
-            stretches.0 -= 1;
-            if stretches.0 > 0 {
-                return;
+        let py = self.0;
+        let closed = switch(py, |open, before| {
+            *open -= 1;
+            match before.take_if(|_| *open == 0) {
+                Some(before) => py.import("paddle")?.call_method1("set_flags", (before,)).map(drop),
+                None => Ok(()),
             }
-            stretches.1.take()
-        };
-        let restored = self.0.import("paddle").and_then(|paddle| paddle.call_method1("set_flags", (before,)));
-        if let Err(error) = restored {
-            error.write_unraisable(self.0, None);
+        });
+        if let Some(Err(error)) = closed {
+            error.write_unraisable(py, None);
         }
     }
 }

@@ -24,6 +24,7 @@ mod scalar;
 mod stand_in;
 mod state;
 mod static_mode;
+mod truth;
 mod views;
 
 use std::sync::Arc;
@@ -146,6 +147,10 @@ impl Backend for PaddleBackend {
             Ok(paths.get_item(0)?.extract::<String>()? + "/")
         };
         Ok(vec![own("paddle")?, own("numpy")?, own("sot")?])
+    }
+
+    fn truth(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        truth::function(py, &self.paddle)
     }
 
     fn begin(&self, py: Python<'_>) -> PyResult<Box<dyn GraphBuilder>> {

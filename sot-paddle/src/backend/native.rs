@@ -1,5 +1,5 @@
-//! Shape and element type of an eager tensor read past Python, where the installed Paddle has them where we know them:
-//! guards ask for them at each call. What is read is compared with the attributes once at start; any doubt means that the
+//! Shape and element type of an eager tensor, and the state of automatic mixed precision, read past Python, where the
+//! installed Paddle has them where we know them: guards ask for them at each call. What is read is compared with the attributes once at start; any doubt means that the
 //! attributes are used.
 
 use std::ffi::CStr;
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
-use sot_core::cpython::{ArrayField, Embedded, NumberField};
+use sot_core::cpython::{ArrayField, Embedded, NumberField, ThreadNumber};
 
 /// `phi::DDim::kMaxRank`
 const MAX_RANK: usize = 9;
@@ -50,6 +50,11 @@ impl Native {
         self.tensors.of(tensor).is_some_and(|held| held.number(self.dtype) == dtype && held.array_is(self.dims, shape))
     }
 
+    /// Whether `tensor` is dense and of one element.
+    pub(crate) fn is_single(&self, tensor: &Bound<'_, PyAny>) -> bool {
+        self.tensors.of(tensor).is_some_and(|held| held.all(self.dims, |size| size == 1))
+    }
+
     /// Paddle's number of the element type; `None` if the tensor is not dense.
     pub(crate) fn dtype(&self, tensor: &Bound<'_, PyAny>) -> Option<i32> {
         self.tensors.of(tensor).map(|held| held.number(self.dtype))
@@ -62,6 +67,37 @@ impl Native {
                     .iter()
                     .all(|(other, _, other_dtype)| (self.dtype(tensor) == self.dtype(other)) == (dtype == other_dtype))
         })
+    }
+}
+
+/// `paddle::imperative::AmpAttrs::amp_dtype_`
+const AMP_DTYPE: &CStr = c"_ZN6paddle10imperative8AmpAttrs10amp_dtype_E";
+
+/// What automatic mixed precision computes in, kept by Paddle for each thread.
+pub(crate) struct AmpDtype {
+    kept: ThreadNumber,
+    off: i32,
+}
+
+impl AmpDtype {
+    /// Finds it by what `_amp_dtype` of the tracer changes; `None` if anything is not as expected.
+    pub(crate) fn find(paddle: &Bound<'_, PyModule>, tracer: &Bound<'_, PyAny>) -> Option<AmpDtype> {
+        let folder: PathBuf = paddle.getattr("__path__").ok()?.get_item(0).ok()?.extract().ok()?;
+        let kept = ThreadNumber::find(&folder.join("base/libpaddle.so"), AMP_DTYPE)?;
+        let read_as = |name: &str| {
+            tracer.setattr("_amp_dtype", name).ok()?;
+            let says: String = tracer.getattr("_amp_dtype").ok()?.extract().ok()?;
+            (says == name).then(|| kept.read())?
+        };
+        let before: String = tracer.getattr("_amp_dtype").ok()?.extract().ok()?;
+        let (half, off) = (read_as("float16"), read_as("float32"));
+        tracer.setattr("_amp_dtype", before).ok()?;
+        (half? != off?).then_some(AmpDtype { kept, off: off? })
+    }
+
+    /// Whether it is off in this thread; `None` if that cannot be read.
+    pub(crate) fn is_off(&self) -> Option<bool> {
+        self.kept.read().map(|now| now == self.off)
     }
 }
 

@@ -5,9 +5,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyType};
 use sot_core::cpython;
 
-use super::native::Native;
+use super::native::{AmpDtype, Native};
 use super::release::{self, Release};
 use super::static_mode::StaticMode;
+use super::truth::Truth;
 
 /// The oldest Paddle with the program format the backend builds.
 const OLDEST: (u32, u32) = (3, 0);
@@ -60,6 +61,10 @@ pub(crate) struct Paddle {
     pub(crate) only_place: Option<Py<PyAny>>,
     /// Reads tensors past Python.
     pub(crate) native: Option<Native>,
+    /// Reads what automatic mixed precision computes in past Python.
+    pub(crate) amp_dtype: Option<AmpDtype>,
+    /// Answers branches on tensors.
+    pub(crate) truth: Option<Truth>,
 }
 
 impl Paddle {
@@ -73,9 +78,11 @@ impl Paddle {
         let release = release::installed(py)?;
         let recorder = py.import(release.recorder_module)?;
         let static_api = paddle.getattr("static")?;
-        Ok(Paddle {
+        let static_mode = StaticMode::new(py)?;
+        let mut known = Paddle {
             release,
-            static_mode: StaticMode::new(py)?,
+            amp_dtype: AmpDtype::find(&paddle, &static_mode.tracer(py)?),
+            static_mode,
             tensor_type: class(&paddle, "Tensor")?,
             parameter_type: class(&framework, "EagerParamBase")?,
             value_type: class(&paddle.getattr("pir")?, "Value")?,
@@ -100,7 +107,10 @@ impl Paddle {
             framework: framework.dict().unbind(),
             only_place: only_place(&paddle, &core)?,
             native: Native::find(&paddle, class(&paddle, "Tensor")?.bind(py)),
-        })
+            truth: None,
+        };
+        known.truth = Truth::find(&known, &paddle);
+        Ok(known)
     }
 
     /// Whether `object` is an eager tensor.

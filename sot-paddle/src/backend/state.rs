@@ -8,6 +8,7 @@ use sot_core::backend::StateTest;
 
 use std::sync::Arc;
 
+use super::native::AmpDtype;
 use super::paddle::Paddle;
 
 /// The state at one moment.
@@ -43,7 +44,11 @@ impl GlobalState {
     }
 
     fn amp_holds(&self, tracer: &Bound<'_, PyAny>) -> PyResult<bool> {
-        self.amp.as_ref().map_or(Ok(true), |amp| amp.holds(tracer))
+        let Some(amp) = &self.amp else { return Ok(true) };
+        match self.paddle.amp_dtype.as_ref().and_then(AmpDtype::is_off) {
+            Some(off) if off || amp.is_off() => Ok(off == amp.is_off()),
+            _ => amp.holds(tracer),
+        }
     }
 
     fn holds(&self, py: Python<'_>) -> PyResult<bool> {

@@ -1,10 +1,13 @@
 //! Static mode for the length of one operation: what Paddle's own context managers switch, switched directly and put back
 //! in every case. Only this thread is switched; the module-wide default of new threads stays eager.
 
+use std::cell::RefCell;
+
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
+use sot_core::cpython;
 
 /// The switches, looked up once.
 pub(crate) struct StaticMode {
@@ -16,6 +19,10 @@ pub(crate) struct StaticMode {
     switch_startup: Py<PyAny>,
     switch_names: Py<PyAny>,
     new_names: Py<PyAny>,
+}
+
+thread_local! {
+    static THREAD_STATE: RefCell<Option<(Py<PyAny>, Py<PyDict>)>> = const { RefCell::new(None) };
 }
 
 /// Where operations go while static mode is on.
@@ -56,7 +63,22 @@ impl StaticMode {
 
     /// The tracer of eager mode in this thread, `None` in static mode.
     pub(crate) fn tracer<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.thread_state.bind(py).getattr(intern!(py, "_dygraph_tracer_"))
+        let (state, name) = (self.state(py)?, intern!(py, "_dygraph_tracer_"));
+        cpython::dict_get(&state, name).map_or_else(|| self.thread_state.bind(py).getattr(name), Ok)
+    }
+
+    /// The attributes of Paddle's thread-local state in this thread; asked for once a thread.
+    fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        THREAD_STATE.with(|known| {
+            if let Some((of, state)) = &*known.borrow() {
+                if of.is(&self.thread_state) {
+                    return Ok(state.bind(py).clone());
+                }
+            }
+            let state = self.thread_state.bind(py).getattr(intern!(py, "__dict__"))?.cast_into::<PyDict>()?;
+            known.replace(Some((self.thread_state.clone_ref(py), state.clone().unbind())));
+            Ok(state)
+        })
     }
 
     /// Runs `work` with static mode on and operations going to `target`.
@@ -90,7 +112,7 @@ impl<'a, 'py> Entered<'a, 'py> {
                 "Paddle is in static graph mode; graphs are taken from eager code only",
             ));
         }
-        let state = switches.thread_state.bind(py).getattr(intern!(py, "__dict__"))?.cast_into::<PyDict>()?;
+        let state = switches.state(py)?;
         Ok(Entered {
             switches,
             state,
