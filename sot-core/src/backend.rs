@@ -7,6 +7,7 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
+use crate::cpython::{Place, Recorder};
 use crate::error::ReasonId;
 
 /// What is known of a tensor without computing it.
@@ -89,6 +90,11 @@ pub enum TensorAttribute {
 pub trait ObjectTest: Send + Sync {
     /// Whether `object` passes; an object of any type may be asked about.
     fn check(&self, object: &Bound<'_, PyAny>) -> bool;
+    /// Records the memory that the answer for what is in the place rests on. `false`, and it is asked anew each time.
+    fn note(&self, place: &Place<'_>, recorder: &mut Recorder) -> bool {
+        let _ = (place, recorder);
+        false
+    }
     /// The condition as a Python-like expression over `subject` (the text that loads the object).
     fn describe(&self, subject: &str) -> String;
 }

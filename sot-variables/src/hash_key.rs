@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyFrozenSet, PyInt, PyString, PyTuple, PyType};
 
 use sot_core::backend::ObjectTest;
-use sot_core::cpython;
+use sot_core::cpython::{self, Place, Recorder};
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, OpcodeExecutor};
 use sot_core::guard::{Identity, Test};
@@ -299,6 +299,10 @@ impl ObjectTest for IteratesOver {
         let Ok(mut items) = items else { return false };
         self.keys.iter().all(|key| matches!(items.next(), Some(Ok(item)) if same_key(&item, key.bind(py))))
             && items.next().is_none()
+    }
+
+    fn note(&self, place: &Place<'_>, recorder: &mut Recorder) -> bool {
+        recorder.dict(place)
     }
 
     fn describe(&self, subject: &str) -> String {

@@ -373,6 +373,27 @@ def test_one_layer_of_several_with_another_class(same):
     assert translations() == 2
 
 
+def test_an_attribute_whose_value_is_not_looked_at(same):
+    class Thing:
+        pass
+
+    one, two = Thing(), Thing()
+    one.extra = one.other = two.other = None
+
+    def run(x, thing):
+        return x * (2 if hasattr(thing, "extra") else 3) * (5 if hasattr(thing, "method") else 7)
+
+    fast = sot.symbolic_translate(run)
+    x = paddle.ones([2])
+    for _ in range(2):
+        same(fast(x, one), run(x, one))
+        same(fast(x, two), run(x, two))
+        Thing.method = lambda self: None
+        same(fast(x, one), run(x, one))
+        del Thing.method
+        same(fast(x, one), run(x, one))
+
+
 class Scale:
     factor = 2.0
 

@@ -19,6 +19,8 @@ use pyo3::types::PyType;
 #[derive(Debug)]
 pub struct Embedded {
     owner: Py<PyType>,
+    /// One of the types derived from it, for which this need not be asked.
+    derived: Option<Py<PyType>>,
     virtual_table: usize,
 }
 
@@ -54,8 +56,18 @@ impl Embedded {
         let memory = Memory::open()?;
         let object = memory.word(sample.as_ptr() as usize + OFFSET)?;
         let found = memory.word(object)?;
-        (symbol_at(found)?.as_c_str() == virtual_table)
-            .then(|| Embedded { owner: owner.clone().unbind(), virtual_table: found })
+        (symbol_at(found)?.as_c_str() == virtual_table).then(|| Embedded {
+            owner: owner.clone().unbind(),
+            derived: None,
+            virtual_table: found,
+        })
+    }
+
+    /// Knows a type derived from the owner without asking.
+    #[must_use]
+    pub fn knowing(self, derived: &Bound<'_, PyType>) -> Embedded {
+        let is_derived = derived.is_subclass(self.owner.bind(derived.py())).unwrap_or(false);
+        Embedded { derived: is_derived.then(|| derived.clone().unbind()), ..self }
     }
 
     /// A number by the accessor of this name. The caller compares the answers for samples with what Python says.
@@ -100,7 +112,9 @@ impl Embedded {
         // SAFETY: an instance of the type has the pointer, which is null or leads to an object that begins with the
         // address of its virtual table, as was seen for a sample.
         unsafe {
-            if ffi::PyObject_TypeCheck(object.as_ptr(), self.owner.as_ptr().cast()) == 0 {
+            let ty = object.get_type_ptr();
+            let known = self.derived.as_ref().is_some_and(|derived| derived.as_ptr().cast() == ty);
+            if !known && ffi::PyObject_TypeCheck(object.as_ptr(), self.owner.as_ptr().cast()) == 0 {
                 return None;
             }
             let place = object.as_ptr().add(1).cast::<*const usize>();

@@ -10,6 +10,8 @@ use super::type_::type_lookup;
 #[derive(Debug)]
 pub struct Getter {
     descriptor: Py<PyAny>,
+    /// The type it was found in: instances of just this type need no further look.
+    found_in: Py<PyType>,
 }
 
 impl Getter {
@@ -21,7 +23,7 @@ impl Getter {
             ffi::Py_IS_TYPE(found.as_ptr(), &raw mut ffi::PyGetSetDescr_Type) != 0
                 && (*(*found.as_ptr().cast::<ffi::PyGetSetDescrObject>()).d_getset).get.is_some()
         };
-        readable.then(|| Getter { descriptor: found.unbind() })
+        readable.then(|| Getter { descriptor: found.unbind(), found_in: ty.clone().unbind() })
     }
 
     /// The attribute of `object`; `None` if it is no instance of the getter's type, or if the getter raises.
@@ -31,7 +33,8 @@ impl Getter {
         // SAFETY: `find` has checked what the descriptor is; the getter is called on an instance of its type only.
         let value = unsafe {
             let descriptor = self.descriptor.as_ptr().cast::<ffi::PyGetSetDescrObject>();
-            if ffi::PyObject_TypeCheck(object.as_ptr(), (*descriptor).d_common.d_type) == 0 {
+            let known = object.get_type_ptr() == self.found_in.as_ptr().cast();
+            if !known && ffi::PyObject_TypeCheck(object.as_ptr(), (*descriptor).d_common.d_type) == 0 {
                 return None;
             }
             let definition = (*descriptor).d_getset;

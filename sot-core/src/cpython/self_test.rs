@@ -14,6 +14,7 @@ use super::hook::{counts, FrameEvaluator, Mode, Verdict};
 use super::layout::Code;
 use super::session::{open, HookError};
 use super::signature::flatten_signature;
+use super::snapshot::blind_spot;
 use super::{function_closure, function_code, function_globals};
 use crate::version::PyVersion;
 
@@ -52,7 +53,11 @@ pub fn self_test(py: Python<'_>) -> Result<(), LayoutError> {
     check_code(&function_code(&probes.original))?;
     check_code_state(&function_code(&probes.original))?;
     check_frame(py, &probes)?;
-    check_replacement(py, &probes)
+    check_replacement(py, &probes)?;
+    match blind_spot(py)? {
+        Some(field) => Err(LayoutError::Field { field }),
+        None => Ok(()),
+    }
 }
 
 /// A function with every kind of argument, a free variable and arguments that are cells; one like it that computes

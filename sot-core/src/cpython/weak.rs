@@ -79,6 +79,11 @@ impl WeakRef {
         unsafe { (*self.reference.as_ptr().cast::<ffi::PyWeakReference>()).wr_object }
     }
 
+    /// The weak reference as an object.
+    pub(super) fn as_object(&self) -> &Py<PyAny> {
+        &self.reference
+    }
+
     /// Where the object is, or was.
     #[inline]
     pub fn address(&self) -> usize {

@@ -2,6 +2,7 @@
 //! (what must hold of it); its native check, made in `program`, and its text come from that one value.
 
 mod compile;
+mod memo;
 mod program;
 
 use std::collections::HashSet;
@@ -10,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyType;
 
 use crate::backend::{ObjectTest, StateTest};
-use crate::cpython::{self, WeakRef};
+use crate::cpython::{self, Place, Recorder, WeakRef};
 use crate::executor::is_number;
 use crate::tracker::{repr, Key, Part, TrackerId, Trackers};
 
@@ -101,6 +102,19 @@ impl Identity {
             Holder::Strong(referent) => Some(referent.bind(py).clone()),
         };
         class.is_some_and(|class| class.cast::<PyType>().is_ok_and(|class| cpython::is_subtype(ty, class)))
+    }
+
+    /// Records that what is in the place stays the referent.
+    fn note(&self, py: Python<'_>, recorder: &mut Recorder) {
+        if let Holder::Weak(weak) = &self.holder {
+            recorder.refers(py, weak);
+        }
+    }
+
+    /// Records that the referent stays the type of what is in the place.
+    fn note_type(&self, place: &Place<'_>, recorder: &mut Recorder) {
+        recorder.type_of(place);
+        self.note(place.py(), recorder);
     }
 
     /// The referent for people.

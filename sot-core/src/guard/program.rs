@@ -1,5 +1,6 @@
 //! The native form of guards: a straight line of fetches and tests over registers. It runs no Python code: dictionary reads
-//! use string or constant keys, attribute reads are dictionary or descriptor-slot reads.
+//! use string or constant keys, attribute reads are dictionary or descriptor-slot reads. Where they hold again and again,
+//! `memo` spares most of them.
 
 use std::collections::HashMap;
 
@@ -7,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFloat, PyFunction, PyList, PyString, PyTuple, PyType};
 
 use super::compile::Compiler;
+use super::memo::{Memory, Seen};
 use super::{Guard, Identity};
 use crate::backend::{ObjectTest, StateTest};
 use crate::cpython;
@@ -91,6 +93,7 @@ pub struct GuardProgram {
     numbers: HashMap<usize, String>,
     // By step; only kept where somebody will read them.
     texts: Vec<String>,
+    memory: Memory,
 }
 
 impl GuardProgram {
@@ -119,7 +122,7 @@ impl GuardProgram {
             }
         }
         let (steps, registers) = compiler.finish();
-        Ok(GuardProgram { state, registers, steps, numbers, texts })
+        Ok(GuardProgram { state, registers, steps, numbers, texts, memory: Memory::default() })
     }
 
     /// The first guard that does not hold for `frame`, as text.
@@ -138,7 +141,24 @@ impl GuardProgram {
 
     /// Whether everything assumed holds for `frame`.
     pub fn check<'py>(&self, frame: &impl FrameView<'py>) -> bool {
-        self.run(frame).is_ok()
+        if !self.state_holds(frame.py()) {
+            return false;
+        }
+        match self.memory.ask(&self.steps, frame) {
+            Seen::Same => true,
+            Seen::Fails => false,
+            Seen::Changed(change) => match self.run_steps(frame) {
+                Ok(registers) => {
+                    self.memory.learn(&self.steps, &registers, change);
+                    true
+                }
+                Err(_) => false,
+            },
+        }
+    }
+
+    fn state_holds(&self, py: Python<'_>) -> bool {
+        self.state.iter().all(|test| test.check(py))
     }
 
     fn run<'py>(&self, frame: &impl FrameView<'py>) -> Result<(), Failure> {
@@ -146,18 +166,23 @@ impl GuardProgram {
         if let Some(at) = self.state.iter().position(|test| !test.check(py)) {
             return Err(Failure::State(at));
         }
+        self.run_steps(frame).map(drop)
+    }
+
+    /// What all fetches gave.
+    fn run_steps<'py>(&self, frame: &impl FrameView<'py>) -> Result<Vec<Bound<'py, PyAny>>, Failure> {
         let mut registers: Vec<Bound<'py, PyAny>> = Vec::with_capacity(self.registers);
         for (at, step) in self.steps.iter().enumerate() {
             match step {
                 Step::Fetch(fetch) => registers.push(fetch.run(frame, &registers).ok_or(Failure::Step(at))?),
                 Step::Test(register, check) => {
-                    if !check.run(&registers[*register as usize], &registers) {
+                    if !check.run(registers.at(*register), &registers) {
                         return Err(Failure::Step(at));
                     }
                 }
             }
         }
-        Ok(())
+        Ok(registers)
     }
 
     /// Number of tests and fetches.
@@ -179,12 +204,29 @@ impl GuardProgram {
     }
 }
 
+/// The values fetched so far.
+pub(super) trait Registers<'py> {
+    /// One of them.
+    fn at(&self, register: Register) -> &Bound<'py, PyAny>;
+}
+
+impl<'py> Registers<'py> for Vec<Bound<'py, PyAny>> {
+    #[inline]
+    fn at(&self, register: Register) -> &Bound<'py, PyAny> {
+        &self[register as usize]
+    }
+}
+
 impl Fetch {
     /// The value, or `None` if the road to it is gone: the guard fails.
     #[inline]
-    fn run<'py>(&self, frame: &impl FrameView<'py>, registers: &[Bound<'py, PyAny>]) -> Option<Bound<'py, PyAny>> {
+    pub(super) fn run<'py>(
+        &self,
+        frame: &impl FrameView<'py>,
+        registers: &impl Registers<'py>,
+    ) -> Option<Bound<'py, PyAny>> {
         let py = frame.py();
-        let at = |register: &Register| &registers[*register as usize];
+        let at = |register: &Register| registers.at(*register);
         match self {
             Fetch::Argument(slot) => frame.argument(*slot),
             Fetch::FreeCell(index) => frame.free_cell(*index),
@@ -246,7 +288,7 @@ fn fetch_part<'py>(of: &Bound<'py, PyAny>, part: Part) -> Option<Bound<'py, PyAn
 
 impl Check {
     #[inline]
-    fn run<'py>(&self, value: &Bound<'py, PyAny>, registers: &[Bound<'py, PyAny>]) -> bool {
+    pub(super) fn run<'py>(&self, value: &Bound<'py, PyAny>, registers: &impl Registers<'py>) -> bool {
         let py = value.py();
         match self {
             Check::Is(object) => object.is(value),
@@ -266,8 +308,8 @@ impl Check {
             Check::EmptySlot(name) => value.getattr(name.bind(py)).is_err(),
             Check::LacksPart(part) => fetch_part(value, *part).is_none(),
             Check::EmptyCell => cpython::cell_contents(value).is_none(),
-            Check::SameAs(other) => value.is(&registers[*other as usize]),
-            Check::DiffersFrom(other) => !value.is(&registers[*other as usize]),
+            Check::SameAs(other) => value.is(registers.at(*other)),
+            Check::DiffersFrom(other) => !value.is(registers.at(*other)),
             Check::Object(test) => test.check(value),
         }
     }

@@ -27,7 +27,11 @@ pub(crate) struct Native {
 
 impl Native {
     /// Finds the accessors; `None` if anything is not as expected.
-    pub(crate) fn find(paddle: &Bound<'_, PyModule>, tensor_type: &Bound<'_, PyType>) -> Option<Native> {
+    pub(crate) fn find(
+        paddle: &Bound<'_, PyModule>,
+        tensor_type: &Bound<'_, PyType>,
+        parameter_type: &Bound<'_, PyType>,
+    ) -> Option<Native> {
         let folder: PathBuf = paddle.getattr("__path__").ok()?.get_item(0).ok()?.extract().ok()?;
         let header = std::fs::read_to_string(folder.join(HEADER)).ok()?;
         if !DECLARATIONS.iter().all(|declaration| header.contains(declaration)) {
@@ -36,7 +40,7 @@ impl Native {
         let library = folder.join("libs/libphi_core.so");
         let samples = samples(paddle).ok()?;
         let (first, shape, _) = samples.first()?;
-        let tensors = Embedded::find(tensor_type, first, CLASS)?;
+        let tensors = Embedded::find(tensor_type, first, CLASS)?.knowing(parameter_type);
         let native = Native {
             dims: tensors.array(&library, DIMS, first, shape)?,
             dtype: tensors.number(&library, DTYPE)?,

@@ -106,7 +106,11 @@ impl Paddle {
             default_dtype: DefaultDtype::find(&paddle)?,
             framework: framework.dict().unbind(),
             only_place: only_place(&paddle, &core)?,
-            native: Native::find(&paddle, class(&paddle, "Tensor")?.bind(py)),
+            native: Native::find(
+                &paddle,
+                class(&paddle, "Tensor")?.bind(py),
+                class(&framework, "EagerParamBase")?.bind(py),
+            ),
             truth: None,
         };
         known.truth = Truth::find(&known, &paddle);

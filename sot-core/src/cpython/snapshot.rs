@@ -1,0 +1,570 @@
+//! The memory that guards rest on, as it was when they held: if every word of it is the same, they hold again. A dict that
+//! was not written to has its version, a type its own; what an object refers to is a pointer in it.
+//!
+//! An address is looked at only after what was looked at before has shown that the object is there: it is referred to by
+//! one that is, from the roots on. [`Place`] stands for that, and only a [`Recorder`] makes one. Nothing but comparisons runs
+//! in between, so nothing can go away. An object whose memory was given to another meanwhile is no danger, as all that was
+//! found in it is looked at again; what was not looked into is kept alive.
+
+use std::collections::HashSet;
+use std::ffi::CStr;
+
+use pyo3::ffi::{self, c_str};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyFunction, PyList, PySet, PyString, PyTuple, PyType};
+
+use super::type_::type_lookup;
+use super::weak::WeakRef;
+
+extern "C" {
+    #[link_name = "PyODict_Type"]
+    static mut ORDERED_DICT: ffi::PyTypeObject;
+    #[link_name = "_PyObject_GetDictPtr"]
+    fn dict_pointer(object: *mut ffi::PyObject) -> *mut *mut ffi::PyObject;
+}
+
+/// What memory must be for guards to hold.
+#[derive(Debug)]
+pub struct Snapshot {
+    roots: Vec<usize>,
+    probes: Vec<Probe>,
+    wanted: Vec<usize>,
+    _kept: Vec<Py<PyAny>>,
+}
+
+#[derive(Debug, PartialEq, Eq, Hash, Clone, Copy)]
+enum Probe {
+    /// The word at this address is this.
+    Word { at: usize, is: u64 },
+    /// The dict at this address has this object under the key, or with 0 no such key.
+    Item { dict: usize, key: usize, is: usize },
+}
+
+/// What is not as it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Changed {
+    /// The root of this index is another object.
+    Root(usize),
+    /// What was recorded at this position (see [`Recorder::len`]).
+    Probe(usize),
+}
+
+impl Snapshot {
+    /// Looks whether all is as it was; the objects wanted, in the order asked for.
+    #[inline]
+    pub fn check<'py>(&self, py: Python<'py>, roots: &[Bound<'py, PyAny>]) -> Result<Vec<Bound<'py, PyAny>>, Changed> {
+        for (at, (root, was)) in roots.iter().zip(&self.roots).enumerate() {
+            if root.as_ptr() as usize != *was {
+                return Err(Changed::Root(at));
+            }
+        }
+        if roots.len() != self.roots.len() {
+            return Err(Changed::Root(roots.len()));
+        }
+        for (at, probe) in self.probes.iter().enumerate() {
+            // SAFETY: the roots are alive, and the probes before this one have found their way here from them.
+            if !unsafe { probe.holds() } {
+                return Err(Changed::Probe(at));
+            }
+        }
+        // SAFETY: all probes have held, and nothing has run since: the objects are referred to from the roots.
+        Ok(self.wanted.iter().map(|at| unsafe { Bound::from_borrowed_ptr(py, *at as *mut ffi::PyObject) }).collect())
+    }
+
+    /// Number of comparisons.
+    pub fn len(&self) -> usize {
+        self.roots.len() + self.probes.len()
+    }
+
+    /// Whether there is nothing to compare.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl Probe {
+    /// Whether all is as it was.
+    ///
+    /// # Safety
+    /// The memory looked at is that of a live object of the kind it was recorded for, and the GIL is held.
+    #[inline]
+    unsafe fn holds(&self) -> bool {
+        // SAFETY: the caller's promise. A dict whose keys are all strings compares them without running code.
+        unsafe {
+            match *self {
+                Probe::Word { at, is } => *(at as *const u64) == is,
+                Probe::Item { dict, key, is } => {
+                    has_string_keys(dict as *mut ffi::PyDictObject)
+                        && ffi::PyDict_GetItemWithError(dict as *mut ffi::PyObject, key as *mut ffi::PyObject) as usize
+                            == is
+                }
+            }
+        }
+    }
+}
+
+/// An object that is where it was as long as all that was recorded before is as it was.
+#[derive(Debug, Clone)]
+pub struct Place<'py>(Bound<'py, PyAny>);
+
+impl<'py> Place<'py> {
+    /// The interpreter token.
+    pub fn py(&self) -> Python<'py> {
+        self.0.py()
+    }
+
+    /// Whether it is a dict, or of a type derived from it.
+    pub fn is_dict(&self) -> bool {
+        self.0.is_instance_of::<PyDict>()
+    }
+
+    fn address(&self) -> usize {
+        self.0.as_ptr() as usize
+    }
+}
+
+/// A reference that a function or method holds.
+#[derive(Debug, Clone, Copy)]
+pub enum Field {
+    /// `__code__`
+    Code,
+    /// `__globals__`
+    Globals,
+    /// `__defaults__`
+    Defaults,
+    /// `__kwdefaults__`
+    KwDefaults,
+    /// `__closure__`
+    Closure,
+    /// `__func__`
+    MethodFunction,
+    /// `__self__`
+    MethodSelf,
+}
+
+/// How what is in a dict is told to be unchanged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reading {
+    /// By the version, which any write to the dict changes.
+    Version,
+    /// By looking the key up.
+    Lookup,
+}
+
+/// Records memory for a snapshot. What answers `None` or `false` cannot be told from memory; nothing is recorded then that
+/// does harm.
+#[derive(Debug, Default)]
+pub struct Recorder {
+    roots: Vec<usize>,
+    probes: Vec<Probe>,
+    known: HashSet<Probe>,
+    wanted: Vec<usize>,
+    kept: Vec<Py<PyAny>>,
+}
+
+impl Recorder {
+    /// Number of probes so far: a position for [`Changed::Probe`].
+    pub fn len(&self) -> usize {
+        self.probes.len()
+    }
+
+    /// Whether there are no probes.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The snapshot.
+    pub fn finish(self) -> Snapshot {
+        Snapshot { roots: self.roots, probes: self.probes, wanted: self.wanted, _kept: self.kept }
+    }
+
+    /// The next of the roots, which whoever checks hands over.
+    pub fn root<'py>(&mut self, object: &Bound<'py, PyAny>) -> Place<'py> {
+        self.roots.push(object.as_ptr() as usize);
+        Place(object.clone())
+    }
+
+    /// An object that the snapshot keeps alive.
+    pub fn keep<'py>(&mut self, object: &Bound<'py, PyAny>) -> Place<'py> {
+        self.kept.push(object.clone().unbind());
+        Place(object.clone())
+    }
+
+    /// Asks for the object when all is as it was; its number among those asked for.
+    pub fn want(&mut self, place: &Place<'_>) -> usize {
+        self.wanted.push(place.address());
+        self.wanted.len() - 1
+    }
+
+    fn probe(&mut self, probe: Probe) {
+        if self.known.insert(probe) {
+            self.probes.push(probe);
+        }
+    }
+
+    /// # Safety
+    /// `at` is in the memory of an object that is in a place.
+    unsafe fn word<T>(&mut self, at: *const T) {
+        const { assert!(size_of::<T>() == size_of::<u64>()) };
+        let at = at.cast::<u64>();
+        // SAFETY: the caller's promise.
+        let is = unsafe { *at };
+        self.probe(Probe::Word { at: at as usize, is });
+    }
+
+    /// The object's type.
+    pub fn type_of<'py>(&mut self, place: &Place<'py>) -> Place<'py> {
+        // SAFETY: a live object begins with its header.
+        unsafe { self.word(&raw const (*place.0.as_ptr()).ob_type) };
+        Place(place.0.get_type().into_any())
+    }
+
+    /// That the weak reference refers to what it refers to now.
+    pub fn refers(&mut self, py: Python<'_>, reference: &WeakRef) {
+        let reference = self.keep(reference.as_object().bind(py));
+        // SAFETY: a weak reference, which is kept.
+        unsafe { self.word(&raw const (*reference.0.as_ptr().cast::<ffi::PyWeakReference>()).wr_object) };
+    }
+
+    /// That lookups along the type's method resolution order find what they find now.
+    pub fn lookups_of(&mut self, ty: &Place<'_>) -> bool {
+        self.type_of(ty);
+        // SAFETY: after the check it is a type. A lookup gives it a version if it has none.
+        unsafe {
+            let Ok(bound) = ty.0.cast::<PyType>() else { return false };
+            let raw = bound.as_type_ptr();
+            type_lookup(bound, intern!(bound.py(), "__class__"));
+            if (*raw).tp_flags & VALID_VERSION == 0 || (*raw).tp_version_tag == 0 {
+                return false;
+            }
+            self.word(&raw const (*raw).tp_flags);
+            // With what lies behind it in the same word.
+            self.word((&raw const (*raw).tp_version_tag).cast::<u64>());
+        }
+        true
+    }
+
+    /// What the type and its bases hold under a name.
+    pub fn lookup<'py>(&mut self, ty: &Place<'py>, name: &Bound<'py, PyString>) -> Option<Place<'py>> {
+        let found = type_lookup(ty.0.cast().ok()?, name)?;
+        self.lookups_of(ty).then_some(Place(found))
+    }
+
+    /// The dict of the object's own attributes; for an object that has none, `None`.
+    pub fn instance_dict<'py>(&mut self, place: &Place<'py>) -> Place<'py> {
+        let py = place.0.py();
+        self.type_of(place);
+        let Some(dict) = super::instance_dict(&place.0) else {
+            return self.keep(py.None().bind(py));
+        };
+        // SAFETY: a live object; its dict is made, so the answer is the place where it is.
+        unsafe {
+            let raw = place.0.as_ptr();
+            if (*ffi::Py_TYPE(raw)).tp_itemsize != 0 {
+                self.word(&raw const (*raw.cast::<ffi::PyVarObject>()).ob_size);
+            }
+            self.word(dict_pointer(raw));
+        }
+        Place(dict.into_any())
+    }
+
+    /// That a dict is as it is now, its order included.
+    pub fn dict(&mut self, place: &Place<'_>) -> bool {
+        let Ok(dict) = place.0.cast::<PyDict>() else { return false };
+        self.type_of(place);
+        // SAFETY: after the check it is a dict, or of a type derived from dict's layout.
+        unsafe {
+            let raw = dict.as_ptr().cast::<ffi::PyDictObject>();
+            if !version_tells(raw) {
+                return false;
+            }
+            #[allow(
+                deprecated,
+                reason = "the version is there in all releases up to 3.13, which is what this crate knows"
+            )]
+            self.word(&raw const (*raw).ma_version_tag);
+            if ffi::PyObject_TypeCheck(dict.as_ptr(), &raw mut ORDERED_DICT) != 0 {
+                self.word((&raw const (*dict.as_ptr().cast::<OrderedDict>()).state).cast::<u64>());
+            }
+        }
+        true
+    }
+
+    /// What a dict has under a key, or that it has no such key: the outer `None` where that cannot be told.
+    #[allow(clippy::option_option, reason = "it is what the two say")]
+    pub fn item<'py>(
+        &mut self,
+        place: &Place<'py>,
+        key: &Bound<'py, PyAny>,
+        reading: Reading,
+    ) -> Option<Option<Place<'py>>> {
+        let dict = place.0.cast::<PyDict>().ok()?;
+        let found = super::dict_get(dict, key);
+        let raw = dict.as_ptr().cast::<ffi::PyDictObject>();
+        if reading == Reading::Version && self.dict(place) {
+            return Some(found.map(Place));
+        }
+        // SAFETY: a live dict.
+        if !key.is_exact_instance_of::<PyString>() || unsafe { !has_string_keys(raw) } {
+            return None;
+        }
+        self.type_of(place);
+        let key = self.keep(key).address();
+        let is = found.as_ref().map_or(0, |found| found.as_ptr() as usize);
+        self.probe(Probe::Item { dict: place.address(), key, is });
+        Some(found.map(Place))
+    }
+
+    /// Item `index` of a tuple or list.
+    pub fn index<'py>(&mut self, place: &Place<'py>, index: usize) -> Option<Place<'py>> {
+        if !self.length(place) {
+            return None;
+        }
+        // SAFETY: after the checks these are a tuple and a list of more than `index` items.
+        unsafe {
+            if let Ok(tuple) = place.0.cast::<PyTuple>() {
+                let item = tuple.get_item(index).ok()?;
+                self.word((&raw const (*tuple.as_ptr().cast::<ffi::PyTupleObject>()).ob_item).cast::<u64>().add(index));
+                Some(Place(item))
+            } else {
+                let list = place.0.cast::<PyList>().ok()?;
+                let item = list.get_item(index).ok()?;
+                let raw = list.as_ptr().cast::<ffi::PyListObject>();
+                self.word(&raw const (*raw).ob_item);
+                self.word((*raw).ob_item.add(index));
+                Some(Place(item))
+            }
+        }
+    }
+
+    /// That a tuple, list, dict or set has as many items as now.
+    pub fn length(&mut self, place: &Place<'_>) -> bool {
+        let object = &place.0;
+        // SAFETY: after the check the object has the layout of its kind.
+        unsafe {
+            let size = if object.is_instance_of::<PyTuple>() || object.is_instance_of::<PyList>() {
+                &raw const (*object.as_ptr().cast::<ffi::PyVarObject>()).ob_size
+            } else if object.is_instance_of::<PyDict>() {
+                &raw const (*object.as_ptr().cast::<ffi::PyDictObject>()).ma_used
+            } else if object.is_instance_of::<PySet>() {
+                &raw const (*object.as_ptr().cast::<ffi::PySetObject>()).used
+            } else {
+                return false;
+            };
+            self.type_of(place);
+            self.word(size);
+        }
+        true
+    }
+
+    /// What a cell holds, or that it is empty: the outer `None` for what is no cell.
+    #[allow(clippy::option_option, reason = "it is what the two say")]
+    pub fn contents<'py>(&mut self, place: &Place<'py>) -> Option<Option<Place<'py>>> {
+        if !super::is_cell(&place.0) {
+            return None;
+        }
+        self.type_of(place);
+        // SAFETY: after the check it is a cell.
+        unsafe { self.word(&raw const (*place.0.as_ptr().cast::<ffi::PyCellObject>()).ob_ref) };
+        Some(super::cell_contents(&place.0).map(Place))
+    }
+
+    /// What a function or method refers to.
+    pub fn field<'py>(&mut self, place: &Place<'py>, field: Field) -> Option<Place<'py>> {
+        let object = place.0.as_ptr();
+        let of_method = matches!(field, Field::MethodFunction | Field::MethodSelf);
+        let fits = if of_method {
+            super::bound_method(&place.0).is_some()
+        } else {
+            place.0.is_exact_instance_of::<PyFunction>()
+        };
+        if !fits {
+            return None;
+        }
+        // SAFETY: after the check it is a function or a method.
+        unsafe {
+            let (function, method) = (object.cast::<ffi::PyFunctionObject>(), object.cast::<Method>());
+            let at: *const *mut ffi::PyObject = match field {
+                Field::Code => &raw const (*function).func_code,
+                Field::Globals => &raw const (*function).func_globals,
+                Field::Defaults => &raw const (*function).func_defaults,
+                Field::KwDefaults => &raw const (*function).func_kwdefaults,
+                Field::Closure => &raw const (*function).func_closure,
+                Field::MethodFunction => &raw const (*method).function,
+                Field::MethodSelf => &raw const (*method).receiver,
+            };
+            let found = Bound::from_borrowed_ptr_or_opt(place.0.py(), *at)?;
+            self.type_of(place);
+            self.word(at);
+            Some(Place(found))
+        }
+    }
+}
+
+/// `Py_TPFLAGS_VALID_VERSION_TAG`
+const VALID_VERSION: std::ffi::c_ulong = 1 << 19;
+
+/// `PyODictObject`, as far as it is of interest.
+#[repr(C)]
+struct OrderedDict {
+    dict: ffi::PyDictObject,
+    first: *mut u8,
+    last: *mut u8,
+    fast_nodes: *mut u8,
+    fast_nodes_size: isize,
+    resize_sentinel: *mut u8,
+    /// Counts changes of the order.
+    state: usize,
+}
+
+/// `PyMethodObject`, as far as it is of interest.
+#[repr(C)]
+struct Method {
+    header: ffi::PyObject,
+    function: *mut ffi::PyObject,
+    receiver: *mut ffi::PyObject,
+}
+
+/// Whether any write to the dict changes its version. From 3.13 on attributes may be written to the values a dict shares
+/// with its object, past the dict.
+unsafe fn version_tells(dict: *mut ffi::PyDictObject) -> bool {
+    // SAFETY: the caller passes a live dict.
+    cfg!(not(Py_3_13)) || unsafe { (*dict).ma_values.is_null() }
+}
+
+/// Whether all keys of the dict are strings, which the layout of its table tells.
+#[inline]
+unsafe fn has_string_keys(dict: *mut ffi::PyDictObject) -> bool {
+    // SAFETY: the caller passes a live dict, which always has a table, and that begins as below.
+    unsafe {
+        #[cfg(Py_3_11)]
+        {
+            const GENERAL: u8 = 0;
+            (*(*dict).ma_keys.cast::<Keys>()).kind != GENERAL
+        }
+        #[cfg(not(Py_3_11))]
+        {
+            let general = GENERAL_LOOKUP.load(std::sync::atomic::Ordering::Relaxed);
+            general != 0 && (*(*dict).ma_keys.cast::<Keys>()).lookup != general
+        }
+    }
+}
+
+/// `PyDictKeysObject`, as far as it is of interest.
+#[repr(C)]
+struct Keys {
+    holders: isize,
+    #[cfg(Py_3_11)]
+    log2_size: u8,
+    #[cfg(Py_3_11)]
+    log2_index_bytes: u8,
+    #[cfg(Py_3_11)]
+    kind: u8,
+    #[cfg(not(Py_3_11))]
+    size: isize,
+    #[cfg(not(Py_3_11))]
+    lookup: usize,
+}
+
+/// The lookup function of dicts with keys of any kind, as one such dict has it. Null, which no dict has, until
+/// [`blind_spot`] has looked.
+#[cfg(not(Py_3_11))]
+static GENERAL_LOOKUP: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+
+const _: () = assert!(size_of::<usize>() == size_of::<u64>());
+
+/// What changes each kind of memory that guards rest on, for the self test.
+const CHANGES: &CStr = c_str!(
+    r"
+from collections import OrderedDict
+class Base:
+    factor = 1
+class Class(Base):
+    pass
+class Other(Base):
+    pass
+holder = Class()
+holder.item = 1
+table, ordered, items, numbers = {'a': 1}, OrderedDict(a=1, b=2), [1, 2], {1}
+general = {1: 1}
+def function(x=1): pass
+def make():
+    free = 1
+    def get(): return free
+    def write():
+        nonlocal free
+        free = 2
+    return get.__closure__[0], write
+cell, write_cell = make()
+def write_attribute(): holder.item = 2
+def delete_attribute(): del holder.item
+def change_class(): holder.__class__ = Other
+def write_dict(): table['a'] = 2
+def add_key(): table['b'] = 2
+def move(): ordered.move_to_end('a')
+def write_base(): Base.factor = 2
+def write_list(): items[1] = 3
+def append(): items.append(3)
+def write_defaults(): function.__defaults__ = (2,)
+def add_number(): numbers.add(2)
+"
+);
+
+/// The first kind of memory that does not tell what happened to it.
+pub(super) fn blind_spot(py: Python<'_>) -> PyResult<Option<&'static str>> {
+    type Record = fn(&mut Recorder, &Place<'_>) -> bool;
+    fn attribute(recorder: &mut Recorder, place: &Place<'_>, reading: Reading) -> bool {
+        let dict = recorder.instance_dict(place);
+        recorder.item(&dict, intern!(place.0.py(), "item").as_any(), reading).is_some()
+    }
+    let by_version: Record = |recorder, place| attribute(recorder, place, Reading::Version);
+    let by_lookup: Record = |recorder, place| attribute(recorder, place, Reading::Lookup);
+    let class: Record = |recorder, place| {
+        recorder.type_of(place);
+        true
+    };
+    let lookups: Record = |recorder, place| recorder.lookups_of(place);
+    let dict: Record = |recorder, place| recorder.dict(place);
+    let length: Record = |recorder, place| recorder.length(place);
+    let second: Record = |recorder, place| recorder.index(place, 1).is_some();
+    let contents: Record = |recorder, place| recorder.contents(place).is_some();
+    let defaults: Record = |recorder, place| recorder.field(place, Field::Defaults).is_some();
+    let cases = [
+        ("ma_version_tag of an object's dict", "holder", "write_attribute", by_version),
+        ("ma_values", "holder", "delete_attribute", by_lookup),
+        ("ob_type", "holder", "change_class", class),
+        ("ma_version_tag", "table", "write_dict", dict),
+        ("ma_used", "table", "add_key", length),
+        ("od_state", "ordered", "move", dict),
+        ("tp_version_tag", "Class", "write_base", lookups),
+        ("ob_item", "items", "write_list", second),
+        ("ob_size", "items", "append", length),
+        ("ob_ref", "cell", "write_cell", contents),
+        ("func_defaults", "function", "write_defaults", defaults),
+        ("used of a set", "numbers", "add_number", length),
+    ];
+    let space = PyDict::new(py);
+    py.run(CHANGES, Some(&space), None)?;
+    let get = |name: &str| space.as_any().get_item(name);
+    #[cfg(not(Py_3_11))]
+    {
+        let general = get("general")?;
+        // SAFETY: a live dict, which always has a table.
+        let lookup = unsafe { (*(*general.as_ptr().cast::<ffi::PyDictObject>()).ma_keys.cast::<Keys>()).lookup };
+        GENERAL_LOOKUP.store(lookup, std::sync::atomic::Ordering::Relaxed);
+    }
+    for (memory, object, change, record) in cases {
+        let mut recorder = Recorder::default();
+        let roots = [get(object)?];
+        let place = recorder.root(&roots[0]);
+        let is_told = record(&mut recorder, &place);
+        let snapshot = recorder.finish();
+        let held = snapshot.check(py, &roots).is_ok();
+        get(change)?.call0()?;
+        if !is_told || !held || snapshot.check(py, &roots).is_ok() {
+            return Ok(Some(memory));
+        }
+    }
+    Ok(None)
+}

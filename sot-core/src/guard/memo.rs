@@ -1,0 +1,428 @@
+//! What makes guards that held before cheap: the memory they rest on (see [`Snapshot`]) is compared with what it was, and
+//! only what memory does not tell is fetched and tested again. Whatever has changed, the guards themselves decide, and are
+//! noted anew. What changes all the time is told apart: a dict that is written to (the globals of a script, say) is
+//! asked by key, an object that is another one each time (an argument) is fetched as guards do it.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use super::program::{Check, Fetch, FrameView, Register, Registers, Step};
+use crate::cpython::{Changed, Field, Place, Reading, Recorder, Snapshot};
+use crate::executor::is_atom;
+use crate::tracker::Part;
+
+/// A note that served so often before something changed was worth while.
+const WORTHWHILE: u32 = 8;
+/// So many useless notes because of one thing, and that thing is left out.
+const BLAMED: u8 = 2;
+/// After so many useless notes no more are taken.
+const MOST: u32 = 32;
+
+/// What guards remember of the calls they held for.
+#[derive(Default)]
+pub(super) struct Memory(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    note: Option<Arc<Note>>,
+    /// Times the guards held by themselves.
+    held: u32,
+    useless: u32,
+    blamed: HashMap<Culprit, u8>,
+}
+
+/// What may change all the time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Culprit {
+    /// Which object a register holds.
+    Identity(Register),
+    /// What is in it.
+    Contents(Register),
+}
+
+/// What a look at memory says.
+pub(super) enum Seen {
+    /// The guards hold.
+    Same,
+    /// A guard does not hold.
+    Fails,
+    /// The guards must tell.
+    Changed(Option<Change>),
+}
+
+/// Something that is not as it was noted.
+pub(super) struct Change(Culprit);
+
+/// One time that the guards held.
+struct Note {
+    snapshot: Snapshot,
+    /// The steps that fetch the roots.
+    roots: Vec<usize>,
+    /// The steps memory does not tell about.
+    rest: Vec<usize>,
+    /// Where each register is among those filled here.
+    places: Vec<u32>,
+    /// Up to which position what was recorded stands for what.
+    culprits: Vec<(usize, Culprit)>,
+    root_registers: Vec<Register>,
+    served: AtomicU32,
+}
+
+/// The few registers that a note fills.
+struct Few<'a, 'py> {
+    places: &'a [u32],
+    values: Vec<Bound<'py, PyAny>>,
+}
+
+impl<'py> Registers<'py> for Few<'_, 'py> {
+    #[inline]
+    fn at(&self, register: Register) -> &Bound<'py, PyAny> {
+        &self.values[self.places[register as usize] as usize]
+    }
+}
+
+impl Memory {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Looks at memory, and does what it does not tell.
+    pub(super) fn ask<'py>(&self, steps: &[Step], frame: &impl FrameView<'py>) -> Seen {
+        let Some(note) = self.lock().note.clone() else { return Seen::Changed(None) };
+        note.ask(steps, frame)
+    }
+
+    /// Notes that the guards held though memory had changed, with what they fetched.
+    pub(super) fn learn(&self, steps: &[Step], registers: &[Bound<'_, PyAny>], change: Option<Change>) {
+        // The program's code may run while a note is taken, and when an old one goes: not with the lock held.
+        let Some((old, blamed)) = self.prepare(change) else { return };
+        let note = Noting::new(&blamed, registers).all(steps);
+        let older = self.lock().note.replace(Arc::new(note));
+        drop((old, older));
+    }
+
+    /// Takes the old note away and finds what is to blame for it; `None` if a new one is not worth while.
+    fn prepare(&self, change: Option<Change>) -> Option<(Option<Arc<Note>>, HashMap<Culprit, u8>)> {
+        let mut state = self.lock();
+        state.held = state.held.saturating_add(1);
+        if state.held == 1 || state.useless >= MOST {
+            // Most translations that are used once are never used again.
+            return None;
+        }
+        let old = state.note.take();
+        if let (Some(old), Some(Change(culprit))) = (&old, change) {
+            if old.served.load(Ordering::Relaxed) < WORTHWHILE {
+                state.useless += 1;
+                *state.blamed.entry(culprit).or_default() += 1;
+            }
+        }
+        Some((old, state.blamed.clone()))
+    }
+}
+
+impl Note {
+    fn ask<'py>(&self, steps: &[Step], frame: &impl FrameView<'py>) -> Seen {
+        let nothing: Vec<Bound<'py, PyAny>> = Vec::new();
+        let root = |at: &usize| match &steps[*at] {
+            Step::Fetch(fetch) => fetch.run(frame, &nothing),
+            Step::Test(..) => None,
+        };
+        let Some(roots) = self.roots.iter().map(root).collect::<Option<Vec<_>>>() else { return Seen::Fails };
+        let values = match self.snapshot.check(frame.py(), &roots) {
+            Ok(values) => values,
+            Err(changed) => return Seen::Changed(Some(Change(self.culprit(changed)))),
+        };
+        let mut registers = Few { places: &self.places, values };
+        for at in &self.rest {
+            let passes = match &steps[*at] {
+                Step::Fetch(fetch) => fetch.run(frame, &registers).map(|value| registers.values.push(value)).is_some(),
+                Step::Test(register, check) => check.run(registers.at(*register), &registers),
+            };
+            if !passes {
+                return Seen::Fails;
+            }
+        }
+        self.served.fetch_add(1, Ordering::Relaxed);
+        Seen::Same
+    }
+
+    fn culprit(&self, changed: Changed) -> Culprit {
+        match changed {
+            Changed::Root(at) => Culprit::Identity(self.root_registers.get(at).copied().unwrap_or_default()),
+            Changed::Probe(at) => {
+                let after = self.culprits.partition_point(|(end, _)| *end <= at);
+                self.culprits.get(after).map_or(Culprit::Identity(0), |(_, culprit)| *culprit)
+            }
+        }
+    }
+}
+
+/// Takes a note.
+struct Noting<'a, 'py> {
+    blamed: &'a HashMap<Culprit, u8>,
+    values: &'a [Bound<'py, PyAny>],
+    recorder: Recorder,
+    /// Where memory says each register is, as far as it does.
+    known: Vec<Option<Place<'py>>>,
+    roots: Vec<usize>,
+    root_registers: Vec<Register>,
+    wanted: usize,
+    rest: Vec<usize>,
+    culprits: Vec<(usize, Culprit)>,
+}
+
+impl<'a, 'py> Noting<'a, 'py> {
+    fn new(blamed: &'a HashMap<Culprit, u8>, values: &'a [Bound<'py, PyAny>]) -> Self {
+        Noting {
+            blamed,
+            values,
+            recorder: Recorder::default(),
+            known: Vec::new(),
+            roots: Vec::new(),
+            root_registers: Vec::new(),
+            wanted: 0,
+            rest: Vec::new(),
+            culprits: Vec::new(),
+        }
+    }
+
+    fn is_steady(&self, culprit: Culprit) -> bool {
+        self.blamed.get(&culprit).is_none_or(|times| *times < BLAMED)
+    }
+
+    fn all(mut self, steps: &[Step]) -> Note {
+        let loose = loose_roots(steps);
+        for (at, step) in steps.iter().enumerate() {
+            let told = match step {
+                Step::Fetch(fetch) => {
+                    let register = self.known.len() as Register;
+                    let steady = self.is_steady(Culprit::Identity(register)) && !loose.contains(&register);
+                    let place = if steady { self.fetch(at, register, fetch) } else { None };
+                    self.known.push(place);
+                    self.known[register as usize].is_some()
+                }
+                Step::Test(register, check) => {
+                    let place = self.known[*register as usize].clone();
+                    place.is_some_and(|place| self.test(*register, &place, check))
+                }
+            };
+            if !told {
+                self.rest.push(at);
+            }
+        }
+        self.finish(steps)
+    }
+
+    /// Where memory says the value is; `None` if it does not.
+    fn fetch(&mut self, at: usize, register: Register, fetch: &Fetch) -> Option<Place<'py>> {
+        let value = &self.values[register as usize];
+        let py = value.py();
+        if let Fetch::Argument(_) | Fetch::FreeCell(_) | Fetch::Globals | Fetch::Builtins = fetch {
+            self.roots.push(at);
+            self.root_registers.push(register);
+            return Some(self.recorder.root(value));
+        }
+        let source = match fetch {
+            Fetch::Constant(object) => return Some(self.recorder.keep(object.bind(py))),
+            Fetch::InstanceDict(of)
+            | Fetch::Lookup(of, _)
+            | Fetch::Type(of)
+            | Fetch::Index(of, _)
+            | Fetch::DictItem(of, _)
+            | Fetch::CellContents(of)
+            | Fetch::Part(of, _) => *of,
+            _ => return None,
+        };
+        let of = self.known[source as usize].clone()?;
+        let recorder = &mut self.recorder;
+        let (place, culprit) = match fetch {
+            Fetch::InstanceDict(_) => (Some(recorder.instance_dict(&of)), Culprit::Identity(register)),
+            Fetch::Lookup(_, name) => (recorder.lookup(&of, name.bind(py)), Culprit::Identity(register)),
+            Fetch::Type(_) => (Some(recorder.type_of(&of)), Culprit::Identity(register)),
+            Fetch::Index(_, index) if !of.is_dict() => (recorder.index(&of, *index), Culprit::Identity(register)),
+            Fetch::CellContents(_) => (recorder.contents(&of)?, Culprit::Identity(register)),
+            Fetch::Part(_, part) => (recorder.field(&of, field(*part)), Culprit::Identity(register)),
+            Fetch::DictItem(_, key) => return self.item(source, register, &of, key.bind(py)),
+            _ => return None,
+        };
+        self.stands_for(culprit);
+        place
+    }
+
+    fn item(
+        &mut self,
+        dict: Register,
+        register: Register,
+        of: &Place<'py>,
+        key: &Bound<'py, PyAny>,
+    ) -> Option<Place<'py>> {
+        let reading = self.reading(dict);
+        let found = self.recorder.item(of, key, reading)?;
+        let culprit = match reading {
+            Reading::Version => Culprit::Contents(dict),
+            Reading::Lookup => Culprit::Identity(register),
+        };
+        self.stands_for(culprit);
+        found
+    }
+
+    fn reading(&self, dict: Register) -> Reading {
+        if self.is_steady(Culprit::Contents(dict)) {
+            Reading::Version
+        } else {
+            Reading::Lookup
+        }
+    }
+
+    /// Names what is to blame if one of the latest probes fails.
+    fn stands_for(&mut self, culprit: Culprit) {
+        self.culprits.push((self.recorder.len(), culprit));
+    }
+
+    /// Records what the test rests on; whether memory tells.
+    fn test(&mut self, register: Register, place: &Place<'py>, check: &Check) -> bool {
+        let value = &self.values[register as usize];
+        let py = value.py();
+        let (by_version, by_key) = (self.is_steady(Culprit::Contents(register)), Reading::Lookup);
+        let recorder = &mut self.recorder;
+        let (told, culprit) = match check {
+            Check::Is(object) => {
+                object.note(py, recorder);
+                (true, Culprit::Identity(register))
+            }
+            Check::TypeIs(ty) => {
+                ty.note_type(place, recorder);
+                (true, Culprit::Identity(register))
+            }
+            Check::Equals(_) => {
+                let stays_equal = is_made_of_atoms(value);
+                if stays_equal {
+                    recorder.keep(value);
+                }
+                (stays_equal, Culprit::Identity(register))
+            }
+            Check::Length(_) => (recorder.length(place), Culprit::Contents(register)),
+            Check::Keys(_) => (by_version && recorder.dict(place), Culprit::Contents(register)),
+            Check::LacksKey(key) => {
+                let reading = if by_version { Reading::Version } else { by_key };
+                (recorder.item(place, key.bind(py), reading).is_some(), Culprit::Contents(register))
+            }
+            Check::LacksEntry(name) => {
+                let reading = if by_version { Reading::Version } else { by_key };
+                let told = !place.is_dict() || recorder.item(place, name.bind(py).as_any(), reading).is_some();
+                recorder.type_of(place);
+                (told, Culprit::Contents(register))
+            }
+            Check::LacksLookup(_) | Check::PlainReads => (recorder.lookups_of(place), Culprit::Contents(register)),
+            Check::Subclass(class, _) => {
+                class.note(py, recorder);
+                (recorder.lookups_of(place), Culprit::Contents(register))
+            }
+            Check::EmptySlot(_) | Check::LacksPart(_) => (false, Culprit::Contents(register)),
+            Check::EmptyCell => (recorder.contents(place).is_some(), Culprit::Identity(register)),
+            Check::SameAs(other) | Check::DiffersFrom(other) => {
+                (self.known[*other as usize].is_some(), Culprit::Identity(register))
+            }
+            Check::Object(test) => (by_version && test.note(place, recorder), Culprit::Contents(register)),
+        };
+        self.stands_for(culprit);
+        told
+    }
+
+    fn finish(mut self, steps: &[Step]) -> Note {
+        let mut places = vec![u32::MAX; self.known.len()];
+        let mut fetched = Vec::new();
+        let mut register = 0;
+        let registers: Vec<Option<Register>> = steps
+            .iter()
+            .map(|step| {
+                matches!(step, Step::Fetch(_)).then(|| {
+                    register += 1;
+                    register - 1
+                })
+            })
+            .collect();
+        for &at in &self.rest {
+            let mut used = Vec::new();
+            match &steps[at] {
+                Step::Fetch(fetch) => {
+                    used.extend(source(fetch));
+                    fetched.extend(registers[at]);
+                }
+                Step::Test(register, check) => {
+                    used.push(*register);
+                    if let Check::SameAs(other) | Check::DiffersFrom(other) = check {
+                        used.push(*other);
+                    }
+                }
+            }
+            for register in used {
+                if let (Some(place), u32::MAX) = (&self.known[register as usize], places[register as usize]) {
+                    places[register as usize] = self.recorder.want(place) as u32;
+                    self.wanted += 1;
+                }
+            }
+        }
+        for (at, register) in fetched.into_iter().enumerate() {
+            places[register as usize] = (self.wanted + at) as u32;
+        }
+        Note {
+            snapshot: self.recorder.finish(),
+            roots: self.roots,
+            rest: self.rest,
+            places,
+            culprits: self.culprits,
+            root_registers: self.root_registers,
+            served: AtomicU32::new(0),
+        }
+    }
+}
+
+/// Arguments that tests look into in ways of their own, such as tensors: they are other objects in each call.
+fn loose_roots(steps: &[Step]) -> Vec<Register> {
+    let tested = steps.iter().filter_map(|step| match step {
+        Step::Test(register, Check::Object(_) | Check::Equals(_)) => Some(*register),
+        _ => None,
+    });
+    let fetches = steps.iter().filter_map(|step| match step {
+        Step::Fetch(fetch) => Some(fetch),
+        Step::Test(..) => None,
+    });
+    let arguments: Vec<bool> = fetches.map(|fetch| matches!(fetch, Fetch::Argument(_))).collect();
+    tested.filter(|register| arguments[*register as usize]).collect()
+}
+
+fn source(fetch: &Fetch) -> Option<Register> {
+    match fetch {
+        Fetch::Argument(_) | Fetch::FreeCell(_) | Fetch::Globals | Fetch::Builtins | Fetch::Constant(_) => None,
+        Fetch::InstanceDict(of)
+        | Fetch::Lookup(of, _)
+        | Fetch::Getattr(of, _)
+        | Fetch::Type(of)
+        | Fetch::Index(of, _)
+        | Fetch::DictItem(of, _)
+        | Fetch::CellContents(of)
+        | Fetch::Part(of, _) => Some(*of),
+    }
+}
+
+/// Whether the value equals what it equals now as long as it lives, and may be kept.
+fn is_made_of_atoms(value: &Bound<'_, PyAny>) -> bool {
+    is_atom(value) || value.cast_exact::<PyTuple>().is_ok_and(|items| items.iter().all(|item| is_made_of_atoms(&item)))
+}
+
+fn field(part: Part) -> Field {
+    match part {
+        Part::Code => Field::Code,
+        Part::Globals => Field::Globals,
+        Part::Defaults => Field::Defaults,
+        Part::KwDefaults => Field::KwDefaults,
+        Part::Closure => Field::Closure,
+        Part::MethodFunction => Field::MethodFunction,
+        Part::MethodSelf => Field::MethodSelf,
+    }
+}
