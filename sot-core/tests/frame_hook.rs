@@ -122,6 +122,7 @@ fn the_self_test_passes() {
     Python::attach(|py| {
         cpython::self_test(py).unwrap();
         cpython::self_test(py).unwrap();
+        assert_eq!(cpython::blind_spot(), None);
         assert!(!cpython::is_active());
     });
 }

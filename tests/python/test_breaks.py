@@ -2,6 +2,7 @@
 
 import traceback
 
+import numpy as np
 import paddle
 import pytest
 from paddle import nn
@@ -573,3 +574,14 @@ def test_a_train_step_breaks_once_around_the_backward():
     stats = sot.stats()
     assert sum("test_breaks.py" in reason for reason in stats.breaks) == 1
     assert not any("test_breaks.py" in reason for reason in stats.fallbacks)
+
+
+def test_data_that_is_new_in_each_call_does_not_translate_again(check):
+    def detour(x):
+        return x * 2 + paddle.to_tensor(np.tanh(x.numpy())) * 3
+
+    fast = check(detour, paddle.ones([3]), graphs=2, breaks=3)
+    before = sot.stats().translations
+    for value in range(5):
+        fast(paddle.full([3], float(value)))
+    assert sot.stats().translations == before

@@ -8,6 +8,7 @@
 
 use std::collections::HashSet;
 use std::ffi::CStr;
+use std::sync::{Mutex, PoisonError};
 
 use pyo3::ffi::{self, c_str};
 use pyo3::intern;
@@ -235,7 +236,9 @@ impl Recorder {
             let Ok(bound) = ty.0.cast::<PyType>() else { return false };
             let raw = bound.as_type_ptr();
             type_lookup(bound, intern!(bound.py(), "__class__"));
-            if (*raw).tp_flags & VALID_VERSION == 0 || (*raw).tp_version_tag == 0 {
+            // From 3.13 on a type without a valid version has 0, and the flag is no longer used.
+            let is_valid = cfg!(Py_3_13) || (*raw).tp_flags & VALID_VERSION != 0;
+            if !is_valid || (*raw).tp_version_tag == 0 {
                 return false;
             }
             self.word(&raw const (*raw).tp_flags);
@@ -468,7 +471,7 @@ struct Keys {
 }
 
 /// The lookup function of dicts with keys of any kind, as one such dict has it. Null, which no dict has, until
-/// [`blind_spot`] has looked.
+/// [`look_for_blind_spots`] has looked.
 #[cfg(not(Py_3_11))]
 static GENERAL_LOOKUP: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
 
@@ -511,8 +514,21 @@ def add_number(): numbers.add(2)
 "
 );
 
-/// The first kind of memory that does not tell what happened to it.
-pub(super) fn blind_spot(py: Python<'_>) -> PyResult<Option<&'static str>> {
+static BLIND_SPOT: Mutex<Option<&'static str>> = Mutex::new(Some("not looked for"));
+
+/// The first kind of memory that does not tell what happened to it: nothing may be recorded then.
+pub fn blind_spot() -> Option<&'static str> {
+    *BLIND_SPOT.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Changes each kind of memory, and sees whether that shows.
+pub(super) fn look_for_blind_spots(py: Python<'_>) -> PyResult<()> {
+    let found = find_blind_spot(py)?;
+    *BLIND_SPOT.lock().unwrap_or_else(PoisonError::into_inner) = found;
+    Ok(())
+}
+
+fn find_blind_spot(py: Python<'_>) -> PyResult<Option<&'static str>> {
     type Record = fn(&mut Recorder, &Place<'_>) -> bool;
     fn attribute(recorder: &mut Recorder, place: &Place<'_>, reading: Reading) -> bool {
         let dict = recorder.instance_dict(place);

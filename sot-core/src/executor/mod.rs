@@ -33,7 +33,7 @@ use crate::log;
 use crate::opcode::{Next, Operand};
 use crate::runtime::Runtime;
 use crate::side_effects::SideEffects;
-use crate::tracker::Trackers;
+use crate::tracker::{TrackerId, Trackers};
 use crate::translate;
 use crate::variable::{VarId, Variables};
 
@@ -72,6 +72,8 @@ pub struct OpcodeExecutor<'py> {
     pub graph: FunctionGraph<'py>,
     /// Where numbers come from that were others in earlier calls, and in how many translations.
     pub changing: HashMap<String, usize>,
+    /// Objects that the statement being made holds for, and where they come from: guarded once there is such a statement.
+    pub(crate) holds_for: Vec<(Py<PyAny>, TrackerId)>,
     /// The writes to replay.
     pub effects: SideEffects,
     /// The global state it changes.
@@ -125,6 +127,7 @@ impl<'py> OpcodeExecutor<'py> {
             guards,
             graph: FunctionGraph::new(py, runtime),
             changing: HashMap::new(),
+            holds_for: Vec::new(),
             effects: SideEffects::default(),
             switches: Switches::new(py),
             frames: Vec::new(),

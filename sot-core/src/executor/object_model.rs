@@ -772,7 +772,7 @@ pub fn graph_argument(cx: &mut OpcodeExecutor<'_>, this: VarId, object: Option<&
     let tracker = cx.vars.tracker(this);
     let constant = cx.see(this)?.constant().is_some();
     if !constant {
-        guard_identity(cx, object.bind(cx.py), tracker);
+        cx.holds_for.push((object.clone_ref(cx.py), tracker));
     }
     Ok(GraphArgument { value: object.clone_ref(cx.py), text: repr(cx.py, object), holds_tensor: false })
 }

@@ -14,7 +14,7 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 use crate::backend::{CallKind, GraphBuilder, TensorMeta};
 use crate::cpython::WeakRef;
 use crate::error::{Flow, ReasonId, Unwind};
-use crate::executor::{CallArgs, OpcodeExecutor};
+use crate::executor::{object_model, CallArgs, OpcodeExecutor};
 use crate::guard::{Identity, Test};
 use crate::runtime::Runtime;
 use crate::variable::VarId;
@@ -278,6 +278,7 @@ impl<'py> OpcodeExecutor<'py> {
         name: &str,
         args: &CallArgs,
     ) -> Flow<VarId> {
+        self.holds_for.clear();
         let mut texts = Vec::new();
         let mut positional = Vec::new();
         for &arg in &args.positional {
@@ -298,6 +299,9 @@ impl<'py> OpcodeExecutor<'py> {
         let result = result.map_err(|error| {
             Unwind::break_graph(ReasonId::BackendRefused, format!("{name} cannot be put into the graph: {error}"))
         })?;
+        for (object, tracker) in std::mem::take(&mut self.holds_for) {
+            object_model::guard_identity(self, object.bind(self.py), tracker);
+        }
         let mut outputs = Vec::new();
         let variable = self.wrap_result(&result, &mut outputs)?;
         self.graph.record((kind, callee), (&positional, keywords), &result)?;

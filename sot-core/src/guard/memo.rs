@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use super::program::{Check, Fetch, FrameView, Register, Registers, Step};
-use crate::cpython::{Changed, Field, Place, Reading, Recorder, Snapshot};
+use crate::cpython::{self, Changed, Field, Place, Reading, Recorder, Snapshot};
 use crate::executor::is_atom;
 use crate::tracker::Part;
 
@@ -109,7 +109,7 @@ impl Memory {
     fn prepare(&self, change: Option<Change>) -> Option<(Option<Arc<Note>>, HashMap<Culprit, u8>)> {
         let mut state = self.lock();
         state.held = state.held.saturating_add(1);
-        if state.held == 1 || state.useless >= MOST {
+        if state.held == 1 || state.useless >= MOST || cpython::blind_spot().is_some() {
             // Most translations that are used once are never used again.
             return None;
         }
@@ -405,6 +405,7 @@ fn source(fetch: &Fetch) -> Option<Register> {
         | Fetch::Type(of)
         | Fetch::Index(of, _)
         | Fetch::DictItem(of, _)
+        | Fetch::DictEntry(of, _)
         | Fetch::CellContents(of)
         | Fetch::Part(of, _) => Some(*of),
     }

@@ -439,6 +439,7 @@ def test_call_policy():
     policy = _sot._backend_call_policy
     api = [paddle.add, paddle.abs, paddle.matmul, paddle.concat, F.relu, F.linear, F.batch_norm, paddle.linalg.norm]
     api += [paddle.fft.fft, paddle.signal.stft, paddle.zeros, paddle.rand, paddle._C_ops.add, paddle.arange, paddle.einsum]
+    api += [paddle.to_tensor]
     assert {f.__name__: policy(f) for f in api if policy(f) != "api"} == {}
     constant = [paddle.in_dynamic_mode, paddle.is_grad_enabled, paddle.get_default_dtype, paddle.is_compiled_with_cuda]
     assert {f.__name__: policy(f) for f in constant if policy(f) != "constant"} == {}
