@@ -257,7 +257,7 @@ impl CodeGen<'_, '_> {
         if of.is_nested() {
             let operands = &stack[below..];
             let codes = NativeFrames::new(self.cx, of.at).raise(operands, raising)?;
-            self.call_frames(of.at, codes, operands)?;
+            self.call_frames(of.at, codes, operands, None)?;
             self.emitter.end_guarded()?;
             return self.op("RETURN_VALUE", 0);
         }
@@ -302,7 +302,7 @@ impl CodeGen<'_, '_> {
         let traceback = self.cx.traceback(exception);
         if of.is_nested() {
             let codes = NativeFrames::new(self.cx, of.at).call(4)?;
-            self.call_frames(of.at, codes, &[exit, class, exception, traceback])?;
+            self.call_frames(of.at, codes, &[exit, class, exception, traceback], None)?;
         } else {
             self.call_with(exit, &CallArgs::positional(vec![class, exception, traceback]))?;
         }
