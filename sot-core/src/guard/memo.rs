@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -14,6 +14,10 @@ use super::program::{Check, Fetch, FrameView, Register, Registers, Step};
 use crate::cpython::{self, Changed, Field, Place, Reading, Recorder, Snapshot};
 use crate::executor::is_atom;
 use crate::tracker::Part;
+
+/// `SOT_GUARD_MEMORY=0`: guards are walked at each call.
+static IS_OFF: LazyLock<bool> =
+    LazyLock::new(|| std::env::var("SOT_GUARD_MEMORY").is_ok_and(|said| said.trim() == "0"));
 
 /// A note that served so often before something changed was worth while.
 const WORTHWHILE: u32 = 8;
@@ -109,7 +113,7 @@ impl Memory {
     fn prepare(&self, change: Option<Change>) -> Option<(Option<Arc<Note>>, HashMap<Culprit, u8>)> {
         let mut state = self.lock();
         state.held = state.held.saturating_add(1);
-        if state.held == 1 || state.useless >= MOST || cpython::blind_spot().is_some() {
+        if state.held == 1 || state.useless >= MOST || *IS_OFF || cpython::blind_spot().is_some() {
             // Most translations that are used once are never used again.
             return None;
         }
