@@ -466,7 +466,8 @@ pub fn generic_set_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, v
     };
     if !holds && lookup(cx, this, name)?.is_none() {
         let owner = cx.type_name(this)?;
-        return Err(cx.raise(PyAttributeError::new_err(format!("'{owner}' object has no attribute '{name}'"))));
+        let why = if cx.runtime.version.0 < 13 { "" } else { " and no __dict__ for setting new attributes" };
+        return Err(cx.raise(PyAttributeError::new_err(format!("'{owner}' object has no attribute '{name}'{why}"))));
     }
     if value.is_none() && generic_get_attr(cx, this, name)?.is_none() {
         let is_slot = lookup(cx, this, name)?.is_some();
