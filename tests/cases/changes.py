@@ -421,6 +421,11 @@ def test_nan_is_itself_only_by_identity(x, n, values):
     return x + int(n in values), n == values[0], n is values[0], values == [n], values.count(n)
 
 
+@given(*[lambda value=value: (toy.arange(2), value) for value in (NAN, NAN, float("nan"), 1.0)])
+def test_nan_has_its_own_hash(x, n):
+    return x + 1, hash(n) == hash(NAN), hash((1, n)) == hash((1, NAN))
+
+
 @given(
     lambda: (toy.arange(2), {"a": 1, "b": 2}),
     lambda: (toy.arange(2), {"a": 1, "b": 2}),

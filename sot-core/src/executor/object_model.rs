@@ -702,7 +702,8 @@ pub fn equal(cx: &mut OpcodeExecutor<'_>, a: VarId, b: VarId) -> Flow<bool> {
     cx.truth(equal)
 }
 
-fn is_nan(value: &Bound<'_, PyAny>) -> bool {
+/// Whether a value is a NaN, of which only the object itself is equal to it and, from 3.10 on, has its hash.
+pub fn is_nan(value: &Bound<'_, PyAny>) -> bool {
     value.cast_exact::<PyFloat>().is_ok_and(|value| value.value().is_nan())
 }
 

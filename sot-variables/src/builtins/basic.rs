@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
 use sot_core::builtin;
 use sot_core::error::{Flow, Unwind};
@@ -87,8 +88,16 @@ fn lazy_format(cx: &mut OpcodeExecutor<'_>, value: VarId, spec: Option<VarId>) -
 
 builtin! { HASH = "hash" => |cx, args| {
     let [value] = args.exactly(cx, "hash")?;
+    if cx.known(value)?.is_some_and(|value| holds_nan(&value)) {
+        return Err(cannot("the hash of a NaN, which is the object's own"));
+    }
     fold_or(cx, "hash", args, |cx| object_model::convert(cx, value, "__hash__", &[]))
 } }
+
+fn holds_nan(value: &Bound<'_, PyAny>) -> bool {
+    object_model::is_nan(value)
+        || value.cast_exact::<PyTuple>().is_ok_and(|items| items.iter().any(|item| holds_nan(&item)))
+}
 
 builtin! { CALLABLE = "callable" => |cx, args| {
     let [value] = args.exactly(cx, "callable")?;
