@@ -383,3 +383,22 @@ def test_whole__errors_of_sequences(x):
 @given(one)
 def test_whole__errors_of_bound_methods(x):
     return x + 1, outcome(lambda: Method().method.nothing)
+
+
+THING = Plain()
+
+
+@given(one)
+def test_sequences_that_cannot_be_joined(x):
+    texts = []
+    for left in ("", b""):
+        for right in ((THING,), [THING], {"k": THING}, {1: THING}):
+            try:
+                left + right
+            except TypeError as error:
+                texts.append(str(error))
+            try:
+                left += right
+            except TypeError as error:
+                texts.append(str(error))
+    return x + 1, texts

@@ -3,7 +3,7 @@
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyList, PySet, PyString, PyTuple};
 
 use super::{object_model, OpcodeExecutor};
 use crate::cpython;
@@ -240,14 +240,35 @@ impl<'py> OpcodeExecutor<'py> {
                 || left.is_exact_instance_of::<PyBytes>()
                 || left.is_exact_instance_of::<PyTuple>()
         });
-        if let (Some(left), Some(right)) = (left, self.materialize(rhs)?) {
-            if let Err(error) = self.py.import("operator")?.getattr(function)?.call1((left, right)) {
-                return Ok(error);
+        if let Some(sequence) = left {
+            // A stand-in of the right operand's type where that is a container not known as a whole: the text has its name only.
+            let right = match self.materialize(rhs)? {
+                Some(right) => Some(right),
+                None => self.empty_container_like(rhs)?,
+            };
+            if let Some(right) = right {
+                if let Err(error) = self.py.import("operator")?.getattr(function)?.call1((sequence, right)) {
+                    return Ok(error);
+                }
             }
         }
         let (left, right) = (self.type_name(lhs)?, self.type_name(rhs)?);
         let symbol = if symbol == "**" { "** or pow()" } else { symbol };
         Ok(PyTypeError::new_err(format!("unsupported operand type(s) for {symbol}: '{left}' and '{right}'")))
+    }
+
+    fn empty_container_like(&mut self, id: VarId) -> Flow<Option<Bound<'py, PyAny>>> {
+        let ty = self.type_of(id)?;
+        let containers = [
+            self.py.get_type::<PyTuple>(),
+            self.py.get_type::<PyList>(),
+            self.py.get_type::<PyDict>(),
+            self.py.get_type::<PySet>(),
+        ];
+        if containers.iter().any(|container| ty.is(container)) {
+            return Ok(Some(ty.call0()?));
+        }
+        Ok(None)
     }
 
     /// `op operand`
