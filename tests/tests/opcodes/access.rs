@@ -6,6 +6,7 @@ property! { [LOAD_FAST STORE_FAST LOAD_CONST RETURN_VALUE RETURN_CONST LOAD_FAST
     STORE_FAST_STORE_FAST POP_TOP RESUME CACHE ROT_TWO SWAP BUILD_TUPLE] (Any, Any)
     "r = a"
     "t = a\nr = t, b, t"
+    "t = a; r = t"
     "r, t = a, b\nr = t, r"
     "r, a = a, b"
     "(r, t), u = (a, b), a\nr = [u, t, r]"

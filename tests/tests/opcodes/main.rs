@@ -39,11 +39,6 @@ use property::{has_opcode, Property};
 
 const DEFAULT_CASES: u32 = 12;
 
-/// Versions on which all properties have been seen to hold.
-const HELD_ON: &[PyVersion] = &[PyVersion(12)];
-
-const NO_PROPERTY: &str = "has no property";
-
 fn number_of_cases() -> u32 {
     std::env::var("SOT_PROPTEST_OPCODES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(DEFAULT_CASES)
 }
@@ -83,14 +78,7 @@ fn every_handler_has_a_property_that_holds() {
         }
         println!("CPython {}: {opcodes} opcodes, {all}", PyVersion::BUILT_FOR);
         let report = format!("{} of {opcodes} opcodes:\n{}", failures.len(), failures.join("\n\n"));
-        if HELD_ON.contains(&PyVersion::BUILT_FOR) {
-            assert!(failures.is_empty(), "{report}");
-        } else if !failures.is_empty() {
-            println!("not asserted on this version yet: {report}");
-        }
-        // Everywhere, a handler needs a property.
-        let missing: Vec<_> = failures.iter().filter(|what| what.contains(NO_PROPERTY)).collect();
-        assert!(missing.is_empty(), "{missing:?}");
+        assert!(failures.is_empty(), "{report}");
     });
 }
 
@@ -170,7 +158,7 @@ type Fragment = (&'static Property, &'static str, Option<u8>);
 fn fragments(py: Python<'_>, opcode: u8, name: &str) -> Result<Vec<Fragment>, String> {
     let properties = Property::of(name);
     if properties.is_empty() {
-        return Err(NO_PROPERTY.to_owned());
+        return Err("has no property".to_owned());
     }
     let all =
         || properties.iter().flat_map(|property| property.fragments.iter().map(move |fragment| (*property, *fragment)));

@@ -162,7 +162,7 @@ impl Case {
             return Err(format!("{}\nwas not translated", source()));
         }
         let mut calls = expected.iter().zip(&actual).enumerate();
-        match calls.find(|(_, (expected, actual))| expected != actual) {
+        match calls.find(|(_, (expected, actual))| without_addresses(expected) != without_addresses(actual)) {
             None => Ok(counts),
             Some((call, (expected, actual))) => Err(format!(
                 "{}\ncall {} differs\nCPython:\n{}\ntranslated:\n{}\n{counts:?}",
@@ -178,4 +178,11 @@ impl Case {
 fn lines_not_in(other: &str, text: &str) -> String {
     let differing = text.lines().filter(|line| !other.lines().any(|known| known == *line));
     differing.map(|line| line.chars().take(700).collect::<String>()).collect::<Vec<_>>().join("\n")
+}
+
+/// A text without the addresses that `repr` puts into it: each run has objects of its own.
+fn without_addresses(text: &str) -> String {
+    let mut parts = text.split(" at 0x");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| text + " at " + part.trim_start_matches(|digit: char| digit.is_ascii_hexdigit()))
 }
