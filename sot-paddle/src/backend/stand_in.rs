@@ -116,7 +116,7 @@ fn to<'py>(paddle: &Paddle, receiver: &Bound<'py, PyAny>, arguments: &Arguments<
         return Err(refused("to() where there are several devices"));
     };
     let mut wanted = arguments.positional.iter().collect::<Vec<_>>();
-    for (keyword, argument) in arguments.keywords.iter().flat_map(|keywords| keywords.iter()) {
+    for (keyword, argument) in arguments.keywords.iter().flat_map(PyDictMethods::iter) {
         match keyword.extract::<&str>()? {
             "device" | "dtype" | "other" => wanted.push(argument),
             "blocking" | "non_blocking" => {}
