@@ -228,6 +228,8 @@ def probe(area, owner, name, method):
 
 
 def judge(stats):
+    if not stats.translations:
+        return Outcome(WRONG, "nothing was translated")
     if stats.breaks:
         return Outcome(BREAKS, "; ".join(sorted(set(map(reason, stats.breaks)))))
     if stats.fallbacks:

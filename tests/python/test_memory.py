@@ -1,4 +1,5 @@
-"""Guards that held before compare memory instead of walking again: nothing that changes may be missed."""
+"""What guards must not miss between calls that hit. With `SOT_GUARD_MEMORY=1` in the environment they compare memory instead of
+walking again; without it, as in the other tests, the same must hold."""
 
 import sys
 import threading

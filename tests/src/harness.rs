@@ -2,7 +2,7 @@
 //! is there for Python code as `toy.translate`, `toy.stats` and `toy.reset`.
 
 use std::ffi::CString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use pyo3::exceptions::PyRuntimeError;
@@ -11,6 +11,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyFunction, PyTuple};
 use sot_core::runtime::Runtime;
 use sot_core::stats::{self, Record};
+use sot_core::version::PyVersion;
 use sot_core::{cpython, translate};
 
 use crate::toy;
@@ -229,4 +230,19 @@ pub fn recorded<R>(work: impl FnOnce() -> R) -> (R, Vec<Record>) {
     let result = work();
     stats::record_translations(before);
     (result, stats::take_records())
+}
+
+/// The Python files of a folder beside `Cargo.toml` that this interpreter can read, in order: `patterns_310.py` needs 3.10.
+pub fn files_of(folder: &str) -> std::io::Result<Vec<PathBuf>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+    let entries = std::fs::read_dir(folder)?.collect::<std::io::Result<Vec<_>>>()?;
+    let mut paths: Vec<_> = entries.into_iter().map(|entry| entry.path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|ext| ext == "py") && needs(path) <= PyVersion::BUILT_FOR);
+    paths.sort();
+    Ok(paths)
+}
+
+fn needs(path: &Path) -> PyVersion {
+    let minor = path.file_stem().and_then(|stem| stem.to_str()?.rsplit_once("_3")?.1.parse().ok());
+    minor.map_or(PyVersion::OLDEST, PyVersion)
 }

@@ -8,7 +8,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use pyo3::prelude::*;
 use sot_core::version::PyVersion;
@@ -22,7 +22,7 @@ fn translated_functions_do_what_cpython_does() {
     harness::with_tracer(|py| {
         let filter = std::env::var("SOT_CASES").ok();
         let mut tally = Tally::default();
-        for path in case_files() {
+        for path in harness::files_of("cases").unwrap() {
             let source = std::fs::read_to_string(&path).unwrap();
             let names = case_names(py, &source, &path);
             for name in names {
@@ -36,21 +36,6 @@ fn translated_functions_do_what_cpython_does() {
         }
         tally.conclude();
     });
-}
-
-fn case_files() -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("cases");
-    let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    paths.retain(|path| path.extension().is_some_and(|ext| ext == "py") && needs(path) <= PyVersion::BUILT_FOR);
-    paths.sort();
-    paths
-}
-
-/// `match_310.py` needs CPython 3.10.
-fn needs(path: &Path) -> PyVersion {
-    let stem = path.file_stem().unwrap().to_string_lossy().into_owned();
-    let minor = stem.rsplit_once("_3").and_then(|(_, minor)| minor.parse().ok());
-    minor.map_or(PyVersion::OLDEST, PyVersion)
 }
 
 fn case_names(py: Python<'_>, source: &str, path: &Path) -> Vec<String> {

@@ -6,7 +6,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use pyo3::prelude::*;
 use sot_core::version::PyVersion;
@@ -58,7 +58,7 @@ fn every_function_is_one_graph_and_does_what_cpython_does() {
     harness::with_tracer(|py| {
         let filter = std::env::var("SOT_CASES").ok();
         let (mut whole, mut gaps, mut failures) = (0, Vec::new(), Vec::new());
-        for path in files() {
+        for path in harness::files_of("language").unwrap() {
             let source = std::fs::read_to_string(&path).unwrap();
             for name in names(py, &source, &path) {
                 let full = format!("{}.{name}", path.file_stem().unwrap().to_string_lossy());
@@ -85,21 +85,6 @@ fn every_function_is_one_graph_and_does_what_cpython_does() {
         assert!(failures.is_empty(), "{} fail:\n{}", failures.len(), failures.join("\n"));
         assert!(filter.is_some() || whole >= 200, "only {whole} functions");
     });
-}
-
-fn files() -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("language");
-    let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    paths.retain(|path| path.extension().is_some_and(|ext| ext == "py") && needs(path) <= PyVersion::BUILT_FOR);
-    paths.sort();
-    paths
-}
-
-/// `patterns_310.py` needs CPython 3.10.
-fn needs(path: &Path) -> PyVersion {
-    let stem = path.file_stem().unwrap().to_string_lossy().into_owned();
-    let minor = stem.rsplit_once("_3").and_then(|(_, minor)| minor.parse().ok());
-    minor.map_or(PyVersion::OLDEST, PyVersion)
 }
 
 /// The functions defined in a file; those whose name starts with an underscore help others.

@@ -15,10 +15,6 @@ use crate::cpython::{self, Changed, Field, Place, Reading, Recorder, Snapshot};
 use crate::executor::is_atom;
 use crate::tracker::Part;
 
-/// `SOT_GUARD_MEMORY=1`. Reading memory past the interpreter has to earn trust before it is the default: the tests of it
-/// have been seen to crash, once in a dozen runs with CPython's debug allocator.
-static IS_ON: LazyLock<bool> = LazyLock::new(|| std::env::var("SOT_GUARD_MEMORY").is_ok_and(|said| said.trim() == "1"));
-
 /// A note that served so often before something changed was worth while.
 const WORTHWHILE: u32 = 8;
 /// So many useless notes because of one thing, and that thing is left out.
@@ -90,6 +86,14 @@ impl<'py> Registers<'py> for Few<'_, 'py> {
 }
 
 impl Memory {
+    /// None unless `SOT_GUARD_MEMORY=1`. Reading memory past the interpreter has to earn trust before it is the default: the
+    /// tests of it have been seen to crash, once in a dozen runs with CPython's debug allocator.
+    pub(super) fn if_asked_for() -> Option<Memory> {
+        static IS_ON: LazyLock<bool> =
+            LazyLock::new(|| std::env::var("SOT_GUARD_MEMORY").is_ok_and(|said| said.trim() == "1"));
+        IS_ON.then(Memory::default)
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -113,7 +117,7 @@ impl Memory {
     fn prepare(&self, change: Option<Change>) -> Option<(Option<Arc<Note>>, HashMap<Culprit, u8>)> {
         let mut state = self.lock();
         state.held = state.held.saturating_add(1);
-        if state.held == 1 || state.useless >= MOST || !*IS_ON || cpython::blind_spot().is_some() {
+        if state.held == 1 || state.useless >= MOST || cpython::blind_spot().is_some() {
             // Most translations that are used once are never used again.
             return None;
         }

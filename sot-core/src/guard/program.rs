@@ -1,6 +1,6 @@
 //! The native form of guards: a straight line of fetches and tests over registers. It runs no Python code: dictionary reads
 //! use string or constant keys, attribute reads are dictionary or descriptor-slot reads. Where they hold again and again,
-//! `memo` spares most of them.
+//! `memo` can spare most of them.
 
 use std::collections::HashMap;
 
@@ -93,7 +93,7 @@ pub struct GuardProgram {
     numbers: HashMap<usize, String>,
     // By step; only kept where somebody will read them.
     texts: Vec<String>,
-    memory: Memory,
+    memory: Option<Memory>,
 }
 
 impl GuardProgram {
@@ -122,7 +122,7 @@ impl GuardProgram {
             }
         }
         let (steps, registers) = compiler.finish();
-        Ok(GuardProgram { state, registers, steps, numbers, texts, memory: Memory::default() })
+        Ok(GuardProgram { state, registers, steps, numbers, texts, memory: Memory::if_asked_for() })
     }
 
     /// The first guard that does not hold for `frame`, as text.
@@ -144,12 +144,13 @@ impl GuardProgram {
         if !self.state_holds(frame.py()) {
             return false;
         }
-        match self.memory.ask(&self.steps, frame) {
+        let Some(memory) = &self.memory else { return self.run_steps(frame).is_ok() };
+        match memory.ask(&self.steps, frame) {
             Seen::Same => true,
             Seen::Fails => false,
             Seen::Changed(change) => match self.run_steps(frame) {
                 Ok(registers) => {
-                    self.memory.learn(&self.steps, &registers, change);
+                    memory.learn(&self.steps, &registers, change);
                     true
                 }
                 Err(_) => false,

@@ -8,7 +8,7 @@ use pyo3::types::{PyDict, PyFloat, PyInt, PyString, PyTuple};
 
 use super::builder::identity;
 use super::paddle::Paddle;
-use super::views::Views;
+use super::views::{Views, VIEWS};
 
 /// Those whose name without the underscore is no counterpart, or is another function.
 const NOT_FUNCTIONAL: &[&str] = &[
@@ -29,33 +29,14 @@ const NOT_FUNCTIONAL: &[&str] = &[
     "where_",
 ];
 
-/// Operations whose result may share memory with their first operand in eager mode, beside the `builtin` ones that bundle
-/// values. One too many costs a graph break.
+/// Operations whose result may share memory with their first operand in eager mode, beside [`VIEWS`] and the `builtin` ones
+/// that bundle values. One too many costs a graph break.
 const SHARING: &[&str] = &[
-    "pd_op.as_complex",
-    "pd_op.as_real",
-    "pd_op.as_strided",
     "pd_op.broadcast_tensors",
-    "pd_op.diagonal",
     "pd_op.einsum",
     "pd_op.expand",
     "pd_op.expand_as",
-    "pd_op.flatten",
-    "pd_op.imag",
-    "pd_op.real",
-    "pd_op.reshape",
     "pd_op.share_data_",
-    "pd_op.slice",
-    "pd_op.split",
-    "pd_op.split_with_num",
-    "pd_op.squeeze",
-    "pd_op.strided_slice",
-    "pd_op.tensor_unfold",
-    "pd_op.transpose",
-    "pd_op.unbind",
-    "pd_op.unsqueeze",
-    "pd_op.view_dtype",
-    "pd_op.view_shape",
     "pd_op.view_slice",
 ];
 
@@ -146,7 +127,8 @@ pub(crate) fn memory(paddle: &Paddle, views: &Views, value: &Bound<'_, PyAny>) -
         let source = operation.call_method1(intern!(py, "operand_source"), (0,))?;
         let casts_to_the_same =
             || PyResult::Ok(name == "pd_op.cast" && source.getattr("dtype")?.eq(value.getattr("dtype")?)?);
-        if !SHARING.contains(&name) && !name.starts_with("builtin.") && !casts_to_the_same()? {
+        if !VIEWS.contains(&name) && !SHARING.contains(&name) && !name.starts_with("builtin.") && !casts_to_the_same()?
+        {
             return Ok(id);
         }
         value = source;

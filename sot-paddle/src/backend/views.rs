@@ -14,7 +14,7 @@ use super::builder::identity;
 use super::paddle::Paddle;
 
 /// Operations whose result may be a view of their first operand. Making one again that is none costs time only.
-const VIEWS: &[&str] = &[
+pub(crate) const VIEWS: &[&str] = &[
     "builtin.split",
     "pd_op.as_complex",
     "pd_op.as_real",
