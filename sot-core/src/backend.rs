@@ -195,6 +195,10 @@ pub trait GraphBuilder {
         let _ = layer;
         Ok("__call__")
     }
+    /// Whether the statements are kept as calls however many they are, for [`GraphBuilder::finish_with_calls`].
+    fn keeps_calls(&self) -> bool {
+        false
+    }
     /// Ends the graph. The callable takes the inputs positionally, in the order of `inputs` and returns a tuple or list
     /// of tensors in the order of `outputs`. It must be safe to call from several threads.
     fn finish(
@@ -204,4 +208,17 @@ pub trait GraphBuilder {
         inputs: &[Py<PyAny>],
         outputs: &[Py<PyAny>],
     ) -> PyResult<Py<PyAny>>;
+    /// As `finish`, of a graph whose statements may be called one by one, which `calls` does: a callable like the one asked
+    /// for, which may be used in its place for some runs or for all.
+    fn finish_with_calls(
+        self: Box<Self>,
+        py: Python<'_>,
+        name: &str,
+        inputs: &[Py<PyAny>],
+        outputs: &[Py<PyAny>],
+        calls: Py<PyAny>,
+    ) -> PyResult<Py<PyAny>> {
+        let _ = calls;
+        self.finish(py, name, inputs, outputs)
+    }
 }

@@ -37,7 +37,7 @@ pub struct Stats {
     pub misses: u64,
     /// Graphs compiled, or replayed.
     pub graphs: u64,
-    /// Those of them whose statements are called one by one, as they are few.
+    /// Those of them whose statements are called one by one, as they are few or the backend asks for it.
     pub replayed: u64,
     /// Instructions simulated.
     pub instructions: u64,

@@ -181,6 +181,19 @@ thread_local! {
     static TRANSLATING_HERE: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
+/// Does what compiles part of a translation later, when no other thread translates; `None` if this one does just now.
+pub fn compile_later<T>(py: Python<'_>, work: impl FnOnce() -> T) -> Option<T> {
+    if TRANSLATING_HERE.with(std::cell::Cell::get) {
+        return None;
+    }
+    let _one_at_a_time = TRANSLATING.lock_py_attached(py).unwrap_or_else(std::sync::PoisonError::into_inner);
+    let (_here, _quiet) = (TranslatingHere::new(), cpython::suspend(py));
+    let start = Instant::now();
+    let result = work();
+    stats::update(|stats| *stats.seconds.entry("compile").or_default() += start.elapsed().as_secs_f64());
+    Some(result)
+}
+
 /// Simulations of one frame that may be thrown away because tracing changed an object.
 const MAX_RESTARTS: usize = 16;
 
@@ -393,7 +406,7 @@ fn report(cx: &OpcodeExecutor<'_>, unit: &CodeUnit, new_code: Option<&NewCode>, 
     GRAPHS.fetch_add(graphs.len() as u64, Ordering::Relaxed);
     stats::update(|stats| {
         stats.graphs += graphs.len() as u64;
-        stats.replayed += graphs.iter().filter(|graph| graph.replayed).count() as u64;
+        stats.replayed += graphs.iter().filter(|graph| graph.replayed.is_some()).count() as u64;
     });
     let reason = reason.cloned().map(|mut reason| {
         if reason.stack.is_empty() {

@@ -6,6 +6,8 @@ use sot_core::error::Reason;
 use sot_core::graph::StatementIR;
 use sot_core::stats::{self, Record};
 
+use crate::backend::second_gradients;
+
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(get_stats, module)?)?;
     module.add_function(wrap_pyfunction!(reset, module)?)?;
@@ -35,6 +37,7 @@ fn get_stats(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 #[pyfunction]
 fn reset() {
     stats::reset();
+    second_gradients::reset();
 }
 
 /// Switches the keeping of records on or off; gives the former state.

@@ -21,6 +21,7 @@ use crate::variable::VarId;
 
 use replay::{Call, MinSize, Replay, Values};
 
+pub use replay::said_min_size;
 pub use statement_ir::{Statement, StatementIR, StatementKind};
 
 /// Index of a tensor of the graph.
@@ -47,7 +48,7 @@ pub struct FunctionGraph<'py> {
     building: Duration,
     /// Smaller graphs are made again one by one.
     min_size: MinSize,
-    /// The first statements as they are made again; `None` for one that cannot be.
+    /// The first statements, or all of them, as they are made again; `None` for one that cannot be.
     calls: Vec<Option<Call>>,
     values: Values,
     parameters: Vec<(SymbolId, VarId, Option<WeakRef>)>,
@@ -173,29 +174,33 @@ impl<'py> FunctionGraph<'py> {
         name.clone_into(&mut ir.name);
         ir.inputs = self.inputs.iter().map(|(symbol, _)| self.name(*symbol).to_owned()).collect();
         ir.outputs = outputs.iter().map(|symbol| self.name(*symbol).to_owned()).collect();
+        let statements = ir.statements.len();
         unit::fold(&mut ir, &std::mem::take(&mut self.units));
-        if let Some(replay) = self.replay(outputs)? {
-            ir.replayed = true;
-            return Ok((replay.callable(self.py)?, ir));
-        }
+        let replay = self.replay(statements, outputs)?;
         self.builder()?;
         let builder = self
             .builder
             .take()
             .ok_or_else(|| pyo3::exceptions::PyRuntimeError::new_err("the graph was already finished"))?;
-        let callable = builder.finish(self.py, name, &inputs, &values)?;
+        let Some((replay, weight)) = replay else {
+            return Ok((builder.finish(self.py, name, &inputs, &values)?, ir));
+        };
+        let calls = replay.callable(self.py)?;
+        if weight < self.min_size.of(self.needs_grad(&*builder, outputs)?) {
+            ir.replayed = Some("fewer than MIN_GRAPH_SIZE");
+            return Ok((calls, ir));
+        }
+        let callable = builder.finish_with_calls(self.py, name, &inputs, &values, calls.clone_ref(self.py))?;
+        ir.replayed = callable.is(&calls).then_some("as the backend asks");
         Ok((callable, ir))
     }
 
-    /// The statements to be made again one by one, if they are too few for a program and all of them can be.
-    fn replay(&mut self, outputs: &[SymbolId]) -> PyResult<Option<Replay>> {
+    /// The statements to be made again one by one, if all of them were kept and can be, and what they weigh.
+    fn replay(&mut self, statements: usize, outputs: &[SymbolId]) -> PyResult<Option<(Replay, usize)>> {
         let Some(builder) = &self.builder else { return Ok(None) };
         let weight: Option<usize> = self.calls.iter().map(|call| Some(call.as_ref()?.weight)).sum();
         let Some(weight) = weight.filter(|_| !self.ambiguous) else { return Ok(None) };
-        if !builder.may_replay(self.py)?
-            || weight >= self.min_size.most()
-            || weight >= self.min_size.of(self.needs_grad(&**builder, outputs)?)
-        {
+        if self.calls.len() < statements || !builder.may_replay(self.py)? {
             return Ok(None);
         }
         let mut parameters = Vec::new();
@@ -203,13 +208,14 @@ impl<'py> FunctionGraph<'py> {
             let Some(weak) = weak else { return Ok(None) };
             parameters.push((symbol, weak));
         }
-        Ok(Some(Replay {
+        let replay = Replay {
             inputs: self.inputs.iter().map(|(symbol, _)| *symbol).collect(),
             parameters,
             calls: std::mem::take(&mut self.calls).into_iter().flatten().collect(),
             outputs: outputs.to_vec(),
             symbols: self.symbols.len(),
-        }))
+        };
+        Ok(Some((replay, weight)))
     }
 
     fn needs_grad(&self, builder: &dyn GraphBuilder, outputs: &[SymbolId]) -> PyResult<bool> {
@@ -221,19 +227,16 @@ impl<'py> FunctionGraph<'py> {
         Ok(false)
     }
 
-    /// Keeps a statement as it was made, as long as there are few.
+    /// Keeps a statement as it was made, as long as there are few or the backend asks for all.
     fn record(
         &mut self,
         callee: (CallKind, &Bound<'py, PyAny>),
         args: (&Bound<'py, PyTuple>, Option<&Bound<'py, PyDict>>),
         result: &Bound<'py, PyAny>,
     ) -> PyResult<()> {
-        if self.calls.len() < self.min_size.most() {
-            let call = match &self.builder {
-                Some(builder) => Call::new(self.runtime, &**builder, &self.values, callee, args, result)?,
-                None => None,
-            };
-            self.calls.push(call);
+        let Some(builder) = &self.builder else { return Ok(()) };
+        if self.calls.len() < self.min_size.most() || builder.keeps_calls() {
+            self.calls.push(Call::new(self.runtime, &**builder, &self.values, callee, args, result)?);
         }
         Ok(())
     }

@@ -20,14 +20,18 @@ pub(super) struct MinSize {
     training: usize,
 }
 
+/// The number in `MIN_GRAPH_SIZE`.
+pub fn said_min_size() -> Option<usize> {
+    std::env::var("MIN_GRAPH_SIZE").ok().and_then(|size| size.trim().parse().ok())
+}
+
 impl MinSize {
     /// Measured with Paddle, whose programs take much longer where a backward pass may follow.
     const MEASURED: MinSize = MinSize { inference: 4, training: 24 };
 
     /// What `MIN_GRAPH_SIZE` says, for both.
     pub(super) fn now() -> MinSize {
-        let said = std::env::var("MIN_GRAPH_SIZE").ok().and_then(|size| size.trim().parse().ok());
-        said.map_or(MinSize::MEASURED, |size| MinSize { inference: size, training: size })
+        said_min_size().map_or(MinSize::MEASURED, |size| MinSize { inference: size, training: size })
     }
 
     /// The size, by whether a backward pass may follow.

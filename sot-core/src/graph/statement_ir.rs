@@ -56,8 +56,8 @@ pub struct StatementIR {
     pub outputs: Vec<String>,
     /// The calls in order.
     pub statements: Vec<Statement>,
-    /// Whether the calls are made one by one, as they are too few to be worth a program.
-    pub replayed: bool,
+    /// Why the calls are made one by one, if they are.
+    pub replayed: Option<&'static str>,
     /// The `StatementIR`s that `call_sir` statements call, before those that call them.
     pub parts: Vec<StatementIR>,
 }
@@ -107,7 +107,7 @@ impl fmt::Display for StatementIR {
             writeln!(f, "{part}")?;
         }
         let list = |names: &[String]| names.iter().map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ");
-        let how = if self.replayed { " (called one by one: fewer than MIN_GRAPH_SIZE)" } else { "" };
+        let how = self.replayed.map(|why| format!(" (called one by one: {why})")).unwrap_or_default();
         writeln!(f, "StatementIR: {}{how}", self.name)?;
         writeln!(f, "  inputs: [{}]", list(&self.inputs))?;
         writeln!(f, "  outputs: [{}]", list(&self.outputs))?;

@@ -12,18 +12,20 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFunction, PyList, PyString, PyTuple};
 use sot_core::backend::{CallKind, GraphBuilder, TensorMeta};
-use sot_core::cpython;
+use sot_core::cpython::{self, WeakRef};
 
 use super::collector;
 use super::data;
 use super::garbage;
 use super::gradient::Settled;
 use super::in_place;
+use super::late;
 use super::meta;
 use super::paddle::Paddle;
 use super::program_id;
 use super::run::{self, Graph, Origin, Output};
 use super::scalar;
+use super::second_gradients;
 use super::stand_in::{self, Arguments, StandIn};
 use super::state::Amp;
 use super::static_mode::Target;
@@ -211,6 +213,10 @@ impl GraphBuilder for PaddleBuilder {
         Ok(if self.paddle.layer_body(layer)?.is(layer) { "__call__" } else { "forward" })
     }
 
+    fn keeps_calls(&self) -> bool {
+        self.grad && late::may_be()
+    }
+
     fn finish(
         mut self: Box<Self>,
         py: Python<'_>,
@@ -218,6 +224,35 @@ impl GraphBuilder for PaddleBuilder {
         inputs: &[Py<PyAny>],
         outputs: &[Py<PyAny>],
     ) -> PyResult<Py<PyAny>> {
+        let (planned, _alive) = self.plan(py, inputs, outputs)?;
+        run::callable(py, planned.compile(py)?)
+    }
+
+    fn finish_with_calls(
+        mut self: Box<Self>,
+        py: Python<'_>,
+        _name: &str,
+        inputs: &[Py<PyAny>],
+        outputs: &[Py<PyAny>],
+        calls: Py<PyAny>,
+    ) -> PyResult<Py<PyAny>> {
+        let late = self.keeps_calls();
+        let (planned, _alive) = self.plan(py, inputs, outputs)?;
+        if !late || !needs_grad(planned.results.bind(py))? {
+            return run::callable(py, planned.compile(py)?);
+        }
+        late::callable(py, planned, calls)
+    }
+}
+
+impl PaddleBuilder {
+    /// Settles what the program gives and where its outputs are found. Its parameters live as long as the second value.
+    fn plan<'py>(
+        &mut self,
+        py: Python<'py>,
+        inputs: &[Py<PyAny>],
+        outputs: &[Py<PyAny>],
+    ) -> PyResult<(Planned, Bound<'py, PyList>)> {
         let parameters = self.take_parameters(py)?;
         refuse_shared_names(&parameters.tensors)?;
         let (results, plan) = plan_outputs(&self.paddle, py, inputs, &parameters.values, outputs, &self.views)?;
@@ -226,27 +261,51 @@ impl GraphBuilder for PaddleBuilder {
                 results.append(result)?;
             }
         }
-        let program = if results.is_empty() {
-            None
-        } else {
-            Some(garbage::collected(py, || self.compile(PyList::new(py, inputs)?, &results, &parameters))?)
+        let planned = Planned {
+            paddle: Arc::clone(&self.paddle),
+            program: self.target.main.clone_ref(py),
+            inputs: PyList::new(py, inputs)?.unbind(),
+            parameters: parameters.tensors.iter().map(|tensor| WeakRef::new(&tensor, None)).collect::<PyResult<_>>()?,
+            values: parameters.values.unbind(),
+            results: results.unbind(),
+            plan,
         };
-        run::callable(py, Graph::new(&self.paddle, program, inputs.len(), &parameters.tensors, results.len(), plan)?)
+        Ok((planned, parameters.tensors))
     }
 }
 
-impl PaddleBuilder {
+/// A program that is complete and not yet compiled. Parameters are held weakly.
+pub(super) struct Planned {
+    paddle: Arc<Paddle>,
+    program: Py<PyAny>,
+    inputs: Py<PyList>,
+    parameters: Vec<WeakRef>,
+    values: Py<PyList>,
+    results: Py<PyList>,
+    plan: Vec<Output>,
+}
+
+impl Planned {
+    /// The graph, ready to run.
+    pub(super) fn compile(self, py: Python<'_>) -> PyResult<Graph> {
+        let parameters = run::live_parameters(py, &self.parameters)?.to_list();
+        let results = self.results.bind(py);
+        let program =
+            if results.is_empty() { None } else { Some(garbage::collected(py, || self.split(results, &parameters))?) };
+        let given = (self.inputs.bind(py).len(), self.parameters);
+        Ok(Graph::new(py, &self.paddle, program, given, (results.len(), self.plan)))
+    }
+
     /// Splits the program into forward and backward and optimizes both.
-    fn compile(
-        &self,
-        inputs: Bound<'_, PyList>,
-        results: &Bound<'_, PyList>,
-        parameters: &Parameters<'_>,
-    ) -> PyResult<run::Program> {
+    fn split(&self, results: &Bound<'_, PyList>, parameters: &Bound<'_, PyList>) -> PyResult<run::Program> {
         let py = results.py();
         let training = needs_grad(results)?;
-        let pairs = (parameters.tensors.get_slice(0, usize::MAX), &parameters.values);
-        let layer = self.paddle.partial_program_layer.bind(py).call1((&self.target.main, inputs, results, pairs))?;
+        let layer = self.paddle.partial_program_layer.bind(py).call1((
+            &self.program,
+            &self.inputs,
+            results,
+            (parameters, &self.values),
+        ))?;
         layer.setattr("training", training)?;
         layer.setattr(if training { "_train_program_id" } else { "_infer_program_id" }, program_id::new())?;
         keep_gradients(&layer)?;
@@ -255,7 +314,10 @@ impl PaddleBuilder {
         let detached = if training { inputs_without_gradient(&layer)? } else { Vec::new() };
         let runner = (self.paddle.release.runner)(&layer, results)?;
         layer.setattr("_params", PyList::empty(py))?;
-        let small = collector::is_small(&self.paddle, self.target.main.bind(py))?;
+        let small = collector::is_small(&self.paddle, self.program.bind(py))?;
+        if training {
+            second_gradients::watch(py)?;
+        }
         // Made differentiable inside the trace, where the frame itself begins without grad mode.
         let forces_grad = training && !self.paddle.grad_enabled(py)?;
         Ok(run::Program { runner, training, forces_grad, detached, small })

@@ -92,34 +92,32 @@ impl Program {
 }
 
 impl Graph {
-    /// Keeps `parameters` weakly. `plan` says where each output is found, `results` how many the program has.
+    /// `plan` says where each output is found, `results` how many the program has.
     pub(crate) fn new(
+        py: Python<'_>,
         paddle: &Arc<Paddle>,
         program: Option<Program>,
-        inputs: usize,
-        parameters: &Bound<'_, PyList>,
-        results: usize,
-        plan: Vec<Output>,
-    ) -> PyResult<Self> {
-        let py = parameters.py();
+        (inputs, parameters): (usize, Vec<WeakRef>),
+        (results, plan): (usize, Vec<Output>),
+    ) -> Self {
         let as_they_come = plan.len() == results && plan.iter().enumerate().all(|(at, output)| output.is_result(at));
-        let parameters = parameters.iter().map(|parameter| WeakRef::new(&parameter, None)).collect::<PyResult<_>>()?;
-        Ok(Graph {
+        Graph {
             paddle: Arc::clone(paddle),
             scopes: Scopes::new(py, paddle, program.as_ref().is_some_and(|program| program.training)),
             program,
             inputs,
             parameters,
             plan: (!as_they_come).then_some(plan),
-        })
+        }
     }
 
-    fn call<'py>(&self, py: Python<'py>, inputs: &[Bound<'py, PyAny>]) -> PyResult<Bound<'py, PyAny>> {
+    /// Runs it.
+    pub(crate) fn call<'py>(&self, py: Python<'py>, inputs: &[Bound<'py, PyAny>]) -> PyResult<Bound<'py, PyAny>> {
         if inputs.len() != self.inputs {
             let text = format!("graph takes {} tensors and was given {}", self.inputs, inputs.len());
             return Err(PyTypeError::new_err(text));
         }
-        let parameters = self.live_parameters(py)?;
+        let parameters = live_parameters(py, &self.parameters)?;
         let results = match &self.program {
             Some(program) => self.run(program, &program.inputs(py, inputs)?, &parameters)?,
             None => PyTuple::empty(py).into_any(),
@@ -145,11 +143,12 @@ impl Graph {
         self.scopes.take_back(scope);
         results
     }
+}
 
-    fn live_parameters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        cpython::referents(py, &self.parameters)?
-            .ok_or_else(|| PyReferenceError::new_err("a parameter or buffer of this graph no longer exists"))
-    }
+/// The parameters and buffers themselves.
+pub(super) fn live_parameters<'py>(py: Python<'py>, parameters: &[WeakRef]) -> PyResult<Bound<'py, PyTuple>> {
+    cpython::referents(py, parameters)?
+        .ok_or_else(|| PyReferenceError::new_err("a parameter or buffer of this graph no longer exists"))
 }
 
 fn pick<'py>(

@@ -1,0 +1,91 @@
+//! Programs made late. A graph with gradients is called operation by operation in its first runs, until a backward pass has
+//! come: by then it is known whether second gradients are taken through it, which programs do not have. One they are taken
+//! through stays as it is, any other becomes a program at its next run.
+
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use sot_core::{cpython, graph, log, translate};
+
+use super::builder::Planned;
+use super::run::Graph;
+use super::second_gradients::{self, Trial};
+
+/// Whether graphs with gradients wait before they become programs. Who says by `MIN_GRAPH_SIZE` which graphs are programs
+/// gets them at once.
+pub(super) fn may_be() -> bool {
+    second_gradients::are_everywhere() || graph::said_min_size().is_none()
+}
+
+/// The callable of a graph that also exists as `calls` of its statements.
+pub(super) fn callable(py: Python<'_>, planned: Planned, calls: Py<PyAny>) -> PyResult<Py<PyAny>> {
+    if second_gradients::are_everywhere() {
+        return Ok(calls);
+    }
+    second_gradients::watch(py)?;
+    let undecided = Mutex::new(Some(Undecided { planned, trial: Arc::new(Trial::new(py)?) }));
+    let late = Late { calls, undecided, graph: OnceLock::new() };
+    Ok(cpython::fastcall(py, "graph", "", move |py, args| late.call(py, args).map(Bound::unbind))?.unbind())
+}
+
+struct Late {
+    calls: Py<PyAny>,
+    /// `None` once it is settled what becomes of it. The lock is never held over a call into Python.
+    undecided: Mutex<Option<Undecided>>,
+    /// The program, if it has become one.
+    graph: OnceLock<Graph>,
+}
+
+struct Undecided {
+    planned: Planned,
+    trial: Arc<Trial>,
+}
+
+impl Late {
+    fn call<'py>(&self, py: Python<'py>, inputs: &[Bound<'py, PyAny>]) -> PyResult<Bound<'py, PyAny>> {
+        if let Some(graph) = self.graph.get() {
+            return graph.call(py, inputs);
+        }
+        let trial = self.undecided().as_ref().map(|undecided| Arc::clone(&undecided.trial));
+        if let Some(trial) = trial {
+            if !second_gradients::are_everywhere() && !trial.is_over(py)? {
+                let results = self.call_one_by_one(py, inputs)?;
+                trial.note(&results)?;
+                return Ok(results);
+            }
+            self.settle(py, trial.went_through(py)?);
+        }
+        match self.graph.get() {
+            Some(graph) => graph.call(py, inputs),
+            None => self.call_one_by_one(py, inputs),
+        }
+    }
+
+    fn call_one_by_one<'py>(&self, py: Python<'py>, inputs: &[Bound<'py, PyAny>]) -> PyResult<Bound<'py, PyAny>> {
+        self.calls.bind(py).call1(PyTuple::new(py, inputs)?)
+    }
+
+    /// Makes the program, unless it may not be, or is another thread's business.
+    fn settle(&self, py: Python<'_>, second_gradients: bool) {
+        if second_gradients || second_gradients::are_everywhere() {
+            self.take();
+            return;
+        }
+        let compile = || self.take().map(|undecided| undecided.planned.compile(py));
+        match translate::compile_later(py, compile).flatten() {
+            Some(Ok(graph)) => drop(self.graph.set(graph)),
+            // Paddle has no program for it: the calls go on.
+            Some(Err(error)) => log::write(log::BREAKS, &format!("[Graph]: not compiled, called one by one: {error}")),
+            None => {}
+        }
+    }
+
+    fn take(&self) -> Option<Undecided> {
+        self.undecided().take()
+    }
+
+    fn undecided(&self) -> MutexGuard<'_, Option<Undecided>> {
+        self.undecided.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,239 @@
+"""Gradients of gradients: equal to eager's, or an error where a program stands in the way; never a part of them."""
+
+import paddle
+import paddle.nn.functional as F
+import pytest
+from paddle import nn
+
+import sot
+
+
+def deep():
+    return nn.Sequential(*[part for _ in range(8) for part in (nn.Linear(4, 4), nn.Tanh())], nn.Linear(4, 1))
+
+
+def gradients(tensors):
+    return [None if tensor.grad is None else tensor.grad.numpy() for tensor in tensors]
+
+
+@pytest.fixture
+def as_users_have_it(monkeypatch):
+    """Programs where they pay off, as outside of the tests."""
+    monkeypatch.delenv("MIN_GRAPH_SIZE")
+
+
+def penalty(net, call, x):
+    """A gradient penalty, its gradients by the parameters and the input."""
+    net.clear_gradients()
+    x = x.clone().detach()
+    x.stop_gradient = False
+    (slope,) = paddle.grad(call(x).sum(), x, create_graph=True)
+    loss = (slope.norm(axis=1) - 1).square().mean() + call(x).mean()
+    loss.backward()
+    return [slope.detach(), loss.detach(), x.grad.numpy(), *gradients(net.parameters())]
+
+
+def test_outside_of_the_translated_function(as_users_have_it, same):
+    net, x = deep(), paddle.randn([3, 4])
+    expected = penalty(net, net, x)
+    fast = sot.symbolic_translate(lambda x: net(x))
+    for _ in range(3):
+        same(penalty(net, fast, x), expected)
+    stats = sot.stats()
+    assert (stats.graphs, stats.translations, stats.replayed) == (1, 1, 0) and stats.hits == 5 and not stats.breaks
+
+
+def test_inside_of_the_translated_function(as_users_have_it, same):
+    net = deep()
+
+    def step(x):
+        (slope,) = paddle.grad(net(x).sum(), x, create_graph=True)
+        loss = (slope * slope).sum()
+        loss.backward()
+        return slope, loss
+
+    def run(call):
+        net.clear_gradients()
+        x = paddle.ones([3, 4])
+        x.stop_gradient = False
+        return call(x), x.grad.numpy(), gradients(net.parameters())
+
+    expected, fast = run(step), sot.symbolic_translate(step)
+    for _ in range(3):
+        same(run(fast), expected)
+    assert sot.stats().graphs == 2 and sum(sot.stats().breaks.values()) == 2
+
+
+def test_a_physics_informed_net(as_users_have_it, same):
+    """Third derivatives, by two inputs."""
+
+    def train(wrap):
+        paddle.seed(3)
+        net = nn.Sequential(*[part for _ in range(7) for part in (nn.Linear(2 if _ == 0 else 8, 8), nn.Tanh())], nn.Linear(8, 1))
+        update = paddle.optimizer.Adam(0.01, parameters=net.parameters())
+        solution = wrap(lambda x, t: net(paddle.concat([x, t], axis=1)))
+        losses = []
+        for _ in range(4):
+            x, t = paddle.rand([5, 1]), paddle.rand([5, 1])
+            x.stop_gradient = t.stop_gradient = False
+            u = solution(x, t)
+            u_t, u_x = paddle.grad(u, [t, x], create_graph=True)
+            (u_xx,) = paddle.grad(u_x, x, create_graph=True)
+            (u_xxx,) = paddle.grad(u_xx, x, create_graph=True)
+            loss = ((u_t + u * u_x + u_xxx) ** 2).mean()
+            loss.backward()
+            update.step()
+            update.clear_grad()
+            losses.append(float(loss))
+        return losses
+
+    expected = train(lambda fn: fn)
+    same(train(sot.symbolic_translate), expected)
+    assert sot.stats().graphs == 1 and not sot.stats().breaks
+
+
+def test_real_fake_and_between(as_users_have_it, same):
+    """Runs that are alike, the one with a second gradient the last."""
+
+    def run(net, call):
+        net.clear_gradients()
+        paddle.seed(7)
+        real, fake, between = (paddle.randn([3, 4]) for _ in range(3))
+        real.stop_gradient = fake.stop_gradient = between.stop_gradient = False
+        loss = call(fake).mean() - call(real).mean()
+        (slope,) = paddle.grad(call(between).sum(), between, create_graph=True)
+        (loss + slope.square().mean()).backward()
+        return gradients([real, between, *net.parameters()])
+
+    net = deep()
+    expected, fast = run(net, net), sot.symbolic_translate(lambda x: net(x))
+    for _ in range(3):
+        same(run(net, fast), expected)
+    assert sot.stats().graphs == 1 and not sot.stats().breaks
+
+
+def test_only_the_graphs_it_goes_through_stay_without_program(as_users_have_it, same):
+    critic, other, x = deep(), deep(), paddle.randn([3, 4])
+    fast, fast_other = sot.symbolic_translate(lambda x: critic(x)), sot.symbolic_translate(lambda x: other(x))
+    kept = fast_other(x)
+    kept.sum().backward()
+    for _ in range(2):
+        same(penalty(critic, fast, x), penalty(critic, critic, x))
+    assert of_program(fast_other(x)) and not of_program(kept) and not of_program(fast(x))
+
+
+def of_program(result):
+    return result.grad_fn.name() in ("Dy2StGradNode", "GradNodeBase")
+
+
+def test_first_gradients_are_from_programs(as_users_have_it, same):
+    net, x = deep(), paddle.randn([3, 4])
+    fast = sot.symbolic_translate(lambda x: net(x).sum())
+
+    def run(call):
+        net.clear_gradients()
+        loss = call(x)
+        program = of_program(loss)
+        loss.backward()
+        return program, [p.grad.numpy() for p in net.parameters()]
+
+    _, expected = run(lambda x: net(x).sum())
+    found = [run(fast) for _ in range(3)]
+    assert [program for program, _ in found] == [False, True, True]
+    for _, gradients in found:
+        same(gradients, expected)
+
+
+def beside_a_program(call, x):
+    return call(x).sum() + (x * x * x).sum()
+
+
+@pytest.mark.parametrize("pruned", [False, True], ids=["backward", "grad"])
+def test_through_a_program_it_is_an_error_and_works_from_then_on(pruned, same):
+    def second(call):
+        x = paddle.to_tensor([2.0, 3.0])
+        x.stop_gradient = False
+        (slope,) = paddle.grad(beside_a_program(call, x), x, create_graph=True)
+        if pruned:
+            return slope.detach(), paddle.grad(slope.sum(), x, allow_unused=True)
+        slope.sum().backward()
+        return slope.detach(), x.grad.numpy()
+
+    def cube(x):
+        return x * x * x
+
+    expected, fast = second(cube), sot.symbolic_translate(cube)
+    with pytest.raises(Exception, match="second gradient is taken through a program"):
+        second(fast)
+    assert sot.stats().graphs == 1 and not sot.stats().replayed
+    for _ in range(2):
+        same(second(fast), expected)
+    assert sot.stats().graphs == 2 and sot.stats().replayed == 1
+
+
+def test_weights_of_the_gradient_count(same):
+    """What forward derivatives are made of: the gradient is linear in its weights."""
+
+    def forward_derivative(call, x, v):
+        w = paddle.ones_like(x)
+        w.stop_gradient = False
+        (back,) = paddle.grad(call(x), x, w, create_graph=True)
+        return paddle.grad(back, w, v, allow_unused=True)
+
+    def square(x):
+        return x * x
+
+    x, v = paddle.to_tensor([2.0, 3.0]), paddle.to_tensor([1.0, 10.0])
+    x.stop_gradient = False
+    expected, fast = forward_derivative(square, x, v), sot.symbolic_translate(square)
+    with pytest.raises(Exception, match="second gradient is taken through a program"):
+        forward_derivative(fast, x, v)
+    same(forward_derivative(fast, x, v), expected)
+
+
+def test_without_a_backward_pass_the_program_comes_later(as_users_have_it):
+    net, x = deep(), paddle.randn([3, 4])
+    fast = sot.symbolic_translate(lambda x: net(x))
+    assert [of_program(fast(x)) for _ in range(5)] == [False, False, False, True, True]
+
+
+def test_first_derivatives_with_create_graph_are_right(same):
+    """`paddle.autograd.jacobian` always asks for a graph."""
+
+    def cube(x):
+        return x * x * x
+
+    x = paddle.to_tensor([2.0, 3.0])
+    x.stop_gradient = False
+    expected = paddle.autograd.jacobian(cube(x), x)[1].detach()
+    fast = sot.symbolic_translate(cube)
+    for _ in range(2):
+        same(paddle.autograd.jacobian(fast(x), x)[1].detach(), expected)
+    assert sot.stats().graphs == 2
+
+
+def test_hessian(as_users_have_it, same):
+    net, x = deep(), paddle.randn([4])
+    x.stop_gradient = False
+    expected = paddle.autograd.hessian(net(x).sum(), x)[:].detach()
+    fast = sot.symbolic_translate(lambda x: net(x).sum())
+    for _ in range(3):
+        same(paddle.autograd.hessian(fast(x), x)[:].detach(), expected)
+    assert sot.stats().graphs == 1
+
+
+def test_late_programs_write_buffers_and_draw_as_eager(as_users_have_it, same):
+    def run(wrap):
+        paddle.seed(5)
+        net = nn.Sequential(*[part for _ in range(6) for part in (nn.Linear(4, 4), nn.BatchNorm1D(4), nn.Dropout(0.3))])
+        call = wrap(lambda x: F.relu(net(x)).mean())
+        losses = []
+        for _ in range(4):
+            loss = call(paddle.randn([6, 4]))
+            loss.backward()
+            losses.append(loss.detach())
+        return losses, [b.detach().clone() for b in net.buffers()], gradients(net.parameters())
+
+    expected = run(lambda fn: fn)
+    same(run(sot.symbolic_translate), expected)
+    assert sot.stats().graphs == 1 and sot.stats().replayed == 0
