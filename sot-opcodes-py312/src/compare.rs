@@ -4,11 +4,12 @@ use sot_core::error::{Flow, Unwind};
 use sot_core::executor::OpcodeExecutor;
 use sot_core::opcode;
 use sot_core::opcode::Operand;
+use sot_core::resume::Use;
 use sot_core::variable::VarId;
 use sot_opcodes_py38::compare::{compare, compare_and_more};
 
 opcode! { COMPARE_OP [3.13..3.14] (lhs, rhs -- result) => |cx, op| compare_maybe_bool(cx, op, lhs, rhs) }
-opcode! { TO_BOOL [3.13..3.14] (value -- truth) => |cx, _| to_bool(cx, value) }
+opcode! { TO_BOOL [3.13..3.14] (value -- truth) => |cx, _| ask(cx, value) }
 
 /// The operand's bit that asks for the truth of the result.
 const AS_BOOL: u32 = 0x10;
@@ -23,6 +24,11 @@ fn compare_maybe_bool(cx: &mut OpcodeExecutor<'_>, op: &Operand, lhs: VarId, rhs
         Err(Unwind::BreakGraph(_)) => Ok(result),
         known => known,
     }
+}
+
+fn ask(cx: &mut OpcodeExecutor<'_>, value: VarId) -> Flow<VarId> {
+    cx.claim_truth(value, Use::Leave, Vec::new());
+    to_bool(cx, value)
 }
 
 fn to_bool(cx: &mut OpcodeExecutor<'_>, value: VarId) -> Flow<VarId> {

@@ -5,6 +5,7 @@ use sot_core::error::Flow;
 use sot_core::executor::{CompareOp, OpcodeExecutor};
 use sot_core::opcode;
 use sot_core::opcode::Operand;
+use sot_core::resume::{Answer, Finish, Use};
 use sot_core::variable::VarId;
 
 use crate::bug;
@@ -12,7 +13,7 @@ use crate::bug;
 opcode! { COMPARE_OP [3.8..3.9] (lhs, rhs -- result) => |cx, op| compare_or_test(cx, op, lhs, rhs) }
 opcode! { COMPARE_OP [3.9..3.13] (lhs, rhs -- result) => |cx, op| compare(cx, op, lhs, rhs) }
 opcode! { IS_OP [3.9..3.14] (lhs, rhs -- result) => |cx, op| cx.is_op(lhs, rhs, op.arg == 1) }
-opcode! { CONTAINS_OP [3.9..3.14] (item, container -- result) => |cx, op| cx.contains(container, item, op.arg == 1) }
+opcode! { CONTAINS_OP [3.9..3.14] (item, container -- result) => |cx, op| contains(cx, container, item, op.arg == 1) }
 
 /// The rich comparison that the operand names, and nothing else.
 pub fn compare(cx: &mut OpcodeExecutor<'_>, op: &Operand, lhs: VarId, rhs: VarId) -> Flow<VarId> {
@@ -34,8 +35,8 @@ fn comparison(cx: &OpcodeExecutor<'_>, op: &Operand) -> Flow<CompareOp> {
 
 fn compare_or_test(cx: &mut OpcodeExecutor<'_>, op: &Operand, lhs: VarId, rhs: VarId) -> Flow<VarId> {
     match symbol(cx, op)? {
-        "in" => cx.contains(rhs, lhs, false),
-        "not in" => cx.contains(rhs, lhs, true),
+        "in" => contains(cx, rhs, lhs, false),
+        "not in" => contains(cx, rhs, lhs, true),
         "is" => cx.is_op(lhs, rhs, false),
         "is not" => cx.is_op(lhs, rhs, true),
         "exception match" => {
@@ -44,6 +45,12 @@ fn compare_or_test(cx: &mut OpcodeExecutor<'_>, op: &Operand, lhs: VarId, rhs: V
         }
         _ => compare(cx, op, lhs, rhs),
     }
+}
+
+fn contains(cx: &mut OpcodeExecutor<'_>, container: VarId, item: VarId, invert: bool) -> Flow<VarId> {
+    let then = if invert { Use::Not } else { Use::Leave };
+    cx.claim(container, Finish::Answer(Answer::Found, then));
+    cx.contains(container, item, invert)
 }
 
 fn symbol(cx: &OpcodeExecutor<'_>, op: &Operand) -> Flow<&'static str> {

@@ -23,44 +23,70 @@ const SPECIFICATION: u32 = 0x04;
 fn format_value(cx: &mut OpcodeExecutor<'_>, flags: u32) -> Flow<Next> {
     let specification = if flags & SPECIFICATION != 0 { Some(cx.pop()?) } else { None };
     let mut value = cx.pop()?;
-    if flags & CONVERSION != 0 {
-        value = convert(cx, value, flags & CONVERSION)?;
+    let conversion = flags & CONVERSION;
+    if conversion != 0 {
+        let function = conversion_function(cx, conversion)?;
+        value = cx.call(function, &CallArgs::positional(vec![value]))?;
     }
-    let text = format(cx, value, specification)?;
+    let text = match formatting(cx, value, specification)? {
+        None => value,
+        Some((function, args)) if conversion == 0 => cx.call_directly(function, &args)?,
+        Some((function, args)) => cx.call(function, &args)?,
+    };
     cx.push(text);
     Ok(Next::Continue)
 }
 
 /// `f'{value!s}'`, `!r` or `!a`, by the number of the conversion.
 pub fn convert(cx: &mut OpcodeExecutor<'_>, value: VarId, conversion: u32) -> Flow<VarId> {
+    let function = conversion_function(cx, conversion)?;
+    cx.call_directly(function, &CallArgs::positional(vec![value]))
+}
+
+fn conversion_function(cx: &mut OpcodeExecutor<'_>, conversion: u32) -> Flow<VarId> {
     let name = match conversion {
         1 => "str",
         2 => "repr",
         3 => "ascii",
         _ => return Err(bug("an unknown conversion in a formatted string")),
     };
-    call_builtin(cx, name, vec![value])
+    find_builtin(cx, name)
 }
 
 /// `f'{value:specification}'`
 pub fn format(cx: &mut OpcodeExecutor<'_>, value: VarId, specification: Option<VarId>) -> Flow<VarId> {
+    match formatting(cx, value, specification)? {
+        Some((function, args)) => cx.call_directly(function, &args),
+        None => Ok(value),
+    }
+}
+
+/// The call that formats; `None` of a text that stays as it is.
+fn formatting(
+    cx: &mut OpcodeExecutor<'_>,
+    value: VarId,
+    specification: Option<VarId>,
+) -> Flow<Option<(VarId, CallArgs)>> {
     let is_text = if cx.is_open_number(value) {
         cx.vars.get(value).python_type(cx).is(cx.py.get_type::<PyString>())
     } else {
         cx.known(value)?.is_some_and(|value| value.is_exact_instance_of::<PyString>())
     };
     if specification.is_none() && is_text {
-        return Ok(value);
+        return Ok(None);
     }
-    call_builtin(cx, "format", std::iter::once(value).chain(specification).collect())
+    let args = CallArgs::positional(std::iter::once(value).chain(specification).collect());
+    Ok(Some((find_builtin(cx, "format")?, args)))
 }
 
-fn call_builtin(cx: &mut OpcodeExecutor<'_>, name: &str, args: Vec<VarId>) -> Flow<VarId> {
-    let Some(function) = cx.find_builtin(&Rc::from(name))? else {
-        let text = format!("the builtin function {name} has been deleted");
-        return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
-    };
-    cx.call(function, &CallArgs::positional(args))
+fn find_builtin(cx: &mut OpcodeExecutor<'_>, name: &str) -> Flow<VarId> {
+    match cx.find_builtin(&Rc::from(name))? {
+        Some(function) => Ok(function),
+        None => {
+            let text = format!("the builtin function {name} has been deleted");
+            Err(Unwind::break_graph(ReasonId::UnsupportedCall, text))
+        }
+    }
 }
 
 fn build_string(cx: &mut OpcodeExecutor<'_>, parts: &[VarId]) -> Flow<VarId> {

@@ -1,16 +1,29 @@
 //! Loops over iterators. They are unrolled: each round is simulated.
 
 use sot_core::error::Flow;
-use sot_core::executor::OpcodeExecutor;
+use sot_core::executor::{Below, OpcodeExecutor};
 use sot_core::opcode;
 use sot_core::opcode::{Next, Operand};
+use sot_core::resume::Finish;
+use sot_core::variable::VarId;
 
-opcode! { GET_ITER [3.8..3.14] (iterable -- iterator) => |cx, _| cx.iter(iterable) }
+opcode! { GET_ITER [3.8..3.14] (iterable -- iterator) => |cx, _| get_iter(cx, iterable) }
 opcode! { FOR_ITER [3.8..3.12] (..) => |cx, op| for_iter(cx, op) }
 
-fn for_iter(cx: &mut OpcodeExecutor<'_>, op: &Operand) -> Flow<Next> {
+fn get_iter(cx: &mut OpcodeExecutor<'_>, iterable: VarId) -> Flow<VarId> {
+    cx.claim(iterable, Finish::Keep);
+    cx.iter(iterable)
+}
+
+/// The next item of the iterator on top of the stack.
+pub fn next_item(cx: &mut OpcodeExecutor<'_>) -> Flow<Option<VarId>> {
     let iterator = cx.peek(1)?;
-    if let Some(item) = cx.next(iterator)? {
+    cx.claim_above(iterator, Finish::Next, vec![Below::Value(iterator)]);
+    cx.next(iterator)
+}
+
+fn for_iter(cx: &mut OpcodeExecutor<'_>, op: &Operand) -> Flow<Next> {
+    if let Some(item) = next_item(cx)? {
         cx.push(item);
         return Ok(Next::Continue);
     }

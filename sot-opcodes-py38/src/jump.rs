@@ -1,9 +1,10 @@
 //! Jumps. A branch on a tensor's value is a graph break.
 
 use sot_core::error::Flow;
-use sot_core::executor::OpcodeExecutor;
+use sot_core::executor::{Below, OpcodeExecutor};
 use sot_core::opcode;
 use sot_core::opcode::{Next, Operand};
+use sot_core::resume::Use;
 use sot_core::variable::VarId;
 
 opcode! { JUMP_FORWARD [3.8..3.14] ( -- ) => |_cx, op| op.jump().map(Next::Jump) }
@@ -15,6 +16,17 @@ opcode! { JUMP_IF_FALSE_OR_POP [3.8..3.12] (..) => |cx, op| jump_if_or_pop(cx, o
 
 /// Jumps if the truth of the value is `wanted`.
 pub fn jump_if(cx: &mut OpcodeExecutor<'_>, op: &Operand, value: VarId, wanted: bool) -> Flow<Next> {
+    jump_if_above(cx, op, value, wanted, Vec::new())
+}
+
+fn jump_if_above(
+    cx: &mut OpcodeExecutor<'_>,
+    op: &Operand,
+    value: VarId,
+    wanted: bool,
+    below: Vec<Below>,
+) -> Flow<Next> {
+    cx.claim_truth(value, Use::Branch, below);
     let truth = cx.truth(value)?;
     jump_when(op, truth == wanted)
 }
@@ -29,7 +41,7 @@ pub fn jump_when(op: &Operand, condition: bool) -> Flow<Next> {
 
 fn jump_if_or_pop(cx: &mut OpcodeExecutor<'_>, op: &Operand, wanted: bool) -> Flow<Next> {
     let value = cx.peek(1)?;
-    let next = jump_if(cx, op, value, wanted)?;
+    let next = jump_if_above(cx, op, value, wanted, vec![Below::Value(value)])?;
     if next == Next::Continue {
         cx.pop()?;
     }

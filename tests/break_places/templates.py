@@ -355,6 +355,124 @@ class Box:
 def f(x, wrong, out):
     return (Box(x, wrong, out) + 2) * 3
 """, 1),
+    "truth": ("""\
+class Box:
+    def __init__(self, x, wrong, out):
+        self.x, self.wrong, self.out = x, wrong, out
+
+    def __bool__(self):
+        y, wrong, out = self.x * 2, self.wrong, self.out
+        HOLE
+        self.x = y * 2
+        return True
+
+def f(x, wrong, out):
+    box = Box(x, wrong, out)
+    y = x + 2 if box else x
+    return box.x + y
+""", 1),
+    "length": ("""\
+class Box:
+    def __init__(self, x, wrong, out):
+        self.x, self.wrong, self.out = x, wrong, out
+
+    def __len__(self):
+        y, wrong, out = self.x * 2, self.wrong, self.out
+        HOLE
+        self.x = y * 2
+        return len(self.x.shape)
+
+def f(x, wrong, out):
+    box = Box(x, wrong, out)
+    n = len(box)
+    return box.x + n
+""", 1),
+    "contains": ("""\
+class Box:
+    def __init__(self, x, wrong, out):
+        self.x, self.wrong, self.out = x, wrong, out
+
+    def __contains__(self, item):
+        y, wrong, out = self.x * 2, self.wrong, self.out
+        HOLE
+        self.x = y * 2
+        return item
+
+def f(x, wrong, out):
+    box = Box(x, wrong, out)
+    found = 3 in box
+    return box.x + found
+""", 1),
+    "iter": ("""\
+class Box:
+    def __init__(self, x, wrong, out):
+        self.x, self.wrong, self.out = x, wrong, out
+
+    def __iter__(self):
+        y, wrong, out = self.x * 2, self.wrong, self.out
+        HOLE
+        self.x = y * 2
+        return self
+
+    def __next__(self):
+        raise StopIteration
+
+def f(x, wrong, out):
+    box = Box(x, wrong, out)
+    for _ in box:
+        pass
+    return box.x + 1
+""", 1),
+    "item": ("""\
+class Box:
+    def __init__(self, x, wrong, out):
+        self.x, self.wrong, self.out, self.left = x, wrong, out, 1
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        if not self.left:
+            raise StopIteration
+        self.left -= 1
+        y, wrong, out = self.x * 2, self.wrong, self.out
+        HOLE
+        self.x = y * 2
+        return y
+
+def f(x, wrong, out):
+    box = Box(x, wrong, out)
+    for y in box:
+        x = x + y
+    return box.x + x
+""", 1),
+    "text": ("""\
+class Box:
+    def __init__(self, x, wrong, out):
+        self.x, self.wrong, self.out = x, wrong, out
+
+    def __str__(self):
+        y, wrong, out = self.x * 2, self.wrong, self.out
+        HOLE
+        self.x = y * 2
+        return 'text'
+
+def f(x, wrong, out):
+    box = Box(x, wrong, out)
+    out.append(f'{box}')
+    return box.x + 1
+""", 1),
+    "mapped": ("""\
+def f(x, wrong, out):
+    def change(y):
+        HOLE
+        return y * 2
+
+    total = x + 1
+    for y in map(change, [x * 2]):
+        total = total + y
+    return total
+""", 1),
 }
 
 # Places that are cut in another number of graphs than 1 + runs * breaks: by kind, `*` for all that are not named; and why.

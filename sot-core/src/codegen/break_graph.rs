@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 
 use super::hand_over::{instruction_at, Break, Item, Side, Value};
 use super::native::NativeFrames;
-use super::{CodeGen, NewCode};
+use super::{after_loop, CodeGen, NewCode};
 use crate::bytecode::{stack_effect, Instruction, Label, Opcodes, Operand};
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::executor::{object_model, BookkeepingVariable, BreakPoint, CallArgs, Checkpoint, Claim};
@@ -25,9 +25,11 @@ impl Break<'_, '_> {
         self.at.frames.len() > 1
     }
 
-    /// Whether a frame catches what the breaking instruction raises.
+    /// Whether a frame catches what the breaking instruction raises: in a handler, or as the end of a loop.
     fn is_caught(&self) -> bool {
-        !self.at.is_between() && self.at.frames.iter().any(|frame| catcher(frame).is_some())
+        let stops = |frame: &Checkpoint| frame.claim.as_ref().is_some_and(|claim| claim.finish == Finish::Next);
+        let catches = |frame: &Checkpoint| catcher(frame).is_some() || stops(frame);
+        !self.at.is_between() && self.at.frames.iter().any(catches)
     }
 }
 
@@ -69,6 +71,9 @@ impl CodeGen<'_, '_> {
     /// Where an exception of the breaking instruction goes: into a resume function that starts by raising it.
     fn hand_over_exception(&mut self, of: &Break<'_, '_>, guarded: Label) -> Flow<()> {
         let frame = of.at.innermost();
+        if of.sources[of.sources.len() - 1].finish_at(frame.at) == Some(Finish::Next) {
+            return Err(cannot("what ends a loop is raised where it goes on"));
+        }
         let exception = self.emitter.catch_guarded(guarded, of.at.handled().is_some())?;
         if of.is_nested() {
             // The frames that the instruction ran in stand for those that the exception is about to leave; the innermost adds
@@ -460,7 +465,7 @@ impl CodeGen<'_, '_> {
 
     /// The iterator is advanced; what came of it tells on which side to go on.
     fn break_at_loop_head(&mut self, of: &Break<'_, '_>, instruction: &Instruction, next: Label) -> Flow<()> {
-        let after = self.emitter.after_loop(instruction)?;
+        let after = after_loop(instruction)?;
         let frame = of.at.innermost();
         let (&iterator, below) = frame.stack.split_last().ok_or_else(|| cannot("a loop without an iterator"))?;
         if of.is_nested() {
@@ -497,6 +502,7 @@ impl CodeGen<'_, '_> {
             "CALL_FUNCTION" | "LIST_APPEND" | "SET_ADD" | "LIST_EXTEND" | "SET_UPDATE" | "DICT_UPDATE" => Some(arg + 1),
             "CALL_FUNCTION_EX" => self.effect(instruction, false).ok().map(|effect| (1 - effect) as usize),
             "LOAD_ATTR"
+            | "FOR_ITER"
             | "SETUP_WITH"
             | "LOAD_METHOD"
             | "UNPACK_SEQUENCE"

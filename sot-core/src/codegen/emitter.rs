@@ -8,6 +8,7 @@ use super::target::{Selected, Target};
 use crate::bytecode::{Code, Handler, Instruction, Label, Opcodes, Operand, Position};
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::executor::{BinaryOp, CodeUnit};
+use crate::version::PyVersion;
 
 /// Instructions being written, with their constants, names and locals.
 pub struct Emitter {
@@ -254,12 +255,6 @@ impl Emitter {
         self.instructions[branch].target = Some(self.here());
     }
 
-    /// Where a loop goes on when its iterator is exhausted, the clean-up of the loop head left out.
-    pub fn after_loop(&self, head: &Instruction) -> Flow<Label> {
-        let target = head.target.ok_or_else(|| cannot_run("FOR_ITER"))?;
-        Ok(Label(target.0 + self.target().loop_cleanup()))
-    }
-
     /// Moves the top of the stack into a new local.
     pub fn store_new(&mut self) -> Flow<u32> {
         let local = self.new_local(&format!("___l{}", self.varnames.len()));
@@ -389,6 +384,12 @@ impl Emitter {
         code.consts = self.consts;
         code.names = self.names;
     }
+}
+
+/// Where a loop goes on when its iterator is exhausted, the clean-up of the loop head left out.
+pub(crate) fn after_loop(head: &Instruction) -> Flow<Label> {
+    let target = head.target.ok_or_else(|| cannot_run("FOR_ITER"))?;
+    Ok(Label(target.0 + Selected::for_version(PyVersion::BUILT_FOR).loop_cleanup()))
 }
 
 fn cannot_run(name: &str) -> Unwind {

@@ -1,6 +1,7 @@
 //! The end of new code that breaks: what the frame holds is given to a resume function. An exception that comes back has an
 //! entry of the new code in its traceback, above those of what the program did; it is taken off again.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
@@ -203,7 +204,7 @@ impl CodeGen<'_, '_> {
                 (Some(inner), Some(called)) => {
                     let claim = called.claim.as_ref();
                     let finish = source.finish_at(frame.at).or(claim.map(|claim| claim.finish)).unwrap_or(Finish::Keep);
-                    (frame.at, Entry::Return(inner.arguments, finish), self.below_call(frame, claim))
+                    (frame.at, Entry::Return(inner.arguments, finish), self.below_call(frame, source, claim))
                 }
                 _ => (side.place, side.entry, side.stack.to_vec()),
             };
@@ -229,14 +230,19 @@ impl CodeGen<'_, '_> {
 
     /// The stack of a frame that is about to call the next one: without the operands of the instruction, with what it leaves
     /// below the result.
-    fn below_call(&self, frame: &Checkpoint, claim: Option<&Claim>) -> Vec<Item> {
+    fn below_call(&self, frame: &Checkpoint, source: &ResumeSource<'_>, claim: Option<&Claim>) -> Vec<Item> {
         let call = instruction_at(frame);
         let taken = self.consumed(&self.opcode_name(&call), &call, &frame.stack);
+        let mut frame = Cow::Borrowed(frame);
+        if source.finish_at(frame.at) == Some(Finish::Next) {
+            // The block of the prologue's own, where it has one.
+            frame.to_mut().blocks.pop();
+        }
         let below = claim.into_iter().flat_map(|claim| &claim.below).map(|below| match below {
             Below::Value(value) => self.item(*value),
             Below::Try(handler) => Item::Try(*handler),
         });
-        self.layout(frame, frame.stack.len() - taken).into_iter().chain(below).collect()
+        self.layout(&frame, frame.stack.len() - taken).into_iter().chain(below).collect()
     }
 
     /// The locals of the original code; the first argument of a method stays one even where a closure captured it, for the

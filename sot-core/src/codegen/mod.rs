@@ -23,6 +23,7 @@ use crate::graph::StatementIR;
 use crate::tracker::TrackerId;
 use crate::variable::VarId;
 
+pub(crate) use emitter::after_loop;
 pub use emitter::Emitter;
 use target::Selected;
 pub use target::Target;

@@ -6,10 +6,10 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use super::{Name, OpcodeExecutor};
+use super::{object_model, Name, OpcodeExecutor};
 use crate::break_list;
 use crate::error::{Flow, ReasonId, Unwind};
-use crate::resume::Finish;
+use crate::resume::{Answer, Finish};
 use crate::variable::VarId;
 
 /// Calls that are being made for other calls, of whatever kind; each takes some of our own stack.
@@ -98,10 +98,13 @@ impl CallArgs {
 impl<'py> OpcodeExecutor<'py> {
     /// `callable(*args)`
     pub fn call(&mut self, callable: VarId, args: &CallArgs) -> Flow<VarId> {
-        self.direct.take_if(|(claimed, _)| *claimed != callable);
+        self.claim_of(callable);
         let payload = self.see(callable)?;
         if let Some(object) = payload.object() {
             self.refuse_listed(object.bind(self.py))?;
+            if let (Some(answer), &[value]) = (Answer::checked_by(object.bind(self.py)), &args.positional[..]) {
+                return object_model::checked(self, answer, value);
+            }
         }
         if self.nesting == MAX_NESTED {
             return Err(Unwind::fallback(ReasonId::TraceTooLong, "calls nested too deeply"));

@@ -8,7 +8,7 @@ use super::{BinaryOp, CompareOp, OpcodeExecutor};
 use crate::bytecode::Label;
 use crate::cpython;
 use crate::error::Flow;
-use crate::resume::{Finish, Operation};
+use crate::resume::{Answer, Finish, Operation, Use};
 use crate::variable::VarId;
 
 /// What becomes of the result of a call.
@@ -53,6 +53,39 @@ impl OpcodeExecutor<'_> {
     /// The present instruction applies an operator to two operands.
     pub fn claim_operator(&mut self, operation: Operation, lhs: VarId, rhs: VarId) {
         self.claim_above(lhs, Finish::Operator(operation), vec![Below::Value(lhs), Below::Value(rhs)]);
+    }
+
+    /// The present instruction asks for the truth of an object, to do this with it.
+    pub fn claim_truth(&mut self, object: VarId, then: Use, below: Vec<Below>) {
+        self.claim_above(object, Finish::Answer(Answer::Truth, then), below);
+    }
+
+    /// All that the C function does that is being called is to ask this of another object.
+    pub fn claim_instead(&mut self, object: VarId) {
+        if let Some((claimed, _)) = &mut self.direct {
+            *claimed = object;
+        }
+    }
+
+    /// The instruction asks this object for nothing.
+    pub fn claim_of(&mut self, object: VarId) {
+        self.direct.take_if(|(claimed, _)| *claimed != object);
+    }
+
+    /// The object is asked by a special method, whose answer C code checks.
+    pub fn claim_answer(&mut self, of: VarId, answer: Answer) {
+        let Some((claimed, mut claim)) = self.direct.take() else { return };
+        claim.finish = match (claim.finish, answer) {
+            (Finish::Answer(Answer::Truth, then), Answer::Length) => Finish::Answer(Answer::Filled, then),
+            (Finish::Answer(_, then), Answer::Truth | Answer::Found) => Finish::Answer(answer, then),
+            // `object.__format__` and `object.__str__` ask for another text, and give it.
+            (Finish::Answer(Answer::Format | Answer::Str, then), Answer::Str) => Finish::Answer(Answer::Str, then),
+            (Finish::Keep, _) => Finish::Answer(answer, Use::Leave),
+            _ => return,
+        };
+        if claimed == of {
+            self.direct = Some((claimed, claim));
+        }
     }
 
     /// The instruction does more than what it asks next.

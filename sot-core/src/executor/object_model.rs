@@ -4,14 +4,15 @@
 
 use std::rc::Rc;
 
-use pyo3::exceptions::{PyAttributeError, PyOverflowError, PyStopIteration, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyAttributeError, PyStopIteration, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyFloat, PyFloatMethods, PyFunction, PyInt, PySlice, PyString, PyType};
+use pyo3::types::{PyFloat, PyFloatMethods, PyFunction, PyInt, PySlice, PyString, PyType};
 
 use super::{BinaryOp, CallArgs, CompareOp, Name, OpcodeExecutor};
 use crate::cpython::{self, GetattrHook};
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::guard::{Identity, Test};
+use crate::resume::Answer;
 use crate::tracker::{repr, Tracker, TrackerId};
 use crate::variable::{GraphArgument, VarId};
 
@@ -484,6 +485,14 @@ pub fn generic_set_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, v
 
 /// A special method, looked up on the type and bound.
 pub fn find_special(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
+    // Binding may be the call of a function, too; it is not the one the instruction makes.
+    let claim = cx.unclaim();
+    let found = find_bound(cx, this, name)?;
+    cx.claim_again(claim);
+    Ok(found)
+}
+
+fn find_bound(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
     if let Some(method) = cx.see(this)?.special(cx, this, name)? {
         return Ok(Some(method));
     }
@@ -529,10 +538,22 @@ pub fn call_special(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str, args: 
 /// Calls a special method that converts, and whose result C code checks: what it gives for another type than that, or makes of
 /// an unusual value, is CPython's business.
 pub fn convert(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str, args: &[VarId]) -> Flow<VarId> {
+    let answer = match name {
+        "__str__" => Some(Answer::Str),
+        "__repr__" => Some(Answer::Repr),
+        "__format__" => Some(Answer::Format),
+        _ => None,
+    };
+    match answer {
+        Some(answer) => cx.claim_answer(this, answer),
+        None => drop(cx.unclaim()),
+    }
     let result = call_special(cx, this, name, args)?;
+    if let Some(answer) = answer {
+        return checked(cx, answer, result);
+    }
     let ty = cx.type_of(result)?;
     let expected = match name {
-        "__str__" | "__repr__" | "__format__" => ty.is(cx.py.get_type::<PyString>()),
         "__float__" => ty.is(cx.py.get_type::<PyFloat>()),
         // A hash has the size of a pointer, and is never -1.
         "__hash__" => {
@@ -544,8 +565,48 @@ pub fn convert(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str, args: &[Var
     if expected {
         return Ok(result);
     }
-    let ty = ty.cast::<PyType>().map_or_else(|_| "?".to_owned(), cpython::type_name);
-    Err(Unwind::break_graph(ReasonId::UnsupportedCall, format!("{name} that gives a {ty}")))
+    Err(unusual(cx, result, name)?)
+}
+
+fn unusual(cx: &mut OpcodeExecutor<'_>, result: VarId, method: &str) -> Flow<Unwind> {
+    let ty = cx.type_name(result)?;
+    Ok(Unwind::break_graph(ReasonId::UnsupportedCall, format!("{method} that gives a {ty}")))
+}
+
+/// What C code makes of the answer of a special method.
+pub fn checked(cx: &mut OpcodeExecutor<'_>, answer: Answer, value: VarId) -> Flow<VarId> {
+    match answer {
+        Answer::Found => {
+            let found = cx.truth(value)?;
+            Ok(cx.boolean(found))
+        }
+        Answer::Truth | Answer::Filled | Answer::Length => match cx.known(value)? {
+            Some(value) => cx.fold(|_| answer.checked(&value)),
+            None if answer == Answer::Truth => {
+                Err(Unwind::break_graph(ReasonId::TensorTruth, "the truth of a value not known while tracing"))
+            }
+            None => Err(Unwind::break_graph(ReasonId::TensorValue, "a length not known while tracing")),
+        },
+        Answer::Iterator => {
+            if find_special(cx, value, &Rc::from("__next__"))?.is_none() {
+                let text = format!("iter() returned non-iterator of type '{}'", cx.type_name(value)?);
+                return Err(cx.raise(PyTypeError::new_err(text)));
+            }
+            Ok(value)
+        }
+        Answer::Str | Answer::Repr | Answer::Format => {
+            let ty = cx.type_of(value)?;
+            if ty.is(cx.py.get_type::<PyString>()) {
+                return Ok(value);
+            }
+            let method = match answer {
+                Answer::Repr => "__repr__",
+                Answer::Format => "__format__",
+                _ => "__str__",
+            };
+            Err(unusual(cx, value, method)?)
+        }
+    }
 }
 
 /// CPython's own error for a write to an item of a known value whose type has none: which one it is depends on the index.
@@ -574,9 +635,8 @@ pub fn call(cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<V
     }
 }
 
-/// `next(x)` through `type(x).__next__`. Following a user's `__next__` to its `StopIteration` needs exceptions.
+/// `next(x)` through `type(x).__next__`.
 pub fn next(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<Option<VarId>> {
-    cx.unclaim();
     match call_special(cx, this, "__next__", &[]) {
         Ok(value) => Ok(Some(value)),
         Err(Unwind::Raise(exception)) => {
@@ -593,17 +653,11 @@ pub fn next(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<Option<VarId>> {
 
 /// `bool(x)` through `__bool__`, then `__len__`, else true.
 pub fn truth(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {
-    cx.unclaim();
     if find_special(cx, this, &Rc::from("__bool__"))?.is_some() {
+        cx.claim_answer(this, Answer::Truth);
         let answer = call_special(cx, this, "__bool__", &[])?;
-        let Some(answer) = cx.known(answer)? else {
-            return Err(Unwind::break_graph(ReasonId::TensorTruth, "the truth of a value not known while tracing"));
-        };
-        if !answer.is_instance_of::<PyBool>() {
-            let text = format!("__bool__ should return bool, returned {}", answer.get_type().name()?);
-            return Err(cx.raise(PyTypeError::new_err(text)));
-        }
-        return Ok(answer.is_truthy()?);
+        let answer = checked(cx, Answer::Truth, answer)?;
+        return cx.truth(answer);
     }
     if find_special(cx, this, &Rc::from("__len__"))?.is_some() {
         let length = cx.len(this)?;
@@ -614,37 +668,26 @@ pub fn truth(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {
 
 /// `len(x)` through `__len__`, whose answer has to be a length.
 pub fn len(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
-    cx.unclaim();
+    cx.claim_answer(this, Answer::Length);
     let answer = call_special(cx, this, "__len__", &[])?;
-    let Some(answer) = cx.known(answer)? else {
-        return Err(Unwind::break_graph(ReasonId::TensorValue, "a length not known while tracing"));
-    };
-    let length =
-        cx.py.import("operator")?.getattr("index")?.call1((answer,)).and_then(|index| index.extract::<isize>());
-    match length {
-        Ok(length) if length < 0 => Err(cx.raise(PyValueError::new_err("__len__() should return >= 0"))),
-        Err(error) if error.is_instance_of::<PyOverflowError>(cx.py) => {
-            Err(cx.raise(PyOverflowError::new_err("cannot fit 'int' into an index-sized integer")))
-        }
-        length => cx.fold(|py| Ok(length?.into_pyobject(py)?.into_any())),
-    }
+    checked(cx, Answer::Length, answer)
 }
 
 /// `item in x` through `__contains__`, else by iteration.
 pub fn contains(cx: &mut OpcodeExecutor<'_>, this: VarId, item: VarId) -> Flow<VarId> {
-    cx.unclaim();
     match lookup(cx, this, &Rc::from("__contains__"))? {
         Some((refused, _)) if refused.is_none() => {
             let text = format!("'{}' object is not a container", cx.type_name(this)?);
             return Err(cx.raise(PyTypeError::new_err(text)));
         }
         Some(_) => {
+            cx.claim_answer(this, Answer::Found);
             let found = call_special(cx, this, "__contains__", &[item])?;
-            let found = cx.truth(found)?;
-            return Ok(cx.boolean(found));
+            cx.unclaim();
+            return checked(cx, Answer::Found, found);
         }
-        None => {}
-    }
+        None => cx.unclaim(),
+    };
     let iterator = match cx.iter(this) {
         Err(Unwind::Raise(error)) if cx.type_of(error)?.is(cx.py.get_type::<PyTypeError>()) => {
             let text = format!("argument of type '{}' is not iterable", cx.type_name(this)?);
@@ -662,17 +705,13 @@ pub fn contains(cx: &mut OpcodeExecutor<'_>, this: VarId, item: VarId) -> Flow<V
 
 /// `iter(x)` through `__iter__`, else over `x[0]`, `x[1]` and so on.
 pub fn iter(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
-    cx.unclaim();
     let special = |cx: &mut OpcodeExecutor<'_>, of, name: &str| find_special(cx, of, &Rc::from(name));
     if special(cx, this, "__iter__")?.is_none() && special(cx, this, "__getitem__")?.is_some() {
         return (cx.runtime.factories.item_iterator)(cx, this);
     }
+    cx.claim_answer(this, Answer::Iterator);
     let iterator = call_special(cx, this, "__iter__", &[])?;
-    if special(cx, iterator, "__next__")?.is_none() {
-        let text = format!("iter() returned non-iterator of type '{}'", cx.type_name(iterator)?);
-        return Err(cx.raise(PyTypeError::new_err(text)));
-    }
-    Ok(iterator)
+    checked(cx, Answer::Iterator, iterator)
 }
 
 /// Whether one of `items` is or equals `item`.

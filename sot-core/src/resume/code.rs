@@ -1,10 +1,12 @@
 //! The code of resume functions: the original instructions behind a prologue that lays out locals and stack, does what is
 //! left of a call, and jumps to where the frame goes on. Locals keep their slots; what was a cell becomes a free variable.
 
+use pyo3::exceptions::PyStopIteration;
 use pyo3::prelude::*;
 
-use super::finish::{self, Finish};
+use super::finish::{self, Finish, Use};
 use crate::bytecode::{BytecodeError, Code, Handler, Instruction, Label, Opcodes, Operand, Position};
+use crate::codegen::after_loop;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::executor::CodeUnit;
 use crate::version::PyVersion;
@@ -48,6 +50,14 @@ impl ResumeKey {
         };
         let hidden = self.hidden.iter().filter(|(_, bound)| *bound).count();
         hidden + self.stack.iter().map(taken).sum::<usize>() + entry
+    }
+}
+
+impl ResumeKey {
+    /// How many items its stack has since 3.11.
+    fn depth(&self) -> u32 {
+        let item = |slot: &&Slot| matches!(slot, Slot::Value | Slot::Null | Slot::Handling);
+        self.stack.iter().filter(item).count() as u32
     }
 }
 
@@ -118,10 +128,12 @@ pub fn build(py: Python<'_>, unit: &CodeUnit, key: &ResumeKey, line: Position) -
         instructions: Vec::new(),
         inner: Vec::new(),
         call: None,
+        block: None,
+        handler: None,
         first_const: consts,
         consts: Vec::new(),
     };
-    let Prologue { instructions: prologue, consts, call, .. } = prologue.write(&code, key)?;
+    let Prologue { instructions: prologue, consts, call, handler: stop, .. } = prologue.write(&code, key)?;
     code.consts.extend(consts);
     let shift = prologue.len() as u32;
     let body = base.instructions.iter().map(|instruction| moved(py, base, &code, instruction, shift));
@@ -136,6 +148,14 @@ pub fn build(py: Python<'_>, unit: &CodeUnit, key: &ResumeKey, line: Position) -
         Entry::Next | Entry::Yield => None,
         Entry::Raise => Some((Label(shift - 1), Label(shift))),
         Entry::Return(..) | Entry::Finish(_) => call.map(|call| (call, Label(shift - 1))),
+    };
+    let raising = match (raising, stop) {
+        (Some((call, end)), Some(target)) => {
+            let behind = Label(call.0 + 1);
+            code.handlers.push(Handler { start: call, end: behind, target, depth: key.depth(), lasti: false });
+            Some((behind, end))
+        }
+        (raising, _) => raising,
     };
     if let (Some((start, end)), Some(handler)) = (raising, base.handler_at(key.at)) {
         let target = Label(handler.target.0 + shift);
@@ -189,6 +209,9 @@ struct Prologue<'py> {
     inner: Vec<usize>,
     // Where it calls, or what follows a call begins.
     call: Option<Label>,
+    // Where what a finish catches begins, and what catches it since 3.11.
+    block: Option<usize>,
+    handler: Option<Label>,
     // Constants of its own, behind those of the original code.
     first_const: u32,
     consts: Vec<Py<PyAny>>,
@@ -269,14 +292,17 @@ impl Prologue<'_> {
                 self.op("RERAISE", 0)?;
             }
             Entry::Return(arguments, finish) => {
+                if finish == Finish::Next {
+                    self.begin_block(prepared)?;
+                }
                 self.call(arguments as u32)?;
                 self.call = Some(Label(self.instructions.len() as u32 - 1));
-                self.finish(finish, code)?;
+                self.finish(finish, code, key.at)?;
                 self.jump("JUMP_FORWARD", Label(key.at.0 + 1))?;
             }
             Entry::Finish(finish) => {
                 self.call = Some(Label(self.instructions.len() as u32));
-                self.finish(finish, code)?;
+                self.finish(finish, code, key.at)?;
                 self.jump("JUMP_FORWARD", Label(key.at.0 + 1))?;
             }
         }
@@ -287,6 +313,13 @@ impl Prologue<'_> {
             }
         }
         Ok(self)
+    }
+
+    /// What follows is caught by the finish.
+    fn begin_block(&mut self, by_instruction: bool) -> Flow<()> {
+        let begin = if by_instruction { self.inner_jump("SETUP_FINALLY")? } else { self.instructions.len() };
+        self.block = Some(begin);
+        Ok(())
     }
 
     /// What makes the function's frame a generator's.
@@ -359,7 +392,7 @@ impl Prologue<'_> {
     }
 
     /// What an instruction does behind its call.
-    fn finish(&mut self, finish: Finish, code: &Code) -> Flow<()> {
+    fn finish(&mut self, finish: Finish, code: &Code, at: Label) -> Flow<()> {
         match finish {
             Finish::Keep => Ok(()),
             Finish::Drop => self.op("POP_TOP", 0),
@@ -378,6 +411,16 @@ impl Prologue<'_> {
                 self.land(is_none);
                 self.op("POP_TOP", 0)
             }
+            Finish::Answer(answer, then) => {
+                let check = answer.check(self.py)?;
+                self.call_on_top(check)?;
+                match then {
+                    Use::Leave => Ok(()),
+                    Use::Not => self.op("UNARY_NOT", 0),
+                    Use::Branch => self.branch(code, at),
+                }
+            }
+            Finish::Next => self.unless_stopped(code, at),
             Finish::Operator(operation) => {
                 let declined = self.jump_if_is(self.py.NotImplemented())?;
                 self.third()?;
@@ -393,6 +436,68 @@ impl Prologue<'_> {
                 Ok(())
             }
         }
+    }
+
+    /// What the branch at a place does, with a bool on top of the stack.
+    fn branch(&mut self, code: &Code, at: Label) -> Flow<()> {
+        let branch = code.instructions[at.index()];
+        let (name, target) = (self.opcodes.name(branch.opcode), branch.target.unwrap_or(at));
+        let wanted = if name.contains("TRUE") { "TRUE" } else { "FALSE" };
+        let jump = if PyVersion::BUILT_FOR == PyVersion(11) { "POP_JUMP_FORWARD_IF" } else { "POP_JUMP_IF" };
+        self.jump(&format!("{jump}_{wanted}"), target)?;
+        if name.ends_with("OR_POP") {
+            self.op("POP_TOP", 0)?;
+        }
+        Ok(())
+    }
+
+    /// Behind a call that gives the next item of the iterator below it: where the call raised `StopIteration`, the loop ends.
+    fn unless_stopped(&mut self, code: &Code, at: Label) -> Flow<()> {
+        let version = PyVersion::BUILT_FOR;
+        let Some(begin) = self.block.take() else { return Ok(()) };
+        let after = after_loop(&code.instructions[at.index()])?;
+        if version < PyVersion(11) {
+            self.op("POP_BLOCK", 0)?;
+        }
+        let done = self.inner_jump("JUMP_FORWARD")?;
+        if version < PyVersion(11) {
+            self.land(begin);
+            self.op("DUP_TOP", 0)?;
+        } else {
+            self.handler = Some(Label(self.instructions.len() as u32));
+            self.op("PUSH_EXC_INFO", 0)?;
+        }
+        self.load_const(self.py.get_type::<PyStopIteration>().into_any().unbind())?;
+        let other = match version.0 {
+            8 => {
+                let matches = self.opcodes.comparisons().iter().position(|name| name == "exception match");
+                self.op("COMPARE_OP", matches.unwrap_or_default() as u32)?;
+                self.inner_jump("POP_JUMP_IF_FALSE")?
+            }
+            9 | 10 => self.inner_jump("JUMP_IF_NOT_EXC_MATCH")?,
+            version => {
+                self.op("CHECK_EXC_MATCH", 0)?;
+                self.inner_jump(if version == 11 { "POP_JUMP_FORWARD_IF_FALSE" } else { "POP_JUMP_IF_FALSE" })?
+            }
+        };
+        for _ in 0..RAISED {
+            self.op("POP_TOP", 0)?;
+        }
+        self.op("POP_EXCEPT", 0)?;
+        self.op("POP_TOP", 0)?;
+        self.jump("JUMP_FORWARD", after)?;
+        self.land(other);
+        if version < PyVersion(9) {
+            self.op("END_FINALLY", 0)?;
+        } else {
+            if version >= PyVersion(11) {
+                self.op("COPY", 2)?;
+                self.op("POP_EXCEPT", 0)?;
+            }
+            self.op("RERAISE", 0)?;
+        }
+        self.land(done);
+        Ok(())
     }
 
     /// Jumps if the top of the stack, which stays, is the very constant.

@@ -1,8 +1,10 @@
 //! What an instruction does with the result of the one function that it calls, besides the call: written behind the call in
 //! the prologue of its frame's resume function.
 
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyIterator, PyString};
 
 use crate::cpython;
 use crate::executor::{BinaryOp, CompareOp};
@@ -20,7 +22,123 @@ pub enum Finish {
     Made,
     /// It is an operator's answer, above the operands; if that is `NotImplemented`, there is more to do.
     Operator(Operation),
+    /// It is an answer that C code checks or converts, and then this is done with it.
+    Answer(Answer, Use),
+    /// It is the next item of the iterator below it; a `StopIteration` that comes in its place ends the loop.
+    Next,
 }
+
+/// What C code makes of the answer of a special method.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Answer {
+    /// That of `__bool__`, which is a bool.
+    Truth,
+    /// That of `__len__` as a truth.
+    Filled,
+    /// That of `__len__`, which is a length.
+    Length,
+    /// That of `__contains__`: its truth.
+    Found,
+    /// That of `__iter__`, which is an iterator.
+    Iterator,
+    /// That of `__str__`, which is a string.
+    Str,
+    /// That of `__repr__`, which is a string.
+    Repr,
+    /// That of `__format__`, which is a string.
+    Format,
+}
+
+/// What an instruction does with a checked answer.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Use {
+    /// It leaves it.
+    Leave,
+    /// It leaves the opposite.
+    Not,
+    /// It branches on it. One that may leave what it asks has that below it.
+    Branch,
+}
+
+impl Answer {
+    const ALL: [Answer; 8] = [
+        Answer::Truth,
+        Answer::Filled,
+        Answer::Length,
+        Answer::Found,
+        Answer::Iterator,
+        Answer::Str,
+        Answer::Repr,
+        Answer::Format,
+    ];
+
+    /// The function of an answer that checks it; there is one of each.
+    pub(super) fn check(self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let checks = CHECKS.get_or_try_init(py, || Answer::ALL.iter().map(|answer| answer.make(py)).collect())?;
+        Ok(checks[self as usize].clone_ref(py))
+    }
+
+    /// Which answer the function checks, if it is one of these.
+    pub fn checked_by(function: &Bound<'_, PyAny>) -> Option<Answer> {
+        let checks = CHECKS.get(function.py())?;
+        let index = checks.iter().position(|check| check.is(function))?;
+        Answer::ALL.get(index).copied()
+    }
+
+    fn make(self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let check = cpython::fastcall(py, "__answer__", "What C code makes of an answer.", move |_, values| {
+            let [answer] = values else { return Err(PyTypeError::new_err("one answer is checked")) };
+            Ok(self.checked(answer)?.unbind())
+        })?;
+        Ok(check.unbind())
+    }
+
+    /// The answer if it is one, or what it is converted to; else CPython's own error.
+    pub fn checked<'py>(self, answer: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let py = answer.py();
+        let bool = |truth: bool| pyo3::types::PyBool::new(py, truth).to_owned().into_any();
+        let given = || cpython::type_name(&answer.get_type());
+        let refuse = |text: String| Err(PyTypeError::new_err(text));
+        match self {
+            Answer::Truth if !answer.is_instance_of::<pyo3::types::PyBool>() => {
+                refuse(format!("__bool__ should return bool, returned {}", given()))
+            }
+            Answer::Found => Ok(bool(answer.is_truthy()?)),
+            Answer::Filled => Ok(bool(length(answer)? > 0)),
+            Answer::Length => Ok(length(answer)?.into_pyobject(py)?.into_any()),
+            Answer::Iterator if answer.cast::<PyIterator>().is_err() => {
+                refuse(format!("iter() returned non-iterator of type '{}'", given()))
+            }
+            Answer::Str | Answer::Repr if !answer.is_instance_of::<PyString>() => {
+                let name = if self == Answer::Repr { "__repr__" } else { "__str__" };
+                refuse(format!("{name} returned non-string (type {})", given()))
+            }
+            Answer::Format if !answer.is_instance_of::<PyString>() => {
+                refuse(format!("__format__ must return a str, not {}", given()))
+            }
+            _ => Ok(answer.clone()),
+        }
+    }
+}
+
+/// What `len()` makes of the answer of `__len__`.
+fn length(answer: &Bound<'_, PyAny>) -> PyResult<isize> {
+    let index = answer.py().import("operator")?.getattr("index")?.call1((answer,))?;
+    match index.extract::<isize>() {
+        Ok(length) if length < 0 => Err(PyValueError::new_err("__len__() should return >= 0")),
+        Err(error) if error.is_instance_of::<PyOverflowError>(answer.py()) => {
+            let negative = index.lt(0)?;
+            Err(if negative {
+                PyValueError::new_err("__len__() should return >= 0")
+            } else {
+                PyOverflowError::new_err("cannot fit 'int' into an index-sized integer")
+            })
+        }
+        length => length,
+    }
+}
+
+static CHECKS: PyOnceLock<Vec<Py<PyAny>>> = PyOnceLock::new();
 
 /// An operator, of which one operand was asked.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

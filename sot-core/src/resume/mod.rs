@@ -17,7 +17,7 @@ use pyo3::types::{PyCode, PyDict, PyIterator};
 use crate::cpython::{self, WeakRef};
 
 pub use code::{build, Entry, ResumeKey, Slot};
-pub use finish::{Finish, Operation};
+pub use finish::{Answer, Finish, Operation, Use};
 
 /// A resume function to be: its code, held weakly (the code it was made from owns it), and how many of the values handed
 /// over are cells.

@@ -19,6 +19,7 @@ use crate::tuple::TupleVariable;
 
 builtin! { LEN = "len" => |cx, args| {
     let [value] = args.exactly(cx, "len")?;
+    cx.claim_instead(value);
     cx.len(value)
 } }
 
@@ -59,6 +60,7 @@ builtin! { DIVMOD = "divmod" => |cx, args| {
 
 builtin! { REPR = "repr" => |cx, args| {
     let [value] = args.exactly(cx, "repr")?;
+    cx.claim_instead(value);
     fold_or(cx, "repr", args, |cx| object_model::convert(cx, value, "__repr__", &[]))
 } }
 
@@ -68,6 +70,7 @@ builtin! { FORMAT = "format" => |cx, args| {
     if let Some(text) = lazy_format(cx, value, spec)? {
         return Ok(text);
     }
+    cx.claim_instead(value);
     fold_or(cx, "format", args, |cx| {
         let spec = spec.unwrap_or_else(|| cx.string(""));
         object_model::convert(cx, value, "__format__", &[spec])
@@ -135,6 +138,7 @@ builtin! { DICT_REPR = "dict.__repr__" => |cx, args| container_repr(cx, args) }
 /// The text of a container, from those of what it holds.
 fn container_repr(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     let [this] = args.exactly(cx, "__repr__")?;
+    cx.unclaim();
     if let Some(known) = cx.materialize(this)? {
         return cx.fold(|_| Ok(known.repr()?.into_any()));
     }

@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use sot_core::builtin;
 use sot_core::error::Flow;
 use sot_core::executor::{object_model, CallArgs, OpcodeExecutor};
+use sot_core::resume::Answer;
 use sot_core::variable::VarId;
 
 use super::basic::fold_or;
@@ -27,6 +28,8 @@ builtin! { BYTES = "bytes" => |cx, args| fold_or(cx, "bytes", args, |cx| special
 
 builtin! { BOOL = "bool" => |cx, args| match args.positional[..] {
     [value] if args.keywords.is_empty() => {
+        cx.claim_instead(value);
+        cx.claim_answer(value, Answer::Truth);
         let truth = cx.truth(value)?;
         Ok(cx.boolean(truth))
     }
@@ -34,7 +37,10 @@ builtin! { BOOL = "bool" => |cx, args| match args.positional[..] {
 } }
 
 builtin! { STR = "str" => |cx, args| fold_or(cx, "str", args, |cx| match args.positional[..] {
-    [value] if args.keywords.is_empty() => object_model::convert(cx, value, "__str__", &[]),
+    [value] if args.keywords.is_empty() => {
+        cx.claim_instead(value);
+        object_model::convert(cx, value, "__str__", &[])
+    }
     _ => Err(cannot("str() with these arguments")),
 }) }
 

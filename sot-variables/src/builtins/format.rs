@@ -18,7 +18,10 @@ use super::{builtin_object, cannot};
 builtin! { OBJECT_FORMAT = "object.__format__" => |cx, args| {
     let [this, spec] = args.exactly(cx, "__format__")?;
     match cx.known_str(spec)? {
-        Some(spec) if spec.is_empty() => object_model::convert(cx, this, "__str__", &[]),
+        Some(spec) if spec.is_empty() => {
+            cx.claim_instead(this);
+            object_model::convert(cx, this, "__str__", &[])
+        }
         Some(_) => {
             let name = cx.type_name(this)?;
             Err(cx.raise(PyTypeError::new_err(format!("unsupported format string passed to {name}.__format__"))))

@@ -31,7 +31,10 @@ use crate::set::{self, SetVariable};
 use crate::tuple::TupleVariable;
 
 builtin! { ITER = "iter" => |cx, args| match args.positional[..] {
-    [iterable] if args.keywords.is_empty() => cx.iter(iterable),
+    [iterable] if args.keywords.is_empty() => {
+        cx.claim_instead(iterable);
+        cx.iter(iterable)
+    }
     [callable, sentinel] if args.keywords.is_empty() => {
         if cx.special_method(callable, "__call__")?.is_none() {
             return Err(cx.raise(PyTypeError::new_err("iter(v, w): v must be callable")));
@@ -42,10 +45,13 @@ builtin! { ITER = "iter" => |cx, args| match args.positional[..] {
 } }
 
 builtin! { NEXT = "next" => |cx, args| match args.positional[..] {
-    [iterator] if args.keywords.is_empty() => match step(cx, iterator)? {
-        Some(item) => Ok(item),
-        None => Err(stop(cx, iterator)?),
-    },
+    [iterator] if args.keywords.is_empty() => {
+        cx.claim_instead(iterator);
+        match step(cx, iterator)? {
+            Some(item) => Ok(item),
+            None => Err(stop(cx, iterator)?),
+        }
+    }
     [iterator, default] if args.keywords.is_empty() => Ok(step(cx, iterator)?.unwrap_or(default)),
     _ => {
         let given = args.positional.len();

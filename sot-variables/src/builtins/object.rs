@@ -81,7 +81,10 @@ builtin! { STR = "object.__str__" => |cx, args| {
     let [this] = args.exactly(cx, "__str__")?;
     let repr = cx.special_method(this, "__repr__")?;
     match repr {
-        Some(_) => object_model::call_special(cx, this, "__repr__", &[]),
+        Some(_) => {
+            cx.claim_instead(this);
+            object_model::call_special(cx, this, "__repr__", &[])
+        }
         None => Err(cannot("str() of an object without __repr__")),
     }
 } }

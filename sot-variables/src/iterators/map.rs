@@ -28,6 +28,7 @@ impl IteratorState for Map {
     }
 
     fn advance(&mut self, cx: &mut OpcodeExecutor<'_>) -> Flow<Option<VarId>> {
+        let claim = cx.unclaim();
         let mut args = Vec::with_capacity(self.inner.len());
         for &inner in &self.inner {
             match cx.next(inner)? {
@@ -35,6 +36,8 @@ impl IteratorState for Map {
                 None => return Ok(None),
             }
         }
+        cx.claim_again(claim);
+        cx.claim_instead(self.function);
         cx.call(self.function, &CallArgs::positional(args)).map(Some)
     }
 

@@ -76,6 +76,7 @@ impl<S: IteratorState> Variable for IteratorVariable<S> {
     }
 
     fn next(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<Option<VarId>> {
+        cx.claim_of(this);
         let mut state = self.0.clone();
         let item = state.advance(cx)?;
         cx.vars.set(this, Rc::new(IteratorVariable(state)));
