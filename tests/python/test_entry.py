@@ -254,6 +254,27 @@ def test_threads(same):
     assert sot.stats().hits >= 250
 
 
+def test_threads_that_begin_while_a_program_is_prepared(same, monkeypatch):
+    """They begin in the mode of Paddle's module variable, and crash if that is static mode."""
+    defaults = []
+    state = paddle.base.framework.GlobalThreadLocal
+    write = state.__setattr__
+
+    def watched(self, name, value):
+        if name == "_dygraph_tracer_":
+            defaults.append(value)
+        write(self, name, value)
+
+    monkeypatch.setattr(state, "__setattr__", watched)
+    model = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.BatchNorm1D(4), nn.Linear(4, 4))
+    fast = sot.symbolic_translate(lambda x: nn.functional.softmax(model(x) * 2 + 1).sum())
+    x = paddle.randn([3, 4])
+    fast(x).backward()
+    with paddle.no_grad():
+        fast(x)
+    assert sot.stats().graphs == 2 and None not in defaults
+
+
 def test_recursion_depth_is_not_reduced():
     import sys
 

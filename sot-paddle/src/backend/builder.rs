@@ -309,10 +309,12 @@ impl Planned {
         layer.setattr("training", training)?;
         layer.setattr(if training { "_train_program_id" } else { "_infer_program_id" }, program_id::new())?;
         keep_gradients(&layer)?;
-        (self.paddle.release.optimize)(&layer)?;
+        let release = self.paddle.release;
+        let optimize = || (release.optimize)(&layer);
+        self.paddle.static_mode.in_this_thread_only(&layer, release.static_methods, optimize)?;
         keep_outputs(&layer)?;
         let detached = if training { inputs_without_gradient(&layer)? } else { Vec::new() };
-        let runner = (self.paddle.release.runner)(&layer, results)?;
+        let runner = (release.runner)(&layer, results)?;
         layer.setattr("_params", PyList::empty(py))?;
         let small = collector::is_small(&self.paddle, self.program.bind(py))?;
         if training {

@@ -12,6 +12,8 @@ pub(crate) struct Release {
     pub(crate) recorder_module: &'static str,
     /// Whether eager `tensor / number` multiplies by the reciprocal; static mode always does.
     pub(crate) divides_by_reciprocal: bool,
+    /// The methods of a `PartialProgramLayer` that `optimize` comes to and that switch to static mode.
+    pub(crate) static_methods: &'static [&'static str],
     /// Makes the optimized program of a `PartialProgramLayer`; comes before anything that asks for it.
     pub(crate) optimize: Optimize,
     /// Takes from a `PartialProgramLayer` what running its program needs, and nothing that holds a tensor of the user's.

@@ -84,9 +84,32 @@ impl StaticMode {
     /// Runs `work` with static mode on and operations going to `target`.
     pub(crate) fn within<T>(&self, py: Python<'_>, target: &Target, work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
         let mut entered = Entered::new(self, py)?;
-        entered.switch(target)?;
+        entered.switch_tracer()?;
+        entered.switch_target(target)?;
         let result = work();
         entered.leave()?;
+        result
+    }
+
+    /// Runs `work` with `methods` of `layer` stripped of the decorator that switches to static mode, and static mode on.
+    /// The decorator also switches what new threads begin with: one that begins meanwhile would have no tracer, and its
+    /// first operation would read a null pointer.
+    pub(crate) fn in_this_thread_only<T>(
+        &self,
+        layer: &Bound<'_, PyAny>,
+        methods: &[&str],
+        work: impl FnOnce() -> PyResult<T>,
+    ) -> PyResult<T> {
+        let py = layer.py();
+        for name in methods {
+            let method = layer.get_type().getattr(*name)?.getattr(intern!(py, "__wrapped__"))?;
+            layer.setattr(*name, method.call_method1(intern!(py, "__get__"), (layer,))?)?;
+        }
+        let mut entered = Entered::new(self, py)?;
+        entered.switch_tracer()?;
+        let result = work();
+        entered.leave()?;
+        methods.iter().try_for_each(|name| layer.delattr(*name))?;
         result
     }
 }
@@ -126,12 +149,16 @@ impl<'a, 'py> Entered<'a, 'py> {
         })
     }
 
-    fn switch(&mut self, target: &Target) -> PyResult<()> {
-        let (switches, py) = (self.switches, self.tracer.py());
-        self.in_to_static = self.state.get_item(intern!(py, "_in_to_static_mode_"))?;
+    fn switch_tracer(&mut self) -> PyResult<()> {
+        let py = self.tracer.py();
         // Written past the object's own `__setattr__`, which would also make static mode the default of new threads.
         self.state.set_item(intern!(py, "_dygraph_tracer_"), py.None())?;
-        switches.switch_tracer.bind(py).call1((py.None(),))?;
+        self.switches.switch_tracer.bind(py).call1((py.None(),)).map(drop)
+    }
+
+    fn switch_target(&mut self, target: &Target) -> PyResult<()> {
+        let (switches, py) = (self.switches, self.tracer.py());
+        self.in_to_static = self.state.get_item(intern!(py, "_in_to_static_mode_"))?;
         self.state.set_item(intern!(py, "_in_to_static_mode_"), true)?;
         self.cast_hook = Some(switches.switch_cast_hook.bind(py).call1((&switches.cast,))?);
         self.main = Some(switches.switch_main.bind(py).call1((&target.main,))?);
