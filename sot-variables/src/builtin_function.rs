@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use once_cell::sync::Lazy;
 use pyo3::prelude::*;
-use pyo3::types::{PyModule, PyType};
+use pyo3::types::{PyModule, PyString, PyType};
 use sot_core::cpython;
 use sot_core::error::{Flow, Reason, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
@@ -91,10 +91,16 @@ impl BuiltinFunctionVariable {
         Ok(Rc::new(BuiltinFunctionVariable { object: object.clone().unbind() }))
     }
 
-    /// The receiver of a bound method: an object that is no module.
+    /// The receiver of a bound method. What else a C function may be bound to, a module or a record of a binding library's,
+    /// has no method of that name.
     fn receiver<'py>(&self, cx: &OpcodeExecutor<'py>) -> Option<Bound<'py, PyAny>> {
-        let receiver = self.object.bind(cx.py).getattr("__self__").ok()?;
-        (!receiver.is_none() && !receiver.is_instance_of::<PyModule>()).then_some(receiver)
+        let function = self.object.bind(cx.py);
+        let receiver = function.getattr("__self__").ok()?;
+        let name = function.getattr("__name__").ok()?.cast_into::<PyString>().ok()?;
+        let has_method = || cpython::type_lookup(&receiver.get_type(), &name).is_some();
+        let is_object = !receiver.is_none() && !receiver.is_instance_of::<PyModule>();
+        let is_bound = receiver.is_instance_of::<PyType>() || is_object && has_method();
+        is_bound.then_some(receiver)
     }
 
     fn call_bound(

@@ -275,6 +275,21 @@ def test_threads_that_begin_while_a_program_is_prepared(same, monkeypatch):
     assert sot.stats().graphs == 2 and None not in defaults
 
 
+def test_a_property_of_a_binding_library(check):
+    """Its getter is a C function bound to a record of the library's, which has no method of that name."""
+    tracer = paddle.base.framework._dygraph_tracer()
+
+    def run(x):
+        try:
+            found = tracer._has_grad
+        except AttributeError:
+            found = "nothing"
+        return x * 2, found, getattr(tracer, "_has_grad", "nothing"), hasattr(tracer, "_has_grad")
+
+    assert run(paddle.ones([2]))[1:] == (True, True, True)
+    check(run, paddle.ones([2]), breaks=3)
+
+
 def test_recursion_depth_is_not_reduced():
     import sys
 

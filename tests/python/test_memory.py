@@ -1,5 +1,5 @@
-"""What guards must not miss between calls that hit. With `SOT_GUARD_MEMORY=1` in the environment they compare memory instead of
-walking again; without it, as in the other tests, the same must hold."""
+"""What guards must not miss between calls that hit: they compare memory instead of walking again. The same must hold with
+`SOT_GUARD_MEMORY=0` in the environment."""
 
 import sys
 import threading

@@ -86,12 +86,11 @@ impl<'py> Registers<'py> for Few<'_, 'py> {
 }
 
 impl Memory {
-    /// None unless `SOT_GUARD_MEMORY=1`. Reading memory past the interpreter has to earn trust before it is the default: the
-    /// tests of it have been seen to crash, once in a dozen runs with CPython's debug allocator.
-    pub(super) fn if_asked_for() -> Option<Memory> {
-        static IS_ON: LazyLock<bool> =
-            LazyLock::new(|| std::env::var("SOT_GUARD_MEMORY").is_ok_and(|said| said.trim() == "1"));
-        IS_ON.then(Memory::default)
+    /// None with `SOT_GUARD_MEMORY=0`, to tell the two ways of checking apart.
+    pub(super) fn unless_switched_off() -> Option<Memory> {
+        static IS_OFF: LazyLock<bool> =
+            LazyLock::new(|| std::env::var("SOT_GUARD_MEMORY").is_ok_and(|said| said.trim() == "0"));
+        (!*IS_OFF).then(Memory::default)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

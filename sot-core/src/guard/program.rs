@@ -122,7 +122,7 @@ impl GuardProgram {
             }
         }
         let (steps, registers) = compiler.finish();
-        Ok(GuardProgram { state, registers, steps, numbers, texts, memory: Memory::if_asked_for() })
+        Ok(GuardProgram { state, registers, steps, numbers, texts, memory: Memory::unless_switched_off() })
     }
 
     /// The first guard that does not hold for `frame`, as text.

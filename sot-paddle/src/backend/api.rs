@@ -95,8 +95,11 @@ const CONSTANT: &[(&str, &[&str])] = &[
 const MANAGERS: &[(&str, &[&str])] = &[("paddle.amp.auto_cast", &["auto_cast", "amp_guard", "autocast"])];
 
 /// Functions that are followed though the rest of their module must run for real, by module and name.
-const FOLLOWED: &[(&str, &[&str])] =
-    &[("paddle.amp.auto_cast", &["amp_global_state"]), ("paddle.amp.grad_scaler", &["scale"])];
+const FOLLOWED: &[(&str, &[&str])] = &[
+    ("paddle.amp.auto_cast", &["amp_global_state"]),
+    ("paddle.amp.grad_scaler", &["scale"]),
+    ("paddle.distributed.parallel", &["forward", "_find_tensor"]),
+];
 
 /// Functions that must run for real though their module builds graph or is followed, by name, with why.
 const BREAKING_FUNCTIONS: &[(&str, &str)] = &[
