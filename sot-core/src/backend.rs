@@ -55,6 +55,9 @@ pub enum CallPolicy {
     InPlace,
     /// A pure function of things known while tracing (say `is_grad_enabled`): call it; the global guard covers it.
     Constant,
+    /// Makes an object without any effect elsewhere: called with known arguments, it is made while tracing. Nothing but the
+    /// trace has that object; should the program need one outside, its variable makes another.
+    Make,
     /// Changes, as its known arguments say, the global state that [`Backend::state_test`] covers. The trace changes it for
     /// real, so that statements are built and questions answered under it; new code does so again.
     Switch,
@@ -80,6 +83,8 @@ pub enum TensorAttribute {
     },
     /// An attribute that is itself a tensor operation (say `T`): reading it is one statement `getattr(tensor, name)`.
     Operation,
+    /// A text that is known at run time only, but never empty; what is said where it is needed.
+    Text(String),
     /// Needs the tensor's value or identity; the text says why and what to do.
     Break(String),
     /// Tensors have no such attribute.

@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 use sot_core::codegen::CodeGen;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{BinaryOp, CompareOp, OpcodeExecutor};
+use sot_core::executor::{object_model, BinaryOp, CompareOp, Name, OpcodeExecutor};
 use sot_core::guard::Test;
 use sot_core::tracker::repr;
 use sot_core::variable::{VarId, Variable};
@@ -55,6 +55,17 @@ impl Variable for ConstantVariable {
         cg.load_const(value)
     }
 
+    /// What a value of the backend's says of itself is as constant as the value.
+    fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
+        let value = self.value.bind(cx.py).clone();
+        if cx.runtime.backend.is_constant(&value) {
+            if let Some(found) = value.getattr_opt(&**name)?.filter(|found| cx.is_constant(found)) {
+                return Ok(Some(cx.constant(found.unbind())));
+            }
+        }
+        object_model::get_attr(cx, this, name)
+    }
+
     /// Only asked for keys that are no constants.
     fn get_item(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, key: VarId) -> Flow<VarId> {
         let key = Sequence::Text.key_object(cx, key)?;
@@ -103,6 +114,10 @@ impl Variable for ConstantVariable {
         let value = self.value.bind(cx.py);
         let is_format = value.is_instance_of::<PyString>() || value.is_instance_of::<PyBytes>();
         if op != BinaryOp::Remainder || reflected || !is_format {
+            if cx.type_of(other)?.is(value.get_type()) {
+                let text = format!("{} {} an unknown {}", self.text(cx), op.symbol(), cx.type_name(other)?);
+                return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
+            }
             return Ok(None);
         }
         match cx.materialize(other)? {

@@ -185,6 +185,27 @@ pub fn call_by_policy(
                 )),
             }
         }
+        CallPolicy::Make => {
+            guard_identity(cx, this, object);
+            let known = cx.materialize_args(args)?;
+            // What can be hashed, the program cannot change behind the object's back.
+            let known = known.filter(|(given, named)| {
+                given.hash().is_ok() && named.values().iter().all(|value| value.hash().is_ok())
+            });
+            let Some((positional, keywords)) = known else {
+                return Err(Unwind::break_graph(
+                    ReasonId::UnsupportedCall,
+                    format!("{} is made of values not known while tracing", tracker::name(&callable)),
+                ));
+            };
+            match callable.call(positional, Some(&keywords)) {
+                Ok(made) => {
+                    let tracker = cx.trackers.add(Tracker::Produced);
+                    Ok(Some(cx.wrap(&made, tracker)))
+                }
+                Err(error) => Err(cx.raise(error)),
+            }
+        }
         CallPolicy::Switch => {
             guard_identity(cx, this, object);
             cx.switch(this, &callable, args).map(Some)

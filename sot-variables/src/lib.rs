@@ -34,6 +34,7 @@ pub mod state_manager;
 pub mod subclass;
 pub mod super_;
 pub mod tensor;
+pub mod tensor_text;
 pub mod tuple;
 
 use std::rc::Rc;

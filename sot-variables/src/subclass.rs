@@ -18,7 +18,7 @@ use sot_core::variable::{GraphArgument, VarId, Variable};
 use crate::builtins::receive;
 use crate::dict::DictVariable;
 use crate::hash_key::HashKey;
-use crate::iterators::library;
+use crate::iterators::{library, rebuild};
 use crate::list;
 
 sot_core::variable_kind! { "subclass", rank: 45, when: is_subclass_object, wrap: SubclassVariable::wrap }
@@ -310,12 +310,9 @@ impl Variable for SubclassVariable {
             Base::Container(module, _, fill) => {
                 // `OrderedDict.update` goes through `__setitem__`; the other bases write to themselves.
                 let overridden = module == "collections" && own_setitem(self.ty.bind(py), &base)?;
-                if overridden {
-                    return Err(Unwind::fallback(ReasonId::CannotRestore, self.text(cg.cx)));
-                }
                 cg.call(|cg| cg.load_const(new), &[class])?;
                 cg.define(this)?;
-                let fill = base.getattr(fill)?.unbind();
+                let fill = if overridden { rebuild::ordered(py)? } else { base.getattr(fill)?.unbind() };
                 cg.call(|cg| cg.load_const(fill), &[this, self.storage])?;
                 cg.op("POP_TOP", 0)?;
             }

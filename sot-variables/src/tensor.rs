@@ -16,6 +16,7 @@ use sot_core::tracker::TrackerId;
 use sot_core::variable::{GraphArgument, VarId, Variable};
 
 use crate::subclass;
+use crate::tensor_text::TensorText;
 
 sot_core::variable_kind! { "tensor", rank: 300, when: is_tensor, wrap: TensorVariable::wrap }
 sot_core::variable_kind! { "tensor_method" }
@@ -177,6 +178,7 @@ impl Variable for TensorVariable {
                 cx.call_graph(CallKind::Api, &getattr, "getattr", &CallArgs::positional(vec![this, attribute]))
                     .map(Some)
             }
+            TensorAttribute::Text(why) => Ok(Some(TensorText::of(cx, this, name, why))),
             // Only the call of a method needs the tensor: the break comes there.
             TensorAttribute::Break(why) if self.has_method(cx, name)? => {
                 Ok(Some(cx.produce(TensorMethodVariable::new(name, this, Does::Break(why)))))

@@ -20,6 +20,14 @@ class Registry(dict):
         return len(key)
 
 
+class Output(collections.OrderedDict):
+    """Its items are its attributes, too."""
+
+    def __setitem__(self, key, value):
+        super().__setitem__(key, value)
+        super().__setattr__(key, value)
+
+
 class AttrDict(dict):
     def __getattr__(self, name):
         try:
@@ -227,6 +235,13 @@ def ordered_dicts(x):
     d.move_to_end("a")
     d["c"] = 3
     return x + 1, list(d), d.popitem(last=False), list(d.items()), d == {"a": 1, "c": 3}
+
+
+def ordered_dict_that_writes_items_in_its_own_way(x):
+    output = Output()
+    output["a"], output["b"] = x + 1, 2
+    output.move_to_end("a")
+    return output, output.a, list(output)
 
 
 def counters(x):

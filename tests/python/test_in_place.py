@@ -395,3 +395,43 @@ def test_every_method(dtype, same):
                 captured.add(name)
     print(dtype, len(captured), sorted(set(in_place_methods()) - captured))
     assert len(captured) > {"float32": 50, "int64": 15, "bool": 3}[dtype], sorted(captured)
+
+
+def assigned(x, u):
+    paddle.assign(x + 1, u)
+    return u * 2
+
+
+def assigned_twice_without_gradients(x, u):
+    with paddle.no_grad():
+        paddle.assign(x @ u, u)
+        paddle.assign(x @ u, u)
+        v = u.clone()
+    return paddle.dot(v, x @ u)
+
+
+def bits(x, u):
+    mask = x.astype("int32")
+    written = paddle.zeros_like(mask)
+    paddle.bitwise_or(mask, mask, written)
+    return written * 2
+
+
+@pytest.mark.parametrize("fn", [assigned, assigned_twice_without_gradients, bits], ids=lambda fn: fn.__name__)
+def test_a_tensor_to_write_to_is_an_argument_by_position(fn, same):
+    def run(called):
+        x = paddle.eye(3) * 2
+        x.stop_gradient = fn is bits
+        u = paddle.to_tensor([1.0, 2.0, 3.0]) if fn is not assigned else paddle.zeros([3, 3])
+        results = []
+        for _ in range(3):
+            result = called(x, u)
+            if not result.stop_gradient:
+                result.sum().backward()
+            results.append((result.numpy(), u.numpy(), x.grad.numpy() if x.grad is not None else None))
+            u = u.detach()
+            x.clear_gradient()
+        return results
+
+    same(run(sot.symbolic_translate(fn)), run(fn))
+    assert sot.stats().breaks and not sot.stats().fallbacks

@@ -198,11 +198,14 @@ fn instance_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<
     let payload = cx.see(this)?;
     let of = cx.vars.tracker(this);
     let Some(object) = payload.object() else { return Ok(None) };
-    if !cx.trackers.is_loadable(of) {
-        return Ok(None);
-    }
     let object = object.bind(cx.py).clone();
     let Some(dict) = cpython::instance_dict(&object) else { return Ok(None) };
+    if !cx.trackers.is_loadable(of) {
+        // An object made while tracing, which the trace alone has: nothing to guard.
+        let Some(value) = dict.get_item(PyString::intern(cx.py, name))? else { return Ok(None) };
+        let tracker = cx.trackers.add(Tracker::Attribute { of, name: Rc::clone(name) });
+        return Ok(Some(Some(cx.wrap(&value, tracker))));
+    }
     match dict.get_item(PyString::intern(cx.py, name))? {
         Some(value) => {
             let tracker = cx.trackers.add(Tracker::Attribute { of, name: Rc::clone(name) });

@@ -6,6 +6,7 @@ use pyo3::types::{PyCFunction, PyType};
 use sot_core::backend::{CallPolicy, TensorAttribute, TensorMeta};
 
 use super::in_place;
+use super::layer;
 use super::marks;
 use super::paddle::Paddle;
 use super::stand_in;
@@ -151,7 +152,6 @@ const BREAKING_ATTRIBUTES: &[(&str, &str)] = &[
     ("clear_grad", "writes the gradient; call it outside the translated function"),
     ("clear_gradient", "writes the gradient; call it outside the translated function"),
     ("apply", "calls a Python function on the tensor"),
-    ("name", "is given at run time"),
     ("persistable", "is a property of the tensor object, not of its value"),
     ("block", "belongs to static graph programs"),
     ("cpu", "copies between devices; move it out of the hot function"),
@@ -196,6 +196,9 @@ pub(crate) fn tensor_attribute(
     if returns_nothing || (is_in_place(name) && in_place::is_functional(name)) {
         return Ok(TensorAttribute::InPlace { returns_it: !returns_nothing });
     }
+    if name == "name" {
+        return Ok(TensorAttribute::Text("Tensor.name is given at run time".to_owned()));
+    }
     if let Some(reason) = breaking_attribute(name) {
         return Ok(TensorAttribute::Break(format!("Tensor.{name} {reason}")));
     }
@@ -220,6 +223,9 @@ fn of_class(paddle: &Paddle, class: &Bound<'_, PyType>) -> PyResult<CallPolicy> 
         return Ok(breaks("Tensor", "makes a tensor object; make it outside the hot function"));
     }
     if class.is_subclass(paddle.layer_type.bind(py))? {
+        if layer::is_bare(paddle, class)? {
+            return Ok(CallPolicy::Make);
+        }
         let name = class.name()?.to_string();
         return Ok(breaks(&name, "makes parameters; make the layer outside the translated function"));
     }

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use pyo3::exceptions::{PyNotImplementedError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFunction, PyList, PyString, PyTuple};
@@ -21,6 +21,7 @@ use super::gradient::Settled;
 use super::in_place;
 use super::late;
 use super::meta;
+use super::output_argument;
 use super::paddle::Paddle;
 use super::program_id;
 use super::run::{self, Graph, Origin, Output};
@@ -155,7 +156,9 @@ impl GraphBuilder for PaddleBuilder {
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        refuse_output_arguments(kwargs)?;
+        if kind != CallKind::Layer {
+            output_argument::refuse(&self.paddle, callee, args, kwargs)?;
+        }
         self.one_state = self.one_state && self.is_in_first_state(callee.py())?;
         scalar::refuse_rounding(&self.paddle, callee, args, kwargs)?;
         let paddle = Arc::clone(&self.paddle);
@@ -387,22 +390,6 @@ fn inputs_without_gradient(layer: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
         }
     }
     Ok(found)
-}
-
-/// Paddle's static functions ignore an output argument, which eager ones write to.
-fn refuse_output_arguments(kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
-    let Some(kwargs) = kwargs else { return Ok(()) };
-    for name in ["out", "output"] {
-        match kwargs.get_item(name)? {
-            Some(out) if !out.is_none() => {
-                return Err(PyNotImplementedError::new_err(format!(
-                    "argument `{name}` writes into an existing tensor, which a graph cannot do"
-                )));
-            }
-            _ => {}
-        }
-    }
-    Ok(())
 }
 
 /// Programs bind parameters by name: two tensors of one name would become one.

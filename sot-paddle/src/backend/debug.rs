@@ -87,6 +87,7 @@ impl DebugBuilder {
             TensorAttribute::InPlace { .. } => ("inplace", py.None()),
             TensorAttribute::Operation => ("operation", py.None()),
             TensorAttribute::Missing => ("missing", py.None()),
+            TensorAttribute::Text(_) => ("text", py.None()),
             TensorAttribute::Break(reason) => ("break", reason.into_pyobject(py)?.into_any().unbind()),
         })
     }
@@ -135,6 +136,7 @@ fn _backend_call_policy(callable: &Bound<'_, PyAny>) -> PyResult<String> {
         CallPolicy::InPlace => "in-place".to_owned(),
         CallPolicy::Manager => "manager".to_owned(),
         CallPolicy::Constant => "constant".to_owned(),
+        CallPolicy::Make => "make".to_owned(),
         CallPolicy::Break(reason) | CallPolicy::Listed(reason) => reason,
     })
 }

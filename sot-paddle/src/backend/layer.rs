@@ -47,6 +47,31 @@ pub(crate) fn is_leaf(paddle: &Paddle, layer: &Bound<'_, PyAny>) -> PyResult<boo
     Ok(!is_shadowed(layer, &forward)? && forward.getattr("__module__")?.extract::<String>()?.starts_with("paddle."))
 }
 
+/// Whether layers of the class are settings and a `forward`: one of Paddle's own that makes neither parameters nor layers.
+pub(crate) fn is_bare(paddle: &Paddle, class: &Bound<'_, PyType>) -> PyResult<bool> {
+    const REGISTERS: [&str; 4] = ["create_parameter", "add_parameter", "register_buffer", "add_sublayer"];
+    let py = class.py();
+    let (layer, exported) = (paddle.layer_type.bind(py), py.import("paddle.nn")?);
+    if class.is(layer) || NOT_PURE.contains(&&*class.name()?.to_string()) {
+        return Ok(false);
+    }
+    let mut names = BTreeSet::new();
+    for base in class.mro().iter().take_while(|base| !base.is(layer)) {
+        let module: String = base.getattr("__module__")?.extract()?;
+        let Some(code) = code_of(&base.getattr("__init__")?)?.filter(|_| module.starts_with(OWN)) else {
+            return Ok(false);
+        };
+        names_of(&code, &mut names)?;
+    }
+    for name in names {
+        let other = exported.getattr_opt(&*name)?.and_then(|other| other.cast_into::<PyType>().ok());
+        if REGISTERS.contains(&&*name) || other.is_some_and(|other| other.is_subclass(layer).unwrap_or(true)) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
 /// Whether the layer has a `forward` of its own. Paddle's tracers leave the class's one, bound, in layers they have seen.
 fn is_shadowed(layer: &Bound<'_, PyAny>, forward: &Bound<'_, PyAny>) -> PyResult<bool> {
     match layer.getattr("__dict__")?.call_method1("get", ("forward",))? {
@@ -130,7 +155,8 @@ fn scan_methods(class: &Bound<'_, PyType>) -> PyResult<Arc<[String]>> {
     Ok(seen.into_iter().collect())
 }
 
-fn code_of<'py>(function: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+/// The code of a function of Paddle's, behind its decorators.
+pub(crate) fn code_of<'py>(function: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     let mut function = function.clone();
     // Decorated methods lead to the original through `__wrapped__`.
     while let Some(inner) = function.getattr_opt("__wrapped__")? {

@@ -15,6 +15,7 @@ mod layer;
 pub(crate) mod marks;
 mod meta;
 mod native;
+mod output_argument;
 mod paddle;
 mod paddle_3_0;
 mod paddle_3_3;
@@ -76,6 +77,11 @@ impl PaddleBackend {
     /// is Paddle's own, it has no sublayers and no hooks.
     pub fn is_leaf_layer(&self, layer: &Bound<'_, PyAny>) -> bool {
         layer::is_leaf(&self.paddle, layer).unwrap_or(false)
+    }
+
+    /// Whether layers of the class are settings and a `forward`.
+    pub fn is_bare_layer(&self, class: &Bound<'_, PyType>) -> PyResult<bool> {
+        layer::is_bare(&self.paddle, class)
     }
 
     /// Names of the instance attributes (own `__dict__`, parameters and buffers) the forward of `layer` may read: what

@@ -224,7 +224,7 @@ fn plain_types(paddle: &Bound<'_, PyModule>, core: &Bound<'_, PyModule>) -> PyRe
     let mut types = vec![paddle.getattr("float32")?.get_type().into_any().unbind()];
     let base = core.getattr("VarDesc")?.getattr("VarType")?.into_any();
     types.push(base.unbind());
-    for name in ["DataType", "Place", "CPUPlace", "CUDAPlace", "CUDAPinnedPlace", "CustomPlace"] {
+    for name in ["DataType", "Place", "CPUPlace", "CUDAPlace", "CUDAPinnedPlace", "CustomPlace", "finfo", "iinfo"] {
         if let Some(found) = core.getattr_opt(name)? {
             types.push(found.unbind());
         }

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyType};
 use sot_core::backend::CallKind;
+use sot_core::codegen::CodeGen;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
@@ -202,6 +203,13 @@ impl LayerVariable {
         Ok(())
     }
 
+    /// Whether the next call may bring another layer in this one's place: it is made in the function, and has settings only.
+    fn is_passing(&self, cx: &OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {
+        let is_local = matches!(cx.trackers.get(cx.vars.tracker(this)), Tracker::Local { .. });
+        let class = self.object.bind(cx.py).get_type();
+        Ok(is_made(cx, this) || is_local && PaddleBackend::installed(cx.py)?.is_bare_layer(&class)?)
+    }
+
     /// Pre-hooks, `forward`, post-hooks, as `nn.Layer.__call__` runs them.
     fn call_followed(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
         self.guard_no_hooks(cx, this)?;
@@ -236,6 +244,10 @@ impl LayerVariable {
     }
 }
 
+fn is_made(cx: &OpcodeExecutor<'_>, layer: VarId) -> bool {
+    matches!(cx.trackers.get(cx.vars.tracker(layer)), Tracker::Produced)
+}
+
 impl Variable for LayerVariable {
     fn kind(&self) -> &'static str {
         "layer"
@@ -254,6 +266,10 @@ impl Variable for LayerVariable {
     }
 
     fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
+        if &**name == "__dict__" && is_made(cx, this) {
+            let text = "the attributes of a layer made in the function, as a dict";
+            return Err(Unwind::break_graph(ReasonId::UnsupportedAttribute, text));
+        }
         if self.is_changed(cx, this)? || !self.has_layers_own(cx, "__getattr__")? {
             return object_model::get_attr(cx, this, name);
         }
@@ -262,6 +278,23 @@ impl Variable for LayerVariable {
             Some(found) => Ok(Some(found)),
             None => self.from_stores(cx, this, name),
         }
+    }
+
+    fn set_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, value: Option<VarId>) -> Flow<()> {
+        if is_made(cx, this) {
+            let text = format!("{name} of a layer made in the function");
+            return Err(Unwind::break_graph(ReasonId::UnsupportedMutation, text));
+        }
+        object_model::set_attr(cx, this, name, value)
+    }
+
+    /// Another layer like the one made in the trace, which has settings only.
+    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
+        let py = cg.cx.py;
+        let (copy, object) = (py.import("copy")?.getattr("deepcopy")?.unbind(), self.object.clone_ref(py));
+        cg.begin_call(|cg| cg.load_const(copy))?;
+        cg.load_const(object)?;
+        cg.end_call(1)
     }
 
     fn truth(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {
@@ -277,7 +310,10 @@ impl Variable for LayerVariable {
             let name = cpython::type_name(&layer.get_type());
             return Err(Unwind::break_graph(ReasonId::BreakListed, format!("the layer {name} is {list}")));
         }
-        if !self.is_changed(cx, this)? && PaddleBackend::installed(cx.py)?.is_leaf_layer(&layer) {
+        if !self.is_passing(cx, this)?
+            && !self.is_changed(cx, this)?
+            && PaddleBackend::installed(cx.py)?.is_leaf_layer(&layer)
+        {
             return self.call_whole(cx, this, args);
         }
         self.call_followed(cx, this, args)

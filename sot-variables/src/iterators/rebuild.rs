@@ -36,6 +36,8 @@ callables! {
     apply = call_packed;
     /// A copy of an object that a constant holds.
     copied = copy_kept;
+    /// Fills a dict of a subclass of `OrderedDict` past its own `__setitem__`.
+    ordered = fill_ordered;
     /// An iterator that is exhausted.
     exhausted = make_exhausted;
     /// A generator of a name and a qualified name that has ended.
@@ -128,6 +130,16 @@ pub(crate) fn emit_exhausted(cg: &mut CodeGen<'_, '_>, over: &str) -> Flow<()> {
 #[pyfunction]
 fn copy_kept<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     crate::kept::copy(object)
+}
+
+#[pyfunction]
+fn fill_ordered<'py>(dict: &Bound<'py, PyAny>, items: &Bound<'py, PyAny>) -> PyResult<()> {
+    let set = dict.py().import("collections")?.getattr("OrderedDict")?.getattr("__setitem__")?;
+    for item in items.call_method0("items")?.try_iter()? {
+        let (key, value): (Bound<'py, PyAny>, Bound<'py, PyAny>) = item?.extract()?;
+        set.call1((dict, key, value))?;
+    }
+    Ok(())
 }
 
 #[pyfunction]

@@ -462,7 +462,7 @@ def test_tensor_attributes():
     assert builder.attribute(value, "T")[0] == "operation"
     for name in ["sum", "astype", "reshape", "__add__", "__getitem__", "matmul", "detach", "dim", "unsqueeze"]:
         assert builder.attribute(value, name)[0] == "method", name
-    for name in ["numpy", "item", "normal_", "grad", "backward", "name", "_copy_to", "register_hook"]:
+    for name in ["numpy", "item", "normal_", "grad", "backward", "_copy_to", "register_hook"]:
         assert builder.attribute(value, name)[0] == "break", name
     for name in ["add_", "__setitem__", "zero_", "set_value"]:
         assert builder.attribute(value, name)[0] == "inplace", name

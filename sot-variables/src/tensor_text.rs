@@ -1,0 +1,77 @@
+//! A text that a tensor has only when the program runs, its name say. All that is known is that it is not empty.
+
+use std::rc::Rc;
+
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+use sot_core::codegen::CodeGen;
+use sot_core::error::{Flow, ReasonId, Unwind};
+use sot_core::executor::{BinaryOp, CompareOp, Name, OpcodeExecutor};
+use sot_core::variable::{GraphArgument, VarId, Variable};
+
+sot_core::variable_kind! { "tensor_text" }
+
+/// An attribute of a tensor.
+pub struct TensorText {
+    tensor: VarId,
+    name: Name,
+    why: String,
+}
+
+impl TensorText {
+    /// `tensor.name`; `why` is what to say where the text itself is needed.
+    pub fn of(cx: &mut OpcodeExecutor<'_>, tensor: VarId, name: &Name, why: String) -> VarId {
+        cx.produce(Rc::new(TensorText { tensor, name: Rc::clone(name), why }))
+    }
+
+    fn needed(&self) -> Unwind {
+        Unwind::break_graph(ReasonId::TensorValue, self.why.clone())
+    }
+}
+
+impl Variable for TensorText {
+    fn kind(&self) -> &'static str {
+        "tensor_text"
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        cx.py.get_type::<PyString>().into_any()
+    }
+
+    fn text(&self, _: &OpcodeExecutor<'_>) -> String {
+        format!("TensorText({})", self.name)
+    }
+
+    fn children(&self) -> Vec<VarId> {
+        vec![self.tensor]
+    }
+
+    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
+        cg.load(self.tensor)?;
+        cg.load_attr(&self.name)
+    }
+
+    fn truth(&self, _: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<bool> {
+        Ok(true)
+    }
+
+    fn graph_argument(&self, _: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<GraphArgument> {
+        Err(self.needed())
+    }
+
+    fn get_attr(&self, _: &mut OpcodeExecutor<'_>, _: VarId, _: &Name) -> Flow<Option<VarId>> {
+        Err(self.needed())
+    }
+
+    fn special(&self, _: &mut OpcodeExecutor<'_>, _: VarId, _: &str) -> Flow<Option<VarId>> {
+        Err(self.needed())
+    }
+
+    fn binary(&self, _: &mut OpcodeExecutor<'_>, _: BinaryOp, _: VarId, _: VarId, _: bool) -> Flow<Option<VarId>> {
+        Err(self.needed())
+    }
+
+    fn compare(&self, _: &mut OpcodeExecutor<'_>, _: CompareOp, _: VarId, _: VarId) -> Flow<Option<VarId>> {
+        Err(self.needed())
+    }
+}

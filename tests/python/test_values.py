@@ -1,0 +1,81 @@
+"""What Paddle tells of numbers and of tensors, asked for in the function."""
+
+import paddle
+from paddle import nn
+
+import sot
+
+INFO = paddle.finfo("float32")
+
+
+def limits(x):
+    lowest = paddle.finfo(x.dtype).min
+    return paddle.where(x > 0, x, paddle.full_like(x, lowest)), INFO.eps, paddle.iinfo(paddle.int32).max
+
+
+def test_limits_of_numbers(check):
+    check(limits, paddle.to_tensor([1.0, -1.0]))
+
+
+class Recurrent(nn.Layer):
+    """Keeps its state as an attribute, which the first call makes a buffer."""
+
+    def __init__(self):
+        super().__init__()
+        self.cell = nn.Linear(3, 3)
+        self.state = paddle.zeros([2, 3])
+        self.register_buffer("last", None, persistable=False)
+
+    def forward(self, x):
+        self.state = paddle.tanh(self.cell(x) + self.state)
+        self.last = x * 2
+        self.seen = self.state + 1
+        return self.state
+
+
+def test_tensors_written_to_attributes_of_a_layer(same):
+    x = paddle.randn([2, 3])
+
+    def run(translate):
+        paddle.seed(1)
+        net = Recurrent()
+        call = sot.symbolic_translate(net) if translate else net
+        outputs = [call(x).numpy() for _ in range(4)]
+        buffers = {name: buffer.numpy() for name, buffer in net.named_buffers()}
+        return outputs, buffers, sorted(net.state_dict()), all(buffer.name for buffer in net.buffers())
+
+    expected = run(False)
+    same(run(True), expected)
+    stats = sot.stats()
+    assert not stats.breaks and not stats.fallbacks, f"\n{stats}"
+
+
+def names(x):
+    y = x + 1
+    known = bool(y.name), isinstance(y.name, str), not y.name
+    return y, known, y.name if y.name else None
+
+
+def used_names(x):
+    y = x + 1
+    try:
+        text = "of " + y.name
+    except TypeError:
+        text = "no text"
+    return y, text, {y.name: 1}, y.name == "a name", f"{y.name}", len(y.name), y.name[0], "o" in y.name, y.name * 2, "a" == y.name
+
+
+def test_names_of_tensors(same):
+    for fn, breaks in ((names, False), (used_names, True)):
+        sot.reset()
+        fast = sot.symbolic_translate(fn)
+        for _ in range(2):
+            result = fast(paddle.ones([2]))
+            same(result[0], paddle.full([2], 2.0))
+        name = result[0].name
+        if fn is names:
+            assert result[1:] == ((True, True, False), name)
+        else:
+            rest = ("of " + name, {name: 1}, False, name, len(name), name[0], "o" in name, name * 2, False)
+            assert result[1:] == rest
+        assert bool(sot.stats().breaks) == breaks and not sot.stats().fallbacks

@@ -1,0 +1,52 @@
+"""The models of `zoo`, in eval mode and in training: equal to eager mode, and as many subgraphs as `docs/models.md` says."""
+
+import dataclasses
+
+import numpy as np
+import paddle
+import pytest
+
+import zoo
+from zoo.check import check
+
+
+def same(actual, expected, rtol, atol, where="result"):
+    assert type(actual) is type(expected), f"{where}: {type(actual)} is not {type(expected)}"
+    if isinstance(expected, paddle.Tensor):
+        for name in ("shape", "dtype", "stop_gradient"):
+            got, wanted = getattr(actual, name), getattr(expected, name)
+            assert got == wanted, f"{where}.{name}: {got} is not {wanted}"
+        np.testing.assert_allclose(actual.numpy(), expected.numpy(), rtol=rtol, atol=atol, err_msg=where)
+    elif isinstance(expected, np.ndarray):
+        np.testing.assert_allclose(actual, expected, rtol=rtol, atol=atol, err_msg=where)
+    elif dataclasses.is_dataclass(expected):
+        for name in vars(expected):
+            same(getattr(actual, name), getattr(expected, name), rtol, atol, f"{where}.{name}")
+        assert list(vars(actual)) == list(vars(expected)), where
+        if isinstance(expected, dict):
+            assert list(actual) == list(expected)
+            same(list(actual.values()), list(expected.values()), rtol, atol, where)
+    elif isinstance(expected, dict):
+        assert list(actual) == list(expected), f"{where}: keys or their order differ"
+        for key in expected:
+            same(actual[key], expected[key], rtol, atol, f"{where}[{key!r}]")
+    elif isinstance(expected, (list, tuple)):
+        assert len(actual) == len(expected), f"{where}: lengths differ"
+        for index, pair in enumerate(zip(actual, expected)):
+            same(*pair, rtol, atol, f"{where}[{index}]")
+    else:
+        assert actual == expected, f"{where}: {actual!r} is not {expected!r}"
+
+
+@pytest.mark.parametrize("name", sorted(zoo.load()))
+def test_model(name):
+    task = zoo.TASKS[name]
+
+    def make():
+        paddle.seed(3)
+        return task()
+
+    measured = check(make, same)
+    assert measured.predict.breaks == sorted(task.eval_breaks) and measured.train.breaks == sorted(task.train_breaks)
+    assert (measured.predict.graphs, measured.train.graphs) == (task.eval_graphs, task.train_graphs)
+    assert not measured.predict.fallbacks and not measured.train.fallbacks

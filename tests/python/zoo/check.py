@@ -1,0 +1,106 @@
+"""Runs a task of the zoo translated beside eager mode: outputs, gradients, parameters and curves, and what was translated."""
+
+import numpy as np
+import paddle
+
+import sot
+
+
+class Measured:
+    """What the translation of a task came to: graphs, and the ids of the reasons of breaks and fallbacks, by mode."""
+
+    def __init__(self, predict, train):
+        self.predict, self.train = predict, train
+
+
+class Mode:
+    def __init__(self, stats):
+        self.graphs = stats.graphs
+        self.breaks = ids(stats.breaks)
+        self.fallbacks = ids(stats.fallbacks)
+
+
+def ids(counts):
+    """The ids of the reasons, each as often as it was met."""
+    return sorted(text.split(":", 1)[0] for text, count in counts.items() for _ in range(count))
+
+
+def check(make, same):
+    """Asserts that the task does translated what it does in eager mode; `same(actual, expected, rtol, atol)` compares."""
+    return Measured(check_predict(make, same), check_train(make, same))
+
+
+def check_predict(make, same):
+    eager, fast = make(), make()
+    for layer in eager.layers() + fast.layers():
+        layer.eval()
+    paddle.seed(7)
+    batch = eager.batch(0)
+    sot.reset()
+    runs = [eager.predict, sot.symbolic_translate(fast.predict)]
+    for call in range(eager.settles + 1):
+        results = []
+        for run in runs:
+            paddle.seed(11)
+            results.append(run(*batch))
+        same(results[1], results[0], eager.rtol, eager.atol)
+        if call == 0:
+            first = sot.stats()
+        if call == eager.settles - 1:
+            settled = sot.stats()
+    assert_hits(settled)
+    return Mode(first)
+
+
+def check_train(make, same):
+    eager, fast = make(), make()
+    same([p.numpy() for p in fast.parameters()], [p.numpy() for p in eager.parameters()], 0, 0)
+    sot.reset()
+    runs = [Training(eager, eager.loss), Training(fast, sot.symbolic_translate(fast.loss))]
+    curves = [], []
+    for step in range(eager.steps):
+        for run, curve in zip(runs, curves):
+            curve.append(run.step(step))
+        if step == 0:
+            first = sot.stats()
+            for name in ("gradients", "parameters", "buffers"):
+                same(getattr(runs[1], name)(), getattr(runs[0], name)(), eager.rtol, eager.atol)
+        for run in runs:
+            run.clear()
+    if eager.steps > 1:
+        assert_hits(first)
+    np.testing.assert_allclose(curves[1], curves[0], rtol=1e-4, err_msg="the losses of translated and eager training part")
+    return Mode(first)
+
+
+def assert_hits(first):
+    now = sot.stats()
+    assert now.translations == first.translations and now.misses == first.misses, f"a later call translated again\n{now}"
+    assert now.hits > first.hits, f"a later call was no hit\n{now}"
+
+
+class Training:
+    def __init__(self, task, loss):
+        self.task, self.loss = task, loss
+        for layer in task.layers():
+            layer.train()
+        self.adam = paddle.optimizer.Adam(learning_rate=task.learning_rate, parameters=task.parameters())
+
+    def step(self, number):
+        paddle.seed(100 + number)
+        loss = self.loss(*self.task.batch(number))
+        loss.backward()
+        self.adam.step()
+        return float(loss)
+
+    def clear(self):
+        self.adam.clear_grad()
+
+    def gradients(self):
+        return [None if p.grad is None else p.grad.numpy() for p in self.task.parameters()]
+
+    def parameters(self):
+        return [p.numpy() for p in self.task.parameters()]
+
+    def buffers(self):
+        return [b.numpy() for b in self.task.buffers()]
