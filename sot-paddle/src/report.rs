@@ -6,7 +6,7 @@ use sot_core::error::Reason;
 use sot_core::graph::StatementIR;
 use sot_core::stats::{self, Record};
 
-use crate::backend::second_gradients;
+use crate::backend::second_passes;
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(get_stats, module)?)?;
@@ -37,7 +37,7 @@ fn get_stats(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 #[pyfunction]
 fn reset() {
     stats::reset();
-    second_gradients::reset();
+    second_passes::reset();
 }
 
 /// Switches the keeping of records on or off; gives the former state.

@@ -31,5 +31,8 @@ def record_translations(on: bool) -> bool:
 def take_records() -> List[Dict[str, Any]]:
     """The fields of `sot.Record`, one dict for each translation since the last call."""
 
-def _second_gradients_everywhere() -> None:
+def _second_passes_everywhere() -> None:
     """Make no programs of graphs with gradients from here on."""
+
+def _second_passes_are_everywhere() -> bool:
+    """Whether that was said."""

@@ -26,7 +26,7 @@ use super::paddle::Paddle;
 use super::program_id;
 use super::run::{self, Graph, Origin, Output};
 use super::scalar;
-use super::second_gradients;
+use super::second_passes;
 use super::stand_in::{self, Arguments, StandIn};
 use super::state::Amp;
 use super::static_mode::Target;
@@ -321,7 +321,7 @@ impl Planned {
         layer.setattr("_params", PyList::empty(py))?;
         let small = collector::is_small(&self.paddle, self.program.bind(py))?;
         if training {
-            second_gradients::watch(py)?;
+            second_passes::watch(py)?;
         }
         // Made differentiable inside the trace, where the frame itself begins without grad mode.
         let forces_grad = training && !self.paddle.grad_enabled(py)?;

@@ -1,6 +1,6 @@
 //! Programs made late. A graph with gradients is called operation by operation in its first runs, until a backward pass has
-//! come: by then it is known whether second gradients are taken through it, which programs do not have. One they are taken
-//! through stays as it is, any other becomes a program at its next run.
+//! come: by then it is known whether second passes go through it, which programs do not have. One they go through stays as
+//! it is, any other becomes a program at its next run.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -10,20 +10,20 @@ use sot_core::{cpython, graph, log, translate};
 
 use super::builder::Planned;
 use super::run::Graph;
-use super::second_gradients::{self, Trial};
+use super::second_passes::{self, Trial};
 
 /// Whether graphs with gradients wait before they become programs. Who says by `MIN_GRAPH_SIZE` which graphs are programs
 /// gets them at once.
 pub(super) fn may_be() -> bool {
-    second_gradients::are_everywhere() || graph::said_min_size().is_none()
+    second_passes::are_everywhere() || graph::said_min_size().is_none()
 }
 
 /// The callable of a graph that also exists as `calls` of its statements.
 pub(super) fn callable(py: Python<'_>, planned: Planned, calls: Py<PyAny>) -> PyResult<Py<PyAny>> {
-    if second_gradients::are_everywhere() {
+    if second_passes::are_everywhere() {
         return Ok(calls);
     }
-    second_gradients::watch(py)?;
+    second_passes::watch(py)?;
     let undecided = Mutex::new(Some(Undecided { planned, trial: Arc::new(Trial::new(py)?) }));
     let late = Late { calls, undecided, graph: OnceLock::new() };
     Ok(cpython::fastcall(py, "graph", "", move |py, args| late.call(py, args).map(Bound::unbind))?.unbind())
@@ -49,12 +49,12 @@ impl Late {
         }
         let trial = self.undecided().as_ref().map(|undecided| Arc::clone(&undecided.trial));
         if let Some(trial) = trial {
-            if !second_gradients::are_everywhere() && !trial.is_over(py)? {
+            if !second_passes::are_everywhere() && !trial.is_over(py)? {
                 let results = self.call_one_by_one(py, inputs)?;
                 trial.note(&results)?;
                 return Ok(results);
             }
-            self.settle(py, trial.went_through(py)?);
+            self.settle(py, trial.is_gone_through_again(py)?);
         }
         match self.graph.get() {
             Some(graph) => graph.call(py, inputs),
@@ -67,8 +67,8 @@ impl Late {
     }
 
     /// Makes the program, unless it may not be, or is another thread's business.
-    fn settle(&self, py: Python<'_>, second_gradients: bool) {
-        if second_gradients || second_gradients::are_everywhere() {
+    fn settle(&self, py: Python<'_>, again: bool) {
+        if again || second_passes::are_everywhere() {
             self.take();
             return;
         }

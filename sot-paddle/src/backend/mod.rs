@@ -23,7 +23,7 @@ mod program_id;
 mod release;
 mod run;
 mod scalar;
-pub(crate) mod second_gradients;
+pub(crate) mod second_passes;
 mod stand_in;
 mod state;
 mod static_mode;

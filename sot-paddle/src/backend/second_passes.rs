@@ -1,18 +1,19 @@
-//! Second gradients: Paddle's backward pass of a program cannot be differentiated again. `sot/_second_gradients.py` looks at
-//! where they are taken; here is what the backend asks and tells it.
+//! Second backward passes, which Paddle's programs do not have: through a backward pass, or once more through the same graph.
+//! `sot/_second_passes.py` looks at where they go; here is what the backend asks and tells it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use pyo3::prelude::*;
 use sot_core::stats;
 
-const MODULE: &str = "sot._second_gradients";
+const MODULE: &str = "sot._second_passes";
 
-/// Whether they were taken through a program: no graph with gradients becomes one from then on.
+/// Whether one was to go through a program: no graph with gradients becomes one from then on.
 static EVERYWHERE: AtomicBool = AtomicBool::new(false);
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(_second_gradients_everywhere, module)?)
+    module.add_function(wrap_pyfunction!(_second_passes_everywhere, module)?)?;
+    module.add_function(wrap_pyfunction!(_second_passes_are_everywhere, module)?)
 }
 
 /// Whether no graph with gradients may become a program.
@@ -20,12 +21,12 @@ pub(super) fn are_everywhere() -> bool {
     EVERYWHERE.load(Ordering::Relaxed)
 }
 
-/// As before the first was taken.
+/// As before the first.
 pub(crate) fn reset() {
     EVERYWHERE.store(false, Ordering::Relaxed);
 }
 
-/// From here on Paddle's `grad` is looked at.
+/// From here on backward passes are looked at.
 pub(super) fn watch(py: Python<'_>) -> PyResult<()> {
     py.import(MODULE)?.call_method0("watch").map(drop)
 }
@@ -43,21 +44,27 @@ impl Trial {
         self.0.bind(results.py()).call_method1("note", (results,)).map(drop)
     }
 
-    /// Whether they suffice to tell whether second gradients are taken through the graph.
+    /// Whether they suffice to tell whether second passes go through the graph.
     pub(super) fn is_over(&self, py: Python<'_>) -> PyResult<bool> {
         self.0.bind(py).call_method0("is_over")?.is_truthy()
     }
 
-    /// Whether second gradients are taken through the graph.
-    pub(super) fn went_through(&self, py: Python<'_>) -> PyResult<bool> {
-        self.0.bind(py).call_method0("went_through")?.is_truthy()
+    /// Whether second passes go through the graph.
+    pub(super) fn is_gone_through_again(&self, py: Python<'_>) -> PyResult<bool> {
+        self.0.bind(py).call_method0("is_gone_through_again")?.is_truthy()
     }
 }
 
-/// Says that they were taken through a program.
+/// Says that one was to go through a program.
 #[pyfunction]
-fn _second_gradients_everywhere() {
+fn _second_passes_everywhere() {
     if !EVERYWHERE.swap(true, Ordering::Relaxed) {
         stats::forget();
     }
+}
+
+/// Whether that was said.
+#[pyfunction]
+fn _second_passes_are_everywhere() -> bool {
+    are_everywhere()
 }

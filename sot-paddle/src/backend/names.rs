@@ -1,0 +1,33 @@
+//! Names of tensors. Eager mode gives every result one of its own; programs name theirs by position, so that results of two
+//! runs, or programs, have the same. `Layer.__setattr__` asks whether a buffer has a name, and static programs tell buffers
+//! apart by it: what is asked for its name gets one of its own when the graph has run.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use sot_core::backend::TensorAttribute;
+
+use super::paddle::Paddle;
+
+/// What reading `name` means.
+pub(super) fn attribute(paddle: &Paddle, value: &Bound<'_, PyAny>) -> PyResult<TensorAttribute> {
+    let prepare = match value.is_instance(paddle.parameter_type.bind(value.py()))? {
+        true => None,
+        false => Some(wrap_pyfunction!(give_name, value.py())?.into_any().unbind()),
+    };
+    Ok(TensorAttribute::Text { why: "Tensor.name is given at run time".to_owned(), prepare })
+}
+
+/// Gives a tensor a name of its own if it has none or that of a program's result.
+#[pyfunction]
+fn give_name(tensor: &Bound<'_, PyAny>) -> PyResult<()> {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let attribute = intern!(tensor.py(), "name");
+    let name = tensor.getattr(attribute)?;
+    let name: &str = name.extract()?;
+    if name.is_empty() || name.starts_with("output_") {
+        tensor.setattr(attribute, format!("sot_tmp_{}", NEXT.fetch_add(1, Ordering::Relaxed)))?;
+    }
+    Ok(())
+}
