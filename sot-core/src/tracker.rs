@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyFunction, PyString, PyType};
 
 use crate::cpython;
+use crate::variable::VarId;
 
 /// Index of a tracker in its translation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
@@ -149,6 +150,9 @@ pub enum Tracker {
     },
     /// Made in the trace: there is nowhere to load it from.
     Produced,
+    /// An object made in the trace for which a real one stands, such as a class. New code makes it anew; what is found in it is
+    /// what the trace found, and is loaded from the new one.
+    Made(VarId),
 }
 
 impl Tracker {
@@ -177,6 +181,8 @@ enum Origin {
     Constant,
     /// The trace.
     Trace,
+    /// An object of the trace for which a real one stands.
+    Made,
 }
 
 /// The trackers of one translation. Equal trackers get one id, so guards share their fetches.
@@ -192,8 +198,9 @@ impl Trackers {
         let produced = tracker == Tracker::Produced;
         let origin = match (&tracker, tracker.parent()) {
             (Tracker::Produced, _) => Origin::Trace,
+            (Tracker::Made(_), _) => Origin::Made,
             (Tracker::Constant(_), _) => Origin::Constant,
-            (_, Some(of)) if self.origin(of) == Origin::Trace => Origin::Trace,
+            (_, Some(of)) if matches!(self.origin(of), Origin::Trace | Origin::Made) => self.origin(of),
             _ => Origin::Frame,
         };
         let tracker = Rc::new(tracker);
@@ -229,9 +236,26 @@ impl Trackers {
         self.origin(id) == Origin::Frame
     }
 
-    /// Whether the value can be loaded by new code: fetched, or a constant.
+    /// Whether the value can be loaded by new code: fetched, a constant, or found in what new code makes.
     pub fn is_loadable(&self, id: TrackerId) -> bool {
-        self.origin(id) != Origin::Trace
+        self.origin(id) != Origin::Trace && !matches!(self.get(id), Tracker::Made(_))
+    }
+
+    /// Whether the value is an object of the trace for which a real one stands, or found in one: there is nothing to guard.
+    pub fn is_made(&self, id: TrackerId) -> bool {
+        self.origin(id) == Origin::Made
+    }
+
+    /// The object of the trace in which the value is found.
+    pub fn made_with(&self, id: TrackerId) -> Option<VarId> {
+        let mut id = id;
+        while let Some(of) = self.get(id).parent() {
+            id = of;
+        }
+        match self.get(id) {
+            Tracker::Made(variable) => Some(*variable),
+            _ => None,
+        }
     }
 
     /// The value as a Python expression over `frame`, for logs and guard texts.
@@ -250,7 +274,7 @@ impl Trackers {
             Tracker::Item { of, key } => format!("{}[{}]", self.text(py, *of), key.text(py)),
             Tracker::CellContents { of } => format!("{}.cell_contents", self.text(py, *of)),
             Tracker::Part { of, part } => format!("{}.{}", self.text(py, *of), part.attribute()),
-            Tracker::Produced => "<made in the trace>".to_owned(),
+            Tracker::Produced | Tracker::Made(_) => "<made in the trace>".to_owned(),
         }
     }
 }

@@ -4,6 +4,7 @@
 mod attribute;
 mod binary;
 mod call;
+mod class;
 mod compare;
 mod container;
 mod context_manager;

@@ -129,7 +129,7 @@ fn unbound_local(cx: &mut OpcodeExecutor<'_>, name: &str) -> Unwind {
     cx.raise(PyUnboundLocalError::new_err(text))
 }
 
-fn unbound_cell(cx: &mut OpcodeExecutor<'_>, index: usize) -> Unwind {
+pub(crate) fn unbound_cell(cx: &mut OpcodeExecutor<'_>, index: usize) -> Unwind {
     let (name, free) = cell_name(cx, index);
     if !free {
         return unbound_local(cx, &name);

@@ -22,19 +22,16 @@ const REASONS: &[(&str, &str)] = &[
         ASYNC,
         "Coroutines and asynchronous generators run in CPython; the synchronous functions they call are translated.",
     ),
-    (
-        CLASS_BODY,
-        "Class bodies and annotation scopes run in CPython. The call that runs a class body breaks the graph.",
-    ),
-    (MODULE, "Modules and class bodies run in CPython; names of functions are locals, cells, globals or builtins."),
+    (MODULE, "Modules run in CPython."),
+    (ANNOTATION, "Scopes of type parameters inside of classes; making these breaks the graph."),
     (PROMPT, "Only the interactive prompt compiles to it."),
     (INTERPRETER, "The interpreter's own; never in the code of a function."),
     (FOLDED, "Done along with the `MAKE_FUNCTION` before it."),
 ];
 
 const ASYNC: &str = "async";
-const CLASS_BODY: &str = "class body";
 const MODULE: &str = "module";
+const ANNOTATION: &str = "annotation scope";
 const PROMPT: &str = "prompt";
 const INTERPRETER: &str = "interpreter";
 const FOLDED: &str = "folded";
@@ -48,14 +45,7 @@ const WITHOUT_HANDLER: &[(u8, u8, &str, &str)] = &[
     (8, 14, "GET_ANEXT", ASYNC),
     (8, 14, "GET_AWAITABLE", ASYNC),
     (11, 12, "ASYNC_GEN_WRAP", ASYNC),
-    (8, 12, "LOAD_CLASSDEREF", CLASS_BODY),
-    (12, 14, "LOAD_FROM_DICT_OR_DEREF", CLASS_BODY),
-    (12, 14, "LOAD_FROM_DICT_OR_GLOBALS", CLASS_BODY),
-    (12, 14, "LOAD_LOCALS", CLASS_BODY),
-    (8, 14, "LOAD_NAME", MODULE),
-    (8, 14, "STORE_NAME", MODULE),
-    (8, 14, "DELETE_NAME", MODULE),
-    (8, 14, "SETUP_ANNOTATIONS", MODULE),
+    (12, 14, "LOAD_FROM_DICT_OR_GLOBALS", ANNOTATION),
     (8, 12, "IMPORT_STAR", MODULE),
     (8, 12, "PRINT_EXPR", PROMPT),
     (12, 14, "INTERPRETER_EXIT", INTERPRETER),

@@ -1,19 +1,96 @@
-//! Class statements inside functions. Only the function that makes the class is loaded: its call, which runs the class body,
-//! breaks the graph. Opcodes of the body have no handlers.
+//! Class statements: the function that makes the class, and the names of class bodies, which are in a mapping.
 
 use std::rc::Rc;
 
 use pyo3::exceptions::PyNameError;
 use sot_core::error::Flow;
-use sot_core::executor::OpcodeExecutor;
+use sot_core::executor::{Name, OpcodeExecutor};
 use sot_core::opcode;
 use sot_core::variable::VarId;
+use sot_variables::dict::DictVariable;
+
+use crate::bug;
+use crate::load_store::{cell_name, load_deref, UnboundCell};
 
 opcode! { LOAD_BUILD_CLASS [3.8..3.14] ( -- function) => |cx, _| build_class(cx) }
+
+opcode! { LOAD_NAME [3.8..3.14] ( -- value) => |cx, op| { let name = cx.name(op.arg)?; load_name(cx, &name) } }
+opcode! { STORE_NAME [3.8..3.14] (value -- ) => |cx, op| {
+    let (names, name) = (namespace(cx)?, cx.name(op.arg)?);
+    let name = cx.string(&name);
+    cx.set_item(names, name, value)
+} }
+opcode! { DELETE_NAME [3.8..3.14] ( -- ) => |cx, op| { let name = cx.name(op.arg)?; delete_name(cx, &name) } }
+opcode! { SETUP_ANNOTATIONS [3.8..3.14] ( -- ) => |cx, _| set_up_annotations(cx) }
+opcode! { LOAD_CLASSDEREF [3.8..3.12] ( -- value) => |cx, op| {
+    let names = namespace(cx)?;
+    load_deref_from(cx, names, op.arg, unbound_free_variable)
+} }
 
 fn build_class(cx: &mut OpcodeExecutor<'_>) -> Flow<VarId> {
     match cx.find_builtin(&Rc::from("__build_class__"))? {
         Some(function) => Ok(function),
         None => Err(cx.raise(PyNameError::new_err("__build_class__ not found"))),
     }
+}
+
+/// Where the names of the class body are.
+pub fn namespace(cx: &OpcodeExecutor<'_>) -> Flow<VarId> {
+    cx.frame().namespace.ok_or_else(|| bug("a function has no names in a mapping"))
+}
+
+/// What the mapping holds under a name.
+fn find(cx: &mut OpcodeExecutor<'_>, names: VarId, name: &str) -> Flow<Option<VarId>> {
+    let key = cx.string(name);
+    match cx.see_as::<DictVariable>(names)? {
+        Some(dict) => dict.find(cx, key),
+        None => Err(bug("the names of a class body are in something else than a dict")),
+    }
+}
+
+/// The name in the mapping, else the global or builtin.
+fn load_name(cx: &mut OpcodeExecutor<'_>, name: &Name) -> Flow<VarId> {
+    let names = namespace(cx)?;
+    match find(cx, names, name)? {
+        Some(value) => Ok(value),
+        None => cx.load_global(name),
+    }
+}
+
+fn delete_name(cx: &mut OpcodeExecutor<'_>, name: &Name) -> Flow<()> {
+    let names = namespace(cx)?;
+    if find(cx, names, name)?.is_none() {
+        return Err(cx.raise(PyNameError::new_err(format!("name '{name}' is not defined"))));
+    }
+    let key = cx.string(name);
+    cx.del_item(names, key)
+}
+
+fn set_up_annotations(cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
+    let names = namespace(cx)?;
+    if find(cx, names, "__annotations__")?.is_none() {
+        let (key, annotations) = (cx.string("__annotations__"), DictVariable::build(cx, Vec::new())?);
+        cx.set_item(names, key, annotations)?;
+    }
+    Ok(())
+}
+
+/// The name of a cell in the mapping, else what the cell holds.
+pub fn load_deref_from(cx: &mut OpcodeExecutor<'_>, names: VarId, arg: u32, unbound: UnboundCell) -> Flow<VarId> {
+    let index = cx.frame().code.code.cell_index(arg).ok_or_else(|| bug("a cell that the code does not have"))?;
+    let (name, _) = cell_name(cx, index);
+    match find(cx, names, &name)? {
+        Some(value) => Ok(value),
+        None => load_deref(cx, arg, unbound),
+    }
+}
+
+fn unbound_free_variable(cx: &mut OpcodeExecutor<'_>, index: usize) -> sot_core::error::Unwind {
+    let (name, _) = cell_name(cx, index);
+    let text = if cx.runtime.version.0 < 11 {
+        format!("free variable '{name}' referenced before assignment in enclosing scope")
+    } else {
+        format!("cannot access free variable '{name}' where it is not associated with a value in enclosing scope")
+    };
+    cx.raise(PyNameError::new_err(text))
 }

@@ -4,7 +4,7 @@
 pub mod attribute;
 pub mod binary;
 pub mod call;
-mod class;
+pub mod class;
 pub mod compare;
 pub mod container;
 pub mod context_manager;

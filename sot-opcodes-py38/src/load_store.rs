@@ -1,4 +1,4 @@
-//! Constants, locals, cells and globals. Names of class bodies and modules have no handlers: only functions are simulated.
+//! Constants, locals, cells and globals.
 
 use std::rc::Rc;
 

@@ -14,6 +14,7 @@ use sot_core::guard::{Identity, Test};
 use sot_core::tracker::{self, Tracker, TrackerId};
 use sot_core::variable::{GraphArgument, VarId, Variable};
 
+use crate::class_statement::{self, MadeClass};
 use crate::exception;
 use crate::function::call_by_policy;
 use crate::object::{is_struct_sequence, is_value_type};
@@ -120,11 +121,22 @@ fn is_class(object: &Bound<'_, PyAny>) -> bool {
 /// A class of the program.
 pub struct ClassVariable {
     object: Py<PyAny>,
+    made: Option<Rc<MadeClass>>,
 }
 
 impl ClassVariable {
     fn wrap(_: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, _: TrackerId) -> Flow<Rc<dyn Variable>> {
-        Ok(Rc::new(ClassVariable { object: object.clone().unbind() }))
+        Ok(Rc::new(ClassVariable { object: object.clone().unbind(), made: None }))
+    }
+
+    /// A class made in the trace, for which a real one stands.
+    pub(crate) fn of(object: Py<PyAny>, made: MadeClass) -> Self {
+        ClassVariable { object, made: Some(Rc::new(made)) }
+    }
+
+    /// How it was made, if it was in the trace.
+    pub(crate) fn made(&self) -> Option<Rc<MadeClass>> {
+        self.made.clone()
     }
 
     fn class<'py>(&self, cx: &OpcodeExecutor<'py>) -> Flow<Bound<'py, PyType>> {
@@ -336,7 +348,28 @@ impl Variable for ClassVariable {
     /// As an argument of pure calls a class is itself, unless its metaclass has methods of the program's.
     fn materialize(&self, cx: &OpcodeExecutor<'_>) -> Option<Py<PyAny>> {
         let object = self.object.bind(cx.py);
-        (!cpython::is_heap_type(&object.get_type())).then(|| self.object.clone_ref(cx.py))
+        (self.made.is_none() && !cpython::is_heap_type(&object.get_type())).then(|| self.object.clone_ref(cx.py))
+    }
+
+    fn children(&self) -> Vec<VarId> {
+        self.made.as_ref().map_or_else(Vec::new, |made| made.children())
+    }
+
+    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
+        match &self.made {
+            Some(made) => made.reconstruct(cg, this),
+            None => Err(Unwind::fallback(ReasonId::CannotRestore, "a class that cannot be found again")),
+        }
+    }
+
+    fn set_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, value: Option<VarId>) -> Flow<()> {
+        let hook = if value.is_some() { "__setattr__" } else { "__delattr__" };
+        let found = cpython::type_lookup(&self.class(cx)?.get_type(), &PyString::intern(cx.py, hook));
+        let plain = found.is_some_and(|found| !found.is_instance_of::<PyFunction>());
+        match &self.made {
+            Some(made) if plain => class_statement::set_attr(cx, this, made, name, value),
+            _ => object_model::set_attr(cx, this, name, value),
+        }
     }
 
     fn guard(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {

@@ -223,6 +223,12 @@ impl DictVariable {
     }
 
     /// The value under a key.
+    pub fn find(&self, cx: &mut OpcodeExecutor<'_>, key: VarId) -> Flow<Option<VarId>> {
+        let key = HashKey::of(cx, key)?;
+        self.get(cx, &key)
+    }
+
+    /// The value under a key.
     pub(crate) fn get(&self, cx: &mut OpcodeExecutor<'_>, key: &HashKey) -> Flow<Option<VarId>> {
         Ok(find(cx, &self.entries, key)?.map(|at| self.entries[at].value))
     }

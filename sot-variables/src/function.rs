@@ -18,6 +18,7 @@ use sot_core::{cpython, translate};
 use crate::dict::DictVariable;
 use crate::iterators::library;
 use crate::numpy;
+use crate::stand_in;
 use crate::state_manager::StateManagerVariable;
 
 sot_core::variable_kind! {
@@ -253,6 +254,19 @@ impl Variable for FunctionVariable {
         object_model::get_attr(cx, this, name)
     }
 
+    /// To be told once more what it says is no write.
+    fn set_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, value: Option<VarId>) -> Flow<()> {
+        if let Some(value) = value.filter(|_| LABELS.contains(&&**name)) {
+            if let Some(now) = self.get_attr(cx, this, name)? {
+                let (now, value) = (cx.known(now)?, cx.known(value)?);
+                if now.zip(value).is_some_and(|(now, value)| now.is(&value)) {
+                    return Ok(());
+                }
+            }
+        }
+        object_model::set_attr(cx, this, name, value)
+    }
+
     fn call(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
         if let Some(builtin) = cx.runtime.builtins.get(self.object.bind(cx.py)) {
             guard_identity(cx, this, &self.object);
@@ -348,6 +362,46 @@ impl NewFunctionVariable {
             }),
         })
     }
+}
+
+/// The parts of a function made in the trace.
+pub(crate) fn parts_of_new(cx: &mut OpcodeExecutor<'_>, function: VarId) -> Flow<Option<FunctionParts>> {
+    match cx.see_as::<NewFunctionVariable>(function)? {
+        Some(new) => new.parts(cx).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// A real function that stands for one made in the trace.
+pub(crate) fn stand_in<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    function: VarId,
+    exact: &mut bool,
+) -> Flow<Option<Bound<'py, PyAny>>> {
+    let Some(made) = cx.see_as::<NewFunctionVariable>(function)? else { return Ok(None) };
+    let new = made.new;
+    let part = |cx: &mut OpcodeExecutor<'py>, part: Option<VarId>, exact: &mut bool| match part {
+        Some(part) => stand_in::of(cx, part, exact),
+        None => Ok(cx.py.None().into_bound(cx.py)),
+    };
+    let (code, defaults) = (part(cx, Some(new.code), exact)?, part(cx, new.defaults, exact)?);
+    let closure = part(cx, new.closure, exact)?;
+    let globals = made.globals.dict.bind(cx.py).clone();
+    let real = function_type(cx.py)?.call1((code, globals, cx.py.None(), defaults, closure))?;
+    if new.keyword_defaults.is_some() {
+        real.setattr("__kwdefaults__", part(cx, new.keyword_defaults, exact)?)?;
+    }
+    if new.name.is_some() {
+        real.setattr("__qualname__", part(cx, new.name, exact)?)?;
+    }
+    if let Some(annotations) = new.annotations {
+        let annotations = annotations_dict(cx, annotations)?;
+        real.setattr("__annotations__", stand_in::of(cx, annotations, exact)?)?;
+    }
+    for (name, value) in cx.effects.attributes_of(function) {
+        real.setattr(&*name, stand_in::of(cx, value, exact)?)?;
+    }
+    Ok(Some(real))
 }
 
 /// Attributes that say something of a function and that its calls do not depend on.

@@ -337,6 +337,7 @@ fn copy(py: Python<'_>, frame: &Frame) -> Frame {
         globals: frame.globals.share(py),
         blocks: frame.blocks.clone(),
         keyword_names: frame.keyword_names.clone(),
+        namespace: None,
         variables: frame.variables,
         claim: None,
     }

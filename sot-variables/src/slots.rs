@@ -24,6 +24,7 @@ const NOT_SIMULATED: &[&str] = &[
     "module",
     "cell",
     "null",
+    "made",
     "super",
     "partial",
     "exception",

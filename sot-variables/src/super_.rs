@@ -147,6 +147,10 @@ impl SuperVariable {
                 let tracker = cx.trackers.add(Tracker::Getattr { of: tracker, name: "__func__".into() });
                 Ok(cx.wrap(&inner, tracker))
             }
+            "classmethod_descriptor" => {
+                let payload = (cx.runtime.factories.builtin_method)(found.clone().unbind(), self.receiver);
+                Ok(cx.produce(payload))
+            }
             "function" | "method_descriptor" | "wrapper_descriptor" | "builtin_function_or_method" => {
                 Ok(cx.wrap(found, tracker))
             }
@@ -160,6 +164,9 @@ impl SuperVariable {
 }
 
 fn base_tracker(cx: &mut OpcodeExecutor<'_>, of: TrackerId, base: &Bound<'_, PyAny>, index: usize) -> TrackerId {
+    if let Some(met) = cx.met(base).filter(|_| cx.trackers.is_made(of)) {
+        return cx.vars.tracker(met);
+    }
     if !cx.trackers.is_sourced(of) {
         return cx.constant_tracker(base.clone().unbind());
     }

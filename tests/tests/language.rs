@@ -14,19 +14,7 @@ use sot_tests::harness;
 
 /// Functions that are not whole yet: file and function, oldest and first later minor version, what is missing.
 const KNOWN_GAPS: &[(&str, u8, u8, &str)] = &[
-    ("classes.class_statement", 8, 14, "call of <built-in function __build_class__>"),
-    ("classes.class_statement_decorated", 8, 14, "call of <built-in function __build_class__>"),
-    ("classes.class_statement_of_a_named_tuple", 8, 14, "call of <built-in function __build_class__>"),
-    ("classes.class_statement_of_an_enum", 8, 14, "call of <built-in function __build_class__>"),
-    ("classes.class_statement_of_an_exception", 8, 14, "call of <built-in function __build_class__>"),
-    ("classes.class_statement_returned", 8, 14, "call of <built-in function __build_class__>"),
-    ("classes.class_statement_with_a_base", 8, 14, "call of <built-in function __build_class__>"),
-    ("classes.class_statement_with_a_body", 8, 14, "call of <built-in function __build_class__>"),
-    ("classes.class_statement_with_a_closure", 8, 14, "call of <built-in function __build_class__>"),
-    ("classes.class_statement_with_a_metaclass", 8, 14, "call of <built-in function __build_class__>"),
-    ("classes.class_statement_with_an_attribute_of_the_frame", 8, 14, "call of <built-in function __build_class__>"),
     ("exceptions_311.group_raises_in_a_clause", 8, 14, "ExceptionVariable(builtins.KeyError) is raised"),
-    ("generators.closing", 8, 14, "call of <built-in function __build_class__>"),
     ("generators.exit_stack", 8, 14, "generators and coroutines run in CPython"),
     ("generators.exit_stack_of_callbacks", 8, 14, "a deque method on a deque object"),
     ("generators.exit_stack_suppresses", 8, 14, "ExceptionVariable(builtins.ValueError) is raised"),
@@ -40,16 +28,11 @@ const KNOWN_GAPS: &[(&str, u8, u8, &str)] = &[
     ("modules.memory_views", 8, 14, "builtins.memoryview(): instances are made by C code"),
     ("modules.single_dispatch", 8, 14, "weakref.ReferenceType(): instances are made by C code"),
     ("modules.single_dispatch_method", 8, 14, "weakref.ReferenceType(): instances are made by C code"),
-    ("modules.type_made_by_call", 8, 14, "type() that makes a class"),
     ("modules.weak_reference_made", 8, 14, "call of <slot wrapper '__call__' of 'weakref.ReferenceType' objects>"),
     ("modules.weak_references", 8, 14, "call of <slot wrapper '__call__' of 'weakref.ReferenceType' objects>"),
     ("modules.weak_value_dictionary", 8, 14, "call of <slot wrapper '__call__' of 'weakref.ReferenceType' objects>"),
     ("protocols.abstract_sequence", 8, 14, "GeneratorVariable(Sequence.__iter__), which runs code when it dies"),
-    ("protocols.call_hook", 8, 14, "call of <built-in function __build_class__>"),
-    ("protocols.init_subclass_in_the_function", 8, 14, "call of <built-in function __build_class__>"),
-    ("protocols.iterator_class", 8, 14, "call of <built-in function __build_class__>"),
     ("protocols.runtime_protocol", 12, 14, "call of <slot wrapper '__get__' of 'getset_descriptor' objects>"),
-    ("protocols.set_name_in_the_function", 8, 14, "call of <built-in function __build_class__>"),
     ("strings.regular_expressions", 13, 14, "a dict with a tuple that holds a class as key"),
 ];
 

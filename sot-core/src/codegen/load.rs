@@ -69,6 +69,7 @@ impl CodeGen<'_, '_> {
                 self.load_tracker(*of)?;
                 self.load_attr(part.attribute())
             }
+            Tracker::Made(variable) => self.load(*variable),
             Tracker::Produced => {
                 Err(pyo3::exceptions::PyRuntimeError::new_err("a value made in the trace was loaded").into())
             }

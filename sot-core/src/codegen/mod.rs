@@ -48,6 +48,9 @@ pub struct CodeGen<'a, 'py> {
     temps: HashMap<VarId, u32>,
     cells: HashMap<VarId, usize>,
     in_progress: Vec<VarId>,
+    // Cells made while a class is being made, and how many are.
+    open_cells: Vec<VarId>,
+    classes_in_progress: usize,
     // The calls of hand-overs whose exceptions are to lose their first traceback entry.
     driven: Vec<(Label, Label)>,
 }
@@ -66,6 +69,8 @@ impl<'a, 'py> CodeGen<'a, 'py> {
             temps: HashMap::new(),
             cells: HashMap::new(),
             in_progress: Vec::new(),
+            open_cells: Vec::new(),
+            classes_in_progress: 0,
             driven: Vec::new(),
         })
     }
@@ -91,7 +96,8 @@ impl<'a, 'py> CodeGen<'a, 'py> {
             return self.emitter.load_closure(cell);
         }
         let tracker = self.cx.vars.tracker(variable);
-        if self.cx.trackers.is_loadable(tracker) {
+        let known = self.cx.trackers.is_made(tracker) && self.cx.vars.get(variable).constant().is_some();
+        if self.cx.trackers.is_loadable(tracker) && !known {
             return self.load_tracker(tracker);
         }
         if self.cx.vars.get(variable).kind() == "lazy" {
@@ -120,6 +126,27 @@ impl<'a, 'py> CodeGen<'a, 'py> {
     pub fn define(&mut self, variable: VarId) -> Flow<()> {
         let temp = self.temp(variable);
         self.emitter.op("STORE_FAST", temp)
+    }
+
+    /// Makes a class: functions in it may have it in their closures, whose cells are filled once it is there.
+    pub fn making_class(&mut self, make: impl FnOnce(&mut Self) -> Flow<()>) -> Flow<()> {
+        self.classes_in_progress += 1;
+        make(self)?;
+        self.classes_in_progress -= 1;
+        while self.classes_in_progress == 0 {
+            let Some(cell) = self.open_cells.pop() else { break };
+            self.cx.vars.get(cell).restore_contents(self, cell)?;
+        }
+        Ok(())
+    }
+
+    /// Whether a new cell is to be left empty, to be filled later.
+    pub fn leaves_open(&mut self, cell: VarId) -> bool {
+        let later = self.classes_in_progress > 0;
+        if later {
+            self.open_cells.push(cell);
+        }
+        later
     }
 
     /// `object.name = value`, or its deletion.

@@ -48,7 +48,11 @@ impl CodeGen<'_, '_> {
                 found.push((symbol, variable));
             }
             // What can be loaded brings its own contents along; its writes are effects.
-            if !self.cx.trackers.is_loadable(self.cx.vars.tracker(variable)) {
+            let tracker = self.cx.vars.tracker(variable);
+            if payload.constant().is_none() {
+                pending.extend(self.cx.trackers.made_with(tracker));
+            }
+            if !self.cx.trackers.is_loadable(tracker) {
                 pending.extend(payload.children());
                 pending.extend(self.cx.effects.attributes_of(variable).into_iter().map(|(_, value)| value));
             }

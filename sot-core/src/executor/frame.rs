@@ -99,6 +99,8 @@ pub struct Frame {
     pub keyword_names: Option<Vec<Rc<str>>>,
     /// The dict that `locals()` has given.
     pub variables: Option<VarId>,
+    /// Where the names of a class body are.
+    pub namespace: Option<VarId>,
     /// What the caller's instruction does with what it returns, if that is all that it does besides the call.
     pub claim: Option<Claim>,
 }
@@ -121,6 +123,7 @@ impl Frame {
             handled: Vec::new(),
             keyword_names: None,
             variables: None,
+            namespace: None,
             claim: None,
         }
     }

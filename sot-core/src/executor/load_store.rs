@@ -74,7 +74,8 @@ impl<'py> OpcodeExecutor<'py> {
         Err(self.raise(PyNameError::new_err(format!("name '{name}' is not defined"))))
     }
 
-    fn find_global(&mut self, name: &Name) -> Flow<Option<VarId>> {
+    /// What the frame's globals bind to a name.
+    pub fn find_global(&mut self, name: &Name) -> Flow<Option<VarId>> {
         let globals = self.frame().globals.share(self.py);
         self.find_global_in(&globals, name)
     }

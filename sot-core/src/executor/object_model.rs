@@ -37,6 +37,9 @@ pub fn lookup_in_type<'py>(
 ) -> Flow<Option<(Bound<'py, PyAny>, TrackerId)>> {
     let Ok(ty) = ty.cast::<PyType>() else { return Ok(None) };
     let key = PyString::intern(cx.py, name);
+    if cx.trackers.is_made(of) && cpython::is_heap_type(ty) {
+        return lookup_in_made(cx, ty, of, name);
+    }
     // Types that are not heap types cannot change.
     let fixed = !cpython::is_heap_type(ty);
     match cpython::type_lookup(ty, &key) {
@@ -55,6 +58,35 @@ pub fn lookup_in_type<'py>(
             Ok(None)
         }
     }
+}
+
+/// What the method resolution order of a class made in the trace holds under a name: its own part is known, what its bases
+/// from outside hold is assumed to stay.
+fn lookup_in_made<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    ty: &Bound<'py, PyType>,
+    of: TrackerId,
+    name: &Name,
+) -> Flow<Option<(Bound<'py, PyAny>, TrackerId)>> {
+    let found = cpython::type_lookup(ty, &PyString::intern(cx.py, name));
+    for base in ty.mro().iter() {
+        let Some(tracker) = cx.met(&base).map(|base| cx.vars.tracker(base)) else { continue };
+        if cx.trackers.is_made(tracker) {
+            if base.getattr("__dict__")?.contains(&**name)? {
+                break;
+            }
+        } else if base.cast::<PyType>().is_ok_and(cpython::is_heap_type) {
+            match lookup_in_type(cx, &base, tracker, name)? {
+                Some((held, tracker)) if found.as_ref().is_some_and(|found| held.is(found)) => {
+                    return Ok(Some((held, tracker)));
+                }
+                Some((other, tracker)) => guard_identity(cx, &other, tracker),
+                None => {}
+            }
+        }
+    }
+    let tracker = cx.trackers.add(Tracker::Lookup { of, name: Rc::clone(name) });
+    Ok(found.map(|found| (found, tracker)))
 }
 
 /// What a class (not its metaclass) holds under a name, unbound.
@@ -105,7 +137,17 @@ pub fn assume_own_reads(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
     let Some(ty) = ty.cast::<PyType>().ok().filter(|ty| cpython::is_heap_type(ty)) else { return Ok(()) };
     if cpython::uses_generic_getattr(ty) {
         let of = payload.type_tracker(cx, this);
-        cx.guards.add(of, Test::PlainReads);
+        if !cx.trackers.is_made(of) {
+            cx.guards.add(of, Test::PlainReads);
+            return Ok(());
+        }
+        for base in ty.mro().iter() {
+            let tracker = cx.met(&base).map(|base| cx.vars.tracker(base));
+            let heap = base.cast::<PyType>().is_ok_and(cpython::is_heap_type);
+            if let Some(tracker) = tracker.filter(|tracker| heap && !cx.trackers.is_made(*tracker)) {
+                cx.guards.add(tracker, Test::PlainReads);
+            }
+        }
     } else if let Some((hook, tracker)) = lookup(cx, this, &Rc::from("__getattribute__"))? {
         guard_identity(cx, &hook, tracker);
     }
@@ -347,7 +389,8 @@ fn read_slot(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<VarI
     let refuse =
         || Unwind::break_graph(ReasonId::UnsupportedAttribute, format!("attribute '{name}' is served by C code"));
     let object = payload.object().ok_or_else(refuse)?.bind(cx.py).clone();
-    if !cx.trackers.is_loadable(of) || cx.effects.is_written(this) {
+    let found_again = cx.trackers.is_loadable(of) || cx.trackers.is_made(of);
+    if !found_again || cx.effects.is_written(this) {
         return Err(refuse());
     }
     match object.getattr(&**name) {

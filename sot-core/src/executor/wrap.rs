@@ -21,12 +21,14 @@ pub struct IdentityMap {
     variables: HashMap<usize, VarId>,
     // An object wrapped once stays alive while the map knows its address.
     objects: Vec<Py<PyAny>>,
+    stand_ins: HashMap<VarId, Py<PyAny>>,
 }
 
 impl IdentityMap {
     /// Forgets the variables from an index on.
     pub(super) fn forget_from(&mut self, first: VarId) {
         self.variables.retain(|_, variable| *variable < first);
+        self.stand_ins.retain(|variable, _| *variable < first);
     }
 
     fn insert(&mut self, object: &Bound<'_, PyAny>, variable: VarId) {
@@ -223,6 +225,25 @@ impl<'py> OpcodeExecutor<'py> {
     /// The variable of an object, if the trace has reached it.
     pub fn met(&self, object: &Bound<'py, PyAny>) -> Option<VarId> {
         self.identities.variables.get(&(object.as_ptr() as usize)).copied()
+    }
+
+    /// From here on the object is the variable, which was made in the trace.
+    pub fn stand_for(&mut self, object: &Bound<'py, PyAny>, id: VarId) {
+        self.identities.insert(object, id);
+        self.identities.stand_ins.insert(id, object.clone().unbind());
+    }
+
+    /// The real object that stands for a variable made in the trace.
+    pub fn stand_in(&self, id: VarId) -> Option<Bound<'py, PyAny>> {
+        self.identities.stand_ins.get(&id).map(|object| object.bind(self.py).clone())
+    }
+
+    /// A variable made in the trace for which a real object stands.
+    pub fn produce_made(&mut self, payload: Rc<dyn Variable>, object: &Bound<'py, PyAny>) -> VarId {
+        let tracker = self.trackers.add(Tracker::Made(self.vars.next_id()));
+        let id = self.vars.add(payload, tracker);
+        self.stand_for(object, id);
+        id
     }
 
     fn assume_same(&mut self, known: VarId, tracker: TrackerId, object: &Bound<'py, PyAny>) {

@@ -149,7 +149,7 @@ impl<'a, 'py> Compiler<'a, 'py> {
             }
             Tracker::CellContents { of } => Fetch::CellContents(self.fetch(*of)?),
             Tracker::Part { of, part } => Fetch::Part(self.fetch(*of)?, *part),
-            Tracker::Produced => {
+            Tracker::Produced | Tracker::Made(_) => {
                 return Err(PyRuntimeError::new_err("a guard was put on a value made in the trace"));
             }
         })

@@ -267,11 +267,14 @@ impl Guards {
         let state = self.state.iter().map(|test| test.describe());
         let roads = self.untested_roads(trackers);
         let roads = roads.iter().map(|road| format!("{} is there", trackers.text(py, *road)));
-        state.chain(self.list.iter().map(|guard| guard.text(py, trackers))).chain(roads).collect()
+        let list = self.list.iter().filter(|guard| !trackers.is_made(guard.subject));
+        state.chain(list.map(|guard| guard.text(py, trackers))).chain(roads).collect()
     }
 
     /// The native check.
-    pub fn compile(self, py: Python<'_>, trackers: &Trackers) -> PyResult<GuardProgram> {
+    pub fn compile(mut self, py: Python<'_>, trackers: &Trackers) -> PyResult<GuardProgram> {
+        // What the trace made is the same at each call.
+        self.list.retain(|guard| !trackers.is_made(guard.subject));
         let roads = self.untested_roads(trackers);
         GuardProgram::new(py, self.state, self.list, &roads, trackers)
     }

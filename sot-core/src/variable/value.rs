@@ -60,7 +60,7 @@ pub trait Variable: Any {
     /// The tracker of `type(x)`.
     fn type_tracker(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> TrackerId {
         let of = cx.vars.tracker(this);
-        if cx.trackers.is_sourced(of) {
+        if cx.trackers.is_sourced(of) || cx.trackers.is_made(of) {
             cx.trackers.add(Tracker::Type { of })
         } else {
             let ty = self.python_type(cx).unbind();

@@ -49,6 +49,9 @@ const OPTIMIZED: u32 = 0x01;
 
 /// `locals()`: a dict of the variables that are bound. Before 3.13 each frame has one, which each call brings up to date.
 fn variables(cx: &mut OpcodeExecutor<'_>) -> Flow<VarId> {
+    if let Some(names) = cx.frame().namespace {
+        return Ok(names);
+    }
     let unit = Rc::clone(&cx.frame().code);
     let code = unit.object.bind(cx.py).cast::<PyCode>().map_err(PyErr::from)?;
     if unit.code.flags & OPTIMIZED == 0 || translate::is_resume_function(code) {

@@ -34,6 +34,11 @@ builtin! { INIT = "object.__init__" => |cx, args| match args.positional[..] {
     [] => Err(cannot("object.__init__() without an object")),
 } }
 
+// Told of each subclass, it does nothing.
+builtin! { INIT_SUBCLASS = "object.__init_subclass__" => |cx, args| {
+    if args.keywords.is_empty() { Ok(cx.none()) } else { Err(cannot("__init_subclass__() with keyword arguments")) }
+} }
+
 builtin! { GETATTRIBUTE = "object.__getattribute__" => |cx, args| {
     let [this, name] = args.exactly(cx, "__getattribute__")?;
     let name = name_of(cx, name, "")?;

@@ -15,6 +15,7 @@ use sot_core::tracker::TrackerId;
 use sot_core::variable::VarId;
 
 use super::cannot;
+use crate::class_statement;
 use crate::tuple::TupleVariable;
 
 builtin! { ISINSTANCE = "isinstance" => |cx, args| {
@@ -48,7 +49,7 @@ builtin! { ISSUBCLASS = "issubclass" => |cx, args| {
 
 builtin! { TYPE = "type" => |cx, args| match args.positional[..] {
     [object] if args.keywords.is_empty() => object_model::type_variable(cx, object),
-    _ => Err(cannot("type() that makes a class")),
+    _ => class_statement::make(cx, args),
 } }
 
 /// That no abstract class was told of another subclass since: `ABCMeta` keeps its own answers as long.

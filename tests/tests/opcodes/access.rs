@@ -96,6 +96,20 @@ property! { [LOAD_BUILD_CLASS] (Any)
     "class Local:\n    value = 1\n    def method(self, p):\n        return p, self.value\nr = Local().method(a)"
     "class Local(Attrs):\n    pass\nr = Local(a).tag"
 }
+property! { [STORE_NAME LOAD_NAME DELETE_NAME SETUP_ANNOTATIONS] (Any, Any)
+    "class Local:\n    value = N\n    other = value\n    del value\nr = Local.other, hasattr(Local, 'value'), a"
+    "class Local:\n    value: int = N\n    other: str\n    value = value, value\nr = Local.value, Local.__annotations__, a"
+    "class Local:\n    LOG.append(1)\n    value = [N for _ in range(2)]\n    if value:\n        other = sorted(locals())[-2:]\nr = Local.value, Local.other"
+    "class Local(Attrs):\n    N = N\n    def of(self):\n        return self.N, a\nr = Local(b).of(), Local"
+    "class Local:\n    value = no_such_name"
+    "class Local:\n    del no_such_name"
+}
+property! { [LOAD_CLASSDEREF LOAD_LOCALS LOAD_FROM_DICT_OR_DEREF LOAD_BUILD_CLASS] (Any, Any)
+    "class Local:\n    value = a\n    def of(self):\n        return self.value, b\nr = Local().of()"
+    "class Local:\n    a = a, 1\n    other = a\nr = Local.a, Local.other, a, (lambda: a)()"
+    "t = a\nclass Local:\n    value = [t]\n    class Inner(Attrs):\n        value = t\nr = Local.value, Local.Inner(b).value, (lambda: t)(), Local"
+    "def inner():\n    del t\n    class Local:\n        value = t\n    t = 1\n    return Local\nt = inner()"
+}
 property! { [DUP_TOP ROT_TWO ROT_THREE COPY SWAP POP_TOP] (Any, Any)
     "r = t = a\nr = r is t"
     "r = 1 < (2 if a is b else 0) < 3"

@@ -1,0 +1,201 @@
+//! Real objects that stand for values made in the trace, where CPython is to look at them: in the namespace of a class, or as
+//! parts of a `property`. Who finds one in the class is at the variable again (`OpcodeExecutor::stand_for`).
+
+use std::rc::Rc;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyFrozenSet, PyList, PySet, PyString, PyTuple, PyType};
+use sot_core::builtin;
+use sot_core::codegen::CodeGen;
+use sot_core::cpython;
+use sot_core::error::{Flow, ReasonId, Unwind};
+use sot_core::executor::{object_model, CallArgs, OpcodeExecutor};
+use sot_core::variable::{VarId, Variable};
+
+use crate::cell::CellVariable;
+use crate::class::InstanceVariable;
+use crate::dict::DictVariable;
+use crate::function;
+use crate::iterators::library;
+use crate::list::ListVariable;
+use crate::set::SetVariable;
+use crate::tuple::TupleVariable;
+
+sot_core::variable_kind! { "made" }
+
+fn refuse(what: &str) -> Unwind {
+    Unwind::break_graph(ReasonId::UnsupportedCall, what)
+}
+
+/// A real object for the variable. `exact` is made false where it is not in all the variable's state.
+pub fn of<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, exact: &mut bool) -> Flow<Bound<'py, PyAny>> {
+    let payload = cx.vars.get(variable);
+    let hidden = payload.object().map(|object| object.bind(cx.py).clone()).filter(is_proxy);
+    if let Some(object) = hidden.filter(|_| payload.kind() == "lazy") {
+        // What is behind it cannot be followed; that it is this object can be assumed.
+        let tracker = cx.vars.tracker(variable);
+        object_model::guard_identity(cx, &object, tracker);
+        return Ok(object);
+    }
+    let payload = cx.see(variable)?;
+    if let Some(value) = payload.constant() {
+        return Ok(value.bind(cx.py).clone());
+    }
+    if let Some(object) = payload.object() {
+        *exact &= payload.kind() == "class" || !cx.effects.written().any(|written| written == variable);
+        return Ok(object.bind(cx.py).clone());
+    }
+    if let Some(known) = cx.stand_in(variable) {
+        return Ok(known);
+    }
+    let object = new(cx, variable, exact)?;
+    cx.stand_for(&object, variable);
+    Ok(object)
+}
+
+fn is_proxy(object: &Bound<'_, PyAny>) -> bool {
+    cpython::type_name(&object.get_type()) == "mappingproxy"
+}
+
+fn new<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, exact: &mut bool) -> Flow<Bound<'py, PyAny>> {
+    let py = cx.py;
+    let all = |cx: &mut OpcodeExecutor<'py>, items: &[VarId], exact: &mut bool| -> Flow<Vec<Bound<'py, PyAny>>> {
+        items.iter().map(|&item| of(cx, item, exact)).collect()
+    };
+    let payload = cx.vars.get(variable);
+    if let Some(object) = function::stand_in(cx, variable, exact)? {
+        return Ok(object);
+    }
+    if cx.vars.as_kind::<CellVariable>(variable).is_some() {
+        return Ok(library(py, "types", "CellType")?.into_bound(py).call0()?);
+    }
+    if let Some(tuple) = cx.vars.as_kind::<TupleVariable>(variable) {
+        if payload.python_type(cx).is(py.get_type::<PyTuple>()) {
+            return Ok(PyTuple::new(py, all(cx, &tuple.items, exact)?)?.into_any());
+        }
+    }
+    if let Some(list) = cx.vars.as_kind::<ListVariable>(variable) {
+        return Ok(PyList::new(py, all(cx, &list.items, exact)?)?.into_any());
+    }
+    if let Some(dict) = cx.vars.as_kind::<DictVariable>(variable).filter(|dict| !dict.ordered) {
+        let copy = PyDict::new(py);
+        for entry in &dict.entries {
+            *exact &= !entry.key.is_stand_in();
+            let value = of(cx, entry.value, exact)?;
+            copy.set_item(entry.key.bind(py), value)?;
+        }
+        return Ok(copy.into_any());
+    }
+    if let Some(set) = cx.vars.as_kind::<SetVariable>(variable) {
+        *exact &= set.keys.iter().all(|key| !key.is_stand_in());
+        let keys: Vec<_> = set.keys.iter().map(|key| key.bind(py).clone()).collect();
+        let copy = PySet::new(py, keys)?;
+        return Ok(if set.frozen { PyFrozenSet::new(py, copy.iter())?.into_any() } else { copy.into_any() });
+    }
+    let ty = payload.python_type(cx).cast_into::<PyType>().map_err(PyErr::from)?;
+    if cx.vars.as_kind::<InstanceVariable>(variable).is_some() && cpython::is_heap_type(&ty) {
+        let object = py.get_type::<PyAny>().call_method1("__new__", (&ty,))?;
+        for (name, value) in cx.effects.attributes_of(variable) {
+            let value = of(cx, value, exact)?;
+            py.get_type::<PyAny>().call_method1("__setattr__", (&object, &*name, value))?;
+        }
+        return Ok(object);
+    }
+    for hook in ["__get__", "__set__", "__delete__", "__set_name__"] {
+        if cpython::type_lookup(&ty, &PyString::intern(py, hook)).is_some() {
+            let text = format!("a {} made in the function, in a class", cpython::type_name(&ty));
+            return Err(refuse(&text));
+        }
+    }
+    *exact = false;
+    Ok(py.get_type::<PyAny>().call0()?)
+}
+
+/// An immutable object of a type in C, made in the trace for real: new code makes it anew with the same call.
+pub struct MadeVariable {
+    object: Py<PyAny>,
+    callable: Py<PyAny>,
+    args: Vec<VarId>,
+}
+
+/// `callable(*args)` with real objects in the place of what was made in the trace. The callable looks into none of them.
+pub fn call(cx: &mut OpcodeExecutor<'_>, callable: Py<PyAny>, args: &CallArgs) -> Flow<VarId> {
+    if !args.keywords.is_empty() {
+        return Err(refuse("keyword arguments for an object that C code makes"));
+    }
+    let mut exact = true;
+    let args = &args.positional;
+    let real = args.iter().map(|&arg| of(cx, arg, &mut exact)).collect::<Flow<Vec<_>>>()?;
+    match callable.bind(cx.py).clone().call1(PyTuple::new(cx.py, real)?) {
+        Ok(object) => {
+            let payload = MadeVariable { object: object.clone().unbind(), callable, args: args.clone() };
+            Ok(cx.produce_made(Rc::new(payload), &object))
+        }
+        Err(error) => Err(cx.raise(error)),
+    }
+}
+
+macro_rules! made_by {
+    ($($item:ident = $path:literal, $module:literal, $name:literal;)+) => {$(
+        builtin! { $item = $path => |cx, args| {
+            let callable = library(cx.py, $module, $name)?;
+            call(cx, callable, args)
+        } }
+    )+};
+}
+
+made_by! {
+    STATIC_METHOD = "staticmethod", "builtins", "staticmethod";
+    CLASS_METHOD = "classmethod", "builtins", "classmethod";
+}
+
+builtin! { PROPERTY = "property" => |cx, args| {
+    let slots = args.named(cx, "property", ["fget", "fset", "fdel", "doc"], 0)?;
+    let given = slots.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
+    let positional = slots[..given].iter().map(|slot| slot.unwrap_or_else(|| cx.none())).collect();
+    let callable = library(cx.py, "builtins", "property")?;
+    call(cx, callable, &CallArgs::positional(positional))
+} }
+
+macro_rules! property_with {
+    ($($item:ident = $path:literal, $name:literal;)+) => {$(
+        builtin! { $item = $path => |cx, args| {
+            let [property, function] = args.exactly(cx, $name)?;
+            let method = cx.py.import("builtins")?.getattr("property")?.getattr($name)?.unbind();
+            call(cx, method, &CallArgs::positional(vec![property, function]))
+        } }
+    )+};
+}
+
+property_with! {
+    GETTER = "property.getter", "getter";
+    SETTER = "property.setter", "setter";
+    DELETER = "property.deleter", "deleter";
+}
+
+impl Variable for MadeVariable {
+    fn kind(&self) -> &'static str {
+        "made"
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        self.object.bind(cx.py).get_type().into_any()
+    }
+
+    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
+        format!("MadeVariable({})", cpython::type_name(&self.object.bind(cx.py).get_type()))
+    }
+
+    fn object(&self) -> Option<&Py<PyAny>> {
+        Some(&self.object)
+    }
+
+    fn children(&self) -> Vec<VarId> {
+        self.args.clone()
+    }
+
+    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
+        let callable = self.callable.clone_ref(cg.cx.py);
+        cg.call(|cg| cg.load_const(callable), &self.args)
+    }
+}
