@@ -185,6 +185,9 @@ fn build_class(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     let metaclass = winning_metaclass(cx, first, &bases)?;
     let bases_tuple = cx.tuple(bases.clone());
     let namespace = prepare(cx, metaclass, name, bases_tuple, &keywords)?;
+    if is_library_metaclass(cx, metaclass)? {
+        refuse_odd_body(cx, body)?;
+    }
     let cell = run_body(cx, body, namespace)?;
     if bases != given {
         let original = cx.tuple(given.to_vec());
@@ -292,6 +295,28 @@ fn prepare(
         return Err(refuse("a class body whose names are not in a dict"));
     }
     Ok(namespace)
+}
+
+/// The dict of an enumeration's body watches what is written to it; a dict of the trace only gives what was there at the end.
+fn refuse_odd_body(cx: &mut OpcodeExecutor<'_>, body: VarId) -> Flow<()> {
+    let Some(parts) = function::parts_of_new(cx, body)? else { return Ok(()) };
+    let mut written = Vec::new();
+    for instruction in &parts.code.code.instructions {
+        let name = cx.runtime.opcode_name(cx.py, instruction.opcode);
+        let again = name == "STORE_NAME" && written.contains(&instruction.arg);
+        if again || instruction.target.is_some() || name == "DELETE_NAME" {
+            return Err(refuse("an enumeration or a type of the typing module whose body writes a name twice, or branches"));
+        }
+        if name == "STORE_NAME" {
+            written.push(instruction.arg);
+        }
+    }
+    for name in ["locals", "vars", "exec", "eval"] {
+        if parts.code.names.iter().any(|used| &**used == name) {
+            return Err(refuse(format!("an enumeration or a type of the typing module whose body uses {name}()")));
+        }
+    }
+    Ok(())
 }
 
 fn run_body(cx: &mut OpcodeExecutor<'_>, body: VarId, namespace: VarId) -> Flow<VarId> {

@@ -542,3 +542,24 @@ def test_whole__method_given_away(x):
 
     local = Local()
     return x + 1, local.get, Local.cls, Local.get, local
+
+
+@given(one)
+def test_enumeration_with_a_name_twice(x):
+    y = x + 1
+    try:
+
+        class Color(enum.Enum):
+            RED = 1
+            RED = 2
+
+    except TypeError as error:
+        return y, "RED" in str(error)
+
+
+@given(one)
+def test_enumeration_made_in_a_loop(x):
+    class Color(enum.Enum):
+        vars().update({k: v for v, k in enumerate("ab")})
+
+    return x + 1, [c.name for c in Color], Color.a.value

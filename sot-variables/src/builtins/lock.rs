@@ -7,6 +7,14 @@ use sot_core::error::Flow;
 use sot_core::executor::OpcodeExecutor;
 
 use super::cannot;
+use crate::iterators::library;
+use crate::stand_in;
+
+builtin! { NEW = "_thread:RLock" => |cx, args| {
+    check(cx)?;
+    let callable = library(cx.py, "_thread", "RLock")?;
+    stand_in::call(cx, callable, args)
+} }
 
 builtin! { ACQUIRE = "_thread:RLock.acquire" => |cx, _args| {
     check(cx)?;
