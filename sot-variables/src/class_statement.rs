@@ -305,7 +305,9 @@ fn refuse_odd_body(cx: &mut OpcodeExecutor<'_>, body: VarId) -> Flow<()> {
         let name = cx.runtime.opcode_name(cx.py, instruction.opcode);
         let again = name == "STORE_NAME" && written.contains(&instruction.arg);
         if again || instruction.target.is_some() || name == "DELETE_NAME" {
-            return Err(refuse("an enumeration or a type of the typing module whose body writes a name twice, or branches"));
+            return Err(refuse(
+                "an enumeration or a type of the typing module whose body writes a name twice, or branches",
+            ));
         }
         if name == "STORE_NAME" {
             written.push(instruction.arg);

@@ -70,8 +70,8 @@ def case_instance():
     return b.twice(), b.half
 
 
-def break_class_statement():
+def class_statement():
     class A:
-        pass
+        k = 3
 
-    return A
+    return A.k, A().k
