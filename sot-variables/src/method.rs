@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use pyo3::prelude::*;
-use pyo3::types::PyType;
+use pyo3::types::{PyString, PyType};
 use sot_core::codegen::CodeGen;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
@@ -216,9 +216,24 @@ impl Variable for BuiltinMethodVariable {
         call_descriptor(cx, &descriptor, &args.with_receiver(self.receiver))
     }
 
+    /// Where an attribute of the receiver's, or an override in a subclass, could come before it, the descriptor is asked.
     fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
         let name = self.name(cg.cx)?;
-        cg.load(self.receiver)?;
-        cg.load_attr(&name)
+        let descriptor = self.descriptor.bind(cg.cx.py).clone();
+        let ty = cg.cx.vars.get(self.receiver).python_type(cg.cx);
+        let found = ty.cast::<PyType>().ok().and_then(|ty| {
+            let alone = cpython::uses_generic_getattr(ty) && !cpython::is_heap_type(ty);
+            cpython::type_lookup(ty, &PyString::new(cg.cx.py, &name)).filter(|_| alone)
+        });
+        if found.is_some_and(|found| found.is(&descriptor)) {
+            cg.load(self.receiver)?;
+            return cg.load_attr(&name);
+        }
+        let get = descriptor.getattr("__get__")?.unbind();
+        if cpython::builtin_type_name(&descriptor) == "classmethod_descriptor" {
+            let none = cg.cx.none();
+            return cg.call(|cg| cg.load_const(get), &[none, self.receiver]);
+        }
+        cg.call(|cg| cg.load_const(get), &[self.receiver])
     }
 }

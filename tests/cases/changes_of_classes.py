@@ -450,3 +450,43 @@ H = Holder()
 @changed("Holder.t = Holder.t * 2", "H.t = toy.arange(2)", "del H.t", "Holder.t = 3", "H.t = None")
 def test_a_tensor_of_a_class(x):
     return x if H.t is None else x + H.t
+
+
+class Watched(type):
+    def __delattr__(cls, name):
+        super().__delattr__(name)
+
+    def mro(cls):
+        return super().mro()
+
+
+class OfWatched(metaclass=Watched):
+    a = 1
+
+
+class Own(list):
+    def append(self, item):
+        super().append(item + 1)
+
+    def sort(self):
+        add = super().append
+        add(7)
+        return add
+
+
+@changed("OfWatched.a = 2")
+def test_method_of_a_metaclass_behind_super(x):
+    if "a" in OfWatched.__dict__:
+        del OfWatched.a
+    return x + len(OfWatched.__dict__.get("a", ()))
+
+
+@changed("A.x = 2")
+def test_method_behind_super_kept(x):
+    own = Own()
+    own.append(1)
+    add = own.sort()
+    y = x + len(own)
+    if y.sum() > 0:
+        add(9)
+    return y, own, add.__self__ is own

@@ -1,5 +1,6 @@
 """Output of known values: replayed in order, without a graph break."""
 
+import contextlib
 import io
 import logging
 import sys
@@ -322,3 +323,13 @@ def test_numbers_that_become_something_else(x, n):
 @given(lambda: (toy.arange(2), "a"), lambda: (toy.arange(2), 5), lambda: (toy.arange(2), 6), lambda: (toy.arange(2), 7.5))
 def test_a_text_that_becomes_a_number(x, s):
     return x * 2, f"{s}"
+
+
+@given(one)
+def test_printed_to_a_text_in_memory(x):
+    text = io.StringIO()
+    with contextlib.redirect_stdout(text):
+        print("in memory", 1)
+        print("as well", file=None)
+    print("outside")
+    return x + len(text.getvalue()), text.getvalue()

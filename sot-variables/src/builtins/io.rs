@@ -19,6 +19,10 @@ builtin! { PRINT = "print" => |cx, args| {
         texts.push(text(cx, arg)?);
     }
     refuse_options(cx, args)?;
+    let none = cx.none();
+    if !args.keywords.iter().any(|(name, _)| &**name == "file") && !goes_out(cx, none)? {
+        return Err(cannot("print() to a file that the function put in the place of sys.stdout"));
+    }
     let callable = print_variable(cx)?;
     cx.effects.record(Effect::Call { callable, args: texts, keywords: args.keywords.clone() });
     Ok(cx.none())
@@ -30,7 +34,7 @@ pub(super) fn refuse_options(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Fl
         let fits = match &**name {
             "sep" | "end" => is_none(cx, *value)? || cx.known_str(*value)?.is_some(),
             "flush" => cx.known(*value)?.is_some(),
-            "file" => is_none(cx, *value)? || is_plain_file(cx, *value)?,
+            "file" => goes_out(cx, *value)? || is_plain_file(cx, *value)?,
             _ => false,
         };
         if !fits {
@@ -38,6 +42,13 @@ pub(super) fn refuse_options(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Fl
         }
     }
     Ok(())
+}
+
+/// Whether `file` is where all output goes, and the trace has put nothing else there.
+fn goes_out(cx: &mut OpcodeExecutor<'_>, file: VarId) -> Flow<bool> {
+    let sys = cx.py.import("sys")?.into_any();
+    let written = cx.met(&sys).and_then(|sys| cx.effects.attribute(sys, &"stdout".into()));
+    Ok(is_none(cx, file)? && written.is_none())
 }
 
 fn is_plain_file(cx: &mut OpcodeExecutor<'_>, file: VarId) -> Flow<bool> {
