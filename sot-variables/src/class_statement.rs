@@ -125,7 +125,9 @@ pub fn set_attr(
     done.map_err(|error| cx.raise(error))?;
     let name = cx.string(name);
     let steps = made.steps.iter().cloned().chain([Step::Attribute(name, value)]).collect();
-    let writes = if made.writes == cx.effects.len() { made.writes } else { usize::MAX };
+    let told = made.writes == cx.effects.len();
+    cx.effects.record(Effect::Contents { container: this });
+    let writes = if told { cx.effects.len() } else { usize::MAX };
     let made = MadeClass { steps, exact, writes, ..made.clone() };
     cx.vars.set(this, Rc::new(ClassVariable::of(object.unbind(), made)));
     Ok(())
@@ -365,7 +367,11 @@ fn new_class(
     let mut class_cell = None;
     let mut entries = dict::expect(cx, namespace)?.entries.clone();
     if let Some(at) = entries.iter().position(|entry| entry.key.bind(cx.py).eq("__classcell__").unwrap_or(false)) {
-        class_cell = Some(entries.remove(at).value);
+        let cell = entries.remove(at).value;
+        if cx.see_as::<CellVariable>(cell)?.is_none() {
+            return Err(refuse("a class with a __classcell__ that is no cell"));
+        }
+        class_cell = Some(cell);
     }
     let namespace = cx.produce(Rc::new(DictVariable::new(entries.clone(), false)));
     let mut exact = true;

@@ -203,7 +203,13 @@ fn followed_hash(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<isize> {
     let Some(method) = cx.special_method(variable, "__hash__")? else {
         return Err(refuse_unhashable(cx, variable)?);
     };
+    let before = cx.effects.len();
     let hash = cx.call(method, &CallArgs::default())?;
+    if cx.effects.len() != before {
+        // A dict or set that new code makes asks again.
+        let text = format!("a {} object as a key: its hash does more than to give a number", cx.type_name(variable)?);
+        return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
+    }
     let Some(hash) = cx.known(hash)? else {
         let name = cx.type_name(variable)?;
         let text = format!("a {name} object as a key: its hash is not known while tracing");

@@ -7,7 +7,7 @@ use pyo3::types::{PyString, PyType};
 use sot_core::codegen::CodeGen;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{CallArgs, Name, OpcodeExecutor};
+use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
 use sot_core::tracker::{self, Part, Tracker, TrackerId};
 use sot_core::variable::{VarId, Variable};
 
@@ -101,6 +101,13 @@ pub fn call_descriptor<'py>(
     args: &CallArgs,
 ) -> Flow<VarId> {
     if is_inherited_from_storage(cx, descriptor, args)? {
+        if let [receiver, spec] = args.positional[..] {
+            // Without a format, the text of an object of a subclass is what it says itself.
+            let is_format = descriptor.getattr("__name__")?.eq("__format__")?;
+            if is_format && cx.known_str(spec)?.is_some_and(|spec| spec.is_empty()) {
+                return object_model::convert(cx, receiver, "__str__", &[]);
+            }
+        }
         if let Some((inner, receiver, storage)) = subclass::with_storage(cx, args)? {
             if let Some(value) = subclass::missing(cx, descriptor, receiver, &inner)? {
                 return Ok(value);
@@ -234,6 +241,11 @@ impl Variable for BuiltinMethodVariable {
             let none = cg.cx.none();
             return cg.call(|cg| cg.load_const(get), &[none, self.receiver]);
         }
-        cg.call(|cg| cg.load_const(get), &[self.receiver])
+        // Without a type, methods that are told of their class would crash.
+        let owner = descriptor.getattr("__objclass__")?.unbind();
+        cg.begin_call(|cg| cg.load_const(get))?;
+        cg.load(self.receiver)?;
+        cg.load_const(owner)?;
+        cg.end_call(2)
     }
 }

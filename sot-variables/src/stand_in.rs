@@ -9,7 +9,7 @@ use sot_core::builtin;
 use sot_core::codegen::CodeGen;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{object_model, CallArgs, OpcodeExecutor};
+use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
 use sot_core::variable::{VarId, Variable};
 
 use crate::cell::CellVariable;
@@ -192,6 +192,18 @@ impl Variable for MadeVariable {
 
     fn children(&self) -> Vec<VarId> {
         self.args.clone()
+    }
+
+    /// What a decorator copies from the function it is given is that of the stand-in.
+    fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
+        if matches!(&**name, "__dict__" | "__annotations__") {
+            return Err(refuse("the attributes of an object that C code has made in the function"));
+        }
+        object_model::get_attr(cx, this, name)
+    }
+
+    fn set_attr(&self, _: &mut OpcodeExecutor<'_>, _: VarId, name: &Name, _: Option<VarId>) -> Flow<()> {
+        Err(refuse(&format!("writing attribute '{name}' of an object that C code has made in the function")))
     }
 
     fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {

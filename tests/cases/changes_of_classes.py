@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import enum
 import functools
+import re
 import types
 
 import toy
@@ -490,3 +491,58 @@ def test_method_behind_super_kept(x):
     if y.sum() > 0:
         add(9)
     return y, own, add.__self__ is own
+
+
+PATTERN = re.compile("a")
+
+
+@changed("A.x = 3")
+def test_method_of_a_c_class_kept_at_a_break(x):
+    search = PATTERN.search
+    y = x + 1
+    if y.sum() > 0:
+        y = y + 1
+    return y, search("xay").start(), [PATTERN.search(str(n) + "a").end() for n in range(2)]
+
+
+@changed("A.x = 4")
+def test_hash_in_a_class_of_the_function(x):
+    class Key(int):
+        asked = 0
+
+        def __hash__(self):
+            Key.asked += 1
+            return int.__hash__(self)
+
+    keys = set(map(Key, range(3)))
+    y = x + len(keys)
+    if y.sum() > 0:
+        y = y + 1
+    return y, Key.asked, sorted(keys) == [0, 1, 2]
+
+
+@changed("A.x = 5")
+def test_whole__text_of_an_object_of_a_subclass(x):
+    class Text(str):
+        def __str__(self):
+            return "own"
+
+    class Level(enum.IntEnum):
+        LOW = 1
+
+        def __str__(self):
+            return self.name
+
+    t = Text("x")
+    return x + 1, "%s" % t, "{}".format(t), format(t), f"{t} {t!r}", str(t), f"{Level.LOW}", format(Level.LOW, "3d")
+
+
+@changed("A.x = 6")
+def test_whole__truth_that_is_refused(x):
+    class Blocked:
+        __bool__ = None
+
+    try:
+        bool(Blocked())
+    except TypeError as error:
+        return x + 1, str(error)

@@ -563,3 +563,35 @@ def test_enumeration_made_in_a_loop(x):
         vars().update({k: v for v, k in enumerate("ab")})
 
     return x + 1, [c.name for c in Color], Color.a.value
+
+
+@given(one)
+def test_class_cell_that_is_none(x):
+    class Celled(type):
+        def __new__(mcls, name, bases, namespace, cell):
+            namespace["__classcell__"] = cell
+            return super().__new__(mcls, name, bases, namespace)
+
+    y = x + 1
+    try:
+
+        class Local(metaclass=Celled, cell=0):
+            pass
+
+    except TypeError as error:
+        return y, str(error)
+
+
+@given(one)
+def test_attributes_of_a_static_method(x):
+    class Local:
+        @staticmethod
+        def plain():
+            pass
+
+    made = staticmethod(Local.plain)
+    try:
+        made.note = 3
+    except AttributeError:
+        pass
+    return x + 1, getattr(made, "note", None), sorted(getattr(made, "__dict__", ()))

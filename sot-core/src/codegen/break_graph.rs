@@ -49,6 +49,7 @@ impl CodeGen<'_, '_> {
         self.adopt_cells(at.root());
         let live = self.live_values(at);
         let graphs = self.call_graph(&live, graph_name)?;
+        self.store_classes()?;
         for &value in &live {
             self.keep_unless_stable(value)?;
         }
@@ -138,6 +139,22 @@ impl CodeGen<'_, '_> {
             return Ok(());
         }
         self.keep(value)
+    }
+
+    /// Classes made in the trace are in their cells before values are made whose methods may find them there.
+    fn store_classes(&mut self) -> Flow<()> {
+        let arguments = self.root.code.total_args();
+        let mut cells: Vec<(VarId, usize)> = self.cells.iter().map(|(cell, index)| (*cell, *index)).collect();
+        cells.sort_by_key(|(_, index)| *index);
+        for (cell, index) in cells {
+            let Some(class) = self.cx.vars.get(cell).children().first().copied() else { continue };
+            let made = matches!(self.cx.trackers.get(self.cx.vars.tracker(class)), Tracker::Made(_));
+            if made && !self.root.code.varnames[..arguments].contains(&self.root.code.cellvars[index]) {
+                self.load(class)?;
+                self.emitter.cell_op("STORE_DEREF", index)?;
+            }
+        }
+        Ok(())
     }
 
     fn store_cells(&mut self) -> Flow<()> {

@@ -699,6 +699,16 @@ pub fn next(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<Option<VarId>> {
 
 /// `bool(x)` through `__bool__`, then `__len__`, else true.
 pub fn truth(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {
+    for name in ["__bool__", "__len__"] {
+        match lookup(cx, this, &Rc::from(name))? {
+            Some((descriptor, tracker)) if descriptor.is_none() => {
+                guard_identity(cx, &descriptor, tracker);
+                return Err(cx.raise(PyTypeError::new_err("'NoneType' object is not callable")));
+            }
+            Some(_) => break,
+            None => {}
+        }
+    }
     if find_special(cx, this, &Rc::from("__bool__"))?.is_some() {
         cx.claim_answer(this, Answer::Truth);
         let answer = call_special(cx, this, "__bool__", &[])?;

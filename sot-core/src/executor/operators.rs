@@ -216,12 +216,8 @@ impl<'py> OpcodeExecutor<'py> {
         })
     }
 
-    /// Whether the right operand's class has a method of its own, where the left one's class is of the program, too.
+    /// Whether the right operand's class has a method of its own.
     fn overloads(&mut self, name: &str, lhs: VarId, rhs: VarId) -> Flow<bool> {
-        let left = self.type_of(lhs)?;
-        if !left.cast::<pyo3::types::PyType>().is_ok_and(cpython::is_heap_type) {
-            return Ok(true);
-        }
         let mut found = Vec::new();
         for operand in [lhs, rhs] {
             let method = object_model::lookup(self, operand, &name.into())?;
