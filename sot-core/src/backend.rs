@@ -83,8 +83,13 @@ pub enum TensorAttribute {
     },
     /// An attribute that is itself a tensor operation (say `T`): reading it is one statement `getattr(tensor, name)`.
     Operation,
-    /// A text that is known at run time only, but never empty; what is said where it is needed.
-    Text(String),
+    /// A text that is known at run time only, but never empty.
+    Text {
+        /// What is said where it is needed.
+        why: String,
+        /// Called with the tensor, which it gives back, before the text may be read.
+        prepare: Option<Py<PyAny>>,
+    },
     /// Needs the tensor's value or identity; the text says why and what to do.
     Break(String),
     /// Tensors have no such attribute.

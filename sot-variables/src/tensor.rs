@@ -178,7 +178,7 @@ impl Variable for TensorVariable {
                 cx.call_graph(CallKind::Api, &getattr, "getattr", &CallArgs::positional(vec![this, attribute]))
                     .map(Some)
             }
-            TensorAttribute::Text(why) => Ok(Some(TensorText::of(cx, this, name, why))),
+            TensorAttribute::Text { why, prepare } => TensorText::of(cx, this, name, why, prepare).map(Some),
             // Only the call of a method needs the tensor: the break comes there.
             TensorAttribute::Break(why) if self.has_method(cx, name)? => {
                 Ok(Some(cx.produce(TensorMethodVariable::new(name, this, Does::Break(why)))))

@@ -7,7 +7,10 @@ use pyo3::types::PyString;
 use sot_core::codegen::CodeGen;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{BinaryOp, CompareOp, Name, OpcodeExecutor};
+use sot_core::side_effects::Effect;
 use sot_core::variable::{GraphArgument, VarId, Variable};
+
+use crate::iterators::emit_call;
 
 sot_core::variable_kind! { "tensor_text" }
 
@@ -16,12 +19,24 @@ pub struct TensorText {
     tensor: VarId,
     name: Name,
     why: String,
+    prepare: Option<Py<PyAny>>,
 }
 
 impl TensorText {
-    /// `tensor.name`; `why` is what to say where the text itself is needed.
-    pub fn of(cx: &mut OpcodeExecutor<'_>, tensor: VarId, name: &Name, why: String) -> VarId {
-        cx.produce(Rc::new(TensorText { tensor, name: Rc::clone(name), why }))
+    /// `tensor.name`; `why` is what to say where the text itself is needed. Whether that happens or not, `prepare` is called with
+    /// the tensor.
+    pub fn of(
+        cx: &mut OpcodeExecutor<'_>,
+        tensor: VarId,
+        name: &Name,
+        why: String,
+        prepare: Option<Py<PyAny>>,
+    ) -> Flow<VarId> {
+        if let Some(prepare) = &prepare {
+            let callable = cx.wrap_fresh(prepare.bind(cx.py))?;
+            cx.effects.record(Effect::Call { callable, args: vec![tensor], keywords: Vec::new() });
+        }
+        Ok(cx.produce(Rc::new(TensorText { tensor, name: Rc::clone(name), why, prepare })))
     }
 
     fn needed(&self) -> Unwind {
@@ -47,7 +62,10 @@ impl Variable for TensorText {
     }
 
     fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
-        cg.load(self.tensor)?;
+        match &self.prepare {
+            Some(prepare) => emit_call(cg, |py| Ok(prepare.clone_ref(py)), &[self.tensor])?,
+            None => cg.load(self.tensor)?,
+        }
         cg.load_attr(&self.name)
     }
 

@@ -23,6 +23,12 @@ def as_users_have_it(monkeypatch):
     monkeypatch.delenv("MIN_GRAPH_SIZE")
 
 
+@pytest.fixture
+def as_programs(monkeypatch):
+    """Programs at once, of any size."""
+    monkeypatch.setenv("MIN_GRAPH_SIZE", "0")
+
+
 def penalty(net, call, x):
     """A gradient penalty, its gradients by the parameters and the input."""
     net.clear_gradients()
@@ -150,7 +156,7 @@ def beside_a_program(call, x):
 
 
 @pytest.mark.parametrize("pruned", [False, True], ids=["backward", "grad"])
-def test_through_a_program_it_is_an_error_and_works_from_then_on(pruned, same):
+def test_through_a_program_it_is_an_error_and_works_from_then_on(pruned, as_programs, same):
     def second(call):
         x = paddle.to_tensor([2.0, 3.0])
         x.stop_gradient = False
@@ -172,7 +178,7 @@ def test_through_a_program_it_is_an_error_and_works_from_then_on(pruned, same):
     assert sot.stats().graphs == 2 and sot.stats().replayed == 1
 
 
-def test_weights_of_the_gradient_count(same):
+def test_weights_of_the_gradient_count(as_programs, same):
     """What forward derivatives are made of: the gradient is linear in its weights."""
 
     def forward_derivative(call, x, v):
@@ -198,7 +204,7 @@ def test_without_a_backward_pass_the_program_comes_later(as_users_have_it):
     assert [of_program(fast(x)) for _ in range(5)] == [False, False, False, True, True]
 
 
-def test_first_derivatives_with_create_graph_are_right(same):
+def test_first_derivatives_with_create_graph_are_right(as_programs, same):
     """`paddle.autograd.jacobian` always asks for a graph."""
 
     def cube(x):
@@ -263,7 +269,7 @@ def test_backward_twice(between, as_users_have_it, same):
 
 
 @pytest.mark.parametrize("between", [False, True])
-def test_backward_twice_through_a_program(between, same):
+def test_backward_twice_through_a_program(between, as_programs, same):
     """With another run between the two, which would have the memory of the first one."""
 
     def f(x):

@@ -79,3 +79,31 @@ def test_names_of_tensors(same):
             rest = ("of " + name, {name: 1}, False, name, len(name), name[0], "o" in name, name * 2, False)
             assert result[1:] == rest
         assert bool(sot.stats().breaks) == breaks and not sot.stats().fallbacks
+
+
+class Remembering(nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("now", paddle.ones([2]))
+        self.register_buffer("before", paddle.zeros([2]))
+
+    def forward(self, x):
+        self.before = self.now
+        self.now = self.now + x
+        return x * self.now + self.before
+
+
+def test_buffers_have_names_of_their_own(same):
+    """Static programs tell buffers apart by their names."""
+    x = paddle.to_tensor([1.0, 2.0])
+    eager, net = Remembering(), Remembering()
+    fast = sot.symbolic_translate(lambda x: net(x))
+    for _ in range(3):
+        same(fast(x), eager(x))
+    assert sot.stats().graphs == 1 and not sot.stats().breaks
+    assert net.now.name != net.before.name
+
+    def read(x):
+        return x * net.now + net.before
+
+    same(paddle.jit.to_static(read, full_graph=True)(x).numpy(), read(x).numpy())

@@ -8,6 +8,7 @@ use sot_core::backend::{CallPolicy, TensorAttribute, TensorMeta};
 use super::in_place;
 use super::layer;
 use super::marks;
+use super::names;
 use super::paddle::Paddle;
 use super::stand_in;
 
@@ -197,7 +198,7 @@ pub(crate) fn tensor_attribute(
         return Ok(TensorAttribute::InPlace { returns_it: !returns_nothing });
     }
     if name == "name" {
-        return Ok(TensorAttribute::Text("Tensor.name is given at run time".to_owned()));
+        return names::attribute(paddle, value);
     }
     if let Some(reason) = breaking_attribute(name) {
         return Ok(TensorAttribute::Break(format!("Tensor.{name} {reason}")));

@@ -87,7 +87,7 @@ impl DebugBuilder {
             TensorAttribute::InPlace { .. } => ("inplace", py.None()),
             TensorAttribute::Operation => ("operation", py.None()),
             TensorAttribute::Missing => ("missing", py.None()),
-            TensorAttribute::Text(_) => ("text", py.None()),
+            TensorAttribute::Text { .. } => ("text", py.None()),
             TensorAttribute::Break(reason) => ("break", reason.into_pyobject(py)?.into_any().unbind()),
         })
     }

@@ -14,6 +14,7 @@ mod late;
 mod layer;
 pub(crate) mod marks;
 mod meta;
+mod names;
 mod native;
 mod output_argument;
 mod paddle;

@@ -12,22 +12,20 @@ use super::paddle::Paddle;
 
 /// What reading `name` means.
 pub(super) fn attribute(paddle: &Paddle, value: &Bound<'_, PyAny>) -> PyResult<TensorAttribute> {
-    let prepare = match value.is_instance(paddle.parameter_type.bind(value.py()))? {
-        true => None,
-        false => Some(wrap_pyfunction!(give_name, value.py())?.into_any().unbind()),
-    };
+    let is_parameter = value.is_instance(paddle.parameter_type.bind(value.py()))?;
+    let prepare = if is_parameter { None } else { Some(wrap_pyfunction!(give_name, value.py())?.into_any().unbind()) };
     Ok(TensorAttribute::Text { why: "Tensor.name is given at run time".to_owned(), prepare })
 }
 
-/// Gives a tensor a name of its own if it has none or that of a program's result.
+/// The tensor, with a name of its own if it had none or that of a program's result.
 #[pyfunction]
-fn give_name(tensor: &Bound<'_, PyAny>) -> PyResult<()> {
+fn give_name(tensor: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let attribute = intern!(tensor.py(), "name");
     let name = tensor.getattr(attribute)?;
-    let name: &str = name.extract()?;
+    let name: String = name.extract()?;
     if name.is_empty() || name.starts_with("output_") {
         tensor.setattr(attribute, format!("sot_tmp_{}", NEXT.fetch_add(1, Ordering::Relaxed)))?;
     }
-    Ok(())
+    Ok(tensor)
 }
