@@ -258,6 +258,11 @@ impl Trackers {
         }
     }
 
+    /// Whether it leads to the globals of the frame or of a function.
+    pub fn is_globals(&self, id: TrackerId) -> bool {
+        matches!(self.get(id), Tracker::Globals | Tracker::Part { part: Part::Globals, .. })
+    }
+
     /// The value as a Python expression over `frame`, for logs and guard texts.
     pub fn text(&self, py: Python<'_>, id: TrackerId) -> String {
         match self.get(id) {

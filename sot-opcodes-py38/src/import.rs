@@ -1,5 +1,5 @@
-//! `import` inside functions. A module that is loaded is a constant; one that is not breaks the graph, because loading it
-//! runs its code.
+//! `import` inside functions. A module that is loaded is an entry of `sys.modules`; one that is not breaks the graph, because
+//! loading it runs its code.
 
 use std::rc::Rc;
 
@@ -8,6 +8,7 @@ use pyo3::types::PyDict;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{Name, OpcodeExecutor};
 use sot_core::opcode;
+use sot_core::tracker::{Key, Tracker};
 use sot_core::variable::VarId;
 
 opcode! { IMPORT_NAME [3.8..3.14] (level, names -- module) => |cx, op| import_name(cx, op.arg, level, names) }
@@ -17,14 +18,12 @@ fn import_name(cx: &mut OpcodeExecutor<'_>, index: u32, level: VarId, names: Var
     let name = cx.name(index)?;
     let level = cx.known_int(level)?.ok_or_else(|| not_loaded(&name))?;
     let full = absolute_name(cx, &name, level)?;
-    let module = loaded(cx, &full)?;
     if cx.known(names)?.is_some_and(|names| names.is_none()) {
         // `import a.b` binds `a`.
-        let top = full.split('.').next().unwrap_or_default().to_owned();
-        let top = loaded(cx, &top)?;
-        return Ok(constant_module(cx, &top));
+        loaded(cx, &full)?;
+        return loaded(cx, full.split('.').next().unwrap_or_default());
     }
-    let module = constant_module(cx, &module);
+    let module = loaded(cx, &full)?;
     require_names(cx, module, names, &full)?;
     Ok(module)
 }
@@ -60,15 +59,13 @@ fn absolute_name(cx: &OpcodeExecutor<'_>, name: &str, level: i64) -> Flow<String
     Ok(if name.is_empty() { package } else { format!("{package}.{name}") })
 }
 
-fn loaded<'py>(cx: &OpcodeExecutor<'py>, name: &str) -> Flow<Bound<'py, PyAny>> {
+/// The module as `sys.modules` has it, where another may stand in the next call.
+fn loaded(cx: &mut OpcodeExecutor<'_>, name: &str) -> Flow<VarId> {
     let modules = cx.py.import("sys")?.getattr("modules")?.cast_into::<PyDict>().map_err(PyErr::from)?;
-    let module = modules.get_item(name)?.filter(|module| !module.is_none());
-    module.ok_or_else(|| not_loaded(name))
-}
-
-fn constant_module<'py>(cx: &mut OpcodeExecutor<'py>, module: &Bound<'py, PyAny>) -> VarId {
-    let tracker = cx.constant_tracker(module.clone().unbind());
-    cx.wrap(module, tracker)
+    let module = modules.get_item(name)?.filter(|module| !module.is_none()).ok_or_else(|| not_loaded(name))?;
+    let of = cx.constant_tracker(modules.into_any().unbind());
+    let tracker = cx.trackers.add(Tracker::Item { of, key: Key::Str(Rc::from(name)) });
+    Ok(cx.wrap(&module, tracker))
 }
 
 fn not_loaded(name: &str) -> Unwind {

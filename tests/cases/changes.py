@@ -3,6 +3,7 @@
 import builtins
 import collections
 import math
+import sys
 import threading
 import types
 
@@ -946,3 +947,16 @@ def test_an_iterator_of_the_module_is_advanced(x):
 
 VALUES3 = [1]
 ITERATOR = iter([1, 2, 3])
+
+
+@changed("sys.modules['spare'] = SECOND", "SECOND.value = 9", "sys.modules['spare'] = types.SimpleNamespace(value=4)")
+def test_a_module_is_replaced(x):
+    import spare
+    from spare import value
+
+    return x * spare.value + value
+
+
+FIRST, SECOND = types.ModuleType("spare"), types.ModuleType("spare")
+FIRST.value, SECOND.value = 1, 5
+sys.modules["spare"] = FIRST

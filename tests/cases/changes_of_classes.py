@@ -173,6 +173,34 @@ def test_a_cached_function(x):
     return (x * cached(4), list(CALLS))
 
 
+@functools.lru_cache(None)
+def cached_value(n):
+    return n * VALUE
+
+
+VALUE = 2
+cached_value(4)
+
+
+@changed("VALUE = 3", "cached_value.cache_clear()", "VALUE = 5")
+def test_a_cached_function_that_reads_what_changes(x):
+    return x * cached_value(4)
+
+
+class Hooked(abc.ABC):
+    @classmethod
+    def __subclasshook__(cls, other):
+        return IS_HOOKED
+
+
+IS_HOOKED = False
+
+
+@changed("IS_HOOKED = True", "Hooked = type('Hooked', (Hooked,), {})", "IS_HOOKED = False")
+def test_an_abstract_class_with_a_hook(x):
+    return x + 1, isinstance(x, Hooked), issubclass(int, Hooked)
+
+
 PART = functools.partial(lambda x, k: x * k, k=2)
 
 

@@ -56,7 +56,7 @@ def _managed(log):
 
 @functools.lru_cache(maxsize=None)
 def _fib(n):
-    return n if n < 2 else _fib(n - 1) + _fib(n - 2)
+    return n if n < 2 else _fib(n - 1) + _fib(max(n - 2, 0))
 
 
 def _wrapped(f):

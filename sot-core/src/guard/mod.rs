@@ -145,6 +145,23 @@ pub struct Guard {
 }
 
 impl Guard {
+    /// Whether it is about a value that is written as a program runs, and not about what code there is.
+    pub fn asks_for_data(&self, trackers: &Trackers) -> bool {
+        match &self.test {
+            Test::Is(_)
+            | Test::TypeIs(_)
+            | Test::SameAs(_)
+            | Test::DiffersFrom(_)
+            | Test::Subclass(..)
+            | Test::LacksAttribute(_)
+            | Test::LacksLookup(_)
+            | Test::LacksPart(_)
+            | Test::PlainReads => false,
+            Test::LacksKey(_) => !trackers.is_globals(self.subject), // else the name is one of the builtins
+            _ => true,
+        }
+    }
+
     /// The guard as a Python expression, for people.
     pub fn text(&self, py: Python<'_>, trackers: &Trackers) -> String {
         let subject = trackers.text(py, self.subject);
@@ -248,6 +265,11 @@ impl Guards {
     /// Number of guards so far: a checkpoint for `truncate`.
     pub fn len(&self) -> usize {
         self.list.len()
+    }
+
+    /// What was assumed after a checkpoint.
+    pub fn since(&self, len: usize) -> &[Guard] {
+        self.list.get(len..).unwrap_or_default()
     }
 
     /// Whether nothing was assumed.

@@ -38,7 +38,8 @@ builtin! { PARTIAL = "functools:partial" => |cx, args| {
     Ok(cx.produce(Rc::new(partial)))
 } }
 
-// What is cached came from a call like this one; where the call does nothing but give a known value, it is the same.
+// What is cached came from an earlier call like this one; where the call does nothing but give a known value, and reads
+// nothing to do so that may have changed since, it is the same.
 builtin! { CACHED_CALL = "functools:_lru_cache_wrapper.__call__" => |cx, args| {
     let Some((&this, rest)) = args.positional.split_first() else { return Err(cannot("a cached function")) };
     let function = cx.get_attr(this, &Rc::from("__wrapped__"))?;
@@ -56,13 +57,18 @@ builtin! { CACHED_CALL = "functools:_lru_cache_wrapper.__call__" => |cx, args| {
             };
         }
     }
-    let before = cx.effects.len();
+    // The arguments are the key: what is assumed of them is not of what the function reads.
+    for argument in rest.all() {
+        cx.see(argument)?;
+    }
+    let before = (cx.effects.len(), cx.guards.len());
     let result = cx.call(function, &rest)?;
     let payload = cx.see(result)?;
-    if cx.effects.len() == before && (payload.constant().is_some() || payload.kind() == "class") {
+    let reads_data = cx.guards.since(before.1).iter().any(|guard| guard.asks_for_data(&cx.trackers));
+    if cx.effects.len() == before.0 && !reads_data && (payload.constant().is_some() || payload.kind() == "class") {
         return Ok(result);
     }
-    Err(cannot("a cached function that gives an object, or does more than to give a value"))
+    Err(cannot("a cached function that gives an object, or does more than to compute a value from its arguments"))
 } }
 
 sot_core::variable_kind! {
