@@ -135,4 +135,5 @@ class Describe:
         if isinstance(value, type):
             own = {k: v for k, v in own.items() if not k.startswith("__") and not callable(v) and not hasattr(v, "__get__")}
         own.pop("given", None)
+        own.pop("__weakref__", None)  # guards refer weakly to what they compare by identity
         return "".join(f" {name}={self(item)}" for name, item in own.items())
