@@ -148,6 +148,18 @@ pub enum Tracker {
         /// Which part.
         part: Part,
     },
+    /// What an iterator of C code is about to give.
+    Upcoming {
+        /// The iterator.
+        of: TrackerId,
+    },
+    /// What an iterator of C code goes over: a sequence, or one of the iterators that it puts together.
+    Iterated {
+        /// The iterator.
+        of: TrackerId,
+        /// Which of them.
+        index: usize,
+    },
     /// Made in the trace: there is nowhere to load it from.
     Produced,
     /// An object made in the trace for which a real one stands, such as a class. New code makes it anew; what is found in it is
@@ -166,6 +178,8 @@ impl Tracker {
             | Tracker::Type { of }
             | Tracker::Item { of, .. }
             | Tracker::CellContents { of }
+            | Tracker::Upcoming { of }
+            | Tracker::Iterated { of, .. }
             | Tracker::Part { of, .. } => Some(*of),
             _ => None,
         }
@@ -279,6 +293,8 @@ impl Trackers {
             Tracker::Item { of, key } => format!("{}[{}]", self.text(py, *of), key.text(py)),
             Tracker::CellContents { of } => format!("{}.cell_contents", self.text(py, *of)),
             Tracker::Part { of, part } => format!("{}.{}", self.text(py, *of), part.attribute()),
+            Tracker::Upcoming { of } => format!("upcoming({})", self.text(py, *of)),
+            Tracker::Iterated { of, index } => format!("{}.__reduce__()[1][{index}]", self.text(py, *of)),
             Tracker::Produced | Tracker::Made(_) => "<made in the trace>".to_owned(),
         }
     }

@@ -97,6 +97,12 @@ pub fn storage_of(cx: &mut OpcodeExecutor<'_>, object: VarId) -> Flow<Option<Var
     Ok(cx.see_as::<SubclassVariable>(object)?.map(|object| object.storage))
 }
 
+/// The object whose storage this is, or the value itself.
+pub fn owner_of(cx: &OpcodeExecutor<'_>, storage: VarId) -> VarId {
+    let owns = |id: &VarId| cx.vars.as_kind::<SubclassVariable>(*id).is_some_and(|object| object.storage == storage);
+    cx.vars.iter().map(|(id, _)| id).find(owns).unwrap_or(storage)
+}
+
 /// The arguments of a C method with the storage in the receiver's place, and the receiver.
 pub fn with_storage(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<Option<(CallArgs, VarId, VarId)>> {
     let Some((&receiver, rest)) = args.positional.split_first() else { return Ok(None) };

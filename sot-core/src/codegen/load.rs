@@ -7,7 +7,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyString, PyType};
 
 use super::CodeGen;
-use crate::cpython;
+use crate::cpython::{self, Upcoming};
 use crate::error::Flow;
 use crate::tracker::{Key, Tracker, TrackerId};
 
@@ -25,6 +25,22 @@ fn raw_lookup(py: Python<'_>) -> PyResult<Py<PyAny>> {
         Ok(lookup.unbind())
     };
     Ok(LOOKUP.get_or_try_init(py, make)?.clone_ref(py))
+}
+
+/// A function that gives what an iterator is about to give.
+fn ahead(py: Python<'_>) -> PyResult<Py<PyAny>> {
+    static AHEAD: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let make = || -> PyResult<Py<PyAny>> {
+        let ahead =
+            cpython::fastcall(py, "__upcoming__", "What an iterator is about to give.", |_, values| {
+                match values.first().and_then(cpython::upcoming) {
+                    Some(Upcoming::Item(item)) => Ok(item.unbind()),
+                    _ => Err(pyo3::exceptions::PyRuntimeError::new_err("an iterator that has nothing to give")),
+                }
+            })?;
+        Ok(ahead.unbind())
+    };
+    Ok(AHEAD.get_or_try_init(py, make)?.clone_ref(py))
 }
 
 impl CodeGen<'_, '_> {
@@ -70,7 +86,14 @@ impl CodeGen<'_, '_> {
                 self.load_attr(part.attribute())
             }
             Tracker::Made(variable) => self.load(*variable),
-            Tracker::Produced => {
+            Tracker::Upcoming { of } => {
+                let ahead = ahead(py)?;
+                self.begin_call(|cg| cg.load_const(ahead))?;
+                self.load_tracker(*of)?;
+                self.end_call(1)
+            }
+            // Guards alone ask what an iterator goes over.
+            Tracker::Iterated { .. } | Tracker::Produced => {
                 Err(pyo3::exceptions::PyRuntimeError::new_err("a value made in the trace was loaded").into())
             }
         }

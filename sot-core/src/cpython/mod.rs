@@ -23,6 +23,7 @@ mod session;
 mod signature;
 mod snapshot;
 mod type_;
+mod upcoming;
 mod weak;
 
 #[cfg(not(Py_3_11))]
@@ -83,4 +84,5 @@ pub use type_::{
     builtin_type_name, getattr_hook, is_data_descriptor, is_descriptor, is_heap_type, is_subtype, type_lookup,
     type_name, uses_generic_getattr, uses_generic_setattr, GetattrHook,
 };
+pub use upcoming::{iterated, iterator_types, upcoming, Upcoming};
 pub use weak::{referents, supports_weakref, OnDeath, WeakRef};

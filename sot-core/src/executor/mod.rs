@@ -24,7 +24,7 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 use pyo3::types::{PyCode, PyDict};
 
-use crate::bytecode::Label;
+use crate::bytecode::{Label, Opcodes};
 use crate::cache::Forbidden;
 use crate::error::{Flow, Location, PlannedBreak, Reason, ReasonId, Unwind};
 use crate::graph::FunctionGraph;
@@ -261,6 +261,15 @@ impl<'py> OpcodeExecutor<'py> {
         let frame = self.frame();
         let code = frame.code.object.bind(self.py).cast::<PyCode>().ok();
         code.and_then(translate::prologue_of).is_some_and(|prologue| frame.at.0 < prologue)
+    }
+
+    /// Whether the outermost frame goes on where a loop has just been given an item.
+    pub fn begins_with_item(&self) -> bool {
+        let code = &self.frames[0].code;
+        let prologue = code.object.bind(self.py).cast::<PyCode>().ok().and_then(translate::prologue_of);
+        let behind = prologue.and_then(|prologue| code.code.instructions[prologue as usize - 1].target);
+        let head = behind.and_then(|behind| code.code.instructions.get((behind.0 as usize).checked_sub(1)?));
+        head.is_some_and(|head| Opcodes::get(self.py).name(head.opcode) == "FOR_ITER")
     }
 
     /// A code object decoded; each is decoded once.

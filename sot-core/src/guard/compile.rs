@@ -149,6 +149,8 @@ impl<'a, 'py> Compiler<'a, 'py> {
             }
             Tracker::CellContents { of } => Fetch::CellContents(self.fetch(*of)?),
             Tracker::Part { of, part } => Fetch::Part(self.fetch(*of)?, *part),
+            Tracker::Upcoming { of } => Fetch::Upcoming(self.fetch(*of)?),
+            Tracker::Iterated { of, index } => Fetch::Iterated(self.fetch(*of)?, *index),
             Tracker::Produced | Tracker::Made(_) => {
                 return Err(PyRuntimeError::new_err("a guard was put on a value made in the trace"));
             }
@@ -177,6 +179,7 @@ impl<'a, 'py> Compiler<'a, 'py> {
             Test::EmptySlot(name) => Check::EmptySlot(self.name(&name)),
             Test::LacksPart(part) => Check::LacksPart(part),
             Test::EmptyCell => Check::EmptyCell,
+            Test::Exhausted => Check::Exhausted,
             Test::SameAs(other) => Check::SameAs(self.fetch(other)?),
             Test::DiffersFrom(other) => Check::DiffersFrom(self.fetch(other)?),
             Test::Object(test) => Check::Object(test),

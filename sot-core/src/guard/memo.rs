@@ -329,7 +329,7 @@ impl<'a, 'py> Noting<'a, 'py> {
                 class.note(py, recorder);
                 (recorder.lookups_of(place), Culprit::Contents(register))
             }
-            Check::EmptySlot(_) | Check::LacksPart(_) => (false, Culprit::Contents(register)),
+            Check::EmptySlot(_) | Check::LacksPart(_) | Check::Exhausted => (false, Culprit::Contents(register)),
             Check::EmptyCell => (recorder.contents(place).is_some(), Culprit::Identity(register)),
             Check::SameAs(other) | Check::DiffersFrom(other) => {
                 (self.known[*other as usize].is_some(), Culprit::Identity(register))
@@ -414,6 +414,8 @@ fn source(fetch: &Fetch) -> Option<Register> {
         | Fetch::DictItem(of, _)
         | Fetch::DictEntry(of, _)
         | Fetch::CellContents(of)
+        | Fetch::Upcoming(of)
+        | Fetch::Iterated(of, _)
         | Fetch::Part(of, _) => Some(*of),
     }
 }

@@ -45,6 +45,8 @@ pub enum Test {
     LacksPart(Part),
     /// The cell is empty.
     EmptyCell,
+    /// The iterator of C code has no item left.
+    Exhausted,
     /// It is the same object as the other tracker's.
     SameAs(TrackerId),
     /// It is another object than the other tracker's.
@@ -182,6 +184,7 @@ impl Guard {
             Test::EmptySlot(name) => format!("not hasattr({subject}, '{name}')"),
             Test::LacksPart(part) => format!("{subject}.{} is None", part.attribute()),
             Test::EmptyCell => format!("{subject} is an empty cell"),
+            Test::Exhausted => format!("{subject} is exhausted"),
             Test::SameAs(other) => format!("{subject} is {}", trackers.text(py, *other)),
             Test::DiffersFrom(other) => format!("{subject} is not {}", trackers.text(py, *other)),
             Test::Object(test) => test.describe(&subject),
@@ -208,6 +211,7 @@ impl Guard {
             Test::EmptySlot(name) => format!("empty slot {name}"),
             Test::LacksPart(part) => format!("lacks part {part:?}"),
             Test::EmptyCell => "empty".to_owned(),
+            Test::Exhausted => "exhausted".to_owned(),
             Test::SameAs(other) => format!("same {other:?}"),
             Test::DiffersFrom(other) => format!("differs {other:?}"),
             Test::Object(_) => "object".to_owned(),

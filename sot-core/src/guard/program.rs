@@ -11,7 +11,7 @@ use super::compile::Compiler;
 use super::memo::{Memory, Seen};
 use super::{Guard, Identity};
 use crate::backend::{ObjectTest, StateTest};
-use crate::cpython;
+use crate::cpython::{self, Upcoming};
 use crate::log;
 use crate::tracker::{Part, TrackerId, Trackers};
 
@@ -62,6 +62,8 @@ pub(super) enum Fetch {
     DictEntry(Register, Py<PyAny>),
     CellContents(Register),
     Part(Register, Part),
+    Upcoming(Register),
+    Iterated(Register, usize),
 }
 
 pub(super) enum Check {
@@ -79,6 +81,7 @@ pub(super) enum Check {
     EmptySlot(Py<PyString>),
     LacksPart(Part),
     EmptyCell,
+    Exhausted,
     SameAs(Register),
     DiffersFrom(Register),
     Object(Box<dyn ObjectTest>),
@@ -251,6 +254,11 @@ impl Fetch {
             }
             Fetch::CellContents(of) => cpython::cell_contents(at(of)),
             Fetch::Part(of, part) => fetch_part(at(of), *part),
+            Fetch::Upcoming(of) => match cpython::upcoming(at(of))? {
+                Upcoming::Item(item) => Some(item),
+                Upcoming::End => None,
+            },
+            Fetch::Iterated(of, index) => cpython::iterated(at(of))?.into_iter().nth(*index),
         }
     }
 }
@@ -309,6 +317,7 @@ impl Check {
             Check::EmptySlot(name) => value.getattr(name.bind(py)).is_err(),
             Check::LacksPart(part) => fetch_part(value, *part).is_none(),
             Check::EmptyCell => cpython::cell_contents(value).is_none(),
+            Check::Exhausted => matches!(cpython::upcoming(value), Some(Upcoming::End)),
             Check::SameAs(other) => value.is(registers.at(*other)),
             Check::DiffersFrom(other) => !value.is(registers.at(*other)),
             Check::Object(test) => test.check(value),

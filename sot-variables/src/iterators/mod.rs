@@ -1,5 +1,5 @@
 //! Iterators made in the trace: one file per kind. An iterator is a small state that is copied, advanced and written back,
-//! so an abandoned stretch of simulation rewinds it. Iterators made outside are not wrapped: nothing can look into them.
+//! so an abandoned stretch of simulation rewinds it. Of those made outside, some can be asked for their next item (`outside`).
 
 pub mod chain;
 pub mod dict_view;
@@ -9,6 +9,7 @@ pub mod groupby;
 pub mod items;
 pub mod itertools;
 pub mod map;
+pub mod outside;
 pub mod rebuild;
 pub mod sentinel;
 pub mod sequence;

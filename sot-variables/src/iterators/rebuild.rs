@@ -50,7 +50,12 @@ callables! {
 
 #[pyfunction]
 fn iter_at<'py>(sequence: &Bound<'py, PyAny>, position: usize) -> PyResult<Bound<'py, PyAny>> {
-    let iterator = sequence.try_iter()?.into_any();
+    // Not a subclass's own way, which the trace has followed already.
+    let iterator = if sequence.is_instance_of::<PyList>() {
+        sequence.py().get_type::<PyList>().call_method1("__iter__", (sequence,))?
+    } else {
+        sequence.try_iter()?.into_any()
+    };
     if position > 0 {
         iterator.call_method1("__setstate__", (position,))?;
     }

@@ -12,6 +12,7 @@ use super::{emit_call, produce, rebuild, IteratorState};
 use crate::list::ListVariable;
 use crate::range::RangeVariable;
 use crate::set::SetVariable;
+use crate::subclass;
 use crate::tuple::TupleVariable;
 
 sot_core::variable_kind! { "sequence_iterator" }
@@ -166,8 +167,9 @@ impl IteratorState for SequenceIterator {
                 ));
             }
         }
+        let sequence = subclass::owner_of(cg.cx, self.sequence);
         let position = cg.cx.integer(self.position)?;
         let make = if self.backwards { rebuild::reversed_at } else { rebuild::sequence_at };
-        emit_call(cg, make, &[self.sequence, position])
+        emit_call(cg, make, &[sequence, position])
     }
 }

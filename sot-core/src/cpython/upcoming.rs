@@ -1,0 +1,105 @@
+//! What an iterator of C code is about to give. It is asked for its state, not advanced.
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyInt, PyList, PyRange, PyTuple, PyType};
+
+/// What the next step of an iterator gives.
+pub enum Upcoming<'py> {
+    /// An item; a tuple of items is a new one each time.
+    Item(Bound<'py, PyAny>),
+    /// Nothing: it is exhausted.
+    End,
+}
+
+/// The types that can be asked: iterators of a list, a tuple and a range, `enumerate` and `zip`.
+pub fn iterator_types(py: Python<'_>) -> PyResult<&'static [Py<PyType>; 5]> {
+    static TYPES: PyOnceLock<[Py<PyType>; 5]> = PyOnceLock::new();
+    TYPES.get_or_try_init(py, || {
+        let type_of = |iterable: &Bound<'_, PyAny>| PyResult::Ok(iterable.try_iter()?.get_type().unbind());
+        let builtin = |name| PyResult::Ok(py.import("builtins")?.getattr(name)?.cast_into::<PyType>()?.unbind());
+        Ok([
+            type_of(PyList::empty(py).as_any())?,
+            type_of(PyTuple::empty(py).as_any())?,
+            type_of(PyRange::new(py, 0, 0)?.as_any())?,
+            builtin("enumerate")?,
+            builtin("zip")?,
+        ])
+    })
+}
+
+#[derive(PartialEq, Eq)]
+enum Kind {
+    Sequence,
+    Enumerate,
+    Zip,
+}
+
+fn kind(iterator: &Bound<'_, PyAny>) -> Option<Kind> {
+    let ty = iterator.get_type();
+    match iterator_types(iterator.py()).ok()?.iter().position(|known| known.is(&ty))? {
+        3 => Some(Kind::Enumerate),
+        4 => Some(Kind::Zip),
+        _ => Some(Kind::Sequence),
+    }
+}
+
+/// What the iterator gives next, if that can be told.
+pub fn upcoming<'py>(iterator: &Bound<'py, PyAny>) -> Option<Upcoming<'py>> {
+    let py = iterator.py();
+    let kind = kind(iterator)?;
+    let (of, state) = reduced(iterator)?;
+    let item = match kind {
+        Kind::Sequence => {
+            let index = state.and_then(|state| state.extract::<usize>().ok()).unwrap_or(0);
+            return Some(item(&of.get_item(0).ok()?, index)?.map_or(Upcoming::End, Upcoming::Item));
+        }
+        Kind::Enumerate => {
+            let number = of.get_item(1).ok()?.cast_into_exact::<PyInt>().ok()?;
+            match upcoming(&of.get_item(0).ok()?)? {
+                Upcoming::Item(item) => PyTuple::new(py, [number.into_any(), item]),
+                Upcoming::End => return Some(Upcoming::End),
+            }
+        }
+        // A strict one raises where it ends.
+        Kind::Zip if state.is_some() || of.is_empty() => return None,
+        Kind::Zip => {
+            let mut items = Vec::with_capacity(of.len());
+            for inner in of.iter() {
+                match upcoming(&inner)? {
+                    Upcoming::Item(item) => items.push(item),
+                    Upcoming::End => return Some(Upcoming::End),
+                }
+            }
+            PyTuple::new(py, items)
+        }
+    };
+    Some(Upcoming::Item(item.ok()?.into_any()))
+}
+
+/// The item at an index of what an iterator goes over, or that there is none. No method of the program's is asked.
+#[allow(clippy::option_option, reason = "cannot tell, none there and an item are three answers")]
+fn item<'py>(of: &Bound<'py, PyAny>, index: usize) -> Option<Option<Bound<'py, PyAny>>> {
+    if let Ok(list) = of.cast::<PyList>() {
+        return Some(list.get_item(index).ok());
+    }
+    if let Ok(tuple) = of.cast::<PyTuple>() {
+        return Some(tuple.get_item(index).ok());
+    }
+    Some(of.cast::<PyRange>().ok()?.get_item(index).ok())
+}
+
+/// What the iterator goes over: a sequence, or other iterators.
+pub fn iterated<'py>(iterator: &Bound<'py, PyAny>) -> Option<Vec<Bound<'py, PyAny>>> {
+    let kind = kind(iterator)?;
+    let (of, _) = reduced(iterator)?;
+    let count = if kind == Kind::Zip { of.len() } else { 1 };
+    Some(of.iter().take(count).collect())
+}
+
+/// What the iterator would be made of again, and the state it would be given then.
+fn reduced<'py>(iterator: &Bound<'py, PyAny>) -> Option<(Bound<'py, PyTuple>, Option<Bound<'py, PyAny>>)> {
+    let reduced = iterator.call_method0(intern!(iterator.py(), "__reduce__")).ok()?.cast_into::<PyTuple>().ok()?;
+    Some((reduced.get_item(1).ok()?.cast_into().ok()?, reduced.get_item(2).ok()))
+}

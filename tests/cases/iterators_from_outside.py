@@ -1,0 +1,356 @@
+"""Iterators of C code that were there before the trace: behind a break in a loop, held by objects, given as arguments."""
+
+import toy
+from cases import given
+
+
+def one():
+    return (toy.arange(2),)
+
+
+def logged():
+    return (toy.arange(2), [])
+
+
+@given(one)
+def test_list(x):
+    y = x * 2
+    for n in [1, 2.5, True, "four"]:
+        toy.save(y)
+        y = y + len(str(n))
+    return y
+
+
+@given(one)
+def test_tensors(x):
+    y = x * 2
+    for z in [x, x + 1, x * 3]:
+        toy.save(y)
+        y = y + z
+    return y
+
+
+@given(one)
+def test_tuple_and_else(x):
+    y = x * 2
+    for z in (x, x + 1, x * 3):
+        toy.save(y)
+        y = y * z
+    else:
+        y = y - 1
+    return y + 1
+
+
+@given(one)
+def test_enumerate_and_zip(x):
+    y = x * 2
+    for i, (a, b) in enumerate(zip([x, y, x], (1, 2, 3, 4)), 5):
+        toy.save(y)
+        y = y * a + i * b
+    return y
+
+
+@given(one)
+def test_pair_as_a_whole(x):
+    pairs = []
+    for pair in enumerate([x, x + 1, x + 2]):
+        toy.save(x)
+        pairs.append(pair)
+        x = x + pair[0]
+    return [pairs, x, [type(pair) for pair in pairs]]
+
+
+@given(one)
+def test_zip_that_takes_one_too_many(x):
+    first, second = iter([1, 2, 3]), iter([x, x * 2])
+    y = x * 2
+    for a, b in zip(first, second):
+        toy.save(y)
+        y = y + a * b
+    return [y, list(first), list(second)]
+
+
+@given(logged)
+def test_list_that_grows(x, log):
+    y = x * 2
+    for n in log:
+        y = y + n
+    log.append(1)
+    for n in log:
+        toy.save(y)
+        y = y + n
+        if n < 5:
+            log.append(n + 1)
+    return y
+
+
+@given(logged)
+def test_list_that_shrinks(x, log):
+    y = x * 2
+    log.extend([1, 2, 3, 4])
+    for n in log:
+        toy.save(y)
+        y = y + n
+        log.pop()
+    return y
+
+
+@given(logged)
+def test_list_with_other_items(x, log):
+    y = x * 2
+    log.extend([1, 2, 3, 4])
+    for n in log:
+        toy.save(y)
+        y = y + n
+        log[:] = [n * 10] * len(log)
+    return y
+
+
+def fill(y, items, log, item):
+    for n in items:
+        toy.save(y)
+        y = y + n
+        log.append(item)
+        if len(log) > 6:
+            log.clear()
+    return y
+
+
+@given(one)
+def test_other_lists_and_then_the_same(x):
+    # What held for two lists does not hold where they are one.
+    results = []
+    for _ in range(2):
+        results.append(fill(x, [1, 2, 3], [], 1))
+        same = [1, 2, 3]
+        results.append([fill(x, same, same, 1), same])
+    return results
+
+
+def both(y, first, second):
+    toy.save(y)
+    total = y * 2
+    for a in first:
+        total = total + a
+        break
+    for b in second:
+        total = total * b
+        break
+    return total
+
+
+@given(one)
+def test_other_iterators_and_then_the_same(x):
+    results = []
+    for _ in range(2):
+        results.append(both(x, iter([2, 3]), iter([4, 5])))
+        same = iter([2, 3])
+        results.append([both(x, same, same), list(same)])
+    return results
+
+
+def pair_first(y, items, pairs):
+    toy.save(y)
+    total = y * 2
+    for a in items:
+        total = total + a
+        break
+    for n, b in pairs:
+        total = total * b + n
+        break
+    return total
+
+
+@given(one)
+def test_iterator_inside_of_another(x):
+    results = []
+    for _ in range(2):
+        results.append(pair_first(x, iter([2, 3]), enumerate([4, 5])))
+        same = iter([2, 3, 4, 5])
+        results.append([pair_first(x, same, enumerate(same)), list(same)])
+    return results
+
+
+@given(logged)
+def test_same_iterator_in_two_loops(x, log):
+    numbers = iter([1, 2, 3, 4, 5, 6])
+    y = x * 2
+    for a in numbers:
+        toy.save(y)
+        y = y + a
+        for b in numbers:
+            y = y * b
+            log.append((a, b))
+            break
+    return y
+
+
+class Source:
+    def __init__(self, items):
+        self.items = iter(items)
+
+    def take(self, y):
+        toy.save(y)
+        return y + next(self.items)
+
+
+@given(one)
+def test_held_iterator(x):
+    source = Source([1, 2])
+    y = source.take(x)
+    y = source.take(y)
+    try:
+        return source.take(y)
+    except StopIteration:
+        return y * 2
+
+
+@given(one)
+def test_default_at_the_end(x):
+    numbers = iter([1])
+    toy.save(x)
+    y = x + next(numbers, 5)
+    toy.save(y)
+    z = y + next(numbers, 5)
+    toy.save(z)
+    return z * next(numbers, 5)
+
+
+@given(one)
+def test_exhausted_stays_exhausted(x):
+    items = [1]
+    numbers = iter(items)
+    for n in numbers:
+        toy.save(x)
+        x = x + n
+    items.append(2)
+    toy.save(x)
+    return [x, list(numbers)]
+
+
+@given(one)
+def test_rest_of_an_iterator(x):
+    numbers = iter([1, 2, 3])
+    toy.save(x)
+    x = x + next(numbers)
+    return [x, list(numbers), sum(numbers)]
+
+
+@given(logged)
+def test_loop_in_a_handler(x, log):
+    y = x
+    for n in range(3):
+        try:
+            toy.save(y)
+            y = y + n
+            if n == 1:
+                raise ValueError(n)
+        except ValueError as error:
+            log.append(error.args)
+            continue
+        finally:
+            log.append(n)
+    return y
+
+
+class Rows(list):
+    def __getitem__(self, index):
+        return 7
+
+
+@given(one)
+def test_subclass_of_list(x):
+    y = x
+    for n in Rows([1, 2]):
+        toy.save(y)
+        y = y + n
+    return y
+
+
+@given(one)
+def test_long_loop_has_few_translations(x):
+    y = x
+    for n in range(300):
+        toy.save(y)
+        y = y + 1
+    return y
+
+
+@given(one)
+def test_long_loop_over_tensors(x):
+    y = x
+    for z in [x] * 100:
+        toy.save(y)
+        y = y + z
+    return y
+
+
+@given(one)
+def test_long_loop_with_breaks_now_and_then(x):
+    y = x
+    for n in range(60):
+        if n % 7 == 3:
+            toy.save(y)
+        y = y + 1
+    return y
+
+
+@given(one)
+def test_huge_range(x):
+    for n in range(2**70, 2**70 + 2):
+        toy.save(x)
+        x = x + 1
+    return x
+
+
+@given(one)
+def test_long_loop_with_its_number(x):
+    y = x
+    for n in range(300):
+        y = y + n
+        toy.save(y)
+    return y
+
+
+@given(one)
+def test_long_loop_of_pairs(x):
+    y = x
+    for n, z in enumerate([x] * 300):
+        y = y * z
+        toy.save(y)
+        y = y + n
+    return y
+
+
+class Growing(list):
+    pass
+
+
+@given(one)
+def test_other_lists_and_then_a_subclass(x):
+    results = []
+    for _ in range(2):
+        results.append(fill(x, [1, 2, 3], Growing(), 1))
+        same = Growing([1, 2, 3])
+        results.append([fill(x, same, same, 1), list(same)])
+    return results
+
+
+class Reversing(list):
+    def __iter__(self):
+        return super().__iter__()
+
+
+@given(one)
+def test_iterator_over_what_was_made_in_the_trace(x):
+    # The iterator goes over the very object.
+    totals = []
+    for kind in (list, Growing, Reversing):
+        items = kind([1, 2])
+        for n in items:
+            toy.save(x)
+            x = x + n
+            if len(items) < 5:
+                items.append(n + 1)
+        totals.append(list(items))
+    return [x, totals]
