@@ -113,10 +113,21 @@ builtin! { POPLEFT = "collections:deque.popleft" => |cx, args| {
     take(cx, args, |items| (!items.is_empty()).then(|| items.remove(0)))
 } }
 
+/// A comparison that changes the deque is noticed by CPython.
+fn refuse_changed(cx: &OpcodeExecutor<'_>, this: VarId, before: &DequeVariable) -> Flow<()> {
+    let now = cx.vars.as_kind::<DequeVariable>(this);
+    if now.is_some_and(|now| now.items == before.items) {
+        return Ok(());
+    }
+    Err(Unwind::break_graph(ReasonId::UnsupportedMutation, "a deque that a comparison of its items changes"))
+}
+
 builtin! { COUNT = "collections:deque.count" => |cx, args| {
     let [this, item] = args.exactly(cx, "count")?;
     let deque = expect(cx, this)?;
-    sequence::count(cx, &deque.items, item)
+    let found = sequence::count(cx, &deque.items, item)?;
+    refuse_changed(cx, this, &deque)?;
+    Ok(found)
 } }
 
 builtin! { INDEX = "collections:deque.index" => |cx, args| {
@@ -124,7 +135,9 @@ builtin! { INDEX = "collections:deque.index" => |cx, args| {
     let (this, item) = (required(this)?, required(item)?);
     let deque = expect(cx, this)?;
     let range = sequence::bounds(cx, start, stop, deque.items.len())?;
-    match sequence::find(cx, &deque.items[range.clone()], item)? {
+    let found = sequence::find(cx, &deque.items[range.clone()], item)?;
+    refuse_changed(cx, this, &deque)?;
+    match found {
         Some(at) => cx.integer((range.start + at) as i64),
         None => Err(misuse(cx, |deque, item| deque.call_method1("index", (item,)), item)?),
     }
@@ -156,8 +169,11 @@ fn edit<const N: usize>(
     let refuse = || Unwind::break_graph(ReasonId::UnsupportedCall, "a deque method with these arguments");
     let (&this, rest) = args.positional.split_first().filter(|_| args.keywords.is_empty()).ok_or_else(refuse)?;
     let rest = <[VarId; N]>::try_from(rest.to_vec()).map_err(|_| refuse())?;
-    let mut deque = DequeVariable::clone(&*expect(cx, this)?);
-    work(cx, &mut deque, rest)?;
+    let before = expect(cx, this)?;
+    let mut deque = DequeVariable::clone(&before);
+    let done = work(cx, &mut deque, rest);
+    refuse_changed(cx, this, &before)?;
+    done?;
     cx.vars.set(this, Rc::new(deque));
     Ok(cx.none())
 }
@@ -296,8 +312,10 @@ impl Variable for DequeVariable {
         Ok(!self.items.is_empty())
     }
 
-    fn contains(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, item: VarId) -> Flow<VarId> {
-        object_model::contains_among(cx, &self.items, item)
+    fn contains(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, item: VarId) -> Flow<VarId> {
+        let found = object_model::contains_among(cx, &self.items, item)?;
+        refuse_changed(cx, this, self)?;
+        Ok(found)
     }
 
     fn binary(

@@ -52,6 +52,10 @@ impl FunctionVariable {
         let function = self.object.bind(cx.py).cast::<PyFunction>().map_err(PyErr::from)?.clone();
         let parts = parts_of(cx, &function, of)?;
         let before = cx.graph.mark();
+        if cx.trackers.is_made(of) {
+            // What a decorator wrote into a class of the trace has code that dies with the trace: it cannot be gone on with.
+            cx.unclaim();
+        }
         let result = OpcodeInlineExecutor::new(cx).call(&parts, args)?;
         if translate::is_asked_for(&cpython::function_code(&function)) {
             cx.graph.end_unit(&parts.code.code.name, before);

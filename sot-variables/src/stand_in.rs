@@ -41,6 +41,10 @@ pub fn of<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, exact: &mut bool) 
     if let Some(value) = payload.constant() {
         return Ok(value.bind(cx.py).clone());
     }
+    if let Some(made) = cx.vars.as_kind::<MadeVariable>(variable) {
+        *exact &= made.exact;
+        return Ok(made.object.bind(cx.py).clone());
+    }
     if let Some(object) = payload.object() {
         *exact &= payload.kind() == "class" || !cx.effects.written().any(|written| written == variable);
         return Ok(object.bind(cx.py).clone());
@@ -111,24 +115,30 @@ fn new<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, exact: &mut bool) -> 
     Ok(py.get_type::<PyAny>().call0()?)
 }
 
-/// An immutable object of a type in C, made in the trace for real: new code makes it anew with the same call.
+/// An object that nothing but the call which makes it and the making of its class writes, made in the trace for real: new
+/// code makes it anew with the same call.
 pub struct MadeVariable {
     object: Py<PyAny>,
-    callable: Py<PyAny>,
-    args: Vec<VarId>,
+    callable: VarId,
+    args: CallArgs,
+    /// Whether real objects say all that there is to the arguments.
+    exact: bool,
 }
 
 /// `callable(*args)` with real objects in the place of what was made in the trace. The callable looks into none of them.
 pub fn call(cx: &mut OpcodeExecutor<'_>, callable: Py<PyAny>, args: &CallArgs) -> Flow<VarId> {
-    if !args.keywords.is_empty() {
-        return Err(refuse("keyword arguments for an object that C code makes"));
-    }
     let mut exact = true;
-    let args = &args.positional;
-    let real = args.iter().map(|&arg| of(cx, arg, &mut exact)).collect::<Flow<Vec<_>>>()?;
-    match callable.bind(cx.py).clone().call1(PyTuple::new(cx.py, real)?) {
+    let real = args.positional.iter().map(|&arg| of(cx, arg, &mut exact)).collect::<Flow<Vec<_>>>()?;
+    let keywords = PyDict::new(cx.py);
+    for (name, value) in &args.keywords {
+        keywords.set_item(&**name, of(cx, *value, &mut exact)?)?;
+    }
+    let callable = callable.into_bound(cx.py);
+    match callable.call(PyTuple::new(cx.py, real)?, Some(&keywords)) {
         Ok(object) => {
-            let payload = MadeVariable { object: object.clone().unbind(), callable, args: args.clone() };
+            let tracker = cx.constant_tracker(callable.clone().unbind());
+            let callable = cx.wrap(&callable, tracker);
+            let payload = MadeVariable { object: object.clone().unbind(), callable, args: args.clone(), exact };
             Ok(cx.produce_made(Rc::new(payload), &object))
         }
         Err(error) => Err(cx.raise(error)),
@@ -147,6 +157,7 @@ macro_rules! made_by {
 made_by! {
     STATIC_METHOD = "staticmethod", "builtins", "staticmethod";
     CLASS_METHOD = "classmethod", "builtins", "classmethod";
+    FIELD = "dataclasses:field", "dataclasses", "field";
 }
 
 builtin! { PROPERTY = "property" => |cx, args| {
@@ -191,7 +202,7 @@ impl Variable for MadeVariable {
     }
 
     fn children(&self) -> Vec<VarId> {
-        self.args.clone()
+        self.args.all().collect()
     }
 
     /// What a decorator copies from the function it is given is that of the stand-in.
@@ -207,7 +218,6 @@ impl Variable for MadeVariable {
     }
 
     fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
-        let callable = self.callable.clone_ref(cg.cx.py);
-        cg.call(|cg| cg.load_const(callable), &self.args)
+        cg.call_with(self.callable, &self.args)
     }
 }

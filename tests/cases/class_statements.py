@@ -595,3 +595,28 @@ def test_attributes_of_a_static_method(x):
     except AttributeError:
         pass
     return x + 1, getattr(made, "note", None), sorted(getattr(made, "__dict__", ()))
+
+
+@given(one)
+def test_whole__fields_of_a_dataclass(x):
+    @dataclasses.dataclass
+    class Point:
+        a: int
+        b: list = dataclasses.field(default_factory=list, metadata={"k": 1})
+        c: int = dataclasses.field(default=4, repr=False)
+
+    point = Point(1, [2])
+    return x + len(dataclasses.fields(Point)), [f.name for f in dataclasses.fields(point)], dataclasses.asdict(point), repr(point)
+
+
+@given(one)
+def test_break_in_a_method_of_a_dataclass(x):
+    @dataclasses.dataclass
+    class Point:
+        a: int
+
+        def __post_init__(self):
+            if self.a.sum() > 0:
+                self.a = self.a * 2
+
+    return Point(x + 1).a, Point(x).a

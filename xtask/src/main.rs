@@ -4,6 +4,7 @@
 
 mod bench;
 mod command;
+mod cpython_tests;
 mod demo;
 mod lint;
 mod options;
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
         Task::Test => test::run(&options),
         Task::Demo => demo::run(&options),
         Task::Bench => bench::run(&options),
+        Task::CpythonTests => cpython_tests::run(&options),
         Task::Lint => lint::run(&options),
     };
     match done {

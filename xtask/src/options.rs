@@ -10,6 +10,9 @@ Commands:
   test    build the extension, run the Rust and Python tests; arguments go to pytest
   demo    translate ResNet-18 and a small GPT, compare with eager and with Paddle's own SOT
   bench   measure eager, Paddle's SOT, sot and the raw program; arguments go to benches/bench.py
+  cpython-tests
+          run CPython's own tests with their functions translated, and write docs/cpython-tests.md anew from what they came
+          to; arguments are names of test files, of which nothing is written
   lint    formatting, clippy, and where `unsafe` may stand
   help    print this
 
@@ -24,6 +27,7 @@ pub(crate) enum Task {
     Test,
     Demo,
     Bench,
+    CpythonTests,
     Lint,
     Help,
 }
@@ -86,6 +90,7 @@ fn parse_task(word: Option<&str>) -> Result<Task, String> {
         Some("test") => Ok(Task::Test),
         Some("demo") => Ok(Task::Demo),
         Some("bench") => Ok(Task::Bench),
+        Some("cpython-tests") => Ok(Task::CpythonTests),
         Some("lint") => Ok(Task::Lint),
         Some("help" | "--help" | "-h") => Ok(Task::Help),
         Some(other) => Err(format!("unknown command {other}")),

@@ -498,7 +498,7 @@ pub fn generic_set_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, v
         }
         // What a slot of a class statement holds is known; what C code keeps is not.
         let is_slot = kind == "member_descriptor"
-            && descriptor.getattr("__objclass__")?.cast::<PyType>().is_ok_and(cpython::is_heap_type);
+            && descriptor.getattr("__objclass__")?.getattr("__dict__")?.contains("__slots__")?;
         if cpython::is_data_descriptor(&descriptor) && !is_slot {
             return Err(Unwind::break_graph(
                 ReasonId::UnsupportedMutation,

@@ -7,7 +7,7 @@ use pyo3::types::{PyBytes, PyDict, PyList, PySet, PyString, PyTuple};
 
 use super::{object_model, OpcodeExecutor};
 use crate::cpython;
-use crate::error::{Flow, ReasonId, Unwind};
+use crate::error::{Flow, Reason, ReasonId};
 use crate::guard::Test;
 use crate::variable::VarId;
 
@@ -330,10 +330,9 @@ impl<'py> OpcodeExecutor<'py> {
             if !equal && left.eq(&left)? || left.extract::<i64>().is_ok_and(|number| SMALL.contains(&number)) {
                 return Ok(equal && left.get_type().is(self.py.get_type::<pyo3::types::PyInt>()));
             }
-            return Err(Unwind::break_graph(
-                ReasonId::UnsupportedOperation,
-                "`is` between two numbers or strings depends on how CPython stores them",
-            ));
+            // Behind a break they would be constants of one code object, which may make one object of them.
+            let text = "`is` between two numbers or strings depends on how CPython stores them";
+            return Err(self.leave_frame(Reason::new(ReasonId::UnsupportedOperation, text)));
         }
         // One object is one variable; two sourced objects may coincide at another call.
         let (left, right) = (self.vars.tracker(lhs), self.vars.tracker(rhs));

@@ -22,9 +22,9 @@ builtin! { INT = "int" => |cx, args| fold_or(cx, "int", args, |cx| number(cx, ar
 
 builtin! { FLOAT = "float" => |cx, args| fold_or(cx, "float", args, |cx| number(cx, args, &["__float__", "__index__"])) }
 
-builtin! { COMPLEX = "complex" => |cx, args| fold_or(cx, "complex", args, |cx| special(cx, args, "__complex__", "complex() of an unknown value")) }
+builtin! { COMPLEX = "complex" => |cx, args| fold_or(cx, "complex", args, |cx| convert_to(cx, args, "__complex__", "complex")) }
 
-builtin! { BYTES = "bytes" => |cx, args| fold_or(cx, "bytes", args, |cx| special(cx, args, "__bytes__", "bytes() of an unknown value")) }
+builtin! { BYTES = "bytes" => |cx, args| fold_or(cx, "bytes", args, |cx| convert_to(cx, args, "__bytes__", "bytes")) }
 
 builtin! { BOOL = "bool" => |cx, args| match args.positional[..] {
     [value] if args.keywords.is_empty() => {
@@ -105,6 +105,15 @@ fn special(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, method: &str, refused: 
         }
         _ => Err(cannot(refused)),
     }
+}
+
+/// What the special method gives, which has to be of the type: what else is made of another answer is CPython's business.
+fn convert_to(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, method: &str, ty: &str) -> Flow<VarId> {
+    let result = special(cx, args, method, &format!("{ty}() of an unknown value"))?;
+    if cx.type_of(result)?.is(&super::builtin_object(cx.py, ty)?) {
+        return Ok(result);
+    }
+    Err(cannot(&format!("{method} that gives a {}", cx.type_name(result)?)))
 }
 
 fn number(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, methods: &[&str]) -> Flow<VarId> {

@@ -1,0 +1,72 @@
+//! `cargo xtask cpython-tests`: the interpreters' own tests, run untranslated and translated, and the page that says what they
+//! came to. Each column is one run: outcomes of earlier runs are kept below `target/cpython-tests`, one file for each Python.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::command::{openly, quietly};
+use crate::options::Options;
+use crate::python::{self, Interpreter, Minor};
+use crate::{workspace, Failure};
+
+/// Runs the tests on each interpreter; all files of them write the page.
+pub(crate) fn run(options: &Options) -> Result<(), Failure> {
+    let found = python::find(&options.pythons)?;
+    let outcomes = workspace::target().join("cpython-tests");
+    fs::create_dir_all(&outcomes).map_err(|error| format!("{}: {error}", outcomes.display()))?;
+    for python in &found.interpreters {
+        println!("\n== CPython {} ==", python.version);
+        match &python.library_dir {
+            Some(library) => run_one(python, library, &outcomes, &options.passed_on)?,
+            None => println!("left out: this Python has no shared library, so no test can embed it"),
+        }
+    }
+    match found.interpreters.last() {
+        Some(newest) if options.passed_on.is_empty() => write_page(newest, &outcomes),
+        _ => Ok(()),
+    }
+}
+
+fn run_one(python: &Interpreter, library: &Path, outcomes: &Path, files: &[String]) -> Result<(), Failure> {
+    let minor = python.minor;
+    let target = workspace::target().join(format!("py{minor}"));
+    let mut build = Command::new(workspace::cargo());
+    build
+        .current_dir(workspace::root())
+        .args(["build", "-p", "sot-tests", "--bin", "translated_python"])
+        .env("CARGO_TARGET_DIR", &target)
+        .env("PYO3_PYTHON", &python.executable);
+    quietly(&format!("{minor} test runner"), &mut build)?;
+    let mut tests = Command::new(&python.executable);
+    tests
+        .current_dir(workspace::root())
+        .arg("tests/cpython_suite/run.py")
+        .arg("--runner")
+        .arg(target.join("debug/translated_python"))
+        .env("LD_LIBRARY_PATH", library)
+        .env("PYTHONHOME", &python.home)
+        .args(files);
+    if files.is_empty() {
+        tests.arg("--json").arg(outcome(outcomes, minor));
+    }
+    // Tests that fail only translated are what the page lists.
+    openly(&format!("{minor} tests"), &mut tests).map(drop)
+}
+
+fn outcome(outcomes: &Path, minor: Minor) -> PathBuf {
+    outcomes.join(format!("{minor}.json"))
+}
+
+/// Writes the page from the newest outcomes of each Python.
+fn write_page(python: &Interpreter, outcomes: &Path) -> Result<(), Failure> {
+    let mut table = Command::new(&python.executable);
+    table.current_dir(workspace::root()).arg("tests/cpython_suite/table.py");
+    for minor in Minor::supported() {
+        let path = outcome(outcomes, minor);
+        if path.is_file() {
+            table.arg(format!("{minor}={}", path.display()));
+        }
+    }
+    quietly("docs/cpython-tests.md", &mut table).map(drop)
+}
