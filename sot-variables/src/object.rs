@@ -10,7 +10,7 @@ use sot_core::error::Flow;
 use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
 use sot_core::guard::{Identity, Test};
 use sot_core::tracker::{repr, TrackerId};
-use sot_core::variable::{VarId, Variable};
+use sot_core::variable::{GraphArgument, VarId, Variable};
 
 use crate::iterators::library;
 use crate::numpy;
@@ -124,6 +124,15 @@ impl Variable for ObjectVariable {
             cx.guards.add(tracker, Test::TypeIs(Identity::of(object.get_type().as_any())));
         }
         Ok(())
+    }
+
+    /// One value of numpy's is as good as an equal one, which is what its guard asks for.
+    fn graph_argument(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<GraphArgument> {
+        if !numpy::is_value_type(&self.object.bind(cx.py).get_type()) {
+            return object_model::graph_argument(cx, this, Some(&self.object));
+        }
+        let value = self.object.clone_ref(cx.py);
+        Ok(GraphArgument { value, text: repr(cx.py, &self.object), holds_tensor: false })
     }
 
     fn call(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {

@@ -118,18 +118,6 @@ def test_transformer_encoder(check):
     check(lambda x: model(x), paddle.randn([2, 5, 16]))
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["resnet18", "mobilenet_v2", "vgg11", "squeezenet1_0", "shufflenet_v2_x0_5", "densenet121", "googlenet"],
-)
-def test_vision_model(check, name):
-    model = getattr(paddle.vision.models, name)()
-    model.eval()
-    size = 224 if name in ("vgg11", "googlenet") else 64
-    with paddle.no_grad():
-        check(lambda x: model(x), paddle.randn([1, 3, size, size]))
-
-
 def test_a_layer_comes_back_with_its_forward_translated(same):
     model = MLP(3)
     x = paddle.randn([2, 16])

@@ -76,3 +76,17 @@ def test_errors_are_numpys():
 
     fast = sot.symbolic_translate(fn)
     assert fast(X)[1] == fn(X)[1]
+
+
+def test_a_number_of_numpys_may_be_an_equal_one_at_the_next_call(same):
+    def fn(x, n):
+        return paddle.reshape(x, [n, -1])
+
+    fast = sot.symbolic_translate(fn)
+    x = paddle.ones([2, 3])
+    for _ in range(3):
+        same(fast(x, np.prod([2, 1])), fn(x, np.prod([2, 1])))
+    assert sot.stats().translations == 1 and not sot.stats().breaks
+    same(fast(x, np.int32(2)), fn(x, np.int32(2)))
+    same(fast(x, np.prod([3, 2])), fn(x, np.prod([3, 2])))
+    assert sot.stats().translations == 3

@@ -8,6 +8,7 @@ import pytest
 
 import zoo
 from zoo.check import check
+from zoo.page import known_rows, row
 
 
 def same(actual, expected, rtol, atol, where="result"):
@@ -38,15 +39,27 @@ def same(actual, expected, rtol, atol, where="result"):
         assert actual == expected, f"{where}: {actual!r} is not {expected!r}"
 
 
-@pytest.mark.parametrize("name", sorted(zoo.load()))
-def test_model(name):
-    task = zoo.TASKS[name]
+def make(name):
+    """A function that makes the task of a name, with the same weights each time."""
 
     def make():
         paddle.seed(3)
-        return task()
+        return zoo.TASKS[name]()
 
-    measured = check(make, same)
-    assert measured.predict.breaks == sorted(task.eval_breaks) and measured.train.breaks == sorted(task.train_breaks)
-    assert (measured.predict.graphs, measured.train.graphs) == (task.eval_graphs, task.train_graphs)
-    assert not measured.predict.fallbacks and not measured.train.fallbacks
+    return make
+
+
+@pytest.mark.parametrize("name", zoo.load())
+def test_model(name):
+    task = zoo.TASKS[name]
+    measured = check(make(name), same)
+    for mode, graphs, breaks in (
+        (measured.predict, task.eval_graphs, task.eval_breaks),
+        (measured.train, task.train_graphs, task.train_breaks),
+    ):
+        assert mode.breaks == sorted(breaks) and mode.graphs == graphs and not mode.fallbacks
+    assert row(task, measured) in known_rows()
+
+
+def test_the_page_has_no_other_models():
+    assert len(known_rows()) == len(zoo.TASKS)

@@ -14,10 +14,8 @@ TASKS = {}
 class Task:
     """A model (or several) and its use. `predict` and `loss` are what is translated, `batch(step)` is what they are given."""
 
-    title = ""
-    """What the table calls it."""
-    shows = ""
-    """What of the code is worth a look."""
+    title = shows = ""
+    """What the table calls it, and what of its code is worth a look."""
     learning_rate = 1e-3
     steps = 20
     """Steps of training."""
@@ -61,4 +59,4 @@ def load():
     """Imports all modules of the zoo."""
     for module in pkgutil.iter_modules(__path__):
         importlib.import_module(f"{__name__}.{module.name}")
-    return TASKS
+    return list(TASKS)

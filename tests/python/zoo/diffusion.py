@@ -132,7 +132,7 @@ class Unet(nn.Layer):
 
 
 class GaussianDiffusion(nn.Layer):
-    def __init__(self, model, *, image_size=8, timesteps=6, objective="pred_noise"):
+    def __init__(self, model, *, image_size=8, timesteps=4, objective="pred_noise"):
         super().__init__()
         self.model, self.image_size, self.objective = model, image_size, objective
         betas = linear_beta_schedule(timesteps)

@@ -155,10 +155,10 @@ class WithCache(LanguageModel):
 @task
 class Greedy(LanguageModel):
     title = "GPT, greedy generation"
-    shows = "ten steps of decoding with the cache, `@paddle.no_grad()` on the method; trained on a prefix"
+    shows = "five steps of decoding with the cache, `@paddle.no_grad()` on the method; trained on a prefix"
 
     def predict(self, ids):
-        return self.model.generate(ids, 10)
+        return self.model.generate(ids, 5)
 
     def loss(self, ids):
         with paddle.no_grad():

@@ -234,7 +234,7 @@ class CausalLM(Task):
 
     def predict(self, ids, mask):
         output = self.model(ids, mask, use_cache=True)
-        for _ in range(3):
+        for _ in range(2):
             token = output.logits[:, -1:].argmax(-1)
             output = self.model(token, past_key_values=output.past_key_values, use_cache=True)
         return output.logits, output.past_key_values.key_cache, len(output.past_key_values)
