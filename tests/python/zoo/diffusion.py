@@ -209,6 +209,7 @@ class GaussianDiffusion(nn.Layer):
 
 @task
 class DDPM(Task):
+    decorated = True
     title = "DDPM"
     shows = "sampling loop over `reversed(range(...))`, `extract` with `b, *_ = t.shape`, random steps, loss chosen by a property"
     rtol, atol = 1e-4, 1e-5

@@ -90,6 +90,7 @@ class SNDiscriminator(nn.Layer):
 
 @task
 class Hinge(Task):
+    decorated = True
     title = "GAN with spectral norm"
     shows = "`spectral_norm` hooks that write buffers at each forward, hinge loss, feature matching over a list"
     train_graphs, train_breaks = 4, ("backend-refused", "unsupported-call") * 4
