@@ -173,7 +173,7 @@ class Sampling(LanguageModel):
     title = "GPT, sampling"
     shows = "top-k filter by `v[:, [-1]]`, `multinomial`, stops at a token the model chooses"
     steps = 1
-    eval_graphs, eval_breaks = 3, ("data-dependent-control-flow",) * 3 + ("unsupported-call",)
+    eval_graphs, eval_breaks = 3, ("data-dependent-control-flow",) * 3
 
     def predict(self, ids):
         return self.model.generate(ids, 3, temperature=0.8, top_k=5, do_sample=True, eos=40)
