@@ -1,11 +1,13 @@
-//! Modules: their attributes are entries of their dict.
+//! Modules: their attributes are entries of their dict, which are the globals of their functions.
 
 use std::rc::Rc;
 
+use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
+use pyo3::types::PyModule;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{Name, OpcodeExecutor};
+use sot_core::executor::{object_model, Globals, Name, OpcodeExecutor};
 use sot_core::guard::Test;
 use sot_core::tracker::{Tracker, TrackerId};
 use sot_core::variable::{VarId, Variable};
@@ -13,7 +15,7 @@ use sot_core::variable::{VarId, Variable};
 sot_core::variable_kind! { "module", rank: 40, when: is_module, wrap: ModuleVariable::wrap }
 
 fn is_module(object: &Bound<'_, PyAny>) -> bool {
-    object.is_instance_of::<pyo3::types::PyModule>()
+    object.is_instance_of::<PyModule>()
 }
 
 /// A module.
@@ -46,12 +48,12 @@ impl Variable for ModuleVariable {
     }
 
     fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
-        if let Some(written) = cx.effects.attribute(this, name) {
-            return Ok(written);
-        }
         let module = self.object.bind(cx.py).clone();
         let of = cx.vars.tracker(this);
         let dict = cpython::instance_dict(&module);
+        if let Some(written) = dict.as_ref().and_then(|dict| cx.effects.global(dict.as_unbound(), name)) {
+            return Ok(written);
+        }
         if let Some(value) = dict.as_ref().and_then(|dict| dict.get_item(&**name).ok().flatten()) {
             let tracker = cx.trackers.add(Tracker::Attribute { of, name: Rc::clone(name) });
             cx.guards.require(tracker);
@@ -68,7 +70,24 @@ impl Variable for ModuleVariable {
     }
 
     fn set_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, value: Option<VarId>) -> Flow<()> {
-        cx.effects.set_attribute(this, name, value);
+        let module = self.object.bind(cx.py).clone();
+        let refuse = || {
+            Unwind::break_graph(
+                ReasonId::UnsupportedMutation,
+                format!("writing attribute '{name}' of {}, which may have a say in it", self.text(cx)),
+            )
+        };
+        if !module.is_exact_instance_of::<PyModule>() {
+            return Err(refuse());
+        }
+        let dict = cpython::instance_dict(&module).ok_or_else(refuse)?;
+        if value.is_none() && self.get_attr(cx, this, name)?.is_none() {
+            return Err(cx.raise(PyAttributeError::new_err(name.to_string())));
+        }
+        let of = cx.vars.tracker(this);
+        object_model::guard_identity(cx, &module, of);
+        let tracker = cx.trackers.add(Tracker::Getattr { of, name: "__dict__".into() });
+        cx.effects.set_global(cx.py, &Globals { dict: dict.unbind(), tracker }, name, value);
         Ok(())
     }
 }

@@ -1,0 +1,102 @@
+"""Attributes of a module are the globals of its functions: one truth, whichever way they are written."""
+
+import sys
+import types
+
+import paddle
+import pytest
+
+import sot
+
+TEXT = """
+FLAG = 1.0
+
+def read(x):
+    return x + FLAG
+
+def call(x):
+    return helper(x)
+
+def helper(x):
+    return x - 1
+
+def write(value):
+    global FLAG
+    FLAG = value
+"""
+
+
+@pytest.fixture
+def module(monkeypatch):
+    made = types.ModuleType("sot_tests_module")
+    exec(compile(TEXT, "/sot_tests_module.py", "exec"), made.__dict__)
+    monkeypatch.setitem(sys.modules, made.__name__, made)
+    return made
+
+
+def written_and_put_back(module, x):
+    before = module.FLAG
+    module.FLAG = 5.0
+    y = module.read(x)
+    module.FLAG = before
+    return y, module.read(x)
+
+
+def written_by_its_function(module, x):
+    module.write(7.0)
+    y = x * module.FLAG
+    module.write(1.0)
+    return y
+
+
+def replaced_function(module, x):
+    before = module.helper
+    module.helper = lambda x: x * 10
+    y = module.call(x)
+    module.helper = before
+    return y, module.call(x)
+
+
+def left_written(module, x):
+    module.FLAG = module.FLAG + 1
+    module.new = 3.0
+    return module.read(x) * module.new * module.read.__globals__["new"]
+
+
+def deleted(module, x):
+    module.new = 3.0
+    y = x * module.new
+    del module.new
+    try:
+        del module.new
+    except AttributeError:
+        y = y + 1
+    return y, hasattr(module, "new")
+
+
+def over_a_break(module, x):
+    module.FLAG = 9.0
+    y = module.read(x)
+    if y.sum() > 0:
+        y = y + module.FLAG
+    module.FLAG = 1.0
+    return y + module.FLAG
+
+
+CASES = [written_and_put_back, written_by_its_function, replaced_function, left_written, deleted, over_a_break]
+
+
+@pytest.mark.parametrize("fn", CASES, ids=lambda fn: fn.__name__)
+def test_writes_to_modules(fn, module, same):
+    x = paddle.to_tensor([1.0, 2.0])
+
+    def run(call):
+        vars(module).update(FLAG=1.0)
+        vars(module).pop("new", None)
+        found = [call(module, x) for _ in range(3)]
+        return found, module.FLAG, getattr(module, "new", None)
+
+    expected = run(fn)
+    same(run(sot.symbolic_translate(fn)), expected)
+    stats = sot.stats()
+    assert stats.graphs and not stats.fallbacks and sum(stats.breaks.values()) == (fn is over_a_break), f"\n{stats}"
