@@ -46,8 +46,7 @@ pub(super) fn refuse_options(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Fl
 
 /// Whether `file` is where all output goes, and the trace has put nothing else there.
 fn goes_out(cx: &mut OpcodeExecutor<'_>, file: VarId) -> Flow<bool> {
-    let sys = cx.py.import("sys")?.into_any();
-    let written = cx.met(&sys).and_then(|sys| cx.effects.attribute(sys, &"stdout".into()));
+    let written = cx.effects.global(&cx.py.import("sys")?.dict().unbind(), &"stdout".into());
     Ok(is_none(cx, file)? && written.is_none())
 }
 

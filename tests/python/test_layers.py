@@ -1,0 +1,275 @@
+"""Kinds of layers and what is done to them between calls: equal to eager mode, with the number of graphs of each."""
+
+import paddle
+import paddle.nn.functional as F
+import pytest
+from paddle import nn
+
+import sot
+
+
+def gradients(tensors):
+    return [None if tensor.grad is None else tensor.grad.numpy() for tensor in tensors]
+
+
+class Dicts(nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.parts = nn.LayerDict({"up": nn.Linear(4, 6), "act": nn.ReLU(), "down": nn.Linear(6, 4)})
+
+    def forward(self, x):
+        for name, part in self.parts.items():
+            x = part(x) if name != "act" else part(x) + 1
+        return x + self.parts["up"](x).sum() if "up" in self.parts else x
+
+
+class Lists(nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.weights = nn.ParameterList([self.create_parameter([4, 4]) for _ in range(3)])
+        self.layers = nn.LayerList([nn.Linear(4, 4) for _ in range(4)])
+
+    def forward(self, x):
+        for index, weight in enumerate(self.weights):
+            x = x @ weight + self.layers[index](x)
+        return x * len(self.layers) + self.layers[-1](x)
+
+
+class Parameters(nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.scales = nn.ParameterDict({"a": self.create_parameter([4]), "b": self.create_parameter([4])})
+
+    def forward(self, x):
+        for name in self.scales:
+            x = x * self.scales[name] + len(name)
+        return x - self.scales["a"]
+
+
+class Indexed(nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(("first", nn.Linear(4, 4)), ("act", nn.Tanh()), ("last", nn.Linear(4, 4)))
+
+    def forward(self, x):
+        x = self.body[0](x) + self.body["last"](x) + self.body.act(x)
+        return self.body[len(self.body) - 1](x)
+
+
+class Cells(nn.Layer):
+    def __init__(self, cell):
+        super().__init__()
+        self.rnn = nn.RNN(cell(4, 4))
+
+    def forward(self, x):
+        y, state = self.rnn(x)
+        return y + (state[0] if isinstance(state, tuple) else state).sum()
+
+
+class Outputs(nn.Layer):
+    """The outputs of a recurrent net, whose state is used as well."""
+
+    def __init__(self, rnn):
+        super().__init__()
+        self.rnn = rnn
+
+    def forward(self, x):
+        y, state = self.rnn(x)
+        states = state if isinstance(state, tuple) else (state,)
+        return y * sum(part.sum() for part in states)
+
+
+def spectral():
+    layer = nn.utils.spectral_norm(nn.Linear(4, 4), n_power_iterations=2)
+    return nn.Sequential(layer, nn.Tanh())
+
+
+def sequences(x):
+    return x
+
+
+# A layer, and what it is given of a tensor of shape 2, 3, 4.
+LAYERS = {
+    "LayerDict": (Dicts, sequences),
+    "LayerList and ParameterList": (Lists, sequences),
+    "ParameterDict": (Parameters, sequences),
+    "Sequential by index": (Indexed, sequences),
+    "weight_norm": (lambda: nn.utils.weight_norm(nn.Linear(4, 4)), sequences),
+    "weight_norm of a convolution": (lambda: nn.utils.weight_norm(nn.Conv1D(3, 2, 3), dim=0), sequences),
+    "weight_norm within": (lambda: nn.Sequential(nn.utils.weight_norm(nn.Linear(4, 4)), nn.Tanh(), nn.Linear(4, 2)), sequences),
+    "spectral_norm": (spectral, sequences),
+    "SimpleRNNCell": (lambda: Cells(nn.SimpleRNNCell), sequences),
+    "LSTMCell": (lambda: Cells(nn.LSTMCell), sequences),
+    "GRUCell": (lambda: Cells(nn.GRUCell), sequences),
+    "SimpleRNN": (lambda: Outputs(nn.SimpleRNN(4, 5)), sequences),
+    "LSTM": (lambda: Outputs(nn.LSTM(4, 5, num_layers=2)), sequences),
+    "LSTM both ways": (lambda: Outputs(nn.LSTM(4, 5, direction="bidirect")), sequences),
+    "GRU": (lambda: Outputs(nn.GRU(4, 5, num_layers=2, time_major=True)), sequences),
+    "BiRNN": (lambda: Outputs(nn.BiRNN(nn.GRUCell(4, 5), nn.GRUCell(4, 5))), sequences),
+    "MultiHeadAttention": (lambda: nn.MultiHeadAttention(4, 2), sequences),
+    "Transformer layer": (lambda: nn.TransformerEncoderLayer(4, 2, 8, dropout=0.0), sequences),
+    "Bilinear": (lambda: Pair(nn.Bilinear(4, 4, 3)), sequences),
+    "Unflatten": (lambda: nn.Sequential(nn.Flatten(1), nn.Unflatten(1, [4, 3]), nn.Linear(3, 2)), sequences),
+}
+
+
+# It writes what it estimates into its buffers with `paddle.assign(..., output=...)`.
+BROKEN = ["spectral_norm"]
+
+
+class Pair(nn.Layer):
+    def __init__(self, layer):
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x):
+        return self.layer(x[:, 0], x[:, 1])
+
+
+def state(layer):
+    return [buffer.detach().clone() for buffer in layer.buffers() if buffer._is_initialized()]
+
+
+@pytest.mark.parametrize("kind", LAYERS)
+def test_kinds(kind, same):
+    make, given = LAYERS[kind]
+
+    def run(wrap):
+        paddle.seed(5)
+        layer = make()
+        call, found = wrap(layer), []
+        for _ in range(3):
+            x = given(paddle.randn([2, 3, 4]))
+            x.stop_gradient = False
+            y = call(x)
+            y.square().mean().backward()
+            found += [y.detach(), x.grad.numpy()]
+        return found, gradients(layer.parameters()), state(layer)
+
+    expected = run(lambda layer: layer)
+    same(run(lambda layer: sot.symbolic_translate(lambda x: layer(x))), expected)
+    stats = sot.stats()
+    if kind in BROKEN:
+        assert stats.graphs and stats.breaks and not stats.fallbacks, f"\n{stats}"
+    else:
+        assert (stats.graphs, stats.translations) == (1, 1) and not stats.breaks and not stats.fallbacks, f"\n{stats}"
+
+
+def net():
+    return nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1D(4), nn.Tanh(), nn.Linear(4, 2))
+
+
+def load_state(layer, x):
+    other = net()
+    layer.set_state_dict(other.state_dict())
+
+
+def round_trip(layer, x):
+    state = {name: tensor.clone() for name, tensor in layer.state_dict().items()}
+    for parameter in layer.parameters():
+        parameter.set_value(paddle.zeros_like(parameter))
+    layer.set_state_dict(state)
+
+
+def write_parameters(layer, x):
+    with paddle.no_grad():
+        for parameter in layer.parameters():
+            parameter.scale_(2.0)
+
+
+def to_double(layer, x):
+    layer.to(dtype="float64")
+    return x.astype("float64")
+
+
+def replace_sublayer(layer, x):
+    layer[0] = nn.Linear(4, 4)
+
+
+def replace_by_another_kind(layer, x):
+    layer[2] = nn.Sigmoid()
+
+
+def replace_by_attribute(layer, x):
+    setattr(layer, "2", nn.ReLU())
+
+
+def add_sublayer(layer, x):
+    layer.add_sublayer("4", nn.Linear(2, 3))
+
+
+def delete_sublayer(layer, x):
+    del layer._sub_layers["3"]
+
+
+def replace_parameter(layer, x):
+    layer[0].weight = layer.create_parameter([4, 4])
+
+
+def replace_buffer(layer, x):
+    layer[1]._buffers["_mean"] = paddle.ones([4])
+
+
+def no_bias(layer, x):
+    layer[0].bias = None
+
+
+def evaluate(layer, x):
+    layer.eval()
+
+
+def apply(layer, x):
+    layer.apply(lambda part: part.weight.set_value(paddle.ones_like(part.weight)) if isinstance(part, nn.Linear) else None)
+
+
+def add_hook(layer, x):
+    layer[0].register_forward_post_hook(lambda part, args, y: y + 1)
+
+
+def freeze(layer, x):
+    for parameter in layer[0].parameters():
+        parameter.stop_gradient = True
+
+
+# What is done between calls, and how many graphs there are then.
+CHANGES = [
+    (load_state, 1),
+    (round_trip, 1),
+    (write_parameters, 1),
+    (apply, 1),
+    (to_double, 2),
+    (replace_sublayer, 2),
+    (replace_by_another_kind, 2),
+    (replace_by_attribute, 2),
+    (add_sublayer, 2),
+    (delete_sublayer, 2),
+    (replace_parameter, 2),
+    (replace_buffer, 1),
+    (no_bias, 2),
+    (evaluate, 2),
+    (add_hook, 2),
+    (freeze, 2),
+]
+
+
+@pytest.mark.parametrize("change, graphs", CHANGES, ids=lambda value: getattr(value, "__name__", None))
+def test_changes_between_calls(change, graphs, same):
+    def run(wrap):
+        paddle.seed(5)
+        layer = net()
+        call, found = wrap(layer), []
+        x = paddle.randn([6, 4])
+        for step in range(4):
+            if step == 2:
+                changed = change(layer, x)
+                x = x if changed is None else changed
+            layer.clear_gradients()
+            y = call(x)
+            y.sum().backward()
+            found += [y.detach(), gradients(layer.parameters())]
+        return found, sorted(layer.state_dict()), [b.detach().clone() for b in layer.buffers()]
+
+    expected = run(lambda layer: layer)
+    same(run(lambda layer: sot.symbolic_translate(lambda x: layer(x))), expected)
+    stats = sot.stats()
+    assert (stats.graphs, stats.translations) == (graphs, graphs) and not stats.breaks and not stats.fallbacks, f"\n{stats}"
