@@ -35,8 +35,9 @@ def compare(same):
         expected = seeded(lambda layer: layer)
         same(seeded(translated), expected)
         stats = sot.stats()
-        seen = stats.graphs, sum(stats.breaks.values()), sum(stats.fallbacks.values())
-        assert seen == (graphs, breaks, fallbacks), f"\n{stats}"
+        # What Paddle 3.0 does in a decorator of its own counts as well.
+        own = sum(count for reason, count in stats.fallbacks.items() if "inspect.py" not in reason)
+        assert (stats.graphs, sum(stats.breaks.values()), own) == (graphs, breaks, fallbacks), f"\n{stats}"
 
     return run
 
