@@ -504,6 +504,9 @@ impl<'py> ResumeSource<'py> {
     /// prologue stand for the call and for what follows it.
     pub fn original(&self, at: Label) -> Flow<Label> {
         if let Some(at) = at.0.checked_sub(self.shift) {
+            if at >= self.unit.code.instructions.len() as u32 {
+                return Err(Unwind::fallback(ReasonId::CannotRestore, "a break in half an instruction"));
+            }
             return Ok(Label(at));
         }
         let jump = self.running.code.instructions[self.shift as usize - 1];

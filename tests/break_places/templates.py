@@ -306,6 +306,20 @@ def f(x, wrong, out):
     add(2)
     return y + 1
 """, 1),
+    # 3.13 names two variables in one instruction, if they are among the first sixteen.
+    "many_variables": ("""\
+def f(x, wrong, out):
+    a, b, c, d, e, g, h, j, k, m, n, o, p, q, r, s = range(16)
+    i = 10
+
+    def outside():
+        return i
+
+    y = x * 2
+    HOLE
+    pairs = [(i + t, t * i) for i in (1, 2) for t in (1, 2) if i != t]
+    return y + len(pairs) + outside()
+""", 1),
     "half_evaluated": ("""\
 def f(x, wrong, out):
     y = x * 2

@@ -200,3 +200,24 @@ def test_break_in_a_comprehension_whose_variables_are_unbound_and_captured_outsi
     i, j = 5, 6
     toy.save(x)
     return saved, outside(), [i + j for i in values for j in values]
+
+
+@given(lambda: (toy.arange(2), [1, 2, 3]))
+def test_break_among_many_variables_and_a_captured_one_of_a_comprehension(x, values):
+    a, b, c, d, e, f, g, h = range(8)
+    j, k, m, n, o, p, q = range(7)
+    i = 10
+
+    def outside():
+        return i
+
+    toy.save(x)
+    y = x * outside()
+    pairs = [(i + r, r * i) for i in values for r in values if i != r]
+    y = y + len(pairs)
+    toy.save(y)
+    try:
+        rest = [i - s for i in values for s in (1, 0) if s or i // s]
+    except ZeroDivisionError:
+        rest = [i * s for i in values for s in values]
+    return y + a + b + c + d + e + f + g + h, pairs, rest, j + k + m + n + o + p + q, outside()

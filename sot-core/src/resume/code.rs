@@ -137,7 +137,31 @@ pub fn build(py: Python<'_>, unit: &CodeUnit, key: &ResumeKey, line: Position) -
     code.consts.extend(consts);
     let shift = prologue.len() as u32;
     let body = base.instructions.iter().map(|instruction| moved(py, base, &code, instruction, shift));
-    code.instructions = prologue.into_iter().map(Ok).chain(body).collect::<Flow<_>>()?;
+    let body: Vec<Moved> = body.collect::<Flow<_>>()?;
+    code.instructions = prologue;
+    let (mut aside, end) = (Vec::new(), shift + body.len() as u32);
+    for (index, instruction) in body.into_iter().enumerate() {
+        let halves = match instruction {
+            Moved::Whole(instruction) => {
+                code.instructions.push(instruction);
+                continue;
+            }
+            Moved::Halves(halves) => halves,
+        };
+        // Behind everything else, from where a jump leads back.
+        let start = Label(end + aside.len() as u32);
+        let [_, second] = halves;
+        let jump = |name, target| jump_to(py, name, Label(target), second.position);
+        code.instructions.push(jump("JUMP_FORWARD", start.0)?);
+        aside.extend(halves);
+        aside.push(jump("JUMP_BACKWARD_NO_INTERRUPT", shift + index as u32 + 1)?);
+        if let Some(&handler) = base.handler_at(Label(index as u32)) {
+            // Shifted below, as all others are.
+            let place = |label: u32| Label(label - shift);
+            code.handlers.push(Handler { start: place(start.0), end: place(start.0 + 2), ..handler });
+        }
+    }
+    code.instructions.extend(aside);
     for handler in &mut code.handlers {
         handler.start.0 += shift;
         handler.end.0 += shift;
@@ -173,29 +197,56 @@ fn refuse(error: &BytecodeError) -> Unwind {
     Unwind::fallback(ReasonId::CannotRestore, format!("no resume function can be built here: {error}"))
 }
 
-/// An original instruction at its new place: targets move, cells are found at their new slots.
-fn moved(py: Python<'_>, base: &Code, code: &Code, instruction: &Instruction, shift: u32) -> Flow<Instruction> {
+/// An original instruction at its new place.
+enum Moved {
+    Whole(Instruction),
+    /// One that names two locals, whose slots there have no room in it.
+    Halves([Instruction; 2]),
+}
+
+fn instruction(py: Python<'_>, name: &str, arg: u32, position: Position) -> Flow<Instruction> {
+    let opcode = Opcodes::get(py).number(name).ok_or_else(|| {
+        let text = format!("{name} is needed to resume, and this interpreter has none");
+        Unwind::fallback(ReasonId::CannotRestore, text)
+    })?;
+    Ok(Instruction::new(opcode, arg, position))
+}
+
+fn jump_to(py: Python<'_>, name: &str, target: Label, position: Position) -> Flow<Instruction> {
+    let mut jump = instruction(py, name, 0, position)?;
+    jump.target = Some(target);
+    Ok(jump)
+}
+
+/// Targets move, cells are found at their new slots.
+fn moved(py: Python<'_>, base: &Code, code: &Code, instruction: &Instruction, shift: u32) -> Flow<Moved> {
     let mut instruction = *instruction;
     if let Some(target) = &mut instruction.target {
         target.0 += shift;
     }
     if PyVersion::BUILT_FOR < PyVersion(11) {
-        return Ok(instruction);
+        return Ok(Moved::Whole(instruction));
     }
     let slot = |slot: u32| base.cell_index(slot).map_or(slot, |cell| code.deref_arg(cell));
-    match Opcodes::get(py).info(instruction.opcode).operand {
+    let info = Opcodes::get(py).info(instruction.opcode);
+    match info.operand {
         Operand::Cell | Operand::Local => instruction.arg = slot(instruction.arg),
         Operand::LocalPair => {
             let pair = [slot(instruction.arg >> 4), slot(instruction.arg & 15)];
             if pair.iter().any(|slot| *slot > 15) {
-                let text = "a function of many variables with a comprehension's in the place of a captured one";
-                return Err(Unwind::fallback(ReasonId::CannotRestore, text));
+                let half = |place: usize| {
+                    let loads =
+                        if place == 0 { info.name.starts_with("LOAD") } else { info.name.ends_with("LOAD_FAST") };
+                    let name = if loads { "LOAD_FAST" } else { "STORE_FAST" };
+                    self::instruction(py, name, pair[place], instruction.position)
+                };
+                return Ok(Moved::Halves([half(0)?, half(1)?]));
             }
             instruction.arg = pair[0] << 4 | pair[1];
         }
         _ => {}
     }
-    Ok(instruction)
+    Ok(Moved::Whole(instruction))
 }
 
 struct Prologue<'py> {
@@ -219,13 +270,7 @@ struct Prologue<'py> {
 
 impl Prologue<'_> {
     fn op(&mut self, name: &str, arg: u32) -> Flow<()> {
-        let opcode = self.opcodes.number(name).ok_or_else(|| {
-            Unwind::fallback(
-                ReasonId::CannotRestore,
-                format!("{name} is needed to resume, and this interpreter has none"),
-            )
-        })?;
-        self.instructions.push(Instruction::new(opcode, arg, self.line));
+        self.instructions.push(instruction(self.py, name, arg, self.line)?);
         Ok(())
     }
 

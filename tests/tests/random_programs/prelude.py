@@ -103,6 +103,44 @@ class Countdown:
         return self.n
 
 
+class Asking(Point):
+    kind = "asking"
+
+    def ask(self, answer):
+        LOG.append(("ask", self.v))
+        y = toy.arange(2) + self.v
+        toy.save(y)
+        self.t = y * 2
+        return answer
+
+    def __bool__(self):
+        return self.ask(self.v > 1)
+
+    def __len__(self):
+        return self.ask(self.v % 3)
+
+    def __contains__(self, item):
+        return self.ask(item == self.v)
+
+    def __iter__(self):
+        return self.ask(Stepping(self.v % 3))
+
+    def __str__(self):
+        return self.ask("asked")
+
+    def __format__(self, specification):
+        return self.ask(specification + "!")
+
+
+class Stepping(Countdown):
+    def __next__(self):  # whole
+        n = super().__next__()
+        t = toy.arange(1) + n
+        toy.save(t)
+        LOG.append(t * 2)
+        return n
+
+
 class Manager:
     def __init__(self, tag, suppressed=()):
         self.tag = tag
