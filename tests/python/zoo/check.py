@@ -66,7 +66,7 @@ def check_train(eager, fast, same):
                 same(getattr(runs[1], name)(), getattr(runs[0], name)(), eager.rtol, eager.atol)
         for run in runs:
             run.clear()
-    runs[1].step(eager.steps)
+    runs[1].forward(eager.steps)
     assert_hits(first)
     np.testing.assert_allclose(curves[1], curves[0], rtol=1e-4, err_msg="the losses of translated and eager training part")
     return Mode(first)
@@ -85,9 +85,12 @@ class Training:
             layer.train()
         self.adam = paddle.optimizer.Adam(learning_rate=task.learning_rate, parameters=task.parameters())
 
-    def step(self, number):
+    def forward(self, number):
         paddle.seed(100 + number)
-        loss = self.loss(*self.task.batch(number))
+        return self.loss(*self.task.batch(number))
+
+    def step(self, number):
+        loss = self.forward(number)
         loss.backward()
         self.adam.step()
         return loss.item()
