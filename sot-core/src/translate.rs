@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
-use pyo3::types::{PyCode, PyWeakrefMethods, PyWeakrefReference};
+use pyo3::types::{PyCode, PyString, PyWeakrefMethods, PyWeakrefReference};
 
 use crate::bytecode::{Label, Position};
 use crate::cache::{CodeCache, Entry, Forbidden, Origin};
@@ -328,7 +328,7 @@ fn simulate<'py>(
     }
     let root = root_frame(cx, fresh, unit)?;
     if resumed {
-        watch_generators(cx, fresh, &root)?;
+        watch_mortals(cx, fresh, &root)?;
     }
     match cx.run_frame(root)?.0 {
         Exit::Return(value) => Ok(value),
@@ -336,11 +336,17 @@ fn simulate<'py>(
     }
 }
 
-/// The frame of a resume function is all that holds what it was given, which for a generator shows when it goes.
-fn watch_generators(cx: &mut OpcodeExecutor<'_>, fresh: &FreshFrame<'_, '_>, root: &Frame) -> Flow<()> {
+/// The frame of a resume function is all that holds what it was given, which for a generator, and for an object with a method
+/// `__del__` of the program's, shows when it goes.
+fn watch_mortals(cx: &mut OpcodeExecutor<'_>, fresh: &FreshFrame<'_, '_>, root: &Frame) -> Flow<()> {
     let generator = fresh.py().import("types")?.getattr("GeneratorType")?;
+    let shows = |object: Bound<'_, PyAny>| {
+        let ty = object.get_type();
+        let hook = cpython::type_lookup(&ty, &PyString::intern(ty.py(), "__del__"));
+        ty.is(&generator) || hook.is_some_and(|hook| cpython::builtin_type_name(&hook) == "function")
+    };
     for (slot, value) in root.locals.iter().enumerate() {
-        let given = value.filter(|_| fresh.arg(slot).is_some_and(|object| object.get_type().is(&generator)));
+        let given = value.filter(|_| fresh.arg(slot).is_some_and(shows));
         if let Some(value) = given {
             cx.see(value)?;
             cx.watch(value);

@@ -29,7 +29,7 @@ builtin! { NEW = "object.__new__" => |cx, args| {
     };
     let ty = cx.see(class)?.object().and_then(|ty| ty.bind(cx.py).cast::<PyType>().ok().cloned());
     match ty {
-        Some(ty) if is_plain(&ty)? => Ok(cx.produce(Rc::new(InstanceVariable { class, ty: ty.into_any().unbind() }))),
+        Some(ty) if is_plain(&ty)? && !ty.hasattr("__del__")? => Ok(cx.produce(Rc::new(InstanceVariable { class, ty: ty.into_any().unbind() }))),
         _ => Err(Unwind::break_graph(ReasonId::UnsupportedCall, "object.__new__() of a class whose instances C code lays out")),
     }
 } }
@@ -114,6 +114,17 @@ fn is_plain(class: &Bound<'_, PyType>) -> PyResult<bool> {
     Ok(true)
 }
 
+/// What runs code when it dies is made by CPython, which knows when that is.
+fn refuse_finalizer<'py>(cx: &mut OpcodeExecutor<'py>, class: &Bound<'py, PyType>, of: TrackerId) -> Flow<()> {
+    match object_model::lookup_in_type(cx, class.as_any(), of, &Rc::from("__del__"))? {
+        None => Ok(()),
+        Some(_) => {
+            let text = format!("{}(): its instances run code when they die", tracker::name(class.as_any()));
+            Err(Unwind::break_graph(ReasonId::UnsupportedCall, text))
+        }
+    }
+}
+
 fn is_class(object: &Bound<'_, PyAny>) -> bool {
     object.is_instance_of::<PyType>()
 }
@@ -179,6 +190,7 @@ impl ClassVariable {
             }
         }
         let of = cx.vars.tracker(this);
+        refuse_finalizer(cx, &class, of)?;
         if !class.get_type().is(cx.py.get_type::<PyType>()) {
             let abstracts = object_model::lookup_in_type(cx, class.as_any(), of, &Rc::from("__abstractmethods__"))?;
             if let Some((abstracts, tracker)) = abstracts {

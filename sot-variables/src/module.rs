@@ -82,7 +82,12 @@ impl Variable for ModuleVariable {
         }
         let dict = cpython::instance_dict(&module).ok_or_else(refuse)?;
         if value.is_none() && self.get_attr(cx, this, name)?.is_none() {
-            return Err(cx.raise(PyAttributeError::new_err(name.to_string())));
+            // What CPython says of any module.
+            let empty = PyModule::new(cx.py, "empty")?;
+            return Err(match empty.delattr(&**name) {
+                Err(error) => cx.raise(error),
+                Ok(()) => refuse(),
+            });
         }
         let of = cx.vars.tracker(this);
         object_model::guard_identity(cx, &module, of);

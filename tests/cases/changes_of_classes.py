@@ -574,3 +574,32 @@ def test_whole__truth_that_is_refused(x):
         bool(Blocked())
     except TypeError as error:
         return x + 1, str(error)
+
+
+DIED = []
+
+
+class Mortal:
+    def __init__(self, name):
+        self.name = name
+
+    def __del__(self):
+        DIED.append(self.name)
+
+
+@given(one, hit=False)
+def test_objects_that_run_code_when_they_die(x):
+    a = Mortal("a")
+    Mortal("b")
+    del a
+    y = x + len(DIED)
+    object.__new__(Mortal).name = "c"
+    return y, list(DIED)
+
+
+@changed("A.x = 7")
+def test_whole__deletion_from_a_module(x):
+    try:
+        del types.no_such_thing
+    except AttributeError as error:
+        return x + 1, "no_such_thing" in str(error)

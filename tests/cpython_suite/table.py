@@ -17,14 +17,13 @@ The files of the interpreter's own `test` package, with every function they defi
 without tensor work get new code, too, and what they call is followed. What passes untranslated must pass.
 
 ```console
-$ cargo build -p sot-tests --bin translated_python
-$ python3.12 tests/cpython_suite/run.py --runner target/debug/translated_python --json 3.12.json test_grammar test_scope
-$ python3.12 tests/cpython_suite/table.py 3.12=3.12.json
+$ cargo xtask cpython-tests --python 3.12                       # all files, and this page anew
+$ cargo xtask cpython-tests --python 3.12 -- test_grammar       # some of them
 ```
 
-The runner embeds Python: `LD_LIBRARY_PATH` and `PYTHONHOME` name the prefix of the one it was built for, which must be the one
-that runs `run.py`. `SOT_CPYTHON_TEST=<pattern>` runs some tests of a file. For each file `run.py` prints which tests fail only
-translated, how many frames ran new code, and what became of the translations; the table is written by `table.py`.
+`SOT_CPYTHON_TEST=<pattern>` runs some tests of a file. For each file the command prints which tests fail only translated, how many
+frames ran new code, and what became of the translations. Each column is one run of all files; it may be older than the code, and
+older than the list of what is left out.
 
 A cell says how many of the tests that pass untranslated pass translated, and what share of the frames that the tracer was asked
 about ran new code.
