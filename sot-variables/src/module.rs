@@ -2,7 +2,6 @@
 
 use std::rc::Rc;
 
-use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
 use pyo3::types::PyModule;
 use sot_core::cpython;
@@ -84,10 +83,7 @@ impl Variable for ModuleVariable {
         if value.is_none() && self.get_attr(cx, this, name)?.is_none() {
             // What CPython says of any module.
             let empty = PyModule::new(cx.py, "empty")?;
-            return Err(match empty.delattr(&**name) {
-                Err(error) => cx.raise(error),
-                Ok(()) => refuse(),
-            });
+            return empty.delattr(&**name).map_err(|error| cx.raise(error));
         }
         let of = cx.vars.tracker(this);
         object_model::guard_identity(cx, &module, of);
