@@ -124,6 +124,15 @@ pub enum Tracker {
         /// The attribute.
         name: Rc<str>,
     },
+    /// What a function made by `functools.lru_cache` has for these arguments.
+    Cached {
+        /// The function.
+        of: TrackerId,
+        /// The positional arguments, a tuple.
+        args: ById,
+        /// The keyword arguments, a dict.
+        keywords: ById,
+    },
     /// `type(x)`
     Type {
         /// The object.
@@ -175,6 +184,7 @@ impl Tracker {
             Tracker::Attribute { of, .. }
             | Tracker::Lookup { of, .. }
             | Tracker::Getattr { of, .. }
+            | Tracker::Cached { of, .. }
             | Tracker::Type { of }
             | Tracker::Item { of, .. }
             | Tracker::CellContents { of }
@@ -285,6 +295,9 @@ impl Trackers {
             Tracker::Globals => "frame.f_globals".to_owned(),
             Tracker::Builtins => "frame.f_builtins".to_owned(),
             Tracker::Constant(object) => repr(py, &object.0),
+            Tracker::Cached { of, args, keywords } => {
+                format!("{}(*{}, **{})", self.text(py, *of), args.0, keywords.0)
+            }
             Tracker::Attribute { of, name } | Tracker::Getattr { of, name } => {
                 format!("{}.{name}", self.text(py, *of))
             }

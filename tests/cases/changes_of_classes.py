@@ -187,6 +187,31 @@ def test_a_cached_function_that_reads_what_changes(x):
     return x * cached_value(4)
 
 
+@functools.lru_cache(maxsize=2)
+def cached_object(n, *, key="a"):
+    CALLS.append(n)
+    return types.SimpleNamespace(n=n, items=[n, key], factor=VALUE)
+
+
+@changed(
+    "VALUE = 7",
+    "cached_object.cache_clear()",
+    "cached_object(5).items.append(9)",
+    "cached_object(6), cached_object(7), cached_object(8)",
+    "cached_object(4).n = 11",
+    "cached_object = functools.lru_cache(lambda n, key: types.SimpleNamespace(n=key, items=[], factor=0))",
+)
+def test_an_object_of_a_cached_function(x):
+    found = cached_object(4, key="b")
+    return x * found.factor, found.n, found.items, found, found is cached_object(4, key="b"), list(CALLS)
+
+
+@changed("CALLS.clear()", "cached_object.cache_clear()")
+def test_a_cached_function_behind_an_effect(x):
+    CALLS.append("before")
+    return x + cached_object(3).n, list(CALLS)
+
+
 class Hooked(abc.ABC):
     @classmethod
     def __subclasshook__(cls, other):

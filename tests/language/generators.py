@@ -59,6 +59,23 @@ def _fib(n):
     return n if n < 2 else _fib(n - 1) + _fib(max(n - 2, 0))
 
 
+@functools.lru_cache(maxsize=None)
+def _recipe(pattern, *axes, ndim):
+    left, right = pattern.split("->")
+    return _Recipe(left.split(), right.split(), sorted(set(axes)), ndim)
+
+
+class _Recipe:
+    def __init__(self, left, right, axes, ndim):
+        self.order = [left.index(name) for name in right]
+        self.axes, self.ndim = axes, ndim
+
+
+def cached_objects(x):
+    recipe = _recipe("a b -> b a", "b", "a", ndim=x.ndim)
+    return x + recipe.order[0] * 2 + recipe.ndim, recipe.order, recipe.axes, recipe is _recipe("a b -> b a", "b", "a", ndim=1)
+
+
 def _wrapped(f):
     @functools.wraps(f)
     def wrapper(*args):

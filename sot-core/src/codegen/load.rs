@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyString, PyType};
+use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 
 use super::CodeGen;
 use crate::cpython::{self, Upcoming};
@@ -43,6 +43,21 @@ fn ahead(py: Python<'_>) -> PyResult<Py<PyAny>> {
     Ok(AHEAD.get_or_try_init(py, make)?.clone_ref(py))
 }
 
+/// A function that calls its first argument with the items of the second and the entries of the third.
+fn call_with(py: Python<'_>) -> PyResult<Py<PyAny>> {
+    static CALL: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let make = || -> PyResult<Py<PyAny>> {
+        let call = cpython::fastcall(py, "__call__", "What a function gives.", |_, values| match values {
+            [function, args, keywords] => {
+                function.call(args.cast::<PyTuple>()?, Some(keywords.cast::<PyDict>()?)).map(Bound::unbind)
+            }
+            _ => Err(pyo3::exceptions::PyTypeError::new_err("a function and its arguments are expected")),
+        })?;
+        Ok(call.unbind())
+    };
+    Ok(CALL.get_or_try_init(py, make)?.clone_ref(py))
+}
+
 impl CodeGen<'_, '_> {
     /// Leaves the tracker's value on the stack.
     pub(super) fn load_tracker(&mut self, id: TrackerId) -> Flow<()> {
@@ -71,6 +86,14 @@ impl CodeGen<'_, '_> {
                 self.load_tracker(*of)?;
                 self.load_const(name)?;
                 self.end_call(2)
+            }
+            Tracker::Cached { of, args, keywords } => {
+                let call = call_with(py)?;
+                self.begin_call(|cg| cg.load_const(call))?;
+                self.load_tracker(*of)?;
+                self.load_const(args.0.clone_ref(py))?;
+                self.load_const(keywords.0.clone_ref(py))?;
+                self.end_call(3)
             }
             Tracker::Type { of } => {
                 self.emitter.begin_call()?;

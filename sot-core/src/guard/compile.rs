@@ -135,6 +135,9 @@ impl<'a, 'py> Compiler<'a, 'py> {
             }
             Tracker::Lookup { of, name } => Fetch::Lookup(self.fetch(*of)?, self.name(name)),
             Tracker::Getattr { of, name } => Fetch::Getattr(self.fetch(*of)?, self.name(name)),
+            Tracker::Cached { of, args, keywords } => {
+                Fetch::Cached(self.fetch(*of)?, args.0.clone_ref(py), keywords.0.clone_ref(py))
+            }
             Tracker::Type { of } => Fetch::Type(self.fetch(*of)?),
             Tracker::Item { of, key: Key::Index(index) } if *index >= 0 => {
                 Fetch::Index(self.fetch(*of)?, *index as usize)

@@ -409,6 +409,7 @@ fn source(fetch: &Fetch) -> Option<Register> {
         Fetch::InstanceDict(of)
         | Fetch::Lookup(of, _)
         | Fetch::Getattr(of, _)
+        | Fetch::Cached(of, ..)
         | Fetch::Type(of)
         | Fetch::Index(of, _)
         | Fetch::DictItem(of, _)

@@ -55,6 +55,8 @@ pub(super) enum Fetch {
     InstanceDict(Register),
     Lookup(Register, Py<PyString>),
     Getattr(Register, Py<PyString>),
+    /// What a cached function has for these arguments. It computes it anew if it has dropped it.
+    Cached(Register, Py<PyAny>, Py<PyAny>),
     Type(Register),
     Index(Register, usize),
     DictItem(Register, Py<PyAny>),
@@ -242,6 +244,10 @@ impl Fetch {
             }
             Fetch::Lookup(of, name) => cpython::type_lookup(at(of).cast::<PyType>().ok()?, name.bind(py)),
             Fetch::Getattr(of, name) => at(of).getattr(name.bind(py)).ok(),
+            Fetch::Cached(of, args, keywords) => {
+                let (args, keywords) = (args.bind(py).cast().ok()?, keywords.bind(py).cast().ok()?);
+                at(of).call(args, Some(keywords)).ok()
+            }
             Fetch::Type(of) => Some(at(of).get_type().into_any()),
             Fetch::Index(of, index) => item(at(of), *index),
             Fetch::DictItem(of, key) => match at(of).cast::<PyDict>() {

@@ -11,11 +11,13 @@ use sot_core::codegen::CodeGen;
 use sot_core::error::Flow;
 use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
 use sot_core::guard::Test;
-use sot_core::tracker::{Key, Tracker, TrackerId};
+use sot_core::tracker::{ById, Key, Tracker, TrackerId};
 use sot_core::variable::{VarId, Variable};
 
 use super::cannot;
 use crate::dict::DictVariable;
+use crate::function::guard_identity;
+use crate::hash_key::HashKey;
 use crate::iterators::{emit_call, library, rebuild};
 use crate::sequence;
 
@@ -38,25 +40,17 @@ builtin! { PARTIAL = "functools:partial" => |cx, args| {
     Ok(cx.produce(Rc::new(partial)))
 } }
 
-// What is cached came from an earlier call like this one; where the call does nothing but give a known value, and reads
-// nothing to do so that may have changed since, it is the same.
+// What is cached came from an earlier call like this one. Where the key is constant the function is asked for what it has, now
+// and by a guard at each call. It may compute that now, if nothing of the frame's is still to be done that it might see.
+// Else it is followed; where it does nothing but give a known value, and reads nothing to do so that may have changed
+// since, it gives the same as before.
 builtin! { CACHED_CALL = "functools:_lru_cache_wrapper.__call__" => |cx, args| {
     let Some((&this, rest)) = args.positional.split_first() else { return Err(cannot("a cached function")) };
-    let function = cx.get_attr(this, &Rc::from("__wrapped__"))?;
     let rest = CallArgs { positional: rest.to_vec(), keywords: args.keywords.clone() };
-    // What `typing` makes of known values are values.
-    let real = cx.see(this)?.object().map(|object| object.bind(cx.py).clone());
-    if let Some(real) = real.filter(|real| real.getattr("__module__").is_ok_and(|module| module.eq("typing").unwrap_or(false))) {
-        if let Some((positional, keywords)) = cx.materialize_args(&rest)? {
-            return match real.call(positional, Some(&keywords)) {
-                Ok(value) => {
-                    let tracker = cx.constant_tracker(value.clone().unbind());
-                    Ok(cx.wrap(&value, tracker))
-                }
-                Err(error) => Err(cx.raise(error)),
-            };
-        }
+    if let Some(value) = cached_value(cx, this, &rest)? {
+        return Ok(value);
     }
+    let function = cx.get_attr(this, &Rc::from("__wrapped__"))?;
     // The arguments are the key: what is assumed of them is not of what the function reads.
     for argument in rest.all() {
         cx.see(argument)?;
@@ -70,6 +64,49 @@ builtin! { CACHED_CALL = "functools:_lru_cache_wrapper.__call__" => |cx, args| {
     }
     Err(cannot("a cached function that gives an object, or does more than to compute a value from its arguments"))
 } }
+
+/// What a real cached function has for arguments whose hash and equality C code tells; `None` if it cannot be asked.
+fn cached_value(cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<Option<VarId>> {
+    let of = cx.vars.tracker(this);
+    let real = cx.see(this)?.object().map(|object| object.bind(cx.py).clone());
+    let Some(real) = real.filter(|_| cx.trackers.is_loadable(of)) else { return Ok(None) };
+    if real.getattr("__module__").is_ok_and(|module| module.eq("typing").unwrap_or(false)) {
+        return value_of_typing(cx, &real, args);
+    }
+    let keys = args.all().map(|argument| HashKey::of(cx, argument)).collect::<Flow<Vec<_>>>()?;
+    if !cx.effects.is_empty() || keys.iter().any(|key| key.is_stand_in()) {
+        return Ok(None);
+    }
+    let mut values = keys.iter().map(|key| key.bind(cx.py));
+    let positional = PyTuple::new(cx.py, values.by_ref().take(args.positional.len()).collect::<Vec<_>>())?;
+    let keywords = PyDict::new(cx.py);
+    for ((name, _), value) in args.keywords.iter().zip(values) {
+        keywords.set_item(&**name, value)?;
+    }
+    let Ok(value) = real.call(&positional, Some(&keywords)) else {
+        return Err(cannot("a cached function that raises"));
+    };
+    guard_identity(cx, this, real.as_unbound());
+    let (args, keywords) = (ById(positional.into_any().unbind()), ById(keywords.into_any().unbind()));
+    let tracker = cx.trackers.add(Tracker::Cached { of, args, keywords });
+    Ok(Some(cx.wrap(&value, tracker)))
+}
+
+/// What `typing` makes of known values are values.
+fn value_of_typing<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    real: &Bound<'py, PyAny>,
+    args: &CallArgs,
+) -> Flow<Option<VarId>> {
+    let Some((positional, keywords)) = cx.materialize_args(args)? else { return Ok(None) };
+    match real.call(positional, Some(&keywords)) {
+        Ok(value) => {
+            let tracker = cx.constant_tracker(value.clone().unbind());
+            Ok(Some(cx.wrap(&value, tracker)))
+        }
+        Err(error) => Err(cx.raise(error)),
+    }
+}
 
 sot_core::variable_kind! {
     "partial",
