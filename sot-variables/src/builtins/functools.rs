@@ -11,6 +11,7 @@ use sot_core::codegen::CodeGen;
 use sot_core::error::Flow;
 use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
 use sot_core::guard::Test;
+use sot_core::side_effects::Effect;
 use sot_core::tracker::{ById, Key, Tracker, TrackerId};
 use sot_core::variable::{VarId, Variable};
 
@@ -74,7 +75,7 @@ fn cached_value(cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Fl
         return value_of_typing(cx, &real, args);
     }
     let keys = args.all().map(|argument| HashKey::of(cx, argument)).collect::<Flow<Vec<_>>>()?;
-    if !cx.effects.is_empty() || keys.iter().any(|key| key.is_stand_in()) {
+    if cx.effects.log().iter().any(|effect| is_seen_outside(cx, effect)) || keys.iter().any(|key| key.is_stand_in()) {
         return Ok(None);
     }
     let mut values = keys.iter().map(|key| key.bind(cx.py));
@@ -90,6 +91,16 @@ fn cached_value(cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Fl
     let (args, keywords) = (ById(positional.into_any().unbind()), ById(keywords.into_any().unbind()));
     let tracker = cx.trackers.add(Tracker::Cached { of, args, keywords });
     Ok(Some(cx.wrap(&value, tracker)))
+}
+
+/// Whether the program's objects are not yet as the effect will make them; what is made in the trace is seen by nobody else.
+fn is_seen_outside(cx: &OpcodeExecutor<'_>, effect: &Effect) -> bool {
+    match effect {
+        Effect::Contents { container: object } | Effect::Attribute { object, .. } => {
+            cx.trackers.is_loadable(cx.vars.tracker(*object))
+        }
+        _ => true,
+    }
 }
 
 /// What `typing` makes of known values are values.
