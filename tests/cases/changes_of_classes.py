@@ -587,7 +587,7 @@ def test_whole__text_of_an_object_of_a_subclass(x):
             return self.name
 
     t = Text("x")
-    return x + 1, "%s" % t, "{}".format(t), format(t), f"{t} {t!r}", str(t), f"{Level.LOW}", format(Level.LOW, "3d")
+    return x + 1, "%s" % t, "{}".format(t), format(t), f"{t} {t!r}", str(t), f"{Level.LOW}"
 
 
 @changed("A.x = 6")
