@@ -625,6 +625,6 @@ def test_objects_that_run_code_when_they_die(x):
 @changed("A.x = 7")
 def test_whole__deletion_from_a_module(x):
     try:
-        del types.no_such_thing
+        del functools.no_such_thing
     except AttributeError as error:
         return x + 1, "no_such_thing" in str(error)
