@@ -48,7 +48,8 @@ pub enum Forbidden {
 pub struct CodeCache {
     entries: Mutex<Arc<Vec<Arc<Entry>>>>,
     skip: AtomicBool,
-    root: AtomicBool,
+    /// How many ask for it.
+    requests: AtomicU32,
     whole: AtomicBool,
     forbidden: AtomicU8,
     empty: AtomicU32,
@@ -97,7 +98,7 @@ impl CodeCache {
     /// Marks the code as that of a resume function.
     pub fn set_origin(&self, origin: Origin) {
         self.origin.set(origin).ok();
-        self.set_root();
+        self.request();
     }
 
     /// Where the code comes from, if it is that of a resume function.
@@ -188,10 +189,15 @@ impl CodeCache {
         self.skip.load(Ordering::Relaxed)
     }
 
-    /// Marks the code as asked for by the user: no list of files keeps it from being translated.
-    pub fn set_root(&self) {
-        self.root.store(true, Ordering::Relaxed);
+    /// Asks for the translation of the code: no list of files keeps it from that.
+    pub fn request(&self) {
+        self.requests.fetch_add(1, Ordering::Relaxed);
         self.skip.store(false, Ordering::Relaxed);
+    }
+
+    /// Takes one request back; whether it was the last one.
+    pub fn withdraw(&self) -> bool {
+        self.requests.fetch_sub(1, Ordering::Relaxed) == 1
     }
 
     /// Asks that the code become one graph: breaks and fallbacks are errors.
@@ -215,7 +221,7 @@ impl CodeCache {
 
     /// Whether the user asked for this code.
     pub fn is_root(&self) -> bool {
-        self.root.load(Ordering::Relaxed)
+        self.requests.load(Ordering::Relaxed) > 0
     }
 
     /// Forgets everything if it was made before the present generation (see `reset`).

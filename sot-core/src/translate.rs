@@ -13,7 +13,7 @@ use pyo3::types::{PyCode, PyString, PyWeakrefMethods, PyWeakrefReference};
 use crate::bytecode::{Label, Position};
 use crate::cache::{CodeCache, Entry, Forbidden, Origin};
 use crate::codegen::{CodeGen, NewCode};
-use crate::cpython::{self, FrameEvaluator, FreshFrame, StateRef, Verdict};
+use crate::cpython::{self, FrameEvaluator, FreshFrame, StateRef, Verdict, WeakRef};
 use crate::error::{Flow, Location, PlannedBreak, Reason, ReasonId, Unwind};
 use crate::executor::{BreakPoint, CodeUnit, Exit, Frame, OpcodeExecutor};
 use crate::guard::FrameView;
@@ -102,6 +102,37 @@ pub fn forbids(code: &Bound<'_, PyAny>, what: Forbidden) -> bool {
 /// Whether the user asked for the translation of the code.
 pub fn is_asked_for(code: &Bound<'_, PyCode>) -> bool {
     cpython::code_state::<CodeCache>(code).is_some_and(|cache| cache.is_root())
+}
+
+/// That somebody asks for the translation of a code object, as long as this lives.
+pub struct Request {
+    code: WeakRef,
+}
+
+impl Request {
+    /// Asks for the translation of `code`, as one graph if `whole`; `None` if there is no place for it on the code.
+    pub fn new(code: &Bound<'_, PyCode>, whole: bool) -> PyResult<Option<Request>> {
+        let Some(cache) = cache_of(code) else { return Ok(None) };
+        let request = Request { code: WeakRef::new(code.as_any(), None)? };
+        cache.request();
+        cache.set_whole(whole);
+        Ok(Some(request))
+    }
+
+    fn withdraw(&self, py: Python<'_>) {
+        let code = self.code.get(py).and_then(|code| code.cast_into::<PyCode>().ok());
+        let Some(code) = code else { return };
+        if let Some(cache) = cpython::code_state::<CodeCache>(&code).filter(|cache| cache.withdraw()) {
+            cache.set_skip(is_skipped_file(&code));
+        }
+    }
+}
+
+impl Drop for Request {
+    fn drop(&mut self) {
+        // It fails only while the interpreter shuts down, when nothing is translated any more.
+        Python::try_attach(|py| self.withdraw(py));
+    }
 }
 
 /// Leaves the frames of a function to CPython unless the user asked for their translation, or no longer does.

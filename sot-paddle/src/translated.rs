@@ -4,7 +4,8 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyCode, PyDict, PyFunction, PyTuple, PyType};
-use sot_core::{cpython, translate};
+use sot_core::cpython;
+use sot_core::translate::Request;
 
 use crate::backend::PaddleBackend;
 
@@ -17,6 +18,8 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 #[pyclass(module = "sot", dict, weakref)]
 pub(crate) struct Translated {
     target: Option<Py<PyAny>>,
+    /// For its code.
+    _request: Option<Request>,
 }
 
 #[pymethods]
@@ -130,13 +133,11 @@ fn translate_layer(layer: Bound<'_, PyAny>, fullgraph: bool) -> PyResult<Bound<'
 
 fn wrap<'py>(target: &Bound<'py, PyAny>, fullgraph: bool) -> PyResult<Bound<'py, Translated>> {
     let py = target.py();
-    if let Some(code) = code_of(target)? {
-        if let Some(cache) = translate::cache_of(&code) {
-            cache.set_root();
-            cache.set_whole(fullgraph);
-        }
-    }
-    let translated = Bound::new(py, Translated { target: Some(target.clone().unbind()) })?;
+    let request = match code_of(target)? {
+        Some(code) => Request::new(&code, fullgraph)?,
+        None => None,
+    };
+    let translated = Bound::new(py, Translated { target: Some(target.clone().unbind()), _request: request })?;
     for name in ["__module__", "__name__", "__qualname__", "__doc__"] {
         if let Some(value) = target.getattr_opt(name)? {
             translated.as_any().getattr("__dict__")?.set_item(name, value)?;

@@ -215,6 +215,35 @@ def test_a_model_that_dies_is_not_held():
     assert layer() is None and weight() is None
 
 
+def test_what_is_asked_for_is_asked_for_as_long_as_somebody_may_call_it(same):
+    """Paddle's own functions are followed and not translated by themselves, unless they are asked for."""
+
+    class Breaks(nn.Layer):
+        def forward(self, x):
+            (x * 2).numpy()
+            return x * 3
+
+    model, x = nn.Sequential(nn.Linear(4, 4), Breaks(), nn.Linear(4, 4)), paddle.randn([2, 4])
+
+    def run(x):
+        return model(x + 1) * 2
+
+    def subgraphs():
+        sot.reset()
+        same(fast(x), run(x))
+        return sot.stats().graphs
+
+    fast = sot.symbolic_translate(run)
+    expected = subgraphs()
+    assert expected >= 2
+    asked = [sot.symbolic_translate(nn.Sequential.forward), sot.symbolic_translate(nn.Sequential.forward)]
+    same(asked[0](model, x), model(x))
+    del asked[0]
+    assert "Sequential.forward" in str(sot.explain(asked[0])(model, x))
+    del asked
+    assert subgraphs() == expected
+
+
 def test_many_calls_grow_nothing():
     resource = pytest.importorskip("resource", reason="memory is read through the resource module")
     model = nn.Sequential(nn.Linear(4, 4), nn.ReLU())

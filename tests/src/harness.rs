@@ -90,7 +90,7 @@ pub fn mark(function: &Bound<'_, PyAny>) -> PyResult<()> {
     let function = cpython::bound_method(function).map_or_else(|| function.clone(), |(inner, _)| inner);
     let code = cpython::function_code(function.cast::<PyFunction>()?);
     let cache = translate::cache_of(&code).ok_or_else(|| PyRuntimeError::new_err("a code object keeps no cache"))?;
-    cache.set_root();
+    cache.request();
     Ok(())
 }
 

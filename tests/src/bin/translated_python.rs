@@ -43,7 +43,7 @@ fn run_script(py: Python<'_>, arguments: &[String]) -> PyResult<()> {
 #[pyfunction]
 fn mark(code: &Bound<'_, PyCode>) -> PyResult<()> {
     let cache = translate::cache_of(code).ok_or_else(|| PyRuntimeError::new_err("a code object keeps no cache"))?;
-    cache.set_root();
+    cache.request();
     Ok(())
 }
 
