@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use pyo3::exceptions::PyNameError;
-use sot_core::error::Flow;
+use sot_core::error::{Flow, Unwind};
 use sot_core::executor::{Name, OpcodeExecutor};
 use sot_core::opcode;
 use sot_core::variable::VarId;
@@ -22,9 +22,13 @@ opcode! { STORE_NAME [3.8..3.14] (value -- ) => |cx, op| {
 } }
 opcode! { DELETE_NAME [3.8..3.14] ( -- ) => |cx, op| { let name = cx.name(op.arg)?; delete_name(cx, &name) } }
 opcode! { SETUP_ANNOTATIONS [3.8..3.14] ( -- ) => |cx, _| set_up_annotations(cx) }
-opcode! { LOAD_CLASSDEREF [3.8..3.12] ( -- value) => |cx, op| {
+opcode! { LOAD_CLASSDEREF [3.8..3.11] ( -- value) => |cx, op| {
     let names = namespace(cx)?;
-    load_deref_from(cx, names, op.arg, unbound_free_variable)
+    load_deref_from(cx, names, op.arg, referenced_before_assignment)
+} }
+opcode! { LOAD_CLASSDEREF [3.11..3.12] ( -- value) => |cx, op| {
+    let names = namespace(cx)?;
+    load_deref_from(cx, names, op.arg, not_associated)
 } }
 
 fn build_class(cx: &mut OpcodeExecutor<'_>) -> Flow<VarId> {
@@ -85,12 +89,15 @@ pub fn load_deref_from(cx: &mut OpcodeExecutor<'_>, names: VarId, arg: u32, unbo
     }
 }
 
-fn unbound_free_variable(cx: &mut OpcodeExecutor<'_>, index: usize) -> sot_core::error::Unwind {
+fn referenced_before_assignment(cx: &mut OpcodeExecutor<'_>, index: usize) -> Unwind {
     let (name, _) = cell_name(cx, index);
-    let text = if cx.runtime.version.0 < 11 {
-        format!("free variable '{name}' referenced before assignment in enclosing scope")
-    } else {
-        format!("cannot access free variable '{name}' where it is not associated with a value in enclosing scope")
-    };
+    let text = format!("free variable '{name}' referenced before assignment in enclosing scope");
+    cx.raise(PyNameError::new_err(text))
+}
+
+fn not_associated(cx: &mut OpcodeExecutor<'_>, index: usize) -> Unwind {
+    let (name, _) = cell_name(cx, index);
+    let text =
+        format!("cannot access free variable '{name}' where it is not associated with a value in enclosing scope");
     cx.raise(PyNameError::new_err(text))
 }

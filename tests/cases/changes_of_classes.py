@@ -10,25 +10,11 @@ import re
 import types
 
 import toy
-from cases import given
+from cases import changed, given
 
 
 def one():
     return (toy.arange(2),)
-
-
-def changed(*changes, args=one):
-    """Calls with equal arguments; before each but the first two a piece of Python changes the module, and is left to work
-    for two calls."""
-
-    def maker(change):
-        def make():
-            exec(change, globals())
-            return args()
-
-        return make
-
-    return given(*(maker(change) for change in ("", "") + tuple(c for change in changes for c in (change, ""))))
 
 
 class A:

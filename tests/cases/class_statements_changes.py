@@ -1,7 +1,6 @@
 """What a class made in the function depends on changes between the calls."""
 
-import toy
-from cases import given
+from cases import changed
 
 
 class Base:
@@ -19,21 +18,6 @@ class Other:
 
 
 BASE = Base
-
-
-def one():
-    return (toy.arange(2),)
-
-
-def changed(*changes, args=one):
-    def maker(change):
-        def make():
-            exec(change, globals())
-            return args()
-
-        return make
-
-    return given(*(maker(change) for change in ("", "") + tuple(c for change in changes for c in (change, ""))))
 
 
 @changed("Base.k = 2", "Base.get = lambda self: 7", "Base.__getattr__ = lambda self, name: 9", "BASE = Other", "del Base.get")

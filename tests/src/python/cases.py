@@ -7,6 +7,8 @@ import sys
 import types
 import warnings
 
+import toy
+
 
 def given(*makers, hit=True):
     """Marks a case. Each maker gives the arguments of a call; a single maker is asked twice, for a miss and a hit.
@@ -17,6 +19,24 @@ def given(*makers, hit=True):
     def mark(function):
         function.given = (makers if len(makers) > 1 else makers * 2, hit and len(makers) == 1)
         return function
+
+    return mark
+
+
+def changed(*changes, args=lambda: (toy.arange(2),)):
+    """Marks a case of calls with equal arguments; before each but the first two a piece of Python changes the case's module, and
+    is left to work for two calls."""
+
+    def mark(function):
+        def maker(change):
+            def make():
+                exec(change, function.__globals__)
+                return args()
+
+            return make
+
+        steps = ["", ""] + [step for change in changes for step in (change, "")]
+        return given(*map(maker, steps))(function)
 
     return mark
 
