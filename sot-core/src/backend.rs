@@ -90,6 +90,8 @@ pub enum TensorAttribute {
         /// Called with the tensor, which it gives back, before the text may be read.
         prepare: Option<Py<PyAny>>,
     },
+    /// Follows from the sizes of the tensor, of which some are open; the text says what is not known.
+    OpenSizes(String),
     /// Needs the tensor's value or identity; the text says why and what to do.
     Break(String),
     /// Tensors have no such attribute.
@@ -104,6 +106,11 @@ pub trait ObjectTest: Send + Sync {
     fn note(&self, place: &Place<'_>, recorder: &mut Recorder) -> bool {
         let _ = (place, recorder);
         false
+    }
+    /// The dimensions whose sizes, and nothing else, keep a tensor from passing.
+    fn differing_sizes(&self, object: &Bound<'_, PyAny>) -> Vec<usize> {
+        let _ = object;
+        Vec::new()
     }
     /// The condition as a Python-like expression over `subject` (the text that loads the object).
     fn describe(&self, subject: &str) -> String;
@@ -134,8 +141,14 @@ pub trait Backend: Send + Sync {
     }
     /// The meta of an eager tensor.
     fn meta(&self, tensor: &Bound<'_, PyAny>) -> PyResult<TensorMeta>;
-    /// A test that passes for tensors with the same meta (and place) as `tensor`.
-    fn tensor_test(&self, tensor: &Bound<'_, PyAny>) -> PyResult<Box<dyn ObjectTest>>;
+    /// The dimensions of a tensor whose sizes its owner wants left open.
+    fn open_dimensions(&self, tensor: &Bound<'_, PyAny>) -> Vec<usize> {
+        let _ = tensor;
+        Vec::new()
+    }
+    /// A test that passes for tensors with the same meta (and place) as `tensor`. `meta` is its meta, in which sizes may be left
+    /// open: of those the tensor may have any from `least` on.
+    fn tensor_test(&self, tensor: &Bound<'_, PyAny>, meta: &TensorMeta, least: i64) -> PyResult<Box<dyn ObjectTest>>;
     /// A test of the global state as it is now.
     fn state_test(&self, py: Python<'_>) -> PyResult<Box<dyn StateTest>>;
     /// The Python type that eager tensors have, for `type(x)` and `isinstance`.
@@ -171,8 +184,9 @@ pub trait Backend: Send + Sync {
 
 /// A graph being built. Values are the backend's own Python objects; they may be put into argument structures freely.
 pub trait GraphBuilder {
-    /// A graph input with the meta of `tensor`, given anew at each call.
-    fn input(&mut self, name: &str, tensor: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>>;
+    /// A graph input like `tensor`, given anew at each call. `meta` is its meta, in which sizes may be left open. Where one is,
+    /// `call` refuses what would not do the same for each size.
+    fn input(&mut self, name: &str, tensor: &Bound<'_, PyAny>, meta: &TensorMeta) -> PyResult<Py<PyAny>>;
     /// A parameter or buffer: bound now, held weakly by the finished graph.
     fn parameter(&mut self, tensor: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>>;
     /// Appends one statement. `args` and `kwargs` hold values and plain Python objects in any nesting; so may the result.
@@ -183,6 +197,10 @@ pub trait GraphBuilder {
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>>;
+    /// Whether `call` has just refused a statement only because of the sizes that are left open.
+    fn refused_for_sizes(&self) -> bool {
+        false
+    }
     /// The meta if `object` is a value of a graph, else `None`.
     fn value_meta(&self, object: &Bound<'_, PyAny>) -> PyResult<Option<TensorMeta>>;
     /// Which memory a value has in eager mode: values that may share some have the same, such as a tensor and its views.

@@ -1,6 +1,6 @@
 //! The cache of one code object: its translations with their guards. It hangs on the code object and dies with it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -10,7 +10,8 @@ use pyo3::types::PyWeakrefReference;
 
 use crate::bytecode::Label;
 use crate::error::Flow;
-use crate::guard::{FrameView, GuardProgram};
+use crate::executor::{may_differ, Sizes};
+use crate::guard::{Differing, FrameView, GuardProgram};
 use crate::resume::{Finish, ResumeKey};
 
 /// More entries than this for one code object are not made; those there are still hit.
@@ -56,6 +57,17 @@ pub struct CodeCache {
     generation: AtomicU32,
     resume: Mutex<HashMap<ResumeKey, Py<PyAny>>>,
     origin: OnceCell<Origin>,
+    sizes: Mutex<OpenSizes>,
+}
+
+/// The sizes that translations of one code object leave open, by the texts of their trackers.
+#[derive(Default)]
+struct OpenSizes {
+    /// Whether somebody asked for it.
+    asked: bool,
+    wanted: HashSet<String>,
+    /// Those that have mattered.
+    closed: HashSet<String>,
 }
 
 /// Where a resume function's code comes from.
@@ -121,14 +133,43 @@ impl CodeCache {
         Some(Arc::clone(&entries[at]))
     }
 
-    /// Where the numbers come from that keep entries from being used, and how many entries each.
-    pub fn differing_numbers<'py>(&self, frame: &impl FrameView<'py>) -> HashMap<String, usize> {
+    /// The numbers and sizes that keep entries from being used.
+    pub fn differing<'py>(&self, frame: &impl FrameView<'py>) -> Differing {
         let entries = Arc::clone(&self.lock());
-        let mut numbers = HashMap::new();
-        for number in entries.iter().filter_map(|entry| entry.guards.differing_number(frame)) {
-            *numbers.entry(number.to_owned()).or_default() += 1;
+        let mut differing = Differing::default();
+        entries.iter().for_each(|entry| entry.guards.differing(frame, &mut differing));
+        differing
+    }
+
+    /// Asks that sizes be left open, and, behind a break, those that differ.
+    pub fn leave_sizes_open(&self, sizes: &[String]) {
+        let mut known = self.lock_sizes();
+        known.asked = true;
+        known.wanted.extend(sizes.iter().cloned());
+    }
+
+    /// Whether somebody asked for sizes to be left open.
+    pub fn leaves_sizes_open(&self) -> bool {
+        self.lock_sizes().asked
+    }
+
+    /// The sizes that the next translation is to leave open; `differing` are those that were others in earlier calls.
+    pub fn open_sizes(&self, differing: HashSet<String>) -> Sizes {
+        let known = self.lock_sizes();
+        let mut wanted = known.wanted.clone();
+        if may_differ() || (known.asked && self.origin().is_some()) {
+            wanted.extend(differing);
         }
-        numbers
+        Sizes::new(wanted, known.closed.clone())
+    }
+
+    /// From here on these sizes are assumed.
+    pub fn close_sizes(&self, sizes: Vec<String>) {
+        self.lock_sizes().closed.extend(sizes);
+    }
+
+    fn lock_sizes(&self) -> MutexGuard<'_, OpenSizes> {
+        self.sizes.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     /// For each entry, the first guard that does not hold.
@@ -228,6 +269,7 @@ impl CodeCache {
     pub fn refresh(&self, generation: u32) {
         if self.generation.swap(generation, Ordering::Relaxed) != generation {
             self.clear();
+            self.lock_sizes().closed.clear();
             self.empty.store(0, Ordering::Relaxed);
         }
     }

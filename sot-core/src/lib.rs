@@ -8,6 +8,7 @@ pub mod bytecode;
 pub mod cache;
 pub mod codegen;
 pub mod cpython;
+mod env;
 pub mod error;
 pub mod executor;
 pub mod graph;

@@ -14,23 +14,23 @@ use crate::bytecode::{Label, Position};
 use crate::cache::{CodeCache, Entry, Forbidden, Origin};
 use crate::codegen::{CodeGen, NewCode};
 use crate::cpython::{self, FrameEvaluator, FreshFrame, StateRef, Verdict, WeakRef};
+use crate::env;
 use crate::error::{Flow, Location, PlannedBreak, Reason, ReasonId, Unwind};
-use crate::executor::{BreakPoint, CodeUnit, Exit, Frame, OpcodeExecutor};
+use crate::executor::{sizes, BreakPoint, CodeUnit, Exit, Frame, OpcodeExecutor};
 use crate::guard::FrameView;
 use crate::log;
 use crate::resume::{self, Finish, ResumeKey};
 use crate::runtime::Runtime;
 use crate::stats::{self, Record};
-use crate::tracker::Tracker;
+use crate::tracker::{Key, Tracker, Trackers};
 use crate::variable::VarId;
 
 /// `CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR`
 const RESUMABLE: u32 = 0x20 | 0x80 | 0x200;
 
-/// Whether a bug of ours raises. Asked each time, as tests switch it.
+/// Whether a bug of ours raises.
 fn is_strict() -> bool {
-    let words = ["1", "true", "yes", "on", "t", "y"];
-    std::env::var("STRICT_MODE").is_ok_and(|mode| words.iter().any(|word| mode.eq_ignore_ascii_case(word)))
+    env::is_on("STRICT_MODE").unwrap_or(false)
 }
 
 static ALWAYS: AtomicBool = AtomicBool::new(false);
@@ -133,6 +133,17 @@ impl Drop for Request {
         // It fails only while the interpreter shuts down, when nothing is translated any more.
         Python::try_attach(|py| self.withdraw(py));
     }
+}
+
+/// Asks that a size be left open in translations of `code`: that of a tensor found in an argument by these keys.
+pub fn leave_size_open(code: &Bound<'_, PyCode>, argument: &str, keys: Vec<Key>, axis: usize) {
+    let Some(cache) = cache_of(code) else { return };
+    let mut trackers = Trackers::default();
+    let mut tensor = trackers.add(Tracker::Local { slot: 0, name: argument.into() });
+    for key in keys {
+        tensor = trackers.add(Tracker::Item { of: tensor, key });
+    }
+    cache.leave_sizes_open(&[sizes::name(&trackers.text(code.py(), tensor), axis)]);
 }
 
 /// Leaves the frames of a function to CPython unless the user asked for their translation, or no longer does.
@@ -301,8 +312,11 @@ fn translate(
     if let Some(planned) = planned {
         cx.plan_break(planned);
     }
-    cx.changing = cache.differing_numbers(frame);
+    let differing = cache.differing(frame);
+    cx.changing = differing.numbers;
+    cx.sizes = cache.open_sizes(differing.sizes);
     let result = simulate(&mut cx, frame, &unit, cache.origin().is_some());
+    cache.close_sizes(cx.sizes.take_settled());
     cx.switches.undo()?;
     let (simulated, building) = (start.elapsed(), cx.graph.building());
     let name = format!("SIR_{}", GRAPHS.load(Ordering::Relaxed));
@@ -575,6 +589,9 @@ impl<'py> ResumeSource<'py> {
                     if self.cache.forbids(what) {
                         cache.forbid(what);
                     }
+                }
+                if self.cache.leaves_sizes_open() {
+                    cache.leave_sizes_open(&[]);
                 }
             }
             Ok(built.code)

@@ -152,7 +152,7 @@ impl Backend for NoFramework {
     fn meta(&self, _: &Bound<'_, PyAny>) -> PyResult<TensorMeta> {
         unreachable!("there are no tensors")
     }
-    fn tensor_test(&self, _: &Bound<'_, PyAny>) -> PyResult<Box<dyn ObjectTest>> {
+    fn tensor_test(&self, _: &Bound<'_, PyAny>, _: &TensorMeta, _: i64) -> PyResult<Box<dyn ObjectTest>> {
         unreachable!("there are no tensors")
     }
     fn state_test(&self, _: Python<'_>) -> PyResult<Box<dyn StateTest>> {

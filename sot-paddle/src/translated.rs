@@ -5,12 +5,14 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyCode, PyDict, PyFunction, PyTuple, PyType};
 use sot_core::cpython;
-use sot_core::translate::Request;
+use sot_core::tracker::Key;
+use sot_core::translate::{self, Request};
 
 use crate::backend::PaddleBackend;
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Translated>()?;
+    module.add_function(wrap_pyfunction!(_leave_size_open, module)?)?;
     module.add_function(wrap_pyfunction!(symbolic_translate, module)?)
 }
 
@@ -158,6 +160,20 @@ pub(crate) fn code_of<'py>(target: &Bound<'py, PyAny>) -> PyResult<Option<Bound<
         }
     }
     Ok(function.cast::<PyFunction>().ok().map(cpython::function_code))
+}
+
+/// Leaves the size of a dimension open in translations of a function: of the tensor found in an argument by these keys.
+#[pyfunction]
+fn _leave_size_open(
+    function: &Bound<'_, PyAny>,
+    argument: &str,
+    keys: Vec<Bound<'_, PyAny>>,
+    axis: usize,
+) -> PyResult<()> {
+    if let Some(code) = code_of(function)? {
+        translate::leave_size_open(&code, argument, keys.iter().map(Key::of).collect(), axis);
+    }
+    Ok(())
 }
 
 /// A clear error for what has no Python code to translate.

@@ -47,10 +47,11 @@ impl TensorVariable {
         &self.meta
     }
 
-    fn wrap(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, _: TrackerId) -> Flow<Rc<dyn Variable>> {
-        let meta = cx.runtime.backend.meta(object).map_err(|error| {
+    fn wrap(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, tracker: TrackerId) -> Flow<Rc<dyn Variable>> {
+        let mut meta = cx.runtime.backend.meta(object).map_err(|error| {
             Unwind::break_graph(ReasonId::BackendRefused, format!("a tensor cannot enter the graph: {error}"))
         })?;
+        cx.leave_sizes_open(object, tracker, &mut meta);
         Ok(Rc::new(TensorVariable { source: Source::External(object.clone().unbind()), meta }))
     }
 
@@ -59,7 +60,7 @@ impl TensorVariable {
             Source::Computed(symbol) => Ok(*symbol),
             Source::External(object) => {
                 let object = object.bind(cx.py).clone();
-                cx.graph_input(this, &object)
+                cx.graph_input(this, &object, &self.meta)
             }
         }
     }
@@ -146,7 +147,7 @@ impl Variable for TensorVariable {
 
     fn guard(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
         if let Source::External(object) = &self.source {
-            let test = cx.runtime.backend.tensor_test(object.bind(cx.py))?;
+            let test = cx.runtime.backend.tensor_test(object.bind(cx.py), &self.meta, cx.sizes.least())?;
             cx.guards.add(cx.vars.tracker(this), Test::Object(test));
         }
         Ok(())
@@ -179,6 +180,7 @@ impl Variable for TensorVariable {
                     .map(Some)
             }
             TensorAttribute::Text { why, prepare } => TensorText::of(cx, this, name, why, prepare).map(Some),
+            TensorAttribute::OpenSizes(why) => Err(cx.settle_sizes(Unwind::break_graph(ReasonId::TensorValue, why))),
             // Only the call of a method needs the tensor: the break comes there.
             TensorAttribute::Break(why) if self.has_method(cx, name)? => {
                 Ok(Some(cx.produce(TensorMethodVariable::new(name, this, Does::Break(why)))))
@@ -216,13 +218,17 @@ impl Variable for TensorVariable {
     fn len(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<VarId> {
         match self.meta.shape.first() {
             Some(Some(n)) => cx.integer(*n),
-            _ => Err(Unwind::break_graph(ReasonId::TensorValue, "the length of a tensor is not known while tracing")),
+            _ => {
+                let unknown = "the length of a tensor is not known while tracing";
+                Err(cx.settle_sizes(Unwind::break_graph(ReasonId::TensorValue, unknown)))
+            }
         }
     }
 
     fn items(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<Option<Vec<VarId>>> {
         let Some(Some(n)) = self.meta.shape.first().copied() else {
-            return Err(Unwind::break_graph(ReasonId::TensorValue, "iteration over a tensor of unknown length"));
+            let unknown = Unwind::break_graph(ReasonId::TensorValue, "iteration over a tensor of unknown length");
+            return Err(cx.settle_sizes(unknown));
         };
         let items = (0..n).map(|index| {
             let index = cx.integer(index)?;

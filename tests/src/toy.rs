@@ -85,7 +85,7 @@ impl Backend for ToyBackend {
         meta_of(tensor)
     }
 
-    fn tensor_test(&self, tensor: &Bound<'_, PyAny>) -> PyResult<Box<dyn ObjectTest>> {
+    fn tensor_test(&self, tensor: &Bound<'_, PyAny>, _: &TensorMeta, _: i64) -> PyResult<Box<dyn ObjectTest>> {
         let ty = tensor.get_type().unbind();
         Ok(Box::new(TensorTest { ty, shape: shape_of(tensor)?, dtype: dtype_of(tensor)? }))
     }
@@ -192,7 +192,7 @@ struct ToyBuilder {
 }
 
 impl GraphBuilder for ToyBuilder {
-    fn input(&mut self, _: &str, tensor: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+    fn input(&mut self, _: &str, tensor: &Bound<'_, PyAny>, _: &TensorMeta) -> PyResult<Py<PyAny>> {
         self.graph.call_method1(tensor.py(), "input", (tensor,))
     }
 

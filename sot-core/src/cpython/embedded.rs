@@ -144,6 +144,12 @@ impl Held<'_> {
         self.used(field) == Some(expected)
     }
 
+    /// Whether an array holds this, and from `least` on where anything below zero is expected.
+    pub fn array_fits<const N: usize>(self, field: ArrayField<N>, expected: &[i64], least: i64) -> bool {
+        let fits = |(item, expected): (&i64, &i64)| if *expected < 0 { *item >= least } else { item == expected };
+        self.used(field).is_some_and(|items| items.len() == expected.len() && items.iter().zip(expected).all(fits))
+    }
+
     /// Whether each item of an array passes.
     #[inline]
     pub fn all<const N: usize>(self, field: ArrayField<N>, passes: impl Fn(i64) -> bool) -> bool {

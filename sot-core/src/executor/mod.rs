@@ -14,6 +14,7 @@ mod load_store;
 pub mod object_model;
 mod operators;
 mod sequence;
+pub(crate) mod sizes;
 mod switches;
 mod unwinding;
 mod wrap;
@@ -43,6 +44,7 @@ pub use claim::{Below, Claim};
 pub use frame::{Block, CodeUnit, Frame, Globals, Handled};
 pub use inline::{FunctionParts, KeywordDefault, OpcodeInlineExecutor, PositionalDefault};
 pub use operators::{BinaryOp, CompareOp, UnaryOp};
+pub use sizes::{may_differ, Sizes};
 pub use switches::Switches;
 pub use unwinding::BookkeepingVariable;
 pub use wrap::IdentityMap;
@@ -72,6 +74,8 @@ pub struct OpcodeExecutor<'py> {
     pub graph: FunctionGraph<'py>,
     /// Where numbers come from that were others in earlier calls, and in how many translations.
     pub changing: HashMap<String, usize>,
+    /// Which sizes of tensors are left open.
+    pub sizes: Sizes,
     /// Objects that the statement being made holds for, and where they come from: guarded once there is such a statement.
     pub(crate) holds_for: Vec<(Py<PyAny>, TrackerId)>,
     /// The writes to replay.
@@ -127,6 +131,7 @@ impl<'py> OpcodeExecutor<'py> {
             guards,
             graph: FunctionGraph::new(py, runtime),
             changing: HashMap::new(),
+            sizes: Sizes::default(),
             holds_for: Vec::new(),
             effects: SideEffects::default(),
             switches: Switches::new(py),

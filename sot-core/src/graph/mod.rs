@@ -244,7 +244,7 @@ impl<'py> FunctionGraph<'py> {
 
 impl<'py> OpcodeExecutor<'py> {
     /// The symbol of a tensor from outside: a parameter bound for good, or an input given at each call.
-    pub fn graph_input(&mut self, variable: VarId, tensor: &Bound<'py, PyAny>) -> Flow<SymbolId> {
+    pub fn graph_input(&mut self, variable: VarId, tensor: &Bound<'py, PyAny>, meta: &TensorMeta) -> Flow<SymbolId> {
         if let Some(&symbol) = self.graph.external.get(&variable) {
             return Ok(symbol);
         }
@@ -258,7 +258,7 @@ impl<'py> OpcodeExecutor<'py> {
             if is_parameter {
                 builder.parameter(tensor)
             } else {
-                builder.input(&name, tensor)
+                builder.input(&name, tensor, meta)
             }
         };
         let value = self.graph.build(make).map_err(refuse)?;
@@ -299,9 +299,15 @@ impl<'py> OpcodeExecutor<'py> {
         let positional = PyTuple::new(self.py, positional)?;
         let keywords = (!keywords.is_empty()).then_some(&keywords);
         let result = self.graph.build(|builder| builder.call(kind, callee, &positional, keywords));
-        let result = result.map_err(|error| {
-            Unwind::break_graph(ReasonId::BackendRefused, format!("{name} cannot be put into the graph: {error}"))
-        })?;
+        let result = match result {
+            Ok(result) => result,
+            Err(error) => {
+                let text = format!("{name} cannot be put into the graph: {error}");
+                let refused = Unwind::break_graph(ReasonId::BackendRefused, text);
+                let for_sizes = self.graph.builder()?.refused_for_sizes();
+                return Err(if for_sizes { self.settle_sizes(refused) } else { refused });
+            }
+        };
         for (object, tracker) in std::mem::take(&mut self.holds_for) {
             object_model::guard_identity(self, object.bind(self.py), tracker);
         }

@@ -15,7 +15,7 @@ use crate::cpython::{self, Place, Recorder, WeakRef};
 use crate::executor::is_number;
 use crate::tracker::{repr, Key, Part, TrackerId, Trackers};
 
-pub use program::{FrameView, GuardProgram};
+pub use program::{Differing, FrameView, GuardProgram};
 
 /// What must hold of a value.
 pub enum Test {
@@ -191,9 +191,13 @@ impl Guard {
         }
     }
 
-    /// Whether it is about the value of an `int` or `float`.
+    /// Whether it is about the value of an `int` or `float`, or may be about sizes.
     fn asks_for_number(&self, py: Python<'_>) -> bool {
-        matches!(&self.test, Test::Equals(value) if is_number(value.bind(py)))
+        match &self.test {
+            Test::Equals(value) => is_number(value.bind(py)),
+            Test::Object(_) => true,
+            _ => false,
+        }
     }
 
     fn key(&self) -> (TrackerId, String) {

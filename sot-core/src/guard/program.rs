@@ -2,7 +2,7 @@
 //! use string or constant keys, attribute reads are dictionary or descriptor-slot reads. Where they hold again and again,
 //! `memo` can spare most of them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFloat, PyFunction, PyList, PyString, PyTuple, PyType};
@@ -12,6 +12,7 @@ use super::memo::{Memory, Seen};
 use super::{Guard, Identity};
 use crate::backend::{ObjectTest, StateTest};
 use crate::cpython::{self, Upcoming};
+use crate::executor::sizes;
 use crate::log;
 use crate::tracker::{Part, TrackerId, Trackers};
 
@@ -89,12 +90,21 @@ pub(super) enum Check {
     Object(Box<dyn ObjectTest>),
 }
 
+/// What was another number in earlier calls, by the texts of the trackers.
+#[derive(Default)]
+pub struct Differing {
+    /// Numbers, and in how many translations.
+    pub numbers: HashMap<String, usize>,
+    /// Sizes of tensors.
+    pub sizes: HashSet<String>,
+}
+
 /// The compiled guards of one translation.
 pub struct GuardProgram {
     state: Vec<Box<dyn StateTest>>,
     steps: Vec<Step>,
     registers: usize,
-    /// Where the numbers come from that the tests at these positions ask for.
+    /// Where the numbers come from, or the tensors, that the tests at these positions ask for.
     numbers: HashMap<usize, String>,
     // By step; only kept where somebody will read them.
     texts: Vec<String>,
@@ -138,10 +148,36 @@ impl GuardProgram {
         })
     }
 
-    /// Where the number comes from that is another one now, if that is why the guards do not hold.
-    pub fn differing_number<'py>(&self, frame: &impl FrameView<'py>) -> Option<&str> {
-        let Failure::Step(at) = self.run(frame).err()? else { return None };
-        self.numbers.get(&at).map(String::as_str)
+    /// Adds the sizes and the first number that are others now, up to where the guards do not hold for another reason.
+    pub fn differing<'py>(&self, frame: &impl FrameView<'py>, found: &mut Differing) {
+        if !self.state_holds(frame.py()) {
+            return;
+        }
+        let mut registers: Vec<Bound<'py, PyAny>> = Vec::with_capacity(self.registers);
+        for (at, step) in self.steps.iter().enumerate() {
+            match step {
+                Step::Fetch(fetch) => match fetch.run(frame, &registers) {
+                    Some(value) => registers.push(value),
+                    None => return,
+                },
+                Step::Test(register, check) => {
+                    let value = registers.at(*register);
+                    if check.run(value, &registers) {
+                        continue;
+                    }
+                    let Some(from) = self.numbers.get(&at) else { return };
+                    let Check::Object(test) = check else {
+                        *found.numbers.entry(from.clone()).or_default() += 1;
+                        return;
+                    };
+                    let differing = test.differing_sizes(value);
+                    if differing.is_empty() {
+                        return;
+                    }
+                    found.sizes.extend(differing.into_iter().map(|axis| sizes::name(from, axis)));
+                }
+            }
+        }
     }
 
     /// Whether everything assumed holds for `frame`.

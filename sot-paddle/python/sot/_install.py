@@ -7,15 +7,16 @@ as they are, and putting the method back restores Paddle exactly.
 
 from __future__ import annotations
 
+import inspect
 import os
 import types
 import weakref
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Iterator, Optional, Sequence
 
 import paddle
 from paddle.jit.dy2static import program_translator
 
-from ._sot import symbolic_translate
+from ._sot import _leave_size_open, symbolic_translate
 
 _PLAIN = (bool, int, float, str, bytes, type(None))
 _METHOD = "_perform_call"
@@ -93,12 +94,41 @@ def _perform_call(self: Any, *args: Any, **kwargs: Any) -> Any:
     translated = _translated.get(self)
     if translated is None:
         translated = _translated[self] = _Translated(self._dygraph_function)
+        _leave_sizes_open(self._dygraph_function, self.class_instance is not None, self._input_spec or ())
     if self._input_spec is None:
         _note_specs(self, translated, args, kwargs)
     receiver = self.class_instance
     if receiver is not None:
         args = (receiver, *args)
     return translated.call(*args, **kwargs)
+
+
+def _leave_sizes_open(function: Callable[..., Any], has_receiver: bool, specs: Sequence[Any]) -> None:
+    """Translate for all sizes of the dimensions that specs leave open."""
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return
+    named = code.co_varnames[has_receiver or inspect.ismethod(function) : code.co_argcount]
+    for name, spec in zip(named, specs):
+        for keys, axis in _open_dimensions(spec):
+            _leave_size_open(function, name, keys, axis)
+    if code.co_flags & inspect.CO_VARARGS:
+        rest = code.co_varnames[code.co_argcount + code.co_kwonlyargcount]
+        for index, spec in enumerate(specs[len(named) :]):
+            for keys, axis in _open_dimensions(spec):
+                _leave_size_open(function, rest, [index, *keys], axis)
+
+
+def _open_dimensions(spec: Any) -> Iterator[tuple[list[Any], int]]:
+    """Where in a structure of specs there are tensors with dimensions without a size."""
+    if isinstance(spec, paddle.static.InputSpec):
+        for axis, size in enumerate(spec.shape):
+            if size in (None, -1):
+                yield [], axis
+    elif isinstance(spec, (list, tuple, dict)):
+        for key, item in spec.items() if isinstance(spec, dict) else enumerate(spec):
+            for keys, axis in _open_dimensions(item):
+                yield [key, *keys], axis
 
 
 def _note_specs(function: Any, translated: _Translated, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

@@ -31,6 +31,9 @@ def record_translations(on: bool) -> bool:
 def take_records() -> List[Dict[str, Any]]:
     """The fields of `sot.Record`, one dict for each translation since the last call."""
 
+def _leave_size_open(function: Callable[..., Any], argument: str, keys: List[Any], axis: int) -> None:
+    """Translate for all sizes of a dimension: of the tensor found in an argument by these keys."""
+
 def _second_passes_everywhere() -> None:
     """Make no programs of graphs with gradients from here on."""
 

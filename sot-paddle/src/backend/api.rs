@@ -368,7 +368,7 @@ fn known_attribute(
     let py = value.py();
     let depends_on_sizes = matches!(name, "shape" | "size" | "__len__");
     if depends_on_sizes && meta.shape.iter().any(Option::is_none) {
-        return Ok(Some(TensorAttribute::Break(format!("Tensor.{name} is known only when the graph has run"))));
+        return Ok(Some(TensorAttribute::OpenSizes(format!("Tensor.{name} is known only when the graph has run"))));
     }
     let known = match name {
         // The value's own answer has the type an eager tensor's has (a `paddle.Size` or a list).

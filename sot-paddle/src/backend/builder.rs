@@ -30,6 +30,7 @@ use super::second_passes;
 use super::stand_in::{self, Arguments, StandIn};
 use super::state::Amp;
 use super::static_mode::Target;
+use super::twin::Twin;
 use super::views::Views;
 
 /// Builds one program.
@@ -47,6 +48,8 @@ pub(crate) struct PaddleBuilder {
     amp: Option<Amp>,
     /// Whether both were the same for every statement.
     one_state: bool,
+    /// Where sizes are left open.
+    twin: Option<Twin>,
 }
 
 impl PaddleBuilder {
@@ -63,6 +66,7 @@ impl PaddleBuilder {
             grad,
             amp: Amp::now(&paddle.static_mode.tracer(py)?)?,
             one_state: true,
+            twin: None,
             paddle,
         })
     }
@@ -83,10 +87,86 @@ impl PaddleBuilder {
     /// The tensors the program refers to with their values, taken out of Paddle's recorder, which holds them strongly.
     fn take_parameters<'py>(&mut self, py: Python<'py>) -> PyResult<Parameters<'py>> {
         self.recorded = false;
+        if let Some(twin) = self.twin.take() {
+            self.forget_recorded(py, &twin.target(py))?;
+        }
         let recorded = self.paddle.recorder.bind(py).call_method1(intern!(py, "pop"), (&self.target.main,))?;
         self.paddle.inplace_map.bind(py).call_method1(intern!(py, "pop"), (&self.target.main,))?;
         let (tensors, values) = recorded.extract()?;
         Ok(Parameters { tensors, values })
+    }
+
+    /// Makes Paddle's recorder let go of what a program refers to.
+    fn forget_recorded(&self, py: Python<'_>, target: &Target) -> PyResult<()> {
+        for record in [&self.paddle.recorder, &self.paddle.inplace_map] {
+            record.bind(py).call_method1(intern!(py, "pop"), (&target.main,))?;
+        }
+        Ok(())
+    }
+
+    /// Appends a statement. Where it is given values with open sizes, they must make no difference to what is appended.
+    fn append_for_all_sizes<'py>(
+        &mut self,
+        target: &Target,
+        kind: CallKind,
+        callee: &Bound<'py, PyAny>,
+        (args, kwargs): (&Bound<'py, PyTuple>, Option<&Bound<'py, PyDict>>),
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let Some(mut twin) = self.twin.take() else { return self.append(target, kind, callee, args, kwargs) };
+        let result = match twin.concerns(args, kwargs) {
+            Ok(true) => self.append_twice(&mut twin, target, kind, callee, (args, kwargs)),
+            Ok(false) => self.append(target, kind, callee, args, kwargs),
+            Err(error) => Err(error),
+        };
+        twin.refuses &= result.is_err();
+        self.twin = Some(twin);
+        result
+    }
+
+    fn append_twice<'py>(
+        &mut self,
+        twin: &mut Twin,
+        target: &Target,
+        kind: CallKind,
+        callee: &Bound<'py, PyAny>,
+        (args, kwargs): (&Bound<'py, PyTuple>, Option<&Bound<'py, PyDict>>),
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = callee.py();
+        let given = twin.arguments(args, kwargs)?;
+        let twin_target = twin.target(py);
+        let (before, twin_before) = (Twin::operations(py, target)?.len(), Twin::operations(py, &twin_target)?.len());
+        self.append(&twin_target, kind, callee, &given.positional, given.keywords.as_ref())?;
+        twin.refuses = true; // Unless the rest succeeds.
+        let here = Twin::operations(py, &twin_target)?.split_off(twin_before);
+        twin.refuse_dangerous(&here)?;
+        let result = self.append(target, kind, callee, args, kwargs)?;
+        twin.compare(&here, &Twin::operations(py, target)?.split_off(before))?;
+        Ok(result)
+    }
+
+    fn append<'py>(
+        &mut self,
+        target: &Target,
+        kind: CallKind,
+        callee: &Bound<'py, PyAny>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let paddle = Arc::clone(&self.paddle);
+        paddle.static_mode.within(callee.py(), target, || {
+            if let Some(result) = scalar::operator_with_number(&self.paddle, kind, callee, args)? {
+                return Ok(result);
+            }
+            match kind {
+                CallKind::Api => callee.call(args, kwargs),
+                CallKind::InPlace => in_place::call(&self.paddle, callee, args, kwargs),
+                CallKind::Layer => self.paddle.layer_body(callee)?.call(args, kwargs),
+                CallKind::Method => {
+                    let arguments = Arguments { positional: args.get_slice(1, args.len()), keywords: kwargs.cloned() };
+                    self.call_method(callee.cast()?, &args.get_item(0)?, &arguments)
+                }
+            }
+        })
     }
 
     fn call_method<'py>(
@@ -127,9 +207,8 @@ struct Parameters<'py> {
 }
 
 impl GraphBuilder for PaddleBuilder {
-    fn input(&mut self, name: &str, tensor: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+    fn input(&mut self, name: &str, tensor: &Bound<'_, PyAny>, meta: &TensorMeta) -> PyResult<Py<PyAny>> {
         let py = tensor.py();
-        let meta = meta::of_tensor(&self.paddle, tensor)?;
         // Values are found by name, and a parameter may bear any name: this prefix keeps the two apart.
         let name = format!("sot.input.{}.{name}", self.inputs);
         let shape: Vec<i64> = meta.shape.iter().map(|size| size.unwrap_or(-1)).collect();
@@ -140,6 +219,13 @@ impl GraphBuilder for PaddleBuilder {
             Ok(value)
         })?;
         self.inputs += 1;
+        if meta.shape.contains(&None) {
+            let twin = match &mut self.twin {
+                Some(twin) => twin,
+                None => self.twin.insert(Twin::new(py, &self.paddle)?),
+            };
+            twin.add_input(&value, tensor)?;
+        }
         Ok(value.unbind())
     }
 
@@ -156,34 +242,30 @@ impl GraphBuilder for PaddleBuilder {
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        if let Some(twin) = &mut self.twin {
+            twin.refuses = false;
+        }
         if kind != CallKind::Layer {
             output_argument::refuse(&self.paddle, callee, args, kwargs)?;
         }
         self.one_state = self.one_state && self.is_in_first_state(callee.py())?;
         scalar::refuse_rounding(&self.paddle, callee, args, kwargs)?;
         let paddle = Arc::clone(&self.paddle);
-        let data = data::values(&paddle, kind, callee, args, kwargs)?;
         let target = self.target.clone_ref(callee.py());
-        let result = paddle.static_mode.within(callee.py(), &target, || {
-            if let Some(data) = data {
-                return callee.py().import("paddle")?.call_method1("assign", (data,));
+        let result = match data::values(&paddle, kind, callee, args, kwargs)? {
+            Some(data) => {
+                let assign = || callee.py().import("paddle")?.call_method1("assign", (data,));
+                paddle.static_mode.within(callee.py(), &target, assign)?
             }
-            if let Some(result) = scalar::operator_with_number(&self.paddle, kind, callee, args)? {
-                return Ok(result);
-            }
-            match kind {
-                CallKind::Api => callee.call(args, kwargs),
-                CallKind::InPlace => in_place::call(&self.paddle, callee, args, kwargs),
-                CallKind::Layer => self.paddle.layer_body(callee)?.call(args, kwargs),
-                CallKind::Method => {
-                    let arguments = Arguments { positional: args.get_slice(1, args.len()), keywords: kwargs.cloned() };
-                    self.call_method(callee.cast()?, &args.get_item(0)?, &arguments)
-                }
-            }
-        })?;
+            None => self.append_for_all_sizes(&target, kind, callee, (args, kwargs))?,
+        };
         self.settled.settle(&self.paddle, &result)?;
         self.views.note(&self.paddle, kind, callee, args, kwargs, &result)?;
         Ok(result)
+    }
+
+    fn refused_for_sizes(&self) -> bool {
+        self.twin.as_ref().is_some_and(|twin| twin.refuses)
     }
 
     fn value_meta(&self, object: &Bound<'_, PyAny>) -> PyResult<Option<TensorMeta>> {

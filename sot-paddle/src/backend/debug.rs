@@ -48,7 +48,8 @@ impl DebugBuilder {
     }
 
     fn input(&mut self, name: &str, tensor: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.builder()?.input(name, tensor)
+        let meta = backend(tensor.py())?.meta(tensor)?;
+        self.builder()?.input(name, tensor, &meta)
     }
 
     fn parameter(&mut self, tensor: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
@@ -83,6 +84,7 @@ impl DebugBuilder {
         let meta = self.builder()?.value_meta(value)?.ok_or_else(|| PyValueError::new_err("no value of a graph"))?;
         Ok(match backend(py)?.tensor_attribute(py, name, &meta, value)? {
             TensorAttribute::Known(known) => ("known", known),
+            TensorAttribute::OpenSizes(why) => ("break", why.into_pyobject(py)?.into_any().unbind()),
             TensorAttribute::Method => ("method", py.None()),
             TensorAttribute::InPlace { .. } => ("inplace", py.None()),
             TensorAttribute::Operation => ("operation", py.None()),
@@ -143,7 +145,8 @@ fn _backend_call_policy(callable: &Bound<'_, PyAny>) -> PyResult<String> {
 
 #[pyfunction]
 fn _backend_tensor_test(tensor: &Bound<'_, PyAny>) -> PyResult<DebugTest> {
-    Ok(DebugTest { test: Test::Object(backend(tensor.py())?.tensor_test(tensor)?) })
+    let backend = backend(tensor.py())?;
+    Ok(DebugTest { test: Test::Object(backend.tensor_test(tensor, &backend.meta(tensor)?, 0)?) })
 }
 
 #[pyfunction]

@@ -4,6 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyType};
 use sot_core::backend::{ObjectTest, TensorMeta};
@@ -69,11 +70,24 @@ fn dtype_name(dtype: &Bound<'_, PyAny>) -> PyResult<Rc<str>> {
     Ok(text.strip_prefix("paddle.").unwrap_or(text).into())
 }
 
+/// The dimensions of a tensor that `paddle.jit.marker.dynamic_dims` has marked.
+pub(crate) fn marked_dimensions(tensor: &Bound<'_, PyAny>) -> Vec<usize> {
+    let marked = tensor.getattr_opt(intern!(tensor.py(), "__sot_dynamic_dims")).ok().flatten();
+    marked.and_then(|marked| marked.extract().ok()).unwrap_or_default()
+}
+
+/// Stands for a size left open.
+const OPEN: i64 = -1;
+
 /// Passes for dense tensors of the same type, shape, element type, grad flag and place.
 pub(crate) struct TensorTest {
     paddle: Arc<Paddle>,
     exact_type: Py<PyType>,
     shape: Vec<i64>,
+    /// The least size that passes where one is left open; `None` where none is.
+    least: Option<i64>,
+    /// Open sizes that are one: functions compare the sizes of a tensor with each other.
+    ties: Vec<(usize, usize)>,
     /// Paddle's number of the element type, where it can be read.
     dtype_number: Option<i32>,
     dtype: Py<PyAny>,
@@ -86,10 +100,14 @@ pub(crate) struct TensorTest {
 }
 
 impl TensorTest {
-    /// The test `tensor` passes now.
-    pub(crate) fn new(paddle: &Arc<Paddle>, tensor: &Bound<'_, PyAny>) -> PyResult<Self> {
+    /// The test `tensor`, which has this meta, passes now.
+    pub(crate) fn new(
+        paddle: &Arc<Paddle>,
+        tensor: &Bound<'_, PyAny>,
+        meta: &TensorMeta,
+        least: i64,
+    ) -> PyResult<Self> {
         let py = tensor.py();
-        let meta = of_tensor(paddle, tensor)?;
         let place = match paddle.only_place {
             Some(_) => None,
             None => Some(tensor.getattr("place")?),
@@ -100,7 +118,9 @@ impl TensorTest {
             text = format!("{text}, place: {}", place.str()?);
         }
         Ok(TensorTest {
-            shape: meta.shape.into_iter().map(Option::unwrap_or_default).collect(),
+            shape: meta.shape.iter().map(|size| size.unwrap_or(OPEN)).collect(),
+            least: meta.shape.contains(&None).then_some(least),
+            ties: ties(tensor, meta)?,
             dtype: tensor.getattr("dtype")?.unbind(),
             stop_gradient: meta.stop_gradient,
             place: place.map(Bound::unbind),
@@ -123,7 +143,10 @@ impl TensorTest {
 
     fn same_meta(&self, object: &Bound<'_, PyAny>) -> PyResult<bool> {
         if let (Some(native), Some(dtype)) = (&self.paddle.native, self.dtype_number) {
-            return Ok(native.is(object, &self.shape, dtype));
+            return Ok(match self.least {
+                None => native.is(object, &self.shape, dtype),
+                Some(least) => native.fits(object, &self.shape, dtype, least) && self.ties_hold(object)?,
+            });
         }
         let [_, dtype, shape, _] = &self.readers;
         Ok(same(&dtype.get(object)?, &self.dtype)?
@@ -138,11 +161,40 @@ impl TensorTest {
             return Ok(false);
         }
         for (size, expected) in shape.iter().zip(&self.shape) {
-            if size.extract::<i64>()? != *expected {
+            let size = size.extract::<i64>()?;
+            let fits =
+                if *expected == OPEN { self.least.is_some_and(|least| size >= least) } else { size == *expected };
+            if !fits {
                 return Ok(false);
             }
         }
-        Ok(true)
+        self.ties.iter().try_fold(true, |hold, (a, b)| Ok(hold && shape.get_item(*a)?.eq(shape.get_item(*b)?)?))
+    }
+
+    /// The dimensions of other sizes than they are to have, if nothing else differs.
+    fn differing(&self, object: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
+        let [stop_gradient, dtype, _, place] = &self.readers;
+        let alike = super::has_exact_type(object, &self.exact_type)
+            && stop_gradient.get(object)?.is_truthy()? == self.stop_gradient
+            && same(&dtype.get(object)?, &self.dtype)?
+            && self.same_place(place, object)?;
+        if !alike {
+            return Ok(Vec::new());
+        }
+        let shape: Vec<i64> = object.getattr("shape")?.extract()?;
+        if shape.len() != self.shape.len() {
+            return Ok(Vec::new());
+        }
+        let sizes = shape.iter().zip(&self.shape).enumerate();
+        Ok(sizes.filter(|(_, (size, expected))| **expected != OPEN && size != expected).map(|(axis, _)| axis).collect())
+    }
+
+    fn ties_hold(&self, object: &Bound<'_, PyAny>) -> PyResult<bool> {
+        if self.ties.is_empty() {
+            return Ok(true);
+        }
+        let shape: Vec<i64> = object.getattr(intern!(object.py(), "shape"))?.extract()?;
+        Ok(self.ties.iter().all(|(a, b)| shape.get(*a) == shape.get(*b)))
     }
 
     fn same_place(&self, place: &Reader, object: &Bound<'_, PyAny>) -> PyResult<bool> {
@@ -153,9 +205,25 @@ impl TensorTest {
     }
 }
 
+/// The pairs of open dimensions that have one size.
+fn ties(tensor: &Bound<'_, PyAny>, meta: &TensorMeta) -> PyResult<Vec<(usize, usize)>> {
+    let open: Vec<usize> = (0..meta.shape.len()).filter(|axis| meta.shape[*axis].is_none()).collect();
+    if open.len() < 2 {
+        return Ok(Vec::new());
+    }
+    let shape: Vec<i64> = tensor.getattr(intern!(tensor.py(), "shape"))?.extract()?;
+    let later = |at: usize| open.iter().skip(at + 1);
+    let pair = |at: usize, a: usize| later(at).find(|b| shape[**b] == shape[a]).map(|b| (a, *b));
+    Ok(open.iter().enumerate().filter_map(|(at, a)| pair(at, *a)).collect())
+}
+
 impl ObjectTest for TensorTest {
     fn check(&self, object: &Bound<'_, PyAny>) -> bool {
         self.passes(object).unwrap_or(false)
+    }
+
+    fn differing_sizes(&self, object: &Bound<'_, PyAny>) -> Vec<usize> {
+        self.differing(object).unwrap_or_default()
     }
 
     fn describe(&self, subject: &str) -> String {

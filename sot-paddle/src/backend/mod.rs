@@ -29,6 +29,7 @@ mod stand_in;
 mod state;
 mod static_mode;
 mod truth;
+mod twin;
 mod views;
 
 use std::sync::Arc;
@@ -120,8 +121,12 @@ impl Backend for PaddleBackend {
         meta::of_tensor(&self.paddle, tensor)
     }
 
-    fn tensor_test(&self, tensor: &Bound<'_, PyAny>) -> PyResult<Box<dyn ObjectTest>> {
-        Ok(Box::new(meta::TensorTest::new(&self.paddle, tensor)?))
+    fn open_dimensions(&self, tensor: &Bound<'_, PyAny>) -> Vec<usize> {
+        meta::marked_dimensions(tensor)
+    }
+
+    fn tensor_test(&self, tensor: &Bound<'_, PyAny>, meta: &TensorMeta, least: i64) -> PyResult<Box<dyn ObjectTest>> {
+        Ok(Box::new(meta::TensorTest::new(&self.paddle, tensor, meta, least)?))
     }
 
     fn state_test(&self, py: Python<'_>) -> PyResult<Box<dyn StateTest>> {

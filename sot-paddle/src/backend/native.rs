@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
-use sot_core::cpython::{ArrayField, Embedded, NumberField, ThreadNumber};
+use sot_core::cpython::{ArrayField, Embedded, Held, NumberField, ThreadNumber};
 
 /// `phi::DDim::kMaxRank`
 const MAX_RANK: usize = 9;
@@ -52,6 +52,13 @@ impl Native {
     /// Whether `tensor` is dense and has this shape and element type.
     pub(crate) fn is(&self, tensor: &Bound<'_, PyAny>, shape: &[i64], dtype: i32) -> bool {
         self.tensors.of(tensor).is_some_and(|held| held.number(self.dtype) == dtype && held.array_is(self.dims, shape))
+    }
+
+    /// Whether `tensor` is dense and has this element type and shape, in which any size from `least` on is as good as one below
+    /// zero.
+    pub(crate) fn fits(&self, tensor: &Bound<'_, PyAny>, shape: &[i64], dtype: i32, least: i64) -> bool {
+        let fits = |held: Held<'_>| held.number(self.dtype) == dtype && held.array_fits(self.dims, shape, least);
+        self.tensors.of(tensor).is_some_and(fits)
     }
 
     /// Whether `tensor` is dense and of one element.

@@ -1,0 +1,311 @@
+"""Sizes left open: one translation serves tensors of all sizes, and where a size matters it is assumed."""
+
+import numpy as np
+import paddle
+import pytest
+from paddle.nn import functional as F
+from paddle.static import InputSpec
+
+import sot
+
+SIZES = [5, 3, 2, 7, 4, 3]
+
+
+@pytest.fixture
+def differing(monkeypatch):
+    """Sizes that have differed are left open."""
+    monkeypatch.setenv("SOT_ALLOW_DYNAMIC_SHAPE", "1")
+
+
+def outcome(fn, *given):
+    """Results and gradients, the same random numbers given."""
+    paddle.seed(1)
+    tensors = [paddle.to_tensor(tensor.numpy(), stop_gradient=tensor.stop_gradient) for tensor in given]
+    results = fn(*tensors)
+    results = list(results) if isinstance(results, (list, tuple)) else [results]
+    needed = [result for result in results if isinstance(result, paddle.Tensor) and not result.stop_gradient]
+    if needed:
+        sum((result * result).sum() for result in needed).backward()
+    return results, [None if tensor.grad is None else tensor.grad.numpy() for tensor in tensors]
+
+
+def misses_for(fn, calls, fast=None):
+    """How many frames were translated for each call, whose results and gradients are eager mode's."""
+    fast = fast or sot.symbolic_translate(fn)
+    missed = []
+    for given in calls:
+        expected, expected_gradients = outcome(fn, *given)
+        before = sot.stats().misses
+        got, gradients = outcome(fast, *given)
+        missed.append(sot.stats().misses - before)
+        assert len(got) == len(expected)
+        for one, other in zip(got, expected):
+            assert type(one) is type(other)
+            if isinstance(other, paddle.Tensor):
+                assert one.shape == other.shape and one.dtype == other.dtype
+                assert one.stop_gradient == other.stop_gradient
+                np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-5, atol=1e-6)
+            else:
+                assert one == other
+        for one, other in zip(gradients, expected_gradients):
+            assert (one is None) == (other is None)
+            if other is not None:
+                np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+    return missed
+
+
+def batches(*shape, sizes=SIZES, dtype="float32"):
+    """One argument for each size, which stands where the shape has None."""
+    for size in sizes:
+        tensor = paddle.randn([size if axis is None else axis for axis in shape]).astype(dtype)
+        tensor.stop_gradient = not tensor.is_floating_point()
+        yield (tensor,)
+
+
+# name: function, shape of its argument
+OPEN = {
+    "elementwise": (lambda x: paddle.exp(x) * 2 + x / 3 - 1, (None, 4)),
+    "broadcast": (lambda x: x + x.mean(axis=0, keepdim=True), (None, 4)),
+    "two dimensions": (lambda x: x @ x.t(), (None, None)),
+    "reduction": (lambda x: (x.sum(axis=1), x.max(), x.mean(axis=0), x.std(), paddle.var(x, axis=0)), (None, 4)),
+    "softmax": (lambda x: F.softmax(x, axis=0) + F.log_softmax(x, axis=-1), (None, 4)),
+    "flatten": (lambda x: paddle.flatten(x, 1) * 2, (None, 3, 4)),
+    "flatten all": (lambda x: x.flatten() * 2, (None, 3, 4)),
+    "reshape": (lambda x: x.reshape([-1, 2, 6]) + x.reshape([0, 2, 6]), (None, 3, 4)),
+    "transpose": (lambda x: x.transpose([1, 0, 2]) * 2, (None, 3, 4)),
+    "slices": (lambda x: (x[1:] * 2, x[:, 1] + 1, x[-1] * 2, x[:2] * 3, x[..., ::2] - 1), (None, 4)),
+    "concat": (lambda x: paddle.concat([x, x * 2]) + paddle.concat([x, x]), (None, 4)),
+    "concat along": (lambda x: paddle.concat([x, x * 2], axis=1), (None, 4)),
+    "stack": (lambda x: paddle.stack([x, x * 2], axis=1), (None, 4)),
+    "split": (lambda x: [part * 2 for part in paddle.split(x, 2, axis=1)], (None, 4)),
+    "unbind": (lambda x: [part * 2 for part in paddle.unbind(x, axis=1)], (None, 3)),
+    "where": (lambda x: paddle.where(x > 0, x, -x), (None, 4)),
+    "not square": (lambda x: x @ paddle.ones([x.ndim + 2, 3]), (None, 4)),
+    "mask": (lambda x: F.softmax(x + paddle.triu(paddle.full_like(x, -1e9), 1)), (None, None)),
+    "sort": (lambda x: (paddle.sort(x, axis=0), paddle.topk(x, 2, axis=0)[0], paddle.cumsum(x, axis=0)), (None, 4)),
+    "pad": (lambda x: F.pad(x, [1, 1], data_format="NCL") * 2, (None, 3, 4)),
+    "einsum": (lambda x: paddle.einsum("bij,bkj->bik", x, x), (None, 3, 4)),
+    "attention": (lambda x: F.scaled_dot_product_attention(x, x, x), (2, None, 2, 4)),
+    "layer norm": (lambda x: F.layer_norm(x, [4]), (None, 4)),
+    "pooling": (lambda x: F.adaptive_avg_pool2d(F.max_pool2d(x, 2), 1), (2, 3, None, None)),
+    "interpolate": (lambda x: F.interpolate(x, size=[4, 4], mode="bilinear"), (2, 3, None, None)),
+    "dropout": (lambda x: F.dropout(x, 0.5) * 2, (None, 4)),
+    "loss": (lambda x: F.mse_loss(x, x * x + 1) + F.smooth_l1_loss(x, x * 2), (None, 4)),
+    "like": (lambda x: paddle.ones_like(x) * x + paddle.zeros_like(x), (None, 4)),
+    "assignment": (lambda x: assigned(x), (None, 4)),
+    "normalize": (lambda x: F.normalize(x) + x.norm(), (None, 4)),
+    "repeat": (lambda x: paddle.tile(x, [2, 1]) + paddle.repeat_interleave(x, 2, axis=0), (None, 4)),
+    "gradient stopped": (lambda x: (x * x.detach()).sum(), (None, 4)),
+    "nothing selected": (lambda x: x[x > 0] * 2, (None, 4)),
+}
+
+# What does something else for each size, or cannot be built without one.
+CLOSED = {
+    "squeeze": (lambda x: x.squeeze(0) * 2, (None, 4)),
+    "slice of all": (lambda x: x[:4] * 2, (None, 4)),
+    "taken apart": (lambda x: [part * 2 for part in paddle.unbind(x)], (None, 4)),
+    "iteration": (lambda x: [row * 2 for row in x], (None, 4)),
+    "length": (lambda x: [x * 2] * len(x), (None, 4)),
+    "branch": (lambda x: x * 2 if x.shape[0] > 3 else x * 3, (None, 4)),
+    "text": (lambda x: (x * 2, str(x.shape[0])), (None, 4)),
+    "range": (lambda x: [x * index for index in range(x.shape[0])], (None, 4)),
+    "float": (lambda x: x.sum() / float(x.shape[0]), (None, 4)),
+    "same size": (lambda x: x * 2 if (x + 1).shape[0] == 3 else x, (None, 4)),
+}
+
+
+def assigned(x):
+    y = x * 2
+    y[:, 1] = 0.5
+    return y
+
+
+@pytest.mark.parametrize("min_size", ["0", "1000"], ids=["program", "replay"])
+@pytest.mark.parametrize("name", OPEN)
+def test_one_translation_for_all_sizes(differing, monkeypatch, name, min_size):
+    monkeypatch.setenv("MIN_GRAPH_SIZE", min_size)
+    fn, shape = OPEN[name]
+    assert misses_for(fn, batches(*shape)) == [1, 1, 0, 0, 0, 0]
+    assert not sot.stats().breaks and not sot.stats().fallbacks
+
+
+@pytest.mark.parametrize("name", CLOSED)
+def test_a_size_that_matters_is_assumed(differing, name):
+    fn, shape = CLOSED[name]
+    assert misses_for(fn, batches(*shape)) == [1, 1, 1, 1, 1, 0]
+    assert not sot.stats().breaks and not sot.stats().fallbacks
+
+
+def test_off_by_default(monkeypatch):
+    monkeypatch.delenv("SOT_ALLOW_DYNAMIC_SHAPE", raising=False)
+    assert misses_for(lambda x: x * 2, batches(None, 4)) == [1, 1, 1, 1, 1, 0]
+
+
+def test_none_and_one_are_assumed(differing):
+    assert misses_for(lambda x: x * 2 + x.sum(), batches(None, 4, sizes=[1, 5, 3, 0, 1, 6, 0])) == [1, 1, 0, 1, 0, 0, 0]
+
+
+@pytest.mark.parametrize("said, expected", [("01", [1, 1, 0, 1, 1, 0]), ("0", [1, 1, 0, 0, 1, 0]), ("no", [1, 1, 0, 0, 0, 0])])
+def test_which_numbers_are_assumed(differing, monkeypatch, said, expected):
+    monkeypatch.setenv("SOT_SPECIALIZED_DIM_NUMBERS", said)
+    assert misses_for(lambda x: x * 2 + 1, batches(None, 4, sizes=[5, 3, 2, 1, 0, 9])) == expected
+
+
+def test_two_tensors_of_one_batch(differing):
+    def loss(logits, labels):
+        return F.cross_entropy(logits, labels)
+
+    def calls():
+        for size in SIZES:
+            logits = paddle.randn([size, 4])
+            logits.stop_gradient = False
+            yield logits, paddle.randint(0, 4, [size])
+
+    assert misses_for(loss, calls()) == [1, 1, 0, 0, 0, 0]
+
+
+def test_sizes_of_one_tensor_that_are_one(differing):
+    pairs = [(3, 3), (4, 4), (5, 5), (5, 6), (6, 4), (7, 7)]
+    calls = [(paddle.randn(pair),) for pair in pairs]
+    assert misses_for(lambda x: x * 2 + x.mean(), calls) == [1, 1, 0, 1, 0, 0]
+
+
+def test_another_type_is_another_translation(differing):
+    fast = sot.symbolic_translate(lambda x: x * 2 + 1)
+    fast(paddle.ones([2, 3])), fast(paddle.ones([4, 3]))
+    before = sot.stats().misses
+    assert fast(paddle.ones([5, 3], "int32")).dtype == paddle.int32
+    assert fast(paddle.ones([5, 3, 1])).shape == [5, 3, 1]
+    assert fast(paddle.ones([5, 4])).shape == [5, 4]
+    assert sot.stats().misses == before + 3
+    assert fast(paddle.ones([6, 8])).shape == [6, 8]
+    assert sot.stats().misses == before + 3, "both dimensions have differed"
+
+
+def test_a_model_in_training(differing):
+    paddle.seed(3)
+    net = paddle.nn.Sequential(
+        paddle.nn.Conv2D(1, 4, 3, padding=1), paddle.nn.BatchNorm2D(4), paddle.nn.ReLU(), paddle.nn.MaxPool2D(2),
+        paddle.nn.Flatten(), paddle.nn.Linear(16, 8), paddle.nn.Dropout(0.5), paddle.nn.GELU(), paddle.nn.Linear(8, 3),
+    )  # fmt: skip
+    twin = paddle.nn.Sequential(*[type(layer)(*arguments) for layer, arguments in zip(net, [
+        (1, 4, 3, 1, 1), (4,), (), (2,), (), (16, 8), (0.5,), (), (8, 3)])])  # fmt: skip
+    twin.set_state_dict(net.state_dict())
+    fast = sot.symbolic_translate(lambda x, y: F.cross_entropy(net(x), y))
+    optimizers = [paddle.optimizer.Adam(0.01, parameters=model.parameters()) for model in (net, twin)]
+    losses = []
+    for step, size in enumerate([6, 4, 7, 3, 5, 8]):
+        x, y = paddle.randn([size, 1, 4, 4]), paddle.randint(0, 3, [size])
+        pair = []
+        for run, optimizer in zip((fast, lambda x, y: F.cross_entropy(twin(x), y)), optimizers):
+            paddle.seed(step)
+            loss = run(x, y)
+            loss.backward()
+            optimizer.step()
+            optimizer.clear_grad()
+            pair.append(float(loss))
+        losses.append(pair)
+    np.testing.assert_allclose(*zip(*losses), rtol=1e-4)
+    assert sot.stats().misses == 2 and not sot.stats().breaks
+    for one, other in zip(net.state_dict().values(), twin.state_dict().values()):
+        np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-3, atol=1e-5)
+
+
+def test_a_break_keeps_sizes_open(differing):
+    def step(x):
+        y = x * 2
+        if y.sum() > 0:
+            return y + 1
+        return y - 1
+
+    assert misses_for(step, batches(None, 4, sizes=[5, 3, 2, 7, 4, 6, 8, 9]))[4:] == [0, 0, 0, 0]
+
+
+def test_views_are_made_again(differing):
+    def step(x):
+        y = x * 2
+        return y, y[1:], y.reshape([-1])
+
+    fast = sot.symbolic_translate(step)
+    for size in SIZES:
+        y, part, flat = fast(paddle.ones([size, 2]))
+        y[1, 0] = 7.0
+        assert float(part[0, 0]) == 7.0 and float(flat[2]) == 7.0
+    assert sot.stats().misses == 2
+
+
+def test_a_marked_tensor():
+    dynamic_dims = getattr(getattr(paddle.jit, "marker", None), "dynamic_dims", None)
+    if dynamic_dims is None:
+        pytest.skip("this Paddle has no marker.dynamic_dims")
+    fast = sot.symbolic_translate(lambda x: x * 2 + 1)
+    for size in SIZES:
+        x = paddle.randn([size, 3])
+        dynamic_dims(x, 0)
+        np.testing.assert_allclose(fast(x).numpy(), x.numpy() * 2 + 1, rtol=1e-6)
+    assert sot.stats().misses == 1
+
+
+@pytest.fixture
+def installed(monkeypatch):
+    monkeypatch.setenv("SOT_ALLOW_DYNAMIC_SHAPE", "0")
+    with sot.install():
+        yield
+
+
+def converted(fn, spec):
+    with pytest.warns(UserWarning):  # Paddle's own tracer does nothing with specs, and says so.
+        return paddle.jit.to_static(fn, input_spec=spec, full_graph=False)
+
+
+def test_input_spec_of_a_function(installed):
+    fast = converted(lambda x: F.relu(x) * 2, [InputSpec([None, 4])])
+    assert misses_for(lambda x: F.relu(x) * 2, batches(None, 4), fast) == [1, 0, 0, 0, 0, 0]
+    # What no spec leaves open is assumed.
+    assert misses_for(lambda x: F.relu(x) * 2, batches(3, None), fast) == [1, 1, 1, 1, 0, 0]
+
+
+def test_input_spec_of_a_layer(installed):
+    net = paddle.nn.Sequential(paddle.nn.Linear(4, 8), paddle.nn.ReLU(), paddle.nn.Linear(8, 2))
+    expected = lambda x: net[2](net[1](net[0](x)))  # noqa: E731
+    fast = converted(net, [InputSpec([-1, 4], name="x")])
+    assert misses_for(expected, batches(None, 4), fast) == [1, 0, 0, 0, 0, 0]
+
+
+def test_input_spec_of_a_method_in_its_class(installed):
+    class Net(paddle.nn.Layer):
+        def __init__(self):
+            super().__init__()
+            self.linear = paddle.nn.Linear(4, 2)
+
+        def forward(self, x, scale):
+            return self.linear(x) * scale
+
+    eager = Net.forward
+    Net.forward = converted(Net.forward, [InputSpec([None, None, 4]), 2.0])
+    net = Net()
+    calls = [(paddle.randn([a, b, 4]),) for a, b in [(2, 3), (4, 2), (5, 6), (2, 3)]]
+    assert misses_for(lambda x: eager(net, x, 2.0), calls, lambda x: net(x, 2.0)) == [1, 0, 0, 0]
+
+
+def test_input_spec_of_structures(installed):
+    def total(pair, named, *rest):
+        return pair[0] * 2 + pair[1] + named["a"] + rest[0]
+
+    spec = [[InputSpec([None, 2]), InputSpec([None, 2])], {"a": InputSpec([None, 2])}, InputSpec([None, 2])]
+    fast = converted(total, spec)
+    calls = [tuple(paddle.randn([size, 2]) for _ in range(4)) for size in SIZES]
+    run = lambda fn: lambda a, b, c, d: fn([a, b], {"a": c}, d)  # noqa: E731
+    assert misses_for(run(total), calls, run(fast)) == [1, 0, 0, 0, 0, 0]
+
+
+def test_input_spec_with_a_break(installed):
+    def step(x):
+        y = x * 2
+        if y.sum() > 0:
+            return y + 1
+        return y - 1
+
+    fast = converted(step, [InputSpec([None, 4])])
+    calls = [(paddle.ones([size, 4]),) for size in SIZES]
+    assert misses_for(step, calls, fast) == [2, 1, 0, 0, 0, 0]
