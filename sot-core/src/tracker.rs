@@ -348,9 +348,22 @@ impl Key {
     }
 }
 
-/// A callable for texts: its module and name.
+/// A callable for texts: its module and name. Runs no code of the program's.
 pub fn name(callable: &Bound<'_, PyAny>) -> String {
-    let text = |name: &str| callable.getattr(name).and_then(|value| value.extract::<String>()).ok();
+    let class = callable.is_instance_of::<PyType>();
+    if !class && cpython::is_heap_type(&callable.get_type()) {
+        return repr(callable.py(), &callable.clone().unbind());
+    }
+    // A metaclass may have a say in how attributes are read.
+    let read = |name: &str| {
+        if class {
+            let getter = callable.py().get_type::<PyType>().getattr("__dict__")?.get_item(name)?;
+            getter.call_method1("__get__", (callable,))
+        } else {
+            callable.getattr(name)
+        }
+    };
+    let text = |name: &str| read(name).and_then(|value| value.extract::<String>()).ok();
     let Some(name) = text("__qualname__").or_else(|| text("__name__")) else {
         return repr(callable.py(), &callable.clone().unbind());
     };
@@ -379,8 +392,21 @@ fn text_of(object: &Bound<'_, PyAny>) -> String {
     let name = PyString::intern(object.py(), "__repr__");
     let made_by_python = cpython::type_lookup(&ty, &name).is_none_or(|repr| repr.is_exact_instance_of::<PyFunction>());
     let holds_others = cpython::instance_dict(object).is_some()
-        || ["list", "tuple", "dict", "set", "frozenset", "OrderedDict", "deque", "method"]
-            .contains(&&*cpython::type_name(&ty));
+        || [
+            "list",
+            "tuple",
+            "dict",
+            "set",
+            "frozenset",
+            "OrderedDict",
+            "deque",
+            "method",
+            "slice",
+            "mappingproxy",
+            "repeat",
+            "count",
+        ]
+        .contains(&&*cpython::type_name(&ty));
     if object.is_exact_instance_of::<PyFunction>() || !(made_by_python || holds_others) {
         return object.repr().map_or_else(|_| "<unprintable>".to_owned(), |text| text.to_string());
     }

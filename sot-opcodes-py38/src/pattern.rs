@@ -121,17 +121,16 @@ pub fn match_class(
     let mut seen: Vec<Name> = Vec::new();
     if count > 0 {
         match positional_names(cx, class, &ty, count as usize)? {
-            Some(positional) => seen = positional,
+            Some(positional) => {
+                for name in positional {
+                    note_name(cx, &ty, &mut seen, name)?;
+                }
+            }
             None => found.push(subject),
         }
     }
     for name in names_in(cx, names)? {
-        if seen.contains(&name) {
-            let ty = cpython::type_name(&ty);
-            let text = format!("{ty}() got multiple sub-patterns for attribute '{name}'");
-            return Err(cx.raise(PyTypeError::new_err(text)));
-        }
-        seen.push(name);
+        note_name(cx, &ty, &mut seen, name)?;
     }
     for name in seen {
         match cx.find_attr(subject, &name)? {
@@ -140,6 +139,16 @@ pub fn match_class(
         }
     }
     Ok(Some(cx.tuple(found)))
+}
+
+fn note_name(cx: &mut OpcodeExecutor<'_>, ty: &Bound<'_, PyType>, seen: &mut Vec<Name>, name: Name) -> Flow<()> {
+    if seen.contains(&name) {
+        let ty = cpython::type_name(ty);
+        let text = format!("{ty}() got multiple sub-patterns for attribute '{name}'");
+        return Err(cx.raise(PyTypeError::new_err(text)));
+    }
+    seen.push(name);
+    Ok(())
 }
 
 fn is_instance(cx: &mut OpcodeExecutor<'_>, subject: VarId, class: VarId) -> Flow<bool> {

@@ -225,7 +225,7 @@ impl ClassVariable {
                 let new = cx.wrap(&new, tracker);
                 let instance = cx.call(new, &args.with_receiver(this))?;
                 let made = cx.type_of(instance)?;
-                if made.cast::<PyType>().is_ok_and(|made| made.is_subclass(&class).unwrap_or(false)) {
+                if made.cast::<PyType>().is_ok_and(|made| cpython::is_subtype(made, &class)) {
                     initialize(cx, this, instance, args)?;
                 }
                 Ok(instance)
@@ -402,7 +402,7 @@ impl Variable for ClassVariable {
             if cpython::type_name(&found.get_type()) == "property" {
                 return object_model::bind_descriptor(cx, this, name, found, *tracker).map(Some);
             }
-            if cpython::is_data_descriptor(found) {
+            if cpython::is_data_descriptor(found) && cpython::is_descriptor(found) {
                 return self.read(cx, this, name).map(Some);
             }
         }
@@ -421,7 +421,7 @@ impl Variable for ClassVariable {
     }
 
     fn get_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId) -> Flow<VarId> {
-        if cx.special_method(this, "__getitem__")?.is_some() {
+        if cx.has_special(this, "__getitem__")? {
             return object_model::call_special(cx, this, "__getitem__", &[key]);
         }
         match cx.find_attr(this, &Rc::from("__class_getitem__"))? {

@@ -249,10 +249,10 @@ fn winning_metaclass(cx: &mut OpcodeExecutor<'_>, first: VarId, bases: &[VarId])
         let (Some(own), Some(ty)) = (class_of(cx, winner)?, class_of(cx, candidate)?) else {
             return Err(refuse("a metaclass that is no class"));
         };
-        if own.is_subclass(&ty)? {
+        if cpython::is_subtype(&own, &ty) {
             continue;
         }
-        if !ty.is_subclass(&own)? {
+        if !cpython::is_subtype(&ty, &own) {
             return Err(refuse("classes whose metaclasses do not fit together"));
         }
         winner = candidate;
@@ -362,6 +362,10 @@ fn new_class(
         if class_of(cx, base)?.is_none() || cx.effects.is_written(base) {
             return Err(refuse("a class with a base that was written to"));
         }
+    }
+    let order = held(cx, metaclass, "mro")?;
+    if !order.is_some_and(|order| cx.py.get_type::<PyType>().getattr("mro").is_ok_and(|usual| usual.is(&order))) {
+        return Err(refuse("a class whose metaclass orders its bases"));
     }
     let library = is_library_metaclass(cx, metaclass)?;
     let mut class_cell = None;

@@ -10,7 +10,9 @@ use sot_core::tracker::repr;
 use sot_core::variable::{VarId, Variable};
 
 use crate::builtins::format;
+use crate::iterators::sequence::SequenceIterator;
 use crate::sequence::Sequence;
+use crate::subclass;
 use crate::tuple::TupleVariable;
 
 sot_core::variable_kind! { "constant" }
@@ -85,6 +87,10 @@ impl Variable for ConstantVariable {
     }
 
     fn iter(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
+        let value = self.value.bind(cx.py);
+        if value.is_exact_instance_of::<PyString>() || value.is_exact_instance_of::<PyBytes>() {
+            return Ok(SequenceIterator::over(cx, this));
+        }
         let items = self.items(cx, this)?.unwrap_or_default();
         let items = cx.tuple(items);
         cx.iter(items)
@@ -114,6 +120,11 @@ impl Variable for ConstantVariable {
         let value = self.value.bind(cx.py);
         let is_format = value.is_instance_of::<PyString>() || value.is_instance_of::<PyBytes>();
         if op != BinaryOp::Remainder || reflected || !is_format {
+            let method = if reflected { op.reflected() } else { op.method() };
+            if let Some(answer) = self.ask(cx, method, other)? {
+                return Ok(answer);
+            }
+            let value = self.value.bind(cx.py);
             if cx.type_of(other)?.is(value.get_type()) {
                 let text = format!("{} {} an unknown {}", self.text(cx), op.symbol(), cx.type_name(other)?);
                 return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
@@ -136,7 +147,21 @@ impl Variable for ConstantVariable {
         }
     }
 
-    fn compare(&self, _: &mut OpcodeExecutor<'_>, _: CompareOp, _: VarId, _: VarId) -> Flow<Option<VarId>> {
-        Ok(None)
+    fn compare(&self, cx: &mut OpcodeExecutor<'_>, op: CompareOp, _: VarId, other: VarId) -> Flow<Option<VarId>> {
+        Ok(self.ask(cx, op.method(), other)?.flatten())
+    }
+}
+
+impl ConstantVariable {
+    /// What C code makes of an operand that is of a subclass of a value's type, as members of an `IntEnum` are: it sees the
+    /// value. `None` for other operands, and `Some(None)` for `NotImplemented`.
+    #[allow(clippy::option_option, reason = "not asked and no answer are two things")]
+    fn ask(&self, cx: &mut OpcodeExecutor<'_>, method: &str, other: VarId) -> Flow<Option<Option<VarId>>> {
+        let Some(other) = subclass::value_of(cx, other)? else { return Ok(None) };
+        let value = self.value.bind(cx.py).clone();
+        let Some(method) = value.get_type().getattr_opt(method)? else { return Ok(Some(None)) };
+        let answer = cx.fold(|_| method.call1((value, other)))?;
+        let refused = cx.known(answer)?.is_some_and(|answer| answer.is(cx.py.NotImplemented()));
+        Ok(Some((!refused).then_some(answer)))
     }
 }

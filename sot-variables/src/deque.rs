@@ -12,6 +12,7 @@ use sot_core::executor::{object_model, BinaryOp, CallArgs, CompareOp, Name, Opco
 use sot_core::variable::{VarId, Variable};
 
 use crate::builtins::{known_index, required};
+use crate::iterators::sequence::SequenceIterator;
 use crate::iterators::{emit_call, library};
 use crate::sequence;
 
@@ -20,8 +21,11 @@ sot_core::variable_kind! { "deque" }
 /// A deque.
 #[derive(Clone)]
 pub struct DequeVariable {
-    items: Vec<VarId>,
+    /// The items.
+    pub items: Vec<VarId>,
     maxlen: Option<usize>,
+    /// How often items were put in or taken out, which iterators look at.
+    pub changes: usize,
 }
 
 builtin! { DEQUE = "collections:deque" => |cx, args| {
@@ -34,7 +38,7 @@ builtin! { DEQUE = "collections:deque" => |cx, args| {
         }
         _ => None,
     };
-    let mut deque = DequeVariable { items: Vec::new(), maxlen };
+    let mut deque = DequeVariable { items: Vec::new(), maxlen, changes: 0 };
     if let Some(iterable) = iterable {
         deque.push_back(cx.unpack_all(iterable)?);
     }
@@ -174,7 +178,7 @@ fn edit<const N: usize>(
     let done = work(cx, &mut deque, rest);
     refuse_changed(cx, this, &before)?;
     done?;
-    cx.vars.set(this, Rc::new(deque));
+    deque.store(cx, this);
     Ok(cx.none())
 }
 
@@ -188,7 +192,7 @@ fn take(
     let Some(item) = take(&mut deque.items) else {
         return Err(cx.raise(PyIndexError::new_err("pop from an empty deque")));
     };
-    cx.vars.set(this, Rc::new(deque));
+    deque.store(cx, this);
     Ok(item)
 }
 
@@ -211,6 +215,13 @@ impl DequeVariable {
         self.items.extend(items);
         let surplus = self.items.len().saturating_sub(self.maxlen.unwrap_or(usize::MAX));
         self.items.drain(..surplus);
+    }
+
+    /// Gives the deque these items.
+    fn store(mut self, cx: &mut OpcodeExecutor<'_>, deque: VarId) {
+        self.changes += 1;
+        cx.charge(self.items.len());
+        cx.vars.set(deque, Rc::new(self));
     }
 
     fn push_front(&mut self, items: impl IntoIterator<Item = VarId>) {
@@ -291,13 +302,12 @@ impl Variable for DequeVariable {
         let mut deque = self.clone();
         let at = self.position(cx, key)?;
         deque.items.remove(at);
-        cx.vars.set(this, Rc::new(deque));
+        deque.store(cx, this);
         Ok(())
     }
 
-    fn iter(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<VarId> {
-        let items = cx.tuple(self.items.clone());
-        cx.iter(items)
+    fn iter(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
+        Ok(SequenceIterator::over_deque(cx, this, self.changes))
     }
 
     fn items(&self, _: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<Option<Vec<VarId>>> {
@@ -350,12 +360,15 @@ impl Variable for DequeVariable {
         let items = cx.unpack_all(other)?;
         let mut deque = self.clone();
         deque.push_back(items);
-        cx.vars.set(this, Rc::new(deque));
+        deque.store(cx, this);
         Ok(Some(this))
     }
 
-    fn compare(&self, cx: &mut OpcodeExecutor<'_>, op: CompareOp, _: VarId, other: VarId) -> Flow<Option<VarId>> {
+    fn compare(&self, cx: &mut OpcodeExecutor<'_>, op: CompareOp, this: VarId, other: VarId) -> Flow<Option<VarId>> {
         let Some(right) = cx.see_as::<DequeVariable>(other)? else { return Ok(None) };
-        sequence::compare(cx, op, &self.items, &right.items).map(Some)
+        let answer = sequence::compare(cx, op, &self.items, &right.items)?;
+        refuse_changed(cx, this, self)?;
+        refuse_changed(cx, other, &right)?;
+        Ok(Some(answer))
     }
 }

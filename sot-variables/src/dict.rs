@@ -120,6 +120,7 @@ pub(crate) fn put_keywords(
 pub(crate) fn write(cx: &mut OpcodeExecutor<'_>, dict: VarId, entries: Vec<Entry>) -> Flow<()> {
     let old = expect(cx, dict)?;
     let object = old.object.as_ref().map(|object| object.clone_ref(cx.py));
+    cx.charge(entries.len());
     cx.vars.set(dict, Rc::new(DictVariable { entries, ordered: old.ordered, object }));
     cx.effects.record(Effect::Contents { container: dict });
     Ok(())
@@ -171,7 +172,7 @@ pub(crate) fn pairs(cx: &mut OpcodeExecutor<'_>, source: VarId) -> Flow<Vec<(Rc<
         return Ok(found);
     }
     for (index, pair) in cx.unpack_all(source)?.into_iter().enumerate() {
-        if cx.special_method(pair, "__iter__")?.is_none() && cx.special_method(pair, "__getitem__")?.is_none() {
+        if !cx.has_special(pair, "__iter__")? && !cx.has_special(pair, "__getitem__")? {
             let text = format!("cannot convert dictionary update sequence element #{index} to a sequence");
             return Err(cx.raise(PyTypeError::new_err(text)));
         }

@@ -14,6 +14,7 @@ use sot_core::tracker::{self, TrackerId};
 use sot_core::variable::{VarId, Variable};
 
 use crate::exception_group;
+use crate::iterators::{emit_call, rebuild};
 
 sot_core::variable_kind! { "exception" }
 
@@ -34,6 +35,8 @@ pub struct ExceptionVariable {
     args: Vec<VarId>,
     /// A real one made of the same arguments: C code of some classes keeps more than the arguments.
     real: Option<Py<PyAny>>,
+    /// What it was made of, which may be more than its arguments are.
+    given: Option<CallArgs>,
     /// The exceptions of a group, as a tuple.
     members: Option<VarId>,
 }
@@ -68,10 +71,13 @@ pub fn instantiate<'py>(
         class: Some(class),
         args: args.positional.clone(),
         real: None,
+        given: None,
         members: None,
     };
     let exception = cx.produce(Rc::new(payload));
-    if !initialized_in_c {
+    if initialized_in_c {
+        hold(cx, exception, ty, &args.positional);
+    } else {
         let init = object_model::find_special(cx, exception, &Rc::from("__init__"))?;
         if let Some(init) = init {
             cx.call(init, args)?;
@@ -91,8 +97,9 @@ fn new_group<'py>(cx: &mut OpcodeExecutor<'py>, class: VarId, ty: &Bound<'py, Py
     let own = exception_group::class_for(cx, ty, &members)?;
     let class = own.is(ty).then_some(class);
     let members = cx.tuple(members);
-    let (ty, real) = (own.into_any().unbind(), None);
-    Ok(cx.produce(Rc::new(ExceptionVariable { ty, class, args: given, real, members: Some(members) })))
+    let ty = own.into_any().unbind();
+    let payload = ExceptionVariable { ty, class, args: given, real: None, given: None, members: Some(members) };
+    Ok(cx.produce(Rc::new(payload)))
 }
 
 /// `class(*args)` for a class of CPython's own whose arguments are all it keeps.
@@ -117,7 +124,7 @@ fn real_instance<'py>(
         // `OSError(2)` is a FileNotFoundError.
         Ok(real) => {
             let class = real.get_type().is(ty).then_some(class);
-            ExceptionVariable::of_real(cx, &real, class)
+            ExceptionVariable::of_real(cx, &real, class, Some(args.clone()))
         }
         Err(error) => Err(cx.raise(error)),
     }
@@ -143,6 +150,17 @@ fn held_attribute(ty: &Bound<'_, PyType>) -> Option<&'static str> {
     ty.is_subclass(&py.get_type::<PySystemExit>()).unwrap_or(false).then_some("code")
 }
 
+/// `__init__` takes what the exception holds out of its arguments.
+fn hold(cx: &mut OpcodeExecutor<'_>, exception: VarId, ty: &Bound<'_, PyType>, args: &[VarId]) {
+    let Some(name) = held_attribute(ty) else { return };
+    let value = match *args {
+        [] => return,
+        [_, _, ..] if name == "code" => cx.tuple(args.to_vec()),
+        [first, ..] => first,
+    };
+    cx.effects.set_attribute(exception, &Rc::from(name), Some(value));
+}
+
 /// The nearest base that was not made by a class statement.
 fn static_base<'py>(ty: &Bound<'py, PyType>) -> PyResult<Bound<'py, PyType>> {
     let mut bases = ty.mro().iter().filter_map(|base| base.cast_into::<PyType>().ok());
@@ -164,6 +182,7 @@ pub fn call_method(cx: &mut OpcodeExecutor<'_>, descriptor: &Bound<'_, PyAny>, a
     match (&*name, rest) {
         ("__init__", _) if !keeps_more(&ty)? || is_simple_holder(&ty) => {
             exception.write_args(cx, this, rest.to_vec());
+            hold(cx, this, &ty, rest);
             Ok(Some(cx.none()))
         }
         ("__str__" | "__repr__", []) => {
@@ -221,12 +240,22 @@ impl ExceptionVariable {
     }
 
     /// The variable of a real exception that was made while tracing.
-    pub fn of_real<'py>(cx: &mut OpcodeExecutor<'py>, real: &Bound<'py, PyAny>, class: Option<VarId>) -> Flow<VarId> {
+    /// `given` is what the program made it of.
+    pub fn of_real<'py>(
+        cx: &mut OpcodeExecutor<'py>,
+        real: &Bound<'py, PyAny>,
+        class: Option<VarId>,
+        given: Option<CallArgs>,
+    ) -> Flow<VarId> {
         let args = real.getattr("args")?.cast_into::<PyTuple>().map_err(PyErr::from)?;
         let args = args.iter().map(|item| cx.wrap_fresh(&item)).collect::<Flow<Vec<_>>>()?;
         let ty = real.get_type().into_any().unbind();
-        let payload = ExceptionVariable { ty, class, args, real: Some(real.clone().unbind()), members: None };
+        let payload = ExceptionVariable { ty, class, args, real: Some(real.clone().unbind()), given, members: None };
         let exception = cx.produce(Rc::new(payload));
+        if let Some(name) = held_attribute(&real.get_type()) {
+            let value = cx.wrap_fresh(&real.getattr(name)?)?;
+            cx.effects.set_attribute(exception, &Rc::from(name), Some(value));
+        }
         if let Some(dict) = cpython::instance_dict(real) {
             for (name, value) in dict.iter() {
                 let value = cx.wrap_fresh(&value)?;
@@ -238,7 +267,7 @@ impl ExceptionVariable {
 
     fn write_args(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: Vec<VarId>) {
         let (ty, members) = (self.ty.clone_ref(cx.py), self.members);
-        let payload = ExceptionVariable { ty, class: self.class, args, real: None, members };
+        let payload = ExceptionVariable { ty, class: self.class, args, real: None, given: None, members };
         cx.vars.set(this, Rc::new(payload));
     }
 
@@ -271,8 +300,7 @@ impl ExceptionVariable {
                 if held_attribute(&ty) != Some(&**name) {
                     return Ok(None);
                 }
-                let first = || self.args.first().copied();
-                Some(written.or_else(first).unwrap_or_else(|| cx.none()))
+                Some(written.unwrap_or_else(|| cx.none()))
             }
         })
     }
@@ -320,7 +348,8 @@ impl Variable for ExceptionVariable {
     }
 
     fn children(&self) -> Vec<VarId> {
-        self.class.iter().chain(&self.args).chain(&self.members).copied().collect()
+        let given = self.given.iter().flat_map(CallArgs::all);
+        self.class.iter().chain(&self.args).chain(&self.members).copied().chain(given).collect()
     }
 
     fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
@@ -345,6 +374,11 @@ impl Variable for ExceptionVariable {
         };
         match &**name {
             "args" => {
+                let ty = self.ty.bind(cx.py).cast::<PyType>().map_err(PyErr::from)?.clone();
+                if keeps_more(&ty)? && !is_simple_holder(&ty) {
+                    let text = "the arguments of an exception that C code keeps more of";
+                    return Err(Unwind::break_graph(ReasonId::UnsupportedMutation, text));
+                }
                 let args = cx.unpack_all(given)?;
                 self.write_args(cx, this, args);
             }
@@ -381,8 +415,13 @@ impl Variable for ExceptionVariable {
             }
         };
         let ty = self.ty.bind(py).cast::<PyType>().map_err(PyErr::from)?.clone();
-        if self.real.is_some() && keeps_more(&ty)? {
-            cg.call(|cg| cg.load(class), &self.args)?;
+        if let Some(given) = self.given.as_ref().filter(|given| !given.keywords.is_empty()) {
+            let keywords = crate::dict::DictVariable::from_keywords(cg.cx, given.keywords.clone())?;
+            let (positional, keywords) = (cg.cx.tuple(given.positional.clone()), cg.cx.produce(keywords));
+            emit_call(cg, rebuild::apply, &[class, positional, keywords])?;
+        } else if self.real.is_some() && keeps_more(&ty)? {
+            let args = self.given.as_ref().map_or(&self.args, |given| &given.positional).clone();
+            cg.call(|cg| cg.load(class), &args)?;
         } else {
             let new = static_base(&ty)?.getattr("__new__")?.unbind();
             let args: Vec<VarId> = std::iter::once(class).chain(self.args.iter().copied()).collect();

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use pyo3::exceptions::PyException;
+use pyo3::exceptions::{PyException, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
@@ -134,7 +134,9 @@ pub fn split(cx: &mut OpcodeExecutor<'_>, exception: VarId, pattern: VarId) -> F
 
 /// `except*`: what is left of the exception, and what of it is caught.
 pub fn catch(cx: &mut OpcodeExecutor<'_>, exception: VarId, pattern: VarId) -> Flow<[Option<VarId>; 2]> {
-    if cx.exception_matches(exception, pattern)? {
+    let matches = cx.exception_matches(exception, pattern)?;
+    refuse_groups(cx, pattern)?;
+    if matches {
         if is_group(cx, exception)? {
             return Ok([None, Some(exception)]);
         }
@@ -147,6 +149,22 @@ pub fn catch(cx: &mut OpcodeExecutor<'_>, exception: VarId, pattern: VarId) -> F
     }
     let [caught, rest] = split(cx, exception, pattern)?;
     Ok([rest, caught])
+}
+
+/// `except*` of a class of groups is an error of the program's.
+fn refuse_groups(cx: &mut OpcodeExecutor<'_>, pattern: VarId) -> Flow<()> {
+    let Some([base, _]) = types(cx.py) else { return Ok(()) };
+    let classes = if cx.see(pattern)?.kind() == "tuple" { cx.unpack_all(pattern)? } else { vec![pattern] };
+    for class in classes {
+        let class = cx.see(class)?.object().map(|class| class.bind(cx.py).clone());
+        if class
+            .is_some_and(|class| class.cast::<PyType>().is_ok_and(|class| class.is_subclass(&base).unwrap_or(false)))
+        {
+            let text = "catching ExceptionGroup with except* is not allowed. Use except instead.";
+            return Err(cx.raise(PyTypeError::new_err(text)));
+        }
+    }
+    Ok(())
 }
 
 fn leaves(cx: &mut OpcodeExecutor<'_>, exception: VarId, found: &mut Vec<VarId>) -> Flow<()> {

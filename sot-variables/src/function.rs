@@ -16,6 +16,7 @@ use sot_core::variable::{VarId, Variable};
 use sot_core::{cpython, translate};
 
 use crate::dict::DictVariable;
+use crate::generator;
 use crate::iterators::library;
 use crate::numpy;
 use crate::stand_in;
@@ -26,6 +27,9 @@ sot_core::variable_kind! {
     types: |py| Ok(vec![function_type(py)?.unbind()]),
     wrap: FunctionVariable::wrap
 }
+
+/// `CO_GENERATOR`
+const GENERATOR: u32 = 0x20;
 
 /// A function of the program.
 pub struct FunctionVariable {
@@ -57,6 +61,9 @@ impl FunctionVariable {
             cx.unclaim();
         }
         let result = OpcodeInlineExecutor::new(cx).call(&parts, args)?;
+        if parts.code.code.flags & GENERATOR != 0 {
+            generator::name_after(cx, result, this)?;
+        }
         if translate::is_asked_for(&cpython::function_code(&function)) {
             cx.graph.end_unit(&parts.code.code.name, before);
         }
@@ -523,9 +530,13 @@ impl Variable for NewFunctionVariable {
         object_model::set_attr(cx, this, name, value)
     }
 
-    fn call(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, args: &CallArgs) -> Flow<VarId> {
+    fn call(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
         let parts = self.parts(cx)?;
-        OpcodeInlineExecutor::new(cx).call(&parts, args)
+        let result = OpcodeInlineExecutor::new(cx).call(&parts, args)?;
+        if parts.code.code.flags & GENERATOR != 0 {
+            generator::name_after(cx, result, this)?;
+        }
+        Ok(result)
     }
 
     fn children(&self) -> Vec<VarId> {

@@ -12,7 +12,8 @@ use sot_core::bytecode::{Label, Opcodes};
 use sot_core::codegen::CodeGen;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{CallArgs, Exit, Frame, OpcodeExecutor};
-use sot_core::tracker::TrackerId;
+use sot_core::guard::Test;
+use sot_core::tracker::{Tracker, TrackerId};
 use sot_core::variable::{VarId, Variable};
 
 use crate::exception;
@@ -38,7 +39,32 @@ enum State {
 pub struct GeneratorVariable {
     name: Rc<str>,
     qualname: Rc<str>,
+    /// The function that it has its names from, where that is one of the program's or was given others.
+    function: Option<VarId>,
     state: State,
+}
+
+/// A generator has the names that its function has when it is called.
+pub(crate) fn name_after(cx: &mut OpcodeExecutor<'_>, generator: VarId, function: VarId) -> Flow<()> {
+    let Some(payload) = cx.vars.as_kind::<GeneratorVariable>(generator) else { return Ok(()) };
+    let State::Fresh(frame) = &payload.state else { return Ok(()) };
+    let state = State::Fresh(Rc::clone(frame));
+    let mut names = Vec::new();
+    for name in ["__name__", "__qualname__"] {
+        let real = cx.see(function)?.object().map(|function| function.bind(cx.py).getattr(name)).transpose()?;
+        let name = match real {
+            Some(name) => Some(name.extract::<String>()?),
+            None => {
+                let name = cx.get_attr(function, &Rc::from(name))?;
+                cx.known_str(name)?
+            }
+        };
+        let unknown = || Unwind::break_graph(ReasonId::UnsupportedCall, "a generator of an unknown name");
+        names.push(Rc::from(name.ok_or_else(unknown)?));
+    }
+    let (qualname, name) = (names.pop().unwrap_or_default(), names.pop().unwrap_or_default());
+    cx.vars.set(generator, Rc::new(GeneratorVariable { name, qualname, function: Some(function), state }));
+    Ok(())
 }
 
 /// What resuming a generator gave.
@@ -258,11 +284,25 @@ fn thrown_exception(cx: &mut OpcodeExecutor<'_>, thrown: &[VarId]) -> Flow<VarId
     };
     let is_class = cx.see(first)?.object().is_some_and(|object| object.bind(cx.py).is_instance_of::<PyType>());
     match value {
-        None if is_class => cx.call(first, &CallArgs::default()),
+        // Where making it fails, what it fails with is thrown.
+        None if is_class => match cx.call(first, &CallArgs::default()) {
+            Ok(made) if cx.exception_instance(made)? != Some(made) => Err(refuse()),
+            Err(Unwind::Raise(exception)) => Ok(exception),
+            made => made,
+        },
         // One made outside the function has a traceback, which throwing it changes.
         None if cx.see(first)?.kind() == "exception" => Ok(first),
-        Some(value) if is_class && cx.see(value)?.kind() == "exception" => Ok(value),
-        Some(value) if is_class => cx.call(first, &CallArgs::positional(vec![value])),
+        Some(value) if is_class && cx.see(value)?.kind() == "exception" => {
+            let fits = cx.exception_matches(value, first)?;
+            fits.then_some(value).ok_or_else(refuse)
+        }
+        Some(value) if is_class && cx.see(value)?.kind() != "tuple" => {
+            let exception = cx.call(first, &CallArgs::positional(vec![value]))?;
+            match cx.exception_instance(exception)? {
+                Some(same) if same == exception => Ok(exception),
+                _ => Err(refuse()),
+            }
+        }
         _ => Err(refuse()),
     }
 }
@@ -348,18 +388,43 @@ impl GeneratorVariable {
     pub fn new(frame: Frame) -> Self {
         let code = &frame.code.code;
         let (name, qualname) = (code.name.as_str().into(), code.qualname.as_str().into());
-        GeneratorVariable { name, qualname, state: State::Fresh(Rc::new(frame)) }
+        GeneratorVariable { name, qualname, function: None, state: State::Fresh(Rc::new(frame)) }
     }
 
     fn wrap(_: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, _: TrackerId) -> Flow<Rc<dyn Variable>> {
         let name: Rc<str> = "generator".into();
-        Ok(Rc::new(GeneratorVariable { qualname: Rc::clone(&name), name, state: State::Real(object.clone().unbind()) }))
+        let state = State::Real(object.clone().unbind());
+        Ok(Rc::new(GeneratorVariable { qualname: Rc::clone(&name), name, function: None, state }))
     }
 
     /// One of that name that has ended.
     fn named(&self) -> Self {
         let (name, qualname) = (Rc::clone(&self.name), Rc::clone(&self.qualname));
-        GeneratorVariable { name, qualname, state: State::Finished(None) }
+        GeneratorVariable { name, qualname, function: self.function, state: State::Finished(None) }
+    }
+
+    /// Gives what has been made the names that the function has, and goes on to have.
+    fn restore_names(&self, cg: &mut CodeGen<'_, '_>, this: VarId, frame: &Frame) -> Flow<()> {
+        let Some(function) = self.function else { return Ok(()) };
+        let of = cg.cx.vars.tracker(function);
+        let code = &frame.code.code;
+        for (attribute, name, usual) in
+            [("__name__", &self.name, &code.name), ("__qualname__", &self.qualname, &code.qualname)]
+        {
+            if cg.cx.trackers.is_sourced(of) {
+                let name = PyString::new(cg.cx.py, name).into_any().unbind();
+                let tracker = cg.cx.trackers.add(Tracker::Getattr { of, name: attribute.into() });
+                cg.cx.guards.add(tracker, Test::Equals(name));
+            }
+            if **name != **usual {
+                if !cg.is_defined(this) {
+                    cg.define(this)?;
+                }
+                let name = text_constant(cg, name);
+                cg.store_attr(this, attribute, Some(name))?;
+            }
+        }
+        Ok(())
     }
 
     fn frame(&self) -> Option<&Rc<Frame>> {
@@ -443,10 +508,16 @@ impl Variable for GeneratorVariable {
 
     fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
         match &self.state {
-            State::Fresh(frame) => rebuild_fresh(cg, frame),
+            State::Fresh(frame) => {
+                rebuild_fresh(cg, frame)?;
+                self.restore_names(cg, this, frame)
+            }
             State::Finished(_) => rebuild_finished(cg, self),
             State::Real(object) => cg.load_const(object.clone_ref(cg.cx.py)),
-            State::Suspended(frame) => cg.load_suspended(frame),
+            State::Suspended(frame) => {
+                cg.load_suspended(frame)?;
+                self.restore_names(cg, this, frame)
+            }
             State::Running => Err(cg.cx.plan_to_make(this, "is running where the graph ends")),
         }
     }

@@ -114,7 +114,7 @@ impl Variable for KeptVariable {
 
     /// Item by item, as it stands when each is asked for.
     fn iter(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
-        if cx.special_method(this, "__getitem__")?.is_some() {
+        if cx.has_special(this, "__getitem__")? {
             return Ok(ItemIterator::over(cx, this));
         }
         object_model::iter(cx, this)

@@ -48,7 +48,7 @@ sot_core::inventory::submit! {
         constant: |value| Rc::new(constant::ConstantVariable::new(value)),
         is_value: object::is_kept_value,
         object: |value| Rc::new(object::ObjectVariable::new(value)),
-        exception: |cx, real| exception::ExceptionVariable::of_real(cx, real, None),
+        exception: |cx, real| exception::ExceptionVariable::of_real(cx, real, None, None),
         item_iterator: |cx, object| Ok(iterators::items::ItemIterator::over(cx, object)),
         instance_dict: |object| Rc::new(instance_dict::InstanceDictVariable::new(object)),
         null: || Rc::new(null::NullVariable),

@@ -38,7 +38,7 @@ pub fn append(cx: &mut OpcodeExecutor<'_>, list: VarId, item: VarId) -> Flow<()>
 /// `list.extend(iterable)`
 pub fn extend(cx: &mut OpcodeExecutor<'_>, list: VarId, iterable: VarId) -> Flow<()> {
     expect(cx, list)?;
-    let more = cx.unpack_all(iterable)?;
+    let more = cx.unpack_into_list(iterable)?;
     let mut items = expect(cx, list)?.items.clone();
     items.extend(more);
     write(cx, list, items)
@@ -47,6 +47,7 @@ pub fn extend(cx: &mut OpcodeExecutor<'_>, list: VarId, iterable: VarId) -> Flow
 /// Gives the list new items.
 pub(crate) fn write(cx: &mut OpcodeExecutor<'_>, list: VarId, items: Vec<VarId>) -> Flow<()> {
     let object = expect(cx, list)?.object.as_ref().map(|object| object.clone_ref(cx.py));
+    cx.charge(items.len());
     cx.vars.set(list, Rc::new(ListVariable { items, object }));
     cx.effects.record(Effect::Contents { container: list });
     Ok(())
@@ -60,6 +61,16 @@ pub(crate) fn expect(cx: &mut OpcodeExecutor<'_>, list: VarId) -> Flow<Rc<ListVa
         let name = cx.type_name(list)?;
         Err(Unwind::break_graph(ReasonId::UnsupportedCall, format!("a list method on a {name} object")))
     }
+}
+
+/// What came of comparing the items of a list, unless a method of theirs has changed the list on the way.
+pub(crate) fn unchanged<T>(cx: &mut OpcodeExecutor<'_>, list: VarId, items: &[VarId], outcome: Flow<T>) -> Flow<T> {
+    let changed = cx.vars.as_kind::<ListVariable>(list).is_some_and(|list| list.items != items);
+    if changed && matches!(outcome, Ok(_) | Err(Unwind::Raise(_))) {
+        let text = "a list that is changed by the items that it compares";
+        return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
+    }
+    outcome
 }
 
 /// `list[key] = items`, or `del list[key]`, for any key: CPython does it on a list of positions.
@@ -92,7 +103,7 @@ impl ListVariable {
 
     /// The items of `list[slice] = value`.
     fn assigned(&self, cx: &mut OpcodeExecutor<'_>, key: VarId, value: VarId) -> Flow<Vec<VarId>> {
-        if cx.special_method(value, "__iter__")?.is_none() && cx.special_method(value, "__getitem__")?.is_none() {
+        if !cx.has_special(value, "__iter__")? && !cx.has_special(value, "__getitem__")? {
             if let Some(value) = cx.materialize(value)? {
                 edit(cx, &self.items, key, &[], |positions, key| positions.set_item(key, value))?;
             }
@@ -222,8 +233,9 @@ impl Variable for ListVariable {
         Ok(!self.items.is_empty())
     }
 
-    fn contains(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, item: VarId) -> Flow<VarId> {
-        object_model::contains_among(cx, &self.items, item)
+    fn contains(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, item: VarId) -> Flow<VarId> {
+        let found = object_model::contains_among(cx, &self.items, item);
+        unchanged(cx, this, &self.items, found)
     }
 
     fn binary(
@@ -257,7 +269,7 @@ impl Variable for ListVariable {
         match op {
             BinaryOp::Add => {
                 // A number-like right operand (an array, say) is asked before the list.
-                if cx.known(other)?.is_none() && cx.special_method(other, "__radd__")?.is_some() {
+                if cx.known(other)?.is_none() && cx.has_special(other, "__radd__")? {
                     return Ok(None);
                 }
                 extend(cx, this, other)?;
@@ -273,8 +285,10 @@ impl Variable for ListVariable {
         }
     }
 
-    fn compare(&self, cx: &mut OpcodeExecutor<'_>, op: CompareOp, _: VarId, other: VarId) -> Flow<Option<VarId>> {
+    fn compare(&self, cx: &mut OpcodeExecutor<'_>, op: CompareOp, this: VarId, other: VarId) -> Flow<Option<VarId>> {
         let Some(right) = cx.see_as::<ListVariable>(other)? else { return Ok(None) };
-        sequence::compare(cx, op, &self.items, &right.items).map(Some)
+        let answer = sequence::compare(cx, op, &self.items, &right.items);
+        let answer = unchanged(cx, this, &self.items, answer);
+        unchanged(cx, other, &right.items, answer).map(Some)
     }
 }

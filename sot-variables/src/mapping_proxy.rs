@@ -29,7 +29,7 @@ pub struct MappingProxyVariable {
 
 builtin! { PROXY = "types:MappingProxyType" => |cx, args| {
     let [mapping] = args.exactly(cx, "mappingproxy")?;
-    if cx.special_method(mapping, "__getitem__")?.is_none() {
+    if !cx.has_special(mapping, "__getitem__")? {
         return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "mappingproxy() of something that is no mapping"));
     }
     Ok(cx.produce(Rc::new(MappingProxyVariable { mapping, object: None })))

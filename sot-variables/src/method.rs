@@ -165,7 +165,8 @@ fn is_inherited_from_storage(
     let ty = cx.type_of(storage)?;
     let object = cx.py.get_type::<PyAny>();
     Ok(owner.is_some_and(|owner| {
-        !owner.is(&object) && ty.cast::<PyType>().is_ok_and(|ty| ty.is_subclass(&owner).unwrap_or(false))
+        let derived = matches!((ty.cast(), owner.cast()), (Ok(ty), Ok(owner)) if cpython::is_subtype(ty, owner));
+        !owner.is(&object) && derived
     }))
 }
 

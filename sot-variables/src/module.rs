@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use pyo3::prelude::*;
-use pyo3::types::PyModule;
+use pyo3::types::{PyModule, PyString};
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, Globals, Name, OpcodeExecutor};
@@ -26,6 +26,31 @@ impl ModuleVariable {
     fn wrap(_: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, _: TrackerId) -> Flow<Rc<dyn Variable>> {
         Ok(Rc::new(ModuleVariable { object: object.clone().unbind() }))
     }
+
+    /// Such as `__class__`, which is not among the module's variables.
+    fn refuse_descriptor(&self, cx: &OpcodeExecutor<'_>, name: &Name) -> Flow<()> {
+        let found = cpython::type_lookup(&cx.py.get_type::<PyModule>(), &PyString::intern(cx.py, name));
+        if found.is_some_and(|found| cpython::is_data_descriptor(&found)) {
+            let text = format!("attribute '{name}' of {}, which is computed", self.text(cx));
+            return Err(Unwind::break_graph(ReasonId::UnsupportedAttribute, text));
+        }
+        Ok(())
+    }
+
+    /// A class of the program's may read attributes of its modules in its own way, and have some itself.
+    fn refuse_what_the_class_says(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<()> {
+        let usual = cx.py.get_type::<PyModule>().getattr("__getattribute__")?;
+        let reader = object_model::lookup(cx, this, &Rc::from("__getattribute__"))?;
+        let is_usual = reader.as_ref().is_some_and(|(reader, _)| reader.is(&usual));
+        if let Some((reader, tracker)) = reader {
+            object_model::guard_identity(cx, &reader, tracker);
+        }
+        if is_usual && object_model::lookup(cx, this, name)?.is_none() {
+            return Ok(());
+        }
+        let text = format!("attribute '{name}' of {}, whose class has a say in it", self.text(cx));
+        Err(Unwind::break_graph(ReasonId::UnsupportedAttribute, text))
+    }
 }
 
 impl Variable for ModuleVariable {
@@ -38,8 +63,9 @@ impl Variable for ModuleVariable {
     }
 
     fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
-        let name = self.object.bind(cx.py).getattr("__name__").map_or_else(|_| "?".to_owned(), |name| name.to_string());
-        format!("ModuleVariable({name})")
+        let dict = cpython::instance_dict(self.object.bind(cx.py));
+        let name = dict.and_then(|dict| dict.get_item("__name__").ok()?).and_then(|name| name.extract::<String>().ok());
+        format!("ModuleVariable({})", name.as_deref().unwrap_or("?"))
     }
 
     fn object(&self) -> Option<&Py<PyAny>> {
@@ -49,6 +75,10 @@ impl Variable for ModuleVariable {
     fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
         let module = self.object.bind(cx.py).clone();
         let of = cx.vars.tracker(this);
+        self.refuse_descriptor(cx, name)?;
+        if !module.is_exact_instance_of::<PyModule>() {
+            self.refuse_what_the_class_says(cx, this, name)?;
+        }
         let dict = cpython::instance_dict(&module);
         if let Some(written) = dict.as_ref().and_then(|dict| cx.effects.global(dict.as_unbound(), name)) {
             return Ok(written);
@@ -58,7 +88,10 @@ impl Variable for ModuleVariable {
             cx.guards.require(tracker);
             return Ok(Some(cx.wrap(&value, tracker)));
         }
-        if dict.is_none_or(|dict| dict.contains("__getattr__").unwrap_or(true)) || name.starts_with("__") {
+        if dict.is_none_or(|dict| dict.contains("__getattr__").unwrap_or(true))
+            || name.starts_with("__")
+            || !module.is_exact_instance_of::<PyModule>()
+        {
             let text = format!("attribute '{name}' of {}, which is computed", self.text(cx));
             return Err(Unwind::break_graph(ReasonId::UnsupportedAttribute, text));
         }
@@ -79,6 +112,7 @@ impl Variable for ModuleVariable {
         if !module.is_exact_instance_of::<PyModule>() {
             return Err(refuse());
         }
+        self.refuse_descriptor(cx, name)?;
         let dict = cpython::instance_dict(&module).ok_or_else(refuse)?;
         if value.is_none() && self.get_attr(cx, this, name)?.is_none() {
             // What CPython says of any module.

@@ -68,7 +68,7 @@ impl Sequence {
         for &part in parts {
             match index_object(cx, part)? {
                 Some(part) => real.push(part),
-                None if slice.is_none() && cx.special_method(key, "__index__")?.is_none() => {
+                None if slice.is_none() && !cx.has_special(key, "__index__")? => {
                     let (this, other) = (self.name(), cx.type_name(key)?);
                     let text = format!("{this} indices must be integers or slices, not {other}");
                     return Err(cx.raise(PyTypeError::new_err(text)));
@@ -160,7 +160,7 @@ pub(crate) fn times(cx: &mut OpcodeExecutor<'_>, factor: VarId) -> Flow<Option<i
         return Ok(Some(count));
     }
     // Numbers on a device and the like answer the operator themselves.
-    if cx.special_method(factor, "__rmul__")?.is_some() || cx.special_method(factor, "__index__")?.is_none() {
+    if cx.has_special(factor, "__rmul__")? || !cx.has_special(factor, "__index__")? {
         return Ok(None);
     }
     Ok(index_object(cx, factor)?.and_then(|index| index.extract().ok()))

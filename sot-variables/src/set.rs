@@ -58,6 +58,7 @@ pub fn add(cx: &mut OpcodeExecutor<'_>, set: VarId, item: VarId) -> Flow<()> {
 pub(crate) fn write(cx: &mut OpcodeExecutor<'_>, set: VarId, keys: Vec<Rc<HashKey>>, order: Order) -> Flow<()> {
     let old = expect(cx, set)?;
     let object = old.object.as_ref().map(|object| object.clone_ref(cx.py));
+    cx.charge(keys.len());
     let order = trivial(keys.len(), without_stand_ins(&keys, order));
     cx.vars.set(set, Rc::new(SetVariable { keys, frozen: old.frozen, order, object }));
     cx.effects.record(Effect::Contents { container: set });
@@ -170,6 +171,7 @@ impl SetVariable {
 
     /// A new set of the trace.
     pub(crate) fn make(cx: &mut OpcodeExecutor<'_>, keys: Vec<Rc<HashKey>>, frozen: bool, order: Order) -> VarId {
+        cx.charge(keys.len());
         let order = trivial(keys.len(), without_stand_ins(&keys, order));
         cx.produce(Rc::new(SetVariable { keys, frozen, order, object: None }))
     }

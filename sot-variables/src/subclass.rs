@@ -97,6 +97,14 @@ pub fn storage_of(cx: &mut OpcodeExecutor<'_>, object: VarId) -> Flow<Option<Var
     Ok(cx.see_as::<SubclassVariable>(object)?.map(|object| object.storage))
 }
 
+/// The value that an object of a subclass of a value's type is.
+pub fn value_of<'py>(cx: &mut OpcodeExecutor<'py>, object: VarId) -> Flow<Option<Bound<'py, PyAny>>> {
+    match cx.see_as::<SubclassVariable>(object)?.map(|object| (object.base, object.storage)) {
+        Some((Base::Value(_), storage)) => cx.known(storage),
+        _ => Ok(None),
+    }
+}
+
 /// The object whose storage this is, or the value itself.
 pub fn owner_of(cx: &OpcodeExecutor<'_>, storage: VarId) -> VarId {
     let owns = |id: &VarId| cx.vars.as_kind::<SubclassVariable>(*id).is_some_and(|object| object.storage == storage);
@@ -122,7 +130,7 @@ pub fn missing(
     let name: String = descriptor.getattr("__name__")?.extract()?;
     let Some(dict) = cx.see_as::<DictVariable>(storage)?.filter(|_| name == "__getitem__") else { return Ok(None) };
     let found = HashKey::of(cx, key)?;
-    if dict.get(cx, &found)?.is_some() || cx.special_method(receiver, "__missing__")?.is_none() {
+    if dict.get(cx, &found)?.is_some() || !cx.has_special(receiver, "__missing__")? {
         return Ok(None);
     }
     object_model::call_special(cx, receiver, "__missing__", &[key]).map(Some)
@@ -130,7 +138,7 @@ pub fn missing(
 
 macro_rules! constructors {
     ($($item:ident = $path:literal;)+) => {$(
-        builtin! { $item = $path => |cx, args| new(cx, args) }
+        builtin! { $item = $path => |cx, args| new(cx, $path, args) }
     )+};
 }
 
@@ -186,13 +194,17 @@ builtin! { SET_INIT = "set.__init__" => |cx, args| {
 } }
 
 /// `base.__new__(class, ...)`: containers start empty, values are made of the arguments.
-fn new(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
+fn new(cx: &mut OpcodeExecutor<'_>, path: &str, args: &CallArgs) -> Flow<VarId> {
     let refuse = || Unwind::break_graph(ReasonId::UnsupportedCall, "__new__() of an unknown class");
     let (&class, rest) = args.positional.split_first().ok_or_else(refuse)?;
     let object = cx.see(class)?.object().map(|object| object.bind(cx.py).clone()).ok_or_else(refuse)?;
     let ty = object.cast::<PyType>().map_err(|_| refuse())?.clone();
     let rest = CallArgs { positional: rest.to_vec(), keywords: args.keywords.clone() };
     let Some(base) = Base::of(&ty)? else {
+        if !path.starts_with(&format!("{}.", cpython::type_name(&ty))) {
+            // Another type of C code's, which CPython tells from those that are safe.
+            return Err(refuse());
+        }
         // The type itself: as its call without `__init__`, which for values is the same.
         let none = CallArgs::default();
         let is_value = VALUES.contains(&&*cpython::type_name(&ty));

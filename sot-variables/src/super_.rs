@@ -18,7 +18,13 @@ use crate::cell::CellVariable;
 builtin! { SUPER = "super" => |cx, args| match args.positional[..] {
     [] if args.keywords.is_empty() => {
         let (class, receiver) = implied(cx)?;
-        SuperVariable::build(cx, class, receiver)
+        match SuperVariable::build(cx, class, receiver) {
+            // It has to be raised where it can be found in the frame again.
+            Err(Unwind::Raise(_) | Unwind::BreakGraph(_)) => {
+                Err(cx.leave_frame(Reason::new(ReasonId::UnsupportedCall, "super() of an object that is no instance")))
+            }
+            built => built,
+        }
     }
     [class, receiver] if args.keywords.is_empty() => SuperVariable::build(cx, class, receiver),
     _ => Err(Unwind::break_graph(ReasonId::UnsupportedCall, "super() that is not bound")),
@@ -89,14 +95,18 @@ impl SuperVariable {
         let Some(base) = class_of(cx, class)? else {
             return Err(refusal(cx, class, receiver)?);
         };
-        let as_class = class_of(cx, receiver)?.filter(|ty| ty.is_subclass(&base).unwrap_or(false));
+        let as_class = class_of(cx, receiver)?.filter(|ty| cpython::is_subtype(ty, &base));
         let on_class = as_class.is_some();
         let start = match as_class {
             Some(class) => class,
             None => cx.type_of(receiver)?.cast_into::<PyType>().map_err(PyErr::from)?,
         };
-        if !start.is_subclass(&base)? {
+        if !cpython::is_subtype(&start, &base) {
             return Err(refusal(cx, class, receiver)?);
+        }
+        // It has none yet while its metaclass orders them.
+        if !start.getattr("__mro__")?.is_instance_of::<PyTuple>() {
+            return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "super() of a class that is being made"));
         }
         let start = start.unbind();
         Ok(cx.produce(Rc::new(SuperVariable { class, receiver, start, on_class })))

@@ -23,11 +23,16 @@ sot_core::variable_kind! { "named_tuple", rank: 60, when: is_tuple_like, wrap: T
 
 /// Whether the object is of a subclass of `tuple` that is iterated and indexed as its base is.
 fn is_tuple_like(object: &Bound<'_, PyAny>) -> bool {
-    let base = object.py().get_type::<PyTuple>();
-    object.is_instance_of::<PyTuple>()
+    is_like_tuple(&object.get_type())
+}
+
+/// Whether objects of a class are so.
+pub(crate) fn is_like_tuple(class: &Bound<'_, PyType>) -> bool {
+    let base = class.py().get_type::<PyTuple>();
+    cpython::is_subtype(class, &base)
         && ["__getitem__", "__iter__", "__len__", "__contains__", "__eq__"].iter().all(|name| {
-            let name = PyString::intern(object.py(), name);
-            match (cpython::type_lookup(&object.get_type(), &name), cpython::type_lookup(&base, &name)) {
+            let name = PyString::intern(class.py(), name);
+            match (cpython::type_lookup(class, &name), cpython::type_lookup(&base, &name)) {
                 (Some(found), Some(own)) => found.is(&own),
                 _ => false,
             }

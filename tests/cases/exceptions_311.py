@@ -96,3 +96,15 @@ def test_one_exception_in_a_handler_of_groups(x):
         toy.save(y)
         text = repr(error)
     return y, text
+
+
+@given(one)
+def test_groups_that_are_to_be_caught_as_such(x):
+    try:
+        try:
+            raise OSError("text")
+        except* ExceptionGroup:
+            pass
+    except TypeError as error:
+        return x + 1, str(error)
+    return x

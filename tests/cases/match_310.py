@@ -75,3 +75,18 @@ def test_whole__tensor_as_subject(x):
 @given(lambda: (toy.arange(2), {"k": 1, "z": 2}), lambda: (toy.arange(2), {"k": 3}), lambda: (toy.arange(2), [1, 2]))
 def test_whole__argument(x, value):
     return x + 1, kind(value)
+
+
+class Twice:
+    __match_args__ = ("a", "a")
+    a = 1
+
+
+@given(one)
+def test_whole__pattern_with_one_attribute_twice(x):
+    try:
+        match Twice():
+            case Twice(first, second):
+                return x, first, second
+    except TypeError as error:
+        return x + 1, str(error)

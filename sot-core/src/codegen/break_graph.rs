@@ -53,6 +53,9 @@ impl CodeGen<'_, '_> {
         for &value in &live {
             self.keep_unless_stable(value)?;
         }
+        for frame in &at.frames[1..] {
+            self.keep_globals(frame.globals)?;
+        }
         self.restore_effects()?;
         self.store_cells()?;
         if let Some(exception) = at.handled() {

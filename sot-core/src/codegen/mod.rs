@@ -20,7 +20,7 @@ use crate::bytecode::{BytecodeError, Label, Position};
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::executor::{BinaryOp, CallArgs, CodeUnit, OpcodeExecutor};
 use crate::graph::StatementIR;
-use crate::tracker::TrackerId;
+use crate::tracker::{Tracker, TrackerId};
 use crate::variable::VarId;
 
 pub(crate) use emitter::after_loop;
@@ -46,6 +46,8 @@ pub struct CodeGen<'a, 'py> {
     root: Rc<CodeUnit>,
     emitter: Emitter,
     temps: HashMap<VarId, u32>,
+    // What is taken from where it is before the writes, which may put something else there.
+    taken: HashMap<TrackerId, u32>,
     cells: HashMap<VarId, usize>,
     in_progress: Vec<VarId>,
     // Cells made while a class is being made, and how many are.
@@ -67,6 +69,7 @@ impl<'a, 'py> CodeGen<'a, 'py> {
             root,
             emitter,
             temps: HashMap::new(),
+            taken: HashMap::new(),
             cells: HashMap::new(),
             in_progress: Vec::new(),
             open_cells: Vec::new(),
@@ -128,6 +131,11 @@ impl<'a, 'py> CodeGen<'a, 'py> {
         self.emitter.op("STORE_FAST", temp)
     }
 
+    /// Whether the variable's object has been made.
+    pub fn is_defined(&self, variable: VarId) -> bool {
+        self.temps.contains_key(&variable)
+    }
+
     /// Makes a class: functions in it may have it in their closures, whose cells are filled once it is there.
     pub fn making_class(&mut self, make: impl FnOnce(&mut Self) -> Flow<()>) -> Flow<()> {
         self.classes_in_progress += 1;
@@ -161,6 +169,9 @@ impl<'a, 'py> CodeGen<'a, 'py> {
 
     /// Leaves a globals dict on the stack.
     pub fn load_globals(&mut self, tracker: TrackerId) -> Flow<()> {
+        if let Some(&temp) = self.taken.get(&tracker) {
+            return self.emitter.op("LOAD_FAST", temp);
+        }
         self.load_tracker(tracker)
     }
 
@@ -186,6 +197,18 @@ impl<'a, 'py> CodeGen<'a, 'py> {
             return self.emitter.op("POP_TOP", 0);
         }
         let temp = self.temp(variable);
+        self.emitter.op("STORE_FAST", temp)
+    }
+
+    /// Takes globals that are found by way of what may be written to.
+    fn keep_globals(&mut self, tracker: TrackerId) -> Flow<()> {
+        let stable = matches!(self.cx.trackers.get(tracker), Tracker::Globals | Tracker::Constant(_));
+        if stable || self.taken.contains_key(&tracker) {
+            return Ok(());
+        }
+        self.load_globals(tracker)?;
+        let temp = self.emitter.new_local(&format!("___g{}", self.taken.len()));
+        self.taken.insert(tracker, temp);
         self.emitter.op("STORE_FAST", temp)
     }
 

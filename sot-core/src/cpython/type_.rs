@@ -3,7 +3,7 @@
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyString, PyType};
+use pyo3::types::{PyString, PyTuple, PyType};
 
 extern "C" {
     #[link_name = "_PyType_Lookup"]
@@ -66,6 +66,27 @@ pub fn getattr_hook(ty: &Bound<'_, PyType>) -> GetattrHook {
 pub fn is_subtype(ty: &Bound<'_, PyType>, class: &Bound<'_, PyType>) -> bool {
     // SAFETY: two live types.
     unsafe { ffi::PyType_IsSubtype(ty.as_type_ptr(), class.as_type_ptr()) != 0 }
+}
+
+/// Takes a class off the lists of subclasses that its bases keep, which it would otherwise leave when the collector finds it.
+/// Such classes do not hear of later changes of their bases.
+pub fn forget_subclass(class: &Bound<'_, PyType>) {
+    let py = class.py();
+    let Ok(bases) = class.getattr("__bases__").and_then(|bases| Ok(bases.cast_into::<PyTuple>()?)) else { return };
+    for base in bases.iter().filter_map(|base| base.cast_into::<PyType>().ok()).filter(is_heap_type) {
+        // SAFETY: a heap type keeps its subclasses in a dict by their addresses, if it has any; a key that is missing is an
+        // error that is cleared.
+        unsafe {
+            let subclasses = (*base.as_type_ptr()).tp_subclasses.cast::<ffi::PyObject>();
+            if subclasses.is_null() || ffi::PyDict_CheckExact(subclasses) == 0 {
+                continue;
+            }
+            let key = Bound::from_owned_ptr_or_opt(py, ffi::PyLong_FromVoidPtr(class.as_ptr().cast()));
+            if key.is_none_or(|key| ffi::PyDict_DelItem(subclasses, key.as_ptr()) != 0) {
+                ffi::PyErr_Clear();
+            }
+        }
+    }
 }
 
 /// Whether attribute reads of instances do what `object` does.

@@ -3,7 +3,7 @@
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyInt, PyList, PyRange, PyTuple, PyType};
+use pyo3::types::{PyBytes, PyInt, PyList, PyRange, PyString, PyTuple, PyType};
 
 /// What the next step of an iterator gives.
 pub enum Upcoming<'py> {
@@ -13,20 +13,29 @@ pub enum Upcoming<'py> {
     End,
 }
 
-/// The types that can be asked: iterators of a list, a tuple and a range, `enumerate` and `zip`.
-pub fn iterator_types(py: Python<'_>) -> PyResult<&'static [Py<PyType>; 5]> {
-    static TYPES: PyOnceLock<[Py<PyType>; 5]> = PyOnceLock::new();
-    TYPES.get_or_try_init(py, || {
+/// The types that can be asked: `enumerate` and `zip`, and iterators of a list, a tuple, a range and texts.
+pub fn iterator_types(py: Python<'_>) -> PyResult<&'static [Py<PyType>]> {
+    static TYPES: PyOnceLock<Vec<Py<PyType>>> = PyOnceLock::new();
+    let types = TYPES.get_or_try_init(py, || {
         let type_of = |iterable: &Bound<'_, PyAny>| PyResult::Ok(iterable.try_iter()?.get_type().unbind());
         let builtin = |name| PyResult::Ok(py.import("builtins")?.getattr(name)?.cast_into::<PyType>()?.unbind());
-        Ok([
+        let mut types = vec![
+            builtin("enumerate")?,
+            builtin("zip")?,
             type_of(PyList::empty(py).as_any())?,
             type_of(PyTuple::empty(py).as_any())?,
             type_of(PyRange::new(py, 0, 0)?.as_any())?,
-            builtin("enumerate")?,
-            builtin("zip")?,
-        ])
-    })
+            type_of(PyBytes::new(py, b"").as_any())?,
+            type_of(PyString::new(py, "").as_any())?,
+        ];
+        // From 3.12 on, texts of ASCII have an iterator of their own.
+        let of_texts = type_of(PyString::new(py, "\u{e9}").as_any())?;
+        if types.iter().all(|known| !known.is(&of_texts)) {
+            types.push(of_texts);
+        }
+        PyResult::Ok(types)
+    })?;
+    Ok(types)
 }
 
 #[derive(PartialEq, Eq)]
@@ -39,8 +48,8 @@ enum Kind {
 fn kind(iterator: &Bound<'_, PyAny>) -> Option<Kind> {
     let ty = iterator.get_type();
     match iterator_types(iterator.py()).ok()?.iter().position(|known| known.is(&ty))? {
-        3 => Some(Kind::Enumerate),
-        4 => Some(Kind::Zip),
+        0 => Some(Kind::Enumerate),
+        1 => Some(Kind::Zip),
         _ => Some(Kind::Sequence),
     }
 }
@@ -87,7 +96,8 @@ fn item<'py>(of: &Bound<'py, PyAny>, index: usize) -> Option<Option<Bound<'py, P
     if let Ok(tuple) = of.cast::<PyTuple>() {
         return Some(tuple.get_item(index).ok());
     }
-    Some(of.cast::<PyRange>().ok()?.get_item(index).ok())
+    let exact = of.is_exact_instance_of::<PyString>() || of.is_exact_instance_of::<PyBytes>();
+    (exact || of.is_instance_of::<PyRange>()).then(|| of.get_item(index).ok())
 }
 
 /// What the iterator goes over: a sequence, or other iterators.

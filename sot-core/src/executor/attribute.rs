@@ -45,4 +45,9 @@ impl OpcodeExecutor<'_> {
     pub fn special_method(&mut self, object: VarId, name: &str) -> Flow<Option<VarId>> {
         super::object_model::find_special(self, object, &Rc::from(name))
     }
+
+    /// Whether the object's type has a special method. What binding one would run is left alone.
+    pub fn has_special(&mut self, object: VarId, name: &str) -> Flow<bool> {
+        super::object_model::has_special(self, object, name)
+    }
 }

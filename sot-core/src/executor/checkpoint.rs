@@ -170,7 +170,7 @@ impl OpcodeExecutor<'_> {
 
     /// Notes that the present instruction did to a value what new code cannot do again: it raised an exception, it made a
     /// generator.
-    pub(super) fn note_step(&mut self, value: VarId) {
+    pub fn note_step(&mut self, value: VarId) {
         let step = self.saves;
         self.steps_of.entry(value).or_insert(step);
     }

@@ -48,6 +48,7 @@ pub use sizes::{may_differ, Sizes};
 pub use switches::Switches;
 pub use unwinding::BookkeepingVariable;
 pub use wrap::IdentityMap;
+use wrap::StandInClasses;
 pub(crate) use wrap::{is_atom, is_number};
 
 /// How a stretch of simulation ended.
@@ -85,6 +86,7 @@ pub struct OpcodeExecutor<'py> {
     /// The frames being simulated, outermost first.
     pub frames: Vec<Frame>,
     identities: IdentityMap,
+    stand_in_classes: StandInClasses,
     // One for each frame of the chain of direct calls, the outermost first.
     checkpoints: Vec<Checkpoint>,
     saves: u64,
@@ -109,6 +111,8 @@ pub struct OpcodeExecutor<'py> {
 
 /// More instructions than this in one translation are left to CPython.
 const MAX_STEPS: u64 = 2_000_000;
+/// So many items are copied in the time of an instruction.
+const ITEMS_PER_STEP: u64 = 16;
 /// Deeper inlining than this is left to CPython: the simulation uses the native stack.
 const MAX_DEPTH: usize = 200;
 /// Of calls nested more deeply than this, the outer ones alone are taken apart where the graph breaks.
@@ -137,6 +141,7 @@ impl<'py> OpcodeExecutor<'py> {
             switches: Switches::new(py),
             frames: Vec::new(),
             identities: IdentityMap::default(),
+            stand_in_classes: StandInClasses::default(),
             checkpoints: Vec::new(),
             saves: 0,
             planned: None,
@@ -254,6 +259,11 @@ impl<'py> OpcodeExecutor<'py> {
         let mut reason = Reason::new(id, text);
         reason.stack = self.user_stack();
         reason
+    }
+
+    /// Copying so many items counts as instructions, too: a loop that fills a container is cut off where that takes long.
+    pub fn charge(&mut self, items: usize) {
+        self.steps += items as u64 / ITEMS_PER_STEP;
     }
 
     /// Number of instructions simulated.

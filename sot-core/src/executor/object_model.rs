@@ -191,7 +191,7 @@ pub fn generic_get_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -
         }
     }
     if let Some((descriptor, tracker)) = &found {
-        if cpython::is_data_descriptor(descriptor) {
+        if cpython::is_data_descriptor(descriptor) && cpython::is_descriptor(descriptor) {
             return bind_descriptor(cx, this, name, descriptor, *tracker).map(Some);
         }
     }
@@ -454,8 +454,9 @@ pub fn set_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, value: Op
         Unwind::break_graph(ReasonId::UnsupportedMutation, format!("writing attribute '{name}' of {what}"))
     };
     let Ok(ty) = ty.cast::<PyType>() else { return Err(refuse("an object without a type")) };
-    let hook = lookup(cx, this, &Rc::from(if value.is_some() { "__setattr__" } else { "__delattr__" }))?;
-    if let Some((hook, tracker)) = hook {
+    let hook_name = if value.is_some() { "__setattr__" } else { "__delattr__" };
+    let mut own_hook = false;
+    if let Some((hook, tracker)) = lookup(cx, this, &Rc::from(hook_name))? {
         if cpython::builtin_type_name(&hook) == "function" {
             let hook = cx.wrap(&hook, tracker);
             let text = cx.string(name);
@@ -463,8 +464,11 @@ pub fn set_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, value: Op
             return cx.call_instead_of(this, hook, &CallArgs::positional(args)).map(|_| ());
         }
         guard_identity(cx, &hook, tracker);
+        own_hook = !hook.is(&cx.py.get_type::<PyAny>().getattr(hook_name)?);
     }
-    if !cpython::uses_generic_setattr(ty) && !cpython::is_heap_type(ty) {
+    // A class has C code for this, whose writes are replayed by itself; another method of C code's in that place is not known.
+    let plain = cpython::uses_generic_setattr(ty) || !own_hook || payload.kind() == "class";
+    if !plain || !(cpython::uses_generic_setattr(ty) || cpython::is_heap_type(ty)) {
         return Err(refuse(&format!("a {} object", cpython::type_name(ty))));
     }
     generic_set_attr(cx, this, name, value)
@@ -511,13 +515,23 @@ pub fn generic_set_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, v
         Some(object) => cpython::instance_dict(object.bind(cx.py)).is_some(),
         None => payload.python_type(cx).getattr("__dictoffset__")?.extract::<isize>()? != 0,
     };
-    if !holds && lookup(cx, this, name)?.is_none() {
+    let in_type = lookup(cx, this, name)?;
+    let is_slot = in_type.as_ref().is_some_and(|(found, _)| cpython::builtin_type_name(found) == "member_descriptor");
+    if !holds && !is_slot {
         let owner = cx.type_name(this)?;
-        let why = if cx.runtime.version.0 < 13 { "" } else { " and no __dict__ for setting new attributes" };
-        return Err(cx.raise(PyAttributeError::new_err(format!("'{owner}' object has no attribute '{name}'{why}"))));
+        let text = match in_type {
+            Some(_) => format!("'{owner}' object attribute '{name}' is read-only"),
+            None if cx.runtime.version.0 < 13 => format!("'{owner}' object has no attribute '{name}'"),
+            None => format!("'{owner}' object has no attribute '{name}' and no __dict__ for setting new attributes"),
+        };
+        return Err(cx.raise(PyAttributeError::new_err(text)));
     }
-    if value.is_none() && generic_get_attr(cx, this, name)?.is_none() {
-        let is_slot = lookup(cx, this, name)?.is_some();
+    let is_there = match value {
+        Some(_) => true,
+        None if is_slot || payload.kind() == "class" => generic_get_attr(cx, this, name)?.is_some(),
+        None => instance_attr(cx, this, name)?.flatten().is_some(),
+    };
+    if !is_there {
         let text = if is_slot || cx.runtime.version.0 < 11 {
             name.to_string()
         } else {
@@ -552,6 +566,21 @@ fn find_bound(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Opt
     }
 }
 
+/// Whether the type has a special method; a descriptor is not asked for it.
+pub fn has_special(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str) -> Flow<bool> {
+    let name = Rc::from(name);
+    if cx.see(this)?.special(cx, this, &name)?.is_some() {
+        return Ok(true);
+    }
+    let Some((descriptor, tracker)) = lookup(cx, this, &name)? else { return Ok(false) };
+    if descriptor.is_none() {
+        guard_identity(cx, &descriptor, tracker);
+    } else {
+        guard_descriptor(cx, &descriptor, tracker)?;
+    }
+    Ok(!descriptor.is_none())
+}
+
 /// Calls a special method; a type without it is the user's `TypeError`.
 pub fn call_special(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str, args: &[VarId]) -> Flow<VarId> {
     match find_special(cx, this, &Rc::from(name))? {
@@ -561,7 +590,11 @@ pub fn call_special(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str, args: 
                 return Err(cx.raise(error));
             }
             let owner = cx.type_name(this)?;
+            let refused = lookup(cx, this, &Rc::from(name))?.is_some_and(|(found, _)| found.is_none());
             let what = match name {
+                _ if refused && !matches!(name, "__iter__" | "__hash__") => {
+                    "'NoneType' object is not callable".to_owned()
+                }
                 "__iter__" => format!("'{owner}' object is not iterable"),
                 "__getitem__" => format!("'{owner}' object is not subscriptable"),
                 "__len__" => format!("object of type '{owner}' has no len()"),
@@ -634,7 +667,7 @@ pub fn checked(cx: &mut OpcodeExecutor<'_>, answer: Answer, value: VarId) -> Flo
             None => Err(Unwind::break_graph(ReasonId::TensorValue, "a length not known while tracing")),
         },
         Answer::Iterator => {
-            if find_special(cx, value, &Rc::from("__next__"))?.is_none() {
+            if !has_special(cx, value, "__next__")? {
                 let text = format!("iter() returned non-iterator of type '{}'", cx.type_name(value)?);
                 return Err(cx.raise(PyTypeError::new_err(text)));
             }
@@ -709,13 +742,13 @@ pub fn truth(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {
             None => {}
         }
     }
-    if find_special(cx, this, &Rc::from("__bool__"))?.is_some() {
+    if has_special(cx, this, "__bool__")? {
         cx.claim_answer(this, Answer::Truth);
         let answer = call_special(cx, this, "__bool__", &[])?;
         let answer = checked(cx, Answer::Truth, answer)?;
         return cx.truth(answer);
     }
-    if find_special(cx, this, &Rc::from("__len__"))?.is_some() {
+    if has_special(cx, this, "__len__")? {
         let length = cx.len(this)?;
         return cx.truth(length);
     }
@@ -761,8 +794,8 @@ pub fn contains(cx: &mut OpcodeExecutor<'_>, this: VarId, item: VarId) -> Flow<V
 
 /// `iter(x)` through `__iter__`, else over `x[0]`, `x[1]` and so on.
 pub fn iter(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
-    let special = |cx: &mut OpcodeExecutor<'_>, of, name: &str| find_special(cx, of, &Rc::from(name));
-    if special(cx, this, "__iter__")?.is_none() && special(cx, this, "__getitem__")?.is_some() {
+    let refused = lookup(cx, this, &Rc::from("__iter__"))?.is_some_and(|(found, _)| found.is_none());
+    if !refused && !has_special(cx, this, "__iter__")? && has_special(cx, this, "__getitem__")? {
         return (cx.runtime.factories.item_iterator)(cx, this);
     }
     cx.claim_answer(this, Answer::Iterator);

@@ -210,10 +210,8 @@ impl<'py> OpcodeExecutor<'py> {
         if left.is(&right) {
             return Ok(false);
         }
-        Ok(match right.cast::<pyo3::types::PyType>() {
-            Ok(right) => right.is_subclass(&left)?,
-            Err(_) => false,
-        })
+        // No hook of a metaclass is asked.
+        Ok(matches!((left.cast(), right.cast()), (Ok(left), Ok(right)) if cpython::is_subtype(right, left)))
     }
 
     /// Whether the right operand's class has a method of its own.
@@ -333,6 +331,15 @@ impl<'py> OpcodeExecutor<'py> {
             // Behind a break they would be constants of one code object, which may make one object of them.
             let text = "`is` between two numbers or strings depends on how CPython stores them";
             return Err(self.leave_frame(Reason::new(ReasonId::UnsupportedOperation, text)));
+        }
+        let mut empty = true;
+        for side in [lhs, rhs] {
+            let is_tuple = self.type_of(side)?.is(self.py.get_type::<PyTuple>());
+            empty = empty && is_tuple && self.see(side)?.items(self, side)?.is_some_and(|items| items.is_empty());
+        }
+        // There is one empty tuple.
+        if empty {
+            return Ok(true);
         }
         // One object is one variable; two sourced objects may coincide at another call.
         let (left, right) = (self.vars.tracker(lhs), self.vars.tracker(rhs));

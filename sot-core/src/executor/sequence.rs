@@ -2,8 +2,10 @@
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PyType;
 
-use super::OpcodeExecutor;
+use super::{object_model, OpcodeExecutor};
+use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::variable::VarId;
 
@@ -56,6 +58,46 @@ impl OpcodeExecutor<'_> {
             return Ok(items);
         }
         let iterator = self.iter(iterable)?;
+        self.drain(iterator)
+    }
+
+    /// All items of an iterable as a list takes them: how many there will be is asked first, where the program says it.
+    pub fn unpack_into_list(&mut self, iterable: VarId) -> Flow<Vec<VarId>> {
+        if let Some(items) = self.see(iterable)?.items(self, iterable)? {
+            return Ok(items);
+        }
+        let iterator = self.iter(iterable)?;
+        self.ask_length(iterable)?;
+        self.drain(iterator)
+    }
+
+    /// Asks how many items there will be, if methods of the program's say it.
+    pub fn ask_length(&mut self, iterable: VarId) -> Flow<()> {
+        let ty = self.type_of(iterable)?;
+        if !ty.cast::<PyType>().is_ok_and(cpython::is_heap_type) {
+            return Ok(());
+        }
+        let mut asks = |name: &str| -> Flow<bool> {
+            let hook = object_model::lookup(self, iterable, &name.into())?;
+            Ok(hook.is_some_and(|(hook, _)| !cpython::builtin_type_name(&hook).ends_with("_descriptor")))
+        };
+        let (length, hint) = (asks("__len__")?, asks("__length_hint__")?);
+        if length {
+            self.unclaim();
+            return match self.len(iterable) {
+                // The answer is only good to make room.
+                Err(Unwind::Raise(error)) if self.type_of(error)?.is(self.py.get_type::<PyTypeError>()) => Ok(()),
+                answer => answer.map(drop),
+            };
+        }
+        if hint {
+            let text = "a list of something with a __length_hint__ of its own";
+            return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
+        }
+        Ok(())
+    }
+
+    fn drain(&mut self, iterator: VarId) -> Flow<Vec<VarId>> {
         let mut items = Vec::new();
         while let Some(item) = self.next(iterator)? {
             items.push(item);

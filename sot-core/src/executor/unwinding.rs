@@ -202,7 +202,7 @@ impl<'py> OpcodeExecutor<'py> {
     }
 
     /// The exception itself, or an instance of the exception class; `None` for anything else.
-    fn exception_instance(&mut self, value: VarId) -> Flow<Option<VarId>> {
+    pub fn exception_instance(&mut self, value: VarId) -> Flow<Option<VarId>> {
         if self.exception_class(value)?.is_some() {
             let made = self.call(value, &CallArgs::default())?;
             let ty = self.type_of(made)?;

@@ -6,10 +6,11 @@ use std::rc::Rc;
 
 use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyComplex, PyFloat, PyInt, PyIterator, PyList, PyString, PyTuple};
+use pyo3::types::{PyBool, PyBytes, PyComplex, PyFloat, PyInt, PyIterator, PyList, PyString, PyTuple, PyType};
 
 use super::{BinaryOp, OpcodeExecutor};
 use crate::codegen::CodeGen;
+use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::guard::{Identity, Test};
 use crate::tracker::{ById, Tracker, TrackerId};
@@ -34,6 +35,18 @@ impl IdentityMap {
     fn insert(&mut self, object: &Bound<'_, PyAny>, variable: VarId) {
         self.variables.insert(object.as_ptr() as usize, variable);
         self.objects.push(object.clone().unbind());
+    }
+}
+
+/// Real classes that stand for those made in the trace. Their bases forget them when the translation is over.
+#[derive(Default)]
+pub(super) struct StandInClasses(Vec<Py<PyType>>);
+
+impl Drop for StandInClasses {
+    fn drop(&mut self) {
+        if !self.0.is_empty() {
+            Python::attach(|py| self.0.iter().for_each(|class| cpython::forget_subclass(class.bind(py))));
+        }
     }
 }
 
@@ -240,6 +253,9 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// A variable made in the trace for which a real object stands.
     pub fn produce_made(&mut self, payload: Rc<dyn Variable>, object: &Bound<'py, PyAny>) -> VarId {
+        if let Ok(class) = object.cast::<PyType>() {
+            self.stand_in_classes.0.push(class.clone().unbind());
+        }
         let tracker = self.trackers.add(Tracker::Made(self.vars.next_id()));
         let id = self.vars.add(payload, tracker);
         self.stand_for(object, id);

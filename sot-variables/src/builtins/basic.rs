@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use sot_core::builtin;
+use sot_core::cpython;
 use sot_core::error::{Flow, Unwind};
 use sot_core::executor::{object_model, BinaryOp, CallArgs, CompareOp, OpcodeExecutor};
 use sot_core::variable::VarId;
@@ -41,7 +42,7 @@ builtin! { POW = "pow" => |cx, args| {
     let [base, exponent, modulus] = args.named(cx, "pow", ["base", "exp", "mod"], 2)?;
     fold_or(cx, "pow", args, |cx| match (base, exponent, modulus) {
         (Some(base), Some(exponent), None) => cx.binary(BinaryOp::Power, base, exponent),
-        (Some(base), Some(exponent), Some(modulus)) if cx.special_method(base, "__pow__")?.is_some() => {
+        (Some(base), Some(exponent), Some(modulus)) if cx.has_special(base, "__pow__")? => {
             object_model::call_special(cx, base, "__pow__", &[exponent, modulus])
         }
         _ => Err(cannot("pow() with a modulus")),
@@ -51,7 +52,7 @@ builtin! { POW = "pow" => |cx, args| {
 builtin! { DIVMOD = "divmod" => |cx, args| {
     let [left, right] = args.exactly(cx, "divmod")?;
     fold_or(cx, "divmod", args, |cx| {
-        if cx.special_method(left, "__divmod__")?.is_some() {
+        if cx.has_special(left, "__divmod__")? {
             return object_model::call_special(cx, left, "__divmod__", &[right]);
         }
         Err(cannot("divmod() of values not known while tracing"))
@@ -113,9 +114,30 @@ builtin! { CALLABLE = "callable" => |cx, args| {
 
 builtin! { SUM = "sum" => |cx, args| {
     let [iterable, start] = args.named(cx, "sum", ["iterable", "start"], 1)?;
-    let items = cx.unpack_all(required(iterable)?)?;
+    let iterable = required(iterable)?;
+    if let Some(start) = start {
+        refuse_text(cx, start)?;
+    }
+    let items = cx.unpack_all(iterable)?;
     sum(cx, &items, start)
 } }
+
+/// Texts are not to be summed up, few or many: CPython's own error.
+fn refuse_text(cx: &mut OpcodeExecutor<'_>, start: VarId) -> Flow<()> {
+    let ty = cx.type_of(start)?;
+    let texts = [
+        cx.py.get_type::<pyo3::types::PyString>(),
+        cx.py.get_type::<pyo3::types::PyBytes>(),
+        cx.py.get_type::<pyo3::types::PyByteArray>(),
+    ];
+    let Some(text) = texts.iter().find(|text| ty.cast().is_ok_and(|ty| cpython::is_subtype(ty, text))) else {
+        return Ok(());
+    };
+    match builtin_object(cx.py, "sum")?.call1(((), text.call0()?)) {
+        Err(error) => Err(cx.raise(error)),
+        Ok(_) => Ok(()),
+    }
+}
 
 builtin! { MIN = "min" => |cx, args| extreme(cx, "min", CompareOp::Less, args) }
 

@@ -19,7 +19,7 @@ builtin! { DEFAULTDICT_INIT = "collections:defaultdict.__init__" => |cx, args| {
         Some(&factory) => factory,
         None => cx.none(),
     };
-    if !is_none(cx, factory)? && cx.special_method(factory, "__call__")?.is_none() {
+    if !is_none(cx, factory)? && !cx.has_special(factory, "__call__")? {
         return Err(cx.raise(PyTypeError::new_err("first argument must be callable or None")));
     }
     cx.effects.set_attribute(this, &Rc::from("default_factory"), Some(factory));

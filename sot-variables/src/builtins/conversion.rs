@@ -16,7 +16,7 @@ use super::cannot;
 use crate::dict::{self, DictVariable};
 use crate::set::{Order, SetVariable};
 use crate::slice::SliceVariable;
-use crate::tuple::TupleVariable;
+use crate::tuple::{self, TupleVariable};
 
 builtin! { INT = "int" => |cx, args| fold_or(cx, "int", args, |cx| number(cx, args, &["__int__", "__index__", "__trunc__"])) }
 
@@ -45,6 +45,12 @@ builtin! { STR = "str" => |cx, args| fold_or(cx, "str", args, |cx| match args.po
 }) }
 
 builtin! { LIST = "list" => |cx, args| {
+    // CPython 3.8 asks for the length twice.
+    if let ([iterable], 8) = (&args.positional[..], cx.runtime.version.0) {
+        if cx.see(*iterable)?.items(cx, *iterable)?.is_none() {
+            cx.ask_length(*iterable)?;
+        }
+    }
     let items = from_iterable(cx, args, "list")?;
     Ok(cx.list(items))
 } }
@@ -94,13 +100,16 @@ fn new_tuple(cx: &mut OpcodeExecutor<'_>, class: VarId, items: Vec<VarId>) -> Fl
     if ty.bind(cx.py).is(cx.py.get_type::<pyo3::types::PyTuple>()) {
         return Ok(cx.tuple(items));
     }
+    if !ty.bind(cx.py).cast::<pyo3::types::PyType>().is_ok_and(tuple::is_like_tuple) {
+        return Err(cannot("tuple.__new__() of a class with items of its own"));
+    }
     Ok(cx.produce(Rc::new(TupleVariable::of_class(class, ty, items))))
 }
 
 /// Converts by a special method alone.
 fn special(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, method: &str, refused: &str) -> Flow<VarId> {
     match args.positional[..] {
-        [value] if args.keywords.is_empty() && cx.special_method(value, method)?.is_some() => {
+        [value] if args.keywords.is_empty() && cx.has_special(value, method)? => {
             object_model::call_special(cx, value, method, &[])
         }
         _ => Err(cannot(refused)),
@@ -119,7 +128,7 @@ fn convert_to(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, method: &str, ty: &s
 fn number(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, methods: &[&str]) -> Flow<VarId> {
     let [value] = args.positional[..] else { return Err(cannot("a number with a base that is not known")) };
     for &method in methods {
-        if cx.special_method(value, method)?.is_some() {
+        if cx.has_special(value, method)? {
             if method == "__index__" && methods[0] == "__float__" {
                 return Err(cannot("float() of an object with __index__"));
             }
@@ -139,6 +148,7 @@ fn number(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, methods: &[&str]) -> Flo
 fn from_iterable(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, name: &str) -> Flow<Vec<VarId>> {
     match args.positional[..] {
         [] if args.keywords.is_empty() => Ok(Vec::new()),
+        [iterable] if args.keywords.is_empty() && ["list", "tuple"].contains(&name) => cx.unpack_into_list(iterable),
         [iterable] if args.keywords.is_empty() => cx.unpack_all(iterable),
         _ => fold_or(cx, name, args, |_| Err(cannot(&format!("{name}() with these arguments")))).map(|_| Vec::new()),
     }

@@ -36,7 +36,7 @@ builtin! { ITER = "iter" => |cx, args| match args.positional[..] {
         cx.iter(iterable)
     }
     [callable, sentinel] if args.keywords.is_empty() => {
-        if cx.special_method(callable, "__call__")?.is_none() {
+        if !cx.has_special(callable, "__call__")? {
             return Err(cx.raise(PyTypeError::new_err("iter(v, w): v must be callable")));
         }
         Ok(produce(cx, CallableIterator { callable: Some(callable), sentinel }))
@@ -106,7 +106,7 @@ builtin! { SORTED = "sorted" => |cx, args| {
     // The order a set is iterated in does not show in its sorted items.
     let items = match cx.see_as::<SetVariable>(iterable)? {
         Some(_) => set::elements(cx, iterable)?.iter().map(|key| key.variable).collect(),
-        None => cx.unpack_all(iterable)?,
+        None => cx.unpack_into_list(iterable)?,
     };
     let items = sort(cx, &items, args)?;
     Ok(cx.list(items))
@@ -248,15 +248,16 @@ fn reversed(cx: &mut OpcodeExecutor<'_>, sequence: VarId) -> Flow<VarId> {
     if let Some(view) = cx.see_as::<DictView>(sequence)? {
         return DictIterator::over(cx, view.dict, view.view, true);
     }
-    if cx.special_method(sequence, "__reversed__")?.is_some() {
+    if cx.has_special(sequence, "__reversed__")? {
         return object_model::call_special(cx, sequence, "__reversed__", &[]);
     }
     if cx.known_str(sequence)?.is_some() {
-        let items = cx.unpack_all(sequence)?;
-        let (len, items) = (items.len(), cx.tuple(items));
-        return Ok(SequenceIterator::reversed(cx, items, len));
+        let len = cx.unpack_all(sequence)?.len();
+        return Ok(SequenceIterator::reversed(cx, sequence, len));
     }
-    if cx.special_method(sequence, "__getitem__")?.is_some() {
+    let refused =
+        object_model::lookup(cx, sequence, &Rc::from("__reversed__"))?.is_some_and(|(found, _)| found.is_none());
+    if !refused && cx.has_special(sequence, "__getitem__")? {
         let len = cx.len(sequence)?;
         return match cx.known_int(len)? {
             Some(len) => Ok(ItemIterator::reversed(cx, sequence, len)),

@@ -142,7 +142,7 @@ builtin! { TEE = "itertools:tee" => |cx, args| {
     let source = cx.iter(iterable)?;
     let (first, tee) = match cx.see_as::<IteratorVariable<Tee>>(source)? {
         Some(tee) => (source, tee.0.clone()),
-        None if cx.special_method(source, "__copy__")?.is_some() => return Err(cannot("tee() of an iterator with a copy")),
+        None if cx.has_special(source, "__copy__")? => return Err(cannot("tee() of an iterator with a copy")),
         None => {
             let tee = Tee::over(cx, source);
             (produce(cx, tee.clone()), tee)

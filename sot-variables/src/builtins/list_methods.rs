@@ -39,7 +39,8 @@ builtin! { INSERT = "list.insert" => |cx, args| {
 builtin! { REMOVE = "list.remove" => |cx, args| {
     let (this, [item]) = receive(cx, args, "list", "remove", 1)?;
     let items = expect(cx, this)?.items.clone();
-    let Some(at) = sequence::find(cx, &items, required(item)?)? else {
+    let found = sequence::find(cx, &items, required(item)?);
+    let Some(at) = list::unchanged(cx, this, &items, found)? else {
         return Err(cx.raise(PyValueError::new_err("list.remove(x): x not in list")));
     };
     let mut items = expect(cx, this)?.items.clone();
@@ -76,7 +77,8 @@ builtin! { INDEX = "list.index" => |cx, args| {
     let items = expect(cx, this)?.items.clone();
     let item = required(item)?;
     let range = sequence::bounds(cx, start, stop, items.len())?;
-    match sequence::find(cx, &items[range.clone()], item)? {
+    let found = sequence::find(cx, &items[range.clone()], item);
+    match list::unchanged(cx, this, &items, found)? {
         Some(at) => cx.integer((range.start + at) as i64),
         None => Err(not_in_list(cx, item)?),
     }
@@ -85,7 +87,8 @@ builtin! { INDEX = "list.index" => |cx, args| {
 builtin! { COUNT = "list.count" => |cx, args| {
     let (this, [item]) = receive(cx, args, "list", "count", 1)?;
     let items = expect(cx, this)?.items.clone();
-    sequence::count(cx, &items, required(item)?)
+    let count = sequence::count(cx, &items, required(item)?);
+    list::unchanged(cx, this, &items, count)
 } }
 
 builtin! { SORT = "list.sort" => |cx, args| {
@@ -93,8 +96,12 @@ builtin! { SORT = "list.sort" => |cx, args| {
         return Err(cx.raise(PyTypeError::new_err("sort() takes no positional arguments")));
     };
     let items = expect(cx, this)?.items.clone();
-    let items = sort(cx, &items, args)?;
-    write(cx, this, items)?;
+    // What the comparisons and the key see of the list is empty.
+    write(cx, this, Vec::new())?;
+    let sorted = sort(cx, &items, args);
+    let sorted = list::unchanged(cx, this, &[], sorted);
+    write(cx, this, sorted.as_ref().map_or(items, Vec::clone))?;
+    sorted?;
     Ok(cx.none())
 } }
 

@@ -95,7 +95,11 @@ builtin! { STR = "object.__str__" => |cx, args| {
 } }
 
 builtin! { REDUCE_EX = "object.__reduce_ex__" => |cx, args| {
-    let [this, _] = args.exactly(cx, "__reduce_ex__")?;
+    let [this, protocol] = args.exactly(cx, "__reduce_ex__")?;
+    // Those before 2 have another way.
+    if cx.known_int(protocol)?.is_none_or(|protocol| protocol < 2) {
+        return Err(cannot("__reduce_ex__() of that protocol"));
+    }
     reduce(cx, this)
 } }
 

@@ -167,7 +167,7 @@ impl<'py> Question<'py> {
             }
             return Ok(false);
         }
-        if cx.special_method(variable, self.hook)?.is_none() {
+        if !cx.has_special(variable, self.hook)? {
             return Err(self.misuse(cx));
         }
         let answer = object_model::call_special(cx, variable, self.hook, &[self.object])?;

@@ -30,7 +30,9 @@ impl ItemIterator {
 
     /// `reversed(object)`, for an object of so many items
     pub fn reversed(cx: &mut OpcodeExecutor<'_>, object: VarId, len: i64) -> VarId {
-        produce(cx, ItemIterator { object, position: len.checked_sub(1), backwards: true })
+        let iterator = produce(cx, ItemIterator { object, position: len.checked_sub(1), backwards: true });
+        cx.note_step(iterator);
+        iterator
     }
 }
 
@@ -72,12 +74,15 @@ impl IteratorState for ItemIterator {
         vec![self.object]
     }
 
+    fn is_made_once(&self) -> Option<&'static str> {
+        self.backwards.then_some("would ask for the length again")
+    }
+
     fn reconstruct(&self, cg: &mut CodeGen<'_, '_>) -> Flow<()> {
         match self.position {
             Some(position) if position >= 0 => {
-                let make = if self.backwards { rebuild::reversed_at } else { rebuild::sequence_at };
                 let position = cg.cx.integer(position)?;
-                emit_call(cg, make, &[self.object, position])
+                emit_call(cg, rebuild::sequence_at, &[self.object, position])
             }
             _ => rebuild::emit_exhausted(cg, "tuple"),
         }

@@ -21,7 +21,7 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 
 use sot_core::codegen::CodeGen;
-use sot_core::error::Flow;
+use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::OpcodeExecutor;
 use sot_core::variable::{VarId, Variable};
 
@@ -38,6 +38,11 @@ pub trait IteratorState: Clone + 'static {
 
     /// Variables it holds.
     fn children(&self) -> Vec<VarId>;
+
+    /// Why no other iterator can be made with this state, if that runs code of the program's.
+    fn is_made_once(&self) -> Option<&'static str> {
+        None
+    }
 
     /// Emits code that makes an iterator with this state.
     fn reconstruct(&self, cg: &mut CodeGen<'_, '_>) -> Flow<()>;
@@ -64,7 +69,10 @@ impl<S: IteratorState> Variable for IteratorVariable<S> {
         format!("IteratorVariable({})", S::KIND)
     }
 
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
+    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
+        if let Some(why) = self.0.is_made_once() {
+            return Err(cg.cx.plan_to_make(this, why));
+        }
         self.0.reconstruct(cg)
     }
 
@@ -79,7 +87,13 @@ impl<S: IteratorState> Variable for IteratorVariable<S> {
     fn next(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<Option<VarId>> {
         cx.claim_of(this);
         let mut state = self.0.clone();
-        let item = state.advance(cx)?;
+        let before = cx.vars.get(this);
+        let item = state.advance(cx);
+        if !Rc::ptr_eq(&before, &cx.vars.get(this)) {
+            let text = "an iterator that is advanced by what it calls";
+            return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
+        }
+        let item = item?;
         cx.vars.set(this, Rc::new(IteratorVariable(state)));
         Ok(item)
     }

@@ -1,7 +1,7 @@
 //! C functions that new code calls to make an iterator that stands where the traced one stood.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyIterator, PyList, PyRange, PySet, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyIterator, PyList, PyRange, PySet, PyString, PyTuple};
 use sot_core::codegen::CodeGen;
 use sot_core::error::Flow;
 
@@ -159,6 +159,10 @@ fn make_exhausted<'py>(py: Python<'py>, over: &str) -> PyResult<Bound<'py, PyAny
         "range" => PyRange::new(py, 0, 0)?.into_any(),
         "set" => PySet::empty(py)?.into_any(),
         "dict" => PyDict::new(py).into_any(),
+        "ascii" => PyString::new(py, "").into_any(),
+        "text" => return skip(PyString::new(py, "\u{e9}").try_iter()?, 2),
+        "bytes" => PyBytes::new(py, b"").into_any(),
+        "deque" => py.import("collections")?.getattr("deque")?.call0()?,
         _ => PyTuple::empty(py).into_any(),
     };
     Ok(empty.try_iter()?.into_any())

@@ -1,7 +1,7 @@
 //! Iterators over lists (live), tuples, ranges and constant strings, forwards and backwards.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyRange, PySet, PyTuple};
+use pyo3::types::{PyBytes, PyList, PyRange, PySet, PyString, PyTuple};
 
 use sot_core::codegen::CodeGen;
 use sot_core::error::{Flow, ReasonId, Unwind};
@@ -9,6 +9,7 @@ use sot_core::executor::OpcodeExecutor;
 use sot_core::variable::{VarId, Variable};
 
 use super::{emit_call, produce, rebuild, IteratorState};
+use crate::deque::DequeVariable;
 use crate::list::ListVariable;
 use crate::range::RangeVariable;
 use crate::set::SetVariable;
@@ -26,7 +27,7 @@ pub struct SequenceIterator {
     backwards: bool,
     exhausted: bool,
     over: Over,
-    /// The set whose elements these are, and how many it had.
+    /// The set whose elements these are, and how many it had; the deque, and how often it had been changed.
     set: Option<(VarId, usize)>,
 }
 
@@ -37,6 +38,10 @@ enum Over {
     Tuple,
     Range,
     Set,
+    Ascii,
+    Text,
+    Bytes,
+    Deque,
 }
 
 impl SequenceIterator {
@@ -64,12 +69,36 @@ impl SequenceIterator {
     }
 }
 
+impl SequenceIterator {
+    /// `iter(deque)`, which has been changed so many times.
+    pub fn over_deque(cx: &mut OpcodeExecutor<'_>, deque: VarId, changes: usize) -> VarId {
+        let (over, set) = (Over::Deque, Some((deque, changes)));
+        produce(cx, SequenceIterator { sequence: deque, position: 0, backwards: false, exhausted: false, over, set })
+    }
+
+    /// Whether what it goes over has changed since.
+    fn is_stale(&self, cx: &mut OpcodeExecutor<'_>) -> Flow<bool> {
+        let Some((of, state)) = self.set else { return Ok(false) };
+        if let Some(deque) = cx.see_as::<DequeVariable>(of)? {
+            return Ok(deque.changes != state);
+        }
+        Ok(cx.see_as::<SetVariable>(of)?.is_some_and(|set| set.keys.len() != state))
+    }
+}
+
 impl Over {
     fn of(cx: &OpcodeExecutor<'_>, sequence: VarId) -> Over {
-        match cx.vars.get(sequence).kind() {
+        let payload = cx.vars.get(sequence);
+        let constant = payload.constant().map(|constant| constant.bind(cx.py));
+        match payload.kind() {
             "list" => Over::List,
             "range" => Over::Range,
-            _ => Over::Tuple,
+            _ if constant.is_some_and(Bound::is_instance_of::<PyBytes>) => Over::Bytes,
+            _ => match constant.map(PyAnyMethods::extract::<String>) {
+                Some(Ok(text)) if text.is_ascii() => Over::Ascii,
+                Some(_) => Over::Text,
+                None => Over::Tuple,
+            },
         }
     }
 
@@ -79,6 +108,10 @@ impl Over {
             Over::Tuple => "tuple",
             Over::Range => "range",
             Over::Set => "set",
+            Over::Ascii => "ascii",
+            Over::Text => "text",
+            Over::Bytes => "bytes",
+            Over::Deque => "deque",
         }
     }
 
@@ -89,6 +122,11 @@ impl Over {
             Over::Tuple => PyTuple::empty(py).into_any(),
             Over::Range => PyRange::new(py, 0, 0)?.into_any(),
             Over::Set => PySet::empty(py)?.into_any(),
+            Over::Ascii => PyString::new(py, "").into_any(),
+            // Texts beyond ASCII may have an iterator of their own.
+            Over::Text => PyString::new(py, "\u{e9}").into_any(),
+            Over::Bytes => PyBytes::new(py, b"").into_any(),
+            Over::Deque => py.import("collections")?.getattr("deque")?.call0()?,
         })
     }
 }
@@ -97,6 +135,9 @@ impl Over {
 fn item_at(cx: &mut OpcodeExecutor<'_>, sequence: VarId, position: usize) -> Flow<Option<VarId>> {
     if let Some(list) = cx.see_as::<ListVariable>(sequence)? {
         return Ok(list.items.get(position).copied());
+    }
+    if let Some(deque) = cx.see_as::<DequeVariable>(sequence)? {
+        return Ok(deque.items.get(position).copied());
     }
     if let Some(tuple) = cx.see_as::<TupleVariable>(sequence)? {
         return Ok(tuple.items.get(position).copied());
@@ -127,14 +168,15 @@ impl IteratorState for SequenceIterator {
     }
 
     fn advance(&mut self, cx: &mut OpcodeExecutor<'_>) -> Flow<Option<VarId>> {
+        // A deque is looked at even then.
+        let looks = !self.exhausted || matches!(self.over, Over::Deque);
+        if looks && self.is_stale(cx)? {
+            let deque = matches!(self.over, Over::Deque);
+            let text = if deque { "deque mutated during iteration" } else { "Set changed size during iteration" };
+            return Err(cx.raise(pyo3::exceptions::PyRuntimeError::new_err(text)));
+        }
         if self.exhausted {
             return Ok(None);
-        }
-        if let Some((set, size)) = self.set {
-            if cx.see_as::<SetVariable>(set)?.is_some_and(|set| set.keys.len() != size) {
-                let text = "Set changed size during iteration";
-                return Err(cx.raise(pyo3::exceptions::PyRuntimeError::new_err(text)));
-            }
         }
         let item = match usize::try_from(self.position) {
             Ok(position) => item_at(cx, self.sequence, position)?,
@@ -167,9 +209,16 @@ impl IteratorState for SequenceIterator {
                 ));
             }
         }
+        if matches!(self.over, Over::Deque) && self.is_stale(cg.cx)? {
+            return Err(Unwind::fallback(ReasonId::CannotRestore, "an iterator over a deque that changed"));
+        }
         let sequence = subclass::owner_of(cg.cx, self.sequence);
         let position = cg.cx.integer(self.position)?;
-        let make = if self.backwards { rebuild::reversed_at } else { rebuild::sequence_at };
+        let make = match self.over {
+            Over::Deque => rebuild::skipping,
+            _ if self.backwards => rebuild::reversed_at,
+            _ => rebuild::sequence_at,
+        };
         emit_call(cg, make, &[sequence, position])
     }
 }

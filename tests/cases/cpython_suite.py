@@ -1,0 +1,471 @@
+"""What running CPython's own tests translated found: one case for each error that they showed."""
+
+import abc
+import collections
+import copy
+import enum
+import pickle
+import types
+
+import toy
+from cases import given
+
+
+def one():
+    return (toy.arange(2),)
+
+
+def outcome(work, *args):
+    try:
+        return work(*args)
+    except Exception as error:
+        return type(error).__name__, str(error)
+
+
+# Exceptions that keep more than their arguments.
+
+
+@given(one)
+def test_exceptions_that_hold_a_value(x):
+    stop, leave, both = StopIteration(2), SystemExit(3), SystemExit(4, 5)
+    toy.save(x)
+    return x + 1, stop.value, leave.code, both.code, StopIteration().value
+
+
+class Quiet(StopIteration):
+    def __init__(self, given):
+        self.given = given
+
+
+@given(one)
+def test_whole__values_that_nothing_was_told_of(x):
+    quiet, late = Quiet(1), StopIteration(1)
+    late.args = (2,)
+    return x + 1, quiet.value, late.value, late.args
+
+
+@given(one)
+def test_errors_that_keep_more_than_their_arguments(x):
+    missing, named = OSError(2, "text", "file"), ImportError("text", name="module", path="place")
+    toy.save(x)
+    return x + 1, missing.filename, missing.args, named.name, named.path, named.args
+
+
+@given(one)
+def test_arguments_of_an_error_that_keeps_more(x):
+    error = OSError(2, "text", "file")
+    error.args = (1,)
+    return x + 1, error.args, error.filename
+
+
+class FailsToBeMade(Exception):
+    def __init__(self):
+        raise KeyError("made")
+
+
+def waiting(seen):
+    try:
+        yield 1
+    except Exception as error:
+        seen.append((type(error).__name__, str(error)))
+        yield 2
+
+
+@given(one)
+def test_thrown_class_that_fails_to_be_made(x):
+    seen = []
+    generator = waiting(seen)
+    next(generator)
+    return x + 1, generator.throw(FailsToBeMade), seen
+
+
+@given(one)
+def test_names_of_a_generator(x):
+    def made():
+        yield 1
+
+    made.__name__, made.__qualname__ = "other", "its.other"
+    generator = made()
+    toy.save(x)
+    return x + 1, generator.__name__, generator.__qualname__
+
+
+# Special methods.
+
+BOUND = []
+
+
+class Counted:
+    def __init__(self, function):
+        self.function = function
+
+    def __get__(self, instance, owner):
+        BOUND.append(owner.__name__)
+        return self.function.__get__(instance, owner)
+
+
+class BoundOnce:
+    __bytes__ = Counted(lambda self: b"bytes")
+    __reversed__ = Counted(lambda self: [3, 2])
+    __divmod__ = Counted(lambda self, other: (1, other))
+    __len__ = Counted(lambda self: 2)
+    __getitem__ = Counted(lambda self, key: range(2)[key])
+
+
+@given(one, hit=False)
+def test_special_methods_are_bound_once(x):
+    value = BoundOnce()
+    return x + 1, bytes(value), reversed(value), divmod(value, 2), bool(value), list(value)
+
+
+class OnlyWrites:
+    def __set__(self, instance, value):
+        instance.__dict__["attribute"] = value
+
+
+class HasOnlyWrites:
+    attribute = OnlyWrites()
+
+
+@given(one)
+def test_whole__descriptor_that_only_writes(x):
+    value = HasOnlyWrites()
+    before = type(value.attribute).__name__
+    value.attribute = 42
+    return x + 1, before, value.attribute
+
+
+class WritesItems(dict):
+    __setattr__ = dict.__setitem__
+    __neg__ = dict.copy
+
+
+@given(one)
+def test_attributes_that_are_items(x):
+    value = WritesItems()
+    value.name = 42
+    return x + 1, value["name"], -value
+
+
+class Slotted:
+    __slots__ = ("slot",)
+    shared = 0
+
+
+class Open:
+    shared = 0
+
+
+def write(value):
+    value.shared = 1
+
+
+def delete(value, name):
+    delattr(value, name)
+
+
+@given(one)
+def test_attributes_that_cannot_be_written(x):
+    results = [outcome(write, Slotted()), outcome(delete, Slotted(), "shared"), outcome(delete, Open(), "shared")]
+    return x + 1, results
+
+
+class Refuses:
+    __iter__ = None
+    __reversed__ = None
+    __add__ = None
+
+    def __getitem__(self, key):
+        return key
+
+    def __len__(self):
+        return 2
+
+
+@given(one)
+def test_special_methods_that_are_none(x):
+    value = Refuses()
+    return x + 1, outcome(iter, value), outcome(reversed, value), outcome(lambda: value + 1)
+
+
+class Hinted:
+    def __init__(self):
+        self.asked = 0
+
+    def __iter__(self):
+        return iter((1, 2))
+
+    def __length_hint__(self):
+        self.asked += 1
+        return 2
+
+
+@given(one)
+def test_hints_of_a_length(x):
+    value = Hinted()
+    return x + 1, list(value), tuple(value), value.asked
+
+
+class LengthOnce:
+    asked = 0
+
+    def __len__(self):
+        self.asked += 1
+        return 3
+
+    def __getitem__(self, key):
+        return key
+
+
+@given(one)
+def test_length_of_what_is_reversed(x):
+    value = LengthOnce()
+    backwards = reversed(value)
+    toy.save(x)
+    return x + 1, value.asked, next(backwards)
+
+
+class Base(metaclass=abc.ABCMeta):
+    def __eq__(self, other):
+        self.log.append("base")
+        return NotImplemented
+
+
+class Virtual:
+    def __eq__(self, other):
+        self.log.append("virtual")
+        return NotImplemented
+
+
+Base.register(Virtual)
+
+
+@given(one)
+def test_whole__virtual_subclasses_do_not_go_first(x):
+    left, right = Base(), Virtual()
+    left.log = right.log = []
+    return x + 1, left == right, left.log, issubclass(Virtual, Base)
+
+
+class Number(int, enum.Enum):
+    TWO = 2
+
+
+@given(one)
+def test_whole__values_and_members(x):
+    two = Number.TWO
+    return x + 1, 2 + 0j == two, 2.0 == two, 2.5 < two, 1.5 * two, 2.5 - two, two - 2.5, 2j != two
+
+
+@given(one)
+def test_new_of_another_type(x):
+    return x + 1, outcome(int.__new__, bool, 0), int.__new__(int, "3"), outcome(float.__new__, int, 0)
+
+
+class Reduced:
+    def __init__(self):
+        self.state = 1
+
+
+@given(one)
+def test_reduce_of_old_protocols(x):
+    value = Reduced()
+    return x + 1, [part for part in value.__reduce_ex__(0)[1:]], outcome(value.__reduce_ex__, None)
+
+
+# Modules, classes and their orders.
+
+
+class Module(types.ModuleType):
+    def __getattribute__(self, name):
+        LOG.append(name)
+        return types.ModuleType.__getattribute__(self, name)
+
+
+LOG = []
+MODULE = Module("module")
+
+
+@given(one, hit=False)
+def test_modules_that_log_what_is_read(x):
+    MODULE.name = 12
+    value = MODULE.name
+    return x + 1, value, list(LOG)
+
+
+class ModuleWithMore(types.ModuleType):
+    more = 1
+
+
+@given(one)
+def test_classes_of_modules(x):
+    module = types.ModuleType("module")
+    before = hasattr(module, "more")
+    module.__class__ = ModuleWithMore
+    return x + 1, before, hasattr(module, "more")
+
+
+class Ordering(type):
+    ordered = []
+
+    def mro(cls):
+        Ordering.ordered.append(cls.__name__)
+        return type.mro(cls)
+
+
+@given(one, hit=False)
+def test_metaclasses_that_order_bases(x):
+    class Ordered(metaclass=Ordering):
+        pass
+
+    return x + 1, Ordered.__name__, list(Ordering.ordered)
+
+
+class HasSubclasses:
+    pass
+
+
+@given(one, hit=False)
+def test_subclasses_that_a_class_has(x):
+    class Sub(HasSubclasses):
+        pass
+
+    toy.save(x)
+    # Of the classes of earlier calls, those that are there depend on when cycles are collected.
+    return x + 1, [len(HasSubclasses.__subclasses__()), HasSubclasses.__subclasses__()[-1] is Sub]
+
+
+# What changes on the way.
+
+
+class Clears:
+    def __init__(self, target):
+        self.target = target
+
+    def __eq__(self, other):
+        self.target.clear()
+        return True
+
+
+@given(one)
+def test_lists_cleared_by_what_they_compare(x):
+    left, right = [], [1]
+    left.append(Clears(left))
+    counted = [0]
+    counted.append(Clears(counted))
+    counted.append(2)
+    return x + 1, left == right, counted.count(5), counted
+
+
+@given(one)
+def test_whole__list_that_is_sorted(x):
+    items = [3, 1, 2]
+    seen = []
+
+    def key(item):
+        seen.append(list(items))
+        return item
+
+    items.sort(key=key)
+    return x + 1, items, seen
+
+
+def changed_while_iterated():
+    items = collections.deque([1, 2])
+    for item in items:
+        items.append(item)
+
+
+@given(one)
+def test_deques_changed_while_iterated(x):
+    items = collections.deque([1, 2, 3])
+    iterator = iter(items)
+    items[1] = 5
+    taken = [next(iterator), next(iterator)]
+    empty = collections.deque()
+    late = iter(empty)
+    empty.append(1)
+    return x + 1, taken, outcome(changed_while_iterated), outcome(next, late), type(iterator).__name__
+
+
+@given(one)
+def test_iterators_over_deques_outlive_the_graph(x):
+    items = collections.deque([1, 2, 3])
+    iterator = iter(items)
+    next(iterator)
+    toy.save(x)
+    return x + 1, list(iterator), type(iterator).__name__
+
+
+@given(one)
+def test_iterator_exhausted_by_its_own_function(x):
+    def work():
+        if not state:
+            state.append(1)
+            list(iterator)
+            return 1
+        return 2
+
+    state = []
+    iterator = iter(work, 2)
+    return x + 1, outcome(next, iterator)
+
+
+@given(one)
+def test_iterators_over_texts(x):
+    iterators = [iter("abc"), iter("\xe9b"), iter(b"ab"), reversed("abc")]
+    first = [next(iterator) for iterator in iterators]
+    toy.save(x)
+    return x + 1, first, [type(iterator).__name__ for iterator in iterators], [list(iterator) for iterator in iterators]
+
+
+class Lies(tuple):
+    def __iter__(self):
+        yield 7
+
+
+@given(one)
+def test_tuples_with_items_of_their_own(x):
+    value = Lies((1, 2))
+    return x + 1, tuple(value), list(value), len(value)
+
+
+@given(one)
+def test_sums_of_texts(x):
+    return x + 1, outcome(sum, [], ""), outcome(sum, [], b""), outcome(sum, ["a"], ""), sum([[1]], [])
+
+
+@given(one)
+def test_whole__there_is_one_empty_tuple(x):
+    empty, other = (), tuple([])
+    return x + 1, empty is other
+
+
+@given(one)
+def test_functions_of_other_modules_in_a_loop(x):
+    results = []
+    for function in copy.copy, copy.deepcopy:
+        toy.save(x)
+        made = function(ImportError("text", name="module"))
+        results.append((made.args, made.name))
+    return x + 1, results
+
+
+@given(one)
+def test_functions_that_leave_their_list(x):
+    functions = LAST[:]
+    HELD[:] = functions
+    made = HELD.pop(0)(ImportError("text", name="module"))
+    return x + 1, made.name, len(HELD)
+
+
+LAST = [copy.copy, pickle.dumps]
+HELD = []
+
+
+@given(one)
+def test_list_that_grows_long(x):
+    items = []
+    for number in range(20000):
+        items.append(number)
+    return x + 1, len(items), items[-1]
