@@ -26,12 +26,14 @@ pub struct Entry {
     pub code: Option<Py<PyAny>>,
     /// Whether functions called by the new code run without the tracer.
     pub disable_eval_frame: bool,
+    /// Whether it is for what the others are not for: it breaks at a number that they assume.
+    pub comes_last: bool,
 }
 
 impl Entry {
     /// An entry.
-    pub fn new(guards: GuardProgram, code: Option<Py<PyAny>>, disable_eval_frame: bool) -> Self {
-        Entry { guards, code, disable_eval_frame }
+    pub fn new(guards: GuardProgram, code: Option<Py<PyAny>>, disable_eval_frame: bool, comes_last: bool) -> Self {
+        Entry { guards, code, disable_eval_frame, comes_last }
     }
 }
 
@@ -127,7 +129,7 @@ impl CodeCache {
     pub fn find<'py>(&self, frame: &impl FrameView<'py>) -> Option<Arc<Entry>> {
         let entries = Arc::clone(&self.lock());
         let at = entries.iter().position(|entry| entry.guards.check(frame))?;
-        if at > 0 {
+        if at > 0 && !entries[at].comes_last {
             self.move_to_front(&entries[at]);
         }
         Some(Arc::clone(&entries[at]))
@@ -191,7 +193,8 @@ impl CodeCache {
     pub fn insert(&self, py: Python<'_>, entry: Arc<Entry>) {
         let mut list = self.lock();
         let mut entries: Vec<_> = list.iter().filter(|old| !old.guards.is_dead(py)).cloned().collect();
-        entries.insert(0, entry);
+        let first_last = entries.iter().position(|entry| entry.comes_last).unwrap_or(entries.len());
+        entries.insert(if entry.comes_last { first_last } else { 0 }, entry);
         let old = std::mem::replace(&mut *list, Arc::new(entries));
         drop(list);
         drop(old);

@@ -7,9 +7,10 @@ use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyFunction, PyString, PyType};
+use pyo3::types::{PyFunction, PyString, PyTuple, PyType};
 
 use crate::cpython;
+use crate::executor::{is_number, BinaryOp, CompareOp};
 use crate::variable::VarId;
 
 /// Index of a tracker in its translation.
@@ -39,6 +40,8 @@ impl Hash for ById {
 pub enum Key {
     /// Position in a list or tuple, or an integer key of a dict.
     Index(i64),
+    /// Position in a list from its end: 1 is the last.
+    Last(usize),
     /// String key of a dict.
     Str(Rc<str>),
     /// Any other hashable constant.
@@ -76,6 +79,51 @@ impl Part {
             Part::Closure => "__closure__",
             Part::MethodFunction => "__func__",
             Part::MethodSelf => "__self__",
+        }
+    }
+}
+
+/// What is done with numbers, or texts of them, of which the trace assumes no values.
+#[derive(PartialEq, Eq, Hash, Debug)]
+pub enum Computation {
+    /// `a op b`
+    Binary(BinaryOp),
+    /// `a op b`, a comparison
+    Compare(CompareOp),
+    /// `function(*of)`, for a pure function of C code
+    Call(ById),
+}
+
+impl Computation {
+    /// Another handle on the same.
+    #[must_use]
+    pub fn clone_ref(&self, py: Python<'_>) -> Computation {
+        match self {
+            Computation::Binary(op) => Computation::Binary(*op),
+            Computation::Compare(op) => Computation::Compare(*op),
+            Computation::Call(function) => Computation::Call(ById(function.0.clone_ref(py))),
+        }
+    }
+
+    /// Does it. Of values that are no numbers or texts the program's code might be asked: of those there is no result.
+    pub fn apply<'py>(&self, of: &[Bound<'py, PyAny>]) -> Option<Bound<'py, PyAny>> {
+        let known = |value: &Bound<'py, PyAny>| is_number(value) || value.is_exact_instance_of::<PyString>();
+        match (self, of) {
+            (Computation::Call(function), of) if of.iter().all(known) => {
+                function.0.bind(of.first()?.py()).call1(PyTuple::new(of[0].py(), of).ok()?).ok()
+            }
+            (Computation::Binary(op), [a, b]) if known(a) && known(b) => op.apply(a, b).ok(),
+            (Computation::Compare(op), [a, b]) if known(a) && known(b) => op.apply(a, b).ok(),
+            _ => None,
+        }
+    }
+
+    fn text(&self, py: Python<'_>, of: &[String]) -> String {
+        match (self, of) {
+            (Computation::Binary(op), [a, b]) => format!("({a} {} {b})", op.symbol()),
+            (Computation::Compare(op), [a, b]) => format!("({a} {} {b})", op.symbol()),
+            (Computation::Call(function), of) => format!("{}({})", name(function.0.bind(py)), of.join(", ")),
+            _ => String::new(),
         }
     }
 }
@@ -157,10 +205,17 @@ pub enum Tracker {
         /// Which part.
         part: Part,
     },
+    /// Length of a list.
+    Length {
+        /// The list.
+        of: TrackerId,
+    },
     /// What an iterator of C code is about to give.
     Upcoming {
         /// The iterator.
         of: TrackerId,
+        /// After so many other items.
+        after: usize,
     },
     /// What an iterator of C code goes over: a sequence, or one of the iterators that it puts together.
     Iterated {
@@ -168,6 +223,13 @@ pub enum Tracker {
         of: TrackerId,
         /// Which of them.
         index: usize,
+    },
+    /// Computed from other numbers, which may differ from call to call.
+    Computed {
+        /// What is done with them.
+        how: Computation,
+        /// The others.
+        of: Vec<TrackerId>,
     },
     /// Made in the trace: there is nowhere to load it from.
     Produced,
@@ -188,7 +250,8 @@ impl Tracker {
             | Tracker::Type { of }
             | Tracker::Item { of, .. }
             | Tracker::CellContents { of }
-            | Tracker::Upcoming { of }
+            | Tracker::Length { of }
+            | Tracker::Upcoming { of, .. }
             | Tracker::Iterated { of, .. }
             | Tracker::Part { of, .. } => Some(*of),
             _ => None,
@@ -282,6 +345,14 @@ impl Trackers {
         }
     }
 
+    /// The numbers that a computed one is made of in the end.
+    pub fn leaves(&self, id: TrackerId) -> Vec<TrackerId> {
+        match self.get(id) {
+            Tracker::Computed { of, .. } => of.iter().flat_map(|of| self.leaves(*of)).collect(),
+            _ => vec![id],
+        }
+    }
+
     /// Whether it leads to the globals of the frame or of a function.
     pub fn is_globals(&self, id: TrackerId) -> bool {
         matches!(self.get(id), Tracker::Globals | Tracker::Part { part: Part::Globals, .. })
@@ -306,7 +377,9 @@ impl Trackers {
             Tracker::Item { of, key } => format!("{}[{}]", self.text(py, *of), key.text(py)),
             Tracker::CellContents { of } => format!("{}.cell_contents", self.text(py, *of)),
             Tracker::Part { of, part } => format!("{}.{}", self.text(py, *of), part.attribute()),
-            Tracker::Upcoming { of } => format!("upcoming({})", self.text(py, *of)),
+            Tracker::Computed { how, of } => how.text(py, &of.iter().map(|of| self.text(py, *of)).collect::<Vec<_>>()),
+            Tracker::Length { of } => format!("len({})", self.text(py, *of)),
+            Tracker::Upcoming { of, after } => format!("upcoming({}, {after})", self.text(py, *of)),
             Tracker::Iterated { of, index } => format!("{}.__reduce__()[1][{index}]", self.text(py, *of)),
             Tracker::Produced | Tracker::Made(_) => "<made in the trace>".to_owned(),
         }
@@ -318,6 +391,7 @@ impl Key {
     pub fn text(&self, py: Python<'_>) -> String {
         match self {
             Key::Index(index) => index.to_string(),
+            Key::Last(back) => format!("-{back}"),
             Key::Str(text) => format!("'{text}'"),
             Key::Object(object) => repr(py, &object.0),
         }
@@ -327,6 +401,7 @@ impl Key {
     pub fn object<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         Ok(match self {
             Key::Index(index) => index.into_pyobject(py)?.into_any(),
+            Key::Last(back) => back.into_pyobject(py)?.neg()?,
             Key::Str(text) => pyo3::types::PyString::intern(py, text).into_any(),
             Key::Object(object) => object.0.bind(py).clone(),
         })

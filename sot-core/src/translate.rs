@@ -256,6 +256,10 @@ fn translate_to_the_end(
     Err(pyo3::exceptions::PyRuntimeError::new_err("every trace changes what it looks at"))
 }
 
+/// So many translations of a resume function go round the loop that it is in up to the next break. If those do not do for all
+/// rounds, others go round once.
+const MAX_UNROLLED: usize = 2;
+
 /// Marks this thread as translating while it lives.
 struct TranslatingHere;
 
@@ -315,7 +319,9 @@ fn translate(
     let differing = cache.differing(frame);
     cx.changing = differing.numbers;
     cx.sizes = cache.open_sizes(differing.sizes);
-    let result = simulate(&mut cx, frame, &unit, cache.origin().is_some());
+    cx.unrolls = cache.len() < MAX_UNROLLED;
+    cx.is_resumed = cache.origin().is_some();
+    let result = simulate(&mut cx, frame, &unit);
     cache.close_sizes(cx.sizes.take_settled());
     cx.switches.undo()?;
     let (simulated, building) = (start.elapsed(), cx.graph.building());
@@ -357,22 +363,18 @@ fn translate(
     });
     // Behind a break the program's own calls run, and are translated.
     let alone = reason.as_ref().is_none_or(|reason| reason.recursive && new_code.is_none());
-    let entry = Entry::new(guards, new_code.map(|new| new.code), alone);
+    let any_number = reason.as_ref().is_some_and(|reason| reason.id == ReasonId::ChangingNumber);
+    let entry = Entry::new(guards, new_code.map(|new| new.code), alone, any_number);
     Ok(Attempt::Done(Box::new(Translation { entry, reason })))
 }
 
 /// Lays out the root frame and runs it to its return.
-fn simulate<'py>(
-    cx: &mut OpcodeExecutor<'py>,
-    fresh: &FreshFrame<'_, 'py>,
-    unit: &Rc<CodeUnit>,
-    resumed: bool,
-) -> Flow<VarId> {
+fn simulate<'py>(cx: &mut OpcodeExecutor<'py>, fresh: &FreshFrame<'_, 'py>, unit: &Rc<CodeUnit>) -> Flow<VarId> {
     if unit.code.flags & RESUMABLE != 0 {
         return Err(Unwind::fallback(ReasonId::UnsupportedFrame, "generators and coroutines run in CPython"));
     }
     let root = root_frame(cx, fresh, unit)?;
-    if resumed {
+    if cx.is_resumed {
         watch_mortals(cx, fresh, &root)?;
     }
     match cx.run_frame(root)?.0 {

@@ -17,7 +17,6 @@ use sot_core::variable::VarId;
 
 use crate::dict::DictVariable;
 use crate::identity::IdVariable;
-use crate::list::ListVariable;
 use crate::object::is_c_value;
 use crate::range::RangeVariable;
 use crate::set::SetVariable;
@@ -174,7 +173,7 @@ fn key_object<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, equality: &mut
             return Ok(PyFrozenSet::new(py, set.keys.iter().map(|key| key.bind(py)))?.into_any());
         }
     }
-    let unhashable = cx.vars.as_kind::<ListVariable>(variable).is_some()
+    let unhashable = cx.vars.get(variable).kind() == "list"
         || cx.vars.as_kind::<DictVariable>(variable).is_some()
         || cx.vars.as_kind::<SetVariable>(variable).is_some();
     if unhashable {

@@ -14,6 +14,7 @@ pub mod exception_group;
 pub mod function;
 pub mod generator;
 pub mod globals;
+pub mod growing_list;
 pub mod hash_key;
 pub mod identity;
 pub mod instance_dict;

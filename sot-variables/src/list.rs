@@ -14,12 +14,10 @@ use sot_core::side_effects::Effect;
 use sot_core::tracker::TrackerId;
 use sot_core::variable::{GraphArgument, VarId, Variable};
 
-use crate::iterators::library;
+use crate::growing_list;
 use crate::iterators::sequence::SequenceIterator;
 use crate::sequence::{self, Selection, Sequence};
 use crate::slice::SliceVariable;
-
-sot_core::variable_kind! { "list", types: |py| Ok(vec![library(py, "builtins", "list")?]), wrap: ListVariable::wrap }
 
 /// A list.
 pub struct ListVariable {
@@ -30,17 +28,33 @@ pub struct ListVariable {
 
 /// `list.append(item)`
 pub fn append(cx: &mut OpcodeExecutor<'_>, list: VarId, item: VarId) -> Flow<()> {
-    let mut items = expect(cx, list)?.items.clone();
-    items.push(item);
-    write(cx, list, items)
+    add(cx, list, &[item])
 }
 
 /// `list.extend(iterable)`
 pub fn extend(cx: &mut OpcodeExecutor<'_>, list: VarId, iterable: VarId) -> Flow<()> {
-    expect(cx, list)?;
+    if cx.see(list)?.kind() != "list" {
+        expect(cx, list)?;
+    }
     let more = cx.unpack_into_list(iterable)?;
-    let mut items = expect(cx, list)?.items.clone();
-    items.extend(more);
+    add(cx, list, &more)
+}
+
+/// `list += other`
+pub(crate) fn add_in_place(cx: &mut OpcodeExecutor<'_>, list: VarId, other: VarId) -> Flow<Option<VarId>> {
+    // A number-like right operand (an array, say) is asked before the list.
+    if cx.known(other)?.is_none() && cx.has_special(other, "__radd__")? {
+        return Ok(None);
+    }
+    extend(cx, list, other)?;
+    Ok(Some(list))
+}
+
+fn add(cx: &mut OpcodeExecutor<'_>, list: VarId, more: &[VarId]) -> Flow<()> {
+    if growing_list::append(cx, list, more)? {
+        return Ok(());
+    }
+    let items = [&expect(cx, list)?.items, more].concat();
     write(cx, list, items)
 }
 
@@ -94,11 +108,16 @@ impl ListVariable {
         ListVariable { items, object: None }
     }
 
-    fn wrap(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, tracker: TrackerId) -> Flow<Rc<dyn Variable>> {
-        let object = object.clone().unbind();
-        let list = object.bind(cx.py).cast::<PyList>().map_err(PyErr::from)?.clone();
-        let items = sequence::wrap_items(cx, list.iter(), tracker);
-        Ok(Rc::new(ListVariable { items, object: Some(object) }))
+    /// A list from outside, with what was appended to it.
+    pub(crate) fn found<'py>(
+        cx: &mut OpcodeExecutor<'py>,
+        list: &Bound<'py, PyList>,
+        tracker: TrackerId,
+        appended: &[VarId],
+    ) -> Self {
+        let mut items = sequence::wrap_items(cx, list.iter(), tracker);
+        items.extend(appended);
+        ListVariable { items, object: Some(list.clone().into_any().unbind()) }
     }
 
     /// The items of `list[slice] = value`.
@@ -149,7 +168,9 @@ impl Variable for ListVariable {
             .map_or_else(|| self.python_type(cx), |object| object.bind(cx.py).get_type().into_any());
         let tracker = cx.vars.tracker(this);
         cx.guards.add(tracker, Test::TypeIs(Identity::of(&ty)));
-        cx.guards.add(tracker, Test::Length(self.items.len()));
+        if let Some(object) = &self.object {
+            cx.guards.add(tracker, Test::Length(object.bind(cx.py).len()?));
+        }
         Ok(())
     }
 
@@ -267,14 +288,7 @@ impl Variable for ListVariable {
 
     fn inplace(&self, cx: &mut OpcodeExecutor<'_>, op: BinaryOp, this: VarId, other: VarId) -> Flow<Option<VarId>> {
         match op {
-            BinaryOp::Add => {
-                // A number-like right operand (an array, say) is asked before the list.
-                if cx.known(other)?.is_none() && cx.has_special(other, "__radd__")? {
-                    return Ok(None);
-                }
-                extend(cx, this, other)?;
-                Ok(Some(this))
-            }
+            BinaryOp::Add => add_in_place(cx, this, other),
             BinaryOp::Multiply => {
                 let Some(count) = cx.known_int(other)? else { return Ok(None) };
                 let items = sequence::repeat(&self.items, count)?;

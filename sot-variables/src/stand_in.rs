@@ -78,7 +78,7 @@ fn new<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, exact: &mut bool) -> 
             return Ok(PyTuple::new(py, all(cx, &tuple.items, exact)?)?.into_any());
         }
     }
-    if let Some(list) = cx.vars.as_kind::<ListVariable>(variable) {
+    if let Some(list) = cx.see_as::<ListVariable>(variable)? {
         return Ok(PyList::new(py, all(cx, &list.items, exact)?)?.into_any());
     }
     if let Some(dict) = cx.vars.as_kind::<DictVariable>(variable).filter(|dict| !dict.ordered) {

@@ -491,16 +491,14 @@ def f(x, wrong, out):
 
 # Places that are cut in another number of graphs than 1 + runs * breaks: by kind, `*` for all that are not named; and why.
 SHARED = "rounds share a graph"
-ONE_STEP = "behind a break a trace takes one step of a loop, so a round without a break is cut at the loop's head"
 OTHER_NUMBERS = {
     # `v - 4` and its comparison are the same graph in both rounds.
     "while": ({"while": 4}, SHARED),
     "for": ({"while": 4}, SHARED),
-    "nested_loops": ({"while": 6, "logic": 7}, SHARED),
+    "nested_loops": ({"logic": 7, "while": 7}, SHARED),
     "loop_with_else": ({"while": 4}, SHARED),
     "break": ({"while": 4}, SHARED),
     "return": ({"while": 4}, SHARED),
-    "continue": ({"*": 4, "while": 6, "logic": 6}, ONE_STEP),
     "comprehension": ({"while": 4, "logic": 4}, SHARED),
     # The kinds with tensor work of their own between the `raise` and the break.
     "except_body": (
@@ -508,7 +506,7 @@ OTHER_NUMBERS = {
         "a handler is gone on with in the frame of its exception, so the program is cut at the `raise` too",
     ),
     "generator_consumer": (
-        {"*": 3, "if": 4, "conditional": 4, "chain": 4, "assert": 4, "unpack": 4, "while": 5, "logic": 6},
+        {"*": 3, "if": 4, "conditional": 4, "chain": 4, "assert": 4, "unpack": 4, "while": 4, "logic": 6},
         "behind the first break the generator is CPython's: its operations are eager, and each round is cut at the loop's head",
     ),
     "with_contextmanager": (

@@ -354,3 +354,107 @@ def test_iterator_over_what_was_made_in_the_trace(x):
                 items.append(n + 1)
         totals.append(list(items))
     return [x, totals]
+
+
+@given(one)
+def test_two_steps_of_one_iterator_for_each_pair(x):
+    numbers = iter([1, 2, 3, 4, 5, 6])
+    toy.save(x)
+    y = x
+    for a, b in zip(numbers, numbers):
+        y = y * a + b
+    return y
+
+
+@given(one)
+def test_an_iterator_and_the_pairs_made_of_it(x):
+    numbers = iter([1, 2, 3, 4, 5, 6])
+    pairs = zip("abcdef", numbers)
+    toy.save(x)
+    letter, a = next(pairs)
+    b = next(numbers)
+    (other, c), d = next(pairs), next(numbers)
+    return x * a + b, letter, other, c, d
+
+
+@given(one)
+def test_an_iterator_under_two_names(x):
+    numbers = iter(range(9))
+    other = numbers
+    counted = enumerate(numbers)
+    toy.save(x)
+    y = x + next(numbers)
+    y = y + next(other)
+    y = y + next(counted)[1] + next(numbers)
+    return y, list(other)
+
+
+@given(one)
+def test_the_rest_of_a_loop_without_a_break(x):
+    y = x
+    for n, z in enumerate([x, x + 1, x + 2, x + 3]):
+        if n == 0:
+            toy.save(y)
+        y = y + z * n
+    else:
+        y = y * 2
+    return y
+
+
+@given(one)
+def test_the_list_grows_between_steps(x):
+    items = [1, 2]
+    y = x
+    for n in items:
+        if n == 1:
+            toy.save(y)
+        if len(items) < 5:
+            items.append(n + 2)
+        y = y + n
+    return y, items
+
+
+@given(one)
+def test_rounds_that_differ(x):
+    y = x
+    for n in range(40):
+        if n * n % 11 == 5 or n in (2, 3, 30):
+            toy.save(y)
+        y = y + n
+    return y
+
+
+@given(one)
+def test_a_counter_that_is_compared(x):
+    y, n, lr = x, 0, 1.0
+    while n < 40 and lr > 1e-3:
+        toy.save(y)
+        y = y * (2 if n % 3 else 1) + 1
+        n += 1
+        lr = lr * 0.9 if n // 2 > 5 else lr / 1.5
+        if not n % 5:
+            y = y - 1
+    return y, n, lr
+
+
+@given(one)
+def test_a_counter_that_divides(x):
+    seen = []
+    for n in range(-3, 4):
+        toy.save(x)
+        try:
+            seen.append(6 // n + 6 % n + 1 / n)
+        except ZeroDivisionError as error:
+            seen.append(str(error))
+        seen.append((n**2, n**-1.0 if n else None, 2.5**n, n & 3, n | 8, n ^ 5, n >> 1, abs(n), -n))
+    return x, seen
+
+
+@given(one)
+def test_a_root_of_a_counter(x):
+    seen = []
+    for n in range(2, -3, -1):
+        toy.save(x)
+        root = n**0.5 if n else 0
+        seen.append((root, type(root)))
+    return x + 1, seen

@@ -9,7 +9,7 @@ use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 use super::CodeGen;
 use crate::cpython::{self, Upcoming};
 use crate::error::Flow;
-use crate::tracker::{Key, Tracker, TrackerId};
+use crate::tracker::{Computation, Key, Tracker, TrackerId};
 
 /// A function that gives what the method resolution order of a type holds under a name.
 fn raw_lookup(py: Python<'_>) -> PyResult<Py<PyAny>> {
@@ -32,11 +32,12 @@ fn ahead(py: Python<'_>) -> PyResult<Py<PyAny>> {
     static AHEAD: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let make = || -> PyResult<Py<PyAny>> {
         let ahead =
-            cpython::fastcall(py, "__upcoming__", "What an iterator is about to give.", |_, values| {
-                match values.first().and_then(cpython::upcoming) {
+            cpython::fastcall(py, "__upcoming__", "What an iterator is about to give.", |_, values| match values {
+                [iterator, after] => match cpython::upcoming(iterator, after.extract()?) {
                     Some(Upcoming::Item(item)) => Ok(item.unbind()),
                     _ => Err(pyo3::exceptions::PyRuntimeError::new_err("an iterator that has nothing to give")),
-                }
+                },
+                _ => Err(pyo3::exceptions::PyTypeError::new_err("an iterator and a number are expected")),
             })?;
         Ok(ahead.unbind())
     };
@@ -109,17 +110,50 @@ impl CodeGen<'_, '_> {
                 self.load_attr(part.attribute())
             }
             Tracker::Made(variable) => self.load(*variable),
-            Tracker::Upcoming { of } => {
-                let ahead = ahead(py)?;
-                self.begin_call(|cg| cg.load_const(ahead))?;
+            Tracker::Length { of } => {
+                self.begin_call(|cg| cg.load_builtin("len"))?;
                 self.load_tracker(*of)?;
                 self.end_call(1)
             }
+            Tracker::Upcoming { of, after } => {
+                let ahead = ahead(py)?;
+                self.begin_call(|cg| cg.load_const(ahead))?;
+                self.load_tracker(*of)?;
+                self.load_const(after.into_pyobject(py).map_err(PyErr::from)?.into_any().unbind())?;
+                self.end_call(2)
+            }
+            Tracker::Computed { how, of } => self.load_computed(id, how, of),
             // Guards alone ask what an iterator goes over.
             Tracker::Iterated { .. } | Tracker::Produced => {
                 Err(pyo3::exceptions::PyRuntimeError::new_err("a value made in the trace was loaded").into())
             }
         }
+    }
+
+    /// Computes it once: what it is computed from may be asked for again and again.
+    fn load_computed(&mut self, id: TrackerId, how: &Computation, of: &[TrackerId]) -> Flow<()> {
+        if let Some(&temp) = self.computed.get(&id) {
+            return self.op("LOAD_FAST", temp);
+        }
+        if let Computation::Call(function) = how {
+            let function = function.0.clone_ref(self.cx.py);
+            self.begin_call(|cg| cg.load_const(function))?;
+        }
+        for &number in of {
+            self.load_tracker(number)?;
+        }
+        match how {
+            Computation::Binary(op) => self.binary(*op)?,
+            Computation::Call(_) => self.end_call(of.len() as u32)?,
+            // Its outcome is assumed.
+            Computation::Compare(_) => {
+                return Err(pyo3::exceptions::PyRuntimeError::new_err("a comparison of the guards was loaded").into())
+            }
+        }
+        let temp = self.emitter.new_local(&format!("___n{}", self.computed.len()));
+        self.computed.insert(id, temp);
+        self.op("STORE_FAST", temp)?;
+        self.op("LOAD_FAST", temp)
     }
 
     fn load_argument(&mut self, slot: u32) -> Flow<()> {

@@ -48,6 +48,7 @@ pub struct CodeGen<'a, 'py> {
     temps: HashMap<VarId, u32>,
     // What is taken from where it is before the writes, which may put something else there.
     taken: HashMap<TrackerId, u32>,
+    computed: HashMap<TrackerId, u32>,
     cells: HashMap<VarId, usize>,
     in_progress: Vec<VarId>,
     // Cells made while a class is being made, and how many are.
@@ -70,6 +71,7 @@ impl<'a, 'py> CodeGen<'a, 'py> {
             emitter,
             temps: HashMap::new(),
             taken: HashMap::new(),
+            computed: HashMap::new(),
             cells: HashMap::new(),
             in_progress: Vec::new(),
             open_cells: Vec::new(),

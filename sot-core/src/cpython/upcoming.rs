@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyInt, PyList, PyRange, PyString, PyTuple, PyType};
 
-/// What the next step of an iterator gives.
+/// What a step of an iterator gives.
 pub enum Upcoming<'py> {
     /// An item; a tuple of items is a new one each time.
     Item(Bound<'py, PyAny>),
@@ -54,20 +54,20 @@ fn kind(iterator: &Bound<'_, PyAny>) -> Option<Kind> {
     }
 }
 
-/// What the iterator gives next, if that can be told.
-pub fn upcoming<'py>(iterator: &Bound<'py, PyAny>) -> Option<Upcoming<'py>> {
+/// What the iterator gives after so many more steps, if that can be told.
+pub fn upcoming<'py>(iterator: &Bound<'py, PyAny>, after: usize) -> Option<Upcoming<'py>> {
     let py = iterator.py();
     let kind = kind(iterator)?;
     let (of, state) = reduced(iterator)?;
     let item = match kind {
         Kind::Sequence => {
             let index = state.and_then(|state| state.extract::<usize>().ok()).unwrap_or(0);
-            return Some(item(&of.get_item(0).ok()?, index)?.map_or(Upcoming::End, Upcoming::Item));
+            return Some(item(&of.get_item(0).ok()?, index.checked_add(after)?)?.map_or(Upcoming::End, Upcoming::Item));
         }
         Kind::Enumerate => {
-            let number = of.get_item(1).ok()?.cast_into_exact::<PyInt>().ok()?;
-            match upcoming(&of.get_item(0).ok()?)? {
-                Upcoming::Item(item) => PyTuple::new(py, [number.into_any(), item]),
+            let number = of.get_item(1).ok()?.cast_into_exact::<PyInt>().ok()?.add(after).ok()?;
+            match upcoming(&of.get_item(0).ok()?, after)? {
+                Upcoming::Item(item) => PyTuple::new(py, [number, item]),
                 Upcoming::End => return Some(Upcoming::End),
             }
         }
@@ -76,7 +76,7 @@ pub fn upcoming<'py>(iterator: &Bound<'py, PyAny>) -> Option<Upcoming<'py>> {
         Kind::Zip => {
             let mut items = Vec::with_capacity(of.len());
             for inner in of.iter() {
-                match upcoming(&inner)? {
+                match upcoming(&inner, after)? {
                     Upcoming::Item(item) => items.push(item),
                     Upcoming::End => return Some(Upcoming::End),
                 }

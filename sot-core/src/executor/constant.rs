@@ -36,7 +36,8 @@ impl<'py> OpcodeExecutor<'py> {
         if depth > 50 {
             return Ok(());
         }
-        for child in self.see(id)?.children() {
+        self.see(id)?.open(self, id)?;
+        for child in self.vars.get(id).children() {
             self.see_deeply(child, depth + 1)?;
         }
         Ok(())

@@ -77,6 +77,10 @@ pub struct OpcodeExecutor<'py> {
     pub changing: HashMap<String, usize>,
     /// Which sizes of tensors are left open.
     pub sizes: Sizes,
+    /// Whether the outermost frame is that of a resume function.
+    pub is_resumed: bool,
+    /// Whether a loop that was running before the trace is gone round more than once in it.
+    pub unrolls: bool,
     /// Objects that the statement being made holds for, and where they come from: guarded once there is such a statement.
     pub(crate) holds_for: Vec<(Py<PyAny>, TrackerId)>,
     /// The writes to replay.
@@ -136,6 +140,8 @@ impl<'py> OpcodeExecutor<'py> {
             graph: FunctionGraph::new(py, runtime),
             changing: HashMap::new(),
             sizes: Sizes::default(),
+            is_resumed: false,
+            unrolls: true,
             holds_for: Vec::new(),
             effects: SideEffects::default(),
             switches: Switches::new(py),

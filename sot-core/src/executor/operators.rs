@@ -275,6 +275,9 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// `lhs op rhs`, rich comparison
     pub fn compare(&mut self, op: CompareOp, lhs: VarId, rhs: VarId) -> Flow<VarId> {
+        if let Some(result) = self.lazy_compare(op, lhs, rhs)? {
+            return Ok(result);
+        }
         if let (Some(left), Some(right)) = (self.known(lhs)?, self.known(rhs)?) {
             return self.fold(|_| op.apply(&left, &right));
         }
@@ -368,6 +371,9 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// `bool(value)`; of a tensor it is a graph break.
     pub fn truth(&mut self, value: VarId) -> Flow<bool> {
+        if let Some(truth) = self.lazy_truth(value)? {
+            return Ok(truth);
+        }
         if let Some(known) = self.known(value)? {
             return Ok(known.is_truthy()?);
         }

@@ -1,6 +1,7 @@
 //! From Python objects to variables. Wrapping is lazy: an object gets its kind, and earns guards, when it is first looked
 //! at. One Python object is one variable, whichever way it was reached.
 
+use std::any::TypeId;
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -8,12 +9,11 @@ use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyComplex, PyFloat, PyInt, PyIterator, PyList, PyString, PyTuple, PyType};
 
-use super::{BinaryOp, OpcodeExecutor};
-use crate::codegen::CodeGen;
+use super::{BinaryOp, CompareOp, OpcodeExecutor};
 use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::guard::{Identity, Test};
-use crate::tracker::{ById, Tracker, TrackerId};
+use crate::tracker::{ById, Computation, Tracker, TrackerId};
 use crate::variable::{VarId, Variable};
 
 /// Which variable an object is.
@@ -74,22 +74,23 @@ impl Variable for LazyVariable {
     }
 }
 
-/// So many values of one `float` are translated for, and of one `int`, of which programs have few more often.
+/// So many values of one `float` are translated for, and of one `int`, of which programs have few more often. Behind a break
+/// a number that differs is one that a loop counts in, as a rule.
 const FLOATS: usize = 4;
 const INTEGERS: usize = 8;
+const BEHIND_BREAKS: usize = 1;
+
+/// What is computed of more numbers than this is looked at.
+const MOST_OPERANDS: usize = 32;
 
 /// A number that differs from call to call, or a number or text computed from such: its value is only assumed if it matters.
-/// To compute with it or to print it does not; the new code does it again.
+/// To compute with it or to print it does not; the new code does it again. To compare it asks for the answer alone.
 struct LazyNumber {
     value: Py<PyAny>,
     /// How many translations assumed another value.
     others: usize,
-    computed: Option<Computed>,
-}
-
-enum Computed {
-    Binary(BinaryOp, VarId, VarId),
-    Call(Py<PyAny>, Vec<VarId>),
+    /// Of how many numbers it is computed.
+    operands: usize,
 }
 
 impl Variable for LazyNumber {
@@ -104,72 +105,90 @@ impl Variable for LazyNumber {
     fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
         format!("LazyNumber(now {})", crate::tracker::repr(cx.py, &self.value))
     }
-
-    fn children(&self) -> Vec<VarId> {
-        match &self.computed {
-            Some(Computed::Binary(_, a, b)) => vec![*a, *b],
-            Some(Computed::Call(_, args)) => args.clone(),
-            None => Vec::new(),
-        }
-    }
-
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
-        match &self.computed {
-            Some(Computed::Binary(op, a, b)) => {
-                cg.load(*a)?;
-                cg.load(*b)?;
-                cg.binary(*op)
-            }
-            Some(Computed::Call(function, args)) => {
-                let function = function.clone_ref(cg.cx.py);
-                cg.call(|cg| cg.load_const(function), args)
-            }
-            None => Err(Unwind::fallback(ReasonId::CannotRestore, "a number without a source")),
-        }
-    }
 }
 
 impl LazyNumber {
     /// Another translation for yet another value would not be the last: what needs the value runs natively.
-    fn refuse_if_too_many(&self, py: Python<'_>) -> Flow<()> {
-        let enough = if self.value.bind(py).is_exact_instance_of::<PyFloat>() { FLOATS } else { INTEGERS };
+    fn refuse_if_too_many(&self, cx: &OpcodeExecutor<'_>) -> Flow<()> {
+        let enough = match self.value.bind(cx.py).is_exact_instance_of::<PyFloat>() {
+            _ if cx.is_resumed => BEHIND_BREAKS,
+            true => FLOATS,
+            false => INTEGERS,
+        };
         if self.others < enough {
             return Ok(());
         }
         let text =
-            format!("a number that is another one at every call (now {})", crate::tracker::repr(py, &self.value));
+            format!("a number that is another one at every call (now {})", crate::tracker::repr(cx.py, &self.value));
         Err(Unwind::break_graph(ReasonId::ChangingNumber, text))
     }
 }
 
 impl<'py> OpcodeExecutor<'py> {
-    /// The variable for a number that was another one in earlier calls; `None` for everything else.
+    /// The variable for a number that was another one in earlier calls, or may be one that a loop counts in, as behind breaks;
+    /// `None` for everything else.
     fn wrap_changing(&mut self, object: &Bound<'py, PyAny>, tracker: TrackerId) -> Option<VarId> {
-        if self.changing.is_empty() || !is_number(object) || !self.trackers.is_sourced(tracker) {
+        let may_differ = self.is_resumed || !self.changing.is_empty();
+        if !may_differ || !is_number(object) || !self.trackers.is_sourced(tracker) {
             return None;
         }
-        let others = *self.changing.get(&self.trackers.text(self.py, tracker))?;
-        let payload = LazyNumber { value: object.clone().unbind(), others, computed: None };
+        let others = self.changing.get(&self.trackers.text(self.py, tracker)).copied();
+        let others = others.or(self.is_resumed.then_some(0))?;
+        let payload = LazyNumber { value: object.clone().unbind(), others, operands: 1 };
         Some(self.vars.add(Rc::new(payload), tracker))
     }
 
-    /// `lhs op rhs` without assuming the values, where one is a number that differs, or a text of it, and the operator cannot
-    /// fail.
+    /// `lhs op rhs` without assuming the values, where one is a number that differs, or a text of it.
     pub fn lazy_binary(&mut self, op: BinaryOp, lhs: VarId, rhs: VarId) -> Flow<Option<VarId>> {
-        if !matches!(op, BinaryOp::Add | BinaryOp::Subtract | BinaryOp::Multiply) {
-            return Ok(None);
-        }
-        let (Some((left, a)), Some((right, b))) = (self.lazily_known(lhs), self.lazily_known(rhs)) else {
-            return Ok(None);
+        let Some((left, right)) = self.differing_pair(lhs, rhs) else { return Ok(None) };
+        let whole = !left.is_exact_instance_of::<PyFloat>() && !right.is_exact_instance_of::<PyFloat>();
+        let endless = match op {
+            BinaryOp::LeftShift | BinaryOp::MatrixMultiply => true,
+            // Of what size the result is, the next values decide.
+            BinaryOp::Power => whole,
+            _ => false,
         };
-        let numbers = is_number(&left) && is_number(&right);
         let texts = op == BinaryOp::Add && is_text(&left) && is_text(&right);
-        if !(a || b) || !(numbers || texts) {
+        if endless || !(texts || is_number(&left) && is_number(&right)) {
             return Ok(None);
         }
-        self.assume_types(&[(lhs, left.clone()), (rhs, right.clone())]);
-        let value = op.apply(&left, &right)?.unbind();
-        Ok(Some(self.produce(Rc::new(LazyNumber { value, others: 0, computed: Some(Computed::Binary(op, lhs, rhs)) }))))
+        let Ok(value) = op.apply(&left, &right) else { return Ok(None) };
+        if !(texts || is_number(&value)) {
+            return Ok(None);
+        }
+        let Some(result) = self.compute(Computation::Binary(op), &[lhs, rhs], &value) else { return Ok(None) };
+        let tracker = self.vars.tracker(result);
+        match op {
+            BinaryOp::Add | BinaryOp::Subtract | BinaryOp::Multiply => {}
+            // A negative number has a complex root.
+            BinaryOp::Power => self.guards.add(tracker, Test::TypeIs(Identity::of(value.get_type().as_any()))),
+            // It might divide by zero.
+            _ => self.guards.require(tracker),
+        }
+        Ok(Some(result))
+    }
+
+    /// `lhs op rhs` of numbers one of which differs: the answer is assumed, and not the values.
+    pub(super) fn lazy_compare(&mut self, op: CompareOp, lhs: VarId, rhs: VarId) -> Flow<Option<VarId>> {
+        let Some((left, right)) = self.differing_pair(lhs, rhs) else { return Ok(None) };
+        if !is_number(&left) || !is_number(&right) {
+            return Ok(None);
+        }
+        let value = op.apply(&left, &right)?;
+        let Some(result) = self.compute(Computation::Compare(op), &[lhs, rhs], &value) else { return Ok(None) };
+        let tracker = self.vars.tracker(result);
+        self.guards.add(tracker, Test::Equals(value.clone().unbind()));
+        Ok(Some(self.boolean(value.is_truthy()?)))
+    }
+
+    /// The truth of a number that differs, which is assumed, and not its value.
+    pub(super) fn lazy_truth(&mut self, number: VarId) -> Flow<Option<bool>> {
+        if self.vars.as_kind::<LazyNumber>(number).is_none() {
+            return Ok(None);
+        }
+        let zero = self.integer(0)?;
+        let Some(answer) = self.lazy_compare(CompareOp::NotEqual, number, zero)? else { return Ok(None) };
+        Ok(self.known(answer)?.map(|answer| answer.is_truthy()).transpose()?)
     }
 
     /// `function(*args)` without assuming the values, where one is a number that differs, or a text of it, and the others are
@@ -183,27 +202,46 @@ impl<'py> OpcodeExecutor<'py> {
         }
         let values = PyTuple::new(self.py, known.iter().map(|(value, _)| value))?;
         let Ok(value) = function.call1(values) else { return Ok(None) };
-        let typed: Vec<_> = args.iter().copied().zip(known.into_iter().map(|(value, _)| value)).collect();
-        self.assume_types(&typed);
-        let computed = Some(Computed::Call(function.clone().unbind(), args.to_vec()));
-        Ok(Some(self.produce(Rc::new(LazyNumber { value: value.unbind(), others: 0, computed }))))
+        Ok(self.compute(Computation::Call(ById(function.clone().unbind())), args, &value))
+    }
+
+    /// Two known numbers or texts, if one of them differs.
+    fn differing_pair(&self, lhs: VarId, rhs: VarId) -> Option<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+        let ((left, a), (right, b)) = (self.lazily_known(lhs)?, self.lazily_known(rhs)?);
+        (a || b).then_some((left, right))
+    }
+
+    /// The result of a computation whose operands have these types, whatever their values; `None` if it takes too many.
+    fn compute(&mut self, how: Computation, of: &[VarId], value: &Bound<'py, PyAny>) -> Option<VarId> {
+        let operands = of.iter().map(|id| self.vars.as_kind::<LazyNumber>(*id).map_or(0, |number| number.operands));
+        let operands = operands.sum::<usize>() + 1;
+        if operands > MOST_OPERANDS {
+            return None;
+        }
+        let mut trackers = Vec::with_capacity(of.len());
+        for &id in of {
+            let (known, _) = self.lazily_known(id)?;
+            let mut tracker = self.vars.tracker(id);
+            if self.trackers.is_sourced(tracker) {
+                self.guards.add(tracker, Test::TypeIs(Identity::of(known.get_type().as_any())));
+            } else {
+                tracker = self.constant_tracker(known.unbind());
+            }
+            trackers.push(tracker);
+        }
+        let tracker = self.trackers.add(Tracker::Computed { how, of: trackers });
+        let others = self.changing.get(&self.trackers.text(self.py, tracker)).copied().unwrap_or(0);
+        let payload = LazyNumber { value: value.clone().unbind(), others, operands };
+        Some(self.vars.add(Rc::new(payload), tracker))
     }
 
     /// Whether the variable is a number that differs from call to call, or a text of one, and nothing has assumed its value.
     /// What replays it assumes its type.
     pub fn is_open_number(&mut self, id: VarId) -> bool {
         let Some(number) = self.vars.as_kind::<LazyNumber>(id) else { return false };
-        self.assume_types(&[(id, number.value.bind(self.py).clone())]);
+        let tracker = self.vars.tracker(id);
+        self.guards.add(tracker, Test::TypeIs(Identity::of(number.value.bind(self.py).get_type().as_any())));
         true
-    }
-
-    fn assume_types(&mut self, values: &[(VarId, Bound<'py, PyAny>)]) {
-        for (variable, value) in values {
-            let tracker = self.vars.tracker(*variable);
-            if self.trackers.is_sourced(tracker) {
-                self.guards.add(tracker, Test::TypeIs(Identity::of(value.get_type().as_any())));
-            }
-        }
     }
 
     /// The number or text now in a variable, and whether it may differ.
@@ -313,18 +351,18 @@ impl<'py> OpcodeExecutor<'py> {
         Ok(self.vars.get(id))
     }
 
-    /// What the variable holds, if it is of the kind `T`.
+    /// What the variable holds, if it is of the kind `T`; a container is looked into.
     pub fn see_as<T: Variable>(&mut self, id: VarId) -> Flow<Option<Rc<T>>> {
-        self.see(id)?;
+        let payload = self.see(id)?;
+        if payload.opens_to() == Some(TypeId::of::<T>()) {
+            payload.open(self, id)?;
+        }
         Ok(self.vars.as_kind::<T>(id))
     }
 
     fn materialize_lazy(&mut self, id: VarId) -> Flow<()> {
         if let Some(number) = self.vars.as_kind::<LazyNumber>(id) {
-            for operand in number.children() {
-                self.see(operand)?;
-            }
-            number.refuse_if_too_many(self.py)?;
+            number.refuse_if_too_many(self)?;
             let value = number.value.clone_ref(self.py);
             self.vars.set(id, (self.runtime.factories.constant)(value));
             return Ok(());

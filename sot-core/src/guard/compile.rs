@@ -142,6 +142,7 @@ impl<'a, 'py> Compiler<'a, 'py> {
             Tracker::Item { of, key: Key::Index(index) } if *index >= 0 => {
                 Fetch::Index(self.fetch(*of)?, *index as usize)
             }
+            Tracker::Item { of, key: Key::Last(back) } => Fetch::Last(self.fetch(*of)?, *back),
             Tracker::Item { of, key } => {
                 let (of, key) = (self.fetch(*of)?, key.object(py)?);
                 if may_run_code(&key) {
@@ -152,8 +153,13 @@ impl<'a, 'py> Compiler<'a, 'py> {
             }
             Tracker::CellContents { of } => Fetch::CellContents(self.fetch(*of)?),
             Tracker::Part { of, part } => Fetch::Part(self.fetch(*of)?, *part),
-            Tracker::Upcoming { of } => Fetch::Upcoming(self.fetch(*of)?),
+            Tracker::Length { of } => Fetch::Length(self.fetch(*of)?),
+            Tracker::Upcoming { of, after } => Fetch::Upcoming(self.fetch(*of)?, *after),
             Tracker::Iterated { of, index } => Fetch::Iterated(self.fetch(*of)?, *index),
+            Tracker::Computed { how, of } => {
+                let of = of.iter().map(|of| self.fetch(*of)).collect::<PyResult<_>>()?;
+                Fetch::Computed(how.clone_ref(py), of)
+            }
             Tracker::Produced | Tracker::Made(_) => {
                 return Err(PyRuntimeError::new_err("a guard was put on a value made in the trace"));
             }
@@ -182,7 +188,7 @@ impl<'a, 'py> Compiler<'a, 'py> {
             Test::EmptySlot(name) => Check::EmptySlot(self.name(&name)),
             Test::LacksPart(part) => Check::LacksPart(part),
             Test::EmptyCell => Check::EmptyCell,
-            Test::Exhausted => Check::Exhausted,
+            Test::Exhausted { after } => Check::Exhausted(after),
             Test::SameAs(other) => Check::SameAs(self.fetch(other)?),
             Test::DiffersFrom(other) => Check::DiffersFrom(self.fetch(other)?),
             Test::Object(test) => Check::Object(test),

@@ -329,7 +329,7 @@ impl<'a, 'py> Noting<'a, 'py> {
                 class.note(py, recorder);
                 (recorder.lookups_of(place), Culprit::Contents(register))
             }
-            Check::EmptySlot(_) | Check::LacksPart(_) | Check::Exhausted => (false, Culprit::Contents(register)),
+            Check::EmptySlot(_) | Check::LacksPart(_) | Check::Exhausted(_) => (false, Culprit::Contents(register)),
             Check::EmptyCell => (recorder.contents(place).is_some(), Culprit::Identity(register)),
             Check::SameAs(other) | Check::DiffersFrom(other) => {
                 (self.known[*other as usize].is_some(), Culprit::Identity(register))
@@ -357,7 +357,7 @@ impl<'a, 'py> Noting<'a, 'py> {
             let mut used = Vec::new();
             match &steps[at] {
                 Step::Fetch(fetch) => {
-                    used.extend(source(fetch));
+                    used.extend(sources(fetch));
                     fetched.extend(registers[at]);
                 }
                 Step::Test(register, check) => {
@@ -403,9 +403,10 @@ fn loose_roots(steps: &[Step]) -> Vec<Register> {
     tested.filter(|register| arguments[*register as usize]).collect()
 }
 
-fn source(fetch: &Fetch) -> Option<Register> {
+fn sources(fetch: &Fetch) -> Vec<Register> {
     match fetch {
-        Fetch::Argument(_) | Fetch::FreeCell(_) | Fetch::Globals | Fetch::Builtins | Fetch::Constant(_) => None,
+        Fetch::Argument(_) | Fetch::FreeCell(_) | Fetch::Globals | Fetch::Builtins | Fetch::Constant(_) => Vec::new(),
+        Fetch::Computed(_, of) => of.clone(),
         Fetch::InstanceDict(of)
         | Fetch::Lookup(of, _)
         | Fetch::Getattr(of, _)
@@ -415,9 +416,11 @@ fn source(fetch: &Fetch) -> Option<Register> {
         | Fetch::DictItem(of, _)
         | Fetch::DictEntry(of, _)
         | Fetch::CellContents(of)
-        | Fetch::Upcoming(of)
+        | Fetch::Last(of, _)
+        | Fetch::Length(of)
+        | Fetch::Upcoming(of, _)
         | Fetch::Iterated(of, _)
-        | Fetch::Part(of, _) => Some(*of),
+        | Fetch::Part(of, _) => vec![*of],
     }
 }
 

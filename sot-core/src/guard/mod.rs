@@ -13,7 +13,7 @@ use pyo3::types::PyType;
 use crate::backend::{ObjectTest, StateTest};
 use crate::cpython::{self, Place, Recorder, WeakRef};
 use crate::executor::is_number;
-use crate::tracker::{repr, Key, Part, TrackerId, Trackers};
+use crate::tracker::{repr, Key, Part, Tracker, TrackerId, Trackers};
 
 pub use program::{Differing, FrameView, GuardProgram};
 
@@ -45,8 +45,11 @@ pub enum Test {
     LacksPart(Part),
     /// The cell is empty.
     EmptyCell,
-    /// The iterator of C code has no item left.
-    Exhausted,
+    /// The iterator of C code has no item left after so many.
+    Exhausted {
+        /// How many.
+        after: usize,
+    },
     /// It is the same object as the other tracker's.
     SameAs(TrackerId),
     /// It is another object than the other tracker's.
@@ -184,17 +187,19 @@ impl Guard {
             Test::EmptySlot(name) => format!("not hasattr({subject}, '{name}')"),
             Test::LacksPart(part) => format!("{subject}.{} is None", part.attribute()),
             Test::EmptyCell => format!("{subject} is an empty cell"),
-            Test::Exhausted => format!("{subject} is exhausted"),
+            Test::Exhausted { after } => format!("{subject} is exhausted after {after} more"),
             Test::SameAs(other) => format!("{subject} is {}", trackers.text(py, *other)),
             Test::DiffersFrom(other) => format!("{subject} is not {}", trackers.text(py, *other)),
             Test::Object(test) => test.describe(&subject),
         }
     }
 
-    /// Whether it is about the value of an `int` or `float`, or may be about sizes.
-    fn asks_for_number(&self, py: Python<'_>) -> bool {
+    /// Whether it is about the value of an `int` or `float`, or about what is computed from such, or may be about sizes.
+    fn asks_for_number(&self, py: Python<'_>, trackers: &Trackers) -> bool {
         match &self.test {
-            Test::Equals(value) => is_number(value.bind(py)),
+            Test::Equals(value) => {
+                is_number(value.bind(py)) || matches!(trackers.get(self.subject), Tracker::Computed { .. })
+            }
             Test::Object(_) => true,
             _ => false,
         }
@@ -215,7 +220,7 @@ impl Guard {
             Test::EmptySlot(name) => format!("empty slot {name}"),
             Test::LacksPart(part) => format!("lacks part {part:?}"),
             Test::EmptyCell => "empty".to_owned(),
-            Test::Exhausted => "exhausted".to_owned(),
+            Test::Exhausted { after } => format!("exhausted {after}"),
             Test::SameAs(other) => format!("same {other:?}"),
             Test::DiffersFrom(other) => format!("differs {other:?}"),
             Test::Object(_) => "object".to_owned(),

@@ -14,7 +14,7 @@ use crate::backend::{ObjectTest, StateTest};
 use crate::cpython::{self, Upcoming};
 use crate::executor::sizes;
 use crate::log;
-use crate::tracker::{Part, TrackerId, Trackers};
+use crate::tracker::{Computation, Part, TrackerId, Trackers};
 
 /// What guards may ask of a frame about to run.
 pub trait FrameView<'py> {
@@ -60,13 +60,17 @@ pub(super) enum Fetch {
     Cached(Register, Py<PyAny>, Py<PyAny>),
     Type(Register),
     Index(Register, usize),
+    /// Counted from the end of a list.
+    Last(Register, usize),
     DictItem(Register, Py<PyAny>),
     /// As above, for a key whose methods are the program's: found by its identity.
     DictEntry(Register, Py<PyAny>),
     CellContents(Register),
     Part(Register, Part),
-    Upcoming(Register),
+    Length(Register),
+    Upcoming(Register, usize),
     Iterated(Register, usize),
+    Computed(Computation, Vec<Register>),
 }
 
 pub(super) enum Check {
@@ -84,7 +88,7 @@ pub(super) enum Check {
     EmptySlot(Py<PyString>),
     LacksPart(Part),
     EmptyCell,
-    Exhausted,
+    Exhausted(usize),
     SameAs(Register),
     DiffersFrom(Register),
     Object(Box<dyn ObjectTest>),
@@ -99,13 +103,21 @@ pub struct Differing {
     pub sizes: HashSet<String>,
 }
 
+/// Where a number comes from, and what it is computed from.
+struct Numbers {
+    /// The number that is asked for.
+    asked: String,
+    /// What it is computed from in the end.
+    leaves: Vec<String>,
+}
+
 /// The compiled guards of one translation.
 pub struct GuardProgram {
     state: Vec<Box<dyn StateTest>>,
     steps: Vec<Step>,
     registers: usize,
     /// Where the numbers come from, or the tensors, that the tests at these positions ask for.
-    numbers: HashMap<usize, String>,
+    numbers: HashMap<usize, Numbers>,
     // By step; only kept where somebody will read them.
     texts: Vec<String>,
     memory: Option<Memory>,
@@ -123,7 +135,10 @@ impl GuardProgram {
         let (mut texts, mut numbers) = (Vec::new(), HashMap::new());
         for guard in guards {
             let text = log::enabled(log::GRAPHS).then(|| guard.text(py, trackers));
-            let number = guard.asks_for_number(py).then(|| trackers.text(py, guard.subject));
+            let number = guard.asks_for_number(py, trackers).then(|| Numbers {
+                asked: trackers.text(py, guard.subject),
+                leaves: trackers.leaves(guard.subject).into_iter().map(|leaf| trackers.text(py, leaf)).collect(),
+            });
             compiler.add(guard)?;
             numbers.extend(number.map(|number| (compiler.len() - 1, number)));
             if let Some(text) = text {
@@ -165,16 +180,19 @@ impl GuardProgram {
                     if check.run(value, &registers) {
                         continue;
                     }
-                    let Some(from) = self.numbers.get(&at) else { return };
+                    let Some(Numbers { asked, leaves }) = self.numbers.get(&at) else { return };
                     let Check::Object(test) = check else {
-                        *found.numbers.entry(from.clone()).or_default() += 1;
+                        *found.numbers.entry(asked.clone()).or_default() += 1;
+                        for leaf in leaves {
+                            found.numbers.entry(leaf.clone()).or_default();
+                        }
                         return;
                     };
                     let differing = test.differing_sizes(value);
                     if differing.is_empty() {
                         return;
                     }
-                    found.sizes.extend(differing.into_iter().map(|axis| sizes::name(from, axis)));
+                    found.sizes.extend(differing.into_iter().map(|axis| sizes::name(asked, axis)));
                 }
             }
         }
@@ -286,6 +304,10 @@ impl Fetch {
             }
             Fetch::Type(of) => Some(at(of).get_type().into_any()),
             Fetch::Index(of, index) => item(at(of), *index),
+            Fetch::Last(of, back) => {
+                let list = at(of).cast::<PyList>().ok()?;
+                list.get_item(list.len().checked_sub(*back)?).ok()
+            }
             Fetch::DictItem(of, key) => match at(of).cast::<PyDict>() {
                 Ok(dict) => cpython::dict_get(dict, key.bind(py)),
                 Err(_) => cpython::dict_get(&cpython::proxied_dict(at(of))?, key.bind(py)),
@@ -296,10 +318,12 @@ impl Fetch {
             }
             Fetch::CellContents(of) => cpython::cell_contents(at(of)),
             Fetch::Part(of, part) => fetch_part(at(of), *part),
-            Fetch::Upcoming(of) => match cpython::upcoming(at(of))? {
+            Fetch::Length(of) => at(of).cast::<PyList>().ok()?.len().into_pyobject(py).ok().map(Bound::into_any),
+            Fetch::Upcoming(of, after) => match cpython::upcoming(at(of), *after)? {
                 Upcoming::Item(item) => Some(item),
                 Upcoming::End => None,
             },
+            Fetch::Computed(how, of) => how.apply(&of.iter().map(|of| at(of).clone()).collect::<Vec<_>>()),
             Fetch::Iterated(of, index) => cpython::iterated(at(of))?.into_iter().nth(*index),
         }
     }
@@ -359,7 +383,7 @@ impl Check {
             Check::EmptySlot(name) => value.getattr(name.bind(py)).is_err(),
             Check::LacksPart(part) => fetch_part(value, *part).is_none(),
             Check::EmptyCell => cpython::cell_contents(value).is_none(),
-            Check::Exhausted => matches!(cpython::upcoming(value), Some(Upcoming::End)),
+            Check::Exhausted(after) => matches!(cpython::upcoming(value, *after), Some(Upcoming::End)),
             Check::SameAs(other) => value.is(registers.at(*other)),
             Check::DiffersFrom(other) => !value.is(registers.at(*other)),
             Check::Object(test) => test.check(value),

@@ -1,7 +1,7 @@
 //! The face of a variable: what the executor may ask of a value. Every question has a default answer, the one of CPython's
 //! object model for an object of that type, or a graph break where only running the code would tell.
 
-use std::any::Any;
+use std::any::{Any, TypeId};
 use std::rc::Rc;
 
 use pyo3::prelude::*;
@@ -66,6 +66,17 @@ pub trait Variable: Any {
             let ty = self.python_type(cx).unbind();
             cx.constant_tracker(ty)
         }
+    }
+
+    /// The payload that it is replaced by where a container is looked into, if it is one that nobody has looked into.
+    fn opens_to(&self) -> Option<TypeId> {
+        None
+    }
+
+    /// Looks into a container that nobody has looked into.
+    fn open(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
+        let _ = (cx, this);
+        Ok(())
     }
 
     /// The value as an argument of a graph statement.

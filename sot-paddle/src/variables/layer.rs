@@ -156,7 +156,8 @@ impl LayerVariable {
         }
         match payload.kind() {
             "list" | "tuple" => {
-                for item in payload.children() {
+                payload.open(cx, value)?;
+                for item in cx.vars.get(value).children() {
                     cx.see(item)?;
                 }
             }

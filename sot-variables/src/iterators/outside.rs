@@ -1,7 +1,8 @@
 //! Iterators of C code that were there before the trace, as behind a graph break in a loop. Of where they stand nothing is
-//! assumed but whether there is a next item, and one step is all that a trace takes: so each round of a loop is a translation
-//! for all rounds, from one break to the next.
+//! assumed but how many more items there are. The first traces of a resume function take all steps up to the next break;
+//! where those differ, one step is all that a trace takes: it is a translation for all rounds.
 
+use std::collections::HashSet;
 use std::rc::Rc;
 
 use pyo3::prelude::*;
@@ -15,7 +16,7 @@ use sot_core::side_effects::Effect;
 use sot_core::tracker::{Tracker, TrackerId};
 use sot_core::variable::{VarId, Variable};
 
-use super::{emit_call, library};
+use super::{emit_call, rebuild};
 
 sot_core::variable_kind! {
     "outside_iterator",
@@ -23,44 +24,74 @@ sot_core::variable_kind! {
     wrap: OutsideIterator::wrap
 }
 
+/// More steps than this are left to another trace.
+const MOST_STEPS: usize = 10_000;
+
 /// An iterator.
 pub struct OutsideIterator {
     object: Py<PyAny>,
-    /// Whether the trace has taken a step.
-    moved: bool,
+    /// How many steps the trace has taken.
+    steps: usize,
+    /// Whether the last one found nothing.
+    ended: bool,
 }
 
 impl OutsideIterator {
     #[allow(clippy::unnecessary_wraps, reason = "the registry's signature")]
     fn wrap(_: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, _: TrackerId) -> Flow<Rc<dyn Variable>> {
-        Ok(Rc::new(OutsideIterator { object: object.clone().unbind(), moved: false }))
+        Ok(Rc::new(OutsideIterator { object: object.clone().unbind(), steps: 0, ended: false }))
     }
 }
 
 fn cannot_tell() -> Unwind {
-    Unwind::break_graph(ReasonId::UnsupportedCall, "more than one step of an iterator that was made outside the graph")
+    Unwind::break_graph(ReasonId::UnsupportedCall, "a step of an iterator that was made outside the graph")
 }
 
-/// What the iterator goes over has not changed in the trace, and is nothing that has.
-fn assume_unchanged(cx: &mut OpcodeExecutor<'_>, iterator: &Bound<'_, PyAny>, of: TrackerId) -> Flow<()> {
+/// An object that the next items of an iterator depend on: the iterator, those it puts together, what they go over.
+type Part<'py> = (Bound<'py, PyAny>, TrackerId);
+
+/// What the iterator's next items depend on.
+fn parts<'py>(cx: &mut OpcodeExecutor<'py>, iterator: &Bound<'py, PyAny>, of: TrackerId, found: &mut Vec<Part<'py>>) {
+    found.push((iterator.clone(), of));
+    for (index, inner) in iterated(iterator).unwrap_or_default().into_iter().enumerate() {
+        let tracker = cx.trackers.add(Tracker::Iterated { of, index });
+        parts(cx, &inner, tracker, found);
+    }
+}
+
+/// Nothing that the iterator's next items depend on has changed in the trace, but by its own steps.
+fn assume_unchanged<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    this: VarId,
+    iterator: &Bound<'py, PyAny>,
+    of: TrackerId,
+) -> Flow<()> {
+    let mut own = Vec::new();
+    parts(cx, iterator, of, &mut own);
+    let twice = |(at, (part, _)): (usize, &Part<'py>)| own[..at].iter().any(|(other, _)| other.is(part));
+    if own.iter().enumerate().any(twice) {
+        return Err(cannot_tell());
+    }
     let contents = |effect: &Effect| match effect {
-        Effect::Contents { container } => Some(*container),
+        Effect::Contents { container } if *container != this => Some(*container),
         _ => None,
     };
-    let changed: Vec<VarId> = cx.effects.log().iter().filter_map(contents).collect();
-    for (index, inner) in iterated(iterator).unwrap_or_default().into_iter().enumerate() {
-        let inner = inner.unbind().into_bound(cx.py);
-        let tracker = cx.trackers.add(Tracker::Iterated { of, index });
-        let is_inner = |changed: &VarId| cx.vars.get(*changed).object().is_some_and(|object| object.is(&inner));
-        if changed.iter().any(is_inner) {
-            return Err(cannot_tell());
-        }
-        for other in changed.iter().map(|changed| cx.vars.tracker(*changed)) {
-            if cx.trackers.is_sourced(other) {
-                cx.guards.add(tracker, Test::DiffersFrom(other));
+    let changed: HashSet<VarId> = cx.effects.log().iter().filter_map(contents).collect();
+    for container in changed {
+        let Some(object) = cx.vars.get(container).object().map(|object| object.bind(cx.py).clone()) else { continue };
+        let mut others = Vec::new();
+        let tracker = cx.vars.tracker(container);
+        parts(cx, &object, tracker, &mut others);
+        for (other, tracker) in others {
+            if own.iter().any(|(part, _)| part.is(&other)) {
+                return Err(cannot_tell());
+            }
+            if cx.trackers.is_sourced(tracker) {
+                for (_, part) in own.iter().filter(|(part, _)| part.get_type().is(other.get_type())) {
+                    cx.guards.add(*part, Test::DiffersFrom(tracker));
+                }
             }
         }
-        assume_unchanged(cx, &inner, tracker)?;
     }
     Ok(())
 }
@@ -92,32 +123,38 @@ impl Variable for OutsideIterator {
 
     fn next(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<Option<VarId>> {
         let of = cx.vars.tracker(this);
-        // A trace of a round is one for all rounds, those of two rounds would be for each pair of items.
-        if self.moved || cx.begins_with_item() || !cx.trackers.is_sourced(of) {
+        if self.ended {
+            return Ok(None);
+        }
+        // Where rounds differ, a trace of a round is one for all rounds, those of two rounds would be for each pair of them.
+        let enough = self.steps > 0 && !cx.unrolls || cx.begins_with_item();
+        if enough || self.steps > MOST_STEPS || !cx.trackers.is_sourced(of) {
             return Err(cannot_tell());
         }
         let object = self.object.bind(cx.py).clone();
-        let next = upcoming(&object).ok_or_else(cannot_tell)?;
-        assume_unchanged(cx, &object, of)?;
+        let after = self.steps;
+        let next = upcoming(&object, after).ok_or_else(cannot_tell)?;
+        assume_unchanged(cx, this, &object, of)?;
         let item = match next {
             Upcoming::Item(item) => {
-                let tracker = cx.trackers.add(Tracker::Upcoming { of });
+                let tracker = cx.trackers.add(Tracker::Upcoming { of, after });
                 cx.guards.require(tracker);
                 Some(cx.wrap(&item, tracker))
             }
             Upcoming::End => {
-                cx.guards.add(of, Test::Exhausted);
+                cx.guards.add(of, Test::Exhausted { after });
                 None
             }
         };
-        cx.vars.set(this, Rc::new(OutsideIterator { object: object.unbind(), moved: true }));
+        cx.vars
+            .set(this, Rc::new(OutsideIterator { object: object.unbind(), steps: after + 1, ended: item.is_none() }));
         cx.effects.record(Effect::Contents { container: this });
         Ok(item)
     }
 
     fn restore_contents(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
-        let none = cg.cx.none();
-        emit_call(cg, |py| library(py, "builtins", "next"), &[this, none])?;
+        let steps = cg.cx.integer(self.steps as i64)?;
+        emit_call(cg, rebuild::skipping, &[this, steps])?;
         cg.op("POP_TOP", 0)
     }
 }

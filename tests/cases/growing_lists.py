@@ -1,0 +1,192 @@
+"""Lists that were there before the trace and grow in it: how long they are is not assumed until somebody asks."""
+
+import toy
+from cases import given
+
+
+def one():
+    return toy.full((1,), 2.0), []
+
+
+def some():
+    return toy.full((1,), 2.0), [1, 2.5, "three", toy.full((1,), 4.0)]
+
+
+@given(one, some)
+def test_whole__append(x, out):
+    out.append(x + 1)
+    out.append(2)
+    return x
+
+
+@given(one, some)
+def test_whole__extend_and_add(x, out):
+    out.extend([x + 1, 2])
+    out.extend(n for n in range(3))
+    out += [x * 3]
+    out += (4, 5)
+    return x, out
+
+
+@given(one, some)
+def test_whole__then_asked(x, out):
+    out.append(x + 1)
+    n = len(out)
+    out.append(n)
+    if out and n < 3:
+        out.append("short")
+    return x * n, out[-1], out[-2], len(out)
+
+
+@given(one, some)
+def test_then_looked_into(x, out):
+    out.append(x + 1)
+    first = out[0]
+    out.append("behind")
+    out[0] = "new"
+    out.insert(1, "inserted")
+    return x, first, [item for item in out], out[1:], out.index("behind")
+
+
+@given(one, some)
+def test_whole__itself(x, out):
+    out.append(x + 1)
+    out.extend(out)
+    out += out
+    return x, len(out)
+
+
+@given(some)
+def test_whole__items_of_the_list(x, out):
+    y = out[-1] + x
+    out.append(y)
+    z = out[-2] * 2
+    out.append(z)
+    same = out[-4] is out[1], out[-1] is z, out[-3] is out[3]
+    return y, same, out[-5], out[-6]
+
+
+@given(some)
+def test_whole__past_the_end(x, out):
+    out.append(x + 1)
+    try:
+        return out[-6]
+    except IndexError as error:
+        return x * 2, str(error), out[-5]
+
+
+@given(one, some)
+def test_whole__printed(x, out):
+    out.append(1)
+    print(len(out), bool(out), out == [1])
+    out.append(x + 1)
+    return out
+
+
+@given(one, some)
+def test_whole__empty_then_not(x, out):
+    before = bool(out), not out, len(out)
+    out.append(x + 1)
+    return before, bool(out), not out, len(out)
+
+
+@given(one, some)
+def test_whole__two_names(x, out):
+    other = out
+    holder = [out]
+    out.append(x + 1)
+    other.append(2)
+    holder[0].append(3)
+    del holder[0][-1]
+    return len(out), other is out
+
+
+@given(lambda: (toy.full((1,), 2.0), [], []), lambda: (toy.full((1,), 2.0), *[[1]] * 2))
+def test_two_lists_that_may_be_one(x, a, b):
+    a.append(x + 1)
+    b.append(2)
+    return len(a), a is b, a[-1]
+
+
+class Stack(list):
+    def append(self, item):
+        super().append(item)
+        self.added = getattr(self, "added", 0) + 1
+
+
+@given(lambda: (toy.full((1,), 2.0), Stack([1])))
+def test_whole__of_a_subclass(x, stack):
+    stack.append(x + 1)
+    stack.extend([3])
+    return x, len(stack), stack.added, stack[-1]
+
+
+@given(one, some)
+def test_behind_a_break(x, out):
+    toy.save(x)
+    out.append(x + 1)
+    toy.save(x)
+    out.append(x * 2)
+    return len(out), out[-1]
+
+
+@given(one)
+def test_collected_in_a_loop(x, out):
+    for n in range(30):
+        x = x + 1
+        toy.save(x)
+        out.append(x)
+        if len(out) > 20:
+            break
+    return out
+
+
+@given(one, some)
+def test_last_of_a_loop(x, out):
+    out.append(x)
+    for n in range(6):
+        toy.save(x)
+        out.append(out[-1] + n)
+    return out
+
+
+@given(one, some)
+def test_iterated_while_it_grows(x, out):
+    seen = []
+    for item in out + [1]:
+        toy.save(x)
+        seen.append(item)
+        out.append(x + len(seen))
+    for item in out:
+        toy.save(x)
+        seen.append(item)
+        if len(out) < 9:
+            out.append(x * 2)
+    return seen, out
+
+
+@given(one, some)
+def test_removed_from_meanwhile(x, out):
+    out.append(x)
+    toy.save(x)
+    out.append(out.pop())
+    toy.save(x)
+    out.append(3)
+    out.clear()
+    out.append(4)
+    return out
+
+
+@given(one, some)
+def test_raises_behind_an_append(x, out):
+    toy.save(x)
+    out.append(x + 1)
+    raise ValueError(len(out))
+
+
+@given(lambda: (toy.full((1,), 2.0), 3))
+def test_no_list(x, out):
+    try:
+        list.append(out, x)
+    except TypeError as error:
+        return x + 1, str(error)

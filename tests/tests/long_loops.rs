@@ -1,0 +1,89 @@
+//! Loops of 1,500 rounds that break: the programs of `long_loops/templates.py`, run by CPython and translated. Results and
+//! effects must be the same, and the translations few, however long the loop is.
+//!
+//! `SOT_CASES=zip` runs those with that text in their name, and prints what became of them.
+//! Needs the interpreter's library at run time: `LD_LIBRARY_PATH` and `PYTHONHOME` name its prefix.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::path::Path;
+
+use pyo3::prelude::*;
+use sot_core::version::PyVersion;
+use sot_tests::harness;
+
+/// How often each loop goes round.
+const ROUNDS: usize = 1_500;
+
+/// How the fallback of a generator's own frame starts.
+const GENERATOR: &str = "unsupported-frame: generators";
+
+#[derive(FromPyObject)]
+struct Program {
+    #[pyo3(item(0))]
+    name: String,
+    #[pyo3(item(1))]
+    source: String,
+    #[pyo3(item(2))]
+    most: u64,
+    #[pyo3(item(3))]
+    why: String,
+}
+
+impl Program {
+    fn observe(&self, py: Python<'_>, translated: bool) -> String {
+        let path = format!("{}.py", self.name);
+        let module = harness::load_module(py, &self.source, Path::new(&path)).unwrap();
+        let makers: Vec<Bound<'_, PyAny>> = module.getattr("MAKERS").unwrap().extract().unwrap();
+        module.delattr("MAKERS").unwrap();
+        harness::observe(&module, "f", &makers, translated).unwrap().concat()
+    }
+
+    /// What is wrong, if anything.
+    fn run(&self, py: Python<'_>, verbose: bool) -> Result<(), String> {
+        let expected = self.observe(py, false);
+        harness::reset();
+        let actual = self.observe(py, true);
+        let counts = harness::counts();
+        if verbose {
+            let (translations, graphs, hits) = (counts.translations, counts.graphs, counts.hits);
+            println!("{}: {translations} translations, {graphs} graphs, {hits} hits", self.name);
+        }
+        if actual != expected {
+            return Err("another outcome than CPython's".to_owned());
+        }
+        if counts.translations > self.most || counts.graphs < 3 {
+            return Err(format!("{} translations, {} graphs", counts.translations, counts.graphs));
+        }
+        let fallbacks: Vec<_> = counts.fallbacks.iter().filter(|reason| !reason.starts_with(GENERATOR)).collect();
+        if fallbacks.is_empty() {
+            Ok(())
+        } else {
+            Err(format!("{fallbacks:?}"))
+        }
+    }
+}
+
+#[test]
+fn long_loops_have_few_translations() {
+    harness::with_tracer(|py| {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("long_loops/templates.py");
+        let templates = harness::load_module(py, &std::fs::read_to_string(&path).unwrap(), &path).unwrap();
+        let mut programs: Vec<Program> = templates.call_method1("programs", (ROUNDS,)).unwrap().extract().unwrap();
+        let filter = std::env::var("SOT_CASES").ok();
+        programs.retain(|program| filter.as_ref().is_none_or(|filter| program.name.contains(filter)));
+        assert!(!programs.is_empty(), "no programs");
+        let mut failures = Vec::new();
+        for program in &programs {
+            if let Err(what) = program.run(py, filter.is_some()) {
+                failures.push(format!("{}: {what}", program.name));
+            }
+            if !program.why.is_empty() {
+                println!("{}: up to {} translations: {}", program.name, program.most, program.why);
+            }
+        }
+        let (all, bad) = (programs.len(), failures.len());
+        println!("CPython {}: {all} loops of {ROUNDS} rounds", PyVersion::BUILT_FOR);
+        assert!(failures.is_empty(), "{bad} of {all} fail:\n{}", failures.join("\n"));
+    });
+}
