@@ -1,6 +1,6 @@
-//! Fields of a C++ object that Python objects hold by pointer right behind their header, read by the accessors the library
+//! Fields of a C++ object that Python objects hold by pointer behind their header, read by the accessors the library
 //! exports for them: a few nanoseconds where the attribute takes a hundred. Nothing is assumed that was not looked at
-//! first: everything is found through a sample, and memory is looked at in a way that cannot fault.
+//! first: everything is found through samples, and memory is looked at in a way that cannot fault.
 
 use std::cell::Cell;
 use std::ffi::{c_char, c_int, c_void, CStr, CString};
@@ -21,7 +21,15 @@ pub struct Embedded {
     owner: Py<PyType>,
     /// One of the types derived from it, for which this need not be asked.
     derived: Option<Py<PyType>>,
+    /// Of the pointer in the Python object.
+    offset: usize,
     virtual_table: usize,
+}
+
+/// Where the C++ object keeps a number: an `int`, or an `enum` of one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeptNumber {
+    offset: usize,
 }
 
 /// Reads a number.
@@ -42,23 +50,30 @@ struct Array<const N: usize> {
     used: c_int,
 }
 
-/// Offset of the pointer in a Python object: right behind the header.
-const OFFSET: usize = size_of::<ffi::PyObject>();
+/// How far into a C++ object its numbers are looked for.
+const NUMBERS_END: usize = 256;
 
 impl Embedded {
-    /// Looks at `sample`, an instance of `owner`: there must be a pointer to an object whose virtual table has the name
-    /// `virtual_table` (of the symbol, mangled).
-    pub fn find(owner: &Bound<'_, PyType>, sample: &Bound<'_, PyAny>, virtual_table: &CStr) -> Option<Embedded> {
-        let holds_pointer = basic_size(owner) >= OFFSET + size_of::<usize>();
+    /// Looks at `sample`, an instance of `owner`: word `position` behind its header must be a pointer to an object whose
+    /// virtual table has the name `virtual_table` (of the symbol, mangled).
+    pub fn find(
+        owner: &Bound<'_, PyType>,
+        sample: &Bound<'_, PyAny>,
+        position: usize,
+        virtual_table: &CStr,
+    ) -> Option<Embedded> {
+        let offset = size_of::<ffi::PyObject>() + position * size_of::<usize>();
+        let holds_pointer = basic_size(owner) >= offset + size_of::<usize>();
         if !holds_pointer || !sample.is_instance(owner).ok()? {
             return None;
         }
         let memory = Memory::open()?;
-        let object = memory.word(sample.as_ptr() as usize + OFFSET)?;
+        let object = memory.word(sample.as_ptr() as usize + offset)?;
         let found = memory.word(object)?;
         (symbol_at(found)?.as_c_str() == virtual_table).then(|| Embedded {
             owner: owner.clone().unbind(),
             derived: None,
+            offset,
             virtual_table: found,
         })
     }
@@ -75,6 +90,20 @@ impl Embedded {
         let found = find_function(library, accessor)?;
         // SAFETY: an accessor without arguments takes the object and returns an `int` or an `enum` of one.
         Some(NumberField(unsafe { std::mem::transmute::<*mut c_void, NumberAccessor>(found) }))
+    }
+
+    /// Where a number is kept that is this for each of the samples: the only place where they all have it.
+    pub fn kept_number(&self, samples: &[(&Bound<'_, PyAny>, c_int)]) -> Option<KeptNumber> {
+        let memory = Memory::open()?;
+        let mut left: Vec<usize> = (size_of::<usize>()..NUMBERS_END).step_by(size_of::<c_int>()).collect();
+        for (sample, expected) in samples {
+            let object = self.of(sample)?.address();
+            left.retain(|offset| memory.number(object + offset) == Some(*expected));
+        }
+        match left[..] {
+            [offset] => Some(KeptNumber { offset }),
+            _ => None,
+        }
     }
 
     /// An array by the accessor of this name, which returns a reference: the answer for `sample` is looked at here, and
@@ -117,7 +146,7 @@ impl Embedded {
             if !known && ffi::PyObject_TypeCheck(object.as_ptr(), self.owner.as_ptr().cast()) == 0 {
                 return None;
             }
-            let place = object.as_ptr().add(1).cast::<*const usize>();
+            let place = object.as_ptr().byte_add(self.offset).cast::<*const usize>();
             let held = *place;
             (!held.is_null() && *held == self.virtual_table).then_some(place.cast())
         }
@@ -132,6 +161,32 @@ pub struct Held<'a> {
 }
 
 impl Held<'_> {
+    /// Where the pointer to it is.
+    pub(super) fn pointer(self) -> *const usize {
+        self.place.cast()
+    }
+
+    /// Where it is. It begins with the address of its virtual table.
+    pub(super) fn address(self) -> usize {
+        // SAFETY: the place in the Python object, which lives.
+        unsafe { *self.pointer() }
+    }
+
+    /// The word that a number is in.
+    pub(super) fn word_of_number(self, kept: KeptNumber) -> *const u64 {
+        (self.address() + kept.offset / size_of::<u64>() * size_of::<u64>()) as *const u64
+    }
+
+    /// The words that make an array: its items, then the one with their number.
+    pub(super) fn words_of_array<const N: usize>(self, field: ArrayField<N>) -> Option<Vec<*const u64>> {
+        let array = (field.0)(self.place);
+        let used = self.used(field)?.len();
+        // SAFETY: the array is there, as `used` says.
+        let (items, end) =
+            unsafe { ((&raw const (*array).items).cast::<u64>(), (&raw const (*array).used).cast::<u64>()) };
+        Some((0..used).map(|at| items.wrapping_add(at)).chain([end]).collect())
+    }
+
     /// A number.
     #[inline]
     pub fn number(self, field: NumberField) -> c_int {
@@ -165,6 +220,31 @@ impl Held<'_> {
         // dropped, and the GIL keeps it from being changed.
         let array = unsafe { &*(field.0)(self.place) };
         array.items.get(..array.used as usize)
+    }
+}
+
+/// A method that tells something about this thread, and nothing about the object it is called on.
+#[derive(Debug, Clone, Copy)]
+pub struct ThreadFlag(extern "C" fn(*const Blank) -> u8);
+
+/// Stands for the object. A method that reads it all the same finds zeros, which the caller's comparison shows.
+#[repr(C, align(64))]
+struct Blank([u8; 4096]);
+
+static BLANK: Blank = Blank([0; 4096]);
+
+impl ThreadFlag {
+    /// The method of this name in a library that is loaded already. The caller compares the answers with what is known.
+    pub fn find(library: &Path, method: &CStr) -> Option<ThreadFlag> {
+        let found = find_function(library, method)?;
+        // SAFETY: a method without arguments takes the object and returns a `bool`.
+        Some(ThreadFlag(unsafe { std::mem::transmute::<*mut c_void, extern "C" fn(*const Blank) -> u8>(found) }))
+    }
+
+    /// What it says in this thread.
+    #[inline]
+    pub fn read(self) -> bool {
+        (self.0)(&raw const BLANK) != 0
     }
 }
 
@@ -220,6 +300,12 @@ impl Memory {
         let mut bytes = [0; size_of::<usize>()];
         self.0.read_exact_at(&mut bytes, address as u64).ok()?;
         Some(usize::from_ne_bytes(bytes))
+    }
+
+    fn number(&self, address: usize) -> Option<c_int> {
+        let mut bytes = [0; size_of::<c_int>()];
+        self.0.read_exact_at(&mut bytes, address as u64).ok()?;
+        Some(c_int::from_ne_bytes(bytes))
     }
 }
 

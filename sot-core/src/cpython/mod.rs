@@ -66,7 +66,7 @@ mod eval_slot;
 pub use callable::{call_giving, call_method_with_names, call_with_names, call_with_vector, fastcall, fastcall_taking};
 pub use code_state::{code_state, remove_code_state, set_code_state, StateRef};
 pub use dict::{dict_get, dict_lacks, proxied_dict};
-pub use embedded::{ArrayField, Embedded, Held, NumberField, ThreadNumber};
+pub use embedded::{ArrayField, Embedded, Held, KeptNumber, NumberField, ThreadFlag, ThreadNumber};
 pub use fresh_frame::FreshFrame;
 pub use function::{
     bound_method, cell_contents, current_globals, function_closure, function_code, function_defaults, function_globals,
@@ -79,7 +79,7 @@ pub use replace::use_reference_method;
 pub use self_test::{self_test, LayoutError};
 pub use session::{enter, is_active, suspend, Active, HookError, Suspended};
 pub use signature::{flatten_signature, total_arg_count};
-pub use snapshot::{blind_spot, Changed, Field, Place, Reading, Recorder, Snapshot};
+pub use snapshot::{blind_spot, Changed, Field, HeldPlace, Place, Reading, Recorder, Snapshot};
 pub use type_::{
     builtin_type_name, forget_subclass, getattr_hook, is_data_descriptor, is_descriptor, is_heap_type, is_subtype,
     type_lookup, type_name, uses_generic_getattr, uses_generic_setattr, GetattrHook,

@@ -15,6 +15,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFunction, PyList, PySet, PyString, PyTuple, PyType};
 
+use super::embedded::{ArrayField, Embedded, Held, KeptNumber};
 use super::type_::type_lookup;
 use super::weak::WeakRef;
 
@@ -30,16 +31,33 @@ extern "C" {
 pub struct Snapshot {
     roots: Vec<usize>,
     probes: Vec<Probe>,
+    items: Vec<Item>,
     wanted: Vec<usize>,
     _kept: Vec<Py<PyAny>>,
 }
 
+/// A comparison. There are hundreds, in memory that is cold when the next call comes: they are kept small.
 #[derive(Debug, PartialEq, Eq, Hash, Clone, Copy)]
-enum Probe {
-    /// The word at this address is this.
-    Word { at: usize, is: u64 },
-    /// The dict at this address has this object under the key, or with 0 no such key.
-    Item { dict: usize, key: usize, is: usize },
+struct Probe {
+    /// The address of a word, or that of [`LOOK`] for a look into a dict.
+    at: usize,
+    /// What the word is, or the number of the look.
+    is: u64,
+}
+
+/// Never is what a probe wants it to be, so that only what differs need be asked whether it is a look.
+static LOOK: u64 = u64::MAX;
+
+fn look_address() -> usize {
+    &raw const LOOK as usize
+}
+
+/// The dict at this address has this object under the key, or with 0 no such key.
+#[derive(Debug, PartialEq, Eq, Hash, Clone, Copy)]
+struct Item {
+    dict: usize,
+    key: usize,
+    is: usize,
 }
 
 /// What is not as it was.
@@ -63,11 +81,9 @@ impl Snapshot {
         if roots.len() != self.roots.len() {
             return Err(Changed::Root(roots.len()));
         }
-        for (at, probe) in self.probes.iter().enumerate() {
-            // SAFETY: the roots are alive, and the probes before this one have found their way here from them.
-            if !unsafe { probe.holds() } {
-                return Err(Changed::Probe(at));
-            }
+        // SAFETY: the roots are alive, and the probes before each one have found their way to it from them.
+        if let Some(at) = self.probes.iter().position(|probe| !unsafe { probe.holds(&self.items) }) {
+            return Err(Changed::Probe(at));
         }
         // SAFETY: all probes have held, and nothing has run since: the objects are referred to from the roots.
         Ok(self.wanted.iter().map(|at| unsafe { Bound::from_borrowed_ptr(py, *at as *mut ffi::PyObject) }).collect())
@@ -90,40 +106,68 @@ impl Probe {
     /// # Safety
     /// The memory looked at is that of a live object of the kind it was recorded for, and the GIL is held.
     #[inline]
-    unsafe fn holds(&self) -> bool {
+    unsafe fn holds(self, items: &[Item]) -> bool {
+        // SAFETY: the caller's promise.
+        unsafe { *(self.at as *const u64) == self.is || self.is_look_that_holds(items) }
+    }
+
+    #[cold]
+    unsafe fn is_look_that_holds(self, items: &[Item]) -> bool {
+        let item = (self.at == look_address()).then(|| items.get(self.is as usize)).flatten();
+        // SAFETY: the promise of the caller of `holds`.
+        item.is_some_and(|item| unsafe { item.holds() })
+    }
+}
+
+impl Item {
+    /// # Safety
+    /// The dict is alive, and the GIL is held.
+    unsafe fn holds(self) -> bool {
+        let dict = self.dict as *mut ffi::PyObject;
         // SAFETY: the caller's promise. A dict whose keys are all strings compares them without running code.
         unsafe {
-            match *self {
-                Probe::Word { at, is } => *(at as *const u64) == is,
-                Probe::Item { dict, key, is } => {
-                    has_string_keys(dict as *mut ffi::PyDictObject)
-                        && ffi::PyDict_GetItemWithError(dict as *mut ffi::PyObject, key as *mut ffi::PyObject) as usize
-                            == is
-                }
-            }
+            has_string_keys(dict.cast())
+                && ffi::PyDict_GetItemWithError(dict, self.key as *mut ffi::PyObject) as usize == self.is
         }
     }
 }
 
 /// An object that is where it was as long as all that was recorded before is as it was.
 #[derive(Debug, Clone)]
-pub struct Place<'py>(Bound<'py, PyAny>);
+pub struct Place<'py> {
+    object: Bound<'py, PyAny>,
+    /// It is then the very object that was recorded, and no other one that was given its memory: what refers to it has not
+    /// changed in between. So are versions, which are never given twice.
+    is_same: bool,
+}
 
 impl<'py> Place<'py> {
+    fn of(object: Bound<'py, PyAny>) -> Self {
+        Place { object, is_same: false }
+    }
+
+    fn same(object: Bound<'py, PyAny>) -> Self {
+        Place { object, is_same: true }
+    }
+
     /// The interpreter token.
     pub fn py(&self) -> Python<'py> {
-        self.0.py()
+        self.object.py()
     }
 
     /// Whether it is a dict, or of a type derived from it.
     pub fn is_dict(&self) -> bool {
-        self.0.is_instance_of::<PyDict>()
+        self.object.is_instance_of::<PyDict>()
     }
 
     fn address(&self) -> usize {
-        self.0.as_ptr() as usize
+        self.object.as_ptr() as usize
     }
 }
+
+/// The C++ object of an object that is in a place.
+#[derive(Debug, Clone, Copy)]
+pub struct HeldPlace<'a>(Held<'a>);
 
 /// A reference that a function or method holds.
 #[derive(Debug, Clone, Copy)]
@@ -159,6 +203,7 @@ pub enum Reading {
 pub struct Recorder {
     roots: Vec<usize>,
     probes: Vec<Probe>,
+    items: Vec<Item>,
     known: HashSet<Probe>,
     wanted: Vec<usize>,
     kept: Vec<Py<PyAny>>,
@@ -177,19 +222,20 @@ impl Recorder {
 
     /// The snapshot.
     pub fn finish(self) -> Snapshot {
-        Snapshot { roots: self.roots, probes: self.probes, wanted: self.wanted, _kept: self.kept }
+        let Recorder { roots, probes, items, wanted, kept, known: _ } = self;
+        Snapshot { roots, probes, items, wanted, _kept: kept }
     }
 
     /// The next of the roots, which whoever checks hands over.
     pub fn root<'py>(&mut self, object: &Bound<'py, PyAny>) -> Place<'py> {
         self.roots.push(object.as_ptr() as usize);
-        Place(object.clone())
+        Place::of(object.clone())
     }
 
     /// An object that the snapshot keeps alive.
     pub fn keep<'py>(&mut self, object: &Bound<'py, PyAny>) -> Place<'py> {
         self.kept.push(object.clone().unbind());
-        Place(object.clone())
+        Place::same(object.clone())
     }
 
     /// Asks for the object when all is as it was; its number among those asked for.
@@ -204,6 +250,14 @@ impl Recorder {
         }
     }
 
+    fn look(&mut self, item: Item) {
+        let number = self.items.iter().position(|known| *known == item).unwrap_or_else(|| {
+            self.items.push(item);
+            self.items.len() - 1
+        });
+        self.probe(Probe { at: look_address(), is: number as u64 });
+    }
+
     /// # Safety
     /// `at` is in the memory of an object that is in a place.
     unsafe fn word<T>(&mut self, at: *const T) {
@@ -211,21 +265,58 @@ impl Recorder {
         let at = at.cast::<u64>();
         // SAFETY: the caller's promise.
         let is = unsafe { *at };
-        self.probe(Probe::Word { at: at as usize, is });
+        self.probe(Probe { at: at as usize, is });
     }
 
     /// The object's type.
     pub fn type_of<'py>(&mut self, place: &Place<'py>) -> Place<'py> {
-        // SAFETY: a live object begins with its header.
-        unsafe { self.word(&raw const (*place.0.as_ptr()).ob_type) };
-        Place(place.0.get_type().into_any())
+        let ty = place.object.get_type();
+        // Only from one class of the program to another can `__class__` be changed.
+        if !place.is_same || super::is_heap_type(&ty) {
+            // SAFETY: a live object begins with its header.
+            unsafe { self.word(&raw const (*place.object.as_ptr()).ob_type) };
+        }
+        Place::of(ty.into_any())
+    }
+
+    /// The C++ object that an object holds; `None` if it holds none of the class.
+    pub fn held<'a>(&mut self, place: &'a Place<'_>, embedded: &Embedded) -> Option<HeldPlace<'a>> {
+        let held = embedded.of(&place.object)?;
+        self.type_of(place);
+        // SAFETY: an object of the type has the pointer, which is not null; what it leads to begins with its virtual table.
+        unsafe {
+            self.word(held.pointer());
+            self.word(held.address() as *const usize);
+        }
+        Some(HeldPlace(held))
+    }
+
+    /// A number of a C++ object, with what lies beside it.
+    pub fn number(&mut self, held: HeldPlace<'_>, kept: KeptNumber) {
+        // SAFETY: the number is within an object of the class, as was seen for samples, and so is the word it is in.
+        unsafe { self.word(held.0.word_of_number(kept)) };
+    }
+
+    /// An array of a C++ object; `false` if it is not as such arrays are.
+    pub fn array<const N: usize>(&mut self, held: HeldPlace<'_>, field: ArrayField<N>) -> bool {
+        let Some(words) = held.0.words_of_array(field) else { return false };
+        // SAFETY: the array is within the object, as was seen for a sample.
+        words.into_iter().for_each(|word| unsafe { self.word(word) });
+        true
+    }
+
+    /// That what is in the place is the object the weak reference refers to now.
+    pub fn is_referent(&mut self, place: &Place<'_>, reference: &WeakRef) {
+        if !place.is_same {
+            self.refers(place.py(), reference);
+        }
     }
 
     /// That the weak reference refers to what it refers to now.
     pub fn refers(&mut self, py: Python<'_>, reference: &WeakRef) {
         let reference = self.keep(reference.as_object().bind(py));
         // SAFETY: a weak reference, which is kept.
-        unsafe { self.word(&raw const (*reference.0.as_ptr().cast::<ffi::PyWeakReference>()).wr_object) };
+        unsafe { self.word(&raw const (*reference.object.as_ptr().cast::<ffi::PyWeakReference>()).wr_object) };
     }
 
     /// That lookups along the type's method resolution order find what they find now.
@@ -233,7 +324,7 @@ impl Recorder {
         self.type_of(ty);
         // SAFETY: after the check it is a type. A lookup gives it a version if it has none.
         unsafe {
-            let Ok(bound) = ty.0.cast::<PyType>() else { return false };
+            let Ok(bound) = ty.object.cast::<PyType>() else { return false };
             let raw = bound.as_type_ptr();
             type_lookup(bound, intern!(bound.py(), "__class__"));
             // From 3.13 on a type without a valid version has 0, and the flag is no longer used.
@@ -250,31 +341,46 @@ impl Recorder {
 
     /// What the type and its bases hold under a name.
     pub fn lookup<'py>(&mut self, ty: &Place<'py>, name: &Bound<'py, PyString>) -> Option<Place<'py>> {
-        let found = type_lookup(ty.0.cast().ok()?, name)?;
-        self.lookups_of(ty).then_some(Place(found))
+        let found = type_lookup(ty.object.cast().ok()?, name)?;
+        self.lookups_of(ty).then_some(Place::same(found))
     }
 
     /// The dict of the object's own attributes; for an object that has none, `None`.
     pub fn instance_dict<'py>(&mut self, place: &Place<'py>) -> Place<'py> {
-        let py = place.0.py();
+        let py = place.object.py();
         self.type_of(place);
-        let Some(dict) = super::instance_dict(&place.0) else {
+        let Some(dict) = super::instance_dict(&place.object) else {
             return self.keep(py.None().bind(py));
         };
         // SAFETY: a live object; its dict is made, so the answer is the place where it is.
         unsafe {
-            let raw = place.0.as_ptr();
+            let raw = place.object.as_ptr();
             if (*ffi::Py_TYPE(raw)).tp_itemsize != 0 {
                 self.word(&raw const (*raw.cast::<ffi::PyVarObject>()).ob_size);
             }
             self.word(dict_pointer(raw));
         }
-        Place(dict.into_any())
+        Place::of(dict.into_any())
     }
 
     /// That a dict is as it is now, its order included.
     pub fn dict(&mut self, place: &Place<'_>) -> bool {
-        let Ok(dict) = place.0.cast::<PyDict>() else { return false };
+        if !self.version(place) {
+            return false;
+        }
+        let dict = place.object.as_ptr();
+        // SAFETY: it is a dict, and if it is an ordered one, has the layout of those.
+        unsafe {
+            if ffi::PyObject_TypeCheck(dict, &raw mut ORDERED_DICT) != 0 {
+                self.word((&raw const (*dict.cast::<OrderedDict>()).state).cast::<u64>());
+            }
+        }
+        true
+    }
+
+    /// That a dict has what it has now, in whatever order.
+    fn version(&mut self, place: &Place<'_>) -> bool {
+        let Ok(dict) = place.object.cast::<PyDict>() else { return false };
         self.type_of(place);
         // SAFETY: after the check it is a dict, or of a type derived from dict's layout.
         unsafe {
@@ -287,9 +393,6 @@ impl Recorder {
                 reason = "the version is there in all releases up to 3.13, which is what this crate knows"
             )]
             self.word(&raw const (*raw).ma_version_tag);
-            if ffi::PyObject_TypeCheck(dict.as_ptr(), &raw mut ORDERED_DICT) != 0 {
-                self.word((&raw const (*dict.as_ptr().cast::<OrderedDict>()).state).cast::<u64>());
-            }
         }
         true
     }
@@ -302,11 +405,11 @@ impl Recorder {
         key: &Bound<'py, PyAny>,
         reading: Reading,
     ) -> Option<Option<Place<'py>>> {
-        let dict = place.0.cast::<PyDict>().ok()?;
+        let dict = place.object.cast::<PyDict>().ok()?;
         let found = super::dict_get(dict, key);
         let raw = dict.as_ptr().cast::<ffi::PyDictObject>();
-        if reading == Reading::Version && self.dict(place) {
-            return Some(found.map(Place));
+        if reading == Reading::Version && self.version(place) {
+            return Some(found.map(Place::same));
         }
         // SAFETY: a live dict.
         if !key.is_exact_instance_of::<PyString>() || unsafe { !has_string_keys(raw) } {
@@ -315,8 +418,8 @@ impl Recorder {
         self.type_of(place);
         let key = self.keep(key).address();
         let is = found.as_ref().map_or(0, |found| found.as_ptr() as usize);
-        self.probe(Probe::Item { dict: place.address(), key, is });
-        Some(found.map(Place))
+        self.look(Item { dict: place.address(), key, is });
+        Some(found.map(Place::of))
     }
 
     /// Item `index` of a tuple or list.
@@ -326,24 +429,30 @@ impl Recorder {
         }
         // SAFETY: after the checks these are a tuple and a list of more than `index` items.
         unsafe {
-            if let Ok(tuple) = place.0.cast::<PyTuple>() {
+            if let Ok(tuple) = place.object.cast::<PyTuple>() {
                 let item = tuple.get_item(index).ok()?;
+                if place.is_same {
+                    return Some(Place::same(item));
+                }
                 self.word((&raw const (*tuple.as_ptr().cast::<ffi::PyTupleObject>()).ob_item).cast::<u64>().add(index));
-                Some(Place(item))
+                Some(Place::of(item))
             } else {
-                let list = place.0.cast::<PyList>().ok()?;
+                let list = place.object.cast::<PyList>().ok()?;
                 let item = list.get_item(index).ok()?;
                 let raw = list.as_ptr().cast::<ffi::PyListObject>();
                 self.word(&raw const (*raw).ob_item);
                 self.word((*raw).ob_item.add(index));
-                Some(Place(item))
+                Some(Place::of(item))
             }
         }
     }
 
     /// That a tuple, list, dict or set has as many items as now.
     pub fn length(&mut self, place: &Place<'_>) -> bool {
-        let object = &place.0;
+        let object = &place.object;
+        if place.is_same && object.is_instance_of::<PyTuple>() {
+            return true;
+        }
         // SAFETY: after the check the object has the layout of its kind.
         unsafe {
             let size = if object.is_instance_of::<PyTuple>() || object.is_instance_of::<PyList>() {
@@ -364,23 +473,23 @@ impl Recorder {
     /// What a cell holds, or that it is empty: the outer `None` for what is no cell.
     #[allow(clippy::option_option, reason = "it is what the two say")]
     pub fn contents<'py>(&mut self, place: &Place<'py>) -> Option<Option<Place<'py>>> {
-        if !super::is_cell(&place.0) {
+        if !super::is_cell(&place.object) {
             return None;
         }
         self.type_of(place);
         // SAFETY: after the check it is a cell.
-        unsafe { self.word(&raw const (*place.0.as_ptr().cast::<ffi::PyCellObject>()).ob_ref) };
-        Some(super::cell_contents(&place.0).map(Place))
+        unsafe { self.word(&raw const (*place.object.as_ptr().cast::<ffi::PyCellObject>()).ob_ref) };
+        Some(super::cell_contents(&place.object).map(Place::of))
     }
 
     /// What a function or method refers to.
     pub fn field<'py>(&mut self, place: &Place<'py>, field: Field) -> Option<Place<'py>> {
-        let object = place.0.as_ptr();
+        let object = place.object.as_ptr();
         let of_method = matches!(field, Field::MethodFunction | Field::MethodSelf);
         let fits = if of_method {
-            super::bound_method(&place.0).is_some()
+            super::bound_method(&place.object).is_some()
         } else {
-            place.0.is_exact_instance_of::<PyFunction>()
+            place.object.is_exact_instance_of::<PyFunction>()
         };
         if !fits {
             return None;
@@ -397,10 +506,10 @@ impl Recorder {
                 Field::MethodFunction => &raw const (*method).function,
                 Field::MethodSelf => &raw const (*method).receiver,
             };
-            let found = Bound::from_borrowed_ptr_or_opt(place.0.py(), *at)?;
+            let found = Bound::from_borrowed_ptr_or_opt(place.object.py(), *at)?;
             self.type_of(place);
             self.word(at);
-            Some(Place(found))
+            Some(Place::of(found))
         }
     }
 }
@@ -532,7 +641,7 @@ fn find_blind_spot(py: Python<'_>) -> PyResult<Option<&'static str>> {
     type Record = fn(&mut Recorder, &Place<'_>) -> bool;
     fn attribute(recorder: &mut Recorder, place: &Place<'_>, reading: Reading) -> bool {
         let dict = recorder.instance_dict(place);
-        recorder.item(&dict, intern!(place.0.py(), "item").as_any(), reading).is_some()
+        recorder.item(&dict, intern!(place.object.py(), "item").as_any(), reading).is_some()
     }
     let by_version: Record = |recorder, place| attribute(recorder, place, Reading::Version);
     let by_lookup: Record = |recorder, place| attribute(recorder, place, Reading::Lookup);

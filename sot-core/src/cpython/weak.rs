@@ -98,8 +98,13 @@ pub fn referents<'py>(py: Python<'py>, references: &[WeakRef]) -> PyResult<Optio
     unsafe {
         let tuple = Bound::from_owned_ptr_or_err(py, ffi::PyTuple_New(references.len() as isize))?;
         for (at, reference) in references.iter().enumerate() {
-            let Some(object) = reference.get(py) else { return Ok(None) };
-            ffi::PyTuple_SET_ITEM(tuple.as_ptr(), at as isize, object.into_ptr());
+            let object = reference.referent();
+            // One that is on the point of dying is referred to still.
+            if object as usize != reference.address || ffi::Py_REFCNT(object) == 0 {
+                return Ok(None);
+            }
+            ffi::Py_INCREF(object);
+            ffi::PyTuple_SET_ITEM(tuple.as_ptr(), at as isize, object);
         }
         Ok(Some(tuple.cast_into_unchecked()))
     }

@@ -298,7 +298,7 @@ impl<'a, 'py> Noting<'a, 'py> {
         let recorder = &mut self.recorder;
         let (told, culprit) = match check {
             Check::Is(object) => {
-                object.note(py, recorder);
+                object.note(place, recorder);
                 (true, Culprit::Identity(register))
             }
             Check::TypeIs(ty) => {
@@ -326,7 +326,7 @@ impl<'a, 'py> Noting<'a, 'py> {
             }
             Check::LacksLookup(_) | Check::PlainReads => (recorder.lookups_of(place), Culprit::Contents(register)),
             Check::Subclass(class, _) => {
-                class.note(py, recorder);
+                class.note_alive(py, recorder);
                 (recorder.lookups_of(place), Culprit::Contents(register))
             }
             Check::EmptySlot(_) | Check::LacksPart(_) | Check::Exhausted(_) => (false, Culprit::Contents(register)),

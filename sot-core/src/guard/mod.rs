@@ -110,16 +110,23 @@ impl Identity {
     }
 
     /// Records that what is in the place stays the referent.
-    fn note(&self, py: Python<'_>, recorder: &mut Recorder) {
+    fn note(&self, place: &Place<'_>, recorder: &mut Recorder) {
         if let Holder::Weak(weak) = &self.holder {
-            recorder.refers(py, weak);
+            recorder.is_referent(place, weak);
         }
     }
 
     /// Records that the referent stays the type of what is in the place.
     fn note_type(&self, place: &Place<'_>, recorder: &mut Recorder) {
-        recorder.type_of(place);
-        self.note(place.py(), recorder);
+        let ty = recorder.type_of(place);
+        self.note(&ty, recorder);
+    }
+
+    /// Records that the referent stays there.
+    fn note_alive(&self, py: Python<'_>, recorder: &mut Recorder) {
+        if let Holder::Weak(weak) = &self.holder {
+            recorder.refers(py, weak);
+        }
     }
 
     /// The referent for people.

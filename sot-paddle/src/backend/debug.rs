@@ -8,6 +8,7 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use sot_core::backend::{Backend, CallKind, CallPolicy, GraphBuilder, ObjectTest, StateTest, TensorAttribute};
+use sot_core::cpython::{Recorder, Snapshot};
 
 use super::PaddleBackend;
 
@@ -17,6 +18,7 @@ static BACKEND: OnceCell<Arc<PaddleBackend>> = OnceCell::new();
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<DebugBuilder>()?;
     module.add_class::<DebugTest>()?;
+    module.add_class::<DebugNote>()?;
     module.add_function(wrap_pyfunction!(_backend_call_policy, module)?)?;
     module.add_function(wrap_pyfunction!(_backend_tensor_test, module)?)?;
     module.add_function(wrap_pyfunction!(_backend_state_test, module)?)?;
@@ -121,11 +123,33 @@ impl DebugTest {
         }
     }
 
+    /// The memory that the answer for the object rests on; `None` if memory does not tell.
+    fn note(&self, object: Bound<'_, PyAny>) -> Option<DebugNote> {
+        let Test::Object(test) = &self.test else { return None };
+        let mut recorder = Recorder::default();
+        let place = recorder.root(&object);
+        test.note(&place, &mut recorder).then(|| DebugNote { snapshot: recorder.finish(), object: object.unbind() })
+    }
+
     fn describe(&self) -> String {
         match &self.test {
             Test::Object(test) => test.describe("x"),
             Test::State(test) => test.describe(),
         }
+    }
+}
+
+/// Memory as it was when a test was passed.
+#[pyclass(name = "_BackendNote", frozen)]
+struct DebugNote {
+    snapshot: Snapshot,
+    object: Py<PyAny>,
+}
+
+#[pymethods]
+impl DebugNote {
+    fn holds(&self, py: Python<'_>) -> bool {
+        self.snapshot.check(py, &[self.object.bind(py).clone()]).is_ok()
     }
 }
 

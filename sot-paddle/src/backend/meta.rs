@@ -8,7 +8,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyType};
 use sot_core::backend::{ObjectTest, TensorMeta};
-use sot_core::cpython::Getter;
+use sot_core::cpython::{Getter, Place, Recorder};
 
 use super::paddle::Paddle;
 
@@ -220,6 +220,12 @@ fn ties(tensor: &Bound<'_, PyAny>, meta: &TensorMeta) -> PyResult<Vec<(usize, us
 impl ObjectTest for TensorTest {
     fn check(&self, object: &Bound<'_, PyAny>) -> bool {
         self.passes(object).unwrap_or(false)
+    }
+
+    fn note(&self, place: &Place<'_>, recorder: &mut Recorder) -> bool {
+        let is_exact = self.place.is_none() && self.least.is_none();
+        let native = self.paddle.native.as_ref().filter(|_| is_exact);
+        native.is_some_and(|native| native.note(place, recorder))
     }
 
     fn differing_sizes(&self, object: &Bound<'_, PyAny>) -> Vec<usize> {

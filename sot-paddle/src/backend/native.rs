@@ -1,17 +1,22 @@
-//! Shape and element type of an eager tensor, and the state of automatic mixed precision, read past Python, where the
-//! installed Paddle has them where we know them: guards ask for them at each call. What is read is compared with the attributes once at start; any doubt means that the
-//! attributes are used.
+//! Shape and element type of an eager tensor, grad mode, and the state of automatic mixed precision, read past Python, where the
+//! installed Paddle has them where we know them: guards ask for them at each call. What is read is compared with the
+//! attributes once at start; any doubt means that the attributes are used.
 
 use std::ffi::CStr;
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
-use sot_core::cpython::{ArrayField, Embedded, Held, NumberField, ThreadNumber};
+use sot_core::cpython::{
+    ArrayField, Embedded, Held, KeptNumber, NumberField, Place, Recorder, ThreadFlag, ThreadNumber,
+};
 
 /// `phi::DDim::kMaxRank`
 const MAX_RANK: usize = 9;
 const CLASS: &CStr = c"_ZTVN3phi11DenseTensorE";
+/// What autograd keeps for a tensor: `paddle::Tensor` is a shared pointer to the one and a shared pointer to the other.
+const GRADIENT_CLASS: &CStr = c"_ZTVN3egr12AutogradMetaE";
+const GRADIENT_POSITION: usize = 2;
 const DIMS: &CStr = c"_ZNK6paddle6Tensor4dimsEv";
 const DTYPE: &CStr = c"_ZNK6paddle6Tensor5dtypeEv";
 /// What the header must say, because the name of a function does not tell what it returns.
@@ -23,6 +28,14 @@ pub(crate) struct Native {
     tensors: Embedded,
     dims: ArrayField<MAX_RANK>,
     dtype: NumberField,
+    memory: Option<MetaMemory>,
+}
+
+/// Where tensors keep their metas, for which they need not be asked as long as that memory stays the same.
+struct MetaMemory {
+    dtype: KeptNumber,
+    gradients: Embedded,
+    stop_gradient: KeptNumber,
 }
 
 impl Native {
@@ -40,13 +53,49 @@ impl Native {
         let library = folder.join("libs/libphi_core.so");
         let samples = samples(paddle).ok()?;
         let (first, shape, _) = samples.first()?;
-        let tensors = Embedded::find(tensor_type, first, CLASS)?.knowing(parameter_type);
+        let tensors = Embedded::find(tensor_type, first, 0, CLASS)?.knowing(parameter_type);
         let native = Native {
             dims: tensors.array(&library, DIMS, first, shape)?,
             dtype: tensors.number(&library, DTYPE)?,
             tensors,
+            memory: None,
         };
-        native.agrees(&samples).then_some(native)
+        if !native.agrees(&samples) {
+            return None;
+        }
+        let memory = native.find_memory(tensor_type, parameter_type, &samples);
+        Some(Native { memory, ..native })
+    }
+
+    fn find_memory(
+        &self,
+        tensor_type: &Bound<'_, PyType>,
+        parameter_type: &Bound<'_, PyType>,
+        samples: &[Sample<'_>],
+    ) -> Option<MetaMemory> {
+        let dtypes: Option<Vec<_>> = samples.iter().map(|(tensor, ..)| Some((tensor, self.dtype(tensor)?))).collect();
+        let mut stops = Vec::new();
+        for ((tensor, ..), stop) in samples.iter().zip([true, false, false, true, false, true]) {
+            tensor.setattr("stop_gradient", stop).ok()?;
+            stops.push((tensor, i32::from(stop)));
+        }
+        let (first, ..) = samples.first()?;
+        let gradients = Embedded::find(tensor_type, first, GRADIENT_POSITION, GRADIENT_CLASS)?.knowing(parameter_type);
+        Some(MetaMemory {
+            dtype: self.tensors.kept_number(&dtypes?)?,
+            stop_gradient: gradients.kept_number(&stops)?,
+            gradients,
+        })
+    }
+
+    /// Records the memory of a tensor's class, shape, element type and `stop_gradient`; `false` if it does not tell.
+    pub(crate) fn note(&self, place: &Place<'_>, recorder: &mut Recorder) -> bool {
+        let Some(memory) = &self.memory else { return false };
+        let Some(tensor) = recorder.held(place, &self.tensors) else { return false };
+        let Some(gradient) = recorder.held(place, &memory.gradients) else { return false };
+        recorder.number(tensor, memory.dtype);
+        recorder.number(gradient, memory.stop_gradient);
+        recorder.array(tensor, self.dims)
     }
 
     /// Whether `tensor` is dense and has this shape and element type.
@@ -71,7 +120,7 @@ impl Native {
         self.tensors.of(tensor).map(|held| held.number(self.dtype))
     }
 
-    fn agrees(&self, samples: &[(Bound<'_, PyAny>, Vec<i64>, &str)]) -> bool {
+    fn agrees(&self, samples: &[Sample<'_>]) -> bool {
         samples.iter().all(|(tensor, shape, dtype)| {
             self.tensors.of(tensor).is_some_and(|held| held.array_is(self.dims, shape))
                 && samples
@@ -112,8 +161,31 @@ impl AmpDtype {
     }
 }
 
+/// A tensor, its shape and its element type.
+type Sample<'py> = (Bound<'py, PyAny>, Vec<i64>, &'static str);
+
+/// `paddle::imperative::Tracer::HasGrad`
+const HAS_GRAD: &CStr = c"_ZNK6paddle10imperative6Tracer7HasGradEv";
+
+/// Finds what tells grad mode; `None` if it does not say the same as `asked` when grad mode is switched by `switch`.
+pub(crate) fn grad_flag(
+    paddle: &Bound<'_, PyModule>,
+    asked: &Bound<'_, PyAny>,
+    switch: &Bound<'_, PyAny>,
+) -> Option<ThreadFlag> {
+    let folder: PathBuf = paddle.getattr("__path__").ok()?.get_item(0).ok()?.extract().ok()?;
+    let flag = ThreadFlag::find(&folder.join("base/libpaddle.so"), HAS_GRAD)?;
+    let says = || asked.call0().and_then(|on| on.is_truthy()).ok();
+    let before = says()?;
+    let agrees = [!before, before].map(|on| {
+        switch.call1((on,)).ok()?;
+        (says()? == on && flag.read() == on).then_some(())
+    });
+    agrees.into_iter().collect::<Option<Vec<()>>>().map(|_| flag)
+}
+
 /// Tensors of several shapes and element types.
-fn samples<'py>(paddle: &Bound<'py, PyModule>) -> PyResult<Vec<(Bound<'py, PyAny>, Vec<i64>, &'static str)>> {
+fn samples<'py>(paddle: &Bound<'py, PyModule>) -> PyResult<Vec<Sample<'py>>> {
     let make = |shape: &[i64], dtype| {
         let named = PyDict::new(paddle.py());
         named.set_item("dtype", dtype)?;

@@ -3,9 +3,9 @@
 use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyType};
-use sot_core::cpython;
+use sot_core::cpython::{self, ThreadFlag};
 
-use super::native::{AmpDtype, Native};
+use super::native::{self, AmpDtype, Native};
 use super::release::{self, Release};
 use super::static_mode::StaticMode;
 use super::truth::Truth;
@@ -63,6 +63,8 @@ pub(crate) struct Paddle {
     pub(crate) native: Option<Native>,
     /// Reads what automatic mixed precision computes in past Python.
     pub(crate) amp_dtype: Option<AmpDtype>,
+    /// Reads grad mode past Python.
+    grad_flag: Option<ThreadFlag>,
     /// Answers branches on tensors.
     pub(crate) truth: Option<Truth>,
 }
@@ -111,8 +113,10 @@ impl Paddle {
                 class(&paddle, "Tensor")?.bind(py),
                 class(&framework, "EagerParamBase")?.bind(py),
             ),
+            grad_flag: None,
             truth: None,
         };
+        known.grad_flag = native::grad_flag(&paddle, known.grad_mode.bind(py), known.set_grad_mode.bind(py));
         known.truth = Truth::find(&known, &paddle);
         Ok(known)
     }
@@ -176,7 +180,10 @@ impl Paddle {
 
     /// Whether gradients are recorded now.
     pub(crate) fn grad_enabled(&self, py: Python<'_>) -> PyResult<bool> {
-        self.grad_mode.bind(py).call0()?.is_truthy()
+        match self.grad_flag {
+            Some(flag) => Ok(flag.read()),
+            None => self.grad_mode.bind(py).call0()?.is_truthy(),
+        }
     }
 }
 

@@ -415,6 +415,51 @@ def test_tensor_test():
     assert "float32" in test.describe() and "[2, 3]" in test.describe()
 
 
+META_CHANGES = {
+    "stop_gradient": lambda tensor: setattr(tensor, "stop_gradient", not tensor.stop_gradient),
+    "shape": lambda tensor: tensor.reshape_([3, 2]),
+    "rank": lambda tensor: tensor.unsqueeze_(0),
+    "dtype": lambda tensor: tensor.cast_("float64"),
+}
+
+
+@pytest.mark.parametrize("change", META_CHANGES.values(), ids=META_CHANGES)
+@pytest.mark.parametrize("grad", [False, True])
+def test_memory_tells_what_a_tensor_test_asks_for(change, grad):
+    x = random(2, 3)
+    x.stop_gradient = not grad
+    test = _sot._backend_tensor_test(x)
+    note = test.note(x)
+    assert note.holds()
+    x.set_value(random(2, 3))
+    x.name = "other"
+    assert test.check(x) and note.holds()
+    with paddle.no_grad():
+        change(x)
+    assert not test.check(x) and not note.holds()
+
+
+def test_memory_of_a_parameter_outlives_a_step():
+    linear = paddle.nn.Linear(3, 2)
+    optimizer = paddle.optimizer.Adam(parameters=linear.parameters())
+    notes = [_sot._backend_tensor_test(tensor).note(tensor) for tensor in linear.parameters()]
+    for _ in range(2):
+        linear(random(1, 3)).sum().backward()
+        optimizer.step()
+        optimizer.clear_grad()
+    assert all(note.holds() for note in notes)
+
+
+def test_grad_mode_is_read_as_paddle_tells_it():
+    test = _sot._backend_state_test()
+    for _ in range(2):
+        assert test.check(None)
+        with paddle.no_grad():
+            assert not test.check(None)
+            with paddle.enable_grad():
+                assert test.check(None)
+
+
 def test_state_test():
     test = _sot._backend_state_test()
     assert test.check(None)
