@@ -99,14 +99,19 @@ impl Translated {
     }
 }
 
-/// Makes a function, bound method or layer run translated; also a decorator.
+/// Makes a function, bound method or layer run translated; also a decorator. What only chooses among Paddle's own compilers
+/// may be given, and is not used.
 #[pyfunction]
-#[pyo3(signature = (fn_=None, /, *, fullgraph=false))]
+#[pyo3(signature = (fn_=None, /, *, fullgraph=false, training=None, backend=None, build_strategy=None))]
 fn symbolic_translate<'py>(
     py: Python<'py>,
     fn_: Option<Bound<'py, PyAny>>,
     fullgraph: bool,
+    training: Option<Bound<'py, PyAny>>,
+    backend: Option<Bound<'py, PyAny>>,
+    build_strategy: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
+    let _ = (training, backend, build_strategy);
     let Some(target) = fn_ else {
         let options = PyDict::new(py);
         options.set_item("fullgraph", fullgraph)?;

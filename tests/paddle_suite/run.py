@@ -2,7 +2,7 @@
 
     python tests/paddle_suite/run.py <folder of the tests> [name of a test file ...] [--json FILE]
 
-The folder is `test/sot` of a checkout of Paddle's sources; it is only read. Each file runs in a process of its own. What
+The folder is `test/sot` of a checkout of Paddle's sources, or `tests` of one of PaddleSOT; it is only read. Each file runs in a process of its own. What
 looks into private parts of Paddle's tracer is left out, with the reason in `EXEMPT`.
 """
 
@@ -23,9 +23,13 @@ EXEMPT = {
     "test_analysis_inputs.py": "calls Paddle's analysis of bytecode",
     "test_binary_operator_tracker.py": "builds Paddle's trackers",
     "test_builtin_dispatch.py::TestBuiltinDispatch.test_dispatch_Tensor_and": "looks into Paddle's dispatcher",
+    "test_code_status.py": "looks into a table of Paddle's tracer",
     "test_constant_graph.py": "builds Paddle's variables",
+    "test_cost_model.py": "sets the timings of Paddle's cost model",
+    "test_instruction_translator_cache.py": "puts functions of its own into Paddle's cache",
     "test_mutable_data.py": "tests a data structure of Paddle's tracer",
     "test_numpy.py::TestNumpyArg": "looks into Paddle's tracer",
+    "test_sir_rollback.py": "builds Paddle's graph",
     "test_sot_cost_model.py": "sets the timings of Paddle's cost model",
     "test_sot_exception.py::TestDispatchError": "looks into Paddle's dispatcher",
     "test_sot_export.py": "compares the text of Paddle's export",

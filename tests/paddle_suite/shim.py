@@ -1,4 +1,5 @@
-"""Puts `sot` where Paddle's own test suite (`test/sot` of Paddle's sources) looks for Paddle's tracer.
+"""Puts `sot` where the test suites of Paddle's tracer look for it: `test/sot` of Paddle's sources, and `tests` of the older
+repository PaddleSOT, whose package had the name `sot`.
 
 Only the implementation is swapped: `symbolic_translate`, the cache with its count of translations, and the functions of
 `psdb`. Helpers of Paddle that merely set environment variables stay, as `sot` reads the same variables.
@@ -8,6 +9,8 @@ from __future__ import annotations
 
 import functools
 import importlib
+import sys
+import types
 from typing import Any, Callable
 
 import sot
@@ -22,6 +25,20 @@ def install() -> None:
         importlib.import_module(module).symbolic_translate = symbolic_translate
     cache = importlib.import_module("paddle.jit.sot.opcode_translator.executor.executor_cache")
     cache.OpcodeExecutorCache = Cache
+    for name, members in OLDER.items():
+        add_module(f"sot.{name}", members)
+    sot.skip_function = importlib.import_module("paddle.jit").not_to_static
+    utils = importlib.import_module("paddle.jit.sot.utils")
+    add_module("sot.utils", {"InnerError": utils.InnerError})
+
+
+def add_module(name: str, members: dict[str, Any]) -> None:
+    """A module that can be imported by this name."""
+    module = sys.modules.setdefault(name, types.ModuleType(name))
+    module.__dict__.update(members, __path__=[])
+    parent, _, last = name.rpartition(".")
+    if parent != "sot":
+        add_module(parent, {last: module})
 
 
 def symbolic_translate(fn: Callable[..., Any], **options: Any) -> Callable[..., Any]:
@@ -51,3 +68,11 @@ class Cache:
 
     def load_state(self, state: dict[str, Any]) -> None:
         self.clear()
+
+
+# What tests of PaddleSOT import beside `symbolic_translate` and `psdb`.
+OLDER = {
+    "opcode_translator.executor.executor_cache": {"OpcodeExecutorCache": Cache},
+    "utils.paddle_api_config": {"add_break_graph_apis": lambda apis: [sot.break_on(api) for api in apis]},
+    "utils.utils": {"execute_time": lambda function: function},
+}

@@ -17,7 +17,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 __version__: str
 
 @overload
-def symbolic_translate(fn: _F, *, fullgraph: bool = ...) -> _F:
+def symbolic_translate(fn: _F, *, fullgraph: bool = ..., training: Any = ..., backend: Any = ..., build_strategy: Any = ...) -> _F:
     """Translate a function, a bound method or a layer; the result is called as the original is.
 
     A layer is returned itself, with its `forward` translated. With `fullgraph`, what cannot be translated in one graph
@@ -25,7 +25,7 @@ def symbolic_translate(fn: _F, *, fullgraph: bool = ...) -> _F:
     """
 
 @overload
-def symbolic_translate(fn: None = ..., *, fullgraph: bool = ...) -> Callable[[_F], _F]:
+def symbolic_translate(fn: None = ..., *, fullgraph: bool = ..., training: Any = ..., backend: Any = ..., build_strategy: Any = ...) -> Callable[[_F], _F]:
     """With options alone: a decorator."""
 
 class GraphBreakError(RuntimeError):

@@ -21,6 +21,7 @@ use super::gradient::Settled;
 use super::in_place;
 use super::late;
 use super::meta;
+use super::operands;
 use super::output_argument;
 use super::paddle::Paddle;
 use super::program_id;
@@ -252,6 +253,8 @@ impl GraphBuilder for PaddleBuilder {
         scalar::refuse_rounding(&self.paddle, callee, args, kwargs)?;
         let paddle = Arc::clone(&self.paddle);
         let target = self.target.clone_ref(callee.py());
+        let differ = operands::differ(&paddle, kind, callee, args, kwargs)?;
+        let before = if differ { operands::count(&target, callee.py())? } else { 0 };
         let result = match data::values(&paddle, kind, callee, args, kwargs)? {
             Some(data) => {
                 let assign = || callee.py().import("paddle")?.call_method1("assign", (data,));
@@ -259,6 +262,9 @@ impl GraphBuilder for PaddleBuilder {
             }
             None => self.append_for_all_sizes(&target, kind, callee, (args, kwargs))?,
         };
+        if differ {
+            operands::refuse(&target, callee.py(), before)?;
+        }
         self.settled.settle(&self.paddle, &result)?;
         self.views.note(&self.paddle, kind, callee, args, kwargs, &result)?;
         Ok(result)

@@ -16,6 +16,7 @@ pub(crate) mod marks;
 mod meta;
 mod names;
 mod native;
+mod operands;
 mod output_argument;
 mod paddle;
 mod paddle_3_0;

@@ -1,0 +1,68 @@
+"""Tensors of several element types in one operation: what eager mode makes of them, or a break."""
+
+import paddle
+import paddle.nn.functional as F
+import pytest
+from paddle import nn
+
+import sot
+
+IN_THE_GRAPH = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: b - a,
+    "div": lambda a, b: a / b,
+    "pow": lambda a, b: a**b,
+    "less": lambda a, b: a < b,
+    "where": lambda a, b: paddle.where(a > 0.5, a, b),
+    "maximum": lambda a, b: paddle.maximum(a, b),
+    "atan2": lambda a, b: paddle.atan2(a, b),
+    "mse_loss": lambda a, b: F.mse_loss(a, b),
+}
+OUTSIDE = {
+    "matmul": lambda a, b: a @ b,
+    "the other way round": lambda a, b: b @ a,
+    "mm": lambda a, b: paddle.mm(a, b),
+    "inner": lambda a, b: paddle.inner(a, b),
+    "linear": lambda a, b: F.linear(a, b),
+}
+
+
+def outcome(function, *args):
+    """What a call gives, to be compared; a product of several types may be a tensor that contradicts itself."""
+    try:
+        result = function(*args)
+        return result.dtype, result.shape, float((result.astype("float32") if result.dtype == paddle.bool else result).sum())
+    except (TypeError, ValueError, RuntimeError) as error:
+        return type(error)
+
+
+def operands():
+    paddle.seed(3)
+    return paddle.rand([4, 4], dtype="float64"), paddle.rand([4, 4], dtype="float32")
+
+
+@pytest.mark.parametrize("function", IN_THE_GRAPH.values(), ids=IN_THE_GRAPH)
+def test_types_that_are_brought_together(function):
+    fast = sot.symbolic_translate(lambda a, b: function(a, b) * 1)
+    assert outcome(fast, *operands()) == outcome(lambda a, b: function(a, b) * 1, *operands())
+    assert sot.stats().graphs == 1 and not sot.stats().breaks
+
+
+@pytest.mark.parametrize("kind", ["bool", "int32", "int64"])
+def test_types_that_eager_mode_does_not_bring_together(kind):
+    add = lambda a, b: a.astype(kind) + b
+    assert outcome(sot.symbolic_translate(lambda a, b: add(a, b)), *operands()) == outcome(add, *operands())
+
+
+@pytest.mark.parametrize("function", OUTSIDE.values(), ids=OUTSIDE)
+def test_products_of_matrices_of_two_types(function):
+    fast = sot.symbolic_translate(lambda a, b: function(a, b))
+    assert outcome(fast, *operands()) == outcome(function, *operands())
+    assert "backend-refused" in str(sot.stats())
+
+
+def test_a_layer_of_another_type():
+    layer = nn.Linear(4, 4)
+    x, _ = operands()
+    fast = sot.symbolic_translate(lambda x: layer(x))
+    assert outcome(fast, x) == outcome(layer, x)
