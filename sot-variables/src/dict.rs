@@ -17,7 +17,7 @@ use sot_core::tracker::{Key, Tracker, TrackerId};
 use sot_core::variable::{GraphArgument, VarId, Variable};
 
 use crate::globals::GlobalsVariable;
-use crate::hash_key::{HashKey, IteratesOver};
+use crate::hash_key::{self, HashKey, IteratesOver};
 use crate::iterators::dict_view::{DictIterator, View};
 use crate::{exception, sequence, subclass};
 
@@ -412,6 +412,7 @@ impl Variable for DictVariable {
     }
 
     fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
+        hash_key::refuse_asking_again(cg.cx, self.entries.iter().map(|entry| &entry.key))?;
         if self.ordered {
             let pairs: Vec<VarId> =
                 self.entries.iter().map(|entry| cg.cx.tuple(vec![entry.key.variable, entry.value])).collect();
@@ -427,6 +428,7 @@ impl Variable for DictVariable {
     }
 
     fn restore_contents(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
+        hash_key::refuse_asking_again(cg.cx, self.entries.iter().map(|entry| &entry.key))?;
         let edits = self.edits(cg.cx.py);
         let refill = edits.is_none();
         // The C methods: a subclass may have its own, which the trace has followed already.
@@ -537,6 +539,7 @@ impl Variable for DictVariable {
         if !matches!(op, CompareOp::Equal | CompareOp::NotEqual) {
             return Ok(None);
         }
+        let other = subclass::seen_by_base(cx, other)?;
         let Some(right) = cx.see_as::<DictVariable>(other)? else { return Ok(None) };
         let equal = self.equals(cx, &right)?;
         Ok(Some(cx.boolean(equal == (op == CompareOp::Equal))))

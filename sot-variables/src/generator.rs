@@ -192,27 +192,27 @@ fn delegate(cx: &mut OpcodeExecutor<'_>, frame: &Frame) -> Flow<Option<VarId>> {
     Ok(known.then_some(inner))
 }
 
-/// `generator.close()`
-pub fn close(cx: &mut OpcodeExecutor<'_>, generator: VarId) -> Flow<()> {
+/// `generator.close()`: what the generator returned to that.
+pub fn close(cx: &mut OpcodeExecutor<'_>, generator: VarId) -> Flow<Option<VarId>> {
     match &expect(cx, generator)?.state {
         State::Suspended(_) => {}
         State::Running => return Err(cx.raise(PyValueError::new_err("generator already executing"))),
         State::Real(_) => return Err(runs_in_cpython()),
         State::Fresh(_) | State::Finished(_) => {
             set(cx, generator, State::Finished(None));
-            return Ok(());
+            return Ok(None);
         }
     }
     let class = cx.py.get_type::<PyGeneratorExit>().into_any();
     let exit = exception::make(cx, &class, Vec::new())?;
     match throw(cx, generator, exit) {
         Ok(Resumed::Yielded(_)) => Err(cx.raise(PyRuntimeError::new_err("generator ignored GeneratorExit"))),
-        Ok(Resumed::Returned(_)) => Ok(()),
+        Ok(Resumed::Returned(value)) => Ok(Some(value)),
         Err(Unwind::Raise(raised)) => {
             let ty = cx.type_of(raised)?;
             let ends = ty.is(&class) || is_stop(cx, raised)?;
             if ends {
-                Ok(())
+                Ok(None)
             } else {
                 Err(Unwind::Raise(raised))
             }
@@ -261,8 +261,10 @@ builtin! { SEND = "types:GeneratorType.send" => |cx, args| {
 
 builtin! { CLOSE = "types:GeneratorType.close" => |cx, args| {
     let [generator] = args.exactly(cx, "close")?;
-    close(cx, generator)?;
-    Ok(cx.none())
+    let returned = close(cx, generator)?;
+    // From 3.13 on it says what that was.
+    let told = returned.filter(|_| cx.runtime.version.0 >= 13);
+    Ok(told.unwrap_or_else(|| cx.none()))
 } }
 
 builtin! { THROW = "types:GeneratorType.throw" => |cx, args| {

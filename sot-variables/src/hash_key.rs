@@ -13,6 +13,7 @@ use sot_core::cpython::{self, Place, Recorder};
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, OpcodeExecutor};
 use sot_core::guard::{Identity, Test};
+use sot_core::side_effects::Effect;
 use sot_core::variable::VarId;
 
 use crate::dict::DictVariable;
@@ -29,6 +30,8 @@ pub struct HashKey {
     object: Py<PyAny>,
     hash: isize,
     equality: Equality,
+    /// How many writes there were when the program was asked.
+    asked: usize,
 }
 
 /// Who says whether another key is the same.
@@ -61,12 +64,13 @@ impl HashKey {
         if let Some((of, is_id)) = identity_of(cx, variable)? {
             let object = stand_in(cx, identity_hash(of, is_id))?;
             let (hash, equality) = (object.hash()?, Equality::Identity(of, is_id));
-            return Ok(Rc::new(HashKey { variable, object: object.unbind(), hash, equality }));
+            return Ok(Rc::new(HashKey { variable, object: object.unbind(), hash, equality, asked: 0 }));
         }
         let mut equality = Equality::Real;
         let object = key_object(cx, variable, &mut equality)?;
         let hash = object.hash().map_err(|error| cx.raise(error))?;
-        Ok(Rc::new(HashKey { variable, object: object.unbind(), hash, equality }))
+        let asked = cx.effects.len();
+        Ok(Rc::new(HashKey { variable, object: object.unbind(), hash, equality, asked }))
     }
 
     /// A key found in a real dict or set whose guards pin it.
@@ -75,10 +79,11 @@ impl HashKey {
         let variable = cx.wrap(object, tracker);
         if is_plain(object, 0) {
             let (object, hash) = (object.clone().unbind(), object.hash()?);
-            return Ok(Rc::new(HashKey { variable, object, hash, equality: Equality::Real }));
+            return Ok(Rc::new(HashKey { variable, object, hash, equality: Equality::Real, asked: 0 }));
         }
         let key = HashKey::of(cx, variable)?;
-        Ok(Rc::new(HashKey { variable, object: object.clone().unbind(), hash: key.hash, equality: key.equality }))
+        let (hash, equality, asked) = (key.hash, key.equality, key.asked);
+        Ok(Rc::new(HashKey { variable, object: object.clone().unbind(), hash, equality, asked }))
     }
 
     /// The real key.
@@ -104,6 +109,38 @@ impl HashKey {
             _ => object_model::equal(cx, self.variable, other.variable),
         }
     }
+}
+
+/// New code that makes a dict or set anew has the program's methods asked once more, in the state before the trace's writes:
+/// where they may say something else then, it cannot.
+pub fn refuse_asking_again<'k>(cx: &OpcodeExecutor<'_>, keys: impl Iterator<Item = &'k Rc<HashKey>>) -> Flow<()> {
+    let keys: Vec<_> = keys.filter(|key| key.equality == Equality::Followed).collect();
+    let refuse = |what| Err(Unwind::fallback(ReasonId::CannotRestore, format!("a dict or set of keys {what}")));
+    for (at, key) in keys.iter().enumerate() {
+        if keys[..at].iter().any(|other| other.hash == key.hash) {
+            return refuse("of one hash, which compare themselves");
+        }
+        let is_written = |effect: &Effect| matches!(effect, Effect::Attribute { object, .. } if *object == key.variable);
+        if cx.effects.log().iter().skip(key.asked).any(is_written) {
+            return refuse("that have changed since");
+        }
+        let ty = cx.vars.get(key.variable).python_type(cx);
+        let Ok(ty) = ty.cast::<PyType>() else { continue };
+        for method in ["__hash__", "__eq__"] {
+            let method = cpython::type_lookup(ty, &PyString::intern(cx.py, method));
+            let Some(code) = method.and_then(|method| method.getattr("__code__").ok()) else { continue };
+            let names: Vec<String> = code.getattr("co_names")?.extract()?;
+            let free: Vec<String> = code.getattr("co_freevars")?.extract()?;
+            let reads = |effect: &Effect| match effect {
+                Effect::Global { name, .. } => names.iter().any(|read| **read == **name),
+                _ => false,
+            };
+            if free.iter().any(|name| name != "__class__") || cx.effects.log().iter().any(reads) {
+                return refuse("whose methods read variables that change");
+            }
+        }
+    }
+    Ok(())
 }
 
 fn stand_in<'py>(cx: &OpcodeExecutor<'py>, hash: isize) -> Flow<Bound<'py, PyAny>> {

@@ -18,6 +18,7 @@ use crate::growing_list;
 use crate::iterators::sequence::SequenceIterator;
 use crate::sequence::{self, Selection, Sequence};
 use crate::slice::SliceVariable;
+use crate::subclass;
 
 /// A list.
 pub struct ListVariable {
@@ -269,6 +270,7 @@ impl Variable for ListVariable {
     ) -> Flow<Option<VarId>> {
         match op {
             BinaryOp::Add if !reflected => {
+                let other = subclass::seen_by_base(cx, other)?;
                 let Some(right) = cx.see_as::<ListVariable>(other)? else {
                     return sequence::misfit(cx, other, |other| PyList::empty(other.py()).add(other));
                 };
@@ -300,6 +302,7 @@ impl Variable for ListVariable {
     }
 
     fn compare(&self, cx: &mut OpcodeExecutor<'_>, op: CompareOp, this: VarId, other: VarId) -> Flow<Option<VarId>> {
+        let other = subclass::seen_by_base(cx, other)?;
         let Some(right) = cx.see_as::<ListVariable>(other)? else { return Ok(None) };
         let answer = sequence::compare(cx, op, &self.items, &right.items);
         let answer = unchanged(cx, this, &self.items, answer);

@@ -13,9 +13,10 @@ use sot_core::side_effects::Effect;
 use sot_core::tracker::{repr, TrackerId};
 use sot_core::variable::{GraphArgument, VarId, Variable};
 
-use crate::hash_key::{position, HashKey, IteratesOver};
+use crate::hash_key::{self, position, HashKey, IteratesOver};
 use crate::iterators::library;
 use crate::iterators::sequence::SequenceIterator;
+use crate::subclass;
 
 sot_core::variable_kind! { "set", types: |py| Ok(vec![library(py, "builtins", "set")?, library(py, "builtins", "frozenset")?]), wrap: SetVariable::wrap }
 
@@ -289,6 +290,7 @@ impl Variable for SetVariable {
     }
 
     fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
+        hash_key::refuse_asking_again(cg.cx, self.keys.iter())?;
         if self.frozen {
             let items = cg.cx.list(self.keys.iter().map(|key| key.variable).collect());
             let ty = cg.cx.py.get_type::<PyFrozenSet>().into_any().unbind();
@@ -301,6 +303,7 @@ impl Variable for SetVariable {
     }
 
     fn restore_contents(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
+        hash_key::refuse_asking_again(cg.cx, self.keys.iter())?;
         let items = cg.cx.tuple(self.keys.iter().map(|key| key.variable).collect());
         let ty = self.python_type(cg.cx);
         // The C methods: a subclass may have its own, which the trace has followed already.
@@ -363,6 +366,7 @@ impl Variable for SetVariable {
     }
 
     fn compare(&self, cx: &mut OpcodeExecutor<'_>, op: CompareOp, _: VarId, other: VarId) -> Flow<Option<VarId>> {
+        let other = subclass::seen_by_base(cx, other)?;
         let Some(right) = cx.see_as::<SetVariable>(other)? else { return Ok(None) };
         let common = combine(cx, BinaryOp::And, &self.keys, &right.keys)?.len();
         let (left, right) = (self.keys.len(), right.keys.len());

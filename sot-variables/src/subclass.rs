@@ -97,6 +97,11 @@ pub fn storage_of(cx: &mut OpcodeExecutor<'_>, object: VarId) -> Flow<Option<Var
     Ok(cx.see_as::<SubclassVariable>(object)?.map(|object| object.storage))
 }
 
+/// What C code of the base sees of an operand: the storage, for an object of a subclass.
+pub fn seen_by_base(cx: &mut OpcodeExecutor<'_>, operand: VarId) -> Flow<VarId> {
+    Ok(storage_of(cx, operand)?.unwrap_or(operand))
+}
+
 /// The value that an object of a subclass of a value's type is.
 pub fn value_of<'py>(cx: &mut OpcodeExecutor<'py>, object: VarId) -> Flow<Option<Bound<'py, PyAny>>> {
     match cx.see_as::<SubclassVariable>(object)?.map(|object| (object.base, object.storage)) {

@@ -4,6 +4,7 @@ import abc
 import collections
 import copy
 import enum
+import itertools
 import pickle
 import types
 
@@ -88,6 +89,20 @@ def test_names_of_a_generator(x):
     generator = made()
     toy.save(x)
     return x + 1, generator.__name__, generator.__qualname__
+
+
+def returns_when_closed():
+    try:
+        yield 1
+    except GeneratorExit:
+        return 0
+
+
+@given(one)
+def test_whole__what_a_closed_generator_returns(x):
+    generator = returns_when_closed()
+    next(generator)
+    return x + 1, generator.close(), generator.close()
 
 
 # Special methods.
@@ -325,13 +340,17 @@ class HasSubclasses:
     pass
 
 
+# What keeps them, as it depends on the collector when the others are gone.
+KEPT = []
+
+
 @given(one, hit=False)
 def test_subclasses_that_a_class_has(x):
     class Sub(HasSubclasses):
         pass
 
+    KEPT.append(Sub)
     toy.save(x)
-    # Of the classes of earlier calls, those that are there depend on when cycles are collected.
     return x + 1, [len(HasSubclasses.__subclasses__()), HasSubclasses.__subclasses__()[-1] is Sub]
 
 
@@ -469,3 +488,86 @@ def test_list_that_grows_long(x):
     for number in range(20000):
         items.append(number)
     return x + 1, len(items), items[-1]
+
+
+@given(one)
+def test_whole__what_is_left_behind_a_slice(x):
+    results = []
+    for bounds in [(3,), (3, 3), (0, 6, 2), (1, 5, 3), (5, 3), (0, None, 4)]:
+        numbers = iter(range(10))
+        taken = list(itertools.islice(numbers, *bounds))
+        results.append((taken, list(numbers)))
+    return x + 1, results
+
+
+@given(one)
+def test_slices_and_selections_outlive_the_graph(x):
+    numbers = iter(range(10))
+    cut = itertools.islice(numbers, 1, 8, 3)
+    pairs, both = itertools.combinations("abc", 2), itertools.product((1, 2), (3,), repeat=2)
+    first = next(cut), next(pairs), next(both)
+    toy.save(x)
+    kinds = [type(iterator).__name__ for iterator in (cut, pairs, both)]
+    return x + 1, first, kinds, list(cut), list(pairs), list(both), list(numbers)
+
+
+class Fields:
+    def __init__(self, *fields):
+        self.fields = fields
+
+    def __hash__(self):
+        return hash(self.fields)
+
+    def __eq__(self, other):
+        return self.fields == other.fields
+
+
+@given(one)
+def test_keys_that_change_behind_a_dict(x):
+    key = Fields(1)
+    table, both = {key: 1}, {key, Fields(2)}
+    key.fields = (2,)
+    toy.save(x)
+    return x + 1, key in table, len(both), Fields(1) in both, list(table.values())
+
+
+SEEN = []
+
+
+@given(one, hit=False)
+def test_keys_that_read_what_changes(x):
+    global MODE
+
+    class Key:
+        def __hash__(self):
+            return 1
+
+        def __eq__(self, other):
+            if MODE:
+                raise KeyError("compared")
+            return self is other
+
+    MODE = False
+    first = {Key(): 1}
+    second = {Key(): 2, Key(): 3}
+    MODE = True
+    toy.save(x)
+    return x + 1, len(second), outcome(first.update, second), len(first)
+
+
+MODE = False
+
+
+class Tally(dict):
+    def __eq__(self, other):
+        return NotImplemented
+
+
+class Items(list):
+    def __eq__(self, other):
+        return NotImplemented
+
+
+@given(one)
+def test_whole__bases_see_through_their_subclasses(x):
+    return x + 1, Tally(a=1) == {"a": 1}, {"a": 1} == Tally(a=1), Items([1]) == [1], [0] + Items([1])

@@ -64,8 +64,8 @@ builtin! { ISLICE = "itertools:islice" => |cx, args| {
     if step == 0 {
         return Err(cannot("islice() with a step of zero"));
     }
-    let left = bound(cx, stop)?.map(|stop| stop.saturating_sub(start).div_ceil(step));
-    Ok(produce(cx, Itertool::Slice { inner, skip: start, step, left }))
+    let end = bound(cx, stop)?;
+    Ok(produce(cx, Itertool::Slice { inner, skip: start, step, end }))
 } }
 
 builtin! { STARMAP = "itertools:starmap" => |cx, args| {
@@ -171,7 +171,8 @@ builtin! { PRODUCT = "itertools:product" => |cx, args| {
     let pools = vec![pools; usize::try_from(repeat).unwrap_or(0)].concat();
     let ranges = pools.iter().map(|pool| (0..pool.len()).collect::<Vec<_>>()).collect::<Vec<_>>();
     let choices = library(cx.py, "itertools", "product")?.into_bound(cx.py).call1(PyTuple::new(cx.py, ranges)?)?;
-    chosen(cx, &choices, |place, index| pools[place][index])
+    let args = pools.iter().map(|pool| cx.tuple(pool.clone())).collect();
+    chosen(cx, &choices, "product", args, |place, index| pools[place][index])
 } }
 
 builtin! { COMBINATIONS = "itertools:combinations" => |cx, args| selections(cx, args, "combinations") }
@@ -193,7 +194,7 @@ fn filtered(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, rule: Rule) -> Flow<Va
 }
 
 /// CPython selects positions; the items follow.
-fn selections(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, name: &str) -> Flow<VarId> {
+fn selections(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, name: &'static str) -> Flow<VarId> {
     let [iterable, count] = args.named(cx, name, ["iterable", "r"], 1)?;
     let items = cx.unpack_all(required(iterable)?)?;
     let options = PyDict::new(cx.py);
@@ -204,13 +205,16 @@ fn selections(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, name: &str) -> Flow<
     let function = library(cx.py, "itertools", name)?.into_bound(cx.py);
     let positions = (0..items.len()).collect::<Vec<_>>();
     let choices = function.call((positions,), Some(&options)).map_err(|error| cx.raise(error))?;
-    chosen(cx, &choices, |_, index| items[index])
+    let args = std::iter::once(cx.tuple(items.clone())).chain(count).collect();
+    chosen(cx, &choices, name, args, |_, index| items[index])
 }
 
 /// An iterator over tuples of items, from real tuples of positions.
 fn chosen(
     cx: &mut OpcodeExecutor<'_>,
     choices: &Bound<'_, PyAny>,
+    name: &'static str,
+    args: Vec<VarId>,
     item: impl Fn(usize, usize) -> VarId,
 ) -> Flow<VarId> {
     let mut tuples = Vec::new();
@@ -219,6 +223,5 @@ fn chosen(
         let items = choice.into_iter().enumerate().map(|(place, index)| item(place, index)).collect();
         tuples.push(cx.tuple(items));
     }
-    let tuples = cx.produce(Rc::new(crate::tuple::TupleVariable::new(tuples)));
-    cx.iter(tuples)
+    Ok(produce(cx, Itertool::Selection { name, args, selected: Rc::new(tuples), position: 0 }))
 }

@@ -1,6 +1,8 @@
 //! Lazy iterators of `itertools` beside `chain` and the filters: `count`, `repeat`, `islice`, `starmap`, `accumulate`,
 //! `zip_longest`, `pairwise`, `cycle`, `compress`, `batched`.
 
+use std::rc::Rc;
+
 use pyo3::prelude::*;
 
 use sot_core::codegen::CodeGen;
@@ -20,8 +22,10 @@ pub enum Itertool {
     Count { next: VarId, step: VarId },
     /// `repeat(item)`, or so many times more.
     Repeat { item: VarId, left: Option<u64> },
-    /// `islice(inner, skip, ..., step)`, with the number of items left.
-    Slice { inner: VarId, skip: u64, step: u64, left: Option<u64> },
+    /// `islice(inner, skip, end, step)`, counted from where the inner iterator stands.
+    Slice { inner: VarId, skip: u64, step: u64, end: Option<u64> },
+    /// `product(*pools)` and its like, with all that they give and the position in it.
+    Selection { name: &'static str, args: Vec<VarId>, selected: Rc<Vec<VarId>>, position: usize },
     /// `starmap(function, inner)`
     Star { function: VarId, inner: VarId },
     /// `accumulate(inner, function)` with the running total; `pending` is to be given as it is.
@@ -44,6 +48,7 @@ impl Itertool {
             Itertool::Count { .. } => "count",
             Itertool::Repeat { .. } => "repeat",
             Itertool::Slice { .. } => "islice",
+            Itertool::Selection { name, .. } => name,
             Itertool::Star { .. } => "starmap",
             Itertool::Accumulate { .. } => "accumulate",
             Itertool::Longest { .. } => "zip_longest",
@@ -67,27 +72,27 @@ fn take(left: &mut Option<u64>) -> bool {
     }
 }
 
+/// What is skipped is taken from the inner iterator even where nothing comes behind it.
 fn slice(
     cx: &mut OpcodeExecutor<'_>,
     inner: VarId,
     skip: &mut u64,
     step: u64,
-    left: &mut Option<u64>,
+    end: &mut Option<u64>,
 ) -> Flow<Option<VarId>> {
-    if !take(left) {
-        return Ok(None);
-    }
-    for _ in 0..*skip {
+    for _ in 0..std::mem::take(skip) {
         if cx.next(inner)?.is_none() {
-            *left = Some(0);
+            *end = Some(0);
             return Ok(None);
         }
+        *end = end.map(|end| end.saturating_sub(1));
     }
-    *skip = step - 1;
+    if *end == Some(0) {
+        return Ok(None);
+    }
     let item = cx.next(inner)?;
-    if item.is_none() {
-        *left = Some(0);
-    }
+    *end = if item.is_some() { end.map(|end| end - 1) } else { Some(0) };
+    *skip = end.map_or(step - 1, |end| end.min(step - 1));
     Ok(item)
 }
 
@@ -158,7 +163,12 @@ impl IteratorState for Itertool {
                 Ok(Some(item))
             }
             Itertool::Repeat { item, left } => Ok(take(left).then_some(*item)),
-            Itertool::Slice { inner, skip, step, left } => slice(cx, *inner, skip, *step, left),
+            Itertool::Slice { inner, skip, step, end } => slice(cx, *inner, skip, *step, end),
+            Itertool::Selection { selected, position, .. } => {
+                let item = selected.get(*position).copied();
+                *position += usize::from(item.is_some());
+                Ok(item)
+            }
             Itertool::Star { function, inner } => {
                 let Some(args) = cx.next(*inner)? else { return Ok(None) };
                 let args = cx.unpack_all(args)?;
@@ -209,6 +219,7 @@ impl IteratorState for Itertool {
         match self {
             Itertool::Count { next, step } => vec![*next, *step],
             Itertool::Repeat { item, .. } => vec![*item],
+            Itertool::Selection { args, selected, .. } => args.iter().chain(selected.iter()).copied().collect(),
             Itertool::Slice { inner, .. } | Itertool::Batched { inner, .. } => vec![*inner],
             Itertool::Star { function, inner } => vec![*function, *inner],
             Itertool::Accumulate { inner, function, total, .. } => {
@@ -236,10 +247,17 @@ impl IteratorState for Itertool {
                 let args: Vec<VarId> = std::iter::once(*item).chain(left).collect();
                 emit_call(cg, own, &args)
             }
-            Itertool::Slice { left: Some(0), .. } => rebuild::emit_exhausted(cg, "tuple"),
-            Itertool::Slice { inner, skip, step, left } => {
-                let end = match left {
-                    Some(left) => cg.cx.integer((skip + (left - 1) * step + 1) as i64)?,
+            Itertool::Selection { args, position, .. } => {
+                let (skipping, own) = (rebuild::skipping(cg.cx.py)?, own(cg.cx.py)?);
+                let position = cg.cx.integer(*position as i64)?;
+                cg.begin_call(|cg| cg.load_const(skipping))?;
+                cg.call(|cg| cg.load_const(own), args)?;
+                cg.load(position)?;
+                cg.end_call(2)
+            }
+            Itertool::Slice { inner, skip, step, end } => {
+                let end = match end {
+                    Some(end) => cg.cx.integer(*end as i64)?,
                     None => cg.cx.none(),
                 };
                 let (first, every) = (cg.cx.integer(*skip as i64)?, cg.cx.integer(*step as i64)?);
