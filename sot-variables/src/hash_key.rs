@@ -106,7 +106,17 @@ impl HashKey {
                 Ok(self.object.is(&other.object) || self.bind(cx.py).eq(other.bind(cx.py)).unwrap_or(false))
             }
             (Equality::Identity(..), _) | (_, Equality::Identity(..)) => Ok(self.equality == other.equality),
-            _ => object_model::equal(cx, self.variable, other.variable),
+            _ => {
+                let before = cx.effects.len();
+                let equal = object_model::equal(cx, self.variable, other.variable)?;
+                let changes = |effect: &Effect| matches!(effect, Effect::Contents { .. });
+                if cx.effects.log().iter().skip(before).any(changes) {
+                    // It may be the container that is being looked through.
+                    let text = "keys that change a container when they are compared";
+                    return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
+                }
+                Ok(equal)
+            }
         }
     }
 }
@@ -120,7 +130,8 @@ pub fn refuse_asking_again<'k>(cx: &OpcodeExecutor<'_>, keys: impl Iterator<Item
         if keys[..at].iter().any(|other| other.hash == key.hash) {
             return refuse("of one hash, which compare themselves");
         }
-        let is_written = |effect: &Effect| matches!(effect, Effect::Attribute { object, .. } if *object == key.variable);
+        let is_written =
+            |effect: &Effect| matches!(effect, Effect::Attribute { object, .. } if *object == key.variable);
         if cx.effects.log().iter().skip(key.asked).any(is_written) {
             return refuse("that have changed since");
         }

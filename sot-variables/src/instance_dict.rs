@@ -56,7 +56,11 @@ impl InstanceDictVariable {
         }
         let mut kept = Vec::with_capacity(entries.len());
         for entry in entries {
-            let name: Rc<str> = Rc::from(entry.key.bind(py).extract::<String>()?);
+            let Ok(name) = entry.key.bind(py).extract::<String>().map(Rc::from) else {
+                // No attribute, but an entry all the same.
+                kept.push(entry);
+                continue;
+            };
             if cx.effects.attribute(self.object, &name) != Some(None) {
                 kept.push(entry);
             }

@@ -80,7 +80,17 @@ impl Variable for MethodVariable {
             "__call__" => Ok(Some(this)),
             "__func__" => Ok(Some(self.function)),
             "__self__" => Ok(Some(self.receiver)),
-            _ => cx.find_attr(self.function, name),
+            "__doc__" => cx.find_attr(self.function, name),
+            _ => {
+                // What methods have of their own, such as their class, comes before what the function has.
+                let ty = method_type(cx.py)?;
+                let own =
+                    ty.cast::<PyType>().ok().and_then(|ty| cpython::type_lookup(ty, &PyString::intern(cx.py, name)));
+                match own {
+                    Some(_) => object_model::get_attr(cx, this, name),
+                    None => cx.find_attr(self.function, name),
+                }
+            }
         }
     }
 

@@ -571,3 +571,62 @@ class Items(list):
 @given(one)
 def test_whole__bases_see_through_their_subclasses(x):
     return x + 1, Tally(a=1) == {"a": 1}, {"a": 1} == Tally(a=1), Items([1]) == [1], [0] + Items([1])
+
+
+class Removes:
+    armed = []
+
+    def __init__(self, value):
+        self.value = value
+
+    def __hash__(self):
+        return 1
+
+    def __eq__(self, other):
+        if self.armed:
+            table, key = self.armed.pop()
+            del table[key]
+        return self.value == other.value
+
+
+@given(one)
+def test_keys_that_remove_others_when_compared(x):
+    first, second = Removes(1), Removes(2)
+    table = {first: 1}
+    Removes.armed.append((table, first))
+    table[second] = 2
+    return x + 1, len(table), list(table.values())
+
+
+class Table(dict):
+    def keys(self):
+        raise KeyError("keys")
+
+
+@given(one)
+def test_views_of_subclasses_are_alive(x):
+    table, plain = Table(a=1), Fields()
+    views = [dict.keys(table), table.values(), table.items()]
+    toy.save(x)
+    table["b"] = 2
+    plain.__dict__[1] = 1
+    plain.name = 2
+    return x + 1, [list(view) for view in views], plain.__dict__
+
+
+class Frozen(frozenset):
+    pass
+
+
+class Method:
+    def method(self):
+        return self
+
+
+@given(one)
+def test_copies_of_frozen_sets_and_attributes_of_methods(x):
+    plain, derived = frozenset([1]), Frozen([1])
+    method = Method().method
+    bound = method.__get__(Method(), Method)
+    kinds = [type(derived.copy()).__name__, derived.copy() is derived, plain.copy() is plain]
+    return x + 1, kinds, method.__class__.__name__, type(bound).__name__, bound() is method.__self__

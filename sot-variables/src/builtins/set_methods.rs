@@ -14,6 +14,7 @@ use super::{receive, required};
 use crate::dict;
 use crate::hash_key::{position, HashKey};
 use crate::set::{self, combine, elements, expect, write, Order, SetVariable};
+use crate::subclass;
 
 builtin! { ADD = "set.add" => |cx, args| {
     let (this, [item]) = receive(cx, args, "set", "add", 1)?;
@@ -162,7 +163,9 @@ fn disjoint(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
 fn copy(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     let (this, []) = receive(cx, args, "set", "copy", 0)?;
     let set = expect(cx, this)?;
-    if set.frozen && cx.type_of(this)?.is(cx.py.get_type::<pyo3::types::PyFrozenSet>()) {
+    let plain =
+        subclass::owner_of(cx, this) == this && cx.type_of(this)?.is(cx.py.get_type::<pyo3::types::PyFrozenSet>());
+    if set.frozen && plain {
         return Ok(this);
     }
     Ok(SetVariable::make(cx, set.keys.clone(), set.frozen, Order::Unknown))

@@ -15,6 +15,7 @@ use super::{emit_call, produce, rebuild, IteratorState};
 use crate::dict::{self, Entry};
 use crate::hash_key::HashKey;
 use crate::set::{self, SetVariable};
+use crate::subclass;
 
 sot_core::variable_kind! { "dict_view" }
 sot_core::variable_kind! { "dict_iterator" }
@@ -102,6 +103,13 @@ impl Variable for DictView {
     }
 
     fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
+        let owner = subclass::owner_of(cg.cx, self.dict);
+        if owner != self.dict {
+            // Of the object, past a method of its class's own, which was followed.
+            let ty = dict::expect(cg.cx, self.dict)?.python_type(cg.cx);
+            let method = ty.getattr(self.view.method())?.unbind();
+            return cg.call(|cg| cg.load_const(method), &[owner]);
+        }
         let method = |cg: &mut CodeGen<'_, '_>| {
             cg.load(self.dict)?;
             cg.load_attr(self.view.method())
