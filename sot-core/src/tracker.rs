@@ -205,6 +205,11 @@ pub enum Tracker {
         /// Which part.
         part: Part,
     },
+    /// What the base of an object's class keeps in it: the object, but no method of its class is asked for what is in it.
+    Storage {
+        /// The object.
+        of: TrackerId,
+    },
     /// Length of a list.
     Length {
         /// The list.
@@ -250,6 +255,7 @@ impl Tracker {
             | Tracker::Type { of }
             | Tracker::Item { of, .. }
             | Tracker::CellContents { of }
+            | Tracker::Storage { of }
             | Tracker::Length { of }
             | Tracker::Upcoming { of, .. }
             | Tracker::Iterated { of, .. }
@@ -378,6 +384,7 @@ impl Trackers {
             Tracker::CellContents { of } => format!("{}.cell_contents", self.text(py, *of)),
             Tracker::Part { of, part } => format!("{}.{}", self.text(py, *of), part.attribute()),
             Tracker::Computed { how, of } => how.text(py, &of.iter().map(|of| self.text(py, *of)).collect::<Vec<_>>()),
+            Tracker::Storage { of } => self.text(py, *of),
             Tracker::Length { of } => format!("len({})", self.text(py, *of)),
             Tracker::Upcoming { of, after } => format!("upcoming({}, {after})", self.text(py, *of)),
             Tracker::Iterated { of, index } => format!("{}.__reduce__()[1][{index}]", self.text(py, *of)),

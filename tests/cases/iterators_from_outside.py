@@ -1,5 +1,7 @@
 """Iterators of C code that were there before the trace: behind a break in a loop, held by objects, given as arguments."""
 
+import collections
+
 import toy
 from cases import given
 
@@ -458,3 +460,151 @@ def test_a_root_of_a_counter(x):
         root = n**0.5 if n else 0
         seen.append((root, type(root)))
     return x + 1, seen
+
+
+class Key:
+    def __init__(self, name, log):
+        self.name, self.log = name, log
+
+    def __hash__(self):
+        self.log.append(self.name)
+        return hash(self.name)
+
+    def __eq__(self, other):
+        return self is other
+
+
+def keyed():
+    table = {"a": 1, "b": 2.5, "c": 3, "d": 4}
+    return toy.arange(2), table, collections.OrderedDict(table)
+
+
+@given(keyed)
+def test_keys_values_and_items(x, table, ordered):
+    y = x
+    for source in (table, ordered):
+        for key in source:
+            toy.save(y)
+            y = y + len(key)
+        for value in source.values():
+            toy.save(y)
+            y = y + value
+        for key, value in source.items():
+            toy.save(y)
+            y = y * value
+        for n, (key, value) in enumerate(zip(source, source.items())):
+            if n == 1:
+                toy.save(y)
+            y = y + n + value[1]
+        for key in reversed(source) if source is ordered else ():
+            toy.save(y)
+            y = y + source[key]
+    return y
+
+
+@given(keyed)
+def test_the_rest_of_the_items(x, table, ordered):
+    y = x
+    for key, value in table.items():
+        if key == "a":
+            toy.save(y)
+        y = y + value
+    for key, value in ordered.items():
+        if key == "b":
+            toy.save(y)
+        y = y * value
+    return y
+
+
+@given(keyed)
+def test_values_written_in_the_loop(x, table, ordered):
+    y = x
+    for source in (table, ordered):
+        for key, value in source.items():
+            toy.save(y)
+            y = y + value
+            source[key] = source["d"] = y
+    return y, table, ordered
+
+
+@given(keyed)
+def test_a_key_added_in_the_loop(x, table, ordered):
+    y, seen = x, []
+    for source in (table, ordered):
+        try:
+            for key in source:
+                if key == "a":
+                    toy.save(y)
+                y = y + source[key]
+                if key == "b":
+                    source["new"] = 1
+        except RuntimeError as error:
+            seen.append(type(error))
+    return y, seen
+
+
+@given(one)
+def test_variables_of_the_module(x):
+    globals()["late"] = 1
+    y, names = x, []
+    for name, value in globals().items():
+        if name == "late":
+            toy.save(y)
+            y = y + value
+            names.append(name)
+    return y, names
+
+
+@given(one)
+def test_keys_that_the_program_hashes(x):
+    log, y = [], x
+    keys = [Key("a", log), Key("b", log), Key("c", log)]
+    table = collections.OrderedDict((key, n) for n, key in enumerate(keys))
+    plain = dict(table)
+    toy.save(y)
+    log.clear()
+    for key, n in plain.items():
+        toy.save(y)
+        y = y + n
+        log.append(key.name.upper())
+    for n in plain.values():
+        toy.save(y)
+        y = y + n
+    return y, log
+
+
+@given(one)
+def test_elements_of_sets(x):
+    y = x
+    for n in frozenset([3]):
+        toy.save(y)
+        y = y + n
+    things = {1}
+    steps = iter(things)
+    toy.save(y)
+    for n in steps:
+        y = y * (n + 1)
+        toy.save(y)
+    try:
+        for n in things:
+            toy.save(y)
+            things.add(n + 1)
+    except RuntimeError as error:
+        return y, str(error), things
+
+
+class Cached(collections.OrderedDict):
+    def __getitem__(self, key):
+        return super().__getitem__(key) * 10
+
+
+@given(lambda: (toy.arange(2), Cached(a=1, b=2)))
+def test_items_of_a_subclass(x, table):
+    y = x
+    for key, value in table.items():
+        toy.save(y)
+        y = y + value
+    for value in table.values():
+        toy.save(y)
+        y = y + value
+    return y

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyString, PyTuple, PyType};
+use pyo3::types::{PyDict, PyList, PyString, PyTuple, PyType};
 
 use super::CodeGen;
 use crate::cpython::{self, Upcoming};
@@ -42,6 +42,28 @@ fn ahead(py: Python<'_>) -> PyResult<Py<PyAny>> {
         Ok(ahead.unbind())
     };
     Ok(AHEAD.get_or_try_init(py, make)?.clone_ref(py))
+}
+
+/// A function that gives what the base of an object's class keeps in it under a key or at a position.
+fn kept(py: Python<'_>) -> PyResult<Py<PyAny>> {
+    static KEPT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let make = || -> PyResult<Py<PyAny>> {
+        let kept =
+            cpython::fastcall(py, "__kept__", "What an object of a subclass holds.", |py, values| match values {
+                [object, key] => {
+                    let bases = [py.get_type::<PyDict>(), py.get_type::<PyList>(), py.get_type::<PyTuple>()];
+                    let base = bases.iter().find(|base| object.is_instance(base).unwrap_or(false));
+                    let get = match base {
+                        Some(base) => base.getattr("__getitem__")?,
+                        None => py.import("operator")?.getattr("getitem")?,
+                    };
+                    get.call1((object, key)).map(Bound::unbind)
+                }
+                _ => Err(pyo3::exceptions::PyTypeError::new_err("an object and a key are expected")),
+            })?;
+        Ok(kept.unbind())
+    };
+    Ok(KEPT.get_or_try_init(py, make)?.clone_ref(py))
 }
 
 /// A function that calls its first argument with the items of the second and the entries of the third.
@@ -110,6 +132,7 @@ impl CodeGen<'_, '_> {
                 self.load_attr(part.attribute())
             }
             Tracker::Made(variable) => self.load(*variable),
+            Tracker::Storage { of } => self.load_tracker(*of),
             Tracker::Length { of } => {
                 self.begin_call(|cg| cg.load_builtin("len"))?;
                 self.load_tracker(*of)?;
@@ -169,9 +192,16 @@ impl CodeGen<'_, '_> {
         if let (Tracker::Globals | Tracker::Builtins, Key::Str(name)) = (self.cx.trackers.get(of), key) {
             return self.emitter.load_global(name);
         }
+        let object = key.object(self.cx.py)?.unbind();
+        if matches!(self.cx.trackers.get(of), Tracker::Storage { .. }) {
+            let kept = kept(self.cx.py)?;
+            self.begin_call(|cg| cg.load_const(kept))?;
+            self.load_tracker(of)?;
+            self.load_const(object)?;
+            return self.end_call(2);
+        }
         self.load_tracker(of)?;
-        let key = key.object(self.cx.py)?.unbind();
-        self.load_const(key)?;
+        self.load_const(object)?;
         self.op("BINARY_SUBSCR", 0)
     }
 

@@ -3,7 +3,9 @@
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyInt, PyList, PyRange, PyString, PyTuple, PyType};
+use pyo3::types::{PyBytes, PyDict, PyFrozenSet, PyInt, PyList, PyRange, PySet, PyString, PyTuple, PyType};
+
+use super::is_heap_type;
 
 /// What a step of an iterator gives.
 pub enum Upcoming<'py> {
@@ -13,7 +15,11 @@ pub enum Upcoming<'py> {
     End,
 }
 
-/// The types that can be asked: `enumerate` and `zip`, and iterators of a list, a tuple, a range and texts.
+/// Of more keys than this none is looked at: each step of such an iterator is asked for what is left of all.
+const MOST_KEYS: usize = 2_000;
+
+/// The types that can be asked: `enumerate` and `zip`, iterators of dicts and sets, and those of a list, a tuple, a range and
+/// texts.
 pub fn iterator_types(py: Python<'_>) -> PyResult<&'static [Py<PyType>]> {
     static TYPES: PyOnceLock<Vec<Py<PyType>>> = PyOnceLock::new();
     let types = TYPES.get_or_try_init(py, || {
@@ -22,6 +28,11 @@ pub fn iterator_types(py: Python<'_>) -> PyResult<&'static [Py<PyType>]> {
         let mut types = vec![
             builtin("enumerate")?,
             builtin("zip")?,
+            type_of(PyDict::new(py).as_any())?,
+            type_of(&PyDict::new(py).call_method0("values")?)?,
+            type_of(&PyDict::new(py).call_method0("items")?)?,
+            type_of(PySet::empty(py)?.as_any())?,
+            type_of(&py.import("collections")?.getattr("OrderedDict")?.call0()?)?,
             type_of(PyList::empty(py).as_any())?,
             type_of(PyTuple::empty(py).as_any())?,
             type_of(PyRange::new(py, 0, 0)?.as_any())?,
@@ -43,6 +54,8 @@ enum Kind {
     Sequence,
     Enumerate,
     Zip,
+    /// Of a dict or set: it is asked for a list of all that is left.
+    Keys,
 }
 
 fn kind(iterator: &Bound<'_, PyAny>) -> Option<Kind> {
@@ -50,6 +63,7 @@ fn kind(iterator: &Bound<'_, PyAny>) -> Option<Kind> {
     match iterator_types(iterator.py()).ok()?.iter().position(|known| known.is(&ty))? {
         0 => Some(Kind::Enumerate),
         1 => Some(Kind::Zip),
+        2..=6 => Some(Kind::Keys),
         _ => Some(Kind::Sequence),
     }
 }
@@ -58,8 +72,15 @@ fn kind(iterator: &Bound<'_, PyAny>) -> Option<Kind> {
 pub fn upcoming<'py>(iterator: &Bound<'py, PyAny>, after: usize) -> Option<Upcoming<'py>> {
     let py = iterator.py();
     let kind = kind(iterator)?;
+    if kind == Kind::Keys && !may_list(iterator)? {
+        return None;
+    }
     let (of, state) = reduced(iterator)?;
     let item = match kind {
+        Kind::Keys => {
+            let left = of.get_item(0).ok()?.cast_into::<PyList>().ok()?;
+            return Some(left.get_item(after).map_or(Upcoming::End, Upcoming::Item));
+        }
         Kind::Sequence => {
             let index = state.and_then(|state| state.extract::<usize>().ok()).unwrap_or(0);
             return Some(item(&of.get_item(0).ok()?, index.checked_add(after)?)?.map_or(Upcoming::End, Upcoming::Item));
@@ -103,9 +124,36 @@ fn item<'py>(of: &Bound<'py, PyAny>, index: usize) -> Option<Option<Bound<'py, P
 /// What the iterator goes over: a sequence, or other iterators.
 pub fn iterated<'py>(iterator: &Bound<'py, PyAny>) -> Option<Vec<Bound<'py, PyAny>>> {
     let kind = kind(iterator)?;
+    if kind == Kind::Keys {
+        return Some(keyed(iterator)?.into_iter().collect());
+    }
     let (of, _) = reduced(iterator)?;
     let count = if kind == Kind::Zip { of.len() } else { 1 };
     Some(of.iter().take(count).collect())
+}
+
+/// The dict or set that an iterator goes over, if it has any left.
+#[allow(clippy::option_option, reason = "cannot tell and none are two answers")]
+fn keyed<'py>(iterator: &Bound<'py, PyAny>) -> Option<Option<Bound<'py, PyAny>>> {
+    let held = iterator.py().import("gc").ok()?.getattr("get_referents").ok()?.call1((iterator,)).ok()?;
+    let is_keyed =
+        |held: &Bound<'_, PyAny>| held.is_instance_of::<PyDict>() || held.is_instance_of::<PySet>() || is_frozen(held);
+    Some(held.cast::<PyList>().ok()?.iter().find(is_keyed))
+}
+
+fn is_frozen(object: &Bound<'_, PyAny>) -> bool {
+    object.is_instance_of::<PyFrozenSet>()
+}
+
+/// Whether listing what is left runs no code of the program's, and takes little.
+fn may_list(iterator: &Bound<'_, PyAny>) -> Option<bool> {
+    let Some(keyed) = keyed(iterator)? else { return Some(true) };
+    let Ok(dict) = keyed.cast::<PyDict>() else { return Some(keyed.len().ok()? <= MOST_KEYS) };
+    // An `OrderedDict` looks its keys up.
+    let looks_up = !keyed.is_exact_instance_of::<PyDict>();
+    let plain = |ty: &Bound<'_, PyType>| !is_heap_type(ty);
+    let known = !looks_up || plain(&keyed.get_type()) && dict.iter().all(|(key, _)| plain(&key.get_type()));
+    Some(dict.len() <= MOST_KEYS && known)
 }
 
 /// What the iterator would be made of again, and the state it would be given then.

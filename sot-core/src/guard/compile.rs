@@ -90,8 +90,13 @@ impl<'a, 'py> Compiler<'a, 'py> {
         if let Some(&register) = self.by_tracker.get(&id) {
             return Ok(register);
         }
-        let fetch = self.fetch_step(id)?;
-        let register = self.register_of(fetch);
+        let register = match self.trackers.get(id) {
+            Tracker::Storage { of } => self.fetch(*of)?,
+            _ => {
+                let fetch = self.fetch_step(id)?;
+                self.register_of(fetch)
+            }
+        };
         self.by_tracker.insert(id, register);
         Ok(register)
     }
@@ -160,7 +165,7 @@ impl<'a, 'py> Compiler<'a, 'py> {
                 let of = of.iter().map(|of| self.fetch(*of)).collect::<PyResult<_>>()?;
                 Fetch::Computed(how.clone_ref(py), of)
             }
-            Tracker::Produced | Tracker::Made(_) => {
+            Tracker::Storage { .. } | Tracker::Produced | Tracker::Made(_) => {
                 return Err(PyRuntimeError::new_err("a guard was put on a value made in the trace"));
             }
         })

@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use std::rc::Rc;
 
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use sot_core::codegen::CodeGen;
 use sot_core::cpython::{iterated, iterator_types, upcoming, Upcoming};
@@ -77,6 +78,12 @@ fn assume_unchanged<'py>(
         _ => None,
     };
     let changed: HashSet<VarId> = cx.effects.log().iter().filter_map(contents).collect();
+    // It may go over the attributes of an object, or the variables of a module.
+    let keyed = own.iter().any(|(part, _)| part.is_instance_of::<PyDict>());
+    let binds = |effect: &Effect| matches!(effect, Effect::Attribute { .. } | Effect::Global { .. });
+    if keyed && cx.effects.log().iter().any(binds) {
+        return Err(cannot_tell());
+    }
     for container in changed {
         let Some(object) = cx.vars.get(container).object().map(|object| object.bind(cx.py).clone()) else { continue };
         let mut others = Vec::new();

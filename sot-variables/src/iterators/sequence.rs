@@ -86,6 +86,23 @@ impl SequenceIterator {
     }
 }
 
+impl SequenceIterator {
+    /// The iterator is made before the writes are replayed.
+    fn reconstruct_over_set(&self, cg: &mut CodeGen<'_, '_>, set: VarId) -> Flow<()> {
+        let written = cg.cx.effects.written().any(|written| written == set);
+        let outside = cg.cx.vars.get(set).object().is_some();
+        let items = cg.cx.see(set)?.items(cg.cx, set)?;
+        let given = cg.cx.see_as::<TupleVariable>(self.sequence)?;
+        let same = items.is_some_and(|items| given.is_some_and(|given| given.items == items));
+        if !same || written && outside {
+            return Err(Unwind::fallback(ReasonId::CannotRestore, "an iterator over a set that changed"));
+        }
+        let set = subclass::owner_of(cg.cx, set);
+        let position = cg.cx.integer(self.position)?;
+        emit_call(cg, rebuild::skipping, &[set, position])
+    }
+}
+
 impl Over {
     fn of(cx: &OpcodeExecutor<'_>, sequence: VarId) -> Over {
         let payload = cx.vars.get(sequence);
@@ -208,6 +225,9 @@ impl IteratorState for SequenceIterator {
                     "an iterator over a list that changed its length",
                 ));
             }
+        }
+        if let (Over::Set, Some((set, _))) = (self.over, self.set) {
+            return self.reconstruct_over_set(cg, set);
         }
         if matches!(self.over, Over::Deque) && self.is_stale(cg.cx)? {
             return Err(Unwind::fallback(ReasonId::CannotRestore, "an iterator over a deque that changed"));
