@@ -190,3 +190,58 @@ def test_no_list(x, out):
         list.append(out, x)
     except TypeError as error:
         return x + 1, str(error)
+
+
+@given(some, lambda: (toy.full((1,), 2.0), [1, 2]))
+def test_iterators_of_a_list_that_changes(x, out):
+    seen = []
+    for item in out:
+        if len(out) < 8:
+            out.append(len(out))
+        if item == 5:
+            toy.save(x)
+        seen.append(item)
+    for item in out:
+        if len(out) > 2:
+            out.pop()
+            toy.save(x)
+        seen.append(item)
+    return x + 1, seen, out
+
+
+@given(some)
+def test_past_what_the_list_had(x, out):
+    seen = []
+    for item in out:
+        seen.append(item)
+        if len(seen) > 6:
+            toy.save(x)
+            break
+        out.append(len(out))
+    steps = reversed(out)
+    seen.append(next(steps))
+    toy.save(x)
+    seen.extend(steps)
+    return x * 2, seen
+
+
+@given(some)
+def test_backwards_over_what_is_new(x, out):
+    out.extend([5, 6, 7])
+    steps, others = reversed(out), iter(out)
+    seen = [next(steps), next(others), next(others), next(others), next(others), next(others), next(others)]
+    toy.save(x)
+    out.append(8)
+    return x * 2, seen, list(steps), list(others)
+
+
+@given(lambda: (toy.full((1,), 2.0), Stack([1, 2])))
+def test_iterators_of_a_subclass_that_grows(x, out):
+    seen = []
+    for item in out:
+        seen.append(item)
+        if len(out) < 6:
+            out.append(item + 5)
+        if len(out) == 5:
+            toy.save(x)
+    return x * 2, seen, out.added

@@ -57,15 +57,31 @@ fn iter_at<'py>(sequence: &Bound<'py, PyAny>, position: usize) -> PyResult<Bound
         sequence.try_iter()?.into_any()
     };
     if position > 0 {
-        iterator.call_method1("__setstate__", (position,))?;
+        with_room(sequence, position, || iterator.call_method1("__setstate__", (position,)))?;
     }
     Ok(iterator)
+}
+
+/// Does something while a list has so many items at least: a position is cut down to the list's length, and the writes that make
+/// it longer are still to come.
+fn with_room<T>(sequence: &Bound<'_, PyAny>, length: usize, work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+    let Ok(list) = sequence.cast::<PyList>() else { return work() };
+    let room = list.len();
+    for _ in room..length {
+        list.append(list.py().None())?;
+    }
+    let result = work();
+    if room < length {
+        list.del_slice(room, length)?;
+    }
+    result
 }
 
 #[pyfunction]
 fn iter_reversed_at<'py>(sequence: &Bound<'py, PyAny>, position: isize) -> PyResult<Bound<'py, PyAny>> {
     let iterator = reversed(sequence)?;
-    iterator.call_method1("__setstate__", (position,))?;
+    let length = usize::try_from(position + 1).unwrap_or(0);
+    with_room(sequence, length, || iterator.call_method1("__setstate__", (position,)))?;
     Ok(iterator)
 }
 

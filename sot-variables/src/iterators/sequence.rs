@@ -6,7 +6,7 @@ use pyo3::types::{PyBytes, PyList, PyRange, PySet, PyString, PyTuple};
 use sot_core::codegen::CodeGen;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::OpcodeExecutor;
-use sot_core::variable::{VarId, Variable};
+use sot_core::variable::VarId;
 
 use super::{emit_call, produce, rebuild, IteratorState};
 use crate::deque::DequeVariable;
@@ -215,16 +215,6 @@ impl IteratorState for SequenceIterator {
     fn reconstruct(&self, cg: &mut CodeGen<'_, '_>) -> Flow<()> {
         if self.exhausted || self.position < 0 {
             return rebuild::emit_exhausted(cg, self.over.name());
-        }
-        if let Some(list) = cg.cx.see_as::<ListVariable>(self.sequence)? {
-            // The iterator is made before the writes are replayed.
-            let size = list.object().map(|object| object.bind(cg.cx.py).len()).transpose()?;
-            if size.is_some_and(|size| size != list.items.len()) {
-                return Err(Unwind::fallback(
-                    ReasonId::CannotRestore,
-                    "an iterator over a list that changed its length",
-                ));
-            }
         }
         if let (Over::Set, Some((set, _))) = (self.over, self.set) {
             return self.reconstruct_over_set(cg, set);
