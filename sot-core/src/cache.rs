@@ -82,6 +82,8 @@ pub struct Origin {
     pub call: Option<(Label, Finish)>,
     /// Whether a resume function of the caller calls it.
     pub nested: bool,
+    /// How many of its cells are the function's own, the first of its free variables.
+    pub own_cells: usize,
 }
 
 impl CodeCache {

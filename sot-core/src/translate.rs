@@ -93,6 +93,11 @@ pub fn prologue_of(code: &Bound<'_, PyCode>) -> Option<u32> {
     cpython::code_state::<CodeCache>(code)?.origin().map(|origin| origin.prologue)
 }
 
+/// How many of the free variables of a resume function are the function's own cells.
+pub fn own_cells_of(code: &Bound<'_, PyCode>) -> Option<usize> {
+    cpython::code_state::<CodeCache>(code)?.origin().map(|origin| origin.own_cells)
+}
+
 /// Whether the code is marked so that something that may become of it is an error.
 pub fn forbids(code: &Bound<'_, PyAny>, what: Forbidden) -> bool {
     let cache = code.cast::<PyCode>().ok().and_then(cpython::code_state::<CodeCache>);
@@ -584,7 +589,9 @@ impl<'py> ResumeSource<'py> {
             let code = built.code.bind(py).cast::<PyCode>().map_err(PyErr::from)?;
             let base = PyWeakrefReference::new(self.unit.object.bind(py))?.unbind();
             if let Some(cache) = cache_of(code) {
-                cache.set_origin(Origin { base, prologue: built.prologue, call: built.call, nested: key.nested });
+                let own_cells = self.unit.code.cellvars.len();
+                let (prologue, call, nested) = (built.prologue, built.call, key.nested);
+                cache.set_origin(Origin { base, prologue, call, nested, own_cells });
                 // Generators run in CPython.
                 cache.set_skip(key.entry == resume::Entry::Yield);
                 for what in [Forbidden::Break, Forbidden::Fallback] {

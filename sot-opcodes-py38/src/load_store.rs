@@ -3,10 +3,12 @@
 use std::rc::Rc;
 
 use pyo3::exceptions::{PyNameError, PyUnboundLocalError};
+use pyo3::types::PyCode;
 use sot_core::error::{Flow, Unwind};
 use sot_core::executor::OpcodeExecutor;
 use sot_core::opcode;
 use sot_core::side_effects::Effect;
+use sot_core::translate;
 use sot_core::variable::VarId;
 use sot_variables::cell::CellVariable;
 
@@ -91,5 +93,7 @@ fn unbound_cell(cx: &mut OpcodeExecutor<'_>, index: usize) -> Unwind {
 pub fn cell_name(cx: &OpcodeExecutor<'_>, index: usize) -> (String, bool) {
     let code = &cx.frame().code.code;
     let name = code.cellvars.iter().chain(&code.freevars).nth(index).cloned().unwrap_or_default();
-    (name, index >= code.cellvars.len())
+    let object = cx.frame().code.object.bind(cx.py).cast::<PyCode>().ok();
+    let own = object.and_then(translate::own_cells_of).unwrap_or(code.cellvars.len());
+    (name, index >= own)
 }

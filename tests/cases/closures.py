@@ -216,3 +216,54 @@ def test_class_made_in_the_function(x):
         value = 3
 
     return x + Local.value
+
+
+def unbound():
+    return toy.full((1,), 2.0), False
+
+
+@given(unbound)
+def test_an_empty_cell_of_its_own_behind_a_break(x, late):
+    toy.save(x)
+    y = x + 1
+    try:
+        captured
+    except NameError as error:
+        told = type(error).__name__, str(error)
+    read = lambda: captured
+    try:
+        read()
+    except NameError as error:
+        told += type(error).__name__, str(error)
+    if late:
+        captured = 1
+    toy.save(y)
+    return y, told, captured
+
+
+@given(unbound)
+def test_an_emptied_cell_behind_a_break(x, late):
+    captured = x * 2
+    read = lambda: captured
+    toy.save(x)
+    y = x + read()
+    del captured
+    toy.save(y)
+    try:
+        return y, read()
+    except NameError as error:
+        seen = type(error).__name__
+    return captured, seen
+
+
+@given(unbound)
+def test_a_cell_of_a_caller_behind_a_break(x, late):
+    def inner(y):
+        toy.save(y)
+        y = y + 1
+        return y + captured
+
+    toy.save(x)
+    if late:
+        captured = 1
+    return inner(x * 2)

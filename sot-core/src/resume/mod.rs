@@ -10,11 +10,13 @@ mod finish;
 
 use std::sync::Arc;
 
-use pyo3::exceptions::{PyBaseException, PyRuntimeError};
+use pyo3::exceptions::{PyBaseException, PyNameError, PyRuntimeError, PyUnboundLocalError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCode, PyDict, PyIterator};
 
 use crate::cpython::{self, WeakRef};
+use crate::translate;
+use crate::version::PyVersion;
 
 pub use code::{build, Entry, ResumeKey, Slot};
 pub use finish::{Answer, Finish, Operation, Use};
@@ -43,6 +45,26 @@ impl Target {
         let code = self.code.get(py);
         let code = code.ok_or_else(|| PyRuntimeError::new_err("a function was collected while it ran"))?;
         cpython::new_function(code.cast::<PyCode>()?, globals, cells)
+    }
+
+    /// The error as the function itself would raise it: a cell of its own that is empty is a local variable.
+    fn as_unbound(&self, py: Python<'_>, error: PyErr) -> PyErr {
+        let own = || {
+            let code = self.code.get(py)?.cast_into::<PyCode>().ok()?;
+            let cells = code.getattr("co_freevars").ok()?.extract::<Vec<String>>().ok()?;
+            let raised = error.value(py);
+            let here = traceback_of(raised).ok()?.getattr("tb_next").ok()?.is_none();
+            let is_name_error = here && error.get_type(py).is(py.get_type::<PyNameError>());
+            let text = is_name_error.then(|| raised.str().ok())?.map(|text| text.to_string())?;
+            let names = cells.into_iter().take(translate::own_cells_of(&code)?);
+            let local = names.map(unbound_texts).find_map(|(free, local)| (free == text).then_some(local))?;
+            let unbound = PyUnboundLocalError::new_err(local).into_value(py).into_bound(py);
+            for part in ["__context__", "__cause__", "__suppress_context__", "__traceback__"] {
+                unbound.setattr(part, raised.getattr(part).ok()?).ok()?;
+            }
+            Some(PyErr::from_value(unbound.into_any()))
+        };
+        own().unwrap_or(error)
     }
 
     /// Calls the resume function once. Its frame alone holds the values, so that they die when the program drops them.
@@ -170,6 +192,17 @@ pub fn handled(py: Python<'_>) -> PyResult<Py<PyAny>> {
     Ok(handled.unbind())
 }
 
+/// What CPython says of an empty cell of an enclosing function and of one of the function's own.
+fn unbound_texts(name: String) -> (String, String) {
+    if PyVersion::BUILT_FOR < PyVersion(11) {
+        let free = format!("free variable '{name}' referenced before assignment in enclosing scope");
+        return (free, format!("local variable '{name}' referenced before assignment"));
+    }
+    let free =
+        format!("cannot access free variable '{name}' where it is not associated with a value in enclosing scope");
+    (free, format!("cannot access local variable '{name}' where it is not associated with a value"))
+}
+
 /// Runs resume functions until one returns.
 fn drive<'py>(
     py: Python<'py>,
@@ -180,7 +213,7 @@ fn drive<'py>(
     let globals = cpython::current_globals(py);
     let globals = globals.ok_or_else(|| PyRuntimeError::new_err("a resume function is called by Python code"))?;
     loop {
-        let result = target.call(py, &globals, values)?;
+        let result = target.call(py, &globals, values).map_err(|error| target.as_unbound(py, error))?;
         let Ok(next) = result.cast::<Continuation>() else { return Ok(result) };
         let mut next = next.borrow_mut();
         target = Arc::clone(&next.target);
