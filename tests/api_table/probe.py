@@ -1,9 +1,10 @@
 """Calls every public function of Paddle in eager mode and translated, and says what became of it.
 
-    python tests/api_table/probe.py [--only NAME] [--write docs/paddle-api.md | --check docs/paddle-api.md]
+    python tests/api_table/probe.py [--only NAME] [--write docs/paddle-api.md | --check docs/paddle-api.md] [--dtype TYPE]
 
-Each is called in a function of one line with the arguments of `arguments.py`. Results, arguments afterwards, what shares memory
-with what, and gradients must be those of eager mode. The exit status is 1 if one differs, or the page is not current.
+Each is called in a small function with the arguments of `arguments.py`, tensors of floating numbers brought to another type
+with `--dtype`. Results, what the function sees of them, arguments afterwards, what shares memory with what, and gradients
+must be those of eager mode. The exit status is 1 if one differs, or the page is not current.
 """
 
 import argparse
@@ -62,6 +63,15 @@ INCOMPARABLE = {
     "data_ptr": "an address",
     "householder_product": "eager mode overwrites its argument",
     "ormqr": "eager mode overwrites its argument",
+}
+
+# The same where arguments are no floating numbers.
+INCOMPARABLE_INTEGERS = {
+    "clamp_": "eager mode turns infinity, the bound that is not given, into an integer",
+    "clip_": "eager mode turns infinity, the bound that is not given, into an integer",
+    "svd": "called with complex numbers; vectors of any phase will do",
+    "svd_lowrank": "called with complex numbers; vectors of any phase will do",
+    "pca_lowrank": "called with complex numbers; vectors of any phase will do",
 }
 
 # Eager mode crashes in the backward pass.
@@ -175,30 +185,54 @@ class Run:
         return None
 
 
+def seen(value):
+    """What a program can ask of the tensors in a result, without waiting for the numbers in them."""
+    if isinstance(value, paddle.Tensor):
+        return value.dtype, value.ndim
+    if isinstance(value, (list, tuple)):
+        return [seen(item) for item in value]
+    if isinstance(value, dict):
+        return seen(list(value.values()))
+    return None
+
+
+def of_type(dtype, value):
+    """The value, with its tensors of floating numbers brought to another element type."""
+    if isinstance(value, paddle.Tensor) and value.dtype == paddle.float32 and value.is_dense():
+        return (value * 10 if "int" in dtype else value).astype(dtype)
+    if isinstance(value, (list, tuple)):
+        return type(value)(of_type(dtype, item) for item in value)
+    if isinstance(value, dict):
+        return {key: of_type(dtype, item) for key, item in value.items()}
+    return value
+
+
+def arguments(area, name, function, method, dtype):
+    """`candidates` with tensors of this type."""
+    for make in candidates(area, name, function, method):
+        yield make if dtype is None else lambda make=make: of_type(dtype, make())
+
+
 def wrapper(owner, name, method):
     # What changes a tensor in place is given one that is made in the function.
     changed = ".clone()" if name.endswith("_") and not name.endswith("__") and name != "set_" else ""
-    if method:
-        source = f"def call(x, *args, **kwargs):\n    return x{changed}.{name}(*args, **kwargs)\n"
-        scope = {}
-    elif changed:
-        source = f"def call(x, *args, **kwargs):\n    return owner.{name}(x.clone(), *args, **kwargs)\n"
-        scope = {"owner": owner}
-    else:
-        source = f"def call(*args, **kwargs):\n    return owner.{name}(*args, **kwargs)\n"
-        scope = {"owner": owner}
+    arguments = f"x{changed}, *args, **kwargs" if changed and not method else "*args, **kwargs"
+    of = f"x{changed}" if method else "owner"
+    takes = "x, *args, **kwargs" if method or changed else "*args, **kwargs"
+    source = f"def call({takes}):\n    result = {of}.{name}({arguments})\n    return result, seen(result)\n"
+    scope = {"owner": owner, "seen": seen}
     exec(compile(source, f"<call of {name}>", "exec"), scope)
     return scope["call"]
 
 
-def probe(area, owner, name, method):
+def probe(area, owner, name, method, dtype=None):
     if name in NEVER:
         return Outcome(UNCALLED, NEVER[name])
     function = getattr(owner, name)
     if isinstance(function, type):
         return Outcome(NO_TENSORS, "a class")
     call = wrapper(owner, name, method)
-    for make in candidates(area, name, function, method):
+    for make in arguments(area, name, function, method, dtype):
         try:
             eager = Run(call, make, False)
         except Exception:  # the arguments themselves are not to be had here
@@ -207,6 +241,7 @@ def probe(area, owner, name, method):
             break
     else:
         return Outcome(UNCALLED, "no arguments were found that it takes")
+    incomparable = name in INCOMPARABLE or dtype in ("bool", "int32", "int64") and name in INCOMPARABLE_INTEGERS
     if not list(tensors(eager.result)) and not eager.inputs:
         return Outcome(NO_TENSORS, "")
     outcome = None
@@ -219,7 +254,7 @@ def probe(area, owner, name, method):
         for number in ("first", "second"):
             run = Run(translated, make, with_gradient)
             wrong = eager.differs(run)
-            if wrong and name not in INCOMPARABLE:
+            if wrong and not incomparable:
                 mode = " with gradients" if with_gradient else ""
                 return Outcome(WRONG, f"{number} call{mode}: {wrong}")
         if outcome is None:
@@ -245,8 +280,12 @@ def reason(text):
             return text[len(kind) :].split(" ", 1)[1]
     if text.startswith("unsupported-mutation: "):
         return "changes " + text.split(" changes ", 1)[1]
+    if "static mode takes the result" in text:
+        return "static mode takes its result for another tensor than it is, for these element types at least"
     if "cannot be put into the graph" in text:
         return "exists in eager mode only"
+    if "a number that is another one at every call" in text:
+        return "a number that is another one at every call"
     return text.split(": ", 1)[1]
 
 
@@ -300,7 +339,10 @@ def main():
     parser.add_argument("--only", help="only functions with this in their full name", default="")
     parser.add_argument("--write", type=Path, help="write the page")
     parser.add_argument("--check", type=Path, help="compare with the page")
+    parser.add_argument("--dtype", help="the element type of tensors that are float32 otherwise")
     options = parser.parse_args()
+    if options.dtype and (options.write or options.check):
+        parser.error("the page is about float32")
     warnings.simplefilter("ignore")
     areas, wrong = {}, []
     for area, owner, method in AREAS:
@@ -312,7 +354,7 @@ def main():
             print(f"\r\033[K{full}", end="", file=sys.stderr, flush=True)
             stdout, sys.stdout = sys.stdout, io.StringIO()
             try:
-                outcome = outcomes[name] = probe(area, owner, name, method)
+                outcome = outcomes[name] = probe(area, owner, name, method, options.dtype)
             finally:
                 sys.stdout = stdout
             if outcome.kind in (WRONG, FALLBACK):

@@ -61,6 +61,29 @@ def test_products_of_matrices_of_two_types(function):
     assert "backend-refused" in str(sot.stats())
 
 
+DESCRIBED_WRONGLY = {
+    "all": lambda a, b: paddle.all(a),
+    "any": lambda a, b: a.any(),
+    "equal_all": lambda a, b: paddle.equal_all(b, b),
+    "exp": lambda a, b: paddle.exp((a * 9).astype("int64")),
+    "log in place": lambda a, b: (a * 9).astype("int32").log_(),
+    "logaddexp": lambda a, b: paddle.logaddexp((a * 9).astype("int64"), (b * 9).astype("int64")),
+    "unique": lambda a, b: paddle.unique((a * 9).astype("int64")),
+    "matrix_rank": lambda a, b: paddle.linalg.matrix_rank(a),
+}
+
+
+@pytest.mark.parametrize("function", DESCRIBED_WRONGLY.values(), ids=DESCRIBED_WRONGLY)
+def test_results_of_other_types_than_static_mode_says(function):
+    def use(a, b):
+        result = function(a, b)
+        return result * (2.5 if result.dtype == paddle.float32 else 1)
+
+    fast = sot.symbolic_translate(lambda a, b: use(a, b))
+    assert outcome(fast, *operands()) == outcome(use, *operands())
+    assert "backend-refused" in str(sot.stats())
+
+
 def test_a_layer_of_another_type():
     layer = nn.Linear(4, 4)
     x, _ = operands()

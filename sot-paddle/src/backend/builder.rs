@@ -19,9 +19,9 @@ use super::data;
 use super::garbage;
 use super::gradient::Settled;
 use super::in_place;
+use super::infer_meta::Checked;
 use super::late;
 use super::meta;
-use super::operands;
 use super::output_argument;
 use super::paddle::Paddle;
 use super::program_id;
@@ -40,6 +40,7 @@ pub(crate) struct PaddleBuilder {
     target: Target,
     inputs: usize,
     settled: Settled,
+    checked: Checked,
     views: Views,
     /// Whether Paddle's recorder still holds what the program refers to.
     recorded: bool,
@@ -62,6 +63,7 @@ impl PaddleBuilder {
             target,
             inputs: 0,
             settled: Settled::default(),
+            checked: Checked::default(),
             views: Views::default(),
             recorded: true,
             grad,
@@ -253,8 +255,6 @@ impl GraphBuilder for PaddleBuilder {
         scalar::refuse_rounding(&self.paddle, callee, args, kwargs)?;
         let paddle = Arc::clone(&self.paddle);
         let target = self.target.clone_ref(callee.py());
-        let differ = operands::differ(&paddle, kind, callee, args, kwargs)?;
-        let before = if differ { operands::count(&target, callee.py())? } else { 0 };
         let result = match data::values(&paddle, kind, callee, args, kwargs)? {
             Some(data) => {
                 let assign = || callee.py().import("paddle")?.call_method1("assign", (data,));
@@ -262,9 +262,7 @@ impl GraphBuilder for PaddleBuilder {
             }
             None => self.append_for_all_sizes(&target, kind, callee, (args, kwargs))?,
         };
-        if differ {
-            operands::refuse(&target, callee.py(), before)?;
-        }
+        self.checked.check(&self.paddle, &target, &result)?;
         self.settled.settle(&self.paddle, &result)?;
         self.views.note(&self.paddle, kind, callee, args, kwargs, &result)?;
         Ok(result)

@@ -64,7 +64,7 @@ fn read(tensor: &Bound<'_, PyAny>) -> PyResult<TensorMeta> {
 }
 
 /// `float32` for `paddle.float32`.
-fn dtype_name(dtype: &Bound<'_, PyAny>) -> PyResult<Rc<str>> {
+pub(crate) fn dtype_name(dtype: &Bound<'_, PyAny>) -> PyResult<Rc<str>> {
     let text = dtype.str()?;
     let text = text.to_str()?;
     Ok(text.strip_prefix("paddle.").unwrap_or(text).into())
