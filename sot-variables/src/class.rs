@@ -98,10 +98,14 @@ fn is_abstract(class: &Bound<'_, PyType>) -> PyResult<bool> {
     Ok(names.is_some_and(|names| names.is_truthy().unwrap_or(true)))
 }
 
+/// `Py_TPFLAGS_DISALLOW_INSTANTIATION` (3.10+)
+const NOT_CALLED: u64 = 1 << 7;
+
 /// Whether `object.__new__` makes instances of the class: no C type but `object` is among its bases, nothing is abstract.
 fn is_plain(class: &Bound<'_, PyType>) -> PyResult<bool> {
     let object = class.py().get_type::<PyAny>();
-    if is_abstract(class)? {
+    let flags: u64 = class.getattr("__flags__")?.extract()?;
+    if flags & NOT_CALLED != 0 || is_abstract(class)? {
         return Ok(false);
     }
     for base in class.mro().iter().filter(|base| !base.is(&object)) {
@@ -210,7 +214,7 @@ impl ClassVariable {
                 // CPython's own error, which names what is missing.
                 cx.fold(|py| py.get_type::<PyAny>().call_method1("__new__", (&class,)))
             }
-            Some((new, _)) if new.is(&default_new) => {
+            Some((new, _)) if new.is(&default_new) && is_plain(&class)? => {
                 let instance = cx.produce(Rc::new(InstanceVariable { class: this, ty: self.object.clone_ref(cx.py) }));
                 initialize(cx, this, instance, args)?;
                 Ok(instance)

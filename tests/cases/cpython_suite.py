@@ -7,6 +7,7 @@ import enum
 import itertools
 import pickle
 import types
+import warnings
 
 import toy
 from cases import given
@@ -630,3 +631,27 @@ def test_copies_of_frozen_sets_and_attributes_of_methods(x):
     bound = method.__get__(Method(), Method)
     kinds = [type(derived.copy()).__name__, derived.copy() is derived, plain.copy() is plain]
     return x + 1, kinds, method.__class__.__name__, type(bound).__name__, bound() is method.__self__
+
+
+class Real(float):
+    pass
+
+
+class Truncated:
+    def __trunc__(self):
+        return 7
+
+
+@given(one)
+def test_types_that_c_code_alone_makes_objects_of(x):
+    number = Real("nan")
+    makes = [outcome(type(iter("a"))), outcome(type(iter([]))), outcome(type(iter({})))]
+    return x + 1, [made[0] for made in makes], hash(number) == float.__hash__(number)
+
+
+@given(one)
+def test_whole_numbers_of_what_is_truncated(x):
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        number = outcome(int, Truncated())
+    return x + 1, number, [warning.category.__name__ for warning in warned]

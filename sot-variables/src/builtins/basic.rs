@@ -16,6 +16,7 @@ use super::{builtin_object, cannot, given, is_none, required};
 use crate::dict::DictVariable;
 use crate::list::ListVariable;
 use crate::sequence;
+use crate::subclass;
 use crate::tuple::TupleVariable;
 
 builtin! { LEN = "len" => |cx, args| {
@@ -92,7 +93,8 @@ fn lazy_format(cx: &mut OpcodeExecutor<'_>, value: VarId, spec: Option<VarId>) -
 
 builtin! { HASH = "hash" => |cx, args| {
     let [value] = args.exactly(cx, "hash")?;
-    if cx.known(value)?.is_some_and(|value| holds_nan(&value)) {
+    let seen = subclass::value_of(cx, value)?;
+    if cx.known(value)?.or(seen).is_some_and(|value| holds_nan(&value)) {
         return Err(cannot("the hash of a NaN, which is the object's own"));
     }
     fold_or(cx, "hash", args, |cx| object_model::convert(cx, value, "__hash__", &[]))
