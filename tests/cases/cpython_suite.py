@@ -655,3 +655,35 @@ def test_whole_numbers_of_what_is_truncated(x):
         warnings.simplefilter("always")
         number = outcome(int, Truncated())
     return x + 1, number, [warning.category.__name__ for warning in warned]
+
+
+def not_less(self, other):
+    result = type(self).__lt__(self, other)
+    if result is NotImplemented:
+        return result
+    return not result
+
+
+class NeverCompares:
+    __ge__ = not_less
+    __le__ = not_less
+
+    def __lt__(self, other):
+        return NotImplemented
+
+
+@given(one)
+def test_operators_that_raise_when_both_sides_have_been_asked(x):
+    left, right = NeverCompares(), NeverCompares()
+    y = x + 1
+    return y, left >= right
+
+
+@given(one)
+def test_operators_that_raise_and_are_caught(x):
+    left, right = NeverCompares(), NeverCompares()
+    try:
+        return x + 1, left <= right
+    except TypeError as error:
+        toy.save(x)
+        return x + 2, str(error)

@@ -84,7 +84,7 @@ def run(options, name, mode):
 
 def run_once(options, name, mode, folder, output):
     """Runs a process, and says how it died if it did."""
-    child = pathlib.Path(__file__).with_name("child.py")
+    child = pathlib.Path(__file__).resolve().with_name("child.py")
     command = [options.runner, child, sys.executable, name, mode, output]
     env = dict(os.environ, TMPDIR=folder, PYTHONDONTWRITEBYTECODE="1")
     try:
@@ -105,8 +105,9 @@ def compare(native, translated):
     passed = [test for test, (outcome, _) in native.items() if outcome == "passed"]
     fine = {test for test, (outcome, _) in translated.items() if outcome == "passed"}
     wrong = {test: why or outcome for test, (outcome, why) in translated.items() if test in passed and test not in fine}
-    # What fails for a class or the file as a whole.
-    wrong.update({test: why for test, (outcome, why) in translated.items() if test not in native and outcome == "failed"})
+    # What fails for a class, or the file as a whole: a file that does not even run untranslated shows nothing.
+    whole = {test for test in translated if test not in native or test == "the file"}
+    wrong.update({test: translated[test][1] for test in whole if translated[test][0] == "failed"})
     return {
         "tests": len(native), "passed": len(passed), "passed_both": len([test for test in passed if test in fine]),
         "only_translated": wrong, **counts,
@@ -117,8 +118,8 @@ def summary(name, found):
     breaks, fallbacks = sum(found["breaks"].values()), sum(found["fallbacks"].values())
     text = f"{name}: {found['tests']} tests, {found['passed']} pass, {found['passed_both']} translated, too"
     if found.get("seen"):
-        text += f"; {found['replaced']} of {found['seen']} frames ran new code; {found['translations']} translations: "
-        text += f"{found['translations'] - breaks - fallbacks} whole, {breaks} broken, {fallbacks} native"
+        text += f"; {found['replaced']} of {found['seen']} frames ran new code; {found['translations']} translations, "
+        text += f"{breaks} breaks, {fallbacks} times left to CPython"
     return text
 
 

@@ -171,7 +171,9 @@ impl OpcodeExecutor<'_> {
     /// Notes that the present instruction did to a value what new code cannot do again: it raised an exception, it made a
     /// generator.
     pub fn note_step(&mut self, value: VarId) {
-        let step = self.saves;
+        // Not that of the last instruction: it may be one of a function that has returned meanwhile.
+        let frame = self.frames.len().min(self.checkpoints.len()).checked_sub(1);
+        let step = frame.map_or(self.saves, |frame| self.checkpoints[frame].step);
         self.steps_of.entry(value).or_insert(step);
     }
 
