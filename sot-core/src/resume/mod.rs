@@ -53,15 +53,18 @@ impl Target {
             let code = self.code.get(py)?.cast_into::<PyCode>().ok()?;
             let cells = code.getattr("co_freevars").ok()?.extract::<Vec<String>>().ok()?;
             let raised = error.value(py);
-            let here = traceback_of(raised).ok()?.getattr("tb_next").ok()?.is_none();
+            // Before 3.12 the exception itself is told of it where it is caught.
+            let traceback = error.traceback(py)?;
+            let here = traceback.getattr("tb_next").ok()?.is_none();
             let is_name_error = here && error.get_type(py).is(py.get_type::<PyNameError>());
             let text = is_name_error.then(|| raised.str().ok())?.map(|text| text.to_string())?;
             let names = cells.into_iter().take(translate::own_cells_of(&code)?);
             let local = names.map(unbound_texts).find_map(|(free, local)| (free == text).then_some(local))?;
             let unbound = PyUnboundLocalError::new_err(local).into_value(py).into_bound(py);
-            for part in ["__context__", "__cause__", "__suppress_context__", "__traceback__"] {
+            for part in ["__context__", "__cause__", "__suppress_context__"] {
                 unbound.setattr(part, raised.getattr(part).ok()?).ok()?;
             }
+            unbound.setattr("__traceback__", traceback).ok()?;
             Some(PyErr::from_value(unbound.into_any()))
         };
         own().unwrap_or(error)
