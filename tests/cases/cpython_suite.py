@@ -687,3 +687,37 @@ def test_operators_that_raise_and_are_caught(x):
     except TypeError as error:
         toy.save(x)
         return x + 2, str(error)
+
+
+class Answer:
+    def __init__(self, work):
+        self.work = work
+
+    def __bool__(self):
+        return self.work()
+
+
+class Answers:
+    def __init__(self, work):
+        self.answer = Answer(work)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *raised):
+        return self.answer
+
+
+def left_by(work):
+    with Answers(work):
+        raise KeyError("left")
+
+
+@given(one)
+def test_truth_of_what_a_manager_answers(x):
+    def saves():
+        toy.save(x)
+        return True
+
+    works = [lambda: True, lambda: False, lambda: 1 // 0, saves]
+    return x + 1, [outcome(left_by, work) for work in works]

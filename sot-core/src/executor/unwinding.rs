@@ -367,7 +367,8 @@ impl Variable for BookkeepingVariable {
                 cg.load_const(start)
             }
             BookkeepingVariable::ReturnAddress(_) | BookkeepingVariable::Fallen => {
-                Err(bug("what a `finally` body was entered with is no value"))
+                let text = "what a `finally` body was entered with, which is no value";
+                Err(Unwind::fallback(ReasonId::CannotRestore, text))
             }
         }
     }
