@@ -10,6 +10,13 @@ use pyo3::types::{PyDict, PyTuple};
 use crate::cpython::{Place, Recorder};
 use crate::error::ReasonId;
 
+pyo3::create_exception!(
+    sot,
+    SizesMatter,
+    pyo3::exceptions::PyException,
+    "A graph cannot be built for all sizes that are left open, but may be for those of this call."
+);
+
 /// What is known of a tensor without computing it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct TensorMeta {
@@ -90,6 +97,8 @@ pub enum TensorAttribute {
         /// Called with the tensor, which it gives back, before the text may be read.
         prepare: Option<Py<PyAny>>,
     },
+    /// All sizes of the tensor, of which some are open, as an object of this type: `list`, or one made from a list.
+    Sizes(Py<PyAny>),
     /// Follows from the sizes of the tensor, of which some are open; the text says what is not known.
     OpenSizes(String),
     /// Needs the tensor's value or identity; the text says why and what to do.
@@ -149,6 +158,16 @@ pub trait Backend: Send + Sync {
     /// A test that passes for tensors with the same meta (and place) as `tensor`. `meta` is its meta, in which sizes may be left
     /// open: of those the tensor may have any from `least` on.
     fn tensor_test(&self, tensor: &Bound<'_, PyAny>, meta: &TensorMeta, least: i64) -> PyResult<Box<dyn ObjectTest>>;
+    /// A function that takes a tensor and an axis and gives the size; of a value of a graph, as a value.
+    fn size_function<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let _ = py;
+        Ok(None)
+    }
+    /// Whether a statement does with sizes that are values of the graph what it does with numbers.
+    fn takes_sizes(&self, kind: CallKind, callee: &Bound<'_, PyAny>) -> bool {
+        let _ = (kind, callee);
+        false
+    }
     /// A test of the global state as it is now.
     fn state_test(&self, py: Python<'_>) -> PyResult<Box<dyn StateTest>>;
     /// The Python type that eager tensors have, for `type(x)` and `isinstance`.
@@ -185,7 +204,7 @@ pub trait Backend: Send + Sync {
 /// A graph being built. Values are the backend's own Python objects; they may be put into argument structures freely.
 pub trait GraphBuilder {
     /// A graph input like `tensor`, given anew at each call. `meta` is its meta, in which sizes may be left open. Where one is,
-    /// `call` refuses what would not do the same for each size.
+    /// what would not do the same for each size is a [`SizesMatter`].
     fn input(&mut self, name: &str, tensor: &Bound<'_, PyAny>, meta: &TensorMeta) -> PyResult<Py<PyAny>>;
     /// A parameter or buffer: bound now, held weakly by the finished graph.
     fn parameter(&mut self, tensor: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>>;
@@ -197,10 +216,6 @@ pub trait GraphBuilder {
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>>;
-    /// Whether `call` has just refused a statement only because of the sizes that are left open.
-    fn refused_for_sizes(&self) -> bool {
-        false
-    }
     /// The meta if `object` is a value of a graph, else `None`.
     fn value_meta(&self, object: &Bound<'_, PyAny>) -> PyResult<Option<TensorMeta>>;
     /// Which memory a value has in eager mode: values that may share some have the same, such as a tensor and its views.

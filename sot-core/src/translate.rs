@@ -352,6 +352,7 @@ fn translate(
         result => (result.and_then(|value| compile(&mut cx, &unit, value, &name)), None),
     };
     if let Err(Unwind::Restart(plan)) = result {
+        cache.close_sizes(cx.sizes.take_settled());
         return Ok(Attempt::Again(plan));
     }
     let (new_code, reason) = settle(&cx, result, reason)?;

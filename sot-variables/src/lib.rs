@@ -30,6 +30,7 @@ pub mod object;
 pub mod range;
 pub mod sequence;
 pub mod set;
+pub mod shape;
 pub mod slice;
 pub mod slots;
 pub mod stand_in;

@@ -263,8 +263,7 @@ pub(crate) struct GraphItems {
 pub(crate) fn graph_items(cx: &mut OpcodeExecutor<'_>, items: &[VarId]) -> Flow<GraphItems> {
     let mut all = GraphItems { values: Vec::with_capacity(items.len()), text: String::new(), holds_tensor: false };
     for (index, &item) in items.iter().enumerate() {
-        let payload = cx.see(item)?;
-        let argument = nested(|| payload.graph_argument(cx, item)).ok_or_else(endless)??;
+        let argument = nested(|| cx.graph_argument(item)).ok_or_else(endless)??;
         if index > 0 {
             all.text.push_str(", ");
         }

@@ -15,6 +15,7 @@ use sot_core::runtime::Runtime;
 use sot_core::tracker::TrackerId;
 use sot_core::variable::{GraphArgument, VarId, Variable};
 
+use crate::shape::ShapeVariable;
 use crate::subclass;
 use crate::tensor_text::TensorText;
 
@@ -72,6 +73,25 @@ impl TensorVariable {
         cx.call_graph(CallKind::Method, &callee, name, &CallArgs::positional(args))
     }
 
+    /// All sizes, as an object of type `ty`.
+    fn shape(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, ty: Py<PyAny>) -> Flow<VarId> {
+        let items = (0..self.meta.shape.len()).map(|axis| self.size(cx, this, axis)).collect::<Flow<Vec<_>>>()?;
+        Ok(ShapeVariable::make(cx, ty, items))
+    }
+
+    /// One size, which may be open.
+    fn size(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, axis: usize) -> Flow<VarId> {
+        if let Some(size) = self.meta.shape[axis] {
+            return cx.integer(size);
+        }
+        let tensor = match &self.source {
+            Source::External(_) => this,
+            // Of the tensor as it is now: a later write in place may give it another shape.
+            Source::Computed(symbol) => cx.produce(Rc::new(TensorVariable::computed(*symbol, self.meta.clone()))),
+        };
+        Ok(cx.open_size(tensor, axis))
+    }
+
     /// From here on no gradient flows through the tensor.
     fn stop_gradient(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
         if !self.meta.stop_gradient {
@@ -95,6 +115,9 @@ impl TensorVariable {
         let ty = self.python_type(cx);
         let ty = ty.cast::<pyo3::types::PyType>().map_err(PyErr::from)?;
         let known = cpython::type_lookup(ty, &PyString::intern(cx.py, name)).is_some();
+        if cx.is_open(other) {
+            return Ok(known);
+        }
         let other = subclass::storage_of(cx, other)?.unwrap_or(other);
         let other = cx.see(other)?;
         Ok(known && (other.kind() == "tensor" || other.constant().is_some_and(|value| !value.is_none(cx.py))))
@@ -180,6 +203,11 @@ impl Variable for TensorVariable {
                     .map(Some)
             }
             TensorAttribute::Text { why, prepare } => TensorText::of(cx, this, name, why, prepare).map(Some),
+            TensorAttribute::Sizes(ty) if cx.sizes.are_open() => self.shape(cx, this, ty).map(Some),
+            TensorAttribute::Sizes(_) => {
+                let why = format!("Tensor.{name} is known only when the graph has run");
+                Err(Unwind::break_graph(ReasonId::TensorValue, why))
+            }
             TensorAttribute::OpenSizes(why) => Err(cx.settle_sizes(Unwind::break_graph(ReasonId::TensorValue, why))),
             // Only the call of a method needs the tensor: the break comes there.
             TensorAttribute::Break(why) if self.has_method(cx, name)? => {
@@ -215,13 +243,11 @@ impl Variable for TensorVariable {
         Err(Unwind::break_graph(ReasonId::UnsupportedMutation, "deleting from a tensor"))
     }
 
-    fn len(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<VarId> {
+    fn len(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
         match self.meta.shape.first() {
             Some(Some(n)) => cx.integer(*n),
-            _ => {
-                let unknown = "the length of a tensor is not known while tracing";
-                Err(cx.settle_sizes(Unwind::break_graph(ReasonId::TensorValue, unknown)))
-            }
+            Some(None) if cx.sizes.are_open() => self.size(cx, this, 0),
+            _ => Err(Unwind::break_graph(ReasonId::TensorValue, "the length of a tensor is not known while tracing")),
         }
     }
 

@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyString, PyType};
 
 use super::CodeGen;
+use crate::backend::SizesMatter;
 use crate::cpython;
 use crate::error::Flow;
 use crate::executor::{CallArgs, Name};
@@ -24,7 +25,13 @@ impl CodeGen<'_, '_> {
         }
         let symbols: Vec<SymbolId> = outputs.iter().map(|(symbol, _)| *symbol).collect();
         let inputs = self.cx.graph.inputs();
-        let (callable, ir) = self.cx.graph.finish(name, &symbols)?;
+        let finished = self.cx.graph.finish(name, &symbols);
+        let (callable, ir) = match finished {
+            Err(error) if error.is_instance_of::<SizesMatter>(self.cx.py) => {
+                return Err(self.cx.settle_sizes(error.into()));
+            }
+            finished => finished?,
+        };
         self.call(|cg| cg.load_const(callable), &inputs)?;
         self.op("UNPACK_SEQUENCE", outputs.len() as u32)?;
         for (_, variable) in outputs {

@@ -149,6 +149,9 @@ impl<'py> OpcodeExecutor<'py> {
         if let Some(result) = self.lazy_binary(op, lhs, rhs)? {
             return Ok(result);
         }
+        if let Some(result) = self.open_operator(op, lhs, rhs)? {
+            return Ok(result);
+        }
         if let Some(result) = self.try_binary(op, lhs, rhs)? {
             return Ok(result);
         }

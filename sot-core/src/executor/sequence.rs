@@ -16,8 +16,10 @@ impl OpcodeExecutor<'_> {
     /// `object[key]`
     pub fn get_item(&mut self, object: VarId, key: VarId) -> Flow<VarId> {
         self.see(key)?;
-        if let (Some(value), Some(index)) = (self.known(object)?, self.materialize(key)?) {
-            return self.fold(|_| value.get_item(index));
+        if let Some(value) = self.known(object)? {
+            if let Some(index) = self.materialize(key)? {
+                return self.fold(|_| value.get_item(index));
+            }
         }
         self.see(object)?.get_item(self, object, key)
     }

@@ -2,14 +2,19 @@
 //! same, the trace is thrown away, and made anew with that size assumed, from then on for good.
 
 use std::collections::HashSet;
+use std::rc::Rc;
 
 use pyo3::prelude::*;
+use pyo3::types::{PyInt, PyString};
 
-use super::OpcodeExecutor;
-use crate::backend::TensorMeta;
+use super::{BinaryOp, CallArgs, OpcodeExecutor};
+use crate::backend::{CallKind, TensorMeta};
+use crate::codegen::CodeGen;
 use crate::env;
-use crate::error::Unwind;
-use crate::tracker::TrackerId;
+use crate::error::{Flow, ReasonId, Unwind};
+use crate::log;
+use crate::tracker::{Key, Tracker, TrackerId};
+use crate::variable::{GraphArgument, VarId, Variable};
 
 /// Whether sizes that have differed between calls are left open (`SOT_ALLOW_DYNAMIC_SHAPE`). Asked each time, as tests switch it.
 pub fn may_differ() -> bool {
@@ -33,6 +38,8 @@ pub struct Sizes {
     least: i64,
     left_open: Vec<String>,
     settled: Vec<String>,
+    /// Whether the statement being made takes sizes that are values of the graph.
+    pub(crate) are_taken: bool,
 }
 
 impl Default for Sizes {
@@ -44,13 +51,19 @@ impl Default for Sizes {
 impl Sizes {
     /// Those that are to be left open, and those that must not be.
     pub fn new(wanted: HashSet<String>, closed: HashSet<String>) -> Self {
-        Sizes { wanted, closed, least: least_open(), left_open: Vec::new(), settled: Vec::new() }
+        Sizes { wanted, closed, least: least_open(), left_open: Vec::new(), settled: Vec::new(), are_taken: false }
     }
 
     /// The least size that is left open.
     #[must_use]
     pub fn least(&self) -> i64 {
         self.least
+    }
+
+    /// Whether the trace has left any open.
+    #[must_use]
+    pub fn are_open(&self) -> bool {
+        !self.left_open.is_empty()
     }
 
     /// Those that the trace has found to matter.
@@ -88,10 +101,210 @@ impl OpcodeExecutor<'_> {
 
     /// What is to be done where a size matters: another attempt, if any was left open, else what `otherwise` says.
     pub fn settle_sizes(&mut self, otherwise: Unwind) -> Unwind {
-        if self.sizes.left_open.is_empty() {
+        if !self.sizes.are_open() {
             return otherwise;
+        }
+        if log::enabled(log::GRAPHS) {
+            let why = match &otherwise {
+                Unwind::BreakGraph(reason) => reason.to_string(),
+                Unwind::Internal(error) => error.to_string(),
+                _ => String::new(),
+            };
+            log::write(log::GRAPHS, &format!("[Sizes]: from here on assumed: {}: {why}", self.sizes.left_open.join(", ")));
         }
         self.sizes.settled.append(&mut self.sizes.left_open);
         Unwind::Restart(None)
+    }
+}
+
+/// A size that is open, or a number computed from such.
+struct OpenNumber {
+    made: Made,
+}
+
+enum Made {
+    /// The size of a tensor's dimension.
+    Size(VarId, usize),
+    Binary(BinaryOp, VarId, VarId),
+}
+
+impl Variable for OpenNumber {
+    fn kind(&self) -> &'static str {
+        "open number"
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        cx.py.get_type::<PyInt>().into_any()
+    }
+
+    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
+        match &self.made {
+            Made::Size(tensor, axis) => format!("OpenNumber({}.shape[{axis}])", cx.text(*tensor)),
+            Made::Binary(op, a, b) => format!("OpenNumber({} {} {})", cx.text(*a), op.symbol(), cx.text(*b)),
+        }
+    }
+
+    fn children(&self) -> Vec<VarId> {
+        match &self.made {
+            Made::Size(tensor, _) => vec![*tensor],
+            Made::Binary(_, a, b) => vec![*a, *b],
+        }
+    }
+
+    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
+        match &self.made {
+            Made::Size(tensor, axis) => {
+                let axis = axis.into_pyobject(cg.cx.py).map_err(PyErr::from)?.into_any().unbind();
+                cg.load(*tensor)?;
+                cg.load_attr("shape")?;
+                cg.load_const(axis)?;
+                cg.op("BINARY_SUBSCR", 0)
+            }
+            Made::Binary(op, a, b) => {
+                cg.load(*a)?;
+                cg.load(*b)?;
+                cg.binary(*op)
+            }
+        }
+    }
+}
+
+/// Numbers beyond this are not exact in every operation of a graph.
+const EXACT: i64 = 1 << 20;
+
+impl<'py> OpcodeExecutor<'py> {
+    /// The open size of a tensor's dimension. `tensor` is a variable that nothing changes in place.
+    pub fn open_size(&mut self, tensor: VarId, axis: usize) -> VarId {
+        let payload = Rc::new(OpenNumber { made: Made::Size(tensor, axis) });
+        let of = self.vars.tracker(tensor);
+        if !self.trackers.is_sourced(of) {
+            return self.produce(payload);
+        }
+        let of = self.trackers.add(Tracker::Getattr { of, name: "shape".into() });
+        let tracker = self.trackers.add(Tracker::Item { of, key: Key::Index(axis as i64) });
+        self.vars.add(payload, tracker)
+    }
+
+    /// Whether the variable is a number that is not known because sizes are open.
+    pub fn is_open(&self, id: VarId) -> bool {
+        self.vars.as_kind::<OpenNumber>(id).is_some()
+    }
+
+    /// `lhs op rhs`, where one is an open number and the other one, too, or a known integer, and the operator cannot fail.
+    pub(super) fn open_binary(&mut self, op: BinaryOp, lhs: VarId, rhs: VarId) -> Flow<Option<VarId>> {
+        if !self.is_open(lhs) && !self.is_open(rhs) {
+            return Ok(None);
+        }
+        let cannot_fail = match op {
+            BinaryOp::Add | BinaryOp::Subtract | BinaryOp::Multiply => true,
+            BinaryOp::FloorDivide | BinaryOp::Remainder => self.integer_in(rhs).is_some_and(|divisor| divisor != 0),
+            _ => false,
+        };
+        let is_integer = |id| self.is_open(id) || self.integer_in(id).is_some();
+        if !(cannot_fail && is_integer(lhs) && is_integer(rhs)) {
+            return Ok(None);
+        }
+        for side in [lhs, rhs] {
+            if !self.is_open(side) {
+                self.see(side)?;
+            }
+        }
+        Ok(Some(self.produce(Rc::new(OpenNumber { made: Made::Binary(op, lhs, rhs) }))))
+    }
+
+    /// An operator between a tensor and an open number.
+    pub(super) fn open_operator(&mut self, op: BinaryOp, lhs: VarId, rhs: VarId) -> Flow<Option<VarId>> {
+        let (number, other) = if self.is_open(rhs) { (rhs, lhs) } else { (lhs, rhs) };
+        if !self.is_open(number) || self.is_open(other) {
+            return Ok(None);
+        }
+        let payload = self.see(other)?;
+        if payload.kind() != "tensor" {
+            return Ok(None);
+        }
+        payload.binary(self, op, other, number, number == lhs)
+    }
+
+    /// The integer that a variable is known to hold, without a look at it.
+    fn integer_in(&self, id: VarId) -> Option<i64> {
+        let payload = self.vars.get(id);
+        let value = payload.constant()?.bind(self.py);
+        value.is_exact_instance_of::<PyInt>().then(|| value.extract().ok()).flatten()
+    }
+
+    /// The value as an argument of the statement being made.
+    pub fn graph_argument(&mut self, id: VarId) -> Flow<GraphArgument> {
+        if self.sizes.are_taken && self.is_open(id) {
+            let value = self.open_value(id)?;
+            self.sizes.are_taken = true;
+            return self.see(value)?.graph_argument(self, value);
+        }
+        self.see(id)?.graph_argument(self, id)
+    }
+
+    /// The open number as a value of the graph.
+    fn open_value(&mut self, id: VarId) -> Flow<VarId> {
+        let Some(number) = self.vars.as_kind::<OpenNumber>(id) else { return Ok(id) };
+        let holds_for = std::mem::take(&mut self.holds_for);
+        let value = match &number.made {
+            Made::Size(tensor, axis) => {
+                let Some(size) = self.runtime.backend.size_function(self.py)? else { return Err(self.needs(id)) };
+                let axis = self.integer(*axis as i64)?;
+                self.call_graph(CallKind::Api, &size, "size", &CallArgs::positional(vec![*tensor, axis]))?
+            }
+            Made::Binary(op, lhs, rhs) => {
+                let rounds_alike = matches!(op, BinaryOp::Add | BinaryOp::Subtract | BinaryOp::Multiply)
+                    || self.is_natural(*lhs) && self.is_natural(*rhs);
+                let exact = |id| self.integer_in(id).is_none_or(|number| number.abs() <= EXACT);
+                if !(rounds_alike && exact(*lhs) && exact(*rhs)) {
+                    return Err(self.needs(id));
+                }
+                let (receiver, other) = if self.is_open(*lhs) { (*lhs, *rhs) } else { (*rhs, *lhs) };
+                let name = if receiver == *lhs { op.method() } else { op.reflected() };
+                let (receiver, other) = (self.open_value(receiver)?, self.open_value(other)?);
+                let callee = PyString::intern(self.py, name).into_any();
+                self.call_graph(CallKind::Method, &callee, name, &CallArgs::positional(vec![receiver, other]))?
+            }
+        };
+        self.holds_for = holds_for;
+        Ok(value)
+    }
+
+    /// Whether the number is never below zero.
+    fn is_natural(&self, id: VarId) -> bool {
+        let Some(number) = self.vars.as_kind::<OpenNumber>(id) else {
+            return self.integer_in(id).is_some_and(|number| number >= 0);
+        };
+        match &number.made {
+            Made::Size(..) => true,
+            Made::Binary(BinaryOp::Subtract, ..) => false,
+            Made::Binary(_, lhs, rhs) => self.is_natural(*lhs) && self.is_natural(*rhs),
+        }
+    }
+
+    /// What is to be done where the value of an open number is needed.
+    pub(super) fn needs(&mut self, id: VarId) -> Unwind {
+        if let Some(names) = self.names_of(id) {
+            self.sizes.left_open.retain(|name| names.contains(name));
+        }
+        let text = format!("{} is known only when the graph has run", self.text(id));
+        self.settle_sizes(Unwind::break_graph(ReasonId::TensorValue, text))
+    }
+
+    /// The sizes of tensors from outside that an open number is computed from; `None` if there are others.
+    fn names_of(&self, id: VarId) -> Option<Vec<String>> {
+        let Some(number) = self.vars.as_kind::<OpenNumber>(id) else { return Some(Vec::new()) };
+        match &number.made {
+            Made::Size(tensor, axis) => {
+                let tracker = self.vars.tracker(*tensor);
+                let sourced = self.trackers.is_sourced(tracker);
+                sourced.then(|| vec![name(&self.trackers.text(self.py, tracker), *axis)])
+            }
+            Made::Binary(_, lhs, rhs) => {
+                let mut names = self.names_of(*lhs)?;
+                names.extend(self.names_of(*rhs)?);
+                Some(names)
+            }
+        }
     }
 }

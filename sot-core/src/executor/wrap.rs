@@ -140,6 +140,9 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// `lhs op rhs` without assuming the values, where one is a number that differs, or a text of it.
     pub fn lazy_binary(&mut self, op: BinaryOp, lhs: VarId, rhs: VarId) -> Flow<Option<VarId>> {
+        if let Some(open) = self.open_binary(op, lhs, rhs)? {
+            return Ok(Some(open));
+        }
         let Some((left, right)) = self.differing_pair(lhs, rhs) else { return Ok(None) };
         let whole = !left.is_exact_instance_of::<PyFloat>() && !right.is_exact_instance_of::<PyFloat>();
         let endless = match op {
@@ -361,6 +364,9 @@ impl<'py> OpcodeExecutor<'py> {
     }
 
     fn materialize_lazy(&mut self, id: VarId) -> Flow<()> {
+        if self.is_open(id) {
+            return Err(self.needs(id));
+        }
         if let Some(number) = self.vars.as_kind::<LazyNumber>(id) {
             number.refuse_if_too_many(self)?;
             let value = number.value.clone_ref(self.py);

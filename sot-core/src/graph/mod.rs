@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
-use crate::backend::{CallKind, GraphBuilder, TensorMeta};
+use crate::backend::{CallKind, GraphBuilder, SizesMatter, TensorMeta};
 use crate::cpython::WeakRef;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::executor::{object_model, CallArgs, OpcodeExecutor};
@@ -282,17 +282,18 @@ impl<'py> OpcodeExecutor<'py> {
         args: &CallArgs,
     ) -> Flow<VarId> {
         self.holds_for.clear();
+        self.sizes.are_taken = self.runtime.backend.takes_sizes(kind, callee);
         let mut texts = Vec::new();
         let mut positional = Vec::new();
         for &arg in &args.positional {
-            let argument = self.see(arg)?.graph_argument(self, arg)?;
+            let argument = self.graph_argument(arg)?;
             positional.push(argument.value);
             texts.push(argument.text);
         }
         let keywords = PyDict::new(self.py);
         let mut keyword_texts = Vec::new();
         for (keyword, arg) in &args.keywords {
-            let argument = self.see(*arg)?.graph_argument(self, *arg)?;
+            let argument = self.graph_argument(*arg)?;
             keywords.set_item(&**keyword, argument.value)?;
             keyword_texts.push(format!("{keyword}: {}", argument.text));
         }
@@ -304,7 +305,7 @@ impl<'py> OpcodeExecutor<'py> {
             Err(error) => {
                 let text = format!("{name} cannot be put into the graph: {error}");
                 let refused = Unwind::break_graph(ReasonId::BackendRefused, text);
-                let for_sizes = self.graph.builder()?.refused_for_sizes();
+                let for_sizes = error.is_instance_of::<SizesMatter>(self.py);
                 return Err(if for_sizes { self.settle_sizes(refused) } else { refused });
             }
         };

@@ -368,6 +368,10 @@ fn known_attribute(
     let py = value.py();
     let depends_on_sizes = matches!(name, "shape" | "size" | "__len__");
     if depends_on_sizes && meta.shape.iter().any(Option::is_none) {
+        if name == "shape" {
+            let ty = value.getattr(name)?.get_type().into_any().unbind();
+            return Ok(Some(TensorAttribute::Sizes(ty)));
+        }
         return Ok(Some(TensorAttribute::OpenSizes(format!("Tensor.{name} is known only when the graph has run"))));
     }
     let known = match name {

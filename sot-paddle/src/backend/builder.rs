@@ -11,7 +11,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFunction, PyList, PyString, PyTuple};
-use sot_core::backend::{CallKind, GraphBuilder, TensorMeta};
+use sot_core::backend::{CallKind, GraphBuilder, SizesMatter, TensorMeta};
 use sot_core::cpython::{self, WeakRef};
 
 use super::collector;
@@ -28,6 +28,7 @@ use super::program_id;
 use super::run::{self, Graph, Origin, Output};
 use super::scalar;
 use super::second_passes;
+use super::sizes::Numbers;
 use super::stand_in::{self, Arguments, StandIn};
 use super::state::Amp;
 use super::static_mode::Target;
@@ -52,6 +53,7 @@ pub(crate) struct PaddleBuilder {
     one_state: bool,
     /// Where sizes are left open.
     twin: Option<Twin>,
+    numbers: Numbers,
 }
 
 impl PaddleBuilder {
@@ -70,6 +72,7 @@ impl PaddleBuilder {
             amp: Amp::now(&paddle.static_mode.tracer(py)?)?,
             one_state: true,
             twin: None,
+            numbers: Numbers::default(),
             paddle,
         })
     }
@@ -121,7 +124,6 @@ impl PaddleBuilder {
             Ok(false) => self.append(target, kind, callee, args, kwargs),
             Err(error) => Err(error),
         };
-        twin.refuses &= result.is_err();
         self.twin = Some(twin);
         result
     }
@@ -138,11 +140,14 @@ impl PaddleBuilder {
         let given = twin.arguments(args, kwargs)?;
         let twin_target = twin.target(py);
         let (before, twin_before) = (Twin::operations(py, target)?.len(), Twin::operations(py, &twin_target)?.len());
-        self.append(&twin_target, kind, callee, &given.positional, given.keywords.as_ref())?;
-        twin.refuses = true; // Unless the rest succeeds.
+        // Where this fails with numbers for sizes, it may not with the numbers themselves.
+        let numbers = self.numbers.are_in(&self.paddle, args, kwargs)?;
+        let matter = |error: PyErr| if numbers { SizesMatter::new_err(error.to_string()) } else { error };
+        self.append(&twin_target, kind, callee, &given.positional, given.keywords.as_ref()).map_err(matter)?;
         let here = Twin::operations(py, &twin_target)?.split_off(twin_before);
         twin.refuse_dangerous(&here)?;
-        let result = self.append(target, kind, callee, args, kwargs)?;
+        let matter = |error: PyErr| SizesMatter::new_err(error.to_string());
+        let result = self.append(target, kind, callee, args, kwargs).map_err(matter)?;
         twin.compare(&here, &Twin::operations(py, target)?.split_off(before))?;
         Ok(result)
     }
@@ -160,8 +165,15 @@ impl PaddleBuilder {
             if let Some(result) = scalar::operator_with_number(&self.paddle, kind, callee, args)? {
                 return Ok(result);
             }
+            if let Some(result) = self.numbers.operator(&self.paddle, kind, callee, args)? {
+                return Ok(result);
+            }
             match kind {
-                CallKind::Api => callee.call(args, kwargs),
+                CallKind::Api => {
+                    let result = callee.call(args, kwargs)?;
+                    self.numbers.note(&self.paddle, callee, &result)?;
+                    Ok(result)
+                }
                 CallKind::InPlace => in_place::call(&self.paddle, callee, args, kwargs),
                 CallKind::Layer => self.paddle.layer_body(callee)?.call(args, kwargs),
                 CallKind::Method => {
@@ -245,9 +257,6 @@ impl GraphBuilder for PaddleBuilder {
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        if let Some(twin) = &mut self.twin {
-            twin.refuses = false;
-        }
         if kind != CallKind::Layer {
             output_argument::refuse(&self.paddle, callee, args, kwargs)?;
         }
@@ -264,12 +273,9 @@ impl GraphBuilder for PaddleBuilder {
         };
         self.checked.check(&self.paddle, &target, &result)?;
         self.settled.settle(&self.paddle, &result)?;
-        self.views.note(&self.paddle, kind, callee, args, kwargs, &result)?;
+        let numbers = self.numbers.are_in(&self.paddle, args, kwargs)?;
+        self.views.note(&self.paddle, (kind, callee), args, kwargs, &result, numbers)?;
         Ok(result)
-    }
-
-    fn refused_for_sizes(&self) -> bool {
-        self.twin.as_ref().is_some_and(|twin| twin.refuses)
     }
 
     fn value_meta(&self, object: &Bound<'_, PyAny>) -> PyResult<Option<TensorMeta>> {
@@ -523,6 +529,9 @@ fn plan_outputs<'py>(
             let origin = origin_of(&mut known, &results, *id, output)?;
             plan.push(origin.into());
             continue;
+        }
+        if root.steps.iter().any(|step| step.is_lost()) {
+            return Err(SizesMatter::new_err("a view of a size that is open leaves the graph with what it is a view of"));
         }
         let origin = origin_of(&mut known, &results, root.id, &root.value)?;
         let stops = |value: &Bound<'_, PyAny>| value.getattr("stop_gradient")?.is_truthy();

@@ -26,6 +26,7 @@ mod release;
 mod run;
 mod scalar;
 pub(crate) mod second_passes;
+mod sizes;
 mod stand_in;
 mod state;
 mod static_mode;
@@ -38,7 +39,7 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
-use sot_core::backend::{Backend, CallPolicy, GraphBuilder, ObjectTest, StateTest, TensorAttribute, TensorMeta};
+use sot_core::backend::{Backend, CallKind, CallPolicy, GraphBuilder, ObjectTest, StateTest, TensorAttribute, TensorMeta};
 use sot_core::error::ReasonId;
 
 use self::builder::PaddleBuilder;
@@ -128,6 +129,14 @@ impl Backend for PaddleBackend {
 
     fn tensor_test(&self, tensor: &Bound<'_, PyAny>, meta: &TensorMeta, least: i64) -> PyResult<Box<dyn ObjectTest>> {
         Ok(Box::new(meta::TensorTest::new(&self.paddle, tensor, meta, least)?))
+    }
+
+    fn size_function<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        sizes::function(py, &self.paddle).map(|size| Some(size.into_bound(py)))
+    }
+
+    fn takes_sizes(&self, kind: CallKind, callee: &Bound<'_, PyAny>) -> bool {
+        sizes::are_taken(kind, callee).unwrap_or(false)
     }
 
     fn state_test(&self, py: Python<'_>) -> PyResult<Box<dyn StateTest>> {

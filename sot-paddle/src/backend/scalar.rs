@@ -56,13 +56,7 @@ pub(crate) fn refuse_rounding(
     args: &Bound<'_, PyTuple>,
     kwargs: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<()> {
-    let name = match callee.cast::<PyString>() {
-        Ok(name) => name.to_string(),
-        Err(_) => match callee.getattr_opt("__name__")? {
-            Some(name) => name.to_string(),
-            None => return Ok(()),
-        },
-    };
+    let Some(name) = name(callee)? else { return Ok(()) };
     if !ROUNDING.contains(&name.trim_end_matches('_')) {
         return Ok(());
     }
@@ -76,6 +70,14 @@ pub(crate) fn refuse_rounding(
         return Err(PyNotImplementedError::new_err(text));
     }
     Ok(())
+}
+
+/// The name of a method or function.
+pub(crate) fn name(callee: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
+    match callee.cast::<PyString>() {
+        Ok(name) => Ok(Some(name.to_string())),
+        Err(_) => Ok(callee.getattr_opt("__name__")?.map(|name| name.to_string())),
+    }
 }
 
 struct Operands<'py> {

@@ -6,10 +6,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use pyo3::exceptions::PyNotImplementedError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PySlice, PyTuple};
+use sot_core::backend::SizesMatter;
 use sot_core::cpython;
 
 use super::builder::identity;
@@ -27,15 +27,13 @@ const TAKE_APART: &[&str] = &["pd_op.unbind", "pd_op.unstack"];
 pub(super) struct Twin {
     paddle: Arc<Paddle>,
     target: Target,
-    /// By identity of the values with open sizes, what they are here.
+    /// By identity of the values computed from open sizes or from tensors that have them, what they are here.
     values: HashMap<u64, Py<PyAny>>,
     /// The same for other values that met one of those.
     stand_ins: HashMap<u64, Py<PyAny>>,
-    /// By identity in here, values with open sizes.
+    /// By identity in here, those values.
     originals: HashMap<u64, Py<PyAny>>,
     inputs: usize,
-    /// Whether the last statement can be built, but not for all sizes.
-    pub(super) refuses: bool,
 }
 
 /// The arguments of a statement.
@@ -53,7 +51,6 @@ impl Twin {
             stand_ins: HashMap::new(),
             originals: HashMap::new(),
             inputs: 0,
-            refuses: false,
         })
     }
 
@@ -89,7 +86,7 @@ impl Twin {
         Ok(())
     }
 
-    /// Whether an argument is a value with an open size.
+    /// Whether an argument is such a value.
     pub(super) fn concerns(&self, args: &Bound<'_, PyTuple>, keywords: Option<&Bound<'_, PyDict>>) -> PyResult<bool> {
         let given = args.iter().chain(keywords.into_iter().flat_map(PyDictMethods::values));
         for argument in given {
@@ -272,18 +269,14 @@ impl Twin {
             if !agree {
                 return Err(refused(&format!("{name} gives {open} for {now}")));
             }
-            if open.shape.contains(&None) {
-                self.insert(there, here)?;
-            } else {
-                self.stand_ins.insert(identity(&self.paddle, there)?, here.clone().unbind());
-            }
+            self.insert(there, here)?;
         }
         Ok(())
     }
 }
 
 fn refused(why: &str) -> PyErr {
-    PyNotImplementedError::new_err(format!("what it does depends on the size of a dimension: {why}"))
+    SizesMatter::new_err(format!("what it does depends on the size of a dimension: {why}"))
 }
 
 fn name_of(operation: &Bound<'_, PyAny>) -> PyResult<String> {
@@ -322,7 +315,7 @@ fn same_attributes(here: &Bound<'_, PyAny>, there: &Bound<'_, PyAny>) -> PyResul
 }
 
 /// What an object of a plain container type holds.
-fn parts<'py>(object: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+pub(super) fn parts<'py>(object: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
     if object.is_exact_instance_of::<PyTuple>() || object.is_exact_instance_of::<PyList>() {
         return object.try_iter()?.collect();
     }

@@ -46,6 +46,8 @@ pub(crate) struct Step {
     keywords: Option<Py<PyDict>>,
     /// Which of several results.
     index: Option<usize>,
+    /// Whether it cannot be made again, as values of the graph are part of it.
+    lost: bool,
 }
 
 /// What a value is a view of.
@@ -67,23 +69,23 @@ struct View {
 pub(crate) struct Views(HashMap<u64, View>);
 
 impl Views {
-    /// Notes the results of a statement that are views of its first argument.
+    /// Notes the results of a statement that are views of its first argument. `numbers` says that values stand for numbers in the
+    /// other arguments.
     pub(crate) fn note(
         &mut self,
         paddle: &Paddle,
-        kind: CallKind,
-        callee: &Bound<'_, PyAny>,
+        (kind, callee): (CallKind, &Bound<'_, PyAny>),
         args: &Bound<'_, PyTuple>,
         keywords: Option<&Bound<'_, PyDict>>,
         result: &Bound<'_, PyAny>,
+        numbers: bool,
     ) -> PyResult<()> {
         let Ok(source) = args.get_item(0) else { return Ok(()) };
         let rest = args.get_slice(1, args.len());
         let plain = keywords.is_none_or(|keywords| keywords.values().iter().all(|value| is_plain(paddle, &value)));
         if matches!(kind, CallKind::Layer | CallKind::InPlace)
             || !paddle.is_value(&source)
-            || !plain
-            || !rest.iter().all(|item| is_plain(paddle, &item))
+            || !(numbers || plain && rest.iter().all(|item| is_plain(paddle, &item)))
         {
             return Ok(());
         }
@@ -93,6 +95,7 @@ impl Views {
             rest: rest.clone().unbind(),
             keywords: keywords.map(|keywords| keywords.clone().unbind()),
             index,
+            lost: numbers,
         };
         if paddle.is_value(result) {
             return self.note_one(paddle, &source, result, || step(None));
@@ -162,7 +165,12 @@ impl Step {
     ) -> Step {
         let method = PyString::intern(py, name).into_any().unbind();
         let keywords = keywords.map(|keywords| keywords.clone().unbind());
-        Step { function: None, method, rest: rest.clone().unbind(), keywords, index: None }
+        Step { function: None, method, rest: rest.clone().unbind(), keywords, index: None, lost: false }
+    }
+
+    /// Whether it cannot be made again.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.lost
     }
 
     /// The view of `tensor`, in eager mode.
@@ -189,6 +197,7 @@ impl Step {
             method: self.method.clone_ref(py),
             rest: self.rest.clone_ref(py),
             keywords: self.keywords.as_ref().map(|keywords| keywords.clone_ref(py)),
+            lost: self.lost,
             index: self.index,
         }
     }
