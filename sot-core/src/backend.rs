@@ -206,6 +206,11 @@ pub trait GraphBuilder {
     /// A graph input like `tensor`, given anew at each call. `meta` is its meta, in which sizes may be left open. Where one is,
     /// what would not do the same for each size is a [`SizesMatter`].
     fn input(&mut self, name: &str, tensor: &Bound<'_, PyAny>, meta: &TensorMeta) -> PyResult<Py<PyAny>>;
+    /// A graph input that is an `int` of Python's, given anew at each call; as a value it is a tensor without dimensions.
+    fn number(&mut self, name: &str, number: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        let _ = (name, number);
+        Err(SizesMatter::new_err("numbers are no inputs of a graph"))
+    }
     /// A parameter or buffer: bound now, held weakly by the finished graph.
     fn parameter(&mut self, tensor: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>>;
     /// Appends one statement. `args` and `kwargs` hold values and plain Python objects in any nesting; so may the result.

@@ -130,7 +130,7 @@ impl Variable for ShapeVariable {
             (_, Some(shape)) => shape.items.clone(),
             _ => return self.needs_sizes(cx, "an operator of"),
         };
-        let open = |item: &VarId| cx.is_open(*item) || cx.vars.get(*item).constant().is_some();
+        let open = |item: &VarId| cx.is_open_argument(*item) || cx.vars.get(*item).constant().is_some();
         if op != BinaryOp::Add || !others.iter().all(open) {
             return self.needs_sizes(cx, "an operator of");
         }
@@ -138,8 +138,7 @@ impl Variable for ShapeVariable {
         let (empty, list) = (ty.call0()?, PyList::empty(cx.py));
         let sum = if reflected { list.as_any().add(empty)? } else { empty.add(list)? };
         let ty = sum.get_type().cast_into::<PyType>().map_err(PyErr::from)?.into_any().unbind();
-        let (mut items, rest) =
-            if reflected { (others, self.items.clone()) } else { (self.items.clone(), others) };
+        let (mut items, rest) = if reflected { (others, self.items.clone()) } else { (self.items.clone(), others) };
         items.extend(rest);
         Ok(Some(ShapeVariable::make(cx, ty, items)))
     }

@@ -318,6 +318,93 @@ def test_a_size_across_a_break(differing):
     misses_for(step, [(paddle.rand([size, 4]),) for size in SIZES])
 
 
+# Integers that differ: name: function of a tensor and the integer
+INTEGERS = {
+    "plus": lambda x, n: x + n,
+    "reflected": lambda x, n: n - x * n,
+    "computed": lambda x, n: x * (n * 2 - 1) + n,
+    "reshape": lambda x, n: paddle.reshape(x, [n, -1]) * 2,
+    "returned": lambda x, n: (x + n, (-n + 1) * 2 - 1, type(n) is int, n),
+    "slice": lambda x, n: (x[:n] * 2, x[n : n + 3] * 3),
+    "zeros": lambda x, n: paddle.zeros([n, 3]) + n + x.sum(),
+}
+
+
+@pytest.mark.parametrize("min_size", ["0", "1000"], ids=["program", "replay"])
+@pytest.mark.parametrize("name", INTEGERS)
+def test_one_translation_for_all_integers(differing, monkeypatch, name, min_size):
+    monkeypatch.setenv("MIN_GRAPH_SIZE", min_size)
+    fn, number = INTEGERS[name], [0]
+    x = paddle.randn([60, 4])
+    x.stop_gradient = False
+    fast = sot.symbolic_translate(fn)
+    missed = []
+    for number[0] in (1, 2, 3, 4, 5, 3, 1):
+        missed += misses_for(lambda x: fn(x, number[0]), [(x,)], lambda x: fast(x, number[0]))
+    assert missed == [1, 1, 0, 0, 0, 0, 0]
+    assert not sot.stats().breaks and not sot.stats().fallbacks
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [lambda x, n: x**n, lambda x, n: x * n if n > 3 else x, lambda x, n: F.pad(x, [0, n, 0, 0]), lambda x, n: x[n] * 2],
+)
+def test_an_integer_that_matters_is_assumed(differing, fn):
+    x, fast = paddle.randn([12, 4]), sot.symbolic_translate(fn)
+    for n in (1, 2, 3, 4, 5, 3):
+        np.testing.assert_allclose(fast(x, n).numpy(), fn(x, n).numpy(), rtol=1e-6)
+    assert sot.stats().misses == 5 and not sot.stats().breaks
+
+
+def test_an_integer_beside_a_size(differing):
+    def step(x, n):
+        return paddle.zeros([x.shape[0] * n + 1, 2]) + (x.shape[0] - n) + x.sum() * n, x.shape[0] + n
+
+    fast = sot.symbolic_translate(step)
+    for n in (2, 3, 4, 5):
+        x = paddle.rand([10 - n, 4])
+        (got, total), (expected, right) = fast(x, n), step(x, n)
+        assert got.numpy().tobytes() == expected.numpy().tobytes() and total == right
+    assert sot.stats().misses == 2
+
+
+def test_what_is_no_integer_any_more(differing):
+    fast, x = sot.symbolic_translate(lambda x, n: x * n), paddle.ones([2], "float64")
+    for n in (2, 3, 4, True, 2.5, 2**40, -3, 10**15, 5):
+        expected = x * n
+        assert fast(x, n).numpy().tobytes() == expected.numpy().tobytes() and fast(x, n).dtype == expected.dtype
+
+
+def test_a_counter_in_training(differing):
+    class Schedule(paddle.nn.Layer):
+        def __init__(self):
+            super().__init__()
+            self.linear = paddle.nn.Linear(4, 4)
+            self.step = 0
+
+        def forward(self, x):
+            self.step += 1
+            return (self.linear(x) * self.step).sum()
+
+    net = Schedule()
+    fast = sot.symbolic_translate(net.forward)
+    x = paddle.ones([2, 4])
+    for step in range(1, 12):
+        loss = fast(x)
+        assert net.step == step
+        np.testing.assert_allclose(float(loss), float((net.linear(x) * step).sum()), rtol=1e-5)
+        loss.backward()
+    assert sot.stats().misses <= 4
+
+
+def test_items_of_a_dict_and_a_list(differing):
+    fast = sot.symbolic_translate(lambda x, sizes, by: x.reshape(sizes) * 2 + by["n"])
+    for n in (1, 2, 3, 4, 5):
+        x = paddle.randn([n, 4, 5])
+        assert fast(x, [n * 4, 5], {"n": n}).numpy().tobytes() == (x.reshape([n * 4, 5]) * 2 + n).numpy().tobytes()
+    assert sot.stats().misses <= 3
+
+
 def test_views_are_made_again(differing):
     def step(x):
         y = x * 2

@@ -225,7 +225,7 @@ fn is_getset(object: &Bound<'_, PyAny>) -> bool {
 
 /// The variable of `type(x)`.
 pub fn type_variable(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
-    let payload = cx.see(this)?;
+    let payload = cx.see_type(this)?;
     let ty = payload.python_type(cx);
     let tracker = payload.type_tracker(cx, this);
     Ok(cx.wrap(&ty, tracker))

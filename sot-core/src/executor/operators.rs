@@ -1,6 +1,8 @@
 //! Operators: unary, binary, in-place, comparison, identity, membership and truth, by the rules of the language reference
 //! (reflected operands, `NotImplemented`, subclass priority).
 
+use std::rc::Rc;
+
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PySet, PyString, PyTuple};
@@ -9,7 +11,7 @@ use super::{object_model, OpcodeExecutor};
 use crate::cpython;
 use crate::error::{Flow, Reason, ReasonId};
 use crate::guard::Test;
-use crate::variable::VarId;
+use crate::variable::{VarId, Variable};
 
 macro_rules! operators {
     ($($(#[$doc:meta])* $name:ident { $($variant:ident = $symbol:literal, $method:literal, $reflected:literal;)+ })+) => {$(
@@ -270,6 +272,10 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// `op operand`
     pub fn unary(&mut self, op: UnaryOp, operand: VarId) -> Flow<VarId> {
+        if op == UnaryOp::Negative && self.is_open_integer(operand) {
+            let zero = self.integer(0)?;
+            return self.binary(BinaryOp::Subtract, zero, operand);
+        }
         if let Some(value) = self.known(operand)? {
             return self.fold(|_| op.apply(&value));
         }
@@ -389,9 +395,18 @@ impl<'py> OpcodeExecutor<'py> {
         Ok(self.boolean(!truth))
     }
 
+    /// What the variable holds, to be asked for its type alone: that of a number which may be another one in each call is known
+    /// without its value.
+    pub fn see_type(&mut self, value: VarId) -> Flow<Rc<dyn Variable>> {
+        if self.is_open(value) || self.is_open_number(value) {
+            return Ok(self.vars.get(value));
+        }
+        self.see(value)
+    }
+
     /// `type(value)`
     pub fn type_of(&mut self, value: VarId) -> Flow<Bound<'py, PyAny>> {
-        Ok(self.see(value)?.python_type(self))
+        Ok(self.see_type(value)?.python_type(self))
     }
 
     /// `type(value).__name__`, for messages

@@ -8,10 +8,11 @@ use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyString};
 
 use super::{BinaryOp, CallArgs, OpcodeExecutor};
-use crate::backend::{CallKind, TensorMeta};
+use crate::backend::{CallKind, ObjectTest, SizesMatter, TensorMeta};
 use crate::codegen::CodeGen;
 use crate::env;
 use crate::error::{Flow, ReasonId, Unwind};
+use crate::guard::Test;
 use crate::log;
 use crate::tracker::{Key, Tracker, TrackerId};
 use crate::variable::{GraphArgument, VarId, Variable};
@@ -38,6 +39,8 @@ pub struct Sizes {
     least: i64,
     left_open: Vec<String>,
     settled: Vec<String>,
+    /// Whether numbers that have differed are left open, too.
+    numbers: bool,
     /// Whether the statement being made takes sizes that are values of the graph.
     pub(crate) are_taken: bool,
 }
@@ -51,7 +54,15 @@ impl Default for Sizes {
 impl Sizes {
     /// Those that are to be left open, and those that must not be.
     pub fn new(wanted: HashSet<String>, closed: HashSet<String>) -> Self {
-        Sizes { wanted, closed, least: least_open(), left_open: Vec::new(), settled: Vec::new(), are_taken: false }
+        Sizes {
+            wanted,
+            closed,
+            least: least_open(),
+            left_open: Vec::new(),
+            settled: Vec::new(),
+            numbers: may_differ(),
+            are_taken: false,
+        }
     }
 
     /// The least size that is left open.
@@ -110,7 +121,10 @@ impl OpcodeExecutor<'_> {
                 Unwind::Internal(error) => error.to_string(),
                 _ => String::new(),
             };
-            log::write(log::GRAPHS, &format!("[Sizes]: from here on assumed: {}: {why}", self.sizes.left_open.join(", ")));
+            log::write(
+                log::GRAPHS,
+                &format!("[Sizes]: from here on assumed: {}: {why}", self.sizes.left_open.join(", ")),
+            );
         }
         self.sizes.settled.append(&mut self.sizes.left_open);
         Unwind::Restart(None)
@@ -169,6 +183,25 @@ impl Variable for OpenNumber {
     }
 }
 
+/// Larger numbers are assumed.
+const MOST: i64 = (1 << 31) - 1;
+
+/// Passes for an `int` that may be left open.
+struct Within {
+    least: i64,
+}
+
+impl ObjectTest for Within {
+    fn check(&self, object: &Bound<'_, PyAny>) -> bool {
+        let number = || object.extract::<i64>().is_ok_and(|number| (self.least..=MOST).contains(&number));
+        object.is_exact_instance_of::<PyInt>() && number()
+    }
+
+    fn describe(&self, subject: &str) -> String {
+        format!("type({subject}) is int and {} <= {subject} <= {MOST}", self.least)
+    }
+}
+
 /// Numbers beyond this are not exact in every operation of a graph.
 const EXACT: i64 = 1 << 20;
 
@@ -195,16 +228,20 @@ impl<'py> OpcodeExecutor<'py> {
         if !self.is_open(lhs) && !self.is_open(rhs) {
             return Ok(None);
         }
+        let lazy = |id| self.lazy_integer(id).is_some();
         let cannot_fail = match op {
             BinaryOp::Add | BinaryOp::Subtract | BinaryOp::Multiply => true,
             BinaryOp::FloorDivide | BinaryOp::Remainder => self.integer_in(rhs).is_some_and(|divisor| divisor != 0),
             _ => false,
         };
-        let is_integer = |id| self.is_open(id) || self.integer_in(id).is_some();
+        let is_integer = |id| self.is_open(id) || lazy(id) || self.integer_in(id).is_some();
         if !(cannot_fail && is_integer(lhs) && is_integer(rhs)) {
             return Ok(None);
         }
         for side in [lhs, rhs] {
+            if self.is_open_number(side) {
+                continue;
+            }
             if !self.is_open(side) {
                 self.see(side)?;
             }
@@ -214,8 +251,8 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// An operator between a tensor and an open number.
     pub(super) fn open_operator(&mut self, op: BinaryOp, lhs: VarId, rhs: VarId) -> Flow<Option<VarId>> {
-        let (number, other) = if self.is_open(rhs) { (rhs, lhs) } else { (lhs, rhs) };
-        if !self.is_open(number) || self.is_open(other) {
+        let (number, other) = if self.is_open_argument(rhs) { (rhs, lhs) } else { (lhs, rhs) };
+        if !self.is_open_argument(number) || self.is_open_integer(other) {
             return Ok(None);
         }
         let payload = self.see(other)?;
@@ -234,7 +271,7 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// The value as an argument of the statement being made.
     pub fn graph_argument(&mut self, id: VarId) -> Flow<GraphArgument> {
-        if self.sizes.are_taken && self.is_open(id) {
+        if self.sizes.are_taken && self.is_open_argument(id) {
             let value = self.open_value(id)?;
             self.sizes.are_taken = true;
             return self.see(value)?.graph_argument(self, value);
@@ -244,7 +281,9 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// The open number as a value of the graph.
     fn open_value(&mut self, id: VarId) -> Flow<VarId> {
-        let Some(number) = self.vars.as_kind::<OpenNumber>(id) else { return Ok(id) };
+        let Some(number) = self.vars.as_kind::<OpenNumber>(id) else {
+            return if self.lazy_integer(id).is_some() { self.number_value(id) } else { Ok(id) };
+        };
         let holds_for = std::mem::take(&mut self.holds_for);
         let value = match &number.made {
             Made::Size(tensor, axis) => {
@@ -259,7 +298,7 @@ impl<'py> OpcodeExecutor<'py> {
                 if !(rounds_alike && exact(*lhs) && exact(*rhs)) {
                     return Err(self.needs(id));
                 }
-                let (receiver, other) = if self.is_open(*lhs) { (*lhs, *rhs) } else { (*rhs, *lhs) };
+                let (receiver, other) = if self.is_open_integer(*lhs) { (*lhs, *rhs) } else { (*rhs, *lhs) };
                 let name = if receiver == *lhs { op.method() } else { op.reflected() };
                 let (receiver, other) = (self.open_value(receiver)?, self.open_value(other)?);
                 let callee = PyString::intern(self.py, name).into_any();
@@ -268,6 +307,47 @@ impl<'py> OpcodeExecutor<'py> {
         };
         self.holds_for = holds_for;
         Ok(value)
+    }
+
+    /// The number from outside, or computed from such, as an input of the graph.
+    fn number_value(&mut self, id: VarId) -> Flow<VarId> {
+        if !self.is_open_argument(id) {
+            return Err(self.needs_number(id));
+        }
+        let (tracker, least) = (self.vars.tracker(id), self.sizes.least());
+        self.guards.add(tracker, Test::Object(Box::new(Within { least })));
+        let name = self.trackers.text(self.py, tracker);
+        self.sizes.left_open.push(name);
+        let now = self.lazy_integer(id).unwrap_or_default();
+        let now = now.into_pyobject(self.py).map_err(PyErr::from)?.into_any();
+        let symbol = match self.number_input(id, &now) {
+            Ok(symbol) => symbol,
+            Err(error) if error.is_instance_of::<SizesMatter>(self.py) => return Err(self.needs_number(id)),
+            Err(error) => return Err(error.into()),
+        };
+        let meta = TensorMeta { shape: Vec::new(), dtype: "int64".into(), stop_gradient: true };
+        let payload = (self.runtime.factories.tensor)(symbol, meta);
+        Ok(self.produce(payload))
+    }
+
+    fn needs_number(&mut self, id: VarId) -> Unwind {
+        let text = format!("{} is another number at each call", self.text(id));
+        self.settle_sizes(Unwind::break_graph(ReasonId::ChangingNumber, text))
+    }
+
+    /// Whether the variable is an integer that is not the same in each call.
+    pub(super) fn is_open_integer(&self, id: VarId) -> bool {
+        self.is_open(id) || self.is_open_argument(id)
+    }
+
+    /// Whether the variable is such an integer that a graph can be given.
+    pub fn is_open_argument(&self, id: VarId) -> bool {
+        if self.is_open(id) {
+            return true;
+        }
+        let Some(now) = self.lazy_integer(id) else { return false };
+        let name = self.trackers.text(self.py, self.vars.tracker(id));
+        self.sizes.numbers && (self.sizes.least..=MOST).contains(&now) && !self.sizes.closed.contains(&name)
     }
 
     /// Whether the number is never below zero.

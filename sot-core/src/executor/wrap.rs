@@ -238,6 +238,13 @@ impl<'py> OpcodeExecutor<'py> {
         Some(self.vars.add(Rc::new(payload), tracker))
     }
 
+    /// The variable of an `int` that differs from call to call, or was computed from such, and its value now.
+    pub(super) fn lazy_integer(&self, id: VarId) -> Option<i64> {
+        let number = self.vars.as_kind::<LazyNumber>(id)?;
+        let value = number.value.bind(self.py);
+        value.is_exact_instance_of::<PyInt>().then(|| value.extract().ok()).flatten()
+    }
+
     /// Whether the variable is a number that differs from call to call, or a text of one, and nothing has assumed its value.
     /// What replays it assumes its type.
     pub fn is_open_number(&mut self, id: VarId) -> bool {

@@ -273,6 +273,19 @@ impl<'py> OpcodeExecutor<'py> {
         Ok(symbol)
     }
 
+    /// The symbol of an `int` that is given at each call.
+    pub(crate) fn number_input(&mut self, variable: VarId, number: &Bound<'py, PyAny>) -> PyResult<SymbolId> {
+        if let Some(&symbol) = self.graph.external.get(&variable) {
+            return Ok(symbol);
+        }
+        let name = format!("var_{}", self.graph.symbols.len());
+        let value = self.graph.build(|builder| builder.number(&name, number))?;
+        let symbol = self.graph.add_symbol(value);
+        self.graph.external.insert(variable, symbol);
+        self.graph.inputs.push((symbol, variable));
+        Ok(symbol)
+    }
+
     /// Appends a statement and gives the variable of its result. `name` is how the StatementIR prints the callee.
     pub fn call_graph(
         &mut self,

@@ -244,6 +244,22 @@ impl GraphBuilder for PaddleBuilder {
         Ok(value.unbind())
     }
 
+    fn number(&mut self, name: &str, number: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        let py = number.py();
+        let name = format!("sot.input.{}.{name}", self.inputs);
+        let data = || self.paddle.data.bind(py).call1((name, PyList::empty(py), "int64"));
+        let value = self.within(py, data)?;
+        self.inputs += 1;
+        let twin = match &mut self.twin {
+            Some(twin) => twin,
+            None => self.twin.insert(Twin::new(py, &self.paddle)?),
+        };
+        let here = twin.add_number(&value)?;
+        self.numbers.insert(&self.paddle, &value)?;
+        self.numbers.insert(&self.paddle, &here)?;
+        Ok(value.unbind())
+    }
+
     fn parameter(&mut self, tensor: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         let py = tensor.py();
         meta::of_tensor(&self.paddle, tensor)?;
@@ -356,7 +372,14 @@ impl PaddleBuilder {
                 results.append(result)?;
             }
         }
+        let mut numbers = Vec::new();
+        for (at, input) in inputs.iter().enumerate() {
+            if self.numbers.has(&self.paddle, input.bind(py)) {
+                numbers.push(at);
+            }
+        }
         let planned = Planned {
+            numbers,
             paddle: Arc::clone(&self.paddle),
             program: self.target.main.clone_ref(py),
             inputs: PyList::new(py, inputs)?.unbind(),
@@ -372,6 +395,8 @@ impl PaddleBuilder {
 /// A program that is complete and not yet compiled. Parameters are held weakly.
 pub(super) struct Planned {
     paddle: Arc<Paddle>,
+    /// Which inputs are numbers.
+    numbers: Vec<usize>,
     program: Py<PyAny>,
     inputs: Py<PyList>,
     parameters: Vec<WeakRef>,
@@ -417,7 +442,8 @@ impl Planned {
         }
         // Made differentiable inside the trace, where the frame itself begins without grad mode.
         let forces_grad = training && !self.paddle.grad_enabled(py)?;
-        Ok(run::Program { runner, training, forces_grad, detached, small })
+        let numbers = self.numbers.clone();
+        Ok(run::Program { runner, training, forces_grad, detached, numbers, small })
     }
 }
 
@@ -531,7 +557,9 @@ fn plan_outputs<'py>(
             continue;
         }
         if root.steps.iter().any(|step| step.is_lost()) {
-            return Err(SizesMatter::new_err("a view of a size that is open leaves the graph with what it is a view of"));
+            return Err(SizesMatter::new_err(
+                "a view of a size that is open leaves the graph with what it is a view of",
+            ));
         }
         let origin = origin_of(&mut known, &results, root.id, &root.value)?;
         let stops = |value: &Bound<'_, PyAny>| value.getattr("stop_gradient")?.is_truthy();

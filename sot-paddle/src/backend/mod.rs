@@ -39,7 +39,9 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
-use sot_core::backend::{Backend, CallKind, CallPolicy, GraphBuilder, ObjectTest, StateTest, TensorAttribute, TensorMeta};
+use sot_core::backend::{
+    Backend, CallKind, CallPolicy, GraphBuilder, ObjectTest, StateTest, TensorAttribute, TensorMeta,
+};
 use sot_core::error::ReasonId;
 
 use self::builder::PaddleBuilder;

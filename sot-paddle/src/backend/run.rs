@@ -44,6 +44,8 @@ pub(crate) struct Program {
     pub(crate) forces_grad: bool,
     /// Inputs that no gradient flows to.
     pub(crate) detached: Vec<usize>,
+    /// Inputs that are given as numbers.
+    pub(crate) numbers: Vec<usize>,
 }
 
 /// An output of the graph.
@@ -80,12 +82,16 @@ impl From<Origin> for Output {
 
 impl Program {
     fn inputs<'py>(&self, py: Python<'py>, given: &[Bound<'py, PyAny>]) -> PyResult<Bound<'py, PyTuple>> {
-        if self.detached.is_empty() {
+        if self.detached.is_empty() && self.numbers.is_empty() {
             return PyTuple::new(py, given);
         }
         let mut inputs = given.to_vec();
         for &at in &self.detached {
             inputs[at] = inputs[at].call_method0(intern!(py, "detach"))?;
+        }
+        for &at in &self.numbers {
+            let full = (PyList::empty(py), &inputs[at], intern!(py, "int64"));
+            inputs[at] = py.import(intern!(py, "paddle"))?.call_method1(intern!(py, "full"), full)?;
         }
         PyTuple::new(py, inputs)
     }

@@ -18,21 +18,11 @@ use super::scalar;
 use super::twin::parts;
 
 /// Functions and methods that take sizes in shapes and bounds.
-const TAKING: &[&str] =
-    &["arange", "broadcast_to", "expand", "full", "ones", "reshape", "zeros", "__getitem__"];
+const TAKING: &[&str] = &["arange", "broadcast_to", "expand", "full", "ones", "reshape", "zeros", "__getitem__"];
 
 /// Operators on numbers, or on a tensor and a number.
-const OPERATORS: &[&str] = &[
-    "__add__",
-    "__radd__",
-    "__sub__",
-    "__rsub__",
-    "__mul__",
-    "__rmul__",
-    "__truediv__",
-    "__floordiv__",
-    "__mod__",
-];
+const OPERATORS: &[&str] =
+    &["__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__truediv__", "__floordiv__", "__mod__"];
 
 /// Whether sizes may be given to a statement.
 pub(super) fn are_taken(kind: CallKind, callee: &Bound<'_, PyAny>) -> PyResult<bool> {
@@ -68,7 +58,12 @@ pub(super) struct Numbers(HashSet<u64>);
 
 impl Numbers {
     /// Notes what the function above has given.
-    pub(super) fn note(&mut self, paddle: &Paddle, callee: &Bound<'_, PyAny>, result: &Bound<'_, PyAny>) -> PyResult<()> {
+    pub(super) fn note(
+        &mut self,
+        paddle: &Paddle,
+        callee: &Bound<'_, PyAny>,
+        result: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
         if callee.is(&function(callee.py(), paddle)?) {
             self.0.insert(identity(paddle, result)?);
         }
@@ -90,11 +85,23 @@ impl Numbers {
     }
 
     fn within(&self, paddle: &Paddle, object: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let inner = || parts(object)?.iter().map(|part| self.within(paddle, part)).try_fold(false, |any, one| Ok(any || one?));
-        if paddle.is_value(object) { Ok(self.has(paddle, object)) } else { inner() }
+        let inner =
+            || parts(object)?.iter().map(|part| self.within(paddle, part)).try_fold(false, |any, one| Ok(any || one?));
+        if paddle.is_value(object) {
+            Ok(self.has(paddle, object))
+        } else {
+            inner()
+        }
     }
 
-    fn has(&self, paddle: &Paddle, value: &Bound<'_, PyAny>) -> bool {
+    /// Notes a value.
+    pub(super) fn insert(&mut self, paddle: &Paddle, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.0.insert(identity(paddle, value)?);
+        Ok(())
+    }
+
+    /// Whether a value is one of them.
+    pub(super) fn has(&self, paddle: &Paddle, value: &Bound<'_, PyAny>) -> bool {
         paddle.is_value(value) && identity(paddle, value).is_ok_and(|id| self.0.contains(&id))
     }
 
@@ -129,7 +136,8 @@ impl Numbers {
         let alike = match method.to_str()? {
             "__truediv__" => floating && !paddle.release.divides_by_reciprocal,
             "__floordiv__" | "__mod__" => false,
-            _ => floating || matches!(&*meta.dtype, "int32" | "int64"),
+            // Where numbers are too large for 32 bits eager mode and a cast do not agree.
+            _ => floating || &*meta.dtype == "int64",
         };
         if !alike {
             return Err(unlike_number(method));

@@ -65,6 +65,13 @@ impl Twin {
         self.insert(value, &twin)
     }
 
+    /// Takes an input that is a number, and gives what it is here.
+    pub(super) fn add_number<'py>(&mut self, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let twin = self.data_like(value, value)?;
+        self.insert(value, &twin)?;
+        Ok(twin)
+    }
+
     /// A value of the shape and type of another.
     fn data_like<'py>(&mut self, sample: &Bound<'py, PyAny>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let py = sample.py();

@@ -21,7 +21,7 @@ use crate::tuple::TupleVariable;
 builtin! { ISINSTANCE = "isinstance" => |cx, args| {
     let [object, classes] = args.exactly(cx, "isinstance")?;
     let ty = cx.type_of(object)?;
-    let of = cx.see(object)?.type_tracker(cx, object);
+    let of = cx.see_type(object)?.type_tracker(cx, object);
     let question = Question { ty, of, object, hook: "__instancecheck__", function: "isinstance" };
     let answer = question.ask(cx, classes)?;
     Ok(cx.boolean(answer))
