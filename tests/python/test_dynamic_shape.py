@@ -347,13 +347,21 @@ def test_one_translation_for_all_integers(differing, monkeypatch, name, min_size
 
 @pytest.mark.parametrize(
     "fn",
-    [lambda x, n: x**n, lambda x, n: x * n if n > 3 else x, lambda x, n: F.pad(x, [0, n, 0, 0]), lambda x, n: x[n] * 2],
+    [lambda x, n: x**n, lambda x, n: F.pad(x, [0, n, 0, 0]), lambda x, n: x[n] * 2],
 )
 def test_an_integer_that_matters_is_assumed(differing, fn):
     x, fast = paddle.randn([12, 4]), sot.symbolic_translate(fn)
     for n in (1, 2, 3, 4, 5, 3):
         np.testing.assert_allclose(fast(x, n).numpy(), fn(x, n).numpy(), rtol=1e-6)
     assert sot.stats().misses == 5 and not sot.stats().breaks
+
+
+def test_a_comparison_of_an_integer(differing):
+    fast, x = sot.symbolic_translate(lambda x, n: x * n if n > 3 else x - n), paddle.randn([12, 4])
+    for n in (1, 2, 4, 5, 3, 6):
+        expected = x * n if n > 3 else x - n
+        assert fast(x, n).numpy().tobytes() == expected.numpy().tobytes()
+    assert sot.stats().misses == 3, "one, one for what is larger, and one for the rest"
 
 
 def test_an_integer_beside_a_size(differing):
