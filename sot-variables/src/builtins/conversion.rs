@@ -132,8 +132,8 @@ fn number(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, methods: &[&str]) -> Flo
             if method == "__index__" && methods[0] == "__float__" {
                 return Err(cannot("float() of an object with __index__"));
             }
-            if method == "__trunc__" {
-                // Newer versions warn of it.
+            if method == "__trunc__" && cx.py.version_info() >= (3, 11) {
+                // These versions warn of it.
                 return Err(cannot("int() of an object with __trunc__"));
             }
             return object_model::convert(cx, value, method, &[]);
