@@ -5,8 +5,8 @@ use std::collections::HashSet;
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyTuple};
 
+use super::meta;
 use super::paddle::Paddle;
 
 /// The values whose flag is right already.
@@ -16,19 +16,7 @@ pub(crate) struct Settled(HashSet<u64>);
 impl Settled {
     /// Corrects the flags of the values in `result`, in any nesting, and of the values between them and earlier statements.
     pub(crate) fn settle(&mut self, paddle: &Paddle, result: &Bound<'_, PyAny>) -> PyResult<()> {
-        if paddle.is_value(result) {
-            return self.stops(paddle, result).map(drop);
-        }
-        if let Ok(items) = result.cast::<PyTuple>() {
-            return items.iter().try_for_each(|item| self.settle(paddle, &item));
-        }
-        if let Ok(items) = result.cast::<PyList>() {
-            return items.iter().try_for_each(|item| self.settle(paddle, &item));
-        }
-        if let Ok(items) = result.cast::<PyDict>() {
-            return items.values().iter().try_for_each(|item| self.settle(paddle, &item));
-        }
-        Ok(())
+        meta::values_in(paddle, result)?.iter().try_for_each(|value| self.stops(paddle, value).map(drop))
     }
 
     /// Whether no gradient flows through `value`, once its flag is right.

@@ -6,8 +6,9 @@ use std::collections::HashSet;
 use pyo3::exceptions::PyNotImplementedError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyTuple};
 
+use super::builder::identity;
+use super::meta::{self, dtype_name};
 use super::paddle::Paddle;
 use super::static_mode::Target;
 
@@ -58,38 +59,23 @@ impl Checked {
     /// the statement has put into the program is taken out again.
     pub(crate) fn check(&mut self, paddle: &Paddle, target: &Target, result: &Bound<'_, PyAny>) -> PyResult<()> {
         let mut new = HashSet::new();
-        let checked = self.check_nested(paddle, result, &mut new);
+        let values = meta::values_in(paddle, result)?;
+        let checked = values.iter().try_for_each(|value| self.check_value(paddle, value, &mut new));
         if checked.is_err() {
-            remove(target, result.py(), &new)?;
+            remove(paddle, target, result.py(), &new)?;
         } else {
             self.0.extend(new);
         }
         checked
     }
 
-    fn check_nested(&self, paddle: &Paddle, result: &Bound<'_, PyAny>, new: &mut HashSet<u64>) -> PyResult<()> {
-        if paddle.is_value(result) {
-            return self.check_value(result, new);
-        }
-        if let Ok(items) = result.cast::<PyTuple>() {
-            return items.iter().try_for_each(|item| self.check_nested(paddle, &item, new));
-        }
-        if let Ok(items) = result.cast::<PyList>() {
-            return items.iter().try_for_each(|item| self.check_nested(paddle, &item, new));
-        }
-        if let Ok(items) = result.cast::<PyDict>() {
-            return items.values().iter().try_for_each(|item| self.check_nested(paddle, &item, new));
-        }
-        Ok(())
-    }
-
     /// Looks at all operations behind a value; the first that is described wrongly is the error.
-    fn check_value(&self, value: &Bound<'_, PyAny>, new: &mut HashSet<u64>) -> PyResult<()> {
+    fn check_value(&self, paddle: &Paddle, value: &Bound<'_, PyAny>, new: &mut HashSet<u64>) -> PyResult<()> {
         let py = value.py();
         let (mut pending, mut wrong) = (vec![value.clone()], None);
         while let Some(value) = pending.pop() {
-            let hash = hash(&value)?;
-            if self.0.contains(&hash) || !new.insert(hash) {
+            let id = identity(paddle, &value)?;
+            if self.0.contains(&id) || !new.insert(id) {
                 continue;
             }
             let operation = value.call_method0(intern!(py, "get_defining_op"))?;
@@ -115,7 +101,7 @@ impl Checked {
 }
 
 /// Takes the operations with these results out of the program, which would run them.
-fn remove(target: &Target, py: Python<'_>, results: &HashSet<u64>) -> PyResult<()> {
+fn remove(paddle: &Paddle, target: &Target, py: Python<'_>, results: &HashSet<u64>) -> PyResult<()> {
     let block = target.main.bind(py).call_method0(intern!(py, "global_block"))?;
     let operations: Vec<Bound<'_, PyAny>> = block.getattr(intern!(py, "ops"))?.extract()?;
     for operation in operations.iter().rev() {
@@ -124,7 +110,7 @@ fn remove(target: &Target, py: Python<'_>, results: &HashSet<u64>) -> PyResult<(
             continue;
         }
         if let Some(first) = operation.call_method0(intern!(py, "results"))?.try_iter()?.next() {
-            if results.contains(&hash(&first?)?) {
+            if results.contains(&identity(paddle, &first?)?) {
                 block.call_method1(intern!(py, "remove_op"), (operation,))?;
             }
         }
@@ -134,10 +120,6 @@ fn remove(target: &Target, py: Python<'_>, results: &HashSet<u64>) -> PyResult<(
 
 /// What stands for inputs and parameters.
 const KEPT: [&str; 2] = ["pd_op.data", "builtin.parameter"];
-
-fn hash(value: &Bound<'_, PyAny>) -> PyResult<u64> {
-    value.call_method0(intern!(value.py(), "hash"))?.extract()
-}
 
 impl Kind {
     fn is_that_of(self, result: &Bound<'_, PyAny>, sources: &[Bound<'_, PyAny>]) -> PyResult<bool> {
@@ -156,5 +138,5 @@ impl Kind {
 }
 
 fn dtype(value: &Bound<'_, PyAny>) -> PyResult<String> {
-    super::meta::dtype_name(&value.getattr(intern!(value.py(), "dtype"))?).map(|name| name.to_string())
+    dtype_name(&value.getattr(intern!(value.py(), "dtype"))?).map(|name| name.to_string())
 }

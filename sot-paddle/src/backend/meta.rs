@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyString, PyType};
+use pyo3::types::{PyDict, PyList, PyString, PyTuple, PyType};
 use sot_core::backend::{ObjectTest, TensorMeta};
 use sot_core::cpython::{Getter, Place, Recorder};
 
@@ -61,6 +61,24 @@ fn read(tensor: &Bound<'_, PyAny>) -> PyResult<TensorMeta> {
         dtype: dtype_name(&tensor.getattr("dtype")?)?,
         stop_gradient: tensor.getattr("stop_gradient")?.is_truthy()?,
     })
+}
+
+/// The values of a program in an object, in any nesting.
+pub(crate) fn values_in<'py>(paddle: &Paddle, object: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    if paddle.is_value(object) {
+        return Ok(vec![object.clone()]);
+    }
+    let parts: Vec<Bound<'py, PyAny>> = if let Ok(items) = object.cast::<PyTuple>() {
+        items.iter().collect()
+    } else if let Ok(items) = object.cast::<PyList>() {
+        items.iter().collect()
+    } else if let Ok(items) = object.cast::<PyDict>() {
+        items.values().iter().collect()
+    } else {
+        return Ok(Vec::new());
+    };
+    let nested = parts.iter().map(|part| values_in(paddle, part)).collect::<PyResult<Vec<_>>>()?;
+    Ok(nested.into_iter().flatten().collect())
 }
 
 /// `float32` for `paddle.float32`.
