@@ -187,3 +187,12 @@ def test_batch_norm_statistics_follow_eager(same):
 
     same(run(True), run(False))
     assert sot.stats().graphs == 1
+
+
+@pytest.mark.parametrize("name", ["vgg11", "squeezenet1_0", "shufflenet_v2_x0_5"])
+def test_vision_models_as_they_come(check, name):
+    """The zoo has their families, with smaller members and narrower layers."""
+    model = getattr(paddle.vision.models, name)()
+    model.eval()
+    with paddle.no_grad():
+        check(lambda images: model(images), paddle.randn([1, 3, 64, 64]))
