@@ -92,16 +92,28 @@ impl SideEffects {
     /// The attributes written to an object, in the order of the first write.
     pub fn attributes_of(&self, object: VarId) -> Vec<(Name, VarId)> {
         let mut found: Vec<(Name, VarId)> = Vec::new();
-        for effect in &self.log {
-            if let Effect::Attribute { object: written, name, .. } = effect {
-                if *written == object && !found.iter().any(|(known, _)| known == name) {
-                    if let Some(Some(value)) = self.attribute(object, name) {
-                        found.push((Rc::clone(name), value));
-                    }
-                }
+        for (name, value) in self.attribute_writes(object) {
+            let known = found.iter().position(|(known, _)| known == name);
+            match (known, value) {
+                (Some(at), Some(value)) => found[at].1 = value,
+                (None, Some(value)) => found.push((Rc::clone(name), value)),
+                (Some(at), None) => drop(found.remove(at)),
+                (None, None) => {}
             }
         }
         found
+    }
+
+    /// Whether an attribute was deleted: if it is there, it was written anew, after all others.
+    pub fn was_deleted(&self, object: VarId, name: &str) -> bool {
+        self.attribute_writes(object).any(|(written, value)| &**written == name && value.is_none())
+    }
+
+    fn attribute_writes(&self, object: VarId) -> impl Iterator<Item = (&Name, Option<VarId>)> {
+        self.log.iter().filter_map(move |effect| match effect {
+            Effect::Attribute { object: written, name, value } if *written == object => Some((name, *value)),
+            _ => None,
+        })
     }
 
     /// Records an attribute write or deletion.

@@ -486,14 +486,7 @@ impl Variable for InstanceVariable {
             cg.call(|cg| cg.load(self.class), &[])?;
         }
         cg.define(this)?;
-        let set = cg.cx.py.get_type::<PyAny>().getattr("__setattr__")?.unbind();
-        for (name, value) in cg.cx.effects.attributes_of(this) {
-            let set = set.clone_ref(cg.cx.py);
-            let name = cg.cx.string(&name);
-            cg.call(|cg| cg.load_const(set), &[this, name, value])?;
-            cg.op("POP_TOP", 0)?;
-        }
-        Ok(())
+        cg.fill_attributes(this)
     }
 }
 

@@ -18,6 +18,7 @@ use sot_core::variable::{GraphArgument, VarId, Variable};
 
 use crate::globals::GlobalsVariable;
 use crate::hash_key::{self, HashKey, IteratesOver};
+use crate::instance_dict::InstanceDictVariable;
 use crate::iterators::dict_view::{DictIterator, View};
 use crate::{exception, sequence, subclass};
 
@@ -118,6 +119,9 @@ pub(crate) fn put_keywords(
 
 /// Gives the dict new entries.
 pub(crate) fn write(cx: &mut OpcodeExecutor<'_>, dict: VarId, entries: Vec<Entry>) -> Flow<()> {
+    if let Some(attributes) = cx.see_as::<InstanceDictVariable>(dict)? {
+        return attributes.write(cx, &entries);
+    }
     let old = expect(cx, dict)?;
     let object = old.object.as_ref().map(|object| object.clone_ref(cx.py));
     cx.charge(entries.len());
@@ -126,10 +130,18 @@ pub(crate) fn write(cx: &mut OpcodeExecutor<'_>, dict: VarId, entries: Vec<Entry
     Ok(())
 }
 
-/// The payload of a variable that must be a dict.
+/// What a dict holds, if the variable is one.
+pub(crate) fn of(cx: &mut OpcodeExecutor<'_>, dict: VarId) -> Flow<Option<Rc<DictVariable>>> {
+    match cx.see_as::<InstanceDictVariable>(dict)? {
+        Some(attributes) => Ok(Some(Rc::new(attributes.contents(cx)?))),
+        None => cx.see_as(dict),
+    }
+}
+
+/// What a variable that must be a dict holds.
 pub(crate) fn expect(cx: &mut OpcodeExecutor<'_>, dict: VarId) -> Flow<Rc<DictVariable>> {
-    if let Some(payload) = cx.see_as::<DictVariable>(dict)? {
-        Ok(payload)
+    if let Some(contents) = of(cx, dict)? {
+        Ok(contents)
     } else {
         let name = cx.type_name(dict)?;
         Err(Unwind::break_graph(ReasonId::UnsupportedCall, format!("a dict method on a {name} object")))
@@ -143,7 +155,7 @@ pub(crate) fn key_error(cx: &mut OpcodeExecutor<'_>, key: &HashKey) -> Unwind {
 }
 
 fn is_mapping(cx: &mut OpcodeExecutor<'_>, mapping: VarId) -> Flow<bool> {
-    Ok(cx.see_as::<DictVariable>(mapping)?.is_some() || cx.find_attr(mapping, &Rc::from("keys"))?.is_some())
+    Ok(of(cx, mapping)?.is_some() || cx.find_attr(mapping, &Rc::from("keys"))?.is_some())
 }
 
 /// The storage of a dict of a subclass, whose entries CPython copies without calling its methods if it iterates as its base.
@@ -156,7 +168,7 @@ fn plainly_iterated(cx: &mut OpcodeExecutor<'_>, source: VarId) -> Flow<Option<V
 
 /// The entries of a mapping, or of an iterable of pairs.
 pub(crate) fn pairs(cx: &mut OpcodeExecutor<'_>, source: VarId) -> Flow<Vec<(Rc<HashKey>, VarId)>> {
-    if let Some(dict) = cx.see_as::<DictVariable>(source)? {
+    if let Some(dict) = of(cx, source)? {
         return Ok(dict.entries.iter().map(|entry| (Rc::clone(&entry.key), entry.value)).collect());
     }
     if let Some(storage) = plainly_iterated(cx, source)? {
@@ -519,7 +531,7 @@ impl Variable for DictVariable {
         reflected: bool,
     ) -> Flow<Option<VarId>> {
         let has_union = cx.py.get_type::<PyDict>().hasattr("__or__")?;
-        if op != BinaryOp::Or || reflected || !has_union || cx.see_as::<DictVariable>(other)?.is_none() {
+        if op != BinaryOp::Or || reflected || !has_union || of(cx, other)?.is_none() {
             return Ok(None);
         }
         let copy = expect(cx, this)?.copy(cx);
@@ -540,7 +552,7 @@ impl Variable for DictVariable {
             return Ok(None);
         }
         let other = subclass::seen_by_base(cx, other)?;
-        let Some(right) = cx.see_as::<DictVariable>(other)? else { return Ok(None) };
+        let Some(right) = of(cx, other)? else { return Ok(None) };
         let equal = self.equals(cx, &right)?;
         Ok(Some(cx.boolean(equal == (op == CompareOp::Equal))))
     }

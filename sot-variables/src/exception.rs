@@ -428,14 +428,7 @@ impl Variable for ExceptionVariable {
             cg.call(|cg| cg.load_const(new), &args)?;
         }
         cg.define(this)?;
-        let set = py.get_type::<PyAny>().getattr("__setattr__")?.unbind();
-        for (name, value) in cg.cx.effects.attributes_of(this) {
-            let set = set.clone_ref(py);
-            let name = cg.cx.string(&name);
-            cg.call(|cg| cg.load_const(set), &[this, name, value])?;
-            cg.op("POP_TOP", 0)?;
-        }
-        Ok(())
+        cg.fill_attributes(this)
     }
 }
 

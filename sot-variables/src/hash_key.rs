@@ -16,7 +16,7 @@ use sot_core::guard::{Identity, Test};
 use sot_core::side_effects::Effect;
 use sot_core::variable::VarId;
 
-use crate::dict::DictVariable;
+use crate::dict;
 use crate::identity::IdVariable;
 use crate::object::is_c_value;
 use crate::range::RangeVariable;
@@ -94,6 +94,15 @@ impl HashKey {
     /// Whether nothing may look at the real key: it is not there yet, or its methods are the program's.
     pub fn is_stand_in(&self) -> bool {
         self.equality != Equality::Real
+    }
+
+    /// Whether it is the same object as another key, or a string of the same letters, as names of attributes are made anew.
+    pub fn is_alike(&self, py: Python<'_>, other: &HashKey) -> bool {
+        let text =
+            |key: &HashKey| key.bind(py).cast_exact::<PyString>().ok().map(|text| text.to_string_lossy().into_owned());
+        self.variable == other.variable
+            || self.object.is(&other.object)
+            || text(self).is_some_and(|own| text(other) == Some(own))
     }
 
     /// Whether a key stands for the entry of this one.
@@ -222,7 +231,7 @@ fn key_object<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, equality: &mut
         }
     }
     let unhashable = cx.vars.get(variable).kind() == "list"
-        || cx.vars.as_kind::<DictVariable>(variable).is_some()
+        || dict::of(cx, variable)?.is_some()
         || cx.vars.as_kind::<SetVariable>(variable).is_some();
     if unhashable {
         return Err(refuse_unhashable(cx, variable)?);

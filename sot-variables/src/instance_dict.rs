@@ -1,5 +1,5 @@
 //! `x.__dict__`: the attributes of an object as a dict. There is one truth about attributes, the side effects over what the
-//! object had; each operation works on a copy of it, and what it changed is written back.
+//! object had: what the dict holds is asked for when it is needed, and a write to it is one to the attributes.
 
 use std::rc::Rc;
 
@@ -14,6 +14,7 @@ use sot_core::variable::{VarId, Variable};
 
 use crate::dict::{self, DictVariable, Entry};
 use crate::hash_key::HashKey;
+use crate::iterators::dict_view::{DictIterator, View};
 
 sot_core::variable_kind! { "instance_dict" }
 
@@ -28,18 +29,14 @@ impl InstanceDictVariable {
         InstanceDictVariable { object }
     }
 
-    /// Does something with the dict's contents, as a dict of its own.
-    pub fn with<'py, R>(
-        &self,
-        cx: &mut OpcodeExecutor<'py>,
-        work: impl FnOnce(&mut OpcodeExecutor<'py>, VarId) -> Flow<R>,
-    ) -> Flow<R> {
-        let before = self.entries(cx)?;
-        let copy = cx.produce(Rc::new(DictVariable::new(before.clone(), false)));
-        let result = work(cx, copy)?;
-        let after = dict::expect(cx, copy)?;
-        self.write_back(cx, &before, &after.entries)?;
-        Ok(result)
+    /// Whether the trace has written attributes of the object.
+    pub(crate) fn is_written(&self, cx: &OpcodeExecutor<'_>) -> bool {
+        cx.effects.is_written(self.object)
+    }
+
+    /// What it holds now, as a dict apart.
+    pub(crate) fn contents(&self, cx: &mut OpcodeExecutor<'_>) -> Flow<DictVariable> {
+        Ok(DictVariable::new(self.entries(cx)?, false))
     }
 
     fn entries(&self, cx: &mut OpcodeExecutor<'_>) -> Flow<Vec<Entry>> {
@@ -61,7 +58,7 @@ impl InstanceDictVariable {
                 kept.push(entry);
                 continue;
             };
-            if cx.effects.attribute(self.object, &name) != Some(None) {
+            if !cx.effects.was_deleted(self.object, &name) {
                 kept.push(entry);
             }
         }
@@ -78,16 +75,17 @@ impl InstanceDictVariable {
         Ok(kept)
     }
 
-    fn write_back(&self, cx: &mut OpcodeExecutor<'_>, before: &[Entry], after: &[Entry]) -> Flow<()> {
-        let py = cx.py;
-        for entry in before {
+    /// Gives the object these attributes, and no others.
+    pub(crate) fn write(&self, cx: &mut OpcodeExecutor<'_>, after: &[Entry]) -> Flow<()> {
+        let (py, before) = (cx.py, self.entries(cx)?);
+        for entry in &before {
             if dict::find(cx, after, &entry.key)?.is_none() {
                 let name = attribute_name(&entry.key, py)?;
                 cx.effects.set_attribute(self.object, &name, None);
             }
         }
         for entry in after {
-            let old = dict::find(cx, before, &entry.key)?.map(|at| before[at].value);
+            let old = dict::find(cx, &before, &entry.key)?.map(|at| before[at].value);
             if old != Some(entry.value) {
                 let name = attribute_name(&entry.key, py)?;
                 cx.effects.set_attribute(self.object, &name, Some(entry.value));
@@ -126,56 +124,54 @@ impl Variable for InstanceDictVariable {
     }
 
     fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
-        if cg.cx.trackers.is_loadable(cg.cx.vars.tracker(self.object)) && cg.cx.effects.is_written(self.object) {
-            return Err(Unwind::fallback(ReasonId::CannotRestore, "the __dict__ of an object that is written"));
-        }
         cg.load(self.object)?;
         cg.load_attr("__dict__")
     }
 
-    fn get_item(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, key: VarId) -> Flow<VarId> {
-        self.with(cx, |cx, dict| cx.get_item(dict, key))
+    fn get_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId) -> Flow<VarId> {
+        self.contents(cx)?.get_item(cx, this, key)
     }
 
-    fn set_item(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, key: VarId, value: VarId) -> Flow<()> {
-        self.with(cx, |cx, dict| cx.set_item(dict, key, value))
+    fn set_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId, value: VarId) -> Flow<()> {
+        self.contents(cx)?.set_item(cx, this, key, value)
     }
 
-    fn del_item(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, key: VarId) -> Flow<()> {
-        self.with(cx, |cx, dict| cx.del_item(dict, key))
+    fn del_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId) -> Flow<()> {
+        self.contents(cx)?.del_item(cx, this, key)
     }
 
-    fn iter(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<VarId> {
-        self.with(cx, OpcodeExecutor::iter)
+    fn iter(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
+        DictIterator::over(cx, this, View::Keys, false)
     }
 
-    fn len(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<VarId> {
-        self.with(cx, OpcodeExecutor::len)
+    fn len(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
+        self.contents(cx)?.len(cx, this)
     }
 
-    fn truth(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<bool> {
-        self.with(cx, OpcodeExecutor::truth)
+    fn truth(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {
+        self.contents(cx)?.truth(cx, this)
     }
 
-    fn contains(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, item: VarId) -> Flow<VarId> {
-        self.with(cx, |cx, dict| cx.contains(dict, item, false))
+    fn contains(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, item: VarId) -> Flow<VarId> {
+        self.contents(cx)?.contains(cx, this, item)
     }
 
     fn binary(
         &self,
         cx: &mut OpcodeExecutor<'_>,
         op: BinaryOp,
-        _: VarId,
+        this: VarId,
         other: VarId,
         reflected: bool,
     ) -> Flow<Option<VarId>> {
-        self.with(cx, |cx, dict| cx.see(dict)?.binary(cx, op, dict, other, reflected))
+        self.contents(cx)?.binary(cx, op, this, other, reflected)
     }
 
-    fn compare(&self, cx: &mut OpcodeExecutor<'_>, op: CompareOp, _: VarId, other: VarId) -> Flow<Option<VarId>> {
-        if let Some(right) = cx.see_as::<InstanceDictVariable>(other)? {
-            return self.with(cx, |cx, left| right.with(cx, |cx, right| cx.compare(op, left, right))).map(Some);
-        }
-        self.with(cx, |cx, dict| cx.see(dict)?.compare(cx, op, dict, other))
+    fn inplace(&self, cx: &mut OpcodeExecutor<'_>, op: BinaryOp, this: VarId, other: VarId) -> Flow<Option<VarId>> {
+        self.contents(cx)?.inplace(cx, op, this, other)
+    }
+
+    fn compare(&self, cx: &mut OpcodeExecutor<'_>, op: CompareOp, this: VarId, other: VarId) -> Flow<Option<VarId>> {
+        self.contents(cx)?.compare(cx, op, this, other)
     }
 }

@@ -13,7 +13,6 @@ use sot_core::variable::{VarId, Variable};
 
 use crate::function::guard_identity;
 use crate::globals::GlobalsVariable;
-use crate::instance_dict::InstanceDictVariable;
 use crate::object::is_c_value;
 use crate::{exception, kept, slots, subclass};
 
@@ -130,13 +129,6 @@ pub fn call_descriptor<'py>(
     if let Some(globals) = cx.see_as::<GlobalsVariable>(receiver)? {
         let name: String = descriptor.getattr("__name__")?.extract()?;
         return globals.call_method(cx, &name, args);
-    }
-    if let Some(dict) = cx.see_as::<InstanceDictVariable>(receiver)? {
-        let rest = CallArgs { positional: args.positional[1..].to_vec(), keywords: args.keywords.clone() };
-        return dict.with(cx, |cx, copy| {
-            let descriptor = descriptor.clone().unbind().into_bound(cx.py);
-            call_descriptor(cx, &descriptor, &rest.with_receiver(copy))
-        });
     }
     if let Some(result) = kept::call_method(cx, descriptor, args)? {
         return Ok(result);

@@ -81,7 +81,7 @@ pub(crate) fn elements(cx: &mut OpcodeExecutor<'_>, source: VarId) -> Flow<Vec<R
     if let Some(set) = cx.see_as::<SetVariable>(source)? {
         return Ok(set.keys.clone());
     }
-    if let Some(dict) = cx.see_as::<crate::dict::DictVariable>(source)? {
+    if let Some(dict) = crate::dict::of(cx, source)? {
         return Ok(dict.entries.iter().map(|entry| Rc::clone(&entry.key)).collect());
     }
     let items = cx.unpack_all(source)?;

@@ -18,7 +18,7 @@ use sot_core::variable::{GraphArgument, VarId, Variable};
 use crate::builtins::receive;
 use crate::dict::DictVariable;
 use crate::hash_key::HashKey;
-use crate::iterators::{library, rebuild};
+use crate::iterators::rebuild;
 use crate::list;
 
 sot_core::variable_kind! { "subclass", rank: 45, when: is_subclass_object, wrap: SubclassVariable::wrap }
@@ -341,14 +341,7 @@ impl Variable for SubclassVariable {
                 cg.op("POP_TOP", 0)?;
             }
         }
-        let set = library(py, "builtins", "object")?.bind(py).getattr("__setattr__")?.unbind();
-        for (name, value) in cg.cx.effects.attributes_of(this) {
-            let set = set.clone_ref(cg.cx.py);
-            let name = cg.cx.string(&name);
-            cg.call(|cg| cg.load_const(set), &[this, name, value])?;
-            cg.op("POP_TOP", 0)?;
-        }
-        Ok(())
+        cg.fill_attributes(this)
     }
 }
 

@@ -134,6 +134,14 @@ impl CodeGen<'_, '_> {
         Ok(())
     }
 
+    /// Gives an object that was just made the attributes that it has in the trace.
+    pub fn fill_attributes(&mut self, object: VarId) -> Flow<()> {
+        for (name, value) in self.cx.effects.attributes_of(object) {
+            self.restore_attribute(object, &name, Some(value))?;
+        }
+        Ok(())
+    }
+
     /// The entry that the program wrote, be it directly or in a `__setattr__` of its own: no hook is asked again.
     fn restore_attribute(&mut self, object: VarId, name: &Name, value: Option<VarId>) -> Flow<()> {
         let py = self.cx.py;

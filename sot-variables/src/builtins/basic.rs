@@ -13,7 +13,7 @@ use sot_core::executor::{object_model, BinaryOp, CallArgs, CompareOp, OpcodeExec
 use sot_core::variable::VarId;
 
 use super::{builtin_object, cannot, given, is_none, required};
-use crate::dict::DictVariable;
+use crate::dict;
 use crate::list::ListVariable;
 use crate::sequence;
 use crate::subclass;
@@ -174,7 +174,7 @@ fn container_repr(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
         cx.known_str(text)?.ok_or_else(refuse)
     };
     let mut parts = Vec::new();
-    let (open, close) = if let Some(dict) = cx.see_as::<DictVariable>(this)?.filter(|dict| !dict.ordered) {
+    let (open, close) = if let Some(dict) = dict::of(cx, this)?.filter(|dict| !dict.ordered) {
         for entry in &dict.entries {
             parts.push(format!("{}: {}", text(cx, entry.key.variable)?, text(cx, entry.value)?));
         }

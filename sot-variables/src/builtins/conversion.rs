@@ -167,7 +167,7 @@ fn set(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, frozen: bool) -> Flow<VarId
             }
             return Ok(SetVariable::make(cx, old.keys.clone(), frozen, Order::Unknown));
         }
-        if cx.see_as::<DictVariable>(source)?.is_some() {
+        if dict::of(cx, source)?.is_some() {
             // CPython makes room for a dict's keys at once, which changes their order.
             let keys = crate::set::elements(cx, source)?;
             return Ok(SetVariable::make(cx, keys, frozen, Order::Unknown));

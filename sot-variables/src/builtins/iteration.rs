@@ -14,7 +14,7 @@ use sot_core::variable::VarId;
 
 use super::basic::key_of;
 use super::{builtin_object, cannot, required};
-use crate::dict::DictVariable;
+use crate::dict;
 use crate::generator;
 use crate::iterators::dict_view::{DictIterator, DictView, View};
 use crate::iterators::enumerate::Enumerate;
@@ -242,7 +242,7 @@ fn reversed(cx: &mut OpcodeExecutor<'_>, sequence: VarId) -> Flow<VarId> {
     if let Some(range) = cx.see_as::<RangeVariable>(sequence)? {
         return reversed_range(cx, &range);
     }
-    if cx.see_as::<DictVariable>(sequence)?.is_some() {
+    if dict::of(cx, sequence)?.is_some() {
         return DictIterator::over(cx, sequence, View::Keys, true);
     }
     if let Some(view) = cx.see_as::<DictView>(sequence)? {

@@ -14,6 +14,7 @@ use sot_core::variable::{VarId, Variable};
 use super::{emit_call, produce, rebuild, IteratorState};
 use crate::dict::{self, Entry};
 use crate::hash_key::HashKey;
+use crate::instance_dict::InstanceDictVariable;
 use crate::set::{self, SetVariable};
 use crate::subclass;
 
@@ -203,8 +204,8 @@ impl DictIterator {
         dict.entries.len() != self.keys.len()
     }
 
-    fn has_other_keys(&self, dict: &dict::DictVariable) -> bool {
-        dict.entries.iter().zip(&*self.keys).any(|(entry, key)| !Rc::ptr_eq(&entry.key, key))
+    fn has_other_keys(&self, dict: &dict::DictVariable, py: Python<'_>) -> bool {
+        dict.entries.iter().zip(&*self.keys).any(|(entry, key)| !entry.key.is_alike(py, key))
     }
 }
 
@@ -232,7 +233,7 @@ impl IteratorState for DictIterator {
             };
             return Err(cx.raise(PyRuntimeError::new_err(kind)));
         }
-        if self.has_other_keys(&dict) {
+        if self.has_other_keys(&dict, cx.py) {
             let text = "a dict whose keys change while it is iterated";
             return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
         }
@@ -254,8 +255,10 @@ impl IteratorState for DictIterator {
         let dict = dict::expect(cg.cx, self.dict)?;
         // The iterator is made before the writes are replayed.
         let size = dict.object().map(|object| object.bind(cg.cx.py).len()).transpose()?;
-        let grows = size.is_some_and(|size| size != dict.entries.len());
-        if grows || self.has_other_size(&dict) || self.has_other_keys(&dict) {
+        let attributes = cg.cx.vars.as_kind::<InstanceDictVariable>(self.dict);
+        let grows = attributes.is_some_and(|attributes| attributes.is_written(cg.cx))
+            || size.is_some_and(|size| size != dict.entries.len());
+        if grows || self.has_other_size(&dict) || self.has_other_keys(&dict, cg.cx.py) {
             let text = "an iterator over a dict whose keys changed";
             return Err(Unwind::fallback(ReasonId::CannotRestore, text));
         }

@@ -1,0 +1,190 @@
+"""`__dict__` of objects as what is looked at, iterated and written while the attributes change."""
+
+import toy
+from cases import given
+
+
+class Holder:
+    pass
+
+
+def holder():
+    made = Holder()
+    made.a, made.b, made.c = 1, 2, 3
+    return made
+
+
+def one():
+    return (toy.arange(2), holder())
+
+
+def outcome(work):
+    try:
+        return work()
+    except (RuntimeError, KeyError, TypeError) as error:
+        return type(error).__name__, str(error)
+
+
+@given(one)
+def test_whole__items_while_attributes_are_written(x, o):
+    seen = []
+    for name, value in o.__dict__.items():
+        seen.append((name, value))
+        o.b = 20
+        o.c = seen[-1][1] * 100
+    return x + 1, seen, vars(o)
+
+
+@given(one)
+def test_whole__values_of_a_new_object_while_they_are_written(x, _):
+    o = Holder()
+    o.a, o.b = 1, 2
+    values = vars(o).values()
+    before = list(values)
+    seen = []
+    for value in values:
+        o.b = value + 10
+        seen.append(value)
+    return x + 1, before, seen, list(values), o.b in values
+
+
+@given(one)
+def test_whole__views_are_alive(x, o):
+    keys, items = o.__dict__.keys(), o.__dict__.items()
+    o.d = 4
+    del o.a
+    return x + 1, list(keys), list(items), len(keys), "d" in keys, ("a", 1) in items, keys & {"b", "z"}
+
+
+@given(one)
+def test_whole__an_attribute_deleted_and_written_anew_comes_last(x, o):
+    del o.a
+    o.d = 4
+    o.a = 5
+    fresh = Holder()
+    fresh.p, fresh.q = 1, 2
+    del fresh.p
+    fresh.p = 3
+    return x + 1, list(o.__dict__), list(fresh.__dict__.items()), fresh
+
+
+@given(one)
+def test_attributes_added_and_deleted_while_iterated(x, o):
+    def adds():
+        for name in o.__dict__:
+            setattr(o, name + "2", 1)
+
+    def deletes():
+        for name in vars(o):
+            delattr(o, name)
+
+    return x + 1, outcome(adds), outcome(deletes), vars(o)
+
+
+@given(one)
+def test_whole__methods_of_the_dict(x, o):
+    attributes = o.__dict__
+    popped = attributes.pop("a")
+    attributes.update(e=5, b=20)
+    default = attributes.setdefault("f", [])
+    default.append(popped)
+    last = attributes.popitem()
+    copied = attributes.copy()
+    attributes.clear()
+    o.z = 1
+    return x + 1, copied, last, attributes, attributes == {"z": 1}, {**attributes}, dict(attributes), set(attributes)
+
+
+@given(one)
+def test_whole__questions_to_the_dict(x, o):
+    attributes = o.__dict__
+    o.n = 0
+    texts = repr(attributes), len(attributes), bool(attributes), sorted(attributes), list(reversed(list(attributes)))
+    return x + 1, texts, outcome(lambda: {attributes: 1}), attributes == vars(holder()), frozenset(attributes)
+
+
+@given(one)
+def test_a_view_that_goes_on_behind_a_break(x, o):
+    views = o.__dict__.items()
+    y = x + 1
+    print(float(y.sum()))
+    o.b = 7
+    return y + len(views), list(views)
+
+
+@given(one)
+def test_an_iteration_that_goes_on_behind_breaks(x, o):
+    seen = []
+    for name, value in o.__dict__.items():
+        o.c = value + float((x + value).sum())
+        seen.append((name, value))
+    return x + 2, seen, vars(o)
+
+
+@given(one)
+def test_an_iteration_of_a_new_object_that_goes_on_behind_breaks(x, _):
+    o = holder()
+    for name in vars(o):
+        setattr(o, name, float((x + 1).sum()))
+    return x + 2, vars(o)
+
+
+@given(one)
+def test_whole__one_dict_copied_into_another(x, o):
+    other = Holder()
+    other.__dict__.update(o.__dict__)
+    other.a = 10
+    third = Holder()
+    attributes = vars(third)
+    if hasattr(dict, "__ior__"):
+        attributes |= vars(other)
+    else:
+        attributes.update(vars(other))
+    return x + other.a, other, third.__dict__ == other.__dict__, o.__dict__ != other.__dict__
+
+
+@given(one)
+def test_a_new_dict_of_attributes(x, o):
+    old = o.__dict__
+    o.__dict__ = {"z": 1}
+    o.y = 2
+    old["a"] = 5
+    return x + o.z, old, o.__dict__, vars(o) is old
+
+
+@given(one)
+def test_whole__kept_from_before_a_write(x, o):
+    attributes = o.__dict__
+    o.a = 7
+    return x + o.a, attributes, attributes is o.__dict__
+
+
+class Logged:
+    log = []
+
+    @property
+    def v(self):
+        return 10 + self.__dict__["v"]
+
+    @v.setter
+    def v(self, value):
+        self.__dict__["v"] = value
+        self.log.append(value)
+
+
+class LoggedError(ValueError):
+    v = Logged.__dict__["v"]
+    log = []
+
+
+class LoggedList(list):
+    v = Logged.__dict__["v"]
+    log = []
+
+
+@given(lambda: (toy.arange(2),))
+def test_whole__a_property_is_not_set_again_when_an_object_is_made(x):
+    made = Logged(), LoggedError(1), LoggedList([1])
+    for place, one in enumerate(made):
+        one.v = place
+    return x + made[0].v, made, [one.log for one in made]
