@@ -1,4 +1,5 @@
-//! `collections.deque` made in the trace: a list of variables with a bound.
+//! `collections.deque`: a list of variables with a bound. Of one from outside that the program has at most appended to, nobody
+//! has asked what is in it, and nothing is assumed.
 
 use std::rc::Rc;
 
@@ -9,6 +10,9 @@ use sot_core::builtin;
 use sot_core::codegen::CodeGen;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, BinaryOp, CallArgs, CompareOp, Name, OpcodeExecutor};
+use sot_core::guard::{Identity, Test};
+use sot_core::side_effects::Effect;
+use sot_core::tracker::{Tracker, TrackerId};
 use sot_core::variable::{VarId, Variable};
 
 use crate::builtins::{known_index, required};
@@ -16,7 +20,9 @@ use crate::iterators::sequence::SequenceIterator;
 use crate::iterators::{emit_call, library};
 use crate::sequence;
 
-sot_core::variable_kind! { "deque" }
+sot_core::variable_kind! {
+    "deque", types: |py| Ok(vec![library(py, "collections", "deque")?]), wrap: DequeVariable::wrap
+}
 
 /// A deque.
 #[derive(Clone)]
@@ -26,6 +32,15 @@ pub struct DequeVariable {
     maxlen: Option<usize>,
     /// How often items were put in or taken out, which iterators look at.
     pub changes: usize,
+    outside: Option<Outside>,
+}
+
+/// A deque from outside.
+#[derive(Clone)]
+struct Outside {
+    object: Rc<Py<PyAny>>,
+    /// What was put in behind, while that is all that was done to it.
+    appended: Option<Vec<VarId>>,
 }
 
 builtin! { DEQUE = "collections:deque" => |cx, args| {
@@ -38,26 +53,26 @@ builtin! { DEQUE = "collections:deque" => |cx, args| {
         }
         _ => None,
     };
-    let mut deque = DequeVariable { items: Vec::new(), maxlen, changes: 0 };
+    let mut deque = DequeVariable::new(Vec::new(), maxlen);
     if let Some(iterable) = iterable {
         deque.push_back(cx.unpack_all(iterable)?);
     }
     Ok(cx.produce(Rc::new(deque)))
 } }
 
-builtin! { APPEND = "collections:deque.append" => |cx, args| edit::<1>(cx, args, |_, deque, [item]| {
-    deque.push_back([item]);
-    Ok(())
-}) }
+builtin! { APPEND = "collections:deque.append" => |cx, args| {
+    let [this, item] = args.exactly(cx, "append")?;
+    append(cx, this, &[item])
+} }
 builtin! { APPENDLEFT = "collections:deque.appendleft" => |cx, args| edit::<1>(cx, args, |_, deque, [item]| {
     deque.push_front([item]);
     Ok(())
 }) }
-builtin! { EXTEND = "collections:deque.extend" => |cx, args| edit::<1>(cx, args, |cx, deque, [items]| {
+builtin! { EXTEND = "collections:deque.extend" => |cx, args| {
+    let [this, items] = args.exactly(cx, "extend")?;
     let items = cx.unpack_all(items)?;
-    deque.push_back(items);
-    Ok(())
-}) }
+    append(cx, this, &items)
+} }
 builtin! { EXTENDLEFT = "collections:deque.extendleft" => |cx, args| edit::<1>(cx, args, |cx, deque, [items]| {
     let items = cx.unpack_all(items)?;
     deque.push_front(items);
@@ -117,6 +132,12 @@ builtin! { POPLEFT = "collections:deque.popleft" => |cx, args| {
     take(cx, args, |items| (!items.is_empty()).then(|| items.remove(0)))
 } }
 
+builtin! { REVERSED = "collections:deque.__reversed__" => |cx, args| {
+    let [this] = args.exactly(cx, "__reversed__")?;
+    let deque = expect(cx, this)?;
+    Ok(SequenceIterator::over_deque(cx, this, &deque, true))
+} }
+
 /// A comparison that changes the deque is noticed by CPython.
 fn refuse_changed(cx: &OpcodeExecutor<'_>, this: VarId, before: &DequeVariable) -> Flow<()> {
     let now = cx.vars.as_kind::<DequeVariable>(this);
@@ -153,11 +174,21 @@ builtin! { SHALLOW_COPY = "collections:deque.__copy__" => |cx, args| copy(cx, ar
 fn copy(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     let [this] = args.exactly(cx, "copy")?;
     let deque = expect(cx, this)?;
-    Ok(cx.produce(deque))
+    Ok(cx.produce(Rc::new(DequeVariable::new(deque.items.clone(), deque.maxlen))))
 }
 
-fn expect(cx: &mut OpcodeExecutor<'_>, deque: VarId) -> Flow<Rc<DequeVariable>> {
+/// Puts items in behind, for which what is in it need not be known.
+fn append(cx: &mut OpcodeExecutor<'_>, this: VarId, items: &[VarId]) -> Flow<VarId> {
+    let mut deque = DequeVariable::clone(&*cx.see_as::<DequeVariable>(this)?.ok_or_else(refuse)?);
+    deque.push_back(items.iter().copied());
+    deque.store(cx, this);
+    Ok(cx.none())
+}
+
+/// The payload of a variable that must be a deque, and is looked into.
+pub(crate) fn expect(cx: &mut OpcodeExecutor<'_>, deque: VarId) -> Flow<Rc<DequeVariable>> {
     if let Some(payload) = cx.see_as::<DequeVariable>(deque)? {
+        payload.look(cx, deque)?;
         Ok(payload)
     } else {
         let name = cx.type_name(deque)?;
@@ -165,12 +196,15 @@ fn expect(cx: &mut OpcodeExecutor<'_>, deque: VarId) -> Flow<Rc<DequeVariable>> 
     }
 }
 
+fn refuse() -> Unwind {
+    Unwind::break_graph(ReasonId::UnsupportedCall, "a deque method with these arguments")
+}
+
 fn edit<const N: usize>(
     cx: &mut OpcodeExecutor<'_>,
     args: &CallArgs,
     work: impl FnOnce(&mut OpcodeExecutor<'_>, &mut DequeVariable, [VarId; N]) -> Flow<()>,
 ) -> Flow<VarId> {
-    let refuse = || Unwind::break_graph(ReasonId::UnsupportedCall, "a deque method with these arguments");
     let (&this, rest) = args.positional.split_first().filter(|_| args.keywords.is_empty()).ok_or_else(refuse)?;
     let rest = <[VarId; N]>::try_from(rest.to_vec()).map_err(|_| refuse())?;
     let before = expect(cx, this)?;
@@ -178,7 +212,7 @@ fn edit<const N: usize>(
     let done = work(cx, &mut deque, rest);
     refuse_changed(cx, this, &before)?;
     done?;
-    deque.store(cx, this);
+    deque.edited().store(cx, this);
     Ok(cx.none())
 }
 
@@ -192,8 +226,15 @@ fn take(
     let Some(item) = take(&mut deque.items) else {
         return Err(cx.raise(PyIndexError::new_err("pop from an empty deque")));
     };
-    deque.store(cx, this);
+    deque.edited().store(cx, this);
     Ok(item)
+}
+
+/// A method of C: the result is of no interest.
+fn emit_method(cg: &mut CodeGen<'_, '_>, name: &str, args: &[VarId]) -> Flow<()> {
+    let method = library(cg.cx.py, "collections", "deque")?.bind(cg.cx.py).getattr(name)?.unbind();
+    cg.call(|cg| cg.load_const(method), args)?;
+    cg.op("POP_TOP", 0)
 }
 
 /// CPython's own error, from the same call on an empty deque.
@@ -211,8 +252,46 @@ fn misuse<'py>(
 }
 
 impl DequeVariable {
+    fn new(items: Vec<VarId>, maxlen: Option<usize>) -> Self {
+        DequeVariable { items, maxlen, changes: 0, outside: None }
+    }
+
+    fn wrap(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, of: TrackerId) -> Flow<Rc<dyn Variable>> {
+        let object = object.clone().unbind().into_bound(cx.py);
+        let items = object.try_iter()?.collect::<PyResult<Vec<_>>>()?;
+        let maxlen = object.getattr("maxlen")?.extract()?;
+        let object = Rc::new(object.unbind());
+        let items = sequence::wrap_items(cx, items.into_iter(), of);
+        let outside = Some(Outside { object, appended: Some(Vec::new()) });
+        Ok(Rc::new(DequeVariable { outside, ..DequeVariable::new(items, maxlen) }))
+    }
+
+    /// Assumes of one from outside that it holds so many items, and may hold so many.
+    fn look(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
+        let of = cx.vars.tracker(this);
+        if let Some(outside) = self.outside.as_ref().filter(|_| cx.trackers.is_sourced(of)) {
+            let deque = outside.object.bind(cx.py);
+            let maxlen = cx.trackers.add(Tracker::Getattr { of, name: "maxlen".into() });
+            cx.guards.add(of, Test::Length(deque.len()?));
+            cx.guards.add(maxlen, Test::Equals(deque.getattr("maxlen")?.unbind()));
+        }
+        Ok(())
+    }
+
+    /// After more than to append to it.
+    fn edited(mut self) -> Self {
+        if let Some(outside) = &mut self.outside {
+            outside.appended = None;
+        }
+        self
+    }
+
     fn push_back(&mut self, items: impl IntoIterator<Item = VarId>) {
-        self.items.extend(items);
+        let items: Vec<VarId> = items.into_iter().collect();
+        self.items.extend(&items);
+        if let Some(appended) = self.outside.as_mut().and_then(|outside| outside.appended.as_mut()) {
+            appended.extend(items);
+        }
         let surplus = self.items.len().saturating_sub(self.maxlen.unwrap_or(usize::MAX));
         self.items.drain(..surplus);
     }
@@ -220,8 +299,13 @@ impl DequeVariable {
     /// Gives the deque these items.
     fn store(mut self, cx: &mut OpcodeExecutor<'_>, deque: VarId) {
         self.changes += 1;
+        self.replace(cx, deque);
+    }
+
+    fn replace(self, cx: &mut OpcodeExecutor<'_>, deque: VarId) {
         cx.charge(self.items.len());
         cx.vars.set(deque, Rc::new(self));
+        cx.effects.record(Effect::Contents { container: deque });
     }
 
     fn push_front(&mut self, items: impl IntoIterator<Item = VarId>) {
@@ -260,6 +344,16 @@ impl Variable for DequeVariable {
         format!("DequeVariable(len: {})", self.items.len())
     }
 
+    fn object(&self) -> Option<&Py<PyAny>> {
+        self.outside.as_ref().map(|outside| &*outside.object)
+    }
+
+    fn guard(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
+        let ty = self.python_type(cx);
+        cx.guards.add(cx.vars.tracker(this), Test::TypeIs(Identity::of(&ty)));
+        Ok(())
+    }
+
     fn materialize(&self, cx: &OpcodeExecutor<'_>) -> Option<Py<PyAny>> {
         let items = sequence::materialize(cx, &self.items)?;
         self.python_type(cx).call1((items, self.maxlen)).ok().map(Bound::unbind)
@@ -274,11 +368,34 @@ impl Variable for DequeVariable {
         emit_call(cg, |py| library(py, "collections", "deque"), &[items, maxlen])
     }
 
+    fn restore_contents(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
+        let Some(outside) = &self.outside else { return Ok(()) };
+        if self.changes == 0 {
+            // Items in the places of others.
+            for (at, &item) in self.items.iter().enumerate() {
+                cg.load(item)?;
+                cg.load(this)?;
+                cg.load_const((at as i64).into_pyobject(cg.cx.py).map_err(PyErr::from)?.into_any().unbind())?;
+                cg.op("STORE_SUBSCR", 0)?;
+            }
+            return Ok(());
+        }
+        if outside.appended.is_none() {
+            emit_method(cg, "clear", &[this])?;
+        }
+        let items = cg.cx.tuple(outside.appended.as_ref().unwrap_or(&self.items).clone());
+        emit_method(cg, "extend", &[this, items])
+    }
+
     fn children(&self) -> Vec<VarId> {
-        self.items.clone()
+        let appended = self.outside.as_ref().and_then(|outside| outside.appended.as_ref());
+        appended.unwrap_or(&self.items).clone()
     }
 
     fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
+        if &**name == "maxlen" {
+            self.look(cx, this)?;
+        }
         match (&**name, self.maxlen) {
             ("maxlen", Some(maxlen)) => cx.integer(maxlen as i64).map(Some),
             ("maxlen", None) => Ok(Some(cx.none())),
@@ -286,43 +403,51 @@ impl Variable for DequeVariable {
         }
     }
 
-    fn get_item(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, key: VarId) -> Flow<VarId> {
+    fn get_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId) -> Flow<VarId> {
+        self.look(cx, this)?;
         Ok(self.items[self.position(cx, key)?])
     }
 
     fn set_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId, value: VarId) -> Flow<()> {
+        self.look(cx, this)?;
         let mut deque = self.clone();
         let at = self.position(cx, key)?;
         deque.items[at] = value;
-        cx.vars.set(this, Rc::new(deque));
+        deque.edited().replace(cx, this);
         Ok(())
     }
 
     fn del_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId) -> Flow<()> {
+        self.look(cx, this)?;
         let mut deque = self.clone();
         let at = self.position(cx, key)?;
         deque.items.remove(at);
-        deque.store(cx, this);
+        deque.edited().store(cx, this);
         Ok(())
     }
 
     fn iter(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
-        Ok(SequenceIterator::over_deque(cx, this, self.changes))
+        self.look(cx, this)?;
+        Ok(SequenceIterator::over_deque(cx, this, self, false))
     }
 
-    fn items(&self, _: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<Option<Vec<VarId>>> {
+    fn items(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<Option<Vec<VarId>>> {
+        self.look(cx, this)?;
         Ok(Some(self.items.clone()))
     }
 
-    fn len(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<VarId> {
+    fn len(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
+        self.look(cx, this)?;
         cx.integer(self.items.len() as i64)
     }
 
-    fn truth(&self, _: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<bool> {
+    fn truth(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {
+        self.look(cx, this)?;
         Ok(!self.items.is_empty())
     }
 
     fn contains(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, item: VarId) -> Flow<VarId> {
+        self.look(cx, this)?;
         let found = object_model::contains_among(cx, &self.items, item)?;
         refuse_changed(cx, this, self)?;
         Ok(found)
@@ -332,14 +457,16 @@ impl Variable for DequeVariable {
         &self,
         cx: &mut OpcodeExecutor<'_>,
         op: BinaryOp,
-        _: VarId,
+        this: VarId,
         other: VarId,
         reflected: bool,
     ) -> Flow<Option<VarId>> {
-        let mut deque = self.clone();
+        self.look(cx, this)?;
+        let mut deque = DequeVariable::new(self.items.clone(), self.maxlen);
         match op {
             BinaryOp::Add if !reflected => {
                 let Some(right) = cx.see_as::<DequeVariable>(other)? else { return Ok(None) };
+                right.look(cx, other)?;
                 deque.push_back(right.items.iter().copied());
             }
             BinaryOp::Multiply => {
@@ -366,6 +493,8 @@ impl Variable for DequeVariable {
 
     fn compare(&self, cx: &mut OpcodeExecutor<'_>, op: CompareOp, this: VarId, other: VarId) -> Flow<Option<VarId>> {
         let Some(right) = cx.see_as::<DequeVariable>(other)? else { return Ok(None) };
+        self.look(cx, this)?;
+        right.look(cx, other)?;
         let answer = sequence::compare(cx, op, &self.items, &right.items)?;
         refuse_changed(cx, this, self)?;
         refuse_changed(cx, other, &right)?;

@@ -21,7 +21,11 @@ sot_core::variable_kind! { "exception" }
 sot_core::builtin! { EXC_INFO = "sys:exc_info" => |cx, args| {
     let [] = args.exactly(cx, "exc_info")?;
     let Some(exception) = cx.handled_exception() else {
-        return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "sys.exc_info() of what a caller may be handling"));
+        if cx.nothing_is_handled() {
+            let none = cx.none();
+            return Ok(cx.tuple(vec![none; 3]));
+        }
+        return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "sys.exc_info() of what a caller is handling"));
     };
     let class = object_model::type_variable(cx, exception)?;
     let traceback = cx.traceback(exception);

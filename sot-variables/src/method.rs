@@ -19,6 +19,15 @@ use crate::{exception, kept, slots, subclass};
 sot_core::variable_kind! { "method", types: |py| Ok(vec![method_type(py)?.unbind()]), wrap: MethodVariable::wrap }
 sot_core::variable_kind! { "builtin_method" }
 
+sot_core::builtin! { METHOD_TYPE = "types:MethodType" => |cx, args| {
+    let [function, receiver] = args.exactly(cx, "method")?;
+    let callable = cx.type_of(function)?.hasattr("__call__")?;
+    if !callable || cx.known(receiver)?.is_some_and(|receiver| receiver.is_none()) {
+        return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "a method of nothing, or that is not callable"));
+    }
+    Ok(cx.produce(Rc::new(MethodVariable::new(function, receiver))))
+} }
+
 /// A Python method and its receiver.
 pub struct MethodVariable {
     function: VarId,

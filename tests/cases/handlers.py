@@ -1,6 +1,7 @@
 """Graph breaks while an exception is handled: in `except`, `finally` and on the way out of `with`."""
 
 import contextlib
+import re
 import sys
 
 import toy
@@ -603,3 +604,67 @@ def test_what_is_no_exception_is_thrown_into_a_generator(x):
         generator.throw(5)
     except TypeError as error:
         return x + first, str(error), next(generator, None)
+
+
+def called_natively(work):
+    """`work` is called by C code: a frame of its own."""
+    re.sub("a", lambda _: work() or "", "a")
+
+
+@given(lambda: (toy.arange(2),))
+def test_raised_while_a_caller_handles_an_exception(x):
+    seen = []
+
+    def work():
+        y = x + 1
+        try:
+            raise ValueError(2)
+        except ValueError as error:
+            seen.append((error.__context__, sys.exc_info()[0], y))
+        try:
+            {}["k"]
+        except KeyError as error:
+            kept = error
+        seen.append((kept, kept.__context__))
+        seen.append(sys.exc_info()[0])
+
+    called_natively(work)
+    try:
+        raise TypeError("outer")
+    except TypeError:
+        called_natively(work)
+    return x + 1, seen
+
+
+@given(lambda: (toy.arange(2),))
+def test_raised_again_while_a_caller_handles_an_exception(x):
+    def work():
+        y = x + 1
+        raise
+
+    def outcome():
+        try:
+            called_natively(work)
+        except Exception as error:
+            return error
+
+    first = outcome()
+    try:
+        raise TypeError("outer")
+    except TypeError as error:
+        second = outcome()
+        return x + 1, first, second, second is error
+
+
+@given(lambda: (toy.arange(2),))
+def test_whole__nothing_is_handled(x):
+    before = sys.exc_info()
+    try:
+        raise
+    except RuntimeError as error:
+        text = str(error)
+    try:
+        raise ValueError
+    except ValueError:
+        inside = sys.exc_info()[0]
+    return x + 1, before, text, inside, sys.exc_info()

@@ -15,9 +15,6 @@ use sot_tests::harness;
 /// Functions that are not whole yet: file and function, oldest and first later minor version, what is missing.
 const KNOWN_GAPS: &[(&str, u8, u8, &str)] = &[
     ("exceptions_311.group_raises_in_a_clause", 8, 14, "ExceptionVariable(builtins.KeyError) is raised"),
-    ("generators.exit_stack", 8, 14, "generators and coroutines run in CPython"),
-    ("generators.exit_stack_of_callbacks", 8, 14, "a deque method on a deque object"),
-    ("generators.exit_stack_suppresses", 8, 14, "ExceptionVariable(builtins.ValueError) is raised"),
     ("generators.yield_from_throw", 8, 14, "generators and coroutines run in CPython"),
     (
         "modules.cached_function_in_the_function",

@@ -15,6 +15,7 @@ mod embedded;
 mod fresh_frame;
 mod function;
 mod getter;
+mod handled;
 mod hook;
 mod object;
 mod replace;
@@ -73,8 +74,9 @@ pub use function::{
     function_kwdefaults, is_cell, new_cell, new_function, set_cell_contents,
 };
 pub use getter::Getter;
+pub use handled::is_handling;
 pub use hook::{counts, last_panic, panics, set_evaluator, Counts, FrameEvaluator, Verdict};
-pub use object::{generic_getattr, instance_dict, new_slice};
+pub use object::{generic_getattr, instance_dict, is_deque, new_slice};
 pub use replace::use_reference_method;
 pub use self_test::{self_test, LayoutError};
 pub use session::{enter, is_active, suspend, Active, HookError, Suspended};

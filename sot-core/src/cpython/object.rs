@@ -5,6 +5,7 @@ use std::ptr::null_mut;
 
 use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyString, PyType};
 
 extern "C" {
@@ -68,4 +69,10 @@ fn has_dict_slot(object: &Bound<'_, PyAny>) -> bool {
         return true;
     }
     ty.tp_dictoffset != 0
+}
+
+/// Whether the object is a `collections.deque`, and of no class derived from it.
+pub fn is_deque(object: &Bound<'_, PyAny>) -> bool {
+    static TYPE: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    TYPE.import(object.py(), "collections", "deque").is_ok_and(|ty| object.get_type().is(ty))
 }

@@ -95,6 +95,7 @@ pub struct OpcodeExecutor<'py> {
     checkpoints: Vec<Checkpoint>,
     saves: u64,
     planned: Option<PlannedBreak>,
+    assumes_nothing_handled: bool,
     // At which save an exception was raised or a generator made.
     steps_of: HashMap<VarId, u64>,
     // Of which group an exception is a part.
@@ -151,6 +152,7 @@ impl<'py> OpcodeExecutor<'py> {
             checkpoints: Vec::new(),
             saves: 0,
             planned: None,
+            assumes_nothing_handled: false,
             steps_of: HashMap::new(),
             parts: HashMap::new(),
             leaving: None,
@@ -196,6 +198,7 @@ impl<'py> OpcodeExecutor<'py> {
                 Err(Unwind::Raise(exception)) => {
                     self.frames.truncate(depth);
                     self.refuse_longer_traceback(exception).map_err(|unwind| self.place(unwind))?;
+                    self.refuse_unknown_context(exception).map_err(|unwind| self.place(unwind))?;
                     self.handle_exception(exception).map_err(|unwind| self.place(unwind))?;
                 }
                 Err(unwind) => return Err(self.place(unwind)),

@@ -11,12 +11,30 @@ use pyo3::types::{PyInt, PyTraceback, PyTuple, PyType};
 
 use super::object_model::type_variable;
 use super::{Block, CallArgs, Handled, OpcodeExecutor};
+use crate::backend::StateTest;
 use crate::bytecode::Label;
 use crate::codegen::CodeGen;
 use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::resume;
 use crate::variable::{VarId, Variable};
+
+/// No frame handles an exception when the function is called.
+struct NothingHandled;
+
+impl StateTest for NothingHandled {
+    fn check(&self, py: Python<'_>) -> bool {
+        !cpython::is_handling(py)
+    }
+
+    fn restore(&self, _: Python<'_>) -> PyResult<()> {
+        Ok(())
+    }
+
+    fn describe(&self) -> String {
+        "sys.exc_info() == (None, None, None)".to_owned()
+    }
+}
 
 impl<'py> OpcodeExecutor<'py> {
     /// Unwinds the innermost frame to the handler that is told of the exception, or out of it.
@@ -29,14 +47,40 @@ impl<'py> OpcodeExecutor<'py> {
         Err(Unwind::Raise(exception))
     }
 
+    /// Whether no exception is being handled, in the trace or by a caller; if so, it is assumed.
+    pub fn nothing_is_handled(&mut self) -> bool {
+        if self.handled_exception().is_some() || cpython::is_handling(self.py) {
+            return false;
+        }
+        if !self.assumes_nothing_handled {
+            self.assumes_nothing_handled = true;
+            self.guards.add_state(Box::new(NothingHandled));
+        }
+        true
+    }
+
+    /// What is raised while a caller handles an exception has that as its context, which the trace does not know: where it
+    /// would be caught, and so seen, it must be raised for real.
+    pub(super) fn refuse_unknown_context(&mut self, exception: VarId) -> Flow<()> {
+        let known = self.handled_exception().is_some() || self.trackers.is_loadable(self.vars.tracker(exception));
+        if known || !self.catches() || self.nothing_is_handled() {
+            return Ok(());
+        }
+        let text = format!("{} is raised and caught while a caller handles another", self.class_name(exception));
+        Err(Unwind::break_graph(ReasonId::Raises, text))
+    }
+
+    /// Whether the innermost frame has a handler for what its instruction raises.
+    fn catches(&self) -> bool {
+        let frame = self.frame();
+        frame.blocks.iter().any(|block| !block.in_handler) || frame.code.code.handler_at(frame.at).is_some()
+    }
+
     /// An exception that comes from outside has a traceback, which grows by each frame that it leaves: where it would be
     /// caught after that, it must be raised for real.
     pub(super) fn refuse_longer_traceback(&mut self, exception: VarId) -> Flow<()> {
         let left_a_frame = self.leaving.take() == Some(exception);
-        let frame = self.frame();
-        let caught =
-            frame.blocks.iter().any(|block| !block.in_handler) || frame.code.code.handler_at(frame.at).is_some();
-        if left_a_frame && caught && self.trackers.is_loadable(self.vars.tracker(exception)) {
+        if left_a_frame && self.catches() && self.trackers.is_loadable(self.vars.tracker(exception)) {
             let text = format!("{} is raised in a function that was followed", self.class_name(exception));
             return Err(Unwind::break_graph(ReasonId::Raises, text));
         }
@@ -175,8 +219,9 @@ impl<'py> OpcodeExecutor<'py> {
     pub fn reraise(&mut self) -> Unwind {
         match self.handled_exception() {
             Some(exception) => Unwind::Raise(exception),
+            None if self.nothing_is_handled() => self.raise(PyRuntimeError::new_err("No active exception to reraise")),
             None => {
-                let text = "a bare `raise` of what a caller may be handling";
+                let text = "a bare `raise` of what a caller is handling";
                 Unwind::break_graph(ReasonId::UnsupportedOperation, text)
             }
         }

@@ -25,7 +25,7 @@ pub enum Test {
     TypeIs(Identity),
     /// It has the type of this constant and equals it (`nan` equals itself).
     Equals(Py<PyAny>),
-    /// The list, tuple, dict or set holds so many items.
+    /// The list, tuple, dict, set or deque holds so many items.
     Length(usize),
     /// The dict has exactly these keys in this order.
     Keys(Vec<Key>),

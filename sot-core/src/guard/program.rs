@@ -334,6 +334,8 @@ fn item<'py>(of: &Bound<'py, PyAny>, index: usize) -> Option<Bound<'py, PyAny>> 
         tuple.get_item(index).ok()
     } else if let Ok(list) = of.cast::<PyList>() {
         list.get_item(index).ok()
+    } else if cpython::is_deque(of) {
+        of.get_item(index).ok()
     } else {
         dict_of(of)?.get_item(index).ok().flatten()
     }
@@ -428,6 +430,8 @@ fn length(value: &Bound<'_, PyAny>) -> Option<usize> {
         Some(list.len())
     } else if let Ok(dict) = value.cast::<PyDict>() {
         Some(dict.len())
+    } else if cpython::is_deque(value) {
+        value.len().ok()
     } else {
         value.cast::<pyo3::types::PySet>().ok().map(pyo3::types::PySetMethods::len)
     }

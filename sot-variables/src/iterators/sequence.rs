@@ -70,10 +70,11 @@ impl SequenceIterator {
 }
 
 impl SequenceIterator {
-    /// `iter(deque)`, which has been changed so many times.
-    pub fn over_deque(cx: &mut OpcodeExecutor<'_>, deque: VarId, changes: usize) -> VarId {
-        let (over, set) = (Over::Deque, Some((deque, changes)));
-        produce(cx, SequenceIterator { sequence: deque, position: 0, backwards: false, exhausted: false, over, set })
+    /// `iter(deque)`, or `reversed(deque)`
+    pub fn over_deque(cx: &mut OpcodeExecutor<'_>, deque: VarId, payload: &DequeVariable, backwards: bool) -> VarId {
+        let position = if backwards { payload.items.len() as i64 - 1 } else { 0 };
+        let (over, set) = (Over::Deque, Some((deque, payload.changes)));
+        produce(cx, SequenceIterator { sequence: deque, position, backwards, exhausted: false, over, set })
     }
 
     /// Whether what it goes over has changed since.
@@ -219,12 +220,18 @@ impl IteratorState for SequenceIterator {
         if let (Over::Set, Some((set, _))) = (self.over, self.set) {
             return self.reconstruct_over_set(cg, set);
         }
-        if matches!(self.over, Over::Deque) && self.is_stale(cg.cx)? {
+        // The iterator is made before the writes are replayed.
+        let will_be_stale = cg.cx.effects.written().any(|written| written == self.sequence)
+            && cg.cx.vars.get(self.sequence).object().is_some();
+        if matches!(self.over, Over::Deque) && (will_be_stale || self.is_stale(cg.cx)?) {
             return Err(Unwind::fallback(ReasonId::CannotRestore, "an iterator over a deque that changed"));
         }
         let sequence = subclass::owner_of(cg.cx, self.sequence);
-        let position = cg.cx.integer(self.position)?;
+        let deque = cg.cx.vars.as_kind::<DequeVariable>(self.sequence);
+        let from_the_end = deque.filter(|_| self.backwards).map(|deque| deque.items.len() as i64 - 1 - self.position);
+        let position = cg.cx.integer(from_the_end.unwrap_or(self.position))?;
         let make = match self.over {
+            Over::Deque if self.backwards => rebuild::reversed_skipping,
             Over::Deque => rebuild::skipping,
             _ if self.backwards => rebuild::reversed_at,
             _ => rebuild::sequence_at,

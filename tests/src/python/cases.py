@@ -1,5 +1,6 @@
 """What the case files use, and how a call is observed: result, exception, output, and what it leaves behind."""
 
+import collections
 import contextlib
 import io
 import logging
@@ -130,6 +131,8 @@ class Describe:
             return f"{name} {value._shape} {value.dtype} {value._data}"
         if isinstance(value, (list, tuple)):
             return f"{name}[{', '.join(map(self, value))}] {self.attributes(value)}"
+        if isinstance(value, collections.deque):
+            return f"{name}[{', '.join(map(self, value))}] {value.maxlen} {self.attributes(value)}"
         if isinstance(value, (set, frozenset)):
             return f"{name}{{{', '.join(sorted(map(repr, value)))}}} {self.attributes(value)}"
         if isinstance(value, dict):

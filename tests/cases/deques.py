@@ -1,0 +1,140 @@
+"""Deques from outside: kept by objects, given as arguments, global."""
+
+from collections import deque
+
+import toy
+from cases import given
+
+LAST = deque(maxlen=3)
+
+
+class Recorder:
+    def __init__(self, maxlen=None):
+        self.seen = deque([1, 2], maxlen)
+
+
+def outcome(work):
+    try:
+        return work()
+    except (IndexError, RuntimeError, ValueError) as error:
+        return type(error).__name__, str(error)
+
+
+def one():
+    return toy.arange(2), deque([1, 2, 3])
+
+
+def bounded():
+    return toy.arange(2), deque([1, 2, 3], 3)
+
+
+@given(one, bounded)
+def test_whole__questions(x, d):
+    inside = d[0], d[-1], len(d), 2 in d, list(d), d.maxlen, d.count(2), d.index(3), bool(d)
+    return x + sum(d), inside, list(reversed(d)), d == deque([1, 2, 3]), d < deque([2]), d + d, d * 2, d.copy(), d
+
+
+@given(one, bounded)
+def test_whole__edits(x, d):
+    popped = d.pop(), d.popleft()
+    d.appendleft(0)
+    d.extendleft([7, 8])
+    d.rotate()
+    d.insert(0, 5) if d.maxlen is None else None
+    d[0] = 10
+    d.remove(8)
+    d += [4]
+    d.append(x)
+    return x + 1, popped, d
+
+
+@given(one, bounded)
+def test_whole__items_in_the_places_of_others(x, d):
+    it = iter(d)
+    first = next(it)
+    d[1] = x + first
+    d[-1] = 4
+    return x + 1, d, next(it)
+
+
+@given(one, bounded)
+def test_whole__cleared(x, d):
+    d.clear()
+    empty = not d
+    d.append(1)
+    return x + 1, empty, d, outcome(lambda: deque().pop()), outcome(lambda: d[5])
+
+
+def found(deques=[deque([1], 2), deque([1, 2, 3])]):
+    return toy.arange(2), deques.pop()
+
+
+@given(found)
+def test_whole__appended_to_whatever_is_in_it(x, d):
+    d.append(x + 1)
+    d.extend([1, 2])
+    d += (3,)
+    return x + 2
+
+
+@given(lambda: (toy.arange(2), Recorder()), lambda: (toy.arange(2), Recorder(2)))
+def test_whole__kept_by_an_object(x, recorder):
+    y = x + 1
+    recorder.seen.append(y)
+    return y + len(recorder.seen), recorder.seen[-1]
+
+
+@given(lambda: (toy.arange(2),), hit=False)
+def test_whole__of_the_module(x):
+    LAST.append(len(LAST))
+    return x + sum(LAST)
+
+
+@given(one, bounded)
+def test_across_breaks(x, d):
+    d.append(4)
+    seen = []
+    for item in d:
+        seen.append(float((x + item).sum()))
+    d.popleft()
+    print(float(x.sum()))
+    d.appendleft(9)
+    return x + len(d), seen, d
+
+
+@given(one, bounded)
+def test_iterated_and_changed(x, d):
+    def grows():
+        for item in d:
+            d.append(item)
+
+    it = iter(d)
+    next(it)
+    d.pop()
+    print(float(x.sum()))
+    return x + 1, outcome(lambda: next(it)), outcome(grows), d
+
+
+@given(one)
+def test_an_iterator_made_after_a_change(x, d):
+    d.append(4)
+    it = iter(d)
+    next(it)
+    print(float(x.sum()))
+    return x + 1, list(it), d
+
+
+@given(one, bounded)
+def test_iterators_behind_a_break(x, d):
+    forwards, backwards, made = iter(d), reversed(d), reversed(deque([1, 2, 3, 4]))
+    next(forwards), next(backwards), next(made), next(made)
+    print(float(x.sum()))
+    return x + 1, list(forwards), list(backwards), list(made)
+
+
+@given(lambda: (lambda x, d: (x, d, [d], deque([d])))(*one()))
+def test_one_deque_in_two_places(x, d, inside, around):
+    inside[0].append(5)
+    around[0].appendleft(6)
+    d.pop()
+    return x + len(d), inside, around, d is around[0]
