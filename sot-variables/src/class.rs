@@ -485,8 +485,7 @@ impl Variable for InstanceVariable {
         } else {
             cg.call(|cg| cg.load(self.class), &[])?;
         }
-        cg.define(this)?;
-        cg.fill_attributes(this)
+        cg.define(this)
     }
 }
 

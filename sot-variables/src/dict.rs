@@ -24,6 +24,9 @@ use crate::{exception, sequence, subclass};
 
 sot_core::variable_kind! { "dict", types: |py| DictVariable::types(py), wrap: DictVariable::wrap }
 
+/// So many entries are taken out of a dict one by one.
+const FEW: usize = 16;
+
 /// One entry.
 #[derive(Clone)]
 pub struct Entry {
@@ -448,9 +451,16 @@ impl Variable for DictVariable {
         let is_subclass = self.object.as_ref().is_some_and(|object| !object.bind(cg.cx.py).get_type().is(&ty));
         let (gone, kept) = edits.unwrap_or_else(|| (Vec::new(), 0));
         if refill {
-            let clear = ty.getattr("clear")?.unbind();
-            cg.call(|cg| cg.load_const(clear), &[this])?;
-            cg.op("POP_TOP", 0)?;
+            // CPython loses the entry it is setting if a key's method clears the dict, not if it takes the entries out.
+            let held = self.object.as_ref().map_or(Ok(usize::MAX), |object| object.bind(cg.cx.py).len())?;
+            let one_by_one = held <= FEW && !(self.ordered && is_subclass);
+            let (empty, times) = if one_by_one { ("popitem", held) } else { ("clear", 1) };
+            let empty = ty.getattr(empty)?.unbind();
+            for _ in 0..times {
+                let empty = empty.clone_ref(cg.cx.py);
+                cg.call(|cg| cg.load_const(empty), &[this])?;
+                cg.op("POP_TOP", 0)?;
+            }
         }
         for key in gone {
             let delete = ty.getattr("__delitem__")?.unbind();

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use pyo3::exceptions::{PyAttributeError, PyBaseException, PyImportError, PyNameError, PyStopIteration, PySystemExit};
 use pyo3::prelude::*;
-use pyo3::types::{PyString, PyTuple, PyType};
+use pyo3::types::{PyBool, PyString, PyTuple, PyType};
 use sot_core::codegen::CodeGen;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
@@ -386,12 +386,18 @@ impl Variable for ExceptionVariable {
                 let args = cx.unpack_all(given)?;
                 self.write_args(cx, this, args);
             }
+            "__cause__" | "__context__" if !is_none(cx, given)? && !is_exception(cx, given)? => {
+                return object_model::set_attr(cx, this, name, value);
+            }
             "__cause__" => {
                 let suppressed = cx.boolean(true);
                 cx.effects.set_attribute(this, name, value);
                 cx.effects.set_attribute(this, &Rc::from("__suppress_context__"), Some(suppressed));
             }
-            "__context__" | "__suppress_context__" => cx.effects.set_attribute(this, name, value),
+            "__context__" => cx.effects.set_attribute(this, name, value),
+            "__suppress_context__" if cx.type_of(given)?.is(cx.py.get_type::<PyBool>()) => {
+                cx.effects.set_attribute(this, name, value);
+            }
             // Giving an exception the traceback that it has is nothing new.
             "__traceback__" if traceback_of(cx, given) == Some(this) => {}
             "__traceback__" if cx.raised_at(this).is_none() && is_none(cx, given)? => {}
@@ -431,8 +437,7 @@ impl Variable for ExceptionVariable {
             let args: Vec<VarId> = std::iter::once(class).chain(self.args.iter().copied()).collect();
             cg.call(|cg| cg.load_const(new), &args)?;
         }
-        cg.define(this)?;
-        cg.fill_attributes(this)
+        cg.define(this)
     }
 }
 
@@ -446,6 +451,11 @@ fn traceback_of(cx: &OpcodeExecutor<'_>, variable: VarId) -> Option<VarId> {
 
 fn is_none(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<bool> {
     Ok(cx.known(variable)?.is_some_and(|value| value.is_none()))
+}
+
+fn is_exception(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<bool> {
+    let ty = cx.type_of(variable)?;
+    Ok(ty.cast::<PyType>().is_ok_and(|ty| cpython::is_subtype(ty, &cx.py.get_type::<PyBaseException>())))
 }
 
 /// Whether the class writes attributes in its own way.

@@ -566,9 +566,6 @@ impl Variable for NewFunctionVariable {
             let annotations = annotations_dict(cg.cx, annotations)?;
             cg.store_attr(this, "__annotations__", Some(annotations))?;
         }
-        for (name, value) in cg.cx.effects.attributes_of(this) {
-            cg.store_attr(this, &name, Some(value))?;
-        }
         Ok(())
     }
 }

@@ -8,7 +8,7 @@ use pyo3::types::PyDict;
 use sot_core::codegen::CodeGen;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{object_model, BinaryOp, CompareOp, OpcodeExecutor};
+use sot_core::executor::{object_model, BinaryOp, CompareOp, Name, OpcodeExecutor};
 use sot_core::tracker::Tracker;
 use sot_core::variable::{VarId, Variable};
 
@@ -77,33 +77,40 @@ impl InstanceDictVariable {
 
     /// Gives the object these attributes, and no others.
     pub(crate) fn write(&self, cx: &mut OpcodeExecutor<'_>, after: &[Entry]) -> Flow<()> {
-        let (py, before) = (cx.py, self.entries(cx)?);
+        let before = self.entries(cx)?;
         for entry in &before {
             if dict::find(cx, after, &entry.key)?.is_none() {
-                let name = attribute_name(&entry.key, py)?;
+                let name = self.attribute_name(cx, &entry.key)?;
                 cx.effects.set_attribute(self.object, &name, None);
             }
         }
         for entry in after {
             let old = dict::find(cx, &before, &entry.key)?.map(|at| before[at].value);
             if old != Some(entry.value) {
-                let name = attribute_name(&entry.key, py)?;
+                let name = self.attribute_name(cx, &entry.key)?;
                 cx.effects.set_attribute(self.object, &name, Some(entry.value));
             }
         }
         Ok(())
     }
+
+    /// The attribute that a write to the dict writes.
+    fn attribute_name(&self, cx: &mut OpcodeExecutor<'_>, key: &HashKey) -> Flow<Name> {
+        let refuse = |what| {
+            let text = format!("a key that {what} in the __dict__ of an object");
+            Unwind::break_graph(ReasonId::UnsupportedMutation, text)
+        };
+        let name: Name = key.bind(cx.py).extract::<String>().map(Rc::from).map_err(|_| refuse("is no string"))?;
+        let found = object_model::lookup(cx, self.object, &name)?;
+        if found.is_some_and(|(found, _)| is_kept_in_c(&found)) {
+            return Err(refuse("is the name of what C code keeps"));
+        }
+        Ok(name)
+    }
 }
 
 fn is_kept_in_c(found: &Bound<'_, PyAny>) -> bool {
     matches!(&*cpython::builtin_type_name(found), "member_descriptor" | "getset_descriptor")
-}
-
-fn attribute_name(key: &HashKey, py: Python<'_>) -> Flow<Rc<str>> {
-    let name = key.bind(py).extract::<String>();
-    name.map(Rc::from).map_err(|_| {
-        Unwind::break_graph(ReasonId::UnsupportedMutation, "a key that is no string in the __dict__ of an object")
-    })
 }
 
 impl Variable for InstanceDictVariable {

@@ -78,11 +78,11 @@ pub(crate) fn expect(cx: &mut OpcodeExecutor<'_>, list: VarId) -> Flow<Rc<ListVa
     }
 }
 
-/// What came of comparing the items of a list, unless a method of theirs has changed the list on the way.
+/// What came of asking the items of a list, or an operand, unless a method of theirs has changed the list on the way.
 pub(crate) fn unchanged<T>(cx: &mut OpcodeExecutor<'_>, list: VarId, items: &[VarId], outcome: Flow<T>) -> Flow<T> {
     let changed = cx.vars.as_kind::<ListVariable>(list).is_some_and(|list| list.items != items);
     if changed && matches!(outcome, Ok(_) | Err(Unwind::Raise(_))) {
-        let text = "a list that is changed by the items that it compares";
+        let text = "a list that is changed by what it asks";
         return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
     }
     outcome
@@ -227,7 +227,8 @@ impl Variable for ListVariable {
             let items = edit(cx, &items, key, &[value], |positions, key| positions.set_item(key, new))?;
             return write(cx, this, items);
         }
-        let new = self.assigned(cx, key, value)?;
+        let new = self.assigned(cx, key, value);
+        let new = unchanged(cx, this, &self.items, new)?;
         let range = items.len()..items.len() + new.len();
         let items =
             edit(cx, &items, key, &new, |positions, key| positions.set_item(key, PyList::new(positions.py(), range)?))?;

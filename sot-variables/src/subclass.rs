@@ -341,7 +341,7 @@ impl Variable for SubclassVariable {
                 cg.op("POP_TOP", 0)?;
             }
         }
-        cg.fill_attributes(this)
+        Ok(())
     }
 }
 

@@ -4,6 +4,7 @@ import abc
 import collections
 import copy
 import enum
+import functools
 import itertools
 import pickle
 import types
@@ -721,3 +722,137 @@ def test_truth_of_what_a_manager_answers(x):
 
     works = [lambda: True, lambda: False, lambda: 1 // 0, saves]
     return x + 1, [outcome(left_by, work) for work in works]
+
+
+# What is kept of an object.
+
+
+class Point(collections.namedtuple("Point", "x y")):
+    pass
+
+
+@given(one)
+def test_attributes_of_what_holds_more_than_attributes(x):
+    point = Point(1, 2)
+    point.label, point.self = x + 1, point
+    toy.save(x)
+    return point.label, point.self is point
+
+
+@given(one)
+def test_names_in_the_dict_of_a_function_that_c_code_keeps(x):
+    def wrapper():
+        pass
+
+    wrapper.__dict__["__name__"] = 1
+    functools.update_wrapper(wrapper, type)
+    return x + 1, wrapper.__name__, sorted(wrapper.__dict__)[:3]
+
+
+class Slotted:
+    __slots__ = ("slot", "__dict__")
+
+
+@given(one)
+def test_entries_beside_a_slot_of_that_name(x):
+    value = Slotted()
+    value.__dict__["slot"] = 1
+    unset = outcome(getattr, value, "slot")
+    value.slot = 2
+    return x + 1, unset, value.slot, value.__dict__
+
+
+# Containers that change while they are asked.
+
+
+class EmptiesIt:
+    def __init__(self, items):
+        self.items = items
+
+    def __iter__(self):
+        yield from self.items
+        self.items.clear()
+
+
+@given(one)
+def test_slice_of_a_list_that_its_new_items_empty(x):
+    def assign(key):
+        items = list(range(4))
+        items[key] = EmptiesIt(items)
+        return items
+
+    # CPython writes outside of the list where its steps are counted first, as they were up to 3.12.
+    return x + 1, assign(slice(1, 3)), assign(slice(None))
+
+
+def take_out(x, entries, key):
+    del entries[key]
+    return x + 1
+
+
+def keys_that_take_each_other_out(x):
+    class Key:
+        taken = None
+
+        def __init__(self, value):
+            self.value = value
+
+        def __hash__(self):
+            return 1
+
+        def __eq__(self, other):
+            if Key.taken:
+                entries, key = Key.taken
+                Key.taken = None
+                take_out(x, entries, key)
+            return self.value == other.value
+
+    first, second = Key(1), Key(2)
+    entries = {first: 1}
+    Key.taken = (entries, first)
+    entries[second] = 2
+    return len(entries), entries == {second: 2}, entries.get(second)
+
+
+@given(one)
+def test_key_that_goes_while_another_comes(x):
+    return x + 1, keys_that_take_each_other_out(x)
+
+
+def delete_and_set(kind):
+    entries = {0: 0}
+    for _ in getattr(entries, kind)():
+        del entries[0]
+        entries[0] = 0
+    return entries
+
+
+@given(one)
+def test_entry_set_anew_while_it_is_iterated(x):
+    return x + 1, [outcome(delete_and_set, kind) for kind in ("keys", "values", "items")]
+
+
+@given(one)
+def test_attributes_of_an_error_of_the_wrong_type(x):
+    error = ValueError(1)
+    names = ("__cause__", "__context__", "__suppress_context__")
+    return x + 1, [outcome(setattr, error, name, 1) for name in names], error.__cause__, error.__suppress_context__
+
+
+# What takes long.
+
+
+@given(one)
+def test_ring_of_lists_as_an_argument_of_a_pure_call(x):
+    root = []
+    root[:] = [root, root, None]
+    for item in range(4):
+        last = root[0]
+        last[1] = root[0] = [last, root, item]
+    return x + 1, outcome(hash, (root,)), outcome(int, root)[0]
+
+
+@given(one)
+def test_many_items_shared_by_iterators(x):
+    first, second = itertools.tee(itertools.repeat(None, 500_000))
+    return x + 1, any(first), next(second)

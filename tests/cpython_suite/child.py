@@ -31,7 +31,7 @@ del sys.path[0]
 # `CO_OPTIMIZED | CO_NEWLOCALS`: the code of functions, as opposed to class bodies and modules.
 FUNCTION = 3
 # Seconds for one test.
-TIMEOUT = 60
+TIMEOUT = 180
 
 
 def main():

@@ -34,7 +34,7 @@ EXCLUDED = [
     ("test_iter", r"test_ref_counting_behavior", 8, 14, LIFETIME),
     ("test_enumerate|test_itertools", r"tuple_reuse", 8, 14, REUSE),
     ("test_itertools", r"SizeofTest", 8, 14, SIZE),
-    ("test_dis", r"test_distb_explicit_arg|test_distb_last_traceback|test_from_traceback_dis|test_loop_quicken", 8, 14, FRAME),
+    ("test_dis", r"test_distb_explicit_arg|test_distb_last_traceback|test_from_traceback_dis|test_loop_quicken|test_super_instructions", 8, 14, FRAME),
 ]
 
 

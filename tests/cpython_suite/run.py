@@ -24,7 +24,7 @@ FILES = """
     test_listcomps test_dictcomps test_setcomps test_named_expressions test_patma test_dataclasses test_enum
     test_collections test_deque test_defaultdict test_richcmp test_contains test_math test_builtin test_opcodes test_dis
 """.split()
-TIMEOUT = 600
+TIMEOUT = 1800
 
 
 def main():

@@ -122,6 +122,7 @@ impl<'a, 'py> CodeGen<'a, 'py> {
         if !self.temps.contains_key(&variable) {
             self.define(variable)?;
         }
+        self.fill_attributes(variable)?;
         let temp = self.temps[&variable];
         self.emitter.op("LOAD_FAST", temp)
     }

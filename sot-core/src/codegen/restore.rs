@@ -134,8 +134,8 @@ impl CodeGen<'_, '_> {
         Ok(())
     }
 
-    /// Gives an object that was just made the attributes that it has in the trace.
-    pub fn fill_attributes(&mut self, object: VarId) -> Flow<()> {
+    /// Gives an object that was just made, of whatever kind, the attributes that it has in the trace.
+    pub(super) fn fill_attributes(&mut self, object: VarId) -> Flow<()> {
         for (name, value) in self.cx.effects.attributes_of(object) {
             self.restore_attribute(object, &name, Some(value))?;
         }

@@ -1,5 +1,7 @@
 //! Constant folding and raising: a pure operation on known values is simply done, by CPython itself.
 
+use std::collections::HashSet;
+
 use pyo3::prelude::*;
 
 use super::OpcodeExecutor;
@@ -27,18 +29,18 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// A Python object equal to the value, if everything in it is known.
     pub fn materialize(&mut self, id: VarId) -> Flow<Option<Bound<'py, PyAny>>> {
-        self.see_deeply(id, 0)?;
+        self.see_deeply(id, 0, &mut HashSet::new())?;
         let payload = self.vars.get(id);
         Ok(payload.materialize(self).map(|value| value.into_bound(self.py)))
     }
 
-    fn see_deeply(&mut self, id: VarId, depth: usize) -> Flow<()> {
-        if depth > 50 {
+    fn see_deeply(&mut self, id: VarId, depth: usize, seen: &mut HashSet<VarId>) -> Flow<()> {
+        if depth > 50 || !seen.insert(id) {
             return Ok(());
         }
         self.see(id)?.open(self, id)?;
         for child in self.vars.get(id).children() {
-            self.see_deeply(child, depth + 1)?;
+            self.see_deeply(child, depth + 1, seen)?;
         }
         Ok(())
     }

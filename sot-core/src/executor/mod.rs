@@ -207,11 +207,8 @@ impl<'py> OpcodeExecutor<'py> {
     }
 
     fn step(&mut self) -> Flow<Next> {
-        self.steps += 1;
         self.direct = None;
-        if self.steps > MAX_STEPS {
-            return Err(Unwind::fallback(ReasonId::TraceTooLong, format!("more than {MAX_STEPS} instructions")));
-        }
+        self.count_step()?;
         let frame = self.frame_mut();
         let at = frame.pc;
         let Some(instruction) = frame.code.code.instructions.get(at.0 as usize) else {
@@ -268,6 +265,15 @@ impl<'py> OpcodeExecutor<'py> {
         let mut reason = Reason::new(id, text);
         reason.stack = self.user_stack();
         reason
+    }
+
+    /// An instruction, or an item that C code takes from an iterator.
+    pub(super) fn count_step(&mut self) -> Flow<()> {
+        self.steps += 1;
+        if self.steps > MAX_STEPS {
+            return Err(Unwind::fallback(ReasonId::TraceTooLong, format!("more than {MAX_STEPS} instructions")));
+        }
+        Ok(())
     }
 
     /// Copying so many items counts as instructions, too: a loop that fills a container is cut off where that takes long.

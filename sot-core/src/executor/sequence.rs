@@ -51,6 +51,7 @@ impl OpcodeExecutor<'_> {
 
     /// `next(iterator)`; `None` when exhausted
     pub fn next(&mut self, iterator: VarId) -> Flow<Option<VarId>> {
+        self.count_step()?;
         self.see(iterator)?.next(self, iterator)
     }
 

@@ -204,8 +204,13 @@ impl DictIterator {
         dict.entries.len() != self.keys.len()
     }
 
-    fn has_other_keys(&self, dict: &dict::DictVariable, py: Python<'_>) -> bool {
-        dict.entries.iter().zip(&*self.keys).any(|(entry, key)| !entry.key.is_alike(py, key))
+    /// Whether an entry is not the one it was: of attributes the name says it, of other entries a key set anew is another.
+    fn has_other_keys(&self, cx: &OpcodeExecutor<'_>, dict: &dict::DictVariable) -> bool {
+        let of_names = cx.vars.as_kind::<InstanceDictVariable>(self.dict).is_some();
+        let is_same = |entry: &Entry, key: &Rc<HashKey>| {
+            Rc::ptr_eq(&entry.key, key) || (of_names && entry.key.is_alike(cx.py, key))
+        };
+        dict.entries.iter().zip(&*self.keys).any(|(entry, key)| !is_same(entry, key))
     }
 }
 
@@ -233,7 +238,7 @@ impl IteratorState for DictIterator {
             };
             return Err(cx.raise(PyRuntimeError::new_err(kind)));
         }
-        if self.has_other_keys(&dict, cx.py) {
+        if self.has_other_keys(cx, &dict) {
             let text = "a dict whose keys change while it is iterated";
             return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
         }
@@ -258,7 +263,7 @@ impl IteratorState for DictIterator {
         let attributes = cg.cx.vars.as_kind::<InstanceDictVariable>(self.dict);
         let grows = attributes.is_some_and(|attributes| attributes.is_written(cg.cx))
             || size.is_some_and(|size| size != dict.entries.len());
-        if grows || self.has_other_size(&dict) || self.has_other_keys(&dict, cg.cx.py) {
+        if grows || self.has_other_size(&dict) || self.has_other_keys(cg.cx, &dict) {
             let text = "an iterator over a dict whose keys changed";
             return Err(Unwind::fallback(ReasonId::CannotRestore, text));
         }

@@ -74,6 +74,7 @@ impl IteratorState for Tee {
         let item = match items.0.taken.get(self.position) {
             Some(&item) => Some(item),
             None => {
+                cx.charge(items.0.taken.len());
                 let mut items = items.0.clone();
                 let item = items.advance(cx)?;
                 cx.vars.set(self.items, Rc::new(IteratorVariable(items)));
