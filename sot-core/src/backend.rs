@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -227,11 +228,20 @@ pub trait GraphBuilder {
     fn memory(&self, value: &Bound<'_, PyAny>) -> PyResult<u64> {
         Ok(value.as_ptr() as u64)
     }
-    /// Whether the statements, called one by one on eager tensors, do what the graph does. Asked when the global state is
-    /// again what it was when the frame was entered.
-    fn may_replay(&self, py: Python<'_>) -> PyResult<bool> {
-        let _ = py;
-        Ok(true)
+    /// The global state under which the last statement was built, if that matters to calling it on eager tensors. Statements of
+    /// one state have the same.
+    fn state(&self) -> Option<Arc<dyn StateTest>> {
+        None
+    }
+    /// Whether a graph may write what it computes back into this tensor, one of its inputs (see [`GraphBuilder::write_back`]).
+    fn may_write_to(&self, tensor: &Bound<'_, PyAny>) -> bool {
+        let _ = tensor;
+        false
+    }
+    /// Says that when the graph has run, an input is to have these numbers, which operations have given it. The value leaves the graph as that very input. Only for what is finished with [`GraphBuilder::finish_with_calls`]:
+    /// where inputs share memory, the statements are called one by one.
+    fn write_back(&mut self, input: &Py<PyAny>, value: &Py<PyAny>) {
+        let _ = (input, value);
     }
     /// What calling a statement on eager tensors costs, in calls of a function in C.
     fn weight(&self, kind: CallKind, callee: &Bound<'_, PyAny>) -> PyResult<usize> {
@@ -242,10 +252,6 @@ pub trait GraphBuilder {
     fn layer_method(&self, layer: &Bound<'_, PyAny>) -> PyResult<&'static str> {
         let _ = layer;
         Ok("__call__")
-    }
-    /// Whether the statements are kept as calls however many they are, for [`GraphBuilder::finish_with_calls`].
-    fn keeps_calls(&self) -> bool {
-        false
     }
     /// Ends the graph. The callable takes the inputs positionally, in the order of `inputs` and returns a tuple or list
     /// of tensors in the order of `outputs`. It must be safe to call from several threads.

@@ -29,6 +29,8 @@ fn is_tensor(object: &Bound<'_, PyAny>) -> bool {
 enum Source {
     External(Py<PyAny>),
     Computed(SymbolId),
+    /// From outside and of this type, changed in place.
+    Written(SymbolId, Py<PyAny>),
 }
 
 /// A tensor.
@@ -41,6 +43,11 @@ impl TensorVariable {
     /// A result of the graph.
     pub fn computed(symbol: SymbolId, meta: TensorMeta) -> Self {
         TensorVariable { source: Source::Computed(symbol), meta }
+    }
+
+    /// A tensor from outside that was changed in place.
+    pub fn written(symbol: SymbolId, meta: TensorMeta, class: Bound<'_, PyAny>) -> Self {
+        TensorVariable { source: Source::Written(symbol, class.unbind()), meta }
     }
 
     /// What is known of it.
@@ -58,7 +65,7 @@ impl TensorVariable {
 
     fn graph_symbol(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<SymbolId> {
         match &self.source {
-            Source::Computed(symbol) => Ok(*symbol),
+            Source::Computed(symbol) | Source::Written(symbol, _) => Ok(*symbol),
             Source::External(object) => {
                 let object = object.bind(cx.py).clone();
                 cx.graph_input(this, &object, &self.meta)
@@ -87,7 +94,9 @@ impl TensorVariable {
         let tensor = match &self.source {
             Source::External(_) => this,
             // Of the tensor as it is now: a later write in place may give it another shape.
-            Source::Computed(symbol) => cx.produce(Rc::new(TensorVariable::computed(*symbol, self.meta.clone()))),
+            Source::Computed(symbol) | Source::Written(symbol, _) => {
+                cx.produce(Rc::new(TensorVariable::computed(*symbol, self.meta.clone())))
+            }
         };
         Ok(cx.open_size(tensor, axis))
     }
@@ -141,6 +150,7 @@ impl Variable for TensorVariable {
     fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
         match &self.source {
             Source::External(object) => object.bind(cx.py).get_type().into_any(),
+            Source::Written(_, class) => class.bind(cx.py).clone(),
             Source::Computed(_) => {
                 cx.runtime.backend.tensor_type(cx.py).unwrap_or_else(|_| cx.py.None().into_bound(cx.py))
             }
@@ -150,21 +160,23 @@ impl Variable for TensorVariable {
     fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
         match &self.source {
             Source::External(_) => format!("TensorVariable({})", self.meta),
-            Source::Computed(symbol) => format!("TensorVariable({}) {}", self.meta, cx.graph.name(*symbol)),
+            Source::Computed(symbol) | Source::Written(symbol, _) => {
+                format!("TensorVariable({}) {}", self.meta, cx.graph.name(*symbol))
+            }
         }
     }
 
     fn object(&self) -> Option<&Py<PyAny>> {
         match &self.source {
             Source::External(object) => Some(object),
-            Source::Computed(_) => None,
+            Source::Computed(_) | Source::Written(..) => None,
         }
     }
 
     fn symbol(&self) -> Option<SymbolId> {
         match self.source {
             Source::External(_) => None,
-            Source::Computed(symbol) => Some(symbol),
+            Source::Computed(symbol) | Source::Written(symbol, _) => Some(symbol),
         }
     }
 
@@ -185,7 +197,7 @@ impl Variable for TensorVariable {
     fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
         let value = match &self.source {
             Source::External(object) => object.bind(cx.py).clone(),
-            Source::Computed(symbol) => cx.graph.value(*symbol),
+            Source::Computed(symbol) | Source::Written(symbol, _) => cx.graph.value(*symbol),
         };
         match cx.runtime.backend.tensor_attribute(cx.py, name, &self.meta, &value)? {
             TensorAttribute::Known(value) => {

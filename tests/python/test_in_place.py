@@ -322,7 +322,7 @@ def test_a_break_behind_the_write(same):
     fast = sot.symbolic_translate(f)
     for _ in range(2):
         same(fast(x), f(x))
-    assert sot.stats().graphs == 2 and len(sot.stats().breaks) == 2
+    assert sot.stats().graphs == 2 and len(sot.stats().breaks) == 1
 
 
 def test_what_was_read_may_be_written_behind_it(same):
@@ -434,4 +434,4 @@ def test_a_tensor_to_write_to_is_an_argument_by_position(fn, same):
         return results
 
     same(run(sot.symbolic_translate(fn)), run(fn))
-    assert sot.stats().breaks and not sot.stats().fallbacks
+    assert bool(sot.stats().breaks) == (fn is not assigned_twice_without_gradients) and not sot.stats().fallbacks

@@ -113,11 +113,8 @@ LAYERS = {
 }
 
 
-# The first writes what it estimates into its buffers with `paddle.assign(..., output=...)`. The decorators of Paddle 3.0 look
-# at signatures, which takes the others apart.
-BROKEN = ["spectral_norm"]
-if paddle.__version__.startswith("3.0"):
-    BROKEN += ["LayerList and ParameterList", "ParameterDict"]
+# The decorators of Paddle 3.0 look at signatures, which takes these apart.
+BROKEN = ["LayerList and ParameterList", "ParameterDict"] if paddle.__version__.startswith("3.0") else []
 
 
 class Pair(nn.Layer):

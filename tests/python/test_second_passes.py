@@ -297,3 +297,49 @@ def test_two_losses_of_one_run(as_users_have_it, same):
     for _ in range(3):
         same(run(fast), expected)
     assert sot.stats().graphs == 1
+
+
+def in_blocks(x):
+    """What switches the grad mode and mixed precision, in the middle of the work."""
+    y = x * x
+    with paddle.no_grad():
+        scale = (y + 1).sum()
+        with paddle.enable_grad():
+            z = paddle.tanh(y) * x
+    with paddle.amp.auto_cast(level="O1"):
+        z = z @ x.reshape([2, 1])
+    return (z * scale).sum() + (y * y * y).sum()
+
+
+@pytest.mark.filterwarnings("ignore:amp_guard can only be enabled")
+@pytest.mark.parametrize("long", [False, True])
+def test_graphs_with_blocks_are_called_one_by_one_too(long, as_users_have_it, same):
+    net = nn.Sequential(*[part for _ in range(8) for part in (nn.Linear(2, 2), nn.Tanh())]) if long else nn.Tanh()
+    f = lambda x: in_blocks(net(x))
+    fast = sot.symbolic_translate(f)
+
+    def curvature(call):
+        x = paddle.to_tensor([2.0, 3.0], stop_gradient=False)
+        (slope,) = paddle.grad(call(x), x, create_graph=True)
+        slope.square().sum().backward()
+        return slope.detach(), x.grad.numpy()
+
+    for _ in range(3):
+        same(twice(fast), twice(f))
+        same(curvature(fast), curvature(f))
+        assert paddle.is_grad_enabled()
+    assert sot.stats().graphs == 1 and not sot.stats().breaks and not sot.stats().fallbacks
+
+
+def test_an_error_in_a_block_leaves_the_grad_mode_as_it_was(as_users_have_it):
+    def f(x, index):
+        with paddle.no_grad():
+            y = paddle.gather(x, index)
+        return y + x.sum()
+
+    x = paddle.to_tensor([2.0, 3.0], stop_gradient=False)
+    fast = sot.symbolic_translate(f)
+    assert fast(x, paddle.to_tensor([1])).tolist() == [8.0] and sot.stats().replayed == 1
+    with pytest.raises(Exception, match="(?i)out of|index|range"):
+        fast(x, paddle.to_tensor([7]))
+    assert paddle.is_grad_enabled() and not fast(x, paddle.to_tensor([0])).stop_gradient

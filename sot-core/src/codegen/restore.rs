@@ -20,7 +20,7 @@ impl CodeGen<'_, '_> {
     pub(super) fn call_graph(&mut self, results: &[VarId], name: &str) -> Flow<Vec<StatementIR>> {
         let (reached, outputs) = self.escaping_tensors(results);
         self.refuse_dropped(&reached)?;
-        if outputs.is_empty() {
+        if outputs.is_empty() && !self.cx.graph.writes_outside() {
             return Ok(Vec::new());
         }
         let symbols: Vec<SymbolId> = outputs.iter().map(|(symbol, _)| *symbol).collect();

@@ -77,6 +77,18 @@ impl Sizes {
         !self.left_open.is_empty()
     }
 
+    /// Whether an earlier attempt has found that it matters.
+    #[must_use]
+    pub(crate) fn is_closed(&self, name: &str) -> bool {
+        self.closed.contains(name)
+    }
+
+    /// Notes for the next attempt what matters.
+    pub(crate) fn close(&mut self, name: String) -> Unwind {
+        self.settled.push(name);
+        Unwind::Restart(None)
+    }
+
     /// Those that the trace has found to matter.
     #[must_use]
     pub fn take_settled(&mut self) -> Vec<String> {

@@ -1,17 +1,25 @@
 //! Operations that change a tensor in place. In the graph they give a new value, which the variable of the tensor has from
 //! then on, and with it everything that refers to the tensor. That is right as long as no other tensor shows the change:
 //! one that shares memory with it and can still be reached.
+//!
+//! Into a tensor from outside the graph the value is written back when the graph has run, which leaves the graph as that very tensor.
+//! Whether other inputs share its memory only the run tells: then the statements are called one by one, as the program would.
 
 use std::collections::HashSet;
 
 use pyo3::prelude::*;
 
-use super::SymbolId;
+use super::{SymbolId, Write};
 use crate::backend::{CallKind, TensorMeta};
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::executor::{CallArgs, Claim, OpcodeExecutor};
 use crate::side_effects::Effect;
-use crate::variable::VarId;
+use crate::variable::{VarId, Variable};
+
+/// What is noted of a tensor, by the text of its tracker, that is changed in place: it is an input at each call.
+pub(super) fn written(tensor: &str) -> String {
+    format!("{tensor} in place")
+}
 
 impl<'py> OpcodeExecutor<'py> {
     /// Calls what changes its first argument, a tensor, in place; gives that tensor.
@@ -20,22 +28,57 @@ impl<'py> OpcodeExecutor<'py> {
         let Some(&tensor) = args.positional.first() else {
             return Err(refuse("a tensor that is not its first argument"));
         };
-        let Some(symbol) = self.see(tensor)?.symbol() else {
-            return Err(refuse("a tensor in place that is there outside the graph"));
+        let payload = self.see(tensor)?;
+        let symbol = match payload.symbol() {
+            Some(symbol) => symbol,
+            None => self.outside(tensor, &*payload, &refuse)?,
         };
+        let input = self.graph.external.get(&tensor).copied();
         self.refuse_sharing(tensor, symbol, &refuse)?;
         let before = self.meta(symbol)?;
+        let at = self.graph.mark().statements;
         let changed = self.call_graph(CallKind::InPlace, callee, name, args)?;
         let payload = self.vars.get(changed);
         let after = payload.symbol().map(|symbol| self.meta(symbol)).transpose()?.flatten();
         let stays = |a: &TensorMeta, b: &TensorMeta| a.shape == b.shape && a.dtype == b.dtype;
         match (before, after) {
             (Some(before), Some(after)) if stays(&before, &after) && before.stop_gradient >= after.stop_gradient => {
+                let mut payload = payload;
+                if let (Some(input), Some(symbol)) = (input, payload.symbol()) {
+                    if !after.stop_gradient {
+                        return Err(refuse(
+                            "a tensor in place that is there outside the graph, and gives it a gradient",
+                        ));
+                    }
+                    self.graph.writes.push(Write { input, after: symbol, at });
+                    let class = self.vars.get(tensor).python_type(self);
+                    payload = (self.runtime.factories.written)(symbol, after, class);
+                }
                 self.vars.set(tensor, payload);
+                // Nothing refers to that one, which must not look as if it shared the tensor's memory.
+                let none = self.none();
+                let none = self.vars.get(none);
+                self.vars.set(changed, none);
                 Ok(tensor)
             }
             _ => Err(refuse("what the tensor is, not only its numbers")),
         }
+    }
+
+    /// The symbol of a tensor from outside that may be changed.
+    fn outside(&mut self, tensor: VarId, payload: &dyn Variable, refuse: &dyn Fn(&str) -> Unwind) -> Flow<SymbolId> {
+        let there = "a tensor in place that is there outside the graph";
+        let tracker = self.vars.tracker(tensor);
+        let object = payload.object().filter(|_| payload.kind() == "tensor" && self.trackers.is_sourced(tracker));
+        let Some(object) = object.map(|object| object.bind(self.py).clone()) else { return Err(refuse(there)) };
+        if !self.graph.builder()?.may_write_to(&object) || !self.graph.can_be_called() {
+            return Err(refuse(there));
+        }
+        payload.graph_argument(self, tensor)?;
+        if self.graph.parameters.iter().any(|(_, variable, _)| *variable == tensor) {
+            return Err(self.sizes.close(written(&self.trackers.text(self.py, tracker))));
+        }
+        self.graph.external.get(&tensor).copied().ok_or_else(|| refuse(there))
     }
 
     fn meta(&mut self, symbol: SymbolId) -> Flow<Option<TensorMeta>> {
@@ -46,7 +89,8 @@ impl<'py> OpcodeExecutor<'py> {
     /// Breaks where another tensor may show the change, or where something was noted that would show it too early.
     fn refuse_sharing(&mut self, tensor: VarId, symbol: SymbolId, refuse: &dyn Fn(&str) -> Unwind) -> Flow<()> {
         let memory = self.memory(symbol)?;
-        let outside: Vec<SymbolId> = self.graph.external.values().copied().collect();
+        let others = self.graph.external.iter().filter(|(variable, _)| **variable != tensor);
+        let outside: Vec<SymbolId> = others.map(|(_, symbol)| *symbol).collect();
         for other in outside {
             if self.memory(other)? == memory {
                 return Err(refuse("a tensor in place that may share memory with one from outside the graph"));

@@ -52,8 +52,18 @@ pub struct FunctionGraph<'py> {
     calls: Vec<Option<Call>>,
     values: Values,
     parameters: Vec<(SymbolId, VarId, Option<WeakRef>)>,
+    /// Tensors from outside that are changed in place.
+    writes: Vec<Write>,
     /// Whether some value is several symbols, which only a program keeps apart.
     ambiguous: bool,
+}
+
+/// What a statement did to a tensor from outside.
+struct Write {
+    input: SymbolId,
+    after: SymbolId,
+    /// The number of statements before it.
+    at: usize,
 }
 
 /// A point the graph can be rolled back to; the builder keeps the statements, which reach no output and are dropped.
@@ -79,6 +89,7 @@ impl<'py> FunctionGraph<'py> {
             calls: Vec::new(),
             values: Values::default(),
             parameters: Vec::new(),
+            writes: Vec::new(),
             ambiguous: false,
         }
     }
@@ -148,6 +159,7 @@ impl<'py> FunctionGraph<'py> {
         self.ir.statements.truncate(mark.statements);
         self.units.retain(|unit| unit.end <= mark.statements);
         self.calls.truncate(mark.statements);
+        self.writes.retain(|write| write.at < mark.statements);
         self.parameters.retain(|(_, variable, _)| *variable < first_gone);
         self.inputs.retain(|(_, variable)| *variable < first_gone);
         self.external.retain(|variable, _| *variable < first_gone);
@@ -166,6 +178,11 @@ impl<'py> FunctionGraph<'py> {
         !self.external.is_empty()
     }
 
+    /// Whether it changes tensors from outside.
+    pub fn writes_outside(&self) -> bool {
+        !self.writes.is_empty()
+    }
+
     /// Ends the graph: the callable, and its StatementIR.
     pub fn finish(&mut self, name: &str, outputs: &[SymbolId]) -> PyResult<(Py<PyAny>, StatementIR)> {
         let inputs: Vec<Py<PyAny>> = self.inputs.iter().map(|(symbol, _)| self.value(*symbol).unbind()).collect();
@@ -178,10 +195,11 @@ impl<'py> FunctionGraph<'py> {
         unit::fold(&mut ir, &std::mem::take(&mut self.units));
         let replay = self.replay(statements, outputs)?;
         self.builder()?;
-        let builder = self
+        let mut builder = self
             .builder
             .take()
             .ok_or_else(|| pyo3::exceptions::PyRuntimeError::new_err("the graph was already finished"))?;
+        self.write_back(&mut *builder);
         let Some((replay, weight)) = replay else {
             return Ok((builder.finish(self.py, name, &inputs, &values)?, ir));
         };
@@ -197,10 +215,9 @@ impl<'py> FunctionGraph<'py> {
 
     /// The statements to be made again one by one, if all of them were kept and can be, and what they weigh.
     fn replay(&mut self, statements: usize, outputs: &[SymbolId]) -> PyResult<Option<(Replay, usize)>> {
-        let Some(builder) = &self.builder else { return Ok(None) };
         let weight: Option<usize> = self.calls.iter().map(|call| Some(call.as_ref()?.weight)).sum();
         let Some(weight) = weight.filter(|_| !self.ambiguous) else { return Ok(None) };
-        if self.calls.len() < statements || !builder.may_replay(self.py)? {
+        if self.calls.len() < statements {
             return Ok(None);
         }
         let mut parameters = Vec::new();
@@ -208,10 +225,15 @@ impl<'py> FunctionGraph<'py> {
             let Some(weak) = weak else { return Ok(None) };
             parameters.push((symbol, weak));
         }
+        let mut calls: Vec<Call> = std::mem::take(&mut self.calls).into_iter().flatten().collect();
+        for call in &mut calls {
+            call.state = call.state.take().filter(|state| !state.check(self.py));
+        }
         let replay = Replay {
+            state: self.runtime.backend.state_test(self.py)?,
             inputs: self.inputs.iter().map(|(symbol, _)| *symbol).collect(),
             parameters,
-            calls: std::mem::take(&mut self.calls).into_iter().flatten().collect(),
+            calls,
             outputs: outputs.to_vec(),
             symbols: self.symbols.len(),
         };
@@ -227,7 +249,22 @@ impl<'py> FunctionGraph<'py> {
         Ok(false)
     }
 
-    /// Keeps a statement as it was made, as long as there are few or the backend asks for all.
+    /// Tells the backend what tensors from outside have in the end.
+    fn write_back(&self, builder: &mut dyn GraphBuilder) {
+        for (at, write) in self.writes.iter().enumerate() {
+            if self.writes[at + 1..].iter().all(|later| later.input != write.input) {
+                let value = |symbol: SymbolId| &self.symbols[symbol.0 as usize].value;
+                builder.write_back(value(write.input), value(write.after));
+            }
+        }
+    }
+
+    /// Whether the statements so far can be made again one by one.
+    fn can_be_called(&self) -> bool {
+        !self.ambiguous && self.calls.iter().all(Option::is_some)
+    }
+
+    /// Keeps a statement as it was made.
     fn record(
         &mut self,
         callee: (CallKind, &Bound<'py, PyAny>),
@@ -235,9 +272,7 @@ impl<'py> FunctionGraph<'py> {
         result: &Bound<'py, PyAny>,
     ) -> PyResult<()> {
         let Some(builder) = &self.builder else { return Ok(()) };
-        if self.calls.len() < self.min_size.most() || builder.keeps_calls() {
-            self.calls.push(Call::new(self.runtime, &**builder, &self.values, callee, args, result)?);
-        }
+        self.calls.push(Call::new(self.runtime, &**builder, &self.values, callee, args, result)?);
         Ok(())
     }
 }
@@ -252,7 +287,8 @@ impl<'py> OpcodeExecutor<'py> {
         let refuse = |error: PyErr| {
             Unwind::break_graph(ReasonId::BackendRefused, format!("a tensor cannot enter the graph: {error}"))
         };
-        let is_parameter = self.runtime.backend.is_parameter(tensor);
+        let written = self.sizes.is_closed(&in_place::written(&self.trackers.text(self.py, tracker)));
+        let is_parameter = self.runtime.backend.is_parameter(tensor) && !written;
         let name = format!("var_{}", self.graph.symbols.len());
         let make = |builder: &mut dyn GraphBuilder| {
             if is_parameter {
@@ -335,6 +371,11 @@ impl<'py> OpcodeExecutor<'py> {
             kwargs: keyword_texts,
             outputs: outputs.iter().map(|symbol| self.graph.name(*symbol).to_owned()).collect(),
         });
+        if self.graph.writes_outside() && !self.graph.can_be_called() {
+            let text =
+                format!("{name}, after a tensor from outside the graph was changed in place, cannot be called again");
+            return Err(Unwind::break_graph(ReasonId::UnsupportedMutation, text));
+        }
         Ok(variable)
     }
 

@@ -2,13 +2,14 @@
 //! running a program costs more than its calls do. Nothing of the user's is held but by weak references.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use pyo3::exceptions::{PyReferenceError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PySlice, PyString, PyTuple};
 
 use super::SymbolId;
-use crate::backend::{CallKind, GraphBuilder};
+use crate::backend::{CallKind, GraphBuilder, StateTest};
 use crate::cpython::{self, WeakRef};
 use crate::executor::is_atom;
 use crate::runtime::Runtime;
@@ -42,11 +43,6 @@ impl MinSize {
             self.inference
         }
     }
-
-    /// Graphs of so many statements are programs in any case.
-    pub(super) fn most(self) -> usize {
-        self.inference.max(self.training)
-    }
 }
 
 /// Which symbol a value of the backend is, by its address. A graph keeps its values.
@@ -67,8 +63,9 @@ impl Values {
 }
 
 /// One call.
-#[derive(Debug)]
 pub(super) struct Call {
+    /// The global state it is made under, if it is not that of the whole graph.
+    pub(super) state: Option<Arc<dyn StateTest>>,
     callee: Callee,
     arguments: Vec<Argument>,
     /// Names of the last arguments.
@@ -137,6 +134,7 @@ impl Call {
         };
         let Some(arguments) = templates(runtime, values, given) else { return Ok(None) };
         Ok(Some(Call {
+            state: builder.state(),
             callee,
             arguments,
             keywords,
@@ -271,6 +269,8 @@ impl<'py> Registers<'py> {
 
 /// The calls of a graph, ready to be made again.
 pub(super) struct Replay {
+    /// The global state of the whole graph.
+    pub(super) state: Box<dyn StateTest>,
     pub(super) inputs: Vec<SymbolId>,
     pub(super) parameters: Vec<(SymbolId, WeakRef)>,
     pub(super) calls: Vec<Call>,
@@ -304,14 +304,37 @@ impl Replay {
             let gone = || PyReferenceError::new_err("a parameter or buffer of this graph no longer exists");
             registers.0[symbol.0 as usize] = Some(parameter.ok_or_else(gone)?);
         }
-        for (call, released) in self.calls.iter().zip(released) {
+        let mut switched = None;
+        let called = self.calls.iter().zip(released).try_for_each(|(call, released)| {
+            self.switch(py, &mut switched, call.state.as_deref())?;
             call.run(py, &mut registers)?;
             for symbol in released {
                 registers.0[symbol.0 as usize] = None;
             }
-        }
+            Ok(())
+        });
+        let restored = self.switch(py, &mut switched, None);
+        called.and(restored)?;
         let outputs = self.outputs.iter().map(|symbol| registers.get(*symbol)).collect::<PyResult<Vec<_>>>()?;
         Ok(PyTuple::new(py, outputs)?.into_any())
+    }
+
+    /// Makes the global state what a call was built under, from what it is.
+    fn switch<'a>(
+        &self,
+        py: Python<'_>,
+        now: &mut Option<&'a dyn StateTest>,
+        wanted: Option<&'a dyn StateTest>,
+    ) -> PyResult<()> {
+        let same = match (*now, wanted) {
+            (Some(now), Some(wanted)) => std::ptr::addr_eq(now, wanted),
+            (now, wanted) => now.is_none() && wanted.is_none(),
+        };
+        if same {
+            return Ok(());
+        }
+        *now = wanted;
+        wanted.unwrap_or(&*self.state).restore(py)
     }
 
     /// For each call the tensors nobody needs after it.

@@ -11,14 +11,14 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFunction, PyList, PyString, PyTuple};
-use sot_core::backend::{CallKind, GraphBuilder, SizesMatter, TensorMeta};
+use sot_core::backend::{CallKind, GraphBuilder, SizesMatter, StateTest, TensorMeta};
 use sot_core::cpython::{self, WeakRef};
 
 use super::collector;
 use super::data;
 use super::garbage;
 use super::gradient::Settled;
-use super::in_place;
+use super::in_place::{self, Versions};
 use super::infer_meta::Checked;
 use super::late;
 use super::meta;
@@ -30,10 +30,11 @@ use super::scalar;
 use super::second_passes;
 use super::sizes::Numbers;
 use super::stand_in::{self, Arguments, StandIn};
-use super::state::Amp;
+use super::state::GlobalState;
 use super::static_mode::Target;
 use super::twin::Twin;
 use super::views::Views;
+use super::write_back::{Write, Writes};
 
 /// Builds one program.
 pub(crate) struct PaddleBuilder {
@@ -45,12 +46,13 @@ pub(crate) struct PaddleBuilder {
     views: Views,
     /// Whether Paddle's recorder still holds what the program refers to.
     recorded: bool,
-    /// The grad mode at the first statement.
-    grad: bool,
-    /// Mixed precision at the first statement.
-    amp: Option<Amp>,
-    /// Whether both were the same for every statement.
-    one_state: bool,
+    /// The global state of the last statement.
+    state: Arc<GlobalState>,
+    /// The global states of all statements.
+    states: Vec<Arc<GlobalState>>,
+    /// Inputs and the values they are to have in the end.
+    writes: Vec<(Py<PyAny>, Py<PyAny>)>,
+    versions: Versions,
     /// Where sizes are left open.
     twin: Option<Twin>,
     numbers: Numbers,
@@ -60,7 +62,7 @@ impl PaddleBuilder {
     /// An empty program.
     pub(crate) fn begin(py: Python<'_>, paddle: Arc<Paddle>) -> PyResult<Self> {
         let target = paddle.static_mode.new_target(py, &paddle.program)?;
-        let grad = paddle.grad_enabled(py)?;
+        let state = Arc::new(GlobalState::now(py, &paddle)?);
         Ok(PaddleBuilder {
             target,
             inputs: 0,
@@ -68,9 +70,10 @@ impl PaddleBuilder {
             checked: Checked::default(),
             views: Views::default(),
             recorded: true,
-            grad,
-            amp: Amp::now(&paddle.static_mode.tracer(py)?)?,
-            one_state: true,
+            states: vec![Arc::clone(&state)],
+            state,
+            writes: Vec::new(),
+            versions: Versions::default(),
             twin: None,
             numbers: Numbers::default(),
             paddle,
@@ -81,13 +84,18 @@ impl PaddleBuilder {
         self.paddle.static_mode.within(py, &self.target, work)
     }
 
-    /// Whether the state that operations obey is still that of the first statement.
-    fn is_in_first_state(&self, py: Python<'_>) -> PyResult<bool> {
-        let amp = match &self.amp {
-            Some(amp) => amp.holds(&self.paddle.static_mode.tracer(py)?)?,
-            None => true,
-        };
-        Ok(amp && self.paddle.grad_enabled(py)? == self.grad)
+    /// Notes the state that the next statement obeys.
+    fn note_state(&mut self, py: Python<'_>) -> PyResult<()> {
+        if self.state.check(py) {
+            return Ok(());
+        }
+        if let Some(known) = self.states.iter().find(|state| state.check(py)) {
+            self.state = Arc::clone(known);
+        } else {
+            self.state = Arc::new(GlobalState::now(py, &self.paddle)?);
+            self.states.push(Arc::clone(&self.state));
+        }
+        Ok(())
     }
 
     /// The tensors the program refers to with their values, taken out of Paddle's recorder, which holds them strongly.
@@ -276,7 +284,7 @@ impl GraphBuilder for PaddleBuilder {
         if kind != CallKind::Layer {
             output_argument::refuse(&self.paddle, callee, args, kwargs)?;
         }
-        self.one_state = self.one_state && self.is_in_first_state(callee.py())?;
+        self.note_state(callee.py())?;
         scalar::refuse_rounding(&self.paddle, callee, args, kwargs)?;
         let paddle = Arc::clone(&self.paddle);
         let target = self.target.clone_ref(callee.py());
@@ -287,6 +295,9 @@ impl GraphBuilder for PaddleBuilder {
             }
             None => self.append_for_all_sizes(&target, kind, callee, (args, kwargs))?,
         };
+        if kind == CallKind::InPlace {
+            self.versions.note(&self.paddle, callee, args, &result)?;
+        }
         self.checked.check(&self.paddle, &target, &result)?;
         self.settled.settle(&self.paddle, &result)?;
         let numbers = self.numbers.are_in(&self.paddle, args, kwargs)?;
@@ -302,8 +313,16 @@ impl GraphBuilder for PaddleBuilder {
         in_place::memory(&self.paddle, &self.views, value)
     }
 
-    fn may_replay(&self, py: Python<'_>) -> PyResult<bool> {
-        Ok(self.one_state && self.is_in_first_state(py)?)
+    fn state(&self) -> Option<Arc<dyn StateTest>> {
+        Some(Arc::clone(&self.state) as Arc<dyn StateTest>)
+    }
+
+    fn may_write_to(&self, tensor: &Bound<'_, PyAny>) -> bool {
+        tensor.call_method0(intern!(tensor.py(), "is_contiguous")).and_then(|is| is.is_truthy()).unwrap_or(false)
+    }
+
+    fn write_back(&mut self, input: &Py<PyAny>, value: &Py<PyAny>) {
+        Python::attach(|py| self.writes.push((input.clone_ref(py), value.clone_ref(py))));
     }
 
     /// Paddle's functions in Python take about as long as two in C, and most layers as long as four.
@@ -324,10 +343,6 @@ impl GraphBuilder for PaddleBuilder {
         Ok(if self.paddle.layer_body(layer)?.is(layer) { "__call__" } else { "forward" })
     }
 
-    fn keeps_calls(&self) -> bool {
-        self.grad && late::may_be()
-    }
-
     fn finish(
         mut self: Box<Self>,
         py: Python<'_>,
@@ -335,7 +350,10 @@ impl GraphBuilder for PaddleBuilder {
         inputs: &[Py<PyAny>],
         outputs: &[Py<PyAny>],
     ) -> PyResult<Py<PyAny>> {
-        let (planned, _alive) = self.plan(py, inputs, outputs)?;
+        if !self.writes.is_empty() {
+            return Err(PyTypeError::new_err("a graph that writes into its inputs must be there as calls, too"));
+        }
+        let (planned, _alive) = self.plan(py, inputs, outputs, None)?;
         run::callable(py, planned.compile(py)?)
     }
 
@@ -347,9 +365,8 @@ impl GraphBuilder for PaddleBuilder {
         outputs: &[Py<PyAny>],
         calls: Py<PyAny>,
     ) -> PyResult<Py<PyAny>> {
-        let late = self.keeps_calls();
-        let (planned, _alive) = self.plan(py, inputs, outputs)?;
-        if !late || !needs_grad(planned.results.bind(py))? {
+        let (planned, _alive) = self.plan(py, inputs, outputs, Some(&calls))?;
+        if !late::may_be() || !needs_grad(planned.results.bind(py))? {
             return run::callable(py, planned.compile(py)?);
         }
         late::callable(py, planned, calls)
@@ -363,10 +380,15 @@ impl PaddleBuilder {
         py: Python<'py>,
         inputs: &[Py<PyAny>],
         outputs: &[Py<PyAny>],
+        calls: Option<&Py<PyAny>>,
     ) -> PyResult<(Planned, Bound<'py, PyList>)> {
         let parameters = self.take_parameters(py)?;
         refuse_shared_names(&parameters.tensors)?;
-        let (results, plan) = plan_outputs(&self.paddle, py, inputs, &parameters.values, outputs, &self.views)?;
+        let mut known = known_values(&self.paddle, py, inputs, &parameters.values)?;
+        let results = PyList::empty(py);
+        let each = self.plan_writes(&mut known, &results)?;
+        let writes = calls.filter(|_| !each.is_empty()).map(|calls| Writes { each, calls: calls.clone_ref(py) });
+        let plan = plan_outputs(&self.paddle, py, (known, &results), outputs, &self.views)?;
         if results.is_empty() {
             if let Some(result) = self.last_result(py)? {
                 results.append(result)?;
@@ -387,8 +409,26 @@ impl PaddleBuilder {
             values: parameters.values.unbind(),
             results: results.unbind(),
             plan,
+            writes,
         };
         Ok((planned, parameters.tensors))
+    }
+
+    /// The results to be written back. Each leaves the graph as the input that has it in the end.
+    fn plan_writes(&self, known: &mut Known, results: &Bound<'_, PyList>) -> PyResult<Vec<Write>> {
+        let py = results.py();
+        let mut writes = Vec::new();
+        for (input, value) in &self.writes {
+            let (input, value) = (identity(&self.paddle, input.bind(py))?, value.bind(py));
+            let Some(&Origin::Input(input)) = known.get(&input) else {
+                return Err(PyTypeError::new_err("what is written to is no input of the graph"));
+            };
+            let id = identity(&self.paddle, value)?;
+            known.insert(id, Origin::Input(input));
+            results.append(value)?;
+            writes.push(Write { input, result: results.len() - 1, versions: self.versions.of(id) });
+        }
+        Ok(writes)
     }
 }
 
@@ -403,6 +443,7 @@ pub(super) struct Planned {
     values: Py<PyList>,
     results: Py<PyList>,
     plan: Vec<Output>,
+    writes: Option<Writes>,
 }
 
 impl Planned {
@@ -413,7 +454,7 @@ impl Planned {
         let program =
             if results.is_empty() { None } else { Some(garbage::collected(py, || self.split(results, &parameters))?) };
         let given = (self.inputs.bind(py).len(), self.parameters);
-        Ok(Graph::new(py, &self.paddle, program, given, (results.len(), self.plan)))
+        Ok(Graph::new(py, &self.paddle, program, given, (results.len(), self.plan), self.writes))
     }
 
     /// Splits the program into forward and backward and optimizes both.
@@ -523,16 +564,16 @@ fn refuse_shared_names(tensors: &Bound<'_, PyList>) -> PyResult<()> {
     Ok(())
 }
 
-/// Which values the program computes (each once), and where to find every output when it has run: a view that leaves the
-/// graph with its root, or with another view of it, is made again from the root.
-fn plan_outputs<'py>(
+/// Where values are found, by identity.
+type Known = HashMap<u64, Origin>;
+
+/// The values that are there when the program runs.
+fn known_values(
     paddle: &Paddle,
-    py: Python<'py>,
+    py: Python<'_>,
     inputs: &[Py<PyAny>],
-    parameters: &Bound<'py, PyList>,
-    outputs: &[Py<PyAny>],
-    views: &Views,
-) -> PyResult<(Bound<'py, PyList>, Vec<Output>)> {
+    parameters: &Bound<'_, PyList>,
+) -> PyResult<Known> {
     let mut known = HashMap::new();
     for (index, input) in inputs.iter().enumerate() {
         known.entry(identity(paddle, input.bind(py))?).or_insert(Origin::Input(index));
@@ -540,19 +581,30 @@ fn plan_outputs<'py>(
     for (index, parameter) in parameters.iter().enumerate() {
         known.entry(identity(paddle, &parameter)?).or_insert(Origin::Parameter(index));
     }
+    Ok(known)
+}
+
+/// Adds to the results the values that the program computes (each once), and says where to find every output when it has run:
+/// a view that leaves the graph with its root, or with another view of it, is made again from the root.
+fn plan_outputs<'py>(
+    paddle: &Paddle,
+    py: Python<'py>,
+    (mut known, results): (Known, &Bound<'py, PyList>),
+    outputs: &[Py<PyAny>],
+    views: &Views,
+) -> PyResult<Vec<Output>> {
     let mut roots = Vec::with_capacity(outputs.len());
     for output in outputs {
         let id = identity(paddle, output.bind(py))?;
         roots.push((id, views.root(output.bind(py), id)));
     }
-    let results = PyList::empty(py);
     let mut plan = Vec::with_capacity(outputs.len());
     for (output, (id, root)) in outputs.iter().zip(&roots) {
         let output = output.bind(py);
         let leaves_along =
             known.contains_key(&root.id) || roots.iter().filter(|(_, other)| other.id == root.id).count() > 1;
         if root.steps.is_empty() || !leaves_along {
-            let origin = origin_of(&mut known, &results, *id, output)?;
+            let origin = origin_of(&mut known, results, *id, output)?;
             plan.push(origin.into());
             continue;
         }
@@ -561,12 +613,12 @@ fn plan_outputs<'py>(
                 "a view of a size that is open leaves the graph with what it is a view of",
             ));
         }
-        let origin = origin_of(&mut known, &results, root.id, &root.value)?;
+        let origin = origin_of(&mut known, results, root.id, &root.value)?;
         let stops = |value: &Bound<'_, PyAny>| value.getattr("stop_gradient")?.is_truthy();
         let detached = stops(output)? && !stops(&root.value)?;
         plan.push(Output { origin, steps: root.steps.iter().map(|step| step.clone_ref(py)).collect(), detached });
     }
-    Ok((results, plan))
+    Ok(plan)
 }
 
 /// Where a value is found; a new one becomes a result of the program.

@@ -1,9 +1,12 @@
 //! Operations that change a tensor in place, as operations of a program that give a new value, and which values share memory
 //! in eager mode.
 
+use std::collections::HashMap;
+
 use pyo3::exceptions::PyNotImplementedError;
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyFloat, PyInt, PyString, PyTuple};
 
 use super::builder::identity;
@@ -45,8 +48,63 @@ pub(crate) fn is_functional(name: &str) -> bool {
     !NOT_FUNCTIONAL.contains(&name)
 }
 
-/// The value that `args[0]` has after the call; in static mode.
+/// How often operations have changed a tensor, as autograd counts it, by the identity of the value it has.
+#[derive(Default)]
+pub(crate) struct Versions(HashMap<u64, usize>);
+
+impl Versions {
+    /// Notes what a call gave the tensor that is its first argument.
+    pub(crate) fn note(
+        &mut self,
+        paddle: &Paddle,
+        callee: &Bound<'_, PyAny>,
+        args: &Bound<'_, PyTuple>,
+        result: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let counts =
+            callee.cast::<PyString>().map_or(Ok(true), |method| method.to_str().map(|name| name != "set_value"))?;
+        let before = self.of(identity(paddle, &args.get_item(0)?)?);
+        self.0.insert(identity(paddle, result)?, before + usize::from(counts));
+        Ok(())
+    }
+
+    /// Of the tensor that has this value.
+    pub(crate) fn of(&self, value: u64) -> usize {
+        self.0.get(&value).copied().unwrap_or(0)
+    }
+}
+
+/// `paddle.assign(value, tensor)`, as what changes its first argument.
+#[pyfunction]
+fn assign_to<'py>(tensor: Bound<'py, PyAny>, value: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    tensor.py().import(intern!(tensor.py(), "paddle"))?.call_method1(intern!(tensor.py(), "assign"), (value, tensor))
+}
+
+/// That function.
+pub(crate) fn assignment(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    static FUNCTION: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let make = || PyResult::Ok(wrap_pyfunction!(assign_to, py)?.into_any().unbind());
+    Ok(FUNCTION.get_or_try_init(py, make)?.bind(py).clone())
+}
+
+/// The value that `args[0]` has after the call, a new one; in static mode.
 pub(crate) fn call<'py>(
+    paddle: &Paddle,
+    callee: &Bound<'py, PyAny>,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let value = changed(paddle, callee, args, kwargs)?;
+    let id = identity(paddle, &value)?;
+    for argument in args.iter().filter(|argument| paddle.is_value(argument)) {
+        if identity(paddle, &argument)? == id {
+            return callee.py().import("paddle")?.call_method1("assign", (value,));
+        }
+    }
+    Ok(value)
+}
+
+fn changed<'py>(
     paddle: &Paddle,
     callee: &Bound<'py, PyAny>,
     args: &Bound<'py, PyTuple>,
@@ -54,6 +112,14 @@ pub(crate) fn call<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = callee.py();
     let changed = args.get_item(0)?;
+    if callee.is(assignment(py)?) {
+        let value = args.get_item(1)?;
+        let same = |name| value.getattr(name)?.eq(changed.getattr(name)?);
+        if !same("shape")? || !same("dtype")? {
+            return refuse("it is given another shape or element type");
+        }
+        return py.import("paddle")?.call_method1("assign", (value,));
+    }
     let stops = changed.getattr(intern!(py, "stop_gradient"))?.is_truthy()?;
     if !stops && !paddle.grad_enabled(py)? {
         return refuse("it keeps its gradient where gradients are not recorded");

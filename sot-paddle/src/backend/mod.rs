@@ -9,7 +9,7 @@ pub mod debug;
 mod garbage;
 mod gradient;
 pub mod hints;
-mod in_place;
+pub(crate) mod in_place;
 mod infer_meta;
 mod late;
 mod layer;
@@ -33,6 +33,7 @@ mod static_mode;
 mod truth;
 mod twin;
 mod views;
+mod write_back;
 
 use std::sync::Arc;
 

@@ -14,6 +14,7 @@ use super::collector;
 use super::paddle::Paddle;
 use super::release::Runner;
 use super::views::Step;
+use super::write_back::Writes;
 
 /// The Python callable of a graph.
 pub(crate) fn callable(py: Python<'_>, graph: Graph) -> PyResult<Py<PyAny>> {
@@ -30,6 +31,7 @@ pub(crate) struct Graph {
     scopes: Scopes,
     /// `None` if the outputs are the program's results as they come.
     plan: Option<Vec<Output>>,
+    writes: Option<Writes>,
 }
 
 /// A program and the way it runs.
@@ -81,11 +83,20 @@ impl From<Origin> for Output {
 }
 
 impl Program {
-    fn inputs<'py>(&self, py: Python<'py>, given: &[Bound<'py, PyAny>]) -> PyResult<Bound<'py, PyTuple>> {
-        if self.detached.is_empty() && self.numbers.is_empty() {
+    fn inputs<'py>(
+        &self,
+        py: Python<'py>,
+        given: &[Bound<'py, PyAny>],
+        writes: Option<&Writes>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        let kept = writes.filter(|_| self.training);
+        if self.detached.is_empty() && self.numbers.is_empty() && kept.is_none() {
             return PyTuple::new(py, given);
         }
         let mut inputs = given.to_vec();
+        if let Some(writes) = kept {
+            writes.keep_inputs(&mut inputs)?;
+        }
         for &at in &self.detached {
             inputs[at] = inputs[at].call_method0(intern!(py, "detach"))?;
         }
@@ -105,6 +116,7 @@ impl Graph {
         program: Option<Program>,
         (inputs, parameters): (usize, Vec<WeakRef>),
         (results, plan): (usize, Vec<Output>),
+        writes: Option<Writes>,
     ) -> Self {
         let as_they_come = plan.len() == results && plan.iter().enumerate().all(|(at, output)| output.is_result(at));
         Graph {
@@ -114,6 +126,7 @@ impl Graph {
             inputs,
             parameters,
             plan: (!as_they_come).then_some(plan),
+            writes,
         }
     }
 
@@ -124,10 +137,18 @@ impl Graph {
             return Err(PyTypeError::new_err(text));
         }
         let parameters = live_parameters(py, &self.parameters)?;
-        let results = match &self.program {
-            Some(program) => self.run(program, &program.inputs(py, inputs)?, &parameters)?,
+        if let Some(writes) = &self.writes {
+            if !writes.are_alone(inputs, &parameters)? {
+                return writes.calls.bind(py).call1(PyTuple::new(py, inputs)?);
+            }
+        }
+        let mut results = match &self.program {
+            Some(program) => self.run(program, &program.inputs(py, inputs, self.writes.as_ref())?, &parameters)?,
             None => PyTuple::empty(py).into_any(),
         };
+        if let Some(writes) = &self.writes {
+            results = writes.write(&results, inputs)?;
+        }
         match &self.plan {
             None => Ok(results),
             Some(plan) => pick(plan, &results, inputs, &parameters),

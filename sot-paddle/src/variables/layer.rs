@@ -4,8 +4,9 @@
 use std::rc::Rc;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString, PyType};
+use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 use sot_core::backend::CallKind;
+use sot_core::builtin;
 use sot_core::codegen::CodeGen;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
@@ -36,11 +37,50 @@ const SPECIAL_HOOKS: [&str; 3] = [
 /// A layer.
 pub struct LayerVariable {
     object: Py<PyAny>,
+    /// Of a container made in the trace: how it is made again.
+    made_of: Option<Parts>,
+}
+
+/// The layers of a container, and whether its class takes them as a list.
+struct Parts {
+    layers: Vec<VarId>,
+    as_list: bool,
+}
+
+builtin! { SEQUENTIAL = "paddle.nn:Sequential" => |cx, args| make_container(cx, "Sequential", args) }
+
+builtin! { LAYER_LIST = "paddle.nn:LayerList" => |cx, args| make_container(cx, "LayerList", args) }
+
+/// A container of layers that are there already: what slices of containers give.
+fn make_container(cx: &mut OpcodeExecutor<'_>, name: &str, args: &CallArgs) -> Flow<VarId> {
+    let class = cx.py.import("paddle.nn")?.getattr(name)?;
+    let as_list = name == "LayerList";
+    let layers = match &args.positional[..] {
+        &[list] if as_list && matches!(cx.see(list)?.kind(), "list" | "tuple") => cx.unpack_all(list)?,
+        layers if !as_list => layers.to_vec(),
+        _ => Vec::new(),
+    };
+    let mut objects = Vec::new();
+    for &layer in &layers {
+        if let Some(known) = cx.see_as::<LayerVariable>(layer)? {
+            if !known.is_changed(cx, layer)? {
+                objects.push(known.object.bind(cx.py).clone());
+            }
+        }
+    }
+    if objects.len() != layers.len() || layers.is_empty() || !args.keywords.is_empty() {
+        let text = format!("{name} is made of what is not known to be layers; make it outside the translated function");
+        return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
+    }
+    let made = if as_list { class.call1((objects,)) } else { class.call1(PyTuple::new(cx.py, objects)?) };
+    let made = made.map_err(|error| cx.raise(error))?;
+    let parts = Parts { layers, as_list };
+    Ok(cx.produce(Rc::new(LayerVariable { object: made.unbind(), made_of: Some(parts) })))
 }
 
 impl LayerVariable {
     fn wrap(_: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, _: TrackerId) -> Flow<Rc<dyn Variable>> {
-        Ok(Rc::new(LayerVariable { object: object.clone().unbind() }))
+        Ok(Rc::new(LayerVariable { object: object.clone().unbind(), made_of: None }))
     }
 
     /// Whether the class has `nn.Layer`'s own method under a name.
@@ -289,9 +329,28 @@ impl Variable for LayerVariable {
         object_model::set_attr(cx, this, name, value)
     }
 
-    /// Another layer like the one made in the trace, which has settings only.
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
+    fn children(&self) -> Vec<VarId> {
+        self.made_of.iter().flat_map(|parts| parts.layers.iter().copied()).collect()
+    }
+
+    /// Another layer like the one made in the trace, which has settings only, or is a container of what is there already.
+    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
         let py = cg.cx.py;
+        if let Some(parts) = &self.made_of {
+            if self.is_changed(cg.cx, this)? {
+                return Err(Unwind::fallback(ReasonId::CannotRestore, "a container of layers that was written to"));
+            }
+            let class = self.object.bind(py).get_type().into_any().unbind();
+            cg.begin_call(|cg| cg.load_const(class))?;
+            for &layer in &parts.layers {
+                cg.load(layer)?;
+            }
+            let count = parts.layers.len() as u32;
+            if parts.as_list {
+                cg.op("BUILD_LIST", count)?;
+            }
+            return cg.end_call(if parts.as_list { 1 } else { count });
+        }
         let (copy, object) = (py.import("copy")?.getattr("deepcopy")?.unbind(), self.object.clone_ref(py));
         cg.begin_call(|cg| cg.load_const(copy))?;
         cg.load_const(object)?;

@@ -1,5 +1,6 @@
 //! Variables that Paddle brings: layers, shapes, and callables that are already translated or converted.
 
+mod assign;
 pub mod layer;
 mod psdb;
 mod size;
