@@ -134,6 +134,8 @@ impl BuiltinFunctionVariable {
             }
             return match descriptor.filter(|descriptor| cx.runtime.builtins.get(descriptor).is_some()) {
                 Some(descriptor) => cx.call_builtin(&descriptor, args, false),
+                // How floats are packed is a state of the process.
+                None if name == "__setformat__" => cx.call_builtin(&object, args, false),
                 None => cx.call_builtin(&object, args, is_value || name == "__class_getitem__"),
             };
         }

@@ -3,6 +3,7 @@
 import abc
 import collections
 import copy
+import dis
 import enum
 import functools
 import itertools
@@ -837,6 +838,68 @@ def test_attributes_of_an_error_of_the_wrong_type(x):
     error = ValueError(1)
     names = ("__cause__", "__context__", "__suppress_context__")
     return x + 1, [outcome(setattr, error, name, 1) for name in names], error.__cause__, error.__suppress_context__
+
+
+# What is asked past the usual way.
+
+
+class Described(type):
+    """of the metaclass"""
+
+
+class OfDescribed(metaclass=Described):
+    """of the class"""
+
+
+@given(one)
+def test_getattribute_of_object_for_a_class(x):
+    return x + 1, object.__getattribute__(OfDescribed, "__doc__"), outcome(object.__getattribute__, OfDescribed, "none")
+
+
+def body_of(lines):
+    namespace = {}
+    exec("def body():\n" + "\n" * lines + "    return 1\n", namespace)
+    return namespace["body"].__code__
+
+
+@given(*(lambda lines=lines: (toy.arange(2), body_of(lines)) for lines in range(3)))
+def test_lines_of_code_that_is_equal(x, code):
+    return x + 1, list(dis.findlinestarts(code))
+
+
+@given(one)
+def test_function_of_the_code_of_a_module(x):
+    variables = {"count": 1}
+    made = types.FunctionType(compile("count = len([count, 2])", "module", "exec"), variables)
+    return x + 1, made(), variables["count"]
+
+
+@given(one)
+def test_arguments_of_a_partial_have_one_owner(x):
+    made = functools.partial(dict, a=x)
+    copied, held = copy.copy(made), made.keywords
+    made.keywords["b"] = 2
+    toy.save(x)
+    made.keywords["c"] = 3
+    return x + 1, made(), copied(d=4), held is made.keywords, copied.args is made.args
+
+
+def made_outside():
+    return toy.arange(2), functools.partial(dict, a=1)
+
+
+@given(made_outside, hit=False)
+def test_keywords_of_a_partial_from_outside(x, call):
+    call.keywords["b"] = x + 1
+    return call(c=2)
+
+
+@given(one)
+def test_partial_of_a_partial_with_attributes(x):
+    inner = functools.partial(max, 1)
+    inner.label = "inner"
+    outer = functools.partial(inner, 2)
+    return x + 1, outer(0), outer.func is inner, outer.args, functools.partial(functools.partial(max, 1), 2).args
 
 
 # What takes long.

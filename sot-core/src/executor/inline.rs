@@ -16,6 +16,9 @@ const GENERATOR: u32 = 0x20;
 /// `CO_COROUTINE | CO_ASYNC_GENERATOR`
 const ASYNCHRONOUS: u32 = 0x80 | 0x200;
 
+/// `CO_OPTIMIZED | CO_NEWLOCALS`: what the code of a module or class lacks.
+const FUNCTION: u32 = 0x1 | 0x2;
+
 /// How a function's parameter defaults are found.
 pub type PositionalDefault<'a> = Box<dyn Fn(&mut OpcodeExecutor<'_>, usize) -> Flow<Option<VarId>> + 'a>;
 /// How a function's keyword-only defaults are found.
@@ -56,6 +59,10 @@ impl<'a, 'py> OpcodeInlineExecutor<'a, 'py> {
                 ReasonId::UnsupportedCall,
                 format!("call of the coroutine function {}", function.code.code.qualname),
             ));
+        }
+        if flags & FUNCTION != FUNCTION {
+            let text = "call of a function made of the code of a module or class";
+            return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
         }
         let claim = self.cx.unclaim().map(|(_, claim)| claim);
         let mut frame = self.frame(function, args)?;

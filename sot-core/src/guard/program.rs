@@ -417,6 +417,10 @@ fn equal_constants(value: &Bound<'_, PyAny>, constant: &Bound<'_, PyAny>) -> boo
     if let (Ok(a), Ok(b)) = (value.cast_exact::<PyTuple>(), constant.cast_exact::<PyTuple>()) {
         return a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| same_constant(&a, &b));
     }
+    // Code that is equal may still have other lines.
+    if value.is_exact_instance_of::<pyo3::types::PyCode>() {
+        return false;
+    }
     if value.is_instance_of::<pyo3::types::PyComplex>() {
         return value.repr().is_ok_and(|a| constant.repr().is_ok_and(|b| a.to_string() == b.to_string()));
     }

@@ -8,19 +8,18 @@ use pyo3::types::{PyDict, PyTuple};
 
 use sot_core::builtin;
 use sot_core::codegen::CodeGen;
+use sot_core::cpython;
 use sot_core::error::Flow;
 use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
-use sot_core::guard::Test;
 use sot_core::side_effects::Effect;
-use sot_core::tracker::{ById, Key, Tracker, TrackerId};
+use sot_core::tracker::{ById, Tracker, TrackerId};
 use sot_core::variable::{VarId, Variable};
 
 use super::cannot;
-use crate::dict::DictVariable;
+use crate::dict::{self, DictVariable};
 use crate::function::guard_identity;
 use crate::hash_key::HashKey;
 use crate::iterators::{emit_call, library, rebuild};
-use crate::sequence;
 
 builtin! { REDUCE = "functools:reduce" => |cx, args| match args.positional[..] {
     [function, iterable] if args.keywords.is_empty() => reduce(cx, function, iterable, None),
@@ -33,12 +32,14 @@ builtin! { PARTIAL = "functools:partial" => |cx, args| {
         return Err(cx.raise(PyTypeError::new_err("type 'partial' takes at least one argument")));
     };
     let args = CallArgs { positional: rest.to_vec(), keywords: args.keywords.clone() };
-    // A partial of a partial is one partial.
-    let partial = match cx.see_as::<PartialVariable>(function)? {
-        Some(inner) => PartialVariable { function: inner.function, args: inner.complete(&args), object: None },
-        None => PartialVariable { function, args, object: None },
+    // A partial of a partial is one partial, unless it has attributes.
+    let (function, args) = match cx.see_as::<PartialVariable>(function)? {
+        Some(inner) if !inner.has_attributes(cx, function) => (inner.function, inner.complete(cx, &args)?),
+        _ => (function, args),
     };
-    Ok(cx.produce(Rc::new(partial)))
+    let (positional, keywords) = (cx.tuple(args.positional), DictVariable::from_keywords(cx, args.keywords)?);
+    let keywords = cx.produce(keywords);
+    Ok(cx.produce(Rc::new(PartialVariable { function, args: positional, keywords, object: None })))
 } }
 
 // What is cached came from an earlier call like this one. Where the key is constant the function is asked for what it has, now
@@ -148,41 +149,30 @@ fn reduce(cx: &mut OpcodeExecutor<'_>, function: VarId, iterable: VarId, initial
 pub struct PartialVariable {
     /// The function.
     pub function: VarId,
-    /// The arguments.
-    pub args: CallArgs,
+    args: VarId,
+    keywords: VarId,
     object: Option<Py<PyAny>>,
 }
 
 impl PartialVariable {
     fn wrap(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, of: TrackerId) -> Flow<Rc<dyn Variable>> {
-        let object = object.clone().unbind();
-        let partial = object.bind(cx.py).clone();
-        let part =
-            |cx: &mut OpcodeExecutor<'_>, name: &str| cx.trackers.add(Tracker::Getattr { of, name: name.into() });
-        let (callable, args, keywords) = (part(cx, "func"), part(cx, "args"), part(cx, "keywords"));
-
-        let function = cx.wrap(&partial.getattr("func")?, callable);
-        let tuple = partial.getattr("args")?.cast_into::<PyTuple>().map_err(PyErr::from)?;
-        cx.guards.add(args, Test::Length(tuple.len()));
-        let positional = sequence::wrap_items(cx, tuple.iter(), args);
-
-        let dict = partial.getattr("keywords")?.cast_into::<PyDict>().map_err(PyErr::from)?;
-        let mut given = Vec::with_capacity(dict.len());
-        let mut keys = Vec::with_capacity(dict.len());
-        for (key, value) in dict.iter() {
-            let name: Name = Rc::from(key.extract::<String>()?);
-            let tracker = cx.trackers.add(Tracker::Item { of: keywords, key: Key::Str(Rc::clone(&name)) });
-            keys.push(Key::Str(Rc::clone(&name)));
-            given.push((name, cx.wrap(&value, tracker)));
-        }
-        cx.guards.add(keywords, Test::Keys(keys));
-        let args = CallArgs { positional, keywords: given };
-        Ok(Rc::new(PartialVariable { function, args, object: Some(object) }))
+        let partial = object.clone().unbind().into_bound(cx.py);
+        let mut part = |name: &str| -> Flow<VarId> {
+            let tracker = cx.trackers.add(Tracker::Getattr { of, name: name.into() });
+            Ok(cx.wrap(&partial.getattr(name)?, tracker))
+        };
+        let (function, args, keywords) = (part("func")?, part("args")?, part("keywords")?);
+        Ok(Rc::new(PartialVariable { function, args, keywords, object: Some(object.clone().unbind()) }))
     }
 
     /// The arguments of a call: the given ones, then the call's; its keywords win.
-    fn complete(&self, args: &CallArgs) -> CallArgs {
-        let mut all = self.args.clone();
+    fn complete(&self, cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<CallArgs> {
+        let mut all = CallArgs { positional: cx.unpack_all(self.args)?, keywords: Vec::new() };
+        for (key, value) in dict::pairs(cx, self.keywords)? {
+            let name = key.bind(cx.py).extract::<String>();
+            let name = name.map_err(|_| cannot("a partial() with a keyword that is no text"))?;
+            all.keywords.push((Rc::from(name), value));
+        }
         all.positional.extend(&args.positional);
         for (name, value) in &args.keywords {
             match all.keywords.iter_mut().find(|(known, _)| known == name) {
@@ -190,7 +180,12 @@ impl PartialVariable {
                 None => all.keywords.push((Rc::clone(name), *value)),
             }
         }
-        all
+        Ok(all)
+    }
+
+    fn has_attributes(&self, cx: &OpcodeExecutor<'_>, this: VarId) -> bool {
+        let held = self.object.as_ref().and_then(|object| cpython::instance_dict(object.bind(cx.py)));
+        cx.effects.is_written(this) || held.is_some_and(|held| !held.is_empty())
     }
 }
 
@@ -213,30 +208,24 @@ impl Variable for PartialVariable {
     }
 
     fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
-        let positional = cg.cx.tuple(self.args.positional.clone());
-        let keywords = DictVariable::from_keywords(cg.cx, self.args.keywords.clone())?;
-        let keywords = cg.cx.produce(keywords);
-        emit_call(cg, rebuild::partial, &[self.function, positional, keywords])
+        emit_call(cg, rebuild::partial, &[self.function, self.args, self.keywords])
     }
 
     fn children(&self) -> Vec<VarId> {
-        std::iter::once(self.function).chain(self.args.all()).collect()
+        vec![self.function, self.args, self.keywords]
     }
 
     fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
         match &**name {
             "func" => Ok(Some(self.function)),
-            "args" => Ok(Some(cx.tuple(self.args.positional.clone()))),
-            "keywords" => {
-                let keywords = DictVariable::from_keywords(cx, self.args.keywords.clone())?;
-                Ok(Some(cx.produce(keywords)))
-            }
+            "args" => Ok(Some(self.args)),
+            "keywords" => Ok(Some(self.keywords)),
             _ => object_model::get_attr(cx, this, name),
         }
     }
 
     fn call(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
-        let args = self.complete(args);
+        let args = self.complete(cx, args)?;
         cx.call_instead_of(this, self.function, &args)
     }
 }

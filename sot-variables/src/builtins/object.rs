@@ -42,6 +42,9 @@ builtin! { INIT_SUBCLASS = "object.__init_subclass__" => |cx, args| {
 builtin! { GETATTRIBUTE = "object.__getattribute__" => |cx, args| {
     let [this, name] = args.exactly(cx, "__getattribute__")?;
     let name = name_of(cx, name, "")?;
+    if cx.see(this)?.kind() == "class" {
+        return Err(cannot("object.__getattribute__() of a class"));
+    }
     if let Some(value) = object_model::generic_get_attr(cx, this, &name)? { Ok(value) } else {
         let owner = cx.type_name(this)?;
         Err(cx.raise(PyAttributeError::new_err(format!("'{owner}' object has no attribute '{name}'"))))

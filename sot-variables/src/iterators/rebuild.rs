@@ -30,7 +30,7 @@ callables! {
     strict_zip = zip_strict;
     /// What is left of `chain.from_iterable(source)` with an iterator begun.
     chain_from = continue_chain;
-    /// `partial(function, *args, **keywords)`
+    /// `partial(function, *args, **keywords)`, with that tuple and that dict
     partial = make_partial;
     /// `callable(*args, **keywords)`
     apply = call_packed;
@@ -129,8 +129,10 @@ fn make_partial<'py>(
     keywords: &Bound<'py, PyDict>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = function.py();
-    let all: Vec<_> = std::iter::once(function.clone()).chain(args.iter()).collect();
-    py.import("functools")?.getattr("partial")?.call(PyTuple::new(py, all)?, Some(keywords))
+    let partial = py.import("functools")?.getattr("partial")?.call1((function,))?;
+    // The arguments may have other owners: no copies.
+    partial.call_method1("__setstate__", ((function, args, keywords, py.None()),))?;
+    Ok(partial)
 }
 
 #[pyfunction]
