@@ -725,3 +725,18 @@ def test_a_callee_leaves_a_with_by_an_exception_that_is_caught(x, log):
 def test_a_callee_leaves_a_with_by_an_exception_that_is_not_caught(x, log):
     y = x - 1
     return managing(y, log, False) + y
+
+
+BLOCKS = types.SimpleNamespace(Block=Block, leaf=leaf)
+
+
+@given(one)
+def test_two__class_of_callables_made_with_what_breaks(x):
+    y = x - 1
+    block = BLOCKS.Block(leaf(y))
+    return block.weight + y, block.calls
+
+
+@given(one)
+def test_function_of_an_object_called_with_what_breaks(x):
+    return BLOCKS.leaf(leaf(x - 1)) + 1

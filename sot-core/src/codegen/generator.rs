@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::PyCode;
 
-use super::hand_over::{slot, Item, Value};
+use super::hand_over::{slot, Value};
 use super::CodeGen;
 use crate::error::Flow;
 use crate::executor::{Checkpoint, Frame};
@@ -46,13 +46,7 @@ impl CodeGen<'_, '_> {
         for hidden in hidden.into_iter().flatten() {
             self.load(hidden)?;
         }
-        for item in &stack {
-            match item {
-                Item::Value(value) => self.load_value(*value)?,
-                Item::Handling(exception) => self.load_raised(*exception)?,
-                Item::Null | Item::Try(_) | Item::Fallen | Item::ReturnTo(_) => {}
-            }
-        }
+        self.load_stack(&stack)?;
         // What it yields to be where it is.
         self.load_value(Value::Known(none))?;
         self.end_call((1 + saved.cells.len() + locals.len() + key.values()) as u32)

@@ -5,15 +5,17 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use pyo3::types::PyCode;
+use pyo3::types::{PyCode, PyType};
 
 use super::CodeGen;
 use crate::bytecode::{Instruction, Label, Opcodes};
+use crate::cpython;
 use crate::error::Flow;
 use crate::executor::{Below, BookkeepingVariable, BreakPoint, Checkpoint, Claim};
 use crate::resume::{self, Entry, Finish, ResumeKey, Slot, Target};
 use crate::translate::ResumeSource;
 use crate::variable::VarId;
+use crate::version::PyVersion;
 
 /// A value for a resume function.
 #[derive(Clone, Copy)]
@@ -158,13 +160,7 @@ impl CodeGen<'_, '_> {
             for hidden in frame.hidden.iter().flatten() {
                 self.load(*hidden)?;
             }
-            for item in &frame.stack {
-                match item {
-                    Item::Value(value) => self.load_value(*value)?,
-                    Item::Handling(exception) => self.load_raised(*exception)?,
-                    Item::Null | Item::Try(_) | Item::Fallen | Item::ReturnTo(_) => {}
-                }
-            }
+            self.load_stack(&frame.stack)?;
         }
         if let Some(exception) = side.raised {
             self.load_raised(exception)?;
@@ -279,6 +275,33 @@ impl CodeGen<'_, '_> {
         }
         let make = self.cx.py.import("types")?.getattr("CellType")?.unbind();
         self.call(|cg| cg.load_const(make), &[])
+    }
+
+    /// Leaves the values of a stack. Without `PUSH_NULL` the resume function lays out a callable over a NULL as the receiver of
+    /// its own `__call__`; as that of a class is for its instances, a class is handed over in a callable.
+    pub(super) fn load_stack(&mut self, stack: &[Item]) -> Flow<()> {
+        let mut is_called = false;
+        for item in stack {
+            match item {
+                Item::Value(value) if is_called && self.may_be_class(*value) => {
+                    let callable = resume::callable_class(self.cx.py)?;
+                    self.begin_call(|cg| cg.load_const(callable))?;
+                    self.load_value(*value)?;
+                    self.end_call(1)?;
+                }
+                Item::Value(value) => self.load_value(*value)?,
+                Item::Handling(exception) => self.load_raised(*exception)?,
+                Item::Null | Item::Try(_) | Item::Fallen | Item::ReturnTo(_) => {}
+            }
+            is_called = PyVersion::BUILT_FOR < PyVersion(11) && matches!(item, Item::Null);
+        }
+        Ok(())
+    }
+
+    fn may_be_class(&self, value: Value) -> bool {
+        let Value::Known(variable) = value else { return true };
+        let ty = self.cx.vars.get(variable).python_type(self.cx);
+        ty.cast::<PyType>().is_ok_and(|ty| cpython::is_subtype(ty, &self.cx.py.get_type::<PyType>()))
     }
 
     pub(super) fn load_value(&mut self, value: Value) -> Flow<()> {

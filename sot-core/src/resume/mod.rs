@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use pyo3::exceptions::{PyBaseException, PyNameError, PyRuntimeError, PyUnboundLocalError};
 use pyo3::prelude::*;
-use pyo3::types::{PyCode, PyDict, PyIterator};
+use pyo3::types::{PyCode, PyDict, PyIterator, PyType};
 
 use crate::cpython::{self, WeakRef};
 use crate::translate;
@@ -163,6 +163,18 @@ pub fn traceback(py: Python<'_>) -> PyResult<Py<PyAny>> {
     of_exception(py, "__traceback__", "The traceback of an exception.", |exception| {
         Ok(traceback_of(exception)?.unbind())
     })
+}
+
+/// A function that gives what calls a class, of which `__call__` is its own; other callables it gives as they are.
+pub fn callable_class(py: Python<'_>) -> PyResult<Py<PyAny>> {
+    let wrap = cpython::fastcall(py, "__callable__", "What calls a class.", |py, values| match values {
+        [class] if class.is_instance_of::<PyType>() => {
+            Ok(py.import("functools")?.getattr("partial")?.call1((class,))?.unbind())
+        }
+        [callable] => Ok(callable.clone().unbind()),
+        _ => Err(pyo3::exceptions::PyTypeError::new_err("a callable is expected")),
+    })?;
+    Ok(wrap.unbind())
 }
 
 /// A function that gives class, value and traceback of an exception.

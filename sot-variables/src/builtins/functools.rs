@@ -42,6 +42,15 @@ builtin! { PARTIAL = "functools:partial" => |cx, args| {
     Ok(cx.produce(Rc::new(PartialVariable { function, args: positional, keywords, object: None })))
 } }
 
+builtin! { CALL_PARTIAL = "functools:partial.__call__" => |cx, args| {
+    let Some((&this, rest)) = args.positional.split_first() else { return Err(cannot("a partial()")) };
+    if cx.see_as::<PartialVariable>(this)?.is_none() {
+        return Err(cannot("partial.__call__() of something else"));
+    }
+    let args = CallArgs { positional: rest.to_vec(), keywords: args.keywords.clone() };
+    cx.call(this, &args)
+} }
+
 // What is cached came from an earlier call like this one. Where the key is constant the function is asked for what it has, now
 // and by a guard at each call. It may compute that now, if nothing of the frame's is still to be done that it might see.
 // Else it is followed; where it does nothing but give a known value, and reads nothing to do so that may have changed
