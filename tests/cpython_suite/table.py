@@ -7,7 +7,7 @@ import json
 import pathlib
 import sys
 
-from exclusions import EXCLUDED
+from exclusions import EXCLUDED, why_it_fails
 
 PAGE = pathlib.Path(__file__).parents[2] / "docs" / "cpython-tests.md"
 INTRODUCTION = """\
@@ -47,7 +47,8 @@ def main():
     for version in versions:
         for name, found in sorted(reports[version].items()):
             for test in found["only_translated"]:
-                lines.append(f"- {version}: `{test}`")
+                reason = why_it_fails(test)
+                lines.append(f"- {version}: `{test}`" + (f": {reason}" if reason else ""))
     PAGE.write_text("\n".join(lines) + "\n")
 
 
