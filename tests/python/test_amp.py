@@ -167,6 +167,44 @@ def test_a_small_graph_is_called_under_the_state_of_its_statements(casting, monk
     assert sot.stats().graphs == sot.stats().replayed == 1 and not sot.stats().breaks
 
 
+# What has a kernel for bfloat16 on a CPU, under the names that eager mode and programs have for it.
+LISTED = {"multiply", "elementwise_mul", "subtract", "elementwise_sub", "sum", "reduce_sum"}
+
+
+def cast_by_the_list(x, y):
+    with paddle.amp.auto_cast(custom_white_list=LISTED, level="O1", dtype="bfloat16"):
+        z = x * y - y
+        total = (z * z).sum(axis=0)
+    return z, total, total.astype("float32") * x[0]
+
+
+def cast_by_hand(x, y):
+    z = x.astype("bfloat16") * y.astype("bfloat16") - y.astype("bfloat16")
+    total = (z * z).sum(axis=0)
+    return z, total, total.astype("float32") * x[0]
+
+
+@pytest.mark.parametrize("grad", [False, True])
+def test_numbers_are_those_of_casts_written_out(grad, casting):
+    """Eager mode casts nothing on a CPU: what it is compared with has the casts that it would make."""
+
+    def run(fn):
+        paddle.seed(3)
+        x, y = paddle.randn([6, 5]), paddle.randn([6, 5])
+        x.stop_gradient = y.stop_gradient = not grad
+        results = fn(x, y)
+        if grad:
+            results[2].sum().backward()
+        bits = [result.astype("float32").numpy().tobytes() for result in (*results, *([x.grad, y.grad] if grad else ()))]
+        return dtypes(results), bits
+
+    expected, fast = run(cast_by_hand), sot.symbolic_translate(cast_by_the_list)
+    assert expected[0] == ["bfloat16", "bfloat16", "float32"]
+    for _ in range(2):
+        assert run(fast) == expected
+    assert sot.stats().graphs == 1 and not sot.stats().replayed and not sot.stats().breaks and not sot.stats().fallbacks
+
+
 def test_mixed_precision_outside_is_guarded(casting, monkeypatch):
     monkeypatch.setenv("MIN_GRAPH_SIZE", "0")
     fast = sot.symbolic_translate(product)

@@ -25,8 +25,9 @@ class Task:
     eval_graphs, eval_breaks = 1, ()
     """What the first call comes to in eval mode: subgraphs, and the ids of the reasons for what is not one of them."""
     train_graphs, train_breaks = 1, ()
-    decorated = False
-    """Whether it meets `@paddle.no_grad()`, which Paddle 3.0 writes as text with `inspect`: more breaks there."""
+    decorated = None
+    """If it meets `@paddle.no_grad()`, which Paddle 3.0 writes as text with `inspect`: what that adds there in eval mode, subgraphs
+    and the number of breaks by the ids of their reasons."""
     settles = 1
     """The number of the call after which calls in eval mode change nothing that matters to the next."""
 

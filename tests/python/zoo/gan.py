@@ -90,7 +90,6 @@ class SNDiscriminator(nn.Layer):
 
 @task
 class Hinge(Task):
-    decorated = True
     title = "GAN with spectral norm"
     shows = "`spectral_norm` hooks that write buffers at each forward, hinge loss, feature matching over a list"
 
