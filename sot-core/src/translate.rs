@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
-use pyo3::types::{PyCode, PyString, PyWeakrefMethods, PyWeakrefReference};
+use pyo3::types::{PyCode, PyModule, PyString, PyType, PyWeakrefMethods, PyWeakrefReference};
 
 use crate::bytecode::{Label, Position};
 use crate::cache::{CodeCache, Entry, Forbidden, Origin};
@@ -389,12 +389,23 @@ fn simulate<'py>(cx: &mut OpcodeExecutor<'py>, fresh: &FreshFrame<'_, 'py>, unit
     }
 }
 
-/// The frame of a resume function is all that holds what it was given, which for a generator, and for an object with a method
-/// `__del__` of the program's, shows when it goes.
+/// The frame of a resume function is all that holds what it was given, which for a generator, for an object with a method
+/// `__del__` of the program's, and for one whose death a weak reference tells of, shows when it goes.
 fn watch_mortals(cx: &mut OpcodeExecutor<'_>, fresh: &FreshFrame<'_, '_>, root: &Frame) -> Flow<()> {
     let generator = fresh.py().import("types")?.getattr("GeneratorType")?;
+    let weakrefs = fresh.py().import("weakref")?.getattr("getweakrefs")?;
+    let is_told = |object: &Bound<'_, PyAny>| {
+        let told = weakrefs.call1((object,)).and_then(|refs| {
+            refs.try_iter()?.try_fold(false, |told, weak| Ok(told || !weak?.getattr("__callback__")?.is_none()))
+        });
+        told.unwrap_or(false)
+    };
     let shows = |object: Bound<'_, PyAny>| {
         let ty = object.get_type();
+        let lives_on = object.is_instance_of::<PyType>() || object.is_instance_of::<PyModule>();
+        if !lives_on && is_told(&object) {
+            return true;
+        }
         let hook = cpython::type_lookup(&ty, &PyString::intern(ty.py(), "__del__"));
         ty.is(&generator) || hook.is_some_and(|hook| cpython::builtin_type_name(&hook) == "function")
     };

@@ -11,6 +11,7 @@ use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
 use sot_core::tracker::{self, Tracker, TrackerId};
 use sot_core::variable::{VarId, Variable};
 
+use crate::dict;
 use crate::function::{call_by_policy, guard_identity};
 use crate::method::call_descriptor;
 use crate::numpy;
@@ -228,6 +229,7 @@ impl Variable for BuiltinFunctionVariable {
         guard_identity(cx, this, &self.object);
         let object = self.object.bind(cx.py).clone();
         if object.hasattr("__objclass__")? && !args.positional.is_empty() {
+            dict::refuse_method_of_base(cx, &object, args.positional[0])?;
             let first = cx.see(args.positional[0])?;
             if first.kind() == "subclass" || cx.runtime.builtins.get(&object).is_none() && !is_method_of_value(&object)
             {

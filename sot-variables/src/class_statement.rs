@@ -231,8 +231,12 @@ fn resolve_bases(cx: &mut OpcodeExecutor<'_>, given: &[VarId]) -> Flow<Vec<VarId
         if !of_typing(object.get_type().as_any()) && !of_typing(&object) {
             return Err(refuse("a class with a base that is no class"));
         }
+        if !cx.trackers.is_loadable(cx.vars.tracker(base)) {
+            return Err(refuse("a class with a base that is made in the function"));
+        }
         function::guard_identity(cx, base, &object.clone().unbind());
-        let all = library(cx.py, "types", "resolve_bases")?.into_bound(cx.py).call1(((&object,),))?;
+        let all = library(cx.py, "types", "resolve_bases")?.into_bound(cx.py).call1(((&object,),));
+        let all = all.map_err(|error| cx.raise(error))?;
         for base in all.try_iter()? {
             let base = base?;
             bases.push(constant_object(cx, &base));
@@ -468,9 +472,14 @@ fn held<'py>(cx: &mut OpcodeExecutor<'py>, class: VarId, name: &str) -> Flow<Opt
 /// Whether a base has an `__init_subclass__` of the program's, which is followed once the class is there.
 fn init_subclass(cx: &mut OpcodeExecutor<'_>, bases: &[VarId]) -> Flow<bool> {
     for &base in bases {
-        let hook = held(cx, base, "__init_subclass__")?;
-        if hook.is_some_and(|hook| is_followed(&hook)) {
-            return Ok(true);
+        held(cx, base, "__init_subclass__")?;
+        // One of the library's calls those behind it.
+        let order = class_of(cx, base)?.map(|class| class.mro());
+        for class in order.iter().flatten() {
+            let hook = class.getattr("__dict__")?.get_item("__init_subclass__");
+            if hook.is_ok_and(|hook| is_followed(&hook)) {
+                return Ok(true);
+            }
         }
     }
     Ok(false)

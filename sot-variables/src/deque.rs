@@ -470,7 +470,7 @@ impl Variable for DequeVariable {
                 deque.push_back(right.items.iter().copied());
             }
             BinaryOp::Multiply => {
-                let Some(count) = cx.known_int(other)? else { return Ok(None) };
+                let Some(count) = sequence::times(cx, other)? else { return Ok(None) };
                 let items = sequence::repeat(&self.items, count)?;
                 deque.items.clear();
                 deque.push_back(items);

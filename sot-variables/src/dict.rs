@@ -151,6 +151,23 @@ pub(crate) fn expect(cx: &mut OpcodeExecutor<'_>, dict: VarId) -> Flow<Rc<DictVa
     }
 }
 
+/// A method of `dict` that `OrderedDict` has its own of leaves the order as it was.
+pub(crate) fn refuse_method_of_base(
+    cx: &mut OpcodeExecutor<'_>,
+    descriptor: &Bound<'_, PyAny>,
+    receiver: VarId,
+) -> Flow<()> {
+    let of_dict = descriptor.getattr("__objclass__").is_ok_and(|owner| owner.is(cx.py.get_type::<PyDict>()));
+    if !of_dict || !cx.see_as::<DictVariable>(receiver)?.is_some_and(|dict| dict.ordered) {
+        return Ok(());
+    }
+    if ordered_type(cx.py)?.getattr("__dict__")?.contains(descriptor.getattr("__name__")?)? {
+        let text = "a method of dict that is not the one of OrderedDict";
+        return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
+    }
+    Ok(())
+}
+
 /// `KeyError(key)`
 pub(crate) fn key_error(cx: &mut OpcodeExecutor<'_>, key: &HashKey) -> Unwind {
     let class = cx.py.get_type::<PyKeyError>().into_any();
@@ -286,7 +303,9 @@ impl DictVariable {
         let ordered_type = ordered_type(cx.py)?;
         let ordered = dict.is_instance(&ordered_type)?;
         let keys = if ordered {
-            ordered_type.call_method1("__iter__", (dict,))?.try_iter()?.collect::<PyResult<Vec<_>>>()?
+            let keys = ordered_type.call_method1("__iter__", (dict,))?.try_iter()?.collect::<PyResult<Vec<_>>>();
+            let text = "an OrderedDict whose order does not fit what it holds";
+            keys.map_err(|_| Unwind::break_graph(ReasonId::UnsupportedOperation, text))?
         } else {
             dict.keys().iter().collect()
         };
@@ -426,14 +445,19 @@ impl Variable for DictVariable {
         Ok(GraphArgument { value: dict.unbind(), text: format!("{{{}}}", texts.join(", ")), holds_tensor })
     }
 
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
+    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
         hash_key::refuse_asking_again(cg.cx, self.entries.iter().map(|entry| &entry.key))?;
         if self.ordered {
             let pairs: Vec<VarId> =
                 self.entries.iter().map(|entry| cg.cx.tuple(vec![entry.key.variable, entry.value])).collect();
             let pairs = cg.cx.tuple(pairs);
             let ty = ordered_type(cg.cx.py)?.unbind();
-            return cg.call(|cg| cg.load_const(ty), &[pairs]);
+            cg.call(|cg| cg.load_const(ty), &[pairs])?;
+            if cg.cx.effects.is_written(this) {
+                cg.define(this)?;
+                cg.fill_attributes(this)?;
+            }
+            return Ok(());
         }
         for entry in &self.entries {
             cg.load(entry.key.variable)?;
@@ -544,7 +568,8 @@ impl Variable for DictVariable {
         if op != BinaryOp::Or || reflected || !has_union || of(cx, other)?.is_none() {
             return Ok(None);
         }
-        let copy = expect(cx, this)?.copy(cx);
+        let ordered = self.ordered || of(cx, other)?.is_some_and(|other| other.ordered);
+        let copy = cx.produce(Rc::new(DictVariable::new(self.entries.clone(), ordered)));
         update(cx, copy, other)?;
         Ok(Some(copy))
     }

@@ -527,6 +527,10 @@ impl Variable for NewFunctionVariable {
             cx.effects.set_attribute(this, name, value);
             return Ok(());
         }
+        if &**name == "__dict__" {
+            let text = "the __dict__ of a function is replaced";
+            return Err(Unwind::break_graph(ReasonId::UnsupportedMutation, text));
+        }
         object_model::set_attr(cx, this, name, value)
     }
 

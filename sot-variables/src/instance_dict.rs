@@ -21,14 +21,35 @@ sot_core::variable_kind! { "instance_dict" }
 /// The attributes of an object as a dict.
 pub struct InstanceDictVariable {
     object: VarId,
+    /// What the dict held before the trace.
+    before: Option<VarId>,
+}
+
+/// `object.__dict__`
+pub fn of(cx: &mut OpcodeExecutor<'_>, object: VarId) -> Flow<VarId> {
+    let tracker = cx.vars.tracker(object);
+    let real = cx.see(object)?.object().map(|object| object.bind(cx.py).clone());
+    let real = real.filter(|_| cx.trackers.is_loadable(tracker)).and_then(|object| cpython::instance_dict(&object));
+    let Some(dict) = real.map(Bound::into_any) else {
+        return Ok(cx.produce(Rc::new(InstanceDictVariable { object, before: None })));
+    };
+    let tracker = cx.trackers.add(Tracker::Getattr { of: tracker, name: "__dict__".into() });
+    if let Some(met) = cx.met(&dict) {
+        if cx.vars.as_kind::<InstanceDictVariable>(met).is_some() {
+            return Ok(met);
+        }
+        if cx.vars.tracker(met) != tracker {
+            let text = "the __dict__ of an object that is reached as a dict, too";
+            return Err(Unwind::break_graph(ReasonId::UnsupportedAttribute, text));
+        }
+    }
+    let before = Some(cx.wrap(&dict, tracker));
+    let this = cx.produce(Rc::new(InstanceDictVariable { object, before }));
+    cx.is_reached_as(&dict, this);
+    Ok(this)
 }
 
 impl InstanceDictVariable {
-    /// `object.__dict__`
-    pub fn new(object: VarId) -> Self {
-        InstanceDictVariable { object }
-    }
-
     /// Whether the trace has written attributes of the object.
     pub(crate) fn is_written(&self, cx: &OpcodeExecutor<'_>) -> bool {
         cx.effects.is_written(self.object)
@@ -42,14 +63,8 @@ impl InstanceDictVariable {
     fn entries(&self, cx: &mut OpcodeExecutor<'_>) -> Flow<Vec<Entry>> {
         let py = cx.py;
         let mut entries = Vec::new();
-        let of = cx.vars.tracker(self.object);
-        let object = cx.see(self.object)?.object().map(|object| object.bind(py).clone());
-        if let Some(dict) =
-            object.filter(|_| cx.trackers.is_loadable(of)).and_then(|object| cpython::instance_dict(&object))
-        {
-            let tracker = cx.trackers.add(Tracker::Getattr { of, name: "__dict__".into() });
-            let found = cx.wrap(dict.as_any(), tracker);
-            entries.clone_from(&dict::expect(cx, found)?.entries);
+        if let Some(before) = self.before {
+            entries.clone_from(&dict::expect(cx, before)?.entries);
         }
         let mut kept = Vec::with_capacity(entries.len());
         for entry in entries {

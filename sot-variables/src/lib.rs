@@ -52,7 +52,7 @@ sot_core::inventory::submit! {
         object: |value| Rc::new(object::ObjectVariable::new(value)),
         exception: |cx, real| exception::ExceptionVariable::of_real(cx, real, None, None),
         item_iterator: |cx, object| Ok(iterators::items::ItemIterator::over(cx, object)),
-        instance_dict: |object| Rc::new(instance_dict::InstanceDictVariable::new(object)),
+        instance_dict: instance_dict::of,
         null: || Rc::new(null::NullVariable),
         tuple: |items| Rc::new(tuple::TupleVariable::new(items)),
         list: |items| Rc::new(list::ListVariable::new(items)),

@@ -293,7 +293,7 @@ impl Variable for ListVariable {
         match op {
             BinaryOp::Add => add_in_place(cx, this, other),
             BinaryOp::Multiply => {
-                let Some(count) = cx.known_int(other)? else { return Ok(None) };
+                let Some(count) = sequence::times(cx, other)? else { return Ok(None) };
                 let items = sequence::repeat(&self.items, count)?;
                 write(cx, this, items)?;
                 Ok(Some(this))

@@ -29,7 +29,8 @@ pub struct MappingProxyVariable {
 
 builtin! { PROXY = "types:MappingProxyType" => |cx, args| {
     let [mapping] = args.exactly(cx, "mappingproxy")?;
-    if !cx.has_special(mapping, "__getitem__")? {
+    let is_sequence = matches!(cx.see(mapping)?.kind(), "list" | "tuple");
+    if is_sequence || !cx.has_special(mapping, "__getitem__")? {
         return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "mappingproxy() of something that is no mapping"));
     }
     Ok(cx.produce(Rc::new(MappingProxyVariable { mapping, object: None })))

@@ -14,7 +14,7 @@ use sot_core::variable::{VarId, Variable};
 use crate::function::guard_identity;
 use crate::globals::GlobalsVariable;
 use crate::object::is_c_value;
-use crate::{exception, kept, slots, subclass};
+use crate::{dict, exception, kept, slots, subclass};
 
 sot_core::variable_kind! { "method", types: |py| Ok(vec![method_type(py)?.unbind()]), wrap: MethodVariable::wrap }
 sot_core::variable_kind! { "builtin_method" }
@@ -127,6 +127,7 @@ pub fn call_descriptor<'py>(
             }
         }
         if let Some((inner, receiver, storage)) = subclass::with_storage(cx, args)? {
+            subclass::refuse_own_copy(cx, descriptor, storage)?;
             if let Some(value) = subclass::missing(cx, descriptor, receiver, &inner)? {
                 return Ok(value);
             }
@@ -135,6 +136,7 @@ pub fn call_descriptor<'py>(
         }
     }
     let Some(&receiver) = args.positional.first() else { return cx.call_builtin(descriptor, args, false) };
+    dict::refuse_method_of_base(cx, descriptor, receiver)?;
     if let Some(globals) = cx.see_as::<GlobalsVariable>(receiver)? {
         let name: String = descriptor.getattr("__name__")?.extract()?;
         return globals.call_method(cx, &name, args);
@@ -151,6 +153,9 @@ pub fn call_descriptor<'py>(
     if let Some(object) = c_value {
         guard_identity(cx, variable, object);
     }
+    // The one method of such values that writes.
+    let writes = descriptor.getattr("__name__").is_ok_and(|name| name.eq("pack_into").unwrap_or(false));
+    let c_value = c_value.filter(|_| !writes);
     let is_union = || descriptor.getattr("__name__").is_ok_and(|name| name.eq("__or__").unwrap_or(false));
     let pure = receiver.constant().is_some()
         || c_value.is_some()
@@ -204,8 +209,10 @@ impl Variable for BuiltinMethodVariable {
     }
 
     fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        let builtin = cx.py.import("types").and_then(|types| types.getattr("BuiltinMethodType"));
-        builtin.unwrap_or_else(|_| cx.py.None().into_bound(cx.py))
+        let is_slot = cpython::builtin_type_name(self.descriptor.bind(cx.py)) == "wrapper_descriptor";
+        let name = if is_slot { "MethodWrapperType" } else { "BuiltinMethodType" };
+        let ty = cx.py.import("types").and_then(|types| types.getattr(name));
+        ty.unwrap_or_else(|_| cx.py.None().into_bound(cx.py))
     }
 
     fn text(&self, cx: &OpcodeExecutor<'_>) -> String {

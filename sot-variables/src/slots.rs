@@ -3,13 +3,14 @@
 
 use pyo3::exceptions::PyStopIteration;
 use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyString};
 
 use sot_core::cpython;
 use sot_core::error::Flow;
 use sot_core::executor::{BinaryOp, CallArgs, CompareOp, OpcodeExecutor, UnaryOp};
 use sot_core::variable::VarId;
 
-use crate::subclass;
+use crate::{sequence, subclass};
 
 /// Kinds that themselves ask the type's special methods.
 const NOT_SIMULATED: &[&str] = &[
@@ -78,6 +79,15 @@ fn call_unary(cx: &mut OpcodeExecutor<'_>, name: &str, this: VarId) -> Flow<Opti
     }))
 }
 
+/// Whether `this * n` repeats it.
+fn is_sequence(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {
+    let payload = cx.see(this)?;
+    let of_letters = payload.constant().is_some_and(|value| {
+        value.bind(cx.py).is_instance_of::<PyString>() || value.bind(cx.py).is_instance_of::<PyBytes>()
+    });
+    Ok(of_letters || matches!(payload.kind(), "list" | "tuple" | "deque"))
+}
+
 fn call_binary(cx: &mut OpcodeExecutor<'_>, name: &str, this: VarId, other: VarId) -> Flow<Option<VarId>> {
     match name {
         "__getitem__" => return cx.get_item(this, other).map(Some),
@@ -89,7 +99,13 @@ fn call_binary(cx: &mut OpcodeExecutor<'_>, name: &str, this: VarId, other: VarI
         _ => {}
     }
     // C code looks at what the other operand's base keeps, too.
-    let operand = subclass::storage_of(cx, other)?.unwrap_or(other);
+    let mut operand = subclass::storage_of(cx, other)?.unwrap_or(other);
+    if matches!(name, "__mul__" | "__rmul__" | "__imul__") && is_sequence(cx, this)? && cx.known(operand)?.is_none() {
+        operand = match sequence::index_object(cx, operand)? {
+            Some(index) => cx.wrap_fresh(&index)?,
+            None => operand,
+        };
+    }
     cx.see(operand)?;
     let payload = cx.see(this)?;
     let folded = match (payload.constant(), cx.known(operand)?) {

@@ -124,6 +124,16 @@ pub fn with_storage(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<Option
     Ok(Some((rest.with_receiver(storage), receiver, storage)))
 }
 
+/// `OrderedDict.copy` asks the class for another object.
+pub fn refuse_own_copy(cx: &mut OpcodeExecutor<'_>, descriptor: &Bound<'_, PyAny>, storage: VarId) -> Flow<()> {
+    let copies = descriptor.getattr("__name__")?.eq("copy")?;
+    if copies && cx.see_as::<DictVariable>(storage)?.is_some_and(|dict| dict.ordered) {
+        let text = "copy() of an OrderedDict of a class derived from it";
+        return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
+    }
+    Ok(())
+}
+
 /// What `dict.__getitem__` does for a key that a dict of a subclass lacks: it asks `__missing__`.
 pub fn missing(
     cx: &mut OpcodeExecutor<'_>,

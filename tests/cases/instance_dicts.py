@@ -188,3 +188,18 @@ def test_whole__a_property_is_not_set_again_when_an_object_is_made(x):
     for place, one in enumerate(made):
         one.v = place
     return x + made[0].v, made, [one.log for one in made]
+
+
+@given(lambda: (lambda o: (toy.arange(2), o, vars(o)))(holder()))
+def test_reached_as_a_dict_first(x, o, attributes):
+    attributes["a"] = 10
+    o.b = attributes["a"] + 1
+    return x + o.a, attributes is o.__dict__, o.__dict__, attributes
+
+
+@given(lambda: (lambda o: (toy.arange(2), o, vars(o)))(holder()))
+def test_reached_as_a_dict_last(x, o, attributes):
+    own = o.__dict__
+    own["a"] = 10
+    attributes["b"] = 11
+    return x + o.a, o.b, attributes is own, o.__dict__ is own, own, attributes

@@ -3,6 +3,8 @@
 //! is in a function that was followed, all frames down to it are laid out, and the hand-over is to all their resume
 //! functions: each is an argument of its caller's.
 
+use std::collections::HashSet;
+
 use pyo3::prelude::*;
 
 use super::hand_over::{instruction_at, Break, Item, Side, Value};
@@ -58,6 +60,7 @@ impl CodeGen<'_, '_> {
         }
         self.restore_effects()?;
         self.store_cells()?;
+        self.forget_arguments(&live)?;
         if let Some(exception) = at.handled() {
             let block = self.emitter.before_handling()?;
             self.load_raised(Value::Known(exception))?;
@@ -142,6 +145,24 @@ impl CodeGen<'_, '_> {
             return Ok(());
         }
         self.keep(value)
+    }
+
+    /// Arguments that the program has dropped by now die before the breaking instruction runs, which may look for them.
+    fn forget_arguments(&mut self, live: &[VarId]) -> Flow<()> {
+        let held: HashSet<&str> = live
+            .iter()
+            .filter_map(|&value| match self.cx.trackers.get(self.cx.vars.tracker(value)) {
+                Tracker::Local { name, .. } => Some(&**name),
+                _ => None,
+            })
+            .collect();
+        let code = &self.root.code;
+        let dropped = |slot: &usize| {
+            let name = &code.varnames[*slot];
+            !held.contains(&**name) && !code.cellvars.contains(name)
+        };
+        let slots: Vec<usize> = (0..code.total_args()).filter(dropped).collect();
+        self.forget(slots)
     }
 
     /// Classes made in the trace are in their cells before values are made whose methods may find them there.

@@ -182,7 +182,12 @@ impl CodeGen<'_, '_> {
         let code = &self.root.code;
         let is_cell = |slot: &usize| code.cellvars.contains(&code.varnames[*slot]);
         let arguments = (0..code.total_args()).filter(|slot| !is_cell(slot));
-        let slots: Vec<usize> = arguments.chain(code.varnames.len()..self.emitter.locals()).collect();
+        let slots = arguments.chain(code.varnames.len()..self.emitter.locals()).collect();
+        self.forget(slots)
+    }
+
+    /// The frame of the new code no longer holds what was in these slots.
+    pub(super) fn forget(&mut self, slots: Vec<usize>) -> Flow<()> {
         let none = self.emitter.none();
         for slot in slots {
             self.op("LOAD_CONST", none)?;

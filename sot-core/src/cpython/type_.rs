@@ -1,5 +1,7 @@
 //! Questions about types that must not run user code: lookup along the MRO, and which slots a type has.
 
+use std::ffi::CStr;
+
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -21,6 +23,13 @@ pub fn type_lookup<'py>(ty: &Bound<'py, PyType>, name: &Bound<'py, PyString>) ->
 /// The type's `__name__`, for messages.
 pub fn type_name(ty: &Bound<'_, PyType>) -> String {
     ty.name().map_or_else(|_| "?".to_owned(), |name| name.to_string())
+}
+
+/// The name that error messages of C code have for a type: for one of C code, with its module's.
+pub fn full_type_name(ty: &Bound<'_, PyType>) -> String {
+    // SAFETY: a live type's name is a string of C that lives as long.
+    let name = unsafe { CStr::from_ptr((*ty.as_type_ptr()).tp_name) };
+    name.to_string_lossy().into_owned()
 }
 
 /// The name of the object's type if that is one of CPython's own; empty for classes of the program's, whatever their names.

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use pyo3::exceptions::{PyAttributeError, PyStopIteration, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyFloat, PyFloatMethods, PyFunction, PyInt, PySlice, PyString, PyType};
+use pyo3::types::{PyDict, PyFloat, PyFloatMethods, PyFunction, PyInt, PySlice, PyString, PyType};
 
 use super::{BinaryOp, CallArgs, CompareOp, Name, OpcodeExecutor};
 use crate::cpython::{self, GetattrHook};
@@ -186,8 +186,7 @@ pub fn generic_get_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -
     if &**name == "__dict__" && found.as_ref().is_some_and(|(found, _)| is_getset(found)) {
         let payload = cx.see(this)?;
         if !matches!(payload.kind(), "class" | "module") {
-            let payload = (cx.runtime.factories.instance_dict)(this);
-            return Ok(Some(cx.produce(payload)));
+            return (cx.runtime.factories.instance_dict)(cx, this).map(Some);
         }
     }
     if let Some((descriptor, tracker)) = &found {
@@ -242,6 +241,7 @@ fn instance_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<
     let Some(object) = payload.object() else { return Ok(None) };
     let object = object.bind(cx.py).clone();
     let Some(dict) = cpython::instance_dict(&object) else { return Ok(None) };
+    refuse_two_roads(cx, &dict, true)?;
     if !cx.trackers.is_loadable(of) {
         // An object made while tracing, which the trace alone has: nothing to guard.
         let Some(value) = dict.get_item(PyString::intern(cx.py, name))? else { return Ok(None) };
@@ -259,6 +259,18 @@ fn instance_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<
             Ok(None)
         }
     }
+}
+
+/// There is one truth about attributes, but not where the `__dict__` of an object is reached as a dict, too, and written.
+fn refuse_two_roads(cx: &OpcodeExecutor<'_>, dict: &Bound<'_, PyDict>, reads: bool) -> Flow<()> {
+    let Some(met) = cx.met(dict.as_any()).filter(|met| matches!(cx.vars.get(*met).kind(), "dict" | "lazy")) else {
+        return Ok(());
+    };
+    if reads && !cx.effects.written().any(|written| written == met) {
+        return Ok(());
+    }
+    let text = "an attribute of an object whose __dict__ is reached as a dict, too";
+    Err(Unwind::break_graph(ReasonId::UnsupportedAttribute, text))
 }
 
 /// What reading a class attribute through an instance gives.
@@ -538,6 +550,9 @@ pub fn generic_set_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, v
             format!("'{}' object has no attribute '{name}'", cx.type_name(this)?)
         };
         return Err(cx.raise(PyAttributeError::new_err(text)));
+    }
+    if let Some(dict) = cx.see(this)?.object().and_then(|object| cpython::instance_dict(object.bind(cx.py))) {
+        refuse_two_roads(cx, &dict, false)?;
     }
     cx.effects.set_attribute(this, name, value);
     Ok(())

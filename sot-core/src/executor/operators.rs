@@ -409,10 +409,10 @@ impl<'py> OpcodeExecutor<'py> {
         Ok(self.see_type(value)?.python_type(self))
     }
 
-    /// `type(value).__name__`, for messages
+    /// The name of the type of a value, as error messages have it.
     pub fn type_name(&mut self, value: VarId) -> Flow<String> {
         let ty = self.type_of(value)?;
-        Ok(ty.cast::<pyo3::types::PyType>().map_or_else(|_| "object".to_owned(), cpython::type_name))
+        Ok(ty.cast::<pyo3::types::PyType>().map_or_else(|_| "object".to_owned(), cpython::full_type_name))
     }
 }
 

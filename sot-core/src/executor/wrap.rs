@@ -288,6 +288,11 @@ impl<'py> OpcodeExecutor<'py> {
         self.identities.variables.get(&(object.as_ptr() as usize)).copied()
     }
 
+    /// From here on the object is the variable.
+    pub fn is_reached_as(&mut self, object: &Bound<'py, PyAny>, id: VarId) {
+        self.identities.insert(object, id);
+    }
+
     /// From here on the object is the variable, which was made in the trace.
     pub fn stand_for(&mut self, object: &Bound<'py, PyAny>, id: VarId) {
         self.identities.insert(object, id);

@@ -199,7 +199,7 @@ pub struct Factories {
     /// An iterator over `x[0]`, `x[1]` and so on, for an object without `__iter__`.
     pub item_iterator: fn(&mut OpcodeExecutor<'_>, VarId) -> Flow<VarId>,
     /// `x.__dict__`
-    pub instance_dict: fn(VarId) -> Rc<dyn Variable>,
+    pub instance_dict: fn(&mut OpcodeExecutor<'_>, VarId) -> Flow<VarId>,
     /// The empty stack slot of calls.
     pub null: fn() -> Rc<dyn Variable>,
     /// A tuple of variables.

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyString, PyTuple, PyType};
 
 use sot_core::builtin;
 use sot_core::cpython;
@@ -69,6 +69,14 @@ builtin! { REPR = "repr" => |cx, args| {
 builtin! { FORMAT = "format" => |cx, args| {
     let [value, spec] = args.named(cx, "format", ["value", "format_spec"], 1)?;
     let value = required(value)?;
+    if let Some(spec) = spec {
+        let ty = cx.type_of(spec)?;
+        if !ty.cast::<PyType>().is_ok_and(|ty| cpython::is_subtype(ty, &cx.py.get_type::<PyString>())) {
+            let spec = if cx.known(spec)?.is_some_and(|spec| spec.is_none()) { "None".to_owned() } else { cx.type_name(spec)? };
+            let text = format!("format() argument 2 must be str, not {spec}");
+            return Err(cx.raise(PyTypeError::new_err(text)));
+        }
+    }
     if let Some(text) = lazy_format(cx, value, spec)? {
         return Ok(text);
     }

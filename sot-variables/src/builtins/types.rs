@@ -95,6 +95,19 @@ struct Question<'py> {
     function: &'static str,
 }
 
+/// Libraries whose hooks say the same each time that they are asked.
+const LIBRARIES_WITH_HOOKS: &[&str] = &["_collections_abc", "collections.abc", "contextlib", "os", "typing"];
+
+/// Whether `issubclass` runs code of the program for the class.
+fn has_own_hook(class: &Bound<'_, PyType>) -> bool {
+    let hook = cpython::type_lookup(class, &PyString::intern(class.py(), "__subclasshook__"));
+    let function = hook.and_then(|hook| hook.getattr("__func__").ok());
+    function.is_some_and(|function| {
+        let module = function.getattr("__module__").and_then(|module| module.extract::<String>());
+        !module.is_ok_and(|module| LIBRARIES_WITH_HOOKS.contains(&&*module))
+    })
+}
+
 impl<'py> Question<'py> {
     fn ask(&self, cx: &mut OpcodeExecutor<'py>, classes: VarId) -> Flow<bool> {
         if let Some(tuple) = cx.see_as::<TupleVariable>(classes)? {
@@ -108,7 +121,9 @@ impl<'py> Question<'py> {
         let Some(class) = cx.see(classes)?.object().map(|object| object.bind(cx.py).clone()) else {
             return Err(self.misuse(cx));
         };
-        if self.ty.is(&class) {
+        // A metaclass is not asked for instances of the very class.
+        let has_metaclass = !class.get_type().is(cx.py.get_type::<PyType>());
+        if self.ty.is(&class) && !(has_metaclass && self.function == "issubclass") {
             return Ok(true);
         }
         match class.cast::<PyType>() {
@@ -126,8 +141,13 @@ impl<'py> Question<'py> {
         };
         let plain = is_own(Ok(cx.py.get_type::<PyType>().into_any()));
         if plain || is_own(cx.py.import("abc").and_then(|abc| abc.getattr("ABCMeta"))) {
+            let made_here = !cx.trackers.is_loadable(cx.vars.tracker(variable));
+            if !plain && made_here && has_own_hook(class) {
+                let text = format!("{}() of a class with a __subclasshook__ of its own", self.function);
+                return Err(cannot(&text));
+            }
             let ty = self.ty.cast::<PyType>().map_err(PyErr::from)?;
-            let is = ty.is_subclass(class.as_any())?;
+            let is = ty.is_subclass(class.as_any()).map_err(|error| cx.raise(error))?;
             if !plain && !cpython::is_subtype(ty, class) && cx.trackers.is_loadable(cx.vars.tracker(variable)) {
                 assume_registered(cx, variable)?;
             } else if cpython::is_heap_type(ty) && cx.trackers.is_sourced(self.of) {

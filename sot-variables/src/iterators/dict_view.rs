@@ -161,12 +161,9 @@ impl Variable for DictView {
             return Ok(None);
         }
         let this = DictView::to_set(cx, this)?;
-        let other = if let Some(other) = as_set(cx, other)? {
-            other
-        } else {
-            let items = cx.unpack_all(other)?;
-            SetVariable::build(cx, items)?
-        };
+        // The result is a set, whatever the other operand is.
+        let items = cx.unpack_all(other)?;
+        let other = SetVariable::build(cx, items)?;
         let (left, right) = if reflected { (other, this) } else { (this, other) };
         set::operate(cx, op, left, right).map(Some)
     }
