@@ -445,19 +445,14 @@ impl Variable for DictVariable {
         Ok(GraphArgument { value: dict.unbind(), text: format!("{{{}}}", texts.join(", ")), holds_tensor })
     }
 
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
+    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
         hash_key::refuse_asking_again(cg.cx, self.entries.iter().map(|entry| &entry.key))?;
         if self.ordered {
             let pairs: Vec<VarId> =
                 self.entries.iter().map(|entry| cg.cx.tuple(vec![entry.key.variable, entry.value])).collect();
             let pairs = cg.cx.tuple(pairs);
             let ty = ordered_type(cg.cx.py)?.unbind();
-            cg.call(|cg| cg.load_const(ty), &[pairs])?;
-            if cg.cx.effects.is_written(this) {
-                cg.define(this)?;
-                cg.fill_attributes(this)?;
-            }
-            return Ok(());
+            return cg.call(|cg| cg.load_const(ty), &[pairs]);
         }
         for entry in &self.entries {
             cg.load(entry.key.variable)?;
@@ -560,7 +555,7 @@ impl Variable for DictVariable {
         &self,
         cx: &mut OpcodeExecutor<'_>,
         op: BinaryOp,
-        this: VarId,
+        _: VarId,
         other: VarId,
         reflected: bool,
     ) -> Flow<Option<VarId>> {

@@ -5,8 +5,10 @@ import array
 import bisect
 import collections
 import copy
+import functools
 import heapq
 import io
+import logging
 import pickle
 import struct
 import types
@@ -416,3 +418,40 @@ def test_types_of_what_methods_of_derived_containers_give(x):
     made += [defaults.copy(), copy.copy(defaults), tallies.copy(), tallies + tallies, +tallies, tallies.most_common(1)]
     made += [word.upper(), word + "c", word[:], word * 2, pair + (3,), pair * 2, pair[:], pair * 1, str(word), tuple(pair)]
     return x + 1, [type(one).__name__ for one in made], made
+
+
+class Remembering:
+    @functools.cached_property
+    def value(self):
+        self.log = float(toy.ones((2,)).sum())
+        return self.log + 1
+
+
+@given(one)
+def test_a_lock_of_a_cache_around_a_break(x):
+    holder = Remembering()
+    return x + 1, holder.value, holder.value, vars(holder)
+
+
+@given(one)
+def test_loggers(x):
+    logger = logging.getLogger("library.test")
+    child = logger.getChild("more")
+    logger.setLevel(logging.INFO)
+    enabled = logger.isEnabledFor(logging.DEBUG), child.isEnabledFor(logging.INFO)
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(logging.Formatter("%(levelname)s %(message)s"))
+    logger.addHandler(handler)
+    logger.propagate = False
+    try:
+        logger.info("sum %s", float(x.sum()))
+        logger.debug("not shown")
+        child.warning("more %d", 2)
+        try:
+            raise ValueError("text")
+        except ValueError:
+            logger.exception("failed")
+    finally:
+        logger.removeHandler(handler)
+    return x + 1, enabled, stream.getvalue().splitlines()[:3], logging.getLevelName(20)
