@@ -455,3 +455,36 @@ def test_loggers(x):
     finally:
         logger.removeHandler(handler)
     return x + 1, enabled, stream.getvalue().splitlines()[:3], logging.getLevelName(20)
+
+
+@given(one)
+def test_a_logger_that_the_function_has_set_up(x):
+    called = []
+    root = logging.root
+    old, handlers = logging.basicConfig, root.handlers
+    def mine(*a, **kw):
+        called.append((a, kw))
+    logging.basicConfig = mine
+    root.handlers = []
+    try:
+        logging.debug("x")
+    finally:
+        logging.basicConfig = old
+        root.handlers = handlers
+    return x + 1, called
+
+
+@given(one)
+def test_log_records(x):
+    d = {"less": "more"}
+    r = logging.makeLogRecord({"msg": "%(less)s", "args": d})
+    s = logging.LogRecord("n", 1, "p", 2, "%(less)s", (d,), None)
+    return x + 1, r.args is d, s.args is d, r.getMessage(), s.getMessage()
+
+
+@given(one)
+def test_children_of_loggers(x):
+    root = logging.getLogger("zz")
+    a = root.getChild("a")
+    b = root.getChild("b.c")
+    return x + 1, a is logging.getLogger("zz.a"), a.parent is root, b.name, b.parent is root

@@ -2,7 +2,7 @@
 //! and function that the program called from.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyCFunction, PyDict, PyFunction, PyString, PyTuple, PyType};
+use pyo3::types::{PyCFunction, PyDict, PyFunction, PyList, PyString, PyTuple, PyType};
 
 use sot_core::builtin;
 use sot_core::cpython;
@@ -65,6 +65,9 @@ fn log(
     keywords: &[(sot_core::executor::Name, VarId)],
     level: Option<i64>,
 ) -> Flow<VarId> {
+    if writes_to_logging(cx)? {
+        return Err(cannot("logging by what the function itself has set up"));
+    }
     let mut depth = 1;
     for (name, value) in keywords {
         match (&**name, cx.known_int(*value)?) {
@@ -86,6 +89,24 @@ fn log(
     let args = [logger, level].into_iter().chain(place).chain(message).collect();
     cx.effects.record(Effect::Call { callable, args, keywords: Vec::new() });
     Ok(cx.none())
+}
+
+/// Whether the trace has written to a logger, a handler or the module, which the replay would find in their last state.
+fn writes_to_logging(cx: &mut OpcodeExecutor<'_>) -> Flow<bool> {
+    let logging = cx.py.import("logging")?;
+    let written: Vec<VarId> = cx.effects.written().collect();
+    for variable in written {
+        let Some(object) = cx.vars.get(variable).object().map(|object| object.bind(cx.py).clone()) else { continue };
+        let is_list_of_handlers = object.cast::<PyList>().is_ok_and(|list| {
+            let path = cx.trackers.text(cx.py, cx.vars.tracker(variable));
+            path.ends_with(".handlers") || path.ends_with(".filters")
+        });
+        let module = object.get_type().getattr("__module__").and_then(|module| module.extract::<String>());
+        if is_list_of_handlers || object.is(&logging) || module.is_ok_and(|module| module.starts_with("logging")) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// The message and what is to be formatted into it; containers are formatted now, as they may change.
