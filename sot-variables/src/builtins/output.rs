@@ -97,10 +97,9 @@ fn writes_to_logging(cx: &mut OpcodeExecutor<'_>) -> Flow<bool> {
     let written: Vec<VarId> = cx.effects.written().collect();
     for variable in written {
         let Some(object) = cx.vars.get(variable).object().map(|object| object.bind(cx.py).clone()) else { continue };
-        let is_list_of_handlers = object.cast::<PyList>().is_ok_and(|list| {
-            let path = cx.trackers.text(cx.py, cx.vars.tracker(variable));
-            path.ends_with(".handlers") || path.ends_with(".filters")
-        });
+        let path = cx.trackers.text(cx.py, cx.vars.tracker(variable));
+        let is_list_of_handlers =
+            object.is_instance_of::<PyList>() && [".handlers", ".filters"].iter().any(|name| path.ends_with(name));
         let module = object.get_type().getattr("__module__").and_then(|module| module.extract::<String>());
         if is_list_of_handlers || object.is(&logging) || module.is_ok_and(|module| module.starts_with("logging")) {
             return Ok(true);
