@@ -370,7 +370,9 @@ fn translate(
     // Behind a break the program's own calls run, and are translated.
     let alone = reason.as_ref().is_none_or(|reason| reason.recursive && new_code.is_none());
     let any_number = reason.as_ref().is_some_and(|reason| reason.id == ReasonId::ChangingNumber);
-    let entry = Entry::new(guards, new_code.map(|new| new.code), alone, any_number);
+    // What was made for one size is faster there.
+    let comes_last = any_number || cx.sizes.are_open();
+    let entry = Entry::new(guards, new_code.map(|new| new.code), alone, comes_last);
     Ok(Attempt::Done(Box::new(Translation { entry, reason })))
 }
 

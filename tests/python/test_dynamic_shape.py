@@ -501,3 +501,18 @@ def test_input_spec_with_a_break(installed):
     fast = converted(step, [InputSpec([None, 4])])
     calls = [(paddle.ones([size, 4]),) for size in SIZES]
     assert misses_for(step, calls, fast) == [2, 1, 0, 0, 0, 0]
+
+
+def test_the_first_size_keeps_its_translation(differing):
+    """There the size is a constant of the new code, and one object; where it is open, each call makes one."""
+
+    def f(x):
+        return x * 2, x.shape[0]
+
+    fast = sot.symbolic_translate(f)
+    first, second = paddle.ones([1000]), paddle.ones([2000])
+    for x in (first, second, first, second):
+        assert fast(x)[1] == x.shape[0]
+    one, two = fast(first)[1], fast(second)[1]
+    assert fast(first)[1] is one and fast(second)[1] is not two
+    assert sot.stats().translations == 2
