@@ -36,7 +36,7 @@ opcode! {
 }
 opcode! { BUILD_LIST_UNPACK [3.8..3.9] ([parts] -- list) => |cx, _| chain(cx, parts).map(|items| cx.list(items)) }
 opcode! {
-    BUILD_SET_UNPACK [3.8..3.9] ([parts] -- set) => |cx, _| { let items = chain(cx, parts)?; SetVariable::build(cx, items) }
+    BUILD_SET_UNPACK [3.8..3.9] ([parts] -- set) => |cx, _| { let items = chain_of_set(cx, parts)?; SetVariable::build(cx, items) }
 }
 opcode! { BUILD_MAP_UNPACK [3.8..3.9] ([maps] -- dict) => |cx, _| build_map_unpack(cx, maps) }
 opcode! { BUILD_MAP_UNPACK_WITH_CALL [3.8..3.9] (..) => |cx, op| build_map_unpack_with_call(cx, op.arg) }
@@ -107,6 +107,14 @@ pub fn merge_keywords(
 }
 
 fn chain(cx: &mut OpcodeExecutor<'_>, parts: Vec<VarId>) -> Flow<Vec<VarId>> {
+    let mut items = Vec::new();
+    for part in parts {
+        items.extend(cx.unpack_into_list(part)?);
+    }
+    Ok(items)
+}
+
+fn chain_of_set(cx: &mut OpcodeExecutor<'_>, parts: Vec<VarId>) -> Flow<Vec<VarId>> {
     let mut items = Vec::new();
     for part in parts {
         items.extend(cx.unpack_all(part)?);

@@ -15,7 +15,7 @@ use sot_core::guard::{Identity, Test};
 use sot_core::tracker::{self, repr, Tracker, TrackerId};
 use sot_core::variable::{GraphArgument, VarId, Variable};
 
-use crate::builtins::receive;
+use crate::builtins::{conversion, receive};
 use crate::dict::DictVariable;
 use crate::hash_key::HashKey;
 use crate::iterators::rebuild;
@@ -172,7 +172,10 @@ constructors! {
 builtin! { LIST_INIT = "list.__init__" => |cx, args| {
     let (this, [items]) = receive(cx, args, "list", "__init__", 0)?;
     let items = match items {
-        Some(items) => cx.unpack_all(items)?,
+        Some(items) => {
+            conversion::ask_length_first(cx, items)?;
+            cx.unpack_into_list(items)?
+        }
         None => Vec::new(),
     };
     list::write(cx, this, items)?;

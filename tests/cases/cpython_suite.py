@@ -856,6 +856,31 @@ def test_getattribute_of_object_for_a_class(x):
     return x + 1, object.__getattribute__(OfDescribed, "__doc__"), outcome(object.__getattribute__, OfDescribed, "none")
 
 
+class AskedOften:
+    def __init__(self, asked):
+        self.asked = asked
+
+    def __len__(self):
+        self.asked.append("len")
+        return 2
+
+    def __iter__(self):
+        self.asked.append("iter")
+        return iter((1, 2))
+
+
+class OwnList(list):
+    pass
+
+
+@given(one)
+def test_how_often_lists_ask_for_a_length(x):
+    asked = []
+    often = AskedOften(asked)
+    made = list(often), OwnList(often), [*often], {*often}, (*often, 3), [].extend(often)
+    return x + 1, made, asked
+
+
 def body_of(lines):
     namespace = {}
     exec("def body():\n" + "\n" * lines + "    return 1\n", namespace)

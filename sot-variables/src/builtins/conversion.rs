@@ -45,11 +45,8 @@ builtin! { STR = "str" => |cx, args| fold_or(cx, "str", args, |cx| match args.po
 }) }
 
 builtin! { LIST = "list" => |cx, args| {
-    // CPython 3.8 asks for the length twice.
-    if let ([iterable], 8) = (&args.positional[..], cx.runtime.version.0) {
-        if cx.see(*iterable)?.items(cx, *iterable)?.is_none() {
-            cx.ask_length(*iterable)?;
-        }
+    if let [iterable] = args.positional[..] {
+        ask_length_first(cx, iterable)?;
     }
     let items = from_iterable(cx, args, "list")?;
     Ok(cx.list(items))
@@ -147,6 +144,17 @@ fn number(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, methods: &[&str]) -> Flo
         format!("float() argument must be a string or a {number}, not '{ty}'")
     };
     Err(cx.raise(PyTypeError::new_err(text)))
+}
+
+/// Up to 3.9 `list()` asks for the length of what it is given before anything else, and then once more.
+pub(crate) fn ask_length_first(cx: &mut OpcodeExecutor<'_>, iterable: VarId) -> Flow<()> {
+    if cx.runtime.version.0 < 10
+        && cx.see(iterable)?.items(cx, iterable)?.is_none()
+        && cx.has_special(iterable, "__len__")?
+    {
+        cx.ask_length(iterable)?;
+    }
+    Ok(())
 }
 
 fn from_iterable(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, name: &str) -> Flow<Vec<VarId>> {
