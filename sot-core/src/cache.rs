@@ -60,6 +60,12 @@ pub struct CodeCache {
     resume: Mutex<HashMap<ResumeKey, Py<PyAny>>>,
     origin: OnceCell<Origin>,
     sizes: Mutex<OpenSizes>,
+    /// In how many translations of the code and its resume functions loops went round more than once, by where they begin.
+    unrolled: Mutex<HashMap<Label, usize>>,
+    /// The instructions that need values which differ from call to call.
+    differing: Mutex<HashSet<Label>>,
+    /// Whether the graph breaks at each condition on values which differ from call to call.
+    branching: AtomicBool,
 }
 
 /// The sizes that translations of one code object leave open, by the texts of their trackers.
@@ -176,6 +182,44 @@ impl CodeCache {
         self.sizes.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
+    /// How many translations of the code and its resume functions went round a loop more than once.
+    pub fn unrolled(&self, head: Label) -> usize {
+        self.lock_unrolled().get(&head).copied().unwrap_or(0)
+    }
+
+    /// Counts such a translation.
+    pub fn note_unrolled(&self, head: Label) {
+        *self.lock_unrolled().entry(head).or_default() += 1;
+    }
+
+    fn lock_unrolled(&self) -> MutexGuard<'_, HashMap<Label, usize>> {
+        self.unrolled.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// Whether the instruction needs a value that differs from call to call.
+    pub fn differs(&self, at: Label) -> bool {
+        self.lock_differing().contains(&at)
+    }
+
+    /// Notes that it does.
+    pub fn note_differing(&self, at: Label) {
+        self.lock_differing().insert(at);
+    }
+
+    /// Whether the graph breaks at each condition on values which differ from call to call.
+    pub fn branches_much(&self) -> bool {
+        self.branching.load(Ordering::Relaxed)
+    }
+
+    /// From here on it does.
+    pub fn note_branching(&self) {
+        self.branching.store(true, Ordering::Relaxed);
+    }
+
+    fn lock_differing(&self) -> MutexGuard<'_, HashSet<Label>> {
+        self.differing.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
     /// For each entry, the first guard that does not hold.
     pub fn failures<'py>(&self, frame: &impl FrameView<'py>) -> Vec<String> {
         let entries = Arc::clone(&self.lock());
@@ -275,6 +319,9 @@ impl CodeCache {
         if self.generation.swap(generation, Ordering::Relaxed) != generation {
             self.clear();
             self.lock_sizes().closed.clear();
+            self.lock_unrolled().clear();
+            self.lock_differing().clear();
+            self.branching.store(false, Ordering::Relaxed);
             self.empty.store(0, Ordering::Relaxed);
         }
     }

@@ -145,7 +145,7 @@ reasons! {
     /// A write that cannot be replayed after the graph.
     UnsupportedMutation = "unsupported-mutation", Unsps,
         "Return the new value instead of writing it in place.";
-    /// A Python number that differs from call to call is needed to go on.
+    /// A Python number, a text or what is in a container differs from call to call and is needed to go on.
     ChangingNumber = "changing-number", Unsps,
         "Pass the number as a tensor: one graph then serves all its values.";
     /// An exception leaves the function, or comes with a traceback: CPython has to raise it.

@@ -98,6 +98,14 @@ pub fn own_cells_of(code: &Bound<'_, PyCode>) -> Option<usize> {
     cpython::code_state::<CodeCache>(code)?.origin().map(|origin| origin.own_cells)
 }
 
+/// A place in the code of a function or resume function as a place in the original code.
+pub fn in_original<'py>(code: &Bound<'py, PyCode>, at: Label) -> Option<(Bound<'py, PyCode>, Label)> {
+    let cache = cache_of(code)?;
+    let Some(origin) = cache.origin() else { return Some((code.clone(), at)) };
+    let base = origin.base.bind(code.py()).upgrade()?.cast_into::<PyCode>().ok()?;
+    Some((base, Label(at.0.checked_sub(origin.prologue)?)))
+}
+
 /// Whether the code is marked so that something that may become of it is an error.
 pub fn forbids(code: &Bound<'_, PyAny>, what: Forbidden) -> bool {
     let cache = code.cast::<PyCode>().ok().and_then(cpython::code_state::<CodeCache>);
@@ -261,10 +269,6 @@ fn translate_to_the_end(
     Err(pyo3::exceptions::PyRuntimeError::new_err("every trace changes what it looks at"))
 }
 
-/// So many translations of a resume function go round the loop that it is in up to the next break. If those do not do for all
-/// rounds, others go round once.
-const MAX_UNROLLED: usize = 2;
-
 /// Marks this thread as translating while it lives.
 struct TranslatingHere;
 
@@ -323,8 +327,8 @@ fn translate(
     }
     let differing = cache.differing(frame);
     cx.changing = differing.numbers;
+    cx.others = cache.len();
     cx.sizes = cache.open_sizes(differing.sizes);
-    cx.unrolls = cache.len() < MAX_UNROLLED;
     cx.is_resumed = cache.origin().is_some();
     let result = simulate(&mut cx, frame, &unit);
     cache.close_sizes(cx.sizes.take_settled());
@@ -357,6 +361,7 @@ fn translate(
     }
     let (new_code, reason) = settle(&cx, result, reason)?;
     let steps = cx.steps();
+    cx.note_rounds();
     cx.assume_distinct();
     report(&cx, &unit, new_code.as_ref(), reason.as_ref());
     let guards = std::mem::take(&mut cx.guards).compile(py, &cx.trackers)?;

@@ -277,6 +277,7 @@ impl DictVariable {
             let globals = Globals { dict: dict.unbind(), tracker: of };
             return Ok(Rc::new(GlobalsVariable::new(globals)));
         }
+        cx.refuse_changing_contents(of, "a dict")?;
         let (entries, ordered) = DictVariable::entries_of(cx, &dict, of)?;
         Ok(Rc::new(DictVariable { entries, ordered, object: Some(object) }))
     }

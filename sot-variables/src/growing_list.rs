@@ -59,6 +59,7 @@ impl GrowingList {
         let object = self.object.bind(cx.py).cast::<PyList>().map_err(PyErr::from)?.clone();
         let tracker = cx.vars.tracker(this);
         if cx.trackers.is_sourced(tracker) {
+            cx.refuse_changing_contents(tracker, "a list")?;
             cx.guards.add(tracker, Test::Length(object.len()));
         }
         let list = Rc::new(ListVariable::found(cx, &object, tracker, &self.appended));

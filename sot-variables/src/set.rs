@@ -177,7 +177,8 @@ impl SetVariable {
         cx.produce(Rc::new(SetVariable { keys, frozen, order, object: None }))
     }
 
-    fn wrap(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, _: TrackerId) -> Flow<Rc<dyn Variable>> {
+    fn wrap(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, of: TrackerId) -> Flow<Rc<dyn Variable>> {
+        cx.refuse_changing_contents(of, "a set")?;
         let object = object.clone().unbind();
         let set = object.bind(cx.py).clone();
         let frozen = set.is_instance_of::<PyFrozenSet>();

@@ -1,5 +1,7 @@
 """Match statements."""
 
+import itertools
+
 import toy
 from cases import given
 
@@ -90,3 +92,14 @@ def test_whole__pattern_with_one_attribute_twice(x):
                 return x, first, second
     except TypeError as error:
         return x + 1, str(error)
+
+
+@given(lambda: (toy.full((1,), 2.0),))
+def test_pairs_that_have_begun(x):
+    pairs = itertools.pairwise(iter("abcde"))
+    first, empty = next(pairs), itertools.pairwise("a")
+    toy.save(x)
+    x = x + 1
+    second = next(pairs)
+    toy.save(x)
+    return x * 2, first, second, list(pairs), list(empty)

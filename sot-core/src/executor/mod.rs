@@ -13,6 +13,7 @@ mod inline;
 mod load_store;
 pub mod object_model;
 mod operators;
+mod rounds;
 mod sequence;
 pub(crate) mod sizes;
 mod switches;
@@ -44,12 +45,13 @@ pub use claim::{Below, Claim};
 pub use frame::{Block, CodeUnit, Frame, Globals, Handled};
 pub use inline::{FunctionParts, KeywordDefault, OpcodeInlineExecutor, PositionalDefault};
 pub use operators::{BinaryOp, CompareOp, UnaryOp};
+use rounds::Rounds;
 pub use sizes::{may_differ, Sizes};
 pub use switches::Switches;
 pub use unwinding::BookkeepingVariable;
 pub use wrap::IdentityMap;
 use wrap::StandInClasses;
-pub(crate) use wrap::{is_atom, is_number};
+pub(crate) use wrap::{is_atom, is_number, is_text};
 
 /// How a stretch of simulation ended.
 pub enum Exit {
@@ -73,14 +75,14 @@ pub struct OpcodeExecutor<'py> {
     pub guards: Guards,
     /// The tensor work.
     pub graph: FunctionGraph<'py>,
-    /// Where numbers come from that were others in earlier calls, and in how many translations.
+    /// Where values come from that were others in earlier calls, and in how many translations.
     pub changing: HashMap<String, usize>,
+    /// How many translations of the outermost frame there are.
+    pub others: usize,
     /// Which sizes of tensors are left open.
     pub sizes: Sizes,
     /// Whether the outermost frame is that of a resume function.
     pub is_resumed: bool,
-    /// Whether a loop that was running before the trace is gone round more than once in it.
-    pub unrolls: bool,
     /// Objects that the statement being made holds for, and where they come from: guarded once there is such a statement.
     pub(crate) holds_for: Vec<(Py<PyAny>, TrackerId)>,
     /// The writes to replay.
@@ -98,6 +100,7 @@ pub struct OpcodeExecutor<'py> {
     assumes_nothing_handled: bool,
     // At which save an exception was raised or a generator made.
     steps_of: HashMap<VarId, u64>,
+    rounds: Rounds,
     // Of which group an exception is a part.
     parts: HashMap<VarId, VarId>,
     // The exception that has just left an inlined frame.
@@ -140,9 +143,9 @@ impl<'py> OpcodeExecutor<'py> {
             guards,
             graph: FunctionGraph::new(py, runtime),
             changing: HashMap::new(),
+            others: 0,
             sizes: Sizes::default(),
             is_resumed: false,
-            unrolls: true,
             holds_for: Vec::new(),
             effects: SideEffects::default(),
             switches: Switches::new(py),
@@ -154,6 +157,7 @@ impl<'py> OpcodeExecutor<'py> {
             planned: None,
             assumes_nothing_handled: false,
             steps_of: HashMap::new(),
+            rounds: Rounds::default(),
             parts: HashMap::new(),
             leaving: None,
             mortal: Vec::new(),
@@ -192,7 +196,15 @@ impl<'py> OpcodeExecutor<'py> {
             }
             match self.step() {
                 Ok(Next::Continue) => {}
-                Ok(Next::Jump(label)) => self.frame_mut().pc = label,
+                Ok(Next::Jump(label)) => {
+                    if let Some(unwind) = if resumable { self.round_begins(label) } else { None } {
+                        let frame = self.frame_mut();
+                        (frame.at, frame.pc) = (label, label);
+                        self.save();
+                        return Err(self.place(unwind));
+                    }
+                    self.frame_mut().pc = label;
+                }
                 Ok(Next::Return(value)) => return Ok(Exit::Return(value)),
                 Ok(Next::Yield(value)) => return Ok(Exit::Yield(value)),
                 Err(Unwind::Raise(exception)) => {

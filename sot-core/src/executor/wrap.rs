@@ -13,7 +13,7 @@ use super::{BinaryOp, CompareOp, OpcodeExecutor};
 use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::guard::{Identity, Test};
-use crate::tracker::{ById, Computation, Tracker, TrackerId};
+use crate::tracker::{self, ById, Computation, Tracker, TrackerId};
 use crate::variable::{VarId, Variable};
 
 /// Which variable an object is.
@@ -79,6 +79,11 @@ impl Variable for LazyVariable {
 const FLOATS: usize = 4;
 const INTEGERS: usize = 8;
 const BEHIND_BREAKS: usize = 1;
+/// So many texts and contents of containers are translated for behind a break.
+const TEXTS: usize = 3;
+const CONTENTS: usize = 2;
+/// So many ways through the code behind a break are translated as a whole.
+const MOST_PATHS: usize = 8;
 
 /// What is computed of more numbers than this is looked at.
 const MOST_OPERANDS: usize = 32;
@@ -103,24 +108,23 @@ impl Variable for LazyNumber {
     }
 
     fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
-        format!("LazyNumber(now {})", crate::tracker::repr(cx.py, &self.value))
+        format!("LazyNumber(now {})", tracker::repr(cx.py, &self.value))
     }
 }
 
 impl LazyNumber {
     /// Another translation for yet another value would not be the last: what needs the value runs natively.
-    fn refuse_if_too_many(&self, cx: &OpcodeExecutor<'_>) -> Flow<()> {
-        let enough = match self.value.bind(cx.py).is_exact_instance_of::<PyFloat>() {
+    fn refuse_if_too_many(&self, cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
+        let value = self.value.bind(cx.py);
+        let enough = match value.is_exact_instance_of::<PyFloat>() {
+            _ if is_text(value) => TEXTS,
             _ if cx.is_resumed => BEHIND_BREAKS,
             true => FLOATS,
             false => INTEGERS,
         };
-        if self.others < enough {
-            return Ok(());
-        }
-        let text =
-            format!("a number that is another one at every call (now {})", crate::tracker::repr(cx.py, &self.value));
-        Err(Unwind::break_graph(ReasonId::ChangingNumber, text))
+        let what = if is_text(value) { "text" } else { "number" };
+        let text = format!("a {what} that is another one at every call (now {})", tracker::repr(cx.py, &self.value));
+        cx.refuse_changing(self.others, enough, text)
     }
 }
 
@@ -129,13 +133,47 @@ impl<'py> OpcodeExecutor<'py> {
     /// `None` for everything else.
     fn wrap_changing(&mut self, object: &Bound<'py, PyAny>, tracker: TrackerId) -> Option<VarId> {
         let may_differ = self.is_resumed || !self.changing.is_empty();
-        if !may_differ || !is_number(object) || !self.trackers.is_sourced(tracker) {
+        let is_text = self.is_resumed && is_text(object);
+        if !may_differ || !(is_text || is_number(object)) || !self.trackers.is_sourced(tracker) {
             return None;
         }
         let others = self.changing.get(&self.trackers.text(self.py, tracker)).copied();
-        let others = others.or(self.is_resumed.then_some(0))?;
+        let others = others.or((self.is_resumed && !is_text).then_some(0))?;
         let payload = LazyNumber { value: object.clone().unbind(), others, operands: 1 };
         Some(self.vars.add(Rc::new(payload), tracker))
+    }
+
+    /// What is in a container that the program has made is about to be assumed: behind a break that may be another thing each
+    /// time, and then what asks for it runs natively.
+    pub fn refuse_changing_contents(&mut self, tracker: TrackerId, what: &str) -> Flow<()> {
+        if !self.is_resumed || self.changing.is_empty() {
+            return Ok(());
+        }
+        let Some(others) = self.changing.get(&self.trackers.text(self.py, tracker)).copied() else { return Ok(()) };
+        self.refuse_changing(others, CONTENTS, format!("{what} that holds something else at every call"))
+    }
+
+    /// The answers of many comparisons make a path for each combination of them: where there are many already, the comparison
+    /// runs natively, and each answer is gone on with by itself.
+    fn refuse_more_paths(&mut self, now: &Bound<'py, PyAny>) -> Flow<()> {
+        if !self.is_resumed || self.frames.len() > 1 {
+            return Ok(());
+        }
+        if self.others < MOST_PATHS && !self.branches_much() {
+            return Ok(());
+        }
+        self.note_branching();
+        let text = format!("one of many answers that differ (of {})", tracker::repr(self.py, now.as_unbound()));
+        Err(Unwind::break_graph(ReasonId::ChangingNumber, text))
+    }
+
+    /// Where a value was needed that differs, it is not assumed again in another translation of the loop.
+    fn refuse_changing(&mut self, others: usize, enough: usize, text: String) -> Flow<()> {
+        if others < enough && !(self.is_resumed && self.differs_here()) {
+            return Ok(());
+        }
+        self.note_differing();
+        Err(Unwind::break_graph(ReasonId::ChangingNumber, text))
     }
 
     /// `lhs op rhs` without assuming the values, where one is a number that differs, or a text of it.
@@ -174,9 +212,11 @@ impl<'py> OpcodeExecutor<'py> {
     /// `lhs op rhs` of numbers one of which differs: the answer is assumed, and not the values.
     pub(super) fn lazy_compare(&mut self, op: CompareOp, lhs: VarId, rhs: VarId) -> Flow<Option<VarId>> {
         let Some((left, right)) = self.differing_pair(lhs, rhs) else { return Ok(None) };
-        if !is_number(&left) || !is_number(&right) {
+        let texts = is_text(&left) && is_text(&right);
+        if !texts && !(is_number(&left) && is_number(&right)) {
             return Ok(None);
         }
+        self.refuse_more_paths(&left)?;
         let value = op.apply(&left, &right)?;
         let Some(result) = self.compute(Computation::Compare(op), &[lhs, rhs], &value) else { return Ok(None) };
         let tracker = self.vars.tracker(result);
@@ -513,6 +553,7 @@ pub(crate) fn is_atom(object: &Bound<'_, PyAny>) -> bool {
         || object.is_exact_instance_of::<pyo3::types::PyCode>()
 }
 
-fn is_text(object: &Bound<'_, PyAny>) -> bool {
+/// Whether the object is a `str`, and of no subclass.
+pub(crate) fn is_text(object: &Bound<'_, PyAny>) -> bool {
     object.is_exact_instance_of::<PyString>()
 }

@@ -12,7 +12,7 @@ use pyo3::types::PyType;
 
 use crate::backend::{ObjectTest, StateTest};
 use crate::cpython::{self, Place, Recorder, WeakRef};
-use crate::executor::is_number;
+use crate::executor::{is_number, is_text};
 use crate::tracker::{repr, Key, Part, Tracker, TrackerId, Trackers};
 
 pub use program::{Differing, FrameView, GuardProgram};
@@ -201,13 +201,15 @@ impl Guard {
         }
     }
 
-    /// Whether it is about the value of an `int` or `float`, or about what is computed from such, or may be about sizes.
-    fn asks_for_number(&self, py: Python<'_>, trackers: &Trackers) -> bool {
+    /// Whether it is about a value that programs change as they run: a number or text, what is computed from such, what is in
+    /// a container; it may be about sizes.
+    fn asks_for_contents(&self, py: Python<'_>, trackers: &Trackers) -> bool {
         match &self.test {
             Test::Equals(value) => {
-                is_number(value.bind(py)) || matches!(trackers.get(self.subject), Tracker::Computed { .. })
+                let value = value.bind(py);
+                is_number(value) || is_text(value) || matches!(trackers.get(self.subject), Tracker::Computed { .. })
             }
-            Test::Object(_) => true,
+            Test::Length(_) | Test::Keys(_) | Test::Object(_) => true,
             _ => false,
         }
     }

@@ -94,10 +94,10 @@ pub(super) enum Check {
     Object(Box<dyn ObjectTest>),
 }
 
-/// What was another number in earlier calls, by the texts of the trackers.
+/// What was another value in earlier calls, by the texts of the trackers.
 #[derive(Default)]
 pub struct Differing {
-    /// Numbers, and in how many translations.
+    /// Numbers, texts and containers with other contents, and in how many translations.
     pub numbers: HashMap<String, usize>,
     /// Sizes of tensors.
     pub sizes: HashSet<String>,
@@ -135,7 +135,7 @@ impl GuardProgram {
         let (mut texts, mut numbers) = (Vec::new(), HashMap::new());
         for guard in guards {
             let text = log::enabled(log::GRAPHS).then(|| guard.text(py, trackers));
-            let number = guard.asks_for_number(py, trackers).then(|| Numbers {
+            let number = guard.asks_for_contents(py, trackers).then(|| Numbers {
                 asked: trackers.text(py, guard.subject),
                 leaves: trackers.leaves(guard.subject).into_iter().map(|leaf| trackers.text(py, leaf)).collect(),
             });
@@ -181,15 +181,15 @@ impl GuardProgram {
                         continue;
                     }
                     let Some(Numbers { asked, leaves }) = self.numbers.get(&at) else { return };
-                    let Check::Object(test) = check else {
+                    let differing = match check {
+                        Check::Object(test) => test.differing_sizes(value),
+                        _ => Vec::new(),
+                    };
+                    if differing.is_empty() {
                         *found.numbers.entry(asked.clone()).or_default() += 1;
                         for leaf in leaves {
                             found.numbers.entry(leaf.clone()).or_default();
                         }
-                        return;
-                    };
-                    let differing = test.differing_sizes(value);
-                    if differing.is_empty() {
                         return;
                     }
                     found.sizes.extend(differing.into_iter().map(|axis| sizes::name(asked, axis)));

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 
 use sot_core::codegen::CodeGen;
-use sot_core::error::{Flow, ReasonId, Unwind};
+use sot_core::error::Flow;
 use sot_core::executor::{BinaryOp, CallArgs, OpcodeExecutor};
 use sot_core::variable::VarId;
 
@@ -272,13 +272,23 @@ impl IteratorState for Itertool {
                 emit_call(cg, rebuild::longest_zip, &args)
             }
             Itertool::Pairs { inner, before: None } => emit_call(cg, own, &[*inner]),
+            Itertool::Pairs { inner, before: Some(before) } => {
+                let before = cg.cx.tuple(vec![*before]);
+                emit_call(cg, rebuild::pairwise_from, &[before, *inner])
+            }
             Itertool::Accumulate { inner, function, total: None, .. } => {
                 let args: Vec<VarId> = std::iter::once(*inner).chain(*function).collect();
                 emit_call(cg, own, &args)
             }
-            Itertool::Cycle { inner, seen, .. } if seen.is_empty() => emit_call(cg, own, &[*inner]),
-            Itertool::Accumulate { .. } | Itertool::Pairs { .. } | Itertool::Cycle { .. } => {
-                Err(Unwind::fallback(ReasonId::CannotRestore, format!("an itertools.{} that has begun", self.name())))
+            Itertool::Accumulate { inner, function, total: Some(total), pending } => {
+                let function = function.unwrap_or_else(|| cg.cx.none());
+                let given = cg.cx.boolean(!pending);
+                emit_call(cg, rebuild::accumulating, &[*inner, function, *total, given])
+            }
+            Itertool::Cycle { inner, seen, round } => {
+                let steps = seen.len() + round.unwrap_or(0);
+                let (seen, steps) = (cg.cx.tuple(seen.clone()), cg.cx.integer(steps as i64)?);
+                emit_call(cg, rebuild::cycling, &[seen, *inner, steps])
             }
         }
     }

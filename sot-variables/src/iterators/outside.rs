@@ -133,8 +133,7 @@ impl Variable for OutsideIterator {
         if self.ended {
             return Ok(None);
         }
-        // Where rounds differ, a trace of a round is one for all rounds, those of two rounds would be for each pair of them.
-        let enough = self.steps > 0 && !cx.unrolls || cx.begins_with_item();
+        let enough = cx.begins_with_item() || cx.ends_with_round(self.steps > 0);
         if enough || self.steps > MOST_STEPS || !cx.trackers.is_sourced(of) {
             return Err(cannot_tell());
         }

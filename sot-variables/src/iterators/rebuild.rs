@@ -30,6 +30,12 @@ callables! {
     strict_zip = zip_strict;
     /// What is left of `chain.from_iterable(source)` with an iterator begun.
     chain_from = continue_chain;
+    /// `cycle` of what it has seen and an iterator of the rest, some items on.
+    cycling = cycle_at;
+    /// `pairwise` that has the first item of the next pair.
+    pairwise_from = pairwise_behind;
+    /// `accumulate` with its total.
+    accumulating = accumulate_from;
     /// `partial(function, *args, **keywords)`, with that tuple and that dict
     partial = make_partial;
     /// `callable(*args, **keywords)`
@@ -113,6 +119,33 @@ fn zip_longest_with<'py>(
     let keywords = PyDict::new(py);
     keywords.set_item("fillvalue", fill)?;
     py.import("itertools")?.getattr("zip_longest")?.call(iterators, Some(&keywords))
+}
+
+#[pyfunction]
+fn cycle_at<'py>(seen: &Bound<'py, PyAny>, rest: &Bound<'py, PyAny>, steps: usize) -> PyResult<Bound<'py, PyAny>> {
+    let tools = seen.py().import("itertools")?;
+    let items = tools.getattr("chain")?.call1((seen, rest))?;
+    skip(tools.getattr("cycle")?.call1((items,))?.try_iter()?, steps)
+}
+
+#[pyfunction]
+fn pairwise_behind<'py>(before: &Bound<'py, PyAny>, rest: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let tools = before.py().import("itertools")?;
+    tools.getattr("pairwise")?.call1((tools.getattr("chain")?.call1((before, rest))?,))
+}
+
+#[pyfunction]
+fn accumulate_from<'py>(
+    rest: &Bound<'py, PyAny>,
+    function: &Bound<'py, PyAny>,
+    total: &Bound<'py, PyAny>,
+    given: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = rest.py();
+    let keywords = PyDict::new(py);
+    keywords.set_item("initial", total)?;
+    let accumulate = py.import("itertools")?.getattr("accumulate")?.call((rest, function), Some(&keywords))?;
+    skip(accumulate.try_iter()?, usize::from(given))
 }
 
 #[pyfunction]
