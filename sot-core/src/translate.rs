@@ -350,7 +350,9 @@ fn translate(
             }
             (result, Some(*reason))
         }
-        Err(Unwind::Raise(exception)) if !cx.graph.is_empty() || cx.graph.has_inputs() || always_compiles() => {
+        Err(Unwind::Raise(exception))
+            if !cx.graph.is_empty() || cx.graph.has_inputs() || cx.lacks_own_cell || always_compiles() =>
+        {
             (Err(cx.plan_to_raise(exception)), None)
         }
         result => (result.and_then(|value| compile(&mut cx, &unit, value, &name)), None),

@@ -89,11 +89,13 @@ fn unbound_cell(cx: &mut OpcodeExecutor<'_>, index: usize) -> Unwind {
     cx.raise(PyUnboundLocalError::new_err(format!("local variable '{name}' referenced before assignment")))
 }
 
-/// The name of a cell, and whether it is that of an enclosing function.
-pub fn cell_name(cx: &OpcodeExecutor<'_>, index: usize) -> (String, bool) {
+/// The name of an empty cell, and whether it is that of an enclosing function.
+pub fn cell_name(cx: &mut OpcodeExecutor<'_>, index: usize) -> (String, bool) {
     let code = &cx.frame().code.code;
     let name = code.cellvars.iter().chain(&code.freevars).nth(index).cloned().unwrap_or_default();
     let object = cx.frame().code.object.bind(cx.py).cast::<PyCode>().ok();
-    let own = object.and_then(translate::own_cells_of).unwrap_or(code.cellvars.len());
-    (name, index >= own)
+    let resumed = object.and_then(translate::own_cells_of);
+    let free = index >= resumed.unwrap_or(code.cellvars.len());
+    cx.lacks_own_cell |= resumed.is_some() && !free;
+    (name, free)
 }

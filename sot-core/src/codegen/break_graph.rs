@@ -6,6 +6,7 @@
 use std::collections::HashSet;
 
 use pyo3::prelude::*;
+use pyo3::types::PyCode;
 
 use super::hand_over::{instruction_at, Break, Item, Side, Value};
 use super::native::NativeFrames;
@@ -15,7 +16,7 @@ use crate::error::{Flow, ReasonId, Unwind};
 use crate::executor::{object_model, BookkeepingVariable, BreakPoint, CallArgs, Checkpoint, Claim};
 use crate::resume::{self, Entry, Finish};
 use crate::tracker::Tracker;
-use crate::translate::ResumeSource;
+use crate::translate::{self, ResumeSource};
 use crate::variable::VarId;
 
 impl Break<'_, '_> {
@@ -254,7 +255,10 @@ impl CodeGen<'_, '_> {
             self.unbind(frame, &instruction)?;
             self.load_operands(operands)?;
             self.name_keywords(frame, &name)?;
-            self.emitter.native(self.cx.py, &self.root, &instruction, &name)?
+            match self.empty_own_cell(frame, &instruction)? {
+                Some(variable) => self.raise_unbound(variable, left)?,
+                None => self.emitter.native(self.cx.py, &self.root, &instruction, &name)?,
+            }
         };
         self.emitter.end_guarded()?;
         let items = match pair {
@@ -411,6 +415,34 @@ impl CodeGen<'_, '_> {
             return self.op("DELETE_FAST", instruction.arg);
         }
         Ok(())
+    }
+
+    /// The name of the empty cell that the instruction of a resume function reads or deletes, if it is one of the function's own:
+    /// here it is a free variable, of which CPython says something else.
+    fn empty_own_cell(&mut self, frame: &Checkpoint, instruction: &Instruction) -> Flow<Option<String>> {
+        let name = self.opcode_name(instruction);
+        if !["LOAD_DEREF", "DELETE_DEREF"].contains(&name.as_str()) {
+            return Ok(None);
+        }
+        let code = frame.unit.object.bind(self.cx.py).cast::<PyCode>().ok();
+        let own = code.and_then(translate::own_cells_of).unwrap_or(0);
+        let index = frame.unit.code.cell_index(instruction.arg).filter(|index| *index < own);
+        let Some((index, &cell)) = index.and_then(|index| Some((index, frame.cells.get(index)?))) else {
+            return Ok(None);
+        };
+        let cell = self.cx.see(cell)?;
+        let is_empty = cell.kind() == "cell" && cell.children().is_empty();
+        Ok(frame.unit.code.freevars.get(index).filter(|_| is_empty).cloned())
+    }
+
+    /// Raises the error of a local variable without a value, in the place of an instruction that leaves so many items.
+    fn raise_unbound(&mut self, variable: String, left: usize) -> Flow<Option<bool>> {
+        let raise = resume::unbound(self.cx.py, variable)?;
+        self.call(|cg| cg.load_const(raise), &[])?;
+        if left == 0 {
+            self.op("POP_TOP", 0)?;
+        }
+        Ok(None)
     }
 
     /// Calls the frames in which the breaking instruction of a nested frame runs: each but the last is called with the next,

@@ -83,6 +83,8 @@ pub struct OpcodeExecutor<'py> {
     pub sizes: Sizes,
     /// Whether the outermost frame is that of a resume function.
     pub is_resumed: bool,
+    /// Whether a resume function has found a cell of its function's own empty, of which its code says something else.
+    pub lacks_own_cell: bool,
     /// Objects that the statement being made holds for, and where they come from: guarded once there is such a statement.
     pub(crate) holds_for: Vec<(Py<PyAny>, TrackerId)>,
     /// The writes to replay.
@@ -146,6 +148,7 @@ impl<'py> OpcodeExecutor<'py> {
             others: 0,
             sizes: Sizes::default(),
             is_resumed: false,
+            lacks_own_cell: false,
             holds_for: Vec::new(),
             effects: SideEffects::default(),
             switches: Switches::new(py),

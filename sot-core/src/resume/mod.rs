@@ -207,6 +207,15 @@ pub fn handled(py: Python<'_>) -> PyResult<Py<PyAny>> {
     Ok(handled.unbind())
 }
 
+/// A function that raises the error of a local variable without a value.
+pub fn unbound(py: Python<'_>, name: String) -> PyResult<Py<PyAny>> {
+    let (_, text) = unbound_texts(name);
+    let unbound = cpython::fastcall(py, "__unbound__", "The error of a variable without a value.", move |_, _| {
+        Err(PyUnboundLocalError::new_err(text.clone()))
+    })?;
+    Ok(unbound.unbind())
+}
+
 /// What CPython says of an empty cell of an enclosing function and of one of the function's own.
 fn unbound_texts(name: String) -> (String, String) {
     if PyVersion::BUILT_FOR < PyVersion(11) {
