@@ -86,6 +86,8 @@ pub struct Origin {
     pub prologue: u32,
     /// The instruction of the prologue that calls the resume function of the next frame, and what is done behind it.
     pub call: Option<(Label, Finish)>,
+    /// The instruction of the prologue that calls what lies below that call's result.
+    pub applies: Option<Label>,
     /// Whether a resume function of the caller calls it.
     pub nested: bool,
     /// How many of its cells are the function's own, the first of its free variables.

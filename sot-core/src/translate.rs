@@ -345,6 +345,7 @@ fn translate(
             let result = compile_break(&mut cx, &at, &name, wanted);
             if let (Err(Unwind::Fallback(why)), Some(plan)) = (&result, cx.plan_at_root(&at)) {
                 if why.id == ReasonId::CannotRestore {
+                    log::write(log::GRAPHS, &format!("[BreakGraph]: not in a called function: {why}"));
                     return Ok(Attempt::Again(Some(Box::new(plan))));
                 }
             }
@@ -554,6 +555,7 @@ pub struct ResumeSource<'py> {
     running: Rc<CodeUnit>,
     shift: u32,
     call: Option<(Label, Finish)>,
+    applies: Option<Label>,
     driving: bool,
 }
 
@@ -564,14 +566,15 @@ impl<'py> ResumeSource<'py> {
         let cache = cache_of(running.object.bind(py).cast::<PyCode>()?).ok_or_else(lost)?;
         let running = Rc::clone(running);
         let Some(origin) = cache.origin() else {
-            return Ok(ResumeSource { unit: Rc::clone(&running), cache, running, shift: 0, call: None, driving: true });
+            let unit = Rc::clone(&running);
+            return Ok(ResumeSource { unit, cache, running, shift: 0, call: None, applies: None, driving: true });
         };
-        let (shift, call, driving) = (origin.prologue, origin.call, origin.nested);
+        let (shift, call, applies, driving) = (origin.prologue, origin.call, origin.applies, origin.nested);
         let base = origin.base.bind(py).upgrade().ok_or_else(lost)?;
         let cache = cache_of(base.cast::<PyCode>()?).ok_or_else(lost)?;
         let unit = CodeUnit::new(&base)
             .map_err(|error| pyo3::exceptions::PyRuntimeError::new_err(format!("bytecode cannot be read: {error}")))?;
-        Ok(ResumeSource { unit, cache, running, shift, call, driving })
+        Ok(ResumeSource { unit, cache, running, shift, call, applies, driving })
     }
 
     /// Whether new code runs the resume functions it hands over to: nobody does it for its caller.
@@ -592,6 +595,7 @@ impl<'py> ResumeSource<'py> {
         let next = jump.target.and_then(|next| next.0.checked_sub(self.shift));
         let place = match self.call {
             Some((call, _)) if call == at => next.and_then(|next| next.checked_sub(1)),
+            _ if self.applies == Some(at) => next.and_then(|next| next.checked_sub(1)),
             _ if at.0 == self.shift - 1 => next,
             _ => None,
         };
@@ -611,8 +615,8 @@ impl<'py> ResumeSource<'py> {
             let base = PyWeakrefReference::new(self.unit.object.bind(py))?.unbind();
             if let Some(cache) = cache_of(code) {
                 let own_cells = self.unit.code.cellvars.len();
-                let (prologue, call, nested) = (built.prologue, built.call, key.nested);
-                cache.set_origin(Origin { base, prologue, call, nested, own_cells });
+                let (prologue, call, applies, nested) = (built.prologue, built.call, built.applies, key.nested);
+                cache.set_origin(Origin { base, prologue, call, applies, nested, own_cells });
                 // Generators run in CPython.
                 cache.set_skip(key.entry == resume::Entry::Yield);
                 for what in [Forbidden::Break, Forbidden::Fallback] {

@@ -28,6 +28,7 @@ pub mod null;
 pub mod numpy;
 pub mod object;
 pub mod range;
+mod rest;
 pub mod sequence;
 pub mod set;
 pub mod shape;

@@ -476,6 +476,30 @@ for z, i in zip([x] * n, items):
     y = y + z * i
     toy.save(y)
 """,
+    "reduce": """
+import functools
+def step(y, i):
+    y = y * 0.5 + i
+    toy.save(y)
+    return y + 1
+y = functools.reduce(step, items, y)
+""",
+    "sorted": """
+def weight(i):
+    return -float(y * i)
+out.append(sorted(items, key=weight))
+""",
+    "maximum": """
+def weight(i):
+    return float(y * (i % 100))
+y = y + max(items, key=weight)
+""",
+    "maximum_of_some": """
+def weight(z):
+    return float((z * 2).sum())
+for i in range(n):
+    y = max([y * 0.5, x, x + i % 10], key=weight) + 1
+""",
     "comprehension": """
 losses = [float(y + i) for i in range(n)]
 y = y + sum(losses)

@@ -120,7 +120,7 @@ impl CodeGen<'_, '_> {
         }
         for frame in &at.frames[1..] {
             live.extend(frame.cells.iter().filter(|cell| **cell != self.cx.null()));
-            live.extend(frame.claim.iter().flat_map(Claim::values));
+            live.extend(frame.claim.iter().flat_map(Claim::values).filter(|value| *value != self.cx.null()));
         }
         for cell in self.cells.keys() {
             live.extend(self.cx.vars.get(*cell).children());

@@ -10,6 +10,7 @@ use crate::cpython;
 use crate::error::Flow;
 use crate::resume::{Answer, Finish, Operation, Use};
 use crate::variable::VarId;
+use crate::version::PyVersion;
 
 /// What becomes of the result of a call.
 #[derive(Clone, Debug)]
@@ -58,6 +59,23 @@ impl OpcodeExecutor<'_> {
     /// The present instruction asks for the truth of an object, to do this with it.
     pub fn claim_truth(&mut self, object: VarId, then: Use, below: Vec<Below>) {
         self.claim_above(object, Finish::Answer(Answer::Truth, then), below);
+    }
+
+    /// Whether all that the present instruction does is the call of the C function that asks. From here on that claims nothing.
+    pub fn claims_call(&mut self) -> bool {
+        self.unclaim().is_some_and(|(_, claim)| claim.finish == Finish::Keep && claim.below.is_empty())
+    }
+
+    /// What the C function being called does behind its next call of `function` is to call another one with these arguments and
+    /// the result.
+    pub fn claim_rest(&mut self, function: VarId, rest: VarId, args: &[VarId]) {
+        let callable = match PyVersion::BUILT_FOR.0 {
+            ..11 => vec![rest],
+            11 | 12 => vec![self.null(), rest],
+            _ => vec![rest, self.null()],
+        };
+        let below = callable.into_iter().chain(args.iter().copied()).map(Below::Value).collect();
+        self.claim_above(function, Finish::Apply(args.len() as u32 + 1), below);
     }
 
     /// All that the C function does that is being called is to ask this of another object.

@@ -101,6 +101,8 @@ pub struct ResumeCode {
     pub prologue: u32,
     /// Which of them calls, and what is done behind it.
     pub call: Option<(Label, Finish)>,
+    /// Which of them calls what lies below that call's result.
+    pub applies: Option<Label>,
 }
 
 /// Builds the code of a resume function.
@@ -128,12 +130,13 @@ pub fn build(py: Python<'_>, unit: &CodeUnit, key: &ResumeKey, line: Position) -
         instructions: Vec::new(),
         inner: Vec::new(),
         call: None,
+        applies: None,
         block: None,
         handler: None,
         first_const: consts,
         consts: Vec::new(),
     };
-    let Prologue { instructions: prologue, consts, call, handler: stop, .. } = prologue.write(&code, key)?;
+    let Prologue { instructions: prologue, consts, call, applies, handler: stop, .. } = prologue.write(&code, key)?;
     code.consts.extend(consts);
     let shift = prologue.len() as u32;
     let body = base.instructions.iter().map(|instruction| moved(py, base, &code, instruction, shift));
@@ -190,7 +193,7 @@ pub fn build(py: Python<'_>, unit: &CodeUnit, key: &ResumeKey, line: Position) -
         Entry::Return(_, finish) => Some(finish),
         _ => None,
     };
-    Ok(ResumeCode { code: code.unbind(), prologue: shift, call: call.zip(finish) })
+    Ok(ResumeCode { code: code.unbind(), prologue: shift, call: call.zip(finish), applies })
 }
 
 fn refuse(error: &BytecodeError) -> Unwind {
@@ -260,6 +263,8 @@ struct Prologue<'py> {
     inner: Vec<usize>,
     // Where it calls, or what follows a call begins.
     call: Option<Label>,
+    // Where a finish calls what lies below the result.
+    applies: Option<Label>,
     // Where what a finish catches begins, and what catches it since 3.11.
     block: Option<usize>,
     handler: Option<Label>,
@@ -430,6 +435,12 @@ impl Prologue<'_> {
             self.op("PUSH_NULL", 0)?;
         }
         self.load_values(arguments)?;
+        self.call_below(arguments)
+    }
+
+    /// Calls what lies below so many arguments.
+    fn call_below(&mut self, arguments: u32) -> Flow<()> {
+        let version = PyVersion::BUILT_FOR;
         if version == PyVersion(11) {
             self.op("PRECALL", arguments)?;
         }
@@ -466,6 +477,13 @@ impl Prologue<'_> {
                 }
             }
             Finish::Next => self.unless_stopped(code, at),
+            Finish::Apply(arguments) => {
+                // What is finished comes before the call, which may break the graph itself.
+                self.op("NOP", 0)?;
+                self.call_below(arguments)?;
+                self.applies = Some(Label(self.instructions.len() as u32 - 1));
+                Ok(())
+            }
             Finish::Operator(operation) => {
                 let declined = self.jump_if_is(self.py.NotImplemented())?;
                 self.third()?;
@@ -581,10 +599,7 @@ impl Prologue<'_> {
             self.op("PUSH_NULL", 0)?;
             self.swap()?;
         }
-        if version == PyVersion(11) {
-            self.op("PRECALL", 1)?;
-        }
-        self.op(if version < PyVersion(11) { "CALL_FUNCTION" } else { "CALL" }, 1)
+        self.call_below(1)
     }
 
     /// The two items on top change places.

@@ -24,6 +24,8 @@ pub enum Finish {
     Operator(Operation),
     /// It is an answer that C code checks or converts, and then this is done with it.
     Answer(Answer, Use),
+    /// It is the last of so many arguments of a call; the others and the callable lie below it.
+    Apply(u32),
     /// It is the next item of the iterator below it; a `StopIteration` that comes in its place ends the loop.
     Next,
 }

@@ -12,9 +12,10 @@ use sot_core::error::{Flow, Unwind};
 use sot_core::executor::{object_model, BinaryOp, CallArgs, CompareOp, OpcodeExecutor};
 use sot_core::variable::VarId;
 
-use super::{builtin_object, cannot, given, is_none, required};
+use super::{builtin_object, cannot, given, required};
 use crate::dict;
 use crate::list::ListVariable;
+use crate::rest;
 use crate::sequence;
 use crate::subclass;
 use crate::tuple::TupleVariable;
@@ -263,6 +264,7 @@ fn sum(cx: &mut OpcodeExecutor<'_>, items: &[VarId], start: Option<VarId>) -> Fl
 }
 
 fn extreme(cx: &mut OpcodeExecutor<'_>, name: &str, op: CompareOp, args: &CallArgs) -> Flow<VarId> {
+    let direct = cx.claims_call();
     let option = |wanted: &str| args.keywords.iter().find(|(name, _)| &**name == wanted).map(|(_, value)| *value);
     let (key, default) = (option("key"), option("default"));
     if let Some((other, _)) = args.keywords.iter().find(|(name, _)| !matches!(&**name, "key" | "default")) {
@@ -284,12 +286,16 @@ fn extreme(cx: &mut OpcodeExecutor<'_>, name: &str, op: CompareOp, args: &CallAr
     let Some((&first, rest)) = items.split_first() else {
         return default.ok_or_else(|| empty(cx, name));
     };
-    let (mut best, mut best_key) = (first, key_of(cx, key, first)?);
+    if let Some(key) = given(cx, key)? {
+        let items = cx.tuple(items);
+        let iterator = cx.iter(items)?;
+        return rest::extreme(cx, op == CompareOp::Greater, key, iterator, direct);
+    }
+    let mut best = first;
     for &item in rest {
-        let item_key = key_of(cx, key, item)?;
-        let better = cx.compare(op, item_key, best_key)?;
+        let better = cx.compare(op, item, best)?;
         if cx.truth(better)? {
-            (best, best_key) = (item, item_key);
+            best = item;
         }
     }
     Ok(best)
@@ -300,14 +306,6 @@ fn empty(cx: &mut OpcodeExecutor<'_>, name: &str) -> Unwind {
     match builtin_object(cx.py, name).and_then(|function| function.call1(((),))) {
         Err(error) => cx.raise(error),
         Ok(_) => cx.raise(PyValueError::new_err("empty sequence")),
-    }
-}
-
-/// `key(item)`, or the item itself without a key function.
-pub(super) fn key_of(cx: &mut OpcodeExecutor<'_>, key: Option<VarId>, item: VarId) -> Flow<VarId> {
-    match key {
-        Some(key) if !is_none(cx, key)? => cx.call(key, &CallArgs::positional(vec![item])),
-        _ => Ok(item),
     }
 }
 

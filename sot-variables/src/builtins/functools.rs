@@ -136,6 +136,10 @@ sot_core::variable_kind! {
 }
 
 fn reduce(cx: &mut OpcodeExecutor<'_>, function: VarId, iterable: VarId, initial: Option<VarId>) -> Flow<VarId> {
+    let direct = cx.claims_call();
+    let reduce = library(cx.py, "functools", "reduce")?;
+    let tracker = cx.constant_tracker(reduce.clone_ref(cx.py));
+    let rest = cx.wrap(reduce.bind(cx.py), tracker);
     let iterator = cx.iter(iterable)?;
     let first = match initial {
         Some(initial) => Some(initial),
@@ -149,6 +153,9 @@ fn reduce(cx: &mut OpcodeExecutor<'_>, function: VarId, iterable: VarId, initial
         };
     };
     while let Some(item) = cx.next(iterator)? {
+        if direct {
+            cx.claim_rest(function, rest, &[function, iterator]);
+        }
         total = cx.call(function, &CallArgs::positional(vec![total, item]))?;
     }
     Ok(total)

@@ -12,8 +12,7 @@ use sot_core::error::{Flow, Unwind};
 use sot_core::executor::{object_model, CallArgs, CompareOp, OpcodeExecutor};
 use sot_core::variable::VarId;
 
-use super::basic::key_of;
-use super::{builtin_object, cannot, required};
+use super::{builtin_object, cannot, given, required};
 use crate::dict;
 use crate::generator;
 use crate::iterators::dict_view::{DictIterator, DictView, View};
@@ -27,6 +26,7 @@ use crate::iterators::sequence::SequenceIterator;
 use crate::iterators::zip::Zip;
 use crate::list::ListVariable;
 use crate::range::RangeVariable;
+use crate::rest;
 use crate::set::{self, SetVariable};
 use crate::tuple::TupleVariable;
 
@@ -103,12 +103,13 @@ builtin! { SORTED = "sorted" => |cx, args| {
         let given = args.positional.len();
         return Err(cx.raise(PyTypeError::new_err(format!("sorted expected 1 argument, got {given}"))));
     };
+    let direct = cx.claims_call();
     // The order a set is iterated in does not show in its sorted items.
     let items = match cx.see_as::<SetVariable>(iterable)? {
         Some(_) => set::elements(cx, iterable)?.iter().map(|key| key.variable).collect(),
         None => cx.unpack_into_list(iterable)?,
     };
-    let items = sort(cx, &items, args)?;
+    let items = sort(cx, &items, args, direct)?;
     Ok(cx.list(items))
 } }
 
@@ -127,8 +128,8 @@ builtin! { RANGE = "range" => |cx, args| {
     }
 } }
 
-/// The items in order, by the `key` and `reverse` keywords of a call.
-pub(super) fn sort(cx: &mut OpcodeExecutor<'_>, items: &[VarId], args: &CallArgs) -> Flow<Vec<VarId>> {
+/// The items in order, by the `key` and `reverse` keywords of a call. `direct`: it is all that the present instruction does.
+pub(super) fn sort(cx: &mut OpcodeExecutor<'_>, items: &[VarId], args: &CallArgs, direct: bool) -> Flow<Vec<VarId>> {
     let mut key = None;
     let mut reverse = false;
     for (option, value) in &args.keywords {
@@ -146,10 +147,23 @@ pub(super) fn sort(cx: &mut OpcodeExecutor<'_>, items: &[VarId], args: &CallArgs
             }
         }
     }
-    let keys = items.iter().map(|&item| key_of(cx, key, item)).collect::<Flow<Vec<_>>>()?;
-    let order = match known_order(cx, &keys, reverse)? {
+    let Some(key) = given(cx, key)? else { return in_order(cx, items, items, reverse) };
+    let (list, so_far) = (cx.list(items.to_vec()), cx.list(Vec::new()));
+    let (iterator, backwards) = (cx.iter(list)?, cx.boolean(reverse));
+    let keys = rest::keys(cx, key, backwards, (list, iterator), so_far, direct)?;
+    in_order(cx, items, &keys, reverse)
+}
+
+/// The items in the order of their keys.
+pub(crate) fn in_order(
+    cx: &mut OpcodeExecutor<'_>,
+    items: &[VarId],
+    keys: &[VarId],
+    reverse: bool,
+) -> Flow<Vec<VarId>> {
+    let order = match known_order(cx, keys, reverse)? {
         Some(order) => order,
-        None => compared_order(cx, &keys, reverse)?,
+        None => compared_order(cx, keys, reverse)?,
     };
     Ok(order.into_iter().map(|position| items[position]).collect())
 }

@@ -98,7 +98,7 @@ builtin! { SORT = "list.sort" => |cx, args| {
     let items = expect(cx, this)?.items.clone();
     // What the comparisons and the key see of the list is empty.
     write(cx, this, Vec::new())?;
-    let sorted = sort(cx, &items, args);
+    let sorted = sort(cx, &items, args, false);
     let sorted = list::unchanged(cx, this, &[], sorted);
     write(cx, this, sorted.as_ref().map_or(items, Vec::clone))?;
     sorted?;

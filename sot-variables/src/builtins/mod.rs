@@ -38,7 +38,7 @@ use sot_core::executor::{CallArgs, OpcodeExecutor};
 use sot_core::variable::VarId;
 
 /// A break at a call that is not simulated in this form.
-fn cannot(what: &str) -> Unwind {
+pub(crate) fn cannot(what: &str) -> Unwind {
     Unwind::break_graph(ReasonId::UnsupportedCall, what)
 }
 
