@@ -108,7 +108,7 @@ fn rest_of_extreme<'py>(of: Of, args: &Bound<'py, PyTuple>) -> PyResult<Bound<'p
         };
         match iterator.try_iter()?.next() {
             Some(next) => item = next?,
-            None => return Ok(best.map(|(best, _)| best).unwrap_or(key)),
+            None => return Ok(best.map_or(key, |(best, _)| best)),
         }
         item_key = key.call1((&item,))?;
     }

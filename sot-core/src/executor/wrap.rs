@@ -213,7 +213,7 @@ impl<'py> OpcodeExecutor<'py> {
     pub(super) fn lazy_compare(&mut self, op: CompareOp, lhs: VarId, rhs: VarId) -> Flow<Option<VarId>> {
         let Some((left, right)) = self.differing_pair(lhs, rhs) else { return Ok(None) };
         let texts = is_text(&left) && is_text(&right);
-        if !texts && !(is_number(&left) && is_number(&right)) {
+        if !(texts || is_number(&left) && is_number(&right)) {
             return Ok(None);
         }
         self.refuse_more_paths(&left)?;
