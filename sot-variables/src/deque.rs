@@ -270,6 +270,7 @@ impl DequeVariable {
     fn look(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
         let of = cx.vars.tracker(this);
         if let Some(outside) = self.outside.as_ref().filter(|_| cx.trackers.is_sourced(of)) {
+            cx.refuse_changing_contents(of, "a deque")?;
             let deque = outside.object.bind(cx.py);
             let maxlen = cx.trackers.add(Tracker::Getattr { of, name: "maxlen".into() });
             cx.guards.add(of, Test::Length(deque.len()?));

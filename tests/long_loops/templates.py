@@ -532,6 +532,7 @@ MORE = {
     "steps": (20, "two breaks under conditions of their own in a loop in a loop"),
     "powers": (13, "two conditions, and two numbers for the graph that differ"),
     "set_of_seen": (13, "two breaks, and a set that differs is asked in CPython"),
+    "window": (12, "a deque that fills up is asked in CPython, and so is what differs in it"),
     "stack": (11, "a list that differs is asked in CPython, in two places"),
 }
 
