@@ -20,17 +20,29 @@ sot_core::variable_kind! { "exception" }
 
 sot_core::builtin! { EXC_INFO = "sys:exc_info" => |cx, args| {
     let [] = args.exactly(cx, "exc_info")?;
-    let Some(exception) = cx.handled_exception() else {
-        if cx.nothing_is_handled() {
-            let none = cx.none();
-            return Ok(cx.tuple(vec![none; 3]));
-        }
-        return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "sys.exc_info() of what a caller is handling"));
+    let Some(exception) = handled(cx)? else {
+        let none = cx.none();
+        return Ok(cx.tuple(vec![none; 3]));
     };
     let class = object_model::type_variable(cx, exception)?;
     let traceback = cx.traceback(exception);
     Ok(cx.tuple(vec![class, exception, traceback]))
 } }
+
+sot_core::builtin! { EXCEPTION = "sys:exception" => |cx, args| {
+    let [] = args.exactly(cx, "exception")?;
+    Ok(handled(cx)?.unwrap_or_else(|| cx.none()))
+} }
+
+/// The exception that is being handled, if it can be told that there is one or none.
+fn handled(cx: &mut OpcodeExecutor<'_>) -> Flow<Option<VarId>> {
+    match cx.handled_exception() {
+        None if !cx.nothing_is_handled() => {
+            Err(Unwind::break_graph(ReasonId::UnsupportedCall, "sys.exc_info() of what a caller is handling"))
+        }
+        exception => Ok(exception),
+    }
+}
 
 /// An exception made in the trace.
 pub struct ExceptionVariable {

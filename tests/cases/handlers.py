@@ -606,6 +606,11 @@ def test_what_is_no_exception_is_thrown_into_a_generator(x):
         return x + first, str(error), next(generator, None)
 
 
+def exception():
+    """`sys.exception()`, which there is from 3.11 on."""
+    return sys.exception() if hasattr(sys, "exception") else sys.exc_info()[1]
+
+
 def called_natively(work):
     """`work` is called by C code: a frame of its own."""
     re.sub("a", lambda _: work() or "", "a")
@@ -667,4 +672,4 @@ def test_whole__nothing_is_handled(x):
         raise ValueError
     except ValueError:
         inside = sys.exc_info()[0]
-    return x + 1, before, text, inside, sys.exc_info()
+    return x + 1, before, text, inside, sys.exc_info(), exception()
