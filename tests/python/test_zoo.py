@@ -60,7 +60,7 @@ def test_model(name):
     if old and task.decorated:
         graphs, breaks = task.decorated
         eval_graphs += graphs
-        eval_breaks += [reason for reason, count in breaks.items() for _ in range(count)]
+        eval_breaks += breaks
     for mode, graphs, breaks in (
         (measured.predict, eval_graphs, eval_breaks),
         (measured.train, task.train_graphs, task.train_breaks),

@@ -27,7 +27,7 @@ class Task:
     train_graphs, train_breaks = 1, ()
     decorated = None
     """If it meets `@paddle.no_grad()`, which Paddle 3.0 writes as text with `inspect`: what that adds there in eval mode, subgraphs
-    and the number of breaks by the ids of their reasons."""
+    and the ids of the reasons for breaks."""
     settles = 1
     """The number of the call after which calls in eval mode change nothing that matters to the next."""
 

@@ -154,7 +154,6 @@ class WithCache(LanguageModel):
 
 @task
 class Greedy(LanguageModel):
-    decorated = (0, {"raises": 1, "unsupported-attribute": 1, "unsupported-call": 10, "unsupported-operation": 8})
     title = "GPT, greedy generation"
     shows = "five steps of decoding with the cache, `@paddle.no_grad()` on the method; trained on a prefix"
 
@@ -169,7 +168,6 @@ class Greedy(LanguageModel):
 
 @task
 class Sampling(LanguageModel):
-    decorated = (0, {"raises": 1, "unsupported-attribute": 1, "unsupported-call": 10, "unsupported-operation": 8})
     title = "GPT, sampling"
     shows = "top-k filter by `v[:, [-1]]`, `multinomial`, stops at a token the model chooses"
     steps = 1
