@@ -5,9 +5,11 @@ use std::rc::Rc;
 use once_cell::sync::Lazy;
 use pyo3::prelude::*;
 use pyo3::types::{PyModule, PyString, PyType};
+use sot_core::backend::ObjectTest;
 use sot_core::cpython;
 use sot_core::error::{Flow, Reason, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
+use sot_core::guard::{Identity, Test};
 use sot_core::tracker::{self, Tracker, TrackerId};
 use sot_core::variable::{VarId, Variable};
 
@@ -96,11 +98,10 @@ impl BuiltinFunctionVariable {
     /// has no method of that name.
     fn receiver<'py>(&self, cx: &OpcodeExecutor<'py>) -> Option<Bound<'py, PyAny>> {
         let function = self.object.bind(cx.py);
-        let receiver = function.getattr("__self__").ok()?;
+        let receiver = receiver(function)?;
         let name = function.getattr("__name__").ok()?.cast_into::<PyString>().ok()?;
-        let has_method = || cpython::type_lookup(&receiver.get_type(), &name).is_some();
-        let is_object = !receiver.is_none() && !receiver.is_instance_of::<PyModule>();
-        let is_bound = receiver.is_instance_of::<PyType>() || is_object && has_method();
+        let is_bound =
+            receiver.is_instance_of::<PyType>() || cpython::type_lookup(&receiver.get_type(), &name).is_some();
         is_bound.then_some(receiver)
     }
 
@@ -133,6 +134,10 @@ impl BuiltinFunctionVariable {
                 let text = format!("{name}() of a subclass");
                 return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
             }
+            if !is_value && cx.trackers.is_made(cx.vars.tracker(receiver)) {
+                let text = format!("{name}() of a class made in the trace");
+                return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
+            }
             return match descriptor.filter(|descriptor| cx.runtime.builtins.get(descriptor).is_some()) {
                 Some(descriptor) => cx.call_builtin(&descriptor, args, false),
                 // How floats are packed is a state of the process.
@@ -140,8 +145,73 @@ impl BuiltinFunctionVariable {
                 None => cx.call_builtin(&object, args, is_value || name == "__class_getitem__"),
             };
         }
+        let ty = cx.type_of(receiver)?;
+        if let Some(hidden) = hidden_descriptor(&ty, &name, &object)? {
+            return call_descriptor(cx, &hidden, &args.with_receiver(receiver));
+        }
         let method = cx.get_attr(receiver, &Rc::from(name))?;
         cx.call(method, args)
+    }
+}
+
+/// What a function of C is bound to, but for a module.
+fn receiver<'py>(function: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
+    let receiver = function.getattr("__self__").ok()?;
+    (!receiver.is_none() && !receiver.is_instance_of::<PyModule>()).then_some(receiver)
+}
+
+/// The descriptor that a bound method was made by, if it is not the one that the type finds under that name.
+fn hidden_descriptor<'py>(
+    ty: &Bound<'py, PyAny>,
+    name: &str,
+    method: &Bound<'py, PyAny>,
+) -> Flow<Option<Bound<'py, PyAny>>> {
+    let Ok(ty) = ty.cast::<PyType>() else { return Ok(None) };
+    let receiver = method.getattr("__self__")?;
+    let code = BoundCode::of(method);
+    let found = cpython::type_lookup(ty, &PyString::new(ty.py(), name));
+    for class in ty.mro().iter() {
+        let Ok(held) = cpython::class_attr(&class, "__dict__")?.get_item(name) else { continue };
+        let is_method = matches!(&*cpython::builtin_type_name(&held), "method_descriptor" | "wrapper_descriptor");
+        if is_method && code.check(&held.call_method1("__get__", (&receiver,))?) {
+            return Ok((!found.is_some_and(|found| found.is(&held))).then_some(held));
+        }
+    }
+    if found.is_some_and(|found| cpython::builtin_type_name(&found) == "function") {
+        let text = format!("a method {name}() of C code, bound to an object whose class has another one");
+        return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
+    }
+    Ok(None)
+}
+
+/// A guard: a method of C's runs this code. That says more than its name, of which there are several along the bases.
+struct BoundCode {
+    name: String,
+    code: Option<usize>,
+    owner: Option<Py<PyAny>>,
+}
+
+impl BoundCode {
+    fn of(method: &Bound<'_, PyAny>) -> Self {
+        let name = method.getattr("__name__").and_then(|name| name.extract()).unwrap_or_default();
+        let owner = method.getattr("__objclass__").ok().map(Bound::unbind);
+        BoundCode { name, code: cpython::c_code(method), owner }
+    }
+}
+
+impl ObjectTest for BoundCode {
+    fn check(&self, object: &Bound<'_, PyAny>) -> bool {
+        if self.code.is_some() {
+            return cpython::c_code(object) == self.code;
+        }
+        let owner = || object.getattr("__objclass__").ok().map(Bound::unbind);
+        cpython::builtin_type_name(object) == "method-wrapper"
+            && object.getattr("__name__").is_ok_and(|name| name.eq(&*self.name).unwrap_or(false))
+            && matches!((owner(), &self.owner), (Some(owner), Some(own)) if owner.is(own))
+    }
+
+    fn describe(&self, subject: &str) -> String {
+        format!("{subject}.__name__ == '{}'", self.name)
     }
 }
 
@@ -207,6 +277,15 @@ impl Variable for BuiltinFunctionVariable {
 
     fn object(&self) -> Option<&Py<PyAny>> {
         Some(&self.object)
+    }
+
+    fn guard(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
+        let (object, tracker) = (self.object.bind(cx.py).clone(), cx.vars.tracker(this));
+        cx.guards.add(tracker, Test::TypeIs(Identity::of(object.get_type().as_any())));
+        if receiver(&object).is_some() {
+            cx.guards.add(tracker, Test::Object(Box::new(BoundCode::of(&object))));
+        }
+        Ok(())
     }
 
     fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {

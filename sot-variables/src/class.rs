@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use pyo3::exceptions::PyBaseException;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyFunction, PyString, PyTuple, PyType, PyTypeMethods};
 use sot_core::builtin;
@@ -29,7 +30,7 @@ builtin! { NEW = "object.__new__" => |cx, args| {
     };
     let ty = cx.see(class)?.object().and_then(|ty| ty.bind(cx.py).cast::<PyType>().ok().cloned());
     match ty {
-        Some(ty) if is_plain(&ty)? && !ty.hasattr("__del__")? => Ok(cx.produce(Rc::new(InstanceVariable { class, ty: ty.into_any().unbind() }))),
+        Some(ty) if is_plain(&ty)? && cpython::type_lookup(&ty, intern!(cx.py, "__del__")).is_none() => Ok(cx.produce(Rc::new(InstanceVariable { class, ty: ty.into_any().unbind() }))),
         _ => Err(Unwind::break_graph(ReasonId::UnsupportedCall, "object.__new__() of a class whose instances C code lays out")),
     }
 } }
@@ -94,8 +95,8 @@ builtin! { NAMESPACE_REPR = "types:SimpleNamespace.__repr__" => |cx, args| {
 
 /// Whether the class has abstract methods left.
 fn is_abstract(class: &Bound<'_, PyType>) -> PyResult<bool> {
-    let names = class.getattr_opt("__abstractmethods__")?;
-    Ok(names.is_some_and(|names| names.is_truthy().unwrap_or(true)))
+    let names = cpython::class_attr(class, "__abstractmethods__");
+    Ok(names.is_ok_and(|names| names.is_truthy().unwrap_or(true)))
 }
 
 /// `Py_TPFLAGS_DISALLOW_INSTANTIATION` (3.10+)
@@ -104,12 +105,12 @@ const NOT_CALLED: u64 = 1 << 7;
 /// Whether `object.__new__` makes instances of the class: no C type but `object` is among its bases, nothing is abstract.
 fn is_plain(class: &Bound<'_, PyType>) -> PyResult<bool> {
     let object = class.py().get_type::<PyAny>();
-    let flags: u64 = class.getattr("__flags__")?.extract()?;
+    let flags: u64 = cpython::class_attr(class, "__flags__")?.extract()?;
     if flags & NOT_CALLED != 0 || is_abstract(class)? {
         return Ok(false);
     }
     for base in class.mro().iter().filter(|base| !base.is(&object)) {
-        let own_new = base.getattr("__dict__")?.get_item("__new__");
+        let own_new = cpython::class_attr(&base, "__dict__")?.get_item("__new__");
         let in_c = own_new.is_ok_and(|new| new.is_instance_of::<PyCFunction>());
         if in_c || !base.cast::<PyType>().is_ok_and(cpython::is_heap_type) {
             return Ok(false);
@@ -140,6 +141,36 @@ pub struct ClassVariable {
 }
 
 impl ClassVariable {
+    /// `type.__getattribute__`, and the `__getattr__` of a metaclass after it.
+    fn type_get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
+        if let Some(written) = cx.effects.attribute(this, name) {
+            return Ok(written);
+        }
+        let class = self.class(cx)?;
+        let in_meta = object_model::lookup(cx, this, name)?;
+        if let Some((found, tracker)) = &in_meta {
+            object_model::guard_descriptor(cx, found, *tracker)?;
+            if cpython::type_name(&found.get_type()) == "property" {
+                return object_model::bind_descriptor(cx, this, name, found, *tracker).map(Some);
+            }
+            if cpython::is_data_descriptor(found) && cpython::is_descriptor(found) {
+                return self.read(cx, this, name).map(Some);
+            }
+        }
+        let of = cx.vars.tracker(this);
+        if let Some((found, tracker)) = object_model::lookup_in_type(cx, class.as_any(), of, name)? {
+            return self.bind(cx, this, name, found, tracker).map(Some);
+        }
+        match in_meta {
+            Some((found, tracker)) => object_model::bind_descriptor(cx, this, name, &found, tracker).map(Some),
+            None if object_model::lookup(cx, this, &Rc::from("__getattr__"))?.is_some() => {
+                let text = cx.string(name);
+                object_model::call_special(cx, this, "__getattr__", &[text]).map(Some)
+            }
+            None => Ok(None),
+        }
+    }
+
     fn wrap(_: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, _: TrackerId) -> Flow<Rc<dyn Variable>> {
         Ok(Rc::new(ClassVariable { object: object.clone().unbind(), made: None }))
     }
@@ -322,7 +353,7 @@ fn initialize(cx: &mut OpcodeExecutor<'_>, class: VarId, instance: VarId, args: 
             object_model::guard_identity(cx, &init, tracker);
             // Arguments belong to `__new__` where the class has its own.
             let ty = cx.type_of(instance)?;
-            let own_new = !ty.getattr("__new__")?.is(cx.py.get_type::<PyAny>().getattr("__new__")?);
+            let own_new = !cpython::class_attr(&ty, "__new__")?.is(cx.py.get_type::<PyAny>().getattr("__new__")?);
             if own_new || (args.positional.is_empty() && args.keywords.is_empty()) {
                 return Ok(());
             }
@@ -395,33 +426,11 @@ impl Variable for ClassVariable {
     }
 
     fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
-        if let Some(written) = cx.effects.attribute(this, name) {
-            return Ok(written);
-        }
-        let class = self.class(cx)?;
         object_model::assume_own_reads(cx, this)?;
-        let in_meta = object_model::lookup(cx, this, name)?;
-        if let Some((found, tracker)) = &in_meta {
-            object_model::guard_descriptor(cx, found, *tracker)?;
-            if cpython::type_name(&found.get_type()) == "property" {
-                return object_model::bind_descriptor(cx, this, name, found, *tracker).map(Some);
-            }
-            if cpython::is_data_descriptor(found) && cpython::is_descriptor(found) {
-                return self.read(cx, this, name).map(Some);
-            }
+        if object_model::is_python_method(cx, this, "__getattribute__")? {
+            return object_model::own_get_attr(cx, this, name).map(Some);
         }
-        let of = cx.vars.tracker(this);
-        if let Some((found, tracker)) = object_model::lookup_in_type(cx, class.as_any(), of, name)? {
-            return self.bind(cx, this, name, found, tracker).map(Some);
-        }
-        match in_meta {
-            Some((found, tracker)) => object_model::bind_descriptor(cx, this, name, &found, tracker).map(Some),
-            None if object_model::lookup(cx, this, &Rc::from("__getattr__"))?.is_some() => {
-                let text = cx.string(name);
-                object_model::call_special(cx, this, "__getattr__", &[text]).map(Some)
-            }
-            None => Ok(None),
-        }
+        self.type_get_attr(cx, this, name)
     }
 
     fn get_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId) -> Flow<VarId> {

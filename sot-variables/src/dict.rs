@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyInt, PyString};
 
 use sot_core::codegen::CodeGen;
+use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, BinaryOp, CompareOp, Globals, Name, OpcodeExecutor};
 use sot_core::guard::{Identity, Test};
@@ -182,8 +183,15 @@ fn is_mapping(cx: &mut OpcodeExecutor<'_>, mapping: VarId) -> Flow<bool> {
 fn plainly_iterated(cx: &mut OpcodeExecutor<'_>, source: VarId) -> Flow<Option<VarId>> {
     let Some(storage) = subclass::storage_of(cx, source)? else { return Ok(None) };
     let (ty, base) = (cx.type_of(source)?, cx.type_of(storage)?);
-    let plain = cx.see_as::<DictVariable>(storage)?.is_some() && ty.getattr("__iter__")?.is(&base.getattr("__iter__")?);
-    Ok(plain.then_some(storage))
+    let Some(dict) = cx.see_as::<DictVariable>(storage)? else { return Ok(None) };
+    // An `OrderedDict` is asked for its keys, as any mapping.
+    let asked = if dict.ordered { ["keys", "__getitem__"].as_slice() } else { &["__iter__"] };
+    for name in asked {
+        if !cpython::class_attr(&ty, name)?.is(&base.getattr(*name)?) {
+            return Ok(None);
+        }
+    }
+    Ok(Some(storage))
 }
 
 /// The entries of a mapping, or of an iterable of pairs.
@@ -303,10 +311,13 @@ impl DictVariable {
         // An OrderedDict keeps an order apart from the dict's. No method of a subclass is called.
         let ordered_type = ordered_type(cx.py)?;
         let ordered = dict.is_instance(&ordered_type)?;
+        let unfit = || {
+            let text = "an OrderedDict whose order does not fit what it holds";
+            Unwind::break_graph(ReasonId::UnsupportedOperation, text)
+        };
         let keys = if ordered {
             let keys = ordered_type.call_method1("__iter__", (dict,))?.try_iter()?.collect::<PyResult<Vec<_>>>();
-            let text = "an OrderedDict whose order does not fit what it holds";
-            keys.map_err(|_| Unwind::break_graph(ReasonId::UnsupportedOperation, text))?
+            keys.ok().filter(|keys| keys.len() == dict.len()).ok_or_else(unfit)?
         } else {
             dict.keys().iter().collect()
         };
@@ -315,7 +326,7 @@ impl DictVariable {
         for (place, object) in keys.into_iter().enumerate() {
             let key = HashKey::found(cx, &object)?;
             let value = if ordered { dict.get_item(&object)? } else { values.get(place).cloned() };
-            let Some(value) = value else { continue };
+            let value = value.ok_or_else(unfit)?;
             let tracker = cx.trackers.add(Tracker::Item { of, key: Key::of(&object) });
             let value = cx.wrap(&value, tracker);
             entries.push(Entry { key, value });

@@ -127,7 +127,7 @@ pub fn call_descriptor<'py>(
             }
         }
         if let Some((inner, receiver, storage)) = subclass::with_storage(cx, args)? {
-            subclass::refuse_own_copy(cx, descriptor, storage)?;
+            subclass::refuse_asking(cx, descriptor, args, storage)?;
             if let Some(value) = subclass::missing(cx, descriptor, receiver, &inner)? {
                 return Ok(value);
             }

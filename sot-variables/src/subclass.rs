@@ -124,11 +124,41 @@ pub fn with_storage(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<Option
     Ok(Some((rest.with_receiver(storage), receiver, storage)))
 }
 
-/// `OrderedDict.copy` asks the class for another object.
-pub fn refuse_own_copy(cx: &mut OpcodeExecutor<'_>, descriptor: &Bound<'_, PyAny>, storage: VarId) -> Flow<()> {
-    let copies = descriptor.getattr("__name__")?.eq("copy")?;
-    if copies && cx.see_as::<DictVariable>(storage)?.is_some_and(|dict| dict.ordered) {
-        let text = "copy() of an OrderedDict of a class derived from it";
+/// Methods of `OrderedDict` that ask an object of a subclass for its own, and for which.
+const ASKING: &[(&str, &[&str])] = &[
+    ("__init__", &["__setitem__"]),
+    ("update", &["__setitem__"]),
+    ("__ior__", &["__setitem__"]),
+    ("setdefault", &["__contains__", "__getitem__", "__setitem__"]),
+    ("pop", &["__contains__", "__getitem__", "__delitem__"]),
+    ("popitem", &["__contains__", "__getitem__", "__delitem__"]),
+];
+
+/// Methods of `OrderedDict` that ask the class for another object.
+const MAKING: &[&str] = &["copy", "__or__", "__ror__"];
+
+/// `OrderedDict` does with objects of a subclass what their own methods say.
+pub fn refuse_asking(
+    cx: &mut OpcodeExecutor<'_>,
+    descriptor: &Bound<'_, PyAny>,
+    args: &CallArgs,
+    storage: VarId,
+) -> Flow<()> {
+    if !cx.see_as::<DictVariable>(storage)?.is_some_and(|dict| dict.ordered) {
+        return Ok(());
+    }
+    let name: String = descriptor.getattr("__name__")?.extract()?;
+    let gives = args.positional.len() > 1 || !args.keywords.is_empty();
+    let asked = ASKING.iter().find(|(asking, _)| *asking == name && (gives || name == "popitem"));
+    let (receiver, base) = (args.positional[0], cx.type_of(storage)?);
+    let mut own = MAKING.contains(&&*name);
+    for asked in asked.map_or(&[][..], |(_, asked)| *asked) {
+        let Some((found, tracker)) = object_model::lookup(cx, receiver, &Rc::from(*asked))? else { continue };
+        own = own || !base.getattr(*asked)?.is(&found);
+        object_model::guard_identity(cx, &found, tracker);
+    }
+    if own {
+        let text = format!("{name}() of an OrderedDict of a class derived from it");
         return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
     }
     Ok(())
@@ -360,5 +390,5 @@ impl Variable for SubclassVariable {
 
 /// Whether a subclass writes items in its own way.
 fn own_setitem(ty: &Bound<'_, PyAny>, base: &Bound<'_, PyAny>) -> PyResult<bool> {
-    Ok(!ty.getattr("__setitem__")?.is(base.getattr("__setitem__")?))
+    Ok(!cpython::class_attr(ty, "__setitem__")?.is(base.getattr("__setitem__")?))
 }

@@ -70,6 +70,20 @@ impl TupleVariable {
         self.class.is_none()
     }
 
+    /// Whether a class derived from `tuple` has a special method of its own.
+    fn has_own(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str) -> Flow<bool> {
+        if self.is_plain() {
+            return Ok(false);
+        }
+        let inherited = cpython::type_lookup(&cx.py.get_type::<PyTuple>(), &PyString::intern(cx.py, name));
+        let Some((found, tracker)) = object_model::lookup(cx, this, &Rc::from(name))? else { return Ok(false) };
+        let own = !inherited.is_some_and(|inherited| inherited.is(&found));
+        if !own {
+            object_model::guard_identity(cx, &found, tracker);
+        }
+        Ok(own)
+    }
+
     /// Whether its hash is that of a tuple of its items.
     pub(crate) fn is_hashed_as_tuple(&self, py: Python<'_>) -> bool {
         let own = |class: &Class| {
@@ -205,7 +219,10 @@ impl Variable for TupleVariable {
         cx.integer(self.items.len() as i64)
     }
 
-    fn truth(&self, _: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<bool> {
+    fn truth(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {
+        if self.has_own(cx, this, "__bool__")? {
+            return object_model::truth(cx, this);
+        }
         Ok(!self.items.is_empty())
     }
 
@@ -221,6 +238,9 @@ impl Variable for TupleVariable {
         other: VarId,
         reflected: bool,
     ) -> Flow<Option<VarId>> {
+        if self.has_own(cx, this, if reflected { op.reflected() } else { op.method() })? {
+            return object_model::binary(cx, op, this, other, reflected);
+        }
         match op {
             BinaryOp::Add if !reflected => {
                 let Some(right) = cx.see_as::<TupleVariable>(other)? else {
@@ -248,11 +268,17 @@ impl Variable for TupleVariable {
         }
     }
 
-    fn inplace(&self, _: &mut OpcodeExecutor<'_>, _: BinaryOp, _: VarId, _: VarId) -> Flow<Option<VarId>> {
-        Ok(None)
+    fn inplace(&self, cx: &mut OpcodeExecutor<'_>, op: BinaryOp, this: VarId, other: VarId) -> Flow<Option<VarId>> {
+        if self.is_plain() {
+            return Ok(None);
+        }
+        object_model::inplace(cx, op, this, other)
     }
 
-    fn compare(&self, cx: &mut OpcodeExecutor<'_>, op: CompareOp, _: VarId, other: VarId) -> Flow<Option<VarId>> {
+    fn compare(&self, cx: &mut OpcodeExecutor<'_>, op: CompareOp, this: VarId, other: VarId) -> Flow<Option<VarId>> {
+        if self.has_own(cx, this, op.method())? {
+            return object_model::compare(cx, op, this, other);
+        }
         let Some(right) = cx.see_as::<TupleVariable>(other)? else { return Ok(None) };
         sequence::compare(cx, op, &self.items, &right.items).map(Some)
     }

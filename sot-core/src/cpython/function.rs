@@ -2,7 +2,7 @@
 
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyCode, PyDict, PyFunction, PyTuple};
+use pyo3::types::{PyCFunction, PyCode, PyDict, PyFunction, PyTuple};
 
 use super::frames;
 
@@ -71,6 +71,13 @@ pub fn bound_method<'py>(object: &Bound<'py, PyAny>) -> Option<(Bound<'py, PyAny
         let receiver = Bound::from_borrowed_ptr(py, method_self(object.as_ptr()));
         Some((function, receiver))
     }
+}
+
+/// The address of the code that a function of C, or a bound method of C's, runs; `None` for anything else.
+pub fn c_code(function: &Bound<'_, PyAny>) -> Option<usize> {
+    let function = function.cast::<PyCFunction>().ok()?;
+    // SAFETY: a live function of C, which always has code.
+    unsafe { ffi::PyCFunction_GetFunction(function.as_ptr()) }.map(|code| code as usize)
 }
 
 /// Whether the object is a cell.

@@ -70,8 +70,8 @@ pub use dict::{dict_get, dict_lacks, proxied_dict};
 pub use embedded::{ArrayField, Embedded, Held, KeptNumber, NumberField, ThreadFlag, ThreadNumber};
 pub use fresh_frame::FreshFrame;
 pub use function::{
-    bound_method, cell_contents, current_globals, function_closure, function_code, function_defaults, function_globals,
-    function_kwdefaults, is_cell, new_cell, new_function, set_cell_contents,
+    bound_method, c_code, cell_contents, current_globals, function_closure, function_code, function_defaults,
+    function_globals, function_kwdefaults, is_cell, new_cell, new_function, set_cell_contents,
 };
 pub use getter::Getter;
 pub use handled::is_handling;
@@ -83,8 +83,8 @@ pub use session::{enter, is_active, suspend, Active, HookError, Suspended};
 pub use signature::{flatten_signature, total_arg_count};
 pub use snapshot::{blind_spot, Changed, Field, HeldPlace, Place, Reading, Recorder, Snapshot};
 pub use type_::{
-    builtin_type_name, forget_subclass, full_type_name, getattr_hook, is_data_descriptor, is_descriptor, is_heap_type,
-    is_subtype, type_lookup, type_name, uses_generic_getattr, uses_generic_setattr, GetattrHook,
+    builtin_type_name, class_attr, forget_subclass, full_type_name, getattr_hook, is_data_descriptor, is_descriptor,
+    is_heap_type, is_subtype, type_lookup, type_name, uses_generic_getattr, uses_generic_setattr, GetattrHook,
 };
 pub use upcoming::{iterated, iterator_types, upcoming, Upcoming};
 pub use weak::{referents, supports_weakref, OnDeath, WeakRef};

@@ -70,6 +70,15 @@ pub fn getattr_hook(ty: &Bound<'_, PyType>) -> GetattrHook {
     }
 }
 
+/// Reads an attribute of a class as `type.__getattribute__` does, whatever its metaclass says.
+pub fn class_attr<'py>(class: &Bound<'py, PyAny>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    let ty = class.py().get_type::<PyType>();
+    if class.get_type().is(&ty) {
+        return class.getattr(name);
+    }
+    ty.getattr(intern!(class.py(), "__getattribute__"))?.call1((class, name))
+}
+
 /// Whether `class` is in the method resolution order of `ty`: no hook is asked.
 #[inline]
 pub fn is_subtype(ty: &Bound<'_, PyType>, class: &Bound<'_, PyType>) -> bool {

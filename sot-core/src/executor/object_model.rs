@@ -72,7 +72,7 @@ fn lookup_in_made<'py>(
     for base in ty.mro().iter() {
         let Some(tracker) = cx.met(&base).map(|base| cx.vars.tracker(base)) else { continue };
         if cx.trackers.is_made(tracker) {
-            if base.getattr("__dict__")?.contains(&**name)? {
+            if cpython::class_attr(&base, "__dict__")?.contains(&**name)? {
                 break;
             }
         } else if base.cast::<PyType>().is_ok_and(cpython::is_heap_type) {
@@ -154,13 +154,14 @@ pub fn assume_own_reads(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
     Ok(())
 }
 
-fn is_python_method(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str) -> Flow<bool> {
+/// Whether a type's method of that name is a function of Python's.
+pub fn is_python_method(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str) -> Flow<bool> {
     let found = lookup(cx, this, &Rc::from(name))?;
     Ok(found.is_some_and(|(found, _)| cpython::builtin_type_name(&found) == "function"))
 }
 
 /// Attribute lookup through the type's own `__getattribute__`, and the `__getattr__` hook after it.
-fn own_get_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<VarId> {
+pub fn own_get_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<VarId> {
     let text = cx.string(name);
     if is_python_method(cx, this, "__getattr__")? {
         cx.unclaim();
@@ -525,7 +526,7 @@ pub fn generic_set_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, v
     let payload = cx.see(this)?;
     let holds = match payload.object() {
         Some(object) => cpython::instance_dict(object.bind(cx.py)).is_some(),
-        None => payload.python_type(cx).getattr("__dictoffset__")?.extract::<isize>()? != 0,
+        None => cpython::class_attr(&payload.python_type(cx), "__dictoffset__")?.extract::<isize>()? != 0,
     };
     let in_type = lookup(cx, this, name)?;
     let is_slot = in_type.as_ref().is_some_and(|(found, _)| cpython::builtin_type_name(found) == "member_descriptor");

@@ -1,0 +1,201 @@
+"""What running more of CPython's own tests translated found, those of its library: one case for each error that they showed."""
+
+import collections
+import typing
+
+import toy
+from cases import given
+
+X = toy.arange(2)
+
+
+def one():
+    return (toy.arange(2),)
+
+
+# Methods of C's that are bound before the trace.
+
+
+def bound(name, *args):
+    def make():
+        items = [1, 2, 3]
+        return X, getattr(items, name), *args
+
+    return make
+
+
+@given(bound("count", 2), bound("append", 2), bound("__contains__", 2), bound("__mul__", 2), bound("__eq__", 2), bound("count", 3))
+def test_bound_methods_of_one_object(x, method, argument):
+    return x + 1, method(argument), method.__self__
+
+
+def of_float(name, argument):
+    return lambda: (X, getattr(float, name), argument)
+
+
+@given(of_float("fromhex", "10"), of_float("__getformat__", "float"), of_float("fromhex", "11"))
+def test_bound_methods_of_one_class(x, method, argument):
+    return x + 1, method(argument)
+
+
+def ordered(name):
+    def make():
+        items = collections.OrderedDict(a=1, b=2)
+        return X, dict.popitem.__get__(items) if name is None else getattr(items, name)
+
+    return make
+
+
+@given(ordered("popitem"), ordered(None), ordered("popitem"))
+def test_methods_of_one_name(x, method):
+    return x + 1, method(), len(method.__self__)
+
+
+class Overrides(list):
+    def append(self, item):
+        super().append((item,))
+
+
+def appends(method):
+    return lambda: (X, method.__get__(Overrides()))
+
+
+@given(appends(list.append), appends(list.append), appends(Overrides.append))
+def test_methods_hidden_by_a_class(x, append):
+    append(1)
+    return x + 1, append.__self__
+
+
+def iterators(name):
+    def make():
+        iterator = iter(getattr(collections.OrderedDict(a=1, b=2), name)())
+        next(iterator)
+        return X, iterator
+
+    return make
+
+
+@given(iterators("keys"), iterators("values"), iterators("items"), iterators("keys"))
+def test_iterators_of_an_ordered_dict(x, iterator):
+    return x + 1, list(iterator)
+
+
+# Objects of classes derived from those of C code.
+
+
+class Version(typing.NamedTuple):
+    major: int
+    minor: int = 1
+
+    def __add__(self, other):
+        return "added"
+
+    def __radd__(self, other):
+        return "added to"
+
+    def __rmul__(self, other):
+        return "multiplied"
+
+    def __lt__(self, other):
+        return "less"
+
+    def __bool__(self):
+        return False
+
+
+class Grows(tuple):
+    def __iadd__(self, other):
+        return "grown"
+
+
+@given(one)
+def test_whole__operators_of_named_tuples(x):
+    version, grows = Version(1, 2), Grows((1,))
+    grows += (2,)
+    answers = version + version, (1,) + version, 2 * version, version < (1, 2), (1,) > version, version == (1, 2), version * 2
+    return x + 1, answers, not version, grows
+
+
+class Recorded(collections.OrderedDict):
+    def __init__(self, *args):
+        collections.OrderedDict.__setattr__(self, "log", [])
+        super().__init__(*args)
+
+    def __setitem__(self, key, value):
+        self.log.append(("set", key))
+        super().__setitem__(key, value)
+
+    def __getitem__(self, key):
+        self.log.append(("get", key))
+        return super().__getitem__(key)
+
+    def __contains__(self, key):
+        self.log.append(("in", key))
+        return super().__contains__(key)
+
+
+@given(one)
+def test_ordered_dicts_with_methods_of_their_own(x):
+    recorded = Recorded([(1, 2)])
+    toy.save(x)
+    recorded.update({3: 4})
+    found = recorded.setdefault(1, 5), recorded.setdefault(7, 8), recorded.pop(3)
+    return x + 1, found, dict(recorded), recorded.log, {**recorded}, recorded.copy().log
+
+
+class Plain(collections.OrderedDict):
+    pass
+
+
+@given(one)
+def test_ordered_dicts_that_are_joined(x):
+    plain = Plain(a=1)
+    joined = plain.copy(), collections.OrderedDict(plain)
+    if hasattr(dict, "__or__"):
+        joined += plain | {"b": 2}, {"b": 2} | plain
+    return x + 1, [(type(each).__name__, each) for each in joined]
+
+
+@given(one)
+def test_ordered_dicts_out_of_order(x):
+    broken = collections.OrderedDict(a=1)
+    dict.popitem(broken)
+    toy.save(x)
+    try:
+        return x + 1, broken.popitem()
+    except KeyError as error:
+        return x + 2, str(error)
+
+
+@given(one)
+def test_generic_classes_made_in_the_trace(x):
+    class Items(collections.deque):
+        pass
+
+    if not hasattr(Items, "__class_getitem__"):
+        return x + 1, None
+    numbers = Items[int]
+    return x + 1, numbers.__origin__ is Items, type(numbers()) is Items
+
+
+class Watching(type):
+    read = []
+
+    def __getattribute__(cls, name):
+        Watching.read.append(name)
+        return super().__getattribute__(name)
+
+
+class Watched(metaclass=Watching):
+    attribute = 1
+
+    @classmethod
+    def method(cls):
+        return 2
+
+
+@given(one)
+def test_metaclasses_that_read_attributes_their_own_way(x):
+    del Watching.read[:]
+    read = Watched.attribute, Watched.method(), hasattr(Watched, "missing"), Watched().attribute
+    return x + 1, read, Watching.read
