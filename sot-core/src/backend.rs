@@ -2,6 +2,7 @@
 //! yields the values of its results, finishing yields the callable, so each operation is built once.
 
 use std::fmt;
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -10,6 +11,7 @@ use pyo3::types::{PyDict, PyTuple};
 
 use crate::cpython::{Place, Recorder};
 use crate::error::ReasonId;
+use crate::graph::Exported;
 
 pyo3::create_exception!(
     sot,
@@ -197,6 +199,11 @@ pub trait Backend: Send + Sync {
     fn truth(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         let _ = py;
         Ok(None)
+    }
+    /// Writes a finished graph into a folder, as a file that can be read and run on its own.
+    fn export(&self, py: Python<'_>, folder: &Path, graph: &Exported<'_>) -> PyResult<()> {
+        let _ = (py, folder, graph);
+        Ok(())
     }
     /// Starts a graph.
     fn begin(&self, py: Python<'_>) -> PyResult<Box<dyn GraphBuilder>>;

@@ -7,11 +7,12 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyTuple, PyType};
 use sot_core::cpython;
 use sot_core::error::Flow;
-use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
+use sot_core::executor::{object_model, CallArgs, CompareOp, Name, OpcodeExecutor};
 use sot_core::guard::{Identity, Test};
 use sot_core::tracker::{repr, TrackerId};
 use sot_core::variable::{GraphArgument, VarId, Variable};
 
+use crate::array_comparison;
 use crate::iterators::library;
 use crate::numpy;
 
@@ -139,6 +140,13 @@ impl Variable for ObjectVariable {
         match numpy::call(cx, this, &self.object, args)? {
             Some(result) => Ok(result),
             None => object_model::call(cx, this, args),
+        }
+    }
+
+    fn compare(&self, cx: &mut OpcodeExecutor<'_>, op: CompareOp, this: VarId, other: VarId) -> Flow<Option<VarId>> {
+        match array_comparison::compare(cx, &self.object, op, this, other)? {
+            Some(result) => Ok(Some(result)),
+            None => object_model::compare(cx, op, this, other),
         }
     }
 

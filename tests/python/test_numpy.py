@@ -2,6 +2,7 @@
 
 import numpy as np
 import paddle
+import pytest
 
 import sot
 
@@ -90,3 +91,47 @@ def test_a_number_of_numpys_may_be_an_equal_one_at_the_next_call(same):
     same(fast(x, np.int32(2)), fn(x, np.int32(2)))
     same(fast(x, np.prod([3, 2])), fn(x, np.prod([3, 2])))
     assert sot.stats().translations == 3
+
+
+def test_an_array_in_a_condition():
+    def fn(flag, x):
+        y = x * 2
+        if flag == 0:
+            y = y + 1
+        if flag > 2.5 or flag != flag:
+            y = y - 5
+        return y, flag == 3
+
+    fast = sot.symbolic_translate(fn)
+    flags = [np.array([value]) for value in (0, 1, 2, 3, 4, 0)] + [np.array(3.0), np.array([[float("nan")]]), np.array([True])]
+    for flag in flags:
+        (got, same), (expected, right) = fast(flag, X), fn(flag, X)
+        assert got.numpy().tobytes() == expected.numpy().tobytes()
+        assert type(same) is type(right) and np.array_equal(same, right)
+    counted = sot.stats()
+    assert not counted.breaks and not counted.fallbacks and counted.graphs == counted.translations <= 5
+    flag = flags[0]
+    for flag[0] in (0, 3, 0):
+        assert fast(flag, X)[0].numpy().tobytes() == fn(flag, X)[0].numpy().tobytes()
+    assert sot.stats().translations == counted.translations
+
+
+def test_arrays_that_have_no_truth_or_run_code():
+    class Shouting:
+        def __eq__(self, other):
+            calls.append(other)
+            return True
+
+    def fn(flag, x):
+        y = x * 2
+        if flag == 0:
+            return y + 1
+        return y - 1
+
+    calls = []
+    fast = sot.symbolic_translate(fn)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="ambiguous"):
+            fast(np.array([1, 2]), X)
+        assert fast(np.array([Shouting()], object), X).numpy().tobytes() == (X * 2 + 1).numpy().tobytes()
+    assert calls == [0, 0] and not sot.stats().fallbacks

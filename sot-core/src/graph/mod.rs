@@ -1,11 +1,13 @@
 //! The FunctionGraph: records tensor work as statements while the backend builds them, one by one.
 
+mod export;
 mod in_place;
 mod replay;
 mod statement_ir;
 mod unit;
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
@@ -21,6 +23,7 @@ use crate::variable::VarId;
 
 use replay::{Call, MinSize, Replay, Values};
 
+pub use export::{folder as export_folder, Exported};
 pub use replay::said_min_size;
 pub use statement_ir::{Statement, StatementIR, StatementKind};
 
@@ -56,6 +59,10 @@ pub struct FunctionGraph<'py> {
     writes: Vec<Write>,
     /// Whether some value is several symbols, which only a program keeps apart.
     ambiguous: bool,
+    /// The folder the graph is exported to.
+    export_to: Option<PathBuf>,
+    /// Of an exported graph: what the result of each statement is assigned to.
+    targets: Vec<String>,
 }
 
 /// What a statement did to a tensor from outside.
@@ -91,6 +98,8 @@ impl<'py> FunctionGraph<'py> {
             parameters: Vec::new(),
             writes: Vec::new(),
             ambiguous: false,
+            export_to: export::folder(),
+            targets: Vec::new(),
         }
     }
 
@@ -159,6 +168,7 @@ impl<'py> FunctionGraph<'py> {
         self.ir.statements.truncate(mark.statements);
         self.units.retain(|unit| unit.end <= mark.statements);
         self.calls.truncate(mark.statements);
+        self.targets.truncate(mark.statements);
         self.writes.retain(|write| write.at < mark.statements);
         self.parameters.retain(|(_, variable, _)| *variable < first_gone);
         self.inputs.retain(|(_, variable)| *variable < first_gone);
@@ -191,6 +201,7 @@ impl<'py> FunctionGraph<'py> {
         name.clone_into(&mut ir.name);
         ir.inputs = self.inputs.iter().map(|(symbol, _)| self.name(*symbol).to_owned()).collect();
         ir.outputs = outputs.iter().map(|symbol| self.name(*symbol).to_owned()).collect();
+        self.export(&ir);
         let statements = ir.statements.len();
         unit::fold(&mut ir, &std::mem::take(&mut self.units));
         let replay = self.replay(statements, outputs)?;
@@ -364,6 +375,7 @@ impl<'py> OpcodeExecutor<'py> {
         let mut outputs = Vec::new();
         let variable = self.wrap_result(&result, &mut outputs)?;
         self.graph.record((kind, callee), (&positional, keywords), &result)?;
+        self.graph.note_target(&result, &outputs)?;
         self.graph.ir.statements.push(Statement {
             kind: StatementKind::from(kind),
             callee: name.to_owned(),

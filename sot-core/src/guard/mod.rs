@@ -232,7 +232,7 @@ impl Guard {
             Test::Exhausted { after } => format!("exhausted {after}"),
             Test::SameAs(other) => format!("same {other:?}"),
             Test::DiffersFrom(other) => format!("differs {other:?}"),
-            Test::Object(_) => "object".to_owned(),
+            Test::Object(test) => format!("object {}", test.describe("x")),
         };
         (self.subject, detail)
     }

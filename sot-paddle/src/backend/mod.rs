@@ -6,6 +6,7 @@ mod builder;
 mod collector;
 mod data;
 pub mod debug;
+mod export;
 mod garbage;
 mod gradient;
 pub mod hints;
@@ -35,6 +36,7 @@ mod twin;
 mod views;
 mod write_back;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
@@ -44,6 +46,7 @@ use sot_core::backend::{
     Backend, CallKind, CallPolicy, GraphBuilder, ObjectTest, StateTest, TensorAttribute, TensorMeta,
 };
 use sot_core::error::ReasonId;
+use sot_core::graph::Exported;
 
 use self::builder::PaddleBuilder;
 use self::layer::Layers;
@@ -178,6 +181,10 @@ impl Backend for PaddleBackend {
 
     fn truth(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         truth::function(py, &self.paddle)
+    }
+
+    fn export(&self, py: Python<'_>, folder: &Path, graph: &Exported<'_>) -> PyResult<()> {
+        export::export(py, folder, graph)
     }
 
     fn begin(&self, py: Python<'_>) -> PyResult<Box<dyn GraphBuilder>> {

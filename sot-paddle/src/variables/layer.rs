@@ -11,6 +11,7 @@ use sot_core::codegen::CodeGen;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
+use sot_core::graph::export_folder;
 use sot_core::guard::{Identity, Test};
 use sot_core::side_effects::Effect;
 use sot_core::tracker::{Key, Tracker, TrackerId};
@@ -370,10 +371,8 @@ impl Variable for LayerVariable {
             let name = cpython::type_name(&layer.get_type());
             return Err(Unwind::break_graph(ReasonId::BreakListed, format!("the layer {name} is {list}")));
         }
-        if !self.is_passing(cx, this)?
-            && !self.is_changed(cx, this)?
-            && PaddleBackend::installed(cx.py)?.is_leaf_layer(&layer)
-        {
+        let is_followed = self.is_passing(cx, this)? || export_folder().is_some();
+        if !is_followed && !self.is_changed(cx, this)? && PaddleBackend::installed(cx.py)?.is_leaf_layer(&layer) {
             return self.call_whole(cx, this, args);
         }
         self.call_followed(cx, this, args)

@@ -1,0 +1,88 @@
+//! Graphs as files: each finished one is handed to the backend as text, for users to look at and to run on its own
+//! (`SOT_EXPORT`: the folder).
+
+use std::path::PathBuf;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
+
+use super::{FunctionGraph, StatementIR, SymbolId};
+use crate::backend::TensorMeta;
+
+/// Where graphs are exported to, if the user asks for it. Asked each time, as tests switch it.
+pub fn folder() -> Option<PathBuf> {
+    std::env::var_os("SOT_EXPORT").filter(|folder| !folder.is_empty()).map(PathBuf::from)
+}
+
+/// Symbols and what is known of them.
+type Described = Vec<(String, TensorMeta)>;
+
+/// A graph as it is exported. Symbols are in the order they were made.
+pub struct Exported<'a> {
+    /// Its statements; those of calls that stay together are among them.
+    pub ir: &'a StatementIR,
+    /// What each statement's result is assigned to.
+    pub targets: &'a [String],
+    /// The symbols given at each call.
+    pub inputs: Vec<(String, TensorMeta)>,
+    /// The symbols of parameters and buffers.
+    pub parameters: Vec<(String, TensorMeta)>,
+}
+
+impl<'py> FunctionGraph<'py> {
+    /// Notes what the result of a statement would be assigned to.
+    pub(super) fn note_target(&mut self, result: &Bound<'py, PyAny>, outputs: &[SymbolId]) -> PyResult<()> {
+        if self.export_to.is_some() {
+            let target = self.target(result, &mut outputs.iter())?;
+            self.targets.push(target);
+        }
+        Ok(())
+    }
+
+    fn target<'a>(
+        &mut self,
+        result: &Bound<'py, PyAny>,
+        outputs: &mut impl Iterator<Item = &'a SymbolId>,
+    ) -> PyResult<String> {
+        if self.builder()?.value_meta(result)?.is_some() {
+            return Ok(outputs.next().map_or_else(|| "_".to_owned(), |symbol| self.name(*symbol).to_owned()));
+        }
+        if !(result.is_instance_of::<PyTuple>() || result.is_instance_of::<PyList>()) {
+            return Ok("_".to_owned());
+        }
+        let items: Vec<String> =
+            result.try_iter()?.map(|item| self.target(&item?, outputs)).collect::<PyResult<_>>()?;
+        Ok(format!("[{}]", items.join(", ")))
+    }
+
+    /// Hands the graph over. What cannot be written is no error of the program's.
+    pub(super) fn export(&mut self, ir: &StatementIR) {
+        let Some(folder) = self.export_to.take() else { return };
+        let exported = self.with_metas().and_then(|(inputs, parameters)| {
+            let graph = Exported { ir, targets: &self.targets, inputs, parameters };
+            self.runtime.backend.export(self.py, &folder, &graph)
+        });
+        if let Err(error) = exported {
+            error.write_unraisable(self.py, None);
+        }
+    }
+
+    /// The inputs, and the parameters.
+    fn with_metas(&mut self) -> PyResult<(Described, Described)> {
+        let inputs: Vec<SymbolId> = self.inputs.iter().map(|(symbol, _)| *symbol).collect();
+        let mut parameters: Vec<SymbolId> =
+            self.external.values().copied().filter(|symbol| !inputs.contains(symbol)).collect();
+        parameters.sort_unstable();
+        let mut described = |symbols: &[SymbolId]| -> PyResult<Described> {
+            let mut all = Vec::with_capacity(symbols.len());
+            for &symbol in symbols {
+                let value = self.value(symbol);
+                if let Some(meta) = self.builder()?.value_meta(&value)? {
+                    all.push((self.name(symbol).to_owned(), meta));
+                }
+            }
+            Ok(all)
+        };
+        Ok((described(&inputs)?, described(&parameters)?))
+    }
+}
