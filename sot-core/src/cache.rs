@@ -18,6 +18,8 @@ use crate::resume::{Finish, ResumeKey};
 const MAX_ENTRIES: usize = 64;
 /// After so many translations without tensor work, the code is left alone.
 const MAX_EMPTY: u32 = 4;
+/// Behind a break, an argument that has been so many objects is expected to be another one each time.
+const MAX_OBJECTS: usize = 3;
 
 /// One translation: valid while its guards hold.
 pub struct Entry {
@@ -51,6 +53,8 @@ pub enum Forbidden {
 pub struct CodeCache {
     entries: Mutex<Arc<Vec<Arc<Entry>>>>,
     skip: AtomicBool,
+    /// Whether what the code calls is left alone with it.
+    skip_below: AtomicBool,
     /// How many ask for it.
     requests: AtomicU32,
     whole: AtomicBool,
@@ -66,6 +70,8 @@ pub struct CodeCache {
     differing: Mutex<HashSet<Label>>,
     /// Whether the graph breaks at each condition on values which differ from call to call.
     branching: AtomicBool,
+    /// The arguments through which another object comes at each call.
+    passing: Mutex<HashSet<usize>>,
 }
 
 /// The sizes that translations of one code object leave open, by the texts of their trackers.
@@ -222,6 +228,21 @@ impl CodeCache {
         self.differing.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
+    /// The arguments through which another object comes at each call: those of earlier calls have died, or were several.
+    pub fn passing<'py>(&self, frame: &impl FrameView<'py>) -> HashSet<usize> {
+        let entries = Arc::clone(&self.lock());
+        let mut passing = self.passing.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut others: HashMap<usize, usize> = HashMap::new();
+        for entry in entries.iter() {
+            passing.extend(entry.guards.dead_arguments(frame.py()));
+            for argument in entry.guards.other_arguments(frame) {
+                *others.entry(argument).or_default() += 1;
+            }
+        }
+        passing.extend(others.into_iter().filter(|(_, times)| *times >= MAX_OBJECTS).map(|(argument, _)| argument));
+        passing.clone()
+    }
+
     /// For each entry, the first guard that does not hold.
     pub fn failures<'py>(&self, frame: &impl FrameView<'py>) -> Vec<String> {
         let entries = Arc::clone(&self.lock());
@@ -276,6 +297,17 @@ impl CodeCache {
         self.skip.store(skip, Ordering::Relaxed);
     }
 
+    /// Leaves the code to CPython for good, and all that it calls.
+    pub fn set_skip_below(&self) {
+        self.skip_below.store(true, Ordering::Relaxed);
+        self.set_skip(true);
+    }
+
+    /// Whether what the code calls is left alone with it.
+    pub fn skips_below(&self) -> bool {
+        self.skip_below.load(Ordering::Relaxed)
+    }
+
     /// Whether the code is left to CPython.
     pub fn is_skipped(&self) -> bool {
         self.skip.load(Ordering::Relaxed)
@@ -324,6 +356,7 @@ impl CodeCache {
             self.lock_unrolled().clear();
             self.lock_differing().clear();
             self.branching.store(false, Ordering::Relaxed);
+            self.passing.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clear();
             self.empty.store(0, Ordering::Relaxed);
         }
     }

@@ -329,6 +329,11 @@ impl Trackers {
         self.origin(id) == Origin::Frame
     }
 
+    /// Whether the trace made the value, or what it is found in.
+    pub fn is_produced(&self, id: TrackerId) -> bool {
+        self.origin(id) == Origin::Trace
+    }
+
     /// Whether the value can be loaded by new code: fetched, a constant, or found in what new code makes.
     pub fn is_loadable(&self, id: TrackerId) -> bool {
         self.origin(id) != Origin::Trace && !matches!(self.get(id), Tracker::Made(_))

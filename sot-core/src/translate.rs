@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
-use pyo3::types::{PyCode, PyModule, PyString, PyType, PyWeakrefMethods, PyWeakrefReference};
+use pyo3::types::{PyCode, PyFunction, PyModule, PyString, PyType, PyWeakrefMethods, PyWeakrefReference};
 
 use crate::bytecode::{Label, Position};
 use crate::cache::{CodeCache, Entry, Forbidden, Origin};
@@ -55,7 +55,7 @@ impl FrameEvaluator for Translator {
         let code = frame.code();
         let Some(cache) = cache_of(&code) else { return original };
         if cache.is_skipped() {
-            return original;
+            return Verdict::Original { disable_eval_frame: cache.skips_below() };
         }
         cache.refresh(stats::generation());
         if let Some(entry) = cache.find(frame) {
@@ -163,6 +163,17 @@ pub fn leave_size_open(code: &Bound<'_, PyCode>, argument: &str, keys: Vec<Key>,
 pub fn leave_alone(code: &Bound<'_, PyCode>, alone: bool) {
     if let Some(cache) = cache_of(code).filter(|cache| !cache.is_root()) {
         cache.set_skip(alone || is_skipped_file(code));
+    }
+}
+
+/// Leaves it to CPython to make objects of a class, with all that its `__init__` calls, unless the user asked for that.
+pub fn leave_making_alone(class: &Bound<'_, PyType>) {
+    let init = cpython::type_lookup(class, &PyString::intern(class.py(), "__init__"));
+    let code = init.and_then(|init| init.cast_into::<PyFunction>().ok()).map(|init| cpython::function_code(&init));
+    if let Some(code) = code {
+        if let Some(cache) = cache_of(&code).filter(|cache| !cache.is_root()) {
+            cache.set_skip_below();
+        }
     }
 }
 
@@ -330,6 +341,9 @@ fn translate(
     cx.others = cache.len();
     cx.sizes = cache.open_sizes(differing.sizes);
     cx.is_resumed = cache.origin().is_some();
+    if cx.is_resumed {
+        cx.passing = cache.passing(frame);
+    }
     let result = simulate(&mut cx, frame, &unit);
     cache.close_sizes(cx.sizes.take_settled());
     cx.switches.undo()?;

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyFunction, PyString, PyTuple};
+use pyo3::types::{PyDict, PyFunction, PyString, PyTuple, PyType};
 use sot_core::backend::{CallKind, CallPolicy};
 use sot_core::codegen::CodeGen;
 use sot_core::error::{Flow, ReasonId, Unwind};
@@ -228,6 +228,9 @@ pub fn call_by_policy(
         }
         CallPolicy::Break(why) => {
             guard_identity(cx, this, object);
+            if let Ok(class) = callable.cast::<PyType>() {
+                translate::leave_making_alone(class);
+            }
             Err(Unwind::break_graph(ReasonId::UnsupportedCall, why))
         }
         CallPolicy::Listed(which) => {

@@ -20,7 +20,7 @@ mod switches;
 mod unwinding;
 mod wrap;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use pyo3::prelude::*;
@@ -83,6 +83,8 @@ pub struct OpcodeExecutor<'py> {
     pub sizes: Sizes,
     /// Whether the outermost frame is that of a resume function.
     pub is_resumed: bool,
+    /// The frame's arguments through which other objects come at each call.
+    pub passing: HashSet<usize>,
     /// Whether a resume function has found a cell of its function's own empty, of which its code says something else.
     pub lacks_own_cell: bool,
     /// Objects that the statement being made holds for, and where they come from: guarded once there is such a statement.
@@ -148,6 +150,7 @@ impl<'py> OpcodeExecutor<'py> {
             others: 0,
             sizes: Sizes::default(),
             is_resumed: false,
+            passing: HashSet::new(),
             lacks_own_cell: false,
             holds_for: Vec::new(),
             effects: SideEffects::default(),

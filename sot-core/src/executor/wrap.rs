@@ -323,6 +323,18 @@ impl<'py> OpcodeExecutor<'py> {
         id
     }
 
+    /// Whether it leads to another object at each call: one that was made for the call, or is part of such.
+    pub fn is_passing(&self, tracker: TrackerId) -> bool {
+        let mut at = Some(tracker).filter(|_| !self.passing.is_empty());
+        while let Some(id) = at {
+            if let Tracker::Local { slot, .. } = self.trackers.get(id) {
+                return self.passing.contains(&(*slot as usize));
+            }
+            at = self.trackers.get(id).parent();
+        }
+        false
+    }
+
     /// The variable of an object, if the trace has reached it.
     pub fn met(&self, object: &Bound<'py, PyAny>) -> Option<VarId> {
         self.identities.variables.get(&(object.as_ptr() as usize)).copied()
@@ -359,6 +371,8 @@ impl<'py> OpcodeExecutor<'py> {
         let first = self.vars.tracker(known);
         match (self.trackers.is_sourced(first), self.trackers.is_sourced(tracker)) {
             (true, true) if first != tracker => self.guards.add(tracker, Test::SameAs(first)),
+            // What the program made in the trace holds the other object then.
+            (true, false) if self.is_passing(first) && self.trackers.is_produced(tracker) => {}
             (true, false) => self.guards.add(first, Test::Is(Identity::of(object))),
             (false, true) => self.guards.add(tracker, Test::Is(Identity::of(object))),
             _ => {}

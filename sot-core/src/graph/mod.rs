@@ -299,7 +299,7 @@ impl<'py> OpcodeExecutor<'py> {
             Unwind::break_graph(ReasonId::BackendRefused, format!("a tensor cannot enter the graph: {error}"))
         };
         let written = self.sizes.is_closed(&in_place::written(&self.trackers.text(self.py, tracker)));
-        let is_parameter = self.runtime.backend.is_parameter(tensor) && !written;
+        let is_parameter = self.runtime.backend.is_parameter(tensor) && !written && !self.is_passing(tracker);
         let name = format!("var_{}", self.graph.symbols.len());
         let make = |builder: &mut dyn GraphBuilder| {
             if is_parameter {

@@ -403,7 +403,8 @@ fn loose_roots(steps: &[Step]) -> Vec<Register> {
     tested.filter(|register| arguments[*register as usize]).collect()
 }
 
-fn sources(fetch: &Fetch) -> Vec<Register> {
+/// The registers a fetch reads.
+pub(super) fn sources(fetch: &Fetch) -> Vec<Register> {
     match fetch {
         Fetch::Argument(_) | Fetch::FreeCell(_) | Fetch::Globals | Fetch::Builtins | Fetch::Constant(_) => Vec::new(),
         Fetch::Computed(_, of) => of.clone(),

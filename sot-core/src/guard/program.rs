@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFloat, PyFunction, PyList, PyString, PyTuple, PyType};
 
 use super::compile::Compiler;
-use super::memo::{Memory, Seen};
+use super::memo::{sources, Memory, Seen};
 use super::{Guard, Identity};
 use crate::backend::{ObjectTest, StateTest};
 use crate::cpython::{self, Upcoming};
@@ -261,6 +261,46 @@ impl GuardProgram {
             Step::Test(_, Check::Is(object) | Check::TypeIs(object)) => !object.is_alive(py),
             _ => false,
         })
+    }
+
+    /// The arguments through which objects were found that have died since.
+    pub fn dead_arguments(&self, py: Python<'_>) -> HashSet<usize> {
+        let dead = self.steps.iter().filter_map(|step| match step {
+            Step::Test(register, Check::Is(object)) if !object.is_alive(py) => Some(*register),
+            _ => None,
+        });
+        self.arguments_of(dead.collect())
+    }
+
+    /// The arguments through which another object comes now, if that is the first thing that keeps the guards from holding.
+    pub fn other_arguments<'py>(&self, frame: &impl FrameView<'py>) -> HashSet<usize> {
+        match self.run(frame).err() {
+            Some(Failure::Step(at)) => match self.steps.get(at) {
+                Some(Step::Test(register, Check::Is(_))) => self.arguments_of(vec![*register]),
+                _ => HashSet::new(),
+            },
+            _ => HashSet::new(),
+        }
+    }
+
+    /// The arguments from which these registers are fetched.
+    fn arguments_of(&self, mut registers: Vec<Register>) -> HashSet<usize> {
+        let mut arguments = HashSet::new();
+        if registers.is_empty() {
+            return arguments;
+        }
+        let fetches = self.steps.iter().filter_map(|step| match step {
+            Step::Fetch(fetch) => Some(fetch),
+            Step::Test(..) => None,
+        });
+        let fetches: Vec<&Fetch> = fetches.collect();
+        while let Some(fetch) = registers.pop().and_then(|register| fetches.get(register as usize)) {
+            if let Fetch::Argument(slot) = fetch {
+                arguments.insert(*slot);
+            }
+            registers.extend(sources(fetch));
+        }
+        arguments
     }
 }
 

@@ -245,9 +245,14 @@ impl LayerVariable {
         Ok(())
     }
 
-    /// Whether the next call may bring another layer in this one's place: it is made in the function, and has settings only.
+    /// Whether the next call may bring another layer in this one's place: it is made in the function, and has settings only, or
+    /// it was another one before.
     fn is_passing(&self, cx: &OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {
-        let is_local = matches!(cx.trackers.get(cx.vars.tracker(this)), Tracker::Local { .. });
+        let tracker = cx.vars.tracker(this);
+        if cx.is_passing(tracker) {
+            return Ok(true);
+        }
+        let is_local = matches!(cx.trackers.get(tracker), Tracker::Local { .. });
         let class = self.object.bind(cx.py).get_type();
         Ok(is_made(cx, this) || is_local && PaddleBackend::installed(cx.py)?.is_bare_layer(&class)?)
     }
