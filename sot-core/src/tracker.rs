@@ -176,6 +176,8 @@ pub enum Tracker {
     Cached {
         /// The function.
         of: TrackerId,
+        /// What it keeps their value under.
+        key: ById,
         /// The positional arguments, a tuple.
         args: ById,
         /// The keyword arguments, a dict.
@@ -278,6 +280,9 @@ enum Origin {
     Made,
 }
 
+/// Texts of trackers go back so many steps: in a list of lists of lists each is a step longer than the one before.
+const LONGEST_TEXT: usize = 64;
+
 /// The trackers of one translation. Equal trackers get one id, so guards share their fetches.
 #[derive(Default)]
 pub struct Trackers {
@@ -369,30 +374,36 @@ impl Trackers {
         matches!(self.get(id), Tracker::Globals | Tracker::Part { part: Part::Globals, .. })
     }
 
-    /// The value as a Python expression over `frame`, for logs and guard texts.
+    /// The value as a Python expression over `frame`, for logs and guard texts; of a long road, the end.
     pub fn text(&self, py: Python<'_>, id: TrackerId) -> String {
+        self.end_of_text(py, id, LONGEST_TEXT)
+    }
+
+    fn end_of_text(&self, py: Python<'_>, id: TrackerId, steps: usize) -> String {
+        let Some(steps) = steps.checked_sub(1) else { return "...".to_owned() };
+        let text = |of: TrackerId| self.end_of_text(py, of, steps);
         match self.get(id) {
             Tracker::Local { name, .. } => format!("frame.f_locals['{name}']"),
             Tracker::FreeCell { name, .. } => format!("frame.closure['{name}']"),
             Tracker::Globals => "frame.f_globals".to_owned(),
             Tracker::Builtins => "frame.f_builtins".to_owned(),
             Tracker::Constant(object) => repr(py, &object.0),
-            Tracker::Cached { of, args, keywords } => {
-                format!("{}(*{}, **{})", self.text(py, *of), args.0, keywords.0)
+            Tracker::Cached { of, args, keywords, .. } => {
+                format!("{}(*{}, **{})", text(*of), args.0, keywords.0)
             }
             Tracker::Attribute { of, name } | Tracker::Getattr { of, name } => {
-                format!("{}.{name}", self.text(py, *of))
+                format!("{}.{name}", text(*of))
             }
-            Tracker::Lookup { of, name } => format!("{}.{name}", self.text(py, *of)),
-            Tracker::Type { of } => format!("type({})", self.text(py, *of)),
-            Tracker::Item { of, key } => format!("{}[{}]", self.text(py, *of), key.text(py)),
-            Tracker::CellContents { of } => format!("{}.cell_contents", self.text(py, *of)),
-            Tracker::Part { of, part } => format!("{}.{}", self.text(py, *of), part.attribute()),
-            Tracker::Computed { how, of } => how.text(py, &of.iter().map(|of| self.text(py, *of)).collect::<Vec<_>>()),
-            Tracker::Storage { of } => self.text(py, *of),
-            Tracker::Length { of } => format!("len({})", self.text(py, *of)),
-            Tracker::Upcoming { of, after } => format!("upcoming({}, {after})", self.text(py, *of)),
-            Tracker::Iterated { of, index } => format!("{}.__reduce__()[1][{index}]", self.text(py, *of)),
+            Tracker::Lookup { of, name } => format!("{}.{name}", text(*of)),
+            Tracker::Type { of } => format!("type({})", text(*of)),
+            Tracker::Item { of, key } => format!("{}[{}]", text(*of), key.text(py)),
+            Tracker::CellContents { of } => format!("{}.cell_contents", text(*of)),
+            Tracker::Part { of, part } => format!("{}.{}", text(*of), part.attribute()),
+            Tracker::Computed { how, of } => how.text(py, &of.iter().map(|of| text(*of)).collect::<Vec<_>>()),
+            Tracker::Storage { of } => text(*of),
+            Tracker::Length { of } => format!("len({})", text(*of)),
+            Tracker::Upcoming { of, after } => format!("upcoming({}, {after})", text(*of)),
+            Tracker::Iterated { of, index } => format!("{}.__reduce__()[1][{index}]", text(*of)),
             Tracker::Produced | Tracker::Made(_) => "<made in the trace>".to_owned(),
         }
     }

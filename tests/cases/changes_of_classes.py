@@ -198,6 +198,45 @@ def test_a_cached_function_behind_an_effect(x):
     return x + cached_object(3).n, list(CALLS)
 
 
+@functools.lru_cache(maxsize=2)
+def counted(n, *, key="a"):
+    return types.SimpleNamespace(n=n, key=key) if n else VALUE
+
+
+@changed(
+    "counted(4)",
+    "counted(5), counted(6)",
+    "counted.cache_clear()",
+    "counted(4, key='b'), counted(4)",
+    "VALUE = 3",
+    "counted(4.0)",
+)
+def test_what_a_cached_function_counts(x):
+    found = counted(4).n + counted(4, key="b").n + counted(4).n
+    return x * found, counted.cache_info(), counted(4).key, counted.cache_info()
+
+
+@changed("counted.cache_clear()", "counted(5), counted(6)")
+def test_which_value_a_cached_function_drops(x):
+    oldest, newest = counted(4), counted(5)
+    again = counted(4)
+    del newest
+    third = counted(6)
+    return x * third.n, again is oldest, counted(4) is oldest, counted.cache_info()
+
+
+@changed("VALUE = 3", "counted.cache_clear()")
+def test_what_a_cached_function_counts_that_is_followed(x):
+    CALLS.append(1)
+    found = counted_number(3) + counted_number(3)
+    return x * found, list(CALLS), counted_number.cache_info()
+
+
+@functools.lru_cache(None)
+def counted_number(n):
+    return n * 2
+
+
 class Hooked(abc.ABC):
     @classmethod
     def __subclasshook__(cls, other):

@@ -2,12 +2,13 @@
 
 use std::rc::Rc;
 
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple, PyType};
 
 use super::CodeGen;
-use crate::cpython::{self, Upcoming};
+use crate::cpython::{self, LruCache, Upcoming};
 use crate::error::Flow;
 use crate::tracker::{Computation, Key, Tracker, TrackerId};
 
@@ -66,19 +67,20 @@ fn kept(py: Python<'_>) -> PyResult<Py<PyAny>> {
     Ok(KEPT.get_or_try_init(py, make)?.clone_ref(py))
 }
 
-/// A function that calls its first argument with the items of the second and the entries of the third.
-fn call_with(py: Python<'_>) -> PyResult<Py<PyAny>> {
-    static CALL: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+/// A function that gives what a function behind `functools.lru_cache` has for a key and the arguments it stands for.
+fn cached(py: Python<'_>) -> PyResult<Py<PyAny>> {
+    static CACHED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let make = || -> PyResult<Py<PyAny>> {
-        let call = cpython::fastcall(py, "__call__", "What a function gives.", |_, values| match values {
-            [function, args, keywords] => {
-                function.call(args.cast::<PyTuple>()?, Some(keywords.cast::<PyDict>()?)).map(Bound::unbind)
+        let cached = cpython::fastcall(py, "__cached__", "What a cached function has.", |_, values| match values {
+            [function, key, args, keywords] => {
+                let cache = LruCache::of(function).ok_or_else(|| PyTypeError::new_err("a cache is expected"))?;
+                cache.ask(key, args.cast::<PyTuple>()?, keywords.cast::<PyDict>()?).map(Bound::unbind)
             }
-            _ => Err(pyo3::exceptions::PyTypeError::new_err("a function and its arguments are expected")),
+            _ => Err(PyTypeError::new_err("a function, a key and its arguments are expected")),
         })?;
-        Ok(call.unbind())
+        Ok(cached.unbind())
     };
-    Ok(CALL.get_or_try_init(py, make)?.clone_ref(py))
+    Ok(CACHED.get_or_try_init(py, make)?.clone_ref(py))
 }
 
 impl CodeGen<'_, '_> {
@@ -110,13 +112,14 @@ impl CodeGen<'_, '_> {
                 self.load_const(name)?;
                 self.end_call(2)
             }
-            Tracker::Cached { of, args, keywords } => {
-                let call = call_with(py)?;
-                self.begin_call(|cg| cg.load_const(call))?;
+            Tracker::Cached { of, key, args, keywords } => {
+                let cached = cached(py)?;
+                self.begin_call(|cg| cg.load_const(cached))?;
                 self.load_tracker(*of)?;
-                self.load_const(args.0.clone_ref(py))?;
-                self.load_const(keywords.0.clone_ref(py))?;
-                self.end_call(3)
+                for part in [key, args, keywords] {
+                    self.load_const(part.0.clone_ref(py))?;
+                }
+                self.end_call(4)
             }
             Tracker::Type { of } => {
                 self.emitter.begin_call()?;

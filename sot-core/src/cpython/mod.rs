@@ -17,6 +17,7 @@ mod function;
 mod getter;
 mod handled;
 mod hook;
+mod lru;
 mod object;
 mod replace;
 mod self_test;
@@ -76,6 +77,7 @@ pub use function::{
 pub use getter::Getter;
 pub use handled::is_handling;
 pub use hook::{counts, last_panic, panics, set_evaluator, Counts, FrameEvaluator, Verdict};
+pub use lru::LruCache;
 pub use object::{generic_getattr, instance_dict, is_deque, new_slice};
 pub use replace::use_reference_method;
 pub use self_test::{self_test, LayoutError};

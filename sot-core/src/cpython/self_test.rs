@@ -12,6 +12,7 @@ use super::frames::{free_count, free_name};
 use super::fresh_frame::FreshFrame;
 use super::hook::{counts, FrameEvaluator, Mode, Verdict};
 use super::layout::Code;
+use super::lru::layout_problem;
 use super::session::{open, HookError};
 use super::signature::flatten_signature;
 use super::snapshot::look_for_blind_spots;
@@ -54,6 +55,7 @@ pub fn self_test(py: Python<'_>) -> Result<(), LayoutError> {
     check_code_state(&function_code(&probes.original))?;
     check_frame(py, &probes)?;
     check_replacement(py, &probes)?;
+    layout_problem(py)?.map_or(Ok(()), |field| Err(LayoutError::Field { field }))?;
     // Without it guards walk as they do the first time.
     Ok(look_for_blind_spots(py)?)
 }

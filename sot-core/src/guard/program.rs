@@ -11,7 +11,7 @@ use super::compile::Compiler;
 use super::memo::{sources, Memory, Seen};
 use super::{Guard, Identity};
 use crate::backend::{ObjectTest, StateTest};
-use crate::cpython::{self, Upcoming};
+use crate::cpython::{self, LruCache, Upcoming};
 use crate::executor::sizes;
 use crate::log;
 use crate::tracker::{Computation, Part, TrackerId, Trackers};
@@ -56,8 +56,9 @@ pub(super) enum Fetch {
     InstanceDict(Register),
     Lookup(Register, Py<PyString>),
     Getattr(Register, Py<PyString>),
-    /// What a cached function has for these arguments. It computes it anew if it has dropped it.
-    Cached(Register, Py<PyAny>, Py<PyAny>),
+    /// What a cached function has for this key, and these arguments. It computes it anew if it has dropped it. Where that drops
+    /// another value, only if it is asked for the first time: which one that is depends on the calls before.
+    Cached(Register, [Py<PyAny>; 3], bool),
     Type(Register),
     Index(Register, usize),
     /// Counted from the end of a list.
@@ -338,9 +339,13 @@ impl Fetch {
             }
             Fetch::Lookup(of, name) => cpython::type_lookup(at(of).cast::<PyType>().ok()?, name.bind(py)),
             Fetch::Getattr(of, name) => at(of).getattr(name.bind(py)).ok(),
-            Fetch::Cached(of, args, keywords) => {
-                let (args, keywords) = (args.bind(py).cast().ok()?, keywords.bind(py).cast().ok()?);
-                at(of).call(args, Some(keywords)).ok()
+            Fetch::Cached(of, [key, args, keywords], is_first) => {
+                let (key, args, keywords) = (key.bind(py), args.bind(py).cast().ok()?, keywords.bind(py).cast().ok()?);
+                let cache = LruCache::of(at(of))?;
+                if *is_first || !cache.is_full() {
+                    return cache.ask(key, args, keywords).ok();
+                }
+                cache.kept(key)
             }
             Fetch::Type(of) => Some(at(of).get_type().into_any()),
             Fetch::Index(of, index) => item(at(of), *index),

@@ -8,7 +8,7 @@ use pyo3::types::{PyDict, PyTuple};
 
 use sot_core::builtin;
 use sot_core::codegen::CodeGen;
-use sot_core::cpython;
+use sot_core::cpython::{self, LruCache};
 use sot_core::error::Flow;
 use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
 use sot_core::side_effects::Effect;
@@ -54,7 +54,7 @@ builtin! { CALL_PARTIAL = "functools:partial.__call__" => |cx, args| {
 // What is cached came from an earlier call like this one. Where the key is constant the function is asked for what it has, now
 // and by a guard at each call. It may compute that now, if nothing of the frame's is still to be done that it might see.
 // Else it is followed; where it does nothing but give a known value, and reads nothing to do so that may have changed
-// since, it gives the same as before.
+// since, it gives the same as before. The call itself is made by the new code, for what the cache counts and drops.
 builtin! { CACHED_CALL = "functools:_lru_cache_wrapper.__call__" => |cx, args| {
     let Some((&this, rest)) = args.positional.split_first() else { return Err(cannot("a cached function")) };
     let rest = CallArgs { positional: rest.to_vec(), keywords: args.keywords.clone() };
@@ -71,6 +71,7 @@ builtin! { CACHED_CALL = "functools:_lru_cache_wrapper.__call__" => |cx, args| {
     let payload = cx.see(result)?;
     let reads_data = cx.guards.since(before.1).iter().any(|guard| guard.asks_for_data(&cx.trackers));
     if cx.effects.len() == before.0 && !reads_data && (payload.constant().is_some() || payload.kind() == "class") {
+        count(cx, this, rest);
         return Ok(result);
     }
     Err(cannot("a cached function that gives an object, or does more than to compute a value from its arguments"))
@@ -84,6 +85,10 @@ fn cached_value(cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Fl
     if real.getattr("__module__").is_ok_and(|module| module.eq("typing").unwrap_or(false)) {
         return value_of_typing(cx, &real, args);
     }
+    let Some(cache) = LruCache::of(&real) else { return Ok(None) };
+    if !cache.keeps() {
+        return Err(cannot("a cached function that keeps nothing"));
+    }
     let keys = args.all().map(|argument| HashKey::of(cx, argument)).collect::<Flow<Vec<_>>>()?;
     if cx.effects.log().iter().any(|effect| is_seen_outside(cx, effect)) || keys.iter().any(|key| key.is_stand_in()) {
         return Ok(None);
@@ -94,13 +99,30 @@ fn cached_value(cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Fl
     for ((name, _), value) in args.keywords.iter().zip(values) {
         keywords.set_item(&**name, value)?;
     }
-    let Ok(value) = real.call(&positional, Some(&keywords)) else {
+    let key = cache.key(&positional, &keywords)?;
+    if cache.kept(&key).is_none() && cache.is_full() && cx.effects.log().iter().any(|effect| counts(cx, effect)) {
+        return Err(cannot("a cached function that drops a value, while it depends on calls before it which"));
+    }
+    let Ok(value) = cache.ask(&key, &positional, &keywords) else {
         return Err(cannot("a cached function that raises"));
     };
     guard_identity(cx, this, real.as_unbound());
-    let (args, keywords) = (ById(positional.into_any().unbind()), ById(keywords.into_any().unbind()));
-    let tracker = cx.trackers.add(Tracker::Cached { of, args, keywords });
+    count(cx, this, args.clone());
+    let [key, args, keywords] = [key, positional.into_any(), keywords.into_any()].map(|part| ById(part.unbind()));
+    let tracker = cx.trackers.add(Tracker::Cached { of, key, args, keywords });
     Ok(Some(cx.wrap(&value, tracker)))
+}
+
+/// Has the new code call the cached function, which counts and keeps.
+fn count(cx: &mut OpcodeExecutor<'_>, this: VarId, args: CallArgs) {
+    cx.effects.record(Effect::Call { callable: this, args: args.positional, keywords: args.keywords });
+}
+
+/// Whether the effect is nothing but such a call.
+fn counts(cx: &OpcodeExecutor<'_>, effect: &Effect) -> bool {
+    let Effect::Call { callable, .. } = effect else { return false };
+    let callable = cx.vars.get(*callable);
+    callable.object().is_some_and(|object| LruCache::of(object.bind(cx.py)).is_some())
 }
 
 /// Whether the program's objects are not yet as the effect will make them; what is made in the trace is seen by nobody else.
@@ -109,6 +131,7 @@ fn is_seen_outside(cx: &OpcodeExecutor<'_>, effect: &Effect) -> bool {
         Effect::Contents { container: object } | Effect::Attribute { object, .. } => {
             cx.trackers.is_loadable(cx.vars.tracker(*object))
         }
+        Effect::Call { .. } => !counts(cx, effect),
         _ => true,
     }
 }
