@@ -172,6 +172,9 @@ reasons! {
     /// The trace grew beyond its limit.
     TraceTooLong = "trace-too-long", Frame,
         "Translate the loop body as a function of its own.";
+    /// The program is so deep in calls that the C stack has no room for a simulation.
+    StackNearlyUsedUp = "stack-nearly-used-up", Frame,
+        "Nothing: the frame runs in CPython. A thread of its own may have a larger stack, threading.stack_size().";
     /// Too many different translations of one function.
     TooManyEntries = "too-many-translations", Frame,
         "Pass what changes at every call as a tensor.";

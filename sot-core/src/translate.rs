@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
-use pyo3::types::{PyCode, PyFunction, PyModule, PyString, PyType, PyWeakrefMethods, PyWeakrefReference};
+use pyo3::types::{PyCode, PyDict, PyFunction, PyModule, PyString, PyType, PyWeakrefMethods, PyWeakrefReference};
 
 use crate::bytecode::{Label, Position};
 use crate::cache::{CodeCache, Entry, Forbidden, Origin};
@@ -191,9 +191,14 @@ fn miss(runtime: &'static Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>
         cache.failures(frame).iter().for_each(|text| log::write(log::GRAPHS, &format!("  does not hold: {text}")));
     }
     if cache.is_full(py) {
-        let place = place_of(&code);
-        count_fallback(&Reason { stack: vec![place], ..Reason::new(ReasonId::TooManyEntries, "the cache is full") });
-        return Verdict::Original { disable_eval_frame: false };
+        return left(&code, Reason::new(ReasonId::TooManyEntries, "the cache is full"));
+    }
+    if lacks_builtins(&frame.globals()) || cpython::current_globals(py).is_some_and(|globals| lacks_builtins(&globals))
+    {
+        return left(&code, Reason::new(ReasonId::UnsupportedFrame, "global variables without __builtins__"));
+    }
+    if !cpython::has_stack_to_begin() {
+        return left(&code, Reason::new(ReasonId::StackNearlyUsedUp, "too little of it is left to begin"));
     }
     // Frameworks build graphs in process-wide state: one translation at a time. Waiting lets go of the GIL.
     if TRANSLATING_HERE.with(std::cell::Cell::get) {
@@ -213,6 +218,9 @@ fn miss(runtime: &'static Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>
             return Verdict::Raise(reason.error(py));
         }
     }
+    if translation.reason.as_ref().is_some_and(|reason| reason.id == ReasonId::StackNearlyUsedUp) {
+        return Verdict::Original { disable_eval_frame: false };
+    }
     let found_nothing = translation.reason.as_ref().is_some_and(|reason| reason.id == ReasonId::NothingToCompile);
     if found_nothing {
         cache.found_nothing();
@@ -220,6 +228,17 @@ fn miss(runtime: &'static Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>
     let entry = Arc::new(translation.entry);
     cache.insert(py, Arc::clone(&entry));
     verdict(py, &entry)
+}
+
+/// Whether code with these global variables imports nothing, and neither does C code that it calls.
+fn lacks_builtins(globals: &Bound<'_, PyDict>) -> bool {
+    cpython::dict_lacks(globals, pyo3::intern!(globals.py(), "__builtins__"))
+}
+
+/// Leaves one frame to CPython, but says nothing of the next one of its code.
+fn left(code: &Bound<'_, PyCode>, reason: Reason) -> Verdict {
+    count_fallback(&Reason { stack: vec![place_of(code)], ..reason });
+    Verdict::Original { disable_eval_frame: false }
 }
 
 /// A bug of ours: counted and logged, and raised only where tests ask for it.

@@ -15,6 +15,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 
+use super::c_stack::{self, Stack};
 use super::callable::Given;
 use super::fresh_frame::FreshFrame;
 use super::layout::{call_eval, default_eval, Code, EvalFrame, Frame};
@@ -143,6 +144,9 @@ pub(super) struct Thread {
     pub(super) direct: Cell<*mut Code>,
     /// Arguments that a frame about to run is to own alone.
     given: Cell<*mut Given>,
+    /// Address in the C stack below which no frame is run; 0 if the stack was not looked at, 1 if nothing is known of it.
+    pub(super) stack_limit: Cell<usize>,
+    pub(super) stack: Cell<Stack>,
 }
 
 /// Gives arguments to the next frame of a code object; what was given before.
@@ -168,7 +172,13 @@ unsafe fn take_given(thread: *const Thread, frame: *mut Frame) {
 
 thread_local! {
     pub(super) static THREAD: Thread = const {
-        Thread { mode: Cell::new(Mode::Outside), direct: Cell::new(null_mut()), given: Cell::new(null_mut()) }
+        Thread {
+            mode: Cell::new(Mode::Outside),
+            direct: Cell::new(null_mut()),
+            given: Cell::new(null_mut()),
+            stack_limit: Cell::new(0),
+            stack: Cell::new(Stack::UNKNOWN),
+        }
     };
 }
 
@@ -186,11 +196,34 @@ pub(super) unsafe fn on_frame(ts: *mut ffi::PyThreadState, frame: *mut Frame, th
     // SAFETY: the thread local lives as long as the thread; the rest is the caller's promise.
     unsafe {
         take_given(thread, frame);
+        let here = c_stack::here();
+        if here < (*thread).stack_limit.get() && throwflag == 0 && (*thread).mode.get() != Mode::Outside {
+            return run_or_raise(ts, frame, here);
+        }
         match (*thread).mode.get() {
             Mode::Outside => run_foreign(ts, frame, throwflag),
             Mode::Suspended => run(ts, frame, throwflag),
             Mode::Active | Mode::Probing if throwflag != 0 || !frames::is_fresh(frame) => run(ts, frame, throwflag),
             Mode::Active | Mode::Probing => evaluate(&*thread, ts, frame),
+        }
+    }
+}
+
+/// Where the C stack is nearly used up the call raises what CPython raises when it counts too many of them.
+///
+/// # Safety
+/// Called as CPython calls an evaluator.
+#[cold]
+unsafe fn run_or_raise(ts: *mut ffi::PyThreadState, frame: *mut Frame, here: usize) -> *mut ffi::PyObject {
+    // SAFETY: the caller's promise; a frame that is thrown into has the exception set.
+    unsafe {
+        match Python::try_attach(|py| c_stack::overflow(here).map(|error| error.restore(py))).flatten() {
+            None => run(ts, frame, 0),
+            Some(()) if frames::is_fresh(frame) => {
+                frames::release(ts, frame);
+                null_mut()
+            }
+            Some(()) => run(ts, frame, 1),
         }
     }
 }

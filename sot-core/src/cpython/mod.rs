@@ -8,6 +8,7 @@
 #[cfg(Py_GIL_DISABLED)]
 compile_error!("free-threaded builds are not supported: state of code objects is counted under the GIL");
 
+mod c_stack;
 mod callable;
 mod code_state;
 mod dict;
@@ -65,6 +66,7 @@ use v313 as layout;
 #[cfg(Py_3_9)]
 mod eval_slot;
 
+pub use c_stack::{has_stack_to_begin, has_stack_to_go_on};
 pub use callable::{call_giving, call_method_with_names, call_with_names, call_with_vector, fastcall, fastcall_taking};
 pub use code_state::{code_state, remove_code_state, set_code_state, StateRef};
 pub use dict::{dict_get, dict_lacks, proxied_dict};

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use pyo3::Python;
 
+use super::c_stack::measure;
 use super::hook::{has_evaluator, Mode, FOREIGN, THREAD};
 use super::layout::{current_eval, default_eval, hook_entry, set_eval, EvalFrame};
 
@@ -89,6 +90,7 @@ impl Drop for Suspended<'_> {
 pub(super) fn open(_py: Python<'_>, mode: Mode) -> Result<Active<'_>, HookError> {
     // SAFETY: the token says the GIL is held.
     unsafe { install()? };
+    measure();
     let before = THREAD.with(|thread| thread.mode.replace(mode));
     Ok(Active { before, token: PhantomData })
 }

@@ -8,6 +8,7 @@ use pyo3::types::{PyDict, PyTuple};
 
 use super::{object_model, Name, OpcodeExecutor};
 use crate::break_list;
+use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::resume::{Answer, Finish};
 use crate::variable::VarId;
@@ -106,6 +107,7 @@ impl<'py> OpcodeExecutor<'py> {
                 return object_model::checked(self, answer, value);
             }
         }
+        self.refuse_full_stack()?;
         if self.nesting == MAX_NESTED {
             return Err(Unwind::fallback(ReasonId::TraceTooLong, "calls nested too deeply"));
         }
@@ -113,6 +115,14 @@ impl<'py> OpcodeExecutor<'py> {
         let result = payload.call(self, callable, args);
         self.nesting -= 1;
         result
+    }
+
+    /// Gives up before a simulation that goes one step deeper runs out of C stack.
+    pub fn refuse_full_stack(&self) -> Flow<()> {
+        if cpython::has_stack_to_go_on() {
+            return Ok(());
+        }
+        Err(Unwind::fallback(ReasonId::StackNearlyUsedUp, "too little of it is left to go on"))
     }
 
     /// Breaks the graph at a call of what is on the user's break list.

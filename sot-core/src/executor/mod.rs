@@ -183,6 +183,7 @@ impl<'py> OpcodeExecutor<'py> {
         if depth > MAX_DEPTH {
             return Err(Unwind::fallback(ReasonId::TraceTooLong, "calls nested too deeply"));
         }
+        self.refuse_full_stack()?;
         let resumable = depth <= MAX_RESUMABLE && self.frames.iter().skip(1).all(|frame| frame.claim.is_some());
         loop {
             if resumable {
