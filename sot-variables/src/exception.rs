@@ -322,7 +322,7 @@ impl ExceptionVariable {
     }
 
     /// An attribute of a class with C state, read off the real exception.
-    fn read(&self, cx: &mut OpcodeExecutor<'_>, name: &Name) -> Flow<VarId> {
+    fn read(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<VarId> {
         let py = cx.py;
         let refuse = || {
             Unwind::break_graph(
@@ -331,11 +331,11 @@ impl ExceptionVariable {
             )
         };
         let real = self.real.as_ref().ok_or_else(refuse)?.bind(py).clone();
-        // The interpreter gives these to the errors it raises itself; ours may lack them.
+        // The interpreter gives these to the errors it raises itself, and to those of a `__getattr__`; ours may lack them.
         let told = real.is_instance_of::<PyAttributeError>()
             || real.is_instance_of::<PyNameError>()
             || real.is_instance_of::<PyImportError>();
-        if told && self.class.is_none() {
+        if told && (self.class.is_none() || cx.raised_at(this).is_some()) {
             return Err(refuse());
         }
         let value = real.getattr(&**name)?;
@@ -381,7 +381,7 @@ impl Variable for ExceptionVariable {
         if &**name == "__dict__" || found.getattr("__objclass__")?.cast::<PyType>().is_ok_and(cpython::is_heap_type) {
             return object_model::get_attr(cx, this, name);
         }
-        self.read(cx, name).map(Some)
+        self.read(cx, this, name).map(Some)
     }
 
     fn set_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, value: Option<VarId>) -> Flow<()> {

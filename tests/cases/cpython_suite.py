@@ -8,6 +8,7 @@ import enum
 import functools
 import itertools
 import pickle
+import sys
 import types
 import warnings
 
@@ -944,3 +945,68 @@ def test_ring_of_lists_as_an_argument_of_a_pure_call(x):
 def test_many_items_shared_by_iterators(x):
     first, second = itertools.tee(itertools.repeat(None, 500_000))
     return x + 1, any(first), next(second)
+
+
+class Asked:
+    blech = None
+
+    def __getattr__(self, name):
+        raise AttributeError(23)
+
+
+def told(error):
+    return getattr(error, "name", None), type(getattr(error, "obj", None)).__name__, error.args
+
+
+@given(one)
+def test_an_error_of_a_hook_is_told_what_was_read(x):
+    try:
+        return Asked().bluch
+    except AttributeError as error:
+        return x + 1, told(error)
+
+
+@given(one)
+def test_an_error_of_a_hook_is_told_what_was_read_behind_a_break(x):
+    try:
+        Asked().bluch
+    except AttributeError as error:
+        toy.save(x)
+        return x + 1, told(error), repr(sys.exc_info()[1])
+
+
+@given(one)
+def test_an_error_of_a_hook_that_is_asked_by_getattr(x):
+    try:
+        return getattr(Asked(), "bluch")
+    except AttributeError as error:
+        x = x + 1
+        return x, told(error), getattr(Asked(), "bluch", 3), hasattr(Asked(), "bluch")
+
+
+@given(one)
+def test_an_error_of_a_hook_leaves_the_function(x):
+    return x + Asked().bluch
+
+
+@given(one)
+def test_empty_frozensets(x):
+    f = frozenset()
+    all_of_them = [frozenset(), frozenset([]), frozenset(()), frozenset(""), frozenset(range(0)), frozenset(f), f]
+    return x + 1, len(set(map(id, all_of_them))), all_of_them[1] is all_of_them[3]
+
+
+def with_own_globals(function):
+    return types.FunctionType(function.__code__, {"given": 2, "toy": toy})
+
+
+@with_own_globals
+def without_builtins(x):
+    y = [x + i for i in (1, given)]
+    toy.save(x)
+    return [toy.save(x + i) for i in (3, 4)], y
+
+
+@given(one)
+def test_global_variables_without_builtins(x):
+    return x + 1, without_builtins(x)

@@ -21,6 +21,7 @@ EXCLUDED = [
     ("test_exceptions", r"test_generator_del_cleanup_exc_state", 8, 11, LIFETIME),
     ("test_exceptions", r"test_name_error_suggestions", 10, 12, FRAME),
     ("test_exceptions", r"test_lineno_after_other_except|test_lineno_in_try", 10, 14, FRAME),
+    ("test_exceptions", r"testSettingException", 8, 12, FRAME),
     ("test_raise", r"test_3611", 8, 12, LIFETIME),
     ("test_raise", r"TestTracebackType.test_attrs", 8, 14, FRAME),
     ("test_scope", r"testCellLeak", 8, 12, LIFETIME),
@@ -44,11 +45,7 @@ EXCLUDED = [
 
 # Pattern of a test's id, and why it fails only translated.
 KNOWN = [
-    (r"TestLRUC\.test_lru", "what `cache_info()` of a function behind `lru_cache` counts: calls that are followed are not among them"),
-    (r"testSettingException", "CPython makes this exception only where it is caught; its traceback is cut short by one entry"),
-    (r"test_getattr_suggestions", "the error that leaves a `__getattr__` which was followed gets no `.name` and `.obj` behind a break"),
-    (r"test_singleton_empty_frozenset", "empty frozensets made in a trace are as many objects; up to 3.9 there is one"),
-    (r"test_compile_top_level_await", "a comprehension under globals without `__builtins__` raises a `KeyError`"),
+    (r"test_getattr_suggestions_invalid_args", "where the graph breaks in a `__getattr__`, the error that leaves it has no `.name` and `.obj`"),
 ]
 
 

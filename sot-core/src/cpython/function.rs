@@ -138,6 +138,12 @@ pub fn new_function<'py>(
     Ok(function)
 }
 
+/// The frame of the Python code that called the running C function.
+pub fn current_frame(py: Python<'_>) -> Option<Bound<'_, PyAny>> {
+    // SAFETY: the GIL is held; the answer is borrowed from the thread, or null.
+    unsafe { Bound::from_borrowed_ptr_or_opt(py, ffi::PyEval_GetFrame().cast()) }
+}
+
 /// The globals of the Python code that called the running C function.
 pub fn current_globals(py: Python<'_>) -> Option<Bound<'_, PyDict>> {
     // SAFETY: the GIL is held; the answer is borrowed from the running frame, or null.

@@ -73,8 +73,8 @@ pub use dict::{dict_get, dict_lacks, proxied_dict};
 pub use embedded::{ArrayField, Embedded, Held, KeptNumber, NumberField, ThreadFlag, ThreadNumber};
 pub use fresh_frame::FreshFrame;
 pub use function::{
-    bound_method, c_code, cell_contents, current_globals, function_closure, function_code, function_defaults,
-    function_globals, function_kwdefaults, is_cell, new_cell, new_function, set_cell_contents,
+    bound_method, c_code, cell_contents, current_frame, current_globals, function_closure, function_code,
+    function_defaults, function_globals, function_kwdefaults, is_cell, new_cell, new_function, set_cell_contents,
 };
 pub use getter::Getter;
 pub use handled::is_handling;

@@ -3,10 +3,12 @@
 use std::rc::Rc;
 
 use pyo3::exceptions::PyAttributeError;
+use pyo3::prelude::*;
 use pyo3::types::PyType;
 
 use super::{Name, OpcodeExecutor};
-use crate::error::Flow;
+use crate::cpython;
+use crate::error::{Flow, Unwind};
 use crate::variable::VarId;
 
 impl OpcodeExecutor<'_> {
@@ -33,7 +35,23 @@ impl OpcodeExecutor<'_> {
 
     /// `object.name`, or `None` where reading it raises `AttributeError`.
     pub fn find_attr(&mut self, object: VarId, name: &Name) -> Flow<Option<VarId>> {
-        self.see(object)?.get_attr(self, object, name)
+        let depth = self.frames.len();
+        let found = self.see(object)?.get_attr(self, object, name);
+        if let Err(Unwind::Raise(exception)) = found {
+            self.note_reader(exception, depth);
+        }
+        found
+    }
+
+    /// The interpreter tells an `AttributeError` of the program's which attribute of which object was read, when it leaves the
+    /// instruction that did so: only there can it be raised for real.
+    fn note_reader(&mut self, exception: VarId, depth: usize) {
+        let base = self.py.get_type::<PyAttributeError>();
+        let is_told = base.hasattr("obj").unwrap_or(false);
+        let ty = self.vars.get(exception).python_type(self);
+        if is_told && ty.cast::<PyType>().is_ok_and(|ty| cpython::is_subtype(ty, &base)) {
+            self.note_step_of(exception, depth);
+        }
     }
 
     /// `object.name = value`, or `del object.name`

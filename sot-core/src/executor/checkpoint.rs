@@ -177,6 +177,14 @@ impl OpcodeExecutor<'_> {
         self.steps_of.entry(value).or_insert(step);
     }
 
+    /// Notes that the instruction of the frame at this depth is the one to run natively for an exception that it has raised.
+    pub(super) fn note_step_of(&mut self, exception: VarId, depth: usize) {
+        let own = depth.checked_sub(1).and_then(|at| self.checkpoints.get(at));
+        if let Some(saved) = own.or(self.checkpoints.last()) {
+            self.steps_of.insert(exception, saved.step);
+        }
+    }
+
     /// Notes that an exception is a part of a group: if that was raised, so was this.
     pub fn note_part(&mut self, part: VarId, group: VarId) {
         if let Some(&step) = self.steps_of.get(&group) {

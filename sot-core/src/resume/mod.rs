@@ -185,11 +185,15 @@ pub fn exception_parts(py: Python<'_>) -> PyResult<Py<PyAny>> {
     })
 }
 
-/// A function that takes so many entries off the traceback of an exception, the outermost first, and gives what is left.
+/// A function that takes so many entries off the traceback of an exception, the outermost first, and gives what is left. The
+/// first is that of the frame that calls it; if it is not there, making the exception where it was caught raised another.
 pub fn trim_traceback(py: Python<'_>, entries: usize) -> PyResult<Py<PyAny>> {
     of_exception(py, "__trim__", "Takes entries off a traceback.", move |exception| {
         let mut rest = traceback_of(exception)?;
-        for _ in 0..entries {
+        let is_ours = !rest.is_none()
+            && cpython::current_frame(exception.py())
+                .is_none_or(|frame| rest.getattr("tb_frame").is_ok_and(|first| first.is(&frame)));
+        for _ in 0..if is_ours { entries } else { 0 } {
             if !rest.is_none() {
                 rest = rest.getattr("tb_next")?;
             }

@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use pyo3::types::PyFrozenSet;
 
 use sot_core::builtin;
 use sot_core::error::Flow;
@@ -187,7 +188,20 @@ fn set(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, frozen: bool) -> Flow<VarId
         return Ok(set);
     }
     let keys = crate::set::elements(cx, set)?;
-    Ok(SetVariable::make(cx, keys, true, Order::Insertion))
+    match sole_empty_frozenset(cx.py)?.filter(|_| keys.is_empty()) {
+        Some(empty) => {
+            let tracker = cx.constant_tracker(empty.clone().unbind());
+            Ok(cx.wrap(&empty, tracker))
+        }
+        None => Ok(SetVariable::make(cx, keys, true, Order::Insertion)),
+    }
+}
+
+/// The one empty frozenset that all calls give, where it is only one (up to 3.9).
+fn sole_empty_frozenset(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
+    let ty = py.get_type::<PyFrozenSet>();
+    let empty = ty.call0()?;
+    Ok(ty.call0()?.is(&empty).then_some(empty))
 }
 
 fn dict(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, ordered: bool) -> Flow<VarId> {
