@@ -673,3 +673,19 @@ def test_whole__nothing_is_handled(x):
     except ValueError:
         inside = sys.exc_info()[0]
     return x + 1, before, text, inside, sys.exc_info(), exception()
+
+
+class Point:
+    kind = "point"
+
+
+@given(*[lambda n=n: (n,) for n in (1, 2, 3, 4, 5)])
+def test_changing_text_under_a_handler_in_a_loop(n):
+    w = "a" * n
+    for _ in range(n % 3):
+        Point.kind = w[:4]
+        try:
+            {w: 1}[""] = 1
+        finally:
+            pass
+    return w

@@ -13,7 +13,7 @@ use super::native::NativeFrames;
 use super::{after_loop, CodeGen, NewCode};
 use crate::bytecode::{stack_effect, Instruction, Label, Opcodes, Operand};
 use crate::error::{Flow, ReasonId, Unwind};
-use crate::executor::{object_model, BookkeepingVariable, BreakPoint, CallArgs, Checkpoint, Claim};
+use crate::executor::{object_model, Block, BookkeepingVariable, BreakPoint, CallArgs, Checkpoint, Claim};
 use crate::resume::{self, Entry, Finish};
 use crate::tracker::Tracker;
 use crate::translate::{self, ResumeSource};
@@ -40,7 +40,7 @@ impl Break<'_, '_> {
 fn catcher(frame: &Checkpoint) -> Option<usize> {
     let blocks = &frame.blocks;
     let innermost = blocks.last().filter(|_| blocks.iter().any(|block| !block.in_handler));
-    let block = innermost.map(|block| if block.in_handler { block.depth + 3 } else { block.depth });
+    let block = innermost.map(Block::base);
     frame.unit.code.handler_at(frame.at).map(|handler| handler.depth as usize).or(block)
 }
 
@@ -221,7 +221,7 @@ impl CodeGen<'_, '_> {
             "RAISE_VARARGS" | "RERAISE" | "END_FINALLY" => return self.break_at_raise(of, &instruction, &name),
             _ => {}
         }
-        let depth = frame.stack.len() - self.consumed(&name, &instruction, &frame.stack);
+        let depth = frame.stack.len() - self.consumed(&name, &instruction, frame);
         let taken = frame.stack.len() - depth;
         let (below, operands) = (self.layout(frame, depth), &frame.stack[depth..]);
         if name == "DICT_MERGE" && operands.contains(&self.cx.null()) {
@@ -565,14 +565,16 @@ impl CodeGen<'_, '_> {
     }
 
     /// How many stack items the instruction may touch.
-    pub(super) fn consumed(&self, name: &str, instruction: &Instruction, stack: &[VarId]) -> usize {
-        let arg = instruction.arg as usize;
+    pub(super) fn consumed(&self, name: &str, instruction: &Instruction, frame: &Checkpoint) -> usize {
+        let (stack, arg) = (&frame.stack, instruction.arg as usize);
         let handler = self.cx.runtime.dispatch.get(instruction.opcode);
         let known = match name {
             // Of those that write to a container, down to it; of a merge, to the callable that an error names.
             "CALL_KW" | "DICT_MERGE" => Some(arg + 3),
             "CALL" | "CALL_METHOD" | "CALL_FUNCTION_KW" | "MAP_ADD" => Some(arg + 2),
-            "CALL_FUNCTION" | "LIST_APPEND" | "SET_ADD" | "LIST_EXTEND" | "SET_UPDATE" | "DICT_UPDATE" => Some(arg + 1),
+            "BUILD_MAP" => Some(2 * arg),
+            "BUILD_SLICE" | "BUILD_MAP_UNPACK_WITH_CALL" => Some(arg),
+            "BUILD_CONST_KEY_MAP" | "CALL_FUNCTION" | "LIST_APPEND" | "SET_ADD" | "LIST_EXTEND" | "SET_UPDATE" | "DICT_UPDATE" => Some(arg + 1),
             "CALL_FUNCTION_EX" => self.effect(instruction, false).ok().map(|effect| (1 - effect) as usize),
             "LOAD_ATTR"
             | "FOR_ITER"
@@ -588,9 +590,11 @@ impl CodeGen<'_, '_> {
             "LOAD_SUPER_ATTR" => Some(3),
             _ => handler.and_then(|handler| handler.picture).map(|(inputs, _)| inputs.of(instruction.arg) as usize),
         };
-        // Below the outermost NULL lies a call that is not finished: no other instruction reaches there.
+        // Below the outermost NULL lies a call that is not finished, below a block what its handler is to find: no other
+        // instruction reaches there.
         let above_null = stack.iter().rev().position(|item| *item == self.cx.null()).unwrap_or(stack.len());
-        known.unwrap_or(above_null).min(stack.len())
+        let above_block = frame.blocks.last().map_or(stack.len(), |block| stack.len() - block.base().min(stack.len()));
+        known.unwrap_or(above_null.min(above_block)).min(stack.len())
     }
 
     fn effect(&self, instruction: &Instruction, jump: bool) -> Flow<i32> {

@@ -233,7 +233,7 @@ impl CodeGen<'_, '_> {
     /// below the result.
     fn below_call(&self, frame: &Checkpoint, source: &ResumeSource<'_>, claim: Option<&Claim>) -> Vec<Item> {
         let call = instruction_at(frame);
-        let taken = self.consumed(&self.opcode_name(&call), &call, &frame.stack);
+        let taken = self.consumed(&self.opcode_name(&call), &call, frame);
         let mut frame = Cow::Borrowed(frame);
         if source.finish_at(frame.at) == Some(Finish::Next) {
             // The block of the prologue's own, where it has one.

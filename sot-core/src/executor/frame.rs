@@ -66,6 +66,17 @@ pub struct Block {
     pub in_handler: bool,
 }
 
+impl Block {
+    /// Where the items begin that were pushed since: a running handler keeps three of what was handled before.
+    pub fn base(&self) -> usize {
+        if self.in_handler {
+            self.depth + 3
+        } else {
+            self.depth
+        }
+    }
+}
+
 /// An exception that is being handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handled {

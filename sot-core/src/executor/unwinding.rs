@@ -191,7 +191,7 @@ impl<'py> OpcodeExecutor<'py> {
     }
 
     fn drop_handler(&mut self, block: Block) -> Flow<()> {
-        self.frame_mut().stack.truncate(block.depth + 3);
+        self.frame_mut().stack.truncate(block.base());
         self.handle_previous()
     }
 
