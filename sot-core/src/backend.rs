@@ -59,6 +59,9 @@ pub enum CallKind {
 pub enum CallPolicy {
     /// Not the framework's business: follow it as any Python callable.
     Follow,
+    /// Reads what entering a [`CallPolicy::Manager`] changes besides that state: followed in traces that have not entered one, and
+    /// run for real in others. The text says why.
+    FollowOutside(String),
     /// A graph-building function: one `call_api` statement.
     Api,
     /// A graph-building function that changes its first argument in place: one `call_inplace` statement.

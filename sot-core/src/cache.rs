@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use once_cell::sync::OnceCell;
 use pyo3::prelude::*;
-use pyo3::types::PyWeakrefReference;
+use pyo3::types::{PyCode, PyWeakrefReference};
 
 use crate::bytecode::Label;
 use crate::error::Flow;
@@ -63,6 +63,7 @@ pub struct CodeCache {
     generation: AtomicU32,
     resume: Mutex<HashMap<ResumeKey, Py<PyAny>>>,
     origin: OnceCell<Origin>,
+    untranslated: OnceCell<Py<PyCode>>,
     sizes: Mutex<OpenSizes>,
     /// In how many translations of the code and its resume functions loops went round more than once, by where they begin.
     unrolled: Mutex<HashMap<Label, usize>>,
@@ -129,6 +130,11 @@ impl CodeCache {
     pub fn set_origin(&self, origin: Origin) {
         self.origin.set(origin).ok();
         self.request();
+    }
+
+    /// The same code to be run by CPython, made at the first question.
+    pub fn untranslated(&self, make: impl FnOnce() -> PyResult<Py<PyCode>>) -> PyResult<&Py<PyCode>> {
+        self.untranslated.get_or_try_init(make)
     }
 
     /// Where the code comes from, if it is that of a resume function.

@@ -39,6 +39,8 @@ pub struct Stats {
     pub graphs: u64,
     /// Those of them whose statements are called one by one, as they are few or the backend asks for it.
     pub replayed: u64,
+    /// Runs of graphs that raised; each of these frames ran again in CPython.
+    pub graph_errors: u64,
     /// Instructions simulated.
     pub instructions: u64,
     /// How often each graph break was met, by reason id, text and place.

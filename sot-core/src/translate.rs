@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::{PyCode, PyDict, PyFunction, PyModule, PyString, PyType, PyWeakrefMethods, PyWeakrefReference};
 
-use crate::bytecode::{Label, Position};
+use crate::bytecode::{BytecodeError, Code, Label, Position};
 use crate::cache::{CodeCache, Entry, Forbidden, Origin};
 use crate::codegen::{CodeGen, NewCode};
 use crate::cpython::{self, FrameEvaluator, FreshFrame, StateRef, Verdict, WeakRef};
@@ -110,6 +110,26 @@ pub fn in_original<'py>(code: &Bound<'py, PyCode>, at: Label) -> Option<(Bound<'
 pub fn forbids(code: &Bound<'_, PyAny>, what: Forbidden) -> bool {
     let cache = code.cast::<PyCode>().ok().and_then(cpython::code_state::<CodeCache>);
     cache.is_some_and(|cache| cache.forbids(what))
+}
+
+/// The same code, of which no frame is translated. It takes all arguments by position, as new code does.
+pub fn untranslated<'py>(code: &Bound<'py, PyCode>) -> PyResult<Bound<'py, PyCode>> {
+    let refuse = |error: &BytecodeError| {
+        pyo3::exceptions::PyRuntimeError::new_err(format!("a frame cannot run in CPython: {error}"))
+    };
+    let make = || {
+        let mut decoded = Code::decode(code.as_any()).map_err(|error| refuse(&error))?;
+        decoded.take_all_by_position();
+        let copy = decoded.encode(code.as_any()).map_err(|error| refuse(&error))?.cast_into::<PyCode>()?;
+        if let Some(cache) = cache_of(&copy) {
+            cache.set_skip(true);
+        }
+        Ok(copy.unbind())
+    };
+    match cache_of(code) {
+        Some(cache) => Ok(cache.untranslated(make)?.bind(code.py()).clone()),
+        None => Ok(make()?.into_bound(code.py())),
+    }
 }
 
 /// Whether the user asked for the translation of the code.

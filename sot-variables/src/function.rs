@@ -226,7 +226,8 @@ pub fn call_by_policy(
             guard_identity(cx, this, object);
             StateManagerVariable::make(cx, this, &callable, args).map(Some)
         }
-        CallPolicy::Break(why) => {
+        CallPolicy::FollowOutside(_) if !cx.switches.any() => Ok(None),
+        CallPolicy::FollowOutside(why) | CallPolicy::Break(why) => {
             guard_identity(cx, this, object);
             if let Ok(class) = callable.cast::<PyType>() {
                 translate::leave_making_alone(class);

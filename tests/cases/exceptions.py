@@ -1,5 +1,7 @@
 """Exceptions raised, caught, chained and let through."""
 
+import sys
+
 import toy
 from cases import given
 
@@ -366,3 +368,93 @@ def test_whole__stop_iteration_of_next(x):
         except StopIteration:
             break
     return x + 1, out
+
+
+@given(one)
+def test_graph_error_in_a_handlers_reach(x):
+    log = []
+    y = x * 2
+    try:
+        z = toy.sqrt(y - 1) + 1
+        log.append("not reached")
+    except ValueError as error:
+        log.append(error.args)
+        z = y - 1
+    finally:
+        log.append("finally")
+    return z * 2, log
+
+
+@given(one)
+def test_whole__graph_error_that_leaves(x, *rest, **named):
+    y = x * 2
+    named["y"] = y
+    z = toy.sqrt(y - 1) + len(rest)
+    return z * 2 + y, rest, named
+
+
+def fails_in_graph(x, items, *, k=2):
+    items.append(k)
+    y = x * k
+    return toy.sqrt(y - 1)
+
+
+@given(lambda: (toy.arange(3), []))
+def test_graph_error_in_a_callee(x, items):
+    def get():
+        return items, x
+
+    try:
+        return fails_in_graph(x, items, k=3)
+    except ValueError as error:
+        names = []
+        trace = error.__traceback__
+        while trace is not None:
+            names.append((trace.tb_frame.f_code.co_name, trace.tb_lineno))
+            trace = trace.tb_next
+        return get(), names[:2], error.__context__
+
+
+@given(lambda: (toy.arange(3), []))
+def test_graph_error_behind_a_break(x, items):
+    for k in range(3):
+        float(x.sum())
+        try:
+            items.append(k)
+            x = toy.sqrt(x * k - 1) + x
+        except ValueError:
+            items.append(sys.exc_info()[1].args)
+    return x, items
+
+
+@given(lambda: (toy.arange(3), []))
+def test_graph_error_in_a_handler(x, items):
+    try:
+        raise KeyError(float(x.sum()))
+    except KeyError as error:
+        y = x * 2 + 1
+        items.append(error.args)
+        return toy.sqrt(y - 3), items
+
+
+class Scaled:
+    def __init__(self, k):
+        self.k = k
+        self.calls = []
+
+    def __call__(self, x):
+        def inner(y):
+            self.calls.append(k)
+            return toy.sqrt(y * k)
+
+        k = self.k
+        return inner(x - 1) + inner(x)
+
+
+@given(lambda: (toy.arange(3), Scaled(2)), lambda: (toy.arange(3) + 1, Scaled(2)))
+def test_graph_error_with_cells(x, scaled):
+    try:
+        y = scaled(x)
+    except ValueError:
+        y = x
+    return y * 2, scaled.calls

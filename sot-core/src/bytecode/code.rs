@@ -101,6 +101,14 @@ impl Code {
         self.arg_count as usize + self.kwonly_count as usize + stars
     }
 
+    /// Gives the code a flat signature, the slots of which are the same.
+    pub fn take_all_by_position(&mut self) {
+        self.arg_count = self.total_args() as u32;
+        self.posonly_count = 0;
+        self.kwonly_count = 0;
+        self.flags &= !(VARARGS | VARKEYWORDS);
+    }
+
     /// Turns the operand of `LOAD_DEREF` and its kin into an index into `cellvars` followed by `freevars`.
     ///
     /// Since 3.11 the operand is a slot of the frame, where a cell that is an argument shares the argument's slot; `None`

@@ -72,6 +72,7 @@ impl CodeGen<'_, '_> {
         if of.is_caught() {
             self.hand_over_exception(of, guarded)?;
         }
+        self.handle_graph_error()?;
         self.handle_driven()?;
         Ok(NewCode { code: self.assemble()?.unbind(), graphs })
     }
@@ -574,7 +575,13 @@ impl CodeGen<'_, '_> {
             "CALL" | "CALL_METHOD" | "CALL_FUNCTION_KW" | "MAP_ADD" => Some(arg + 2),
             "BUILD_MAP" => Some(2 * arg),
             "BUILD_SLICE" | "BUILD_MAP_UNPACK_WITH_CALL" => Some(arg),
-            "BUILD_CONST_KEY_MAP" | "CALL_FUNCTION" | "LIST_APPEND" | "SET_ADD" | "LIST_EXTEND" | "SET_UPDATE" | "DICT_UPDATE" => Some(arg + 1),
+            "BUILD_CONST_KEY_MAP"
+            | "CALL_FUNCTION"
+            | "LIST_APPEND"
+            | "SET_ADD"
+            | "LIST_EXTEND"
+            | "SET_UPDATE"
+            | "DICT_UPDATE" => Some(arg + 1),
             "CALL_FUNCTION_EX" => self.effect(instruction, false).ok().map(|effect| (1 - effect) as usize),
             "LOAD_ATTR"
             | "FOR_ITER"

@@ -115,19 +115,23 @@ impl Emitter {
         self.target().reraise(self)
     }
 
-    /// The call of a hand-over begins, which may have to be `driven`.
-    pub fn begin_driven(&mut self, driven: bool) -> Flow<Label> {
+    /// A call begins whose exceptions go to a handler that is written later; where it began.
+    pub fn begin_try(&mut self) -> Flow<Label> {
         let start = self.here();
-        if driven {
-            self.target().begin_try(self)?;
-        }
+        self.target().begin_try(self)?;
         Ok(start)
     }
 
-    /// It ends.
-    pub fn end_driven(&mut self) -> Flow<Label> {
+    /// It ends; where.
+    pub fn end_try(&mut self) -> Flow<Label> {
         self.target().end_try(self)?;
         Ok(self.here())
+    }
+
+    /// The handler of such a call: the exception, in a local. Nothing is handled from here on.
+    pub fn catch(&mut self, (start, end): (Label, Label)) -> Flow<u32> {
+        let here = self.here();
+        self.target().catch(self, start, end, here, 0)
     }
 
     /// Sends the exceptions of such a call to a handler.

@@ -139,7 +139,7 @@ impl CodeGen<'_, '_> {
         if of.at.handled().is_some() {
             self.emitter.end_handling()?;
         }
-        let start = self.emitter.begin_driven(driving)?;
+        let start = if driving { Some(self.emitter.begin_try()?) } else { None };
         self.begin_call(|cg| cg.load_const(hand_over))?;
         for &cell in &of.at.root().cells {
             self.load_cell(cell)?;
@@ -170,8 +170,8 @@ impl CodeGen<'_, '_> {
             self.forget_locals()?;
         }
         self.end_call((frames[0].cells + frames[0].arguments) as u32)?;
-        if driving {
-            let end = self.emitter.end_driven()?;
+        if let Some(start) = start {
+            let end = self.emitter.end_try()?;
             self.driven.push((start, end));
         }
         self.op("RETURN_VALUE", 0)
@@ -335,7 +335,7 @@ impl CodeGen<'_, '_> {
         Ok(())
     }
 
-    /// The handler of the hand-overs.
+    /// The handler of hand-overs and second runs.
     pub(super) fn handle_driven(&mut self) -> Flow<()> {
         let calls = std::mem::take(&mut self.driven);
         if calls.is_empty() {

@@ -9,6 +9,7 @@ mod hand_over;
 mod load;
 mod native;
 mod restore;
+mod second_run;
 mod target;
 
 use std::collections::HashMap;
@@ -54,8 +55,10 @@ pub struct CodeGen<'a, 'py> {
     // Cells made while a class is being made, and how many are.
     open_cells: Vec<VarId>,
     classes_in_progress: usize,
-    // The calls of hand-overs whose exceptions are to lose their first traceback entry.
+    // The calls whose exceptions are to lose their first traceback entry: of hand-overs, and of the frame run again.
     driven: Vec<(Label, Label)>,
+    // The call of the graph.
+    graph_call: Option<(Label, Label)>,
 }
 
 impl<'a, 'py> CodeGen<'a, 'py> {
@@ -77,6 +80,7 @@ impl<'a, 'py> CodeGen<'a, 'py> {
             open_cells: Vec::new(),
             classes_in_progress: 0,
             driven: Vec::new(),
+            graph_call: None,
         })
     }
 
@@ -89,6 +93,8 @@ impl<'a, 'py> CodeGen<'a, 'py> {
         self.restore_effects()?;
         self.load(value)?;
         self.emitter.op("RETURN_VALUE", 0)?;
+        self.handle_graph_error()?;
+        self.handle_driven()?;
         Ok(NewCode { code: self.assemble()?.unbind(), graphs })
     }
 
@@ -274,10 +280,7 @@ impl<'a, 'py> CodeGen<'a, 'py> {
     fn assemble(self) -> Flow<Bound<'py, PyAny>> {
         let py = self.cx.py;
         let mut code = self.root.code.clone_ref(py);
-        code.arg_count = code.total_args() as u32;
-        code.posonly_count = 0;
-        code.kwonly_count = 0;
-        code.flags &= !STARRED;
+        code.take_all_by_position();
         self.emitter.finish(&mut code);
         code.encode(self.root.object.bind(py)).map_err(|error| internal(&error))
     }

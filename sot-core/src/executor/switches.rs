@@ -23,6 +23,11 @@ impl<'py> Switches<'py> {
         Switches { py, before: Vec::new() }
     }
 
+    /// Whether the trace has switched anything.
+    pub fn any(&self) -> bool {
+        !self.before.is_empty()
+    }
+
     /// Puts the state back to what it was when the frame was entered, where its graph will run.
     pub fn undo(&mut self) -> PyResult<()> {
         match std::mem::take(&mut self.before).first() {

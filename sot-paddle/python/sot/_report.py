@@ -24,6 +24,8 @@ class Stats:
     """Subgraphs built."""
     replayed: int = 0
     """Those of them that are called operation by operation, being smaller than `MIN_GRAPH_SIZE`."""
+    graph_errors: int = 0
+    """Runs of subgraphs that raised; each of these frames ran again in CPython, where the operation raises in its place."""
     breaks: dict[str, int] = field(default_factory=dict)
     """Graph breaks by reason."""
     fallbacks: dict[str, int] = field(default_factory=dict)
@@ -44,6 +46,8 @@ class Stats:
     def __str__(self) -> str:
         counts = ", ".join(f"{getattr(self, name)} {name}" for name in ("translations", "hits", "misses", "graphs", "replayed"))
         lines = [counts]
+        if self.graph_errors:
+            lines.append(f"{self.graph_errors} runs of graphs raised: the frames ran again in CPython")
         lines += _reasons("breaks", self.breaks)
         lines += _reasons("fallbacks", self.fallbacks)
         if self.seconds:

@@ -82,8 +82,10 @@ const CONSTANT: &[(&str, &[&str])] = &[
     (
         "paddle.device",
         &[
-            "get_device",
+            "get_all_custom_device_type",
+            "get_all_device_type",
             "get_cudnn_version",
+            "get_device",
             "is_compiled_with_custom_device",
             "is_compiled_with_ipu",
             "is_compiled_with_xpu",
@@ -100,7 +102,24 @@ const MANAGERS: &[(&str, &[&str])] = &[("paddle.amp.auto_cast", &["auto_cast", "
 const FOLLOWED: &[(&str, &[&str])] = &[
     ("paddle.amp.auto_cast", &["amp_global_state"]),
     ("paddle.amp.grad_scaler", &["scale"]),
-    ("paddle.distributed.parallel", &["forward", "_find_tensor"]),
+    ("paddle.distributed.communication.group", &["is_initialized"]),
+    ("paddle.distributed.fleet.base.topology", &["_get_hybrid_communicate_group"]),
+    ("paddle.distributed.fleet.fleet", &["get_hybrid_communicate_group"]),
+    ("paddle.distributed.fleet.layers.mpu.random", &["get_rng_state_tracker"]),
+    (
+        "paddle.distributed.parallel",
+        &[
+            "_find_tensor",
+            "_get_global_parallel_env",
+            "forward",
+            "get_rank",
+            "get_world_size",
+            "local_rank",
+            "nranks",
+            "rank",
+            "world_size",
+        ],
+    ),
 ];
 
 /// Functions that must run for real though their module builds graph or is followed, by name, with why.
@@ -301,6 +320,9 @@ fn by_module(module: &str, name: &str) -> CallPolicy {
     }
     if MANAGERS.iter().any(|(of, names)| *of == module && names.contains(&name)) {
         return CallPolicy::Manager;
+    }
+    if module == "paddle.amp.auto_cast" && name == "amp_state" {
+        return CallPolicy::FollowOutside(format!("paddle: {name} tells what the innermost auto_cast was called with"));
     }
     if FOLLOWED.iter().any(|(of, names)| *of == module && names.contains(&name)) {
         return CallPolicy::Follow;

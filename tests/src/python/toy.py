@@ -342,6 +342,11 @@ def minmax(x):
     return x.minmax()
 
 
+def sqrt(x):
+    """Square roots; what has none is found out when the values are known."""
+    return _map(x, lambda v: math.sqrt(v))
+
+
 def where(condition, x, y):
     x, y = (v if isinstance(v, Tensor) else full(condition._shape, v) for v in (x, y))
     return _like(x, [a if c else b for c, a, b in zip(condition._data, x._data, y._data)], x._shape)
@@ -352,7 +357,7 @@ def linear(x, weight, bias=None):
     return result if bias is None else result + bias
 
 
-_GRAPH_FUNCTIONS = [ones, zeros, full, relu, add, matmul, concat, stack, split, minmax, where, linear]
+_GRAPH_FUNCTIONS = [ones, zeros, full, relu, add, matmul, concat, stack, split, minmax, sqrt, where, linear]
 
 _grad = True
 

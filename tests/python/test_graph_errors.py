@@ -1,0 +1,149 @@
+"""What an operation of a graph raises when the values are known: it reaches who would have caught it in eager mode."""
+
+import linecache
+import traceback
+
+import numpy as np
+import paddle
+import pytest
+
+import sot
+
+GOOD, BAD = [1, 2], [1, 9]
+
+
+def pick(x, index):
+    return paddle.gather(x, index)
+
+
+def assert_same_as_eager(fn, *indices, graphs=1):
+    """`fn` of a tensor, an index and a list, run in eager mode and translated: its result or error, and the list."""
+    translated = sot.symbolic_translate(fn)
+    sot.reset()
+    for index in indices:
+        outcomes = []
+        for run in (fn, translated):
+            log = []
+            try:
+                result = run(paddle.arange(4).astype("float32"), paddle.to_tensor(index), log)
+                outcomes.append((result.numpy().tolist(), log))
+            except IndexError as error:
+                lines = [
+                    linecache.getline(entry.filename, entry.lineno).strip()
+                    for entry in traceback.extract_tb(error.__traceback__)[1:]
+                ]
+                context = repr(error.__context__ is None)
+                outcomes.append((str(error).splitlines()[-1], lines, context, log))
+        assert outcomes[0] == outcomes[1]
+    stats = sot.stats()
+    assert (stats.graphs, stats.fallbacks) == (graphs, {})
+    assert stats.graph_errors == sum(index is BAD for index in indices) * graphs
+    return stats
+
+
+def test_it_is_caught():
+    def f(x, index, log):
+        y = x * 2
+        try:
+            z = pick(y, index) + 1
+            log.append("no error")
+        except IndexError:
+            log.append("caught")
+            z = y - 1
+        return z * 2
+
+    stats = assert_same_as_eager(f, GOOD, BAD, GOOD, BAD)
+    assert not stats.breaks
+
+
+def test_finally_runs_and_the_lines_are_the_operations():
+    def f(x, index, log):
+        y = x * 2
+        try:
+            log.append("try")
+            z = pick(y, index) + 1
+        finally:
+            log.append("finally")
+        return z * 2
+
+    stats = assert_same_as_eager(f, GOOD, BAD)
+    assert not stats.breaks
+
+
+def test_a_manager_is_told():
+    class Manager:
+        def __init__(self, log):
+            self.log = log
+
+        def __enter__(self):
+            self.log.append("enter")
+
+        def __exit__(self, kind, value, trace):
+            self.log.append(kind and kind.__name__)
+            return True
+
+    def f(x, index, log):
+        y = x * 2
+        with Manager(log):
+            y = pick(y, index) + 1
+        return y * 2
+
+    assert_same_as_eager(f, GOOD, BAD)
+
+
+def test_writes_before_it_were_made():
+    total = paddle.zeros([4])
+
+    def f(x, index, log):
+        log.append(1)
+        total.add_(x + 1)
+        return pick(x * 2, index)
+
+    translated = sot.symbolic_translate(f)
+    x, log = paddle.ones([4]), []
+    translated(x, paddle.to_tensor(GOOD), log)
+    with pytest.raises(IndexError):
+        translated(x, paddle.to_tensor(BAD), log)
+    np.testing.assert_array_equal(total.numpy(), [4, 4, 4, 4])
+    assert log == [1, 1]
+
+
+def test_behind_a_break_in_a_loop():
+    def f(x, index, log):
+        y = x
+        for n in range(3):
+            log.append(float(y.sum()))
+            try:
+                y = y + pick(x * 2, index * n).sum()
+            except IndexError:
+                log.append(n)
+        return y
+
+    translated = sot.symbolic_translate(f)
+    for index in (GOOD, BAD):
+        outcomes = []
+        for run in (f, translated):
+            log = []
+            outcomes.append((run(paddle.arange(4).astype("float32"), paddle.to_tensor(index), log).numpy().tolist(), log))
+        assert outcomes[0] == outcomes[1]
+    # Three of the frame's, and one of `pick`, when the frame runs in CPython.
+    assert sot.stats().graph_errors == 4
+
+
+def test_in_a_layer():
+    class Net(paddle.nn.Layer):
+        def __init__(self):
+            super().__init__()
+            self.table = paddle.nn.Embedding(4, 3)
+
+        def forward(self, index):
+            return self.table(index) * 2
+
+    net = Net()
+    translated = sot.symbolic_translate(net)
+    translated(paddle.to_tensor(GOOD))
+    with pytest.raises(ValueError) as expected:
+        net(paddle.to_tensor(BAD))
+    with pytest.raises(ValueError) as raised:
+        translated(paddle.to_tensor(BAD))
+    assert str(raised.value) == str(expected.value)
