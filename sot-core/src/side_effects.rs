@@ -127,6 +127,11 @@ impl SideEffects {
         self.globals.get(&(dict.as_ptr() as usize, Rc::clone(name))).copied()
     }
 
+    /// Whether the trace bound any global of a module.
+    pub fn binds_globals(&self, dict: &Py<PyDict>) -> bool {
+        self.globals.keys().any(|(bound, _)| *bound == dict.as_ptr() as usize)
+    }
+
     /// Records a global binding or deletion.
     pub fn set_global(&mut self, _: Python<'_>, globals: &Globals, name: &Name, value: Option<VarId>) {
         let key = (globals.dict.as_ptr() as usize, Rc::clone(name));

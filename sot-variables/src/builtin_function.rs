@@ -15,7 +15,7 @@ use sot_core::variable::{VarId, Variable};
 
 use crate::dict;
 use crate::function::{call_by_policy, guard_identity};
-use crate::method::call_descriptor;
+use crate::method::{self, call_descriptor};
 use crate::numpy;
 use crate::sequence;
 
@@ -290,7 +290,7 @@ impl Variable for BuiltinFunctionVariable {
 
     fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
         if &**name == "__call__" {
-            return Ok(Some(this));
+            return method::call_of(cx, this);
         }
         object_model::get_attr(cx, this, name)
     }

@@ -15,6 +15,7 @@ use sot_core::tracker::{self, Key, Part, Tracker, TrackerId};
 use sot_core::variable::{VarId, Variable};
 use sot_core::{cpython, translate};
 
+use crate::method;
 use crate::dict::DictVariable;
 use crate::generator;
 use crate::iterators::library;
@@ -264,7 +265,7 @@ impl Variable for FunctionVariable {
 
     fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
         if &**name == "__call__" {
-            return Ok(Some(this));
+            return method::call_of(cx, this);
         }
         object_model::get_attr(cx, this, name)
     }
@@ -509,7 +510,7 @@ impl Variable for NewFunctionVariable {
 
     fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
         if &**name == "__call__" {
-            return Ok(Some(this));
+            return method::call_of(cx, this);
         }
         if let Some(written) = cx.effects.attribute(this, name) {
             return Ok(written);

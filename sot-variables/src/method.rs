@@ -85,7 +85,7 @@ impl Variable for MethodVariable {
 
     fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
         match &**name {
-            "__call__" => Ok(Some(this)),
+            "__call__" => call_of(cx, this),
             "__func__" => Ok(Some(self.function)),
             "__self__" => Ok(Some(self.receiver)),
             "__doc__" => cx.find_attr(self.function, name),
@@ -137,6 +137,10 @@ pub fn call_descriptor<'py>(
     }
     let Some(&receiver) = args.positional.first() else { return cx.call_builtin(descriptor, args, false) };
     dict::refuse_method_of_base(cx, descriptor, receiver)?;
+    if is_call_of(cx, descriptor, receiver)? {
+        let args = CallArgs { positional: args.positional[1..].to_vec(), keywords: args.keywords.clone() };
+        return cx.call(receiver, &args);
+    }
     if let Some(globals) = cx.see_as::<GlobalsVariable>(receiver)? {
         let name: String = descriptor.getattr("__name__")?.extract()?;
         return globals.call_method(cx, &name, args);
@@ -167,6 +171,23 @@ pub fn call_descriptor<'py>(
         }
     }
     cx.call_builtin(descriptor, args, pure)
+}
+
+/// `__call__` of a function or method: a method of C's.
+pub(crate) fn call_of(cx: &mut OpcodeExecutor<'_>, function: VarId) -> Flow<Option<VarId>> {
+    let name = Rc::from("__call__");
+    let Some((call, tracker)) = object_model::lookup(cx, function, &name)? else { return Ok(None) };
+    object_model::bind_descriptor(cx, function, &name, &call, tracker).map(Some)
+}
+
+/// Whether all that a method of C's does is to call its receiver.
+fn is_call_of(cx: &mut OpcodeExecutor<'_>, descriptor: &Bound<'_, PyAny>, receiver: VarId) -> Flow<bool> {
+    let kinds = ["function", "method", "builtin_function", "builtin_method"];
+    let ty = cx.type_of(receiver)?;
+    Ok(kinds.contains(&cx.see(receiver)?.kind())
+        && cpython::builtin_type_name(descriptor) == "wrapper_descriptor"
+        && descriptor.getattr("__objclass__")?.is(&ty)
+        && descriptor.getattr("__name__")?.eq("__call__")?)
 }
 
 /// Whether the method is of the type that keeps the receiver's storage, rather than one of `object`.
@@ -226,7 +247,7 @@ impl Variable for BuiltinMethodVariable {
 
     fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
         match &**name {
-            "__call__" => Ok(Some(this)),
+            "__call__" => call_of(cx, this),
             "__self__" => Ok(Some(self.receiver)),
             "__name__" => {
                 let name = self.name(cx)?;

@@ -197,7 +197,8 @@ impl SetVariable {
         op: BinaryOp,
         other: &SetVariable,
     ) -> Flow<(Vec<Rc<HashKey>>, Order)> {
-        if self.order != Order::Insertion || other.order != Order::Insertion {
+        let stand_ins = self.keys.iter().chain(&other.keys).any(|key| key.is_stand_in());
+        if stand_ins || self.order != Order::Insertion || other.order != Order::Insertion {
             return Ok((combine(cx, op, &self.keys, &other.keys)?, Order::Unknown));
         }
         let result = op.apply(self.replica(cx.py)?.as_any(), other.replica(cx.py)?.as_any())?;

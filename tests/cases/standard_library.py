@@ -1,6 +1,10 @@
 """What running more of CPython's own tests translated found, those of its library: one case for each error that they showed."""
 
 import collections
+import io
+import logging
+import sys
+import types
 import typing
 
 import toy
@@ -199,3 +203,105 @@ def test_metaclasses_that_read_attributes_their_own_way(x):
     del Watching.read[:]
     read = Watched.attribute, Watched.method(), hasattr(Watched, "missing"), Watched().attribute
     return x + 1, read, Watching.read
+
+
+class Holder:
+    def __init__(self):
+        self.module = MODULE
+
+
+MODULE = types.ModuleType("module")
+
+
+@given(lambda: (X, Holder()))
+def test_whole__variables_of_a_module_that_is_let_go(x, holder):
+    del_first, holder.kept = holder.module, 1
+    del_first.written = 1
+    del holder.module
+    del_first.written = 2
+    return x + 1, MODULE.written, vars(holder)
+
+
+@given(one)
+def test_methods_that_call_what_has_them(x):
+    calls = one.__call__, [].append.__call__, list.append.__call__, [1].__len__.__call__
+    calls[1](1)
+    return x + 1, [type(call).__name__ for call in calls], calls[1].__self__.__self__, calls[3](), one.__call__ == one
+
+
+class Compares:
+    def __init__(self, answer):
+        self.answer = answer
+
+    def __call__(self, *args):
+        toy.save(X)
+        return self.answer if len(args) == 1 else args
+
+
+class HasCallables:
+    __eq__ = Compares(NotImplemented)
+    __lt__ = Compares(NotImplemented)
+    __gt__ = Compares("greater")
+    __add__ = Compares(NotImplemented)
+
+
+class HasMore(HasCallables):
+    __radd__ = Compares("added")
+    __hash__ = None
+
+
+@given(one)
+def test_answers_of_the_right_operand(x):
+    left, right = HasCallables(), HasMore()
+    return x + 1, left < right, left == left, left == right, left + HasCallablesToo(), left < HasCallablesToo()
+
+
+class HasCallablesToo:
+    __radd__ = Compares("added")
+    __gt__ = Compares("greater")
+
+
+class Node:
+    def __init__(self, parent):
+        self.parent = parent
+
+
+@given(one)
+def test_whole__sets_of_one_new_object(x):
+    node = Node(None)
+    alone, also = {node}, {each for each in [node, Node(node)] if each.parent is None}
+    results = alone - also, alone & also, alone | also, alone ^ also, also.difference(alone), also.union(alone)
+    alone -= also
+    return x + 1, [len(result) for result in results], len(alone)
+
+
+# Logging.
+
+QUIET = logging.getLogger("cases.quiet")
+QUIET.propagate = False
+
+
+@given(one)
+def test_levels_that_change_between_messages(x):
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    QUIET.addHandler(handler)
+    QUIET.setLevel(logging.WARNING)
+    QUIET.info("not seen")
+    QUIET.setLevel(logging.INFO)
+    QUIET.info("seen")
+    QUIET.removeHandler(handler)
+    return x + 1, stream.getvalue()
+
+
+@given(one)
+def test_messages_to_a_file_in_the_place_of_another(x):
+    stream, before, handlers = io.StringIO(), sys.stderr, QUIET.handlers
+    QUIET.handlers = [logging.lastResort]
+    sys.stderr = stream
+    try:
+        QUIET.warning("seen")
+        return x + 1, stream.getvalue()
+    finally:
+        sys.stderr = before
+        QUIET.handlers = handlers

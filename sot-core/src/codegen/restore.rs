@@ -116,6 +116,11 @@ impl CodeGen<'_, '_> {
             self.keep(value)?;
         }
         let effects = self.cx.effects.log().to_vec();
+        for effect in &effects {
+            if let Effect::Global { globals, .. } = effect {
+                self.keep_globals(*globals)?;
+            }
+        }
         let mut restored = HashSet::new();
         for effect in effects {
             match effect {
@@ -180,7 +185,7 @@ impl CodeGen<'_, '_> {
             let index = self.emitter.name(name);
             return self.op(if value.is_some() { "STORE_GLOBAL" } else { "DELETE_GLOBAL" }, index);
         }
-        self.load_tracker(globals)?;
+        self.load_globals(globals)?;
         let key = pyo3::types::PyString::new(self.cx.py, name).into_any().unbind();
         self.load_const(key)?;
         self.op(if value.is_some() { "STORE_SUBSCR" } else { "DELETE_SUBSCR" }, 0)

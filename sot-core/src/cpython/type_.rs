@@ -70,6 +70,17 @@ pub fn getattr_hook(ty: &Bound<'_, PyType>) -> GetattrHook {
     }
 }
 
+/// The special method that C code would call: what the type holds under the name, bound to the object if it is a descriptor.
+pub fn special_method<'py>(object: &Bound<'py, PyAny>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let ty = object.get_type();
+    match type_lookup(&ty, &PyString::intern(object.py(), name)) {
+        Some(found) if is_descriptor(&found) => {
+            found.get_type().getattr(intern!(object.py(), "__get__"))?.call1((found, object, ty)).map(Some)
+        }
+        found => Ok(found),
+    }
+}
+
 /// Reads an attribute of a class as `type.__getattribute__` does, whatever its metaclass says.
 pub fn class_attr<'py>(class: &Bound<'py, PyAny>, name: &str) -> PyResult<Bound<'py, PyAny>> {
     let ty = class.py().get_type::<PyType>();

@@ -183,8 +183,9 @@ impl Operation {
             Operation::Binary { op, right, .. } => (op.reflected(), right || lhs.get_type().is(rhs.get_type())),
             Operation::Compare { op, right } => (op.reflected(), right),
         };
-        if let (false, Ok(method)) = (right, rhs.get_type().getattr(name)) {
-            let answer = method.call1((rhs, lhs))?;
+        let method = if right { None } else { cpython::special_method(rhs, name)? };
+        if let Some(method) = method {
+            let answer = method.call1((lhs,))?;
             if !answer.is(py.NotImplemented()) {
                 return Ok(answer);
             }

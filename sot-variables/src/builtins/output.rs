@@ -34,6 +34,16 @@ builtin! { LOG_ERROR = "logging:error" => |cx, args| log_on_root(cx, args, Some(
 builtin! { LOG_CRITICAL = "logging:critical" => |cx, args| log_on_root(cx, args, Some(CRITICAL)) }
 builtin! { LOG_LOG = "logging:log" => |cx, args| log_on_root(cx, args, None) }
 
+// What loggers have, messages that are still to be replayed may depend on, and change.
+builtin! { CONFIGURE = "logging:basicConfig" => |cx, args| set_up(cx, args) }
+builtin! { SET_LEVEL = "logging:Logger.setLevel" => |cx, args| set_up(cx, args) }
+builtin! { ADD_HANDLER = "logging:Logger.addHandler" => |cx, args| set_up(cx, args) }
+builtin! { REMOVE_HANDLER = "logging:Logger.removeHandler" => |cx, args| set_up(cx, args) }
+
+fn set_up(_: &mut OpcodeExecutor<'_>, _: &CallArgs) -> Flow<VarId> {
+    Err(cannot("setting up how messages are logged"))
+}
+
 builtin! { WARN = "warnings:warn" => |cx, args| warn(cx, args) }
 
 fn log_method(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, level: Option<i64>) -> Flow<VarId> {
@@ -49,9 +59,13 @@ fn log_method(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, level: Option<i64>) 
 }
 
 fn log_on_root(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, level: Option<i64>) -> Flow<VarId> {
-    let root = cx.py.import("logging")?.getattr("root")?;
+    let logging = cx.py.import("logging")?;
+    let root = logging.getattr("root")?;
     if !logs_unseen(&root)? {
         return Err(cannot("logging to a handler of the program's own"));
+    }
+    if !is_of_the_standard_library(&logging.getattr("basicConfig")?) {
+        return Err(cannot("logging that the program configures in its own way"));
     }
     // The root logger may still have to be configured, which is done at the replay.
     let none = cx.none();
@@ -91,9 +105,14 @@ fn log(
     Ok(cx.none())
 }
 
-/// Whether the trace has written to a logger, a handler or the module, which the replay would find in their last state.
+/// Whether the trace has written to a logger, a handler or the module, which the replay would find in their last state, or has
+/// put a file in the place of `sys.stderr`.
 fn writes_to_logging(cx: &mut OpcodeExecutor<'_>) -> Flow<bool> {
     let logging = cx.py.import("logging")?;
+    let stderr = cx.effects.global(&cx.py.import("sys")?.dict().unbind(), &"stderr".into());
+    if stderr.is_some() || cx.effects.binds_globals(&logging.dict().unbind()) {
+        return Ok(true);
+    }
     let written: Vec<VarId> = cx.effects.written().collect();
     for variable in written {
         let Some(object) = cx.vars.get(variable).object().map(|object| object.bind(cx.py).clone()) else { continue };
@@ -101,7 +120,7 @@ fn writes_to_logging(cx: &mut OpcodeExecutor<'_>) -> Flow<bool> {
         let is_list_of_handlers =
             object.is_instance_of::<PyList>() && [".handlers", ".filters"].iter().any(|name| path.ends_with(name));
         let module = object.get_type().getattr("__module__").and_then(|module| module.extract::<String>());
-        if is_list_of_handlers || object.is(&logging) || module.is_ok_and(|module| module.starts_with("logging")) {
+        if is_list_of_handlers || module.is_ok_and(|module| module.starts_with("logging")) {
             return Ok(true);
         }
     }
