@@ -15,10 +15,11 @@ use sot_core::tracker::{self, Key, Part, Tracker, TrackerId};
 use sot_core::variable::{VarId, Variable};
 use sot_core::{cpython, translate};
 
-use crate::method;
+use crate::builtins::regex;
 use crate::dict::DictVariable;
 use crate::generator;
 use crate::iterators::library;
+use crate::method;
 use crate::numpy;
 use crate::stand_in;
 use crate::state_manager::StateManagerVariable;
@@ -301,8 +302,11 @@ impl Variable for FunctionVariable {
         }
         let function = self.object.bind(cx.py).clone();
         if is_pure(&function) {
+            guard_identity(cx, this, &self.object);
+            if tracker::name(&function).starts_with("re.") {
+                return regex::compile(cx, &function, args);
+            }
             if let Some((positional, keywords)) = cx.materialize_args(args)? {
-                guard_identity(cx, this, &self.object);
                 return cx.fold(|_| function.call(positional, Some(&keywords)));
             }
         }

@@ -3,6 +3,8 @@
 import collections
 import io
 import logging
+import re
+import struct
 import sys
 import types
 import typing
@@ -305,3 +307,24 @@ def test_messages_to_a_file_in_the_place_of_another(x):
     finally:
         sys.stderr = before
         QUIET.handlers = handlers
+
+
+@given(one)
+def test_results_that_keep_what_may_change(x):
+    text, words = bytearray(b"abcd"), re.compile(b"[a-z]+")
+    match, parts = words.search(text), struct.iter_unpack("2s", text)
+    text[:] = b"wxyz"
+    return x + 1, match.group(), match.string is text, list(parts), words.findall(bytearray(b"a b"))
+
+
+@given(one, hit=False)
+def test_patterns_that_are_kept_for_the_next_time(x):
+    re.purge()
+    flags = re.VERBOSE
+    found = [
+        bool(re.fullmatch("(?x) a", "a")),
+        bool(re.fullmatch(" a", "a", re.VERBOSE)),
+        bool(re.fullmatch("(?x) b", "a")),
+        re.compile(re.compile("c", flags)).flags,
+    ]
+    return x + 1, found, [key[1:] for key in getattr(re, "_cache")]

@@ -80,7 +80,7 @@ pub use getter::Getter;
 pub use handled::is_handling;
 pub use hook::{counts, last_panic, panics, set_evaluator, Counts, FrameEvaluator, Verdict};
 pub use lru::LruCache;
-pub use object::{generic_getattr, instance_dict, is_deque, new_slice};
+pub use object::{generic_getattr, instance_dict, is_deque, new_slice, refcount};
 pub use replace::use_reference_method;
 pub use self_test::{self_test, LayoutError};
 pub use session::{enter, is_active, suspend, Active, HookError, Suspended};

@@ -59,6 +59,12 @@ pub fn new_slice<'py>(py: Python<'py>, [start, end, step]: [&Bound<'py, PyAny>; 
     unsafe { Bound::from_owned_ptr_or_err(py, ffi::PySlice_New(start.as_ptr(), end.as_ptr(), step.as_ptr())) }
 }
 
+/// How many references there are to the object.
+pub fn refcount(object: &Bound<'_, PyAny>) -> isize {
+    // SAFETY: a live object.
+    unsafe { ffi::Py_REFCNT(object.as_ptr()) }
+}
+
 /// Whether the object's type has a place for a dict.
 fn has_dict_slot(object: &Bound<'_, PyAny>) -> bool {
     // SAFETY: a live object's type.

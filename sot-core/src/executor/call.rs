@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -189,7 +190,16 @@ impl<'py> OpcodeExecutor<'py> {
         }
         if pure {
             if let Some((positional, keywords)) = self.materialize_args(args)? {
-                return self.fold(|_| function.call(positional, Some(&keywords)));
+                // These are copies: what keeps one would not see what becomes of the argument.
+                let copies: Vec<_> = positional.iter().filter(is_mutable).collect();
+                let before: Vec<_> = copies.iter().map(cpython::refcount).collect();
+                let result = function.call(positional, Some(&keywords));
+                if result.is_ok() && copies.iter().zip(before).any(|(copy, before)| cpython::refcount(copy) >= before) {
+                    let name = crate::tracker::repr(self.py, &function.clone().unbind());
+                    let text = format!("call of {name}, whose result keeps an argument that may change");
+                    return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
+                }
+                return self.fold(|_| result);
             }
         }
         let name = crate::tracker::repr(self.py, &function.clone().unbind());
@@ -214,4 +224,10 @@ impl<'py> OpcodeExecutor<'py> {
         }
         Ok(Some((PyTuple::new(self.py, positional)?, keywords)))
     }
+}
+
+/// Whether the object has no hash, as those that can change.
+fn is_mutable(object: &Bound<'_, PyAny>) -> bool {
+    let hash = cpython::type_lookup(&object.get_type(), intern!(object.py(), "__hash__"));
+    hash.is_some_and(|hash| hash.is_none())
 }

@@ -1,6 +1,7 @@
 //! `re.Pattern.sub` and `subn` by a function. With known values alone they are called, as all methods of patterns are.
 
 use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
 
 use sot_core::builtin;
 use sot_core::error::Flow;
@@ -8,6 +9,7 @@ use sot_core::executor::{CallArgs, OpcodeExecutor};
 use sot_core::variable::VarId;
 
 use super::{cannot, required};
+use crate::function::guard_identity;
 use crate::sequence;
 
 builtin! { SUB = "re:Pattern.sub" => |cx, args| substitute(cx, args, false) }
@@ -55,4 +57,44 @@ fn substitute(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, counted: bool) -> Fl
     }
     let found = cx.integer(found)?;
     Ok(cx.tuple(vec![result, found]))
+}
+
+/// `re.DEBUG`
+const DEBUG: i64 = 128;
+
+/// `re.compile()` is never followed: what it keeps for the next time would be written twice, by the trace and by calls that are
+/// simply made. With `re.DEBUG` it writes what it has found out.
+pub(crate) fn compile<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    function: &Bound<'py, PyAny>,
+    args: &CallArgs,
+) -> Flow<VarId> {
+    let re = cx.py.import("re")?;
+    let types = (re.getattr("Pattern")?, re.getattr("RegexFlag")?);
+    let known = |cx: &mut OpcodeExecutor<'py>, arg: VarId| -> Flow<Bound<'py, PyAny>> {
+        let object = match cx.materialize(arg)? {
+            Some(value) => return Ok(value),
+            None => cx.see(arg)?.object().map(|object| object.clone_ref(cx.py)),
+        };
+        let object = object.filter(|object| {
+            let ty = object.bind(cx.py).get_type();
+            ty.is(&types.0) || ty.is(&types.1)
+        });
+        let object = object.ok_or_else(|| cannot("re.compile() of something that is not known while tracing"))?;
+        guard_identity(cx, arg, &object);
+        Ok(object.into_bound(cx.py))
+    };
+    let positional = args.positional.iter().map(|&arg| known(cx, arg)).collect::<Flow<Vec<_>>>()?;
+    let keywords = PyDict::new(cx.py);
+    for (name, arg) in &args.keywords {
+        keywords.set_item(&**name, known(cx, *arg)?)?;
+    }
+    let flags = positional.iter().skip(1).cloned().chain(keywords.values().iter());
+    for flags in flags {
+        if flags.extract::<i64>().is_ok_and(|flags| flags & DEBUG != 0) {
+            return Err(cannot("re.compile() with re.DEBUG"));
+        }
+    }
+    let positional = PyTuple::new(cx.py, positional)?;
+    cx.fold(|_| function.call(positional, Some(&keywords)))
 }
