@@ -110,7 +110,7 @@ fn is_plain(class: &Bound<'_, PyType>) -> PyResult<bool> {
         return Ok(false);
     }
     for base in class.mro().iter().filter(|base| !base.is(&object)) {
-        let own_new = cpython::class_attr(&base, "__dict__")?.get_item("__new__");
+        let own_new = cpython::class_dict(&base)?.get_item("__new__");
         let in_c = own_new.is_ok_and(|new| new.is_instance_of::<PyCFunction>());
         if in_c || !base.cast::<PyType>().is_ok_and(cpython::is_heap_type) {
             return Ok(false);
@@ -141,7 +141,7 @@ pub struct ClassVariable {
 }
 
 impl ClassVariable {
-    /// `type.__getattribute__`, and the `__getattr__` of a metaclass after it.
+    /// `type.__getattribute__`
     fn type_get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
         if let Some(written) = cx.effects.attribute(this, name) {
             return Ok(written);
@@ -163,10 +163,6 @@ impl ClassVariable {
         }
         match in_meta {
             Some((found, tracker)) => object_model::bind_descriptor(cx, this, name, &found, tracker).map(Some),
-            None if object_model::lookup(cx, this, &Rc::from("__getattr__"))?.is_some() => {
-                let text = cx.string(name);
-                object_model::call_special(cx, this, "__getattr__", &[text]).map(Some)
-            }
             None => Ok(None),
         }
     }
@@ -430,7 +426,11 @@ impl Variable for ClassVariable {
         if object_model::is_python_method(cx, this, "__getattribute__")? {
             return object_model::own_get_attr(cx, this, name).map(Some);
         }
-        self.type_get_attr(cx, this, name)
+        let found = self.type_get_attr(cx, this, name);
+        if !matches!(found, Ok(Some(_))) && object_model::lookup(cx, this, &Rc::from("__getattr__"))?.is_some() {
+            return object_model::or_hook(cx, this, name, found);
+        }
+        found
     }
 
     fn get_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId) -> Flow<VarId> {

@@ -476,7 +476,7 @@ fn init_subclass(cx: &mut OpcodeExecutor<'_>, bases: &[VarId]) -> Flow<bool> {
         // One of the library's calls those behind it.
         let order = class_of(cx, base)?.map(|class| class.mro());
         for class in order.iter().flatten() {
-            let hook = cpython::class_attr(&class, "__dict__")?.get_item("__init_subclass__");
+            let hook = cpython::class_dict(&class)?.get_item("__init_subclass__");
             if hook.is_ok_and(|hook| is_followed(&hook)) {
                 return Ok(true);
             }
@@ -623,7 +623,7 @@ fn silence<'py>(bases: &Bound<'py, PyAny>) -> PyResult<Vec<(Bound<'py, PyType>, 
     for base in bases.try_iter()? {
         let Ok(base) = base?.cast_into::<PyType>() else { continue };
         for owner in base.mro().iter().filter_map(|owner| owner.cast_into::<PyType>().ok()) {
-            let hook = cpython::class_attr(&owner, "__dict__")?.get_item("__init_subclass__").ok();
+            let hook = cpython::class_dict(&owner)?.get_item("__init_subclass__").ok();
             if let Some(hook) = hook.filter(is_followed) {
                 let nothing = wrap_pyfunction!(nothing, py)?;
                 py.get_type::<PyType>().call_method1("__setattr__", (&owner, "__init_subclass__", nothing))?;

@@ -328,3 +328,65 @@ def test_patterns_that_are_kept_for_the_next_time(x):
         re.compile(re.compile("c", flags)).flags,
     ]
     return x + 1, found, [key[1:] for key in getattr(re, "_cache")]
+
+
+# Attributes.
+
+
+class Asked:
+    def __init__(self):
+        self.asked = []
+
+    @property
+    def fails(self):
+        raise AttributeError("fails")
+
+    @property
+    def wants(self):
+        return self.missing
+
+    def __getattr__(self, name):
+        self.asked.append(name)
+        return name
+
+
+class Refuses:
+    @property
+    def fails(self):
+        raise AttributeError("fails")
+
+    def __getattr__(self, name):
+        raise AttributeError("refused " + name)
+
+
+@given(one)
+def test_whole__hooks_asked_where_a_descriptor_fails(x):
+    asked, refuses = Asked(), Refuses()
+    try:
+        refused = refuses.fails
+    except AttributeError as error:
+        refused = str(error)
+    return x + 1, asked.fails, asked.wants, hasattr(asked, "fails"), refused, getattr(refuses, "fails", 5), asked.asked
+
+
+class AsksMeta(type):
+    def __getattr__(cls, name):
+        return "meta " + name
+
+    @property
+    def __dict__(cls):
+        return {"only": 3}
+
+
+class OfMeta(metaclass=AsksMeta):
+    @types.DynamicClassAttribute
+    def hidden(self):
+        return 1
+
+
+@given(one)
+def test_hooks_of_metaclasses(x):
+    class Sub(OfMeta):
+        pass
+
+    return x + 1, OfMeta.hidden, hasattr(OfMeta, "hidden"), OfMeta().hidden, Sub.hidden, Sub().hidden, OfMeta.__dict__

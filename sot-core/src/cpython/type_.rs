@@ -5,6 +5,7 @@ use std::ffi::CStr;
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyString, PyTuple, PyType};
 
 extern "C" {
@@ -88,6 +89,14 @@ pub fn class_attr<'py>(class: &Bound<'py, PyAny>, name: &str) -> PyResult<Bound<
         return class.getattr(name);
     }
     ty.getattr(intern!(class.py(), "__getattribute__"))?.call1((class, name))
+}
+
+/// What a class itself holds, whatever its metaclass says.
+pub fn class_dict<'py>(class: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    static DESCRIPTOR: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let py = class.py();
+    let own = || PyResult::Ok(py.get_type::<PyType>().getattr("__dict__")?.get_item("__dict__")?.unbind());
+    DESCRIPTOR.get_or_try_init(py, own)?.bind(py).call_method1(intern!(py, "__get__"), (class,))
 }
 
 /// Whether `class` is in the method resolution order of `ty`: no hook is asked.

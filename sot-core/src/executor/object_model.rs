@@ -72,7 +72,7 @@ fn lookup_in_made<'py>(
     for base in ty.mro().iter() {
         let Some(tracker) = cx.met(&base).map(|base| cx.vars.tracker(base)) else { continue };
         if cx.trackers.is_made(tracker) {
-            if cpython::class_attr(&base, "__dict__")?.contains(&**name)? {
+            if cpython::class_dict(&base)?.contains(&**name)? {
                 break;
             }
         } else if base.cast::<PyType>().is_ok_and(cpython::is_heap_type) {
@@ -120,12 +120,11 @@ pub fn get_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<O
         GetattrHook::Generic => generic_get_attr(cx, this, name),
         GetattrHook::GetAttrHook => {
             let claim = cx.unclaim();
-            if let Some(found) = generic_get_attr(cx, this, name)? {
-                return Ok(Some(found));
+            let found = generic_get_attr(cx, this, name);
+            if matches!(found, Ok(None)) {
+                cx.claim_again(claim);
             }
-            cx.claim_again(claim);
-            let text = cx.string(name);
-            call_special(cx, this, "__getattr__", &[text]).map(Some)
+            or_hook(cx, this, name, found)
         }
     }
 }
@@ -160,6 +159,28 @@ pub fn is_python_method(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str) ->
     Ok(found.is_some_and(|(found, _)| cpython::builtin_type_name(&found) == "function"))
 }
 
+/// What a lookup has found, or the answer of the `__getattr__` hook: it is asked, too, where a descriptor raises an
+/// `AttributeError`.
+pub fn or_hook(
+    cx: &mut OpcodeExecutor<'_>,
+    this: VarId,
+    name: &Name,
+    found: Flow<Option<VarId>>,
+) -> Flow<Option<VarId>> {
+    match found {
+        Ok(None) => {}
+        Err(Unwind::Raise(exception)) if is_attribute_error(cx, exception)? => {}
+        found => return found,
+    }
+    let text = cx.string(name);
+    call_special(cx, this, "__getattr__", &[text]).map(Some)
+}
+
+fn is_attribute_error(cx: &mut OpcodeExecutor<'_>, exception: VarId) -> Flow<bool> {
+    let (ty, base) = (cx.type_of(exception)?, cx.py.get_type::<PyAttributeError>());
+    Ok(ty.cast::<PyType>().is_ok_and(|ty| cpython::is_subtype(ty, &base)))
+}
+
 /// Attribute lookup through the type's own `__getattribute__`, and the `__getattr__` hook after it.
 pub fn own_get_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<VarId> {
     let text = cx.string(name);
@@ -167,12 +188,10 @@ pub fn own_get_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Fl
         cx.unclaim();
     }
     match call_special(cx, this, "__getattribute__", &[text]) {
-        Err(Unwind::Raise(exception)) if is_python_method(cx, this, "__getattr__")? => {
-            let (ty, base) = (cx.type_of(exception)?, cx.py.get_type::<PyAttributeError>());
-            if ty.cast::<PyType>().is_ok_and(|ty| ty.is_subclass(&base).unwrap_or(false)) {
-                return call_special(cx, this, "__getattr__", &[text]);
-            }
-            Err(Unwind::Raise(exception))
+        Err(Unwind::Raise(exception))
+            if is_python_method(cx, this, "__getattr__")? && is_attribute_error(cx, exception)? =>
+        {
+            call_special(cx, this, "__getattr__", &[text])
         }
         other => other,
     }

@@ -64,11 +64,7 @@ const DEBUG: i64 = 128;
 
 /// `re.compile()` is never followed: what it keeps for the next time would be written twice, by the trace and by calls that are
 /// simply made. With `re.DEBUG` it writes what it has found out.
-pub(crate) fn compile<'py>(
-    cx: &mut OpcodeExecutor<'py>,
-    function: &Bound<'py, PyAny>,
-    args: &CallArgs,
-) -> Flow<VarId> {
+pub(crate) fn compile<'py>(cx: &mut OpcodeExecutor<'py>, function: &Bound<'py, PyAny>, args: &CallArgs) -> Flow<VarId> {
     let re = cx.py.import("re")?;
     let types = (re.getattr("Pattern")?, re.getattr("RegexFlag")?);
     let known = |cx: &mut OpcodeExecutor<'py>, arg: VarId| -> Flow<Bound<'py, PyAny>> {
