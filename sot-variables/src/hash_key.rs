@@ -23,6 +23,9 @@ use crate::range::RangeVariable;
 use crate::set::SetVariable;
 use crate::tuple::TupleVariable;
 
+/// Smaller numbers are no addresses.
+const LOWEST: u64 = 1 << 16;
+
 /// A key with its hash.
 pub struct HashKey {
     /// The key as a variable.
@@ -105,8 +108,21 @@ impl HashKey {
             || text(self).is_some_and(|own| text(other) == Some(own))
     }
 
+    /// Whether the `id()` of an object that is there, which the other key is or holds, may be a number in this one. What the
+    /// trace makes has no address that is known already.
+    fn may_be_address_of(&self, cx: &mut OpcodeExecutor<'_>, other: &HashKey) -> Flow<bool> {
+        Ok(self.equality == Equality::Real
+            && other.equality != Equality::Real
+            && holds_address(self.bind(cx.py))
+            && has_address(cx, other.variable)?)
+    }
+
     /// Whether a key stands for the entry of this one.
     pub fn same(&self, cx: &mut OpcodeExecutor<'_>, other: &HashKey) -> Flow<bool> {
+        if self.may_be_address_of(cx, other)? || other.may_be_address_of(cx, self)? {
+            let text = "an id() among keys that may be addresses of objects";
+            return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
+        }
         if self.hash != other.hash {
             return Ok(false);
         }
@@ -187,6 +203,28 @@ fn identity_of(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<Option<(Var
     let by_identity = matches!(payload.kind(), "instance" | "function" | "exception")
         && ty.cast::<PyType>().is_ok_and(type_compares_by_identity);
     Ok(by_identity.then_some((variable, false)))
+}
+
+/// Whether a key is or holds the `id()` of an object that is there.
+fn has_address(cx: &mut OpcodeExecutor<'_>, key: VarId) -> Flow<bool> {
+    if let Some(id) = cx.see_as::<IdVariable>(key)? {
+        return Ok(cx.see(id.object())?.object().is_some());
+    }
+    let Some(tuple) = cx.see_as::<TupleVariable>(key)? else { return Ok(false) };
+    for &item in &tuple.items {
+        if has_address(cx, item)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Whether a key is or holds a number that may be an address.
+fn holds_address(key: &Bound<'_, PyAny>) -> bool {
+    match key.cast_exact::<PyTuple>() {
+        Ok(items) => items.iter().any(|item| holds_address(&item)),
+        Err(_) => key.cast_exact::<PyInt>().is_ok_and(|key| key.extract().is_ok_and(|key: u64| key >= LOWEST)),
+    }
 }
 
 /// Position of a key.

@@ -390,3 +390,33 @@ def test_hooks_of_metaclasses(x):
         pass
 
     return x + 1, OfMeta.hidden, hasattr(OfMeta, "hidden"), OfMeta().hidden, Sub.hidden, Sub().hidden, OfMeta.__dict__
+
+
+# Identities.
+
+
+class Simple:
+    pass
+
+
+THERE = Simple()
+
+
+def by_identity(*keys):
+    return lambda: (X, {key(): 1 for key in keys}, THERE)
+
+
+@given(by_identity(lambda: id(THERE)), by_identity(), by_identity(lambda: 5), by_identity(lambda: id(THERE), lambda: 3))
+def test_identities_that_were_there_before(x, known, there):
+    found = known.get(id(there)), id(there) in known, id(there) in set(known)
+    known[id(there)] = 2
+    size = len(known)
+    known.clear()
+    return x + 1, found, size
+
+
+@given(by_identity(lambda: (id(THERE), 0)), by_identity(), by_identity(lambda: (id(THERE), 0)))
+def test_identities_in_tuples_that_were_there_before(x, known, there):
+    found = known.get((id(there), 0)), (id(there), 0) in known
+    known.clear()
+    return x + 1, found
