@@ -8,7 +8,7 @@ use pyo3::types::{PyBool, PyString};
 use sot_core::backend::{CallKind, TensorAttribute, TensorMeta};
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{BinaryOp, CallArgs, CompareOp, Name, OpcodeExecutor, UnaryOp};
+use sot_core::executor::{object_model, BinaryOp, CallArgs, CompareOp, Name, OpcodeExecutor, UnaryOp};
 use sot_core::graph::SymbolId;
 use sot_core::guard::Test;
 use sot_core::runtime::Runtime;
@@ -111,6 +111,12 @@ impl TensorVariable {
         Ok(())
     }
 
+    /// Whether the program has put something on the tensor by the name of a method.
+    fn hides(&self, cx: &OpcodeExecutor<'_>, name: &str) -> Flow<bool> {
+        let Source::External(object) = &self.source else { return Ok(false) };
+        Ok(cpython::instance_dict(object.bind(cx.py)).map_or(Ok(false), |own| own.contains(name))?)
+    }
+
     /// Whether the attribute is a method of the tensor's type.
     fn has_method(&self, cx: &OpcodeExecutor<'_>, name: &str) -> Flow<bool> {
         let ty = self.python_type(cx);
@@ -204,6 +210,7 @@ impl Variable for TensorVariable {
                 let value = value.into_bound(cx.py);
                 cx.wrap_fresh(&value).map(Some)
             }
+            TensorAttribute::Method if self.hides(cx, name)? => object_model::generic_get_attr(cx, this, name),
             TensorAttribute::Method => Ok(Some(cx.produce(TensorMethodVariable::new(name, this, Does::Compute)))),
             TensorAttribute::InPlace { returns_it } => {
                 Ok(Some(cx.produce(TensorMethodVariable::new(name, this, Does::Change { returns_it }))))
@@ -226,7 +233,15 @@ impl Variable for TensorVariable {
                 Ok(Some(cx.produce(TensorMethodVariable::new(name, this, Does::Break(why)))))
             }
             TensorAttribute::Break(why) => Err(Unwind::break_graph(ReasonId::TensorValue, why)),
-            TensorAttribute::Missing => Ok(None),
+            TensorAttribute::Missing => match &self.source {
+                // What the program, or the class of parameters, has put on it.
+                Source::External(_) => object_model::generic_get_attr(cx, this, name),
+                Source::Computed(_) => Ok(None),
+                Source::Written(..) => {
+                    let why = format!("attribute '{name}' of a tensor that was changed in place");
+                    Err(Unwind::break_graph(ReasonId::UnsupportedAttribute, why))
+                }
+            },
         }
     }
 
