@@ -105,6 +105,8 @@ pub enum TensorAttribute {
     },
     /// All sizes of the tensor, of which some are open, as an object of this type: `list`, or one made from a list.
     Sizes(Py<PyAny>),
+    /// How many elements the tensor has, of which some sizes are open, as an object of this type: `int` or a subclass.
+    Elements(Py<PyAny>),
     /// Follows from the sizes of the tensor, of which some are open; the text says what is not known.
     OpenSizes(String),
     /// Needs the tensor's value or identity; the text says why and what to do.

@@ -147,7 +147,12 @@ impl Variable for ShapeVariable {
         Err(Unwind::break_graph(ReasonId::UnsupportedMutation, "changing a shape in place"))
     }
 
-    fn compare(&self, cx: &mut OpcodeExecutor<'_>, _: CompareOp, _: VarId, _: VarId) -> Flow<Option<VarId>> {
-        self.needs_sizes(cx, "comparing")
+    fn compare(&self, cx: &mut OpcodeExecutor<'_>, op: CompareOp, _: VarId, other: VarId) -> Flow<Option<VarId>> {
+        let others = match (cx.see_as::<ListVariable>(other)?, cx.see_as::<ShapeVariable>(other)?) {
+            (Some(list), _) => list.items.clone(),
+            (_, Some(shape)) => shape.items.clone(),
+            _ => return self.needs_sizes(cx, "comparing"),
+        };
+        sequence::compare(cx, op, &self.items, &others).map(Some)
     }
 }

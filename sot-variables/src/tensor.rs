@@ -91,14 +91,29 @@ impl TensorVariable {
         if let Some(size) = self.meta.shape[axis] {
             return cx.integer(size);
         }
-        let tensor = match &self.source {
+        let tensor = self.as_it_is(cx, this);
+        Ok(cx.open_size(tensor, axis))
+    }
+
+    /// How many elements there are, where some sizes are open.
+    fn elements(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, ty: Py<PyAny>) -> Flow<VarId> {
+        let tensor = self.as_it_is(cx, this);
+        let mut product = cx.integer(self.meta.shape.iter().flatten().product())?;
+        for (axis, _) in self.meta.shape.iter().enumerate().filter(|(_, size)| size.is_none()) {
+            let size = cx.open_size(tensor, axis);
+            product = cx.binary(BinaryOp::Multiply, product, size)?;
+        }
+        Ok(cx.open_elements(tensor, name, product, ty))
+    }
+
+    /// A variable of the tensor that a later write in place does not change, which may give it another shape.
+    fn as_it_is(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> VarId {
+        match &self.source {
             Source::External(_) => this,
-            // Of the tensor as it is now: a later write in place may give it another shape.
             Source::Computed(symbol) | Source::Written(symbol, _) => {
                 cx.produce(Rc::new(TensorVariable::computed(*symbol, self.meta.clone())))
             }
-        };
-        Ok(cx.open_size(tensor, axis))
+        }
     }
 
     /// From here on no gradient flows through the tensor.
@@ -223,7 +238,8 @@ impl Variable for TensorVariable {
             }
             TensorAttribute::Text { why, prepare } => TensorText::of(cx, this, name, why, prepare).map(Some),
             TensorAttribute::Sizes(ty) if cx.sizes.are_open() => self.shape(cx, this, ty).map(Some),
-            TensorAttribute::Sizes(_) => {
+            TensorAttribute::Elements(ty) if cx.sizes.are_open() => self.elements(cx, this, name, ty).map(Some),
+            TensorAttribute::Sizes(_) | TensorAttribute::Elements(_) => {
                 let why = format!("Tensor.{name} is known only when the graph has run");
                 Err(Unwind::break_graph(ReasonId::TensorValue, why))
             }

@@ -135,6 +135,10 @@ def heads(x):
     return y.reshape([batch * 2, length, width // 2]) * 1.5
 
 
+READ["number of elements"] = (lambda x: x.sum() * x.size, (None, 4))
+READ["tile"] = (lambda x: (x.sum(0, keepdim=True) * 2).tile([x.shape[0], 1]) + x, (None, 4))
+
+
 # What does something else for each size, or cannot be built without one.
 CLOSED = {
     "squeeze": (lambda x: x.squeeze(0) * 2, (None, 4)),
@@ -142,12 +146,11 @@ CLOSED = {
     "taken apart": (lambda x: [part * 2 for part in paddle.unbind(x)], (None, 4)),
     "iteration": (lambda x: [row * 2 for row in x], (None, 4)),
     "repetition": (lambda x: [x * 2] * len(x), (None, 4)),
-    "number of elements": (lambda x: x.sum() / x.size, (None, 4)),
     "index": (lambda x: x[x.shape[0] - 1] * 2, (None, 4)),
     "views with what they are views of": (lambda x: viewed(x * 2), (None, 4)),
     "power": (lambda x: x.shape[0] ** 2 + x, (None, 4)),
     "window": (lambda x: F.avg_pool1d(x.unsqueeze(0), x.shape[1]), (2, None)),
-    "branch": (lambda x: x * 2 if x.shape[0] > 3 else x * 3, (None, 4)),
+    "size of a result": (lambda x: x * 2 if (x + 1).shape[0] > 3 else x * 3, (None, 4)),
     "text": (lambda x: (x * 2, str(x.shape[0])), (None, 4)),
     "range": (lambda x: [x * index for index in range(x.shape[0])], (None, 4)),
     "float": (lambda x: x.sum() / float(x.shape[0]), (None, 4)),
@@ -179,6 +182,61 @@ def test_a_size_that_matters_is_assumed(differing, name):
     fn, shape = CLOSED[name]
     assert misses_for(fn, batches(*shape)) == [1, 1, 1, 1, 1, 0]
     assert not sot.stats().breaks and not sot.stats().fallbacks
+
+
+# What sizes are asked, and in which calls that is another answer: name: (function, shape, translations)
+ASKED = {
+    "branch": (lambda x: x * 2 if x.shape[0] > 3 else x * 3, (None, 4), [1, 1, 0, 1, 0, 0]),
+    "assert": (lambda x: checked(x) * 2, (None, 4), [1, 1, 0, 0, 0, 0]),
+    "both sides": (lambda x: x * 2 if 2 < x.shape[0] <= 100 else x * 3, (None, 4), [1, 1, 1, 0, 0, 0]),
+    "remainder": (lambda x: x * 2 if x.shape[0] % 2 == 0 else x * 3, (None, 4), [1, 1, 1, 0, 0, 0]),
+    "truth": (lambda x: x * 2 if x.shape[0] else x * 3, (None, 4), [1, 1, 0, 0, 0, 0]),
+    "length": (lambda x: x * 2 if len(x) > 3 else x * 3, (None, 4), [1, 1, 0, 1, 0, 0]),
+    "two sizes": (lambda x: x * 2 if x.shape[0] * 2 > x.shape[1] + 4 else x, (None, 4), [1, 1, 0, 1, 0, 0]),
+    "a shape": (lambda x: x * 2 if x.shape == [4, 4] else x * 3, (None, 4), [1, 1, 0, 0, 1, 0]),
+    "part of a shape": (lambda x: x * 2 if tuple(x.shape[:1]) != (4,) else x * 3, (None, 4), [1, 1, 0, 0, 1, 0]),
+    "in": (lambda x: x * 2 if x.shape[0] in (3, 4) else x * 3, (None, 4), [1, 1, 1, 0, 1, 0]),
+    "not in": (lambda x: x * 2 if x.shape[0] not in [3, 4] else x * 3, (None, 4), [1, 1, 1, 0, 1, 0]),
+    "least": (lambda x: x[: min(x.shape[0], 3)] * 2, (None, 4), [1, 1, 0, 1, 0, 0]),
+    "greatest": (lambda x: x * max(x.shape[0], 4), (None, 4), [1, 1, 0, 1, 0, 0]),
+    "elements": (lambda x: x * 2 if x.size > 12 else x * 3, (None, 4), [1, 1, 0, 1, 0, 0]),
+}
+
+
+def checked(x):
+    assert x.shape[0] <= 64 and x.ndim == 2
+    return x
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_answers_are_assumed_and_not_sizes(differing, name):
+    fn, shape, expected = ASKED[name]
+    assert misses_for(fn, batches(*shape)) == expected
+    assert not sot.stats().breaks and not sot.stats().fallbacks
+
+
+def test_sizes_of_two_tensors_are_compared(differing):
+    def fn(x, y):
+        return x + y if x.shape == y.shape else x * y.sum()
+
+    pairs = [(5, 5), (3, 3), (4, 6), (6, 6), (7, 2), (2, 2)]
+    assert misses_for(fn, [(paddle.randn([a, 4]), paddle.randn([b, 4])) for a, b in pairs]) == [1, 1, 1, 0, 0, 0]
+
+
+def test_elements_are_what_eager_mode_gives(differing):
+    fast = sot.symbolic_translate(lambda x: (x * 2, x.size, x.size * 2 + 1, isinstance(x.size, int)))
+    for size in SIZES:
+        x = paddle.ones([size, 4])
+        _, elements, computed, is_int = fast(x)
+        assert type(elements) is type(x.size) and (elements, computed, is_int) == (x.size, size * 8 + 1, True)
+    assert sot.stats().misses == 2
+
+
+def test_random_numbers_of_an_open_size(differing):
+    def fn(x):
+        return x + paddle.randn([x.shape[0], 4]) * paddle.rand([x.shape[0], 4]), paddle.uniform([x.shape[0], 2])
+
+    assert misses_for(fn, batches(None, 4)) == [1, 1, 0, 0, 0, 0]
 
 
 def test_off_by_default(monkeypatch):

@@ -287,6 +287,9 @@ impl<'py> OpcodeExecutor<'py> {
         if let Some(result) = self.lazy_compare(op, lhs, rhs)? {
             return Ok(result);
         }
+        if let Some(result) = self.open_compare(op, lhs, rhs)? {
+            return Ok(result);
+        }
         if let (Some(left), Some(right)) = (self.known(lhs)?, self.known(rhs)?) {
             return self.fold(|_| op.apply(&left, &right));
         }
@@ -370,7 +373,9 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// `item in container`, or `not in` if `invert`.
     pub fn contains(&mut self, container: VarId, item: VarId, invert: bool) -> Flow<VarId> {
-        self.see(item)?;
+        if !self.is_open(item) {
+            self.see(item)?;
+        }
         let found = self.see(container)?.contains(self, container, item)?;
         if !invert {
             return Ok(found);
@@ -381,6 +386,9 @@ impl<'py> OpcodeExecutor<'py> {
     /// `bool(value)`; of a tensor it is a graph break.
     pub fn truth(&mut self, value: VarId) -> Flow<bool> {
         if let Some(truth) = self.lazy_truth(value)? {
+            return Ok(truth);
+        }
+        if let Some(truth) = self.open_truth(value)? {
             return Ok(truth);
         }
         if let Some(known) = self.known(value)? {

@@ -7,14 +7,14 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyString};
 
-use super::{BinaryOp, CallArgs, OpcodeExecutor};
+use super::{BinaryOp, CallArgs, CompareOp, OpcodeExecutor};
 use crate::backend::{CallKind, ObjectTest, SizesMatter, TensorMeta};
 use crate::codegen::CodeGen;
 use crate::env;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::guard::Test;
 use crate::log;
-use crate::tracker::{Key, Tracker, TrackerId};
+use crate::tracker::{Computation, Key, Tracker, TrackerId};
 use crate::variable::{GraphArgument, VarId, Variable};
 
 /// Whether sizes that have differed between calls are left open (`SOT_ALLOW_DYNAMIC_SHAPE`). Asked each time, as tests switch it.
@@ -152,6 +152,13 @@ enum Made {
     /// The size of a tensor's dimension.
     Size(VarId, usize),
     Binary(BinaryOp, VarId, VarId),
+    /// The number of a tensor's elements: an attribute, whose value is of this type.
+    Elements {
+        tensor: VarId,
+        name: Rc<str>,
+        product: VarId,
+        ty: Py<PyAny>,
+    },
 }
 
 impl Variable for OpenNumber {
@@ -160,13 +167,17 @@ impl Variable for OpenNumber {
     }
 
     fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        cx.py.get_type::<PyInt>().into_any()
+        match &self.made {
+            Made::Elements { ty, .. } => ty.bind(cx.py).clone(),
+            _ => cx.py.get_type::<PyInt>().into_any(),
+        }
     }
 
     fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
         match &self.made {
             Made::Size(tensor, axis) => format!("OpenNumber({}.shape[{axis}])", cx.text(*tensor)),
             Made::Binary(op, a, b) => format!("OpenNumber({} {} {})", cx.text(*a), op.symbol(), cx.text(*b)),
+            Made::Elements { tensor, name, .. } => format!("OpenNumber({}.{name})", cx.text(*tensor)),
         }
     }
 
@@ -174,6 +185,7 @@ impl Variable for OpenNumber {
         match &self.made {
             Made::Size(tensor, _) => vec![*tensor],
             Made::Binary(_, a, b) => vec![*a, *b],
+            Made::Elements { tensor, product, .. } => vec![*tensor, *product],
         }
     }
 
@@ -191,8 +203,18 @@ impl Variable for OpenNumber {
                 cg.load(*b)?;
                 cg.binary(*op)
             }
+            Made::Elements { tensor, name, .. } => {
+                cg.load(*tensor)?;
+                cg.load_attr(name)
+            }
         }
     }
+}
+
+/// A number as it is in this call.
+struct Now<'py> {
+    value: Bound<'py, PyAny>,
+    tracker: TrackerId,
 }
 
 /// Larger numbers are assumed.
@@ -217,7 +239,7 @@ impl ObjectTest for Within {
 /// Numbers beyond this are not exact in every operation of a graph.
 const EXACT: i64 = 1 << 20;
 
-impl OpcodeExecutor<'_> {
+impl<'py> OpcodeExecutor<'py> {
     /// The open size of a tensor's dimension. `tensor` is a variable that nothing changes in place.
     pub fn open_size(&mut self, tensor: VarId, axis: usize) -> VarId {
         let payload = Rc::new(OpenNumber { made: Made::Size(tensor, axis) });
@@ -228,6 +250,11 @@ impl OpcodeExecutor<'_> {
         let of = self.trackers.add(Tracker::Getattr { of, name: "shape".into() });
         let tracker = self.trackers.add(Tracker::Item { of, key: Key::Index(axis as i64) });
         self.vars.add(payload, tracker)
+    }
+
+    /// The number of a tensor's elements, which is an attribute of it, and the product of its sizes.
+    pub fn open_elements(&mut self, tensor: VarId, name: &Rc<str>, product: VarId, ty: Py<PyAny>) -> VarId {
+        self.produce(Rc::new(OpenNumber { made: Made::Elements { tensor, name: Rc::clone(name), product, ty } }))
     }
 
     /// Whether the variable is a number that is not known because sizes are open.
@@ -259,6 +286,60 @@ impl OpcodeExecutor<'_> {
             }
         }
         Ok(Some(self.produce(Rc::new(OpenNumber { made: Made::Binary(op, lhs, rhs) }))))
+    }
+
+    /// `lhs op rhs` of sizes of tensors from outside, or numbers computed from such, and integers: the answer is assumed, and not
+    /// the sizes.
+    pub(super) fn open_compare(&mut self, op: CompareOp, lhs: VarId, rhs: VarId) -> Flow<Option<VarId>> {
+        if !self.is_open(lhs) && !self.is_open(rhs) {
+            return Ok(None);
+        }
+        let (Some(left), Some(right)) = (self.size_now(lhs)?, self.size_now(rhs)?) else { return Ok(None) };
+        let value = op.apply(&left.value, &right.value)?;
+        let of = vec![left.tracker, right.tracker];
+        let tracker = self.trackers.add(Tracker::Computed { how: Computation::Compare(op), of });
+        self.guards.add(tracker, Test::Equals(value.clone().unbind()));
+        Ok(Some(self.boolean(value.is_truthy()?)))
+    }
+
+    /// The truth of such a number, which is assumed, and not its value.
+    pub(super) fn open_truth(&mut self, number: VarId) -> Flow<Option<bool>> {
+        if !self.is_open(number) {
+            return Ok(None);
+        }
+        let zero = self.integer(0)?;
+        let Some(answer) = self.open_compare(CompareOp::NotEqual, number, zero)? else { return Ok(None) };
+        Ok(self.known(answer)?.map(|answer| answer.is_truthy()).transpose()?)
+    }
+
+    /// What an integer is in this call, and where it is found in others; `None` if only the graph tells.
+    fn size_now(&mut self, id: VarId) -> Flow<Option<Now<'py>>> {
+        let Some(number) = self.vars.as_kind::<OpenNumber>(id) else {
+            let lazy = self.lazy_integer(id).is_some();
+            let known = if lazy { self.lazy_integer(id) } else { self.integer_in(id) };
+            let Some(value) = known else { return Ok(None) };
+            let value = value.into_pyobject(self.py).map_err(PyErr::from)?.into_any();
+            let tracker = if lazy { self.vars.tracker(id) } else { self.constant_tracker(value.clone().unbind()) };
+            return Ok(Some(Now { value, tracker }));
+        };
+        match &number.made {
+            Made::Size(tensor, axis) => {
+                let (tracker, payload) = (self.vars.tracker(id), self.vars.get(*tensor));
+                let Some(tensor) = payload.object().filter(|_| self.trackers.is_sourced(tracker)) else {
+                    return Ok(None);
+                };
+                let value = tensor.bind(self.py).getattr("shape")?.get_item(axis)?;
+                Ok(Some(Now { value, tracker }))
+            }
+            Made::Binary(op, lhs, rhs) => {
+                let (Some(left), Some(right)) = (self.size_now(*lhs)?, self.size_now(*rhs)?) else { return Ok(None) };
+                let value = op.apply(&left.value, &right.value)?;
+                let of = vec![left.tracker, right.tracker];
+                let tracker = self.trackers.add(Tracker::Computed { how: Computation::Binary(*op), of });
+                Ok(Some(Now { value, tracker }))
+            }
+            Made::Elements { product, .. } => self.size_now(*product),
+        }
     }
 
     /// An operator between a tensor and an open number.
@@ -316,6 +397,7 @@ impl OpcodeExecutor<'_> {
                 let callee = PyString::intern(self.py, name).into_any();
                 self.call_graph(CallKind::Method, &callee, name, &CallArgs::positional(vec![receiver, other]))?
             }
+            Made::Elements { product, .. } => self.open_value(*product)?,
         };
         self.holds_for = holds_for;
         Ok(value)
@@ -368,7 +450,7 @@ impl OpcodeExecutor<'_> {
             return self.integer_in(id).is_some_and(|number| number >= 0);
         };
         match &number.made {
-            Made::Size(..) => true,
+            Made::Size(..) | Made::Elements { .. } => true,
             Made::Binary(BinaryOp::Subtract, ..) => false,
             Made::Binary(_, lhs, rhs) => self.is_natural(*lhs) && self.is_natural(*rhs),
         }
@@ -397,6 +479,7 @@ impl OpcodeExecutor<'_> {
                 names.extend(self.names_of(*rhs)?);
                 Some(names)
             }
+            Made::Elements { product, .. } => self.names_of(*product),
         }
     }
 }

@@ -394,6 +394,9 @@ fn known_attribute(
             let ty = value.getattr(name)?.get_type().into_any().unbind();
             return Ok(Some(TensorAttribute::Sizes(ty)));
         }
+        if name == "size" {
+            return Ok(Some(TensorAttribute::Elements(paddle.size_type.clone_ref(py))));
+        }
         return Ok(Some(TensorAttribute::OpenSizes(format!("Tensor.{name} is known only when the graph has run"))));
     }
     let known = match name {

@@ -86,7 +86,7 @@ impl DebugBuilder {
         let meta = self.builder()?.value_meta(value)?.ok_or_else(|| PyValueError::new_err("no value of a graph"))?;
         Ok(match backend(py)?.tensor_attribute(py, name, &meta, value)? {
             TensorAttribute::Known(known) => ("known", known),
-            TensorAttribute::Sizes(ty) => ("break", ty),
+            TensorAttribute::Sizes(ty) | TensorAttribute::Elements(ty) => ("break", ty),
             TensorAttribute::OpenSizes(why) => ("break", why.into_pyobject(py)?.into_any().unbind()),
             TensorAttribute::Method => ("method", py.None()),
             TensorAttribute::InPlace { .. } => ("inplace", py.None()),

@@ -18,7 +18,21 @@ use super::scalar;
 use super::twin::parts;
 
 /// Functions and methods that take sizes in shapes and bounds.
-const TAKING: &[&str] = &["arange", "broadcast_to", "expand", "full", "ones", "reshape", "zeros", "__getitem__"];
+const TAKING: &[&str] = &[
+    "__getitem__",
+    "arange",
+    "broadcast_to",
+    "empty",
+    "expand",
+    "full",
+    "ones",
+    "rand",
+    "randn",
+    "reshape",
+    "tile",
+    "uniform",
+    "zeros",
+];
 
 /// Operators on numbers, or on a tensor and a number.
 const OPERATORS: &[&str] =
