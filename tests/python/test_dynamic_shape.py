@@ -7,6 +7,7 @@ from paddle.nn import functional as F
 from paddle.static import InputSpec
 
 import sot
+from sot import _sot
 
 SIZES = [5, 3, 2, 7, 4, 3]
 
@@ -237,6 +238,27 @@ def test_random_numbers_of_an_open_size(differing):
         return x + paddle.randn([x.shape[0], 4]) * paddle.rand([x.shape[0], 4]), paddle.uniform([x.shape[0], 2])
 
     assert misses_for(fn, batches(None, 4)) == [1, 1, 0, 0, 0, 0]
+
+
+def test_a_size_is_one_value_of_the_graph(differing):
+    def fn(x):
+        y = x * 2
+        for _ in range(3):
+            y = (y.reshape([x.shape[0] * 2, 2]) + x.shape[0]).reshape([x.shape[0], 4])
+        return y
+
+    assert misses_for(fn, batches(None, 4)) == [1, 1, 0, 0, 0, 0]
+    fast = sot.symbolic_translate(lambda x: fn(x))
+    _sot.record_translations(True)
+    try:
+        _sot.take_records()
+        for size in (2, 3):
+            fast(paddle.ones([size, 4]))
+        records = _sot.take_records()
+    finally:
+        _sot.record_translations(False)
+    statements = str(records[-1]["sir"])
+    assert statements.count(" = size (") == 1, statements
 
 
 def test_off_by_default(monkeypatch):

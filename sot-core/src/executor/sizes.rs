@@ -380,9 +380,16 @@ impl<'py> OpcodeExecutor<'py> {
         let holds_for = std::mem::take(&mut self.holds_for);
         let value = match &number.made {
             Made::Size(tensor, axis) => {
+                let of = self.see(*tensor)?.graph_argument(self, *tensor)?.text;
+                if let Some(known) = self.graph.known_size(&of, *axis) {
+                    self.holds_for = holds_for;
+                    return Ok(known);
+                }
                 let Some(size) = self.runtime.backend.size_function(self.py)? else { return Err(self.needs(id)) };
-                let axis = self.integer(*axis as i64)?;
-                self.call_graph(CallKind::Api, &size, "size", &CallArgs::positional(vec![*tensor, axis]))?
+                let at = self.integer(*axis as i64)?;
+                let value = self.call_graph(CallKind::Api, &size, "size", &CallArgs::positional(vec![*tensor, at]))?;
+                self.graph.note_size(of, *axis, value);
+                value
             }
             Made::Binary(op, lhs, rhs) => {
                 let rounds_alike = matches!(op, BinaryOp::Add | BinaryOp::Subtract | BinaryOp::Multiply)

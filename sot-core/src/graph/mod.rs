@@ -59,6 +59,8 @@ pub struct FunctionGraph<'py> {
     writes: Vec<Write>,
     /// Whether some value is several symbols, which only a program keeps apart.
     ambiguous: bool,
+    /// The sizes that are values of the graph, by the name of the tensor and the axis.
+    sizes: HashMap<(String, usize), VarId>,
     /// The folder the graph is exported to.
     export_to: Option<PathBuf>,
     /// Of an exported graph: what the result of each statement is assigned to.
@@ -98,6 +100,7 @@ impl<'py> FunctionGraph<'py> {
             parameters: Vec::new(),
             writes: Vec::new(),
             ambiguous: false,
+            sizes: HashMap::new(),
             export_to: export::folder(),
             targets: Vec::new(),
         }
@@ -173,6 +176,17 @@ impl<'py> FunctionGraph<'py> {
         self.parameters.retain(|(_, variable, _)| *variable < first_gone);
         self.inputs.retain(|(_, variable)| *variable < first_gone);
         self.external.retain(|variable, _| *variable < first_gone);
+        self.sizes.retain(|_, variable| *variable < first_gone);
+    }
+
+    /// The size of a tensor's dimension, if it is a value of the graph already.
+    pub(crate) fn known_size(&self, tensor: &str, axis: usize) -> Option<VarId> {
+        self.sizes.get(&(tensor.to_owned(), axis)).copied()
+    }
+
+    /// Notes the value of a size.
+    pub(crate) fn note_size(&mut self, tensor: String, axis: usize, value: VarId) {
+        self.sizes.insert((tensor, axis), value);
     }
 
     /// Makes one unit of the statements since a mark: the call of a function that stays together.
