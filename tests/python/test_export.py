@@ -40,7 +40,7 @@ def run_test(module):
 def test_a_layer(exported):
     net = paddle.nn.Sequential(paddle.nn.Linear(2, 3), paddle.nn.LayerNorm(3), paddle.nn.GELU(), paddle.nn.Linear(3, 1))
     x = paddle.rand([4, 2])
-    expected, (result, [path]) = net(x), exported(net, x)
+    expected, (result, [path]) = net(x), exported(lambda x: net(x), x)
     np.testing.assert_allclose(result.numpy(), expected.numpy(), rtol=1e-6)
     module = load(path)
     case = module.LayerCase()
