@@ -1,5 +1,6 @@
 """What running more of CPython's own tests translated found, those of its library: one case for each error that they showed."""
 
+import builtins
 import collections
 import io
 import logging
@@ -420,3 +421,22 @@ def test_identities_in_tuples_that_were_there_before(x, known, there):
     found = known.get((id(there), 0)), (id(there), 0) in known
     known.clear()
     return x + 1, found
+
+
+# Builtins.
+
+
+@given(one)
+def test_builtins_that_are_replaced(x):
+    before = builtins.ascii
+    builtins.ascii = lambda items: 99
+    builtins.added = 5
+    try:
+        replaced = ascii([1]), added  # noqa: F821
+        del builtins.added
+        try:
+            return x + 1, replaced, added  # noqa: F821
+        except NameError:
+            return x + 2, replaced
+    finally:
+        builtins.ascii = before

@@ -8,6 +8,7 @@ import pathlib
 import sys
 
 from exclusions import EXCLUDED, reason_for, why_it_fails
+from run import LIBRARY
 
 PAGE = pathlib.Path(__file__).parents[2] / "docs" / "cpython-tests.md"
 INTRODUCTION = """\
@@ -19,6 +20,7 @@ without tensor work get new code, too, and what they call is followed. What pass
 ```console
 $ cargo xtask cpython-tests --python 3.12                       # all files, and this page anew
 $ cargo xtask cpython-tests --python 3.12 -- test_grammar       # some of them
+$ cargo xtask cpython-tests --python 3.12 -- library            # those of the library
 ```
 
 `SOT_CPYTHON_TEST=<pattern>` runs some tests of a file. For each file the command prints which tests fail only translated, how many
@@ -29,6 +31,11 @@ A cell says how many of the tests that pass untranslated pass translated, and wh
 about ran new code.
 """
 
+LIBRARY_INTRODUCTION = """\
+These are run when they are asked for. They are about modules more than about the language: with them what programs do with
+`typing`, `logging`, `re`, `unittest.mock`, `pickle` and the like is followed, too.
+"""
+
 
 def main():
     reports = dict(argument.split("=", 1) for argument in sys.argv[1:])
@@ -37,11 +44,11 @@ def main():
         for name, found in report.items():
             forget_excluded(found, name, int(version.split(".")[1]))
     versions = sorted(reports, key=lambda version: int(version.split(".")[1]))
-    lines = [INTRODUCTION, "| file | " + " | ".join(versions) + " |", "|---|" + "---|" * len(versions)]
-    for name in sorted({name for report in reports.values() for name in report}):
-        lines.append(f"| `{name}` | " + " | ".join(cell(reports[version].get(name)) for version in versions) + " |")
-    sums = [f"{total(reports[version], 'passed_both')} of {total(reports[version], 'passed')}" for version in versions]
-    lines.append("| all | " + " | ".join(sums) + " |")
+    lines = [INTRODUCTION, *table({version: part(report, library=False) for version, report in reports.items()}, versions)]
+    library = {version: part(report, library=True) for version, report in reports.items()}
+    if any(library.values()):
+        shown = [version for version in versions if library[version]]
+        lines += ["", "## Files of the library", "", LIBRARY_INTRODUCTION, *table(library, shown)]
     lines += ["", "## Excluded", "", "| file | tests | reason |", "|---|---|---|"]
     for files, pattern, _, _, reason in EXCLUDED:
         names, tests = files.replace("|", ", "), pattern.replace("|", ", ").replace("$", "")
@@ -53,6 +60,18 @@ def main():
                 reason = why_it_fails(test)
                 lines.append(f"- {version}: `{test}`" + (f": {reason}" if reason else ""))
     PAGE.write_text("\n".join(lines) + "\n")
+
+
+def part(report, library):
+    return {name: found for name, found in report.items() if (name in LIBRARY) == library}
+
+
+def table(reports, versions):
+    lines = ["| file | " + " | ".join(versions) + " |", "|---|" + "---|" * len(versions)]
+    for name in sorted({name for report in reports.values() for name in report}):
+        lines.append(f"| `{name}` | " + " | ".join(cell(reports[version].get(name)) for version in versions) + " |")
+    sums = [f"{total(reports[version], 'passed_both')} of {total(reports[version], 'passed')}" for version in versions]
+    return [*lines, "| all | " + " | ".join(sums) + " |"]
 
 
 def forget_excluded(found, name, minor):

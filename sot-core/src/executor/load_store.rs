@@ -103,6 +103,9 @@ impl<'py> OpcodeExecutor<'py> {
     /// A builtin, as the frame's `__builtins__` has it. All frames are taken to share the builtins of the root frame.
     pub fn find_builtin(&mut self, name: &Name) -> Flow<Option<VarId>> {
         let builtins = self.py.import("builtins")?.dict();
+        if let Some(written) = self.effects.global(builtins.as_unbound(), name) {
+            return Ok(written);
+        }
         let tracker = self.trackers.add(Tracker::Builtins);
         match builtins.get_item(&**name)? {
             Some(object) => {

@@ -251,9 +251,13 @@ fn is_class_of_the_standard_library(class: &Bound<'_, PyType>) -> PyResult<bool>
     Ok(is_of_the_standard_library(&init) && module.split('.').next() == Some("logging"))
 }
 
-/// Whether a function is implemented in C or by the standard library.
+/// Whether a function is implemented in C or by the standard library, of which its own tests are no part.
 pub(super) fn is_of_the_standard_library(function: &Bound<'_, PyAny>) -> bool {
     let Ok(function) = function.cast::<PyFunction>() else { return true };
+    let module = function.getattr("__module__").and_then(|module| module.extract::<String>());
+    if module.is_ok_and(|module| module == "test" || module.starts_with("test.")) {
+        return false;
+    }
     let file = cpython::function_code(function).getattr("co_filename").and_then(|file| file.extract::<String>());
     match (Runtime::get(), file) {
         (Some(runtime), Ok(file)) => runtime.skips(&file),
