@@ -20,6 +20,7 @@ use super::garbage;
 use super::gradient::Settled;
 use super::in_place::{self, Versions};
 use super::infer_meta::Checked;
+use super::known_sizes::KnownSizes;
 use super::late;
 use super::meta;
 use super::output_argument;
@@ -56,6 +57,7 @@ pub(crate) struct PaddleBuilder {
     /// Where sizes are left open.
     twin: Option<Twin>,
     numbers: Numbers,
+    known_sizes: KnownSizes,
 }
 
 impl PaddleBuilder {
@@ -76,6 +78,7 @@ impl PaddleBuilder {
             versions: Versions::default(),
             twin: None,
             numbers: Numbers::default(),
+            known_sizes: KnownSizes::default(),
             paddle,
         })
     }
@@ -126,7 +129,9 @@ impl PaddleBuilder {
         callee: &Bound<'py, PyAny>,
         (args, kwargs): (&Bound<'py, PyTuple>, Option<&Bound<'py, PyDict>>),
     ) -> PyResult<Bound<'py, PyAny>> {
-        let Some(mut twin) = self.twin.take() else { return self.append(target, kind, callee, args, kwargs) };
+        let Some(mut twin) = self.twin.take() else {
+            return self.append_for_these_sizes(target, kind, callee, (args, kwargs));
+        };
         let result = match twin.concerns(args, kwargs) {
             Ok(true) => self.append_twice(&mut twin, target, kind, callee, (args, kwargs)),
             Ok(false) => self.append(target, kind, callee, args, kwargs),
@@ -134,6 +139,21 @@ impl PaddleBuilder {
         };
         self.twin = Some(twin);
         result
+    }
+
+    fn append_for_these_sizes<'py>(
+        &mut self,
+        target: &Target,
+        kind: CallKind,
+        callee: &Bound<'py, PyAny>,
+        (args, kwargs): (&Bound<'py, PyTuple>, Option<&Bound<'py, PyDict>>),
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let result = match self.known_sizes.arguments(&self.paddle, callee, (args, kwargs))? {
+            Some((args, kwargs)) => self.append(target, kind, callee, &args, kwargs.as_ref())?,
+            None => self.append(target, kind, callee, args, kwargs)?,
+        };
+        self.known_sizes.note(&self.paddle, kind, callee, args, &result)?;
+        Ok(result)
     }
 
     fn append_twice<'py>(

@@ -12,6 +12,7 @@ mod gradient;
 pub mod hints;
 pub(crate) mod in_place;
 mod infer_meta;
+mod known_sizes;
 mod late;
 mod layer;
 pub(crate) mod marks;

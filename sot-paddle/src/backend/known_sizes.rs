@@ -1,0 +1,142 @@
+//! Sizes that a program asks for as a tensor, by `paddle.shape`, and what it computes of them. Where no size is open their
+//! numbers are known: shapes made of them are built with the numbers, so that the shape of what has them is known, too.
+
+use std::collections::HashMap;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyInt, PyList, PySlice, PyString, PyTuple};
+use sot_core::backend::CallKind;
+
+use super::builder::identity;
+use super::meta;
+use super::paddle::Paddle;
+use super::scalar;
+
+/// Functions and methods that take shapes and counts: from which argument on, up to which, and by which names. There a
+/// number does what a tensor with that number does.
+const TAKING: &[(&str, usize, usize, &[&str])] = &[
+    ("arange", 0, 3, &["start", "end", "step"]),
+    ("broadcast_to", 1, 2, &["shape"]),
+    ("empty", 0, 1, &["shape"]),
+    ("expand", 1, 2, &["shape"]),
+    ("full", 0, 1, &["shape"]),
+    ("ones", 0, 1, &["shape"]),
+    ("reshape", 1, 2, &["shape"]),
+    ("tile", 1, 2, &["repeat_times"]),
+    ("zeros", 0, 1, &["shape"]),
+];
+
+/// Operators between sizes.
+const OPERATORS: &[&str] =
+    &["__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__floordiv__", "__mod__"];
+
+/// The numbers of values, by identity: an `int`, or a list of them.
+#[derive(Default)]
+pub(super) struct KnownSizes(HashMap<u64, Py<PyAny>>);
+
+impl KnownSizes {
+    /// Notes what is known of the result of a statement.
+    pub(super) fn note(
+        &mut self,
+        paddle: &Paddle,
+        kind: CallKind,
+        callee: &Bound<'_, PyAny>,
+        args: &Bound<'_, PyTuple>,
+        result: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let Some(name) = scalar::name(callee)? else { return Ok(()) };
+        let known = match (kind, &*name) {
+            (CallKind::Api, "shape") if !args.is_empty() => sizes_of(paddle, &args.get_item(0)?)?,
+            (CallKind::Method, "__getitem__") => self.item(paddle, args)?,
+            (CallKind::Method, name) if OPERATORS.contains(&name) => self.operator(paddle, name, args)?,
+            _ => None,
+        };
+        if let (Some(known), true) = (known, paddle.is_value(result)) {
+            self.0.insert(identity(paddle, result)?, known.unbind());
+        }
+        Ok(())
+    }
+
+    /// The arguments with numbers in the place of such values, where the callee takes shapes; `None` if they are as they were.
+    pub(super) fn arguments<'py>(
+        &self,
+        paddle: &Paddle,
+        callee: &Bound<'py, PyAny>,
+        (args, keywords): (&Bound<'py, PyTuple>, Option<&Bound<'py, PyDict>>),
+    ) -> PyResult<Option<(Bound<'py, PyTuple>, Option<Bound<'py, PyDict>>)>> {
+        if self.0.is_empty() {
+            return Ok(None);
+        }
+        let name = scalar::name(callee)?;
+        let Some((_, from, to, names)) = TAKING.iter().find(|(taking, ..)| name.as_deref() == Some(taking)) else {
+            return Ok(None);
+        };
+        let mut positional = Vec::new();
+        for (place, argument) in args.iter().enumerate() {
+            positional.push(if (*from..*to).contains(&place) { self.number(paddle, &argument)? } else { argument });
+        }
+        let keywords = keywords.map(PyDictMethods::copy).transpose()?;
+        for (given, name) in keywords.iter().flat_map(|given| names.iter().map(move |name| (given, name))) {
+            if let Some(argument) = given.get_item(name)? {
+                given.set_item(name, self.number(paddle, &argument)?)?;
+            }
+        }
+        Ok(Some((PyTuple::new(callee.py(), positional)?, keywords)))
+    }
+
+    /// The number that is known of a value, or an object with such numbers in it.
+    fn number<'py>(&self, paddle: &Paddle, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        if let Some(known) = self.known(paddle, object)? {
+            return Ok(known);
+        }
+        let is_list = object.is_exact_instance_of::<PyList>();
+        if !is_list && !object.is_exact_instance_of::<PyTuple>() {
+            return Ok(object.clone());
+        }
+        let items: Vec<Bound<'py, PyAny>> = object.try_iter()?.collect::<PyResult<_>>()?;
+        let items = items.iter().map(|item| self.number(paddle, item)).collect::<PyResult<Vec<_>>>()?;
+        let items = PyList::new(object.py(), items)?;
+        Ok(if is_list { items.into_any() } else { items.to_tuple().into_any() })
+    }
+
+    fn known<'py>(&self, paddle: &Paddle, object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        if self.0.is_empty() || !paddle.is_value(object) {
+            return Ok(None);
+        }
+        Ok(self.0.get(&identity(paddle, object)?).map(|known| known.bind(object.py()).clone()))
+    }
+
+    fn item<'py>(&self, paddle: &Paddle, args: &Bound<'py, PyTuple>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let (Some(of), key) = (self.known(paddle, &args.get_item(0)?)?, args.get_item(1)?) else { return Ok(None) };
+        let is_plain = key.is_exact_instance_of::<PyInt>() || key.is_exact_instance_of::<PySlice>();
+        if !is_plain || !of.is_instance_of::<PyList>() {
+            return Ok(None);
+        }
+        Ok(of.get_item(key).ok())
+    }
+
+    fn operator<'py>(
+        &self,
+        paddle: &Paddle,
+        name: &str,
+        args: &Bound<'py, PyTuple>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let Some(left) = self.known(paddle, &args.get_item(0)?)? else { return Ok(None) };
+        let other = args.get_item(1)?;
+        let right = self.known(paddle, &other)?.unwrap_or(other);
+        let is_number = |operand: &Bound<'_, PyAny>| operand.is_exact_instance_of::<PyInt>();
+        if !is_number(&left) || !is_number(&right) {
+            return Ok(None);
+        }
+        let result = left.call_method1(PyString::new(args.py(), name), (right,)).ok();
+        // What a tensor of sizes can hold.
+        Ok(result.filter(|result| result.extract::<i32>().is_ok()))
+    }
+}
+
+/// All sizes of a value, as a list.
+fn sizes_of<'py>(paddle: &Paddle, value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let Some(meta) = meta::of_value(paddle, value)? else { return Ok(None) };
+    let sizes: Option<Vec<i64>> = meta.shape.into_iter().collect();
+    sizes.map(|sizes| Ok(PyList::new(value.py(), sizes)?.into_any())).transpose()
+}
