@@ -1,0 +1,20 @@
+//! CPython's object model for values no kind has special rules for: attribute lookup through the type's method resolution
+//! order and descriptors, special methods, truth, equality. Follows `Objects/object.c` and `Objects/typeobject.c`; runs no
+//! Python code, but follows it.
+
+mod attributes;
+mod descriptors;
+mod lookup;
+mod operations;
+mod special_methods;
+
+pub use attributes::{assume_own_reads, generic_get_attr, generic_set_attr, get_attr, or_hook, own_get_attr, set_attr};
+pub use descriptors::{bind_class_method, bind_descriptor};
+pub use lookup::{
+    guard_descriptor, guard_identity, has_own_class, is_python_method, lookup, lookup_in_class, lookup_in_type,
+    type_variable,
+};
+pub use operations::{
+    binary, call, compare, contains, contains_among, equal, graph_argument, inplace, is_nan, iter, len, next, truth,
+};
+pub use special_methods::{call_special, checked, convert, find_special, has_special};
