@@ -11,7 +11,17 @@ opcode! { STORE_ATTR [3.8..3.14] (value, object -- ) => |cx, op| set_attr(cx, ob
 opcode! { DELETE_ATTR [3.8..3.14] (object -- ) => |cx, op| set_attr(cx, object, op.arg, None) }
 opcode! {
     LOAD_METHOD [3.8..3.12] (object -- null, method)
-        => |cx, op| { let method = load_attr(cx, object, op.arg, Finish::Pair)?; Ok([cx.null(), method]) }
+        => |cx, op| { let method = load_method(cx, object, op.arg)?; Ok([cx.null(), method]) }
+}
+
+/// What is about to be called. Of a function, `__call__` is a method of C's that calls it: it will do as well, and resume
+/// functions have every callable by that name.
+fn load_method(cx: &mut OpcodeExecutor<'_>, object: VarId, index: u32) -> Flow<VarId> {
+    const FUNCTIONS: [&str; 4] = ["function", "method", "builtin_function", "builtin_method"];
+    if &*cx.name(index)? == "__call__" && FUNCTIONS.contains(&cx.see(object)?.kind()) {
+        return Ok(object);
+    }
+    load_attr(cx, object, index, Finish::Pair)
 }
 
 /// The attribute that `co_names[index]` names, and how the instruction leaves it.

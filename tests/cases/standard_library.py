@@ -163,15 +163,17 @@ def test_ordered_dicts_that_are_joined(x):
     return x + 1, [(type(each).__name__, each) for each in joined]
 
 
-@given(one)
-def test_ordered_dicts_out_of_order(x):
-    broken = collections.OrderedDict(a=1)
-    dict.popitem(broken)
-    toy.save(x)
-    try:
-        return x + 1, broken.popitem()
-    except KeyError as error:
-        return x + 2, str(error)
+if sys.version_info < (3, 13):  # There CPython itself crashes.
+
+    @given(one)
+    def test_ordered_dicts_out_of_order(x):
+        broken = collections.OrderedDict(a=1)
+        dict.popitem(broken)
+        toy.save(x)
+        try:
+            return x + 1, broken.popitem()
+        except KeyError as error:
+            return x + 2, str(error)
 
 
 @given(one)

@@ -572,9 +572,9 @@ impl CodeGen<'_, '_> {
         let known = match name {
             // Of those that write to a container, down to it; of a merge, to the callable that an error names.
             "CALL_KW" | "DICT_MERGE" => Some(arg + 3),
-            "CALL" | "CALL_METHOD" | "CALL_FUNCTION_KW" | "MAP_ADD" => Some(arg + 2),
+            "CALL" | "CALL_METHOD" | "CALL_FUNCTION_KW" | "BUILD_MAP_UNPACK_WITH_CALL" | "MAP_ADD" => Some(arg + 2),
             "BUILD_MAP" => Some(2 * arg),
-            "BUILD_SLICE" | "BUILD_MAP_UNPACK_WITH_CALL" => Some(arg),
+            "BUILD_SLICE" => Some(arg),
             "BUILD_CONST_KEY_MAP"
             | "CALL_FUNCTION"
             | "LIST_APPEND"

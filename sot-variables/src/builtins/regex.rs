@@ -67,6 +67,8 @@ const DEBUG: i64 = 128;
 pub(crate) fn compile<'py>(cx: &mut OpcodeExecutor<'py>, function: &Bound<'py, PyAny>, args: &CallArgs) -> Flow<VarId> {
     let re = cx.py.import("re")?;
     let types = (re.getattr("Pattern")?, re.getattr("RegexFlag")?);
+    // No flags, since 3.13.
+    let nothing = re.getattr_opt("_zero_sentinel")?;
     let known = |cx: &mut OpcodeExecutor<'py>, arg: VarId| -> Flow<Bound<'py, PyAny>> {
         let object = match cx.materialize(arg)? {
             Some(value) => return Ok(value),
@@ -74,7 +76,8 @@ pub(crate) fn compile<'py>(cx: &mut OpcodeExecutor<'py>, function: &Bound<'py, P
         };
         let object = object.filter(|object| {
             let ty = object.bind(cx.py).get_type();
-            ty.is(&types.0) || ty.is(&types.1)
+            let is_nothing = nothing.as_ref().is_some_and(|nothing| nothing.is(object));
+            ty.is(&types.0) || ty.is(&types.1) || is_nothing
         });
         let object = object.ok_or_else(|| cannot("re.compile() of something that is not known while tracing"))?;
         guard_identity(cx, arg, &object);
