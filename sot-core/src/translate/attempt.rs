@@ -1,0 +1,252 @@
+//! The translation of one frame: simulations until one stands, and what is made of it.
+
+use std::rc::Rc;
+use std::time::Instant;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyModule, PyString, PyType};
+
+use crate::cache::{CodeCache, Entry};
+use crate::codegen::{CodeGen, NewCode};
+use crate::cpython::{self, FreshFrame};
+use crate::error::{Flow, PlannedBreak, Reason, ReasonId, Unwind};
+use crate::executor::{BreakPoint, CodeUnit, Exit, Frame, OpcodeExecutor};
+use crate::log;
+use crate::runtime::Runtime;
+use crate::stats;
+use crate::tracker::Tracker;
+use crate::variable::VarId;
+
+use super::always_compiles;
+use super::report::{self, report};
+use super::resume_source::ResumeSource;
+use super::turn::TranslatingHere;
+
+/// `CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR`
+const RESUMABLE: u32 = 0x20 | 0x80 | 0x200;
+
+/// Simulations of one frame that may be thrown away because tracing changed an object.
+const MAX_RESTARTS: usize = 16;
+
+pub(super) fn translate_to_the_end(
+    py: Python<'_>,
+    runtime: &'static Runtime,
+    cache: &CodeCache,
+    frame: &FreshFrame<'_, '_>,
+) -> PyResult<Translation> {
+    let mut planned = None;
+    let _here = TranslatingHere::new();
+    for _ in 0..MAX_RESTARTS {
+        match translate(py, runtime, cache, frame, planned.take())? {
+            Attempt::Done(translation) => return Ok(*translation),
+            Attempt::Again(plan) => planned = plan.map(|plan| *plan),
+        }
+    }
+    Err(pyo3::exceptions::PyRuntimeError::new_err("every trace changes what it looks at"))
+}
+
+/// What became of one simulation.
+enum Attempt {
+    Done(Box<Translation>),
+    Again(Option<Box<PlannedBreak>>),
+}
+
+/// What is cached of a frame, and why it is not whole.
+pub(super) struct Translation {
+    pub(super) entry: Entry,
+    pub(super) reason: Option<Reason>,
+}
+
+/// Simulates a frame and makes an entry of the result or a wish for another attempt; the error is a bug of ours.
+fn translate(
+    py: Python<'_>,
+    runtime: &'static Runtime,
+    cache: &CodeCache,
+    frame: &FreshFrame<'_, '_>,
+    planned: Option<PlannedBreak>,
+) -> PyResult<Attempt> {
+    let _quiet = cpython::suspend(py);
+    let start = Instant::now();
+    let unit = CodeUnit::new(frame.code().as_any())
+        .map_err(|error| pyo3::exceptions::PyRuntimeError::new_err(format!("bytecode cannot be read: {error}")))?;
+    log::write(log::GRAPHS, &format!("[eval_frame_callback] start to translate: {}", unit.code.qualname));
+    if log::enabled(log::TRACE) {
+        log::write(log::TRACE, &format!("OriginCode:\n{}", unit.code.disassemble(py)));
+    }
+    let globals = frame.globals().to_owned();
+    let mut cx = match OpcodeExecutor::new(py, runtime, &globals) {
+        Ok(cx) => cx,
+        Err(Unwind::Internal(error)) => return Err(*error),
+        Err(_) => return Err(pyo3::exceptions::PyRuntimeError::new_err("the executor cannot start")),
+    };
+    // Where an attempt was given up there is work to compile.
+    let wanted = cache.is_root() || planned.is_some() || always_compiles();
+    if let Some(planned) = planned {
+        cx.plan_break(planned);
+    }
+    let differing = cache.differing(frame);
+    cx.changing = differing.numbers;
+    cx.others = cache.len();
+    cx.sizes = cache.open_sizes(differing.sizes);
+    cx.is_resumed = cache.origin().is_some();
+    if cx.is_resumed {
+        cx.passing = cache.passing(frame);
+    }
+    let result = simulate(&mut cx, frame, &unit);
+    cache.close_sizes(cx.sizes.take_settled());
+    cx.switches.undo()?;
+    let (simulated, building) = (start.elapsed(), cx.graph.building());
+    let name = report::next_graph();
+    let (result, reason) = match result {
+        Err(Unwind::Restart(plan)) => return Ok(Attempt::Again(plan)),
+        Err(Unwind::BreakGraph(reason)) => {
+            if let Some(plan) = cx.replan(&reason) {
+                return Ok(Attempt::Again(Some(Box::new(plan))));
+            }
+            let at = cx.take_break_point((*reason).clone());
+            let result = compile_break(&mut cx, &at, &name, wanted);
+            if let (Err(Unwind::Fallback(why)), Some(plan)) = (&result, cx.plan_at_root(&at)) {
+                if why.id == ReasonId::CannotRestore {
+                    log::write(log::GRAPHS, &format!("[BreakGraph]: not in a called function: {why}"));
+                    return Ok(Attempt::Again(Some(Box::new(plan))));
+                }
+            }
+            (result, Some(*reason))
+        }
+        Err(Unwind::Raise(exception))
+            if !cx.graph.is_empty() || cx.graph.has_inputs() || cx.lacks_own_cell || always_compiles() =>
+        {
+            (Err(cx.plan_to_raise(exception)), None)
+        }
+        result => (result.and_then(|value| compile(&mut cx, &unit, value, &name)), None),
+    };
+    if let Err(Unwind::Restart(plan)) = result {
+        cache.close_sizes(cx.sizes.take_settled());
+        return Ok(Attempt::Again(plan));
+    }
+    let (new_code, reason) = settle(&cx, result, reason)?;
+    let steps = cx.steps();
+    cx.note_rounds();
+    cx.assume_distinct();
+    report(&cx, &unit, new_code.as_ref(), reason.as_ref());
+    let guards = std::mem::take(&mut cx.guards).compile(py, &cx.trackers)?;
+    stats::update(|stats| {
+        stats.translations += 1;
+        stats.instructions += steps;
+        *stats.seconds.entry("simulate").or_default() += simulated.saturating_sub(building).as_secs_f64();
+        *stats.seconds.entry("build").or_default() += building.as_secs_f64();
+        *stats.seconds.entry("compile").or_default() += start.elapsed().saturating_sub(simulated).as_secs_f64();
+    });
+    // Behind a break the program's own calls run, and are translated.
+    let alone = reason.as_ref().is_none_or(|reason| reason.recursive && new_code.is_none());
+    let any_number = reason.as_ref().is_some_and(|reason| reason.id == ReasonId::ChangingNumber);
+    // What was made for one size is faster there.
+    let comes_last = any_number || cx.sizes.are_open();
+    let entry = Entry::new(guards, new_code.map(|new| new.code), alone, comes_last);
+    Ok(Attempt::Done(Box::new(Translation { entry, reason })))
+}
+
+/// Lays out the root frame and runs it to its return.
+fn simulate<'py>(cx: &mut OpcodeExecutor<'py>, fresh: &FreshFrame<'_, 'py>, unit: &Rc<CodeUnit>) -> Flow<VarId> {
+    if unit.code.flags & RESUMABLE != 0 {
+        return Err(Unwind::fallback(ReasonId::UnsupportedFrame, "generators and coroutines run in CPython"));
+    }
+    let root = root_frame(cx, fresh, unit)?;
+    if cx.is_resumed {
+        watch_mortals(cx, fresh, &root)?;
+    }
+    match cx.run_frame(root)?.0 {
+        Exit::Return(value) => Ok(value),
+        Exit::Yield(_) => Err(Unwind::fallback(ReasonId::UnsupportedFrame, "a yield outside a generator")),
+    }
+}
+
+/// The frame of a resume function is all that holds what it was given, which for a generator, for an object with a method
+/// `__del__` of the program's, and for one whose death a weak reference tells of, shows when it goes.
+fn watch_mortals(cx: &mut OpcodeExecutor<'_>, fresh: &FreshFrame<'_, '_>, root: &Frame) -> Flow<()> {
+    let generator = fresh.py().import("types")?.getattr("GeneratorType")?;
+    let weakrefs = fresh.py().import("weakref")?.getattr("getweakrefs")?;
+    let is_told = |object: &Bound<'_, PyAny>| {
+        let told = weakrefs.call1((object,)).and_then(|refs| {
+            refs.try_iter()?.try_fold(false, |told, weak| Ok(told || !weak?.getattr("__callback__")?.is_none()))
+        });
+        told.unwrap_or(false)
+    };
+    let shows = |object: Bound<'_, PyAny>| {
+        let ty = object.get_type();
+        let lives_on = object.is_instance_of::<PyType>() || object.is_instance_of::<PyModule>();
+        if !lives_on && is_told(&object) {
+            return true;
+        }
+        let hook = cpython::type_lookup(&ty, &PyString::intern(ty.py(), "__del__"));
+        ty.is(&generator) || hook.is_some_and(|hook| cpython::builtin_type_name(&hook) == "function")
+    };
+    for (slot, value) in root.locals.iter().enumerate() {
+        let given = value.filter(|_| fresh.arg(slot).is_some_and(shows));
+        if let Some(value) = given {
+            cx.see(value)?;
+            cx.watch(value);
+        }
+    }
+    Ok(())
+}
+
+fn root_frame<'py>(cx: &mut OpcodeExecutor<'py>, fresh: &FreshFrame<'_, 'py>, unit: &Rc<CodeUnit>) -> Flow<Frame> {
+    let globals = fresh.globals().to_owned();
+    let globals = cx.globals_of(&globals, None)?;
+    let mut frame = Frame::new(Rc::clone(unit), globals);
+    for slot in 0..unit.code.total_args() {
+        if let Some(object) = fresh.arg(slot) {
+            let name = Rc::clone(&unit.varnames[slot]);
+            let tracker = cx.trackers.add(Tracker::Local { slot: slot as u32, name });
+            frame.locals[slot] = Some(cx.wrap(&object, tracker));
+        }
+    }
+    let mut closure = Vec::new();
+    for (index, name) in unit.code.freevars.iter().enumerate() {
+        let cell = fresh.closure(index).ok_or_else(|| {
+            Unwind::fallback(ReasonId::UnsupportedFrame, format!("the cell of free variable '{name}' is not there"))
+        })?;
+        let tracker = cx.trackers.add(Tracker::FreeCell { index: index as u32, name: name.as_str().into() });
+        closure.push(cx.wrap(&cell, tracker));
+    }
+    cx.make_cells(&mut frame, &closure);
+    Ok(frame)
+}
+
+fn compile(cx: &mut OpcodeExecutor<'_>, unit: &Rc<CodeUnit>, value: VarId, name: &str) -> Flow<NewCode> {
+    if cx.graph.is_empty() && !always_compiles() {
+        return Err(Unwind::fallback(ReasonId::NothingToCompile, "no tensor work"));
+    }
+    let new_code = CodeGen::new(cx, Rc::clone(unit))?.compile_return(value, name)?;
+    if new_code.graphs.is_empty() && !always_compiles() {
+        return Err(Unwind::fallback(ReasonId::NothingToCompile, "no tensor leaves the frame"));
+    }
+    Ok(new_code)
+}
+
+/// New code, or the reason there is none; a bug of ours is an error.
+fn settle(
+    cx: &OpcodeExecutor<'_>,
+    result: Flow<NewCode>,
+    broke: Option<Reason>,
+) -> PyResult<(Option<NewCode>, Option<Reason>)> {
+    match result {
+        Ok(new_code) => Ok((Some(new_code), broke)),
+        Err(Unwind::BreakGraph(reason) | Unwind::Fallback(reason)) => Ok((None, Some(*reason))),
+        Err(Unwind::Raise(exception)) => {
+            Ok((None, Some(Reason::new(ReasonId::Raises, format!("the function raises {}", cx.class_name(exception))))))
+        }
+        Err(Unwind::Internal(error)) => Err(*error),
+        Err(Unwind::Restart(_)) => Err(pyo3::exceptions::PyRuntimeError::new_err("a restart was asked for too late")),
+    }
+}
+
+/// New code up to the break, if there is anything to compile around it.
+fn compile_break(cx: &mut OpcodeExecutor<'_>, at: &BreakPoint, name: &str, wanted: bool) -> Flow<NewCode> {
+    if !wanted && cx.graph.is_empty() && !cx.graph.has_inputs() {
+        return Err(Unwind::Fallback(Box::new(at.reason.clone())));
+    }
+    let sources = at.frames.iter().map(|frame| ResumeSource::of(cx.py, &frame.unit)).collect::<PyResult<Vec<_>>>()?;
+    CodeGen::new(cx, Rc::clone(&at.root().unit))?.compile_break(at, &sources, name)
+}

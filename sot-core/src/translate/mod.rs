@@ -1,0 +1,170 @@
+//! From a frame to its translation: the evaluator behind the frame hook. A hit costs the guards; a miss simulates the frame,
+//! compiles its graph, writes new code and caches it. Whatever goes wrong here leaves the frame to CPython.
+
+mod attempt;
+mod marks;
+mod report;
+mod resume_source;
+mod turn;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyCode, PyDict};
+
+use crate::cache::{CodeCache, Entry};
+use crate::cpython::{self, FrameEvaluator, FreshFrame, Verdict};
+use crate::env;
+use crate::error::{Reason, ReasonId};
+use crate::guard::FrameView;
+use crate::log;
+use crate::runtime::Runtime;
+use crate::stats;
+
+use attempt::translate_to_the_end;
+use report::{count_fallback, place_of};
+
+pub use marks::{
+    cache_of, forbids, in_original, is_asked_for, is_resume_function, leave_alone, leave_making_alone, leave_size_open,
+    own_cells_of, prologue_of, untranslated, Request,
+};
+pub use resume_source::ResumeSource;
+pub use turn::compile_later;
+
+/// Whether a bug of ours raises.
+fn is_strict() -> bool {
+    env::is_on("STRICT_MODE").unwrap_or(false)
+}
+
+static ALWAYS: AtomicBool = AtomicBool::new(false);
+
+/// Whether frames without tensor work get new code, too. Nobody needs that but tests, which see in it what the tracer makes
+/// of plain Python.
+pub fn always_compile(always: bool) {
+    ALWAYS.store(always, Ordering::Relaxed);
+}
+
+fn always_compiles() -> bool {
+    ALWAYS.load(Ordering::Relaxed)
+}
+
+/// The evaluator of the frame hook.
+pub struct Translator;
+
+impl FrameEvaluator for Translator {
+    fn evaluate(&self, frame: &FreshFrame<'_, '_>) -> Verdict {
+        let original = Verdict::Original { disable_eval_frame: false };
+        let Some(runtime) = Runtime::get() else { return original };
+        let code = frame.code();
+        let Some(cache) = cache_of(&code) else { return original };
+        if cache.is_skipped() {
+            return Verdict::Original { disable_eval_frame: cache.skips_below() };
+        }
+        cache.refresh(stats::generation());
+        if let Some(entry) = cache.find(frame) {
+            stats::hit();
+            return verdict(frame.py(), &entry);
+        }
+        miss(runtime, &cache, frame)
+    }
+}
+
+fn verdict(py: Python<'_>, entry: &Entry) -> Verdict {
+    match &entry.code {
+        Some(code) => Verdict::Replace { code: code.clone_ref(py), disable_eval_frame: entry.disable_eval_frame },
+        None => Verdict::Original { disable_eval_frame: entry.disable_eval_frame },
+    }
+}
+
+fn miss(runtime: &'static Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>) -> Verdict {
+    let py = frame.py();
+    let code = frame.code();
+    stats::update(|stats| stats.misses += 1);
+    if log::enabled(log::GRAPHS) {
+        log::write(log::GRAPHS, &format!("[Cache]: Cache miss: {}", place_of(&code)));
+        cache.failures(frame).iter().for_each(|text| log::write(log::GRAPHS, &format!("  does not hold: {text}")));
+    }
+    if cache.is_full(py) {
+        return left(&code, Reason::new(ReasonId::TooManyEntries, "the cache is full"));
+    }
+    if lacks_builtins(&frame.globals()) || cpython::current_globals(py).is_some_and(|globals| lacks_builtins(&globals))
+    {
+        return left(&code, Reason::new(ReasonId::UnsupportedFrame, "global variables without __builtins__"));
+    }
+    if !cpython::has_stack_to_begin() {
+        return left(&code, Reason::new(ReasonId::StackNearlyUsedUp, "too little of it is left to begin"));
+    }
+    if turn::is_here() {
+        return Verdict::Original { disable_eval_frame: false };
+    }
+    let _one_at_a_time = turn::wait(py);
+    if let Some(entry) = cache.find(frame) {
+        return verdict(py, &entry);
+    }
+    let translation = match translate_to_the_end(py, runtime, cache, frame) {
+        Ok(translation) => translation,
+        Err(error) => return internal(cache, &code, error),
+    };
+    if let Some(reason) = translation.reason.as_ref().filter(|reason| reason.forbidden_by.is_some()) {
+        if !matches!(reason.id, ReasonId::NothingToCompile | ReasonId::Raises) {
+            let _quiet = cpython::suspend(py);
+            return Verdict::Raise(reason.error(py));
+        }
+    }
+    if translation.reason.as_ref().is_some_and(|reason| reason.id == ReasonId::StackNearlyUsedUp) {
+        return Verdict::Original { disable_eval_frame: false };
+    }
+    let found_nothing = translation.reason.as_ref().is_some_and(|reason| reason.id == ReasonId::NothingToCompile);
+    if found_nothing {
+        cache.found_nothing();
+    }
+    let entry = Arc::new(translation.entry);
+    cache.insert(py, Arc::clone(&entry));
+    verdict(py, &entry)
+}
+
+/// Whether code with these global variables imports nothing, and neither does C code that it calls.
+fn lacks_builtins(globals: &Bound<'_, PyDict>) -> bool {
+    cpython::dict_lacks(globals, pyo3::intern!(globals.py(), "__builtins__"))
+}
+
+/// Leaves one frame to CPython, but says nothing of the next one of its code.
+fn left(code: &Bound<'_, PyCode>, reason: Reason) -> Verdict {
+    count_fallback(&Reason { stack: vec![place_of(code)], ..reason });
+    Verdict::Original { disable_eval_frame: false }
+}
+
+/// A bug of ours: counted and logged, and raised only where tests ask for it.
+fn internal(cache: &CodeCache, code: &Bound<'_, PyCode>, error: PyErr) -> Verdict {
+    if is_strict() {
+        return Verdict::Raise(error);
+    }
+    let reason = Reason { stack: vec![place_of(code)], ..Reason::new(ReasonId::InternalError, error.to_string()) };
+    log::write(log::BREAKS, &format!("[Fallback]: {reason}"));
+    count_fallback(&reason);
+    cache.set_skip(true);
+    Verdict::Original { disable_eval_frame: false }
+}
+
+impl<'py> FrameView<'py> for FreshFrame<'_, 'py> {
+    fn py(&self) -> Python<'py> {
+        FreshFrame::py(self)
+    }
+
+    fn argument(&self, slot: usize) -> Option<Bound<'py, PyAny>> {
+        self.arg(slot)
+    }
+
+    fn free_cell(&self, index: usize) -> Option<Bound<'py, PyAny>> {
+        self.closure(index)
+    }
+
+    fn globals(&self) -> Bound<'py, PyAny> {
+        FreshFrame::globals(self).to_owned().into_any()
+    }
+
+    fn builtins(&self) -> Bound<'py, PyAny> {
+        FreshFrame::builtins(self).to_owned()
+    }
+}

@@ -1,0 +1,96 @@
+//! What is told of a translation: counts, logs and records.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use pyo3::prelude::*;
+use pyo3::types::PyCode;
+
+use crate::bytecode::Code;
+use crate::codegen::NewCode;
+use crate::error::{Location, Reason, ReasonId};
+use crate::executor::{CodeUnit, OpcodeExecutor};
+use crate::log;
+use crate::stats::{self, Record};
+
+static GRAPHS: AtomicU64 = AtomicU64::new(0);
+
+/// The name of the next graph.
+pub(super) fn next_graph() -> String {
+    format!("SIR_{}", GRAPHS.load(Ordering::Relaxed))
+}
+
+/// Counts, logs and records what became of a frame.
+pub(super) fn report(cx: &OpcodeExecutor<'_>, unit: &CodeUnit, new_code: Option<&NewCode>, reason: Option<&Reason>) {
+    let py = cx.py;
+    let graphs = new_code.map(|new| new.graphs.clone()).unwrap_or_default();
+    GRAPHS.fetch_add(graphs.len() as u64, Ordering::Relaxed);
+    stats::update(|stats| {
+        stats.graphs += graphs.len() as u64;
+        stats.replayed += graphs.iter().filter(|graph| graph.replayed.is_some()).count() as u64;
+    });
+    let reason = reason.cloned().map(|mut reason| {
+        if reason.stack.is_empty() {
+            reason.stack = vec![unit.place()];
+        }
+        reason
+    });
+    if let Some(reason) = &reason {
+        if new_code.is_some() {
+            log::write(log::BREAKS, &format!("[BreakGraph]: {}: {reason}", unit.code.qualname));
+            count_break(reason);
+        } else {
+            log::write(log::BREAKS, &format!("[Fallback]: {}: {reason}", unit.code.qualname));
+            count_fallback(reason);
+        }
+    }
+    for graph in &graphs {
+        log::write(log::GRAPHS, &graph.to_string());
+    }
+    if log::enabled(log::GRAPHS) {
+        log::write(log::GRAPHS, &format!("[Guard]: {}", cx.guards.texts(py, &cx.trackers).join(" and ")));
+    }
+    if let (true, Some(code)) = (log::enabled(log::TRACE), new_code.and_then(|new| listing(py, new))) {
+        log::write(log::TRACE, &format!("NewCode:\n{code}"));
+    }
+    if stats::is_recording() {
+        stats::record(Record {
+            name: unit.code.qualname.clone(),
+            filename: unit.code.filename.clone(),
+            line: unit.code.first_line,
+            graphs,
+            guards: cx.guards.texts(py, &cx.trackers),
+            code: new_code.and_then(|new| listing(py, new)),
+            reason,
+            fallback: new_code.is_none(),
+        });
+    }
+}
+
+fn listing(py: Python<'_>, new: &NewCode) -> Option<String> {
+    let code = Code::decode(new.code.bind(py)).ok()?;
+    Some(code.disassemble(py))
+}
+
+/// Counts a frame that is left to CPython.
+pub(super) fn count_fallback(reason: &Reason) {
+    // Neither the frame without tensor work nor the exception behind it was ours to compile.
+    if matches!(reason.id, ReasonId::NothingToCompile | ReasonId::Raises) {
+        return;
+    }
+    stats::update(|stats| *stats.fallbacks.entry(placed(reason)).or_default() += 1);
+}
+
+fn count_break(reason: &Reason) {
+    stats::update(|stats| *stats.breaks.entry(placed(reason)).or_default() += 1);
+}
+
+fn placed(reason: &Reason) -> String {
+    reason.to_string()
+}
+
+/// Where a code object begins.
+pub(super) fn place_of(code: &Bound<'_, PyCode>) -> Location {
+    let text = |name: &str| code.getattr(name).and_then(|value| value.extract::<String>()).unwrap_or_default();
+    let line = code.getattr("co_firstlineno").and_then(|line| line.extract()).unwrap_or(0);
+    Location::line(text("co_filename"), text("co_name"), line)
+}

@@ -1,0 +1,57 @@
+//! Whose turn it is to translate. Frameworks build graphs in process-wide state: one translation at a time.
+
+use std::cell::Cell;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
+
+use crate::cpython;
+use crate::stats;
+
+static TRANSLATING: Mutex<()> = Mutex::new(());
+
+thread_local! {
+    // A destructor or weak reference callback may call translated code while this thread translates.
+    static TRANSLATING_HERE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this thread translates just now.
+pub(super) fn is_here() -> bool {
+    TRANSLATING_HERE.with(Cell::get)
+}
+
+/// Waits until no other thread translates, letting go of the GIL.
+pub(super) fn wait(py: Python<'_>) -> MutexGuard<'static, ()> {
+    TRANSLATING.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Does what compiles part of a translation later, when no other thread translates; `None` if this one does just now.
+pub fn compile_later<T>(py: Python<'_>, work: impl FnOnce() -> T) -> Option<T> {
+    if is_here() {
+        return None;
+    }
+    let _one_at_a_time = wait(py);
+    let (_here, _quiet) = (TranslatingHere::new(), cpython::suspend(py));
+    let start = Instant::now();
+    let result = work();
+    stats::update(|stats| *stats.seconds.entry("compile").or_default() += start.elapsed().as_secs_f64());
+    Some(result)
+}
+
+/// Marks this thread as translating while it lives.
+pub(super) struct TranslatingHere;
+
+impl TranslatingHere {
+    pub(super) fn new() -> Self {
+        TRANSLATING_HERE.with(|here| here.set(true));
+        TranslatingHere
+    }
+}
+
+impl Drop for TranslatingHere {
+    fn drop(&mut self) {
+        TRANSLATING_HERE.with(|here| here.set(false));
+    }
+}
