@@ -13,6 +13,8 @@ use sot_core::guard::Test;
 use sot_core::tracker::repr;
 use sot_core::variable::{VarId, Variable};
 
+sot_core::variable_kind! { "array_comparison" }
+
 /// A comparison that has not been asked what it came out as.
 struct ArrayComparison {
     array: VarId,
@@ -96,7 +98,7 @@ impl ObjectTest for ComparesTo {
 
 impl Variable for ArrayComparison {
     fn kind(&self) -> &'static str {
-        "array comparison"
+        "array_comparison"
     }
 
     fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {

@@ -15,7 +15,6 @@ use sot_core::tracker::{self, Key, Part, Tracker, TrackerId};
 use sot_core::variable::{VarId, Variable};
 use sot_core::{cpython, translate};
 
-use crate::builtins::regex;
 use crate::dict::DictVariable;
 use crate::generator;
 use crate::iterators::library;
@@ -303,9 +302,6 @@ impl Variable for FunctionVariable {
         let function = self.object.bind(cx.py).clone();
         if is_pure(&function) {
             guard_identity(cx, this, &self.object);
-            if tracker::name(&function).starts_with("re.") {
-                return regex::compile(cx, &function, args);
-            }
             if let Some((positional, keywords)) = cx.materialize_args(args)? {
                 return cx.fold(|_| function.call(positional, Some(&keywords)));
             }
@@ -317,7 +313,6 @@ impl Variable for FunctionVariable {
 /// Functions of the standard library in Python that are pure where their arguments are known values.
 const PURE: &[(&str, &[&str])] = &[
     ("json", &["dumps", "loads"]),
-    ("re", &["compile", "_compile"]),
     ("textwrap", &["dedent", "indent", "fill", "wrap", "shorten"]),
     ("typing", &["get_origin", "get_args"]),
 ];

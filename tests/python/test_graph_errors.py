@@ -106,6 +106,8 @@ def test_writes_before_it_were_made():
         translated(x, paddle.to_tensor(BAD), log)
     np.testing.assert_array_equal(total.numpy(), [4, 4, 4, 4])
     assert log == [1, 1]
+    stats = sot.stats()
+    assert (stats.graph_errors, stats.breaks, stats.fallbacks) == (1, {}, {})
 
 
 def test_behind_a_break_in_a_loop():
@@ -140,10 +142,12 @@ def test_in_a_layer():
             return self.table(index) * 2
 
     net = Net()
-    translated = sot.symbolic_translate(net)
-    translated(paddle.to_tensor(GOOD))
     with pytest.raises(ValueError) as expected:
         net(paddle.to_tensor(BAD))
+    translated = sot.symbolic_translate(net)
+    translated(paddle.to_tensor(GOOD))
     with pytest.raises(ValueError) as raised:
         translated(paddle.to_tensor(BAD))
     assert str(raised.value) == str(expected.value)
+    stats = sot.stats()
+    assert (stats.graphs, stats.graph_errors) == (1, 1)

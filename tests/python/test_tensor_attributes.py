@@ -98,6 +98,9 @@ def test_of_a_tensor_changed_in_place(x):
     x.factor = 2
     expected = (x + 1) * 2
     assert paddle.equal_all(sot.symbolic_translate(f)(x), expected)
+    stats = sot.stats()
+    assert (stats.graphs, stats.fallbacks) == (2, {})
+    assert any("changed in place" in reason for reason in stats.breaks)
 
 
 def test_in_the_place_of_a_method(x):

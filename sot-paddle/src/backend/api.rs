@@ -98,6 +98,10 @@ const CONSTANT: &[(&str, &[&str])] = &[
 /// Functions that make context managers of the global state, by module and name.
 const MANAGERS: &[(&str, &[&str])] = &[("paddle.amp.auto_cast", &["auto_cast", "amp_guard", "autocast"])];
 
+/// Functions that read what entering a manager changes besides the state: by module and name, and what they tell.
+const FOLLOWED_OUTSIDE: &[(&str, &str, &str)] =
+    &[("paddle.amp.auto_cast", "amp_state", "tells what the innermost auto_cast was called with")];
+
 /// Functions that are followed though the rest of their module must run for real, by module and name.
 const FOLLOWED: &[(&str, &[&str])] = &[
     ("paddle.amp.auto_cast", &["amp_global_state"]),
@@ -321,8 +325,8 @@ fn by_module(module: &str, name: &str) -> CallPolicy {
     if MANAGERS.iter().any(|(of, names)| *of == module && names.contains(&name)) {
         return CallPolicy::Manager;
     }
-    if module == "paddle.amp.auto_cast" && name == "amp_state" {
-        return CallPolicy::FollowOutside(format!("paddle: {name} tells what the innermost auto_cast was called with"));
+    if let Some((.., reason)) = FOLLOWED_OUTSIDE.iter().find(|(of, function, _)| *of == module && *function == name) {
+        return CallPolicy::FollowOutside(format!("paddle: {name} {reason}"));
     }
     if FOLLOWED.iter().any(|(of, names)| *of == module && names.contains(&name)) {
         return CallPolicy::Follow;

@@ -10,7 +10,7 @@ use sot_core::backend::CallKind;
 use super::builder::identity;
 use super::meta;
 use super::paddle::Paddle;
-use super::scalar;
+use super::{scalar, sizes};
 
 /// Functions and methods that take shapes and counts: from which argument on, up to which, and by which names. There a
 /// number does what a tensor with that number does.
@@ -25,10 +25,6 @@ const TAKING: &[(&str, usize, usize, &[&str])] = &[
     ("tile", 1, 2, &["repeat_times"]),
     ("zeros", 0, 1, &["shape"]),
 ];
-
-/// Operators between sizes.
-const OPERATORS: &[&str] =
-    &["__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__floordiv__", "__mod__"];
 
 /// The numbers of values, by identity: an `int`, or a list of them.
 #[derive(Default)]
@@ -48,7 +44,7 @@ impl KnownSizes {
         let known = match (kind, &*name) {
             (CallKind::Api, "shape") if !args.is_empty() => sizes_of(paddle, &args.get_item(0)?)?,
             (CallKind::Method, "__getitem__") => self.item(paddle, args)?,
-            (CallKind::Method, name) if OPERATORS.contains(&name) => self.operator(paddle, name, args)?,
+            (CallKind::Method, name) if sizes::OPERATORS.contains(&name) => self.operator(paddle, name, args)?,
             _ => None,
         };
         if let (Some(known), true) = (known, paddle.is_value(result)) {

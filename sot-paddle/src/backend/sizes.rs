@@ -35,7 +35,7 @@ const TAKING: &[&str] = &[
 ];
 
 /// Operators on numbers, or on a tensor and a number.
-const OPERATORS: &[&str] =
+pub(super) const OPERATORS: &[&str] =
     &["__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__truediv__", "__floordiv__", "__mod__"];
 
 /// Whether sizes may be given to a statement.

@@ -1,4 +1,5 @@
-//! `re.Pattern.sub` and `subn` by a function. With known values alone they are called, as all methods of patterns are.
+//! `re.compile`, and `re.Pattern.sub` and `subn` by a function. With known values alone these are called, as all methods of patterns
+//! are.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -14,6 +15,8 @@ use crate::sequence;
 
 builtin! { SUB = "re:Pattern.sub" => |cx, args| substitute(cx, args, false) }
 builtin! { SUBN = "re:Pattern.subn" => |cx, args| substitute(cx, args, true) }
+builtin! { COMPILE = "re:compile" => |cx, args| compile(cx, "compile", args) }
+builtin! { COMPILE_CACHED = "re:_compile" => |cx, args| compile(cx, "_compile", args) }
 
 fn substitute(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, counted: bool) -> Flow<VarId> {
     let name = if counted { "subn" } else { "sub" };
@@ -64,8 +67,9 @@ const DEBUG: i64 = 128;
 
 /// `re.compile()` is never followed: what it keeps for the next time would be written twice, by the trace and by calls that are
 /// simply made. With `re.DEBUG` it writes what it has found out.
-pub(crate) fn compile<'py>(cx: &mut OpcodeExecutor<'py>, function: &Bound<'py, PyAny>, args: &CallArgs) -> Flow<VarId> {
+fn compile<'py>(cx: &mut OpcodeExecutor<'py>, name: &str, args: &CallArgs) -> Flow<VarId> {
     let re = cx.py.import("re")?;
+    let function = re.getattr(name)?;
     let types = (re.getattr("Pattern")?, re.getattr("RegexFlag")?);
     // No flags, since 3.13.
     let nothing = re.getattr_opt("_zero_sentinel")?;
