@@ -42,7 +42,6 @@ static IMPURE: Lazy<Vec<&'static str>> = Lazy::new(|| {
     vec![
         "__build_class__",
         "__import__",
-        "breakpoint",
         "compile",
         "delattr",
         "dir",
@@ -73,8 +72,7 @@ const WRITERS: &[&str] = &["insort_left", "insort_right", "setitem", "delitem", 
 
 /// Functions that read the frame they are called from, in which new code keeps variables of its own, and the number of
 /// arguments from which on they do not; `None` counts as none.
-const FRAME_READERS: &[(&str, usize)] =
-    &[("locals", 1), ("_getframe", usize::MAX), ("vars", 1), ("dir", 1), ("eval", 2), ("exec", 2)];
+const FRAME_READERS: &[(&str, usize)] = &[("locals", 1), ("vars", 1), ("dir", 1), ("eval", 2), ("exec", 2)];
 
 fn refuse_frame_readers(cx: &mut OpcodeExecutor<'_>, function: &Bound<'_, PyAny>, args: &CallArgs) -> Flow<()> {
     let name: String = function.getattr("__name__")?.extract()?;

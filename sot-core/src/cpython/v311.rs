@@ -76,6 +76,9 @@ pub(super) struct ThreadState {
 
 const _: () = assert!(offset_of!(ThreadState, datastack_top) == 304);
 
+/// Which word of `PyThreadState` is `c_tracefunc`.
+pub(super) const TRACE_FUNCTION: usize = 9;
+
 /// What the evaluation slot holds.
 pub(super) type EvalFrame =
     unsafe extern "C-unwind" fn(*mut ffi::PyThreadState, *mut Frame, c_int) -> *mut ffi::PyObject;

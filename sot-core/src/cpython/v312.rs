@@ -91,6 +91,9 @@ struct Chunk {
     data: [*mut ffi::PyObject; 1],
 }
 
+/// Which word of `PyThreadState` is `c_tracefunc`.
+pub(super) const TRACE_FUNCTION: usize = 9;
+
 /// What the evaluation slot holds.
 pub(super) type EvalFrame =
     unsafe extern "C-unwind" fn(*mut ffi::PyThreadState, *mut Frame, c_int) -> *mut ffi::PyObject;

@@ -81,6 +81,9 @@ pub(super) struct ThreadState {
 const _: () = assert!(offset_of!(ThreadState, c_recursion_remaining) == 52);
 const _: () = assert!(offset_of!(ThreadState, datastack_top) == 240);
 
+/// Which word of `PyThreadState` is `c_tracefunc`.
+pub(super) const TRACE_FUNCTION: usize = 11;
+
 /// What the evaluation slot holds.
 pub(super) type EvalFrame =
     unsafe extern "C-unwind" fn(*mut ffi::PyThreadState, *mut Frame, c_int) -> *mut ffi::PyObject;

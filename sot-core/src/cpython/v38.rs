@@ -73,6 +73,9 @@ struct ThreadState {
     interp: *mut usize,
 }
 
+/// Which word of `PyThreadState` is `c_tracefunc`.
+pub(super) const TRACE_FUNCTION: usize = 8;
+
 /// What the evaluation slot holds.
 pub(super) type EvalFrame = unsafe extern "C-unwind" fn(*mut Frame, c_int) -> *mut ffi::PyObject;
 

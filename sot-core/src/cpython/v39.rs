@@ -63,6 +63,9 @@ pub(super) struct Code {
 const _: () = assert!(offset_of!(Code, cell2arg) == 96);
 const _: () = assert!(offset_of!(Code, extra) == 144);
 
+/// Which word of `PyThreadState` is `c_tracefunc`.
+pub(super) const TRACE_FUNCTION: usize = 8;
+
 /// What the evaluation slot holds.
 pub(super) type EvalFrame =
     unsafe extern "C-unwind" fn(*mut ffi::PyThreadState, *mut Frame, c_int) -> *mut ffi::PyObject;

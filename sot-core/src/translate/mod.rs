@@ -61,6 +61,10 @@ impl FrameEvaluator for Translator {
         if cache.is_skipped() {
             return Verdict::Original { disable_eval_frame: cache.skips_below() };
         }
+        if cpython::is_traced(frame.py()) {
+            let reason = Reason::new(ReasonId::Traced, "a trace function is set, and looks at the program's own lines");
+            return left(&code, Reason { recursive: true, ..reason });
+        }
         cache.refresh(stats::generation());
         if let Some(entry) = cache.find(frame) {
             stats::hit();
@@ -131,8 +135,9 @@ fn lacks_builtins(globals: &Bound<'_, PyDict>) -> bool {
 
 /// Leaves one frame to CPython, but says nothing of the next one of its code.
 fn left(code: &Bound<'_, PyCode>, reason: Reason) -> Verdict {
+    let disable_eval_frame = reason.recursive;
     count_fallback(&Reason { stack: vec![place_of(code)], ..reason });
-    Verdict::Original { disable_eval_frame: false }
+    Verdict::Original { disable_eval_frame }
 }
 
 /// A bug of ours: counted and logged, and raised only where tests ask for it.

@@ -1,4 +1,5 @@
-//! Functions that read the frame they are called from: `locals`, `vars`, `dir` and `globals`.
+//! Functions that read the frame they are called from: `locals`, `vars`, `dir` and `globals`; and those that show the program its
+//! frames, or a debugger.
 
 use std::rc::Rc;
 
@@ -7,7 +8,7 @@ use pyo3::types::{PyCode, PyFunction, PyString, PyType};
 
 use sot_core::builtin;
 use sot_core::cpython;
-use sot_core::error::{Flow, Reason, ReasonId};
+use sot_core::error::{Flow, Reason, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, OpcodeExecutor};
 use sot_core::translate;
 use sot_core::variable::VarId;
@@ -43,6 +44,20 @@ builtin! { DIR = "dir" => |cx, args| match args.positional[..] {
     [object] if args.keywords.is_empty() => dir(cx, object),
     _ => Err(cannot("dir() with these arguments")),
 } }
+
+builtin! { GETFRAME = "sys:_getframe" => |_cx, _args| Err(of_frames("sys._getframe()")) }
+
+builtin! { BREAKPOINT = "breakpoint" => |_cx, _args| Err(of_frames("breakpoint()")) }
+
+builtin! { SET_TRACE = "pdb:set_trace" => |_cx, _args| Err(of_frames("pdb.set_trace()")) }
+
+/// New code keeps variables of its own, and followed functions have no frames: where those are looked at, all run in CPython.
+fn of_frames(function: &str) -> Unwind {
+    Unwind::fallback(
+        ReasonId::UnsupportedFrame,
+        format!("{function} shows the frames of its callers, with their variables"),
+    )
+}
 
 /// `CO_OPTIMIZED`
 const OPTIMIZED: u32 = 0x01;
