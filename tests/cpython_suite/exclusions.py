@@ -8,7 +8,6 @@ FRAME = "looks at frames, their variables or the code that runs"
 REUSE = "looks whether CPython uses an object's memory again"
 SIZE = "compares sizes of objects of CPython's own, or how they lie in memory"
 IDENTITY = "looks whether two equal texts are one object; constants of new code may be made one"
-LINES = "looks at the lines that run, by sys.settrace; new code has few of them"
 TIME = "compares how long calls take"
 GIVEN_UP = "gives a function's C structure another way to be called, past which new code runs"
 MODULES = "takes modules of the interpreter's own out of sys.modules, which the tracer imports again while it runs"
@@ -38,7 +37,6 @@ EXCLUDED = [
     ("test_operator", r"test_is$|test_is_not$", 8, 14, IDENTITY),
     ("test_unicode|test_str", r"test_getnewargs", 8, 14, IDENTITY),
     ("test_int", r"test_denial_of_service", 8, 14, TIME),
-    ("test_patma", r"TestTracing", 10, 14, LINES),
     ("test_iter", r"test_ref_counting_behavior", 8, 14, LIFETIME),
     ("test_enumerate|test_itertools", r"tuple_reuse", 8, 14, REUSE),
     ("test_itertools", r"SizeofTest", 8, 14, SIZE),

@@ -130,3 +130,27 @@ def test_trace_functions_see_the_lines():
     assert lines_of(translated) == expected
     assert translated(X).tolist() == expected[0]
     assert sot.stats().graphs == 2
+
+
+def test_a_function_that_sets_a_trace_function():
+    def called(x, lines):
+        def trace(frame, event, argument):
+            lines.append((event, frame.f_code.co_name))
+            return trace
+
+        def traced(x):
+            y = x * 2
+            return y + 1
+
+        before = sys.gettrace()
+        y = x + 1
+        sys.settrace(trace)
+        result = traced(y)
+        sys.settrace(before)
+        return result * 2
+
+    expected, lines = [], []
+    result = sot.symbolic_translate(called)(X, lines)
+    assert called(X, expected).tolist() == result.tolist()
+    assert lines == expected and ("line", "traced") in lines
+    assert ids(sot.stats().fallbacks) == {"unsupported-frame", "traced"}

@@ -45,18 +45,19 @@ builtin! { DIR = "dir" => |cx, args| match args.positional[..] {
     _ => Err(cannot("dir() with these arguments")),
 } }
 
-builtin! { GETFRAME = "sys:_getframe" => |_cx, _args| Err(of_frames("sys._getframe()")) }
+builtin! { GETFRAME = "sys:_getframe" => |_cx, _args| Err(of_frames("sys._getframe()", SHOWS)) }
+builtin! { BREAKPOINT = "breakpoint" => |_cx, _args| Err(of_frames("breakpoint()", SHOWS)) }
+builtin! { PDB = "pdb:set_trace" => |_cx, _args| Err(of_frames("pdb.set_trace()", SHOWS)) }
+builtin! { SETTRACE = "sys:settrace" => |_cx, _args| Err(of_frames("sys.settrace()", TELLS)) }
+builtin! { SETPROFILE = "sys:setprofile" => |_cx, _args| Err(of_frames("sys.setprofile()", TELLS)) }
 
-builtin! { BREAKPOINT = "breakpoint" => |_cx, _args| Err(of_frames("breakpoint()")) }
+const SHOWS: &str = "shows the frames of its callers, with their variables";
+const TELLS: &str = "has each frame told of that begins from there on";
 
-builtin! { SET_TRACE = "pdb:set_trace" => |_cx, _args| Err(of_frames("pdb.set_trace()")) }
-
-/// New code keeps variables of its own, and followed functions have no frames: where those are looked at, all run in CPython.
-fn of_frames(function: &str) -> Unwind {
-    Unwind::fallback(
-        ReasonId::UnsupportedFrame,
-        format!("{function} shows the frames of its callers, with their variables"),
-    )
+/// New code keeps variables of its own, followed functions have no frames, and what is left behind a break has one more: where
+/// that shows, all run in CPython.
+fn of_frames(function: &str, what: &str) -> Unwind {
+    Unwind::fallback(ReasonId::UnsupportedFrame, format!("{function} {what}"))
 }
 
 /// `CO_OPTIMIZED`
