@@ -76,7 +76,8 @@ fn store_fast(cx: &mut OpcodeExecutor<'_>, slot: u32, value: VarId) -> Flow<()> 
     if value == cx.null() {
         return Ok(());
     }
-    if cx.see_as::<CellVariable>(value)?.is_some() {
+    // A number that differs is not looked at: that would be to ask for its value.
+    if !cx.is_open_number(value) && cx.see_as::<CellVariable>(value)?.is_some() {
         cx.frame_mut().cells[index] = value;
         return Ok(());
     }

@@ -251,3 +251,35 @@ def test_emptied_dict_is_updated_under_a_running_loop(x, names):
     except RuntimeError as error:
         return x + 1, str(error)
     return x + 1
+
+
+@given(lambda: (toy.arange(2), [3, 1]))
+def test_variable_of_a_comprehension_where_a_cell_is_and_a_number_that_differs(x, values):
+    """Since 3.12 the comprehension keeps `z` in the slot of the cell, for which nobody may ask what number it is."""
+    out = []
+    for k in range(4):
+        toy.save(x)
+        values[0] += k
+        out.append([[y for y in range(z % 3)] for z in [values[0], k]])
+    out.append([(lambda: z)() for z in (0, 2)])
+    return x + 1, out
+
+
+def calls_what_is_not_there():
+    return nobody_has_defined_this(1)  # noqa: F821
+
+
+@given(one)
+def test_call_of_an_undefined_name_in_a_called_function(x):
+    """CPython loads what is to be called along with a NULL."""
+    y = x + 1
+    try:
+        calls_what_is_not_there()
+    except NameError as error:
+        return str(error), y * 2
+
+
+@given(one)
+def test_call_of_an_undefined_name_leaves_a_called_function(x):
+    LOG.append(x + 1)
+    calls_what_is_not_there()

@@ -116,10 +116,11 @@ impl<'a, 'py> NativeFrames<'a, 'py> {
         })
     }
 
-    /// Whether what the instruction leaves is CPython's pair of a method load, and then whether its NULL is first.
+    /// Whether what the instruction leaves is CPython's pair of a callable and a NULL, and then whether the NULL is first.
     pub(super) fn leaves_pair(&self, instruction: &Instruction, name: &str) -> Option<bool> {
         let info = Opcodes::get(self.py).info(instruction.opcode);
-        let is_pair = name == "LOAD_METHOD" || (name == "LOAD_ATTR" && info.shift > 0 && instruction.arg & 1 != 0);
+        let may_be = ["LOAD_ATTR", "LOAD_GLOBAL", "LOAD_SUPER_ATTR"].contains(&name) && info.shift > 0;
+        let is_pair = name == "LOAD_METHOD" || (may_be && instruction.arg & 1 != 0);
         is_pair.then(|| self.target.null_first())
     }
 
