@@ -7,13 +7,16 @@ use std::sync::LazyLock;
 use sot_core::version::PyVersion;
 
 use crate::tree::{Kind, Node};
-use Kind::{Any, Bool, Clause, Dict, Int, Iterable, List, Object, Rows, Set, Statement, Str, Tensor};
+use Kind::{Any, Bool, Clause, Dict, Int, Iterable, List, Object, Rows, Set, Statement, Str, Table, Tensor, Tensors};
 
 /// Constructs that are not generated for now, and why.
-pub(crate) const EXCLUDED: &[(&str, &str)] = &[(
-    "unbound variables",
-    "nearly all of a program's names would be; `cases/unbound.py` has them, and generators may see an error of CPython's",
-)];
+pub(crate) const EXCLUDED: &[(&str, &str)] = &[
+    (
+        "unbound variables",
+        "nearly all of a program's names would be; `cases/unbound.py` has them, and generators may see an error of CPython's",
+    ),
+    ("roots of which nobody needs the result", "they are not computed, and do not raise where the number is negative"),
+];
 
 /// Classes and functions every program may use.
 const PRELUDE: &str = include_str!("prelude.py");
@@ -243,7 +246,7 @@ impl Generator {
 
     fn expression(&mut self, kind: Kind, scope: &Scope) -> Node {
         if kind == Any {
-            let of = *self.pick(&[Int, Int, Tensor, Tensor, Str, List, Rows, Dict, Object, Set, Bool]);
+            let of = *self.pick(&[Int, Int, Tensor, Tensor, Str, List, Rows, Dict, Tensors, Table, Object, Set, Bool]);
             return Node::new(Any, "$", vec![self.expression(of, scope)]);
         }
         let shallow = scope.expression_depth > 2 || self.chance(45);
@@ -345,9 +348,9 @@ impl Generator {
     fn function(&mut self, around: &Scope, prefix: &str) -> (Node, Callable) {
         let name = self.fresh(prefix);
         let generator = self.chance(25);
-        let first = *self.pick(&[Int, Tensor, Tensor, List]);
+        let first = *self.pick(&[Int, Tensor, Tensor, List, Tensors]);
         let callable = Callable {
-            returns: *self.pick(&[Int, Tensor, List]),
+            returns: *self.pick(&[Int, Tensor, List, Tensors]),
             first,
             optional: self.chance(50).then(|| self.fresh("o")),
             keyword: self.chance(25).then(|| self.fresh("y")),
@@ -421,7 +424,7 @@ impl Generator {
             statements.push(Node::leaf(Statement, "global G"));
             scope.writable.push((Int, "G".to_owned()));
         }
-        for kind in [Int, Int, Tensor, List, List, Rows, Dict, Set, Str, Object] {
+        for kind in [Int, Int, Tensor, List, List, Rows, Dict, Tensors, Table, Set, Str, Object] {
             if !self.chance(percent) || (kind == Tensor && scope.names(Tensor).next().is_none()) {
                 continue;
             }
@@ -582,11 +585,13 @@ impl Generator {
 
     /// A list gets longer. Where that may happen often, or under a loop over that list, there is a limit.
     fn growth(&mut self, scope: &Scope) -> Node {
-        let template = self.template("growing").text;
+        let (kind, section, any) =
+            if self.chance(70) { (List, "growing", "<l>") } else { (Tensors, "growing tensors", "<q>") };
+        let template = self.template(section).text;
         if scope.depth == 0 {
-            return self.fill(Statement, &template.replace('@', "<l>"), scope);
+            return self.fill(Statement, &template.replace('@', any), scope);
         }
-        let names: Vec<_> = scope.names(List).cloned().collect();
+        let names: Vec<_> = scope.names(kind).cloned().collect();
         if names.is_empty() {
             return self.fill(Statement, "LOG.append(<v>)", scope);
         }
@@ -625,7 +630,7 @@ impl Generator {
             inner.readable.push((kind, name.clone()));
             name
         };
-        let (head, over) = match self.below(10) {
+        let (head, over) = match self.below(14) {
             0 => (format!("{}, {}", name(self, Int), name(self, Str)), "zip(<l>, <w>)"),
             1 => (format!("{}, {}", name(self, Str), name(self, Int)), "<d>.items()"),
             2 => (format!("{}, {}", name(self, Int), name(self, Int)), "enumerate(<k>)"),
@@ -633,6 +638,10 @@ impl Generator {
             4 => (name(self, Tensor), "<t>"),
             5 => (name(self, Str), "<d>"),
             6 => (name(self, Tensor), "[<t>, <t>]"),
+            7 => (name(self, Tensor), "<q>"),
+            8 => (format!("{}, {}", name(self, Int), name(self, Tensor)), "enumerate(<q>)"),
+            9 => (format!("{}, {}", name(self, Str), name(self, Tensor)), "<m>.items()"),
+            10 => (format!("{}, {}", name(self, Tensor), name(self, Int)), "zip(<q>, <k>)"),
             _ => (name(self, Int), "<k>"),
         };
         let over = self.fill(Iterable, over, scope);
@@ -707,6 +716,7 @@ impl Generator {
                 Some(Int) => "return <i>".to_owned(),
                 Some(Tensor) => "return <t>".to_owned(),
                 Some(List) => "return <l>".to_owned(),
+                Some(Tensors) => "return <q>".to_owned(),
                 _ => "return <v>, <v>".to_owned(),
             },
             1 if scope.in_handler => "raise".to_owned(),
@@ -745,6 +755,8 @@ fn kind_of(letter: &str) -> Kind {
         "l" => List,
         "r" => Rows,
         "d" => Dict,
+        "q" => Tensors,
+        "m" => Table,
         "s" => Set,
         "w" => Str,
         "p" => Object,
@@ -762,6 +774,8 @@ fn prefix(kind: Kind) -> &'static str {
         List => "l",
         Rows => "r",
         Dict => "d",
+        Tensors => "ts",
+        Table => "tt",
         Set => "s",
         Str => "w",
         _ => "p",

@@ -2,6 +2,7 @@ import bisect
 import collections
 import contextlib
 import copy
+import dataclasses
 import functools
 import itertools
 import zlib
@@ -181,6 +182,66 @@ class Hooked(Point):
         if name.startswith("_"):
             raise AttributeError(name)
         return len(name)
+
+
+def echo(n, log=LOG):  # whole
+    # It may die after its module.
+    got = None
+    try:
+        while n > 0:
+            n -= 1
+            got = yield n, got
+            log.append(("got", got))
+    except Exception as error:
+        log.append(("echo", error.args))
+        yield "caught"
+    finally:
+        log.append(("closed", n))
+    return got
+
+
+def counter(n):
+    def step(by=1):
+        nonlocal n
+        n += by
+        return n
+
+    return step
+
+
+def logged(function):
+    @functools.wraps(function)
+    def wrapper(*args, **kwargs):
+        LOG.append((function.__name__, len(args), sorted(kwargs)))
+        return function(*args, **kwargs)
+
+    return wrapper
+
+
+@logged
+def traced(value, by=2):
+    return value * by
+
+
+@functools.lru_cache(maxsize=2)
+def cached(n):
+    return n * 3
+
+
+def first(tensors, limit, default):
+    for at, t in enumerate(tensors):
+        try:
+            if t.sum() > limit:
+                return t * 2
+        finally:
+            LOG.append(("tried", at))
+    return default
+
+
+@dataclasses.dataclass
+class Config:
+    a: int = 1
+    b: list = dataclasses.field(default_factory=list)
 
 
 Pair = collections.namedtuple("Pair", "a b")

@@ -18,6 +18,10 @@ pub(crate) enum Kind {
     /// A list of lists.
     Rows,
     Dict,
+    /// A list of tensors.
+    Tensors,
+    /// A dict of tensors.
+    Table,
     Set,
     Str,
     Object,
@@ -103,8 +107,8 @@ impl Node {
             Kind::Bool => "True",
             Kind::Int => "1",
             Kind::Tensor => "x",
-            Kind::List | Kind::Rows | Kind::Iterable => "[]",
-            Kind::Dict => "{}",
+            Kind::List | Kind::Rows | Kind::Tensors | Kind::Iterable => "[]",
+            Kind::Dict | Kind::Table => "{}",
             Kind::Str => "\"\"",
             Kind::Any => "None",
             Kind::Block | Kind::Items | Kind::Set | Kind::Object => return None,
