@@ -69,6 +69,8 @@ pub struct CodeCache {
     unrolled: Mutex<HashMap<Label, usize>>,
     /// The instructions that need values which differ from call to call.
     differing: Mutex<HashSet<Label>>,
+    /// The variables that hold containers whose contents differ from call to call.
+    changing: Mutex<HashSet<String>>,
     /// Whether the graph breaks at each condition on values which differ from call to call.
     branching: AtomicBool,
     /// The arguments through which another object comes at each call.
@@ -220,6 +222,20 @@ impl CodeCache {
         self.lock_differing().insert(at);
     }
 
+    /// Whether a variable holds a container whose contents differ from call to call.
+    pub fn holds_changing(&self, variable: &str) -> bool {
+        self.lock_changing().contains(variable)
+    }
+
+    /// Notes that it does.
+    pub fn note_changing(&self, variable: &str) {
+        self.lock_changing().insert(variable.to_owned());
+    }
+
+    fn lock_changing(&self) -> MutexGuard<'_, HashSet<String>> {
+        self.changing.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
     /// Whether the graph breaks at each condition on values which differ from call to call.
     pub fn branches_much(&self) -> bool {
         self.branching.load(Ordering::Relaxed)
@@ -361,6 +377,7 @@ impl CodeCache {
             self.lock_sizes().closed.clear();
             self.lock_unrolled().clear();
             self.lock_differing().clear();
+            self.lock_changing().clear();
             self.branching.store(false, Ordering::Relaxed);
             self.passing.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clear();
             self.empty.store(0, Ordering::Relaxed);

@@ -519,21 +519,20 @@ def source(head, use, broken, rounds):
     program = PRELUDE.replace("ROUNDS", str(rounds)).replace("HEAD", HEADS[head])
     return program.replace("USE", USES[use]).replace("BREAK", BREAKS[broken])
 
-# Loops of those that have more translations than ten, however long they are: how many, and why.
+# Loops of those that have more translations than ten, however long they are: how many, and why. A way leads from where a trace
+# begins to the next break or to the end of a round, and each has a translation; so have the start and the end of the loop. Before
+# that, up to five translations go round to the next break, until it shows that rounds differ.
 MORE = {
-    "three_conditions": (17, "three breaks under conditions of their own: a translation for each way from one to another"),
+    "three_conditions": (17, "three breaks under conditions of their own: ten ways, and five traces before rounds were known to differ"),
     "four_conditions_and_one": (19, "sixteen ways through a round: eight as a whole, then one for each side of a condition"),
     "five_conditions_and_one": (21, "the same with 32 ways"),
-    "warm_up": (13, "two breaks under conditions of their own, and a number for the graph that differs"),
-    "continue": (11, "two breaks and a way without one"),
-    "while_true": (12, "two breaks under conditions of their own, and the end of the loop is a third"),
-    "divmod": (14, "two breaks under conditions of their own, and two numbers for the graph that differ"),
+    "warm_up": (13, "two breaks under conditions of their own and a condition in front of each, and a number for the graph that differs"),
+    "continue": (11, "four ways, and five traces before rounds were known to differ"),
+    "while_true": (12, "two breaks under conditions of their own, and the end of the loop is a third way from each"),
+    "divmod": (12, "two breaks under conditions of their own, and two numbers for the graph that differ, each assumed once"),
     "chained": (13, "five conditions in a round"),
-    "steps": (20, "two breaks under conditions of their own in a loop in a loop"),
-    "powers": (13, "two conditions, and two numbers for the graph that differ"),
-    "set_of_seen": (13, "two breaks, and a set that differs is asked in CPython"),
-    "window": (12, "a deque that fills up is asked in CPython, and so is what differs in it"),
-    "stack": (11, "a list that differs is asked in CPython, in two places"),
+    "steps": (20, "two breaks under conditions of their own and the heads of two loops: each leads to each, and a number differs"),
+    "powers": (13, "two conditions, and two numbers for the graph that differ, each assumed once"),
 }
 
 

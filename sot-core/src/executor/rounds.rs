@@ -11,6 +11,7 @@ use pyo3::types::PyCode;
 use super::{Frame, OpcodeExecutor};
 use crate::bytecode::{Instruction, Label, Opcodes};
 use crate::error::{Reason, ReasonId, Unwind};
+use crate::tracker::{Tracker, TrackerId};
 use crate::translate;
 
 /// So many translations go round a loop more than once.
@@ -78,6 +79,31 @@ impl<'py> OpcodeExecutor<'py> {
         if let Some(cache) = translate::cache_of(&code) {
             cache.note_differing(at);
         }
+    }
+
+    /// Whether the variable of the program that a tracker names has been found to hold a container with other contents each time.
+    pub(super) fn holds_changing(&self, tracker: TrackerId) -> bool {
+        let place = self.resumed_variable(tracker);
+        let cache = place.as_ref().and_then(|(code, _)| translate::cache_of(code));
+        place.as_ref().zip(cache).is_some_and(|((_, name), cache)| cache.holds_changing(name))
+    }
+
+    /// Notes that it has.
+    pub(super) fn note_changing(&self, tracker: TrackerId) {
+        let Some((code, name)) = self.resumed_variable(tracker) else { return };
+        if let Some(cache) = translate::cache_of(&code) {
+            cache.note_changing(&name);
+        }
+    }
+
+    /// A local variable of the outermost frame, which is that of a resume function, and the original code.
+    fn resumed_variable(&self, tracker: TrackerId) -> Option<(Bound<'py, PyCode>, Rc<str>)> {
+        let Tracker::Local { slot, name } = self.trackers.get(tracker) else { return None };
+        let running = self.frames.first()?.code.object.bind(self.py).cast::<PyCode>().ok()?;
+        let (code, _) = translate::in_original(running, Label(translate::prologue_of(running)?))?;
+        // What else a resume function is given has no name in the program.
+        let locals: u32 = code.getattr("co_nlocals").ok()?.extract().ok()?;
+        (*slot < locals).then(|| (code, Rc::clone(name)))
     }
 
     /// Whether the code has so many conditions on values which differ that the graph breaks at each.

@@ -79,9 +79,8 @@ impl Variable for LazyVariable {
 const FLOATS: usize = 4;
 const INTEGERS: usize = 8;
 const BEHIND_BREAKS: usize = 1;
-/// So many texts and contents of containers are translated for behind a break.
+/// So many texts are translated for behind a break.
 const TEXTS: usize = 3;
-const CONTENTS: usize = 2;
 /// So many ways through the code behind a break are translated as a whole.
 const MOST_PATHS: usize = 8;
 
@@ -144,13 +143,19 @@ impl<'py> OpcodeExecutor<'py> {
     }
 
     /// What is in a container that the program has made is about to be assumed: behind a break that may be another thing each
-    /// time, and then what asks for it runs natively.
+    /// time. Once it was, what asks for it runs natively, and so does all else that asks for the contents of that variable.
     pub fn refuse_changing_contents(&mut self, tracker: TrackerId, what: &str) -> Flow<()> {
-        if !self.is_resumed || self.changing.is_empty() {
+        if !self.is_resumed {
             return Ok(());
         }
-        let Some(others) = self.changing.get(&self.trackers.text(self.py, tracker)).copied() else { return Ok(()) };
-        self.refuse_changing(others, CONTENTS, format!("{what} that holds something else at every call"))
+        let was_another = self.changing.get(&self.trackers.text(self.py, tracker)).is_some_and(|others| *others > 0);
+        if !was_another && !self.holds_changing(tracker) {
+            return Ok(());
+        }
+        self.note_changing(tracker);
+        self.note_differing();
+        let text = format!("{what} that holds something else at every call");
+        Err(Unwind::break_graph(ReasonId::ChangingNumber, text))
     }
 
     /// The answers of many comparisons make a path for each combination of them: where there are many already, the comparison

@@ -53,6 +53,11 @@ builtin! { POW = "pow" => |cx, args| {
 
 builtin! { DIVMOD = "divmod" => |cx, args| {
     let [left, right] = args.exactly(cx, "divmod")?;
+    if let Some(quotient) = cx.lazy_binary(BinaryOp::FloorDivide, left, right)? {
+        if let Some(rest) = cx.lazy_binary(BinaryOp::Remainder, left, right)? {
+            return Ok(cx.tuple(vec![quotient, rest]));
+        }
+    }
     fold_or(cx, "divmod", args, |cx| {
         if cx.has_special(left, "__divmod__")? {
             return object_model::call_special(cx, left, "__divmod__", &[right]);
