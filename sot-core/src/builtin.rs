@@ -101,7 +101,7 @@ impl BuiltinTable {
 /// The object at a path. `list.append` is the descriptor in the type, as method lookup finds it.
 fn resolve<'py>(py: Python<'py>, path: &str) -> PyResult<Bound<'py, PyAny>> {
     let (module, path) = path.split_once(':').unwrap_or(("builtins", path));
-    let mut object = py.import(module)?.into_any();
+    let mut object = cpython::import(py, module)?.into_any();
     for name in path.split('.') {
         // Of a class, what its dict holds: each lookup of a class method makes a new bound object.
         object = match object.cast::<PyType>() {

@@ -5,6 +5,7 @@ use std::fmt;
 
 use pyo3::prelude::*;
 
+use crate::cpython;
 use crate::runtime::Runtime;
 use crate::variable::VarId;
 
@@ -284,7 +285,8 @@ impl Location {
     /// columns are not known.
     fn excerpt(&self, py: Python<'_>) -> Vec<String> {
         let mut lines = vec![format!("File \"{}\", line {}, in {}", self.file, self.line, self.function)];
-        let source = py.import("linecache").and_then(|cache| cache.call_method1("getline", (&self.file, self.line)));
+        let source =
+            cpython::import(py, "linecache").and_then(|cache| cache.call_method1("getline", (&self.file, self.line)));
         let source = source.and_then(|source| source.extract::<String>()).unwrap_or_default();
         let source = source.trim_end();
         let shown = source.trim_start();

@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use crate::backend::Backend;
 use crate::builtin::BuiltinTable;
 use crate::bytecode::Opcodes;
+use crate::cpython;
 use crate::error::RegistrationError;
 use crate::opcode::DispatchTable;
 use crate::variable::{Factories, KindTable};
@@ -78,7 +79,8 @@ impl Runtime {
         let backend = make_backend(py, backend)?;
         let mut skipped_paths = backend.skipped_paths(py)?;
         skipped_paths.extend(["<frozen ", "<__array_function__ internals>"].map(str::to_owned));
-        skipped_paths.push(py.import("sysconfig")?.call_method1("get_path", ("stdlib",))?.extract::<String>()? + "/");
+        skipped_paths
+            .push(cpython::import(py, "sysconfig")?.call_method1("get_path", ("stdlib",))?.extract::<String>()? + "/");
         Ok(Runtime {
             version,
             dispatch: DispatchTable::freeze(py, version).map_err(wrong)?,

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use pyo3::prelude::*;
+use sot_core::cpython;
 use sot_core::error::Flow;
 use sot_core::executor::{CallArgs, Name, OpcodeExecutor};
 use sot_core::opcode;
@@ -98,7 +99,9 @@ pub(crate) fn super_attr(
 ) -> Flow<VarId> {
     let has_arguments = arg & 2 != 0;
     let is_super = cx.see(callable)?.object().is_some_and(|object| {
-        cx.py.import("builtins").and_then(|builtins| builtins.getattr("super")).is_ok_and(|real| real.is(object))
+        cpython::import(cx.py, "builtins")
+            .and_then(|builtins| builtins.getattr("super"))
+            .is_ok_and(|real| real.is(object))
     });
     let args = if is_super || has_arguments { vec![class, this] } else { Vec::new() };
     let object = cx.call(callable, &CallArgs::positional(args))?;

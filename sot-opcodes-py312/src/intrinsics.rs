@@ -4,6 +4,7 @@
 use pyo3::exceptions::{PyRuntimeError, PyStopIteration};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
+use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{OpcodeExecutor, UnaryOp};
 use sot_core::opcode;
@@ -33,7 +34,7 @@ fn binary(cx: &mut OpcodeExecutor<'_>, number: u32, first: VarId, second: VarId)
 
 /// CPython's name of an intrinsic.
 fn name(cx: &OpcodeExecutor<'_>, table: &str, number: u32) -> Flow<String> {
-    Ok(cx.py.import("opcode")?.getattr(table)?.get_item(number)?.extract()?)
+    Ok(cpython::import(cx.py, "opcode")?.getattr(table)?.get_item(number)?.extract()?)
 }
 
 fn unknown(name: &str) -> Unwind {

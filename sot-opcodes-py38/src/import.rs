@@ -4,18 +4,22 @@
 use std::rc::Rc;
 
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyCFunction, PyDict};
+use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{Name, OpcodeExecutor};
 use sot_core::opcode;
 use sot_core::tracker::{Key, Tracker};
 use sot_core::variable::VarId;
+use sot_variables::dict::DictVariable;
+use sot_variables::function::guard_identity;
 
 opcode! { IMPORT_NAME [3.8..3.14] (level, names -- module) => |cx, op| import_name(cx, op.arg, level, names) }
 opcode! { IMPORT_FROM [3.8..3.14] (module -- same, value) => |cx, op| import_from(cx, module, op.arg).map(|v| [module, v]) }
 
 fn import_name(cx: &mut OpcodeExecutor<'_>, index: u32, level: VarId, names: VarId) -> Flow<VarId> {
     let name = cx.name(index)?;
+    require_own_import(cx, &name)?;
     let level = cx.known_int(level)?.ok_or_else(|| not_loaded(&name))?;
     let full = absolute_name(cx, &name, level)?;
     if cx.known(names)?.is_some_and(|names| names.is_none()) {
@@ -26,6 +30,26 @@ fn import_name(cx: &mut OpcodeExecutor<'_>, index: u32, level: VarId, names: Var
     let module = loaded(cx, &full)?;
     require_names(cx, module, names, &full)?;
     Ok(module)
+}
+
+/// A program may put a function of its own in the place of `__import__`.
+fn require_own_import(cx: &mut OpcodeExecutor<'_>, name: &str) -> Flow<()> {
+    if let Some(function) = cx.find_builtin(&Rc::from("__import__"))? {
+        let object = cx.see(function)?.object().map(|object| object.clone_ref(cx.py));
+        if let Some(object) = object.filter(|object| is_own_import(object.bind(cx.py))) {
+            guard_identity(cx, function, &object);
+            return Ok(());
+        }
+    }
+    Err(Unwind::break_graph(
+        ReasonId::UnsupportedCall,
+        format!("the import of '{name}' by a function of the program's own"),
+    ))
+}
+
+fn is_own_import(function: &Bound<'_, PyAny>) -> bool {
+    let is_named = || function.getattr("__name__").is_ok_and(|name| name.eq("__import__").unwrap_or(false));
+    function.is_instance_of::<PyCFunction>() && is_named()
 }
 
 /// Names a module does not have may be modules still to be loaded.
@@ -61,7 +85,14 @@ fn absolute_name(cx: &OpcodeExecutor<'_>, name: &str, level: i64) -> Flow<String
 
 /// The module as `sys.modules` has it, where another may stand in the next call.
 fn loaded(cx: &mut OpcodeExecutor<'_>, name: &str) -> Flow<VarId> {
-    let modules = cx.py.import("sys")?.getattr("modules")?.cast_into::<PyDict>().map_err(PyErr::from)?;
+    let modules = cpython::import(cx.py, "sys")?.getattr("modules")?.cast_into::<PyDict>().map_err(PyErr::from)?;
+    if let Some(dict) = cx.met(modules.as_any()).filter(|dict| cx.vars.get(*dict).kind() != "lazy") {
+        // The program itself has looked into it, and may have changed it.
+        let (found, key) = (cx.see_as::<DictVariable>(dict)?, cx.string(name));
+        let module = found.map_or(Ok(None), |dict| dict.find(cx, key))?.ok_or_else(|| not_loaded(name))?;
+        let is_none = cx.known(module)?.is_some_and(|module| module.is_none());
+        return if is_none { Err(not_loaded(name)) } else { Ok(module) };
+    }
     let module = modules.get_item(name)?.filter(|module| !module.is_none()).ok_or_else(|| not_loaded(name))?;
     let of = cx.constant_tracker(modules.into_any().unbind());
     let tracker = cx.trackers.add(Tracker::Item { of, key: Key::Str(Rc::from(name)) });

@@ -49,7 +49,7 @@ impl Translated {
         if instance.is_none() || bound {
             return Ok(slf.into_any());
         }
-        slf.py().import("types")?.getattr("MethodType")?.call1((slf, instance))
+        cpython::import(slf.py(), "types")?.getattr("MethodType")?.call1((slf, instance))
     }
 
     /// What is translated.
@@ -67,7 +67,7 @@ impl Translated {
     }
 
     fn __reduce__(slf: Bound<'_, Self>) -> PyResult<(Bound<'_, PyAny>, (Bound<'_, PyAny>,))> {
-        let make = slf.py().import("sot")?.getattr("symbolic_translate")?;
+        let make = cpython::import(slf.py(), "sot")?.getattr("symbolic_translate")?;
         let target = slf.borrow().target(slf.py())?;
         Ok((make, (target,)))
     }
@@ -77,7 +77,7 @@ impl Translated {
     }
 
     fn __deepcopy__<'py>(&self, py: Python<'py>, memo: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Translated>> {
-        let copy = py.import("copy")?.call_method1("deepcopy", (self.target(py)?, memo))?;
+        let copy = cpython::import(py, "copy")?.call_method1("deepcopy", (self.target(py)?, memo))?;
         wrap(&copy, false)
     }
 
@@ -116,7 +116,7 @@ fn symbolic_translate<'py>(
         let options = PyDict::new(py);
         options.set_item("fullgraph", fullgraph)?;
         let decorator = wrap_pyfunction!(symbolic_translate, py)?;
-        return py.import("functools")?.getattr("partial")?.call((decorator,), Some(&options));
+        return cpython::import(py, "functools")?.getattr("partial")?.call((decorator,), Some(&options));
     };
     if target.is_instance_of::<Translated>() {
         return Ok(target);

@@ -7,6 +7,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyType};
 use sot_core::backend::ObjectTest;
 use sot_core::codegen::CodeGen;
+use sot_core::cpython;
 use sot_core::error::{Flow, Unwind};
 use sot_core::executor::{CompareOp, OpcodeExecutor};
 use sot_core::guard::Test;
@@ -64,7 +65,8 @@ pub(crate) fn compare(
 fn is_single(object: &Bound<'_, PyAny>) -> bool {
     static ARRAY: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     let py = object.py();
-    let Ok(ty) = ARRAY.import(py, "numpy", "ndarray") else { return false };
+    let find = || PyResult::Ok(cpython::import(py, "numpy")?.getattr("ndarray")?.cast_into()?.unbind());
+    let Ok(ty) = ARRAY.get_or_try_init(py, find) else { return false };
     let is_of_numbers = || -> PyResult<bool> {
         let kind: String = object.getattr("dtype")?.getattr("kind")?.extract()?;
         Ok(object.getattr("size")?.extract::<usize>()? == 1 && matches!(kind.as_str(), "b" | "i" | "u" | "f"))
@@ -126,7 +128,7 @@ impl Variable for ArrayComparison {
     fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
         let py = cg.cx.py;
         let name = self.op.method().trim_matches('_');
-        let function = py.import("operator")?.getattr(name).map_err(Unwind::from)?.unbind();
+        let function = cpython::import(py, "operator")?.getattr(name).map_err(Unwind::from)?.unbind();
         cg.call(|cg| cg.load_const(function), &[self.array, self.other.unwrap_or(self.array)])
     }
 }

@@ -22,7 +22,7 @@ use crate::sequence;
 sot_core::variable_kind! {
     "builtin_function",
     types: |py| {
-        let types = py.import("types")?;
+        let types = cpython::import(py, "types")?;
         ["BuiltinFunctionType", "MethodDescriptorType", "WrapperDescriptorType", "MethodWrapperType",
          "ClassMethodDescriptorType"]
             .iter()
@@ -239,7 +239,7 @@ fn is_static_method_of_value(function: &Bound<'_, PyAny>) -> bool {
     let own = || {
         let path: String = function.getattr("__qualname__")?.extract()?;
         let Some((owner, name)) = path.split_once('.') else { return Ok(false) };
-        let owner = function.py().import("builtins")?.getattr(owner)?;
+        let owner = cpython::import(function.py(), "builtins")?.getattr(owner)?;
         PyResult::Ok(owner.getattr(name)?.eq(function)? && owner.cast::<PyType>().is_ok_and(is_value_type))
     };
     own().unwrap_or(false)

@@ -47,7 +47,7 @@ impl CellVariable {
 }
 
 fn cell_type(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
-    py.import("types")?.getattr("CellType")
+    cpython::import(py, "types")?.getattr("CellType")
 }
 
 impl Variable for CellVariable {

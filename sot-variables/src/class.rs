@@ -50,7 +50,7 @@ builtin! { NAMESPACE = "types:SimpleNamespace" => |cx, args| {
     if !args.positional.is_empty() {
         return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "SimpleNamespace() of a mapping"));
     }
-    let ty = cx.py.import("types")?.getattr("SimpleNamespace")?;
+    let ty = cpython::import(cx.py, "types")?.getattr("SimpleNamespace")?;
     let tracker = cx.constant_tracker(ty.clone().unbind());
     let class = cx.wrap(&ty, tracker);
     let instance = cx.produce(Rc::new(InstanceVariable { class, ty: ty.unbind() }));
@@ -62,7 +62,7 @@ builtin! { NAMESPACE = "types:SimpleNamespace" => |cx, args| {
 
 builtin! { NAMESPACE_EQ = "types:SimpleNamespace.__eq__" => |cx, args| {
     let [this, other] = args.exactly(cx, "__eq__")?;
-    let (ty, base) = (cx.type_of(other)?, cx.py.import("types")?.getattr("SimpleNamespace")?);
+    let (ty, base) = (cx.type_of(other)?, cpython::import(cx.py, "types")?.getattr("SimpleNamespace")?);
     if !ty.cast::<PyType>().is_ok_and(|ty| ty.is_subclass(&base).unwrap_or(false)) {
         let value = cx.py.NotImplemented();
         return Ok(cx.constant(value));
@@ -75,8 +75,8 @@ builtin! { NAMESPACE_EQ = "types:SimpleNamespace.__eq__" => |cx, args| {
 builtin! { NAMESPACE_REPR = "types:SimpleNamespace.__repr__" => |cx, args| {
     let [this] = args.exactly(cx, "__repr__")?;
     let dict = cx.get_attr(this, &Rc::from("__dict__"))?;
-    let repr = cx.py.import("builtins")?.getattr("repr")?;
-    let own = cx.type_of(this)?.is(&cx.py.import("types")?.getattr("SimpleNamespace")?);
+    let repr = cpython::import(cx.py, "builtins")?.getattr("repr")?;
+    let own = cx.type_of(this)?.is(&cpython::import(cx.py, "types")?.getattr("SimpleNamespace")?);
     let name = if own { "namespace".to_owned() } else { cx.type_name(this)? };
     let mut parts = Vec::new();
     for (key, value) in cx.keyword_items(dict)? {

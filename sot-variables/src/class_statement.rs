@@ -454,7 +454,7 @@ fn new_class(
 
 /// `super(class, class)`
 fn library_super(cx: &mut OpcodeExecutor<'_>, class: VarId) -> Flow<VarId> {
-    let function = cx.py.import("builtins")?.getattr("super")?;
+    let function = cpython::import(cx.py, "builtins")?.getattr("super")?;
     cx.call_builtin(&function, &CallArgs::positional(vec![class, class]), false)
 }
 

@@ -384,7 +384,7 @@ impl DictVariable {
 
 /// `collections.OrderedDict`
 pub(crate) fn ordered_type(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
-    py.import("collections")?.getattr("OrderedDict")
+    cpython::import(py, "collections")?.getattr("OrderedDict")
 }
 
 impl Variable for DictVariable {

@@ -6,6 +6,7 @@ use pyo3::exceptions::{PyException, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
+use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{CallArgs, OpcodeExecutor};
 use sot_core::variable::VarId;
@@ -17,7 +18,7 @@ const INHERITED: [&str; 2] = ["__context__", "__cause__"];
 
 /// `BaseExceptionGroup` and `ExceptionGroup`, where there are any (3.11+).
 fn types(py: Python<'_>) -> Option<[Bound<'_, PyType>; 2]> {
-    let builtins = py.import("builtins").ok()?;
+    let builtins = cpython::import(py, "builtins").ok()?;
     let ty = |name: &str| builtins.getattr(name).ok()?.cast_into::<PyType>().ok();
     Some([ty("BaseExceptionGroup")?, ty("ExceptionGroup")?])
 }

@@ -38,7 +38,7 @@ pub struct FunctionVariable {
 }
 
 fn function_type(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
-    py.import("types")?.getattr("FunctionType")
+    cpython::import(py, "types")?.getattr("FunctionType")
 }
 
 impl FunctionVariable {

@@ -360,7 +360,7 @@ fn type_compares_by_identity(ty: &Bound<'_, PyType>) -> bool {
         matches!((found, default), (Some(found), Ok(default)) if found.is(&default))
     };
     // The hash of a member of an enumeration is that of its name.
-    let of_enum = || py.import("enum").and_then(|module| module.getattr("Enum")?.getattr("__hash__"));
+    let of_enum = || cpython::import(py, "enum").and_then(|module| module.getattr("Enum")?.getattr("__hash__"));
     is_default("__eq__", base.getattr("__eq__"))
         && (is_default("__hash__", base.getattr("__hash__")) || is_default("__hash__", of_enum()))
 }

@@ -35,7 +35,7 @@ pub struct MethodVariable {
 }
 
 fn method_type(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
-    py.import("types")?.getattr("MethodType")
+    cpython::import(py, "types")?.getattr("MethodType")
 }
 
 impl MethodVariable {
@@ -232,7 +232,7 @@ impl Variable for BuiltinMethodVariable {
     fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
         let is_slot = cpython::builtin_type_name(self.descriptor.bind(cx.py)) == "wrapper_descriptor";
         let name = if is_slot { "MethodWrapperType" } else { "BuiltinMethodType" };
-        let ty = cx.py.import("types").and_then(|types| types.getattr(name));
+        let ty = cpython::import(cx.py, "types").and_then(|types| types.getattr(name));
         ty.unwrap_or_else(|_| cx.py.None().into_bound(cx.py))
     }
 

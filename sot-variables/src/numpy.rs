@@ -35,7 +35,7 @@ fn is_of_numpy(object: &Bound<'_, PyAny>) -> bool {
 pub fn is_value_type(ty: &Bound<'_, PyType>) -> bool {
     let named = ty.module().is_ok_and(|module| module == "numpy" || module == "numpy.dtypes");
     let is_kind = || {
-        let numpy = ty.py().import("numpy")?;
+        let numpy = cpython::import(ty.py(), "numpy")?;
         let base = |name: &str| ty.is_subclass(&numpy.getattr(name)?);
         // Records are written like arrays, and anything may be in an object.
         PyResult::Ok(base("dtype")? || base("generic")? && !base("void")? && !base("object_")?)

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 use sot_core::backend::StateTest;
 use sot_core::codegen::CodeGen;
+use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{CallArgs, Name, OpcodeExecutor};
 use sot_core::tracker;
@@ -122,7 +123,7 @@ impl Variable for ManagerMethodVariable {
     }
 
     fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        let method = cx.py.import("types").and_then(|types| types.getattr("MethodType"));
+        let method = cpython::import(cx.py, "types").and_then(|types| types.getattr("MethodType"));
         method.unwrap_or_else(|_| cx.py.None().into_bound(cx.py))
     }
 

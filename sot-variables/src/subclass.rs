@@ -59,8 +59,8 @@ impl Base {
 
     fn ty(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
         match self {
-            Base::Container(module, name, _) => py.import(module)?.getattr(name),
-            Base::Value(name) => py.import("builtins")?.getattr(name),
+            Base::Container(module, name, _) => cpython::import(py, module)?.getattr(name),
+            Base::Value(name) => cpython::import(py, "builtins")?.getattr(name),
         }
     }
 }

@@ -231,7 +231,7 @@ impl Variable for TensorVariable {
                 Ok(Some(cx.produce(TensorMethodVariable::new(name, this, Does::Change { returns_it }))))
             }
             TensorAttribute::Operation => {
-                let getattr = cx.py.import("builtins")?.getattr("getattr")?;
+                let getattr = cpython::import(cx.py, "builtins")?.getattr("getattr")?;
                 let attribute = cx.string(name);
                 cx.call_graph(CallKind::Api, &getattr, "getattr", &CallArgs::positional(vec![this, attribute]))
                     .map(Some)
@@ -387,7 +387,7 @@ impl Variable for TensorMethodVariable {
     }
 
     fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        let method = cx.py.import("types").and_then(|types| types.getattr("MethodType"));
+        let method = cpython::import(cx.py, "types").and_then(|types| types.getattr("MethodType"));
         method.unwrap_or_else(|_| cx.py.None().into_bound(cx.py))
     }
 

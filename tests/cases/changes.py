@@ -946,3 +946,17 @@ def test_a_module_is_replaced(x):
 FIRST, SECOND = types.ModuleType("spare"), types.ModuleType("spare")
 FIRST.value, SECOND.value = 1, 5
 sys.modules["spare"] = FIRST
+
+
+IMPORT = builtins.__import__
+
+
+def own_import(name, *args):
+    return types.SimpleNamespace(floor=int, of=name) if name == "math" else IMPORT(name, *args)
+
+
+@changed("builtins.__import__ = own_import", "builtins.__import__ = IMPORT")
+def test_function_behind_import(x):
+    import math as found
+
+    return x + found.floor(2.5), getattr(found, "of", None)

@@ -1,12 +1,15 @@
 """What running CPython's own tests translated found: one case for each error that they showed."""
 
 import abc
+import builtins
 import collections
+import colorsys
 import copy
 import dis
 import enum
 import functools
 import itertools
+import operator
 import pickle
 import sys
 import types
@@ -1010,3 +1013,39 @@ def without_builtins(x):
 @given(one)
 def test_global_variables_without_builtins(x):
     return x + 1, without_builtins(x)
+
+
+# Imports.
+
+
+@given(one)
+def test_own_function_in_the_place_of_import(x):
+    asked, before = [], builtins.__import__
+
+    def own(name, *args):
+        asked.append(name)
+        return operator
+
+    builtins.__import__ = own
+    try:
+        import math as found
+
+        squares = (i * i for i in (2, 3, 4))
+        first = next(squares)
+        toy.save(x)
+        rest = list(map(operator.neg, squares))
+    finally:
+        builtins.__import__ = before
+    return x + 1, found is operator, asked, first, rest
+
+
+@given(one, hit=False)
+def test_modules_that_the_program_takes_out(x):
+    kept = sys.modules.pop("colorsys")
+    import colorsys as again
+
+    known = sys.modules["colorsys"] is again
+    sys.modules["colorsys"] = kept
+    import colorsys as last
+
+    return x + 1, kept is colorsys, again is kept, known, last is kept

@@ -47,7 +47,6 @@ EXCLUDED = [
     ("test_pickle", r"test_(un)?pickler_reference_cycle", 12, 13, LIFETIME),
     ("test_optparse|test_unittest", r"test_refleak|testAssertRaisesRefcount", 12, 13, LIFETIME),
     ("test_weakref", r"test_weak_keyed_len_cycles", 12, 13, LIFETIME),
-    ("test_ast", r"ModuleStateTests.test_reload_module|ModuleStateTests.test_sys_modules", 12, 13, MODULES),
     ("test_dis", r"test_distb_explicit_arg|test_distb_last_traceback|test_from_traceback_dis|test_loop_quicken|test_super_instructions|test_show_caches", 8, 14, FRAME),
 ]
 

@@ -11,6 +11,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 
 use super::BytecodeError;
+use crate::cpython;
 use crate::version::PyVersion;
 
 /// All opcodes of the running interpreter.
@@ -129,7 +130,7 @@ impl Opcodes {
     }
 
     fn read(py: Python<'_>) -> Result<Opcodes, BytecodeError> {
-        let module = py.import("opcode")?;
+        let module = cpython::import(py, "opcode")?;
         let numbers = real_opcodes(module.getattr("opmap")?.extract()?);
         let extended_arg = numbers
             .get("EXTENDED_ARG")
@@ -148,7 +149,7 @@ impl Opcodes {
             extended_arg,
             comparisons: module.getattr("cmp_op")?.extract()?,
             operators: operators(&module)?,
-            stack_effect: py.import("_opcode")?.getattr("stack_effect")?.unbind(),
+            stack_effect: cpython::import(py, "_opcode")?.getattr("stack_effect")?.unbind(),
         })
     }
 }

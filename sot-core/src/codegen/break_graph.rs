@@ -12,6 +12,7 @@ use super::hand_over::{instruction_at, Break, Item, Side, Value};
 use super::native::NativeFrames;
 use super::{after_loop, CodeGen, NewCode};
 use crate::bytecode::{stack_effect, Instruction, Label, Opcodes, Operand};
+use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::executor::{object_model, Block, BookkeepingVariable, BreakPoint, CallArgs, Checkpoint, Claim};
 use crate::resume::{self, Entry, Finish};
@@ -456,7 +457,7 @@ impl CodeGen<'_, '_> {
         truth: Option<Py<PyAny>>,
     ) -> Flow<()> {
         let null = self.cx.null();
-        let function = self.cx.py.import("types")?.getattr("FunctionType")?.unbind();
+        let function = cpython::import(self.cx.py, "types")?.getattr("FunctionType")?.unbind();
         let mut functions = Vec::new();
         for (code, frame) in codes.into_iter().zip(&at.frames[1..]) {
             let function = function.clone_ref(self.cx.py);

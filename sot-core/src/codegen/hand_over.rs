@@ -278,7 +278,7 @@ impl CodeGen<'_, '_> {
         if cell != self.cx.null() {
             return self.load(cell);
         }
-        let make = self.cx.py.import("types")?.getattr("CellType")?.unbind();
+        let make = cpython::import(self.cx.py, "types")?.getattr("CellType")?.unbind();
         self.call(|cg| cg.load_const(make), &[])
     }
 

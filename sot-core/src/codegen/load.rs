@@ -56,7 +56,7 @@ fn kept(py: Python<'_>) -> PyResult<Py<PyAny>> {
                     let base = bases.iter().find(|base| object.is_instance(base).unwrap_or(false));
                     let get = match base {
                         Some(base) => base.getattr("__getitem__")?,
-                        None => py.import("operator")?.getattr("getitem")?,
+                        None => cpython::import(py, "operator")?.getattr("getitem")?,
                     };
                     get.call1((object, key)).map(Bound::unbind)
                 }
@@ -94,7 +94,7 @@ impl CodeGen<'_, '_> {
             }
             Tracker::Globals => self.call(|cg| cg.load_builtin("globals"), &[]),
             Tracker::Builtins => {
-                let module = py.import("builtins")?.into_any().unbind();
+                let module = cpython::import(py, "builtins")?.into_any().unbind();
                 self.load_const(module)?;
                 self.load_attr("__dict__")
             }

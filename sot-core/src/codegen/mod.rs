@@ -18,6 +18,7 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 
 use crate::bytecode::{BytecodeError, Label, Position};
+use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::executor::{BinaryOp, CallArgs, CodeUnit, OpcodeExecutor};
 use crate::graph::StatementIR;
@@ -273,7 +274,7 @@ impl<'a, 'py> CodeGen<'a, 'py> {
 
     /// Leaves an object of the builtins on the stack.
     pub fn load_builtin(&mut self, name: &str) -> Flow<()> {
-        let object = self.cx.py.import("builtins")?.getattr(name)?.unbind();
+        let object = cpython::import(self.cx.py, "builtins")?.getattr(name)?.unbind();
         self.load_const(object)
     }
 

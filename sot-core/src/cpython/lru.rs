@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList, PyTuple, PyType};
 
-use super::dict_get;
+use super::{dict_get, import};
 
 /// `lru_list_elem`, the same in all versions.
 #[repr(C)]
@@ -39,7 +39,8 @@ pub struct LruCache<'py>(Bound<'py, PyAny>);
 
 fn wrapper_type(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
     static TYPE: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    TYPE.import(py, "functools", "_lru_cache_wrapper")
+    let find = || PyResult::Ok(import(py, "functools")?.getattr("_lru_cache_wrapper")?.cast_into()?.unbind());
+    Ok(TYPE.get_or_try_init(py, find)?.bind(py))
 }
 
 /// `functools.lru_cache(max_size, typed)(function)`, of this module's C type.
@@ -143,7 +144,7 @@ pub(super) fn layout_problem(py: Python<'_>) -> PyResult<Option<&'static str>> {
         if numbers != (max_size.is_some(), 1, 2, max_size.unwrap_or(-1)) || raw.function != function.as_ptr() {
             return Ok(Some("what a function behind functools.lru_cache counts"));
         }
-        let referents = py.import("gc")?.call_method1("get_referents", (&cache.0,))?.cast_into::<PyList>()?;
+        let referents = import(py, "gc")?.call_method1("get_referents", (&cache.0,))?.cast_into::<PyList>()?;
         if !referents.iter().any(|held| held.as_ptr() == raw.cache && held.is_exact_instance_of::<PyDict>()) {
             return Ok(Some("the dict of a function behind functools.lru_cache"));
         }

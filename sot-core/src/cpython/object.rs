@@ -8,6 +8,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyString, PyType};
 
+use super::import;
+
 extern "C" {
     #[link_name = "_PyObject_GenericGetAttrWithDict"]
     fn getattr_with_dict(
@@ -80,5 +82,7 @@ fn has_dict_slot(object: &Bound<'_, PyAny>) -> bool {
 /// Whether the object is a `collections.deque`, and of no class derived from it.
 pub fn is_deque(object: &Bound<'_, PyAny>) -> bool {
     static TYPE: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    TYPE.import(object.py(), "collections", "deque").is_ok_and(|ty| object.get_type().is(ty))
+    let py = object.py();
+    let find = || PyResult::Ok(import(py, "collections")?.getattr("deque")?.cast_into()?.unbind());
+    TYPE.get_or_try_init(py, find).is_ok_and(|ty| object.get_type().is(ty))
 }

@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyFrozenSet, PyInt, PyList, PyRange, PySet, PyString, PyTuple, PyType};
 
-use super::is_heap_type;
+use super::{import, is_heap_type};
 
 /// What a step of an iterator gives.
 pub enum Upcoming<'py> {
@@ -24,7 +24,7 @@ pub fn iterator_types(py: Python<'_>) -> PyResult<&'static [Py<PyType>]> {
     static TYPES: PyOnceLock<Vec<Py<PyType>>> = PyOnceLock::new();
     let types = TYPES.get_or_try_init(py, || {
         let type_of = |iterable: &Bound<'_, PyAny>| PyResult::Ok(iterable.try_iter()?.get_type().unbind());
-        let builtin = |name| PyResult::Ok(py.import("builtins")?.getattr(name)?.cast_into::<PyType>()?.unbind());
+        let builtin = |name| PyResult::Ok(import(py, "builtins")?.getattr(name)?.cast_into::<PyType>()?.unbind());
         let mut types = vec![
             builtin("enumerate")?,
             builtin("zip")?,
@@ -32,7 +32,7 @@ pub fn iterator_types(py: Python<'_>) -> PyResult<&'static [Py<PyType>]> {
             type_of(&PyDict::new(py).call_method0("values")?)?,
             type_of(&PyDict::new(py).call_method0("items")?)?,
             type_of(PySet::empty(py)?.as_any())?,
-            type_of(&py.import("collections")?.getattr("OrderedDict")?.call0()?)?,
+            type_of(&import(py, "collections")?.getattr("OrderedDict")?.call0()?)?,
             type_of(PyList::empty(py).as_any())?,
             type_of(PyTuple::empty(py).as_any())?,
             type_of(PyRange::new(py, 0, 0)?.as_any())?,
@@ -135,7 +135,7 @@ pub fn iterated<'py>(iterator: &Bound<'py, PyAny>) -> Option<Vec<Bound<'py, PyAn
 /// The dict or set that an iterator goes over, if it has any left.
 #[allow(clippy::option_option, reason = "cannot tell and none are two answers")]
 fn keyed<'py>(iterator: &Bound<'py, PyAny>) -> Option<Option<Bound<'py, PyAny>>> {
-    let held = iterator.py().import("gc").ok()?.getattr("get_referents").ok()?.call1((iterator,)).ok()?;
+    let held = import(iterator.py(), "gc").ok()?.getattr("get_referents").ok()?.call1((iterator,)).ok()?;
     let is_keyed =
         |held: &Bound<'_, PyAny>| held.is_instance_of::<PyDict>() || held.is_instance_of::<PySet>() || is_frozen(held);
     Some(held.cast::<PyList>().ok()?.iter().find(is_keyed))

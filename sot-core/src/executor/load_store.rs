@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::{Globals, Name, OpcodeExecutor};
+use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::guard::Test;
 use crate::tracker::{Key, Tracker};
@@ -102,7 +103,7 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// A builtin, as the frame's `__builtins__` has it. All frames are taken to share the builtins of the root frame.
     pub fn find_builtin(&mut self, name: &Name) -> Flow<Option<VarId>> {
-        let builtins = self.py.import("builtins")?.dict();
+        let builtins = cpython::import(self.py, "builtins")?.dict();
         if let Some(written) = self.effects.global(builtins.as_unbound(), name) {
             return Ok(written);
         }

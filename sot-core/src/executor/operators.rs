@@ -168,7 +168,7 @@ impl<'py> OpcodeExecutor<'py> {
         }
         if let (Some(left), Some(right)) = (self.known(lhs)?, self.known(rhs)?) {
             // Not as the plain operator: an error names the in-place one.
-            return self.fold(|py| py.import("operator")?.getattr(op.inplace())?.call1((left, right)));
+            return self.fold(|py| cpython::import(py, "operator")?.getattr(op.inplace())?.call1((left, right)));
         }
         let left = self.see(lhs)?;
         if left.constant().is_none() {
@@ -246,7 +246,7 @@ impl<'py> OpcodeExecutor<'py> {
                 None => self.empty_container_like(rhs)?,
             };
             if let Some(right) = right {
-                if let Err(error) = self.py.import("operator")?.getattr(function)?.call1((sequence, right)) {
+                if let Err(error) = cpython::import(self.py, "operator")?.getattr(function)?.call1((sequence, right)) {
                     return Ok(error);
                 }
             }

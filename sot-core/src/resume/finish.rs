@@ -125,7 +125,7 @@ impl Answer {
 
 /// What `len()` makes of the answer of `__len__`.
 fn length(answer: &Bound<'_, PyAny>) -> PyResult<isize> {
-    let index = answer.py().import("operator")?.getattr("index")?.call1((answer,))?;
+    let index = cpython::import(answer.py(), "operator")?.getattr("index")?.call1((answer,))?;
     match index.extract::<isize>() {
         Ok(length) if length < 0 => Err(PyValueError::new_err("__len__() should return >= 0")),
         Err(error) if error.is_instance_of::<PyOverflowError>(answer.py()) => {

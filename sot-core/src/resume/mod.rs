@@ -171,7 +171,7 @@ pub fn traceback(py: Python<'_>) -> PyResult<Py<PyAny>> {
 pub fn callable_class(py: Python<'_>) -> PyResult<Py<PyAny>> {
     let wrap = cpython::fastcall(py, "__callable__", "What calls a class.", |py, values| match values {
         [class] if class.is_instance_of::<PyType>() => {
-            Ok(py.import("functools")?.getattr("partial")?.call1((class,))?.unbind())
+            Ok(cpython::import(py, "functools")?.getattr("partial")?.call1((class,))?.unbind())
         }
         [callable] => Ok(callable.clone().unbind()),
         _ => Err(pyo3::exceptions::PyTypeError::new_err("a callable is expected")),
@@ -208,7 +208,7 @@ pub fn trim_traceback(py: Python<'_>, entries: usize) -> PyResult<Py<PyAny>> {
 /// A function that gives the exception being handled.
 pub fn handled(py: Python<'_>) -> PyResult<Py<PyAny>> {
     let handled = cpython::fastcall(py, "__handled__", "The exception being handled.", |py, _| {
-        Ok(py.import("sys")?.getattr("exc_info")?.call0()?.get_item(1)?.unbind())
+        Ok(cpython::import(py, "sys")?.getattr("exc_info")?.call0()?.get_item(1)?.unbind())
     })?;
     Ok(handled.unbind())
 }

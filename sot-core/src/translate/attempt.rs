@@ -164,8 +164,8 @@ fn simulate<'py>(cx: &mut OpcodeExecutor<'py>, fresh: &FreshFrame<'_, 'py>, unit
 /// The frame of a resume function is all that holds what it was given, which for a generator, for an object with a method
 /// `__del__` of the program's, and for one whose death a weak reference tells of, shows when it goes.
 fn watch_mortals(cx: &mut OpcodeExecutor<'_>, fresh: &FreshFrame<'_, '_>, root: &Frame) -> Flow<()> {
-    let generator = fresh.py().import("types")?.getattr("GeneratorType")?;
-    let weakrefs = fresh.py().import("weakref")?.getattr("getweakrefs")?;
+    let generator = cpython::import(fresh.py(), "types")?.getattr("GeneratorType")?;
+    let weakrefs = cpython::import(fresh.py(), "weakref")?.getattr("getweakrefs")?;
     let is_told = |object: &Bound<'_, PyAny>| {
         let told = weakrefs.call1((object,)).and_then(|refs| {
             refs.try_iter()?.try_fold(false, |told, weak| Ok(told || !weak?.getattr("__callback__")?.is_none()))

@@ -310,7 +310,7 @@ impl GraphBuilder for PaddleBuilder {
         let target = self.target.clone_ref(callee.py());
         let result = match data::values(&paddle, kind, callee, args, kwargs)? {
             Some(data) => {
-                let assign = || callee.py().import("paddle")?.call_method1("assign", (data,));
+                let assign = || cpython::import(callee.py(), "paddle")?.call_method1("assign", (data,));
                 paddle.static_mode.within(callee.py(), &target, assign)?
             }
             None => self.append_for_all_sizes(&target, kind, callee, (args, kwargs))?,
@@ -536,7 +536,7 @@ fn keep_gradients(layer: &Bound<'_, PyAny>) -> PyResult<()> {
         let narrowed = PyDict::new(py);
         narrowed.set_item("param_grad_values", kinds)?;
         narrowed.set_item("program", program.getattr("program")?)?;
-        let program = py.import("types")?.getattr("SimpleNamespace")?.call((), Some(&narrowed))?;
+        let program = cpython::import(py, "types")?.getattr("SimpleNamespace")?.call((), Some(&narrowed))?;
         set_kind.call1(py, (py.None(), bare, program))
     })?;
     layer.setattr(SET_KIND, careful)

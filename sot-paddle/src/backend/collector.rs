@@ -12,6 +12,8 @@ use pyo3::types::{IntoPyDict, PyDict};
 use super::meta;
 use super::paddle::Paddle;
 
+use sot_core::cpython;
+
 /// More bytes of results than this in one run are freed as soon as they are not needed.
 const SMALL: i64 = 4 << 20;
 
@@ -78,7 +80,7 @@ impl<'py> Off<'py> {
     fn new(py: Python<'py>) -> PyResult<Option<Self>> {
         let opened = switch(py, |open, before| {
             if *open == 0 {
-                let paddle = py.import("paddle")?;
+                let paddle = cpython::import(py, "paddle")?;
                 let now = paddle.call_method1("get_flags", (THRESHOLD,))?.cast_into::<PyDict>()?;
                 paddle.call_method1("set_flags", ([(THRESHOLD, -1.0)].into_py_dict(py)?,))?;
                 *before = Some(now.unbind());
@@ -96,7 +98,7 @@ impl Drop for Off<'_> {
         let closed = switch(py, |open, before| {
             *open -= 1;
             match before.take_if(|_| *open == 0) {
-                Some(before) => py.import("paddle")?.call_method1("set_flags", (before,)).map(drop),
+                Some(before) => cpython::import(py, "paddle")?.call_method1("set_flags", (before,)).map(drop),
                 None => Ok(()),
             }
         });

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use pyo3::prelude::*;
 use sot_core::backend::TensorMeta;
+use sot_core::cpython;
 use sot_core::graph::{Exported, Statement, StatementKind};
 
 const MODULE: &str = "sot._export";
@@ -15,7 +16,7 @@ pub(super) fn export(py: Python<'_>, folder: &Path, graph: &Exported<'_>) -> PyR
     let statements: Vec<_> = graph.ir.statements.iter().zip(graph.targets).map(statement).collect();
     let arguments =
         (folder, &graph.ir.name, described(&graph.inputs), described(&graph.parameters), statements, &graph.ir.outputs);
-    py.import(MODULE)?.call_method1("export", arguments).map(drop)
+    cpython::import(py, MODULE)?.call_method1("export", arguments).map(drop)
 }
 
 fn described(symbols: &[(String, TensorMeta)]) -> Vec<Described<'_>> {

@@ -6,9 +6,11 @@
 use pyo3::intern;
 use pyo3::prelude::*;
 
+use sot_core::cpython;
+
 /// Does `work` without automatic collections, so that its garbage stays in the youngest generation, and collects that.
 pub(crate) fn collected<T>(py: Python<'_>, work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
-    let gc = py.import(intern!(py, "gc"))?;
+    let gc = cpython::import(py, "gc")?;
     let enabled = gc.call_method0(intern!(py, "isenabled"))?.is_truthy()?;
     gc.call_method0(intern!(py, "disable"))?;
     let result = work();

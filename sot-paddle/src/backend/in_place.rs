@@ -13,6 +13,8 @@ use super::builder::identity;
 use super::paddle::Paddle;
 use super::views::{Views, VIEWS};
 
+use sot_core::cpython;
+
 /// Those whose name without the underscore is no counterpart, or is another function.
 const NOT_FUNCTIONAL: &[&str] = &[
     "bernoulli_",
@@ -77,7 +79,7 @@ impl Versions {
 /// `paddle.assign(value, tensor)`, as what changes its first argument.
 #[pyfunction]
 fn assign_to<'py>(tensor: Bound<'py, PyAny>, value: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    tensor.py().import(intern!(tensor.py(), "paddle"))?.call_method1(intern!(tensor.py(), "assign"), (value, tensor))
+    cpython::import(tensor.py(), "paddle")?.call_method1(intern!(tensor.py(), "assign"), (value, tensor))
 }
 
 /// That function.
@@ -98,7 +100,7 @@ pub(crate) fn call<'py>(
     let id = identity(paddle, &value)?;
     for argument in args.iter().filter(|argument| paddle.is_value(argument)) {
         if identity(paddle, &argument)? == id {
-            return callee.py().import("paddle")?.call_method1("assign", (value,));
+            return cpython::import(callee.py(), "paddle")?.call_method1("assign", (value,));
         }
     }
     Ok(value)
@@ -118,7 +120,7 @@ fn changed<'py>(
         if !same("shape")? || !same("dtype")? {
             return refuse("it is given another shape or element type");
         }
-        return py.import("paddle")?.call_method1("assign", (value,));
+        return cpython::import(py, "paddle")?.call_method1("assign", (value,));
     }
     let stops = changed.getattr(intern!(py, "stop_gradient"))?.is_truthy()?;
     if !stops && !paddle.grad_enabled(py)? {
@@ -126,16 +128,16 @@ fn changed<'py>(
     }
     let rest = args.get_slice(1, args.len());
     let Ok(method) = callee.cast::<PyString>() else {
-        let module = py.import(callee.getattr("__module__")?.cast::<PyString>()?)?;
+        let module = cpython::import(py, callee.getattr("__module__")?.cast::<PyString>()?.to_str()?)?;
         let name: String = callee.getattr("__name__")?.extract()?;
         return module.getattr(name.trim_end_matches('_'))?.call(args, kwargs);
     };
-    let api = py.import("paddle")?;
+    let api = cpython::import(py, "paddle")?;
     match method.to_str()? {
         "__setitem__" => {
             // The operation writes over its operand, which others may still read.
             let copy = api.call_method1("assign", (changed,))?;
-            let set = py.import("paddle.base.variable_index")?.getattr("_setitem_static")?;
+            let set = cpython::import(py, "paddle.base.variable_index")?.getattr("_setitem_static")?;
             let value = as_tensor(paddle, &copy, &rest.get_item(1)?)?;
             set.call1((copy, rest.get_item(0)?, value))
         }
@@ -165,7 +167,7 @@ fn as_tensor<'py>(paddle: &Paddle, to: &Bound<'py, PyAny>, value: &Bound<'py, Py
     if !value.is_instance_of::<PyFloat>() && !value.is_instance_of::<PyInt>() {
         return refuse("what is written is neither a tensor nor a number");
     }
-    let api = value.py().import("paddle")?;
+    let api = cpython::import(value.py(), "paddle")?;
     api.call_method1("full", (vec![1], value, to.getattr("dtype")?))
 }
 

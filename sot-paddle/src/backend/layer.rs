@@ -51,7 +51,7 @@ pub(crate) fn is_leaf(paddle: &Paddle, layer: &Bound<'_, PyAny>) -> PyResult<boo
 pub(crate) fn is_bare(paddle: &Paddle, class: &Bound<'_, PyType>) -> PyResult<bool> {
     const REGISTERS: [&str; 4] = ["create_parameter", "add_parameter", "register_buffer", "add_sublayer"];
     let py = class.py();
-    let (layer, exported) = (paddle.layer_type.bind(py), py.import("paddle.nn")?);
+    let (layer, exported) = (paddle.layer_type.bind(py), cpython::import(py, "paddle.nn")?);
     if class.is(layer) || NOT_PURE.contains(&&*class.name()?.to_string()) {
         return Ok(false);
     }

@@ -4,6 +4,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyFunction, PySet, PyType};
 
+use sot_core::cpython;
+
 /// `force_dynamic` keeps functions and classes of layers in sets (since Paddle 3.1).
 const FORCED: &str = "on Paddle's break list (paddle.jit.marker.force_dynamic)";
 const NOT_TO_STATIC: &str = "marked with paddle.jit.not_to_static";
@@ -24,8 +26,8 @@ pub(crate) fn listed(callable: &Bound<'_, PyAny>) -> PyResult<Option<&'static st
 fn is_in(set: &str, object: &Bound<'_, PyAny>) -> PyResult<bool> {
     static CONFIG: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
     let py = object.py();
-    let config =
-        CONFIG.get_or_try_init(py, || py.import("paddle.jit.sot.utils.paddle_api_config").map(Bound::unbind))?;
+    let config = CONFIG
+        .get_or_try_init(py, || cpython::import(py, "paddle.jit.sot.utils.paddle_api_config").map(Bound::unbind))?;
     match config.bind(py).getattr_opt(set)? {
         Some(set) => {
             let set = set.cast_into::<PySet>()?;
@@ -42,8 +44,9 @@ fn is_not_to_static(function: &Bound<'_, PyFunction>) -> PyResult<bool> {
         return options.getattr("not_convert")?.is_truthy();
     }
     let Some(options) = function.getattr_opt("___jit_transform_options___")? else { return Ok(false) };
-    let modes =
-        function.py().import("paddle.jit.dy2static.utils")?.getattr("TransformOptions")?.getattr("ToStaticMode")?;
+    let modes = cpython::import(function.py(), "paddle.jit.dy2static.utils")?
+        .getattr("TransformOptions")?
+        .getattr("ToStaticMode")?;
     let needs = |mode: &str| options.call_method1("need_transform", (modes.getattr(mode)?,))?.is_truthy();
     Ok(!needs("AST")? && needs("SOT")?)
 }

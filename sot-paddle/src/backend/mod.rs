@@ -46,6 +46,7 @@ use pyo3::types::PyType;
 use sot_core::backend::{
     Backend, CallKind, CallPolicy, GraphBuilder, ObjectTest, StateTest, TensorAttribute, TensorMeta,
 };
+use sot_core::cpython;
 use sot_core::error::ReasonId;
 use sot_core::graph::Exported;
 
@@ -105,7 +106,7 @@ impl PaddleBackend {
     /// forward, 1 MB with its backward. Paddle has no way to free one of them; living graphs build theirs anew when they run
     /// next. No graph may be running, or between forward and backward, in any thread.
     pub fn free_executors(&self, py: Python<'_>) -> PyResult<()> {
-        py.import("paddle.base.core")?.call_method0("clear_executor_cache").map(drop)
+        cpython::import(py, "paddle.base.core")?.call_method0("clear_executor_cache").map(drop)
     }
 }
 
@@ -174,7 +175,7 @@ impl Backend for PaddleBackend {
 
     fn skipped_paths(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         let own = |module: &str| -> PyResult<String> {
-            let paths = py.import(module)?.getattr("__path__")?;
+            let paths = cpython::import(py, module)?.getattr("__path__")?;
             Ok(paths.get_item(0)?.extract::<String>()? + "/")
         };
         Ok(vec![own("paddle")?, own("numpy")?, own("sot")?])

@@ -73,12 +73,12 @@ impl Paddle {
     /// Looks everything up.
     pub(crate) fn import(py: Python<'_>) -> PyResult<Paddle> {
         check_installed(py)?;
-        let paddle = py.import("paddle")?;
-        let framework = py.import("paddle.base.framework")?;
-        let core = py.import("paddle.base.core")?;
-        let pir = py.import("paddle.pir.core")?;
+        let paddle = cpython::import(py, "paddle")?;
+        let framework = cpython::import(py, "paddle.base.framework")?;
+        let core = cpython::import(py, "paddle.base.core")?;
+        let pir = cpython::import(py, "paddle.pir.core")?;
         let release = release::installed(py)?;
-        let recorder = py.import(release.recorder_module)?;
+        let recorder = cpython::import(py, release.recorder_module)?;
         let static_api = paddle.getattr("static")?;
         let static_mode = StaticMode::new(py)?;
         let mut known = Paddle {
@@ -95,16 +95,15 @@ impl Paddle {
             plain_types: plain_types(&paddle, &core)?,
             recorder: recorder.getattr("_global_parameter_recorder")?.unbind(),
             inplace_map: recorder.getattr("_global_inplace_map")?.unbind(),
-            partial_program_layer: py
-                .import("paddle.jit.dy2static.pir_partial_program")?
+            partial_program_layer: cpython::import(py, "paddle.jit.dy2static.pir_partial_program")?
                 .getattr("PartialProgramLayer")?
                 .unbind(),
             scope: core.getattr("Scope")?.unbind(),
-            getattr_static: py.import("inspect")?.getattr("getattr_static")?.unbind(),
+            getattr_static: cpython::import(py, "inspect")?.getattr("getattr_static")?.unbind(),
             has_vjp: paddle.getattr("framework")?.getattr("core")?.getattr("has_vjp")?.unbind(),
             size_type: paddle.call_method1("empty", ((1,),))?.getattr("size")?.get_type().into_any().unbind(),
             grad_mode: grad_mode(&paddle, &core)?,
-            set_grad_mode: py.import("paddle.base.dygraph.base")?.getattr("_set_grad_enabled")?.unbind(),
+            set_grad_mode: cpython::import(py, "paddle.base.dygraph.base")?.getattr("_set_grad_enabled")?.unbind(),
             default_dtype: DefaultDtype::find(&paddle)?,
             framework: framework.dict().unbind(),
             only_place: only_place(&paddle, &core)?,
@@ -208,7 +207,7 @@ impl DefaultDtype {
         let function = paddle.getattr("get_default_dtype")?;
         let name = PyString::intern(py, "_LayerHelperBase__dtype");
         let now = function.call0()?;
-        let owner = py.import("paddle.base.layer_helper_base")?.getattr_opt("LayerHelperBase")?;
+        let owner = cpython::import(py, "paddle.base.layer_helper_base")?.getattr_opt("LayerHelperBase")?;
         let kept_in = owner
             .and_then(|owner| owner.cast_into::<PyType>().ok())
             .filter(|owner| cpython::type_lookup(owner, &name).is_some_and(|found| found.is(&now)))
@@ -242,7 +241,7 @@ fn plain_types(paddle: &Bound<'_, PyModule>, core: &Bound<'_, PyModule>) -> PyRe
 /// Says what to do if Paddle is missing or too old.
 fn check_installed(py: Python<'_>) -> PyResult<()> {
     const REMEDY: &str = "install it with: pip install 'paddlepaddle>=3.0'";
-    let paddle = py.import("paddle").map_err(|error| {
+    let paddle = cpython::import(py, "paddle").map_err(|error| {
         let wrapped = PyImportError::new_err(format!("sot needs Paddle, which cannot be imported ({error}); {REMEDY}"));
         wrapped.set_cause(py, Some(error));
         wrapped

@@ -19,9 +19,9 @@ pub(crate) static RELEASE: Release = Release {
 fn runner(layer: &Bound<'_, PyAny>, outputs: &Bound<'_, PyList>) -> PyResult<Box<dyn Runner>> {
     let py = layer.py();
     let attributes = layer.call_method1("_prepare_attributes", (true,))?.extract()?;
-    let core = py.import("paddle")?.getattr("framework")?.getattr("core")?;
+    let core = cpython::import(py, "paddle")?.getattr("framework")?.getattr("core")?;
     Ok(Box::new(Program {
-        function: py.import("paddle")?.getattr("_legacy_C_ops")?.getattr("pir_run_program")?.unbind(),
+        function: cpython::import(py, "paddle")?.getattr("_legacy_C_ops")?.getattr("pir_run_program")?.unbind(),
         empty_tensors: core.getattr("create_empty_tensors_with_values")?.unbind(),
         outputs: outputs.clone().unbind(),
         _owner_of_outputs: layer.getattr("_origin_main_program")?.unbind(),
@@ -37,7 +37,7 @@ fn optimize(layer: &Bound<'_, PyAny>) -> PyResult<()> {
     if !writes_in_place(&layer.getattr("_origin_main_program")?)? {
         return prepare();
     }
-    let paddle = layer.py().import("paddle")?;
+    let paddle = cpython::import(layer.py(), "paddle")?;
     let before = paddle.call_method1("get_flags", (MERGE_EQUAL_OPERATIONS,))?;
     paddle.call_method1("set_flags", ([(MERGE_EQUAL_OPERATIONS, false)].into_py_dict(layer.py())?,))?;
     let done = prepare();

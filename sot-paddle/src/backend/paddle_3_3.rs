@@ -23,7 +23,7 @@ fn runner(layer: &Bound<'_, PyAny>, _outputs: &Bound<'_, PyList>) -> PyResult<Bo
     let py = layer.py();
     let (attributes, cuda_graph) =
         layer.call_method1("_prepare_attributes", (true,))?.extract::<(Py<PyAny>, Py<PyAny>)>()?;
-    let function = py.import("paddle")?.getattr("_C_ops")?.getattr("run_program")?.unbind();
+    let function = cpython::import(py, "paddle")?.getattr("_C_ops")?.getattr("run_program")?.unbind();
     Ok(Box::new(Program { function, attributes, cuda_graph }))
 }
 

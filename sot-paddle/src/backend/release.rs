@@ -6,6 +6,8 @@ use pyo3::types::{PyList, PyTuple};
 
 use super::{paddle_3_0, paddle_3_3};
 
+use sot_core::cpython;
+
 /// One release line of Paddle.
 pub(crate) struct Release {
     /// The module whose `_global_parameter_recorder` and `_global_inplace_map` collect what a program refers to.
@@ -39,7 +41,7 @@ pub(crate) trait Runner: Send + Sync {
 
 /// The release line of the installed Paddle. What counts is how programs are run, which changed between 3.0 and 3.3.
 pub(crate) fn installed(py: Python<'_>) -> PyResult<&'static Release> {
-    let core = py.import("paddle.base.core")?;
+    let core = cpython::import(py, "paddle.base.core")?;
     let by_attribute_map = core.hasattr("construct_program_attribute_map")?;
     Ok(if by_attribute_map { &paddle_3_3::RELEASE } else { &paddle_3_0::RELEASE })
 }

@@ -102,7 +102,7 @@ impl Program {
         }
         for &at in &self.numbers {
             let full = (PyList::empty(py), &inputs[at], intern!(py, "int64"));
-            inputs[at] = py.import(intern!(py, "paddle"))?.call_method1(intern!(py, "full"), full)?;
+            inputs[at] = cpython::import(py, "paddle")?.call_method1(intern!(py, "full"), full)?;
         }
         PyTuple::new(py, inputs)
     }

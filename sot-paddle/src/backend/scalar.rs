@@ -5,6 +5,7 @@ use pyo3::exceptions::PyNotImplementedError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString, PyTuple};
 use sot_core::backend::CallKind;
+use sot_core::cpython;
 
 use super::meta;
 use super::paddle::Paddle;
@@ -114,7 +115,7 @@ impl<'py> Operands<'py> {
 
     fn power(&self) -> PyResult<Bound<'py, PyAny>> {
         let (value, _) = self.as_floating()?;
-        value.py().import("paddle")?.call_method1("pow", (value, &self.number))
+        cpython::import(value.py(), "paddle")?.call_method1("pow", (value, &self.number))
     }
 
     /// Whether the operator of a tensor of this type and this number is computed in floating point.
@@ -148,7 +149,7 @@ impl<'py> Operands<'py> {
 
 /// A graph constant of no dimensions.
 fn constant<'py>(number: &Bound<'py, PyAny>, dtype: &str) -> PyResult<Bound<'py, PyAny>> {
-    number.py().import("paddle")?.call_method1("full", (Vec::<i64>::new(), number, dtype))
+    cpython::import(number.py(), "paddle")?.call_method1("full", (Vec::<i64>::new(), number, dtype))
 }
 
 /// `add` for `operator.add` and the method `__add__`, `radd` for `__radd__`.

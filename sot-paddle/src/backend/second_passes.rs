@@ -4,6 +4,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use pyo3::prelude::*;
+use sot_core::cpython;
 use sot_core::stats;
 
 const MODULE: &str = "sot._second_passes";
@@ -28,7 +29,7 @@ pub(crate) fn reset() {
 
 /// From here on backward passes are looked at.
 pub(super) fn watch(py: Python<'_>) -> PyResult<()> {
-    py.import(MODULE)?.call_method0("watch").map(drop)
+    cpython::import(py, MODULE)?.call_method0("watch").map(drop)
 }
 
 /// The first runs of a graph.
@@ -36,7 +37,7 @@ pub(super) struct Trial(Py<PyAny>);
 
 impl Trial {
     pub(super) fn new(py: Python<'_>) -> PyResult<Self> {
-        Ok(Trial(py.import(MODULE)?.call_method0("Trial")?.unbind()))
+        Ok(Trial(cpython::import(py, MODULE)?.call_method0("Trial")?.unbind()))
     }
 
     /// Looks at the results of one of them.

@@ -58,7 +58,7 @@ pub(super) fn function(py: Python<'_>, paddle: &Paddle) -> PyResult<Py<PyAny>> {
             if !tensor.is_instance(value_type.bind(py))? {
                 return Ok(tensor.getattr(intern!(py, "shape"))?.get_item(axis)?.unbind());
             }
-            let sizes = py.import("paddle")?.call_method1(intern!(py, "shape"), (tensor,))?;
+            let sizes = cpython::import(py, "paddle")?.call_method1(intern!(py, "shape"), (tensor,))?;
             Ok(sizes.get_item(axis)?.call_method1(intern!(py, "astype"), ("int64",))?.unbind())
         })?;
         Ok(size.unbind())

@@ -8,6 +8,8 @@ use pyo3::types::{PyBool, PyDict, PyInt, PyList, PyString, PyTuple};
 use super::paddle::Paddle;
 use super::views::{is_plain, Step};
 
+use sot_core::cpython;
+
 /// What stands for a call of a method in a program.
 pub(crate) struct StandIn<'py> {
     pub(crate) value: Bound<'py, PyAny>,
@@ -77,7 +79,10 @@ fn copy<'py>(
         return Err(refused(&format!("{method}() with these arguments")));
     }
     let again = Step::method(receiver.py(), method, &arguments.positional, keywords);
-    Ok(StandIn { value: receiver.py().import("paddle")?.call_method1("assign", (receiver,))?, again: Some(again) })
+    Ok(StandIn {
+        value: cpython::import(receiver.py(), "paddle")?.call_method1("assign", (receiver,))?,
+        again: Some(again),
+    })
 }
 
 /// A program's own `detach` shares memory behind the back of the executor, which then computes in place over what was

@@ -5,6 +5,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use sot_core::backend::StateTest;
+use sot_core::cpython;
 
 use std::sync::Arc;
 
@@ -139,6 +140,6 @@ fn expected_place<'py>(py: Python<'py>, paddle: &Paddle) -> PyResult<Bound<'py, 
     let place = paddle.framework.bind(py).get_item(intern!(py, "_global_expected_place_"))?;
     match place {
         Some(place) if !place.is_none() => Ok(place),
-        _ => py.import("paddle.base.framework")?.call_method0("_current_expected_place_"),
+        _ => cpython::import(py, "paddle.base.framework")?.call_method0("_current_expected_place_"),
     }
 }

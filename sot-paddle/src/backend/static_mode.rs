@@ -42,11 +42,11 @@ impl Target {
 impl StaticMode {
     /// Looks the switches up.
     pub(crate) fn new(py: Python<'_>) -> PyResult<Self> {
-        let pir = py.import("paddle.pir.core")?;
-        let names = py.import("paddle.base.unique_name")?;
+        let pir = cpython::import(py, "paddle.pir.core")?;
+        let names = cpython::import(py, "paddle.base.unique_name")?;
         Ok(StaticMode {
-            thread_state: py.import("paddle.base.framework")?.getattr("global_var")?.unbind(),
-            switch_tracer: py.import("paddle.base.core")?.getattr("_switch_tracer")?.unbind(),
+            thread_state: cpython::import(py, "paddle.base.framework")?.getattr("global_var")?.unbind(),
+            switch_tracer: cpython::import(py, "paddle.base.core")?.getattr("_switch_tracer")?.unbind(),
             switch_cast_hook: pir.getattr("set_static_op_arg_pre_cast_hook")?.unbind(),
             cast: pir.getattr("_convert_into_value")?.unbind(),
             switch_main: pir.getattr("switch_main_program")?.unbind(),

@@ -3,6 +3,7 @@
 use pyo3::prelude::*;
 use sot_core::backend::CallKind;
 use sot_core::builtin;
+use sot_core::cpython;
 use sot_core::error::Flow;
 use sot_core::executor::{CallArgs, OpcodeExecutor};
 use sot_core::variable::VarId;
@@ -22,6 +23,6 @@ fn assign(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
             return cx.call_in_place(&callee, "assign", &CallArgs::positional(vec![output, value]));
         }
     }
-    let callee = cx.py.import("paddle")?.getattr("assign")?;
+    let callee = cpython::import(cx.py, "paddle")?.getattr("assign")?;
     cx.call_graph(CallKind::Api, &callee, "assign", args)
 }

@@ -54,7 +54,7 @@ builtin! { LAYER_LIST = "paddle.nn:LayerList" => |cx, args| make_container(cx, "
 
 /// A container of layers that are there already: what slices of containers give.
 fn make_container(cx: &mut OpcodeExecutor<'_>, name: &str, args: &CallArgs) -> Flow<VarId> {
-    let class = cx.py.import("paddle.nn")?.getattr(name)?;
+    let class = cpython::import(cx.py, "paddle.nn")?.getattr(name)?;
     let as_list = name == "LayerList";
     let layers = match &args.positional[..] {
         &[list] if as_list && matches!(cx.see(list)?.kind(), "list" | "tuple") => cx.unpack_all(list)?,
@@ -357,7 +357,7 @@ impl Variable for LayerVariable {
             }
             return cg.end_call(if parts.as_list { 1 } else { count });
         }
-        let (copy, object) = (py.import("copy")?.getattr("deepcopy")?.unbind(), self.object.clone_ref(py));
+        let (copy, object) = (cpython::import(py, "copy")?.getattr("deepcopy")?.unbind(), self.object.clone_ref(py));
         cg.begin_call(|cg| cg.load_const(copy))?;
         cg.load_const(object)?;
         cg.end_call(1)

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyList};
 use sot_core::codegen::CodeGen;
+use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, BinaryOp, CompareOp, Name, OpcodeExecutor};
 use sot_core::guard::Test;
@@ -17,7 +18,7 @@ sot_core::variable_kind! { "size", types: size_types, wrap: SizeVariable::wrap }
 
 /// The type, where this Paddle has it.
 fn size_types(py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
-    let shape = py.import("paddle")?.call_method1("empty", ((1,),))?.getattr("shape")?;
+    let shape = cpython::import(py, "paddle")?.call_method1("empty", ((1,),))?.getattr("shape")?;
     let ty = shape.get_type();
     Ok(if ty.is(py.get_type::<PyList>()) { Vec::new() } else { vec![ty.into_any().unbind()] })
 }

@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use pyo3::prelude::*;
 use sot_core::codegen::CodeGen;
+use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{CallArgs, OpcodeExecutor};
 use sot_core::guard::{Identity, Test};
@@ -15,7 +16,7 @@ sot_core::variable_kind! { "static_function", types: static_function_types, wrap
 sot_core::variable_kind! { "static_method" }
 
 fn static_function_types(py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
-    let module = py.import("paddle.jit.dy2static.program_translator")?;
+    let module = cpython::import(py, "paddle.jit.dy2static.program_translator")?;
     Ok(module.getattr_opt("SymbolicStaticFunction")?.into_iter().map(Bound::unbind).collect())
 }
 

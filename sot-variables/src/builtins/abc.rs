@@ -4,6 +4,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyType;
 
 use sot_core::builtin;
+use sot_core::cpython;
 use sot_core::error::Flow;
 use sot_core::executor::OpcodeExecutor;
 use sot_core::variable::VarId;
@@ -31,6 +32,6 @@ fn check<'py>(cx: &mut OpcodeExecutor<'py>, class: VarId, ty: &Bound<'py, PyAny>
     let Some(class) = cx.see(class)?.object().map(|object| object.bind(cx.py).clone()) else {
         return Err(cannot("a class test against something that is no class"));
     };
-    let check = cx.py.import("_abc")?.getattr("_abc_subclasscheck")?;
+    let check = cpython::import(cx.py, "_abc")?.getattr("_abc_subclasscheck")?;
     cx.fold(|_| check.call1((class, ty)))
 }

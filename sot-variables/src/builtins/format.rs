@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use sot_core::builtin;
+use sot_core::cpython;
 use sot_core::error::Flow;
 use sot_core::executor::{object_model, CallArgs, OpcodeExecutor};
 use sot_core::variable::VarId;
@@ -51,7 +52,7 @@ struct Template<'a> {
 
 impl Template<'_> {
     fn fill(&mut self, cx: &mut OpcodeExecutor<'_>, template: &str) -> Flow<String> {
-        let parser = cx.py.import("_string")?.getattr("formatter_parser")?;
+        let parser = cpython::import(cx.py, "_string")?.getattr("formatter_parser")?;
         let parts = parser.call1((template,)).and_then(|parts| parts.try_iter()?.collect::<PyResult<Vec<_>>>());
         let mut text = String::new();
         for part in parts.map_err(|error| cx.raise(error))? {
@@ -72,7 +73,7 @@ impl Template<'_> {
 
     /// The value that `name.attribute[item]` stands for.
     fn field(&mut self, cx: &mut OpcodeExecutor<'_>, field: &str) -> Flow<VarId> {
-        let split = cx.py.import("_string")?.getattr("formatter_field_name_split")?;
+        let split = cpython::import(cx.py, "_string")?.getattr("formatter_field_name_split")?;
         let (first, rest): (Py<PyAny>, Py<PyAny>) =
             split.call1((field,)).and_then(|parts| parts.extract()).map_err(|error| cx.raise(error))?;
         let first = first.into_bound(cx.py);

@@ -46,7 +46,7 @@ pub(super) fn refuse_options(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Fl
 
 /// Whether `file` is where all output goes, and the trace has put nothing else there.
 fn goes_out(cx: &mut OpcodeExecutor<'_>, file: VarId) -> Flow<bool> {
-    let written = cx.effects.global(&cx.py.import("sys")?.dict().unbind(), &"stdout".into());
+    let written = cx.effects.global(&cpython::import(cx.py, "sys")?.dict().unbind(), &"stdout".into());
     Ok(is_none(cx, file)? && written.is_none())
 }
 
@@ -61,7 +61,7 @@ fn is_plain_file(cx: &mut OpcodeExecutor<'_>, file: VarId) -> Flow<bool> {
 /// C code or the standard library writes, or it is where all output goes.
 pub(super) fn writes_unseen(file: &Bound<'_, PyAny>) -> PyResult<bool> {
     let py = file.py();
-    let sys = py.import("sys")?;
+    let sys = cpython::import(py, "sys")?;
     for name in ["stdout", "stderr", "__stdout__", "__stderr__"] {
         if sys.getattr(name)?.is(file) {
             return Ok(true);

@@ -33,6 +33,7 @@ pub mod types;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
+use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{CallArgs, OpcodeExecutor};
 use sot_core::variable::VarId;
@@ -44,7 +45,7 @@ pub(crate) fn cannot(what: &str) -> Unwind {
 
 /// An object of `builtins`.
 fn builtin_object<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-    py.import("builtins")?.getattr(name)
+    cpython::import(py, "builtins")?.getattr(name)
 }
 
 /// The receiver of a method and its arguments: `required` to `N` of them, none by name. A misfit gets CPython's own error,

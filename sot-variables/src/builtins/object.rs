@@ -132,7 +132,7 @@ fn reduce(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
         let hooked = !matches!(cpython::getattr_hook(ty), GetattrHook::Generic);
         Ok(hooked && object.getattr_opt("__getstate__")?.is_none())
     };
-    let slots = cx.py.import("copyreg")?.getattr("_slotnames")?.call1((&ty,))?;
+    let slots = cpython::import(cx.py, "copyreg")?.getattr("_slotnames")?.call1((&ty,))?;
     let plain = matches!(payload.kind(), "instance" | "object")
         && !asked()?
         && (slots.is_none() || slots.len()? == 0)
@@ -151,7 +151,7 @@ fn reduce(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
             _ => cx.none(),
         }
     };
-    let make = cx.py.import("copyreg")?.getattr("__newobj__")?;
+    let make = cpython::import(cx.py, "copyreg")?.getattr("__newobj__")?;
     let tracker = cx.constant_tracker(make.clone().unbind());
     let (make, args, none) = (cx.wrap(&make, tracker), cx.tuple(vec![class]), cx.none());
     Ok(cx.tuple(vec![make, args, state, none, none]))

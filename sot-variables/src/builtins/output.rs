@@ -59,7 +59,7 @@ fn log_method(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, level: Option<i64>) 
 }
 
 fn log_on_root(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, level: Option<i64>) -> Flow<VarId> {
-    let logging = cx.py.import("logging")?;
+    let logging = cpython::import(cx.py, "logging")?;
     let root = logging.getattr("root")?;
     if !logs_unseen(&root)? {
         return Err(cannot("logging to a handler of the program's own"));
@@ -108,8 +108,8 @@ fn log(
 /// Whether the trace has written to a logger, a handler or the module, which the replay would find in their last state, or has
 /// put a file in the place of `sys.stderr`.
 fn writes_to_logging(cx: &mut OpcodeExecutor<'_>) -> Flow<bool> {
-    let logging = cx.py.import("logging")?;
-    let stderr = cx.effects.global(&cx.py.import("sys")?.dict().unbind(), &"stderr".into());
+    let logging = cpython::import(cx.py, "logging")?;
+    let stderr = cx.effects.global(&cpython::import(cx.py, "sys")?.dict().unbind(), &"stderr".into());
     if stderr.is_some() || cx.effects.binds_globals(&logging.dict().unbind()) {
         return Ok(true);
     }
@@ -185,7 +185,7 @@ fn emit_record(
     args: &Bound<'_, PyTuple>,
 ) -> PyResult<()> {
     let py = logger.py();
-    let logging = py.import("logging")?;
+    let logging = cpython::import(py, "logging")?;
     let logger = if logger.is_none() {
         let root = logging.getattr("root")?;
         if root.getattr("handlers")?.is_empty()? {
@@ -347,6 +347,6 @@ fn emit_warning(
         Some(name) => name,
         None => PyString::new(py, "<string>").into_any(),
     };
-    let explicit = py.import("warnings")?.getattr("warn_explicit")?;
+    let explicit = cpython::import(py, "warnings")?.getattr("warn_explicit")?;
     explicit.call1((message, category, file, line, module, registry)).map(drop)
 }

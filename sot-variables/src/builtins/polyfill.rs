@@ -6,6 +6,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 
 use sot_core::builtin;
+use sot_core::cpython;
 use sot_core::error::Flow;
 use sot_core::executor::{CallArgs, OpcodeExecutor};
 use sot_core::variable::VarId;
@@ -38,9 +39,9 @@ twins! {
 
 /// A module of the library as it is where its C part is missing; what is imported stays as it was.
 fn in_python(py: Python<'_>, module: &str, accelerator: &str) -> PyResult<Py<PyModule>> {
-    let modules = py.import("sys")?.getattr("modules")?.cast_into::<PyDict>()?;
+    let modules = cpython::import(py, "sys")?.getattr("modules")?.cast_into::<PyDict>()?;
     let kept = modules.get_item(accelerator)?;
-    let util = py.import("importlib.util")?;
+    let util = cpython::import(py, "importlib.util")?;
     let spec = util.getattr("find_spec")?.call1((module,))?;
     let made = util.getattr("module_from_spec")?.call1((&spec,))?;
     modules.set_item(accelerator, py.None())?;

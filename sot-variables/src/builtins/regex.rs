@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use sot_core::builtin;
+use sot_core::cpython;
 use sot_core::error::Flow;
 use sot_core::executor::{CallArgs, OpcodeExecutor};
 use sot_core::variable::VarId;
@@ -21,7 +22,7 @@ builtin! { COMPILE_CACHED = "re:_compile" => |cx, args| compile(cx, "_compile", 
 fn substitute(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, counted: bool) -> Flow<VarId> {
     let name = if counted { "subn" } else { "sub" };
     if let Some((positional, keywords)) = cx.materialize_args(args)? {
-        let function = cx.py.import("re")?.getattr("Pattern")?.getattr(name)?;
+        let function = cpython::import(cx.py, "re")?.getattr("Pattern")?.getattr(name)?;
         return cx.fold(|_| function.call(positional, Some(&keywords)));
     }
     let [pattern, function, text, count] = args.named(cx, name, ["self", "repl", "string", "count"], 3)?;
@@ -68,7 +69,7 @@ const DEBUG: i64 = 128;
 /// `re.compile()` is never followed: what it keeps for the next time would be written twice, by the trace and by calls that are
 /// simply made. With `re.DEBUG` it writes what it has found out.
 fn compile<'py>(cx: &mut OpcodeExecutor<'py>, name: &str, args: &CallArgs) -> Flow<VarId> {
-    let re = cx.py.import("re")?;
+    let re = cpython::import(cx.py, "re")?;
     let function = re.getattr(name)?;
     let types = (re.getattr("Pattern")?, re.getattr("RegexFlag")?);
     // No flags, since 3.13.

@@ -30,7 +30,7 @@ builtin! { ISINSTANCE = "isinstance" => |cx, args| {
 builtin! { FSPATH = "os:fspath" => |cx, args| {
     let [path] = args.exactly(cx, "fspath")?;
     match cx.known(path)? {
-        Some(path) => cx.fold(|py| py.import("os")?.getattr("fspath")?.call1((path,))),
+        Some(path) => cx.fold(|py| cpython::import(py, "os")?.getattr("fspath")?.call1((path,))),
         None => Err(cannot("os.fspath() of a path that is not known while tracing")),
     }
 } }
@@ -60,7 +60,8 @@ struct AbstractToken {
 impl AbstractToken {
     fn now(py: Python<'_>) -> PyResult<u64> {
         static ASK: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-        let ask = ASK.get_or_try_init(py, || PyResult::Ok(py.import("abc")?.getattr("get_cache_token")?.unbind()))?;
+        let ask =
+            ASK.get_or_try_init(py, || PyResult::Ok(cpython::import(py, "abc")?.getattr("get_cache_token")?.unbind()))?;
         ask.bind(py).call0()?.extract()
     }
 }
@@ -140,7 +141,7 @@ impl<'py> Question<'py> {
             matches!((&hook, own), (Some(hook), Ok(own)) if hook.is(&own))
         };
         let plain = is_own(Ok(cx.py.get_type::<PyType>().into_any()));
-        if plain || is_own(cx.py.import("abc").and_then(|abc| abc.getattr("ABCMeta"))) {
+        if plain || is_own(cpython::import(cx.py, "abc").and_then(|abc| abc.getattr("ABCMeta"))) {
             let made_here = !cx.trackers.is_loadable(cx.vars.tracker(variable));
             if !plain && made_here && has_own_hook(class) {
                 let text = format!("{}() of a class with a __subclasshook__ of its own", self.function);
@@ -174,7 +175,7 @@ impl<'py> Question<'py> {
 
     /// `int | str`, and what else has the hook.
     fn ask_other(&self, cx: &mut OpcodeExecutor<'py>, class: &Bound<'py, PyAny>, variable: VarId) -> Flow<bool> {
-        let union = cx.py.import("types")?.getattr("UnionType").ok();
+        let union = cpython::import(cx.py, "types")?.getattr("UnionType").ok();
         if union.is_some_and(|union| class.get_type().is(&union)) {
             let members = class.getattr("__args__")?;
             for member in members.try_iter()? {

@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use sot_core::codegen::CodeGen;
+use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, BinaryOp, CompareOp, OpcodeExecutor};
 use sot_core::variable::{VarId, Variable};
@@ -217,7 +218,7 @@ impl IteratorState for DictIterator {
     fn python_type<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let view = PyDict::new(py).call_method0(self.view.method())?;
         if self.backwards {
-            return Ok(py.import("builtins")?.getattr("reversed")?.call1((view,))?.get_type().into_any());
+            return Ok(cpython::import(py, "builtins")?.getattr("reversed")?.call1((view,))?.get_type().into_any());
         }
         Ok(view.try_iter()?.get_type().into_any())
     }

@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyType;
 
 use sot_core::codegen::CodeGen;
+use sot_core::cpython;
 use sot_core::error::{Flow, Unwind};
 use sot_core::executor::OpcodeExecutor;
 use sot_core::variable::VarId;
@@ -41,7 +42,7 @@ impl IteratorState for ItemIterator {
 
     fn python_type<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         if self.backwards {
-            return py.import("builtins")?.getattr("reversed");
+            return cpython::import(py, "builtins")?.getattr("reversed");
         }
         // The type has no name; it is that of an iterator over any such object.
         Ok(py.eval(c"iter(type('_', (), {'__getitem__': None})())", None, None)?.get_type().into_any())

@@ -21,6 +21,7 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 
 use sot_core::codegen::CodeGen;
+use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::OpcodeExecutor;
 use sot_core::variable::{VarId, Variable};
@@ -115,5 +116,5 @@ pub(crate) fn emit_call(
 
 /// An object of the standard library.
 pub(crate) fn library(py: Python<'_>, module: &str, name: &str) -> PyResult<Py<PyAny>> {
-    Ok(py.import(module)?.getattr(name)?.unbind())
+    Ok(cpython::import(py, module)?.getattr(name)?.unbind())
 }

@@ -3,6 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyIterator, PyList, PyRange, PySet, PyString, PyTuple};
 use sot_core::codegen::CodeGen;
+use sot_core::cpython;
 use sot_core::error::Flow;
 
 use super::emit_call;
@@ -106,7 +107,7 @@ fn iter_reversed_skipping<'py>(collection: &Bound<'py, PyAny>, count: usize) -> 
 fn zip_strict<'py>(py: Python<'py>, iterators: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
     let keywords = PyDict::new(py);
     keywords.set_item("strict", true)?;
-    py.import("builtins")?.getattr("zip")?.call(iterators, Some(&keywords))
+    cpython::import(py, "builtins")?.getattr("zip")?.call(iterators, Some(&keywords))
 }
 
 #[pyfunction]
@@ -118,19 +119,19 @@ fn zip_longest_with<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let keywords = PyDict::new(py);
     keywords.set_item("fillvalue", fill)?;
-    py.import("itertools")?.getattr("zip_longest")?.call(iterators, Some(&keywords))
+    cpython::import(py, "itertools")?.getattr("zip_longest")?.call(iterators, Some(&keywords))
 }
 
 #[pyfunction]
 fn cycle_at<'py>(seen: &Bound<'py, PyAny>, rest: &Bound<'py, PyAny>, steps: usize) -> PyResult<Bound<'py, PyAny>> {
-    let tools = seen.py().import("itertools")?;
+    let tools = cpython::import(seen.py(), "itertools")?;
     let items = tools.getattr("chain")?.call1((seen, rest))?;
     skip(tools.getattr("cycle")?.call1((items,))?.try_iter()?, steps)
 }
 
 #[pyfunction]
 fn pairwise_behind<'py>(before: &Bound<'py, PyAny>, rest: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    let tools = before.py().import("itertools")?;
+    let tools = cpython::import(before.py(), "itertools")?;
     tools.getattr("pairwise")?.call1((tools.getattr("chain")?.call1((before, rest))?,))
 }
 
@@ -144,13 +145,14 @@ fn accumulate_from<'py>(
     let py = rest.py();
     let keywords = PyDict::new(py);
     keywords.set_item("initial", total)?;
-    let accumulate = py.import("itertools")?.getattr("accumulate")?.call((rest, function), Some(&keywords))?;
+    let accumulate =
+        cpython::import(py, "itertools")?.getattr("accumulate")?.call((rest, function), Some(&keywords))?;
     skip(accumulate.try_iter()?, usize::from(given))
 }
 
 #[pyfunction]
 fn continue_chain<'py>(active: &Bound<'py, PyAny>, source: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    let chain = active.py().import("itertools")?.getattr("chain")?;
+    let chain = cpython::import(active.py(), "itertools")?.getattr("chain")?;
     let sources = chain.call1(((active,), source))?;
     chain.call_method1("from_iterable", (sources,))
 }
@@ -162,7 +164,7 @@ fn make_partial<'py>(
     keywords: &Bound<'py, PyDict>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = function.py();
-    let partial = py.import("functools")?.getattr("partial")?.call1((function,))?;
+    let partial = cpython::import(py, "functools")?.getattr("partial")?.call1((function,))?;
     // The arguments may have other owners: no copies.
     partial.call_method1("__setstate__", ((function, args, keywords, py.None()),))?;
     Ok(partial)
@@ -190,7 +192,7 @@ fn copy_kept<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
 
 #[pyfunction]
 fn fill_ordered<'py>(dict: &Bound<'py, PyAny>, items: &Bound<'py, PyAny>) -> PyResult<()> {
-    let set = dict.py().import("collections")?.getattr("OrderedDict")?.getattr("__setitem__")?;
+    let set = cpython::import(dict.py(), "collections")?.getattr("OrderedDict")?.getattr("__setitem__")?;
     for item in items.call_method0("items")?.try_iter()? {
         let (key, value): (Bound<'py, PyAny>, Bound<'py, PyAny>) = item?.extract()?;
         set.call1((dict, key, value))?;
@@ -213,7 +215,7 @@ fn make_exhausted<'py>(py: Python<'py>, over: &str) -> PyResult<Bound<'py, PyAny
         "ascii" => PyString::new(py, "").into_any(),
         "text" => return skip(PyString::new(py, "\u{e9}").try_iter()?, 2),
         "bytes" => PyBytes::new(py, b"").into_any(),
-        "deque" => py.import("collections")?.getattr("deque")?.call0()?,
+        "deque" => cpython::import(py, "collections")?.getattr("deque")?.call0()?,
         _ => PyTuple::empty(py).into_any(),
     };
     Ok(empty.try_iter()?.into_any())
@@ -240,12 +242,12 @@ fn make_generator<'py>(
     let py = code.py();
     let closure = if cells.is_empty() { py.None().into_bound(py) } else { cells.clone().into_any() };
     let name = code.getattr("co_name")?;
-    let make = py.import("types")?.getattr("FunctionType")?;
+    let make = cpython::import(py, "types")?.getattr("FunctionType")?;
     make.call1((code, globals, name, py.None(), closure))?.call(positional, Some(keywords))
 }
 
 fn reversed<'py>(collection: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    collection.py().import("builtins")?.getattr("reversed")?.call1((collection,))
+    cpython::import(collection.py(), "builtins")?.getattr("reversed")?.call1((collection,))
 }
 
 fn skip(mut iterator: Bound<'_, PyIterator>, count: usize) -> PyResult<Bound<'_, PyAny>> {

@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyType;
 
 use sot_core::codegen::CodeGen;
+use sot_core::cpython;
 use sot_core::error::{Flow, Unwind};
 use sot_core::executor::{object_model, CallArgs, OpcodeExecutor};
 use sot_core::variable::VarId;
@@ -26,7 +27,7 @@ impl IteratorState for CallableIterator {
     const KIND: &'static str = "callable_iterator";
 
     fn python_type<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let iter = py.import("builtins")?.getattr("iter")?;
+        let iter = cpython::import(py, "builtins")?.getattr("iter")?;
         Ok(iter.call1((py.get_type::<PyAny>(), 0))?.get_type().into_any())
     }
 

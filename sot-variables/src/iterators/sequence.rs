@@ -4,6 +4,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyRange, PySet, PyString, PyTuple};
 
 use sot_core::codegen::CodeGen;
+use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::OpcodeExecutor;
 use sot_core::variable::VarId;
@@ -144,7 +145,7 @@ impl Over {
             // Texts beyond ASCII may have an iterator of their own.
             Over::Text => PyString::new(py, "\u{e9}").into_any(),
             Over::Bytes => PyBytes::new(py, b"").into_any(),
-            Over::Deque => py.import("collections")?.getattr("deque")?.call0()?,
+            Over::Deque => cpython::import(py, "collections")?.getattr("deque")?.call0()?,
         })
     }
 }
@@ -180,7 +181,7 @@ impl IteratorState for SequenceIterator {
     fn python_type<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let empty = self.over.empty(py)?;
         if self.backwards {
-            return Ok(py.import("builtins")?.getattr("reversed")?.call1((empty,))?.get_type().into_any());
+            return Ok(cpython::import(py, "builtins")?.getattr("reversed")?.call1((empty,))?.get_type().into_any());
         }
         Ok(empty.try_iter()?.get_type().into_any())
     }

@@ -1,0 +1,42 @@
+//! The modules that the tracer itself needs.
+
+use std::collections::HashMap;
+use std::ptr::null_mut;
+use std::sync::{Mutex, PoisonError};
+
+use pyo3::exceptions::PyImportError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+
+/// A module as it was when it was first asked for: what a program puts in the place of `builtins.__import__`, or takes out of
+/// `sys.modules`, is for its own imports.
+pub fn import<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyModule>> {
+    static MODULES: Mutex<Option<HashMap<Box<str>, Py<PyModule>>>> = Mutex::new(None);
+    // No Python code runs while it is held.
+    let modules = || MODULES.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(module) = modules().as_ref().and_then(|modules| modules.get(name)) {
+        return Ok(module.bind(py).clone());
+    }
+    let module = import_by_name(&PyString::new(py, name))?;
+    modules().get_or_insert_default().insert(name.into(), module.clone().unbind());
+    Ok(module)
+}
+
+/// Imports a module without a question to `builtins.__import__`.
+fn import_by_name<'py>(name: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyModule>> {
+    let py = name.py();
+    // SAFETY: a live string; the first answer, the outermost package, is owned or null with an exception, and so is the second,
+    // but for the exception.
+    let found = unsafe {
+        Bound::from_owned_ptr_or_err(
+            py,
+            ffi::PyImport_ImportModuleLevelObject(name.as_ptr(), null_mut(), null_mut(), null_mut(), 0),
+        )?;
+        Bound::from_owned_ptr_or_opt(py, ffi::PyImport_GetModule(name.as_ptr()))
+    };
+    match found {
+        Some(module) => Ok(module.cast_into()?),
+        None => Err(PyErr::take(py).unwrap_or_else(|| PyImportError::new_err(format!("no module '{name}'")))),
+    }
+}
