@@ -2,17 +2,20 @@
 
 use std::rc::Rc;
 
+use pyo3::exceptions::{PyAttributeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyTuple, PyType};
+use sot_core::builtin;
 use sot_core::cpython;
-use sot_core::error::Flow;
+use sot_core::error::{Flow, Unwind};
 use sot_core::executor::{object_model, CallArgs, CompareOp, Name, OpcodeExecutor};
 use sot_core::guard::{Identity, Test};
 use sot_core::tracker::{repr, TrackerId};
 use sot_core::variable::{GraphArgument, VarId, Variable};
 
 use crate::array_comparison;
+use crate::builtins::cannot;
 use crate::iterators::library;
 use crate::numpy;
 
@@ -63,6 +66,24 @@ fn has_own_time_zone(object: &Bound<'_, PyAny>) -> bool {
 fn is_type_hint(object: &Bound<'_, PyAny>) -> bool {
     let ty = object.get_type();
     cpython::is_heap_type(&ty) && ty.module().is_ok_and(|module| module == "typing")
+}
+
+builtin! { CALL_OF_ALIAS = "types:GenericAlias.__call__" => |cx, args| {
+    let Some((&alias, rest)) = args.positional.split_first() else { return Err(cannot("an alias that is not given")) };
+    let origin = cx.get_attr(alias, &Rc::from("__origin__"))?;
+    let made = cx.call(origin, &CallArgs { positional: rest.to_vec(), keywords: args.keywords.clone() })?;
+    match cx.set_attr(made, &Rc::from("__orig_class__"), Some(alias)) {
+        Err(Unwind::Raise(exception)) if is_refusal(cx, exception)? => {}
+        other => other?,
+    }
+    Ok(made)
+} }
+
+/// Whether objects of a class have no place for the attribute.
+fn is_refusal(cx: &mut OpcodeExecutor<'_>, exception: VarId) -> Flow<bool> {
+    let (ty, refusals) =
+        (cx.type_of(exception)?, [cx.py.get_type::<PyAttributeError>(), cx.py.get_type::<PyTypeError>()]);
+    Ok(ty.cast::<PyType>().is_ok_and(|ty| refusals.iter().any(|refusal| cpython::is_subtype(ty, refusal))))
 }
 
 /// Of these, types whose equal instances answer alike.

@@ -325,10 +325,7 @@ impl Variable for SubclassVariable {
     fn type_tracker(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> TrackerId {
         match self.class {
             Some(class) => cx.vars.tracker(class),
-            None => {
-                let of = cx.vars.tracker(this);
-                cx.trackers.add(Tracker::Type { of })
-            }
+            None => object_model::type_tracker(cx, this, self.python_type(cx)),
         }
     }
 

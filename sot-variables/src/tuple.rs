@@ -10,7 +10,7 @@ use sot_core::cpython;
 use sot_core::error::Flow;
 use sot_core::executor::{object_model, BinaryOp, CompareOp, OpcodeExecutor};
 use sot_core::guard::{Identity, Test};
-use sot_core::tracker::{Tracker, TrackerId};
+use sot_core::tracker::TrackerId;
 use sot_core::variable::{GraphArgument, VarId, Variable};
 
 use crate::iterators::library;
@@ -139,12 +139,7 @@ impl Variable for TupleVariable {
         if let Some(class) = self.class.as_ref().and_then(|class| class.variable) {
             return cx.vars.tracker(class);
         }
-        let of = cx.vars.tracker(this);
-        if cx.trackers.is_sourced(of) {
-            return cx.trackers.add(Tracker::Type { of });
-        }
-        let ty = self.python_type(cx).unbind();
-        cx.constant_tracker(ty)
+        object_model::type_tracker(cx, this, self.python_type(cx))
     }
 
     fn text(&self, _: &OpcodeExecutor<'_>) -> String {

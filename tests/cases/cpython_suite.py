@@ -1015,6 +1015,24 @@ def test_global_variables_without_builtins(x):
     return x + 1, without_builtins(x)
 
 
+# Tuples of classes.
+
+
+def ask_ever_deeper(question, asked):
+    classes = (str,)
+    for _ in range(20000):
+        classes = (classes,)
+        question(asked, classes)
+
+
+@given(one)
+def test_classes_in_tuples_nested_without_end(x):
+    try:
+        ask_ever_deeper(isinstance, "")
+    except RecursionError as error:
+        return x + 1, str(error).split(" in ")[0]
+
+
 # Imports.
 
 

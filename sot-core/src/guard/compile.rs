@@ -169,7 +169,8 @@ impl<'a, 'py> Compiler<'a, 'py> {
                 Fetch::Computed(how.clone_ref(py), of)
             }
             Tracker::Storage { .. } | Tracker::Produced | Tracker::Made(_) => {
-                return Err(PyRuntimeError::new_err("a guard was put on a value made in the trace"));
+                let text = format!("a guard was put on a value made in the trace: {}", self.trackers.text(py, id));
+                return Err(PyRuntimeError::new_err(text));
             }
         })
     }

@@ -12,7 +12,7 @@ use crate::error::{Flow, ReasonId, Unwind};
 use crate::executor::{object_model, BinaryOp, CallArgs, CompareOp, OpcodeExecutor, UnaryOp};
 use crate::graph::SymbolId;
 use crate::guard::{Identity, Test};
-use crate::tracker::{Tracker, TrackerId};
+use crate::tracker::TrackerId;
 
 /// A value as the argument of a graph statement: the object the builder gets, and its text in the StatementIR.
 pub struct GraphArgument {
@@ -59,13 +59,7 @@ pub trait Variable: Any {
 
     /// The tracker of `type(x)`.
     fn type_tracker(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> TrackerId {
-        let of = cx.vars.tracker(this);
-        if cx.trackers.is_sourced(of) || cx.trackers.is_made(of) {
-            cx.trackers.add(Tracker::Type { of })
-        } else {
-            let ty = self.python_type(cx).unbind();
-            cx.constant_tracker(ty)
-        }
+        object_model::type_tracker(cx, this, self.python_type(cx))
     }
 
     /// The payload that it is replaced by where a container is looked into, if it is one that nobody has looked into.

@@ -16,6 +16,7 @@ use sot_core::variable::VarId;
 
 use super::cannot;
 use crate::class_statement;
+use crate::sequence;
 use crate::tuple::TupleVariable;
 
 builtin! { ISINSTANCE = "isinstance" => |cx, args| {
@@ -112,12 +113,8 @@ fn has_own_hook(class: &Bound<'_, PyType>) -> bool {
 impl<'py> Question<'py> {
     fn ask(&self, cx: &mut OpcodeExecutor<'py>, classes: VarId) -> Flow<bool> {
         if let Some(tuple) = cx.see_as::<TupleVariable>(classes)? {
-            for &class in &tuple.items {
-                if self.ask(cx, class)? {
-                    return Ok(true);
-                }
-            }
-            return Ok(false);
+            // CPython has an error of its own for tuples nested too deeply.
+            return sequence::nested(|| self.ask_each(cx, &tuple.items)).ok_or_else(sequence::endless)?;
         }
         let Some(class) = cx.see(classes)?.object().map(|object| object.bind(cx.py).clone()) else {
             return Err(self.misuse(cx));
@@ -131,6 +128,15 @@ impl<'py> Question<'py> {
             Ok(class) => self.ask_class(cx, class, classes),
             Err(_) => self.ask_other(cx, &class, classes),
         }
+    }
+
+    fn ask_each(&self, cx: &mut OpcodeExecutor<'py>, classes: &[VarId]) -> Flow<bool> {
+        for &class in classes {
+            if self.ask(cx, class)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// CPython's own answer where the metaclass lets it be one; else the metaclass's hook is followed.

@@ -122,6 +122,16 @@ pub fn type_variable(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
     Ok(cx.wrap(&ty, tracker))
 }
 
+/// Where the type of a value comes from: the value, or the trace, which knows the type.
+pub fn type_tracker<'py>(cx: &mut OpcodeExecutor<'py>, this: VarId, ty: Bound<'py, PyAny>) -> TrackerId {
+    let of = cx.vars.tracker(this);
+    if cx.trackers.is_sourced(of) || cx.trackers.is_made(of) {
+        cx.trackers.add(Tracker::Type { of })
+    } else {
+        cx.constant_tracker(ty.unbind())
+    }
+}
+
 /// What a class holds stays of its type, and the type as much of a descriptor as it is.
 pub fn guard_descriptor<'py>(cx: &mut OpcodeExecutor<'py>, found: &Bound<'py, PyAny>, tracker: TrackerId) -> Flow<()> {
     if !cx.trackers.is_sourced(tracker) {

@@ -12,7 +12,7 @@ pub use attributes::{assume_own_reads, generic_get_attr, generic_set_attr, get_a
 pub use descriptors::{bind_class_method, bind_descriptor};
 pub use lookup::{
     guard_descriptor, guard_identity, has_own_class, is_python_method, lookup, lookup_in_class, lookup_in_type,
-    type_variable,
+    type_tracker, type_variable,
 };
 pub use operations::{
     binary, call, compare, contains, contains_among, equal, graph_argument, inplace, is_nan, iter, len, next, truth,
