@@ -1015,6 +1015,26 @@ def test_global_variables_without_builtins(x):
     return x + 1, without_builtins(x)
 
 
+class Failure(Exception):
+    def __del__(self):
+        self.args = ()
+
+
+def fail():
+    raise Failure()
+
+
+@given(one)
+def test_what_dies_behind_its_handler(x):
+    for step in (1, 2):
+        try:
+            fail()
+        except Failure:
+            toy.save(x)
+            x = x + step
+    return x
+
+
 # Tuples of classes.
 
 

@@ -17,7 +17,7 @@ use super::session::{open, HookError};
 use super::signature::flatten_signature;
 use super::snapshot::look_for_blind_spots;
 use super::tracing::is_traced;
-use super::{function_closure, function_code, function_globals};
+use super::{function_closure, function_code, function_globals, import};
 use crate::version::PyVersion;
 
 /// Why the hook must not be used in this interpreter.
@@ -56,7 +56,7 @@ pub fn self_test(py: Python<'_>) -> Result<(), LayoutError> {
     check_code_state(&function_code(&probes.original))?;
     check_frame(py, &probes)?;
     check_replacement(py, &probes)?;
-    let traced = !py.import("sys")?.call_method0("gettrace")?.is_none();
+    let traced = !import(py, "sys")?.call_method0("gettrace")?.is_none();
     expect(is_traced(py) == traced, "PyThreadState.c_tracefunc")?;
     layout_problem(py)?.map_or(Ok(()), |field| Err(LayoutError::Field { field }))?;
     // Without it guards walk as they do the first time.

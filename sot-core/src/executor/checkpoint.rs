@@ -135,8 +135,11 @@ impl OpcodeExecutor<'_> {
             return true;
         }
         let frames = self.frames.iter();
+        // What is handled is held by the thread.
+        let handled = frames.clone().flat_map(|frame| &frame.handled).map(|handled| handled.exception);
         let mut pending: Vec<VarId> = frames
             .flat_map(|frame| frame.stack.iter().chain(frame.locals.iter().flatten()).chain(&frame.cells).copied())
+            .chain(handled)
             .collect();
         let mut seen = HashSet::new();
         while let Some(holder) = pending.pop() {
