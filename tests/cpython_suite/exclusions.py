@@ -32,7 +32,6 @@ EXCLUDED = [
     ("test_dict|test_set|test_deque|test_unicode|test_str", r"test_container_iterator|test_free_after_iterating", 8, 14, LIFETIME),
     ("test_dict", r"test_oob_indexing_dictiter_iternextitem", 8, 14, LIFETIME),
     ("test_functools", r"test_lru_cache_weakrefable", 8, 14, LIFETIME),
-    ("test_functools", r"test_lru_recursion", 12, 14, DEPTH),
     ("test_class", r"testSetattrWrapperNameIntern", 8, 14, IDENTITY),
     ("test_operator", r"test_is$|test_is_not$", 8, 14, IDENTITY),
     ("test_unicode|test_str", r"test_getnewargs", 8, 14, IDENTITY),
