@@ -119,6 +119,12 @@ impl CodeCache {
         Ok(code)
     }
 
+    /// The key of a resume function's code.
+    pub fn resume_key(&self, code: &Bound<'_, PyCode>) -> Option<ResumeKey> {
+        let codes = self.lock_resume();
+        codes.iter().find(|(_, known)| known.is(code)).map(|(key, _)| key.clone())
+    }
+
     /// The codes of all resume functions made so far.
     pub fn resume_codes(&self, py: Python<'_>) -> Vec<Py<PyAny>> {
         self.lock_resume().values().map(|code| code.clone_ref(py)).collect()

@@ -428,6 +428,42 @@ def test_graph_error_behind_a_break(x, items):
 
 
 @given(lambda: (toy.arange(3), []))
+def test_interrupt_of_a_graph_behind_a_break(x, items):
+    try:
+        try:
+            toy.save(x)
+            x = toy.interruptible(x * 2 - 1) + 1
+            items.append("not reached")
+        finally:
+            items.append("finally")
+            toy.save(x)
+    except KeyboardInterrupt as error:
+        items.append(error.args)
+    return x + 1, items
+
+
+def interrupted(x, items):
+    try:
+        y = x + 1
+        toy.save(y)
+        return toy.interruptible(2 - y) * 3
+    finally:
+        items.append(sys.exc_info()[0])
+
+
+@given(lambda: (toy.arange(3), []))
+def test_interrupt_of_a_graph_in_a_callee_behind_a_break(x, items):
+    try:
+        try:
+            items.append(interrupted(x, items))
+        finally:
+            items.append("caller")
+    except KeyboardInterrupt:
+        x = x * 2
+    return x, items
+
+
+@given(lambda: (toy.arange(3), []))
 def test_graph_error_in_a_handler(x, items):
     try:
         raise KeyError(float(x.sum()))

@@ -34,6 +34,16 @@ pub struct ResumeKey {
 /// How many values an exception is before 3.11 and since: traceback, itself and class, or itself alone.
 const RAISED: usize = if PyVersion::BUILT_FOR.0 < 11 { 3 } else { 1 };
 
+/// These values of an exception.
+pub(super) fn raised<'py>(py: Python<'py>, error: &PyErr) -> Vec<Bound<'py, PyAny>> {
+    let value = error.value(py).clone().into_any();
+    if RAISED == 1 {
+        return vec![value];
+    }
+    let traceback = error.traceback(py).map_or_else(|| py.None().into_bound(py), Bound::into_any);
+    vec![traceback, value, error.get_type(py).into_any()]
+}
+
 impl ResumeKey {
     /// How many values the function is given besides the locals.
     pub fn values(&self) -> usize {

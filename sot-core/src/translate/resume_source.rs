@@ -74,6 +74,11 @@ impl<'py> ResumeSource<'py> {
         self.call.filter(|(call, _)| *call == at).map(|(_, finish)| finish)
     }
 
+    /// The key of the code being run, if it is that of a resume function.
+    pub fn key(&self, py: Python<'py>) -> Option<ResumeKey> {
+        self.cache.resume_key(self.running.object.bind(py).cast::<PyCode>().ok()?)
+    }
+
     /// The code of a resume function.
     pub fn resume_code(&self, py: Python<'_>, key: &ResumeKey, line: Position) -> Flow<Py<PyAny>> {
         self.cache.resume_code(py, key, || {

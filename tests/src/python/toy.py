@@ -347,6 +347,17 @@ def sqrt(x):
     return _map(x, lambda v: math.sqrt(v))
 
 
+def interruptible(x):
+    """The same, unless somebody interrupts it: as soon as a number is negative."""
+
+    def same(v):
+        if v < 0:
+            raise KeyboardInterrupt
+        return v
+
+    return _map(x, same)
+
+
 def where(condition, x, y):
     x, y = (v if isinstance(v, Tensor) else full(condition._shape, v) for v in (x, y))
     return _like(x, [a if c else b for c, a, b in zip(condition._data, x._data, y._data)], x._shape)
@@ -357,7 +368,7 @@ def linear(x, weight, bias=None):
     return result if bias is None else result + bias
 
 
-_GRAPH_FUNCTIONS = [ones, zeros, full, relu, add, matmul, concat, stack, split, minmax, sqrt, where, linear]
+_GRAPH_FUNCTIONS = [ones, zeros, full, relu, add, matmul, concat, stack, split, minmax, sqrt, interruptible, where, linear]
 
 _grad = True
 
