@@ -1,6 +1,9 @@
 """Gradients of gradients, and second backward passes through one graph: equal to eager's, or an error where a program stands in
 the way; never a part of them."""
 
+import gc
+import weakref
+
 import paddle
 import paddle.nn.functional as F
 import pytest
@@ -343,3 +346,108 @@ def test_an_error_in_a_block_leaves_the_grad_mode_as_it_was(as_users_have_it):
     with pytest.raises(Exception, match="(?i)out of|index|range"):
         fast(x, paddle.to_tensor([7]))
     assert paddle.is_grad_enabled() and not fast(x, paddle.to_tensor([0])).stop_gradient
+
+
+class Adversaries:
+    """One function makes fake data and judges it and real data. The judge's loss and the forger's have no operation in common."""
+
+    def __init__(self):
+        paddle.seed(11)
+        self.forger, self.judge = deep(), nn.Sequential(nn.Linear(1, 4), deep())
+        self.forger_update, self.judge_update = (
+            paddle.optimizer.SGD(0.1, parameters=net.parameters()) for net in (self.forger, self.judge)
+        )
+
+    def step(self, real, noise):
+        fake = self.forger(noise)
+        judge_loss = F.softplus(self.judge(fake.detach())).mean() + F.softplus(-self.judge(real)).mean()
+        judge_loss.backward()
+        self.judge_update.step()
+        self.judge_update.clear_grad()
+        forger_loss = F.softplus(-self.judge(fake)).mean()
+        forger_loss.backward()
+        self.forger_update.step()
+        self.forger_update.clear_grad()
+        self.judge_update.clear_grad()
+        return judge_loss.detach(), forger_loss.detach()
+
+
+def test_results_with_nothing_in_common(as_users_have_it, same):
+    def train(wrap):
+        adversaries = Adversaries()
+        step = wrap(adversaries.step)
+        losses = [step(paddle.randn([3, 1]), paddle.randn([3, 4])) for _ in range(5)]
+        return losses, adversaries.forger.parameters(), adversaries.judge.parameters()
+
+    expected = train(lambda fn: fn)
+    same(train(sot.symbolic_translate), expected)
+    assert sot.stats().graphs >= 2
+
+
+SECOND_WAYS = {
+    "grad and grad": (lambda a, x: paddle.grad(a, x), lambda b, y: paddle.grad(b, y)[0]),
+    "grad and backward": (lambda a, x: paddle.grad(a, x), lambda b, y: b.backward() or y.grad.detach()),
+    "backward and grad": (lambda a, x: a.backward(), lambda b, y: paddle.grad(b, y)[0]),
+    "backward and backward": (lambda a, x: a.backward(), lambda b, y: b.backward() or y.grad.detach()),
+}
+
+
+@pytest.mark.parametrize("between", [False, True], ids=["", "with a run between"])
+@pytest.mark.parametrize("way", SECOND_WAYS)
+def test_through_two_results_of_a_program(way, between, as_programs, same):
+    """Never the gradient at what another run was given, whose memory is the first one's."""
+    first, second = SECOND_WAYS[way]
+
+    def f(x, y):
+        return (x * x * x).sum(), (y * y * y).sum()
+
+    def run(call):
+        x, y, other = (paddle.to_tensor(numbers, stop_gradient=False) for numbers in ([1.0, 2.0], [3.0, 2.0], [30.0, 20.0]))
+        a, b = call(x, y)
+        first(a, x)
+        kept = call(x, other) if between else None
+        return second(b, y), kept and kept[1].detach()
+
+    expected, fast = run(f), sot.symbolic_translate(f)
+    with pytest.raises(RuntimeError, match="second backward pass goes through a program"):
+        run(fast)
+    for _ in range(2):
+        same(run(fast), expected)
+    assert sot.stats().graphs == 2 and not sot.stats().breaks
+
+
+def test_gradients_by_one_parameter_after_the_other(as_users_have_it, same):
+    """`paddle.grad` leaves the graph as it is, also without `retain_graph`."""
+    net, x = deep(), paddle.randn([3, 4])
+
+    def run(call):
+        loss = call(x)
+        return [paddle.grad(loss, parameter)[0] for parameter in net.parameters()]
+
+    expected, fast = run(lambda x: net(x).sum()), sot.symbolic_translate(lambda x: net(x).sum())
+    for _ in range(3):
+        same(run(fast), expected)
+    assert sot.stats().graphs == 1 and not sot.stats().breaks
+
+
+def test_passes_that_keep_the_graph_do_not_keep_it_for_ever(as_users_have_it):
+    class Hook:
+        def __call__(self, gradient):
+            return None
+
+    net = deep()
+    fast = sot.symbolic_translate(lambda x: net(x))
+    hooks = []
+    for _ in range(3):
+        x = paddle.randn([3, 4])
+        x.stop_gradient = False
+        y = fast(x)
+        hook = Hook()
+        y.register_hook(hook)
+        hooks.append(weakref.ref(hook))
+        (slope,) = paddle.grad(y.sum(), x, create_graph=True)
+        slope.sum().backward()
+    assert sot.stats().graphs == 1
+    del hook, slope, x, y
+    gc.collect()
+    assert [hook() for hook in hooks] == [None] * 3

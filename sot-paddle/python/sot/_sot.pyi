@@ -36,6 +36,3 @@ def _leave_size_open(function: Callable[..., Any], argument: str, keys: List[Any
 
 def _second_passes_everywhere() -> None:
     """Make no programs of graphs with gradients from here on."""
-
-def _second_passes_are_everywhere() -> bool:
-    """Whether that was said."""

@@ -40,6 +40,8 @@ pub(crate) struct Program {
     pub(crate) runner: Box<dyn Runner>,
     /// Whether a backward pass may follow, for which the scope is kept.
     pub(crate) training: bool,
+    /// Is given the results of each run that a backward pass may follow.
+    pub(crate) run_noter: Option<Py<PyAny>>,
     /// Whether all it computes is small (see [`collector`]).
     pub(crate) small: bool,
     /// Whether it must run with grad mode on, though it is called with grad mode off.
@@ -168,7 +170,11 @@ impl Graph {
         // The first run in a scope makes the executor.
         let results = if scope.is_new && program.small { collector::without(py, run) } else { run() };
         self.scopes.take_back(scope);
-        results
+        let results = results?;
+        if let Some(noter) = &program.run_noter {
+            noter.bind(py).call1((&results,))?;
+        }
+        Ok(results)
     }
 }
 

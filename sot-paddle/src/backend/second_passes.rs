@@ -13,8 +13,7 @@ const MODULE: &str = "sot._second_passes";
 static EVERYWHERE: AtomicBool = AtomicBool::new(false);
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(_second_passes_everywhere, module)?)?;
-    module.add_function(wrap_pyfunction!(_second_passes_are_everywhere, module)?)
+    module.add_function(wrap_pyfunction!(_second_passes_everywhere, module)?)
 }
 
 /// Whether no graph with gradients may become a program.
@@ -30,6 +29,12 @@ pub(crate) fn reset() {
 /// From here on backward passes are looked at.
 pub(super) fn watch(py: Python<'_>) -> PyResult<()> {
     cpython::import(py, MODULE)?.call_method0("watch").map(drop)
+}
+
+/// What is given the results of each run of a program, so that only one backward pass goes through them.
+pub(super) fn run_noter(py: Python<'_>) -> PyResult<Py<PyAny>> {
+    watch(py)?;
+    Ok(py.import(MODULE)?.getattr("note_run")?.unbind())
 }
 
 /// The first runs of a graph.
@@ -62,10 +67,4 @@ fn _second_passes_everywhere() {
     if !EVERYWHERE.swap(true, Ordering::Relaxed) {
         stats::forget();
     }
-}
-
-/// Whether that was said.
-#[pyfunction]
-fn _second_passes_are_everywhere() -> bool {
-    are_everywhere()
 }
