@@ -1,5 +1,7 @@
 """Tensors of several element types in one operation: what eager mode makes of them, or a break."""
 
+import operator
+
 import paddle
 import paddle.nn.functional as F
 import pytest
@@ -89,3 +91,30 @@ def test_a_layer_of_another_type():
     x, _ = operands()
     fast = sot.symbolic_translate(lambda x: layer(x))
     assert outcome(fast, x) == outcome(layer, x)
+
+
+WITHOUT_DIMENSIONS = {
+    "floor": lambda t: t // 2,
+    "reflected": lambda t: 7.0 // t,
+    "of the module": lambda t: operator.floordiv(t, True),
+    "in place": lambda t: operator.ifloordiv(t, 2),
+    "power": lambda t: t**True,
+    "others": lambda t: (t**2 % 3 - 1) / 2,
+}
+
+
+@pytest.mark.parametrize("function", WITHOUT_DIMENSIONS.values(), ids=WITHOUT_DIMENSIONS)
+@pytest.mark.parametrize("kind", ["int64", "float32"])
+def test_a_number_beside_a_tensor_without_dimensions(function, kind, check):
+    """Of some operators eager mode makes a tensor of one dimension."""
+    check(function, paddle.to_tensor(5, dtype=kind))
+    check(function, paddle.to_tensor([5], dtype=kind))
+
+
+def test_a_matrix_product_with_a_number():
+    x = paddle.ones([3])
+    for function in (lambda x: 2 @ x, lambda x: x @ 2.0):
+        with pytest.raises(Exception) as expected:
+            function(x)
+        with pytest.raises(type(expected.value)):
+            sot.symbolic_translate(function)(x)

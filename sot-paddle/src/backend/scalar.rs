@@ -43,6 +43,11 @@ pub(crate) fn operator_with_number<'py>(
     }
     let operands = Operands { value, number, dtype: meta.dtype.to_string(), reflected };
     match operator {
+        "matmul" => Err(PyNotImplementedError::new_err("the matrix product with a number is for eager mode to refuse")),
+        "floordiv" if meta.shape.is_empty() => operands.of_one_dimension(callee).map(Some),
+        "pow" if meta.shape.is_empty() && !reflected && operands.number.is_instance_of::<PyBool>() => {
+            operands.of_one_dimension(callee).map(Some)
+        }
         "truediv" if !reflected => operands.divide(paddle.release.divides_by_reciprocal),
         "pow" if !reflected && operands.yields_floating() => operands.power().map(Some),
         "add" | "sub" | "mul" if operands.dtype == "float64" => operands.with_constant(operator).map(Some),
@@ -134,6 +139,15 @@ impl<'py> Operands<'py> {
         } else {
             Ok((self.value.call_method1("astype", ("float32",))?, "float32"))
         }
+    }
+
+    /// Eager mode makes a tensor of one dimension of the number, and so the result is one.
+    fn of_one_dimension(&self, callee: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let value = self.value.call_method1("reshape", ([1],))?;
+        if let Ok(method) = callee.cast::<PyString>() {
+            return value.call_method1(method, (&self.number,));
+        }
+        if self.reflected { callee.call1((&self.number, value)) } else { callee.call1((value, &self.number)) }
     }
 
     fn with_constant(&self, operator: &str) -> PyResult<Bound<'py, PyAny>> {
