@@ -236,6 +236,11 @@ pub trait GraphBuilder {
     ) -> PyResult<Bound<'py, PyAny>>;
     /// The meta if `object` is a value of a graph, else `None`.
     fn value_meta(&self, object: &Bound<'_, PyAny>) -> PyResult<Option<TensorMeta>>;
+    /// What a method of a value (`item`, `__bool__`) gives without arguments, where that does not depend on what the inputs hold.
+    fn answer(&self, value: &Bound<'_, PyAny>, method: &str) -> PyResult<Option<Py<PyAny>>> {
+        let _ = (value, method);
+        Ok(None)
+    }
     /// Which memory a value has in eager mode: values that may share some have the same, such as a tensor and its views.
     fn memory(&self, value: &Bound<'_, PyAny>) -> PyResult<u64> {
         Ok(value.as_ptr() as u64)

@@ -116,6 +116,16 @@ impl TensorVariable {
         }
     }
 
+    /// What a method gives, where that is known before the graph runs.
+    fn answer(&self, cx: &mut OpcodeExecutor<'_>, method: &str) -> Flow<Option<Py<PyAny>>> {
+        let Some(symbol) = self.symbol() else { return Ok(None) };
+        let answer = cx.graph.answer(symbol, method)?;
+        if answer.is_some() {
+            refuse_listed(cx, &self.python_type(cx), method)?;
+        }
+        Ok(answer)
+    }
+
     /// From here on no gradient flows through the tensor.
     fn stop_gradient(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
         if !self.meta.stop_gradient {
@@ -246,7 +256,8 @@ impl Variable for TensorVariable {
             TensorAttribute::OpenSizes(why) => Err(cx.settle_sizes(Unwind::break_graph(ReasonId::TensorValue, why))),
             // Only the call of a method needs the tensor: the break comes there.
             TensorAttribute::Break(why) if self.has_method(cx, name)? => {
-                Ok(Some(cx.produce(TensorMethodVariable::new(name, this, Does::Break(why)))))
+                let does = self.answer(cx, name)?.map_or(Does::Break(why), Does::Know);
+                Ok(Some(cx.produce(TensorMethodVariable::new(name, this, does))))
             }
             TensorAttribute::Break(why) => Err(Unwind::break_graph(ReasonId::TensorValue, why)),
             TensorAttribute::Missing => match &self.source {
@@ -312,7 +323,16 @@ impl Variable for TensorVariable {
         cx.iter(items)
     }
 
-    fn truth(&self, _: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<bool> {
+    fn special(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str) -> Flow<Option<VarId>> {
+        let method =
+            |answer| Rc::new(TensorMethodVariable { name: name.into(), receiver: this, does: Does::Know(answer) });
+        Ok(self.answer(cx, name)?.map(|answer| cx.produce(method(answer))))
+    }
+
+    fn truth(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<bool> {
+        if let Some(answer) = self.answer(cx, "__bool__")? {
+            return Ok(answer.is_truthy(cx.py)?);
+        }
         Err(Unwind::break_graph(ReasonId::TensorTruth, "the truth of a tensor decides where the program goes"))
     }
 
@@ -370,6 +390,8 @@ enum Does {
     Compute,
     /// It changes the tensor in place, and returns it or `None`.
     Change { returns_it: bool },
+    /// What it gives without arguments is known.
+    Know(Py<PyAny>),
     /// It breaks the graph.
     Break(String),
 }
@@ -409,6 +431,13 @@ impl Variable for TensorMethodVariable {
             Does::Change { returns_it } => {
                 let changed = cx.call_in_place(&callee, &self.name, &args)?;
                 Ok(if *returns_it { changed } else { cx.none() })
+            }
+            Does::Know(answer) if args.positional.len() == 1 && args.keywords.is_empty() => {
+                let answer = answer.bind(cx.py).clone();
+                cx.wrap_fresh(&answer)
+            }
+            Does::Know(_) => {
+                Err(Unwind::break_graph(ReasonId::TensorValue, format!("Tensor.{} of these arguments", self.name)))
             }
             Does::Break(why) => Err(Unwind::break_graph(ReasonId::TensorValue, why.clone())),
         }

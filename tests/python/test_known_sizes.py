@@ -1,6 +1,7 @@
 """Shapes made of what `paddle.shape` gives are known while tracing, as the sizes of the tensor are."""
 
 import paddle
+import paddle.nn.functional as F
 import pytest
 
 import sot
@@ -43,9 +44,57 @@ def of_sums(x):
     return y * sum(y.shape)
 
 
-@pytest.mark.parametrize(
-    "fn", [of_a_reshape, of_unpacked_sizes, of_made_tensors, of_a_mask, of_another_tensor, of_sums]
-)
+def of_other_makers(x):
+    n, c = paddle.shape(x)[0], paddle.shape(x)[1]
+    y = paddle.eye(c) + F.one_hot(paddle.arange(c), c) + paddle.rand([c, c]) * 0 + paddle.randn([n, 1, 1]) * 0
+    return y * y.shape[-1]
+
+
+def of_resized_images(x):
+    image = x.unsqueeze(1)
+    y = F.interpolate(image[:, :, :1, :2], size=paddle.shape(image)[2:])
+    y = y + F.upsample(image[:, :, :2, :1], paddle.shape(image)[-2:], mode="bilinear")
+    y = y + F.adaptive_avg_pool2d(image, paddle.shape(image)[2:])
+    return y * y.shape[2] + y.shape[3]
+
+
+def of_slices(x):
+    n, c = paddle.shape(x)[0], paddle.shape(x)[1]
+    y = x[:, : c - 1, n // n :] + x[0, c - 1, 0] + x[n - 1 :, n:, :1].sum()
+    z = paddle.slice(x, [1], [0], [c // 2]) + paddle.split(x, [c // 2, c - c // 2], axis=1)[0]
+    return y.sum() * y.shape[1] + z.sum() * z.shape[1]
+
+
+def of_branches(x):
+    sizes = paddle.shape(x)
+    if sizes[0] > 2 and not sizes[1] == 4:
+        return x * 2
+    return x + 1 if sizes[2] % 2 else x - 1
+
+
+def of_python_numbers(x):
+    sizes = paddle.shape(x)
+    for _ in range(sizes[0]):
+        x = x + int(sizes[1]) * sizes[2].item()
+    return x * [1, 2, 3, 4, 5, 6][sizes[2]] * float(sizes[0]) * (sizes[0] // 1).item() * int(sizes[0] >= 3)
+
+
+OF_SHAPES = [
+    of_a_reshape,
+    of_unpacked_sizes,
+    of_made_tensors,
+    of_a_mask,
+    of_another_tensor,
+    of_sums,
+    of_other_makers,
+    of_resized_images,
+    of_slices,
+    of_branches,
+    of_python_numbers,
+]
+
+
+@pytest.mark.parametrize("fn", OF_SHAPES)
 def test_no_break(fn):
     translated = sot.symbolic_translate(fn)
     for shape in ([2, 4, 3], [3, 6, 5], [2, 4, 3]):
@@ -69,3 +118,33 @@ def test_what_is_no_shape_stays_a_tensor():
         assert (actual.dtype, actual.shape) == (expected.dtype, expected.shape)
         assert paddle.equal_all(actual, expected)
     assert sot.stats().graphs == 1
+
+
+@pytest.mark.parametrize("fn", OF_SHAPES)
+def test_open_sizes_are_not_taken_for_known(fn, monkeypatch):
+    monkeypatch.setenv("SOT_ALLOW_DYNAMIC_SHAPE", "1")
+    translated = sot.symbolic_translate(fn)
+    for shape in ([2, 4, 3], [3, 6, 5], [4, 2, 4], [5, 4, 2], [3, 6, 5]):
+        x = paddle.rand(shape)
+        assert paddle.allclose(translated(x), fn(x))
+    assert sot.stats().graphs
+
+
+def test_what_is_known_is_asked_as_in_eager_mode(same):
+    def ask(x):
+        n = paddle.shape(x)[1]
+        return n, n > 2, bool(n), float(n), n.item(), (n > 2).item(), n // 2, max(n, 2), not n, x[n - 3], x[..., n - 1]
+
+    x = paddle.rand([2, 4])
+    same(sot.symbolic_translate(ask)(x), ask(x))
+    assert (sot.stats().graphs, sot.stats().breaks) == (1, {})
+
+
+def test_a_listed_method_still_breaks():
+    def ask(x):
+        return x * paddle.shape(x)[0].item()
+
+    x = paddle.rand([2, 4])
+    with sot.break_on(paddle.Tensor.item):
+        assert paddle.equal_all(sot.symbolic_translate(ask)(x), ask(x))
+        assert any("break-listed" in reason for reason in sot.stats().breaks)

@@ -146,6 +146,12 @@ impl<'py> FunctionGraph<'py> {
         self.symbols[symbol.0 as usize].value.bind(self.py).clone()
     }
 
+    /// What a method of the value gives, where that is known before the graph runs.
+    pub fn answer(&mut self, symbol: SymbolId, method: &str) -> PyResult<Option<Py<PyAny>>> {
+        let value = self.value(symbol);
+        self.builder()?.answer(&value, method)
+    }
+
     /// Whether the graph holds no statement.
     pub fn is_empty(&self) -> bool {
         self.ir.statements.is_empty()

@@ -325,6 +325,10 @@ impl GraphBuilder for PaddleBuilder {
         Ok(result)
     }
 
+    fn answer(&self, value: &Bound<'_, PyAny>, method: &str) -> PyResult<Option<Py<PyAny>>> {
+        Ok(self.known_sizes.answer(&self.paddle, value, method)?.map(Bound::unbind))
+    }
+
     fn value_meta(&self, object: &Bound<'_, PyAny>) -> PyResult<Option<TensorMeta>> {
         meta::of_value(&self.paddle, object)
     }

@@ -1,10 +1,11 @@
 //! Sizes that a program asks for as a tensor, by `paddle.shape`, and what it computes of them. Where no size is open their
-//! numbers are known: shapes made of them are built with the numbers, so that the shape of what has them is known, too.
+//! numbers are known: shapes made of them are built with the numbers, so that the shape of what has them is known, too, and
+//! branches and `int()` need no break.
 
 use std::collections::HashMap;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyInt, PyList, PySlice, PyString, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyInt, PyList, PySlice, PyString, PyTuple};
 use sot_core::backend::CallKind;
 
 use super::builder::identity;
@@ -15,18 +16,32 @@ use super::{scalar, sizes};
 /// Functions and methods that take shapes and counts: from which argument on, up to which, and by which names. There a
 /// number does what a tensor with that number does.
 const TAKING: &[(&str, usize, usize, &[&str])] = &[
+    ("__getitem__", 1, 2, &[]),
+    ("adaptive_avg_pool2d", 1, 2, &["output_size"]),
+    ("adaptive_max_pool2d", 1, 2, &["output_size"]),
     ("arange", 0, 3, &["start", "end", "step"]),
     ("broadcast_to", 1, 2, &["shape"]),
     ("empty", 0, 1, &["shape"]),
     ("expand", 1, 2, &["shape"]),
+    ("eye", 0, 2, &["num_rows", "num_columns"]),
     ("full", 0, 1, &["shape"]),
+    ("interpolate", 1, 2, &["size"]),
+    ("one_hot", 1, 2, &["num_classes"]),
     ("ones", 0, 1, &["shape"]),
+    ("rand", 0, 1, &["shape"]),
+    ("randn", 0, 1, &["shape"]),
     ("reshape", 1, 2, &["shape"]),
+    ("slice", 2, 4, &["starts", "ends"]),
+    ("split", 1, 2, &["num_or_sections"]),
     ("tile", 1, 2, &["repeat_times"]),
+    ("upsample", 1, 2, &["size"]),
     ("zeros", 0, 1, &["shape"]),
 ];
 
-/// The numbers of values, by identity: an `int`, or a list of them.
+/// Questions about sizes, beside [`sizes::OPERATORS`].
+const COMPARISONS: &[&str] = &["__lt__", "__le__", "__gt__", "__ge__", "__eq__", "__ne__"];
+
+/// The numbers of values, by identity: an `int`, a `bool`, or a list of them.
 #[derive(Default)]
 pub(super) struct KnownSizes(HashMap<u64, Py<PyAny>>);
 
@@ -44,7 +59,9 @@ impl KnownSizes {
         let known = match (kind, &*name) {
             (CallKind::Api, "shape") if !args.is_empty() => sizes_of(paddle, &args.get_item(0)?)?,
             (CallKind::Method, "__getitem__") => self.item(paddle, args)?,
-            (CallKind::Method, name) if sizes::OPERATORS.contains(&name) => self.operator(paddle, name, args)?,
+            (CallKind::Method, name) if sizes::OPERATORS.contains(&name) || COMPARISONS.contains(&name) => {
+                self.operator(paddle, name, args)?
+            }
             _ => None,
         };
         if let (Some(known), true) = (known, paddle.is_value(result)) {
@@ -80,10 +97,35 @@ impl KnownSizes {
         Ok(Some((PyTuple::new(callee.py(), positional)?, keywords)))
     }
 
+    /// What a method of a value gives without arguments.
+    pub(super) fn answer<'py>(
+        &self,
+        paddle: &Paddle,
+        value: &Bound<'py, PyAny>,
+        method: &str,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let Some(number) = self.known(paddle, value)?.filter(PyAnyMethods::is_instance_of::<PyInt>) else {
+            return Ok(None);
+        };
+        // What has a dimension (`size // 2`) is a number to some releases of numpy only, which make these of it.
+        let is_bare = meta::of_value(paddle, value)?.is_some_and(|meta| meta.shape.is_empty());
+        match method {
+            "item" => Ok(Some(number)),
+            "__bool__" => number.call_method0(method).map(Some),
+            "__int__" | "__float__" if is_bare => number.call_method0(method).map(Some),
+            "__index__" if is_bare && number.is_exact_instance_of::<PyInt>() => Ok(Some(number)),
+            _ => Ok(None),
+        }
+    }
+
     /// The number that is known of a value, or an object with such numbers in it.
     fn number<'py>(&self, paddle: &Paddle, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        if let Some(known) = self.known(paddle, object)? {
+        if let Some(known) = self.known(paddle, object)?.filter(|known| !known.is_instance_of::<PyBool>()) {
             return Ok(known);
+        }
+        if let Ok(slice) = object.cast::<PySlice>() {
+            let part = |name: &str| self.number(paddle, &slice.getattr(name)?);
+            return object.get_type().call1((part("start")?, part("stop")?, part("step")?));
         }
         let is_list = object.is_exact_instance_of::<PyList>();
         if !is_list && !object.is_exact_instance_of::<PyTuple>() {

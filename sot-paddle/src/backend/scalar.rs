@@ -147,7 +147,11 @@ impl<'py> Operands<'py> {
         if let Ok(method) = callee.cast::<PyString>() {
             return value.call_method1(method, (&self.number,));
         }
-        if self.reflected { callee.call1((&self.number, value)) } else { callee.call1((value, &self.number)) }
+        if self.reflected {
+            callee.call1((&self.number, value))
+        } else {
+            callee.call1((value, &self.number))
+        }
     }
 
     fn with_constant(&self, operator: &str) -> PyResult<Bound<'py, PyAny>> {
