@@ -13,6 +13,7 @@ use crate::backend::PaddleBackend;
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Translated>()?;
     module.add_function(wrap_pyfunction!(_leave_size_open, module)?)?;
+    module.add_function(wrap_pyfunction!(_copy_marks, module)?)?;
     module.add_function(wrap_pyfunction!(symbolic_translate, module)?)
 }
 
@@ -177,6 +178,15 @@ fn _leave_size_open(
 ) -> PyResult<()> {
     if let Some(code) = code_of(function)? {
         translate::leave_size_open(&code, argument, keys.iter().map(Key::of).collect(), axis);
+    }
+    Ok(())
+}
+
+/// Makes errors of a copied function's breaks and fallbacks where they are of the function's own.
+#[pyfunction]
+fn _copy_marks(function: &Bound<'_, PyAny>, copy: &Bound<'_, PyAny>) -> PyResult<()> {
+    if let (Some(code), Some(copy)) = (code_of(function)?, code_of(copy)?) {
+        translate::copy_marks(&code, &copy);
     }
     Ok(())
 }

@@ -544,6 +544,41 @@ def test_input_spec_of_a_layer(installed):
     assert misses_for(expected, batches(None, 4), fast) == [1, 0, 0, 0, 0, 0]
 
 
+def test_input_spec_is_of_one_layer(installed):
+    """Though all `Sequential`s run the same code."""
+    nets = [paddle.nn.Sequential(paddle.nn.Linear(4, 8), paddle.nn.ReLU()) for _ in range(2)]
+    fast = converted(nets[0], [InputSpec([None, 4])])
+    plain = paddle.jit.to_static(nets[1], full_graph=False)
+    expected = lambda net: lambda x: net[1](net[0](x))  # noqa: E731
+    assert misses_for(expected(nets[1]), batches(None, 4), plain) == [1, 1, 1, 1, 1, 0]
+    assert misses_for(expected(nets[0]), batches(None, 4), fast) == [1, 0, 0, 0, 0, 0]
+    assert misses_for(expected(nets[1]), batches(None, 4), plain) == [0, 0, 0, 0, 0, 0]
+
+
+def test_input_spec_leaves_the_function_as_it_is(installed):
+    offset = 3.0
+
+    def step(x, scale=2.0, *, shift=1.0):
+        return x * scale + shift - offset
+
+    code = step.__code__
+    fast = converted(step, [InputSpec([None, 4])])
+    assert misses_for(step, batches(None, 4), fast) == [1, 0, 0, 0, 0, 0]
+    assert step.__code__ is code and fast._dygraph_function is step
+    for size in SIZES[:2]:
+        assert sot.symbolic_translate(step)(paddle.ones([size, 4])).shape[0] == size
+    assert sot.stats().misses == 3
+
+
+def test_input_spec_of_a_function_that_may_not_break(installed):
+    @sot.psdb.check_no_breakgraph
+    def step(x):
+        return x + 1 if x.sum() > 0 else x
+
+    with pytest.raises(sot.GraphBreakError):
+        converted(step, [InputSpec([None, 4])])(paddle.ones([2, 4]))
+
+
 def test_input_spec_of_a_method_in_its_class(installed):
     class Net(paddle.nn.Layer):
         def __init__(self):

@@ -49,6 +49,15 @@ pub fn forbids(code: &Bound<'_, PyAny>, what: Forbidden) -> bool {
     cache.is_some_and(|cache| cache.forbids(what))
 }
 
+/// Makes an error of what is one of `code`, of a copy of it, too.
+pub fn copy_marks(code: &Bound<'_, PyCode>, copy: &Bound<'_, PyCode>) {
+    for what in [Forbidden::Break, Forbidden::Fallback] {
+        if let Some(cache) = cache_of(copy).filter(|_| forbids(code.as_any(), what)) {
+            cache.forbid(what);
+        }
+    }
+}
+
 /// The same code, of which no frame is translated. It takes all arguments by position, as new code does.
 pub fn untranslated<'py>(code: &Bound<'py, PyCode>) -> PyResult<Bound<'py, PyCode>> {
     let refuse = |error: &BytecodeError| {

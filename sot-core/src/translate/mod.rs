@@ -26,8 +26,8 @@ use attempt::translate_to_the_end;
 use report::{count_fallback, place_of};
 
 pub use marks::{
-    cache_of, forbids, in_original, is_asked_for, is_resume_function, leave_alone, leave_making_alone, leave_size_open,
-    own_cells_of, prologue_of, untranslated, Request,
+    cache_of, copy_marks, forbids, in_original, is_asked_for, is_resume_function, leave_alone, leave_making_alone,
+    leave_size_open, own_cells_of, prologue_of, untranslated, Request,
 };
 pub use resume_source::ResumeSource;
 pub use turn::compile_later;

@@ -7,6 +7,7 @@ as they are, and putting the method back restores Paddle exactly.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import os
 import types
@@ -16,7 +17,7 @@ from typing import Any, Callable, Iterator, Optional, Sequence
 import paddle
 from paddle.jit.dy2static import program_translator
 
-from ._sot import _leave_size_open, symbolic_translate
+from ._sot import _copy_marks, _leave_size_open, symbolic_translate
 
 _PLAIN = (bool, int, float, str, bytes, type(None))
 _METHOD = "_perform_call"
@@ -93,8 +94,8 @@ def _perform_call(self: Any, *args: Any, **kwargs: Any) -> Any:
     """In the place of `SymbolicStaticFunction._perform_call`."""
     translated = _translated.get(self)
     if translated is None:
-        translated = _translated[self] = _Translated(self._dygraph_function)
-        _leave_sizes_open(self._dygraph_function, self.class_instance is not None, self._input_spec or ())
+        function = _sizes_left_open(self._dygraph_function, self.class_instance is not None, self._input_spec or ())
+        translated = _translated[self] = _Translated(function)
     if self._input_spec is None:
         _note_specs(self, translated, args, kwargs)
     receiver = self.class_instance
@@ -103,12 +104,13 @@ def _perform_call(self: Any, *args: Any, **kwargs: Any) -> Any:
     return translated.call(*args, **kwargs)
 
 
-def _leave_sizes_open(function: Callable[..., Any], has_receiver: bool, specs: Sequence[Any]) -> None:
-    """Translate for all sizes of the dimensions that specs leave open."""
+def _sizes_left_open(function: Callable[..., Any], has_receiver: bool, specs: Sequence[Any]) -> Callable[..., Any]:
+    """What to translate in the place of a function, for all sizes of the dimensions that specs leave open."""
     code = getattr(function, "__code__", None)
-    if code is None:
-        return
+    if code is None or not any(True for _ in _open_dimensions(specs)):
+        return function
     named = code.co_varnames[has_receiver or inspect.ismethod(function) : code.co_argcount]
+    function = _with_its_own_code(function)
     for name, spec in zip(named, specs):
         for keys, axis in _open_dimensions(spec):
             _leave_size_open(function, name, keys, axis)
@@ -117,6 +119,20 @@ def _leave_sizes_open(function: Callable[..., Any], has_receiver: bool, specs: S
         for index, spec in enumerate(specs[len(named) :]):
             for keys, axis in _open_dimensions(spec):
                 _leave_size_open(function, rest, [index, *keys], axis)
+    return function
+
+
+def _with_its_own_code(function: Any) -> Any:
+    """The function with a code object that no other layer has: what is asked of its translations is asked of nobody else's."""
+    if inspect.ismethod(function):
+        return types.MethodType(_with_its_own_code(function.__func__), function.__self__)
+    code = function.__code__.replace()
+    copy = types.FunctionType(code, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
+    copy.__kwdefaults__ = function.__kwdefaults__
+    functools.update_wrapper(copy, function)
+    del copy.__wrapped__
+    _copy_marks(function, copy)
+    return copy
 
 
 def _open_dimensions(spec: Any) -> Iterator[tuple[list[Any], int]]:

@@ -34,5 +34,8 @@ def take_records() -> List[Dict[str, Any]]:
 def _leave_size_open(function: Callable[..., Any], argument: str, keys: List[Any], axis: int) -> None:
     """Translate for all sizes of a dimension: of the tensor found in an argument by these keys."""
 
+def _copy_marks(function: Callable[..., Any], copy: Callable[..., Any]) -> None:
+    """Make errors of a copied function's breaks and fallbacks where they are of the function's own."""
+
 def _second_passes_everywhere() -> None:
     """Make no programs of graphs with gradients from here on."""
