@@ -34,14 +34,14 @@ EXEMPT = {
     "from the first that differs on, integers are not assumed here, and one translation serves all",
     "test_guard_user_defined_fn.py::TestGuardOutputs.test_non_operator_related_fn": "counts a translation for each object of a class "
     "whose objects have no attributes; here the second one is a hit",
-    "test_instruction_translator_cache.py": "puts functions of its own into Paddle's cache",
+    "test_instruction_translator_cache.py::TestOpcodeExecutorCache": "puts functions of its own into Paddle's cache",
     "test_model_switch_training.py": "looks into Paddle's cache of compiled StatementIRs",
     "test_mutable_data.py": "tests a data structure of Paddle's tracer",
     "test_side_effects.py::TestListSideEffect.test_list_remove": "expects an InnerError where list.remove raises a ValueError in eager mode, "
     "and here",
     "test_simulate_initialize.py::TestInit.test_error": "expects an InnerError for a layer with parameters that is made in the function; "
     "eager mode has none, nor is there one here",
-    "test_sir_rollback.py": "builds Paddle's graph",
+    "test_sir_rollback.py::TestRollback": "builds Paddle's graph",
     "test_sot_cost_model.py": "sets the timings of Paddle's cost model",
     "test_sot_dynamic_shape.py::TestOpcodeExecutorDynamicShapeCache.test_dynamic_int_input_cache_hit_case3": "counts a translation for "
     "each n of which `n < 4` is asked; here the answer is assumed and not n, so that some are hits",
