@@ -1035,6 +1035,14 @@ def test_what_dies_behind_its_handler(x):
     return x
 
 
+@given(one)
+def test_totals_that_are_none(x):
+    totals = itertools.accumulate([None, None, None], operator.is_)
+    first = next(totals)
+    toy.save(x)
+    return x + 1, first, list(totals)
+
+
 # Tuples of classes.
 
 

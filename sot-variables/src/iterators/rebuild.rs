@@ -142,12 +142,10 @@ fn accumulate_from<'py>(
     total: &Bound<'py, PyAny>,
     given: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let py = rest.py();
-    let keywords = PyDict::new(py);
-    keywords.set_item("initial", total)?;
-    let accumulate =
-        cpython::import(py, "itertools")?.getattr("accumulate")?.call((rest, function), Some(&keywords))?;
-    skip(accumulate.try_iter()?, usize::from(given))
+    let tools = cpython::import(rest.py(), "itertools")?;
+    // As `initial`, `None` would be no total.
+    let items = tools.getattr("chain")?.call1(((total,), rest))?;
+    skip(tools.getattr("accumulate")?.call1((items, function))?.try_iter()?, usize::from(given))
 }
 
 #[pyfunction]
