@@ -10,7 +10,6 @@ SIZE = "compares sizes of objects of CPython's own, or how they lie in memory"
 IDENTITY = "looks whether two equal texts are one object; constants of new code may be made one"
 TIME = "compares how long calls take"
 GIVEN_UP = "gives a function's C structure another way to be called, past which new code runs"
-MODULES = "takes modules of the interpreter's own out of sys.modules, which the tracer imports again while it runs"
 DEPTH = "recurses until C's stack is nearly used up, of which the frame hook takes its share, and a translation begun down there"
 
 # File, pattern of the test's id behind the file's name, oldest and first later minor version, reason.
