@@ -149,6 +149,10 @@ pub trait Backend: Send + Sync {
     fn name(&self) -> &'static str;
     /// Whether `object` is an eager tensor of this framework (parameters and buffers included).
     fn is_tensor(&self, object: &Bound<'_, PyAny>) -> bool;
+    /// Whether `object` may lead to tensors: a tensor, or what the framework keeps them in (a layer).
+    fn may_hold_tensors(&self, object: &Bound<'_, PyAny>) -> bool {
+        self.is_tensor(object)
+    }
     /// Whether the tensor belongs to a model (a parameter): identity, not only its meta, is assumed.
     fn is_parameter(&self, object: &Bound<'_, PyAny>) -> bool;
     /// Whether the object is one of the framework's plain values (a data type, a place): immutable, compared by `==`.

@@ -52,6 +52,7 @@ pub struct Runtime {
     /// Where graphs go.
     pub backend: Box<dyn Backend>,
     skipped_paths: Vec<String>,
+    installed_paths: Vec<String>,
 }
 
 static RUNTIME: OnceCell<Runtime> = OnceCell::new();
@@ -79,8 +80,11 @@ impl Runtime {
         let backend = make_backend(py, backend)?;
         let mut skipped_paths = backend.skipped_paths(py)?;
         skipped_paths.extend(["<frozen ", "<__array_function__ internals>"].map(str::to_owned));
-        skipped_paths
-            .push(cpython::import(py, "sysconfig")?.call_method1("get_path", ("stdlib",))?.extract::<String>()? + "/");
+        let paths = cpython::import(py, "sysconfig")?;
+        let folder =
+            |name| -> PyResult<String> { Ok(paths.call_method1("get_path", (name,))?.extract::<String>()? + "/") };
+        skipped_paths.push(folder("stdlib")?);
+        let installed_paths = vec![folder("purelib")?, folder("platlib")?];
         Ok(Runtime {
             version,
             dispatch: DispatchTable::freeze(py, version).map_err(wrong)?,
@@ -89,6 +93,7 @@ impl Runtime {
             factories: the_factories()?,
             backend,
             skipped_paths,
+            installed_paths,
         })
     }
 
@@ -98,6 +103,11 @@ impl Runtime {
         self.skipped_paths
             .iter()
             .any(|prefix| file.strip_prefix(prefix.as_str()).is_some_and(|rest| !rest.starts_with("site-packages")))
+    }
+
+    /// Whether a file belongs to a library: what is installed, and what is left alone.
+    pub fn is_library(&self, file: &str) -> bool {
+        self.skips(file) || self.installed_paths.iter().any(|path| file.starts_with(path.as_str()))
     }
 
     /// CPython's name of an opcode.

@@ -15,6 +15,7 @@ use sot_core::tracker::{self, Key, Part, Tracker, TrackerId};
 use sot_core::variable::{VarId, Variable};
 use sot_core::{cpython, translate};
 
+use crate::builtins::frame;
 use crate::dict::DictVariable;
 use crate::generator;
 use crate::iterators::library;
@@ -289,6 +290,7 @@ impl Variable for FunctionVariable {
             return (builtin.handler)(cx, args);
         }
         let function = self.object.bind(cx.py).cast::<PyFunction>().map_err(PyErr::from)?;
+        frame::refuse_looking(function)?;
         // The rest of a function that was followed is followed, whatever it looks like.
         if translate::is_resume_function(&cpython::function_code(function)) {
             return self.follow(cx, this, args);

@@ -1,5 +1,7 @@
 """Graph breaks: what lies before, between and after is compiled; results, effects and exceptions are those of CPython."""
 
+import glob
+import os
 import traceback
 
 import numpy as np
@@ -585,3 +587,15 @@ def test_data_that_is_new_in_each_call_does_not_translate_again(check):
     for value in range(5):
         fast(paddle.full([3], float(value)))
     assert sot.stats().translations == before
+
+
+def test_what_a_library_does_without_tensors_is_one_break():
+    here = os.path.join(os.path.dirname(__file__), "*.py")
+
+    def f(x):
+        y = x * 2
+        files = glob.glob(here)
+        return y * 3, "conftest.py" in map(os.path.basename, files)
+
+    assert run(f, positive()) == (2, 1, 0)
+    assert sot.stats().translations == 2

@@ -154,3 +154,19 @@ def test_a_function_that_sets_a_trace_function():
     assert called(X, expected).tolist() == result.tolist()
     assert lines == expected and ("line", "traced") in lines
     assert ids(sot.stats().fallbacks) == {"unsupported-frame", "traced"}
+
+
+def evaluate(text):
+    return value_of(text, 2)
+
+
+def test_libraries_that_look_for_variables_of_their_callers(monkeypatch):
+    monkeypatch.setattr(evaluate, "__module__", "numexpr.necompiler")
+
+    def called(x):
+        scale = 3
+        y = x * 2
+        return y * evaluate("scale")
+
+    assert sot.symbolic_translate(called)(X).tolist() == [6.0, 6.0]
+    assert any("numexpr.necompiler.evaluate() looks for variables" in reason for reason in sot.stats().fallbacks)

@@ -268,7 +268,35 @@ impl OpcodeExecutor<'_> {
         if depth > 1 && (of_this_frame || self.needs_its_frame(last)) {
             depth -= 1;
         }
+        // To go on in the middle of what a library does without tensors is of no use to the graph.
+        while depth > 1 && self.is_without_tensors(depth - 1) {
+            depth -= 1;
+        }
         self.checkpoints.truncate(depth);
+    }
+
+    /// Whether a called function is a library's, has added nothing to the graph and knows no tensor.
+    fn is_without_tensors(&self, depth: usize) -> bool {
+        let (caller, frame) = (&self.checkpoints[depth - 1], &self.checkpoints[depth]);
+        if !self.runtime.is_library(&frame.unit.code.filename) || caller.marks.graph != frame.marks.graph {
+            return false;
+        }
+        let mut pending: Vec<VarId> =
+            frame.locals.iter().flatten().chain(&frame.stack).chain(&frame.cells).copied().collect();
+        let mut seen = HashSet::new();
+        while let Some(value) = pending.pop() {
+            if !seen.insert(value) {
+                continue;
+            }
+            let payload = self.vars.get(value);
+            let object = payload.object().map(|object| object.bind(self.py));
+            if payload.kind() == "tensor" || object.is_some_and(|object| self.runtime.backend.may_hold_tensors(object))
+            {
+                return false;
+            }
+            pending.extend(payload.children());
+        }
+        true
     }
 
     /// Whether the instruction reads or writes variables of its frame, or what the frame has on its stack besides values.

@@ -55,6 +55,8 @@ enum Attempt {
 pub(super) struct Translation {
     pub(super) entry: Entry,
     pub(super) reason: Option<Reason>,
+    /// Whether the trace met tensors.
+    pub(super) met_tensors: bool,
 }
 
 /// Simulates a frame and makes an entry of the result or a wish for another attempt; the error is a bug of ours.
@@ -143,7 +145,8 @@ fn translate(
     // What was made for one size is faster there.
     let comes_last = any_number || cx.sizes.are_open();
     let entry = Entry::new(guards, new_code.map(|new| new.code), alone, comes_last);
-    Ok(Attempt::Done(Box::new(Translation { entry, reason })))
+    let met_tensors = !cx.graph.is_empty() || cx.graph.has_inputs();
+    Ok(Attempt::Done(Box::new(Translation { entry, reason, met_tensors })))
 }
 
 /// Lays out the root frame and runs it to its return.

@@ -144,6 +144,10 @@ pub fn leave_making_alone(class: &Bound<'_, PyType>) {
 }
 
 fn is_skipped_file(code: &Bound<'_, PyCode>) -> bool {
-    let file = code.getattr("co_filename").and_then(|file| file.extract::<String>()).unwrap_or_default();
-    Runtime::get().is_some_and(|runtime| runtime.skips(&file))
+    Runtime::get().is_some_and(|runtime| runtime.skips(&file_of(code)))
+}
+
+/// The file that the code is from.
+pub(super) fn file_of(code: &Bound<'_, PyCode>) -> String {
+    code.getattr("co_filename").and_then(|file| file.extract()).unwrap_or_default()
 }

@@ -23,6 +23,7 @@ use crate::runtime::Runtime;
 use crate::stats;
 
 use attempt::translate_to_the_end;
+use marks::file_of;
 use report::{count_fallback, place_of};
 
 pub use marks::{
@@ -122,6 +123,8 @@ fn miss(runtime: &'static Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>
     let found_nothing = translation.reason.as_ref().is_some_and(|reason| reason.id == ReasonId::NothingToCompile);
     if found_nothing {
         cache.found_nothing();
+    } else if translation.entry.code.is_none() && !translation.met_tensors && runtime.is_library(&file_of(&code)) {
+        cache.set_skip(true);
     }
     let entry = Arc::new(translation.entry);
     cache.insert(py, Arc::clone(&entry));

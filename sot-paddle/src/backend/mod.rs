@@ -119,6 +119,10 @@ impl Backend for PaddleBackend {
         self.paddle.is_tensor(object)
     }
 
+    fn may_hold_tensors(&self, object: &Bound<'_, PyAny>) -> bool {
+        self.is_tensor(object) || self.is_layer(object).unwrap_or(true)
+    }
+
     fn is_parameter(&self, object: &Bound<'_, PyAny>) -> bool {
         object.is_instance(self.paddle.parameter_type.bind(object.py())).unwrap_or(false)
     }

@@ -54,6 +54,26 @@ builtin! { SETPROFILE = "sys:setprofile" => |_cx, _args| Err(of_frames("sys.setp
 const SHOWS: &str = "shows the frames of its callers, with their variables";
 const TELLS: &str = "has each frame told of that begins from there on";
 
+/// Functions of libraries that look for variables in the frames of their callers, behind much that cannot be followed: by module
+/// and qualified name.
+const LOOKING: &[(&str, &[&str])] = &[
+    ("numexpr.necompiler", &["evaluate", "re_evaluate", "validate"]),
+    ("pandas.core.computation.eval", &["eval"]),
+    ("pandas.core.frame", &["DataFrame.eval", "DataFrame.query"]),
+];
+
+/// Refuses to follow a function that looks for variables in the frames of its callers.
+pub(crate) fn refuse_looking(function: &Bound<'_, PyFunction>) -> Flow<()> {
+    let text = |name: &str| function.getattr(name).and_then(|text| text.extract::<String>()).unwrap_or_default();
+    let module = text("__module__");
+    let Some((_, names)) = LOOKING.iter().find(|(looking, _)| *looking == module) else { return Ok(()) };
+    let name = text("__qualname__");
+    if names.contains(&&*name) {
+        return Err(of_frames(&format!("{module}.{name}()"), "looks for variables in the frames of its callers"));
+    }
+    Ok(())
+}
+
 /// New code keeps variables of its own, followed functions have no frames, and what is left behind a break has one more: where
 /// that shows, all run in CPython.
 fn of_frames(function: &str, what: &str) -> Unwind {
