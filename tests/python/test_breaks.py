@@ -1,8 +1,10 @@
 """Graph breaks: what lies before, between and after is compiled; results, effects and exceptions are those of CPython."""
 
+import gc
 import glob
 import os
 import traceback
+import weakref
 
 import numpy as np
 import paddle
@@ -599,3 +601,39 @@ def test_what_a_library_does_without_tensors_is_one_break():
 
     assert run(f, positive()) == (2, 1, 0)
     assert sot.stats().translations == 2
+
+
+class Refused(Exception):
+    pass
+
+
+def refuse(y):
+    z = y + 1
+    raise Refused(z)
+
+
+def refuse_here(x):
+    y = x * 2
+    raise Refused(y)
+
+
+def refuse_in_a_called_function(x):
+    return refuse(x * 2)
+
+
+@pytest.mark.parametrize("fn", [refuse_here, refuse_in_a_called_function])
+def test_an_exception_dies_when_it_is_dropped(fn):
+    def dies(called):
+        try:
+            called(positive())
+        except Refused as error:
+            told = weakref.ref(error)
+        return told() is None
+
+    fast = sot.symbolic_translate(fn)
+    gc.disable()
+    try:
+        assert dies(fn) and dies(fast) and dies(fast)
+    finally:
+        gc.enable()
+    assert sot.stats().graphs == 1 and not sot.stats().fallbacks

@@ -246,7 +246,7 @@ impl CodeGen<'_, '_> {
             let frames = NativeFrames::new(self.cx, of.at);
             let pair = frames.leaves_pair(&instruction, &name);
             let codes = frames.run(operands, &name, if pair.is_some() { 1 } else { left })?;
-            self.call_frames(of.at, codes, operands, None)?;
+            self.call_frames(of.at, codes, operands, Self::load_operands)?;
             match (pair, left) {
                 (Some(_), _) | (None, 1) => {}
                 (None, 0) => self.op("POP_TOP", 0)?,
@@ -309,7 +309,10 @@ impl CodeGen<'_, '_> {
         if of.is_nested() {
             let operands = &stack[below..];
             let codes = NativeFrames::new(self.cx, of.at).raise(operands, raising)?;
-            self.call_frames(of.at, codes, operands, None)?;
+            self.call_frames(of.at, codes, operands, |cg, operands| {
+                cg.load_operands(operands)?;
+                cg.forget_raised(of)
+            })?;
             self.emitter.end_guarded()?;
             return self.op("RETURN_VALUE", 0);
         }
@@ -317,12 +320,21 @@ impl CodeGen<'_, '_> {
             self.emitter.before_reraise()?;
         }
         self.load_operands(&stack[below..])?;
+        self.forget_raised(of)?;
         if raising {
             self.op(name, instruction.arg)?;
         } else {
             self.emitter.reraise()?;
         }
         self.emitter.end_guarded()
+    }
+
+    /// The traceback of an exception that leaves the frame holds the frame, which is not to hold the exception.
+    fn forget_raised(&mut self, of: &Break<'_, '_>) -> Flow<()> {
+        if of.is_caught() {
+            return Ok(());
+        }
+        self.forget_values()
     }
 
     /// `__enter__` is called; `__exit__` is kept below its result, and a block begins between the two (3.8 to 3.10).
@@ -354,7 +366,7 @@ impl CodeGen<'_, '_> {
         let traceback = self.cx.traceback(exception);
         if of.is_nested() {
             let codes = NativeFrames::new(self.cx, of.at).call(4)?;
-            self.call_frames(of.at, codes, &[exit, class, exception, traceback], None)?;
+            self.call_frames(of.at, codes, &[exit, class, exception, traceback], Self::load_operands)?;
         } else {
             self.call_with(exit, &CallArgs::positional(vec![class, exception, traceback]))?;
         }
@@ -448,13 +460,13 @@ impl CodeGen<'_, '_> {
     }
 
     /// Calls the frames in which the breaking instruction of a nested frame runs: each but the last is called with the next,
-    /// and all with the operands, or with the `truth` of the only one.
+    /// and all with the operands as they are loaded here.
     fn call_frames(
         &mut self,
         at: &BreakPoint,
         codes: Vec<Py<PyAny>>,
         operands: &[VarId],
-        truth: Option<Py<PyAny>>,
+        load: impl FnOnce(&mut Self, &[VarId]) -> Flow<()>,
     ) -> Flow<()> {
         let null = self.cx.null();
         let function = cpython::import(self.cx.py, "types")?.getattr("FunctionType")?.unbind();
@@ -473,7 +485,7 @@ impl CodeGen<'_, '_> {
         for &function in rest {
             self.op("LOAD_FAST", function)?;
         }
-        self.load_asked(&operands, truth)?;
+        load(self, &operands)?;
         self.end_call((rest.len() + operands.len()) as u32)
     }
 
@@ -507,7 +519,7 @@ impl CodeGen<'_, '_> {
         let truth = self.truth(name)?;
         let branch = if of.is_nested() {
             let codes = NativeFrames::new(self.cx, of.at).ask(operands, instruction, name)?;
-            self.call_frames(of.at, codes, operands, truth)?;
+            self.call_frames(of.at, codes, operands, |cg, operands| cg.load_asked(operands, truth))?;
             self.emitter.end_guarded()?;
             self.emitter.jump_if_true()?
         } else {
@@ -545,7 +557,7 @@ impl CodeGen<'_, '_> {
         let (&iterator, below) = frame.stack.split_last().ok_or_else(|| cannot("a loop without an iterator"))?;
         if of.is_nested() {
             let codes = NativeFrames::new(self.cx, of.at).advance()?;
-            self.call_frames(of.at, codes, &[iterator], None)?;
+            self.call_frames(of.at, codes, &[iterator], Self::load_operands)?;
         } else {
             let advance = resume::advance(self.cx.py)?;
             self.call(|cg| cg.load_const(advance), &[iterator])?;

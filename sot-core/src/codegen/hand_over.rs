@@ -181,9 +181,14 @@ impl CodeGen<'_, '_> {
     fn forget_locals(&mut self) -> Flow<()> {
         let code = &self.root.code;
         let is_cell = |slot: &usize| code.cellvars.contains(&code.varnames[*slot]);
-        let arguments = (0..code.total_args()).filter(|slot| !is_cell(slot));
-        let slots = arguments.chain(code.varnames.len()..self.emitter.locals()).collect();
-        self.forget(slots)
+        let arguments = (0..code.total_args()).filter(|slot| !is_cell(slot)).collect();
+        self.forget(arguments)?;
+        self.forget_values()
+    }
+
+    /// Values of the new code are no longer held by its frame.
+    pub(super) fn forget_values(&mut self) -> Flow<()> {
+        self.forget((self.root.code.varnames.len()..self.emitter.locals()).collect())
     }
 
     /// The frame of the new code no longer holds what was in these slots.

@@ -82,6 +82,9 @@ impl<'a, 'py> NativeFrames<'a, 'py> {
                 e.before_reraise()?;
             }
             self.load_operands(e, operands)?;
+            // The exception's traceback holds the frame, which is not to hold the exception.
+            let given = operands.iter().filter(|operand| **operand != self.null).count();
+            (0..given).try_for_each(|slot| e.op("DELETE_FAST", slot as u32))?;
             if raising {
                 e.op("RAISE_VARARGS", operands.len() as u32)?;
             } else {
@@ -158,6 +161,7 @@ impl<'a, 'py> NativeFrames<'a, 'py> {
                     e.callable_loaded()?;
                     for slot in 1..given {
                         e.op("LOAD_FAST", slot as u32)?;
+                        e.op("DELETE_FAST", slot as u32)?;
                     }
                     e.call(given as u32 - 1)
                 })?,

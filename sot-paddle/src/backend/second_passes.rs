@@ -34,7 +34,7 @@ pub(super) fn watch(py: Python<'_>) -> PyResult<()> {
 /// What is given the results of each run of a program, so that only one backward pass goes through them.
 pub(super) fn run_noter(py: Python<'_>) -> PyResult<Py<PyAny>> {
     watch(py)?;
-    Ok(py.import(MODULE)?.getattr("note_run")?.unbind())
+    Ok(cpython::import(py, MODULE)?.getattr("note_run")?.unbind())
 }
 
 /// The first runs of a graph.
