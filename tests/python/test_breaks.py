@@ -637,3 +637,32 @@ def test_an_exception_dies_when_it_is_dropped(fn):
     finally:
         gc.enable()
     assert sot.stats().graphs == 1 and not sot.stats().fallbacks
+
+
+def test_a_generator_left_by_an_exception_is_closed_when_it_is_dropped():
+    log = []
+
+    def numbers():
+        try:
+            yield 1
+        finally:
+            log.append("closed")
+
+    def f(x):
+        y = x + 1
+        try:
+            for _ in numbers():
+                raise Refused(y)
+        except Refused:
+            log.append("caught")
+        return y * 2
+
+    fast = sot.symbolic_translate(f)
+    gc.disable()
+    try:
+        for _ in range(2):
+            assert fast(positive()).tolist() == [5.0, 5.0]
+    finally:
+        gc.enable()
+    assert log == ["closed", "caught"] * 2
+    assert sot.stats().graphs >= 1

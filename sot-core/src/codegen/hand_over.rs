@@ -165,8 +165,8 @@ impl CodeGen<'_, '_> {
         if let Some(exception) = side.raised {
             self.load_raised(exception)?;
         }
-        if driving {
-            // What is handed over dies when the program drops it.
+        if driving || side.raised.is_some() {
+            // What is handed over dies when the program drops it: the frame waits for the rest, or a traceback keeps it.
             self.forget_locals()?;
         }
         self.end_call((frames[0].cells + frames[0].arguments) as u32)?;

@@ -172,6 +172,7 @@ impl Graph {
         self.scopes.take_back(scope);
         let results = results?;
         if let Some(noter) = &program.run_noter {
+            let _quiet = cpython::suspend(py);
             noter.bind(py).call1((&results,))?;
         }
         Ok(results)

@@ -47,6 +47,7 @@ impl Trial {
 
     /// Looks at the results of one of them.
     pub(super) fn note(&self, results: &Bound<'_, PyAny>) -> PyResult<()> {
+        let _quiet = cpython::suspend(results.py());
         self.0.bind(results.py()).call_method1("note", (results,)).map(drop)
     }
 

@@ -4,6 +4,7 @@ import collections
 import contextlib
 import io
 import logging
+import re
 import sys
 import types
 import warnings
@@ -60,8 +61,9 @@ def observe(module, function, maker, call):
     lines += [f"warned {w.filename}:{w.lineno} {w.category.__name__}: {w.message}" for w in warned]
     if output.getvalue():
         lines.append("printed " + output.getvalue())
-    # Without the frames, of which the tracer has some of its own.
-    lines += ["told " + line for line in errors.getvalue().splitlines() if not line.startswith((" ", "Traceback", "Call"))]
+    # Without the frames, of which the tracer has some of its own, and without addresses.
+    told = re.sub(r"\bat 0x[0-9a-fA-F]+", "at its address", errors.getvalue())
+    lines += ["told " + line for line in told.splitlines() if not line.startswith((" ", "Traceback", "Call"))]
     return "\n".join(lines)
 
 
