@@ -274,6 +274,11 @@ impl<'py> OpcodeExecutor<'py> {
         Unwind::BreakGraph(Box::new(Reason { of_frame: true, ..reason }))
     }
 
+    /// Whether there is anything of tensors in the trace: statements, or inputs of the graph.
+    pub(crate) fn has_met_tensors(&self) -> bool {
+        !self.graph.is_empty() || self.graph.has_inputs()
+    }
+
     /// The user's source positions, innermost first.
     pub fn user_stack(&self) -> Vec<Location> {
         self.frames.iter().rev().map(Frame::location).collect()

@@ -75,14 +75,48 @@ fn translate(
     if log::enabled(log::TRACE) {
         log::write(log::TRACE, &format!("OriginCode:\n{}", unit.code.disassemble(py)));
     }
+    // Where an attempt was given up there is work to compile.
+    let wanted = cache.is_root() || planned.is_some() || always_compiles();
+    let mut cx = executor(py, runtime, cache, frame, planned)?;
+    let result = simulate(&mut cx, frame, &unit);
+    cache.close_sizes(cx.sizes.take_settled());
+    cx.switches.undo()?;
+    let (simulated, building) = (start.elapsed(), cx.graph.building());
+    let (result, reason) = write_code(&mut cx, &unit, result, wanted);
+    if let Err(Unwind::Restart(plan)) = result {
+        cache.close_sizes(cx.sizes.take_settled());
+        return Ok(Attempt::Again(plan));
+    }
+    let (new_code, reason) = settle(&cx, result, reason)?;
+    let steps = cx.steps();
+    cx.note_rounds();
+    cx.assume_distinct();
+    report(&cx, &unit, new_code.as_ref(), reason.as_ref());
+    let translation = conclude(&mut cx, new_code, reason)?;
+    stats::update(|stats| {
+        stats.translations += 1;
+        stats.instructions += steps;
+        *stats.seconds.entry("simulate").or_default() += simulated.saturating_sub(building).as_secs_f64();
+        *stats.seconds.entry("build").or_default() += building.as_secs_f64();
+        *stats.seconds.entry("compile").or_default() += start.elapsed().saturating_sub(simulated).as_secs_f64();
+    });
+    Ok(Attempt::Done(Box::new(translation)))
+}
+
+/// An executor that knows what earlier translations of the code have shown.
+fn executor<'py>(
+    py: Python<'py>,
+    runtime: &'static Runtime,
+    cache: &CodeCache,
+    frame: &FreshFrame<'_, 'py>,
+    planned: Option<PlannedBreak>,
+) -> PyResult<OpcodeExecutor<'py>> {
     let globals = frame.globals().to_owned();
     let mut cx = match OpcodeExecutor::new(py, runtime, &globals) {
         Ok(cx) => cx,
         Err(Unwind::Internal(error)) => return Err(*error),
         Err(_) => return Err(pyo3::exceptions::PyRuntimeError::new_err("the executor cannot start")),
     };
-    // Where an attempt was given up there is work to compile.
-    let wanted = cache.is_root() || planned.is_some() || always_compiles();
     if let Some(planned) = planned {
         cx.plan_break(planned);
     }
@@ -94,59 +128,55 @@ fn translate(
     if cx.is_resumed {
         cx.passing = cache.passing(frame);
     }
-    let result = simulate(&mut cx, frame, &unit);
-    cache.close_sizes(cx.sizes.take_settled());
-    cx.switches.undo()?;
-    let (simulated, building) = (start.elapsed(), cx.graph.building());
+    Ok(cx)
+}
+
+/// New code for what the simulation came to, and the reason for which it does not reach the frame's end.
+fn write_code(
+    cx: &mut OpcodeExecutor<'_>,
+    unit: &Rc<CodeUnit>,
+    result: Flow<VarId>,
+    wanted: bool,
+) -> (Flow<NewCode>, Option<Reason>) {
     let name = report::next_graph();
-    let (result, reason) = match result {
-        Err(Unwind::Restart(plan)) => return Ok(Attempt::Again(plan)),
-        Err(Unwind::BreakGraph(reason)) => {
-            if let Some(plan) = cx.replan(&reason) {
-                return Ok(Attempt::Again(Some(Box::new(plan))));
-            }
-            let at = cx.take_break_point((*reason).clone());
-            let result = compile_break(&mut cx, &at, &name, wanted);
-            if let (Err(Unwind::Fallback(why)), Some(plan)) = (&result, cx.plan_at_root(&at)) {
-                if why.id == ReasonId::CannotRestore {
-                    log::write(log::GRAPHS, &format!("[BreakGraph]: not in a called function: {why}"));
-                    return Ok(Attempt::Again(Some(Box::new(plan))));
-                }
-            }
-            (result, Some(*reason))
-        }
-        Err(Unwind::Raise(exception))
-            if !cx.graph.is_empty() || cx.graph.has_inputs() || cx.lacks_own_cell || always_compiles() =>
-        {
+    match result {
+        Ok(value) => (compile(cx, unit, value, &name), None),
+        Err(Unwind::BreakGraph(reason)) => (compile_to_break(cx, &reason, &name, wanted), Some(*reason)),
+        Err(Unwind::Raise(exception)) if cx.has_met_tensors() || cx.lacks_own_cell || always_compiles() => {
             (Err(cx.plan_to_raise(exception)), None)
         }
-        result => (result.and_then(|value| compile(&mut cx, &unit, value, &name)), None),
-    };
-    if let Err(Unwind::Restart(plan)) = result {
-        cache.close_sizes(cx.sizes.take_settled());
-        return Ok(Attempt::Again(plan));
+        Err(unwind) => (Err(unwind), None),
     }
-    let (new_code, reason) = settle(&cx, result, reason)?;
-    let steps = cx.steps();
-    cx.note_rounds();
-    cx.assume_distinct();
-    report(&cx, &unit, new_code.as_ref(), reason.as_ref());
-    let guards = std::mem::take(&mut cx.guards).compile(py, &cx.trackers)?;
-    stats::update(|stats| {
-        stats.translations += 1;
-        stats.instructions += steps;
-        *stats.seconds.entry("simulate").or_default() += simulated.saturating_sub(building).as_secs_f64();
-        *stats.seconds.entry("build").or_default() += building.as_secs_f64();
-        *stats.seconds.entry("compile").or_default() += start.elapsed().saturating_sub(simulated).as_secs_f64();
-    });
+}
+
+/// New code up to a break, or the plan to break somewhere else.
+fn compile_to_break(cx: &mut OpcodeExecutor<'_>, reason: &Reason, name: &str, wanted: bool) -> Flow<NewCode> {
+    if let Some(plan) = cx.replan(reason) {
+        return Err(Unwind::Restart(Some(Box::new(plan))));
+    }
+    let at = cx.take_break_point(reason.clone());
+    match compile_break(cx, &at, name, wanted) {
+        Err(Unwind::Fallback(why)) if why.id == ReasonId::CannotRestore => match cx.plan_at_root(&at) {
+            Some(plan) => {
+                log::write(log::GRAPHS, &format!("[BreakGraph]: not in a called function: {why}"));
+                Err(Unwind::Restart(Some(Box::new(plan))))
+            }
+            None => Err(Unwind::Fallback(why)),
+        },
+        result => result,
+    }
+}
+
+/// The entry, with the guards that the trace has collected.
+fn conclude(cx: &mut OpcodeExecutor<'_>, new_code: Option<NewCode>, reason: Option<Reason>) -> PyResult<Translation> {
+    let guards = std::mem::take(&mut cx.guards).compile(cx.py, &cx.trackers)?;
     // Behind a break the program's own calls run, and are translated.
     let alone = reason.as_ref().is_none_or(|reason| reason.recursive && new_code.is_none());
     let any_number = reason.as_ref().is_some_and(|reason| reason.id == ReasonId::ChangingNumber);
     // What was made for one size is faster there.
     let comes_last = any_number || cx.sizes.are_open();
     let entry = Entry::new(guards, new_code.map(|new| new.code), alone, comes_last);
-    let met_tensors = !cx.graph.is_empty() || cx.graph.has_inputs();
-    Ok(Attempt::Done(Box::new(Translation { entry, reason, met_tensors })))
+    Ok(Translation { entry, reason, met_tensors: cx.has_met_tensors() })
 }
 
 /// Lays out the root frame and runs it to its return.
@@ -247,7 +277,7 @@ fn settle(
 
 /// New code up to the break, if there is anything to compile around it.
 fn compile_break(cx: &mut OpcodeExecutor<'_>, at: &BreakPoint, name: &str, wanted: bool) -> Flow<NewCode> {
-    if !wanted && cx.graph.is_empty() && !cx.graph.has_inputs() {
+    if !wanted && !cx.has_met_tensors() {
         return Err(Unwind::Fallback(Box::new(at.reason.clone())));
     }
     let sources = at.frames.iter().map(|frame| ResumeSource::of(cx.py, &frame.unit)).collect::<PyResult<Vec<_>>>()?;
