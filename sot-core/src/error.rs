@@ -176,7 +176,7 @@ reasons! {
     /// The program is so deep in calls that the C stack has no room for a simulation.
     StackNearlyUsedUp = "stack-nearly-used-up", Frame,
         "Nothing: the frame runs in CPython. A thread of its own may have a larger stack, threading.stack_size().";
-    /// A debugger or a coverage tool looks at the lines that run, by `sys.settrace`.
+    /// A debugger or a coverage tool looks at the lines that run, by `sys.settrace`; or a debugger of `sys.monitoring` is there.
     Traced = "traced", Frame,
         "Nothing: while the tool is there, the frame and what it calls run in CPython.";
     /// Too many different translations of one function.

@@ -170,3 +170,20 @@ def test_libraries_that_look_for_variables_of_their_callers(monkeypatch):
 
     assert sot.symbolic_translate(called)(X).tolist() == [6.0, 6.0]
     assert any("numexpr.necompiler.evaluate() looks for variables" in reason for reason in sot.stats().fallbacks)
+
+
+@pytest.mark.skipif(not hasattr(sys, "monitoring"), reason="sys.monitoring came with CPython 3.12")
+def test_a_debugger_of_sys_monitoring():
+    def called(x):
+        y = x * 2
+        return y + 1
+
+    translated = sot.symbolic_translate(called)
+    sys.monitoring.use_tool_id(sys.monitoring.DEBUGGER_ID, "a debugger")
+    try:
+        assert translated(X).tolist() == [3.0, 3.0]
+        assert (ids(sot.stats().fallbacks), sot.stats().graphs) == ({"traced"}, 0)
+    finally:
+        sys.monitoring.free_tool_id(sys.monitoring.DEBUGGER_ID)
+    assert translated(X).tolist() == [3.0, 3.0]
+    assert sot.stats().graphs == 1

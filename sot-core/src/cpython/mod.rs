@@ -89,7 +89,7 @@ pub use self_test::{self_test, LayoutError};
 pub use session::{enter, is_active, suspend, Active, HookError, Suspended};
 pub use signature::{flatten_signature, total_arg_count};
 pub use snapshot::{blind_spot, Changed, Field, HeldPlace, Place, Reading, Recorder, Snapshot};
-pub use tracing::is_traced;
+pub use tracing::{has_debugger, is_traced};
 pub use type_::{
     builtin_type_name, class_attr, class_dict, forget_subclass, full_type_name, getattr_hook, is_data_descriptor,
     is_descriptor, is_heap_type, is_subtype, special_method, type_lookup, type_name, uses_generic_getattr,

@@ -1,10 +1,11 @@
-//! Whether somebody looks at the lines that run: debuggers and coverage tools do, by `sys.settrace`.
+//! Whether somebody looks at the lines that run: debuggers and coverage tools do, by `sys.settrace` or `sys.monitoring`.
 
 use std::ffi::c_void;
 
 use pyo3::ffi;
 use pyo3::prelude::*;
 
+use super::import;
 use super::layout::TRACE_FUNCTION;
 
 /// Whether a trace function is set for this thread.
@@ -12,4 +13,11 @@ use super::layout::TRACE_FUNCTION;
 pub fn is_traced(_: Python<'_>) -> bool {
     // SAFETY: the state of this thread, which holds the GIL, is alive and larger than that.
     unsafe { !(*ffi::PyThreadState_Get().cast::<*const c_void>().add(TRACE_FUNCTION)).is_null() }
+}
+
+/// Whether a debugger has announced itself (`sys.monitoring.DEBUGGER_ID`, from 3.12 on).
+pub fn has_debugger(py: Python<'_>) -> PyResult<bool> {
+    let Some(monitoring) = import(py, "sys")?.getattr_opt("monitoring")? else { return Ok(false) };
+    let tool = monitoring.call_method1("get_tool", (monitoring.getattr("DEBUGGER_ID")?,))?;
+    Ok(!tool.is_none())
 }

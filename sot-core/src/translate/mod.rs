@@ -100,6 +100,10 @@ fn miss(runtime: &'static Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>
     if !cpython::has_stack_to_begin() {
         return left(&code, Reason::new(ReasonId::StackNearlyUsedUp, "too little of it is left to begin"));
     }
+    if cpython::has_debugger(py).unwrap_or(false) {
+        let reason = Reason::new(ReasonId::Traced, "a debugger is there, and looks at the program's own lines");
+        return left(&code, Reason { recursive: true, ..reason });
+    }
     if turn::is_here() {
         return Verdict::Original { disable_eval_frame: false };
     }
