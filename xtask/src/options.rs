@@ -19,7 +19,9 @@ Commands:
 Options:
   --python 3.x          the interpreter to use, 3.8 to 3.13; may be repeated. Default: every supported one found as
                         python3.x on PATH, below $PYENV_ROOT or ~/.pyenv, or as python3 (lint: the newest found)
-  --only rust|python    run only that half of the tests";
+  --only rust|python    run only that half of the tests
+  --clean               delete an interpreter's environment and what was built for it once its tests are done: 3 GB of disk
+                        at a time instead of 3 GB each";
 
 /// What to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,6 +48,8 @@ pub(crate) struct Options {
     /// Empty: every supported interpreter found.
     pub(crate) pythons: Vec<Minor>,
     pub(crate) only: Option<Half>,
+    /// Whether each interpreter's files are deleted after its tests.
+    pub(crate) clean: bool,
     /// What follows `--`.
     pub(crate) passed_on: Vec<String>,
 }
@@ -54,7 +58,7 @@ impl Options {
     /// Parses the arguments that follow the program's name.
     pub(crate) fn parse(mut args: impl Iterator<Item = String>) -> Result<Self, String> {
         let task = parse_task(args.next().as_deref())?;
-        let mut options = Options { task, pythons: Vec::new(), only: None, passed_on: Vec::new() };
+        let mut options = Options { task, pythons: Vec::new(), only: None, clean: false, passed_on: Vec::new() };
         while let Some(arg) = args.next() {
             let (name, inline) = match arg.split_once('=') {
                 Some((name, value)) => (name, Some(value.to_owned())),
@@ -64,6 +68,7 @@ impl Options {
             match name {
                 "--python" => options.add_python(&value()?)?,
                 "--only" => options.only = Some(parse_half(&value()?)?),
+                "--clean" if inline.is_none() => options.clean = true,
                 "--help" | "-h" => options.task = Task::Help,
                 "--" => {
                     options.passed_on = args.collect();
@@ -116,9 +121,10 @@ mod tests {
 
     #[test]
     fn interpreters_repeat_and_the_rest_is_passed_on() {
-        let options = parse("test --python 3.8 --python=3.12 --only python -- -k gpt --python").expect("valid");
+        let options = parse("test --python 3.8 --python=3.12 --only python --clean -- -k gpt --python").expect("valid");
         assert_eq!(options.pythons, [Minor(8), Minor(12)]);
         assert_eq!(options.only, Some(Half::Python));
+        assert!(options.clean);
         assert_eq!(options.passed_on, ["-k", "gpt", "--python"]);
     }
 
@@ -130,6 +136,7 @@ mod tests {
             ("test --python", "needs a value"),
             ("test --python 3.7", "3.8, 3.9"),
             ("test -k gpt", "after --"),
+            ("test --clean=yes", "unknown argument --clean=yes"),
             ("test --only all", "rust or python"),
         ] {
             let message = parse(line).expect_err(line);

@@ -20,6 +20,9 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let mut report = Report::new(&["build", "Rust tests", "Python tests"]);
     for python in &found.interpreters {
         report.add(python.version.clone(), test_one(python, options));
+        if options.clean {
+            Venv::remove(python);
+        }
     }
     println!("\n{}", report.text());
     conclude(&found.missing, report.failures(), options)

@@ -24,7 +24,7 @@ impl Venv {
     pub(crate) fn prepare(base: &Interpreter) -> Result<Venv, Failure> {
         base.require_venv()?;
         let minor = base.minor;
-        let venv = Venv { base: base.clone(), dir: workspace::target().join("venv").join(minor.to_string()) };
+        let venv = Venv::of(base);
         let stamp = venv.stamp()?;
         let stamp_file = venv.dir.join("installed.txt");
         if fs::read_to_string(&stamp_file).is_ok_and(|found| found == stamp) {
@@ -40,9 +40,21 @@ impl Venv {
         Ok(venv)
     }
 
+    /// Deletes the environment of `base` and all that was built for it. What cannot be deleted stays: nothing depends on it.
+    pub(crate) fn remove(base: &Interpreter) {
+        let venv = Venv::of(base);
+        for dir in [venv.dir.clone(), venv.cargo_target(), venv.wheels()] {
+            let _ = fs::remove_dir_all(dir);
+        }
+    }
+
+    fn of(base: &Interpreter) -> Venv {
+        Venv { base: base.clone(), dir: workspace::target().join("venv").join(base.minor.to_string()) }
+    }
+
     /// Builds the wheel in release mode and installs it; gives the seconds it took.
     pub(crate) fn install_extension(&self) -> Result<Duration, Failure> {
-        let wheels = workspace::target().join("wheels").join(self.base.minor.to_string());
+        let wheels = self.wheels();
         // What an earlier version left there must not be installed by mistake.
         let _ = fs::remove_dir_all(&wheels);
         let built = quietly(&format!("{} build", self.base.minor), &mut self.maturin(&wheels))?;
@@ -75,6 +87,10 @@ impl Venv {
     /// Cargo's target directory for this Python: one each, or switching Pythons would build everything anew.
     pub(crate) fn cargo_target(&self) -> PathBuf {
         workspace::target().join(format!("py{}", self.base.minor))
+    }
+
+    fn wheels(&self) -> PathBuf {
+        workspace::target().join("wheels").join(self.base.minor.to_string())
     }
 
     fn maturin(&self, wheels: &Path) -> Command {
