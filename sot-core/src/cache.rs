@@ -10,7 +10,7 @@ use pyo3::types::{PyCode, PyWeakrefReference};
 
 use crate::bytecode::Label;
 use crate::error::Flow;
-use crate::executor::{may_differ, Sizes};
+use crate::executor::{opens_after, Sizes};
 use crate::guard::{Differing, FrameView, GuardProgram};
 use crate::resume::{Finish, ResumeKey};
 
@@ -185,12 +185,14 @@ impl CodeCache {
         self.lock_sizes().asked
     }
 
-    /// The sizes that the next translation is to leave open; `differing` are those that were others in earlier calls.
-    pub fn open_sizes(&self, differing: HashSet<String>) -> Sizes {
+    /// The sizes that the next translation is to leave open; `differing` are those that were others in earlier ones, and in how
+    /// many.
+    pub fn open_sizes(&self, differing: HashMap<String, usize>) -> Sizes {
         let known = self.lock_sizes();
         let mut wanted = known.wanted.clone();
-        if may_differ() || (known.asked && self.origin().is_some()) {
-            wanted.extend(differing);
+        let asked = known.asked && self.origin().is_some();
+        if let Some(enough) = if asked { Some(0) } else { opens_after() } {
+            wanted.extend(differing.into_iter().filter(|(_, others)| *others >= enough).map(|(size, _)| size));
         }
         Sizes::new(wanted, known.closed.clone())
     }

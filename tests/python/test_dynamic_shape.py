@@ -261,8 +261,25 @@ def test_a_size_is_one_value_of_the_graph(differing):
     assert statements.count(" = size (") == 1, statements
 
 
-def test_off_by_default(monkeypatch):
+def test_two_sizes_keep_their_translations_by_default(monkeypatch):
     monkeypatch.delenv("SOT_ALLOW_DYNAMIC_SHAPE", raising=False)
+    assert misses_for(lambda x: x * 2, batches(None, 4)) == [1, 1, 1, 0, 0, 0]
+
+
+def test_two_integers_keep_their_translations_by_default(monkeypatch):
+    monkeypatch.delenv("SOT_ALLOW_DYNAMIC_SHAPE", raising=False)
+    fast = sot.symbolic_translate(lambda x, step: x * step + step)
+    missed = []
+    for step in (3, 4, 5, 6, 7, 4, 3):
+        before = sot.stats().misses
+        np.testing.assert_allclose(fast(paddle.ones([3]), step).numpy(), np.full([3], 2.0 * step))
+        missed.append(sot.stats().misses - before)
+    assert missed == [1, 1, 1, 0, 0, 0, 0]
+    assert not sot.stats().breaks
+
+
+def test_can_be_switched_off(monkeypatch):
+    monkeypatch.setenv("SOT_ALLOW_DYNAMIC_SHAPE", "0")
     assert misses_for(lambda x: x * 2, batches(None, 4)) == [1, 1, 1, 1, 1, 0]
 
 

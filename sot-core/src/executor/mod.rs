@@ -46,7 +46,7 @@ pub use frame::{Block, CodeUnit, Frame, Globals, Handled};
 pub use inline::{FunctionParts, KeywordDefault, OpcodeInlineExecutor, PositionalDefault};
 pub use operators::{BinaryOp, CompareOp, UnaryOp};
 use rounds::Rounds;
-pub use sizes::{may_differ, Sizes};
+pub use sizes::{opens_after, Sizes};
 pub use switches::Switches;
 pub use unwinding::BookkeepingVariable;
 pub use wrap::IdentityMap;

@@ -17,9 +17,18 @@ use crate::log;
 use crate::tracker::{Computation, Key, Tracker, TrackerId};
 use crate::variable::{GraphArgument, VarId, Variable};
 
-/// Whether sizes that have differed between calls are left open (`SOT_ALLOW_DYNAMIC_SHAPE`). Asked each time, as tests switch it.
-pub fn may_differ() -> bool {
-    env::is_on("SOT_ALLOW_DYNAMIC_SHAPE").unwrap_or(false)
+/// A size or integer that was another one in so many translations is left open: the two that a program may well alternate
+/// between, such as those of whole batches and of the last one, keep translations of their own, which are faster.
+const OTHERS: usize = 2;
+
+/// In how many translations a size or integer must have been another one to be left open, if it ever is
+/// (`SOT_ALLOW_DYNAMIC_SHAPE`). Asked each time, as tests switch it.
+pub fn opens_after() -> Option<usize> {
+    match env::is_on("SOT_ALLOW_DYNAMIC_SHAPE") {
+        None => Some(OTHERS),
+        Some(true) => Some(0),
+        Some(false) => None,
+    }
 }
 
 /// The least size that is left open (`SOT_SPECIALIZED_DIM_NUMBERS`): to what is empty, or is repeated where it meets more,
@@ -39,8 +48,8 @@ pub struct Sizes {
     least: i64,
     left_open: Vec<String>,
     settled: Vec<String>,
-    /// Whether numbers that have differed are left open, too.
-    numbers: bool,
+    /// In how many translations an integer must have been another one to be left open, too.
+    opens_after: Option<usize>,
     /// Whether the statement being made takes sizes that are values of the graph.
     pub(crate) are_taken: bool,
 }
@@ -60,7 +69,7 @@ impl Sizes {
             least: least_open(),
             left_open: Vec::new(),
             settled: Vec::new(),
-            numbers: may_differ(),
+            opens_after: opens_after(),
             are_taken: false,
         }
     }
@@ -446,9 +455,9 @@ impl<'py> OpcodeExecutor<'py> {
         if self.is_open(id) {
             return true;
         }
-        let Some(now) = self.lazy_integer(id) else { return false };
+        let (Some(now), Some(enough)) = (self.lazy_integer(id), self.sizes.opens_after) else { return false };
         let name = self.trackers.text(self.py, self.vars.tracker(id));
-        self.sizes.numbers && (self.sizes.least..=MOST).contains(&now) && !self.sizes.closed.contains(&name)
+        self.others_of(id) >= enough && (self.sizes.least..=MOST).contains(&now) && !self.sizes.closed.contains(&name)
     }
 
     /// Whether the number is never below zero.

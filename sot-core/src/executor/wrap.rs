@@ -290,6 +290,11 @@ impl<'py> OpcodeExecutor<'py> {
         value.is_exact_instance_of::<PyInt>().then(|| value.extract().ok()).flatten()
     }
 
+    /// In how many translations a number that differs was another one.
+    pub(super) fn others_of(&self, id: VarId) -> usize {
+        self.vars.as_kind::<LazyNumber>(id).map_or(0, |number| number.others)
+    }
+
     /// Whether the variable is a number that differs from call to call, or a text of one, and nothing has assumed its value.
     /// What replays it assumes its type.
     pub fn is_open_number(&mut self, id: VarId) -> bool {

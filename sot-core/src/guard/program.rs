@@ -100,8 +100,8 @@ pub(super) enum Check {
 pub struct Differing {
     /// Numbers, texts and containers with other contents, and in how many translations.
     pub numbers: HashMap<String, usize>,
-    /// Sizes of tensors.
-    pub sizes: HashSet<String>,
+    /// Sizes of tensors, and in how many translations.
+    pub sizes: HashMap<String, usize>,
 }
 
 /// Where a number comes from, and what it is computed from.
@@ -193,7 +193,9 @@ impl GuardProgram {
                         }
                         return;
                     }
-                    found.sizes.extend(differing.into_iter().map(|axis| sizes::name(asked, axis)));
+                    for axis in differing {
+                        *found.sizes.entry(sizes::name(asked, axis)).or_default() += 1;
+                    }
                 }
             }
         }
