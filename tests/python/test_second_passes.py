@@ -2,12 +2,14 @@
 the way; never a part of them."""
 
 import gc
+import types
 import weakref
 
 import paddle
 import paddle.nn.functional as F
 import pytest
 from paddle import nn
+from paddle.base import core
 
 import sot
 
@@ -451,3 +453,28 @@ def test_passes_that_keep_the_graph_do_not_keep_it_for_ever(as_users_have_it):
     del hook, slope, x, y
     gc.collect()
     assert [hook() for hook in hooks] == [None] * 3
+
+
+@pytest.mark.parametrize("results", [1, 3])
+def test_passes_are_seen_without_python(results, as_programs, monkeypatch):
+    """A run of a program has one hook, in C, however many results it has."""
+    hooked = []
+    register = paddle.Tensor._register_grad_hook
+
+    def note(tensor, hook):
+        hooked.append(hook)
+        return register(tensor, hook)
+
+    def refuse(*_):
+        raise AssertionError("made in Python")
+
+    fast = sot.symbolic_translate(lambda x: [(x * x * number).sum() for number in range(1, 1 + results)])
+    x = paddle.to_tensor([2.0, 3.0], stop_gradient=False)
+    fast(x)
+    monkeypatch.setattr(paddle.Tensor, "_register_grad_hook", note)
+    monkeypatch.setattr(paddle.Tensor, "register_hook", refuse)
+    sum(fast(x)).backward()
+    assert x.grad.tolist() == [2 * number * sum(range(1, 1 + results)) for number in (2.0, 3.0)]
+    assert [type(hook) for hook in hooked] == [types.BuiltinFunctionType]
+    assert type(core.eager.run_backward) is type(core.eager.run_partial_grad) is types.BuiltinFunctionType
+    assert (sot.stats().graphs, sot.stats().hits) == (1, 1) and not sot.stats().breaks

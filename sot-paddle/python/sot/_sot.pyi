@@ -1,4 +1,4 @@
-from typing import Any, Callable, Dict, List, TypeVar, overload
+from typing import Any, Callable, Dict, List, NoReturn, TypeVar, overload
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -37,5 +37,5 @@ def _leave_size_open(function: Callable[..., Any], argument: str, keys: List[Any
 def _copy_marks(function: Callable[..., Any], copy: Callable[..., Any]) -> None:
     """Make errors of a copied function's breaks and fallbacks where they are of the function's own."""
 
-def _second_passes_everywhere() -> None:
-    """Make no programs of graphs with gradients from here on."""
+def _refuse_pass() -> NoReturn:
+    """Stop the backward pass that is running: it goes through a program a second time."""

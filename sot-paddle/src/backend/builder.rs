@@ -502,11 +502,13 @@ impl Planned {
         let runner = (release.runner)(&layer, results)?;
         layer.setattr("_params", PyList::empty(py))?;
         let small = collector::is_small(&self.paddle, self.program.bind(py))?;
-        let run_noter = training.then(|| second_passes::run_noter(py)).transpose()?;
+        if training {
+            second_passes::watch(py)?;
+        }
         // Made differentiable inside the trace, where the frame itself begins without grad mode.
         let forces_grad = training && !self.paddle.grad_enabled(py)?;
         let numbers = self.numbers.clone();
-        Ok(run::Program { runner, training, run_noter, forces_grad, detached, numbers, small })
+        Ok(run::Program { runner, training, forces_grad, detached, numbers, small })
     }
 }
 

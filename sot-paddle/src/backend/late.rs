@@ -24,7 +24,7 @@ pub(super) fn callable(py: Python<'_>, planned: Planned, calls: Py<PyAny>) -> Py
         return Ok(calls);
     }
     second_passes::watch(py)?;
-    let undecided = Mutex::new(Some(Undecided { planned, trial: Arc::new(Trial::new(py)?) }));
+    let undecided = Mutex::new(Some(Undecided { planned, trial: Arc::default() }));
     let late = Late { calls, undecided, graph: OnceLock::new() };
     Ok(cpython::fastcall(py, "graph", "", move |py, args| late.call(py, args).map(Bound::unbind))?.unbind())
 }
@@ -49,12 +49,12 @@ impl Late {
         }
         let trial = self.undecided().as_ref().map(|undecided| Arc::clone(&undecided.trial));
         if let Some(trial) = trial {
-            if !second_passes::are_everywhere() && !trial.is_over(py)? {
+            if !second_passes::are_everywhere() && !trial.is_over() {
                 let results = self.call_one_by_one(py, inputs)?;
                 trial.note(&results)?;
                 return Ok(results);
             }
-            self.settle(py, trial.is_gone_through_again(py)?);
+            self.settle(py, trial.is_gone_through_again());
         }
         match self.graph.get() {
             Some(graph) => graph.call(py, inputs),

@@ -13,6 +13,7 @@ use sot_core::cpython::{self, WeakRef};
 use super::collector;
 use super::paddle::Paddle;
 use super::release::Runner;
+use super::second_passes;
 use super::views::Step;
 use super::write_back::Writes;
 
@@ -40,8 +41,6 @@ pub(crate) struct Program {
     pub(crate) runner: Box<dyn Runner>,
     /// Whether a backward pass may follow, for which the scope is kept.
     pub(crate) training: bool,
-    /// Is given the results of each run that a backward pass may follow.
-    pub(crate) run_noter: Option<Py<PyAny>>,
     /// Whether all it computes is small (see [`collector`]).
     pub(crate) small: bool,
     /// Whether it must run with grad mode on, though it is called with grad mode off.
@@ -171,9 +170,8 @@ impl Graph {
         let results = if scope.is_new && program.small { collector::without(py, run) } else { run() };
         self.scopes.take_back(scope);
         let results = results?;
-        if let Some(noter) = &program.run_noter {
-            let _quiet = cpython::suspend(py);
-            noter.bind(py).call1((&results,))?;
+        if program.training {
+            second_passes::note_run(&results)?;
         }
         Ok(results)
     }
