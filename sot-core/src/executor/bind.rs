@@ -1,13 +1,14 @@
-//! Binding of arguments to parameters, as CPython does it (`Python/ceval.c`, `initialize_locals`), errors included.
+//! Binding of arguments to parameters, as CPython does it (`Python/ceval.c`, `initialize_locals`), which words the errors.
 
 use std::rc::Rc;
 
-use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PySlice, PyTuple};
 
 use super::inline::FunctionParts;
 use super::{CallArgs, CodeUnit, Name, OpcodeExecutor};
-use crate::error::{Flow, Unwind};
+use crate::cpython;
+use crate::error::{Flow, ReasonId, Unwind};
 use crate::variable::VarId;
 
 /// `CO_VARARGS`
@@ -37,11 +38,10 @@ impl Binder<'_> {
             *slot = Some(value);
         }
         let rest = args.positional[direct..].to_vec();
-        let extra = self.bind_keywords(cx, args, named, varkeywords)?;
-        if !rest.is_empty() && !varargs {
-            return Err(self.too_many(cx, args.positional.len()));
+        let Some(extra) = self.bind_keywords(args, named, varkeywords) else { return Err(self.refuse(cx, args)?) };
+        if !rest.is_empty() && !varargs || !self.fill_defaults(cx, positional, named)? {
+            return Err(self.refuse(cx, args)?);
         }
-        self.fill_defaults(cx, positional, named)?;
         if varargs {
             self.slots[named] = Some(cx.tuple(rest));
         }
@@ -53,80 +53,80 @@ impl Binder<'_> {
         Ok(self.slots)
     }
 
-    fn bind_keywords(
-        &mut self,
-        cx: &mut OpcodeExecutor<'_>,
-        args: &CallArgs,
-        named: usize,
-        varkeywords: bool,
-    ) -> Flow<Vec<(Name, VarId)>> {
+    /// The keywords that no parameter takes; `None` if the function takes no such thing, or has the parameter already.
+    fn bind_keywords(&mut self, args: &CallArgs, named: usize, varkeywords: bool) -> Option<Vec<(Name, VarId)>> {
         let posonly = self.code.code.posonly_count as usize;
         let mut extra = Vec::new();
         for (name, value) in &args.keywords {
             let slot = (posonly..named).find(|&slot| self.code.varnames[slot] == *name);
             match slot {
-                Some(slot) if self.slots[slot].is_some() => {
-                    return Err(self.error(cx, &format!("got multiple values for argument '{name}'")));
-                }
-                Some(slot) => self.slots[slot] = Some(*value),
+                Some(slot) if self.slots[slot].is_none() => self.slots[slot] = Some(*value),
                 None if varkeywords => extra.push((Rc::clone(name), *value)),
-                None => return Err(self.error(cx, &format!("got an unexpected keyword argument '{name}'"))),
+                _ => return None,
             }
         }
-        Ok(extra)
+        Some(extra)
     }
 
-    fn fill_defaults(&mut self, cx: &mut OpcodeExecutor<'_>, positional: usize, named: usize) -> Flow<()> {
-        let mut missing = Vec::new();
-        for slot in 0..positional {
+    /// Whether all parameters have a value then.
+    fn fill_defaults(&mut self, cx: &mut OpcodeExecutor<'_>, positional: usize, named: usize) -> Flow<bool> {
+        for slot in 0..named {
             if self.slots[slot].is_none() {
-                self.slots[slot] = (self.function.default)(cx, slot)?;
-                if self.slots[slot].is_none() {
-                    missing.push(Rc::clone(&self.code.varnames[slot]));
-                }
+                self.slots[slot] = self.default(cx, slot, positional)?;
             }
         }
-        self.report_missing(cx, &missing, "positional")?;
-        for slot in positional..named {
-            if self.slots[slot].is_none() {
-                let name = Rc::clone(&self.code.varnames[slot]);
-                self.slots[slot] = (self.function.keyword_default)(cx, &name)?;
-                if self.slots[slot].is_none() {
-                    missing.push(name);
-                }
+        Ok(self.slots[..named].iter().all(Option::is_some))
+    }
+
+    fn default(&self, cx: &mut OpcodeExecutor<'_>, slot: usize, positional: usize) -> Flow<Option<VarId>> {
+        if slot < positional {
+            return (self.function.default)(cx, slot);
+        }
+        (self.function.keyword_default)(cx, &self.code.varnames[slot])
+    }
+
+    /// CPython's own error for these arguments: of a function that takes what this one takes, and does nothing.
+    fn refuse(&self, cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<Unwind> {
+        let py = cx.py;
+        let (code, own) = (&self.code.code, self.code.object.bind(py));
+        let (positional, named) = (code.arg_count as usize, (code.arg_count + code.kwonly_count) as usize);
+        let (defaults, keyword_defaults) = (PyList::empty(py), PyDict::new(py));
+        for slot in 0..named {
+            match self.default(cx, slot, positional)? {
+                Some(_) if slot < positional => defaults.append(py.None())?,
+                Some(_) => keyword_defaults.set_item(&*self.code.varnames[slot], py.None())?,
+                None => {}
             }
         }
-        self.report_missing(cx, &missing, "keyword-only")
-    }
-
-    fn report_missing(&self, cx: &mut OpcodeExecutor<'_>, missing: &[Name], what: &str) -> Flow<()> {
-        if missing.is_empty() {
-            return Ok(());
+        let changes = PyDict::new(py);
+        for part in ["co_argcount", "co_posonlyargcount", "co_kwonlyargcount", "co_name"] {
+            changes.set_item(part, own.getattr(part)?)?;
         }
-        let names: Vec<String> = missing.iter().map(|name| format!("'{name}'")).collect();
-        let list = match names.as_slice() {
-            [one] => one.clone(),
-            [a, b] => format!("{a} and {b}"),
-            [head @ .., last] => format!("{}, and {last}", head.join(", ")),
-            [] => String::new(),
-        };
-        let plural = if missing.len() == 1 { "" } else { "s" };
-        let count = missing.len();
-        Err(self.error(cx, &format!("missing {count} required {what} argument{plural}: {list}")))
-    }
-
-    fn too_many(&self, cx: &mut OpcodeExecutor<'_>, given: usize) -> Unwind {
-        let takes = self.code.code.arg_count;
-        let plural = if takes == 1 { "" } else { "s" };
-        let was = if given == 1 { "was" } else { "were" };
-        self.error(cx, &format!("takes {takes} positional argument{plural} but {given} {was} given"))
-    }
-
-    fn error(&self, cx: &mut OpcodeExecutor<'_>, what: &str) -> Unwind {
-        let code = &self.code.code;
-        let own =
-            || self.function.function.as_ref()?.bind(cx.py).getattr("__qualname__").ok()?.extract::<String>().ok();
-        let name = if cx.runtime.version.0 < 10 { &code.name } else { &own().unwrap_or_else(|| code.qualname.clone()) };
-        cx.raise(PyTypeError::new_err(format!("{name}() {what}")))
+        changes.set_item("co_nlocals", code.total_args())?;
+        changes.set_item(
+            "co_varnames",
+            own.getattr("co_varnames")?.get_item(PySlice::new(py, 0, code.total_args() as isize, 1))?,
+        )?;
+        let nothing = py.eval(c"(lambda: None).__code__", None, None)?;
+        let flags: u32 = nothing.getattr("co_flags")?.extract()?;
+        changes.set_item("co_flags", flags | code.flags & (VARARGS | VARKEYWORDS))?;
+        let nothing = nothing.call_method("replace", (), Some(&changes))?;
+        let function = cpython::import(py, "types")?.getattr("FunctionType")?;
+        let function = function.call1((nothing, PyDict::new(py), &code.name, defaults.to_tuple()))?;
+        function.setattr("__kwdefaults__", keyword_defaults)?;
+        let known = self.function.function.as_ref().and_then(|function| function.bind(py).getattr("__qualname__").ok());
+        match known {
+            Some(name) => function.setattr("__qualname__", name)?,
+            None => function.setattr("__qualname__", &code.qualname)?,
+        }
+        let keywords = PyDict::new(py);
+        for (name, _) in &args.keywords {
+            keywords.set_item(&**name, py.None())?;
+        }
+        let given = PyTuple::new(py, args.positional.iter().map(|_| py.None()))?;
+        Ok(match function.call(given, Some(&keywords)) {
+            Err(error) => cx.raise(error),
+            Ok(_) => Unwind::break_graph(ReasonId::UnsupportedCall, "arguments that do not fit the parameters"),
+        })
     }
 }

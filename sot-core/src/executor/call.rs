@@ -50,31 +50,23 @@ impl CallArgs {
         self.positional.iter().copied().chain(self.keywords.iter().map(|(_, value)| *value))
     }
 
-    /// Exactly `N` positional arguments and no keywords, or the user's `TypeError`.
-    pub fn exactly<const N: usize>(&self, cx: &mut OpcodeExecutor<'_>, function: &str) -> Flow<[VarId; N]> {
-        if !self.keywords.is_empty() {
-            return Err(cx.raise(PyTypeError::new_err(format!("{function}() takes no keyword arguments"))));
-        }
-        let got = self.positional.len();
-        <[VarId; N]>::try_from(self.positional.clone()).map_err(|_| {
-            cx.raise(PyTypeError::new_err(format!("{function}() takes exactly {N} arguments ({got} given)")))
-        })
+    /// Exactly `N` positional arguments and no keywords. Of others CPython itself says what is wrong with them.
+    pub fn exactly<const N: usize>(&self, _: &mut OpcodeExecutor<'_>, function: &str) -> Flow<[VarId; N]> {
+        let positional = <[VarId; N]>::try_from(self.positional.clone()).ok().filter(|_| self.keywords.is_empty());
+        positional.ok_or_else(|| misfit(function))
     }
 
     /// Arguments by position or name: the first `required` of `names` must be given.
     pub fn named<const N: usize>(
         &self,
-        cx: &mut OpcodeExecutor<'_>,
+        _: &mut OpcodeExecutor<'_>,
         function: &str,
         names: [&str; N],
         required: usize,
     ) -> Flow<[Option<VarId>; N]> {
         let mut slots = [None; N];
         if self.positional.len() > N {
-            let got = self.positional.len();
-            return Err(
-                cx.raise(PyTypeError::new_err(format!("{function}() takes at most {N} arguments ({got} given)")))
-            );
+            return Err(misfit(function));
         }
         for (slot, &value) in slots.iter_mut().zip(&self.positional) {
             *slot = Some(value);
@@ -82,19 +74,18 @@ impl CallArgs {
         for (name, value) in &self.keywords {
             match names.iter().position(|n| *n == &**name) {
                 Some(at) if slots[at].is_none() => slots[at] = Some(*value),
-                _ => {
-                    return Err(cx.raise(PyTypeError::new_err(format!(
-                        "{function}() got an unexpected keyword argument '{name}'"
-                    ))))
-                }
+                _ => return Err(misfit(function)),
             }
         }
-        if let Some(missing) = slots.iter().take(required).position(Option::is_none) {
-            let name = names[missing];
-            return Err(cx.raise(PyTypeError::new_err(format!("{function}() missing required argument '{name}'"))));
+        if slots.iter().take(required).any(Option::is_none) {
+            return Err(misfit(function));
         }
         Ok(slots)
     }
+}
+
+fn misfit(function: &str) -> Unwind {
+    Unwind::break_graph(ReasonId::UnsupportedCall, format!("{function}() with arguments that it does not take"))
 }
 
 impl<'py> OpcodeExecutor<'py> {
@@ -161,6 +152,9 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// `callable(*args, **kwargs)` with the arguments packed, as all that the present instruction does.
     pub fn call_packed(&mut self, callable: VarId, args: VarId, kwargs: Option<VarId>) -> Flow<VarId> {
+        if !self.has_special(args, "__iter__")? && !self.has_special(args, "__getitem__")? {
+            return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "`*` of something that is not iterable"));
+        }
         let positional = self.unpack_all(args)?;
         let keywords = match kwargs {
             Some(kwargs) => self.keyword_items(kwargs)?,

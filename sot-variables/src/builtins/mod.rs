@@ -66,7 +66,8 @@ pub(crate) fn receive<const N: usize>(
             }
             Ok((receiver, slots))
         }
-        _ => Err(misuse(cx, ty, name, given)?),
+        _ if args.keywords.is_empty() => Err(misuse(cx, ty, name, given)?),
+        _ => Err(cannot(&format!("{ty}.{name}() with keywords"))),
     }
 }
 
