@@ -207,7 +207,8 @@ pub enum Tracker {
         /// Which part.
         part: Part,
     },
-    /// What the base of an object's class keeps in it: the object, but no method of its class is asked for what is in it.
+    /// What the base of an object's class keeps in it: the object, but no method of its class is asked for what is in it, nor for its
+    /// attributes.
     Storage {
         /// The object.
         of: TrackerId,

@@ -99,6 +99,15 @@ impl CodeGen<'_, '_> {
                 self.load_attr("__dict__")
             }
             Tracker::Constant(object) => self.load_const(object.0.clone_ref(py)),
+            Tracker::Attribute { of, name } | Tracker::Getattr { of, name }
+                if matches!(self.cx.trackers.get(*of), Tracker::Storage { .. }) =>
+            {
+                let read = py.get_type::<PyAny>().getattr("__getattribute__")?.unbind();
+                self.begin_call(|cg| cg.load_const(read))?;
+                self.load_tracker(*of)?;
+                self.load_const(PyString::intern(py, name).into_any().unbind())?;
+                self.end_call(2)
+            }
             Tracker::Attribute { of, name } | Tracker::Getattr { of, name } => {
                 self.load_tracker(*of)?;
                 self.load_attr(name)

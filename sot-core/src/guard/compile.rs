@@ -139,6 +139,9 @@ impl<'a, 'py> Compiler<'a, 'py> {
                 Fetch::DictItem(dict, self.name(name).into_any())
             }
             Tracker::Lookup { of, name } => Fetch::Lookup(self.fetch(*of)?, self.name(name)),
+            Tracker::Getattr { of, name } if matches!(self.trackers.get(*of), Tracker::Storage { .. }) => {
+                Fetch::Own(self.fetch(*of)?, self.name(name))
+            }
             Tracker::Getattr { of, name } => Fetch::Getattr(self.fetch(*of)?, self.name(name)),
             Tracker::Cached { of, key, args, keywords } => {
                 let call = [key, args, keywords].map(|part| part.0.clone_ref(py));

@@ -411,6 +411,7 @@ pub(super) fn sources(fetch: &Fetch) -> Vec<Register> {
         Fetch::InstanceDict(of)
         | Fetch::Lookup(of, _)
         | Fetch::Getattr(of, _)
+        | Fetch::Own(of, _)
         | Fetch::Cached(of, ..)
         | Fetch::Type(of)
         | Fetch::Index(of, _)

@@ -56,6 +56,8 @@ pub(super) enum Fetch {
     InstanceDict(Register),
     Lookup(Register, Py<PyString>),
     Getattr(Register, Py<PyString>),
+    /// As above, and no method of the program's is asked.
+    Own(Register, Py<PyString>),
     /// What a cached function has for this key, and these arguments. It computes it anew if it has dropped it. Where that drops
     /// another value, only if it is asked for the first time: which one that is depends on the calls before.
     Cached(Register, [Py<PyAny>; 3], bool),
@@ -341,6 +343,7 @@ impl Fetch {
             }
             Fetch::Lookup(of, name) => cpython::type_lookup(at(of).cast::<PyType>().ok()?, name.bind(py)),
             Fetch::Getattr(of, name) => at(of).getattr(name.bind(py)).ok(),
+            Fetch::Own(of, name) => cpython::generic_getattr(at(of), name.bind(py)).ok().flatten(),
             Fetch::Cached(of, [key, args, keywords], is_first) => {
                 let (key, args, keywords) = (key.bind(py), args.bind(py).cast().ok()?, keywords.bind(py).cast().ok()?);
                 let cache = LruCache::of(at(of))?;
@@ -429,7 +432,7 @@ impl Check {
             }
             Check::PlainReads => value.cast::<PyType>().is_ok_and(cpython::uses_generic_getattr),
             Check::Subclass(class, is) => class.is_base_of(value) == *is,
-            Check::EmptySlot(name) => value.getattr(name.bind(py)).is_err(),
+            Check::EmptySlot(name) => !matches!(cpython::generic_getattr(value, name.bind(py)), Ok(Some(_))),
             Check::LacksPart(part) => fetch_part(value, *part).is_none(),
             Check::EmptyCell => cpython::cell_contents(value).is_none(),
             Check::Exhausted(after) => matches!(cpython::upcoming(value, *after), Some(Upcoming::End)),

@@ -14,7 +14,7 @@ use crate::cpython::{self, GetattrHook};
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::executor::{CallArgs, Name, OpcodeExecutor};
 use crate::guard::Test;
-use crate::tracker::Tracker;
+use crate::tracker::{Tracker, TrackerId};
 use crate::variable::VarId;
 
 /// `PyObject_GenericGetAttr`, and the `__getattr__` hook after it.
@@ -153,15 +153,16 @@ fn instance_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<
     let object = object.bind(cx.py).clone();
     let Some(dict) = cpython::instance_dict(&object) else { return Ok(None) };
     refuse_two_roads(cx, &dict, true)?;
+    let found_of = found_below(cx, this)?;
     if !cx.trackers.is_loadable(of) {
         // An object made while tracing, which the trace alone has: nothing to guard.
         let Some(value) = dict.get_item(PyString::intern(cx.py, name))? else { return Ok(None) };
-        let tracker = cx.trackers.add(Tracker::Attribute { of, name: Rc::clone(name) });
+        let tracker = cx.trackers.add(Tracker::Attribute { of: found_of, name: Rc::clone(name) });
         return Ok(Some(Some(cx.wrap(&value, tracker))));
     }
     match dict.get_item(PyString::intern(cx.py, name))? {
         Some(value) => {
-            let tracker = cx.trackers.add(Tracker::Attribute { of, name: Rc::clone(name) });
+            let tracker = cx.trackers.add(Tracker::Attribute { of: found_of, name: Rc::clone(name) });
             cx.guards.require(tracker);
             Ok(Some(Some(cx.wrap(&value, tracker))))
         }
@@ -170,6 +171,15 @@ fn instance_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<
             Ok(None)
         }
     }
+}
+
+/// Where attributes of an object are found again: in its storage, if its class has a `__getattribute__` of the program's.
+pub(super) fn found_below(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<TrackerId> {
+    let of = cx.vars.tracker(this);
+    let ty = cx.type_of(this)?;
+    let asked = !ty.cast::<PyType>().is_ok_and(cpython::uses_generic_getattr)
+        && is_python_method(cx, this, "__getattribute__")?;
+    Ok(if asked { cx.trackers.add(Tracker::Storage { of }) } else { of })
 }
 
 /// There is one truth about attributes, but not where the `__dict__` of an object is reached as a dict, too, and written.

@@ -7,6 +7,7 @@ use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyFunction, PyString, PyType};
 
+use super::attributes::found_below;
 use super::lookup::{guard_descriptor, guard_identity, type_variable};
 use super::special_methods::call_special;
 use crate::cpython;
@@ -153,8 +154,16 @@ fn read_slot(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<VarI
     if !found_again || cx.effects.is_written(this) {
         return Err(refuse());
     }
-    match object.getattr(&**name) {
+    // Not the program's own way of reading attributes, which has led here.
+    let read = match payload.python_type(cx).cast::<PyType>() {
+        Ok(ty) if cpython::is_heap_type(ty) && !cpython::uses_generic_getattr(ty) => {
+            cx.py.get_type::<PyAny>().getattr("__getattribute__")?.call1((&object, &**name))
+        }
+        _ => object.getattr(&**name),
+    };
+    match read {
         Ok(value) => {
+            let of = found_below(cx, this)?;
             let tracker = cx.trackers.add(Tracker::Getattr { of, name: Rc::clone(name) });
             cx.guards.require(tracker);
             Ok(cx.wrap(&value, tracker))
