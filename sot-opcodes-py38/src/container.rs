@@ -81,10 +81,7 @@ fn build_slice(cx: &mut OpcodeExecutor<'_>, count: u32) -> Flow<Next> {
 }
 
 fn set_update(cx: &mut OpcodeExecutor<'_>, set: VarId, items: VarId) -> Flow<()> {
-    for item in cx.unpack_all(items)? {
-        set::add(cx, set, item)?;
-    }
-    Ok(())
+    cx.each(items, |cx, item| set::add(cx, set, item))
 }
 
 /// The items of a list as a tuple.

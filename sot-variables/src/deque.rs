@@ -70,14 +70,19 @@ builtin! { APPENDLEFT = "collections:deque.appendleft" => |cx, args| edit::<1>(c
 }) }
 builtin! { EXTEND = "collections:deque.extend" => |cx, args| {
     let [this, items] = args.exactly(cx, "extend")?;
-    let items = cx.unpack_all(items)?;
-    append(cx, this, &items)
+    cx.each(items, |cx, item| append(cx, this, &[item]).map(drop))?;
+    Ok(cx.none())
 } }
-builtin! { EXTENDLEFT = "collections:deque.extendleft" => |cx, args| edit::<1>(cx, args, |cx, deque, [items]| {
-    let items = cx.unpack_all(items)?;
-    deque.push_front(items);
-    Ok(())
-}) }
+builtin! { EXTENDLEFT = "collections:deque.extendleft" => |cx, args| {
+    let [this, items] = args.exactly(cx, "extendleft")?;
+    cx.each(items, |cx, item| {
+        let mut deque = DequeVariable::clone(&*expect(cx, this)?);
+        deque.push_front([item]);
+        deque.edited().store(cx, this);
+        Ok(())
+    })?;
+    Ok(cx.none())
+} }
 builtin! { CLEAR = "collections:deque.clear" => |cx, args| edit::<0>(cx, args, |_, deque, []| {
     deque.items.clear();
     Ok(())

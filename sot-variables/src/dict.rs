@@ -48,11 +48,18 @@ pub struct DictVariable {
 
 /// `dict.update(mapping)`: another mapping, or an iterable of pairs.
 pub fn update(cx: &mut OpcodeExecutor<'_>, dict: VarId, mapping: VarId) -> Flow<()> {
-    let mut entries = expect(cx, dict)?.entries.clone();
-    for (key, value) in pairs(cx, mapping)? {
-        put(cx, &mut entries, key, value)?;
+    let set = |cx: &mut OpcodeExecutor<'_>, pairs: &[(Rc<HashKey>, VarId)]| {
+        let mut entries = expect(cx, dict)?.entries.clone();
+        for (key, value) in pairs {
+            put(cx, &mut entries, Rc::clone(key), *value)?;
+        }
+        write(cx, dict, entries)
+    };
+    match known_pairs(cx, mapping)? {
+        Some(pairs) => set(cx, &pairs),
+        // The program may look at the dict meanwhile.
+        None => each_pair(cx, mapping, |cx, key, value| set(cx, &[(key, value)])),
     }
-    write(cx, dict, entries)
 }
 
 /// `{**mapping}` into a dict: nothing but a mapping will do.
@@ -196,22 +203,40 @@ fn plainly_iterated(cx: &mut OpcodeExecutor<'_>, source: VarId) -> Flow<Option<V
 
 /// The entries of a mapping, or of an iterable of pairs.
 pub(crate) fn pairs(cx: &mut OpcodeExecutor<'_>, source: VarId) -> Flow<Vec<(Rc<HashKey>, VarId)>> {
-    if let Some(dict) = of(cx, source)? {
-        return Ok(dict.entries.iter().map(|entry| (Rc::clone(&entry.key), entry.value)).collect());
-    }
-    if let Some(storage) = plainly_iterated(cx, source)? {
-        return pairs(cx, storage);
+    if let Some(known) = known_pairs(cx, source)? {
+        return Ok(known);
     }
     let mut found = Vec::new();
+    each_pair(cx, source, |_, key, value| {
+        found.push((key, value));
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+/// The entries of a dict, which CPython reads without calling a method.
+fn known_pairs(cx: &mut OpcodeExecutor<'_>, source: VarId) -> Flow<Option<Vec<(Rc<HashKey>, VarId)>>> {
+    let source = plainly_iterated(cx, source)?.unwrap_or(source);
+    let entries = of(cx, source)?;
+    Ok(entries.map(|dict| dict.entries.iter().map(|entry| (Rc::clone(&entry.key), entry.value)).collect()))
+}
+
+/// Gives `take` the entries of another mapping, or of an iterable of pairs, each before the next one is asked for.
+fn each_pair(
+    cx: &mut OpcodeExecutor<'_>,
+    source: VarId,
+    mut take: impl FnMut(&mut OpcodeExecutor<'_>, Rc<HashKey>, VarId) -> Flow<()>,
+) -> Flow<()> {
     if is_mapping(cx, source)? {
         let keys = cx.call_method(source, "keys", &[])?;
-        for key in cx.unpack_all(keys)? {
+        return cx.each(keys, |cx, key| {
             let value = cx.get_item(source, key)?;
-            found.push((HashKey::of(cx, key)?, value));
-        }
-        return Ok(found);
+            let key = HashKey::of(cx, key)?;
+            take(cx, key, value)
+        });
     }
-    for (index, pair) in cx.unpack_all(source)?.into_iter().enumerate() {
+    let mut index = 0;
+    cx.each(source, |cx, pair| {
         if !cx.has_special(pair, "__iter__")? && !cx.has_special(pair, "__getitem__")? {
             let text = format!("cannot convert dictionary update sequence element #{index} to a sequence");
             return Err(cx.raise(PyTypeError::new_err(text)));
@@ -222,9 +247,10 @@ pub(crate) fn pairs(cx: &mut OpcodeExecutor<'_>, source: VarId) -> Flow<Vec<(Rc<
             let text = format!("dictionary update sequence element #{index} has length {len}; 2 is required");
             return Err(cx.raise(PyValueError::new_err(text)));
         };
-        found.push((HashKey::of(cx, key)?, value));
-    }
-    Ok(found)
+        index += 1;
+        let key = HashKey::of(cx, key)?;
+        take(cx, key, value)
+    })
 }
 
 /// Whether the dict holds the global variables of some code.

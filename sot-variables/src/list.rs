@@ -37,8 +37,12 @@ pub fn extend(cx: &mut OpcodeExecutor<'_>, list: VarId, iterable: VarId) -> Flow
     if cx.see(list)?.kind() != "list" {
         expect(cx, list)?;
     }
-    let more = cx.unpack_into_list(iterable)?;
-    add(cx, list, &more)
+    if let Some(more) = cx.see(iterable)?.items(cx, iterable)? {
+        return add(cx, list, &more);
+    }
+    let iterator = cx.iter(iterable)?;
+    cx.ask_length(iterable)?;
+    cx.each_left(iterator, |cx, item| add(cx, list, &[item]))
 }
 
 /// `list += other`
@@ -78,9 +82,15 @@ pub(crate) fn expect(cx: &mut OpcodeExecutor<'_>, list: VarId) -> Flow<Rc<ListVa
     }
 }
 
-/// What came of asking the items of a list, or an operand, unless a method of theirs has changed the list on the way.
-pub(crate) fn unchanged<T>(cx: &mut OpcodeExecutor<'_>, list: VarId, items: &[VarId], outcome: Flow<T>) -> Flow<T> {
-    let changed = cx.vars.as_kind::<ListVariable>(list).is_some_and(|list| list.items != items);
+/// What came of asking the items of a list, or an operand, unless a method of theirs has written to the list on the way, be it
+/// what was there before.
+pub(crate) fn unchanged<T>(
+    cx: &mut OpcodeExecutor<'_>,
+    list: VarId,
+    before: &ListVariable,
+    outcome: Flow<T>,
+) -> Flow<T> {
+    let changed = cx.vars.as_kind::<ListVariable>(list).is_some_and(|list| !std::ptr::eq(&raw const *list, before));
     if changed && matches!(outcome, Ok(_) | Err(Unwind::Raise(_))) {
         let text = "a list that is changed by what it asks";
         return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
@@ -228,7 +238,7 @@ impl Variable for ListVariable {
             return write(cx, this, items);
         }
         let new = self.assigned(cx, key, value);
-        let new = unchanged(cx, this, &self.items, new)?;
+        let new = unchanged(cx, this, self, new)?;
         let range = items.len()..items.len() + new.len();
         let items =
             edit(cx, &items, key, &new, |positions, key| positions.set_item(key, PyList::new(positions.py(), range)?))?;
@@ -258,7 +268,7 @@ impl Variable for ListVariable {
 
     fn contains(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, item: VarId) -> Flow<VarId> {
         let found = object_model::contains_among(cx, &self.items, item);
-        unchanged(cx, this, &self.items, found)
+        unchanged(cx, this, self, found)
     }
 
     fn binary(
@@ -306,7 +316,7 @@ impl Variable for ListVariable {
         let other = subclass::seen_by_base(cx, other)?;
         let Some(right) = cx.see_as::<ListVariable>(other)? else { return Ok(None) };
         let answer = sequence::compare(cx, op, &self.items, &right.items);
-        let answer = unchanged(cx, this, &self.items, answer);
-        unchanged(cx, other, &right.items, answer).map(Some)
+        let answer = unchanged(cx, this, self, answer);
+        unchanged(cx, other, &right, answer).map(Some)
     }
 }

@@ -142,16 +142,16 @@ fn best_of(
     }
 }
 
-/// `min` or `max` of the items of an iterator, by keys; it has one at least.
+/// `min` or `max`, by keys, of an item and those that an iterator has left.
 pub(crate) fn extreme(
     cx: &mut OpcodeExecutor<'_>,
     largest: bool,
     key: VarId,
+    first: VarId,
     iterator: VarId,
     direct: bool,
 ) -> Flow<VarId> {
     let of = if largest { Of::FirstOfMax } else { Of::FirstOfMin };
-    let first = cx.next(iterator)?.ok_or_else(|| cannot("the extreme of nothing"))?;
     if direct {
         let rest = of.function(cx)?;
         cx.claim_rest(key, rest, &[key, iterator, first]);

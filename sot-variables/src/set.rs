@@ -84,8 +84,9 @@ pub(crate) fn elements(cx: &mut OpcodeExecutor<'_>, source: VarId) -> Flow<Vec<R
     if let Some(dict) = crate::dict::of(cx, source)? {
         return Ok(dict.entries.iter().map(|entry| Rc::clone(&entry.key)).collect());
     }
-    let items = cx.unpack_all(source)?;
-    unique(cx, items)
+    let mut keys = Vec::new();
+    cx.each(source, |cx, item| add_unique(cx, &mut keys, item))?;
+    Ok(keys)
 }
 
 /// Fewer than two elements have one order.
@@ -117,14 +118,17 @@ fn in_order(keys: &[Rc<HashKey>], set: &Bound<'_, PyAny>) -> PyResult<Vec<Rc<Has
 }
 
 fn unique(cx: &mut OpcodeExecutor<'_>, items: Vec<VarId>) -> Flow<Vec<Rc<HashKey>>> {
-    let mut keys: Vec<Rc<HashKey>> = Vec::with_capacity(items.len());
-    for item in items {
-        let key = HashKey::of(cx, item)?;
-        if position(cx, &keys, &key)?.is_none() {
-            keys.push(key);
-        }
-    }
+    let mut keys = Vec::with_capacity(items.len());
+    items.into_iter().try_for_each(|item| add_unique(cx, &mut keys, item))?;
     Ok(keys)
+}
+
+fn add_unique(cx: &mut OpcodeExecutor<'_>, keys: &mut Vec<Rc<HashKey>>, item: VarId) -> Flow<()> {
+    let key = HashKey::of(cx, item)?;
+    if position(cx, keys, &key)?.is_none() {
+        keys.push(key);
+    }
+    Ok(())
 }
 
 /// Whether sets answer the operator.

@@ -100,14 +100,34 @@ impl OpcodeExecutor<'_> {
         Ok(())
     }
 
-    fn drain(&mut self, iterator: VarId) -> Flow<Vec<VarId>> {
-        let mut items = Vec::new();
+    /// Gives `take` all items of an iterable, each before the next one is asked for: what that runs may look at what came of it.
+    pub fn each(&mut self, iterable: VarId, mut take: impl FnMut(&mut Self, VarId) -> Flow<()>) -> Flow<()> {
+        if let Some(items) = self.see(iterable)?.items(self, iterable)? {
+            return items.into_iter().try_for_each(|item| take(self, item));
+        }
+        let iterator = self.iter(iterable)?;
+        self.each_left(iterator, take)
+    }
+
+    /// The same with those that an iterator has left.
+    pub fn each_left(&mut self, iterator: VarId, mut take: impl FnMut(&mut Self, VarId) -> Flow<()>) -> Flow<()> {
+        let mut count = 0;
         while let Some(item) = self.next(iterator)? {
-            items.push(item);
-            if items.len() > MAX_ITEMS {
+            take(self, item)?;
+            count += 1;
+            if count > MAX_ITEMS {
                 return Err(Unwind::fallback(ReasonId::TraceTooLong, format!("more than {MAX_ITEMS} items")));
             }
         }
+        Ok(())
+    }
+
+    fn drain(&mut self, iterator: VarId) -> Flow<Vec<VarId>> {
+        let mut items = Vec::new();
+        self.each_left(iterator, |_, item| {
+            items.push(item);
+            Ok(())
+        })?;
         Ok(items)
     }
 

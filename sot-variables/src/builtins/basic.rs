@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyString, PyTuple, PyType};
+use pyo3::types::{PyBool, PyFloat, PyInt, PyString, PyTuple, PyType};
 
 use sot_core::builtin;
 use sot_core::cpython;
@@ -134,8 +134,11 @@ builtin! { SUM = "sum" => |cx, args| {
     if let Some(start) = start {
         refuse_text(cx, start)?;
     }
-    let items = cx.unpack_all(iterable)?;
-    sum(cx, &items, start)
+    let total = match start {
+        Some(start) => start,
+        None => cx.integer(0)?,
+    };
+    sum(cx, iterable, total)
 } }
 
 /// Texts are not to be summed up, few or many: CPython's own error.
@@ -245,27 +248,37 @@ fn special(cx: &mut OpcodeExecutor<'_>, value: VarId, name: &str, args: &[VarId]
     }
 }
 
-/// Adds up; the known head is left to CPython, whose float sums are compensated from 3.12 on.
-fn sum(cx: &mut OpcodeExecutor<'_>, items: &[VarId], start: Option<VarId>) -> Flow<VarId> {
-    let mut total = match start {
-        Some(start) => start,
-        None => cx.integer(0)?,
-    };
-    let mut rest = items;
-    if let Some(first) = cx.known(total)? {
-        let mut head = Vec::new();
-        while let [item, tail @ ..] = rest {
-            let Some(known) = cx.known(*item)? else { break };
-            head.push(known);
-            rest = tail;
+/// Adds up; a head of known numbers is left to CPython, whose float sums are compensated from 3.12 on.
+fn sum(cx: &mut OpcodeExecutor<'_>, iterable: VarId, start: VarId) -> Flow<VarId> {
+    let (mut total, mut numbers) = (start, vec![start]);
+    cx.each(iterable, |cx, item| {
+        if !numbers.is_empty() && is_number(cx, total)? && is_number(cx, item)? {
+            numbers.push(item);
+            return Ok(());
         }
-        let function = builtin_object(cx.py, "sum")?;
-        total = cx.fold(|_| function.call1((head, first)))?;
-    }
-    for &item in rest {
+        total = sum_of_known(cx, std::mem::take(&mut numbers), total)?;
         total = cx.binary(BinaryOp::Add, total, item)?;
+        Ok(())
+    })?;
+    sum_of_known(cx, numbers, total)
+}
+
+fn is_number(cx: &mut OpcodeExecutor<'_>, value: VarId) -> Flow<bool> {
+    let known = cx.known(value)?;
+    Ok(known.is_some_and(|known| {
+        known.is_exact_instance_of::<PyInt>()
+            || known.is_exact_instance_of::<PyFloat>()
+            || known.is_instance_of::<PyBool>()
+    }))
+}
+
+fn sum_of_known(cx: &mut OpcodeExecutor<'_>, numbers: Vec<VarId>, start: VarId) -> Flow<VarId> {
+    if numbers.len() < 2 {
+        return Ok(start);
     }
-    Ok(total)
+    let mut known = numbers.into_iter().map(|number| cx.known(number)).collect::<Flow<Vec<_>>>()?;
+    let (start, function) = (known.remove(0), builtin_object(cx.py, "sum")?);
+    cx.fold(|_| function.call1((known, start)))
 }
 
 fn extreme(cx: &mut OpcodeExecutor<'_>, name: &str, op: CompareOp, args: &CallArgs) -> Flow<VarId> {
@@ -276,33 +289,36 @@ fn extreme(cx: &mut OpcodeExecutor<'_>, name: &str, op: CompareOp, args: &CallAr
         let text = format!("'{other}' is an invalid keyword argument for {name}()");
         return Err(cx.raise(PyTypeError::new_err(text)));
     }
-    let items = match args.positional[..] {
+    let iterable = match args.positional[..] {
         [] => {
             let text = format!("{name} expected at least 1 argument, got 0");
             return Err(cx.raise(PyTypeError::new_err(text)));
         }
-        [iterable] => cx.unpack_all(iterable)?,
+        [iterable] => match cx.see(iterable)?.items(cx, iterable)? {
+            Some(items) => cx.tuple(items),
+            None => iterable,
+        },
         _ if default.is_some() => {
             let text = format!("Cannot specify a default for {name}() with multiple positional arguments");
             return Err(cx.raise(PyTypeError::new_err(text)));
         }
-        _ => args.positional.clone(),
+        _ => cx.tuple(args.positional.clone()),
     };
-    let Some((&first, rest)) = items.split_first() else {
+    let iterator = cx.iter(iterable)?;
+    let Some(first) = cx.next(iterator)? else {
         return default.ok_or_else(|| empty(cx, name));
     };
     if let Some(key) = given(cx, key)? {
-        let items = cx.tuple(items);
-        let iterator = cx.iter(items)?;
-        return rest::extreme(cx, op == CompareOp::Greater, key, iterator, direct);
+        return rest::extreme(cx, op == CompareOp::Greater, key, first, iterator, direct);
     }
     let mut best = first;
-    for &item in rest {
+    cx.each_left(iterator, |cx, item| {
         let better = cx.compare(op, item, best)?;
         if cx.truth(better)? {
             best = item;
         }
-    }
+        Ok(())
+    })?;
     Ok(best)
 }
 

@@ -52,10 +52,10 @@ fn copy(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
 builtin! { COUNT_ELEMENTS = "collections:_count_elements" => |cx, args| {
     let [mapping, iterable] = args.exactly(cx, "_count_elements")?;
     let (zero, one) = (cx.integer(0)?, cx.integer(1)?);
-    for item in cx.unpack_all(iterable)? {
+    cx.each(iterable, |cx, item| {
         let count = cx.call_method(mapping, "get", &[item, zero])?;
         let count = cx.binary(sot_core::executor::BinaryOp::Add, count, one)?;
-        cx.set_item(mapping, item, count)?;
-    }
+        cx.set_item(mapping, item, count)
+    })?;
     Ok(cx.none())
 } }

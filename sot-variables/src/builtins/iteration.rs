@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use pyo3::exceptions::{PyStopIteration, PyTypeError};
+use pyo3::exceptions::{PyStopIteration, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyRange, PySlice, PyTuple};
 
@@ -19,6 +19,7 @@ use crate::iterators::dict_view::{DictIterator, DictView, View};
 use crate::iterators::enumerate::Enumerate;
 use crate::iterators::filter::{Filter, Rule};
 use crate::iterators::items::ItemIterator;
+use crate::iterators::library;
 use crate::iterators::map::Map;
 use crate::iterators::produce;
 use crate::iterators::sentinel::CallableIterator;
@@ -128,6 +129,9 @@ builtin! { RANGE = "range" => |cx, args| {
     }
 } }
 
+/// So many comparisons of one sort are simulated.
+const MAX_COMPARISONS: usize = 2000;
+
 /// The items in order, by the `key` and `reverse` keywords of a call. `direct`: it is all that the present instruction does.
 pub(super) fn sort(cx: &mut OpcodeExecutor<'_>, items: &[VarId], args: &CallArgs, direct: bool) -> Flow<Vec<VarId>> {
     let mut key = None;
@@ -187,27 +191,49 @@ fn known_order(cx: &mut OpcodeExecutor<'_>, keys: &[VarId], reverse: bool) -> Fl
     }
 }
 
-/// A stable sort by simulated comparisons: binary insertion, as CPython sorts short lists.
+/// CPython sorts positions, and its comparisons are simulated. What it has not been told yet ends its sort, which begins again
+/// with one more answer: which comparisons there are, and in what order, differs between versions.
 fn compared_order(cx: &mut OpcodeExecutor<'_>, keys: &[VarId], reverse: bool) -> Flow<Vec<usize>> {
-    let mut order: Vec<usize> = Vec::with_capacity(keys.len());
-    let positions: Vec<usize> = if reverse { (0..keys.len()).rev().collect() } else { (0..keys.len()).collect() };
-    for position in positions {
-        let (mut low, mut high) = (0, order.len());
-        while low < high {
-            let middle = usize::midpoint(low, high);
-            let less = cx.compare(CompareOp::Less, keys[position], keys[order[middle]])?;
-            if cx.truth(less)? {
-                high = middle;
-            } else {
-                low = middle + 1;
-            }
+    let answers = Py::new(cx.py, Answers::default())?.into_bound(cx.py);
+    let options = PyDict::new(cx.py);
+    options.set_item("key", library(cx.py, "functools", "cmp_to_key")?.bind(cx.py).call1((&answers,))?)?;
+    options.set_item("reverse", reverse)?;
+    loop {
+        let positions = PyList::new(cx.py, 0..keys.len())?;
+        answers.borrow_mut().given = 0;
+        let sorted = positions.call_method("sort", (), Some(&options));
+        let Some((left, right)) = answers.borrow_mut().asked.take() else {
+            sorted?;
+            return Ok(positions.extract()?);
+        };
+        if answers.borrow().known.len() == MAX_COMPARISONS {
+            return Err(cannot("a sort that asks the program very often"));
         }
-        order.insert(low, position);
+        let less = cx.compare(CompareOp::Less, keys[left], keys[right])?;
+        let less = cx.truth(less)?;
+        answers.borrow_mut().known.push(less);
     }
-    if reverse {
-        order.reverse();
+}
+
+/// A comparison of positions: which of its answers are known, how many it has given, and what it could not say.
+#[pyclass]
+#[derive(Default)]
+struct Answers {
+    known: Vec<bool>,
+    given: usize,
+    asked: Option<(usize, usize)>,
+}
+
+#[pymethods]
+impl Answers {
+    fn __call__(&mut self, left: usize, right: usize) -> PyResult<i8> {
+        let Some(less) = self.known.get(self.given) else {
+            self.asked = Some((left, right));
+            return Err(PyValueError::new_err("not known yet"));
+        };
+        self.given += 1;
+        Ok(-i8::from(*less))
     }
-    Ok(order)
 }
 
 /// `iter()` of each.

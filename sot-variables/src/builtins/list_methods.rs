@@ -38,12 +38,12 @@ builtin! { INSERT = "list.insert" => |cx, args| {
 
 builtin! { REMOVE = "list.remove" => |cx, args| {
     let (this, [item]) = receive(cx, args, "list", "remove", 1)?;
-    let items = expect(cx, this)?.items.clone();
-    let found = sequence::find(cx, &items, required(item)?);
-    let Some(at) = list::unchanged(cx, this, &items, found)? else {
+    let before = expect(cx, this)?;
+    let found = sequence::find(cx, &before.items, required(item)?);
+    let Some(at) = list::unchanged(cx, this, &before, found)? else {
         return Err(cx.raise(PyValueError::new_err("list.remove(x): x not in list")));
     };
-    let mut items = expect(cx, this)?.items.clone();
+    let mut items = before.items.clone();
     items.remove(at);
     write(cx, this, items)?;
     Ok(cx.none())
@@ -74,11 +74,11 @@ builtin! { CLEAR = "list.clear" => |cx, args| {
 
 builtin! { INDEX = "list.index" => |cx, args| {
     let (this, [item, start, stop]) = receive(cx, args, "list", "index", 1)?;
-    let items = expect(cx, this)?.items.clone();
+    let before = expect(cx, this)?;
     let item = required(item)?;
-    let range = sequence::bounds(cx, start, stop, items.len())?;
-    let found = sequence::find(cx, &items[range.clone()], item);
-    match list::unchanged(cx, this, &items, found)? {
+    let range = sequence::bounds(cx, start, stop, before.items.len())?;
+    let found = sequence::find(cx, &before.items[range.clone()], item);
+    match list::unchanged(cx, this, &before, found)? {
         Some(at) => cx.integer((range.start + at) as i64),
         None => Err(not_in_list(cx, item)?),
     }
@@ -86,9 +86,9 @@ builtin! { INDEX = "list.index" => |cx, args| {
 
 builtin! { COUNT = "list.count" => |cx, args| {
     let (this, [item]) = receive(cx, args, "list", "count", 1)?;
-    let items = expect(cx, this)?.items.clone();
-    let count = sequence::count(cx, &items, required(item)?);
-    list::unchanged(cx, this, &items, count)
+    let before = expect(cx, this)?;
+    let count = sequence::count(cx, &before.items, required(item)?);
+    list::unchanged(cx, this, &before, count)
 } }
 
 builtin! { SORT = "list.sort" => |cx, args| {
@@ -98,8 +98,9 @@ builtin! { SORT = "list.sort" => |cx, args| {
     let items = expect(cx, this)?.items.clone();
     // What the comparisons and the key see of the list is empty.
     write(cx, this, Vec::new())?;
+    let emptied = expect(cx, this)?;
     let sorted = sort(cx, &items, args, false);
-    let sorted = list::unchanged(cx, this, &[], sorted);
+    let sorted = list::unchanged(cx, this, &emptied, sorted);
     write(cx, this, sorted.as_ref().map_or(items, Vec::clone))?;
     sorted?;
     Ok(cx.none())

@@ -20,9 +20,10 @@ builtin! { PROD = "math:prod" => |cx, args| {
     }
     let start = args.keywords.iter().find(|(name, _)| &**name == "start").map(|(_, value)| *value);
     let mut product = start.map_or_else(|| cx.integer(1), Ok)?;
-    for item in cx.unpack_all(required(args.positional.first().copied())?)? {
+    cx.each(required(args.positional.first().copied())?, |cx, item| {
         product = cx.binary(BinaryOp::Multiply, product, item)?;
-    }
+        Ok(())
+    })?;
     Ok(product)
 } }
 

@@ -62,11 +62,7 @@ builtin! { UPDATE = "set.update" => |cx, args| {
     for other in others {
         match cx.see_as::<SetVariable>(other)? {
             Some(_) => update(cx, this, BinaryOp::Or, other)?,
-            None => {
-                for item in cx.unpack_all(other)? {
-                    set::add(cx, this, item)?;
-                }
-            }
+            None => cx.each(other, |cx, item| set::add(cx, this, item))?,
         }
     }
     Ok(cx.none())
@@ -115,6 +111,12 @@ fn operands(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<(VarId, Vec<Va
 }
 
 fn update(cx: &mut OpcodeExecutor<'_>, this: VarId, op: BinaryOp, other: VarId) -> Flow<()> {
+    if op == BinaryOp::Subtract && cx.see_as::<SetVariable>(other)?.is_none() && dict::of(cx, other)?.is_none() {
+        return cx.each(other, |cx, item| {
+            let key = HashKey::of(cx, item)?;
+            discard(cx, this, &key).map(drop)
+        });
+    }
     let right = elements(cx, other)?;
     let left = expect(cx, this)?;
     let keys = combine(cx, op, &left.keys, &right)?;

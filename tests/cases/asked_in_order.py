@@ -1,0 +1,288 @@
+"""What the program sees while C code asks it for one thing after another: items, comparisons, attributes."""
+
+import collections
+import functools
+import math
+
+import toy
+from cases import given
+
+
+def one():
+    return (toy.arange(2),)
+
+
+def counted(seen, count):
+    for number in range(count):
+        seen.append(number)
+        yield number
+
+
+def failing(count):
+    yield from range(count)
+    raise ValueError("no more")
+
+
+def left_of(work, *args):
+    try:
+        work(*args)
+    except ValueError as error:
+        return str(error)
+
+
+# A container that is filled shows what is in it already, and keeps that if there is an error.
+
+
+@given(one)
+def test_whole__list_seen_while_it_grows(x):
+    items = [x + 1]
+    items.extend(len(items) for _ in range(3))
+    items += (len(items) for _ in range(2))
+    return items
+
+
+@given(one)
+def test_whole__list_written_while_it_grows(x):
+    items = []
+    items.extend(items.append(x + number) or number for number in range(3))
+    return items
+
+
+@given(one)
+def test_whole__list_and_dict_left_by_errors(x):
+    items, named = [0], {9: x + 1}
+    said = [left_of(items.extend, failing(3)), left_of(named.update, zip(failing(3), [x] * 4))]
+    return items, named, said
+
+
+@given(one)
+def test_whole__sets_left_by_errors(x):
+    chosen, rest = {0}, {0, 1, 2, 3}
+    said = [left_of(chosen.update, failing(3)), left_of(rest.difference_update, failing(3))]
+    return x + 1, sorted(chosen), rest, said
+
+
+@given(one)
+def test_whole__deques_left_by_errors(x):
+    queue = collections.deque([0])
+    said = [left_of(queue.extend, failing(2)), left_of(queue.extendleft, failing(2))]
+    return x + 1, queue, said
+
+
+@given(one)
+def test_whole__dict_seen_while_it_grows(x):
+    named = {}
+    named.update((number, len(named)) for number in range(3))
+    pairs = [(7, x + 1), (8,)]
+    return named, left_of(named.update, pairs), named
+
+
+class Summand:
+    def __init__(self, value, seen):
+        self.value = value
+        self.seen = seen
+
+    def __radd__(self, other):
+        self.seen.append(("add", other))
+        return self.value + other
+
+    def __rmul__(self, other):
+        self.seen.append(("multiply", other))
+        return self.value * other
+
+    def __lt__(self, other):
+        self.seen.append(("less", self.value, other.value))
+        return self.value < other.value
+
+
+@given(one)
+def test_whole__sums_of_generators(x):
+    seen = []
+    total = sum(Summand(number, seen) for number in counted(seen, 3))
+    product = math.prod(Summand(number, seen) for number in counted(seen, 3))
+    return x + total, product, seen
+
+
+@given(one)
+def test_whole__least_of_a_generator(x):
+    seen = []
+    least = min(Summand(-number, seen) for number in counted(seen, 3))
+    key = max(counted(seen, 3), key=lambda number: seen.append(("key", number)) or -number)
+    return x + least.value, key, seen
+
+
+@given(one)
+def test_whole__counter_of_a_generator(x):
+    seen = []
+    return x + 1, collections.Counter(counted(seen, 3)), max(counted(seen, 0), default=7), seen
+
+
+# Which comparisons a sort makes, and in what order.
+
+
+class Part:
+    """Some of them are not in any order."""
+
+    def __init__(self, *members):
+        self.members = frozenset(members)
+
+    def __lt__(self, other):
+        return self.members < other.members
+
+
+@given(one)
+def test_whole__sort_of_what_has_no_order(x):
+    parts = [Part(1, 2), Part(3), Part(1), Part(2), Part(4, 1), Part(), Part(3, 4)]
+    orders = [sorted(parts), sorted(parts, reverse=True), sorted(parts[::-1])]
+    return x + 1, [[sorted(part.members) for part in order] for order in orders]
+
+
+@given(one)
+def test_whole__comparisons_of_a_sort(x):
+    seen = []
+    items = [Summand(number, seen) for number in (3, 1, 2, 5, 4, 1)]
+    ordered = sorted(items)
+    items.sort(reverse=True)
+
+    def compare(left, right):
+        seen.append((left, right))
+        return left - right
+
+    numbers = sorted([3, 1, 2, 5, 4, 1], key=functools.cmp_to_key(compare))
+    return x + 1, [item.value for item in ordered + items], numbers, seen
+
+
+class Meddler:
+    items = []
+
+    def __lt__(self, other):
+        self.items.append(1)
+        self.items.pop()
+        return False
+
+
+@given(one)
+def test_sort_that_finds_the_list_written(x):
+    Meddler.items = [Meddler(), Meddler()]
+    return x + 1, left_of(Meddler.items.sort)
+
+
+# A `__getattribute__` of the program's is asked when the program asks, and not by new code or guards.
+
+
+asked = []
+
+
+class Watched:
+    def __init__(self, x):
+        self.x = x
+
+    def __getattribute__(self, name):
+        asked.append(name)
+        return object.__getattribute__(self, name)
+
+
+class Doubled:
+    __slots__ = ("x", "count")
+
+    def __init__(self, x, count):
+        self.x = x
+        self.count = count
+
+    def __getattribute__(self, name):
+        value = object.__getattribute__(self, name)
+        return value * 2 if name in ("x", "count") else value
+
+
+class Lenient:
+    __slots__ = ("x",)
+
+    def __getattr__(self, name):
+        asked.append(name)
+        return 1
+
+
+@given(lambda: (Watched(toy.arange(2)),))
+def test_whole__watched_attribute(box):
+    global asked
+    asked = []
+    y = box.x + 1
+    return y, list(asked)
+
+
+@given(lambda: (Watched(toy.arange(2)),))
+def test_two__watched_attribute_behind_a_break(box):
+    global asked
+    asked = []
+    y = box.x + 1
+    toy.save(y)
+    return y + box.x, list(asked)
+
+
+@given(lambda: (Doubled(toy.arange(2), 5),))
+def test_whole__doubled_slots(box):
+    return box.x + 1, box.count
+
+
+@given(lambda: (Doubled(toy.arange(2), 5),))
+def test_two__doubled_slots_around_a_break(box):
+    y = box.x + 1
+    toy.save(y)
+    return y + box.x, box.count
+
+
+@given(lambda: (toy.arange(2), Lenient()))
+def test_two__empty_slot_behind_a_hook(x, box):
+    global asked
+    asked = []
+    y = x + box.x
+    toy.save(y)
+    return y + box.x, list(asked)
+
+
+# The interpreter's own words for arguments that do not fit.
+
+
+def words_of(call):
+    try:
+        call()
+    except TypeError as error:
+        return str(error)
+
+
+def plain(first, second=1, *, third):
+    return first, second, third
+
+
+def positional(first, /, second):
+    return first, second
+
+
+@given(one)
+def test_whole__arguments_that_do_not_fit(x):
+    calls = [
+        lambda: plain(1, 2, 3, third=1),
+        lambda: plain(1, 2, 3),
+        lambda: plain(),
+        lambda: plain(1, thrid=2),
+        lambda: plain(1, first=2, third=3),
+        lambda: positional(first=1, second=2),
+        lambda: positional(1),
+        lambda: positional(1, 2, 3),
+    ]
+    return x + 1, [words_of(call) for call in calls]
+
+
+@given(one)
+def test_arguments_that_builtins_refuse(x):
+    calls = [
+        lambda: len(),
+        lambda: len(obj=[]),
+        lambda: plain(*3),
+        lambda: {}.pop(1, default=2),
+        lambda: [].append(item=1),
+        lambda: isinstance(1),
+        lambda: reversed(),
+        lambda: collections.deque().extend(),
+    ]
+    return x + 1, [words_of(call) for call in calls]
