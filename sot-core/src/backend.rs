@@ -101,12 +101,15 @@ pub enum TensorAttribute {
         /// What is said where it is needed.
         why: String,
         /// Called with the tensor, which it gives back, before the text may be read.
-        prepare: Option<Py<PyAny>>,
+        prepare: Py<PyAny>,
     },
     /// All sizes of the tensor, of which some are open, as an object of this type: `list`, or one made from a list.
     Sizes(Py<PyAny>),
     /// How many elements the tensor has, of which some sizes are open, as an object of this type: `int` or a subclass.
     Elements(Py<PyAny>),
+    /// What the framework keeps with a tensor object beside its value, and C code gives: of a tensor from outside it is read, and
+    /// looked at again at each call. Results of the graph have it when the graph has run, as the text says.
+    Outside(String),
     /// Follows from the sizes of the tensor, of which some are open; the text says what is not known.
     OpenSizes(String),
     /// Needs the tensor's value or identity; the text says why and what to do.

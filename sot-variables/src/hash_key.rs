@@ -42,7 +42,8 @@ pub struct HashKey {
 enum Equality {
     /// CPython: the object is the key.
     Real,
-    /// The variable, for an object made in the trace that compares by identity, or an `id()` of one. The object is a stand-in.
+    /// The variable, for an object that is its own key, made in the trace or another one at each call, or an `id()` of one. The
+    /// object is a stand-in.
     Identity(VarId, bool),
     /// The program: the object is a stand-in with the key's hash.
     Followed,
@@ -122,6 +123,9 @@ impl HashKey {
         if self.may_be_address_of(cx, other)? || other.may_be_address_of(cx, self)? {
             let text = "an id() among keys that may be addresses of objects";
             return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
+        }
+        if let (Equality::Identity(one, false), Equality::Identity(another, false)) = (self.equality, other.equality) {
+            return cx.is_same(one, another);
         }
         if self.hash != other.hash {
             return Ok(false);
@@ -255,6 +259,9 @@ fn key_object<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, equality: &mut
     }
     if let Some(tuple) = cx.see_as::<TupleVariable>(variable)?.filter(|tuple| tuple.is_hashed_as_tuple(py)) {
         let items = tuple.items.iter().map(|&item| key_object(cx, item, equality)).collect::<Flow<Vec<_>>>()?;
+        if *equality != Equality::Real {
+            *equality = Equality::Followed;
+        }
         return Ok(PyTuple::new(py, items)?.into_any());
     }
     if let Some(range) = cx.see_as::<RangeVariable>(variable)? {
@@ -275,16 +282,29 @@ fn key_object<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, equality: &mut
         return Err(refuse_unhashable(cx, variable)?);
     }
     let object = cx.see(variable)?.object().map(|object| object.bind(py).clone());
-    if let Some(object) = object.filter(|object| hashed_in_c(object)) {
-        let tracker = cx.vars.tracker(variable);
-        if cx.trackers.is_sourced(tracker) {
-            cx.guards.add(tracker, Test::Is(Identity::of(&object)));
-        }
-        return Ok(object);
+    if let Some(object) = object.as_ref().filter(|object| hashed_in_c(object)) {
+        return Ok(pinned(cx, variable, object));
     }
-    *equality = Equality::Followed;
     let hash = followed_hash(cx, variable)?;
+    let Some(hash) = hash else {
+        // What is one object for all calls is pinned.
+        if let Some(object) = object.filter(|object| cx.runtime.backend.is_parameter(object)) {
+            return Ok(pinned(cx, variable, &object));
+        }
+        *equality = Equality::Identity(variable, false);
+        return stand_in(cx, identity_hash(variable, false));
+    };
+    *equality = Equality::Followed;
     stand_in(cx, hash)
+}
+
+/// The object, which must be the same at each call.
+fn pinned<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, object: &Bound<'py, PyAny>) -> Bound<'py, PyAny> {
+    let tracker = cx.vars.tracker(variable);
+    if cx.trackers.is_sourced(tracker) {
+        cx.guards.add(tracker, Test::Is(Identity::of(object)));
+    }
+    object.clone()
 }
 
 fn refuse_unhashable(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<Unwind> {
@@ -292,8 +312,9 @@ fn refuse_unhashable(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<Unwin
     Ok(cx.raise(PyTypeError::new_err(format!("unhashable type: '{name}'"))))
 }
 
-/// What the type's `__hash__` gives.
-fn followed_hash(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<isize> {
+/// What the type's `__hash__` gives; `None` if that is the object's own `id()`. Then no other object has the same hash, and
+/// what the program says of two that have is never asked.
+fn followed_hash(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<Option<isize>> {
     let Some(method) = cx.special_method(variable, "__hash__")? else {
         return Err(refuse_unhashable(cx, variable)?);
     };
@@ -304,6 +325,9 @@ fn followed_hash(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<isize> {
         let text = format!("a {} object as a key: its hash does more than to give a number", cx.type_name(variable)?);
         return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
     }
+    if cx.see_as::<IdVariable>(hash)?.is_some_and(|id| id.is_of(variable)) {
+        return Ok(None);
+    }
     let Some(hash) = cx.known(hash)? else {
         let name = cx.type_name(variable)?;
         let text = format!("a {name} object as a key: its hash is not known while tracing");
@@ -313,7 +337,7 @@ fn followed_hash(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<isize> {
         return Err(cx.raise(PyTypeError::new_err("__hash__ method should return an integer")));
     }
     // A number that is no hash by its size is hashed.
-    Ok(hash.extract::<isize>().or_else(|_| hash.hash())?)
+    Ok(Some(hash.extract::<isize>().or_else(|_| hash.hash())?))
 }
 
 /// Whether hash and equality of the object run no user code and never change.

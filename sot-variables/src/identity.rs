@@ -40,6 +40,11 @@ impl IdVariable {
     pub fn object(&self) -> VarId {
         self.object
     }
+
+    /// Whether it is that of an object, and not of the thread.
+    pub fn is_of(&self, object: VarId) -> bool {
+        self.object == object && !self.of_thread
+    }
 }
 
 impl Variable for IdVariable {

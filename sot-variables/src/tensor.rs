@@ -259,7 +259,10 @@ impl Variable for TensorVariable {
                 let does = self.answer(cx, name)?.map_or(Does::Break(why), Does::Know);
                 Ok(Some(cx.produce(TensorMethodVariable::new(name, this, does))))
             }
-            TensorAttribute::Break(why) => Err(Unwind::break_graph(ReasonId::TensorValue, why)),
+            TensorAttribute::Outside(_) if self.object().is_some() => object_model::generic_get_attr(cx, this, name),
+            TensorAttribute::Break(why) | TensorAttribute::Outside(why) => {
+                Err(Unwind::break_graph(ReasonId::TensorValue, why))
+            }
             TensorAttribute::Missing => match &self.source {
                 // What the program, or the class of parameters, has put on it.
                 Source::External(_) => object_model::generic_get_attr(cx, this, name),

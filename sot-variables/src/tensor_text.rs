@@ -19,23 +19,15 @@ pub struct TensorText {
     tensor: VarId,
     name: Name,
     why: String,
-    prepare: Option<Py<PyAny>>,
+    prepare: Py<PyAny>,
 }
 
 impl TensorText {
     /// `tensor.name`; `why` is what to say where the text itself is needed. Whether that happens or not, `prepare` is called with
     /// the tensor.
-    pub fn of(
-        cx: &mut OpcodeExecutor<'_>,
-        tensor: VarId,
-        name: &Name,
-        why: String,
-        prepare: Option<Py<PyAny>>,
-    ) -> Flow<VarId> {
-        if let Some(prepare) = &prepare {
-            let callable = cx.wrap_fresh(prepare.bind(cx.py))?;
-            cx.effects.record(Effect::Call { callable, args: vec![tensor], keywords: Vec::new() });
-        }
+    pub fn of(cx: &mut OpcodeExecutor<'_>, tensor: VarId, name: &Name, why: String, prepare: Py<PyAny>) -> Flow<VarId> {
+        let callable = cx.wrap_fresh(prepare.bind(cx.py))?;
+        cx.effects.record(Effect::Call { callable, args: vec![tensor], keywords: Vec::new() });
         Ok(cx.produce(Rc::new(TensorText { tensor, name: Rc::clone(name), why, prepare })))
     }
 
@@ -62,10 +54,7 @@ impl Variable for TensorText {
     }
 
     fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
-        match &self.prepare {
-            Some(prepare) => emit_call(cg, |py| Ok(prepare.clone_ref(py)), &[self.tensor])?,
-            None => cg.load(self.tensor)?,
-        }
+        emit_call(cg, |py| Ok(self.prepare.clone_ref(py)), &[self.tensor])?;
         cg.load_attr(&self.name)
     }
 

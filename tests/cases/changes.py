@@ -900,6 +900,23 @@ class Hashed:
 KEY, OTHER_KEY = Hashed(), Hashed()
 
 
+@changed("ITSELF[1] = ITSELF[0]", "ITSELF[1] = Itself()", "Itself.__hash__ = lambda self: 5")
+def test_keys_that_are_themselves_become_one(x):
+    one, other = ITSELF
+    return x + len({one, other}), other in {one: 1}, ITSELF[0] in {(one, 1), other}
+
+
+class Itself:
+    def __hash__(self):
+        return id(self)
+
+    def __eq__(self, other):
+        return False
+
+
+ITSELF = [Itself(), Itself()]
+
+
 @changed(
     "Text.__str__ = lambda self: 'one'",
     "Text.__repr__ = lambda self: 'two'",

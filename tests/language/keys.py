@@ -29,6 +29,16 @@ class Folded(str):
         return self.lower() == other.lower()
 
 
+class Itself:
+    """Is its own key, as tensors are: equality says something else."""
+
+    def __hash__(self):
+        return hash(id(self))
+
+    def __eq__(self, other):
+        raise AssertionError("not asked")
+
+
 class Unhashable:
     def __eq__(self, other):
         return True
@@ -58,6 +68,8 @@ Pair = collections.namedtuple("Pair", "a b")
 
 _SHAPES = {Shape(1): 10, Shape(2, 3): 20}
 _NAMES = {Name("a"), Name("b")}
+_ONE, _OTHER, _LAST = Itself(), Itself(), Itself()
+_OWN_KEYS = {_ONE: 1, _OTHER: 2}
 
 
 def key_with_own_hash(x):
@@ -193,3 +205,19 @@ def memo_by_object(x):
         return memo[shape]
 
     return x + area(Shape(2)) + area(Shape(2)), len(memo)
+
+
+def keys_hashed_by_their_own_identity(x):
+    d = {_ONE: 1, Itself(): 2, (_OTHER, 1): 3}
+    made = Itself()
+    d[made] = 4
+    return x + d[_ONE], d[made], d[_OTHER, 1], _OTHER in d, (made, 1) in d, len({_ONE, _OTHER, _ONE, made}), _OWN_KEYS[_OTHER]
+
+
+def each_once_by_identity(x):
+    seen, found = set(), []
+    for one in [_ONE, _OTHER, _ONE, _LAST, _OTHER]:
+        if one not in seen:
+            seen.add(one)
+            found.append(one)
+    return x + len(found), [one is _LAST for one in found], _LAST in _OWN_KEYS

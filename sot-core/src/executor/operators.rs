@@ -365,7 +365,8 @@ impl<'py> OpcodeExecutor<'py> {
             return Ok(one.children() == other.children());
         }
         let constants = one.constant().is_some() || other.constant().is_some();
-        if !constants && self.trackers.is_sourced(left) && self.trackers.is_sourced(right) {
+        // What gives another object whenever it is read needs no guard.
+        if !constants && left != right && self.trackers.is_sourced(left) && self.trackers.is_sourced(right) {
             self.guards.add(left, Test::DiffersFrom(right));
         }
         Ok(false)

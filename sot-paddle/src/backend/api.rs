@@ -168,7 +168,6 @@ const BREAKING_ATTRIBUTES: &[(&str, &str)] = &[
     ("__dlpack_device__", "hands memory to other libraries"),
     ("__delitem__", "in-place on a traced tensor is not supported yet"),
     ("backward", "runs the backward pass; call it outside the translated function"),
-    ("grad", "is filled by backward passes"),
     ("grad_fn", "belongs to eager autograd"),
     ("gradient", "is filled by backward passes"),
     ("register_hook", "hooks gradients; register it outside the translated function"),
@@ -176,12 +175,18 @@ const BREAKING_ATTRIBUTES: &[(&str, &str)] = &[
     ("clear_grad", "writes the gradient; call it outside the translated function"),
     ("clear_gradient", "writes the gradient; call it outside the translated function"),
     ("apply", "calls a Python function on the tensor"),
-    ("persistable", "is a property of the tensor object, not of its value"),
     ("block", "belongs to static graph programs"),
     ("cpu", "copies between devices; move it out of the hot function"),
     ("cuda", "copies between devices; move it out of the hot function"),
     ("pin_memory", "copies between devices; move it out of the hot function"),
     ("is_contiguous", "depends on the memory layout at run time"),
+];
+
+/// Attributes that a tensor has beside its value, and results of a graph when it has run, with why.
+const OUTSIDE: &[(&str, &str)] = &[
+    ("grad", "is filled by backward passes"),
+    ("grad_", "is filled by backward passes"),
+    ("persistable", "is a property of the tensor object, not of its value"),
 ];
 
 /// Why what changes a tensor in place and has no counterpart that gives a new one must run for real.
@@ -215,6 +220,9 @@ pub(crate) fn tensor_attribute(
     };
     if let Some(known) = known_attribute(paddle, name, meta, value)? {
         return Ok(known);
+    }
+    if let Some((_, reason)) = OUTSIDE.iter().find(|(of, _)| *of == name) {
+        return Ok(TensorAttribute::Outside(format!("Tensor.{name} {reason}")));
     }
     let returns_nothing = matches!(name, "__setitem__" | "set_value");
     if returns_nothing || (is_in_place(name) && in_place::is_functional(name)) {

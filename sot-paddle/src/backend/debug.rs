@@ -93,7 +93,9 @@ impl DebugBuilder {
             TensorAttribute::Operation => ("operation", py.None()),
             TensorAttribute::Missing => ("missing", py.None()),
             TensorAttribute::Text { .. } => ("text", py.None()),
-            TensorAttribute::Break(reason) => ("break", reason.into_pyobject(py)?.into_any().unbind()),
+            TensorAttribute::Break(reason) | TensorAttribute::Outside(reason) => {
+                ("break", reason.into_pyobject(py)?.into_any().unbind())
+            }
         })
     }
 

@@ -12,9 +12,11 @@ use super::paddle::Paddle;
 
 /// What reading `name` means.
 pub(super) fn attribute(paddle: &Paddle, value: &Bound<'_, PyAny>) -> PyResult<TensorAttribute> {
-    let is_parameter = value.is_instance(paddle.parameter_type.bind(value.py()))?;
-    let prepare = if is_parameter { None } else { Some(wrap_pyfunction!(give_name, value.py())?.into_any().unbind()) };
-    Ok(TensorAttribute::Text { why: "Tensor.name is given at run time".to_owned(), prepare })
+    let why = "Tensor.name is given at run time".to_owned();
+    if value.is_instance(paddle.parameter_type.bind(value.py()))? {
+        return Ok(TensorAttribute::Outside(why));
+    }
+    Ok(TensorAttribute::Text { why, prepare: wrap_pyfunction!(give_name, value.py())?.into_any().unbind() })
 }
 
 /// The tensor, with a name of its own if it had none or that of a program's result.

@@ -14,6 +14,7 @@ use sot_core::variable::VarId;
 
 use super::{builtin_object, cannot, given, required};
 use crate::dict;
+use crate::identity::IdVariable;
 use crate::list::ListVariable;
 use crate::rest;
 use crate::sequence;
@@ -107,6 +108,10 @@ fn lazy_format(cx: &mut OpcodeExecutor<'_>, value: VarId, spec: Option<VarId>) -
 
 builtin! { HASH = "hash" => |cx, args| {
     let [value] = args.exactly(cx, "hash")?;
+    if cx.see_as::<IdVariable>(value)?.is_some() {
+        // An address is its own hash.
+        return Ok(value);
+    }
     let seen = subclass::value_of(cx, value)?;
     if cx.known(value)?.or(seen).is_some_and(|value| holds_nan(&value)) {
         return Err(cannot("the hash of a NaN, which is the object's own"));

@@ -1,0 +1,191 @@
+"""Training steps as users write them, translated as a whole: what they ask of parameters and their gradients breaks nothing."""
+
+import paddle
+import paddle.nn.functional as F
+import pytest
+from paddle import nn
+
+import sot
+
+
+def network():
+    paddle.seed(3)
+    return nn.Sequential(nn.Linear(8, 16), nn.BatchNorm1D(16), nn.ReLU(), nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 4))
+
+
+def train(make_step, wrap, steps=5):
+    """The results of the steps, and the parameters in the end."""
+    net = network()
+    step = wrap(make_step(net))
+    paddle.seed(5)
+    results = [step(paddle.randn([6, 8]), paddle.randint(0, 4, [6])) for _ in range(steps)]
+    return results, net.parameters()
+
+
+@pytest.fixture
+def compare(same, monkeypatch):
+    """`compare(make_step, places)`: values are eager's, and there are so many places of graph breaks; the last step translates
+    nothing."""
+    monkeypatch.delenv("MIN_GRAPH_SIZE")
+
+    def compare(make_step, places):
+        expected = train(make_step, lambda fn: fn)
+        misses = []
+
+        def wrap(fn):
+            fast = sot.symbolic_translate(fn)
+
+            def call(*args):
+                before = sot.stats().misses
+                result = fast(*args)
+                misses.append(sot.stats().misses - before)
+                return result
+
+            return call
+
+        same(train(make_step, wrap), expected)
+        stats = sot.stats()
+        ours = [place for place in stats.fallbacks if __file__ in place]
+        assert len(stats.breaks) == places and not ours and stats.graphs, f"\n{stats}"
+        assert misses[-1] == 0, misses
+
+    return compare
+
+
+def test_loops_over_parameters(compare):
+    def make(net):
+        update = paddle.optimizer.SGD(0.1, parameters=net.parameters())
+
+        def step(x, y):
+            loss = F.cross_entropy(net(x), y)
+            for name, parameter in net.named_parameters():
+                if "bias" not in name:
+                    loss = loss + 1e-3 * parameter.square().sum()
+            for parameter in net.parameters():
+                loss = loss + 1e-4 * parameter.abs().sum()
+            loss.backward()
+            update.step()
+            update.clear_grad()
+            return loss.detach()
+
+        return step
+
+    compare(make, places=3)  # backward, step and clear_grad
+
+
+def test_gradients_are_looked_at(compare):
+    def make(net):
+        update = paddle.optimizer.SGD(0.1, parameters=net.parameters())
+
+        def step(x, y):
+            loss = F.cross_entropy(net(x), y)
+            loss.backward()
+            norms = [parameter.grad.norm() for parameter in net.parameters() if parameter.grad is not None]
+            largest = {p.name: p.grad.abs().max() for p in net.parameters() if p.grad is not None}
+            update.step()
+            update.clear_grad(False)
+            return loss.detach(), [norm.detach() for norm in norms], [value.detach() for value in largest.values()]
+
+        return step
+
+    compare(make, places=3)
+
+
+def parameter(gradient=True, stops=True):
+    p = paddle.to_tensor([1.0, 2.0, 3.0], stop_gradient=False)
+    if gradient:
+        (p * p).sum().backward()
+        p.grad.stop_gradient = stops
+    return p
+
+
+def changed_through_one_read(p):
+    gradient = p.grad
+    gradient.multiply_(paddle.full([1], 2.0))
+    again = p.grad
+    return again + 0, gradient is p.grad, p.grad is p.grad
+
+
+def changed_beside_another_read(p):
+    before = p.grad
+    p.grad.add_(paddle.ones([3]))
+    return before * 1, p.grad
+
+
+def doubled_if_there(p):
+    return None if p.grad is None else p.grad * 2
+
+
+def copied(p):
+    gradient = p.grad
+    if gradient is not None:
+        gradient = gradient.clone()
+        gradient.scale_(3.0)
+    return gradient, p.grad
+
+
+def as_keys(p):
+    return p * 1, len({p, p.grad, p.grad}), {p: 1}.get(p), p.grad.stop_gradient, p.persistable
+
+
+def outcome(function, given):
+    p = parameter(**given)
+    try:
+        return function(p), p.grad
+    except Exception as error:
+        return type(error), p.grad
+
+
+@pytest.mark.parametrize("function", [changed_through_one_read, changed_beside_another_read, doubled_if_there, copied, as_keys])
+def test_a_gradient_is_read_anew_each_time(function, same):
+    """Each read gives another object of the same memory."""
+    fast = sot.symbolic_translate(function)
+    for given in [{}, {"gradient": False}, {}, {}, {"stops": False}, {"gradient": False}, {}]:
+        same(outcome(fast, given), outcome(function, given))
+    stats = sot.stats()
+    assert stats.graphs and stats.hits >= 4 and len(stats.breaks) <= 1 and not stats.fallbacks
+
+
+def test_the_other_name_of_gradients(same):
+    """`grad_` is no operation in place."""
+
+    def there(parameters):
+        return [p.grad_ * 2 for p in parameters if p.grad_ is not None]
+
+    parameters = [parameter(), parameter(gradient=False), parameter()]
+    fast = sot.symbolic_translate(there)
+    for _ in range(3):
+        same(fast(parameters), there(parameters))
+    parameters[0].clear_gradient(False)
+    assert parameters[0].grad is None
+    same(fast(parameters), there(parameters))
+    assert sot.stats().graphs == 2 and not sot.stats().breaks
+
+
+def test_tensors_as_keys(check):
+    net = network()
+    net.register_buffer("first", paddle.ones([1]))
+    net.register_buffer("second", paddle.zeros([1]))
+    learned = {net[0].weight: 2.0, net[0].bias: 3.0}
+
+    def f(x):
+        made = x + 1
+        seen = {x, made} | set(net.parameters())
+        total = sum(learned.get(parameter, 0.5) for parameter in net.parameters())
+        names = {parameter.name: parameter for parameter in net.parameters()}
+        same = names[net[0].bias.name] is net[0].bias
+        return made * total, len(seen), x in seen, same, [name for name, _ in net.named_buffers()], len(net.buffers())
+
+    check(f, paddle.ones([2]))
+
+
+def test_tensors_as_keys_that_become_one(same):
+    def f(x, y):
+        return x + y, len({x, y}), y in {x: 1}
+
+    x, y = paddle.ones([2]), paddle.ones([2])
+    fast = sot.symbolic_translate(f)
+    for args in [(x, y), (y, x), (x, x), (y, y), (x, y)]:
+        same(fast(*args), f(*args))
+    stats = sot.stats()
+    assert (stats.translations, stats.graphs, stats.hits) == (2, 2, 3) and not stats.breaks
