@@ -158,6 +158,12 @@ pub trait Backend: Send + Sync {
     }
     /// Whether the tensor belongs to a model (a parameter): identity, not only its meta, is assumed.
     fn is_parameter(&self, object: &Bound<'_, PyAny>) -> bool;
+    /// The Python number that an operator of a tensor's takes a number of another library's for, such as numpy's `float64`. `None`
+    /// where it does something else with it, or that is not known.
+    fn number_for(&self, tensor: &TensorMeta, operator: &str, number: &Bound<'_, PyAny>) -> Option<Py<PyAny>> {
+        let _ = (tensor, operator, number);
+        None
+    }
     /// Whether the object is one of the framework's plain values (a data type, a place): immutable, compared by `==`.
     fn is_constant(&self, object: &Bound<'_, PyAny>) -> bool {
         let _ = object;

@@ -14,7 +14,7 @@ use sot_core::variable::{VarId, Variable};
 use crate::function::guard_identity;
 use crate::globals::GlobalsVariable;
 use crate::object::is_c_value;
-use crate::{dict, exception, kept, slots, subclass};
+use crate::{dict, exception, kept, numpy, slots, subclass};
 
 sot_core::variable_kind! { "method", types: |py| Ok(vec![method_type(py)?.unbind()]), wrap: MethodVariable::wrap }
 sot_core::variable_kind! { "builtin_method" }
@@ -149,6 +149,9 @@ pub fn call_descriptor<'py>(
         return Ok(result);
     }
     if let Some(result) = exception::call_method(cx, descriptor, args)? {
+        return Ok(result);
+    }
+    if let Some(result) = numpy::call_method(cx, descriptor, args)? {
         return Ok(result);
     }
     let variable = receiver;

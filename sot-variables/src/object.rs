@@ -9,7 +9,7 @@ use pyo3::types::{PyTuple, PyType};
 use sot_core::builtin;
 use sot_core::cpython;
 use sot_core::error::{Flow, Unwind};
-use sot_core::executor::{object_model, CallArgs, CompareOp, Name, OpcodeExecutor};
+use sot_core::executor::{object_model, BinaryOp, CallArgs, CompareOp, Name, OpcodeExecutor};
 use sot_core::guard::{Identity, Test};
 use sot_core::tracker::{repr, TrackerId};
 use sot_core::variable::{GraphArgument, VarId, Variable};
@@ -32,8 +32,30 @@ impl ObjectVariable {
         ObjectVariable { object }
     }
 
-    fn wrap(_: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, _: TrackerId) -> Flow<Rc<dyn Variable>> {
+    fn wrap(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, tracker: TrackerId) -> Flow<Rc<dyn Variable>> {
+        if numpy::is_value_type(&object.get_type()) && cx.goes_on_differing(tracker) {
+            return Ok(Rc::new(ChangingValue { ty: object.get_type().unbind() }));
+        }
         Ok(Rc::new(ObjectVariable::new(object.clone().unbind())))
+    }
+}
+
+/// A number of another library's that goes on being another one: its type is all that is assumed.
+struct ChangingValue {
+    ty: Py<PyType>,
+}
+
+impl Variable for ChangingValue {
+    fn kind(&self) -> &'static str {
+        "changing_value"
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        self.ty.bind(cx.py).clone().into_any()
+    }
+
+    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
+        format!("a {} that is another one at every call", cpython::type_name(self.ty.bind(cx.py)))
     }
 }
 
@@ -164,7 +186,24 @@ impl Variable for ObjectVariable {
         }
     }
 
+    fn binary(
+        &self,
+        cx: &mut OpcodeExecutor<'_>,
+        op: BinaryOp,
+        this: VarId,
+        other: VarId,
+        reflected: bool,
+    ) -> Flow<Option<VarId>> {
+        if numpy::leaves_operators_to(cx, &self.object, other)? {
+            return Ok(None);
+        }
+        object_model::binary(cx, op, this, other, reflected)
+    }
+
     fn compare(&self, cx: &mut OpcodeExecutor<'_>, op: CompareOp, this: VarId, other: VarId) -> Flow<Option<VarId>> {
+        if numpy::leaves_operators_to(cx, &self.object, other)? {
+            return Ok(None);
+        }
         match array_comparison::compare(cx, &self.object, op, this, other)? {
             Some(result) => Ok(Some(result)),
             None => object_model::compare(cx, op, this, other),

@@ -150,6 +150,16 @@ impl TensorVariable {
         Ok(found.is_some_and(|found| matches!(&*cpython::builtin_type_name(&found), "function" | "method_descriptor")))
     }
 
+    /// The other operand of an operator method: in the place of another library's number the one that it is taken for.
+    fn operand(&self, cx: &mut OpcodeExecutor<'_>, name: &str, other: VarId) -> Flow<VarId> {
+        let Some(object) = cx.vars.get(other).object().map(|object| object.bind(cx.py).clone()) else {
+            return Ok(other);
+        };
+        let Some(number) = cx.runtime.backend.number_for(&self.meta, name, &object) else { return Ok(other) };
+        cx.see(other)?;
+        Ok(cx.constant(number))
+    }
+
     /// Whether the framework's tensors have an operator method at all, and the other operand is something it may know.
     fn knows(&self, cx: &mut OpcodeExecutor<'_>, name: &str, other: VarId) -> Flow<bool> {
         let ty = self.python_type(cx);
@@ -352,6 +362,7 @@ impl Variable for TensorVariable {
         reflected: bool,
     ) -> Flow<Option<VarId>> {
         let name = if reflected { op.reflected() } else { op.method() };
+        let other = self.operand(cx, name, other)?;
         if !self.knows(cx, name, other)? {
             let text = format!("'{}' between a tensor and {}", op.symbol(), cx.text(other));
             return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
@@ -372,6 +383,7 @@ impl Variable for TensorVariable {
     }
 
     fn compare(&self, cx: &mut OpcodeExecutor<'_>, op: CompareOp, this: VarId, other: VarId) -> Flow<Option<VarId>> {
+        let other = self.operand(cx, op.method(), other)?;
         if !self.knows(cx, op.method(), other)? {
             let text = format!("'{}' between a tensor and {}", op.symbol(), cx.text(other));
             return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));

@@ -1,5 +1,7 @@
 """numpy on values that are known while tracing."""
 
+import operator
+
 import numpy as np
 import paddle
 import pytest
@@ -135,3 +137,111 @@ def test_arrays_that_have_no_truth_or_run_code():
             fast(np.array([1, 2]), X)
         assert fast(np.array([Shouting()], object), X).numpy().tobytes() == (X * 2 + 1).numpy().tobytes()
     assert calls == [0, 0] and not sot.stats().fallbacks
+
+
+LIMITS = np.array([0.5, 2.0])
+RATE = np.array(0.1)
+COUNTS = np.arange(3)
+
+READS = {
+    "an operator": lambda x: (x + 1) * (1 - RATE) - 2,
+    "float": lambda x: (x + 1) * float(RATE) - 2,
+    "item": lambda x: (x + 1) * RATE.item() - 2,
+    "an index": lambda x: (x + 1).clip(float(LIMITS[0]), LIMITS[1].item()) - 2,
+    "a number of numpy's and a tensor": lambda x: (LIMITS[0] * (x + 1) - LIMITS[1]) / RATE.item(),
+    "a comparison": lambda x: x * 2 + 1 if LIMITS[0] > 0.2 and RATE < 1 else x - 1,
+    "length and shape": lambda x: (x + 1) * len(LIMITS) * LIMITS.shape[0] * LIMITS.ndim,
+    "reductions": lambda x: (x + 1) * LIMITS.sum() - LIMITS.mean() + int(COUNTS.max()) + np.max(LIMITS),
+    "a function": lambda x: (x + 1) * float(np.sqrt(RATE)),
+    "a list": lambda x: [(x + 1) * i for i in COUNTS.tolist()],
+    "what is in it": lambda x: x * 2 + 1 if 2.0 in LIMITS else x - 1,
+}
+
+
+@pytest.mark.parametrize("name", READS)
+def test_small_arrays_are_read(check, name):
+    check(READS[name], X)
+
+
+def test_small_arrays_change_between_calls():
+    array = np.array([1.0, 2.0])
+
+    def fn(x):
+        return (x + 1) * float(array[0]) - array.sum()
+
+    fast = sot.symbolic_translate(fn)
+    for value in (1.0, 3.0, 3.0, 1.0):
+        array[0] = value
+        assert fast(X).numpy().tobytes() == fn(X).numpy().tobytes()
+    assert sot.stats().translations == 2 and not sot.stats().breaks
+
+
+def test_small_arrays_have_a_type_and_a_shape():
+    def fn(x, array):
+        return (x + 1) * float(array.ravel()[0] if array.ndim > 1 else array[0])
+
+    fast = sot.symbolic_translate(fn)
+    same_bytes = np.array([1, 2])
+    for array in (same_bytes, same_bytes.view(np.float64), same_bytes.reshape([2, 1]), same_bytes):
+        assert fast(X, array).numpy().tobytes() == fn(X, array).numpy().tobytes()
+    assert sot.stats().graphs >= 3
+
+
+@pytest.mark.parametrize("fn, make", [
+    (lambda x, given: (x + 1) * np.max(given), lambda n: np.array([n, 0.0])),
+    (lambda x, given: (x + 1) * given, lambda n: np.float64(n)),
+    (lambda x, given: (x + 1) * float(given), lambda n: np.float32(n)),
+    (lambda x, given: (x + 1) * given.item(), lambda n: np.int64(n)),
+])
+def test_what_goes_on_changing_is_not_assumed(fn, make):
+    fast = sot.symbolic_translate(fn)
+    for n in range(1, 30):
+        assert fast(X, make(n)).numpy().tobytes() == fn(X, make(n)).numpy().tobytes()
+    assert sot.stats().misses <= 8
+
+
+def test_behind_a_break_arrays_are_not_assumed():
+    def fn(x):
+        y = x.sum().numpy()
+        return x * float(y) + y
+
+    fast = sot.symbolic_translate(fn)
+    for n in range(20):
+        x = X + n
+        assert fast(x).numpy().tobytes() == fn(x).numpy().tobytes()
+    assert sot.stats().misses <= 8
+
+
+def test_functions_that_write_arrays_do():
+    array = np.array([4.0, 9.0])
+
+    def fn(x):
+        y = x + 1
+        np.sqrt(array, array)
+        np.add(array, 1, out=array)
+        return y * float(array[1])
+
+    for _ in range(3):
+        array[:] = [4.0, 9.0]
+        expected = fn(X)
+        array[:] = [4.0, 9.0]
+        got = sot.symbolic_translate(fn)(X)
+        assert got.numpy().tobytes() == expected.numpy().tobytes() and array.tolist() == [3.0, 4.0]
+
+
+@pytest.mark.parametrize("number", [np.float64(0.3), np.float32(0.1), np.int64(3), np.int32(2), np.int8(2), np.bool_(True)])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "bool"])
+def test_numbers_of_numpy_beside_tensors(number, dtype):
+    x = paddle.to_tensor([1.5, -2.0, 0.0]).astype(dtype)
+    for op in (operator.add, operator.sub, operator.mul, operator.truediv, operator.pow, operator.gt, operator.eq, operator.and_):
+        for fn in (lambda x: op(x, number), lambda x: op(number, x)):
+            outcomes = []
+            for run in (sot.symbolic_translate(fn), fn):
+                try:
+                    result = run(x)
+                    outcomes.append((type(result), getattr(result, "dtype", None), np.asarray(result).tobytes()))
+                except Exception as error:  # noqa: BLE001
+                    outcomes.append(type(error))
+            assert outcomes[0] == outcomes[1], (op, outcomes)
+    if isinstance(number, np.float64) and dtype != "bool":
+        assert sot.stats().graphs >= 12

@@ -51,7 +51,7 @@ pub use switches::Switches;
 pub use unwinding::BookkeepingVariable;
 pub use wrap::IdentityMap;
 use wrap::StandInClasses;
-pub(crate) use wrap::{is_atom, is_number, is_text};
+pub(crate) use wrap::{is_atom, is_number};
 
 /// How a stretch of simulation ended.
 pub enum Exit {

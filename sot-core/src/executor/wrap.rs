@@ -77,6 +77,7 @@ impl Variable for LazyVariable {
 /// So many values of one `float` are translated for, and of one `int`, of which programs have few more often. Behind a break
 /// a number that differs is one that a loop counts in, as a rule.
 const FLOATS: usize = 4;
+const VALUES: usize = 3;
 const INTEGERS: usize = 8;
 const BEHIND_BREAKS: usize = 1;
 /// So many texts are translated for behind a break.
@@ -156,6 +157,13 @@ impl<'py> OpcodeExecutor<'py> {
         self.note_differing();
         let text = format!("{what} that holds something else at every call");
         Err(Unwind::break_graph(ReasonId::ChangingNumber, text))
+    }
+
+    /// Whether what a tracker leads to goes on being another value: it should not be assumed once more.
+    #[must_use]
+    pub fn goes_on_differing(&self, tracker: TrackerId) -> bool {
+        let others = self.changing.get(&self.trackers.text(self.py, tracker)).copied().unwrap_or(0);
+        others >= if self.is_resumed { BEHIND_BREAKS } else { VALUES }
     }
 
     /// The answers of many comparisons make a path for each combination of them: where there are many already, the comparison

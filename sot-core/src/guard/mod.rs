@@ -12,8 +12,7 @@ use pyo3::types::PyType;
 
 use crate::backend::{ObjectTest, StateTest};
 use crate::cpython::{self, Place, Recorder, WeakRef};
-use crate::executor::{is_number, is_text};
-use crate::tracker::{repr, Key, Part, Tracker, TrackerId, Trackers};
+use crate::tracker::{repr, Key, Part, TrackerId, Trackers};
 
 pub use program::{Differing, FrameView, GuardProgram};
 
@@ -201,17 +200,10 @@ impl Guard {
         }
     }
 
-    /// Whether it is about a value that programs change as they run: a number or text, what is computed from such, what is in
+    /// Whether it is about a value that programs change as they run, such as a number, what is computed from such, or what is in
     /// a container; it may be about sizes.
-    fn asks_for_contents(&self, py: Python<'_>, trackers: &Trackers) -> bool {
-        match &self.test {
-            Test::Equals(value) => {
-                let value = value.bind(py);
-                is_number(value) || is_text(value) || matches!(trackers.get(self.subject), Tracker::Computed { .. })
-            }
-            Test::Length(_) | Test::Keys(_) | Test::Object(_) => true,
-            _ => false,
-        }
+    fn asks_for_contents(&self) -> bool {
+        matches!(&self.test, Test::Equals(_) | Test::Length(_) | Test::Keys(_) | Test::Object(_))
     }
 
     fn key(&self) -> (TrackerId, String) {

@@ -138,7 +138,7 @@ impl GuardProgram {
         let (mut texts, mut numbers) = (Vec::new(), HashMap::new());
         for guard in guards {
             let text = log::enabled(log::GRAPHS).then(|| guard.text(py, trackers));
-            let number = guard.asks_for_contents(py, trackers).then(|| Numbers {
+            let number = guard.asks_for_contents().then(|| Numbers {
                 asked: trackers.text(py, guard.subject),
                 leaves: trackers.leaves(guard.subject).into_iter().map(|leaf| trackers.text(py, leaf)).collect(),
             });

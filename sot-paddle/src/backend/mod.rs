@@ -127,6 +127,10 @@ impl Backend for PaddleBackend {
         object.is_instance(self.paddle.parameter_type.bind(object.py())).unwrap_or(false)
     }
 
+    fn number_for(&self, tensor: &TensorMeta, operator: &str, number: &Bound<'_, PyAny>) -> Option<Py<PyAny>> {
+        scalar::number_for(tensor, operator, number)
+    }
+
     fn is_constant(&self, object: &Bound<'_, PyAny>) -> bool {
         self.paddle.is_plain_value(object)
     }

@@ -4,7 +4,7 @@
 use pyo3::exceptions::PyNotImplementedError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString, PyTuple};
-use sot_core::backend::CallKind;
+use sot_core::backend::{CallKind, TensorMeta};
 use sot_core::cpython;
 
 use super::meta;
@@ -53,6 +53,28 @@ pub(crate) fn operator_with_number<'py>(
         "add" | "sub" | "mul" if operands.dtype == "float64" => operands.with_constant(operator).map(Some),
         _ => Ok(None),
     }
+}
+
+/// Numbers of numpy's that operators of a floating tensor take for Python's.
+const PLAIN: &[&str] = &["float32", "int64", "int32"];
+
+/// The Python number that an operator method takes one of numpy's for. To other tensors integers of numpy's are of the tensor's
+/// type, and some numbers are arrays.
+pub(crate) fn number_for(tensor: &TensorMeta, operator: &str, number: &Bound<'_, PyAny>) -> Option<Py<PyAny>> {
+    let ty = number.get_type();
+    if !ty.module().is_ok_and(|module| module == "numpy") {
+        return None;
+    }
+    let name = cpython::type_name(&ty);
+    let is_plain = || {
+        let operator = operator.trim_start_matches("__").trim_start_matches('r').trim_end_matches("__");
+        PLAIN.contains(&&*name)
+            && matches!(&*tensor.dtype, "float32" | "float64")
+            && !matches!(operator, "and" | "or" | "xor" | "matmul")
+            // Releases differ in how they divide by one.
+            && !(&*name == "float32" && operator == "truediv")
+    };
+    (&*name == "float64" || is_plain()).then(|| number.call_method0("item").ok()).flatten().map(Bound::unbind)
 }
 
 /// Refuses calls that would round a number on its way to a `float64` tensor.
