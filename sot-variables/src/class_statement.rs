@@ -18,7 +18,7 @@ use sot_core::variable::VarId;
 
 use crate::cell::CellVariable;
 use crate::class::ClassVariable;
-use crate::dict::{self, DictVariable};
+use crate::dict::{self, DictVariable, Entry};
 use crate::function;
 use crate::hash_key::HashKey;
 use crate::iterators::library;
@@ -361,7 +361,54 @@ fn new_class(
     let Some(bases_of) = cx.see_as::<TupleVariable>(bases)?.map(|tuple| tuple.items.clone()) else {
         return Err(refuse("a class whose bases are not in a tuple"));
     };
-    for &base in &bases_of {
+    refuse_bases(cx, metaclass, &bases_of)?;
+    let body = Body::read(cx, namespace)?;
+    let hooks = init_subclass(cx, &bases_of)?;
+    if is_library_metaclass(cx, metaclass)? {
+        if !body.exact || !body.told.is_empty() || hooks {
+            let what = "an enumeration or a type of the typing module with values that are not known while tracing";
+            return Err(refuse(what));
+        }
+        refuse_own_hooks(cx, &bases_of, &body.entries)?;
+    }
+    let namespace = cx.produce(Rc::new(DictVariable::new(body.entries, false)));
+    let told = cx.tuple(body.told.iter().map(|(name, _)| *name).collect());
+    let keywords_dict = DictVariable::from_keywords(cx, keywords.to_vec())?;
+    let keywords_dict = cx.produce(keywords_dict);
+    let class = make_stand_in(cx, &[metaclass, name, bases, namespace, keywords_dict, told])?;
+    let steps = Vec::new();
+    let made = MadeClass {
+        metaclass,
+        name,
+        bases,
+        namespace,
+        keywords: keywords_dict,
+        told,
+        steps,
+        exact: body.exact,
+        writes: 0,
+    };
+    let this = cx.produce_made(Rc::new(ClassVariable::of(class.clone().unbind(), made.clone())), &class);
+    if let Some(cell) = body.cell {
+        cx.see(cell)?;
+        cx.vars.set(cell, Rc::new(CellVariable::new(Some(this))));
+        cx.effects.record(Effect::Cell { cell });
+    }
+    let made = MadeClass { writes: cx.effects.len(), ..made };
+    cx.vars.set(this, Rc::new(ClassVariable::of(class.unbind(), made)));
+    for (name, value) in body.told {
+        object_model::call_special(cx, value, "__set_name__", &[this, name])?;
+    }
+    if hooks {
+        let owner = library_super(cx, this)?;
+        let given = CallArgs { positional: Vec::new(), keywords: keywords.to_vec() };
+        cx.call_method_with(owner, "__init_subclass__", &given)?;
+    }
+    Ok(this)
+}
+
+fn refuse_bases(cx: &mut OpcodeExecutor<'_>, metaclass: VarId, bases: &[VarId]) -> Flow<()> {
+    for &base in bases {
         // What is written to it is not there yet.
         if class_of(cx, base)?.is_none() || cx.effects.is_written(base) {
             return Err(refuse("a class with a base that was written to"));
@@ -371,85 +418,58 @@ fn new_class(
     if !order.is_some_and(|order| cx.py.get_type::<PyType>().getattr("mro").is_ok_and(|usual| usual.is(&order))) {
         return Err(refuse("a class whose metaclass orders its bases"));
     }
-    let library = is_library_metaclass(cx, metaclass)?;
-    let mut class_cell = None;
-    let mut entries = dict::expect(cx, namespace)?.entries.clone();
-    if let Some(at) = entries.iter().position(|entry| entry.key.bind(cx.py).eq("__classcell__").unwrap_or(false)) {
-        let cell = entries.remove(at).value;
-        if cx.see_as::<CellVariable>(cell)?.is_none() {
-            return Err(refuse("a class with a __classcell__ that is no cell"));
+    Ok(())
+}
+
+/// What the body of a class statement has left in its namespace.
+struct Body {
+    entries: Vec<Entry>,
+    /// The cell through which methods find the class.
+    cell: Option<VarId>,
+    /// Whether the class as it is while tracing has the values that it will have.
+    exact: bool,
+    /// The names of values that are told them, in a function of the program's, and the values.
+    told: Vec<(VarId, VarId)>,
+}
+
+impl Body {
+    fn read(cx: &mut OpcodeExecutor<'_>, namespace: VarId) -> Flow<Body> {
+        let mut body =
+            Body { entries: dict::expect(cx, namespace)?.entries.clone(), cell: None, exact: true, told: Vec::new() };
+        let is_cell = |entry: &Entry| entry.key.bind(cx.py).eq("__classcell__").unwrap_or(false);
+        if let Some(at) = body.entries.iter().position(is_cell) {
+            let cell = body.entries.remove(at).value;
+            if cx.see_as::<CellVariable>(cell)?.is_none() {
+                return Err(refuse("a class with a __classcell__ that is no cell"));
+            }
+            body.cell = Some(cell);
         }
-        class_cell = Some(cell);
+        for entry in &body.entries {
+            let key = entry.key.bind(cx.py).clone();
+            if !key.is_exact_instance_of::<PyString>() {
+                return Err(refuse("a class with names that are no strings"));
+            }
+            let mut fits = true;
+            stand_in::of(cx, entry.value, &mut fits)?;
+            if key.eq("__slots__")? && !fits {
+                return Err(refuse("a class whose slots are not known while tracing"));
+            }
+            body.exact &= fits;
+            let hook = object_model::lookup(cx, entry.value, &Rc::from("__set_name__"))?;
+            if hook.is_some_and(|(hook, _)| hook.is_exact_instance_of::<PyFunction>() && !is_of_library(&hook)) {
+                body.told.push((cx.constant(key.unbind()), entry.value));
+            }
+        }
+        Ok(body)
     }
-    let namespace = cx.produce(Rc::new(DictVariable::new(entries.clone(), false)));
+}
+
+/// The class as it is while tracing, made of stand-ins for what is not known.
+fn make_stand_in<'py>(cx: &mut OpcodeExecutor<'py>, parts: &[VarId]) -> Flow<Bound<'py, PyAny>> {
     let mut exact = true;
-    let mut told = Vec::new();
-    for entry in &entries {
-        let key = entry.key.bind(cx.py).clone();
-        if !key.is_exact_instance_of::<PyString>() {
-            return Err(refuse("a class with names that are no strings"));
-        }
-        let fits = &mut true;
-        stand_in::of(cx, entry.value, fits)?;
-        if key.eq("__slots__")? && !*fits {
-            return Err(refuse("a class whose slots are not known while tracing"));
-        }
-        exact &= *fits;
-        let hook = object_model::lookup(cx, entry.value, &Rc::from("__set_name__"))?;
-        if hook.is_some_and(|(hook, _)| hook.is_exact_instance_of::<PyFunction>() && !is_of_library(&hook)) {
-            told.push((cx.constant(key.unbind()), entry.value));
-        }
-    }
-    let told_names = cx.tuple(told.iter().map(|(name, _)| *name).collect());
-    let keywords_dict = DictVariable::from_keywords(cx, keywords.to_vec())?;
-    let keywords_dict = cx.produce(keywords_dict);
-    let hooks = init_subclass(cx, &bases_of)?;
-    if library && (!exact || !told.is_empty() || hooks) {
-        return Err(refuse(
-            "an enumeration or a type of the typing module with values that are not known while tracing",
-        ));
-    }
-    if library {
-        refuse_own_hooks(cx, &bases_of, &entries)?;
-    }
-    let parts = [metaclass, name, bases, namespace, keywords_dict, told_names];
-    let mut all_exact = true;
-    let real = parts.iter().map(|&part| stand_in::of(cx, part, &mut all_exact)).collect::<Flow<Vec<_>>>()?;
-    let class = match maker(cx.py)?.into_bound(cx.py).call1(PyTuple::new(cx.py, real)?) {
-        Ok(class) => class,
-        Err(error) => return Err(cx.raise(error)),
-    };
-    let made = MadeClass {
-        metaclass,
-        name,
-        bases,
-        namespace,
-        keywords: keywords_dict,
-        told: told_names,
-        steps: Vec::new(),
-        exact,
-        writes: 0,
-    };
-    let this = cx.produce_made(Rc::new(ClassVariable::of(class.clone().unbind(), made.clone())), &class);
-    if let Some(cell) = class_cell {
-        cx.see(cell)?;
-        cx.vars.set(cell, Rc::new(CellVariable::new(Some(this))));
-        cx.effects.record(Effect::Cell { cell });
-    }
-    let made = MadeClass { writes: cx.effects.len(), ..made };
-    cx.vars.set(this, Rc::new(ClassVariable::of(class.unbind(), made)));
-    for (name, value) in told {
-        object_model::call_special(cx, value, "__set_name__", &[this, name])?;
-    }
-    if hooks {
-        let owner = library_super(cx, this)?;
-        cx.call_method_with(
-            owner,
-            "__init_subclass__",
-            &CallArgs { positional: Vec::new(), keywords: keywords.to_vec() },
-        )?;
-    }
-    Ok(this)
+    let real = parts.iter().map(|&part| stand_in::of(cx, part, &mut exact)).collect::<Flow<Vec<_>>>()?;
+    let made = maker(cx.py)?.into_bound(cx.py).call1(PyTuple::new(cx.py, real)?);
+    made.map_err(|error| cx.raise(error))
 }
 
 /// `super(class, class)`
