@@ -5,6 +5,7 @@
 mod attribute;
 mod bind;
 mod call;
+mod changing;
 mod checkpoint;
 mod claim;
 mod constant;
