@@ -36,6 +36,9 @@ fn substitute(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, counted: bool) -> Fl
         },
         None => 0,
     };
+    if let Some(piece) = cx.materialize(required(function)?)? {
+        return cx.fold(|_| pattern.call_method1(name, (piece, text, count)));
+    }
     let text: Vec<char> = text.chars().collect();
     let (mut result, mut done, mut found) = (String::new(), 0, 0);
     let whole: String = text.iter().collect();
