@@ -1,7 +1,8 @@
 //! Making and unpacking of containers.
 
+use pyo3::exceptions::PyTypeError;
 use sot_core::error::Flow;
-use sot_core::executor::OpcodeExecutor;
+use sot_core::executor::{object_model, OpcodeExecutor};
 use sot_core::opcode;
 use sot_core::opcode::Next;
 use sot_core::variable::VarId;
@@ -24,7 +25,7 @@ opcode! { LIST_APPEND [3.8..3.14] (item -- ) => |cx, op| { let list = below(cx, 
 opcode! { SET_ADD [3.8..3.14] (item -- ) => |cx, op| { let set = below(cx, op.arg)?; set::add(cx, set, item) } }
 opcode! { MAP_ADD [3.8..3.14] (key, value -- ) => |cx, op| { let map = below(cx, op.arg)?; cx.set_item(map, key, value) } }
 
-opcode! { LIST_EXTEND [3.9..3.14] (items -- ) => |cx, op| { let list = below(cx, op.arg)?; list::extend(cx, list, items) } }
+opcode! { LIST_EXTEND [3.9..3.14] (items -- ) => |cx, op| { let list = below(cx, op.arg)?; extend_by_star(cx, list, items) } }
 opcode! { SET_UPDATE [3.9..3.14] (items -- ) => |cx, op| { let set = below(cx, op.arg)?; set_update(cx, set, items) } }
 opcode! { DICT_UPDATE [3.9..3.14] (map -- ) => |cx, op| { let dict = below(cx, op.arg)?; dict::update_from_mapping(cx, dict, map) } }
 opcode! { DICT_MERGE [3.9..3.13] (map -- ) => |cx, op| merge_keywords(cx, op.arg, op.arg + 2, map, qualified_name) }
@@ -78,6 +79,16 @@ fn build_slice(cx: &mut OpcodeExecutor<'_>, count: u32) -> Flow<Next> {
     };
     let slice = SliceVariable::build(cx, start, stop, stride)?;
     Ok(push(cx, slice))
+}
+
+/// `[*items]`
+fn extend_by_star(cx: &mut OpcodeExecutor<'_>, list: VarId, items: VarId) -> Flow<()> {
+    let says = object_model::lookup(cx, items, &"__iter__".into())?.is_some();
+    if !says && !cx.has_special(items, "__getitem__")? {
+        let name = cx.type_name(items)?;
+        return Err(cx.raise(PyTypeError::new_err(format!("Value after * must be an iterable, not {name}"))));
+    }
+    list::extend(cx, list, items)
 }
 
 fn set_update(cx: &mut OpcodeExecutor<'_>, set: VarId, items: VarId) -> Flow<()> {

@@ -490,10 +490,7 @@ impl Variable for DequeVariable {
         if op != BinaryOp::Add {
             return Ok(None);
         }
-        let items = cx.unpack_all(other)?;
-        let mut deque = self.clone();
-        deque.push_back(items);
-        deque.store(cx, this);
+        cx.each(other, |cx, item| append(cx, this, &[item]).map(drop))?;
         Ok(Some(this))
     }
 

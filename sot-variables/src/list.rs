@@ -282,9 +282,7 @@ impl Variable for ListVariable {
         match op {
             BinaryOp::Add if !reflected => {
                 let other = subclass::seen_by_base(cx, other)?;
-                let Some(right) = cx.see_as::<ListVariable>(other)? else {
-                    return sequence::misfit(cx, other, |other| PyList::empty(other.py()).add(other));
-                };
+                let Some(right) = cx.see_as::<ListVariable>(other)? else { return Ok(None) };
                 let items = self.items.iter().chain(&right.items).copied().collect();
                 Ok(Some(cx.list(items)))
             }
@@ -293,7 +291,7 @@ impl Variable for ListVariable {
                     let items = sequence::repeat(&self.items, count)?;
                     Ok(Some(cx.list(items)))
                 }
-                None => sequence::misfit(cx, other, |other| PyList::empty(other.py()).mul(other)),
+                None => Ok(None),
             },
             _ => Ok(None),
         }

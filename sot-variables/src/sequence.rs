@@ -175,19 +175,6 @@ pub(crate) fn repeat(items: &[VarId], count: i64) -> Flow<Vec<VarId>> {
     }
 }
 
-/// The `TypeError` CPython raises where an operand does not fit: `operation` is done with the operand, if it is known.
-pub(crate) fn misfit<'py>(
-    cx: &mut OpcodeExecutor<'py>,
-    other: VarId,
-    operation: impl FnOnce(&Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>>,
-) -> Flow<Option<VarId>> {
-    let Some(other) = cx.materialize(other)? else { return Ok(None) };
-    match operation(&other) {
-        Err(error) => Err(cx.raise(error)),
-        Ok(_) => Ok(None),
-    }
-}
-
 /// Position of the first item that equals `item`, from `start` on and before `stop`.
 pub(crate) fn find(cx: &mut OpcodeExecutor<'_>, items: &[VarId], item: VarId) -> Flow<Option<usize>> {
     for (position, &candidate) in items.iter().enumerate() {

@@ -238,9 +238,7 @@ impl Variable for TupleVariable {
         }
         match op {
             BinaryOp::Add if !reflected => {
-                let Some(right) = cx.see_as::<TupleVariable>(other)? else {
-                    return sequence::misfit(cx, other, |other| PyTuple::empty(other.py()).add(other));
-                };
+                let Some(right) = cx.see_as::<TupleVariable>(other)? else { return Ok(None) };
                 // With nothing to add, CPython gives the other tuple itself.
                 if self.items.is_empty() && right.is_plain() {
                     return Ok(Some(other));
@@ -257,7 +255,7 @@ impl Variable for TupleVariable {
                     let items = sequence::repeat(&self.items, count)?;
                     Ok(Some(cx.tuple(items)))
                 }
-                None => sequence::misfit(cx, other, |other| PyTuple::empty(other.py()).mul(other)),
+                None => Ok(None),
             },
             _ => Ok(None),
         }

@@ -3,6 +3,7 @@
 import collections
 import functools
 import math
+import re
 
 import toy
 from cases import given
@@ -286,3 +287,101 @@ def test_arguments_that_builtins_refuse(x):
         lambda: collections.deque().extend(),
     ]
     return x + 1, [words_of(call) for call in calls]
+
+
+# Unpacking asks for one item more than it needs, and no further.
+
+
+class Asking:
+    def __init__(self, seen):
+        self.seen = seen
+        self.left = 3
+
+    def __iter__(self):
+        self.seen.append("iter")
+        return self
+
+    def __next__(self):
+        self.seen.append("next")
+        self.left -= 1
+        if self.left < 0:
+            raise StopIteration
+        return self.left
+
+
+def endless():
+    number = 0
+    while True:
+        yield number
+        number += 1
+
+
+@given(one)
+def test_whole__unpacking_of_what_does_not_end(x):
+    numbers = endless()
+    try:
+        first, second = numbers
+    except ValueError as error:
+        return x + 1, str(error), next(numbers)
+
+
+@given(one)
+def test_whole__starred_unpacking_of_an_iterator(x):
+    seen = []
+    [*everything] = Asking(seen)
+    first, *rest = Asking(seen)
+    *rest_of_all, last = Asking(seen)
+    return x + 1, everything, first, rest, rest_of_all, last, seen
+
+
+@given(one)
+def test_whole__unpacking_of_what_is_no_iterable(x):
+    said = []
+    for value in (Part(1), 5, None, Part):
+        try:
+            first, *second = value
+        except TypeError as error:
+            said.append(str(error))
+    return x + 1, said
+
+
+def replaced(pattern, piece, text):
+    try:
+        return re.sub(pattern, piece, text), re.subn(pattern, piece, text, count=1)
+    except TypeError as error:
+        return str(error)
+
+
+@given(one)
+def test_whole__substitutions_that_may_fail(x):
+    return x + 1, replaced("a", "b", "banana"), replaced("(a)", r"\1\1", "aba"), replaced("a", 5, "abc")
+
+
+# Operands that leave the answer to the other one, in functions.
+
+
+class Unable:
+    def __divmod__(self, other):
+        return NotImplemented
+
+    def __pow__(self, other, modulus=None):
+        return NotImplemented
+
+
+class Able(Unable):
+    def __divmod__(self, other):
+        return "divmod", other
+
+    def __rdivmod__(self, other):
+        return "rdivmod", type(other).__name__
+
+    def __rpow__(self, other):
+        return "rpow", type(other).__name__
+
+
+@given(one)
+def test_operands_without_an_answer(x):
+    y = x + 1
+    answers = divmod(Unable(), Able()), divmod(10, Able()), divmod(Able(), 3), pow(Unable(), Able())
+    said = [words_of(lambda: divmod(Unable(), 1)), words_of(lambda: pow(Unable(), 1, 2)), words_of(lambda: divmod(1, ""))]
+    return y, answers, said

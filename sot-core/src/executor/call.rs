@@ -166,7 +166,14 @@ impl<'py> OpcodeExecutor<'py> {
     /// The entries of a mapping with string keys.
     pub fn keyword_items(&mut self, mapping: VarId) -> Flow<Vec<(Name, VarId)>> {
         let mut keywords = Vec::new();
-        for key in self.unpack_all(mapping)? {
+        let keys = if self.type_of(mapping)?.is(self.py.get_type::<PyDict>()) {
+            mapping
+        } else if self.find_attr(mapping, &Rc::from("keys"))?.is_some() {
+            self.call_method(mapping, "keys", &[])?
+        } else {
+            return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "`**` of something that is no mapping"));
+        };
+        for key in self.unpack_all(keys)? {
             let Some(name) = self.known_str(key)? else {
                 return Err(self.raise(PyTypeError::new_err("keywords must be strings")));
             };

@@ -12,6 +12,7 @@ mod constant;
 mod frame;
 mod inline;
 mod load_store;
+mod misfit;
 pub mod object_model;
 mod operators;
 mod rounds;

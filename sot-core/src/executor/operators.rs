@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PySet, PyString, PyTuple};
+use pyo3::types::PyTuple;
 
 use super::{object_model, OpcodeExecutor};
 use crate::cpython;
@@ -157,8 +157,7 @@ impl<'py> OpcodeExecutor<'py> {
         if let Some(result) = self.try_binary(op, lhs, rhs)? {
             return Ok(result);
         }
-        let error = self.operand_error(op.symbol(), op.method(), lhs, rhs)?;
-        Err(self.raise(error))
+        Err(self.misfit(op.method(), &[lhs, rhs])?)
     }
 
     /// `lhs op= rhs`
@@ -182,8 +181,7 @@ impl<'py> OpcodeExecutor<'py> {
         if let Some(result) = self.try_binary(op, lhs, rhs)? {
             return Ok(result);
         }
-        let error = self.operand_error(&format!("{}=", op.symbol()), &op.inplace(), lhs, rhs)?;
-        Err(self.raise(error))
+        Err(self.misfit(&op.inplace(), &[lhs, rhs])?)
     }
 
     fn try_binary(&mut self, op: BinaryOp, lhs: VarId, rhs: VarId) -> Flow<Option<VarId>> {
@@ -230,44 +228,6 @@ impl<'py> OpcodeExecutor<'py> {
             found.push(method.map(|(method, _)| method.as_ptr()));
         }
         Ok(found[0] != found[1])
-    }
-
-    fn operand_error(&mut self, symbol: &str, function: &str, lhs: VarId, rhs: VarId) -> Flow<PyErr> {
-        // What a sequence says that cannot be joined with something is its own; it does nothing to an immutable one.
-        let left = self.materialize(lhs)?.filter(|left| {
-            left.is_exact_instance_of::<PyString>()
-                || left.is_exact_instance_of::<PyBytes>()
-                || left.is_exact_instance_of::<PyTuple>()
-        });
-        if let Some(sequence) = left {
-            // A stand-in of the right operand's type where that is a container not known as a whole: the text has its name only.
-            let right = match self.materialize(rhs)? {
-                Some(right) => Some(right),
-                None => self.empty_container_like(rhs)?,
-            };
-            if let Some(right) = right {
-                if let Err(error) = cpython::import(self.py, "operator")?.getattr(function)?.call1((sequence, right)) {
-                    return Ok(error);
-                }
-            }
-        }
-        let (left, right) = (self.type_name(lhs)?, self.type_name(rhs)?);
-        let symbol = if symbol == "**" { "** or pow()" } else { symbol };
-        Ok(PyTypeError::new_err(format!("unsupported operand type(s) for {symbol}: '{left}' and '{right}'")))
-    }
-
-    fn empty_container_like(&mut self, id: VarId) -> Flow<Option<Bound<'py, PyAny>>> {
-        let ty = self.type_of(id)?;
-        let containers = [
-            self.py.get_type::<PyTuple>(),
-            self.py.get_type::<PyList>(),
-            self.py.get_type::<PyDict>(),
-            self.py.get_type::<PySet>(),
-        ];
-        if containers.iter().any(|container| ty.is(container)) {
-            return Ok(Some(ty.call0()?));
-        }
-        Ok(None)
     }
 
     /// `op operand`

@@ -133,7 +133,11 @@ impl OpcodeExecutor<'_> {
 
     /// The items of `a, b, c = iterable`.
     pub fn unpack_exactly(&mut self, iterable: VarId, count: usize) -> Flow<Vec<VarId>> {
-        let items = self.unpack_iterable(iterable)?;
+        let items = match self.unpackable(iterable)? {
+            Unpackable::Items(items) => items,
+            // One item more says that there are too many.
+            Unpackable::Iterator(iterator) => self.take(iterator, count + 1)?,
+        };
         match items.len() {
             n if n == count => Ok(items),
             n if n < count => {
@@ -146,7 +150,17 @@ impl OpcodeExecutor<'_> {
 
     /// The items of `a, *b, c = iterable`: those before, the list, those after.
     pub fn unpack_starred(&mut self, iterable: VarId, before: usize, after: usize) -> Flow<Vec<VarId>> {
-        let mut items = self.unpack_iterable(iterable)?;
+        let mut items = match self.unpackable(iterable)? {
+            Unpackable::Items(items) => items,
+            Unpackable::Iterator(iterator) => {
+                let mut items = self.take(iterator, before)?;
+                // The rest is made a list, which asks for an iterator again.
+                if items.len() == before {
+                    items.extend(self.unpack_into_list(iterator)?);
+                }
+                items
+            }
+        };
         if items.len() < before + after {
             let (got, least) = (items.len(), before + after);
             return Err(self.raise(PyValueError::new_err(format!(
@@ -161,13 +175,40 @@ impl OpcodeExecutor<'_> {
         Ok(items)
     }
 
-    fn unpack_iterable(&mut self, iterable: VarId) -> Flow<Vec<VarId>> {
-        if let Some(value) = self.known(iterable)? {
-            if value.try_iter().is_err() {
-                let name = self.type_name(iterable)?;
-                return Err(self.raise(PyTypeError::new_err(format!("cannot unpack non-iterable {name} object"))));
-            }
+    /// So many items of an iterator, or all that it has left.
+    fn take(&mut self, iterator: VarId, count: usize) -> Flow<Vec<VarId>> {
+        let mut items = Vec::new();
+        while items.len() < count {
+            let Some(item) = self.next(iterator)? else { break };
+            items.push(item);
         }
-        self.unpack_all(iterable)
+        Ok(items)
     }
+
+    fn unpackable(&mut self, iterable: VarId) -> Flow<Unpackable> {
+        let is_iterable = match self.known(iterable)? {
+            Some(value) => value.try_iter().is_ok(),
+            None => {
+                // One that is None is called.
+                let says = object_model::lookup(self, iterable, &"__iter__".into())?.is_some();
+                says || self.has_special(iterable, "__getitem__")?
+            }
+        };
+        if !is_iterable {
+            let name = self.type_name(iterable)?;
+            return Err(self.raise(PyTypeError::new_err(format!("cannot unpack non-iterable {name} object"))));
+        }
+        Ok(match self.see(iterable)?.items(self, iterable)? {
+            Some(items) => Unpackable::Items(items),
+            None => Unpackable::Iterator(self.iter(iterable)?),
+        })
+    }
+}
+
+/// What is unpacked.
+enum Unpackable {
+    /// These items.
+    Items(Vec<VarId>),
+    /// What an iterator gives.
+    Iterator(VarId),
 }

@@ -46,7 +46,8 @@ builtin! { POW = "pow" => |cx, args| {
     fold_or(cx, "pow", args, |cx| match (base, exponent, modulus) {
         (Some(base), Some(exponent), None) => cx.binary(BinaryOp::Power, base, exponent),
         (Some(base), Some(exponent), Some(modulus)) if cx.has_special(base, "__pow__")? => {
-            object_model::call_special(cx, base, "__pow__", &[exponent, modulus])
+            let answer = object_model::call_special(cx, base, "__pow__", &[exponent, modulus])?;
+            answered(cx, answer, "pow()")
         }
         _ => Err(cannot("pow() with a modulus")),
     })
@@ -60,12 +61,24 @@ builtin! { DIVMOD = "divmod" => |cx, args| {
         }
     }
     fold_or(cx, "divmod", args, |cx| {
-        if cx.has_special(left, "__divmod__")? {
-            return object_model::call_special(cx, left, "__divmod__", &[right]);
+        let (left_type, right_type) = (cx.type_of(left)?, cx.type_of(right)?);
+        let right_first = !left_type.is(&right_type)
+            && matches!((right_type.cast(), left_type.cast()), (Ok(right), Ok(left)) if cpython::is_subtype(right, left));
+        if right_first || !cx.has_special(left, "__divmod__")? {
+            return Err(cannot("divmod() of values not known while tracing"));
         }
-        Err(cannot("divmod() of values not known while tracing"))
+        let answer = object_model::call_special(cx, left, "__divmod__", &[right])?;
+        answered(cx, answer, "divmod()")
     })
 } }
+
+/// What an operand says, unless it leaves the answer to another one.
+fn answered(cx: &mut OpcodeExecutor<'_>, answer: VarId, name: &str) -> Flow<VarId> {
+    if cx.known(answer)?.is_some_and(|answer| answer.is(cx.py.NotImplemented())) {
+        return Err(cannot(&format!("{name} to which the first operand has no answer")));
+    }
+    Ok(answer)
+}
 
 builtin! { REPR = "repr" => |cx, args| {
     let [value] = args.exactly(cx, "repr")?;

@@ -38,7 +38,7 @@ builtin! { ITER = "iter" => |cx, args| match args.positional[..] {
     }
     [callable, sentinel] if args.keywords.is_empty() => {
         if !cx.has_special(callable, "__call__")? {
-            return Err(cx.raise(PyTypeError::new_err("iter(v, w): v must be callable")));
+            return Err(cannot("iter() of something that is not callable"));
         }
         Ok(produce(cx, CallableIterator { callable: Some(callable), sentinel }))
     }

@@ -1,5 +1,6 @@
 //! Methods of `str` and `bytes` that take an iterable: the items are known where the iterable as a whole is not.
 
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
@@ -16,6 +17,9 @@ builtin! { BYTES_JOIN = "bytes.join" => |cx, args| join(cx, args) }
 
 fn join(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     let [separator, iterable] = args.exactly(cx, "join")?;
+    if !cx.has_special(iterable, "__iter__")? && !cx.has_special(iterable, "__getitem__")? {
+        return Err(cx.raise(PyTypeError::new_err("can only join an iterable")));
+    }
     let mut items = Vec::new();
     for item in cx.unpack_all(iterable)? {
         match cx.materialize(item)? {

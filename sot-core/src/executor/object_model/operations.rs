@@ -19,10 +19,7 @@ use crate::variable::{GraphArgument, VarId};
 pub fn call(cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
     match find_special(cx, this, &Rc::from("__call__"))? {
         Some(method) => cx.call_instead_of(this, method, args),
-        None => {
-            let owner = cx.type_name(this)?;
-            Err(cx.raise(PyTypeError::new_err(format!("'{owner}' object is not callable"))))
-        }
+        None => call_special(cx, this, "__call__", &args.positional),
     }
 }
 

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyFloat, PyInt, PySlice, PyString};
+use pyo3::types::{PyFloat, PyInt, PyString};
 
 use super::descriptors::bind_descriptor;
 use super::lookup::{guard_descriptor, guard_identity, lookup};
@@ -46,6 +46,13 @@ pub fn has_special(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str) -> Flow
     let Some((descriptor, tracker)) = lookup(cx, this, &name)? else { return Ok(false) };
     if descriptor.is_none() {
         guard_identity(cx, &descriptor, tracker);
+        // Of these CPython says what it means; others it calls.
+        let has_meaning =
+            matches!(&*name, "__iter__" | "__hash__" | "__contains__" | "__reversed__" | "__class_getitem__");
+        if !has_meaning {
+            let text = format!("{name} is None");
+            return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
+        }
     } else {
         guard_descriptor(cx, &descriptor, tracker)?;
     }
@@ -57,20 +64,18 @@ pub fn call_special(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str, args: 
     match find_special(cx, this, &Rc::from(name))? {
         Some(method) => cx.call_instead_of(this, method, &CallArgs::positional(args.to_vec())),
         None => {
-            if let Some(error) = item_write_error(cx, this, name, args)? {
-                return Err(cx.raise(error));
+            let refused = lookup(cx, this, &Rc::from(name))?.is_some_and(|(found, _)| found.is_none());
+            if matches!(name, "__getitem__" | "__setitem__" | "__delitem__") && !refused {
+                let operands: Vec<VarId> = std::iter::once(this).chain(args.iter().copied()).collect();
+                return Err(cx.misfit(name, &operands)?);
             }
             let owner = cx.type_name(this)?;
-            let refused = lookup(cx, this, &Rc::from(name))?.is_some_and(|(found, _)| found.is_none());
             let what = match name {
                 _ if refused && !matches!(name, "__iter__" | "__hash__") => {
                     "'NoneType' object is not callable".to_owned()
                 }
                 "__iter__" => format!("'{owner}' object is not iterable"),
-                "__getitem__" => format!("'{owner}' object is not subscriptable"),
                 "__len__" => format!("object of type '{owner}' has no len()"),
-                "__setitem__" => format!("'{owner}' object does not support item assignment"),
-                "__delitem__" => format!("'{owner}' object doesn't support item deletion"),
                 "__call__" => format!("'{owner}' object is not callable"),
                 "__next__" => format!("'{owner}' object is not an iterator"),
                 "__index__" => format!("'{owner}' object cannot be interpreted as an integer"),
@@ -78,7 +83,12 @@ pub fn call_special(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str, args: 
                 "__pos__" => format!("bad operand type for unary +: '{owner}'"),
                 "__invert__" => format!("bad operand type for unary ~: '{owner}'"),
                 "__abs__" => format!("bad operand type for abs(): '{owner}'"),
-                _ => format!("'{owner}' object has no {name}"),
+                "__hash__" => format!("unhashable type: '{owner}'"),
+                // CPython's own words are those of what asked.
+                _ => {
+                    let text = format!("a {owner} object, which has no {name}");
+                    return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
+                }
             };
             Err(cx.raise(PyTypeError::new_err(what)))
         }
@@ -157,19 +167,4 @@ pub fn checked(cx: &mut OpcodeExecutor<'_>, answer: Answer, value: VarId) -> Flo
             Err(unusual(cx, value, method)?)
         }
     }
-}
-
-/// CPython's own error for a write to an item of a known value whose type has none: which one it is depends on the index.
-fn item_write_error(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str, args: &[VarId]) -> Flow<Option<PyErr>> {
-    if !matches!(name, "__setitem__" | "__delitem__") {
-        return Ok(None);
-    }
-    let key = match cx.materialize(args[0])? {
-        // One slice is refused as another.
-        None if cx.type_of(args[0])?.is(cx.py.get_type::<PySlice>()) => Some(PySlice::full(cx.py).into_any()),
-        key => key,
-    };
-    let (Some(object), Some(key)) = (cx.materialize(this)?, key) else { return Ok(None) };
-    let done = if name == "__setitem__" { object.set_item(key, cx.py.None()) } else { object.del_item(key) };
-    Ok(done.err())
 }
