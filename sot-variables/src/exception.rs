@@ -338,7 +338,7 @@ impl ExceptionVariable {
         if told && (self.class.is_none() || cx.raised_at(this).is_some()) {
             return Err(refuse());
         }
-        let value = real.getattr(&**name)?;
+        let value = real.getattr(&**name).map_err(|error| cx.raise(error))?;
         cx.wrap_fresh(&value)
     }
 }

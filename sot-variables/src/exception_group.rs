@@ -42,6 +42,9 @@ fn refuse() -> Unwind {
 /// The items of `group.exceptions`, for a group made in the trace.
 pub fn members(cx: &mut OpcodeExecutor<'_>, args: &[VarId]) -> Flow<Vec<VarId>> {
     let [message, exceptions] = args else { return Err(refuse()) };
+    if !matches!(cx.see(*exceptions)?.kind(), "list" | "tuple") {
+        return Err(refuse());
+    }
     let members = cx.unpack_all(*exceptions)?;
     let mut proper = cx.known_str(*message)?.is_some() && !members.is_empty();
     for &member in &members {

@@ -1,6 +1,8 @@
 """Lists, tuples, dicts, sets, strings, slices."""
 
 import collections
+import sys
+import time
 
 import toy
 from cases import given
@@ -396,3 +398,17 @@ def test_whole__starred_displays(x):
 def test_whole__is_of_values(x):
     a = [1]
     return x + 1, a is a, a is not [1], None is not a, x is x, (x + 1) is x
+
+
+def refusal(work):
+    try:
+        return work()
+    except TypeError as error:
+        return str(error)
+
+
+@given(one)
+def test_named_tuples_of_c_code_made_by_force(x):
+    y = x + 1
+    types = [type(sys.flags), type(sys.float_info), time.struct_time]
+    return y, [refusal(lambda: ty.__new__(ty)) for ty in types], [refusal(lambda: tuple.__new__(ty, (1, 2))) for ty in types]

@@ -494,3 +494,19 @@ def test_graph_error_with_cells(x, scaled):
     except ValueError:
         y = x
     return y * 2, scaled.calls
+
+
+def refusal(work):
+    try:
+        return work()
+    except (TypeError, ValueError, AttributeError) as error:
+        return type(error).__name__, str(error)
+
+
+@given(one)
+def test_attributes_that_errors_may_lack(x):
+    y = x + 1
+    few, more = BlockingIOError("a", "b"), BlockingIOError("a", "b", 3)
+    read = refusal(lambda: few.characters_written)
+    more.characters_written = 5
+    return y, read, more.characters_written, refusal(lambda: KeyError(1).missing)

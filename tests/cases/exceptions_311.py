@@ -108,3 +108,17 @@ def test_groups_that_are_to_be_caught_as_such(x):
     except TypeError as error:
         return x + 1, str(error)
     return x
+
+
+def refusal(work):
+    try:
+        return work()
+    except (TypeError, ValueError) as error:
+        return type(error).__name__, str(error)
+
+
+@given(one)
+def test_groups_of_what_is_no_sequence(x):
+    y = x + 1
+    wrong = [{ValueError(1)}, None, [], [OSError], iter([ValueError(1)]), {1: 2}, "text"]
+    return y, [refusal(lambda: repr(ExceptionGroup("group", members))) for members in wrong]

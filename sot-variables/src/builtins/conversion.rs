@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyFrozenSet;
 
 use sot_core::builtin;
+use sot_core::cpython;
 use sot_core::error::Flow;
 use sot_core::executor::{object_model, CallArgs, OpcodeExecutor};
 use sot_core::resume::Answer;
@@ -15,6 +16,7 @@ use sot_core::variable::VarId;
 use super::basic::fold_or;
 use super::cannot;
 use crate::dict::{self, DictVariable};
+use crate::object::is_struct_sequence;
 use crate::set::{Order, SetVariable};
 use crate::slice::SliceVariable;
 use crate::tuple::{self, TupleVariable};
@@ -98,7 +100,8 @@ fn new_tuple(cx: &mut OpcodeExecutor<'_>, class: VarId, items: Vec<VarId>) -> Fl
     if ty.bind(cx.py).is(cx.py.get_type::<pyo3::types::PyTuple>()) {
         return Ok(cx.tuple(items));
     }
-    if !ty.bind(cx.py).cast::<pyo3::types::PyType>().is_ok_and(tuple::is_like_tuple) {
+    let made_here = |ty: &Bound<'_, pyo3::types::PyType>| tuple::is_like_tuple(ty) && cpython::is_heap_type(ty);
+    if !ty.bind(cx.py).cast().is_ok_and(made_here) || is_struct_sequence(ty.bind(cx.py)) {
         return Err(cannot("tuple.__new__() of a class with items of its own"));
     }
     Ok(cx.produce(Rc::new(TupleVariable::of_class(class, ty, items))))
