@@ -268,6 +268,12 @@ pub trait GraphBuilder {
         let _ = tensor;
         false
     }
+    /// Whether this is the value of a tensor that has a gradient of its own and was changed where none is recorded: outside of the graph
+    /// it has that gradient still. Where one would begin at the tensor, the value is refused.
+    fn keeps_gradient(&self, value: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let _ = value;
+        Ok(false)
+    }
     /// Says that when the graph has run, an input is to have these numbers, which operations have given it. The value leaves the graph as that very input. Only for what is finished with [`GraphBuilder::finish_with_calls`]:
     /// where inputs share memory, the statements are called one by one.
     fn write_back(&mut self, input: &Py<PyAny>, value: &Py<PyAny>) {

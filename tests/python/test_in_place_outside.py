@@ -213,6 +213,107 @@ def test_a_leaf_that_needs_a_gradient_is_eager_modes_error(as_program):
     assert left[0] == left[1]
 
 
+def parameter():
+    return paddle.to_tensor([1.0, 2.0], stop_gradient=False), paddle.to_tensor([3.0, 5.0])
+
+
+def under_no_grad_alone(p, x):
+    with paddle.no_grad():
+        p.add_(x)
+        p.multiply_(x)
+        doubled = p * 2
+    return doubled, p.stop_gradient, p.detach() if p.stop_gradient else None
+
+
+def in_many_ways(p, x):
+    with paddle.no_grad():
+        p.scale_(2.0)
+        p.set_value(p + 1)
+        p.clip_(0.0, 4.0)
+        paddle.assign(p + x, p)
+        p[0] = 7.0
+        return p.reshape([2, 1]) + 1
+
+
+def past_autograd(p, x):
+    p.set_value(x * 3)
+    p.set_value(x + 1)
+    return x * 2
+
+
+@pytest.mark.parametrize("fn", [under_no_grad_alone, in_many_ways, past_autograd], ids=lambda fn: fn.__name__)
+def test_it_has_a_gradient_of_its_own(fn, as_program):
+    alike(fn, parameter)
+
+
+def and_then_one_begins_at_it(p, x):
+    with paddle.no_grad():
+        p.add_(x)
+    return (p * p * x).sum()
+
+
+def and_one_began_at_it_before(p, x):
+    before = (p + x).sum()
+    with paddle.no_grad():
+        p.multiply_(x)
+    return before
+
+
+def and_was_computed(p, x):
+    y = p * 2
+    with paddle.no_grad():
+        y.add_(x)
+    return (y * x).sum()
+
+
+@pytest.mark.parametrize(
+    "fn", [and_then_one_begins_at_it, and_one_began_at_it_before, and_was_computed], ids=lambda fn: fn.__name__
+)
+def test_its_own_gradient_is_eager_modes(fn, as_program):
+    left = []
+    for run in (fn, sot.symbolic_translate(fn)):
+        p, x = parameter()
+        left.append([])
+        for _ in range(3):
+            result = run(p, x)
+            result.backward()
+            left[-1].append((result.tolist(), p.grad.tolist(), numbers(p)))
+            p.clear_gradient(False)
+    assert left[0] == left[1]
+    stats = sot.stats()
+    assert sum(stats.breaks.values()) == 1 and stats.hits == 4 and not stats.fallbacks
+
+
+def test_many_parameters(as_program):
+    """A moving average of a model: one graph, and not a trace for each of them."""
+
+    def average(slow, fast):
+        with paddle.no_grad():
+            for one, other in zip(slow.parameters(), fast.parameters()):
+                one.set_value(one * 0.75 + other * 0.25)
+
+    def make():
+        return tuple(paddle.nn.Sequential(*[paddle.nn.Linear(2, 2) for _ in range(12)]) for _ in range(2))
+
+    alike(average, make)
+    assert (sot.stats().translations, sot.stats().hits) == (1, 2)
+
+
+def test_parts_of_one_tensor(as_program):
+    """Beside each other they share nothing."""
+
+    def f(one, other, x):
+        one.add_(x)
+        other.multiply_(x)
+        return one + other
+
+    def make():
+        whole = paddle.arange(6, dtype="float32").reshape([3, 2])
+        return whole[0], whole[2], paddle.full([2], 3.0)
+
+    alike(f, make)
+
+
 def test_what_would_give_it_a_gradient_breaks(as_program):
     def f(cache, w):
         cache.add_(w * 2)

@@ -92,6 +92,11 @@ impl Sizes {
         self.closed.contains(name)
     }
 
+    /// All that earlier attempts have found to matter.
+    pub(crate) fn closed(&self) -> impl Iterator<Item = &str> {
+        self.closed.iter().map(String::as_str)
+    }
+
     /// Notes for the next attempt what matters.
     pub(crate) fn close(&mut self, name: String) -> Unwind {
         self.settled.push(name);

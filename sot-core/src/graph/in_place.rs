@@ -14,12 +14,18 @@ use crate::backend::{CallKind, TensorMeta};
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::executor::{CallArgs, Claim, OpcodeExecutor};
 use crate::side_effects::Effect;
+use crate::tracker::TrackerId;
 use crate::variable::{VarId, Variable};
 
-/// What is noted of a tensor, by the text of its tracker, that is changed in place: it is an input at each call.
-pub(super) fn written(tensor: &str) -> String {
-    format!("{tensor} in place")
+/// What is noted of a parameter, by the text of its tracker, that is changed in place: it is an input at each call.
+fn written(parameter: &str) -> String {
+    format!("{parameter}{IN_PLACE}")
 }
+
+const IN_PLACE: &str = " in place";
+
+/// What is noted where several are, as they are in loops: not one more trace for each.
+const ALL_WRITTEN: &str = "all parameters in place";
 
 impl<'py> OpcodeExecutor<'py> {
     /// Calls what changes its first argument, a tensor, in place; gives that tensor.
@@ -40,9 +46,18 @@ impl<'py> OpcodeExecutor<'py> {
         let changed = self.call_graph(CallKind::InPlace, callee, name, args)?;
         let payload = self.vars.get(changed);
         let after = payload.symbol().map(|symbol| self.meta(symbol)).transpose()?.flatten();
+        let keeps_gradient = match payload.symbol() {
+            Some(symbol) if input.is_some() => {
+                let value = self.graph.value(symbol);
+                self.graph.builder()?.keeps_gradient(&value)?
+            }
+            _ => false,
+        };
         let stays = |a: &TensorMeta, b: &TensorMeta| a.shape == b.shape && a.dtype == b.dtype;
         match (before, after) {
-            (Some(before), Some(after)) if stays(&before, &after) && before.stop_gradient >= after.stop_gradient => {
+            (Some(before), Some(after))
+                if stays(&before, &after) && (keeps_gradient || before.stop_gradient >= after.stop_gradient) =>
+            {
                 let mut payload = payload;
                 if let (Some(input), Some(symbol)) = (input, payload.symbol()) {
                     if !after.stop_gradient {
@@ -52,7 +67,8 @@ impl<'py> OpcodeExecutor<'py> {
                     }
                     self.graph.writes.push(Write { input, after: symbol, at });
                     let class = self.vars.get(tensor).python_type(self);
-                    payload = (self.runtime.factories.written)(symbol, after, class);
+                    let known = if keeps_gradient { TensorMeta { stop_gradient: false, ..after } } else { after };
+                    payload = (self.runtime.factories.written)(symbol, known, class);
                 }
                 self.vars.set(tensor, payload);
                 // Nothing refers to that one, which must not look as if it shared the tensor's memory.
@@ -63,6 +79,12 @@ impl<'py> OpcodeExecutor<'py> {
             }
             _ => Err(refuse("what the tensor is, not only its numbers")),
         }
+    }
+
+    /// Whether an earlier attempt has found that a parameter is changed in place.
+    pub(super) fn is_written(&self, parameter: TrackerId) -> bool {
+        let noted = written(&self.trackers.text(self.py, parameter));
+        self.sizes.is_closed(ALL_WRITTEN) || self.sizes.is_closed(&noted)
     }
 
     /// The symbol of a tensor from outside that may be changed.
@@ -76,7 +98,9 @@ impl<'py> OpcodeExecutor<'py> {
         }
         payload.graph_argument(self, tensor)?;
         if self.graph.parameters.iter().any(|(_, variable, _)| *variable == tensor) {
-            return Err(self.sizes.close(written(&self.trackers.text(self.py, tracker))));
+            let several = self.sizes.closed().any(|noted| noted.ends_with(IN_PLACE));
+            let noted = if several { ALL_WRITTEN.to_owned() } else { written(&self.trackers.text(self.py, tracker)) };
+            return Err(self.sizes.close(noted));
         }
         self.graph.external.get(&tensor).copied().ok_or_else(|| refuse(there))
     }

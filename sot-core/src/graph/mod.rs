@@ -230,12 +230,12 @@ impl<'py> FunctionGraph<'py> {
             .builder
             .take()
             .ok_or_else(|| pyo3::exceptions::PyRuntimeError::new_err("the graph was already finished"))?;
-        self.write_back(&mut *builder);
+        let writes = self.write_back(&mut *builder);
         let Some((replay, weight)) = replay else {
             return Ok((builder.finish(self.py, name, &inputs, &values)?, ir));
         };
         let calls = replay.callable(self.py)?;
-        if weight < self.min_size.of(self.needs_grad(&*builder, outputs)?) {
+        if weight < self.min_size.of(self.needs_grad(&*builder, outputs)?, writes) {
             ir.replayed = Some("fewer than MIN_GRAPH_SIZE");
             return Ok((calls, ir));
         }
@@ -280,14 +280,12 @@ impl<'py> FunctionGraph<'py> {
         Ok(false)
     }
 
-    /// Tells the backend what tensors from outside have in the end.
-    fn write_back(&self, builder: &mut dyn GraphBuilder) {
-        for (at, write) in self.writes.iter().enumerate() {
-            if self.writes[at + 1..].iter().all(|later| later.input != write.input) {
-                let value = |symbol: SymbolId| &self.symbols[symbol.0 as usize].value;
-                builder.write_back(value(write.input), value(write.after));
-            }
-        }
+    /// Tells the backend what tensors from outside have in the end, and says how many there are.
+    fn write_back(&self, builder: &mut dyn GraphBuilder) -> usize {
+        let is_last = |at: usize, write: &Write| self.writes[at + 1..].iter().all(|later| later.input != write.input);
+        let last = self.writes.iter().enumerate().filter(|(at, write)| is_last(*at, write));
+        let value = |symbol: SymbolId| &self.symbols[symbol.0 as usize].value;
+        last.map(|(_, write)| builder.write_back(value(write.input), value(write.after))).count()
     }
 
     /// Whether the statements so far can be made again one by one.
@@ -318,8 +316,8 @@ impl<'py> OpcodeExecutor<'py> {
         let refuse = |error: PyErr| {
             Unwind::break_graph(ReasonId::BackendRefused, format!("a tensor cannot enter the graph: {error}"))
         };
-        let written = self.sizes.is_closed(&in_place::written(&self.trackers.text(self.py, tracker)));
-        let is_parameter = self.runtime.backend.is_parameter(tensor) && !written && !self.is_passing(tracker);
+        let is_parameter =
+            self.runtime.backend.is_parameter(tensor) && !self.is_written(tracker) && !self.is_passing(tracker);
         let name = format!("var_{}", self.graph.symbols.len());
         let make = |builder: &mut dyn GraphBuilder| {
             if is_parameter {

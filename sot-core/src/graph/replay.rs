@@ -19,6 +19,8 @@ use crate::runtime::Runtime;
 pub(super) struct MinSize {
     inference: usize,
     training: usize,
+    /// By how much it is more for each tensor from outside that is written back.
+    write: usize,
 }
 
 /// The number in `MIN_GRAPH_SIZE`.
@@ -28,20 +30,16 @@ pub fn said_min_size() -> Option<usize> {
 
 impl MinSize {
     /// Measured with Paddle, whose programs take much longer where a backward pass may follow.
-    const MEASURED: MinSize = MinSize { inference: 4, training: 24 };
+    const MEASURED: MinSize = MinSize { inference: 4, training: 24, write: 8 };
 
-    /// What `MIN_GRAPH_SIZE` says, for both.
+    /// What `MIN_GRAPH_SIZE` says, for all graphs.
     pub(super) fn now() -> MinSize {
-        said_min_size().map_or(MinSize::MEASURED, |size| MinSize { inference: size, training: size })
+        said_min_size().map_or(MinSize::MEASURED, |size| MinSize { inference: size, training: size, write: 0 })
     }
 
-    /// The size, by whether a backward pass may follow.
-    pub(super) fn of(self, training: bool) -> usize {
-        if training {
-            self.training
-        } else {
-            self.inference
-        }
+    /// The size, by whether a backward pass may follow and how many tensors are written back.
+    pub(super) fn of(self, training: bool, writes: usize) -> usize {
+        writes * self.write + if training { self.training } else { self.inference }
     }
 }
 

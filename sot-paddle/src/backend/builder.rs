@@ -18,7 +18,7 @@ use super::collector;
 use super::data;
 use super::garbage;
 use super::gradient::Settled;
-use super::in_place::{self, Versions};
+use super::in_place::{self, OwnGradients, Versions};
 use super::infer_meta::Checked;
 use super::known_sizes::KnownSizes;
 use super::late;
@@ -54,6 +54,7 @@ pub(crate) struct PaddleBuilder {
     /// Inputs and the values they are to have in the end.
     writes: Vec<(Py<PyAny>, Py<PyAny>)>,
     versions: Versions,
+    own_gradients: OwnGradients,
     /// Where sizes are left open.
     twin: Option<Twin>,
     numbers: Numbers,
@@ -76,6 +77,7 @@ impl PaddleBuilder {
             state,
             writes: Vec::new(),
             versions: Versions::default(),
+            own_gradients: OwnGradients::default(),
             twin: None,
             numbers: Numbers::default(),
             known_sizes: KnownSizes::default(),
@@ -306,6 +308,7 @@ impl GraphBuilder for PaddleBuilder {
         }
         self.note_state(callee.py())?;
         scalar::refuse_rounding(&self.paddle, callee, args, kwargs)?;
+        self.own_gradients.check(&self.paddle, callee, args, kwargs)?;
         let paddle = Arc::clone(&self.paddle);
         let target = self.target.clone_ref(callee.py());
         let result = match data::values(&paddle, kind, callee, args, kwargs)? {
@@ -317,6 +320,7 @@ impl GraphBuilder for PaddleBuilder {
         };
         if kind == CallKind::InPlace {
             self.versions.note(&self.paddle, callee, args, &result)?;
+            self.own_gradients.note(&self.paddle, callee, args, &result)?;
         }
         self.checked.check(&self.paddle, &target, &result)?;
         self.settled.settle(&self.paddle, &result)?;
@@ -343,6 +347,10 @@ impl GraphBuilder for PaddleBuilder {
 
     fn may_write_to(&self, tensor: &Bound<'_, PyAny>) -> bool {
         tensor.call_method0(intern!(tensor.py(), "is_contiguous")).and_then(|is| is.is_truthy()).unwrap_or(false)
+    }
+
+    fn keeps_gradient(&self, value: &Bound<'_, PyAny>) -> PyResult<bool> {
+        Ok(self.own_gradients.has(identity(&self.paddle, value)?))
     }
 
     fn write_back(&mut self, input: &Py<PyAny>, value: &Py<PyAny>) {
@@ -450,7 +458,8 @@ impl PaddleBuilder {
             let id = identity(&self.paddle, value)?;
             known.insert(id, Origin::Input(input));
             results.append(value)?;
-            writes.push(Write { input, result: results.len() - 1, versions: self.versions.of(id) });
+            let keeps_gradient = self.own_gradients.has(id);
+            writes.push(Write { input, result: results.len() - 1, versions: self.versions.of(id), keeps_gradient });
         }
         Ok(writes)
     }

@@ -1,7 +1,7 @@
 //! Operations that change a tensor in place, as operations of a program that give a new value, and which values share memory
 //! in eager mode.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use pyo3::exceptions::PyNotImplementedError;
 use pyo3::intern;
@@ -10,6 +10,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyFloat, PyInt, PyString, PyTuple};
 
 use super::builder::identity;
+use super::meta;
 use super::paddle::Paddle;
 use super::views::{Views, VIEWS};
 
@@ -63,10 +64,8 @@ impl Versions {
         args: &Bound<'_, PyTuple>,
         result: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        let counts =
-            callee.cast::<PyString>().map_or(Ok(true), |method| method.to_str().map(|name| name != "set_value"))?;
         let before = self.of(identity(paddle, &args.get_item(0)?)?);
-        self.0.insert(identity(paddle, result)?, before + usize::from(counts));
+        self.0.insert(identity(paddle, result)?, before + usize::from(!is_set_value(callee)?));
         Ok(())
     }
 
@@ -74,6 +73,77 @@ impl Versions {
     pub(crate) fn of(&self, value: u64) -> usize {
         self.0.get(&value).copied().unwrap_or(0)
     }
+}
+
+/// Tensors that have a gradient of their own and keep it when they are changed where none is recorded (a parameter under
+/// `no_grad`): no gradient flows through the value they have then, where in eager mode one would begin at the tensor.
+#[derive(Default)]
+pub(crate) struct OwnGradients {
+    /// Those values.
+    changed: HashSet<u64>,
+    /// Values that gradients flow to.
+    reached: HashSet<u64>,
+}
+
+impl OwnGradients {
+    /// Looks at what a call is given, which no gradient may flow to where it has its own.
+    pub(crate) fn check(
+        &mut self,
+        paddle: &Paddle,
+        callee: &Bound<'_, PyAny>,
+        args: &Bound<'_, PyTuple>,
+        kwargs: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<()> {
+        if is_set_value(callee)? || !paddle.grad_enabled(args.py())? {
+            return Ok(());
+        }
+        let mut given = meta::values_in(paddle, args)?;
+        if let Some(kwargs) = kwargs {
+            given.extend(meta::values_in(paddle, kwargs)?);
+        }
+        for value in given {
+            let id = identity(paddle, &value)?;
+            if self.changed.contains(&id) {
+                return refuse("a gradient begins at a tensor that was changed where none is recorded");
+            }
+            if !stops(&value)? {
+                self.reached.insert(id);
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes what a call gave the tensor that is its first argument.
+    pub(crate) fn note(
+        &mut self,
+        paddle: &Paddle,
+        callee: &Bound<'_, PyAny>,
+        args: &Bound<'_, PyTuple>,
+        result: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let tensor = args.get_item(0)?;
+        let id = identity(paddle, &tensor)?;
+        let has_one = self.changed.contains(&id) || !stops(&tensor)?;
+        let unrecorded = is_set_value(callee)? || !paddle.grad_enabled(callee.py())?;
+        if has_one && unrecorded && stops(result)? && !self.reached.contains(&id) {
+            self.changed.insert(identity(paddle, result)?);
+        }
+        Ok(())
+    }
+
+    /// Whether a tensor that has this value has a gradient of its own.
+    pub(crate) fn has(&self, value: u64) -> bool {
+        self.changed.contains(&value)
+    }
+}
+
+fn stops(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    value.getattr(intern!(value.py(), "stop_gradient"))?.is_truthy()
+}
+
+/// Whether it is the method that changes a tensor past autograd, in any mode.
+fn is_set_value(callee: &Bound<'_, PyAny>) -> PyResult<bool> {
+    callee.cast::<PyString>().map_or(Ok(false), |method| Ok(method.to_str()? == "set_value"))
 }
 
 /// `paddle.assign(value, tensor)`, as what changes its first argument.
@@ -122,10 +192,6 @@ fn changed<'py>(
         }
         return cpython::import(py, "paddle")?.call_method1("assign", (value,));
     }
-    let stops = changed.getattr(intern!(py, "stop_gradient"))?.is_truthy()?;
-    if !stops && !paddle.grad_enabled(py)? {
-        return refuse("it keeps its gradient where gradients are not recorded");
-    }
     let rest = args.get_slice(1, args.len());
     let Ok(method) = callee.cast::<PyString>() else {
         let module = cpython::import(py, callee.getattr("__module__")?.cast::<PyString>()?.to_str()?)?;
@@ -143,8 +209,8 @@ fn changed<'py>(
         }
         "set_value" => {
             let value = rest.get_item(0)?;
-            if !stops || !paddle.is_value(&value) || kwargs.is_some() {
-                return refuse("it is given what is no tensor, or has a gradient");
+            if !paddle.is_value(&value) || kwargs.is_some() {
+                return refuse("it is given what is no tensor");
             }
             let copy = api.call_method1("assign", (value,))?;
             copy.setattr(intern!(py, "stop_gradient"), true)?;

@@ -177,6 +177,17 @@ impl Paddle {
         result
     }
 
+    /// Runs `work` with grad mode off.
+    pub(crate) fn without_grad<T>(&self, py: Python<'_>, work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+        if !self.grad_enabled(py)? {
+            return work();
+        }
+        self.set_grad_enabled(py, false)?;
+        let result = work();
+        self.set_grad_enabled(py, true)?;
+        result
+    }
+
     /// Whether gradients are recorded now.
     pub(crate) fn grad_enabled(&self, py: Python<'_>) -> PyResult<bool> {
         match self.grad_flag {

@@ -138,17 +138,19 @@ impl Graph {
             return Err(PyTypeError::new_err(text));
         }
         let parameters = live_parameters(py, &self.parameters)?;
-        if let Some(writes) = &self.writes {
-            if !writes.are_alone(inputs, &parameters)? {
-                return writes.calls.bind(py).call1(PyTuple::new(py, inputs)?);
-            }
-        }
+        let writes = match &self.writes {
+            Some(writes) => match writes.alone(inputs, &parameters)? {
+                Some(places) => Some((writes, places)),
+                None => return writes.calls.bind(py).call1(PyTuple::new(py, inputs)?),
+            },
+            None => None,
+        };
         let mut results = match &self.program {
             Some(program) => self.run(program, &program.inputs(py, inputs, self.writes.as_ref())?, &parameters)?,
             None => PyTuple::empty(py).into_any(),
         };
-        if let Some(writes) = &self.writes {
-            results = writes.write(&results, inputs)?;
+        if let Some((writes, places)) = &writes {
+            results = writes.write(&self.paddle, places, &results, inputs)?;
         }
         match &self.plan {
             None => Ok(results),

@@ -6,6 +6,8 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
+use super::paddle::Paddle;
+
 /// What a graph writes.
 pub(super) struct Writes {
     pub(super) each: Vec<Write>,
@@ -19,25 +21,27 @@ pub(super) struct Write {
     pub(super) result: usize,
     /// How many versions of the tensor autograd is to count.
     pub(super) versions: usize,
+    /// Whether it has a gradient of its own, which the write is no part of.
+    pub(super) keeps_gradient: bool,
 }
 
 impl Writes {
-    /// Whether what is written shares no memory with other tensors that the graph is given.
-    pub(super) fn are_alone(&self, inputs: &[Bound<'_, PyAny>], parameters: &Bound<'_, PyTuple>) -> PyResult<bool> {
-        for write in &self.each {
-            let written = &inputs[write.input];
-            if !written.call_method0(intern!(written.py(), "is_contiguous"))?.is_truthy()? {
-                return Ok(false);
-            }
-            let memory = Memory::of(written)?;
-            let others = inputs.iter().enumerate().filter(|(at, _)| *at != write.input).map(|(_, other)| other.clone());
-            for other in others.chain(parameters.iter()).filter(is_tensor) {
-                if shares_buffer(written, &other)? || memory.meets(&Memory::of(&other)?) {
-                    return Ok(false);
-                }
+    /// Where what is written is, if it shares no memory with other tensors that the graph is given.
+    pub(super) fn alone(
+        &self,
+        inputs: &[Bound<'_, PyAny>],
+        parameters: &Bound<'_, PyTuple>,
+    ) -> PyResult<Option<Places>> {
+        let written: Vec<&Bound<'_, PyAny>> = self.each.iter().map(|write| &inputs[write.input]).collect();
+        let Some(places) = Places::of(&written)? else { return Ok(None) };
+        let is_written = |at: usize| self.each.iter().any(|write| write.input == at);
+        let others = inputs.iter().enumerate().filter(|(at, _)| !is_written(*at)).map(|(_, other)| other.clone());
+        for other in others.chain(parameters.iter()).filter(is_tensor) {
+            if places.hold_part_of(&other, &written)? {
+                return Ok(None);
             }
         }
-        Ok(true)
+        Ok(Some(places))
     }
 
     /// The inputs of a program whose backward pass may read them when they have been written to.
@@ -53,22 +57,27 @@ impl Writes {
     /// Writes; gives the results, none of which is in the memory written to.
     pub(super) fn write<'py>(
         &self,
+        paddle: &Paddle,
+        places: &Places,
         results: &Bound<'py, PyAny>,
         inputs: &[Bound<'py, PyAny>],
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = results.py();
+        let written: Vec<&Bound<'_, PyAny>> = self.each.iter().map(|write| &inputs[write.input]).collect();
         let mut results = results.try_iter()?.collect::<PyResult<Vec<_>>>()?;
-        for write in &self.each {
-            let written = &inputs[write.input];
-            for result in &mut results {
-                if shares_buffer(written, result)? {
-                    *result = result.call_method0(intern!(py, "clone"))?;
-                }
+        for result in &mut results {
+            if places.hold_part_of(result, &written)? {
+                *result = result.call_method0(intern!(py, "clone"))?;
             }
         }
         for write in &self.each {
             let written = &inputs[write.input];
-            written.call_method1(intern!(py, "copy_"), (&results[write.result], false))?;
+            let copy = || written.call_method1(intern!(py, "copy_"), (&results[write.result], false));
+            if write.keeps_gradient {
+                paddle.without_grad(py, copy)?;
+            } else {
+                copy()?;
+            }
             for _ in 0..write.versions {
                 written.call_method0(intern!(py, "_bump_inplace_version"))?;
             }
@@ -84,6 +93,47 @@ fn is_tensor(object: &Bound<'_, PyAny>) -> bool {
 
 fn shares_buffer(tensor: &Bound<'_, PyAny>, other: &Bound<'_, PyAny>) -> PyResult<bool> {
     tensor.call_method1(intern!(tensor.py(), "_is_shared_buffer_with"), (other,))?.is_truthy()
+}
+
+/// Where tensors are, in order, none of which shares memory with another.
+pub(super) struct Places(Vec<Memory>);
+
+impl Places {
+    /// `None` where two share some, or one has gaps.
+    fn of(tensors: &[&Bound<'_, PyAny>]) -> PyResult<Option<Self>> {
+        let mut places = Vec::with_capacity(tensors.len());
+        for tensor in tensors {
+            if !is_contiguous(tensor)? {
+                return Ok(None);
+            }
+            places.push(Memory::of(tensor)?);
+        }
+        places.sort_unstable_by_key(|place| (place.start, place.end));
+        let meet = places.windows(2).any(|pair| pair[0].meets(&pair[1]));
+        Ok((!meet).then_some(Places(places)))
+    }
+
+    /// Whether another tensor shares memory with one of them.
+    fn hold_part_of(&self, other: &Bound<'_, PyAny>, tensors: &[&Bound<'_, PyAny>]) -> PyResult<bool> {
+        let memory = Memory::of(other)?;
+        let next = self.0.partition_point(|place| place.end <= memory.start);
+        if self.0.get(next).is_some_and(|place| place.meets(&memory)) {
+            return Ok(true);
+        }
+        if is_contiguous(other)? {
+            return Ok(false);
+        }
+        for tensor in tensors {
+            if shares_buffer(tensor, other)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+fn is_contiguous(tensor: &Bound<'_, PyAny>) -> PyResult<bool> {
+    tensor.call_method0(intern!(tensor.py(), "is_contiguous"))?.is_truthy()
 }
 
 /// From where to where a tensor's numbers are, as far as they are without gaps: memory that other libraries gave has a buffer
