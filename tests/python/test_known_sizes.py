@@ -79,7 +79,16 @@ def of_python_numbers(x):
     return x * [1, 2, 3, 4, 5, 6][sizes[2]] * float(sizes[0]) * (sizes[0] // 1).item() * int(sizes[0] >= 3)
 
 
+def of_a_tensor_of_a_number(x):
+    n = paddle.to_tensor(x.shape[0] * x.shape[1], "int32")
+    c = paddle.to_tensor(x.shape[2], dtype=paddle.int64)
+    y = paddle.reshape(x, [n, c])
+    z = paddle.ones(paddle.to_tensor([x.shape[0], 2])) * paddle.to_tensor([5, 6])[1]
+    return y * y.shape[0] + int(n) + z.shape[0] if c > 2 else y - z.shape[1]
+
+
 OF_SHAPES = [
+    of_a_tensor_of_a_number,
     of_a_reshape,
     of_unpacked_sizes,
     of_made_tensors,
@@ -148,3 +157,17 @@ def test_a_listed_method_still_breaks():
     with sot.break_on(paddle.Tensor.item):
         assert paddle.equal_all(sot.symbolic_translate(ask)(x), ask(x))
         assert any("break-listed" in reason for reason in sot.stats().breaks)
+
+
+def test_tensors_of_other_numbers_and_those_that_are_changed(same):
+    def ask(x):
+        n, half, flag = paddle.to_tensor(2), paddle.to_tensor(0.5), paddle.to_tensor(True)
+        n += 1
+        several = paddle.to_tensor([2])
+        as_floating = paddle.to_tensor(3, "float32")
+        return x.reshape([n, -1]), x * half + as_floating, n, flag, several, paddle.full([2], as_floating)
+
+    x = paddle.rand([2, 3])
+    for _ in range(2):
+        same(sot.symbolic_translate(ask)(x), ask(x))
+    assert sot.stats().graphs

@@ -313,8 +313,10 @@ impl GraphBuilder for PaddleBuilder {
         let target = self.target.clone_ref(callee.py());
         let result = match data::values(&paddle, kind, callee, args, kwargs)? {
             Some(data) => {
-                let assign = || cpython::import(callee.py(), "paddle")?.call_method1("assign", (data,));
-                paddle.static_mode.within(callee.py(), &target, assign)?
+                let assign = || cpython::import(callee.py(), "paddle")?.call_method1("assign", (&data,));
+                let made = paddle.static_mode.within(callee.py(), &target, assign)?;
+                self.known_sizes.note_data(&self.paddle, &data, &made)?;
+                made
             }
             None => self.append_for_all_sizes(&target, kind, callee, (args, kwargs))?,
         };

@@ -1,6 +1,6 @@
-//! Sizes that a program asks for as a tensor, by `paddle.shape`, and what it computes of them. Where no size is open their
-//! numbers are known: shapes made of them are built with the numbers, so that the shape of what has them is known, too, and
-//! branches and `int()` need no break.
+//! Sizes that a program has as a tensor, by `paddle.shape` or made of Python's integers, and what it computes of them.
+//! Where no size is open their numbers are known: shapes made of them are built with the numbers, so that the shape of what has
+//! them is known, too, and branches and `int()` need no break.
 
 use std::collections::HashMap;
 
@@ -67,6 +67,22 @@ impl KnownSizes {
         if let (Some(known), true) = (known, paddle.is_value(result)) {
             self.0.insert(identity(paddle, result)?, known.unbind());
         }
+        Ok(())
+    }
+
+    /// Notes the integers that a tensor was made of, given as an array.
+    pub(super) fn note_data(
+        &mut self,
+        paddle: &Paddle,
+        data: &Bound<'_, PyAny>,
+        result: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let Some(meta) = meta::of_value(paddle, result)? else { return Ok(()) };
+        if meta.shape.len() > 1 || !matches!(&*meta.dtype, "int32" | "int64") {
+            return Ok(());
+        }
+        let numbers = data.call_method0("tolist")?;
+        self.0.insert(identity(paddle, result)?, numbers.unbind());
         Ok(())
     }
 
