@@ -8,7 +8,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyTuple, PyType};
 use sot_core::builtin;
 use sot_core::cpython;
-use sot_core::error::{Flow, Unwind};
+use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, BinaryOp, CallArgs, CompareOp, Name, OpcodeExecutor};
 use sot_core::guard::{Identity, Test};
 use sot_core::tracker::{repr, TrackerId};
@@ -56,6 +56,11 @@ impl Variable for ChangingValue {
 
     fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
         format!("a {} that is another one at every call", cpython::type_name(self.ty.bind(cx.py)))
+    }
+
+    /// Its methods are C code, which comes back to the operators.
+    fn special(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, _: &str) -> Flow<Option<VarId>> {
+        Err(Unwind::break_graph(ReasonId::ChangingNumber, self.text(cx)))
     }
 }
 
