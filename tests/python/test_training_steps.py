@@ -132,6 +132,26 @@ def test_parameters_are_changed_by_hand(compare):
     compare(make, places=1)
 
 
+def test_metrics(compare):
+    """What they compute is graph; where they count is one break each."""
+
+    def make(net):
+        update, accuracy = paddle.optimizer.SGD(0.1, parameters=net.parameters()), paddle.metric.Accuracy(topk=(1, 2))
+
+        def step(x, y):
+            scores = net(x)
+            F.cross_entropy(scores, y).backward()
+            update.step()
+            update.clear_grad()
+            accuracy.update(accuracy.compute(scores, y.unsqueeze(-1)))
+            right = paddle.metric.accuracy(scores, y.unsqueeze(-1))
+            return right * 2, accuracy.name()
+
+        return step
+
+    compare(make, places=5)
+
+
 def parameter(gradient=True, stops=True):
     p = paddle.to_tensor([1.0, 2.0, 3.0], stop_gradient=False)
     if gradient:

@@ -46,6 +46,7 @@ const BREAKING: &[(&str, &str)] = &[
     ("paddle.distributed", "communicates; collective calls run eagerly"),
     ("paddle.io", "loads data"),
     ("paddle.jit", "converts functions by itself"),
+    ("paddle.metric", "counts with numpy, or into tensors of its own"),
     ("paddle.static", "belongs to static graph programs"),
     ("paddle.hapi", "inspects a model by running it"),
     ("paddle.sparse", "sparse tensors are not part of graphs yet"),
@@ -110,6 +111,7 @@ const FOLLOWED: &[(&str, &[&str])] = &[
     ("paddle.distributed.fleet.base.topology", &["_get_hybrid_communicate_group"]),
     ("paddle.distributed.fleet.fleet", &["get_hybrid_communicate_group"]),
     ("paddle.distributed.fleet.layers.mpu.random", &["get_rng_state_tracker"]),
+    ("paddle.metric.metrics", &["accumulate", "compute", "name", "reset"]),
     (
         "paddle.distributed.parallel",
         &[
