@@ -48,11 +48,8 @@ fn stop_iteration_error(cx: &mut OpcodeExecutor<'_>, exception: VarId) -> Flow<V
     if !class.cast::<PyType>().is_ok_and(|class| class.mro().iter().any(|base| base.is(&stop))) {
         return Ok(exception);
     }
-    match cx.raise(PyRuntimeError::new_err("generator raised StopIteration")) {
-        Unwind::Raise(error) => match cx.raise_value(error, Some(exception)) {
-            Unwind::Raise(error) => Ok(error),
-            other => Err(other),
-        },
+    match cx.raise_because_of(PyRuntimeError::new_err("generator raised StopIteration"), exception) {
+        Unwind::Raise(error) => Ok(error),
         other => Err(other),
     }
 }

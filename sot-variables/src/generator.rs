@@ -345,9 +345,7 @@ fn settle(cx: &mut OpcodeExecutor<'_>, generator: VarId, exit: Flow<(Exit, Frame
 /// An exception leaves the body; `StopIteration` must not look like the end.
 fn leave(cx: &mut OpcodeExecutor<'_>, exception: VarId) -> Flow<Unwind> {
     if is_stop(cx, exception)? {
-        let error = cx.raise(PyRuntimeError::new_err("generator raised StopIteration"));
-        let Unwind::Raise(error) = error else { return Ok(error) };
-        return Ok(cx.raise_value(error, Some(exception)));
+        return Ok(cx.raise_because_of(PyRuntimeError::new_err("generator raised StopIteration"), exception));
     }
     Ok(Unwind::Raise(exception))
 }

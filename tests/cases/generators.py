@@ -227,3 +227,25 @@ def test_whole__generator_with_effects_in_order(x):
     for v in g():
         log.append(v)
     return x + 1, log
+
+
+def stopping():
+    yield 1
+    raise StopIteration(4)
+
+
+@given(one)
+def test_whole__context_of_a_stop_that_leaves_a_generator(x):
+    said = []
+    try:
+        list(stopping())
+    except RuntimeError as error:
+        said += [error.__cause__ is error.__context__, error.__suppress_context__, error.__context__.value]
+    try:
+        try:
+            raise KeyError("first")
+        except KeyError:
+            list(stopping())
+    except RuntimeError as error:
+        said += [error.__cause__ is error.__context__, error.__context__.__context__.args]
+    return x + 1, said

@@ -31,7 +31,6 @@ const KNOWN_GAPS: &[(&str, u8, u8, &str)] = &[
     ("protocols.abstract_sequence", 8, 14, "GeneratorVariable(Sequence.__iter__), which runs code when it dies"),
     ("protocols.finalizer", 8, 14, "an object that runs code when it dies is made by CPython"),
     ("protocols.runtime_protocol", 12, 14, "call of <slot wrapper '__get__' of 'getset_descriptor' objects>"),
-    ("strings.regular_expressions", 13, 14, "a dict with a tuple that holds a class as key"),
 ];
 
 #[test]

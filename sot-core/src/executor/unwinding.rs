@@ -215,6 +215,18 @@ impl<'py> OpcodeExecutor<'py> {
         self.prepare_raise(exception, cause).map_or_else(|unwind| unwind, Unwind::Raise)
     }
 
+    /// Raises an error of C code because of an exception, which is its cause and its context.
+    pub fn raise_because_of(&mut self, error: PyErr, exception: VarId) -> Unwind {
+        let raised = match self.raise(error) {
+            Unwind::Raise(error) => self.raise_value(error, Some(exception)),
+            other => other,
+        };
+        if let Unwind::Raise(error) = raised {
+            self.effects.set_attribute(error, &Rc::from("__context__"), Some(exception));
+        }
+        raised
+    }
+
     /// What a bare `raise` unwinds with.
     pub fn reraise(&mut self) -> Unwind {
         match self.handled_exception() {

@@ -1,5 +1,5 @@
-//! `re.compile`, and `re.Pattern.sub` and `subn` by a function. With known values alone these are called, as all methods of patterns
-//! are.
+//! `re.compile`, and methods of patterns that are given a function, or a number that only looks like none: `sub`, `subn` and
+//! `split`. With known values alone these are called, as all methods of patterns are.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -10,12 +10,13 @@ use sot_core::error::Flow;
 use sot_core::executor::{CallArgs, OpcodeExecutor};
 use sot_core::variable::VarId;
 
-use super::{cannot, required};
+use super::{cannot, fresh, required};
 use crate::function::guard_identity;
 use crate::sequence;
 
 builtin! { SUB = "re:Pattern.sub" => |cx, args| substitute(cx, args, false) }
 builtin! { SUBN = "re:Pattern.subn" => |cx, args| substitute(cx, args, true) }
+builtin! { SPLIT = "re:Pattern.split" => |cx, args| split(cx, args) }
 builtin! { COMPILE = "re:compile" => |cx, args| compile(cx, "compile", args) }
 builtin! { COMPILE_CACHED = "re:_compile" => |cx, args| compile(cx, "_compile", args) }
 
@@ -29,13 +30,7 @@ fn substitute(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, counted: bool) -> Fl
     let (Some(pattern), Some(text)) = (cx.materialize(required(pattern)?)?, cx.known_str(required(text)?)?) else {
         return Err(cannot("a substitution in a text that is not known while tracing"));
     };
-    let count = match count {
-        Some(count) => match sequence::index_object(cx, count)? {
-            Some(count) => count.extract::<i64>()?,
-            None => return Err(cannot("a number of substitutions that is not known while tracing")),
-        },
-        None => 0,
-    };
+    let count = limit(cx, count)?;
     if let Some(piece) = cx.materialize(required(function)?)? {
         return cx.fold(|_| pattern.call_method1(name, (piece, text, count)));
     }
@@ -64,6 +59,24 @@ fn substitute(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, counted: bool) -> Fl
     }
     let found = cx.integer(found)?;
     Ok(cx.tuple(vec![result, found]))
+}
+
+/// At most so many, of which 0 is no limit; since 3.13 a number of a class of its own says so.
+fn limit(cx: &mut OpcodeExecutor<'_>, count: Option<VarId>) -> Flow<i64> {
+    let Some(count) = count else { return Ok(0) };
+    match sequence::index_object(cx, count)? {
+        Some(count) => Ok(count.extract()?),
+        None => Err(cannot("a number of matches that is not known while tracing")),
+    }
+}
+
+fn split(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
+    let [pattern, text, most] = args.named(cx, "split", ["self", "string", "maxsplit"], 2)?;
+    let (Some(pattern), Some(text)) = (cx.materialize(required(pattern)?)?, cx.materialize(required(text)?)?) else {
+        return Err(cannot("a split of a text that is not known while tracing"));
+    };
+    let most = limit(cx, most)?;
+    fresh(cx, pattern.call_method1("split", (text, most)))
 }
 
 /// `re.DEBUG`
