@@ -221,3 +221,15 @@ def test_break_among_many_variables_and_a_captured_one_of_a_comprehension(x, val
     except ZeroDivisionError:
         rest = [i * s for i in values for s in values]
     return y + a + b + c + d + e + f + g + h, pairs, rest, j + k + m + n + o + p + q, outside()
+
+
+@given(lambda: (toy.arange(2), [1, 2, 3]))
+def test_break_behind_a_comprehension_whose_variable_is_captured_outside(x, values):
+    def outside():
+        return i
+
+    saved = [toy.save(x + i) or i for i in values]
+    toy.save(x * 2)
+    i = 7
+    toy.save(x * 3)
+    return saved, outside(), x + i

@@ -127,9 +127,10 @@ impl CodeGen<'_, '_> {
         for cell in self.cells.keys() {
             live.extend(self.cx.vars.get(*cell).children());
         }
-        // That of a comprehension, in the place of one that the resume function was given.
-        let own =
-            |cell: &&VarId| **cell != self.cx.null() && !self.cx.trackers.is_loadable(self.cx.vars.tracker(**cell));
+        // That of a comprehension, in the place of one that the resume function was given; and that one, if it was given on the
+        // stack of the comprehension.
+        let is_free = |cell| matches!(self.cx.trackers.get(self.cx.vars.tracker(cell)), Tracker::FreeCell { .. });
+        let own = |cell: &&VarId| **cell != self.cx.null() && !is_free(**cell);
         live.extend(at.root().cells.iter().filter(own));
         live.sort_unstable();
         live.dedup();
