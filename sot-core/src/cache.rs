@@ -30,12 +30,19 @@ pub struct Entry {
     pub disable_eval_frame: bool,
     /// Whether it is for what the others are not for: it breaks at a number that they assume.
     pub comes_last: bool,
+    /// Whether it leaves the rest of a loop's round to CPython.
+    leaves_round: bool,
 }
 
 impl Entry {
     /// An entry.
     pub fn new(guards: GuardProgram, code: Option<Py<PyAny>>, disable_eval_frame: bool, comes_last: bool) -> Self {
-        Entry { guards, code, disable_eval_frame, comes_last }
+        Entry { guards, code, disable_eval_frame, comes_last, leaves_round: false }
+    }
+
+    /// One that leaves the rest of a loop's round to CPython.
+    pub fn leaving_round(guards: GuardProgram, code: Py<PyAny>) -> Self {
+        Entry { leaves_round: true, ..Entry::new(guards, Some(code), false, true) }
     }
 }
 
@@ -67,6 +74,9 @@ pub struct CodeCache {
     sizes: Mutex<OpenSizes>,
     /// In how many translations of the code and its resume functions loops went round more than once, by where they begin.
     unrolled: Mutex<HashMap<Label, usize>>,
+    /// How many translations of the code and its resume functions there are, and how many further ones of places in loops.
+    made: AtomicU32,
+    again: AtomicU32,
     /// The instructions that need values which differ from call to call.
     differing: Mutex<HashSet<Label>>,
     /// The variables that hold containers whose contents differ from call to call.
@@ -213,7 +223,25 @@ impl CodeCache {
 
     /// Counts such a translation.
     pub fn note_unrolled(&self, head: Label) {
-        *self.lock_unrolled().entry(head).or_default() += 1;
+        let mut unrolled = self.lock_unrolled();
+        let times = unrolled.entry(head).or_default();
+        *times = times.saturating_add(1);
+    }
+
+    /// Notes that the rounds of a loop differ: no further translation goes round it more than once.
+    pub fn note_different(&self, head: Label) {
+        self.lock_unrolled().insert(head, usize::MAX);
+    }
+
+    /// Counts a translation of the code or of a resume function; `again`: one more of a place in a loop.
+    pub fn count_translation(&self, again: bool) {
+        self.made.fetch_add(1, Ordering::Relaxed);
+        self.again.fetch_add(u32::from(again), Ordering::Relaxed);
+    }
+
+    /// Whether there are so many translations, and so many that are further ones of places in loops.
+    pub fn has_made(&self, all: u32, again: u32) -> bool {
+        self.made.load(Ordering::Relaxed) >= all && self.again.load(Ordering::Relaxed) >= again
     }
 
     fn lock_unrolled(&self) -> MutexGuard<'_, HashMap<Label, usize>> {
@@ -297,6 +325,23 @@ impl CodeCache {
         let old = std::mem::replace(&mut *list, Arc::new(entries));
         drop(list);
         drop(old);
+    }
+
+    fn forget_counts(&self) {
+        self.made.store(0, Ordering::Relaxed);
+        self.again.store(0, Ordering::Relaxed);
+    }
+
+    /// Drops what leaves rounds of loops to CPython.
+    pub fn take_rounds_back(&self) {
+        self.forget_counts();
+        let mut list = self.lock();
+        if list.iter().any(|entry| entry.leaves_round) {
+            let old = std::mem::take(&mut *list);
+            *list = Arc::new(old.iter().filter(|entry| !entry.leaves_round).cloned().collect());
+            drop(list);
+            drop(old);
+        }
     }
 
     /// Whether no more entries are made.
@@ -389,6 +434,7 @@ impl CodeCache {
             self.branching.store(false, Ordering::Relaxed);
             self.passing.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clear();
             self.empty.store(0, Ordering::Relaxed);
+            self.forget_counts();
         }
     }
 

@@ -179,7 +179,7 @@ reasons! {
     /// A debugger or a coverage tool looks at the lines that run, by `sys.settrace`; or a debugger of `sys.monitoring` is there.
     Traced = "traced", Frame,
         "Nothing: while the tool is there, the frame and what it calls run in CPython.";
-    /// Too many different translations of one function.
+    /// Too many different translations of one function; or of a loop behind a break, of which CPython runs the rest of a round.
     TooManyEntries = "too-many-translations", Frame,
         "Pass what changes at every call as a tensor.";
     /// The frame holds no tensor work.

@@ -494,6 +494,54 @@ def weight(i):
     return float(y * (i % 100))
 y = y + max(items, key=weight)
 """,
+    "shape_grows": """
+z = y
+for i in range(n // 10):
+    z = toy.concat([z, y])
+    y = y + 1
+    toy.save(z)
+y = y + z.sum()
+""",
+    "shape_grows_in_a_while": """
+z = y
+while z.shape[0] < n // 10:
+    z = toy.concat([z, y])
+    out.append(int(z.sum()) % 5)
+    y = y + out[-1]
+""",
+    "shape_of_a_number": """
+for i in range(n):
+    z = toy.full((i % 30 + 1,), 2.0) + y
+    out.append(float(z.sum()))
+    y = y + 1
+""",
+    "slices": """
+z = toy.arange(40)
+for i in range(n):
+    y = y + z[: i % 40 + 1].sum()
+    toy.save(y)
+""",
+    "tuple_grows": """
+kept = ()
+for i in range(n // 10):
+    kept = kept + (y,)
+    y = y * 0.5
+    toy.save(y)
+y = sum(kept)
+""",
+    "other_classes": """
+kinds = [type(f'Kind{k}', (), {'size': k}) for k in range(30)]
+for i in range(n):
+    kind = kinds[i % 30]()
+    y = y + kind.size
+    toy.save(y)
+""",
+    "inner_loops_of_other_lengths": """
+for i in range(n // 10):
+    for j in range(i % 30):
+        y = y + 1
+    toy.save(y)
+""",
     "maximum_of_some": """
 def weight(z):
     return float((z * 2).sum())
@@ -519,20 +567,13 @@ def source(head, use, broken, rounds):
     program = PRELUDE.replace("ROUNDS", str(rounds)).replace("HEAD", HEADS[head])
     return program.replace("USE", USES[use]).replace("BREAK", BREAKS[broken])
 
-# Loops of those that have more translations than ten, however long they are: how many, and why. A way leads from where a trace
-# begins to the next break or to the end of a round, and each has a translation; so have the start and the end of the loop. Before
-# that, up to five translations go round to the next break, until it shows that rounds differ.
+# Loops of those that have some more translations than ten, however long they are: how many, and why. Each place where a graph
+# begins has two if it needs them.
 MORE = {
-    "three_conditions": (17, "three breaks under conditions of their own: ten ways, and five traces before rounds were known to differ"),
-    "four_conditions_and_one": (19, "sixteen ways through a round: eight as a whole, then one for each side of a condition"),
-    "five_conditions_and_one": (21, "the same with 32 ways"),
-    "warm_up": (13, "two breaks under conditions of their own and a condition in front of each, and a number for the graph that differs"),
-    "continue": (11, "four ways, and five traces before rounds were known to differ"),
-    "while_true": (12, "two breaks under conditions of their own, and the end of the loop is a third way from each"),
-    "divmod": (12, "two breaks under conditions of their own, and two numbers for the graph that differ, each assumed once"),
-    "chained": (13, "five conditions in a round"),
-    "steps": (20, "two breaks under conditions of their own and the heads of two loops: each leads to each, and a number differs"),
-    "powers": (13, "two conditions, and two numbers for the graph that differ, each assumed once"),
+    "three_conditions": (11, "three breaks under conditions of their own"),
+    "divmod": (11, "two breaks under conditions of their own, and two numbers for the graph that differ"),
+    "steps": (12, "two breaks under conditions of their own and the heads of two loops, and a number for the graph that differs"),
+    "in_a_call": (11, "two breaks under conditions of their own in a function that is called, which has translations, too"),
 }
 
 

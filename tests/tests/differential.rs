@@ -1,7 +1,7 @@
 //! The functions of `cases/*.py`, run by CPython and run translated: results, exceptions, output and side effects must be
 //! the same. A case named `test_whole__...` must become one graph, without breaks and fallbacks, and be hit the second time;
 //! one named `test_two__...` two graphs around one break; one named `test_pieces__...` a graph for each stretch between two
-//! breaks, and no more translations than that.
+//! breaks, and no more translations than that; one named `test_left__...` rounds of a loop that are left to CPython.
 //! A number in a file's name is the oldest minor version whose syntax it needs.
 //!
 //! `SOT_CASES=loops` runs the cases with that text in their file's or function's name, and prints what became of them.
@@ -89,6 +89,11 @@ fn check_counts(name: &str, counts: &Counts, must_hit: bool) -> Result<(), Strin
         let pieces = [counts.graphs, counts.hits, counts.misses].iter().all(|count| *count == counts.translations);
         let cut = pieces && counts.translations > 2 && counts.fallbacks.is_empty();
         return if cut { Ok(()) } else { Err(format!("is not in pieces: {counts:?}")) };
+    }
+    if name.starts_with("test_left__") {
+        let left = counts.breaks.iter().any(|reason| reason.starts_with("too-many-translations"));
+        let stays = counts.fallbacks.iter().all(|reason| !reason.starts_with("too-many-translations"));
+        return if left && stays { Ok(()) } else { Err(format!("no round is left: {counts:?}")) };
     }
     if !name.starts_with("test_whole__") {
         return Ok(());

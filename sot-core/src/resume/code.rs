@@ -5,6 +5,7 @@ use pyo3::exceptions::PyStopIteration;
 use pyo3::prelude::*;
 
 use super::finish::{self, Finish, Use};
+use super::round::Stop;
 use crate::bytecode::{BytecodeError, Code, Handler, Instruction, Label, Opcodes, Operand, Position};
 use crate::codegen::after_loop;
 use crate::error::{Flow, ReasonId, Unwind};
@@ -115,8 +116,8 @@ pub struct ResumeCode {
     pub applies: Option<Label>,
 }
 
-/// Builds the code of a resume function.
-pub fn build(py: Python<'_>, unit: &CodeUnit, key: &ResumeKey, line: Position) -> Flow<ResumeCode> {
+/// Builds the code of a resume function, which ends at the stops.
+pub fn build(py: Python<'_>, unit: &CodeUnit, key: &ResumeKey, line: Position, stops: &[Stop]) -> Flow<ResumeCode> {
     let base = &unit.code;
     let mut code = base.clone_ref(py);
     let values = key.values();
@@ -124,6 +125,8 @@ pub fn build(py: Python<'_>, unit: &CodeUnit, key: &ResumeKey, line: Position) -
     code.freevars = base.cellvars.iter().chain(&base.freevars).cloned().collect();
     code.cellvars = Vec::new();
     code.arg_count = code.varnames.len() as u32;
+    let most = stops.iter().map(|stop| stop.key.values()).max().unwrap_or(0);
+    code.varnames.extend((values..most).map(|index| format!("___s{index}")));
     code.posonly_count = 0;
     code.kwonly_count = 0;
     code.flags &= !STARRED;
@@ -175,6 +178,9 @@ pub fn build(py: Python<'_>, unit: &CodeUnit, key: &ResumeKey, line: Position) -
         }
     }
     code.instructions.extend(aside);
+    for stop in stops {
+        stop_at(py, base, &mut code, key, shift, stop)?;
+    }
     for handler in &mut code.handlers {
         handler.start.0 += shift;
         handler.end.0 += shift;
@@ -208,6 +214,47 @@ pub fn build(py: Python<'_>, unit: &CodeUnit, key: &ResumeKey, line: Position) -
 
 fn refuse(error: &BytecodeError) -> Unwind {
     Unwind::fallback(ReasonId::CannotRestore, format!("no resume function can be built here: {error}"))
+}
+
+/// The instruction at a place becomes a jump to what hands over there, behind everything else. Where the function itself goes on
+/// at it, a copy of the instruction runs first.
+fn stop_at(py: Python<'_>, base: &Code, code: &mut Code, key: &ResumeKey, shift: u32, stop: &Stop) -> Flow<()> {
+    let at = (shift + stop.key.at.0) as usize;
+    let replaced = code.instructions[at];
+    let jump = |name, target: usize| jump_to(py, name, Label(target as u32), replaced.position);
+    if key.at == stop.key.at && key.entry == Entry::Next {
+        let copy = code.instructions.len();
+        let back = if PyVersion::BUILT_FOR < PyVersion(11) { "JUMP_ABSOLUTE" } else { "JUMP_BACKWARD_NO_INTERRUPT" };
+        code.instructions.extend([replaced, jump(back, at + 1)?]);
+        code.instructions[shift as usize - 1].target = Some(Label(copy as u32));
+        if let Some(&handler) = base.handler_at(key.at) {
+            // Shifted later, as all others are.
+            let start = copy as u32 - shift;
+            code.handlers.push(Handler { start: Label(start), end: Label(start + 1), ..handler });
+        }
+    }
+    code.instructions[at] = jump("JUMP_FORWARD", code.instructions.len())?;
+    let (values, first_value) = (stop.key.values() as u32, base.varnames.len() as u32);
+    code.consts.extend([stop.target.clone().hand_over(py, false)?, py.None()]);
+    let none = code.consts.len() as u32 - 1;
+    let version = PyVersion::BUILT_FOR;
+    let mut end: Vec<(&str, u32)> = (0..values).rev().map(|value| ("STORE_FAST", first_value + value)).collect();
+    end.extend((11..13).contains(&version.0).then_some(("PUSH_NULL", 0)));
+    end.push(("LOAD_CONST", none - 1));
+    end.extend((version >= PyVersion(13)).then_some(("PUSH_NULL", 0)));
+    let load_cell = if version < PyVersion(13) { "LOAD_CLOSURE" } else { "LOAD_FAST" };
+    end.extend((0..code.freevars.len()).map(|cell| (load_cell, code.deref_arg(cell))));
+    let local = |(slot, bound): (usize, &bool)| if *bound { ("LOAD_FAST", slot as u32) } else { ("LOAD_CONST", none) };
+    end.extend(stop.key.bound.iter().enumerate().map(local));
+    end.extend((0..values).map(|value| ("LOAD_FAST", first_value + value)));
+    let arguments = code.freevars.len() as u32 + first_value + values;
+    end.extend((version == PyVersion(11)).then_some(("PRECALL", arguments)));
+    end.push((if version < PyVersion(11) { "CALL_FUNCTION" } else { "CALL" }, arguments));
+    end.push(("RETURN_VALUE", 0));
+    for (name, arg) in end {
+        code.instructions.push(instruction(py, name, arg, replaced.position)?);
+    }
+    Ok(())
 }
 
 /// An original instruction at its new place.

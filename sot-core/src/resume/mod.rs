@@ -7,6 +7,7 @@
 
 mod code;
 mod finish;
+mod round;
 mod second_run;
 
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use crate::version::PyVersion;
 
 pub use code::{build, Entry, ResumeKey, Slot};
 pub use finish::{Answer, Finish, Operation, Use};
+pub use round::{behind_call, ends, heads_around, Stop};
 pub use second_run::SecondRun;
 
 /// A resume function to be: its code, held weakly (the code it was made from owns it), and how many of the values handed

@@ -2,6 +2,7 @@
 //! compiles its graph, writes new code and caches it. Whatever goes wrong here leaves the frame to CPython.
 
 mod attempt;
+mod left_round;
 mod marks;
 mod report;
 mod resume_source;
@@ -23,6 +24,7 @@ use crate::runtime::Runtime;
 use crate::stats;
 
 use attempt::translate_to_the_end;
+use left_round::leave_round;
 use marks::file_of;
 use report::{count_fallback, place_of};
 
@@ -109,6 +111,11 @@ fn miss(runtime: &'static Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>
     }
     let _one_at_a_time = turn::wait(py);
     if let Some(entry) = cache.find(frame) {
+        return verdict(py, &entry);
+    }
+    if let Ok(Some(entry)) = leave_round(py, cache, frame) {
+        let entry = Arc::new(entry);
+        cache.insert(py, Arc::clone(&entry));
         return verdict(py, &entry);
     }
     let translation = match translate_to_the_end(py, runtime, cache, frame) {

@@ -80,7 +80,8 @@ pub(super) fn count_fallback(reason: &Reason) {
     stats::update(|stats| *stats.fallbacks.entry(placed(reason)).or_default() += 1);
 }
 
-fn count_break(reason: &Reason) {
+/// Counts a graph break.
+pub(super) fn count_break(reason: &Reason) {
     stats::update(|stats| *stats.breaks.entry(placed(reason)).or_default() += 1);
 }
 

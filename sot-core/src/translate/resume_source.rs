@@ -44,6 +44,11 @@ impl<'py> ResumeSource<'py> {
         Ok(ResumeSource { unit, cache, running, shift, call, applies, driving })
     }
 
+    /// The cache of the original code.
+    pub fn cache(&self) -> &CodeCache {
+        &self.cache
+    }
+
     /// Whether new code runs the resume functions it hands over to: nobody does it for its caller.
     pub fn is_driving(&self) -> bool {
         self.driving
@@ -82,7 +87,7 @@ impl<'py> ResumeSource<'py> {
     /// The code of a resume function.
     pub fn resume_code(&self, py: Python<'_>, key: &ResumeKey, line: Position) -> Flow<Py<PyAny>> {
         self.cache.resume_code(py, key, || {
-            let built = resume::build(py, &self.unit, key, line)?;
+            let built = resume::build(py, &self.unit, key, line, &[])?;
             let code = built.code.bind(py).cast::<PyCode>().map_err(PyErr::from)?;
             let base = PyWeakrefReference::new(self.unit.object.bind(py))?.unbind();
             if let Some(cache) = cache_of(code) {

@@ -1,0 +1,106 @@
+//! What becomes of a loop behind a break whose rounds differ in what a translation is for, as in the shape of a tensor that
+//! grows: after some translations the rest of a round is left to CPython, and the next one begins in a resume function again.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyCode, PyFunction};
+
+use crate::bytecode::BytecodeError;
+use crate::cache::{self, CodeCache};
+use crate::cpython::{self, FreshFrame};
+use crate::error::{Flow, Location, Reason, ReasonId};
+use crate::executor::CodeUnit;
+use crate::guard::Guards;
+use crate::log;
+use crate::resume::{self, Entry, ResumeKey, Stop, Target};
+use crate::tracker::Trackers;
+
+use super::marks::cache_of;
+use super::report::count_break;
+use super::resume_source::ResumeSource;
+
+/// So many translations of a function and its resume functions are made in any case,
+const ENOUGH: u32 = 7;
+/// so many of them that are not the first of a place in a loop,
+const ENOUGH_AGAIN: u32 = 4;
+/// and so many of each place: the first round may be unlike all others.
+const ENOUGH_EACH: usize = 2;
+
+/// An entry for all rounds of the loop that the resume function is in, once it has had translations enough.
+pub(super) fn leave_round(py: Python<'_>, cache: &CodeCache, frame: &FreshFrame<'_, '_>) -> Flow<Option<cache::Entry>> {
+    let Some(origin) = cache.origin() else {
+        begin_anew(py, cache);
+        return Ok(None);
+    };
+    if origin.nested {
+        return Ok(None);
+    }
+    let unit = CodeUnit::new(frame.code().as_any()).map_err(|error| refused(&error))?;
+    let source = ResumeSource::of(py, &unit)?;
+    let code = &source.unit.code;
+    let Some(key) = source.key(py) else { return Ok(None) };
+    let heads = resume::heads_around(code, &key);
+    let calls_loop = calls_loop(py, frame, &unit, &key)?;
+    let again = !cache.is_empty() && (calls_loop || !heads.is_empty());
+    if !(again && cache.len() >= ENOUGH_EACH && source.cache().has_made(ENOUGH, ENOUGH_AGAIN)) {
+        source.cache().count_translation(again);
+        return Ok(None);
+    }
+    let line = code.instructions[key.at.index()].position;
+    let cells = code.cellvars.len() + code.freevars.len();
+    let stop = |key: ResumeKey| {
+        let code = source.resume_code(py, &key, line)?;
+        let code = code.bind(py).cast::<PyCode>().map_err(PyErr::from)?;
+        Flow::Ok(Stop { key, target: Target::new(code, cells)? })
+    };
+    // The loop of a function that is called goes on by itself.
+    let ends = if calls_loop { Vec::from_iter(resume::behind_call(&key)) } else { resume::ends(py, code, &key) };
+    let stops = ends.into_iter().map(stop).collect::<Flow<Vec<_>>>()?;
+    if stops.is_empty() {
+        return Ok(None);
+    }
+    let built = resume::build(py, &source.unit, &key, line, &stops)?;
+    for head in heads {
+        source.cache().note_different(head);
+    }
+    let text = "the rest of a round of a loop whose rounds differ too much";
+    let place = Location::line(code.filename.clone(), code.qualname.clone(), line.line.unwrap_or(code.first_line));
+    let reason = Reason { stack: vec![place], ..Reason::new(ReasonId::TooManyEntries, text) };
+    log::write(log::BREAKS, &format!("[BreakGraph]: {}: {reason}", code.qualname));
+    count_break(&reason);
+    let guards = Guards::default().compile(py, &Trackers::default())?;
+    Ok(Some(cache::Entry::leaving_round(guards, built.code)))
+}
+
+/// Whether a resume function begins with a call that goes on in a loop.
+fn calls_loop(py: Python<'_>, frame: &FreshFrame<'_, '_>, unit: &CodeUnit, key: &ResumeKey) -> Flow<bool> {
+    let Entry::Return(mut arguments, _) = key.entry else { return Ok(false) };
+    let mut slot = unit.code.total_args() - 1 - arguments;
+    loop {
+        let called = frame.arg(slot).and_then(|called| called.cast_into::<PyFunction>().ok());
+        let Some(called) = called.map(|called| cpython::function_code(&called)) else { return Ok(false) };
+        let unit = CodeUnit::new(called.as_any()).map_err(|error| refused(&error))?;
+        let source = ResumeSource::of(py, &unit)?;
+        let Some(key) = source.key(py) else { return Ok(false) };
+        if !resume::heads_around(&source.unit.code, &key).is_empty() {
+            return Ok(true);
+        }
+        let Entry::Return(inner, _) = key.entry else { return Ok(false) };
+        slot += arguments - inner;
+        arguments = inner;
+    }
+}
+
+/// A function that is translated anew is called with something else: its loops may be worth as many translations again.
+fn begin_anew(py: Python<'_>, cache: &CodeCache) {
+    cache.take_rounds_back();
+    cache.count_translation(false);
+    for code in cache.resume_codes(py) {
+        if let Some(cache) = code.bind(py).cast::<PyCode>().ok().and_then(cache_of) {
+            cache.take_rounds_back();
+        }
+    }
+}
+
+fn refused(error: &BytecodeError) -> PyErr {
+    pyo3::exceptions::PyRuntimeError::new_err(format!("bytecode cannot be read: {error}"))
+}

@@ -1,0 +1,223 @@
+"""Loops whose rounds differ in more than numbers: after some translations the rest of a round is left to CPython."""
+
+import toy
+from cases import given
+
+
+class Quiet:
+    def __enter__(self):
+        toy.set_grad_enabled(False)
+
+    def __exit__(self, kind, error, traceback):
+        toy.set_grad_enabled(True)
+
+
+def one():
+    return (toy.full((1,), 2.0),)
+
+
+@given(one)
+def test_left__a_tensor_that_grows(x):
+    y = x
+    for n in range(20):
+        y = toy.concat([y, x * n])
+        toy.save(y)
+        x = x + y.sum()
+    else:
+        y = y * 2
+    return x, y
+
+
+@given(one)
+def test_left__in_a_while(x):
+    y, n = x, 0
+    while n < 20:
+        n += 1
+        y = toy.concat([y, x * n])
+        toy.save(y)
+        if n % 5 == 0:
+            continue
+        x = x + y.sum()
+    else:
+        y = y * 2
+    return x, y, n
+
+
+@given(one)
+def test_left__left_by_break(x):
+    y = x
+    for n in range(100):
+        y = toy.concat([y, x * n])
+        toy.save(y)
+        if y.shape[0] > 17:
+            z = y + 1
+            break
+        x = x + 1
+    else:
+        z = None
+    toy.save(z)
+    return x * 2, y * 2, z
+
+
+@given(one)
+def test_left__left_by_return(x):
+    y = x
+    while True:
+        y = toy.concat([y, x])
+        try:
+            toy.save(y)
+            if y.shape[0] > 17:
+                return y * 2
+        finally:
+            x = x + 1
+
+
+@given(one)
+def test_left__left_by_an_exception(x):
+    y, log = x, []
+    try:
+        for n in range(100):
+            y = toy.concat([y, x * n])
+            toy.save(y)
+            log.append(12 // (17 - n))
+            x = x + 1
+    except ZeroDivisionError as error:
+        x = x * 3
+        log.append((str(error), error.__context__))
+    return x, y * 2, log
+
+
+@given(one)
+def test_left__blocks(x):
+    y, log = x, []
+    for n in range(20):
+        try:
+            with Quiet():
+                y = toy.concat([y, x * n])
+                toy.save(y)
+                if n % 4 == 1:
+                    raise ValueError(n)
+                x = x + 1
+        except ValueError as error:
+            log.append(error.args)
+            toy.save(x)
+            x = x - 1
+        finally:
+            log.append(n)
+            toy.save(x)
+        x = x * 1
+    return x, y, log
+
+
+@given(one)
+def test_left__inside_of_blocks(x):
+    y, log = x, []
+    with Quiet():
+        try:
+            while y.shape[0] < 20:
+                y = toy.concat([y, x])
+                toy.save(y)
+                x = x + 1
+            log.append(toy.is_grad_enabled())
+            y = y[100]
+        except IndexError as error:
+            log.append(str(error))
+    return x * 2, y, log, toy.is_grad_enabled()
+
+
+@given(one)
+def test_left__cells(x):
+    total, functions = 0, []
+
+    def add(n):
+        nonlocal total, x
+        total += n
+        x = x + n
+
+    y = x
+    for n in range(20):
+        y = toy.concat([y, x * n])
+        functions.append(lambda n=n: (n, total, y.shape))
+        toy.save(y)
+        add(n)
+    return x, y, total, [function() for function in functions]
+
+
+@given(one)
+def test_variables_that_come_and_go(x):
+    y = x
+    for n in range(24):
+        y = toy.concat([y, x * n])
+        if n % 3 == 0:
+            z = n
+        toy.save(y)
+        if n % 3 == 2:
+            x = x + z
+            del z
+    try:
+        return x, y, z
+    except UnboundLocalError as error:
+        return x, y, str(error)
+
+
+@given(one)
+def test_left__comprehensions(x):
+    y, k = x, 7
+    for n in range(20):
+        y = toy.concat([y, x * n])
+        toy.save(y)
+        x = x + sum([k * j for j in range(n)])
+        names = {i: str(k) for k, i in enumerate([k, n])}
+        toy.save(x)
+    return x, y, k, names
+
+
+@given(one)
+def test_left__a_loop_in_a_loop(x):
+    y, log = x, []
+    for n in range(4):
+        for k in range(5):
+            y = toy.concat([y, x * k])
+            toy.save(y)
+            if k == 3 and n == 2:
+                break
+            x = x + 1
+        else:
+            log.append(n)
+        x = x * 2
+        toy.save(x)
+    return x, y, log
+
+
+@given(one)
+def test_left__in_a_call(x):
+    def grow(x):
+        y = x
+        for n in range(20):
+            y = toy.concat([y, x * n])
+            toy.save(y)
+            x = x + 1
+        return y * 2
+
+    y = grow(x * 2)
+    return y + 1, y * 2
+
+
+@given(one)
+def test_left__an_item_in_the_middle_of_an_expression(x):
+    y, log = x, []
+    for n in range(20):
+        y = toy.concat([y, x * n])
+        log.append((n, float(y.sum()), [float(y[0]), *range(n % 3)]))
+        x = x + 1
+    return x, y, log
+
+
+@given(lambda: (toy.full((1,), 2.0), 20), lambda: (toy.full((2,), 2.0), 20), lambda: (toy.full((1,), 2.0), 30))
+def test_left__called_with_something_else(x, rounds):
+    y = x
+    for n in range(rounds):
+        y = toy.concat([y, x * n])
+        toy.save(y)
+        x = x + 1
+    return x, y
