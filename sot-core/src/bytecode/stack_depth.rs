@@ -127,7 +127,10 @@ impl<'a, 'py> Walk<'a, 'py> {
             let effect = self.effect(instruction, true)?;
             self.leave(at, target, depth + effect)?;
         }
-        if self.opcodes.info(instruction.opcode).falls_through {
+        // CPython 3.8 goes on behind a `finally` body only where it was entered from above; a `return` enters it with a value more.
+        let next = self.depths.get(at.index() + 1).copied().flatten();
+        let goes_on = next.is_none() || self.name(at) != "END_FINALLY";
+        if self.opcodes.info(instruction.opcode).falls_through && goes_on {
             let effect = self.effect(instruction, false)?;
             self.leave(at, Label(at.0 + 1), depth + effect)?;
         } else if instruction.target.is_none() && depth + self.effect(instruction, false)? < 0 {
