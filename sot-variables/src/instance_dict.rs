@@ -33,7 +33,8 @@ pub fn of(cx: &mut OpcodeExecutor<'_>, object: VarId) -> Flow<VarId> {
     let Some(dict) = real.map(Bound::into_any) else {
         return Ok(cx.produce(Rc::new(InstanceDictVariable { object, before: None })));
     };
-    let tracker = cx.trackers.add(Tracker::Getattr { of: tracker, name: "__dict__".into() });
+    let found = object_model::found_below(cx, object)?;
+    let tracker = cx.trackers.add(Tracker::Getattr { of: found, name: "__dict__".into() });
     if let Some(met) = cx.met(&dict) {
         if cx.vars.as_kind::<InstanceDictVariable>(met).is_some() {
             return Ok(met);
@@ -146,8 +147,7 @@ impl Variable for InstanceDictVariable {
     }
 
     fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
-        cg.load(self.object)?;
-        cg.load_attr("__dict__")
+        cg.load_instance_dict(self.object)
     }
 
     fn get_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId) -> Flow<VarId> {

@@ -385,3 +385,40 @@ def test_operands_without_an_answer(x):
     answers = divmod(Unable(), Able()), divmod(10, Able()), divmod(Able(), 3), pow(Unable(), Able())
     said = [words_of(lambda: divmod(Unable(), 1)), words_of(lambda: pow(Unable(), 1, 2)), words_of(lambda: divmod(1, ""))]
     return y, answers, said
+
+
+class Breaking:
+    def __init__(self, x):
+        object.__setattr__(self, "x", x)
+
+    def __getattribute__(self, name):
+        held = object.__getattribute__(self, "__dict__")
+        toy.save(held[name])
+        return held[name] * 2
+
+
+@given(one)
+def test_two__break_in_a_getattribute_of_a_new_object(x):
+    box = Breaking(x)
+    object.__setattr__(box, "x", x * 3)
+    return box.x + 1
+
+
+class Held:
+    def __init__(self, x):
+        object.__setattr__(self, "x", x)
+
+    def __getattribute__(self, name):
+        asked.append(name)
+        return object.__getattribute__(self, name)
+
+
+@given(lambda: (Held(toy.arange(2)),))
+def test_dict_around_a_break(box):
+    global asked
+    asked = []
+    held = object.__getattribute__(box, "__dict__")
+    held["y"] = held["x"] + 1
+    toy.save(held["y"])
+    held["x"] = held["y"] * 2
+    return box.x, box.y, sorted(held), list(asked)

@@ -11,6 +11,7 @@ use super::CodeGen;
 use crate::cpython::{self, LruCache, Upcoming};
 use crate::error::Flow;
 use crate::tracker::{Computation, Key, Tracker, TrackerId};
+use crate::variable::VarId;
 
 /// A function that gives what the method resolution order of a type holds under a name.
 fn raw_lookup(py: Python<'_>) -> PyResult<Py<PyAny>> {
@@ -84,6 +85,19 @@ fn cached(py: Python<'_>) -> PyResult<Py<PyAny>> {
 }
 
 impl CodeGen<'_, '_> {
+    /// Leaves an object's `__dict__` on the stack. A `__getattribute__` of the program's is not asked.
+    pub fn load_instance_dict(&mut self, object: VarId) -> Flow<()> {
+        let py = self.cx.py;
+        let ty = self.cx.vars.get(object).python_type(self.cx);
+        if ty.cast::<PyType>().is_ok_and(cpython::uses_generic_getattr) {
+            self.load(object)?;
+            return self.load_attr("__dict__");
+        }
+        let read = py.get_type::<PyAny>().getattr("__getattribute__")?.unbind();
+        let name = self.cx.string("__dict__");
+        self.call(|cg| cg.load_const(read), &[object, name])
+    }
+
     /// Leaves the tracker's value on the stack.
     pub(super) fn load_tracker(&mut self, id: TrackerId) -> Flow<()> {
         let py = self.cx.py;

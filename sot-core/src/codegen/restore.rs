@@ -160,8 +160,7 @@ impl CodeGen<'_, '_> {
         let found = cpython::type_lookup(ty, &PyString::intern(py, name));
         if found.is_some_and(|found| cpython::is_data_descriptor(&found) && !in_c(&found)) {
             value.map_or(Ok(()), |value| self.load(value))?;
-            self.load(object)?;
-            self.load_attr("__dict__")?;
+            self.load_instance_dict(object)?;
             self.load_const(PyString::intern(py, name).into_any().unbind())?;
             return self.op(if value.is_some() { "STORE_SUBSCR" } else { "DELETE_SUBSCR" }, 0);
         }

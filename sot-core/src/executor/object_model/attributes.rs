@@ -174,7 +174,7 @@ fn instance_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<
 }
 
 /// Where attributes of an object are found again: in its storage, if its class has a `__getattribute__` of the program's.
-pub(super) fn found_below(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<TrackerId> {
+pub fn found_below(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<TrackerId> {
     let of = cx.vars.tracker(this);
     let ty = cx.type_of(this)?;
     let asked = !ty.cast::<PyType>().is_ok_and(cpython::uses_generic_getattr)

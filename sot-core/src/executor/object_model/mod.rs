@@ -8,7 +8,9 @@ mod lookup;
 mod operations;
 mod special_methods;
 
-pub use attributes::{assume_own_reads, generic_get_attr, generic_set_attr, get_attr, or_hook, own_get_attr, set_attr};
+pub use attributes::{
+    assume_own_reads, found_below, generic_get_attr, generic_set_attr, get_attr, or_hook, own_get_attr, set_attr,
+};
 pub use descriptors::{bind_class_method, bind_descriptor};
 pub use lookup::{
     guard_descriptor, guard_identity, has_own_class, is_python_method, lookup, lookup_in_class, lookup_in_type,
