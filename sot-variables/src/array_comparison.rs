@@ -3,8 +3,7 @@
 use std::rc::Rc;
 
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBool, PyFloat, PyInt, PyType};
+use pyo3::types::{PyBool, PyFloat, PyInt};
 use sot_core::backend::ObjectTest;
 use sot_core::codegen::CodeGen;
 use sot_core::cpython;
@@ -13,6 +12,8 @@ use sot_core::executor::{CompareOp, OpcodeExecutor};
 use sot_core::guard::Test;
 use sot_core::tracker::repr;
 use sot_core::variable::{VarId, Variable};
+
+use crate::small_array;
 
 sot_core::variable_kind! { "array_comparison" }
 
@@ -63,15 +64,8 @@ pub(crate) fn compare(
 
 /// Whether the object is an array of numbers with one item: comparing it is numpy's business alone.
 fn is_single(object: &Bound<'_, PyAny>) -> bool {
-    static ARRAY: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    let py = object.py();
-    let find = || PyResult::Ok(cpython::import(py, "numpy")?.getattr("ndarray")?.cast_into()?.unbind());
-    let Ok(ty) = ARRAY.get_or_try_init(py, find) else { return false };
-    let is_of_numbers = || -> PyResult<bool> {
-        let kind: String = object.getattr("dtype")?.getattr("kind")?.extract()?;
-        Ok(object.getattr("size")?.extract::<usize>()? == 1 && matches!(kind.as_str(), "b" | "i" | "u" | "f"))
-    };
-    object.get_type().is(ty) && is_of_numbers().unwrap_or(false)
+    let has_one_item = || PyResult::Ok(object.getattr("size")?.extract::<usize>()? == 1);
+    small_array::is_of_numbers(object).unwrap_or(false) && has_one_item().unwrap_or(false)
 }
 
 fn is_number(object: &Bound<'_, PyAny>) -> bool {

@@ -46,26 +46,24 @@ impl Contents {
     /// Those of an array of numbers that is small enough.
     fn of(object: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
         let py = object.py();
-        if !object.get_type().is(array_type(py)?) || size(object)? > MOST_BYTES {
+        if !is_of_numbers(object)? || object.getattr(intern!(py, "nbytes"))?.extract::<usize>()? > MOST_BYTES {
             return Ok(None);
         }
-        let dtype = object.getattr(intern!(py, "dtype"))?;
-        let kind: String = dtype.getattr(intern!(py, "kind"))?.extract()?;
-        if !matches!(kind.as_str(), "b" | "i" | "u" | "f" | "c") {
-            return Ok(None);
-        }
+        let dtype = object.getattr(intern!(py, "dtype"))?.unbind();
         let shape = object.getattr(intern!(py, "shape"))?.cast_into::<PyTuple>()?.unbind();
         let bytes = object.call_method0(intern!(py, "tobytes"))?.unbind();
-        Ok(Some(Contents { dtype: dtype.unbind(), shape, bytes }))
+        Ok(Some(Contents { dtype, shape, bytes }))
     }
 
     fn are_those_of(&self, object: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let Some(other) = Contents::of(object)? else { return Ok(false) };
         let py = object.py();
-        let same = |one: &Py<PyAny>, other: &Py<PyAny>| one.bind(py).eq(other);
-        Ok(same(&self.bytes, &other.bytes)?
-            && self.shape.bind(py).eq(&other.shape)?
-            && (self.dtype.is(&other.dtype) || same(&self.dtype, &other.dtype)?))
+        if !object.get_type().is(array_type(py)?) {
+            return Ok(false);
+        }
+        let dtype = object.getattr(intern!(py, "dtype"))?;
+        Ok((self.dtype.is(&dtype) || dtype.eq(&self.dtype)?)
+            && object.getattr(intern!(py, "shape"))?.eq(&self.shape)?
+            && object.call_method0(intern!(py, "tobytes"))?.eq(&self.bytes)?)
     }
 }
 
@@ -85,8 +83,14 @@ fn array_type(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
     ARRAY.get_or_try_init(py, find).map(|ty| ty.bind(py))
 }
 
-fn size(array: &Bound<'_, PyAny>) -> PyResult<usize> {
-    array.getattr(intern!(array.py(), "nbytes"))?.extract()
+/// Whether the object is an array of numbers, which run no code of the program's.
+pub(crate) fn is_of_numbers(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let py = object.py();
+    if !object.get_type().is(array_type(py)?) {
+        return Ok(false);
+    }
+    let kind: String = object.getattr(intern!(py, "dtype"))?.getattr(intern!(py, "kind"))?.extract()?;
+    Ok(matches!(kind.as_str(), "b" | "i" | "u" | "f"))
 }
 
 /// Whether the function is a method of arrays that reads them alone.

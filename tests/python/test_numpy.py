@@ -197,7 +197,7 @@ def test_what_goes_on_changing_is_not_assumed(fn, make):
     fast = sot.symbolic_translate(fn)
     for n in range(1, 30):
         assert fast(X, make(n)).numpy().tobytes() == fn(X, make(n)).numpy().tobytes()
-    assert sot.stats().misses <= 8
+    assert sot.stats().misses <= 8 and sot.stats().graphs
 
 
 def test_behind_a_break_arrays_are_not_assumed():
@@ -209,7 +209,7 @@ def test_behind_a_break_arrays_are_not_assumed():
     for n in range(20):
         x = X + n
         assert fast(x).numpy().tobytes() == fn(x).numpy().tobytes()
-    assert sot.stats().misses <= 8
+    assert sot.stats().misses <= 8 and sot.stats().graphs
 
 
 def test_functions_that_write_arrays_do():
@@ -227,6 +227,7 @@ def test_functions_that_write_arrays_do():
         array[:] = [4.0, 9.0]
         got = sot.symbolic_translate(fn)(X)
         assert got.numpy().tobytes() == expected.numpy().tobytes() and array.tolist() == [3.0, 4.0]
+    assert sot.stats().graphs >= 2
 
 
 @pytest.mark.parametrize("number", [np.float64(0.3), np.float32(0.1), np.int64(3), np.int32(2), np.int8(2), np.bool_(True)])
@@ -243,6 +244,7 @@ def test_numbers_of_numpy_beside_tensors(number, dtype):
                 except Exception as error:  # noqa: BLE001
                     outcomes.append(type(error))
             assert outcomes[0] == outcomes[1], (op, outcomes)
+    assert sot.stats().misses >= 16
     if isinstance(number, np.float64) and dtype != "bool":
         assert sot.stats().graphs >= 12
 

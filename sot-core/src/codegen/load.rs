@@ -84,6 +84,11 @@ fn cached(py: Python<'_>) -> PyResult<Py<PyAny>> {
     Ok(CACHED.get_or_try_init(py, make)?.clone_ref(py))
 }
 
+/// What reads an attribute without asking a method of the program's.
+fn own_read(py: Python<'_>) -> PyResult<Py<PyAny>> {
+    py.get_type::<PyAny>().getattr("__getattribute__").map(Bound::unbind)
+}
+
 impl CodeGen<'_, '_> {
     /// Leaves an object's `__dict__` on the stack. A `__getattribute__` of the program's is not asked.
     pub fn load_instance_dict(&mut self, object: VarId) -> Flow<()> {
@@ -93,7 +98,7 @@ impl CodeGen<'_, '_> {
             self.load(object)?;
             return self.load_attr("__dict__");
         }
-        let read = py.get_type::<PyAny>().getattr("__getattribute__")?.unbind();
+        let read = own_read(py)?;
         let name = self.cx.string("__dict__");
         self.call(|cg| cg.load_const(read), &[object, name])
     }
@@ -116,7 +121,7 @@ impl CodeGen<'_, '_> {
             Tracker::Attribute { of, name } | Tracker::Getattr { of, name }
                 if matches!(self.cx.trackers.get(*of), Tracker::Storage { .. }) =>
             {
-                let read = py.get_type::<PyAny>().getattr("__getattribute__")?.unbind();
+                let read = own_read(py)?;
                 self.begin_call(|cg| cg.load_const(read))?;
                 self.load_tracker(*of)?;
                 self.load_const(PyString::intern(py, name).into_any().unbind())?;
