@@ -24,7 +24,7 @@ class Mode:
 
 # Decorators of Paddle 3.0 are followed: all decorated functions share this code and its translations, so that what is counted in
 # it depends on what has run before.
-OF_DECORATORS = re.compile(r" at \S*/(decorator|inspect)\.py:\d+ in ")
+OF_DECORATORS = re.compile(r" at \S*/(decorator|decorator/__init__|inspect)\.py:\d+ in ")
 
 
 def ids(counts):
