@@ -122,7 +122,7 @@ fn symbolic_translate<'py>(
     if target.is_instance_of::<Translated>() {
         return Ok(target);
     }
-    if PaddleBackend::installed(py)?.is_layer(&target)? && !target.is_instance_of::<PyType>() {
+    if PaddleBackend::installed(py)?.is_layer(&target) && !target.is_instance_of::<PyType>() {
         return translate_layer(target, fullgraph);
     }
     refuse(&target)?;

@@ -107,3 +107,28 @@ def test_buffers_have_names_of_their_own(same):
         return x * net.now + net.before
 
     same(paddle.jit.to_static(read, full_graph=True)(x).numpy(), read(x).numpy())
+
+
+def test_a_getattribute_of_the_programs_is_asked_by_the_program_alone(same):
+    class Watched:
+        def __init__(self, t):
+            self.t = t
+
+        def __getattribute__(self, name):
+            asked.append(name)
+            return object.__getattribute__(self, name)
+
+    def fn(x, held):
+        y = held.t * x
+        float(y.sum())
+        return y + held.t
+
+    asked = []
+    x, held = paddle.ones([2]), Watched(paddle.ones([2]) * 3)
+    fast = sot.symbolic_translate(fn)
+    for _ in range(3):
+        asked.clear()
+        got = fast(x, held)
+        assert asked == ["t", "t"]
+        same(got, fn(x, held))
+    assert sot.stats().graphs == 2 and sot.stats().misses == 2

@@ -76,8 +76,8 @@ impl PaddleBackend {
     }
 
     /// Whether `object` is a layer.
-    pub fn is_layer(&self, object: &Bound<'_, PyAny>) -> PyResult<bool> {
-        object.is_instance(self.paddle.layer_type.bind(object.py()))
+    pub fn is_layer(&self, object: &Bound<'_, PyAny>) -> bool {
+        cpython::is_subtype(&object.get_type(), self.paddle.layer_type.bind(object.py()))
     }
 
     /// `paddle.nn.Layer`
@@ -120,11 +120,11 @@ impl Backend for PaddleBackend {
     }
 
     fn may_hold_tensors(&self, object: &Bound<'_, PyAny>) -> bool {
-        self.is_tensor(object) || self.is_layer(object).unwrap_or(true)
+        self.is_tensor(object) || self.is_layer(object)
     }
 
     fn is_parameter(&self, object: &Bound<'_, PyAny>) -> bool {
-        object.is_instance(self.paddle.parameter_type.bind(object.py())).unwrap_or(false)
+        cpython::is_subtype(&object.get_type(), self.paddle.parameter_type.bind(object.py()))
     }
 
     fn number_for(&self, tensor: &TensorMeta, operator: &str, number: &Bound<'_, PyAny>) -> Option<Py<PyAny>> {

@@ -23,7 +23,7 @@ sot_core::variable_kind! { "layer", rank: 250, when: is_layer, wrap: LayerVariab
 
 fn is_layer(object: &Bound<'_, PyAny>) -> bool {
     !object.is_instance_of::<PyType>()
-        && PaddleBackend::installed(object.py()).and_then(|backend| backend.is_layer(object)).unwrap_or(false)
+        && PaddleBackend::installed(object.py()).is_ok_and(|backend| backend.is_layer(object))
 }
 
 /// Where `nn.Layer.__getattr__` looks, in its order.
