@@ -10,6 +10,7 @@ use pyo3::types::{PyDict, PyList, PyString, PyTuple, PyType};
 use super::CodeGen;
 use crate::cpython::{self, LruCache, Upcoming};
 use crate::error::Flow;
+use crate::guard::Test;
 use crate::tracker::{Computation, Key, Tracker, TrackerId};
 use crate::variable::VarId;
 
@@ -220,8 +221,19 @@ impl CodeGen<'_, '_> {
     }
 
     fn load_item(&mut self, of: TrackerId, key: &Key) -> Flow<()> {
-        if let (Tracker::Globals | Tracker::Builtins, Key::Str(name)) = (self.cx.trackers.get(of), key) {
-            return self.emitter.load_global(name);
+        if let Key::Str(name) = key {
+            let is_found = match self.cx.trackers.get(of) {
+                Tracker::Globals => true,
+                // A function of another module may have found it there, where the frame's own globals have something else.
+                Tracker::Builtins => {
+                    let globals = self.cx.trackers.add(Tracker::Globals);
+                    self.cx.guards.has(globals, Test::LacksKey(Key::Str(Rc::clone(name))))
+                }
+                _ => false,
+            };
+            if is_found {
+                return self.emitter.load_global(name);
+            }
         }
         let object = key.object(self.cx.py)?.unbind();
         if matches!(self.cx.trackers.get(of), Tracker::Storage { .. }) {

@@ -241,6 +241,12 @@ pub struct Guards {
 }
 
 impl Guards {
+    /// Whether there is such a guard.
+    #[must_use]
+    pub fn has(&self, subject: TrackerId, test: Test) -> bool {
+        self.seen.contains(&Guard { subject, test }.key())
+    }
+
     /// Adds a guard unless it is there already.
     pub fn add(&mut self, subject: TrackerId, test: Test) {
         let guard = Guard { subject, test };
