@@ -522,7 +522,7 @@ impl CodeGen<'_, '_> {
             let codes = NativeFrames::new(self.cx, of.at).ask(operands, instruction, name)?;
             self.call_frames(of.at, codes, operands, |cg, operands| cg.load_asked(operands, truth))?;
             self.emitter.end_guarded()?;
-            self.emitter.jump_if_true()?
+            self.emitter.jump_if(true)?
         } else {
             self.load_asked(operands, truth)?;
             if !name.ends_with("NONE") {
@@ -565,7 +565,7 @@ impl CodeGen<'_, '_> {
         }
         self.emitter.end_guarded()?;
         self.op("UNPACK_SEQUENCE", 2)?;
-        let branch = self.emitter.jump_if_true()?;
+        let branch = self.emitter.jump_if(true)?;
         let item = self.left()?;
         let with_item: Vec<Item> = self.layout(frame, frame.stack.len()).into_iter().chain([item]).collect();
         self.go_on(of, next, &with_item)?;

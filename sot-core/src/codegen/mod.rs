@@ -25,8 +25,8 @@ use crate::graph::StatementIR;
 use crate::tracker::{Tracker, TrackerId};
 use crate::variable::VarId;
 
-pub(crate) use emitter::after_loop;
 pub use emitter::Emitter;
+pub(crate) use emitter::{after_loop, raised_width};
 use target::Selected;
 pub use target::Target;
 
@@ -68,7 +68,7 @@ impl<'a, 'py> CodeGen<'a, 'py> {
         let version = cx.runtime.version;
         let line = root.code.first_line;
         let mut emitter = Emitter::new(cx.py, Selected::for_version(version), &root.code, Position::line(line));
-        emitter.prologue(&root.code)?;
+        emitter.prologue(&root.code, false)?;
         Ok(CodeGen {
             cx,
             root,

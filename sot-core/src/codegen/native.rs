@@ -185,7 +185,7 @@ impl<'a, 'py> NativeFrames<'a, 'py> {
         code.flags &= !STARRED;
         let position = code.instructions[frame.at.index()].position;
         let mut emitter = Emitter::new(self.py, self.target, &code, position);
-        emitter.prologue(&code)?;
+        emitter.prologue(&code, false)?;
         write(&mut emitter)?;
         emitter.op("RETURN_VALUE", 0)?;
         emitter.finish(&mut code);

@@ -7,6 +7,8 @@
 
 mod code;
 mod finish;
+mod key;
+mod prologue;
 mod round;
 mod second_run;
 
@@ -20,8 +22,9 @@ use crate::cpython::{self, WeakRef};
 use crate::translate;
 use crate::version::PyVersion;
 
-pub use code::{build, Entry, ResumeKey, Slot};
+pub use code::build;
 pub use finish::{Answer, Finish, Operation, Use};
+pub use key::{Entry, ResumeKey, Slot};
 pub use round::{behind_call, ends, heads_around, Stop};
 pub use second_run::SecondRun;
 

@@ -6,7 +6,7 @@ use pyo3::exceptions::{PyException, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCode, PyDict, PyFunction};
 
-use super::code::{raised, Entry, ResumeKey};
+use super::key::{raised, Entry, ResumeKey};
 use crate::cpython::{self, WeakRef};
 use crate::executor::CodeUnit;
 use crate::log;

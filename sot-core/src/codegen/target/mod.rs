@@ -22,8 +22,8 @@ use py38::Py38;
 /// How one range of CPython versions spells the code generator's operations.
 #[enum_dispatch]
 pub trait Target {
-    /// What a fresh frame must run first.
-    fn prologue(&self, e: &mut Emitter, code: &Code) -> Flow<()>;
+    /// What a fresh frame must run first; that of a generator makes the generator.
+    fn prologue(&self, e: &mut Emitter, code: &Code, generator: bool) -> Flow<()>;
     /// Before the callable of a call.
     fn begin_call(&self, e: &mut Emitter) -> Flow<()>;
     /// Between the callable and its arguments.
@@ -77,6 +77,23 @@ pub trait Target {
     fn reraise(&self, e: &mut Emitter) -> Flow<()> {
         e.op("RERAISE", 0)
     }
+    /// Begins a handler of the instructions between two labels, which may find that the exception is none of its own.
+    fn begin_handler(&self, e: &mut Emitter, start: Label, end: Label, depth: u32) -> Flow<()> {
+        let handler = e.here();
+        e.add_handler(start, end, handler, depth);
+        e.op("PUSH_EXC_INFO", 0)
+    }
+    /// Jumps there if the exception is no instance of the class on top of the stack, which goes.
+    fn jump_unless_matches(&self, e: &mut Emitter) -> Flow<usize> {
+        e.op("CHECK_EXC_MATCH", 0)?;
+        e.jump_if(false)
+    }
+    /// The end of such a handler: the exception is raised as it was.
+    fn decline(&self, e: &mut Emitter) -> Flow<()> {
+        e.op("COPY", 2)?;
+        e.op("POP_EXCEPT", 0)?;
+        e.op("RERAISE", 0)
+    }
     /// Sends exceptions of the call between two labels to a handler.
     fn handle_driven(&self, e: &mut Emitter, start: Label, end: Label, handler: Label) {
         e.add_handler(start, end, handler, 0);
@@ -114,6 +131,18 @@ pub trait Target {
     }
     /// Duplicate of the top of the stack.
     fn duplicate(&self, e: &mut Emitter) -> Flow<()>;
+    /// The two items on top of the stack change places.
+    fn swap(&self, e: &mut Emitter) -> Flow<()> {
+        e.op("SWAP", 2)
+    }
+    /// The top goes below the two items under it, which may change places.
+    fn bury(&self, e: &mut Emitter) -> Flow<()> {
+        e.op("SWAP", 3)
+    }
+    /// Whether the two items on top of the stack are one object.
+    fn is(&self, e: &mut Emitter) -> Flow<()> {
+        e.op("IS_OP", 0)
+    }
 }
 
 /// The instruction selection of one interpreter.

@@ -9,20 +9,24 @@ use crate::error::Flow;
 #[derive(Clone, Copy)]
 pub(in crate::codegen) struct Py311;
 
-/// `COPY_FREE_VARS`, a `MAKE_CELL` for each cell variable, `RESUME`.
-pub(super) fn prologue(e: &mut Emitter, code: &Code) -> Flow<()> {
+/// `COPY_FREE_VARS`, a `MAKE_CELL` for each cell variable, `RETURN_GENERATOR` in a generator, `RESUME`.
+pub(super) fn prologue(e: &mut Emitter, code: &Code, generator: bool) -> Flow<()> {
     if !code.freevars.is_empty() {
         e.op("COPY_FREE_VARS", code.freevars.len() as u32)?;
     }
     for cell in 0..code.cellvars.len() {
         e.cell_op("MAKE_CELL", cell)?;
     }
+    if generator {
+        e.op("RETURN_GENERATOR", 0)?;
+        e.op("POP_TOP", 0)?;
+    }
     e.op("RESUME", 0)
 }
 
 impl Target for Py311 {
-    fn prologue(&self, e: &mut Emitter, code: &Code) -> Flow<()> {
-        prologue(e, code)
+    fn prologue(&self, e: &mut Emitter, code: &Code, generator: bool) -> Flow<()> {
+        prologue(e, code, generator)
     }
 
     fn begin_call(&self, e: &mut Emitter) -> Flow<()> {

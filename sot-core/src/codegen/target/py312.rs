@@ -11,8 +11,8 @@ use crate::error::Flow;
 pub(in crate::codegen) struct Py312;
 
 impl Target for Py312 {
-    fn prologue(&self, e: &mut Emitter, code: &Code) -> Flow<()> {
-        prologue(e, code)
+    fn prologue(&self, e: &mut Emitter, code: &Code, generator: bool) -> Flow<()> {
+        prologue(e, code, generator)
     }
 
     fn begin_call(&self, e: &mut Emitter) -> Flow<()> {

@@ -12,8 +12,8 @@ use crate::error::Flow;
 pub(in crate::codegen) struct Py313;
 
 impl Target for Py313 {
-    fn prologue(&self, e: &mut Emitter, code: &Code) -> Flow<()> {
-        prologue(e, code)
+    fn prologue(&self, e: &mut Emitter, code: &Code, generator: bool) -> Flow<()> {
+        prologue(e, code, generator)
     }
 
     fn begin_call(&self, _: &mut Emitter) -> Flow<()> {

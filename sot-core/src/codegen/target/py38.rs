@@ -11,7 +11,10 @@ use crate::executor::BinaryOp;
 pub(in crate::codegen) struct Py38;
 
 impl Target for Py38 {
-    fn prologue(&self, _: &mut Emitter, _: &Code) -> Flow<()> {
+    fn prologue(&self, e: &mut Emitter, _: &Code, generator: bool) -> Flow<()> {
+        if generator && e.knows("GEN_START") {
+            return e.op("GEN_START", 0);
+        }
         Ok(())
     }
 
@@ -98,6 +101,24 @@ impl Target for Py38 {
         e.op("RETURN_VALUE", 0)
     }
 
+    fn begin_handler(&self, e: &mut Emitter, start: Label, _: Label, _: u32) -> Flow<()> {
+        let handler = e.here();
+        e.set_target(start, handler);
+        e.op("DUP_TOP", 0)
+    }
+
+    fn jump_unless_matches(&self, e: &mut Emitter) -> Flow<usize> {
+        if e.knows("JUMP_IF_NOT_EXC_MATCH") {
+            return e.jump("JUMP_IF_NOT_EXC_MATCH");
+        }
+        e.compare("exception match")?;
+        e.jump_if(false)
+    }
+
+    fn decline(&self, e: &mut Emitter) -> Flow<()> {
+        e.op(if e.knows("RERAISE") { "RERAISE" } else { "END_FINALLY" }, 0)
+    }
+
     fn handle_driven(&self, e: &mut Emitter, start: Label, _: Label, handler: Label) {
         e.set_target(start, handler);
     }
@@ -125,6 +146,21 @@ impl Target for Py38 {
 
     fn duplicate(&self, e: &mut Emitter) -> Flow<()> {
         e.op("DUP_TOP", 0)
+    }
+
+    fn swap(&self, e: &mut Emitter) -> Flow<()> {
+        e.op("ROT_TWO", 0)
+    }
+
+    fn bury(&self, e: &mut Emitter) -> Flow<()> {
+        e.op("ROT_THREE", 0)
+    }
+
+    fn is(&self, e: &mut Emitter) -> Flow<()> {
+        if e.knows("IS_OP") {
+            return e.op("IS_OP", 0);
+        }
+        e.compare("is")
     }
 }
 

@@ -1,5 +1,7 @@
 //! Emits instructions of the running interpreter. What differs between versions is asked of the `Target`.
 
+mod handlers;
+
 use std::rc::Rc;
 
 use pyo3::prelude::*;
@@ -16,6 +18,7 @@ pub struct Emitter {
     opcodes: &'static Opcodes,
     instructions: Vec<Instruction>,
     consts: Vec<Py<PyAny>>,
+    none: u32,
     names: Vec<String>,
     varnames: Vec<String>,
     // Instructions that name a cell: their operand depends on how many locals there are in the end (3.11+).
@@ -35,6 +38,7 @@ impl Emitter {
             instructions: Vec::new(),
             // Constant 0 is the docstring's place.
             consts: vec![py.None()],
+            none: 0,
             names: Vec::new(),
             varnames: code.varnames.clone(),
             cells: Vec::new(),
@@ -44,113 +48,13 @@ impl Emitter {
         }
     }
 
-    /// From here on exceptions are caught, if `wanted`; where it began.
-    pub fn begin_guarded(&mut self, wanted: bool) -> Flow<Label> {
-        let start = self.here();
-        if wanted {
-            self.guarded = Some((start, None));
-            self.target().begin_try(self)?;
-        }
-        Ok(start)
-    }
-
-    /// Exceptions are no longer caught.
-    pub fn end_guarded(&mut self) -> Flow<()> {
-        if let Some((start, None)) = self.guarded {
-            self.guarded = Some((start, Some(self.here())));
-            self.leave_block()?;
-        }
-        Ok(())
-    }
-
-    /// Ends the block of the guarded instructions on one way out of them.
-    pub fn leave_block(&mut self) -> Flow<()> {
-        match self.guarded {
-            Some(_) => self.target().end_try(self),
-            None => Ok(()),
-        }
-    }
-
-    /// The handler of what was guarded, perhaps while an exception was handled: the new exception, in a local.
-    pub fn catch_guarded(&mut self, start: Label, handling: bool) -> Flow<u32> {
-        let here = self.here();
-        let end = self.guarded.take().and_then(|(_, end)| end).unwrap_or(start);
-        self.target().catch(self, start, end, here, u32::from(handling))
-    }
-
-    /// An entry of the exception table.
-    pub fn add_handler(&mut self, start: Label, end: Label, target: Label, depth: u32) {
-        self.handlers.push(Handler { start, end, target, depth, lasti: false });
-    }
-
-    /// How many stack items raising an exception again takes.
-    pub fn raised_width(&self) -> u32 {
-        self.target().raised_width()
-    }
-
-    /// Before the items of an exception that is to be handled are loaded.
-    pub fn before_handling(&mut self) -> Flow<Label> {
-        let start = self.here();
-        self.target().before_handling(self)?;
-        Ok(start)
-    }
-
-    /// The exception whose items were loaded is handled from here on; what was handled before lies on the stack.
-    pub fn begin_handling(&mut self, start: Label) -> Flow<()> {
-        self.target().begin_handling(self, start)
-    }
-
-    /// What was handled before is handled again.
-    pub fn end_handling(&mut self) -> Flow<()> {
-        self.op("POP_EXCEPT", 0)
-    }
-
-    /// Before the items of an exception to be raised again are loaded.
-    pub fn before_reraise(&mut self) -> Flow<()> {
-        self.target().before_reraise(self)
-    }
-
-    /// Raises what was loaded again, without an entry in its traceback.
-    pub fn reraise(&mut self) -> Flow<()> {
-        self.target().reraise(self)
-    }
-
-    /// A call begins whose exceptions go to a handler that is written later; where it began.
-    pub fn begin_try(&mut self) -> Flow<Label> {
-        let start = self.here();
-        self.target().begin_try(self)?;
-        Ok(start)
-    }
-
-    /// It ends; where.
-    pub fn end_try(&mut self) -> Flow<Label> {
-        self.target().end_try(self)?;
-        Ok(self.here())
-    }
-
-    /// The handler of such a call: the exception, in a local. Nothing is handled from here on.
-    pub fn catch(&mut self, (start, end): (Label, Label)) -> Flow<u32> {
-        let here = self.here();
-        self.target().catch(self, start, end, here, 0)
-    }
-
-    /// Sends the exceptions of such a call to a handler.
-    pub fn handle_driven(&mut self, start: Label, end: Label, handler: Label) {
-        self.target().handle_driven(self, start, end, handler);
-    }
-
-    /// The body of that handler: raises the exception again after `trim(exception)`, which gives its new traceback.
-    pub fn raise_trimmed(&mut self, trim: Py<PyAny>) -> Flow<()> {
-        self.target().raise_trimmed(self, trim)
-    }
-
-    /// Calls `__enter__` of the manager on top of the stack, which `__exit__` and the result replace (3.8 to 3.10).
-    pub fn enter_with(&mut self) -> Flow<()> {
-        let at = self.here();
-        self.op("SETUP_WITH", 0)?;
-        let end = self.here();
-        self.set_target(at, end);
-        self.op("POP_BLOCK", 0)
+    /// One of the running interpreter, for code that goes on using the constants and names of `code`.
+    pub(crate) fn beside(py: Python<'_>, code: &Code, position: Position) -> Self {
+        let mut emitter = Self::new(py, Selected::for_version(PyVersion::BUILT_FOR), code, position);
+        emitter.consts = code.consts.iter().map(|constant| constant.clone_ref(py)).collect();
+        emitter.names.clone_from(&code.names);
+        emitter.none = emitter.const_index(py.None());
+        emitter
     }
 
     /// The jump at `at` goes to `target`.
@@ -164,10 +68,31 @@ impl Emitter {
 
     /// One instruction by name.
     pub fn op(&mut self, name: &str, arg: u32) -> Flow<()> {
-        let opcode = self.opcodes.number(name).ok_or_else(|| {
-            Unwind::from(pyo3::exceptions::PyRuntimeError::new_err(format!("this interpreter has no opcode {name}")))
-        })?;
+        let opcode = self.opcode(name)?;
         self.instructions.push(Instruction::new(opcode, arg, self.position));
+        Ok(())
+    }
+
+    fn opcode(&self, name: &str) -> Flow<u8> {
+        self.opcodes.number(name).ok_or_else(|| {
+            pyo3::exceptions::PyRuntimeError::new_err(format!("this interpreter has no opcode {name}")).into()
+        })
+    }
+
+    /// An instruction as it is.
+    pub fn push(&mut self, instruction: Instruction) {
+        self.instructions.push(instruction);
+    }
+
+    /// The instruction that was written there.
+    pub fn instruction(&self, at: Label) -> Instruction {
+        self.instructions[at.index()]
+    }
+
+    /// A jump forward takes the place of an instruction.
+    pub fn replace_by_jump(&mut self, at: Label, target: Label) -> Flow<()> {
+        let opcode = self.opcode("JUMP_FORWARD")?;
+        self.instructions[at.index()] = Instruction::jump(opcode, target, self.instructions[at.index()].position);
         Ok(())
     }
 
@@ -178,7 +103,7 @@ impl Emitter {
 
     /// Index of the constant None.
     pub fn none(&self) -> u32 {
-        0
+        self.none
     }
 
     /// The source position of what is written next.
@@ -248,12 +173,32 @@ impl Emitter {
         Ok(self.instructions.len() - 1)
     }
 
-    /// A branch on a `bool`; `land` says where it goes.
-    pub fn jump_if_true(&mut self) -> Flow<usize> {
-        let names = ["POP_JUMP_IF_TRUE", "POP_JUMP_FORWARD_IF_TRUE"];
-        let name = names.into_iter().find(|name| self.opcodes.number(name).is_some());
-        self.op(name.unwrap_or(names[0]), 0)?;
+    /// A jump by name; `land` says where it goes.
+    pub fn jump(&mut self, name: &str) -> Flow<usize> {
+        self.op(name, 0)?;
         Ok(self.instructions.len() - 1)
+    }
+
+    /// A branch on a `bool`, which goes; `land` says where to.
+    pub fn jump_if(&mut self, truth: bool) -> Flow<usize> {
+        let direction = if self.knows("POP_JUMP_IF_TRUE") { "" } else { "_FORWARD" };
+        self.jump(&format!("POP_JUMP{direction}_IF_{}", if truth { "TRUE" } else { "FALSE" }))
+    }
+
+    /// A branch that is taken if the top of the stack, which stays, is the very constant.
+    pub fn jump_if_is(&mut self, constant: Py<PyAny>) -> Flow<usize> {
+        self.duplicate()?;
+        self.load_const(constant)?;
+        self.target().is(self)?;
+        self.jump_if(true)
+    }
+
+    /// A jump back that does not look for signals.
+    pub fn jump_back(&mut self, target: Label) -> Flow<()> {
+        let names = ["JUMP_BACKWARD_NO_INTERRUPT", "JUMP_ABSOLUTE"];
+        let jump = self.jump(if self.knows(names[0]) { names[0] } else { names[1] })?;
+        self.set_target(Label(jump as u32), target);
+        Ok(())
     }
 
     /// The branch goes to what is written next.
@@ -285,9 +230,9 @@ impl Emitter {
         Label(self.instructions.len() as u32)
     }
 
-    /// What a fresh frame must run first: cells, `RESUME`.
-    pub fn prologue(&mut self, code: &Code) -> Flow<()> {
-        self.target().prologue(self, code)
+    /// What a fresh frame must run first: cells, `RESUME`; that of a generator makes the generator.
+    pub fn prologue(&mut self, code: &Code, generator: bool) -> Flow<()> {
+        self.target().prologue(self, code, generator)
     }
 
     /// Leaves a constant on the stack.
@@ -340,6 +285,59 @@ impl Emitter {
         self.target().call_with_keywords(self, argc, names)
     }
 
+    /// Calls a function with the top of the stack, the place of which the result takes.
+    pub fn call_on_top(&mut self, function: Py<PyAny>) -> Flow<()> {
+        self.below_top(Self::begin_call)?;
+        self.below_top(|e| e.load_const(function))?;
+        self.below_top(Self::callable_loaded)?;
+        self.call(1)
+    }
+
+    /// What is pushed, if anything is, goes below the top of the stack.
+    fn below_top(&mut self, push: impl FnOnce(&mut Self) -> Flow<()>) -> Flow<()> {
+        let start = self.here();
+        push(self)?;
+        if self.here() == start {
+            return Ok(());
+        }
+        self.swap()
+    }
+
+    /// Makes what is on top of the stack, and no method, the pair that a method load leaves of it.
+    pub fn pair(&mut self) -> Flow<()> {
+        if !self.knows("PUSH_NULL") {
+            return self.own_call();
+        }
+        self.push_null()?;
+        if self.target().null_first() {
+            self.swap()?;
+        }
+        Ok(())
+    }
+
+    /// A callable as the receiver of its own `__call__`: a method pair where no NULL can be pushed.
+    pub fn own_call(&mut self) -> Flow<()> {
+        let name = self.name("__call__");
+        self.op("LOAD_METHOD", name)
+    }
+
+    /// A comparison that has a number of its own.
+    pub fn compare(&mut self, name: &str) -> Flow<()> {
+        let number =
+            self.opcodes.comparisons().iter().position(|known| known == name).ok_or_else(|| cannot_run(name))?;
+        self.op("COMPARE_OP", number as u32)
+    }
+
+    /// The two items on top of the stack change places.
+    pub fn swap(&mut self) -> Flow<()> {
+        self.target().swap(self)
+    }
+
+    /// The top goes below the two items under it, which may change places.
+    pub fn bury(&mut self) -> Flow<()> {
+        self.target().bury(self)
+    }
+
     /// A binary operator.
     pub fn binary(&mut self, op: BinaryOp) -> Flow<()> {
         self.target().binary(self, op)
@@ -390,6 +388,11 @@ impl Emitter {
         code.consts = self.consts;
         code.names = self.names;
     }
+}
+
+/// How many stack items raising an exception again takes: traceback, itself and class, or itself alone.
+pub(crate) fn raised_width() -> u32 {
+    Selected::for_version(PyVersion::BUILT_FOR).raised_width()
 }
 
 /// Where a loop goes on when its iterator is exhausted, the clean-up of the loop head left out.

@@ -1,0 +1,276 @@
+//! What a resume function does before it goes on: it lays out locals and stack, does what is left of a call, and jumps to where
+//! the frame goes on.
+
+use pyo3::exceptions::PyStopIteration;
+use pyo3::prelude::*;
+
+use super::finish::{self, Finish, Use};
+use super::key::{Entry, ResumeKey, Slot};
+use crate::bytecode::{Code, Handler, Label, Opcodes, Position};
+use crate::codegen::{after_loop, Emitter};
+use crate::error::Flow;
+
+/// A prologue that is written.
+pub(super) struct Prologue {
+    /// What it was written with: the original instructions are to follow.
+    pub emitter: Emitter,
+    /// How many instructions it has.
+    pub length: u32,
+    /// Where it calls, or what follows a call begins.
+    pub call: Option<Label>,
+    /// Where a finish calls what lies below the result.
+    pub applies: Option<Label>,
+}
+
+impl Prologue {
+    /// Writes that of a function with the frame of `code`, which goes on in `base`.
+    pub(super) fn write(py: Python<'_>, base: &Code, code: &Code, key: &ResumeKey, line: Position) -> Flow<Self> {
+        let slot = base.varnames.len() as u32;
+        let e = Emitter::beside(py, code, line);
+        let outward = Vec::new();
+        let mut writer = Writer { py, base, key, e, slot, outward, call: None, applies: None, raising: None };
+        writer.e.prologue(code, key.entry == Entry::Yield)?;
+        writer.locals(code)?;
+        writer.stack()?;
+        writer.enter()?;
+        Ok(writer.end())
+    }
+}
+
+struct Writer<'a, 'py> {
+    py: Python<'py>,
+    base: &'a Code,
+    key: &'a ResumeKey,
+    e: Emitter,
+    // The local that holds the next value.
+    slot: u32,
+    // Jumps into the original code, and where they lead to there.
+    outward: Vec<(Label, Label)>,
+    call: Option<Label>,
+    applies: Option<Label>,
+    // What raises as the original instruction does.
+    raising: Option<(Label, Label)>,
+}
+
+impl Writer<'_, '_> {
+    /// Locals that are not bound are given as something, and cells have their own slots.
+    fn locals(&mut self, code: &Code) -> Flow<()> {
+        for (slot, _) in self.key.bound.iter().enumerate().filter(|(_, bound)| !**bound) {
+            self.e.op("DELETE_FAST", slot as u32)?;
+        }
+        for &(cell, bound) in &self.key.hidden {
+            let slot = code.deref_arg(cell);
+            if bound {
+                self.load_values(1)?;
+                self.e.op("STORE_FAST", slot)?;
+            } else {
+                self.e.op("DELETE_FAST", slot)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn stack(&mut self) -> Flow<()> {
+        let has_null = self.e.knows("PUSH_NULL");
+        let mut null_below = false;
+        for slot in &self.key.stack {
+            match slot {
+                Slot::Value => {
+                    self.load_values(1)?;
+                    if std::mem::take(&mut null_below) {
+                        self.e.own_call()?;
+                    }
+                }
+                Slot::Null if has_null => self.e.push_null()?,
+                Slot::Null => null_below = true,
+                Slot::Handling => {
+                    let start = self.e.before_handling()?;
+                    self.load_values(self.e.raised_width())?;
+                    self.e.begin_handling(start)?;
+                }
+                Slot::Try(handler) => self.jump("SETUP_FINALLY", *handler)?,
+                Slot::Fallen => self.e.op("BEGIN_FINALLY", 0)?,
+                Slot::ReturnTo(label) => {
+                    let call = self.e.jump("CALL_FINALLY")?;
+                    self.jump("JUMP_ABSOLUTE", *label)?;
+                    self.e.land(call);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn enter(&mut self) -> Flow<()> {
+        let at = self.key.at;
+        match self.key.entry {
+            Entry::Next => self.jump("JUMP_FORWARD", at),
+            Entry::Yield => {
+                self.load_values(1)?;
+                self.jump_to_yield()
+            }
+            Entry::Raise => {
+                self.e.before_reraise()?;
+                self.load_values(self.e.raised_width())?;
+                let start = self.e.here();
+                self.e.reraise()?;
+                self.raises_since(start);
+                Ok(())
+            }
+            Entry::Return(arguments, finish) => {
+                let is_next = finish == Finish::Next;
+                let start = if is_next { self.e.begin_try()? } else { self.e.here() };
+                self.call(arguments as u32)?;
+                let call = Label(self.e.here().0 - 1);
+                self.call = Some(call);
+                if is_next {
+                    self.unless_stopped(start)?;
+                } else {
+                    self.finish(finish)?;
+                }
+                self.raises_since(Label(call.0 + u32::from(is_next)));
+                self.jump("JUMP_FORWARD", Label(at.0 + 1))
+            }
+            Entry::Finish(finish) => {
+                let start = self.e.here();
+                self.call = Some(start);
+                self.finish(finish)?;
+                self.raises_since(start);
+                self.jump("JUMP_FORWARD", Label(at.0 + 1))
+            }
+        }
+    }
+
+    fn end(mut self) -> Prologue {
+        let length = self.e.here().0;
+        for (jump, target) in self.outward {
+            self.e.set_target(jump, Label(target.0 + length));
+        }
+        if let (Some((start, end)), Some(handler)) = (self.raising, self.base.handler_at(self.key.at)) {
+            let target = Label(handler.target.0 + length);
+            self.e.copy_handler(Handler { start, end, target, ..*handler });
+        }
+        Prologue { emitter: self.e, length, call: self.call, applies: self.applies }
+    }
+
+    /// What was written since `start` raises as the original instruction does.
+    fn raises_since(&mut self, start: Label) {
+        self.raising = Some((start, self.e.here()));
+    }
+
+    /// The value on top of the stack is yielded by the instruction. `YIELD_FROM` would ask its iterator for one: the prologue
+    /// yields before one of its own.
+    fn jump_to_yield(&mut self) -> Flow<()> {
+        let at = self.key.at;
+        if Opcodes::get(self.py).name(self.base.instructions[at.index()].opcode) != "YIELD_FROM" {
+            return self.jump("JUMP_FORWARD", at);
+        }
+        self.e.op("YIELD_VALUE", 0)?;
+        self.e.op("YIELD_FROM", 0)?;
+        self.jump("JUMP_FORWARD", Label(at.0 + 1))
+    }
+
+    fn load_values(&mut self, count: u32) -> Flow<()> {
+        for _ in 0..count {
+            self.e.op("LOAD_FAST", self.slot)?;
+            self.e.op("DELETE_FAST", self.slot)?;
+            self.slot += 1;
+        }
+        Ok(())
+    }
+
+    /// Calls the next value with so many values behind it.
+    fn call(&mut self, arguments: u32) -> Flow<()> {
+        self.e.begin_call()?;
+        self.load_values(1)?;
+        self.e.callable_loaded()?;
+        self.load_values(arguments)?;
+        self.e.call(arguments)
+    }
+
+    /// What an instruction does behind its call.
+    fn finish(&mut self, finish: Finish) -> Flow<()> {
+        match finish {
+            // What comes instead of a next item was caught.
+            Finish::Keep | Finish::Next => Ok(()),
+            Finish::Drop => self.e.op("POP_TOP", 0),
+            Finish::Pair => self.e.pair(),
+            Finish::Made => {
+                let is_none = self.e.jump_if_is(self.py.None())?;
+                let refuse = finish::refuse_result(self.py)?;
+                self.e.call_on_top(refuse)?;
+                self.e.land(is_none);
+                self.e.op("POP_TOP", 0)
+            }
+            Finish::Answer(answer, then) => {
+                let check = answer.check(self.py)?;
+                self.e.call_on_top(check)?;
+                match then {
+                    Use::Leave => Ok(()),
+                    Use::Not => self.e.op("UNARY_NOT", 0),
+                    Use::Branch => self.branch(),
+                }
+            }
+            Finish::Apply(arguments) => {
+                // What is finished comes before the call, which may break the graph itself.
+                self.e.op("NOP", 0)?;
+                self.e.call(arguments)?;
+                self.applies = Some(Label(self.e.here().0 - 1));
+                Ok(())
+            }
+            Finish::Operator(operation) => {
+                let declined = self.e.jump_if_is(self.py.NotImplemented())?;
+                self.e.bury()?;
+                self.e.op("POP_TOP", 0)?;
+                self.e.op("POP_TOP", 0)?;
+                let done = self.e.jump("JUMP_FORWARD")?;
+                self.e.land(declined);
+                self.e.op("POP_TOP", 0)?;
+                self.e.op("BUILD_TUPLE", 2)?;
+                let rest = operation.rest(self.py)?;
+                self.e.call_on_top(rest)?;
+                self.e.land(done);
+                Ok(())
+            }
+        }
+    }
+
+    /// What the branch does, with a bool on top of the stack.
+    fn branch(&mut self) -> Flow<()> {
+        let at = self.key.at;
+        let branch = self.base.instructions[at.index()];
+        let name = Opcodes::get(self.py).name(branch.opcode);
+        let jump = self.e.jump_if(name.contains("TRUE"))?;
+        self.outward.push((Label(jump as u32), branch.target.unwrap_or(at)));
+        if name.ends_with("OR_POP") {
+            self.e.op("POP_TOP", 0)?;
+        }
+        Ok(())
+    }
+
+    /// Behind a call that gives the next item of the iterator below it: where the call raised `StopIteration`, the loop ends.
+    fn unless_stopped(&mut self, start: Label) -> Flow<()> {
+        let after = after_loop(&self.base.instructions[self.key.at.index()])?;
+        let end = self.e.end_try()?;
+        let done = self.e.jump("JUMP_FORWARD")?;
+        self.e.begin_handler(start, end, self.key.depth())?;
+        self.e.load_const(self.py.get_type::<PyStopIteration>().into_any().unbind())?;
+        let other = self.e.jump_unless_matches()?;
+        for _ in 0..self.e.raised_width() {
+            self.e.op("POP_TOP", 0)?;
+        }
+        self.e.op("POP_EXCEPT", 0)?;
+        self.e.op("POP_TOP", 0)?;
+        self.jump("JUMP_FORWARD", after)?;
+        self.e.land(other);
+        self.e.decline()?;
+        self.e.land(done);
+        Ok(())
+    }
+
+    /// A jump into the original code.
+    fn jump(&mut self, name: &str, target: Label) -> Flow<()> {
+        let jump = self.e.jump(name)?;
+        self.outward.push((Label(jump as u32), target));
+        Ok(())
+    }
+}
