@@ -1,8 +1,9 @@
 """What a call costs: eager, Paddle's own SOT, this tracer, and the static program run directly.
 
-Everything is measured in one process, in inference (no gradients), and only ratios mean something: compare columns, not
-runs. The raw program is the floor: Paddle's program called with prepared arguments and no checks at all, by an executor of
-the same settings as ours (see `NoCollector`); a case whose graph breaks has none. "Hit alone" is what a hit of ours takes
+Everything is measured in one process, and only ratios mean something: compare columns, not runs. A call is one of inference
+(no gradients), and in the cases that are trained a forward and a backward pass, where the first call stands for the first
+three: a graph with gradients is a program from the second or third on. The raw program is the floor: Paddle's program called with prepared arguments and no checks at all, by an executor of
+the same settings as ours (see `NoCollector`); a case whose graph breaks, or that is trained, has none. "Hit alone" is what a hit of ours takes
 more than the raw call when Paddle's executor is left out of both. Nothing is asserted here. `--case NAME` picks cases,
 `--rounds N` sets how many batches each median is taken of.
 """
@@ -78,8 +79,12 @@ CASES = {
     "GPT block": gpt_block,
     "ResNet-18": resnet18,
     "branches, numpy": gated,
+    "MLP, trained": mlp,
+    "GPT block, trained": gpt_block,
+    "ResNet-18, trained": resnet18,
 }
 BREAKING = {"branches, numpy"}
+TRAINED = {case for case in CASES if case.endswith("trained")}
 WAYS = ["eager", "Paddle SOT", "ours", "raw"]
 
 
@@ -142,6 +147,19 @@ def make(way, body, x):
     if way == "raw":
         return raw_program(as_function(body), x)
     return as_function(body)
+
+
+def trained(fn, parameters):
+    """A function that runs `fn` and its backward pass, and gives the gradient of the first parameter."""
+
+    def step(x):
+        fn(x).mean().backward()
+        gradient = parameters[0].grad.clone()
+        for parameter in parameters:
+            parameter.clear_gradient(False)
+        return gradient
+
+    return step
 
 
 class StandIn:
@@ -209,13 +227,15 @@ def measure(case, rounds):
     if isinstance(body, nn.Layer):
         body.eval()
     expected = body(x)
+    if case in TRAINED:
+        expected = trained(body, body.parameters())(x)
     # The raw program is built of a copy, because Paddle 3.0 leaves its static `forward` in the layers it builds from.
-    ways = [way for way in WAYS if way != "raw" or case not in BREAKING]
+    ways = [way for way in WAYS if way != "raw" or case not in BREAKING | TRAINED]
     bodies = {way: copy.deepcopy(body) if way == "raw" else body for way in ways}
     functions, first, peak = {}, {}, {}
     for way in ways:
         with PeakMemory() as memory:
-            (functions[way], result), first[way] = seconds_of(lambda x: first_call(way, bodies[way], x), x)
+            (functions[way], result), first[way] = seconds_of(lambda x: first_call(case, way, bodies[way], x), x)
         peak[way] = memory.bytes
         # Differences beyond rounding would mean that the columns do not compare the same work.
         if float((result - expected).abs().max()) > 1e-3:
@@ -225,9 +245,12 @@ def measure(case, rounds):
     return [[case, way, *figures(way, first, taken, peak, around.get(way))] for way in ways]
 
 
-def first_call(way, body, x):
+def first_call(case, way, body, x):
     """The function of a way and its first result: what a user waits for."""
     fn = make(way, body, x)
+    if case in TRAINED:
+        fn = trained(fn, body.parameters())
+        fn(x), fn(x)
     return fn, fn(x)
 
 
@@ -269,7 +292,8 @@ def main():
     rows = [HEADING]
     with paddle.no_grad():
         warm_up()
-        for case in options.case or CASES:
+    for case in options.case or CASES:
+        with paddle.set_grad_enabled(case in TRAINED):
             rows += measure(case, options.rounds)
     print(table(rows))
     print(f"\n{sot.stats()}")

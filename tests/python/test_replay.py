@@ -9,6 +9,7 @@ import numpy as np
 import paddle
 import paddle.nn.functional as F
 import pytest
+from paddle import nn
 
 import sot
 
@@ -108,6 +109,26 @@ def test_a_graph_with_a_list_of_small_tensors_is_small(monkeypatch):
     fast = sot.symbolic_translate(lambda x: paddle.add_n(paddle.split(x, 2)))
     fast(paddle.ones([2]))
     assert sot.stats().graphs == 1 and said == [-1.0, before]
+
+
+@pytest.mark.parametrize("rows, stretches", [(2, 2), (1 << 20, 0)])
+def test_the_first_backward_pass_of_a_small_graph_makes_no_collector(monkeypatch, rows, stretches):
+    said, real = [], paddle.set_flags
+    monkeypatch.setattr(paddle, "set_flags", lambda flags: (said.append(flags[COLLECTOR]), real(flags)))
+    before = paddle.get_flags(COLLECTOR)[COLLECTOR]
+    net = nn.Linear(2, 2)
+    fast = sot.symbolic_translate(lambda x: F.relu(net(x)).sum())
+    x = paddle.ones([rows, 2])
+    for _ in range(4):
+        fast(x).backward()
+    assert sot.stats().graphs == 1 and sot.stats().hits == 3
+    assert said == [-1.0, before] * stretches and paddle.get_flags(COLLECTOR)[COLLECTOR] == before
+    assert np.allclose(net.weight.grad.numpy(), 4 * eager_gradient(net, x), rtol=1e-5)
+
+
+def eager_gradient(net, x):
+    (gradient,) = paddle.grad(F.relu(net(x)).sum(), [net.weight])
+    return gradient.numpy()
 
 
 def test_first_runs_of_two_threads_leave_the_flag_as_it_was(monkeypatch):

@@ -30,7 +30,7 @@ pub fn said_min_size() -> Option<usize> {
 
 impl MinSize {
     /// Measured with Paddle, whose programs take much longer where a backward pass may follow.
-    const MEASURED: MinSize = MinSize { inference: 4, training: 24, write: 8 };
+    const MEASURED: MinSize = MinSize { inference: 4, training: 7, write: 8 };
 
     /// What `MIN_GRAPH_SIZE` says, for all graphs.
     pub(super) fn now() -> MinSize {

@@ -1,6 +1,7 @@
 //! Paddle's executor frees intermediate results in a thread of its own, and handing each over takes longer than a small
-//! operation, much longer where processors are scarce. A graph whose intermediate results are small gets an executor
-//! without that thread: they are freed together when the run, or its backward pass, has ended.
+//! operation, much longer where processors are scarce. A graph whose intermediate results are small gets executors
+//! without that thread, for its runs and for their backward passes: the results are freed together when the run, or its
+//! backward pass, has ended.
 
 use std::cell::Cell;
 use std::sync::{Mutex, PoisonError};
@@ -47,7 +48,7 @@ fn element_size(dtype: &str) -> i64 {
 
 /// Runs `work`, in which executors are made without a collector.
 pub(crate) fn without<T>(py: Python<'_>, work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
-    let _off = Off::new(py)?;
+    let _stretch = Stretch::new(py)?;
     work()
 }
 
@@ -74,10 +75,12 @@ fn switch<T>(py: Python<'_>, work: impl FnOnce(&mut usize, &mut Option<Py<PyDict
     Some(done)
 }
 
-struct Off<'py>(Python<'py>);
+/// As long as it lives, executors are made without a collector.
+pub(crate) struct Stretch(());
 
-impl<'py> Off<'py> {
-    fn new(py: Python<'py>) -> PyResult<Option<Self>> {
+impl Stretch {
+    /// `None` where it cannot be begun.
+    pub(crate) fn new(py: Python<'_>) -> PyResult<Option<Self>> {
         let opened = switch(py, |open, before| {
             if *open == 0 {
                 let paddle = cpython::import(py, "paddle")?;
@@ -86,24 +89,25 @@ impl<'py> Off<'py> {
                 *before = Some(now.unbind());
             }
             *open += 1;
-            Ok(Off(py))
+            Ok(Stretch(()))
         });
         opened.transpose()
     }
 }
 
-impl Drop for Off<'_> {
+impl Drop for Stretch {
     fn drop(&mut self) {
-        let py = self.0;
-        let closed = switch(py, |open, before| {
-            *open -= 1;
-            match before.take_if(|_| *open == 0) {
-                Some(before) => cpython::import(py, "paddle")?.call_method1("set_flags", (before,)).map(drop),
-                None => Ok(()),
+        Python::attach(|py| {
+            let closed = switch(py, |open, before| {
+                *open -= 1;
+                match before.take_if(|_| *open == 0) {
+                    Some(before) => cpython::import(py, "paddle")?.call_method1("set_flags", (before,)).map(drop),
+                    None => Ok(()),
+                }
+            });
+            if let Some(Err(error)) = closed {
+                error.write_unraisable(py, None);
             }
         });
-        if let Some(Err(error)) = closed {
-            error.write_unraisable(py, None);
-        }
     }
 }

@@ -2,6 +2,7 @@
 //! in which the executor keeps a run's variables, are lent to one run at a time, as Paddle lets other threads run meanwhile.
 
 use std::collections::VecDeque;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use pyo3::exceptions::{PyReferenceError, PyTypeError};
@@ -170,10 +171,11 @@ impl Graph {
         let run = || if program.forces_grad { self.paddle.with_grad(py, run) } else { run() };
         // The first run in a scope makes the executor.
         let results = if scope.is_new && program.small { collector::without(py, run) } else { run() };
+        let makes_executor = Arc::clone(&scope.makes_executor);
         self.scopes.take_back(scope);
         let results = results?;
         if program.training {
-            second_passes::note_run(&results)?;
+            second_passes::note_run(&results, &makes_executor, program.small)?;
         }
         Ok(results)
     }
@@ -224,6 +226,8 @@ struct Scope {
     as_list: Py<PyList>,
     user: Weak<()>,
     is_new: bool,
+    /// Whether its first backward pass, which makes an executor of its own, is still to come.
+    makes_executor: Arc<AtomicBool>,
 }
 
 thread_local! {
@@ -251,6 +255,7 @@ impl Scopes {
             object: scope.unbind(),
             user: Weak::new(),
             is_new: true,
+            makes_executor: Arc::new(AtomicBool::new(true)),
         })
     }
 

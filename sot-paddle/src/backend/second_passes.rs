@@ -19,6 +19,8 @@ use pyo3::sync::PyOnceLock;
 use sot_core::cpython;
 use sot_core::stats;
 
+use super::collector::Stretch;
+
 const ERROR: &str = "sot: a second backward pass goes through a program, which Paddle cannot do. From now on sot calls graphs \
     with gradients operation by operation instead: make the forward pass again and it works. To have it so from the start, make \
     the second pass (create_graph=True, retain_graph=True, or through another result of the same function) in the first training \
@@ -54,9 +56,15 @@ impl Pass {
     }
 }
 
+/// A pass, and the stretch in which it makes executors without a collector.
+struct Running {
+    pass: Pass,
+    stretch: Option<Stretch>,
+}
+
 thread_local! {
     /// Those of this thread, the innermost last: recomputed parts and Python's own gradients ask for others inside of one.
-    static RUNNING: RefCell<Vec<Pass>> = const { RefCell::new(Vec::new()) };
+    static RUNNING: RefCell<Vec<Running>> = const { RefCell::new(Vec::new()) };
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -122,9 +130,9 @@ fn run<'py>(
     args: &[Bound<'py, PyAny>],
 ) -> PyResult<(Bound<'py, PyAny>, Pass)> {
     let py = function.py();
-    RUNNING.with_borrow_mut(|running| running.push(Pass::new(keeps)));
+    RUNNING.with_borrow_mut(|running| running.push(Running { pass: Pass::new(keeps), stretch: None }));
     let result = cpython::call_with_names(function, args, None);
-    let mut pass = RUNNING.with_borrow_mut(Vec::pop).unwrap_or(Pass::UNKNOWN);
+    let mut pass = RUNNING.with_borrow_mut(Vec::pop).map_or(Pass::UNKNOWN, |running| running.pass);
     if let Err(error) = result.as_ref() {
         pass.stopped |= error.is_instance_of::<PyException>(py) && met_program(&error.value(py).to_string());
     }
@@ -148,7 +156,22 @@ fn met_program(error: &str) -> bool {
 
 /// Looks at the pass that is running in this thread.
 fn with_running<T>(look: impl FnOnce(&mut Pass) -> T) -> T {
-    RUNNING.with_borrow_mut(|running| look(running.last_mut().unwrap_or(&mut { Pass::UNKNOWN })))
+    RUNNING.with_borrow_mut(|running| match running.last_mut() {
+        Some(running) => look(&mut running.pass),
+        None => look(&mut { Pass::UNKNOWN }),
+    })
+}
+
+/// The executor that the pass makes next is that of a program whose results are small, or are not.
+fn make_executor(py: Python<'_>, small: bool) -> PyResult<()> {
+    let stretch = if small { Stretch::new(py)? } else { None };
+    // What goes lets the flag be what it was, in Python: not while the list is borrowed.
+    let gone = RUNNING.with_borrow_mut(|running| match running.last_mut() {
+        Some(running) => std::mem::replace(&mut running.stretch, stretch),
+        None => stretch,
+    });
+    drop(gone);
+    Ok(())
 }
 
 /// Stops the pass that is running.
@@ -159,19 +182,24 @@ fn refuse_pass() -> PyResult<()> {
 }
 
 /// Lets only one backward pass go through a run of a program. Paddle calls a hook on any result of a node whichever it is that
-/// a pass comes through.
-pub(super) fn note_run(results: &Bound<'_, PyAny>) -> PyResult<()> {
+/// a pass comes through. The first pass of a scope makes its executor: `makes` says whether that is to come, and `small` whether
+/// what the program computes is (see [`super::collector`]).
+pub(super) fn note_run(results: &Bound<'_, PyAny>, makes: &Arc<AtomicBool>, small: bool) -> PyResult<()> {
+    let makes = makes.load(Ordering::Relaxed).then(|| Arc::clone(makes));
     for result in results.try_iter()? {
         let result = result?;
         if takes_hook(&result)? {
             let first = AtomicU64::new(0);
-            return hook(&result, move || {
+            return hook(&result, move |py| {
                 let this = with_running(|pass| {
                     pass.through_program = true;
                     pass.id
                 });
                 match first.compare_exchange(0, this, Ordering::Relaxed, Ordering::Relaxed) {
                     Err(first) if first != this => refuse_pass(),
+                    _ if makes.as_ref().is_some_and(|makes| makes.swap(false, Ordering::Relaxed)) => {
+                        make_executor(py, small)
+                    }
                     _ => Ok(()),
                 }
             });
@@ -198,7 +226,7 @@ impl Trial {
         for result in results.try_iter()? {
             let (result, passes) = (result?, Arc::clone(&passes));
             if takes_hook(&result)? {
-                hook(&result, move || {
+                hook(&result, move |_| {
                     passes.add(with_running(|pass| *pass));
                     Ok(())
                 })?;
@@ -240,8 +268,11 @@ fn takes_hook(result: &Bound<'_, PyAny>) -> PyResult<bool> {
 }
 
 /// Calls `on_pass` whenever a backward pass comes to the result.
-fn hook(result: &Bound<'_, PyAny>, on_pass: impl Fn() -> PyResult<()> + Send + Sync + 'static) -> PyResult<()> {
+fn hook(
+    result: &Bound<'_, PyAny>,
+    on_pass: impl Fn(Python<'_>) -> PyResult<()> + Send + Sync + 'static,
+) -> PyResult<()> {
     let py = result.py();
-    let hook = cpython::fastcall(py, "hook", "", move |py, _| on_pass().map(|()| py.None()))?;
+    let hook = cpython::fastcall(py, "hook", "", move |py, _| on_pass(py).map(|()| py.None()))?;
     result.call_method1(intern!(py, "_register_grad_hook"), (hook,)).map(drop)
 }
