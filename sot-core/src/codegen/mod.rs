@@ -8,6 +8,7 @@ mod generator;
 mod hand_over;
 mod load;
 mod native;
+mod readers;
 mod restore;
 mod second_run;
 mod target;
@@ -18,7 +19,6 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 
 use crate::bytecode::{BytecodeError, Label, Position};
-use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::executor::{BinaryOp, CallArgs, CodeUnit, OpcodeExecutor};
 use crate::graph::StatementIR;
@@ -270,12 +270,6 @@ impl<'a, 'py> CodeGen<'a, 'py> {
     /// `<top of stack>.name`
     pub fn load_attr(&mut self, name: &str) -> Flow<()> {
         self.emitter.load_attr(name)
-    }
-
-    /// Leaves an object of the builtins on the stack.
-    pub fn load_builtin(&mut self, name: &str) -> Flow<()> {
-        let object = cpython::import(self.cx.py, "builtins")?.getattr(name)?.unbind();
-        self.load_const(object)
     }
 
     fn assemble(self) -> Flow<Bound<'py, PyAny>> {
