@@ -74,9 +74,8 @@ pub struct CodeCache {
     sizes: Mutex<OpenSizes>,
     /// In how many translations of the code and its resume functions loops went round more than once, by where they begin.
     unrolled: Mutex<HashMap<Label, usize>>,
-    /// How many translations of the code and its resume functions there are, and how many further ones of places in loops.
-    made: AtomicU32,
-    again: AtomicU32,
+    /// How many translations of resume functions there are in loops, by where the outermost loop begins.
+    made: Mutex<HashMap<Label, Made>>,
     /// The instructions that need values which differ from call to call.
     differing: Mutex<HashSet<Label>>,
     /// The variables that hold containers whose contents differ from call to call.
@@ -85,6 +84,15 @@ pub struct CodeCache {
     branching: AtomicBool,
     /// The arguments through which another object comes at each call.
     passing: Mutex<HashSet<usize>>,
+}
+
+/// The translations of resume functions that go on in one loop.
+#[derive(Clone, Copy, Default)]
+pub struct Made {
+    /// All of them.
+    pub all: u32,
+    /// Those that are not the first of their place.
+    pub again: u32,
 }
 
 /// The sizes that translations of one code object leave open, by the texts of their trackers.
@@ -138,6 +146,12 @@ impl CodeCache {
     /// The codes of all resume functions made so far.
     pub fn resume_codes(&self, py: Python<'_>) -> Vec<Py<PyAny>> {
         self.lock_resume().values().map(|code| code.clone_ref(py)).collect()
+    }
+
+    /// In how many places behind an instruction resume functions go on.
+    pub fn places_behind(&self, at: Label) -> usize {
+        let codes = self.lock_resume();
+        codes.keys().map(|key| key.at).filter(|place| *place >= at).collect::<HashSet<_>>().len()
     }
 
     fn lock_resume(&self) -> MutexGuard<'_, HashMap<ResumeKey, Py<PyAny>>> {
@@ -233,15 +247,21 @@ impl CodeCache {
         self.lock_unrolled().insert(head, usize::MAX);
     }
 
-    /// Counts a translation of the code or of a resume function; `again`: one more of a place in a loop.
-    pub fn count_translation(&self, again: bool) {
-        self.made.fetch_add(1, Ordering::Relaxed);
-        self.again.fetch_add(u32::from(again), Ordering::Relaxed);
+    /// Counts a translation of a resume function in a loop; `again`: its place has one.
+    pub fn count_translation(&self, head: Label, again: bool) {
+        let mut loops = self.lock_made();
+        let made = loops.entry(head).or_default();
+        made.all = made.all.saturating_add(1);
+        made.again = made.again.saturating_add(u32::from(again));
     }
 
-    /// Whether there are so many translations, and so many that are further ones of places in loops.
-    pub fn has_made(&self, all: u32, again: u32) -> bool {
-        self.made.load(Ordering::Relaxed) >= all && self.again.load(Ordering::Relaxed) >= again
+    /// How many translations of resume functions there are in a loop.
+    pub fn made(&self, head: Label) -> Made {
+        self.lock_made().get(&head).copied().unwrap_or_default()
+    }
+
+    fn lock_made(&self) -> MutexGuard<'_, HashMap<Label, Made>> {
+        self.made.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     fn lock_unrolled(&self) -> MutexGuard<'_, HashMap<Label, usize>> {
@@ -327,14 +347,9 @@ impl CodeCache {
         drop(old);
     }
 
-    fn forget_counts(&self) {
-        self.made.store(0, Ordering::Relaxed);
-        self.again.store(0, Ordering::Relaxed);
-    }
-
     /// Drops what leaves rounds of loops to CPython.
     pub fn take_rounds_back(&self) {
-        self.forget_counts();
+        self.lock_made().clear();
         let mut list = self.lock();
         if list.iter().any(|entry| entry.leaves_round) {
             let old = std::mem::take(&mut *list);
@@ -434,7 +449,7 @@ impl CodeCache {
             self.branching.store(false, Ordering::Relaxed);
             self.passing.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clear();
             self.empty.store(0, Ordering::Relaxed);
-            self.forget_counts();
+            self.lock_made().clear();
         }
     }
 

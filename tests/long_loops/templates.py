@@ -96,6 +96,17 @@ for i in range(n):
     if i % 5 == 1: out.append(float(y))
     if i % 3 == 2: toy.save(y + 1)
 """,
+    "two_loops": """
+for i in range(n):
+    y = y + 1
+    if i % 7 == 3: toy.save(y)
+    if i % 5 == 1: out.append(float(y))
+    if i % 3 == 2: toy.save(y + 1)
+for i in range(n):
+    y = y + 1
+    if i % 7 == 3: toy.save(y)
+    if i % 5 == 1: out.append(float(y))
+""",
     "three_conditions_and_one": """
 for i in range(n):
     y = y + 1
@@ -570,9 +581,8 @@ def source(head, use, broken, rounds):
 # Loops of those that have some more translations than ten, however long they are: how many, and why. Each place where a graph
 # begins has two if it needs them.
 MORE = {
-    "three_conditions": (11, "three breaks under conditions of their own"),
+    "two_loops": (18, "two loops, each with translations of its own"),
     "divmod": (11, "two breaks under conditions of their own, and two numbers for the graph that differ"),
-    "steps": (12, "two breaks under conditions of their own and the heads of two loops, and a number for the graph that differs"),
     "in_a_call": (11, "two breaks under conditions of their own in a function that is called, which has translations, too"),
 }
 

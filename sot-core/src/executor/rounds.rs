@@ -14,8 +14,10 @@ use crate::error::{Reason, ReasonId, Unwind};
 use crate::tracker::{Tracker, TrackerId};
 use crate::translate;
 
-/// So many translations go round a loop more than once.
+/// So many translations go round a loop more than once,
 const MAX_UNROLLED: usize = 2;
+/// and none where the graph breaks in more places than these: the rounds from one to the next are hardly ever the same.
+const MAX_PLACES: usize = 3;
 
 /// How a trace has gone round loops.
 #[derive(Default)]
@@ -39,7 +41,7 @@ impl<'py> OpcodeExecutor<'py> {
         let code = self.frame().code.object.bind(self.py).cast::<PyCode>().ok().cloned();
         let Some((code, head)) = code.and_then(|code| translate::in_original(&code, head)) else { return false };
         let Some(cache) = translate::cache_of(&code) else { return false };
-        if cache.unrolled(head) >= MAX_UNROLLED {
+        if cache.unrolled(head) >= MAX_UNROLLED || again && cache.places_behind(head) > MAX_PLACES {
             return true;
         }
         if again && self.rounds.again.insert((code.as_ptr() as usize, head)) {

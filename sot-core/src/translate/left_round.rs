@@ -18,12 +18,14 @@ use super::marks::cache_of;
 use super::report::count_break;
 use super::resume_source::ResumeSource;
 
-/// So many translations of a function and its resume functions are made in any case,
-const ENOUGH: u32 = 7;
-/// so many of them that are not the first of a place in a loop,
+/// So many translations in a loop are made in any case,
+const ENOUGH: u32 = 6;
+/// so many of them that are not the first of their place,
 const ENOUGH_AGAIN: u32 = 4;
 /// and so many of each place: the first round may be unlike all others.
 const ENOUGH_EACH: usize = 2;
+/// Where a loop has so many, a place that has one has all that it needs.
+const ENOUGH_AT_ALL: u32 = 8;
 
 /// An entry for all rounds of the loop that the resume function is in, once it has had translations enough.
 pub(super) fn leave_round(py: Python<'_>, cache: &CodeCache, frame: &FreshFrame<'_, '_>) -> Flow<Option<cache::Entry>> {
@@ -40,9 +42,12 @@ pub(super) fn leave_round(py: Python<'_>, cache: &CodeCache, frame: &FreshFrame<
     let Some(key) = source.key(py) else { return Ok(None) };
     let heads = resume::heads_around(code, &key);
     let calls_loop = calls_loop(py, frame, &unit, &key)?;
-    let again = !cache.is_empty() && (calls_loop || !heads.is_empty());
-    if !(again && cache.len() >= ENOUGH_EACH && source.cache().has_made(ENOUGH, ENOUGH_AGAIN)) {
-        source.cache().count_translation(again);
+    // The loop of a function that is called is known by its call.
+    let Some(&head) = heads.first().or(calls_loop.then_some(&key.at)) else { return Ok(None) };
+    let (made, again) = (source.cache().made(head), !cache.is_empty());
+    let many = cache.len() >= ENOUGH_EACH && made.all >= ENOUGH && made.again >= ENOUGH_AGAIN;
+    if !(again && (many || made.all >= ENOUGH_AT_ALL)) {
+        source.cache().count_translation(head, again);
         return Ok(None);
     }
     let line = code.instructions[key.at.index()].position;
@@ -93,7 +98,6 @@ fn calls_loop(py: Python<'_>, frame: &FreshFrame<'_, '_>, unit: &CodeUnit, key: 
 /// A function that is translated anew is called with something else: its loops may be worth as many translations again.
 fn begin_anew(py: Python<'_>, cache: &CodeCache) {
     cache.take_rounds_back();
-    cache.count_translation(false);
     for code in cache.resume_codes(py) {
         if let Some(cache) = code.bind(py).cast::<PyCode>().ok().and_then(cache_of) {
             cache.take_rounds_back();
