@@ -196,7 +196,7 @@ impl ClassVariable {
         if let Some((call, tracker)) = object_model::lookup(cx, this, &Rc::from("__call__"))? {
             if call.is_exact_instance_of::<PyFunction>() {
                 let call = cx.wrap(&call, tracker);
-                return cx.call(call, &args.with_receiver(this));
+                return cx.call_instead_of(this, call, &args.with_receiver(this));
             }
             object_model::guard_identity(cx, &call, tracker);
         }

@@ -137,6 +137,46 @@ def test_two__getattr(x):
 
 
 @given(one)
+def test_two__getattr_that_is_called(x):
+    return getattr(Box(x * 3), "value") + x
+
+
+@given(one)
+def test_getattr_with_a_default(x):
+    b = Box(x * 3)
+    return getattr(b, "value", 1) + getattr(b, "other", x)
+
+
+class Table(dict):
+    def __missing__(self, key):
+        self[key] = broken(key)
+        return self[key] + 1
+
+
+@given(one)
+def test_missing_key(x):
+    table = Table()
+    y = x * 3
+    return table[y] + table[y]
+
+
+class Made(type):
+    def __call__(cls, x):
+        made = super().__call__()
+        made.x = broken(x)
+        return made
+
+
+class MadeSo(metaclass=Made):
+    pass
+
+
+@given(one)
+def test_two__call_of_a_metaclass(x):
+    return MadeSo(x * 3).x + x
+
+
+@given(one)
 def test_property_beside_getattr(x):
     b = Dynamic(x * 3)
     return b.value + x
@@ -185,6 +225,87 @@ def test_inplace(x):
     b = c = Box(x * 3)
     b *= 4
     return b.x + c.x + x, b is c
+
+
+@given(one)
+def test_two__imul(x):
+    b = Box(x * 3)
+    b *= 2
+    return b.x + x
+
+
+class InPlace:
+    """Has no answer in place, and then those that it is told to have."""
+
+    def __init__(self, x, answers):
+        self.x, self.answers = x, answers
+
+    def __iadd__(self, other):
+        broken(self.x)
+        return NotImplemented
+
+    def __add__(self, other):
+        return self.x + 4 if "left" in self.answers else NotImplemented
+
+
+class InPlaceToo(InPlace):
+    def __radd__(self, other):
+        return self.x + 5
+
+
+class Reflected:
+    def __radd__(self, other):
+        return other.x + 6
+
+
+@given(one)
+def test_iadd_without_an_answer(x):
+    b = InPlace(x * 3, ["left"])
+    b += 2
+    return b + x
+
+
+@given(one)
+def test_iadd_that_the_right_operand_answers(x):
+    b = InPlace(x * 3, [])
+    b += Reflected()
+    return b + x
+
+
+@given(one)
+def test_iadd_of_a_derived_right_operand(x):
+    b = InPlace(x * 3, [])
+    b += InPlaceToo(x, [])
+    return b + x
+
+
+def misfits():
+    return (toy.arange(2), [1, None, "text", [1], InPlace(1, [])])
+
+
+@given(misfits)
+def test_iadd_that_nobody_answers(x, others):
+    texts = []
+    for other in others:
+        b = InPlace(x * 3, [])
+        try:
+            b += other
+        except TypeError as error:
+            texts.append(str(error))
+    return x + len(texts), texts
+
+
+class Items(list):
+    def __iadd__(self, other):
+        broken(self[0])
+        return NotImplemented
+
+
+@given(one)
+def test_iadd_of_a_list_of_a_derived_class(x):
+    items = Items([x * 3])
+    items += [x]
+    return items[0] + items[-1], len(items)
 
 
 @given(one)

@@ -8,7 +8,7 @@ use super::{BinaryOp, CompareOp, OpcodeExecutor};
 use crate::bytecode::Label;
 use crate::cpython;
 use crate::error::Flow;
-use crate::resume::{Answer, Finish, Operation, Use};
+use crate::resume::{Answer, Asked, Finish, Operation, Use};
 use crate::variable::VarId;
 use crate::version::PyVersion;
 
@@ -144,11 +144,18 @@ impl OpcodeExecutor<'_> {
         Ok(())
     }
 
+    /// The left operand is asked first for the operator in place, and then for the plain one.
+    pub(super) fn claim_in_place(&mut self) {
+        if let Some((_, Claim { finish: Finish::Operator(operation), .. })) = &mut self.direct {
+            *operation = operation.of(Asked::InPlace);
+        }
+    }
+
     /// The left operand knows no answer, and was not asked by a call: the right one is all there is to ask.
     pub(super) fn claim_right(&mut self, lhs: VarId, rhs: VarId) {
         if let Some((claimed, claim)) = self.direct.as_mut().filter(|(claimed, _)| *claimed == lhs) {
             if let Finish::Operator(operation) = &mut claim.finish {
-                *operation = operation.of_right();
+                *operation = operation.of(Asked::Right);
                 *claimed = rhs;
             }
         }
@@ -176,12 +183,12 @@ impl OpcodeExecutor<'_> {
 
 impl From<(BinaryOp, bool)> for Operation {
     fn from((op, inplace): (BinaryOp, bool)) -> Self {
-        Operation::Binary { op, inplace, right: false }
+        Operation::Binary { op, inplace, asked: Asked::Left }
     }
 }
 
 impl From<CompareOp> for Operation {
     fn from(op: CompareOp) -> Self {
-        Operation::Compare { op, right: false }
+        Operation::Compare { op, asked: Asked::Left }
     }
 }

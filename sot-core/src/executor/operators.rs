@@ -172,7 +172,11 @@ impl<'py> OpcodeExecutor<'py> {
         let left = self.see(lhs)?;
         if left.constant().is_none() {
             self.see(rhs)?;
+            let right_first = self.right_goes_first(lhs, rhs)?;
+            self.claim_left(lhs, rhs, right_first)?;
             let claim = self.unclaim();
+            self.claim_again(claim.clone());
+            self.claim_in_place();
             if let Some(result) = left.inplace(self, op, lhs, rhs)? {
                 return Ok(result);
             }

@@ -144,21 +144,32 @@ static CHECKS: PyOnceLock<Vec<Py<PyAny>>> = PyOnceLock::new();
 
 /// An operator, of which one operand was asked.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[allow(missing_docs, reason = "the operator, and whether the right operand was asked")]
+#[allow(missing_docs, reason = "the operator, and what was asked for it")]
 pub enum Operation {
     /// Arithmetic.
-    Binary { op: BinaryOp, inplace: bool, right: bool },
+    Binary { op: BinaryOp, inplace: bool, asked: Asked },
     /// A comparison.
-    Compare { op: CompareOp, right: bool },
+    Compare { op: CompareOp, asked: Asked },
+}
+
+/// What was asked for an operator.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Asked {
+    /// The left operand, for the operator in place.
+    InPlace,
+    /// The left operand.
+    Left,
+    /// The right operand.
+    Right,
 }
 
 impl Operation {
-    /// The same with the right operand asked.
+    /// The same with something else asked.
     #[must_use]
-    pub fn of_right(self) -> Self {
+    pub fn of(self, asked: Asked) -> Self {
         match self {
-            Operation::Binary { op, inplace, .. } => Operation::Binary { op, inplace, right: true },
-            Operation::Compare { op, .. } => Operation::Compare { op, right: true },
+            Operation::Binary { op, inplace, .. } => Operation::Binary { op, inplace, asked },
+            Operation::Compare { op, .. } => Operation::Compare { op, asked },
         }
     }
 
@@ -179,13 +190,16 @@ impl Operation {
 
     fn go_on<'py>(self, lhs: &Bound<'py, PyAny>, rhs: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let py = lhs.py();
-        let (name, right) = match self {
-            Operation::Binary { op, right, .. } => (op.reflected(), right || lhs.get_type().is(rhs.get_type())),
-            Operation::Compare { op, right } => (op.reflected(), right),
+        let of_one_type = lhs.get_type().is(rhs.get_type());
+        let (name, reflected, asked, asks_right) = match self {
+            Operation::Binary { op, asked, .. } => (op.method(), op.reflected(), asked, !of_one_type),
+            Operation::Compare { op, asked } => (op.method(), op.reflected(), asked, true),
         };
-        let method = if right { None } else { cpython::special_method(rhs, name)? };
-        if let Some(method) = method {
-            let answer = method.call1((lhs,))?;
+        let left = (lhs, name, rhs, asked == Asked::InPlace);
+        let right = (rhs, reflected, lhs, asked != Asked::Right && asks_right);
+        for (operand, name, other, _) in [left, right].into_iter().filter(|(.., asks)| *asks) {
+            let Some(method) = cpython::special_method(operand, name)? else { continue };
+            let answer = method.call1((other,))?;
             if !answer.is(py.NotImplemented()) {
                 return Ok(answer);
             }

@@ -23,7 +23,7 @@ use crate::translate;
 use crate::version::PyVersion;
 
 pub use code::build;
-pub use finish::{Answer, Finish, Operation, Use};
+pub use finish::{Answer, Asked, Finish, Operation, Use};
 pub use key::{Entry, ResumeKey, Slot};
 pub use round::{behind_call, ends, heads_around, Stop};
 pub use second_run::SecondRun;

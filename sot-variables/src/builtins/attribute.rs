@@ -16,6 +16,7 @@ use super::cannot;
 builtin! { GETATTR = "getattr" => |cx, args| match args.positional[..] {
     [object, name] if args.keywords.is_empty() => {
         let name = name_of(cx, name, "getattr(): ")?;
+        cx.claim_instead(object);
         cx.get_attr(object, &name)
     }
     [object, name, default] if args.keywords.is_empty() => {
