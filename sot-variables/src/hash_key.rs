@@ -21,6 +21,7 @@ use crate::identity::IdVariable;
 use crate::object::is_c_value;
 use crate::range::RangeVariable;
 use crate::set::SetVariable;
+use crate::subclass;
 use crate::tuple::TupleVariable;
 
 /// Smaller numbers are no addresses.
@@ -75,6 +76,22 @@ impl HashKey {
         let hash = object.hash().map_err(|error| cx.raise(error))?;
         let asked = cx.effects.len();
         Ok(Rc::new(HashKey { variable, object: object.unbind(), hash, equality, asked }))
+    }
+
+    /// The key that is looked for in a set: one that is a set itself, which has no hash, stands for the frozen set of its items.
+    pub fn sought(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<Rc<HashKey>> {
+        let refused = match HashKey::of(cx, variable) {
+            Err(Unwind::Raise(error)) if cx.type_of(error)?.is(cx.py.get_type::<PyTypeError>()) => error,
+            result => return result,
+        };
+        let items = subclass::seen_by_base(cx, variable)?;
+        let Some(set) = cx.see_as::<SetVariable>(items)?.filter(|set| !set.frozen) else {
+            return Err(Unwind::Raise(refused));
+        };
+        let mut equality = Equality::Real;
+        let object = frozen(cx.py, &set, &mut equality)?;
+        let hash = object.hash()?;
+        Ok(Rc::new(HashKey { variable, object: object.unbind(), hash, equality, asked: cx.effects.len() }))
     }
 
     /// A key found in a real dict or set whose guards pin it.
@@ -269,10 +286,7 @@ fn key_object<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, equality: &mut
     }
     if let Some(set) = cx.see_as::<SetVariable>(variable)? {
         if set.frozen {
-            if set.keys.iter().any(|key| key.is_stand_in()) {
-                *equality = Equality::Followed;
-            }
-            return Ok(PyFrozenSet::new(py, set.keys.iter().map(|key| key.bind(py)))?.into_any());
+            return frozen(py, &set, equality);
         }
     }
     let unhashable = cx.vars.get(variable).kind() == "list"
@@ -296,6 +310,14 @@ fn key_object<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, equality: &mut
     };
     *equality = Equality::Followed;
     stand_in(cx, hash)
+}
+
+/// The real frozen set of a set's items.
+fn frozen<'py>(py: Python<'py>, set: &SetVariable, equality: &mut Equality) -> Flow<Bound<'py, PyAny>> {
+    if set.keys.iter().any(|key| key.is_stand_in()) {
+        *equality = Equality::Followed;
+    }
+    Ok(PyFrozenSet::new(py, set.keys.iter().map(|key| key.bind(py)))?.into_any())
 }
 
 /// The object, which must be the same at each call.

@@ -342,7 +342,7 @@ impl Variable for SetVariable {
     }
 
     fn contains(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, item: VarId) -> Flow<VarId> {
-        let key = HashKey::of(cx, item)?;
+        let key = HashKey::sought(cx, item)?;
         let found = position(cx, &self.keys, &key)?.is_some();
         Ok(cx.boolean(found))
     }

@@ -412,3 +412,34 @@ def test_named_tuples_of_c_code_made_by_force(x):
     y = x + 1
     types = [type(sys.flags), type(sys.float_info), time.struct_time]
     return y, [refusal(lambda: ty.__new__(ty)) for ty in types], [refusal(lambda: tuple.__new__(ty, (1, 2))) for ty in types]
+
+
+class Named(set):
+    pass
+
+
+class Hashed(set):
+    def __hash__(self):
+        return 3
+
+
+@given(lambda: (toy.arange(2), {3}))
+def test_whole__sets_looked_for_in_sets(x, given_set):
+    answers = []
+    for sought in ({1, 2}, set(), given_set, frozenset([1]), [1], Named([2, 1]), Hashed([1, 2])):
+        for items in (set(), {z + 1 for z in []}, {frozenset()}, {frozenset([1, 2]), 3}, frozenset([frozenset([1])])):
+            try:
+                answers.append((sought in items, sought not in items))
+            except TypeError as error:
+                answers.append(str(error))
+        for change in ("discard", "remove"):
+            items = {frozenset([1, 2]), 3, frozenset()}
+            try:
+                answers.append((getattr(items, change)(sought), len(items)))
+            except (TypeError, KeyError) as error:
+                answers.append(error.args)
+        try:
+            answers.append({1: 2}.get(sought))
+        except TypeError as error:
+            answers.append(str(error))
+    return x + 1, answers

@@ -24,7 +24,7 @@ builtin! { ADD = "set.add" => |cx, args| {
 
 builtin! { REMOVE = "set.remove" => |cx, args| {
     let (this, [item]) = receive(cx, args, "set", "remove", 1)?;
-    let key = HashKey::of(cx, required(item)?)?;
+    let key = HashKey::sought(cx, required(item)?)?;
     if !discard(cx, this, &key)? {
         return Err(dict::key_error(cx, &key));
     }
@@ -33,7 +33,7 @@ builtin! { REMOVE = "set.remove" => |cx, args| {
 
 builtin! { DISCARD = "set.discard" => |cx, args| {
     let (this, [item]) = receive(cx, args, "set", "discard", 1)?;
-    let key = HashKey::of(cx, required(item)?)?;
+    let key = HashKey::sought(cx, required(item)?)?;
     discard(cx, this, &key)?;
     Ok(cx.none())
 } }
