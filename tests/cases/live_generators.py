@@ -440,3 +440,42 @@ def test_exception_behind_no_break_leaves_contextmanagers(x, log):
         y = x + 1
         missing = undefined
     return y
+
+
+def closing(x, log):
+    try:
+        while True:
+            x = x + 1
+            yield x
+    finally:
+        log.append("closed")
+
+
+def leaving(x, n, log):
+    for t in closing(x, log):
+        x = x + t
+        if n == 0:
+            raise ValueError(n)
+        if n == 1:
+            toy.save(x)
+            raise ValueError(n)
+        if n == 2:
+            saved_and_raised(x)
+        if n == 3:
+            [][n]
+        return x
+
+
+def saved_and_raised(x):
+    toy.save(x)
+    raise ValueError("behind a break")
+
+
+@given(logged)
+def test_generator_on_the_stack_is_left_by_an_exception(x, log):
+    for n in range(5):
+        try:
+            x = leaving(x, n, log)
+        except (ValueError, IndexError) as error:
+            log.append(repr(error))
+    return x * 2, log

@@ -68,10 +68,13 @@ impl CodeGen<'_, '_> {
             self.load_raised(Value::Known(exception))?;
             self.emitter.begin_handling(block)?;
         }
-        let guarded = self.emitter.begin_guarded(of.is_caught())?;
+        let going = self.going_with_stack(of);
+        let guarded = self.emitter.begin_guarded(of.is_caught() || !going.is_empty())?;
         self.break_here(of)?;
         if of.is_caught() {
             self.hand_over_exception(of, guarded)?;
+        } else if !going.is_empty() {
+            self.drop_and_raise(guarded, going)?;
         }
         self.handle_graph_error()?;
         self.handle_driven()?;
@@ -98,6 +101,38 @@ impl CodeGen<'_, '_> {
         let stack = self.layout(frame, depth);
         let raised = Some(Value::Left(exception));
         self.hand_over(of, &Side { place: frame.at, entry: Entry::Raise, stack: &stack, raised })
+    }
+
+    /// Where the new code holds what an exception that leaves the frames takes off their stacks, and what shows when it goes: the
+    /// traceback would keep it. In the order in which it goes.
+    fn going_with_stack(&self, of: &Break<'_, '_>) -> Vec<usize> {
+        if of.is_caught() || of.at.is_between() || of.at.handled().is_some() {
+            return Vec::new();
+        }
+        let frames = of.at.frames.iter().rev();
+        let going = frames.flat_map(|frame| {
+            let values = frame.stack.iter().rev().filter(|value| !frame.locals.contains(&Some(**value)));
+            values.filter(|value| self.cx.shows_when_dropped(**value))
+        });
+        going.filter_map(|value| self.holder(*value)).collect()
+    }
+
+    /// The local of the new code that holds a value.
+    fn holder(&self, value: VarId) -> Option<usize> {
+        match self.cx.trackers.get(self.cx.vars.tracker(value)) {
+            _ if self.temps.contains_key(&value) => self.temps.get(&value).map(|temp| *temp as usize),
+            Tracker::Local { slot, .. } => Some(*slot as usize),
+            _ => None,
+        }
+    }
+
+    /// An exception of the breaking instruction leaves the frames.
+    fn drop_and_raise(&mut self, guarded: Label, going: Vec<usize>) -> Flow<()> {
+        let exception = self.emitter.catch_guarded(guarded, false)?;
+        self.forget(going)?;
+        self.emitter.before_reraise()?;
+        self.load_raised(Value::Left(exception))?;
+        self.emitter.reraise()
     }
 
     /// The outermost frame's own cells are the real ones from here on.
@@ -335,7 +370,8 @@ impl CodeGen<'_, '_> {
         if of.is_caught() {
             return Ok(());
         }
-        self.forget_values()
+        let going = self.going_with_stack(of);
+        self.forget(self.value_slots().filter(|slot| !going.contains(slot)).collect())
     }
 
     /// `__enter__` is called; `__exit__` is kept below its result, and a block begins between the two (3.8 to 3.10).

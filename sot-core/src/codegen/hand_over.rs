@@ -2,6 +2,7 @@
 //! entry of the new code in its traceback, above those of what the program did; it is taken off again.
 
 use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
@@ -188,7 +189,12 @@ impl CodeGen<'_, '_> {
 
     /// Values of the new code are no longer held by its frame.
     pub(super) fn forget_values(&mut self) -> Flow<()> {
-        self.forget((self.root.code.varnames.len()..self.emitter.locals()).collect())
+        self.forget(self.value_slots().collect())
+    }
+
+    /// Where the new code holds values.
+    pub(super) fn value_slots(&self) -> Range<usize> {
+        self.root.code.varnames.len()..self.emitter.locals()
     }
 
     /// The frame of the new code no longer holds what was in these slots.

@@ -129,6 +129,11 @@ impl OpcodeExecutor<'_> {
         self.mortal.iter().copied().find(|generator| !self.is_held(*generator))
     }
 
+    /// Whether it shows when the value goes.
+    pub fn shows_when_dropped(&self, value: VarId) -> bool {
+        self.mortal.contains(&value) || self.vars.get(value).runs_when_dropped(self)
+    }
+
     fn is_held(&self, value: VarId) -> bool {
         let directly = |frame: &Frame| frame.stack.contains(&value) || frame.locals.contains(&Some(value));
         if self.frames.iter().any(directly) {
