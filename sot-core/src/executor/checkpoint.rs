@@ -5,9 +5,11 @@
 use std::collections::HashSet;
 use std::rc::Rc;
 
+use pyo3::prelude::*;
+
 use super::{Block, Claim, CodeUnit, Frame, Handled, Name, OpcodeExecutor};
 use crate::bytecode::{Label, Opcodes, Operand};
-use crate::error::{PlannedBreak, Reason, ReasonId, Unwind};
+use crate::error::{Flow, PlannedBreak, Reason, ReasonId, Unwind};
 use crate::graph::GraphMark;
 use crate::tracker::TrackerId;
 use crate::variable::{VarId, VariablesMark};
@@ -88,6 +90,19 @@ impl Checkpoint {
     }
 }
 
+/// What shows when it dies, where the frame may hold the last reference to it.
+pub enum Mortal {
+    /// The value.
+    Itself(VarId),
+    /// An object in a container, or in the traceback of an exception.
+    Inside {
+        /// The container or exception.
+        holder: VarId,
+        /// The object, which the trace may not have reached.
+        object: Py<PyAny>,
+    },
+}
+
 /// Where and why the graph ends.
 pub struct BreakPoint {
     /// The frames before the breaking instruction, the outermost first: each but the last is about to call the next.
@@ -119,19 +134,32 @@ impl BreakPoint {
 }
 
 impl OpcodeExecutor<'_> {
-    /// Notes that the outermost frame may hold the last reference to a generator.
-    pub(crate) fn watch(&mut self, generator: VarId) {
-        self.mortal.push(generator);
+    /// Notes what the outermost frame may hold the last reference to.
+    pub(crate) fn watch(&mut self, mortal: Mortal) {
+        self.mortal.push(mortal);
     }
 
-    /// A watched generator that no frame holds any more.
+    /// A watched value that no frame holds any more.
     pub(super) fn dropped(&self) -> Option<VarId> {
-        self.mortal.iter().copied().find(|generator| !self.is_held(*generator))
+        self.mortal.iter().find_map(|mortal| match mortal {
+            Mortal::Itself(value) => (!self.is_held(*value)).then_some(*value),
+            Mortal::Inside { holder, object } => {
+                // What the trace has not written to holds what it held.
+                let untouched = || self.is_held(*holder) && !self.effects.written().any(|written| written == *holder);
+                let reached = self.met(object.bind(self.py));
+                let held = reached.map_or_else(untouched, |reached| self.is_held(reached) || untouched());
+                (!held).then(|| reached.unwrap_or(*holder))
+            }
+        })
     }
 
     /// Whether it shows when the value goes.
     pub fn shows_when_dropped(&self, value: VarId) -> bool {
-        self.mortal.contains(&value) || self.vars.get(value).runs_when_dropped(self)
+        let is_mortal = |mortal: &Mortal| match mortal {
+            Mortal::Itself(own) => *own == value,
+            Mortal::Inside { holder, object } => *holder == value || self.met(object.bind(self.py)) == Some(value),
+        };
+        self.mortal.iter().any(is_mortal) || self.vars.get(value).runs_when_dropped(self)
     }
 
     fn is_held(&self, value: VarId) -> bool {
@@ -231,6 +259,17 @@ impl OpcodeExecutor<'_> {
             }
             None => Unwind::fallback(ReasonId::CannotRestore, text),
         }
+    }
+
+    /// A traceback keeps what the frames hold that an exception has left: where something in them shows when it dies, the call
+    /// of the innermost frame runs natively.
+    pub(super) fn refuse_kept_by_traceback(&self, exception: VarId) -> Flow<()> {
+        let call = self.frames.len().checked_sub(1).and_then(|at| self.checkpoints.get(at));
+        let (Some(dropped), Some(call)) = (self.dropped(), call) else { return Ok(()) };
+        let text = format!("the traceback of {} keeps {}", self.class_name(exception), self.text(dropped));
+        let mut reason = Reason::new(ReasonId::Raises, text);
+        reason.stack = self.user_stack();
+        Err(Unwind::Restart(Some(Box::new(PlannedBreak { step: call.step, reason }))))
     }
 
     /// The plan to stop where the trace broke, if the breaking instruction left operations in the graph: they may have

@@ -42,7 +42,7 @@ use crate::translate;
 use crate::variable::{VarId, Variables};
 
 pub use call::CallArgs;
-pub use checkpoint::{BreakPoint, Checkpoint};
+pub use checkpoint::{BreakPoint, Checkpoint, Mortal};
 pub use claim::{Below, Claim};
 pub use frame::{Block, CodeUnit, Frame, Globals, Handled};
 pub use inline::{FunctionParts, KeywordDefault, OpcodeInlineExecutor, PositionalDefault};
@@ -111,8 +111,8 @@ pub struct OpcodeExecutor<'py> {
     parts: HashMap<VarId, VarId>,
     // The exception that has just left an inlined frame.
     leaving: Option<VarId>,
-    // Generators of CPython's whose last reference may be the frame's own.
-    mortal: Vec<VarId>,
+    // What shows when it dies, and may die with the frame's own reference.
+    mortal: Vec<Mortal>,
     // What the present instruction asks or calls, and all that it does besides.
     direct: Option<(VarId, Claim)>,
     root_globals: Py<PyDict>,

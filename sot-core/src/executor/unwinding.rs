@@ -80,7 +80,11 @@ impl<'py> OpcodeExecutor<'py> {
     /// caught after that, it must be raised for real.
     pub(super) fn refuse_longer_traceback(&mut self, exception: VarId) -> Flow<()> {
         let left_a_frame = self.leaving.take() == Some(exception);
-        if left_a_frame && self.catches() && self.trackers.is_loadable(self.vars.tracker(exception)) {
+        if !left_a_frame || !self.catches() {
+            return Ok(());
+        }
+        self.refuse_kept_by_traceback(exception)?;
+        if self.trackers.is_loadable(self.vars.tracker(exception)) {
             let text = format!("{} is raised in a function that was followed", self.class_name(exception));
             return Err(Unwind::break_graph(ReasonId::Raises, text));
         }

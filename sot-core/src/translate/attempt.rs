@@ -4,7 +4,6 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyModule, PyString, PyType};
 
 use crate::cache::{CodeCache, Entry};
 use crate::codegen::{CodeGen, NewCode};
@@ -18,6 +17,7 @@ use crate::tracker::Tracker;
 use crate::variable::VarId;
 
 use super::always_compiles;
+use super::mortals;
 use super::report::{self, report};
 use super::resume_source::ResumeSource;
 use super::turn::TranslatingHere;
@@ -186,42 +186,12 @@ fn simulate<'py>(cx: &mut OpcodeExecutor<'py>, fresh: &FreshFrame<'_, 'py>, unit
     }
     let root = root_frame(cx, fresh, unit)?;
     if cx.is_resumed {
-        watch_mortals(cx, fresh, &root)?;
+        mortals::watch(cx, fresh, &root)?;
     }
     match cx.run_frame(root)?.0 {
         Exit::Return(value) => Ok(value),
         Exit::Yield(_) => Err(Unwind::fallback(ReasonId::UnsupportedFrame, "a yield outside a generator")),
     }
-}
-
-/// The frame of a resume function is all that holds what it was given, which for a generator, for an object with a method
-/// `__del__` of the program's, and for one whose death a weak reference tells of, shows when it goes.
-fn watch_mortals(cx: &mut OpcodeExecutor<'_>, fresh: &FreshFrame<'_, '_>, root: &Frame) -> Flow<()> {
-    let generator = cpython::import(fresh.py(), "types")?.getattr("GeneratorType")?;
-    let weakrefs = cpython::import(fresh.py(), "weakref")?.getattr("getweakrefs")?;
-    let is_told = |object: &Bound<'_, PyAny>| {
-        let told = weakrefs.call1((object,)).and_then(|refs| {
-            refs.try_iter()?.try_fold(false, |told, weak| Ok(told || !weak?.getattr("__callback__")?.is_none()))
-        });
-        told.unwrap_or(false)
-    };
-    let shows = |object: Bound<'_, PyAny>| {
-        let ty = object.get_type();
-        let lives_on = object.is_instance_of::<PyType>() || object.is_instance_of::<PyModule>();
-        if !lives_on && is_told(&object) {
-            return true;
-        }
-        let hook = cpython::type_lookup(&ty, &PyString::intern(ty.py(), "__del__"));
-        ty.is(&generator) || hook.is_some_and(|hook| cpython::builtin_type_name(&hook) == "function")
-    };
-    for (slot, value) in root.locals.iter().enumerate() {
-        let given = value.filter(|_| fresh.arg(slot).is_some_and(shows));
-        if let Some(value) = given {
-            cx.see(value)?;
-            cx.watch(value);
-        }
-    }
-    Ok(())
 }
 
 fn root_frame<'py>(cx: &mut OpcodeExecutor<'py>, fresh: &FreshFrame<'_, 'py>, unit: &Rc<CodeUnit>) -> Flow<Frame> {

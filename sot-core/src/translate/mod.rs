@@ -4,6 +4,7 @@
 mod attempt;
 mod left_round;
 mod marks;
+mod mortals;
 mod report;
 mod resume_source;
 mod turn;

@@ -1,0 +1,140 @@
+"""Objects whose death shows, and when it comes."""
+
+import collections
+import weakref
+
+import toy
+from cases import given
+
+LOG = []
+
+
+class Dying:
+    def __init__(self, name):
+        self.name = name
+
+    def __del__(self):
+        LOG.append(("dies", self.name))
+
+
+class Watched:
+    pass
+
+
+def one():
+    LOG.clear()
+    return (toy.arange(2),)
+
+
+def fails(name):
+    kept = Dying(name)
+    raise ValueError(kept.name)
+
+
+@given(one, hit=False)
+def test_kept_by_the_traceback_of_an_exception(x):
+    try:
+        fails("a")
+    except ValueError:
+        LOG.append("handled")
+    LOG.append("behind")
+    return x + 1
+
+
+@given(one, hit=False)
+def test_kept_by_an_exception_that_is_kept(x):
+    kept = None
+    try:
+        fails("a")
+    except ValueError as error:
+        kept = error
+    LOG.append("behind")
+    kept = None
+    LOG.append("dropped")
+    return x + 1
+
+
+def passes_on(name):
+    own = Dying(name + " of the caller")
+    fails(name)
+    return own
+
+
+@given(one, hit=False)
+def test_kept_by_the_frames_of_a_traceback(x):
+    for name in ("a", "b"):
+        try:
+            passes_on(name)
+        except ValueError as error:
+            LOG.append(str(error))
+        LOG.append("behind")
+    return x + 1
+
+
+@given(one, hit=False)
+def test_dropped_by_a_list(x):
+    values = [Dying("a"), Dying("b"), Dying("c"), Dying("d")]
+    del values[0]
+    LOG.append("deleted")
+    values.pop()
+    LOG.append("popped")
+    values[0] = None
+    LOG.append("replaced")
+    values.clear()
+    LOG.append("cleared")
+    return x + 1
+
+
+@given(one, hit=False)
+def test_dropped_by_a_dict(x):
+    values = {"a": Dying("a"), "b": Dying("b"), "c": Dying("c")}
+    values["a"] = 1
+    LOG.append("replaced")
+    del values["b"]
+    LOG.append("deleted")
+    values = None
+    LOG.append("dropped")
+    return x + 1
+
+
+@given(one, hit=False)
+def test_held_twice(x):
+    values = [Dying("a"), Dying("b")]
+    others = collections.deque(values)
+    values.clear()
+    LOG.append("cleared")
+    others.popleft()
+    LOG.append("popped")
+    del others
+    LOG.append("deleted")
+    return x + 1
+
+
+@given(one, hit=False)
+def test_weakly_referred_to_in_a_list(x):
+    values = [Watched(), Watched()]
+    references = [weakref.ref(value, lambda _: LOG.append("told")) for value in values]
+    toy.save(x)
+    values.pop()
+    LOG.append("popped")
+    values = None
+    LOG.append("dropped")
+    return x + 1, [reference() for reference in references]
+
+
+@given(one, hit=False)
+def test_generators_in_a_list(x):
+    def logged(name):
+        try:
+            yield name
+        finally:
+            LOG.append(name)
+
+    running = [logged("a"), logged("b")]
+    started = [next(generator) for generator in running]
+    toy.save(x)
+    del running[0]
+    LOG.append("deleted")
+    running = None
+    LOG.append("dropped")
+    return x + 1, started
