@@ -138,6 +138,9 @@ pub fn make(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     let [name, bases, namespace] = args.positional[..] else { return Err(refuse("type() with these arguments")) };
     let ty = cx.py.get_type::<PyType>().into_any();
     let metaclass = constant_object(cx, &ty);
+    if cx.see_as::<TupleVariable>(bases)?.is_none() {
+        return Err(refuse("type() with bases that are not in a tuple"));
+    }
     let all = cx.unpack_all(bases)?;
     let winner = winning_metaclass(cx, metaclass, &all)?;
     if winner != metaclass {
@@ -216,15 +219,17 @@ fn build_class(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
 
 /// Bases that are no classes say what takes their place.
 fn resolve_bases(cx: &mut OpcodeExecutor<'_>, given: &[VarId]) -> Flow<Vec<VarId>> {
-    let mut bases = Vec::with_capacity(given.len());
+    let mut objects = Vec::with_capacity(given.len());
+    let mut all_classes = true;
     for &base in given {
-        if class_of(cx, base)?.is_some() {
-            bases.push(base);
-            continue;
-        }
         let Some(object) = cx.see(base)?.object().map(|object| object.bind(cx.py).clone()) else {
             return Err(refuse("a class with a base that is made in the function"));
         };
+        objects.push(object.clone());
+        if class_of(cx, base)?.is_some() {
+            continue;
+        }
+        all_classes = false;
         let of_typing = |object: &Bound<'_, PyAny>| {
             object.getattr("__module__").is_ok_and(|module| module.eq("typing").unwrap_or(false))
         };
@@ -234,13 +239,18 @@ fn resolve_bases(cx: &mut OpcodeExecutor<'_>, given: &[VarId]) -> Flow<Vec<VarId
         if !cx.trackers.is_loadable(cx.vars.tracker(base)) {
             return Err(refuse("a class with a base that is made in the function"));
         }
-        function::guard_identity(cx, base, &object.clone().unbind());
-        let all = library(cx.py, "types", "resolve_bases")?.into_bound(cx.py).call1(((&object,),));
-        let all = all.map_err(|error| cx.raise(error))?;
-        for base in all.try_iter()? {
-            let base = base?;
-            bases.push(constant_object(cx, &base));
-        }
+        function::guard_identity(cx, base, &object.unbind());
+    }
+    if all_classes {
+        return Ok(given.to_vec());
+    }
+    // What stands for a base depends on the others.
+    let all = library(cx.py, "types", "resolve_bases")?.into_bound(cx.py).call1((PyTuple::new(cx.py, &objects)?,));
+    let mut bases = Vec::with_capacity(given.len());
+    for base in all.map_err(|error| cx.raise(error))?.try_iter()? {
+        let base = base?;
+        let known = objects.iter().position(|object| object.is(&base)).map(|at| given[at]);
+        bases.push(known.unwrap_or_else(|| constant_object(cx, &base)));
     }
     Ok(bases)
 }

@@ -620,3 +620,50 @@ def test_break_in_a_method_of_a_dataclass(x):
                 self.a = self.a * 2
 
     return Point(x + 1).a, Point(x).a
+
+
+Item = typing.TypeVar("Item")
+Other = typing.TypeVar("Other")
+
+
+class Holder(typing.Generic[Item]):
+    held = "held"
+
+
+def text_of(work):
+    try:
+        return work()
+    except TypeError as error:
+        return str(error)
+
+
+@given(one)
+def test_whole__bases_that_stand_for_others_beside_others(x):
+    class Both(typing.Generic[Item, Other], Holder[Item]):
+        pass
+
+    class Listed(typing.List[int], Holder[Item]):
+        pass
+
+    found = [[base.__name__ for base in made.__mro__] for made in (Both, Listed)]
+    return x + 1, found, len(Both.__orig_bases__), Both.held
+
+
+@given(one)
+def test_named_tuple_with_another_base(x):
+    class Plain:
+        pass
+
+    def make():
+        class Named(typing.NamedTuple, Plain):
+            field: int
+
+        return Named
+
+    return x + 1, text_of(make)
+
+
+@given(one)
+def test_bases_of_type_are_in_a_tuple(x):
+    made = [text_of(lambda: type("Made", bases, {})) for bases in (1, [int], ())]
+    return x + 1, made[:2], made[2].__name__

@@ -442,3 +442,24 @@ def test_builtins_that_are_replaced(x):
             return x + 2, replaced
     finally:
         builtins.ascii = before
+
+
+@given(one)
+def test_exhausted_iterators_keep_their_types(x):
+    made = [reversed([1]), reversed((1,)), reversed("a"), reversed(range(1)), reversed(collections.deque([1]))]
+    made += [reversed({"a": 1}), reversed({"a": 1}.values()), reversed({"a": 1}.items())]
+    made += [iter({"a": 1}), iter({"a": 1}.values()), iter({"a": 1}.items()), iter("\u00e9")]
+    items = [list(iterator) for iterator in made]
+    return x + 1, items, made
+
+
+@given(one)
+def test_extremes_of_nothing(x):
+    errors = []
+    for ask in (min, max):
+        for arguments in ((), ((),), ([], [])):
+            try:
+                errors.append(ask(*arguments))
+            except (TypeError, ValueError) as error:
+                errors.append(str(error))
+    return x + 1, errors

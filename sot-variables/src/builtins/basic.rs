@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use pyo3::call::PyCallArgs;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyString, PyTuple, PyType};
@@ -308,10 +309,7 @@ fn extreme(cx: &mut OpcodeExecutor<'_>, name: &str, op: CompareOp, args: &CallAr
         return Err(cx.raise(PyTypeError::new_err(text)));
     }
     let iterable = match args.positional[..] {
-        [] => {
-            let text = format!("{name} expected at least 1 argument, got 0");
-            return Err(cx.raise(PyTypeError::new_err(text)));
-        }
+        [] => return Err(refused(cx, name, ())),
         [iterable] => match cx.see(iterable)?.items(cx, iterable)? {
             Some(items) => cx.tuple(items),
             None => iterable,
@@ -324,7 +322,7 @@ fn extreme(cx: &mut OpcodeExecutor<'_>, name: &str, op: CompareOp, args: &CallAr
     };
     let iterator = cx.iter(iterable)?;
     let Some(first) = cx.next(iterator)? else {
-        return default.ok_or_else(|| empty(cx, name));
+        return default.ok_or_else(|| refused(cx, name, ((),)));
     };
     if let Some(key) = given(cx, key)? {
         return rest::extreme(cx, op == CompareOp::Greater, key, first, iterator, direct);
@@ -340,9 +338,9 @@ fn extreme(cx: &mut OpcodeExecutor<'_>, name: &str, op: CompareOp, args: &CallAr
     Ok(best)
 }
 
-fn empty(cx: &mut OpcodeExecutor<'_>, name: &str) -> Unwind {
-    // The wording changed in 3.12; CPython itself knows it.
-    match builtin_object(cx.py, name).and_then(|function| function.call1(((),))) {
+/// What `min` or `max` raises for no item or no argument, which is worded anew now and then: CPython itself knows it.
+fn refused<'py>(cx: &mut OpcodeExecutor<'py>, name: &str, args: impl PyCallArgs<'py>) -> Unwind {
+    match builtin_object(cx.py, name).and_then(|function| function.call1(args)) {
         Err(error) => cx.raise(error),
         Ok(_) => cx.raise(PyValueError::new_err("empty sequence")),
     }

@@ -253,7 +253,7 @@ impl IteratorState for DictIterator {
 
     fn reconstruct(&self, cg: &mut CodeGen<'_, '_>) -> Flow<()> {
         if self.exhausted {
-            return rebuild::emit_exhausted(cg, "dict");
+            return rebuild::emit_exhausted(cg, self.view.method(), self.backwards);
         }
         let dict = dict::expect(cg.cx, self.dict)?;
         // The iterator is made before the writes are replayed.

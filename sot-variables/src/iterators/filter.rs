@@ -96,7 +96,7 @@ impl IteratorState for Filter {
 
     fn reconstruct(&self, cg: &mut CodeGen<'_, '_>) -> Flow<()> {
         match (self.rule, self.turned) {
-            (Rule::TakeWhile, true) => rebuild::emit_exhausted(cg, "tuple"),
+            (Rule::TakeWhile, true) => rebuild::emit_exhausted(cg, "tuple", false),
             (Rule::DropWhile, true) => cg.load(self.inner),
             _ => {
                 let (module, name) = self.path();

@@ -85,7 +85,7 @@ impl IteratorState for ItemIterator {
                 let position = cg.cx.integer(position)?;
                 emit_call(cg, rebuild::sequence_at, &[self.object, position])
             }
-            _ => rebuild::emit_exhausted(cg, "tuple"),
+            _ => rebuild::emit_exhausted(cg, "tuple", self.backwards),
         }
     }
 }

@@ -178,9 +178,9 @@ fn call_packed<'py>(
 }
 
 /// Emits an exhausted iterator of the type that iterators over this one have; those that are told from it by few are so here.
-pub(crate) fn emit_exhausted(cg: &mut CodeGen<'_, '_>, over: &str) -> Flow<()> {
-    let over = cg.cx.string(over);
-    emit_call(cg, exhausted, &[over])
+pub(crate) fn emit_exhausted(cg: &mut CodeGen<'_, '_>, over: &str, backwards: bool) -> Flow<()> {
+    let (over, backwards) = (cg.cx.string(over), cg.cx.boolean(backwards));
+    emit_call(cg, exhausted, &[over, backwards])
 }
 
 #[pyfunction]
@@ -199,7 +199,7 @@ fn fill_ordered<'py>(dict: &Bound<'py, PyAny>, items: &Bound<'py, PyAny>) -> PyR
 }
 
 #[pyfunction]
-fn make_exhausted<'py>(py: Python<'py>, over: &str) -> PyResult<Bound<'py, PyAny>> {
+fn make_exhausted<'py>(py: Python<'py>, over: &str, backwards: bool) -> PyResult<Bound<'py, PyAny>> {
     if over == "generator" {
         let generator = py.eval(c"(None for _ in ())", None, None)?;
         generator.call_method0("close")?;
@@ -209,13 +209,16 @@ fn make_exhausted<'py>(py: Python<'py>, over: &str) -> PyResult<Bound<'py, PyAny
         "list" => PyList::empty(py).into_any(),
         "range" => PyRange::new(py, 0, 0)?.into_any(),
         "set" => PySet::empty(py)?.into_any(),
-        "dict" => PyDict::new(py).into_any(),
+        "keys" | "values" | "items" => PyDict::new(py).call_method0(over)?,
         "ascii" => PyString::new(py, "").into_any(),
-        "text" => return skip(PyString::new(py, "\u{e9}").try_iter()?, 2),
+        "text" if !backwards => return skip(PyString::new(py, "\u{e9}").try_iter()?, 2),
         "bytes" => PyBytes::new(py, b"").into_any(),
         "deque" => cpython::import(py, "collections")?.getattr("deque")?.call0()?,
         _ => PyTuple::empty(py).into_any(),
     };
+    if backwards {
+        return reversed(&empty);
+    }
     Ok(empty.try_iter()?.into_any())
 }
 

@@ -60,7 +60,7 @@ impl IteratorState for CallableIterator {
     fn reconstruct(&self, cg: &mut CodeGen<'_, '_>) -> Flow<()> {
         match self.callable {
             Some(callable) => emit_call(cg, |py| library(py, "builtins", "iter"), &[callable, self.sentinel]),
-            None => rebuild::emit_exhausted(cg, "tuple"),
+            None => rebuild::emit_exhausted(cg, "tuple", false),
         }
     }
 }

@@ -216,7 +216,7 @@ impl IteratorState for SequenceIterator {
 
     fn reconstruct(&self, cg: &mut CodeGen<'_, '_>) -> Flow<()> {
         if self.exhausted || self.position < 0 {
-            return rebuild::emit_exhausted(cg, self.over.name());
+            return rebuild::emit_exhausted(cg, self.over.name(), self.backwards);
         }
         if let (Over::Set, Some((set, _))) = (self.over, self.set) {
             return self.reconstruct_over_set(cg, set);
