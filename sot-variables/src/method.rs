@@ -11,7 +11,6 @@ use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
 use sot_core::tracker::{self, Part, Tracker, TrackerId};
 use sot_core::variable::{VarId, Variable};
 
-use crate::function::guard_identity;
 use crate::globals::GlobalsVariable;
 use crate::object::is_c_value;
 use crate::{dict, exception, kept, numpy, slots, subclass};
@@ -154,12 +153,8 @@ pub fn call_descriptor<'py>(
     if let Some(result) = numpy::call_method(cx, descriptor, args)? {
         return Ok(result);
     }
-    let variable = receiver;
     let receiver = cx.see(receiver)?;
     let c_value = receiver.object().filter(|object| is_c_value(object.bind(cx.py)));
-    if let Some(object) = c_value {
-        guard_identity(cx, variable, object);
-    }
     // The one method of such values that writes.
     let writes = descriptor.getattr("__name__").is_ok_and(|name| name.eq("pack_into").unwrap_or(false));
     let c_value = c_value.filter(|_| !writes);

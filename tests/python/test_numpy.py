@@ -264,3 +264,23 @@ def test_operators_of_scalars_that_change():
     fast(x, np.float32(100.5), np.int64(200))
     after = sot.stats()
     assert after.translations == before.translations and after.hits > before.hits and not after.fallbacks
+
+
+def test_a_number_made_for_the_call_need_not_be_the_same_object():
+    def corner(sizes, shift):
+        width = sizes[0]
+        return np.array([0.0, width * -0.5, -width]) + np.array(shift)
+
+    def f(x):
+        y = x * 2
+        sizes = x.numpy() * 200
+        return y, corner(sizes, (1.0, 2.0, 3.0))
+
+    fast, x = sot.symbolic_translate(f), paddle.ones([2])
+    for _ in range(3):
+        assert fast(x)[1].tobytes() == f(x)[1].tobytes()
+    before = sot.stats()
+    for _ in range(5):
+        assert fast(x)[1].tobytes() == f(x)[1].tobytes()
+    after = sot.stats()
+    assert after.translations == before.translations and after.hits > before.hits and after.graphs
