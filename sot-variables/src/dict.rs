@@ -201,6 +201,17 @@ fn plainly_iterated(cx: &mut OpcodeExecutor<'_>, source: VarId) -> Flow<Option<V
     Ok(Some(storage))
 }
 
+/// A copy of a dict, for which an object of a subclass is asked that has its own way to be iterated.
+pub(crate) fn copied(cx: &mut OpcodeExecutor<'_>, this: VarId, ordered: bool) -> Flow<VarId> {
+    let (entries, owner) = (expect(cx, this)?.entries.clone(), subclass::owner_of(cx, this));
+    let asks = owner != this && !entries.is_empty() && plainly_iterated(cx, owner)?.is_none();
+    let copy = cx.produce(Rc::new(DictVariable::new(if asks { Vec::new() } else { entries }, ordered)));
+    if asks {
+        update(cx, copy, owner)?;
+    }
+    Ok(copy)
+}
+
 /// The entries of a mapping, or of an iterable of pairs.
 pub(crate) fn pairs(cx: &mut OpcodeExecutor<'_>, source: VarId) -> Flow<Vec<(Rc<HashKey>, VarId)>> {
     if let Some(known) = known_pairs(cx, source)? {
@@ -284,7 +295,7 @@ impl DictVariable {
         Ok(cx.produce(Rc::new(DictVariable::new(entries, false))))
     }
 
-    /// A copy of the same type.
+    /// A copy of the same type, of which an object of a subclass is not asked.
     pub(crate) fn copy(&self, cx: &mut OpcodeExecutor<'_>) -> VarId {
         cx.produce(Rc::new(DictVariable::new(self.entries.clone(), self.ordered)))
     }
@@ -593,7 +604,7 @@ impl Variable for DictVariable {
         &self,
         cx: &mut OpcodeExecutor<'_>,
         op: BinaryOp,
-        _: VarId,
+        this: VarId,
         other: VarId,
         reflected: bool,
     ) -> Flow<Option<VarId>> {
@@ -602,7 +613,8 @@ impl Variable for DictVariable {
             return Ok(None);
         }
         let ordered = self.ordered || of(cx, other)?.is_some_and(|other| other.ordered);
-        let copy = cx.produce(Rc::new(DictVariable::new(self.entries.clone(), ordered)));
+        let copy = copied(cx, this, ordered)?;
+        let other = subclass::owner_of(cx, other);
         update(cx, copy, other)?;
         Ok(Some(copy))
     }
@@ -611,6 +623,7 @@ impl Variable for DictVariable {
         if op != BinaryOp::Or || !cx.py.get_type::<PyDict>().hasattr("__ior__")? {
             return Ok(None);
         }
+        let other = subclass::owner_of(cx, other);
         update(cx, this, other)?;
         Ok(Some(this))
     }

@@ -5,7 +5,7 @@ use std::cell::Cell;
 
 use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PySlice, PyTuple};
+use pyo3::types::{PyInt, PyList, PySlice, PyTuple};
 
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, CompareOp, OpcodeExecutor};
@@ -13,6 +13,7 @@ use sot_core::tracker::{Key, Tracker, TrackerId};
 use sot_core::variable::VarId;
 
 use crate::slice::SliceVariable;
+use crate::subclass;
 
 /// Containers nested deeper than this are taken to hold themselves.
 const MAX_NESTING: usize = 200;
@@ -94,10 +95,13 @@ impl Sequence {
     }
 }
 
-/// A known value, or the number that its `__index__` gives.
+/// A known value, or the number that its `__index__` gives, which C code does not ask of integers.
 pub(crate) fn index_object<'py>(cx: &mut OpcodeExecutor<'py>, value: VarId) -> Flow<Option<Bound<'py, PyAny>>> {
     if let Some(known) = cx.materialize(value)? {
         return Ok(Some(known));
+    }
+    if let Some(number) = subclass::value_of(cx, value)?.filter(Bound::is_instance_of::<PyInt>) {
+        return Ok(Some(number));
     }
     match cx.special_method(value, "__index__")? {
         Some(method) => {

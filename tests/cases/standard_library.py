@@ -16,6 +16,9 @@ from cases import given
 X = toy.arange(2)
 
 
+LOG = []
+
+
 def one():
     return (toy.arange(2),)
 
@@ -463,3 +466,40 @@ def test_extremes_of_nothing(x):
             except (TypeError, ValueError) as error:
                 errors.append(str(error))
     return x + 1, errors
+
+
+class AskedKeys(dict):
+    def __iter__(self):
+        return super().__iter__()
+
+    def keys(self):
+        LOG.append("keys")
+        return super().keys()
+
+    def __getitem__(self, key):
+        LOG.append(key)
+        return super().__getitem__(key) * 2
+
+
+class OwnIndex(int):
+    def __index__(self):
+        return 0
+
+
+@given(one)
+def test_copies_of_a_dict_that_is_iterated_in_its_own_way(x):
+    LOG.clear()
+    asked, empty = AskedKeys(a=1, b=2), AskedKeys()
+    copies = [asked.copy(), dict(asked), {**asked}, empty.copy(), dict.copy(asked)]
+    if hasattr(dict, "__or__"):
+        copies += [asked | {"c": 3}, asked | asked]
+    return x + 1, copies, [type(copied).__name__ for copied in copies]
+
+
+@given(one)
+def test_integers_are_not_asked_for_an_index(x):
+    two, items = OwnIndex(2), [1, 2, 3, 4]
+    found = items[two], tuple(items)[two], "abcd"[two], items[two:], list(range(two)), [0] * two, hex(two), items[:-two]
+    items[two] = 9
+    del items[-two]
+    return x + 1, found, items, (5,) * two, list(range(8, 0, -two)), bytes(two), items.pop(OwnIndex(-1)), round(2.345, two)

@@ -189,7 +189,8 @@ fn clear(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
 
 fn copy(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     let (this, []) = receive(cx, args, "dict", "copy", 0)?;
-    Ok(expect(cx, this)?.copy(cx))
+    let ordered = expect(cx, this)?.ordered;
+    dict::copied(cx, this, ordered)
 }
 
 fn set_item(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use pyo3::exceptions::{PyStopIteration, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyRange, PySlice, PyTuple};
+use pyo3::types::{PyDict, PyInt, PyList, PyRange, PySlice, PyTuple};
 
 use sot_core::builtin;
 use sot_core::error::{Flow, Unwind};
@@ -29,6 +29,7 @@ use crate::list::ListVariable;
 use crate::range::RangeVariable;
 use crate::rest;
 use crate::set::{self, SetVariable};
+use crate::subclass;
 use crate::tuple::TupleVariable;
 
 builtin! { ITER = "iter" => |cx, args| match args.positional[..] {
@@ -320,6 +321,9 @@ fn reversed_range(cx: &mut OpcodeExecutor<'_>, range: &RangeVariable) -> Flow<Va
 fn index<'py>(cx: &mut OpcodeExecutor<'py>, value: VarId) -> Flow<Bound<'py, PyAny>> {
     if let Some(known) = cx.materialize(value)? {
         return Ok(known);
+    }
+    if let Some(number) = subclass::value_of(cx, value)?.filter(Bound::is_instance_of::<PyInt>) {
+        return Ok(number);
     }
     let index = object_model::convert(cx, value, "__index__", &[])?;
     cx.known(index)?.ok_or_else(|| cannot("range() up to a number that is not known while tracing"))
