@@ -76,6 +76,12 @@ pub(crate) fn expect(cx: &mut OpcodeExecutor<'_>, set: VarId) -> Flow<Rc<SetVari
     }
 }
 
+/// What C code looks at: of a set of a subclass what its base keeps, in whatever way that is iterated.
+pub(crate) fn seen(cx: &mut OpcodeExecutor<'_>, source: VarId) -> Flow<VarId> {
+    let storage = subclass::seen_by_base(cx, source)?;
+    Ok(if cx.see_as::<SetVariable>(storage)?.is_some() { storage } else { source })
+}
+
 /// The elements of a set or of any iterable, each once, in no order anyone may rely on.
 pub(crate) fn elements(cx: &mut OpcodeExecutor<'_>, source: VarId) -> Flow<Vec<Rc<HashKey>>> {
     if let Some(set) = cx.see_as::<SetVariable>(source)? {

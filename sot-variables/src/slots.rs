@@ -98,8 +98,9 @@ fn call_binary(cx: &mut OpcodeExecutor<'_>, name: &str, this: VarId, other: VarI
         }
         _ => {}
     }
-    // C code looks at what the other operand's base keeps, too.
-    let mut operand = subclass::storage_of(cx, other)?.unwrap_or(other);
+    // C code looks at what the other operand's base keeps, too; a list takes in what an iterable gives.
+    let storage = subclass::storage_of(cx, other)?.filter(|_| name != "__iadd__");
+    let mut operand = storage.unwrap_or(other);
     if matches!(name, "__mul__" | "__rmul__" | "__imul__") && is_sequence(cx, this)? && cx.known(operand)?.is_none() {
         operand = match sequence::index_object(cx, operand)? {
             Some(index) => cx.wrap_fresh(&index)?,

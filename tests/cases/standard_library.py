@@ -503,3 +503,60 @@ def test_integers_are_not_asked_for_an_index(x):
     items[two] = 9
     del items[-two]
     return x + 1, found, items, (5,) * two, list(range(8, 0, -two)), bytes(two), items.pop(OwnIndex(-1)), round(2.345, two)
+
+
+class OwnText(str):
+    def __repr__(self):
+        return "own"
+
+
+class OwnItems(set):
+    def __iter__(self):
+        return iter([7])
+
+    def __contains__(self, item):
+        return item == 7
+
+
+class OwnFrozenItems(frozenset):
+    def __iter__(self):
+        return iter([7])
+
+
+@given(one)
+def test_numbers_in_texts_of_a_class(x):
+    errors = []
+    for convert in (int, float):
+        try:
+            convert(OwnText("twelve"))
+        except ValueError as error:
+            errors.append(str(error))
+    return x + 1, int(OwnText("12")), float(OwnText("1.5")), errors
+
+
+@given(one)
+def test_sets_of_a_class_that_is_iterated_in_its_own_way(x):
+    found = []
+    for items in (OwnItems([1, 2]), OwnFrozenItems([1, 2])):
+        made = [set(items), frozenset(items), {1, 3}.union(items), {1, 3}.difference(items), {1, 3}.intersection(items)]
+        made += [{1, 3}.symmetric_difference(items), {1, 3} | items, {1}.issubset(items), {1, 2, 3}.issuperset(items)]
+        changed = {1, 3}
+        changed.update(items)
+        changed.difference_update(items)
+        found.append((made, {7}.isdisjoint(items), changed, [*items], list(items), sorted(items), 1 in items, 7 in items))
+    return x + 1, found
+
+
+class OwnList(list):
+    def __iter__(self):
+        return iter([7, 8])
+
+
+@given(one)
+def test_lists_take_in_what_a_list_of_a_class_gives(x):
+    added, extended, called, replaced = [1], [1], [1], [1, 2]
+    added += OwnList([2])
+    extended.extend(OwnList([2]))
+    called.__iadd__(OwnList([2]))
+    replaced[:1] = OwnList([2])
+    return x + 1, added, extended, called, replaced, [1] + OwnList([2])

@@ -19,6 +19,7 @@ use crate::dict::{self, DictVariable};
 use crate::object::is_struct_sequence;
 use crate::set::{Order, SetVariable};
 use crate::slice::SliceVariable;
+use crate::subclass;
 use crate::tuple::{self, TupleVariable};
 
 builtin! { INT = "int" => |cx, args| fold_or(cx, "int", args, |cx| number(cx, args, &["__int__", "__index__", "__trunc__"])) }
@@ -140,6 +141,13 @@ fn number(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, methods: &[&str]) -> Flo
             return object_model::convert(cx, value, method, &[]);
         }
     }
+    if let Some(text) = subclass::value_of(cx, value)? {
+        // What is wrong with it is said in the words of its own `__repr__`.
+        let name = if methods[0] == "__int__" { "int" } else { "float" };
+        let number = super::builtin_object(cx.py, name)?.call1((text,));
+        let number = number.map_err(|_| cannot("a number in a text of a class that is none"))?;
+        return cx.wrap_fresh(&number);
+    }
     let ty = cx.type_name(value)?;
     let number = if cx.runtime.version.0 >= 10 { "real number" } else { "number" };
     let text = if methods[0] == "__int__" {
@@ -173,8 +181,9 @@ fn from_iterable(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, name: &str) -> Fl
 fn set(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, frozen: bool) -> Flow<VarId> {
     let name = if frozen { "frozenset" } else { "set" };
     if let [source] = args.positional[..] {
-        if let Some(old) = cx.see_as::<SetVariable>(source)? {
-            if frozen && old.frozen {
+        let seen = crate::set::seen(cx, source)?;
+        if let Some(old) = cx.see_as::<SetVariable>(seen)? {
+            if frozen && old.frozen && seen == source {
                 return Ok(source);
             }
             return Ok(SetVariable::make(cx, old.keys.clone(), frozen, Order::Unknown));

@@ -104,7 +104,8 @@ fn operands(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<(VarId, Vec<Va
     match args.positional.split_first() {
         Some((&this, others)) if args.keywords.is_empty() => {
             expect(cx, this)?;
-            Ok((this, others.to_vec()))
+            let others = others.iter().map(|&other| set::seen(cx, other)).collect::<Flow<Vec<_>>>()?;
+            Ok((this, others))
         }
         _ => Err(cx.raise(PyTypeError::new_err("a set method takes no keyword arguments"))),
     }
@@ -150,6 +151,7 @@ fn combined(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, op: BinaryOp) -> Flow<
 fn compared(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, op: CompareOp) -> Flow<VarId> {
     let [this, other] = args.exactly(cx, "issubset")?;
     expect(cx, this)?;
+    let other = set::seen(cx, other)?;
     let other = elements(cx, other)?;
     let other = SetVariable::make(cx, other, true, Order::Unknown);
     cx.compare(op, this, other)
