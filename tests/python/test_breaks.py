@@ -1,8 +1,11 @@
 """Graph breaks: what lies before, between and after is compiled; results, effects and exceptions are those of CPython."""
 
+import ctypes
 import gc
 import glob
 import os
+import signal
+import sys
 import traceback
 import weakref
 
@@ -666,3 +669,51 @@ def test_a_generator_left_by_an_exception_is_closed_when_it_is_dropped():
         gc.enable()
     assert log == ["closed", "caught"] * 2
     assert sot.stats().graphs >= 1
+
+
+class Interrupting:
+    """Reading `now` sends an interrupt, for which nobody has looked yet."""
+
+    _as_parameter_ = int(signal.SIGINT)
+    now = property(getattr(ctypes.PyDLL(None), "raise"))
+
+
+INTERRUPTING = Interrupting()
+
+
+def one_more(y):
+    return y + 1
+
+
+def interrupted(x):
+    y = x * 2
+    INTERRUPTING.now
+    return one_more(y) * 2
+
+
+def test_an_interrupt_while_a_frame_is_translated_is_the_programs():
+    fast = sot.symbolic_translate(interrupted)
+    for _ in range(3):
+        with pytest.raises(KeyboardInterrupt):
+            fast(positive())
+    assert sot.stats().graphs == 1 and not sot.stats().fallbacks
+
+
+def interrupted_in_a_block(x, n):
+    y = x * 2
+    for i in range(n):
+        try:
+            y = y + 1
+            INTERRUPTING.now
+            y = y + one_more(y)
+        except KeyboardInterrupt:
+            y = y * 10
+        finally:
+            y = y + 0.5
+    return y
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="frames look for signals before their first instruction")
+def test_an_interrupt_while_a_frame_is_translated_goes_to_its_handlers():
+    graphs, breaks, fallbacks = run(interrupted_in_a_block, positive(), 3)
+    assert (graphs, breaks, fallbacks) == (1, 1, 0)

@@ -69,6 +69,7 @@ impl<'a, 'py> CodeGen<'a, 'py> {
         let line = root.code.first_line;
         let mut emitter = Emitter::new(cx.py, Selected::for_version(version), &root.code, Position::line(line));
         emitter.prologue(&root.code, false)?;
+        emitter.begin()?;
         Ok(CodeGen {
             cx,
             root,

@@ -186,6 +186,7 @@ impl<'a, 'py> NativeFrames<'a, 'py> {
         let position = code.instructions[frame.at.index()].position;
         let mut emitter = Emitter::new(self.py, self.target, &code, position);
         emitter.prologue(&code, false)?;
+        emitter.begin()?;
         write(&mut emitter)?;
         emitter.op("RETURN_VALUE", 0)?;
         emitter.finish(&mut code);

@@ -18,6 +18,7 @@ mod function;
 mod getter;
 mod handled;
 mod hook;
+mod interrupt;
 mod lru;
 mod modules;
 mod object;
@@ -81,6 +82,7 @@ pub use function::{
 pub use getter::Getter;
 pub use handled::is_handling;
 pub use hook::{counts, last_panic, panics, set_evaluator, Counts, FrameEvaluator, Verdict};
+pub use interrupt::{interrupt_again, is_interrupt};
 pub use lru::LruCache;
 pub use modules::import;
 pub use object::{generic_getattr, instance_dict, is_deque, new_slice, refcount};

@@ -29,7 +29,11 @@ impl Prologue {
         let e = Emitter::beside(py, code, line);
         let outward = Vec::new();
         let mut writer = Writer { py, base, key, e, slot, outward, call: None, applies: None, raising: None };
-        writer.e.prologue(code, key.entry == Entry::Yield)?;
+        let generator = key.entry == Entry::Yield;
+        writer.e.prologue(code, generator)?;
+        if generator {
+            writer.e.begin()?;
+        }
         writer.locals(code)?;
         writer.stack()?;
         writer.enter()?;
@@ -103,7 +107,11 @@ impl Writer<'_, '_> {
     fn enter(&mut self) -> Flow<()> {
         let at = self.key.at;
         match self.key.entry {
-            Entry::Next => self.jump("JUMP_FORWARD", at),
+            Entry::Next => {
+                let start = self.begin()?;
+                self.raises_since(start);
+                self.jump("JUMP_FORWARD", at)
+            }
             Entry::Yield => {
                 self.load_values(1)?;
                 self.jump_to_yield()
@@ -111,14 +119,15 @@ impl Writer<'_, '_> {
             Entry::Raise => {
                 self.e.before_reraise()?;
                 self.load_values(self.e.raised_width())?;
-                let start = self.e.here();
+                let start = self.begin()?;
                 self.e.reraise()?;
                 self.raises_since(start);
                 Ok(())
             }
             Entry::Return(arguments, finish) => {
                 let is_next = finish == Finish::Next;
-                let start = if is_next { self.e.begin_try()? } else { self.e.here() };
+                let begun = self.begin()?;
+                let start = if is_next { self.e.begin_try()? } else { begun };
                 self.call(arguments as u32)?;
                 let call = Label(self.e.here().0 - 1);
                 self.call = Some(call);
@@ -127,12 +136,12 @@ impl Writer<'_, '_> {
                 } else {
                     self.finish(finish)?;
                 }
-                self.raises_since(Label(call.0 + u32::from(is_next)));
+                self.raises_since(if is_next { Label(call.0 + 1) } else { start });
                 self.jump("JUMP_FORWARD", Label(at.0 + 1))
             }
             Entry::Finish(finish) => {
-                let start = self.e.here();
-                self.call = Some(start);
+                let start = self.begin()?;
+                self.call = Some(self.e.here());
                 self.finish(finish)?;
                 self.raises_since(start);
                 self.jump("JUMP_FORWARD", Label(at.0 + 1))
@@ -150,6 +159,14 @@ impl Writer<'_, '_> {
             self.e.copy_handler(Handler { start, end, target, ..*handler });
         }
         Prologue { emitter: self.e, length, call: self.call, applies: self.applies }
+    }
+
+    /// The frame begins to run, and looks for signals: what a handler of those raises comes in the place of the instruction, for
+    /// which the stack is laid out.
+    fn begin(&mut self) -> Flow<Label> {
+        let start = self.e.here();
+        self.e.begin()?;
+        Ok(start)
     }
 
     /// What was written since `start` raises as the original instruction does.

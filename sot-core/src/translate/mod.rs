@@ -121,6 +121,10 @@ fn miss(runtime: &'static Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>
     }
     let translation = match translate_to_the_end(py, runtime, cache, frame) {
         Ok(translation) => translation,
+        Err(error) if cpython::is_interrupt(py, &error) => {
+            let comes_again = cpython::interrupt_again(py, &error).unwrap_or(false);
+            return if comes_again { Verdict::Original { disable_eval_frame: false } } else { Verdict::Raise(error) };
+        }
         Err(error) => return internal(cache, &code, error),
     };
     if let Some(reason) = translation.reason.as_ref().filter(|reason| reason.forbidden_by.is_some()) {

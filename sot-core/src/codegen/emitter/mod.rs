@@ -230,9 +230,17 @@ impl Emitter {
         Label(self.instructions.len() as u32)
     }
 
-    /// What a fresh frame must run first: cells, `RESUME`; that of a generator makes the generator.
+    /// What a fresh frame must run first: it makes cells, and that of a generator makes the generator.
     pub fn prologue(&mut self, code: &Code, generator: bool) -> Flow<()> {
         self.target().prologue(self, code, generator)
+    }
+
+    /// The frame begins to run: tracebacks show it from here on, and signals are looked for.
+    pub fn begin(&mut self) -> Flow<()> {
+        if self.knows("RESUME") {
+            self.op("RESUME", 0)?;
+        }
+        Ok(())
     }
 
     /// Leaves a constant on the stack.

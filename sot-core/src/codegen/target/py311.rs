@@ -9,7 +9,7 @@ use crate::error::Flow;
 #[derive(Clone, Copy)]
 pub(in crate::codegen) struct Py311;
 
-/// `COPY_FREE_VARS`, a `MAKE_CELL` for each cell variable, `RETURN_GENERATOR` in a generator, `RESUME`.
+/// `COPY_FREE_VARS`, a `MAKE_CELL` for each cell variable, `RETURN_GENERATOR` in a generator.
 pub(super) fn prologue(e: &mut Emitter, code: &Code, generator: bool) -> Flow<()> {
     if !code.freevars.is_empty() {
         e.op("COPY_FREE_VARS", code.freevars.len() as u32)?;
@@ -21,7 +21,7 @@ pub(super) fn prologue(e: &mut Emitter, code: &Code, generator: bool) -> Flow<()
         e.op("RETURN_GENERATOR", 0)?;
         e.op("POP_TOP", 0)?;
     }
-    e.op("RESUME", 0)
+    Ok(())
 }
 
 impl Target for Py311 {
