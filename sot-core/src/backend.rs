@@ -82,6 +82,17 @@ pub enum CallPolicy {
     Listed(String),
 }
 
+/// What a method that changes a tensor in place returns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Returns {
+    /// The tensor.
+    It,
+    /// `None`.
+    Nothing,
+    /// Another object for the same tensor, which no graph gives: in the graph where the program drops it.
+    AnotherObject,
+}
+
 /// What an attribute of a tensor means to the backend.
 #[derive(Debug)]
 pub enum TensorAttribute {
@@ -90,10 +101,7 @@ pub enum TensorAttribute {
     /// A method that builds graph: calling it is one `call_method` statement.
     Method,
     /// A method that changes the tensor in place: calling it is one `call_inplace` statement.
-    InPlace {
-        /// Whether it returns the tensor, or else `None`.
-        returns_it: bool,
-    },
+    InPlace(Returns),
     /// An attribute that is itself a tensor operation (say `T`): reading it is one statement `getattr(tensor, name)`.
     Operation,
     /// A text that is known at run time only, but never empty.
@@ -108,8 +116,15 @@ pub enum TensorAttribute {
     /// How many elements the tensor has, of which some sizes are open, as an object of this type: `int` or a subclass.
     Elements(Py<PyAny>),
     /// What the framework keeps with a tensor object beside its value, and C code gives: of a tensor from outside it is read, and
-    /// looked at again at each call. Results of the graph have it when the graph has run, as the text says.
-    Outside(String),
+    /// looked at again at each call.
+    Outside {
+        /// What results of the graph have, where that is known.
+        of_result: Option<Py<PyAny>>,
+        /// What is said where it is not: they have it when the graph has run.
+        why: String,
+    },
+    /// A method or property in Python of the tensors' type that asks for what is known, or calls other methods: it is followed.
+    Follow,
     /// Follows from the sizes of the tensor, of which some are open; the text says what is not known.
     OpenSizes(String),
     /// Needs the tensor's value or identity; the text says why and what to do.

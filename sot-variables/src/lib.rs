@@ -64,7 +64,7 @@ sot_core::inventory::submit! {
         method: |function, receiver| Rc::new(method::MethodVariable::new(function, receiver)),
         builtin_method: |descriptor, receiver| Rc::new(method::BuiltinMethodVariable::new(descriptor, receiver)),
         tensor: |symbol, meta| Rc::new(tensor::TensorVariable::computed(symbol, meta)),
-        written: |symbol, meta, class| Rc::new(tensor::TensorVariable::written(symbol, meta, class)),
+        written: tensor::TensorVariable::written,
         generator: |frame| Rc::new(generator::GeneratorVariable::new(frame)),
     }
 }

@@ -1,18 +1,19 @@
 //! Tensors: inputs of the graph and results in it. What an attribute or operator means is the backend's to say; every
 //! operation is one statement.
 
+use std::any::Any;
 use std::rc::Rc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyString};
-use sot_core::backend::{CallKind, TensorAttribute, TensorMeta};
+use sot_core::backend::{CallKind, Returns, TensorAttribute, TensorMeta};
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, BinaryOp, CallArgs, CompareOp, Name, OpcodeExecutor, UnaryOp};
 use sot_core::graph::SymbolId;
 use sot_core::guard::Test;
 use sot_core::runtime::Runtime;
-use sot_core::tracker::TrackerId;
+use sot_core::tracker::{Tracker, TrackerId};
 use sot_core::variable::{GraphArgument, VarId, Variable};
 
 use crate::shape::ShapeVariable;
@@ -29,7 +30,7 @@ fn is_tensor(object: &Bound<'_, PyAny>) -> bool {
 enum Source {
     External(Py<PyAny>),
     Computed(SymbolId),
-    /// From outside and of this type, changed in place.
+    /// From outside, changed in place.
     Written(SymbolId, Py<PyAny>),
 }
 
@@ -37,17 +38,26 @@ enum Source {
 pub struct TensorVariable {
     source: Source,
     meta: TensorMeta,
+    /// Whether it is from outside, and the trace has changed whether gradients flow to it: the graph would take it as it was.
+    is_switched: bool,
 }
 
 impl TensorVariable {
     /// A result of the graph.
     pub fn computed(symbol: SymbolId, meta: TensorMeta) -> Self {
-        TensorVariable { source: Source::Computed(symbol), meta }
+        TensorVariable { source: Source::Computed(symbol), meta, is_switched: false }
     }
 
-    /// A tensor from outside that was changed in place.
-    pub fn written(symbol: SymbolId, meta: TensorMeta, class: Bound<'_, PyAny>) -> Self {
-        TensorVariable { source: Source::Written(symbol, class.unbind()), meta }
+    /// A tensor from outside that was changed in place; `before` is it as it was.
+    pub fn written(py: Python<'_>, symbol: SymbolId, meta: TensorMeta, before: Rc<dyn Variable>) -> Rc<dyn Variable> {
+        let before: Rc<dyn Any> = before;
+        let source = match before.downcast_ref::<TensorVariable>().map(|tensor| &tensor.source) {
+            Some(Source::External(object) | Source::Written(_, object)) => {
+                Source::Written(symbol, object.clone_ref(py))
+            }
+            Some(Source::Computed(_)) | None => Source::Computed(symbol),
+        };
+        Rc::new(TensorVariable { source, meta, is_switched: false })
     }
 
     /// What is known of it.
@@ -60,12 +70,16 @@ impl TensorVariable {
             Unwind::break_graph(ReasonId::BackendRefused, format!("a tensor cannot enter the graph: {error}"))
         })?;
         cx.leave_sizes_open(object, tracker, &mut meta);
-        Ok(Rc::new(TensorVariable { source: Source::External(object.clone().unbind()), meta }))
+        Ok(Rc::new(TensorVariable { source: Source::External(object.clone().unbind()), meta, is_switched: false }))
     }
 
     fn graph_symbol(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<SymbolId> {
         match &self.source {
             Source::Computed(symbol) | Source::Written(symbol, _) => Ok(*symbol),
+            Source::External(_) if self.is_switched => {
+                let text = "a tensor from outside is used whose stop_gradient was changed before";
+                Err(Unwind::break_graph(ReasonId::UnsupportedMutation, text))
+            }
             Source::External(object) => {
                 let object = object.bind(cx.py).clone();
                 cx.graph_input(this, &object, &self.meta)
@@ -116,6 +130,23 @@ impl TensorVariable {
         }
     }
 
+    /// What C code keeps beside the value of a tensor from outside, on which no write in place has a bearing.
+    fn beside_the_value(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<VarId> {
+        match &self.source {
+            Source::Written(_, object) if !cx.effects.is_written(this) => {
+                let value = object.bind(cx.py).getattr(&**name)?;
+                let of = cx.vars.tracker(this);
+                let tracker = cx.trackers.add(Tracker::Getattr { of, name: Rc::clone(name) });
+                cx.guards.require(tracker);
+                Ok(cx.wrap(&value, tracker))
+            }
+            _ => {
+                let text = format!("attribute '{name}' of a tensor that was changed");
+                Err(Unwind::break_graph(ReasonId::UnsupportedAttribute, text))
+            }
+        }
+    }
+
     /// What a method gives, where that is known before the graph runs.
     fn answer(&self, cx: &mut OpcodeExecutor<'_>, method: &str) -> Flow<Option<Py<PyAny>>> {
         let Some(symbol) = self.symbol() else { return Ok(None) };
@@ -126,20 +157,42 @@ impl TensorVariable {
         Ok(answer)
     }
 
-    /// From here on no gradient flows through the tensor.
-    fn stop_gradient(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
-        if !self.meta.stop_gradient {
-            let stopped = self.call_method(cx, this, "detach", &[])?;
-            let payload = cx.vars.get(stopped);
-            cx.vars.set(this, payload);
+    /// `this.stop_gradient = stop`. Gradients that begin at a result of the graph end the graph; what becomes of a tensor from
+    /// outside is written to it when the graph has run, and ends the graph where it is used meanwhile.
+    fn set_stop_gradient(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, value: VarId, stop: bool) -> Flow<bool> {
+        if stop == self.meta.stop_gradient {
+            return Ok(true);
         }
-        Ok(())
+        match &self.source {
+            Source::Computed(_) if stop => {
+                let stopped = self.call_method(cx, this, "detach", &[])?;
+                let payload = cx.vars.get(stopped);
+                cx.vars.set(this, payload);
+            }
+            Source::External(object) => {
+                let source = Source::External(object.clone_ref(cx.py));
+                let meta = TensorMeta { stop_gradient: stop, ..self.meta.clone() };
+                cx.effects.set_attribute(this, &"stop_gradient".into(), Some(value));
+                cx.vars.set(this, Rc::new(TensorVariable { source, meta, is_switched: true }));
+            }
+            Source::Computed(_) | Source::Written(..) => return Ok(false),
+        }
+        Ok(true)
     }
 
     /// Whether the program has put something on the tensor by the name of a method.
     fn hides(&self, cx: &OpcodeExecutor<'_>, name: &str) -> Flow<bool> {
         let Source::External(object) = &self.source else { return Ok(false) };
         Ok(cpython::instance_dict(object.bind(cx.py)).map_or(Ok(false), |own| own.contains(name))?)
+    }
+
+    /// Whether what is written to the attribute goes through a property in Python, or is put by that name on a tensor from outside.
+    fn is_settable(&self, cx: &OpcodeExecutor<'_>, name: &str) -> Flow<bool> {
+        let ty = self.python_type(cx);
+        let ty = ty.cast::<pyo3::types::PyType>().map_err(PyErr::from)?;
+        let found = cpython::type_lookup(ty, &PyString::intern(cx.py, name));
+        let is_property = found.as_ref().is_some_and(|found| cpython::builtin_type_name(found) == "property");
+        Ok(is_property || found.is_none() && self.object().is_some())
     }
 
     /// Whether the attribute is a method of the tensor's type.
@@ -190,8 +243,7 @@ impl Variable for TensorVariable {
 
     fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
         match &self.source {
-            Source::External(object) => object.bind(cx.py).get_type().into_any(),
-            Source::Written(_, class) => class.bind(cx.py).clone(),
+            Source::External(object) | Source::Written(_, object) => object.bind(cx.py).get_type().into_any(),
             Source::Computed(_) => {
                 cx.runtime.backend.tensor_type(cx.py).unwrap_or_else(|_| cx.py.None().into_bound(cx.py))
             }
@@ -247,8 +299,8 @@ impl Variable for TensorVariable {
             }
             TensorAttribute::Method if self.hides(cx, name)? => object_model::generic_get_attr(cx, this, name),
             TensorAttribute::Method => Ok(Some(cx.produce(TensorMethodVariable::new(name, this, Does::Compute)))),
-            TensorAttribute::InPlace { returns_it } => {
-                Ok(Some(cx.produce(TensorMethodVariable::new(name, this, Does::Change { returns_it }))))
+            TensorAttribute::InPlace(returns) => {
+                Ok(Some(cx.produce(TensorMethodVariable::new(name, this, Does::Change(returns)))))
             }
             TensorAttribute::Operation => {
                 let getattr = cpython::import(cx.py, "builtins")?.getattr("getattr")?;
@@ -269,8 +321,17 @@ impl Variable for TensorVariable {
                 let does = self.answer(cx, name)?.map_or(Does::Break(why), Does::Know);
                 Ok(Some(cx.produce(TensorMethodVariable::new(name, this, does))))
             }
-            TensorAttribute::Outside(_) if self.object().is_some() => object_model::generic_get_attr(cx, this, name),
-            TensorAttribute::Break(why) | TensorAttribute::Outside(why) => {
+            TensorAttribute::Follow => object_model::generic_get_attr(cx, this, name),
+            TensorAttribute::Outside { .. } if self.object().is_some() => {
+                object_model::generic_get_attr(cx, this, name)
+            }
+            TensorAttribute::Outside { .. } if matches!(self.source, Source::Written(..)) => {
+                self.beside_the_value(cx, this, name).map(Some)
+            }
+            TensorAttribute::Outside { of_result: Some(known), .. } if matches!(self.source, Source::Computed(_)) => {
+                cx.wrap_fresh(known.bind(cx.py)).map(Some)
+            }
+            TensorAttribute::Break(why) | TensorAttribute::Outside { why, .. } => {
                 Err(Unwind::break_graph(ReasonId::TensorValue, why))
             }
             TensorAttribute::Missing => match &self.source {
@@ -286,12 +347,19 @@ impl Variable for TensorVariable {
     }
 
     fn set_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, value: Option<VarId>) -> Flow<()> {
-        if &**name == "stop_gradient" && self.symbol().is_some() {
-            if let Some(value) = value {
-                if cx.known(value)?.is_some_and(|value| value.is(PyBool::new(cx.py, true))) {
-                    return self.stop_gradient(cx, this);
+        let known = value.map(|value| cx.known(value)).transpose()?.flatten();
+        match (&**name, value, known) {
+            ("stop_gradient", Some(value), Some(stop)) if stop.is_instance_of::<PyBool>() => {
+                if self.set_stop_gradient(cx, this, value, stop.is_truthy()?)? {
+                    return Ok(());
                 }
             }
+            ("grad", Some(value), Some(none)) if none.is_none() && self.object().is_some() => {
+                cx.effects.set_attribute(this, name, Some(value));
+                return Ok(());
+            }
+            _ if self.is_settable(cx, name)? => return object_model::set_attr(cx, this, name, value),
+            _ => {}
         }
         Err(Unwind::break_graph(ReasonId::UnsupportedMutation, format!("writing attribute '{name}' of a tensor")))
     }
@@ -403,8 +471,8 @@ struct TensorMethodVariable {
 enum Does {
     /// It builds graph.
     Compute,
-    /// It changes the tensor in place, and returns it or `None`.
-    Change { returns_it: bool },
+    /// It changes the tensor in place.
+    Change(Returns),
     /// What it gives without arguments is known.
     Know(Py<PyAny>),
     /// It breaks the graph.
@@ -443,9 +511,13 @@ impl Variable for TensorMethodVariable {
         let args = args.with_receiver(self.receiver);
         match &self.does {
             Does::Compute => cx.call_graph(CallKind::Method, &callee, &self.name, &args),
-            Does::Change { returns_it } => {
+            Does::Change(Returns::AnotherObject) if !cx.drops_result() => {
+                let why = format!("{} changes a tensor and gives another object for it", self.name);
+                Err(Unwind::break_graph(ReasonId::UnsupportedMutation, why))
+            }
+            Does::Change(returns) => {
                 let changed = cx.call_in_place(&callee, &self.name, &args)?;
-                Ok(if *returns_it { changed } else { cx.none() })
+                Ok(if *returns == Returns::It { changed } else { cx.none() })
             }
             Does::Know(answer) if args.positional.len() == 1 && args.keywords.is_empty() => {
                 let answer = answer.bind(cx.py).clone();

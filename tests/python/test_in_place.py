@@ -342,6 +342,78 @@ def test_what_was_read_may_be_written_behind_it(same):
     same(x.grad.numpy(), (paddle.exp(x) * paddle.to_tensor([2.0, 3.0])).numpy())
 
 
+def reshaped(x, w):
+    y = x * 2
+    z = y.unsqueeze_(0)
+    kept = [y, y.shape]
+    y.squeeze_(0)
+    a, b, c = x + 1, x * w, x - 1
+    a.reshape_([9]).scale_(2.0)
+    b.flatten_()
+    b.add_(w[0].tile([3]))
+    c.transpose_([1, 0])
+    return y, z is y, kept, a * 1, b, b * 2, c
+
+
+def cast_to_another_type(x, w):
+    y = (x * w).detach() * 4
+    y.cast_("int32")
+    y.add_(paddle.ones([3, 3], "int32"))
+    return y, y.dtype == paddle.int32, y.astype("float32") * w
+
+
+@pytest.mark.parametrize("size", ["0", "10000"], ids=["program", "calls"])
+@pytest.mark.parametrize("fn", [reshaped, cast_to_another_type], ids=lambda fn: fn.__name__)
+def test_what_becomes_another_tensor(fn, size, check, same, monkeypatch):
+    monkeypatch.setenv("MIN_GRAPH_SIZE", size)
+    x = paddle.rand([3, 3])
+    gradients = []
+    for run in (fn, check(fn, x, paddle.rand([3, 3]))):
+        w = paddle.to_tensor(x.numpy() + 1, stop_gradient=False)
+        sum(part.sum() for part in paddle.utils.flatten(list(run(x, w))) if hasattr(part, "sum") and part.dtype == paddle.float32).backward()
+        gradients.append(w.grad.numpy())
+    same(*gradients)
+
+
+def test_what_has_an_alias_becomes_no_other_tensor(check):
+    def f(x):
+        y = x * 2
+        rows = y[1:]
+        y.reshape_([9])
+        return y * 1, rows
+
+    check(f, paddle.rand([3, 3]), graphs=2, breaks=1)
+
+
+def drawn(x):
+    a, b, c = paddle.empty([2, 3]), paddle.zeros([4]), x * 1
+    a.uniform_(0.5, 2.0)
+    b.exponential_(2.0)
+    c.uniform_()
+    return a, b, c * x
+
+
+def drawn_by_others(x):
+    a, b, c, d = paddle.empty([5]), paddle.zeros([4]), paddle.zeros([3]), paddle.zeros([3])
+    keep = paddle.empty([3, 1]).bernoulli_(0.5)
+    return a.normal_(1.0, 2.0), b.log_normal_(), c.geometric_(0.3), d.cauchy_(), x * keep
+
+
+@pytest.mark.parametrize("size", ["0", "10000"], ids=["program", "calls"])
+@pytest.mark.parametrize("fn", [drawn, drawn_by_others], ids=lambda fn: fn.__name__)
+def test_random_numbers_are_eager_modes(fn, size, same, monkeypatch):
+    if fn is drawn_by_others and not hasattr(paddle.Tensor, "log_normal_"):
+        pytest.skip("this Paddle has not all of them")
+    monkeypatch.setenv("MIN_GRAPH_SIZE", size)
+    streams = []
+    for run in (fn, sot.symbolic_translate(fn)):
+        paddle.seed(3)
+        streams.append([run(paddle.ones([3, 3])) for _ in range(3)] + [paddle.rand([2])])
+    same(streams[1], streams[0])
+    stats = sot.stats()
+    assert (stats.graphs, stats.breaks, stats.fallbacks, stats.hits) == (1, {}, {}, 2)
+
+
 ARGUMENTS = {
     "addmm_": [("w", "w")], "clip_": [(0.1, 0.9)], "clamp_": [(0.1, 0.9)], "copy_": [("w", False)], "cumprod_": [(0,)], "cumsum_": [(0,), (1,)],
     "fill_": [(2.0,), (0,)], "fill_diagonal_": [(3.0,)], "fill_diagonal_tensor_": [("row",)], "flatten_": [(0, 1)],

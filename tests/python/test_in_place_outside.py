@@ -103,6 +103,21 @@ def set_value(cache, x):
     return y, cache + 1
 
 
+def copied(cache, x):
+    y = cache + x
+    cache.copy_(x * 0.5, True)
+    made = paddle.zeros([2, 3])
+    made.copy_(cache, False)
+    return y, cache + 1, made
+
+
+def drawn(cache, x):
+    cache.uniform_(0.0, 2.0)
+    y = cache + x
+    cache.normal_()
+    return y, cache * 2
+
+
 def function(cache, x):
     F.relu_(cache)
     paddle.tanh_(cache)
@@ -117,7 +132,7 @@ def under_no_grad(cache, x):
     return y + z
 
 
-CASES = [added, twice, nothing_returned, returned, item, assigned, by_position, set_value, function, under_no_grad]
+CASES = [added, twice, nothing_returned, returned, item, assigned, by_position, set_value, copied, drawn, function, under_no_grad]
 
 
 @pytest.mark.parametrize("fn", CASES, ids=lambda fn: fn.__name__)
@@ -238,7 +253,8 @@ def in_many_ways(p, x):
 def past_autograd(p, x):
     p.set_value(x * 3)
     p.set_value(x + 1)
-    return x * 2
+    p.copy_(x * 4, False)
+    return x * 2, p.grad, p.is_leaf
 
 
 @pytest.mark.parametrize("fn", [under_no_grad_alone, in_many_ways, past_autograd], ids=lambda fn: fn.__name__)
@@ -282,6 +298,109 @@ def test_its_own_gradient_is_eager_modes(fn, as_program):
     assert left[0] == left[1]
     stats = sot.stats()
     assert sum(stats.breaks.values()) == 1 and stats.hits == 4 and not stats.fallbacks
+
+
+def test_what_copy_gives_is_another_object(as_program):
+    def f(cache, x):
+        other = cache.copy_(x, True)
+        return other is cache, other + 1
+
+    alike(f, buffer, graphs=1, breaks=1)
+
+
+def test_copies_of_another_shape_or_type_are_eager_modes(as_program):
+    def f(cache, other):
+        y = cache * 2
+        cache.copy_(other, True)
+        return y, cache.shape
+
+    left = []
+    for run in (f, sot.symbolic_translate(f)):
+        for given in (paddle.ones([3]), paddle.ones([2, 3], "float64")):
+            cache = buffer()[0]
+            try:
+                left.append((str(run(cache, given)), numbers(cache)))
+            except RuntimeError as error:
+                left.append((str(error)[:90], numbers(cache)))
+    assert left[:2] == left[2:]
+
+
+def gradients_of(net):
+    return [p.grad is None or p.grad.tolist() for p in net.parameters()]
+
+
+def by_hand(net, x):
+    with paddle.no_grad():
+        for p in net.parameters():
+            p.set_value(p - 0.1 * p.grad)
+            p.clear_gradient()
+
+
+def cleared(net, x):
+    net.clear_gradients()
+    return x * 2
+
+
+def cleared_behind(net, x):
+    doubled = [p.grad * 2 for p in net.parameters()]
+    for p in net.parameters():
+        p.clear_grad()
+    return doubled, [p.grad for p in net.parameters()]
+
+
+@pytest.mark.parametrize("fn", [by_hand, cleared, cleared_behind], ids=lambda fn: fn.__name__)
+def test_gradients_are_cleared(fn, as_program):
+    """The next backward pass begins anew, and what had the gradient has zeros."""
+    left = []
+    for run in (fn, sot.symbolic_translate(fn)):
+        paddle.seed(1)
+        net, x = paddle.nn.Linear(2, 2), paddle.to_tensor([[1.0, 2.0]])
+        for _ in range(4):
+            net(x).square().sum().backward()
+            held = net.weight.grad
+            left.append(str(run(net, x)) + str((gradients_of(net), held.tolist(), [p.tolist() for p in net.parameters()])))
+            net(x).sum().backward()
+            left.append(str(gradients_of(net)))
+    assert left[:8] == left[8:]
+    stats = sot.stats()
+    assert (stats.graphs, stats.breaks, stats.fallbacks) == (1, {}, {}) and stats.hits == 3
+
+
+def test_gradients_that_are_arguments_are_cleared(as_program):
+    def f(net, given):
+        before = given * 2
+        net.clear_gradients()
+        return before, given * 3
+
+    left = []
+    for run in (f, sot.symbolic_translate(f)):
+        paddle.seed(1)
+        net, x = paddle.nn.Linear(2, 2), paddle.to_tensor([[1.0, 2.0]])
+        for own in (False, True, False):
+            net(x).square().sum().backward()
+            left.append(str(run(net, net.weight.grad if own else net.weight.grad.clone())))
+    assert [text.replace("stop_gradient=True", "") for text in left[:3]] == [text.replace("stop_gradient=True", "") for text in left[3:]]
+    assert (sot.stats().graphs, sot.stats().breaks, sot.stats().hits) == (1, {}, 2)
+
+
+def test_gradients_that_are_not_there_are_not_cleared(as_program):
+    def f(net, x):
+        net.clear_gradients()
+        for p in net.parameters():
+            p.grad = None
+        return net(x).sum(), [p.grad for p in net.parameters()]
+
+    left = []
+    for run in (f, sot.symbolic_translate(f)):
+        paddle.seed(1)
+        net = paddle.nn.Linear(2, 2)
+        for count in range(5):
+            loss, none = run(net, paddle.to_tensor([[1.0, float(count)]]))
+            left.append((loss.item(), none, gradients_of(net)))
+            if count != 2:
+                loss.backward()
+    assert left[:5] == left[5:]
+    assert not sot.stats().breaks and not sot.stats().fallbacks
 
 
 def test_many_parameters(as_program):

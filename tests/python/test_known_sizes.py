@@ -149,6 +149,19 @@ def test_what_is_known_is_asked_as_in_eager_mode(same):
     assert (sot.stats().graphs, sot.stats().breaks) == (1, {})
 
 
+def test_numbers_of_elements(same):
+    weight = paddle.ones([3, 5])
+
+    def ask(x):
+        n = x.numel()
+        y = x / n if n > 7 else x * n
+        return y, n.item(), int(paddle.numel(x)), float(x.T.numel()), sum(int(p.numel()) for p in (weight, x)), n
+
+    x = paddle.rand([2, 4])
+    same(sot.symbolic_translate(ask)(x), ask(x))
+    assert (sot.stats().graphs, sot.stats().breaks, sot.stats().fallbacks) == (1, {}, {})
+
+
 def test_a_listed_method_still_breaks():
     def ask(x):
         return x * paddle.shape(x)[0].item()

@@ -273,3 +273,47 @@ def test_changes_between_calls(change, graphs, same):
     same(run(lambda layer: sot.symbolic_translate(lambda x: layer(x))), expected)
     stats = sot.stats()
     assert (stats.graphs, stats.translations) == (graphs, graphs) and not stats.breaks and not stats.fallbacks, f"\n{stats}"
+
+
+def test_hooks_of_the_function_itself(same):
+    """What a function hooks to a layer runs at the calls behind that, and not at those before."""
+    linear = nn.Linear(2, 2)
+    net = nn.Sequential(linear, nn.ReLU())
+
+    def f(x):
+        before = net(x)
+        after = linear.register_forward_post_hook(lambda layer, given, result: result * 2)
+        doubled = net(x)
+        linear.register_forward_pre_hook(lambda layer, given: (given[0] + 1,))
+        more = net(x)
+        after.remove()
+        linear._forward_pre_hooks.clear()
+        return before, doubled, more, net(x)
+
+    x = paddle.rand([3, 2])
+    fast = sot.symbolic_translate(f)
+    for _ in range(3):
+        same(fast(x), f(x))
+    assert sot.stats().graphs and not sot.stats().fallbacks
+
+
+def test_modes_are_switched_in_the_function(same):
+    net = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1D(2), nn.Dropout(0.5))
+
+    def evaluate(x):
+        net.eval()
+        with paddle.no_grad():
+            result = net(x)
+        net.train()
+        return result, net(x), net.training, [layer.training for layer in net.sublayers()]
+
+    seen = []
+    for run in (evaluate, sot.symbolic_translate(evaluate)):
+        paddle.seed(3)
+        net[1]._mean.set_value(paddle.zeros([2]))
+        net[1]._variance.set_value(paddle.ones([2]))
+        seen.append([run(paddle.rand([4, 2])) for _ in range(3)])
+        seen[-1].append([buffer.numpy() for buffer in net.buffers()])
+    same(seen[1], seen[0])
+    stats = sot.stats()
+    assert (stats.graphs, stats.breaks, stats.fallbacks, stats.hits) == (1, {}, {}, 2)

@@ -103,6 +103,94 @@ def test_of_a_tensor_changed_in_place(x):
     assert any("changed in place" in reason for reason in stats.breaks)
 
 
+def test_written_to_a_tensor_from_outside(x):
+    def f(x):
+        y = x * 2
+        x.count = getattr(x, "count", 0) + 1
+        x.made = y
+        return y + x.count, x.made is y
+
+    left = []
+    for run in (f, sot.symbolic_translate(f)):
+        x = paddle.ones([4])
+        left.append([(str(run(x)), x.count, x.made.tolist()) for _ in range(3)])
+    assert left[0] == left[1]
+    assert not sot.stats().breaks and not sot.stats().fallbacks
+
+
+def test_of_results(check):
+    """What eager autograd and Paddle keep with a tensor is known of results, too."""
+    p = paddle.create_parameter([4], "float32")
+
+    def f(x):
+        y = x * p
+        asked = [y.grad is None, y.is_leaf, p.is_leaf, x.is_leaf, y.__class__ is paddle.Tensor, y.cpu() is y, x.cpu() is x]
+        asked += [y.place.is_cpu_place(), x.place.is_gpu_place(), y.element_size()]
+        asked += [getattr(y, "itemsize", None), getattr(y, "is_cuda", None), y.get_device() if hasattr(y, "get_device") else None]
+        return y, asked, y.detach().cpu()
+
+    check(f, paddle.ones([4]))
+
+
+def test_whether_gradients_flow(check, same):
+    def f(x):
+        y = x * 2
+        x.stop_gradient = x.stop_gradient
+        y.stop_gradient = True
+        if hasattr(y, "requires_grad_"):
+            y.requires_grad_(False)
+        return y, x.stop_gradient
+
+    check(f, paddle.ones([4]))
+    net = paddle.nn.Linear(4, 4)
+
+    def frozen(x, on):
+        for p in net.parameters():
+            p.trainable = on
+        return x * 2, [p.trainable for p in net.parameters()], net.weight.stop_gradient
+
+    for on in (True, False, False, True):
+        sot.reset()
+        same(sot.symbolic_translate(frozen)(paddle.ones([4]), on), frozen(paddle.ones([4]), on))
+        assert (sot.stats().graphs, sot.stats().breaks) == (1, {})
+
+
+def test_that_gradients_flow_matters_from_there_on():
+    """A network that is trained, and one that judges it and is not, in one step; a tensor that becomes one to derive by."""
+    judge, forge = paddle.nn.Linear(4, 1), paddle.nn.Linear(4, 4)
+
+    def step(x):
+        for p in judge.parameters():
+            p.stop_gradient = True
+        forged = judge(forge(x)).mean()
+        for p in judge.parameters():
+            p.stop_gradient = False
+        return forged, judge(forge(x).detach()).mean() - judge(x).mean()
+
+    def by_input(x):
+        y = x * 3
+        x.stop_gradient = False
+        return (x * x).sum() + y.sum()
+
+    left = []
+    for one, other in ((step, by_input), (sot.symbolic_translate(step), sot.symbolic_translate(by_input))):
+        for _ in range(3):
+            x = paddle.arange(8, dtype="float32").reshape([2, 4])
+            forged, judged = one(x)
+            forged.backward()
+            left.append((forged.item(), judge.weight.grad is None or judge.weight.grad.tolist(), forge.weight.grad.tolist()))
+            judged.backward()
+            other(x).backward()
+            left.append((judged.item(), judge.weight.grad.tolist(), x.grad.tolist()))
+            judge.clear_gradients()
+            forge.clear_gradients()
+        for p in judge.parameters():
+            p.clear_gradient(False)
+    assert left[:6] == left[6:]
+    stats = sot.stats()
+    assert sum(stats.breaks.values()) == 3 and not stats.fallbacks and stats.hits
+
+
 def test_in_the_place_of_a_method(x):
     def f(x):
         return x * 2 + x.scale

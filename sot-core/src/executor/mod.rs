@@ -248,6 +248,13 @@ impl<'py> OpcodeExecutor<'py> {
         (handler.handler)(self, &operand)
     }
 
+    /// Whether the program drops what the instruction gives.
+    pub fn drops_result(&self) -> bool {
+        let frame = self.frame();
+        let next = frame.code.code.instructions.get(frame.pc.index());
+        next.is_some_and(|next| self.runtime.opcode_name(self.py, next.opcode) == "POP_TOP")
+    }
+
     fn log_step(&self, operand: &Operand) {
         let stack: Vec<String> = self.frame().stack.iter().map(|&v| self.text(v)).collect();
         let name = self.runtime.opcode_name(self.py, operand.opcode);

@@ -53,7 +53,9 @@ impl<'py> OpcodeExecutor<'py> {
             }
             _ => false,
         };
-        let stays = |a: &TensorMeta, b: &TensorMeta| a.shape == b.shape && a.dtype == b.dtype;
+        // Sizes that are open are read off the tensor when the graph has run: then it must still have them.
+        let may_become_another = input.is_none() && !self.sizes.are_open();
+        let stays = |a: &TensorMeta, b: &TensorMeta| may_become_another || (a.shape == b.shape && a.dtype == b.dtype);
         match (before, after) {
             (Some(before), Some(after))
                 if stays(&before, &after) && (keeps_gradient || before.stop_gradient >= after.stop_gradient) =>
@@ -66,9 +68,8 @@ impl<'py> OpcodeExecutor<'py> {
                         ));
                     }
                     self.graph.writes.push(Write { input, after: symbol, at });
-                    let class = self.vars.get(tensor).python_type(self);
                     let known = if keeps_gradient { TensorMeta { stop_gradient: false, ..after } } else { after };
-                    payload = (self.runtime.factories.written)(symbol, known, class);
+                    payload = (self.runtime.factories.written)(self.py, symbol, known, self.vars.get(tensor));
                 }
                 self.vars.set(tensor, payload);
                 // Nothing refers to that one, which must not look as if it shared the tensor's memory.

@@ -216,8 +216,8 @@ pub struct Factories {
     pub builtin_method: fn(Py<PyAny>, VarId) -> Rc<dyn Variable>,
     /// A result of the graph.
     pub tensor: fn(SymbolId, TensorMeta) -> Rc<dyn Variable>,
-    /// A tensor from outside, of this type, that has a result of the graph for its value.
-    pub written: fn(SymbolId, TensorMeta, Bound<'_, PyAny>) -> Rc<dyn Variable>,
+    /// A tensor from outside that has a result of the graph for its value; what it was before.
+    pub written: fn(Python<'_>, SymbolId, TensorMeta, Rc<dyn Variable>) -> Rc<dyn Variable>,
     /// A generator over a frame that has not run yet.
     pub generator: fn(Frame) -> Rc<dyn Variable>,
 }

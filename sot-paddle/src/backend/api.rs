@@ -2,8 +2,8 @@
 //! lists of exceptions that give their reason; there is no list of the functions themselves.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyCFunction, PyType};
-use sot_core::backend::{CallPolicy, TensorAttribute, TensorMeta};
+use pyo3::types::{PyBool, PyCFunction, PyType};
+use sot_core::backend::{CallPolicy, Returns, TensorAttribute, TensorMeta};
 
 use super::in_place;
 use super::layer;
@@ -111,6 +111,9 @@ const FOLLOWED: &[(&str, &[&str])] = &[
     ("paddle.distributed.fleet.base.topology", &["_get_hybrid_communicate_group"]),
     ("paddle.distributed.fleet.fleet", &["get_hybrid_communicate_group"]),
     ("paddle.distributed.fleet.layers.mpu.random", &["get_rng_state_tracker"]),
+    ("paddle.base.dygraph.math_op_patch", &["requires_grad", "requires_grad_"]),
+    ("paddle.tensor.creation", &["cauchy_", "geometric_"]),
+    ("paddle.tensor.random", &["bernoulli_", "log_normal_", "normal_"]),
     ("paddle.metric.metrics", &["accumulate", "compute", "name", "reset"]),
     (
         "paddle.distributed.parallel",
@@ -174,18 +177,31 @@ const BREAKING_ATTRIBUTES: &[(&str, &str)] = &[
     ("gradient", "is filled by backward passes"),
     ("register_hook", "hooks gradients; register it outside the translated function"),
     ("retain_grads", "hooks gradients; call it outside the translated function"),
-    ("clear_grad", "writes the gradient; call it outside the translated function"),
-    ("clear_gradient", "writes the gradient; call it outside the translated function"),
     ("apply", "calls a Python function on the tensor"),
     ("block", "belongs to static graph programs"),
-    ("cpu", "copies between devices; move it out of the hot function"),
     ("cuda", "copies between devices; move it out of the hot function"),
     ("pin_memory", "copies between devices; move it out of the hot function"),
     ("is_contiguous", "depends on the memory layout at run time"),
 ];
 
+/// Methods and properties of tensors in Python that ask for what is known, or call other methods.
+const FOLLOWED_ATTRIBUTES: &[&str] = &[
+    "bernoulli_",
+    "cauchy_",
+    "clear_grad",
+    "clear_gradient",
+    "cpu",
+    "geometric_",
+    "get_device",
+    "is_cuda",
+    "log_normal_",
+    "normal_",
+    "requires_grad_",
+];
+
 /// Attributes that a tensor has beside its value, and results of a graph when it has run, with why.
 const OUTSIDE: &[(&str, &str)] = &[
+    ("is_leaf", "belongs to eager autograd"),
     ("grad", "is filled by backward passes"),
     ("grad_", "is filled by backward passes"),
     ("persistable", "is a property of the tensor object, not of its value"),
@@ -224,11 +240,14 @@ pub(crate) fn tensor_attribute(
         return Ok(known);
     }
     if let Some((_, reason)) = OUTSIDE.iter().find(|(of, _)| *of == name) {
-        return Ok(TensorAttribute::Outside(format!("Tensor.{name} {reason}")));
+        let of_result = of_result(paddle, name, meta, value)?;
+        return Ok(TensorAttribute::Outside { of_result, why: format!("Tensor.{name} {reason}") });
     }
-    let returns_nothing = matches!(name, "__setitem__" | "set_value");
-    if returns_nothing || (is_in_place(name) && in_place::is_functional(name)) {
-        return Ok(TensorAttribute::InPlace { returns_it: !returns_nothing });
+    if name == "__class__" || (FOLLOWED_ATTRIBUTES.contains(&name) && paddle.only_place.is_some()) {
+        return Ok(TensorAttribute::Follow);
+    }
+    if let Some(returns) = in_place_returns(name) {
+        return Ok(TensorAttribute::InPlace(returns));
     }
     if name == "name" {
         return names::attribute(paddle, value);
@@ -249,6 +268,23 @@ pub(crate) fn tensor_attribute(
         return Ok(TensorAttribute::Operation);
     }
     Ok(TensorAttribute::Break(format!("Tensor.{name} is a property of the tensor object at run time")))
+}
+
+/// What the result of an operation has of [`OUTSIDE`], where that is known: no backward pass has gone through it yet.
+fn of_result(paddle: &Paddle, name: &str, meta: &TensorMeta, value: &Bound<'_, PyAny>) -> PyResult<Option<Py<PyAny>>> {
+    let py = value.py();
+    if !paddle.is_value(value) {
+        return Ok(None);
+    }
+    let operation = value.call_method0("get_defining_op")?;
+    if operation.is_none() || operation.call_method0("num_operands")?.extract::<usize>()? == 0 {
+        return Ok(None); // The tensor may be an input.
+    }
+    Ok(match name {
+        "grad" => Some(py.None()),
+        "is_leaf" if !meta.stop_gradient => Some(PyBool::new(py, false).to_owned().into_any().unbind()),
+        _ => None,
+    })
 }
 
 fn of_class(paddle: &Paddle, class: &Bound<'_, PyType>) -> PyResult<CallPolicy> {
@@ -358,7 +394,8 @@ fn by_module(module: &str, name: &str) -> CallPolicy {
 
 /// Functions of Paddle's C++ core: pure questions about the build are known, everything else runs for real.
 fn of_core(name: &str) -> CallPolicy {
-    if name == "_has_grad" || name.starts_with("is_compiled_with") {
+    let asks_a_place = name.starts_with("is_") && name.ends_with("_place");
+    if name == "_has_grad" || name.starts_with("is_compiled_with") || asks_a_place {
         CallPolicy::Constant
     } else if name == "_set_has_grad" {
         CallPolicy::Switch
@@ -382,6 +419,15 @@ fn is_within(module: &str, prefix: &str) -> bool {
 /// `add_`, but neither `__add__` nor a private `_add`.
 fn is_in_place(name: &str) -> bool {
     name.ends_with('_') && !name.ends_with("__")
+}
+
+/// What a method that changes a tensor in place returns, if it is one that a graph can have.
+fn in_place_returns(name: &str) -> Option<Returns> {
+    match name {
+        "__setitem__" | "set_value" => Some(Returns::Nothing),
+        "copy_" => Some(Returns::AnotherObject),
+        _ => (is_in_place(name) && in_place::is_functional(name)).then_some(Returns::It),
+    }
 }
 
 fn breaking_attribute(name: &str) -> Option<&'static str> {
@@ -420,7 +466,7 @@ fn known_attribute(
         "ndim" => meta.shape.len().into_pyobject(py)?.into_any().unbind(),
         "stop_gradient" => meta.stop_gradient.into_pyobject(py)?.to_owned().into_any().unbind(),
         "requires_grad" => (!meta.stop_gradient).into_pyobject(py)?.to_owned().into_any().unbind(),
-        "itemsize" => value.getattr("dtype")?.getattr("itemsize")?.unbind(),
+        "itemsize" => value.call_method0("element_size")?.unbind(),
         "place" => match &paddle.only_place {
             Some(place) => place.clone_ref(py),
             None => {

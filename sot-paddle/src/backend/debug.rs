@@ -89,11 +89,12 @@ impl DebugBuilder {
             TensorAttribute::Sizes(ty) | TensorAttribute::Elements(ty) => ("break", ty),
             TensorAttribute::OpenSizes(why) => ("break", why.into_pyobject(py)?.into_any().unbind()),
             TensorAttribute::Method => ("method", py.None()),
-            TensorAttribute::InPlace { .. } => ("inplace", py.None()),
+            TensorAttribute::Follow => ("follow", py.None()),
+            TensorAttribute::InPlace(_) => ("inplace", py.None()),
             TensorAttribute::Operation => ("operation", py.None()),
             TensorAttribute::Missing => ("missing", py.None()),
             TensorAttribute::Text { .. } => ("text", py.None()),
-            TensorAttribute::Break(reason) | TensorAttribute::Outside(reason) => {
+            TensorAttribute::Break(reason) | TensorAttribute::Outside { why: reason, .. } => {
                 ("break", reason.into_pyobject(py)?.into_any().unbind())
             }
         })

@@ -19,21 +19,23 @@ use sot_core::cpython;
 /// Those whose name without the underscore is no counterpart, or is another function.
 const NOT_FUNCTIONAL: &[&str] = &[
     "bernoulli_",
-    "cast_",
     "cauchy_",
-    "copy_",
-    "exponential_",
     "geometric_",
     "log_normal_",
     "normal_",
-    "random_",
     "reconstruct_from_",
     "resize_",
     "set_",
     "sinc_",
-    "uniform_",
     "where_",
 ];
+
+/// Those that give the tensor another shape or element type, as their counterparts do.
+const MAKING_ANOTHER: &[&str] =
+    &["cast_", "flatten_", "reshape_", "squeeze_", "t_", "transpose_", "unflatten_", "unsqueeze_"];
+
+/// Those that draw random numbers: the operation itself writes over its operand, for the same numbers.
+const RANDOM: &[&str] = &["exponential_", "gaussian_", "random_", "uniform_"];
 
 /// Operations whose result may share memory with their first operand in eager mode, beside [`VIEWS`] and the `builtin` ones
 /// that bundle values. One too many costs a graph break.
@@ -141,9 +143,9 @@ fn stops(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     value.getattr(intern!(value.py(), "stop_gradient"))?.is_truthy()
 }
 
-/// Whether it is the method that changes a tensor past autograd, in any mode.
+/// Whether it is a method that changes a tensor past autograd, in any mode.
 fn is_set_value(callee: &Bound<'_, PyAny>) -> PyResult<bool> {
-    callee.cast::<PyString>().map_or(Ok(false), |method| Ok(method.to_str()? == "set_value"))
+    callee.cast::<PyString>().map_or(Ok(false), |method| Ok(matches!(method.to_str()?, "copy_" | "set_value")))
 }
 
 /// `paddle.assign(value, tensor)`, as what changes its first argument.
@@ -167,6 +169,7 @@ pub(crate) fn call<'py>(
     kwargs: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let value = changed(paddle, callee, args, kwargs)?;
+    refuse_another(callee, &args.get_item(0)?, &value)?;
     let id = identity(paddle, &value)?;
     for argument in args.iter().filter(|argument| paddle.is_value(argument)) {
         if identity(paddle, &argument)? == id {
@@ -174,6 +177,19 @@ pub(crate) fn call<'py>(
         }
     }
     Ok(value)
+}
+
+/// What has another shape or element type than the tensor had, as some counterparts give it, is no value of that tensor.
+fn refuse_another(callee: &Bound<'_, PyAny>, before: &Bound<'_, PyAny>, after: &Bound<'_, PyAny>) -> PyResult<()> {
+    let name = match callee.cast::<PyString>() {
+        Ok(method) => method.to_string(),
+        Err(_) => callee.getattr("__name__")?.extract()?,
+    };
+    let stays = |name| PyResult::Ok(before.getattr(name)?.eq(after.getattr(name)?)?);
+    if MAKING_ANOTHER.contains(&&*name) || (stays("shape")? && stays("dtype")?) {
+        return Ok(());
+    }
+    refuse("it changes what the tensor is, not only its numbers")
 }
 
 fn changed<'py>(
@@ -196,6 +212,9 @@ fn changed<'py>(
     let Ok(method) = callee.cast::<PyString>() else {
         let module = cpython::import(py, callee.getattr("__module__")?.cast::<PyString>()?.to_str()?)?;
         let name: String = callee.getattr("__name__")?.extract()?;
+        if RANDOM.contains(&&*name) {
+            return draw(callee, args, kwargs);
+        }
         return module.getattr(name.trim_end_matches('_'))?.call(args, kwargs);
     };
     let api = cpython::import(py, "paddle")?;
@@ -206,6 +225,16 @@ fn changed<'py>(
             let set = cpython::import(py, "paddle.base.variable_index")?.getattr("_setitem_static")?;
             let value = as_tensor(paddle, &copy, &rest.get_item(1)?)?;
             set.call1((copy, rest.get_item(0)?, value))
+        }
+        "copy_" => {
+            let value = rest.get_item(0)?;
+            let same = |name| value.getattr(name)?.eq(changed.getattr(name)?);
+            if !paddle.is_value(&value) || kwargs.is_some() || !same("shape")? || !same("dtype")? {
+                return refuse("it is given another shape or element type");
+            }
+            let copy = api.call_method1("assign", (value,))?;
+            copy.setattr(intern!(py, "stop_gradient"), true)?;
+            Ok(copy)
         }
         "set_value" => {
             let value = rest.get_item(0)?;
@@ -220,9 +249,27 @@ fn changed<'py>(
             refuse("a bool tensor is filled with a number")
         }
         "fill_" => api.getattr("full_like")?.call((changed, rest.get_item(0)?), kwargs),
+        name if RANDOM.contains(&name) => {
+            let function = cpython::import(py, "paddle.tensor.random")?.getattr(name)?;
+            draw(&function, args, kwargs)
+        }
         "zero_" => api.call_method1("zeros_like", (changed,)),
         name => changed.getattr(name.trim_end_matches('_'))?.call(rest, kwargs),
     }
+}
+
+/// Random numbers in the place of a copy of the first argument.
+fn draw<'py>(
+    function: &Bound<'py, PyAny>,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = function.py();
+    let copy = cpython::import(py, "paddle")?.call_method1("assign", (args.get_item(0)?,))?;
+    let args: Vec<Bound<'_, PyAny>> = std::iter::once(copy).chain(args.iter().skip(1)).collect();
+    // Its decorator keeps it from static programs.
+    let function = cpython::import(py, "inspect")?.call_method1("unwrap", (function,))?;
+    function.call(PyTuple::new(py, args)?, kwargs)
 }
 
 /// What is written, as a tensor: the operation that writes numbers passes on the gradient of what it has written over.

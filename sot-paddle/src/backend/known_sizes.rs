@@ -58,6 +58,7 @@ impl KnownSizes {
         let Some(name) = scalar::name(callee)? else { return Ok(()) };
         let known = match (kind, &*name) {
             (CallKind::Api, "shape") if !args.is_empty() => sizes_of(paddle, &args.get_item(0)?)?,
+            (_, "numel") if !args.is_empty() => elements_of(paddle, &args.get_item(0)?)?,
             (CallKind::Method, "__getitem__") => self.item(paddle, args)?,
             (CallKind::Method, name) if sizes::OPERATORS.contains(&name) || COMPARISONS.contains(&name) => {
                 self.operator(paddle, name, args)?
@@ -186,6 +187,13 @@ impl KnownSizes {
         // What a tensor of sizes can hold.
         Ok(result.filter(|result| result.extract::<i32>().is_ok()))
     }
+}
+
+/// The number of a value's elements.
+fn elements_of<'py>(paddle: &Paddle, value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let Some(meta) = meta::of_value(paddle, value)? else { return Ok(None) };
+    let elements: Option<i64> = meta.shape.into_iter().product();
+    elements.map(|elements| Ok(elements.into_pyobject(value.py())?.into_any())).transpose()
 }
 
 /// All sizes of a value, as a list.

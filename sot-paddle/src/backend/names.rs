@@ -14,7 +14,7 @@ use super::paddle::Paddle;
 pub(super) fn attribute(paddle: &Paddle, value: &Bound<'_, PyAny>) -> PyResult<TensorAttribute> {
     let why = "Tensor.name is given at run time".to_owned();
     if value.is_instance(paddle.parameter_type.bind(value.py()))? {
-        return Ok(TensorAttribute::Outside(why));
+        return Ok(TensorAttribute::Outside { of_result: None, why });
     }
     Ok(TensorAttribute::Text { why, prepare: wrap_pyfunction!(give_name, value.py())?.into_any().unbind() })
 }

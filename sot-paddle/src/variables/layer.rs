@@ -28,6 +28,8 @@ fn is_layer(object: &Bound<'_, PyAny>) -> bool {
 
 /// Where `nn.Layer.__getattr__` looks, in its order.
 const STORES: [&str; 3] = ["_parameters", "_sub_layers", "_buffers"];
+/// Registries of hooks.
+const HOOKS: [&str; 2] = ["_forward_pre_hooks", "_forward_post_hooks"];
 /// Registries of hooks with rules of their own.
 const SPECIAL_HOOKS: [&str; 3] = [
     "_forward_pre_hooks_with_kwargs_flag",
@@ -115,15 +117,17 @@ impl LayerVariable {
     /// Whether the trace wrote to the layer or to one of its dicts, however they were reached: then they are no longer what
     /// the object holds.
     fn is_changed(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {
-        if cx.effects.is_written(this) {
-            return Ok(true);
-        }
+        Ok(cx.effects.is_written(this) || self.is_any_changed(cx, this, &STORES)?)
+    }
+
+    /// Whether the trace wrote to one of these dicts of the layer.
+    fn is_any_changed(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, stores: &[&str]) -> Flow<bool> {
         let written = cx.effects.log().iter().filter_map(|effect| match effect {
             Effect::Contents { container } => Some(*container),
             _ => None,
         });
         let written: Vec<VarId> = written.collect();
-        for store in STORES {
+        for store in stores {
             if written.is_empty() {
                 break;
             }
@@ -192,6 +196,10 @@ impl LayerVariable {
         let Some(value) = self.get_attr(cx, this, name)? else { return Ok(()) };
         let payload = cx.see(value)?;
         let tracker = cx.vars.tracker(value);
+        if cx.effects.attribute(value, &Rc::from("stop_gradient")).is_some() {
+            let text = format!("a layer is called after stop_gradient of its {name} was changed");
+            return Err(Unwind::break_graph(ReasonId::UnsupportedMutation, text));
+        }
         if payload.constant().is_some() || !cx.trackers.is_sourced(tracker) {
             return Ok(());
         }
@@ -213,7 +221,7 @@ impl LayerVariable {
     }
 
     fn guard_no_hooks(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
-        for store in ["_forward_pre_hooks", "_forward_post_hooks"] {
+        for store in HOOKS {
             if let Some((dict, tracker)) = self.store(cx, this, store)? {
                 if dict.is_empty() && cx.trackers.is_sourced(tracker) {
                     cx.guards.add(tracker, Test::Length(0));
@@ -225,7 +233,7 @@ impl LayerVariable {
 
     fn hooks(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, store: &str) -> Flow<Vec<VarId>> {
         let Some((dict, _)) = self.store(cx, this, store)? else { return Ok(Vec::new()) };
-        if dict.is_empty() {
+        if dict.is_empty() && !self.is_any_changed(cx, this, &[store])? {
             return Ok(Vec::new());
         }
         let registry = cx.get_attr(this, &Rc::from(store))?;
@@ -235,7 +243,8 @@ impl LayerVariable {
 
     fn refuse_special_hooks(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
         for store in SPECIAL_HOOKS {
-            if self.store(cx, this, store)?.is_some_and(|(dict, _)| !dict.is_empty()) {
+            let has_some = self.store(cx, this, store)?.is_some_and(|(dict, _)| !dict.is_empty());
+            if has_some || self.is_any_changed(cx, this, &[store])? {
                 return Err(Unwind::break_graph(
                     ReasonId::UnsupportedCall,
                     "a layer with hooks that take keyword arguments",
@@ -376,7 +385,8 @@ impl Variable for LayerVariable {
             let name = cpython::type_name(&layer.get_type());
             return Err(Unwind::break_graph(ReasonId::BreakListed, format!("the layer {name} is {list}")));
         }
-        let is_followed = self.is_passing(cx, this)? || export_folder().is_some();
+        let is_hooked = self.is_any_changed(cx, this, &HOOKS)?;
+        let is_followed = is_hooked || self.is_passing(cx, this)? || export_folder().is_some();
         if !is_followed && !self.is_changed(cx, this)? && PaddleBackend::installed(cx.py)?.is_leaf_layer(&layer) {
             return self.call_whole(cx, this, args);
         }

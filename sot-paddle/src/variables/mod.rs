@@ -1,8 +1,10 @@
 //! Variables that Paddle brings: layers, shapes, and callables that are already translated or converted.
 
 mod assign;
+mod gradient;
 pub mod layer;
 mod psdb;
 mod size;
 mod static_function;
+mod tracer;
 mod translated;

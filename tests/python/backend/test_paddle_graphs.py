@@ -491,7 +491,7 @@ def test_call_policy():
     linear = paddle.nn.Linear(1, 1)
     follow = [build, linear, linear.forward, paddle.nn.Linear.forward, len, print, MLP.forward, paddle.vision.models.resnet18]
     assert [f for f in follow if policy(f) != "follow"] == []
-    breaks = [paddle.tolist, paddle.seed, paddle.save, paddle.set_device, paddle.grad, paddle.normal_]
+    breaks = [paddle.tolist, paddle.seed, paddle.save, paddle.set_device, paddle.grad, paddle.where_]
     breaks += [paddle.nn.Linear, paddle.Tensor, paddle.Tensor.numpy, paddle.autograd.backward, paddle.enable_static]
     assert policy(paddle.tanh_) == policy(F.relu_) == "in-place"
     assert {f.__name__: policy(f) for f in breaks if not policy(f).startswith("paddle:")} == {}
@@ -507,9 +507,10 @@ def test_tensor_attributes():
     assert builder.attribute(value, "T")[0] == "operation"
     for name in ["sum", "astype", "reshape", "__add__", "__getitem__", "matmul", "detach", "dim", "unsqueeze"]:
         assert builder.attribute(value, name)[0] == "method", name
-    for name in ["numpy", "item", "normal_", "grad", "backward", "_copy_to", "register_hook"]:
+    for name in ["numpy", "item", "sinc_", "grad", "is_leaf", "backward", "_copy_to", "register_hook"]:
         assert builder.attribute(value, name)[0] == "break", name
-    for name in ["add_", "__setitem__", "zero_", "set_value"]:
+    assert builder.attribute(value, "normal_")[0] == builder.attribute(value, "cpu")[0] == "follow"
+    for name in ["add_", "__setitem__", "zero_", "set_value", "copy_", "uniform_"]:
         assert builder.attribute(value, name)[0] == "inplace", name
     assert builder.attribute(value, "no_such_thing")[0] == "missing"
     dynamic = builder.call("api", paddle.nonzero, value)

@@ -38,11 +38,16 @@ pub fn bind_descriptor<'py>(
             let payload = (cx.runtime.factories.builtin_method)(descriptor.clone().unbind(), this);
             Ok(cx.produce(payload))
         }
-        "staticmethod" => {
+        "staticmethod" | "instancemethod" => {
             guard_identity(cx, descriptor, tracker);
             let inner = descriptor.getattr("__func__")?;
             let tracker = cx.trackers.add(Tracker::Getattr { of: tracker, name: "__func__".into() });
-            Ok(cx.wrap(&inner, tracker))
+            let function = cx.wrap(&inner, tracker);
+            if kind == "staticmethod" {
+                return Ok(function);
+            }
+            let payload = (cx.runtime.factories.method)(function, this);
+            Ok(cx.produce(payload))
         }
         "classmethod_descriptor" => {
             let class = type_variable(cx, this)?;
