@@ -392,6 +392,35 @@ def test_a_write_that_changes_the_shape(differing):
     assert misses_for(step, batches(None, 4))[2:5] == [1, 0, 0]
 
 
+def filled(cache, x, at):
+    cache[:, at : at + x.shape[1]] = x
+    kept = cache[:, : at + x.shape[1]]
+    return (kept * kept).sum(), kept * 2
+
+
+def marked(cache, x, at):
+    cache[0, at] = x[0, 0]
+    return cache * 2
+
+
+@pytest.mark.parametrize("fn", [filled, marked], ids=lambda fn: fn.__name__)
+def test_where_a_cache_is_written(fn, differing, same):
+    """Parts of a cache are written from another position on at each call; a single position is assumed, as it may be too large."""
+    fast = sot.symbolic_translate(fn)
+    left, counts = [paddle.zeros([2, 12, 3]), paddle.zeros([2, 12, 3])], []
+    for at in [*range(10), 11, 12, -2]:
+        x, before, raised = paddle.rand([2, 1, 3]), sot.stats().misses, []
+        for run, cache in zip((fast, fn), left):
+            try:
+                raised.append(run(cache, x, at))
+            except IndexError as error:
+                raised.append(str(error)[:40])
+        counts.append(sot.stats().misses - before)
+        same(*raised)
+        same(*left)
+    assert (sum(counts[6:10]) == 0) == (fn is filled) and not sot.stats().fallbacks
+
+
 def test_a_size_that_is_kept(differing):
     class Box:
         size = 0

@@ -307,6 +307,7 @@ impl GraphBuilder for PaddleBuilder {
             output_argument::refuse(&self.paddle, callee, args, kwargs)?;
         }
         self.note_state(callee.py())?;
+        self.numbers.refuse_positions(&self.paddle, kind, args)?;
         scalar::refuse_rounding(&self.paddle, callee, args, kwargs)?;
         self.own_gradients.check(&self.paddle, callee, args, kwargs)?;
         let paddle = Arc::clone(&self.paddle);

@@ -40,12 +40,13 @@ pub(super) const OPERATORS: &[&str] =
 
 /// Whether sizes may be given to a statement.
 pub(super) fn are_taken(kind: CallKind, callee: &Bound<'_, PyAny>) -> PyResult<bool> {
-    let is_method = kind == CallKind::Method;
-    if !is_method && kind != CallKind::Api {
-        return Ok(false);
-    }
     let Some(name) = scalar::name(callee)? else { return Ok(false) };
-    Ok(TAKING.contains(&&*name) || is_method && OPERATORS.contains(&&*name))
+    Ok(match kind {
+        CallKind::Method => TAKING.contains(&&*name) || OPERATORS.contains(&&*name),
+        CallKind::Api => TAKING.contains(&&*name),
+        CallKind::InPlace => &*name == "__setitem__",
+        CallKind::Layer => false,
+    })
 }
 
 /// A function that gives the size of a dimension: a number for a tensor, a value for a value.
@@ -106,6 +107,19 @@ impl Numbers {
         } else {
             inner()
         }
+    }
+
+    /// Refuses to write to a position that is such a number: a program does not see that it is none of the tensor's.
+    pub(super) fn refuse_positions(&self, paddle: &Paddle, kind: CallKind, args: &Bound<'_, PyTuple>) -> PyResult<()> {
+        if self.0.is_empty() || kind != CallKind::InPlace || args.len() < 2 {
+            return Ok(());
+        }
+        let key = args.get_item(1)?;
+        let keys = if key.is_exact_instance_of::<PyTuple>() { parts(&key)? } else { vec![key] };
+        if keys.iter().any(|key| self.has(paddle, key)) {
+            return Err(SizesMatter::new_err("a number says where is written"));
+        }
+        Ok(())
     }
 
     /// Notes a value.
