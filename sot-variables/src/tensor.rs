@@ -349,10 +349,10 @@ impl Variable for TensorVariable {
     fn set_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, value: Option<VarId>) -> Flow<()> {
         let known = value.map(|value| cx.known(value)).transpose()?.flatten();
         match (&**name, value, known) {
-            ("stop_gradient", Some(value), Some(stop)) if stop.is_instance_of::<PyBool>() => {
-                if self.set_stop_gradient(cx, this, value, stop.is_truthy()?)? {
-                    return Ok(());
-                }
+            ("stop_gradient", Some(value), Some(stop))
+                if stop.is_instance_of::<PyBool>() && self.set_stop_gradient(cx, this, value, stop.is_truthy()?)? =>
+            {
+                return Ok(());
             }
             ("grad", Some(value), Some(none)) if none.is_none() && self.object().is_some() => {
                 cx.effects.set_attribute(this, name, Some(value));

@@ -402,8 +402,8 @@ def drawn_by_others(x):
 @pytest.mark.parametrize("size", ["0", "10000"], ids=["program", "calls"])
 @pytest.mark.parametrize("fn", [drawn, drawn_by_others], ids=lambda fn: fn.__name__)
 def test_random_numbers_are_eager_modes(fn, size, same, monkeypatch):
-    if fn is drawn_by_others and not hasattr(paddle.Tensor, "log_normal_"):
-        pytest.skip("this Paddle has not all of them")
+    if fn is drawn_by_others and paddle.__version__.startswith("3.0"):
+        pytest.skip("these end the graph there")
     monkeypatch.setenv("MIN_GRAPH_SIZE", size)
     streams = []
     for run in (fn, sot.symbolic_translate(fn)):

@@ -114,7 +114,7 @@ def copied(cache, x):
 def drawn(cache, x):
     cache.uniform_(0.0, 2.0)
     y = cache + x
-    cache.normal_()
+    cache.exponential_()
     return y, cache * 2
 
 
@@ -303,7 +303,7 @@ def test_its_own_gradient_is_eager_modes(fn, as_program):
 def test_what_copy_gives_is_another_object(as_program):
     def f(cache, x):
         other = cache.copy_(x, True)
-        return other is cache, other + 1
+        return other is cache, cache + 1
 
     alike(f, buffer, graphs=1, breaks=1)
 
@@ -384,11 +384,13 @@ def test_gradients_that_are_arguments_are_cleared(as_program):
 
 
 def test_gradients_that_are_not_there_are_not_cleared(as_program):
+    takes_none = not paddle.__version__.startswith("3.0")
+
     def f(net, x):
         net.clear_gradients()
-        for p in net.parameters():
+        for p in net.parameters() if takes_none else ():
             p.grad = None
-        return net(x).sum(), [p.grad for p in net.parameters()]
+        return net(x).sum(), [p.grad is None for p in net.parameters()]
 
     left = []
     for run in (f, sot.symbolic_translate(f)):

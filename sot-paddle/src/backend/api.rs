@@ -173,6 +173,7 @@ const BREAKING_ATTRIBUTES: &[(&str, &str)] = &[
     ("__dlpack_device__", "hands memory to other libraries"),
     ("__delitem__", "in-place on a traced tensor is not supported yet"),
     ("backward", "runs the backward pass; call it outside the translated function"),
+    ("cpu", "copies between devices; move it out of the hot function"),
     ("grad_fn", "belongs to eager autograd"),
     ("gradient", "is filled by backward passes"),
     ("register_hook", "hooks gradients; register it outside the translated function"),
@@ -184,12 +185,13 @@ const BREAKING_ATTRIBUTES: &[(&str, &str)] = &[
     ("is_contiguous", "depends on the memory layout at run time"),
 ];
 
-/// Methods and properties of tensors in Python that ask for what is known, or call other methods.
-const FOLLOWED_ATTRIBUTES: &[&str] = &[
+/// What is read, or called, as of any object: Python code that calls other methods, or C code that is simulated.
+const FOLLOWED_ATTRIBUTES: &[&str] = &["__class__", "clear_grad", "clear_gradient"];
+
+/// The same for methods and properties that are for eager mode only, and ask for what is known or call other methods.
+const EAGER_METHODS: &[&str] = &[
     "bernoulli_",
     "cauchy_",
-    "clear_grad",
-    "clear_gradient",
     "cpu",
     "geometric_",
     "get_device",
@@ -243,7 +245,8 @@ pub(crate) fn tensor_attribute(
         let of_result = of_result(paddle, name, meta, value)?;
         return Ok(TensorAttribute::Outside { of_result, why: format!("Tensor.{name} {reason}") });
     }
-    if name == "__class__" || (FOLLOWED_ATTRIBUTES.contains(&name) && paddle.only_place.is_some()) {
+    let follows = paddle.release.follows_eager_methods && paddle.only_place.is_some();
+    if FOLLOWED_ATTRIBUTES.contains(&name) || (EAGER_METHODS.contains(&name) && follows) {
         return Ok(TensorAttribute::Follow);
     }
     if let Some(returns) = in_place_returns(name) {

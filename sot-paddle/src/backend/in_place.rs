@@ -12,6 +12,7 @@ use pyo3::types::{PyDict, PyFloat, PyInt, PyString, PyTuple};
 use super::builder::identity;
 use super::meta;
 use super::paddle::Paddle;
+use super::scalar;
 use super::views::{Views, VIEWS};
 
 use sot_core::cpython;
@@ -67,7 +68,10 @@ impl Versions {
         result: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
         let before = self.of(identity(paddle, &args.get_item(0)?)?);
-        self.0.insert(identity(paddle, result)?, before + usize::from(!is_set_value(callee)?));
+        // Paddle does not count this one.
+        let is_exponential = scalar::name(callee)?.as_deref() == Some("exponential_");
+        let counts = !is_set_value(callee)? && !is_exponential;
+        self.0.insert(identity(paddle, result)?, before + usize::from(counts));
         Ok(())
     }
 
