@@ -70,8 +70,14 @@ pub fn call_method(cx: &mut OpcodeExecutor<'_>, descriptor: &Bound<'_, PyAny>, a
     };
     let object = copy(kept.object.bind(cx.py)).map_err(|_| refuse("a closed text in memory"))?;
     let name: String = descriptor.getattr("__name__")?.extract()?;
-    let result = object.getattr(&*name)?.call(positional, Some(&keywords));
+    let result = object.getattr(&*name)?.call(&positional, Some(&keywords));
     let is_self = result.as_ref().is_ok_and(|result| result.is(&object));
+    // An argument may have been written to (`readinto`), or read on in (`fromfile`).
+    for (&arg, worked_on) in rest.positional.iter().zip(positional.iter()) {
+        if arg != this && cx.vars.as_kind::<KeptVariable>(arg).is_some() {
+            cx.vars.set(arg, Rc::new(KeptVariable { object: worked_on.unbind() }));
+        }
+    }
     cx.vars.set(this, Rc::new(KeptVariable { object: object.unbind() }));
     match result {
         Ok(_) if is_self => Ok(Some(this)),

@@ -488,3 +488,29 @@ def test_children_of_loggers(x):
     a = root.getChild("a")
     b = root.getChild("b.c")
     return x + 1, a is logging.getLogger("zz.a"), a.parent is root, b.name, b.parent is root
+
+
+@given(one)
+def test_whole__methods_that_write_to_their_arguments(x):
+    text, numbers, source = bytearray(3), array.array("B"), io.BytesIO(b"abcdef")
+    count = source.readinto(text)
+    numbers.fromfile(source, 2)
+    target = io.BytesIO()
+    numbers.tofile(target)
+    rest = bytearray(5)
+    short = source.readinto(rest)
+    try:
+        numbers.fromfile(source, 9)
+    except EOFError:
+        pass
+    text.extend(text)
+    return x + 1, count, text, numbers, target.getvalue(), short, rest, source.tell()
+
+
+@given(one)
+def test_views_of_memory_made_in_the_trace(x):
+    text = bytearray(3)
+    view = memoryview(text)
+    view[0] = 97
+    view[1:] = b"bc"
+    return x + 1, text, bytes(view)
