@@ -691,7 +691,15 @@ def interrupted(x):
     return one_more(y) * 2
 
 
-def test_an_interrupt_while_a_frame_is_translated_is_the_programs():
+@pytest.fixture
+def interrupts_raise():
+    """As they do unless whoever started the interpreter has interrupts ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_an_interrupt_while_a_frame_is_translated_is_the_programs(interrupts_raise):
     fast = sot.symbolic_translate(interrupted)
     for _ in range(3):
         with pytest.raises(KeyboardInterrupt):
@@ -714,6 +722,6 @@ def interrupted_in_a_block(x, n):
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="frames look for signals before their first instruction")
-def test_an_interrupt_while_a_frame_is_translated_goes_to_its_handlers():
+def test_an_interrupt_while_a_frame_is_translated_goes_to_its_handlers(interrupts_raise):
     graphs, breaks, fallbacks = run(interrupted_in_a_block, positive(), 3)
     assert (graphs, breaks, fallbacks) == (1, 1, 0)
