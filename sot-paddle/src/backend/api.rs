@@ -112,7 +112,7 @@ const FOLLOWED: &[(&str, &[&str])] = &[
     ("paddle.distributed.fleet.fleet", &["get_hybrid_communicate_group"]),
     ("paddle.distributed.fleet.layers.mpu.random", &["get_rng_state_tracker"]),
     ("paddle.base.dygraph.math_op_patch", &["requires_grad", "requires_grad_"]),
-    ("paddle.tensor.creation", &["cauchy_", "geometric_"]),
+    ("paddle.tensor.creation", &["cauchy_"]),
     ("paddle.tensor.random", &["bernoulli_", "log_normal_", "normal_"]),
     ("paddle.metric.metrics", &["accumulate", "compute", "name", "reset"]),
     (
@@ -193,7 +193,6 @@ const EAGER_METHODS: &[&str] = &[
     "bernoulli_",
     "cauchy_",
     "cpu",
-    "geometric_",
     "get_device",
     "is_cuda",
     "log_normal_",
