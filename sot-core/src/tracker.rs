@@ -151,6 +151,9 @@ pub enum Tracker {
     Builtins,
     /// A constant of the code or of the trace.
     Constant(ById),
+    /// An object that guards have found as a key, and that lives as long as the program wants: what comes of the trace refers
+    /// to it weakly.
+    Found(ById),
     /// An entry of the object's own `__dict__` (instances and modules).
     Attribute {
         /// The object.
@@ -298,7 +301,7 @@ impl Trackers {
         let origin = match (&tracker, tracker.parent()) {
             (Tracker::Produced, _) => Origin::Trace,
             (Tracker::Made(_), _) => Origin::Made,
-            (Tracker::Constant(_), _) => Origin::Constant,
+            (Tracker::Constant(_) | Tracker::Found(_), _) => Origin::Constant,
             (_, Some(of)) if matches!(self.origin(of), Origin::Trace | Origin::Made) => self.origin(of),
             _ => Origin::Frame,
         };
@@ -388,7 +391,7 @@ impl Trackers {
             Tracker::FreeCell { name, .. } => format!("frame.closure['{name}']"),
             Tracker::Globals => "frame.f_globals".to_owned(),
             Tracker::Builtins => "frame.f_builtins".to_owned(),
-            Tracker::Constant(object) => repr(py, &object.0),
+            Tracker::Constant(object) | Tracker::Found(object) => repr(py, &object.0),
             Tracker::Cached { of, args, keywords, .. } => {
                 format!("{}(*{}, **{})", text(*of), args.0, keywords.0)
             }

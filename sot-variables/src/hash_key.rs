@@ -96,7 +96,7 @@ impl HashKey {
 
     /// A key found in a real dict or set whose guards pin it.
     pub fn found<'py>(cx: &mut OpcodeExecutor<'py>, object: &Bound<'py, PyAny>) -> Flow<Rc<HashKey>> {
-        let tracker = cx.constant_tracker(object.clone().unbind());
+        let tracker = cx.found_tracker(object);
         let variable = cx.wrap(object, tracker);
         if is_plain(object, 0) {
             let (object, hash) = (object.clone().unbind(), object.hash()?);
@@ -417,7 +417,7 @@ pub(crate) struct IteratesOver {
     ty: Py<PyType>,
     /// `__iter__` of the builtin type, where subclasses may have their own.
     iterate: Py<PyAny>,
-    keys: Vec<Py<PyAny>>,
+    keys: Vec<Identity>,
 }
 
 impl IteratesOver {
@@ -430,7 +430,7 @@ impl IteratesOver {
     ) -> Flow<Test> {
         let ty = ty.cast::<PyType>().map_err(PyErr::from)?.clone().unbind();
         let iterate = base.getattr("__iter__")?.unbind();
-        let keys = keys.iter().map(|key| key.object.clone_ref(py)).collect();
+        let keys = keys.iter().map(|key| Identity::of_key(key.bind(py))).collect();
         Ok(Test::Object(Box::new(IteratesOver { ty, iterate, keys })))
     }
 }
@@ -443,8 +443,11 @@ impl ObjectTest for IteratesOver {
         }
         let items = self.iterate.bind(py).call1((object,)).and_then(|items| items.try_iter());
         let Ok(mut items) = items else { return false };
-        self.keys.iter().all(|key| matches!(items.next(), Some(Ok(item)) if same_key(&item, key.bind(py))))
-            && items.next().is_none()
+        let is_next = |key: &Identity| match (items.next(), key.get(py)) {
+            (Some(Ok(item)), Some(key)) => same_key(&item, &key),
+            _ => false,
+        };
+        self.keys.iter().all(is_next) && items.next().is_none()
     }
 
     fn note(&self, place: &Place<'_>, recorder: &mut Recorder) -> bool {
@@ -453,7 +456,7 @@ impl ObjectTest for IteratesOver {
 
     fn describe(&self, subject: &str) -> String {
         Python::attach(|py| {
-            let keys: Vec<String> = self.keys.iter().map(|key| sot_core::tracker::repr(py, key)).collect();
+            let keys: Vec<String> = self.keys.iter().map(|key| key.text(py)).collect();
             format!("list({subject}) == [{}]", keys.join(", "))
         })
     }

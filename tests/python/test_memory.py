@@ -1,8 +1,10 @@
 """What guards must not miss between calls that hit: they compare memory instead of walking again. The same must hold with
 `SOT_GUARD_MEMORY=0` in the environment."""
 
+import gc
 import sys
 import threading
+import weakref
 from collections import OrderedDict
 
 import paddle
@@ -430,3 +432,44 @@ def test_weak_identities_of_a_model_that_dies(same):
         holder["model"] = None
         holder["model"] = nn.Linear(3, 3)
         same(fast(x), run(x))
+
+
+class Named:
+    """An object that is a key."""
+
+    size = 1.0
+
+
+def read_item(x, table, key):
+    return x * table[key]
+
+
+def go_over_items(x, table, key):
+    for known, value in table.items():
+        x = x * value + known.size
+    return x
+
+
+def look_for_another(x, table, key):
+    return x * len(table) if 3 in table else x + 1
+
+
+def go_over_set(x, table, key):
+    for known in set(table):
+        x = x + known.size
+    return x
+
+
+@pytest.mark.parametrize("run", [read_item, go_over_items, look_for_another, go_over_set])
+def test_keys_live_as_long_as_the_program_wants(same, run):
+    fast, x, keys = sot.symbolic_translate(run), paddle.ones([2]), []
+    for _ in range(4):
+        key = Named()
+        keys.append(weakref.ref(key))
+        table = {key: paddle.ones([2]) if run is read_item else 2.0}
+        for _ in range(4):
+            same(fast(x, table, key), run(x, table, key))
+    del key, table
+    gc.collect()
+    assert [key() for key in keys] == [None] * 4
+    assert sot.stats().graphs and sot.stats().hits >= 12 and not sot.stats().fallbacks

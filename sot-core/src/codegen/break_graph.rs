@@ -177,7 +177,7 @@ impl CodeGen<'_, '_> {
         let stable = match self.cx.trackers.get(self.cx.vars.tracker(value)) {
             // What is in a cell is about to be replaced.
             Tracker::Local { name, .. } => !self.root.code.cellvars.iter().any(|cell| **cell == **name),
-            Tracker::Constant(_) => true,
+            Tracker::Constant(_) | Tracker::Found(_) => true,
             _ => false,
         };
         if stable || self.cells.contains_key(&value) {

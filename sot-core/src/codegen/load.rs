@@ -3,12 +3,12 @@
 use std::rc::Rc;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyString, PyType};
+use pyo3::types::{PyString, PyType, PyWeakrefReference};
 
 use super::{readers, CodeGen};
 use crate::cpython;
 use crate::error::Flow;
-use crate::guard::Test;
+use crate::guard::{is_held_weakly, Test};
 use crate::tracker::{Computation, Key, Tracker, TrackerId};
 use crate::variable::VarId;
 
@@ -48,6 +48,7 @@ impl CodeGen<'_, '_> {
                 self.load_attr("__dict__")
             }
             Tracker::Constant(object) => self.load_const(object.0.clone_ref(py)),
+            Tracker::Found(object) => self.load_key(object.0.bind(py)),
             Tracker::Attribute { of, name } | Tracker::Getattr { of, name }
                 if matches!(self.cx.trackers.get(*of), Tracker::Storage { .. }) =>
             {
@@ -148,13 +149,27 @@ impl CodeGen<'_, '_> {
                 return self.emitter.load_global(name);
             }
         }
-        let object = key.object(self.cx.py)?.unbind();
+        let key = key.object(self.cx.py)?;
         if matches!(self.cx.trackers.get(of), Tracker::Storage { .. }) {
-            return self.call_on(readers::kept(self.cx.py)?, of, [object]);
+            let kept = readers::kept(self.cx.py)?;
+            self.begin_call(|cg| cg.load_const(kept))?;
+            self.load_tracker(of)?;
+            self.load_key(&key)?;
+            return self.end_call(2);
         }
         self.load_tracker(of)?;
-        self.load_const(object)?;
+        self.load_key(&key)?;
         self.op("BINARY_SUBSCR", 0)
+    }
+
+    /// Leaves a key on the stack. The guards have seen that one that is referred to weakly is alive.
+    fn load_key(&mut self, key: &Bound<'_, PyAny>) -> Flow<()> {
+        if !is_held_weakly(key) {
+            return self.load_const(key.clone().unbind());
+        }
+        let reference = PyWeakrefReference::new(key)?.into_any().unbind();
+        self.begin_call(|cg| cg.load_const(reference))?;
+        self.end_call(0)
     }
 
     fn load_cell_contents(&mut self, of: TrackerId) -> Flow<()> {

@@ -319,6 +319,12 @@ impl Recorder {
         unsafe { self.word(&raw const (*reference.object.as_ptr().cast::<ffi::PyWeakReference>()).wr_object) };
     }
 
+    /// What the weak reference refers to now, as long as it does.
+    pub fn referent<'py>(&mut self, object: &Bound<'py, PyAny>, reference: &WeakRef) -> Place<'py> {
+        self.refers(object.py(), reference);
+        Place::same(object.clone())
+    }
+
     /// That lookups along the type's method resolution order find what they find now.
     pub fn lookups_of(&mut self, ty: &Place<'_>) -> bool {
         self.type_of(ty);

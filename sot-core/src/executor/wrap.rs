@@ -13,7 +13,7 @@ use super::changing::LazyNumber;
 use super::OpcodeExecutor;
 use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
-use crate::guard::{Identity, Test};
+use crate::guard::{is_held_weakly, Identity, Test};
 use crate::tracker::{ById, Tracker, TrackerId};
 use crate::variable::{VarId, Variable};
 
@@ -242,6 +242,16 @@ impl<'py> OpcodeExecutor<'py> {
     /// The tracker of a constant.
     pub fn constant_tracker(&mut self, value: Py<PyAny>) -> TrackerId {
         self.trackers.add(Tracker::Constant(ById(value)))
+    }
+
+    /// The tracker of an object that guards have found as a key.
+    pub fn found_tracker(&mut self, object: &Bound<'py, PyAny>) -> TrackerId {
+        let object = ById(object.clone().unbind());
+        self.trackers.add(if is_held_weakly(object.0.bind(self.py)) {
+            Tracker::Found(object)
+        } else {
+            Tracker::Constant(object)
+        })
     }
 
     /// A variable for the result of a pure call made while tracing: a value of its own, which the new code must make anew.

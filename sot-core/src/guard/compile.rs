@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use super::program::{may_run_code, Check, Fetch, Register, Step};
-use super::{Guard, Test};
+use super::{Guard, Identity, Test};
 use crate::tracker::{Key, Tracker, TrackerId, Trackers};
 
 /// Compiles the guards of one translation, in their order.
@@ -133,10 +133,11 @@ impl<'a, 'py> Compiler<'a, 'py> {
             Tracker::Globals => Fetch::Globals,
             Tracker::Builtins => Fetch::Builtins,
             Tracker::Constant(object) => Fetch::Constant(object.0.clone_ref(py)),
+            Tracker::Found(object) => Fetch::Found(Identity::of_key(object.0.bind(py))),
             Tracker::Attribute { of, name } => {
                 let of = self.fetch(*of)?;
                 let dict = self.register_of(Fetch::InstanceDict(of));
-                Fetch::DictItem(dict, self.name(name).into_any())
+                Fetch::DictItem(dict, Identity::of_key(self.name(name).bind(py)))
             }
             Tracker::Lookup { of, name } => Fetch::Lookup(self.fetch(*of)?, self.name(name)),
             Tracker::Getattr { of, name } if matches!(self.trackers.get(*of), Tracker::Storage { .. }) => {
@@ -156,10 +157,11 @@ impl<'a, 'py> Compiler<'a, 'py> {
             Tracker::Item { of, key: Key::Last(back) } => Fetch::Last(self.fetch(*of)?, *back),
             Tracker::Item { of, key } => {
                 let (of, key) = (self.fetch(*of)?, key.object(py)?);
+                let held = Identity::of_key(&key);
                 if may_run_code(&key) {
-                    Fetch::DictEntry(of, key.unbind())
+                    Fetch::DictEntry(of, held)
                 } else {
-                    Fetch::DictItem(of, key.unbind())
+                    Fetch::DictItem(of, held)
                 }
             }
             Tracker::CellContents { of } => Fetch::CellContents(self.fetch(*of)?),
@@ -187,9 +189,9 @@ impl<'a, 'py> Compiler<'a, 'py> {
             Test::Equals(value) => Check::Equals(value),
             Test::Length(n) => Check::Length(n),
             Test::Keys(keys) => {
-                Check::Keys(keys.iter().map(|key| Ok(key.object(py)?.unbind())).collect::<PyResult<_>>()?)
+                Check::Keys(keys.iter().map(|key| Ok(Identity::of_key(&key.object(py)?))).collect::<PyResult<_>>()?)
             }
-            Test::LacksKey(key) => Check::LacksKey(key.object(py)?.unbind()),
+            Test::LacksKey(key) => Check::LacksKey(Identity::of_key(&key.object(py)?)),
             Test::LacksAttribute(name) => {
                 let dict = self.register_of(Fetch::InstanceDict(subject));
                 return Ok((dict, Check::LacksEntry(self.name(&name))));
@@ -218,7 +220,7 @@ fn fetch_key(fetch: &Fetch) -> Option<FetchKey> {
         Fetch::InstanceDict(of) => FetchKey::InstanceDict(*of),
         Fetch::Lookup(of, name) => FetchKey::Lookup(*of, name.as_ptr() as usize),
         Fetch::Type(of) => FetchKey::Type(*of),
-        Fetch::DictItem(of, key) => FetchKey::DictItem(*of, key.as_ptr() as usize),
+        Fetch::DictItem(of, key) => FetchKey::DictItem(*of, key.address),
         _ => return None,
     })
 }
@@ -227,7 +229,7 @@ fn check_key(check: &Check) -> Option<CheckKey> {
     Some(match check {
         Check::Is(object) => CheckKey::Is(object.address),
         Check::TypeIs(object) => CheckKey::TypeIs(object.address),
-        Check::LacksKey(key) => CheckKey::LacksKey(key.as_ptr() as usize),
+        Check::LacksKey(key) => CheckKey::LacksKey(key.address),
         Check::LacksEntry(name) => CheckKey::LacksEntry(name.as_ptr() as usize),
         Check::LacksLookup(name) => CheckKey::LacksLookup(name.as_ptr() as usize),
         Check::PlainReads => CheckKey::PlainReads,

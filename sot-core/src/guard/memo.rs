@@ -235,6 +235,7 @@ impl<'a, 'py> Noting<'a, 'py> {
         }
         let source = match fetch {
             Fetch::Constant(object) => return Some(self.recorder.keep(object.bind(py))),
+            Fetch::Found(object) => return Some(object.place(value, &mut self.recorder)),
             Fetch::InstanceDict(of)
             | Fetch::Lookup(of, _)
             | Fetch::Type(of)
@@ -253,7 +254,7 @@ impl<'a, 'py> Noting<'a, 'py> {
             Fetch::Index(_, index) if !of.is_dict() => (recorder.index(&of, *index), Culprit::Identity(register)),
             Fetch::CellContents(_) => (recorder.contents(&of)?, Culprit::Identity(register)),
             Fetch::Part(_, part) => (recorder.field(&of, field(*part)), Culprit::Identity(register)),
-            Fetch::DictItem(_, key) => return self.item(source, register, &of, key.bind(py)),
+            Fetch::DictItem(_, key) => return self.item(source, register, &of, &key.get(py)?),
             _ => return None,
         };
         self.stands_for(culprit);
@@ -315,8 +316,9 @@ impl<'a, 'py> Noting<'a, 'py> {
             Check::Length(_) => (recorder.length(place), Culprit::Contents(register)),
             Check::Keys(_) => (by_version && recorder.dict(place), Culprit::Contents(register)),
             Check::LacksKey(key) => {
+                let Some(key) = key.get(py) else { return false };
                 let reading = if by_version { Reading::Version } else { by_key };
-                (recorder.item(place, key.bind(py), reading).is_some(), Culprit::Contents(register))
+                (recorder.item(place, &key, reading).is_some(), Culprit::Contents(register))
             }
             Check::LacksEntry(name) => {
                 let reading = if by_version { Reading::Version } else { by_key };
@@ -406,7 +408,12 @@ fn loose_roots(steps: &[Step]) -> Vec<Register> {
 /// The registers a fetch reads.
 pub(super) fn sources(fetch: &Fetch) -> Vec<Register> {
     match fetch {
-        Fetch::Argument(_) | Fetch::FreeCell(_) | Fetch::Globals | Fetch::Builtins | Fetch::Constant(_) => Vec::new(),
+        Fetch::Argument(_)
+        | Fetch::FreeCell(_)
+        | Fetch::Globals
+        | Fetch::Builtins
+        | Fetch::Constant(_)
+        | Fetch::Found(_) => Vec::new(),
         Fetch::Computed(_, of) => of.clone(),
         Fetch::InstanceDict(of)
         | Fetch::Lookup(of, _)

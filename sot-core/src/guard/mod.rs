@@ -69,6 +69,12 @@ enum Holder {
     Strong(Py<PyAny>),
 }
 
+/// Whether a translation refers to a key weakly: an object of a class in Python, which nothing but its identity tells from others
+/// where its methods are not asked.
+pub fn is_held_weakly(key: &Bound<'_, PyAny>) -> bool {
+    cpython::is_heap_type(&key.get_type()) && WeakRef::new(key, None).is_ok()
+}
+
 impl Identity {
     /// The identity of `object`.
     pub fn of(object: &Bound<'_, PyAny>) -> Identity {
@@ -77,6 +83,23 @@ impl Identity {
             Err(_) => Holder::Strong(object.clone().unbind()),
         };
         Identity { address: object.as_ptr() as usize, holder }
+    }
+
+    /// That of a key: of an object in whose place an equal one would do, the object itself.
+    pub fn of_key(key: &Bound<'_, PyAny>) -> Identity {
+        if is_held_weakly(key) {
+            return Identity::of(key);
+        }
+        Identity { address: key.as_ptr() as usize, holder: Holder::Strong(key.clone().unbind()) }
+    }
+
+    /// The referent, if it is alive.
+    #[inline]
+    pub fn get<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
+        match &self.holder {
+            Holder::Weak(weak) => weak.get(py),
+            Holder::Strong(referent) => Some(referent.bind(py).clone()),
+        }
     }
 
     /// Whether `object` is the referent.
@@ -108,6 +131,14 @@ impl Identity {
         class.is_some_and(|class| class.cast::<PyType>().is_ok_and(|class| cpython::is_subtype(ty, class)))
     }
 
+    /// Records that the referent stays alive; where it is.
+    fn place<'py>(&self, referent: &Bound<'py, PyAny>, recorder: &mut Recorder) -> Place<'py> {
+        match &self.holder {
+            Holder::Weak(weak) => recorder.referent(referent, weak),
+            Holder::Strong(_) => recorder.keep(referent),
+        }
+    }
+
     /// Records that what is in the place stays the referent.
     fn note(&self, place: &Place<'_>, recorder: &mut Recorder) {
         if let Holder::Weak(weak) = &self.holder {
@@ -129,7 +160,7 @@ impl Identity {
     }
 
     /// The referent for people.
-    fn text(&self, py: Python<'_>) -> String {
+    pub fn text(&self, py: Python<'_>) -> String {
         match &self.holder {
             Holder::Weak(weak) => weak
                 .get(py)

@@ -52,6 +52,8 @@ pub(super) enum Fetch {
     Globals,
     Builtins,
     Constant(Py<PyAny>),
+    /// A key, as long as it is alive.
+    Found(Identity),
     /// The object's own dict; `None` if it has no such thing.
     InstanceDict(Register),
     Lookup(Register, Py<PyString>),
@@ -65,9 +67,9 @@ pub(super) enum Fetch {
     Index(Register, usize),
     /// Counted from the end of a list.
     Last(Register, usize),
-    DictItem(Register, Py<PyAny>),
+    DictItem(Register, Identity),
     /// As above, for a key whose methods are the program's: found by its identity.
-    DictEntry(Register, Py<PyAny>),
+    DictEntry(Register, Identity),
     CellContents(Register),
     Part(Register, Part),
     Length(Register),
@@ -81,8 +83,8 @@ pub(super) enum Check {
     TypeIs(Identity),
     Equals(Py<PyAny>),
     Length(usize),
-    Keys(Vec<Py<PyAny>>),
-    LacksKey(Py<PyAny>),
+    Keys(Vec<Identity>),
+    LacksKey(Identity),
     /// As above, but passes for what is no dict.
     LacksEntry(Py<PyString>),
     LacksLookup(Py<PyString>),
@@ -263,7 +265,11 @@ impl GuardProgram {
     /// Whether some object compared by identity has died: the guards can never hold again.
     pub fn is_dead(&self, py: Python<'_>) -> bool {
         self.steps.iter().any(|step| match step {
-            Step::Test(_, Check::Is(object) | Check::TypeIs(object)) => !object.is_alive(py),
+            Step::Test(_, Check::Is(object) | Check::TypeIs(object) | Check::LacksKey(object))
+            | Step::Fetch(Fetch::Found(object) | Fetch::DictItem(_, object) | Fetch::DictEntry(_, object)) => {
+                !object.is_alive(py)
+            }
+            Step::Test(_, Check::Keys(keys)) => keys.iter().any(|key| !key.is_alive(py)),
             _ => false,
         })
     }
@@ -338,6 +344,7 @@ impl Fetch {
             Fetch::Globals => Some(frame.globals()),
             Fetch::Builtins => Some(frame.builtins()),
             Fetch::Constant(object) => Some(object.bind(py).clone()),
+            Fetch::Found(object) => object.get(py),
             Fetch::InstanceDict(of) => {
                 Some(cpython::instance_dict(at(of)).map_or_else(|| py.None().into_bound(py), Bound::into_any))
             }
@@ -358,13 +365,16 @@ impl Fetch {
                 let list = at(of).cast::<PyList>().ok()?;
                 list.get_item(list.len().checked_sub(*back)?).ok()
             }
-            Fetch::DictItem(of, key) => match at(of).cast::<PyDict>() {
-                Ok(dict) => cpython::dict_get(dict, key.bind(py)),
-                Err(_) => cpython::dict_get(&cpython::proxied_dict(at(of))?, key.bind(py)),
-            },
+            Fetch::DictItem(of, key) => {
+                let key = key.get(py)?;
+                match at(of).cast::<PyDict>() {
+                    Ok(dict) => cpython::dict_get(dict, &key),
+                    Err(_) => cpython::dict_get(&cpython::proxied_dict(at(of))?, &key),
+                }
+            }
             Fetch::DictEntry(of, key) => {
                 let mut entries = dict_of(at(of))?.iter();
-                entries.find(|(known, _)| known.is(key)).map(|(_, value)| value)
+                entries.find(|(known, _)| key.is(known)).map(|(_, value)| value)
             }
             Fetch::CellContents(of) => cpython::cell_contents(at(of)),
             Fetch::Part(of, part) => fetch_part(at(of), *part),
@@ -423,7 +433,10 @@ impl Check {
             Check::Equals(constant) => same_constant(value, constant.bind(py)),
             Check::Length(n) => length(value) == Some(*n),
             Check::Keys(keys) => has_keys(value, keys),
-            Check::LacksKey(key) => value.cast::<PyDict>().is_ok_and(|dict| cpython::dict_lacks(dict, key.bind(py))),
+            Check::LacksKey(key) => {
+                let lacks = |key| value.cast::<PyDict>().is_ok_and(|dict| cpython::dict_lacks(dict, &key));
+                key.get(py).is_some_and(lacks)
+            }
             Check::LacksEntry(name) => {
                 value.cast::<PyDict>().map_or(true, |dict| cpython::dict_lacks(dict, name.bind(py)))
             }
@@ -491,10 +504,11 @@ fn length(value: &Bound<'_, PyAny>) -> Option<usize> {
     }
 }
 
-fn has_keys(value: &Bound<'_, PyAny>, keys: &[Py<PyAny>]) -> bool {
+fn has_keys(value: &Bound<'_, PyAny>, keys: &[Identity]) -> bool {
     let Some(dict) = dict_of(value) else { return false };
     dict.len() == keys.len()
         && dict.iter().zip(keys).all(|((key, _), expected)| {
-            key.is(expected) || !may_run_code(&key) && same_constant(&key, expected.bind(value.py()))
+            let same = |expected| same_constant(&key, &expected);
+            expected.is(&key) || !may_run_code(&key) && expected.get(value.py()).is_some_and(same)
         })
 }

@@ -189,16 +189,8 @@ const BREAKING_ATTRIBUTES: &[(&str, &str)] = &[
 const FOLLOWED_ATTRIBUTES: &[&str] = &["__class__", "clear_grad", "clear_gradient"];
 
 /// The same for methods and properties that are for eager mode only, and ask for what is known or call other methods.
-const EAGER_METHODS: &[&str] = &[
-    "bernoulli_",
-    "cauchy_",
-    "cpu",
-    "get_device",
-    "is_cuda",
-    "log_normal_",
-    "normal_",
-    "requires_grad_",
-];
+const EAGER_METHODS: &[&str] =
+    &["bernoulli_", "cauchy_", "cpu", "get_device", "is_cuda", "log_normal_", "normal_", "requires_grad_"];
 
 /// Attributes that a tensor has beside its value, and results of a graph when it has run, with why.
 const OUTSIDE: &[(&str, &str)] = &[
