@@ -2,9 +2,8 @@
 
 use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
-use sot_core::bytecode::Label;
 use sot_core::error::{Flow, Unwind};
-use sot_core::executor::{object_model, Below, BookkeepingVariable, CallArgs, OpcodeExecutor};
+use sot_core::executor::{object_model, BookkeepingVariable, CallArgs, OpcodeExecutor};
 use sot_core::opcode;
 use sot_core::opcode::{Next, Operand};
 use sot_core::resume::Finish;
@@ -24,17 +23,11 @@ opcode! { WITH_CLEANUP_FINISH [3.8..3.9] (..) => |cx, _| with_cleanup_finish(cx)
 /// What the user's program raises where a method of the protocol is missing.
 pub type MissingMethod = fn(&mut OpcodeExecutor<'_>, manager: VarId, method: &str) -> Unwind;
 
-/// `type(manager).__exit__` bound, and the result of `__enter__`; between the two begins a block, if there is a handler.
-pub fn enter(
-    cx: &mut OpcodeExecutor<'_>,
-    manager: VarId,
-    handler: Option<Label>,
-    missing: MissingMethod,
-) -> Flow<[VarId; 2]> {
+/// `type(manager).__exit__` bound, and the result of `__enter__`, with which this becomes of it.
+pub fn enter(cx: &mut OpcodeExecutor<'_>, manager: VarId, finish: Finish, missing: MissingMethod) -> Flow<[VarId; 2]> {
     let enter = method(cx, manager, "__enter__", missing)?;
     let exit = method(cx, manager, "__exit__", missing)?;
-    let below = std::iter::once(Below::Value(exit)).chain(handler.map(Below::Try)).collect();
-    cx.claim_above(enter, Finish::Keep, below);
+    cx.claim_above(enter, finish, vec![exit]);
     let result = cx.call(enter, &CallArgs::default())?;
     Ok([exit, result])
 }
@@ -48,11 +41,10 @@ fn method(cx: &mut OpcodeExecutor<'_>, manager: VarId, name: &str, missing: Miss
 
 fn setup_with(cx: &mut OpcodeExecutor<'_>, op: &Operand) -> Flow<Next> {
     let manager = cx.pop()?;
-    let handler = op.target;
     let missing: MissingMethod = |cx, _, method| cx.raise(PyAttributeError::new_err(method.to_owned()));
-    let [exit, result] = enter(cx, manager, handler, missing)?;
+    let [exit, result] = enter(cx, manager, Finish::Begin, missing)?;
     cx.push(exit);
-    cx.push_block(handler.ok_or_else(|| bug("a `with` without a handler"))?);
+    cx.push_block(op.target.ok_or_else(|| bug("a `with` without a handler"))?);
     cx.push(result);
     Ok(Next::Continue)
 }
@@ -77,6 +69,7 @@ fn with_cleanup_start(cx: &mut OpcodeExecutor<'_>) -> Flow<Next> {
     if entry_of(cx, top) != Entry::Raised {
         let [exit, entry] = cx.pop_array()?;
         let none = cx.none();
+        cx.claim_above(exit, Finish::Keep, vec![entry, none]);
         let result = cx.call(exit, &CallArgs::positional(vec![none, none, none]))?;
         cx.frame_mut().stack.extend([entry, none, result]);
         return Ok(Next::Continue);

@@ -1,7 +1,7 @@
 //! Loops over iterators. They are unrolled: each round is simulated.
 
 use sot_core::error::Flow;
-use sot_core::executor::{Below, OpcodeExecutor};
+use sot_core::executor::OpcodeExecutor;
 use sot_core::opcode;
 use sot_core::opcode::{Next, Operand};
 use sot_core::resume::Finish;
@@ -18,7 +18,7 @@ fn get_iter(cx: &mut OpcodeExecutor<'_>, iterable: VarId) -> Flow<VarId> {
 /// The next item of the iterator on top of the stack.
 pub fn next_item(cx: &mut OpcodeExecutor<'_>) -> Flow<Option<VarId>> {
     let iterator = cx.peek(1)?;
-    cx.claim_above(iterator, Finish::Next, vec![Below::Value(iterator)]);
+    cx.claim_above(iterator, Finish::Next, vec![iterator]);
     cx.next(iterator)
 }
 

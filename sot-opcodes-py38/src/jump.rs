@@ -1,7 +1,7 @@
 //! Jumps. A branch on a tensor's value is a graph break.
 
 use sot_core::error::Flow;
-use sot_core::executor::{Below, OpcodeExecutor};
+use sot_core::executor::OpcodeExecutor;
 use sot_core::opcode;
 use sot_core::opcode::{Next, Operand};
 use sot_core::resume::Use;
@@ -24,7 +24,7 @@ fn jump_if_above(
     op: &Operand,
     value: VarId,
     wanted: bool,
-    below: Vec<Below>,
+    below: Vec<VarId>,
 ) -> Flow<Next> {
     cx.claim_truth(value, Use::Branch, below);
     let truth = cx.truth(value)?;
@@ -41,7 +41,7 @@ pub fn jump_when(op: &Operand, condition: bool) -> Flow<Next> {
 
 fn jump_if_or_pop(cx: &mut OpcodeExecutor<'_>, op: &Operand, wanted: bool) -> Flow<Next> {
     let value = cx.peek(1)?;
-    let next = jump_if_above(cx, op, value, wanted, vec![Below::Value(value)])?;
+    let next = jump_if_above(cx, op, value, wanted, vec![value])?;
     if next == Next::Continue {
         cx.pop()?;
     }

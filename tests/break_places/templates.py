@@ -487,6 +487,246 @@ def f(x, wrong, out):
         total = total + y
     return total
 """, 1),
+    "enter": ("""\
+class Box:
+    def __init__(self, x, wrong, out):
+        self.x, self.wrong, self.out = x, wrong, out
+
+    def __enter__(self):
+        y, wrong, out = self.x * 2, self.wrong, self.out
+        HOLE
+        return y * 2
+
+    def __exit__(self, kind, error, traceback):
+        self.out.append("exit")
+
+def f(x, wrong, out):
+    with Box(x + 1, wrong, out) as y:
+        y = y + 1
+    return y * 2
+""", 1),
+    "exit": ("""\
+class Box:
+    def __init__(self, x, wrong, out):
+        self.x, self.wrong, self.out = x, wrong, out
+
+    def __enter__(self):
+        return self.x
+
+    def __exit__(self, kind, error, traceback):
+        y, wrong, out = self.x * 2, self.wrong, self.out
+        HOLE
+        self.x = y * 2
+
+def run(box):
+    with box as y:
+        return y + 1
+
+def f(x, wrong, out):
+    box = Box(x + 1, wrong, out)
+    return run(box) + box.x
+""", 1),
+    "finally_of_return": ("""\
+def f(x, wrong, out):
+    y = x * 2
+    try:
+        return y + 1
+    finally:
+        HOLE
+        out.append(y * 3)
+""", 1),
+    "return_in_finally": ("""\
+def f(x, wrong, out):
+    y = x * 2
+    try:
+        HOLE
+        y = y + 1
+    finally:
+        return y * 2
+""", 1),
+    "generator": ("""\
+def numbers(y, wrong, out):
+    y = y + 1
+    yield y
+    HOLE
+    yield y + 2
+
+def f(x, wrong, out):
+    y, z = numbers(x * 2, wrong, out)
+    return y + z
+""", 1),
+    "recursion": ("""\
+def inner(y, n, wrong, out):
+    y = y + 1
+    if n == 0:
+        HOLE
+        return y
+    return inner(y, n - 1, wrong, out) * 2
+
+def f(x, wrong, out):
+    return inner(x * 2, 3, wrong, out) + 1
+""", 1),
+    "starred_call": ("""\
+def inner(y, *rest, wrong, out, **names):
+    y = y + len(rest)
+    HOLE
+    return y * 2
+
+def f(x, wrong, out):
+    y = x * 2
+    return inner(*[y, 2], wrong=wrong, **{"out": out, "name": 3}) + 1
+""", 1),
+    "argument": ("""\
+def inner(y, v, *rest, z):
+    return y * 2 + z
+
+def f(x, wrong, out):
+    y = x * 2
+    z = inner(y + 1, EXPR, *[1, 2], z=y * 3)
+    if wrong:
+        raise ValueError("wrong")
+    return z + 1
+""", 1),
+    "default": ("""\
+def f(x, wrong, out):
+    y = x * 2
+
+    def inner(n, v=EXPR):
+        out.append(v)
+        return n + 1
+
+    z = inner(y) * 2
+    if wrong:
+        raise ValueError("wrong")
+    return z + 1
+""", 1),
+    "decorator": ("""\
+def f(x, wrong, out):
+    y = x * 2
+
+    def mark(v):
+        out.append(v)
+        return lambda function: function
+
+    @mark(EXPR)
+    def inner(n):
+        return n + 1
+
+    if wrong:
+        raise ValueError("wrong")
+    return inner(y) * 2
+""", 1),
+    "walrus": ("""\
+def f(x, wrong, out):
+    y = x * 2
+    if (v := EXPR) is not out and (z := y + 1) is not None:
+        out.append(v)
+    if wrong:
+        raise ValueError("wrong")
+    return z + y
+""", 1),
+    "subscript": ("""\
+def f(x, wrong, out):
+    y = x * 2
+    items = [x, x + 1, x + 2]
+    items[len([EXPR])] += y
+    del items[-1]
+    if wrong:
+        raise ValueError("wrong")
+    return items[1] + 1
+""", 1),
+    "attributes": ("""\
+class Box:
+    def __setattr__(self, name, value):
+        y, wrong, out = value
+        HOLE
+        self.__dict__[name] = y * 2
+
+    def __getattr__(self, name):
+        return len(name)
+
+def f(x, wrong, out):
+    box = Box()
+    box.y = x * 2, wrong, out
+    return box.y + box.name
+""", 1),
+    "items": ("""\
+class Box:
+    def __init__(self, x, wrong, out):
+        self.x, self.wrong, self.out = x, wrong, out
+
+    def __getitem__(self, key):
+        y, wrong, out = self.x * 2, self.wrong, self.out
+        HOLE
+        return y * 2
+
+    def __setitem__(self, key, value):
+        self.x = value + 1
+
+def f(x, wrong, out):
+    box = Box(x, wrong, out)
+    box[1] += x
+    return box.x * 2
+""", 1),
+    "descriptor": ("""\
+class Doubled:
+    def __get__(self, box, kind):
+        return box.kept + 1
+
+    def __set__(self, box, value):
+        y, wrong, out = value * 2, box.wrong, box.out
+        HOLE
+        box.kept = y * 2
+
+class Box:
+    value = Doubled()
+
+def f(x, wrong, out):
+    box = Box()
+    box.wrong, box.out = wrong, out
+    box.value = x + 1
+    return box.value * 2
+""", 1),
+    "key": ("""\
+def f(x, wrong, out):
+    def key(n):
+        y = x * n
+        HOLE
+        return n
+
+    z = x + 1
+    return z * max([3, 1], key=key)
+""", 2),
+    "comparison": ("""\
+class Box:
+    def __init__(self, x, wrong, out):
+        self.x, self.wrong, self.out = x, wrong, out
+
+    def __lt__(self, other):
+        y, wrong, out = self.x * other, self.wrong, self.out
+        HOLE
+        self.x = y * 2
+        return False
+
+def f(x, wrong, out):
+    box = Box(x, wrong, out)
+    n = 3 if 1 < 2 < 3 and box < 2 else 4
+    return box.x + n
+""", 1),
+    "loop_in_try_in_loop": ("""\
+def f(x, wrong, out):
+    y = x
+    for i in range(1):
+        try:
+            for j in range(2):
+                with Manager(out):
+                    y = x * (j + 2)
+                    HOLE
+                    y = y + 1
+        finally:
+            out.append(y * 3)
+    return y + 1
+""", 2),
 }
 
 # Places that are cut in another number of graphs than 1 + runs * breaks: by kind, `*` for all that are not named; and why.
@@ -500,6 +740,11 @@ OTHER_NUMBERS = {
     "break": ({"while": 4}, SHARED),
     "return": ({"while": 4}, SHARED),
     "comprehension": ({"while": 4, "logic": 4}, SHARED),
+    "key": ({"while": 4}, SHARED),
+    "loop_in_try_in_loop": ({"while": 4}, SHARED),
+    # Twice into the body.
+    "recursion": ({"while": 4}, "the loop goes round twice"),
+    "generator": ({"while": 2, "logic": 2}, "behind the first break the generator is CPython's"),
     # The kinds with tensor work of their own between the `raise` and the break.
     "except_body": (
         {"if": 3, "while": 4, "logic": 4, "conditional": 3, "chain": 3, "assert": 3, "unpack": 3},

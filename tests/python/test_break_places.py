@@ -52,6 +52,8 @@ COMBINATIONS = [
     ("try_finally", "print", 2),
     ("with_manager", "if", 2),
     ("with_manager", "whole", 2),
+    ("enter", "if", 2),
+    ("exit", "item", 2),
     ("with_no_grad", "item", 2),
     ("with_no_grad", "if", 2),
     ("callee", "if", 2),

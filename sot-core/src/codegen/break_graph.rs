@@ -14,7 +14,7 @@ use super::{after_loop, CodeGen, NewCode};
 use crate::bytecode::{stack_effect, Instruction, Label, Opcodes, Operand};
 use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
-use crate::executor::{object_model, Block, BookkeepingVariable, BreakPoint, CallArgs, Checkpoint, Claim};
+use crate::executor::{object_model, Block, BookkeepingVariable, BreakPoint, CallArgs, Checkpoint};
 use crate::resume::{self, Entry, Finish};
 use crate::tracker::Tracker;
 use crate::translate::{self, ResumeSource};
@@ -157,7 +157,8 @@ impl CodeGen<'_, '_> {
         }
         for frame in &at.frames[1..] {
             live.extend(frame.cells.iter().filter(|cell| **cell != self.cx.null()));
-            live.extend(frame.claim.iter().flat_map(Claim::values).filter(|value| *value != self.cx.null()));
+            let below = frame.claim.iter().flat_map(|claim| &claim.below);
+            live.extend(below.filter_map(|below| value(self.item_of(frame, *below))));
         }
         for cell in self.cells.keys() {
             live.extend(self.cx.vars.get(*cell).children());
@@ -644,6 +645,8 @@ impl CodeGen<'_, '_> {
             // With a format specification on top.
             "FORMAT_VALUE" => Some(1 + usize::from(arg & 4 != 0)),
             "LOAD_GLOBAL" | "WITH_EXCEPT_START" => Some(0),
+            // Without an exception, the only one that is gone on with.
+            "WITH_CLEANUP_START" => Some(2),
             "LOAD_SUPER_ATTR" => Some(3),
             _ => handler.and_then(|handler| handler.picture).map(|(inputs, _)| inputs.of(instruction.arg) as usize),
         };

@@ -12,7 +12,7 @@ use super::CodeGen;
 use crate::bytecode::{Instruction, Label, Opcodes};
 use crate::cpython;
 use crate::error::Flow;
-use crate::executor::{Below, BookkeepingVariable, BreakPoint, Checkpoint, Claim};
+use crate::executor::{BookkeepingVariable, BreakPoint, Checkpoint, Claim};
 use crate::resume::{self, Entry, Finish, ResumeKey, Slot, Target};
 use crate::translate::ResumeSource;
 use crate::variable::VarId;
@@ -250,10 +250,7 @@ impl CodeGen<'_, '_> {
             // The block of the prologue's own, where it has one.
             frame.to_mut().blocks.pop();
         }
-        let below = claim.into_iter().flat_map(|claim| &claim.below).map(|below| match below {
-            Below::Value(value) => self.item(*value),
-            Below::Try(handler) => Item::Try(*handler),
-        });
+        let below = claim.into_iter().flat_map(|claim| &claim.below).map(|below| self.item_of(&frame, *below));
         self.layout(&frame, frame.stack.len() - taken).into_iter().chain(below).collect()
     }
 

@@ -5,7 +5,6 @@ use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyList, PyString, PyTuple, PyType};
 
 use super::{BinaryOp, CompareOp, OpcodeExecutor};
-use crate::bytecode::Label;
 use crate::cpython;
 use crate::error::Flow;
 use crate::resume::{Answer, Asked, Finish, Operation, Use};
@@ -18,26 +17,7 @@ pub struct Claim {
     /// What the instruction does with it.
     pub finish: Finish,
     /// What lies on the stack below it, in the place of the operands.
-    pub below: Vec<Below>,
-}
-
-/// What an instruction leaves below the result of its call.
-#[derive(Clone, Copy, Debug)]
-pub enum Below {
-    /// A value.
-    Value(VarId),
-    /// A block that sends exceptions to the label (3.8 to 3.10).
-    Try(Label),
-}
-
-impl Claim {
-    /// The values that lie below the result.
-    pub fn values(&self) -> impl Iterator<Item = VarId> + '_ {
-        self.below.iter().filter_map(|below| match below {
-            Below::Value(value) => Some(*value),
-            Below::Try(_) => None,
-        })
-    }
+    pub below: Vec<VarId>,
 }
 
 impl OpcodeExecutor<'_> {
@@ -47,17 +27,17 @@ impl OpcodeExecutor<'_> {
     }
 
     /// The same, and leaves something below the result.
-    pub fn claim_above(&mut self, object: VarId, finish: Finish, below: Vec<Below>) {
+    pub fn claim_above(&mut self, object: VarId, finish: Finish, below: Vec<VarId>) {
         self.direct = Some((object, Claim { finish, below }));
     }
 
     /// The present instruction applies an operator to two operands.
     pub fn claim_operator(&mut self, operation: Operation, lhs: VarId, rhs: VarId) {
-        self.claim_above(lhs, Finish::Operator(operation), vec![Below::Value(lhs), Below::Value(rhs)]);
+        self.claim_above(lhs, Finish::Operator(operation), vec![lhs, rhs]);
     }
 
     /// The present instruction asks for the truth of an object, to do this with it.
-    pub fn claim_truth(&mut self, object: VarId, then: Use, below: Vec<Below>) {
+    pub fn claim_truth(&mut self, object: VarId, then: Use, below: Vec<VarId>) {
         self.claim_above(object, Finish::Answer(Answer::Truth, then), below);
     }
 
@@ -74,7 +54,7 @@ impl OpcodeExecutor<'_> {
             11 | 12 => vec![self.null(), rest],
             _ => vec![rest, self.null()],
         };
-        let below = callable.into_iter().chain(args.iter().copied()).map(Below::Value).collect();
+        let below = callable.into_iter().chain(args.iter().copied()).collect();
         self.claim_above(function, Finish::Apply(args.len() as u32 + 1), below);
     }
 
@@ -128,7 +108,7 @@ impl OpcodeExecutor<'_> {
         let simple =
             |(of, claim): &(VarId, Claim)| *of == class && claim.finish == Finish::Keep && claim.below.is_empty();
         if self.direct.as_ref().is_some_and(simple) {
-            self.claim_above(init, Finish::Made, vec![Below::Value(instance)]);
+            self.claim_above(init, Finish::Made, vec![instance]);
         }
     }
 

@@ -43,7 +43,7 @@ use crate::variable::{VarId, Variables};
 
 pub use call::CallArgs;
 pub use checkpoint::{BreakPoint, Checkpoint, Mortal};
-pub use claim::{Below, Claim};
+pub use claim::Claim;
 pub use frame::{Block, CodeUnit, Frame, Globals, Handled};
 pub use inline::{FunctionParts, KeywordDefault, OpcodeInlineExecutor, PositionalDefault};
 pub use operators::{BinaryOp, CompareOp, UnaryOp};

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use super::{SymbolId, Write};
 use crate::backend::{CallKind, TensorMeta};
 use crate::error::{Flow, ReasonId, Unwind};
-use crate::executor::{CallArgs, Claim, OpcodeExecutor};
+use crate::executor::{CallArgs, OpcodeExecutor};
 use crate::side_effects::Effect;
 use crate::tracker::TrackerId;
 use crate::variable::{VarId, Variable};
@@ -169,7 +169,7 @@ impl<'py> OpcodeExecutor<'py> {
         for frame in &self.frames {
             roots.extend(frame.stack.iter().chain(frame.locals.iter().flatten()).chain(&frame.cells));
             roots.extend(frame.handled.iter().map(|handled| handled.exception).chain(frame.variables));
-            roots.extend(frame.claim.iter().flat_map(Claim::values));
+            roots.extend(frame.claim.iter().flat_map(|claim| &claim.below));
         }
         for effect in self.effects.log() {
             match effect {

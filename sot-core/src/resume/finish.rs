@@ -14,6 +14,8 @@ use crate::executor::{BinaryOp, CompareOp};
 pub enum Finish {
     /// It is left as it is.
     Keep,
+    /// It is left as it is, and the block of a `with` begins below it (3.8 to 3.10).
+    Begin,
     /// It is dropped.
     Drop,
     /// It is left as a method load leaves what is no method: with a NULL.

@@ -209,6 +209,7 @@ impl Writer<'_, '_> {
         match finish {
             // What comes instead of a next item was caught.
             Finish::Keep | Finish::Next => Ok(()),
+            Finish::Begin => self.begin_block(),
             Finish::Drop => self.e.op("POP_TOP", 0),
             Finish::Pair => self.e.pair(),
             Finish::Made => {
@@ -249,6 +250,18 @@ impl Writer<'_, '_> {
                 Ok(())
             }
         }
+    }
+
+    /// The block of the instruction begins below what is on top of the stack.
+    fn begin_block(&mut self) -> Flow<()> {
+        let at = self.key.at;
+        let handler = self.base.instructions[at.index()].target.unwrap_or(at);
+        // One of the values, which have been loaded.
+        let top = self.slot - 1;
+        self.e.op("STORE_FAST", top)?;
+        self.jump("SETUP_FINALLY", handler)?;
+        self.e.op("LOAD_FAST", top)?;
+        self.e.op("DELETE_FAST", top)
     }
 
     /// What the branch does, with a bool on top of the stack.
