@@ -6,7 +6,7 @@ use sot_core::opcode;
 use sot_core::opcode::Operand;
 use sot_core::resume::Use;
 use sot_core::variable::VarId;
-use sot_opcodes_py38::compare::{compare, compare_and_more};
+use sot_opcodes_py38::compare::{compare, compare_to_test};
 
 opcode! { COMPARE_OP [3.13..3.14] (lhs, rhs -- result) => |cx, op| compare_maybe_bool(cx, op, lhs, rhs) }
 opcode! { TO_BOOL [3.13..3.14] (value -- truth) => |cx, _| ask(cx, value) }
@@ -18,7 +18,7 @@ fn compare_maybe_bool(cx: &mut OpcodeExecutor<'_>, op: &Operand, lhs: VarId, rhs
     if op.arg & AS_BOOL == 0 {
         return compare(cx, op, lhs, rhs);
     }
-    let result = compare_and_more(cx, op, lhs, rhs)?;
+    let result = compare_to_test(cx, op, lhs, rhs)?;
     match to_bool(cx, result) {
         // The truth is not known here: the branch that follows asks for it again.
         Err(Unwind::BreakGraph(_)) => Ok(result),

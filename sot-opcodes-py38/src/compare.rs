@@ -22,10 +22,13 @@ pub fn compare(cx: &mut OpcodeExecutor<'_>, op: &Operand, lhs: VarId, rhs: VarId
     cx.compare(op, lhs, rhs)
 }
 
-/// The rich comparison of an instruction that does something with the result.
-pub fn compare_and_more(cx: &mut OpcodeExecutor<'_>, op: &Operand, lhs: VarId, rhs: VarId) -> Flow<VarId> {
+/// The rich comparison of an instruction that then asks for the truth of the result.
+pub fn compare_to_test(cx: &mut OpcodeExecutor<'_>, op: &Operand, lhs: VarId, rhs: VarId) -> Flow<VarId> {
     let op = comparison(cx, op)?;
-    cx.compare(op, lhs, rhs)
+    cx.claim_test(op.into(), lhs, rhs);
+    let result = cx.compare(op, lhs, rhs)?;
+    cx.unclaim();
+    Ok(result)
 }
 
 fn comparison(cx: &OpcodeExecutor<'_>, op: &Operand) -> Flow<CompareOp> {

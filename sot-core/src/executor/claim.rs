@@ -36,6 +36,11 @@ impl OpcodeExecutor<'_> {
         self.claim_above(lhs, Finish::Operator(operation), vec![lhs, rhs]);
     }
 
+    /// The same, and asks for the truth of what it gives.
+    pub fn claim_test(&mut self, operation: Operation, lhs: VarId, rhs: VarId) {
+        self.claim_above(lhs, Finish::Test(operation), vec![lhs, rhs]);
+    }
+
     /// The present instruction asks for the truth of an object, to do this with it.
     pub fn claim_truth(&mut self, object: VarId, then: Use, below: Vec<VarId>) {
         self.claim_above(object, Finish::Answer(Answer::Truth, then), below);
@@ -134,7 +139,7 @@ impl OpcodeExecutor<'_> {
     /// The left operand knows no answer, and was not asked by a call: the right one is all there is to ask.
     pub(super) fn claim_right(&mut self, lhs: VarId, rhs: VarId) {
         if let Some((claimed, claim)) = self.direct.as_mut().filter(|(claimed, _)| *claimed == lhs) {
-            if let Finish::Operator(operation) = &mut claim.finish {
+            if let Finish::Operator(operation) | Finish::Test(operation) = &mut claim.finish {
                 *operation = operation.of(Asked::Right);
                 *claimed = rhs;
             }

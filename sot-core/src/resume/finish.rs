@@ -24,6 +24,8 @@ pub enum Finish {
     Made,
     /// It is an operator's answer, above the operands; if that is `NotImplemented`, there is more to do.
     Operator(Operation),
+    /// The same, and the truth of what the operator gives is left (3.13).
+    Test(Operation),
     /// It is an answer that C code checks or converts, and then this is done with it.
     Answer(Answer, Use),
     /// It is the last of so many arguments of a call; the others and the callable lie below it.

@@ -4,7 +4,7 @@
 use pyo3::exceptions::PyStopIteration;
 use pyo3::prelude::*;
 
-use super::finish::{self, Finish, Use};
+use super::finish::{self, Finish, Operation, Use};
 use super::key::{Entry, ResumeKey, Slot};
 use crate::bytecode::{Code, Handler, Label, Opcodes, Position};
 use crate::codegen::{after_loop, Emitter};
@@ -235,21 +235,28 @@ impl Writer<'_, '_> {
                 self.applies = Some(Label(self.e.here().0 - 1));
                 Ok(())
             }
-            Finish::Operator(operation) => {
-                let declined = self.e.jump_if_is(self.py.NotImplemented())?;
-                self.e.bury()?;
-                self.e.op("POP_TOP", 0)?;
-                self.e.op("POP_TOP", 0)?;
-                let done = self.e.jump("JUMP_FORWARD")?;
-                self.e.land(declined);
-                self.e.op("POP_TOP", 0)?;
-                self.e.op("BUILD_TUPLE", 2)?;
-                let rest = operation.rest(self.py)?;
-                self.e.call_on_top(rest)?;
-                self.e.land(done);
-                Ok(())
+            Finish::Operator(operation) => self.go_on_asking(operation),
+            Finish::Test(operation) => {
+                self.go_on_asking(operation)?;
+                self.e.op("TO_BOOL", 0)
             }
         }
+    }
+
+    /// The answer to an operator, above the operands, becomes what the operator gives.
+    fn go_on_asking(&mut self, operation: Operation) -> Flow<()> {
+        let declined = self.e.jump_if_is(self.py.NotImplemented())?;
+        self.e.bury()?;
+        self.e.op("POP_TOP", 0)?;
+        self.e.op("POP_TOP", 0)?;
+        let done = self.e.jump("JUMP_FORWARD")?;
+        self.e.land(declined);
+        self.e.op("POP_TOP", 0)?;
+        self.e.op("BUILD_TUPLE", 2)?;
+        let rest = operation.rest(self.py)?;
+        self.e.call_on_top(rest)?;
+        self.e.land(done);
+        Ok(())
     }
 
     /// The block of the instruction begins below what is on top of the stack.
