@@ -138,3 +138,82 @@ def test_generators_in_a_list(x):
     running = None
     LOG.append("dropped")
     return x + 1, started
+
+
+def steps(x):
+    try:
+        yield x
+        yield x * 2
+    finally:
+        LOG.append("closed")
+
+
+def begun(x):
+    generator = steps(x)
+    next(generator)
+    return generator
+
+
+def fails_at_a_break(x, of):
+    kept = of(begun(x))
+    y = x * 2
+    return y + float(y), kept
+
+
+def fails_behind_a_break(x, of):
+    kept = of(begun(x))
+    y = x * 2
+    toy.save(y)
+    return fails_in_a_graph(y), kept
+
+
+def fails_in_a_graph(x):
+    y = x + 1
+    raise KeyError(y.ndim)
+
+
+def passes_through(x, of):
+    return fails_behind_a_break(x + 1, of)
+
+
+@given(one, hit=False)
+def test_a_generator_in_a_frame_that_the_breaking_instruction_leaves(x):
+    try:
+        fails_at_a_break(x, lambda kept: kept)
+    except ValueError:
+        LOG.append("handled")
+    LOG.append("behind")
+    return x + 1
+
+
+@given(one, hit=False)
+def test_a_list_in_a_frame_that_the_breaking_instruction_leaves(x):
+    try:
+        fails_at_a_break(x, lambda kept: [kept, x])
+    except ValueError:
+        LOG.append("handled")
+    LOG.append("behind")
+    return x + 1
+
+
+@given(one, hit=False)
+def test_a_generator_in_a_frame_that_a_traceback_keeps(x):
+    try:
+        passes_through(x, lambda kept: kept)
+    except KeyError:
+        LOG.append("handled")
+    LOG.append("behind")
+    return x + 1
+
+
+@given(one, hit=False)
+def test_a_generator_in_a_frame_of_an_exception_that_is_kept(x):
+    kept = None
+    try:
+        fails_at_a_break(x, lambda kept: kept)
+    except ValueError as error:
+        kept = error
+    LOG.append("behind")
+    kept = None
+    LOG.append("dropped")
+    return x + 1

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyCode;
 
 use super::hand_over::{instruction_at, Break, Item, Side, Value};
-use super::native::NativeFrames;
+use super::native::{self, NativeFrames};
 use super::{after_loop, CodeGen, NewCode};
 use crate::bytecode::{stack_effect, Instruction, Label, Opcodes, Operand};
 use crate::cpython;
@@ -111,7 +111,9 @@ impl CodeGen<'_, '_> {
         }
         let frames = of.at.frames.iter().rev();
         let going = frames.flat_map(|frame| {
-            let values = frame.stack.iter().rev().filter(|value| !frame.locals.contains(&Some(**value)));
+            // Arguments are the variables of the function that is called.
+            let is_local = |value: VarId| of.at.frames.iter().any(|frame| frame.locals.contains(&Some(value)));
+            let values = frame.stack.iter().rev().filter(move |value| !is_local(**value));
             values.filter(|value| self.cx.shows_when_dropped(**value))
         });
         going.filter_map(|value| self.holder(*value)).collect()
@@ -498,7 +500,7 @@ impl CodeGen<'_, '_> {
     }
 
     /// Calls the frames in which the breaking instruction of a nested frame runs: each but the last is called with the next,
-    /// and all with the operands as they are loaded here.
+    /// and all with the operands as they are loaded here, and with what they are to hold.
     fn call_frames(
         &mut self,
         at: &BreakPoint,
@@ -517,7 +519,8 @@ impl CodeGen<'_, '_> {
             self.end_call(2)?;
             functions.push(self.emitter.store_new()?);
         }
-        let operands: Vec<VarId> = operands.iter().copied().filter(|operand| *operand != null).collect();
+        let mut operands: Vec<VarId> = operands.iter().copied().filter(|operand| *operand != null).collect();
+        operands.extend(native::held(self.cx, at).into_iter().rev().flatten());
         let (&first, rest) = functions.split_first().ok_or_else(|| cannot("a call of no frame"))?;
         self.begin_call(|cg| cg.op("LOAD_FAST", first))?;
         for &function in rest {
@@ -536,10 +539,11 @@ impl CodeGen<'_, '_> {
 
     fn load_asked(&mut self, operands: &[VarId], truth: Option<Py<PyAny>>) -> Flow<()> {
         match (truth, operands) {
-            (Some(truth), &[operand]) => {
+            (Some(truth), [operand, held @ ..]) => {
                 self.begin_call(|cg| cg.load_const(truth))?;
-                self.load(operand)?;
-                self.end_call(1)
+                self.load(*operand)?;
+                self.end_call(1)?;
+                self.load_operands(held)
             }
             _ => self.load_operands(operands),
         }

@@ -16,17 +16,31 @@ use crate::resume;
 use crate::translate::cache_of;
 use crate::variable::VarId;
 
-/// Writes the code of the frames below the outermost one. The first arguments of each are the functions of those below it.
+/// Writes the code of the frames below the outermost one. The first arguments of each are the functions of those below it, the
+/// last what it holds itself.
 pub(super) struct NativeFrames<'a, 'py> {
     py: Python<'py>,
     target: Selected,
     null: VarId,
     at: &'a BreakPoint,
+    held: Vec<Vec<VarId>>,
+}
+
+/// Of each frame below the outermost one the variables with which something goes that shows it: the frame that stands for it
+/// holds them, too, as a traceback may keep it.
+pub(super) fn held(cx: &OpcodeExecutor<'_>, at: &BreakPoint) -> Vec<Vec<VarId>> {
+    let of_frame = |frame: &Checkpoint| {
+        let null = cx.null();
+        let variables = frame.locals.iter().flatten().chain(&frame.cells).copied();
+        variables.filter(|variable| *variable != null && cx.shows_inside(*variable)).collect()
+    };
+    at.frames[1..].iter().map(of_frame).collect()
 }
 
 impl<'a, 'py> NativeFrames<'a, 'py> {
     pub(super) fn new(cx: &OpcodeExecutor<'py>, at: &'a BreakPoint) -> Self {
-        NativeFrames { py: cx.py, target: Selected::for_version(cx.runtime.version), null: cx.null(), at }
+        let (target, held) = (Selected::for_version(cx.runtime.version), held(cx, at));
+        NativeFrames { py: cx.py, target, null: cx.null(), at, held }
     }
 
     /// Frames that run the instruction and return the items it leaves: one as it is, several as a tuple.
@@ -152,18 +166,19 @@ impl<'a, 'py> NativeFrames<'a, 'py> {
         let mut innermost = Some(innermost);
         for (index, frame) in frames.iter().enumerate() {
             let functions = frames.len() - index - 1;
-            let given = functions + operands;
+            let given = functions + operands + self.held[index..].iter().map(Vec::len).sum::<usize>();
+            let handed_on = given - self.held[index].len();
             codes.push(match innermost.take_if(|_| functions == 0) {
                 Some(write) => self.frame(frame, given, write)?,
                 None => self.frame(frame, given, |e| {
                     e.begin_call()?;
                     e.op("LOAD_FAST", 0)?;
                     e.callable_loaded()?;
-                    for slot in 1..given {
+                    for slot in 1..handed_on {
                         e.op("LOAD_FAST", slot as u32)?;
                         e.op("DELETE_FAST", slot as u32)?;
                     }
-                    e.call(given as u32 - 1)
+                    e.call(handed_on as u32 - 1)
                 })?,
             });
         }

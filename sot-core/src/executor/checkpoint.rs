@@ -162,6 +162,20 @@ impl OpcodeExecutor<'_> {
         self.mortal.iter().any(is_mortal) || self.vars.get(value).runs_when_dropped(self)
     }
 
+    /// Whether it shows when the value goes, or what it holds.
+    pub fn shows_inside(&self, value: VarId) -> bool {
+        let (mut pending, mut seen) = (vec![value], HashSet::new());
+        while let Some(value) = pending.pop() {
+            if self.shows_when_dropped(value) {
+                return true;
+            }
+            if seen.insert(value) {
+                pending.extend(self.vars.get(value).children());
+            }
+        }
+        false
+    }
+
     fn is_held(&self, value: VarId) -> bool {
         let directly = |frame: &Frame| frame.stack.contains(&value) || frame.locals.contains(&Some(value));
         if self.frames.iter().any(directly) {
