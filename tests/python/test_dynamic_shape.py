@@ -136,6 +136,10 @@ def heads(x):
     return y.reshape([batch * 2, length, width // 2]) * 1.5
 
 
+READ["views with what they are views of"] = (lambda x: viewed(x * 2), (None, 4))
+READ["position"] = (lambda x: x[x.shape[0] - 1] * 2, (None, 4))
+READ["beside nothing"] = (lambda x: x * 2 if x.shape[0] is not None else x, (None, 4))
+READ["made of it"] = (lambda x: x.sum() + paddle.to_tensor([x.shape[0], 2]), (None, 4))
 READ["number of elements"] = (lambda x: x.sum() * x.size, (None, 4))
 READ["tile"] = (lambda x: (x.sum(0, keepdim=True) * 2).tile([x.shape[0], 1]) + x, (None, 4))
 
@@ -147,8 +151,6 @@ CLOSED = {
     "taken apart": (lambda x: [part * 2 for part in paddle.unbind(x)], (None, 4)),
     "iteration": (lambda x: [row * 2 for row in x], (None, 4)),
     "repetition": (lambda x: [x * 2] * len(x), (None, 4)),
-    "index": (lambda x: x[x.shape[0] - 1] * 2, (None, 4)),
-    "views with what they are views of": (lambda x: viewed(x * 2), (None, 4)),
     "power": (lambda x: x.shape[0] ** 2 + x, (None, 4)),
     "window": (lambda x: F.avg_pool1d(x.unsqueeze(0), x.shape[1]), (2, None)),
     "size of a result": (lambda x: x * 2 if (x + 1).shape[0] > 3 else x * 3, (None, 4)),
@@ -453,6 +455,10 @@ INTEGERS = {
     "returned": lambda x, n: (x + n, (-n + 1) * 2 - 1, type(n) is int, n),
     "slice": lambda x, n: (x[:n] * 2, x[n : n + 3] * 3),
     "zeros": lambda x, n: paddle.zeros([n, 3]) + n + x.sum(),
+    "position": lambda x, n: (x[n] * 2, x[:, 0][n + 1] - 1, x[n, 1], x[n]),
+    "made of it": lambda x, n: (x.sum() + paddle.to_tensor([n, 3]), paddle.to_tensor(n), paddle.to_tensor(n + 1, dtype="float32")),
+    "rows of it": lambda x, n: x.sum() + paddle.to_tensor([[n, 1], (2, n + 1)], dtype=paddle.int32),
+    "filled": lambda x, n: (paddle.full_like(x, n), paddle.full([2, 2], n)),
 }
 
 
@@ -473,13 +479,39 @@ def test_one_translation_for_all_integers(differing, monkeypatch, name, min_size
 
 @pytest.mark.parametrize(
     "fn",
-    [lambda x, n: x**n, lambda x, n: F.pad(x, [0, n, 0, 0]), lambda x, n: x[n] * 2],
+    [lambda x, n: x**n, lambda x, n: F.pad(x, [0, n, 0, 0]), lambda x, n: x + paddle.to_tensor([n, 0.5, n, 1.0])],
 )
 def test_an_integer_that_matters_is_assumed(differing, fn):
     x, fast = paddle.randn([12, 4]), sot.symbolic_translate(fn)
     for n in (1, 2, 3, 4, 5, 3):
         np.testing.assert_allclose(fast(x, n).numpy(), fn(x, n).numpy(), rtol=1e-6)
     assert sot.stats().misses == 5 and not sot.stats().breaks
+
+
+def test_a_position_that_is_none(differing):
+    fast, x = sot.symbolic_translate(lambda x, n: x[n] * 2), paddle.rand([6, 4])
+    for n in (5, 4, 3):
+        assert fast(x, n).tolist() == (x[n] * 2).tolist()
+    with pytest.raises(IndexError):
+        fast(x, 6)
+    assert sot.stats().misses == 2
+
+
+def test_time_steps_are_one_translation(monkeypatch):
+    """As `model(x, t)` of a diffusion model's sampling loop."""
+    monkeypatch.delenv("SOT_ALLOW_DYNAMIC_SHAPE", raising=False)
+    linear, alphas = paddle.nn.Linear(4, 4), paddle.linspace(0.1, 0.9, 50)
+
+    def sample(x, t):
+        noise = linear(x) * paddle.to_tensor([t], dtype="float32") / 50 + paddle.full_like(x, t) / 50
+        x = (x - (1 - alphas[t]).sqrt() * noise) / alphas[t].sqrt()
+        return x
+
+    fast, x = sot.symbolic_translate(sample), paddle.randn([2, 4])
+    for t in reversed(range(50)):
+        expected, got = sample(x, t), fast(x, t)
+        np.testing.assert_allclose(got.numpy(), expected.numpy(), rtol=1e-5, atol=1e-6)
+    assert sot.stats().misses == 5 and not sot.stats().breaks, "two, one for the others, and those for 1 and 0"
 
 
 def test_a_comparison_of_an_integer(differing):
@@ -550,6 +582,59 @@ def test_views_are_made_again(differing):
         y[1, 0] = 7.0
         assert float(part[0, 0]) == 7.0 and float(flat[2]) == 7.0
     assert sot.stats().misses == 2
+
+
+def test_views_of_an_open_size_are_made_again(differing):
+    def step(x, n):
+        y = x * 2
+        size = x.shape[0]
+        heads = y.reshape([size, 2, -1]).transpose([1, 0, 2])
+        return y, heads, paddle.reshape(y, shape=[-1, size]), y[:, :n], x[size // 2 :], x.reshape([size * 2, 2])
+
+    fast = sot.symbolic_translate(step)
+    for size, n in [(5, 3), (3, 2), (2, 3), (7, 4), (3, 3)]:
+        outcomes = []
+        for fn in (step, fast):
+            paddle.seed(size)
+            x = paddle.randn([size, 4])
+            results = fn(x, n)
+            results[0][1, 0] = 7.0
+            results[4][0, 0] = 9.0
+            outcomes.append([tensor.numpy() for tensor in (x, *results)])
+        for one, other in zip(*outcomes):
+            np.testing.assert_array_equal(one, other)
+    assert sot.stats().misses == 2 and sot.stats().breaks == {}
+
+
+def test_gradients_of_views_of_an_open_size(differing):
+    def step(x):
+        y = x * 2
+        return y, y.reshape([x.shape[0], 2, -1]), y.reshape([x.shape[0] * 2, -1])
+
+    assert misses_for(step, batches(None, 4)) == [1, 1, 0, 0, 0, 0]
+
+
+def test_a_key_value_cache(differing):
+    """Keys and values leave the graph as views of one product."""
+    project = paddle.nn.Linear(8, 24)
+
+    def attend(x, past=None):
+        batch, length = x.shape[:2]
+        q, k, v = (part.reshape([batch, length, 2, 4]) for part in project(x).split(3, axis=-1))
+        if past is not None:
+            k, v = paddle.concat([past[0], k], axis=1), paddle.concat([past[1], v], axis=1)
+        return F.scaled_dot_product_attention(q, k, v).reshape([batch, length, 8]), k, v
+
+    fast = sot.symbolic_translate(attend)
+    for start in (6, 4, 9):
+        x = paddle.randn([2, start, 8])
+        expected, got = attend(x), fast(x)
+        for _ in range(5):
+            x = expected[0][:, -1:]
+            expected, got = attend(x, expected[1:]), fast(x, got[1:])
+            for one, other in zip(got, expected):
+                np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-5, atol=1e-6)
+    assert sot.stats().misses <= 4 and sot.stats().breaks == {}
 
 
 def test_a_marked_tensor():

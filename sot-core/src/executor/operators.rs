@@ -298,6 +298,14 @@ impl<'py> OpcodeExecutor<'py> {
         if lhs == rhs {
             return Ok(true);
         }
+        // A number that is left open is none of the objects that there is one of.
+        for (side, other) in [(lhs, rhs), (rhs, lhs)] {
+            if (self.is_open(side) || self.is_open_number(side))
+                && self.vars.get(other).constant().is_some_and(|other| is_singleton(other.bind(self.py)))
+            {
+                return Ok(false);
+            }
+        }
         if let (Some(left), Some(right)) = (self.known(lhs)?, self.known(rhs)?) {
             if is_singleton(&left) || is_singleton(&right) || !left.get_type().is(right.get_type()) {
                 return Ok(left.is(&right));

@@ -26,7 +26,7 @@ use super::meta;
 use super::output_argument;
 use super::paddle::Paddle;
 use super::program_id;
-use super::run::{self, Graph, Origin, Output};
+use super::run::{self, Graph, Origin, Output, Remade};
 use super::scalar;
 use super::second_passes;
 use super::sizes::Numbers;
@@ -192,11 +192,14 @@ impl PaddleBuilder {
     ) -> PyResult<Bound<'py, PyAny>> {
         let paddle = Arc::clone(&self.paddle);
         paddle.static_mode.within(callee.py(), target, || {
+            if let Some(result) = self.numbers.operator(&self.paddle, kind, callee, args)? {
+                return Ok(result);
+            }
             if let Some(result) = scalar::operator_with_number(&self.paddle, kind, callee, args)? {
                 return Ok(result);
             }
-            if let Some(result) = self.numbers.operator(&self.paddle, kind, callee, args)? {
-                return Ok(result);
+            if let Some(made) = data::of_numbers(&self.paddle, &self.numbers, (kind, callee), args, kwargs)? {
+                return Ok(made);
             }
             match kind {
                 CallKind::Api => {
@@ -312,7 +315,7 @@ impl GraphBuilder for PaddleBuilder {
         self.own_gradients.check(&self.paddle, callee, args, kwargs)?;
         let paddle = Arc::clone(&self.paddle);
         let target = self.target.clone_ref(callee.py());
-        let result = match data::values(&paddle, kind, callee, args, kwargs)? {
+        let result = match data::values(&paddle, &self.numbers, (kind, callee), args, kwargs)? {
             Some(data) => {
                 let assign = || cpython::import(callee.py(), "paddle")?.call_method1("assign", (&data,));
                 let made = paddle.static_mode.within(callee.py(), &target, assign)?;
@@ -327,8 +330,7 @@ impl GraphBuilder for PaddleBuilder {
         }
         self.checked.check(&self.paddle, &target, &result)?;
         self.settled.settle(&self.paddle, &result)?;
-        let numbers = self.numbers.are_in(&self.paddle, args, kwargs)?;
-        self.views.note(&self.paddle, (kind, callee), args, kwargs, &result, numbers)?;
+        self.views.note(&self.paddle, (kind, callee), args, kwargs, &result, &self.numbers)?;
         Ok(result)
     }
 
@@ -644,15 +646,17 @@ fn plan_outputs<'py>(
             plan.push(origin.into());
             continue;
         }
-        if root.steps.iter().any(|step| step.is_lost()) {
-            return Err(SizesMatter::new_err(
-                "a view of a size that is open leaves the graph with what it is a view of",
-            ));
-        }
         let origin = origin_of(&mut known, results, root.id, &root.value)?;
-        let stops = |value: &Bound<'_, PyAny>| value.getattr("stop_gradient")?.is_truthy();
-        let detached = stops(output)? && !stops(&root.value)?;
-        plan.push(Output { origin, steps: root.steps.iter().map(|step| step.clone_ref(py)).collect(), detached });
+        let ends = |value: &Bound<'_, PyAny>| value.getattr("stop_gradient")?.is_truthy();
+        let detached = ends(output)? && !ends(&root.value)?;
+        let mut steps = Vec::with_capacity(root.steps.len());
+        for step in &root.steps {
+            let numbers = step.numbers().iter().map(|number| number.bind(py));
+            let mut found = |number| origin_of(&mut known, results, identity(paddle, number)?, number);
+            let numbers = numbers.map(&mut found).collect::<PyResult<_>>()?;
+            steps.push(Remade { step: step.clone_ref(py), numbers });
+        }
+        plan.push(Output { origin, steps, detached });
     }
     Ok(plan)
 }

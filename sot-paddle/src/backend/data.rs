@@ -4,11 +4,14 @@
 use pyo3::exceptions::PyNotImplementedError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
-use sot_core::backend::CallKind;
+use pyo3::types::{PyDict, PyInt, PyList, PyTuple};
+use sot_core::backend::{CallKind, SizesMatter};
+use sot_core::cpython;
 
 use super::meta;
 use super::paddle::Paddle;
+use super::sizes::Numbers;
+use super::twin::parts;
 use super::views::is_plain;
 
 /// Functions that make a tensor of Python data, in `paddle.tensor.creation`.
@@ -20,15 +23,61 @@ const TYPES: &[&str] = &["bool", "float32", "float64", "int32", "int64"];
 /// More elements than this are not copied into the program.
 const MOST: i64 = 4096;
 
-/// The values of the tensor that a call makes, as an array; `None` for any other call. To be called in eager mode.
-pub(crate) fn values<'py>(
+/// The tensor that a call makes of integers of which some are values of the graph; `None` for any other call. To be called in
+/// static mode.
+pub(super) fn of_numbers<'py>(
     paddle: &Paddle,
-    kind: CallKind,
-    callee: &Bound<'py, PyAny>,
+    numbers: &Numbers,
+    (kind, callee): (CallKind, &Bound<'py, PyAny>),
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    if kind != CallKind::Api || !numbers.are_in(paddle, args, kwargs)? || !is_maker(callee)? {
+        return Ok(None);
+    }
+    let refused = || SizesMatter::new_err("a tensor made of numbers and of something else");
+    let (data, rest) = (args.get_item(0).map_err(|_| refused())?, args.get_slice(1, args.len()));
+    // What else is said of it is its type; a place or a gradient is nothing that a value has.
+    let given = rest.iter().chain(kwargs.into_iter().flat_map(PyDictMethods::values)).collect::<Vec<_>>();
+    let named = kwargs.is_none_or(|kwargs| kwargs.keys().iter().all(|name| name.eq("dtype").unwrap_or(false)));
+    let typed = |ty: &Bound<'_, PyAny>| {
+        let text = ty.str().map(|text| text.to_string()).unwrap_or_default();
+        TYPES.contains(&text.trim_start_matches("paddle."))
+    };
+    if !named || given.len() > 1 || !given.iter().all(typed) || !is_made_of_integers(paddle, numbers, &data)? {
+        return Err(refused());
+    }
+    let made = callee.call(args, kwargs)?;
+    // Of a single one Paddle makes none.
+    let made = if numbers.has(paddle, &made) {
+        cpython::import(callee.py(), "paddle")?.call_method1("assign", (made,))?
+    } else {
+        made
+    };
+    Ok(Some(made))
+}
+
+fn is_made_of_integers(paddle: &Paddle, numbers: &Numbers, data: &Bound<'_, PyAny>) -> PyResult<bool> {
+    if numbers.has(paddle, data) || data.is_exact_instance_of::<PyInt>() {
+        return Ok(true);
+    }
+    let is_row = data.is_exact_instance_of::<PyList>() || data.is_exact_instance_of::<PyTuple>();
+    let mut parts = if is_row { parts(data)?.into_iter() } else { return Ok(false) };
+    parts.try_fold(true, |all, part| Ok(all && is_made_of_integers(paddle, numbers, &part)?))
+}
+
+/// The values of the tensor that a call makes, as an array; `None` for any other call. To be called in eager mode.
+pub(super) fn values<'py>(
+    paddle: &Paddle,
+    numbers: &Numbers,
+    (kind, callee): (CallKind, &Bound<'py, PyAny>),
     args: &Bound<'py, PyTuple>,
     kwargs: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     if kind != CallKind::Api || !is_maker(callee)? {
+        return Ok(None);
+    }
+    if numbers.are_in(paddle, args, kwargs)? {
         return Ok(None);
     }
     let known = |item: &Bound<'py, PyAny>| is_plain(paddle, item);

@@ -189,7 +189,7 @@ fn refuse_another(callee: &Bound<'_, PyAny>, before: &Bound<'_, PyAny>, after: &
         Ok(method) => method.to_string(),
         Err(_) => callee.getattr("__name__")?.extract()?,
     };
-    let stays = |name| PyResult::Ok(before.getattr(name)?.eq(after.getattr(name)?)?);
+    let stays = |name| before.getattr(name)?.eq(after.getattr(name)?);
     if MAKING_ANOTHER.contains(&&*name) || (stays("shape")? && stays("dtype")?) {
         return Ok(());
     }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use pyo3::exceptions::{PyReferenceError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple};
+use pyo3::types::{PyInt, PyList, PyTuple};
 use sot_core::cpython::{self, WeakRef};
 
 use super::collector;
@@ -56,9 +56,16 @@ pub(crate) struct Program {
 pub(crate) struct Output {
     pub(crate) origin: Origin,
     /// It is a view of that, made by these calls.
-    pub(crate) steps: Vec<Step>,
+    pub(crate) steps: Vec<Remade>,
     /// It takes no part in the gradient of what it is a view of.
     pub(crate) detached: bool,
+}
+
+/// A view that is made again.
+pub(crate) struct Remade {
+    pub(crate) step: Step,
+    /// Where the numbers are that it is made with.
+    pub(crate) numbers: Vec<Origin>,
 }
 
 impl Output {
@@ -155,7 +162,7 @@ impl Graph {
         }
         match &self.plan {
             None => Ok(results),
-            Some(plan) => pick(plan, &results, inputs, &parameters),
+            Some(plan) => pick(&self.paddle, plan, &results, inputs, &parameters),
         }
     }
 
@@ -188,19 +195,30 @@ pub(super) fn live_parameters<'py>(py: Python<'py>, parameters: &[WeakRef]) -> P
 }
 
 fn pick<'py>(
+    paddle: &Paddle,
     plan: &[Output],
     results: &Bound<'py, PyAny>,
     inputs: &[Bound<'py, PyAny>],
     parameters: &Bound<'py, PyTuple>,
 ) -> PyResult<Bound<'py, PyAny>> {
+    let find = |origin| match origin {
+        Origin::Result(index) => results.get_item(index),
+        Origin::Input(index) => Ok(inputs[index].clone()),
+        Origin::Parameter(index) => parameters.get_item(index),
+    };
+    // An input that is a number is given as such.
+    let number = |origin| {
+        let found = find(origin)?;
+        if found.is_exact_instance_of::<PyInt>() {
+            return Ok(found);
+        }
+        found.call_method0(intern!(found.py(), "item"))
+    };
     let outputs = plan.iter().map(|output| {
-        let mut tensor = match output.origin {
-            Origin::Result(index) => results.get_item(index)?,
-            Origin::Input(index) => inputs[index].clone(),
-            Origin::Parameter(index) => parameters.get_item(index)?,
-        };
-        for step in &output.steps {
-            tensor = step.apply(&tensor)?;
+        let mut tensor = find(output.origin)?;
+        for Remade { step, numbers } in &output.steps {
+            let numbers = numbers.iter().map(|&origin| number(origin)).collect::<PyResult<Vec<_>>>()?;
+            tensor = step.apply(paddle, &tensor, &numbers)?;
         }
         if output.detached {
             return tensor.call_method0(intern!(tensor.py(), "detach"));

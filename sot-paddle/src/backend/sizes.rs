@@ -25,11 +25,13 @@ const TAKING: &[&str] = &[
     "empty",
     "expand",
     "full",
+    "full_like",
     "ones",
     "rand",
     "randn",
     "reshape",
     "tile",
+    "to_tensor",
     "uniform",
     "zeros",
 ];

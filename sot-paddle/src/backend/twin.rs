@@ -131,38 +131,16 @@ impl Twin {
     }
 
     fn translated<'py>(&mut self, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let py = object.py();
-        if self.paddle.is_value(object) {
-            let id = identity(&self.paddle, object)?;
+        let paddle = Arc::clone(&self.paddle);
+        with_values(&paddle, object, &mut |value| {
+            let id = identity(&paddle, value)?;
             if let Some(twin) = self.values.get(&id).or_else(|| self.stand_ins.get(&id)) {
-                return Ok(twin.bind(py).clone());
+                return Ok(twin.bind(value.py()).clone());
             }
-            let twin = self.data_like(object, object)?;
+            let twin = self.data_like(value, value)?;
             self.stand_ins.insert(id, twin.clone().unbind());
-            return Ok(twin);
-        }
-        let mut items = Vec::new();
-        for part in parts(object)? {
-            items.push(self.translated(&part)?);
-        }
-        if object.is_exact_instance_of::<PyTuple>() {
-            return Ok(PyTuple::new(py, items)?.into_any());
-        }
-        if object.is_exact_instance_of::<PyList>() {
-            return Ok(PyList::new(py, items)?.into_any());
-        }
-        if let Ok(slice) = object.cast_exact::<PySlice>() {
-            let [start, end, step] = &items[..] else { return Ok(slice.clone().into_any()) };
-            return cpython::new_slice(py, [start, end, step]);
-        }
-        if let Ok(dict) = object.cast_exact::<PyDict>() {
-            let copy = PyDict::new(py);
-            for (key, item) in dict.keys().iter().zip(items) {
-                copy.set_item(key, item)?;
-            }
-            return Ok(copy.into_any());
-        }
-        Ok(object.clone())
+            Ok(twin)
+        })
     }
 
     /// The operations of a program, without those that stand for its parameters.
@@ -333,4 +311,38 @@ pub(super) fn parts<'py>(object: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, 
         return ["start", "stop", "step"].into_iter().map(|part| object.getattr(part)).collect();
     }
     Ok(Vec::new())
+}
+
+/// The object with others in the place of the values in it.
+pub(super) fn with_values<'py>(
+    paddle: &Paddle,
+    object: &Bound<'py, PyAny>,
+    replace: &mut dyn FnMut(&Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = object.py();
+    if paddle.is_value(object) {
+        return replace(object);
+    }
+    let mut items = Vec::new();
+    for part in parts(object)? {
+        items.push(with_values(paddle, &part, replace)?);
+    }
+    if object.is_exact_instance_of::<PyTuple>() {
+        return Ok(PyTuple::new(py, items)?.into_any());
+    }
+    if object.is_exact_instance_of::<PyList>() {
+        return Ok(PyList::new(py, items)?.into_any());
+    }
+    if let Ok(slice) = object.cast_exact::<PySlice>() {
+        let [start, end, step] = &items[..] else { return Ok(slice.clone().into_any()) };
+        return cpython::new_slice(py, [start, end, step]);
+    }
+    if let Ok(dict) = object.cast_exact::<PyDict>() {
+        let copy = PyDict::new(py);
+        for (key, item) in dict.keys().iter().zip(items) {
+            copy.set_item(key, item)?;
+        }
+        return Ok(copy.into_any());
+    }
+    Ok(object.clone())
 }

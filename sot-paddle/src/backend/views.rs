@@ -12,6 +12,8 @@ use sot_core::backend::CallKind;
 
 use super::builder::identity;
 use super::paddle::Paddle;
+use super::sizes::Numbers;
+use super::twin::with_values;
 
 /// Operations whose result may be a view of their first operand. Making one again that is none costs time only.
 pub(crate) const VIEWS: &[&str] = &[
@@ -46,8 +48,8 @@ pub(crate) struct Step {
     keywords: Option<Py<PyDict>>,
     /// Which of several results.
     index: Option<usize>,
-    /// Whether it cannot be made again, as values of the graph are part of it.
-    lost: bool,
+    /// The values among the other arguments, which stand for numbers.
+    numbers: Vec<Py<PyAny>>,
 }
 
 /// What a value is a view of.
@@ -69,25 +71,34 @@ struct View {
 pub(crate) struct Views(HashMap<u64, View>);
 
 impl Views {
-    /// Notes the results of a statement that are views of its first argument. `numbers` says that values stand for numbers in the
-    /// other arguments.
-    pub(crate) fn note(
+    /// Notes the results of a statement that are views of its first argument. `numbers` are the values that stand for numbers.
+    pub(super) fn note<'py>(
         &mut self,
         paddle: &Paddle,
-        (kind, callee): (CallKind, &Bound<'_, PyAny>),
-        args: &Bound<'_, PyTuple>,
-        keywords: Option<&Bound<'_, PyDict>>,
+        (kind, callee): (CallKind, &Bound<'py, PyAny>),
+        args: &Bound<'py, PyTuple>,
+        keywords: Option<&Bound<'py, PyDict>>,
         result: &Bound<'_, PyAny>,
-        numbers: bool,
+        numbers: &Numbers,
     ) -> PyResult<()> {
         let Ok(source) = args.get_item(0) else { return Ok(()) };
         let rest = args.get_slice(1, args.len());
-        let plain = keywords.is_none_or(|keywords| keywords.values().iter().all(|value| is_plain(paddle, &value)));
-        if matches!(kind, CallKind::Layer | CallKind::InPlace)
-            || !paddle.is_value(&source)
-            || !(numbers || plain && rest.iter().all(|item| is_plain(paddle, &item)))
-        {
+        if matches!(kind, CallKind::Layer | CallKind::InPlace) || !paddle.is_value(&source) {
             return Ok(());
+        }
+        let mut found = Vec::new();
+        let one = 1_i64.into_pyobject(source.py())?.into_any();
+        let mut taken_out = |value: &Bound<'py, PyAny>| {
+            if !numbers.has(paddle, value) {
+                return Ok(value.clone());
+            }
+            found.push(value.clone().unbind());
+            Ok(one.clone())
+        };
+        for argument in rest.iter().chain(keywords.into_iter().flat_map(PyDictMethods::values)) {
+            if !is_plain(paddle, &with_values(paddle, &argument, &mut taken_out)?) {
+                return Ok(());
+            }
         }
         let step = |index| Step {
             function: (kind == CallKind::Api).then(|| callee.clone().unbind()),
@@ -95,7 +106,7 @@ impl Views {
             rest: rest.clone().unbind(),
             keywords: keywords.map(|keywords| keywords.clone().unbind()),
             index,
-            lost: numbers,
+            numbers: found.iter().map(|number| number.clone_ref(source.py())).collect(),
         };
         if paddle.is_value(result) {
             return self.note_one(paddle, &source, result, || step(None));
@@ -165,24 +176,38 @@ impl Step {
     ) -> Step {
         let method = PyString::intern(py, name).into_any().unbind();
         let keywords = keywords.map(|keywords| keywords.clone().unbind());
-        Step { function: None, method, rest: rest.clone().unbind(), keywords, index: None, lost: false }
+        Step { function: None, method, rest: rest.clone().unbind(), keywords, index: None, numbers: Vec::new() }
     }
 
-    /// Whether it cannot be made again.
-    pub(crate) fn is_lost(&self) -> bool {
-        self.lost
+    /// The values that must be given as numbers to make it again.
+    pub(crate) fn numbers(&self) -> &[Py<PyAny>] {
+        &self.numbers
     }
 
     /// The view of `tensor`, in eager mode.
-    pub(crate) fn apply<'py>(&self, tensor: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    pub(crate) fn apply<'py>(
+        &self,
+        paddle: &Paddle,
+        tensor: &Bound<'py, PyAny>,
+        numbers: &[Bound<'py, PyAny>],
+    ) -> PyResult<Bound<'py, PyAny>> {
         let py = tensor.py();
-        let (rest, keywords) = (self.rest.bind(py), self.keywords.as_ref().map(|keywords| keywords.bind(py)));
+        let (mut rest, mut keywords) =
+            (self.rest.bind(py).clone(), self.keywords.as_ref().map(|it| it.bind(py).clone()));
+        if !numbers.is_empty() {
+            let mut numbers = numbers.iter();
+            let mut put_in = |value: &Bound<'py, PyAny>| Ok(numbers.next().unwrap_or(value).clone());
+            rest = with_values(paddle, rest.as_any(), &mut put_in)?.cast_into()?;
+            if let Some(given) = &mut keywords {
+                *given = with_values(paddle, given.as_any(), &mut put_in)?.cast_into()?;
+            }
+        }
         let result = match &self.function {
             Some(function) => {
                 let args: Vec<_> = std::iter::once(tensor.clone()).chain(rest.iter()).collect();
-                function.bind(py).call(PyTuple::new(py, args)?, keywords)?
+                function.bind(py).call(PyTuple::new(py, args)?, keywords.as_ref())?
             }
-            None => tensor.getattr(self.method.bind(py).cast::<PyString>()?)?.call(rest, keywords)?,
+            None => tensor.getattr(self.method.bind(py).cast::<PyString>()?)?.call(&rest, keywords.as_ref())?,
         };
         match self.index {
             Some(index) => result.get_item(index),
@@ -197,7 +222,7 @@ impl Step {
             method: self.method.clone_ref(py),
             rest: self.rest.clone_ref(py),
             keywords: self.keywords.as_ref().map(|keywords| keywords.clone_ref(py)),
-            lost: self.lost,
+            numbers: self.numbers.iter().map(|number| number.clone_ref(py)).collect(),
             index: self.index,
         }
     }
