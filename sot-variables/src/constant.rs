@@ -137,12 +137,12 @@ impl Variable for ConstantVariable {
                 cx.fold(|_| value.rem(other)).map(Some)
             }
             None => {
-                let values = match cx.see_as::<TupleVariable>(other)?.filter(|tuple| tuple.is_plain()) {
-                    Some(tuple) => tuple.items.clone(),
-                    None => vec![other],
+                let (values, mapping) = match cx.see_as::<TupleVariable>(other)? {
+                    Some(tuple) => (tuple.items.clone(), None),
+                    None => (vec![other], cx.has_special(other, "__getitem__")?.then_some(other)),
                 };
                 let template = self.value.bind(cx.py).clone();
-                format::percent(cx, &template, &values).map(Some)
+                format::percent(cx, &template, &values, mapping).map(Some)
             }
         }
     }

@@ -23,6 +23,7 @@ use crate::method;
 use crate::numpy;
 use crate::stand_in;
 use crate::state_manager::StateManagerVariable;
+use crate::weak;
 
 sot_core::variable_kind! {
     "function",
@@ -109,7 +110,11 @@ fn parts_of<'py>(
     })
 }
 
-fn closure_of<'py>(cx: &mut OpcodeExecutor<'py>, function: &Bound<'py, PyFunction>, of: TrackerId) -> Vec<VarId> {
+pub(crate) fn closure_of<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    function: &Bound<'py, PyFunction>,
+    of: TrackerId,
+) -> Vec<VarId> {
     let Some(cells) = cpython::function_closure(function) else { return Vec::new() };
     let of = cx.trackers.add(Tracker::Part { of, part: Part::Closure });
     let cells = cells.iter().enumerate();
@@ -301,7 +306,11 @@ impl Variable for FunctionVariable {
         if let Some(result) = numpy::call(cx, this, &self.object, args)? {
             return Ok(result);
         }
-        let function = self.object.bind(cx.py).clone();
+        let function = function.clone();
+        if let Some(implementation) = weak::dispatch(cx, this, &function, args)? {
+            return Ok(implementation);
+        }
+        let function = function.into_any();
         if is_pure(&function) {
             guard_identity(cx, this, &self.object);
             if let Some((positional, keywords)) = cx.materialize_args(args)? {

@@ -4,6 +4,7 @@
 use std::rc::Rc;
 
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
 use sot_core::builtin;
 use sot_core::codegen::CodeGen;
@@ -27,6 +28,15 @@ builtin! { ARRAY = "array:array" => |cx, args| make(cx, "array", "array", args) 
 builtin! { STRING_IO = "io:StringIO" => |cx, args| make(cx, "io", "StringIO", args) }
 builtin! { BYTES_IO = "io:BytesIO" => |cx, args| make(cx, "io", "BytesIO", args) }
 
+// Of immutable bytes: one of a `bytearray` would see its writes.
+builtin! { MEMORYVIEW = "memoryview" => |cx, args| {
+    let of_bytes = match args.positional[..] {
+        [bytes] => cx.known(bytes)?.is_some_and(|bytes| bytes.is_exact_instance_of::<PyBytes>()),
+        _ => false,
+    };
+    if of_bytes { make(cx, "builtins", "memoryview", args) } else { Err(refuse("memoryview() of something that changes")) }
+} }
+
 fn refuse(what: &str) -> Unwind {
     Unwind::break_graph(ReasonId::UnsupportedCall, what)
 }
@@ -47,7 +57,7 @@ fn make(cx: &mut OpcodeExecutor<'_>, module: &str, name: &str, args: &CallArgs) 
 pub(crate) fn copy<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let ty = object.get_type();
     match &*cpython::type_name(&ty) {
-        "bytearray" => ty.call1((object,)),
+        "bytearray" | "memoryview" => ty.call1((object,)),
         "array" => object.call_method0("__copy__"),
         _ => {
             let copy = ty.call1((object.call_method0("getvalue")?,))?;

@@ -43,6 +43,7 @@ pub mod super_;
 pub mod tensor;
 pub mod tensor_text;
 pub mod tuple;
+mod weak;
 
 use std::rc::Rc;
 

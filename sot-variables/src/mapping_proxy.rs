@@ -8,7 +8,7 @@ use sot_core::builtin;
 use sot_core::codegen::CodeGen;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{CallArgs, CompareOp, OpcodeExecutor};
+use sot_core::executor::{BinaryOp, CallArgs, CompareOp, OpcodeExecutor};
 use sot_core::tracker::{Tracker, TrackerId};
 use sot_core::variable::{VarId, Variable};
 
@@ -128,6 +128,22 @@ impl Variable for MappingProxyVariable {
 
     fn contains(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, item: VarId) -> Flow<VarId> {
         cx.contains(self.mapping, item, false)
+    }
+
+    fn binary(
+        &self,
+        cx: &mut OpcodeExecutor<'_>,
+        op: BinaryOp,
+        _: VarId,
+        other: VarId,
+        reflected: bool,
+    ) -> Flow<Option<VarId>> {
+        if op != BinaryOp::Or || !self.python_type(cx).hasattr("__or__")? {
+            return Ok(None);
+        }
+        let other = cx.see_as::<MappingProxyVariable>(other)?.map_or(other, |proxy| proxy.mapping);
+        let (left, right) = if reflected { (other, self.mapping) } else { (self.mapping, other) };
+        cx.binary(op, left, right).map(Some)
     }
 
     fn compare(&self, cx: &mut OpcodeExecutor<'_>, op: CompareOp, _: VarId, other: VarId) -> Flow<Option<VarId>> {

@@ -28,6 +28,8 @@ const NOT_SIMULATED: &[&str] = &[
     "made",
     "super",
     "partial",
+    "cached_function",
+    "weak_reference",
     "exception",
     "layer",
     "getter",

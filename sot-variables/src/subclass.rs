@@ -10,7 +10,7 @@ use sot_core::builtin;
 use sot_core::codegen::CodeGen;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{object_model, CallArgs, OpcodeExecutor};
+use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
 use sot_core::guard::{Identity, Test};
 use sot_core::tracker::{self, repr, Tracker, TrackerId};
 use sot_core::variable::{GraphArgument, VarId, Variable};
@@ -135,7 +135,7 @@ const ASKING: &[(&str, &[&str])] = &[
 ];
 
 /// Methods of `OrderedDict` that ask the class for another object.
-const MAKING: &[&str] = &["copy", "__or__", "__ror__"];
+const MAKING: &[&str] = &["copy", "__or__", "__ror__", "__reduce__"];
 
 /// `OrderedDict` does with objects of a subclass what their own methods say.
 pub fn refuse_asking(
@@ -338,6 +338,19 @@ impl Variable for SubclassVariable {
 
     fn object(&self) -> Option<&Py<PyAny>> {
         self.object.as_ref()
+    }
+
+    /// What a getter of the base gives is read of what the base keeps.
+    fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
+        if let (Base::Value(_), Some((found, tracker))) = (self.base, object_model::lookup(cx, this, name)?) {
+            let is_getter = cpython::type_name(&found.get_type()) == "getset_descriptor"
+                || cpython::type_name(&found.get_type()) == "member_descriptor";
+            if is_getter && found.getattr("__objclass__")?.is(self.base.ty(cx.py)?) {
+                object_model::guard_identity(cx, &found, tracker);
+                return cx.get_attr(self.storage, name).map(Some);
+            }
+        }
+        object_model::get_attr(cx, this, name)
     }
 
     fn children(&self) -> Vec<VarId> {

@@ -1,47 +1,165 @@
-//! `ContextVar.get`: the value is a constant of the trace as long as the variable has it.
+//! Context variables: the value is a constant of the trace as long as the variable has it. What the trace sets is set when the
+//! graph has run.
+
+use std::rc::Rc;
 
 use pyo3::prelude::*;
 
 use sot_core::backend::ObjectTest;
 use sot_core::builtin;
+use sot_core::codegen::CodeGen;
+use sot_core::error::Flow;
+use sot_core::executor::OpcodeExecutor;
 use sot_core::guard::{Identity, Test};
+use sot_core::side_effects::Effect;
 use sot_core::tracker::repr;
+use sot_core::variable::{VarId, Variable};
 
 use super::cannot;
+use crate::iterators::library;
+
+sot_core::variable_kind! { "context_variable" }
+sot_core::variable_kind! { "token" }
+
+/// A context variable that the trace has set, or given back what it had.
+struct ContextVariable {
+    object: Py<PyAny>,
+    value: Option<VarId>,
+}
+
+/// What `ContextVar.set` returns: what the variable had before, and whether it was given that back.
+struct TokenVariable {
+    variable: VarId,
+    before: Option<VarId>,
+    used: bool,
+}
 
 builtin! { GET = "contextvars:ContextVar.get" => |cx, args| {
     let (variable, default) = match args.positional[..] {
-        [variable] => (variable, None),
-        [variable, default] => (variable, Some(default)),
+        [variable] if args.keywords.is_empty() => (variable, None),
+        [variable, default] if args.keywords.is_empty() => (variable, Some(default)),
         _ => return Err(cannot("ContextVar.get() with these arguments")),
     };
+    match (value_of(cx, variable)?, default) {
+        (Some(value), _) | (None, Some(value)) => Ok(value),
+        (None, None) => {
+            let object = real(cx, variable)?;
+            // It has none for real either, but may have a default.
+            let missing = object.call_method0("get");
+            match missing {
+                Ok(default) if cx.is_constant(&default) => Ok(cx.constant(default.unbind())),
+                Ok(_) => Err(cannot("a ContextVar that holds an object")),
+                Err(error) => Err(cx.raise(error)),
+            }
+        }
+    }
+} }
+
+builtin! { SET = "contextvars:ContextVar.set" => |cx, args| {
+    let [variable, value] = args.exactly(cx, "set")?;
+    let before = value_of(cx, variable)?;
+    write(cx, variable, Some(value))?;
+    let token = cx.produce(Rc::new(TokenVariable { variable, before, used: false }));
+    cx.note_step(token);
+    Ok(token)
+} }
+
+builtin! { RESET = "contextvars:ContextVar.reset" => |cx, args| {
+    let [variable, token] = args.exactly(cx, "reset")?;
+    let made = cx.see_as::<TokenVariable>(token)?.filter(|token| token.variable == variable && !token.used);
+    let made = made.ok_or_else(|| cannot("ContextVar.reset() with this token"))?;
+    write(cx, variable, made.before)?;
+    cx.vars.set(token, Rc::new(TokenVariable { variable, before: made.before, used: true }));
+    Ok(cx.none())
+} }
+
+fn real<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId) -> Flow<Bound<'py, PyAny>> {
     let object = cx.see(variable)?.object().map(|object| object.bind(cx.py).clone());
-    let Some(object) = object.filter(|_| args.keywords.is_empty()) else { return Err(cannot("a new ContextVar")) };
+    object.ok_or_else(|| cannot("a new ContextVar"))
+}
+
+fn write(cx: &mut OpcodeExecutor<'_>, variable: VarId, value: Option<VarId>) -> Flow<()> {
+    let object = real(cx, variable)?.unbind();
+    cx.vars.set(variable, Rc::new(ContextVariable { object, value }));
+    cx.effects.record(Effect::Contents { container: variable });
+    Ok(())
+}
+
+/// What the variable has, if it has been given something: in the trace, or for real, which is assumed to stay so.
+fn value_of(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<Option<VarId>> {
+    if let Some(written) = cx.see_as::<ContextVariable>(variable)? {
+        return Ok(written.value);
+    }
+    let object = real(cx, variable)?;
     let missing = cx.py.get_type::<PyAny>().call0()?;
     let now = object.call_method1("get", (&missing,))?;
-    let value_is_set = !now.is(&missing);
-    let value = value_is_set.then(|| now.clone().unbind());
+    let value = (!now.is(&missing)).then(|| now.clone().unbind());
+    let is_set = value.is_some();
     let tracker = cx.vars.tracker(variable);
     if cx.trackers.is_sourced(tracker) {
         cx.guards.add(tracker, Test::Is(Identity::of(&object)));
     }
     // A constant has no guards of its own; this one is about the variable's value, whatever road leads to the variable.
-    let value_test = ContextValue { missing: missing.unbind(), value };
-    cx.guards.add(tracker, Test::Object(Box::new(value_test)));
-    let known = match (value_is_set, default) {
-        (true, _) => now,
-        (false, Some(default)) => return Ok(default),
-        (false, None) => match object.call_method0("get") {
-            Ok(value) => value,
-            Err(error) => return Err(cx.raise(error)),
-        },
-    };
-    if cx.is_constant(&known) {
-        Ok(cx.constant(known.unbind()))
-    } else {
-        Err(cannot("a ContextVar that holds an object"))
+    cx.guards.add(tracker, Test::Object(Box::new(ContextValue { missing: missing.unbind(), value })));
+    match is_set {
+        false => Ok(None),
+        true if cx.is_constant(&now) => Ok(Some(cx.constant(now.unbind()))),
+        true => Err(cannot("a ContextVar that holds an object")),
     }
-} }
+}
+
+impl Variable for ContextVariable {
+    fn kind(&self) -> &'static str {
+        "context_variable"
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        self.object.bind(cx.py).get_type().into_any()
+    }
+
+    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
+        format!("ContextVariable({})", repr(cx.py, &self.object))
+    }
+
+    fn object(&self) -> Option<&Py<PyAny>> {
+        Some(&self.object)
+    }
+
+    fn children(&self) -> Vec<VarId> {
+        self.value.into_iter().collect()
+    }
+
+    /// What had nothing before the trace has nothing again.
+    fn restore_contents(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
+        let Some(value) = self.value else { return Ok(()) };
+        let set = library(cg.cx.py, "contextvars", "ContextVar")?.getattr(cg.cx.py, "set")?;
+        cg.call(|cg| cg.load_const(set), &[this, value])?;
+        cg.op("POP_TOP", 0)
+    }
+}
+
+impl Variable for TokenVariable {
+    fn kind(&self) -> &'static str {
+        "token"
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        let ty = library(cx.py, "contextvars", "Token").map(|ty| ty.into_bound(cx.py));
+        ty.unwrap_or_else(|_| cx.py.get_type::<PyAny>().into_any())
+    }
+
+    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
+        format!("TokenVariable({})", cx.text(self.variable))
+    }
+
+    fn children(&self) -> Vec<VarId> {
+        std::iter::once(self.variable).chain(self.before).collect()
+    }
+
+    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
+        Err(cg.cx.plan_to_make(this, "outlives the graph"))
+    }
+}
 
 /// That a context variable has a value, or none.
 struct ContextValue {

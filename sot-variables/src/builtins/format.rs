@@ -123,17 +123,34 @@ fn formatted(cx: &mut OpcodeExecutor<'_>, value: VarId, spec: VarId) -> Flow<Str
     cx.known_str(text)?.ok_or_else(|| cannot("formatting of a value not known while tracing"))
 }
 
-/// `template % values` where `%s` and `%r` stand for values that are not known as a whole; their texts are.
-pub(crate) fn percent(cx: &mut OpcodeExecutor<'_>, template: &Bound<'_, PyAny>, values: &[VarId]) -> Flow<VarId> {
+/// `template % values` where `%s` and `%r` stand for values that are not known as a whole; their texts are. What is not a
+/// tuple may be a `mapping` that names are looked up in.
+pub(crate) fn percent(
+    cx: &mut OpcodeExecutor<'_>,
+    template: &Bound<'_, PyAny>,
+    values: &[VarId],
+    mapping: Option<VarId>,
+) -> Flow<VarId> {
     let refuse = || cannot("formatting of a value not known while tracing");
     let text: String = template.extract().map_err(|_| refuse())?;
     let mut rest = text.as_str();
-    let (mut plain, mut given) = (String::new(), Vec::new());
-    let mut values = values.iter();
+    let (mut plain, mut given, mut named) = (String::new(), Vec::new(), false);
+    let mut next = values.iter();
     while let Some(at) = rest.find('%') {
-        let (before, directive) = rest.split_at(at);
+        let (before, mut directive) = rest.split_at(at);
         plain.push_str(before);
-        let end = directive[1..].find(|c: char| c.is_ascii_alphabetic() || c == '%').ok_or_else(refuse)? + 1;
+        let mut by_name = None;
+        if let Some(name) = directive.strip_prefix("%(") {
+            let end = name.find([')', '(']).filter(|end| name[*end..].starts_with(')')).ok_or_else(refuse)?;
+            let key = cx.string(&name[..end]);
+            by_name = Some(cx.get_item(mapping.ok_or_else(refuse)?, key)?);
+            named = true;
+            plain.push('%');
+            directive = &name[end + 1..];
+        }
+        let from = usize::from(by_name.is_none());
+        let kind = |c: char| c.is_ascii_alphabetic() || c == '%';
+        let end = directive.get(from..).and_then(|rest| rest.find(kind)).ok_or_else(refuse)? + from;
         let (options, kind) = (&directive[..end], &directive[end..=end]);
         rest = &directive[end + 1..];
         if options.contains(['(', '*']) {
@@ -144,7 +161,10 @@ pub(crate) fn percent(cx: &mut OpcodeExecutor<'_>, template: &Bound<'_, PyAny>, 
             plain.push('%');
             continue;
         }
-        let &value = values.next().ok_or_else(refuse)?;
+        let value = match by_name {
+            Some(value) => value,
+            None => *next.next().filter(|_| !named).ok_or_else(refuse)?,
+        };
         let value = match cx.materialize(value)? {
             Some(value) => {
                 plain.push_str(kind);
@@ -159,7 +179,7 @@ pub(crate) fn percent(cx: &mut OpcodeExecutor<'_>, template: &Bound<'_, PyAny>, 
         given.push(value);
     }
     plain.push_str(rest);
-    if values.next().is_some() {
+    if !named && next.next().is_some() {
         return Err(refuse());
     }
     let (plain, given) = (pyo3::types::PyString::new(cx.py, &plain), PyTuple::new(cx.py, given)?);

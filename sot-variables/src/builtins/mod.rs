@@ -18,6 +18,7 @@ pub mod iteration;
 pub mod itertools;
 pub mod list_methods;
 pub mod lock;
+pub mod lru_cache;
 pub mod math;
 pub mod object;
 pub mod operator;

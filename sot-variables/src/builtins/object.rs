@@ -12,9 +12,11 @@ use sot_core::error::Flow;
 use sot_core::executor::{object_model, OpcodeExecutor};
 use sot_core::variable::VarId;
 
-use super::attribute::name_of;
+use super::attribute::{self, name_of};
 use super::cannot;
 use crate::class::ClassVariable;
+use crate::deque::DequeVariable;
+use crate::dict::DictVariable;
 
 builtin! { INIT = "object.__init__" => |cx, args| match args.positional[..] {
     [_] if args.keywords.is_empty() => Ok(cx.none()),
@@ -133,29 +135,77 @@ fn reduce(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
         Ok(hooked && object.getattr_opt("__getstate__")?.is_none())
     };
     let slots = cpython::import(cx.py, "copyreg")?.getattr("_slotnames")?.call1((&ty,))?;
+    let slots: Option<Vec<String>> =
+        slots.extract().map_err(|_| cannot("copying of an object with slots of odd names"))?;
     let plain = matches!(payload.kind(), "instance" | "object")
-        && !asked()?
-        && (slots.is_none() || slots.len()? == 0)
         && !own("__getnewargs__")?
-        && !own("__getnewargs_ex__")?
         && cx.see_as::<ClassVariable>(class)?.is_some_and(|class| class.has_plain_instances(cx.py));
-    if !plain {
+    // As named tuples do.
+    let tuple = payload.kind() == "tuple" && own("__getnewargs__")? && ty.getattr("__dictoffset__")?.eq(0)?;
+    if !(plain || tuple) || asked()? || own("__getnewargs_ex__")? {
         return Err(cannot("copying of an object with parts that C code keeps"));
+    }
+    let mut args = vec![class];
+    if tuple {
+        let given = cx.call_method(this, "__getnewargs__", &[])?;
+        args.extend(cx.unpack_all(given)?);
     }
     let state = if own("__getstate__")? {
         cx.call_method(this, "__getstate__", &[])?
     } else {
-        let dict = cx.find_attr(this, &Rc::from("__dict__"))?;
-        match dict {
-            Some(dict) if cx.truth(dict)? => dict,
-            _ => cx.none(),
+        let state = attributes_of(cx, this)?;
+        let mut held = Vec::new();
+        for slot in slots.unwrap_or_default() {
+            let slot: Rc<str> = Rc::from(slot);
+            if let Some(value) = attribute::find(cx, this, &slot)? {
+                held.push((slot, value));
+            }
+        }
+        if held.is_empty() {
+            state
+        } else {
+            let held = DictVariable::from_keywords(cx, held)?;
+            let held = cx.produce(held);
+            cx.tuple(vec![state, held])
         }
     };
     let make = cpython::import(cx.py, "copyreg")?.getattr("__newobj__")?;
     let tracker = cx.constant_tracker(make.clone().unbind());
-    let (make, args, none) = (cx.wrap(&make, tracker), cx.tuple(vec![class]), cx.none());
+    let (make, args, none) = (cx.wrap(&make, tracker), cx.tuple(args), cx.none());
     Ok(cx.tuple(vec![make, args, state, none, none]))
 }
+
+/// The dict of an object's attributes, or `None` where it has none.
+fn attributes_of(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
+    match cx.find_attr(this, &Rc::from("__dict__"))? {
+        Some(dict) if cx.truth(dict)? => Ok(dict),
+        _ => Ok(cx.none()),
+    }
+}
+
+builtin! { REDUCE_ORDERED = "collections:OrderedDict.__reduce__" => |cx, args| {
+    let [this] = args.exactly(cx, "__reduce__")?;
+    let class = object_model::type_variable(cx, this)?;
+    let items = cx.call_method(this, "items", &[])?;
+    let items = cx.iter(items)?;
+    let state = attributes_of(cx, this)?;
+    let (args, none) = (cx.tuple(Vec::new()), cx.none());
+    Ok(cx.tuple(vec![class, args, state, none, items]))
+} }
+
+builtin! { REDUCE_DEQUE = "collections:deque.__reduce__" => |cx, args| {
+    let [this] = args.exactly(cx, "__reduce__")?;
+    let class = object_model::type_variable(cx, this)?;
+    if cx.see_as::<DequeVariable>(this)?.is_none() {
+        return Err(cannot("copying of a deque of a class derived from it"));
+    }
+    let bound = cx.get_attr(this, &Rc::from("maxlen"))?;
+    let unbounded = cx.known(bound)?.is_some_and(|bound| bound.is_none());
+    let empty = cx.tuple(Vec::new());
+    let args = if unbounded { empty } else { cx.tuple(vec![empty, bound]) };
+    let (items, none) = (cx.iter(this)?, cx.none());
+    Ok(cx.tuple(vec![class, args, none, items]))
+} }
 
 /// `True` or `False` for one object, else `NotImplemented`.
 fn identity(cx: &mut OpcodeExecutor<'_>, this: VarId, other: VarId, equal: bool) -> Flow<VarId> {

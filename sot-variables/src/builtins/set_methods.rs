@@ -90,6 +90,16 @@ builtin! { FROZEN_ISSUBSET = "frozenset.issubset" => |cx, args| compared(cx, arg
 builtin! { FROZEN_ISSUPERSET = "frozenset.issuperset" => |cx, args| compared(cx, args, CompareOp::GreaterEqual) }
 builtin! { FROZEN_ISDISJOINT = "frozenset.isdisjoint" => |cx, args| disjoint(cx, args) }
 
+builtin! { KEYS_ISDISJOINT = "_collections_abc:dict_keys.isdisjoint" => |cx, args| view_disjoint(cx, args) }
+builtin! { ITEMS_ISDISJOINT = "_collections_abc:dict_items.isdisjoint" => |cx, args| view_disjoint(cx, args) }
+
+fn view_disjoint(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
+    let [this, other] = args.exactly(cx, "isdisjoint")?;
+    let items = cx.unpack_all(this)?;
+    let items = SetVariable::build(cx, items)?;
+    disjoint(cx, &CallArgs::positional(vec![items, other]))
+}
+
 fn discard(cx: &mut OpcodeExecutor<'_>, this: VarId, key: &HashKey) -> Flow<bool> {
     let set = expect(cx, this)?;
     let Some(at) = position(cx, &set.keys, key)? else { return Ok(false) };

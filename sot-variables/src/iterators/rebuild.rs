@@ -33,6 +33,10 @@ callables! {
     chain_from = continue_chain;
     /// `cycle` of what it has seen and an iterator of the rest, some items on.
     cycling = cycle_at;
+    /// An iterator made by `tee` that is to give what was taken already, and then what the source gives.
+    tee_of = tee_behind;
+    /// Another iterator like one made by `tee`, some items on.
+    tee_at = copied_tee_at;
     /// `pairwise` that has the first item of the next pair.
     pairwise_from = pairwise_behind;
     /// `accumulate` with its total.
@@ -127,6 +131,18 @@ fn cycle_at<'py>(seen: &Bound<'py, PyAny>, rest: &Bound<'py, PyAny>, steps: usiz
     let tools = cpython::import(seen.py(), "itertools")?;
     let items = tools.getattr("chain")?.call1((seen, rest))?;
     skip(tools.getattr("cycle")?.call1((items,))?.try_iter()?, steps)
+}
+
+#[pyfunction]
+fn tee_behind<'py>(taken: &Bound<'py, PyTuple>, source: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let tools = cpython::import(source.py(), "itertools")?;
+    let items = if taken.is_empty() { source.clone() } else { tools.getattr("chain")?.call1((taken, source))? };
+    tools.getattr("tee")?.call1((items, 1))?.get_item(0)
+}
+
+#[pyfunction]
+fn copied_tee_at<'py>(tee: &Bound<'py, PyAny>, position: usize) -> PyResult<Bound<'py, PyAny>> {
+    skip(tee.call_method0("__copy__")?.try_iter()?, position)
 }
 
 #[pyfunction]

@@ -9,7 +9,7 @@ use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::OpcodeExecutor;
 use sot_core::variable::VarId;
 
-use super::{library, produce, IteratorState, IteratorVariable};
+use super::{emit_call, library, produce, rebuild, IteratorState, IteratorVariable};
 
 sot_core::variable_kind! { "tee" }
 sot_core::variable_kind! { "tee_items" }
@@ -37,7 +37,7 @@ impl Tee {
 }
 
 fn refuse() -> Unwind {
-    Unwind::fallback(ReasonId::CannotRestore, "an itertools.tee made in the function")
+    Unwind::fallback(ReasonId::CannotRestore, "an itertools.tee without what it has taken")
 }
 
 impl IteratorState for Items {
@@ -57,8 +57,10 @@ impl IteratorState for Items {
         std::iter::once(self.source).chain(self.taken.iter().copied()).collect()
     }
 
-    fn reconstruct(&self, _: &mut CodeGen<'_, '_>) -> Flow<()> {
-        Err(refuse())
+    /// The first of the iterators, which has given nothing.
+    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>) -> Flow<()> {
+        let taken = cg.cx.tuple(self.taken.clone());
+        emit_call(cg, rebuild::tee_of, &[taken, self.source])
     }
 }
 
@@ -75,8 +77,12 @@ impl IteratorState for Tee {
             Some(&item) => Some(item),
             None => {
                 cx.charge(items.0.taken.len());
-                let mut items = items.0.clone();
+                let (before, mut items) = (cx.vars.get(self.items), items.0.clone());
                 let item = items.advance(cx)?;
+                if !Rc::ptr_eq(&before, &cx.vars.get(self.items)) {
+                    let text = "an itertools.tee whose source asks another one of it";
+                    return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
+                }
                 cx.vars.set(self.items, Rc::new(IteratorVariable(items)));
                 item
             }
@@ -89,7 +95,9 @@ impl IteratorState for Tee {
         vec![self.items]
     }
 
-    fn reconstruct(&self, _: &mut CodeGen<'_, '_>) -> Flow<()> {
-        Err(refuse())
+    /// Another one, as far on as this.
+    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>) -> Flow<()> {
+        let position = cg.cx.integer(self.position as i64)?;
+        emit_call(cg, rebuild::tee_at, &[self.items, position])
     }
 }

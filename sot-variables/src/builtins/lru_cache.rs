@@ -1,0 +1,159 @@
+//! `functools.lru_cache` of a function made in the trace: what it has computed is a table of variables.
+
+use std::rc::Rc;
+
+use pyo3::prelude::*;
+
+use sot_core::builtin;
+use sot_core::codegen::CodeGen;
+use sot_core::error::Flow;
+use sot_core::executor::{CallArgs, OpcodeExecutor};
+use sot_core::variable::{VarId, Variable};
+
+use super::cannot;
+use crate::hash_key::HashKey;
+use crate::iterators::{emit_call, library};
+
+sot_core::variable_kind! { "cached_function" }
+
+/// A cached function.
+#[derive(Clone)]
+pub struct CachedVariable {
+    function: VarId,
+    maxsize: VarId,
+    typed: VarId,
+    info: VarId,
+    /// More results are not kept.
+    limit: usize,
+    kept: Rc<Vec<Kept>>,
+    hits: i64,
+    misses: i64,
+}
+
+struct Kept {
+    key: Key,
+    value: VarId,
+}
+
+/// The arguments of a call, the keyword arguments in their order.
+struct Key {
+    arguments: Vec<Rc<HashKey>>,
+    names: Vec<Rc<str>>,
+}
+
+builtin! { MAKE = "functools:_lru_cache_wrapper" => |cx, args| {
+    let [function, maxsize, typed, info] = args.exactly(cx, "lru_cache")?;
+    let unbounded = cx.known(maxsize)?.is_some_and(|size| size.is_none());
+    let limit = if unbounded { Some(usize::MAX) } else { cx.known_int(maxsize)?.and_then(|size| size.try_into().ok()) };
+    let limit = limit.filter(|limit| *limit > 0).ok_or_else(|| cannot("lru_cache() that keeps nothing"))?;
+    if cx.truth(typed)? {
+        return Err(cannot("lru_cache() that tells types apart"));
+    }
+    let kept = Rc::new(Vec::new());
+    let payload = CachedVariable { function, maxsize, typed, info, limit, kept, hits: 0, misses: 0 };
+    let cached = cx.produce(Rc::new(payload));
+    cx.note_step(cached);
+    Ok(cached)
+} }
+
+builtin! { INFO = "functools:_lru_cache_wrapper.cache_info" => |cx, args| {
+    let [this] = args.exactly(cx, "cache_info")?;
+    let cached = expect(cx, this)?;
+    let (hits, misses) = (cx.integer(cached.hits)?, cx.integer(cached.misses)?);
+    let size = cx.integer(cached.kept.len() as i64)?;
+    cx.call(cached.info, &CallArgs::positional(vec![hits, misses, cached.maxsize, size]))
+} }
+
+builtin! { CLEAR = "functools:_lru_cache_wrapper.cache_clear" => |cx, args| {
+    let [this] = args.exactly(cx, "cache_clear")?;
+    let cached = expect(cx, this)?;
+    cx.vars.set(this, Rc::new(CachedVariable { kept: Rc::new(Vec::new()), hits: 0, misses: 0, ..(*cached).clone() }));
+    Ok(cx.none())
+} }
+
+fn expect(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<Rc<CachedVariable>> {
+    cx.see_as::<CachedVariable>(this)?.ok_or_else(|| cannot("a cached function made outside the function"))
+}
+
+impl Key {
+    fn of(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<Key> {
+        let arguments = args.all().map(|argument| HashKey::of(cx, argument)).collect::<Flow<_>>()?;
+        Ok(Key { arguments, names: args.keywords.iter().map(|(name, _)| Rc::clone(name)).collect() })
+    }
+
+    /// Whether two calls are one. Equal arguments of different types are sometimes one to C code.
+    fn same(&self, cx: &mut OpcodeExecutor<'_>, other: &Key) -> Flow<bool> {
+        if self.names != other.names || self.arguments.len() != other.arguments.len() {
+            return Ok(false);
+        }
+        for (one, another) in self.arguments.iter().zip(&other.arguments) {
+            if !one.same(cx, another)? {
+                return Ok(false);
+            }
+        }
+        for (one, another) in self.arguments.iter().zip(&other.arguments) {
+            if !cx.type_of(one.variable)?.is(&cx.type_of(another.variable)?) {
+                return Err(cannot("a cached function called with equal arguments of different types"));
+            }
+        }
+        Ok(true)
+    }
+}
+
+impl Variable for CachedVariable {
+    fn kind(&self) -> &'static str {
+        "cached_function"
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        let ty = library(cx.py, "functools", "_lru_cache_wrapper").map(|ty| ty.into_bound(cx.py));
+        ty.unwrap_or_else(|_| cx.py.get_type::<PyAny>().into_any())
+    }
+
+    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
+        format!("CachedVariable({})", cx.text(self.function))
+    }
+
+    fn children(&self) -> Vec<VarId> {
+        let kept = self.kept.iter().map(|kept| kept.value);
+        [self.function, self.maxsize, self.typed, self.info].into_iter().chain(kept).collect()
+    }
+
+    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
+        if self.hits + self.misses > 0 {
+            return Err(cg.cx.plan_to_make(this, "outlives the graph with what it keeps"));
+        }
+        let parts = [self.function, self.maxsize, self.typed, self.info];
+        emit_call(cg, |py| library(py, "functools", "_lru_cache_wrapper"), &parts)
+    }
+
+    fn call(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
+        let key = Key::of(cx, args)?;
+        for kept in self.kept.iter() {
+            if kept.key.same(cx, &key)? {
+                let now = expect(cx, this)?;
+                cx.vars.set(this, Rc::new(CachedVariable { hits: now.hits + 1, ..(*now).clone() }));
+                return Ok(kept.value);
+            }
+        }
+        cx.vars.set(this, Rc::new(CachedVariable { misses: self.misses + 1, ..self.clone() }));
+        let value = cx.call(self.function, args)?;
+        let now = expect(cx, this)?;
+        let mut kept = Vec::with_capacity(now.kept.len() + 1);
+        for old in now.kept.iter() {
+            if old.key.same(cx, &key)? {
+                return Err(cannot("a cached function that calls itself with the same arguments"));
+            }
+            kept.push(Kept {
+                key: Key { arguments: old.key.arguments.clone(), names: old.key.names.clone() },
+                value: old.value,
+            });
+        }
+        if kept.len() >= now.limit {
+            return Err(cannot("a cached function that drops a value"));
+        }
+        kept.push(Kept { key, value });
+        cx.vars.set(this, Rc::new(CachedVariable { kept: Rc::new(kept), ..(*now).clone() }));
+        Ok(value)
+    }
+}

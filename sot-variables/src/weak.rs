@@ -1,0 +1,297 @@
+//! Weak references, and the dict of weak keys that `functools.singledispatch` remembers classes in.
+
+use std::rc::Rc;
+
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyCode, PyFunction, PyType, PyWeakrefMethods, PyWeakrefReference};
+use sot_core::backend::ObjectTest;
+use sot_core::builtin;
+use sot_core::codegen::CodeGen;
+use sot_core::cpython;
+use sot_core::error::{Flow, ReasonId, Unwind};
+use sot_core::executor::{CallArgs, Name, OpcodeExecutor};
+use sot_core::guard::{Identity, Test};
+use sot_core::tracker::{Part, Tracker, TrackerId};
+use sot_core::variable::{VarId, Variable};
+
+use crate::cell::CellVariable;
+use crate::class::ClassVariable;
+use crate::dict::{self, DictVariable};
+use crate::function;
+use crate::iterators::{emit_call, library};
+
+sot_core::variable_kind! {
+    "weak_reference",
+    types: |py| Ok(vec![library(py, "weakref", "ref")?, library(py, "weakref", "KeyedRef")?]),
+    wrap: WeakReferenceVariable::wrap
+}
+sot_core::variable_kind! { "weak_key_dict" }
+
+fn refuse(what: &str) -> Unwind {
+    Unwind::break_graph(ReasonId::UnsupportedCall, what)
+}
+
+/// A weak reference.
+pub(crate) struct WeakReferenceVariable {
+    /// What it refers to, for one made in the trace.
+    referent: Option<VarId>,
+    object: Option<Py<PyAny>>,
+}
+
+// Without a callback, there is one reference to an object.
+builtin! { REF = "weakref:ref" => |cx, args| {
+    let [referent] = args.positional[..] else { return Err(refuse("weakref.ref() with a callback")) };
+    let payload = cx.see(referent)?;
+    if payload.kind() != "instance" || payload.object().is_some() || !args.keywords.is_empty() {
+        return Err(refuse("weakref.ref() of an object made outside the function"));
+    }
+    if !payload.python_type(cx).getattr("__weakrefoffset__")?.is_truthy()? {
+        return Err(refuse("weakref.ref() of an object without a place for it"));
+    }
+    let made = |id: &VarId| cx.vars.as_kind::<WeakReferenceVariable>(*id).is_some_and(|made| made.referent == Some(referent));
+    let known = cx.vars.iter().map(|(id, _)| id).find(made);
+    if let Some(known) = known {
+        return Ok(known);
+    }
+    let reference = cx.produce(Rc::new(WeakReferenceVariable { referent: Some(referent), object: None }));
+    cx.note_step(reference);
+    Ok(reference)
+} }
+
+impl WeakReferenceVariable {
+    fn wrap(_: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, _: TrackerId) -> Flow<Rc<dyn Variable>> {
+        Ok(Rc::new(WeakReferenceVariable { referent: None, object: Some(object.clone().unbind()) }))
+    }
+}
+
+/// Whether a variable of a frame holds the object, so that it cannot have died.
+fn is_held(cx: &OpcodeExecutor<'_>, object: VarId) -> bool {
+    let holds =
+        |cell: &VarId| cx.vars.as_kind::<CellVariable>(*cell).is_some_and(|cell| cell.contents() == Some(object));
+    cx.frames.iter().any(|frame| frame.locals.contains(&Some(object)) || frame.cells.iter().any(holds))
+}
+
+/// Whether the frame still holds all that it was given, and has written nothing: what was alive at its start is.
+fn holds_what_it_was_given(cx: &OpcodeExecutor<'_>) -> bool {
+    let given =
+        |(id, _): (VarId, _)| !matches!(cx.trackers.get(cx.vars.tracker(id)), Tracker::Local { .. }) || is_held(cx, id);
+    cx.effects.is_empty() && cx.vars.iter().all(given)
+}
+
+impl Variable for WeakReferenceVariable {
+    fn kind(&self) -> &'static str {
+        "weak_reference"
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        match &self.object {
+            Some(object) => object.bind(cx.py).get_type().into_any(),
+            None => cx.py.get_type::<PyWeakrefReference>().into_any(),
+        }
+    }
+
+    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
+        format!("WeakReferenceVariable({})", self.referent.map_or_else(String::new, |referent| cx.text(referent)))
+    }
+
+    fn object(&self) -> Option<&Py<PyAny>> {
+        self.object.as_ref()
+    }
+
+    fn children(&self) -> Vec<VarId> {
+        self.referent.into_iter().collect()
+    }
+
+    /// New code would hold the referent, to make another reference to it.
+    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
+        Err(cg.cx.plan_to_make(this, "outlives the graph"))
+    }
+
+    fn call(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
+        if !args.positional.is_empty() || !args.keywords.is_empty() {
+            return Err(refuse("a weak reference called with arguments"));
+        }
+        if let Some(referent) = self.referent {
+            return if is_held(cx, referent) {
+                Ok(referent)
+            } else {
+                Err(cx.plan_to_make(this, "refers to what may be dead"))
+            };
+        }
+        let object = self.object.as_ref().ok_or_else(|| refuse("a weak reference to nothing"))?;
+        let reference = object.bind(cx.py).cast::<PyWeakrefReference>().map_err(PyErr::from)?;
+        let referent = reference.upgrade();
+        let tracker = cx.vars.tracker(this);
+        if cx.trackers.is_sourced(tracker) {
+            let test = Refers { referent: referent.as_ref().map(Identity::of) };
+            cx.guards.add(tracker, Test::Object(Box::new(test)));
+        }
+        match referent {
+            None => Ok(cx.none()),
+            Some(referent) => {
+                let met = cx.met(&referent).is_some_and(|met| is_held(cx, met));
+                if !met && !referent.is_instance_of::<PyType>() && !holds_what_it_was_given(cx) {
+                    return Err(refuse("a weak reference to what may be dead"));
+                }
+                let tracker = cx.found_tracker(&referent);
+                Ok(cx.wrap(&referent, tracker))
+            }
+        }
+    }
+}
+
+/// That a weak reference refers to an object, or to none any more.
+struct Refers {
+    referent: Option<Identity>,
+}
+
+impl ObjectTest for Refers {
+    fn check(&self, object: &Bound<'_, PyAny>) -> bool {
+        let Ok(reference) = object.cast::<PyWeakrefReference>() else { return false };
+        match (reference.upgrade(), &self.referent) {
+            (Some(now), Some(then)) => then.is(&now),
+            (now, then) => now.is_none() && then.is_none(),
+        }
+    }
+
+    fn describe(&self, subject: &str) -> String {
+        let what = if self.referent.is_some() { "is the same object" } else { "is None" };
+        format!("{subject}() {what}")
+    }
+}
+
+/// A `WeakKeyDictionary` made in the trace, of keys that do not die in it.
+pub(crate) struct WeakKeyDictVariable {
+    dict: VarId,
+}
+
+builtin! { WEAK_KEYS = "weakref:WeakKeyDictionary" => |cx, args| {
+    if !args.positional.is_empty() || !args.keywords.is_empty() {
+        return Err(refuse("weakref.WeakKeyDictionary() of other items"));
+    }
+    let dict = DictVariable::from_keywords(cx, Vec::new())?;
+    let dict = cx.produce(dict);
+    Ok(cx.produce(Rc::new(WeakKeyDictVariable { dict })))
+} }
+
+/// What of a dict can be asked of one with weak keys that have not died.
+const METHODS: [&str; 1] = ["clear"];
+
+/// Classes of the program live on: only those are keys.
+fn expect_class(cx: &mut OpcodeExecutor<'_>, key: VarId) -> Flow<()> {
+    let payload = cx.see(key)?;
+    if payload.kind() == "class" && payload.object().is_some() {
+        return Ok(());
+    }
+    Err(refuse("a weak key of a dict made in the function that is no class"))
+}
+
+impl Variable for WeakKeyDictVariable {
+    fn kind(&self) -> &'static str {
+        "weak_key_dict"
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        let ty = library(cx.py, "weakref", "WeakKeyDictionary").map(|ty| ty.into_bound(cx.py));
+        ty.unwrap_or_else(|_| cx.py.get_type::<PyAny>().into_any())
+    }
+
+    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
+        format!("WeakKeyDictVariable({})", cx.text(self.dict))
+    }
+
+    fn children(&self) -> Vec<VarId> {
+        vec![self.dict]
+    }
+
+    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
+        emit_call(cg, |py| library(py, "weakref", "WeakKeyDictionary"), &[self.dict])
+    }
+
+    fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, name: &Name) -> Flow<Option<VarId>> {
+        if METHODS.contains(&&**name) {
+            return cx.get_attr(self.dict, name).map(Some);
+        }
+        Err(refuse("an attribute of a WeakKeyDictionary made in the function"))
+    }
+
+    fn get_item(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, key: VarId) -> Flow<VarId> {
+        expect_class(cx, key)?;
+        cx.get_item(self.dict, key)
+    }
+
+    fn set_item(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, key: VarId, value: VarId) -> Flow<()> {
+        expect_class(cx, key)?;
+        cx.set_item(self.dict, key, value)
+    }
+}
+
+/// Calls `dispatch` of a function made by `functools.singledispatch`, where nothing abstract is registered: the first class of the
+/// method resolution order that is. What it remembers of earlier calls is nobody's business. `None` for all else.
+pub(crate) fn dispatch<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    this: VarId,
+    function: &Bound<'py, PyFunction>,
+    args: &CallArgs,
+) -> Flow<Option<VarId>> {
+    let code = cpython::function_code(function);
+    let ([class], true) = (&args.positional[..], args.keywords.is_empty() && is_dispatch(&code)?) else {
+        return Ok(None);
+    };
+    let names: Vec<String> = code.getattr("co_freevars")?.extract()?;
+    let of = cx.vars.tracker(this);
+    if cx.trackers.is_sourced(of) {
+        let part = cx.trackers.add(Tracker::Part { of, part: Part::Code });
+        cx.guards.add(part, Test::Is(Identity::of(code.as_any())));
+    }
+    let cells = function::closure_of(cx, function, of);
+    let mut variable = |name: &str| -> Flow<Option<VarId>> {
+        let Some(&cell) = names.iter().position(|free| free == name).and_then(|at| cells.get(at)) else {
+            return Ok(None);
+        };
+        Ok(cx.see_as::<CellVariable>(cell)?.and_then(|cell| cell.contents()))
+    };
+    let (Some(registry), Some(token)) = (variable("registry")?, variable("cache_token")?) else { return Ok(None) };
+    let (Some(registered), Some(object)) =
+        (dict::of(cx, registry)?, cx.see(*class)?.object().map(|of| of.clone_ref(cx.py)))
+    else {
+        return Ok(None);
+    };
+    let is_usual = |class: &Bound<'_, PyAny>| class.get_type().is(class.py().get_type::<PyType>());
+    let usual = registered.entries.iter().all(|entry| is_usual(entry.key.bind(cx.py)));
+    let Some(class) = object.bind(cx.py).cast::<PyType>().ok().filter(|_| usual).cloned() else { return Ok(None) };
+    if !cx.known(token)?.is_some_and(|token| token.is_none()) {
+        return Ok(None);
+    }
+    for base in class.mro() {
+        let tracker = cx.constant_tracker(base.clone().unbind());
+        let base = cx.wrap(&base, tracker);
+        if cx.see_as::<ClassVariable>(base)?.is_some_and(|class| class.made().is_some()) {
+            return Ok(None);
+        }
+        let registered = cx.contains(registry, base, false)?;
+        if cx.truth(registered)? {
+            return cx.get_item(registry, base).map(Some);
+        }
+    }
+    Ok(None)
+}
+
+/// Whether the code is that of a function which `functools.singledispatch` makes.
+fn is_dispatch(code: &Bound<'_, PyCode>) -> PyResult<bool> {
+    static CODE: PyOnceLock<Option<Py<PyAny>>> = PyOnceLock::new();
+    let py = code.py();
+    let find = || -> PyResult<Option<Py<PyAny>>> {
+        let function = library(py, "functools", "singledispatch")?.into_bound(py);
+        let constants = function.getattr("__code__")?.getattr("co_consts")?;
+        for constant in constants.try_iter()? {
+            let constant = constant?;
+            if constant.is_instance_of::<PyCode>() && constant.getattr("co_name")?.eq("dispatch")? {
+                return Ok(Some(constant.unbind()));
+            }
+        }
+        Ok(None)
+    };
+    Ok(CODE.get_or_try_init(py, find)?.as_ref().is_some_and(|own| own.is(code)))
+}
