@@ -87,11 +87,7 @@ fn forbid<'py>(function: &Bound<'py, PyAny>, what: &str) -> PyResult<Bound<'py, 
         "breakgraph" => (Forbidden::Break, "check_no_breakgraph"),
         _ => (Forbidden::Fallback, "check_no_fallback"),
     };
-    let target = match function.cast::<Translated>() {
-        Ok(translated) => translated.borrow().target(function.py())?,
-        Err(_) => function.clone(),
-    };
-    let code: Option<Bound<'_, PyCode>> = if target.is_instance_of::<PyType>() { None } else { code_of(&target)? };
+    let code: Option<Bound<'_, PyCode>> = if function.is_instance_of::<PyType>() { None } else { code_of(function)? };
     match code.as_ref().and_then(translate::cache_of) {
         Some(cache) => cache.forbid(what),
         None => {

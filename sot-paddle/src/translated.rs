@@ -100,7 +100,7 @@ impl Translated {
     }
 }
 
-/// Makes a function, bound method or layer run translated; also a decorator. What only chooses among Paddle's own compilers
+/// Makes a function, bound method, `functools.partial` or layer run translated; also a decorator. What only chooses among Paddle's own compilers
 /// may be given, and is not used.
 #[pyfunction]
 #[pyo3(signature = (fn_=None, /, *, fullgraph=false, training=None, backend=None, build_strategy=None))]
@@ -154,13 +154,27 @@ fn wrap<'py>(target: &Bound<'py, PyAny>, fullgraph: bool) -> PyResult<Bound<'py,
     Ok(translated)
 }
 
-/// The code that a call of `target` runs first.
+/// The code that a call of `target` runs first, but for what `functools.partial` and calls of layers do before.
 pub(crate) fn code_of<'py>(target: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyCode>>> {
+    let py = target.py();
+    let backend = PaddleBackend::installed(py)?;
+    let partial = cpython::import(py, "functools")?.getattr("partial")?;
     let mut function = target.clone();
-    if let Some((inner, _)) = cpython::bound_method(target) {
+    loop {
+        function = if function.is_instance(&partial)? {
+            function.getattr("func")?
+        } else if let Ok(translated) = function.cast::<Translated>() {
+            translated.borrow().target(py)?
+        } else if backend.is_layer(&function) {
+            function.getattr("forward")?
+        } else {
+            break;
+        }
+    }
+    if let Some((inner, _)) = cpython::bound_method(&function) {
         function = inner;
-    } else if !target.is_instance_of::<PyFunction>() {
-        match target.get_type().getattr_opt("__call__")? {
+    } else if !function.is_instance_of::<PyFunction>() {
+        match function.get_type().getattr_opt("__call__")? {
             Some(call) => function = call,
             None => return Ok(None),
         }
@@ -196,7 +210,8 @@ fn refuse(target: &Bound<'_, PyAny>) -> PyResult<()> {
     let shown = sot_core::tracker::repr(target.py(), &target.clone().unbind());
     let wrong = |what: &str| {
         Err(PyTypeError::new_err(format!(
-            "sot.symbolic_translate() takes a Python function, a bound method or a paddle.nn.Layer; {shown} is {what}"
+            "sot.symbolic_translate() takes a Python function, a bound method, a functools.partial of one or a paddle.nn.Layer; \
+             {shown} is {what}"
         )))
     };
     if target.is_instance_of::<PyType>() {

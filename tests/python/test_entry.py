@@ -140,7 +140,7 @@ def test_translated_inside_translated(check):
     check(lambda x: inner(x) + 1, paddle.ones([2]))
 
 
-def test_partial_and_callable_object(same):
+def test_callable_object(same):
     class Callable:
         def __call__(self, x):
             return x + 3
@@ -150,9 +150,56 @@ def test_partial_and_callable_object(same):
     assert sot.stats().graphs == 1
 
 
+def scaled(x, factor, shift=0.0):
+    return x * factor + shift
+
+
+def test_partial(same):
+    x = paddle.ones([2])
+    fast = sot.symbolic_translate(functools.partial(functools.partial(scaled, factor=3.0), shift=1.0))
+    for _ in range(2):
+        same(fast(x), x * 3.0 + 1.0)
+    same(fast(x, shift=2.0), x * 3.0 + 2.0)
+    assert sot.stats().graphs == 2
+    assert sot.stats().hits == 1
+    assert not sot.stats().fallbacks
+
+
+class Masked(nn.Linear):
+    def forward(self, x, masked=False):
+        y = super().forward(x)
+        return y * 0 if masked else y
+
+
+@pytest.mark.parametrize("translate", [lambda layer: layer, sot.symbolic_translate])
+def test_partial_of_a_layer(same, translate):
+    layer = Masked(2, 2)
+    x = paddle.ones([1, 2])
+    expected = layer(x) * 0
+    fast = sot.symbolic_translate(functools.partial(translate(layer), masked=True))
+    same(fast(x), expected)
+    assert sot.stats().graphs == 1
+
+
+def test_partial_as_one_graph(same):
+    def branch(x, low):
+        return x + 1 if x.sum() > low else x
+
+    fast = sot.symbolic_translate(functools.partial(branch, low=0.0), fullgraph=True)
+    with pytest.raises(sot.GraphBreakError, match="data-dependent-control-flow"):
+        fast(paddle.ones([2]))
+
+
 @pytest.mark.parametrize(
     "target, text",
-    [(3, "not callable"), (len, "implemented in C"), (int, "a class"), (nn.Linear, "a class"), (print, "implemented in C")],
+    [
+        (3, "not callable"),
+        (len, "implemented in C"),
+        (functools.partial(len), "implemented in C"),
+        (int, "a class"),
+        (nn.Linear, "a class"),
+        (print, "implemented in C"),
+    ],
 )
 def test_what_cannot_be_translated(target, text):
     with pytest.raises(TypeError, match=text):
