@@ -69,6 +69,37 @@ def test_the_default_depends_on_gradients(monkeypatch):
     assert (sot.stats().graphs, sot.stats().replayed) == (3, 2)
 
 
+def one_result(x):
+    return (((x + 1) * 2) - 1) / 2
+
+
+def two_results(x):
+    y = x + 1
+    return ((y * 2) - 1) / 2, y
+
+
+def two_results_of_five(x):
+    y = x + 1
+    return (((y * 2) - 1) / 2) * 3, y
+
+
+def in_python(x):
+    return F.layer_norm(F.layer_norm(x, [2]), [2])
+
+
+def handed_on_in_python(x):
+    return paddle.exp(paddle.exp(x)).sum()
+
+
+@pytest.mark.parametrize(
+    "fn, replayed", [(one_result, 0), (two_results, 1), (two_results_of_five, 0), (in_python, 0), (handed_on_in_python, 1)]
+)
+def test_the_default_depends_on_results_and_functions(monkeypatch, fn, replayed):
+    monkeypatch.delenv("MIN_GRAPH_SIZE", raising=False)
+    sot.symbolic_translate(fn)(paddle.ones([2, 2]))
+    assert (sot.stats().graphs, sot.stats().replayed) == (1, replayed)
+
+
 def test_nothing_of_the_users_is_kept(small_graphs):
     net = paddle.nn.Linear(4, 4)
     fast = sot.symbolic_translate(lambda net, x: net(x) + 1)

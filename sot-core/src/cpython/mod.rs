@@ -24,6 +24,7 @@ mod modules;
 mod object;
 mod replace;
 mod self_test;
+mod sequence_iterator;
 mod session;
 mod signature;
 mod snapshot;

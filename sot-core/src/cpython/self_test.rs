@@ -12,12 +12,11 @@ use super::frames::{free_count, free_name};
 use super::fresh_frame::FreshFrame;
 use super::hook::{counts, FrameEvaluator, Mode, Verdict};
 use super::layout::Code;
-use super::lru::layout_problem;
 use super::session::{open, HookError};
 use super::signature::flatten_signature;
 use super::snapshot::look_for_blind_spots;
 use super::tracing::is_traced;
-use super::{function_closure, function_code, function_globals, import};
+use super::{function_closure, function_code, function_globals, import, lru, sequence_iterator};
 use crate::version::PyVersion;
 
 /// Why the hook must not be used in this interpreter.
@@ -58,7 +57,9 @@ pub fn self_test(py: Python<'_>) -> Result<(), LayoutError> {
     check_replacement(py, &probes)?;
     let traced = !import(py, "sys")?.call_method0("gettrace")?.is_none();
     expect(is_traced(py) == traced, "PyThreadState.c_tracefunc")?;
-    layout_problem(py)?.map_or(Ok(()), |field| Err(LayoutError::Field { field }))?;
+    for problem in [lru::layout_problem(py)?, sequence_iterator::layout_problem(py)?] {
+        problem.map_or(Ok(()), |field| Err(LayoutError::Field { field }))?;
+    }
     // Without it guards walk as they do the first time.
     Ok(look_for_blind_spots(py)?)
 }

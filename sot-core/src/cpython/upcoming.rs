@@ -1,10 +1,11 @@
-//! What an iterator of C code is about to give. It is asked for its state, not advanced.
+//! What an iterator of C code is about to give. It is asked for its state, not advanced: by `__reduce__`, or in its struct.
 
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyFrozenSet, PyInt, PyList, PyRange, PySet, PyString, PyTuple, PyType};
 
+use super::sequence_iterator::{upcoming_item, upcoming_number};
 use super::{import, is_heap_type};
 
 /// What a step of an iterator gives.
@@ -51,7 +52,11 @@ pub fn iterator_types(py: Python<'_>) -> PyResult<&'static [Py<PyType>]> {
 
 #[derive(PartialEq, Eq)]
 enum Kind {
-    Sequence,
+    /// Of a list or tuple.
+    Items,
+    Range,
+    /// Of a text or bytes.
+    Text,
     Enumerate,
     Zip,
     /// Of a dict or set: it is asked for a list of all that is left.
@@ -64,37 +69,49 @@ fn kind(iterator: &Bound<'_, PyAny>) -> Option<Kind> {
         0 => Some(Kind::Enumerate),
         1 => Some(Kind::Zip),
         2..=6 => Some(Kind::Keys),
-        _ => Some(Kind::Sequence),
+        7 | 8 => Some(Kind::Items),
+        9 => Some(Kind::Range),
+        _ => Some(Kind::Text),
     }
 }
 
-/// What the iterator gives after so many more steps, if that can be told.
+/// What the iterator gives after so many more steps, if that can be told. No method of the program's is asked.
 pub fn upcoming<'py>(iterator: &Bound<'py, PyAny>, after: usize) -> Option<Upcoming<'py>> {
-    let py = iterator.py();
-    let kind = kind(iterator)?;
-    if kind == Kind::Keys && !may_list(iterator)? {
-        return None;
-    }
-    let (of, state) = reduced(iterator)?;
-    let item = match kind {
-        Kind::Keys => {
-            let left = of.get_item(0).ok()?.cast_into::<PyList>().ok()?;
-            return Some(left.get_item(after).map_or(Upcoming::End, Upcoming::Item));
+    match kind(iterator)? {
+        // SAFETY: `kind` has looked at the type.
+        Kind::Items => Some(unsafe { upcoming_item(iterator, after) }),
+        // SAFETY: as above.
+        Kind::Range => Some(unsafe { upcoming_number(iterator, after) }),
+        Kind::Text => {
+            let (of, state) = reduced(iterator)?;
+            let text = of.get_item(0).ok()?;
+            // An exhausted one would be made of an empty text or tuple.
+            let exact = text.is_exact_instance_of::<PyString>() || text.is_exact_instance_of::<PyBytes>();
+            let index = state.and_then(|state| state.extract::<usize>().ok()).unwrap_or(0).checked_add(after)?;
+            (exact || text.is_exact_instance_of::<PyTuple>())
+                .then(|| text.get_item(index).map_or(Upcoming::End, Upcoming::Item))
         }
-        Kind::Sequence => {
-            let index = state.and_then(|state| state.extract::<usize>().ok()).unwrap_or(0);
-            return Some(item(&of.get_item(0).ok()?, index.checked_add(after)?)?.map_or(Upcoming::End, Upcoming::Item));
+        Kind::Keys if !may_list(iterator)? => None,
+        Kind::Keys => {
+            let left = reduced(iterator)?.0.get_item(0).ok()?.cast_into::<PyList>().ok()?;
+            Some(left.get_item(after).map_or(Upcoming::End, Upcoming::Item))
         }
         Kind::Enumerate => {
+            let of = reduced(iterator)?.0;
             let number = of.get_item(1).ok()?.cast_into_exact::<PyInt>().ok()?.add(after).ok()?;
             match upcoming(&of.get_item(0).ok()?, after)? {
-                Upcoming::Item(item) => PyTuple::new(py, [number, item]),
-                Upcoming::End => return Some(Upcoming::End),
+                Upcoming::Item(item) => {
+                    Some(Upcoming::Item(PyTuple::new(iterator.py(), [number, item]).ok()?.into_any()))
+                }
+                Upcoming::End => Some(Upcoming::End),
             }
         }
-        // A strict one raises where it ends.
-        Kind::Zip if state.is_some() || of.is_empty() => return None,
         Kind::Zip => {
+            let (of, strict) = reduced(iterator)?;
+            // A strict one raises where it ends.
+            if strict.is_some() || of.is_empty() {
+                return None;
+            }
             let mut items = Vec::with_capacity(of.len());
             for inner in of.iter() {
                 match upcoming(&inner, after)? {
@@ -102,23 +119,9 @@ pub fn upcoming<'py>(iterator: &Bound<'py, PyAny>, after: usize) -> Option<Upcom
                     Upcoming::End => return Some(Upcoming::End),
                 }
             }
-            PyTuple::new(py, items)
+            Some(Upcoming::Item(PyTuple::new(iterator.py(), items).ok()?.into_any()))
         }
-    };
-    Some(Upcoming::Item(item.ok()?.into_any()))
-}
-
-/// The item at an index of what an iterator goes over, or that there is none. No method of the program's is asked.
-#[allow(clippy::option_option, reason = "cannot tell, none there and an item are three answers")]
-fn item<'py>(of: &Bound<'py, PyAny>, index: usize) -> Option<Option<Bound<'py, PyAny>>> {
-    if let Ok(list) = of.cast::<PyList>() {
-        return Some(list.get_item(index).ok());
     }
-    if let Ok(tuple) = of.cast::<PyTuple>() {
-        return Some(tuple.get_item(index).ok());
-    }
-    let exact = of.is_exact_instance_of::<PyString>() || of.is_exact_instance_of::<PyBytes>();
-    (exact || of.is_instance_of::<PyRange>()).then(|| of.get_item(index).ok())
 }
 
 /// What the iterator goes over: a sequence, or other iterators.

@@ -1,6 +1,6 @@
 //! CPython 3.10: the last version whose frames are heap objects; a frame carries its state.
 
-use std::ffi::c_int;
+use std::ffi::{c_int, c_long};
 use std::mem::offset_of;
 
 use pyo3::ffi;
@@ -91,4 +91,21 @@ const CREATED: i8 = -2;
 pub(super) unsafe fn is_unstarted(frame: *mut Frame) -> bool {
     // SAFETY: the caller's promise.
     unsafe { (*frame).state == CREATED }
+}
+
+/// `rangeiterobject` (private to `Objects/rangeobject.c`).
+#[repr(C)]
+pub(super) struct RangeIterator {
+    ob_base: ffi::PyObject,
+    index: c_long,
+    start: c_long,
+    step: c_long,
+    count: c_long,
+}
+
+impl RangeIterator {
+    /// The next number, how far apart they are, and how many are left.
+    pub(super) fn left(&self) -> (c_long, c_long, c_long) {
+        (self.start.wrapping_add(self.index.wrapping_mul(self.step)), self.step, self.count - self.index)
+    }
 }

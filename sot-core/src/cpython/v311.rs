@@ -1,6 +1,6 @@
 //! CPython 3.11: frames live on the thread's data stack; whoever pushed one also clears and pops it.
 
-use std::ffi::c_int;
+use std::ffi::{c_int, c_long};
 use std::mem::offset_of;
 
 use pyo3::ffi;
@@ -120,3 +120,20 @@ pub(super) unsafe fn start_of(code: *mut Code) -> *mut u8 {
 /// # Safety
 /// None needed on this version.
 pub(super) unsafe fn release_frame(_ts: *mut ThreadState, _frame: *mut Frame) {}
+
+/// `rangeiterobject` (private to `Objects/rangeobject.c`).
+#[repr(C)]
+pub(super) struct RangeIterator {
+    ob_base: ffi::PyObject,
+    index: c_long,
+    start: c_long,
+    step: c_long,
+    count: c_long,
+}
+
+impl RangeIterator {
+    /// The next number, how far apart they are, and how many are left.
+    pub(super) fn left(&self) -> (c_long, c_long, c_long) {
+        (self.start.wrapping_add(self.index.wrapping_mul(self.step)), self.step, self.count - self.index)
+    }
+}

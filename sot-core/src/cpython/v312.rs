@@ -1,7 +1,7 @@
 //! CPython 3.12: the evaluator owns its frame, so a frame it does not run must be cleared and popped; recursion through C
 //! is counted apart from Python's.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::{c_int, c_long, c_void};
 use std::mem::offset_of;
 
 use pyo3::ffi;
@@ -179,5 +179,21 @@ unsafe fn pop(ts: *mut ThreadState, base: *mut *mut ffi::PyObject) {
         if let Some(free) = arena.free {
             free(arena.ctx, chunk.cast::<c_void>(), (*chunk).size);
         }
+    }
+}
+
+/// `_PyRangeIterObject`
+#[repr(C)]
+pub(super) struct RangeIterator {
+    ob_base: ffi::PyObject,
+    next: c_long,
+    step: c_long,
+    left: c_long,
+}
+
+impl RangeIterator {
+    /// The next number, how far apart they are, and how many are left.
+    pub(super) fn left(&self) -> (c_long, c_long, c_long) {
+        (self.next, self.step, self.left)
     }
 }

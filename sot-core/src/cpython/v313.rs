@@ -1,6 +1,6 @@
 //! CPython 3.13: as 3.12 (a frame's code is now any executable), with a call that clears and pops frames.
 
-use std::ffi::c_int;
+use std::ffi::{c_int, c_long};
 use std::mem::offset_of;
 
 use pyo3::ffi;
@@ -140,4 +140,20 @@ extern "C-unwind" {
 pub(super) unsafe fn release_frame(ts: *mut ThreadState, frame: *mut Frame) {
     // SAFETY: the caller's promise.
     unsafe { clear_and_pop(ts, frame) }
+}
+
+/// `_PyRangeIterObject`
+#[repr(C)]
+pub(super) struct RangeIterator {
+    ob_base: ffi::PyObject,
+    next: c_long,
+    step: c_long,
+    left: c_long,
+}
+
+impl RangeIterator {
+    /// The next number, how far apart they are, and how many are left.
+    pub(super) fn left(&self) -> (c_long, c_long, c_long) {
+        (self.next, self.step, self.left)
+    }
 }

@@ -1,7 +1,7 @@
 //! CPython 3.8: frames are heap objects, the evaluator takes no thread state, and the slot has no accessor: it is found
 //! in the interpreter's struct by the value it holds.
 
-use std::ffi::c_int;
+use std::ffi::{c_int, c_long};
 use std::mem::offset_of;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -160,4 +160,21 @@ pub(super) unsafe fn set_eval(eval: EvalFrame) {
 pub(super) unsafe fn is_unstarted(frame: *mut Frame) -> bool {
     // SAFETY: the caller's promise.
     unsafe { (*frame).lasti == -1 }
+}
+
+/// `rangeiterobject` (private to `Objects/rangeobject.c`).
+#[repr(C)]
+pub(super) struct RangeIterator {
+    ob_base: ffi::PyObject,
+    index: c_long,
+    start: c_long,
+    step: c_long,
+    count: c_long,
+}
+
+impl RangeIterator {
+    /// The next number, how far apart they are, and how many are left.
+    pub(super) fn left(&self) -> (c_long, c_long, c_long) {
+        (self.start.wrapping_add(self.index.wrapping_mul(self.step)), self.step, self.count - self.index)
+    }
 }

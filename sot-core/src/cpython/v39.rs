@@ -1,6 +1,6 @@
 //! CPython 3.9: the structs of 3.8 (declared again, one file per version), and an evaluator that takes the thread state.
 
-use std::ffi::c_int;
+use std::ffi::{c_int, c_long};
 use std::mem::offset_of;
 
 use pyo3::ffi;
@@ -88,4 +88,21 @@ pub(super) unsafe extern "C-unwind" fn hook_entry(
 pub(super) unsafe fn is_unstarted(frame: *mut Frame) -> bool {
     // SAFETY: the caller's promise.
     unsafe { (*frame).lasti == -1 }
+}
+
+/// `rangeiterobject` (private to `Objects/rangeobject.c`).
+#[repr(C)]
+pub(super) struct RangeIterator {
+    ob_base: ffi::PyObject,
+    index: c_long,
+    start: c_long,
+    step: c_long,
+    count: c_long,
+}
+
+impl RangeIterator {
+    /// The next number, how far apart they are, and how many are left.
+    pub(super) fn left(&self) -> (c_long, c_long, c_long) {
+        (self.start.wrapping_add(self.index.wrapping_mul(self.step)), self.step, self.count - self.index)
+    }
 }

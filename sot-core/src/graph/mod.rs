@@ -235,7 +235,7 @@ impl<'py> FunctionGraph<'py> {
             return Ok((builder.finish(self.py, name, &inputs, &values)?, ir));
         };
         let calls = replay.callable(self.py)?;
-        if weight < self.min_size.of(self.needs_grad(&*builder, outputs)?, writes) {
+        if weight < self.min_size.of(self.needs_grad(&*builder, outputs)?, writes, outputs.len()) {
             ir.replayed = Some("fewer than MIN_GRAPH_SIZE");
             return Ok((calls, ir));
         }

@@ -21,6 +21,8 @@ pub(super) struct MinSize {
     training: usize,
     /// By how much it is more for each tensor from outside that is written back.
     write: usize,
+    /// By how much it is more for each result after the first.
+    result: usize,
 }
 
 /// The number in `MIN_GRAPH_SIZE`.
@@ -30,16 +32,18 @@ pub fn said_min_size() -> Option<usize> {
 
 impl MinSize {
     /// Measured with Paddle, whose programs take much longer where a backward pass may follow.
-    const MEASURED: MinSize = MinSize { inference: 4, training: 7, write: 8 };
+    const MEASURED: MinSize = MinSize { inference: 4, training: 7, write: 8, result: 1 };
 
     /// What `MIN_GRAPH_SIZE` says, for all graphs.
     pub(super) fn now() -> MinSize {
-        said_min_size().map_or(MinSize::MEASURED, |size| MinSize { inference: size, training: size, write: 0 })
+        let said = |size| MinSize { inference: size, training: size, write: 0, result: 0 };
+        said_min_size().map_or(MinSize::MEASURED, said)
     }
 
-    /// The size, by whether a backward pass may follow and how many tensors are written back.
-    pub(super) fn of(self, training: bool, writes: usize) -> usize {
-        writes * self.write + if training { self.training } else { self.inference }
+    /// The size, by whether a backward pass may follow, how many tensors are written back and how many results there are.
+    pub(super) fn of(self, training: bool, writes: usize, results: usize) -> usize {
+        let size = if training { self.training } else { self.inference };
+        size + writes * self.write + results.saturating_sub(1) * self.result
     }
 }
 

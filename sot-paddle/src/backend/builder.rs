@@ -10,7 +10,7 @@ use std::sync::Arc;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyFunction, PyList, PyString, PyTuple};
+use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 use sot_core::backend::{CallKind, GraphBuilder, SizesMatter, StateTest, TensorMeta};
 use sot_core::cpython::{self, WeakRef};
 
@@ -35,6 +35,7 @@ use super::state::GlobalState;
 use super::static_mode::Target;
 use super::twin::Twin;
 use super::views::Views;
+use super::weight;
 use super::write_back::{Write, Writes};
 
 /// Builds one program.
@@ -362,18 +363,8 @@ impl GraphBuilder for PaddleBuilder {
         Python::attach(|py| self.writes.push((input.clone_ref(py), value.clone_ref(py))));
     }
 
-    /// Paddle's functions in Python take about as long as two in C, and most layers as long as four.
     fn weight(&self, kind: CallKind, callee: &Bound<'_, PyAny>) -> PyResult<usize> {
-        let in_python = match kind {
-            CallKind::Layer => return Ok(4),
-            CallKind::InPlace if !callee.is_instance_of::<PyString>() => callee.is_instance_of::<PyFunction>(),
-            CallKind::Api => callee.is_instance_of::<PyFunction>(),
-            CallKind::Method | CallKind::InPlace => {
-                let method = self.paddle.tensor_type.bind(callee.py()).getattr_opt(callee.cast::<PyString>()?)?;
-                method.is_some_and(|method| method.is_instance_of::<PyFunction>())
-            }
-        };
-        Ok(if in_python { 2 } else { 1 })
+        weight::weight(&self.paddle, kind, callee)
     }
 
     fn layer_method(&self, layer: &Bound<'_, PyAny>) -> PyResult<&'static str> {

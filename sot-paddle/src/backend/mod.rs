@@ -35,6 +35,7 @@ mod static_mode;
 mod truth;
 mod twin;
 mod views;
+mod weight;
 mod write_back;
 
 use std::path::Path;
