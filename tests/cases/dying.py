@@ -217,3 +217,22 @@ def test_a_generator_in_a_frame_of_an_exception_that_is_kept(x):
     kept = None
     LOG.append("dropped")
     return x + 1
+
+
+def fails_with_a_finally(x, of):
+    kept = of(begun(x))
+    y = x * 2
+    try:
+        return y + float(y), kept
+    finally:
+        LOG.append("finally")
+
+
+@given(one, hit=False)
+def test_a_generator_in_a_frame_with_a_finally_that_an_exception_leaves(x):
+    try:
+        fails_with_a_finally(x, lambda kept: kept)
+    except ValueError:
+        LOG.append("handled")
+    LOG.append("behind")
+    return x + 1

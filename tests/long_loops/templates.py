@@ -287,6 +287,18 @@ for i in range(n):
     finally:
         y = y - 1
 """,
+    "raised_in_a_call": """
+def step(y, i):
+    z = y * 0.5 + i % 7
+    if float(z) > 8: raise ValueError(i)
+    return z
+for i in range(n):
+    try:
+        y = step(y, i)
+    except ValueError as error:
+        out.append(error.args[0])
+        y = y * 0.1
+""",
     "in_a_call": """
 def step(y, i):
     y = y + 1

@@ -31,10 +31,16 @@ impl Break<'_, '_> {
 
     /// Whether a frame catches what the breaking instruction raises: in a handler, or as the end of a loop.
     fn is_caught(&self) -> bool {
-        let stops = |frame: &Checkpoint| frame.claim.as_ref().is_some_and(|claim| claim.finish == Finish::Next);
-        let catches = |frame: &Checkpoint| catcher(frame).is_some() || stops(frame);
-        !self.at.is_between() && self.at.frames.iter().any(catches)
+        catching(self.at).is_some()
     }
+}
+
+/// The frame that catches what the breaking instruction raises; or the one that was called for the next item of a loop, which may
+/// end so.
+pub(super) fn catching(at: &BreakPoint) -> Option<usize> {
+    let stops = |frame: &Checkpoint| frame.claim.as_ref().is_some_and(|claim| claim.finish == Finish::Next);
+    let catches = |frame: &Checkpoint| catcher(frame).is_some() || stops(frame);
+    at.frames.iter().rposition(catches).filter(|_| !at.is_between())
 }
 
 /// The stack depth that an exception of the frame's instruction unwinds to, if the frame catches it.
@@ -81,17 +87,26 @@ impl CodeGen<'_, '_> {
         Ok(NewCode { code: self.assemble()?.unbind(), graphs })
     }
 
-    /// Where an exception of the breaking instruction goes: into a resume function that starts by raising it.
+    /// Where an exception of the breaking instruction goes: into the resume function of the frame that catches it, which starts by
+    /// raising it.
     fn hand_over_exception(&mut self, of: &Break<'_, '_>, guarded: Label) -> Flow<()> {
-        let frame = of.at.innermost();
-        if of.sources[of.sources.len() - 1].finish_at(frame.at) == Some(Finish::Next) {
-            return Err(cannot("what ends a loop is raised where it goes on"));
+        let (last, mut level) = (of.at.frames.len() - 1, catching(of.at).unwrap_or(0));
+        if of.sources[level].finish_at(of.at.frames[level].at) == Some(Finish::Next) {
+            if level == last {
+                return Err(cannot("what ends a loop is raised where it goes on"));
+            }
+            level += 1;
         }
+        let caught = BreakPoint { frames: of.at.frames[..=level].to_vec(), reason: of.at.reason.clone() };
         let exception = self.emitter.catch_guarded(guarded, of.at.handled().is_some())?;
-        if of.is_nested() {
-            // The frames that the instruction ran in stand for those that the exception is about to leave; the innermost adds
-            // no entry of its own.
-            let trim = resume::trim_traceback(self.cx.py, of.at.frames.len() - 1)?;
+        if of.at.handled().is_some() && caught.handled().is_none() {
+            self.emitter.end_handling()?;
+        }
+        let (of, frame) = (&Break { at: &caught, sources: &of.sources[..=level] }, caught.innermost());
+        if level > 0 {
+            // The frames that the instruction ran in stand for those that the exception has left or is about to leave; the one
+            // that raises it again adds no entry of its own.
+            let trim = resume::trim_traceback(self.cx.py, level)?;
             self.begin_call(|cg| cg.load_const(trim))?;
             self.op("LOAD_FAST", exception)?;
             self.end_call(1)?;

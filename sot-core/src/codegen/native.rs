@@ -6,6 +6,7 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 use pyo3::types::PyCode;
 
+use super::break_graph::catching;
 use super::emitter::Emitter;
 use super::target::{Selected, Target};
 use super::STARRED;
@@ -26,15 +27,17 @@ pub(super) struct NativeFrames<'a, 'py> {
     held: Vec<Vec<VarId>>,
 }
 
-/// Of each frame below the outermost one the variables with which something goes that shows it: the frame that stands for it
-/// holds them, too, as a traceback may keep it.
+/// Of each frame below the outermost one that an exception may leave, the variables with which something goes that shows it: the
+/// frame that stands for it holds them, too, as a traceback may keep it.
 pub(super) fn held(cx: &OpcodeExecutor<'_>, at: &BreakPoint) -> Vec<Vec<VarId>> {
     let of_frame = |frame: &Checkpoint| {
         let null = cx.null();
         let variables = frame.locals.iter().flatten().chain(&frame.cells).copied();
         variables.filter(|variable| *variable != null && cx.shows_inside(*variable)).collect()
     };
-    at.frames[1..].iter().map(of_frame).collect()
+    let catching = catching(at).unwrap_or(0);
+    let levels = at.frames.iter().enumerate().skip(1);
+    levels.map(|(level, frame)| if level >= catching { of_frame(frame) } else { Vec::new() }).collect()
 }
 
 impl<'a, 'py> NativeFrames<'a, 'py> {
