@@ -458,6 +458,7 @@ INTEGERS = {
     "position": lambda x, n: (x[n] * 2, x[:, 0][n + 1] - 1, x[n, 1], x[n]),
     "made of it": lambda x, n: (x.sum() + paddle.to_tensor([n, 3]), paddle.to_tensor(n), paddle.to_tensor(n + 1, dtype="float32")),
     "rows of it": lambda x, n: x.sum() + paddle.to_tensor([[n, 1], (2, n + 1)], dtype=paddle.int32),
+    "from the end": lambda x, n: (x[-n:] * 2, x[:, : n - 30] - 1, x * -n),
     "filled": lambda x, n: (paddle.full_like(x, n), paddle.full([2, 2], n)),
 }
 

@@ -2,6 +2,7 @@
 //! same, the trace is thrown away, and made anew with that size assumed, from then on for good.
 
 use std::collections::HashSet;
+use std::ops::RangeInclusive;
 use std::rc::Rc;
 
 use pyo3::prelude::*;
@@ -234,19 +235,26 @@ struct Now<'py> {
 /// Larger numbers are assumed.
 const MOST: i64 = (1 << 31) - 1;
 
+/// The numbers that may be left open below zero: -1 has a meaning of its own in shapes.
+const NEGATIVE: RangeInclusive<i64> = -MOST..=-2;
+
 /// Passes for an `int` that may be left open.
-struct Within {
-    least: i64,
+struct Within(RangeInclusive<i64>);
+
+impl Within {
+    /// The numbers among which one is that is left open, if it may be.
+    fn around(number: i64, least: i64) -> Option<RangeInclusive<i64>> {
+        [least..=MOST, NEGATIVE].into_iter().find(|range| range.contains(&number))
+    }
 }
 
 impl ObjectTest for Within {
     fn check(&self, object: &Bound<'_, PyAny>) -> bool {
-        let number = || object.extract::<i64>().is_ok_and(|number| (self.least..=MOST).contains(&number));
-        object.is_exact_instance_of::<PyInt>() && number()
+        object.is_exact_instance_of::<PyInt>() && object.extract().is_ok_and(|number| self.0.contains(&number))
     }
 
     fn describe(&self, subject: &str) -> String {
-        format!("type({subject}) is int and {} <= {subject} <= {MOST}", self.least)
+        format!("type({subject}) is int and {} <= {subject} <= {}", self.0.start(), self.0.end())
     }
 }
 
@@ -429,11 +437,12 @@ impl<'py> OpcodeExecutor<'py> {
         if !self.is_open_argument(id) {
             return Err(self.needs_number(id));
         }
-        let (tracker, least) = (self.vars.tracker(id), self.sizes.least());
-        self.guards.add(tracker, Test::Object(Box::new(Within { least })));
+        let now = self.lazy_integer(id).unwrap_or_default();
+        let Some(range) = Within::around(now, self.sizes.least) else { return Err(self.needs_number(id)) };
+        let tracker = self.vars.tracker(id);
+        self.guards.add(tracker, Test::Object(Box::new(Within(range))));
         let name = self.trackers.text(self.py, tracker);
         self.sizes.left_open.push(name);
-        let now = self.lazy_integer(id).unwrap_or_default();
         let now = now.into_pyobject(self.py).map_err(PyErr::from)?.into_any();
         let symbol = match self.number_input(id, &now) {
             Ok(symbol) => symbol,
@@ -462,7 +471,8 @@ impl<'py> OpcodeExecutor<'py> {
         }
         let (Some(now), Some(enough)) = (self.lazy_integer(id), self.sizes.opens_after) else { return false };
         let name = self.trackers.text(self.py, self.vars.tracker(id));
-        self.others_of(id) >= enough && (self.sizes.least..=MOST).contains(&now) && !self.sizes.closed.contains(&name)
+        let may_be = Within::around(now, self.sizes.least).is_some();
+        self.others_of(id) >= enough && may_be && !self.sizes.closed.contains(&name)
     }
 
     /// Whether the number is never below zero.
