@@ -2,11 +2,13 @@
 //! positions in place of the items, so its rules and its messages hold.
 
 use std::cell::Cell;
+use std::rc::Rc;
 
 use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyList, PySlice, PyTuple};
 
+use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, CompareOp, OpcodeExecutor};
 use sot_core::tracker::{Key, Tracker, TrackerId};
@@ -164,7 +166,16 @@ pub(crate) fn times(cx: &mut OpcodeExecutor<'_>, factor: VarId) -> Flow<Option<i
         return Ok(Some(count));
     }
     // Numbers on a device and the like answer the operator themselves.
-    if cx.has_special(factor, "__rmul__")? || !cx.has_special(factor, "__index__")? {
+    let multiplies = match object_model::lookup(cx, factor, &Rc::from("__rmul__"))? {
+        // That of a number's C code refuses sequences.
+        Some((found, tracker)) if cpython::builtin_type_name(&found) == "wrapper_descriptor" => {
+            object_model::guard_identity(cx, &found, tracker);
+            subclass::value_of(cx, factor)?.is_none()
+        }
+        Some(_) => true,
+        None => false,
+    };
+    if multiplies || !cx.has_special(factor, "__index__")? {
         return Ok(None);
     }
     Ok(index_object(cx, factor)?.and_then(|index| index.extract().ok()))

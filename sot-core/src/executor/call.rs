@@ -2,7 +2,6 @@
 
 use std::rc::Rc;
 
-use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -175,7 +174,7 @@ impl<'py> OpcodeExecutor<'py> {
         };
         for key in self.unpack_all(keys)? {
             let Some(name) = self.known_str(key)? else {
-                return Err(self.raise(PyTypeError::new_err("keywords must be strings")));
+                return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "`**` of keys that are not plain texts"));
             };
             let value = self.get_item(mapping, key)?;
             keywords.push((Rc::from(name), value));

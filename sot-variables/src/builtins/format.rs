@@ -15,6 +15,7 @@ use sot_core::variable::VarId;
 
 use super::basic::fold_or;
 use super::{builtin_object, cannot};
+use crate::subclass;
 
 builtin! { OBJECT_FORMAT = "object.__format__" => |cx, args| {
     let [this, spec] = args.exactly(cx, "__format__")?;
@@ -32,6 +33,14 @@ builtin! { OBJECT_FORMAT = "object.__format__" => |cx, args| {
 } }
 
 builtin! { STR_FORMAT = "str.format" => |cx, args| {
+    if let Some(&template) = args.positional.first() {
+        // Where there is nothing to fill in, C code gives the text itself, which may be of a derived class.
+        let owner = subclass::owner_of(cx, template);
+        let plain = |text: String| !text.is_empty() && !text.contains(['{', '}']);
+        if owner != template && cx.known_str(template)?.is_some_and(plain) {
+            return Ok(owner);
+        }
+    }
     if let Some((positional, keywords)) = cx.materialize_args(args)? {
         let function = builtin_object(cx.py, "str")?.getattr("format")?;
         return cx.fold(|_| function.call(positional, Some(&keywords)));
