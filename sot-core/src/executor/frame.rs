@@ -151,7 +151,8 @@ impl Frame {
             }
             handler = code.handler_at(found.target);
         }
-        !self.blocks.is_empty()
+        // Before 3.11; the block of a running handler is one that an exception leaves.
+        self.blocks.iter().any(|block| !block.in_handler)
     }
 
     /// Where in the user's source the frame is.

@@ -97,7 +97,8 @@ impl Stretch {
 
 impl Drop for Stretch {
     fn drop(&mut self) {
-        Python::attach(|py| {
+        // It fails only while the interpreter shuts down, when no graph runs any more.
+        Python::try_attach(|py| {
             let closed = switch(py, |open, before| {
                 *open -= 1;
                 match before.take_if(|_| *open == 0) {
