@@ -172,6 +172,21 @@ def test_left__comprehensions(x):
     return x, y, k, names
 
 
+def tensor_and_list():
+    return toy.full((1,), 2.0), []
+
+
+@given(tensor_and_list)
+def test_left__behind_two_variables_of_a_comprehension(x, numbers):
+    log, n = [], 20
+    while n:
+        n -= 1
+        x = x + len({k: t for k, t in {"a": x}.items() if t.sum() > 0})
+        log.append([[k for k in range(j % 3)] for j in numbers])
+        numbers.append(n)
+    return x, log
+
+
 @given(one)
 def test_left__a_loop_in_a_loop(x):
     y, log = x, []

@@ -303,8 +303,8 @@ impl Walk<'_, '_> {
                     pop(&mut stack)?;
                 }
                 stack.extend((0..effect).map(|_| Lying::Item));
-                // The result of a call lies where the NULL of the call did.
-                if let Some(Lying::Begun(at)) = stack.last().filter(|_| effect < 0) {
+                // The result of a call lies where the NULL of the call did. Others are what a comprehension's variables were.
+                if let Some(Lying::Begun(at)) = stack.last().filter(|_| effect < 0 && name.starts_with("CALL")) {
                     if self.begin[*at] == Slot::Null {
                         stack.pop();
                         stack.push(Lying::Item);
