@@ -160,6 +160,74 @@ def test_variables_that_come_and_go(x):
         return x, y, str(error)
 
 
+NUMBERS = [1, 1, 2, 1, 1, 1]
+KEPT = {"a": 1}
+
+
+class Point:
+    def __init__(self, v):
+        self.v = v
+
+
+def add(values, item):
+    if len(values) < 8:
+        values.append(item)
+
+
+@given(
+    lambda: (toy.arange(2), 2, {"a": 1}),
+    lambda: (toy.arange(2), 2.5, KEPT),
+    lambda: (toy.arange(3), 2.5, KEPT),
+    lambda: (toy.arange(4), 3.5, KEPT),
+)
+def test_variables_that_a_handler_does_not_have(x, n, a):
+    first, second = NUMBERS, NUMBERS
+    kept = list(map(toy.relu, [toy.ones([2]), toy.arange(2)]))
+    for k, v in enumerate(a.values()):
+        Point(int(float(x.mean()))).__dict__["w"] = 1
+        try:
+            n += int(x.sum())
+            add(first, 1)
+            second[0] = int(x.mean())
+            found = {w: {}[w] for w in sorted(dict.fromkeys("c", x))}
+        except (KeyError, IndexError) as error:
+            pass
+    return kept
+
+
+@given(one)
+def test_variables_that_a_handler_has(x):
+    y = x
+    for n in range(20):
+        y = toy.concat([y, x * n])
+        try:
+            found = n
+            toy.save(y)
+            {}[n]
+        except KeyError:
+            x = x + found
+            del found
+    try:
+        return x, y, found
+    except UnboundLocalError as error:
+        return x, y, str(error)
+
+
+@given(one)
+def test_variables_that_a_later_handler_has(x):
+    y = x
+    for n in range(20):
+        y = toy.concat([y, x * n])
+        toy.save(y)
+        try:
+            found = n
+            {}[n]
+        except KeyError:
+            pass
+        x = x + 1
+    return x, y, found
+
+
 @given(one)
 def test_left__comprehensions(x):
     y, k = x, 7

@@ -151,6 +151,12 @@ pub fn ends(py: Python<'_>, code: &Code, key: &ResumeKey) -> Vec<ResumeKey> {
         return Vec::new();
     }
     let mut walk = Walk { py, code, opcodes, begin: stack, loops, cleared, states, work, ends };
+    for slot in walk.begin.clone() {
+        if let Slot::Try(handler) = slot {
+            let locals = walk.locals_raised(&walk.states[&place].locals, place, handler);
+            walk.enter(place, handler, State { stack: None, locals });
+        }
+    }
     let mut is_first = true;
     while let Some(at) = walk.work.pop_first() {
         if is_first || !walk.ends.contains(&at) {
@@ -218,7 +224,9 @@ impl Walk<'_, '_> {
             // What cleans up behind a loop is for CPython's own use.
             let exit = if name == "FOR_ITER" { after_loop(instruction).unwrap_or(target) } else { target };
             let stack = behind(self, true);
-            self.enter(at, exit, State { stack, locals: locals.clone() });
+            let locals =
+                if name.starts_with("SETUP_") { self.locals_raised(&locals, at, target) } else { locals.clone() };
+            self.enter(at, exit, State { stack, locals });
         }
         if self.opcodes.info(instruction.opcode).falls_through {
             let stack = behind(self, false).map(|stack| match name.as_str() {
@@ -227,6 +235,30 @@ impl Walk<'_, '_> {
             });
             self.enter(at, Label(at.0 + 1), State { stack, locals });
         }
+    }
+
+    /// What is known in a handler that a block begins (3.8 to 3.10), by what may be written before it is entered.
+    fn locals_raised(&self, locals: &[Bound], from: Label, handler: Label) -> Vec<Bound> {
+        let mut locals = locals.to_vec();
+        let name = |instruction: &Instruction| self.opcodes.name(instruction.opcode);
+        for index in from.index()..handler.index() {
+            let instruction = &self.code.instructions[index];
+            let (is_store, next) = (name(instruction).starts_with("STORE_FAST"), &self.code.instructions[index + 1..]);
+            // What `except ... as name` binds is deleted before an exception leaves its body.
+            let is_deleted =
+                next.first().is_some_and(|next| name(next) == "DELETE_FAST" && next.arg == instruction.arg);
+            let names_exception =
+                matches!(next, [pop, setup, ..] if name(pop) == "POP_TOP" && name(setup) == "SETUP_FINALLY");
+            if is_store && (is_deleted || names_exception) {
+                continue;
+            }
+            for slot in written(instruction, self.opcodes) {
+                if let Some(local) = locals.get_mut(slot as usize) {
+                    *local = local.merge(if is_store { BOUND } else { UNBOUND });
+                }
+            }
+        }
+        locals
     }
 
     fn saved(&self, mut stack: Vec<Lying>, before: &State, slot: u32) -> Vec<Lying> {
