@@ -93,6 +93,8 @@ pub struct Made {
     pub all: u32,
     /// Those that are not the first of their place.
     pub again: u32,
+    /// Whether one of them goes on in a function that the loop calls.
+    pub in_call: bool,
 }
 
 /// The sizes that translations of one code object leave open, by the texts of their trackers.
@@ -247,12 +249,14 @@ impl CodeCache {
         self.lock_unrolled().insert(head, usize::MAX);
     }
 
-    /// Counts a translation of a resume function in a loop; `again`: its place has one.
-    pub fn count_translation(&self, head: Label, again: bool) {
+    /// Counts a translation of a resume function in a loop; `again`: its place has one; `in_call`: it goes on in a
+    /// function that the loop calls.
+    pub fn count_translation(&self, head: Label, again: bool, in_call: bool) {
         let mut loops = self.lock_made();
         let made = loops.entry(head).or_default();
         made.all = made.all.saturating_add(1);
         made.again = made.again.saturating_add(u32::from(again));
+        made.in_call |= in_call;
     }
 
     /// How many translations of resume functions there are in a loop.

@@ -453,6 +453,17 @@ def test_a_counter_that_divides(x):
 
 
 @given(one)
+def test_a_counter_that_is_rounded(x):
+    seen = []
+    for n in range(-3, 4):
+        toy.save(x)
+        third = n / 3
+        seen.append((round(third, 2), round(n, 1), round(third, 0), round(n * 25, -2), round(third), round(third, ndigits=1)))
+        seen.append([type(number) for number in (round(n > 0, 1), round(n, 1), round(third, 0), round(third))])
+    return x, seen
+
+
+@given(one)
 def test_a_root_of_a_counter(x):
     seen = []
     for n in range(2, -3, -1):

@@ -296,6 +296,15 @@ def test_left__an_item_in_the_middle_of_an_expression(x):
     return x, y, log
 
 
+@given(one)
+def test_left__in_a_comprehension_that_is_an_argument(x):
+    y, log = x, []
+    for n in range(30):
+        log.append([float(toy.concat([y, x * k]).sum()) for k in range(n % 4)])
+        y = toy.concat([y, x * n])
+    return x, y, log
+
+
 @given(lambda: (toy.full((1,), 2.0), 20), lambda: (toy.full((2,), 2.0), 20), lambda: (toy.full((1,), 2.0), 30))
 def test_left__called_with_something_else(x, rounds):
     y = x

@@ -594,8 +594,6 @@ def source(head, use, broken, rounds):
 # begins has two if it needs them.
 MORE = {
     "two_loops": (18, "two loops, each with translations of its own"),
-    "divmod": (11, "two breaks under conditions of their own, and two numbers for the graph that differ"),
-    "in_a_call": (11, "two breaks under conditions of their own in a function that is called, which has translations, too"),
 }
 
 
@@ -604,8 +602,8 @@ def shape(lines, rounds):
     return program.replace("HEAD\n        USE\n        BREAK", body)
 
 
-def programs(rounds):
-    """All of them; those that break in each round have so many rounds, the others some of them."""
+def programs(rounds, bodies):
+    """All of them, those with these bodies, too; those that break in each round have so many rounds, the others some of them."""
     return [
         (
             f"{head}-{use}-{broken}",
@@ -618,5 +616,5 @@ def programs(rounds):
         for broken in BREAKS
     ] + [
         (name, shape(lines, rounds // 3), *MORE.get(name, (10, "")))
-        for name, lines in SHAPES.items()
+        for name, lines in {**SHAPES, **bodies}.items()
     ]

@@ -1,4 +1,4 @@
-//! Loops of 1,500 rounds that break: the programs of `long_loops/templates.py`, run by CPython and translated. Results and
+//! Loops of 1,500 rounds that break: the programs of `long_loops`, run by CPython and translated. Results and
 //! effects must be the same, and the translations few, however long the loop is.
 //!
 //! `SOT_CASES=zip` runs those with that text in their name, and prints what became of them.
@@ -67,9 +67,13 @@ impl Program {
 #[test]
 fn long_loops_have_few_translations() {
     harness::with_tracer(|py| {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("long_loops/templates.py");
-        let templates = harness::load_module(py, &std::fs::read_to_string(&path).unwrap(), &path).unwrap();
-        let mut programs: Vec<Program> = templates.call_method1("programs", (ROUNDS,)).unwrap().extract().unwrap();
+        let load = |name: &str| {
+            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("long_loops").join(name);
+            harness::load_module(py, &std::fs::read_to_string(&path).unwrap(), &path).unwrap()
+        };
+        let bodies = load("programs.py").getattr("PROGRAMS").unwrap();
+        let programs = load("templates.py").call_method1("programs", (ROUNDS, bodies)).unwrap();
+        let mut programs: Vec<Program> = programs.extract().unwrap();
         let filter = std::env::var("SOT_CASES").ok();
         programs.retain(|program| filter.as_ref().is_none_or(|filter| program.name.contains(filter)));
         assert!(!programs.is_empty(), "no programs");

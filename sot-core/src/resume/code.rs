@@ -4,7 +4,7 @@
 use pyo3::prelude::*;
 
 use super::finish::Finish;
-use super::key::{Entry, ResumeKey};
+use super::key::{Entry, ResumeKey, Slot};
 use super::prologue::Prologue;
 use super::round::Stop;
 use crate::bytecode::{BytecodeError, Code, Handler, Instruction, Label, Opcodes, Operand, Position};
@@ -57,7 +57,8 @@ fn refuse(error: &BytecodeError) -> Unwind {
 fn frame_of(py: Python<'_>, base: &Code, key: &ResumeKey, stops: &[Stop]) -> Code {
     let mut code = base.clone_ref(py);
     let values = key.values();
-    let most = stops.iter().map(|stop| stop.key.values()).fold(values, usize::max);
+    // The last is for what is no value.
+    let most = stops.iter().map(|stop| stop.key.values() + 1).fold(values, usize::max);
     code.varnames.extend((0..most).map(|index| format!("___s{index}")));
     code.freevars = base.cellvars.iter().chain(&base.freevars).cloned().collect();
     code.cellvars = Vec::new();
@@ -164,8 +165,17 @@ impl Assembly<'_, '_> {
     /// Returns what the stop's resume function gives, called with the cells, the locals, and what is on the stack.
     fn hand_over(&mut self, stop: &Stop) -> Flow<()> {
         let (values, first_value) = (stop.key.values() as u32, self.base.varnames.len() as u32);
-        for value in (0..values).rev() {
-            self.e.op("STORE_FAST", first_value + value)?;
+        let mut value = first_value + values;
+        for slot in stop.key.stack.iter().rev() {
+            match slot {
+                Slot::Value => {
+                    value -= 1;
+                    self.e.op("STORE_FAST", value)?;
+                }
+                // Like a value that nobody reads: storing one that is NULL unbinds the local.
+                Slot::Null => self.e.op("STORE_FAST", first_value + values)?,
+                _ => {}
+            }
         }
         let resume = stop.target.clone().hand_over(self.py, false)?;
         self.e.begin_call()?;

@@ -60,7 +60,7 @@ pub fn behind_call(key: &ResumeKey) -> Option<ResumeKey> {
 
 /// Whether a resume function can be given all that lies on a stack when the code runs.
 fn are_given(stack: &[Slot]) -> bool {
-    stack.iter().all(|slot| matches!(slot, Slot::Value | Slot::Try(_)))
+    stack.iter().all(|slot| matches!(slot, Slot::Value | Slot::Null | Slot::Try(_)))
 }
 
 /// Whether a local may be bound, and whether it may be unbound.

@@ -2,7 +2,7 @@
 //! grows: after some translations the rest of a round is left to CPython, and the next one begins in a resume function again.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyCode, PyFunction};
+use pyo3::types::{IntoPyDict, PyCode, PyFunction, PyTuple};
 
 use crate::bytecode::BytecodeError;
 use crate::cache::{self, CodeCache};
@@ -14,18 +14,30 @@ use crate::log;
 use crate::resume::{self, Entry, ResumeKey, Stop, Target};
 use crate::tracker::Trackers;
 
-use super::marks::cache_of;
+use super::marks::{cache_of, untranslated};
 use super::report::count_break;
 use super::resume_source::ResumeSource;
 
 /// So many translations in a loop are made in any case,
 const ENOUGH: u32 = 6;
-/// so many of them that are not the first of their place,
-const ENOUGH_AGAIN: u32 = 4;
 /// and so many of each place: the first round may be unlike all others.
 const ENOUGH_EACH: usize = 2;
-/// Where a loop has so many, a place that has one has all that it needs.
-const ENOUGH_AT_ALL: u32 = 8;
+
+/// How many translations are enough for a loop.
+struct Limits {
+    /// Of those that are not the first of their place.
+    again: u32,
+    /// Where a loop has so many, a place that has one has all that it needs.
+    all: u32,
+}
+
+const IN_LOOP: Limits = Limits { again: 3, all: 7 };
+/// Of a loop that breaks in functions that it calls: in a round that is left they are translated on their own, which takes as many
+/// as it saves.
+const IN_CALLS: Limits = Limits { again: 5, all: 9 };
+
+/// How the code of comprehensions is called.
+const COMPREHENSIONS: &[&str] = &["<listcomp>", "<setcomp>", "<dictcomp>"];
 
 /// An entry for all rounds of the loop that the resume function is in, once it has had translations enough.
 pub(super) fn leave_round(py: Python<'_>, cache: &CodeCache, frame: &FreshFrame<'_, '_>) -> Flow<Option<cache::Entry>> {
@@ -45,9 +57,10 @@ pub(super) fn leave_round(py: Python<'_>, cache: &CodeCache, frame: &FreshFrame<
     // The loop of a function that is called is known by its call.
     let Some(&head) = heads.first().or(calls_loop.then_some(&key.at)) else { return Ok(None) };
     let (made, again) = (source.cache().made(head), !cache.is_empty());
-    let many = cache.len() >= ENOUGH_EACH && made.all >= ENOUGH && made.again >= ENOUGH_AGAIN;
-    if !(again && (many || made.all >= ENOUGH_AT_ALL)) {
-        source.cache().count_translation(head, again);
+    let limits = if made.in_call { IN_CALLS } else { IN_LOOP };
+    let many = cache.len() >= ENOUGH_EACH && made.all >= ENOUGH && made.again >= limits.again;
+    if !(again && (many || made.all >= limits.all)) {
+        source.cache().count_translation(head, again, matches!(key.entry, Entry::Return(..)));
         return Ok(None);
     }
     let line = code.instructions[key.at.index()].position;
@@ -73,7 +86,25 @@ pub(super) fn leave_round(py: Python<'_>, cache: &CodeCache, frame: &FreshFrame<
     log::write(log::BREAKS, &format!("[BreakGraph]: {}: {reason}", code.qualname));
     count_break(&reason);
     let guards = Guards::default().compile(py, &Trackers::default())?;
-    Ok(Some(cache::Entry::leaving_round(guards, built.code)))
+    let code = leave_comprehensions(built.code.bind(py).cast().map_err(PyErr::from)?)?;
+    Ok(Some(cache::Entry::leaving_round(guards, code.into_any().unbind())))
+}
+
+/// The code with comprehensions that are left to CPython, too, where they are functions of their own. What they call is not.
+fn leave_comprehensions<'py>(code: &Bound<'py, PyCode>) -> PyResult<Bound<'py, PyCode>> {
+    let consts: Vec<Bound<'py, PyAny>> = code.getattr("co_consts")?.extract()?;
+    let leave = |constant: &Bound<'py, PyAny>| match constant.cast::<PyCode>() {
+        Ok(inner) if COMPREHENSIONS.contains(&inner.getattr("co_name")?.extract::<String>()?.as_str()) => {
+            untranslated(&leave_comprehensions(inner)?).map(Bound::into_any)
+        }
+        _ => Ok(constant.clone()),
+    };
+    let left = consts.iter().map(leave).collect::<PyResult<Vec<_>>>()?;
+    if left.iter().zip(&consts).all(|(left, constant)| left.is(constant)) {
+        return Ok(code.clone());
+    }
+    let changes = [("co_consts", PyTuple::new(code.py(), left)?)].into_py_dict(code.py())?;
+    Ok(code.call_method("replace", (), Some(&changes))?.cast_into()?)
 }
 
 /// Whether a resume function begins with a call that goes on in a loop.

@@ -36,11 +36,24 @@ builtin! { ABS = "abs" => |cx, args| {
 builtin! { ROUND = "round" => |cx, args| {
     let [number, digits] = args.named(cx, "round", ["number", "ndigits"], 1)?;
     let number = required(number)?;
+    if let Some(rounded) = lazy_round(cx, number, digits)? {
+        return Ok(rounded);
+    }
     fold_or(cx, "round", args, |cx| {
         let args: Vec<VarId> = given(cx, digits)?.into_iter().collect();
         object_model::call_special(cx, number, "__round__", &args)
     })
 } }
+
+/// The rounded number, whose value need not be assumed. To digits behind the point, which the call names, no number fails.
+fn lazy_round(cx: &mut OpcodeExecutor<'_>, number: VarId, digits: Option<VarId>) -> Flow<Option<VarId>> {
+    let Some(digits) = digits else { return Ok(None) };
+    if cx.known_int(digits)?.is_none_or(|digits| digits < 0) {
+        return Ok(None);
+    }
+    let round = builtin_object(cx.py, "round")?;
+    cx.lazy_call(&round, &[number, digits])
+}
 
 builtin! { POW = "pow" => |cx, args| {
     let [base, exponent, modulus] = args.named(cx, "pow", ["base", "exp", "mod"], 2)?;
