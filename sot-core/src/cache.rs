@@ -32,12 +32,20 @@ pub struct Entry {
     pub comes_last: bool,
     /// Whether it leaves the rest of a loop's round to CPython.
     leaves_round: bool,
+    /// Whether nothing of the frame is left to CPython.
+    is_whole: bool,
 }
 
 impl Entry {
     /// An entry.
     pub fn new(guards: GuardProgram, code: Option<Py<PyAny>>, disable_eval_frame: bool, comes_last: bool) -> Self {
-        Entry { guards, code, disable_eval_frame, comes_last, leaves_round: false }
+        Entry { guards, code, disable_eval_frame, comes_last, leaves_round: false, is_whole: false }
+    }
+
+    /// The entry, of which nothing is left to CPython if `is_whole`.
+    #[must_use]
+    pub fn whole(self, is_whole: bool) -> Self {
+        Entry { is_whole, ..self }
     }
 
     /// One that leaves the rest of a loop's round to CPython.
@@ -181,10 +189,11 @@ impl CodeCache {
         self.entries.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// The first entry whose guards hold.
+    /// The first entry whose guards hold; where the code must become one graph, of those that are one.
     pub fn find<'py>(&self, frame: &impl FrameView<'py>) -> Option<Arc<Entry>> {
         let entries = Arc::clone(&self.lock());
-        let at = entries.iter().position(|entry| entry.guards.check(frame))?;
+        let whole = self.whole.load(Ordering::Relaxed);
+        let at = entries.iter().position(|entry| (entry.is_whole || !whole) && entry.guards.check(frame))?;
         if at > 0 && !entries[at].comes_last {
             self.move_to_front(&entries[at]);
         }
@@ -418,11 +427,9 @@ impl CodeCache {
         self.requests.fetch_sub(1, Ordering::Relaxed) == 1
     }
 
-    /// Asks that the code become one graph: breaks and fallbacks are errors.
+    /// Whether the code must become one graph, so that breaks and fallbacks are errors.
     pub fn set_whole(&self, whole: bool) {
-        if self.whole.swap(whole, Ordering::Relaxed) != whole {
-            self.clear();
-        }
+        self.whole.store(whole, Ordering::Relaxed);
     }
 
     /// Makes something an error for good.

@@ -22,7 +22,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 pub(crate) struct Translated {
     target: Option<Py<PyAny>>,
     /// For its code.
-    _request: Option<Request>,
+    request: Option<Request>,
 }
 
 #[pymethods]
@@ -35,6 +35,7 @@ impl Translated {
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let target = self.target(py)?;
+        self.renew(py);
         let _active =
             cpython::enter(py).map_err(|error| pyo3::exceptions::PyRuntimeError::new_err(error.to_string()))?;
         target.call(args, kwargs)
@@ -92,6 +93,13 @@ impl Translated {
 }
 
 impl Translated {
+    /// Whether the code must become one graph is, from now on, what was asked for here.
+    pub(crate) fn renew(&self, py: Python<'_>) {
+        if let Some(request) = &self.request {
+            request.renew(py);
+        }
+    }
+
     pub(crate) fn target<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         match &self.target {
             Some(target) => Ok(target.bind(py).clone()),
@@ -145,7 +153,7 @@ fn wrap<'py>(target: &Bound<'py, PyAny>, fullgraph: bool) -> PyResult<Bound<'py,
         Some(code) => Request::new(&code, fullgraph)?,
         None => None,
     };
-    let translated = Bound::new(py, Translated { target: Some(target.clone().unbind()), _request: request })?;
+    let translated = Bound::new(py, Translated { target: Some(target.clone().unbind()), request })?;
     for name in ["__module__", "__name__", "__qualname__", "__doc__"] {
         if let Some(value) = target.getattr_opt(name)? {
             translated.as_any().getattr("__dict__")?.set_item(name, value)?;

@@ -48,6 +48,34 @@ def test_fullgraph_counts_for_what_is_translated_already():
     assert sot.symbolic_translate(branch)(paddle.ones([2])).tolist() == [4.0, 4.0]
 
 
+def test_fullgraph_is_of_the_translated_callable_and_not_of_its_code():
+    whole, plain = sot.symbolic_translate(branch, fullgraph=True), sot.symbolic_translate(branch)
+    for _ in range(2):
+        assert plain(paddle.ones([2])).tolist() == [4.0, 4.0]
+        with pytest.raises(sot.GraphBreakError):
+            whole(paddle.ones([2]))
+
+
+class Branching(paddle.nn.Layer):
+    def __init__(self, read):
+        super().__init__()
+        self.read = read
+
+    def forward(self, x):
+        return x * 2 if not self.read or float(x.sum()) > 0 else x
+
+
+def test_fullgraph_is_of_one_layer_and_not_of_its_class():
+    whole, plain, x = sot.symbolic_translate(Branching(False), fullgraph=True), sot.symbolic_translate(Branching(True)), paddle.ones([2])
+    for _ in range(3):
+        assert whole(x).tolist() == plain(x).tolist() == [2.0, 2.0]
+    assert sot.stats().translations == 3
+    whole.read = True
+    with pytest.raises(sot.GraphBreakError):
+        whole(x)
+    assert plain(x).tolist() == [2.0, 2.0]
+
+
 def test_the_error_says_what_explain_says():
     report = sot.explain(branch)(paddle.ones([2])).breaks[0].report
     with pytest.raises(sot.GraphBreakError) as caught:

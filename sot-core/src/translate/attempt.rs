@@ -175,7 +175,7 @@ fn conclude(cx: &mut OpcodeExecutor<'_>, new_code: Option<NewCode>, reason: Opti
     let any_number = reason.as_ref().is_some_and(|reason| reason.id == ReasonId::ChangingNumber);
     // What was made for one size is faster there.
     let comes_last = any_number || cx.sizes.are_open();
-    let entry = Entry::new(guards, new_code.map(|new| new.code), alone, comes_last);
+    let entry = Entry::new(guards, new_code.map(|new| new.code), alone, comes_last).whole(reason.is_none());
     Ok(Translation { entry, reason, met_tensors: cx.has_met_tensors() })
 }
 

@@ -1,5 +1,7 @@
 //! What is known of a code object, beside its translations: who asked for it, what it is made from, whether it is left alone.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use pyo3::prelude::*;
 use pyo3::types::{PyCode, PyFunction, PyString, PyType};
 
@@ -86,16 +88,32 @@ pub fn is_asked_for(code: &Bound<'_, PyCode>) -> bool {
 /// That somebody asks for the translation of a code object, as long as this lives.
 pub struct Request {
     code: WeakRef,
+    whole: bool,
 }
+
+/// Whether anybody ever asked for one graph.
+static ANY_WHOLE: AtomicBool = AtomicBool::new(false);
 
 impl Request {
     /// Asks for the translation of `code`, as one graph if `whole`; `None` if there is no place for it on the code.
     pub fn new(code: &Bound<'_, PyCode>, whole: bool) -> PyResult<Option<Request>> {
         let Some(cache) = cache_of(code) else { return Ok(None) };
-        let request = Request { code: WeakRef::new(code.as_any(), None)? };
+        let request = Request { code: WeakRef::new(code.as_any(), None)?, whole };
         cache.request();
-        cache.set_whole(whole);
+        ANY_WHOLE.fetch_or(whole, Ordering::Relaxed);
+        request.renew(code.py());
         Ok(Some(request))
+    }
+
+    /// For a call that follows: what others asked for meanwhile does not count.
+    pub fn renew(&self, py: Python<'_>) {
+        if !ANY_WHOLE.load(Ordering::Relaxed) {
+            return;
+        }
+        let code = self.code.get(py).and_then(|code| code.cast_into::<PyCode>().ok());
+        if let Some(cache) = code.as_ref().and_then(cache_of) {
+            cache.set_whole(self.whole);
+        }
     }
 
     fn withdraw(&self, py: Python<'_>) {

@@ -62,6 +62,9 @@ impl Variable for TranslatedVariable {
     }
 
     fn call(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
+        if let Ok(translated) = self.object.bind(cx.py).cast::<Translated>() {
+            translated.borrow().renew(cx.py);
+        }
         cx.call_instead_of(this, self.target, args)
     }
 }
