@@ -30,27 +30,34 @@ pub struct Entry {
     pub disable_eval_frame: bool,
     /// Whether it is for what the others are not for: it breaks at a number that they assume.
     pub comes_last: bool,
-    /// Whether it leaves the rest of a loop's round to CPython.
-    leaves_round: bool,
-    /// Whether nothing of the frame is left to CPython.
-    is_whole: bool,
+    left: Left,
+}
+
+/// What of a frame an entry leaves to CPython.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Left {
+    Nothing,
+    /// What a break or fallback does.
+    Some,
+    /// The rest of a loop's round.
+    Round,
 }
 
 impl Entry {
     /// An entry.
     pub fn new(guards: GuardProgram, code: Option<Py<PyAny>>, disable_eval_frame: bool, comes_last: bool) -> Self {
-        Entry { guards, code, disable_eval_frame, comes_last, leaves_round: false, is_whole: false }
+        Entry { guards, code, disable_eval_frame, comes_last, left: Left::Some }
     }
 
-    /// The entry, of which nothing is left to CPython if `is_whole`.
+    /// The entry of a frame of which nothing is left to CPython if `is_whole`.
     #[must_use]
     pub fn whole(self, is_whole: bool) -> Self {
-        Entry { is_whole, ..self }
+        Entry { left: if is_whole { Left::Nothing } else { Left::Some }, ..self }
     }
 
     /// One that leaves the rest of a loop's round to CPython.
     pub fn leaving_round(guards: GuardProgram, code: Py<PyAny>) -> Self {
-        Entry { leaves_round: true, ..Entry::new(guards, Some(code), false, true) }
+        Entry { left: Left::Round, ..Entry::new(guards, Some(code), false, true) }
     }
 }
 
@@ -193,7 +200,8 @@ impl CodeCache {
     pub fn find<'py>(&self, frame: &impl FrameView<'py>) -> Option<Arc<Entry>> {
         let entries = Arc::clone(&self.lock());
         let whole = self.whole.load(Ordering::Relaxed);
-        let at = entries.iter().position(|entry| (entry.is_whole || !whole) && entry.guards.check(frame))?;
+        let at =
+            entries.iter().position(|entry| (!whole || entry.left == Left::Nothing) && entry.guards.check(frame))?;
         if at > 0 && !entries[at].comes_last {
             self.move_to_front(&entries[at]);
         }
@@ -364,9 +372,9 @@ impl CodeCache {
     pub fn take_rounds_back(&self) {
         self.lock_made().clear();
         let mut list = self.lock();
-        if list.iter().any(|entry| entry.leaves_round) {
+        if list.iter().any(|entry| entry.left == Left::Round) {
             let old = std::mem::take(&mut *list);
-            *list = Arc::new(old.iter().filter(|entry| !entry.leaves_round).cloned().collect());
+            *list = Arc::new(old.iter().filter(|entry| entry.left != Left::Round).cloned().collect());
             drop(list);
             drop(old);
         }
