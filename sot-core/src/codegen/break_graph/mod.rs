@@ -1,0 +1,278 @@
+//! New code for a frame whose graph breaks: the graph so far, stack and locals as CPython would have them, the breaking
+//! instruction run natively, and a hand-over to the resume function behind it (for a branch: one on each side). If the break
+//! is in a function that was followed, all frames down to it are laid out, and the hand-over is to all their resume
+//! functions: each is an argument of its caller's.
+
+mod places;
+mod run;
+
+use std::collections::HashSet;
+
+use super::hand_over::{instruction_at, Break, Item, Side, Value};
+use super::{CodeGen, NewCode};
+use crate::bytecode::{Instruction, Label, Opcodes};
+use crate::error::{Flow, ReasonId, Unwind};
+use crate::executor::{Block, BreakPoint, Checkpoint};
+use crate::resume::{self, Entry, Finish};
+use crate::tracker::Tracker;
+use crate::translate::ResumeSource;
+use crate::variable::VarId;
+
+impl Break<'_, '_> {
+    fn instruction(&self) -> Instruction {
+        instruction_at(self.at.innermost())
+    }
+
+    fn is_nested(&self) -> bool {
+        self.at.frames.len() > 1
+    }
+
+    /// Whether a frame catches what the breaking instruction raises: in a handler, or as the end of a loop.
+    fn is_caught(&self) -> bool {
+        catching(self.at).is_some()
+    }
+}
+
+/// The frame that catches what the breaking instruction raises; or the one that was called for the next item of a loop, which may
+/// end so.
+pub(super) fn catching(at: &BreakPoint) -> Option<usize> {
+    let stops = |frame: &Checkpoint| frame.claim.as_ref().is_some_and(|claim| claim.finish == Finish::Next);
+    let catches = |frame: &Checkpoint| catcher(frame).is_some() || stops(frame);
+    at.frames.iter().rposition(catches).filter(|_| !at.is_between())
+}
+
+/// The stack depth that an exception of the frame's instruction unwinds to, if the frame catches it.
+fn catcher(frame: &Checkpoint) -> Option<usize> {
+    let blocks = &frame.blocks;
+    let innermost = blocks.last().filter(|_| blocks.iter().any(|block| !block.in_handler));
+    let block = innermost.map(Block::base);
+    frame.unit.code.handler_at(frame.at).map(|handler| handler.depth as usize).or(block)
+}
+
+impl CodeGen<'_, '_> {
+    /// Code that runs the graph, then the breaking instruction, and goes on in a resume function.
+    pub fn compile_break(mut self, at: &BreakPoint, sources: &[ResumeSource<'_>], graph_name: &str) -> Flow<NewCode> {
+        let of = &Break { at, sources };
+        self.emitter.set_position(instruction_at(at.root()).position);
+        self.adopt_cells(at.root());
+        let live = self.live_values(at);
+        let graphs = self.call_graph(&live, graph_name)?;
+        self.store_classes()?;
+        for &value in &live {
+            self.keep_unless_stable(value)?;
+        }
+        for frame in &at.frames[1..] {
+            self.keep_globals(frame.globals)?;
+        }
+        self.restore_effects()?;
+        self.store_cells()?;
+        self.forget_arguments(&live)?;
+        if let Some(exception) = at.handled() {
+            let block = self.emitter.before_handling()?;
+            self.load_raised(Value::Known(exception))?;
+            self.emitter.begin_handling(block)?;
+        }
+        let going = self.going_with_stack(of);
+        let guarded = self.emitter.begin_guarded(of.is_caught() || !going.is_empty())?;
+        self.break_here(of)?;
+        if of.is_caught() {
+            self.hand_over_exception(of, guarded)?;
+        } else if !going.is_empty() {
+            self.drop_and_raise(guarded, going)?;
+        }
+        self.handle_graph_error()?;
+        self.handle_driven()?;
+        Ok(NewCode { code: self.assemble()?.unbind(), graphs })
+    }
+
+    /// Where an exception of the breaking instruction goes: into the resume function of the frame that catches it, which starts by
+    /// raising it.
+    fn hand_over_exception(&mut self, of: &Break<'_, '_>, guarded: Label) -> Flow<()> {
+        let (last, mut level) = (of.at.frames.len() - 1, catching(of.at).unwrap_or(0));
+        if of.sources[level].finish_at(of.at.frames[level].at) == Some(Finish::Next) {
+            if level == last {
+                return Err(cannot("what ends a loop is raised where it goes on"));
+            }
+            level += 1;
+        }
+        let caught = BreakPoint { frames: of.at.frames[..=level].to_vec(), reason: of.at.reason.clone() };
+        let exception = self.emitter.catch_guarded(guarded, of.at.handled().is_some())?;
+        if of.at.handled().is_some() && caught.handled().is_none() {
+            self.emitter.end_handling()?;
+        }
+        let (of, frame) = (&Break { at: &caught, sources: &of.sources[..=level] }, caught.innermost());
+        if level > 0 {
+            // The frames that the instruction ran in stand for those that the exception has left or is about to leave; the one
+            // that raises it again adds no entry of its own.
+            let trim = resume::trim_traceback(self.cx.py, level)?;
+            self.begin_call(|cg| cg.load_const(trim))?;
+            self.op("LOAD_FAST", exception)?;
+            self.end_call(1)?;
+            self.op("POP_TOP", 0)?;
+        }
+        let depth = catcher(frame).unwrap_or(0);
+        let stack = self.layout(frame, depth);
+        let raised = Some(Value::Left(exception));
+        self.hand_over(of, &Side { place: frame.at, entry: Entry::Raise, stack: &stack, raised })
+    }
+
+    /// Where the new code holds what an exception that leaves the frames takes off their stacks, and what shows when it goes: the
+    /// traceback would keep it. In the order in which it goes.
+    fn going_with_stack(&self, of: &Break<'_, '_>) -> Vec<usize> {
+        if of.is_caught() || of.at.is_between() || of.at.handled().is_some() {
+            return Vec::new();
+        }
+        let frames = of.at.frames.iter().rev();
+        let going = frames.flat_map(|frame| {
+            // Arguments are the variables of the function that is called.
+            let is_local = |value: VarId| of.at.frames.iter().any(|frame| frame.locals.contains(&Some(value)));
+            let values = frame.stack.iter().rev().filter(move |value| !is_local(**value));
+            values.filter(|value| self.cx.shows_when_dropped(**value))
+        });
+        going.filter_map(|value| self.holder(*value)).collect()
+    }
+
+    /// The local of the new code that holds a value.
+    fn holder(&self, value: VarId) -> Option<usize> {
+        match self.cx.trackers.get(self.cx.vars.tracker(value)) {
+            _ if self.temps.contains_key(&value) => self.temps.get(&value).map(|temp| *temp as usize),
+            Tracker::Local { slot, .. } => Some(*slot as usize),
+            _ => None,
+        }
+    }
+
+    /// An exception of the breaking instruction leaves the frames.
+    fn drop_and_raise(&mut self, guarded: Label, going: Vec<usize>) -> Flow<()> {
+        let exception = self.emitter.catch_guarded(guarded, false)?;
+        self.forget(going)?;
+        self.emitter.before_reraise()?;
+        self.load_raised(Value::Left(exception))?;
+        self.emitter.reraise()
+    }
+
+    /// The outermost frame's own cells are the real ones from here on.
+    fn adopt_cells(&mut self, root: &Checkpoint) {
+        for (index, &cell) in root.cells.iter().take(self.root.code.cellvars.len()).enumerate() {
+            if cell != self.cx.null() {
+                self.cells.insert(cell, index);
+            }
+        }
+    }
+
+    /// What lives on: stacks, locals, contents of the outermost frame's own cells, cells of the others.
+    fn live_values(&self, at: &BreakPoint) -> Vec<VarId> {
+        let value = |item| match item {
+            Item::Value(Value::Known(value)) | Item::Handling(Value::Known(value)) => Some(value),
+            _ => None,
+        };
+        let mut live: Vec<VarId> = Vec::new();
+        for frame in &at.frames {
+            live.extend(self.layout(frame, frame.stack.len()).into_iter().filter_map(value));
+            live.extend(frame.locals.iter().flatten());
+        }
+        for frame in &at.frames[1..] {
+            live.extend(frame.cells.iter().filter(|cell| **cell != self.cx.null()));
+            let below = frame.claim.iter().flat_map(|claim| &claim.below);
+            live.extend(below.filter_map(|below| value(self.item_of(frame, *below))));
+        }
+        for cell in self.cells.keys() {
+            live.extend(self.cx.vars.get(*cell).children());
+        }
+        // That of a comprehension, in the place of one that the resume function was given; and that one, if it was given on the
+        // stack of the comprehension.
+        let is_free = |cell| matches!(self.cx.trackers.get(self.cx.vars.tracker(cell)), Tracker::FreeCell { .. });
+        let own = |cell: &&VarId| **cell != self.cx.null() && !is_free(**cell);
+        live.extend(at.root().cells.iter().filter(own));
+        live.sort_unstable();
+        live.dedup();
+        live
+    }
+
+    /// Values that the breaking instruction could change on the way are taken before it runs.
+    fn keep_unless_stable(&mut self, value: VarId) -> Flow<()> {
+        let stable = match self.cx.trackers.get(self.cx.vars.tracker(value)) {
+            // What is in a cell is about to be replaced.
+            Tracker::Local { name, .. } => !self.root.code.cellvars.iter().any(|cell| **cell == **name),
+            Tracker::Constant(_) | Tracker::Found(_) => true,
+            _ => false,
+        };
+        if stable || self.cells.contains_key(&value) {
+            return Ok(());
+        }
+        self.keep(value)
+    }
+
+    /// Arguments that the program has dropped by now die before the breaking instruction runs, which may look for them.
+    fn forget_arguments(&mut self, live: &[VarId]) -> Flow<()> {
+        let held: HashSet<&str> = live
+            .iter()
+            .filter_map(|&value| match self.cx.trackers.get(self.cx.vars.tracker(value)) {
+                Tracker::Local { name, .. } => Some(&**name),
+                _ => None,
+            })
+            .collect();
+        let code = &self.root.code;
+        let dropped = |slot: &usize| {
+            let name = &code.varnames[*slot];
+            !held.contains(&**name) && !code.cellvars.contains(name)
+        };
+        let slots: Vec<usize> = (0..code.total_args()).filter(dropped).collect();
+        self.forget(slots)
+    }
+
+    /// Classes made in the trace are in their cells before values are made whose methods may find them there.
+    fn store_classes(&mut self) -> Flow<()> {
+        let arguments = self.root.code.total_args();
+        let mut cells: Vec<(VarId, usize)> = self.cells.iter().map(|(cell, index)| (*cell, *index)).collect();
+        cells.sort_by_key(|(_, index)| *index);
+        for (cell, index) in cells {
+            let Some(class) = self.cx.vars.get(cell).children().first().copied() else { continue };
+            let made = matches!(self.cx.trackers.get(self.cx.vars.tracker(class)), Tracker::Made(_));
+            if made && !self.root.code.varnames[..arguments].contains(&self.root.code.cellvars[index]) {
+                self.load(class)?;
+                self.emitter.cell_op("STORE_DEREF", index)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn store_cells(&mut self) -> Flow<()> {
+        let mut cells: Vec<(VarId, usize)> = self.cells.iter().map(|(cell, index)| (*cell, *index)).collect();
+        cells.sort_by_key(|(_, index)| *index);
+        for (cell, _) in &cells {
+            for contents in self.cx.vars.get(*cell).children() {
+                self.keep(contents)?;
+            }
+        }
+        let arguments = self.root.code.total_args();
+        for (cell, index) in cells {
+            if let Some(contents) = self.cx.vars.get(cell).children().first().copied() {
+                self.load(contents)?;
+                self.emitter.cell_op("STORE_DEREF", index)?;
+            } else if self.root.code.varnames[..arguments].contains(&self.root.code.cellvars[index]) {
+                self.emitter.cell_op("DELETE_DEREF", index)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn go_on(&mut self, of: &Break<'_, '_>, place: Label, stack: &[Item]) -> Flow<()> {
+        // Behind the call of a prologue there is the rest of what the instruction does.
+        let call = place.0.checked_sub(1).map(Label);
+        let source = &of.sources[of.sources.len() - 1];
+        let finish = call.and_then(|call| source.finish_at(call)).filter(|finish| *finish != Finish::Keep);
+        let (place, entry) = match (call, finish) {
+            (Some(call), Some(finish)) => (call, Entry::Finish(finish)),
+            _ => (place, Entry::Next),
+        };
+        self.hand_over(of, &Side { place, entry, stack, raised: None })
+    }
+
+    pub(super) fn opcode_name(&self, instruction: &Instruction) -> String {
+        Opcodes::get(self.cx.py).name(instruction.opcode).to_owned()
+    }
+}
+
+fn cannot(why: impl Into<String>) -> Unwind {
+    Unwind::fallback(ReasonId::CannotRestore, why)
+}

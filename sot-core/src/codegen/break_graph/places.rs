@@ -1,0 +1,245 @@
+//! The instruction that a graph breaks at, by its kind: what is laid out below it, how it runs, and where it goes on.
+
+use super::super::hand_over::{Break, Item};
+use super::super::native::NativeFrames;
+use super::super::{after_loop, CodeGen};
+use super::cannot;
+use crate::bytecode::{Instruction, Label};
+use crate::error::Flow;
+use crate::executor::{object_model, BookkeepingVariable, CallArgs, Checkpoint};
+use crate::resume;
+use crate::variable::VarId;
+
+impl CodeGen<'_, '_> {
+    pub(super) fn break_here(&mut self, of: &Break<'_, '_>) -> Flow<()> {
+        let frame = of.at.innermost();
+        if of.at.is_between() {
+            let stack = self.layout(frame, frame.stack.len());
+            return self.go_on(of, frame.at, &stack);
+        }
+        let (instruction, next) = (of.instruction(), Label(frame.at.0 + 1));
+        let name = self.opcode_name(&instruction);
+        match name.as_str() {
+            "FOR_ITER" => self.break_at_loop_head(of, &instruction, next),
+            "SETUP_WITH" => self.break_at_with(of, &instruction, next),
+            "WITH_EXCEPT_START" => self.break_at_exit(of, next),
+            "WITH_CLEANUP_START" => self.break_at_cleanup(of, next),
+            "RAISE_VARARGS" | "RERAISE" | "END_FINALLY" => self.break_at_raise(of, &instruction, &name),
+            _ => self.break_at_operation(of, &instruction, &name, next),
+        }
+    }
+
+    /// An instruction that takes operands and leaves results, or asks one where to go on.
+    fn break_at_operation(
+        &mut self,
+        of: &Break<'_, '_>,
+        instruction: &Instruction,
+        name: &str,
+        next: Label,
+    ) -> Flow<()> {
+        let frame = of.at.innermost();
+        let depth = frame.stack.len() - self.consumed(name, instruction, frame);
+        let (below, operands) = (self.layout(frame, depth), &frame.stack[depth..]);
+        if name == "DICT_MERGE" && operands.contains(&self.cx.null()) {
+            return Err(cannot("a call whose keywords are being merged"));
+        }
+        if let Some((branch, jump, next)) = self.branch_at(frame, instruction, next) {
+            let name = self.opcode_name(&branch);
+            return self.break_at_branch(of, &branch, &name, (next, jump), below, operands);
+        }
+        let items = self.run_natively(of, instruction, name, operands)?;
+        let mut stack: Vec<Item> = below.into_iter().chain(items).collect();
+        if name == "CHECK_EG_MATCH" {
+            self.follow_handled(&mut stack)?;
+        }
+        self.go_on(of, next, &stack)
+    }
+
+    /// The branch that is at the instruction, where it leads to, and what lies behind it.
+    fn branch_at(
+        &self,
+        frame: &Checkpoint,
+        instruction: &Instruction,
+        next: Label,
+    ) -> Option<(Instruction, Label, Label)> {
+        if self.opcode_name(instruction) == "TO_BOOL" {
+            // The branch that asks belongs to the question, and asks again.
+            let branch = frame.unit.code.instructions[next.index()];
+            let asks = self.opcode_name(&branch).starts_with("POP_JUMP");
+            return branch.target.filter(|_| asks).map(|jump| (branch, jump, Label(next.0 + 1)));
+        }
+        instruction.target.map(|jump| (*instruction, jump, next))
+    }
+
+    /// The instruction raises: nothing runs behind it.
+    fn break_at_raise(&mut self, of: &Break<'_, '_>, instruction: &Instruction, name: &str) -> Flow<()> {
+        let raising = name == "RAISE_VARARGS";
+        let taken = if raising { instruction.arg } else { self.emitter.raised_width() } as usize;
+        let stack = &of.at.innermost().stack;
+        let below = stack.len().checked_sub(taken).ok_or_else(|| cannot("a raise without its operands"))?;
+        if of.is_nested() {
+            let operands = &stack[below..];
+            let codes = NativeFrames::new(self.cx, of.at).raise(operands, raising)?;
+            self.call_frames(of.at, codes, operands, |cg, operands| {
+                cg.load_operands(operands)?;
+                cg.forget_raised(of)
+            })?;
+            self.emitter.end_guarded()?;
+            return self.op("RETURN_VALUE", 0);
+        }
+        if !raising {
+            self.emitter.before_reraise()?;
+        }
+        self.load_operands(&stack[below..])?;
+        self.forget_raised(of)?;
+        if raising {
+            self.op(name, instruction.arg)?;
+        } else {
+            self.emitter.reraise()?;
+        }
+        self.emitter.end_guarded()
+    }
+
+    /// The traceback of an exception that leaves the frame holds the frame, which is not to hold the exception.
+    fn forget_raised(&mut self, of: &Break<'_, '_>) -> Flow<()> {
+        if of.is_caught() {
+            return Ok(());
+        }
+        let going = self.going_with_stack(of);
+        self.forget(self.value_slots().filter(|slot| !going.contains(slot)).collect())
+    }
+
+    /// `__enter__` is called; `__exit__` is kept below its result, and a block begins between the two (3.8 to 3.10).
+    fn break_at_with(&mut self, of: &Break<'_, '_>, instruction: &Instruction, next: Label) -> Flow<()> {
+        let frame = of.at.innermost();
+        let (Some((&manager, below)), Some(handler)) = (frame.stack.split_last(), instruction.target) else {
+            return Err(cannot("a `with` without a manager"));
+        };
+        let below = self.layout(frame, below.len());
+        self.load(manager)?;
+        self.emitter.enter_with()?;
+        self.emitter.end_guarded()?;
+        let result = self.left()?;
+        let exit = self.left()?;
+        let stack: Vec<Item> = below.into_iter().chain([exit, Item::Try(handler), result]).collect();
+        self.go_on(of, next, &stack)
+    }
+
+    /// `__exit__` is told of the exception on top of the stack; what it says comes on top (3.9 and newer).
+    fn break_at_exit(&mut self, of: &Break<'_, '_>, next: Label) -> Flow<()> {
+        let frame = of.at.innermost();
+        let stack = &frame.stack;
+        let (exit, exception) = if self.emitter.raised_width() == 1 { (4, 1) } else { (7, 2) };
+        let (Some(exit), Some(exception)) = (stack.len().checked_sub(exit), stack.len().checked_sub(exception)) else {
+            return Err(cannot("a `with` without its exception"));
+        };
+        let (exit, exception) = (stack[exit], stack[exception]);
+        let class = object_model::type_variable(self.cx, exception)?;
+        let traceback = self.cx.traceback(exception);
+        if of.is_nested() {
+            let codes = NativeFrames::new(self.cx, of.at).call(4)?;
+            self.call_frames(of.at, codes, &[exit, class, exception, traceback], Self::load_operands)?;
+        } else {
+            self.call_with(exit, &CallArgs::positional(vec![class, exception, traceback]))?;
+        }
+        self.emitter.end_guarded()?;
+        let said = self.left()?;
+        let stack: Vec<Item> = self.layout(frame, stack.len()).into_iter().chain([said]).collect();
+        self.go_on(of, next, &stack)
+    }
+
+    /// `__exit__` is called and taken off the stack, from below what tells how the cleanup was entered (3.8).
+    fn break_at_cleanup(&mut self, of: &Break<'_, '_>, next: Label) -> Flow<()> {
+        let mut frame = of.at.innermost().clone();
+        let entry = frame.stack.last().map(|&top| self.item_of(&frame, top));
+        let raised = !matches!(entry, Some(Item::Fallen | Item::ReturnTo(_)));
+        let exit = if raised { 7 } else { 2 };
+        let Some(exit) = frame.stack.len().checked_sub(exit) else {
+            return Err(cannot("a `with` without its manager"));
+        };
+        let none = self.cx.none();
+        let exit = frame.stack.remove(exit);
+        let mut told = [none; 3];
+        if raised {
+            told.copy_from_slice(&frame.stack[frame.stack.len() - 3..]);
+            told.reverse();
+            let filler = self.cx.bookkeeping(BookkeepingVariable::Fallen);
+            frame.stack.insert(frame.stack.len() - 3, filler);
+            frame.blocks.iter_mut().last().into_iter().for_each(|block| block.depth -= 1);
+            frame.handled.iter_mut().last().into_iter().for_each(|handled| handled.depth -= 1);
+        }
+        self.call_with(exit, &CallArgs::positional(told.to_vec()))?;
+        self.emitter.end_guarded()?;
+        let said = self.left()?;
+        frame.stack.push(told[0]);
+        let stack: Vec<Item> = self.layout(&frame, frame.stack.len()).into_iter().chain([said]).collect();
+        self.go_on(of, next, &stack)
+    }
+
+    fn break_at_branch(
+        &mut self,
+        of: &Break<'_, '_>,
+        instruction: &Instruction,
+        name: &str,
+        (next, jump): (Label, Label),
+        below: Vec<Item>,
+        operands: &[VarId],
+    ) -> Flow<()> {
+        let truth = self.truth(name)?;
+        let branch = if of.is_nested() {
+            let codes = NativeFrames::new(self.cx, of.at).ask(operands, instruction, name)?;
+            self.call_frames(of.at, codes, operands, |cg, operands| cg.load_asked(operands, truth))?;
+            self.emitter.end_guarded()?;
+            self.emitter.jump_if(true)?
+        } else {
+            self.load_asked(operands, truth)?;
+            if !name.ends_with("NONE") {
+                self.emitter.before_branch()?;
+            }
+            let branch = self.emitter.native_jump(name, instruction)?;
+            self.emitter.end_guarded()?;
+            branch
+        };
+        for (place, jumped) in [(next, false), (jump, true)] {
+            if jumped {
+                self.emitter.land(branch);
+                if !of.is_nested() {
+                    self.emitter.leave_block()?;
+                }
+            }
+            let left = (operands.len() as i32 + self.effect(instruction, jumped)?) as usize;
+            let items = if of.is_nested() {
+                operands[..left].iter().map(|&item| self.item(item)).collect()
+            } else {
+                self.store_left(left)?
+            };
+            let stack: Vec<Item> = below.iter().copied().chain(items).collect();
+            self.go_on(of, place, &stack)?;
+        }
+        Ok(())
+    }
+
+    /// The iterator is advanced; what came of it tells on which side to go on.
+    fn break_at_loop_head(&mut self, of: &Break<'_, '_>, instruction: &Instruction, next: Label) -> Flow<()> {
+        let after = after_loop(instruction)?;
+        let frame = of.at.innermost();
+        let (&iterator, below) = frame.stack.split_last().ok_or_else(|| cannot("a loop without an iterator"))?;
+        if of.is_nested() {
+            let codes = NativeFrames::new(self.cx, of.at).advance()?;
+            self.call_frames(of.at, codes, &[iterator], Self::load_operands)?;
+        } else {
+            let advance = resume::advance(self.cx.py)?;
+            self.call(|cg| cg.load_const(advance), &[iterator])?;
+        }
+        self.emitter.end_guarded()?;
+        self.op("UNPACK_SEQUENCE", 2)?;
+        let branch = self.emitter.jump_if(true)?;
+        let item = self.left()?;
+        let with_item: Vec<Item> = self.layout(frame, frame.stack.len()).into_iter().chain([item]).collect();
+        self.go_on(of, next, &with_item)?;
+        self.emitter.land(branch);
+        self.op("POP_TOP", 0)?;
+        let done = self.layout(frame, below.len());
+        self.go_on(of, after, &done)
+    }
+}

@@ -1,0 +1,266 @@
+//! Runs the instruction that a graph breaks at as CPython does, and takes what it leaves.
+
+use pyo3::prelude::*;
+use pyo3::types::PyCode;
+
+use super::super::hand_over::{Break, Item, Value};
+use super::super::native::{self, NativeFrames};
+use super::super::CodeGen;
+use super::cannot;
+use crate::bytecode::{stack_effect, Instruction, Opcodes, Operand};
+use crate::cpython;
+use crate::error::Flow;
+use crate::executor::{BreakPoint, Checkpoint};
+use crate::resume;
+use crate::translate;
+use crate::variable::VarId;
+
+impl CodeGen<'_, '_> {
+    /// How many stack items the instruction may touch.
+    pub(in crate::codegen) fn consumed(&self, name: &str, instruction: &Instruction, frame: &Checkpoint) -> usize {
+        let (stack, arg) = (&frame.stack, instruction.arg as usize);
+        let handler = self.cx.runtime.dispatch.get(instruction.opcode);
+        let known = match name {
+            // Of those that write to a container, down to it; of a merge, to the callable that an error names.
+            "CALL_KW" | "DICT_MERGE" => Some(arg + 3),
+            "CALL" | "CALL_METHOD" | "CALL_FUNCTION_KW" | "BUILD_MAP_UNPACK_WITH_CALL" | "MAP_ADD" => Some(arg + 2),
+            "BUILD_MAP" => Some(2 * arg),
+            "BUILD_SLICE" => Some(arg),
+            "BUILD_CONST_KEY_MAP"
+            | "CALL_FUNCTION"
+            | "LIST_APPEND"
+            | "SET_ADD"
+            | "LIST_EXTEND"
+            | "SET_UPDATE"
+            | "DICT_UPDATE" => Some(arg + 1),
+            "CALL_FUNCTION_EX" => self.effect(instruction, false).ok().map(|effect| (1 - effect) as usize),
+            "LOAD_ATTR"
+            | "FOR_ITER"
+            | "SETUP_WITH"
+            | "LOAD_METHOD"
+            | "UNPACK_SEQUENCE"
+            | "UNPACK_EX"
+            | "JUMP_IF_TRUE_OR_POP"
+            | "JUMP_IF_FALSE_OR_POP" => Some(1),
+            // With a format specification on top.
+            "FORMAT_VALUE" => Some(1 + usize::from(arg & 4 != 0)),
+            "LOAD_GLOBAL" | "WITH_EXCEPT_START" => Some(0),
+            // Without an exception, the only one that is gone on with.
+            "WITH_CLEANUP_START" => Some(2),
+            "LOAD_SUPER_ATTR" => Some(3),
+            _ => handler.and_then(|handler| handler.picture).map(|(inputs, _)| inputs.of(instruction.arg) as usize),
+        };
+        // Below the outermost NULL lies a call that is not finished, below a block what its handler is to find: no other
+        // instruction reaches there.
+        let above_null = stack.iter().rev().position(|item| *item == self.cx.null()).unwrap_or(stack.len());
+        let above_block = frame.blocks.last().map_or(stack.len(), |block| stack.len() - block.base().min(stack.len()));
+        known.unwrap_or(above_null.min(above_block)).min(stack.len())
+    }
+
+    pub(super) fn effect(&self, instruction: &Instruction, jump: bool) -> Flow<i32> {
+        stack_effect(self.cx.py, instruction.opcode, instruction.arg, jump).map_err(|error| cannot(error.to_string()))
+    }
+
+    /// Runs the instruction, in a nested frame in frames of its own, and moves what it leaves on the stack into locals.
+    pub(super) fn run_natively(
+        &mut self,
+        of: &Break<'_, '_>,
+        instruction: &Instruction,
+        name: &str,
+        operands: &[VarId],
+    ) -> Flow<Vec<Item>> {
+        // Of a call CPython 3.11 books the arguments to an instruction before it.
+        let left = match name {
+            "CALL" => 1,
+            _ => (operands.len() as i32 + self.effect(instruction, false)?) as usize,
+        };
+        if of.is_nested() {
+            return self.run_in_frames(of.at, instruction, name, operands, left);
+        }
+        let frame = of.at.innermost();
+        self.unbind(frame, instruction)?;
+        self.load_operands(operands)?;
+        self.name_keywords(frame, name)?;
+        let pair = match self.empty_own_cell(frame, instruction)? {
+            Some(variable) => self.raise_unbound(variable, left)?,
+            None => self.emitter.native(self.cx.py, &self.root, instruction, name)?,
+        };
+        self.emitter.end_guarded()?;
+        match pair {
+            Some(null_first) => self.store_pair(null_first),
+            None => self.store_left(left),
+        }
+    }
+
+    /// Runs the instruction of a nested frame. What it leaves is the result of the call: nothing, an item, a sequence, or the
+    /// callable of a pair with a NULL.
+    fn run_in_frames(
+        &mut self,
+        at: &BreakPoint,
+        instruction: &Instruction,
+        name: &str,
+        operands: &[VarId],
+        left: usize,
+    ) -> Flow<Vec<Item>> {
+        let frames = NativeFrames::new(self.cx, at);
+        let pair = frames.leaves_pair(instruction, name);
+        let codes = frames.run(operands, name, if pair.is_some() { 1 } else { left })?;
+        self.call_frames(at, codes, operands, Self::load_operands)?;
+        match (pair, left) {
+            (Some(_), _) | (None, 1) => {}
+            (None, 0) => self.op("POP_TOP", 0)?,
+            (None, left) => self.op("UNPACK_SEQUENCE", left as u32)?,
+        }
+        self.emitter.end_guarded()?;
+        match pair {
+            Some(null_first) => self.store_pair(null_first),
+            // A sequence is unpacked with its first item on top.
+            None if left > 1 => (0..left).map(|_| self.left()).collect(),
+            None => self.store_left(left),
+        }
+    }
+
+    /// A local that the program has unbound is an argument here.
+    fn unbind(&mut self, frame: &Checkpoint, instruction: &Instruction) -> Flow<()> {
+        let code = &self.root.code;
+        let operand = Opcodes::get(self.cx.py).info(instruction.opcode).operand;
+        let slot = instruction.arg as usize;
+        let captured = |name: &String| code.cellvars.contains(name);
+        let unbound = operand == Operand::Local
+            && slot < code.total_args()
+            && frame.locals[slot].is_none()
+            && !captured(&code.varnames[slot]);
+        if unbound {
+            return self.op("DELETE_FAST", instruction.arg);
+        }
+        Ok(())
+    }
+
+    /// The name of the empty cell that the instruction of a resume function reads or deletes, if it is one of the function's own:
+    /// here it is a free variable, of which CPython says something else.
+    fn empty_own_cell(&mut self, frame: &Checkpoint, instruction: &Instruction) -> Flow<Option<String>> {
+        let name = self.opcode_name(instruction);
+        if !["LOAD_DEREF", "DELETE_DEREF"].contains(&name.as_str()) {
+            return Ok(None);
+        }
+        let code = frame.unit.object.bind(self.cx.py).cast::<PyCode>().ok();
+        let own = code.and_then(translate::own_cells_of).unwrap_or(0);
+        let index = frame.unit.code.cell_index(instruction.arg).filter(|index| *index < own);
+        let Some((index, &cell)) = index.and_then(|index| Some((index, frame.cells.get(index)?))) else {
+            return Ok(None);
+        };
+        let cell = self.cx.see(cell)?;
+        let is_empty = cell.kind() == "cell" && cell.children().is_empty();
+        Ok(frame.unit.code.freevars.get(index).filter(|_| is_empty).cloned())
+    }
+
+    /// Raises the error of a local variable without a value, in the place of an instruction that leaves so many items.
+    fn raise_unbound(&mut self, variable: String, left: usize) -> Flow<Option<bool>> {
+        let raise = resume::unbound(self.cx.py, variable)?;
+        self.call(|cg| cg.load_const(raise), &[])?;
+        if left == 0 {
+            self.op("POP_TOP", 0)?;
+        }
+        Ok(None)
+    }
+
+    /// Calls the frames in which the breaking instruction of a nested frame runs: each but the last is called with the next,
+    /// and all with the operands as they are loaded here, and with what they are to hold.
+    pub(super) fn call_frames(
+        &mut self,
+        at: &BreakPoint,
+        codes: Vec<Py<PyAny>>,
+        operands: &[VarId],
+        load: impl FnOnce(&mut Self, &[VarId]) -> Flow<()>,
+    ) -> Flow<()> {
+        let null = self.cx.null();
+        let function = cpython::import(self.cx.py, "types")?.getattr("FunctionType")?.unbind();
+        let mut functions = Vec::new();
+        for (code, frame) in codes.into_iter().zip(&at.frames[1..]) {
+            let function = function.clone_ref(self.cx.py);
+            self.begin_call(|cg| cg.load_const(function))?;
+            self.load_const(code)?;
+            self.load_globals(frame.globals)?;
+            self.end_call(2)?;
+            functions.push(self.emitter.store_new()?);
+        }
+        let mut operands: Vec<VarId> = operands.iter().copied().filter(|operand| *operand != null).collect();
+        operands.extend(native::held(self.cx, at).into_iter().rev().flatten());
+        let (&first, rest) = functions.split_first().ok_or_else(|| cannot("a call of no frame"))?;
+        self.begin_call(|cg| cg.op("LOAD_FAST", first))?;
+        for &function in rest {
+            self.op("LOAD_FAST", function)?;
+        }
+        load(self, &operands)?;
+        self.end_call((rest.len() + operands.len()) as u32)
+    }
+
+    /// What answers a branch on a tensor faster than the branch does; the branch then asks the answer.
+    pub(super) fn truth(&self, branch: &str) -> Flow<Option<Py<PyAny>>> {
+        // Others leave what they ask on the stack.
+        let asks = branch.starts_with("POP_JUMP") && !branch.ends_with("NONE");
+        Ok(if asks { self.cx.runtime.backend.truth(self.cx.py)? } else { None })
+    }
+
+    pub(super) fn load_asked(&mut self, operands: &[VarId], truth: Option<Py<PyAny>>) -> Flow<()> {
+        match (truth, operands) {
+            (Some(truth), [operand, held @ ..]) => {
+                self.begin_call(|cg| cg.load_const(truth))?;
+                self.load(*operand)?;
+                self.end_call(1)?;
+                self.load_operands(held)
+            }
+            _ => self.load_operands(operands),
+        }
+    }
+
+    pub(super) fn load_operands(&mut self, operands: &[VarId]) -> Flow<()> {
+        for &operand in operands {
+            if operand == self.cx.null() {
+                self.emitter.push_null()?;
+            } else {
+                self.load(operand)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn name_keywords(&mut self, frame: &Checkpoint, name: &str) -> Flow<()> {
+        match &frame.keyword_names {
+            Some(names) if name == "CALL" => self.emitter.keyword_names(self.cx.py, names),
+            _ => Ok(()),
+        }
+    }
+
+    /// What the breaking instruction left on top of the stack.
+    pub(super) fn left(&mut self) -> Flow<Item> {
+        Ok(Item::Value(Value::Left(self.emitter.store_new()?)))
+    }
+
+    /// Moves a callable off the stack, which goes with a NULL.
+    fn store_pair(&mut self, null_first: bool) -> Flow<Vec<Item>> {
+        let callable = self.left()?;
+        Ok(if null_first { vec![Item::Null, callable] } else { vec![callable, Item::Null] })
+    }
+
+    /// Moves so many items off the stack into locals, the deepest first in the result.
+    pub(super) fn store_left(&mut self, count: usize) -> Flow<Vec<Item>> {
+        let mut items = Vec::new();
+        for _ in 0..count {
+            items.push(self.left()?);
+        }
+        items.reverse();
+        Ok(items)
+    }
+
+    /// `except*` changes what is handled to the part it catches.
+    pub(super) fn follow_handled(&mut self, stack: &mut [Item]) -> Flow<()> {
+        let handled = resume::handled(self.cx.py)?;
+        self.call(|cg| cg.load_const(handled), &[])?;
+        let exception = Value::Left(self.emitter.store_new()?);
+        if let Some(item) = stack.iter_mut().rev().find(|item| matches!(item, Item::Handling(_))) {
+            *item = Item::Handling(exception);
+        }
+        Ok(())
+    }
+}
