@@ -173,10 +173,10 @@ pub fn call_with_names<'py>(
     #[cfg(not(Py_3_9))]
     {
         let (positional, rest) = args.split_at(args.len() - named);
-        let names = keywords.into_iter().flat_map(|names| names.iter());
-        let keywords = PyDict::new(callable.py());
-        names.zip(rest).try_for_each(|(name, value)| keywords.set_item(name, value))?;
-        callable.call(PyTuple::new(callable.py(), positional)?, Some(&keywords))
+        let given = PyDict::new(callable.py());
+        let mut pairs = keywords.into_iter().flat_map(PyTupleMethods::iter).zip(rest);
+        pairs.try_for_each(|(name, value)| given.set_item(name, value))?;
+        callable.call(PyTuple::new(callable.py(), positional)?, Some(&given))
     }
 }
 

@@ -1,0 +1,338 @@
+//! Records the memory that guards rest on.
+
+use std::collections::HashSet;
+
+use pyo3::ffi;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyFunction, PyList, PySet, PyString, PyTuple, PyType};
+
+use super::super::embedded::{ArrayField, Embedded, KeptNumber};
+use super::super::type_::type_lookup;
+use super::super::weak::WeakRef;
+use super::layout::{dict_pointer, has_string_keys, version_tells, Method, OrderedDict, ORDERED_DICT, VALID_VERSION};
+use super::{look_address, Field, HeldPlace, Item, Place, Probe, Reading, Snapshot};
+use crate::cpython;
+
+/// Records memory for a snapshot. What answers `None` or `false` cannot be told from memory; nothing is recorded then that
+/// does harm.
+#[derive(Debug, Default)]
+pub struct Recorder {
+    roots: Vec<usize>,
+    probes: Vec<Probe>,
+    items: Vec<Item>,
+    known: HashSet<Probe>,
+    wanted: Vec<usize>,
+    kept: Vec<Py<PyAny>>,
+}
+
+impl Recorder {
+    /// Number of probes so far: a position for [`Changed::Probe`].
+    pub fn len(&self) -> usize {
+        self.probes.len()
+    }
+
+    /// Whether there are no probes.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The snapshot.
+    pub fn finish(self) -> Snapshot {
+        let Recorder { roots, probes, items, wanted, kept, known: _ } = self;
+        Snapshot { roots, probes, items, wanted, _kept: kept }
+    }
+
+    /// The next of the roots, which whoever checks hands over.
+    pub fn root<'py>(&mut self, object: &Bound<'py, PyAny>) -> Place<'py> {
+        self.roots.push(object.as_ptr() as usize);
+        Place::of(object.clone())
+    }
+
+    /// An object that the snapshot keeps alive.
+    pub fn keep<'py>(&mut self, object: &Bound<'py, PyAny>) -> Place<'py> {
+        self.kept.push(object.clone().unbind());
+        Place::same(object.clone())
+    }
+
+    /// Asks for the object when all is as it was; its number among those asked for.
+    pub fn want(&mut self, place: &Place<'_>) -> usize {
+        self.wanted.push(place.address());
+        self.wanted.len() - 1
+    }
+
+    fn probe(&mut self, probe: Probe) {
+        if self.known.insert(probe) {
+            self.probes.push(probe);
+        }
+    }
+
+    fn look(&mut self, item: Item) {
+        let number = self.items.iter().position(|known| *known == item).unwrap_or_else(|| {
+            self.items.push(item);
+            self.items.len() - 1
+        });
+        self.probe(Probe { at: look_address(), is: number as u64 });
+    }
+
+    /// # Safety
+    /// `at` is in the memory of an object that is in a place.
+    unsafe fn word<T>(&mut self, at: *const T) {
+        const { assert!(size_of::<T>() == size_of::<u64>()) };
+        let at = at.cast::<u64>();
+        // SAFETY: the caller's promise.
+        let is = unsafe { *at };
+        self.probe(Probe { at: at as usize, is });
+    }
+
+    /// The object's type.
+    pub fn type_of<'py>(&mut self, place: &Place<'py>) -> Place<'py> {
+        let ty = place.object.get_type();
+        // Only from one class of the program to another can `__class__` be changed.
+        if !place.is_same || cpython::is_heap_type(&ty) {
+            // SAFETY: a live object begins with its header.
+            unsafe { self.word(&raw const (*place.object.as_ptr()).ob_type) };
+        }
+        Place::of(ty.into_any())
+    }
+
+    /// The C++ object that an object holds; `None` if it holds none of the class.
+    pub fn held<'a>(&mut self, place: &'a Place<'_>, embedded: &Embedded) -> Option<HeldPlace<'a>> {
+        let held = embedded.of(&place.object)?;
+        self.type_of(place);
+        // SAFETY: an object of the type has the pointer, which is not null; what it leads to begins with its virtual table.
+        unsafe {
+            self.word(held.pointer());
+            self.word(held.address() as *const usize);
+        }
+        Some(HeldPlace(held))
+    }
+
+    /// A number of a C++ object, with what lies beside it.
+    pub fn number(&mut self, held: HeldPlace<'_>, kept: KeptNumber) {
+        // SAFETY: the number is within an object of the class, as was seen for samples, and so is the word it is in.
+        unsafe { self.word(held.0.word_of_number(kept)) };
+    }
+
+    /// An array of a C++ object; `false` if it is not as such arrays are.
+    pub fn array<const N: usize>(&mut self, held: HeldPlace<'_>, field: ArrayField<N>) -> bool {
+        let Some(words) = held.0.words_of_array(field) else { return false };
+        // SAFETY: the array is within the object, as was seen for a sample.
+        words.into_iter().for_each(|word| unsafe { self.word(word) });
+        true
+    }
+
+    /// That what is in the place is the object the weak reference refers to now.
+    pub fn is_referent(&mut self, place: &Place<'_>, reference: &WeakRef) {
+        if !place.is_same {
+            self.refers(place.py(), reference);
+        }
+    }
+
+    /// That the weak reference refers to what it refers to now.
+    pub fn refers(&mut self, py: Python<'_>, reference: &WeakRef) {
+        let reference = self.keep(reference.as_object().bind(py));
+        // SAFETY: a weak reference, which is kept.
+        unsafe { self.word(&raw const (*reference.object.as_ptr().cast::<ffi::PyWeakReference>()).wr_object) };
+    }
+
+    /// What the weak reference refers to now, as long as it does.
+    pub fn referent<'py>(&mut self, object: &Bound<'py, PyAny>, reference: &WeakRef) -> Place<'py> {
+        self.refers(object.py(), reference);
+        Place::same(object.clone())
+    }
+
+    /// That lookups along the type's method resolution order find what they find now.
+    pub fn lookups_of(&mut self, ty: &Place<'_>) -> bool {
+        self.type_of(ty);
+        // SAFETY: after the check it is a type. A lookup gives it a version if it has none.
+        unsafe {
+            let Ok(bound) = ty.object.cast::<PyType>() else { return false };
+            let raw = bound.as_type_ptr();
+            type_lookup(bound, intern!(bound.py(), "__class__"));
+            // From 3.13 on a type without a valid version has 0, and the flag is no longer used.
+            let is_valid = cfg!(Py_3_13) || (*raw).tp_flags & VALID_VERSION != 0;
+            if !is_valid || (*raw).tp_version_tag == 0 {
+                return false;
+            }
+            self.word(&raw const (*raw).tp_flags);
+            // With what lies behind it in the same word.
+            self.word((&raw const (*raw).tp_version_tag).cast::<u64>());
+        }
+        true
+    }
+
+    /// What the type and its bases hold under a name.
+    pub fn lookup<'py>(&mut self, ty: &Place<'py>, name: &Bound<'py, PyString>) -> Option<Place<'py>> {
+        let found = type_lookup(ty.object.cast().ok()?, name)?;
+        self.lookups_of(ty).then_some(Place::same(found))
+    }
+
+    /// The dict of the object's own attributes; for an object that has none, `None`.
+    pub fn instance_dict<'py>(&mut self, place: &Place<'py>) -> Place<'py> {
+        let py = place.object.py();
+        self.type_of(place);
+        let Some(dict) = cpython::instance_dict(&place.object) else {
+            return self.keep(py.None().bind(py));
+        };
+        // SAFETY: a live object; its dict is made, so the answer is the place where it is.
+        unsafe {
+            let raw = place.object.as_ptr();
+            if (*ffi::Py_TYPE(raw)).tp_itemsize != 0 {
+                self.word(&raw const (*raw.cast::<ffi::PyVarObject>()).ob_size);
+            }
+            self.word(dict_pointer(raw));
+        }
+        Place::of(dict.into_any())
+    }
+
+    /// That a dict is as it is now, its order included.
+    pub fn dict(&mut self, place: &Place<'_>) -> bool {
+        if !self.version(place) {
+            return false;
+        }
+        let dict = place.object.as_ptr();
+        // SAFETY: it is a dict, and if it is an ordered one, has the layout of those.
+        unsafe {
+            if ffi::PyObject_TypeCheck(dict, &raw mut ORDERED_DICT) != 0 {
+                self.word((&raw const (*dict.cast::<OrderedDict>()).state).cast::<u64>());
+            }
+        }
+        true
+    }
+
+    /// That a dict has what it has now, in whatever order.
+    fn version(&mut self, place: &Place<'_>) -> bool {
+        let Ok(dict) = place.object.cast::<PyDict>() else { return false };
+        self.type_of(place);
+        // SAFETY: after the check it is a dict, or of a type derived from dict's layout.
+        unsafe {
+            let raw = dict.as_ptr().cast::<ffi::PyDictObject>();
+            if !version_tells(raw) {
+                return false;
+            }
+            #[allow(
+                deprecated,
+                reason = "the version is there in all releases up to 3.13, which is what this crate knows"
+            )]
+            self.word(&raw const (*raw).ma_version_tag);
+        }
+        true
+    }
+
+    /// What a dict has under a key, or that it has no such key: the outer `None` where that cannot be told.
+    #[allow(clippy::option_option, reason = "it is what the two say")]
+    pub fn item<'py>(
+        &mut self,
+        place: &Place<'py>,
+        key: &Bound<'py, PyAny>,
+        reading: Reading,
+    ) -> Option<Option<Place<'py>>> {
+        let dict = place.object.cast::<PyDict>().ok()?;
+        let found = cpython::dict_get(dict, key);
+        let raw = dict.as_ptr().cast::<ffi::PyDictObject>();
+        if reading == Reading::Version && self.version(place) {
+            return Some(found.map(Place::same));
+        }
+        // SAFETY: a live dict.
+        if !key.is_exact_instance_of::<PyString>() || unsafe { !has_string_keys(raw) } {
+            return None;
+        }
+        self.type_of(place);
+        let key = self.keep(key).address();
+        let is = found.as_ref().map_or(0, |found| found.as_ptr() as usize);
+        self.look(Item { dict: place.address(), key, is });
+        Some(found.map(Place::of))
+    }
+
+    /// Item `index` of a tuple or list.
+    pub fn index<'py>(&mut self, place: &Place<'py>, index: usize) -> Option<Place<'py>> {
+        if !self.length(place) {
+            return None;
+        }
+        // SAFETY: after the checks these are a tuple and a list of more than `index` items.
+        unsafe {
+            if let Ok(tuple) = place.object.cast::<PyTuple>() {
+                let item = tuple.get_item(index).ok()?;
+                if place.is_same {
+                    return Some(Place::same(item));
+                }
+                self.word((&raw const (*tuple.as_ptr().cast::<ffi::PyTupleObject>()).ob_item).cast::<u64>().add(index));
+                Some(Place::of(item))
+            } else {
+                let list = place.object.cast::<PyList>().ok()?;
+                let item = list.get_item(index).ok()?;
+                let raw = list.as_ptr().cast::<ffi::PyListObject>();
+                self.word(&raw const (*raw).ob_item);
+                self.word((*raw).ob_item.add(index));
+                Some(Place::of(item))
+            }
+        }
+    }
+
+    /// That a tuple, list, dict or set has as many items as now.
+    pub fn length(&mut self, place: &Place<'_>) -> bool {
+        let object = &place.object;
+        if place.is_same && object.is_instance_of::<PyTuple>() {
+            return true;
+        }
+        // SAFETY: after the check the object has the layout of its kind.
+        unsafe {
+            let size = if object.is_instance_of::<PyTuple>() || object.is_instance_of::<PyList>() {
+                &raw const (*object.as_ptr().cast::<ffi::PyVarObject>()).ob_size
+            } else if object.is_instance_of::<PyDict>() {
+                &raw const (*object.as_ptr().cast::<ffi::PyDictObject>()).ma_used
+            } else if object.is_instance_of::<PySet>() {
+                &raw const (*object.as_ptr().cast::<ffi::PySetObject>()).used
+            } else {
+                return false;
+            };
+            self.type_of(place);
+            self.word(size);
+        }
+        true
+    }
+
+    /// What a cell holds, or that it is empty: the outer `None` for what is no cell.
+    #[allow(clippy::option_option, reason = "it is what the two say")]
+    pub fn contents<'py>(&mut self, place: &Place<'py>) -> Option<Option<Place<'py>>> {
+        if !cpython::is_cell(&place.object) {
+            return None;
+        }
+        self.type_of(place);
+        // SAFETY: after the check it is a cell.
+        unsafe { self.word(&raw const (*place.object.as_ptr().cast::<ffi::PyCellObject>()).ob_ref) };
+        Some(cpython::cell_contents(&place.object).map(Place::of))
+    }
+
+    /// What a function or method refers to.
+    pub fn field<'py>(&mut self, place: &Place<'py>, field: Field) -> Option<Place<'py>> {
+        let object = place.object.as_ptr();
+        let of_method = matches!(field, Field::MethodFunction | Field::MethodSelf);
+        let fits = if of_method {
+            cpython::bound_method(&place.object).is_some()
+        } else {
+            place.object.is_exact_instance_of::<PyFunction>()
+        };
+        if !fits {
+            return None;
+        }
+        // SAFETY: after the check it is a function or a method.
+        unsafe {
+            let (function, method) = (object.cast::<ffi::PyFunctionObject>(), object.cast::<Method>());
+            let at: *const *mut ffi::PyObject = match field {
+                Field::Code => &raw const (*function).func_code,
+                Field::Globals => &raw const (*function).func_globals,
+                Field::Defaults => &raw const (*function).func_defaults,
+                Field::KwDefaults => &raw const (*function).func_kwdefaults,
+                Field::Closure => &raw const (*function).func_closure,
+                Field::MethodFunction => &raw const (*method).function,
+                Field::MethodSelf => &raw const (*method).receiver,
+            };
+            let found = Bound::from_borrowed_ptr_or_opt(place.object.py(), *at)?;
+            self.type_of(place);
+            self.word(at);
+            Some(Place::of(found))
+        }
+    }
+}
