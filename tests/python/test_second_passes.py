@@ -104,6 +104,24 @@ def test_a_physics_informed_net(as_users_have_it, same):
     assert sot.stats().graphs == 1 and not sot.stats().breaks
 
 
+@pytest.mark.parametrize("idle", [nn.Identity, lambda: nn.Dropout(0.0)], ids=["identity", "dropout"])
+def test_layers_that_give_back_what_they_are_given(idle, as_users_have_it, same):
+    net, x = nn.Sequential(idle(), *deep(), idle()), paddle.randn([3, 4])
+    expected = penalty(net, net, x)
+    fast = sot.symbolic_translate(lambda x: net(x))
+    for _ in range(3):
+        same(penalty(net, fast, x), expected)
+    assert (sot.stats().graphs, sot.stats().replayed) == (1, 0) and not sot.stats().breaks
+
+    def handed_on(x):
+        h = net(x)
+        return h, net[0](h), x
+
+    h, again, given = sot.symbolic_translate(handed_on)(x)
+    assert again is h and given is x
+    same(h, net(x))
+
+
 def test_real_fake_and_between(as_users_have_it, same):
     """Runs that are alike, the one with a second gradient the last."""
 

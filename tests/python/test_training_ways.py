@@ -263,6 +263,46 @@ def test_recompute_inside(same):
     assert sot.stats().graphs >= 2 and sot.stats().breaks
 
 
+def test_recompute_without_reentrance(compare):
+    """What is saved for the backward pass is made anew in it: statistics are taken twice."""
+
+    def train(wrap):
+        net, losses = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1D(4), nn.Dropout(0.5), nn.Tanh()), []
+        call = wrap(net)
+        for reentrant in (True, False, False):
+            x = paddle.randn([6, 4])
+            x.stop_gradient = False
+            loss = recompute(call, x, use_reentrant=reentrant).mean()
+            loss.backward()
+            losses += [loss.detach(), x.grad.numpy(), net[1]._mean.clone()]
+        return losses, gradients(net.parameters())
+
+    compare(train, graphs=2)
+
+
+def test_saved_tensors_are_seen(compare):
+    def train(wrap):
+        net, seen = mlp(), []
+        call, x = wrap(net), paddle.randn([2, 4])
+
+        def pack(tensor):
+            seen.append(("pack", tensor.shape))
+            return tensor.numpy()
+
+        def unpack(numbers):
+            seen.append(("unpack", numbers.shape))
+            return paddle.to_tensor(numbers)
+
+        for _ in range(2):
+            with paddle.autograd.saved_tensors_hooks(pack, unpack):
+                loss = call(x).square().mean()
+            loss.backward()
+            call(x).square().mean().backward()
+        return seen, gradients(net.parameters())
+
+    compare(train)
+
+
 def test_grad_scaler(compare):
     def train(wrap):
         net = mlp()

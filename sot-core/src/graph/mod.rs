@@ -57,8 +57,10 @@ pub struct FunctionGraph<'py> {
     parameters: Vec<(SymbolId, VarId, Option<WeakRef>)>,
     /// Tensors from outside that are changed in place.
     writes: Vec<Write>,
-    /// Whether some value is several symbols, which only a program keeps apart.
+    /// Whether some value that enters the graph is several symbols, which only a program keeps apart.
     ambiguous: bool,
+    /// Whether some statement gives one of its arguments, as a layer does that leaves its input alone.
+    gives_argument: bool,
     /// The sizes that are values of the graph, by the name of the tensor and the axis.
     sizes: HashMap<(String, usize), VarId>,
     /// The folder the graph is exported to.
@@ -100,6 +102,7 @@ impl<'py> FunctionGraph<'py> {
             parameters: Vec::new(),
             writes: Vec::new(),
             ambiguous: false,
+            gives_argument: false,
             sizes: HashMap::new(),
             export_to: export::folder(),
             targets: Vec::new(),
@@ -129,11 +132,26 @@ impl<'py> FunctionGraph<'py> {
         self.building
     }
 
-    fn add_symbol(&mut self, value: Py<PyAny>) -> SymbolId {
-        let id = SymbolId(self.symbols.len() as u32);
-        self.ambiguous |= !self.values.insert(&value, id);
-        self.symbols.push(Symbol { name: format!("var_{}", id.0), value, memory: None });
+    /// The symbol of what enters the graph.
+    fn add_input(&mut self, value: Py<PyAny>) -> SymbolId {
+        let (id, is_new) = self.add_symbol(value);
+        self.ambiguous |= !is_new;
         id
+    }
+
+    /// The symbol of a statement's result.
+    fn add_result(&mut self, value: Py<PyAny>) -> SymbolId {
+        let (id, is_new) = self.add_symbol(value);
+        self.gives_argument |= !is_new;
+        id
+    }
+
+    /// A symbol, and whether no other one is this value.
+    fn add_symbol(&mut self, value: Py<PyAny>) -> (SymbolId, bool) {
+        let id = SymbolId(self.symbols.len() as u32);
+        let is_new = self.values.insert(&value, id);
+        self.symbols.push(Symbol { name: format!("var_{}", id.0), value, memory: None });
+        (id, is_new)
     }
 
     /// The name of a symbol in the StatementIR.
@@ -247,7 +265,7 @@ impl<'py> FunctionGraph<'py> {
     /// The statements to be made again one by one, if all of them were kept and can be, and what they weigh.
     fn replay(&mut self, statements: usize, outputs: &[SymbolId]) -> PyResult<Option<(Replay, usize)>> {
         let weight: Option<usize> = self.calls.iter().map(|call| Some(call.as_ref()?.weight)).sum();
-        let Some(weight) = weight.filter(|_| !self.ambiguous) else { return Ok(None) };
+        let Some(weight) = weight.filter(|_| self.tells_values_apart()) else { return Ok(None) };
         if self.calls.len() < statements {
             return Ok(None);
         }
@@ -265,7 +283,7 @@ impl<'py> FunctionGraph<'py> {
             inputs: self.inputs.iter().map(|(symbol, _)| *symbol).collect(),
             parameters,
             calls,
-            outputs: outputs.to_vec(),
+            outputs: outputs.iter().map(|&symbol| self.values.get(&self.value(symbol)).unwrap_or(symbol)).collect(),
             symbols: self.symbols.len(),
         };
         Ok(Some((replay, weight)))
@@ -290,7 +308,13 @@ impl<'py> FunctionGraph<'py> {
 
     /// Whether the statements so far can be made again one by one.
     fn can_be_called(&self) -> bool {
-        !self.ambiguous && self.calls.iter().all(Option::is_some)
+        self.tells_values_apart() && self.calls.iter().all(Option::is_some)
+    }
+
+    /// Whether a call knows by a value which tensor it is given. What is given back and then changed in place would be two.
+    fn tells_values_apart(&self) -> bool {
+        let changes = |call: &Option<Call>| call.as_ref().is_some_and(|call| call.in_place);
+        !(self.ambiguous || self.gives_argument && self.calls.iter().any(changes))
     }
 
     /// Keeps a statement as it was made.
@@ -327,7 +351,7 @@ impl<'py> OpcodeExecutor<'py> {
             }
         };
         let value = self.graph.build(make).map_err(refuse)?;
-        let symbol = self.graph.add_symbol(value);
+        let symbol = self.graph.add_input(value);
         self.graph.external.insert(variable, symbol);
         if is_parameter {
             self.graph.parameters.push((symbol, variable, WeakRef::new(tensor, None).ok()));
@@ -345,7 +369,7 @@ impl<'py> OpcodeExecutor<'py> {
         }
         let name = format!("var_{}", self.graph.symbols.len());
         let value = self.graph.build(|builder| builder.number(&name, number))?;
-        let symbol = self.graph.add_symbol(value);
+        let symbol = self.graph.add_input(value);
         self.graph.external.insert(variable, symbol);
         self.graph.inputs.push((symbol, variable));
         Ok(symbol)
@@ -434,7 +458,7 @@ impl<'py> OpcodeExecutor<'py> {
     }
 
     fn wrap_value(&mut self, value: &Bound<'py, PyAny>, meta: TensorMeta, outputs: &mut Vec<SymbolId>) -> VarId {
-        let symbol = self.graph.add_symbol(value.clone().unbind());
+        let symbol = self.graph.add_result(value.clone().unbind());
         outputs.push(symbol);
         let payload = (self.runtime.factories.tensor)(symbol, meta);
         self.produce(payload)

@@ -1,7 +1,7 @@
 //! The calls of a graph as they were made, to be made again one by one: what a graph of a few statements comes to, since
 //! running a program costs more than its calls do. Nothing of the user's is held but by weak references.
 
-use std::collections::HashMap;
+use std::collections::hash_map::{Entry, HashMap};
 use std::sync::Arc;
 
 use pyo3::exceptions::{PyReferenceError, PyRuntimeError};
@@ -47,7 +47,7 @@ impl MinSize {
     }
 }
 
-/// Which symbol a value of the backend is, by its address. A graph keeps its values.
+/// Which symbol a value of the backend is, the first one, by its address. A graph keeps its values.
 #[derive(Default)]
 pub(super) struct Values {
     symbols: HashMap<usize, SymbolId>,
@@ -56,10 +56,16 @@ pub(super) struct Values {
 impl Values {
     /// Whether no other symbol is this very value.
     pub(super) fn insert(&mut self, value: &Py<PyAny>, symbol: SymbolId) -> bool {
-        self.symbols.insert(value.as_ptr() as usize, symbol).is_none()
+        match self.symbols.entry(value.as_ptr() as usize) {
+            Entry::Vacant(entry) => {
+                entry.insert(symbol);
+                true
+            }
+            Entry::Occupied(_) => false,
+        }
     }
 
-    fn get(&self, value: &Bound<'_, PyAny>) -> Option<SymbolId> {
+    pub(super) fn get(&self, value: &Bound<'_, PyAny>) -> Option<SymbolId> {
         self.symbols.get(&(value.as_ptr() as usize)).copied()
     }
 }
@@ -74,7 +80,7 @@ pub(super) struct Call {
     keywords: Option<Py<PyTuple>>,
     result: Pattern,
     /// Whether the first argument is the result.
-    in_place: bool,
+    pub(super) in_place: bool,
     pub(super) weight: usize,
 }
 

@@ -394,7 +394,7 @@ impl GraphBuilder for PaddleBuilder {
         calls: Py<PyAny>,
     ) -> PyResult<Py<PyAny>> {
         let (planned, _alive) = self.plan(py, inputs, outputs, Some(&calls))?;
-        if !late::may_be() || !needs_grad(planned.results.bind(py))? {
+        if !needs_grad(planned.results.bind(py))? {
             return run::callable(py, planned.compile(py)?);
         }
         late::callable(py, planned, calls)

@@ -10,22 +10,22 @@ use sot_core::{cpython, graph, log, translate};
 
 use super::builder::Planned;
 use super::run::Graph;
+use super::saved_tensors;
 use super::second_passes::{self, Trial};
 
-/// Whether graphs with gradients wait before they become programs. Who says by `MIN_GRAPH_SIZE` which graphs are programs
-/// gets them at once.
-pub(super) fn may_be() -> bool {
-    second_passes::are_everywhere() || graph::said_min_size().is_none()
-}
-
-/// The callable of a graph that also exists as `calls` of its statements.
+/// The callable of a graph with gradients that also exists as `calls` of its statements. Who says by `MIN_GRAPH_SIZE` which
+/// graphs are programs gets the program at once.
 pub(super) fn callable(py: Python<'_>, planned: Planned, calls: Py<PyAny>) -> PyResult<Py<PyAny>> {
     if second_passes::are_everywhere() {
         return Ok(calls);
     }
     second_passes::watch(py)?;
-    let undecided = Mutex::new(Some(Undecided { planned, trial: Arc::default() }));
-    let late = Late { calls, undecided, graph: OnceLock::new() };
+    let late = if graph::said_min_size().is_none() {
+        let undecided = Undecided { planned, trial: Arc::default() };
+        Late { calls, undecided: Mutex::new(Some(undecided)), graph: OnceLock::new() }
+    } else {
+        Late { calls, undecided: Mutex::default(), graph: OnceLock::from(planned.compile(py)?) }
+    };
     Ok(cpython::fastcall(py, "graph", "", move |py, args| late.call(py, args).map(Bound::unbind))?.unbind())
 }
 
@@ -44,6 +44,9 @@ struct Undecided {
 
 impl Late {
     fn call<'py>(&self, py: Python<'py>, inputs: &[Bound<'py, PyAny>]) -> PyResult<Bound<'py, PyAny>> {
+        if saved_tensors::have_hooks() {
+            return self.call_one_by_one(py, inputs);
+        }
         if let Some(graph) = self.graph.get() {
             return graph.call(py, inputs);
         }

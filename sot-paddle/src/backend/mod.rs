@@ -26,6 +26,7 @@ mod paddle_3_3;
 mod program_id;
 mod release;
 mod run;
+mod saved_tensors;
 mod scalar;
 pub(crate) mod second_passes;
 mod sizes;
@@ -68,6 +69,7 @@ impl PaddleBackend {
     /// Binds to the installed Paddle; an `ImportError` with the remedy if it is missing or too old.
     pub fn new(py: Python<'_>) -> PyResult<Self> {
         let paddle = Arc::new(Paddle::import(py)?);
+        saved_tensors::watch(py)?;
         Ok(PaddleBackend { paddle, layers: Arc::new(Layers::default()) })
     }
 

@@ -93,9 +93,10 @@ pub(super) fn watch(py: Python<'_>) -> PyResult<()> {
 }
 
 /// What is called in the place of a function: it is given that function and the arguments.
-type Instead = for<'py> fn(&Bound<'py, PyAny>, &[Bound<'py, PyAny>]) -> PyResult<Bound<'py, PyAny>>;
+pub(super) type Instead = for<'py> fn(&Bound<'py, PyAny>, &[Bound<'py, PyAny>]) -> PyResult<Bound<'py, PyAny>>;
 
-fn replace(module: &Bound<'_, PyAny>, name: &str, instead: Instead) -> PyResult<()> {
+/// Puts `instead` in the place of a function.
+pub(super) fn replace(module: &Bound<'_, PyAny>, name: &str, instead: Instead) -> PyResult<()> {
     let function = module.getattr(name)?.unbind();
     let watched = move |py: Python<'_>, args: &[Bound<'_, PyAny>]| instead(function.bind(py), args).map(Bound::unbind);
     module.setattr(name, cpython::fastcall(module.py(), name, "", watched)?)
