@@ -330,6 +330,21 @@ impl<'py> FunctionGraph<'py> {
     }
 }
 
+/// Which argument a statement only gives back, as a layer does that leaves its input alone: it is none. What an index takes is
+/// another tensor, though it be all of one.
+fn given_back(
+    kind: CallKind,
+    callee: &Bound<'_, PyAny>,
+    args: &Bound<'_, PyTuple>,
+    result: &Bound<'_, PyAny>,
+) -> Option<usize> {
+    let takes = kind == CallKind::Method && callee.eq("__getitem__").unwrap_or(true);
+    if takes || kind == CallKind::InPlace {
+        return None;
+    }
+    args.iter().position(|arg| arg.is(result))
+}
+
 impl<'py> OpcodeExecutor<'py> {
     /// The symbol of a tensor from outside: a parameter bound for good, or an input given at each call.
     pub fn graph_input(&mut self, variable: VarId, tensor: &Bound<'py, PyAny>, meta: &TensorMeta) -> Flow<SymbolId> {
@@ -413,6 +428,9 @@ impl<'py> OpcodeExecutor<'py> {
         };
         for (object, tracker) in std::mem::take(&mut self.holds_for) {
             object_model::guard_identity(self, object.bind(self.py), tracker);
+        }
+        if let Some(at) = given_back(kind, callee, &positional, &result) {
+            return Ok(args.positional[at]);
         }
         let mut outputs = Vec::new();
         let variable = self.wrap_result(&result, &mut outputs)?;
