@@ -186,13 +186,19 @@ impl TensorVariable {
         Ok(cpython::instance_dict(object.bind(cx.py)).map_or(Ok(false), |own| own.contains(name))?)
     }
 
-    /// Whether what is written to the attribute goes through a property in Python, or is put by that name on a tensor from outside.
+    /// Whether what is written to the attribute goes through a property in Python, or is put by that name on a tensor from outside
+    /// or on one that no other stands for when the graph has run.
     fn is_settable(&self, cx: &OpcodeExecutor<'_>, name: &str) -> Flow<bool> {
         let ty = self.python_type(cx);
         let ty = ty.cast::<pyo3::types::PyType>().map_err(PyErr::from)?;
         let found = cpython::type_lookup(ty, &PyString::intern(cx.py, name));
         let is_property = found.as_ref().is_some_and(|found| cpython::builtin_type_name(found) == "property");
-        Ok(is_property || found.is_none() && self.object().is_some())
+        let is_one = match self.source {
+            Source::External(_) => true,
+            Source::Computed(symbol) => cx.graph.is_first(symbol),
+            Source::Written(..) => false,
+        };
+        Ok(is_property || found.is_none() && is_one)
     }
 
     /// Whether the attribute is a method of the tensor's type.
@@ -336,8 +342,7 @@ impl Variable for TensorVariable {
             }
             TensorAttribute::Missing => match &self.source {
                 // What the program, or the class of parameters, has put on it.
-                Source::External(_) => object_model::generic_get_attr(cx, this, name),
-                Source::Computed(_) => Ok(None),
+                Source::External(_) | Source::Computed(_) => object_model::generic_get_attr(cx, this, name),
                 Source::Written(..) => {
                     let why = format!("attribute '{name}' of a tensor that was changed in place");
                     Err(Unwind::break_graph(ReasonId::UnsupportedAttribute, why))

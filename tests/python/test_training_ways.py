@@ -6,6 +6,7 @@ import pytest
 from paddle import nn
 from paddle.autograd import PyLayer
 from paddle.distributed.fleet.utils import recompute
+from paddle.quantization.quanters import FakeQuanterWithAbsMaxObserver
 
 import sot
 
@@ -301,6 +302,25 @@ def test_saved_tensors_are_seen(compare):
         return seen, gradients(net.parameters())
 
     compare(train)
+
+
+def test_quantization_aware(compare):
+    """One break for each quanter, which runs in eager mode."""
+    quanter = FakeQuanterWithAbsMaxObserver(moving_rate=0.9)
+
+    def train(wrap):
+        config = paddle.quantization.QuantConfig(activation=quanter, weight=quanter)
+        net = paddle.quantization.QAT(config).quantize(nn.Sequential(nn.Linear(4, 8), nn.ReLU()))
+        call, update, losses = wrap(net), paddle.optimizer.Adam(0.1, parameters=net.parameters()), []
+        for _ in range(4):
+            loss = call(paddle.randn([2, 4])).square().mean()
+            loss.backward()
+            update.step()
+            update.clear_grad()
+            losses.append(loss.detach())
+        return losses, [value.clone() for value in net.state_dict().values()]
+
+    compare(train, graphs=2, breaks=3)
 
 
 def test_grad_scaler(compare):

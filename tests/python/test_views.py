@@ -32,6 +32,8 @@ VIEWS = {
     "to_place": lambda x: x.to("cpu"),
     "to_other_type": lambda x: x.to(dtype="float64"),
     "same": lambda x: x,
+    "all": lambda x: x[:],
+    "all_of_more": lambda x: x[...],
     "copy": lambda x: x.clone(),
     "chain": lambda x: x.reshape([6])[1:4].unsqueeze(0),
 }
@@ -97,6 +99,22 @@ def test_gradients_flow_through_returned_views(same):
     expected = run(f)
     same(run(fast), expected)
     same(run(fast), expected)
+    assert sot.stats().graphs == 1 and not sot.stats().breaks
+
+
+def test_all_of_a_tensor_is_another_one(same):
+    def f(x):
+        h = x * 2
+        return h, h[:], x[...], h[:] is h
+
+    fast = sot.symbolic_translate(f)
+    x = paddle.ones([3])
+    for _ in range(2):
+        h, all_of_h, all_of_x, is_same = fast(x)
+        assert all_of_h is not h and all_of_x is not x and not is_same
+        h[0], all_of_x[0] = 9.0, 5.0
+        same(all_of_h, h)
+        assert x[0].item() == 5.0
     assert sot.stats().graphs == 1 and not sot.stats().breaks
 
 

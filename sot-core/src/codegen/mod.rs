@@ -60,6 +60,8 @@ pub struct CodeGen<'a, 'py> {
     driven: Vec<(Label, Label)>,
     // The call of the graph.
     graph_call: Option<(Label, Label)>,
+    /// The tensors that the graph gives.
+    outputs: Vec<VarId>,
 }
 
 impl<'a, 'py> CodeGen<'a, 'py> {
@@ -83,6 +85,7 @@ impl<'a, 'py> CodeGen<'a, 'py> {
             classes_in_progress: 0,
             driven: Vec::new(),
             graph_call: None,
+            outputs: Vec::new(),
         })
     }
 

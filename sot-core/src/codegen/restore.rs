@@ -39,6 +39,7 @@ impl CodeGen<'_, '_> {
         for (_, variable) in outputs {
             let temp = self.temp(variable);
             self.op("STORE_FAST", temp)?;
+            self.outputs.push(variable);
         }
         Ok(vec![ir])
     }
@@ -112,8 +113,16 @@ impl CodeGen<'_, '_> {
 
     /// Replays the writes. All values are made first, from the state before the writes.
     pub(super) fn restore_effects(&mut self) -> Flow<()> {
-        for value in self.effect_values().into_iter().chain(self.written_objects()) {
+        let outputs = std::mem::take(&mut self.outputs);
+        let put_on_them = |cg: &Self| -> Vec<VarId> {
+            let values = outputs.iter().flat_map(|output| cg.cx.effects.attributes_of(*output));
+            values.map(|(_, value)| value).collect()
+        };
+        for value in put_on_them(self).into_iter().chain(self.effect_values()).chain(self.written_objects()) {
             self.keep(value)?;
+        }
+        for output in outputs {
+            self.fill_attributes(output)?;
         }
         let effects = self.cx.effects.log().to_vec();
         for effect in &effects {

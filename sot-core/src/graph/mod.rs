@@ -164,6 +164,11 @@ impl<'py> FunctionGraph<'py> {
         self.symbols[symbol.0 as usize].value.bind(self.py).clone()
     }
 
+    /// Whether no earlier symbol is the same value.
+    pub fn is_first(&self, symbol: SymbolId) -> bool {
+        self.values.get(&self.value(symbol)) == Some(symbol)
+    }
+
     /// What a method of the value gives, where that is known before the graph runs.
     pub fn answer(&mut self, symbol: SymbolId, method: &str) -> PyResult<Option<Py<PyAny>>> {
         let value = self.value(symbol);

@@ -49,6 +49,7 @@ const BREAKING: &[(&str, &str)] = &[
     ("paddle.metric", "counts with numpy, or into tensors of its own"),
     ("paddle.static", "belongs to static graph programs"),
     ("paddle.hapi", "inspects a model by running it"),
+    ("paddle.quantization.quanters", "keeps statistics in tensors of its own, and asks for what they hold"),
     ("paddle.sparse", "sparse tensors are not part of graphs yet"),
     ("paddle.utils.dlpack", "hands memory to other libraries"),
     ("paddle.utils.cpp_extension", "builds or loads native code"),

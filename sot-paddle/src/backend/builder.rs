@@ -34,7 +34,7 @@ use super::stand_in::{self, Arguments, StandIn};
 use super::state::GlobalState;
 use super::static_mode::Target;
 use super::twin::Twin;
-use super::views::Views;
+use super::views::{Step, Views};
 use super::weight;
 use super::write_back::{Write, Writes};
 
@@ -225,7 +225,15 @@ impl PaddleBuilder {
         arguments: &Arguments<'py>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let Some(StandIn { value, again }) = stand_in::of(&self.paddle, method, receiver, arguments)? else {
-            return receiver.getattr(method)?.call(&arguments.positional, arguments.keywords.as_ref());
+            let result = receiver.getattr(method)?.call(&arguments.positional, arguments.keywords.as_ref())?;
+            if !result.is(receiver) || method != "__getitem__" {
+                return Ok(result);
+            }
+            // An index that takes all of a tensor gives another one in eager mode, a view.
+            let value = cpython::import(method.py(), "paddle")?.call_method1("assign", (result,))?;
+            let again = Step::method(method.py(), "__getitem__", &arguments.positional, None);
+            self.views.note_step(&self.paddle, receiver, &value, again)?;
+            return Ok(value);
         };
         if let Some(again) = again {
             self.views.note_step(&self.paddle, receiver, &value, again)?;
