@@ -264,6 +264,7 @@ def test_recompute_inside(same):
     assert sot.stats().graphs >= 2 and sot.stats().breaks
 
 
+@pytest.mark.skipif(paddle.__version__.startswith("3.0"), reason="crashes in eager mode")
 def test_recompute_without_reentrance(compare):
     """What is saved for the backward pass is made anew in it: statistics are taken twice."""
 
