@@ -343,6 +343,7 @@ fn run_body(cx: &mut OpcodeExecutor<'_>, body: VarId, namespace: VarId) -> Flow<
     };
     cx.unclaim();
     let mut frame = Frame::new(Rc::clone(&parts.code), parts.globals.share(cx.py));
+    frame.function = Some(body);
     frame.namespace = Some(namespace);
     cx.make_cells(&mut frame, &parts.closure);
     match cx.run_frame(frame)?.0 {

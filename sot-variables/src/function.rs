@@ -57,7 +57,7 @@ impl FunctionVariable {
     fn follow(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
         let of = cx.vars.tracker(this);
         let function = self.object.bind(cx.py).cast::<PyFunction>().map_err(PyErr::from)?.clone();
-        let parts = parts_of(cx, &function, of)?;
+        let parts = parts_of(cx, this, &function)?;
         let before = cx.graph.mark();
         if cx.trackers.is_made(of) {
             // What a decorator wrote into a class of the trace has code that dies with the trace: it cannot be gone on with.
@@ -84,9 +84,10 @@ pub fn guard_identity(cx: &mut OpcodeExecutor<'_>, this: VarId, object: &Py<PyAn
 
 fn parts_of<'py>(
     cx: &mut OpcodeExecutor<'py>,
+    this: VarId,
     function: &Bound<'py, PyFunction>,
-    of: TrackerId,
 ) -> Flow<FunctionParts> {
+    let of = cx.vars.tracker(this);
     let code = cpython::function_code(function);
     let part = cx.trackers.add(Tracker::Part { of, part: Part::Code });
     if cx.trackers.is_sourced(of) {
@@ -101,6 +102,7 @@ fn parts_of<'py>(
     let code = cx.code_unit(code.as_any())?;
     let first = code.code.arg_count as usize;
     Ok(FunctionParts {
+        variable: this,
         function: Some(function.clone().unbind()),
         code,
         globals,
@@ -361,7 +363,7 @@ struct NewFunctionVariable {
 }
 
 impl NewFunctionVariable {
-    fn parts(&self, cx: &mut OpcodeExecutor<'_>) -> Flow<FunctionParts> {
+    fn parts(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<FunctionParts> {
         let code = cx.known(self.new.code)?;
         let code =
             code.ok_or_else(|| Unwind::break_graph(ReasonId::UnsupportedCall, "a function with unknown code"))?;
@@ -372,6 +374,7 @@ impl NewFunctionVariable {
         };
         let (first, new) = (code.code.arg_count as usize, self.new);
         Ok(FunctionParts {
+            variable: this,
             function: None,
             code,
             globals: self.globals.share(cx.py),
@@ -393,7 +396,7 @@ impl NewFunctionVariable {
 /// The parts of a function made in the trace.
 pub(crate) fn parts_of_new(cx: &mut OpcodeExecutor<'_>, function: VarId) -> Flow<Option<FunctionParts>> {
     match cx.see_as::<NewFunctionVariable>(function)? {
-        Some(new) => new.parts(cx).map(Some),
+        Some(new) => new.parts(cx, function).map(Some),
         None => Ok(None),
     }
 }
@@ -550,7 +553,7 @@ impl Variable for NewFunctionVariable {
     }
 
     fn call(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
-        let parts = self.parts(cx)?;
+        let parts = self.parts(cx, this)?;
         let result = OpcodeInlineExecutor::new(cx).call(&parts, args)?;
         if parts.code.code.flags & GENERATOR != 0 {
             generator::name_after(cx, result, this)?;

@@ -369,6 +369,7 @@ fn copy(py: Python<'_>, frame: &Frame) -> Frame {
     Frame {
         handled: frame.handled.clone(),
         code: Rc::clone(&frame.code),
+        function: frame.function,
         at: frame.at,
         pc: frame.pc,
         stack: frame.stack.clone(),

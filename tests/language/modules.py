@@ -362,3 +362,12 @@ def array_returned(x):
     a.append(2)
     a += array.array("d", [3])
     return x + a[0], a, a.itemsize, a == array.array("d", [1.5, 2, 3])
+
+
+def globals_of_a_caller(x):
+    import sys
+
+    def module(depth):
+        return sys._getframe(depth).f_globals["__name__"]
+
+    return x + 1, module(0) == __name__, module(1) == __name__, [module(d) for d in (0, 1)] == [__name__] * 2

@@ -226,6 +226,13 @@ class Duck:
     size = 5
 
 
+class Slotted:
+    __slots__ = ("a",)
+
+    def __init__(self):
+        self.a = 5
+
+
 @typing.runtime_checkable
 class HasClose(typing.Protocol):
     def close(self):
@@ -500,3 +507,10 @@ def iterator_class(x):
                 self.n -= 1
 
     return x + sum(Countdown(3)), list(Countdown(2))
+
+
+def descriptors_asked_by_hand(x):
+    n = Number(3)
+    names = type.__dict__["__dict__"].__get__(Base)
+    order = type.__dict__["__mro__"].__get__(Sized)
+    return x + 1, "__module__" in names, order[1] is Base, Slotted.__dict__["a"].__get__(Slotted()), Number.__dict__["__dict__"].__get__(n)

@@ -22,12 +22,9 @@ const KNOWN_GAPS: &[(&str, u8, u8, &str)] = &[
     ("forms.generator_throw_forms", 8, 11, "GeneratorVariable(g), which runs code when it dies"),
     ("forms.generator_attributes", 8, 14, "attribute '__name__' is served by C code"),
     ("forms.object_protocol", 8, 14, "call of <slot wrapper '__hash__' of 'object' objects>"),
-    ("forms.typing_new_type", 10, 14, "call of <built-in function _getframemodulename>"),
-    ("forms.typing_protocols", 12, 14, "call of <slot wrapper '__get__' of 'getset_descriptor' objects>"),
     ("modules.single_dispatch_method", 13, 14, "call of <slot wrapper '__hash__' of 'weakref.ReferenceType' objects>"),
     ("protocols.abstract_sequence", 8, 14, "GeneratorVariable(Sequence.__iter__), which runs code when it dies"),
     ("protocols.finalizer", 8, 14, "an object that runs code when it dies is made by CPython"),
-    ("protocols.runtime_protocol", 12, 14, "call of <slot wrapper '__get__' of 'getset_descriptor' objects>"),
 ];
 
 #[test]

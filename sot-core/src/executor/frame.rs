@@ -90,6 +90,8 @@ pub struct Handled {
 pub struct Frame {
     /// What it runs.
     pub code: Rc<CodeUnit>,
+    /// The function that was called, where it is known.
+    pub function: Option<VarId>,
     /// The instruction being simulated.
     pub at: Label,
     /// The next instruction.
@@ -124,6 +126,7 @@ impl Frame {
         let locals = vec![None; slots];
         Frame {
             code,
+            function: None,
             at: Label(0),
             pc: Label(0),
             stack: Vec::new(),

@@ -26,6 +26,8 @@ pub type KeywordDefault<'a> = Box<dyn Fn(&mut OpcodeExecutor<'_>, &Name) -> Flow
 
 /// What inlining needs to know of a function.
 pub struct FunctionParts {
+    /// The variable of the function.
+    pub variable: VarId,
     /// The function, where it is one of the program.
     pub function: Option<Py<PyFunction>>,
     /// The code.
@@ -83,6 +85,7 @@ impl<'a, 'py> OpcodeInlineExecutor<'a, 'py> {
         let cx = &mut *self.cx;
         let slots = bind(cx, function, args)?;
         let mut frame = Frame::new(Rc::clone(&function.code), function.globals.share(cx.py));
+        frame.function = Some(function.variable);
         frame.locals[..slots.len()].copy_from_slice(&slots);
         cx.make_cells(&mut frame, &function.closure);
         Ok(frame)

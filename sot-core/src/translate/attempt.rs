@@ -198,6 +198,12 @@ fn root_frame<'py>(cx: &mut OpcodeExecutor<'py>, fresh: &FreshFrame<'_, 'py>, un
     let globals = fresh.globals().to_owned();
     let globals = cx.globals_of(&globals, None)?;
     let mut frame = Frame::new(Rc::clone(unit), globals);
+    if let Some(function) = fresh.function() {
+        // Not as the object that the program may come to by another road: what is assumed of that is guarded.
+        let tracker = cx.constant_tracker(function.clone().unbind().into_any());
+        let payload = (cx.runtime.factories.object)(function.unbind().into_any());
+        frame.function = Some(cx.vars.add(payload, tracker));
+    }
     for slot in 0..unit.code.total_args() {
         if let Some(object) = fresh.arg(slot) {
             let name = Rc::clone(&unit.varnames[slot]);

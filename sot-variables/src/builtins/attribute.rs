@@ -1,4 +1,4 @@
-//! `getattr`, `hasattr`, `setattr`, `delattr`.
+//! `getattr`, `hasattr`, `setattr`, `delattr`, and the descriptors of C code asked by hand.
 
 use std::rc::Rc;
 
@@ -7,11 +7,13 @@ use pyo3::prelude::*;
 use pyo3::types::PyType;
 
 use sot_core::builtin;
+use sot_core::cpython::{self, GetattrHook};
 use sot_core::error::{Flow, Unwind};
-use sot_core::executor::{Name, OpcodeExecutor};
+use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
 use sot_core::variable::VarId;
 
 use super::cannot;
+use crate::function::guard_identity;
 
 builtin! { GETATTR = "getattr" => |cx, args| match args.positional[..] {
     [object, name] if args.keywords.is_empty() => {
@@ -50,6 +52,43 @@ builtin! { DELATTR = "delattr" => |cx, args| {
     cx.set_attr(object, &name, None)?;
     Ok(cx.none())
 } }
+
+builtin! { GETSET_GET = "types:GetSetDescriptorType.__get__" => |cx, args| get_by(cx, args) }
+builtin! { MEMBER_GET = "types:MemberDescriptorType.__get__" => |cx, args| get_by(cx, args) }
+
+/// `descriptor.__get__(object, type)` of a descriptor of C code's: the attribute, where it is that which the object's type finds.
+fn get_by(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
+    let refuse = || cannot("__get__() of a descriptor of C code's with these arguments");
+    let (descriptor, object) = match args.positional[..] {
+        [descriptor, object] | [descriptor, object, _] if args.keywords.is_empty() => (descriptor, object),
+        _ => return Err(refuse()),
+    };
+    let own = cx.see(descriptor)?.object().map(|own| own.bind(cx.py).clone()).ok_or_else(refuse)?;
+    if cx.known(object)?.is_some_and(|object| object.is_none()) {
+        return Err(refuse());
+    }
+    guard_identity(cx, descriptor, &own.clone().unbind());
+    let name: Name = own.getattr("__name__")?.extract::<String>()?.into();
+    let found = object_model::lookup(cx, object, &name)?;
+    let (found, tracker) = found.filter(|(found, _)| found.is(&own)).ok_or_else(refuse)?;
+    object_model::guard_identity(cx, &found, tracker);
+    let ty = cx.type_of(object)?.cast_into::<PyType>().map_err(PyErr::from)?;
+    // What the type adds to the reading of attributes does not come into it.
+    let is_usual = match cpython::getattr_hook(&ty) {
+        GetattrHook::Generic => true,
+        GetattrHook::GetAttrHook => false,
+        GetattrHook::Custom => {
+            !object_model::is_python_method(cx, object, "__getattribute__")?
+                && object_model::lookup(cx, object, &Rc::from("__getattr__"))?.is_none()
+        }
+    };
+    let value = match cx.see(object)?.kind() {
+        _ if is_usual => cx.find_attr(object, &name)?,
+        "class" => None,
+        _ => object_model::generic_get_attr(cx, object, &name)?,
+    };
+    value.ok_or_else(refuse)
+}
 
 /// An attribute, or `None` where reading it raises `AttributeError`, be it in a property of the user's.
 pub(super) fn find(cx: &mut OpcodeExecutor<'_>, object: VarId, name: &Name) -> Flow<Option<VarId>> {

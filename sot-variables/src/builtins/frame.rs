@@ -8,15 +8,17 @@ use pyo3::types::{PyCode, PyFunction, PyString, PyType};
 
 use sot_core::builtin;
 use sot_core::cpython;
+use sot_core::codegen::CodeGen;
 use sot_core::error::{Flow, Reason, ReasonId, Unwind};
-use sot_core::executor::{object_model, CallArgs, OpcodeExecutor};
+use sot_core::executor::{object_model, CallArgs, Frame, Globals, Name, OpcodeExecutor};
 use sot_core::translate;
-use sot_core::variable::VarId;
+use sot_core::variable::{VarId, Variable};
 
 use super::{builtin_object, cannot};
 use crate::cell::CellVariable;
 use crate::dict::{self, DictVariable};
 use crate::hash_key::HashKey;
+use crate::iterators::library;
 
 builtin! { LOCALS = "locals" => |cx, args| {
     let [] = args.exactly(cx, "locals")?;
@@ -32,8 +34,7 @@ builtin! { VARS = "vars" => |cx, args| match args.positional[..] {
 builtin! { GLOBALS = "globals" => |cx, args| {
     let [] = args.exactly(cx, "globals")?;
     let globals = cx.frame().globals.share(cx.py);
-    let dict = globals.dict.bind(cx.py).clone();
-    Ok(cx.wrap(dict.as_any(), globals.tracker))
+    Ok(variables_of_module(cx, &globals))
 } }
 
 builtin! { DIR = "dir" => |cx, args| match args.positional[..] {
@@ -45,11 +46,83 @@ builtin! { DIR = "dir" => |cx, args| match args.positional[..] {
     _ => Err(cannot("dir() with these arguments")),
 } }
 
-builtin! { GETFRAME = "sys:_getframe" => |_cx, _args| Err(of_frames("sys._getframe()", SHOWS)) }
+builtin! { GETFRAME = "sys:_getframe" => |cx, args| {
+    let refuse = || of_frames("sys._getframe()", SHOWS);
+    let depth = depth_of(cx, args)?;
+    let frame = caller(cx, depth).ok_or_else(refuse)?;
+    let globals = frame.globals.share(cx.py);
+    Ok(cx.produce(Rc::new(FrameVariable { globals })))
+} }
+
+builtin! { GETFRAMEMODULENAME = "sys:_getframemodulename" => |cx, args| {
+    let refuse = || of_frames("sys._getframemodulename()", SHOWS);
+    let depth = depth_of(cx, args)?;
+    let frame = caller(cx, depth).ok_or_else(refuse)?;
+    let function = frame.function.ok_or_else(refuse)?;
+    // There may be others of the same code, which translations of the outermost frame do not tell apart.
+    if depth + 1 == cx.frames.len() && frame.code.code.flags & NESTED != 0 {
+        return Err(refuse());
+    }
+    cx.get_attr(function, &Rc::from("__module__"))
+} }
+
 builtin! { BREAKPOINT = "breakpoint" => |_cx, _args| Err(of_frames("breakpoint()", SHOWS)) }
 builtin! { PDB = "pdb:set_trace" => |_cx, _args| Err(of_frames("pdb.set_trace()", SHOWS)) }
 builtin! { SETTRACE = "sys:settrace" => |_cx, _args| Err(of_frames("sys.settrace()", TELLS)) }
 builtin! { SETPROFILE = "sys:setprofile" => |_cx, _args| Err(of_frames("sys.setprofile()", TELLS)) }
+
+sot_core::variable_kind! { "frame" }
+
+/// A frame of the trace as the program sees it: all that it can be asked for are its globals.
+struct FrameVariable {
+    globals: Globals,
+}
+
+impl Variable for FrameVariable {
+    fn kind(&self) -> &'static str {
+        "frame"
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        let ty = library(cx.py, "types", "FrameType").map(|ty| ty.into_bound(cx.py));
+        ty.unwrap_or_else(|_| cx.py.get_type::<PyAny>().into_any())
+    }
+
+    fn text(&self, _: &OpcodeExecutor<'_>) -> String {
+        "FrameVariable".to_owned()
+    }
+
+    fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, name: &Name) -> Flow<Option<VarId>> {
+        match &**name {
+            "f_globals" => Ok(Some(variables_of_module(cx, &self.globals))),
+            _ => Err(of_frames("sys._getframe()", SHOWS)),
+        }
+    }
+
+    fn reconstruct(&self, _: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
+        Err(of_frames("sys._getframe()", SHOWS))
+    }
+}
+
+/// The number of frames to go up, without which it is the running one.
+fn depth_of(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<usize> {
+    let depth = match args.positional[..] {
+        [] => Some(0),
+        [depth, ..] => cx.known_int(depth)?,
+    };
+    let depth = depth.filter(|_| args.positional.len() < 2 && args.keywords.is_empty());
+    depth.and_then(|depth| usize::try_from(depth).ok()).ok_or_else(|| of_frames("sys._getframe()", SHOWS))
+}
+
+/// A frame of the trace, so many calls above the running one.
+fn caller<'a>(cx: &'a OpcodeExecutor<'_>, depth: usize) -> Option<&'a Frame> {
+    cx.frames.iter().rev().nth(depth)
+}
+
+fn variables_of_module(cx: &mut OpcodeExecutor<'_>, globals: &Globals) -> VarId {
+    let dict = globals.dict.bind(cx.py).clone();
+    cx.wrap(dict.as_any(), globals.tracker)
+}
 
 const SHOWS: &str = "shows the frames of its callers, with their variables";
 const TELLS: &str = "has each frame told of that begins from there on";
@@ -80,6 +153,8 @@ fn of_frames(function: &str, what: &str) -> Unwind {
     Unwind::fallback(ReasonId::UnsupportedFrame, format!("{function} {what}"))
 }
 
+/// `CO_NESTED`
+const NESTED: u32 = 0x10;
 /// `CO_OPTIMIZED`
 const OPTIMIZED: u32 = 0x01;
 

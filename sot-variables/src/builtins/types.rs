@@ -28,6 +28,12 @@ builtin! { ISINSTANCE = "isinstance" => |cx, args| {
     Ok(cx.boolean(answer))
 } }
 
+// What a type made by `typing.NewType` does with a value.
+builtin! { SAME = "_typing:_idfunc" => |cx, args| {
+    let [value] = args.exactly(cx, "_idfunc")?;
+    Ok(value)
+} }
+
 builtin! { FSPATH = "os:fspath" => |cx, args| {
     let [path] = args.exactly(cx, "fspath")?;
     match cx.known(path)? {
