@@ -1,15 +1,18 @@
 //! Intrinsics (3.12): rare operations that have no opcode of their own. Those of the interactive prompt, of modules, and of
-//! coroutines do not occur in functions; those of type parameters run in scopes of their own, which are not followed.
+//! coroutines do not occur in functions.
+
+use std::rc::Rc;
 
 use pyo3::exceptions::{PyRuntimeError, PyStopIteration};
 use pyo3::prelude::*;
-use pyo3::types::PyType;
-use sot_core::cpython;
+use pyo3::types::{PyBytes, PyDict, PyType};
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{OpcodeExecutor, UnaryOp};
+use sot_core::executor::{CallArgs, OpcodeExecutor, UnaryOp};
 use sot_core::opcode;
 use sot_core::variable::VarId;
+use sot_core::{cpython, translate};
 use sot_opcodes_py38::container::list_to_tuple;
+use sot_variables::stand_in;
 
 use crate::exception::combine_raised;
 
@@ -21,6 +24,11 @@ fn unary(cx: &mut OpcodeExecutor<'_>, number: u32, value: VarId) -> Flow<VarId> 
         "INTRINSIC_STOPITERATION_ERROR" => stop_iteration_error(cx, value),
         "INTRINSIC_UNARY_POSITIVE" => cx.unary(UnaryOp::Positive, value),
         "INTRINSIC_LIST_TO_TUPLE" => list_to_tuple(cx, value),
+        "INTRINSIC_TYPEVAR"
+        | "INTRINSIC_PARAMSPEC"
+        | "INTRINSIC_TYPEVARTUPLE"
+        | "INTRINSIC_SUBSCRIPT_GENERIC"
+        | "INTRINSIC_TYPEALIAS" => make(cx, number, &[value]),
         other => Err(unknown(other)),
     }
 }
@@ -28,8 +36,41 @@ fn unary(cx: &mut OpcodeExecutor<'_>, number: u32, value: VarId) -> Flow<VarId> 
 fn binary(cx: &mut OpcodeExecutor<'_>, number: u32, first: VarId, second: VarId) -> Flow<VarId> {
     match name(cx, "_intrinsic_2_descs", number)?.as_str() {
         "INTRINSIC_PREP_RERAISE_STAR" => combine_raised(cx, first, second),
+        "INTRINSIC_TYPEVAR_WITH_BOUND" | "INTRINSIC_TYPEVAR_WITH_CONSTRAINTS" | "INTRINSIC_SET_TYPEPARAM_DEFAULT" => {
+            make(cx, number, &[first, second])
+        }
+        "INTRINSIC_SET_FUNCTION_TYPE_PARAMS" => {
+            cx.set_attr(first, &Rc::from("__type_params__"), Some(second))?;
+            Ok(first)
+        }
         other => Err(unknown(other)),
     }
+}
+
+/// What an intrinsic makes of values that it only keeps: type parameters, what a generic class derives from, `type` aliases.
+fn make(cx: &mut OpcodeExecutor<'_>, number: u32, args: &[VarId]) -> Flow<VarId> {
+    let function = as_function(cx.py, number, args.len())?;
+    stand_in::call(cx, function.unbind(), &CallArgs::positional(args.to_vec()))
+}
+
+/// A function that does nothing but an intrinsic: one that packs its arguments, with another instruction in that place.
+fn as_function(py: Python<'_>, number: u32, arity: usize) -> PyResult<Bound<'_, PyAny>> {
+    let template = if arity == 1 { c"lambda first: (first,)" } else { c"lambda first, second: (first, second)" };
+    let function = py.eval(template, None, None)?;
+    let opcodes = cpython::import(py, "opcode")?.getattr("opmap")?;
+    let opcode = |name: &str| -> PyResult<u8> { opcodes.get_item(name)?.extract() };
+    let (pack, intrinsic) = (opcode("BUILD_TUPLE")?, opcode(&format!("CALL_INTRINSIC_{arity}"))?);
+    let code = function.getattr("__code__")?;
+    let mut bytes: Vec<u8> = code.getattr("co_code")?.extract()?;
+    for unit in bytes.chunks_exact_mut(2).filter(|unit| unit[0] == pack) {
+        unit.copy_from_slice(&[intrinsic, number as u8]);
+    }
+    let changes = PyDict::new(py);
+    changes.set_item("co_code", PyBytes::new(py, &bytes))?;
+    let code = code.call_method("replace", (), Some(&changes))?;
+    translate::leave_alone(code.cast()?, true);
+    function.setattr("__code__", code)?;
+    Ok(function)
 }
 
 /// CPython's name of an intrinsic.

@@ -14,10 +14,12 @@ use sot_core::tracker::{self, Tracker, TrackerId};
 use sot_core::variable::{VarId, Variable};
 
 use crate::dict;
+use crate::iterators::library;
 use crate::function::{call_by_policy, guard_identity};
 use crate::method::{self, call_descriptor};
 use crate::numpy;
 use crate::sequence;
+use crate::stand_in;
 
 sot_core::variable_kind! {
     "builtin_function",
@@ -140,6 +142,14 @@ impl BuiltinFunctionVariable {
                 Some(descriptor) => cx.call_builtin(&descriptor, args, false),
                 // How floats are packed is a state of the process.
                 None if name == "__setformat__" => cx.call_builtin(&object, args, false),
+                None if name == "__class_getitem__" && cx.materialize_args(args)?.is_none() => {
+                    let alias = library(cx.py, "types", "GenericAlias")?;
+                    if !object.call1((cx.py.None(),))?.get_type().is(&alias) {
+                        let text = format!("{name}() of values that are not known while tracing");
+                        return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
+                    }
+                    stand_in::call_with_known(cx, alias, &args.with_receiver(receiver))
+                }
                 None => cx.call_builtin(&object, args, is_value || name == "__class_getitem__"),
             };
         }

@@ -236,7 +236,7 @@ fn resolve_bases(cx: &mut OpcodeExecutor<'_>, given: &[VarId]) -> Flow<Vec<VarId
         if !of_typing(object.get_type().as_any()) && !of_typing(&object) {
             return Err(refuse("a class with a base that is no class"));
         }
-        if !cx.trackers.is_loadable(cx.vars.tracker(base)) {
+        if !cx.trackers.is_loadable(cx.vars.tracker(base)) && !stand_in::is_known(cx, base) {
             return Err(refuse("a class with a base that is made in the function"));
         }
         function::guard_identity(cx, base, &object.unbind());

@@ -10,6 +10,7 @@ use sot_core::codegen::CodeGen;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
+use sot_core::tracker;
 use sot_core::variable::{VarId, Variable};
 
 use crate::cell::CellVariable;
@@ -145,6 +146,16 @@ pub fn call(cx: &mut OpcodeExecutor<'_>, callable: Py<PyAny>, args: &CallArgs) -
     }
 }
 
+/// The same, where real objects say all that there is to the arguments.
+pub(crate) fn call_with_known(cx: &mut OpcodeExecutor<'_>, callable: Py<PyAny>, args: &CallArgs) -> Flow<VarId> {
+    let name = tracker::name(callable.bind(cx.py));
+    let made = call(cx, callable, args)?;
+    if is_known(cx, made) {
+        return Ok(made);
+    }
+    Err(refuse(&format!("{name}() of values that are not known while tracing")))
+}
+
 macro_rules! made_by {
     ($($item:ident = $path:literal, $module:literal, $name:literal;)+) => {$(
         builtin! { $item = $path => |cx, args| {
@@ -184,6 +195,14 @@ property_with! {
     DELETER = "property.deleter", "deleter";
 }
 
+/// What type parameters and aliases ask a function of the program's for when it is read.
+const LATE: &[&str] = &["__bound__", "__constraints__", "__default__", "__value__"];
+
+/// Whether the variable is such an object, and what it was made of is known.
+pub(crate) fn is_known(cx: &OpcodeExecutor<'_>, variable: VarId) -> bool {
+    cx.vars.as_kind::<MadeVariable>(variable).is_some_and(|made| made.exact)
+}
+
 impl Variable for MadeVariable {
     fn kind(&self) -> &'static str {
         "made"
@@ -209,6 +228,9 @@ impl Variable for MadeVariable {
     fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
         if matches!(&**name, "__dict__" | "__annotations__") {
             return Err(refuse("the attributes of an object that C code has made in the function"));
+        }
+        if LATE.contains(&&**name) {
+            return Err(refuse(&format!("{name} of something generic that is made in the function")));
         }
         object_model::get_attr(cx, this, name)
     }
