@@ -183,18 +183,23 @@ fn leaves(cx: &mut OpcodeExecutor<'_>, exception: VarId, found: &mut Vec<VarId>)
     Ok(())
 }
 
-/// What is raised behind all `except*` clauses, of which none has raised anything but parts of the original: these parts in
-/// the shape that they have in the original.
+/// What is raised behind all `except*` clauses: what they have left of the original, in the shape that it has there, and what they
+/// have raised of their own, in a group if that is more than one.
 pub fn raised_again(cx: &mut OpcodeExecutor<'_>, original: VarId, left: &[VarId]) -> Flow<Option<VarId>> {
-    let mut kept = Vec::new();
+    let (mut kept, mut raised) = (Vec::new(), Vec::new());
     for &part in left {
-        if part != original && !cx.is_part(part, original) {
-            let text = "`except*` with a clause that raises an exception of its own";
-            return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
+        if part == original || cx.is_part(part, original) {
+            leaves(cx, part, &mut kept)?;
+        } else {
+            raised.push(part);
         }
-        leaves(cx, part, &mut kept)?;
     }
-    Ok(partition(cx, original, &mut |_, exception| Ok(kept.contains(&exception)))?[0])
+    raised.extend(partition(cx, original, &mut |_, exception| Ok(kept.contains(&exception)))?[0]);
+    if raised.len() < 2 {
+        return Ok(raised.pop());
+    }
+    let message = cx.string("");
+    group(cx, message, raised).map(Some)
 }
 
 /// A method of a group; `None` if it is not simulated.

@@ -107,3 +107,57 @@ def group_with_several_types(x):
     except* KeyError:
         n += 10
     return x + n
+
+
+def _shape(e):
+    if isinstance(e, ExceptionGroup):
+        return type(e).__name__, e.message, [_shape(member) for member in e.exceptions]
+    return type(e).__name__, e.args[0]
+
+
+def _raised(function):
+    try:
+        function()
+    except ExceptionGroup as group:
+        context = [type(e.__context__).__name__ for e in group.exceptions]
+        return _shape(group), context, type(group.__context__).__name__
+    except KeyError as e:
+        return _shape(e), _shape(e.__context__), _shape(e.__cause__)
+
+
+def group_with_clauses_that_raise(x):
+    def own():
+        try:
+            raise ExceptionGroup("g", [ValueError(1), TypeError(2)])
+        except* ValueError:
+            raise KeyError("new")
+
+    def own_and_again():
+        try:
+            raise ExceptionGroup("g", [ValueError(1), TypeError(2)])
+        except* ValueError:
+            raise
+        except* TypeError as e:
+            raise KeyError("new") from e
+
+    def parts_by_name():
+        try:
+            raise ExceptionGroup("g", [ValueError(1), TypeError(2), KeyError(3)])
+        except* ValueError as e:
+            raise e
+        except* TypeError:
+            raise
+
+    def all_by_name():
+        try:
+            raise ExceptionGroup("g", [ValueError(1), TypeError(2)])
+        except* (ValueError, TypeError) as e:
+            raise e
+
+    def naked():
+        try:
+            raise ValueError(3)
+        except* ValueError as e:
+            raise KeyError("new") from e
+
+    return x + 1, [_raised(f) for f in (own, own_and_again, parts_by_name, all_by_name, naked)]

@@ -244,6 +244,11 @@ impl OpcodeExecutor<'_> {
         self.parts.insert(part, root);
     }
 
+    /// Notes that a part of a group is raised on its own, from when on it counts for itself.
+    pub(super) fn forget_part(&mut self, part: VarId) {
+        self.parts.remove(&part);
+    }
+
     /// Whether an exception is a part of a group.
     pub fn is_part(&self, part: VarId, group: VarId) -> bool {
         self.parts.get(&part) == Some(&group)

@@ -216,7 +216,13 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// What `raise exception from cause` unwinds with.
     pub fn raise_value(&mut self, exception: VarId, cause: Option<VarId>) -> Unwind {
-        self.prepare_raise(exception, cause).map_or_else(|unwind| unwind, Unwind::Raise)
+        match self.prepare_raise(exception, cause) {
+            Ok(exception) => {
+                self.forget_part(exception);
+                Unwind::Raise(exception)
+            }
+            Err(unwind) => unwind,
+        }
     }
 
     /// Raises an error of C code because of an exception, which is its cause and its context.
