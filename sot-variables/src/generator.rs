@@ -11,7 +11,7 @@ use sot_core::builtin;
 use sot_core::bytecode::{Label, Opcodes};
 use sot_core::codegen::CodeGen;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{CallArgs, Exit, Frame, OpcodeExecutor};
+use sot_core::executor::{object_model, CallArgs, Exit, Frame, Name, OpcodeExecutor};
 use sot_core::guard::Test;
 use sot_core::tracker::{Tracker, TrackerId};
 use sot_core::variable::{VarId, Variable};
@@ -531,6 +531,22 @@ impl Variable for GeneratorVariable {
         let Some(frame) = self.frame() else { return Vec::new() };
         let handled = frame.handled.iter().map(|handled| &handled.exception);
         frame.locals.iter().flatten().chain(&frame.cells).chain(&frame.stack).chain(handled).copied().collect()
+    }
+
+    fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
+        if self.object().is_some() {
+            return object_model::get_attr(cx, this, name);
+        }
+        Ok(Some(match &**name {
+            "__name__" => cx.string(&self.name),
+            "__qualname__" => cx.string(&self.qualname),
+            "gi_running" => cx.boolean(matches!(self.state, State::Running)),
+            "gi_suspended" if self.python_type(cx).hasattr(&**name)? => {
+                cx.boolean(matches!(self.state, State::Suspended(_)))
+            }
+            "gi_frame" if matches!(self.state, State::Finished(_)) => cx.none(),
+            _ => return object_model::get_attr(cx, this, name),
+        }))
     }
 
     fn iter(&self, _: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
