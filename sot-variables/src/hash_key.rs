@@ -213,6 +213,9 @@ fn identity_hash(of: VarId, is_id: bool) -> isize {
 
 fn identity_of(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<Option<(VarId, bool)>> {
     if let Some(id) = cx.see_as::<IdVariable>(variable)? {
+        if id.is_hash() {
+            return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, "the hash of an object as a key"));
+        }
         let constant = cx.see(id.object())?.constant().is_some();
         return Ok((!constant).then_some((id.object(), true)));
     }

@@ -1,4 +1,4 @@
-//! `id(x)`: a number that is only compared and used as a key, which is all that can be said of it while tracing.
+//! `id(x)`, and the hash that an object has by it: a number that is only compared and used as a key, which is all that can be said of it while tracing.
 
 use std::rc::Rc;
 
@@ -17,7 +17,7 @@ sot_core::variable_kind! { "id" }
 builtin! { ID = "id" => |cx, args| {
     let [object] = args.exactly(cx, "id")?;
     cx.see(object)?;
-    Ok(cx.produce(Rc::new(IdVariable { object, of_thread: false })))
+    Ok(cx.produce(Rc::new(IdVariable { object, what: What::Id })))
 } }
 
 builtin! { GET_IDENT = "_thread:get_ident" => |cx, args| {
@@ -26,13 +26,29 @@ builtin! { GET_IDENT = "_thread:get_ident" => |cx, args| {
     let function = library(cx.py, "_thread", "get_ident")?.into_bound(cx.py);
     let tracker = cx.constant_tracker(function.clone().unbind());
     let object = cx.wrap(&function, tracker);
-    Ok(cx.produce(Rc::new(IdVariable { object, of_thread: true })))
+    Ok(cx.produce(Rc::new(IdVariable { object, what: What::Thread })))
 } }
+
+builtin! { HASH = "object.__hash__" => |cx, args| {
+    let [object] = args.exactly(cx, "__hash__")?;
+    if cx.known(object)?.is_some() {
+        return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "object.__hash__() of a constant"));
+    }
+    Ok(cx.produce(Rc::new(IdVariable { object, what: What::Hash })))
+} }
+
+/// What of an object's identity it is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum What {
+    Id,
+    Hash,
+    Thread,
+}
 
 /// The identity of an object, or of the running thread.
 pub struct IdVariable {
     object: VarId,
-    of_thread: bool,
+    what: What,
 }
 
 impl IdVariable {
@@ -41,9 +57,14 @@ impl IdVariable {
         self.object
     }
 
+    /// Whether it is the object's hash, which is another number than its `id()`.
+    pub fn is_hash(&self) -> bool {
+        self.what == What::Hash
+    }
+
     /// Whether it is that of an object, and not of the thread.
     pub fn is_of(&self, object: VarId) -> bool {
-        self.object == object && !self.of_thread
+        self.object == object && self.what != What::Thread
     }
 }
 
@@ -65,10 +86,14 @@ impl Variable for IdVariable {
     }
 
     fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
-        if self.of_thread {
-            return emit_call(cg, |py| library(py, "_thread", "get_ident"), &[]);
+        match self.what {
+            What::Thread => emit_call(cg, |py| library(py, "_thread", "get_ident"), &[]),
+            What::Id => emit_call(cg, |py| library(py, "builtins", "id"), &[self.object]),
+            What::Hash => {
+                let hash = cg.cx.py.get_type::<PyAny>().getattr("__hash__")?.unbind();
+                emit_call(cg, |_| Ok(hash), &[self.object])
+            }
         }
-        emit_call(cg, |py| library(py, "builtins", "id"), &[self.object])
     }
 
     fn truth(&self, _: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<bool> {
@@ -79,7 +104,10 @@ impl Variable for IdVariable {
         let Some(other) = cx.see_as::<IdVariable>(other)? else {
             return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, "id() compared with a number"));
         };
-        let same = self.of_thread == other.of_thread && cx.is_same(self.object, other.object)?;
+        if self.what != other.what {
+            return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, "id() compared with a hash"));
+        }
+        let same = cx.is_same(self.object, other.object)?;
         match op {
             CompareOp::Equal => Ok(Some(cx.boolean(same))),
             CompareOp::NotEqual => Ok(Some(cx.boolean(!same))),

@@ -34,6 +34,8 @@ const NOT_SIMULATED: &[&str] = &[
     "layer",
     "getter",
     "id",
+    "context",
+    "frame",
 ];
 
 /// Calls a special method in C on a value of exactly its type; `None` if it is none, or not one that is known here.

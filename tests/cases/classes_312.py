@@ -35,3 +35,42 @@ def test_generic_function_made(x):
         return v * 2
 
     return local(x)
+
+
+@given(lambda: (toy.arange(2),))
+def test_type_parameters_are_one_object(x):
+    def local[T: int, *Ts](v: list[T]) -> T:
+        return v * 2
+
+    class Held[K]:
+        first: K
+        rest: list[K]
+
+    type Names[N] = dict[N, str]
+    y = x + 1
+    toy.save(y)
+    T, Ts = local.__type_params__
+    (K,) = Held.__type_params__
+    found = [
+        local.__annotations__["v"].__args__[0] is T, local.__annotations__["return"] is T, T.__bound__, T.__infer_variance__,
+        T.__module__, Ts.__name__, Held.__annotations__["first"] is K, Held.__annotations__["rest"].__args__[0] is K,
+        Held[int].__args__, Held.__orig_bases__[0].__args__[0] is K, Names.__value__.__args__[0] is Names.__type_params__[0],
+    ]
+    return y * 2, found, repr(Names[int]), Names.__module__
+
+
+@given(lambda: (toy.arange(2),))
+def test_a_bound_is_read(x):
+    limit = int
+
+    def local[T: limit](v: T) -> T:
+        return v
+
+    return x + 1, local.__type_params__[0].__bound__, local(3)
+
+
+@given(lambda: (toy.arange(2),))
+def test_a_value_is_read(x):
+    limit = int
+    type Names = list[limit]
+    return x + 1, Names.__value__

@@ -490,3 +490,55 @@ def test_views_of_what_changes(x):
         memoryview(b"abc")[0] = 1
     except TypeError as error:
         return x + 1, bytes(b), bytes(m), type(error).__name__
+
+
+def in_context(x):
+    level.set(7)
+    y = x * 2
+    toy.save(y)
+    return y + level.get()
+
+
+@given(one)
+def test_a_break_in_a_context(x):
+    context = contextvars.copy_context()
+    y = context.run(in_context, x + 1)
+    return y, level.get(), context.run(level.get)
+
+
+@given(one)
+def test_a_context_that_outlives_the_graph(x):
+    token = level.set(4)
+    context = contextvars.copy_context()
+    level.reset(token)
+    return x + 1, context, context[level], level.get()
+
+
+@given(one)
+def test_a_context_entered_twice(x):
+    context = contextvars.copy_context()
+    try:
+        context.run(context.run, level.get)
+    except RuntimeError:
+        return x + 1
+
+
+@given(one)
+def test_a_hash_is_no_id(x):
+    class Plain:
+        pass
+
+    p = Plain()
+    seen = {id(p): "id"}
+    return x + 1, hash(p) in seen, hash(p) == id(p), {hash(p): 1}[hash(p)]
+
+
+@given(one)
+def test_a_hash_leaves_the_graph(x):
+    class Plain:
+        pass
+
+    p = Plain()
+    h = hash(p)
+    toy.save(x)
+    return x + 1, h == hash(p)

@@ -740,7 +740,8 @@ def generator_attributes(x):
         yield 1
 
     it = g()
-    return x + 1, it.__name__, it.gi_running, iter(it) is it, next(it)
+    ended = iter(it)
+    return x + 1, it.__name__, it.gi_running, iter(it) is it, next(it), list(ended), it.gi_frame, it.__qualname__
 
 
 def managers_in_forms(x):
@@ -1252,3 +1253,41 @@ def calls_with_positional_only(x):
 def object_protocol(x):
     o, p = object(), object()
     return x + 1, o == o, o != p, o is p, hash(o) == hash(o), isinstance(o, object), type(o) is object, callable(o), bool(o)
+
+
+def context_in_a_context(x):
+    seen = []
+
+    def run(value):
+        seen.append(_level.get())
+        token = _level.set(value)
+        inner = contextvars.copy_context()
+        _level.reset(token)
+        return inner
+
+    before = contextvars.copy_context()
+    token = _level.set(3)
+    context = contextvars.copy_context()
+    inner = context.run(run, 7)
+    context.run(_level.set, 5)
+    try:
+        context.run(lambda: {}["k"])
+    except KeyError:
+        seen.append("missing")
+    seen.append(_level.get())
+    _level.reset(token)
+    return x + _level.get(), before.run(_level.get), context.run(_level.get), inner.run(_level.get), seen
+
+
+def hashes_by_identity(x):
+    class Plain:
+        pass
+
+    class Own:
+        def __eq__(self, other):
+            return True
+
+        __hash__ = object.__hash__
+
+    p, q, o = Plain(), Own(), Own()
+    return x + 1, hash(p) == hash(p), hash(q) == hash(o), len({q, o, q}), p.__hash__() == hash(p), {q: 1}[q]

@@ -14,14 +14,10 @@ use sot_tests::harness;
 
 /// Functions that are not whole yet: file and function, oldest and first later minor version, what is missing.
 const KNOWN_GAPS: &[(&str, u8, u8, &str)] = &[
-    ("exceptions_311.group_raises_in_a_clause", 8, 14, "ExceptionVariable(builtins.KeyError) is raised"),
     ("generators.yield_from_throw", 8, 14, "generators and coroutines run in CPython"),
-    ("forms.context_variable_in_a_context", 8, 14, "call of <built-in function copy_context>"),
     ("forms.deque_subclasses", 8, 14, "instances are made by C code"),
     ("forms.dispatch_by_annotation", 8, 14, "a new object that contains itself"),
     ("forms.generator_throw_forms", 8, 11, "GeneratorVariable(g), which runs code when it dies"),
-    ("forms.generator_attributes", 8, 14, "attribute '__name__' is served by C code"),
-    ("forms.object_protocol", 8, 14, "call of <slot wrapper '__hash__' of 'object' objects>"),
     ("modules.single_dispatch_method", 13, 14, "call of <slot wrapper '__hash__' of 'weakref.ReferenceType' objects>"),
     ("protocols.abstract_sequence", 8, 14, "GeneratorVariable(Sequence.__iter__), which runs code when it dies"),
     ("protocols.finalizer", 8, 14, "an object that runs code when it dies is made by CPython"),

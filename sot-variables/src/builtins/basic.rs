@@ -143,7 +143,17 @@ builtin! { HASH = "hash" => |cx, args| {
     if cx.known(value)?.or(seen).is_some_and(|value| holds_nan(&value)) {
         return Err(cannot("the hash of a NaN, which is the object's own"));
     }
-    fold_or(cx, "hash", args, |cx| object_model::convert(cx, value, "__hash__", &[]))
+    fold_or(cx, "hash", args, |cx| {
+        let own = cx.see(value)?.special(cx, value, "__hash__")?.is_some();
+        let usual = cx.py.get_type::<PyAny>().getattr("__hash__")?;
+        match object_model::lookup(cx, value, &Rc::from("__hash__"))?.filter(|(found, _)| found.is(&usual) && !own) {
+            Some((_, tracker)) => {
+                object_model::guard_identity(cx, &usual, tracker);
+                cx.call_builtin(&usual, args, false)
+            }
+            None => object_model::convert(cx, value, "__hash__", &[]),
+        }
+    })
 } }
 
 fn holds_nan(value: &Bound<'_, PyAny>) -> bool {

@@ -8,8 +8,8 @@ use pyo3::prelude::*;
 use sot_core::backend::ObjectTest;
 use sot_core::builtin;
 use sot_core::codegen::CodeGen;
-use sot_core::error::Flow;
-use sot_core::executor::OpcodeExecutor;
+use sot_core::error::{Flow, Unwind};
+use sot_core::executor::{CallArgs, OpcodeExecutor};
 use sot_core::guard::{Identity, Test};
 use sot_core::side_effects::Effect;
 use sot_core::tracker::repr;
@@ -20,6 +20,7 @@ use crate::iterators::library;
 
 sot_core::variable_kind! { "context_variable" }
 sot_core::variable_kind! { "token" }
+sot_core::variable_kind! { "context" }
 
 /// A context variable that the trace has set, or given back what it had.
 struct ContextVariable {
@@ -32,6 +33,12 @@ struct TokenVariable {
     variable: VarId,
     before: Option<VarId>,
     used: bool,
+}
+
+/// A copy of the context: what context variables have in it that the trace has given a value, or that it has since given one.
+struct ContextCopy {
+    values: Vec<(VarId, Option<VarId>)>,
+    entered: bool,
 }
 
 builtin! { GET = "contextvars:ContextVar.get" => |cx, args| {
@@ -73,6 +80,52 @@ builtin! { RESET = "contextvars:ContextVar.reset" => |cx, args| {
     Ok(cx.none())
 } }
 
+// What is set from there on is not in it, and what is set in it is not here.
+builtin! { COPY_CONTEXT = "contextvars:copy_context" => |cx, args| {
+    let [] = args.exactly(cx, "copy_context")?;
+    let context = cx.produce(Rc::new(ContextCopy { values: written(cx), entered: false }));
+    cx.note_step(context);
+    Ok(context)
+} }
+
+builtin! { RUN = "contextvars:Context.run" => |cx, args| {
+    let [context, function, ref rest @ ..] = args.positional[..] else {
+        return Err(cannot("Context.run() without a function"));
+    };
+    let copy = cx.see_as::<ContextCopy>(context)?.filter(|copy| !copy.entered);
+    let copy = copy.ok_or_else(|| cannot("Context.run() of a context from outside, or that runs"))?;
+    let outside = written(cx);
+    enter(cx, &copy.values)?;
+    cx.vars.set(context, Rc::new(ContextCopy { values: Vec::new(), entered: true }));
+    cx.unclaim();
+    let result = cx.call(function, &CallArgs { positional: rest.to_vec(), keywords: args.keywords.clone() });
+    if matches!(result, Ok(_) | Err(Unwind::Raise(_))) {
+        cx.vars.set(context, Rc::new(ContextCopy { values: written(cx), entered: false }));
+        enter(cx, &outside)?;
+    }
+    result
+} }
+
+/// What the trace has given to context variables.
+fn written(cx: &OpcodeExecutor<'_>) -> Vec<(VarId, Option<VarId>)> {
+    let known = cx.vars.iter().map(|(id, _)| id);
+    known.filter_map(|id| Some((id, cx.vars.as_kind::<ContextVariable>(id)?.value))).collect()
+}
+
+/// Gives all context variables the values that they have in a context: others have what they have for real.
+fn enter(cx: &mut OpcodeExecutor<'_>, values: &[(VarId, Option<VarId>)]) -> Flow<()> {
+    for (variable, now) in written(cx) {
+        let value = match values.iter().find(|(known, _)| *known == variable) {
+            Some((_, value)) => *value,
+            None => value_outside(cx, variable)?,
+        };
+        if value != now {
+            write(cx, variable, value)?;
+        }
+    }
+    Ok(())
+}
+
 fn real<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId) -> Flow<Bound<'py, PyAny>> {
     let object = cx.see(variable)?.object().map(|object| object.bind(cx.py).clone());
     object.ok_or_else(|| cannot("a new ContextVar"))
@@ -90,6 +143,10 @@ fn value_of(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<Option<VarId>>
     if let Some(written) = cx.see_as::<ContextVariable>(variable)? {
         return Ok(written.value);
     }
+    value_outside(cx, variable)
+}
+
+fn value_outside(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<Option<VarId>> {
     let object = real(cx, variable)?;
     let missing = cx.py.get_type::<PyAny>().call0()?;
     let now = object.call_method1("get", (&missing,))?;
@@ -154,6 +211,29 @@ impl Variable for TokenVariable {
 
     fn children(&self) -> Vec<VarId> {
         std::iter::once(self.variable).chain(self.before).collect()
+    }
+
+    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
+        Err(cg.cx.plan_to_make(this, "outlives the graph"))
+    }
+}
+
+impl Variable for ContextCopy {
+    fn kind(&self) -> &'static str {
+        "context"
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        let ty = library(cx.py, "contextvars", "Context").map(|ty| ty.into_bound(cx.py));
+        ty.unwrap_or_else(|_| cx.py.get_type::<PyAny>().into_any())
+    }
+
+    fn text(&self, _: &OpcodeExecutor<'_>) -> String {
+        "ContextCopy".to_owned()
+    }
+
+    fn children(&self) -> Vec<VarId> {
+        self.values.iter().flat_map(|(variable, value)| std::iter::once(*variable).chain(*value)).collect()
     }
 
     fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
