@@ -14,8 +14,8 @@ use sot_core::tracker::{self, Tracker, TrackerId};
 use sot_core::variable::{VarId, Variable};
 
 use crate::dict;
-use crate::iterators::library;
 use crate::function::{call_by_policy, guard_identity};
+use crate::iterators::library;
 use crate::method::{self, call_descriptor};
 use crate::numpy;
 use crate::sequence;

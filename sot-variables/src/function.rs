@@ -82,11 +82,7 @@ pub fn guard_identity(cx: &mut OpcodeExecutor<'_>, this: VarId, object: &Py<PyAn
     }
 }
 
-fn parts_of<'py>(
-    cx: &mut OpcodeExecutor<'py>,
-    this: VarId,
-    function: &Bound<'py, PyFunction>,
-) -> Flow<FunctionParts> {
+fn parts_of<'py>(cx: &mut OpcodeExecutor<'py>, this: VarId, function: &Bound<'py, PyFunction>) -> Flow<FunctionParts> {
     let of = cx.vars.tracker(this);
     let code = cpython::function_code(function);
     let part = cx.trackers.add(Tracker::Part { of, part: Part::Code });
