@@ -29,7 +29,8 @@ sot_core::variable_kind! {
 pub struct DequeVariable {
     /// The items.
     pub items: Vec<VarId>,
-    maxlen: Option<usize>,
+    /// How many it may hold.
+    pub maxlen: Option<usize>,
     /// How often items were put in or taken out, which iterators look at.
     pub changes: usize,
     outside: Option<Outside>,
@@ -45,6 +46,25 @@ struct Outside {
 
 builtin! { DEQUE = "collections:deque" => |cx, args| {
     let [iterable, maxlen] = args.named(cx, "deque", ["iterable", "maxlen"], 0)?;
+    let deque = filled(cx, iterable, maxlen)?;
+    Ok(cx.produce(Rc::new(deque)))
+} }
+
+builtin! { INIT = "collections:deque.__init__" => |cx, args| {
+    let Some((&this, rest)) = args.positional.split_first() else { return Err(refuse()) };
+    let rest = CallArgs { positional: rest.to_vec(), keywords: args.keywords.clone() };
+    let [iterable, maxlen] = rest.named(cx, "deque", ["iterable", "maxlen"], 0)?;
+    let before = expect(cx, this)?;
+    if before.outside.is_some() || !before.items.is_empty() {
+        return Err(Unwind::break_graph(ReasonId::UnsupportedMutation, "deque.__init__() of one that holds something"));
+    }
+    let deque = filled(cx, iterable, maxlen)?;
+    DequeVariable { changes: before.changes, ..deque }.store(cx, this);
+    Ok(cx.none())
+} }
+
+/// What `deque(iterable, maxlen)` gives.
+fn filled(cx: &mut OpcodeExecutor<'_>, iterable: Option<VarId>, maxlen: Option<VarId>) -> Flow<DequeVariable> {
     let maxlen = match maxlen {
         Some(maxlen) if !cx.known(maxlen)?.is_some_and(|maxlen| maxlen.is_none()) => {
             let maxlen = known_index(cx, maxlen, "deque()")?;
@@ -57,8 +77,8 @@ builtin! { DEQUE = "collections:deque" => |cx, args| {
     if let Some(iterable) = iterable {
         deque.push_back(cx.unpack_all(iterable)?);
     }
-    Ok(cx.produce(Rc::new(deque)))
-} }
+    Ok(deque)
+}
 
 builtin! { APPEND = "collections:deque.append" => |cx, args| {
     let [this, item] = args.exactly(cx, "append")?;
@@ -487,6 +507,15 @@ impl Variable for DequeVariable {
     }
 
     fn inplace(&self, cx: &mut OpcodeExecutor<'_>, op: BinaryOp, this: VarId, other: VarId) -> Flow<Option<VarId>> {
+        if op == BinaryOp::Multiply {
+            self.look(cx, this)?;
+            let Some(count) = sequence::times(cx, other)? else { return Ok(None) };
+            let mut deque = self.clone().edited();
+            deque.items.clear();
+            deque.push_back(sequence::repeat(&self.items, count)?);
+            deque.store(cx, this);
+            return Ok(Some(this));
+        }
         if op != BinaryOp::Add {
             return Ok(None);
         }

@@ -1,5 +1,5 @@
 //! Objects of subclasses of builtin types (`class Stack(list)`, `defaultdict`, members of an `IntEnum`). What the base keeps
-//! is a variable of its own, the storage: a plain list, dict, set or value. C methods of the base work on it; everything
+//! is a variable of its own, the storage: a plain list, dict, set, deque or value. C methods of the base work on it; everything
 //! else follows the object model, so that overridden methods are seen.
 
 use std::rc::Rc;
@@ -16,6 +16,7 @@ use sot_core::tracker::{self, repr, Tracker, TrackerId};
 use sot_core::variable::{GraphArgument, VarId, Variable};
 
 use crate::builtins::{conversion, receive};
+use crate::deque::DequeVariable;
 use crate::dict::DictVariable;
 use crate::hash_key::HashKey;
 use crate::iterators::rebuild;
@@ -29,7 +30,9 @@ const MUTABLE: &[(&str, &str, &str)] = &[
     ("builtins", "dict", "update"),
     ("builtins", "list", "extend"),
     ("builtins", "set", "update"),
+    DEQUE,
 ];
+const DEQUE: (&str, &str, &str) = ("collections", "deque", "__init__");
 const VALUES: &[&str] = &["str", "int", "float", "complex", "bytes", "frozenset"];
 
 /// What a subclass inherits its storage from.
@@ -57,6 +60,10 @@ impl Base {
         Ok(None)
     }
 
+    fn is_deque(self) -> bool {
+        matches!(self, Base::Container(_, name, _) if name == DEQUE.1)
+    }
+
     fn ty(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
         match self {
             Base::Container(module, name, _) => cpython::import(py, module)?.getattr(name),
@@ -73,14 +80,16 @@ fn inherits_storage(ty: &Bound<'_, PyType>) -> bool {
 }
 
 fn is_base(ty: &Bound<'_, PyType>) -> bool {
-    !cpython::is_heap_type(ty) && {
-        let name = cpython::type_name(ty);
-        MUTABLE.iter().any(|(_, base, _)| *base == &*name) || VALUES.contains(&&*name)
-    }
+    let name = cpython::type_name(ty);
+    // It is a heap type from 3.12 on.
+    let deque = &*name == DEQUE.1;
+    (deque || !cpython::is_heap_type(ty))
+        && (MUTABLE.iter().any(|(_, base, _)| *base == &*name) || VALUES.contains(&&*name))
 }
 
+/// Guards look into what lists, dicts and sets of subclasses keep; of a deque, they would ask its class.
 fn is_subclass_object(object: &Bound<'_, PyAny>) -> bool {
-    matches!(Base::of(&object.get_type()), Ok(Some(_)))
+    matches!(Base::of(&object.get_type()), Ok(Some(base)) if !base.is_deque())
 }
 
 /// An object of a subclass.
@@ -137,17 +146,24 @@ const ASKING: &[(&str, &[&str])] = &[
 /// Methods of `OrderedDict` that ask the class for another object.
 const MAKING: &[&str] = &["copy", "__or__", "__ror__", "__reduce__"];
 
-/// `OrderedDict` does with objects of a subclass what their own methods say.
+/// Methods of `deque` that do.
+const MAKING_DEQUES: &[&str] = &["copy", "__copy__", "__add__", "__mul__", "__rmul__", "__reduce__"];
+
+/// `OrderedDict` does with objects of a subclass what their own methods say, and some methods make other objects of its class.
 pub fn refuse_asking(
     cx: &mut OpcodeExecutor<'_>,
     descriptor: &Bound<'_, PyAny>,
     args: &CallArgs,
     storage: VarId,
 ) -> Flow<()> {
+    let name: String = descriptor.getattr("__name__")?.extract()?;
+    if cx.see_as::<DequeVariable>(storage)?.is_some() && MAKING_DEQUES.contains(&&*name) {
+        let text = format!("{name}() of a deque of a class derived from it");
+        return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
+    }
     if !cx.see_as::<DictVariable>(storage)?.is_some_and(|dict| dict.ordered) {
         return Ok(());
     }
-    let name: String = descriptor.getattr("__name__")?.extract()?;
     let gives = args.positional.len() > 1 || !args.keywords.is_empty();
     let asked = ASKING.iter().find(|(asking, _)| *asking == name && (gives || name == "popitem"));
     let (receiver, base) = (args.positional[0], cx.type_of(storage)?);
@@ -197,6 +213,7 @@ constructors! {
     COMPLEX = "complex.__new__";
     BYTES = "bytes.__new__";
     FROZENSET = "frozenset.__new__";
+    DEQUE_NEW = "collections:deque.__new__";
 }
 
 builtin! { LIST_INIT = "list.__init__" => |cx, args| {
@@ -249,7 +266,8 @@ fn new(cx: &mut OpcodeExecutor<'_>, path: &str, args: &CallArgs) -> Flow<VarId> 
     let ty = object.cast::<PyType>().map_err(|_| refuse())?.clone();
     let rest = CallArgs { positional: rest.to_vec(), keywords: args.keywords.clone() };
     let Some(base) = Base::of(&ty)? else {
-        if !path.starts_with(&format!("{}.", cpython::type_name(&ty))) {
+        let own = path.rsplit(':').next().unwrap_or(path);
+        if !own.starts_with(&format!("{}.", cpython::type_name(&ty))) {
             // Another type of C code's, which CPython tells from those that are safe.
             return Err(refuse());
         }
@@ -342,7 +360,8 @@ impl Variable for SubclassVariable {
 
     /// What a getter of the base gives is read of what the base keeps.
     fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
-        if let (Base::Value(_), Some((found, tracker))) = (self.base, object_model::lookup(cx, this, name)?) {
+        let keeps = self.base.is_deque() || matches!(self.base, Base::Value(_));
+        if let Some((found, tracker)) = object_model::lookup(cx, this, name)?.filter(|_| keeps) {
             let is_getter = cpython::type_name(&found.get_type()) == "getset_descriptor"
                 || cpython::type_name(&found.get_type()) == "member_descriptor";
             if is_getter && found.getattr("__objclass__")?.is(self.base.ty(cx.py)?) {
@@ -383,6 +402,18 @@ impl Variable for SubclassVariable {
             Base::Value(_) => {
                 cg.call(|cg| cg.load_const(new), &[class, self.storage])?;
                 cg.define(this)?;
+            }
+            _ if self.base.is_deque() => {
+                cg.call(|cg| cg.load_const(new), &[class])?;
+                cg.define(this)?;
+                let init = base.getattr("__init__")?.unbind();
+                let deque = cg.cx.see_as::<DequeVariable>(self.storage)?;
+                let maxlen = match deque.and_then(|deque| deque.maxlen) {
+                    Some(maxlen) => cg.cx.integer(maxlen as i64)?,
+                    None => cg.cx.none(),
+                };
+                cg.call(|cg| cg.load_const(init), &[this, self.storage, maxlen])?;
+                cg.op("POP_TOP", 0)?;
             }
             Base::Container(module, _, fill) => {
                 // `OrderedDict.update` goes through `__setitem__`; the other bases write to themselves.

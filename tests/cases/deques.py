@@ -1,5 +1,6 @@
 """Deques from outside: kept by objects, given as arguments, global."""
 
+import copy
 from collections import deque
 
 import toy
@@ -138,3 +139,64 @@ def test_one_deque_in_two_places(x, d, inside, around):
     around[0].appendleft(6)
     d.pop()
     return x + len(d), inside, around, d is around[0]
+
+
+class Window(deque):
+    def last(self):
+        return self[-1]
+
+    def __len__(self):
+        log.append("len")
+        return super().__len__()
+
+
+class Counted(deque):
+    def __init__(self, items=(), maxlen=None):
+        super().__init__(items, maxlen)
+        self.count_of = 0
+
+    def append(self, item):
+        self.count_of += 1
+        super().append(item)
+
+
+log = []
+outside = Window([1, 2], maxlen=3)
+
+
+@given(one)
+def test_whole__a_deque_of_a_class_of_its_own(x, _):
+    c = Counted([1, 2], 2)
+    c.append(x + 1)
+    c.append(4)
+    c.extend([x, 5])
+    return x * 2, c, c.count_of, c.maxlen
+
+
+@given(one)
+def test_copies_of_a_deque_of_a_class_of_its_own(x, _):
+    w = Counted([1], 3)
+    w.seen = 1
+    made = [w.copy(), copy.copy(w), w + w, w * 2, repr(w), w == deque([1])]
+    return x + 1, made, [type(m).__name__ for m in made]
+
+
+@given(one)
+def test_a_deque_of_a_class_of_its_own_from_outside(x, _):
+    outside.append(3)
+    return x + outside.last(), len(outside), list(outside), outside.maxlen
+
+
+@given(one)
+def test_a_deque_is_made_again(x, _):
+    w = Window([1, 2, 3], 2)
+    w.__init__([4, 5, 6])
+    d = deque([1, 2, 3], 2)
+    d.__init__("abc")
+    return x + 1, w, w.maxlen, d, d.maxlen
+
+
+@given(one)
+def test_whole__a_deque_from_outside_is_repeated(x, d):
+    d *= 2
+    return x + 1, len(d)

@@ -281,7 +281,19 @@ def frozenset_subclasses(x):
 def deque_subclasses(x):
     w = Window([1, 2], maxlen=2)
     w.append(3)
-    return x + w.last(), list(w), len(w), w.maxlen
+    w.seen = 1
+    v = Window("abc")
+    v.rotate(1)
+    v += w
+    v *= 2
+    found = 3 in w, w[0], w.pop(), [n for n in reversed(v)], w == collections.deque([2]), v.maxlen, bool(Window())
+    return x + v.last(), list(w), len(w), w.maxlen, found, w, v, isinstance(w, collections.deque)
+
+
+def deques_repeated_in_place(x):
+    d = e = collections.deque([1, 2], maxlen=3)
+    d *= 2
+    return x + len(d), d is e, list(e), d
 
 
 def counter_subclasses(x):

@@ -15,7 +15,6 @@ use sot_tests::harness;
 /// Functions that are not whole yet: file and function, oldest and first later minor version, what is missing.
 const KNOWN_GAPS: &[(&str, u8, u8, &str)] = &[
     ("generators.yield_from_throw", 8, 14, "generators and coroutines run in CPython"),
-    ("forms.deque_subclasses", 8, 14, "instances are made by C code"),
     ("forms.dispatch_by_annotation", 8, 14, "a new object that contains itself"),
     ("forms.generator_throw_forms", 8, 11, "GeneratorVariable(g), which runs code when it dies"),
     ("modules.single_dispatch_method", 13, 14, "call of <slot wrapper '__hash__' of 'weakref.ReferenceType' objects>"),
