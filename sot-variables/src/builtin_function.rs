@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use once_cell::sync::Lazy;
 use pyo3::prelude::*;
-use pyo3::types::{PyModule, PyString, PyType};
+use pyo3::types::{PyList, PyModule, PyString, PyType};
 use sot_core::backend::ObjectTest;
 use sot_core::cpython;
 use sot_core::error::{Flow, Reason, ReasonId, Unwind};
@@ -142,12 +142,8 @@ impl BuiltinFunctionVariable {
                 Some(descriptor) => cx.call_builtin(&descriptor, args, false),
                 // How floats are packed is a state of the process.
                 None if name == "__setformat__" => cx.call_builtin(&object, args, false),
-                None if name == "__class_getitem__" && cx.materialize_args(args)?.is_none() => {
+                None if makes_alias(&object)? && cx.materialize_args(args)?.is_none() => {
                     let alias = library(cx.py, "types", "GenericAlias")?;
-                    if !object.call1((cx.py.None(),))?.get_type().is(&alias) {
-                        let text = format!("{name}() of values that are not known while tracing");
-                        return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
-                    }
                     stand_in::call_with_known(cx, alias, &args.with_receiver(receiver))
                 }
                 None => cx.call_builtin(&object, args, is_value || name == "__class_getitem__"),
@@ -160,6 +156,12 @@ impl BuiltinFunctionVariable {
         let method = cx.get_attr(receiver, &Rc::from(name))?;
         cx.call(method, args)
     }
+}
+
+/// Whether a class method of C's is that of classes which `[]` makes a `types.GenericAlias` of.
+fn makes_alias(method: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let usual = method.py().get_type::<PyList>().getattr_opt("__class_getitem__")?;
+    Ok(usual.is_some_and(|usual| cpython::c_code(&usual) == cpython::c_code(method)))
 }
 
 /// What a function of C is bound to, but for a module.

@@ -1,5 +1,7 @@
 """Type parameters."""
 
+import typing
+
 import toy
 from cases import given
 
@@ -74,3 +76,29 @@ def test_a_value_is_read(x):
     limit = int
     type Names = list[limit]
     return x + 1, Names.__value__
+
+
+@given(lambda: (toy.arange(2),))
+def test_generic_twice(x):
+    try:
+
+        class Twice[T](typing.Generic[T]):
+            pass
+
+    except TypeError as error:
+        return x + 1, str(error)
+
+
+@given(lambda: (toy.arange(2),))
+def test_a_generic_metaclass(x):
+    class Meta[A, B](type):
+        pass
+
+    try:
+
+        class Made[A, B](metaclass=Meta[A, B]):
+            pass
+
+    except TypeError as error:
+        return x + 1, type(error).__name__
+    return x + 1, Made
