@@ -667,3 +667,34 @@ def test_named_tuple_with_another_base(x):
 def test_bases_of_type_are_in_a_tuple(x):
     made = [text_of(lambda: type("Made", bases, {})) for bases in (1, [int], ())]
     return x + 1, made[:2], made[2].__name__
+
+
+def row_of(names, **keywords):
+    return collections.namedtuple("Row", names, **keywords)
+
+
+@given(one)
+def test_whole__named_tuples_of_lists_that_change(x):
+    names, defaults = ["a", "b"], [[1]]
+    Row = row_of(names, defaults=defaults)
+    names.append("c")
+    defaults[0].append(2)
+    defaults.clear()
+    return x + 1, Row, Row(3), Row._fields, Row.__module__, Row.__new__.__defaults__
+
+
+@given(one)
+def test_whole__named_tuples_that_are_refused(x):
+    told = []
+    for names, keywords in [("a a", {}), ("a b", {"defaults": (1, 2, 3)}), ("def", {}), ("_a", {}), ("def a", {"rename": True})]:
+        try:
+            told.append(row_of(names, **keywords)._fields)
+        except (TypeError, ValueError) as error:
+            told.append(str(error))
+    return x + 1, told
+
+
+@given(one)
+def test_a_named_tuple_of_a_tensor(x):
+    Row = row_of("a b", defaults=[x])
+    return Row(x + 1)

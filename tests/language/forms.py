@@ -1303,3 +1303,18 @@ def hashes_by_identity(x):
 
     p, q, o = Plain(), Own(), Own()
     return x + 1, hash(p) == hash(p), hash(q) == hash(o), len({q, o, q}), p.__hash__() == hash(p), {q: 1}[q]
+
+
+def namedtuple_made_in_the_function(x):
+    Row = collections.namedtuple("Row", "a b", defaults=[4])
+    r = Row(1)
+    return x + r.a, r.b, r._asdict(), r._replace(a=5), Row._fields, Row.__module__ == __name__
+
+
+def namedtuple_returned_in_the_function(x):
+    Row = collections.namedtuple("Row", ["a", "b"])
+    row = Row(x + 1, b=2)
+    try:
+        collections.namedtuple("Row", "a a")
+    except ValueError as e:
+        return row, Row, isinstance(row, tuple), row == (row.a, 2), str(e)

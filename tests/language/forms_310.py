@@ -83,3 +83,32 @@ def match_all(x):
 
     things = [None, 7, -1, 1.5, "s", [1, 2, 3], (4, 5), {"k": 1, "l": 2}, P(1, 2), P(3, 4), "t", 2j, [], {}]
     return x + 1, [kind(v) for v in things]
+
+
+def dataclass_with_slots(x):
+    import dataclasses
+
+    @dataclasses.dataclass(slots=True)
+    class P:
+        a: int
+        b: int = 2
+
+    return x + P(a=1).b, P(1) == P(1), P.__slots__
+
+
+def dataclass_with_slots_returned(x):
+    import dataclasses
+
+    @dataclasses.dataclass(slots=True, frozen=True)
+    class P:
+        a: int
+        b: list = dataclasses.field(default_factory=list)
+
+        def twice(self):
+            return self.a * 2
+
+    p = P(3)
+    try:
+        p.a = 4
+    except dataclasses.FrozenInstanceError:
+        return x + p.twice(), p, P, hasattr(p, "__dict__"), dataclasses.replace(p, a=5).a, [f.name for f in dataclasses.fields(P)]

@@ -55,8 +55,12 @@ builtin! { GETFRAME = "sys:_getframe" => |cx, args| {
 } }
 
 builtin! { GETFRAMEMODULENAME = "sys:_getframemodulename" => |cx, args| {
-    let refuse = || of_frames("sys._getframemodulename()", SHOWS);
     let depth = depth_of(cx, args)?;
+    module_of(cx, depth)
+} }
+
+fn module_of(cx: &mut OpcodeExecutor<'_>, depth: usize) -> Flow<VarId> {
+    let refuse = || of_frames("sys._getframemodulename()", SHOWS);
     let frame = caller(cx, depth).ok_or_else(refuse)?;
     let function = frame.function.ok_or_else(refuse)?;
     // There may be others of the same code, which translations of the outermost frame do not tell apart.
@@ -64,7 +68,18 @@ builtin! { GETFRAMEMODULENAME = "sys:_getframemodulename" => |cx, args| {
         return Err(refuse());
     }
     cx.get_attr(function, &Rc::from("__module__"))
-} }
+}
+
+/// What the library takes for the module that something is made in by a call: from 3.12 on that of the function, before that of
+/// its variables.
+pub(crate) fn module_of_caller(cx: &mut OpcodeExecutor<'_>) -> Flow<VarId> {
+    let by_function = cpython::import(cx.py, "sys")?.hasattr("_getframemodulename")?;
+    let module = if by_function { Some(module_of(cx, 0)?) } else { cx.find_global(&Rc::from("__name__"))? };
+    match module {
+        Some(module) if cx.truth(module)? => Ok(module),
+        _ => Ok(cx.string("__main__")),
+    }
+}
 
 builtin! { BREAKPOINT = "breakpoint" => |_cx, _args| Err(of_frames("breakpoint()", SHOWS)) }
 builtin! { PDB = "pdb:set_trace" => |_cx, _args| Err(of_frames("pdb.set_trace()", SHOWS)) }
