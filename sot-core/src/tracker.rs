@@ -227,6 +227,8 @@ pub enum Tracker {
         of: TrackerId,
         /// After so many other items.
         after: usize,
+        /// Whether it makes the item then, as `zip` does: another each time it is looked at.
+        is_new: bool,
     },
     /// What an iterator of C code goes over: a sequence, or one of the iterators that it puts together.
     Iterated {
@@ -406,7 +408,7 @@ impl Trackers {
             Tracker::Computed { how, of } => how.text(py, &of.iter().map(|of| text(*of)).collect::<Vec<_>>()),
             Tracker::Storage { of } => text(*of),
             Tracker::Length { of } => format!("len({})", text(*of)),
-            Tracker::Upcoming { of, after } => format!("upcoming({}, {after})", text(*of)),
+            Tracker::Upcoming { of, after, .. } => format!("upcoming({}, {after})", text(*of)),
             Tracker::Iterated { of, index } => format!("{}.__reduce__()[1][{index}]", text(*of)),
             Tracker::Produced | Tracker::Made(_) => "<made in the trace>".to_owned(),
         }

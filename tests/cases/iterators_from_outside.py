@@ -619,3 +619,14 @@ def test_items_of_a_subclass(x, table):
         toy.save(y)
         y = y + value
     return y
+
+
+def pairs():
+    return toy.arange(2), enumerate(zip([1, 2, 3], "abc")), iter({"k": 1, "l": 2}.items())
+
+
+@given(pairs)
+def test_whole__a_tuple_that_is_made_is_one_object(x, numbered, items):
+    made = next(numbered)
+    found = [(pair, n) for n, pair in numbered for _ in range(2)]
+    return made, [made, made[1]], found, [(item, item) for item in items], x + 1

@@ -77,11 +77,17 @@ impl CodeGen<'_, '_> {
             Tracker::Made(variable) => self.load(*variable),
             Tracker::Storage { of } => self.load_tracker(*of),
             Tracker::Length { of } => self.call_on(builtin(py, "len")?, *of, []),
-            Tracker::Upcoming { of, after } => {
+            Tracker::Upcoming { of, after, is_new } => {
                 let after = after.into_pyobject(py).map_err(PyErr::from)?.into_any().unbind();
-                self.call_on(readers::upcoming(py)?, *of, [after])
+                let reader = readers::upcoming(py)?;
+                let load = |cg: &mut Self| cg.call_on(reader, *of, [after]);
+                if *is_new {
+                    self.load_once(id, load)
+                } else {
+                    load(self)
+                }
             }
-            Tracker::Computed { how, of } => self.load_computed(id, how, of),
+            Tracker::Computed { how, of } => self.load_once(id, |cg| cg.load_computed(how, of)),
             // Guards alone ask what an iterator goes over.
             Tracker::Iterated { .. } | Tracker::Produced => {
                 Err(pyo3::exceptions::PyRuntimeError::new_err("a value made in the trace was loaded").into())
@@ -99,11 +105,19 @@ impl CodeGen<'_, '_> {
         self.end_call(1 + N as u32)
     }
 
-    /// Computes it once: what it is computed from may be asked for again and again.
-    fn load_computed(&mut self, id: TrackerId, how: &Computation, of: &[TrackerId]) -> Flow<()> {
+    /// Loads what is another object each time it is made, and asked for again and again, as it was made the first time.
+    fn load_once(&mut self, id: TrackerId, load: impl FnOnce(&mut Self) -> Flow<()>) -> Flow<()> {
         if let Some(&temp) = self.computed.get(&id) {
             return self.op("LOAD_FAST", temp);
         }
+        load(self)?;
+        let temp = self.emitter.new_local(&format!("___n{}", self.computed.len()));
+        self.computed.insert(id, temp);
+        self.op("STORE_FAST", temp)?;
+        self.op("LOAD_FAST", temp)
+    }
+
+    fn load_computed(&mut self, how: &Computation, of: &[TrackerId]) -> Flow<()> {
         if let Computation::Call(function) = how {
             let function = function.0.clone_ref(self.cx.py);
             self.begin_call(|cg| cg.load_const(function))?;
@@ -112,17 +126,13 @@ impl CodeGen<'_, '_> {
             self.load_tracker(number)?;
         }
         match how {
-            Computation::Binary(op) => self.binary(*op)?,
-            Computation::Call(_) => self.end_call(of.len() as u32)?,
+            Computation::Binary(op) => self.binary(*op),
+            Computation::Call(_) => self.end_call(of.len() as u32),
             // Its outcome is assumed.
             Computation::Compare(_) => {
-                return Err(pyo3::exceptions::PyRuntimeError::new_err("a comparison of the guards was loaded").into())
+                Err(pyo3::exceptions::PyRuntimeError::new_err("a comparison of the guards was loaded").into())
             }
         }
-        let temp = self.emitter.new_local(&format!("___n{}", self.computed.len()));
-        self.computed.insert(id, temp);
-        self.op("STORE_FAST", temp)?;
-        self.op("LOAD_FAST", temp)
     }
 
     fn load_argument(&mut self, slot: u32) -> Flow<()> {

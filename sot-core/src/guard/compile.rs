@@ -167,7 +167,7 @@ impl<'a, 'py> Compiler<'a, 'py> {
             Tracker::CellContents { of } => Fetch::CellContents(self.fetch(*of)?),
             Tracker::Part { of, part } => Fetch::Part(self.fetch(*of)?, *part),
             Tracker::Length { of } => Fetch::Length(self.fetch(*of)?),
-            Tracker::Upcoming { of, after } => Fetch::Upcoming(self.fetch(*of)?, *after),
+            Tracker::Upcoming { of, after, .. } => Fetch::Upcoming(self.fetch(*of)?, *after),
             Tracker::Iterated { of, index } => Fetch::Iterated(self.fetch(*of)?, *index),
             Tracker::Computed { how, of } => {
                 let of = of.iter().map(|of| self.fetch(*of)).collect::<PyResult<_>>()?;

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use std::rc::Rc;
 
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyTuple};
 
 use sot_core::codegen::CodeGen;
 use sot_core::cpython::{iterated, iterator_types, upcoming, Upcoming};
@@ -58,6 +58,12 @@ fn parts<'py>(cx: &mut OpcodeExecutor<'py>, iterator: &Bound<'py, PyAny>, of: Tr
         let tracker = cx.trackers.add(Tracker::Iterated { of, index });
         parts(cx, &inner, tracker, found);
     }
+}
+
+/// Whether an upcoming item is a tuple that the iterator is about to make.
+fn makes_tuple(iterator: &Bound<'_, PyAny>, after: usize, item: &Bound<'_, PyAny>) -> bool {
+    let is_another = |again| !matches!(again, Some(Upcoming::Item(again)) if item.is(&again));
+    item.is_exact_instance_of::<PyTuple>() && is_another(upcoming(iterator, after))
 }
 
 /// Nothing that the iterator's next items depend on has changed in the trace, but by its own steps.
@@ -143,7 +149,8 @@ impl Variable for OutsideIterator {
         assume_unchanged(cx, this, &object, of)?;
         let item = match next {
             Upcoming::Item(item) => {
-                let tracker = cx.trackers.add(Tracker::Upcoming { of, after });
+                let is_new = makes_tuple(&object, after, &item);
+                let tracker = cx.trackers.add(Tracker::Upcoming { of, after, is_new });
                 cx.guards.require(tracker);
                 Some(cx.wrap(&item, tracker))
             }
