@@ -1,12 +1,13 @@
 //! Making and unpacking of containers.
 
 use pyo3::exceptions::PyTypeError;
-use sot_core::error::Flow;
+use sot_core::error::{Flow, Unwind};
 use sot_core::executor::{object_model, OpcodeExecutor};
 use sot_core::opcode;
 use sot_core::opcode::Next;
 use sot_core::variable::VarId;
 use sot_variables::dict::{self, DictVariable};
+use sot_variables::function::guard_identity;
 use sot_variables::list;
 use sot_variables::set::{self, SetVariable};
 use sot_variables::slice::SliceVariable;
@@ -111,7 +112,14 @@ pub fn merge_keywords(
 ) -> Flow<()> {
     let (dict, callable) = (below(cx, dict)?, below(cx, callable)?);
     let name = name(cx, callable);
-    dict::merge(cx, dict, keywords, name.as_deref())
+    let merged = dict::merge(cx, dict, keywords, name.as_deref());
+    if matches!(merged, Err(Unwind::Raise(_))) {
+        // The error says its name.
+        if let Some(object) = cx.vars.get(callable).object().map(|object| object.clone_ref(cx.py)) {
+            guard_identity(cx, callable, &object);
+        }
+    }
+    merged
 }
 
 fn chain(cx: &mut OpcodeExecutor<'_>, parts: Vec<VarId>) -> Flow<Vec<VarId>> {

@@ -70,8 +70,11 @@ impl Variable for ConstantVariable {
 
     /// Only asked for keys that are no constants.
     fn get_item(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, key: VarId) -> Flow<VarId> {
-        let key = Sequence::Text.key_object(cx, key)?;
         let value = self.value.bind(cx.py).clone();
+        if !value.is_exact_instance_of::<PyString>() && !value.is_exact_instance_of::<PyBytes>() {
+            return cx.fold(|py| value.get_item(py.None()));
+        }
+        let key = Sequence::Text.key_object(cx, key)?;
         cx.fold(|_| value.get_item(key))
     }
 

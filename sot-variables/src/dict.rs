@@ -11,7 +11,7 @@ use pyo3::types::{PyDict, PyInt, PyString};
 use sot_core::codegen::CodeGen;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{object_model, BinaryOp, CompareOp, Globals, Name, OpcodeExecutor};
+use sot_core::executor::{object_model, BinaryOp, CallArgs, CompareOp, Globals, Name, OpcodeExecutor};
 use sot_core::guard::{Identity, Test};
 use sot_core::side_effects::Effect;
 use sot_core::tracker::{Key, Tracker, TrackerId};
@@ -64,11 +64,21 @@ pub fn update(cx: &mut OpcodeExecutor<'_>, dict: VarId, mapping: VarId) -> Flow<
 
 /// `{**mapping}` into a dict: nothing but a mapping will do.
 pub fn update_from_mapping(cx: &mut OpcodeExecutor<'_>, dict: VarId, mapping: VarId) -> Flow<()> {
-    if !is_mapping(cx, mapping)? {
+    if known_pairs(cx, mapping)?.is_some() {
+        return update(cx, dict, mapping);
+    }
+    let Some(keys) = cx.find_attr(mapping, &Rc::from("keys"))? else {
         let text = format!("'{}' object is not a mapping", cx.type_name(mapping)?);
         return Err(cx.raise(PyTypeError::new_err(text)));
-    }
-    update(cx, dict, mapping)
+    };
+    let mut entries = expect(cx, dict)?.entries.clone();
+    let keys = cx.call(keys, &CallArgs::default())?;
+    cx.each(keys, |cx, key| {
+        let value = cx.get_item(mapping, key)?;
+        let key = HashKey::of(cx, key)?;
+        put(cx, &mut entries, key, value)
+    })?;
+    write(cx, dict, entries)
 }
 
 /// `f(**dict, **mapping)`: as `update`, but a key given twice is the user's `TypeError`.
@@ -79,19 +89,33 @@ pub fn merge(cx: &mut OpcodeExecutor<'_>, dict: VarId, mapping: VarId, function_
         let text = "wrong keywords for a callable whose name CPython knows";
         function_name.ok_or_else(|| Unwind::break_graph(ReasonId::UnsupportedCall, text))
     };
-    if !is_mapping(cx, mapping)? {
+    let refuse_twice = |cx: &mut OpcodeExecutor<'_>, entries: &[Entry], key: &HashKey| {
+        if find(cx, entries, key)?.is_none() {
+            return Ok(());
+        }
+        let (function_name, key) = (named()?, key.bind(py).str()?);
+        let text = format!("{function_name}() got multiple values for keyword argument '{key}'");
+        Err(cx.raise(PyTypeError::new_err(text)))
+    };
+    if let Some(pairs) = known_pairs(cx, mapping)? {
+        for (key, value) in pairs {
+            refuse_twice(cx, &entries, &key)?;
+            put(cx, &mut entries, key, value)?;
+        }
+        return write(cx, dict, entries);
+    }
+    let Some(keys) = cx.find_attr(mapping, &Rc::from("keys"))? else {
         let (function_name, name) = (named()?, cx.type_name(mapping)?);
         let text = format!("{function_name}() argument after ** must be a mapping, not {name}");
         return Err(cx.raise(PyTypeError::new_err(text)));
-    }
-    for (key, value) in pairs(cx, mapping)? {
-        if find(cx, &entries, &key)?.is_some() {
-            let (function_name, key) = (named()?, key.bind(py).str()?);
-            let text = format!("{function_name}() got multiple values for keyword argument '{key}'");
-            return Err(cx.raise(PyTypeError::new_err(text)));
-        }
-        put(cx, &mut entries, key, value)?;
-    }
+    };
+    let keys = cx.call(keys, &CallArgs::default())?;
+    cx.each(keys, |cx, name| {
+        let key = HashKey::of(cx, name)?;
+        refuse_twice(cx, &entries, &key)?;
+        let value = cx.get_item(mapping, name)?;
+        put(cx, &mut entries, key, value)
+    })?;
     write(cx, dict, entries)
 }
 

@@ -134,9 +134,8 @@ impl ListVariable {
     /// The items of `list[slice] = value`.
     fn assigned(&self, cx: &mut OpcodeExecutor<'_>, key: VarId, value: VarId) -> Flow<Vec<VarId>> {
         if !cx.has_special(value, "__iter__")? && !cx.has_special(value, "__getitem__")? {
-            if let Some(value) = cx.materialize(value)? {
-                edit(cx, &self.items, key, &[], |positions, key| positions.set_item(key, value))?;
-            }
+            // What the error says depends on the slice alone.
+            edit(cx, &self.items, key, &[], |positions, key| positions.set_item(key, positions.py().None()))?;
         }
         cx.unpack_all(value)
     }

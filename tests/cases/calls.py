@@ -252,3 +252,79 @@ def test_missing_tensor_attribute(x):
 @given(lambda: (toy.arange(4, 3),))
 def test_whole__getattr_with_default(x):
     return getattr(x, "nothing", None), getattr(x, "relu")(), hasattr(x, "exp"), hasattr(x, "nothing")
+
+
+class Asked:
+    """Notes what is asked of it."""
+
+    def __init__(self, names, log):
+        self.names = names
+        self.log = log
+
+    def __getattr__(self, name):
+        self.log.append(name)
+        if name != "keys":
+            raise AttributeError(name)
+        return lambda: iter(self.names)
+
+    def __getitem__(self, key):
+        self.log.append(key)
+        return key + "!"
+
+
+def named(**keywords):
+    return keywords
+
+
+def asked():
+    return toy.arange(2), [], {"q": 5}
+
+
+@given(asked)
+def test_whole__a_mapping_is_asked_for_its_keys_once(x, log, others):
+    mapping = Asked(["p", "q", "r"], log)
+    found = [named(**mapping), named(**mapping, s=1), {**mapping}, {1: 2, **mapping}, dict(mapping)]
+    try:
+        named(**others, **mapping)
+    except TypeError as error:
+        found.append(error.args)
+    return found, x + 1
+
+
+def first(p):
+    return p
+
+
+def second(p):
+    return p
+
+
+@given(lambda: (toy.arange(2), first), lambda: (toy.arange(2), second))
+def test_whole__errors_name_the_callable(x, function):
+    found = []
+    for mapping in ([], {"q": 2}):
+        try:
+            function(q=1, **mapping)
+        except TypeError as error:
+            found.append(error.args)
+    return found, x + 1
+
+
+class Plain:
+    pass
+
+
+@given(asked)
+def test_whole__errors_that_know_nothing_of_an_operand(x, items, others):
+    found = []
+    for step in (1, 2):
+        try:
+            items[::step] = Plain()
+        except TypeError as error:
+            found.append(error.args)
+    for value in (1, 2.5, None):
+        try:
+            value[Plain()]
+        except TypeError as error:
+            found.append(error.args)
+    return found, x + 1

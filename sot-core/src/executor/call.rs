@@ -167,8 +167,8 @@ impl<'py> OpcodeExecutor<'py> {
         let mut keywords = Vec::new();
         let keys = if self.type_of(mapping)?.is(self.py.get_type::<PyDict>()) {
             mapping
-        } else if self.find_attr(mapping, &Rc::from("keys"))?.is_some() {
-            self.call_method(mapping, "keys", &[])?
+        } else if let Some(keys) = self.find_attr(mapping, &Rc::from("keys"))? {
+            self.call(keys, &CallArgs::default())?
         } else {
             return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "`**` of something that is no mapping"));
         };
