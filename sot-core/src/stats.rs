@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use crate::error::Reason;
 use crate::graph::StatementIR;
+use crate::opcode::OpcodeSet;
 
 /// What became of one translation, for `explain`.
 #[derive(Clone, Debug, Default)]
@@ -43,6 +44,8 @@ pub struct Stats {
     pub graph_errors: u64,
     /// Instructions simulated.
     pub instructions: u64,
+    /// The opcodes simulated in frames that were not left to CPython.
+    pub simulated: OpcodeSet,
     /// How often each graph break was met, by reason id, text and place.
     pub breaks: BTreeMap<String, u64>,
     /// How often each fallback was met, by reason id, text and place.

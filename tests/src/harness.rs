@@ -203,6 +203,11 @@ pub fn counts() -> Counts {
     }
 }
 
+/// Whether an opcode has been simulated since the last reset, in a frame that was not left to CPython.
+pub fn was_simulated(opcode: u8) -> bool {
+    stats::snapshot().1.simulated.contains(opcode)
+}
+
 #[pyfunction]
 #[pyo3(name = "stats")]
 fn python_stats(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {

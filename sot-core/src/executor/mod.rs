@@ -34,7 +34,7 @@ use crate::error::{Flow, Location, PlannedBreak, Reason, ReasonId, Unwind};
 use crate::graph::FunctionGraph;
 use crate::guard::Guards;
 use crate::log;
-use crate::opcode::{Next, Operand};
+use crate::opcode::{Next, OpcodeSet, Operand};
 use crate::runtime::Runtime;
 use crate::side_effects::SideEffects;
 use crate::tracker::{TrackerId, Trackers};
@@ -118,6 +118,7 @@ pub struct OpcodeExecutor<'py> {
     root_globals: Py<PyDict>,
     null: VarId,
     steps: u64,
+    simulated: OpcodeSet,
     /// How many calls are being made for other calls.
     nesting: usize,
     units: HashMap<usize, Rc<CodeUnit>>,
@@ -173,6 +174,7 @@ impl<'py> OpcodeExecutor<'py> {
             root_globals: globals.clone().unbind(),
             null,
             steps: 0,
+            simulated: OpcodeSet::default(),
             nesting: 0,
             units: HashMap::new(),
         })
@@ -245,7 +247,11 @@ impl<'py> OpcodeExecutor<'py> {
             let name = self.runtime.opcode_name(self.py, operand.opcode);
             return Err(Unwind::break_graph(ReasonId::UnimplementedOpcode, format!("opcode {name} has no handler")));
         };
-        (handler.handler)(self, &operand)
+        let next = (handler.handler)(self, &operand);
+        if matches!(next, Ok(_) | Err(Unwind::Raise(_))) {
+            self.simulated.insert(operand.opcode);
+        }
+        next
     }
 
     /// Whether the program drops what the instruction gives.
@@ -312,6 +318,11 @@ impl<'py> OpcodeExecutor<'py> {
     /// Copying so many items counts as instructions, too: a loop that fills a container is cut off where that takes long.
     pub fn charge(&mut self, items: usize) {
         self.steps += items as u64 / ITEMS_PER_STEP;
+    }
+
+    /// The opcodes whose handlers went through, or raised what the program raises.
+    pub fn simulated(&self) -> OpcodeSet {
+        self.simulated
     }
 
     /// Number of instructions simulated.

@@ -11,6 +11,7 @@ use crate::cpython::{self, FreshFrame};
 use crate::error::{Flow, PlannedBreak, Reason, ReasonId, Unwind};
 use crate::executor::{BreakPoint, CodeUnit, Exit, Frame, OpcodeExecutor};
 use crate::log;
+use crate::opcode::OpcodeSet;
 use crate::runtime::Runtime;
 use crate::stats;
 use crate::tracker::Tracker;
@@ -89,6 +90,7 @@ fn translate(
     }
     let (new_code, reason) = settle(&cx, result, reason)?;
     let steps = cx.steps();
+    let opcodes = if new_code.is_some() { cx.simulated() } else { OpcodeSet::default() };
     cx.note_rounds();
     cx.assume_distinct();
     report(&cx, &unit, new_code.as_ref(), reason.as_ref());
@@ -96,6 +98,7 @@ fn translate(
     stats::update(|stats| {
         stats.translations += 1;
         stats.instructions += steps;
+        stats.simulated.extend(opcodes);
         *stats.seconds.entry("simulate").or_default() += simulated.saturating_sub(building).as_secs_f64();
         *stats.seconds.entry("build").or_default() += building.as_secs_f64();
         *stats.seconds.entry("compile").or_default() += start.elapsed().saturating_sub(simulated).as_secs_f64();

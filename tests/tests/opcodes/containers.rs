@@ -65,4 +65,5 @@ property! { [GET_ITER FOR_ITER END_FOR] (Iterable, Any)
     "for i in b:\n    r = i"
     "r = [(i, j) for i in (1, 2) for j in a]"
     "for i in a:\n    continue\nr = list(a)"
+    "try:\n    for i in b:\n        r = i\nexcept Exception as e:\n    r = type(e), e.args"
 }

@@ -25,6 +25,10 @@ property! { [
     "try:\n    try:\n        raise a\n    finally:\n        raise b\nexcept Exception as e:\n    r = e.__context__"
     "try:\n    [][1]\nexcept LookupError as e:\n    r = str(e)"
 }
+property! { [CHECK_EXC_MATCH JUMP_IF_NOT_EXC_MATCH COMPARE_OP] (Any, Exception)
+    "try:\n    try:\n        raise ValueError(1)\n    except a:\n        r = 1\nexcept Exception as e:\n    r = e.args, type(e.__context__)"
+    "try:\n    fails(1)\nexcept (b, a) as e:\n    r = e.args"
+}
 property! { [BEGIN_FINALLY CALL_FINALLY POP_FINALLY END_FINALLY SETUP_FINALLY ROT_FOUR] (Any)
     "for i in (1, 2):\n    try:\n        break\n    finally:\n        LOG.append(a)\nr = i"
     "try:\n    return a\nfinally:\n    LOG.append(a)"

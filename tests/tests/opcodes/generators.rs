@@ -20,4 +20,6 @@ property! { [YIELD_FROM GET_YIELD_FROM_ITER SEND END_SEND CLEANUP_THROW JUMP_BAC
     "def inner():\n    yield from counting()\ng = inner()\nr = next(g), g.send(b), g.close()"
     "def inner():\n    try:\n        yield from counting()\n    except ValueError:\n        yield b\ng = inner()\nr = next(g), g.throw(ValueError), list(g)"
     "def inner():\n    yield from b\nr = list(inner())"
+    "def inner():\n    try:\n        yield from b\n    except Exception as e:\n        yield e.args\nr = list(inner())"
+    "def caught():\n    try:\n        yield a\n    except ValueError as e:\n        return b, e.args\ndef inner():\n    yield [(yield from caught())]\ng = inner()\nr = next(g), g.throw(ValueError(1)), list(g)"
 }

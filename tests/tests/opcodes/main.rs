@@ -35,9 +35,12 @@ mod operators;
 mod patterns;
 
 use program::{Case, Passing, Place};
-use property::{has_opcode, Property};
+use property::{occurrences_in, Property};
 
-const DEFAULT_CASES: u32 = 12;
+const DEFAULT_CASES: u32 = 24;
+
+/// A fragment has so many at least.
+const CASES_OF_A_FRAGMENT: u32 = 2;
 
 fn number_of_cases() -> u32 {
     std::env::var("SOT_PROPTEST_OPCODES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(DEFAULT_CASES)
@@ -82,6 +85,9 @@ fn every_handler_has_a_property_that_holds() {
     });
 }
 
+/// Opcodes that decoding takes out of the code: that is what their properties are of.
+const FOLDED: &[&str] = &["CACHE", "EXTENDED_ARG"];
+
 /// What became of the cases of an opcode.
 #[derive(Debug, Default, Clone)]
 struct Tally {
@@ -90,6 +96,8 @@ struct Tally {
     broken: u64,
     graphs: u64,
     raising: u64,
+    /// In which the opcode's handler went through, and the frame was not left to CPython.
+    simulated: u64,
 }
 
 impl Tally {
@@ -99,13 +107,14 @@ impl Tally {
         self.broken += other.broken;
         self.graphs += other.graphs;
         self.raising += other.raising;
+        self.simulated += other.simulated;
     }
 }
 
 impl std::fmt::Display for Tally {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Tally { cases, whole, broken, graphs, raising } = self;
-        write!(f, "{cases} cases: {whole} whole, {broken} with breaks, {raising} raise, {graphs} graphs")
+        let Tally { cases, whole, broken, graphs, raising, simulated } = self;
+        write!(f, "{cases} cases: {simulated} simulate it, {whole} whole, {broken} with breaks, {raising} raise, {graphs} graphs")
     }
 }
 
@@ -116,17 +125,39 @@ const EXCLUDED: &[(&str, Place, &str)] = &[(
     "behind a break, a cell variable without a value is a free variable without a value, which has an error of its own",
 )];
 
-/// Fails if an opcode has no property, or if one does not hold.
+/// Fails if an opcode has no property, if one does not hold, or if no case simulates it. Each fragment has its share of the
+/// cases.
 fn check(py: Python<'_>, opcode: u8, name: &str, cases: u32, seed: u64) -> Result<Tally, String> {
     let fragments = fragments(py, opcode, name)?;
-    let mut bytes = [0; 32];
-    bytes[..8].copy_from_slice(&seed.to_le_bytes());
-    bytes[8] = opcode;
+    let share = cases.div_ceil(fragments.len() as u32).max(CASES_OF_A_FRAGMENT);
+    let mut tally = Tally::default();
+    for (index, fragment) in fragments.into_iter().enumerate() {
+        let mut bytes = [0; 32];
+        bytes[..8].copy_from_slice(&seed.to_le_bytes());
+        (bytes[8], bytes[9]) = (opcode, index as u8);
+        let of_fragment = check_fragment(py, fragment, (opcode, name), share, bytes)?;
+        if std::env::var_os("SOT_PROPTEST_TRACE").is_some() {
+            eprintln!("{name}: {:?}: {of_fragment}", fragment.1);
+        }
+        tally.add(&of_fragment);
+    }
+    if tally.simulated == 0 && !FOLDED.contains(&name) {
+        return Err(format!("was never simulated to its end: {tally}"));
+    }
+    Ok(tally)
+}
+
+fn check_fragment(
+    py: Python<'_>,
+    fragment: Fragment,
+    (opcode, name): (u8, &str),
+    cases: u32,
+    seed: [u8; 32],
+) -> Result<Tally, String> {
     let config = Config { cases, failure_persistence: None, max_shrink_iters: 500, ..Config::default() };
-    let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes));
+    let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &seed));
     let tally = RefCell::new(Tally::default());
-    let strategy = proptest::sample::select(fragments).prop_flat_map(case);
-    let result = runner.run(&strategy, |case| {
+    let result = runner.run(&case(fragment), |case| {
         let case = in_place(py, case, opcode);
         if std::env::var_os("SOT_PROPTEST_TRACE").is_some() {
             eprintln!("{name}: {case:?}");
@@ -135,6 +166,7 @@ fn check(py: Python<'_>, opcode: u8, name: &str, cases: u32, seed: u64) -> Resul
         let mut tally = tally.borrow_mut();
         tally.cases += 1;
         tally.graphs += counts.graphs;
+        tally.simulated += u64::from(harness::was_simulated(opcode));
         let raises = counts.breaks.iter().any(|reason| reason.starts_with("raises"));
         tally.raising += u64::from(raises);
         if !counts.breaks.is_empty() {
@@ -144,11 +176,9 @@ fn check(py: Python<'_>, opcode: u8, name: &str, cases: u32, seed: u64) -> Resul
         }
         Ok(())
     });
-    let tally = tally.into_inner();
     match result {
         Err(TestError::Fail(reason, _) | TestError::Abort(reason)) => Err(reason.to_string()),
-        Ok(()) if tally.whole + tally.broken == 0 => Err("nothing was translated".to_owned()),
-        Ok(()) => Ok(tally),
+        Ok(()) => Ok(tally.into_inner()),
     }
 }
 
@@ -162,18 +192,22 @@ fn fragments(py: Python<'_>, opcode: u8, name: &str) -> Result<Vec<Fragment>, St
     }
     let all =
         || properties.iter().flat_map(|property| property.fragments.iter().map(move |fragment| (*property, *fragment)));
-    let mut found = Vec::new();
+    let (mut found, mut shared) = (Vec::new(), Vec::new());
     for (property, fragment) in all() {
-        let case = plain(property, fragment, None);
-        match case.load(py) {
-            Ok(module) => {
-                if compiles_to(&module, opcode).unwrap() {
-                    found.push((property, fragment, None));
-                }
-            }
+        let around = occurrences(&plain(property, "pass", None).load(py).unwrap(), opcode).unwrap();
+        match plain(property, fragment, None).load(py) {
+            Ok(module) => match occurrences(&module, opcode).unwrap() {
+                0 => {}
+                count if count > around => found.push((property, fragment, None)),
+                _ => shared.push((property, fragment, None)),
+            },
             Err(error) if error.is_instance_of::<PySyntaxError>(py) && PyVersion::BUILT_FOR < PyVersion::NEWEST => {}
             Err(error) => return Err(format!("{}:{}: {fragment}: {error}", property.file, property.line)),
         }
+    }
+    // What stands around every fragment has it.
+    if found.is_empty() {
+        found = shared;
     }
     if found.is_empty() {
         let assembled = all().filter(|(property, _)| property.assemble.is_some());
@@ -196,19 +230,21 @@ fn plain(property: &Property, fragment: &'static str, assembled: Option<u8>) -> 
     }
 }
 
-/// Whether `f`, or what it calls, has the opcode.
-fn compiles_to(module: &Bound<'_, PyModule>, opcode: u8) -> PyResult<bool> {
+/// How often `f`, and what it calls, has the opcode.
+fn occurrences(module: &Bound<'_, PyModule>, opcode: u8) -> PyResult<usize> {
+    let mut count = 0;
     for name in ["f", "h"] {
-        if module.hasattr(name)? && has_opcode(&module.getattr(name)?.getattr("__code__")?, opcode)? {
-            return Ok(true);
+        if module.hasattr(name)? {
+            count += occurrences_in(&module.getattr(name)?.getattr("__code__")?, opcode)?;
         }
     }
-    Ok(false)
+    Ok(count)
 }
 
 fn case((property, fragment, assembled): Fragment) -> impl Strategy<Value = Case> {
     let operands = || property.operands.iter().map(|&kind| operands::operand(kind)).collect::<Vec<_>>();
-    let place = proptest::sample::select(Place::ALL.to_vec());
+    // Where nothing catches an exception, the graph breaks before what raises it.
+    let place = prop_oneof![1 => Just(Place::Caught), 5 => proptest::sample::select(Place::ALL.to_vec())];
     let passing = prop_oneof![2 => Just(Passing::Argument), 1 => Just(Passing::Literal), 1 => Just(Passing::Global)];
     (place, passing, operands(), operands()).prop_map(move |(place, passing, first, second)| Case {
         place,
@@ -223,12 +259,13 @@ fn in_place(py: Python<'_>, case: Case, opcode: u8) -> Case {
     let excluded = |(text, place, _): &(&str, Place, &str)| case.place == *place && case.fragment.contains(text);
     let fits = case.assemble.is_none()
         && !EXCLUDED.iter().any(excluded)
-        && case.load(py).is_ok_and(|module| compiles_to(&module, opcode).unwrap());
+        && case.load(py).is_ok_and(|module| occurrences(&module, opcode).unwrap() > 0);
     if fits {
         return case;
     }
     let plain = Case { place: Place::Plain, ..case };
-    let found = plain.assemble.is_some() || plain.load(py).is_ok_and(|module| compiles_to(&module, opcode).unwrap());
+    let found =
+        plain.assemble.is_some() || plain.load(py).is_ok_and(|module| occurrences(&module, opcode).unwrap() > 0);
     assert!(found, "the fragment lost its opcode");
     plain
 }

@@ -81,6 +81,7 @@ property! { [STORE_SUBSCR] (Container, Index, Any)
     "r = a[b] = c"
     "a[b] = c\nr = list(a), a[b]"
     "r = {}\nr[b] = c\nr[b] = a"
+    "try:\n    a[b] = c\nexcept Exception as e:\n    r = type(e), e.args"
 }
 property! { [STORE_SUBSCR DUP_TOP_TWO ROT_THREE COPY SWAP] (Container, Index, Small)
     "a[b] += c"

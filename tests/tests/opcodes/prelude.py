@@ -3,6 +3,7 @@ import toy
 nan, inf = float("nan"), float("inf")
 LOG = []
 SHARED = [1, 2]
+N = 5
 
 
 class Failure(Exception):

@@ -1,12 +1,12 @@
 //! From a fragment to a module with a function `f` that holds it, and to what calls of that function do.
 
-use std::path::Path;
-
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use sot_core::bytecode::Code;
 use sot_tests::harness::{self, Counts};
 
 const PRELUDE: &str = include_str!("prelude.py");
+const FILE: &str = "property.py";
 const NAMES: [&str; 3] = ["a", "b", "c"];
 
 /// Where a fragment stands.
@@ -67,7 +67,7 @@ impl Case {
         lines.concat()
     }
 
-    /// The module's source: `f`, and `makers` of the arguments of its calls.
+    /// The module's source behind the prelude: `f`, and `makers` of the arguments of its calls.
     pub(crate) fn source(&self) -> String {
         let names = &NAMES[..self.operands[0].len()];
         let values = names.iter().map(|name| format!("{name}, ")).collect::<Vec<_>>().concat();
@@ -93,7 +93,7 @@ impl Case {
         let makers: Vec<_> = makers.collect();
         let makers = format!("makers = [{}, {}, {}]", makers[0], makers[0], makers[1]);
         let function = self.function(&parameters, &start, &values);
-        format!("{PRELUDE}\n{globals}\n{function}\n{makers}\n")
+        format!("{globals}\n{function}\n{makers}\n")
     }
 
     fn function(&self, parameters: &str, start: &str, values: &str) -> String {
@@ -131,7 +131,13 @@ impl Case {
 
     /// The module, its function assembled.
     pub(crate) fn load<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyModule>> {
-        let module = harness::load_module(py, &self.source(), Path::new("property.py"))?;
+        let module = PyModule::new(py, "property")?;
+        let builtins = py.import("builtins")?;
+        module.add("__builtins__", &builtins)?;
+        module.add("__file__", FILE)?;
+        builtins.call_method1("exec", (prelude(py)?, module.dict()))?;
+        let code = builtins.call_method1("compile", (self.source(), FILE, "exec"))?;
+        builtins.call_method1("exec", (code, module.dict()))?;
         if let Some((assemble, opcode)) = self.assemble {
             let function = module.getattr("f")?;
             let original = function.getattr("__code__")?;
@@ -152,27 +158,33 @@ impl Case {
 
     /// What became of a translation that does what CPython does; the error says what it does else.
     pub(crate) fn compare(&self, py: Python<'_>) -> Result<Counts, String> {
-        let fail = |what: &str, error: PyErr| format!("{}\n{what}: {error}", self.source().replace(PRELUDE, ""));
+        let fail = |what: &str, error: PyErr| format!("{}\n{what}: {error}", self.source());
         let expected = self.run(py, false).map_err(|error| fail("not a program", error))?;
         harness::reset();
         let actual = self.run(py, true).map_err(|error| fail("an error of the tracer's", error))?;
         let counts = harness::counts();
-        let source = || self.source().replace(PRELUDE, "");
         if counts.misses == 0 {
-            return Err(format!("{}\nwas not translated", source()));
+            return Err(format!("{}\nwas not translated", self.source()));
         }
         let mut calls = expected.iter().zip(&actual).enumerate();
         match calls.find(|(_, (expected, actual))| without_addresses(expected) != without_addresses(actual)) {
             None => Ok(counts),
             Some((call, (expected, actual))) => Err(format!(
                 "{}\ncall {} differs\nCPython:\n{}\ntranslated:\n{}\n{counts:?}",
-                source(),
+                self.source(),
                 call + 1,
                 lines_not_in(actual, expected),
                 lines_not_in(expected, actual)
             )),
         }
     }
+}
+
+/// The code of what all modules begin with, compiled once.
+fn prelude(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
+    static CODE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let compile = || py.import("builtins")?.call_method1("compile", (PRELUDE, FILE, "exec")).map(Bound::unbind);
+    CODE.get_or_try_init(py, compile).map(|code| code.bind(py))
 }
 
 fn lines_not_in(other: &str, text: &str) -> String {

@@ -51,19 +51,17 @@ impl Property {
     }
 }
 
-/// Whether a code object, or one among its constants, has an opcode.
-pub(crate) fn has_opcode(code: &Bound<'_, PyAny>, opcode: u8) -> PyResult<bool> {
+/// How often a code object, and those among its constants, have an opcode.
+pub(crate) fn occurrences_in(code: &Bound<'_, PyAny>, opcode: u8) -> PyResult<usize> {
     let bytes: Vec<u8> = code.getattr("co_code")?.extract()?;
-    if bytes.iter().step_by(2).any(|&found| found == opcode) {
-        return Ok(true);
-    }
+    let mut count = bytes.iter().step_by(2).filter(|&&found| found == opcode).count();
     for constant in code.getattr("co_consts")?.try_iter()? {
         let constant = constant?;
-        if constant.hasattr("co_code")? && has_opcode(&constant, opcode)? {
-            return Ok(true);
+        if constant.hasattr("co_code")? {
+            count += occurrences_in(&constant, opcode)?;
         }
     }
-    Ok(false)
+    Ok(count)
 }
 
 /// Puts an instruction without operands before every other that is not the first of the frame's.
