@@ -10,6 +10,7 @@ use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
 use sot_core::opcode;
 use sot_core::variable::VarId;
+use sot_variables::builtins::attribute;
 use sot_variables::dict::{self, DictVariable};
 
 use crate::call::names_in;
@@ -133,7 +134,7 @@ pub fn match_class(
         note_name(cx, &ty, &mut seen, name)?;
     }
     for name in seen {
-        match cx.find_attr(subject, &name)? {
+        match attribute::find(cx, subject, &name)? {
             Some(value) => found.push(value),
             None => return Ok(None),
         }

@@ -17,6 +17,7 @@ use sot_core::side_effects::Effect;
 use sot_core::tracker::{Key, Tracker, TrackerId};
 use sot_core::variable::{GraphArgument, VarId, Variable};
 
+use crate::builtins::attribute;
 use crate::globals::GlobalsVariable;
 use crate::hash_key::{self, HashKey, IteratesOver};
 use crate::instance_dict::InstanceDictVariable;
@@ -67,7 +68,7 @@ pub fn update_from_mapping(cx: &mut OpcodeExecutor<'_>, dict: VarId, mapping: Va
     if known_pairs(cx, mapping)?.is_some() {
         return update(cx, dict, mapping);
     }
-    let Some(keys) = cx.find_attr(mapping, &Rc::from("keys"))? else {
+    let Some(keys) = attribute::find(cx, mapping, &Rc::from("keys"))? else {
         let text = format!("'{}' object is not a mapping", cx.type_name(mapping)?);
         return Err(cx.raise(PyTypeError::new_err(text)));
     };
@@ -104,7 +105,7 @@ pub fn merge(cx: &mut OpcodeExecutor<'_>, dict: VarId, mapping: VarId, function_
         }
         return write(cx, dict, entries);
     }
-    let Some(keys) = cx.find_attr(mapping, &Rc::from("keys"))? else {
+    let Some(keys) = attribute::find(cx, mapping, &Rc::from("keys"))? else {
         let (function_name, name) = (named()?, cx.type_name(mapping)?);
         let text = format!("{function_name}() argument after ** must be a mapping, not {name}");
         return Err(cx.raise(PyTypeError::new_err(text)));
@@ -207,7 +208,7 @@ pub(crate) fn key_error(cx: &mut OpcodeExecutor<'_>, key: &HashKey) -> Unwind {
 }
 
 fn is_mapping(cx: &mut OpcodeExecutor<'_>, mapping: VarId) -> Flow<bool> {
-    Ok(of(cx, mapping)?.is_some() || cx.find_attr(mapping, &Rc::from("keys"))?.is_some())
+    Ok(of(cx, mapping)?.is_some() || attribute::find(cx, mapping, &Rc::from("keys"))?.is_some())
 }
 
 /// The storage of a dict of a subclass, whose entries CPython copies without calling its methods if it iterates as its base.

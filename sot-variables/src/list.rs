@@ -104,9 +104,19 @@ fn edit<'py>(
     items: &[VarId],
     key: VarId,
     new: &[VarId],
-    operation: impl FnOnce(&Bound<'py, PyAny>, Bound<'py, PyAny>) -> PyResult<()>,
+    operation: impl FnOnce(&Bound<'py, PyAny>, &Bound<'py, PyAny>) -> PyResult<()>,
 ) -> Flow<Vec<VarId>> {
     let key = Sequence::List.key_object(cx, key)?;
+    edit_at(cx, items, &key, new, operation)
+}
+
+fn edit_at<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    items: &[VarId],
+    key: &Bound<'py, PyAny>,
+    new: &[VarId],
+    operation: impl FnOnce(&Bound<'py, PyAny>, &Bound<'py, PyAny>) -> PyResult<()>,
+) -> Flow<Vec<VarId>> {
     let positions = Sequence::List.positions(cx.py, items.len())?;
     operation(&positions, key).map_err(|error| cx.raise(error))?;
     let all: Vec<VarId> = items.iter().chain(new).copied().collect();
@@ -131,12 +141,17 @@ impl ListVariable {
         ListVariable { items, object: Some(list.clone().into_any().unbind()) }
     }
 
-    /// The items of `list[slice] = value`.
-    fn assigned(&self, cx: &mut OpcodeExecutor<'_>, key: VarId, value: VarId) -> Flow<Vec<VarId>> {
-        if !cx.has_special(value, "__iter__")? && !cx.has_special(value, "__getitem__")? {
-            // What the error says depends on the slice alone.
-            edit(cx, &self.items, key, &[], |positions, key| positions.set_item(key, positions.py().None()))?;
-        }
+    /// The items of `list[slice] = value`. What is wrong with the slice shows first.
+    fn assigned<'py>(&self, cx: &mut OpcodeExecutor<'py>, slice: &Bound<'py, PyAny>, value: VarId) -> Flow<Vec<VarId>> {
+        let is_iterable = cx.has_special(value, "__iter__")? || cx.has_special(value, "__getitem__")?;
+        edit_at(cx, &self.items, slice, &[], |positions, slice| {
+            // What the error about the value says depends on the slice alone.
+            if is_iterable {
+                positions.get_item(slice).map(drop)
+            } else {
+                positions.set_item(slice, slice.py().None())
+            }
+        })?;
         cx.unpack_all(value)
     }
 
@@ -236,16 +251,18 @@ impl Variable for ListVariable {
             let items = edit(cx, &items, key, &[value], |positions, key| positions.set_item(key, new))?;
             return write(cx, this, items);
         }
-        let new = self.assigned(cx, key, value);
+        let slice = Sequence::List.key_object(cx, key)?;
+        let new = self.assigned(cx, &slice, value);
         let new = unchanged(cx, this, self, new)?;
         let range = items.len()..items.len() + new.len();
-        let items =
-            edit(cx, &items, key, &new, |positions, key| positions.set_item(key, PyList::new(positions.py(), range)?))?;
+        let items = edit_at(cx, &items, &slice, &new, |positions, slice| {
+            positions.set_item(slice, PyList::new(positions.py(), range)?)
+        })?;
         write(cx, this, items)
     }
 
     fn del_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId) -> Flow<()> {
-        let items = edit(cx, &self.items, key, &[], pyo3::types::PyAnyMethods::del_item)?;
+        let items = edit(cx, &self.items, key, &[], |positions, key| positions.del_item(key))?;
         write(cx, this, items)
     }
 

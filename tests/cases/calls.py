@@ -322,6 +322,12 @@ def test_whole__errors_that_know_nothing_of_an_operand(x, items, others):
             items[::step] = Plain()
         except TypeError as error:
             found.append(error.args)
+    taken = []
+    for wrong in (0.5, "a"):
+        try:
+            items[wrong:] = (taken.append(n) for n in (1, 2))
+        except TypeError as error:
+            found.append((error.args, taken))
     for value in (1, 2.5, None):
         try:
             value[Plain()]

@@ -103,3 +103,25 @@ def test_pairs_that_have_begun(x):
     second = next(pairs)
     toy.save(x)
     return x * 2, first, second, list(pairs), list(empty)
+
+
+class Lacking:
+    __slots__ = ("there", "missing")
+
+    def __init__(self):
+        self.there = 1
+
+    @property
+    def refuses(self):
+        raise AttributeError("refuses")
+
+
+@given(lambda: (toy.arange(2), Lacking()))
+def test_whole__an_attribute_that_is_not_there_is_no_match(x, value):
+    match value:
+        case Lacking(missing=found):
+            return found, x
+        case Lacking(refuses=found):
+            return found, x
+        case Lacking(there=found):
+            return found, x + 1

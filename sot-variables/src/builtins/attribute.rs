@@ -91,7 +91,7 @@ fn get_by(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
 }
 
 /// An attribute, or `None` where reading it raises `AttributeError`, be it in a property of the user's.
-pub(super) fn find(cx: &mut OpcodeExecutor<'_>, object: VarId, name: &Name) -> Flow<Option<VarId>> {
+pub fn find(cx: &mut OpcodeExecutor<'_>, object: VarId, name: &Name) -> Flow<Option<VarId>> {
     match cx.find_attr(object, name) {
         Err(Unwind::Raise(exception)) if is_attribute_error(cx, exception)? => Ok(None),
         other => other,
