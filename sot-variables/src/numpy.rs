@@ -42,8 +42,10 @@ pub fn is_value_type(ty: &Bound<'_, PyType>) -> bool {
     let is_kind = || {
         let numpy = cpython::import(ty.py(), "numpy")?;
         let base = |name: &str| ty.is_subclass(&numpy.getattr(name)?);
-        // Records are written like arrays, and anything may be in an object.
-        PyResult::Ok(base("dtype")? || base("generic")? && !base("void")? && !base("object_")?)
+        // The fields of a record's data type can be renamed, records are written like arrays, and anything may be in an object.
+        let is_of_records = || ty.is_subclass(&numpy.getattr("dtype")?.call1(("V1",))?.get_type());
+        let is_dtype = base("dtype")? && !is_of_records()?;
+        PyResult::Ok(is_dtype || base("generic")? && !base("void")? && !base("object_")?)
     };
     named && is_kind().unwrap_or(false)
 }

@@ -370,11 +370,13 @@ impl Variable for TensorVariable {
     }
 
     fn get_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId) -> Flow<VarId> {
+        let key = self.operand(cx, "__getitem__", key)?;
         self.call_method(cx, this, "__getitem__", &[key])
     }
 
     fn set_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId, value: VarId) -> Flow<()> {
         refuse_listed(cx, &self.python_type(cx), "__setitem__")?;
+        let key = self.operand(cx, "__setitem__", key)?;
         let callee = PyString::intern(cx.py, "__setitem__").into_any();
         cx.call_in_place(&callee, "__setitem__", &CallArgs::positional(vec![this, key, value])).map(drop)
     }

@@ -284,3 +284,187 @@ def test_a_number_made_for_the_call_need_not_be_the_same_object():
         assert fast(x)[1].tobytes() == f(x)[1].tobytes()
     after = sot.stats()
     assert after.translations == before.translations and after.hits > before.hits and after.graphs
+
+
+def sinusoids(count, width):
+    positions = np.arange(count)[:, None] / np.power(10000, 2 * np.arange(width // 2) / width)
+    return np.concatenate([np.sin(positions), np.cos(positions)], axis=1)
+
+
+# Numbers, data types and what functions give that is no array.
+KNOWN = {
+    "arithmetic of scalars": lambda x: (x * float(np.float32(3) + np.int64(2)), np.int64(7) // np.int64(2), divmod(np.int64(7), 3)),
+    "unary operators of scalars": lambda x: (x + 1, -np.int8(3), abs(np.float32(-2)), ~np.int16(5), +np.float64(1)),
+    "overflow and division": lambda x: (x + 1, np.int64(2**62) * 1.5, np.float64(2) ** 0.5, np.int8(100) // np.int8(7)),
+    "a scalar times a tensor": lambda x: (np.float32(3) * x, x * np.float32(3), x - np.int64(1), np.float64(2) / (x + 1)),
+    "a tensor at a number": lambda x: (x[np.int64(1)] + 1, x[np.int32(-1)] * 2),
+    "a list at a number": lambda x: (x + 1, [10, 20, 30][np.int64(1)], list(range(np.int64(2))), "abc"[np.int8(2)]),
+    "a scalar as a key": lambda x: ({np.int64(3): x}[3] + 1, hash(np.int64(3)) == hash(3), np.float32(1) in {1.0}),
+    "comparisons and truth": lambda x: x + 1 if np.int64(3) > 2 and np.bool_(True) and not np.float32(0) else x,
+    "a scalar as text": lambda x: (x + 1, f"{np.float32(1.5)} {np.int64(3):>4}", str(np.float64(2)), "%d" % np.int64(3)),
+    "constants": lambda x: (x * np.pi, x + np.e, np.inf, np.newaxis),
+    "functions of numbers": lambda x: (x * float(np.exp(1.0)), np.floor(2.5), np.log2(8), np.isnan(np.nan), np.hypot(3, 4)),
+    "reductions of lists": lambda x: (x.reshape([int(np.prod([2, 6]))]), np.sum([1, 2]), np.mean([1.0, 2.0]), np.max([1, 5])),
+    "products of lists": lambda x: (x * float(np.dot([1.0, 2.0], [3.0, 4.0])), np.vdot([1, 2], [3, 4])),
+    "questions about lists": lambda x: (x + 1, np.allclose([1.0], [1.0]), np.array_equal([1], [1]), np.ndim([[1]]), np.shape([[1, 2]])),
+    "clipping a number": lambda x: (x * np.clip(5, 0, 3), np.sign(-2.0), np.round(2.567, 1), np.minimum(1, 2)),
+    "data types": lambda x: (x + 1, np.dtype("float32").itemsize, np.dtype("int8").name, np.finfo(np.float32).eps, np.iinfo("int32").max),
+    "questions about types": lambda x: (x + 1, np.issubdtype(np.float32, np.floating), np.result_type("int8", "int16"), np.can_cast("int8", "int16")),
+    "what is an array": lambda x: (x + 1, isinstance(LIMITS, np.ndarray), isinstance(x, np.ndarray), isinstance(np.float32(1), np.generic)),
+    "a shape": lambda x: (x / np.sqrt(x.shape[1]), np.float64(x.shape[0]) * 2, float(np.prod(x.shape))),
+    "an error of numpy's": lambda x: (x + 1, [str(e) for e in [_error(lambda: np.dtype("nonsense"))]]),
+}
+
+
+def _error(function):
+    try:
+        function()
+    except TypeError as error:
+        return error
+    return None
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_what_is_no_array_is_computed(check, name):
+    check(KNOWN[name], X)
+
+
+def _written(x):
+    array = np.zeros((2, 3))
+    array[0, 1] = 5
+    array += 1
+    array[array > 5] = 0
+    return x * float(array.sum()), array
+
+
+def _views(x):
+    array = np.zeros(3)
+    rest = array[1:]
+    y = x + 1
+    rest[0] = 7
+    column = array.reshape(3, 1)
+    column[2] = 9
+    return y * float(array.sum()), array, rest, column
+
+
+def _sorted(x):
+    array = np.array([3, 1, 2])
+    array.sort()
+    return x * int(array[0]), array.argmax(), array.cumsum()
+
+
+# The module is loaded when the attribute is first read.
+RANDOM = np.random
+
+
+def _drawn(x):
+    state = RANDOM.RandomState(0)
+    y = x * float(state.rand())
+    np.random.seed(3)
+    return y, state.randint(5), np.random.rand(), np.random.randn(2)
+
+
+# Each of these makes arrays, which is done by CPython between graphs.
+ARRAYS = {
+    "written in the function": _written,
+    "views of one another": _views,
+    "sorted": _sorted,
+    "random numbers": _drawn,
+    "indices": lambda x: (x * float(np.arange(12).reshape(3, 4)[1, 2]), np.arange(12)[::5]),
+    "broadcasting": lambda x: (x * int((np.arange(3)[:, None] + np.arange(2)).max()), np.arange(3)[:, None] + np.arange(2)),
+    "functions of arrays": lambda x: (x * float(np.sin(np.array([0.1, 0.2]))[0]), np.linspace(0, 1, 5), np.where([True, False], 1, 2)),
+    "data types of arrays": lambda x: (x * int(np.array([1.5, 2.5]).astype("int64")[1]), np.arange(4).dtype, np.ones(2, "int8")),
+    "a loop": lambda x: [x * i for i in np.arange(3)],
+    "a tensor of one": lambda x: x[:2, :2] + paddle.to_tensor(np.array([[1.0, 2.0], [3.0, 4.0]], dtype="float32")),
+    "positions": lambda x: x + paddle.to_tensor(sinusoids(3, 4), dtype="float32"),
+    "a mask": lambda x: paddle.where(paddle.to_tensor(np.tril(np.ones((3, 4), dtype=bool))), x, paddle.zeros_like(x)),
+    "one from outside": lambda x: x[:, :3] * paddle.to_tensor(np.concatenate([LIMITS, [4.0]]).astype("float32")),
+    "text": lambda x: (x + 1, repr(np.array([1, 2])), str(LIMITS)),
+}
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_arrays_are_made_by_cpython(same, name):
+    fn = ARRAYS[name]
+    fast = sot.symbolic_translate(fn)
+    for _ in range(3):
+        same(fast(X), fn(X))
+    counted = sot.stats()
+    assert counted.breaks and counted.graphs and counted.hits and not counted.fallbacks
+
+
+class Holder:
+    pass
+
+
+HELD = Holder()
+LISTED, KEYED = [None], {}
+
+
+def _hold(array):
+    HELD.array = LISTED[0] = KEYED["k"] = array
+
+
+CHANGES = {
+    "an item": lambda x: x * float(HELD.array[1]),
+    "a sum": lambda x: x * HELD.array.sum(),
+    "a large one": lambda x: x * float(np.resize(HELD.array, 1000)[1]),
+    "in a list": lambda x: x * float(LISTED[0][0] + LISTED[0][1]),
+    "in a dict": lambda x: x * float(max(KEYED["k"].tolist())),
+    "truth": lambda x: x + 1 if HELD.array[1] > 3 else x - 1,
+    "membership": lambda x: x + 1 if 5.0 in HELD.array else x - 1,
+    "shape and type": lambda x: (x * HELD.array.shape[0] + HELD.array.ndim, HELD.array.dtype, len(HELD.array), HELD.array.flags.writeable),
+    "a tensor": lambda x: x + paddle.to_tensor(HELD.array).sum(),
+    "an equal one": lambda x: x + 1 if np.array_equal(HELD.array, [1.0, 5.0]) else x - 1,
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_arrays_from_outside_change_in_place(same, name):
+    fn = CHANGES[name]
+    fast = sot.symbolic_translate(fn)
+    base = np.array([9.0, 1.0, 2.0, 9.0])
+    _hold(base[1:3])
+    for change in (
+        lambda: None,
+        lambda: base.__setitem__(2, 5.0),
+        lambda: HELD.array.fill(3.0),
+        lambda: base.__setitem__(1, -1.0),
+        lambda: _hold(np.array([1.0, 5.0])),
+        lambda: HELD.array.setflags(write=False),
+        lambda: _hold(np.array([[1, 5], [2, 3]])[:, 0]),
+        lambda: _hold(np.array([1.0, 5.0], dtype="float32")),
+        lambda: None,
+    ):
+        change()
+        same(fast(X), fn(X))
+    assert sot.stats().graphs and sot.stats().translations > 1
+
+
+def test_fields_of_a_data_type_are_renamed(same):
+    kind = np.dtype([("a", "f8")])
+
+    def fn(x):
+        return x + len(kind.names[0])
+
+    fast = sot.symbolic_translate(fn)
+    for names in (("a",), ("abc",), ("abc",), ("ab",)):
+        kind.names = names
+        same(fast(X), fn(X))
+    assert sot.stats().graphs
+
+
+def test_arrays_of_the_caller_are_written(same):
+    def fn(x, out):
+        out[0] = 3
+        out += 1
+        y = x * float(out[0])
+        return y, out
+
+    fast = sot.symbolic_translate(fn)
+    for _ in range(3):
+        given, expected = np.zeros(3), np.zeros(3)
+        got = fast(X, given)
+        same(got, fn(X, expected))
+        assert got[1] is given and given.tolist() == expected.tolist()
+    assert sot.stats().graphs and not sot.stats().fallbacks

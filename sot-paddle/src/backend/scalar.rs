@@ -58,6 +58,9 @@ pub(crate) fn operator_with_number<'py>(
 /// Numbers of numpy's that operators of a floating tensor take for Python's.
 const PLAIN: &[&str] = &["float32", "int64", "int32"];
 
+/// Numbers of numpy's that are indices of tensors as Python's are.
+const INDICES: &[&str] = &["int64", "int32"];
+
 /// The Python number that an operator method takes one of numpy's for. To other tensors integers of numpy's are of the tensor's
 /// type, and some numbers are arrays.
 pub(crate) fn number_for(tensor: &TensorMeta, operator: &str, number: &Bound<'_, PyAny>) -> Option<Py<PyAny>> {
@@ -66,6 +69,9 @@ pub(crate) fn number_for(tensor: &TensorMeta, operator: &str, number: &Bound<'_,
         return None;
     }
     let name = cpython::type_name(&ty);
+    if matches!(operator, "__getitem__" | "__setitem__") {
+        return INDICES.contains(&&*name).then(|| number.call_method0("item").ok()).flatten().map(Bound::unbind);
+    }
     let is_plain = || {
         let operator = operator.trim_start_matches("__").trim_start_matches('r').trim_end_matches("__");
         PLAIN.contains(&&*name)
