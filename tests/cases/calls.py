@@ -334,3 +334,13 @@ def test_whole__errors_that_know_nothing_of_an_operand(x, items, others):
         except TypeError as error:
             found.append(error.args)
     return found, x + 1
+
+
+@given(lambda: (toy.arange(2), int), lambda: (toy.arange(2), [1]), lambda: (toy.arange(2), 5))
+def test_stars_of_what_is_not_iterable(x, value):
+    y = x + 1
+    try:
+        first(*[], *value)
+    except TypeError as error:
+        y = y + len(error.args)
+    return second(*value, *[]), y

@@ -21,13 +21,14 @@ impl CodeGen<'_, '_> {
         let (stack, arg) = (&frame.stack, instruction.arg as usize);
         let handler = self.cx.runtime.dispatch.get(instruction.opcode);
         let known = match name {
-            // Of those that write to a container, down to it; of a merge, to the callable that an error names.
+            // Of those that write to a container, down to it; of what makes arguments, to the callable that an error names.
             "CALL_KW" | "DICT_MERGE" => Some(arg + 3),
             "CALL" | "CALL_METHOD" | "CALL_FUNCTION_KW" | "BUILD_MAP_UNPACK_WITH_CALL" | "MAP_ADD" => Some(arg + 2),
             "BUILD_MAP" => Some(2 * arg),
             "BUILD_SLICE" => Some(arg),
             "BUILD_CONST_KEY_MAP"
             | "CALL_FUNCTION"
+            | "BUILD_TUPLE_UNPACK_WITH_CALL"
             | "LIST_APPEND"
             | "SET_ADD"
             | "LIST_EXTEND"
