@@ -7,9 +7,12 @@ import copy
 import functools
 import io
 import operator
+import os
 import re
 import string
+import sys
 import time
+import traceback
 import types
 import typing
 import weakref
@@ -371,3 +374,18 @@ def globals_of_a_caller(x):
         return sys._getframe(depth).f_globals["__name__"]
 
     return x + 1, module(0) == __name__, module(1) == __name__, [module(d) for d in (0, 1)] == [__name__] * 2
+
+
+def traceback_texts(x):
+    try:
+        raise ValueError("wrong", 2)
+    except ValueError as error:
+        return x + 1, traceback.format_exception_only(type(error), error)
+
+
+def paths_as_texts(x):
+    return x + 1, os.path.join("a", "b"), os.fspath("a"), os.path.basename("a/b"), os.path.splitext("a.b"), os.sep
+
+
+def facts_of_the_interpreter(x):
+    return x + sys.float_info.epsilon, sys.maxsize, sys.version_info >= (3, 8), sys.byteorder, sys.intern("a"), sys.platform

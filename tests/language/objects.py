@@ -1,6 +1,8 @@
 """Instances of classes, made and used in the function."""
 
 import abc
+import math
+import types
 
 
 class Point:
@@ -567,3 +569,61 @@ def super_with_arguments(x):
 
 def method_resolution(x):
     return x + 1, [c.__name__ for c in Both.__mro__], [c.__name__ for c in type(Child(1)).__bases__]
+
+
+class Converted:
+    """Stands for other numbers, each where another method is asked."""
+
+    def __index__(self):
+        return 2
+
+    def __int__(self):
+        return 3
+
+    def __float__(self):
+        return 1.5
+
+    def __complex__(self):
+        return 1j
+
+    def __round__(self, digits=None):
+        return "rounded", digits
+
+    def __trunc__(self):
+        return 7
+
+    def __floor__(self):
+        return 8
+
+    def __ceil__(self):
+        return 9
+
+    def __bytes__(self):
+        return b"z"
+
+    def __divmod__(self, other):
+        return 1, other
+
+    def __pow__(self, other, modulus=None):
+        return other, modulus
+
+    def __abs__(self):
+        return 4
+
+    def __reversed__(self):
+        return iter([9])
+
+    def __dir__(self):
+        return ["q"]
+
+
+def conversions_of_an_object(x):
+    n = Converted()
+    numbers = int(n), float(n), complex(n), round(n), round(n, 2), math.trunc(n), math.floor(n), math.ceil(n), abs(n)
+    operators = divmod(n, 3), n ** 2, pow(n, 2, 5), [1, 2, 3][n], "abc"[n], "x" * n
+    return x + 1, numbers, operators, hex(n), bin(n), oct(n), chr(n), range(n), bytes(n), list(reversed(n)), dir(n), math.gcd(n, 4)
+
+
+def methods_made_by_call(x):
+    method = types.MethodType(lambda this, value: (this, value), 3)
+    return x + 1, method(4), method.__self__, method.__func__(1, 2)
