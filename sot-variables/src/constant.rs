@@ -160,15 +160,16 @@ impl ConstantVariable {
     /// value. `None` for other operands, and `Some(None)` for `NotImplemented`.
     #[allow(clippy::option_option, reason = "not asked and no answer are two things")]
     fn ask(&self, cx: &mut OpcodeExecutor<'_>, method: &str, other: VarId) -> Flow<Option<Option<VarId>>> {
-        let Some(seen) = subclass::value_of(cx, other)? else { return Ok(None) };
+        let seen = subclass::value_of(cx, other)?;
         let value = self.value.bind(cx.py).clone();
         let repeats = matches!(method, "__mul__" | "__rmul__")
             && (value.is_instance_of::<PyString>() || value.is_instance_of::<PyBytes>());
-        // A text is repeated as often as `__index__` says, be it a number's of another kind.
+        // A text is repeated as often as `__index__` says, be it that of no number.
         let count = if repeats { sequence::times(cx, other)? } else { None };
-        let other = match count {
-            Some(count) => count.into_pyobject(cx.py).map_err(PyErr::from)?.into_any(),
-            None => seen,
+        let other = match (count, seen) {
+            (Some(count), _) => count.into_pyobject(cx.py).map_err(PyErr::from)?.into_any(),
+            (None, Some(seen)) => seen,
+            (None, None) => return Ok(None),
         };
         let Some(method) = value.get_type().getattr_opt(method)? else { return Ok(Some(None)) };
         let answer = cx.fold(|_| method.call1((value, other)))?;

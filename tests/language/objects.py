@@ -618,10 +618,10 @@ class Converted:
 
 
 def conversions_of_an_object(x):
-    n = Converted()
+    y, n = x + 1, Converted()
     numbers = int(n), float(n), complex(n), round(n), round(n, 2), math.trunc(n), math.floor(n), math.ceil(n), abs(n)
     operators = divmod(n, 3), n ** 2, pow(n, 2, 5), [1, 2, 3][n], "abc"[n], "x" * n
-    return x + 1, numbers, operators, hex(n), bin(n), oct(n), chr(n), range(n), bytes(n), list(reversed(n)), dir(n), math.gcd(n, 4)
+    return y, numbers, operators, hex(n), bin(n), oct(n), chr(n), range(n), bytes(n), list(reversed(n)), dir(n)
 
 
 def methods_made_by_call(x):
