@@ -1,7 +1,7 @@
 //! Known immutable values: numbers, strings, bytes, `None`, `...`, code objects, and what the backend declares to be a value.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyString};
+use pyo3::types::{PyBytes, PyComplex, PyString};
 use sot_core::codegen::CodeGen;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, BinaryOp, CompareOp, Name, OpcodeExecutor};
@@ -123,6 +123,11 @@ impl Variable for ConstantVariable {
         let value = self.value.bind(cx.py);
         let is_format = value.is_instance_of::<PyString>() || value.is_instance_of::<PyBytes>();
         if op != BinaryOp::Remainder || reflected || !is_format {
+            if value.is_instance_of::<PyComplex>() && matches!(op, BinaryOp::FloorDivide | BinaryOp::Remainder) {
+                // Before 3.10 it fails at once, whatever the other side says.
+                let text = format!("{} of a complex number and an object", op.symbol());
+                return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
+            }
             let method = if reflected { op.reflected() } else { op.method() };
             if let Some(answer) = self.ask(cx, method, other)? {
                 return Ok(answer);

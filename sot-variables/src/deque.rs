@@ -527,7 +527,7 @@ impl Variable for DequeVariable {
         let Some(right) = cx.see_as::<DequeVariable>(other)? else { return Ok(None) };
         self.look(cx, this)?;
         right.look(cx, other)?;
-        let answer = sequence::compare(cx, op, &self.items, &right.items)?;
+        let answer = sequence::compare_sized(cx, op, &self.items, &right.items)?;
         refuse_changed(cx, this, self)?;
         refuse_changed(cx, other, &right)?;
         Ok(Some(answer))

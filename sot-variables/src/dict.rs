@@ -63,17 +63,26 @@ pub fn update(cx: &mut OpcodeExecutor<'_>, dict: VarId, mapping: VarId) -> Flow<
     }
 }
 
+/// What a mapping gives when it is asked for its keys; `None` if it cannot be asked.
+fn keys_of(cx: &mut OpcodeExecutor<'_>, mapping: VarId) -> Flow<Option<VarId>> {
+    let Some(keys) = attribute::find(cx, mapping, &Rc::from("keys"))? else { return Ok(None) };
+    if !cx.has_special(keys, "__call__")? {
+        let text = "a mapping with `keys` that cannot be called";
+        return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
+    }
+    cx.call(keys, &CallArgs::default()).map(Some)
+}
+
 /// `{**mapping}` into a dict: nothing but a mapping will do.
 pub fn update_from_mapping(cx: &mut OpcodeExecutor<'_>, dict: VarId, mapping: VarId) -> Flow<()> {
     if known_pairs(cx, mapping)?.is_some() {
         return update(cx, dict, mapping);
     }
-    let Some(keys) = attribute::find(cx, mapping, &Rc::from("keys"))? else {
+    let mut entries = expect(cx, dict)?.entries.clone();
+    let Some(keys) = keys_of(cx, mapping)? else {
         let text = format!("'{}' object is not a mapping", cx.type_name(mapping)?);
         return Err(cx.raise(PyTypeError::new_err(text)));
     };
-    let mut entries = expect(cx, dict)?.entries.clone();
-    let keys = cx.call(keys, &CallArgs::default())?;
     cx.each(keys, |cx, key| {
         let value = cx.get_item(mapping, key)?;
         let key = HashKey::of(cx, key)?;
@@ -105,12 +114,11 @@ pub fn merge(cx: &mut OpcodeExecutor<'_>, dict: VarId, mapping: VarId, function_
         }
         return write(cx, dict, entries);
     }
-    let Some(keys) = attribute::find(cx, mapping, &Rc::from("keys"))? else {
+    let Some(keys) = keys_of(cx, mapping)? else {
         let (function_name, name) = (named()?, cx.type_name(mapping)?);
         let text = format!("{function_name}() argument after ** must be a mapping, not {name}");
         return Err(cx.raise(PyTypeError::new_err(text)));
     };
-    let keys = cx.call(keys, &CallArgs::default())?;
     cx.each(keys, |cx, name| {
         let key = HashKey::of(cx, name)?;
         refuse_twice(cx, &entries, &key)?;

@@ -329,7 +329,7 @@ impl Variable for ListVariable {
     fn compare(&self, cx: &mut OpcodeExecutor<'_>, op: CompareOp, this: VarId, other: VarId) -> Flow<Option<VarId>> {
         let other = subclass::seen_by_base(cx, other)?;
         let Some(right) = cx.see_as::<ListVariable>(other)? else { return Ok(None) };
-        let answer = sequence::compare(cx, op, &self.items, &right.items);
+        let answer = sequence::compare_sized(cx, op, &self.items, &right.items);
         let answer = unchanged(cx, this, self, answer);
         unchanged(cx, other, &right, answer).map(Some)
     }

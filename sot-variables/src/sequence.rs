@@ -73,7 +73,11 @@ impl Sequence {
                 Some(part) => real.push(part),
                 None if slice.is_none() && !cx.has_special(key, "__index__")? => {
                     let (this, other) = (self.name(), cx.type_name(key)?);
-                    let text = format!("{this} indices must be integers or slices, not {other}");
+                    let text = match self {
+                        Sequence::Text if cx.runtime.version.0 < 11 => "string indices must be integers".to_owned(),
+                        Sequence::Text => format!("string indices must be integers, not '{other}'"),
+                        _ => format!("{this} indices must be integers or slices, not {other}"),
+                    };
                     return Err(cx.raise(PyTypeError::new_err(text)));
                 }
                 None => {
@@ -138,6 +142,19 @@ pub(crate) fn endless() -> Unwind {
     Unwind::break_graph(ReasonId::UnsupportedOperation, "containers nested too deeply")
 }
 
+/// `left op right` of lists and deques, which are not equal if their lengths are not.
+pub(crate) fn compare_sized(
+    cx: &mut OpcodeExecutor<'_>,
+    op: CompareOp,
+    left: &[VarId],
+    right: &[VarId],
+) -> Flow<VarId> {
+    if matches!(op, CompareOp::Equal | CompareOp::NotEqual) && left.len() != right.len() {
+        return Ok(cx.boolean(op == CompareOp::NotEqual));
+    }
+    compare(cx, op, left, right)
+}
+
 /// `left op right`, item by item.
 pub(crate) fn compare(cx: &mut OpcodeExecutor<'_>, op: CompareOp, left: &[VarId], right: &[VarId]) -> Flow<VarId> {
     let by_length = match op {
@@ -149,9 +166,6 @@ pub(crate) fn compare(cx: &mut OpcodeExecutor<'_>, op: CompareOp, left: &[VarId]
         CompareOp::GreaterEqual => left.len() >= right.len(),
     };
     let unordered = matches!(op, CompareOp::Equal | CompareOp::NotEqual);
-    if unordered && left.len() != right.len() {
-        return Ok(cx.boolean(by_length));
-    }
     for (&a, &b) in left.iter().zip(right) {
         if !nested(|| object_model::equal(cx, a, b)).ok_or_else(endless)?? {
             return if unordered { Ok(cx.boolean(op == CompareOp::NotEqual)) } else { cx.compare(op, a, b) };

@@ -153,6 +153,6 @@ impl Variable for ShapeVariable {
             (_, Some(shape)) => shape.items.clone(),
             _ => return self.needs_sizes(cx, "comparing"),
         };
-        sequence::compare(cx, op, &self.items, &others).map(Some)
+        sequence::compare_sized(cx, op, &self.items, &others).map(Some)
     }
 }

@@ -344,3 +344,17 @@ def test_stars_of_what_is_not_iterable(x, value):
     except TypeError as error:
         y = y + len(error.args)
     return second(*value, *[]), y
+
+
+@given(pair)
+def test_calls_of_what_is_not_callable_behind_a_break(x, y):
+    class Holder:
+        number, array = 5, [1]
+
+    found, holder = [], Holder()
+    for call in (lambda: holder.number(float(x.sum())), lambda: holder.array(float(x.sum())), lambda: Holder.number(float(x.sum()), k=1)):
+        try:
+            found.append(call())
+        except TypeError as error:
+            found.append(str(error))
+    return x + 1, found

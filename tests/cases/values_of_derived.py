@@ -72,3 +72,42 @@ def test_keywords_that_are_no_texts(x):
         except TypeError as error:
             found.append(str(error))
     return x + 1, found
+
+
+class Asked:
+    def __init__(self, log):
+        self.log = log
+
+    def __eq__(self, other):
+        self.log.append(other)
+        return True
+
+
+class Keyed:
+    keys = "no method"
+
+
+class Floored:
+    def __rfloordiv__(self, other):
+        return "floored"
+
+    __rmod__ = __rfloordiv__
+
+
+@given(one)
+def test_whole__tuples_of_other_lengths_ask_their_items(x):
+    log = []
+    pair = (Asked(log), 0)
+    found = [pair == (1,), pair != (2,), pair < (3,), pair in (4, (5,)), [*pair] == [6], (slice(7) == slice(8))]
+    return x + 1, found, log
+
+
+@given(one)
+def test_errors_of_operands_that_are_not_known(x):
+    found, text, numbers = [], "a", [1]
+    for work in (lambda: text[(Asked([]),)], lambda: numbers[Asked([])], lambda: int(Asked([]), key=0), lambda: float(Asked([]), key=0), lambda: dict(**Keyed()), lambda: {**Keyed()}, lambda: 1j // Floored(), lambda: 1j % Floored(), lambda: Floored() // 1j):
+        try:
+            found.append(work())
+        except TypeError as error:
+            found.append(str(error))
+    return x + 1, found

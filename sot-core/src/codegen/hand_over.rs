@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyCode, PyType};
 
@@ -291,13 +292,13 @@ impl CodeGen<'_, '_> {
     }
 
     /// Leaves the values of a stack. Without `PUSH_NULL` the resume function lays out a callable over a NULL as the receiver of
-    /// its own `__call__`; as that of a class is for its instances, a class is handed over in a callable.
+    /// its own `__call__`; of a class that is for its instances, and other objects may have none.
     pub(super) fn load_stack(&mut self, stack: &[Item]) -> Flow<()> {
         let mut is_called = false;
         for item in stack {
             match item {
-                Item::Value(value) if is_called && self.may_be_class(*value) => {
-                    let callable = resume::callable_class(self.cx.py)?;
+                Item::Value(value) if is_called && !self.has_own_call(*value) => {
+                    let callable = resume::own_callable(self.cx.py)?;
                     self.begin_call(|cg| cg.load_const(callable))?;
                     self.load_value(*value)?;
                     self.end_call(1)?;
@@ -311,10 +312,14 @@ impl CodeGen<'_, '_> {
         Ok(())
     }
 
-    fn may_be_class(&self, value: Value) -> bool {
-        let Value::Known(variable) = value else { return true };
+    /// Whether the value is known to be called by its own `__call__`.
+    fn has_own_call(&self, value: Value) -> bool {
+        let Value::Known(variable) = value else { return false };
         let ty = self.cx.vars.get(variable).python_type(self.cx);
-        ty.cast::<PyType>().is_ok_and(|ty| cpython::is_subtype(ty, &self.cx.py.get_type::<PyType>()))
+        ty.cast::<PyType>().is_ok_and(|ty| {
+            let is_class = cpython::is_subtype(ty, &self.cx.py.get_type::<PyType>());
+            !is_class && cpython::type_lookup(ty, intern!(self.cx.py, "__call__")).is_some()
+        })
     }
 
     pub(super) fn load_value(&mut self, value: Value) -> Flow<()> {

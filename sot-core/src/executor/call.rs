@@ -168,6 +168,10 @@ impl<'py> OpcodeExecutor<'py> {
         let keys = if self.type_of(mapping)?.is(self.py.get_type::<PyDict>()) {
             mapping
         } else if let Some(keys) = self.find_attr(mapping, &Rc::from("keys"))? {
+            if !self.has_special(keys, "__call__")? {
+                let text = "a mapping with `keys` that cannot be called";
+                return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
+            }
             self.call(keys, &CallArgs::default())?
         } else {
             return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "`**` of something that is no mapping"));

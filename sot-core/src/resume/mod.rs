@@ -14,7 +14,7 @@ mod second_run;
 
 use std::sync::Arc;
 
-use pyo3::exceptions::{PyBaseException, PyNameError, PyRuntimeError, PyUnboundLocalError};
+use pyo3::exceptions::{PyBaseException, PyNameError, PyRuntimeError, PyTypeError, PyUnboundLocalError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCode, PyDict, PyIterator, PyType};
 
@@ -172,15 +172,24 @@ pub fn traceback(py: Python<'_>) -> PyResult<Py<PyAny>> {
     })
 }
 
-/// A function that gives what calls a class, of which `__call__` is its own; other callables it gives as they are.
-pub fn callable_class(py: Python<'_>) -> PyResult<Py<PyAny>> {
-    let wrap = cpython::fastcall(py, "__callable__", "What calls a class.", |py, values| match values {
-        [class] if class.is_instance_of::<PyType>() => {
-            Ok(cpython::import(py, "functools")?.getattr("partial")?.call1((class,))?.unbind())
-        }
-        [callable] => Ok(callable.clone().unbind()),
-        _ => Err(pyo3::exceptions::PyTypeError::new_err("a callable is expected")),
-    })?;
+/// A function that gives what is called by its own `__call__` in the place of an object: of a class that would be what calls its
+/// instances, and what cannot be called has none. Other objects it gives as they are.
+pub fn own_callable(py: Python<'_>) -> PyResult<Py<PyAny>> {
+    let wrap =
+        cpython::fastcall(py, "__callable__", "What is called by its own __call__.", |py, values| match values {
+            [class] if class.is_instance_of::<PyType>() => {
+                Ok(cpython::import(py, "functools")?.getattr("partial")?.call1((class,))?.unbind())
+            }
+            [callable] if callable.is_callable() => Ok(callable.clone().unbind()),
+            [other] => {
+                let text = format!("'{}' object is not callable", cpython::type_name(&other.get_type()));
+                let raise = cpython::fastcall(py, "__call__", "Says that an object cannot be called.", move |_, _| {
+                    Err(PyTypeError::new_err(text.clone()))
+                })?;
+                Ok(raise.unbind())
+            }
+            _ => Err(PyTypeError::new_err("one object is expected")),
+        })?;
     Ok(wrap.unbind())
 }
 

@@ -128,7 +128,9 @@ fn convert_to(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, method: &str, ty: &s
 }
 
 fn number(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, methods: &[&str]) -> Flow<VarId> {
-    let [value] = args.positional[..] else { return Err(cannot("a number with a base that is not known")) };
+    let (&[value], true) = (&args.positional[..], args.keywords.is_empty()) else {
+        return Err(cannot("a number with a base that is not known"));
+    };
     for &method in methods {
         if cx.has_special(value, method)? {
             if method == "__index__" && methods[0] == "__float__" {
