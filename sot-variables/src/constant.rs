@@ -74,7 +74,8 @@ impl Variable for ConstantVariable {
         if !value.is_exact_instance_of::<PyString>() && !value.is_exact_instance_of::<PyBytes>() {
             return cx.fold(|py| value.get_item(py.None()));
         }
-        let key = Sequence::Text.key_object(cx, key)?;
+        let kind = if value.is_instance_of::<PyBytes>() { Sequence::Bytes } else { Sequence::Text };
+        let key = kind.key_object(cx, key)?;
         cx.fold(|_| value.get_item(key))
     }
 

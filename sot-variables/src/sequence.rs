@@ -33,6 +33,7 @@ pub(crate) enum Sequence {
     List,
     Tuple,
     Text,
+    Bytes,
 }
 
 /// The items a key stands for, by position.
@@ -46,7 +47,7 @@ impl Sequence {
     pub(crate) fn positions(self, py: Python<'_>, len: usize) -> PyResult<Bound<'_, PyAny>> {
         Ok(match self {
             Sequence::List => PyList::new(py, 0..len)?.into_any(),
-            Sequence::Tuple | Sequence::Text => PyTuple::new(py, 0..len)?.into_any(),
+            Sequence::Tuple | Sequence::Text | Sequence::Bytes => PyTuple::new(py, 0..len)?.into_any(),
         })
     }
 
@@ -97,6 +98,7 @@ impl Sequence {
             Sequence::List => "list",
             Sequence::Tuple => "tuple",
             Sequence::Text => "string",
+            Sequence::Bytes => "byte",
         }
     }
 }

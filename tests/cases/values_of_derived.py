@@ -105,9 +105,28 @@ def test_whole__tuples_of_other_lengths_ask_their_items(x):
 @given(one)
 def test_errors_of_operands_that_are_not_known(x):
     found, text, numbers = [], "a", [1]
-    for work in (lambda: text[(Asked([]),)], lambda: numbers[Asked([])], lambda: int(Asked([]), key=0), lambda: float(Asked([]), key=0), lambda: dict(**Keyed()), lambda: {**Keyed()}, lambda: 1j // Floored(), lambda: 1j % Floored(), lambda: Floored() // 1j):
+    for work in (lambda: text[(Asked([]),)], lambda: text.encode()[(Asked([]),)], lambda: numbers[Asked([])], lambda: int(Asked([]), key=0), lambda: float(Asked([]), key=0), lambda: dict(**Keyed()), lambda: {**Keyed()}, lambda: 1j // Floored(), lambda: 1j % Floored(), lambda: Floored() // 1j):
         try:
             found.append(work())
         except TypeError as error:
             found.append(str(error))
+    return x + 1, found
+
+
+class Slotted:
+    __slots__ = ("tag",)
+
+
+EMPTY = Slotted()
+
+
+@given(one)
+def test_whole__slots_without_a_value(x):
+    found = []
+    for holder in (EMPTY, Slotted()):
+        for work in (lambda: holder.tag, lambda: delattr(holder, "tag")):
+            try:
+                found.append(work())
+            except AttributeError as error:
+                found.append(error.args)
     return x + 1, found

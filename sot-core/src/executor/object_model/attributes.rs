@@ -276,7 +276,10 @@ pub fn generic_set_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, v
     }
     let is_there = match value {
         Some(_) => true,
-        None if is_slot || payload.kind() == "class" => generic_get_attr(cx, this, name)?.is_some(),
+        None if is_slot || payload.kind() == "class" => match generic_get_attr(cx, this, name) {
+            Err(Unwind::Raise(_)) if is_slot => false,
+            found => found?.is_some(),
+        },
         None => instance_attr(cx, this, name)?.flatten().is_some(),
     };
     if !is_there {
