@@ -11,7 +11,7 @@ use pyo3::types::{PyDict, PyInt, PyString};
 use sot_core::codegen::CodeGen;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{object_model, BinaryOp, CallArgs, CompareOp, Globals, Name, OpcodeExecutor};
+use sot_core::executor::{object_model, BinaryOp, CompareOp, Globals, Name, OpcodeExecutor};
 use sot_core::guard::{Identity, Test};
 use sot_core::side_effects::Effect;
 use sot_core::tracker::{Key, Tracker, TrackerId};
@@ -65,12 +65,10 @@ pub fn update(cx: &mut OpcodeExecutor<'_>, dict: VarId, mapping: VarId) -> Flow<
 
 /// What a mapping gives when it is asked for its keys; `None` if it cannot be asked.
 fn keys_of(cx: &mut OpcodeExecutor<'_>, mapping: VarId) -> Flow<Option<VarId>> {
-    let Some(keys) = attribute::find(cx, mapping, &Rc::from("keys"))? else { return Ok(None) };
-    if !cx.has_special(keys, "__call__")? {
-        let text = "a mapping with `keys` that cannot be called";
-        return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
+    match attribute::find(cx, mapping, &Rc::from("keys"))? {
+        Some(keys) => cx.call_keys(keys).map(Some),
+        None => Ok(None),
     }
-    cx.call(keys, &CallArgs::default()).map(Some)
 }
 
 /// `{**mapping}` into a dict: nothing but a mapping will do.

@@ -162,17 +162,22 @@ impl<'py> OpcodeExecutor<'py> {
         self.call_directly(callable, &CallArgs { positional, keywords })
     }
 
+    /// What the method `keys` of a mapping gives. In whose words CPython refuses one that cannot be called depends on the release.
+    pub fn call_keys(&mut self, keys: VarId) -> Flow<VarId> {
+        if !self.has_special(keys, "__call__")? {
+            let text = "a mapping with `keys` that cannot be called";
+            return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
+        }
+        self.call(keys, &CallArgs::default())
+    }
+
     /// The entries of a mapping with string keys.
     pub fn keyword_items(&mut self, mapping: VarId) -> Flow<Vec<(Name, VarId)>> {
         let mut keywords = Vec::new();
         let keys = if self.type_of(mapping)?.is(self.py.get_type::<PyDict>()) {
             mapping
         } else if let Some(keys) = self.find_attr(mapping, &Rc::from("keys"))? {
-            if !self.has_special(keys, "__call__")? {
-                let text = "a mapping with `keys` that cannot be called";
-                return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
-            }
-            self.call(keys, &CallArgs::default())?
+            self.call_keys(keys)?
         } else {
             return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "`**` of something that is no mapping"));
         };
