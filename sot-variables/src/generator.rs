@@ -1,6 +1,7 @@
 //! Generators of functions followed into: a suspended frame of the simulation. A frame is copied before it runs on, so that
 //! an abandoned stretch of simulation leaves it as it was.
 
+use std::collections::HashSet;
 use std::rc::Rc;
 
 use pyo3::exceptions::{PyGeneratorExit, PyRuntimeError, PyStopIteration, PyTypeError, PyValueError};
@@ -10,11 +11,12 @@ use pyo3::types::{PyString, PyType};
 use sot_core::builtin;
 use sot_core::bytecode::{Label, Opcodes};
 use sot_core::codegen::CodeGen;
+use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{object_model, CallArgs, Exit, Frame, Name, OpcodeExecutor};
+use sot_core::executor::{object_model, CallArgs, Closing, Exit, Frame, Name, OpcodeExecutor};
 use sot_core::guard::Test;
 use sot_core::tracker::{Tracker, TrackerId};
-use sot_core::variable::{VarId, Variable};
+use sot_core::variable::{Death, VarId, Variable};
 
 use crate::exception;
 use crate::iterators::{emit_call, library, rebuild};
@@ -124,6 +126,15 @@ pub fn throw(cx: &mut OpcodeExecutor<'_>, generator: VarId, exception: VarId) ->
     };
     let Some(inner) = delegate(cx, &frame)? else { return resume_raising(cx, generator, frame, exception) };
     set(cx, generator, State::Running);
+    let (ty, exit) = (cx.type_of(exception)?, cx.py.get_type::<PyGeneratorExit>());
+    if ty.cast::<PyType>().is_ok_and(|ty| cpython::is_subtype(ty, &exit)) {
+        let exception = match close(cx, inner) {
+            Ok(_) => exception,
+            Err(Unwind::Raise(instead)) => instead,
+            Err(unwind) => return Err(unwind),
+        };
+        return resume_raising(cx, generator, frame, exception);
+    }
     match throw(cx, inner, exception) {
         Ok(Resumed::Yielded(value)) => {
             set(cx, generator, State::Suspended(Rc::new(frame)));
@@ -174,16 +185,29 @@ fn end_delegation(
     }
 }
 
-/// The generator that the suspended frame delegates to by `yield from`.
-fn delegate(cx: &mut OpcodeExecutor<'_>, frame: &Frame) -> Flow<Option<VarId>> {
+/// What the suspended frame delegates to by `yield from`.
+fn delegates_to(cx: &OpcodeExecutor<'_>, frame: &Frame) -> Option<VarId> {
     let opcodes = Opcodes::get(cx.py);
-    let Some(next) = frame.code.code.instructions.get(frame.pc.0 as usize) else { return Ok(None) };
+    let next = frame.code.code.instructions.get(frame.pc.0 as usize)?;
     let delegates = match opcodes.name(next.opcode) {
         "YIELD_FROM" => true,
         "RESUME" => next.arg & 3 >= 2,
         _ => false,
     };
-    let Some(&inner) = frame.stack.last().filter(|_| delegates) else { return Ok(None) };
+    frame.stack.last().copied().filter(|_| delegates)
+}
+
+/// Whether closing an iterator does something to it: it is a generator, or may have a method `close` of the program's.
+fn shows_when_closed(cx: &OpcodeExecutor<'_>, iterator: VarId) -> bool {
+    match cx.vars.as_kind::<GeneratorVariable>(iterator) {
+        Some(generator) => !matches!(generator.state, State::Finished(_)),
+        None => matches!(cx.vars.get(iterator).kind(), "lazy" | "object" | "instance" | "subclass"),
+    }
+}
+
+/// The generator that the suspended frame delegates to by `yield from`.
+fn delegate(cx: &mut OpcodeExecutor<'_>, frame: &Frame) -> Flow<Option<VarId>> {
+    let Some(inner) = delegates_to(cx, frame) else { return Ok(None) };
     let known = cx.see_as::<GeneratorVariable>(inner)?.is_some();
     if !known && matches!(cx.see(inner)?.kind(), "object" | "instance" | "subclass") {
         let text = "an exception thrown through `yield from` into an iterator written in Python";
@@ -524,7 +548,40 @@ impl Variable for GeneratorVariable {
     }
 
     fn runs_when_dropped(&self, cx: &OpcodeExecutor<'_>) -> bool {
-        matches!(&self.state, State::Suspended(frame) if frame.is_protected(Opcodes::get(cx.py)))
+        let State::Suspended(frame) = &self.state else { return false };
+        frame.is_protected(Opcodes::get(cx.py))
+            || delegates_to(cx, frame).is_some_and(|inner| shows_when_closed(cx, inner))
+    }
+
+    fn death(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, living: &HashSet<VarId>) -> Death {
+        let State::Suspended(frame) = &self.state else { return Death::Silent };
+        // The inner generator is closed first.
+        let inner = delegates_to(cx, frame).filter(|inner| shows_when_closed(cx, *inner));
+        let inner_death = match inner {
+            Some(inner) if living.contains(&inner) || cx.vars.is_changed_after(inner, this) => Death::Shows,
+            Some(inner) => match cx.vars.as_kind::<GeneratorVariable>(inner) {
+                Some(closed) if matches!(closed.state, State::Suspended(_)) => closed.death(cx, inner, living),
+                _ => Death::Shows,
+            },
+            None => Death::Silent,
+        };
+        let class = match inner_death {
+            Death::Silent => cx.py.get_type::<PyGeneratorExit>().into_any(),
+            Death::Refused => cx.py.get_type::<PyRuntimeError>().into_any(),
+            Death::Shows => return Death::Shows,
+        };
+        let closing = cx.attempt(|cx| {
+            let exception = exception::make(cx, &class, Vec::new()).ok()?;
+            let mut frame = copy(cx.py, frame);
+            frame.stack.push(exception);
+            cx.closing(frame, exception)
+        });
+        match closing {
+            Some(Closing::Returns) => Death::Silent,
+            Some(Closing::HandsOn) => inner_death,
+            Some(Closing::Yields) => Death::Refused,
+            None => Death::Shows,
+        }
     }
 
     fn children(&self) -> Vec<VarId> {
@@ -536,6 +593,10 @@ impl Variable for GeneratorVariable {
     fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
         if self.object().is_some() {
             return object_model::get_attr(cx, this, name);
+        }
+        if name.starts_with("gi_") {
+            // Whoever asks sees whether it has been closed.
+            cx.vars.set(this, cx.vars.get(this));
         }
         Ok(Some(match &**name {
             "__name__" => cx.string(&self.name),

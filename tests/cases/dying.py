@@ -236,3 +236,317 @@ def test_a_generator_in_a_frame_with_a_finally_that_an_exception_leaves(x):
         LOG.append("handled")
     LOG.append("behind")
     return x + 1
+
+
+def caught(x):
+    try:
+        yield x
+        yield x * 2
+    except LookupError:
+        LOG.append("caught")
+
+
+def reraising(x):
+    try:
+        try:
+            yield x
+        except (KeyError, ValueError) as error:
+            LOG.append(str(error))
+        except BaseException as error:
+            raise
+    finally:
+        pass
+
+
+def ending(x):
+    try:
+        yield x
+    except GeneratorExit:
+        return
+
+
+def outer(x, of):
+    try:
+        result = yield from of(x)
+        LOG.append(("result", result))
+    except LookupError:
+        LOG.append("caught outside")
+
+
+@given(one)
+def test_whole__generators_that_do_nothing_when_they_die(x):
+    y = x
+    for of in (caught, reraising, ending):
+        generator = of(x)
+        y = y + next(generator)
+        generator = of(x + 1)
+        for value in generator:
+            y = y + value
+            break
+        del generator
+        generator = outer(x, of)
+        y = y + next(generator)
+    return y
+
+
+@given(one)
+def test_whole__dies_with_the_frame(x):
+    LOG.append("begins")
+    generator = steps(x)
+    y = next(generator) + 1
+    LOG.append("behind")
+    return y
+
+
+@given(one)
+def test_whole__dies_with_the_frame_in_a_list(x):
+    generators = [steps(x), caught(x)]
+    y = next(generators[0]) + next(generators[1])
+    LOG.append("behind")
+    return y
+
+
+@given(one)
+def test_whole__several_die_with_the_frame_in_their_order(x):
+    def logged(name):
+        try:
+            yield name
+        finally:
+            LOG.append(name)
+
+    b, a = logged("b"), logged("a")
+    LOG.append((next(a), next(b)))
+    return x + 1
+
+
+@given(one, hit=False)
+def test_several_die_with_the_frame_in_lists(x):
+    def logged(name):
+        try:
+            yield name
+        finally:
+            LOG.append(name)
+
+    b, a = [logged("b")], [logged("a"), logged("c")]
+    LOG.append([next(generator) for generator in a + b])
+    return x + 1
+
+
+@given(one)
+def test_whole__dies_with_the_frame_that_it_logs_to(x):
+    def logged():
+        try:
+            yield 1
+        finally:
+            LOG.append(("own", len(own), own is kept))
+
+    kept = own = []
+    generator = logged()
+    next(generator)
+    own.append(2)
+    return x + 1, own
+
+
+@given(one)
+def test_whole__dies_with_a_cell(x):
+    def of():
+        return next(generator)
+
+    generator = steps(x)
+    y = of() + of()
+    LOG.append("behind")
+    return y
+
+
+@given(one, hit=False)
+def test_dies_in_the_frame(x):
+    generator = steps(x)
+    y = next(generator)
+    generator = None
+    LOG.append("behind")
+    return y
+
+
+@given(one, hit=False)
+def test_dies_in_a_callee(x):
+    def callee():
+        generator = steps(x)
+        return next(generator)
+
+    y = callee()
+    LOG.append("behind")
+    return y
+
+
+KEPT = None
+
+
+@given(one, hit=False)
+def test_a_global_lets_it_go(x):
+    global KEPT
+    KEPT = steps(x)
+    y = next(KEPT)
+    KEPT = None
+    LOG.append("behind")
+    return y
+
+
+ERROR = LookupError
+
+
+@given(one, hit=False)
+def test_what_it_catches_is_changed_behind_its_death(x):
+    def catching():
+        try:
+            yield x
+        except ERROR:
+            LOG.append("exit")
+
+    global ERROR
+    generator = catching()
+    y = next(generator)
+    ERROR = GeneratorExit
+    generator = None
+    LOG.append("behind")
+    ERROR = LookupError
+    return y
+
+
+@given(one, hit=False)
+def test_the_inner_generator_is_closed_and_lives_on(x):
+    inner = scaled(x)
+    generator = delegating(inner)
+    y = next(generator) + 1
+    del generator
+    return y, next(inner, "ended")
+
+
+@given(one, hit=False)
+def test_the_inner_generator_is_closed_and_looked_at(x):
+    inner = scaled(x)
+    generator = delegating(inner)
+    y = next(generator) + 1
+    del generator
+    return y, inner.gi_frame is None
+
+
+def scaled(x):
+    while True:
+        yield x
+        x = x * 2
+
+
+def delegating(inner):
+    yield from inner
+
+
+@given(one)
+def test_whole__the_inner_generator_is_not_begun_or_has_ended(x):
+    inner = iter([x, 2])
+    generator = delegating(inner)
+    y = next(generator) + 1
+    del generator
+    return y, next(inner), next(inner, "ended")
+
+
+def returns_at_its_end(x):
+    try:
+        yield x
+    except GeneratorExit:
+        return 5
+
+
+def fails_at_its_end(x):
+    try:
+        yield x
+    finally:
+        raise KeyError("end")
+
+
+@given(one)
+def test_whole__close_closes_the_inner_generator_first(x):
+    y = x
+    for of in (returns_at_its_end, caught, steps, fails_at_its_end):
+        generator = outer(x, of)
+        y = y + next(generator)
+        generator.close()
+        LOG.append(list(generator))
+    for of in (returns_at_its_end, steps):
+        generator = outer(x, of)
+        y = y + next(generator)
+        try:
+            generator.throw(GeneratorExit())
+        except GeneratorExit:
+            LOG.append("thrown")
+    return y
+
+
+def says_no(x):
+    try:
+        yield x
+    finally:
+        yield "no"
+
+
+@given(one)
+def test_whole__ignores_its_end(x):
+    generator = outer(x, says_no)
+    return x + next(generator)
+
+
+def says_what(x):
+    try:
+        try:
+            yield x
+        except ValueError as error:
+            yield str(error)
+    finally:
+        yield "no"
+
+
+def says_what_and_logs(x):
+    try:
+        yield x
+    except ValueError as error:
+        try:
+            yield str(error)
+        finally:
+            LOG.append(error.__traceback__ is None)
+            yield "no"
+
+
+@given(one)
+def test_whole__ignores_its_end_while_it_handles_an_exception(x):
+    generator = outer(x, says_what)
+    y = x + next(generator)
+    return y, generator.throw(ValueError("a"))
+
+
+@given(one, hit=False)
+def test_looks_at_the_exception_that_it_handles_when_it_ends(x):
+    generator = outer(x, says_what_and_logs)
+    y = x + next(generator)
+    return y, generator.throw(ValueError("a"))
+
+
+@given(one, hit=False)
+def test_ignores_its_end_in_the_frame(x):
+    generator = outer(x, says_no)
+    y = x + next(generator)
+    generator = None
+    LOG.append("behind")
+    return y
+
+
+@given(one, hit=False)
+def test_the_outer_one_catches_that_the_inner_one_ignores_its_end(x):
+    def catching():
+        try:
+            yield from says_no(x)
+        except RuntimeError:
+            return
+
+    generator = catching()
+    y = x + next(generator)
+    generator = catching()
+    return y + next(generator)

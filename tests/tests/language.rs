@@ -14,12 +14,9 @@ use sot_tests::harness;
 
 /// Functions that are not whole yet: file and function, oldest and first later minor version, what is missing.
 const KNOWN_GAPS: &[(&str, u8, u8, &str)] = &[
-    ("generators.yield_from_throw", 8, 14, "generators and coroutines run in CPython"),
     ("forms.dispatch_by_annotation", 8, 14, "a new object that contains itself"),
-    ("forms.generator_throw_forms", 8, 11, "GeneratorVariable(g), which runs code when it dies"),
     ("forms.typing_protocols", 13, 14, "weakref.ref() of a class, as the key of a cache"),
     ("modules.single_dispatch_method", 13, 14, "call of <slot wrapper '__hash__' of 'weakref.ReferenceType' objects>"),
-    ("protocols.abstract_sequence", 8, 14, "GeneratorVariable(Sequence.__iter__), which runs code when it dies"),
     ("protocols.finalizer", 8, 14, "an object that runs code when it dies is made by CPython"),
     ("protocols.runtime_protocol", 13, 14, "weakref.ref() of a class, as the key of a cache"),
 ];

@@ -20,7 +20,7 @@ use pyo3::prelude::*;
 
 use crate::bytecode::{BytecodeError, Label, Position};
 use crate::error::{Flow, ReasonId, Unwind};
-use crate::executor::{BinaryOp, CallArgs, CodeUnit, OpcodeExecutor};
+use crate::executor::{BinaryOp, CallArgs, CodeUnit, Frame, OpcodeExecutor};
 use crate::graph::StatementIR;
 use crate::tracker::{Tracker, TrackerId};
 use crate::variable::VarId;
@@ -89,10 +89,15 @@ impl<'a, 'py> CodeGen<'a, 'py> {
         })
     }
 
-    /// Code that returns `value`: graph, restored values, writes, return.
-    pub fn compile_return(mut self, value: VarId, graph_name: &str) -> Flow<NewCode> {
-        let graphs = self.call_graph(&[value], graph_name)?;
-        if !self.cx.effects.is_empty() {
+    /// Code that returns `value` from the frame: graph, restored values, writes, return.
+    pub fn compile_return(mut self, value: VarId, frame: &Frame, graph_name: &str) -> Flow<NewCode> {
+        let dying = self.dying_with(frame, value)?;
+        let results: Vec<VarId> = [value].into_iter().chain(dying.iter().copied()).collect();
+        let graphs = self.call_graph(&results, graph_name)?;
+        if !self.cx.effects.is_empty() || !dying.is_empty() {
+            self.keep(value)?;
+        }
+        for value in dying {
             self.keep(value)?;
         }
         self.restore_effects()?;

@@ -1,6 +1,7 @@
 //! What the new code does around the graph: which values must come out of it, the call, and the replay of the writes.
 
 use std::collections::HashSet;
+use std::rc::Rc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyType};
@@ -9,17 +10,16 @@ use super::CodeGen;
 use crate::backend::SizesMatter;
 use crate::cpython;
 use crate::error::Flow;
-use crate::executor::{CallArgs, Name};
+use crate::executor::{CallArgs, Frame, Name};
 use crate::graph::{StatementIR, SymbolId};
 use crate::side_effects::Effect;
 use crate::tracker::{Tracker, TrackerId};
-use crate::variable::VarId;
+use crate::variable::{Death, VarId, Variable};
 
 impl CodeGen<'_, '_> {
     /// Calls the graph with its inputs and keeps its outputs: every tensor of the trace that `results` or a write needs.
     pub(super) fn call_graph(&mut self, results: &[VarId], name: &str) -> Flow<Vec<StatementIR>> {
-        let (reached, outputs) = self.escaping_tensors(results);
-        self.refuse_dropped(&reached)?;
+        let outputs = self.escaping_tensors(results);
         if outputs.is_empty() && !self.cx.graph.writes_outside() {
             return Ok(Vec::new());
         }
@@ -44,19 +44,23 @@ impl CodeGen<'_, '_> {
         Ok(vec![ir])
     }
 
-    /// What can be reached from `results` and from the writes, and the graph's tensors in it.
-    fn escaping_tensors(&mut self, results: &[VarId]) -> (HashSet<VarId>, Vec<(SymbolId, VarId)>) {
+    /// The graph's tensors that can be reached from `results` and from the writes.
+    fn escaping_tensors(&mut self, results: &[VarId]) -> Vec<(SymbolId, VarId)> {
         let mut pending: Vec<VarId> = self.effect_values();
         pending.extend(results.iter().rev());
+        let symbol = |variable: &VarId| Some((self.cx.vars.get(*variable).symbol()?, *variable));
+        self.reachable(pending).iter().filter_map(symbol).collect()
+    }
+
+    /// What can be reached, each once, in the order of the way there.
+    fn reachable(&self, mut pending: Vec<VarId>) -> Vec<VarId> {
         let (mut seen, mut found) = (HashSet::new(), Vec::new());
         while let Some(variable) = pending.pop() {
             if !seen.insert(variable) {
                 continue;
             }
+            found.push(variable);
             let payload = self.cx.vars.get(variable);
-            if let Some(symbol) = payload.symbol() {
-                found.push((symbol, variable));
-            }
             // What can be loaded brings its own contents along; its writes are effects.
             let tracker = self.cx.vars.tracker(variable);
             if payload.constant().is_none() {
@@ -67,39 +71,95 @@ impl CodeGen<'_, '_> {
                 pending.extend(self.cx.effects.attributes_of(variable).into_iter().map(|(_, value)| value));
             }
         }
-        (seen, found)
+        found
+    }
+
+    /// What the program drops unless these values hold it, and what shows when it dies, if anything does.
+    fn dropped(&mut self, results: &[VarId]) -> Vec<VarId> {
+        let runs = |(id, payload): (VarId, &Rc<dyn Variable>)| payload.runs_when_dropped(self.cx).then_some(id);
+        let mortal: Vec<VarId> = self.cx.vars.iter().filter_map(runs).collect();
+        if mortal.is_empty() {
+            return Vec::new();
+        }
+        let lasting = self.lasting_values().into_iter().chain(results.iter().copied()).collect();
+        let living: HashSet<VarId> = self.reachable(lasting).into_iter().collect();
+        let dropped = mortal.into_iter().filter(|id| !living.contains(id));
+        let deaths = dropped.map(|id| (id, self.cx.vars.get(id).death(self.cx, id, &living)));
+        let deaths: Vec<(VarId, Death)> = deaths.filter(|(_, death)| *death != Death::Silent).collect();
+        if deaths.iter().all(|(_, death)| *death == Death::Refused) {
+            // No one will ask for the tracebacks of the exceptions that they hold.
+            let held = self.reachable(deaths.iter().map(|(id, _)| *id).collect());
+            held.into_iter().filter(|held| !living.contains(held)).for_each(|held| self.cx.forget_raised(held));
+        }
+        deaths.into_iter().map(|(id, _)| id).collect()
     }
 
     /// What runs code of the program when it dies and has died before the graph ends is CPython's from the start.
-    fn refuse_dropped(&self, reached: &HashSet<VarId>) -> Flow<()> {
-        let dropped =
-            self.cx.vars.iter().find(|(id, payload)| payload.runs_when_dropped(self.cx) && !reached.contains(id));
-        dropped.map_or(Ok(()), |(id, _)| Err(self.cx.plan_to_make(id, "runs code when it dies")))
+    pub(super) fn refuse_dropped(&mut self, live: &[VarId]) -> Flow<()> {
+        let dropped = self.dropped(live);
+        dropped.first().map_or(Ok(()), |id| Err(self.cx.plan_to_make(*id, "runs code when it dies")))
+    }
+
+    /// The variables of the frame that hold the last reference to what runs code when it dies, in the order in which they let
+    /// it go: new code holds them to its end, too.
+    pub(super) fn dying_with(&mut self, frame: &Frame, result: VarId) -> Flow<Vec<VarId>> {
+        let dropped = self.dropped(&[result]);
+        let variables = frame.locals.iter().flatten().chain(&frame.cells);
+        let mut dying: Vec<VarId> = Vec::new();
+        let mut held = HashSet::new();
+        for &variable in variables {
+            let reachable = self.reachable(vec![variable]);
+            let last: Vec<VarId> = dropped.iter().filter(|dropped| reachable.contains(dropped)).copied().collect();
+            if last.is_empty() || dying.contains(&variable) {
+                continue;
+            }
+            // Of several the order shows: each is held by one variable, alone or by what this is.
+            let beside = last.iter().filter(|last| **last != variable).count();
+            if dropped.len() > 1 && (beside > 1 || last.iter().any(|last| held.contains(last))) {
+                return Err(self.cx.plan_to_make(last[0], "runs code when it dies"));
+            }
+            dying.push(variable);
+            held.extend(last);
+        }
+        match dropped.iter().find(|dropped| !held.contains(dropped)) {
+            Some(value) => Err(self.cx.plan_to_make(*value, "runs code when it dies")),
+            None => Ok(dying),
+        }
+    }
+
+    /// What the writes leave in what outlives the frame.
+    fn lasting_values(&self) -> Vec<VarId> {
+        let mut last = HashSet::new();
+        let log = self.cx.effects.log().iter().rev();
+        let lasting = log.filter(|effect| match effect {
+            Effect::Attribute { object, name, .. } => last.insert((Some(*object), None, Rc::clone(name))),
+            Effect::Global { globals, name, .. } => last.insert((None, Some(*globals), Rc::clone(name))),
+            _ => true,
+        });
+        lasting.flat_map(|effect| self.values_of(effect)).collect()
     }
 
     fn effect_values(&self) -> Vec<VarId> {
-        let mut values = Vec::new();
-        for effect in self.cx.effects.log() {
-            match effect {
-                Effect::Attribute { object, value, .. } => {
-                    if self.outlives(*object) {
-                        values.extend(value);
-                    }
-                }
-                Effect::Global { value, .. } => values.extend(value),
-                Effect::Contents { container: changed } | Effect::Cell { cell: changed } => {
-                    if self.outlives(*changed) {
-                        values.extend(self.cx.vars.get(*changed).children());
-                    }
-                }
-                Effect::Call { callable, args, keywords } => {
-                    values.push(*callable);
-                    values.extend(args);
-                    values.extend(keywords.iter().map(|(_, value)| value));
+        self.cx.effects.log().iter().flat_map(|effect| self.values_of(effect)).collect()
+    }
+
+    /// What a write hands to what outlives the frame.
+    fn values_of(&self, effect: &Effect) -> Vec<VarId> {
+        match effect {
+            Effect::Attribute { object, value, .. } => value.filter(|_| self.outlives(*object)).into_iter().collect(),
+            Effect::Global { value, .. } => value.iter().copied().collect(),
+            Effect::Contents { container: changed } | Effect::Cell { cell: changed } => {
+                if self.outlives(*changed) {
+                    self.cx.vars.get(*changed).children()
+                } else {
+                    Vec::new()
                 }
             }
+            Effect::Call { callable, args, keywords } => {
+                let keywords = keywords.iter().map(|(_, value)| value);
+                [callable].into_iter().chain(args).chain(keywords).copied().collect()
+            }
         }
-        values
     }
 
     fn written_objects(&self) -> Vec<VarId> {

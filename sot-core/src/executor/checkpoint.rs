@@ -203,7 +203,7 @@ impl OpcodeExecutor<'_> {
     /// Notes the state of the innermost frame, which is about to run an instruction.
     pub(super) fn save(&mut self) {
         self.saves += 1;
-        let marks = Marks { vars: self.vars.mark(), graph: self.graph.mark(), effects: self.effects.len() };
+        let marks = self.marks();
         let depth = self.frames.len();
         let frame = &self.frames[depth - 1];
         self.checkpoints.truncate(depth);
@@ -247,6 +247,13 @@ impl OpcodeExecutor<'_> {
     /// Notes that a part of a group is raised on its own, from when on it counts for itself.
     pub(super) fn forget_part(&mut self, part: VarId) {
         self.parts.remove(&part);
+    }
+
+    /// Lets new code make an exception without the traceback that it has.
+    pub(crate) fn forget_raised(&mut self, exception: VarId) {
+        if self.vars.get(exception).kind() == "exception" {
+            self.steps_of.remove(&exception);
+        }
     }
 
     /// Whether an exception is a part of a group.
@@ -310,15 +317,34 @@ impl OpcodeExecutor<'_> {
     pub(crate) fn take_break_point(&mut self, reason: Reason) -> BreakPoint {
         let frames = std::mem::take(&mut self.checkpoints);
         if let Some(Checkpoint { marks, step, .. }) = frames.last() {
-            self.vars.roll_back(marks.vars);
-            self.effects.truncate(marks.effects);
-            let first_gone = self.vars.next_id();
-            self.graph.roll_back(marks.graph, first_gone);
-            self.identities.forget_from(first_gone);
+            self.go_back(*marks);
             self.steps_of.retain(|_, noted| *noted < *step);
-            self.parts.retain(|part, _| *part < first_gone);
         }
         BreakPoint { frames, reason }
+    }
+
+    fn marks(&self) -> Marks {
+        Marks { vars: self.vars.mark(), graph: self.graph.mark(), effects: self.effects.len() }
+    }
+
+    fn go_back(&mut self, marks: Marks) {
+        self.vars.roll_back(marks.vars);
+        self.effects.truncate(marks.effects);
+        let first_gone = self.vars.next_id();
+        self.graph.roll_back(marks.graph, first_gone);
+        self.identities.forget_from(first_gone);
+        self.parts.retain(|part, _| *part < first_gone);
+    }
+
+    /// What an attempt gives that leaves no trace but its guards.
+    pub fn attempt<T>(&mut self, attempt: impl FnOnce(&mut Self) -> T) -> T {
+        let (marks, frames) = (self.marks(), self.frames.len());
+        let outcome = attempt(self);
+        self.frames.truncate(frames);
+        self.go_back(marks);
+        let first_gone = self.vars.next_id();
+        self.steps_of.retain(|noted, _| *noted < first_gone);
+        outcome
     }
 
     /// Frames that cannot be gone on with are left to CPython as a whole: the break is the call of the outermost of them.

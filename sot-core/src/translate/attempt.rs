@@ -138,12 +138,12 @@ fn executor<'py>(
 fn write_code(
     cx: &mut OpcodeExecutor<'_>,
     unit: &Rc<CodeUnit>,
-    result: Flow<VarId>,
+    result: Flow<(VarId, Frame)>,
     wanted: bool,
 ) -> (Flow<NewCode>, Option<Reason>) {
     let name = report::next_graph();
     match result {
-        Ok(value) => (compile(cx, unit, value, &name), None),
+        Ok((value, left)) => (compile(cx, unit, value, &left, &name), None),
         Err(Unwind::BreakGraph(reason)) => (compile_to_break(cx, &reason, &name, wanted), Some(*reason)),
         Err(Unwind::Raise(exception)) if cx.has_met_tensors() || cx.lacks_own_cell || always_compiles() => {
             (Err(cx.plan_to_raise(exception)), None)
@@ -182,8 +182,12 @@ fn conclude(cx: &mut OpcodeExecutor<'_>, new_code: Option<NewCode>, reason: Opti
     Ok(Translation { entry, reason, met_tensors: cx.has_met_tensors() })
 }
 
-/// Lays out the root frame and runs it to its return.
-fn simulate<'py>(cx: &mut OpcodeExecutor<'py>, fresh: &FreshFrame<'_, 'py>, unit: &Rc<CodeUnit>) -> Flow<VarId> {
+/// Lays out the root frame and runs it to its return: what it returns, and the frame as it is then.
+fn simulate<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    fresh: &FreshFrame<'_, 'py>,
+    unit: &Rc<CodeUnit>,
+) -> Flow<(VarId, Frame)> {
     if unit.code.flags & RESUMABLE != 0 {
         return Err(Unwind::fallback(ReasonId::UnsupportedFrame, "generators and coroutines run in CPython"));
     }
@@ -191,9 +195,9 @@ fn simulate<'py>(cx: &mut OpcodeExecutor<'py>, fresh: &FreshFrame<'_, 'py>, unit
     if cx.is_resumed {
         mortals::watch(cx, fresh, &root)?;
     }
-    match cx.run_frame(root)?.0 {
-        Exit::Return(value) => Ok(value),
-        Exit::Yield(_) => Err(Unwind::fallback(ReasonId::UnsupportedFrame, "a yield outside a generator")),
+    match cx.run_frame(root)? {
+        (Exit::Return(value), left) => Ok((value, left)),
+        (Exit::Yield(_), _) => Err(Unwind::fallback(ReasonId::UnsupportedFrame, "a yield outside a generator")),
     }
 }
 
@@ -226,11 +230,11 @@ fn root_frame<'py>(cx: &mut OpcodeExecutor<'py>, fresh: &FreshFrame<'_, 'py>, un
     Ok(frame)
 }
 
-fn compile(cx: &mut OpcodeExecutor<'_>, unit: &Rc<CodeUnit>, value: VarId, name: &str) -> Flow<NewCode> {
+fn compile(cx: &mut OpcodeExecutor<'_>, unit: &Rc<CodeUnit>, value: VarId, left: &Frame, name: &str) -> Flow<NewCode> {
     if cx.graph.is_empty() && !always_compiles() {
         return Err(Unwind::fallback(ReasonId::NothingToCompile, "no tensor work"));
     }
-    let new_code = CodeGen::new(cx, Rc::clone(unit))?.compile_return(value, name)?;
+    let new_code = CodeGen::new(cx, Rc::clone(unit))?.compile_return(value, left, name)?;
     if new_code.graphs.is_empty() && !always_compiles() {
         return Err(Unwind::fallback(ReasonId::NothingToCompile, "no tensor leaves the frame"));
     }

@@ -11,7 +11,7 @@ use std::rc::Rc;
 use crate::tracker::TrackerId;
 
 pub use kind::{Claim, Factories, KindTable, VariableKind, Wrap};
-pub use value::{GraphArgument, Variable};
+pub use value::{Death, GraphArgument, Variable};
 
 /// Index of a variable in its translation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
@@ -69,6 +69,12 @@ impl Variables {
     /// Whether the payload was ever replaced.
     pub fn is_mutated(&self, id: VarId) -> bool {
         self.undo.iter().any(|(changed, _)| *changed == id)
+    }
+
+    /// Whether the payload was replaced since that of another variable was.
+    pub fn is_changed_after(&self, id: VarId, other: VarId) -> bool {
+        let last = |id| self.undo.iter().rposition(|(changed, _)| *changed == id);
+        last(id) > last(other)
     }
 
     /// All variables, with what they hold now.

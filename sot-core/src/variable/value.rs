@@ -2,6 +2,7 @@
 //! object model for an object of that type, or a graph break where only running the code would tell.
 
 use std::any::{Any, TypeId};
+use std::collections::HashSet;
 use std::rc::Rc;
 
 use pyo3::prelude::*;
@@ -22,6 +23,17 @@ pub struct GraphArgument {
     pub text: String,
     /// Whether a graph value is in it.
     pub holds_tensor: bool,
+}
+
+/// What shows when a value dies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Death {
+    /// Nothing.
+    Silent,
+    /// That it does not end when it should, of which CPython tells; it looks at nothing.
+    Refused,
+    /// Code of the program runs that may do anything.
+    Shows,
 }
 
 /// What the simulation knows of a Python value. Payloads are immutable; `this` is the variable that holds the payload.
@@ -104,6 +116,12 @@ pub trait Variable: Any {
     fn runs_when_dropped(&self, cx: &OpcodeExecutor<'_>) -> bool {
         let _ = cx;
         false
+    }
+
+    /// What that code does, wherever in the trace it runs, while these variables live on.
+    fn death(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, living: &HashSet<VarId>) -> Death {
+        let _ = (cx, this, living);
+        Death::Shows
     }
 
     /// `x.name`; `None` means `AttributeError`.

@@ -56,6 +56,7 @@ impl CodeGen<'_, '_> {
         self.emitter.set_position(instruction_at(at.root()).position);
         self.adopt_cells(at.root());
         let live = self.live_values(at);
+        self.refuse_dropped(&live)?;
         let graphs = self.call_graph(&live, graph_name)?;
         self.store_classes()?;
         for &value in &live {
