@@ -3,7 +3,6 @@
 use std::rc::Rc;
 
 use pyo3::exceptions::PyBaseException;
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyFunction, PyString, PyTuple, PyType, PyTypeMethods};
 use sot_core::builtin;
@@ -30,7 +29,7 @@ builtin! { NEW = "object.__new__" => |cx, args| {
     };
     let ty = cx.see(class)?.object().and_then(|ty| ty.bind(cx.py).cast::<PyType>().ok().cloned());
     match ty {
-        Some(ty) if is_plain(&ty)? && cpython::type_lookup(&ty, intern!(cx.py, "__del__")).is_none() => Ok(cx.produce(Rc::new(InstanceVariable { class, ty: ty.into_any().unbind() }))),
+        Some(ty) if is_plain(&ty)? && !cpython::has_finalizer(&ty) => Ok(InstanceVariable::make(cx, class, &ty)),
         _ => Err(Unwind::break_graph(ReasonId::UnsupportedCall, "object.__new__() of a class whose instances C code lays out")),
     }
 } }
@@ -53,7 +52,7 @@ builtin! { NAMESPACE = "types:SimpleNamespace" => |cx, args| {
     let ty = cpython::import(cx.py, "types")?.getattr("SimpleNamespace")?;
     let tracker = cx.constant_tracker(ty.clone().unbind());
     let class = cx.wrap(&ty, tracker);
-    let instance = cx.produce(Rc::new(InstanceVariable { class, ty: ty.unbind() }));
+    let instance = InstanceVariable::make(cx, class, ty.cast::<PyType>().map_err(PyErr::from)?);
     for (name, value) in &args.keywords {
         cx.effects.set_attribute(instance, name, Some(*value));
     }
@@ -119,15 +118,13 @@ fn is_plain(class: &Bound<'_, PyType>) -> PyResult<bool> {
     Ok(true)
 }
 
-/// What runs code when it dies is made by CPython, which knows when that is.
-fn refuse_finalizer<'py>(cx: &mut OpcodeExecutor<'py>, class: &Bound<'py, PyType>, of: TrackerId) -> Flow<()> {
-    match object_model::lookup_in_type(cx, class.as_any(), of, &Rc::from("__del__"))? {
-        None => Ok(()),
-        Some(_) => {
-            let text = format!("{}(): its instances run code when they die", tracker::name(class.as_any()));
-            Err(Unwind::break_graph(ReasonId::UnsupportedCall, text))
-        }
+/// What runs code when it dies, and is no plain object, is made by CPython, which knows when that is.
+fn refuse_finalizer(class: &Bound<'_, PyType>) -> Flow<()> {
+    if cpython::has_finalizer(class) {
+        let text = format!("{}(): its instances run code when they die", tracker::name(class.as_any()));
+        return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
     }
+    Ok(())
 }
 
 fn is_class(object: &Bound<'_, PyAny>) -> bool {
@@ -215,13 +212,15 @@ impl ClassVariable {
     /// `type.__call__`
     fn make(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
         let class = self.class(cx)?;
+        let of = cx.vars.tracker(this);
+        // Where there is none, it is assumed that none comes.
+        object_model::lookup_in_type(cx, class.as_any(), of, &Rc::from("__del__"))?;
         if class.is_subclass(&cx.py.get_type::<PyBaseException>())? {
+            refuse_finalizer(&class)?;
             if let Some(exception) = exception::instantiate(cx, this, &class, args)? {
                 return Ok(exception);
             }
         }
-        let of = cx.vars.tracker(this);
-        refuse_finalizer(cx, &class, of)?;
         if !class.get_type().is(cx.py.get_type::<PyType>()) {
             let abstracts = object_model::lookup_in_type(cx, class.as_any(), of, &Rc::from("__abstractmethods__"))?;
             if let Some((abstracts, tracker)) = abstracts {
@@ -242,7 +241,7 @@ impl ClassVariable {
                 cx.fold(|py| py.get_type::<PyAny>().call_method1("__new__", (&class,)))
             }
             Some((new, _)) if new.is(&default_new) && is_plain(&class)? => {
-                let instance = cx.produce(Rc::new(InstanceVariable { class: this, ty: self.object.clone_ref(cx.py) }));
+                let instance = InstanceVariable::make(cx, this, &class);
                 initialize(cx, this, instance, args)?;
                 Ok(instance)
             }
@@ -262,11 +261,13 @@ impl ClassVariable {
                 Ok(instance)
             }
             Some((new, _)) if cx.runtime.builtins.get(&new).is_some() => {
+                refuse_finalizer(&class)?;
                 let instance = cx.call_builtin(&new, &args.with_receiver(this), false)?;
                 initialize(cx, this, instance, args)?;
                 Ok(instance)
             }
             _ if is_value_type(class.as_any()) || is_struct_sequence(class.as_any()) => {
+                refuse_finalizer(&class)?;
                 cx.call_builtin(class.as_any(), args, true)
             }
             _ => {
@@ -461,6 +462,16 @@ pub struct InstanceVariable {
     ty: Py<PyAny>,
 }
 
+impl InstanceVariable {
+    fn make(cx: &mut OpcodeExecutor<'_>, class: VarId, ty: &Bound<'_, PyType>) -> VarId {
+        let instance = cx.produce(Rc::new(InstanceVariable { class, ty: ty.clone().into_any().unbind() }));
+        if cpython::has_finalizer(ty) {
+            cx.note_step(instance);
+        }
+        instance
+    }
+}
+
 impl Variable for InstanceVariable {
     fn kind(&self) -> &'static str {
         "instance"
@@ -480,6 +491,10 @@ impl Variable for InstanceVariable {
 
     fn children(&self) -> Vec<VarId> {
         vec![self.class]
+    }
+
+    fn runs_when_dropped(&self, cx: &OpcodeExecutor<'_>) -> bool {
+        self.ty.bind(cx.py).cast::<PyType>().is_ok_and(cpython::has_finalizer)
     }
 
     fn graph_argument(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<GraphArgument> {

@@ -98,7 +98,10 @@ fn new<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, exact: &mut bool) -> 
         return Ok(if set.frozen { PyFrozenSet::new(py, copy.iter())?.into_any() } else { copy.into_any() });
     }
     let ty = payload.python_type(cx).cast_into::<PyType>().map_err(PyErr::from)?;
-    if cx.vars.as_kind::<InstanceVariable>(variable).is_some() && cpython::is_heap_type(&ty) {
+    if cx.vars.as_kind::<InstanceVariable>(variable).is_some()
+        && cpython::is_heap_type(&ty)
+        && !cpython::has_finalizer(&ty)
+    {
         let object = py.get_type::<PyAny>().call_method1("__new__", (&ty,))?;
         for (name, value) in cx.effects.attributes_of(variable) {
             let value = of(cx, value, exact)?;

@@ -550,3 +550,176 @@ def test_the_outer_one_catches_that_the_inner_one_ignores_its_end(x):
     y = x + next(generator)
     generator = catching()
     return y + next(generator)
+
+
+@given(one)
+def test_whole__an_object_dies_with_the_frame(x):
+    kept = Dying("a")
+    LOG.append("made")
+    kept.name += "b"
+    kept.value = x + 1
+    LOG.append(kept.name)
+    return kept.value
+
+
+@given(one)
+def test_whole__objects_die_with_the_frame_in_their_order(x):
+    b = a = None
+    c, a, b = [Dying("c")], Dying("a"), Dying("b")
+    LOG.append("behind")
+    return x + 1
+
+
+@given(one, hit=False)
+def test_objects_that_hold_others_die_with_the_frame(x):
+    a, b = Dying("a"), Dying("b")
+    b.other, a.others = a, [Dying("c"), Dying("d")]
+    LOG.append("behind")
+    return x + 1
+
+
+@given(one)
+def test_whole__an_object_that_holds_another_dies_with_the_frame(x):
+    outer = Dying("outer")
+    outer.inner = Dying("inner")
+    LOG.append("behind")
+    return x + 1
+
+
+@given(one)
+def test_whole__returned_and_kept(x):
+    LOG.append(Dying("logged"))
+    a = Dying("returned")
+    return x + 1, a, a.name
+
+
+@given(one, hit=False)
+def test_dies_in_a_callee_or_is_replaced(x):
+    def callee(name):
+        own = Dying(name)
+        return own.name
+
+    LOG.append(callee("a"))
+    own = Dying("b")
+    LOG.append("behind b")
+    own = Dying("c")
+    LOG.append("behind c")
+    for name in "de":
+        own = Dying(name)
+    Dying("f")
+    LOG.append("behind f")
+    return x + 1
+
+
+@given(one, hit=False)
+def test_dies_behind_a_break(x):
+    own, other = Dying("a"), Dying("b")
+    y = x + 1
+    toy.save(y)
+    LOG.append("behind the break")
+    del own
+    LOG.append("behind a")
+    return y * 2
+
+
+@given(one, hit=False)
+def test_its_frame_is_left_by_an_exception(x):
+    own = Dying("a")
+    y = x + 1
+    LOG.append("made")
+    raise KeyError(own.name)
+
+
+class DyingError(Exception):
+    def __del__(self):
+        LOG.append(("dies", str(self)))
+
+
+@given(one, hit=False)
+def test_an_exception_that_runs_code_when_it_dies(x):
+    try:
+        raise DyingError("a")
+    except DyingError as error:
+        LOG.append(str(error))
+    LOG.append("behind")
+    return x + 1
+
+
+class Odd:
+    __slots__ = ("value",)
+    missing = property()
+
+    def __init__(self, value=None):
+        if value:
+            raise ValueError(value)
+
+    def __del__(self):
+        LOG.append(("dies", hasattr(self, "value")))
+
+
+@given(one, hit=False)
+def test_errors_of_what_runs_code_when_it_dies(x):
+    odd = Odd()
+    for read in (lambda: odd.value, lambda: odd.missing, lambda: Odd("a")):
+        try:
+            read()
+        except (AttributeError, ValueError) as error:
+            LOG.append(str(error))
+    return x + 1
+
+
+@given(one)
+def test_whole__an_empty_slot_of_what_runs_code_when_it_dies(x):
+    odd = Odd()
+    odd.value = x + 1
+    return odd.value
+
+
+@given(one)
+def test_whole__a_class_made_here(x):
+    class Own:
+        def __del__(self):
+            LOG.append(self.name)
+
+    own = Own()
+    own.name = "own"
+    LOG.append("behind")
+    return x + 1
+
+
+@given(one)
+def test_whole__in_a_class_statement(x):
+    own = Dying("own")
+
+    class Holder:
+        held = own
+
+    LOG.append(Holder.held is own)
+    return x + 1
+
+
+@given(one, hit=False)
+def test_generators_and_their_frame_is_left_by_an_exception(x):
+    others = [steps(x)]
+    generator = steps(x)
+    y = next(generator) + next(others[0])
+    raise KeyError(y.ndim)
+
+
+def left_by_an_exception(x):
+    own = Dying("own")
+    y = x + 1
+    raise KeyError(own.name, y.ndim)
+
+
+@given(one, hit=False)
+def test_a_frame_whose_exception_is_kept(x):
+    kept = None
+    try:
+        left_by_an_exception(x)
+    except KeyError as error:
+        kept = error
+    LOG.append("behind")
+    kept = None
+    LOG.append("dropped")
+    return x + 1

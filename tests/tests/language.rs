@@ -17,7 +17,6 @@ const KNOWN_GAPS: &[(&str, u8, u8, &str)] = &[
     ("forms.dispatch_by_annotation", 8, 14, "a new object that contains itself"),
     ("forms.typing_protocols", 13, 14, "weakref.ref() of a class, as the key of a cache"),
     ("modules.single_dispatch_method", 13, 14, "call of <slot wrapper '__hash__' of 'weakref.ReferenceType' objects>"),
-    ("protocols.finalizer", 8, 14, "an object that runs code when it dies is made by CPython"),
     ("protocols.runtime_protocol", 13, 14, "weakref.ref() of a class, as the key of a cache"),
 ];
 

@@ -21,6 +21,11 @@ pub fn type_lookup<'py>(ty: &Bound<'py, PyType>, name: &Bound<'py, PyString>) ->
     unsafe { Bound::from_borrowed_ptr_or_opt(ty.py(), lookup(ty.as_type_ptr(), name.as_ptr())) }
 }
 
+/// Whether code of the program runs when an object of the type dies.
+pub fn has_finalizer(ty: &Bound<'_, PyType>) -> bool {
+    type_lookup(ty, &PyString::intern(ty.py(), "__del__")).is_some()
+}
+
 /// The type's `__name__`, for messages.
 pub fn type_name(ty: &Bound<'_, PyType>) -> String {
     ty.name().map_or_else(|_| "?".to_owned(), |name| name.to_string())

@@ -92,6 +92,10 @@ pub(super) fn property_error(
     let payload = cx.vars.get(this);
     let object = match payload.object() {
         Some(object) => Ok(object.bind(cx.py).clone()),
+        None if payload.runs_when_dropped(cx) => {
+            let text = "a property without that part, of an object that runs code when it dies";
+            return Unwind::break_graph(ReasonId::UnsupportedAttribute, text);
+        }
         None => cx.py.get_type::<PyAny>().call_method1("__new__", (payload.python_type(cx),)),
     };
     let asked = object.and_then(|object| match hook {
@@ -182,7 +186,7 @@ fn read_slot(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<VarI
 
 /// The error for a slot of a class statement that holds nothing: CPython's own, for a new object of the type.
 fn empty_slot<'py>(cx: &OpcodeExecutor<'py>, ty: &Bound<'py, PyAny>, name: &Name) -> Flow<Option<PyErr>> {
-    let Ok(class) = ty.cast::<PyType>() else { return Ok(None) };
+    let Some(class) = ty.cast::<PyType>().ok().filter(|class| !cpython::has_finalizer(class)) else { return Ok(None) };
     let found = cpython::type_lookup(class, &PyString::intern(cx.py, name));
     let Some(slot) = found.filter(|found| cpython::builtin_type_name(found) == "member_descriptor") else {
         return Ok(None);
