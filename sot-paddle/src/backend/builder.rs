@@ -26,7 +26,7 @@ use super::meta;
 use super::output_argument;
 use super::paddle::Paddle;
 use super::program_id;
-use super::run::{self, Graph, Origin, Output, Remade};
+use super::run::{self, Graph, Origin, Output, Remade, Statements};
 use super::scalar;
 use super::second_passes;
 use super::sizes::Numbers;
@@ -446,6 +446,8 @@ impl PaddleBuilder {
             results: results.unbind(),
             plan,
             writes,
+            statements: calls
+                .map(|calls| Statements { calls: calls.clone_ref(py), state: Arc::clone(&self.states[0]) }),
         };
         Ok((planned, parameters.tensors))
     }
@@ -481,6 +483,7 @@ pub(super) struct Planned {
     results: Py<PyList>,
     plan: Vec<Output>,
     writes: Option<Writes>,
+    statements: Option<Statements>,
 }
 
 impl Planned {
@@ -491,7 +494,7 @@ impl Planned {
         let program =
             if results.is_empty() { None } else { Some(garbage::collected(py, || self.split(results, &parameters))?) };
         let given = (self.inputs.bind(py).len(), self.parameters);
-        Ok(Graph::new(py, &self.paddle, program, given, (results.len(), self.plan), self.writes))
+        Ok(Graph::new(py, &self.paddle, program, given, (results.len(), self.plan), self.writes, self.statements))
     }
 
     /// Splits the program into forward and backward and optimizes both.

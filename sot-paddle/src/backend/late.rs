@@ -24,7 +24,7 @@ pub(super) fn callable(py: Python<'_>, planned: Planned, calls: Py<PyAny>) -> Py
         let undecided = Undecided { planned, trial: Arc::default() };
         Late { calls, undecided: Mutex::new(Some(undecided)), graph: OnceLock::new() }
     } else {
-        Late { calls, undecided: Mutex::default(), graph: OnceLock::from(planned.compile(py)?) }
+        Late { calls, undecided: Mutex::default(), graph: OnceLock::from(Arc::new(planned.compile(py)?)) }
     };
     Ok(cpython::fastcall(py, "graph", "", move |py, args| late.call(py, args).map(Bound::unbind))?.unbind())
 }
@@ -34,7 +34,7 @@ struct Late {
     /// `None` once it is settled what becomes of it. The lock is never held over a call into Python.
     undecided: Mutex<Option<Undecided>>,
     /// The program, if it has become one.
-    graph: OnceLock<Graph>,
+    graph: OnceLock<Arc<Graph>>,
 }
 
 struct Undecided {
@@ -77,7 +77,7 @@ impl Late {
         }
         let compile = || self.take().map(|undecided| undecided.planned.compile(py));
         match translate::compile_later(py, compile).flatten() {
-            Some(Ok(graph)) => drop(self.graph.set(graph)),
+            Some(Ok(graph)) => drop(self.graph.set(Arc::new(graph))),
             // Paddle has no program for it: the calls go on.
             Some(Err(error)) => log::write(log::BREAKS, &format!("[Graph]: not compiled, called one by one: {error}")),
             None => {}

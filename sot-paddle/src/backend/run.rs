@@ -2,24 +2,26 @@
 //! in which the executor keeps a run's variables, are lent to one run at a time, as Paddle lets other threads run meanwhile.
 
 use std::collections::VecDeque;
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use pyo3::exceptions::{PyReferenceError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyInt, PyList, PyTuple};
+use pyo3::types::{PyDict, PyInt, PyList, PyTuple};
+use sot_core::backend::StateTest;
 use sot_core::cpython::{self, WeakRef};
 
 use super::collector;
 use super::paddle::Paddle;
 use super::release::Runner;
-use super::second_passes;
+use super::second_passes::{PastRun, Tenancy};
+use super::state::GlobalState;
 use super::views::Step;
 use super::write_back::Writes;
 
 /// The Python callable of a graph.
 pub(crate) fn callable(py: Python<'_>, graph: Graph) -> PyResult<Py<PyAny>> {
+    let graph = Arc::new(graph);
     Ok(cpython::fastcall(py, "graph", "", move |py, args| graph.call(py, args).map(Bound::unbind))?.unbind())
 }
 
@@ -34,6 +36,15 @@ pub(crate) struct Graph {
     /// `None` if the outputs are the program's results as they come.
     plan: Option<Vec<Output>>,
     writes: Option<Writes>,
+    statements: Option<Statements>,
+}
+
+/// The statements of a graph.
+pub(crate) struct Statements {
+    /// Calls them one by one.
+    pub(crate) calls: Py<PyAny>,
+    /// The global state that they begin under.
+    pub(crate) state: Arc<GlobalState>,
 }
 
 /// A program and the way it runs.
@@ -71,6 +82,11 @@ pub(crate) struct Remade {
 impl Output {
     fn is_result(&self, index: usize) -> bool {
         self.origin == Origin::Result(index) && self.steps.is_empty()
+    }
+
+    /// Where it comes from, if it is just that.
+    fn as_it_is(&self) -> Option<Origin> {
+        (self.steps.is_empty() && !self.detached).then_some(self.origin)
     }
 }
 
@@ -126,6 +142,7 @@ impl Graph {
         (inputs, parameters): (usize, Vec<WeakRef>),
         (results, plan): (usize, Vec<Output>),
         writes: Option<Writes>,
+        statements: Option<Statements>,
     ) -> Self {
         let as_they_come = plan.len() == results && plan.iter().enumerate().all(|(at, output)| output.is_result(at));
         Graph {
@@ -136,11 +153,16 @@ impl Graph {
             parameters,
             plan: (!as_they_come).then_some(plan),
             writes,
+            statements,
         }
     }
 
     /// Runs it.
-    pub(crate) fn call<'py>(&self, py: Python<'py>, inputs: &[Bound<'py, PyAny>]) -> PyResult<Bound<'py, PyAny>> {
+    pub(crate) fn call<'py>(
+        self: &Arc<Self>,
+        py: Python<'py>,
+        inputs: &[Bound<'py, PyAny>],
+    ) -> PyResult<Bound<'py, PyAny>> {
         if inputs.len() != self.inputs {
             let text = format!("graph takes {} tensors and was given {}", self.inputs, inputs.len());
             return Err(PyTypeError::new_err(text));
@@ -167,7 +189,7 @@ impl Graph {
     }
 
     fn run<'py>(
-        &self,
+        self: &Arc<Self>,
         program: &Program,
         inputs: &Bound<'py, PyTuple>,
         parameters: &Bound<'py, PyTuple>,
@@ -178,13 +200,54 @@ impl Graph {
         let run = || if program.forces_grad { self.paddle.with_grad(py, run) } else { run() };
         // The first run in a scope makes the executor.
         let results = if scope.is_new && program.small { collector::without(py, run) } else { run() };
-        let makes_executor = Arc::clone(&scope.makes_executor);
+        let past = program.training.then(|| {
+            let scope = (scope.as_list.clone_ref(py), Arc::clone(&scope.tenancy));
+            PastRun::new(self, (inputs, parameters), scope, program.small)
+        });
         self.scopes.take_back(scope);
         let results = results?;
-        if program.training {
-            second_passes::note_run(&results, &makes_executor, program.small)?;
+        if let Some(past) = past {
+            past.watch(&results)?;
         }
         Ok(results)
+    }
+
+    /// Runs the program again in a scope that it has run in.
+    pub(super) fn run_again(
+        &self,
+        inputs: &Bound<'_, PyTuple>,
+        parameters: &Bound<'_, PyTuple>,
+        scope: &Bound<'_, PyList>,
+    ) -> PyResult<Py<PyAny>> {
+        let py = inputs.py();
+        let Some(program) = &self.program else { return Ok(py.None()) };
+        let run = || program.runner.run(inputs, parameters, scope);
+        let results = if self.paddle.grad_enabled(py)? { run() } else { self.paddle.with_grad(py, run) };
+        results.map(Bound::unbind)
+    }
+
+    /// What its statements give when they are called one by one, for each result of the program or `None`. `None` where they
+    /// do not stand for it: it is given numbers, or writes.
+    pub(super) fn call_again(&self, inputs: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
+        let py = inputs.py();
+        let given_tensors = self.program.as_ref().is_some_and(|program| program.numbers.is_empty());
+        let Some(statements) = self.statements.as_ref().filter(|_| given_tensors && self.writes.is_none()) else {
+            return Ok(py.None());
+        };
+        let before = GlobalState::now(py, &self.paddle)?;
+        statements.state.restore(py)?;
+        let outputs = if statements.state.check(py) { Some(statements.calls.bind(py).call1(inputs)) } else { None };
+        before.restore(py)?;
+        let Some(outputs) = outputs.transpose()? else { return Ok(py.None()) };
+        let results = PyDict::new(py);
+        for (at, output) in outputs.try_iter()?.enumerate() {
+            let output = output?;
+            let origin = self.plan.as_ref().map_or(Some(Origin::Result(at)), |plan| plan[at].as_it_is());
+            if let Some(Origin::Result(result)) = origin {
+                results.set_item(result, output)?;
+            }
+        }
+        Ok(results.into_any().unbind())
     }
 }
 
@@ -244,8 +307,7 @@ struct Scope {
     as_list: Py<PyList>,
     user: Weak<()>,
     is_new: bool,
-    /// Whether its first backward pass, which makes an executor of its own, is still to come.
-    makes_executor: Arc<AtomicBool>,
+    tenancy: Arc<Tenancy>,
 }
 
 thread_local! {
@@ -262,6 +324,9 @@ impl Scopes {
         let candidates = self.with_idle(|idle| idle.len());
         for _ in 0..candidates {
             let Some(scope) = self.with_idle(VecDeque::pop_front) else { break };
+            if scope.tenancy.is_kept() {
+                continue;
+            }
             if !self.awaits_backward || (scope.is_with_us() && scope.is_reusable(py)?) {
                 return Ok(scope);
             }
@@ -273,7 +338,7 @@ impl Scopes {
             object: scope.unbind(),
             user: Weak::new(),
             is_new: true,
-            makes_executor: Arc::new(AtomicBool::new(true)),
+            tenancy: Arc::new(Tenancy::new()),
         })
     }
 

@@ -1,0 +1,328 @@
+//! Second backward passes: through a backward pass, which gives second gradients, or once more through the same graph. Paddle's
+//! programs have neither. To a second gradient the backward pass of one is a constant, and what flows through it is left out
+//! without a word; once it has run, its memory is freed or another run's. A program is one node of the backward pass: two passes
+//! through results that have nothing in common, and that eager mode keeps apart, are a second pass to it.
+//!
+//! A graph with gradients is therefore called operation by operation when it first runs, until a backward pass has come, and is a
+//! program after that. Hooks tell which passes go through a run: graphs that two go through by then, or one that keeps the graph
+//! for another, stay as they are. Where a pass that keeps the graph goes through a program, all graphs with gradients are called
+//! operation by operation from then on. For the next pass that program runs again ([`PastRun`]), and the gradients that are to have
+//! some are made from its statements, called one by one (`sot/_second_passes.py`). Where that is impossible, a second pass is
+//! an error.
+
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use pyo3::exceptions::{PyException, PyRuntimeError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBool, PyDict, PyList, PyTuple};
+use sot_core::cpython;
+use sot_core::stats;
+
+use super::collector::Stretch;
+
+mod past_run;
+mod trial;
+
+pub(super) use past_run::{PastRun, Tenancy};
+pub(super) use trial::Trial;
+
+const ERROR: &str = "sot: a second backward pass goes through a program, which cannot be run again for it: it draws random \
+    numbers, it writes statistics, what it was given has changed, or the pass before did not say that it keeps the graph. From now \
+    on sot calls graphs with gradients operation by operation instead: make the forward pass again and it works. To have it so from \
+    the start, make the second pass (create_graph=True, retain_graph=True, or through another result of the same function) in \
+    the first training step, or set MIN_GRAPH_SIZE=1000000. (Where a call is given what is neither a tensor nor a constant, \
+    the graph remains a program: leave such functions untranslated.)";
+
+/// What Paddle says where a second `backward` comes to a program, before any hook: in 3.3, and in 3.0.
+const GONE_THROUGH: [&str; 2] =
+    ["TensorWrappers of Dy2StGradNode do not exist", "TensorWrappers of GradNodeBase do not exist"];
+
+/// Whether one was to go through a program: no graph with gradients becomes one from then on.
+static EVERYWHERE: AtomicBool = AtomicBool::new(false);
+
+/// A backward pass that is running.
+#[derive(Clone, Copy)]
+struct Pass {
+    id: u64,
+    kind: Kind,
+    /// Whether it went through a program.
+    through_program: bool,
+    /// Whether it was stopped before one.
+    stopped: bool,
+}
+
+/// What a pass does with what it goes through.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Lets go of it, or does not say that it keeps it.
+    Leaves,
+    /// Keeps it for another pass.
+    Keeps,
+    /// Keeps it; what comes to a program is taken down and goes no further.
+    StopsAtPrograms,
+}
+
+impl Kind {
+    fn keeping(keeps: bool) -> Self {
+        if keeps {
+            Kind::Keeps
+        } else {
+            Kind::Leaves
+        }
+    }
+}
+
+impl Pass {
+    /// One that began before passes were looked at.
+    const UNKNOWN: Pass = Pass { id: 1, kind: Kind::Leaves, through_program: false, stopped: false };
+
+    fn new(kind: Kind) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(Pass::UNKNOWN.id + 1);
+        Pass { id: NEXT.fetch_add(1, Ordering::Relaxed), kind, ..Pass::UNKNOWN }
+    }
+}
+
+/// A pass while it runs.
+struct Running {
+    pass: Pass,
+    /// That in which it makes executors without a collector.
+    stretch: Option<Stretch>,
+    /// What programs have been given, and copies of it.
+    copies: Option<Py<PyDict>>,
+    /// The runs of programs that it has gone through and keeps.
+    kept: Vec<Arc<PastRun>>,
+    /// What has come to programs and went no further.
+    met: Vec<Met>,
+}
+
+impl Running {
+    fn new(pass: Pass) -> Self {
+        Running { pass, stretch: None, copies: None, kept: Vec::new(), met: Vec::new() }
+    }
+}
+
+/// The gradient that has come to a result of a program.
+struct Met {
+    run: Arc<PastRun>,
+    result: usize,
+    gradient: Py<PyAny>,
+}
+
+thread_local! {
+    /// Those of this thread, the innermost last: recomputed parts and Python's own gradients ask for others inside of one.
+    static RUNNING: RefCell<Vec<Running>> = const { RefCell::new(Vec::new()) };
+}
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(refuse_pass, module)?)
+}
+
+/// Whether no graph with gradients may become a program.
+pub(super) fn are_everywhere() -> bool {
+    EVERYWHERE.load(Ordering::Relaxed)
+}
+
+/// As before the first.
+pub(crate) fn reset() {
+    EVERYWHERE.store(false, Ordering::Relaxed);
+}
+
+/// From here on backward passes are looked at, whatever starts them.
+pub(super) fn watch(py: Python<'_>) -> PyResult<()> {
+    static WATCHED: PyOnceLock<()> = PyOnceLock::new();
+    let watch = || {
+        let eager = cpython::import(py, "paddle.base.core")?.getattr("eager")?;
+        replace(&eager, "run_backward", run_backward)?;
+        replace(&eager, "run_partial_grad", run_partial_grad)
+    };
+    WATCHED.get_or_try_init(py, watch).copied()
+}
+
+/// What is called in the place of a function: it is given that function and the arguments.
+pub(super) type Instead = for<'py> fn(&Bound<'py, PyAny>, &[Bound<'py, PyAny>]) -> PyResult<Bound<'py, PyAny>>;
+
+/// Puts `instead` in the place of a function.
+pub(super) fn replace(module: &Bound<'_, PyAny>, name: &str, instead: Instead) -> PyResult<()> {
+    let function = module.getattr(name)?.unbind();
+    let watched = move |py: Python<'_>, args: &[Bound<'_, PyAny>]| instead(function.bind(py), args).map(Bound::unbind);
+    module.setattr(name, cpython::fastcall(module.py(), name, "", watched)?)
+}
+
+/// All that `backward` comes to: tensors, weights, whether the graph is kept.
+fn run_backward<'py>(function: &Bound<'py, PyAny>, args: &[Bound<'py, PyAny>]) -> PyResult<Bound<'py, PyAny>> {
+    run(Pass::new(Kind::keeping(flag(args, 2)?)), function, args).map(|(nothing, _)| nothing)
+}
+
+/// All that `paddle.grad` comes to: outputs, inputs, weights, whether the graph is kept, whether the gradients have one, and what
+/// is as it is.
+fn run_partial_grad<'py>(function: &Bound<'py, PyAny>, args: &[Bound<'py, PyAny>]) -> PyResult<Bound<'py, PyAny>> {
+    let creates = flag(args, 4)?;
+    let pass = Pass::new(Kind::keeping(creates || flag(args, 3)?));
+    let (gradients, passed) = run(pass, function, args)?;
+    if !creates || passed.kept.is_empty() {
+        return Ok(gradients);
+    }
+    let py = function.py();
+    let _quiet = cpython::suspend(py);
+    let mut hooks = Vec::new();
+    for run in &passed.kept {
+        hooks.extend(run.vary_inputs(py)?);
+    }
+    let (function, rest) = (function.clone().unbind(), PyTuple::new(py, &args[7..])?.unbind());
+    let up_to_programs = cpython::fastcall(py, "up_to_programs", "", move |py, args| {
+        let mut args = args.to_vec();
+        // It keeps the graph, gives gradients with gradients, by the inputs only, some of which may not be reached.
+        args.extend([true; 4].map(|flag| PyBool::new(py, flag).to_owned().into_any()));
+        args.extend(rest.bind(py).iter());
+        let (gradients, Running { met, .. }) = run(Pass::new(Kind::StopsAtPrograms), function.bind(py), &args)?;
+        Ok((gradients, as_list(py, met)?).into_pyobject(py)?.into_any().unbind())
+    })?;
+    let made = module(py)?.call_method1("differentiable", (up_to_programs, PyTuple::new(py, &args[..3])?, gradients));
+    hooks.into_iter().try_for_each(Hook::remove)?;
+    made
+}
+
+/// What Python sees of them: the number of the run, what calls its statements again, the result's index and the gradient.
+fn as_list(py: Python<'_>, met: Vec<Met>) -> PyResult<Bound<'_, PyList>> {
+    let list = PyList::empty(py);
+    for Met { run, result, gradient } in met {
+        let number = run.number;
+        let again =
+            cpython::fastcall(py, "again", "", move |py, _| Ok(run.call_again(py)?.unwrap_or_else(|| py.None())))?;
+        list.append((number, again, result, gradient))?;
+    }
+    Ok(list)
+}
+
+fn flag(args: &[Bound<'_, PyAny>], at: usize) -> PyResult<bool> {
+    args.get(at).map_or(Ok(false), PyAnyMethods::is_truthy)
+}
+
+/// Makes a backward pass, and says what became of it.
+fn run<'py>(
+    pass: Pass,
+    function: &Bound<'py, PyAny>,
+    args: &[Bound<'py, PyAny>],
+) -> PyResult<(Bound<'py, PyAny>, Running)> {
+    let py = function.py();
+    RUNNING.with_borrow_mut(|running| running.push(Running::new(pass)));
+    let result = cpython::call_with_names(function, args, None);
+    let mut running = RUNNING.with_borrow_mut(Vec::pop).unwrap_or_else(|| Running::new(Pass::UNKNOWN));
+    let pass = &mut running.pass;
+    if let Err(error) = result.as_ref() {
+        pass.stopped |= error.is_instance_of::<PyException>(py) && met_program(&error.value(py).to_string());
+    }
+    if (pass.stopped || (pass.through_program && pass.kind != Kind::Leaves))
+        && !EVERYWHERE.swap(true, Ordering::Relaxed)
+    {
+        stats::forget();
+    }
+    match result {
+        Ok(result) => Ok((result, running)),
+        Err(error) if pass.stopped => {
+            let refusal = PyRuntimeError::new_err(ERROR);
+            refusal.set_cause(py, Some(error));
+            Err(refusal)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn met_program(error: &str) -> bool {
+    GONE_THROUGH.iter().any(|text| error.contains(text))
+}
+
+/// Looks at the pass that is running in this thread.
+fn with_running<T>(look: impl FnOnce(&mut Pass) -> T) -> T {
+    RUNNING.with_borrow_mut(|running| match running.last_mut() {
+        Some(running) => look(&mut running.pass),
+        None => look(&mut { Pass::UNKNOWN }),
+    })
+}
+
+/// Takes down the gradient that has come to a result of a program.
+fn note_gradient(run: &Arc<PastRun>, result: usize, gradient: &Bound<'_, PyAny>) {
+    RUNNING.with_borrow_mut(|running| {
+        if let Some(running) = running.last_mut() {
+            running.met.push(Met { run: Arc::clone(run), result, gradient: gradient.clone().unbind() });
+        }
+    });
+}
+
+/// The pass that is running keeps what it has gone through.
+fn note_run(run: &Arc<PastRun>) {
+    RUNNING.with_borrow_mut(|running| {
+        if let Some(running) = running.last_mut() {
+            running.kept.push(Arc::clone(run));
+        }
+    });
+}
+
+/// The copies that the pass that is running has.
+fn copies(py: Python<'_>) -> Bound<'_, PyDict> {
+    RUNNING.with_borrow_mut(|running| match running.last_mut() {
+        Some(running) => running.copies.get_or_insert_with(|| PyDict::new(py).unbind()).bind(py).clone(),
+        None => PyDict::new(py),
+    })
+}
+
+fn module(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
+    cpython::import(py, "sot._second_passes")
+}
+
+/// The executor that the pass makes next is that of a program whose results are small, or are not.
+fn make_executor(py: Python<'_>, small: bool) -> PyResult<()> {
+    let stretch = if small { Stretch::new(py)? } else { None };
+    // What goes lets the flag be what it was, in Python: not while the list is borrowed.
+    let gone = RUNNING.with_borrow_mut(|running| match running.last_mut() {
+        Some(running) => std::mem::replace(&mut running.stretch, stretch),
+        None => stretch,
+    });
+    drop(gone);
+    Ok(())
+}
+
+/// Stops the pass that is running.
+#[pyfunction(name = "_refuse_pass")]
+fn refuse_pass() -> PyResult<()> {
+    with_running(|pass| pass.stopped = true);
+    Err(PyRuntimeError::new_err(ERROR))
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether a backward pass may come to it.
+fn takes_hook(result: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let is = |name| result.getattr(name)?.is_truthy();
+    Ok(!is(intern!(result.py(), "stop_gradient"))? && !is(intern!(result.py(), "is_leaf"))?)
+}
+
+/// Calls `on_pass` with the gradient whenever a backward pass comes to the tensor; what it gives takes the gradient's place.
+fn hook<'py>(
+    tensor: &Bound<'py, PyAny>,
+    on_pass: impl Fn(&Bound<'_, PyAny>) -> PyResult<Option<Py<PyAny>>> + Send + Sync + 'static,
+) -> PyResult<Hook<'py>> {
+    let py = tensor.py();
+    let hook =
+        cpython::fastcall(py, "hook", "", move |py, gradient| Ok(on_pass(&gradient[0])?.unwrap_or_else(|| py.None())))?;
+    let id = tensor.call_method1(intern!(py, "_register_grad_hook"), (hook,))?;
+    Ok(Hook { tensor: tensor.clone(), id })
+}
+
+/// A hook on a tensor, by Paddle's number.
+struct Hook<'py> {
+    tensor: Bound<'py, PyAny>,
+    id: Bound<'py, PyAny>,
+}
+
+impl Hook<'_> {
+    fn remove(self) -> PyResult<()> {
+        self.tensor.call_method1("_remove_grad_hook", (self.id,)).map(drop)
+    }
+}

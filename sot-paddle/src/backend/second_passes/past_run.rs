@@ -1,0 +1,213 @@
+//! Runs of programs, and what backward passes find of them. The first pass through one finds all it reads. A pass that keeps the
+//! graph has the scope kept as well, and copies of what the program was given: for the next one the program runs again in
+//! that scope, if that gives the same.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyTuple};
+use sot_core::cpython;
+
+use super::super::run::Graph;
+use super::{
+    copies, hook, locked, make_executor, module, note_gradient, note_run, refuse_pass, takes_hook, with_running, Hook,
+    Kind, Pass,
+};
+
+/// What a scope and the run that was last in it know of each other.
+#[derive(Debug)]
+pub(in super::super) struct Tenancy {
+    /// The run that has the scope.
+    run: AtomicU64,
+    /// Whether that run keeps it: no other one is to have it.
+    kept: AtomicBool,
+    /// Whether the scope's first backward pass, which makes an executor of its own, is still to come.
+    makes_executor: AtomicBool,
+}
+
+impl Tenancy {
+    pub(in super::super) fn new() -> Self {
+        Tenancy { run: AtomicU64::new(0), kept: AtomicBool::new(false), makes_executor: AtomicBool::new(true) }
+    }
+
+    pub(in super::super) fn is_kept(&self) -> bool {
+        self.kept.load(Ordering::Relaxed)
+    }
+}
+
+/// A run of a program with gradients.
+pub(in super::super) struct PastRun {
+    /// Of two runs the later one has the greater number.
+    pub(super) number: u64,
+    tenancy: Arc<Tenancy>,
+    small: bool,
+    /// The last pass that has gone through it.
+    pass: AtomicU64,
+    /// What it takes to do it again, until a pass lets go of it. The lock is never held over a call into Python.
+    given: Mutex<Option<Given>>,
+    /// The results of the program that has filled the scope again: when they go, Paddle empties it.
+    filled: Mutex<Option<Py<PyAny>>>,
+}
+
+struct Given {
+    graph: Arc<Graph>,
+    inputs: Py<PyTuple>,
+    parameters: Py<PyTuple>,
+    scope: Py<PyList>,
+    /// By identity, all inputs and parameters and what they were when a pass first kept them.
+    copies: Option<Py<PyDict>>,
+}
+
+impl PastRun {
+    /// One that has just been.
+    pub(in super::super) fn new(
+        graph: &Arc<Graph>,
+        (inputs, parameters): (&Bound<'_, PyTuple>, &Bound<'_, PyTuple>),
+        (scope, tenancy): (Py<PyList>, Arc<Tenancy>),
+        small: bool,
+    ) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        tenancy.run.store(number, Ordering::Relaxed);
+        let (inputs, parameters) = (inputs.clone().unbind(), parameters.clone().unbind());
+        let given = Given { graph: Arc::clone(graph), inputs, parameters, scope, copies: None };
+        PastRun {
+            number,
+            tenancy,
+            small,
+            pass: AtomicU64::new(0),
+            given: Mutex::new(Some(given)),
+            filled: Mutex::default(),
+        }
+    }
+
+    /// Follows the passes that come to the results. Paddle calls the hooks on all results of a node whichever it is that a pass
+    /// comes through, before the node.
+    pub(in super::super) fn watch(self, results: &Bound<'_, PyAny>) -> PyResult<()> {
+        let run = Arc::new(self);
+        for (at, result) in results.try_iter()?.enumerate() {
+            let (result, run) = (result?, Arc::clone(&run));
+            if takes_hook(&result)? {
+                hook(&result, move |gradient| run.enter(at, gradient))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A pass comes to a result with this gradient; gives what is to go on instead.
+    fn enter(self: &Arc<Self>, at: usize, gradient: &Bound<'_, PyAny>) -> PyResult<Option<Py<PyAny>>> {
+        let py = gradient.py();
+        let pass = with_running(|pass| {
+            pass.through_program = true;
+            *pass
+        });
+        let last = self.pass.swap(pass.id, Ordering::Relaxed);
+        if last != pass.id {
+            self.begin(py, last == 0, pass)?;
+        }
+        if pass.kind != Kind::StopsAtPrograms {
+            return Ok(None);
+        }
+        note_gradient(self, at, gradient);
+        let _quiet = cpython::suspend(py);
+        module(py)?.call_method1("nought", (gradient,)).map(|nought| Some(nought.unbind()))
+    }
+
+    /// A pass comes to it.
+    fn begin(self: &Arc<Self>, py: Python<'_>, is_first: bool, pass: Pass) -> PyResult<()> {
+        if !is_first && !self.fill(py)? {
+            return refuse_pass();
+        }
+        if pass.kind == Kind::Leaves {
+            let given = locked(&self.given).take();
+            drop(given);
+        } else {
+            note_run(self);
+            self.keep(py)?;
+        }
+        if self.tenancy.makes_executor.swap(false, Ordering::Relaxed) {
+            make_executor(py, self.small)?;
+        }
+        Ok(())
+    }
+
+    /// Lets passes bring to the inputs what varies, up to the end of the result. A program gives constants; nodes before it that are
+    /// given such make nodes for second gradients that end the process when a pass comes to them.
+    pub(super) fn vary_inputs<'py>(&self, py: Python<'py>) -> PyResult<Vec<Hook<'py>>> {
+        let inputs = locked(&self.given).as_ref().map(|given| given.inputs.bind(py).clone());
+        let mut hooks = Vec::new();
+        for input in inputs.iter().flatten() {
+            if takes_hook(&input)? {
+                hooks.push(hook(&input, |gradient| {
+                    module(gradient.py())?.call_method1("varying", (gradient,)).map(|varying| Some(varying.unbind()))
+                })?);
+            }
+        }
+        Ok(hooks)
+    }
+
+    /// Makes it possible to do it again.
+    fn keep(&self, py: Python<'_>) -> PyResult<()> {
+        self.tenancy.kept.store(true, Ordering::Relaxed);
+        let tensors = match locked(&self.given).as_ref() {
+            Some(given) if given.copies.is_none() => (given.inputs.clone_ref(py), given.parameters.clone_ref(py)),
+            _ => return Ok(()),
+        };
+        let copies = copies(py);
+        let _quiet = cpython::suspend(py);
+        module(py)?.call_method1("copy", (tensors.0, tensors.1, &copies))?;
+        if let Some(given) = locked(&self.given).as_mut() {
+            given.copies = Some(copies.unbind());
+        }
+        Ok(())
+    }
+
+    /// Runs the program again in its scope. `false` if that is impossible or not the same.
+    fn fill(&self, py: Python<'_>) -> PyResult<bool> {
+        if self.tenancy.run.load(Ordering::Relaxed) != self.number {
+            return Ok(false);
+        }
+        // These first: with them the scope is emptied.
+        let former = locked(&self.filled).take();
+        drop(former);
+        let filled = self.again(py, Graph::run_again)?;
+        let is_filled = filled.is_some();
+        *locked(&self.filled) = filled;
+        Ok(is_filled)
+    }
+
+    /// What the graph's statements give, called one by one: of each result a tensor, or `None`. `None` if that is impossible or
+    /// not the same.
+    pub(super) fn call_again(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        self.again(py, |graph, inputs, _, _| graph.call_again(inputs))
+    }
+
+    /// Does `work`, which must neither draw random numbers nor find or leave the tensors with other numbers.
+    fn again(
+        &self,
+        py: Python<'_>,
+        work: impl Fn(&Graph, &Bound<'_, PyTuple>, &Bound<'_, PyTuple>, &Bound<'_, PyList>) -> PyResult<Py<PyAny>>
+            + Send
+            + Sync
+            + 'static,
+    ) -> PyResult<Option<Py<PyAny>>> {
+        let (graph, inputs, parameters, scope, copies) = match locked(&self.given).as_ref() {
+            Some(Given { graph, inputs, parameters, scope, copies: Some(copies) }) => (
+                Arc::clone(graph),
+                inputs.clone_ref(py),
+                parameters.clone_ref(py),
+                scope.clone_ref(py),
+                copies.clone_ref(py),
+            ),
+            _ => return Ok(None),
+        };
+        let tensors = (inputs.clone_ref(py), parameters.clone_ref(py));
+        let work = cpython::fastcall(py, "again", "", move |py, _| {
+            work(&graph, inputs.bind(py), parameters.bind(py), scope.bind(py))
+        })?;
+        let _quiet = cpython::suspend(py);
+        let done = module(py)?.call_method1("again", (work, tensors.0, tensors.1, copies))?;
+        Ok((!done.is_none()).then(|| done.unbind()))
+    }
+}

@@ -1,0 +1,56 @@
+//! The first runs of a graph, and what comes to them.
+
+use std::sync::{Arc, Mutex};
+
+use pyo3::prelude::*;
+
+use super::{hook, locked, takes_hook, with_running, Kind, Pass};
+
+/// The first runs of a graph, operation by operation: up to a backward pass, or to the third run if none comes.
+#[derive(Default)]
+pub(in super::super) struct Trial {
+    /// Of each run, the backward passes that have gone through it.
+    runs: Mutex<Vec<Arc<Passes>>>,
+}
+
+#[derive(Default)]
+struct Passes(Mutex<Vec<Pass>>);
+
+impl Trial {
+    /// Takes down what goes through the results of a run.
+    pub(in super::super) fn note(&self, results: &Bound<'_, PyAny>) -> PyResult<()> {
+        let passes = Arc::new(Passes::default());
+        locked(&self.runs).push(Arc::clone(&passes));
+        for result in results.try_iter()? {
+            let (result, passes) = (result?, Arc::clone(&passes));
+            if takes_hook(&result)? {
+                hook(&result, move |_| {
+                    passes.add(with_running(|pass| *pass));
+                    Ok(None)
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether it can be told how to run from here on.
+    pub(in super::super) fn is_over(&self) -> bool {
+        let runs = locked(&self.runs);
+        runs.len() >= 3 || runs.iter().any(|passes| !locked(&passes.0).is_empty())
+    }
+
+    /// Whether second passes may go through one of the runs.
+    pub(in super::super) fn is_gone_through_again(&self) -> bool {
+        let again = |passes: &[Pass]| passes.len() > 1 || passes.iter().any(|pass| pass.kind != Kind::Leaves);
+        locked(&self.runs).iter().any(|passes| again(&locked(&passes.0)))
+    }
+}
+
+impl Passes {
+    fn add(&self, pass: Pass) {
+        let mut passes = locked(&self.0);
+        if passes.iter().all(|known| known.id != pass.id) {
+            passes.push(pass);
+        }
+    }
+}
