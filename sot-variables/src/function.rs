@@ -308,6 +308,9 @@ impl Variable for FunctionVariable {
         if let Some(implementation) = weak::dispatch(cx, this, &function, args)? {
             return Ok(implementation);
         }
+        if let Some(kept) = weak::method_cache(cx, this, &function, args)? {
+            return Ok(kept);
+        }
         let function = function.into_any();
         if is_pure(&function) {
             guard_identity(cx, this, &self.object);

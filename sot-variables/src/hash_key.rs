@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyCFunction, PyFrozenSet, PyInt, PyString, PyTuple, PyType};
+use pyo3::types::{PyCFunction, PyFrozenSet, PyInt, PyString, PyTuple, PyType, PyWeakrefMethods, PyWeakrefReference};
 
 use sot_core::backend::ObjectTest;
 use sot_core::cpython::{self, Place, Recorder};
@@ -115,6 +115,11 @@ impl HashKey {
     /// Whether nothing may look at the real key: it is not there yet, or its methods are the program's.
     pub fn is_stand_in(&self) -> bool {
         self.equality != Equality::Real
+    }
+
+    /// Whether the variable, made in the trace, is its own key.
+    pub fn is_own(&self, variable: VarId) -> bool {
+        self.equality == Equality::Identity(variable, false)
     }
 
     /// Whether it is the same object as another key, or a string of the same letters, as names of attributes are made anew.
@@ -394,7 +399,16 @@ fn is_atom(object: &Bound<'_, PyAny>) -> bool {
 
 /// Whether C code hashes and compares the object.
 fn hashed_in_c(object: &Bound<'_, PyAny>) -> bool {
-    compares_by_identity(object) || is_c_value(object) || object.is_instance_of::<PyCFunction>()
+    compares_by_identity(object)
+        || is_c_value(object)
+        || object.is_instance_of::<PyCFunction>()
+        || refers_to_class(object)
+}
+
+/// Whether the object is a weak reference to a class that compares by identity, for which it stands as a key.
+fn refers_to_class(object: &Bound<'_, PyAny>) -> bool {
+    let reference = object.cast_exact::<PyWeakrefReference>().ok().and_then(|reference| reference.upgrade());
+    reference.is_some_and(|referent| referent.is_instance_of::<PyType>() && compares_by_identity(&referent))
 }
 
 fn compares_by_identity(object: &Bound<'_, PyAny>) -> bool {

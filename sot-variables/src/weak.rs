@@ -2,23 +2,27 @@
 
 use std::rc::Rc;
 
+use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyCode, PyFunction, PyType, PyWeakrefMethods, PyWeakrefReference};
+use pyo3::types::{PyCode, PyFunction, PyString, PyType, PyWeakrefMethods, PyWeakrefReference};
 use sot_core::backend::ObjectTest;
 use sot_core::builtin;
 use sot_core::codegen::CodeGen;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{CallArgs, Name, OpcodeExecutor};
+use sot_core::executor::{CallArgs, CompareOp, Name, OpcodeExecutor};
 use sot_core::guard::{Identity, Test};
+use sot_core::side_effects::Effect;
 use sot_core::tracker::{Part, Tracker, TrackerId};
 use sot_core::variable::{VarId, Variable};
 
 use crate::cell::CellVariable;
 use crate::class::ClassVariable;
 use crate::dict::{self, DictVariable};
+use crate::exception;
 use crate::function;
+use crate::hash_key::HashKey;
 use crate::iterators::{emit_call, library};
 
 sot_core::variable_kind! {
@@ -39,25 +43,51 @@ pub(crate) struct WeakReferenceVariable {
     object: Option<Py<PyAny>>,
 }
 
-// Without a callback, there is one reference to an object.
 builtin! { REF = "weakref:ref" => |cx, args| {
     let [referent] = args.positional[..] else { return Err(refuse("weakref.ref() with a callback")) };
+    if !args.keywords.is_empty() {
+        return Err(refuse("weakref.ref() with keyword arguments"));
+    }
+    refer(cx, referent)
+} }
+
+builtin! { HASH = "weakref:ref.__hash__" => |cx, args| {
+    let [this] = args.exactly(cx, "__hash__")?;
+    let referent = cx.call(this, &CallArgs::default())?;
+    if cx.see(referent)?.kind() != "class" {
+        return Err(refuse("the hash of a weak reference to an object"));
+    }
+    let hash = cpython::import(cx.py, "builtins")?.getattr("hash")?;
+    cx.call_builtin(&hash, &CallArgs::positional(vec![referent]), false)
+} }
+
+/// `weakref.ref(referent)`: without a callback, there is one reference to an object. That to a class is always there, as its bases
+/// have it.
+fn refer(cx: &mut OpcodeExecutor<'_>, referent: VarId) -> Flow<VarId> {
     let payload = cx.see(referent)?;
-    if payload.kind() != "instance" || payload.object().is_some() || !args.keywords.is_empty() {
+    let class = payload.object().map(|object| object.bind(cx.py).clone()).filter(|_| payload.kind() == "class");
+    if class.is_none() && (payload.kind() != "instance" || payload.object().is_some()) {
         return Err(refuse("weakref.ref() of an object made outside the function"));
     }
     if !payload.python_type(cx).getattr("__weakrefoffset__")?.is_truthy()? {
         return Err(refuse("weakref.ref() of an object without a place for it"));
     }
-    let made = |id: &VarId| cx.vars.as_kind::<WeakReferenceVariable>(*id).is_some_and(|made| made.referent == Some(referent));
+    let object = class.map(|class| PyWeakrefReference::new(&class)).transpose()?.map(Bound::into_any);
+    if let Some(object) = object.as_ref().filter(|_| cx.trackers.is_loadable(cx.vars.tracker(referent))) {
+        let tracker = cx.constant_tracker(object.clone().unbind());
+        return Ok(cx.wrap(object, tracker));
+    }
+    let made =
+        |id: &VarId| cx.vars.as_kind::<WeakReferenceVariable>(*id).is_some_and(|made| made.referent == Some(referent));
     let known = cx.vars.iter().map(|(id, _)| id).find(made);
     if let Some(known) = known {
         return Ok(known);
     }
-    let reference = cx.produce(Rc::new(WeakReferenceVariable { referent: Some(referent), object: None }));
+    let object = object.map(Bound::unbind);
+    let reference = cx.produce(Rc::new(WeakReferenceVariable { referent: Some(referent), object }));
     cx.note_step(reference);
     Ok(reference)
-} }
+}
 
 impl WeakReferenceVariable {
     fn wrap(_: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, _: TrackerId) -> Flow<Rc<dyn Variable>> {
@@ -103,9 +133,27 @@ impl Variable for WeakReferenceVariable {
         self.referent.into_iter().collect()
     }
 
-    /// New code would hold the referent, to make another reference to it.
+    /// New code would hold the referent, to make another reference to it. A class lives on.
     fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
+        if let Some(class) = self.referent.filter(|_| self.object.is_some()) {
+            return emit_call(cg, |py| library(py, "weakref", "ref"), &[class]);
+        }
         Err(cg.cx.plan_to_make(this, "outlives the graph"))
+    }
+
+    fn compare(&self, cx: &mut OpcodeExecutor<'_>, op: CompareOp, this: VarId, other: VarId) -> Flow<Option<VarId>> {
+        if cx.see_as::<WeakReferenceVariable>(other)?.is_none() || !matches!(op, CompareOp::Equal | CompareOp::NotEqual)
+        {
+            return Ok(None);
+        }
+        let (one, another) = (cx.call(this, &CallArgs::default())?, cx.call(other, &CallArgs::default())?);
+        for referent in [one, another] {
+            if cx.known(referent)?.is_some_and(|referent| referent.is_none()) {
+                let same = cx.is_same(this, other)?;
+                return Ok(Some(cx.boolean(same == (op == CompareOp::Equal))));
+            }
+        }
+        cx.compare(op, one, another).map(Some)
     }
 
     fn call(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
@@ -113,7 +161,7 @@ impl Variable for WeakReferenceVariable {
             return Err(refuse("a weak reference called with arguments"));
         }
         if let Some(referent) = self.referent {
-            return if is_held(cx, referent) {
+            return if self.object.is_some() || is_held(cx, referent) {
                 Ok(referent)
             } else {
                 Err(cx.plan_to_make(this, "refers to what may be dead"))
@@ -174,6 +222,62 @@ builtin! { WEAK_KEYS = "weakref:WeakKeyDictionary" => |cx, args| {
     let dict = cx.produce(dict);
     Ok(cx.produce(Rc::new(WeakKeyDictVariable { dict })))
 } }
+
+/// Asks and fills the cache that `functools.singledispatchmethod` has for the methods of new objects: they are in it only where the
+/// trace has put them. No one else looks at it. `None` for all else.
+pub(crate) fn method_cache<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    this: VarId,
+    function: &Bound<'py, PyFunction>,
+    args: &CallArgs,
+) -> Flow<Option<VarId>> {
+    let [cache, key, ref value @ ..] = args.positional[..] else { return Ok(None) };
+    let is_own = |name: &str| is_method(function.as_any(), name);
+    let asks = value.is_empty() && is_own("__getitem__")?;
+    if !args.keywords.is_empty() || !(asks || (value.len() == 1 && is_own("__setitem__")?)) {
+        return Ok(None);
+    }
+    let of = cx.trackers.get(cx.vars.tracker(cache));
+    let is_cache =
+        matches!(of, Tracker::Attribute { name, .. } | Tracker::Getattr { name, .. } if &**name == "_method_cache");
+    let payload = cx.see(key)?;
+    let is_new = payload.kind() == "instance" && HashKey::of(cx, key)?.is_own(key);
+    if !is_cache || !is_new {
+        return Ok(None);
+    }
+    if !asks {
+        let args = args.positional.clone();
+        cx.effects.record(Effect::Call { callable: this, args, keywords: Vec::new() });
+        return Ok(Some(cx.none()));
+    }
+    let kept = cx.effects.log().iter().rev().find_map(|effect| match effect {
+        Effect::Call { callable, args, .. } => match args[..] {
+            [into, of, value] if into == cache && of == key => Some((*callable, value)),
+            _ => None,
+        },
+        _ => None,
+    });
+    let fills = |callable: VarId| {
+        cx.vars
+            .get(callable)
+            .object()
+            .is_some_and(|object| is_method(object.bind(cx.py), "__setitem__").unwrap_or(false))
+    };
+    let kept = kept.filter(|(callable, _)| fills(*callable)).map(|(_, value)| value);
+    if kept.is_some() {
+        return Ok(kept);
+    }
+    let reference = refer(cx, key)?;
+    let missing = exception::make(cx, cx.py.get_type::<PyKeyError>().as_any(), vec![reference])?;
+    Err(Unwind::Raise(missing))
+}
+
+/// Whether the function is that method of dicts with weak keys.
+fn is_method(function: &Bound<'_, PyAny>, name: &str) -> PyResult<bool> {
+    let ty = library(function.py(), "weakref", "WeakKeyDictionary")?.into_bound(function.py()).cast_into::<PyType>()?;
+    let own = cpython::type_lookup(&ty, &PyString::intern(function.py(), name));
+    Ok(own.is_some_and(|own| own.is(function)))
+}
 
 /// What of a dict can be asked of one with weak keys that have not died.
 const METHODS: [&str; 1] = ["clear"];

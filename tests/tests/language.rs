@@ -13,12 +13,8 @@ use sot_core::version::PyVersion;
 use sot_tests::harness;
 
 /// Functions that are not whole yet: file and function, oldest and first later minor version, what is missing.
-const KNOWN_GAPS: &[(&str, u8, u8, &str)] = &[
-    ("forms.dispatch_by_annotation", 8, 14, "a new object that contains itself"),
-    ("forms.typing_protocols", 13, 14, "weakref.ref() of a class, as the key of a cache"),
-    ("modules.single_dispatch_method", 13, 14, "call of <slot wrapper '__hash__' of 'weakref.ReferenceType' objects>"),
-    ("protocols.runtime_protocol", 13, 14, "weakref.ref() of a class, as the key of a cache"),
-];
+const KNOWN_GAPS: &[(&str, u8, u8, &str)] =
+    &[("forms.dispatch_by_annotation", 8, 14, "a new object that contains itself")];
 
 #[test]
 fn every_function_is_one_graph_and_does_what_cpython_does() {
