@@ -17,6 +17,7 @@ use sot_core::cpython::{self, WeakRef};
 use super::collector;
 use super::data;
 use super::garbage;
+use super::given_back;
 use super::gradient::Settled;
 use super::in_place::{self, OwnGradients, Versions};
 use super::infer_meta::Checked;
@@ -202,7 +203,7 @@ impl PaddleBuilder {
             if let Some(made) = data::of_numbers(&self.paddle, &self.numbers, (kind, callee), args, kwargs)? {
                 return Ok(made);
             }
-            match kind {
+            let result = match kind {
                 CallKind::Api => {
                     let result = callee.call(args, kwargs)?;
                     self.numbers.note(&self.paddle, callee, &result)?;
@@ -214,7 +215,12 @@ impl PaddleBuilder {
                     let arguments = Arguments { positional: args.get_slice(1, args.len()), keywords: kwargs.cloned() };
                     self.call_method(callee.cast()?, &args.get_item(0)?, &arguments)
                 }
+            }?;
+            let built = matches!(kind, CallKind::Api | CallKind::Method);
+            if built && given_back::is_given_back(&self.paddle, callee, args, kwargs)? {
+                return args.get_item(0);
             }
+            Ok(result)
         })
     }
 

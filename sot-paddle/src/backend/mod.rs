@@ -8,6 +8,7 @@ mod data;
 pub mod debug;
 mod export;
 mod garbage;
+mod given_back;
 mod gradient;
 pub mod hints;
 pub(crate) mod in_place;

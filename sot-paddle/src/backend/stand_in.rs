@@ -132,22 +132,24 @@ fn to<'py>(paddle: &Paddle, receiver: &Bound<'py, PyAny>, arguments: &Arguments<
         return Err(refused("to() without arguments"));
     }
     let own = receiver.getattr(intern!(py, "dtype"))?;
-    let mut as_another = false;
+    let mut is_copied = false;
     for argument in wanted {
         if argument.is_none() || argument.is_instance_of::<PyBool>() || is_place(&argument, place)? {
             continue;
         }
-        as_another = paddle.is_value(&argument);
-        let wanted = if as_another { argument.getattr(intern!(py, "dtype"))? } else { argument };
+        let of_another = paddle.is_value(&argument);
+        let wanted = if of_another { argument.getattr(intern!(py, "dtype"))? } else { argument };
+        // A name of the type is not the type itself, so the tensor is cast.
+        is_copied = !wanted.get_type().is(own.get_type());
         let cast = receiver.call_method1(intern!(py, "astype"), (wanted,))?; // Refuses what names no element type.
         if !cast.getattr(intern!(py, "dtype"))?.eq(&own)? {
             return Ok(StandIn { value: cast, again: None });
         }
     }
-    if as_another {
-        return Ok(StandIn { value: receiver.clone(), again: None });
+    if is_copied {
+        return copy(paddle, receiver, "to", arguments);
     }
-    copy(paddle, receiver, "to", arguments)
+    Ok(StandIn { value: receiver.clone(), again: None })
 }
 
 /// Whether an argument is the place, or its name.
