@@ -132,3 +132,11 @@ def test_a_getattribute_of_the_programs_is_asked_by_the_program_alone(same):
         assert asked == ["t", "t"]
         same(got, fn(x, held))
     assert sot.stats().graphs == 2 and sot.stats().misses == 2
+
+
+def test_absolute_values_and_places(check):
+    def fn(x):
+        place = paddle.CPUPlace()
+        return abs(-x) + x.__abs__(), x.to(place) is x, paddle.to_tensor(2.0, place=place) * x, place == x.place, str(place)
+
+    check(fn, paddle.to_tensor([-1.0, 2.0]))

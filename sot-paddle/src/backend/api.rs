@@ -284,6 +284,9 @@ fn of_result(paddle: &Paddle, name: &str, meta: &TensorMeta, value: &Bound<'_, P
 
 fn of_class(paddle: &Paddle, class: &Bound<'_, PyType>) -> PyResult<CallPolicy> {
     let py = class.py();
+    if paddle.is_plain_type(class) {
+        return Ok(CallPolicy::Constant);
+    }
     if class.is_subclass(paddle.tensor_type.bind(py))? {
         return Ok(breaks("Tensor", "makes a tensor object; make it outside the hot function"));
     }
@@ -358,7 +361,8 @@ fn by_module(module: &str, name: &str) -> CallPolicy {
     }
     // `_float_` and its kin: how Paddle names what it puts under `Tensor.__float__`.
     if name.starts_with('_') && is_in_place(name) && is_within(module, "paddle.base.dygraph.math_op_patch") {
-        return breaks(name, "needs the tensor's value");
+        let method = format!("_{name}_");
+        return breaking_attribute(&method).map_or(CallPolicy::Follow, |reason| breaks(name, reason));
     }
     if let Some((_, reason)) = BREAKING_FUNCTIONS.iter().find(|(of, _)| *of == name) {
         return breaks(name, reason);

@@ -132,8 +132,12 @@ impl Paddle {
 
     /// Whether `object` is a data type or place.
     pub(crate) fn is_plain_value(&self, object: &Bound<'_, PyAny>) -> bool {
-        let ty = object.get_type();
-        self.plain_types.iter().any(|plain| ty.is(plain))
+        self.is_plain_type(&object.get_type())
+    }
+
+    /// Whether the instances of the class are such values.
+    pub(crate) fn is_plain_type(&self, class: &Bound<'_, PyType>) -> bool {
+        self.plain_types.iter().any(|plain| class.is(plain))
     }
 
     /// The attribute as `class` defines it, `None` if it does not.
