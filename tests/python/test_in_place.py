@@ -517,3 +517,25 @@ def test_a_tensor_to_write_to_is_an_argument_by_position(fn, same):
 
     same(run(sot.symbolic_translate(fn)), run(fn))
     assert bool(sot.stats().breaks) == (fn is not assigned_twice_without_gradients) and not sot.stats().fallbacks
+
+
+MASKED = {
+    "first": lambda y, mask, row: y.__setitem__((mask,), 5.0),
+    "behind a dimension": lambda y, mask, row: y.__setitem__((slice(None), mask), 5.0),
+    "behind a dimension, a tensor": lambda y, mask, row: y.__setitem__((slice(None), mask), paddle.ones([1])),
+    "last": lambda y, mask, row: y.__setitem__((..., row), 5.0),
+    "as a list": lambda y, mask, row: y.__setitem__((slice(None), slice(None), [True, False, False, True]), 5.0),
+}
+
+
+@pytest.mark.parametrize("write", MASKED.values(), ids=MASKED)
+def test_masks_among_indices(write, check):
+    """Behind other indices eager mode and static mode write to different places, not always the right ones."""
+
+    def fn(x):
+        y = x * 1
+        write(y, y[0] > 7.0, y[0, 0] > 1.5)
+        return y
+
+    breaks = 0 if write is MASKED["first"] else 1
+    check(fn, paddle.arange(64, dtype="float32").reshape([4, 4, 4]), breaks=breaks)

@@ -7,7 +7,7 @@ use pyo3::exceptions::PyNotImplementedError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyFloat, PyInt, PyString, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
 use super::builder::identity;
 use super::meta;
@@ -224,6 +224,7 @@ fn changed<'py>(
     let api = cpython::import(py, "paddle")?;
     match method.to_str()? {
         "__setitem__" => {
+            refuse_late_mask(paddle, &rest.get_item(0)?)?;
             // The operation writes over its operand, which others may still read.
             let copy = api.call_method1("assign", (changed,))?;
             let set = cpython::import(py, "paddle.base.variable_index")?.getattr("_setitem_static")?;
@@ -286,6 +287,22 @@ fn as_tensor<'py>(paddle: &Paddle, to: &Bound<'py, PyAny>, value: &Bound<'py, Py
     }
     let api = cpython::import(value.py(), "paddle")?;
     api.call_method1("full", (vec![1], value, to.getattr("dtype")?))
+}
+
+/// Refuses an index with a mask that is not its first item. Where one of several dimensions stands, static mode writes elsewhere, and
+/// eager mode where a number is written.
+fn refuse_late_mask(paddle: &Paddle, index: &Bound<'_, PyAny>) -> PyResult<()> {
+    let Ok(items) = index.cast::<PyTuple>() else { return Ok(()) };
+    for item in items.iter().skip(1) {
+        let is_mask = match item.cast::<PyList>() {
+            Ok(list) => list.iter().any(|item| item.is_instance_of::<PyBool>()),
+            Err(_) => paddle.is_value(&item) && &*meta::dtype_name(&item.getattr("dtype")?)? == "bool",
+        };
+        if is_mask {
+            return refuse("a mask is not the first of the indices");
+        }
+    }
+    Ok(())
 }
 
 fn refuse<T>(why: &str) -> PyResult<T> {
