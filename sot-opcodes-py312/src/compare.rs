@@ -19,9 +19,10 @@ fn compare_maybe_bool(cx: &mut OpcodeExecutor<'_>, op: &Operand, lhs: VarId, rhs
         return compare(cx, op, lhs, rhs);
     }
     let result = compare_to_test(cx, op, lhs, rhs)?;
+    cx.claim_truth(result, Use::Leave, Vec::new());
     match to_bool(cx, result) {
-        // The truth is not known here: the branch that follows asks for it again.
-        Err(Unwind::BreakGraph(_)) => Ok(result),
+        // Of a tensor the truth is not known here, and nothing was done: the branch that follows asks for it again.
+        Err(Unwind::BreakGraph(_)) if cx.see(result)?.kind() == "tensor" => Ok(result),
         known => known,
     }
 }

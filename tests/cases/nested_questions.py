@@ -50,6 +50,19 @@ class Container(Box):
         return self.ask()
 
 
+class Compared(Truth):
+    """Compares to what has a truth of its own, and counts how often that is asked for."""
+
+    asked = 0
+
+    def __lt__(self, other):
+        return self
+
+    def __bool__(self):
+        self.asked += 1
+        return self.ask()
+
+
 class Iterable(Box):
     def __iter__(self):
         return self.ask()
@@ -226,6 +239,22 @@ def test_two__if_in(x):
     if x in b:
         return b.x + x
     return b.x - x
+
+
+@given(one)
+def test_two__if_compared(x):
+    b = Compared(x * 3, True)
+    if b < 1:
+        return b.x + x, b.asked
+    return b.x - x, b.asked
+
+
+@given(one)
+def test_two__while_compared(x):
+    b = Compared(x * 3, False)
+    while b < 1:
+        b.x = b.x * 2
+    return b.x - x, b.asked
 
 
 @given(one, negative)

@@ -13,6 +13,9 @@ property! { [LOAD_FAST STORE_FAST LOAD_CONST RETURN_VALUE RETURN_CONST LOAD_FAST
     "r = 1.5, 'text', None, (1, (2, 3)), ..., b'b', 2**70, -0.0"
     "return a"
     "return None"
+    "if a is None:\n    return 5\nreturn 'text'"
+    "t, t = a, b\nr = t"
+    "for t, t in [(a, b), (1, 2)]:\n    r = r, t"
     "a\nb\nplain(a)\nr = b"
     "def inner(p):\n    p\nr = inner(a)"
     "a, b, r = b, a, b"
@@ -43,8 +46,15 @@ property! { [LOAD_DEREF STORE_DEREF LOAD_CLOSURE MAKE_CELL COPY_FREE_VARS DELETE
     "def inner(p):\n    def deep():\n        nonlocal p\n        p = [p, a]\n        return p\n    return deep\nr = inner(b)\nr = r(), r()"
     "r = [lambda: t for t in (a, b)]\nr = [call() for call in r]"
     "r = [i() for i in [lambda: a, lambda: b]]"
+    "t = a\ndef inner():\n    nonlocal t\n    t = b\nr = READ()\nWRITE(a)\ninner()\nr = r, READ(), t"
+    "t = a\ndef inner():\n    nonlocal t\n    del t\n    del t\ntry:\n    inner()\nexcept NameError as e:\n    r = e.args"
+    "try:\n    t\nexcept NameError as e:\n    r = type(e), e.args\nt = a\ndef inner():\n    return t\nr = r, inner()"
 }
-property! { [LOAD_FAST_AND_CLEAR] (Iterable)
+property! { [LOAD_FAST_AND_CLEAR STORE_FAST] (Iterable)
+    "t = 5\nr = [t for s in [1] for t in (t, 2)]"
+    "t = 5\ndef inner():\n    return t\nr = [[lambda: t for t in a], inner(), t]\nt = 6\nr = r, [call() for call in r[0]], inner()"
+    "t = 5\ndef inner():\n    return t\ntry:\n    r = [t for t in Steps(2, 'raises')]\nexcept Failure:\n    r = inner(), t"
+    "t = 5\ndef inner():\n    return t\nr = [t for t in Steps(3, 'breaks')], inner(), t"
     "r = [t for t in a]"
     "t = 5\nr = [t for t in a], t"
     "r = {t: 1 for t in a if t}"
@@ -74,6 +84,8 @@ property! { [LOAD_METHOD CALL_METHOD LOAD_ATTR PUSH_NULL] (Object, Any)
     "r = a.shared.append(b)"
     "a.call = function\nr = a.call(b)"
     "r = [b].count(b), 'x'.join(['a', 'b']), {}.get(b, a)"
+    "r = Attrs('o', 'breaks').missing_one.upper(), Attrs('o', 'breaks').computed.count(b)"
+    "t = Attrs(plain, 'breaks')\nt.computed = function\nr = t.tag(b), t.missing_one.join('ab')"
 }
 // Before 3.11 what is loaded behind a break is called by its `__call__`, and what cannot be called has none: another error.
 property! { [CALL PUSH_NULL] (Object, Any) "r = a.missing_one(b)" "r = a.tag(b)" }
@@ -83,6 +95,8 @@ property! { [LOAD_SUPER_ATTR LOAD_GLOBAL LOAD_DEREF] (Any)
     "class Local(Deep):\n    def method(self, p):\n        return super(Local, self).method(p), super().missing_one\nr = Local('l').method(a)"
     "class Local(Deep):\n    @classmethod\n    def of_class(cls, p):\n        return super().of_class(p)\nr = Local.of_class(a)"
     "class Local:\n    def method(self):\n        return super().method()\nr = Local().method()"
+    "shadow('super', lambda *given: Attrs(given))\nclass Local(Deep):\n    def method(self, p):\n        return super().tag, len(super(Local, self).tag), super().method(p)\nr = Local('l').method(a)\nshadow('super')"
+    "class Local(Deep):\n    def of(self):\n        return super().computed, super().missing_one\nr = Local('l', 'breaks').of(), a"
 }
 property! { [IMPORT_NAME IMPORT_FROM] (Any)
     "import math\nr = math.pi, a"
@@ -90,6 +104,8 @@ property! { [IMPORT_NAME IMPORT_FROM] (Any)
     "import os.path as path\nr = path.sep"
     "import collections.abc\nr = collections.abc.Mapping"
     "from os import nothing"
+    "from .math import pi\nr = pi"
+    "try:\n    from . import math\nexcept ImportError as e:\n    r = e.args"
     "import no_such_module"
     "from collections import OrderedDict as D\nr = D([('k', a)])"
 }
@@ -104,11 +120,15 @@ property! { [STORE_NAME LOAD_NAME DELETE_NAME SETUP_ANNOTATIONS] (Any, Any)
     "class Local(Attrs):\n    N = N\n    def of(self):\n        return self.N, a\nr = Local(b).of(), Local"
     "class Local:\n    value = no_such_name"
     "class Local:\n    del no_such_name"
+    "class Local(metaclass=Prepared):\n    value: int = prepared\n    other: str\nr = Local.__annotations__, Local.value"
 }
 property! { [LOAD_CLASSDEREF LOAD_LOCALS LOAD_FROM_DICT_OR_DEREF LOAD_BUILD_CLASS] (Any, Any)
     "class Local:\n    value = a\n    def of(self):\n        return self.value, b\nr = Local().of()"
     "class Local:\n    a = a, 1\n    other = a\nr = Local.a, Local.other, a, (lambda: a)()"
     "t = a\nclass Local:\n    value = [t]\n    class Inner(Attrs):\n        value = t\nr = Local.value, Local.Inner(b).value, (lambda: t)(), Local"
+    "prepared = a\nclass Local(metaclass=Prepared):\n    value = prepared\nr = Local.value, (lambda: prepared)()"
+    "def inner():\n    class Local:\n        value = t\n    return Local\ntry:\n    r = inner()\nexcept NameError as e:\n    r = type(e), e.args\nt = a"
+    "class Local:\n    try:\n        value = t\n    except NameError as e:\n        value = type(e), e.args\nr = Local.value\nt = a"
     "def inner():\n    del t\n    class Local:\n        value = t\n    t = 1\n    return Local\nt = inner()"
 }
 property! { [DUP_TOP ROT_TWO ROT_THREE COPY SWAP POP_TOP] (Any, Any)

@@ -9,6 +9,8 @@ property! { [CALL_FUNCTION CALL PRECALL PUSH_NULL] (Callable, Any, Any)
     "r = a(b, c, b, c)"
     "r = a(a(b))"
     "r = [a(i) for i in (b, c)]"
+    "r = list(i for i in (b, c))"
+    "r = Calls('c', 'breaks')(b, c)"
 }
 property! { [CALL_FUNCTION_KW KW_NAMES CALL_KW] (Callable, Any, Any)
     "r = a(b, key=c)"
@@ -16,6 +18,8 @@ property! { [CALL_FUNCTION_KW KW_NAMES CALL_KW] (Callable, Any, Any)
     "r = a(b, q=c, key=b)"
     "r = a(p=b, q=c, other=a)"
     "r = a(b, b, key=c, key2=b)"
+    "r = function(b, key=c), function(b)"
+    "r = function(q=b, p=c, other=a, key=1), plain(c)"
 }
 property! { [CALL_FUNCTION_EX DICT_MERGE LIST_TO_TUPLE BUILD_TUPLE_UNPACK_WITH_CALL BUILD_MAP_UNPACK_WITH_CALL LIST_EXTEND
     CALL_INTRINSIC_1] (Callable, Iterable, Mapping)
@@ -28,6 +32,11 @@ property! { [CALL_FUNCTION_EX DICT_MERGE LIST_TO_TUPLE BUILD_TUPLE_UNPACK_WITH_C
     "r = a(q=1, **c)"
     "r = a(**c, **{'z': 1})"
     "r = a(1, q=2, **c, key=3)"
+    "try:\n    r = a(p=1, **{'p': 2})\nexcept TypeError as e:\n    r = e.args"
+    "for t in (plain, strict, len, Attrs('m').method, a):\n    try:\n        t(q=1, **{'q': 2})\n    except TypeError as e:\n        r = r, e.args"
+    "try:\n    r = plain(**c, **{'q': 1})\nexcept TypeError as e:\n    r = e.args"
+    "r = a(*N)"
+    "r = a(**N)"
 }
 property! { [MAKE_FUNCTION LOAD_CLOSURE] (Any, Any)
     "r = lambda: a"
@@ -42,10 +51,20 @@ property! { [CALL_INTRINSIC_2 CALL_INTRINSIC_1] (Any)
     "def inner[T: int, *S](p):\n    return p\nr = inner(a)"
     "type Alias = int\nr = Alias.__name__, a"
     "def inner[T: (int, str)](p):\n    return p\nr = inner(a)"
+    "def inner[T: int](p):\n    return p\nr = inner.__type_params__[0].__bound__, a"
+    "def inner[T: (int, str)](p):\n    return p\nr = inner.__type_params__[0].__constraints__, a"
+    "def inner():\n    yield a\n    raise StopIteration(a)\nr = list(inner())"
+    "def inner():\n    yield a\n    raise Stop(a)\ntry:\n    r = list(inner())\nexcept RuntimeError as e:\n    r = e.args, type(e.__cause__)"
+    "def inner():\n    yield a\n    raise Failure(a)\ntry:\n    r = list(inner())\nexcept Failure as e:\n    r = e.args, e.__cause__"
 }
 property! { [CALL_INTRINSIC_2] (Exception)
     "try:\n    raise ExceptionGroup('g', [ValueError(1), KeyError(2)])\nexcept* ValueError as e:\n    r = e.exceptions"
     "try:\n    raise a\nexcept* Exception as e:\n    r = type(e)"
+}
+property! { [FORMAT_VALUE FORMAT_SIMPLE FORMAT_WITH_SPEC CONVERT_VALUE BUILD_STRING] (Text)
+    "t = 'é'\nr = f'{t!a} {t!r} {t!s} {a!a}'"
+    "r = f'{Text(1, \"breaks\")}', f'{Text(2, \"breaks\")!s:>{N}}', f'{a}'"
+    "r = f'{Text(1, \"breaks\"):>{a}}'"
 }
 property! { [FORMAT_VALUE FORMAT_SIMPLE FORMAT_WITH_SPEC CONVERT_VALUE BUILD_STRING] (Text, Any)
     "r = f'{a}'"

@@ -33,6 +33,9 @@ property! { [LIST_EXTEND SET_UPDATE BUILD_LIST_UNPACK BUILD_SET_UNPACK BUILD_TUP
     "r = *a, *a"
     "r = [1, 2, 3, 4, b]"
     "r = [*b]"
+    "r = [b, *N]"
+    "r = (*Steps(2, 'breaks'), *Steps(2, 'raises'))"
+    "r = {*Steps(2), *Steps(3, 'breaks'), []}"
 }
 property! { [DICT_UPDATE BUILD_MAP_UNPACK] (Mapping, Any)
     "r = {**a}"
@@ -40,6 +43,9 @@ property! { [DICT_UPDATE BUILD_MAP_UNPACK] (Mapping, Any)
     "r = {**a, 'k': b}"
     "r = {**a, **{1: b}, **a}"
     "r = {**b}"
+    "r = {'k': b, **N}"
+    "r = {**Keys({'q': 1}, 'breaks'), **a}"
+    "r = {**Mapped({'q': 1}), **a}"
 }
 property! { [UNPACK_SEQUENCE] (Iterable, Any)
     "p, q = a\nr = q, p"
@@ -49,6 +55,9 @@ property! { [UNPACK_SEQUENCE] (Iterable, Any)
     "for p, q in [a, a]:\n    r = p"
     "() = a"
     "p, q = b"
+    "p, q = Steps(2, 'breaks')\nr = q, p"
+    "p, q = Steps(3, 'raises')"
+    "p, q = N"
 }
 property! { [UNPACK_EX] (Iterable, Any)
     "p, *q = a\nr = p, q"
@@ -56,6 +65,9 @@ property! { [UNPACK_EX] (Iterable, Any)
     "p, *q, s = a\nr = q"
     "*r, = a"
     "p, *q = b\nr = q"
+    "p, *q, r = Steps(4, 'breaks')\nr = q, r"
+    "p, *q = N"
+    "p, *q, s = [1]"
 }
 property! { [GET_ITER FOR_ITER END_FOR] (Iterable, Any)
     "r = []\nfor i in a:\n    r.append(i)"
@@ -64,6 +76,11 @@ property! { [GET_ITER FOR_ITER END_FOR] (Iterable, Any)
     "r = [i for i in a]"
     "for i in b:\n    r = i"
     "r = [(i, j) for i in (1, 2) for j in a]"
+    "for i in Steps(3):\n    LOG.append(i)\nr = a"
+    "for i in Steps(2, 'raises'):\n    r = i"
+    "for i in Steps(3, 'breaks'):\n    r = i, b\nelse:\n    r = r, a"
+    "r = []\nfor i in [1, 2, 3]:\n    for j in Steps(i, 'breaks'):\n        r.append((i, j))"
+    "for i in N:\n    r = i"
     "for i in a:\n    continue\nr = list(a)"
     "try:\n    for i in b:\n        r = i\nexcept Exception as e:\n    r = type(e), e.args"
 }

@@ -10,6 +10,10 @@ pub(crate) enum Kind {
     Any,
     /// A number, or an object with operators.
     Number,
+    /// An object with operators.
+    Operators,
+    /// What has a truth of its own, or whose comparisons have.
+    Truth,
     /// A small int, so that results stay small.
     Small,
     /// An index or key.
@@ -39,6 +43,8 @@ pub(crate) fn operand(kind: Kind) -> BoxedStrategy<String> {
     let suitable = match kind {
         Kind::Any => return any_value(),
         Kind::Number => prop_oneof![4 => number(), 3 => with_operators(), 1 => text(), 1 => tensor()].boxed(),
+        Kind::Operators => with_operators(),
+        Kind::Truth => prop_oneof![4 => truth(), 1 => number(), 1 => one_of(EMPTY), 1 => tensor()].boxed(),
         Kind::Small => prop_oneof![6 => small_int(), 2 => with_operators(), 1 => tensor(), 1 => one_of(EDGES)].boxed(),
         Kind::Index => prop_oneof![5 => small_int(), 2 => slice(), 1 => atom()].boxed(),
         Kind::Container => prop_oneof![3 => sequence(any_value()), 2 => dict(), 2 => of_box(), 1 => text()].boxed(),
@@ -55,10 +61,12 @@ pub(crate) fn operand(kind: Kind) -> BoxedStrategy<String> {
 }
 
 const EDGES: &[&str] = &["0.5", "-0.0", "nan", "'a'", "b'a'", "None", "True", "[1, 2]", "(1,)", "1j", "inf"];
-const MODES: &[&str] = &["", ", 'declines'", ", 'raises'", ", 'itself'"];
+const EMPTY: &[&str] = &["None", "''", "()", "[]", "{}", "b''", "[0]", "'0'", "toy.full([], 0.0)"];
+const MODES: &[&str] = &["", ", 'declines'", ", 'raises'", ", 'itself'", ", 'breaks'"];
 const ITERABLES: &[&str] = &[
     "Steps(2)",
     "Steps(3, 'raises')",
+    "Steps(3, 'breaks')",
     "Steps(0)",
     "range(3)",
     "'ab'",
@@ -73,8 +81,17 @@ const ITERABLES: &[&str] = &[
     "toy.arange(2)",
     "b'ab'",
 ];
-const MAPPINGS: &[&str] =
-    &["{}", "Keys({'q': 1})", "Keys({'z': 2, 'q': 3}, 'raises')", "Keys({3: 1})", "{3: 4}", "[('q', 1)]", "None"];
+const MAPPINGS: &[&str] = &[
+    "{}",
+    "Keys({'q': 1})",
+    "Keys({'z': 2, 'q': 3}, 'raises')",
+    "Keys({'q': 1}, 'breaks')",
+    "Keys({3: 1})",
+    "Mapped({'q': 2})",
+    "{3: 4}",
+    "[('q', 1)]",
+    "None",
+];
 const CALLABLES: &[&str] = &[
     "function",
     "plain",
@@ -82,6 +99,7 @@ const CALLABLES: &[&str] = &[
     "fails",
     "Calls('c')",
     "Calls('c', 'raises')",
+    "Calls('c', 'breaks')",
     "Attrs('m').method",
     "Deep('m').method",
     "Attrs.of_class",
@@ -104,12 +122,20 @@ const CALLABLES: &[&str] = &[
     "counting",
     "type",
 ];
-const MANAGERS: &[&str] =
-    &["Manager('m')", "Manager('m', 'itself')", "Manager('m', 'declines')", "Manager('m', 'raises')", "Attrs('n')"];
+const MANAGERS: &[&str] = &[
+    "Manager('m')",
+    "Manager('m', 'itself')",
+    "Manager('m', 'declines')",
+    "Manager('m', 'raises')",
+    "Manager('m', 'breaks')",
+    "Enters('e')",
+    "Attrs('n')",
+];
 const OBJECTS: &[&str] = &[
     "Attrs('o')",
     "Attrs('o', 'raises')",
     "Attrs('o', 'declines')",
+    "Attrs('o', 'breaks')",
     "Deep('d')",
     "Slots('s')",
     "Point(1, 2)",
@@ -135,8 +161,15 @@ const EXCEPTIONS: &[&str] = &[
     "None",
     "ArithmeticError('a')",
 ];
-const TEXTS: &[&str] =
-    &["Text('t')", "Text('t', 'raises')", "Text('t', 'itself')", "Text(3, 'itself')", "Attrs('o')", "ValueError('v')"];
+const TEXTS: &[&str] = &[
+    "Text('t')",
+    "Text('t', 'raises')",
+    "Text('t', 'itself')",
+    "Text('t', 'breaks')",
+    "Text(3, 'itself')",
+    "Attrs('o')",
+    "ValueError('v')",
+];
 
 fn one_of(texts: &'static [&'static str]) -> BoxedStrategy<String> {
     proptest::sample::select(texts).prop_map(str::to_owned).boxed()
@@ -170,15 +203,21 @@ fn tensor() -> BoxedStrategy<String> {
 }
 
 fn with_operators() -> BoxedStrategy<String> {
-    let classes = ["Op", "Derived", "Half", "Truth", "Sized"];
-    let class = proptest::sample::select(classes.to_vec());
-    (class, "[ab]", proptest::sample::select(MODES))
+    of_class(&["Op", "Derived", "Half", "InPlace", "Judged", "Truth", "Sized"])
+}
+
+fn truth() -> BoxedStrategy<String> {
+    of_class(&["Truth", "Sized", "Judged"])
+}
+
+fn of_class(classes: &'static [&'static str]) -> BoxedStrategy<String> {
+    (proptest::sample::select(classes), "[ab]", proptest::sample::select(MODES))
         .prop_map(|(class, tag, mode)| format!("{class}('{tag}'{mode})"))
         .boxed()
 }
 
 fn of_box() -> BoxedStrategy<String> {
-    (sequence(atom()), proptest::sample::select(&MODES[..3]))
+    (sequence(atom()), proptest::sample::select(vec!["", ", 'declines'", ", 'raises'", ", 'breaks'"]))
         .prop_map(|(items, mode)| format!("Box({items}{mode})"))
         .boxed()
 }

@@ -47,6 +47,39 @@ property! { [UNARY_NEGATIVE UNARY_POSITIVE UNARY_INVERT CALL_INTRINSIC_1] (Numbe
     "r = +a"
     "r = ~a"
 }
+property! { [BINARY_ADD BINARY_SUBTRACT BINARY_TRUE_DIVIDE BINARY_FLOOR_DIVIDE BINARY_MODULO BINARY_MATRIX_MULTIPLY BINARY_AND
+    BINARY_OR BINARY_XOR BINARY_MULTIPLY BINARY_POWER BINARY_LSHIFT BINARY_RSHIFT BINARY_OP] (Operators, Any)
+    "r = InPlace('n') + b, a + b"
+    "r = InPlace('n') - b, a - b"
+    "r = InPlace('n') / b, a / b"
+    "r = InPlace('n') // b, a // b"
+    "r = InPlace('n') % b, a % b"
+    "r = InPlace('n') @ b, a @ b"
+    "r = InPlace('n') & b, a & b"
+    "r = InPlace('n') | b, a | b"
+    "r = InPlace('n') ^ b, a ^ b"
+    "r = InPlace('n') * b, a * b"
+    "r = InPlace('n') ** b, a ** b"
+    "r = InPlace('n') << b, a << b"
+    "r = InPlace('n') >> b, a >> b"
+}
+property! { [INPLACE_ADD INPLACE_SUBTRACT INPLACE_TRUE_DIVIDE INPLACE_FLOOR_DIVIDE INPLACE_MODULO INPLACE_MATRIX_MULTIPLY
+    INPLACE_AND INPLACE_OR INPLACE_XOR INPLACE_MULTIPLY INPLACE_POWER INPLACE_LSHIFT INPLACE_RSHIFT BINARY_OP] (Operators, Any)
+    "r = InPlace('n')\nr += b\na += b"
+    "r = InPlace('n')\nr -= b\na -= b"
+    "r = InPlace('n')\nr /= b\na /= b"
+    "r = InPlace('n')\nr //= b\na //= b"
+    "r = InPlace('n')\nr %= b\na %= b"
+    "r = InPlace('n')\nr @= b\na @= b"
+    "r = InPlace('n')\nr &= b\na &= b"
+    "r = InPlace('n')\nr |= b\na |= b"
+    "r = InPlace('n')\nr ^= b\na ^= b"
+    "r = InPlace('n')\nr *= b\na *= b"
+    "r = InPlace('n')\nr **= b\na **= b"
+    "r = InPlace('n')\nr <<= b\na <<= b"
+    "r = InPlace('n')\nr >>= b\na >>= b"
+}
+property! { [UNARY_NOT TO_BOOL] (Truth) "r = not a" "r = [not a]\nr = r, not r" "r = not Truth('t', 'raises'), a" "r = not Sized('s', 'breaks')" }
 property! { [UNARY_NOT TO_BOOL] (Any) "r = not a" "r = not a, not not a" "r = a and not a" }
 
 property! { [COMPARE_OP] (Number, Number)
@@ -59,6 +92,21 @@ property! { [COMPARE_OP] (Number, Number)
     "r = a < b < a"
     "if a == b:\n    r = 1\nelse:\n    r = 2"
 }
+property! { [COMPARE_OP] (Truth, Truth)
+    "r = a == a, a != a, a < a, a <= a, a > a, a >= a"
+    "r = [a == b, a != b, a < b, a <= b, a > b, a >= b]"
+    "if a == b:\n    r = 1\nelse:\n    r = 2\nr = 3 if N == 5 else 4, r"
+    "if a != b:\n    r = 1\nelse:\n    r = 2\nr = 3 if N != 5 else 4, r"
+    "if a < b:\n    r = 1\nelse:\n    r = 2\nr = 3 if N < 5 else 4, r"
+    "if a <= b:\n    r = 1\nelse:\n    r = 2\nr = 3 if N <= 5 else 4, r"
+    "if a > b:\n    r = 1\nelse:\n    r = 2\nr = 3 if N > 5 else 4, r"
+    "if a >= b:\n    r = 1\nelse:\n    r = 2\nr = 3 if N >= 5 else 4, r"
+    "r = 5 > N, N > 4, 4 >= N, N >= 4"
+    "if Judged('j', 'raises') < b:\n    r = a"
+    "if Judged('j', 'breaks') < b:\n    r = a"
+    "r = a\nif N < 'text':\n    r = b"
+    "if x > 0:\n    r = a\nelse:\n    r = b"
+}
 property! { [COMPARE_OP] (Any, Any) "r = a == b" "r = a != b" "r = a < b" "r = [a, b] == [b, a]" }
 property! { [COMPARE_OP IS_OP CONTAINS_OP] (Any, Any)
     "r = a is b"
@@ -67,6 +115,11 @@ property! { [COMPARE_OP IS_OP CONTAINS_OP] (Any, Any)
     "r = (a, 1)[0] is a"
 }
 property! { [COMPARE_OP CONTAINS_OP] (Any, Container) "r = a in b" "r = a not in b" "r = a in (1, b)" }
+property! { [COMPARE_OP CONTAINS_OP] (Any)
+    "r = a not in Box([a], 'breaks'), a in Box([], 'breaks')"
+    "r = a in Box([], 'raises')"
+    "r = a in Steps(3, 'breaks'), a not in Steps(3)"
+}
 property! { [COMPARE_OP CONTAINS_OP] (Key, Iterable) "r = a in b" "r = a in {1, 2, a}" "r = a not in {a: 1}" }
 
 property! { [BINARY_SUBSCR] (Container, Index)
@@ -75,6 +128,9 @@ property! { [BINARY_SUBSCR] (Container, Index)
     "r = a[0][b]"
     "r = [a, a][0][b]"
     "r = {b: a}[b]"
+}
+property! { [STORE_SUBSCR BINARY_SUBSCR DELETE_SUBSCR] (Any)
+    "t = Box([1, 2, 3], 'breaks')\nt[0] = a\nr = t[0], t[1]\ndel t[0]\nr = r, t.items"
 }
 property! { [STORE_SUBSCR] (Container, Index, Any)
     "a[b] = c"

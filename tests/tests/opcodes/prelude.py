@@ -1,3 +1,6 @@
+import collections.abc
+import sys
+
 import toy
 
 nan, inf = float("nan"), float("inf")
@@ -10,13 +13,20 @@ class Failure(Exception):
     pass
 
 
+def obey(self, name, *args):
+    """What a special method begins with: raises or breaks the graph if it is to."""
+    if self.mode == "raises":
+        raise Failure(name, *args)
+    if self.mode == "breaks":
+        toy.save(toy.arange(1))
+
+
 def answer(self, name, *args):
     """What a special method does: notes the call, and gives something, declines or raises."""
     LOG.append((self.tag, name, len(args)))
     if self.mode == "declines":
         return NotImplemented
-    if self.mode == "raises":
-        raise Failure(name, self.tag)
+    obey(self, name, self.tag)
     return self if self.mode == "itself" else [self.tag, name, *args]
 
 
@@ -85,6 +95,20 @@ class Derived(Op):
     __hash__ = None
 
 
+class InPlace(Op):
+    """Has all operators in place, too."""
+
+    def __isub__(self, other): return answer(self, "isub", other)
+    def __itruediv__(self, other): return answer(self, "itruediv", other)
+    def __ifloordiv__(self, other): return answer(self, "ifloordiv", other)
+    def __imod__(self, other): return answer(self, "imod", other)
+    def __ipow__(self, other): return answer(self, "ipow", other)
+    def __iand__(self, other): return answer(self, "iand", other)
+    def __ixor__(self, other): return answer(self, "ixor", other)
+    def __ilshift__(self, other): return answer(self, "ilshift", other)
+    def __irshift__(self, other): return answer(self, "irshift", other)
+
+
 class Half(Base):
     """Has some operators."""
 
@@ -98,17 +122,31 @@ class Half(Base):
 class Truth(Base):
     def __bool__(self):
         LOG.append((self.tag, "bool"))
-        if self.mode == "raises":
-            raise Failure("bool", self.tag)
-        return self.mode == "gives"
+        obey(self, "bool", self.tag)
+        return self.mode in ("gives", "breaks")
 
 
 class Sized(Base):
     def __len__(self):
         LOG.append((self.tag, "len"))
-        if self.mode == "raises":
-            raise Failure("len", self.tag)
+        obey(self, "len", self.tag)
         return 2 if self.mode == "gives" else 0
+
+
+class Judged(Base):
+    """Compares to what has a truth of its own."""
+
+    def judge(self, name):
+        LOG.append(name)
+        return Truth(self.tag, self.mode)
+
+    def __lt__(self, other): return self.judge("lt")
+    def __le__(self, other): return self.judge("le")
+    def __eq__(self, other): return self.judge("eq")
+    def __ne__(self, other): return self.judge("ne")
+    def __gt__(self, other): return self.judge("gt")
+    def __ge__(self, other): return self.judge("ge")
+    __hash__ = None
 
 
 class Box(Base):
@@ -120,8 +158,7 @@ class Box(Base):
 
     def note(self, name, *args):
         LOG.append((name, *args))
-        if self.mode == "raises":
-            raise Failure(name)
+        obey(self, name)
 
     def __getitem__(self, key):
         self.note("getitem", key)
@@ -153,6 +190,8 @@ class Steps(Base):
 
     def __iter__(self):
         LOG.append("iter")
+        if self.mode == "breaks":
+            toy.save(toy.arange(1))
         return Step(self.n, self.mode)
 
 
@@ -167,9 +206,10 @@ class Step:
     def __next__(self):
         LOG.append(("next", self.n))
         if self.n == 0:
-            if self.mode == "raises":
-                raise Failure("next")
+            obey(self, "next")
             raise StopIteration("end")
+        if self.n == 2 and self.mode == "breaks":
+            toy.save(toy.arange(1))
         self.n -= 1
         return self.n
 
@@ -187,23 +227,30 @@ class Keys(Base):
 
     def __getitem__(self, key):
         LOG.append(("key", key))
-        if self.mode == "raises":
-            raise Failure(key)
+        obey(self, key)
         return self.data[key]
 
 
 class Manager(Base):
     def __enter__(self):
         LOG.append("enter")
-        if self.mode == "raises":
-            raise Failure("enter")
+        obey(self, "enter")
         return self.tag
 
     def __exit__(self, kind, value, trace):
-        LOG.append(("exit", kind, type(value)))
+        LOG.append(("exit", kind, type(value), trace is None))
+        if self.mode == "breaks":
+            toy.save(toy.arange(1))
         if self.mode == "declines":
             raise Failure("exit")
         return self.mode == "itself"
+
+
+class Enters(Base):
+    """Half a context manager."""
+
+    def __enter__(self):
+        return self
 
 
 class Attrs(Base):
@@ -212,18 +259,19 @@ class Attrs(Base):
     @property
     def computed(self):
         LOG.append("get computed")
-        if self.mode == "raises":
-            raise Failure("computed")
+        obey(self, "computed")
         return [self.tag]
 
     @computed.setter
     def computed(self, value):
         LOG.append("set computed")
+        obey(self, "set")
         self.tag = value
 
     @computed.deleter
     def computed(self):
         LOG.append("del computed")
+        obey(self, "del")
         del self.tag
 
     def method(self, *args, **kwargs):
@@ -242,6 +290,8 @@ class Attrs(Base):
         if name.startswith("_"):
             raise AttributeError(name)
         LOG.append(("getattr", name))
+        if self.mode == "breaks":
+            toy.save(toy.arange(1))
         if self.mode == "declines":
             raise AttributeError(name)
         return name
@@ -267,8 +317,7 @@ class Deep(Attrs):
 class Calls(Base):
     def __call__(self, *args, **kwargs):
         LOG.append(("call", len(args), sorted(kwargs)))
-        if self.mode == "raises":
-            raise Failure("call")
+        obey(self, "call")
         return args, kwargs
 
 
@@ -279,9 +328,8 @@ class Text(Base):
 
     def text(self, name, *args):
         LOG.append((name, *args))
-        if self.mode == "raises":
-            raise Failure(name)
-        return f"<{name} {self.tag}>" if self.mode == "gives" else self.tag
+        obey(self, name)
+        return f"<{name} {self.tag}>" if self.mode in ("gives", "breaks") else self.tag
 
 
 class Point:
@@ -293,6 +341,50 @@ class Point:
 
     def __repr__(self):
         return "Point"
+
+
+class Unnamed:
+    """Its positional patterns have no names."""
+
+    __match_args__ = ["x"]
+
+
+class Mapped(collections.abc.Mapping):
+    """A mapping that is no dict."""
+
+    def __init__(self, items):
+        self.items_of = items
+
+    def __getitem__(self, key): return self.items_of[key]
+    def __iter__(self): return iter(self.items_of)
+    def __len__(self): return len(self.items_of)
+
+
+class Names:
+    """Two names of one key."""
+
+    one = 1
+    same = True
+
+
+def shadow(name, value=None):
+    """A global in the place of a builtin, or none any more."""
+    if value is None:
+        del globals()[name]
+    else:
+        globals()[name] = value
+
+
+class Prepared(type):
+    """Its classes have names before their bodies run."""
+
+    @classmethod
+    def __prepare__(cls, name, bases):
+        return {"prepared": 1, "__annotations__": {"before": int}}
+
+
+class Stop(StopIteration):
+    pass
 
 
 def function(p, q=5, *rest, key=None, **others):
@@ -321,3 +413,24 @@ def counting(n=3):
     finally:
         LOG.append("end")
     return "done"
+
+
+def failing(value):
+    yield value
+    fails(value)
+
+
+def shared_cell():
+    value = N
+
+    def read():
+        return value
+
+    def write(new):
+        nonlocal value
+        value = new
+
+    return read, write
+
+
+READ, WRITE = shared_cell()

@@ -189,7 +189,7 @@ fn prelude(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
 
 fn lines_not_in(other: &str, text: &str) -> String {
     let differing = text.lines().filter(|line| !other.lines().any(|known| known == *line));
-    differing.map(|line| line.chars().take(700).collect::<String>()).collect::<Vec<_>>().join("\n")
+    differing.map(|line| line.chars().take(7000).collect::<String>()).collect::<Vec<_>>().join("\n")
 }
 
 /// A text without the addresses that `repr` puts into it: each run has objects of its own.
