@@ -9,5 +9,5 @@ opcode! {
 }
 opcode! {
     MATCH_CLASS [3.11..3.14] (subject, class, names -- found)
-        => |cx, op| match_class(cx, subject, class, op.arg, names).map(|found| found.unwrap_or_else(|| cx.none()))
+        => |cx, op| match_class(cx, subject, class, op.arg, names, "class").map(|found| found.unwrap_or_else(|| cx.none()))
 }

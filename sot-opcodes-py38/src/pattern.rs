@@ -33,7 +33,7 @@ opcode! {
 }
 opcode! {
     MATCH_CLASS [3.10..3.11] (subject, class, names -- found, matches)
-        => |cx, op| match_class(cx, subject, class, op.arg, names).map(|found| {
+        => |cx, op| match_class(cx, subject, class, op.arg, names, "type").map(|found| {
             [found.unwrap_or(subject), cx.boolean(found.is_some())]
         })
 }
@@ -103,17 +103,18 @@ fn copy_without(cx: &mut OpcodeExecutor<'_>, subject: VarId, keys: VarId) -> Flo
 }
 
 /// The attributes that a class pattern binds, as a tuple: `count` positional ones, then the named. `None` if the subject does
-/// not match.
+/// not match. `wanted` is what has to stand in the pattern, in CPython's word.
 pub fn match_class(
     cx: &mut OpcodeExecutor<'_>,
     subject: VarId,
     class: VarId,
     count: u32,
     names: VarId,
+    wanted: &str,
 ) -> Flow<Option<VarId>> {
     let payload = cx.see(class)?;
     let Some(ty) = payload.object().and_then(|object| object.bind(cx.py).cast::<PyType>().ok()).cloned() else {
-        return Err(cx.raise(PyTypeError::new_err("called match pattern must be a class")));
+        return Err(cx.raise(PyTypeError::new_err(format!("called match pattern must be a {wanted}"))));
     };
     if !is_instance(cx, subject, class)? {
         return Ok(None);

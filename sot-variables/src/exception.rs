@@ -55,6 +55,8 @@ pub struct ExceptionVariable {
     given: Option<CallArgs>,
     /// The exceptions of a group, as a tuple.
     members: Option<VarId>,
+    /// The tuple of the arguments, once it was asked for.
+    tuple: Option<VarId>,
 }
 
 /// `class(...)` for an exception class; `None` if its `__new__` is not C code.
@@ -89,6 +91,7 @@ pub fn instantiate<'py>(
         real: None,
         given: None,
         members: None,
+        tuple: None,
     };
     let exception = cx.produce(Rc::new(payload));
     if initialized_in_c {
@@ -114,7 +117,8 @@ fn new_group<'py>(cx: &mut OpcodeExecutor<'py>, class: VarId, ty: &Bound<'py, Py
     let class = own.is(ty).then_some(class);
     let members = cx.tuple(members);
     let ty = own.into_any().unbind();
-    let payload = ExceptionVariable { ty, class, args: given, real: None, given: None, members: Some(members) };
+    let payload =
+        ExceptionVariable { ty, class, args: given, real: None, given: None, members: Some(members), tuple: None };
     Ok(cx.produce(Rc::new(payload)))
 }
 
@@ -266,7 +270,8 @@ impl ExceptionVariable {
         let args = real.getattr("args")?.cast_into::<PyTuple>().map_err(PyErr::from)?;
         let args = args.iter().map(|item| cx.wrap_fresh(&item)).collect::<Flow<Vec<_>>>()?;
         let ty = real.get_type().into_any().unbind();
-        let payload = ExceptionVariable { ty, class, args, real: Some(real.clone().unbind()), given, members: None };
+        let payload =
+            ExceptionVariable { ty, class, args, real: Some(real.clone().unbind()), given, members: None, tuple: None };
         let exception = cx.produce(Rc::new(payload));
         if let Some(name) = held_attribute(&real.get_type()) {
             let value = cx.wrap_fresh(&real.getattr(name)?)?;
@@ -283,8 +288,24 @@ impl ExceptionVariable {
 
     fn write_args(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: Vec<VarId>) {
         let (ty, members) = (self.ty.clone_ref(cx.py), self.members);
-        let payload = ExceptionVariable { ty, class: self.class, args, real: None, given: None, members };
+        let payload = ExceptionVariable { ty, class: self.class, args, real: None, given: None, members, tuple: None };
         cx.vars.set(this, Rc::new(payload));
+    }
+
+    /// The tuple of the arguments, which is the same from here on.
+    fn read_args(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> VarId {
+        let tuple = cx.tuple(self.args.clone());
+        let payload = ExceptionVariable {
+            ty: self.ty.clone_ref(cx.py),
+            class: self.class,
+            args: self.args.clone(),
+            real: self.real.as_ref().map(|real| real.clone_ref(cx.py)),
+            given: self.given.clone(),
+            members: self.members,
+            tuple: Some(tuple),
+        };
+        cx.vars.set(this, Rc::new(payload));
+        tuple
     }
 
     /// A real exception with the present arguments, made by C code alone.
@@ -305,7 +326,7 @@ impl ExceptionVariable {
     fn kept(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
         let written = cx.effects.attribute(this, name).flatten();
         Ok(match &**name {
-            "args" => Some(cx.tuple(self.args.clone())),
+            "args" => Some(self.tuple.unwrap_or_else(|| self.read_args(cx, this))),
             "message" if self.members.is_some() => self.args.first().copied(),
             "exceptions" if self.members.is_some() => self.members,
             "__traceback__" if cx.raised_at(this).is_some() => Some(cx.traceback(this)),

@@ -358,3 +358,17 @@ def test_calls_of_what_is_not_callable_behind_a_break(x, y):
         except TypeError as error:
             found.append(str(error))
     return x + 1, found
+
+
+@given(pair)
+def test_arguments_that_do_not_fit_a_function_made_in_the_trace(x, y):
+    def inner(p, /, q):
+        return p
+
+    found = []
+    for call in (lambda: inner(x), lambda: inner(x, r=1), lambda: (lambda p, *, q: p)(x), lambda: (lambda p: p)(1, 2)):
+        try:
+            call()
+        except TypeError as error:
+            found.append(str(error))
+    return x + 1, found

@@ -510,3 +510,21 @@ def test_attributes_that_errors_may_lack(x):
     read = refusal(lambda: few.characters_written)
     more.characters_written = 5
     return y, read, more.characters_written, refusal(lambda: KeyError(1).missing)
+
+
+@given(one)
+def test_whole__the_arguments_of_an_exception_are_one_tuple(x):
+    found = []
+    for work in (lambda: [][x.ndim], lambda: refuse(x.ndim)):
+        try:
+            work()
+        except (IndexError, ValueError) as error:
+            args = error.args
+            found.append((args is error.args, args))
+            error.args = (1, 2)
+            found.append(args is error.args)
+    return x + 1, found
+
+
+def refuse(n):
+    raise ValueError(n, "refused")

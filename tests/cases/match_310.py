@@ -125,3 +125,14 @@ def test_whole__an_attribute_that_is_not_there_is_no_match(x, value):
             return found, x
         case Lacking(there=found):
             return found, x + 1
+
+
+@given(lambda: (toy.arange(2), 5), lambda: (toy.arange(2), int))
+def test_whole__a_class_pattern_of_what_is_no_class(x, wrong):
+    try:
+        match x:
+            case wrong():
+                return x * 2
+    except TypeError as error:
+        return x + 1, str(error)
+    return x * 3

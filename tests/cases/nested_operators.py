@@ -557,3 +557,34 @@ def test_exception_of_an_operator_is_caught(x):
     except IndexError as error:
         y = y + len(str(error))
     return y * 2
+
+
+class Power:
+    """Declines to be raised in place, and would not be raised else."""
+
+    def __init__(self, breaks):
+        self.breaks = breaks
+        self.asked = []
+
+    def __ipow__(self, other):
+        self.asked.append("ipow")
+        if self.breaks:
+            toy.save(other)
+        return NotImplemented
+
+    def __pow__(self, other, modulo=None):
+        self.asked.append("pow")
+        return 5
+
+
+@given(one)
+def test_a_power_in_place_that_is_declined(x):
+    found = []
+    for breaks in (False, True):
+        power = given = Power(breaks)
+        try:
+            power **= x
+        except TypeError as error:
+            found.append(str(error))
+        found.append((given.asked, power == 5))
+    return x + 1, found

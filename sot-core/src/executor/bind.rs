@@ -114,7 +114,13 @@ impl Binder<'_> {
         let function = cpython::import(py, "types")?.getattr("FunctionType")?;
         let function = function.call1((nothing, PyDict::new(py), &code.name, defaults.to_tuple()))?;
         function.setattr("__kwdefaults__", keyword_defaults)?;
-        let known = self.function.function.as_ref().and_then(|function| function.bind(py).getattr("__qualname__").ok());
+        let known = match &self.function.function {
+            Some(function) => function.bind(py).getattr("__qualname__").ok(),
+            None => {
+                let name = cx.get_attr(self.function.variable, &Rc::from("__qualname__"))?;
+                cx.known(name)?
+            }
+        };
         match known {
             Some(name) => function.setattr("__qualname__", name)?,
             None => function.setattr("__qualname__", &code.qualname)?,

@@ -12,6 +12,7 @@ use crate::cpython;
 use crate::error::{Flow, Reason, ReasonId};
 use crate::guard::Test;
 use crate::variable::{VarId, Variable};
+use crate::version::PyVersion;
 
 macro_rules! operators {
     ($($(#[$doc:meta])* $name:ident { $($variant:ident = $symbol:literal, $method:literal, $reflected:literal;)+ })+) => {$(
@@ -84,6 +85,11 @@ impl BinaryOp {
     #[must_use]
     pub fn inplace(self) -> String {
         format!("__i{}", &self.method()[2..])
+    }
+
+    /// Whether nothing is asked after a method of the operator in place that declines: until 3.9 so with `__ipow__`.
+    pub fn is_final_in_place(self) -> bool {
+        self == BinaryOp::Power && PyVersion::BUILT_FOR < PyVersion(10)
     }
 
     /// Applies the operator to real objects.
@@ -179,6 +185,9 @@ impl<'py> OpcodeExecutor<'py> {
             self.claim_in_place();
             if let Some(result) = left.inplace(self, op, lhs, rhs)? {
                 return Ok(result);
+            }
+            if op.is_final_in_place() && self.has_special(lhs, &op.inplace())? {
+                return Err(self.misfit(&op.inplace(), &[lhs, rhs])?);
             }
             self.claim_again(claim);
         }

@@ -199,8 +199,9 @@ impl Operation {
             Operation::Binary { op, asked, .. } => (op.method(), op.reflected(), asked, !of_one_type),
             Operation::Compare { op, asked } => (op.method(), op.reflected(), asked, true),
         };
-        let left = (lhs, name, rhs, asked == Asked::InPlace);
-        let right = (rhs, reflected, lhs, asked != Asked::Right && asks_right);
+        let is_final = matches!(self, Operation::Binary { op, asked: Asked::InPlace, .. } if op.is_final_in_place());
+        let left = (lhs, name, rhs, asked == Asked::InPlace && !is_final);
+        let right = (rhs, reflected, lhs, asked != Asked::Right && asks_right && !is_final);
         for (operand, name, other, _) in [left, right].into_iter().filter(|(.., asks)| *asks) {
             let Some(method) = cpython::special_method(operand, name)? else { continue };
             let answer = method.call1((other,))?;
@@ -219,6 +220,7 @@ impl Operation {
             Operation::Binary { op, inplace, .. } => {
                 let symbol = match (op, inplace) {
                     (BinaryOp::Power, false) => "** or pow()".to_owned(),
+                    _ if is_final => "** or pow()".to_owned(),
                     (_, false) => op.symbol().to_owned(),
                     (_, true) => format!("{}=", op.symbol()),
                 };

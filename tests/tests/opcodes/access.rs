@@ -84,6 +84,7 @@ property! { [LOAD_METHOD CALL_METHOD LOAD_ATTR PUSH_NULL] (Object, Any)
     "r = a.shared.append(b)"
     "a.call = function\nr = a.call(b)"
     "r = [b].count(b), 'x'.join(['a', 'b']), {}.get(b, a)"
+    "r = Lends('l', 'breaks').lent(b), Lends('l').lent(a, key=b)"
     "r = Attrs('o', 'breaks').missing_one.upper(), Attrs('o', 'breaks').computed.count(b)"
     "t = Attrs(plain, 'breaks')\nt.computed = function\nr = t.tag(b), t.missing_one.join('ab')"
 }
@@ -91,12 +92,13 @@ property! { [LOAD_METHOD CALL_METHOD LOAD_ATTR PUSH_NULL] (Object, Any)
 property! { [CALL PUSH_NULL] (Object, Any) "r = a.missing_one(b)" "r = a.tag(b)" }
 property! { [LOAD_SUPER_ATTR LOAD_GLOBAL LOAD_DEREF] (Any)
     "r = Deep('d').method(a, key=a)"
-    "class Local(Deep):\n    def method(self, p):\n        return super().tag, super().method(p)\nr = Local('l').method(a)"
-    "class Local(Deep):\n    def method(self, p):\n        return super(Local, self).method(p), super().missing_one\nr = Local('l').method(a)"
+    "class Local(Deep):\n    def method(self, p):\n        return super().shared, super().method(p)\nr = Local('l').method(a)"
+    "class Local(Deep):\n    def method(self, p):\n        return super(Local, self).method(p), super().computed\nr = Local('l').method(a)"
     "class Local(Deep):\n    @classmethod\n    def of_class(cls, p):\n        return super().of_class(p)\nr = Local.of_class(a)"
     "class Local:\n    def method(self):\n        return super().method()\nr = Local().method()"
-    "shadow('super', lambda *given: Attrs(given))\nclass Local(Deep):\n    def method(self, p):\n        return super().tag, len(super(Local, self).tag), super().method(p)\nr = Local('l').method(a)\nshadow('super')"
-    "class Local(Deep):\n    def of(self):\n        return super().computed, super().missing_one\nr = Local('l', 'breaks').of(), a"
+    "shadow('super', lambda *given: Attrs(given))\nclass Local(Deep):\n    def method(self, p):\n        return super().tag, len(super(Local, self).tag), super().method(p)\nr = Local('l').method(a), toy.ones([1]) + 1\nshadow('super')"
+    "class Local(Deep):\n    def of(self):\n        return super().computed, super(Local, self).shared\nr = Local('l', 'breaks').of(), a"
+    "class Local(Deep):\n    def of(self):\n        return super().missing_one\nr = Local('l').of()"
 }
 property! { [IMPORT_NAME IMPORT_FROM] (Any)
     "import math\nr = math.pi, a"

@@ -32,11 +32,19 @@ property! { [CALL_FUNCTION_EX DICT_MERGE LIST_TO_TUPLE BUILD_TUPLE_UNPACK_WITH_C
     "r = a(q=1, **c)"
     "r = a(**c, **{'z': 1})"
     "r = a(1, q=2, **c, key=3)"
-    "try:\n    r = a(p=1, **{'p': 2})\nexcept TypeError as e:\n    r = e.args"
     "for t in (plain, strict, len, Attrs('m').method, a):\n    try:\n        t(q=1, **{'q': 2})\n    except TypeError as e:\n        r = r, e.args"
     "try:\n    r = plain(**c, **{'q': 1})\nexcept TypeError as e:\n    r = e.args"
     "r = a(*N)"
     "r = a(**N)"
+}
+property! { [CALL_FUNCTION_EX DICT_MERGE BUILD_MAP_UNPACK_WITH_CALL] (Function)
+    "try:\n    r = a(p=1, **{'p': 2})\nexcept TypeError as e:\n    r = e.args"
+    "try:\n    r = a(p=1, **{'q': 2}, **{'q': 2})\nexcept TypeError as e:\n    r = e.args"
+    "try:\n    r = a(1, p=1, *(2,), **{'p': 2})\nexcept TypeError as e:\n    r = e.args"
+}
+property! { [CALL_FUNCTION CALL CALL_FUNCTION_KW CALL_KW] (Any)
+    "try:\n    r = (lambda p, *, q: p)(a, r=1)\nexcept TypeError as e:\n    r = e.args"
+    "def inner(p, /, q):\n    pass\ntry:\n    r = inner(a)\nexcept TypeError as e:\n    r = e.args\nr = r, inner(q=a, p=1)"
 }
 property! { [MAKE_FUNCTION LOAD_CLOSURE] (Any, Any)
     "r = lambda: a"

@@ -31,8 +31,8 @@ property! { [
     "try:\n    [][1]\nexcept LookupError as e:\n    r = str(e)"
 }
 property! { [PUSH_EXC_INFO POP_EXCEPT RERAISE END_FINALLY] (Exception, Exception)
-    "try:\n    raise a\nexcept Exception:\n    try:\n        raise b\n    except Exception:\n        r = repr(sys.exc_info()[1])\n    r = r, repr(sys.exc_info()[1])\nr = r, sys.exc_info()"
-    "try:\n    try:\n        raise a\n    finally:\n        try:\n            raise b\n        except Exception:\n            r = repr(sys.exc_info()[1])\n        r = r, repr(sys.exc_info()[1])\nexcept Exception as e:\n    r = r, e.args, e.__context__"
+    "try:\n    raise a\nexcept Exception:\n    try:\n        raise b\n    except Exception:\n        r = sys.exc_info()[1].args\n    r = r, sys.exc_info()[1].args\nr = r, sys.exc_info()"
+    "try:\n    try:\n        raise a\n    finally:\n        try:\n            raise b\n        except Exception:\n            r = sys.exc_info()[1].args\n        r = r, sys.exc_info()[1].args\nexcept Exception as e:\n    r = r, e.args, e.__context__"
 }
 property! { [CHECK_EXC_MATCH JUMP_IF_NOT_EXC_MATCH COMPARE_OP] (Any, Exception)
     "try:\n    try:\n        raise ValueError(1)\n    except a:\n        r = 1\nexcept Exception as e:\n    r = e.args, type(e.__context__)"
@@ -65,6 +65,8 @@ property! { [
     "try:\n    with a:\n        raise b\nexcept Exception as e:\n    r = type(e), e.__context__"
     "for i in (1, 2):\n    with a:\n        continue"
     "with a as t:\n    return t"
+    "with Leaves(1):\n    raise ValueError(a)\nr = 1"
+    "with Leaves(1) as r:\n    pass"
     "with Enters(1):\n    r = 1"
     "with Manager(1, 'breaks') as t:\n    r = t\n    raise b"
     "try:\n    with Manager(1, 'declines'):\n        raise b\nexcept Exception as e:\n    r = e.args, type(e.__context__)"
@@ -72,10 +74,10 @@ property! { [
 }
 property! { [CHECK_EG_MATCH PREP_RERAISE_STAR CALL_INTRINSIC_2] (Exception, Exception)
     "try:\n    try:\n        raise ValueError(1)\n    except* KeyError:\n        r = 1\nexcept Exception as e:\n    r = type(e), e.args"
-    "try:\n    try:\n        raise ExceptionGroup('g', [ValueError(1), KeyError(2), Failure(3)])\n    except* ValueError:\n        raise LookupError(4)\n    except* KeyError:\n        raise ArithmeticError(5)\nexcept Exception as e:\n    r = repr(e), [repr(p) for p in e.exceptions], [repr(p.__context__) for p in e.exceptions]"
-    "try:\n    raise ExceptionGroup('g', [ValueError(1)])\nexcept* ValueError:\n    r = repr(sys.exc_info()[1])\nexcept* KeyError as e:\n    r = r, repr(e)"
-    "try:\n    try:\n        raise ExceptionGroup('g', [ValueError(1), KeyError(2)])\n    except* ValueError:\n        raise\n    except* KeyError:\n        raise\nexcept Exception as e:\n    r = repr(e)"
-    "try:\n    try:\n        raise ExceptionGroup('g', [ValueError(1), a])\n    except* KeyError as e:\n        r = repr(e)\n        raise b\nexcept Exception as e:\n    r = r, repr(e), repr(e.__context__)"
+    "try:\n    try:\n        raise ExceptionGroup('g', [ValueError(1), KeyError(2), Failure(3)])\n    except* ValueError:\n        raise LookupError(4)\n    except* KeyError:\n        raise ArithmeticError(5)\nexcept Exception as e:\n    r = [(type(p), p.args, type(p.__context__)) for p in e.exceptions]"
+    "try:\n    raise ExceptionGroup('g', [ValueError(1)])\nexcept* ValueError:\n    r = sys.exc_info()[1].exceptions\nexcept* KeyError as e:\n    r = r, e"
+    "try:\n    try:\n        raise ExceptionGroup('g', [ValueError(1), KeyError(2)])\n    except* ValueError:\n        raise\n    except* KeyError:\n        raise\nexcept Exception as e:\n    r = e.exceptions"
+    "try:\n    try:\n        raise ExceptionGroup('g', [ValueError(1), a])\n    except* KeyError as e:\n        r = e.exceptions\n        raise b\nexcept Exception as e:\n    r = r, e, e.__context__"
     "try:\n    raise ExceptionGroup('g', [ValueError(1)])\nexcept* N:\n    r = 1"
 }
 property! { [CHECK_EG_MATCH PREP_RERAISE_STAR] (Exception, Exception)

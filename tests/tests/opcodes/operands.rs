@@ -10,8 +10,6 @@ pub(crate) enum Kind {
     Any,
     /// A number, or an object with operators.
     Number,
-    /// An object with operators.
-    Operators,
     /// What has a truth of its own, or whose comparisons have.
     Truth,
     /// A small int, so that results stay small.
@@ -28,6 +26,8 @@ pub(crate) enum Kind {
     Mapping,
     /// Something to call.
     Callable,
+    /// A Python function.
+    Function,
     /// A context manager.
     Manager,
     /// An object with attributes.
@@ -43,7 +43,6 @@ pub(crate) fn operand(kind: Kind) -> BoxedStrategy<String> {
     let suitable = match kind {
         Kind::Any => return any_value(),
         Kind::Number => prop_oneof![4 => number(), 3 => with_operators(), 1 => text(), 1 => tensor()].boxed(),
-        Kind::Operators => with_operators(),
         Kind::Truth => prop_oneof![4 => truth(), 1 => number(), 1 => one_of(EMPTY), 1 => tensor()].boxed(),
         Kind::Small => prop_oneof![6 => small_int(), 2 => with_operators(), 1 => tensor(), 1 => one_of(EDGES)].boxed(),
         Kind::Index => prop_oneof![5 => small_int(), 2 => slice(), 1 => atom()].boxed(),
@@ -52,6 +51,7 @@ pub(crate) fn operand(kind: Kind) -> BoxedStrategy<String> {
         Kind::Iterable => prop_oneof![3 => sequence(any_value()), 1 => dict(), 3 => one_of(ITERABLES)].boxed(),
         Kind::Mapping => prop_oneof![3 => keyword_dict(), 1 => dict(), 2 => one_of(MAPPINGS)].boxed(),
         Kind::Callable => one_of(CALLABLES),
+        Kind::Function => one_of(FUNCTIONS),
         Kind::Manager => one_of(MANAGERS),
         Kind::Object => one_of(OBJECTS),
         Kind::Exception => one_of(EXCEPTIONS),
@@ -122,6 +122,8 @@ const CALLABLES: &[&str] = &[
     "counting",
     "type",
 ];
+const FUNCTIONS: &[&str] =
+    &["function", "plain", "strict", "fails", "counting", "lambda p=1: p", "Attrs.method", "Attrs.static"];
 const MANAGERS: &[&str] = &[
     "Manager('m')",
     "Manager('m', 'itself')",

@@ -16,7 +16,7 @@ property! { [MATCH_MAPPING MATCH_KEYS COPY_DICT_WITHOUT_KEYS] (Mapping, Any)
     "match {'k': b, 'l': a}:\n    case {'k': p, 'l': q}:\n        r = p, q"
     "match Mapped({'k': b, 'l': a}):\n    case {'k': p, 'n': _}:\n        r = p\n    case {'l': q, **others}:\n        r = q, others"
     "match Keys({'k': b}), Mapped({}):\n    case {}, _:\n        r = 1\n    case _, {}:\n        r = 2"
-    "match {1: b}:\n    case {Names.one: p, Names.same: q}:\n        r = p, q"
+    "match {1: b, 2: b}:\n    case {Names.one: p, Names.same: q}:\n        r = p, q"
 }
 property! { [MATCH_CLASS] (Object, Any)
     "match a:\n    case Attrs(tag=p):\n        r = p\n    case Point(p, y=q):\n        r = p, q\n    case Slots(other=p):\n        r = p"
@@ -27,6 +27,7 @@ property! { [MATCH_CLASS] (Object, Any)
     "match Attrs('o', 'raises'):\n    case Attrs(computed=p):\n        r = p"
     "match Attrs('o', 'breaks'):\n    case Attrs(computed=p, missing_one=q):\n        r = p, q"
     "match Attrs('o', 'declines'):\n    case Attrs(missing_one=p):\n        r = p\n    case Attrs(tag=p):\n        r = p, 1"
+    "match 5, 'x', [b]:\n    case int(p), str(q), list([t]):\n        r = p, q, t"
     "match Unnamed():\n    case Unnamed(p):\n        r = p"
     "match Point(1, 2):\n    case Point(1, 2, 3):\n        r = 1"
     "match b:\n    case Op(tag='a'):\n        r = 3\n    case object():\n        r = 4"

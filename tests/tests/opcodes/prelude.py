@@ -246,6 +246,15 @@ class Manager(Base):
         return self.mode == "itself"
 
 
+class Leaves(Manager):
+    """Breaks the graph when it is left, and lets no exception through."""
+
+    def __exit__(self, kind, value, trace):
+        LOG.append(("leaves", kind))
+        toy.save(toy.arange(1))
+        return True
+
+
 class Enters(Base):
     """Half a context manager."""
 
@@ -295,6 +304,15 @@ class Attrs(Base):
         if self.mode == "declines":
             raise AttributeError(name)
         return name
+
+
+class Lends(Base):
+    """Has every method."""
+
+    def __getattr__(self, name):
+        LOG.append(("getattr", name))
+        obey(self, name)
+        return function
 
 
 class Slots:
@@ -359,6 +377,10 @@ class Mapped(collections.abc.Mapping):
     def __iter__(self): return iter(self.items_of)
     def __len__(self): return len(self.items_of)
 
+    def get(self, key, default=None):
+        LOG.append(("get", key))
+        return super().get(key, default)
+
 
 class Names:
     """Two names of one key."""
@@ -408,7 +430,7 @@ def fails(*args, **kwargs):
 def counting(n=3):
     LOG.append("begin")
     try:
-        for i in range(n):
+        for i in range(n)[:9]:
             LOG.append(("sent", (yield i)))
     finally:
         LOG.append("end")

@@ -100,7 +100,7 @@ impl Case {
         let head = format!("def f({parameters}):\n{start}    r = None\n");
         match self.place {
             Place::Plain => {
-                format!("{head}    y = x + 1\n{}    return y, r, {values}\n", self.body(4))
+                format!("{head}    y = x + 1\n{}    return y * 2, r, {values}\n", self.body(4))
             }
             Place::Caught => format!(
                 "{head}    try:\n{}    except Exception as error:\n        r = type(error), error.args\n    \
