@@ -1,10 +1,9 @@
 //! A graph being built: each statement is appended to the program that will run, with static mode on for its length only.
-//! Finishing splits the program into forward and backward once and keeps what running it needs.
+//! Finishing settles what the program gives and where its outputs are found; what is finished is compiled apart (`planned.rs`).
 //!
 //! Gradients follow Paddle's grad mode at each `call`, which static mode obeys too: a `no_grad` region inside a trace is
 //! honoured by switching the real grad mode for the statements in it.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -14,9 +13,7 @@ use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 use sot_core::backend::{CallKind, GraphBuilder, SizesMatter, StateTest, TensorMeta};
 use sot_core::cpython::{self, WeakRef};
 
-use super::collector;
 use super::data;
-use super::garbage;
 use super::given_back;
 use super::gradient::Settled;
 use super::in_place::{self, OwnGradients, Versions};
@@ -25,11 +22,11 @@ use super::known_sizes::KnownSizes;
 use super::late;
 use super::meta;
 use super::output_argument;
+use super::outputs::{known_values, plan_outputs, Known, Origin};
 use super::paddle::Paddle;
-use super::program_id;
-use super::run::{self, Graph, Origin, Output, Remade, Statements};
+use super::planned::Planned;
+use super::run::{self, Statements};
 use super::scalar;
-use super::second_passes;
 use super::sizes::Numbers;
 use super::stand_in::{self, Arguments, StandIn};
 use super::state::GlobalState;
@@ -408,7 +405,7 @@ impl GraphBuilder for PaddleBuilder {
         calls: Py<PyAny>,
     ) -> PyResult<Py<PyAny>> {
         let (planned, _alive) = self.plan(py, inputs, outputs, Some(&calls))?;
-        if !needs_grad(planned.results.bind(py))? {
+        if !planned.needs_grad(py)? {
             return run::callable(py, planned.compile(py)?);
         }
         late::callable(py, planned, calls)
@@ -477,63 +474,6 @@ impl PaddleBuilder {
     }
 }
 
-/// A program that is complete and not yet compiled. Parameters are held weakly.
-pub(super) struct Planned {
-    paddle: Arc<Paddle>,
-    /// Which inputs are numbers.
-    numbers: Vec<usize>,
-    program: Py<PyAny>,
-    inputs: Py<PyList>,
-    parameters: Vec<WeakRef>,
-    values: Py<PyList>,
-    results: Py<PyList>,
-    plan: Vec<Output>,
-    writes: Option<Writes>,
-    statements: Option<Statements>,
-}
-
-impl Planned {
-    /// The graph, ready to run.
-    pub(super) fn compile(self, py: Python<'_>) -> PyResult<Graph> {
-        let parameters = run::live_parameters(py, &self.parameters)?.to_list();
-        let results = self.results.bind(py);
-        let program =
-            if results.is_empty() { None } else { Some(garbage::collected(py, || self.split(results, &parameters))?) };
-        let given = (self.inputs.bind(py).len(), self.parameters);
-        Ok(Graph::new(py, &self.paddle, program, given, (results.len(), self.plan), self.writes, self.statements))
-    }
-
-    /// Splits the program into forward and backward and optimizes both.
-    fn split(&self, results: &Bound<'_, PyList>, parameters: &Bound<'_, PyList>) -> PyResult<run::Program> {
-        let py = results.py();
-        let training = needs_grad(results)?;
-        let layer = self.paddle.partial_program_layer.bind(py).call1((
-            &self.program,
-            &self.inputs,
-            results,
-            (parameters, &self.values),
-        ))?;
-        layer.setattr("training", training)?;
-        layer.setattr(if training { "_train_program_id" } else { "_infer_program_id" }, program_id::new())?;
-        keep_gradients(&layer)?;
-        let release = self.paddle.release;
-        let optimize = || (release.optimize)(&layer);
-        self.paddle.static_mode.in_this_thread_only(&layer, release.static_methods, optimize)?;
-        keep_outputs(&layer)?;
-        let detached = if training { inputs_without_gradient(&layer)? } else { Vec::new() };
-        let runner = (release.runner)(&layer, results)?;
-        layer.setattr("_params", PyList::empty(py))?;
-        let small = collector::is_small(&self.paddle, self.program.bind(py))?;
-        if training {
-            second_passes::watch(py)?;
-        }
-        // Made differentiable inside the trace, where the frame itself begins without grad mode.
-        let forces_grad = training && !self.paddle.grad_enabled(py)?;
-        let numbers = self.numbers.clone();
-        Ok(run::Program { runner, training, forces_grad, detached, numbers, small })
-    }
-}
-
 impl Drop for PaddleBuilder {
     fn drop(&mut self) {
         if self.recorded {
@@ -541,60 +481,6 @@ impl Drop for PaddleBuilder {
             Python::try_attach(|py| self.take_parameters(py).is_ok());
         }
     }
-}
-
-/// Preparing a program sets the kind of its parameters' gradients, which drops those they have: that is left to parameters
-/// without one.
-fn keep_gradients(layer: &Bound<'_, PyAny>) -> PyResult<()> {
-    const SET_KIND: &str = "_set_grad_type";
-    // Of the class, as the layer would hold itself otherwise; it does not look at the layer.
-    let set_kind = layer.get_type().getattr(SET_KIND)?.unbind();
-    let careful = cpython::fastcall(layer.py(), SET_KIND, "", move |py, args| {
-        let (parameters, program) = (&args[0], &args[1]);
-        let (bare, kinds) = (PyList::empty(py), PyList::empty(py));
-        for (parameter, gradient) in parameters.try_iter()?.zip(program.getattr("param_grad_values")?.try_iter()?) {
-            let parameter = parameter?;
-            if parameter.getattr("grad")?.is_none() {
-                bare.append(parameter)?;
-                kinds.append(gradient?)?;
-            }
-        }
-        let narrowed = PyDict::new(py);
-        narrowed.set_item("param_grad_values", kinds)?;
-        narrowed.set_item("program", program.getattr("program")?)?;
-        let program = cpython::import(py, "types")?.getattr("SimpleNamespace")?.call((), Some(&narrowed))?;
-        set_kind.call1(py, (py.None(), bare, program))
-    })?;
-    layer.setattr(SET_KIND, careful)
-}
-
-/// The executor lets an operation write over an operand whose contents no backward operation reads, even over a result of
-/// the program: results are struck off the list of such operands.
-fn keep_outputs(layer: &Bound<'_, PyAny>) -> PyResult<()> {
-    let names = layer.getattr("program")?.getattr("program_name_attr")?;
-    let outputs = names.get_item("fo")?;
-    let unread = names.get_item("no_need_buffers")?.cast_into::<PyList>()?;
-    for (at, name) in unread.iter().enumerate().rev() {
-        if outputs.contains(name)? {
-            unread.del_item(at)?;
-        }
-    }
-    Ok(())
-}
-
-/// The inputs that could have a gradient and get none, as nothing differentiable is computed from them. A program would
-/// give them one of zeros, where eager mode leaves `None`.
-fn inputs_without_gradient(layer: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
-    let program = layer.getattr("program")?;
-    let values: Vec<Bound<'_, PyAny>> = program.getattr("x_values")?.extract()?;
-    let gradients: Vec<String> = program.getattr("program_name_attr")?.get_item("bx_g")?.extract()?;
-    let mut found = Vec::new();
-    for (at, (value, gradient)) in values.iter().zip(gradients).enumerate() {
-        if matches!(gradient.as_str(), "Fake_var" | "FakeValue") && !value.getattr("stop_gradient")?.is_truthy()? {
-            found.push(at);
-        }
-    }
-    Ok(found)
 }
 
 /// Programs bind parameters by name: two tensors of one name would become one.
@@ -610,95 +496,10 @@ fn refuse_shared_names(tensors: &Bound<'_, PyList>) -> PyResult<()> {
     Ok(())
 }
 
-/// Where values are found, by identity.
-type Known = HashMap<u64, Origin>;
-
-/// The values that are there when the program runs.
-fn known_values(
-    paddle: &Paddle,
-    py: Python<'_>,
-    inputs: &[Py<PyAny>],
-    parameters: &Bound<'_, PyList>,
-) -> PyResult<Known> {
-    let mut known = HashMap::new();
-    for (index, input) in inputs.iter().enumerate() {
-        known.entry(identity(paddle, input.bind(py))?).or_insert(Origin::Input(index));
-    }
-    for (index, parameter) in parameters.iter().enumerate() {
-        known.entry(identity(paddle, &parameter)?).or_insert(Origin::Parameter(index));
-    }
-    Ok(known)
-}
-
-/// Adds to the results the values that the program computes (each once), and says where to find every output when it has run:
-/// a view that leaves the graph with its root, or with another view of it, is made again from the root.
-fn plan_outputs<'py>(
-    paddle: &Paddle,
-    py: Python<'py>,
-    (mut known, results): (Known, &Bound<'py, PyList>),
-    outputs: &[Py<PyAny>],
-    views: &Views,
-) -> PyResult<Vec<Output>> {
-    let mut roots = Vec::with_capacity(outputs.len());
-    for output in outputs {
-        let id = identity(paddle, output.bind(py))?;
-        roots.push((id, views.root(output.bind(py), id)));
-    }
-    let mut plan = Vec::with_capacity(outputs.len());
-    for (output, (id, root)) in outputs.iter().zip(&roots) {
-        let output = output.bind(py);
-        let leaves_along =
-            known.contains_key(&root.id) || roots.iter().filter(|(_, other)| other.id == root.id).count() > 1;
-        if root.steps.is_empty() || !leaves_along {
-            let origin = origin_of(&mut known, results, *id, output)?;
-            plan.push(origin.into());
-            continue;
-        }
-        let origin = origin_of(&mut known, results, root.id, &root.value)?;
-        let ends = |value: &Bound<'_, PyAny>| value.getattr("stop_gradient")?.is_truthy();
-        let detached = ends(output)? && !ends(&root.value)?;
-        let mut steps = Vec::with_capacity(root.steps.len());
-        for step in &root.steps {
-            let numbers = step.numbers().iter().map(|number| number.bind(py));
-            let mut found = |number| origin_of(&mut known, results, identity(paddle, number)?, number);
-            let numbers = numbers.map(&mut found).collect::<PyResult<_>>()?;
-            steps.push(Remade { step: step.clone_ref(py), numbers });
-        }
-        plan.push(Output { origin, steps, detached });
-    }
-    Ok(plan)
-}
-
-/// Where a value is found; a new one becomes a result of the program.
-fn origin_of(
-    known: &mut HashMap<u64, Origin>,
-    results: &Bound<'_, PyList>,
-    id: u64,
-    value: &Bound<'_, PyAny>,
-) -> PyResult<Origin> {
-    if let Some(&origin) = known.get(&id) {
-        return Ok(origin);
-    }
-    results.append(value)?;
-    let origin = Origin::Result(results.len() - 1);
-    known.insert(id, origin);
-    Ok(origin)
-}
-
 /// Several Python objects may stand for one value; this is what they share.
 pub(super) fn identity(paddle: &Paddle, value: &Bound<'_, PyAny>) -> PyResult<u64> {
     if !paddle.is_value(value) {
         return Err(PyTypeError::new_err(format!("{} is no value of a graph", value.get_type())));
     }
     value.call_method0("hash")?.extract()
-}
-
-/// Whether any result can have a gradient: values built without grad mode, or from nothing that needs a gradient, cannot.
-fn needs_grad(results: &Bound<'_, PyList>) -> PyResult<bool> {
-    for result in results {
-        if !result.getattr("stop_gradient")?.is_truthy()? {
-            return Ok(true);
-        }
-    }
-    Ok(false)
 }

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use sot_core::{cpython, graph, log, translate};
 
-use super::builder::Planned;
+use super::planned::Planned;
 use super::run::Graph;
 use super::saved_tensors;
 use super::second_passes::{self, Trial};

@@ -7,16 +7,16 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use pyo3::exceptions::{PyReferenceError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyInt, PyList, PyTuple};
+use pyo3::types::{PyDict, PyList, PyTuple};
 use sot_core::backend::StateTest;
 use sot_core::cpython::{self, WeakRef};
 
 use super::collector;
+use super::outputs::{pick, Origin, Output};
 use super::paddle::Paddle;
 use super::release::Runner;
 use super::second_passes::{PastRun, Tenancy};
 use super::state::GlobalState;
-use super::views::Step;
 use super::write_back::Writes;
 
 /// The Python callable of a graph.
@@ -61,50 +61,6 @@ pub(crate) struct Program {
     pub(crate) detached: Vec<usize>,
     /// Inputs that are given as numbers.
     pub(crate) numbers: Vec<usize>,
-}
-
-/// An output of the graph.
-pub(crate) struct Output {
-    pub(crate) origin: Origin,
-    /// It is a view of that, made by these calls.
-    pub(crate) steps: Vec<Remade>,
-    /// It takes no part in the gradient of what it is a view of.
-    pub(crate) detached: bool,
-}
-
-/// A view that is made again.
-pub(crate) struct Remade {
-    pub(crate) step: Step,
-    /// Where the numbers are that it is made with.
-    pub(crate) numbers: Vec<Origin>,
-}
-
-impl Output {
-    fn is_result(&self, index: usize) -> bool {
-        self.origin == Origin::Result(index) && self.steps.is_empty()
-    }
-
-    /// Where it comes from, if it is just that.
-    fn as_it_is(&self) -> Option<Origin> {
-        (self.steps.is_empty() && !self.detached).then_some(self.origin)
-    }
-}
-
-/// Where an output of the graph comes from.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Origin {
-    /// The program's result of this index.
-    Result(usize),
-    /// The very tensor that was passed in.
-    Input(usize),
-    /// The very parameter or buffer.
-    Parameter(usize),
-}
-
-impl From<Origin> for Output {
-    fn from(origin: Origin) -> Self {
-        Output { origin, steps: Vec::new(), detached: false }
-    }
 }
 
 impl Program {
@@ -255,41 +211,6 @@ impl Graph {
 pub(super) fn live_parameters<'py>(py: Python<'py>, parameters: &[WeakRef]) -> PyResult<Bound<'py, PyTuple>> {
     cpython::referents(py, parameters)?
         .ok_or_else(|| PyReferenceError::new_err("a parameter or buffer of this graph no longer exists"))
-}
-
-fn pick<'py>(
-    paddle: &Paddle,
-    plan: &[Output],
-    results: &Bound<'py, PyAny>,
-    inputs: &[Bound<'py, PyAny>],
-    parameters: &Bound<'py, PyTuple>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let find = |origin| match origin {
-        Origin::Result(index) => results.get_item(index),
-        Origin::Input(index) => Ok(inputs[index].clone()),
-        Origin::Parameter(index) => parameters.get_item(index),
-    };
-    // An input that is a number is given as such.
-    let number = |origin| {
-        let found = find(origin)?;
-        if found.is_exact_instance_of::<PyInt>() {
-            return Ok(found);
-        }
-        found.call_method0(intern!(found.py(), "item"))
-    };
-    let outputs = plan.iter().map(|output| {
-        let mut tensor = find(output.origin)?;
-        for Remade { step, numbers } in &output.steps {
-            let numbers = numbers.iter().map(|&origin| number(origin)).collect::<PyResult<Vec<_>>>()?;
-            tensor = step.apply(paddle, &tensor, &numbers)?;
-        }
-        if output.detached {
-            return tensor.call_method0(intern!(tensor.py(), "detach"));
-        }
-        Ok(tensor)
-    });
-    let outputs = outputs.collect::<PyResult<Vec<_>>>()?;
-    Ok(PyTuple::new(results.py(), outputs)?.into_any())
 }
 
 /// The scopes of one graph. One whose backward pass is still to come is not lent; a new one costs a new executor, so they are
