@@ -15,7 +15,7 @@ use super::collector;
 use super::outputs::{pick, Origin, Output};
 use super::paddle::Paddle;
 use super::release::Runner;
-use super::second_passes::{PastRun, Tenancy};
+use super::second_passes::{Chances, PastRun, Tenancy};
 use super::state::GlobalState;
 use super::write_back::Writes;
 
@@ -37,6 +37,7 @@ pub(crate) struct Graph {
     plan: Option<Vec<Output>>,
     writes: Option<Writes>,
     statements: Option<Statements>,
+    pub(super) chances: Chances,
 }
 
 /// The statements of a graph.
@@ -110,6 +111,7 @@ impl Graph {
             plan: (!as_they_come).then_some(plan),
             writes,
             statements,
+            chances: Chances::default(),
         }
     }
 

@@ -27,11 +27,11 @@ use super::collector::Stretch;
 mod past_run;
 mod trial;
 
-pub(super) use past_run::{PastRun, Tenancy};
+pub(super) use past_run::{Chances, PastRun, Tenancy};
 pub(super) use trial::Trial;
 
 const ERROR: &str = "sot: a second backward pass goes through a program, which cannot be run again for it: it draws random \
-    numbers, it writes statistics, what it was given has changed, or the pass before did not say that it keeps the graph. From now \
+    numbers, it writes statistics, what it was given has changed, or the pass before did not keep the graph. From now \
     on sot calls graphs with gradients operation by operation instead: make the forward pass again and it works. To have it so from \
     the start, make the second pass (create_graph=True, retain_graph=True, or through another result of the same function) in \
     the first training step, or set MIN_GRAPH_SIZE=1000000. (Where a call is given what is neither a tensor nor a constant, \
@@ -51,6 +51,8 @@ struct Pass {
     kind: Kind,
     /// Whether it went through a program.
     through_program: bool,
+    /// Whether another one went through a program before it.
+    is_second: bool,
     /// Whether it was stopped before one.
     stopped: bool,
 }
@@ -58,7 +60,9 @@ struct Pass {
 /// What a pass does with what it goes through.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// Lets go of it, or does not say that it keeps it.
+    /// Lets go of it.
+    Frees,
+    /// Leaves it as it is, and does not say that it is for another pass.
     Leaves,
     /// Keeps it for another pass.
     Keeps,
@@ -67,18 +71,15 @@ enum Kind {
 }
 
 impl Kind {
-    fn keeping(keeps: bool) -> Self {
-        if keeps {
-            Kind::Keeps
-        } else {
-            Kind::Leaves
-        }
+    /// Whether another pass is to come.
+    fn is_for_another(self) -> bool {
+        matches!(self, Kind::Keeps | Kind::StopsAtPrograms)
     }
 }
 
 impl Pass {
     /// One that began before passes were looked at.
-    const UNKNOWN: Pass = Pass { id: 1, kind: Kind::Leaves, through_program: false, stopped: false };
+    const UNKNOWN: Pass = Pass { id: 1, kind: Kind::Frees, through_program: false, is_second: false, stopped: false };
 
     fn new(kind: Kind) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(Pass::UNKNOWN.id + 1);
@@ -154,14 +155,14 @@ pub(super) fn replace(module: &Bound<'_, PyAny>, name: &str, instead: Instead) -
 
 /// All that `backward` comes to: tensors, weights, whether the graph is kept.
 fn run_backward<'py>(function: &Bound<'py, PyAny>, args: &[Bound<'py, PyAny>]) -> PyResult<Bound<'py, PyAny>> {
-    run(Pass::new(Kind::keeping(flag(args, 2)?)), function, args).map(|(nothing, _)| nothing)
+    run(Pass::new(if flag(args, 2)? { Kind::Keeps } else { Kind::Frees }), function, args).map(|(nothing, _)| nothing)
 }
 
 /// All that `paddle.grad` comes to: outputs, inputs, weights, whether the graph is kept, whether the gradients have one, and what
 /// is as it is.
 fn run_partial_grad<'py>(function: &Bound<'py, PyAny>, args: &[Bound<'py, PyAny>]) -> PyResult<Bound<'py, PyAny>> {
     let creates = flag(args, 4)?;
-    let pass = Pass::new(Kind::keeping(creates || flag(args, 3)?));
+    let pass = Pass::new(if creates || flag(args, 3)? { Kind::Keeps } else { Kind::Leaves });
     let (gradients, passed) = run(pass, function, args)?;
     if !creates || passed.kept.is_empty() {
         return Ok(gradients);
@@ -216,9 +217,8 @@ fn run<'py>(
     if let Err(error) = result.as_ref() {
         pass.stopped |= error.is_instance_of::<PyException>(py) && met_program(&error.value(py).to_string());
     }
-    if (pass.stopped || (pass.through_program && pass.kind != Kind::Leaves))
-        && !EVERYWHERE.swap(true, Ordering::Relaxed)
-    {
+    let is_for_another = pass.through_program && pass.kind.is_for_another();
+    if (pass.stopped || pass.is_second || is_for_another) && !EVERYWHERE.swap(true, Ordering::Relaxed) {
         stats::forget();
     }
     match result {

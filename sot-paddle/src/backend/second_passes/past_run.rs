@@ -2,7 +2,7 @@
 //! graph has the scope kept as well, and copies of what the program was given: for the next one the program runs again in
 //! that scope, if that gives the same.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex};
 
 use pyo3::prelude::*;
@@ -33,6 +33,22 @@ impl Tenancy {
 
     pub(in super::super) fn is_kept(&self) -> bool {
         self.kept.load(Ordering::Relaxed)
+    }
+}
+
+/// How many passes of a graph are taken for first ones that do not say so.
+#[derive(Debug)]
+pub(in super::super) struct Chances(AtomicU8);
+
+impl Default for Chances {
+    fn default() -> Self {
+        Chances(AtomicU8::new(3))
+    }
+}
+
+impl Chances {
+    fn take(&self) -> bool {
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
     }
 }
 
@@ -116,20 +132,32 @@ impl PastRun {
 
     /// A pass comes to it.
     fn begin(self: &Arc<Self>, py: Python<'_>, is_first: bool, pass: Pass) -> PyResult<()> {
-        if !is_first && !self.fill(py)? {
-            return refuse_pass();
+        if !is_first {
+            if !self.fill(py)? {
+                return refuse_pass();
+            }
+            with_running(|pass| pass.is_second = true);
         }
-        if pass.kind == Kind::Leaves {
-            let given = locked(&self.given).take();
-            drop(given);
-        } else {
-            note_run(self);
-            self.keep(py)?;
+        match pass.kind {
+            Kind::Keeps | Kind::StopsAtPrograms => {
+                note_run(self);
+                self.keep(py)?;
+            }
+            Kind::Leaves if self.takes_chance() => self.keep(py)?,
+            Kind::Leaves | Kind::Frees => {
+                let given = locked(&self.given).take();
+                drop(given);
+            }
         }
         if self.tenancy.makes_executor.swap(false, Ordering::Relaxed) {
             make_executor(py, self.small)?;
         }
         Ok(())
+    }
+
+    /// Whether it is kept though the pass does not say so, as the first ones of a graph are.
+    fn takes_chance(&self) -> bool {
+        locked(&self.given).as_ref().is_some_and(|given| given.copies.is_some() || given.graph.chances.take())
     }
 
     /// Lets passes bring to the inputs what varies, up to the end of the result. A program gives constants; nodes before it that are

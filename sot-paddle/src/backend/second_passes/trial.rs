@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use pyo3::prelude::*;
 
-use super::{hook, locked, takes_hook, with_running, Kind, Pass};
+use super::{hook, locked, takes_hook, with_running, Pass};
 
 /// The first runs of a graph, operation by operation: up to a backward pass, or to the third run if none comes.
 #[derive(Default)]
@@ -41,7 +41,7 @@ impl Trial {
 
     /// Whether second passes may go through one of the runs.
     pub(in super::super) fn is_gone_through_again(&self) -> bool {
-        let again = |passes: &[Pass]| passes.len() > 1 || passes.iter().any(|pass| pass.kind != Kind::Leaves);
+        let again = |passes: &[Pass]| passes.len() > 1 || passes.iter().any(|pass| pass.kind.is_for_another());
         locked(&self.runs).iter().any(|passes| again(&locked(&passes.0)))
     }
 }
