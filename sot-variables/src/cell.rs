@@ -77,7 +77,7 @@ impl Variable for CellVariable {
         let make = cell_type(cg.cx.py)?.unbind();
         cg.call(|cg| cg.load_const(make), &[])?;
         cg.define(this)?;
-        if self.contents.is_some() && !cg.leaves_open(this) {
+        if self.contents.is_some() && !cg.leaves_open(this) && !cg.leaves_empty(this) {
             self.restore_contents(cg, this)?;
         }
         Ok(())

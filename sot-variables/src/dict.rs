@@ -525,8 +525,11 @@ impl Variable for DictVariable {
         Ok(GraphArgument { value: dict.unbind(), text: format!("{{{}}}", texts.join(", ")), holds_tensor })
     }
 
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
+    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
         hash_key::refuse_asking_again(cg.cx, self.entries.iter().map(|entry| &entry.key))?;
+        if !self.ordered && cg.leaves_empty(this) {
+            return cg.op("BUILD_MAP", 0);
+        }
         if self.ordered {
             let pairs: Vec<VarId> =
                 self.entries.iter().map(|entry| cg.cx.tuple(vec![entry.key.variable, entry.value])).collect();

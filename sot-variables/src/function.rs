@@ -308,7 +308,7 @@ impl Variable for FunctionVariable {
         if let Some(implementation) = weak::dispatch(cx, this, &function, args)? {
             return Ok(implementation);
         }
-        if let Some(kept) = weak::method_cache(cx, this, &function, args)? {
+        if let Some(kept) = weak::call_method(cx, this, &function, args)? {
             return Ok(kept);
         }
         let function = function.into_any();
@@ -464,6 +464,10 @@ impl NewFunctionVariable {
                 }
                 None => cx.none(),
             },
+            "__globals__" => {
+                let globals = self.globals.dict.bind(py).clone().into_any();
+                cx.wrap(&globals, self.globals.tracker)
+            }
             "__defaults__" => new.defaults.unwrap_or_else(|| cx.none()),
             "__kwdefaults__" => new.keyword_defaults.unwrap_or_else(|| cx.none()),
             "__closure__" => new.closure.unwrap_or_else(|| cx.none()),

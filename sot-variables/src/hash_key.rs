@@ -407,7 +407,7 @@ fn hashed_in_c(object: &Bound<'_, PyAny>) -> bool {
 
 /// Whether the object is a weak reference to a class that compares by identity, for which it stands as a key.
 fn refers_to_class(object: &Bound<'_, PyAny>) -> bool {
-    let reference = object.cast_exact::<PyWeakrefReference>().ok().and_then(|reference| reference.upgrade());
+    let reference = object.cast_exact::<PyWeakrefReference>().ok().and_then(PyWeakrefMethods::upgrade);
     reference.is_some_and(|referent| referent.is_instance_of::<PyType>() && compares_by_identity(&referent))
 }
 

@@ -205,7 +205,10 @@ impl Variable for ListVariable {
         Ok(GraphArgument { value, text: format!("[{}]", items.text), holds_tensor: items.holds_tensor })
     }
 
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
+    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
+        if cg.leaves_empty(this) {
+            return cg.op("BUILD_LIST", 0);
+        }
         self.build(cg)
     }
 

@@ -11,7 +11,7 @@ use sot_core::builtin;
 use sot_core::codegen::CodeGen;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{CallArgs, CompareOp, Name, OpcodeExecutor};
+use sot_core::executor::{object_model, CallArgs, CompareOp, Name, OpcodeExecutor};
 use sot_core::guard::{Identity, Test};
 use sot_core::side_effects::Effect;
 use sot_core::tracker::{Part, Tracker, TrackerId};
@@ -223,20 +223,29 @@ builtin! { WEAK_KEYS = "weakref:WeakKeyDictionary" => |cx, args| {
     Ok(cx.produce(Rc::new(WeakKeyDictVariable { dict })))
 } }
 
-/// Asks and fills the cache that `functools.singledispatchmethod` has for the methods of new objects: they are in it only where the
-/// trace has put them. No one else looks at it. `None` for all else.
-pub(crate) fn method_cache<'py>(
+/// Calls a method of a dict with weak keys: of one made in the trace, or of the cache that `functools.singledispatchmethod` has for the
+/// methods of objects. New ones are in that only where the trace has put them, and no one else looks at it. `None` for all else.
+pub(crate) fn call_method<'py>(
     cx: &mut OpcodeExecutor<'py>,
     this: VarId,
     function: &Bound<'py, PyFunction>,
     args: &CallArgs,
 ) -> Flow<Option<VarId>> {
-    let [cache, key, ref value @ ..] = args.positional[..] else { return Ok(None) };
-    let is_own = |name: &str| is_method(function.as_any(), name);
-    let asks = value.is_empty() && is_own("__getitem__")?;
-    if !args.keywords.is_empty() || !(asks || (value.len() == 1 && is_own("__setitem__")?)) {
+    let Some(method) = method_of_weak_keys(function)? else { return Ok(None) };
+    if !args.keywords.is_empty() {
         return Ok(None);
     }
+    if let ("clear", [cleared]) = (method, &args.positional[..]) {
+        let Some(made) = cx.see_as::<WeakKeyDictVariable>(*cleared)? else { return Ok(None) };
+        let (clear, changed) = (cx.get_attr(made.dict, &Rc::from("clear"))?, cx.boolean(true));
+        cx.effects.set_attribute(*cleared, &Rc::from("_dirty_len"), Some(changed));
+        return cx.call(clear, &CallArgs::default()).map(Some);
+    }
+    let (cache, key, asks) = match (method, &args.positional[..]) {
+        ("__getitem__", [cache, key]) => (*cache, *key, true),
+        ("__setitem__", [cache, key, _]) => (*cache, *key, false),
+        _ => return Ok(None),
+    };
     let of = cx.trackers.get(cx.vars.tracker(cache));
     let is_cache =
         matches!(of, Tracker::Attribute { name, .. } | Tracker::Getattr { name, .. } if &**name == "_method_cache");
@@ -258,10 +267,9 @@ pub(crate) fn method_cache<'py>(
         _ => None,
     });
     let fills = |callable: VarId| {
-        cx.vars
-            .get(callable)
-            .object()
-            .is_some_and(|object| is_method(object.bind(cx.py), "__setitem__").unwrap_or(false))
+        let callable = cx.vars.get(callable);
+        let function = callable.object().and_then(|object| object.bind(cx.py).cast::<PyFunction>().ok());
+        function.is_some_and(|function| matches!(method_of_weak_keys(function), Ok(Some("__setitem__"))))
     };
     let kept = kept.filter(|(callable, _)| fills(*callable)).map(|(_, value)| value);
     if kept.is_some() {
@@ -272,11 +280,17 @@ pub(crate) fn method_cache<'py>(
     Err(Unwind::Raise(missing))
 }
 
-/// Whether the function is that method of dicts with weak keys.
-fn is_method(function: &Bound<'_, PyAny>, name: &str) -> PyResult<bool> {
-    let ty = library(function.py(), "weakref", "WeakKeyDictionary")?.into_bound(function.py()).cast_into::<PyType>()?;
-    let own = cpython::type_lookup(&ty, &PyString::intern(function.py(), name));
-    Ok(own.is_some_and(|own| own.is(function)))
+/// Which method of dicts with weak keys the function is.
+fn method_of_weak_keys(function: &Bound<'_, PyFunction>) -> PyResult<Option<&'static str>> {
+    static METHODS: PyOnceLock<Vec<(&str, Py<PyAny>)>> = PyOnceLock::new();
+    let py = function.py();
+    let find = || -> PyResult<_> {
+        let ty = library(py, "weakref", "WeakKeyDictionary")?.into_bound(py).cast_into::<PyType>()?;
+        let own = |name| cpython::type_lookup(&ty, &PyString::intern(py, name)).map(|own| (name, own.unbind()));
+        Ok(["clear", "__getitem__", "__setitem__"].into_iter().filter_map(own).collect())
+    };
+    let methods = METHODS.get_or_try_init(py, find)?;
+    Ok(methods.iter().find(|(_, own)| own.is(function)).map(|(name, _)| *name))
 }
 
 /// What of a dict can be asked of one with weak keys that have not died.
@@ -309,13 +323,31 @@ impl Variable for WeakKeyDictVariable {
         vec![self.dict]
     }
 
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
-        emit_call(cg, |py| library(py, "weakref", "WeakKeyDictionary"), &[self.dict])
+    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
+        let waits = cg.leaves_empty(this);
+        emit_call(cg, |py| library(py, "weakref", "WeakKeyDictionary"), &[])?;
+        cg.define(this)?;
+        if waits {
+            return Ok(());
+        }
+        self.restore_contents(cg, this)
     }
 
-    fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, name: &Name) -> Flow<Option<VarId>> {
+    fn restore_contents(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
+        let dict = cg.cx.vars.as_kind::<DictVariable>(self.dict);
+        let entries = dict.iter().flat_map(|dict| &dict.entries).map(|entry| (entry.key.variable, entry.value));
+        for (key, value) in entries.collect::<Vec<_>>() {
+            cg.load(value)?;
+            cg.load(this)?;
+            cg.load(key)?;
+            cg.op("STORE_SUBSCR", 0)?;
+        }
+        Ok(())
+    }
+
+    fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
         if METHODS.contains(&&**name) {
-            return cx.get_attr(self.dict, name).map(Some);
+            return object_model::get_attr(cx, this, name);
         }
         Err(refuse("an attribute of a WeakKeyDictionary made in the function"))
     }

@@ -622,12 +622,25 @@ def test_dies_behind_a_break(x):
     return y * 2
 
 
-@given(one, hit=False)
-def test_its_frame_is_left_by_an_exception(x):
-    own = Dying("a")
+class DyingWithLog:
+    def __init__(self, log):
+        self.log = log
+
+    def __del__(self):
+        self.log.append("dies")
+
+
+# What is seen of an exception that leaves a case is kept until the collector comes: each call has a log of its own.
+def with_log():
+    return (toy.arange(2), [])
+
+
+@given(with_log, hit=False)
+def test_its_frame_is_left_by_an_exception(x, log):
+    own = DyingWithLog(log)
     y = x + 1
-    LOG.append("made")
-    raise KeyError(own.name)
+    log.append("made")
+    raise KeyError(len(own.log))
 
 
 class DyingError(Exception):
@@ -698,10 +711,16 @@ def test_whole__in_a_class_statement(x):
     return x + 1
 
 
-@given(one, hit=False)
-def test_generators_and_their_frame_is_left_by_an_exception(x):
-    others = [steps(x)]
-    generator = steps(x)
+@given(with_log, hit=False)
+def test_generators_and_their_frame_is_left_by_an_exception(x, log):
+    def logged():
+        try:
+            yield x
+        finally:
+            log.append("closed")
+
+    others = [logged()]
+    generator = logged()
     y = next(generator) + next(others[0])
     raise KeyError(y.ndim)
 

@@ -13,8 +13,7 @@ use sot_core::version::PyVersion;
 use sot_tests::harness;
 
 /// Functions that are not whole yet: file and function, oldest and first later minor version, what is missing.
-const KNOWN_GAPS: &[(&str, u8, u8, &str)] =
-    &[("forms.dispatch_by_annotation", 8, 14, "a new object that contains itself")];
+const KNOWN_GAPS: &[(&str, u8, u8, &str)] = &[];
 
 #[test]
 fn every_function_is_one_graph_and_does_what_cpython_does() {

@@ -3,6 +3,7 @@
 //! those of the original code; its signature becomes flat (see `cpython`).
 
 mod break_graph;
+mod cycles;
 mod emitter;
 mod generator;
 mod hand_over;
@@ -25,6 +26,7 @@ use crate::graph::StatementIR;
 use crate::tracker::{Tracker, TrackerId};
 use crate::variable::VarId;
 
+use cycles::Unfilled;
 pub use emitter::Emitter;
 pub(crate) use emitter::{after_loop, raised_width};
 use target::Selected;
@@ -56,6 +58,9 @@ pub struct CodeGen<'a, 'py> {
     // Cells made while a class is being made, and how many are.
     open_cells: Vec<VarId>,
     classes_in_progress: usize,
+    // What was made empty, as it leads back to what was being made; and the values that lead back to themselves.
+    unfilled: Vec<Unfilled>,
+    cycles: Option<HashMap<VarId, usize>>,
     // The calls whose exceptions are to lose their first traceback entry: of hand-overs, and of the frame run again.
     driven: Vec<(Label, Label)>,
     // The call of the graph.
@@ -83,6 +88,8 @@ impl<'a, 'py> CodeGen<'a, 'py> {
             in_progress: Vec::new(),
             open_cells: Vec::new(),
             classes_in_progress: 0,
+            unfilled: Vec::new(),
+            cycles: None,
             driven: Vec::new(),
             graph_call: None,
             outputs: Vec::new(),
@@ -139,7 +146,8 @@ impl<'a, 'py> CodeGen<'a, 'py> {
         if !self.temps.contains_key(&variable) {
             self.define(variable)?;
         }
-        self.fill_attributes(variable)?;
+        self.fill_attributes_in_time(variable)?;
+        self.fill()?;
         let temp = self.temps[&variable];
         self.emitter.op("LOAD_FAST", temp)
     }
