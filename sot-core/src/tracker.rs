@@ -65,6 +65,8 @@ pub enum Part {
     MethodFunction,
     /// `method.__self__`
     MethodSelf,
+    /// The dict behind a `types.MappingProxyType`
+    Proxied,
 }
 
 impl Part {
@@ -79,6 +81,7 @@ impl Part {
             Part::Closure => "__closure__",
             Part::MethodFunction => "__func__",
             Part::MethodSelf => "__self__",
+            Part::Proxied => "mapping",
         }
     }
 }

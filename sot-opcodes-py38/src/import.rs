@@ -1,5 +1,5 @@
 //! `import` inside functions. A module that is loaded is an entry of `sys.modules`; one that is not breaks the graph, because
-//! loading it runs its code.
+//! loading it runs its code. A module of the standard library is loaded by the trace: the call that is traced would load it now.
 
 use std::rc::Rc;
 
@@ -56,6 +56,10 @@ fn is_own_import(function: &Bound<'_, PyAny>) -> bool {
 fn require_names(cx: &mut OpcodeExecutor<'_>, module: VarId, names: VarId, full: &str) -> Flow<()> {
     for name in cx.unpack_all(names)? {
         let name: Name = Rc::from(cx.known_str(name)?.ok_or_else(|| not_loaded(full))?);
+        let real = cx.see(module)?;
+        if real.object().is_some_and(|module| !module.bind(cx.py).hasattr(&*name).unwrap_or(true)) {
+            load(cx, &format!("{full}.{name}"))?;
+        }
         if cx.find_attr(module, &name)?.is_none() {
             return Err(not_loaded(&format!("{full}.{name}")));
         }
@@ -93,10 +97,34 @@ fn loaded(cx: &mut OpcodeExecutor<'_>, name: &str) -> Flow<VarId> {
         let is_none = cx.known(module)?.is_some_and(|module| module.is_none());
         return if is_none { Err(not_loaded(name)) } else { Ok(module) };
     }
+    load(cx, name)?;
     let module = modules.get_item(name)?.filter(|module| !module.is_none()).ok_or_else(|| not_loaded(name))?;
     let of = cx.constant_tracker(modules.into_any().unbind());
     let tracker = cx.trackers.add(Tracker::Item { of, key: Key::Str(Rc::from(name)) });
     Ok(cx.wrap(&module, tracker))
+}
+
+/// Loads a module of the standard library, if nothing of what the trace has written could be seen meanwhile.
+fn load(cx: &OpcodeExecutor<'_>, name: &str) -> Flow<()> {
+    let modules = cpython::import(cx.py, "sys")?.getattr("modules")?;
+    let looked_at = cx.met(&modules).is_some_and(|modules| cx.vars.get(modules).kind() != "lazy");
+    if !looked_at && cx.effects.is_empty() && !modules.contains(name)? && is_of_standard_library(cx.py, name) {
+        // What it raises the program's own import will raise.
+        let _ = cx.py.import(name);
+    }
+    Ok(())
+}
+
+/// Whether a module is found among those of the standard library.
+fn is_of_standard_library(py: Python<'_>, name: &str) -> bool {
+    let top = name.split('.').next().unwrap_or_default();
+    let find = || -> PyResult<bool> {
+        let spec = cpython::import(py, "importlib.util")?.getattr("find_spec")?.call1((top,))?;
+        let origin: String = spec.getattr("origin")?.extract()?;
+        let library: String = cpython::import(py, "sysconfig")?.getattr("get_path")?.call1(("stdlib",))?.extract()?;
+        Ok(origin.starts_with(&library) && !origin.contains("-packages"))
+    };
+    find().unwrap_or(false)
 }
 
 fn not_loaded(name: &str) -> Unwind {

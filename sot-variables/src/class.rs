@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use pyo3::exceptions::PyBaseException;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyFunction, PyString, PyTuple, PyType, PyTypeMethods};
 use sot_core::builtin;
@@ -14,10 +15,12 @@ use sot_core::guard::{Identity, Test};
 use sot_core::tracker::{self, Tracker, TrackerId};
 use sot_core::variable::{GraphArgument, VarId, Variable};
 
-use crate::class_statement::{self, MadeClass};
+use crate::class_statement::{self, is_of_library, MadeClass};
 use crate::exception;
 use crate::function::call_by_policy;
+use crate::iterators::library;
 use crate::object::{is_struct_sequence, is_value_type};
+use crate::stand_in;
 
 sot_core::variable_kind! { "class", rank: 50, when: is_class, wrap: ClassVariable::wrap }
 sot_core::variable_kind! { "instance" }
@@ -138,6 +141,13 @@ pub struct ClassVariable {
 }
 
 impl ClassVariable {
+    /// Whether a `__class_getitem__` of the program's says what `class[key]` is.
+    fn is_asked_for_items(&self, cx: &OpcodeExecutor<'_>) -> Flow<bool> {
+        let found = cpython::type_lookup(&self.class(cx)?, intern!(cx.py, "__class_getitem__"));
+        let function = found.map(|found| found.getattr("__func__").unwrap_or(found));
+        Ok(function.is_some_and(|function| function.is_exact_instance_of::<PyFunction>() && !is_of_library(&function)))
+    }
+
     /// `type.__getattribute__`
     fn type_get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
         if let Some(written) = cx.effects.attribute(this, name) {
@@ -437,6 +447,10 @@ impl Variable for ClassVariable {
     fn get_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId) -> Flow<VarId> {
         if cx.has_special(this, "__getitem__")? {
             return object_model::call_special(cx, this, "__getitem__", &[key]);
+        }
+        if self.made.is_some() && !self.is_asked_for_items(cx)? {
+            let getitem = library(cx.py, "operator", "getitem")?;
+            return stand_in::call_with_known(cx, getitem, &CallArgs::positional(vec![this, key]));
         }
         match cx.find_attr(this, &Rc::from("__class_getitem__"))? {
             Some(method) => cx.call(method, &CallArgs::positional(vec![key])),

@@ -394,7 +394,7 @@ fn is_library_metaclass(cx: &mut OpcodeExecutor<'_>, metaclass: VarId) -> Flow<b
 
 const LIBRARY: &[&str] = &["typing", "enum"];
 
-fn is_of_library(object: &Bound<'_, PyAny>) -> bool {
+pub(crate) fn is_of_library(object: &Bound<'_, PyAny>) -> bool {
     let module = object.getattr("__module__").and_then(|module| module.extract::<String>());
     module.is_ok_and(|module| LIBRARY.contains(&&*module))
 }

@@ -9,7 +9,7 @@ use sot_core::codegen::CodeGen;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{BinaryOp, CallArgs, CompareOp, OpcodeExecutor};
-use sot_core::tracker::{Tracker, TrackerId};
+use sot_core::tracker::{Part, Tracker, TrackerId};
 use sot_core::variable::{VarId, Variable};
 
 use crate::dict::DictVariable;
@@ -65,10 +65,20 @@ impl MappingProxyVariable {
         let object = object.clone().unbind().into_bound(cx.py);
         // A dict that can be reached without its proxy may be written without it.
         let of_class = matches!(cx.trackers.get(of), Tracker::Getattr { name, .. } if &**name == "__dict__");
-        let Some(dict) = cpython::proxied_dict(&object).filter(|_| of_class) else {
+        let refuse = || {
             let text = "a mappingproxy made outside the function";
-            return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
+            Unwind::break_graph(ReasonId::UnsupportedOperation, text)
         };
+        let dict = cpython::proxied_dict(&object).ok_or_else(refuse)?;
+        if !of_class {
+            // Each class has one; the attributes of a class are written as such.
+            if dict.contains("__doc__")? {
+                return Err(refuse());
+            }
+            let tracker = cx.trackers.add(Tracker::Part { of, part: Part::Proxied });
+            let mapping = cx.wrap(dict.as_any(), tracker);
+            return Ok(Rc::new(MappingProxyVariable { mapping, object: Some(object.unbind()) }));
+        }
         let payload = DictVariable::behind(cx, &dict, &object, of)?;
         let mapping = cx.vars.add(Rc::new(payload), of);
         Ok(Rc::new(MappingProxyVariable { mapping, object: Some(object.unbind()) }))

@@ -1318,3 +1318,16 @@ def namedtuple_returned_in_the_function(x):
         collections.namedtuple("Row", "a a")
     except ValueError as e:
         return row, Row, isinstance(row, tuple), row == (row.a, 2), str(e)
+
+
+def generic_aliases_of_classes_made_here(x):
+    class Box(typing.Generic[V]):
+        def __init__(self, v):
+            self.v = v
+
+    class Named:
+        def __class_getitem__(cls, key):
+            return cls.__name__, key
+
+    b = Box[int](3)
+    return x + b.v, Named[int], Box[int].__origin__ is Box, isinstance(b, Box), Box[V].__args__ == (V,)

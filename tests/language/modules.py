@@ -8,6 +8,7 @@ import functools
 import io
 import operator
 import os
+import random
 import re
 import string
 import sys
@@ -389,3 +390,22 @@ def paths_as_texts(x):
 
 def facts_of_the_interpreter(x):
     return x + sys.float_info.epsilon, sys.maxsize, sys.version_info >= (3, 8), sys.byteorder, sys.intern("a"), sys.platform
+
+
+def seeded_random(x):
+    r = random.Random(3)
+    return x + r.random(), r.randint(1, 10), r.choice("abc"), random.Random(8).sample(range(9), 3), r
+
+
+_settings = types.MappingProxyType({"a": 1, "b": 2})
+
+
+def mapping_proxy_from_outside(x):
+    return x + _settings["a"], list(_settings), len(_settings), _settings.get("z", 5), "b" in _settings, dict(_settings)
+
+
+def module_that_is_imported_here(x):
+    import colorsys
+    from wsgiref import util
+
+    return x + 1, colorsys.rgb_to_hsv(1, 0, 0), util.guess_scheme({})

@@ -3,6 +3,7 @@
 import abc
 import collections.abc
 import contextlib
+import operator
 import typing
 
 
@@ -514,3 +515,33 @@ def descriptors_asked_by_hand(x):
     names = type.__dict__["__dict__"].__get__(Base)
     order = type.__dict__["__mro__"].__get__(Sized)
     return x + 1, "__module__" in names, order[1] is Base, Slotted.__dict__["a"].__get__(Slotted()), Number.__dict__["__dict__"].__get__(n)
+
+
+class Divided:
+    def __init__(self, v):
+        self.v = v
+
+    def __divmod__(self, other):
+        return NotImplemented if other is self else ("left", other, self.v)
+
+    def __rdivmod__(self, other):
+        return "right", other, self.v
+
+    def __length_hint__(self):
+        return 7 if self.v else NotImplemented
+
+
+class Dividing:
+    def __divmod__(self, other):
+        return NotImplemented
+
+
+def divmod_of_the_right_operand(x):
+    return x + 1, divmod(3, Divided(2)), divmod(Divided(2), 4), divmod(Dividing(), Divided(1)), divmod(2.5, Divided(3))
+
+
+def length_hints(x):
+    h = operator.length_hint
+    return x + h(Divided(1)), h([1, 2]), h(3, 9), h(Divided(0), 4)
+
+

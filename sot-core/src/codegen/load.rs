@@ -9,7 +9,7 @@ use super::{readers, CodeGen};
 use crate::cpython;
 use crate::error::Flow;
 use crate::guard::{is_held_weakly, Test};
-use crate::tracker::{Computation, Key, Tracker, TrackerId};
+use crate::tracker::{Computation, Key, Part, Tracker, TrackerId};
 use crate::variable::VarId;
 
 fn builtin(py: Python<'_>, name: &str) -> PyResult<Py<PyAny>> {
@@ -70,6 +70,7 @@ impl CodeGen<'_, '_> {
             Tracker::Type { of } => self.call_on(builtin(py, "type")?, *of, []),
             Tracker::Item { of, key } => self.load_item(*of, key),
             Tracker::CellContents { of } => self.load_cell_contents(*of),
+            Tracker::Part { of, part: Part::Proxied } => self.call_on(readers::proxied(py)?, *of, []),
             Tracker::Part { of, part } => {
                 self.load_tracker(*of)?;
                 self.load_attr(part.attribute())

@@ -56,6 +56,17 @@ pub(super) fn kept(py: Python<'_>) -> PyResult<Py<PyAny>> {
     })
 }
 
+/// Gives the dict behind a `types.MappingProxyType`.
+pub(super) fn proxied(py: Python<'_>) -> PyResult<Py<PyAny>> {
+    static PROXIED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    once(py, &PROXIED, "__proxied__", "The dict behind a proxy.", |_, values| match values {
+        [proxy] => cpython::proxied_dict(proxy)
+            .map(|dict| dict.into_any().unbind())
+            .ok_or_else(|| PyTypeError::new_err("a proxy of a dict is expected")),
+        _ => Err(PyTypeError::new_err("a proxy is expected")),
+    })
+}
+
 /// Gives what a function behind `functools.lru_cache` has for a key and the arguments it stands for.
 pub(super) fn cached(py: Python<'_>) -> PyResult<Py<PyAny>> {
     static CACHED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();

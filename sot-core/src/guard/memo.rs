@@ -253,7 +253,7 @@ impl<'a, 'py> Noting<'a, 'py> {
             Fetch::Type(_) => (Some(recorder.type_of(&of)), Culprit::Identity(register)),
             Fetch::Index(_, index) if !of.is_dict() => (recorder.index(&of, *index), Culprit::Identity(register)),
             Fetch::CellContents(_) => (recorder.contents(&of)?, Culprit::Identity(register)),
-            Fetch::Part(_, part) => (recorder.field(&of, field(*part)), Culprit::Identity(register)),
+            Fetch::Part(_, part) => (recorder.field(&of, field(*part)?), Culprit::Identity(register)),
             Fetch::DictItem(_, key) => return self.item(source, register, &of, &key.get(py)?),
             _ => return None,
         };
@@ -438,8 +438,8 @@ fn is_made_of_atoms(value: &Bound<'_, PyAny>) -> bool {
     is_atom(value) || value.cast_exact::<PyTuple>().is_ok_and(|items| items.iter().all(|item| is_made_of_atoms(&item)))
 }
 
-fn field(part: Part) -> Field {
-    match part {
+fn field(part: Part) -> Option<Field> {
+    Some(match part {
         Part::Code => Field::Code,
         Part::Globals => Field::Globals,
         Part::Defaults => Field::Defaults,
@@ -447,5 +447,6 @@ fn field(part: Part) -> Field {
         Part::Closure => Field::Closure,
         Part::MethodFunction => Field::MethodFunction,
         Part::MethodSelf => Field::MethodSelf,
-    }
+        Part::Proxied => return None,
+    })
 }

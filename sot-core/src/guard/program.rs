@@ -410,6 +410,7 @@ fn fetch_part<'py>(of: &Bound<'py, PyAny>, part: Part) -> Option<Bound<'py, PyAn
     match part {
         Part::MethodFunction => return cpython::bound_method(of).map(|(function, _)| function),
         Part::MethodSelf => return cpython::bound_method(of).map(|(_, receiver)| receiver),
+        Part::Proxied => return cpython::proxied_dict(of).map(Bound::into_any),
         _ => {}
     }
     let function = of.cast_exact::<PyFunction>().ok()?;
@@ -419,7 +420,7 @@ fn fetch_part<'py>(of: &Bound<'py, PyAny>, part: Part) -> Option<Bound<'py, PyAn
         Part::Defaults => cpython::function_defaults(function).map(Bound::into_any),
         Part::KwDefaults => cpython::function_kwdefaults(function).map(Bound::into_any),
         Part::Closure => cpython::function_closure(function).map(Bound::into_any),
-        Part::MethodFunction | Part::MethodSelf => None,
+        Part::MethodFunction | Part::MethodSelf | Part::Proxied => None,
     }
 }
 

@@ -78,18 +78,32 @@ builtin! { DIVMOD = "divmod" => |cx, args| {
         let (left_type, right_type) = (cx.type_of(left)?, cx.type_of(right)?);
         let right_first = !left_type.is(&right_type)
             && matches!((right_type.cast(), left_type.cast()), (Ok(right), Ok(left)) if cpython::is_subtype(right, left));
-        if right_first || !cx.has_special(left, "__divmod__")? {
+        if right_first {
             return Err(cannot("divmod() of values not known while tracing"));
         }
-        let answer = object_model::call_special(cx, left, "__divmod__", &[right])?;
-        answered(cx, answer, "divmod()")
+        // A number says nothing of what is none.
+        let is_number = cx.known(left)?.is_some() && cx.see(right)?.kind() == "instance";
+        let mut asked = if is_number { Vec::new() } else { vec![(left, "__divmod__", right)] };
+        if !left_type.is(&right_type) {
+            asked.push((right, "__rdivmod__", left));
+        }
+        // What one says is not yet the instruction's result.
+        cx.unclaim();
+        for (operand, name, other) in asked {
+            let Some(method) = object_model::find_special(cx, operand, &Rc::from(name))? else { continue };
+            let answer = cx.call(method, &CallArgs::positional(vec![other]))?;
+            if !cx.known(answer)?.is_some_and(|answer| answer.is(cx.py.NotImplemented())) {
+                return Ok(answer);
+            }
+        }
+        Err(cannot("divmod() to which no operand has an answer"))
     })
 } }
 
 /// What an operand says, unless it leaves the answer to another one.
 fn answered(cx: &mut OpcodeExecutor<'_>, answer: VarId, name: &str) -> Flow<VarId> {
     if cx.known(answer)?.is_some_and(|answer| answer.is(cx.py.NotImplemented())) {
-        return Err(cannot(&format!("{name} to which the first operand has no answer")));
+        return Err(cannot(&format!("{name} to which an operand has no answer")));
     }
     Ok(answer)
 }

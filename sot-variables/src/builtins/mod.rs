@@ -25,6 +25,7 @@ pub mod operator;
 pub mod output;
 pub mod polyfill;
 pub mod psdb;
+pub mod random;
 pub mod regex;
 pub mod set_methods;
 pub mod str_methods;

@@ -2,10 +2,16 @@
 
 use std::rc::Rc;
 
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyInt, PyType};
 use sot_core::builtin;
-use sot_core::error::Flow;
-use sot_core::executor::{BinaryOp, CallArgs, CompareOp, OpcodeExecutor, UnaryOp};
+use sot_core::cpython;
+use sot_core::error::{Flow, Unwind};
+use sot_core::executor::{object_model, BinaryOp, CallArgs, CompareOp, OpcodeExecutor, UnaryOp};
 use sot_core::variable::VarId;
+
+use super::cannot;
 
 /// Registers a function of two operands for each operator of a table.
 macro_rules! operators {
@@ -53,6 +59,39 @@ operators! { compare(CompareOp):
     NE = "operator:ne", NotEqual;
     GT = "operator:gt", Greater;
     GE = "operator:ge", GreaterEqual;
+}
+
+builtin! { LENGTH_HINT = "operator:length_hint" => |cx, args| {
+    let (object, default) = match args.positional[..] {
+        [object] if args.keywords.is_empty() => (object, cx.integer(0)?),
+        [object, default] if args.keywords.is_empty() && cx.known_int(default)?.is_some() => (object, default),
+        _ => return Err(cannot("length_hint() with these arguments")),
+    };
+    if cx.has_special(object, "__len__")? {
+        // What it raises may be no more than that there is no length.
+        if object_model::is_python_method(cx, object, "__len__")? {
+            return Err(cannot("length_hint() of what says its length in Python"));
+        }
+        let len = cpython::import(cx.py, "builtins")?.getattr("len")?;
+        return cx.call_builtin(&len, &CallArgs::positional(vec![object]), false);
+    }
+    let Some(method) = object_model::find_special(cx, object, &Rc::from("__length_hint__"))? else { return Ok(default) };
+    // Not the instruction's own call: a `TypeError` ends here.
+    cx.unclaim();
+    let hint = match cx.call(method, &CallArgs::default()) {
+        Err(Unwind::Raise(error)) if is_type_error(cx, error)? => return Ok(default),
+        hint => hint?,
+    };
+    match cx.known(hint)? {
+        Some(known) if known.is(cx.py.NotImplemented()) => Ok(default),
+        Some(known) if known.is_instance_of::<PyInt>() && known.ge(0)? => Ok(hint),
+        _ => Err(cannot("length_hint() of what does not hint at a known length")),
+    }
+} }
+
+fn is_type_error(cx: &mut OpcodeExecutor<'_>, error: VarId) -> Flow<bool> {
+    let ty = cx.type_of(error)?;
+    Ok(ty.cast::<PyType>().is_ok_and(|ty| cpython::is_subtype(ty, &cx.py.get_type::<PyTypeError>())))
 }
 
 builtin! { NEG = "operator:neg" => |cx, args| apply::<1>(cx, args, |cx, [value]| cx.unary(UnaryOp::Negative, value)) }
