@@ -269,6 +269,20 @@ def test_cached_function_as_a_method(x):
     return x + counter.twice(2) + counter.twice(2)
 
 
+class Table:
+    @functools.lru_cache(maxsize=None)
+    def row(self, n, step=1):
+        return tuple(range(0, n * step, step))
+
+
+table = Table()
+
+
+@given(one)
+def test_whole__cached_method_of_an_object_from_outside(x):
+    return x + table.row(2)[1] + table.row(3, step=2)[2], table.row.__name__
+
+
 @given(one)
 def test_whole__context_variable_set_and_reset(x):
     token = level.set(5)

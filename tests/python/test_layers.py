@@ -1,5 +1,7 @@
 """Kinds of layers and what is done to them between calls: equal to eager mode, with the number of graphs of each."""
 
+import functools
+
 import paddle
 import paddle.nn.functional as F
 import pytest
@@ -317,3 +319,23 @@ def test_modes_are_switched_in_the_function(same):
     same(seen[1], seen[0])
     stats = sot.stats()
     assert (stats.graphs, stats.breaks, stats.fallbacks, stats.hits) == (1, {}, {}, 2)
+
+
+class Masked(nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(2, 2)
+
+    @functools.lru_cache(maxsize=None)
+    def mask(self, size):
+        return paddle.tril(paddle.ones([size, size]))
+
+    def forward(self, x):
+        return self.mask(x.shape[0]) @ self.inner(x)
+
+
+def test_a_method_that_caches_tensors(check):
+    layer = Masked()
+    for size in (2, 3):
+        check(lambda x: layer(x), paddle.ones([size, 2]))
+    assert Masked.mask.cache_info().currsize == 2

@@ -15,7 +15,7 @@ use sot_core::side_effects::Effect;
 use sot_core::tracker::{ById, Tracker, TrackerId};
 use sot_core::variable::{VarId, Variable};
 
-use super::cannot;
+use super::{cannot, is_none};
 use crate::dict::{self, DictVariable};
 use crate::function::guard_identity;
 use crate::hash_key::HashKey;
@@ -75,6 +75,18 @@ builtin! { CACHED_CALL = "functools:_lru_cache_wrapper.__call__" => |cx, args| {
         return Ok(result);
     }
     Err(cannot("a cached function that gives an object, or does more than to compute a value from its arguments"))
+} }
+
+builtin! { BIND_CACHED = "functools:_lru_cache_wrapper.__get__" => |cx, args| {
+    let (this, object) = match args.positional[..] {
+        [this, object] | [this, object, _] if args.keywords.is_empty() => (this, object),
+        _ => return Err(cannot("__get__() of a cached function with these arguments")),
+    };
+    if is_none(cx, object)? {
+        return Ok(this);
+    }
+    let payload = (cx.runtime.factories.method)(this, object);
+    Ok(cx.produce(payload))
 } }
 
 /// What a real cached function has for arguments whose hash and equality C code tells; `None` if it cannot be asked.
