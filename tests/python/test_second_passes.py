@@ -655,3 +655,51 @@ def test_passes_are_seen_without_python(results, as_programs, monkeypatch):
     assert [type(hook) for hook in hooked] == [types.BuiltinFunctionType] * results
     assert type(core.eager.run_backward) is type(core.eager.run_partial_grad) is types.BuiltinFunctionType
     assert (sot.stats().graphs, sot.stats().hits) == (1, 1) and not sot.stats().breaks
+
+
+class Activations(nn.Layer):
+    """What is computed of activations leaves the graph with them."""
+
+    def __init__(self):
+        super().__init__()
+        self.body, self.head = nn.Sequential(deep(), nn.Linear(1, 4)), nn.Sequential(deep(), nn.Linear(1, 2))
+
+    def forward(self, x):
+        activations = self.body(x)
+        return activations, self.head(activations)
+
+
+def class_activations(net, call):
+    """As class activation maps are made, with the activations as the gradient's only input."""
+    found = []
+    for step in range(4):
+        x = paddle.randn([3, 4])
+        activations, scores = call(x)
+        found += [gradient.numpy() for gradient in paddle.grad(scores[:, step % 2].sum(), activations)]
+        activations, scores = call(x)
+        beside = scores.square().sum() + activations.exp().sum()
+        found += [gradient.numpy() for gradient in paddle.grad(beside, [scores, activations])]
+    return found
+
+
+def test_gradients_by_what_a_graph_has_given(as_users_have_it, same):
+    net, results = Activations(), []
+    for call in (net, sot.symbolic_translate(lambda x: net(x))):
+        paddle.seed(5)
+        results.append(class_activations(net, call))
+    same(results[1], results[0])
+    stats = sot.stats()
+    assert (stats.graphs, stats.breaks, stats.fallbacks) == (1, {}, {}), stats
+
+
+def test_gradients_by_what_a_program_has_given(as_programs, same):
+    """An error, and from then on it works."""
+    net, results = Activations(), []
+    fast = sot.symbolic_translate(lambda x: net(x))
+    activations, scores = fast(paddle.randn([3, 4]))
+    with pytest.raises(RuntimeError, match="by a result of a program"):
+        paddle.grad(scores.sum(), activations)
+    for call in (net, fast):
+        paddle.seed(5)
+        results.append(class_activations(net, call))
+    same(results[1], results[0])

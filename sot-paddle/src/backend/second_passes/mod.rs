@@ -25,6 +25,7 @@ use sot_core::stats;
 use super::collector::Stretch;
 
 mod past_run;
+mod results;
 mod trial;
 
 pub(super) use past_run::{Chances, PastRun, Tenancy};
@@ -36,6 +37,10 @@ const ERROR: &str = "sot: a second backward pass goes through a program, which c
     the start, make the second pass (create_graph=True, retain_graph=True, or through another result of the same function) in \
     the first training step, or set MIN_GRAPH_SIZE=1000000. (Where a call is given what is neither a tensor nor a constant, \
     the graph remains a program: leave such functions untranslated.)";
+
+const ERROR_BY_RESULT: &str = "sot: a gradient by a result of a program that has several, which Paddle cannot give. From now on sot \
+    calls graphs with gradients operation by operation instead: make the forward pass again and it works. To have it so from the \
+    start, ask for it in the first training step, or set MIN_GRAPH_SIZE=1000000.";
 
 /// What Paddle says where a second `backward` comes to a program, before any hook: in 3.3, and in 3.0.
 const GONE_THROUGH: [&str; 2] =
@@ -163,6 +168,16 @@ fn run_backward<'py>(function: &Bound<'py, PyAny>, args: &[Bound<'py, PyAny>]) -
 fn run_partial_grad<'py>(function: &Bound<'py, PyAny>, args: &[Bound<'py, PyAny>]) -> PyResult<Bound<'py, PyAny>> {
     let creates = flag(args, 4)?;
     let pass = Pass::new(if creates || flag(args, 3)? { Kind::Keeps } else { Kind::Leaves });
+    for input in args[1].try_iter()? {
+        match results::origin(&input?) {
+            Some(results::Of::Trial(passes)) => passes.upgrade().into_iter().for_each(|passes| passes.end_in(pass)),
+            Some(results::Of::Program) => {
+                give_up_programs();
+                return Err(PyRuntimeError::new_err(ERROR_BY_RESULT));
+            }
+            None => {}
+        }
+    }
     let (gradients, passed) = run(pass, function, args)?;
     if !creates || passed.kept.is_empty() {
         return Ok(gradients);
@@ -218,8 +233,8 @@ fn run<'py>(
         pass.stopped |= error.is_instance_of::<PyException>(py) && met_program(&error.value(py).to_string());
     }
     let is_for_another = pass.through_program && pass.kind.is_for_another();
-    if (pass.stopped || pass.is_second || is_for_another) && !EVERYWHERE.swap(true, Ordering::Relaxed) {
-        stats::forget();
+    if pass.stopped || pass.is_second || is_for_another {
+        give_up_programs();
     }
     match result {
         Ok(result) => Ok((result, running)),
@@ -229,6 +244,13 @@ fn run<'py>(
             Err(refusal)
         }
         Err(error) => Err(error),
+    }
+}
+
+/// From now on no graph with gradients becomes a program.
+fn give_up_programs() {
+    if !EVERYWHERE.swap(true, Ordering::Relaxed) {
+        stats::forget();
     }
 }
 

@@ -10,6 +10,7 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 use sot_core::cpython;
 
 use super::super::run::Graph;
+use super::results::{self, Of};
 use super::{
     copies, hook, locked, make_executor, module, note_gradient, note_run, refuse_pass, takes_hook, with_running, Hook,
     Kind, Pass,
@@ -101,6 +102,9 @@ impl PastRun {
     /// Follows the passes that come to the results. Paddle calls the hooks on all results of a node whichever it is that a pass
     /// comes through, before the node.
     pub(in super::super) fn watch(self, results: &Bound<'_, PyAny>) -> PyResult<()> {
+        if results.len()? > 1 {
+            results::note(results, &Of::Program)?;
+        }
         let run = Arc::new(self);
         for (at, result) in results.try_iter()?.enumerate() {
             let (result, run) = (result?, Arc::clone(&run));

@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use pyo3::prelude::*;
 
-use super::{hook, locked, takes_hook, with_running, Pass};
+use super::results::{self, Of};
+use super::{hook, locked, takes_hook, with_running, Kind, Pass};
 
 /// The first runs of a graph, operation by operation: up to a backward pass, or to the third run if none comes.
 #[derive(Default)]
@@ -13,14 +14,16 @@ pub(in super::super) struct Trial {
     runs: Mutex<Vec<Arc<Passes>>>,
 }
 
+/// The backward passes that have gone through a run.
 #[derive(Default)]
-struct Passes(Mutex<Vec<Pass>>);
+pub(super) struct Passes(Mutex<Vec<Pass>>);
 
 impl Trial {
     /// Takes down what goes through the results of a run.
     pub(in super::super) fn note(&self, results: &Bound<'_, PyAny>) -> PyResult<()> {
         let passes = Arc::new(Passes::default());
         locked(&self.runs).push(Arc::clone(&passes));
+        results::note(results, &Of::Trial(Arc::downgrade(&passes)))?;
         for result in results.try_iter()? {
             let (result, passes) = (result?, Arc::clone(&passes));
             if takes_hook(&result)? {
@@ -47,6 +50,11 @@ impl Trial {
 }
 
 impl Passes {
+    /// A pass is to give gradients by a result, which would be none of a program: another pass begins there for all that is known.
+    pub(super) fn end_in(&self, pass: Pass) {
+        self.add(Pass { kind: Kind::Keeps, ..pass });
+    }
+
     fn add(&self, pass: Pass) {
         let mut passes = locked(&self.0);
         if passes.iter().all(|known| known.id != pass.id) {

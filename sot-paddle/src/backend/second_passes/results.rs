@@ -1,0 +1,51 @@
+//! Gradients by what a graph has given. A program is one node of the backward pass: what one of its results is of another shows nowhere,
+//! and by one of several Paddle gives no gradient at all, or that of another.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, Weak};
+
+use pyo3::prelude::*;
+use sot_core::cpython::WeakRef;
+
+use super::trial::Passes;
+use super::{locked, takes_hook};
+
+/// What a tensor is a result of.
+#[derive(Clone)]
+pub(super) enum Of {
+    /// A first run, operation by operation.
+    Trial(Weak<Passes>),
+    /// A program that has several.
+    Program,
+}
+
+/// Results that are alive, and some that were, by address.
+static RESULTS: Mutex<BTreeMap<usize, (WeakRef, Of)>> = Mutex::new(BTreeMap::new());
+
+/// From so many on the dead are looked for.
+const MANY: usize = 256;
+
+/// Notes the results that a gradient may be asked for by.
+pub(super) fn note(results: &Bound<'_, PyAny>, of: &Of) -> PyResult<()> {
+    let py = results.py();
+    let mut found = Vec::new();
+    for result in results.try_iter()? {
+        let result = result?;
+        if takes_hook(&result)? {
+            found.push(WeakRef::new(&result, None)?);
+        }
+    }
+    let mut known = locked(&RESULTS);
+    if known.len() >= MANY {
+        known.retain(|_, (result, _)| result.is_alive(py));
+    }
+    known.extend(found.into_iter().map(|result| (result.address(), (result, of.clone()))));
+    Ok(())
+}
+
+/// What the tensor is a result of.
+pub(super) fn origin(tensor: &Bound<'_, PyAny>) -> Option<Of> {
+    let known = locked(&RESULTS);
+    let (result, of) = known.get(&(tensor.as_ptr() as usize))?;
+    result.is(tensor).then(|| of.clone())
+}
