@@ -56,6 +56,9 @@ def observe(module, function, maker, call):
             outcome = "returned " + describe(call(function, args))
         except Exception as error:
             outcome = "raised " + describe(error) + describe.traceback(error)
+            # What its frames hold is gone before the variables are looked at: where a handler passes an exception on, the frame in
+            # the traceback is the new code's, which has handed its variables over.
+            BaseException.with_traceback(error, None)
     variables = {name: value for name, value in vars(module).items() if describe.is_state(name, value)}
     lines = [outcome, "arguments " + describe(args), "variables " + describe(variables)]
     lines += [f"warned {w.filename}:{w.lineno} {w.category.__name__}: {w.message}" for w in warned]

@@ -96,7 +96,7 @@ property! { [LOAD_SUPER_ATTR LOAD_GLOBAL LOAD_DEREF] (Any)
     "class Local(Deep):\n    def method(self, p):\n        return super(Local, self).method(p), super().computed\nr = Local('l').method(a)"
     "class Local(Deep):\n    @classmethod\n    def of_class(cls, p):\n        return super().of_class(p)\nr = Local.of_class(a)"
     "class Local:\n    def method(self):\n        return super().method()\nr = Local().method()"
-    "shadow('super', lambda *given: Attrs(given))\nclass Local(Deep):\n    def method(self, p):\n        return super().tag, len(super(Local, self).tag), super().method(p)\nr = Local('l').method(a), toy.ones([1]) + 1\nshadow('super')"
+    "shadow('super', lambda *given: Attrs(given))\nclass Local(Deep):\n    def method(self, p):\n        return super().method(p), super(Local, self).method(p)\nr = Local('l').method(a), toy.ones([1]) + 1\nshadow('super')"
     "class Local(Deep):\n    def of(self):\n        return super().computed, super(Local, self).shared\nr = Local('l', 'breaks').of(), a"
     "class Local(Deep):\n    def of(self):\n        return super().missing_one\nr = Local('l').of()"
 }
