@@ -8,6 +8,10 @@ opcode! {
         => |cx, _| match_keys(cx, subject, keys).map(|found| [subject, keys, found.unwrap_or_else(|| cx.none())])
 }
 opcode! {
-    MATCH_CLASS [3.11..3.14] (subject, class, names -- found)
+    MATCH_CLASS [3.11..3.12] (subject, class, names -- found)
+        => |cx, op| match_class(cx, subject, class, op.arg, names, "type").map(|found| found.unwrap_or_else(|| cx.none()))
+}
+opcode! {
+    MATCH_CLASS [3.12..3.14] (subject, class, names -- found)
         => |cx, op| match_class(cx, subject, class, op.arg, names, "class").map(|found| found.unwrap_or_else(|| cx.none()))
 }
