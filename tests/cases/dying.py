@@ -553,7 +553,7 @@ def test_the_outer_one_catches_that_the_inner_one_ignores_its_end(x):
 
 
 @given(one)
-def test_whole__an_object_dies_with_the_frame(x):
+def test_an_object_dies_with_the_frame(x):
     kept = Dying("a")
     LOG.append("made")
     kept.name += "b"
@@ -563,7 +563,7 @@ def test_whole__an_object_dies_with_the_frame(x):
 
 
 @given(one)
-def test_whole__objects_die_with_the_frame_in_their_order(x):
+def test_objects_die_with_the_frame_in_their_order(x):
     b = a = None
     c, a, b = [Dying("c")], Dying("a"), Dying("b")
     LOG.append("behind")
@@ -579,7 +579,7 @@ def test_objects_that_hold_others_die_with_the_frame(x):
 
 
 @given(one)
-def test_whole__an_object_that_holds_another_dies_with_the_frame(x):
+def test_an_object_that_holds_another_dies_with_the_frame(x):
     outer = Dying("outer")
     outer.inner = Dying("inner")
     LOG.append("behind")
@@ -682,14 +682,14 @@ def test_errors_of_what_runs_code_when_it_dies(x):
 
 
 @given(one)
-def test_whole__an_empty_slot_of_what_runs_code_when_it_dies(x):
+def test_an_empty_slot_of_what_runs_code_when_it_dies(x):
     odd = Odd()
     odd.value = x + 1
     return odd.value
 
 
 @given(one)
-def test_whole__a_class_made_here(x):
+def test_a_class_made_here(x):
     class Own:
         def __del__(self):
             LOG.append(self.name)
