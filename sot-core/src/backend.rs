@@ -204,6 +204,11 @@ pub trait Backend: Send + Sync {
         let _ = (kind, callee);
         false
     }
+    /// Whether a statement does with a `float` that is a value of the graph what it does with the number.
+    fn takes_floats(&self, kind: CallKind, callee: &Bound<'_, PyAny>) -> bool {
+        let _ = (kind, callee);
+        false
+    }
     /// A test of the global state as it is now.
     fn state_test(&self, py: Python<'_>) -> PyResult<Box<dyn StateTest>>;
     /// The Python type that eager tensors have, for `type(x)` and `isinstance`.
@@ -247,7 +252,7 @@ pub trait GraphBuilder {
     /// A graph input like `tensor`, given anew at each call. `meta` is its meta, in which sizes may be left open. Where one is,
     /// what would not do the same for each size is a [`SizesMatter`].
     fn input(&mut self, name: &str, tensor: &Bound<'_, PyAny>, meta: &TensorMeta) -> PyResult<Py<PyAny>>;
-    /// A graph input that is an `int` of Python's, given anew at each call; as a value it is a tensor without dimensions.
+    /// A graph input that is an `int` or `float` of Python's, given anew at each call; as a value it is a tensor without dimensions.
     fn number(&mut self, name: &str, number: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         let _ = (name, number);
         Err(SizesMatter::new_err("numbers are no inputs of a graph"))

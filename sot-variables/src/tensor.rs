@@ -224,7 +224,7 @@ impl TensorVariable {
         let ty = self.python_type(cx);
         let ty = ty.cast::<pyo3::types::PyType>().map_err(PyErr::from)?;
         let known = cpython::type_lookup(ty, &PyString::intern(cx.py, name)).is_some();
-        if cx.is_open_argument(other) {
+        if cx.is_open_operand(other) {
             return Ok(known);
         }
         let other = subclass::storage_of(cx, other)?.unwrap_or(other);

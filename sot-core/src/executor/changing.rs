@@ -225,7 +225,11 @@ impl<'py> OpcodeExecutor<'py> {
             trackers.push(tracker);
         }
         let tracker = self.trackers.add(Tracker::Computed { how, of: trackers });
-        let others = self.changing.get(&self.trackers.text(self.py, tracker)).copied().unwrap_or(0);
+        let mut others = self.changing.get(&self.trackers.text(self.py, tracker)).copied().unwrap_or(0);
+        if value.is_exact_instance_of::<PyFloat>() {
+            // It differs as what it is computed from does.
+            others = of.iter().map(|&operand| self.others_of(operand)).fold(others, usize::max);
+        }
         let payload = LazyNumber { value: value.clone().unbind(), others, operands };
         Some(self.vars.add(Rc::new(payload), tracker))
     }
@@ -235,6 +239,12 @@ impl<'py> OpcodeExecutor<'py> {
         let number = self.vars.as_kind::<LazyNumber>(id)?;
         let value = number.value.bind(self.py);
         value.is_exact_instance_of::<PyInt>().then(|| value.extract().ok()).flatten()
+    }
+
+    /// The `float` that differs from call to call, or was computed from such, as it is now.
+    pub(super) fn lazy_float(&self, id: VarId) -> Option<Bound<'py, PyAny>> {
+        let value = self.vars.as_kind::<LazyNumber>(id)?.value.bind(self.py).clone();
+        value.is_exact_instance_of::<PyFloat>().then_some(value)
     }
 
     /// In how many translations a number that differs was another one.

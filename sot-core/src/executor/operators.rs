@@ -249,6 +249,10 @@ impl<'py> OpcodeExecutor<'py> {
             let zero = self.integer(0)?;
             return self.binary(BinaryOp::Subtract, zero, operand);
         }
+        if op == UnaryOp::Negative && self.lazy_float(operand).is_some() {
+            let minus_one = self.integer(-1)?;
+            return self.binary(BinaryOp::Multiply, operand, minus_one);
+        }
         if let Some(value) = self.known(operand)? {
             return self.fold(|_| op.apply(&value));
         }

@@ -13,7 +13,7 @@ use crate::backend::{CallKind, ObjectTest, SizesMatter, TensorMeta};
 use crate::codegen::CodeGen;
 use crate::env;
 use crate::error::{Flow, ReasonId, Unwind};
-use crate::guard::Test;
+use crate::guard::{Identity, Test};
 use crate::log;
 use crate::tracker::{Computation, Key, Tracker, TrackerId};
 use crate::variable::{GraphArgument, VarId, Variable};
@@ -53,6 +53,8 @@ pub struct Sizes {
     opens_after: Option<usize>,
     /// Whether the statement being made takes sizes that are values of the graph.
     pub(crate) are_taken: bool,
+    /// Whether it takes a `float` that is one.
+    pub(crate) floats_are_taken: bool,
 }
 
 impl Default for Sizes {
@@ -72,6 +74,7 @@ impl Sizes {
             settled: Vec::new(),
             opens_after: opens_after(),
             are_taken: false,
+            floats_are_taken: false,
         }
     }
 
@@ -366,8 +369,8 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// An operator between a tensor and an open number.
     pub(super) fn open_operator(&mut self, op: BinaryOp, lhs: VarId, rhs: VarId) -> Flow<Option<VarId>> {
-        let (number, other) = if self.is_open_argument(rhs) { (rhs, lhs) } else { (lhs, rhs) };
-        if !self.is_open_argument(number) || self.is_open_integer(other) {
+        let (number, other) = if self.is_open_operand(rhs) { (rhs, lhs) } else { (lhs, rhs) };
+        if !self.is_open_operand(number) || self.is_open_integer(other) {
             return Ok(None);
         }
         let payload = self.see(other)?;
@@ -389,6 +392,10 @@ impl<'py> OpcodeExecutor<'py> {
         if self.sizes.are_taken && self.is_open_argument(id) {
             let value = self.open_value(id)?;
             self.sizes.are_taken = true;
+            return self.see(value)?.graph_argument(self, value);
+        }
+        if self.sizes.floats_are_taken && self.is_open_float(id) {
+            let value = self.float_value(id)?;
             return self.see(value)?.graph_argument(self, value);
         }
         self.see(id)?.graph_argument(self, id)
@@ -441,15 +448,27 @@ impl<'py> OpcodeExecutor<'py> {
         let Some(range) = Within::around(now, self.sizes.least) else { return Err(self.needs_number(id)) };
         let tracker = self.vars.tracker(id);
         self.guards.add(tracker, Test::Object(Box::new(Within(range))));
-        let name = self.trackers.text(self.py, tracker);
-        self.sizes.left_open.push(name);
         let now = now.into_pyobject(self.py).map_err(PyErr::from)?.into_any();
-        let symbol = match self.number_input(id, &now) {
+        self.given_number(id, &now, "int64")
+    }
+
+    /// The `float` from outside, or computed from such, as an input of the graph.
+    fn float_value(&mut self, id: VarId) -> Flow<VarId> {
+        let Some(now) = self.lazy_float(id) else { return Err(self.needs_number(id)) };
+        let tracker = self.vars.tracker(id);
+        self.guards.add(tracker, Test::TypeIs(Identity::of(now.get_type().as_any())));
+        self.given_number(id, &now, "float64")
+    }
+
+    fn given_number(&mut self, id: VarId, now: &Bound<'py, PyAny>, dtype: &str) -> Flow<VarId> {
+        let name = self.trackers.text(self.py, self.vars.tracker(id));
+        self.sizes.left_open.push(name);
+        let symbol = match self.number_input(id, now) {
             Ok(symbol) => symbol,
             Err(error) if error.is_instance_of::<SizesMatter>(self.py) => return Err(self.needs_number(id)),
             Err(error) => return Err(error.into()),
         };
-        let meta = TensorMeta { shape: Vec::new(), dtype: "int64".into(), stop_gradient: true };
+        let meta = TensorMeta { shape: Vec::new(), dtype: dtype.into(), stop_gradient: true };
         let payload = (self.runtime.factories.tensor)(symbol, meta);
         Ok(self.produce(payload))
     }
@@ -473,6 +492,20 @@ impl<'py> OpcodeExecutor<'py> {
         let name = self.trackers.text(self.py, self.vars.tracker(id));
         let may_be = Within::around(now, self.sizes.least).is_some();
         self.others_of(id) >= enough && may_be && !self.sizes.closed.contains(&name)
+    }
+
+    /// Whether the variable is a `float` that is not the same in each call, and that a graph can be given.
+    fn is_open_float(&self, id: VarId) -> bool {
+        let (Some(_), Some(enough)) = (self.lazy_float(id), self.sizes.opens_after) else { return false };
+        // What differs once may be one of many numbers computed from it, each of which would be assumed in turn.
+        let enough = enough.min(1);
+        let name = self.trackers.text(self.py, self.vars.tracker(id));
+        self.others_of(id) >= enough && !self.sizes.closed.contains(&name)
+    }
+
+    /// Whether the variable is a number that is not the same in each call, and that an operator in a graph can be given.
+    pub fn is_open_operand(&self, id: VarId) -> bool {
+        self.is_open_argument(id) || self.is_open_float(id)
     }
 
     /// Whether the number is never below zero.

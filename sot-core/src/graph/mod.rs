@@ -51,6 +51,8 @@ pub struct FunctionGraph<'py> {
     building: Duration,
     /// Smaller graphs are made again one by one.
     min_size: MinSize,
+    /// How many inputs are numbers.
+    numbers: usize,
     /// The first statements, or all of them, as they are made again; `None` for one that cannot be.
     calls: Vec<Option<Call>>,
     values: Values,
@@ -97,6 +99,7 @@ impl<'py> FunctionGraph<'py> {
             units: Vec::new(),
             building: Duration::ZERO,
             min_size: MinSize::now(),
+            numbers: 0,
             calls: Vec::new(),
             values: Values::default(),
             parameters: Vec::new(),
@@ -258,7 +261,8 @@ impl<'py> FunctionGraph<'py> {
             return Ok((builder.finish(self.py, name, &inputs, &values)?, ir));
         };
         let calls = replay.callable(self.py)?;
-        if weight < self.min_size.of(self.needs_grad(&*builder, outputs)?, writes, outputs.len()) {
+        let training = self.needs_grad(&*builder, outputs)?;
+        if weight < self.min_size.of(training, self.numbers, writes, outputs.len()) {
             ir.replayed = Some("fewer than MIN_GRAPH_SIZE");
             return Ok((calls, ir));
         }
@@ -382,7 +386,7 @@ impl<'py> OpcodeExecutor<'py> {
         Ok(symbol)
     }
 
-    /// The symbol of an `int` that is given at each call.
+    /// The symbol of a number that is given at each call.
     pub(crate) fn number_input(&mut self, variable: VarId, number: &Bound<'py, PyAny>) -> PyResult<SymbolId> {
         if let Some(&symbol) = self.graph.external.get(&variable) {
             return Ok(symbol);
@@ -390,6 +394,7 @@ impl<'py> OpcodeExecutor<'py> {
         let name = format!("var_{}", self.graph.symbols.len());
         let value = self.graph.build(|builder| builder.number(&name, number))?;
         let symbol = self.graph.add_input(value);
+        self.graph.numbers += 1;
         self.graph.external.insert(variable, symbol);
         self.graph.inputs.push((symbol, variable));
         Ok(symbol)
@@ -405,6 +410,7 @@ impl<'py> OpcodeExecutor<'py> {
     ) -> Flow<VarId> {
         self.holds_for.clear();
         self.sizes.are_taken = self.runtime.backend.takes_sizes(kind, callee);
+        self.sizes.floats_are_taken = self.runtime.backend.takes_floats(kind, callee);
         let mut texts = Vec::new();
         let mut positional = Vec::new();
         for &arg in &args.positional {

@@ -19,6 +19,8 @@ use crate::runtime::Runtime;
 pub(super) struct MinSize {
     inference: usize,
     training: usize,
+    /// By how much it is more for each input that is a number, of which a tensor is made.
+    number: usize,
     /// By how much it is more for each tensor from outside that is written back.
     write: usize,
     /// By how much it is more for each result after the first.
@@ -32,18 +34,19 @@ pub fn said_min_size() -> Option<usize> {
 
 impl MinSize {
     /// Measured with Paddle, whose programs take much longer where a backward pass may follow.
-    const MEASURED: MinSize = MinSize { inference: 4, training: 7, write: 8, result: 1 };
+    const MEASURED: MinSize = MinSize { inference: 4, training: 7, number: 2, write: 8, result: 1 };
 
     /// What `MIN_GRAPH_SIZE` says, for all graphs.
     pub(super) fn now() -> MinSize {
-        let said = |size| MinSize { inference: size, training: size, write: 0, result: 0 };
+        let said = |size| MinSize { inference: size, training: size, number: 0, write: 0, result: 0 };
         said_min_size().map_or(MinSize::MEASURED, said)
     }
 
-    /// The size, by whether a backward pass may follow, how many tensors are written back and how many results there are.
-    pub(super) fn of(self, training: bool, writes: usize, results: usize) -> usize {
+    /// The size, by whether a backward pass may follow, how many inputs are numbers, how many tensors are written back and how many
+    /// results there are.
+    pub(super) fn of(self, training: bool, numbers: usize, writes: usize, results: usize) -> usize {
         let size = if training { self.training } else { self.inference };
-        size + writes * self.write + results.saturating_sub(1) * self.result
+        size + numbers * self.number + writes * self.write + results.saturating_sub(1) * self.result
     }
 }
 

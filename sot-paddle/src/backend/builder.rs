@@ -9,7 +9,7 @@ use std::sync::Arc;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+use pyo3::types::{PyDict, PyFloat, PyList, PyString, PyTuple};
 use sot_core::backend::{CallKind, GraphBuilder, SizesMatter, StateTest, TensorMeta};
 use sot_core::cpython::{self, WeakRef};
 
@@ -292,9 +292,16 @@ impl GraphBuilder for PaddleBuilder {
     fn number(&mut self, name: &str, number: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         let py = number.py();
         let name = format!("sot.input.{}.{name}", self.inputs);
-        let data = || self.paddle.data.bind(py).call1((name, PyList::empty(py), "int64"));
+        let is_float = number.is_exact_instance_of::<PyFloat>();
+        let dtype = if is_float { "float64" } else { "int64" };
+        let data = || self.paddle.data.bind(py).call1((name, PyList::empty(py), dtype));
         let value = self.within(py, data)?;
         self.inputs += 1;
+        if is_float {
+            // What takes it does not look at it: there is nothing to compare.
+            self.numbers.insert(&self.paddle, &value)?;
+            return Ok(value.unbind());
+        }
         let twin = match &mut self.twin {
             Some(twin) => twin,
             None => self.twin.insert(Twin::new(py, &self.paddle)?),

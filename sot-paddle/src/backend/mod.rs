@@ -20,6 +20,7 @@ pub(crate) mod marks;
 mod meta;
 mod names;
 mod native;
+mod number_inputs;
 mod output_argument;
 mod outputs;
 mod paddle;
@@ -159,6 +160,10 @@ impl Backend for PaddleBackend {
 
     fn takes_sizes(&self, kind: CallKind, callee: &Bound<'_, PyAny>) -> bool {
         sizes::are_taken(kind, callee).unwrap_or(false)
+    }
+
+    fn takes_floats(&self, kind: CallKind, callee: &Bound<'_, PyAny>) -> bool {
+        sizes::are_floats_taken(kind, callee).unwrap_or(false)
     }
 
     fn state_test(&self, py: Python<'_>) -> PyResult<Box<dyn StateTest>> {

@@ -9,6 +9,7 @@ use sot_core::cpython::{self, WeakRef};
 
 use super::collector;
 use super::garbage;
+use super::number_inputs::NumberInputs;
 use super::outputs::Output;
 use super::paddle::Paddle;
 use super::program_id;
@@ -78,7 +79,7 @@ impl Planned {
         }
         // Made differentiable inside the trace, where the frame itself begins without grad mode.
         let forces_grad = training && !self.paddle.grad_enabled(py)?;
-        let numbers = self.numbers.clone();
+        let numbers = NumberInputs::new(&self.paddle, self.inputs.bind(py), &self.numbers)?;
         Ok(run::Program { runner, training, forces_grad, detached, numbers, small })
     }
 }

@@ -12,6 +12,7 @@ use sot_core::backend::StateTest;
 use sot_core::cpython::{self, WeakRef};
 
 use super::collector;
+use super::number_inputs::NumberInputs;
 use super::outputs::{pick, Origin, Output};
 use super::paddle::Paddle;
 use super::release::Runner;
@@ -61,7 +62,7 @@ pub(crate) struct Program {
     /// Inputs that no gradient flows to.
     pub(crate) detached: Vec<usize>,
     /// Inputs that are given as numbers.
-    pub(crate) numbers: Vec<usize>,
+    pub(super) numbers: NumberInputs,
 }
 
 impl Program {
@@ -82,10 +83,7 @@ impl Program {
         for &at in &self.detached {
             inputs[at] = inputs[at].call_method0(intern!(py, "detach"))?;
         }
-        for &at in &self.numbers {
-            let full = (PyList::empty(py), &inputs[at], intern!(py, "int64"));
-            inputs[at] = cpython::import(py, "paddle")?.call_method1(intern!(py, "full"), full)?;
-        }
+        self.numbers.make(&mut inputs)?;
         PyTuple::new(py, inputs)
     }
 }

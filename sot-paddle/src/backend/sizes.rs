@@ -51,6 +51,15 @@ pub(super) fn are_taken(kind: CallKind, callee: &Bound<'_, PyAny>) -> PyResult<b
     })
 }
 
+/// Operators of a tensor that a `float` may be given to.
+const OF_FLOATS: &[&str] =
+    &["__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__truediv__", "__rtruediv__"];
+
+/// Whether numbers that are no integers may be given to a statement.
+pub(super) fn are_floats_taken(kind: CallKind, callee: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(kind == CallKind::Method && scalar::name(callee)?.is_some_and(|name| OF_FLOATS.contains(&&*name)))
+}
+
 /// A function that gives the size of a dimension: a number for a tensor, a value for a value.
 pub(super) fn function(py: Python<'_>, paddle: &Paddle) -> PyResult<Py<PyAny>> {
     static SIZE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
@@ -135,6 +144,11 @@ impl Numbers {
         paddle.is_value(value) && identity(paddle, value).is_ok_and(|id| self.0.contains(&id))
     }
 
+    /// Whether a value is one of them that is no integer.
+    fn is_float(&self, paddle: &Paddle, value: &Bound<'_, PyAny>) -> PyResult<bool> {
+        Ok(self.has(paddle, value) && meta::of_value(paddle, value)?.is_some_and(|meta| &*meta.dtype == "float64"))
+    }
+
     /// The result, if the call is an operator between a value that stands for a number and another value, or a number.
     /// To be called in static mode.
     pub(super) fn operator<'py>(
@@ -148,10 +162,13 @@ impl Numbers {
             return Ok(None);
         }
         let method = callee.cast::<PyString>()?;
+        let (receiver, other) = (args.get_item(0)?, args.get_item(1)?);
+        if self.is_float(paddle, &other)? {
+            return of_float(paddle, method, &receiver, &other).map(Some);
+        }
         if !OPERATORS.contains(&method.to_str()?) {
             return Ok(None);
         }
-        let (receiver, other) = (args.get_item(0)?, args.get_item(1)?);
         let is_number = |operand: &Bound<'py, PyAny>| self.has(paddle, operand);
         if is_number(&receiver) && (is_number(&other) || other.is_exact_instance_of::<PyInt>()) {
             let result = receiver.call_method1(method, (other,))?;
@@ -174,6 +191,31 @@ impl Numbers {
         }
         let number = other.call_method1(intern!(method.py(), "astype"), (&*meta.dtype,))?;
         receiver.call_method1(method, (number,)).map(Some)
+    }
+}
+
+/// An operator between a tensor and a `float` that is a value.
+fn of_float<'py>(
+    paddle: &Paddle,
+    method: &Bound<'py, PyString>,
+    tensor: &Bound<'py, PyAny>,
+    number: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let meta = meta::of_value(paddle, tensor)?.filter(|meta| matches!(&*meta.dtype, "float32" | "float64"));
+    let Some(meta) = meta else { return Err(unlike_number(method)) };
+    match method.to_str()? {
+        // Which also adds nought, in eager mode, too.
+        "__mul__" | "__rmul__" => {
+            cpython::import(tensor.py(), "paddle")?.call_method1(intern!(tensor.py(), "scale"), (tensor, number))
+        }
+        "__truediv__" if paddle.release.divides_by_reciprocal => Err(unlike_number(method)),
+        // The number is one of one dimension there.
+        "__rtruediv__" if meta.shape.is_empty() => Err(unlike_number(method)),
+        name if OF_FLOATS.contains(&name) => {
+            let number = number.call_method1(intern!(method.py(), "astype"), (&*meta.dtype,))?;
+            tensor.call_method1(method, (number,))
+        }
+        _ => Err(unlike_number(method)),
     }
 }
 

@@ -136,7 +136,7 @@ impl Amp {
 }
 
 /// The device operations run on; `None` until Paddle has chosen it.
-fn expected_place<'py>(py: Python<'py>, paddle: &Paddle) -> PyResult<Bound<'py, PyAny>> {
+pub(super) fn expected_place<'py>(py: Python<'py>, paddle: &Paddle) -> PyResult<Bound<'py, PyAny>> {
     let place = paddle.framework.bind(py).get_item(intern!(py, "_global_expected_place_"))?;
     match place {
         Some(place) if !place.is_none() => Ok(place),
