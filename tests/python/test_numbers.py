@@ -55,7 +55,7 @@ def test_operators_with_a_float_that_differs(name, dtype):
             assert got.dtype == expected.dtype and got.shape == expected.shape
             numpy.testing.assert_array_equal(got.numpy(), expected.numpy())
     counted = sot.stats()
-    if dtype in ("float32", "float64") and not (name == "quotient" and paddle.__version__ < "3.1"):
+    if dtype in ("float32", "float64"):
         assert counted.translations <= 4 and not counted.breaks
     assert not counted.fallbacks
 

@@ -194,7 +194,7 @@ impl<'py> Operands<'py> {
 }
 
 /// A graph constant of no dimensions.
-fn constant<'py>(number: &Bound<'py, PyAny>, dtype: &str) -> PyResult<Bound<'py, PyAny>> {
+pub(super) fn constant<'py>(number: &Bound<'py, PyAny>, dtype: &str) -> PyResult<Bound<'py, PyAny>> {
     cpython::import(number.py(), "paddle")?.call_method1("full", (Vec::<i64>::new(), number, dtype))
 }
 

@@ -203,12 +203,14 @@ fn of_float<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let meta = meta::of_value(paddle, tensor)?.filter(|meta| matches!(&*meta.dtype, "float32" | "float64"));
     let Some(meta) = meta else { return Err(unlike_number(method)) };
+    let py = tensor.py();
+    // Which also adds nought, in eager mode, too.
+    let scaled = |number| cpython::import(py, "paddle")?.call_method1(intern!(py, "scale"), (tensor, number));
     match method.to_str()? {
-        // Which also adds nought, in eager mode, too.
-        "__mul__" | "__rmul__" => {
-            cpython::import(tensor.py(), "paddle")?.call_method1(intern!(tensor.py(), "scale"), (tensor, number))
+        "__mul__" | "__rmul__" => scaled(number.clone()),
+        "__truediv__" if paddle.release.divides_by_reciprocal => {
+            scaled(scalar::constant(&1.0_f64.into_pyobject(py)?.into_any(), "float64")?.div(number)?)
         }
-        "__truediv__" if paddle.release.divides_by_reciprocal => Err(unlike_number(method)),
         // The number is one of one dimension there.
         "__rtruediv__" if meta.shape.is_empty() => Err(unlike_number(method)),
         name if OF_FLOATS.contains(&name) => {
