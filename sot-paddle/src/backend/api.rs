@@ -113,7 +113,7 @@ const FOLLOWED: &[(&str, &[&str])] = &[
     ("paddle.distributed.fleet.fleet", &["get_hybrid_communicate_group"]),
     ("paddle.distributed.fleet.layers.mpu.random", &["get_rng_state_tracker"]),
     ("paddle.base.dygraph.math_op_patch", &["requires_grad", "requires_grad_"]),
-    ("paddle.tensor.creation", &["cauchy_", "geometric_"]),
+    ("paddle.tensor.creation", &["cauchy_"]),
     ("paddle.tensor.random", &["bernoulli_", "log_normal_", "normal_"]),
     ("paddle.metric.metrics", &["accumulate", "compute", "name", "reset"]),
     (
@@ -190,17 +190,8 @@ const BREAKING_ATTRIBUTES: &[(&str, &str)] = &[
 const FOLLOWED_ATTRIBUTES: &[&str] = &["__class__", "clear_grad", "clear_gradient"];
 
 /// The same for methods and properties that are for eager mode only, and ask for what is known or call other methods.
-const EAGER_METHODS: &[&str] = &[
-    "bernoulli_",
-    "cauchy_",
-    "cpu",
-    "geometric_",
-    "get_device",
-    "is_cuda",
-    "log_normal_",
-    "normal_",
-    "requires_grad_",
-];
+const EAGER_METHODS: &[&str] =
+    &["bernoulli_", "cauchy_", "cpu", "get_device", "is_cuda", "log_normal_", "normal_", "requires_grad_"];
 
 /// Attributes that a tensor has beside its value, and results of a graph when it has run, with why.
 const OUTSIDE: &[(&str, &str)] = &[
