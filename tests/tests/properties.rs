@@ -60,7 +60,7 @@ impl Expression {
         };
         let values = names.join(", ");
         format!(
-            "import toy\nnan, inf = float('nan'), float('inf')\nmakers = {maker}\n\
+            "import toy\nfrom math import inf, nan\nmakers = {maker}\n\
              def f(x, {parameters}):\n    y = x + 1\n{locals}    {}\n    return y, r, {values}\n\
              def caught(x, {parameters}):\n{locals}    r = None\n    try:\n        {}\n    \
              except Exception as error:\n        r = type(error)\n    return x + 1, r, {values}\n",
