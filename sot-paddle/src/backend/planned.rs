@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use sot_core::cpython::{self, WeakRef};
 
-use super::collector;
+use super::collector::Collector;
 use super::garbage;
 use super::number_inputs::NumberInputs;
 use super::outputs::Output;
@@ -73,14 +73,14 @@ impl Planned {
         let detached = if training { inputs_without_gradient(&layer)? } else { Vec::new() };
         let runner = (release.runner)(&layer, results)?;
         layer.setattr("_params", PyList::empty(py))?;
-        let small = collector::is_small(&self.paddle, self.program.bind(py))?;
+        let collector = Collector::of(&self.paddle, self.program.bind(py))?;
         if training {
             second_passes::watch(py)?;
         }
         // Made differentiable inside the trace, where the frame itself begins without grad mode.
         let forces_grad = training && !self.paddle.grad_enabled(py)?;
         let numbers = NumberInputs::new(&self.paddle, self.inputs.bind(py), &self.numbers)?;
-        Ok(run::Program { runner, training, forces_grad, detached, numbers, small })
+        Ok(run::Program { runner, training, forces_grad, detached, numbers, collector })
     }
 }
 

@@ -11,7 +11,7 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 use sot_core::backend::StateTest;
 use sot_core::cpython::{self, WeakRef};
 
-use super::collector;
+use super::collector::{self, Collector};
 use super::number_inputs::NumberInputs;
 use super::outputs::{pick, Origin, Output};
 use super::paddle::Paddle;
@@ -55,8 +55,7 @@ pub(crate) struct Program {
     pub(crate) runner: Box<dyn Runner>,
     /// Whether a backward pass may follow, for which the scope is kept.
     pub(crate) training: bool,
-    /// Whether all it computes is small (see [`collector`]).
-    pub(crate) small: bool,
+    pub(crate) collector: Collector,
     /// Whether it must run with grad mode on, though it is called with grad mode off.
     pub(crate) forces_grad: bool,
     /// Inputs that no gradient flows to.
@@ -155,10 +154,10 @@ impl Graph {
         let run = || program.runner.run(inputs, parameters, scope.as_list.bind(py));
         let run = || if program.forces_grad { self.paddle.with_grad(py, run) } else { run() };
         // The first run in a scope makes the executor.
-        let results = if scope.is_new && program.small { collector::without(py, run) } else { run() };
+        let results = if scope.is_new { collector::with(py, program.collector, run) } else { run() };
         let past = program.training.then(|| {
             let scope = (scope.as_list.clone_ref(py), Arc::clone(&scope.tenancy));
-            PastRun::new(self, (inputs, parameters), scope, program.small)
+            PastRun::new(self, (inputs, parameters), scope, program.collector)
         });
         self.scopes.take_back(scope);
         let results = results?;

@@ -22,7 +22,7 @@ use pyo3::types::{PyBool, PyDict, PyList, PyTuple};
 use sot_core::cpython;
 use sot_core::stats;
 
-use super::collector::Stretch;
+use super::collector::{Collector, Stretch};
 
 mod past_run;
 mod results;
@@ -95,7 +95,7 @@ impl Pass {
 /// A pass while it runs.
 struct Running {
     pass: Pass,
-    /// That in which it makes executors without a collector.
+    /// That in which it makes executors with the collector of the last program.
     stretch: Option<Stretch>,
     /// What programs have been given, and copies of it.
     copies: Option<Py<PyDict>>,
@@ -296,9 +296,9 @@ fn module(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
     cpython::import(py, "sot._second_passes")
 }
 
-/// The executor that the pass makes next is that of a program whose results are small, or are not.
-fn make_executor(py: Python<'_>, small: bool) -> PyResult<()> {
-    let stretch = if small { Stretch::new(py)? } else { None };
+/// The executor that the pass makes next has this collector.
+fn make_executor(py: Python<'_>, collector: Collector) -> PyResult<()> {
+    let stretch = Stretch::new(py, collector)?;
     // What goes lets the flag be what it was, in Python: not while the list is borrowed.
     let gone = RUNNING.with_borrow_mut(|running| match running.last_mut() {
         Some(running) => std::mem::replace(&mut running.stretch, stretch),

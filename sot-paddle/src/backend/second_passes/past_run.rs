@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use sot_core::cpython;
 
+use super::super::collector::Collector;
 use super::super::run::Graph;
 use super::results::{self, Of};
 use super::{
@@ -58,7 +59,7 @@ pub(in super::super) struct PastRun {
     /// Of two runs the later one has the greater number.
     pub(super) number: u64,
     tenancy: Arc<Tenancy>,
-    small: bool,
+    collector: Collector,
     /// The last pass that has gone through it.
     pass: AtomicU64,
     /// What it takes to do it again, until a pass lets go of it. The lock is never held over a call into Python.
@@ -82,7 +83,7 @@ impl PastRun {
         graph: &Arc<Graph>,
         (inputs, parameters): (&Bound<'_, PyTuple>, &Bound<'_, PyTuple>),
         (scope, tenancy): (Py<PyList>, Arc<Tenancy>),
-        small: bool,
+        collector: Collector,
     ) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -92,7 +93,7 @@ impl PastRun {
         PastRun {
             number,
             tenancy,
-            small,
+            collector,
             pass: AtomicU64::new(0),
             given: Mutex::new(Some(given)),
             filled: Mutex::default(),
@@ -154,7 +155,7 @@ impl PastRun {
             }
         }
         if self.tenancy.makes_executor.swap(false, Ordering::Relaxed) {
-            make_executor(py, self.small)?;
+            make_executor(py, self.collector)?;
         }
         Ok(())
     }
