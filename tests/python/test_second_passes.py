@@ -692,12 +692,153 @@ def test_gradients_by_what_a_graph_has_given(as_users_have_it, same):
     assert (stats.graphs, stats.breaks, stats.fallbacks) == (1, {}, {}), stats
 
 
-def test_gradients_by_what_a_program_has_given(as_programs, same):
+class Chain:
+    """Two functions with results of which one is of another; the first one's parameters are in both."""
+
+    def __init__(self):
+        self.nets = [nn.Sequential(nn.Linear(4, 5), nn.Tanh(), nn.Linear(5, 4), nn.Tanh()) for _ in range(3)]
+        self.parameters = [parameter for net in self.nets for parameter in net.parameters()]
+
+    def one(self, x):
+        first, second, third = self.nets
+        a = first(x)
+        s = second(a) * a.tanh()
+        return a, s, third(a) * s
+
+    def two(self, h, k):
+        u = self.nets[2](h) * k
+        return u, self.nets[0](u) * h.sum()
+
+
+def by_one(x, one, two):
+    a, s, t = one(x)
+    return paddle.grad((s * t).sum(), a)
+
+
+def by_several_and_others(x, one, two):
+    a, s, t = one(x)
+    return paddle.grad((s * t * a.exp()).sum(), [a, x, s])
+
+
+def weighted(x, one, two):
+    a, s, t = one(x)
+    return paddle.grad([s, t], [a, x], [s.detach() + 1, None])
+
+
+def not_reached(x, one, two):
+    a, s, t = one(x)
+    return paddle.grad(a.sum(), [x, t, s], allow_unused=True) + paddle.grad((x * x).sum(), [x, t], allow_unused=True)
+
+
+def one_after_the_other(x, one, two):
+    a, s, t = one(x)
+    slopes = [*paddle.grad(s.sum(), a), *paddle.grad(t.sum(), a)]
+    (t.sum() + (a * slopes[0] * slopes[1]).sum()).backward()
+    return slopes
+
+
+def with_gradients(x, one, two):
+    a, s, t = one(x)
+    (slope,) = paddle.grad((s * t).sum(), a, create_graph=True)
+    ((slope * slope).sum() + t.sum()).backward()
+    return [slope.detach()]
+
+
+def second_ones(x, one, two):
+    a, s, t = one(x)
+    by_a, by_x = paddle.grad((s * t).sum(), [a, x], create_graph=True)
+    slopes = paddle.grad((by_a * by_a + by_x).sum(), [x, a], create_graph=True)
+    sum((slope * slope).sum() for slope in slopes).backward()
+    return [slope.detach() for slope in [by_a, by_x, *slopes]]
+
+
+def behind_each_other(x, one, two):
+    a, s, t = one(x)
+    u, v = two(a * 2, s)
+    return paddle.grad((v * v).sum(), [u, a, s, x])
+
+
+def behind_each_other_and_second_ones(x, one, two):
+    a, s, t = one(x)
+    u, v = two(s, t)
+    first = paddle.grad((v * a).sum(), [s, t, u], create_graph=True)
+    second = paddle.grad(sum((slope * slope).sum() for slope in first), [a, s], create_graph=True)
+    sum((slope * slope).sum() for slope in [*first, *second]).backward()
+    return [slope.detach() for slope in [*first, *second]]
+
+
+@pytest.fixture
+def in_float64():
+    paddle.set_default_dtype("float64")
+    yield
+    paddle.set_default_dtype("float32")
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        by_one,
+        by_several_and_others,
+        weighted,
+        not_reached,
+        one_after_the_other,
+        with_gradients,
+        second_ones,
+        behind_each_other,
+        behind_each_other_and_second_ones,
+    ],
+)
+def test_gradients_by_what_a_program_has_given(way, in_float64, as_programs, same):
+    chain, start = Chain(), paddle.randn([3, 4])
+
+    def run(one, two):
+        for parameter in chain.parameters:
+            parameter.clear_gradient(False)
+        x = start.clone().detach()
+        x.stop_gradient = False
+        return way(x, one, two), gradients([x, *chain.parameters])
+
+    expected = run(chain.one, chain.two)
+    one, two = sot.symbolic_translate(chain.one), sot.symbolic_translate(chain.two)
+    for _ in range(2):
+        same(run(one, two), expected)
+    assert sot.stats().graphs in (2, 4) and not sot.stats().breaks
+
+
+def test_second_gradients_of_a_product_of_results(in_float64, as_programs, same):
+    """The gradient by each factor is the other one, which also comes from the program."""
+    chain, start = Chain(), paddle.randn([3, 4])
+
+    def run(call):
+        x = start.clone().detach()
+        x.stop_gradient = False
+        a, s, t = call(x)
+        (slope,) = paddle.grad((s * t).sum(), x, create_graph=True)
+        return slope.detach(), paddle.grad(slope.sum(), x)
+
+    same(run(sot.symbolic_translate(chain.one)), run(chain.one))
+    assert sot.stats().graphs == 1 and not sot.stats().replayed
+
+
+def test_a_result_that_is_not_reached(as_programs):
+    chain, messages = Chain(), []
+    for call in (chain.one, sot.symbolic_translate(chain.one)):
+        x = paddle.randn([3, 4])
+        x.stop_gradient = False
+        a, s, t = call(x)
+        with pytest.raises(ValueError) as error:
+            paddle.grad(a.sum(), [x, t])
+        messages.append(str(error.value).split("[")[0])
+    assert messages[0] == messages[1]
+
+
+def test_gradients_by_results_of_what_cannot_be_done_again(as_programs, same):
     """An error, and from then on it works."""
     net, results = Activations(), []
+    net.body.append(nn.Dropout(0.5))
     fast = sot.symbolic_translate(lambda x: net(x))
     activations, scores = fast(paddle.randn([3, 4]))
-    with pytest.raises(RuntimeError, match="by a result of a program"):
+    with pytest.raises(RuntimeError, match="through a program, which cannot be run again"):
         paddle.grad(scores.sum(), activations)
     for call in (net, fast):
         paddle.seed(5)

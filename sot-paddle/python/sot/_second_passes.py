@@ -15,6 +15,8 @@ from paddle.autograd import PyLayer
 from . import _sot
 
 Gradients = List[Optional[paddle.Tensor]]
+# A result of a program: the number of the run, and its index.
+Result = Tuple[int, int]
 # The number of a run (greater for later ones), what calls its statements again, a result's index, the gradient that came to it.
 Met = Tuple[int, Callable[[], Optional[Dict[int, paddle.Tensor]]], int, paddle.Tensor]
 
@@ -87,10 +89,48 @@ def differentiable(
     weights come from. `up_to_programs` is like `paddle.grad`, and gives in addition what comes to programs, which goes no further."""
     outputs, inputs, weights = arguments
     try:
-        made = _through_statements(up_to_programs, outputs, inputs, weights)
+        made = _through_statements(up_to_programs, outputs, inputs, weights, {})[0]
         return [None if known is None else _checked(known, found) for known, found in zip(gradients, made)]
     except _NotTheSame:
         return _refuse_backward(gradients, [*outputs, *(weight for weight in weights if weight is not None)])
+
+
+def by_results(
+    up_to_programs: Callable[..., Tuple[Gradients, List[Met]]],
+    arguments: Tuple[Sequence[paddle.Tensor], Sequence[paddle.Tensor], Sequence[Optional[paddle.Tensor]]],
+    gradients: Gradients,
+    places: Sequence[Optional[int]],
+    wanted: Dict[Result, int],
+    asked: Tuple[int, bool, bool],
+) -> Optional[Gradients]:
+    """As many gradients as are asked for, by the inputs that have places and by those results of programs. `None` if that cannot be."""
+    outputs, inputs, weights = arguments
+    count, have_gradients, may_be_unused = asked
+    made: Gradients = [None] * count
+    try:
+        parts, found = _through_statements(up_to_programs, outputs, inputs, weights, wanted)
+        for known, part, place in zip(gradients, parts, places):
+            if not _is_undefined(known):
+                part = _checked(known, part)
+            if place is not None:
+                made[place] = _sum(made[place], part)
+    except _NotTheSame:
+        return None
+    for result, place in wanted.items():
+        made[place] = _sum(made[place], found.get(result))
+    made = [None if _is_undefined(gradient) else gradient if have_gradients else gradient.detach() for gradient in made]
+    unused = [place for place, gradient in enumerate(made) if gradient is None]
+    if unused and not may_be_unused:
+        _say_unused(count, unused[0])
+    return made
+
+
+def _say_unused(count: int, at: int) -> None:
+    """Has Paddle raise what it does where one of so many inputs is not reached."""
+    inputs = [paddle.zeros([1]) for _ in range(count + 1)]
+    for tensor in inputs:
+        tensor.stop_gradient = False
+    paddle.grad(paddle.add_n([tensor for index, tensor in enumerate(inputs) if index != at]), inputs[:count])
 
 
 def _through_statements(
@@ -98,10 +138,13 @@ def _through_statements(
     outputs: Sequence[paddle.Tensor],
     inputs: Sequence[paddle.Tensor],
     weights: Sequence[Optional[paddle.Tensor]],
-) -> Gradients:
+    wanted: Iterable[Result],
+) -> Tuple[Gradients, Dict[Result, Optional[paddle.Tensor]]]:
+    """The gradients by the inputs, and those by the wanted results of programs that it comes to."""
     # Of each run that is still to come, what calls its statements, and by result the gradient that came to it.
     pending: Dict[int, Tuple[Callable[[], Any], Dict[int, paddle.Tensor]]] = {}
     sums: Gradients = [None] * len(inputs)
+    found: Dict[Result, Optional[paddle.Tensor]] = {}
     while True:
         parts, met = up_to_programs(outputs, inputs, weights)
         sums = [_sum(so_far, part) for so_far, part in zip(sums, parts)]
@@ -109,13 +152,32 @@ def _through_statements(
             came = pending.setdefault(number, (call, {}))[1]
             came[at] = _sum(came.get(at), gradient)
         if not pending:
-            return sums
-        call, came = pending.pop(max(pending))
-        came = {at: gradient for at, gradient in came.items() if gradient is not None}
+            return sums, found
+        number = max(pending)
+        call, came = pending.pop(number)
+        # Copies: where a gradient is a weight as it came, Paddle's second gradients of products go wrong.
+        came = {at: varying(gradient).clone() for at, gradient in came.items() if not _is_undefined(gradient)}
+        by_result = [at for number_, at in wanted if number_ == number]
         results = call()
-        if results is None or any(at not in results or results[at].stop_gradient for at in came):
+        if results is None or any(at not in results or results[at].stop_gradient for at in (*came, *by_result)):
             raise _NotTheSame
-        outputs, weights = [results[at] for at in came], [varying(gradient) for gradient in came.values()]
+        outputs, weights = [results[at] for at in came], list(came.values())
+        for at in by_result:
+            found[number, at] = _sum(came.get(at), _by_result(up_to_programs, results, came, at))
+
+
+def _by_result(
+    up_to_programs: Callable[..., Tuple[Gradients, List[Met]]],
+    results: Dict[int, paddle.Tensor],
+    came: Dict[int, paddle.Tensor],
+    at: int,
+) -> Optional[paddle.Tensor]:
+    """What comes to a result from the others. (Where a tensor is an output and an input, what Paddle gives depends on the order.)"""
+    others = {other: gradient for other, gradient in came.items() if other != at}
+    if not others:
+        return None
+    ((part,), _) = up_to_programs([results[other] for other in others], [results[at]], list(others.values()))
+    return part
 
 
 def _sum(one: Optional[paddle.Tensor], other: Optional[paddle.Tensor]) -> Optional[paddle.Tensor]:

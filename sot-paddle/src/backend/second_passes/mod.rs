@@ -12,7 +12,7 @@
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use pyo3::exceptions::{PyException, PyRuntimeError};
 use pyo3::intern;
@@ -29,6 +29,7 @@ mod results;
 mod trial;
 
 pub(super) use past_run::{Chances, PastRun, Tenancy};
+use results::Of;
 pub(super) use trial::Trial;
 
 const ERROR: &str = "sot: a second backward pass goes through a program, which cannot be run again for it: it draws random \
@@ -38,8 +39,9 @@ const ERROR: &str = "sot: a second backward pass goes through a program, which c
     the first training step, or set MIN_GRAPH_SIZE=1000000. (Where a call is given what is neither a tensor nor a constant, \
     the graph remains a program: leave such functions untranslated.)";
 
-const ERROR_BY_RESULT: &str = "sot: a gradient by a result of a program that has several, which Paddle cannot give. From now on sot \
-    calls graphs with gradients operation by operation instead: make the forward pass again and it works. To have it so from the \
+const ERROR_BY_RESULT: &str = "sot: a gradient by a result of a program that has several, which Paddle cannot give, and which cannot be \
+    done again: it draws random numbers, it writes statistics, what it was given has changed, a hook changes a gradient, or \
+    no_grad_vars are given. From now on sot calls graphs with gradients operation by operation instead: make the forward pass again and it works. To have it so from the \
     start, ask for it in the first training step, or set MIN_GRAPH_SIZE=1000000.";
 
 /// What Paddle says where a second `backward` comes to a program, before any hook: in 3.3, and in 3.0.
@@ -163,43 +165,124 @@ fn run_backward<'py>(function: &Bound<'py, PyAny>, args: &[Bound<'py, PyAny>]) -
     run(Pass::new(if flag(args, 2)? { Kind::Keeps } else { Kind::Frees }), function, args).map(|(nothing, _)| nothing)
 }
 
-/// All that `paddle.grad` comes to: outputs, inputs, weights, whether the graph is kept, whether the gradients have one, and what
-/// is as it is.
+/// All that `paddle.grad` comes to: outputs, inputs, weights, whether the graph is kept, whether the gradients have one, whether they
+/// are by the inputs only, whether some of those may not be reached, and what no gradient goes through.
 fn run_partial_grad<'py>(function: &Bound<'py, PyAny>, args: &[Bound<'py, PyAny>]) -> PyResult<Bound<'py, PyAny>> {
     let creates = flag(args, 4)?;
     let pass = Pass::new(if creates || flag(args, 3)? { Kind::Keeps } else { Kind::Leaves });
-    for input in args[1].try_iter()? {
-        match results::origin(&input?) {
-            Some(results::Of::Trial(passes)) => passes.upgrade().into_iter().for_each(|passes| passes.end_in(pass)),
-            Some(results::Of::Program) => {
-                give_up_programs();
-                return Err(PyRuntimeError::new_err(ERROR_BY_RESULT));
+    let (mut inputs, mut wanted) = (Vec::new(), Vec::new());
+    for (place, input) in args[1].try_iter()?.enumerate() {
+        let input = input?;
+        match results::origin(&input) {
+            Some(Of::Program(run, at)) => wanted.push(Wanted { run, at, place }),
+            origin => {
+                if let Some(Of::Trial(passes)) = origin {
+                    passes.upgrade().into_iter().for_each(|passes| passes.end_in(pass));
+                }
+                inputs.push((place, input));
             }
-            None => {}
         }
+    }
+    if !wanted.is_empty() {
+        return by_results(function, args, inputs, wanted);
     }
     let (gradients, passed) = run(pass, function, args)?;
     if !creates || passed.kept.is_empty() {
         return Ok(gradients);
     }
+    let given = PyTuple::new(function.py(), &args[..3])?;
+    again(function, args, &passed.kept, |module, up_to_programs| {
+        module.call_method1("differentiable", (up_to_programs, given, gradients))
+    })
+}
+
+/// A result of a program that a gradient is asked for by, and its place among all inputs.
+struct Wanted {
+    run: Weak<PastRun>,
+    at: usize,
+    place: usize,
+}
+
+/// Gradients by results of programs that have several: from their statements, called one by one. `inputs` are the others.
+fn by_results<'py>(
+    function: &Bound<'py, PyAny>,
+    args: &[Bound<'py, PyAny>],
+    inputs: Vec<(usize, Bound<'py, PyAny>)>,
+    wanted: Vec<Wanted>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = function.py();
+    let refuse = || {
+        give_up_programs();
+        Err(PyRuntimeError::new_err(ERROR_BY_RESULT))
+    };
+    let count = args[1].len()?;
+    let (mut places, mut inputs): (Vec<_>, Vec<_>) =
+        inputs.into_iter().map(|(place, input)| (Some(place), input)).unzip();
+    let by_result = PyDict::new(py);
+    for Wanted { run, at, place } in wanted {
+        let Some(run) = run.upgrade() else { return refuse() };
+        by_result.set_item((run.number, at), place)?;
+        for called in run.called(py, at)? {
+            places.push(Some(place));
+            inputs.push(called);
+        }
+        if !run.sources(py, &mut inputs)? {
+            return refuse();
+        }
+        places.resize(inputs.len(), None);
+    }
+    if flag(args, 7)? {
+        return refuse();
+    }
+    let mut first = args.to_vec();
+    first[1] = PyList::new(py, inputs)?.into_any();
+    (first[3], first[4], first[6]) = (yes(py), PyBool::new(py, false).to_owned().into_any(), yes(py));
+    let (gradients, passed) = run(Pass::new(Kind::Keeps), function, &first)?;
+    let given = PyTuple::new(py, &first[..3])?;
+    let asked = (count, flag(args, 4)?, flag(args, 6)?);
+    let made = again(function, args, &passed.kept, |module, up_to_programs| {
+        module.call_method1("by_results", (up_to_programs, given, gradients, places, by_result, asked))
+    })?;
+    if made.is_none() {
+        refuse()
+    } else {
+        Ok(made)
+    }
+}
+
+/// Does `work`, which is given what makes a pass up to programs: `function` as it is with `args`, but for outputs, inputs and weights.
+/// `kept` are the runs that it stops at.
+fn again<'py>(
+    function: &Bound<'py, PyAny>,
+    args: &[Bound<'py, PyAny>],
+    kept: &[Arc<PastRun>],
+    work: impl FnOnce(&Bound<'py, PyModule>, Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
     let py = function.py();
     let _quiet = cpython::suspend(py);
     let mut hooks = Vec::new();
-    for run in &passed.kept {
-        hooks.extend(run.vary_inputs(py)?);
+    if flag(args, 4)? {
+        for run in kept {
+            hooks.extend(run.vary_inputs(py)?);
+        }
     }
-    let (function, rest) = (function.clone().unbind(), PyTuple::new(py, &args[7..])?.unbind());
+    // It keeps the graph, and some inputs may not be reached.
+    let mut rest = args[3..].to_vec();
+    (rest[0], rest[3]) = (yes(py), yes(py));
+    let (function, rest) = (function.clone().unbind(), PyTuple::new(py, rest)?.unbind());
     let up_to_programs = cpython::fastcall(py, "up_to_programs", "", move |py, args| {
         let mut args = args.to_vec();
-        // It keeps the graph, gives gradients with gradients, by the inputs only, some of which may not be reached.
-        args.extend([true; 4].map(|flag| PyBool::new(py, flag).to_owned().into_any()));
         args.extend(rest.bind(py).iter());
         let (gradients, Running { met, .. }) = run(Pass::new(Kind::StopsAtPrograms), function.bind(py), &args)?;
         Ok((gradients, as_list(py, met)?).into_pyobject(py)?.into_any().unbind())
     })?;
-    let made = module(py)?.call_method1("differentiable", (up_to_programs, PyTuple::new(py, &args[..3])?, gradients));
+    let made = work(&module(py)?, up_to_programs.into_any());
     hooks.into_iter().try_for_each(Hook::remove)?;
     made
+}
+
+fn yes(py: Python<'_>) -> Bound<'_, PyAny> {
+    PyBool::new(py, true).to_owned().into_any()
 }
 
 /// What Python sees of them: the number of the run, what calls its statements again, the result's index and the gradient.

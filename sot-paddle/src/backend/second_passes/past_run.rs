@@ -5,6 +5,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex};
 
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use sot_core::cpython;
@@ -66,6 +67,8 @@ pub(in super::super) struct PastRun {
     given: Mutex<Option<Given>>,
     /// The results of the program that has filled the scope again: when they go, Paddle empties it.
     filled: Mutex<Option<Py<PyAny>>>,
+    /// What its statements have given when they were called, each time: gradients of gradients come to those in the place of the results.
+    called: Mutex<Vec<Py<PyDict>>>,
 }
 
 struct Given {
@@ -97,16 +100,17 @@ impl PastRun {
             pass: AtomicU64::new(0),
             given: Mutex::new(Some(given)),
             filled: Mutex::default(),
+            called: Mutex::default(),
         }
     }
 
     /// Follows the passes that come to the results. Paddle calls the hooks on all results of a node whichever it is that a pass
     /// comes through, before the node.
     pub(in super::super) fn watch(self, results: &Bound<'_, PyAny>) -> PyResult<()> {
-        if results.len()? > 1 {
-            results::note(results, &Of::Program)?;
-        }
         let run = Arc::new(self);
+        if results.len()? > 1 {
+            results::note(results, |at| Of::Program(Arc::downgrade(&run), at))?;
+        }
         for (at, result) in results.try_iter()?.enumerate() {
             let (result, run) = (result?, Arc::clone(&run));
             if takes_hook(&result)? {
@@ -180,6 +184,40 @@ impl PastRun {
         Ok(hooks)
     }
 
+    /// Adds tensors such that whoever asks for gradients by them asks for passes through this run. `false` if none may come.
+    pub(super) fn sources<'py>(&self, py: Python<'py>, sources: &mut Vec<Bound<'py, PyAny>>) -> PyResult<bool> {
+        let given =
+            locked(&self.given).as_ref().map(|given| (given.inputs.clone_ref(py), given.parameters.clone_ref(py)));
+        let Some((inputs, parameters)) = given else { return Ok(false) };
+        for tensor in inputs.bind(py).iter().chain(parameters.bind(py).iter()) {
+            let has_gradient = !tensor.getattr(intern!(py, "stop_gradient"))?.is_truthy()?;
+            if !has_gradient || sources.iter().any(|source| source.is(&tensor)) {
+                continue;
+            }
+            match results::origin(&tensor) {
+                Some(Of::Program(run, _)) => match run.upgrade() {
+                    Some(run) if run.sources(py, sources)? => {}
+                    _ => return Ok(false),
+                },
+                _ => sources.push(tensor),
+            }
+        }
+        Ok(true)
+    }
+
+    /// What has stood for a result when its statements were called.
+    pub(super) fn called<'py>(&self, py: Python<'py>, at: usize) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let called: Vec<_> = locked(&self.called).iter().map(|results| results.clone_ref(py)).collect();
+        let mut found = Vec::new();
+        for results in called {
+            match results.bind(py).get_item(at)? {
+                Some(result) if takes_hook(&result)? => found.push(result),
+                _ => {}
+            }
+        }
+        Ok(found)
+    }
+
     /// Makes it possible to do it again.
     fn keep(&self, py: Python<'_>) -> PyResult<()> {
         self.tenancy.kept.store(true, Ordering::Relaxed);
@@ -213,7 +251,12 @@ impl PastRun {
     /// What the graph's statements give, called one by one: of each result a tensor, or `None`. `None` if that is impossible or
     /// not the same.
     pub(super) fn call_again(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
-        self.again(py, |graph, inputs, _, _| graph.call_again(inputs))
+        let results = self.again(py, |graph, inputs, _, _| graph.call_again(inputs))?;
+        if let Some(results) = &results {
+            let called = results.bind(py).cast::<PyDict>()?.clone().unbind();
+            locked(&self.called).push(called);
+        }
+        Ok(results)
     }
 
     /// Does `work`, which must neither draw random numbers nor find or leave the tensors with other numbers.

@@ -8,15 +8,15 @@ use pyo3::prelude::*;
 use sot_core::cpython::WeakRef;
 
 use super::trial::Passes;
-use super::{locked, takes_hook};
+use super::{locked, takes_hook, PastRun};
 
 /// What a tensor is a result of.
 #[derive(Clone)]
 pub(super) enum Of {
     /// A first run, operation by operation.
     Trial(Weak<Passes>),
-    /// A program that has several.
-    Program,
+    /// A run of a program that has several; the index among them.
+    Program(Weak<PastRun>, usize),
 }
 
 /// Results that are alive, and some that were, by address.
@@ -26,20 +26,20 @@ static RESULTS: Mutex<BTreeMap<usize, (WeakRef, Of)>> = Mutex::new(BTreeMap::new
 const MANY: usize = 256;
 
 /// Notes the results that a gradient may be asked for by.
-pub(super) fn note(results: &Bound<'_, PyAny>, of: &Of) -> PyResult<()> {
+pub(super) fn note(results: &Bound<'_, PyAny>, of: impl Fn(usize) -> Of) -> PyResult<()> {
     let py = results.py();
     let mut found = Vec::new();
-    for result in results.try_iter()? {
+    for (at, result) in results.try_iter()?.enumerate() {
         let result = result?;
         if takes_hook(&result)? {
-            found.push(WeakRef::new(&result, None)?);
+            found.push((WeakRef::new(&result, None)?, of(at)));
         }
     }
     let mut known = locked(&RESULTS);
     if known.len() >= MANY {
         known.retain(|_, (result, _)| result.is_alive(py));
     }
-    known.extend(found.into_iter().map(|result| (result.address(), (result, of.clone()))));
+    known.extend(found.into_iter().map(|(result, of)| (result.address(), (result, of))));
     Ok(())
 }
 

@@ -23,7 +23,7 @@ impl Trial {
     pub(in super::super) fn note(&self, results: &Bound<'_, PyAny>) -> PyResult<()> {
         let passes = Arc::new(Passes::default());
         locked(&self.runs).push(Arc::clone(&passes));
-        results::note(results, &Of::Trial(Arc::downgrade(&passes)))?;
+        results::note(results, |_| Of::Trial(Arc::downgrade(&passes)))?;
         for result in results.try_iter()? {
             let (result, passes) = (result?, Arc::clone(&passes));
             if takes_hook(&result)? {
