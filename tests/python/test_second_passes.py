@@ -844,3 +844,71 @@ def test_gradients_by_results_of_what_cannot_be_done_again(as_programs, same):
         paddle.seed(5)
         results.append(class_activations(net, call))
     same(results[1], results[0])
+
+
+def in_between(x):
+    a = x * 2
+    return a, a * a, a[:1].exp(), x.tanh()
+
+
+def views(x):
+    a = x * 2
+    part = a[:1]
+    return a, part, part * part
+
+
+def with_a_hook(x):
+    a = x * 2
+    s = a * a
+    a.register_hook(lambda gradient: gradient * 10)
+    return s, a
+
+
+def hooked(call, at):
+    """A hook on one of the results, and the gradient that another one keeps."""
+    x, seen = paddle.to_tensor([1.0, 2.0], stop_gradient=False), []
+    results = call(x)
+    results[at].register_hook(lambda gradient: (seen.append(gradient.numpy()), gradient * 10)[1])
+    results[0].retain_grads()
+    sum((result * result).sum() for result in results).backward()
+    return seen, results[0].grad.numpy(), x.grad.numpy()
+
+
+@pytest.mark.parametrize("fn, at", [(in_between, 0), (in_between, 1), (views, 1), (with_a_hook, 0)])
+def test_hooks_on_results_that_others_come_from(fn, at, as_users_have_it, same):
+    """What flows to the others comes through them."""
+    expected, fast = hooked(fn, at), sot.symbolic_translate(fn)
+    for _ in range(4):
+        same(hooked(fast, at), expected)
+    stats = sot.stats()
+    hooks_inside = fn is with_a_hook
+    assert (stats.graphs, stats.replayed, sum(stats.breaks.values())) == (1, 1, hooks_inside), stats
+
+
+def test_hooks_on_results_that_no_other_comes_from(as_programs, same):
+    def run(call):
+        x, seen = paddle.to_tensor([1.0, 2.0], stop_gradient=False), []
+        _, square, part, beside = call(x)
+        for result in (square, part, beside):
+            result.register_hook(lambda gradient: (seen.append(gradient.numpy()), gradient * 10)[1])
+            result.retain_grads()
+        (square.sum() + part.sum() + 3 * beside.sum()).backward()
+        return sorted(map(bytes, seen)), [result.grad.numpy() for result in (square, part, beside)], x.grad.numpy()
+
+    fast = sot.symbolic_translate(in_between)
+    for _ in range(2):
+        same(run(fast), run(in_between))
+    assert sot.stats().graphs == 1 and not sot.stats().replayed
+
+
+@pytest.mark.parametrize("fn, at", [(in_between, 0), (views, 1)])
+def test_hooks_on_results_of_a_program_that_others_come_from(fn, at, as_programs, same):
+    """An error, and from then on it works."""
+    fast = sot.symbolic_translate(fn)
+    for method in (lambda result: result.retain_grads(), lambda result: result.register_hook(print)):
+        with pytest.raises(RuntimeError, match="a hook on a result of a program"):
+            method(fast(paddle.to_tensor([1.0, 2.0], stop_gradient=False))[at])
+        sot.reset()
+    with pytest.raises(RuntimeError, match="a hook on a result of a program"):
+        hooked(fast, at)
+    same(hooked(fast, at), hooked(fn, at))

@@ -6,6 +6,7 @@ they are made anew: up to the programs, and from there through their statements,
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple
 
 import numpy as np
@@ -23,6 +24,21 @@ Met = Tuple[int, Callable[[], Optional[Dict[int, paddle.Tensor]]], int, paddle.T
 
 class _NotTheSame(Exception):
     """What a program did cannot be done again."""
+
+
+def watch_hooks() -> None:
+    """From here on the tensors are known that hooks are put on, or whose gradients are to be kept."""
+    for name in ("register_hook", "retain_grads"):
+        setattr(paddle.Tensor, name, _watched(getattr(paddle.Tensor, name)))
+
+
+def _watched(method: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(method)
+    def watched(self: paddle.Tensor, *args: Any, **kwargs: Any) -> Any:
+        _sot._before_hook(self)
+        return method(self, *args, **kwargs)
+
+    return watched
 
 
 def copy(inputs: Iterable[paddle.Tensor], parameters: Iterable[paddle.Tensor], copies: Dict[int, paddle.Tensor]) -> None:

@@ -37,5 +37,6 @@ def _leave_size_open(function: Callable[..., Any], argument: str, keys: List[Any
 def _copy_marks(function: Callable[..., Any], copy: Callable[..., Any]) -> None:
     """Make errors of a copied function's breaks and fallbacks where they are of the function's own."""
 
+def _before_hook(tensor: paddle.Tensor) -> None: ...
 def _refuse_pass() -> NoReturn:
     """Stop the backward pass that is running: it goes through a program a second time."""

@@ -27,6 +27,7 @@ use super::paddle::Paddle;
 use super::planned::Planned;
 use super::run::{self, Statements};
 use super::scalar;
+use super::second_passes;
 use super::sizes::Numbers;
 use super::stand_in::{self, Arguments, StandIn};
 use super::state::GlobalState;
@@ -440,6 +441,7 @@ impl PaddleBuilder {
                 results.append(result)?;
             }
         }
+        let through = second_passes::through(self.target.main.bind(py), outputs, &plan)?;
         let mut numbers = Vec::new();
         for (at, input) in inputs.iter().enumerate() {
             if self.numbers.has(&self.paddle, input.bind(py)) {
@@ -455,6 +457,7 @@ impl PaddleBuilder {
             values: parameters.values.unbind(),
             results: results.unbind(),
             plan,
+            through: through.into(),
             writes,
             statements: calls
                 .map(|calls| Statements { calls: calls.clone_ref(py), state: Arc::clone(&self.states[0]) }),

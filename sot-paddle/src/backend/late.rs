@@ -50,11 +50,14 @@ impl Late {
         if let Some(graph) = self.graph.get() {
             return graph.call(py, inputs);
         }
-        let trial = self.undecided().as_ref().map(|undecided| Arc::clone(&undecided.trial));
-        if let Some(trial) = trial {
+        let trial = self
+            .undecided()
+            .as_ref()
+            .map(|undecided| (Arc::clone(&undecided.trial), Arc::clone(&undecided.planned.through)));
+        if let Some((trial, through)) = trial {
             if !second_passes::are_everywhere() && !trial.is_over() {
                 let results = self.call_one_by_one(py, inputs)?;
-                trial.note(&results)?;
+                trial.note(&results, &through)?;
                 return Ok(results);
             }
             self.settle(py, trial.is_gone_through_again());

@@ -28,6 +28,8 @@ pub(super) struct Planned {
     pub(super) values: Py<PyList>,
     pub(super) results: Py<PyList>,
     pub(super) plan: Vec<Output>,
+    /// Of each output whether gradients come through it from another one.
+    pub(super) through: Arc<[bool]>,
     pub(super) writes: Option<Writes>,
     pub(super) statements: Option<Statements>,
 }
@@ -50,7 +52,8 @@ impl Planned {
         let program =
             if results.is_empty() { None } else { Some(garbage::collected(py, || self.split(results, &parameters))?) };
         let given = (self.inputs.bind(py).len(), self.parameters);
-        Ok(Graph::new(py, &self.paddle, program, given, (results.len(), self.plan), self.writes, self.statements))
+        let outputs = (results.len(), self.plan, self.through);
+        Ok(Graph::new(py, &self.paddle, program, given, outputs, self.writes, self.statements))
     }
 
     /// Splits the program into forward and backward and optimizes both.

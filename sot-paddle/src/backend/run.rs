@@ -16,7 +16,7 @@ use super::number_inputs::NumberInputs;
 use super::outputs::{pick, Origin, Output};
 use super::paddle::Paddle;
 use super::release::Runner;
-use super::second_passes::{Chances, PastRun, Tenancy};
+use super::second_passes::{self, Chances, PastRun, Tenancy};
 use super::state::GlobalState;
 use super::write_back::Writes;
 
@@ -36,6 +36,10 @@ pub(crate) struct Graph {
     scopes: Scopes,
     /// `None` if the outputs are the program's results as they come.
     plan: Option<Vec<Output>>,
+    /// Results of the program that gradients come through from other outputs.
+    through: Vec<usize>,
+    /// Outputs that are made from such results or inputs, with the same said of them.
+    made_through: Vec<usize>,
     writes: Option<Writes>,
     statements: Option<Statements>,
     pub(super) chances: Chances,
@@ -88,19 +92,31 @@ impl Program {
 }
 
 impl Graph {
-    /// `plan` says where each output is found, `results` how many the program has.
+    /// `plan` says where each output is found, `results` how many the program has, `through` whether gradients come through it
+    /// from another output.
     pub(crate) fn new(
         py: Python<'_>,
         paddle: &Arc<Paddle>,
         program: Option<Program>,
         (inputs, parameters): (usize, Vec<WeakRef>),
-        (results, plan): (usize, Vec<Output>),
+        (results, plan, through): (usize, Vec<Output>, Arc<[bool]>),
         writes: Option<Writes>,
         statements: Option<Statements>,
     ) -> Self {
         let as_they_come = plan.len() == results && plan.iter().enumerate().all(|(at, output)| output.is_result(at));
+        let (mut results_through, mut made_through) = (Vec::new(), Vec::new());
+        for (place, (output, _)) in
+            plan.iter().zip(through.iter()).enumerate().filter(|(_, (_, is_through))| **is_through)
+        {
+            match output.as_it_is() {
+                Some(Origin::Result(at)) => results_through.push(at),
+                _ => made_through.push(place),
+            }
+        }
         Graph {
             paddle: Arc::clone(paddle),
+            through: results_through,
+            made_through,
             scopes: Scopes::new(py, paddle, program.as_ref().is_some_and(|program| program.training)),
             program,
             inputs,
@@ -139,8 +155,17 @@ impl Graph {
         }
         match &self.plan {
             None => Ok(results),
-            Some(plan) => pick(&self.paddle, plan, &results, inputs, &parameters),
+            Some(plan) => {
+                let outputs = pick(&self.paddle, plan, &results, inputs, &parameters)?;
+                second_passes::note_made(&outputs, &self.made_through)?;
+                Ok(outputs)
+            }
         }
+    }
+
+    /// Whether gradients come through this result of the program from other outputs.
+    pub(super) fn is_through(&self, result: usize) -> bool {
+        self.through.contains(&result)
     }
 
     fn run<'py>(

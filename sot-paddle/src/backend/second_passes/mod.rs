@@ -26,10 +26,12 @@ use super::collector::{Collector, Stretch};
 
 mod past_run;
 mod results;
+mod through;
 mod trial;
 
 pub(super) use past_run::{Chances, PastRun, Tenancy};
 use results::Of;
+pub(super) use through::through;
 pub(super) use trial::Trial;
 
 const ERROR: &str = "sot: a second backward pass goes through a program, which cannot be run again for it: it draws random \
@@ -43,6 +45,10 @@ const ERROR_BY_RESULT: &str = "sot: a gradient by a result of a program that has
     done again: it draws random numbers, it writes statistics, what it was given has changed, a hook changes a gradient, or \
     no_grad_vars are given. From now on sot calls graphs with gradients operation by operation instead: make the forward pass again and it works. To have it so from the \
     start, ask for it in the first training step, or set MIN_GRAPH_SIZE=1000000.";
+
+const ERROR_HOOK: &str = "sot: a hook on a result of a program from which others are computed, or its gradient, which would see nothing of \
+    what flows to those. From now on sot calls graphs with gradients operation by operation instead: make the forward pass again and it works. \
+    To have it so from the start, register the hook in the first training step, or set MIN_GRAPH_SIZE=1000000.";
 
 /// What Paddle says where a second `backward` comes to a program, before any hook: in 3.3, and in 3.0.
 const GONE_THROUGH: [&str; 2] =
@@ -126,7 +132,8 @@ thread_local! {
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(refuse_pass, module)?)
+    module.add_function(wrap_pyfunction!(refuse_pass, module)?)?;
+    module.add_function(wrap_pyfunction!(before_hook, module)?)
 }
 
 /// Whether no graph with gradients may become a program.
@@ -145,7 +152,8 @@ pub(super) fn watch(py: Python<'_>) -> PyResult<()> {
     let watch = || {
         let eager = cpython::import(py, "paddle.base.core")?.getattr("eager")?;
         replace(&eager, "run_backward", run_backward)?;
-        replace(&eager, "run_partial_grad", run_partial_grad)
+        replace(&eager, "run_partial_grad", run_partial_grad)?;
+        module(py)?.call_method0("watch_hooks").map(drop)
     };
     WATCHED.get_or_try_init(py, watch).copied()
 }
@@ -175,9 +183,10 @@ fn run_partial_grad<'py>(function: &Bound<'py, PyAny>, args: &[Bound<'py, PyAny>
         let input = input?;
         match results::origin(&input) {
             Some(Of::Program(run, at)) => wanted.push(Wanted { run, at, place }),
+            Some(Of::Made) => return refuse_program(ERROR_BY_RESULT),
             origin => {
-                if let Some(Of::Trial(passes)) = origin {
-                    passes.upgrade().into_iter().for_each(|passes| passes.end_in(pass));
+                if let Some(Of::Trial(passes, _)) = origin {
+                    passes.upgrade().into_iter().for_each(|passes| passes.refuse_program());
                 }
                 inputs.push((place, input));
             }
@@ -211,10 +220,7 @@ fn by_results<'py>(
     wanted: Vec<Wanted>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = function.py();
-    let refuse = || {
-        give_up_programs();
-        Err(PyRuntimeError::new_err(ERROR_BY_RESULT))
-    };
+    let refuse = || refuse_program(ERROR_BY_RESULT);
     let count = args[1].len()?;
     let (mut places, mut inputs): (Vec<_>, Vec<_>) =
         inputs.into_iter().map(|(place, input)| (Some(place), input)).unzip();
@@ -330,6 +336,11 @@ fn run<'py>(
     }
 }
 
+fn refuse_program<T>(error: &'static str) -> PyResult<T> {
+    give_up_programs();
+    Err(PyRuntimeError::new_err(error))
+}
+
 /// From now on no graph with gradients becomes a program.
 fn give_up_programs() {
     if !EVERYWHERE.swap(true, Ordering::Relaxed) {
@@ -388,6 +399,28 @@ fn make_executor(py: Python<'_>, collector: Collector) -> PyResult<()> {
         None => stretch,
     });
     drop(gone);
+    Ok(())
+}
+
+/// Notes outputs of a program that were made from its results, if gradients come through them from other outputs.
+pub(super) fn note_made(outputs: &Bound<'_, PyAny>, through: &[usize]) -> PyResult<()> {
+    if through.is_empty() {
+        return Ok(());
+    }
+    results::note(outputs, |at| through.contains(&at).then_some(Of::Made))
+}
+
+/// A hook is to be on the tensor, or its gradient is to be kept.
+#[pyfunction(name = "_before_hook")]
+fn before_hook(tensor: &Bound<'_, PyAny>) -> PyResult<()> {
+    match results::origin(tensor) {
+        Some(Of::Trial(passes, true)) => passes.upgrade().into_iter().for_each(|passes| passes.refuse_program()),
+        Some(Of::Program(run, at)) if run.upgrade().is_some_and(|run| run.is_through(at)) => {
+            return refuse_program(ERROR_HOOK);
+        }
+        Some(Of::Made) => return refuse_program(ERROR_HOOK),
+        _ => {}
+    }
     Ok(())
 }
 

@@ -109,7 +109,7 @@ impl PastRun {
     pub(in super::super) fn watch(self, results: &Bound<'_, PyAny>) -> PyResult<()> {
         let run = Arc::new(self);
         if results.len()? > 1 {
-            results::note(results, |at| Of::Program(Arc::downgrade(&run), at))?;
+            results::note(results, |at| Some(Of::Program(Arc::downgrade(&run), at)))?;
         }
         for (at, result) in results.try_iter()?.enumerate() {
             let (result, run) = (result?, Arc::clone(&run));
@@ -203,6 +203,11 @@ impl PastRun {
             }
         }
         Ok(true)
+    }
+
+    /// Whether gradients come through this result from other outputs.
+    pub(super) fn is_through(&self, at: usize) -> bool {
+        locked(&self.given).as_ref().is_some_and(|given| given.graph.is_through(at))
     }
 
     /// What has stood for a result when its statements were called.

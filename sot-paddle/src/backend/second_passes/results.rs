@@ -13,10 +13,12 @@ use super::{locked, takes_hook, PastRun};
 /// What a tensor is a result of.
 #[derive(Clone)]
 pub(super) enum Of {
-    /// A first run, operation by operation.
-    Trial(Weak<Passes>),
+    /// A first run, operation by operation; whether gradients come through it from another result.
+    Trial(Weak<Passes>, bool),
     /// A run of a program that has several; the index among them.
     Program(Weak<PastRun>, usize),
+    /// A program, whose results it was made from; gradients come through it from another one.
+    Made,
 }
 
 /// Results that are alive, and some that were, by address.
@@ -26,13 +28,13 @@ static RESULTS: Mutex<BTreeMap<usize, (WeakRef, Of)>> = Mutex::new(BTreeMap::new
 const MANY: usize = 256;
 
 /// Notes the results that a gradient may be asked for by.
-pub(super) fn note(results: &Bound<'_, PyAny>, of: impl Fn(usize) -> Of) -> PyResult<()> {
+pub(super) fn note(results: &Bound<'_, PyAny>, of: impl Fn(usize) -> Option<Of>) -> PyResult<()> {
     let py = results.py();
     let mut found = Vec::new();
     for (at, result) in results.try_iter()?.enumerate() {
         let result = result?;
-        if takes_hook(&result)? {
-            found.push((WeakRef::new(&result, None)?, of(at)));
+        if let Some(of) = of(at).filter(|_| takes_hook(&result).unwrap_or(false)) {
+            found.push((WeakRef::new(&result, None)?, of));
         }
     }
     let mut known = locked(&RESULTS);

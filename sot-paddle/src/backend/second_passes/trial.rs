@@ -20,10 +20,11 @@ pub(super) struct Passes(Mutex<Vec<Pass>>);
 
 impl Trial {
     /// Takes down what goes through the results of a run.
-    pub(in super::super) fn note(&self, results: &Bound<'_, PyAny>) -> PyResult<()> {
+    /// `through` says of each whether gradients come through it from another one.
+    pub(in super::super) fn note(&self, results: &Bound<'_, PyAny>, through: &[bool]) -> PyResult<()> {
         let passes = Arc::new(Passes::default());
         locked(&self.runs).push(Arc::clone(&passes));
-        results::note(results, |_| Of::Trial(Arc::downgrade(&passes)))?;
+        results::note(results, |at| Some(Of::Trial(Arc::downgrade(&passes), through[at])))?;
         for result in results.try_iter()? {
             let (result, passes) = (result?, Arc::clone(&passes));
             if takes_hook(&result)? {
@@ -50,9 +51,9 @@ impl Trial {
 }
 
 impl Passes {
-    /// A pass is to give gradients by a result, which would be none of a program: another pass begins there for all that is known.
-    pub(super) fn end_in(&self, pass: Pass) {
-        self.add(Pass { kind: Kind::Keeps, ..pass });
+    /// The run must not become a program: a pass is to give gradients by a result, or to call a hook on one.
+    pub(super) fn refuse_program(&self) {
+        self.add(Pass::new(Kind::Keeps));
     }
 
     fn add(&self, pass: Pass) {
