@@ -725,3 +725,25 @@ def interrupted_in_a_block(x, n):
 def test_an_interrupt_while_a_frame_is_translated_goes_to_its_handlers(interrupts_raise):
     graphs, breaks, fallbacks = run(interrupted_in_a_block, positive(), 3)
     assert (graphs, breaks, fallbacks) == (1, 1, 0)
+
+
+def guarded(x):
+    with paddle.static.amp.fp16_guard():
+        y = x * 2
+    return (y + x).sum()
+
+
+def test_what_is_for_static_graphs_and_does_nothing_in_eager_mode_is_followed(check):
+    check(guarded, positive())
+
+
+def chosen(x):
+    y = paddle.static.nn.cond(x.sum() > 0, lambda: x + 1, lambda: x - 1)
+    z = paddle.static.nn.case([(y.max() > 5, lambda: y * 2)], default=lambda: y * 3)
+    return z - x
+
+
+def test_branches_of_static_graphs_are_followed_like_those_of_python():
+    for x in positive(), -positive():
+        assert run(chosen, x) == (3, 2, 0)
+        sot.reset()

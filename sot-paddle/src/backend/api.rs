@@ -116,6 +116,8 @@ const FOLLOWED: &[(&str, &[&str])] = &[
     ("paddle.tensor.creation", &["cauchy_"]),
     ("paddle.tensor.random", &["bernoulli_", "log_normal_", "normal_"]),
     ("paddle.metric.metrics", &["accumulate", "compute", "name", "reset"]),
+    ("paddle.static.amp.fp16_utils", &["fp16_guard"]),
+    ("paddle.static.nn.control_flow", &["case", "cond"]),
     (
         "paddle.distributed.parallel",
         &[
