@@ -9,7 +9,7 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 use pyo3::types::{PyFunction, PyString, PyTuple, PyType};
 
-use crate::cpython;
+use crate::cpython::{self, Part};
 use crate::executor::{is_number, BinaryOp, CompareOp};
 use crate::variable::VarId;
 
@@ -46,44 +46,6 @@ pub enum Key {
     Str(Rc<str>),
     /// Any other hashable constant.
     Object(ById),
-}
-
-/// A part of a function or method object, read without attribute lookup.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Part {
-    /// `function.__code__`
-    Code,
-    /// `function.__globals__`
-    Globals,
-    /// `function.__defaults__`
-    Defaults,
-    /// `function.__kwdefaults__`
-    KwDefaults,
-    /// `function.__closure__`
-    Closure,
-    /// `method.__func__`
-    MethodFunction,
-    /// `method.__self__`
-    MethodSelf,
-    /// The dict behind a `types.MappingProxyType`
-    Proxied,
-}
-
-impl Part {
-    /// The attribute that reads it in Python.
-    #[must_use]
-    pub const fn attribute(self) -> &'static str {
-        match self {
-            Part::Code => "__code__",
-            Part::Globals => "__globals__",
-            Part::Defaults => "__defaults__",
-            Part::KwDefaults => "__kwdefaults__",
-            Part::Closure => "__closure__",
-            Part::MethodFunction => "__func__",
-            Part::MethodSelf => "__self__",
-            Part::Proxied => "mapping",
-        }
-    }
 }
 
 /// What is done with numbers, or texts of them, of which the trace assumes no values.

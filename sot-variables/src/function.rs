@@ -8,12 +8,13 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyFunction, PyString, PyTuple, PyType};
 use sot_core::backend::{CallKind, CallPolicy};
 use sot_core::codegen::CodeGen;
+use sot_core::cpython::{self, Part};
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, FunctionParts, Globals, Name, OpcodeExecutor, OpcodeInlineExecutor};
 use sot_core::guard::{Identity, Test};
-use sot_core::tracker::{self, Key, Part, Tracker, TrackerId};
+use sot_core::tracker::{self, Key, Tracker, TrackerId};
+use sot_core::translate;
 use sot_core::variable::{VarId, Variable};
-use sot_core::{cpython, translate};
 
 use crate::builtins::frame;
 use crate::dict::DictVariable;

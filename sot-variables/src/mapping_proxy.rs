@@ -6,10 +6,10 @@ use pyo3::prelude::*;
 
 use sot_core::builtin;
 use sot_core::codegen::CodeGen;
-use sot_core::cpython;
+use sot_core::cpython::{self, Part};
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{BinaryOp, CallArgs, CompareOp, OpcodeExecutor};
-use sot_core::tracker::{Part, Tracker, TrackerId};
+use sot_core::tracker::{Tracker, TrackerId};
 use sot_core::variable::{VarId, Variable};
 
 use crate::dict::DictVariable;

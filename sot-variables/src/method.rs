@@ -5,10 +5,10 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyType};
 use sot_core::codegen::CodeGen;
-use sot_core::cpython;
+use sot_core::cpython::{self, Part};
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
-use sot_core::tracker::{self, Part, Tracker, TrackerId};
+use sot_core::tracker::{self, Tracker, TrackerId};
 use sot_core::variable::{VarId, Variable};
 
 use crate::globals::GlobalsVariable;

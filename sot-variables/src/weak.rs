@@ -9,12 +9,12 @@ use pyo3::types::{PyCode, PyFunction, PyString, PyType, PyWeakrefMethods, PyWeak
 use sot_core::backend::ObjectTest;
 use sot_core::builtin;
 use sot_core::codegen::CodeGen;
-use sot_core::cpython;
+use sot_core::cpython::{self, Part};
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, CompareOp, Name, OpcodeExecutor};
 use sot_core::guard::{Identity, Test};
 use sot_core::side_effects::Effect;
-use sot_core::tracker::{Part, Tracker, TrackerId};
+use sot_core::tracker::{Tracker, TrackerId};
 use sot_core::variable::{VarId, Variable};
 
 use crate::cell::CellVariable;

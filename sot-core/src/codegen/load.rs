@@ -6,10 +6,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyString, PyType, PyWeakrefReference};
 
 use super::{readers, CodeGen};
-use crate::cpython;
+use crate::cpython::{self, Part};
 use crate::error::Flow;
 use crate::guard::{is_held_weakly, Test};
-use crate::tracker::{Computation, Key, Part, Tracker, TrackerId};
+use crate::tracker::{Computation, Key, Tracker, TrackerId};
 use crate::variable::VarId;
 
 fn builtin(py: Python<'_>, name: &str) -> PyResult<Py<PyAny>> {

@@ -22,6 +22,7 @@ mod interrupt;
 mod lru;
 mod modules;
 mod object;
+mod part;
 mod replace;
 mod self_test;
 mod sequence_iterator;
@@ -87,11 +88,12 @@ pub use interrupt::{interrupt_again, is_interrupt};
 pub use lru::LruCache;
 pub use modules::import;
 pub use object::{generic_getattr, instance_dict, is_deque, new_slice, refcount};
+pub use part::Part;
 pub use replace::use_reference_method;
 pub use self_test::{self_test, LayoutError};
 pub use session::{enter, is_active, suspend, Active, HookError, Suspended};
 pub use signature::{flatten_signature, total_arg_count};
-pub use snapshot::{blind_spot, Changed, Field, HeldPlace, Place, Reading, Recorder, Snapshot};
+pub use snapshot::{blind_spot, Changed, HeldPlace, Place, Reading, Recorder, Snapshot};
 pub use tracing::{has_debugger, is_traced};
 pub use type_::{
     builtin_type_name, class_attr, class_dict, forget_subclass, full_type_name, getattr_hook, has_finalizer,

@@ -11,9 +11,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use super::program::{Check, Fetch, FrameView, Register, Registers, Step};
-use crate::cpython::{self, Changed, Field, Place, Reading, Recorder, Snapshot};
+use crate::cpython::{self, Changed, Place, Reading, Recorder, Snapshot};
 use crate::executor::is_atom;
-use crate::tracker::Part;
 
 /// A note that served so often before something changed was worth while.
 const WORTHWHILE: u32 = 8;
@@ -253,7 +252,7 @@ impl<'a, 'py> Noting<'a, 'py> {
             Fetch::Type(_) => (Some(recorder.type_of(&of)), Culprit::Identity(register)),
             Fetch::Index(_, index) if !of.is_dict() => (recorder.index(&of, *index), Culprit::Identity(register)),
             Fetch::CellContents(_) => (recorder.contents(&of)?, Culprit::Identity(register)),
-            Fetch::Part(_, part) => (recorder.field(&of, field(*part)?), Culprit::Identity(register)),
+            Fetch::Part(_, part) => (recorder.part(&of, *part), Culprit::Identity(register)),
             Fetch::DictItem(_, key) => return self.item(source, register, &of, &key.get(py)?),
             _ => return None,
         };
@@ -436,17 +435,4 @@ pub(super) fn sources(fetch: &Fetch) -> Vec<Register> {
 /// Whether the value equals what it equals now as long as it lives, and may be kept.
 fn is_made_of_atoms(value: &Bound<'_, PyAny>) -> bool {
     is_atom(value) || value.cast_exact::<PyTuple>().is_ok_and(|items| items.iter().all(|item| is_made_of_atoms(&item)))
-}
-
-fn field(part: Part) -> Option<Field> {
-    Some(match part {
-        Part::Code => Field::Code,
-        Part::Globals => Field::Globals,
-        Part::Defaults => Field::Defaults,
-        Part::KwDefaults => Field::KwDefaults,
-        Part::Closure => Field::Closure,
-        Part::MethodFunction => Field::MethodFunction,
-        Part::MethodSelf => Field::MethodSelf,
-        Part::Proxied => return None,
-    })
 }

@@ -11,8 +11,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyType;
 
 use crate::backend::{ObjectTest, StateTest};
-use crate::cpython::{self, Place, Recorder, WeakRef};
-use crate::tracker::{repr, Key, Part, TrackerId, Trackers};
+use crate::cpython::{self, Part, Place, Recorder, WeakRef};
+use crate::tracker::{repr, Key, TrackerId, Trackers};
 
 pub use program::{Differing, FrameView, GuardProgram};
 

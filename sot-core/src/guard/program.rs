@@ -5,16 +5,16 @@
 use std::collections::{HashMap, HashSet};
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyFloat, PyFunction, PyList, PyString, PyTuple, PyType};
+use pyo3::types::{PyDict, PyFloat, PyList, PyString, PyTuple, PyType};
 
 use super::compile::Compiler;
 use super::memo::{sources, Memory, Seen};
 use super::{Guard, Identity};
 use crate::backend::{ObjectTest, StateTest};
-use crate::cpython::{self, LruCache, Upcoming};
+use crate::cpython::{self, LruCache, Part, Upcoming};
 use crate::executor::sizes;
 use crate::log;
-use crate::tracker::{Computation, Part, TrackerId, Trackers};
+use crate::tracker::{Computation, TrackerId, Trackers};
 
 /// What guards may ask of a frame about to run.
 pub trait FrameView<'py> {
@@ -377,7 +377,7 @@ impl Fetch {
                 entries.find(|(known, _)| key.is(known)).map(|(_, value)| value)
             }
             Fetch::CellContents(of) => cpython::cell_contents(at(of)),
-            Fetch::Part(of, part) => fetch_part(at(of), *part),
+            Fetch::Part(of, part) => part.of(at(of)),
             Fetch::Length(of) => at(of).cast::<PyList>().ok()?.len().into_pyobject(py).ok().map(Bound::into_any),
             Fetch::Upcoming(of, after) => match cpython::upcoming(at(of), *after)? {
                 Upcoming::Item(item) => Some(item),
@@ -406,24 +406,6 @@ fn dict_of<'py>(of: &Bound<'py, PyAny>) -> Option<Bound<'py, PyDict>> {
     of.cast::<PyDict>().ok().cloned().or_else(|| cpython::proxied_dict(of))
 }
 
-fn fetch_part<'py>(of: &Bound<'py, PyAny>, part: Part) -> Option<Bound<'py, PyAny>> {
-    match part {
-        Part::MethodFunction => return cpython::bound_method(of).map(|(function, _)| function),
-        Part::MethodSelf => return cpython::bound_method(of).map(|(_, receiver)| receiver),
-        Part::Proxied => return cpython::proxied_dict(of).map(Bound::into_any),
-        _ => {}
-    }
-    let function = of.cast_exact::<PyFunction>().ok()?;
-    match part {
-        Part::Code => Some(cpython::function_code(function).into_any()),
-        Part::Globals => Some(cpython::function_globals(function).into_any()),
-        Part::Defaults => cpython::function_defaults(function).map(Bound::into_any),
-        Part::KwDefaults => cpython::function_kwdefaults(function).map(Bound::into_any),
-        Part::Closure => cpython::function_closure(function).map(Bound::into_any),
-        Part::MethodFunction | Part::MethodSelf | Part::Proxied => None,
-    }
-}
-
 impl Check {
     #[inline]
     pub(super) fn run<'py>(&self, value: &Bound<'py, PyAny>, registers: &impl Registers<'py>) -> bool {
@@ -447,7 +429,7 @@ impl Check {
             Check::PlainReads => value.cast::<PyType>().is_ok_and(cpython::uses_generic_getattr),
             Check::Subclass(class, is) => class.is_base_of(value) == *is,
             Check::EmptySlot(name) => !matches!(cpython::generic_getattr(value, name.bind(py)), Ok(Some(_))),
-            Check::LacksPart(part) => fetch_part(value, *part).is_none(),
+            Check::LacksPart(part) => part.of(value).is_none(),
             Check::EmptyCell => cpython::cell_contents(value).is_none(),
             Check::Exhausted(after) => matches!(cpython::upcoming(value, *after), Some(Upcoming::End)),
             Check::SameAs(other) => value.is(registers.at(*other)),

@@ -8,9 +8,10 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use super::super::part::Part;
 #[cfg(not(Py_3_11))]
 use super::layout::{Keys, GENERAL_LOOKUP};
-use super::{Field, Place, Reading, Recorder};
+use super::{Place, Reading, Recorder};
 
 /// What changes each kind of memory that guards rest on, for the self test.
 const CHANGES: &CStr = c_str!(
@@ -80,7 +81,7 @@ fn find_blind_spot(py: Python<'_>) -> PyResult<Option<&'static str>> {
     let length: Record = |recorder, place| recorder.length(place);
     let second: Record = |recorder, place| recorder.index(place, 1).is_some();
     let contents: Record = |recorder, place| recorder.contents(place).is_some();
-    let defaults: Record = |recorder, place| recorder.field(place, Field::Defaults).is_some();
+    let defaults: Record = |recorder, place| recorder.part(place, Part::Defaults).is_some();
     let cases = [
         ("ma_version_tag of an object's dict", "holder", "write_attribute", by_version),
         ("ma_values", "holder", "delete_attribute", by_lookup),

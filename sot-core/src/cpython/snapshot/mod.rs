@@ -164,25 +164,6 @@ impl<'py> Place<'py> {
 #[derive(Debug, Clone, Copy)]
 pub struct HeldPlace<'a>(Held<'a>);
 
-/// A reference that a function or method holds.
-#[derive(Debug, Clone, Copy)]
-pub enum Field {
-    /// `__code__`
-    Code,
-    /// `__globals__`
-    Globals,
-    /// `__defaults__`
-    Defaults,
-    /// `__kwdefaults__`
-    KwDefaults,
-    /// `__closure__`
-    Closure,
-    /// `__func__`
-    MethodFunction,
-    /// `__self__`
-    MethodSelf,
-}
-
 /// How what is in a dict is told to be unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reading {

@@ -8,10 +8,11 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFunction, PyList, PySet, PyString, PyTuple, PyType};
 
 use super::super::embedded::{ArrayField, Embedded, KeptNumber};
+use super::super::part::Part;
 use super::super::type_::type_lookup;
 use super::super::weak::WeakRef;
 use super::layout::{dict_pointer, has_string_keys, version_tells, Method, OrderedDict, ORDERED_DICT, VALID_VERSION};
-use super::{look_address, Field, HeldPlace, Item, Place, Probe, Reading, Snapshot};
+use super::{look_address, HeldPlace, Item, Place, Probe, Reading, Snapshot};
 use crate::cpython;
 
 /// Records memory for a snapshot. What answers `None` or `false` cannot be told from memory; nothing is recorded then that
@@ -305,14 +306,12 @@ impl Recorder {
         Some(cpython::cell_contents(&place.object).map(Place::of))
     }
 
-    /// What a function or method refers to.
-    pub fn field<'py>(&mut self, place: &Place<'py>, field: Field) -> Option<Place<'py>> {
+    /// What a function or method refers to; `None` for a proxy.
+    pub fn part<'py>(&mut self, place: &Place<'py>, part: Part) -> Option<Place<'py>> {
         let object = place.object.as_ptr();
-        let of_method = matches!(field, Field::MethodFunction | Field::MethodSelf);
-        let fits = if of_method {
-            cpython::bound_method(&place.object).is_some()
-        } else {
-            place.object.is_exact_instance_of::<PyFunction>()
+        let fits = match part {
+            Part::MethodFunction | Part::MethodSelf => cpython::bound_method(&place.object).is_some(),
+            _ => place.object.is_exact_instance_of::<PyFunction>(),
         };
         if !fits {
             return None;
@@ -320,14 +319,15 @@ impl Recorder {
         // SAFETY: after the check it is a function or a method.
         unsafe {
             let (function, method) = (object.cast::<ffi::PyFunctionObject>(), object.cast::<Method>());
-            let at: *const *mut ffi::PyObject = match field {
-                Field::Code => &raw const (*function).func_code,
-                Field::Globals => &raw const (*function).func_globals,
-                Field::Defaults => &raw const (*function).func_defaults,
-                Field::KwDefaults => &raw const (*function).func_kwdefaults,
-                Field::Closure => &raw const (*function).func_closure,
-                Field::MethodFunction => &raw const (*method).function,
-                Field::MethodSelf => &raw const (*method).receiver,
+            let at: *const *mut ffi::PyObject = match part {
+                Part::Code => &raw const (*function).func_code,
+                Part::Globals => &raw const (*function).func_globals,
+                Part::Defaults => &raw const (*function).func_defaults,
+                Part::KwDefaults => &raw const (*function).func_kwdefaults,
+                Part::Closure => &raw const (*function).func_closure,
+                Part::MethodFunction => &raw const (*method).function,
+                Part::MethodSelf => &raw const (*method).receiver,
+                Part::Proxied => return None,
             };
             let found = Bound::from_borrowed_ptr_or_opt(place.object.py(), *at)?;
             self.type_of(place);
