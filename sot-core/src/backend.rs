@@ -184,6 +184,12 @@ pub trait Backend: Send + Sync {
         let _ = object;
         false
     }
+    /// An array of another library's that the trace has made and nobody writes any more, as an argument of statements. `None`: they take
+    /// none.
+    fn known_data<'py>(&self, array: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let _ = array;
+        Ok(None)
+    }
     /// The meta of an eager tensor.
     fn meta(&self, tensor: &Bound<'_, PyAny>) -> PyResult<TensorMeta>;
     /// The dimensions of a tensor whose sizes its owner wants left open.

@@ -19,6 +19,7 @@ use crate::class_statement::{self, is_of_library, MadeClass};
 use crate::exception;
 use crate::function::call_by_policy;
 use crate::iterators::library;
+use crate::numpy;
 use crate::object::{is_struct_sequence, is_value_type};
 use crate::stand_in;
 
@@ -276,6 +277,7 @@ impl ClassVariable {
                 initialize(cx, this, instance, args)?;
                 Ok(instance)
             }
+            _ if numpy::is_value_type(&class) => numpy::make(cx, &class, args),
             _ if is_value_type(class.as_any()) || is_struct_sequence(class.as_any()) => {
                 refuse_finalizer(&class)?;
                 cx.call_builtin(class.as_any(), args, true)

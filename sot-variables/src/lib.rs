@@ -1,6 +1,7 @@
 //! The kinds of variables and the builtins of Python itself: one file per kind and per family of builtins. Each registers
 //! itself; no kind here knows a framework.
 
+mod array;
 mod array_comparison;
 pub mod builtin_function;
 pub mod builtins;

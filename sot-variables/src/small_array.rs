@@ -3,7 +3,7 @@
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyTuple, PyType};
+use pyo3::types::{PyDict, PyList, PyTuple, PyType};
 
 use sot_core::backend::ObjectTest;
 use sot_core::cpython;
@@ -12,6 +12,10 @@ use sot_core::executor::{CallArgs, OpcodeExecutor};
 use sot_core::guard::Test;
 use sot_core::tracker::Tracker;
 use sot_core::variable::VarId;
+
+use crate::array::{self, Known};
+use crate::list::ListVariable;
+use crate::tuple::TupleVariable;
 
 /// An array of more bytes is not looked into.
 const MOST_BYTES: usize = 128;
@@ -77,7 +81,7 @@ impl ObjectTest for Holds {
     }
 }
 
-fn array_type(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
+pub(crate) fn array_type(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
     static ARRAY: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     let find = || PyResult::Ok(cpython::import(py, "numpy")?.getattr("ndarray")?.cast_into()?.unbind());
     ARRAY.get_or_try_init(py, find).map(|ty| ty.bind(py))
@@ -111,11 +115,19 @@ pub(crate) fn reads(function: &Bound<'_, PyAny>) -> bool {
     found().unwrap_or(false)
 }
 
-/// Arguments as real objects: in the place of small arrays copies of them.
+/// Arguments as real objects: in the place of arrays copies of them, which the call may write.
 pub(crate) struct Arguments<'py> {
     pub(crate) positional: Bound<'py, PyTuple>,
     pub(crate) keywords: Bound<'py, PyDict>,
-    arrays: Vec<SmallArray<'py>>,
+    given: Given<'py>,
+}
+
+/// The copies among the arguments.
+#[derive(Default)]
+struct Given<'py> {
+    outside: Vec<SmallArray<'py>>,
+    owners: Vec<Owner<'py>>,
+    views: Vec<(VarId, Bound<'py, PyAny>)>,
 }
 
 struct SmallArray<'py> {
@@ -124,56 +136,130 @@ struct SmallArray<'py> {
     copy: Bound<'py, PyAny>,
 }
 
+/// An array made in the trace that owns its memory.
+struct Owner<'py> {
+    variable: VarId,
+    before: Bound<'py, PyAny>,
+    copy: Bound<'py, PyAny>,
+}
+
 impl<'py> Arguments<'py> {
     /// Those of a call, if everything in them is known but for small arrays from outside: the guards ask for what these hold.
     pub(crate) fn of(cx: &mut OpcodeExecutor<'py>, args: &CallArgs) -> Flow<Option<Arguments<'py>>> {
-        let mut arrays = Vec::new();
+        let mut given = Given::default();
         let mut positional = Vec::new();
         for &arg in &args.positional {
-            let Some(value) = argument(cx, arg, &mut arrays)? else { return Ok(None) };
+            let Some(value) = given.argument(cx, arg)? else { return Ok(None) };
             positional.push(value);
         }
         let keywords = PyDict::new(cx.py);
         for (name, arg) in &args.keywords {
-            let Some(value) = argument(cx, *arg, &mut arrays)? else { return Ok(None) };
+            let Some(value) = given.argument(cx, *arg)? else { return Ok(None) };
             keywords.set_item(&**name, value)?;
         }
-        Ok(Some(Arguments { positional: PyTuple::new(cx.py, positional)?, keywords, arrays }))
+        Ok(Some(Arguments { positional: PyTuple::new(cx.py, positional)?, keywords, given }))
     }
 
-    /// Whether a function given them has written none of the arrays. From here on the guards ask for what they hold.
-    pub(crate) fn are_as_before(self, cx: &mut OpcodeExecutor<'py>) -> Flow<bool> {
-        for SmallArray { variable, contents, copy } in self.arrays {
+    /// What a function given them has written is what the arrays made in the trace hold from here on; which array is which. `None`
+    /// if it has written others, or said something else of an array. From here on the guards ask for what those from outside hold.
+    pub(crate) fn settle(self, cx: &mut OpcodeExecutor<'py>) -> Flow<Option<Known<'py>>> {
+        let mut known = Known::default();
+        let Given { outside, owners, views } = self.given;
+        for SmallArray { variable, contents, copy } in outside {
             if !contents.are_those_of(&copy)? {
-                return Ok(false);
+                return Ok(None);
             }
             let test = Holds { array: contents, text: copy.to_string().replace('\n', "") };
             cx.guards.add(cx.vars.tracker(variable), Test::Object(Box::new(test)));
+            known.foreign.push(copy);
         }
-        Ok(true)
+        for (variable, view) in views {
+            let Some((_, _, before)) = array::real(cx, variable)? else { return Ok(None) };
+            if !array::are_alike(&before, &view)? {
+                return Ok(None);
+            }
+            known.arrays.push((view, variable));
+        }
+        for Owner { variable, before, copy } in owners {
+            if !array::are_alike(&before, &copy)? {
+                return Ok(None);
+            }
+            let bytes = |array: &Bound<'py, PyAny>| array.call_method1(intern!(cx.py, "tobytes"), ("A",));
+            if !bytes(&before)?.eq(bytes(&copy)?)? {
+                array::charge(cx, &copy)?;
+                array::replace(cx, variable, &copy);
+            }
+            known.arrays.push((copy, variable));
+        }
+        Ok(Some(known))
     }
 }
 
-fn argument<'py>(
-    cx: &mut OpcodeExecutor<'py>,
-    arg: VarId,
-    arrays: &mut Vec<SmallArray<'py>>,
-) -> Flow<Option<Bound<'py, PyAny>>> {
-    if let Some(value) = cx.materialize(arg)? {
-        return Ok(Some(value));
+impl<'py> Given<'py> {
+    fn argument(&mut self, cx: &mut OpcodeExecutor<'py>, arg: VarId) -> Flow<Option<Bound<'py, PyAny>>> {
+        if let Some(value) = cx.materialize(arg)? {
+            return Ok(Some(value));
+        }
+        if let Some((owner, base, view)) = array::real(cx, arg)? {
+            return self.made(cx, arg, (owner, base, view)).map(Some);
+        }
+        if let Some(tuple) = cx.see_as::<TupleVariable>(arg)? {
+            let is_plain = cx.type_of(arg)?.is(cx.py.get_type::<PyTuple>());
+            let items = if is_plain { self.items(cx, &tuple.items)? } else { None };
+            return Ok(items.map(|items| PyTuple::new(cx.py, items)).transpose()?.map(Bound::into_any));
+        }
+        if let Some(list) = cx.see_as::<ListVariable>(arg)? {
+            let items = self.items(cx, &list.items)?;
+            return Ok(items.map(|items| PyList::new(cx.py, items)).transpose()?.map(Bound::into_any));
+        }
+        self.outside(cx, arg)
     }
-    if let Some(known) = arrays.iter().find(|known| known.variable == arg) {
-        return Ok(Some(known.copy.clone()));
+
+    fn items(&mut self, cx: &mut OpcodeExecutor<'py>, items: &[VarId]) -> Flow<Option<Vec<Bound<'py, PyAny>>>> {
+        items.iter().map(|&item| self.argument(cx, item)).collect()
     }
-    let tracker = cx.vars.tracker(arg);
-    let Some(object) = cx.vars.get(arg).object().map(|object| object.bind(cx.py).clone()) else { return Ok(None) };
-    // What a variable holds behind a break has come from there, as a rule, and is new data each time.
-    let is_new = cx.is_resumed && matches!(cx.trackers.get(tracker), Tracker::Local { .. });
-    if is_new || !cx.trackers.is_sourced(tracker) || cx.goes_on_differing(tracker) {
-        return Ok(None);
+
+    /// An array made in the trace, on a copy of its memory.
+    fn made(
+        &mut self,
+        cx: &mut OpcodeExecutor<'py>,
+        arg: VarId,
+        (variable, before, view): (VarId, Bound<'py, PyAny>, Bound<'py, PyAny>),
+    ) -> Flow<Bound<'py, PyAny>> {
+        if let Some((_, known)) = self.views.iter().find(|(known, _)| *known == arg) {
+            return Ok(known.clone());
+        }
+        let copy = match self.owners.iter().find(|owner| owner.variable == variable) {
+            Some(owner) => owner.copy.clone(),
+            None => {
+                array::charge(cx, &before)?;
+                let copy = array::copy(&before)?;
+                self.owners.push(Owner { variable, before: before.clone(), copy: copy.clone() });
+                copy
+            }
+        };
+        if view.is(&before) {
+            return Ok(copy);
+        }
+        let view = array::on(cx, arg, &copy)?;
+        self.views.push((arg, view.clone()));
+        Ok(view)
     }
-    let Some(contents) = Contents::of(&object)? else { return Ok(None) };
-    let copy = object.call_method0(intern!(cx.py, "copy"))?;
-    arrays.push(SmallArray { variable: arg, contents, copy: copy.clone() });
-    Ok(Some(copy))
+
+    fn outside(&mut self, cx: &mut OpcodeExecutor<'py>, arg: VarId) -> Flow<Option<Bound<'py, PyAny>>> {
+        if let Some(known) = self.outside.iter().find(|known| known.variable == arg) {
+            return Ok(Some(known.copy.clone()));
+        }
+        let tracker = cx.vars.tracker(arg);
+        let Some(object) = cx.vars.get(arg).object().map(|object| object.bind(cx.py).clone()) else { return Ok(None) };
+        // What a variable holds behind a break has come from there, as a rule, and is new data each time.
+        let is_new = cx.is_resumed && matches!(cx.trackers.get(tracker), Tracker::Local { .. });
+        if is_new || !cx.trackers.is_sourced(tracker) || cx.goes_on_differing(tracker) {
+            return Ok(None);
+        }
+        let Some(contents) = Contents::of(&object)? else { return Ok(None) };
+        let copy = object.call_method0(intern!(cx.py, "copy"))?;
+        self.outside.push(SmallArray { variable: arg, contents, copy: copy.clone() });
+        Ok(Some(copy))
+    }
 }

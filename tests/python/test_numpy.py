@@ -1,6 +1,7 @@
 """numpy on values that are known while tracing."""
 
 import operator
+import warnings
 
 import numpy as np
 import paddle
@@ -47,18 +48,14 @@ def test_a_scalar_as_an_argument():
     assert not counted.breaks and not counted.fallbacks and counted.translations == 2
 
 
-def test_an_array_breaks(check):
+def test_an_array_is_made_and_written(check):
     def fn(x):
         y = x + 1
         a = np.array([1.0, 2.0])
         a[0] = 5
         return y * float(a.sum()), a
 
-    fast = sot.symbolic_translate(fn)
-    for _ in range(3):
-        (got, array), (expected, known) = fast(X), fn(X)
-        assert got.numpy().tobytes() == expected.numpy().tobytes() and array.tolist() == known.tolist()
-    assert sot.stats().breaks and not sot.stats().fallbacks
+    check(fn, X)
 
 
 def test_what_an_array_is(check):
@@ -364,12 +361,10 @@ def _drawn(x):
     return y, state.randint(5), np.random.rand(), np.random.randn(2)
 
 
-# Each of these makes arrays, which is done by CPython between graphs.
 ARRAYS = {
     "written in the function": _written,
     "views of one another": _views,
     "sorted": _sorted,
-    "random numbers": _drawn,
     "indices": lambda x: (x * float(np.arange(12).reshape(3, 4)[1, 2]), np.arange(12)[::5]),
     "broadcasting": lambda x: (x * int((np.arange(3)[:, None] + np.arange(2)).max()), np.arange(3)[:, None] + np.arange(2)),
     "functions of arrays": lambda x: (x * float(np.sin(np.array([0.1, 0.2]))[0]), np.linspace(0, 1, 5), np.where([True, False], 1, 2)),
@@ -379,18 +374,89 @@ ARRAYS = {
     "positions": lambda x: x + paddle.to_tensor(sinusoids(3, 4), dtype="float32"),
     "a mask": lambda x: paddle.where(paddle.to_tensor(np.tril(np.ones((3, 4), dtype=bool))), x, paddle.zeros_like(x)),
     "one from outside": lambda x: x[:, :3] * paddle.to_tensor(np.concatenate([LIMITS, [4.0]]).astype("float32")),
-    "text": lambda x: (x + 1, repr(np.array([1, 2])), str(LIMITS)),
+    "tensors of arrays and numbers": lambda x: (
+        x[0, :2] + paddle.to_tensor([np.array([1.0, 2.0]), np.array([3.0, 4.0])], dtype="float32"),
+        x + paddle.to_tensor(np.float32(2)),
+        paddle.to_tensor(np.arange(3)[::-1]),
+        paddle.to_tensor(np.arange(6.0).reshape(2, 3).T, dtype="int64"),
+        paddle.to_tensor(np.zeros((0, 2), dtype="float32")),
+        paddle.to_tensor(np.array(True)),
+        paddle.to_tensor(np.eye(2)[0]),
+    ),
 }
 
 
 @pytest.mark.parametrize("name", ARRAYS)
-def test_arrays_are_made_by_cpython(same, name):
-    fn = ARRAYS[name]
+def test_arrays_are_made_in_the_trace(check, name):
+    check(ARRAYS[name], X)
+
+
+def test_a_tensor_does_not_see_what_becomes_of_the_array(same):
+    def fn(x):
+        array = np.array([1.0, 2.0, 3.0, 4.0], dtype="float32")
+        first = paddle.to_tensor(array)
+        array[0] = 7
+        second = paddle.to_tensor(array)
+        first[1] = 9
+        return x * first, second, first, array
+
+    fast = sot.symbolic_translate(fn)
+    for _ in range(3):
+        got = fast(X)
+        same(got, fn(X))
+        got[1].zero_()
+        got[3][:] = 0
+    assert sot.stats().translations == 1 and not sot.stats().breaks
+
+
+# Each of these has something that is done by CPython between graphs.
+LEFT = {
+    "random numbers": _drawn,
+    "text": lambda x: (x + 1, repr(np.array([1, 2])), str(LIMITS)),
+    "a large array": lambda x: (x * 2, paddle.to_tensor(np.zeros((200, 300), dtype="float32")).sum() + x),
+    "what a program has no constant of": lambda x: (x * 2, paddle.to_tensor(np.ones(2, dtype="int8"))),
+    "an array that a tensor meets": lambda x: ((x * 2) + np.ones(4, "float32"), np.ones(4, "float32") * (x * 2), (x * 2) == np.ones(4, "float32")),
+    "an array as an argument": lambda x: ((x + 1)[np.array([0, 2])], (x * 2)[np.array([True, False, True])]),
+    "an array of tensors": lambda x: (x + 1, np.array([float(x.sum())])),
+    "a warning": lambda x: (x + 1, np.array([1.0]) / 0, np.float32(1) / np.float32(0)),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", LEFT)
+def test_what_is_left_to_cpython(same, name):
+    fn = LEFT[name]
     fast = sot.symbolic_translate(fn)
     for _ in range(3):
         same(fast(X), fn(X))
     counted = sot.stats()
     assert counted.breaks and counted.graphs and counted.hits and not counted.fallbacks
+
+
+def test_the_time_is_asked_at_each_call():
+    def fn(x):
+        return x + 1, np.datetime64("now")
+
+    fast = sot.symbolic_translate(fn)
+    before = np.datetime64("now")
+    assert before <= fast(X)[1] <= fast(X)[1] <= np.datetime64("now")
+    assert sot.stats().breaks and sot.stats().graphs
+
+
+def test_warnings_of_numpys_come_at_each_call():
+    def fn(x):
+        y = x + 1
+        return y, np.array([1.0]) / 0, np.int64(1) / np.int64(0)
+
+    fast = sot.symbolic_translate(fn)
+    filters = list(warnings.filters)
+    for _ in range(3):
+        with pytest.warns(RuntimeWarning) as seen:
+            fast(X)
+        assert len(seen) == 2
+    assert warnings.filters == filters and sot.stats().graphs
+    with np.errstate(all="raise"), pytest.raises(FloatingPointError):
+        fast(X)
 
 
 class Holder:

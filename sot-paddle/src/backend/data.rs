@@ -1,12 +1,14 @@
-//! Tensors made of Python data inside a trace. What the data are is known and guarded; the tensor is made in eager mode once,
+//! Tensors made of Python data, or of arrays made in the trace. What the data are is known and guarded; the tensor is made in eager mode once,
 //! and its values become a constant of the program, of which every run gives a tensor of its own.
 
 use pyo3::exceptions::PyNotImplementedError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyInt, PyList, PyTuple};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyTuple, PyType};
 use sot_core::backend::{CallKind, SizesMatter};
 use sot_core::cpython;
+use sot_variables::numpy;
 
 use super::meta;
 use super::paddle::Paddle;
@@ -74,16 +76,18 @@ pub(super) fn values<'py>(
     args: &Bound<'py, PyTuple>,
     kwargs: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let mut given = args.iter().chain(kwargs.into_iter().flat_map(PyDictMethods::values));
     if kind != CallKind::Api || !is_maker(callee)? {
-        return Ok(None);
+        return if given.any(|item| has_array(&item).unwrap_or(true)) {
+            Err(refused("takes an array"))
+        } else {
+            Ok(None)
+        };
     }
     if numbers.are_in(paddle, args, kwargs)? {
         return Ok(None);
     }
-    let known = |item: &Bound<'py, PyAny>| is_plain(paddle, item);
-    if !args.iter().all(|item| known(&item))
-        || !kwargs.is_none_or(|kwargs| kwargs.values().iter().all(|item| known(&item)))
-    {
+    if !given.all(|item| is_known(paddle, &item).unwrap_or(false)) {
         return Err(refused("copies data that may change between calls; make the tensor outside the hot function"));
     }
     let tensor = callee.call(args, kwargs)?;
@@ -96,6 +100,51 @@ pub(super) fn values<'py>(
         return Err(refused("makes what is no constant of a program; make the tensor outside the hot function"));
     }
     tensor.call_method0(intern!(tensor.py(), "numpy")).map(Some)
+}
+
+/// An array that has the numbers of one made in the trace: nobody can write what it lies in, by which it is told from all others.
+pub(super) fn known<'py>(array: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let py = array.py();
+    let (shape, dtype) = (array.getattr(intern!(py, "shape"))?, array.getattr(intern!(py, "dtype"))?);
+    let kind: String = dtype.getattr(intern!(py, "kind"))?.extract()?;
+    if !matches!(kind.as_str(), "b" | "i" | "u" | "f") {
+        return Ok(None);
+    }
+    let numbers = numbers_type(py)?.call1((array.call_method0(intern!(py, "tobytes"))?,))?;
+    array.get_type().call1((shape, dtype, numbers)).map(Some)
+}
+
+/// The type of what such arrays lie in.
+fn numbers_type(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
+    static NUMBERS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let make = || {
+        let bases = (py.get_type::<PyBytes>(),);
+        PyResult::Ok(py.get_type::<PyType>().call1(("Numbers", bases, PyDict::new(py)))?.unbind())
+    };
+    NUMBERS.get_or_try_init(py, make).map(|numbers| numbers.bind(py))
+}
+
+fn is_array(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let py = object.py();
+    if &*cpython::type_name(&object.get_type()) != "ndarray" {
+        return Ok(false);
+    }
+    let base = object.getattr_opt(intern!(py, "base"))?;
+    Ok(base.is_some_and(|base| numbers_type(py).is_ok_and(|numbers| base.get_type().is(numbers))))
+}
+
+/// Whether such an array is in an argument.
+fn has_array(argument: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(is_array(argument)? || parts(argument)?.iter().any(|part| has_array(part).unwrap_or(true)))
+}
+
+/// Whether an argument is data that the trace knows.
+fn is_known(paddle: &Paddle, argument: &Bound<'_, PyAny>) -> PyResult<bool> {
+    if is_plain(paddle, argument) || is_array(argument)? || numpy::is_value_type(&argument.get_type()) {
+        return Ok(true);
+    }
+    let parts = parts(argument)?;
+    Ok(!parts.is_empty() && parts.iter().all(|part| is_known(paddle, part).unwrap_or(false)))
 }
 
 fn is_maker(callee: &Bound<'_, PyAny>) -> PyResult<bool> {

@@ -142,6 +142,10 @@ impl Backend for PaddleBackend {
         self.paddle.is_plain_value(object)
     }
 
+    fn known_data<'py>(&self, array: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        data::known(array)
+    }
+
     fn meta(&self, tensor: &Bound<'_, PyAny>) -> PyResult<TensorMeta> {
         meta::of_tensor(&self.paddle, tensor)
     }

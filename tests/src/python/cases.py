@@ -108,6 +108,8 @@ class Describe:
     def __call__(self, value):
         if value is None or type(value) in (bool, int, float, complex, str, bytes, type(...), type(NotImplemented), range):
             return f"{type(value).__name__} {value!r}"
+        if type(value).__module__.startswith("numpy") and type(value).__name__ != "ndarray":
+            return f"{type(value).__name__} {value!r}"
         known = self.numbers.get(id(value))
         if known:
             return known[0]
@@ -134,6 +136,9 @@ class Describe:
             return f"{name}{self(value.args)} {self.attributes(value)} cause {cause} context {context}{self.traceback(value)}"
         if type(value).__module__ == "toy":
             return f"{name} {value._shape} {value.dtype} {value._data}"
+        if name == "ndarray":
+            form = f"{value.dtype!r} {value.shape} {value.strides} {value.flags.num} base {self(value.base)}"
+            return f"{name} {form} {value.tolist()!r}"
         if isinstance(value, (list, tuple)):
             return f"{name}[{', '.join(map(self, value))}] {self.attributes(value)}"
         if isinstance(value, collections.deque):
