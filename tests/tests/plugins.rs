@@ -48,6 +48,19 @@ def f(x, source, config):
     steps = -source
     name = sys.intern("in" + "terned")
     return toy.relu(x + steps.step) * config.factor, name, config.factor
+
+TABLE = {}
+
+def write_once():
+    TABLE["meanwhile"] = 1
+
+def write_each_time():
+    TABLE[len(TABLE)] = 1
+
+def g(x):
+    TABLE["own"] = 2
+    sys.getswitchinterval()
+    return x + 1
 "#;
 
 sot_core::opcode! { GET_AITER [3.8..3.14] (iterable -- iterator) => |cx, _| {
@@ -57,6 +70,13 @@ sot_core::opcode! { GET_AITER [3.8..3.14] (iterable -- iterator) => |cx, _| {
 sot_core::builtin! { INTERN = "sys:intern" => |cx, args| {
     let [text] = args.exactly(cx, "intern")?;
     Ok(text)
+} }
+
+// The simulation of this call writes to what the program has written to in the trace.
+sot_core::builtin! { INTERVAL = "sys:getswitchinterval" => |cx, args| {
+    let [] = args.exactly(cx, "getswitchinterval")?;
+    plugin_module(cx.py)?.getattr("meanwhile")?.call0()?;
+    Ok(cx.none())
 } }
 
 sot_core::variable_kind! {
@@ -126,6 +146,36 @@ fn a_function_that_needs_every_plugin_becomes_one_graph() {
         println!("{counts:?}");
         let whole = Counts { translations: 2, misses: 2, hits: 1, graphs: 2, ..Counts::default() };
         assert_eq!(counts, whole, "one graph for each factor, no break, no fallback");
+    });
+}
+
+/// The keys of what `g` writes to after a call, and the counts, where `meanwhile` writes to it while the call is simulated.
+fn written_meanwhile(py: Python<'_>, meanwhile: &str) -> (String, Counts) {
+    let module = plugin_module(py).unwrap();
+    let table = module.getattr("TABLE").unwrap();
+    table.call_method0("clear").unwrap();
+    module.setattr("meanwhile", module.getattr(meanwhile).unwrap()).unwrap();
+    let function = module.getattr("g").unwrap();
+    harness::mark(&function).unwrap();
+    harness::reset();
+    let arguments = py.eval(c"(toy.arange(3),)", Some(&module.dict()), None).unwrap().cast_into::<PyTuple>().unwrap();
+    let result = harness::call(&function, &arguments, None).unwrap();
+    assert_eq!(result.call_method0("tolist").unwrap().extract::<Vec<f64>>().unwrap(), [1.0, 2.0, 3.0]);
+    (table.call_method0("keys").unwrap().to_string(), harness::counts())
+}
+
+#[test]
+fn what_changes_while_a_frame_is_translated_is_not_taken_back() {
+    harness::with_tracer(|py| {
+        let (keys, counts) = written_meanwhile(py, "write_once");
+        assert_eq!(keys, "dict_keys(['meanwhile', 'own'])");
+        let whole = Counts { translations: 1, misses: 1, graphs: 1, ..Counts::default() };
+        assert_eq!(counts, whole, "simulated again");
+
+        let (keys, counts) = written_meanwhile(py, "write_each_time");
+        assert_eq!(keys, "dict_keys([0, 1, 2, 'own'])");
+        assert!(counts.fallbacks.len() == 1 && counts.fallbacks[0].starts_with("changes-meanwhile"), "{counts:?}");
+        assert_eq!(counts.graphs, 0, "{counts:?}");
     });
 }
 
