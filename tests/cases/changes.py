@@ -977,3 +977,8 @@ def test_function_behind_import(x):
     import math as found
 
     return x + found.floor(2.5), getattr(found, "of", None)
+
+
+@changed("test_whole__the_function_is_of_another_module.__module__ = 'elsewhere'", "test_whole__the_function_is_of_another_module.__module__ = 'there'")
+def test_whole__the_function_is_of_another_module(x):
+    return x + 1, collections.namedtuple("Row", "a b").__module__

@@ -11,6 +11,8 @@ use sot_core::codegen::CodeGen;
 use sot_core::cpython;
 use sot_core::error::{Flow, Reason, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, Frame, Globals, Name, OpcodeExecutor};
+use sot_core::guard::Test;
+use sot_core::tracker::{ById, Tracker};
 use sot_core::translate;
 use sot_core::variable::{VarId, Variable};
 
@@ -63,11 +65,21 @@ fn module_of(cx: &mut OpcodeExecutor<'_>, depth: usize) -> Flow<VarId> {
     let refuse = || of_frames("sys._getframemodulename()", SHOWS);
     let frame = caller(cx, depth).ok_or_else(refuse)?;
     let function = frame.function.ok_or_else(refuse)?;
+    let (outermost, nested) = (depth + 1 == cx.frames.len(), frame.code.code.flags & NESTED != 0);
     // There may be others of the same code, which translations of the outermost frame do not tell apart.
-    if depth + 1 == cx.frames.len() && frame.code.code.flags & NESTED != 0 {
+    if outermost && nested {
         return Err(refuse());
     }
-    cx.get_attr(function, &Rc::from("__module__"))
+    let name = Rc::from("__module__");
+    let module = cx.get_attr(function, &name)?;
+    if let Some(function) = cx.see(function)?.object().filter(|_| outermost) {
+        let of = Tracker::Found(ById(function.clone_ref(cx.py)));
+        let of = cx.trackers.add(of);
+        let tracker = cx.trackers.add(Tracker::Getattr { of, name });
+        let value = cx.known(module)?.ok_or_else(refuse)?;
+        cx.guards.add(tracker, Test::Equals(value.unbind()));
+    }
+    Ok(module)
 }
 
 /// What the library takes for the module that something is made in by a call: from 3.12 on that of the function, before that of
