@@ -1,5 +1,7 @@
 """Writes that outlive the call: globals, arguments, closures, and their order."""
 
+import abc
+
 import toy
 from cases import given
 
@@ -254,3 +256,23 @@ def test_exec_call(x):
     y = x + 1
     exec("COUNT = 5", globals())
     return y + COUNT
+
+
+class Counted(abc.ABC):
+    made = 0
+
+    def __init__(self):
+        type(self).made += 1
+
+
+class CountedToo(Counted):
+    pass
+
+
+@given(one, hit=False)
+def test_class_attribute_of_another_metaclass_written(x):
+    try:
+        first, second = Counted(), CountedToo()
+    except AttributeError as error:
+        return x - 100, str(error)
+    return x + first.made, CountedToo.made, second.made

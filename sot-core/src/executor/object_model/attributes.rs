@@ -214,9 +214,9 @@ pub fn set_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, value: Op
         guard_identity(cx, &hook, tracker);
         own_hook = !hook.is(&cx.py.get_type::<PyAny>().getattr(hook_name)?);
     }
-    // A class has C code for this, whose writes are replayed by itself; another method of C code's in that place is not known.
-    let plain = cpython::uses_generic_setattr(ty) || !own_hook || payload.kind() == "class";
-    if !plain || !(cpython::uses_generic_setattr(ty) || cpython::is_heap_type(ty)) {
+    // What a class holds is looked up in many places, and asked of the class itself.
+    let plain = cpython::uses_generic_setattr(ty) || !own_hook;
+    if !plain || payload.kind() == "class" || !(cpython::uses_generic_setattr(ty) || cpython::is_heap_type(ty)) {
         return Err(refuse(&format!("a {} object", cpython::type_name(ty))));
     }
     generic_set_attr(cx, this, name, value)
