@@ -319,8 +319,8 @@ def test_whole__several_die_with_the_frame_in_their_order(x):
     return x + 1
 
 
-@given(one, hit=False)
-def test_several_die_with_the_frame_in_lists(x):
+@given(one)
+def test_whole__several_die_with_the_frame_in_lists(x):
     def logged(name):
         try:
             yield name
@@ -570,11 +570,43 @@ def test_objects_die_with_the_frame_in_their_order(x):
     return x + 1
 
 
-@given(one, hit=False)
+@given(one)
 def test_objects_that_hold_others_die_with_the_frame(x):
     a, b = Dying("a"), Dying("b")
     b.other, a.others = a, [Dying("c"), Dying("d")]
     LOG.append("behind")
+    return x + 1
+
+
+class Slotted:
+    __slots__ = ("b", "a")
+
+
+def logged_at_its_end(name):
+    try:
+        yield name
+    finally:
+        LOG.append(name)
+
+
+@given(one)
+def test_whole__what_is_shared_dies_with_the_frame(x):
+    def begun(name):
+        generator = logged_at_its_end(name)
+        next(generator)
+        return generator
+
+    last = first = slotted = None
+    slotted = Slotted()
+    slotted.b, slotted.a = begun("slot b"), [begun("slot a"), begun("with it")]
+    first = collections.deque([begun("shared"), begun("first")])
+    last = [first, (begun("last"), slotted)]
+
+    def of():
+        return cell
+
+    cell = {"own": begun("of the cell"), "first": first[0]}
+    LOG.append(of() is cell)
     return x + 1
 
 

@@ -104,11 +104,12 @@ impl<'a, 'py> CodeGen<'a, 'py> {
         if !self.cx.effects.is_empty() || !dying.is_empty() {
             self.keep(value)?;
         }
-        for value in dying {
+        for &value in &dying {
             self.keep(value)?;
         }
         self.restore_effects()?;
         self.load(value)?;
+        self.leave_to(&dying)?;
         self.emitter.op("RETURN_VALUE", 0)?;
         self.handle_graph_error()?;
         self.handle_driven()?;

@@ -1,6 +1,6 @@
 //! What the new code does around the graph: which values must come out of it, the call, and the replay of the writes.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::rc::Rc;
 
 use pyo3::prelude::*;
@@ -100,31 +100,43 @@ impl CodeGen<'_, '_> {
         dropped.first().map_or(Ok(()), |id| Err(self.cx.plan_to_make(*id, "runs code when it dies")))
     }
 
-    /// The variables of the frame that hold the last reference to what runs code when it dies, in the order in which they let
+    /// The variables of the frame that hold the last references to what runs code when it dies, in the order in which they let
     /// it go: new code holds them to its end, too.
     pub(super) fn dying_with(&mut self, frame: &Frame, result: VarId) -> Flow<Vec<VarId>> {
         let dropped = self.dropped(&[result]);
         let variables = frame.locals.iter().flatten().chain(&frame.cells);
-        let mut dying: Vec<VarId> = Vec::new();
-        let mut held = HashSet::new();
+        let (mut dying, mut held): (Vec<VarId>, HashSet<VarId>) = Default::default();
         for &variable in variables {
             let reachable = self.reachable(vec![variable]);
             let last: Vec<VarId> = dropped.iter().filter(|dropped| reachable.contains(dropped)).copied().collect();
-            if last.is_empty() || dying.contains(&variable) {
-                continue;
+            if !last.is_empty() && !dying.contains(&variable) {
+                dying.push(variable);
+                held.extend(last);
             }
-            // Of several the order shows: each is held by one variable, alone or by what this is.
-            let beside = last.iter().filter(|last| **last != variable).count();
-            if dropped.len() > 1 && (beside > 1 || last.iter().any(|last| held.contains(last))) {
-                return Err(self.cx.plan_to_make(last[0], "runs code when it dies"));
-            }
-            dying.push(variable);
-            held.extend(last);
         }
         match dropped.iter().find(|dropped| !held.contains(dropped)) {
             Some(value) => Err(self.cx.plan_to_make(*value, "runs code when it dies")),
             None => Ok(dying),
         }
+    }
+
+    /// Leaves what the variables `dying` hold to them alone, so that it dies when they let it go, one after the other.
+    pub(super) fn leave_to(&mut self, dying: &[VarId]) -> Flow<()> {
+        if dying.is_empty() {
+            return Ok(());
+        }
+        let temps: BTreeSet<u32> = self.temps.values().copied().collect();
+        for (at, &variable) in dying.iter().enumerate() {
+            self.load(variable)?;
+            let last = self.emitter.new_local(&format!("___d{at}"));
+            self.op("STORE_FAST", last)?;
+        }
+        for temp in temps {
+            let none = self.cx.py.None();
+            self.load_const(none)?;
+            self.op("STORE_FAST", temp)?;
+        }
+        Ok(())
     }
 
     /// What the writes leave in what outlives the frame.
