@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::OpcodeExecutor;
+use sot_core::executor::{object_model, OpcodeExecutor};
 use sot_core::opcode;
 use sot_core::opcode::{Next, Operand};
 use sot_core::variable::VarId;
@@ -36,13 +36,18 @@ pub fn send(cx: &mut OpcodeExecutor<'_>, iterator: VarId, sent: VarId) -> Flow<R
         return generator::send(cx, iterator, sent);
     }
     if !cx.known(sent)?.is_some_and(|sent| sent.is_none()) {
-        return Err(refuse("a value sent through `yield from` to an iterator that is no generator"));
+        let yielded = cx.call_method(iterator, "send", &[sent]);
+        return generator::resumed(cx, yielded);
+    }
+    if object_model::is_python_method(cx, iterator, "__next__")? {
+        let yielded = object_model::call_special(cx, iterator, "__next__", &[]);
+        return generator::resumed(cx, yielded);
     }
     if let Some(item) = cx.next(iterator)? {
         return Ok(Resumed::Yielded(item));
     }
     if matches!(cx.see(iterator)?.kind(), "object" | "instance") {
-        return Err(refuse("the result of `yield from` an iterator written in Python"));
+        return Err(refuse("the result of `yield from` an iterator of C code"));
     }
     Ok(Resumed::Returned(cx.none()))
 }

@@ -1,16 +1,13 @@
 //! Constants, locals, cells and globals.
 
-use std::rc::Rc;
-
 use pyo3::exceptions::{PyNameError, PyUnboundLocalError};
 use pyo3::types::PyCode;
 use sot_core::error::{Flow, Unwind};
 use sot_core::executor::OpcodeExecutor;
 use sot_core::opcode;
-use sot_core::side_effects::Effect;
 use sot_core::translate;
 use sot_core::variable::VarId;
-use sot_variables::cell::CellVariable;
+use sot_variables::cell::{self, CellVariable};
 
 use crate::bug;
 
@@ -62,8 +59,7 @@ pub fn load_deref(cx: &mut OpcodeExecutor<'_>, arg: u32, unbound: UnboundCell) -
 pub fn store_deref(cx: &mut OpcodeExecutor<'_>, arg: u32, value: Option<VarId>) -> Flow<()> {
     let cell = cx.cell(arg)?;
     cx.see(cell)?;
-    cx.vars.set(cell, Rc::new(CellVariable::new(value)));
-    cx.effects.record(Effect::Cell { cell });
+    cell::write(cx, cell, value);
     Ok(())
 }
 

@@ -2,12 +2,14 @@
 
 use std::rc::Rc;
 
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use sot_core::codegen::CodeGen;
 use sot_core::cpython;
 use sot_core::error::Flow;
-use sot_core::executor::OpcodeExecutor;
+use sot_core::executor::{object_model, Name, OpcodeExecutor};
 use sot_core::guard::Test;
+use sot_core::side_effects::Effect;
 use sot_core::tracker::{Tracker, TrackerId};
 use sot_core::variable::{VarId, Variable};
 
@@ -46,6 +48,12 @@ impl CellVariable {
     }
 }
 
+/// Puts a value into a cell that was looked at, or empties it.
+pub fn write(cx: &mut OpcodeExecutor<'_>, cell: VarId, value: Option<VarId>) {
+    cx.vars.set(cell, Rc::new(CellVariable::new(value)));
+    cx.effects.record(Effect::Cell { cell });
+}
+
 fn cell_type(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     cpython::import(py, "types")?.getattr("CellType")
 }
@@ -70,6 +78,22 @@ impl Variable for CellVariable {
 
     fn children(&self) -> Vec<VarId> {
         self.contents.into_iter().collect()
+    }
+
+    fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
+        match (&**name, self.contents) {
+            ("cell_contents", Some(contents)) => Ok(Some(contents)),
+            ("cell_contents", None) => Err(cx.raise(PyValueError::new_err("Cell is empty"))),
+            _ => object_model::get_attr(cx, this, name),
+        }
+    }
+
+    fn set_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, value: Option<VarId>) -> Flow<()> {
+        if &**name != "cell_contents" {
+            return object_model::set_attr(cx, this, name, value);
+        }
+        write(cx, this, value);
+        Ok(())
     }
 
     /// The cell is there before its contents are made: a function in it may refer to it.

@@ -399,7 +399,9 @@ impl Variable for ExceptionVariable {
         if let Some(value) = self.kept(cx, this, name)? {
             return Ok(Some(value));
         }
-        if &**name == "__dict__" || found.getattr("__objclass__")?.cast::<PyType>().is_ok_and(cpython::is_heap_type) {
+        if matches!(&**name, "__class__" | "__dict__")
+            || found.getattr("__objclass__")?.cast::<PyType>().is_ok_and(cpython::is_heap_type)
+        {
             return object_model::get_attr(cx, this, name);
         }
         self.read(cx, this, name).map(Some)

@@ -259,6 +259,18 @@ pub fn stop_value(cx: &mut OpcodeExecutor<'_>, exception: VarId) -> Flow<Option<
     }
 }
 
+/// What an iterator has done by what its method gives or raises.
+pub fn resumed(cx: &mut OpcodeExecutor<'_>, outcome: Flow<VarId>) -> Flow<Resumed> {
+    match outcome {
+        Ok(value) => Ok(Resumed::Yielded(value)),
+        Err(Unwind::Raise(exception)) => match stop_value(cx, exception)? {
+            Some(value) => Ok(Resumed::Returned(value)),
+            None => Err(Unwind::Raise(exception)),
+        },
+        Err(unwind) => Err(unwind),
+    }
+}
+
 /// `StopIteration(value)`
 pub fn stop_iteration(cx: &mut OpcodeExecutor<'_>, value: VarId) -> Flow<VarId> {
     let class = cx.py.get_type::<PyStopIteration>().into_any();

@@ -1,7 +1,7 @@
 """Closures, cells, functions made in the function."""
 
 import toy
-from cases import given
+from cases import changed, given
 
 
 def one():
@@ -267,3 +267,47 @@ def test_a_cell_of_a_caller_behind_a_break(x, late):
     if late:
         captured = 1
     return inner(x * 2)
+
+
+def shared(value):
+    def read():
+        return value
+
+    def write(new):
+        nonlocal value
+        value = new
+
+    return read, write
+
+
+READ, WRITE = shared(4)
+
+
+@changed("WRITE(9)", "READ.__closure__[0].cell_contents = 3", "del READ.__closure__[0].cell_contents")
+def test_whole__contents_of_a_cell_from_outside(x):
+    (cell,) = READ.__closure__
+    try:
+        found = cell.cell_contents
+    except ValueError as error:
+        found = len(str(error))
+    cell.cell_contents = 7
+    return x + found, READ(), cell.cell_contents
+
+
+@given(one)
+def test_whole__contents_of_a_new_cell(x):
+    value = 12
+
+    def read():
+        return value
+
+    (cell,) = read.__closure__
+    found = [cell.cell_contents, read.__code__.co_freevars]
+    cell.cell_contents = x
+    found += [value, cell is read.__closure__[0]]
+    del cell.cell_contents
+    try:
+        value
+    except NameError as error:
+        found.append(str(error))
+    return x + 1, found, read

@@ -249,3 +249,57 @@ def test_whole__context_of_a_stop_that_leaves_a_generator(x):
     except RuntimeError as error:
         said += [error.__cause__ is error.__context__, error.__context__.__context__.args]
     return x + 1, said
+
+
+class Countdown:
+    """An iterator that is no generator, and ends with a result."""
+
+    def __init__(self, n):
+        self.n, self.got = n, []
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        if self.n <= 0:
+            raise StopIteration("end")
+        self.n -= 1
+        return self.n
+
+    def send(self, value):
+        self.got.append(value)
+        if value == "fail":
+            raise KeyError(value)
+        return value
+
+
+class Ended(StopIteration):
+    pass
+
+
+class EndsWithAnotherClass(Countdown):
+    def __next__(self):
+        raise Ended(self.n)
+
+
+def delegating(inner):
+    result = yield from inner
+    yield "result", result
+
+
+def outcome(call):
+    try:
+        return call()
+    except Exception as error:
+        return type(error).__name__, str(error)
+
+
+@given(one)
+def test_whole__the_result_of_an_iterator_of_the_programs(x):
+    inner = Countdown(3)
+    outer = delegating(inner)
+    sent = [next(outer), outer.send("sent"), outer.send(None), outcome(lambda: outer.send("fail"))]
+    started = delegating(EndsWithAnotherClass(3))
+    no_send = delegating(iter([1, 2]))
+    next(no_send)
+    return x + 1, list(delegating(Countdown(2))), list(started), sent, inner.got, outcome(lambda: no_send.send(3))

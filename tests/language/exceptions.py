@@ -337,3 +337,10 @@ def new_exception_returned(x):
 def isinstance_of_exceptions(x):
     e = Coded(1)
     return x + 1, isinstance(e, ValueError), isinstance(e, (KeyError, Coded)), issubclass(Coded, Exception)
+
+
+def class_of_an_exception(x):
+    try:
+        raise Coded(1)
+    except ValueError as e:
+        return x + 1, e.__class__.__name__, e.__class__ is Coded

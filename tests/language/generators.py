@@ -495,3 +495,25 @@ def reversed_iterators(x):
 def generator_in_a_dict(x):
     d = dict((k, v) for k, v in [("a", 1)])
     return x + d["a"], set(v % 2 for v in range(4)) == {0, 1}, tuple(v for v in "ab"), min(v for v in (3, 2))
+
+
+class _Steps:
+    def __init__(self):
+        self.n = 0
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        self.n += 1
+        if self.n > 2:
+            raise StopIteration("done")
+        return self.n
+
+
+def result_of_an_iterator(x):
+    def outer():
+        result = yield from _Steps()
+        yield result
+
+    return x + 1, list(outer())

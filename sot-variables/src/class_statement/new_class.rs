@@ -8,12 +8,11 @@ use sot_core::builtin;
 use sot_core::cpython;
 use sot_core::error::Flow;
 use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
-use sot_core::side_effects::Effect;
 use sot_core::variable::VarId;
 
 use super::maker::maker;
 use super::{class_of, is_followed, is_of_library, refuse, MadeClass};
-use crate::cell::CellVariable;
+use crate::cell::{self, CellVariable};
 use crate::class::ClassVariable;
 use crate::dict::{self, DictVariable, Entry};
 use crate::stand_in;
@@ -62,8 +61,7 @@ pub(super) fn new_class(
     let this = cx.produce_made(Rc::new(ClassVariable::of(class.clone().unbind(), made.clone())), &class);
     if let Some(cell) = body.cell {
         cx.see(cell)?;
-        cx.vars.set(cell, Rc::new(CellVariable::new(Some(this))));
-        cx.effects.record(Effect::Cell { cell });
+        cell::write(cx, cell, Some(this));
     }
     let made = MadeClass { writes: cx.effects.len(), ..made };
     cx.vars.set(this, Rc::new(ClassVariable::of(class.unbind(), made)));
