@@ -108,7 +108,7 @@ class Describe:
     def __call__(self, value):
         if value is None or type(value) in (bool, int, float, complex, str, bytes, type(...), type(NotImplemented), range):
             return f"{type(value).__name__} {value!r}"
-        if type(value).__module__.startswith("numpy") and type(value).__name__ != "ndarray":
+        if type(value).__module__ in ("numpy", "numpy.dtypes") and type(value).__name__ != "ndarray":
             return f"{type(value).__name__} {value!r}"
         known = self.numbers.get(id(value))
         if known:
