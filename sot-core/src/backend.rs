@@ -66,6 +66,13 @@ pub enum CallPolicy {
     Api,
     /// A graph-building function that changes its first argument in place: one `call_inplace` statement.
     InPlace,
+    /// The same where this argument is true, and [`CallPolicy::Api`] where it is not.
+    InPlaceIf {
+        /// Its name.
+        argument: &'static str,
+        /// Its position.
+        at: usize,
+    },
     /// A pure function of things known while tracing (say `is_grad_enabled`): call it; the global guard covers it.
     Constant,
     /// Makes an object without any effect elsewhere: called with known arguments, it is made while tracing. Nothing but the

@@ -193,6 +193,16 @@ pub fn call_by_policy(
             guard_identity(cx, this, object);
             cx.call_in_place(&callable, &tracker::name(&callable), args).map(Some)
         }
+        CallPolicy::InPlaceIf { argument, at } => {
+            guard_identity(cx, this, object);
+            let name = tracker::name(&callable);
+            let asked = args.at_or_named(at, argument).map(|asked| cx.truth(asked)).transpose()?;
+            if asked == Some(true) {
+                cx.call_in_place(&callable, &name, args).map(Some)
+            } else {
+                cx.call_graph(CallKind::Api, &callable, &name, args).map(Some)
+            }
+        }
         CallPolicy::Constant => {
             guard_identity(cx, this, object);
             match cx.materialize_args(args)? {

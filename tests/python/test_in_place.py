@@ -2,6 +2,7 @@
 both cases all that refers to the tensor sees the new numbers, and gradients are eager mode's."""
 
 import functools
+import inspect
 
 import paddle
 import pytest
@@ -517,6 +518,103 @@ def test_a_tensor_to_write_to_is_an_argument_by_position(fn, same):
 
     same(run(sot.symbolic_translate(fn)), run(fn))
     assert bool(sot.stats().breaks) == (fn is not assigned_twice_without_gradients) and not sot.stats().fallbacks
+
+
+@pytest.fixture
+def both_ways(monkeypatch):
+    """As a program, and called one by one."""
+
+    def each(call):
+        for size in ("0", "1000"):
+            monkeypatch.setenv("MIN_GRAPH_SIZE", size)
+            sot.reset()
+            call()
+    return each
+
+
+def incremented(x, w):
+    y = x.sum().reshape([1]) * 1
+    z = y + 0
+    paddle.increment(z, 2.7)
+    count = paddle.zeros([1], "int64") + 1
+    return z * w, y, paddle.increment(count, 2.7) is count, count
+
+
+def incremented_part(x, w):
+    y = x.flatten() * 1
+    paddle.increment(y[:1])
+    return y * 2
+
+
+@pytest.mark.parametrize("fn, breaks", [(incremented, 0), (incremented_part, 1)], ids=lambda it: getattr(it, "__name__", ""))
+def test_increment(fn, breaks, both_ways, same):
+    def compare():
+        fast = sot.symbolic_translate(fn)
+        for _ in range(2):
+            same(run(fast), run(fn))
+        assert sum(sot.stats().breaks.values()) == breaks and not sot.stats().fallbacks, sot.stats()
+
+    both_ways(compare)
+
+
+def asks_for(function, argument):
+    return argument in inspect.signature(inspect.unwrap(function)).parameters
+
+
+@pytest.mark.skipif(not asks_for(F.silu, "inplace"), reason="this release has no such argument")
+@pytest.mark.parametrize("breaks", [0, 1], ids=["computed", "given"])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: lambda x: F.silu(x, inplace=True),
+        lambda: lambda x: F.silu(x, True),
+        lambda: lambda x: F.dropout(x, 0.5, inplace=True),
+        lambda: lambda x: F.dropout(x, 0.5, None, False, True),
+        lambda: lambda x: paddle.nn.SiLU(inplace=True)(x),
+        lambda: paddle.nn.SiLU(inplace=True),
+        lambda: paddle.nn.Dropout(0.5, inplace=True),
+    ],
+)
+def test_functions_and_layers_that_are_asked_to(make, breaks, both_ways, same):
+    """What they are given is changed, and its gradient goes through the change."""
+    change = make()
+
+    def fn(x, w):
+        x = x if breaks else x * 2
+        before = x * 3
+        y = change(x)
+        return before + x + y, y is x, F.relu(x) * w
+
+    def one(x, w):
+        return fn(x * 1, w)
+
+    def compare():
+        fast = sot.symbolic_translate(fn)
+        for _ in range(2):
+            same(run(lambda x, w: fast(x * 1, w)), run(one))
+        assert sum(sot.stats().breaks.values()) == breaks and not sot.stats().fallbacks, sot.stats()
+
+    both_ways(compare)
+
+
+@pytest.mark.skipif(not asks_for(F.embedding, "max_norm"), reason="this release has no such argument")
+def test_an_embedding_that_shortens_its_rows(same):
+    at = paddle.to_tensor([0, 2, 2])
+    layer, start = paddle.nn.Embedding(4, 3, max_norm=1.0), paddle.randn([4, 3]) * 3
+
+    def train(call):
+        layer.weight.set_value(start)
+        found = []
+        for _ in range(2):
+            with paddle.no_grad():
+                found.append(call(at).numpy())
+        return found, layer.weight.numpy()
+
+    def fn(at):
+        return layer(at) * 2
+
+    same(train(sot.symbolic_translate(fn)), train(fn))
+    assert sot.stats().breaks and not sot.stats().fallbacks
 
 
 MASKED = {

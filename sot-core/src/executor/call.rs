@@ -49,6 +49,12 @@ impl CallArgs {
         self.positional.iter().copied().chain(self.keywords.iter().map(|(_, value)| *value))
     }
 
+    /// The argument with this name and position.
+    pub fn at_or_named(&self, at: usize, name: &str) -> Option<VarId> {
+        let named = || self.keywords.iter().find(|(keyword, _)| &**keyword == name).map(|(_, value)| *value);
+        self.positional.get(at).copied().or_else(named)
+    }
+
     /// Exactly `N` positional arguments and no keywords. Of others CPython itself says what is wrong with them.
     pub fn exactly<const N: usize>(&self, _: &mut OpcodeExecutor<'_>, function: &str) -> Flow<[VarId; N]> {
         let positional = <[VarId; N]>::try_from(self.positional.clone()).ok().filter(|_| self.keywords.is_empty());

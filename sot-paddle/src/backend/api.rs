@@ -310,6 +310,11 @@ fn of_function(paddle: &Paddle, callable: &Bound<'_, PyAny>) -> PyResult<CallPol
     let Some(name) = text(callable, "__name__")? else { return Ok(CallPolicy::Follow) };
     let Some(module) = module_of(paddle, callable)? else { return Ok(CallPolicy::Follow) };
     let policy = by_module(&module, &name);
+    if policy == CallPolicy::Api {
+        if let Some((argument, at)) = in_place::asked_by(paddle, callable, &name)? {
+            return Ok(CallPolicy::InPlaceIf { argument, at });
+        }
+    }
     if policy == CallPolicy::Manager && is_generator_function(callable)? {
         return Ok(breaks(&name, "changes mixed precision as a decorator; use it in a with statement"));
     }
@@ -417,9 +422,9 @@ fn is_within(module: &str, prefix: &str) -> bool {
     }
 }
 
-/// `add_`, but neither `__add__` nor a private `_add`.
+/// `add_`, but neither `__add__` nor a private `_add`. One has no such name.
 fn is_in_place(name: &str) -> bool {
-    name.ends_with('_') && !name.ends_with("__")
+    name == in_place::INCREMENT || name.ends_with('_') && !name.ends_with("__")
 }
 
 /// What a method that changes a tensor in place returns, if it is one that a graph can have.

@@ -164,6 +164,7 @@ fn _backend_call_policy(callable: &Bound<'_, PyAny>) -> PyResult<String> {
         CallPolicy::Api => "api".to_owned(),
         CallPolicy::Switch => "switch".to_owned(),
         CallPolicy::InPlace => "in-place".to_owned(),
+        CallPolicy::InPlaceIf { .. } => "api".to_owned(),
         CallPolicy::Manager => "manager".to_owned(),
         CallPolicy::Constant => "constant".to_owned(),
         CallPolicy::Make => "make".to_owned(),

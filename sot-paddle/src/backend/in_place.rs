@@ -11,6 +11,7 @@ use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
 use super::builder::identity;
 use super::meta;
+use super::output_argument;
 use super::paddle::Paddle;
 use super::scalar;
 use super::views::{Views, VIEWS};
@@ -38,6 +39,13 @@ const MAKING_ANOTHER: &[&str] =
 /// Those that draw random numbers: the operation itself writes over its operand, for the same numbers.
 const RANDOM: &[&str] = &["exponential_", "gaussian_", "random_", "uniform_"];
 
+/// It has no underscore.
+pub(crate) const INCREMENT: &str = "increment";
+
+/// Functions that change their first argument in place when they are asked to, by this argument.
+const ASKED: &[&str] = &["dropout", "silu"];
+const ARGUMENT: &str = "inplace";
+
 /// Operations whose result may share memory with their first operand in eager mode, beside [`VIEWS`] and the `builtin` ones
 /// that bundle values. One too many costs a graph break.
 const SHARING: &[&str] = &[
@@ -52,6 +60,18 @@ const SHARING: &[&str] = &[
 /// Whether the function or method of this name does what that without the underscore does, to its first argument.
 pub(crate) fn is_functional(name: &str) -> bool {
     !NOT_FUNCTIONAL.contains(&name)
+}
+
+/// The argument by which the function of this name is asked to change its first one in place, and its position.
+pub(crate) fn asked_by(
+    paddle: &Paddle,
+    function: &Bound<'_, PyAny>,
+    name: &str,
+) -> PyResult<Option<(&'static str, usize)>> {
+    if !ASKED.contains(&name) {
+        return Ok(None);
+    }
+    Ok(output_argument::position(paddle, function, ARGUMENT, usize::MAX)?.map(|at| (ARGUMENT, at)))
 }
 
 /// How often operations have changed a tensor, as autograd counts it, by the identity of the value it has.
@@ -219,6 +239,12 @@ fn changed<'py>(
         if RANDOM.contains(&&*name) {
             return draw(callee, args, kwargs);
         }
+        if name == INCREMENT {
+            return increment(paddle, args, kwargs);
+        }
+        if let Some((argument, at)) = asked_by(paddle, callee, &name)? {
+            return unasked(paddle, callee, args, kwargs, (argument, at));
+        }
         return module.getattr(name.trim_end_matches('_'))?.call(args, kwargs);
     };
     let api = cpython::import(py, "paddle")?;
@@ -258,9 +284,57 @@ fn changed<'py>(
             let function = cpython::import(py, "paddle.tensor.random")?.getattr(name)?;
             draw(&function, args, kwargs)
         }
+        INCREMENT => increment(paddle, args, kwargs),
         "zero_" => api.call_method1("zeros_like", (changed,)),
         name => changed.getattr(name.trim_end_matches('_'))?.call(rest, kwargs),
     }
+}
+
+/// `increment(x, value=1.0)`, as an addition. The operation itself writes over its operand.
+fn increment<'py>(
+    paddle: &Paddle,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (tensor, api) = (args.get_item(0)?, cpython::import(args.py(), "paddle")?);
+    let by_name = kwargs.map(|kwargs| kwargs.get_item("value")).transpose()?.flatten();
+    let value = match args.get_item(1).ok().or(by_name) {
+        None => PyFloat::new(args.py(), 1.0).into_any(),
+        Some(value) if paddle.is_value(&value) => return refuse("it is given a tensor"),
+        Some(value) => value,
+    };
+    let shape = tensor.getattr("shape")?;
+    if shape.try_iter()?.any(|size| !size.is_ok_and(|size| size.eq(1).unwrap_or(false))) {
+        return refuse("it is not of one element");
+    }
+    let value = api.call_method1("full", (shape, value, tensor.getattr("dtype")?))?;
+    api.call_method1("add", (tensor, value))
+}
+
+/// The call without that argument.
+fn unasked<'py>(
+    paddle: &Paddle,
+    function: &Bound<'py, PyAny>,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+    (argument, at): (&str, usize),
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = function.py();
+    // Dropout of whole dimensions refuses to be asked.
+    let by_name = kwargs.map(|kwargs| kwargs.get_item("axis")).transpose()?.flatten();
+    let axis = output_argument::position(paddle, function, "axis", args.len())?.and_then(|at| args.get_item(at).ok());
+    if by_name.or(axis).is_some_and(|axis| !axis.is_none()) {
+        return refuse("it is given an axis");
+    }
+    let kwargs = kwargs.map(PyDictMethods::copy).transpose()?;
+    if let Some(kwargs) = kwargs.as_ref().filter(|kwargs| kwargs.contains(argument).unwrap_or(false)) {
+        kwargs.del_item(argument)?;
+    }
+    let mut args: Vec<Bound<'_, PyAny>> = args.iter().collect();
+    if let Some(asked) = args.get_mut(at) {
+        *asked = PyBool::new(py, false).to_owned().into_any();
+    }
+    function.call(PyTuple::new(py, args)?, kwargs.as_ref())
 }
 
 /// Random numbers in the place of a copy of the first argument.

@@ -37,6 +37,12 @@ pub(crate) fn is_leaf(paddle: &Paddle, layer: &Bound<'_, PyAny>) -> PyResult<boo
     if !module.starts_with(OWN) || NOT_PURE.contains(&name.as_str()) {
         return Ok(false);
     }
+    // Those that are asked to change in place what they are given, or their weight.
+    for asked in ["inplace", "_inplace", "_max_norm"] {
+        if layer.getattr("__dict__")?.call_method1("get", (asked,))?.is_truthy()? {
+            return Ok(false);
+        }
+    }
     for registered in ["_sub_layers", "_forward_pre_hooks", "_forward_post_hooks"] {
         if layer.getattr(registered)?.is_truthy()? {
             return Ok(false);

@@ -1,4 +1,5 @@
-//! Arguments `out` and `output`: eager functions write to them, static ones ignore them or write behind the tracer's back.
+//! Arguments `out` and `output`: eager functions write to them, static ones ignore them or write behind the tracer's back. So does
+//! `embedding` to its weight, whose rows are shortened to `max_norm`.
 
 use pyo3::exceptions::PyNotImplementedError;
 use pyo3::prelude::*;
@@ -6,8 +7,10 @@ use pyo3::types::{PyDict, PyString, PyTuple};
 
 use super::layer::code_of;
 use super::paddle::Paddle;
+use super::scalar;
 
 const NAMES: [&str; 2] = ["out", "output"];
+const OF_EMBEDDING: &str = "max_norm";
 
 /// Refuses calls that are given a tensor to write to, by name or by position.
 pub(crate) fn refuse(
@@ -16,7 +19,8 @@ pub(crate) fn refuse(
     args: &Bound<'_, PyTuple>,
     kwargs: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<()> {
-    for name in NAMES {
+    let is_embedding = scalar::name(callee)?.as_deref() == Some("embedding");
+    for name in NAMES.into_iter().chain(is_embedding.then_some(OF_EMBEDDING)) {
         let by_name = kwargs.map(|kwargs| kwargs.get_item(name)).transpose()?.flatten();
         let given = match by_name {
             Some(out) => Some(out),
@@ -32,7 +36,12 @@ pub(crate) fn refuse(
 }
 
 /// Which of so many positional arguments the callee takes under a name.
-fn position(paddle: &Paddle, callee: &Bound<'_, PyAny>, name: &str, given: usize) -> PyResult<Option<usize>> {
+pub(crate) fn position(
+    paddle: &Paddle,
+    callee: &Bound<'_, PyAny>,
+    name: &str,
+    given: usize,
+) -> PyResult<Option<usize>> {
     let py = callee.py();
     let function = match callee.cast::<PyString>() {
         Ok(method) => paddle.defined(py, &paddle.tensor_type, method.to_str()?)?,
