@@ -161,10 +161,9 @@ impl DebugNote {
 fn _backend_call_policy(callable: &Bound<'_, PyAny>) -> PyResult<String> {
     Ok(match backend(callable.py())?.call_policy(callable) {
         CallPolicy::Follow | CallPolicy::FollowOutside(_) => "follow".to_owned(),
-        CallPolicy::Api => "api".to_owned(),
+        CallPolicy::Api | CallPolicy::InPlaceIf { .. } => "api".to_owned(),
         CallPolicy::Switch => "switch".to_owned(),
         CallPolicy::InPlace => "in-place".to_owned(),
-        CallPolicy::InPlaceIf { .. } => "api".to_owned(),
         CallPolicy::Manager => "manager".to_owned(),
         CallPolicy::Constant => "constant".to_owned(),
         CallPolicy::Make => "make".to_owned(),
