@@ -1,5 +1,8 @@
 """Attributes: instances, classes, properties, descriptors, slots, hooks."""
 
+import threading
+import types
+
 import toy
 from cases import given
 
@@ -391,3 +394,39 @@ def test_whole__tensor_in_an_instance(x, a):
 @given(lambda: (toy.arange(2), Vector(toy.ones((2,)))), lambda: (toy.arange(2), Vector(toy.ones((2, 2)))), lambda: (toy.arange(2), Vector(4)))
 def test_whole__attribute_whose_type_changes(x, a):
     return x + a.a
+
+
+class Slotted:
+    __slots__ = ("a",)
+
+
+class OfAThread(threading.local):
+    pass
+
+
+@given(lambda: (toy.arange(2),))
+def test_whole__vars_of_what_has_no_dict(x):
+    texts = []
+    for value in (Slotted(), 3, [], None, len, object()):
+        try:
+            texts.append(vars(value))
+        except TypeError as error:
+            texts.append(str(error))
+    return x + 1, texts
+
+
+MODULE, LOCAL = types.ModuleType("of_a_case"), OfAThread()
+
+
+@given(lambda: (toy.arange(2),))
+def test_object_writes_to_what_has_a_way_of_its_own(x):
+    outcomes = []
+    for value in (MODULE, LOCAL, Slotted):
+        try:
+            object.__setattr__(value, "extra", 2)
+            outcomes.append(value.extra)
+            object.__delattr__(value, "extra")
+        except (AttributeError, TypeError) as error:
+            outcomes.append(str(error))
+        outcomes.append(hasattr(value, "extra"))
+    return x + 1, outcomes

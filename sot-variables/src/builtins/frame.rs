@@ -3,6 +3,7 @@
 
 use std::rc::Rc;
 
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCode, PyFunction, PyString, PyType};
 
@@ -29,7 +30,10 @@ builtin! { LOCALS = "locals" => |cx, args| {
 
 builtin! { VARS = "vars" => |cx, args| match args.positional[..] {
     [] if args.keywords.is_empty() => variables(cx),
-    [object] if args.keywords.is_empty() => cx.get_attr(object, &Rc::from("__dict__")),
+    [object] if args.keywords.is_empty() => match cx.find_attr(object, &Rc::from("__dict__"))? {
+        Some(names) => Ok(names),
+        None => Err(cx.raise(PyTypeError::new_err("vars() argument must have __dict__ attribute"))),
+    },
     _ => Err(cannot("vars() with these arguments")),
 } }
 

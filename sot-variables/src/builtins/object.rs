@@ -56,6 +56,7 @@ builtin! { GETATTRIBUTE = "object.__getattribute__" => |cx, args| {
 builtin! { SETATTR = "object.__setattr__" => |cx, args| {
     let [this, name, value] = args.exactly(cx, "__setattr__")?;
     let name = name_of(cx, name, "")?;
+    refuse_other_writes(cx, this)?;
     object_model::generic_set_attr(cx, this, &name, Some(value))?;
     Ok(cx.none())
 } }
@@ -63,9 +64,25 @@ builtin! { SETATTR = "object.__setattr__" => |cx, args| {
 builtin! { DELATTR = "object.__delattr__" => |cx, args| {
     let [this, name] = args.exactly(cx, "__delattr__")?;
     let name = name_of(cx, name, "")?;
+    refuse_other_writes(cx, this)?;
     object_model::generic_set_attr(cx, this, &name, None)?;
     Ok(cx.none())
 } }
+
+/// Refuses what `object` does not write the attributes of: C code does, or those are found elsewhere.
+fn refuse_other_writes(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
+    let ty = cx.type_of(this)?.cast_into::<PyType>().map_err(PyErr::from)?;
+    let mut own = false;
+    for base in ty.mro().iter() {
+        let hook = cpython::class_dict(&base)?.get_item("__setattr__").ok();
+        let in_c = hook.is_some_and(|hook| cpython::builtin_type_name(&hook) != "function");
+        own |= in_c && !base.is(cx.py.get_type::<PyAny>());
+    }
+    if own || matches!(cx.see(this)?.kind(), "class" | "module") {
+        return Err(cannot("object.__setattr__() of an object with a way of its own"));
+    }
+    Ok(())
+}
 
 builtin! { EQ = "object.__eq__" => |cx, args| {
     let [this, other] = args.exactly(cx, "__eq__")?;
