@@ -2,10 +2,10 @@
 
 Everything is measured in one process, and only ratios mean something: compare columns, not runs. A call is one of inference
 (no gradients), and in the cases that are trained a forward and a backward pass, where the first call stands for the first
-three: a graph with gradients is a program from the second or third on. The raw program is the floor: Paddle's program called with prepared arguments and no checks at all, by an executor of
-the same settings as ours (see `NoCollector`); a case whose graph breaks, or that is trained, has none. "Hit alone" is what a hit of ours takes
-more than the raw call when Paddle's executor is left out of both. Nothing is asserted here. `--case NAME` picks cases,
-`--rounds N` sets how many batches each median is taken of.
+three: a graph with gradients is a program from the second or third on. The raw program is the floor: Paddle's program called
+with prepared arguments and no checks at all, by an executor without a collector (see `NoCollector`); a case whose graph breaks,
+or that is trained, has none. "Hit alone" is what a hit of ours takes more than the raw call when Paddle's executor is left out
+of both. Nothing is asserted here. `--case NAME` picks cases, `--rounds N` sets how many batches each median is taken of.
 """
 
 import argparse
