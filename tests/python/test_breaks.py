@@ -734,6 +734,8 @@ def guarded(x):
 
 
 def test_what_is_for_static_graphs_and_does_nothing_in_eager_mode_is_followed(check):
+    if paddle.__version__.startswith("3.0"):
+        pytest.skip("Paddle 3.0 binds the arguments of its context managers by inspect, which breaks the graph")
     check(guarded, positive())
 
 

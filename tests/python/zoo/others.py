@@ -205,7 +205,6 @@ class ActorCritic(nn.Layer):
 class PPO(Task):
     title = "PPO"
     shows = "`Categorical` made in `forward` (its `sample` asks numpy), `NamedTuple` outputs, clipped ratios"
-    eval_graphs, eval_breaks = 2, ("unsupported-call",)
 
     def __init__(self):
         self.model = ActorCritic()
