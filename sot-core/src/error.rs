@@ -179,9 +179,6 @@ reasons! {
     /// A debugger or a coverage tool looks at the lines that run, by `sys.settrace`; or a debugger of `sys.monitoring` is there.
     Traced = "traced", Frame,
         "Nothing: while the tool is there, the frame and what it calls run in CPython.";
-    /// What the frame looks at is another thing by the time its new code is there: another thread writes to it, say.
-    ChangesMeanwhile = "changes-meanwhile", Frame,
-        "Nothing: the frame runs in CPython. Keep other threads from writing to what it looks at while it is translated.";
     /// Too many different translations of one function; or of a loop behind a break, of which CPython runs the rest of a round.
     TooManyEntries = "too-many-translations", Frame,
         "Pass what changes at every call as a tensor.";

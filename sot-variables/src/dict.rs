@@ -1,6 +1,7 @@
 //! `dict` and `collections.OrderedDict`: keys known while tracing, values variables. A write replaces the payload; a dict
 //! that outlives the frame gets its final entries item by item, so its own identity and its views stay.
 
+use std::collections::HashSet;
 use std::rc::Rc;
 
 use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
@@ -44,7 +45,20 @@ pub struct DictVariable {
     pub entries: Vec<Entry>,
     /// Whether it is an `OrderedDict`.
     pub ordered: bool,
-    object: Option<Py<PyAny>>,
+    outside: Option<Rc<Outside>>,
+}
+
+/// A dict that was there before, or the proxy of one.
+struct Outside {
+    object: Py<PyAny>,
+    /// The keys it had when the trace first saw it.
+    keys: Vec<Rc<HashKey>>,
+}
+
+impl Outside {
+    fn new(object: Py<PyAny>, entries: &[Entry]) -> Option<Rc<Self>> {
+        Some(Rc::new(Outside { object, keys: entries.iter().map(|entry| Rc::clone(&entry.key)).collect() }))
+    }
 }
 
 /// `dict.update(mapping)`: another mapping, or an iterable of pairs.
@@ -165,9 +179,9 @@ pub(crate) fn write(cx: &mut OpcodeExecutor<'_>, dict: VarId, entries: Vec<Entry
         return attributes.write(cx, &entries);
     }
     let old = expect(cx, dict)?;
-    let object = old.object.as_ref().map(|object| object.clone_ref(cx.py));
+    let outside = old.outside.clone();
     cx.charge(entries.len());
-    cx.vars.set(dict, Rc::new(DictVariable { entries, ordered: old.ordered, object }));
+    cx.vars.set(dict, Rc::new(DictVariable { entries, ordered: old.ordered, outside }));
     cx.effects.record(Effect::Contents { container: dict });
     Ok(())
 }
@@ -303,7 +317,7 @@ fn is_namespace(dict: &Bound<'_, PyDict>) -> PyResult<bool> {
 impl DictVariable {
     /// A dict of the trace with these entries.
     pub(crate) fn new(entries: Vec<Entry>, ordered: bool) -> Self {
-        DictVariable { entries, ordered, object: None }
+        DictVariable { entries, ordered, outside: None }
     }
 
     /// A dict as `**kwargs` makes it.
@@ -355,7 +369,8 @@ impl DictVariable {
         }
         cx.refuse_changing_contents(of, "a dict")?;
         let (entries, ordered) = DictVariable::entries_of(cx, &dict, of)?;
-        Ok(Rc::new(DictVariable { entries, ordered, object: Some(object) }))
+        let outside = Outside::new(object, &entries);
+        Ok(Rc::new(DictVariable { entries, ordered, outside }))
     }
 
     /// What is behind a proxy.
@@ -367,7 +382,8 @@ impl DictVariable {
     ) -> Flow<DictVariable> {
         let dict = dict.clone().unbind().into_bound(cx.py);
         let (entries, ordered) = DictVariable::entries_of(cx, &dict, of)?;
-        Ok(DictVariable { entries, ordered, object: Some(proxy.clone().unbind()) })
+        let outside = Outside::new(proxy.clone().unbind(), &entries);
+        Ok(DictVariable { entries, ordered, outside })
     }
 
     fn entries_of<'py>(
@@ -426,13 +442,17 @@ impl DictVariable {
     /// How the real dict becomes this one the way the program did it, which iterators over it can tell from a fresh start:
     /// the keys that go, and how many entries stay in front of those to be set. `None` if it must be filled anew.
     fn edits(&self, py: Python<'_>) -> Option<(Vec<Py<PyAny>>, usize)> {
-        let object = self.object.as_ref()?.bind(py).clone();
+        let outside = self.outside.as_ref()?;
+        let object = outside.object.bind(py).clone();
+        let had: HashSet<_> = outside.keys.iter().map(|key| key.bind(py).as_ptr()).collect();
         let ty = if self.ordered { ordered_type(py).ok()? } else { py.get_type::<PyDict>().into_any() };
         let (mut gone, mut kept) = (Vec::new(), 0);
         for key in ty.call_method1("__iter__", (object,)).ok()?.try_iter().ok()? {
             let key = key.ok()?;
             if self.entries.get(kept).is_some_and(|entry| entry.key.bind(py).is(&key)) {
                 kept += 1;
+            } else if !had.contains(&key.as_ptr()) {
+                // Not the program's doing: it came while the trace was made, and stays.
             } else if key.is_exact_instance_of::<PyString>() || key.is_exact_instance_of::<PyInt>() {
                 gone.push(key.unbind());
             } else {
@@ -474,7 +494,7 @@ impl Variable for DictVariable {
     }
 
     fn object(&self) -> Option<&Py<PyAny>> {
-        self.object.as_ref()
+        self.outside.as_ref().map(|outside| &outside.object)
     }
 
     fn materialize(&self, cx: &OpcodeExecutor<'_>) -> Option<Py<PyAny>> {
@@ -491,10 +511,7 @@ impl Variable for DictVariable {
 
     fn guard(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
         // The storage of an object of a subclass is guarded with that object's type.
-        let ty = self
-            .object
-            .as_ref()
-            .map_or_else(|| self.python_type(cx), |object| object.bind(cx.py).get_type().into_any());
+        let ty = self.object().map_or_else(|| self.python_type(cx), |object| object.bind(cx.py).get_type().into_any());
         let tracker = cx.vars.tracker(this);
         cx.guards.add(tracker, Test::TypeIs(Identity::of(&ty)));
         let test = if self.ordered {
@@ -550,11 +567,11 @@ impl Variable for DictVariable {
         let refill = edits.is_none();
         // The C methods: a subclass may have its own, which the trace has followed already.
         let ty = self.python_type(cg.cx);
-        let is_subclass = self.object.as_ref().is_some_and(|object| !object.bind(cg.cx.py).get_type().is(&ty));
+        let is_subclass = self.object().is_some_and(|object| !object.bind(cg.cx.py).get_type().is(&ty));
         let (gone, kept) = edits.unwrap_or_else(|| (Vec::new(), 0));
         if refill {
             // CPython loses the entry it is setting if a key's method clears the dict, not if it takes the entries out.
-            let held = self.object.as_ref().map_or(Ok(usize::MAX), |object| object.bind(cg.cx.py).len())?;
+            let held = self.object().map_or(Ok(usize::MAX), |object| object.bind(cg.cx.py).len())?;
             let one_by_one = held <= FEW && !(self.ordered && is_subclass);
             let (empty, times) = if one_by_one { ("popitem", held) } else { ("clear", 1) };
             let empty = ty.getattr(empty)?.unbind();

@@ -10,7 +10,6 @@ use crate::codegen::{CodeGen, NewCode};
 use crate::cpython::{self, FreshFrame};
 use crate::error::{Flow, PlannedBreak, Reason, ReasonId, Unwind};
 use crate::executor::{BreakPoint, CodeUnit, Exit, Frame, OpcodeExecutor};
-use crate::guard::GuardProgram;
 use crate::log;
 use crate::opcode::OpcodeSet;
 use crate::runtime::Runtime;
@@ -20,7 +19,7 @@ use crate::variable::VarId;
 
 use super::always_compiles;
 use super::mortals;
-use super::report::{self, guard_texts, report};
+use super::report::{self, report};
 use super::resume_source::ResumeSource;
 use super::turn::TranslatingHere;
 
@@ -29,8 +28,6 @@ const RESUMABLE: u32 = 0x20 | 0x80 | 0x200;
 
 /// Simulations of one frame that may be thrown away because tracing changed an object.
 const MAX_RESTARTS: usize = 16;
-/// So many of them because what they assume does not hold any more when the new code is there.
-const MAX_OUTDATED: usize = 2;
 
 pub(super) fn translate_to_the_end(
     py: Python<'_>,
@@ -38,13 +35,12 @@ pub(super) fn translate_to_the_end(
     cache: &CodeCache,
     frame: &FreshFrame<'_, '_>,
 ) -> PyResult<Translation> {
-    let (mut planned, mut outdated) = (None, 0);
+    let mut planned = None;
     let _here = TranslatingHere::new();
     for _ in 0..MAX_RESTARTS {
-        match translate(py, runtime, cache, frame, planned.take(), outdated < MAX_OUTDATED)? {
+        match translate(py, runtime, cache, frame, planned.take())? {
             Attempt::Done(translation) => return Ok(*translation),
             Attempt::Again(plan) => planned = plan.map(|plan| *plan),
-            Attempt::Outdated => outdated += 1,
         }
     }
     Err(pyo3::exceptions::PyRuntimeError::new_err("every trace changes what it looks at"))
@@ -54,8 +50,6 @@ pub(super) fn translate_to_the_end(
 enum Attempt {
     Done(Box<Translation>),
     Again(Option<Box<PlannedBreak>>),
-    /// What it looked at has changed meanwhile: by what was loaded for it, by another thread.
-    Outdated,
 }
 
 /// What is cached of a frame, and why it is not whole.
@@ -73,7 +67,6 @@ fn translate(
     cache: &CodeCache,
     frame: &FreshFrame<'_, '_>,
     planned: Option<PlannedBreak>,
-    may_be_outdated: bool,
 ) -> PyResult<Attempt> {
     let _quiet = cpython::suspend(py);
     let start = Instant::now();
@@ -95,22 +88,13 @@ fn translate(
         cache.close_sizes(cx.sizes.take_settled());
         return Ok(Attempt::Again(plan));
     }
-    let (mut new_code, mut reason) = settle(&cx, result, reason)?;
-    cx.assume_distinct();
-    let texts = guard_texts(&cx);
-    let guards = std::mem::take(&mut cx.guards).compile(py, &cx.trackers)?;
-    if new_code.is_some() && guards.failure(frame).is_some() {
-        if may_be_outdated {
-            return Ok(Attempt::Outdated);
-        }
-        let text = "what the frame looks at changes while it is translated";
-        (new_code, reason) = (None, Some(Reason::new(ReasonId::ChangesMeanwhile, text)));
-    }
+    let (new_code, reason) = settle(&cx, result, reason)?;
     let steps = cx.steps();
     let opcodes = if new_code.is_some() { cx.simulated() } else { OpcodeSet::default() };
     cx.note_rounds();
-    report(&cx, &unit, texts, new_code.as_ref(), reason.as_ref());
-    let translation = conclude(&cx, guards, new_code, reason);
+    cx.assume_distinct();
+    report(&cx, &unit, new_code.as_ref(), reason.as_ref());
+    let translation = conclude(&mut cx, new_code, reason)?;
     stats::update(|stats| {
         stats.translations += 1;
         stats.instructions += steps;
@@ -187,19 +171,15 @@ fn compile_to_break(cx: &mut OpcodeExecutor<'_>, reason: &Reason, name: &str, wa
 }
 
 /// The entry, with the guards that the trace has collected.
-fn conclude(
-    cx: &OpcodeExecutor<'_>,
-    guards: GuardProgram,
-    new_code: Option<NewCode>,
-    reason: Option<Reason>,
-) -> Translation {
+fn conclude(cx: &mut OpcodeExecutor<'_>, new_code: Option<NewCode>, reason: Option<Reason>) -> PyResult<Translation> {
+    let guards = std::mem::take(&mut cx.guards).compile(cx.py, &cx.trackers)?;
     // Behind a break the program's own calls run, and are translated.
     let alone = reason.as_ref().is_none_or(|reason| reason.recursive && new_code.is_none());
     let any_number = reason.as_ref().is_some_and(|reason| reason.id == ReasonId::ChangingNumber);
     // What was made for one size is faster there.
     let comes_last = any_number || cx.sizes.are_open();
     let entry = Entry::new(guards, new_code.map(|new| new.code), alone, comes_last).whole(reason.is_none());
-    Translation { entry, reason, met_tensors: cx.has_met_tensors() }
+    Ok(Translation { entry, reason, met_tensors: cx.has_met_tensors() })
 }
 
 /// Lays out the root frame and runs it to its return: what it returns, and the frame as it is then.

@@ -19,23 +19,8 @@ pub(super) fn next_graph() -> String {
     format!("SIR_{}", GRAPHS.load(Ordering::Relaxed))
 }
 
-/// What a translation assumes, if anybody is to be told.
-pub(super) fn guard_texts(cx: &OpcodeExecutor<'_>) -> Vec<String> {
-    if log::enabled(log::GRAPHS) || stats::is_recording() {
-        cx.guards.texts(cx.py, &cx.trackers)
-    } else {
-        Vec::new()
-    }
-}
-
 /// Counts, logs and records what became of a frame.
-pub(super) fn report(
-    cx: &OpcodeExecutor<'_>,
-    unit: &CodeUnit,
-    guards: Vec<String>,
-    new_code: Option<&NewCode>,
-    reason: Option<&Reason>,
-) {
+pub(super) fn report(cx: &OpcodeExecutor<'_>, unit: &CodeUnit, new_code: Option<&NewCode>, reason: Option<&Reason>) {
     let py = cx.py;
     let graphs = new_code.map(|new| new.graphs.clone()).unwrap_or_default();
     GRAPHS.fetch_add(graphs.len() as u64, Ordering::Relaxed);
@@ -62,7 +47,7 @@ pub(super) fn report(
         log::write(log::GRAPHS, &graph.to_string());
     }
     if log::enabled(log::GRAPHS) {
-        log::write(log::GRAPHS, &format!("[Guard]: {}", guards.join(" and ")));
+        log::write(log::GRAPHS, &format!("[Guard]: {}", cx.guards.texts(py, &cx.trackers).join(" and ")));
     }
     if let (true, Some(code)) = (log::enabled(log::TRACE), new_code.and_then(|new| listing(py, new))) {
         log::write(log::TRACE, &format!("NewCode:\n{code}"));
@@ -73,7 +58,7 @@ pub(super) fn report(
             filename: unit.code.filename.clone(),
             line: unit.code.first_line,
             graphs,
-            guards,
+            guards: cx.guards.texts(py, &cx.trackers),
             code: new_code.and_then(|new| listing(py, new)),
             reason,
             fallback: new_code.is_none(),
