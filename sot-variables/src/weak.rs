@@ -388,7 +388,14 @@ pub(crate) fn dispatch<'py>(
         };
         Ok(cx.see_as::<CellVariable>(cell)?.and_then(|cell| cell.contents()))
     };
-    let (Some(registry), Some(token)) = (variable("registry")?, variable("cache_token")?) else { return Ok(None) };
+    let (Some(registry), Some(token), Some(cache)) =
+        (variable("registry")?, variable("cache_token")?, variable("dispatch_cache")?)
+    else {
+        return Ok(None);
+    };
+    if !forgets(cx, cache)? {
+        return Ok(None);
+    }
     let (Some(registered), Some(object)) =
         (dict::of(cx, registry)?, cx.see(*class)?.object().map(|of| of.clone_ref(cx.py)))
     else {
@@ -412,6 +419,17 @@ pub(crate) fn dispatch<'py>(
         }
     }
     Ok(None)
+}
+
+/// Whether it is a dict with weak keys; one of the program's may tell what it was asked.
+fn forgets(cx: &mut OpcodeExecutor<'_>, cache: VarId) -> Flow<bool> {
+    if cx.see_as::<WeakKeyDictVariable>(cache)?.is_some() {
+        return Ok(true);
+    }
+    let Some(object) = cx.see(cache)?.object().map(|object| object.bind(cx.py).clone()) else { return Ok(false) };
+    let own = cpython::type_lookup(&object.get_type(), &PyString::intern(cx.py, "__getitem__"));
+    let own = own.and_then(|own| own.cast_into::<PyFunction>().ok());
+    Ok(own.map(|own| method_of_weak_keys(&own)).transpose()?.flatten().is_some())
 }
 
 /// Whether the code is that of a function which `functools.singledispatch` makes.

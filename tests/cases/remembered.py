@@ -2,6 +2,7 @@
 taken. Of those made in the function, and of those from outside that change."""
 
 import collections
+import contextlib
 import contextvars
 import copy
 import functools
@@ -556,3 +557,41 @@ def test_a_hash_leaves_the_graph(x):
     h = hash(p)
     toy.save(x)
     return x + 1, h == hash(p)
+
+
+class Told:
+    """A cache that tells what it was asked for."""
+
+    def __init__(self):
+        self.known, self.asked = {}, []
+
+    def __getitem__(self, key):
+        value = self.known[key]
+        self.asked.append(key)
+        return value
+
+    def __setitem__(self, key, value):
+        self.known[key] = value
+
+    def clear(self):
+        self.known.clear()
+
+
+@contextlib.contextmanager
+def weak_keys_are(cache):
+    usual, weakref.WeakKeyDictionary = weakref.WeakKeyDictionary, lambda: cache
+    try:
+        yield
+    finally:
+        weakref.WeakKeyDictionary = usual
+
+
+@given(one)
+def test_a_cache_of_the_programs_is_asked_at_each_dispatch(x):
+    told = Told()
+    with weak_keys_are(told):
+        kind = functools.singledispatch(len)
+        kind({})
+        toy.save(x)
+        kind({})
+        return told.asked
