@@ -1,43 +1,38 @@
 //! `dict` and `collections.OrderedDict`: keys known while tracing, values variables. A write replaces the payload; a dict
 //! that outlives the frame gets its final entries item by item, so its own identity and its views stay.
 
-use std::collections::HashSet;
 use std::rc::Rc;
 
-use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyInt, PyString};
+use pyo3::types::PyDict;
 
 use sot_core::codegen::CodeGen;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{object_model, BinaryOp, CompareOp, Globals, Name, OpcodeExecutor};
+use sot_core::executor::{object_model, BinaryOp, CompareOp, Globals, OpcodeExecutor};
 use sot_core::guard::{Identity, Test};
 use sot_core::side_effects::Effect;
 use sot_core::tracker::{Key, Tracker, TrackerId};
 use sot_core::variable::{GraphArgument, VarId, Variable};
 
-use crate::builtins::attribute;
 use crate::globals::GlobalsVariable;
 use crate::hash_key::{self, HashKey, IteratesOver};
 use crate::instance_dict::InstanceDictVariable;
 use crate::iterators::dict_view::{DictIterator, View};
-use crate::{exception, sequence, subclass};
+use crate::{sequence, subclass};
+
+mod entries;
+mod mapping;
+mod restore;
+
+pub use entries::Entry;
+pub(crate) use entries::{empty_error, find, key_error, pair, put, put_keywords};
+pub(crate) use mapping::{copied, pairs};
+pub use mapping::{merge, update, update_from_mapping};
+use restore::Outside;
 
 sot_core::variable_kind! { "dict", types: |py| DictVariable::types(py), wrap: DictVariable::wrap }
-
-/// So many entries are taken out of a dict one by one.
-const FEW: usize = 16;
-
-/// One entry.
-#[derive(Clone)]
-pub struct Entry {
-    /// The key.
-    pub key: Rc<HashKey>,
-    /// The value.
-    pub value: VarId,
-}
 
 /// A dict.
 pub struct DictVariable {
@@ -46,131 +41,6 @@ pub struct DictVariable {
     /// Whether it is an `OrderedDict`.
     pub ordered: bool,
     outside: Option<Rc<Outside>>,
-}
-
-/// A dict that was there before, or the proxy of one.
-struct Outside {
-    object: Py<PyAny>,
-    /// The keys it had when the trace first saw it.
-    keys: Vec<Rc<HashKey>>,
-}
-
-impl Outside {
-    fn new(object: Py<PyAny>, entries: &[Entry]) -> Option<Rc<Self>> {
-        Some(Rc::new(Outside { object, keys: entries.iter().map(|entry| Rc::clone(&entry.key)).collect() }))
-    }
-}
-
-/// `dict.update(mapping)`: another mapping, or an iterable of pairs.
-pub fn update(cx: &mut OpcodeExecutor<'_>, dict: VarId, mapping: VarId) -> Flow<()> {
-    let set = |cx: &mut OpcodeExecutor<'_>, pairs: &[(Rc<HashKey>, VarId)]| {
-        let mut entries = expect(cx, dict)?.entries.clone();
-        for (key, value) in pairs {
-            put(cx, &mut entries, Rc::clone(key), *value)?;
-        }
-        write(cx, dict, entries)
-    };
-    match known_pairs(cx, mapping)? {
-        Some(pairs) => set(cx, &pairs),
-        // The program may look at the dict meanwhile.
-        None => each_pair(cx, mapping, |cx, key, value| set(cx, &[(key, value)])),
-    }
-}
-
-/// What a mapping gives when it is asked for its keys; `None` if it cannot be asked.
-fn keys_of(cx: &mut OpcodeExecutor<'_>, mapping: VarId) -> Flow<Option<VarId>> {
-    match attribute::find(cx, mapping, &Rc::from("keys"))? {
-        Some(keys) => cx.call_keys(keys).map(Some),
-        None => Ok(None),
-    }
-}
-
-/// `{**mapping}` into a dict: nothing but a mapping will do.
-pub fn update_from_mapping(cx: &mut OpcodeExecutor<'_>, dict: VarId, mapping: VarId) -> Flow<()> {
-    if known_pairs(cx, mapping)?.is_some() {
-        return update(cx, dict, mapping);
-    }
-    let mut entries = expect(cx, dict)?.entries.clone();
-    let Some(keys) = keys_of(cx, mapping)? else {
-        let text = format!("'{}' object is not a mapping", cx.type_name(mapping)?);
-        return Err(cx.raise(PyTypeError::new_err(text)));
-    };
-    cx.each(keys, |cx, key| {
-        let value = cx.get_item(mapping, key)?;
-        let key = HashKey::of(cx, key)?;
-        put(cx, &mut entries, key, value)
-    })?;
-    write(cx, dict, entries)
-}
-
-/// `f(**dict, **mapping)`: as `update`, but a key given twice is the user's `TypeError`.
-pub fn merge(cx: &mut OpcodeExecutor<'_>, dict: VarId, mapping: VarId, function_name: Option<&str>) -> Flow<()> {
-    let py = cx.py;
-    let mut entries = expect(cx, dict)?.entries.clone();
-    let named = || {
-        let text = "wrong keywords for a callable whose name CPython knows";
-        function_name.ok_or_else(|| Unwind::break_graph(ReasonId::UnsupportedCall, text))
-    };
-    let refuse_twice = |cx: &mut OpcodeExecutor<'_>, entries: &[Entry], key: &HashKey| {
-        if find(cx, entries, key)?.is_none() {
-            return Ok(());
-        }
-        let (function_name, key) = (named()?, key.bind(py).str()?);
-        let text = format!("{function_name}() got multiple values for keyword argument '{key}'");
-        Err(cx.raise(PyTypeError::new_err(text)))
-    };
-    if let Some(pairs) = known_pairs(cx, mapping)? {
-        for (key, value) in pairs {
-            refuse_twice(cx, &entries, &key)?;
-            put(cx, &mut entries, key, value)?;
-        }
-        return write(cx, dict, entries);
-    }
-    let Some(keys) = keys_of(cx, mapping)? else {
-        let (function_name, name) = (named()?, cx.type_name(mapping)?);
-        let text = format!("{function_name}() argument after ** must be a mapping, not {name}");
-        return Err(cx.raise(PyTypeError::new_err(text)));
-    };
-    cx.each(keys, |cx, name| {
-        let key = HashKey::of(cx, name)?;
-        refuse_twice(cx, &entries, &key)?;
-        let value = cx.get_item(mapping, name)?;
-        put(cx, &mut entries, key, value)
-    })?;
-    write(cx, dict, entries)
-}
-
-/// Position of a key among entries.
-pub(crate) fn find(cx: &mut OpcodeExecutor<'_>, entries: &[Entry], key: &HashKey) -> Flow<Option<usize>> {
-    for (at, entry) in entries.iter().enumerate() {
-        if entry.key.same(cx, key)? {
-            return Ok(Some(at));
-        }
-    }
-    Ok(None)
-}
-
-/// Sets a value among entries; a known key keeps its place.
-pub(crate) fn put(cx: &mut OpcodeExecutor<'_>, entries: &mut Vec<Entry>, key: Rc<HashKey>, value: VarId) -> Flow<()> {
-    match find(cx, entries, &key)? {
-        Some(at) => entries[at].value = value,
-        None => entries.push(Entry { key, value }),
-    }
-    Ok(())
-}
-
-/// Sets values by keyword names.
-pub(crate) fn put_keywords(
-    cx: &mut OpcodeExecutor<'_>,
-    entries: &mut Vec<Entry>,
-    keywords: &[(Name, VarId)],
-) -> Flow<()> {
-    for (name, value) in keywords {
-        let key = cx.string(name);
-        let key = HashKey::of(cx, key)?;
-        put(cx, entries, key, *value)?;
-    }
-    Ok(())
 }
 
 /// Gives the dict new entries.
@@ -219,94 +89,6 @@ pub(crate) fn refuse_method_of_base(
         return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
     }
     Ok(())
-}
-
-/// `KeyError(key)`
-pub(crate) fn key_error(cx: &mut OpcodeExecutor<'_>, key: &HashKey) -> Unwind {
-    let class = cx.py.get_type::<PyKeyError>().into_any();
-    exception::make(cx, &class, vec![key.variable]).map_or_else(|unwind| unwind, Unwind::Raise)
-}
-
-fn is_mapping(cx: &mut OpcodeExecutor<'_>, mapping: VarId) -> Flow<bool> {
-    Ok(of(cx, mapping)?.is_some() || attribute::find(cx, mapping, &Rc::from("keys"))?.is_some())
-}
-
-/// The storage of a dict of a subclass, whose entries CPython copies without calling its methods if it iterates as its base.
-fn plainly_iterated(cx: &mut OpcodeExecutor<'_>, source: VarId) -> Flow<Option<VarId>> {
-    let Some(storage) = subclass::storage_of(cx, source)? else { return Ok(None) };
-    let (ty, base) = (cx.type_of(source)?, cx.type_of(storage)?);
-    let Some(dict) = cx.see_as::<DictVariable>(storage)? else { return Ok(None) };
-    // An `OrderedDict` is asked for its keys, as any mapping.
-    let asked = if dict.ordered { ["keys", "__getitem__"].as_slice() } else { &["__iter__"] };
-    for name in asked {
-        if !cpython::class_attr(&ty, name)?.is(&base.getattr(*name)?) {
-            return Ok(None);
-        }
-    }
-    Ok(Some(storage))
-}
-
-/// A copy of a dict, for which an object of a subclass is asked that has its own way to be iterated.
-pub(crate) fn copied(cx: &mut OpcodeExecutor<'_>, this: VarId, ordered: bool) -> Flow<VarId> {
-    let (entries, owner) = (expect(cx, this)?.entries.clone(), subclass::owner_of(cx, this));
-    let asks = owner != this && !entries.is_empty() && plainly_iterated(cx, owner)?.is_none();
-    let copy = cx.produce(Rc::new(DictVariable::new(if asks { Vec::new() } else { entries }, ordered)));
-    if asks {
-        update(cx, copy, owner)?;
-    }
-    Ok(copy)
-}
-
-/// The entries of a mapping, or of an iterable of pairs.
-pub(crate) fn pairs(cx: &mut OpcodeExecutor<'_>, source: VarId) -> Flow<Vec<(Rc<HashKey>, VarId)>> {
-    if let Some(known) = known_pairs(cx, source)? {
-        return Ok(known);
-    }
-    let mut found = Vec::new();
-    each_pair(cx, source, |_, key, value| {
-        found.push((key, value));
-        Ok(())
-    })?;
-    Ok(found)
-}
-
-/// The entries of a dict, which CPython reads without calling a method.
-fn known_pairs(cx: &mut OpcodeExecutor<'_>, source: VarId) -> Flow<Option<Vec<(Rc<HashKey>, VarId)>>> {
-    let source = plainly_iterated(cx, source)?.unwrap_or(source);
-    let entries = of(cx, source)?;
-    Ok(entries.map(|dict| dict.entries.iter().map(|entry| (Rc::clone(&entry.key), entry.value)).collect()))
-}
-
-/// Gives `take` the entries of another mapping, or of an iterable of pairs, each before the next one is asked for.
-fn each_pair(
-    cx: &mut OpcodeExecutor<'_>,
-    source: VarId,
-    mut take: impl FnMut(&mut OpcodeExecutor<'_>, Rc<HashKey>, VarId) -> Flow<()>,
-) -> Flow<()> {
-    if is_mapping(cx, source)? {
-        let keys = cx.call_method(source, "keys", &[])?;
-        return cx.each(keys, |cx, key| {
-            let value = cx.get_item(source, key)?;
-            let key = HashKey::of(cx, key)?;
-            take(cx, key, value)
-        });
-    }
-    let mut index = 0;
-    cx.each(source, |cx, pair| {
-        if !cx.has_special(pair, "__iter__")? && !cx.has_special(pair, "__getitem__")? {
-            let text = format!("cannot convert dictionary update sequence element #{index} to a sequence");
-            return Err(cx.raise(PyTypeError::new_err(text)));
-        }
-        let items = cx.unpack_all(pair)?;
-        let [key, value] = items[..] else {
-            let len = items.len();
-            let text = format!("dictionary update sequence element #{index} has length {len}; 2 is required");
-            return Err(cx.raise(PyValueError::new_err(text)));
-        };
-        index += 1;
-        let key = HashKey::of(cx, key)?;
-        take(cx, key, value)
-    })
 }
 
 /// Whether the dict holds the global variables of some code.
@@ -438,36 +220,6 @@ impl DictVariable {
         }
         Ok(true)
     }
-
-    /// How the real dict becomes this one the way the program did it, which iterators over it can tell from a fresh start:
-    /// the keys that go, and how many entries stay in front of those to be set. `None` if it must be filled anew.
-    fn edits(&self, py: Python<'_>) -> Option<(Vec<Py<PyAny>>, usize)> {
-        let outside = self.outside.as_ref()?;
-        let object = outside.object.bind(py).clone();
-        let had: HashSet<_> = outside.keys.iter().map(|key| key.bind(py).as_ptr()).collect();
-        let ty = if self.ordered { ordered_type(py).ok()? } else { py.get_type::<PyDict>().into_any() };
-        let (mut gone, mut kept) = (Vec::new(), 0);
-        for key in ty.call_method1("__iter__", (object,)).ok()?.try_iter().ok()? {
-            let key = key.ok()?;
-            if self.entries.get(kept).is_some_and(|entry| entry.key.bind(py).is(&key)) {
-                kept += 1;
-            } else if !had.contains(&key.as_ptr()) {
-                // Not the program's doing: it came while the trace was made, and stays.
-            } else if key.is_exact_instance_of::<PyString>() || key.is_exact_instance_of::<PyInt>() {
-                gone.push(key.unbind());
-            } else {
-                return None;
-            }
-        }
-        Some((gone, kept))
-    }
-
-    /// Whether the value is still the one the real dict holds.
-    fn is_original(cg: &CodeGen<'_, '_>, this: VarId, entry: &Entry) -> bool {
-        let of = cg.cx.vars.tracker(this);
-        let key = Key::of(entry.key.bind(cg.cx.py));
-        *cg.cx.trackers.get(cg.cx.vars.tracker(entry.value)) == Tracker::Item { of, key }
-    }
 }
 
 /// `collections.OrderedDict`
@@ -562,47 +314,7 @@ impl Variable for DictVariable {
     }
 
     fn restore_contents(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
-        hash_key::refuse_asking_again(cg.cx, self.entries.iter().map(|entry| &entry.key))?;
-        let edits = self.edits(cg.cx.py);
-        let refill = edits.is_none();
-        // The C methods: a subclass may have its own, which the trace has followed already.
-        let ty = self.python_type(cg.cx);
-        let is_subclass = self.object().is_some_and(|object| !object.bind(cg.cx.py).get_type().is(&ty));
-        let (gone, kept) = edits.unwrap_or_else(|| (Vec::new(), 0));
-        if refill {
-            // CPython loses the entry it is setting if a key's method clears the dict, not if it takes the entries out.
-            let held = self.object().map_or(Ok(usize::MAX), |object| object.bind(cg.cx.py).len())?;
-            let one_by_one = held <= FEW && !(self.ordered && is_subclass);
-            let (empty, times) = if one_by_one { ("popitem", held) } else { ("clear", 1) };
-            let empty = ty.getattr(empty)?.unbind();
-            for _ in 0..times {
-                let empty = empty.clone_ref(cg.cx.py);
-                cg.call(|cg| cg.load_const(empty), &[this])?;
-                cg.op("POP_TOP", 0)?;
-            }
-        }
-        for key in gone {
-            let delete = ty.getattr("__delitem__")?.unbind();
-            let key = cg.cx.constant(key);
-            cg.call(|cg| cg.load_const(delete), &[this, key])?;
-            cg.op("POP_TOP", 0)?;
-        }
-        for (position, entry) in self.entries.iter().enumerate() {
-            if position < kept && Self::is_original(cg, this, entry) {
-                continue;
-            }
-            if is_subclass {
-                let set = ty.getattr("__setitem__")?.unbind();
-                cg.call(|cg| cg.load_const(set), &[this, entry.key.variable, entry.value])?;
-                cg.op("POP_TOP", 0)?;
-                continue;
-            }
-            cg.load(entry.value)?;
-            cg.load(this)?;
-            cg.load(entry.key.variable)?;
-            cg.op("STORE_SUBSCR", 0)?;
-        }
-        Ok(())
+        self.restore(cg, this)
     }
 
     fn children(&self) -> Vec<VarId> {
@@ -688,14 +400,4 @@ impl Variable for DictVariable {
         let equal = self.equals(cx, &right)?;
         Ok(Some(cx.boolean(equal == (op == CompareOp::Equal))))
     }
-}
-
-/// A pair as `items()` gives it.
-pub(crate) fn pair(cx: &mut OpcodeExecutor<'_>, entry: &Entry) -> VarId {
-    cx.tuple(vec![entry.key.variable, entry.value])
-}
-
-/// `KeyError(text)`
-pub(crate) fn empty_error(cx: &mut OpcodeExecutor<'_>, text: &str) -> Unwind {
-    cx.raise(PyKeyError::new_err(text.to_owned()))
 }
