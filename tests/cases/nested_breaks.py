@@ -3,6 +3,7 @@
 A case named `test_two__...` must become two graphs around one break.
 """
 
+import contextlib
 import functools
 import types
 
@@ -740,3 +741,70 @@ def test_two__class_of_callables_made_with_what_breaks(x):
 @given(one)
 def test_function_of_an_object_called_with_what_breaks(x):
     return BLOCKS.leaf(leaf(x - 1)) + 1
+
+
+@contextlib.contextmanager
+def never_enters():
+    if not NEVER:
+        raise KeyError("entering")
+    yield
+
+
+NEVER = []
+
+
+@contextlib.contextmanager
+def never_ends():
+    yield
+    yield
+
+
+class Plain:
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, traceback):
+        return None
+
+
+def enters_a_librarys(x, manager):
+    with Plain(), manager():
+        return x + 2
+
+
+def catches_inside(x, manager):
+    try:
+        with Plain(), manager():
+            return x + 2
+    except (KeyError, TypeError, RuntimeError) as error:
+        return x + 3, str(error), error.__traceback__ is not None
+
+
+@given(lambda: (toy.arange(2), never_enters), hit=False)
+def test_a_librarys_enter_raises_in_a_callee(x, manager):
+    return enters_a_librarys(x - 1, manager) * 2
+
+
+@given(lambda: (toy.arange(2), contextlib.contextmanager(lambda: None)), hit=False)
+def test_a_librarys_enter_raises_of_itself_in_a_callee(x, manager):
+    return enters_a_librarys(x - 1, manager) * 2
+
+
+@given(lambda: (toy.arange(2), never_ends), hit=False)
+def test_a_librarys_exit_raises_in_a_callee(x, manager):
+    return enters_a_librarys(x - 1, manager) * 2
+
+
+@given(lambda: (toy.arange(2), never_enters), hit=False)
+def test_what_a_librarys_enter_raises_is_caught_in_the_callee(x, manager):
+    return catches_inside(x - 1, manager)
+
+
+@given(lambda: (toy.arange(2), never_ends), hit=False)
+def test_what_a_librarys_exit_raises_is_caught_in_the_callee(x, manager):
+    return catches_inside(x - 1, manager)
+
+
+@given(lambda: (toy.arange(2), contextlib.contextmanager(lambda: None)), hit=False)
+def test_what_a_librarys_enter_raises_of_itself_is_caught_in_the_callee(x, manager):
+    return catches_inside(x - 1, manager)

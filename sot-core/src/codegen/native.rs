@@ -123,6 +123,15 @@ impl<'a, 'py> NativeFrames<'a, 'py> {
         })
     }
 
+    /// Frames that enter the manager they are given, and return its `__exit__` and what entering gave (3.8 to 3.10).
+    pub(super) fn enter(&self) -> Flow<Vec<Py<PyAny>>> {
+        self.write_given(1, |e| {
+            e.op("LOAD_FAST", 0)?;
+            e.enter_with()?;
+            e.op("BUILD_TUPLE", 2)
+        })
+    }
+
     /// Frames that advance the iterator they are given.
     pub(super) fn advance(&self) -> Flow<Vec<Py<PyAny>>> {
         let advance = resume::advance(self.py)?;

@@ -397,6 +397,5 @@ impl OpcodeExecutor<'_> {
     }
 }
 
-/// Instructions that enter and leave what catches exceptions; and the one that calls `super()`, which looks for a cell.
-const OF_THE_FRAME: [&str; 5] =
-    ["END_FINALLY", "SETUP_WITH", "WITH_CLEANUP_START", "CHECK_EG_MATCH", "LOAD_SUPER_ATTR"];
+/// Instructions that leave what catches exceptions; and the one that calls `super()`, which looks for a cell.
+const OF_THE_FRAME: [&str; 3] = ["END_FINALLY", "CHECK_EG_MATCH", "LOAD_SUPER_ATTR"];

@@ -123,13 +123,31 @@ impl CodeGen<'_, '_> {
             return Err(cannot("a `with` without a manager"));
         };
         let below = self.layout(frame, below.len());
-        self.load(manager)?;
-        self.emitter.enter_with()?;
-        self.emitter.end_guarded()?;
-        let result = self.left()?;
-        let exit = self.left()?;
+        let (exit, result) = if of.is_nested() {
+            let codes = NativeFrames::new(self.cx, of.at).enter()?;
+            self.call_frames(of.at, codes, &[manager], Self::load_operands)?;
+            self.op("UNPACK_SEQUENCE", 2)?;
+            self.emitter.end_guarded()?;
+            (self.left()?, self.left()?)
+        } else {
+            self.load(manager)?;
+            self.emitter.enter_with()?;
+            self.emitter.end_guarded()?;
+            let result = self.left()?;
+            (self.left()?, result)
+        };
         let stack: Vec<Item> = below.into_iter().chain([exit, Item::Try(handler), result]).collect();
         self.go_on(of, next, &stack)
+    }
+
+    /// Calls `__exit__` with what it is told.
+    fn call_exit(&mut self, of: &Break<'_, '_>, exit: VarId, told: [VarId; 3]) -> Flow<()> {
+        if !of.is_nested() {
+            return self.call_with(exit, &CallArgs::positional(told.to_vec()));
+        }
+        let codes = NativeFrames::new(self.cx, of.at).call(4)?;
+        let [class, exception, traceback] = told;
+        self.call_frames(of.at, codes, &[exit, class, exception, traceback], Self::load_operands)
     }
 
     /// `__exit__` is told of the exception on top of the stack; what it says comes on top (3.9 and newer).
@@ -143,12 +161,7 @@ impl CodeGen<'_, '_> {
         let (exit, exception) = (stack[exit], stack[exception]);
         let class = object_model::type_variable(self.cx, exception)?;
         let traceback = self.cx.traceback(exception);
-        if of.is_nested() {
-            let codes = NativeFrames::new(self.cx, of.at).call(4)?;
-            self.call_frames(of.at, codes, &[exit, class, exception, traceback], Self::load_operands)?;
-        } else {
-            self.call_with(exit, &CallArgs::positional(vec![class, exception, traceback]))?;
-        }
+        self.call_exit(of, exit, [class, exception, traceback])?;
         self.emitter.end_guarded()?;
         let said = self.left()?;
         let stack: Vec<Item> = self.layout(frame, stack.len()).into_iter().chain([said]).collect();
@@ -175,7 +188,7 @@ impl CodeGen<'_, '_> {
             frame.blocks.iter_mut().last().into_iter().for_each(|block| block.depth -= 1);
             frame.handled.iter_mut().last().into_iter().for_each(|handled| handled.depth -= 1);
         }
-        self.call_with(exit, &CallArgs::positional(told.to_vec()))?;
+        self.call_exit(of, exit, told)?;
         self.emitter.end_guarded()?;
         let said = self.left()?;
         frame.stack.push(told[0]);
