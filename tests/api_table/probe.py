@@ -88,11 +88,27 @@ CAPTURED, BREAKS, FALLBACK, NO_TENSORS, UNCALLED, WRONG = (
 )
 
 
+# Modules with functions that others have without naming them in `__all__`.
+OF_TENSORS = ("paddle.tensor.", "paddle.nn.functional.", "paddle.audio.functional.", "paddle.base.dygraph.generated_")
+
+
 def public(owner):
-    names = getattr(owner, "__all__", None) if isinstance(owner, types.ModuleType) else None
-    for name in sorted(names or dir(owner)):
-        if not name.startswith("_") and callable(getattr(owner, name, None)):
+    listed = getattr(owner, "__all__", None) if isinstance(owner, types.ModuleType) else None
+    for name in sorted(dir(owner)):
+        if name.startswith("_") or not callable(getattr(owner, name, None)):
+            continue
+        if listed is None or name in listed or unlisted(getattr(owner, name), owner.__name__):
             yield name
+
+
+def unlisted(function, owner):
+    """Whether a program may well call what is not in the `__all__` of a module, as `paddle.norm`, or `paddle.tensor([1.0])`."""
+    if owner == "paddle.signal":
+        return getattr(function, "__module__", None) == owner
+    if owner == "paddle" and function is getattr(paddle, "tensor", None):
+        return True
+    is_helper = not isinstance(function, types.FunctionType) or function.__name__.startswith("monkey_patch")
+    return not is_helper and function.__module__.startswith(OF_TENSORS)
 
 
 def tensors(value):

@@ -292,6 +292,17 @@ def test_what_is_asked_for_is_asked_for_as_long_as_somebody_may_call_it(same):
     assert subgraphs() == expected
 
 
+def test_what_a_frame_without_tensor_work_calls_is_not_looked_at_again():
+    def called(n):
+        return n + 1
+
+    fast = sot.symbolic_translate(lambda function, n: function(n))
+    assert fast(called, 1) == 2 and sot.stats().misses == 1
+    assert fast(called, 1) == 2 and (sot.stats().misses, sot.stats().hits) == (1, 1)
+    # Another function, with tensor work.
+    assert fast(lambda n: paddle.ones([n]) * n, 3).tolist() == [3.0, 3.0, 3.0] and sot.stats().graphs == 1
+
+
 def test_many_calls_grow_nothing():
     resource = pytest.importorskip("resource", reason="memory is read through the resource module")
     model = nn.Sequential(nn.Linear(4, 4), nn.ReLU())

@@ -232,13 +232,18 @@ fn root_frame<'py>(cx: &mut OpcodeExecutor<'py>, fresh: &FreshFrame<'_, 'py>, un
 
 fn compile(cx: &mut OpcodeExecutor<'_>, unit: &Rc<CodeUnit>, value: VarId, left: &Frame, name: &str) -> Flow<NewCode> {
     if cx.graph.is_empty() && !always_compiles() {
-        return Err(Unwind::fallback(ReasonId::NothingToCompile, "no tensor work"));
+        return Err(nothing_to_compile("no tensor work"));
     }
     let new_code = CodeGen::new(cx, Rc::clone(unit))?.compile_return(value, left, name)?;
     if new_code.graphs.is_empty() && !always_compiles() {
-        return Err(Unwind::fallback(ReasonId::NothingToCompile, "no tensor leaves the frame"));
+        return Err(nothing_to_compile("no tensor leaves the frame"));
     }
     Ok(new_code)
+}
+
+/// Leaves a frame to CPython that was followed to its end, and with it what it calls, which was followed, too.
+fn nothing_to_compile(why: &str) -> Unwind {
+    Unwind::Fallback(Box::new(Reason { recursive: true, ..Reason::new(ReasonId::NothingToCompile, why) }))
 }
 
 /// New code, or the reason there is none; a bug of ours is an error.

@@ -29,7 +29,7 @@ enum Kind {
 
 /// Found by comparing what eager mode gives with what static mode says, for all functions and several element types
 /// (`tests/api_table`).
-const KINDS: [(&str, Kind); 18] = [
+const KINDS: [(&str, Kind); 19] = [
     ("pd_op.all", Kind::Bool),
     ("pd_op.any", Kind::Bool),
     ("pd_op.equal_all", Kind::Bool),
@@ -44,6 +44,7 @@ const KINDS: [(&str, Kind); 18] = [
     ("pd_op.matrix_rank", Kind::Int64),
     ("pd_op.matrix_rank_tol", Kind::Int64),
     ("pd_op.matrix_rank_atol_rtol", Kind::Int64),
+    ("pd_op.overlap_add", Kind::Operand),
     ("pd_op.reduce_as", Kind::Operand),
     ("pd_op.slogdet", Kind::OtherShape),
     ("pd_op.slogdet_v2", Kind::OtherShape),
