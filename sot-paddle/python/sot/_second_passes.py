@@ -6,7 +6,6 @@ they are made anew: up to the programs, and from there through their statements,
 
 from __future__ import annotations
 
-import functools
 from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple
 
 import numpy as np
@@ -26,21 +25,6 @@ class _NotTheSame(Exception):
     """What a program did cannot be done again."""
 
 
-def watch_hooks() -> None:
-    """From here on the tensors are known that hooks are put on, or whose gradients are to be kept."""
-    for name in ("register_hook", "retain_grads"):
-        setattr(paddle.Tensor, name, _watched(getattr(paddle.Tensor, name)))
-
-
-def _watched(method: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(method)
-    def watched(self: paddle.Tensor, *args: Any, **kwargs: Any) -> Any:
-        _sot._before_hook(self)
-        return method(self, *args, **kwargs)
-
-    return watched
-
-
 def copy(inputs: Iterable[paddle.Tensor], parameters: Iterable[paddle.Tensor], copies: Dict[int, paddle.Tensor]) -> None:
     """Copies those tensors, by identity, of which there is no copy yet."""
     for tensor in (*inputs, *parameters):
@@ -53,46 +37,74 @@ def again(
     inputs: Iterable[paddle.Tensor],
     parameters: Iterable[paddle.Tensor],
     copies: Dict[int, paddle.Tensor],
+    random_state: Any,
 ) -> Any:
-    """What `work` gives. `None` if the tensors are no longer what they were, or if it writes to them or draws random numbers:
-    then it leaves those as they were."""
+    """What `work` gives, a list of tensors or a dict with some. `None` if that may not be what it gave before: the tensors are no longer what
+    they were, it draws random numbers and has no `random_state`, or what it writes to the tensors changes what it gives. It leaves them
+    and the random numbers as they were."""
 
     def changed() -> list[paddle.Tensor]:
         return [tensor for tensor in tensors if tensor.numpy().tobytes() != copies[id(tensor)].numpy().tobytes()]
 
+    def done() -> Any:
+        if random_state is not None:
+            paddle.set_rng_state(random_state)
+        return work()
+
     tensors = [*inputs, *parameters]
     if changed():
         return None
-    random_state = paddle.get_rng_state()
-    results = work()
-    draws = _next_numbers() != _next_numbers(random_state)
-    paddle.set_rng_state(random_state)
+    random_state_now = paddle.get_rng_state()
+    results = done()
+    if random_state is None and draws_since(random_state_now):
+        results = None
     written = changed()
+    if written and results is not None:
+        # Statistics are not read where they are written, but for some that are.
+        first = _bytes(results)
+        del results
+        results = done()
+        if _bytes(results) != first:
+            results = None
+    paddle.set_rng_state(random_state_now)
     for tensor in written:
         tensor.set_value(copies[id(tensor)])
-    return None if draws or written else results
+    return results
 
 
-def _next_numbers(state: Any = None) -> list[float]:
-    if state is not None:
-        paddle.set_rng_state(state)
-    return paddle.rand([4]).tolist()
+def _bytes(results: Any) -> list[Optional[bytes]]:
+    tensors = results.values() if isinstance(results, dict) else results
+    return [None if tensor is None else tensor.numpy().tobytes() for tensor in tensors]
+
+
+def draws_since(state: Any) -> bool:
+    """Whether random numbers have been drawn since they had this state."""
+    now = paddle.get_rng_state()
+    numbers = _next_numbers()
+    paddle.set_rng_state(state)
+    has_drawn = numbers != _next_numbers()
+    paddle.set_rng_state(now)
+    return has_drawn
+
+
+def _next_numbers() -> list[float]:
+    return paddle.rand([4], dtype="float32").tolist()
 
 
 def nought(gradient: Optional[paddle.Tensor]) -> Optional[paddle.Tensor]:
     """What goes on from a program in the place of a gradient."""
-    return None if _is_undefined(gradient) else paddle.zeros_like(gradient).detach()
+    return None if is_undefined(gradient) else paddle.zeros_like(gradient).detach()
 
 
 def varying(gradient: Optional[paddle.Tensor]) -> Optional[paddle.Tensor]:
     """The gradient, not as a constant."""
-    if not _is_undefined(gradient) and gradient.stop_gradient:
+    if not is_undefined(gradient) and gradient.stop_gradient:
         gradient = gradient.detach()
         gradient.stop_gradient = False
     return gradient
 
 
-def _is_undefined(gradient: Optional[paddle.Tensor]) -> bool:
+def is_undefined(gradient: Optional[paddle.Tensor]) -> bool:
     return gradient is None or not gradient._is_initialized()
 
 
@@ -126,7 +138,7 @@ def by_results(
     try:
         parts, found = _through_statements(up_to_programs, outputs, inputs, weights, wanted)
         for known, part, place in zip(gradients, parts, places):
-            if not _is_undefined(known):
+            if not is_undefined(known):
                 part = _checked(known, part)
             if place is not None:
                 made[place] = _sum(made[place], part)
@@ -134,7 +146,7 @@ def by_results(
         return None
     for result, place in wanted.items():
         made[place] = _sum(made[place], found.get(result))
-    made = [None if _is_undefined(gradient) else gradient if have_gradients else gradient.detach() for gradient in made]
+    made = [None if is_undefined(gradient) else gradient if have_gradients else gradient.detach() for gradient in made]
     unused = [place for place, gradient in enumerate(made) if gradient is None]
     if unused and not may_be_unused:
         _say_unused(count, unused[0])
@@ -172,7 +184,7 @@ def _through_statements(
         number = max(pending)
         call, came = pending.pop(number)
         # Copies: where a gradient is a weight as it came, Paddle's second gradients of products go wrong.
-        came = {at: varying(gradient).clone() for at, gradient in came.items() if not _is_undefined(gradient)}
+        came = {at: varying(gradient).clone() for at, gradient in came.items() if not is_undefined(gradient)}
         by_result = [at for number_, at in wanted if number_ == number]
         results = call()
         if results is None or any(at not in results or results[at].stop_gradient for at in (*came, *by_result)):
@@ -197,8 +209,8 @@ def _by_result(
 
 
 def _sum(one: Optional[paddle.Tensor], other: Optional[paddle.Tensor]) -> Optional[paddle.Tensor]:
-    if _is_undefined(one) or _is_undefined(other):
-        return other if _is_undefined(one) else one
+    if is_undefined(one) or is_undefined(other):
+        return other if is_undefined(one) else one
     return one + other
 
 

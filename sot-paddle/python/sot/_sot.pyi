@@ -1,5 +1,7 @@
 from typing import Any, Callable, Dict, List, NoReturn, TypeVar, overload
 
+from ._late_hooks import LateHooks
+
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 __version__: str
@@ -37,6 +39,14 @@ def _leave_size_open(function: Callable[..., Any], argument: str, keys: List[Any
 def _copy_marks(function: Callable[..., Any], copy: Callable[..., Any]) -> None:
     """Make errors of a copied function's breaks and fallbacks where they are of the function's own."""
 
-def _before_hook(tensor: paddle.Tensor) -> None: ...
+def _late_hooks(tensor: paddle.Tensor) -> tuple[LateHooks, int] | None:
+    """What takes hooks on the result of a program that others are computed from, and the result's index."""
+
+def _plain_grad(*args: Any, **names: Any) -> Any:
+    """Call `paddle.grad` where it goes through no program."""
+
+def _refuse_hook() -> NoReturn:
+    """Stop the backward pass that is running: a hook cannot see all it must."""
+
 def _refuse_pass() -> NoReturn:
     """Stop the backward pass that is running: it goes through a program a second time."""

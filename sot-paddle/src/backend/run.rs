@@ -16,7 +16,7 @@ use super::number_inputs::NumberInputs;
 use super::outputs::{pick, Origin, Output};
 use super::paddle::Paddle;
 use super::release::Runner;
-use super::second_passes::{self, Chances, PastRun, Tenancy};
+use super::second_passes::{self, Chances, PastRun, Random, Tenancy};
 use super::state::GlobalState;
 use super::write_back::Writes;
 
@@ -43,6 +43,7 @@ pub(crate) struct Graph {
     writes: Option<Writes>,
     statements: Option<Statements>,
     pub(super) chances: Chances,
+    random: Random,
 }
 
 /// The statements of a graph.
@@ -125,6 +126,7 @@ impl Graph {
             writes,
             statements,
             chances: Chances::default(),
+            random: Random::default(),
         }
     }
 
@@ -163,9 +165,9 @@ impl Graph {
         }
     }
 
-    /// Whether gradients come through this result of the program from other outputs.
-    pub(super) fn is_through(&self, result: usize) -> bool {
-        self.through.contains(&result)
+    /// Results of the program that gradients come through from other outputs.
+    pub(super) fn through(&self) -> &[usize] {
+        &self.through
     }
 
     fn run<'py>(
@@ -179,16 +181,19 @@ impl Graph {
         let run = || program.runner.run(inputs, parameters, scope.as_list.bind(py));
         let run = || if program.forces_grad { self.paddle.with_grad(py, run) } else { run() };
         // The first run in a scope makes the executor.
-        let results = if scope.is_new { collector::with(py, program.collector, run) } else { run() };
-        let past = program.training.then(|| {
+        let run = || if scope.is_new { collector::with(py, program.collector, run) } else { run() };
+        if !program.training {
+            let results = run();
+            self.scopes.take_back(scope);
+            return results;
+        }
+        let done = self.random.around(py, run).map(|(results, random_state)| {
             let scope = (scope.as_list.clone_ref(py), Arc::clone(&scope.tenancy));
-            PastRun::new(self, (inputs, parameters), scope, program.collector)
+            (results, PastRun::new(self, (inputs, parameters), scope, random_state, program.collector))
         });
         self.scopes.take_back(scope);
-        let results = results?;
-        if let Some(past) = past {
-            past.watch(&results)?;
-        }
+        let (results, past) = done?;
+        past.watch(&results)?;
         Ok(results)
     }
 

@@ -24,30 +24,34 @@ use sot_core::stats;
 
 use super::collector::{Collector, Stretch};
 
+mod late_hooks;
 mod past_run;
+mod random;
 mod results;
 mod through;
 mod trial;
 
 pub(super) use past_run::{Chances, PastRun, Tenancy};
+pub(super) use random::Random;
 use results::Of;
 pub(super) use through::through;
 pub(super) use trial::Trial;
 
-const ERROR: &str = "sot: a second backward pass goes through a program, which cannot be run again for it: it draws random \
-    numbers, it writes statistics, what it was given has changed, or the pass before did not keep the graph. From now \
+const ERROR: &str = "sot: a second backward pass goes through a program, which cannot be run again for it: it writes what \
+    it reads, what it was given has changed, or the pass before did not keep the graph. From now \
     on sot calls graphs with gradients operation by operation instead: make the forward pass again and it works. To have it so from \
     the start, make the second pass (create_graph=True, retain_graph=True, or through another result of the same function) in \
     the first training step, or set MIN_GRAPH_SIZE=1000000. (Where a call is given what is neither a tensor nor a constant, \
     the graph remains a program: leave such functions untranslated.)";
 
 const ERROR_BY_RESULT: &str = "sot: a gradient by a result of a program that has several, which Paddle cannot give, and which cannot be \
-    done again: it draws random numbers, it writes statistics, what it was given has changed, a hook changes a gradient, or \
+    done again: it writes what it reads, what it was given has changed, a hook changes a gradient, or \
     no_grad_vars are given. From now on sot calls graphs with gradients operation by operation instead: make the forward pass again and it works. To have it so from the \
     start, ask for it in the first training step, or set MIN_GRAPH_SIZE=1000000.";
 
 const ERROR_HOOK: &str = "sot: a hook on a result of a program from which others are computed, or its gradient, which would see nothing of \
-    what flows to those. From now on sot calls graphs with gradients operation by operation instead: make the forward pass again and it works. \
+    what flows to those, and what the program did cannot be done again: it writes what it reads, what it was given has \
+    changed, the result is a view of another one, or the pass is one of paddle.grad. From now on sot calls graphs with gradients operation by operation instead: make the forward pass again and it works. \
     To have it so from the start, register the hook in the first training step, or set MIN_GRAPH_SIZE=1000000.";
 
 /// What Paddle says where a second `backward` comes to a program, before any hook: in 3.3, and in 3.0.
@@ -66,8 +70,10 @@ struct Pass {
     through_program: bool,
     /// Whether another one went through a program before it.
     is_second: bool,
-    /// Whether it was stopped before one.
-    stopped: bool,
+    /// The error that it was stopped with before one.
+    stopped: Option<&'static str>,
+    /// Whether a `paddle.grad` may run inside of it: Paddle knows one at a time.
+    may_hold_others: bool,
 }
 
 /// What a pass does with what it goes through.
@@ -92,11 +98,23 @@ impl Kind {
 
 impl Pass {
     /// One that began before passes were looked at.
-    const UNKNOWN: Pass = Pass { id: 1, kind: Kind::Frees, through_program: false, is_second: false, stopped: false };
+    const UNKNOWN: Pass = Pass {
+        id: 1,
+        kind: Kind::Frees,
+        through_program: false,
+        is_second: false,
+        stopped: None,
+        may_hold_others: false,
+    };
 
     fn new(kind: Kind) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(Pass::UNKNOWN.id + 1);
         Pass { id: NEXT.fetch_add(1, Ordering::Relaxed), kind, ..Pass::UNKNOWN }
+    }
+
+    /// One of `backward`.
+    fn backward(kind: Kind) -> Self {
+        Pass { may_hold_others: true, ..Pass::new(kind) }
     }
 }
 
@@ -133,7 +151,9 @@ thread_local! {
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(refuse_pass, module)?)?;
-    module.add_function(wrap_pyfunction!(before_hook, module)?)
+    module.add_function(wrap_pyfunction!(hooks_of, module)?)?;
+    module.add_function(wrap_pyfunction!(refuse_hook, module)?)?;
+    module.add_function(wrap_pyfunction!(late_hooks::plain_grad, module)?)
 }
 
 /// Whether no graph with gradients may become a program.
@@ -151,9 +171,9 @@ pub(super) fn watch(py: Python<'_>) -> PyResult<()> {
     static WATCHED: PyOnceLock<()> = PyOnceLock::new();
     let watch = || {
         let eager = cpython::import(py, "paddle.base.core")?.getattr("eager")?;
+        cpython::import(py, "sot._late_hooks")?.call_method0("watch")?;
         replace(&eager, "run_backward", run_backward)?;
-        replace(&eager, "run_partial_grad", run_partial_grad)?;
-        module(py)?.call_method0("watch_hooks").map(drop)
+        replace(&eager, "run_partial_grad", run_partial_grad)
     };
     WATCHED.get_or_try_init(py, watch).copied()
 }
@@ -170,12 +190,16 @@ pub(super) fn replace(module: &Bound<'_, PyAny>, name: &str, instead: Instead) -
 
 /// All that `backward` comes to: tensors, weights, whether the graph is kept.
 fn run_backward<'py>(function: &Bound<'py, PyAny>, args: &[Bound<'py, PyAny>]) -> PyResult<Bound<'py, PyAny>> {
-    run(Pass::new(if flag(args, 2)? { Kind::Keeps } else { Kind::Frees }), function, args).map(|(nothing, _)| nothing)
+    run(Pass::backward(if flag(args, 2)? { Kind::Keeps } else { Kind::Frees }), function, args)
+        .map(|(nothing, _)| nothing)
 }
 
 /// All that `paddle.grad` comes to: outputs, inputs, weights, whether the graph is kept, whether the gradients have one, whether they
 /// are by the inputs only, whether some of those may not be reached, and what no gradient goes through.
 fn run_partial_grad<'py>(function: &Bound<'py, PyAny>, args: &[Bound<'py, PyAny>]) -> PyResult<Bound<'py, PyAny>> {
+    if late_hooks::is_plain() {
+        return cpython::call_with_names(function, args, None);
+    }
     let creates = flag(args, 4)?;
     let pass = Pass::new(if creates || flag(args, 3)? { Kind::Keeps } else { Kind::Leaves });
     let (mut inputs, mut wanted) = (Vec::new(), Vec::new());
@@ -319,20 +343,22 @@ fn run<'py>(
     let mut running = RUNNING.with_borrow_mut(Vec::pop).unwrap_or_else(|| Running::new(Pass::UNKNOWN));
     let pass = &mut running.pass;
     if let Err(error) = result.as_ref() {
-        pass.stopped |= error.is_instance_of::<PyException>(py) && met_program(&error.value(py).to_string());
+        if error.is_instance_of::<PyException>(py) && met_program(&error.value(py).to_string()) {
+            pass.stopped = Some(ERROR);
+        }
     }
     let is_for_another = pass.through_program && pass.kind.is_for_another();
-    if pass.stopped || pass.is_second || is_for_another {
+    if pass.stopped.is_some() || pass.is_second || is_for_another {
         give_up_programs();
     }
-    match result {
-        Ok(result) => Ok((result, running)),
-        Err(error) if pass.stopped => {
-            let refusal = PyRuntimeError::new_err(ERROR);
+    match (result, pass.stopped) {
+        (Ok(result), _) => Ok((result, running)),
+        (Err(error), Some(text)) => {
+            let refusal = PyRuntimeError::new_err(text);
             refusal.set_cause(py, Some(error));
             Err(refusal)
         }
-        Err(error) => Err(error),
+        (Err(error), None) => Err(error),
     }
 }
 
@@ -410,25 +436,38 @@ pub(super) fn note_made(outputs: &Bound<'_, PyAny>, through: &[usize]) -> PyResu
     results::note(outputs, |at| through.contains(&at).then_some(Of::Made))
 }
 
-/// A hook is to be on the tensor, or its gradient is to be kept.
-#[pyfunction(name = "_before_hook")]
-fn before_hook(tensor: &Bound<'_, PyAny>) -> PyResult<()> {
+/// A hook is to be on the tensor, or its gradient is to be kept. Gives what is to do it, with the index of the result, if the tensor is one
+/// of a program of which some are computed from others.
+#[pyfunction(name = "_late_hooks")]
+fn hooks_of<'py>(tensor: &Bound<'py, PyAny>) -> PyResult<Option<(Bound<'py, PyAny>, usize)>> {
     match results::origin(tensor) {
         Some(Of::Trial(passes, true)) => passes.upgrade().into_iter().for_each(|passes| passes.refuse_program()),
-        Some(Of::Program(run, at)) if run.upgrade().is_some_and(|run| run.is_through(at)) => {
-            return refuse_program(ERROR_HOOK);
+        Some(Of::Program(run, at)) => {
+            if let Some(run) = run.upgrade() {
+                return Ok(run.late_hooks(tensor.py())?.map(|hooks| (hooks, at)));
+            }
         }
         Some(Of::Made) => return refuse_program(ERROR_HOOK),
         _ => {}
     }
-    Ok(())
+    Ok(None)
+}
+
+/// Stops the pass that is running: what hooks are to see cannot be made.
+#[pyfunction(name = "_refuse_hook")]
+fn refuse_hook() -> PyResult<()> {
+    stop_pass(ERROR_HOOK)
 }
 
 /// Stops the pass that is running.
 #[pyfunction(name = "_refuse_pass")]
 fn refuse_pass() -> PyResult<()> {
-    with_running(|pass| pass.stopped = true);
-    Err(PyRuntimeError::new_err(ERROR))
+    stop_pass(ERROR)
+}
+
+fn stop_pass<T>(error: &'static str) -> PyResult<T> {
+    with_running(|pass| pass.stopped = Some(error));
+    Err(PyRuntimeError::new_err(error))
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -12,6 +12,7 @@ use sot_core::cpython;
 
 use super::super::collector::Collector;
 use super::super::run::Graph;
+use super::late_hooks::LateHooks;
 use super::results::{self, Of};
 use super::{
     copies, hook, locked, make_executor, module, note_gradient, note_run, refuse_pass, takes_hook, with_running, Hook,
@@ -69,6 +70,7 @@ pub(in super::super) struct PastRun {
     filled: Mutex<Option<Py<PyAny>>>,
     /// What its statements have given when they were called, each time: gradients of gradients come to those in the place of the results.
     called: Mutex<Vec<Py<PyDict>>>,
+    pub(super) late: LateHooks,
 }
 
 struct Given {
@@ -76,6 +78,8 @@ struct Given {
     inputs: Py<PyTuple>,
     parameters: Py<PyTuple>,
     scope: Py<PyList>,
+    /// That of the random numbers before it, if it draws some.
+    random_state: Option<Py<PyAny>>,
     /// By identity, all inputs and parameters and what they were when a pass first kept them.
     copies: Option<Py<PyDict>>,
 }
@@ -86,13 +90,14 @@ impl PastRun {
         graph: &Arc<Graph>,
         (inputs, parameters): (&Bound<'_, PyTuple>, &Bound<'_, PyTuple>),
         (scope, tenancy): (Py<PyList>, Arc<Tenancy>),
+        random_state: Option<Py<PyAny>>,
         collector: Collector,
     ) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         tenancy.run.store(number, Ordering::Relaxed);
         let (inputs, parameters) = (inputs.clone().unbind(), parameters.clone().unbind());
-        let given = Given { graph: Arc::clone(graph), inputs, parameters, scope, copies: None };
+        let given = Given { graph: Arc::clone(graph), inputs, parameters, scope, random_state, copies: None };
         PastRun {
             number,
             tenancy,
@@ -101,6 +106,7 @@ impl PastRun {
             given: Mutex::new(Some(given)),
             filled: Mutex::default(),
             called: Mutex::default(),
+            late: LateHooks::default(),
         }
     }
 
@@ -131,6 +137,7 @@ impl PastRun {
         if last != pass.id {
             self.begin(py, last == 0, pass)?;
         }
+        self.late.take_down(last != pass.id, pass, at, gradient)?;
         if pass.kind != Kind::StopsAtPrograms {
             return Ok(None);
         }
@@ -153,6 +160,8 @@ impl PastRun {
                 self.keep(py)?;
             }
             Kind::Leaves if self.takes_chance() => self.keep(py)?,
+            // The hooks are still to be called.
+            _ if self.late.call_again() => {}
             Kind::Leaves | Kind::Frees => {
                 let given = locked(&self.given).take();
                 drop(given);
@@ -205,9 +214,24 @@ impl PastRun {
         Ok(true)
     }
 
-    /// Whether gradients come through this result from other outputs.
-    pub(super) fn is_through(&self, at: usize) -> bool {
-        locked(&self.given).as_ref().is_some_and(|given| given.graph.is_through(at))
+    /// The results that gradients come through from other outputs.
+    pub(super) fn through(&self) -> Vec<usize> {
+        locked(&self.given).as_ref().map(|given| given.graph.through().to_vec()).unwrap_or_default()
+    }
+
+    /// The tensors that gradients go on to from here.
+    pub(super) fn varying(&self, py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
+        let given =
+            locked(&self.given).as_ref().map(|given| (given.inputs.clone_ref(py), given.parameters.clone_ref(py)));
+        let mut varying = Vec::new();
+        if let Some((inputs, parameters)) = given {
+            for tensor in inputs.bind(py).iter().chain(parameters.bind(py).iter()) {
+                if !tensor.getattr(intern!(py, "stop_gradient"))?.is_truthy()? {
+                    varying.push(tensor.unbind());
+                }
+            }
+        }
+        Ok(varying)
     }
 
     /// What has stood for a result when its statements were called.
@@ -223,9 +247,14 @@ impl PastRun {
         Ok(found)
     }
 
-    /// Makes it possible to do it again.
+    /// Makes it possible to run it again in its scope.
     fn keep(&self, py: Python<'_>) -> PyResult<()> {
         self.tenancy.kept.store(true, Ordering::Relaxed);
+        self.copy_given(py)
+    }
+
+    /// Makes it possible to call its statements again.
+    pub(super) fn copy_given(&self, py: Python<'_>) -> PyResult<()> {
         let tensors = match locked(&self.given).as_ref() {
             Some(given) if given.copies.is_none() => (given.inputs.clone_ref(py), given.parameters.clone_ref(py)),
             _ => return Ok(()),
@@ -264,7 +293,7 @@ impl PastRun {
         Ok(results)
     }
 
-    /// Does `work`, which must neither draw random numbers nor find or leave the tensors with other numbers.
+    /// Does `work`. `None` if that may not give what it gave before.
     fn again(
         &self,
         py: Python<'_>,
@@ -273,22 +302,19 @@ impl PastRun {
             + Sync
             + 'static,
     ) -> PyResult<Option<Py<PyAny>>> {
-        let (graph, inputs, parameters, scope, copies) = match locked(&self.given).as_ref() {
-            Some(Given { graph, inputs, parameters, scope, copies: Some(copies) }) => (
-                Arc::clone(graph),
-                inputs.clone_ref(py),
-                parameters.clone_ref(py),
-                scope.clone_ref(py),
-                copies.clone_ref(py),
-            ),
-            _ => return Ok(None),
-        };
+        let given = locked(&self.given).as_ref().and_then(|given| {
+            let copies = given.copies.as_ref()?.clone_ref(py);
+            let random_state = given.random_state.as_ref().map(|state| state.clone_ref(py));
+            let (inputs, parameters) = (given.inputs.clone_ref(py), given.parameters.clone_ref(py));
+            Some((Arc::clone(&given.graph), inputs, parameters, given.scope.clone_ref(py), random_state, copies))
+        });
+        let Some((graph, inputs, parameters, scope, random_state, copies)) = given else { return Ok(None) };
         let tensors = (inputs.clone_ref(py), parameters.clone_ref(py));
         let work = cpython::fastcall(py, "again", "", move |py, _| {
             work(&graph, inputs.bind(py), parameters.bind(py), scope.bind(py))
         })?;
         let _quiet = cpython::suspend(py);
-        let done = module(py)?.call_method1("again", (work, tensors.0, tensors.1, copies))?;
+        let done = module(py)?.call_method1("again", (work, tensors.0, tensors.1, copies, random_state))?;
         Ok((!done.is_none()).then(|| done.unbind()))
     }
 }
