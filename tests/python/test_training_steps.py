@@ -250,3 +250,26 @@ def test_tensors_as_keys_that_become_one(same):
         same(fast(*args), f(*args))
     stats = sot.stats()
     assert (stats.translations, stats.graphs, stats.hits) == (2, 2, 3) and not stats.breaks
+
+
+def test_a_gradient_that_is_read_once_is_one_object_behind_a_break(same):
+    """Each read of `p.grad` makes another object; what was read once stays one, whatever holds it."""
+
+    def step(parameter):
+        gradients = [one.grad for one in [parameter]]
+        first = gradients[0]
+        sot.psdb.breakgraph()
+        return gradients[0] is first, parameter.grad is first, first * 2
+
+    def flat(net):
+        gradients = [parameter.grad for parameter in net.parameters()]
+        return paddle.nn.utils.parameters_to_vector(gradients)
+
+    net = paddle.nn.Sequential(paddle.nn.Linear(3, 4), paddle.nn.Linear(4, 2))
+    net(paddle.ones([2, 3])).sum().backward()
+    for fn, given in ((step, net[0].weight), (flat, net)):
+        fast = sot.symbolic_translate(fn)
+        expected = fn(given)
+        for _ in range(3):
+            same(fast(given), expected)
+    assert not sot.stats().fallbacks

@@ -128,7 +128,13 @@ impl<'a, 'py> CodeGen<'a, 'py> {
         let tracker = self.cx.vars.tracker(variable);
         let known = self.cx.trackers.is_made(tracker) && self.cx.vars.get(variable).constant().is_some();
         if self.cx.trackers.is_loadable(tracker) && !known {
-            return self.load_tracker(tracker);
+            self.load_tracker(tracker)?;
+            // A getter in C may make another object at each read.
+            if !matches!(self.cx.trackers.get(tracker), Tracker::Getattr { .. }) {
+                return Ok(());
+            }
+            self.define(variable)?;
+            return self.load(variable);
         }
         if self.cx.vars.get(variable).kind() == "lazy" {
             self.cx.see(variable)?;

@@ -176,6 +176,9 @@ impl<'py> OpcodeExecutor<'py> {
             return self.fold(|py| cpython::import(py, "operator")?.getattr(op.inplace())?.call1((left, right)));
         }
         let left = self.see(lhs)?;
+        if left.kind() == "tensor" && self.is_open_operand(rhs) && !self.has_special(lhs, &op.inplace())? {
+            return self.binary(op, lhs, rhs);
+        }
         if left.constant().is_none() {
             self.see(rhs)?;
             let right_first = self.right_goes_first(lhs, rhs)?;
@@ -265,6 +268,9 @@ impl<'py> OpcodeExecutor<'py> {
             return Ok(result);
         }
         if let Some(result) = self.open_compare(op, lhs, rhs)? {
+            return Ok(result);
+        }
+        if let Some(result) = self.open_question(op, lhs, rhs)? {
             return Ok(result);
         }
         if let (Some(left), Some(right)) = (self.known(lhs)?, self.known(rhs)?) {

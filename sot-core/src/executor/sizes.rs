@@ -380,6 +380,19 @@ impl<'py> OpcodeExecutor<'py> {
         payload.binary(self, op, other, number, number == lhs)
     }
 
+    /// A comparison of a tensor with a `float` that differs from call to call.
+    pub(super) fn open_question(&mut self, op: CompareOp, lhs: VarId, rhs: VarId) -> Flow<Option<VarId>> {
+        let (op, number, other) = if self.is_open_float(rhs) { (op, rhs, lhs) } else { (op.mirrored(), lhs, rhs) };
+        if !self.is_open_float(number) || self.is_open_operand(other) {
+            return Ok(None);
+        }
+        let payload = self.see(other)?;
+        if payload.kind() != "tensor" {
+            return Ok(None);
+        }
+        payload.compare(self, op, other, number)
+    }
+
     /// The integer that a variable is known to hold, without a look at it.
     fn integer_in(&self, id: VarId) -> Option<i64> {
         let payload = self.vars.get(id);
