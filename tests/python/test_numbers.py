@@ -60,6 +60,70 @@ def test_operators_with_a_float_that_differs(name, dtype):
     assert not counted.fallbacks
 
 
+FUNCTIONS = {
+    "less": lambda x, n: (x < n, x <= n, n < x),
+    "greater": lambda x, n: (x > n, x >= n, n >= x),
+    "equal": lambda x, n: (x == n, x != n, n == x),
+    "where": lambda x, n: (paddle.where(x < n, x, x * 2),),
+    "remainder": lambda x, n: (x % n,),
+    "quotient": lambda x, n: (x // n,),
+    "full": lambda x, n: (paddle.full([2, 2], n), paddle.full([2], n, x.dtype), paddle.full(shape=[3], fill_value=n)),
+    "full_of_named_types": lambda x, n: tuple(paddle.full([2], n, dtype=name) for name in ("float64", "int64", "bool")),
+    "full_like": lambda x, n: (paddle.full_like(x, n), paddle.full_like(x, fill_value=n, dtype="float64")),
+    "lerp": lambda x, n: (paddle.lerp(x, x + 1, n), x.lerp(x * 3, weight=n)),
+    "scale": lambda x, n: (x.scale(n), paddle.scale(x, n, 0.5), paddle.scale(x, scale=n, bias=2.0, bias_after_scale=False)),
+    "clip": lambda x, n: (x.clip(-n, n), paddle.clip(x, n, 4e3), paddle.clip(x, max=n), paddle.clip(x, min=0.1, max=n)),
+}
+
+
+@pytest.mark.parametrize("shape", [[2, 4], []], ids=["two_dimensions", "none"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int32", "int64", "bool", "complex64"])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_with_a_float_that_differs(name, dtype, shape):
+    x = paddle.to_tensor([[1.5, -2.25, 0.0, -0.0], [3e4, 1e-3, float("nan"), float("-inf")]], dtype="float64")
+    x = (x if dtype.startswith(("float", "complex")) else paddle.nan_to_num(x, neginf=7.0)).cast(dtype)
+    x = x if shape else x[0, 0].reshape([])
+    fn = FUNCTIONS[name]
+    fast = sot.symbolic_translate(fn)
+
+    def outcome(call, n):
+        try:
+            return call(x, n)
+        except (RuntimeError, ValueError, TypeError, OverflowError) as error:
+            return type(error)  # Some kernels do not exist, some numbers are refused.
+
+    for n in [*SPECIAL, float("nan"), 1.5, 0.001, 7.0, -7.3]:
+        got, expected = outcome(fast, n), outcome(fn, n)
+        if isinstance(expected, type) or isinstance(got, type):
+            assert got is expected
+            continue
+        for one, other in zip(got, expected):
+            assert (one.dtype, one.shape) == (other.dtype, other.shape)
+            assert one.numpy().tobytes() == other.numpy().tobytes(), (n, one, other)
+    counted = sot.stats()
+    everywhere = ("less", "greater", "equal", "where", "full", "full_of_named_types", "scale", "lerp")
+    if dtype == "float32" and name in everywhere:
+        assert counted.translations <= 4 and not counted.breaks, counted
+    assert not counted.fallbacks
+
+
+def test_gradients_through_functions_with_a_float_that_differs():
+    def loss(x, n):
+        kept = paddle.where(x < n, x, x * n)
+        return (paddle.lerp(kept, x.scale(n), n) * paddle.full_like(x, n)).clip(-n, n).sum()
+
+    def gradient(call, n):
+        x = paddle.to_tensor([[1.5, -2.25, 0.3], [0.7, 1e-3, 5.0]], stop_gradient=False)
+        call(x, n).backward()
+        return x.grad.numpy().tobytes()
+
+    fast = sot.symbolic_translate(loss)
+    for n in (0.1, 0.7, 0.3, 1.7, 2.9, 0.01, 12.5):
+        assert gradient(fast, n) == gradient(loss, n)
+    counted = sot.stats()
+    assert counted.translations <= 3 and not counted.breaks and not counted.fallbacks
+
+
 def test_mixed_samples_are_trained_on(monkeypatch, same):
     """A factor that is drawn anew for each step, and what is computed of it."""
     monkeypatch.delenv("MIN_GRAPH_SIZE")

@@ -140,3 +140,19 @@ def test_absolute_values_and_places(check):
         return abs(-x) + x.__abs__(), x.to(place) is x, paddle.to_tensor(2.0, place=place) * x, place == x.place, str(place)
 
     check(fn, paddle.to_tensor([-1.0, 2.0]))
+
+
+def test_a_number_keeps_its_precision_and_its_sign(same):
+    """`full_like` of another element type, minus nought, and the sign of a product that is nought."""
+
+    def f(x, n):
+        wide = x.cast("float64")
+        return paddle.full_like(x, 0.1, dtype="float64"), paddle.full([2], n), wide * 2, paddle.scale(x, n, 2.0, False)
+
+    x = paddle.to_tensor([-0.0, 1.5])
+    for numbers in ([-0.0, 0.0], [0.0, -0.0]):
+        sot.reset()
+        fast = sot.symbolic_translate(f)
+        for n in numbers:
+            for got, expected in zip(fast(x, n), f(x, n)):
+                assert got.numpy().tobytes() == expected.numpy().tobytes()

@@ -14,6 +14,7 @@ use sot_core::backend::{CallKind, GraphBuilder, SizesMatter, StateTest, TensorMe
 use sot_core::cpython::{self, WeakRef};
 
 use super::data;
+use super::floats;
 use super::given_back;
 use super::gradient::Settled;
 use super::in_place::{self, OwnGradients, Versions};
@@ -64,6 +65,7 @@ pub(crate) struct PaddleBuilder {
 impl PaddleBuilder {
     /// An empty program.
     pub(crate) fn begin(py: Python<'_>, paddle: Arc<Paddle>) -> PyResult<Self> {
+        scalar::keep_nought(&paddle, py)?;
         let target = paddle.static_mode.new_target(py, &paddle.program)?;
         let state = Arc::new(GlobalState::now(py, &paddle)?);
         Ok(PaddleBuilder {
@@ -192,6 +194,9 @@ impl PaddleBuilder {
     ) -> PyResult<Bound<'py, PyAny>> {
         let paddle = Arc::clone(&self.paddle);
         paddle.static_mode.within(callee.py(), target, || {
+            if let Some(result) = floats::call(&self.paddle, &self.numbers, (kind, callee), args, kwargs)? {
+                return Ok(result);
+            }
             if let Some(result) = self.numbers.operator(&self.paddle, kind, callee, args)? {
                 return Ok(result);
             }
@@ -228,6 +233,11 @@ impl PaddleBuilder {
         receiver: &Bound<'py, PyAny>,
         arguments: &Arguments<'py>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        let bare = arguments.positional.is_empty() && arguments.keywords.is_none();
+        if bare && method == "contiguous" && in_place::is_laid_out(&self.paddle, &self.views, &self.versions, receiver)?
+        {
+            return Ok(receiver.clone());
+        }
         let Some(StandIn { value, again }) = stand_in::of(&self.paddle, method, receiver, arguments)? else {
             let result = receiver.getattr(method)?.call(&arguments.positional, arguments.keywords.as_ref())?;
             if !result.is(receiver) || method != "__getitem__" {
@@ -331,7 +341,13 @@ impl GraphBuilder for PaddleBuilder {
         }
         self.note_state(callee.py())?;
         self.numbers.refuse_positions(&self.paddle, kind, args)?;
-        scalar::refuse_rounding(&self.paddle, callee, args, kwargs)?;
+        if !self.numbers.floats_are_in(&self.paddle, args, kwargs)? {
+            scalar::refuse_rounding(&self.paddle, callee, args, kwargs)?;
+        }
+        if kind != CallKind::Layer {
+            scalar::refuse_minus_nought(args, kwargs)?;
+        }
+        given_back::refuse_axes(&self.paddle, callee, args, kwargs)?;
         self.own_gradients.check(&self.paddle, callee, args, kwargs)?;
         let paddle = Arc::clone(&self.paddle);
         let target = self.target.clone_ref(callee.py());

@@ -410,3 +410,19 @@ pub(crate) fn memory(paddle: &Paddle, views: &Views, value: &Bound<'_, PyAny>) -
         value = source;
     }
 }
+
+/// Whether a value is laid out row by row in eager mode, as the results of operations are that share no memory with their operands.
+pub(crate) fn is_laid_out(
+    paddle: &Paddle,
+    views: &Views,
+    versions: &Versions,
+    value: &Bound<'_, PyAny>,
+) -> PyResult<bool> {
+    let py = value.py();
+    let (id, operation) = (identity(paddle, value)?, value.call_method0(intern!(py, "get_defining_op"))?);
+    // What was changed in place is laid out as it was.
+    if operation.is_none() || versions.0.contains_key(&id) || memory(paddle, views, value)? != id {
+        return Ok(false);
+    }
+    Ok(!matches!(operation.call_method0(intern!(py, "name"))?.extract::<&str>()?, "pd_op.data" | "builtin.parameter"))
+}

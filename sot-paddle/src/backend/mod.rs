@@ -7,6 +7,7 @@ mod collector;
 mod data;
 pub mod debug;
 mod export;
+mod floats;
 mod garbage;
 mod given_back;
 mod gradient;
@@ -167,7 +168,7 @@ impl Backend for PaddleBackend {
     }
 
     fn takes_floats(&self, kind: CallKind, callee: &Bound<'_, PyAny>) -> bool {
-        sizes::are_floats_taken(kind, callee).unwrap_or(false)
+        floats::are_taken(kind, callee).unwrap_or(false)
     }
 
     fn state_test(&self, py: Python<'_>) -> PyResult<Box<dyn StateTest>> {

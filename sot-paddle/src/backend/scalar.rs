@@ -3,6 +3,7 @@
 
 use pyo3::exceptions::PyNotImplementedError;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString, PyTuple};
 use sot_core::backend::{CallKind, TensorMeta};
 use sot_core::cpython;
@@ -98,12 +99,40 @@ pub(crate) fn refuse_rounding(
     let mut wide = false;
     for argument in all() {
         wide |= meta::of_value(paddle, &argument)?.is_some_and(|meta| &*meta.dtype == "float64");
+        // The element type that the result is to have.
+        wide |= name == "full_like" && !paddle.is_value(&argument) && argument.str()?.to_str()?.ends_with("float64");
     }
     if wide && all().any(|argument| argument.cast::<PyFloat>().is_ok_and(|number| rounds(number.value()))) {
         let text = format!("{name} of a float64 tensor would round its number to float32 in a graph");
         return Err(PyNotImplementedError::new_err(text));
     }
     Ok(())
+}
+
+/// Refuses minus nought: programs keep one attribute for what is equal, and would have it without its sign.
+pub(crate) fn refuse_minus_nought(args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+    for argument in args.iter().chain(kwargs.into_iter().flat_map(PyDictMethods::values)) {
+        if argument.cast::<PyFloat>().is_ok_and(|number| number.value() == 0.0 && number.value().is_sign_negative()) {
+            return Err(PyNotImplementedError::new_err("a program has no -0.0 beside 0.0"));
+        }
+    }
+    Ok(())
+}
+
+/// Makes sure that nought has no sign in the attributes that all programs share.
+pub(crate) fn keep_nought(paddle: &Paddle, py: Python<'_>) -> PyResult<()> {
+    static KEPT: PyOnceLock<()> = PyOnceLock::new();
+    let keep = || -> PyResult<()> {
+        let target = paddle.static_mode.new_target(py, &paddle.program)?;
+        paddle.static_mode.within(py, &target, || {
+            for dtype in ["float32", "float64"] {
+                let nought = constant(&PyFloat::new(py, 0.0).into_any(), dtype)?;
+                cpython::import(py, "paddle")?.call_method1("scale", (nought, 0.0, 0.0))?;
+            }
+            Ok(())
+        })
+    };
+    KEPT.get_or_try_init(py, keep).map(drop)
 }
 
 /// The name of a method or function.
@@ -188,7 +217,8 @@ impl<'py> Operands<'py> {
         match operator {
             "add" => left.add(right),
             "sub" => left.sub(right),
-            _ => left.mul(right),
+            // Which adds nought, too, as eager mode does.
+            _ => cpython::import(self.value.py(), "paddle")?.call_method1("scale", (&self.value, number)),
         }
     }
 }

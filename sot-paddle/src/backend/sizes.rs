@@ -51,15 +51,6 @@ pub(super) fn are_taken(kind: CallKind, callee: &Bound<'_, PyAny>) -> PyResult<b
     })
 }
 
-/// Operators of a tensor that a `float` may be given to.
-const OF_FLOATS: &[&str] =
-    &["__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__truediv__", "__rtruediv__"];
-
-/// Whether numbers that are no integers may be given to a statement.
-pub(super) fn are_floats_taken(kind: CallKind, callee: &Bound<'_, PyAny>) -> PyResult<bool> {
-    Ok(kind == CallKind::Method && scalar::name(callee)?.is_some_and(|name| OF_FLOATS.contains(&&*name)))
-}
-
 /// A function that gives the size of a dimension: a number for a tensor, a value for a value.
 pub(super) fn function(py: Python<'_>, paddle: &Paddle) -> PyResult<Py<PyAny>> {
     static SIZE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
@@ -110,6 +101,20 @@ impl Numbers {
         given.map(|argument| self.within(paddle, &argument)).try_fold(false, |any, one| Ok(any || one?))
     }
 
+    /// Whether one that is no integer is among the arguments of a statement.
+    pub(super) fn floats_are_in(
+        &self,
+        paddle: &Paddle,
+        args: &Bound<'_, PyTuple>,
+        keywords: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<bool> {
+        if self.0.is_empty() {
+            return Ok(false);
+        }
+        let mut given = args.iter().chain(keywords.into_iter().flat_map(PyDictMethods::values));
+        given.try_fold(false, |any, one| Ok(any || self.is_float(paddle, &one)?))
+    }
+
     fn within(&self, paddle: &Paddle, object: &Bound<'_, PyAny>) -> PyResult<bool> {
         let inner =
             || parts(object)?.iter().map(|part| self.within(paddle, part)).try_fold(false, |any, one| Ok(any || one?));
@@ -145,7 +150,7 @@ impl Numbers {
     }
 
     /// Whether a value is one of them that is no integer.
-    fn is_float(&self, paddle: &Paddle, value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    pub(super) fn is_float(&self, paddle: &Paddle, value: &Bound<'_, PyAny>) -> PyResult<bool> {
         Ok(self.has(paddle, value) && meta::of_value(paddle, value)?.is_some_and(|meta| &*meta.dtype == "float64"))
     }
 
@@ -163,9 +168,6 @@ impl Numbers {
         }
         let method = callee.cast::<PyString>()?;
         let (receiver, other) = (args.get_item(0)?, args.get_item(1)?);
-        if self.is_float(paddle, &other)? {
-            return of_float(paddle, method, &receiver, &other).map(Some);
-        }
         if !OPERATORS.contains(&method.to_str()?) {
             return Ok(None);
         }
@@ -191,33 +193,6 @@ impl Numbers {
         }
         let number = other.call_method1(intern!(method.py(), "astype"), (&*meta.dtype,))?;
         receiver.call_method1(method, (number,)).map(Some)
-    }
-}
-
-/// An operator between a tensor and a `float` that is a value.
-fn of_float<'py>(
-    paddle: &Paddle,
-    method: &Bound<'py, PyString>,
-    tensor: &Bound<'py, PyAny>,
-    number: &Bound<'py, PyAny>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let meta = meta::of_value(paddle, tensor)?.filter(|meta| matches!(&*meta.dtype, "float32" | "float64"));
-    let Some(meta) = meta else { return Err(unlike_number(method)) };
-    let py = tensor.py();
-    // Which also adds nought, in eager mode, too.
-    let scaled = |number| cpython::import(py, "paddle")?.call_method1(intern!(py, "scale"), (tensor, number));
-    match method.to_str()? {
-        "__mul__" | "__rmul__" => scaled(number.clone()),
-        "__truediv__" if paddle.release.divides_by_reciprocal => {
-            scaled(scalar::constant(&1.0_f64.into_pyobject(py)?.into_any(), "float64")?.div(number)?)
-        }
-        // The number is one of one dimension there.
-        "__rtruediv__" if meta.shape.is_empty() => Err(unlike_number(method)),
-        name if OF_FLOATS.contains(&name) => {
-            let number = number.call_method1(intern!(method.py(), "astype"), (&*meta.dtype,))?;
-            tensor.call_method1(method, (number,))
-        }
-        _ => Err(unlike_number(method)),
     }
 }
 
