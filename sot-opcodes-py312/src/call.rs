@@ -10,7 +10,7 @@ use sot_core::opcode;
 use sot_core::opcode::Next;
 use sot_core::variable::VarId;
 use sot_opcodes_py38::bug;
-use sot_opcodes_py38::call::{call_pair, names_in, pop_packed};
+use sot_opcodes_py38::call::{call_packed, call_pair, names_in, pop_packed};
 
 opcode! { KW_NAMES [3.11..3.13] ( -- ) => |cx, op| keyword_names(cx, op.arg) }
 // What it takes from the stack, CPython 3.11 counts as the effect of PRECALL.
@@ -84,9 +84,7 @@ fn call_function_ex(cx: &mut OpcodeExecutor<'_>, flags: u32) -> Flow<Next> {
     let (args, kwargs) = pop_packed(cx, flags)?;
     let [first, second] = cx.pop_array()?;
     let callable = if first == cx.null() { second } else { first };
-    let result = cx.call_packed(callable, args, kwargs)?;
-    cx.push(result);
-    Ok(Next::Continue)
+    call_packed(cx, callable, args, kwargs)
 }
 
 /// `object.name` of a `super()` call, with the object and the class that the compiler found (3.12).

@@ -8,6 +8,8 @@ use sot_core::opcode;
 use sot_core::opcode::Next;
 use sot_core::variable::VarId;
 
+use sot_variables::exception;
+
 use crate::bug;
 
 opcode! {
@@ -34,7 +36,13 @@ fn call_function_kw(cx: &mut OpcodeExecutor<'_>, count: u32) -> Flow<Next> {
 fn call_function_ex(cx: &mut OpcodeExecutor<'_>, flags: u32) -> Flow<Next> {
     let (args, kwargs) = pop_packed(cx, flags)?;
     let callable = cx.pop()?;
+    call_packed(cx, callable, args, kwargs)
+}
+
+/// `callable(*args, **kwargs)`
+pub fn call_packed(cx: &mut OpcodeExecutor<'_>, callable: VarId, args: VarId, kwargs: Option<VarId>) -> Flow<Next> {
     let result = cx.call_packed(callable, args, kwargs)?;
+    exception::keep_given(cx, callable, result, args)?;
     cx.push(result);
     Ok(Next::Continue)
 }

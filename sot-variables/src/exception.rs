@@ -201,7 +201,7 @@ pub fn call_method(cx: &mut OpcodeExecutor<'_>, descriptor: &Bound<'_, PyAny>, a
     }
     match (&*name, rest) {
         ("__init__", _) if !keeps_more(&ty)? || is_simple_holder(&ty) => {
-            exception.write_args(cx, this, rest.to_vec());
+            exception.write_args(cx, this, rest.to_vec(), None);
             hold(cx, this, &ty, rest);
             Ok(Some(cx.none()))
         }
@@ -286,15 +286,21 @@ impl ExceptionVariable {
         Ok(exception)
     }
 
-    fn write_args(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: Vec<VarId>) {
+    /// Other arguments, and the tuple that the program has of them.
+    fn write_args(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: Vec<VarId>, tuple: Option<VarId>) {
         let (ty, members) = (self.ty.clone_ref(cx.py), self.members);
-        let payload = ExceptionVariable { ty, class: self.class, args, real: None, given: None, members, tuple: None };
+        let payload = ExceptionVariable { ty, class: self.class, args, real: None, given: None, members, tuple };
         cx.vars.set(this, Rc::new(payload));
     }
 
     /// The tuple of the arguments, which is the same from here on.
     fn read_args(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> VarId {
         let tuple = cx.tuple(self.args.clone());
+        self.keep_tuple(cx, this, tuple);
+        tuple
+    }
+
+    fn keep_tuple(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, tuple: VarId) {
         let payload = ExceptionVariable {
             ty: self.ty.clone_ref(cx.py),
             class: self.class,
@@ -305,7 +311,6 @@ impl ExceptionVariable {
             tuple: Some(tuple),
         };
         cx.vars.set(this, Rc::new(payload));
-        tuple
     }
 
     /// A real exception with the present arguments, made by C code alone.
@@ -419,7 +424,8 @@ impl Variable for ExceptionVariable {
                     return Err(Unwind::break_graph(ReasonId::UnsupportedMutation, text));
                 }
                 let args = cx.unpack_all(given)?;
-                self.write_args(cx, this, args);
+                let tuple = is_tuple(cx, given)?.then_some(given);
+                self.write_args(cx, this, args, tuple);
             }
             "__cause__" | "__context__" if !is_none(cx, given)? && !is_exception(cx, given)? => {
                 return object_model::set_attr(cx, this, name, value);
@@ -472,7 +478,15 @@ impl Variable for ExceptionVariable {
             let args: Vec<VarId> = std::iter::once(class).chain(self.args.iter().copied()).collect();
             cg.call(|cg| cg.load_const(new), &args)?;
         }
-        cg.define(this)
+        cg.define(this)?;
+        match self.tuple {
+            Some(tuple) => {
+                let set = py.get_type::<PyBaseException>().getattr("args")?.getattr("__set__")?.unbind();
+                cg.call(|cg| cg.load_const(set), &[this, tuple])?;
+                cg.op("POP_TOP", 0)
+            }
+            None => Ok(()),
+        }
     }
 }
 
@@ -482,6 +496,20 @@ fn traceback_of(cx: &OpcodeExecutor<'_>, variable: VarId) -> Option<VarId> {
         Some(BookkeepingVariable::Traceback(exception)) => Some(*exception),
         _ => None,
     }
+}
+
+/// An exception that `class(*args)` has made keeps the tuple that it was given.
+pub fn keep_given(cx: &mut OpcodeExecutor<'_>, class: VarId, exception: VarId, args: VarId) -> Flow<()> {
+    let Some(made) = cx.vars.as_kind::<ExceptionVariable>(exception) else { return Ok(()) };
+    let is_as_given = made.class == Some(class) && made.tuple.is_none() && made.members.is_none();
+    if is_as_given && is_tuple(cx, args)? && cx.unpack_all(args)? == made.args {
+        made.keep_tuple(cx, exception, args);
+    }
+    Ok(())
+}
+
+fn is_tuple(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<bool> {
+    Ok(cx.type_of(variable)?.is(cx.py.get_type::<PyTuple>()))
 }
 
 fn is_none(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<bool> {

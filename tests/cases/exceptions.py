@@ -528,3 +528,29 @@ def test_whole__the_arguments_of_an_exception_are_one_tuple(x):
 
 def refuse(n):
     raise ValueError(n, "refused")
+
+
+class Failed(Exception):
+    """A class of the program's own."""
+
+
+class Renamed(Exception):
+    def __init__(self, *args):
+        super().__init__("renamed", *args)
+
+
+@given(one)
+def test_whole__the_tuple_that_an_exception_is_given_is_its_own(x):
+    args = (x.ndim, "why")
+    found = [kind(*args).args is args for kind in (ValueError, Failed, Renamed)]
+    found += [ValueError(*[1, 2]).args, ValueError(0, *args).args, Renamed(*args).args, ValueError(*args, *args).args]
+    error = KeyError(1)
+    error.args = args
+    return x + 1, found, error.args is args
+
+
+@given(lambda: (toy.arange(2), (1, "why")))
+def test_whole__exceptions_that_leave_with_their_tuples(x, args):
+    read, written = Failed(3), ValueError()
+    written.args = args
+    return x + 1, args, ValueError(*args), written, read, read.args
