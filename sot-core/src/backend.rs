@@ -191,6 +191,11 @@ pub trait Backend: Send + Sync {
         let _ = object;
         false
     }
+    /// Whether the framework has one object of such a value, and gives that whenever the value is asked for.
+    fn is_one_object(&self, constant: &Bound<'_, PyAny>) -> bool {
+        let _ = constant;
+        false
+    }
     /// An array of another library's that the trace has made and nobody writes any more, as an argument of statements. `None`: they take
     /// none.
     fn known_data<'py>(&self, array: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {

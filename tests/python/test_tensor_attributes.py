@@ -252,3 +252,15 @@ def test_in_the_place_of_a_method(x):
     x.scale = 3
     assert_same(f, x)
     assert not sot.stats().breaks
+
+
+def test_whether_data_types_are_one_object(x):
+    """Paddle 3.0 makes one whenever it is asked."""
+
+    def f(x):
+        y = x * 2
+        return y, x.dtype is paddle.float32, x.dtype is x.dtype, y.dtype is not x.dtype, y.dtype is paddle.float64
+
+    expected, fast = f(x)[1:], sot.symbolic_translate(f)
+    assert [fast(x)[1:] for _ in range(2)] == [expected, expected]
+    assert sot.stats().graphs == (1 if paddle.float32 is x.dtype else 0)

@@ -331,11 +331,21 @@ impl<'py> OpcodeExecutor<'py> {
             }
             // CPython keeps one object of each small number; what differs is never one object, unless it differs from itself.
             let equal = left.eq(&right)?;
-            if !equal && left.eq(&left)? || left.extract::<i64>().is_ok_and(|number| SMALL.contains(&number)) {
+            if self.runtime.backend.is_one_object(&left) {
+                return Ok(equal);
+            }
+            let is_frameworks = self.runtime.backend.is_constant(&left);
+            if !equal && left.eq(&left)?
+                || !is_frameworks && left.extract::<i64>().is_ok_and(|number| SMALL.contains(&number))
+            {
                 return Ok(equal && left.get_type().is(self.py.get_type::<pyo3::types::PyInt>()));
             }
             // Behind a break they would be constants of one code object, which may make one object of them.
-            let text = "`is` between two numbers or strings depends on how CPython stores them";
+            let text = if is_frameworks {
+                "`is` between two equal values of the framework depends on how it makes them"
+            } else {
+                "`is` between two numbers or strings depends on how CPython stores them"
+            };
             return Err(self.leave_frame(Reason::new(ReasonId::UnsupportedOperation, text)));
         }
         let mut empty = true;

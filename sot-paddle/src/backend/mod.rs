@@ -143,6 +143,10 @@ impl Backend for PaddleBackend {
         self.paddle.is_plain_value(object)
     }
 
+    fn is_one_object(&self, constant: &Bound<'_, PyAny>) -> bool {
+        self.paddle.is_lasting(constant)
+    }
+
     fn known_data<'py>(&self, array: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
         data::known(array)
     }

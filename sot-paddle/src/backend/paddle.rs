@@ -35,6 +35,8 @@ pub(crate) struct Paddle {
     pub(crate) convert_into_value: Py<PyAny>,
     /// Types of data types and places, and of what comes with them: immutable, compared by `==`.
     plain_types: Vec<Py<PyAny>>,
+    /// The type of data types, if there is one object of each: Paddle 3.0 makes one whenever it is asked.
+    lasting: Option<Py<PyAny>>,
     /// What each program refers to, by program.
     pub(crate) recorder: Py<PyAny>,
     /// In-place results, by program.
@@ -93,6 +95,7 @@ impl Paddle {
             data: static_api.getattr("data")?.unbind(),
             convert_into_value: pir.getattr("_convert_into_value")?.unbind(),
             plain_types: plain_types(&paddle, &core)?,
+            lasting: lasting(&paddle)?,
             recorder: recorder.getattr("_global_parameter_recorder")?.unbind(),
             inplace_map: recorder.getattr("_global_inplace_map")?.unbind(),
             partial_program_layer: cpython::import(py, "paddle.jit.dy2static.pir_partial_program")?
@@ -133,6 +136,11 @@ impl Paddle {
     /// Whether `object` is a data type or place.
     pub(crate) fn is_plain_value(&self, object: &Bound<'_, PyAny>) -> bool {
         self.is_plain_type(&object.get_type())
+    }
+
+    /// Whether there is one object of such a value.
+    pub(crate) fn is_lasting(&self, value: &Bound<'_, PyAny>) -> bool {
+        self.lasting.as_ref().is_some_and(|lasting| value.get_type().is(lasting))
     }
 
     /// Whether the instances of the class are such values.
@@ -251,6 +259,13 @@ fn plain_types(paddle: &Bound<'_, PyModule>, core: &Bound<'_, PyModule>) -> PyRe
         }
     }
     Ok(types)
+}
+
+/// The type of data types, if a tensor gives the object that is Paddle's attribute.
+fn lasting(paddle: &Bound<'_, PyModule>) -> PyResult<Option<Py<PyAny>>> {
+    let known = paddle.getattr("float32")?;
+    let found = paddle.call_method1("empty", ((1,), "float32"))?.getattr("dtype")?;
+    Ok(found.is(&known).then(|| known.get_type().into_any().unbind()))
 }
 
 /// Says what to do if Paddle is missing or too old.
