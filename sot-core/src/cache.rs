@@ -97,8 +97,17 @@ pub struct CodeCache {
     changing: Mutex<HashSet<String>>,
     /// Whether the graph breaks at each condition on values which differ from call to call.
     branching: AtomicBool,
-    /// The arguments through which another object comes at each call.
-    passing: Mutex<HashSet<usize>>,
+    /// What is another object at each call.
+    passing: Mutex<Passing>,
+}
+
+/// What is another object at each call.
+#[derive(Clone, Default)]
+pub struct Passing {
+    /// The arguments through which such objects come.
+    pub arguments: HashSet<usize>,
+    /// Where classes come from that functions made, or objects of such, by the texts of their trackers.
+    pub classes: HashSet<String>,
 }
 
 /// The translations of resume functions that go on in one loop.
@@ -327,18 +336,26 @@ impl CodeCache {
         self.differing.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// The arguments through which another object comes at each call: those of earlier calls have died, or were several.
-    pub fn passing<'py>(&self, frame: &impl FrameView<'py>) -> HashSet<usize> {
+    /// What is another object at each call: those of earlier calls have died, or were several.
+    pub fn passing<'py>(&self, frame: &impl FrameView<'py>) -> Passing {
         let entries = Arc::clone(&self.lock());
         let mut passing = self.passing.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let mut others: HashMap<usize, usize> = HashMap::new();
+        let mut other_classes: HashMap<&str, usize> = HashMap::new();
         for entry in entries.iter() {
-            passing.extend(entry.guards.dead_arguments(frame.py()));
+            passing.arguments.extend(entry.guards.dead_arguments(frame.py()));
+            passing.classes.extend(entry.guards.dead_classes(frame.py()).map(str::to_owned));
             for argument in entry.guards.other_arguments(frame) {
                 *others.entry(argument).or_default() += 1;
             }
+            if let Some(class) = entry.guards.other_class(frame) {
+                *other_classes.entry(class).or_default() += 1;
+            }
         }
-        passing.extend(others.into_iter().filter(|(_, times)| *times >= MAX_OBJECTS).map(|(argument, _)| argument));
+        let arguments = others.into_iter().filter(|(_, times)| *times >= MAX_OBJECTS).map(|(argument, _)| argument);
+        passing.arguments.extend(arguments);
+        let classes = other_classes.into_iter().filter(|(_, times)| *times >= MAX_OBJECTS);
+        passing.classes.extend(classes.map(|(class, _)| class.to_owned()));
         passing.clone()
     }
 
@@ -466,7 +483,7 @@ impl CodeCache {
             self.lock_differing().clear();
             self.lock_changing().clear();
             self.branching.store(false, Ordering::Relaxed);
-            self.passing.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clear();
+            *self.passing.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Passing::default();
             self.empty.store(0, Ordering::Relaxed);
             self.lock_made().clear();
         }

@@ -149,6 +149,9 @@ reasons! {
     /// A Python number, a text or what is in a container differs from call to call and is needed to go on.
     ChangingNumber = "changing-number", Unsps,
         "Pass the number as a tensor: one graph then serves all its values.";
+    /// A class that a function makes is another one at each call, and is looked at behind a break.
+    ChangingClass = "changing-class", Unsps,
+        "Make the class once, outside the function.";
     /// An exception leaves the function, or comes with a traceback: CPython has to raise it.
     Raises = "raises", Unsps,
         "Nothing: it is raised at its own line, and what lies around that is compiled.";

@@ -97,8 +97,8 @@ pub use snapshot::{blind_spot, Changed, HeldPlace, Place, Reading, Recorder, Sna
 pub use tracing::{has_debugger, is_traced};
 pub use type_::{
     builtin_type_name, class_attr, class_dict, forget_subclass, full_type_name, getattr_hook, has_finalizer,
-    is_data_descriptor, is_descriptor, is_heap_type, is_subtype, special_method, type_lookup, type_name,
-    uses_generic_getattr, uses_generic_setattr, GetattrHook,
+    is_data_descriptor, is_descriptor, is_heap_type, is_subtype, qualified_name, special_method, type_lookup,
+    type_name, uses_generic_getattr, uses_generic_setattr, GetattrHook,
 };
 pub use upcoming::{iterated, iterator_types, upcoming, Upcoming};
 pub use weak::{referents, supports_weakref, OnDeath, WeakRef};

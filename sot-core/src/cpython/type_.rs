@@ -31,6 +31,19 @@ pub fn type_name(ty: &Bound<'_, PyType>) -> String {
     ty.name().map_or_else(|_| "?".to_owned(), |name| name.to_string())
 }
 
+/// The `__qualname__` of a class in Python, of which no metaclass is asked; `None` for types of C code.
+pub fn qualified_name(ty: &Bound<'_, PyType>) -> Option<String> {
+    if !is_heap_type(ty) {
+        return None;
+    }
+    // SAFETY: a heap type has the larger layout, and its qualified name is a string that it owns.
+    let name = unsafe {
+        let name = (*ty.as_type_ptr().cast::<ffi::PyHeapTypeObject>()).ht_qualname;
+        Bound::from_borrowed_ptr_or_opt(ty.py(), name)?
+    };
+    name.extract().ok()
+}
+
 /// The name that error messages of C code have for a type: for one of C code, with its module's.
 pub fn full_type_name(ty: &Bound<'_, PyType>) -> String {
     // SAFETY: a live type's name is a string of C that lives as long.

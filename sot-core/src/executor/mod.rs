@@ -23,14 +23,14 @@ mod switches;
 mod unwinding;
 mod wrap;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyCode, PyDict};
 
 use crate::bytecode::{Label, Opcodes};
-use crate::cache::Forbidden;
+use crate::cache::{Forbidden, Passing};
 use crate::error::{Flow, Location, PlannedBreak, Reason, ReasonId, Unwind};
 use crate::graph::FunctionGraph;
 use crate::guard::Guards;
@@ -87,8 +87,8 @@ pub struct OpcodeExecutor<'py> {
     pub sizes: Sizes,
     /// Whether the outermost frame is that of a resume function.
     pub is_resumed: bool,
-    /// The frame's arguments through which other objects come at each call.
-    pub passing: HashSet<usize>,
+    /// What the frame gets that is another object at each call.
+    pub passing: Passing,
     /// Whether a resume function has found a cell of its function's own empty, of which its code says something else.
     pub lacks_own_cell: bool,
     /// Objects that the statement being made holds for, and where they come from: guarded once there is such a statement.
@@ -155,7 +155,7 @@ impl<'py> OpcodeExecutor<'py> {
             others: 0,
             sizes: Sizes::default(),
             is_resumed: false,
-            passing: HashSet::new(),
+            passing: Passing::default(),
             lacks_own_cell: false,
             holds_for: Vec::new(),
             effects: SideEffects::default(),

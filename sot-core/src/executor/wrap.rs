@@ -97,10 +97,10 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// Whether it leads to another object at each call: one that was made for the call, or is part of such.
     pub fn is_passing(&self, tracker: TrackerId) -> bool {
-        let mut at = Some(tracker).filter(|_| !self.passing.is_empty());
+        let mut at = Some(tracker).filter(|_| !self.passing.arguments.is_empty());
         while let Some(id) = at {
             if let Tracker::Local { slot, .. } = self.trackers.get(id) {
-                return self.passing.contains(&(*slot as usize));
+                return self.passing.arguments.contains(&(*slot as usize));
             }
             at = self.trackers.get(id).parent();
         }
@@ -186,10 +186,21 @@ impl<'py> OpcodeExecutor<'py> {
         if !self.vars.look(id) {
             self.materialize_lazy(id)?;
             if self.trackers.is_sourced(self.vars.tracker(id)) {
+                self.refuse_passing_class(id)?;
                 self.vars.get(id).guard(self, id)?;
             }
         }
         Ok(self.vars.get(id))
+    }
+
+    /// A class that is made anew at each call, or an object of one, is looked at natively: no translation would serve again.
+    fn refuse_passing_class(&self, id: VarId) -> Flow<()> {
+        let tracker = self.vars.tracker(id);
+        if self.passing.classes.is_empty() || !self.passing.classes.contains(&self.trackers.text(self.py, tracker)) {
+            return Ok(());
+        }
+        let text = "a class that is another one at every call, or an object of such";
+        Err(Unwind::break_graph(ReasonId::ChangingClass, text))
     }
 
     /// What the variable holds, if it is of the kind `T`; a container is looked into.

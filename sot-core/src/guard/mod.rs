@@ -204,6 +204,13 @@ impl Guard {
         }
     }
 
+    /// Whether it compares with a class that a function made, which may make another one at its next call.
+    fn asks_for_made_class(&self, py: Python<'_>) -> bool {
+        let (Test::Is(object) | Test::TypeIs(object)) = &self.test else { return false };
+        let class = object.get(py).and_then(|object| object.cast_into::<PyType>().ok());
+        class.and_then(|class| cpython::qualified_name(&class)).is_some_and(|name| name.contains("<locals>"))
+    }
+
     /// The guard as a Python expression, for people.
     pub fn text(&self, py: Python<'_>, trackers: &Trackers) -> String {
         let subject = trackers.text(py, self.subject);

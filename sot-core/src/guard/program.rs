@@ -123,6 +123,8 @@ pub struct GuardProgram {
     registers: usize,
     /// Where the numbers come from, or the tensors, that the tests at these positions ask for.
     numbers: HashMap<usize, Numbers>,
+    /// Where the classes come from that the tests at these positions compare with, or their objects, if functions made them.
+    made_classes: HashMap<usize, String>,
     // By step; only kept where somebody will read them.
     texts: Vec<String>,
     memory: Option<Memory>,
@@ -137,14 +139,19 @@ impl GuardProgram {
         trackers: &Trackers,
     ) -> PyResult<GuardProgram> {
         let mut compiler = Compiler::new(py, trackers);
-        let (mut texts, mut numbers) = (Vec::new(), HashMap::new());
+        let (mut texts, mut numbers, mut made_classes) = (Vec::new(), HashMap::new(), HashMap::new());
         for guard in guards {
             let text = log::enabled(log::GRAPHS).then(|| guard.text(py, trackers));
             let number = guard.asks_for_contents().then(|| Numbers {
                 asked: trackers.text(py, guard.subject),
                 leaves: trackers.leaves(guard.subject).into_iter().map(|leaf| trackers.text(py, leaf)).collect(),
             });
+            let made_class = guard.asks_for_made_class(py).then(|| trackers.text(py, guard.subject));
+            let steps = compiler.len();
             compiler.add(guard)?;
+            if compiler.len() > steps {
+                made_classes.extend(made_class.map(|text| (compiler.len() - 1, text)));
+            }
             numbers.extend(number.map(|number| (compiler.len() - 1, number)));
             if let Some(text) = text {
                 texts.resize(compiler.len(), text);
@@ -157,7 +164,15 @@ impl GuardProgram {
             }
         }
         let (steps, registers) = compiler.finish();
-        Ok(GuardProgram { state, registers, steps, numbers, texts, memory: Memory::unless_switched_off() })
+        Ok(GuardProgram {
+            state,
+            registers,
+            steps,
+            numbers,
+            made_classes,
+            texts,
+            memory: Memory::unless_switched_off(),
+        })
     }
 
     /// The first guard that does not hold for `frame`, as text.
@@ -281,6 +296,24 @@ impl GuardProgram {
             _ => None,
         });
         self.arguments_of(dead.collect())
+    }
+
+    /// Where classes come from, or their objects, that functions made and that have died since.
+    pub fn dead_classes<'a>(&'a self, py: Python<'a>) -> impl Iterator<Item = &'a str> {
+        let dead = move |at: &usize| match self.steps.get(*at) {
+            Some(Step::Test(_, Check::Is(class) | Check::TypeIs(class))) => !class.is_alive(py),
+            _ => false,
+        };
+        self.made_classes.iter().filter(move |(at, _)| dead(at)).map(|(_, text)| &**text)
+    }
+
+    /// Where another class comes from now than one that a function made, or an object of another, if that is the first thing
+    /// that keeps the guards from holding.
+    pub fn other_class<'py>(&self, frame: &impl FrameView<'py>) -> Option<&str> {
+        match self.run(frame).err()? {
+            Failure::Step(at) => self.made_classes.get(&at).map(|text| &**text),
+            Failure::State(_) => None,
+        }
     }
 
     /// The arguments through which another object comes now, if that is the first thing that keeps the guards from holding.

@@ -1,0 +1,30 @@
+//! What the interpreter is set to: read while tracing, and compared at each call.
+
+use pyo3::prelude::*;
+
+use sot_core::backend::ObjectTest;
+use sot_core::builtin;
+use sot_core::cpython;
+use sot_core::guard::Test;
+
+builtin! { RECURSION_LIMIT = "sys:getrecursionlimit" => |cx, args| {
+    let [] = args.exactly(cx, "getrecursionlimit")?;
+    let ask = cpython::import(cx.py, "sys")?.getattr("getrecursionlimit")?;
+    let limit: i64 = ask.call0()?.extract()?;
+    let tracker = cx.constant_tracker(ask.unbind());
+    cx.guards.add(tracker, Test::Object(Box::new(RecursionLimit(limit))));
+    cx.integer(limit)
+} }
+
+/// That the limit is this one. It is asked of the function that says it.
+struct RecursionLimit(i64);
+
+impl ObjectTest for RecursionLimit {
+    fn check(&self, ask: &Bound<'_, PyAny>) -> bool {
+        ask.call0().and_then(|limit| limit.extract::<i64>()).is_ok_and(|limit| limit == self.0)
+    }
+
+    fn describe(&self, _: &str) -> String {
+        format!("sys.getrecursionlimit() == {}", self.0)
+    }
+}
