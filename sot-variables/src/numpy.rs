@@ -175,7 +175,13 @@ pub(crate) fn call_method<'py>(
     } else {
         return Ok(None);
     }
-    let Some(arguments) = Arguments::of(cx, args)? else { return Ok(None) };
+    let memo = cx.none();
+    let arguments = match args.positional[..] {
+        // Of an array without objects the copies made so far are not asked.
+        [array, _] if name == "__deepcopy__" => Arguments::of(cx, &CallArgs::positional(vec![array, memo]))?,
+        _ => Arguments::of(cx, args)?,
+    };
+    let Some(arguments) = arguments else { return Ok(None) };
     known_result(cx, method, arguments).map(Some)
 }
 

@@ -4,6 +4,7 @@ import builtins
 import collections
 import io
 import logging
+import random
 import re
 import struct
 import sys
@@ -12,6 +13,7 @@ import typing
 
 import toy
 from cases import given
+from sot import psdb
 
 X = toy.arange(2)
 
@@ -560,3 +562,37 @@ def test_lists_take_in_what_a_list_of_a_class_gives(x):
     called.__iadd__(OwnList([2]))
     replaced[:1] = OwnList([2])
     return x + 1, added, extended, called, replaced, [1] + OwnList([2])
+
+
+# What a seeded generator has given shows in its state, and in what it gives behind the graph.
+
+
+@given(one, hit=False)
+def test_two__random_numbers_across_a_break(x):
+    random.seed(5)
+    y = x + random.random()
+    normal = random.gauss(0, 1)
+    psdb.breakgraph()
+    random.seed("text")
+    return y * 2, normal, random.random(), random.gauss(0, 1)
+
+
+@given(one)
+def test_random_numbers_left_behind(x):
+    random.seed(5)
+    before = random.gauss(0, 1)
+    psdb.breakgraph()
+    return x + before, random.random(), random.gauss(0, 1), hash(random.getstate())
+
+
+def _given_its_state(x, generator):
+    generator.seed(2)
+    return x + generator.random()
+
+
+@given(one)
+def test_random_numbers_of_two_generators(x):
+    one, other = random.Random(1), random.Random(2)
+    psdb.breakgraph()
+    y = _given_its_state(x, one) + _given_its_state(x, other)
+    return y, one.random(), other.random(), one.getstate() == other.getstate()

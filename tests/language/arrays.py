@@ -1,5 +1,7 @@
 """numpy's arrays and numbers that are made in the function of known values."""
 
+import copy
+
 import numpy as np
 from numpy import linspace
 
@@ -113,3 +115,18 @@ def containers(x):
     held = {"a": a, "rows": [a, a]}
     held["rows"][0][1] = 9
     return x + int(held["a"][1]), held, isinstance(a, np.ndarray), type(a).__name__
+
+
+def copies(x):
+    a = np.arange(6).reshape(2, 3)
+    shallow, deep, turned = copy.copy(a), copy.deepcopy(a), copy.deepcopy(a.T)
+    shallow[0, 0] = 9
+    return x + int(shallow[0, 0]), a, shallow, deep, turned, copy.deepcopy(a[:, ::2])
+
+
+def copies_in_containers(x):
+    a = np.zeros(2)
+    settings = {"a": a, "b": [np.ones(2), a]}
+    made = copy.deepcopy(settings)
+    made["a"][0] = 5
+    return x + 1, settings, made, made["a"] is made["b"][1]

@@ -5,6 +5,7 @@ import contextlib
 import contextvars
 import copy
 import functools
+import hashlib
 import io
 import operator
 import os
@@ -395,6 +396,38 @@ def facts_of_the_interpreter(x):
 def seeded_random(x):
     r = random.Random(3)
     return x + r.random(), r.randint(1, 10), r.choice("abc"), random.Random(8).sample(range(9), 3), r
+
+
+def random_numbers_of_the_module(x):
+    random.seed(3)
+    items = list(range(5))
+    random.shuffle(items)
+    y = x + random.random()
+    return y, items, random.randint(1, 10), random.choice("abc"), random.gauss(0, 1), random.sample(range(9), 3), hash(random.getstate())
+
+
+_generator = random.Random(1)
+
+
+def random_numbers_from_outside(x):
+    _generator.seed("text")
+    state = _generator.getstate()
+    y = x + _generator.random()
+    _generator.setstate(state)
+    return y, _generator.random(), _generator.uniform(1, 2)
+
+
+def random_numbers_by_a_text(x):
+    return x + random.Random("abc").random(), random.Random(b"abc").randint(0, 9)
+
+
+def hashes_of_known_bytes(x):
+    h = hashlib.sha256(b"a")
+    h.update(b"b")
+    other = h.copy()
+    other.update(b"c")
+    digest = hashlib.new("sha1", b"x").digest()
+    return x + len(digest), h.hexdigest(), other.hexdigest(), h.name, h.digest_size, hashlib.blake2b(b"z", digest_size=4).digest()
 
 
 _settings = types.MappingProxyType({"a": 1, "b": 2})

@@ -545,3 +545,15 @@ def length_hints(x):
     return x + h(Divided(1)), h([1, 2]), h(3, 9), h(Divided(0), 4)
 
 
+
+
+def length_hints_of_iterators(x):
+    items = [1, 2, 3]
+    given, backwards = iter(items), reversed(items)
+    next(given)
+    before = operator.length_hint(given), operator.length_hint(backwards)
+    items.pop()
+    items.pop()
+    hint = operator.length_hint
+    after = hint(given), hint(backwards), hint(iter("abc")), hint(iter(range(4))), hint(iter((1,))), hint(iter(b"ab"))
+    return x + before[0], before, after, next(given, None), hint(given), hint((i for i in "ab"), 7)

@@ -13,6 +13,7 @@ pub mod format;
 pub mod frame;
 pub mod functools;
 pub mod getters;
+pub mod hashes;
 pub mod interpreter;
 pub mod io;
 pub mod iteration;

@@ -12,6 +12,7 @@ use sot_core::executor::{object_model, BinaryOp, CallArgs, CompareOp, OpcodeExec
 use sot_core::variable::VarId;
 
 use super::cannot;
+use crate::iterators::sequence::SequenceIterator;
 
 /// Registers a function of two operands for each operator of a table.
 macro_rules! operators {
@@ -74,6 +75,9 @@ builtin! { LENGTH_HINT = "operator:length_hint" => |cx, args| {
         }
         let len = cpython::import(cx.py, "builtins")?.getattr("len")?;
         return cx.call_builtin(&len, &CallArgs::positional(vec![object]), false);
+    }
+    if let Some(left) = SequenceIterator::items_left(cx, object)? {
+        return cx.integer(left);
     }
     let Some(method) = object_model::find_special(cx, object, &Rc::from("__length_hint__"))? else { return Ok(default) };
     // Not the instruction's own call: a `TypeError` ends here.

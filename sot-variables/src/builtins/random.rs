@@ -1,4 +1,5 @@
-//! `random.Random` with a known seed: what it gives is known, too. Its state is that of a real one, which only the trace has.
+//! `random.Random` with a known seed: what it gives is known, too. Its state is that of a real one, which only the trace has. One
+//! from outside, such as that of the functions of `random`, has its state once the trace has seeded it, and gets it in the end.
 
 use std::rc::Rc;
 
@@ -7,21 +8,48 @@ use pyo3::types::PyTuple;
 
 use sot_core::builtin;
 use sot_core::codegen::CodeGen;
-use sot_core::error::Flow;
+use sot_core::error::{Flow, Unwind};
 use sot_core::executor::{CallArgs, OpcodeExecutor};
+use sot_core::side_effects::Effect;
+use sot_core::tracker::TrackerId;
 use sot_core::variable::{VarId, Variable};
 
 use super::cannot;
 use crate::iterators::library;
 
-sot_core::variable_kind! { "random" }
+sot_core::variable_kind! {
+    "random", types: |py| Ok(vec![library(py, "random", "Random")?]), wrap: RandomVariable::wrap
+}
 
-/// A generator of random numbers, made in the trace.
+/// A generator of random numbers.
 pub struct RandomVariable {
-    class: VarId,
+    origin: Origin,
     ty: Py<PyAny>,
     /// `getstate()` of the base class; `None` before it is seeded.
     state: Option<Py<PyAny>>,
+}
+
+enum Origin {
+    /// Made in the trace, of this class.
+    Trace(VarId),
+    /// A real one.
+    Outside(Py<PyAny>),
+}
+
+impl Origin {
+    fn clone_ref(&self, py: Python<'_>) -> Origin {
+        match self {
+            Origin::Trace(class) => Origin::Trace(*class),
+            Origin::Outside(object) => Origin::Outside(object.clone_ref(py)),
+        }
+    }
+}
+
+impl RandomVariable {
+    fn wrap(_: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, _: TrackerId) -> Flow<Rc<dyn Variable>> {
+        let (origin, ty) = (Origin::Outside(object.clone().unbind()), object.get_type().into_any().unbind());
+        Ok(Rc::new(RandomVariable { origin, ty, state: None }))
+    }
 }
 
 fn base(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
@@ -33,7 +61,7 @@ builtin! { NEW = "_random:Random.__new__" => |cx, args| {
     let ty = cx.see(class)?.object().map(|ty| ty.clone_ref(cx.py));
     let usual = library(cx.py, "random", "Random")?;
     let ty = ty.filter(|ty| ty.is(&usual)).ok_or_else(|| cannot("a random number generator of a class of its own"))?;
-    Ok(cx.produce(Rc::new(RandomVariable { class, ty, state: None })))
+    Ok(cx.produce(Rc::new(RandomVariable { origin: Origin::Trace(class), ty, state: None })))
 } }
 
 builtin! { SEED = "_random:Random.seed" => |cx, args| {
@@ -47,18 +75,44 @@ builtin! { SEED = "_random:Random.seed" => |cx, args| {
     Ok(cx.none())
 } }
 
+builtin! { GETSTATE = "_random:Random.getstate" => |cx, args| {
+    let [this] = args.exactly(cx, "getstate")?;
+    let made = expect(cx, this)?;
+    let state = made.state.as_ref().ok_or_else(not_seeded)?.bind(cx.py).clone();
+    cx.fold(|_| Ok(state))
+} }
+
+builtin! { SETSTATE = "_random:Random.setstate" => |cx, args| {
+    let [this, state] = args.exactly(cx, "setstate")?;
+    expect(cx, this)?;
+    let state = cx.materialize(state)?.ok_or_else(|| cannot("a state of random numbers that is not known"))?;
+    let real = base(cx.py)?.call0()?;
+    real.call_method1("setstate", (state,)).map_err(|error| cx.raise(error))?;
+    keep(cx, this, &real)?;
+    Ok(cx.none())
+} }
+
 builtin! { RANDOM = "_random:Random.random" => |cx, args| draw(cx, "random", args) }
 builtin! { GETRANDBITS = "_random:Random.getrandbits" => |cx, args| draw(cx, "getrandbits", args) }
 
 fn expect(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<Rc<RandomVariable>> {
     let made = cx.see_as::<RandomVariable>(this)?;
-    made.ok_or_else(|| cannot("a random number generator made outside the function"))
+    made.ok_or_else(|| cannot("a random number generator of a class of its own"))
+}
+
+fn not_seeded() -> Unwind {
+    cannot("a random number generator that the function has not seeded")
 }
 
 fn keep(cx: &mut OpcodeExecutor<'_>, this: VarId, real: &Bound<'_, PyAny>) -> Flow<()> {
     let made = expect(cx, this)?;
     let state = Some(real.call_method0("getstate")?.unbind());
-    cx.vars.set(this, Rc::new(RandomVariable { class: made.class, ty: made.ty.clone_ref(cx.py), state }));
+    let origin = made.origin.clone_ref(cx.py);
+    let is_outside = matches!(origin, Origin::Outside(_));
+    cx.vars.set(this, Rc::new(RandomVariable { origin, ty: made.ty.clone_ref(cx.py), state }));
+    if is_outside {
+        cx.effects.record(Effect::Contents { container: this });
+    }
     Ok(())
 }
 
@@ -66,7 +120,7 @@ fn keep(cx: &mut OpcodeExecutor<'_>, this: VarId, real: &Bound<'_, PyAny>) -> Fl
 fn draw(cx: &mut OpcodeExecutor<'_>, name: &str, args: &CallArgs) -> Flow<VarId> {
     let Some((&this, rest)) = args.positional.split_first() else { return Err(cannot("a random number of nothing")) };
     let made = expect(cx, this)?;
-    let state = made.state.as_ref().ok_or_else(|| cannot("a random number generator that is not seeded"))?;
+    let state = made.state.as_ref().ok_or_else(not_seeded)?;
     let given = rest.iter().map(|&arg| cx.known(arg)).collect::<Flow<Option<Vec<_>>>>()?;
     let given = given.filter(|_| args.keywords.is_empty()).ok_or_else(|| cannot("random bits, unknown how many"))?;
     let real = base(cx.py)?.call0()?;
@@ -89,16 +143,31 @@ impl Variable for RandomVariable {
         "RandomVariable()".to_owned()
     }
 
+    fn object(&self) -> Option<&Py<PyAny>> {
+        match &self.origin {
+            Origin::Outside(object) => Some(object),
+            Origin::Trace(_) => None,
+        }
+    }
+
     fn children(&self) -> Vec<VarId> {
-        vec![self.class]
+        match self.origin {
+            Origin::Trace(class) => vec![class],
+            Origin::Outside(_) => Vec::new(),
+        }
     }
 
     fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
-        let base = base(cg.cx.py)?;
-        let (new, set) = (base.getattr("__new__")?.unbind(), base.getattr("setstate")?.unbind());
-        cg.call(|cg| cg.load_const(new), &[self.class])?;
+        let Origin::Trace(class) = self.origin else { return cg.load(this) };
+        let new = base(cg.cx.py)?.getattr("__new__")?.unbind();
+        cg.call(|cg| cg.load_const(new), &[class])?;
         cg.define(this)?;
+        self.restore_contents(cg, this)
+    }
+
+    fn restore_contents(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
         let Some(state) = &self.state else { return Ok(()) };
+        let set = base(cg.cx.py)?.getattr("setstate")?.unbind();
         let state = cg.cx.constant(state.clone_ref(cg.cx.py));
         cg.call(|cg| cg.load_const(set), &[this, state])?;
         cg.op("POP_TOP", 0)

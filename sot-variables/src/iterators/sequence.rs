@@ -9,7 +9,7 @@ use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::OpcodeExecutor;
 use sot_core::variable::VarId;
 
-use super::{emit_call, produce, rebuild, IteratorState};
+use super::{emit_call, produce, rebuild, IteratorState, IteratorVariable};
 use crate::deque::DequeVariable;
 use crate::list::ListVariable;
 use crate::range::RangeVariable;
@@ -102,6 +102,28 @@ impl SequenceIterator {
         let set = subclass::owner_of(cg.cx, set);
         let position = cg.cx.integer(self.position)?;
         emit_call(cg, rebuild::skipping, &[set, position])
+    }
+}
+
+impl SequenceIterator {
+    /// How many items an iterator over a list, tuple, range or constant string says that it has left; `None` for all else.
+    pub fn items_left(cx: &mut OpcodeExecutor<'_>, iterator: VarId) -> Flow<Option<i64>> {
+        let Some(made) = cx.see_as::<IteratorVariable<Self>>(iterator)? else { return Ok(None) };
+        let (sequence, state) = (made.0.sequence, &made.0);
+        if matches!(state.over, Over::Set | Over::Deque) {
+            return Ok(None);
+        }
+        if state.exhausted {
+            return Ok(Some(0));
+        }
+        let len = cx.len(sequence)?;
+        let Some(len) = cx.known_int(len)? else { return Ok(None) };
+        Ok(Some(match state.backwards {
+            // A list that has become shorter has nothing left for it.
+            true if state.position >= len => 0,
+            true => state.position + 1,
+            false => (len - state.position).max(0),
+        }))
     }
 }
 
