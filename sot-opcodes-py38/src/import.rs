@@ -11,7 +11,6 @@ use sot_core::executor::{Name, OpcodeExecutor};
 use sot_core::opcode;
 use sot_core::tracker::{Key, Tracker};
 use sot_core::variable::VarId;
-use sot_variables::dict::DictVariable;
 use sot_variables::function::guard_identity;
 
 opcode! { IMPORT_NAME [3.8..3.14] (level, names -- module) => |cx, op| import_name(cx, op.arg, level, names) }
@@ -92,8 +91,9 @@ fn loaded(cx: &mut OpcodeExecutor<'_>, name: &str) -> Flow<VarId> {
     let modules = cpython::import(cx.py, "sys")?.getattr("modules")?.cast_into::<PyDict>().map_err(PyErr::from)?;
     if let Some(dict) = cx.met(modules.as_any()).filter(|dict| cx.vars.get(*dict).kind() != "lazy") {
         // The program itself has looked into it, and may have changed it.
-        let (found, key) = (cx.see_as::<DictVariable>(dict)?, cx.string(name));
-        let module = found.map_or(Ok(None), |dict| dict.find(cx, key))?.ok_or_else(|| not_loaded(name))?;
+        let key = cx.string(name);
+        let is_there = cx.contains(dict, key, false)?;
+        let module = if cx.truth(is_there)? { cx.get_item(dict, key)? } else { return Err(not_loaded(name)) };
         let is_none = cx.known(module)?.is_some_and(|module| module.is_none());
         return if is_none { Err(not_loaded(name)) } else { Ok(module) };
     }

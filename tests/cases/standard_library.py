@@ -10,6 +10,7 @@ import struct
 import sys
 import types
 import typing
+import warnings
 
 import toy
 from cases import given
@@ -596,3 +597,39 @@ def test_random_numbers_of_two_generators(x):
     psdb.breakgraph()
     y = _given_its_state(x, one) + _given_its_state(x, other)
     return y, one.random(), other.random(), one.getstate() == other.getstate()
+
+
+# What C code keeps of warnings that were filtered while the trace lasted: one that it has shown before is shown again.
+
+
+@given(one, hit=False)
+def test_warnings_around_filters(x):
+    for _ in range(2):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("default")
+            for _ in range(2):
+                warnings.warn("by default")
+            warnings.simplefilter("ignore")
+            warnings.warn("ignored")
+            psdb.breakgraph()
+            warnings.simplefilter("always")
+            warnings.warn("behind")
+        x = x + len(caught)
+    return x, [str(w.message) for w in caught], len(warnings.filters), sorted(map(str, __warningregistry__))[:-1]
+
+
+@given(one)
+def test_what_is_kept_of_warnings(x):
+    globals().pop("__warningregistry__", None)
+    psdb.breakgraph()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.warn("no")
+    psdb.breakgraph()
+    return x + 1, list(__warningregistry__)
+
+
+@given(one)
+def test_whole__arguments_of_an_exception_are_one_tuple(x):
+    error = ValueError("a", 2)
+    return x + 1, error.args, error

@@ -60,12 +60,16 @@ fn classes_made_at_each_call_are_not_translated_for_each() {
         for name in ["hook_of_its_own", "instance", "made_by_another", "abstract"] {
             let module = harness::load_module(py, SOURCE, Path::new("made_classes.py")).unwrap();
             let maker = module.getattr("arguments").unwrap();
-            let expected = harness::observe(&module, name, &[maker.clone()], false).unwrap();
+            let expected = harness::observe(&module, name, std::slice::from_ref(&maker), false).unwrap();
             harness::reset();
             let mut translations = Vec::new();
             for _ in 0..CALLS {
                 let before = harness::counts().translations;
-                assert_eq!(harness::observe(&module, name, &[maker.clone()], true).unwrap(), expected, "{name}");
+                assert_eq!(
+                    harness::observe(&module, name, std::slice::from_ref(&maker), true).unwrap(),
+                    expected,
+                    "{name}"
+                );
                 translations.push(harness::counts().translations - before);
             }
             let counts = harness::counts();

@@ -12,15 +12,19 @@ use crate::side_effects::Effect;
 use crate::tracker;
 use crate::variable::VarId;
 
+/// What puts a state that is not the framework's back.
+type PutBack = Box<dyn FnOnce(Python<'_>) -> PyResult<()>>;
+
 /// The state as it was before each switch of the trace.
 pub struct Switches<'py> {
     py: Python<'py>,
     before: Vec<Box<dyn StateTest>>,
+    others: Vec<PutBack>,
 }
 
 impl<'py> Switches<'py> {
     pub(super) fn new(py: Python<'py>) -> Self {
-        Switches { py, before: Vec::new() }
+        Switches { py, before: Vec::new(), others: Vec::new() }
     }
 
     /// Whether the trace has switched anything.
@@ -30,10 +34,20 @@ impl<'py> Switches<'py> {
 
     /// Puts the state back to what it was when the frame was entered, where its graph will run.
     pub fn undo(&mut self) -> PyResult<()> {
+        while let Some(put_back) = self.others.pop() {
+            put_back(self.py)?;
+        }
         match std::mem::take(&mut self.before).first() {
             Some(entered) => entered.restore(self.py),
             None => Ok(()),
         }
+    }
+}
+
+impl Switches<'_> {
+    /// Notes how a state that is not the framework's is put back, which the trace is about to switch.
+    pub fn put_back_later(&mut self, put_back: PutBack) {
+        self.others.push(put_back);
     }
 }
 

@@ -33,6 +33,7 @@ pub mod set_methods;
 pub mod str_methods;
 pub mod tuple_methods;
 pub mod types;
+pub mod warnings;
 
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;

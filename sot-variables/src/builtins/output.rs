@@ -1,4 +1,4 @@
-//! `logging` and `warnings` of known values: replayed after the graph, in order with the other writes, under the file, line
+//! `logging` of known values: replayed after the graph, in order with the other writes, under the file, line
 //! and function that the program called from.
 
 use pyo3::prelude::*;
@@ -12,7 +12,7 @@ use sot_core::runtime::Runtime;
 use sot_core::side_effects::Effect;
 use sot_core::variable::VarId;
 
-use super::{cannot, io, is_none};
+use super::{cannot, io};
 
 const DEBUG: i64 = 10;
 const INFO: i64 = 20;
@@ -43,8 +43,6 @@ builtin! { REMOVE_HANDLER = "logging:Logger.removeHandler" => |cx, args| set_up(
 fn set_up(_: &mut OpcodeExecutor<'_>, _: &CallArgs) -> Flow<VarId> {
     Err(cannot("setting up how messages are logged"))
 }
-
-builtin! { WARN = "warnings:warn" => |cx, args| warn(cx, args) }
 
 fn log_method(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, level: Option<i64>) -> Flow<VarId> {
     let Some((&logger, rest)) = args.positional.split_first() else { return Err(cannot("logging without a logger")) };
@@ -155,19 +153,19 @@ fn message(cx: &mut OpcodeExecutor<'_>, given: &[VarId]) -> Flow<Vec<VarId>> {
 }
 
 /// File, line and function of the `depth`-th frame of the trace, counted from the innermost.
-fn place(cx: &mut OpcodeExecutor<'_>, depth: i64) -> Option<[VarId; 3]> {
+pub(super) fn place(cx: &mut OpcodeExecutor<'_>, depth: i64) -> Option<[VarId; 3]> {
     let frame = frame_at(cx, depth)?;
     let (at, function) = (frame.location(), frame.code.code.name.clone());
     let line = cx.integer(i64::from(at.line)).ok()?;
     Some([cx.string(&at.file), line, cx.string(&function)])
 }
 
-fn frame_at<'a>(cx: &'a OpcodeExecutor<'_>, depth: i64) -> Option<&'a Frame> {
+pub(super) fn frame_at<'a>(cx: &'a OpcodeExecutor<'_>, depth: i64) -> Option<&'a Frame> {
     let index = cx.frames.len().checked_sub(usize::try_from(depth.max(1)).ok()?)?;
     cx.frames.get(index)
 }
 
-fn replayed<'py>(cx: &mut OpcodeExecutor<'py>, function: &Bound<'py, PyCFunction>) -> Flow<VarId> {
+pub(super) fn replayed<'py>(cx: &mut OpcodeExecutor<'py>, function: &Bound<'py, PyCFunction>) -> Flow<VarId> {
     cx.wrap_fresh(function.as_any())
 }
 
@@ -263,90 +261,4 @@ pub(super) fn is_of_the_standard_library(function: &Bound<'_, PyAny>) -> bool {
         (Some(runtime), Ok(file)) => runtime.skips(&file),
         _ => false,
     }
-}
-
-fn warn(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
-    if args.keywords.iter().any(|(name, _)| &**name == "skip_file_prefixes") {
-        return Err(cannot("warnings.warn() that skips files"));
-    }
-    let [message, category, depth, source] =
-        args.named(cx, "warn", ["message", "category", "stacklevel", "source"], 1)?;
-    let message = super::required(message)?;
-    if !cx.is_open_number(message) && cx.known_str(message)?.is_none() {
-        return Err(cannot("warnings.warn() of something that is no known text"));
-    }
-    if let Some(source) = source {
-        if !is_none(cx, source)? {
-            return Err(cannot("warnings.warn() with a source"));
-        }
-    }
-    // A filter may turn the warning into an exception, which the program would see too late.
-    if cx.frames.iter().any(catches) {
-        return Err(cannot("warnings.warn() where exceptions are caught"));
-    }
-    let depth = match depth {
-        Some(depth) => cx.known_int(depth)?.ok_or_else(|| cannot("warnings.warn() with an unknown stacklevel"))?,
-        None => 1,
-    };
-    let category = category_variable(cx, category)?;
-    let [file, line, _] = place(cx, depth).ok_or_else(|| cannot("warnings.warn() for a caller of the function"))?;
-    let globals = match frame_at(cx, depth) {
-        Some(frame) => (frame.globals.dict.bind(cx.py).clone().into_any(), frame.globals.tracker),
-        None => return Err(cannot("warnings.warn() for a caller of the function")),
-    };
-    let globals = cx.wrap(&globals.0, globals.1);
-    let callable = replayed(cx, &wrap_pyfunction!(emit_warning, cx.py)?)?;
-    let args = vec![message, category, file, line, globals];
-    cx.effects.record(Effect::Call { callable, args, keywords: Vec::new() });
-    Ok(cx.none())
-}
-
-/// The class of the warning; the default is `UserWarning`.
-fn category_variable(cx: &mut OpcodeExecutor<'_>, category: Option<VarId>) -> Flow<VarId> {
-    let category = match category {
-        Some(category) if !is_none(cx, category)? => category,
-        _ => {
-            let default = super::builtin_object(cx.py, "UserWarning")?;
-            cx.wrap_fresh(&default)?
-        }
-    };
-    let payload = cx.see(category)?;
-    let warning = super::builtin_object(cx.py, "Warning")?;
-    let class = payload.object().and_then(|object| object.bind(cx.py).cast::<PyType>().ok().cloned());
-    match class {
-        Some(class) if class.is_subclass(&warning)? && cx.trackers.is_loadable(cx.vars.tracker(category)) => {
-            Ok(category)
-        }
-        _ => Err(cannot("warnings.warn() with this category")),
-    }
-}
-
-fn catches(frame: &Frame) -> bool {
-    !frame.blocks.is_empty() || frame.code.code.handler_at(frame.at).is_some()
-}
-
-/// `warnings.warn(message, category)` as called from a given place.
-#[pyfunction]
-fn emit_warning(
-    message: &Bound<'_, PyAny>,
-    category: &Bound<'_, PyAny>,
-    file: &str,
-    line: i64,
-    globals: &Bound<'_, PyDict>,
-) -> PyResult<()> {
-    let py = message.py();
-    let registry = match globals.get_item("__warningregistry__")? {
-        Some(registry) => registry,
-        None => {
-            let registry = PyDict::new(py);
-            globals.set_item("__warningregistry__", &registry)?;
-            registry.into_any()
-        }
-    };
-    let module = match globals.get_item("__name__")? {
-        Some(name) => name,
-        None => PyString::new(py, "<string>").into_any(),
-    };
-    let explicit = cpython::import(py, "warnings")?.getattr("warn_explicit")?;
-    explicit.call1((message, category, file, line, module, registry)).map(drop)
 }

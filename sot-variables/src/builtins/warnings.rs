@@ -1,0 +1,286 @@
+//! `warnings` of known values. Where the trace has not touched the filters, a warning is replayed after the graph, in order with the
+//! other writes, under the file and line that the program called from. Where it has (`catch_warnings`), what a warning comes to
+//! is known: the library's functions are followed, and what C code keeps of it is replayed.
+
+use std::rc::Rc;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyString, PyType};
+
+use sot_core::builtin;
+use sot_core::cpython;
+use sot_core::error::{Flow, Unwind};
+use sot_core::executor::{CallArgs, Frame, Name, OpcodeExecutor};
+use sot_core::side_effects::Effect;
+use sot_core::variable::VarId;
+
+use super::output::{frame_at, place, replayed};
+use super::{builtin_object, cannot, is_none, required};
+use crate::list::ListVariable;
+use crate::tuple::TupleVariable;
+
+builtin! { WARN = "warnings:warn" => |cx, args| warn(cx, args) }
+
+// From here on no warning counts as given before.
+builtin! { FILTERS_MUTATED = "_warnings:_filters_mutated" => |cx, args| {
+    let [] = args.exactly(cx, "_filters_mutated")?;
+    let function = cpython::import(cx.py, "_warnings")?.getattr("_filters_mutated")?;
+    let callable = cx.wrap_fresh(&function)?;
+    cx.effects.record(Effect::Call { callable, args: Vec::new(), keywords: Vec::new() });
+    switch_filters(cx)?;
+    Ok(cx.none())
+} }
+
+fn module(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
+    cpython::import(py, "warnings")
+}
+
+/// An attribute of the module, as the trace has left it.
+fn state(cx: &mut OpcodeExecutor<'_>, name: &str) -> Flow<VarId> {
+    let module = module(cx.py)?.into_any();
+    let tracker = cx.constant_tracker(module.clone().unbind());
+    let module = cx.wrap(&module, tracker);
+    cx.get_attr(module, &Rc::from(name))
+}
+
+/// Whether the trace has said that the filters are others, or put something else in the module.
+fn are_filters_touched(cx: &mut OpcodeExecutor<'_>) -> Flow<bool> {
+    let changed = cpython::import(cx.py, "_warnings")?.getattr("_filters_mutated")?;
+    let is_call = |effect: &Effect| match effect {
+        Effect::Call { callable, .. } => cx.vars.get(*callable).object().is_some_and(|object| object.is(&changed)),
+        _ => false,
+    };
+    Ok(cx.effects.log().iter().any(is_call))
+}
+
+/// The filters of the trace are the real ones as long as it lasts, since the framework warns while the graph is built. What the program
+/// would record is an error then: the operation runs in CPython.
+fn switch_filters(cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
+    let warnings = module(cx.py)?;
+    let before = warnings.getattr("filters")?;
+    let filters = state(cx, "filters")?;
+    let written = cx.effects.written().any(|written| written == filters);
+    let own = cx.vars.get(filters).object().map(|object| object.bind(cx.py).clone()).filter(|_| !written);
+    let real = match own {
+        Some(own) => own,
+        None => match real_filters(cx, filters)? {
+            Some(real) => real.into_any(),
+            None => return Ok(()),
+        },
+    };
+    let before = before.unbind();
+    cx.switches.put_back_later(Box::new(move |py| module(py)?.setattr("filters", before)));
+    warnings.setattr("filters", real)?;
+    Ok(())
+}
+
+/// One filter.
+struct Filter<'py> {
+    action: String,
+    /// Pattern of the message, category, pattern of the module, line.
+    rest: [Bound<'py, PyAny>; 4],
+}
+
+impl<'py> Filter<'py> {
+    /// `None` if something in it is not known.
+    fn of(cx: &mut OpcodeExecutor<'py>, filter: VarId) -> Flow<Option<Self>> {
+        let Some(filter) = cx.see_as::<TupleVariable>(filter)? else { return Ok(None) };
+        let [action, message, category, module, line] = filter.items[..] else { return Ok(None) };
+        let Some(action) = cx.known_str(action)? else { return Ok(None) };
+        let mut rest = Vec::new();
+        for part in [message, category, module, line] {
+            let payload = cx.see(part)?;
+            let Some(known) = payload.constant().or(payload.object()) else { return Ok(None) };
+            rest.push(known.bind(cx.py).clone());
+        }
+        Ok(rest.try_into().ok().map(|rest| Filter { action, rest }))
+    }
+
+    /// Whether it is for a warning; `None` if that is not known, as it asks for the module.
+    fn is_for(&self, text: &str, category: &Bound<'py, PyType>, line: i64) -> PyResult<Option<bool>> {
+        let [message, class, module, own_line] = &self.rest;
+        if !class.cast::<PyType>().is_ok_and(|class| cpython::is_subtype(category, class)) {
+            return Ok(Some(false));
+        }
+        let own_line: i64 = own_line.extract()?;
+        if own_line != 0 && own_line != line {
+            return Ok(Some(false));
+        }
+        if !message.is_none() && message.call_method1("match", (text,))?.is_none() {
+            return Ok(Some(false));
+        }
+        Ok(module.is_none().then_some(true))
+    }
+}
+
+/// A list of the filters that the trace has.
+fn real_filters<'py>(cx: &mut OpcodeExecutor<'py>, filters: VarId) -> Flow<Option<Bound<'py, PyList>>> {
+    let records = cx.effects.global(&module(cx.py)?.dict().unbind(), &Name::from("_showwarnmsg_impl")).is_some();
+    let Some(list) = cx.see_as::<ListVariable>(filters)? else { return Ok(None) };
+    let real = PyList::empty(cx.py);
+    for &item in &list.items {
+        let Some(Filter { action, rest: [message, category, module, line] }) = Filter::of(cx, item)? else {
+            return Ok(None);
+        };
+        let action = if records && action != "ignore" { "error" } else { &*action };
+        real.append((action, message, category, module, line))?;
+    }
+    Ok(Some(real))
+}
+
+fn warn(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
+    if args.keywords.iter().any(|(name, _)| &**name == "skip_file_prefixes") {
+        return Err(cannot("warnings.warn() that skips files"));
+    }
+    let [message, category, depth, source] =
+        args.named(cx, "warn", ["message", "category", "stacklevel", "source"], 1)?;
+    let message = required(message)?;
+    if !cx.is_open_number(message) && cx.known_str(message)?.is_none() {
+        return Err(cannot("warnings.warn() of something that is no known text"));
+    }
+    if let Some(source) = source {
+        if !is_none(cx, source)? {
+            return Err(cannot("warnings.warn() with a source"));
+        }
+    }
+    let touched = are_filters_touched(cx)?;
+    // A filter may turn the warning into an exception, which the program would see too late.
+    if !touched && cx.frames.iter().any(catches) {
+        return Err(cannot("warnings.warn() where exceptions are caught"));
+    }
+    let depth = match depth {
+        Some(depth) => cx.known_int(depth)?.ok_or_else(|| cannot("warnings.warn() with an unknown stacklevel"))?,
+        None => 1,
+    };
+    let category = category_variable(cx, category)?;
+    let [file, line, _] = place(cx, depth).ok_or_else(|| cannot("warnings.warn() for a caller of the function"))?;
+    let globals = match frame_at(cx, depth) {
+        Some(frame) => (frame.globals.dict.bind(cx.py).clone().into_any(), frame.globals.tracker),
+        None => return Err(cannot("warnings.warn() for a caller of the function")),
+    };
+    let globals = cx.wrap(&globals.0, globals.1);
+    if touched {
+        return warn_as_filtered(cx, message, category, [file, line, globals]);
+    }
+    let callable = replayed(cx, &wrap_pyfunction!(emit_warning, cx.py)?)?;
+    let args = vec![message, category, file, line, globals];
+    cx.effects.record(Effect::Call { callable, args, keywords: Vec::new() });
+    Ok(cx.none())
+}
+
+/// A warning under filters that the trace knows.
+fn warn_as_filtered(
+    cx: &mut OpcodeExecutor<'_>,
+    message: VarId,
+    category: VarId,
+    [file, line, globals]: [VarId; 3],
+) -> Flow<VarId> {
+    let text = cx.known_str(message)?.ok_or_else(|| cannot("warnings.warn() of a text that is not known"))?;
+    let class = cx.see(category)?.object().map(|class| class.bind(cx.py).clone());
+    let class = class.and_then(|class| class.cast_into::<PyType>().ok());
+    let class = class.ok_or_else(|| cannot("warnings.warn() with this category"))?;
+    let at = cx.known_int(line)?.unwrap_or(0);
+    let action = action_for(cx, &text, &class, at)?;
+    let ignores = replayed(cx, &wrap_pyfunction!(note_ignored, cx.py)?)?;
+    let note = Effect::Call { callable: ignores, args: vec![category, globals], keywords: Vec::new() };
+    match &*action {
+        "ignore" => {
+            cx.effects.record(note);
+            Ok(cx.none())
+        }
+        "always" => {
+            let made = cx.call(category, &CallArgs::positional(vec![message]))?;
+            let (record, show) = (state(cx, "WarningMessage")?, state(cx, "_showwarnmsg")?);
+            let none = cx.none();
+            let parts = vec![made, category, file, line, none, none, none];
+            cx.effects.record(note);
+            let record = cx.call(record, &CallArgs::positional(parts))?;
+            cx.call(show, &CallArgs::positional(vec![record]))?;
+            Ok(cx.none())
+        }
+        "error" => {
+            cx.effects.record(note);
+            Err(Unwind::Raise(cx.call(category, &CallArgs::positional(vec![message]))?))
+        }
+        _ => Err(cannot("warnings.warn() that depends on the warnings before")),
+    }
+}
+
+/// What the filters of the trace say of a warning.
+fn action_for<'py>(cx: &mut OpcodeExecutor<'py>, text: &str, class: &Bound<'py, PyType>, line: i64) -> Flow<String> {
+    let unknown = || cannot("warnings.warn() under filters that are not known while tracing");
+    let filters = state(cx, "filters")?;
+    let filters = cx.see_as::<ListVariable>(filters)?.ok_or_else(unknown)?;
+    for &filter in &filters.items {
+        let filter = Filter::of(cx, filter)?.ok_or_else(unknown)?;
+        match filter.is_for(text, class, line)? {
+            Some(true) => return Ok(filter.action),
+            Some(false) => {}
+            None => return Err(unknown()),
+        }
+    }
+    Err(unknown())
+}
+
+/// What C code keeps of a warning that comes to nothing, or is shown each time.
+#[pyfunction]
+fn note_ignored(category: &Bound<'_, PyAny>, globals: &Bound<'_, PyDict>) -> PyResult<()> {
+    let py = globals.py();
+    let module = module(py)?;
+    let filters = module.getattr("filters")?;
+    let ignore = PyList::new(py, [("ignore", py.None(), py.get_type::<pyo3::exceptions::PyWarning>(), py.None(), 0)])?;
+    module.setattr("filters", ignore)?;
+    let noted = emit_warning(PyString::new(py, "").as_any(), category, "", 1, globals);
+    module.setattr("filters", filters)?;
+    noted
+}
+
+/// The class of the warning; the default is `UserWarning`.
+fn category_variable(cx: &mut OpcodeExecutor<'_>, category: Option<VarId>) -> Flow<VarId> {
+    let category = match category {
+        Some(category) if !is_none(cx, category)? => category,
+        _ => {
+            let default = builtin_object(cx.py, "UserWarning")?;
+            cx.wrap_fresh(&default)?
+        }
+    };
+    let payload = cx.see(category)?;
+    let warning = builtin_object(cx.py, "Warning")?;
+    let class = payload.object().and_then(|object| object.bind(cx.py).cast::<PyType>().ok().cloned());
+    match class {
+        Some(class) if class.is_subclass(&warning)? && cx.trackers.is_loadable(cx.vars.tracker(category)) => {
+            Ok(category)
+        }
+        _ => Err(cannot("warnings.warn() with this category")),
+    }
+}
+
+fn catches(frame: &Frame) -> bool {
+    !frame.blocks.is_empty() || frame.code.code.handler_at(frame.at).is_some()
+}
+
+/// `warnings.warn(message, category)` as called from a given place.
+#[pyfunction]
+fn emit_warning(
+    message: &Bound<'_, PyAny>,
+    category: &Bound<'_, PyAny>,
+    file: &str,
+    line: i64,
+    globals: &Bound<'_, PyDict>,
+) -> PyResult<()> {
+    let py = message.py();
+    let registry = match globals.get_item("__warningregistry__")? {
+        Some(registry) => registry,
+        None => {
+            let registry = PyDict::new(py);
+            globals.set_item("__warningregistry__", &registry)?;
+            registry.into_any()
+        }
+    };
+    let module = match globals.get_item("__name__")? {
+        Some(name) => name,
+        None => PyString::new(py, "<string>").into_any(),
+    };
+    let explicit = cpython::import(py, "warnings")?.getattr("warn_explicit")?;
+    explicit.call1((message, category, file, line, module, registry)).map(drop)
+}
