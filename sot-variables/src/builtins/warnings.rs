@@ -182,10 +182,10 @@ fn warn_as_filtered(
     let at = cx.known_int(line)?.unwrap_or(0);
     let action = action_for(cx, &text, &class, at)?;
     let ignores = replayed(cx, &wrap_pyfunction!(note_ignored, cx.py)?)?;
-    let note = Effect::Call { callable: ignores, args: vec![category, globals], keywords: Vec::new() };
+    let kept = Effect::Call { callable: ignores, args: vec![category, globals], keywords: Vec::new() };
     match &*action {
         "ignore" => {
-            cx.effects.record(note);
+            cx.effects.record(kept);
             Ok(cx.none())
         }
         "always" => {
@@ -193,13 +193,13 @@ fn warn_as_filtered(
             let (record, show) = (state(cx, "WarningMessage")?, state(cx, "_showwarnmsg")?);
             let none = cx.none();
             let parts = vec![made, category, file, line, none, none, none];
-            cx.effects.record(note);
+            cx.effects.record(kept);
             let record = cx.call(record, &CallArgs::positional(parts))?;
             cx.call(show, &CallArgs::positional(vec![record]))?;
             Ok(cx.none())
         }
         "error" => {
-            cx.effects.record(note);
+            cx.effects.record(kept);
             Err(Unwind::Raise(cx.call(category, &CallArgs::positional(vec![message]))?))
         }
         _ => Err(cannot("warnings.warn() that depends on the warnings before")),
