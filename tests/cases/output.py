@@ -333,3 +333,48 @@ def test_printed_to_a_text_in_memory(x):
         print("as well", file=None)
     print("outside")
     return x + len(text.getvalue()), text.getvalue()
+
+
+# Whom a warning or a message is for that names a caller: the frame that waits for the code behind a break is none of its own.
+
+
+def _for_the_caller(x, level):
+    warnings.warn("for the caller", stacklevel=level)
+    print(x)
+    warnings.warn("and behind", stacklevel=level)
+    return x + 1
+
+
+@given(one)
+def test_warning_for_a_caller(x):
+    return _for_the_caller(x, 2)
+
+
+@given(one)
+def test_warning_for_the_caller_of_the_function(x):
+    y = _for_the_caller(x, 3)
+    print(y)
+    warnings.warn("for another", stacklevel=2)
+    return y * 2
+
+
+@given(one)
+def test_whole__warning_for_the_caller_of_the_function(x):
+    warnings.warn("for another", stacklevel=2)
+    return x + 1
+
+
+@given(one)
+def test_message_for_the_caller_of_the_function(x):
+    print(x)
+    where = io.StringIO()
+    handler = logging.StreamHandler(where)
+    handler.setFormatter(logging.Formatter("%(filename)s:%(lineno)d %(funcName)s %(message)s"))
+    logger = logging.Logger("callers")
+    logger.addHandler(handler)
+    print(x)
+    logger.warning("for another", stacklevel=2)
+    logger.warning("for one beyond all", stacklevel=1000)
+    y = x + 1
+    print(y)
+    return y, where.getvalue()

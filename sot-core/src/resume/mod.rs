@@ -6,6 +6,7 @@
 //! given the resume function of the called frame, and what that is to be called with.
 
 mod code;
+mod driving;
 mod finish;
 mod key;
 mod prologue;
@@ -21,8 +22,10 @@ use pyo3::types::{PyCode, PyDict, PyIterator, PyType};
 use crate::cpython::{self, WeakRef};
 use crate::translate;
 use crate::version::PyVersion;
+use driving::Driving;
 
 pub use code::build;
+pub use driving::caller;
 pub use finish::{Answer, Asked, Finish, Operation, Use};
 pub use key::{Entry, ResumeKey, Slot};
 pub use round::{behind_call, ends, heads_around, Stop};
@@ -256,6 +259,7 @@ fn drive<'py>(
     // The caller is the new code: its globals are the function's.
     let globals = cpython::current_globals(py);
     let globals = globals.ok_or_else(|| PyRuntimeError::new_err("a resume function is called by Python code"))?;
+    let _driving = Driving::begin(py);
     loop {
         let result = target.call(py, &globals, values).map_err(|error| target.as_unbound(py, error))?;
         let Ok(next) = result.cast::<Continuation>() else { return Ok(result) };

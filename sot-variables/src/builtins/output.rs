@@ -8,6 +8,7 @@ use sot_core::builtin;
 use sot_core::cpython;
 use sot_core::error::Flow;
 use sot_core::executor::{CallArgs, Frame, OpcodeExecutor};
+use sot_core::resume;
 use sot_core::runtime::Runtime;
 use sot_core::side_effects::Effect;
 use sot_core::variable::VarId;
@@ -95,10 +96,19 @@ fn log(
     if cx.known_int(level)?.is_none() {
         return Err(cannot("logging at a level that is no known number"));
     }
-    let place = place(cx, depth).ok_or_else(|| cannot("logging for a caller of the translated function"))?;
+    let place = place(cx, depth);
     let message = message(cx, &rest.collect::<Vec<_>>())?;
-    let callable = replayed(cx, &wrap_pyfunction!(emit_record, cx.py)?)?;
-    let args = [logger, level].into_iter().chain(place).chain(message).collect();
+    let (callable, args) = match place {
+        Some(place) => {
+            let callable = replayed(cx, &wrap_pyfunction!(emit_record, cx.py)?)?;
+            (callable, [logger, level].into_iter().chain(place).chain(message).collect())
+        }
+        None => {
+            let above = cx.integer(depth - cx.frames.len() as i64)?;
+            let callable = replayed(cx, &wrap_pyfunction!(emit_record_for_caller, cx.py)?)?;
+            (callable, [logger, level, above].into_iter().chain(message).collect())
+        }
+    };
     cx.effects.record(Effect::Call { callable, args, keywords: Vec::new() });
     Ok(cx.none())
 }
@@ -206,6 +216,30 @@ fn emit_record(
     let record = logger
         .call_method1("makeRecord", (name, level, place.0, place.1, message, args, &none, place.2, &none, &none))?;
     logger.call_method1("handle", (record,)).map(drop)
+}
+
+/// As above, for a caller of the translated function, so many calls above it.
+#[pyfunction]
+#[pyo3(signature = (logger, level, calls, message, *args))]
+fn emit_record_for_caller(
+    logger: &Bound<'_, PyAny>,
+    level: i64,
+    calls: usize,
+    message: &Bound<'_, PyAny>,
+    args: &Bound<'_, PyTuple>,
+) -> PyResult<()> {
+    let (py, mut calls) = (logger.py(), calls);
+    let frame = loop {
+        match resume::caller(py, calls)? {
+            Some((frame, _)) => break frame,
+            // The outermost one, where there are not so many.
+            None => calls -= 1,
+        }
+    };
+    let code = frame.getattr("f_code")?;
+    let (file, function): (String, String) =
+        (code.getattr("co_filename")?.extract()?, code.getattr("co_name")?.extract()?);
+    emit_record(logger, level, &file, frame.getattr("f_lineno")?.extract()?, &function, message, args)
 }
 
 /// Whether logging runs no code of the program's, whose doings the trace could look at before they are replayed.

@@ -11,6 +11,7 @@ use sot_core::builtin;
 use sot_core::cpython;
 use sot_core::error::{Flow, Unwind};
 use sot_core::executor::{CallArgs, Frame, Name, OpcodeExecutor};
+use sot_core::resume;
 use sot_core::side_effects::Effect;
 use sot_core::variable::VarId;
 
@@ -153,6 +154,14 @@ fn warn(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
         None => 1,
     };
     let category = category_variable(cx, category)?;
+    let above = usize::try_from(depth).unwrap_or(0).saturating_sub(cx.frames.len());
+    if above > 0 && !touched {
+        let callable = replayed(cx, &wrap_pyfunction!(emit_warning_for_caller, cx.py)?)?;
+        let above = cx.integer(above as i64)?;
+        let args = vec![message, category, above];
+        cx.effects.record(Effect::Call { callable, args, keywords: Vec::new() });
+        return Ok(cx.none());
+    }
     let [file, line, _] = place(cx, depth).ok_or_else(|| cannot("warnings.warn() for a caller of the function"))?;
     let globals = match frame_at(cx, depth) {
         Some(frame) => (frame.globals.dict.bind(cx.py).clone().into_any(), frame.globals.tracker),
@@ -283,4 +292,13 @@ fn emit_warning(
     };
     let explicit = cpython::import(py, "warnings")?.getattr("warn_explicit")?;
     explicit.call1((message, category, file, line, module, registry)).map(drop)
+}
+
+/// `warnings.warn(message, category)` for a caller of the translated function, so many calls above it.
+#[pyfunction]
+fn emit_warning_for_caller(message: &Bound<'_, PyAny>, category: &Bound<'_, PyAny>, calls: usize) -> PyResult<()> {
+    let py = message.py();
+    // Where there are not so many calls, any number that is too large will do.
+    let level = resume::caller(py, calls)?.map_or(isize::MAX as usize, |(_, frames)| frames + 1);
+    module(py)?.getattr("warn")?.call1((message, category, level)).map(drop)
 }
