@@ -106,7 +106,8 @@ fn log(
         None => {
             let above = cx.integer(depth - cx.frames.len() as i64)?;
             let callable = replayed(cx, &wrap_pyfunction!(emit_record_for_caller, cx.py)?)?;
-            (callable, [logger, level, above].into_iter().chain(message).collect())
+            let here = self::place(cx, 1).ok_or_else(|| cannot("logging outside of functions"))?;
+            (callable, [logger, level, above].into_iter().chain(here).chain(message).collect())
         }
     };
     cx.effects.record(Effect::Call { callable, args, keywords: Vec::new() });
@@ -220,26 +221,49 @@ fn emit_record(
 
 /// As above, for a caller of the translated function, so many calls above it.
 #[pyfunction]
-#[pyo3(signature = (logger, level, calls, message, *args))]
+#[pyo3(signature = (logger, level, calls, file, line, function, message, *args))]
+#[allow(clippy::too_many_arguments, reason = "they are a log record's")]
 fn emit_record_for_caller(
     logger: &Bound<'_, PyAny>,
     level: i64,
     calls: usize,
+    file: &str,
+    line: i64,
+    function: &str,
     message: &Bound<'_, PyAny>,
     args: &Bound<'_, PyTuple>,
 ) -> PyResult<()> {
-    let (py, mut calls) = (logger.py(), calls);
-    let frame = loop {
-        match resume::caller(py, calls)? {
-            Some((frame, _)) => break frame,
-            // The outermost one, where there are not so many.
-            None => calls -= 1,
-        }
+    let py = logger.py();
+    let (place, is_there) = match resume::caller(py, calls)? {
+        Some((frame, _)) => (place_of(&frame)?, true),
+        None => (outermost(py)?, false),
     };
+    let root = cpython::import(py, "logging")?.getattr("root")?;
+    // Where there are not so many, it is the outermost for some releases of the library, and the innermost for others.
+    let said = || root.call_method1("findCaller", (false, i32::MAX))?.get_item(0)?.extract::<String>();
+    if is_there || said()? == place.0 {
+        return emit_record(logger, level, &place.0, place.1, &place.2, message, args);
+    }
+    emit_record(logger, level, file, line, function, message, args)
+}
+
+/// File, line and function of a frame.
+fn place_of(frame: &Bound<'_, PyAny>) -> PyResult<(String, i64, String)> {
     let code = frame.getattr("f_code")?;
-    let (file, function): (String, String) =
-        (code.getattr("co_filename")?.extract()?, code.getattr("co_name")?.extract()?);
-    emit_record(logger, level, &file, frame.getattr("f_lineno")?.extract()?, &function, message, args)
+    let name = |name: &str| code.getattr(name)?.extract::<String>();
+    Ok((name("co_filename")?, frame.getattr("f_lineno")?.extract()?, name("co_name")?))
+}
+
+fn outermost(py: Python<'_>) -> PyResult<(String, i64, String)> {
+    let frame = cpython::current_frame(py);
+    let mut frame = frame.ok_or_else(|| pyo3::exceptions::PyRuntimeError::new_err("no Python code runs"))?;
+    loop {
+        let outer = frame.getattr("f_back")?;
+        if outer.is_none() {
+            return place_of(&frame);
+        }
+        frame = outer;
+    }
 }
 
 /// Whether logging runs no code of the program's, whose doings the trace could look at before they are replayed.
