@@ -12,6 +12,7 @@ use sot_core::resume;
 use sot_core::runtime::Runtime;
 use sot_core::side_effects::Effect;
 use sot_core::variable::VarId;
+use sot_core::version::PyVersion;
 
 use super::{cannot, io};
 
@@ -234,17 +235,16 @@ fn emit_record_for_caller(
     args: &Bound<'_, PyTuple>,
 ) -> PyResult<()> {
     let py = logger.py();
-    let (place, is_there) = match resume::caller(py, calls)? {
-        Some((frame, _)) => (place_of(&frame)?, true),
-        None => (outermost(py)?, false),
+    let found = match resume::caller(py, calls)? {
+        Some((frame, _)) => Some(place_of(&frame)?),
+        // Where there are not so many it is the outermost one; before 3.11, the innermost.
+        None if PyVersion::BUILT_FOR < PyVersion(11) => None,
+        None => Some(outermost(py)?),
     };
-    let root = cpython::import(py, "logging")?.getattr("root")?;
-    // Where there are not so many, it is the outermost for some releases of the library, and the innermost for others.
-    let said = || root.call_method1("findCaller", (false, i32::MAX))?.get_item(0)?.extract::<String>();
-    if is_there || said()? == place.0 {
-        return emit_record(logger, level, &place.0, place.1, &place.2, message, args);
+    match found {
+        Some((file, line, function)) => emit_record(logger, level, &file, line, &function, message, args),
+        None => emit_record(logger, level, file, line, function, message, args),
     }
-    emit_record(logger, level, file, line, function, message, args)
 }
 
 /// File, line and function of a frame.
