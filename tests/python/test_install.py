@@ -240,6 +240,94 @@ def test_save_uses_the_specs_of_the_last_call(installed, same, tmp_path):
     assert paddle.jit.load(str(tmp_path / "free"))(paddle.rand([7, 4])).shape == [7, 4]
 
 
+def test_forward_of_a_base_class(installed, same):
+    class Base(nn.Layer):
+        @paddle.jit.to_static
+        def forward(self, x):
+            return x * 2
+
+    class Derived(Base):
+        @paddle.jit.to_static
+        def forward(self, x):
+            return super().forward(x) + 1
+
+    x, derived = paddle.ones([2]), Derived()
+    for _ in range(2):
+        same(derived(x), paddle.full([2], 3.0))
+        same(Base()(x), paddle.full([2], 2.0))
+    assert sot.stats().graphs
+
+
+def test_copies_of_a_converted_layer(installed, same):
+    x, net = paddle.rand([2, 4]), paddle.jit.to_static(Net())
+    expected = net(x)
+    copied = copy.deepcopy(net)
+    same(copied(x), expected)
+    for parameter in copied.parameters():
+        parameter.set_value(parameter * 2)
+    assert not paddle.allclose(copied(x), expected).item()
+    same(net(x), expected)
+    copied.set_state_dict(net.state_dict())
+    same(copied(x), expected)
+
+
+def test_static_and_class_methods(ours):
+    class Tools:
+        factor = 3.0
+
+        @staticmethod
+        @paddle.jit.to_static
+        def twice(x):
+            return x * 2
+
+        @classmethod
+        @paddle.jit.to_static
+        def scaled(cls, x):
+            return x * cls.factor
+
+    x = paddle.ones([2])
+    ours(Tools.twice, x * 2, x)
+    ours(Tools.scaled, x * 3, x)
+
+
+def test_generators_and_coroutines_run_in_cpython(installed, same):
+    @paddle.jit.to_static
+    def parts(x):
+        for factor in range(3):
+            yield x * factor
+
+    @paddle.jit.to_static
+    async def later(x):
+        return x * 2
+
+    x = paddle.ones([2])
+    same(list(parts(x)), [x * 0, x, x * 2])
+    with pytest.raises(StopIteration) as stopped:
+        later(x).send(None)
+    same(stopped.value.value, x * 2)
+
+
+def test_high_level_api(installed, same):
+    class Batches(paddle.io.Dataset):
+        def __getitem__(self, index):
+            return paddle.full([4], index / 8).numpy(), paddle.to_tensor([index % 4]).numpy()
+
+        def __len__(self):
+            return 8
+
+    def run(net):
+        spec = [paddle.static.InputSpec([None, 4], "float32", "x")]
+        model = paddle.Model(net, spec, [paddle.static.InputSpec([None, 1], "int64", "label")])
+        model.prepare(paddle.optimizer.Adam(0.01, parameters=model.parameters()), nn.CrossEntropyLoss())
+        model.fit(Batches(), batch_size=3, epochs=2, verbose=0, shuffle=False)
+        return model.evaluate(Batches(), batch_size=3, verbose=0), model.predict(Batches(), batch_size=4, verbose=0)
+
+    eager = Net()
+    converted = paddle.jit.to_static(copy.deepcopy(eager))
+    same(run(converted), run(eager))
+    assert sot.stats().graphs
+
+
 def test_functions_converted_before(same):
     x = paddle.ones([3])
     converted = paddle.jit.to_static(double)
