@@ -158,6 +158,24 @@ pub trait ObjectTest: Send + Sync {
     fn describe(&self, subject: &str) -> String;
 }
 
+/// What a method says of how a tensor from outside lies in memory, or does because of it.
+pub struct OfLayout {
+    /// What it does.
+    pub does: LayoutAnswer,
+    /// Passes for tensors of which it is the same.
+    pub test: Box<dyn ObjectTest>,
+}
+
+/// What a method that looks at how a tensor lies in memory does.
+pub enum LayoutAnswer {
+    /// It gives this.
+    Known(Py<PyAny>),
+    /// It gives the tensor itself.
+    Itself,
+    /// It lays the tensor out anew, which no graph can.
+    Changes(String),
+}
+
 /// A test of the framework's global state (grad mode, AMP, default dtype, device), made from the state while tracing.
 pub trait StateTest: Send + Sync {
     /// Whether the state still is what it was.
@@ -212,6 +230,11 @@ pub trait Backend: Send + Sync {
     /// A test that passes for tensors with the same meta (and place) as `tensor`. `meta` is its meta, in which sizes may be left
     /// open: of those the tensor may have any from `least` on.
     fn tensor_test(&self, tensor: &Bound<'_, PyAny>, meta: &TensorMeta, least: i64) -> PyResult<Box<dyn ObjectTest>>;
+    /// What the method called without arguments does to a tensor from outside, if that depends on how the tensor lies in memory.
+    fn of_layout(&self, tensor: &Bound<'_, PyAny>, method: &str) -> PyResult<Option<OfLayout>> {
+        let _ = (tensor, method);
+        Ok(None)
+    }
     /// A function that takes a tensor and an axis and gives the size; of a value of a graph, as a value.
     fn size_function<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let _ = py;

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyString};
-use sot_core::backend::{CallKind, Returns, TensorAttribute, TensorMeta};
+use sot_core::backend::{CallKind, LayoutAnswer, Returns, TensorAttribute, TensorMeta};
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, BinaryOp, CallArgs, CompareOp, Name, OpcodeExecutor, UnaryOp};
@@ -491,6 +491,35 @@ impl TensorMethodVariable {
     fn new(name: &Name, receiver: VarId, does: Does) -> Rc<dyn Variable> {
         Rc::new(TensorMethodVariable { name: Rc::clone(name), receiver, does })
     }
+
+    /// What the method gives of a tensor from outside, if how that lies in memory tells, which is guarded then.
+    fn by_layout(&self, cx: &mut OpcodeExecutor<'_>) -> Flow<Option<VarId>> {
+        let Some(tensor) = cx.vars.as_kind::<TensorVariable>(self.receiver) else { return Ok(None) };
+        let (object, written) = match &tensor.source {
+            Source::External(object) => (object.bind(cx.py).clone(), false),
+            Source::Written(_, object) => (object.bind(cx.py).clone(), true),
+            Source::Computed(_) => return Ok(None),
+        };
+        let tracker = cx.vars.tracker(self.receiver);
+        let Some(found) = cx.runtime.backend.of_layout(&object, &self.name)? else { return Ok(None) };
+        let does = match found.does {
+            LayoutAnswer::Known(_) | LayoutAnswer::Itself if written || !cx.trackers.is_sourced(tracker) => {
+                LayoutAnswer::Changes(format!("Tensor.{} of a tensor that was changed in place", self.name))
+            }
+            does => does,
+        };
+        match does {
+            LayoutAnswer::Changes(why) => Err(Unwind::break_graph(ReasonId::TensorValue, why)),
+            LayoutAnswer::Known(answer) => {
+                cx.guards.add(tracker, Test::Object(found.test));
+                cx.wrap_fresh(answer.bind(cx.py)).map(Some)
+            }
+            LayoutAnswer::Itself => {
+                cx.guards.add(tracker, Test::Object(found.test));
+                Ok(Some(self.receiver))
+            }
+        }
+    }
 }
 
 impl Variable for TensorMethodVariable {
@@ -514,6 +543,11 @@ impl Variable for TensorMethodVariable {
     fn call(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, args: &CallArgs) -> Flow<VarId> {
         let ty = cx.see(self.receiver)?.python_type(cx);
         refuse_listed(cx, &ty, &self.name)?;
+        if args.positional.is_empty() && args.keywords.is_empty() {
+            if let Some(known) = self.by_layout(cx)? {
+                return Ok(known);
+            }
+        }
         let callee = PyString::intern(cx.py, &self.name).into_any();
         let args = args.with_receiver(self.receiver);
         match &self.does {

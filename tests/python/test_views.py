@@ -203,3 +203,39 @@ def test_axes_that_are_a_tensor_do_not_end_the_process(same):
             return None  # So some releases do.
 
     same(outcome(sot.symbolic_translate(f)), outcome(f))
+
+
+def test_how_a_tensor_from_outside_lies_in_memory(same):
+    """What is not contiguous `contiguous()` lays out anew, in place: then it shares no memory with what it was a view of."""
+
+    def f(x):
+        before = x.is_contiguous()
+        y = x.contiguous()
+        return before, y is x, x.is_contiguous(), x + 1 if before else x - 1, x, y
+
+    def run(call, transposed):
+        base = paddle.arange(6, dtype="float32").reshape([3, 2] if transposed else [2, 3])
+        results = call(base.t() if transposed else base)
+        base.zero_()
+        return results
+
+    fast = sot.symbolic_translate(f)
+    for transposed in (False, True, False, False, True, True, False):
+        same(run(fast, transposed), run(f, transposed))
+    counted = sot.stats()
+    assert counted.graphs == 2 and sum(counted.breaks.values()) == 1 and not counted.fallbacks
+
+
+def test_a_contiguous_tensor_needs_no_break(check):
+    check(lambda x: (x.contiguous() is x, x.is_contiguous(), x.contiguous() + 1), paddle.ones([2, 3]))
+
+
+def test_a_tensor_that_was_changed_is_laid_out_anew(same):
+    def f(x):
+        x.transpose_([1, 0])
+        return x.contiguous() + 1, x.contiguous() is x
+
+    fast = sot.symbolic_translate(f)
+    for _ in range(3):
+        given = [paddle.arange(6, dtype="float32").reshape([2, 3]) for _ in range(2)]
+        same(fast(given[0]), f(given[1]))

@@ -17,6 +17,7 @@ mod infer_meta;
 mod known_sizes;
 mod late;
 mod layer;
+mod layout;
 pub(crate) mod marks;
 mod meta;
 mod names;
@@ -51,7 +52,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 use sot_core::backend::{
-    Backend, CallKind, CallPolicy, GraphBuilder, ObjectTest, StateTest, TensorAttribute, TensorMeta,
+    Backend, CallKind, CallPolicy, GraphBuilder, ObjectTest, OfLayout, StateTest, TensorAttribute, TensorMeta,
 };
 use sot_core::cpython;
 use sot_core::error::ReasonId;
@@ -161,6 +162,10 @@ impl Backend for PaddleBackend {
 
     fn tensor_test(&self, tensor: &Bound<'_, PyAny>, meta: &TensorMeta, least: i64) -> PyResult<Box<dyn ObjectTest>> {
         Ok(Box::new(meta::TensorTest::new(&self.paddle, tensor, meta, least)?))
+    }
+
+    fn of_layout(&self, tensor: &Bound<'_, PyAny>, method: &str) -> PyResult<Option<OfLayout>> {
+        layout::of(&self.paddle, tensor, method)
     }
 
     fn size_function<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
