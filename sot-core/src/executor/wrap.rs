@@ -196,7 +196,11 @@ impl<'py> OpcodeExecutor<'py> {
     /// A class that is made anew at each call, or an object of one, is looked at natively: no translation would serve again.
     fn refuse_passing_class(&self, id: VarId) -> Flow<()> {
         let tracker = self.vars.tracker(id);
-        if self.passing.classes.is_empty() || !self.passing.classes.contains(&self.trackers.text(self.py, tracker)) {
+        // Before the first instruction there is nothing to break at.
+        if self.passing.classes.is_empty()
+            || self.checkpoints.is_empty()
+            || !self.passing.classes.contains(&self.trackers.text(self.py, tracker))
+        {
             return Ok(());
         }
         let text = "a class that is another one at every call, or an object of such";
