@@ -88,9 +88,10 @@ impl Variable for ModuleVariable {
             cx.guards.require(tracker);
             return Ok(Some(cx.wrap(&value, tracker)));
         }
+        let class = module.get_type();
         if dict.is_none_or(|dict| dict.contains("__getattr__").unwrap_or(true))
-            || name.starts_with("__")
-            || !module.is_exact_instance_of::<PyModule>()
+            || cpython::type_lookup(&class, &PyString::intern(cx.py, name)).is_some()
+            || !class.is(cx.py.get_type::<PyModule>())
         {
             let text = format!("attribute '{name}' of {}, which is computed", self.text(cx));
             return Err(Unwind::break_graph(ReasonId::UnsupportedAttribute, text));
