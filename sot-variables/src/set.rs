@@ -149,21 +149,37 @@ pub(crate) fn combine(
     left: &[Rc<HashKey>],
     right: &[Rc<HashKey>],
 ) -> Flow<Vec<Rc<HashKey>>> {
-    let mut only = |these: &[Rc<HashKey>], others: &[Rc<HashKey>], inside: bool| -> Flow<Vec<Rc<HashKey>>> {
-        let mut found = Vec::new();
-        for key in these {
-            if position(cx, others, key)?.is_some() == inside {
-                found.push(Rc::clone(key));
-            }
-        }
-        Ok(found)
-    };
     Ok(match op {
-        BinaryOp::And => only(left, right, true)?,
-        BinaryOp::Subtract => only(left, right, false)?,
-        BinaryOp::Xor => [only(left, right, false)?, only(right, left, false)?].concat(),
-        _ => [left.to_vec(), only(right, left, false)?].concat(),
+        // Of two equal elements CPython keeps that of the smaller set, or of the right one.
+        BinaryOp::And if right.len() > left.len() => only(cx, left, right, true)?,
+        BinaryOp::And => only(cx, right, left, true)?,
+        BinaryOp::Subtract => only(cx, left, right, false)?,
+        BinaryOp::Xor => [only(cx, left, right, false)?, only(cx, right, left, false)?].concat(),
+        _ => [left.to_vec(), only(cx, right, left, false)?].concat(),
     })
+}
+
+/// The elements of a set that another one has, too.
+pub(crate) fn intersect(cx: &mut OpcodeExecutor<'_>, set: VarId, other: VarId) -> Flow<VarId> {
+    let (set, other) = (expect(cx, set)?, expect(cx, other)?);
+    let keys = only(cx, &set.keys, &other.keys, true)?;
+    Ok(SetVariable::make(cx, keys, false, Order::Unknown))
+}
+
+/// Those elements that are among others too, or that are not.
+pub(crate) fn only(
+    cx: &mut OpcodeExecutor<'_>,
+    these: &[Rc<HashKey>],
+    others: &[Rc<HashKey>],
+    inside: bool,
+) -> Flow<Vec<Rc<HashKey>>> {
+    let mut found = Vec::new();
+    for key in these {
+        if position(cx, others, key)?.is_some() == inside {
+            found.push(Rc::clone(key));
+        }
+    }
+    Ok(found)
 }
 
 /// `left op right` for two sets, as a new set of the left one's type.

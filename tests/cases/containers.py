@@ -443,3 +443,14 @@ def test_whole__sets_looked_for_in_sets(x, given_set):
         except TypeError as error:
             answers.append(str(error))
     return x + 1, answers
+
+
+@given(lambda: (toy.arange(2), 1.0, {3, 1}))
+def test_whole__which_of_two_equal_elements_is_common(x, n, few):
+    found = [few & {n}, {n} & few, few & {n, 5, 6}, few.intersection([n, 5, 6]), frozenset(few).intersection((n,))]
+    found += [{1, 2} & {n}, {1, 2} & {n, 5}, {1, 2} & {n, 5, 6}, {1, 2}.intersection([n, 5, 6]), {1, 2}.intersection({n: 0})]
+    kept = set(few)
+    kept &= {n, 7}
+    kept.intersection_update([True, n])
+    views = {1: 0}.keys() & {n, 3}, {1: 0}.keys() & [n, 3], {1: 0, 2: 0, 3: 0}.keys() & {n}
+    return x + 1, found, kept, views

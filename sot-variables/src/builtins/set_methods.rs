@@ -13,7 +13,7 @@ use sot_core::variable::VarId;
 use super::{receive, required};
 use crate::dict;
 use crate::hash_key::{position, HashKey};
-use crate::set::{self, combine, elements, expect, write, Order, SetVariable};
+use crate::set::{self, combine, elements, expect, only, write, Order, SetVariable};
 use crate::subclass;
 
 builtin! { ADD = "set.add" => |cx, args| {
@@ -128,10 +128,24 @@ fn update(cx: &mut OpcodeExecutor<'_>, this: VarId, op: BinaryOp, other: VarId) 
             discard(cx, this, &key).map(drop)
         });
     }
-    let right = elements(cx, other)?;
     let left = expect(cx, this)?;
-    let keys = combine(cx, op, &left.keys, &right)?;
+    let keys = with_iterable(cx, op, &left.keys, other)?;
     write(cx, this, keys, Order::Unknown)
+}
+
+/// The elements of a set and another, or an iterable.
+fn with_iterable(
+    cx: &mut OpcodeExecutor<'_>,
+    op: BinaryOp,
+    left: &[Rc<HashKey>],
+    other: VarId,
+) -> Flow<Vec<Rc<HashKey>>> {
+    let right = elements(cx, other)?;
+    if op == BinaryOp::And && cx.see_as::<SetVariable>(other)?.is_none() {
+        // Of two equal elements that of the iterable stays.
+        return only(cx, &right, left, true);
+    }
+    combine(cx, op, left, &right)
 }
 
 fn updates(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, op: BinaryOp) -> Flow<VarId> {
@@ -152,8 +166,7 @@ fn combined(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, op: BinaryOp) -> Flow<
     }
     let mut keys = set.keys.clone();
     for other in others {
-        let other = elements(cx, other)?;
-        keys = combine(cx, op, &keys, &other)?;
+        keys = with_iterable(cx, op, &keys, other)?;
     }
     Ok(SetVariable::make(cx, keys, set.frozen, Order::Unknown))
 }

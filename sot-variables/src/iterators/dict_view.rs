@@ -164,7 +164,12 @@ impl Variable for DictView {
         let this = DictView::to_set(cx, this)?;
         // The result is a set, whatever the other operand is.
         let items = cx.unpack_all(other)?;
+        let is_iterable = as_set(cx, other)?.is_none();
         let other = SetVariable::build(cx, items)?;
+        if op == BinaryOp::And && is_iterable {
+            // Of two equal elements that of the iterable stays.
+            return set::intersect(cx, other, this).map(Some);
+        }
         let (left, right) = if reflected { (other, this) } else { (this, other) };
         set::operate(cx, op, left, right).map(Some)
     }
