@@ -53,6 +53,20 @@ pub enum Effect {
     },
 }
 
+/// What the name of an entry of an object's `__dict__` begins with here that no attribute of the object reads, as C code keeps
+/// something else by that name.
+const ENTRY: &str = "\0__dict__\0";
+
+/// By which name an entry of an object's `__dict__` that is no attribute is among the writes.
+pub fn entry_beside(key: &str) -> Name {
+    Rc::from(format!("{ENTRY}{key}"))
+}
+
+/// The key of such an entry.
+pub fn key_of_entry(name: &str) -> Option<&str> {
+    name.strip_prefix(ENTRY)
+}
+
 /// The writes of one translation.
 #[derive(Default)]
 pub struct SideEffects {

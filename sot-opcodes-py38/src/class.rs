@@ -52,9 +52,13 @@ fn find(cx: &mut OpcodeExecutor<'_>, names: VarId, name: &str) -> Flow<Option<Va
     }
 }
 
-/// The name in the mapping, else the global or builtin.
 fn load_name(cx: &mut OpcodeExecutor<'_>, name: &Name) -> Flow<VarId> {
     let names = namespace(cx)?;
+    load_global_from(cx, names, name)
+}
+
+/// The name in the mapping, else the global or builtin.
+pub fn load_global_from(cx: &mut OpcodeExecutor<'_>, names: VarId, name: &Name) -> Flow<VarId> {
     match find(cx, names, name)? {
         Some(value) => Ok(value),
         None => cx.load_global(name),

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use once_cell::sync::Lazy;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyModule, PyString, PyType};
+use pyo3::types::{PyDict, PyList, PyModule, PyString, PyType};
 use sot_core::backend::ObjectTest;
 use sot_core::cpython;
 use sot_core::error::{Flow, Reason, ReasonId, Unwind};
@@ -13,11 +13,13 @@ use sot_core::guard::{Identity, Test};
 use sot_core::tracker::{self, Tracker, TrackerId};
 use sot_core::variable::{VarId, Variable};
 
+use crate::builtins::dict_methods;
 use crate::dict;
 use crate::function::{call_by_policy, guard_identity};
 use crate::iterators::library;
 use crate::method::{self, call_descriptor};
 use crate::numpy;
+use crate::object;
 use crate::sequence;
 use crate::stand_in;
 
@@ -127,12 +129,15 @@ impl BuiltinFunctionVariable {
             // A class method in C: each lookup makes a new bound object, only its descriptor is lasting.
             let descriptor = object_model::lookup_in_class(cx, receiver, &Rc::from(name.as_str()))?;
             let owner = descriptor.as_ref().and_then(|descriptor| descriptor.getattr("__objclass__").ok());
+            let of_dict = owner.is_some_and(|owner| {
+                owner.cast::<PyType>().is_ok_and(|owner| cpython::is_subtype(owner, &cx.py.get_type::<PyDict>()))
+            });
             // What makes an instance is not told of which class.
             if name == "fromkeys"
-                && owner.is_some_and(|owner| cx.vars.get(receiver).object().is_some_and(|class| !class.is(&owner)))
+                && of_dict
+                && cx.vars.get(receiver).object().is_none_or(|class| !class.is(cx.py.get_type::<PyDict>()))
             {
-                let text = format!("{name}() of a subclass");
-                return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
+                return dict_methods::from_keys_of_class(cx, receiver, args);
             }
             if !is_value && cx.trackers.is_made(cx.vars.tracker(receiver)) {
                 let text = format!("{name}() of a class made in the trace");
@@ -146,7 +151,10 @@ impl BuiltinFunctionVariable {
                     let alias = library(cx.py, "types", "GenericAlias")?;
                     stand_in::call_with_known(cx, alias, &args.with_receiver(receiver))
                 }
-                None => cx.call_builtin(&object, args, is_value || name == "__class_getitem__"),
+                None => {
+                    let pure = is_value || name == "__class_getitem__" || is_pure_maker(cx, receiver, &name);
+                    cx.call_builtin(&object, args, pure)
+                }
             };
         }
         let ty = cx.type_of(receiver)?;
@@ -156,6 +164,15 @@ impl BuiltinFunctionVariable {
         let method = cx.get_attr(receiver, &Rc::from(name))?;
         cx.call(method, args)
     }
+}
+
+/// Class methods of values that depend on more than their arguments.
+const ASK_THE_CLOCK: &[&str] = &["now", "today", "utcnow", "fromtimestamp", "utcfromtimestamp"];
+
+/// Whether a class method makes a value of its arguments alone.
+fn is_pure_maker(cx: &OpcodeExecutor<'_>, class: VarId, name: &str) -> bool {
+    let class = cx.vars.get(class).object().map(|class| class.bind(cx.py).clone());
+    class.is_some_and(|class| object::is_value_type(&class)) && !ASK_THE_CLOCK.contains(&name)
 }
 
 /// Whether a class method of C's is that of classes which `[]` makes a `types.GenericAlias` of.
@@ -263,8 +280,11 @@ fn is_method_of_value(function: &Bound<'_, PyAny>) -> bool {
 }
 
 /// Pure functions of modules that have others.
-const PURE: &[(&str, &[&str])] =
-    &[("sys", &["intern"]), ("posix", &["_path_splitroot_ex", "_path_splitroot", "_path_normpath"])];
+const PURE: &[(&str, &[&str])] = &[
+    ("sys", &["intern"]),
+    ("_string", &["formatter_field_name_split"]),
+    ("posix", &["_path_splitroot_ex", "_path_splitroot", "_path_normpath"]),
+];
 
 /// Whether C functions of the type depend on nothing but their arguments.
 fn is_value_type(ty: &Bound<'_, PyType>) -> bool {

@@ -15,6 +15,7 @@ use sot_core::variable::{VarId, Variable};
 
 use crate::exception_group;
 use crate::iterators::{emit_call, rebuild};
+use crate::sequence;
 
 sot_core::variable_kind! { "exception" }
 
@@ -27,6 +28,23 @@ sot_core::builtin! { EXC_INFO = "sys:exc_info" => |cx, args| {
     let class = object_model::type_variable(cx, exception)?;
     let traceback = cx.traceback(exception);
     Ok(cx.tuple(vec![class, exception, traceback]))
+} }
+
+sot_core::builtin! { EXIT = "sys:exit" => |cx, args| {
+    let status = match args.positional[..] {
+        [] if args.keywords.is_empty() => Vec::new(),
+        [status] if args.keywords.is_empty() => vec![status],
+        _ => return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "sys.exit() with more than a status")),
+    };
+    let status = match status[..] {
+        [status] if is_none(cx, status)? => Vec::new(),
+        [status] if is_tuple(cx, status)? || is_exception(cx, status)? => {
+            return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "sys.exit() with an exception, or with several values"));
+        }
+        _ => status,
+    };
+    let class = cx.py.get_type::<PySystemExit>().into_any();
+    Err(Unwind::Raise(make(cx, &class, status)?))
 } }
 
 sot_core::builtin! { EXCEPTION = "sys:exception" => |cx, args| {
@@ -206,7 +224,7 @@ pub fn call_method(cx: &mut OpcodeExecutor<'_>, descriptor: &Bound<'_, PyAny>, a
             Ok(Some(cx.none()))
         }
         ("__str__" | "__repr__", []) => {
-            let Some(real) = exception.real_with_args(cx)? else {
+            let Some(real) = exception.real_for_text(cx)? else {
                 let text = "the text of an exception with values that are not known while tracing";
                 return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
             };
@@ -323,6 +341,29 @@ impl ExceptionVariable {
         let ty = self.ty.bind(cx.py).clone();
         let base = static_base(ty.cast::<PyType>().map_err(PyErr::from)?)?;
         let real = base.call_method1("__new__", (&ty,))?;
+        cx.py.get_type::<PyBaseException>().getattr("args")?.call_method1("__set__", (&real, args))?;
+        Ok(Some(real))
+    }
+
+    /// A real exception with the text of this one. Exceptions among its arguments say theirs, unless the program does.
+    fn real_for_text<'py>(&self, cx: &mut OpcodeExecutor<'py>) -> Flow<Option<Bound<'py, PyAny>>> {
+        if let Some(real) = self.real_with_args(cx)? {
+            return Ok(Some(real));
+        }
+        let ty = self.ty.bind(cx.py).cast::<PyType>().map_err(PyErr::from)?.clone();
+        let base = static_base(&ty)?;
+        if let Some(members) = self.members {
+            let members = cx.unpack_all(members)?;
+            let message = self.args.first().copied().map_or(Ok(None), |message| cx.known(message))?;
+            let Some((message, members)) = message.zip(real_arguments(cx, &members)?) else { return Ok(None) };
+            return Ok(Some(base.call_method1("__new__", (&ty, message, members))?));
+        }
+        if keeps_more(&ty)? {
+            return Ok(None);
+        }
+        let Some(args) = real_arguments(cx, &self.args)? else { return Ok(None) };
+        let real = base.call_method1("__new__", (&ty,))?;
+        let args = PyTuple::new(cx.py, args)?;
         cx.py.get_type::<PyBaseException>().getattr("args")?.call_method1("__set__", (&real, args))?;
         Ok(Some(real))
     }
@@ -488,6 +529,31 @@ impl Variable for ExceptionVariable {
             None => Ok(()),
         }
     }
+}
+
+/// Real arguments, of which exceptions are only as good as their texts.
+fn real_arguments<'py>(cx: &mut OpcodeExecutor<'py>, args: &[VarId]) -> Flow<Option<Vec<Bound<'py, PyAny>>>> {
+    let mut real = Vec::with_capacity(args.len());
+    for &arg in args {
+        let found = match cx.see_as::<ExceptionVariable>(arg)? {
+            Some(exception) if says_its_text_in_c(exception.ty.bind(cx.py)) => {
+                sequence::nested(|| exception.real_for_text(cx)).ok_or_else(sequence::endless)??
+            }
+            Some(_) => None,
+            None => cx.materialize(arg)?,
+        };
+        let Some(found) = found else { return Ok(None) };
+        real.push(found);
+    }
+    Ok(Some(real))
+}
+
+fn says_its_text_in_c(ty: &Bound<'_, PyAny>) -> bool {
+    let in_c = |name: &&str| {
+        let found = ty.cast::<PyType>().ok().and_then(|ty| cpython::type_lookup(ty, &PyString::intern(ty.py(), name)));
+        found.is_some_and(|found| cpython::builtin_type_name(&found) == "wrapper_descriptor")
+    };
+    ["__str__", "__repr__"].iter().all(in_c)
 }
 
 /// The exception whose traceback the variable is.

@@ -12,6 +12,7 @@ use sot_core::cpython::{self, Part};
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, FunctionParts, Globals, Name, OpcodeExecutor, OpcodeInlineExecutor};
 use sot_core::guard::{Identity, Test};
+use sot_core::side_effects::key_of_entry;
 use sot_core::tracker::{self, Key, Tracker, TrackerId};
 use sot_core::translate;
 use sot_core::variable::{VarId, Variable};
@@ -372,6 +373,27 @@ struct NewFunctionVariable {
     globals: Globals,
 }
 
+/// What CPython says of a label of the wrong type, for any function.
+fn refuse_label(cx: &mut OpcodeExecutor<'_>, name: &Name, value: VarId) -> Flow<()> {
+    let py = cx.py;
+    let expected = match &**name {
+        "__name__" | "__qualname__" => py.get_type::<PyString>(),
+        "__annotations__" => py.get_type::<PyDict>(),
+        "__type_params__" => py.get_type::<PyTuple>(),
+        _ => return Ok(()),
+    };
+    let ty = cx.type_of(value)?;
+    let fits = ty.cast::<PyType>().is_ok_and(|ty| cpython::is_subtype(ty, &expected));
+    if fits || cx.known(value)?.is_some_and(|value| value.is_none() && &**name == "__annotations__") {
+        return Ok(());
+    }
+    let function =
+        cpython::import(py, "functools")?.getattr("wraps")?.cast_into::<PyFunction>().map_err(PyErr::from)?;
+    let empty = function_type(py)?.call1((cpython::function_code(&function), PyDict::new(py)))?;
+    // Any object of another type is refused in the same words.
+    empty.setattr(&**name, py.get_type::<PyAny>().call0()?).map_err(|error| cx.raise(error))
+}
+
 impl NewFunctionVariable {
     fn parts(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<FunctionParts> {
         let code = cx.known(self.new.code)?;
@@ -438,7 +460,11 @@ pub(crate) fn stand_in<'py>(
         real.setattr("__annotations__", stand_in::of(cx, annotations, exact)?)?;
     }
     for (name, value) in cx.effects.attributes_of(function) {
-        real.setattr(&*name, stand_in::of(cx, value, exact)?)?;
+        let value = stand_in::of(cx, value, exact)?;
+        match key_of_entry(&name) {
+            Some(key) => real.getattr("__dict__")?.set_item(key, value)?,
+            None => real.setattr(&*name, value)?,
+        }
     }
     Ok(Some(real))
 }
@@ -555,7 +581,8 @@ impl Variable for NewFunctionVariable {
     }
 
     fn set_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, value: Option<VarId>) -> Flow<()> {
-        if LABELS.contains(&&**name) && value.is_some() {
+        if let Some(label) = value.filter(|_| LABELS.contains(&&**name)) {
+            refuse_label(cx, name, label)?;
             cx.effects.set_attribute(this, name, value);
             return Ok(());
         }

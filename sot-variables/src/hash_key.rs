@@ -12,13 +12,13 @@ use sot_core::backend::ObjectTest;
 use sot_core::cpython::{self, Place, Recorder};
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, OpcodeExecutor};
-use sot_core::guard::{Identity, Test};
+use sot_core::guard::{same_constant, Identity, Test};
 use sot_core::side_effects::Effect;
 use sot_core::variable::VarId;
 
 use crate::dict;
 use crate::identity::IdVariable;
-use crate::object::is_c_value;
+use crate::object::{is_c_value, is_compared_value};
 use crate::range::RangeVariable;
 use crate::set::SetVariable;
 use crate::subclass;
@@ -479,6 +479,19 @@ impl ObjectTest for IteratesOver {
     }
 }
 
+/// Whether a key is as good as another one to everyone who looks at it: equal keys may be of two types, or hold such.
 fn same_key(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> bool {
-    a.is(b) || (a.get_type().is(b.get_type()) && is_plain(a, 0) && a.eq(b).unwrap_or(false))
+    if a.is(b) {
+        return true;
+    }
+    if let (Ok(a), Ok(b)) = (a.cast_exact::<PyTuple>(), b.cast_exact::<PyTuple>()) {
+        return a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| same_key(&a, &b));
+    }
+    if let (Ok(a), Ok(b)) = (a.cast_exact::<PyFrozenSet>(), b.cast_exact::<PyFrozenSet>()) {
+        return a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| same_key(&a, &b));
+    }
+    if is_atom(a) {
+        return same_constant(a, b);
+    }
+    is_compared_value(a) && a.get_type().is(b.get_type()) && a.eq(b).unwrap_or(false)
 }

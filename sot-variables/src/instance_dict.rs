@@ -9,6 +9,7 @@ use sot_core::codegen::CodeGen;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, BinaryOp, CompareOp, Name, OpcodeExecutor};
+use sot_core::side_effects::{entry_beside, key_of_entry};
 use sot_core::tracker::Tracker;
 use sot_core::variable::{VarId, Variable};
 
@@ -69,22 +70,23 @@ impl InstanceDictVariable {
         }
         let mut kept = Vec::with_capacity(entries.len());
         for entry in entries {
-            let Ok(name) = entry.key.bind(py).extract::<String>().map(Rc::from) else {
+            let Ok(name) = entry.key.bind(py).extract::<String>() else {
                 // No attribute, but an entry all the same.
                 kept.push(entry);
                 continue;
             };
-            if !cx.effects.was_deleted(self.object, &name) {
+            let beside = entry_beside(&name);
+            if !cx.effects.was_deleted(self.object, &name) && !cx.effects.was_deleted(self.object, &beside) {
                 kept.push(entry);
             }
         }
         for (name, value) in cx.effects.attributes_of(self.object) {
             // What a slot or C code keeps is not in the dict.
-            let found = object_model::lookup(cx, self.object, &name)?;
-            if found.is_some_and(|(found, _)| is_kept_in_c(&found)) {
+            let beside = key_of_entry(&name);
+            if beside.is_none() && self.is_kept_in_c(cx, &name)? {
                 continue;
             }
-            let key = cx.string(&name);
+            let key = cx.string(beside.unwrap_or(&name));
             let key = HashKey::of(cx, key)?;
             dict::put(cx, &mut kept, key, value)?;
         }
@@ -112,21 +114,19 @@ impl InstanceDictVariable {
 
     /// The attribute that a write to the dict writes.
     fn attribute_name(&self, cx: &mut OpcodeExecutor<'_>, key: &HashKey) -> Flow<Name> {
-        let refuse = |what| {
-            let text = format!("a key that {what} in the __dict__ of an object");
+        let name: Name = key.bind(cx.py).extract::<String>().map(Rc::from).map_err(|_| {
+            let text = "a key that is no string in the __dict__ of an object";
             Unwind::break_graph(ReasonId::UnsupportedMutation, text)
-        };
-        let name: Name = key.bind(cx.py).extract::<String>().map(Rc::from).map_err(|_| refuse("is no string"))?;
-        let found = object_model::lookup(cx, self.object, &name)?;
-        if found.is_some_and(|(found, _)| is_kept_in_c(&found)) {
-            return Err(refuse("is the name of what C code keeps"));
-        }
-        Ok(name)
+        })?;
+        Ok(if self.is_kept_in_c(cx, &name)? { entry_beside(&name) } else { name })
     }
-}
 
-fn is_kept_in_c(found: &Bound<'_, PyAny>) -> bool {
-    matches!(&*cpython::builtin_type_name(found), "member_descriptor" | "getset_descriptor")
+    /// Whether the object's class has C code keep the attribute, beside which the entry is no attribute.
+    fn is_kept_in_c(&self, cx: &mut OpcodeExecutor<'_>, name: &Name) -> Flow<bool> {
+        let found = object_model::lookup(cx, self.object, name)?;
+        let kinds = ["member_descriptor", "getset_descriptor"];
+        Ok(found.is_some_and(|(found, _)| kinds.contains(&&*cpython::builtin_type_name(&found))))
+    }
 }
 
 impl Variable for InstanceDictVariable {

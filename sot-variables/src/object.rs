@@ -116,6 +116,11 @@ fn is_refusal(cx: &mut OpcodeExecutor<'_>, exception: VarId) -> Flow<bool> {
 /// Of these, types whose equal instances answer alike.
 const COMPARED: &[&str] = &["date", "timedelta"];
 
+/// Whether the object is a value in whose place an equal one does.
+pub fn is_compared_value(object: &Bound<'_, PyAny>) -> bool {
+    COMPARED.contains(&&*cpython::type_name(&object.get_type())) && is_c_value(object)
+}
+
 /// Whether instances of the type are such values.
 pub fn is_value_type(ty: &Bound<'_, PyAny>) -> bool {
     static TYPES: PyOnceLock<Vec<Py<PyAny>>> = PyOnceLock::new();
@@ -165,7 +170,7 @@ impl Variable for ObjectVariable {
         let object = self.object.bind(cx.py).clone();
         let tracker = cx.vars.tracker(this);
         let of_numpy = numpy::is_value_type(&object.get_type());
-        if of_numpy || COMPARED.contains(&&*cpython::type_name(&object.get_type())) && is_c_value(&object) {
+        if of_numpy || is_compared_value(&object) {
             cx.guards.add(tracker, Test::Equals(self.object.clone_ref(cx.py)));
         } else if is_c_value(&object) || is_type_hint(&object) {
             cx.guards.add(tracker, Test::Is(Identity::of(&object)));

@@ -159,13 +159,6 @@ pub(crate) fn combine(
     })
 }
 
-/// The elements of a set that another one has, too.
-pub(crate) fn intersect(cx: &mut OpcodeExecutor<'_>, set: VarId, other: VarId) -> Flow<VarId> {
-    let (set, other) = (expect(cx, set)?, expect(cx, other)?);
-    let keys = only(cx, &set.keys, &other.keys, true)?;
-    Ok(SetVariable::make(cx, keys, false, Order::Unknown))
-}
-
 /// Those elements that are among others too, or that are not.
 pub(crate) fn only(
     cx: &mut OpcodeExecutor<'_>,

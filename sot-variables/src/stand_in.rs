@@ -10,6 +10,7 @@ use sot_core::codegen::CodeGen;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
+use sot_core::side_effects::key_of_entry;
 use sot_core::tracker;
 use sot_core::variable::{VarId, Variable};
 
@@ -105,7 +106,10 @@ fn new<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, exact: &mut bool) -> 
         let object = py.get_type::<PyAny>().call_method1("__new__", (&ty,))?;
         for (name, value) in cx.effects.attributes_of(variable) {
             let value = of(cx, value, exact)?;
-            py.get_type::<PyAny>().call_method1("__setattr__", (&object, &*name, value))?;
+            match key_of_entry(&name) {
+                Some(key) => object.getattr("__dict__")?.set_item(key, value)?,
+                None => py.get_type::<PyAny>().call_method1("__setattr__", (&object, &*name, value)).map(drop)?,
+            }
         }
         return Ok(object);
     }

@@ -422,3 +422,42 @@ def test_dict_around_a_break(box):
     toy.save(held["y"])
     held["x"] = held["y"] * 2
     return box.x, box.y, sorted(held), list(asked)
+
+
+class Lending:
+    """Has every name, and a number in the place of an index; notes who asks."""
+
+    def __init__(self, told):
+        self.told = told
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        asked.append(name)
+        return self.told
+
+    def __index__(self):
+        asked.append("index")
+        return 1
+
+
+def _of_an_operation(operation, *args):
+    try:
+        return operation(*args)
+    except Exception as e:
+        return type(e).__name__, e.args
+
+
+@given(lambda: (toy.arange(2), Lending(None)), lambda: (toy.arange(2), Lending(lambda: 5)), lambda: (toy.arange(2), Lending(lambda: 5)))
+def test_object_that_an_operation_asks(x, lent):
+    global asked
+    asked = []
+    found = [_of_an_operation(toy.relu, lent), _of_an_operation(toy.stack, [x, lent]), _of_an_operation(toy.full, (2,), lent)]
+    return x + 1, found[:2], list(asked)
+
+
+@given(lambda: (toy.arange(2, 2), Lending(None)))
+def test_object_that_is_an_index(x, lent):
+    global asked
+    asked = []
+    return x[lent] + 1, x.sum(lent) * 2, list(asked)

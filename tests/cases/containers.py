@@ -454,3 +454,66 @@ def test_whole__which_of_two_equal_elements_is_common(x, n, few):
     kept.intersection_update([True, n])
     views = {1: 0}.keys() & {n, 3}, {1: 0}.keys() & [n, 3], {1: 0, 2: 0, 3: 0}.keys() & {n}
     return x + 1, found, kept, views
+
+
+@given(lambda: (toy.arange(2), {1: "a", 2.0: "b"}, True))
+def test_whole__which_of_two_equal_elements_of_a_view_is_common(x, d, one):
+    keys, items = d.keys(), d.items()
+    others = [{1.0}, {1.0, 7}, {1.0, 7, 8}, [1.0, 7, 8], (one,), frozenset([1.0]), frozenset([1.0, 4]), frozenset([1.0, 4, 5]), {1.0: 0}]
+    others += [{1.0: 0}.keys(), {1.0: 0, 4: 0}.keys(), {1.0: 0, 4: 0, 5: 0}.keys(), [], set(), frozenset(), {one: 0}.items()]
+    found = [keys & other for other in others] + [other & keys for other in others]
+    found += [keys | other for other in others] + [other ^ keys for other in others]
+    found += [keys - other for other in others] + [other - keys for other in others]
+    pairs = [{(1.0, "a")}, {(1.0, "a"), 3, 4}, [(one, "a")], frozenset([(1.0, "a"), (one, "b")]), {1.0: "a"}.items(), {1: "a", 2: "b", 3: "c"}.items()]
+    found += [items & other for other in pairs] + [other & items for other in pairs]
+    found += [items ^ other for other in pairs] + [other - items for other in pairs]
+    return x + 1, found
+
+
+class Even:
+    """Equal to others of its kind."""
+
+    def __init__(self, n):
+        self.n = n
+
+    def __eq__(self, other):
+        return isinstance(other, Even)
+
+    def __hash__(self):
+        return 3
+
+    def __repr__(self):
+        return f"Even {self.n}"
+
+
+@given(lambda: (toy.arange(2), Even(1), Even(2)))
+def test_elements_of_a_view_that_the_program_compares(x, one, two):
+    d = {one: 0}
+    found = [d.keys() & {two}, {two} & d.keys(), d.keys() & [two], d.keys() & {two, 4}, d.keys() & {two, 4, 5}, d.keys() & frozenset([two])]
+    return x + 1, found
+
+
+@given(lambda: (toy.arange(2), Even(1)))
+def test_whole__elements_of_a_view_that_are_in_the_other(x, one):
+    d = {one: 0, 4: 1}
+    return x + 1, [d.keys() & {one}, {one} | d.keys(), d.keys() - {one}, d.keys() ^ {one}]
+
+
+@given(
+    lambda: (toy.arange(2), {(1.0, "a")}, frozenset([(0.0,)])),
+    lambda: (toy.arange(2), {(True, "a")}, frozenset([(-0.0,)])),
+    lambda: (toy.arange(2), {(1, "a")}, frozenset([(0,)])),
+    lambda: (toy.arange(2), {(1, "a")}, frozenset([(0,)])),
+)
+def test_equal_elements_of_other_types(x, some, few):
+    return x + 1, [str(item) for item in some], [str(item) for item in few], {(few, 1): 2}
+
+
+@given(
+    lambda: (toy.arange(2), {0.0: 1}, {0.0}, (frozenset([1]), 0.0)),
+    lambda: (toy.arange(2), {-0.0: 1}, {-0.0}, (frozenset([1.0]), 0.0)),
+    lambda: (toy.arange(2), {0: 1}, {0}, (frozenset([True]), 0.0)),
+    lambda: (toy.arange(2), {False: 1}, {False}, (frozenset([True]), -0.0)),
+)
+def test_equal_keys_of_other_signs(x, d, some, pair):
+    return x + 1, [str(key) for key in d], [str(item) for item in some], repr(pair)

@@ -437,3 +437,38 @@ def typing_overloads(x):
     if typing.TYPE_CHECKING:
         return x
     return x + 1, Config.__annotations__["size"] is int
+
+
+class Asked(type):
+    """Says that 5 is an instance of its classes, beside those that are."""
+
+    def __instancecheck__(cls, instance):
+        return instance == 5 or super().__instancecheck__(instance)
+
+    def __subclasscheck__(cls, other):
+        return other is float or type.__subclasscheck__(cls, other)
+
+
+class AskedHere(metaclass=Asked):
+    pass
+
+
+def hooks_that_ask_type(x):
+    class Child(AskedHere):
+        pass
+
+    found = [isinstance(value, AskedHere) for value in (5, 4, AskedHere(), Child(), "")]
+    return x + 1, found, [issubclass(ty, AskedHere) for ty in (float, int, Child, AskedHere)], Child.mro()[1:] == AskedHere.mro()
+
+
+def labels_of_the_wrong_type(x):
+    def f():
+        pass
+
+    said = []
+    for name in ("__name__", "__qualname__", "__annotations__"):
+        try:
+            setattr(f, name, 1)
+        except TypeError as e:
+            said.append(str(e))
+    return x + 1, said, f.__name__

@@ -1,5 +1,7 @@
 """Exceptions made, raised and caught in the function."""
 
+import logging
+import sys
 
 class Plain(Exception):
     pass
@@ -344,3 +346,44 @@ def class_of_an_exception(x):
         raise Coded(1)
     except ValueError as e:
         return x + 1, e.__class__.__name__, e.__class__ is Coded
+
+
+def exception_printed(x):
+    try:
+        try:
+            raise KeyError("k")
+        except KeyError as k:
+            raise Coded(5) from k
+    except Coded as e:
+        print("failed:", e, e.__cause__, [e.code], sep="|")
+        print(repr(e.__context__), Described(1))
+    return x + 1
+
+
+def exception_logged(x):
+    log = logging.getLogger("exceptions that are logged")
+    try:
+        raise Coded(5)
+    except Coded as e:
+        log.debug("failed: %s", e)
+        log.info("%s %r %d", e, Described(2), 3)
+    return x + 1
+
+
+def exit_of_the_program(x):
+    codes = []
+    for status in (3, None, "text"):
+        try:
+            sys.exit(status)
+        except SystemExit as e:
+            codes.append((e.code, e.args))
+    try:
+        sys.exit()
+    except SystemExit as e:
+        codes.append((e.code, str(e)))
+    return x + 1, codes
+
+
+def text_of_an_exception_that_holds_another(x):
+    e = Plain("outer", ValueError("inner"), 3)
+    return x + 1, str(e), repr(e), str(Plain(KeyError("k"))), f"{Plain(Plain(1))!r}"

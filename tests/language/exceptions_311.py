@@ -161,3 +161,14 @@ def group_with_clauses_that_raise(x):
             raise KeyError("new") from e
 
     return x + 1, [_raised(f) for f in (own, own_and_again, parts_by_name, all_by_name, naked)]
+
+
+def text_of_a_group(x):
+    found = []
+    try:
+        raise ExceptionGroup("g", [ValueError(1), KeyError("k"), ValueError("v")])
+    except* ValueError as group:
+        found.append((str(group), repr(group)))
+    except* KeyError as group:
+        found.append((str(group), repr(group)))
+    return x + 1, found

@@ -48,3 +48,13 @@ def math_of_312(x):
     import math
 
     return x + math.sumprod([1, 2], [3, 4]), math.cbrt(27), math.exp2(3)
+
+
+def generic_class_made_here(x):
+    class Box[T]:
+        name: int = 3
+
+        def get[U](self, value: U, *more: T) -> tuple[T, U, name]:
+            return value
+
+    return x + Box().get(3), Box.__type_params__[0].__name__, Box.get.__type_params__[0].__name__, Box.name

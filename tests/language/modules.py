@@ -4,9 +4,11 @@ import collections
 import contextlib
 import contextvars
 import copy
+import datetime
 import functools
 import hashlib
 import io
+import json
 import operator
 import os
 import random
@@ -442,3 +444,61 @@ def module_that_is_imported_here(x):
     from wsgiref import util
 
     return x + 1, colorsys.rgb_to_hsv(1, 0, 0), util.guess_scheme({})
+
+
+@functools.lru_cache(maxsize=None)
+def _remembered(n):
+    """Doubled."""
+    return n * 2
+
+
+def wraps_of_a_cached_function(x):
+    @functools.wraps(_remembered)
+    def doubled(n):
+        return _remembered(n)
+
+    return x + doubled(1), doubled.__name__, doubled.__doc__, sorted(doubled.__dict__), doubled.__wrapped__ is _remembered, doubled
+
+
+def entries_beside_what_c_code_keeps(x):
+    def f():
+        return 1
+
+    f.__dict__.update(__name__="g", other=2)
+    f.__dict__["__doc__"] = 3
+    before = dict(vars(f))
+    del f.__dict__["__doc__"]
+    return x + f(), f.__name__, f.__doc__, before, f.__dict__, f
+
+
+class Encoder(json.JSONEncoder):
+    def default(self, o):
+        if isinstance(o, Node):
+            return {"value": o.value, "children": o.children}
+        return super().default(o)
+
+
+def json_of_objects(x):
+    tree = Node(1.5, [Node("é", ()), Node(None)])
+    texts = json.dumps(tree, cls=Encoder), json.dumps([Node(True)], default=vars), Encoder().encode({"k": Node(2)})
+    try:
+        json.dumps({"k": Node(1)})
+    except TypeError as e:
+        return x + 1, texts, str(e)
+
+
+def times_from_texts(x):
+    when = datetime.datetime.fromisoformat("2024-01-02T03:04:05")
+    day, time = datetime.date.fromisoformat("2024-02-03"), datetime.time.fromisoformat("01:02")
+    return x + when.day, when, day, time, datetime.datetime.combine(day, time), datetime.date.fromordinal(when.toordinal())
+
+
+def dicts_from_keys(x):
+    class Own(dict):
+        def __setitem__(self, key, value):
+            super().__setitem__(key, [value])
+
+    ordered = collections.OrderedDict.fromkeys(["b", "a"], 1)
+    ordered.move_to_end("b")
+    made = collections.defaultdict.fromkeys("ab")
+    return x + 1, ordered, list(ordered), made, Own.fromkeys("ab", 2), type(Own.fromkeys([])).__name__, dict.fromkeys("ab")

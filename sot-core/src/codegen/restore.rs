@@ -12,7 +12,7 @@ use crate::cpython;
 use crate::error::Flow;
 use crate::executor::{CallArgs, Frame, Name};
 use crate::graph::{StatementIR, SymbolId};
-use crate::side_effects::Effect;
+use crate::side_effects::{key_of_entry, Effect};
 use crate::tracker::{Tracker, TrackerId};
 use crate::variable::{Death, VarId, Variable};
 
@@ -233,6 +233,9 @@ impl CodeGen<'_, '_> {
     /// The entry that the program wrote, be it directly or in a `__setattr__` of its own: no hook is asked again.
     fn restore_attribute(&mut self, object: VarId, name: &Name, value: Option<VarId>) -> Flow<()> {
         let py = self.cx.py;
+        if let Some(key) = key_of_entry(name) {
+            return self.restore_entry(object, key, value);
+        }
         let ty = self.cx.vars.get(object).python_type(self.cx);
         let Ok(ty) = ty.cast::<PyType>() else { return self.store_attr(object, name, value) };
         let in_c = |found: &Bound<'_, PyAny>| {
@@ -240,10 +243,7 @@ impl CodeGen<'_, '_> {
         };
         let found = cpython::type_lookup(ty, &PyString::intern(py, name));
         if found.is_some_and(|found| cpython::is_data_descriptor(&found) && !in_c(&found)) {
-            value.map_or(Ok(()), |value| self.load(value))?;
-            self.load_instance_dict(object)?;
-            self.load_const(PyString::intern(py, name).into_any().unbind())?;
-            return self.op(if value.is_some() { "STORE_SUBSCR" } else { "DELETE_SUBSCR" }, 0);
+            return self.restore_entry(object, name, value);
         }
         let hook = if value.is_some() { "__setattr__" } else { "__delattr__" };
         let found = cpython::type_lookup(ty, &PyString::intern(py, hook));
@@ -255,6 +255,14 @@ impl CodeGen<'_, '_> {
         let args: Vec<VarId> = [object, name].into_iter().chain(value).collect();
         self.call(|cg| cg.load_const(set), &args)?;
         self.op("POP_TOP", 0)
+    }
+
+    /// `object.__dict__[key] = value`
+    fn restore_entry(&mut self, object: VarId, key: &str, value: Option<VarId>) -> Flow<()> {
+        value.map_or(Ok(()), |value| self.load(value))?;
+        self.load_instance_dict(object)?;
+        self.load_const(PyString::intern(self.cx.py, key).into_any().unbind())?;
+        self.op(if value.is_some() { "STORE_SUBSCR" } else { "DELETE_SUBSCR" }, 0)
     }
 
     fn restore_global(&mut self, globals: TrackerId, name: &str, value: Option<VarId>) -> Flow<()> {

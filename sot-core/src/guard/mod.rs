@@ -14,7 +14,7 @@ use crate::backend::{ObjectTest, StateTest};
 use crate::cpython::{self, Part, Place, Recorder, WeakRef};
 use crate::tracker::{repr, Key, TrackerId, Trackers};
 
-pub use program::{Differing, FrameView, GuardProgram};
+pub use program::{same_constant, Differing, FrameView, GuardProgram};
 
 /// What must hold of a value.
 pub enum Test {

@@ -5,7 +5,7 @@
 use std::collections::{HashMap, HashSet};
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyFloat, PyList, PyString, PyTuple, PyType};
+use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyFrozenSet, PyInt, PyList, PyString, PyTuple, PyType};
 
 use super::compile::Compiler;
 use super::memo::{sources, Memory, Seen};
@@ -482,7 +482,7 @@ pub(super) fn may_run_code(object: &Bound<'_, PyAny>) -> bool {
 
 /// Equality of constants: one type, and the same value bit for bit where floats are concerned.
 #[inline]
-fn same_constant(value: &Bound<'_, PyAny>, constant: &Bound<'_, PyAny>) -> bool {
+pub fn same_constant(value: &Bound<'_, PyAny>, constant: &Bound<'_, PyAny>) -> bool {
     value.is(constant) || equal_constants(value, constant)
 }
 
@@ -496,6 +496,10 @@ fn equal_constants(value: &Bound<'_, PyAny>, constant: &Bound<'_, PyAny>) -> boo
     if let (Ok(a), Ok(b)) = (value.cast_exact::<PyTuple>(), constant.cast_exact::<PyTuple>()) {
         return a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| same_constant(&a, &b));
     }
+    // An equal one may hold other elements, and iterate in another order.
+    if let (Ok(a), Ok(b)) = (value.cast_exact::<PyFrozenSet>(), constant.cast_exact::<PyFrozenSet>()) {
+        return a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| same_constant(&a, &b));
+    }
     // Code that is equal may still have other lines.
     if value.is_exact_instance_of::<pyo3::types::PyCode>() {
         return false;
@@ -503,7 +507,17 @@ fn equal_constants(value: &Bound<'_, PyAny>, constant: &Bound<'_, PyAny>) -> boo
     if value.is_instance_of::<pyo3::types::PyComplex>() {
         return value.repr().is_ok_and(|a| constant.repr().is_ok_and(|b| a.to_string() == b.to_string()));
     }
-    value.eq(constant).unwrap_or(false)
+    value.eq(constant).unwrap_or(false) && !differ_in_sign(value, constant)
+}
+
+/// Whether two equal numbers, of numpy's, are noughts of which one is minus nought.
+fn differ_in_sign(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> bool {
+    let is_of_python = a.is_exact_instance_of::<PyString>()
+        || a.is_exact_instance_of::<PyInt>()
+        || a.is_exact_instance_of::<PyBool>()
+        || a.is_exact_instance_of::<PyBytes>();
+    let is_negative = |number: &Bound<'_, PyAny>| number.extract::<f64>().is_ok_and(f64::is_sign_negative);
+    !is_of_python && is_negative(a) != is_negative(b)
 }
 
 fn length(value: &Bound<'_, PyAny>) -> Option<usize> {

@@ -213,6 +213,15 @@ fn iter(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     cx.iter(this)
 }
 
+/// `class.fromkeys(keys, value)` of a class derived from `dict`: an instance is given one key after the other.
+pub(crate) fn from_keys_of_class(cx: &mut OpcodeExecutor<'_>, class: VarId, args: &CallArgs) -> Flow<VarId> {
+    let [keys, value] = args.named(cx, "fromkeys", ["iterable", "value"], 1)?;
+    let value = value.unwrap_or_else(|| cx.none());
+    let made = cx.call(class, &CallArgs::default())?;
+    cx.each(required(keys)?, |cx, key| cx.set_item(made, key, value))?;
+    Ok(made)
+}
+
 /// `dict.fromkeys(keys, value)`, called on `dict` itself.
 fn from_keys(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     let [keys, value] = args.named(cx, "fromkeys", ["iterable", "value"], 1)?;

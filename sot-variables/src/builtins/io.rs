@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 
 use sot_core::builtin;
 use sot_core::cpython;
-use sot_core::error::Flow;
+use sot_core::error::{Flow, Unwind};
 use sot_core::executor::{CallArgs, OpcodeExecutor};
 use sot_core::side_effects::Effect;
 use sot_core::tracker::{Key, Tracker};
@@ -79,7 +79,19 @@ pub(super) fn text(cx: &mut OpcodeExecutor<'_>, value: VarId) -> Flow<VarId> {
     }
     match cx.materialize(value)? {
         Some(value) => cx.fold(|_| Ok(value.str()?.into_any())),
-        None => Err(cannot("print() of a value that is not known while tracing")),
+        None => text_by_the_program(cx, &str, value),
+    }
+}
+
+/// The text of an object whose `__str__` is followed, if all it does is to make a text.
+fn text_by_the_program<'py>(cx: &mut OpcodeExecutor<'py>, str: &Bound<'py, PyAny>, value: VarId) -> Flow<VarId> {
+    let before = cx.effects.len();
+    let tracker = cx.constant_tracker(str.clone().unbind());
+    let str = cx.wrap(str, tracker);
+    match cx.call(str, &CallArgs::positional(vec![value])) {
+        Ok(text) if cx.effects.len() == before && cx.known_str(text)?.is_some() => Ok(text),
+        Ok(_) | Err(Unwind::Raise(_)) => Err(cannot("print() of a value that is not known while tracing")),
+        Err(other) => Err(other),
     }
 }
 

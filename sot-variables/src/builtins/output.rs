@@ -6,8 +6,8 @@ use pyo3::types::{PyCFunction, PyDict, PyFunction, PyList, PyString, PyTuple, Py
 
 use sot_core::builtin;
 use sot_core::cpython;
-use sot_core::error::Flow;
-use sot_core::executor::{CallArgs, Frame, OpcodeExecutor};
+use sot_core::error::{Flow, Unwind};
+use sot_core::executor::{BinaryOp, CallArgs, Frame, OpcodeExecutor};
 use sot_core::resume;
 use sot_core::runtime::Runtime;
 use sot_core::side_effects::Effect;
@@ -151,7 +151,10 @@ fn message(cx: &mut OpcodeExecutor<'_>, given: &[VarId]) -> Flow<Vec<VarId>> {
     let format = cx.known_str(format)?.ok_or_else(unknown)?;
     let mut values = Vec::new();
     for &value in rest {
-        values.push(cx.materialize(value)?.ok_or_else(unknown)?);
+        match cx.materialize(value)? {
+            Some(value) => values.push(value),
+            None => return Ok(vec![followed_message(cx, given[0], rest)?]),
+        }
     }
     // A single mapping is formatted by its keys.
     let values = match &values[..] {
@@ -161,6 +164,24 @@ fn message(cx: &mut OpcodeExecutor<'_>, given: &[VarId]) -> Flow<Vec<VarId>> {
     match PyString::new(cx.py, &format).rem(values) {
         Ok(text) => Ok(vec![cx.wrap_fresh(&text)?]),
         Err(_) => Err(cannot("logging of a message that cannot be formatted")),
+    }
+}
+
+/// The message with values in it that say themselves what their texts are, if that is all they do.
+fn followed_message(cx: &mut OpcodeExecutor<'_>, format: VarId, values: &[VarId]) -> Flow<VarId> {
+    let unknown = || cannot("logging of a value that is not known while tracing");
+    if let [one] = values {
+        if crate::dict::of(cx, *one)?.is_some() {
+            return Err(unknown());
+        }
+    }
+    let before = cx.effects.len();
+    let values = cx.tuple(values.to_vec());
+    match cx.binary(BinaryOp::Remainder, format, values) {
+        Ok(text) if cx.effects.len() == before && cx.known_str(text)?.is_some() => Ok(text),
+        // Logging says in its own way what it could not format.
+        Ok(_) | Err(Unwind::Raise(_)) => Err(unknown()),
+        Err(other) => Err(other),
     }
 }
 

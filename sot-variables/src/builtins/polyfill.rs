@@ -8,8 +8,10 @@ use pyo3::types::PyDict;
 use sot_core::builtin;
 use sot_core::cpython;
 use sot_core::error::Flow;
-use sot_core::executor::{CallArgs, OpcodeExecutor};
+use sot_core::executor::{CallArgs, Frame, OpcodeExecutor};
 use sot_core::variable::VarId;
+
+use super::cannot;
 
 macro_rules! twins {
     ($($item:ident = $module:literal, $accelerator:literal, $path:literal, $name:literal;)+) => {$(
@@ -36,6 +38,31 @@ twins! {
     INSORT_LEFT = "bisect", "_bisect", "bisect:insort_left", "insort_left";
     INSORT_RIGHT = "bisect", "_bisect", "bisect:insort_right", "insort_right";
 }
+
+// Without C code `JSONEncoder` is one that can be followed; texts are still made by C.
+builtin! { JSON_ENCODER = "json.encoder:JSONEncoder.iterencode" => |cx, args| {
+    static TWIN: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+    let make = || {
+        let twin = in_python(cx.py, "json.encoder", "_json")?;
+        let own = cpython::import(cx.py, "json.encoder")?;
+        for name in ["encode_basestring", "encode_basestring_ascii"] {
+            twin.bind(cx.py).setattr(name, own.getattr(name)?)?;
+        }
+        PyResult::Ok(twin)
+    };
+    let encoder = TWIN.get_or_try_init(cx.py, make)?.bind(cx.py).getattr("JSONEncoder")?;
+    follow(cx, &encoder.getattr("iterencode")?, args)
+} }
+
+// A decoder that lives on has the scanner in C.
+builtin! { JSON_SCANNER = "json.scanner:c_make_scanner" => |cx, args| {
+    let reads_at_once = |frame: &Frame| &*frame.code.code.name == "loads" && frame.code.code.filename.ends_with("json/__init__.py");
+    if !cx.frames.iter().any(reads_at_once) {
+        return Err(cannot("a decoder of JSON that is made in the function"));
+    }
+    let scanner = cpython::import(cx.py, "json.scanner")?.getattr("py_make_scanner")?;
+    follow(cx, &scanner, args)
+} }
 
 /// A module of the library as it is where its C part is missing; what is imported stays as it was.
 fn in_python(py: Python<'_>, module: &str, accelerator: &str) -> PyResult<Py<PyModule>> {

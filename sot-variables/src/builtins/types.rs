@@ -54,6 +54,31 @@ builtin! { ISSUBCLASS = "issubclass" => |cx, args| {
     Ok(cx.boolean(answer))
 } }
 
+// What a metaclass with a hook of its own asks, so as not to ask itself.
+builtin! { INSTANCE_CHECK = "type.__instancecheck__" => |cx, args| {
+    let [class, object] = args.exactly(cx, "__instancecheck__")?;
+    let ty = cx.type_of(object)?;
+    let of = cx.see_type(object)?.type_tracker(cx, object);
+    Question { ty, of, object, hook: "__instancecheck__", function: "isinstance" }.answer_of_type(cx, class)
+} }
+
+builtin! { SUBCLASS_CHECK = "type.__subclasscheck__" => |cx, args| {
+    let [class, object] = args.exactly(cx, "__subclasscheck__")?;
+    let ty = cx.see(object)?.object().map(|object| object.bind(cx.py).clone());
+    let Some(ty) = ty.filter(Bound::is_instance_of::<PyType>) else {
+        return Err(cannot("__subclasscheck__() of what is no class"));
+    };
+    let of = cx.vars.tracker(object);
+    Question { ty, of, object, hook: "__subclasscheck__", function: "issubclass" }.answer_of_type(cx, class)
+} }
+
+builtin! { MRO = "type.mro" => |cx, args| {
+    let [class] = args.exactly(cx, "mro")?;
+    let order = cx.get_attr(class, &"__mro__".into())?;
+    let order = cx.unpack_all(order)?;
+    Ok(cx.list(order))
+} }
+
 builtin! { TYPE = "type" => |cx, args| match args.positional[..] {
     [object] if args.keywords.is_empty() => object_model::type_variable(cx, object),
     _ => class_statement::make(cx, args),
@@ -170,6 +195,24 @@ impl<'py> Question<'py> {
         }
         let answer = object_model::call_special(cx, variable, self.hook, &[self.object])?;
         cx.truth(answer)
+    }
+
+    /// What `type` itself says of a class, whatever its metaclass would.
+    fn answer_of_type(&self, cx: &mut OpcodeExecutor<'py>, variable: VarId) -> Flow<VarId> {
+        let class = cx.see(variable)?.object().map(|object| object.bind(cx.py).clone());
+        let Some(class) = class.and_then(|class| class.cast_into::<PyType>().ok()) else {
+            return Err(cannot("a class test against something that is no class"));
+        };
+        let ty = self.ty.cast::<PyType>().map_err(PyErr::from)?;
+        let mut is = cpython::is_subtype(ty, &class);
+        if cpython::is_heap_type(ty) && cx.trackers.is_sourced(self.of) {
+            // Whose metaclass asks cannot be asked by the guard.
+            object_model::guard_identity(cx, &self.ty, self.of);
+        }
+        if !is && self.function == "isinstance" {
+            is = self.pretends(cx, &class)?;
+        }
+        Ok(cx.boolean(is))
     }
 
     /// Whether the object says that it is an instance of the class.

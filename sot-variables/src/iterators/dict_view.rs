@@ -12,7 +12,7 @@ use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, BinaryOp, CompareOp, OpcodeExecutor};
 use sot_core::variable::{VarId, Variable};
 
-use super::{emit_call, produce, rebuild, IteratorState};
+use super::{emit_call, produce, rebuild, view_operators, IteratorState};
 use crate::dict::{self, Entry};
 use crate::hash_key::HashKey;
 use crate::instance_dict::InstanceDictVariable;
@@ -161,17 +161,8 @@ impl Variable for DictView {
         if self.view == View::Values || !set::is_set_operator(op) {
             return Ok(None);
         }
-        let this = DictView::to_set(cx, this)?;
-        // The result is a set, whatever the other operand is.
-        let items = cx.unpack_all(other)?;
-        let is_iterable = as_set(cx, other)?.is_none();
-        let other = SetVariable::build(cx, items)?;
-        if op == BinaryOp::And && is_iterable {
-            // Of two equal elements that of the iterable stays.
-            return set::intersect(cx, other, this).map(Some);
-        }
         let (left, right) = if reflected { (other, this) } else { (this, other) };
-        set::operate(cx, op, left, right).map(Some)
+        view_operators::operate(cx, op, left, right).map(Some)
     }
 
     fn compare(&self, cx: &mut OpcodeExecutor<'_>, op: CompareOp, this: VarId, other: VarId) -> Flow<Option<VarId>> {

@@ -14,6 +14,7 @@ pub mod rebuild;
 pub mod sentinel;
 pub mod sequence;
 pub mod tee;
+mod view_operators;
 pub mod zip;
 
 use std::rc::Rc;

@@ -5,10 +5,11 @@ use std::rc::Rc;
 
 use pyo3::exceptions::{PyStopIteration, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyFloat, PyFloatMethods};
+use pyo3::types::{PyFloat, PyFloatMethods, PyFunction, PyString, PyType};
 
 use super::lookup::{guard_identity, lookup};
 use super::special_methods::{call_special, checked, find_special, has_special};
+use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::executor::{BinaryOp, CallArgs, CompareOp, OpcodeExecutor};
 use crate::resume::Answer;
@@ -213,8 +214,43 @@ pub fn graph_argument(cx: &mut OpcodeExecutor<'_>, this: VarId, object: Option<&
     }
     let tracker = cx.vars.tracker(this);
     let constant = cx.see(this)?.constant().is_some();
+    if let Some(method) = method_that_answers(cx, object.bind(cx.py)) {
+        let text =
+            format!("an object with a {method}() of the program's is passed to a graph operation, which may ask it");
+        return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
+    }
     if !constant {
         cx.holds_for.push((object.clone_ref(cx.py), tracker));
     }
     Ok(GraphArgument { value: object.clone_ref(cx.py), text: repr(cx.py, object), holds_tensor: false })
+}
+
+/// Methods that an operation may call to see what it was given.
+const ASKED: [&str; 10] = [
+    "__getattribute__",
+    "__getattr__",
+    "__index__",
+    "__int__",
+    "__float__",
+    "__bool__",
+    "__len__",
+    "__iter__",
+    "__getitem__",
+    "__array__",
+];
+
+/// A method of the program's, and of no library, that the operation may call: it would be called while the statement is built,
+/// and once more when it runs.
+fn method_that_answers(cx: &OpcodeExecutor<'_>, object: &Bound<'_, PyAny>) -> Option<&'static str> {
+    let ty = object.get_type();
+    if !cpython::is_heap_type(&ty) || object.is_instance_of::<PyType>() {
+        return None;
+    }
+    let is_programs = |name: &&str| {
+        let found = cpython::type_lookup(&ty, &PyString::intern(cx.py, name));
+        let code = found.and_then(|found| found.cast_into::<PyFunction>().ok()?.getattr("__code__").ok());
+        let file = code.and_then(|code| code.getattr("co_filename").ok()?.extract::<String>().ok());
+        file.is_some_and(|file| !cx.runtime.is_library(&file))
+    };
+    ASKED.into_iter().find(is_programs)
 }

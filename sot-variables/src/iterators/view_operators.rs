@@ -1,0 +1,147 @@
+//! Set operators of `dict.keys()` and `dict.items()`. Which of two equal elements stays, and whether the result is a frozenset,
+//! differs between versions: CPython shows it on copies of the operands.
+
+use std::rc::Rc;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyFrozenSet, PyList, PySet, PyTuple, PyType};
+
+use sot_core::cpython;
+use sot_core::error::{Flow, ReasonId, Unwind};
+use sot_core::executor::{BinaryOp, OpcodeExecutor};
+use sot_core::variable::VarId;
+
+use super::dict_view::{DictView, View};
+use crate::hash_key::{position, HashKey};
+use crate::set::{self, Order, SetVariable};
+
+/// What an operand is to CPython.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    View(View),
+    Set,
+    FrozenSet,
+    Iterable,
+}
+
+struct Operand {
+    kind: Kind,
+    keys: Vec<Rc<HashKey>>,
+    /// Whether a copy iterates as the operand does.
+    is_in_order: bool,
+}
+
+/// `left op right`, of which one is a view that is like a set.
+pub(super) fn operate(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, left: VarId, right: VarId) -> Flow<VarId> {
+    let (left, right) = (Operand::of(cx, left)?, Operand::of(cx, right)?);
+    if left.keys.iter().chain(&right.keys).any(|key| key.is_stand_in()) {
+        return unseen(cx, op, &left, &right);
+    }
+    let result = op.apply(&left.copy(cx.py)?, &right.copy(cx.py)?)?;
+    let frozen = result.is_instance_of::<PyFrozenSet>();
+    let all = [&left.keys[..], &right.keys[..]].concat();
+    let mut keys = Vec::new();
+    for item in result.try_iter()? {
+        let item = item?;
+        let found = all.iter().find(|key| is_one(key.bind(cx.py), &item));
+        keys.push(Rc::clone(found.ok_or_else(|| refuse("whose elements are not found again"))?));
+    }
+    let order = if left.is_in_order && right.is_in_order { Order::Known } else { Order::Unknown };
+    Ok(SetVariable::make(cx, keys, frozen, order))
+}
+
+/// Of keys that are not there yet, or that the program compares. Where it would matter which of two equal ones stays, nobody
+/// can say.
+fn unseen(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, left: &Operand, right: &Operand) -> Flow<VarId> {
+    if op == BinaryOp::And {
+        if [left, right].iter().any(|operand| operand.kind == Kind::FrozenSet) {
+            return Err(refuse("with a frozenset"));
+        }
+        for key in &left.keys {
+            let Some(at) = position(cx, &right.keys, key)? else { continue };
+            if !cx.is_same(key.variable, right.keys[at].variable)? {
+                return Err(refuse("with equal elements that are two objects"));
+            }
+        }
+    }
+    let (left, right) = (left.unique(cx)?, right.unique(cx)?);
+    let keys = set::combine(cx, op, &left, &right)?;
+    Ok(SetVariable::make(cx, keys, false, Order::Unknown))
+}
+
+fn refuse(what: &str) -> Unwind {
+    Unwind::break_graph(ReasonId::UnsupportedOperation, format!("an operator of a view of a dict {what}"))
+}
+
+/// Whether an element is the key: a view makes its pairs anew.
+fn is_one(key: &Bound<'_, PyAny>, item: &Bound<'_, PyAny>) -> bool {
+    let same_items = |key: &Bound<'_, PyTuple>, item: &Bound<'_, PyTuple>| {
+        key.len() == 2 && item.len() == 2 && key.iter().zip(item.iter()).all(|(one, other)| one.is(&other))
+    };
+    item.is(key)
+        || matches!((key.cast_exact::<PyTuple>(), item.cast_exact::<PyTuple>()), (Ok(key), Ok(item)) if same_items(key, item))
+}
+
+impl Operand {
+    fn of(cx: &mut OpcodeExecutor<'_>, value: VarId) -> Flow<Operand> {
+        if let Some(set) = cx.see_as::<SetVariable>(value)? {
+            let kind = if set.frozen { Kind::FrozenSet } else { Kind::Set };
+            let is_in_order = set.order == Order::Insertion;
+            return Ok(Operand { kind, keys: set.keys.clone(), is_in_order });
+        }
+        let kind = match cx.see_as::<DictView>(value)? {
+            Some(view) if view.view != View::Values => Kind::View(view.view),
+            _ => Kind::Iterable,
+        };
+        if kind == Kind::Iterable && is_set_of_a_class(cx, value)? {
+            return Err(refuse("and a set of a subclass"));
+        }
+        let items = cx.unpack_all(value)?;
+        let keys = items.into_iter().map(|item| HashKey::of(cx, item)).collect::<Flow<Vec<_>>>()?;
+        let is_dict = crate::dict::of(cx, value)?.is_some();
+        Ok(Operand { kind, keys, is_in_order: !is_dict })
+    }
+
+    /// A real object with the same elements, that CPython takes in the same way.
+    fn copy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let items = || self.keys.iter().map(|key| key.bind(py));
+        match self.kind {
+            Kind::View(view) => {
+                let dict = PyDict::new(py);
+                for item in items() {
+                    let (key, value) =
+                        if view == View::Items { item.extract()? } else { (item.clone(), py.None().into_bound(py)) };
+                    dict.set_item(key, value)?;
+                }
+                dict.call_method0(view.method())
+            }
+            Kind::Set | Kind::FrozenSet => {
+                let set = PySet::empty(py)?;
+                items().try_for_each(|item| set.add(item))?;
+                if self.kind == Kind::Set {
+                    return Ok(set.into_any());
+                }
+                Ok(PyFrozenSet::new(py, set.iter())?.into_any())
+            }
+            Kind::Iterable => Ok(PyList::new(py, items())?.into_any()),
+        }
+    }
+
+    fn unique(&self, cx: &mut OpcodeExecutor<'_>) -> Flow<Vec<Rc<HashKey>>> {
+        let mut keys = Vec::new();
+        for key in &self.keys {
+            if position(cx, &keys, key)?.is_none() {
+                keys.push(Rc::clone(key));
+            }
+        }
+        Ok(keys)
+    }
+}
+
+fn is_set_of_a_class(cx: &mut OpcodeExecutor<'_>, value: VarId) -> Flow<bool> {
+    let ty = cx.type_of(value)?;
+    let is_set = |ty: &Bound<'_, PyType>| {
+        cpython::is_subtype(ty, &cx.py.get_type::<PySet>()) || cpython::is_subtype(ty, &cx.py.get_type::<PyFrozenSet>())
+    };
+    Ok(ty.cast::<PyType>().is_ok_and(is_set))
+}
