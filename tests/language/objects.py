@@ -627,3 +627,21 @@ def conversions_of_an_object(x):
 def methods_made_by_call(x):
     method = types.MethodType(lambda this, value: (this, value), 3)
     return x + 1, method(4), method.__self__, method.__func__(1, 2)
+
+
+class Dotted(dict):
+    __getattr__ = dict.get
+    __setattr__ = dict.__setitem__
+    __delattr__ = dict.__delitem__
+
+
+def attributes_that_are_items(x):
+    settings = Dotted(width=2)
+    settings.depth = settings.width + 1
+    settings.name = "net"
+    del settings.name
+    try:
+        del settings.lost
+    except KeyError as error:
+        settings.error = error.args
+    return x * settings.depth, settings, settings.nothing, vars(settings)

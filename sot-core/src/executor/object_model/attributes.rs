@@ -205,7 +205,7 @@ pub fn set_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, value: Op
     let hook_name = if value.is_some() { "__setattr__" } else { "__delattr__" };
     let mut own_hook = false;
     if let Some((hook, tracker)) = lookup(cx, this, &Rc::from(hook_name))? {
-        if cpython::builtin_type_name(&hook) == "function" {
+        if cpython::builtin_type_name(&hook) == "function" || is_another_slot(&hook, hook_name)? {
             let hook = cx.wrap(&hook, tracker);
             let text = cx.string(name);
             let args = [this, text].into_iter().chain(value).collect();
@@ -222,67 +222,25 @@ pub fn set_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, value: Op
     generic_set_attr(cx, this, name, value)
 }
 
+/// Whether a hook is a method of a type in C that goes by another name there, as in `__setattr__ = dict.__setitem__`.
+fn is_another_slot(hook: &Bound<'_, PyAny>, name: &str) -> PyResult<bool> {
+    let in_c = matches!(&*cpython::builtin_type_name(hook), "wrapper_descriptor" | "method_descriptor");
+    Ok(in_c && !hook.getattr("__name__")?.eq(name)?)
+}
+
 /// `object.__setattr__`
 pub fn generic_set_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, value: Option<VarId>) -> Flow<()> {
-    if let Some((descriptor, tracker)) = lookup(cx, this, name)? {
-        let kind = cpython::builtin_type_name(&descriptor);
-        guard_descriptor(cx, &descriptor, tracker)?;
-        if kind == "property" {
-            guard_identity(cx, &descriptor, tracker);
-            let part = if value.is_some() { "fset" } else { "fdel" };
-            let setter = descriptor.getattr(part)?;
-            if setter.is_none() {
-                let hook = if value.is_some() { "__set__" } else { "__delete__" };
-                return Err(property_error(cx, this, &descriptor, hook));
-            }
-            let tracker = cx.trackers.add(Tracker::Getattr { of: tracker, name: part.into() });
-            let setter = cx.wrap(&setter, tracker);
-            let args = std::iter::once(this).chain(value).collect();
-            return cx.call_instead_of(this, setter, &CallArgs::positional(args)).map(|_| ());
-        }
-        let hook = if value.is_some() { "__set__" } else { "__delete__" };
-        let own = cpython::type_lookup(&descriptor.get_type(), &PyString::intern(cx.py, hook));
-        if own.is_some_and(|own| cpython::builtin_type_name(&own) == "function") {
-            let descriptor = cx.wrap(&descriptor, tracker);
-            let args: Vec<VarId> = std::iter::once(this).chain(value).collect();
-            cx.pass_claim(this, descriptor);
-            return call_special(cx, descriptor, hook, &args).map(|_| ());
-        }
-        // What a slot of a class statement holds is known; what C code keeps is not.
-        let is_slot = kind == "member_descriptor"
-            && descriptor.getattr("__objclass__")?.getattr("__dict__")?.contains("__slots__")?;
-        if cpython::is_data_descriptor(&descriptor) && !is_slot {
-            return Err(Unwind::break_graph(
-                ReasonId::UnsupportedMutation,
-                format!("attribute '{name}' is written through a {}", cpython::type_name(&descriptor.get_type())),
-            ));
-        }
-    }
-    let payload = cx.see(this)?;
-    let holds = match payload.object() {
-        Some(object) => cpython::instance_dict(object.bind(cx.py)).is_some(),
-        None => cpython::class_attr(&payload.python_type(cx), "__dictoffset__")?.extract::<isize>()? != 0,
-    };
     let in_type = lookup(cx, this, name)?;
-    let is_slot = in_type.as_ref().is_some_and(|(found, _)| cpython::builtin_type_name(found) == "member_descriptor");
-    if !holds && !is_slot {
-        let owner = cx.type_name(this)?;
-        let text = match in_type {
-            Some(_) => format!("'{owner}' object attribute '{name}' is read-only"),
-            None if cx.runtime.version.0 < 13 => format!("'{owner}' object has no attribute '{name}'"),
-            None => format!("'{owner}' object has no attribute '{name}' and no __dict__ for setting new attributes"),
-        };
-        return Err(cx.raise(PyAttributeError::new_err(text)));
+    if let Some((descriptor, tracker)) = &in_type {
+        if write_through(cx, this, name, value, (descriptor, *tracker))? {
+            return Ok(());
+        }
     }
-    let is_there = match value {
-        Some(_) => true,
-        None if is_slot || payload.kind() == "class" => match generic_get_attr(cx, this, name) {
-            Err(Unwind::Raise(_)) if is_slot => false,
-            found => found?.is_some(),
-        },
-        None => instance_attr(cx, this, name)?.flatten().is_some(),
-    };
-    if !is_there {
+    let is_slot = in_type.as_ref().is_some_and(|(found, _)| cpython::builtin_type_name(found) == "member_descriptor");
+    if !is_slot && !has_instance_dict(cx, this)? {
+        return Err(unwritable(cx, this, name, in_type.is_some())?);
+    }
+    if value.is_none() && !is_deletable(cx, this, name, is_slot)? {
         let text = if is_slot || cx.runtime.version.0 < 11 {
             name.to_string()
         } else {
@@ -295,4 +253,73 @@ pub fn generic_set_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, v
     }
     cx.effects.set_attribute(this, name, value);
     Ok(())
+}
+
+/// Whether what the type holds under the name has done the write itself: a property, or a descriptor of the program's.
+fn write_through<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    this: VarId,
+    name: &Name,
+    value: Option<VarId>,
+    (descriptor, tracker): (&Bound<'py, PyAny>, TrackerId),
+) -> Flow<bool> {
+    let kind = cpython::builtin_type_name(descriptor);
+    guard_descriptor(cx, descriptor, tracker)?;
+    let hook = if value.is_some() { "__set__" } else { "__delete__" };
+    let args: Vec<VarId> = std::iter::once(this).chain(value).collect();
+    if kind == "property" {
+        guard_identity(cx, descriptor, tracker);
+        let part = if value.is_some() { "fset" } else { "fdel" };
+        let setter = descriptor.getattr(part)?;
+        if setter.is_none() {
+            return Err(property_error(cx, this, descriptor, hook));
+        }
+        let tracker = cx.trackers.add(Tracker::Getattr { of: tracker, name: part.into() });
+        let setter = cx.wrap(&setter, tracker);
+        return cx.call_instead_of(this, setter, &CallArgs::positional(args)).map(|_| true);
+    }
+    let own = cpython::type_lookup(&descriptor.get_type(), &PyString::intern(cx.py, hook));
+    if own.is_some_and(|own| cpython::builtin_type_name(&own) == "function") {
+        let descriptor = cx.wrap(descriptor, tracker);
+        cx.pass_claim(this, descriptor);
+        return call_special(cx, descriptor, hook, &args).map(|_| true);
+    }
+    // What a slot of a class statement holds is known; what C code keeps is not.
+    let is_slot = kind == "member_descriptor"
+        && descriptor.getattr("__objclass__")?.getattr("__dict__")?.contains("__slots__")?;
+    if cpython::is_data_descriptor(descriptor) && !is_slot {
+        return Err(Unwind::break_graph(
+            ReasonId::UnsupportedMutation,
+            format!("attribute '{name}' is written through a {}", cpython::type_name(&descriptor.get_type())),
+        ));
+    }
+    Ok(false)
+}
+
+fn has_instance_dict(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {
+    let payload = cx.see(this)?;
+    Ok(match payload.object() {
+        Some(object) => cpython::instance_dict(object.bind(cx.py)).is_some(),
+        None => cpython::class_attr(&payload.python_type(cx), "__dictoffset__")?.extract::<isize>()? != 0,
+    })
+}
+
+fn unwritable(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, in_type: bool) -> Flow<Unwind> {
+    let owner = cx.type_name(this)?;
+    let text = match in_type {
+        true => format!("'{owner}' object attribute '{name}' is read-only"),
+        false if cx.runtime.version.0 < 13 => format!("'{owner}' object has no attribute '{name}'"),
+        false => format!("'{owner}' object has no attribute '{name}' and no __dict__ for setting new attributes"),
+    };
+    Ok(cx.raise(PyAttributeError::new_err(text)))
+}
+
+fn is_deletable(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, is_slot: bool) -> Flow<bool> {
+    if !is_slot && cx.see(this)?.kind() != "class" {
+        return Ok(instance_attr(cx, this, name)?.flatten().is_some());
+    }
+    match generic_get_attr(cx, this, name) {
+        Err(Unwind::Raise(_)) if is_slot => Ok(false),
+        found => Ok(found?.is_some()),
+    }
 }
