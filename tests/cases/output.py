@@ -4,6 +4,7 @@ import contextlib
 import io
 import logging
 import sys
+import traceback
 import warnings
 
 import toy
@@ -378,3 +379,139 @@ def test_message_for_the_caller_of_the_function(x):
     y = x + 1
     print(y)
     return y, where.getvalue()
+
+
+# What asks natively, behind a break, for the frames of its callers: the frame that waits is not among them.
+
+
+def _names_of_callers(count):
+    frame, names = sys._getframe(1), []
+    while frame is not None and len(names) < count:
+        names.append(frame.f_code.co_name)
+        frame = frame.f_back
+    return names
+
+
+def _warns_in_a_try(x, level):
+    print(x)
+    try:
+        warnings.warn("in a try", stacklevel=level)
+    except UserWarning as warning:
+        print(warning)
+    return x + 1
+
+
+@given(one)
+def test_warning_in_a_try_behind_a_break(x):
+    y = _warns_in_a_try(x, 2)
+    print(y)
+    try:
+        warnings.warn("again", stacklevel=2)
+    finally:
+        y = _warns_in_a_try(y, 3)
+    return y
+
+
+def _asks(x):
+    print(x)
+    names = _names_of_callers(3)
+    print(x + 1)
+    return names, _names_of_callers(3)
+
+
+def _asks_in_a_loop(x):
+    names = []
+    for _ in range(3):
+        print(x)
+        names.append(_names_of_callers(2))
+        x = x + 1
+    return names, x
+
+
+def _raises(x):
+    print(x)
+    try:
+        print(x + 1)
+        raise ValueError(_names_of_callers(2))
+    finally:
+        print(_names_of_callers(2))
+
+
+def _text(error):
+    return [(entry.name, entry.lineno, entry.line) for entry in traceback.extract_tb(error.__traceback__)][1:]
+
+
+@given(one)
+def test_callers_behind_a_break(x):
+    print(x)
+    return _asks(x), _asks_in_a_loop(x), _names_of_callers(1)
+
+
+@given(one)
+def test_callers_and_traceback_of_what_is_raised_behind_a_break(x):
+    try:
+        _raises(x)
+    except ValueError as error:
+        print(x)
+        return str(error), _text(error), _names_of_callers(1)
+
+
+def _depths(x, n):
+    print(x)
+    if n == 0:
+        return _names_of_callers(9)
+    return _depths(x + 1, n - 1)
+
+
+@given(one)
+def test_callers_in_a_recursion_with_breaks(x):
+    return _depths(x, 4)
+
+
+def _yields(x):
+    print(x)
+    yield _names_of_callers(2)
+    print(x + 1)
+    yield _names_of_callers(2)
+
+
+@given(one)
+def test_callers_of_a_generator_with_breaks(x):
+    print(x)
+    steps = _yields(x)
+    first = next(steps)
+    print(x)
+    return first, list(steps)
+
+
+def _keeps_frame(x):
+    print(x)
+    return sys._getframe(), x + 1
+
+
+@given(one)
+def test_a_frame_kept_behind_a_break(x):
+    frame, y = _keeps_frame(x)
+    return frame.f_code.co_name, frame.f_back and frame.f_back.f_code.co_name, frame.f_locals["x"] is x, y
+
+
+@given(one)
+def test_lines_of_callers_behind_a_break(x):
+    print(x)
+    frames = traceback.extract_stack()[-1:]
+    print(x)
+    frames += traceback.extract_stack()[-1:]
+    return [(frame.name, frame.lineno) for frame in frames], x + 1
+
+
+@given(one)
+def test_profiled_behind_a_break(x):
+    seen = []
+    print(x)
+    sys.setprofile(lambda frame, event, arg: seen.append((event, frame.f_code.co_name)))
+    try:
+        y = _asks_in_a_loop(x)
+        print(x)
+    finally:
+        sys.setprofile(None)
+    return y

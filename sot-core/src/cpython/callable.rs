@@ -11,6 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use pyo3::types::{PyString, PyTuple};
 
+use super::chain;
 use super::hook::panic_text;
 
 /// A Python callable that runs `f` with its positional arguments; it takes no keywords. A panic becomes a `RuntimeError`.
@@ -67,15 +68,18 @@ where
     }
 }
 
-/// Calls a function whose frame alone owns the arguments once it runs, if the hook sees it.
+/// Calls a function in the place of the Python code that has called: that is passed over while it runs (see [`super::chain`]).
+/// The function's frame alone owns the arguments once it runs, if the hook sees it.
 pub fn call_giving<'py>(function: &Bound<'py, PyAny>, args: Vec<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
     let mut args: Vec<*mut ffi::PyObject> = args.into_iter().map(Bound::into_ptr).collect();
-    // SAFETY: a live function and live arguments; what is given away is taken back before the vector goes.
+    // SAFETY: a live function and live arguments; what is given away is taken back before the vector goes. Who called waits.
     unsafe {
         let code = ffi::PyFunction_GetCode(function.as_ptr()).cast();
         let mut given = Given { code, args: args.as_mut_ptr(), count: args.len() };
         let outer = super::hook::give(&raw mut given);
+        let waiting = chain::step_back(function.py());
         let result = vectorcall(function.as_ptr(), args.as_ptr(), args.len());
+        chain::go_back(waiting);
         super::hook::give(outer);
         given.drop_all();
         Bound::from_owned_ptr_or_err(function.py(), result)

@@ -21,6 +21,24 @@ pub(super) unsafe fn is_fresh(frame: *mut Frame) -> bool {
     unsafe { is_unstarted(frame) && (*frame).generator.is_null() && (*(*frame).code).flags & FUNCTION == FUNCTION }
 }
 
+/// The frame that called this one; null if there is none.
+///
+/// # Safety
+/// `frame` runs.
+#[inline]
+pub(super) unsafe fn caller(frame: *mut Frame) -> *mut Frame {
+    // SAFETY: the caller's promise.
+    unsafe { (*frame).back }
+}
+
+/// Whether it is the frame of a frame object, which is the same.
+///
+/// # Safety
+/// `object` is a live frame object.
+pub(super) unsafe fn is_frame_of(frame: *mut Frame, object: *mut ffi::PyObject) -> bool {
+    frame == object.cast()
+}
+
 /// The local, cell and free variable slots of a frame.
 unsafe fn slots(frame: *mut Frame) -> *mut *mut ffi::PyObject {
     // SAFETY: only an address is made.

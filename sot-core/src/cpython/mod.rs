@@ -10,6 +10,7 @@ compile_error!("free-threaded builds are not supported: state of code objects is
 
 mod c_stack;
 mod callable;
+mod chain;
 mod code_state;
 mod dict;
 mod embedded;
@@ -85,6 +86,7 @@ pub use getter::Getter;
 pub use handled::is_handling;
 pub use hook::{counts, last_panic, panics, set_evaluator, Counts, FrameEvaluator, Verdict};
 pub use interrupt::{interrupt_again, is_interrupt};
+pub use layout::{FAR_RECORDS_ARE_OUTERMOST, IN_PLACE_POWER_IS_FINAL};
 pub use lru::LruCache;
 pub use modules::import;
 pub use object::{generic_getattr, instance_dict, is_deque, new_slice, refcount};
@@ -94,7 +96,7 @@ pub use self_test::{self_test, LayoutError};
 pub use session::{enter, is_active, suspend, Active, HookError, Suspended};
 pub use signature::{flatten_signature, total_arg_count};
 pub use snapshot::{blind_spot, Changed, HeldPlace, Place, Reading, Recorder, Snapshot};
-pub use tracing::{has_debugger, is_traced};
+pub use tracing::{has_debugger, is_profiled, is_traced};
 pub use type_::{
     builtin_type_name, class_attr, class_dict, forget_subclass, full_type_name, getattr_hook, has_finalizer,
     is_data_descriptor, is_descriptor, is_heap_type, is_subtype, qualified_name, special_method, type_lookup,

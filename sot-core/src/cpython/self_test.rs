@@ -7,6 +7,8 @@ use pyo3::ffi::c_str;
 use pyo3::prelude::*;
 use pyo3::types::{PyCode, PyDict, PyFunction, PyTuple};
 
+use super::callable::{call_giving, fastcall};
+use super::chain::chain_agrees;
 use super::code_state::{agrees_with_api, remove_code_state, set_code_state};
 use super::frames::{free_count, free_name};
 use super::fresh_frame::FreshFrame;
@@ -15,7 +17,7 @@ use super::layout::Code;
 use super::session::{open, HookError};
 use super::signature::flatten_signature;
 use super::snapshot::look_for_blind_spots;
-use super::tracing::is_traced;
+use super::tracing::{is_profiled, is_traced};
 use super::{function_closure, function_code, function_globals, import, lru, sequence_iterator};
 use crate::version::PyVersion;
 
@@ -55,6 +57,7 @@ pub fn self_test(py: Python<'_>) -> Result<(), LayoutError> {
     check_code_state(&function_code(&probes.original))?;
     check_frame(py, &probes)?;
     check_replacement(py, &probes)?;
+    check_chain(py)?;
     let traced = !import(py, "sys")?.call_method0("gettrace")?.is_none();
     expect(is_traced(py) == traced, "PyThreadState.c_tracefunc")?;
     for problem in [lru::layout_problem(py)?, sequence_iterator::layout_problem(py)?] {
@@ -191,6 +194,38 @@ fn check_replacement(py: Python<'_>, probes: &Probes<'_>) -> Result<(), LayoutEr
     PROBE.take();
     expect(answered?, "what a replaced function returns")?;
     expect(counts().replaced() == before + 1, "a replaced frame")
+}
+
+/// Functions of which the innermost runs in the place of its caller.
+const CALLS: &std::ffi::CStr = c_str!(
+    r"
+import sys
+def caller(call):
+    return waiting(call)
+def waiting(call):
+    return call(), sys._getframe().f_code.co_name
+def resumed():
+    return sys._getframe(1).f_code.co_name
+"
+);
+
+/// Looks at the chain of frames, and then changes it.
+fn check_chain(py: Python<'_>) -> Result<(), LayoutError> {
+    let namespace = PyDict::new(py);
+    py.run(CALLS, Some(&namespace), None)?;
+    let get = |name| namespace.as_any().get_item(name);
+    let look = fastcall(py, "look", "Looks at the chain.", |py, _| {
+        Ok(chain_agrees(py)?.into_pyobject(py)?.to_owned().into_any().unbind())
+    })?;
+    let (agrees, _): (bool, String) = get("caller")?.call1((look,))?.extract()?;
+    expect(agrees, "the chain of frames")?;
+    let resumed = get("resumed")?.unbind();
+    let call = fastcall(py, "call", "Calls in the place of its caller.", move |py, _| {
+        Ok(call_giving(resumed.bind(py), Vec::new())?.unbind())
+    })?;
+    let (above, behind): (String, String) = get("caller")?.call1((call,))?.extract()?;
+    expect(is_profiled(py) || above == "caller", "the caller of a frame")?;
+    expect(behind == "waiting", "the running frame")
 }
 
 /// What the probe's frame must show.

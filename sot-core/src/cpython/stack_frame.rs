@@ -30,6 +30,42 @@ pub(super) unsafe fn is_fresh(frame: *mut Frame) -> bool {
     }
 }
 
+/// `FRAME_OWNED_BY_CSTACK`: no frame of a program's (from 3.12).
+const OWNED_BY_C_STACK: u8 = 3;
+
+/// The frame that called this one; null if there is none.
+///
+/// # Safety
+/// `frame` runs.
+#[inline]
+pub(super) unsafe fn caller(frame: *mut Frame) -> *mut Frame {
+    // SAFETY: the caller's promise; frames that run are alive, and end with null.
+    unsafe {
+        let mut caller = (*frame).previous;
+        while !caller.is_null() && (*caller).owner == OWNED_BY_C_STACK {
+            caller = (*caller).previous;
+        }
+        caller
+    }
+}
+
+/// The start of `PyFrameObject`.
+#[repr(C)]
+struct FrameObject {
+    ob_base: ffi::PyObject,
+    back: *mut ffi::PyObject,
+    frame: *mut Frame,
+}
+
+/// Whether it is the frame of a frame object.
+///
+/// # Safety
+/// `object` is a live frame object.
+pub(super) unsafe fn is_frame_of(frame: *mut Frame, object: *mut ffi::PyObject) -> bool {
+    // SAFETY: the caller's promise; the object is larger than that.
+    unsafe { (*object.cast::<FrameObject>()).frame == frame }
+}
+
 unsafe fn slots(frame: *mut Frame) -> *mut *mut ffi::PyObject {
     // SAFETY: only an address is made.
     unsafe { (&raw mut (*frame).localsplus).cast() }

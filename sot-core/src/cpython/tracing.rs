@@ -15,6 +15,13 @@ pub fn is_traced(_: Python<'_>) -> bool {
     unsafe { !(*ffi::PyThreadState_Get().cast::<*const c_void>().add(TRACE_FUNCTION)).is_null() }
 }
 
+/// Whether a profile function is set for this thread (before 3.12, by `cProfile` as well).
+#[inline]
+pub fn is_profiled(_: Python<'_>) -> bool {
+    // SAFETY: as above; `c_profilefunc` lies before `c_tracefunc`.
+    unsafe { !(*ffi::PyThreadState_Get().cast::<*const c_void>().add(TRACE_FUNCTION - 1)).is_null() }
+}
+
 /// Whether a debugger has announced itself (`sys.monitoring.DEBUGGER_ID`, from 3.12 on).
 pub fn has_debugger(py: Python<'_>) -> PyResult<bool> {
     let Some(monitoring) = import(py, "sys")?.getattr_opt("monitoring")? else { return Ok(false) };

@@ -12,7 +12,7 @@ use super::hook::on_frame;
 #[repr(C)]
 pub(super) struct Frame {
     ob_base: ffi::PyVarObject,
-    back: *mut Frame,
+    pub(super) back: *mut Frame,
     pub(super) code: *mut Code,
     pub(super) builtins: *mut ffi::PyObject,
     pub(super) globals: *mut ffi::PyObject,
@@ -63,8 +63,31 @@ pub(super) struct Code {
 const _: () = assert!(offset_of!(Code, cell2arg) == 96);
 const _: () = assert!(offset_of!(Code, extra) == 144);
 
+/// The start of `PyThreadState`.
+#[repr(C)]
+struct ThreadState {
+    links: [usize; 3],
+    frame: *mut Frame,
+}
+
+/// Where the thread state says which frame runs.
+///
+/// # Safety
+/// `ts` is a live thread state.
+#[inline]
+pub(super) unsafe fn running(ts: *mut ffi::PyThreadState) -> *mut *mut Frame {
+    // SAFETY: the caller's promise; only an address is made.
+    unsafe { &raw mut (*ts.cast::<ThreadState>()).frame }
+}
+
 /// Which word of `PyThreadState` is `c_tracefunc`.
 pub(super) const TRACE_FUNCTION: usize = 8;
+
+/// Whether `**=` asks only the method in place of an operand that has one.
+pub const IN_PLACE_POWER_IS_FINAL: bool = false;
+
+/// Whether a log record whose `stacklevel` reaches beyond all frames is the outermost one's; else it is the innermost one's.
+pub const FAR_RECORDS_ARE_OUTERMOST: bool = false;
 
 /// What the evaluation slot holds.
 pub(super) type EvalFrame =

@@ -17,7 +17,7 @@ pub(super) struct Frame {
     pub(super) locals: *mut ffi::PyObject,
     pub(super) code: *mut Code,
     pub(super) object: *mut ffi::PyObject,
-    previous: *mut Frame,
+    pub(super) previous: *mut Frame,
     pub(super) instr: *mut u8,
     pub(super) stacktop: c_int,
     is_entry: bool,
@@ -68,16 +68,42 @@ const _: () = assert!(offset_of!(Code, adaptive) == 184);
 /// The part of `PyThreadState` that frames need.
 #[repr(C)]
 pub(super) struct ThreadState {
-    skipped: [usize; 37],
+    skipped: [usize; 7],
+    cframe: *mut CFrame,
+    skipped_too: [usize; 29],
     chunk: *mut u8,
     pub(super) datastack_top: *mut *mut ffi::PyObject,
     pub(super) datastack_limit: *mut *mut ffi::PyObject,
 }
 
+const _: () = assert!(offset_of!(ThreadState, cframe) == 56);
 const _: () = assert!(offset_of!(ThreadState, datastack_top) == 304);
+
+/// The start of `_PyCFrame`.
+#[repr(C)]
+struct CFrame {
+    use_tracing: u8,
+    current: *mut Frame,
+}
+
+/// Where the thread state says which frame runs.
+///
+/// # Safety
+/// `ts` is a live thread state.
+#[inline]
+pub(super) unsafe fn running(ts: *mut ffi::PyThreadState) -> *mut *mut Frame {
+    // SAFETY: the caller's promise; there is always a C frame.
+    unsafe { &raw mut (*(*ts.cast::<ThreadState>()).cframe).current }
+}
 
 /// Which word of `PyThreadState` is `c_tracefunc`.
 pub(super) const TRACE_FUNCTION: usize = 9;
+
+/// Whether `**=` asks only the method in place of an operand that has one.
+pub const IN_PLACE_POWER_IS_FINAL: bool = false;
+
+/// Whether a log record whose `stacklevel` reaches beyond all frames is the outermost one's; else it is the innermost one's.
+pub const FAR_RECORDS_ARE_OUTERMOST: bool = true;
 
 /// What the evaluation slot holds.
 pub(super) type EvalFrame =

@@ -13,7 +13,7 @@ use super::hook::on_frame;
 #[repr(C)]
 pub(super) struct Frame {
     pub(super) code: *mut Code,
-    previous: *mut Frame,
+    pub(super) previous: *mut Frame,
     pub(super) func: *mut ffi::PyFunctionObject,
     pub(super) globals: *mut ffi::PyObject,
     pub(super) builtins: *mut ffi::PyObject,
@@ -73,14 +73,23 @@ pub(super) struct ThreadState {
     links: [usize; 3],
     skipped: [c_int; 3],
     pub(super) c_recursion_remaining: c_int,
-    skipped_too: [usize; 24],
+    skipped_too: [usize; 2],
+    cframe: *mut CFrame,
+    skipped_behind: [usize; 21],
     chunk: *mut Chunk,
     pub(super) datastack_top: *mut *mut ffi::PyObject,
     pub(super) datastack_limit: *mut *mut ffi::PyObject,
 }
 
 const _: () = assert!(offset_of!(ThreadState, c_recursion_remaining) == 36);
+const _: () = assert!(offset_of!(ThreadState, cframe) == 56);
 const _: () = assert!(offset_of!(ThreadState, datastack_top) == 240);
+
+/// The start of `_PyCFrame`.
+#[repr(C)]
+struct CFrame {
+    current: *mut Frame,
+}
 
 /// `_PyStackChunk`.
 #[repr(C)]
@@ -91,8 +100,24 @@ struct Chunk {
     data: [*mut ffi::PyObject; 1],
 }
 
+/// Where the thread state says which frame runs.
+///
+/// # Safety
+/// `ts` is a live thread state.
+#[inline]
+pub(super) unsafe fn running(ts: *mut ffi::PyThreadState) -> *mut *mut Frame {
+    // SAFETY: the caller's promise; there is always a C frame.
+    unsafe { &raw mut (*(*ts.cast::<ThreadState>()).cframe).current }
+}
+
 /// Which word of `PyThreadState` is `c_tracefunc`.
 pub(super) const TRACE_FUNCTION: usize = 9;
+
+/// Whether `**=` asks only the method in place of an operand that has one.
+pub const IN_PLACE_POWER_IS_FINAL: bool = false;
+
+/// Whether a log record whose `stacklevel` reaches beyond all frames is the outermost one's; else it is the innermost one's.
+pub const FAR_RECORDS_ARE_OUTERMOST: bool = true;
 
 /// What the evaluation slot holds.
 pub(super) type EvalFrame =

@@ -12,7 +12,7 @@ use super::hook::on_frame;
 #[repr(C)]
 pub(super) struct Frame {
     pub(super) code: *mut Code,
-    previous: *mut Frame,
+    pub(super) previous: *mut Frame,
     pub(super) func: *mut ffi::PyFunctionObject,
     pub(super) globals: *mut ffi::PyObject,
     pub(super) builtins: *mut ffi::PyObject,
@@ -72,17 +72,36 @@ pub(super) struct ThreadState {
     links: [usize; 4],
     skipped: [c_int; 5],
     pub(super) c_recursion_remaining: c_int,
-    skipped_too: [usize; 22],
+    skipped_too: [usize; 2],
+    current: *mut Frame,
+    skipped_behind: [usize; 19],
     chunk: *mut u8,
     pub(super) datastack_top: *mut *mut ffi::PyObject,
     pub(super) datastack_limit: *mut *mut ffi::PyObject,
 }
 
 const _: () = assert!(offset_of!(ThreadState, c_recursion_remaining) == 52);
+const _: () = assert!(offset_of!(ThreadState, current) == 72);
 const _: () = assert!(offset_of!(ThreadState, datastack_top) == 240);
+
+/// Where the thread state says which frame runs.
+///
+/// # Safety
+/// `ts` is a live thread state.
+#[inline]
+pub(super) unsafe fn running(ts: *mut ffi::PyThreadState) -> *mut *mut Frame {
+    // SAFETY: the caller's promise; only an address is made.
+    unsafe { &raw mut (*ts.cast::<ThreadState>()).current }
+}
 
 /// Which word of `PyThreadState` is `c_tracefunc`.
 pub(super) const TRACE_FUNCTION: usize = 11;
+
+/// Whether `**=` asks only the method in place of an operand that has one.
+pub const IN_PLACE_POWER_IS_FINAL: bool = false;
+
+/// Whether a log record whose `stacklevel` reaches beyond all frames is the outermost one's; else it is the innermost one's.
+pub const FAR_RECORDS_ARE_OUTERMOST: bool = true;
 
 /// What the evaluation slot holds.
 pub(super) type EvalFrame =

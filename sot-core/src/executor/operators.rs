@@ -12,7 +12,6 @@ use crate::cpython;
 use crate::error::{Flow, Reason, ReasonId};
 use crate::guard::Test;
 use crate::variable::{VarId, Variable};
-use crate::version::PyVersion;
 
 macro_rules! operators {
     ($($(#[$doc:meta])* $name:ident { $($variant:ident = $symbol:literal, $method:literal, $reflected:literal;)+ })+) => {$(
@@ -89,7 +88,7 @@ impl BinaryOp {
 
     /// Whether nothing is asked after a method of the operator in place that declines: until 3.9 so with `__ipow__`.
     pub fn is_final_in_place(self) -> bool {
-        self == BinaryOp::Power && PyVersion::BUILT_FOR < PyVersion(10)
+        self == BinaryOp::Power && cpython::IN_PLACE_POWER_IS_FINAL
     }
 
     /// Applies the operator to real objects.

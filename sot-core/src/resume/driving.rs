@@ -1,4 +1,5 @@
 //! Which frames wait for resume functions that go on with them: such a frame and that of the resume function are one to the program.
+//! The frame that waits is out of the chain meanwhile ([`cpython::call_giving`]), but for a profiler; then it is noted here.
 
 use std::cell::RefCell;
 
@@ -16,10 +17,14 @@ pub(super) struct Driving {
 }
 
 impl Driving {
-    pub(super) fn begin(py: Python<'_>) -> Driving {
+    /// Nothing where the frame is out of the chain.
+    pub(super) fn begin(py: Python<'_>) -> Option<Driving> {
+        if !cpython::is_profiled(py) {
+            return None;
+        }
         let frame = cpython::current_frame(py).map_or(0, |frame| frame.as_ptr() as usize);
         WAITING.with_borrow_mut(|waiting| waiting.push(frame));
-        Driving { frame }
+        Some(Driving { frame })
     }
 }
 

@@ -88,6 +88,7 @@ impl Target {
         mut values: Vec<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let arguments = values.split_off(self.cells);
+        let _driving = Driving::begin(py);
         cpython::call_giving(&self.function(py, globals, &values)?, arguments)
     }
 
@@ -259,7 +260,6 @@ fn drive<'py>(
     // The caller is the new code: its globals are the function's.
     let globals = cpython::current_globals(py);
     let globals = globals.ok_or_else(|| PyRuntimeError::new_err("a resume function is called by Python code"))?;
-    let _driving = Driving::begin(py);
     loop {
         let result = target.call(py, &globals, values).map_err(|error| target.as_unbound(py, error))?;
         let Ok(next) = result.cast::<Continuation>() else { return Ok(result) };

@@ -6,6 +6,7 @@ use pyo3::exceptions::{PyException, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCode, PyDict, PyFunction};
 
+use super::driving::Driving;
 use super::key::{raised, Entry, ResumeKey};
 use crate::cpython::{self, WeakRef};
 use crate::executor::CodeUnit;
@@ -56,6 +57,7 @@ impl SecondRun {
         let globals: Bound<'_, PyDict> = cpython::current_globals(py).ok_or_else(lost)?;
         let function = cpython::new_function(&translate::untranslated(code)?, &globals, &values)?;
         drop(values);
+        let _driving = Driving::begin(py);
         Ok(cpython::call_giving(&function, arguments)?.unbind())
     }
 }

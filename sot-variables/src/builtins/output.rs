@@ -12,7 +12,6 @@ use sot_core::resume;
 use sot_core::runtime::Runtime;
 use sot_core::side_effects::Effect;
 use sot_core::variable::VarId;
-use sot_core::version::PyVersion;
 
 use super::{cannot, io};
 
@@ -258,9 +257,9 @@ fn emit_record_for_caller(
     let py = logger.py();
     let found = match resume::caller(py, calls)? {
         Some((frame, _)) => Some(place_of(&frame)?),
-        // Where there are not so many it is the outermost one; before 3.11, the innermost.
-        None if PyVersion::BUILT_FOR < PyVersion(11) => None,
-        None => Some(outermost(py)?),
+        // There are not so many.
+        None if cpython::FAR_RECORDS_ARE_OUTERMOST => Some(outermost(py)?),
+        None => None,
     };
     match found {
         Some((file, line, function)) => emit_record(logger, level, &file, line, &function, message, args),

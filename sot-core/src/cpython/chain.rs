@@ -1,0 +1,56 @@
+//! The chain of a thread's running frames. A frame that waits for a function that goes on with it is taken out of it meanwhile:
+//! to the program the two are one, and what counts frames finds the caller of the one behind the other.
+
+use std::ptr::null_mut;
+
+use pyo3::ffi;
+use pyo3::prelude::*;
+
+use super::layout::{running, Frame};
+use super::tracing::is_profiled;
+use super::{current_frame, frames};
+
+/// Makes the caller of the running frame the one that runs; what [`go_back`] is to be given. Nothing is done while somebody is
+/// told of calls and returns: profilers of the program's compare the callers of frames with what they were told.
+///
+/// # Safety
+/// The thread is attached, and called from Python code. Until [`go_back`], that code is not gone on with.
+#[inline]
+pub(super) unsafe fn step_back(py: Python<'_>) -> *mut Frame {
+    if is_profiled(py) {
+        return null_mut();
+    }
+    // SAFETY: the state of an attached thread and the frame that it runs are alive, and so is the caller of that, if there is
+    // one. A frame restores what it found when it ends, so what is run meanwhile leaves the chain as it is now.
+    unsafe {
+        let place = running(ffi::PyThreadState_Get());
+        let frame = *place;
+        if !frame.is_null() {
+            *place = frames::caller(frame);
+        }
+        frame
+    }
+}
+
+/// The frame runs again.
+///
+/// # Safety
+/// `frame` is what [`step_back`] gave in this call of a C function, and what was called since has returned.
+#[inline]
+pub(super) unsafe fn go_back(frame: *mut Frame) {
+    if !frame.is_null() {
+        // SAFETY: the caller's promise.
+        unsafe { *running(ffi::PyThreadState_Get()) = frame };
+    }
+}
+
+/// Whether the chain is what Python says, for the self test, which asks in a function with a caller.
+pub(super) fn chain_agrees(py: Python<'_>) -> PyResult<bool> {
+    let Some(object) = current_frame(py) else { return Ok(false) };
+    let back = object.getattr("f_back")?;
+    // SAFETY: the state of an attached thread; what it says is only compared until it is known to be a frame.
+    Ok(unsafe {
+        let frame = *running(ffi::PyThreadState_Get());
+        frames::is_frame_of(frame, object.as_ptr()) && frames::is_frame_of(frames::caller(frame), back.as_ptr())
+    })
+}
