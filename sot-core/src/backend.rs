@@ -107,6 +107,8 @@ pub enum TensorAttribute {
     Known(Py<PyAny>),
     /// A method that builds graph: calling it is one `call_method` statement.
     Method,
+    /// A method that builds graph, and gives the tensor itself, which its result is from then on.
+    Becoming,
     /// A method that changes the tensor in place: calling it is one `call_inplace` statement.
     InPlace(Returns),
     /// An attribute that is itself a tensor operation (say `T`): reading it is one statement `getattr(tensor, name)`.

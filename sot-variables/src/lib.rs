@@ -36,7 +36,7 @@ pub mod set;
 pub mod shape;
 pub mod slice;
 pub mod slots;
-mod small_array;
+pub mod small_array;
 pub mod stand_in;
 pub mod state_manager;
 pub mod subclass;

@@ -111,9 +111,11 @@ pub fn is_value_type(ty: &Bound<'_, PyType>) -> bool {
     named && is_kind().unwrap_or(false)
 }
 
-/// Whether operators of a scalar of numpy's give `NotImplemented` for the other operand.
-pub(crate) fn leaves_operators_to(cx: &mut OpcodeExecutor<'_>, scalar: &Py<PyAny>, other: VarId) -> Flow<bool> {
-    Ok(is_value_type(&scalar.bind(cx.py).get_type()) && is_left_to(cx, other)?)
+/// Whether operators of a scalar or an array of numpy's give `NotImplemented` for the other operand.
+pub(crate) fn leaves_operators_to(cx: &mut OpcodeExecutor<'_>, object: &Py<PyAny>, other: VarId) -> Flow<bool> {
+    let object = object.bind(cx.py);
+    let of_numpy = is_value_type(&object.get_type()) || small_array::is_of_numbers(object)?;
+    Ok(of_numpy && is_left_to(cx, other)?)
 }
 
 /// Whether operators of numpy's give `NotImplemented` for an operand, whose type says that it wants none of them

@@ -18,6 +18,7 @@ use crate::array_comparison;
 use crate::builtins::cannot;
 use crate::iterators::library;
 use crate::numpy;
+use crate::small_array;
 
 sot_core::variable_kind! { "object", rank: 0, when: |_| true, wrap: ObjectVariable::wrap }
 
@@ -182,6 +183,9 @@ impl Variable for ObjectVariable {
 
     /// One value of numpy's is as good as an equal one, which is what its guard asks for.
     fn graph_argument(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<GraphArgument> {
+        if let Some(array) = small_array::graph_argument(cx, this)? {
+            return Ok(GraphArgument { value: array.unbind(), text: repr(cx.py, &self.object), holds_tensor: false });
+        }
         if !numpy::is_value_type(&self.object.bind(cx.py).get_type()) {
             return object_model::graph_argument(cx, this, Some(&self.object));
         }

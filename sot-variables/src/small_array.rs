@@ -81,7 +81,8 @@ impl ObjectTest for Holds {
     }
 }
 
-pub(crate) fn array_type(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
+/// `numpy.ndarray`
+pub fn array_type(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
     static ARRAY: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     let find = || PyResult::Ok(cpython::import(py, "numpy")?.getattr("ndarray")?.cast_into()?.unbind());
     ARRAY.get_or_try_init(py, find).map(|ty| ty.bind(py))
@@ -193,6 +194,19 @@ impl<'py> Arguments<'py> {
         }
         Ok(Some(known))
     }
+}
+
+/// The array as an argument of a graph statement: what it holds now, which is guarded. `None` for what is no small array.
+pub(crate) fn graph_argument<'py>(cx: &mut OpcodeExecutor<'py>, array: VarId) -> Flow<Option<Bound<'py, PyAny>>> {
+    let is_array = |object: &Py<PyAny>| Ok::<_, PyErr>(object.bind(cx.py).get_type().is(array_type(cx.py)?));
+    if !cx.vars.get(array).object().map(is_array).transpose()?.unwrap_or(false) {
+        return Ok(None);
+    }
+    let mut given = Given::default();
+    let Some(copy) = given.outside(cx, array)? else { return Ok(None) };
+    let known = cx.runtime.backend.known_data(&copy)?;
+    let arguments = Arguments { positional: PyTuple::empty(cx.py), keywords: PyDict::new(cx.py), given };
+    Ok(arguments.settle(cx)?.and(known))
 }
 
 impl<'py> Given<'py> {

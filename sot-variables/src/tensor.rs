@@ -17,6 +17,7 @@ use sot_core::tracker::{Tracker, TrackerId};
 use sot_core::variable::{GraphArgument, VarId, Variable};
 
 use crate::shape::ShapeVariable;
+use crate::small_array;
 use crate::subclass;
 use crate::tensor_text::TensorText;
 
@@ -71,6 +72,10 @@ impl TensorVariable {
         })?;
         cx.leave_sizes_open(object, tracker, &mut meta);
         Ok(Rc::new(TensorVariable { source: Source::External(object.clone().unbind()), meta, is_switched: false }))
+    }
+
+    fn is_computed(&self) -> bool {
+        matches!(self.source, Source::Computed(_))
     }
 
     fn graph_symbol(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<SymbolId> {
@@ -193,12 +198,16 @@ impl TensorVariable {
         let ty = ty.cast::<pyo3::types::PyType>().map_err(PyErr::from)?;
         let found = cpython::type_lookup(ty, &PyString::intern(cx.py, name));
         let is_property = found.as_ref().is_some_and(|found| cpython::builtin_type_name(found) == "property");
-        let is_one = match self.source {
+        Ok(is_property || found.is_none() && self.is_one(cx))
+    }
+
+    /// Whether it is there when the graph has run, and no other tensor stands for it.
+    fn is_one(&self, cx: &OpcodeExecutor<'_>) -> bool {
+        match self.source {
             Source::External(_) => true,
             Source::Computed(symbol) => cx.graph.is_first(symbol),
             Source::Written(..) => false,
-        };
-        Ok(is_property || found.is_none() && is_one)
+        }
     }
 
     /// Whether the attribute is a method of the tensor's type.
@@ -229,7 +238,10 @@ impl TensorVariable {
         }
         let other = subclass::storage_of(cx, other)?.unwrap_or(other);
         let other = cx.see(other)?;
-        Ok(known && (other.kind() == "tensor" || other.constant().is_some_and(|value| !value.is_none(cx.py))))
+        let is_outside =
+            other.object().is_some_and(|object| small_array::is_of_numbers(object.bind(cx.py)).unwrap_or(false));
+        let is_operand = matches!(other.kind(), "tensor" | "array") || is_outside;
+        Ok(known && (is_operand || other.constant().is_some_and(|value| !value.is_none(cx.py))))
     }
 }
 
@@ -294,6 +306,9 @@ impl Variable for TensorVariable {
     }
 
     fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
+        if let ("name", Some(Some(written))) = (&**name, cx.effects.attribute(this, name)) {
+            return Ok(Some(written));
+        }
         let value = match &self.source {
             Source::External(object) => object.bind(cx.py).clone(),
             Source::Computed(symbol) | Source::Written(symbol, _) => cx.graph.value(*symbol),
@@ -305,6 +320,10 @@ impl Variable for TensorVariable {
             }
             TensorAttribute::Method if self.hides(cx, name)? => object_model::generic_get_attr(cx, this, name),
             TensorAttribute::Method => Ok(Some(cx.produce(TensorMethodVariable::new(name, this, Does::Compute)))),
+            TensorAttribute::Becoming if self.is_computed() => {
+                Ok(Some(cx.produce(TensorMethodVariable::new(name, this, Does::Become))))
+            }
+            TensorAttribute::Becoming => Ok(Some(cx.produce(TensorMethodVariable::new(name, this, Does::Compute)))),
             TensorAttribute::InPlace(returns) => {
                 Ok(Some(cx.produce(TensorMethodVariable::new(name, this, Does::Change(returns)))))
             }
@@ -361,6 +380,10 @@ impl Variable for TensorVariable {
             }
             ("grad", Some(value), Some(none)) if none.is_none() && self.object().is_some() => {
                 cx.effects.set_attribute(this, name, Some(value));
+                return Ok(());
+            }
+            ("name", Some(_), Some(text)) if text.is_instance_of::<PyString>() && self.is_one(cx) => {
+                cx.effects.set_attribute(this, name, value);
                 return Ok(());
             }
             _ if self.is_settable(cx, name)? => return object_model::set_attr(cx, this, name, value),
@@ -478,6 +501,8 @@ struct TensorMethodVariable {
 enum Does {
     /// It builds graph.
     Compute,
+    /// It builds graph, and what it gives is what the tensor is from then on.
+    Become,
     /// It changes the tensor in place.
     Change(Returns),
     /// What it gives without arguments is known.
@@ -552,6 +577,14 @@ impl Variable for TensorMethodVariable {
         let args = args.with_receiver(self.receiver);
         match &self.does {
             Does::Compute => cx.call_graph(CallKind::Method, &callee, &self.name, &args),
+            Does::Become => {
+                let made = cx.call_graph(CallKind::Method, &callee, &self.name, &args)?;
+                if made != self.receiver {
+                    let payload = cx.vars.get(made);
+                    cx.vars.set(self.receiver, payload);
+                }
+                Ok(self.receiver)
+            }
             Does::Change(Returns::AnotherObject) if !cx.drops_result() => {
                 let why = format!("{} changes a tensor and gives another object for it", self.name);
                 Err(Unwind::break_graph(ReasonId::UnsupportedMutation, why))

@@ -303,3 +303,25 @@ def test_a_slice_that_is_written_to(same):
         got, expected = fast(net, x), f(net, x)
         same(got[0], expected[0])
         assert list(got[1]) == list(expected[1]) and len(net.layers) == 4
+
+
+def test_a_layer_that_keeps_what_it_finds_out(check):
+    def fn(x):
+        up = nn.Upsample(scale_factor=2)
+        first = up(x)
+        return first + 1, up(x * 2), up.data_format, nn.UpsamplingNearest2D(scale_factor=2)(x)
+
+    check(fn, paddle.rand([1, 2, 3, 3]))
+
+
+def test_a_setting_of_a_layer_that_is_returned(same):
+    def fn(x):
+        pool = nn.AvgPool2D(2)
+        pool.divisor = 3
+        return pool(x) + 1, pool
+
+    fast = sot.symbolic_translate(fn)
+    x = paddle.rand([1, 2, 4, 4])
+    (result, pool), (_, other) = fast(x), fast(x)
+    same(result, fn(x)[0])
+    assert pool is not other and vars(pool)["divisor"] == 3 and "divisor" in vars(other) and not sot.stats().breaks

@@ -264,3 +264,30 @@ def test_whether_data_types_are_one_object(x):
     expected, fast = f(x)[1:], sot.symbolic_translate(f)
     assert [fast(x)[1:] for _ in range(2)] == [expected, expected]
     assert sot.stats().graphs == (1 if paddle.float32 is x.dtype else 0)
+
+
+def test_a_name_is_given(same):
+    def fn(x):
+        y = x * 2
+        y.name = "doubled"
+        x.name = "given"
+        return y, y.name, (y + 1).sum(), x.name
+
+    def named(x):
+        y, *rest = fn(x)
+        return y, y.name, x.name, rest
+
+    fast = sot.symbolic_translate(fn)
+    for _ in range(2):
+        x, other = paddle.ones([2, 3]), paddle.ones([2, 3])
+        expected, (y, *rest) = named(other), fast(x)
+        same((y, y.name, x.name, rest), expected)
+    assert sot.stats().graphs == 1 and not sot.stats().breaks
+
+
+def test_the_numbers_of_a_text(check):
+    def fn(x):
+        mask = paddle.full([2, 3], "-inf")
+        return paddle.where(x > 1, x, mask), paddle.full([2], "nan", "float64"), paddle.full([1], "1.5", dtype="float32")
+
+    check(fn, paddle.arange(6, dtype="float32").reshape([2, 3]))

@@ -36,7 +36,12 @@ VIEWS = {
     "all_of_more": lambda x: x[...],
     "copy": lambda x: x.clone(),
     "chain": lambda x: x.reshape([6])[1:4].unsqueeze(0),
+    "unfold": lambda x: x.unfold(1, 2, 1),
+    "unfold_function": lambda x: paddle.unfold(x, 0, 1, 1),
+    "as_strided": lambda x: x.as_strided([2, 2], [3, 1]),
 }
+if hasattr(paddle, "narrow"):
+    VIEWS["narrow"] = lambda x: paddle.narrow(x, 1, 1, 2)
 
 
 def set_all(x):
@@ -239,3 +244,99 @@ def test_a_tensor_that_was_changed_is_laid_out_anew(same):
     for _ in range(3):
         given = [paddle.arange(6, dtype="float32").reshape([2, 3]) for _ in range(2)]
         same(fast(given[0]), f(given[1]))
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda h: h[0],
+        lambda h: h[:, 1],
+        lambda h: h.transpose([1, 0]),
+        lambda h: h.reshape([6]),
+        lambda h: h.T.reshape([6]),
+        lambda h: h,
+    ],
+)
+def test_contiguous_gives_the_tensor_itself(view, check):
+    def fn(x):
+        h = x * 2
+        y = view(h)
+        z = y.contiguous()
+        return z is y, y.contiguous() is z, z + 1, y * 2
+
+    def shared(x):
+        h = x * 2
+        y = view(h)
+        y.contiguous()
+        return h, y
+
+    x = paddle.arange(6, dtype="float32").reshape([2, 3])
+    check(fn, x)
+    seen = []
+    for made in (shared, sot.symbolic_translate(shared), sot.symbolic_translate(shared)):
+        h, y = made(x)
+        assert y.is_contiguous()
+        h[...] = -1.0
+        seen.append(y.numpy().tolist())
+    assert seen[1:] == seen[:1] * 2
+
+
+@pytest.mark.parametrize("at_least", [paddle.atleast_1d, paddle.atleast_2d, paddle.atleast_3d])
+def test_what_has_the_dimensions_is_given_back(at_least, check):
+    def fn(x, y):
+        h = x * 2
+        first, second, third = at_least(h, x, y)
+        return first is h, second is x, third is y, at_least(x) is x, first + 1, third * 2, at_least(y + 1)
+
+    check(fn, paddle.ones([2, 3]), paddle.ones([]))
+    check(fn, paddle.ones([2, 3, 4]), paddle.ones([1, 2, 3, 4]))
+
+
+def windows(x):
+    return x.unfold(1, 2, 1), paddle.unfold(x, -2, 2, 2), x.unfold(axis=0, size=3, step=1)
+
+
+def strides(x):
+    return paddle.as_strided(x * 2, [2, 2], [1, 4]), (x * 2).as_strided([3, 3], [1, 1])
+
+
+def parts(x):
+    h = x * 2
+    return paddle.narrow(h, 1, 1, 2), h.narrow(0, -2, 1), paddle.narrow(x, dim=-1, start=0, length=4)
+
+
+@pytest.mark.parametrize("fn", [windows, strides, parts])
+def test_views_that_eager_mode_alone_has(fn, check):
+    if fn is parts and not hasattr(paddle, "narrow"):
+        pytest.skip("this release has no narrow()")
+    check(fn, paddle.arange(12, dtype="float32").reshape([3, 4]))
+
+
+def test_the_gradient_of_a_part(same):
+    if not hasattr(paddle, "narrow"):
+        pytest.skip("this release has no narrow()")
+
+    def fn(x):
+        y = x * 2
+        return (paddle.narrow(y, 1, 1, 2) * paddle.narrow(y, 1, 0, 2)).sum()
+
+    grads = []
+    for made in (fn, sot.symbolic_translate(fn)):
+        x = paddle.arange(12, dtype="float32").reshape([3, 4])
+        x.stop_gradient = False
+        made(x).backward()
+        grads.append(x.grad.numpy().tobytes())
+    assert grads[0] == grads[1] and sot.stats().graphs == 1 and not sot.stats().breaks
+
+
+def test_the_gradient_of_windows_is_eagers(same):
+    def fn(x):
+        return (x.unfold(1, 2, 1) * 3).sum() + (x * 2).unfold(0, 1, 2).sum()
+
+    grads = []
+    for made in (fn, sot.symbolic_translate(fn)):
+        x = paddle.arange(12, dtype="float32").reshape([3, 4])
+        x.stop_gradient = False
+        made(x).backward()
+        grads.append(x.grad.numpy().tobytes())
+    assert grads[0] == grads[1]

@@ -75,9 +75,9 @@ pub fn call_giving<'py>(function: &Bound<'py, PyAny>, args: Vec<Bound<'py, PyAny
     // SAFETY: a live function and live arguments; what is given away is taken back before the vector goes. Who called waits.
     unsafe {
         let code = ffi::PyFunction_GetCode(function.as_ptr()).cast();
-        let mut given = Given { code, args: args.as_mut_ptr(), count: args.len() };
-        let outer = super::hook::give(&raw mut given);
         let waiting = chain::step_back(function.py());
+        let mut given = Given { code, args: args.as_mut_ptr(), count: args.len(), waiting };
+        let outer = super::hook::give(&raw mut given);
         let result = vectorcall(function.as_ptr(), args.as_ptr(), args.len());
         chain::go_back(waiting);
         super::hook::give(outer);
@@ -91,6 +91,8 @@ pub(super) struct Given {
     pub(super) code: *mut super::layout::Code,
     args: *mut *mut ffi::PyObject,
     count: usize,
+    /// The frame that is out of the chain meanwhile, or null.
+    pub(super) waiting: *mut super::layout::Frame,
 }
 
 impl Given {

@@ -20,15 +20,24 @@ pub(super) unsafe fn step_back(py: Python<'_>) -> *mut Frame {
     if is_profiled(py) {
         return null_mut();
     }
-    // SAFETY: the state of an attached thread and the frame that it runs are alive, and so is the caller of that, if there is
-    // one. A frame restores what it found when it ends, so what is run meanwhile leaves the chain as it is now.
+    // SAFETY: the state of an attached thread and the frame that it runs are alive.
     unsafe {
-        let place = running(ffi::PyThreadState_Get());
-        let frame = *place;
-        if !frame.is_null() {
-            *place = frames::caller(frame);
-        }
+        let frame = *running(ffi::PyThreadState_Get());
+        step_off(frame);
         frame
+    }
+}
+
+/// Makes the caller of the running frame, which is given, the one that runs.
+///
+/// # Safety
+/// As [`step_back`].
+#[inline]
+pub(super) unsafe fn step_off(frame: *mut Frame) {
+    if !frame.is_null() {
+        // SAFETY: the caller's promise; the caller of a running frame is alive, if there is one. A frame restores what it found
+        // when it ends, so what is run meanwhile leaves the chain as it is now.
+        unsafe { *running(ffi::PyThreadState_Get()) = frames::caller(frame) };
     }
 }
 

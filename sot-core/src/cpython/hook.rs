@@ -20,7 +20,7 @@ use super::callable::Given;
 use super::fresh_frame::FreshFrame;
 use super::layout::{call_eval, default_eval, Code, EvalFrame, Frame};
 use super::session::HookError;
-use super::{frames, replace};
+use super::{chain, frames, replace};
 
 /// What an evaluator answers.
 #[derive(Debug)]
@@ -154,19 +154,21 @@ pub(super) fn give(given: *mut Given) -> *mut Given {
     THREAD.with(|thread| thread.given.replace(given))
 }
 
-/// Drops the arguments that the frame now owns itself.
+/// Drops the arguments that the frame now owns itself. The frame that waits for it, if there is one.
 ///
 /// # Safety
 /// `frame` was handed to the hook, and what was given is alive.
 #[inline]
-unsafe fn take_given(thread: *const Thread, frame: *mut Frame) {
+unsafe fn take_given(thread: *const Thread, frame: *mut Frame) -> *mut Frame {
     // SAFETY: the caller's promise.
     unsafe {
         let given = (*thread).given.get();
-        if !given.is_null() && (*given).code == (*frame).code {
-            (*thread).given.set(null_mut());
-            (*given).drop_all();
+        if given.is_null() || (*given).code != (*frame).code {
+            return null_mut();
         }
+        (*thread).given.set(null_mut());
+        (*given).drop_all();
+        (*given).waiting
     }
 }
 
@@ -195,7 +197,7 @@ pub(super) unsafe fn on_frame(ts: *mut ffi::PyThreadState, frame: *mut Frame, th
     let thread: *const Thread = THREAD.with(std::ptr::from_ref);
     // SAFETY: the thread local lives as long as the thread; the rest is the caller's promise.
     unsafe {
-        take_given(thread, frame);
+        let waiting = take_given(thread, frame);
         let here = c_stack::here();
         if here < (*thread).stack_limit.get() && throwflag == 0 && (*thread).mode.get() != Mode::Outside {
             return run_or_raise(ts, frame, here);
@@ -204,7 +206,7 @@ pub(super) unsafe fn on_frame(ts: *mut ffi::PyThreadState, frame: *mut Frame, th
             Mode::Outside => run_foreign(ts, frame, throwflag),
             Mode::Suspended => run(ts, frame, throwflag),
             Mode::Active | Mode::Probing if throwflag != 0 || !frames::is_fresh(frame) => run(ts, frame, throwflag),
-            Mode::Active | Mode::Probing => evaluate(&*thread, ts, frame),
+            Mode::Active | Mode::Probing => evaluate(&*thread, ts, frame, waiting),
         }
     }
 }
@@ -263,15 +265,23 @@ enum Answer {
     Raised,
 }
 
-unsafe fn evaluate(thread: &Thread, ts: *mut ffi::PyThreadState, frame: *mut Frame) -> *mut ffi::PyObject {
-    // SAFETY: the caller passes a fresh frame of this thread.
+unsafe fn evaluate(
+    thread: &Thread,
+    ts: *mut ffi::PyThreadState,
+    frame: *mut Frame,
+    waiting: *mut Frame,
+) -> *mut ffi::PyObject {
+    // SAFETY: the caller passes a fresh frame of this thread, and the one that waits for it, if any. What runs while the evaluator
+    // is asked, a module that it imports, is called by that one: the fresh one is in no chain yet.
     unsafe {
         if thread.direct.get() == (*frame).code {
             thread.direct.set(null_mut());
             return run(ts, frame, 0);
         }
         let mode = thread.mode.replace(Mode::Suspended);
+        chain::go_back(waiting);
         let answer = ask(mode, ts, frame);
+        chain::step_off(waiting);
         let suspended = matches!(answer, Answer::Original { suspend: true } | Answer::Replace { suspend: true, .. });
         if !suspended {
             thread.mode.set(mode);

@@ -114,6 +114,7 @@ const FOLLOWED: &[(&str, &[&str])] = &[
     ("paddle.distributed.fleet.layers.mpu.random", &["get_rng_state_tracker"]),
     ("paddle.base.dygraph.math_op_patch", &["requires_grad", "requires_grad_"]),
     ("paddle.tensor.creation", &["cauchy_"]),
+    ("paddle.tensor.manipulation", &["atleast_1d", "atleast_2d", "atleast_3d"]),
     ("paddle.tensor.random", &["bernoulli_", "log_normal_", "normal_"]),
     ("paddle.metric.metrics", &["accumulate", "compute", "name", "reset"]),
     ("paddle.static.amp.fp16_utils", &["fp16_guard"]),
@@ -251,6 +252,10 @@ pub(crate) fn tensor_attribute(
     }
     if let Some(reason) = breaking_attribute(name) {
         return Ok(TensorAttribute::Break(format!("Tensor.{name} {reason}")));
+    }
+    // It lays out the tensor anew, if need be, and gives it.
+    if name == "contiguous" {
+        return Ok(TensorAttribute::Becoming);
     }
     if stand_in::exists(name) {
         return Ok(TensorAttribute::Method);

@@ -207,6 +207,12 @@ impl PaddleBuilder {
                 return Ok(made);
             }
             let result = match kind {
+                CallKind::Api if stand_in::is_function(callee)? => {
+                    let arguments = Arguments { positional: args.get_slice(1, args.len()), keywords: kwargs.cloned() };
+                    let name = callee.getattr(intern!(callee.py(), "__name__"))?.cast_into()?;
+                    let receiver = args.get_item(0).map_err(|_| stand_in::refused("a tensor given by name"))?;
+                    self.call_method(&name, &receiver, &arguments)
+                }
                 CallKind::Api => {
                     let result = callee.call(args, kwargs)?;
                     self.numbers.note(&self.paddle, callee, &result)?;
@@ -237,6 +243,9 @@ impl PaddleBuilder {
         if bare && method == "contiguous" && in_place::is_laid_out(&self.paddle, &self.views, &self.versions, receiver)?
         {
             return Ok(receiver.clone());
+        }
+        if method == "as_strided" && !in_place::is_laid_out(&self.paddle, &self.views, &self.versions, receiver)? {
+            return Err(stand_in::refused("a tensor that may lie in the memory of another"));
         }
         let Some(StandIn { value, again }) = stand_in::of(&self.paddle, method, receiver, arguments)? else {
             let result = receiver.getattr(method)?.call(&arguments.positional, arguments.keywords.as_ref())?;
@@ -351,6 +360,10 @@ impl GraphBuilder for PaddleBuilder {
         self.own_gradients.check(&self.paddle, callee, args, kwargs)?;
         let paddle = Arc::clone(&self.paddle);
         let target = self.target.clone_ref(callee.py());
+        let operands = data::operands(&paddle, &target, (kind, callee), args)?;
+        let args = operands.as_ref().unwrap_or(args);
+        let filled = scalar::filled_with_text(kind, callee, args, kwargs)?;
+        let args = filled.as_ref().unwrap_or(args);
         let result = match data::values(&paddle, &self.numbers, (kind, callee), args, kwargs)? {
             Some(data) => {
                 let assign = || cpython::import(callee.py(), "paddle")?.call_method1("assign", (&data,));

@@ -8,11 +8,12 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyTuple, PyType};
 use sot_core::backend::{CallKind, SizesMatter};
 use sot_core::cpython;
-use sot_variables::numpy;
+use sot_variables::{numpy, small_array};
 
 use super::meta;
 use super::paddle::Paddle;
 use super::sizes::Numbers;
+use super::static_mode::Target;
 use super::twin::parts;
 use super::views::is_plain;
 
@@ -21,6 +22,24 @@ const MAKERS: &[&str] = &["as_tensor", "asarray", "tensor", "to_tensor"];
 
 /// Element types that a program has constants of.
 const TYPES: &[&str] = &["bool", "float32", "float64", "int32", "int64"];
+
+/// Operator methods that make a tensor of an array beside them.
+const OPERATORS: &[&str] = &[
+    "__add__",
+    "__radd__",
+    "__sub__",
+    "__rsub__",
+    "__mul__",
+    "__rmul__",
+    "__truediv__",
+    "__rtruediv__",
+    "__lt__",
+    "__le__",
+    "__gt__",
+    "__ge__",
+    "__eq__",
+    "__ne__",
+];
 
 /// More elements than this are not copied into the program.
 const MOST: i64 = 4096;
@@ -77,8 +96,19 @@ pub(super) fn values<'py>(
     kwargs: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     let mut given = args.iter().chain(kwargs.into_iter().flat_map(PyDictMethods::values));
-    if kind != CallKind::Api || !is_maker(callee)? {
-        return if given.any(|item| has_array(&item).unwrap_or(true)) {
+    let copies = || {
+        PyResult::Ok(
+            is_named(callee, "assign")? && args.iter().next().is_some_and(|data| is_any_array(&data).unwrap_or(true)),
+        )
+    };
+    if kind != CallKind::Api || !(is_maker(callee)? || copies()?) {
+        let is_known_index = || {
+            kind != CallKind::Api
+                && indexes(callee).unwrap_or(false)
+                && args.get_item(1).is_ok_and(|index| !has_unknown_array(&index).unwrap_or(true))
+                && args.get_item(2).map_or(true, |value| !has_array(&value).unwrap_or(true))
+        };
+        return if given.any(|item| has_array(&item).unwrap_or(true)) && !is_known_index() {
             Err(refused("takes an array"))
         } else {
             Ok(None)
@@ -133,9 +163,52 @@ fn is_array(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(base.is_some_and(|base| numbers_type(py).is_ok_and(|numbers| base.get_type().is(numbers))))
 }
 
-/// Whether such an array is in an argument.
+/// Whether an array is in an argument. What lies in one that is not of the trace may change between calls.
 fn has_array(argument: &Bound<'_, PyAny>) -> PyResult<bool> {
-    Ok(is_array(argument)? || parts(argument)?.iter().any(|part| has_array(part).unwrap_or(true)))
+    Ok(is_any_array(argument)? || parts(argument)?.iter().any(|part| has_array(part).unwrap_or(true)))
+}
+
+fn has_unknown_array(argument: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let is_unknown = is_any_array(argument)? && !is_array(argument)?;
+    Ok(is_unknown || parts(argument)?.iter().any(|part| has_unknown_array(part).unwrap_or(true)))
+}
+
+/// Whether the method takes an index.
+fn indexes(method: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(matches!(method.extract::<&str>()?, "__getitem__" | "__setitem__"))
+}
+
+fn is_any_array(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(cpython::is_subtype(&object.get_type(), small_array::array_type(object.py())?))
+}
+
+/// The arguments of an operator method between a tensor and an array of the trace, with the tensor that eager mode makes of the
+/// array, of its element type; `None` for any other call. To be called in eager mode.
+pub(super) fn operands<'py>(
+    paddle: &Paddle,
+    target: &Target,
+    (kind, callee): (CallKind, &Bound<'py, PyAny>),
+    args: &Bound<'py, PyTuple>,
+) -> PyResult<Option<Bound<'py, PyTuple>>> {
+    let (Ok(tensor), Ok(array)) = (args.get_item(0), args.get_item(1)) else { return Ok(None) };
+    let is_operator = kind == CallKind::Method && OPERATORS.contains(&&*callee.extract::<String>()?);
+    if !is_operator || args.len() != 2 || !is_array(&array)? || !paddle.is_value(&tensor) {
+        return Ok(None);
+    }
+    let py = callee.py();
+    let data = cpython::import(py, "paddle")?.call_method1("to_tensor", (&array,))?;
+    let (own, other) = (meta::of_value(paddle, &tensor)?, meta::of_tensor(paddle, &data)?);
+    let elements: i64 = other.shape.iter().map(|size| size.unwrap_or(i64::MAX)).product();
+    // One without dimensions is a number to it; of two types the others are for eager mode to refuse.
+    if other.shape.is_empty() || own.is_none_or(|own| own.dtype != other.dtype) {
+        return Err(refused("is an operator with an array of another element type, or without dimensions"));
+    }
+    if !TYPES.contains(&&*other.dtype) || elements > MOST {
+        return Err(refused("takes an array that is no constant of a program"));
+    }
+    let assign = || cpython::import(py, "paddle")?.call_method1("assign", (array,));
+    let constant = paddle.static_mode.within(py, target, assign)?;
+    PyTuple::new(py, [tensor, constant]).map(Some)
 }
 
 /// Whether an argument is data that the trace knows.
@@ -148,10 +221,16 @@ fn is_known(paddle: &Paddle, argument: &Bound<'_, PyAny>) -> PyResult<bool> {
 }
 
 fn is_maker(callee: &Bound<'_, PyAny>) -> PyResult<bool> {
-    let text = |attribute: &str| -> PyResult<String> {
-        Ok(callee.getattr_opt(attribute)?.and_then(|text| text.extract().ok()).unwrap_or_default())
+    MAKERS.iter().try_fold(false, |any, name| Ok(any || is_named(callee, name)?))
+}
+
+/// Whether it is the function of `paddle.tensor.creation` of that name.
+fn is_named(callee: &Bound<'_, PyAny>, name: &str) -> PyResult<bool> {
+    let is = |attribute: &str, expected: &str| -> PyResult<bool> {
+        let text = callee.getattr_opt(attribute)?.and_then(|text| text.extract::<String>().ok());
+        Ok(text.is_some_and(|text| text == expected))
     };
-    Ok(MAKERS.contains(&&*text("__name__")?) && text("__module__")? == "paddle.tensor.creation")
+    Ok(is("__name__", name)? && is("__module__", "paddle.tensor.creation")?)
 }
 
 fn refused(what: &str) -> PyErr {

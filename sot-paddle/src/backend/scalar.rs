@@ -119,6 +119,27 @@ pub(crate) fn refuse_minus_nought(args: &Bound<'_, PyTuple>, kwargs: Option<&Bou
     Ok(())
 }
 
+/// The arguments of `full(shape, "-inf")` with the number that eager mode reads in the text.
+pub(crate) fn filled_with_text<'py>(
+    kind: CallKind,
+    callee: &Bound<'py, PyAny>,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Option<Bound<'py, PyTuple>>> {
+    let Some(text) = args.get_item(1).ok().filter(|value| value.is_instance_of::<PyString>()) else { return Ok(None) };
+    if kind != CallKind::Api || name(callee)?.as_deref() != Some("full") {
+        return Ok(None);
+    }
+    let by_name = kwargs.map(|kwargs| kwargs.get_item("dtype")).transpose()?.flatten();
+    let dtype = args.get_item(2).ok().or(by_name).filter(|dtype| !dtype.is_none());
+    if dtype.map(|dtype| dtype.str()).transpose()?.is_some_and(|dtype| !dtype.to_string_lossy().contains("float")) {
+        return Ok(None);
+    }
+    let number = cpython::import(callee.py(), "builtins")?.getattr("float")?.call1((text,))?;
+    let given = args.iter().enumerate().map(|(at, arg)| if at == 1 { number.clone() } else { arg });
+    PyTuple::new(callee.py(), given.collect::<Vec<_>>()).map(Some)
+}
+
 /// Makes sure that nought has no sign in the attributes that all programs share.
 pub(crate) fn keep_nought(paddle: &Paddle, py: Python<'_>) -> PyResult<()> {
     static KEPT: PyOnceLock<()> = PyOnceLock::new();

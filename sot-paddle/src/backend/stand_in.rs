@@ -26,6 +26,7 @@ pub(crate) struct Arguments<'py> {
 type Make = for<'py> fn(&Paddle, &Bound<'py, PyAny>, &Arguments<'py>) -> PyResult<StandIn<'py>>;
 
 const METHODS: &[(&str, Make)] = &[
+    ("as_strided", as_strided),
     ("contiguous", |paddle, receiver, arguments| copy(paddle, receiver, "contiguous", arguments)),
     ("detach", detach),
     ("is_dense", |_, receiver, _| answer(receiver, true)),
@@ -33,10 +34,23 @@ const METHODS: &[(&str, Make)] = &[
     ("is_sparse", |_, receiver, _| answer(receiver, false)),
     ("is_sparse_coo", |_, receiver, _| answer(receiver, false)),
     ("is_sparse_csr", |_, receiver, _| answer(receiver, false)),
+    ("narrow", narrow),
     ("to", to),
+    ("unfold", unfold),
     ("view", view),
     ("view_as", view_as),
 ];
+
+/// Functions of `paddle.tensor.manipulation` that are methods, too.
+const FUNCTIONS: &[&str] = &["as_strided", "narrow", "unfold"];
+
+/// Whether something stands for the function.
+pub(crate) fn is_function(callee: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let text = |attribute: &str| -> PyResult<String> {
+        Ok(callee.getattr_opt(attribute)?.and_then(|text| text.extract().ok()).unwrap_or_default())
+    };
+    Ok(FUNCTIONS.contains(&&*text("__name__")?) && text("__module__")? == "paddle.tensor.manipulation")
+}
 
 /// Whether something stands for the method.
 pub(crate) fn exists(method: &str) -> bool {
@@ -57,7 +71,7 @@ pub(crate) fn of<'py>(
     }
 }
 
-fn refused(what: &str) -> PyErr {
+pub(crate) fn refused(what: &str) -> PyErr {
     PyNotImplementedError::new_err(format!("{what} has no counterpart in a program"))
 }
 
@@ -112,6 +126,113 @@ fn view_as<'py>(paddle: &Paddle, receiver: &Bound<'py, PyAny>, arguments: &Argum
         return Err(refused("a view of a shape that only the run tells"));
     }
     view(paddle, receiver, &Arguments { positional: PyTuple::new(receiver.py(), [shape])?, keywords: None })
+}
+
+/// The arguments of these names as numbers.
+fn numbers<'py, T: FromPyObjectOwned<'py>>(arguments: &Arguments<'py>, at: usize, name: &str) -> PyResult<T> {
+    let by_name = arguments.keywords.as_ref().map(|keywords| keywords.get_item(name)).transpose()?.flatten();
+    let given = arguments.positional.get_item(at).ok().or(by_name);
+    let given = given.ok_or_else(|| refused(&format!("a call without {name}")))?;
+    given.extract().map_err(|_| refused(&format!("a call with such {name}")))
+}
+
+fn sizes_of(value: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
+    let sizes: Vec<i64> = value.getattr(intern!(value.py(), "shape"))?.extract()?;
+    if sizes.contains(&-1) {
+        return Err(refused("a shape that only the run tells"));
+    }
+    Ok(sizes)
+}
+
+/// Eager mode gives the elements that several places show the gradient of one of them, where it gives them one at all.
+fn refuse_gradient(receiver: &Bound<'_, PyAny>) -> PyResult<()> {
+    if receiver.getattr(intern!(receiver.py(), "stop_gradient"))?.is_truthy()? {
+        return Ok(());
+    }
+    Err(refused("a tensor with a gradient whose elements are shown in several places"))
+}
+
+/// The elements with these numbers along an axis.
+fn taken<'py>(value: &Bound<'py, PyAny>, at: &[i64], axis: usize) -> PyResult<Bound<'py, PyAny>> {
+    let py = value.py();
+    let (paddle, numpy) = (cpython::import(py, "paddle")?, cpython::import(py, "numpy")?);
+    let at = paddle.call_method1("assign", (numpy.call_method1("array", (at.to_vec(), "int64"))?,))?;
+    paddle.call_method1("index_select", (value, at, axis))
+}
+
+/// `x[..., start:start + length, ...]`
+fn narrow<'py>(paddle: &Paddle, receiver: &Bound<'py, PyAny>, arguments: &Arguments<'py>) -> PyResult<StandIn<'py>> {
+    let py = receiver.py();
+    let (axis, start): (i64, i64) = (numbers(arguments, 0, "dim")?, numbers(arguments, 1, "start")?);
+    let (length, sizes): (i64, _) = (numbers(arguments, 2, "length")?, sizes_of(receiver)?);
+    let at = usize::try_from(if axis < 0 { axis + sizes.len() as i64 } else { axis }).ok();
+    let size = at.and_then(|at| sizes.get(at)).copied().ok_or_else(|| refused("a dimension that is not there"))?;
+    let start = if start < 0 { start + size } else { start };
+    if start < 0 || length <= 0 || start + length > size {
+        return Err(refused("a part that is empty or not there"));
+    }
+    let value = cpython::import(py, "paddle")?.call_method1("slice", (receiver, [axis], [start], [start + length]))?;
+    again(paddle, "narrow", receiver, arguments, value)
+}
+
+/// Windows of so many elements along an axis, as a last dimension.
+fn unfold<'py>(paddle: &Paddle, receiver: &Bound<'py, PyAny>, arguments: &Arguments<'py>) -> PyResult<StandIn<'py>> {
+    let (axis, size): (i64, i64) = (numbers(arguments, 0, "axis")?, numbers(arguments, 1, "size")?);
+    let (step, sizes): (i64, _) = (numbers(arguments, 2, "step")?, sizes_of(receiver)?);
+    refuse_gradient(receiver)?;
+    let at = usize::try_from(if axis < 0 { axis + sizes.len() as i64 } else { axis }).ok();
+    let at = at.filter(|at| *at < sizes.len()).ok_or_else(|| refused("a dimension that is not there"))?;
+    if size <= 0 || step <= 0 || size > sizes[at] {
+        return Err(refused("windows that are not there"));
+    }
+    let windows = (sizes[at] - size) / step + 1;
+    let places: Vec<i64> = (0..windows).flat_map(|window| (0..size).map(move |place| window * step + place)).collect();
+    let value = taken(receiver, &places, at)?;
+    let apart: Vec<i64> = [&sizes[..at], &[windows, size], &sizes[at + 1..]].concat();
+    let order: Vec<usize> = (0..=at).chain(at + 2..apart.len()).chain([at + 1]).collect();
+    let value = value.call_method1("reshape", (apart,))?.call_method1("transpose", (order,))?;
+    again(paddle, "unfold", receiver, arguments, value)
+}
+
+/// The elements that lie so far apart in the memory of a tensor that is laid out row by row.
+fn as_strided<'py>(
+    paddle: &Paddle,
+    receiver: &Bound<'py, PyAny>,
+    arguments: &Arguments<'py>,
+) -> PyResult<StandIn<'py>> {
+    let (shape, strides): (Vec<i64>, Vec<i64>) = (numbers(arguments, 0, "shape")?, numbers(arguments, 1, "stride")?);
+    let offset: i64 = numbers(arguments, 2, "offset").unwrap_or(0);
+    refuse_gradient(receiver)?;
+    // The offset is one in bytes.
+    if offset != 0 || shape.len() != strides.len() || shape.iter().chain(&strides).any(|number| *number < 0) {
+        return Err(refused("such strides"));
+    }
+    let mut places = vec![0];
+    for (size, stride) in shape.iter().zip(&strides) {
+        places = places.iter().flat_map(|place| (0..*size).map(move |at| place + at * stride)).collect();
+    }
+    let elements: i64 = sizes_of(receiver)?.iter().product();
+    if places.is_empty() || places.iter().any(|place| *place >= elements) {
+        return Err(refused("strides that lead out of the tensor"));
+    }
+    let value = taken(&receiver.call_method1("reshape", ([-1],))?, &places, 0)?.call_method1("reshape", (shape,))?;
+    again(paddle, "as_strided", receiver, arguments, value)
+}
+
+/// The value, and the call that makes it in eager mode.
+fn again<'py>(
+    paddle: &Paddle,
+    method: &str,
+    receiver: &Bound<'py, PyAny>,
+    arguments: &Arguments<'py>,
+    value: Bound<'py, PyAny>,
+) -> PyResult<StandIn<'py>> {
+    let keywords = arguments.keywords.as_ref();
+    let mut given = arguments.positional.iter().chain(keywords.into_iter().flat_map(PyDictMethods::values));
+    if !given.all(|argument| is_plain(paddle, &argument)) {
+        return Err(refused("a call with values of tensors"));
+    }
+    Ok(StandIn { value, again: Some(Step::method(receiver.py(), method, &arguments.positional, keywords)) })
 }
 
 /// Where there is but one place to be, only the element type can change.

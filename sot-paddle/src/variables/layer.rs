@@ -338,6 +338,11 @@ impl Variable for LayerVariable {
 
     fn set_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, value: Option<VarId>) -> Flow<()> {
         if is_made(cx, this) {
+            let known = value.map(|value| cx.known(value)).transpose()?.flatten().is_some();
+            // A setting, which lies in its own dict; the layer has no stores to look in.
+            if self.made_of.is_none() && known && &**name != "training" && self.has_layers_own(cx, "__setattr__")? {
+                return object_model::generic_set_attr(cx, this, name, value);
+            }
             let text = format!("{name} of a layer made in the function");
             return Err(Unwind::break_graph(ReasonId::UnsupportedMutation, text));
         }
