@@ -88,10 +88,16 @@ pub fn array_type(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
     ARRAY.get_or_try_init(py, find).map(|ty| ty.bind(py))
 }
 
+/// Whether the object is an array. Where numpy is not there, it is not looked for.
+fn is_array(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let ty = object.get_type();
+    Ok(&*cpython::type_name(&ty) == "ndarray" && ty.is(array_type(object.py())?))
+}
+
 /// Whether the object is an array of numbers, which run no code of the program's.
 pub(crate) fn is_of_numbers(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     let py = object.py();
-    if !object.get_type().is(array_type(py)?) {
+    if !is_array(object)? {
         return Ok(false);
     }
     let kind: String = object.getattr(intern!(py, "dtype"))?.getattr(intern!(py, "kind"))?.extract()?;
@@ -198,8 +204,7 @@ impl<'py> Arguments<'py> {
 
 /// The array as an argument of a graph statement: what it holds now, which is guarded. `None` for what is no small array.
 pub(crate) fn graph_argument<'py>(cx: &mut OpcodeExecutor<'py>, array: VarId) -> Flow<Option<Bound<'py, PyAny>>> {
-    let is_array = |object: &Py<PyAny>| Ok::<_, PyErr>(object.bind(cx.py).get_type().is(array_type(cx.py)?));
-    if !cx.vars.get(array).object().map(is_array).transpose()?.unwrap_or(false) {
+    if !cx.vars.get(array).object().map(|object| is_array(object.bind(cx.py))).transpose()?.unwrap_or(false) {
         return Ok(None);
     }
     let mut given = Given::default();
