@@ -319,11 +319,12 @@ impl Variable for TensorVariable {
                 cx.wrap_fresh(&value).map(Some)
             }
             TensorAttribute::Method if self.hides(cx, name)? => object_model::generic_get_attr(cx, this, name),
-            TensorAttribute::Method => Ok(Some(cx.produce(TensorMethodVariable::new(name, this, Does::Compute)))),
             TensorAttribute::Becoming if self.is_computed() => {
                 Ok(Some(cx.produce(TensorMethodVariable::new(name, this, Does::Become))))
             }
-            TensorAttribute::Becoming => Ok(Some(cx.produce(TensorMethodVariable::new(name, this, Does::Compute)))),
+            TensorAttribute::Method | TensorAttribute::Becoming => {
+                Ok(Some(cx.produce(TensorMethodVariable::new(name, this, Does::Compute))))
+            }
             TensorAttribute::InPlace(returns) => {
                 Ok(Some(cx.produce(TensorMethodVariable::new(name, this, Does::Change(returns)))))
             }

@@ -96,23 +96,11 @@ pub(super) fn values<'py>(
     kwargs: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     let mut given = args.iter().chain(kwargs.into_iter().flat_map(PyDictMethods::values));
-    let copies = || {
-        PyResult::Ok(
-            is_named(callee, "assign")? && args.iter().next().is_some_and(|data| is_any_array(&data).unwrap_or(true)),
-        )
-    };
-    if kind != CallKind::Api || !(is_maker(callee)? || copies()?) {
-        let is_known_index = || {
-            kind != CallKind::Api
-                && indexes(callee).unwrap_or(false)
-                && args.get_item(1).is_ok_and(|index| !has_unknown_array(&index).unwrap_or(true))
-                && args.get_item(2).map_or(true, |value| !has_array(&value).unwrap_or(true))
-        };
-        return if given.any(|item| has_array(&item).unwrap_or(true)) && !is_known_index() {
-            Err(refused("takes an array"))
-        } else {
-            Ok(None)
-        };
+    if kind != CallKind::Api || !(is_maker(callee)? || copies_array(callee, args)?) {
+        if !given.any(|item| has_array(&item).unwrap_or(true)) || is_index((kind, callee), args)? {
+            return Ok(None);
+        }
+        return Err(refused("takes an array"));
     }
     if numbers.are_in(paddle, args, kwargs)? {
         return Ok(None);
@@ -173,9 +161,19 @@ fn has_unknown_array(argument: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(is_unknown || parts(argument)?.iter().any(|part| has_unknown_array(part).unwrap_or(true)))
 }
 
-/// Whether the method takes an index.
-fn indexes(method: &Bound<'_, PyAny>) -> PyResult<bool> {
-    Ok(matches!(method.extract::<&str>()?, "__getitem__" | "__setitem__"))
+/// Whether the arrays in a call are known ones in the index of a tensor.
+fn is_index((kind, method): (CallKind, &Bound<'_, PyAny>), args: &Bound<'_, PyTuple>) -> PyResult<bool> {
+    if kind == CallKind::Api || !matches!(method.extract::<&str>(), Ok("__getitem__" | "__setitem__")) {
+        return Ok(false);
+    }
+    let index = args.get_item(1)?;
+    let written = args.get_item(2).ok();
+    Ok(!has_unknown_array(&index)? && !written.is_some_and(|value| has_array(&value).unwrap_or(true)))
+}
+
+/// Whether it is `paddle.assign` of an array.
+fn copies_array(callee: &Bound<'_, PyAny>, args: &Bound<'_, PyTuple>) -> PyResult<bool> {
+    Ok(is_named(callee, "assign")? && args.get_item(0).is_ok_and(|data| is_any_array(&data).unwrap_or(true)))
 }
 
 fn is_any_array(object: &Bound<'_, PyAny>) -> PyResult<bool> {

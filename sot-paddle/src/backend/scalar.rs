@@ -126,7 +126,7 @@ pub(crate) fn filled_with_text<'py>(
     args: &Bound<'py, PyTuple>,
     kwargs: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Option<Bound<'py, PyTuple>>> {
-    let Some(text) = args.get_item(1).ok().filter(|value| value.is_instance_of::<PyString>()) else { return Ok(None) };
+    let Some(text) = args.get_item(1).ok().filter(PyAnyMethods::is_instance_of::<PyString>) else { return Ok(None) };
     if kind != CallKind::Api || name(callee)?.as_deref() != Some("full") {
         return Ok(None);
     }
