@@ -161,6 +161,17 @@ impl ListVariable {
         }
         cg.op("BUILD_LIST", self.items.len() as u32)
     }
+
+    /// Empties a real list such that a sort of it that is running finds it written, as it does where the program has added and removed.
+    fn empty(cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
+        let list = cg.cx.py.get_type::<PyList>();
+        let (append, clear) = (list.getattr("append")?.unbind(), list.getattr("clear")?.unbind());
+        let none = cg.cx.none();
+        cg.call(|cg| cg.load_const(append), &[this, none])?;
+        cg.op("POP_TOP", 0)?;
+        cg.call(|cg| cg.load_const(clear), &[this])?;
+        cg.op("POP_TOP", 0)
+    }
 }
 
 impl Variable for ListVariable {
@@ -222,6 +233,9 @@ impl Variable for ListVariable {
             let all = SliceVariable::build(cg.cx, none, none, None)?;
             cg.call(|cg| cg.load_const(set), &[this, all, items])?;
             return cg.op("POP_TOP", 0);
+        }
+        if self.items.is_empty() {
+            return Self::empty(cg, this);
         }
         self.build(cg)?;
         cg.load(this)?;

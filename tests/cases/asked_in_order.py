@@ -163,6 +163,22 @@ class Meddler:
 
 
 @given(one)
+def test_sort_of_a_list_that_is_written_on_the_way_and_empty_again(x):
+    seen, log = [], []
+    for _ in range(20):
+
+        def compare(left, right):
+            items.append(3)
+            items.pop()
+            seen.append(x * left)
+            return (left > right) - (left < right)
+
+        items = [1, 2]
+        log.append(left_of(functools.partial(items.sort, key=functools.cmp_to_key(compare))))
+    return seen, log
+
+
+@given(one)
 def test_sort_that_finds_the_list_written(x):
     Meddler.items = [Meddler(), Meddler()]
     return x + 1, left_of(Meddler.items.sort)
