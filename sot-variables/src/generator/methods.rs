@@ -1,0 +1,77 @@
+//! The methods of generators.
+
+use pyo3::prelude::*;
+use pyo3::types::PyType;
+use sot_core::builtin;
+use sot_core::error::{Flow, ReasonId, Unwind};
+use sot_core::executor::{CallArgs, OpcodeExecutor};
+use sot_core::variable::VarId;
+
+use super::resuming::{close, send, stop_iteration, throw, Resumed};
+
+builtin! { SEND = "types:GeneratorType.send" => |cx, args| {
+    let [generator, value] = args.exactly(cx, "send")?;
+    let resumed = send(cx, generator, value)?;
+    outcome(cx, resumed)
+} }
+
+builtin! { CLOSE = "types:GeneratorType.close" => |cx, args| {
+    let [generator] = args.exactly(cx, "close")?;
+    let returned = close(cx, generator)?;
+    // From 3.13 on it says what that was.
+    let told = returned.filter(|_| cx.runtime.version.0 >= 13);
+    Ok(told.unwrap_or_else(|| cx.none()))
+} }
+
+builtin! { THROW = "types:GeneratorType.throw" => |cx, args| {
+    let [generator, ref thrown @ ..] = args.positional[..] else {
+        return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "throw() without a generator"));
+    };
+    let exception = thrown_exception(cx, thrown)?;
+    let resumed = throw(cx, generator, exception)?;
+    outcome(cx, resumed)
+} }
+
+/// What `generator.send()` and its kin give or raise.
+fn outcome(cx: &mut OpcodeExecutor<'_>, resumed: Resumed) -> Flow<VarId> {
+    match resumed {
+        Resumed::Yielded(value) => Ok(value),
+        Resumed::Returned(value) => {
+            let stop = stop_iteration(cx, value)?;
+            Err(Unwind::Raise(stop))
+        }
+    }
+}
+
+/// The exception that `throw(type, value, traceback)` throws, in all its forms.
+fn thrown_exception(cx: &mut OpcodeExecutor<'_>, thrown: &[VarId]) -> Flow<VarId> {
+    let refuse = || Unwind::break_graph(ReasonId::UnsupportedCall, "throw() with these arguments");
+    let (&first, rest) = thrown.split_first().ok_or_else(refuse)?;
+    let value = match rest.first() {
+        Some(&value) if !cx.known(value)?.is_some_and(|value| value.is_none()) => Some(value),
+        _ => None,
+    };
+    let is_class = cx.see(first)?.object().is_some_and(|object| object.bind(cx.py).is_instance_of::<PyType>());
+    match value {
+        // Where making it fails, what it fails with is thrown.
+        None if is_class => match cx.call(first, &CallArgs::default()) {
+            Ok(made) if cx.exception_instance(made)? != Some(made) => Err(refuse()),
+            Err(Unwind::Raise(exception)) => Ok(exception),
+            made => made,
+        },
+        // One made outside the function has a traceback, which throwing it changes.
+        None if cx.see(first)?.kind() == "exception" => Ok(first),
+        Some(value) if is_class && cx.see(value)?.kind() == "exception" => {
+            let fits = cx.exception_matches(value, first)?;
+            fits.then_some(value).ok_or_else(refuse)
+        }
+        Some(value) if is_class && cx.see(value)?.kind() != "tuple" => {
+            let exception = cx.call(first, &CallArgs::positional(vec![value]))?;
+            match cx.exception_instance(exception)? {
+                Some(same) if same == exception => Ok(exception),
+                _ => Err(refuse()),
+            }
+        }
+        _ => Err(refuse()),
+    }
+}
