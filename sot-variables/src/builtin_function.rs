@@ -8,7 +8,7 @@ use pyo3::types::{PyDict, PyList, PyModule, PyString, PyType};
 use sot_core::backend::ObjectTest;
 use sot_core::cpython;
 use sot_core::error::{Flow, Reason, ReasonId, Unwind};
-use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
+use sot_core::executor::{object_model, CallArgs, CompareOp, Name, OpcodeExecutor};
 use sot_core::guard::{Identity, Test};
 use sot_core::tracker::{self, Tracker, TrackerId};
 use sot_core::variable::{VarId, Variable};
@@ -27,11 +27,17 @@ sot_core::variable_kind! {
     "builtin_function",
     types: |py| {
         let types = cpython::import(py, "types")?;
-        ["BuiltinFunctionType", "MethodDescriptorType", "WrapperDescriptorType", "MethodWrapperType",
+        let mut found = ["BuiltinFunctionType", "MethodDescriptorType", "WrapperDescriptorType", "MethodWrapperType",
          "ClassMethodDescriptorType"]
             .iter()
             .map(|name| Ok(types.getattr(*name)?.unbind()))
-            .collect()
+            .collect::<PyResult<Vec<_>>>()?;
+        // From 3.9 on, methods that are told their class are of another type when they are bound.
+        let told = cpython::import(py, "re")?.call_method1("compile", ("",))?.getattr("match")?.get_type().into_any();
+        if !found.iter().any(|ty| ty.is(&told)) {
+            found.push(told.unbind());
+        }
+        Ok(found)
     },
     wrap: BuiltinFunctionVariable::wrap
 }
@@ -200,7 +206,7 @@ fn hidden_descriptor<'py>(
     for class in ty.mro().iter() {
         let Ok(held) = cpython::class_dict(&class)?.get_item(name) else { continue };
         let is_method = matches!(&*cpython::builtin_type_name(&held), "method_descriptor" | "wrapper_descriptor");
-        if is_method && code.check(&held.call_method1("__get__", (&receiver,))?) {
+        if is_method && code.check(&held.call_method1("__get__", (&receiver, receiver.get_type()))?) {
             return Ok((!found.is_some_and(|found| found.is(&held))).then_some(held));
         }
     }
@@ -280,11 +286,8 @@ fn is_method_of_value(function: &Bound<'_, PyAny>) -> bool {
 }
 
 /// Pure functions of modules that have others.
-const PURE: &[(&str, &[&str])] = &[
-    ("sys", &["intern"]),
-    ("_string", &["formatter_field_name_split"]),
-    ("posix", &["_path_splitroot_ex", "_path_splitroot", "_path_normpath"]),
-];
+const PURE: &[(&str, &[&str])] =
+    &[("sys", &["intern"]), ("posix", &["_path_splitroot_ex", "_path_splitroot", "_path_normpath"])];
 
 /// Whether C functions of the type depend on nothing but their arguments.
 fn is_value_type(ty: &Bound<'_, PyType>) -> bool {
@@ -323,6 +326,20 @@ impl Variable for BuiltinFunctionVariable {
             return method::call_of(cx, this);
         }
         object_model::get_attr(cx, this, name)
+    }
+
+    /// Two are equal if they run one code for one object.
+    fn compare(&self, cx: &mut OpcodeExecutor<'_>, op: CompareOp, this: VarId, other: VarId) -> Flow<Option<VarId>> {
+        let other_object = cx.see_as::<BuiltinFunctionVariable>(other)?.map(|other| other.object.clone_ref(cx.py));
+        match other_object {
+            Some(object) if matches!(op, CompareOp::Equal | CompareOp::NotEqual) => {
+                guard_identity(cx, this, &self.object);
+                guard_identity(cx, other, &object);
+                let equal = self.object.bind(cx.py).eq(&object)?;
+                Ok(Some(cx.boolean(equal == (op == CompareOp::Equal))))
+            }
+            _ => object_model::compare(cx, op, this, other),
+        }
     }
 
     fn call(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {

@@ -228,6 +228,12 @@ impl Variable for BuiltinMethodVariable {
     }
 
     fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        // Values in C may have methods that are told their class.
+        let receiver = cx.vars.get(self.receiver);
+        let receiver = receiver.object().map(|receiver| receiver.bind(cx.py)).filter(|receiver| is_c_value(receiver));
+        if let Some(Ok(bound)) = receiver.zip(self.name(cx).ok()).map(|(receiver, name)| receiver.getattr(&*name)) {
+            return bound.get_type().into_any();
+        }
         let is_slot = cpython::builtin_type_name(self.descriptor.bind(cx.py)) == "wrapper_descriptor";
         let name = if is_slot { "MethodWrapperType" } else { "BuiltinMethodType" };
         let ty = cpython::import(cx.py, "types").and_then(|types| types.getattr(name));

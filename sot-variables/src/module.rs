@@ -75,6 +75,12 @@ impl Variable for ModuleVariable {
     fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
         let module = self.object.bind(cx.py).clone();
         let of = cx.vars.tracker(this);
+        let is_dict = &**name == "__dict__" && cx.trackers.is_loadable(of);
+        if let Some(names) = cpython::instance_dict(&module).filter(|_| is_dict) {
+            let tracker = cx.trackers.add(Tracker::Getattr { of, name: Rc::clone(name) });
+            cx.guards.require(tracker);
+            return Ok(Some(cx.wrap(&names, tracker)));
+        }
         self.refuse_descriptor(cx, name)?;
         if !module.is_exact_instance_of::<PyModule>() {
             self.refuse_what_the_class_says(cx, this, name)?;

@@ -5,6 +5,7 @@ import contextlib
 import contextvars
 import copy
 import datetime
+import fnmatch
 import functools
 import hashlib
 import io
@@ -502,3 +503,77 @@ def dicts_from_keys(x):
     ordered.move_to_end("b")
     made = collections.defaultdict.fromkeys("ab")
     return x + 1, ordered, list(ordered), made, Own.fromkeys("ab", 2), type(Own.fromkeys([])).__name__, dict.fromkeys("ab")
+
+
+class Lenient(string.Formatter):
+    def get_value(self, key, args, kwargs):
+        return kwargs.get(key, f"<{key}>") if isinstance(key, str) else super().get_value(key, args, kwargs)
+
+
+def formatters(x):
+    f = string.Formatter()
+    texts = f.format("{0} {a:>5} {b!r} {c[1].real}", 1, a=2, b="q", c=[0, 7]), f.vformat("{}", (3,), {})
+    return x + 1, texts, Lenient().format("{a} {missing} {0}", "zero", a=1)
+
+
+def output_put_elsewhere(x):
+    out, errors = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
+        print("first", 1, sep="-")
+        print("second", end="", flush=True)
+        print("error", file=sys.stderr)
+        print("aside", file=errors)
+    print("after")
+    return x + 1, out.getvalue(), errors.getvalue()
+
+
+_LEADING = re.compile("a*").match
+
+
+@functools.lru_cache()
+def _matcher(pattern):
+    return re.compile(pattern).match
+
+
+def methods_of_patterns_from_outside(x):
+    fits = isinstance(_LEADING, types.BuiltinMethodType), callable(_LEADING), _LEADING == _LEADING
+    return x + _LEADING("aab").end(), fits, _matcher("b")("bc").group(), fnmatch.fnmatch("a.py", "*.py")
+
+
+def json_with_hooks(x):
+    pairs = json.loads('{"a": {"b": 2}, "c": [1.5, null]}', object_hook=lambda d: tuple(d.items()))
+    ordered = json.loads('{"b": 1, "a": 2}', object_pairs_hook=collections.OrderedDict)
+    return x + 1, pairs, ordered, json.loads("[1, 2.5]", parse_float=str)
+
+
+class Hinted:
+    a: int
+    b: typing.Optional[str] = None
+
+    def method(self, n: int, rest: typing.List[int]) -> str:
+        return str(n)
+
+
+def hints_of_types(x):
+    return x + 1, typing.get_type_hints(Hinted.method), typing.get_type_hints(_matcher.__wrapped__)
+
+
+class WithNames:
+    shared = 1
+
+    def __init__(self):
+        self.own = 2
+
+    def method(self):
+        pass
+
+
+class WithMoreNames(WithNames):
+    __slots__ = ("slot",)
+
+
+def names_of_objects(x):
+    s = WithMoreNames()
+    s.late = 3
+    names = [name for name in dir(s) if not name.startswith("_")]
+    return x + 1, names, dir(s) == sorted(set(dir(WithMoreNames)) | {"own", "late"}), [name for name in dir(WithMoreNames) if not name.startswith("__")]

@@ -4,8 +4,9 @@
 
 use std::collections::{HashMap, HashSet};
 
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyFrozenSet, PyInt, PyList, PyString, PyTuple, PyType};
+use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyFrozenSet, PyInt, PyList, PyRange, PyString, PyTuple, PyType};
 
 use super::compile::Compiler;
 use super::memo::{sources, Memory, Seen};
@@ -504,20 +505,40 @@ fn equal_constants(value: &Bound<'_, PyAny>, constant: &Bound<'_, PyAny>) -> boo
     if value.is_exact_instance_of::<pyo3::types::PyCode>() {
         return false;
     }
-    if value.is_instance_of::<pyo3::types::PyComplex>() {
+    if value.is_exact_instance_of::<pyo3::types::PyComplex>() {
         return value.repr().is_ok_and(|a| constant.repr().is_ok_and(|b| a.to_string() == b.to_string()));
     }
-    value.eq(constant).unwrap_or(false) && !differ_in_sign(value, constant)
+    value.eq(constant).unwrap_or(false) && (is_told_by_equality(value) || look_alike(value, constant).unwrap_or(false))
 }
 
-/// Whether two equal numbers, of numpy's, are noughts of which one is minus nought.
-fn differ_in_sign(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> bool {
-    let is_of_python = a.is_exact_instance_of::<PyString>()
-        || a.is_exact_instance_of::<PyInt>()
-        || a.is_exact_instance_of::<PyBool>()
-        || a.is_exact_instance_of::<PyBytes>();
-    let is_negative = |number: &Bound<'_, PyAny>| number.extract::<f64>().is_ok_and(f64::is_sign_negative);
-    !is_of_python && is_negative(a) != is_negative(b)
+fn is_told_by_equality(value: &Bound<'_, PyAny>) -> bool {
+    value.is_exact_instance_of::<PyString>()
+        || value.is_exact_instance_of::<PyInt>()
+        || value.is_exact_instance_of::<PyBool>()
+        || value.is_exact_instance_of::<PyBytes>()
+}
+
+/// Whether two equal values of one type have the same parts: ranges of the same numbers have other ends, times of one moment
+/// are in other zones, and numbers of numpy's have a sign and a unit.
+fn look_alike(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let py = a.py();
+    let parts = if a.is_exact_instance_of::<PyRange>() {
+        [intern!(py, "start"), intern!(py, "stop"), intern!(py, "step")]
+    } else if a.hasattr(intern!(py, "fold"))? {
+        [intern!(py, "tzinfo"), intern!(py, "fold"), intern!(py, "resolution")]
+    } else if a.hasattr(intern!(py, "dtype"))? {
+        let bytes = intern!(py, "tobytes");
+        let same_bytes = a.call_method0(bytes)?.eq(b.call_method0(bytes)?)?;
+        return Ok(same_bytes && a.getattr(intern!(py, "dtype"))?.eq(b.getattr(intern!(py, "dtype"))?)?);
+    } else {
+        return Ok(true);
+    };
+    for part in parts {
+        if !same_constant(&a.getattr(part)?, &b.getattr(part)?) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 fn length(value: &Bound<'_, PyAny>) -> Option<usize> {

@@ -17,6 +17,29 @@ use super::basic::fold_or;
 use super::{builtin_object, cannot};
 use crate::subclass;
 
+// What it gives is an iterator in C over what is known at once.
+builtin! { FORMATTER_PARSER = "_string:formatter_parser" => |cx, args| {
+    let [format] = args.exactly(cx, "formatter_parser")?;
+    let Some(format) = cx.known(format)? else { return Err(cannot("a format that is not known while tracing")) };
+    let parts = cx.fold(|py| items(&cpython::import(py, "_string")?.call_method1("formatter_parser", (format,))?))?;
+    cx.iter(parts)
+} }
+
+builtin! { FORMATTER_FIELD = "_string:formatter_field_name_split" => |cx, args| {
+    let [field] = args.exactly(cx, "formatter_field_name_split")?;
+    let Some(field) = cx.known(field)? else { return Err(cannot("a field that is not known while tracing")) };
+    let split = cpython::import(cx.py, "_string")?.call_method1("formatter_field_name_split", (field,));
+    let (first, rest): (Py<PyAny>, Py<PyAny>) = split.map_err(|error| cx.raise(error))?.extract()?;
+    let rest = cx.fold(|py| items(rest.bind(py)))?;
+    let (first, rest) = (cx.wrap_fresh(first.bind(cx.py))?, cx.iter(rest)?);
+    Ok(cx.tuple(vec![first, rest]))
+} }
+
+fn items<'py>(iterator: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let items = iterator.try_iter()?.collect::<PyResult<Vec<_>>>()?;
+    Ok(PyTuple::new(iterator.py(), items)?.into_any())
+}
+
 builtin! { OBJECT_FORMAT = "object.__format__" => |cx, args| {
     let [this, spec] = args.exactly(cx, "__format__")?;
     match cx.known_str(spec)? {

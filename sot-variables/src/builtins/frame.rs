@@ -1,6 +1,7 @@
 //! Functions that read the frame they are called from: `locals`, `vars`, `dir` and `globals`; and those that show the program its
 //! frames, or a debugger.
 
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use pyo3::exceptions::PyTypeError;
@@ -286,6 +287,62 @@ fn dir(cx: &mut OpcodeExecutor<'_>, object: VarId) -> Flow<VarId> {
             let dir = builtin_object(cx.py, "dir")?;
             cx.fold(|_| dir.call1((sample,)))
         }
-        None => Err(cannot("dir() of an object of the program's")),
+        None => {
+            let mut names = BTreeSet::new();
+            collect_names(cx, object, &ty, &mut names)?;
+            let names = names.iter().map(|name| cx.string(name)).collect();
+            Ok(cx.list(names))
+        }
     }
+}
+
+/// What `object.__dir__`, or `type.__dir__` of a class, finds: names of the object, and of the classes along the bases.
+fn collect_names(
+    cx: &mut OpcodeExecutor<'_>,
+    object: VarId,
+    ty: &Bound<'_, PyType>,
+    names: &mut BTreeSet<String>,
+) -> Flow<()> {
+    let class = cx.see(object)?.object().and_then(|object| object.bind(cx.py).clone().cast_into::<PyType>().ok());
+    let usual = if class.is_some() { cx.py.get_type::<PyType>() } else { cx.py.get_type::<PyAny>() };
+    let usual = usual.getattr("__dict__")?.get_item("__dir__")?;
+    let own = cpython::type_lookup(ty, &PyString::intern(cx.py, "__dir__"));
+    if !own.is_some_and(|own| own.is(&usual)) || object_model::has_own_class(cx, object)? {
+        return Err(cannot("dir() of an object of the program's"));
+    }
+    let (class, variable) = match class {
+        Some(class) => (class, object),
+        None => {
+            if let Some(attributes) = cx.find_attr(object, &Rc::from("__dict__"))? {
+                collect_keys(cx, attributes, names)?;
+            }
+            (ty.clone().unbind().into_bound(cx.py), object_model::type_variable(cx, object)?)
+        }
+    };
+    for (at, base) in class.mro().iter().enumerate() {
+        let base = base.cast_into::<PyType>().map_err(PyErr::from)?;
+        if !cpython::is_heap_type(&base) {
+            for name in cpython::class_dict(&base)?.try_iter()? {
+                names.insert(name?.extract()?);
+            }
+            continue;
+        }
+        let base = if at == 0 {
+            variable
+        } else {
+            let order = cx.get_attr(variable, &Rc::from("__mro__"))?;
+            cx.unpack_all(order)?[at]
+        };
+        let held = cx.get_attr(base, &Rc::from("__dict__"))?;
+        collect_keys(cx, held, names)?;
+    }
+    Ok(())
+}
+
+fn collect_keys(cx: &mut OpcodeExecutor<'_>, mapping: VarId, names: &mut BTreeSet<String>) -> Flow<()> {
+    for key in cx.unpack_all(mapping)? {
+        let name = cx.known_str(key)?.ok_or_else(|| cannot("dir() of an object with keys that are no names"))?;
+        names.insert(name);
+    }
+    Ok(())
 }

@@ -12,21 +12,67 @@ use sot_core::tracker::{Key, Tracker};
 use sot_core::variable::VarId;
 
 use super::{builtin_object, cannot, is_none};
+use crate::kept::KeptVariable;
 
 builtin! { PRINT = "print" => |cx, args| {
     let mut texts = Vec::with_capacity(args.positional.len());
     for &arg in &args.positional {
         texts.push(text(cx, arg)?);
     }
-    refuse_options(cx, args)?;
-    let none = cx.none();
-    if !args.keywords.iter().any(|(name, _)| &**name == "file") && !goes_out(cx, none)? {
-        return Err(cannot("print() to a file that the function put in the place of sys.stdout"));
+    let Some(file) = file(cx, args)? else {
+        refuse_options(cx, args)?;
+        let callable = print_variable(cx)?;
+        cx.effects.record(Effect::Call { callable, args: texts, keywords: args.keywords.clone() });
+        return Ok(cx.none());
+    };
+    let others = args.keywords.iter().filter(|(name, _)| &**name != "file").cloned().collect();
+    let mut options = CallArgs { positional: Vec::new(), keywords: others };
+    refuse_options(cx, &options)?;
+    if is_plain_file(cx, file)? {
+        let callable = print_variable(cx)?;
+        options.keywords.push(("file".into(), file));
+        cx.effects.record(Effect::Call { callable, args: texts, keywords: options.keywords });
+    } else {
+        print_to(cx, file, &texts, &options)?;
     }
-    let callable = print_variable(cx)?;
-    cx.effects.record(Effect::Call { callable, args: texts, keywords: args.keywords.clone() });
     Ok(cx.none())
 } }
+
+/// The file to print to, if it is not where all output went before the trace.
+fn file(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<Option<VarId>> {
+    for (name, value) in &args.keywords {
+        if &**name == "file" && !is_none(cx, *value)? {
+            return Ok(Some(*value));
+        }
+    }
+    Ok(cx.effects.global(&cpython::import(cx.py, "sys")?.dict().unbind(), &"stdout".into()).flatten())
+}
+
+/// `print` to a text in memory that the trace has made: `write` is called with one text after the other.
+fn print_to(cx: &mut OpcodeExecutor<'_>, file: VarId, texts: &[VarId], options: &CallArgs) -> Flow<()> {
+    if cx.see_as::<KeptVariable>(file)?.is_none() {
+        return Err(cannot("print() to a file of the program's own"));
+    }
+    let option = |name: &str| options.keywords.iter().find(|(option, _)| &**option == name).map(|(_, value)| *value);
+    let mut ends = Vec::new();
+    for (name, usual) in [("sep", " "), ("end", "\n")] {
+        ends.push(match option(name) {
+            Some(given) if !is_none(cx, given)? => given,
+            _ => cx.string(usual),
+        });
+    }
+    for (at, &text) in texts.iter().enumerate() {
+        if at > 0 {
+            cx.call_method(file, "write", &[ends[0]])?;
+        }
+        cx.call_method(file, "write", &[text])?;
+    }
+    cx.call_method(file, "write", &[ends[1]])?;
+    match option("flush") {
+        Some(flush) if cx.truth(flush)? => cx.call_method(file, "flush", &[]).map(drop),
+        _ => Ok(()),
+    }
+}
 
 /// Options of `print` that are not known or would be refused, or a file whose writing the program could see.
 pub(super) fn refuse_options(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<()> {
@@ -90,7 +136,9 @@ fn text_by_the_program<'py>(cx: &mut OpcodeExecutor<'py>, str: &Bound<'py, PyAny
     let str = cx.wrap(str, tracker);
     match cx.call(str, &CallArgs::positional(vec![value])) {
         Ok(text) if cx.effects.len() == before && cx.known_str(text)?.is_some() => Ok(text),
-        Ok(_) | Err(Unwind::Raise(_)) => Err(cannot("print() of a value that is not known while tracing")),
+        Ok(_) | Err(Unwind::Raise(_) | Unwind::BreakGraph(_)) => {
+            Err(cannot("print() of a value that is not known while tracing"))
+        }
         Err(other) => Err(other),
     }
 }

@@ -179,7 +179,7 @@ fn followed_message(cx: &mut OpcodeExecutor<'_>, format: VarId, values: &[VarId]
     match cx.binary(BinaryOp::Remainder, format, values) {
         Ok(text) if cx.effects.len() == before && cx.known_str(text)?.is_some() => Ok(text),
         // Logging says in its own way what it could not format.
-        Ok(_) | Err(Unwind::Raise(_)) => Err(unknown()),
+        Ok(_) | Err(Unwind::Raise(_) | Unwind::BreakGraph(_)) => Err(unknown()),
         Err(other) => Err(other),
     }
 }
