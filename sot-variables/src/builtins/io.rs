@@ -131,6 +131,9 @@ pub(super) fn text(cx: &mut OpcodeExecutor<'_>, value: VarId) -> Flow<VarId> {
 
 /// The text of an object whose `__str__` is followed, if all it does is to make a text.
 fn text_by_the_program<'py>(cx: &mut OpcodeExecutor<'py>, str: &Bound<'py, PyAny>, value: VarId) -> Flow<VarId> {
+    if cx.see(value)?.kind() == "tensor" {
+        return Err(cannot("print() of a value that is not known while tracing"));
+    }
     let before = cx.effects.len();
     let tracker = cx.constant_tracker(str.clone().unbind());
     let str = cx.wrap(str, tracker);
