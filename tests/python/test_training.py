@@ -1,5 +1,6 @@
 """Gradients and the grad mode: translated code leaves what eager code leaves, also where nothing is differentiable."""
 
+import numpy
 import paddle
 import pytest
 from paddle import nn
@@ -243,3 +244,57 @@ def test_a_buffer_bound_in_forward_is_read_back(same):
     other = sot.symbolic_translate(written_by_another_way)
     for _ in range(2):
         same(other(net, x), written_by_another_way(eager, x))
+
+
+TABLE, NUMBERS = paddle.rand([5, 4]), paddle.arange(5)
+
+
+def written_at(x):
+    y = TABLE.clone()
+    y[x.argsort(0)[:, 0]] = 1.0
+    return y
+
+
+BESIDE = {
+    "index": lambda x: TABLE[x.argsort(0)[:, 0]],
+    "index of integers": lambda x: NUMBERS[x.topk(2, axis=0)[1][0]],
+    "gather": lambda x: paddle.gather(TABLE, x.argmax(0)),
+    "gather sorted": lambda x: paddle.gather(TABLE, x.argsort(0)[:, 0]),
+    "gather_nd": lambda x: paddle.gather_nd(TABLE, x.argsort(0)[:, :1]),
+    "index_select": lambda x: paddle.index_select(TABLE, x.argsort(0)[:, 0]),
+    "take_along_axis": lambda x: paddle.take_along_axis(TABLE, x.argsort(0), 0),
+    "put_along_axis": lambda x: paddle.put_along_axis(TABLE, x.argsort(0), 1.0, 0),
+    "scatter": lambda x: paddle.scatter(TABLE, x.argsort(0)[:, 0], TABLE),
+    "index_add": lambda x: paddle.index_add(TABLE, x.argsort(0)[:, 0], 0, TABLE),
+    "index_put": lambda x: paddle.index_put(TABLE, (x.argsort(0)[:, 0],), paddle.ones([4])),
+    "embedding": lambda x: F.embedding(x.argsort(0), TABLE),
+    "repeats": lambda x: paddle.repeat_interleave(TABLE, x.argsort(0)[:, 0], 0),
+    "labels": lambda x: F.cross_entropy(TABLE, x.argsort(1)[:, 0]),
+    "soft labels": lambda x: F.binary_cross_entropy(TABLE, x),
+    "condition": lambda x: paddle.where(x.argsort(0).astype("bool"), TABLE, TABLE * 2),
+    "writing": written_at,
+    "index and source": lambda x: x[x.argsort(0)[:, 0]],
+    "values": lambda x: paddle.put_along_axis(TABLE, x.argsort(0), x, 0),
+    "loss of both": lambda x: F.smooth_l1_loss(TABLE, x),
+    "of integers": lambda x: x.argsort(0) + 1,
+}
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_what_says_where_takes_no_gradient(name, same):
+    """Also when the graph is a program, which it is from the second step on."""
+
+    def fn(x):
+        return (x * 2).sum(), BESIDE[name](x)
+
+    fast = sot.symbolic_translate(fn)
+    for _ in range(3):
+        seen = []
+        for made in (fast, fn):
+            x = paddle.to_tensor(numpy.random.RandomState(3).rand(5, 4).astype("float32"), stop_gradient=False)
+            loss, result = made(x)
+            if result.dtype == paddle.float32 and not result.stop_gradient:
+                loss = loss + result.sum()
+            loss.backward()
+            seen.append((result.detach(), result.stop_gradient, x.grad.detach()))
+        same(*seen)

@@ -9,6 +9,20 @@ use pyo3::prelude::*;
 use super::meta;
 use super::paddle::Paddle;
 
+/// Operands of these names say where or how, in all operations, and no gradient flows to them.
+const POSITIONS: &[&str] =
+    &["axis", "condition", "ends", "index", "indices", "mask", "repeats", "shape", "shifts", "starts", "steps"];
+
+/// More operands that eager mode asks for no gradient, by operation and name.
+const WITHOUT_GRADIENT: &[(&str, &str)] = &[
+    ("pd_op.bce_loss", "label"),
+    ("pd_op.cross_entropy_with_softmax", "label"),
+    ("pd_op.embedding", "x"),
+    ("pd_op.kldiv_loss", "label"),
+    ("pd_op.nll_loss", "label"),
+    ("pd_op.sigmoid_cross_entropy_with_logits", "label"),
+];
+
 /// The values whose flag is right already.
 #[derive(Default)]
 pub(crate) struct Settled(HashSet<u64>);
@@ -48,13 +62,37 @@ impl Settled {
         let name = operation.call_method0(intern!(py, "name"))?;
         // Operations of the `builtin` dialect bundle values for others and pass gradients on.
         let bundles = name.extract::<&str>()?.starts_with("builtin.");
-        if !bundles && !paddle.has_vjp.bind(py).call1((operation,))?.is_truthy()? {
+        if !bundles && !paddle.has_vjp.bind(py).call1((&operation,))?.is_truthy()? {
             return Ok(false);
         }
+        let operands = Operands::of(&operation, name.extract()?, sources.len())?;
         let mut flows = false;
-        for source in &sources {
-            flows |= !self.stops(paddle, source)?;
+        for (at, source) in sources.iter().enumerate() {
+            flows |= !self.stops(paddle, source)? && operands.take_gradient(at);
         }
         Ok(flows)
+    }
+}
+
+/// The names of an operation's operands; none where they are not told apart.
+struct Operands<'a> {
+    operation: &'a str,
+    names: Vec<String>,
+}
+
+impl<'a> Operands<'a> {
+    fn of(operation: &Bound<'_, PyAny>, name: &'a str, count: usize) -> PyResult<Self> {
+        if count < 2 || name.starts_with("builtin.") {
+            return Ok(Operands { operation: name, names: Vec::new() });
+        }
+        let names: Vec<String> =
+            operation.call_method0(intern!(operation.py(), "get_input_names"))?.extract().unwrap_or_default();
+        Ok(Operands { operation: name, names: if names.len() == count { names } else { Vec::new() } })
+    }
+
+    /// Whether gradients flow to an operand.
+    fn take_gradient(&self, at: usize) -> bool {
+        let Some(name) = self.names.get(at) else { return true };
+        !POSITIONS.contains(&&**name) && !WITHOUT_GRADIENT.contains(&(self.operation, &**name))
     }
 }
