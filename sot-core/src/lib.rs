@@ -13,6 +13,7 @@ pub mod error;
 pub mod executor;
 pub mod graph;
 pub mod guard;
+pub mod language;
 pub mod log;
 pub mod opcode;
 pub mod resume;

@@ -10,21 +10,21 @@ use sot_core::builtin;
 use sot_core::codegen::CodeGen;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{object_model, CallArgs, CompareOp, Name, OpcodeExecutor};
+use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
 use sot_core::guard::{Identity, Test};
 use sot_core::tracker::{self, Tracker, TrackerId};
-use sot_core::variable::{GraphArgument, VarId, Variable};
+use sot_core::variable::{VarId, Variable};
 
 use crate::class_statement::{self, is_of_library, MadeClass};
 use crate::exception;
 use crate::function::call_by_policy;
+use crate::instance::InstanceVariable;
 use crate::iterators::library;
 use crate::numpy;
 use crate::object::{is_struct_sequence, is_value_type};
 use crate::stand_in;
 
 sot_core::variable_kind! { "class", rank: 50, when: is_class, wrap: ClassVariable::wrap }
-sot_core::variable_kind! { "instance" }
 
 builtin! { NEW = "object.__new__" => |cx, args| {
     let class = match args.positional[..] {
@@ -47,53 +47,6 @@ builtin! { CALL = "type.__call__" => |cx, args| {
         Some(payload) => payload.make(cx, class, &rest),
         None => Err(Unwind::break_graph(ReasonId::UnsupportedCall, "type.__call__() of something that is no class")),
     }
-} }
-
-builtin! { NAMESPACE = "types:SimpleNamespace" => |cx, args| {
-    if !args.positional.is_empty() {
-        return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "SimpleNamespace() of a mapping"));
-    }
-    let ty = cpython::import(cx.py, "types")?.getattr("SimpleNamespace")?;
-    let tracker = cx.constant_tracker(ty.clone().unbind());
-    let class = cx.wrap(&ty, tracker);
-    let instance = InstanceVariable::make(cx, class, ty.cast::<PyType>().map_err(PyErr::from)?);
-    for (name, value) in &args.keywords {
-        cx.effects.set_attribute(instance, name, Some(*value));
-    }
-    Ok(instance)
-} }
-
-builtin! { NAMESPACE_EQ = "types:SimpleNamespace.__eq__" => |cx, args| {
-    let [this, other] = args.exactly(cx, "__eq__")?;
-    let (ty, base) = (cx.type_of(other)?, cpython::import(cx.py, "types")?.getattr("SimpleNamespace")?);
-    if !ty.cast::<PyType>().is_ok_and(|ty| ty.is_subclass(&base).unwrap_or(false)) {
-        let value = cx.py.NotImplemented();
-        return Ok(cx.constant(value));
-    }
-    let name = Rc::from("__dict__");
-    let (left, right) = (cx.get_attr(this, &name)?, cx.get_attr(other, &name)?);
-    cx.compare(CompareOp::Equal, left, right)
-} }
-
-builtin! { NAMESPACE_REPR = "types:SimpleNamespace.__repr__" => |cx, args| {
-    let [this] = args.exactly(cx, "__repr__")?;
-    let dict = cx.get_attr(this, &Rc::from("__dict__"))?;
-    let repr = cpython::import(cx.py, "builtins")?.getattr("repr")?;
-    let own = cx.type_of(this)?.is(&cpython::import(cx.py, "types")?.getattr("SimpleNamespace")?);
-    let name = if own { "namespace".to_owned() } else { cx.type_name(this)? };
-    let mut parts = Vec::new();
-    for (key, value) in cx.keyword_items(dict)? {
-        let text = cx.call_builtin(&repr, &CallArgs::positional(vec![value]), false)?;
-        let Some(text) = cx.known_str(text)? else {
-            return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "repr() of values not known while tracing"));
-        };
-        parts.push(format!("{key}={text}"));
-    }
-    // CPython sorted them before 3.9.
-    if cx.runtime.version.0 < 9 {
-        parts.sort();
-    }
-    Ok(cx.string(&format!("{name}({})", parts.join(", "))))
 } }
 
 /// Whether the class has abstract methods left.
@@ -469,63 +422,6 @@ impl Variable for ClassVariable {
             return Ok(result);
         }
         self.instantiate(cx, this, args)
-    }
-}
-
-/// An instance made in the trace; its attributes are the writes to it.
-pub struct InstanceVariable {
-    class: VarId,
-    ty: Py<PyAny>,
-}
-
-impl InstanceVariable {
-    fn make(cx: &mut OpcodeExecutor<'_>, class: VarId, ty: &Bound<'_, PyType>) -> VarId {
-        let instance = cx.produce(Rc::new(InstanceVariable { class, ty: ty.clone().into_any().unbind() }));
-        if cpython::has_finalizer(ty) {
-            cx.note_step(instance);
-        }
-        instance
-    }
-}
-
-impl Variable for InstanceVariable {
-    fn kind(&self) -> &'static str {
-        "instance"
-    }
-
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        self.ty.bind(cx.py).clone()
-    }
-
-    fn type_tracker(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> TrackerId {
-        cx.vars.tracker(self.class)
-    }
-
-    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
-        format!("InstanceVariable({})", tracker::name(self.ty.bind(cx.py)))
-    }
-
-    fn children(&self) -> Vec<VarId> {
-        vec![self.class]
-    }
-
-    fn runs_when_dropped(&self, cx: &OpcodeExecutor<'_>) -> bool {
-        self.ty.bind(cx.py).cast::<PyType>().is_ok_and(cpython::has_finalizer)
-    }
-
-    fn graph_argument(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<GraphArgument> {
-        let text = cx.text(this);
-        Err(Unwind::break_graph(ReasonId::UnsupportedCall, format!("{text} as an argument of a graph operation")))
-    }
-
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
-        if cpython::is_heap_type(self.ty.bind(cg.cx.py).cast::<PyType>().map_err(PyErr::from)?) {
-            let new = cg.cx.py.get_type::<PyAny>().getattr("__new__")?.unbind();
-            cg.call(|cg| cg.load_const(new), &[self.class])?;
-        } else {
-            cg.call(|cg| cg.load(self.class), &[])?;
-        }
-        cg.define(this)
     }
 }
 

@@ -11,6 +11,7 @@ use pyo3::types::{PyInt, PyList, PySlice, PyTuple};
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, CompareOp, OpcodeExecutor};
+use sot_core::language::LANGUAGE;
 use sot_core::tracker::{Key, Tracker, TrackerId};
 use sot_core::variable::VarId;
 
@@ -75,7 +76,7 @@ impl Sequence {
                 None if slice.is_none() && !cx.has_special(key, "__index__")? => {
                     let (this, other) = (self.name(), cx.type_name(key)?);
                     let text = match self {
-                        Sequence::Text if cx.runtime.version.0 < 11 => "string indices must be integers".to_owned(),
+                        Sequence::Text if !LANGUAGE.names_misfits => "string indices must be integers".to_owned(),
                         Sequence::Text => format!("string indices must be integers, not '{other}'"),
                         _ => format!("{this} indices must be integers or slices, not {other}"),
                     };

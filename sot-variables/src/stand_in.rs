@@ -15,9 +15,9 @@ use sot_core::tracker;
 use sot_core::variable::{VarId, Variable};
 
 use crate::cell::CellVariable;
-use crate::class::InstanceVariable;
 use crate::dict::DictVariable;
 use crate::function;
+use crate::instance::InstanceVariable;
 use crate::iterators::library;
 use crate::list::ListVariable;
 use crate::set::SetVariable;

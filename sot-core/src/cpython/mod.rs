@@ -86,7 +86,6 @@ pub use getter::Getter;
 pub use handled::is_handling;
 pub use hook::{counts, last_panic, panics, set_evaluator, Counts, FrameEvaluator, Verdict};
 pub use interrupt::{interrupt_again, is_interrupt};
-pub use layout::{FAR_RECORDS_ARE_OUTERMOST, IN_PLACE_POWER_IS_FINAL};
 pub use lru::LruCache;
 pub use modules::import;
 pub use object::{generic_getattr, instance_dict, is_deque, new_slice, refcount};

@@ -87,12 +87,6 @@ pub(super) unsafe fn running(ts: *mut ffi::PyThreadState) -> *mut *mut Frame {
 /// Which word of `PyThreadState` is `c_tracefunc`.
 pub(super) const TRACE_FUNCTION: usize = 8;
 
-/// Whether `**=` asks only the method in place of an operand that has one.
-pub const IN_PLACE_POWER_IS_FINAL: bool = true;
-
-/// Whether a log record whose `stacklevel` reaches beyond all frames is the outermost one's; else it is the innermost one's.
-pub const FAR_RECORDS_ARE_OUTERMOST: bool = false;
-
 /// What the evaluation slot holds.
 pub(super) type EvalFrame = unsafe extern "C-unwind" fn(*mut Frame, c_int) -> *mut ffi::PyObject;
 

@@ -11,6 +11,7 @@ use super::{object_model, OpcodeExecutor};
 use crate::cpython;
 use crate::error::{Flow, Reason, ReasonId};
 use crate::guard::Test;
+use crate::language::LANGUAGE;
 use crate::variable::{VarId, Variable};
 
 macro_rules! operators {
@@ -88,7 +89,7 @@ impl BinaryOp {
 
     /// Whether nothing is asked after a method of the operator in place that declines: until 3.9 so with `__ipow__`.
     pub fn is_final_in_place(self) -> bool {
-        self == BinaryOp::Power && cpython::IN_PLACE_POWER_IS_FINAL
+        self == BinaryOp::Power && LANGUAGE.in_place_power_is_final
     }
 
     /// Applies the operator to real objects.

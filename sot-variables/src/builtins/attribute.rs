@@ -10,6 +10,7 @@ use sot_core::builtin;
 use sot_core::cpython::{self, GetattrHook};
 use sot_core::error::{Flow, Unwind};
 use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
+use sot_core::language::LANGUAGE;
 use sot_core::variable::VarId;
 
 use super::cannot;
@@ -112,7 +113,7 @@ pub(super) fn name_of(cx: &mut OpcodeExecutor<'_>, name: VarId, function: &str) 
         return Err(cannot("an attribute name that is not known while tracing"));
     }
     let ty = cx.type_name(name)?;
-    let text = if function.is_empty() || cx.runtime.version.0 >= 11 {
+    let text = if function.is_empty() || LANGUAGE.names_misfits {
         format!("attribute name must be string, not '{ty}'")
     } else {
         format!("{function}attribute name must be string")

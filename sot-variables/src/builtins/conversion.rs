@@ -10,6 +10,7 @@ use sot_core::builtin;
 use sot_core::cpython;
 use sot_core::error::Flow;
 use sot_core::executor::{object_model, CallArgs, OpcodeExecutor};
+use sot_core::language::LANGUAGE;
 use sot_core::resume::Answer;
 use sot_core::variable::VarId;
 
@@ -151,7 +152,7 @@ fn number(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, methods: &[&str]) -> Flo
         return cx.wrap_fresh(&number);
     }
     let ty = cx.type_name(value)?;
-    let number = if cx.runtime.version.0 >= 10 { "real number" } else { "number" };
+    let number = if LANGUAGE.asks_for_real_numbers { "real number" } else { "number" };
     let text = if methods[0] == "__int__" {
         format!("int() argument must be a string, a bytes-like object or a {number}, not '{ty}'")
     } else {
@@ -162,7 +163,7 @@ fn number(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, methods: &[&str]) -> Flo
 
 /// Up to 3.9 `list()` asks for the length of what it is given before anything else, and then once more.
 pub(crate) fn ask_length_first(cx: &mut OpcodeExecutor<'_>, iterable: VarId) -> Flow<()> {
-    if cx.runtime.version.0 < 10
+    if LANGUAGE.asks_length_first
         && cx.see(iterable)?.items(cx, iterable)?.is_none()
         && cx.has_special(iterable, "__len__")?
     {

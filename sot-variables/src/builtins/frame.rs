@@ -14,6 +14,7 @@ use sot_core::cpython;
 use sot_core::error::{Flow, Reason, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, Frame, Globals, Name, OpcodeExecutor};
 use sot_core::guard::Test;
+use sot_core::language::LANGUAGE;
 use sot_core::tracker::{ById, Tracker};
 use sot_core::translate;
 use sot_core::variable::{VarId, Variable};
@@ -201,7 +202,7 @@ fn variables(cx: &mut OpcodeExecutor<'_>) -> Flow<VarId> {
         let text = "locals() reads the frame's variables";
         return Err(cx.leave_frame(Reason::new(ReasonId::UnsupportedFrame, text)));
     }
-    let lasting = cx.runtime.version.0 < 13;
+    let lasting = LANGUAGE.has_lasting_locals;
     let known = cx.frame().variables.filter(|_| lasting);
     let mut entries = match known {
         Some(known) => dict::expect(cx, known)?.entries.clone(),
@@ -236,7 +237,7 @@ fn variables(cx: &mut OpcodeExecutor<'_>) -> Flow<VarId> {
 fn bindings(cx: &mut OpcodeExecutor<'_>) -> Flow<Vec<(Rc<str>, Option<VarId>)>> {
     let unit = Rc::clone(&cx.frame().code);
     let (locals, cells) = (cx.frame().locals.clone(), cx.frame().cells.clone());
-    let one_list = cx.runtime.version.0 >= 11;
+    let one_list = LANGUAGE.has_one_list_of_variables;
     let names = unit.code.cellvars.iter().chain(&unit.code.freevars);
     let mut boxed = Vec::new();
     for (name, &cell) in names.zip(&cells) {

@@ -8,6 +8,7 @@ use sot_core::builtin;
 use sot_core::cpython;
 use sot_core::error::{Flow, Unwind};
 use sot_core::executor::{BinaryOp, CallArgs, Frame, OpcodeExecutor};
+use sot_core::language::LANGUAGE;
 use sot_core::resume;
 use sot_core::runtime::Runtime;
 use sot_core::side_effects::Effect;
@@ -258,7 +259,7 @@ fn emit_record_for_caller(
     let found = match resume::caller(py, calls)? {
         Some((frame, _)) => Some(place_of(&frame)?),
         // There are not so many.
-        None if cpython::FAR_RECORDS_ARE_OUTERMOST => Some(outermost(py)?),
+        None if LANGUAGE.far_records_are_outermost => Some(outermost(py)?),
         None => None,
     };
     match found {

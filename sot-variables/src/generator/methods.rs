@@ -5,6 +5,7 @@ use pyo3::types::PyType;
 use sot_core::builtin;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{CallArgs, OpcodeExecutor};
+use sot_core::language::LANGUAGE;
 use sot_core::variable::VarId;
 
 use super::resuming::{close, send, stop_iteration, throw, Resumed};
@@ -18,8 +19,7 @@ builtin! { SEND = "types:GeneratorType.send" => |cx, args| {
 builtin! { CLOSE = "types:GeneratorType.close" => |cx, args| {
     let [generator] = args.exactly(cx, "close")?;
     let returned = close(cx, generator)?;
-    // From 3.13 on it says what that was.
-    let told = returned.filter(|_| cx.runtime.version.0 >= 13);
+    let told = returned.filter(|_| LANGUAGE.close_gives_value);
     Ok(told.unwrap_or_else(|| cx.none()))
 } }
 

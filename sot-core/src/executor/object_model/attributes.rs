@@ -14,6 +14,7 @@ use crate::cpython::{self, GetattrHook};
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::executor::{CallArgs, Name, OpcodeExecutor};
 use crate::guard::Test;
+use crate::language::LANGUAGE;
 use crate::tracker::{Tracker, TrackerId};
 use crate::variable::VarId;
 
@@ -241,7 +242,7 @@ pub fn generic_set_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, v
         return Err(unwritable(cx, this, name, in_type.is_some())?);
     }
     if value.is_none() && !is_deletable(cx, this, name, is_slot)? {
-        let text = if is_slot || cx.runtime.version.0 < 11 {
+        let text = if is_slot || !LANGUAGE.names_misfits {
             name.to_string()
         } else {
             format!("'{}' object has no attribute '{name}'", cx.type_name(this)?)
@@ -308,7 +309,7 @@ fn unwritable(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, in_type: bo
     let owner = cx.type_name(this)?;
     let text = match in_type {
         true => format!("'{owner}' object attribute '{name}' is read-only"),
-        false if cx.runtime.version.0 < 13 => format!("'{owner}' object has no attribute '{name}'"),
+        false if !LANGUAGE.tells_of_missing_dicts => format!("'{owner}' object has no attribute '{name}'"),
         false => format!("'{owner}' object has no attribute '{name}' and no __dict__ for setting new attributes"),
     };
     Ok(cx.raise(PyAttributeError::new_err(text)))

@@ -1,0 +1,71 @@
+//! Instances that `object.__new__` makes in the trace.
+
+use std::rc::Rc;
+
+use pyo3::prelude::*;
+use pyo3::types::PyType;
+use sot_core::codegen::CodeGen;
+use sot_core::cpython;
+use sot_core::error::{Flow, ReasonId, Unwind};
+use sot_core::executor::OpcodeExecutor;
+use sot_core::tracker::{self, TrackerId};
+use sot_core::variable::{GraphArgument, VarId, Variable};
+
+sot_core::variable_kind! { "instance" }
+
+/// An instance made in the trace; its attributes are the writes to it.
+pub struct InstanceVariable {
+    class: VarId,
+    ty: Py<PyAny>,
+}
+
+impl InstanceVariable {
+    pub(crate) fn make(cx: &mut OpcodeExecutor<'_>, class: VarId, ty: &Bound<'_, PyType>) -> VarId {
+        let instance = cx.produce(Rc::new(InstanceVariable { class, ty: ty.clone().into_any().unbind() }));
+        if cpython::has_finalizer(ty) {
+            cx.note_step(instance);
+        }
+        instance
+    }
+}
+
+impl Variable for InstanceVariable {
+    fn kind(&self) -> &'static str {
+        "instance"
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        self.ty.bind(cx.py).clone()
+    }
+
+    fn type_tracker(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> TrackerId {
+        cx.vars.tracker(self.class)
+    }
+
+    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
+        format!("InstanceVariable({})", tracker::name(self.ty.bind(cx.py)))
+    }
+
+    fn children(&self) -> Vec<VarId> {
+        vec![self.class]
+    }
+
+    fn runs_when_dropped(&self, cx: &OpcodeExecutor<'_>) -> bool {
+        self.ty.bind(cx.py).cast::<PyType>().is_ok_and(cpython::has_finalizer)
+    }
+
+    fn graph_argument(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<GraphArgument> {
+        let text = cx.text(this);
+        Err(Unwind::break_graph(ReasonId::UnsupportedCall, format!("{text} as an argument of a graph operation")))
+    }
+
+    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
+        if cpython::is_heap_type(self.ty.bind(cg.cx.py).cast::<PyType>().map_err(PyErr::from)?) {
+            let new = cg.cx.py.get_type::<PyAny>().getattr("__new__")?.unbind();
+            cg.call(|cg| cg.load_const(new), &[self.class])?;
+        } else {
+            cg.call(|cg| cg.load(self.class), &[])?;
+        }
+        cg.define(this)
+    }
+}
