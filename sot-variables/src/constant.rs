@@ -3,6 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyComplex, PyString};
 use sot_core::codegen::CodeGen;
+use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, BinaryOp, CompareOp, Name, OpcodeExecutor};
 use sot_core::guard::Test;
@@ -172,12 +173,15 @@ impl ConstantVariable {
             && (value.is_instance_of::<PyString>() || value.is_instance_of::<PyBytes>());
         // A text is repeated as often as `__index__` says, be it that of no number.
         let count = if repeats { sequence::times(cx, other)? } else { None };
+        let is_counted = count.is_some();
         let other = match (count, seen) {
             (Some(count), _) => count.into_pyobject(cx.py).map_err(PyErr::from)?.into_any(),
             (None, Some(seen)) => seen,
             (None, None) => return Ok(None),
         };
-        let Some(method) = value.get_type().getattr_opt(method)? else { return Ok(Some(None)) };
+        // Of the type alone: classes have operators, too.
+        let found = cpython::type_lookup(&value.get_type(), &PyString::intern(cx.py, method));
+        let Some(method) = found.filter(|_| !repeats || is_counted) else { return Ok(Some(None)) };
         let answer = cx.fold(|_| method.call1((value, other)))?;
         let refused = cx.known(answer)?.is_some_and(|answer| answer.is(cx.py.NotImplemented()));
         Ok(Some((!refused).then_some(answer)))

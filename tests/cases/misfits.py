@@ -112,3 +112,35 @@ def test_functions_that_refuse(x):
     works += [lambda value: operator.index(value), lambda value: math.floor(value), lambda value: isinstance(1, value)]
     works += [lambda value: format(value, ">3"), lambda value: issubclass(value, int), lambda value: bytes(value)]
     return x + 1, all_told(works)
+
+
+class Word(str):
+    """A text of a class of its own."""
+
+
+def _said(function, *args):
+    try:
+        return function(*args)
+    except Exception as e:
+        return type(e).__name__, e.args
+
+
+@given(lambda: (toy.arange(2), Word("x"), bytearray(b"12"), bytearray(b"a")))
+def test_operands_of_derived_texts_and_bytes(x, word, digits, letters):
+    found = [_said(operator.mul, word, "y"), _said(operator.mul, "y", word), _said(operator.or_, word, "y"), _said(operator.or_, "y", word)]
+    found += [_said(operator.mul, word, 2), _said(operator.imul, word, None), _said(operator.mul, letters, b"b"), _said(operator.mul, Word("z"), [1])]
+    found += [_said(operator.mul, bytearray(b"c"), "y"), _said(operator.mul, 2, bytearray(b"c")), _said(operator.sub, None, word)]
+    return x + 1, found
+
+
+@given(lambda: (toy.arange(2), bytearray(b"12"), bytearray(b"a"), memoryview(b"7")))
+def test_numbers_in_bytes(x, digits, letters, view):
+    found = [int(digits), float(digits), _said(int, letters), _said(float, letters), _said(int, view), int(bytearray(b"5")), _said(int, x.__class__)]
+    return x + 1, found
+
+
+@given(lambda: (toy.arange(2), collections.OrderedDict(a=1)))
+def test_whole__iterators_over_ordered_dicts(x, d):
+    made = collections.OrderedDict(b=2)
+    iterators = [iter(d), iter(made.items()), reversed(made), iter(d.values()), iter({}), reversed({"a": 1})]
+    return x + 1, [type(iterator).__name__ for iterator in iterators]

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::PyFrozenSet;
+use pyo3::types::{PyFrozenSet, PyFunction, PyMemoryView, PyString};
 
 use sot_core::builtin;
 use sot_core::cpython;
@@ -151,6 +151,9 @@ fn number(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, methods: &[&str]) -> Flo
         let number = number.map_err(|_| cannot("a number in a text of a class that is none"))?;
         return cx.wrap_fresh(&number);
     }
+    if holds_bytes(cx, value)? {
+        return Err(cannot("a number in the bytes of an object"));
+    }
     let ty = cx.type_name(value)?;
     let number = if LANGUAGE.asks_for_real_numbers { "real number" } else { "number" };
     let text = if methods[0] == "__int__" {
@@ -237,4 +240,15 @@ fn dict(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, ordered: bool) -> Flow<Var
     }
     dict::put_keywords(cx, &mut entries, &args.keywords)?;
     Ok(cx.produce(Rc::new(DictVariable::new(entries, ordered))))
+}
+
+/// Whether C code reads the object as bytes, in which there may be a number.
+fn holds_bytes(cx: &mut OpcodeExecutor<'_>, value: VarId) -> Flow<bool> {
+    let real = match cx.materialize(value)? {
+        Some(real) => Some(real),
+        None => cx.see(value)?.object().map(|object| object.bind(cx.py).clone()),
+    };
+    let Some(real) = real else { return Ok(false) };
+    let own = cpython::type_lookup(&real.get_type(), &PyString::intern(cx.py, "__buffer__"));
+    Ok(own.is_some_and(|own| own.is_instance_of::<PyFunction>()) || PyMemoryView::from(&real).is_ok())
 }

@@ -183,14 +183,18 @@ pub struct DictIterator {
     keys: Rc<Vec<Rc<HashKey>>>,
     given: usize,
     backwards: bool,
+    /// Whether it is one over an `OrderedDict`, which has one type for them all.
+    ordered: bool,
     exhausted: bool,
 }
 
 impl DictIterator {
     /// `iter(dict.view())`, or `reversed(...)`.
     pub fn over(cx: &mut OpcodeExecutor<'_>, dict: VarId, view: View, backwards: bool) -> Flow<VarId> {
-        let keys = dict::expect(cx, dict)?.entries.iter().map(|entry| Rc::clone(&entry.key)).collect();
-        let state = DictIterator { dict, view, keys: Rc::new(keys), given: 0, backwards, exhausted: false };
+        let seen = dict::expect(cx, dict)?;
+        let keys = seen.entries.iter().map(|entry| Rc::clone(&entry.key)).collect();
+        let (keys, ordered) = (Rc::new(keys), seen.ordered);
+        let state = DictIterator { dict, view, keys, given: 0, backwards, ordered, exhausted: false };
         Ok(produce(cx, state))
     }
 
@@ -212,6 +216,9 @@ impl IteratorState for DictIterator {
     const KIND: &'static str = "dict_iterator";
 
     fn python_type<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        if self.ordered {
+            return Ok(dict::ordered_type(py)?.call0()?.try_iter()?.get_type().into_any());
+        }
         let view = PyDict::new(py).call_method0(self.view.method())?;
         if self.backwards {
             return Ok(cpython::import(py, "builtins")?.getattr("reversed")?.call1((view,))?.get_type().into_any());

@@ -184,11 +184,26 @@ fn call_operator(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str, other: Va
         }
         return Ok(None);
     }
+    if repeats(&descriptor, name) && !cx.has_special(other, "__index__")? {
+        return Ok(None);
+    }
     let result = call_special(cx, this, name, &[other])?;
     match cx.known(result)? {
         Some(value) if value.is(cx.py.NotImplemented()) => Ok(None),
         _ => Ok(Some(result)),
     }
+}
+
+/// Whether the method is how a sequence in C is repeated: the operator asks for a number before.
+fn repeats(descriptor: &Bound<'_, PyAny>, name: &str) -> bool {
+    let is_sequence = || {
+        let owner = descriptor.getattr("__objclass__").ok().and_then(|owner| owner.cast_into::<PyType>().ok());
+        let sequences = ["str", "bytes", "bytearray", "list", "tuple", "deque", "array"];
+        owner.is_some_and(|owner| sequences.contains(&&*cpython::type_name(&owner)))
+    };
+    matches!(name, "__mul__" | "__rmul__" | "__imul__")
+        && cpython::builtin_type_name(descriptor) == "wrapper_descriptor"
+        && is_sequence()
 }
 
 /// Whether the method is `object`'s own: `==` is identity, ordering is not defined.
