@@ -100,3 +100,24 @@ def test_writes_to_modules(fn, module, same):
     same(run(sot.symbolic_translate(fn)), expected)
     stats = sot.stats()
     assert stats.graphs and not stats.fallbacks and sum(stats.breaks.values()) == (fn is over_a_break), f"\n{stats}"
+
+
+def test_distributions_of_numbers(check, same):
+    """Of other data than known floats they are made in eager mode."""
+
+    def fn(x):
+        prior, given = paddle.distribution.Normal(0.0, 1.0), paddle.distribution.Normal(x, x.exp())
+        divergence = paddle.distribution.kl_divergence(given, prior)
+        return divergence, prior.log_prob(x), prior.scale, prior.entropy(), prior.mean
+
+    def of_rows(x):
+        rows = paddle.distribution.Normal([0.0, 0.5, 1.0], [1.0, 2.0, 0.1])
+        return rows.log_prob(x), rows.mean, paddle.distribution.Uniform([0.0, 1.0, 2.0], [2.0, 3.0, 4.0]).low + x
+
+    x = paddle.rand([2, 3])
+    x.stop_gradient = False
+    check(fn, x)
+    check(lambda x: paddle.distribution.Uniform(0.0, 2.0).log_prob(x) + 1, x)
+    fast = sot.symbolic_translate(of_rows)
+    for _ in range(2):
+        same(fast(x), of_rows(x))

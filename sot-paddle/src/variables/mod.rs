@@ -1,6 +1,7 @@
 //! Variables that Paddle brings: layers, shapes, and callables that are already translated or converted.
 
 mod assign;
+mod distribution;
 mod gradient;
 pub mod layer;
 mod psdb;
