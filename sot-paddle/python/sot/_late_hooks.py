@@ -9,16 +9,23 @@ from __future__ import annotations
 
 import functools
 import weakref
-from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Set, Tuple
 
+import numpy as np
 import paddle
 
 from . import _sot
-from ._second_passes import is_undefined
+from ._second_passes import Gradients, is_close, is_undefined, nought
 
 Hook = Callable[[paddle.Tensor], Optional[paddle.Tensor]]
-# By index, what stands for a program's results, if it can be made; and the tensors that gradients go on to.
-Again = Callable[[], Tuple[Optional[Dict[int, paddle.Tensor]], Sequence[paddle.Tensor]]]
+Tensors = Dict[int, paddle.Tensor]
+# Of a result that is made from another one: the index of that, and what makes it.
+Made = Tuple[int, Callable[[paddle.Tensor], Optional[paddle.Tensor]]]
+# What calls statements.
+Call = Callable[..., Optional[Tensors]]
+
+# Those that a pass may be for, though nothing outside needs the results that they are on.
+_waiting: weakref.WeakSet[LateHooks] = weakref.WeakSet()
 
 
 def watch() -> None:
@@ -48,77 +55,224 @@ def _keep(result: weakref.ref[paddle.Tensor], gradient: paddle.Tensor) -> None:
         tensor._copy_gradient_from(gradient)
 
 
+def apart(call: Call, inputs: Iterable[Any], parameters: Iterable[paddle.Tensor]) -> Optional[Tensors]:
+    """What statements give for leaves in the memory of what they were given: a pass through them goes no further, and meets no hook
+    of these."""
+    leaves: Dict[int, paddle.Tensor] = {}
+    themselves = []
+    for parameter in parameters:
+        if not parameter.stop_gradient:
+            itself = paddle.empty([0])
+            itself.reconstruct_from_(parameter)
+            themselves.append((parameter, itself))
+    try:
+        for parameter, itself in themselves:
+            parameter.reconstruct_from_(_leaf(itself))
+        return call(*(leaves.setdefault(id(given), _leaf(given)) for given in inputs))
+    finally:
+        for parameter, itself in themselves:
+            parameter.reconstruct_from_(itself)
+
+
+def _leaf(given: Any) -> Any:
+    if not isinstance(given, paddle.Tensor) or given.stop_gradient:
+        return given
+    leaf = given.detach()
+    leaf.stop_gradient = False
+    return leaf
+
+
+def with_roots(outputs: Sequence[paddle.Tensor], weights: Gradients) -> Tuple[List[paddle.Tensor], Gradients]:
+    """Outputs of a pass and their weights, and beside them all results that have a hook and that others are computed from which it comes
+    to, with a weight that changes nothing. So there is a gradient for what a hook changes to be added to."""
+    roots = [root for hooks in list(_waiting) for root in hooks.roots()]
+    outputs = list(outputs)
+    weights = list(weights) or [None] * len(outputs)
+    reached = _nodes(output.grad_fn for output in outputs) if roots else set()
+    for root in roots:
+        if _program(root) in reached:
+            with paddle.enable_grad():
+                outputs.append(paddle.assign(root))
+            weights.append(paddle.full_like(root, -0.0).detach())
+    return outputs, weights
+
+
+def _nodes(nodes: Iterable[Any]) -> Set[Any]:
+    """Those of the backward pass that are behind these. (Paddle never frees what it shows of them; all this is done for few runs.)"""
+    reached: Set[Any] = set()
+    pending = list(nodes)
+    while pending:
+        node = pending.pop()
+        if node is not None and node not in reached:
+            reached.add(node)
+            pending.extend(node.next_functions)
+    return reached
+
+
+def _program(result: paddle.Tensor) -> Any:
+    """The node of the program that it comes from."""
+    node = result.grad_fn
+    while node.name() not in ("Dy2StGradNode", "GradNodeBase") and node.next_functions:
+        node = node.next_functions[0]
+    return node
+
+
+def _changes_nothing(gradient: paddle.Tensor) -> bool:
+    """Whether it is what `with_roots` gives."""
+    numbers = gradient.cast("float32").numpy()
+    return not numbers.any() and bool(np.signbit(numbers).all())
+
+
 class LateHooks:
     """The hooks on the results of one run. Those on results in `through` are to see what comes from others."""
 
-    def __init__(self, through: List[int], prepare: Callable[[], None], again: Again) -> None:
-        self._through = through
+    def __init__(
+        self,
+        through: Iterable[int],
+        made: Dict[int, Made],
+        prepare: Callable[[], Iterable[Tuple[int, paddle.Tensor]]],
+        again: Callable[[], Optional[Tensors]],
+    ) -> None:
+        self._through = frozenset(through)
+        self._made = made
         self._prepare = prepare
         self._again = again
         self._prepared = False
         self._hooks: List[Tuple[int, Hook]] = []
         # The results that have a hook of ours.
         self._watched: Set[int] = set()
+        # Results in `through` that have hooks, until a pass lets go of the graph.
+        self._roots: Tensors = {}
+        # What these were.
+        self._values: Tensors = {}
         # Of the pass that is going on: what has come, and what is to go on to the program instead, once that is made.
-        self._came: Dict[int, paddle.Tensor] = {}
-        self._instead: Optional[Dict[int, paddle.Tensor]] = None
+        self._pass: Optional[int] = None
+        self._came: Tensors = {}
+        self._instead: Optional[Tensors] = None
 
     def put(self, at: int, result: paddle.Tensor, hook: Hook) -> Handle:
         """Puts a hook on the result."""
-        if at in self._through and not self._prepared:
-            self._prepare()
-            self._prepared = True
-        if at not in self._watched:
-            self._watched.add(at)
-            result._register_grad_hook(functools.partial(self._call, at))
+        if at in self._through:
+            if not self._prepared:
+                for key, made in self._prepare():
+                    self._watch(key, made)
+                self._prepared = True
+                _waiting.add(self)
+            self._roots[at] = result
+            self._values[at] = result.detach().clone()
+        self._watch(at, result)
         entry = (at, hook)
         self._hooks.append(entry)
         return Handle(self._hooks, entry)
 
-    def take_down(self, is_new: bool, at: int, gradient: paddle.Tensor) -> None:
-        """A pass comes to a result with a gradient. It does to all results before a hook of these is called."""
-        if is_new:
-            self._came, self._instead = {}, None
+    def roots(self) -> List[paddle.Tensor]:
+        """The results that a hook is on and that others are computed from."""
+        hooked = {at for at, _ in self._hooks}
+        return [result for at, result in self._roots.items() if at in hooked]
+
+    def _watch(self, at: int, result: paddle.Tensor) -> None:
+        if at not in self._watched:
+            self._watched.add(at)
+            result._register_grad_hook(functools.partial(self._call, at))
+
+    def take_down(self, pass_: int, is_last: bool, at: int, gradient: paddle.Tensor) -> None:
+        """A pass comes to a result with a gradient. It does to all results of the program before a hook of these is called, and to those that
+        are made from them before that."""
+        if self._pass != pass_:
+            self._pass, self._came, self._instead = pass_, {}, None
+        if is_last:
+            self._roots = {}
+            _waiting.discard(self)
         if not is_undefined(gradient):
             self._came[at] = gradient
 
     def _call(self, at: int, gradient: Optional[paddle.Tensor]) -> Optional[paddle.Tensor]:
         """What goes on from a result."""
-        if self._prepared:
-            if self._instead is None:
-                self._instead = self._called_on_statements()
-            return self._instead.get(at)
-        for result, hook in list(self._hooks):
-            if result == at:
-                changed = hook(gradient)
-                gradient = gradient if changed is None else changed
-        return gradient
+        if not self._prepared:
+            # Paddle calls hooks on all results of a node that a pass comes to, with `None` on those that it does not come through.
+            for result, hook in list(self._hooks):
+                if result == at and not is_undefined(gradient):
+                    changed = hook(gradient)
+                    gradient = gradient if changed is None else changed
+            return gradient
+        if at in self._made:
+            self.take_down(_sot._pass(), False, at, gradient)
+            return nought(gradient)
+        return self.instead(at)
 
-    def _called_on_statements(self) -> Dict[int, paddle.Tensor]:
-        """Calls the hooks, and gives what is to go on where they have changed something."""
-        results, sources = self._again()
+    def instead(self, at: int) -> Optional[paddle.Tensor]:
+        """What is to go on from a result of the program."""
+        if self._instead is None:
+            self._instead = self._called_on_statements()
+        return self._instead.get(at)
+
+    def _called_on_statements(self) -> Tensors:
+        """Calls the hooks, and gives what is to go on where that is not what has come."""
+        results = self._again()
         hooked = sorted({at for at, _ in self._hooks})
-        if results is None or any(at not in results or results[at].stop_gradient for at in (*self._came, *hooked)):
+        if results is None or any(at not in results or results[at].stop_gradient for at in hooked):
             _sot._refuse_hook()
-        before: Dict[int, paddle.Tensor] = {}
-        behind: Dict[int, paddle.Tensor] = {}
+        if not all(is_close(value, results[at]) for at, value in self._values.items()):
+            _sot._refuse_hook()
+        came = {at: gradient for at, gradient in self._came.items() if at not in self._through or not _changes_nothing(gradient)}
+        for at in [at for at in came if at not in results or results[at].stop_gradient]:
+            # What others are made from need not be a result itself: nothing but those has a gradient for it.
+            if bool((came.pop(at) != 0).any()):
+                _sot._refuse_hook()
+        before: Tensors = {}
+        behind: Tensors = {}
         for at in hooked:
             results[at]._register_grad_hook(functools.partial(before.__setitem__, at))
-        for at, hook in self._hooks:
+        for at, hook in list(self._hooks):
             results[at]._register_grad_hook(hook)
         for at in hooked:
             results[at]._register_grad_hook(functools.partial(behind.__setitem__, at))
-        outputs, weights = [results[at] for at in self._came], list(self._came.values())
-        _sot._plain_grad(outputs, list(sources), weights, allow_unused=True)
-        instead = {}
-        for at in behind:
-            difference = behind[at] - before[at]
-            if bool((difference != 0).any()):
-                if at not in self._came:
+        if came:
+            paddle.autograd.backward([results[at] for at in came], list(came.values()))
+        return self._put_together({at: _difference(before[at], behind[at]) for at in behind})
+
+    def _put_together(self, differences: Dict[int, Optional[paddle.Tensor]]) -> Tensors:
+        """What is to go on instead."""
+        instead: Tensors = {}
+
+        def add(at: int, part: Optional[paddle.Tensor]) -> None:
+            if part is not None:
+                so_far = instead.get(at, self._came.get(at))
+                if so_far is None:
                     # Paddle has no hook put a gradient where there is none.
                     _sot._refuse_hook()
-                instead[at] = self._came[at] + difference
+                instead[at] = so_far + part
+
+        for at, (root, make) in self._made.items():
+            part, difference = self._came.get(at), differences.pop(at, None)
+            if difference is not None:
+                part = difference if part is None else part + difference
+            if part is not None and root in self._came:
+                add(root, _by_source(make, self._came[root], part))
+            elif part is not None:
+                _sot._refuse_hook()
+        for at, difference in differences.items():
+            add(at, difference)
         return instead
+
+
+def _difference(before: paddle.Tensor, behind: paddle.Tensor) -> Optional[paddle.Tensor]:
+    """What a gradient has become more than it was. `None` if that is nothing."""
+    if before.numpy().tobytes() == behind.numpy().tobytes():
+        return None
+    return paddle.where(behind == before, paddle.zeros_like(before), behind - before)
+
+
+def _by_source(make: Callable[[paddle.Tensor], Optional[paddle.Tensor]], like: paddle.Tensor, gradient: paddle.Tensor) -> paddle.Tensor:
+    """The gradient by what `make` is given, which is like another tensor."""
+    source = paddle.zeros_like(like).detach()
+    source.stop_gradient = False
+    with paddle.enable_grad():
+        made = make(source)
+    if made is None:
+        _sot._refuse_hook()
+    paddle.autograd.backward([made], [gradient])
+    return source.grad
 
 
 class Handle:

@@ -173,6 +173,7 @@ def _through_statements(
     pending: Dict[int, Tuple[Callable[[], Any], Dict[int, paddle.Tensor]]] = {}
     sums: Gradients = [None] * len(inputs)
     found: Dict[Result, Optional[paddle.Tensor]] = {}
+    last: Optional[int] = None
     while True:
         parts, met = up_to_programs(outputs, inputs, weights)
         sums = [_sum(so_far, part) for so_far, part in zip(sums, parts)]
@@ -182,6 +183,10 @@ def _through_statements(
         if not pending:
             return sums, found
         number = max(pending)
+        if last is not None and number >= last:
+            # What it was given has been written to since, and comes from its own results.
+            raise _NotTheSame
+        last = number
         call, came = pending.pop(number)
         # Copies: where a gradient is a weight as it came, Paddle's second gradients of products go wrong.
         came = {at: varying(gradient).clone() for at, gradient in came.items() if not is_undefined(gradient)}
@@ -216,14 +221,17 @@ def _sum(one: Optional[paddle.Tensor], other: Optional[paddle.Tensor]) -> Option
 
 def _checked(known: paddle.Tensor, found: Optional[paddle.Tensor]) -> paddle.Tensor:
     """What was found, if it has the values that are known."""
-    if found is None:
+    if found is None or not is_close(known, found):
         raise _NotTheSame
+    return found
+
+
+def is_close(known: paddle.Tensor, found: paddle.Tensor) -> bool:
+    """Whether tensors have the same values but for rounding."""
     wide = "complex128" if known.is_complex() else "float64"
     expected, actual = (tensor.detach().cast(wide).numpy() for tensor in (known, found))
     tolerance = 1e-2 if known.element_size() < 4 else 1e-4
-    if not np.allclose(actual, expected, tolerance, tolerance * np.abs(expected).max(initial=0), equal_nan=True):
-        raise _NotTheSame
-    return found
+    return np.allclose(actual, expected, tolerance, tolerance * np.abs(expected).max(initial=0), equal_nan=True)
 
 
 def _refuse_backward(gradients: Gradients, sources: Sequence[paddle.Tensor]) -> Gradients:

@@ -42,8 +42,8 @@ def _copy_marks(function: Callable[..., Any], copy: Callable[..., Any]) -> None:
 def _late_hooks(tensor: paddle.Tensor) -> tuple[LateHooks, int] | None:
     """What takes hooks on the result of a program that others are computed from, and the result's index."""
 
-def _plain_grad(*args: Any, **names: Any) -> Any:
-    """Call `paddle.grad` where it goes through no program."""
+def _pass() -> int:
+    """The number of the backward pass that is running."""
 
 def _refuse_hook() -> NoReturn:
     """Stop the backward pass that is running: a hook cannot see all it must."""

@@ -13,10 +13,10 @@ use sot_core::cpython::{self, WeakRef};
 
 use super::collector::{self, Collector};
 use super::number_inputs::NumberInputs;
-use super::outputs::{pick, Origin, Output};
+use super::outputs::{pick, Origin, Output, Remade};
 use super::paddle::Paddle;
 use super::release::Runner;
-use super::second_passes::{self, Chances, PastRun, Random, Tenancy};
+use super::second_passes::{made_key, Chances, Made, PastRun, Random, Tenancy};
 use super::state::GlobalState;
 use super::write_back::Writes;
 
@@ -38,8 +38,8 @@ pub(crate) struct Graph {
     plan: Option<Vec<Output>>,
     /// Results of the program that gradients come through from other outputs.
     through: Vec<usize>,
-    /// Outputs that are made from such results or inputs, with the same said of them.
-    made_through: Vec<usize>,
+    /// Outputs that are made from results or inputs, if gradients come through one of these.
+    made: Vec<Made>,
     writes: Option<Writes>,
     statements: Option<Statements>,
     pub(super) chances: Chances,
@@ -69,16 +69,23 @@ pub(crate) struct Program {
     pub(super) numbers: NumberInputs,
 }
 
+/// What a run is given.
+pub(super) struct Inputs<'py> {
+    pub(super) for_program: Bound<'py, PyTuple>,
+    /// What its statements take, if that is not the same.
+    pub(super) for_statements: Option<Bound<'py, PyTuple>>,
+}
+
 impl Program {
     fn inputs<'py>(
         &self,
         py: Python<'py>,
         given: &[Bound<'py, PyAny>],
         writes: Option<&Writes>,
-    ) -> PyResult<Bound<'py, PyTuple>> {
+    ) -> PyResult<Inputs<'py>> {
         let kept = writes.filter(|_| self.training);
         if self.detached.is_empty() && self.numbers.is_empty() && kept.is_none() {
-            return PyTuple::new(py, given);
+            return Ok(Inputs { for_program: PyTuple::new(py, given)?, for_statements: None });
         }
         let mut inputs = given.to_vec();
         if let Some(writes) = kept {
@@ -87,8 +94,9 @@ impl Program {
         for &at in &self.detached {
             inputs[at] = inputs[at].call_method0(intern!(py, "detach"))?;
         }
+        let for_statements = if self.numbers.is_empty() { None } else { Some(PyTuple::new(py, &inputs)?) };
         self.numbers.make(&mut inputs)?;
-        PyTuple::new(py, inputs)
+        Ok(Inputs { for_program: PyTuple::new(py, inputs)?, for_statements })
     }
 }
 
@@ -105,19 +113,22 @@ impl Graph {
         statements: Option<Statements>,
     ) -> Self {
         let as_they_come = plan.len() == results && plan.iter().enumerate().all(|(at, output)| output.is_result(at));
-        let (mut results_through, mut made_through) = (Vec::new(), Vec::new());
-        for (place, (output, _)) in
-            plan.iter().zip(through.iter()).enumerate().filter(|(_, (_, is_through))| **is_through)
-        {
-            match output.as_it_is() {
-                Some(Origin::Result(at)) => results_through.push(at),
-                _ => made_through.push(place),
+        let (mut results_through, mut made) = (Vec::new(), Vec::new());
+        for (place, (output, &is_through)) in plan.iter().zip(through.iter()).enumerate() {
+            match (output.as_it_is(), output.origin) {
+                (Some(Origin::Result(at)), _) if is_through => results_through.push(at),
+                (None, Origin::Result(root)) => made.push(Made { place, root: Some(root), is_through }),
+                (None, _) if is_through => made.push(Made { place, root: None, is_through }),
+                _ => {}
             }
+        }
+        if made.iter().all(|made| !made.is_through) {
+            made.clear();
         }
         Graph {
             paddle: Arc::clone(paddle),
             through: results_through,
-            made_through,
+            made,
             scopes: Scopes::new(py, paddle, program.as_ref().is_some_and(|program| program.training)),
             program,
             inputs,
@@ -148,18 +159,21 @@ impl Graph {
             },
             None => None,
         };
-        let mut results = match &self.program {
+        let (computed, past) = match &self.program {
             Some(program) => self.run(program, &program.inputs(py, inputs, self.writes.as_ref())?, &parameters)?,
-            None => PyTuple::empty(py).into_any(),
+            None => (PyTuple::empty(py).into_any(), None),
         };
-        if let Some((writes, places)) = &writes {
-            results = writes.write(&self.paddle, places, &results, inputs)?;
-        }
+        let results = match &writes {
+            Some((writes, places)) => writes.write(&self.paddle, places, &computed, inputs)?,
+            None => computed.clone(),
+        };
         match &self.plan {
             None => Ok(results),
             Some(plan) => {
                 let outputs = pick(&self.paddle, plan, &results, inputs, &parameters)?;
-                second_passes::note_made(&outputs, &self.made_through)?;
+                if let Some(past) = past.filter(|_| !self.made.is_empty()) {
+                    past.note_made(&self.made, &computed, &outputs)?;
+                }
                 Ok(outputs)
             }
         }
@@ -173,19 +187,19 @@ impl Graph {
     fn run<'py>(
         self: &Arc<Self>,
         program: &Program,
-        inputs: &Bound<'py, PyTuple>,
+        inputs: &Inputs<'py>,
         parameters: &Bound<'py, PyTuple>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let py = inputs.py();
+    ) -> PyResult<(Bound<'py, PyAny>, Option<Arc<PastRun>>)> {
+        let py = parameters.py();
         let scope = self.scopes.lend(py)?;
-        let run = || program.runner.run(inputs, parameters, scope.as_list.bind(py));
+        let run = || program.runner.run(&inputs.for_program, parameters, scope.as_list.bind(py));
         let run = || if program.forces_grad { self.paddle.with_grad(py, run) } else { run() };
         // The first run in a scope makes the executor.
         let run = || if scope.is_new { collector::with(py, program.collector, run) } else { run() };
         if !program.training {
             let results = run();
             self.scopes.take_back(scope);
-            return results;
+            return results.map(|results| (results, None));
         }
         let done = self.random.around(py, run).map(|(results, random_state)| {
             let scope = (scope.as_list.clone_ref(py), Arc::clone(&scope.tenancy));
@@ -193,8 +207,8 @@ impl Graph {
         });
         self.scopes.take_back(scope);
         let (results, past) = done?;
-        past.watch(&results)?;
-        Ok(results)
+        let past = past.watch(&results)?;
+        Ok((results, Some(past)))
     }
 
     /// Runs the program again in a scope that it has run in.
@@ -211,28 +225,48 @@ impl Graph {
         results.map(Bound::unbind)
     }
 
-    /// What its statements give when they are called one by one, for each result of the program or `None`. `None` where they
-    /// do not stand for it: it is given numbers, or writes.
+    /// What its statements give when they are called one by one: by index the program's results, and the outputs that are made from them.
+    /// `None` where they cannot be called. What they write to are copies.
     pub(super) fn call_again(&self, inputs: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
         let py = inputs.py();
-        let given_tensors = self.program.as_ref().is_some_and(|program| program.numbers.is_empty());
-        let Some(statements) = self.statements.as_ref().filter(|_| given_tensors && self.writes.is_none()) else {
-            return Ok(py.None());
-        };
+        let Some(statements) = &self.statements else { return Ok(py.None()) };
+        let mut inputs: Vec<_> = inputs.iter().collect();
+        for write in self.writes.iter().flat_map(|writes| &writes.each) {
+            let copied = || inputs[write.input].call_method0(intern!(py, "clone"));
+            inputs[write.input] =
+                if self.paddle.grad_enabled(py)? { copied()? } else { self.paddle.with_grad(py, copied)? };
+        }
         let before = GlobalState::now(py, &self.paddle)?;
         statements.state.restore(py)?;
-        let outputs = if statements.state.check(py) { Some(statements.calls.bind(py).call1(inputs)) } else { None };
+        let given = PyTuple::new(py, &inputs)?;
+        let outputs = if statements.state.check(py) { Some(statements.calls.bind(py).call1(given)) } else { None };
         before.restore(py)?;
         let Some(outputs) = outputs.transpose()? else { return Ok(py.None()) };
         let results = PyDict::new(py);
         for (at, output) in outputs.try_iter()?.enumerate() {
             let output = output?;
-            let origin = self.plan.as_ref().map_or(Some(Origin::Result(at)), |plan| plan[at].as_it_is());
-            if let Some(Origin::Result(result)) = origin {
-                results.set_item(result, output)?;
+            let planned = self.plan.as_ref().map(|plan| &plan[at]);
+            match planned.map_or(Some(Origin::Result(at)), Output::as_it_is) {
+                Some(Origin::Result(result)) => results.set_item(result, output)?,
+                None => results.set_item(made_key(at), output)?,
+                Some(_) => {}
             }
         }
         Ok(results.into_any().unbind())
+    }
+
+    /// An output that is made, from another tensor than the result. `None` if that takes what only a run knows.
+    pub(super) fn make_again(&self, at: usize, source: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        let py = source.py();
+        let Some(output) = self.plan.as_ref().and_then(|plan| plan.get(at)) else { return Ok(py.None()) };
+        if output.steps.iter().any(|step| !step.numbers.is_empty()) {
+            return Ok(py.None());
+        }
+        let mut tensor = source.clone();
+        for Remade { step, .. } in &output.steps {
+            tensor = step.apply(&self.paddle, &tensor, &[])?;
+        }
+        Ok(tensor.unbind())
     }
 }
 

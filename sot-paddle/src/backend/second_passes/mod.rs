@@ -25,12 +25,14 @@ use sot_core::stats;
 use super::collector::{Collector, Stretch};
 
 mod late_hooks;
+mod made;
 mod past_run;
 mod random;
 mod results;
 mod through;
 mod trial;
 
+pub(super) use made::{key as made_key, Made};
 pub(super) use past_run::{Chances, PastRun, Tenancy};
 pub(super) use random::Random;
 use results::Of;
@@ -51,7 +53,7 @@ const ERROR_BY_RESULT: &str = "sot: a gradient by a result of a program that has
 
 const ERROR_HOOK: &str = "sot: a hook on a result of a program from which others are computed, or its gradient, which would see nothing of \
     what flows to those, and what the program did cannot be done again: it writes what it reads, what it was given has \
-    changed, the result is a view of another one, or the pass is one of paddle.grad. From now on sot calls graphs with gradients operation by operation instead: make the forward pass again and it works. \
+    changed, the result is a view of what the program was given, or the gradients are to have gradients. From now on sot calls graphs with gradients operation by operation instead: make the forward pass again and it works. \
     To have it so from the start, register the hook in the first training step, or set MIN_GRAPH_SIZE=1000000.";
 
 /// What Paddle says where a second `backward` comes to a program, before any hook: in 3.3, and in 3.0.
@@ -72,8 +74,8 @@ struct Pass {
     is_second: bool,
     /// The error that it was stopped with before one.
     stopped: Option<&'static str>,
-    /// Whether a `paddle.grad` may run inside of it: Paddle knows one at a time.
-    may_hold_others: bool,
+    /// Whether late hooks are called in it. Where gradients are made a second time they would be called twice.
+    calls_hooks: bool,
 }
 
 /// What a pass does with what it goes through.
@@ -98,23 +100,17 @@ impl Kind {
 
 impl Pass {
     /// One that began before passes were looked at.
-    const UNKNOWN: Pass = Pass {
-        id: 1,
-        kind: Kind::Frees,
-        through_program: false,
-        is_second: false,
-        stopped: None,
-        may_hold_others: false,
-    };
+    const UNKNOWN: Pass =
+        Pass { id: 1, kind: Kind::Frees, through_program: false, is_second: false, stopped: None, calls_hooks: false };
 
     fn new(kind: Kind) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(Pass::UNKNOWN.id + 1);
         Pass { id: NEXT.fetch_add(1, Ordering::Relaxed), kind, ..Pass::UNKNOWN }
     }
 
-    /// One of `backward`.
-    fn backward(kind: Kind) -> Self {
-        Pass { may_hold_others: true, ..Pass::new(kind) }
+    /// One that is made once.
+    fn only(kind: Kind) -> Self {
+        Pass { calls_hooks: true, ..Pass::new(kind) }
     }
 }
 
@@ -153,7 +149,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(refuse_pass, module)?)?;
     module.add_function(wrap_pyfunction!(hooks_of, module)?)?;
     module.add_function(wrap_pyfunction!(refuse_hook, module)?)?;
-    module.add_function(wrap_pyfunction!(late_hooks::plain_grad, module)?)
+    module.add_function(wrap_pyfunction!(pass_number, module)?)
 }
 
 /// Whether no graph with gradients may become a program.
@@ -190,24 +186,24 @@ pub(super) fn replace(module: &Bound<'_, PyAny>, name: &str, instead: Instead) -
 
 /// All that `backward` comes to: tensors, weights, whether the graph is kept.
 fn run_backward<'py>(function: &Bound<'py, PyAny>, args: &[Bound<'py, PyAny>]) -> PyResult<Bound<'py, PyAny>> {
-    run(Pass::backward(if flag(args, 2)? { Kind::Keeps } else { Kind::Frees }), function, args)
-        .map(|(nothing, _)| nothing)
+    let pass = Pass::only(if flag(args, 2)? { Kind::Keeps } else { Kind::Frees });
+    let args = late_hooks::with_roots(function.py(), args, 1)?;
+    run(pass, function, &args).map(|(nothing, _)| nothing)
 }
 
 /// All that `paddle.grad` comes to: outputs, inputs, weights, whether the graph is kept, whether the gradients have one, whether they
 /// are by the inputs only, whether some of those may not be reached, and what no gradient goes through.
 fn run_partial_grad<'py>(function: &Bound<'py, PyAny>, args: &[Bound<'py, PyAny>]) -> PyResult<Bound<'py, PyAny>> {
-    if late_hooks::is_plain() {
-        return cpython::call_with_names(function, args, None);
-    }
     let creates = flag(args, 4)?;
-    let pass = Pass::new(if creates || flag(args, 3)? { Kind::Keeps } else { Kind::Leaves });
     let (mut inputs, mut wanted) = (Vec::new(), Vec::new());
     for (place, input) in args[1].try_iter()?.enumerate() {
         let input = input?;
         match results::origin(&input) {
             Some(Of::Program(run, at)) => wanted.push(Wanted { run, at, place }),
-            Some(Of::Made) => return refuse_program(ERROR_BY_RESULT),
+            Some(Of::Made(run, at)) if run.upgrade().is_none_or(|run| run.is_through(at)) => {
+                return refuse_program(ERROR_BY_RESULT);
+            }
+            Some(Of::MadeOfInput) => return refuse_program(ERROR_BY_RESULT),
             origin => {
                 if let Some(Of::Trial(passes, _)) = origin {
                     passes.upgrade().into_iter().for_each(|passes| passes.refuse_program());
@@ -219,8 +215,13 @@ fn run_partial_grad<'py>(function: &Bound<'py, PyAny>, args: &[Bound<'py, PyAny>
     if !wanted.is_empty() {
         return by_results(function, args, inputs, wanted);
     }
-    let (gradients, passed) = run(pass, function, args)?;
-    if !creates || passed.kept.is_empty() {
+    if !creates {
+        let kind = if flag(args, 3)? { Kind::Keeps } else { Kind::Leaves };
+        let args = late_hooks::with_roots(function.py(), args, 2)?;
+        return run(Pass::only(kind), function, &args).map(|(gradients, _)| gradients);
+    }
+    let (gradients, passed) = run(Pass::new(Kind::Keeps), function, args)?;
+    if passed.kept.is_empty() {
         return Ok(gradients);
     }
     let given = PyTuple::new(function.py(), &args[..3])?;
@@ -428,14 +429,6 @@ fn make_executor(py: Python<'_>, collector: Collector) -> PyResult<()> {
     Ok(())
 }
 
-/// Notes outputs of a program that were made from its results, if gradients come through them from other outputs.
-pub(super) fn note_made(outputs: &Bound<'_, PyAny>, through: &[usize]) -> PyResult<()> {
-    if through.is_empty() {
-        return Ok(());
-    }
-    results::note(outputs, |at| through.contains(&at).then_some(Of::Made))
-}
-
 /// A hook is to be on the tensor, or its gradient is to be kept. Gives what is to do it, with the index of the result, if the tensor is one
 /// of a program of which some are computed from others.
 #[pyfunction(name = "_late_hooks")]
@@ -447,10 +440,21 @@ fn hooks_of<'py>(tensor: &Bound<'py, PyAny>) -> PyResult<Option<(Bound<'py, PyAn
                 return Ok(run.late_hooks(tensor.py())?.map(|hooks| (hooks, at)));
             }
         }
-        Some(Of::Made) => return refuse_program(ERROR_HOOK),
+        Some(Of::Made(run, at)) => {
+            if let Some(run) = run.upgrade() {
+                return Ok(run.late_hooks(tensor.py())?.map(|hooks| (hooks, made::key(at))));
+            }
+        }
+        Some(Of::MadeOfInput) => return refuse_program(ERROR_HOOK),
         _ => {}
     }
     Ok(None)
+}
+
+/// The number of the pass that is running.
+#[pyfunction(name = "_pass")]
+fn pass_number() -> u64 {
+    with_running(|pass| pass.id)
 }
 
 /// Stops the pass that is running: what hooks are to see cannot be made.

@@ -3,7 +3,7 @@
 //! that scope, if that gives the same.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -11,8 +11,9 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 use sot_core::cpython;
 
 use super::super::collector::Collector;
-use super::super::run::Graph;
+use super::super::run::{Graph, Inputs};
 use super::late_hooks::LateHooks;
+use super::made::MadeOutput;
 use super::results::{self, Of};
 use super::{
     copies, hook, locked, make_executor, module, note_gradient, note_run, refuse_pass, takes_hook, with_running, Hook,
@@ -71,11 +72,15 @@ pub(in super::super) struct PastRun {
     /// What its statements have given when they were called, each time: gradients of gradients come to those in the place of the results.
     called: Mutex<Vec<Py<PyDict>>>,
     pub(super) late: LateHooks,
+    /// Outputs of the graph that were made from its results, if gradients come through one of them.
+    pub(super) made: OnceLock<Vec<MadeOutput>>,
 }
 
 struct Given {
     graph: Arc<Graph>,
     inputs: Py<PyTuple>,
+    /// What its statements are given instead, if that is not the same.
+    for_statements: Option<Py<PyTuple>>,
     parameters: Py<PyTuple>,
     scope: Py<PyList>,
     /// That of the random numbers before it, if it draws some.
@@ -88,7 +93,7 @@ impl PastRun {
     /// One that has just been.
     pub(in super::super) fn new(
         graph: &Arc<Graph>,
-        (inputs, parameters): (&Bound<'_, PyTuple>, &Bound<'_, PyTuple>),
+        (inputs, parameters): (&Inputs<'_>, &Bound<'_, PyTuple>),
         (scope, tenancy): (Py<PyList>, Arc<Tenancy>),
         random_state: Option<Py<PyAny>>,
         collector: Collector,
@@ -96,8 +101,15 @@ impl PastRun {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         tenancy.run.store(number, Ordering::Relaxed);
-        let (inputs, parameters) = (inputs.clone().unbind(), parameters.clone().unbind());
-        let given = Given { graph: Arc::clone(graph), inputs, parameters, scope, random_state, copies: None };
+        let given = Given {
+            graph: Arc::clone(graph),
+            inputs: inputs.for_program.clone().unbind(),
+            for_statements: inputs.for_statements.as_ref().map(|inputs| inputs.clone().unbind()),
+            parameters: parameters.clone().unbind(),
+            scope,
+            random_state,
+            copies: None,
+        };
         PastRun {
             number,
             tenancy,
@@ -107,12 +119,13 @@ impl PastRun {
             filled: Mutex::default(),
             called: Mutex::default(),
             late: LateHooks::default(),
+            made: OnceLock::new(),
         }
     }
 
     /// Follows the passes that come to the results. Paddle calls the hooks on all results of a node whichever it is that a pass
     /// comes through, before the node.
-    pub(in super::super) fn watch(self, results: &Bound<'_, PyAny>) -> PyResult<()> {
+    pub(in super::super) fn watch(self, results: &Bound<'_, PyAny>) -> PyResult<Arc<Self>> {
         let run = Arc::new(self);
         if results.len()? > 1 {
             results::note(results, |at| Some(Of::Program(Arc::downgrade(&run), at)))?;
@@ -123,7 +136,7 @@ impl PastRun {
                 hook(&result, move |gradient| run.enter(at, gradient))?;
             }
         }
-        Ok(())
+        Ok(run)
     }
 
     /// A pass comes to a result with this gradient; gives what is to go on instead.
@@ -137,7 +150,7 @@ impl PastRun {
         if last != pass.id {
             self.begin(py, last == 0, pass)?;
         }
-        self.late.take_down(last != pass.id, pass, at, gradient)?;
+        self.late.take_down(pass, at, gradient)?;
         if pass.kind != Kind::StopsAtPrograms {
             return Ok(None);
         }
@@ -162,10 +175,7 @@ impl PastRun {
             Kind::Leaves if self.takes_chance() => self.keep(py)?,
             // The hooks are still to be called.
             _ if self.late.call_again() => {}
-            Kind::Leaves | Kind::Frees => {
-                let given = locked(&self.given).take();
-                drop(given);
-            }
+            Kind::Leaves | Kind::Frees => self.let_go(),
         }
         if self.tenancy.makes_executor.swap(false, Ordering::Relaxed) {
             make_executor(py, self.collector)?;
@@ -214,24 +224,15 @@ impl PastRun {
         Ok(true)
     }
 
-    /// The results that gradients come through from other outputs.
-    pub(super) fn through(&self) -> Vec<usize> {
-        locked(&self.given).as_ref().map(|given| given.graph.through().to_vec()).unwrap_or_default()
+    /// The graph, until a pass lets go of the run.
+    pub(super) fn graph(&self) -> Option<Arc<Graph>> {
+        locked(&self.given).as_ref().map(|given| Arc::clone(&given.graph))
     }
 
-    /// The tensors that gradients go on to from here.
-    pub(super) fn varying(&self, py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
-        let given =
-            locked(&self.given).as_ref().map(|given| (given.inputs.clone_ref(py), given.parameters.clone_ref(py)));
-        let mut varying = Vec::new();
-        if let Some((inputs, parameters)) = given {
-            for tensor in inputs.bind(py).iter().chain(parameters.bind(py).iter()) {
-                if !tensor.getattr(intern!(py, "stop_gradient"))?.is_truthy()? {
-                    varying.push(tensor.unbind());
-                }
-            }
-        }
-        Ok(varying)
+    /// Lets go of what it takes to do it again.
+    pub(super) fn let_go(&self) {
+        let given = locked(&self.given).take();
+        drop(given);
     }
 
     /// What has stood for a result when its statements were called.
@@ -276,7 +277,8 @@ impl PastRun {
         // These first: with them the scope is emptied.
         let former = locked(&self.filled).take();
         drop(former);
-        let filled = self.again(py, Graph::run_again)?;
+        let filled =
+            self.again(py, |graph, inputs, _, parameters, scope| graph.run_again(inputs, parameters, scope))?;
         let is_filled = filled.is_some();
         *locked(&self.filled) = filled;
         Ok(is_filled)
@@ -285,7 +287,7 @@ impl PastRun {
     /// What the graph's statements give, called one by one: of each result a tensor, or `None`. `None` if that is impossible or
     /// not the same.
     pub(super) fn call_again(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
-        let results = self.again(py, |graph, inputs, _, _| graph.call_again(inputs))?;
+        let results = self.again(py, |graph, _, inputs, _, _| graph.call_again(inputs))?;
         if let Some(results) = &results {
             let called = results.bind(py).cast::<PyDict>()?.clone().unbind();
             locked(&self.called).push(called);
@@ -293,11 +295,27 @@ impl PastRun {
         Ok(results)
     }
 
-    /// Does `work`. `None` if that may not give what it gave before.
+    /// The same for leaves in the memory of what it was given.
+    pub(super) fn call_apart(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        self.again(py, |graph, _, inputs, parameters, _| {
+            let (py, graph) = (inputs.py(), Arc::clone(graph));
+            let call =
+                cpython::fastcall(py, "call", "", move |py, inputs| graph.call_again(&PyTuple::new(py, inputs)?))?;
+            Ok(cpython::import(py, "sot._late_hooks")?.call_method1("apart", (call, inputs, parameters))?.unbind())
+        })
+    }
+
+    /// Does `work`, with what the program and what the statements were given. `None` if that may not give what it gave before.
     fn again(
         &self,
         py: Python<'_>,
-        work: impl Fn(&Graph, &Bound<'_, PyTuple>, &Bound<'_, PyTuple>, &Bound<'_, PyList>) -> PyResult<Py<PyAny>>
+        work: impl Fn(
+                &Arc<Graph>,
+                &Bound<'_, PyTuple>,
+                &Bound<'_, PyTuple>,
+                &Bound<'_, PyTuple>,
+                &Bound<'_, PyList>,
+            ) -> PyResult<Py<PyAny>>
             + Send
             + Sync
             + 'static,
@@ -306,12 +324,16 @@ impl PastRun {
             let copies = given.copies.as_ref()?.clone_ref(py);
             let random_state = given.random_state.as_ref().map(|state| state.clone_ref(py));
             let (inputs, parameters) = (given.inputs.clone_ref(py), given.parameters.clone_ref(py));
+            let for_statements = given.for_statements.as_ref().unwrap_or(&given.inputs).clone_ref(py);
+            let inputs = (inputs, for_statements);
             Some((Arc::clone(&given.graph), inputs, parameters, given.scope.clone_ref(py), random_state, copies))
         });
-        let Some((graph, inputs, parameters, scope, random_state, copies)) = given else { return Ok(None) };
+        let Some((graph, (inputs, for_statements), parameters, scope, random_state, copies)) = given else {
+            return Ok(None);
+        };
         let tensors = (inputs.clone_ref(py), parameters.clone_ref(py));
         let work = cpython::fastcall(py, "again", "", move |py, _| {
-            work(&graph, inputs.bind(py), parameters.bind(py), scope.bind(py))
+            work(&graph, inputs.bind(py), for_statements.bind(py), parameters.bind(py), scope.bind(py))
         })?;
         let _quiet = cpython::suspend(py);
         let done = module(py)?.call_method1("again", (work, tensors.0, tensors.1, copies, random_state))?;

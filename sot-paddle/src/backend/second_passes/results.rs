@@ -17,8 +17,10 @@ pub(super) enum Of {
     Trial(Weak<Passes>, bool),
     /// A run of a program that has several; the index among them.
     Program(Weak<PastRun>, usize),
-    /// A program, whose results it was made from; gradients come through it from another one.
-    Made,
+    /// A run of a program, from one of whose results it was made; the index among the outputs.
+    Made(Weak<PastRun>, usize),
+    /// It was made from what a program was given; gradients come through it from a result.
+    MadeOfInput,
 }
 
 /// Results that are alive, and some that were, by address.
