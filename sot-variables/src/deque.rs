@@ -474,7 +474,13 @@ impl Variable for DequeVariable {
 
     fn contains(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, item: VarId) -> Flow<VarId> {
         self.look(cx, this)?;
-        let found = object_model::contains_among(cx, &self.items, item)?;
+        let mut found = cx.boolean(false);
+        for &candidate in &self.items {
+            if object_model::equal(cx, candidate, item)? {
+                found = cx.boolean(true);
+                break;
+            }
+        }
         refuse_changed(cx, this, self)?;
         Ok(found)
     }

@@ -477,3 +477,38 @@ def test_object_that_is_an_index(x, lent):
     global asked
     asked = []
     return x[lent] + 1, x.sum(lent) * 2, list(asked)
+
+
+class Named:
+    """Equal by its name; notes who is asked, and whom for."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def __eq__(self, other):
+        asked.append((self.name, getattr(other, "name", other)))
+        return self.name == getattr(other, "name", other)
+
+    def __hash__(self):
+        return 1
+
+
+@given(lambda: (toy.arange(2),))
+def test_who_is_asked_whether_it_is_contained(x):
+    global asked
+    asked = []
+    a, b, c = Named("a"), Named("b"), Named("c")
+    d = {1: a, 2: b}
+    found = [b in [a, c, Named("b")], b in (a, c), c in collections.deque([a]), b in d.values(), (1, c) in d.items(), (2, Named("b")) in d.items()]
+    found += [(1,) in d.items(), [1, a] in d.items(), (3, a) in d.items(), a in iter([b, c]), [c, b].index(b), a in range(2), 5 in [a]]
+    return x + 1, found, list(asked)
+
+
+class Count(int):
+    def __repr__(self):
+        return f"Count({int(self)})"
+
+
+@given(lambda: (toy.arange(2), Count(3)))
+def test_range_of_a_number_of_its_own_class(x, n):
+    return x + 1, repr(range(n)), repr(range(True)), [type(i).__name__ for i in range(n)], type(range(1, n).stop).__name__

@@ -323,6 +323,10 @@ fn index<'py>(cx: &mut OpcodeExecutor<'py>, value: VarId) -> Flow<Bound<'py, PyA
         return Ok(known);
     }
     if let Some(number) = subclass::value_of(cx, value)?.filter(Bound::is_instance_of::<PyInt>) {
+        if cx.runtime.version.0 < 10 {
+            // The range has the very object.
+            return Err(cannot("range() of a number of a class derived from int"));
+        }
         return Ok(number);
     }
     let index = object_model::convert(cx, value, "__index__", &[])?;

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyTuple, PyType};
 
 use sot_core::codegen::CodeGen;
 use sot_core::cpython;
@@ -79,6 +79,23 @@ fn as_set(cx: &mut OpcodeExecutor<'_>, value: VarId) -> Flow<Option<VarId>> {
     }
 }
 
+/// Whether a dict has a pair: what it holds under the key is compared, and nothing else.
+fn contains_pair(cx: &mut OpcodeExecutor<'_>, dict: VarId, pair: VarId) -> Flow<VarId> {
+    let ty = cx.type_of(pair)?;
+    let is_tuple = ty.cast::<PyType>().is_ok_and(|ty| cpython::is_subtype(ty, &cx.py.get_type::<PyTuple>()));
+    let parts = if is_tuple {
+        let storage = subclass::seen_by_base(cx, pair)?;
+        cx.unpack_all(storage)?
+    } else {
+        Vec::new()
+    };
+    let [key, value] = parts[..] else { return Ok(cx.boolean(false)) };
+    match dict::expect(cx, dict)?.find(cx, key)? {
+        Some(held) => object_model::contains_among(cx, &[held], value),
+        None => Ok(cx.boolean(false)),
+    }
+}
+
 impl Variable for DictView {
     fn kind(&self) -> &'static str {
         "dict_view"
@@ -143,7 +160,8 @@ impl Variable for DictView {
     fn contains(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, item: VarId) -> Flow<VarId> {
         match self.view {
             View::Keys => cx.contains(self.dict, item, false),
-            View::Values | View::Items => {
+            View::Items => contains_pair(cx, self.dict, item),
+            View::Values => {
                 let items = cx.unpack_all(this)?;
                 object_model::contains_among(cx, &items, item)
             }

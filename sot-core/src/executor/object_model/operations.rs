@@ -95,7 +95,7 @@ pub fn contains(cx: &mut OpcodeExecutor<'_>, this: VarId, item: VarId) -> Flow<V
         iterator => iterator?,
     };
     while let Some(candidate) = cx.next(iterator)? {
-        if equal(cx, candidate, item)? {
+        if is_sought(cx, candidate, item)? {
             return Ok(cx.boolean(true));
         }
     }
@@ -113,10 +113,19 @@ pub fn iter(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
     checked(cx, Answer::Iterator, iterator)
 }
 
+/// Whether an item is the one that is looked for, which is asked first before CPython 3.9.
+fn is_sought(cx: &mut OpcodeExecutor<'_>, candidate: VarId, item: VarId) -> Flow<bool> {
+    if cx.runtime.version.0 >= 9 {
+        equal(cx, candidate, item)
+    } else {
+        equal(cx, item, candidate)
+    }
+}
+
 /// Whether one of `items` is or equals `item`.
 pub fn contains_among(cx: &mut OpcodeExecutor<'_>, items: &[VarId], item: VarId) -> Flow<VarId> {
     for &candidate in items {
-        if equal(cx, candidate, item)? {
+        if is_sought(cx, candidate, item)? {
             return Ok(cx.boolean(true));
         }
     }
