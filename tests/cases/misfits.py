@@ -144,3 +144,13 @@ def test_whole__iterators_over_ordered_dicts(x, d):
     made = collections.OrderedDict(b=2)
     iterators = [iter(d), iter(made.items()), reversed(made), iter(d.values()), iter({}), reversed({"a": 1})]
     return x + 1, [type(iterator).__name__ for iterator in iterators]
+
+
+@given(lambda: (toy.arange(2),))
+def test_list_that_takes_in_a_tensor(x):
+    taken, rows = [], x + 1
+    try:
+        taken += rows
+    except TypeError as e:
+        taken = e.args
+    return x + 1, taken

@@ -34,6 +34,10 @@ impl<'py> OpcodeExecutor<'py> {
             return Ok(Some(known));
         }
         let payload = self.see(value)?;
+        if payload.kind() == "tensor" {
+            // Its operators are the framework's, and it is iterable.
+            return Ok(None);
+        }
         let (py, ty) = (self.py, payload.python_type(self));
         let Ok(ty) = ty.cast::<PyType>() else { return Ok(None) };
         let like = |name: String, base: &Bound<'py, PyType>| {
