@@ -7,11 +7,16 @@ pub const LANGUAGE: Language = Language::of(PyVersion::BUILT_FOR);
 
 /// What one version does.
 #[derive(Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "independent facts, each asked by its name")]
 pub struct Language {
+    /// `x in items` asks `x` for equality first, and not the item (before 3.9).
+    pub asks_the_sought_first: bool,
     /// Texts of `SimpleNamespace` are sorted by name (before 3.9).
     pub sorts_namespaces: bool,
     /// `list(x)` asks for the length of `x` before anything else, and then once more (before 3.10).
     pub asks_length_first: bool,
+    /// A `range` has the very numbers it was given, of whatever class (before 3.10).
+    pub ranges_keep_objects: bool,
     /// Nothing is asked after an `__ipow__` that declines (before 3.10).
     pub in_place_power_is_final: bool,
     /// `int()` and `float()` ask for a real number, where they asked for a number (3.10).
@@ -35,8 +40,10 @@ impl Language {
     #[must_use]
     pub const fn of(version: PyVersion) -> Language {
         Language {
+            asks_the_sought_first: version.0 < 9,
             sorts_namespaces: version.0 < 9,
             asks_length_first: version.0 < 10,
+            ranges_keep_objects: version.0 < 10,
             in_place_power_is_final: version.0 < 10,
             asks_for_real_numbers: version.0 >= 10,
             names_misfits: version.0 >= 11,

@@ -195,6 +195,11 @@ impl Variable for GrowingList {
         }
     }
 
+    fn concat_in_place(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, other: VarId) -> Flow<Option<VarId>> {
+        list::extend(cx, this, other)?;
+        Ok(Some(this))
+    }
+
     fn compare(&self, cx: &mut OpcodeExecutor<'_>, op: CompareOp, this: VarId, other: VarId) -> Flow<Option<VarId>> {
         self.opened(cx, this)?.compare(cx, op, this, other)
     }

@@ -343,6 +343,11 @@ impl Variable for ListVariable {
         }
     }
 
+    fn concat_in_place(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, other: VarId) -> Flow<Option<VarId>> {
+        extend(cx, this, other)?;
+        Ok(Some(this))
+    }
+
     fn compare(&self, cx: &mut OpcodeExecutor<'_>, op: CompareOp, this: VarId, other: VarId) -> Flow<Option<VarId>> {
         let other = subclass::seen_by_base(cx, other)?;
         let Some(right) = cx.see_as::<ListVariable>(other)? else { return Ok(None) };

@@ -421,6 +421,7 @@ impl Variable for SubclassVariable {
                 cg.call(|cg| cg.load_const(new), &[class])?;
                 cg.define(this)?;
                 let fill = if overridden { rebuild::ordered(py)? } else { base.getattr(fill)?.unbind() };
+                cg.makes_whole(self.storage);
                 cg.call(|cg| cg.load_const(fill), &[this, self.storage])?;
                 cg.op("POP_TOP", 0)?;
             }

@@ -512,3 +512,35 @@ class Count(int):
 @given(lambda: (toy.arange(2), Count(3)))
 def test_range_of_a_number_of_its_own_class(x, n):
     return x + 1, repr(range(n)), repr(range(True)), [type(i).__name__ for i in range(n)], type(range(1, n).stop).__name__
+
+
+class Declining:
+    def __init__(self, breaks):
+        self.breaks = breaks
+
+    def __radd__(self, other):
+        if self.breaks:
+            toy.arange(2).tolist()
+        return NotImplemented
+
+    def __iter__(self):
+        return iter((1, 2))
+
+
+def added(left, breaks):
+    try:
+        left += Declining(breaks)
+    except TypeError as error:
+        return str(error)
+    return left
+
+
+@given(one)
+def test_sequences_go_on_where_the_right_operand_declines(x):
+    outcomes = [added(left, breaks) for breaks in (False, True) for left in ([0], (0,), "a", 1)]
+    for breaks in False, True:
+        try:
+            [0] + Declining(breaks)
+        except TypeError as error:
+            outcomes.append(str(error))
+    return x + 1, outcomes

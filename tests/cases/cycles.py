@@ -145,3 +145,36 @@ def test_behind_a_break(x, y):
     node.others.append(items)
     toy.save(x)
     return items, node, items[1][0] is items, node.others[0] is items
+
+
+class Tree(dict):
+    def __getitem__(self, key):
+        node = Tree(dict.__getitem__(self, key))
+        self[key] = node
+        node.parent = self
+        return node
+
+
+class Forest:
+    def __init__(self, trees):
+        self.trees = Tree(trees)
+        self.trees.forest = self
+
+
+@given(one)
+def test_items_of_a_dict_that_lead_back_to_it(x):
+    forest = Forest({"a": {"b": 1}})
+    forest.trees["a"].forest = forest
+    return x + 1, forest, list(dict.items(forest.trees))
+
+
+class Row(list):
+    pass
+
+
+@given(one)
+def test_items_of_a_list_that_lead_back_to_it(x):
+    row = Row()
+    row.owner = owner = Node(row)
+    row.append(owner)
+    return x + 1, owner

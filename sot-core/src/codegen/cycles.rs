@@ -20,11 +20,16 @@ pub(super) enum Unfilled {
 impl CodeGen<'_, '_> {
     /// Whether a new container leads back to what is being made, itself included: then it is left empty until that is there.
     pub fn leaves_empty(&mut self, container: VarId) -> bool {
-        let empty = self.leads_back(container);
+        let empty = !self.whole.contains(&container) && self.leads_back(container);
         if empty {
             self.unfilled.push(Unfilled::Contents(container));
         }
         empty
+    }
+
+    /// A container that is only copied into an object that is there already is not to be left empty: what leads back leads to that.
+    pub fn makes_whole(&mut self, container: VarId) {
+        self.whole.push(container);
     }
 
     /// Gives an object that was just made its attributes, or leaves that until what they lead back to is there.

@@ -60,6 +60,8 @@ pub struct CodeGen<'a, 'py> {
     classes_in_progress: usize,
     // What was made empty, as it leads back to what was being made; and the values that lead back to themselves.
     unfilled: Vec<Unfilled>,
+    // What is made with all that is in it, though that leads back.
+    whole: Vec<VarId>,
     cycles: Option<HashMap<VarId, usize>>,
     // The calls whose exceptions are to lose their first traceback entry: of hand-overs, and of the frame run again.
     driven: Vec<(Label, Label)>,
@@ -89,6 +91,7 @@ impl<'a, 'py> CodeGen<'a, 'py> {
             open_cells: Vec::new(),
             classes_in_progress: 0,
             unfilled: Vec::new(),
+            whole: Vec::new(),
             cycles: None,
             driven: Vec::new(),
             graph_call: None,

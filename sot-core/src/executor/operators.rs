@@ -197,6 +197,12 @@ impl<'py> OpcodeExecutor<'py> {
         if let Some(result) = self.try_binary(op, lhs, rhs)? {
             return Ok(result);
         }
+        if op == BinaryOp::Add {
+            self.unclaim();
+            if let Some(result) = self.see(lhs)?.concat_in_place(self, lhs, rhs)? {
+                return Ok(result);
+            }
+        }
         Err(self.misfit(&op.inplace(), &[lhs, rhs])?)
     }
 

@@ -209,6 +209,11 @@ impl Operation {
                 return Ok(answer);
             }
         }
+        if let Operation::Binary { op, inplace, asked: Asked::Right } = self {
+            if let Some(answer) = sequence_answer(op, inplace, lhs, rhs)? {
+                return Ok(answer);
+            }
+        }
         let (left, other) = (cpython::type_name(&lhs.get_type()), cpython::type_name(&rhs.get_type()));
         let same = |same: bool| Ok(pyo3::types::PyBool::new(py, same).to_owned().into_any());
         Err(PyTypeError::new_err(match self {
@@ -228,6 +233,29 @@ impl Operation {
             }
         }))
     }
+}
+
+/// What a left operand in C does where the right one had no answer: sequences are joined and repeated (`sq_concat`), or say in their
+/// own words what does not fit.
+fn sequence_answer<'py>(
+    op: BinaryOp,
+    inplace: bool,
+    lhs: &Bound<'py, PyAny>,
+    rhs: &Bound<'py, PyAny>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let py = lhs.py();
+    if !matches!(op, BinaryOp::Add | BinaryOp::Multiply) {
+        return Ok(None);
+    }
+    let in_place = op.inplace();
+    for name in [&*in_place, op.method()].into_iter().skip(usize::from(!inplace)) {
+        let Some(method) = cpython::special_method(lhs, name)? else { continue };
+        if cpython::builtin_type_name(&method) == "method-wrapper" {
+            let answer = method.call1((rhs,))?;
+            return Ok(Some(answer).filter(|answer| !answer.is(py.NotImplemented())));
+        }
+    }
+    Ok(None)
 }
 
 /// A function that raises what calling a class raises if its `__init__` gave something.

@@ -214,6 +214,11 @@ pub trait Variable: Any {
         object_model::inplace(cx, op, this, other)
     }
 
+    /// `x += other` where no method for numbers has answered (`sq_inplace_concat`); `None` if there is no such thing.
+    fn concat_in_place(&self, _: &mut OpcodeExecutor<'_>, _: VarId, _: VarId) -> Flow<Option<VarId>> {
+        Ok(None)
+    }
+
     /// `-x` and its kin.
     fn unary(&self, cx: &mut OpcodeExecutor<'_>, op: UnaryOp, this: VarId) -> Flow<VarId> {
         object_model::call_special(cx, this, op.method(), &[])

@@ -10,6 +10,7 @@ use pyo3::types::{PyDict, PyInt, PyList, PyRange, PySlice, PyTuple};
 use sot_core::builtin;
 use sot_core::error::{Flow, Unwind};
 use sot_core::executor::{object_model, CallArgs, CompareOp, OpcodeExecutor};
+use sot_core::language::LANGUAGE;
 use sot_core::variable::VarId;
 
 use super::{builtin_object, cannot, given, required};
@@ -323,8 +324,7 @@ fn index<'py>(cx: &mut OpcodeExecutor<'py>, value: VarId) -> Flow<Bound<'py, PyA
         return Ok(known);
     }
     if let Some(number) = subclass::value_of(cx, value)?.filter(Bound::is_instance_of::<PyInt>) {
-        if cx.runtime.version.0 < 10 {
-            // The range has the very object.
+        if LANGUAGE.ranges_keep_objects {
             return Err(cannot("range() of a number of a class derived from int"));
         }
         return Ok(number);

@@ -12,6 +12,7 @@ use super::special_methods::{call_special, checked, find_special, has_special};
 use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::executor::{BinaryOp, CallArgs, CompareOp, OpcodeExecutor};
+use crate::language::LANGUAGE;
 use crate::resume::Answer;
 use crate::tracker::repr;
 use crate::variable::{GraphArgument, VarId};
@@ -113,12 +114,12 @@ pub fn iter(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
     checked(cx, Answer::Iterator, iterator)
 }
 
-/// Whether an item is the one that is looked for, which is asked first before CPython 3.9.
+/// Whether an item is the one that is looked for.
 fn is_sought(cx: &mut OpcodeExecutor<'_>, candidate: VarId, item: VarId) -> Flow<bool> {
-    if cx.runtime.version.0 >= 9 {
-        equal(cx, candidate, item)
-    } else {
+    if LANGUAGE.asks_the_sought_first {
         equal(cx, item, candidate)
+    } else {
+        equal(cx, candidate, item)
     }
 }
 
