@@ -8,10 +8,10 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::super::part::Part;
 #[cfg(not(Py_3_11))]
 use super::layout::{Keys, GENERAL_LOOKUP};
 use super::{Place, Reading, Recorder};
+use crate::cpython::objects::part::Part;
 
 /// What changes each kind of memory that guards rest on, for the self test.
 const CHANGES: &CStr = c_str!(

@@ -14,7 +14,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::embedded::Held;
+use crate::cpython::objects::embedded::Held;
 
 pub use blind_spot::blind_spot;
 pub(super) use blind_spot::look_for_blind_spots;

@@ -7,13 +7,13 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFunction, PyList, PySet, PyString, PyTuple, PyType};
 
-use super::super::embedded::{ArrayField, Embedded, KeptNumber};
-use super::super::part::Part;
-use super::super::type_::type_lookup;
-use super::super::weak::WeakRef;
 use super::layout::{dict_pointer, has_string_keys, version_tells, Method, OrderedDict, ORDERED_DICT, VALID_VERSION};
 use super::{look_address, HeldPlace, Item, Place, Probe, Reading, Snapshot};
 use crate::cpython;
+use crate::cpython::objects::embedded::{ArrayField, Embedded, KeptNumber};
+use crate::cpython::objects::part::Part;
+use crate::cpython::objects::type_::type_lookup;
+use crate::cpython::objects::weak::WeakRef;
 
 /// Records memory for a snapshot. What answers `None` or `false` cannot be told from memory; nothing is recorded then that
 /// does harm.

@@ -1,0 +1,255 @@
+//! State kept with a code object (`co_extra`), found by one load and gone when the code object dies. The count of its
+//! holders is kept under the GIL, so that state dropped while in use stays until its last user is done.
+
+use std::any::TypeId;
+use std::cell::Cell;
+use std::ffi::c_void;
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::ptr::{null_mut, NonNull};
+use std::sync::atomic::{AtomicIsize, Ordering};
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::PyCode;
+
+use crate::cpython::layout::Code;
+
+/// The state of a code object, if it has one and it is a `T`.
+#[inline]
+pub fn code_state<'py, T: Send + Sync + 'static>(code: &Bound<'py, PyCode>) -> Option<StateRef<'py, T>> {
+    // SAFETY: a code object has the layout of one, and the GIL is held.
+    let entry = unsafe { read(code.as_ptr().cast())? };
+    // SAFETY: what is under our index is an entry, alive while the code object refers to it.
+    unsafe { StateRef::share(entry) }
+}
+
+/// Gives a code object its state; what it had before is dropped.
+pub fn set_code_state<'py, T: Send + Sync + 'static>(
+    code: &Bound<'py, PyCode>,
+    state: T,
+) -> PyResult<StateRef<'py, T>> {
+    let index = index(code.py())?;
+    let entry = Box::into_raw(Box::new(Entry {
+        head: Head { holders: Cell::new(2), kind: TypeId::of::<T>(), destroy: destroy::<T> },
+        state,
+    }));
+    let old = Kept::of(code);
+    // SAFETY: one of the two references counted above is the code object's, the other the result's.
+    unsafe {
+        if ffi::PyUnstable_Code_SetExtra(code.as_ptr(), index, entry.cast()) < 0 {
+            drop(Box::from_raw(entry));
+            return Err(PyErr::fetch(code.py()));
+        }
+        drop(old);
+        Ok(StateRef { entry: NonNull::new_unchecked(entry), token: PhantomData })
+    }
+}
+
+/// Takes the state off a code object.
+pub fn remove_code_state(code: &Bound<'_, PyCode>) -> PyResult<()> {
+    let index = INDEX.load(Ordering::Relaxed);
+    let Some(_old) = Kept::of(code) else { return Ok(()) };
+    // SAFETY: the index is ours; CPython calls `release` on what was there.
+    if unsafe { ffi::PyUnstable_Code_SetExtra(code.as_ptr(), index, null_mut()) } < 0 {
+        return Err(PyErr::fetch(code.py()));
+    }
+    Ok(())
+}
+
+/// A share in the state of a code object.
+pub struct StateRef<'py, T: 'static> {
+    entry: NonNull<Entry<T>>,
+    token: PhantomData<Python<'py>>,
+}
+
+impl<T> StateRef<'_, T> {
+    /// Shares an entry if it holds a `T`.
+    ///
+    /// # Safety
+    /// `entry` is alive and the GIL is held for as long as the result lives.
+    #[inline]
+    unsafe fn share(entry: NonNull<Head>) -> Option<Self> {
+        // SAFETY: the caller's promise; an entry of this kind is an `Entry<T>`.
+        unsafe {
+            let head = entry.as_ref();
+            if head.kind != TypeId::of::<T>() {
+                return None;
+            }
+            head.holders.set(head.holders.get() + 1);
+            Some(StateRef { entry: entry.cast(), token: PhantomData })
+        }
+    }
+}
+
+impl<T> Deref for StateRef<'_, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: a share keeps the entry alive.
+        unsafe { &self.entry.as_ref().state }
+    }
+}
+
+impl<T> Clone for StateRef<'_, T> {
+    fn clone(&self) -> Self {
+        // SAFETY: a share keeps the entry alive, and is bound to the GIL.
+        unsafe {
+            let holders = &self.entry.as_ref().head.holders;
+            holders.set(holders.get() + 1);
+        }
+        StateRef { entry: self.entry, token: PhantomData }
+    }
+}
+
+impl<T> Drop for StateRef<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: this share is counted, and is bound to the GIL.
+        unsafe { give_back(self.entry.cast()) };
+    }
+}
+
+impl<T: std::fmt::Debug> std::fmt::Debug for StateRef<'_, T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+/// `_PyCodeObjectExtra`: what a code object's extra field points to.
+#[repr(C)]
+pub(in crate::cpython) struct ExtraTable {
+    size: isize,
+    entries: [*mut c_void; 1],
+}
+
+struct Head {
+    holders: Cell<usize>,
+    kind: TypeId,
+    destroy: unsafe fn(NonNull<Head>),
+}
+
+#[repr(C)]
+struct Entry<T> {
+    head: Head,
+    state: T,
+}
+
+/// A share in what a code object has, whatever its type. CPython frees an entry before it overwrites the pointer to it, so
+/// the entry must outlive that.
+struct Kept<'py> {
+    entry: NonNull<Head>,
+    token: PhantomData<Python<'py>>,
+}
+
+impl<'py> Kept<'py> {
+    fn of(code: &Bound<'py, PyCode>) -> Option<Self> {
+        // SAFETY: a code object has the layout of one, and the GIL is held.
+        let entry = unsafe { read(code.as_ptr().cast())? };
+        // SAFETY: the entry is alive while the code object refers to it.
+        let holders = unsafe { &entry.as_ref().holders };
+        holders.set(holders.get() + 1);
+        Some(Kept { entry, token: PhantomData })
+    }
+}
+
+impl Drop for Kept<'_> {
+    fn drop(&mut self) {
+        // SAFETY: this share is counted, and is bound to the GIL.
+        unsafe { give_back(self.entry) };
+    }
+}
+
+/// Frees an entry of `T`.
+///
+/// # Safety
+/// `entry` is an `Entry<T>` nobody holds any more.
+unsafe fn destroy<T>(entry: NonNull<Head>) {
+    // SAFETY: the caller's promise; entries are made by `Box`.
+    drop(unsafe { Box::from_raw(entry.cast::<Entry<T>>().as_ptr()) });
+}
+
+/// Gives up one share.
+///
+/// # Safety
+/// The share is counted, and the GIL is held.
+#[inline]
+unsafe fn give_back(entry: NonNull<Head>) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let head = entry.as_ref();
+        let left = head.holders.get() - 1;
+        head.holders.set(left);
+        if left == 0 {
+            (head.destroy)(entry);
+        }
+    }
+}
+
+/// Our index in the tables; asked for once a process, and never given back.
+static INDEX: AtomicIsize = AtomicIsize::new(-1);
+
+fn index(_py: Python<'_>) -> PyResult<isize> {
+    let known = INDEX.load(Ordering::Relaxed);
+    if known >= 0 {
+        return Ok(known);
+    }
+    // SAFETY: the token says the GIL is held.
+    let fresh = unsafe { ffi::PyUnstable_Eval_RequestCodeExtraIndex(release) };
+    if fresh < 0 {
+        return Err(PyRuntimeError::new_err("CPython has no index left for state of code objects"));
+    }
+    INDEX.store(fresh, Ordering::Relaxed);
+    Ok(fresh)
+}
+
+/// The entry of a code object, read out of its table.
+///
+/// # Safety
+/// `code` is a live code object and the GIL is held.
+#[inline]
+unsafe fn read(code: *mut Code) -> Option<NonNull<Head>> {
+    let index = INDEX.load(Ordering::Relaxed);
+    // SAFETY: the caller's promise; a table has as many entries as its size says.
+    unsafe {
+        let table = (*code).extra;
+        if table.is_null() || index < 0 || (*table).size <= index {
+            return None;
+        }
+        let entries = (&raw const (*table).entries).cast::<*mut c_void>();
+        NonNull::new(*entries.add(index as usize)).map(NonNull::cast)
+    }
+}
+
+/// Whether the table read here and the one CPython reads agree, for the self test.
+pub(in crate::cpython) fn agrees_with_api(code: &Bound<'_, PyCode>) -> PyResult<bool> {
+    let index = index(code.py())?;
+    let mut entry: *mut c_void = null_mut();
+    // SAFETY: a code object has the layout of one, and the GIL is held.
+    unsafe {
+        if ffi::PyUnstable_Code_GetExtra(code.as_ptr(), index, &raw mut entry) < 0 {
+            return Err(PyErr::fetch(code.py()));
+        }
+        Ok(read(code.as_ptr().cast()).map_or(null_mut(), NonNull::as_ptr) == entry.cast())
+    }
+}
+
+/// CPython's free function: called when a code object dies (also with null, if it had a table for others) and when its
+/// entry is overwritten.
+unsafe extern "C" fn release(entry: *mut c_void) {
+    let Some(entry) = NonNull::new(entry.cast::<Head>()) else { return };
+    let given_back = catch_unwind(AssertUnwindSafe(|| {
+        // Attached, so that references in the state are dropped now; an interpreter on its way out refuses.
+        // SAFETY: the code object's share is counted, and CPython holds the GIL here.
+        let drop_share = || unsafe { give_back(entry) };
+        if Python::try_attach(|_| drop_share()).is_none() {
+            drop_share();
+        }
+    }));
+    if let Err(payload) = given_back {
+        crate::cpython::hook::note_panic(&*payload);
+    }
+}

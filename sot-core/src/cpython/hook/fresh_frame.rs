@@ -1,0 +1,129 @@
+//! What an evaluator sees of a frame that is about to run: code, namespaces, arguments and closure, read only.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyCode, PyDict, PyFunction};
+use pyo3::Borrowed;
+
+use crate::cpython::hook::frames;
+use crate::cpython::layout::{Code, Frame};
+
+/// The frame of a function about to run its first instruction. Nothing else can see it while this view lives.
+pub struct FreshFrame<'f, 'py> {
+    py: Python<'py>,
+    ts: *mut ffi::PyThreadState,
+    frame: *mut Frame,
+    lives: PhantomData<&'f ()>,
+}
+
+impl<'py> FreshFrame<'_, 'py> {
+    /// Wraps a frame.
+    ///
+    /// # Safety
+    /// `frame` is fresh, is not touched otherwise while the view lives, and outlives it.
+    pub(in crate::cpython) unsafe fn new(py: Python<'py>, ts: *mut ffi::PyThreadState, frame: *mut Frame) -> Self {
+        FreshFrame { py, ts, frame, lives: PhantomData }
+    }
+
+    /// The token of the thread the frame runs on.
+    pub fn py(&self) -> Python<'py> {
+        self.py
+    }
+
+    /// The frame's own code.
+    #[inline]
+    pub fn code(&self) -> Borrowed<'_, 'py, PyCode> {
+        // SAFETY: a frame owns its code.
+        unsafe { Borrowed::from_ptr(self.py, self.raw_code().cast()).cast_unchecked() }
+    }
+
+    /// The global namespace.
+    #[inline]
+    pub fn globals(&self) -> Borrowed<'_, 'py, PyDict> {
+        // SAFETY: a frame's globals live as long as it does, and are a dict.
+        unsafe { Borrowed::from_ptr(self.py, (*self.frame).globals).cast_unchecked() }
+    }
+
+    /// The builtin namespace: a dict, unless somebody put something else into `__builtins__`.
+    #[inline]
+    pub fn builtins(&self) -> Borrowed<'_, 'py, PyAny> {
+        // SAFETY: a frame's builtins live as long as it does.
+        unsafe { Borrowed::from_ptr(self.py, (*self.frame).builtins) }
+    }
+
+    /// Number of arguments, with keyword-only ones, `*args` and `**kwargs`.
+    #[inline]
+    pub fn arg_count(&self) -> usize {
+        // SAFETY: a frame's code is alive.
+        unsafe { total_args(self.raw_code()) }
+    }
+
+    /// Argument `i`, in the order of `co_varnames`; `None` beyond the last one.
+    #[inline]
+    pub fn arg(&self, i: usize) -> Option<Bound<'py, PyAny>> {
+        if i >= self.arg_count() {
+            return None;
+        }
+        // SAFETY: the frame is fresh and `i` in range.
+        unsafe { Bound::from_borrowed_ptr_or_opt(self.py, frames::argument(self.frame, i)) }
+    }
+
+    /// The function that was called; CPython tells from 3.11 on.
+    #[inline]
+    pub fn function(&self) -> Option<Bound<'py, PyFunction>> {
+        // SAFETY: the frame is fresh, and what it holds is a function.
+        unsafe {
+            let function = Bound::from_borrowed_ptr_or_opt(self.py, frames::function(self.frame).cast())?;
+            Some(function.cast_into_unchecked())
+        }
+    }
+
+    /// Number of free variables.
+    #[inline]
+    pub fn closure_len(&self) -> usize {
+        // SAFETY: a frame's code is alive.
+        unsafe { frames::free_count(self.raw_code()) }
+    }
+
+    /// The cell of free variable `i`, in the order of `co_freevars`; `None` beyond the last one.
+    #[inline]
+    pub fn closure(&self, i: usize) -> Option<Bound<'py, PyAny>> {
+        if i >= self.closure_len() {
+            return None;
+        }
+        // SAFETY: the frame is fresh and `i` in range.
+        unsafe { Bound::from_borrowed_ptr_or_opt(self.py, frames::closure_cell(self.frame, i)) }
+    }
+
+    /// What of the thread's data stack does not fit the frame, for the self test.
+    pub(in crate::cpython) fn stack_problem(&self) -> Option<&'static str> {
+        // SAFETY: the frame is fresh and of this thread.
+        unsafe { frames::stack_problem(self.ts, self.frame) }
+    }
+
+    pub(in crate::cpython) fn raw_code(&self) -> *mut Code {
+        // SAFETY: the frame is alive.
+        unsafe { (*self.frame).code }
+    }
+}
+
+impl fmt::Debug for FreshFrame<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FreshFrame").field("code", &self.code()).finish_non_exhaustive()
+    }
+}
+
+/// Number of arguments of a code object, `*args` and `**kwargs` included.
+///
+/// # Safety
+/// `code` is a live code object.
+#[inline]
+pub(in crate::cpython) unsafe fn total_args(code: *mut Code) -> usize {
+    // SAFETY: the caller's promise.
+    let (positional, kwonly, flags) = unsafe { ((*code).argcount, (*code).kwonlyargcount, (*code).flags) };
+    let starred = i32::from(flags & ffi::CO_VARARGS != 0) + i32::from(flags & ffi::CO_VARKEYWORDS != 0);
+    (positional + kwonly + starred) as usize
+}

@@ -1,0 +1,214 @@
+//! Running another code object in a frame's place: in the frame (3.11+) or in a shadow of it (to 3.10), and where that is
+//! not possible through a function made for the call, which is also the reference the others are tested against.
+
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use pyo3::ffi;
+
+use crate::cpython::hook::frames;
+use crate::cpython::hook::fresh_frame::total_args;
+use crate::cpython::hook::{run, Mode, Tally, Thread, TALLY};
+use crate::cpython::layout::{Code, Frame};
+use crate::cpython::objects::callable::vectorcall;
+
+/// Makes every replacement go through a function call: slower, and the reference for differential tests.
+pub fn use_reference_method(on: bool) {
+    REFERENCE.store(on, Ordering::Relaxed);
+}
+
+static REFERENCE: AtomicBool = AtomicBool::new(false);
+
+/// Arguments of a frame as a vector.
+pub(in crate::cpython) enum Arguments {
+    /// They lie in the frame as they are needed.
+    Slots(*const *mut ffi::PyObject),
+    /// They had to be collected.
+    #[cfg_attr(Py_3_11, allow(dead_code, reason = "arguments are cells of their own only to 3.10"))]
+    Gathered(Vec<*mut ffi::PyObject>),
+}
+
+impl Arguments {
+    fn as_ptr(&self) -> *const *mut ffi::PyObject {
+        match self {
+            Arguments::Slots(slots) => *slots,
+            Arguments::Gathered(values) => values.as_ptr(),
+        }
+    }
+}
+
+const GENERATORS: i32 = ffi::CO_GENERATOR | ffi::CO_COROUTINE | ffi::CO_ASYNC_GENERATOR;
+
+/// Runs `code` in place of the frame's own. Code that does not fit is counted and the frame runs its own.
+///
+/// # Safety
+/// `frame` is fresh, of this thread, and was handed to the hook; `code` is an owned reference.
+pub(in crate::cpython) unsafe fn replace(
+    thread: &Thread,
+    ts: *mut ffi::PyThreadState,
+    frame: *mut Frame,
+    code: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    // SAFETY: the caller's promise; what is a code object has its layout.
+    unsafe {
+        let own = (*frame).code;
+        let new = code.cast::<Code>();
+        if !fits(own, new) {
+            ffi::Py_DECREF(code);
+            Tally::bump(&TALLY.rejected);
+            return run(ts, frame, 0);
+        }
+        let plain = ((*own).flags | (*new).flags) & GENERATORS == 0;
+        let native = plain && !REFERENCE.load(Ordering::Relaxed) && same_free_variables(own, new);
+        if native && frames::has_room(ts, frame, new) {
+            Tally::bump(&TALLY.native);
+            return frames::run_replaced(ts, frame, new);
+        }
+        call(thread, ts, frame, new)
+    }
+}
+
+/// Whether `new` takes the arguments of `own`, all of them positional.
+unsafe fn fits(own: *mut Code, new: *mut Code) -> bool {
+    const STARRED: i32 = ffi::CO_VARARGS | ffi::CO_VARKEYWORDS;
+    const FUNCTION: i32 = ffi::CO_OPTIMIZED | ffi::CO_NEWLOCALS;
+    // SAFETY: the caller passes a live code object and a live object; the type is checked before fields are read.
+    unsafe {
+        ffi::PyCode_Check(new.cast()) != 0
+            && (*new).flags & (STARRED | FUNCTION) == FUNCTION
+            && (*new).kwonlyargcount == 0
+            && (*new).argcount as usize == total_args(own)
+            && (*new).nlocals >= (*new).argcount
+    }
+}
+
+unsafe fn same_free_variables(own: *mut Code, new: *mut Code) -> bool {
+    // SAFETY: the caller passes live code objects.
+    unsafe {
+        let n = frames::free_count(own);
+        n == frames::free_count(new) && (0..n).all(|i| same_name(frames::free_name(own, i), frames::free_name(new, i)))
+    }
+}
+
+unsafe fn same_name(a: *mut ffi::PyObject, b: *mut ffi::PyObject) -> bool {
+    // SAFETY: the caller passes two names of a code object, which are strings: comparing them runs no user code.
+    a == b || unsafe { ffi::PyUnicode_Compare(a, b) } == 0
+}
+
+/// Calls a function made of `code` (an owned reference) with the frame's arguments, and gives the frame up.
+unsafe fn call(thread: &Thread, ts: *mut ffi::PyThreadState, frame: *mut Frame, code: *mut Code) -> *mut ffi::PyObject {
+    // SAFETY: the caller's promise (see `replace`).
+    unsafe {
+        let function = match make_function(frame, code) {
+            Made::Function(function) => function,
+            Made::Unbound => {
+                ffi::Py_DECREF(code.cast());
+                Tally::bump(&TALLY.rejected);
+                return run(ts, frame, 0);
+            }
+            Made::Failed => {
+                ffi::Py_DECREF(code.cast());
+                frames::release(ts, frame);
+                return null_mut();
+            }
+        };
+        Tally::bump(&TALLY.called);
+        // An active thread's hook sees the call once more, with this code: it must run then as it is.
+        let seen = thread.mode.get() != Mode::Suspended;
+        let outer = thread.direct.replace(if seen { code } else { null_mut() });
+        let result = call_with_arguments(function, frame, (*code).argcount as usize);
+        thread.direct.set(outer);
+        ffi::Py_DECREF(code.cast());
+        ffi::Py_DECREF(function);
+        frames::release(ts, frame);
+        result
+    }
+}
+
+unsafe fn call_with_arguments(function: *mut ffi::PyObject, frame: *mut Frame, n: usize) -> *mut ffi::PyObject {
+    // SAFETY: the caller passes a function and a fresh frame of `n` arguments; every function has a vectorcall entry.
+    unsafe {
+        let arguments = frames::arguments(frame, n);
+        vectorcall(function, arguments.as_ptr(), n)
+    }
+}
+
+enum Made {
+    /// An owned reference.
+    Function(*mut ffi::PyObject),
+    /// The code wants a free variable the frame does not have.
+    Unbound,
+    /// Python raised.
+    Failed,
+}
+
+/// A function of `code` with the frame's globals, closure and, for what shows them, names.
+unsafe fn make_function(frame: *mut Frame, code: *mut Code) -> Made {
+    // SAFETY: the caller's promise (see `replace`).
+    unsafe {
+        let closure = match make_closure(frame, code) {
+            Ok(closure) => closure,
+            Err(made) => return made,
+        };
+        let function = ffi::PyFunction_New(code.cast(), (*frame).globals);
+        if function.is_null() {
+            ffi::Py_XDECREF(closure);
+            return Made::Failed;
+        }
+        // The field is null in a new function and takes the reference over.
+        (*function.cast::<ffi::PyFunctionObject>()).func_closure = closure;
+        copy_names(frames::function(frame), function.cast());
+        Made::Function(function)
+    }
+}
+
+/// Generators and coroutines show the name of the function that made them.
+unsafe fn copy_names(from: *mut ffi::PyFunctionObject, to: *mut ffi::PyFunctionObject) {
+    if from.is_null() {
+        return;
+    }
+    // SAFETY: the caller passes live functions, which own their names.
+    unsafe {
+        for (name, made) in
+            [((*from).func_name, &raw mut (*to).func_name), ((*from).func_qualname, &raw mut (*to).func_qualname)]
+        {
+            ffi::Py_XINCREF(name);
+            ffi::Py_XDECREF(made.replace(name));
+        }
+    }
+}
+
+/// A closure tuple for `code` out of the frame's free variables, found by name; null if it needs none.
+unsafe fn make_closure(frame: *mut Frame, code: *mut Code) -> Result<*mut ffi::PyObject, Made> {
+    // SAFETY: the caller's promise (see `replace`); a new tuple's items are null until set, each once.
+    unsafe {
+        let n = frames::free_count(code);
+        if n == 0 {
+            return Ok(null_mut());
+        }
+        let closure = ffi::PyTuple_New(n as isize);
+        if closure.is_null() {
+            return Err(Made::Failed);
+        }
+        for i in 0..n {
+            let Some(cell) = find_cell(frame, frames::free_name(code, i)) else {
+                ffi::Py_DECREF(closure);
+                return Err(Made::Unbound);
+            };
+            ffi::Py_INCREF(cell);
+            ffi::PyTuple_SET_ITEM(closure, i as isize, cell);
+        }
+        Ok(closure)
+    }
+}
+
+/// The cell of the frame's free variable of that name, borrowed.
+unsafe fn find_cell(frame: *mut Frame, name: *mut ffi::PyObject) -> Option<*mut ffi::PyObject> {
+    // SAFETY: the caller's promise (see `replace`).
+    unsafe {
+        let own = (*frame).code;
+        let i = (0..frames::free_count(own)).find(|&i| same_name(frames::free_name(own, i), name))?;
+        let cell = frames::closure_cell(frame, i);
+        (!cell.is_null()).then_some(cell)
+    }
+}

@@ -1,0 +1,143 @@
+//! Sections of the program in which frames go to the evaluator: the slot is ours from the first open section of the
+//! process to the last, and a flag of the thread says whether its frames are looked at.
+
+use std::marker::PhantomData;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+
+use pyo3::Python;
+
+use crate::cpython::hook::c_stack::measure;
+use crate::cpython::hook::{has_evaluator, Mode, FOREIGN, THREAD};
+use crate::cpython::layout::{current_eval, default_eval, hook_entry, set_eval, EvalFrame};
+
+/// Why a section cannot be opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum HookError {
+    /// [`crate::cpython::set_evaluator`] was not called.
+    #[error("no frame evaluator is set")]
+    NoEvaluator,
+    /// [`crate::cpython::set_evaluator`] was called before.
+    #[error("a frame evaluator is already set")]
+    EvaluatorAlreadySet,
+    /// CPython 3.8 only: the slot was not found in the interpreter's struct.
+    #[error("the frame evaluation slot was not found; is another frame evaluator installed?")]
+    SlotNotFound,
+}
+
+/// Opens a section: until the result is dropped, frames of this thread go to the evaluator. Sections nest; they close in
+/// the opposite order.
+#[inline]
+pub fn enter(py: Python<'_>) -> Result<Active<'_>, HookError> {
+    if !has_evaluator() {
+        return Err(HookError::NoEvaluator);
+    }
+    open(py, Mode::Active)
+}
+
+/// Leaves frames of this thread to CPython until the result is dropped. Outside of sections it does nothing.
+#[inline]
+pub fn suspend(_py: Python<'_>) -> Suspended<'_> {
+    let before = THREAD.with(|thread| {
+        let before = thread.mode.get();
+        if before != Mode::Outside {
+            thread.mode.set(Mode::Suspended);
+        }
+        before
+    });
+    Suspended { before, token: PhantomData }
+}
+
+/// Whether frames of this thread go to the evaluator now.
+#[inline]
+pub fn is_active() -> bool {
+    THREAD.with(|thread| thread.mode.get() == Mode::Active)
+}
+
+/// An open section.
+#[must_use = "the section ends when this is dropped"]
+#[derive(Debug)]
+pub struct Active<'py> {
+    before: Mode,
+    token: PhantomData<Python<'py>>,
+}
+
+impl Drop for Active<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        THREAD.with(|thread| thread.mode.set(self.before));
+        // SAFETY: the token says the GIL is held.
+        unsafe { uninstall() };
+    }
+}
+
+/// A stretch without tracing.
+#[must_use = "the stretch ends when this is dropped"]
+#[derive(Debug)]
+pub struct Suspended<'py> {
+    before: Mode,
+    token: PhantomData<Python<'py>>,
+}
+
+impl Drop for Suspended<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        THREAD.with(|thread| thread.mode.set(self.before));
+    }
+}
+
+/// Opens a section of the given kind.
+pub(in crate::cpython) fn open(_py: Python<'_>, mode: Mode) -> Result<Active<'_>, HookError> {
+    // SAFETY: the token says the GIL is held.
+    unsafe { install()? };
+    measure();
+    let before = THREAD.with(|thread| thread.mode.replace(mode));
+    Ok(Active { before, token: PhantomData })
+}
+
+/// Number of open sections in all threads.
+static OPEN: AtomicUsize = AtomicUsize::new(0);
+
+/// What the slot gets back when the last section ends.
+static BEFORE: AtomicPtr<()> = AtomicPtr::new(null_mut());
+
+/// Makes the slot ours. It is looked at every time, because others (Paddle) reset it without asking.
+unsafe fn install() -> Result<(), HookError> {
+    let ours = address(hook_entry);
+    // SAFETY: the caller holds the GIL.
+    let found = address(unsafe { current_eval()? });
+    let open = OPEN.load(Ordering::Relaxed);
+    if found != ours {
+        let foreign = if found == address(default_eval) { null_mut() } else { found };
+        FOREIGN.store(foreign, Ordering::Relaxed);
+        // SAFETY: the caller holds the GIL.
+        unsafe { set_eval(hook_entry) };
+    }
+    if open == 0 {
+        // Ours without an open section was put back by somebody who had saved it: there is nothing older to return to.
+        let before = if found == ours { address(default_eval) } else { found };
+        BEFORE.store(before, Ordering::Relaxed);
+    }
+    OPEN.store(open + 1, Ordering::Relaxed);
+    Ok(())
+}
+
+/// Counts a section off; the last one gives the slot back, unless somebody else has taken it meanwhile.
+unsafe fn uninstall() {
+    let open = OPEN.load(Ordering::Relaxed) - 1;
+    OPEN.store(open, Ordering::Relaxed);
+    if open > 0 {
+        return;
+    }
+    // SAFETY: the caller holds the GIL, and `install` has found the slot.
+    let Ok(found) = (unsafe { current_eval() }) else { return };
+    if address(found) == address(hook_entry) || address(found) == address(default_eval) {
+        let before = BEFORE.load(Ordering::Relaxed);
+        // SAFETY: what is kept there was read out of the slot.
+        unsafe { set_eval(std::mem::transmute::<*mut (), EvalFrame>(before)) };
+    }
+}
+
+fn address(eval: EvalFrame) -> *mut () {
+    eval as *mut ()
+}

@@ -1,0 +1,194 @@
+//! CPython 3.8: frames are heap objects, the evaluator takes no thread state, and the slot has no accessor: it is found
+//! in the interpreter's struct by the value it holds.
+
+use std::ffi::{c_int, c_long};
+use std::mem::offset_of;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use pyo3::ffi;
+
+use crate::cpython::hook::on_frame;
+use crate::cpython::hook::session::HookError;
+
+/// `PyFrameObject`.
+#[repr(C)]
+pub(in crate::cpython) struct Frame {
+    ob_base: ffi::PyVarObject,
+    pub(in crate::cpython) back: *mut Frame,
+    pub(in crate::cpython) code: *mut Code,
+    pub(in crate::cpython) builtins: *mut ffi::PyObject,
+    pub(in crate::cpython) globals: *mut ffi::PyObject,
+    pub(in crate::cpython) locals: *mut ffi::PyObject,
+    valuestack: *mut *mut ffi::PyObject,
+    stacktop: *mut *mut ffi::PyObject,
+    trace: *mut ffi::PyObject,
+    trace_flags: [u8; 8],
+    pub(in crate::cpython) generator: *mut ffi::PyObject,
+    pub(in crate::cpython) lasti: c_int,
+    lineno: c_int,
+    iblock: c_int,
+    executing: u8,
+    blockstack: [[c_int; 3]; 20],
+    pub(in crate::cpython) localsplus: [*mut ffi::PyObject; 1],
+}
+
+const _: () = assert!(offset_of!(Frame, code) == 32);
+const _: () = assert!(offset_of!(Frame, lasti) == 104);
+const _: () = assert!(offset_of!(Frame, localsplus) == 360);
+
+/// `PyCodeObject`.
+#[repr(C)]
+pub(in crate::cpython) struct Code {
+    ob_base: ffi::PyObject,
+    pub(in crate::cpython) argcount: c_int,
+    posonlyargcount: c_int,
+    pub(in crate::cpython) kwonlyargcount: c_int,
+    pub(in crate::cpython) nlocals: c_int,
+    pub(in crate::cpython) stacksize: c_int,
+    pub(in crate::cpython) flags: c_int,
+    firstlineno: c_int,
+    bytecode: *mut ffi::PyObject,
+    consts: *mut ffi::PyObject,
+    names: *mut ffi::PyObject,
+    varnames: *mut ffi::PyObject,
+    pub(in crate::cpython) freevars: *mut ffi::PyObject,
+    pub(in crate::cpython) cellvars: *mut ffi::PyObject,
+    pub(in crate::cpython) cell2arg: *mut isize,
+    filename: *mut ffi::PyObject,
+    name: *mut ffi::PyObject,
+    lnotab: *mut ffi::PyObject,
+    zombieframe: *mut Frame,
+    weakreflist: *mut ffi::PyObject,
+    pub(in crate::cpython) extra: *mut crate::cpython::hook::code_state::ExtraTable,
+}
+
+const _: () = assert!(offset_of!(Code, cell2arg) == 96);
+const _: () = assert!(offset_of!(Code, extra) == 144);
+
+/// The start of `PyThreadState`.
+#[repr(C)]
+struct ThreadState {
+    prev: *mut ThreadState,
+    next: *mut ThreadState,
+    interp: *mut usize,
+    frame: *mut Frame,
+}
+
+/// Where the thread state says which frame runs.
+///
+/// # Safety
+/// `ts` is a live thread state.
+#[inline]
+pub(in crate::cpython) unsafe fn running(ts: *mut ffi::PyThreadState) -> *mut *mut Frame {
+    // SAFETY: the caller's promise; only an address is made.
+    unsafe { &raw mut (*ts.cast::<ThreadState>()).frame }
+}
+
+/// Which word of `PyThreadState` is `c_tracefunc`.
+pub(in crate::cpython) const TRACE_FUNCTION: usize = 8;
+
+/// What the evaluation slot holds.
+pub(in crate::cpython) type EvalFrame = unsafe extern "C-unwind" fn(*mut Frame, c_int) -> *mut ffi::PyObject;
+
+extern "C-unwind" {
+    /// CPython's own evaluator.
+    #[link_name = "_PyEval_EvalFrameDefault"]
+    pub(in crate::cpython) fn default_eval(frame: *mut Frame, throwflag: c_int) -> *mut ffi::PyObject;
+}
+
+/// The function that goes into the slot.
+pub(in crate::cpython) unsafe extern "C-unwind" fn hook_entry(
+    frame: *mut Frame,
+    throwflag: c_int,
+) -> *mut ffi::PyObject {
+    // SAFETY: CPython calls the evaluator with the GIL held and a frame about to run.
+    unsafe { on_frame(std::ptr::null_mut(), frame, throwflag) }
+}
+
+/// Calls an evaluator.
+///
+/// # Safety
+/// As CPython calls it: the GIL is held and `frame` is about to run on this thread.
+#[inline]
+pub(in crate::cpython) unsafe fn call_eval(
+    eval: EvalFrame,
+    _ts: *mut ffi::PyThreadState,
+    frame: *mut Frame,
+    throwflag: c_int,
+) -> *mut ffi::PyObject {
+    // SAFETY: the caller's promise.
+    unsafe { eval(frame, throwflag) }
+}
+
+/// How many words of `PyInterpreterState` are searched; the slot is word 71 in 3.8.18, and what follows it is 2 KB long.
+const SEARCHED: usize = 128;
+
+/// The word of `PyInterpreterState` that is the slot; 0 before it was found.
+static SLOT: AtomicUsize = AtomicUsize::new(0);
+
+/// The slot itself. Searched for once, while CPython's own evaluator is in it.
+///
+/// # Safety
+/// The GIL is held.
+unsafe fn slot() -> Result<*mut EvalFrame, HookError> {
+    // SAFETY: the GIL is held, so there is a current thread state and an interpreter; both begin as declared.
+    let interp = unsafe { (*ffi::PyThreadState_Get().cast::<ThreadState>()).interp };
+    let mut word = SLOT.load(Ordering::Relaxed);
+    if word == 0 {
+        let wanted = default_eval as *const () as usize;
+        // SAFETY: the struct is larger than what is searched, and any word of it can be read as an integer.
+        let found = (1..SEARCHED).find(|&word| unsafe { *interp.add(word) } == wanted);
+        word = found.ok_or(HookError::SlotNotFound)?;
+        SLOT.store(word, Ordering::Relaxed);
+    }
+    // SAFETY: the word lies inside the struct.
+    Ok(unsafe { interp.add(word) }.cast())
+}
+
+/// The evaluator now in the slot.
+///
+/// # Safety
+/// The GIL is held.
+pub(in crate::cpython) unsafe fn current_eval() -> Result<EvalFrame, HookError> {
+    // SAFETY: the GIL is held, so the slot cannot change under us; it always holds a function.
+    unsafe { slot().map(|slot| *slot) }
+}
+
+/// Puts an evaluator into the slot.
+///
+/// # Safety
+/// The GIL is held, and [`current_eval`] has succeeded.
+pub(in crate::cpython) unsafe fn set_eval(eval: EvalFrame) {
+    // SAFETY: the GIL is held.
+    if let Ok(slot) = unsafe { slot() } {
+        // SAFETY: the slot is a field of this type.
+        unsafe { *slot = eval };
+    }
+}
+
+/// Whether the frame has not started.
+///
+/// # Safety
+/// `frame` is a live frame.
+#[inline]
+pub(in crate::cpython) unsafe fn is_unstarted(frame: *mut Frame) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe { (*frame).lasti == -1 }
+}
+
+/// `rangeiterobject` (private to `Objects/rangeobject.c`).
+#[repr(C)]
+pub(in crate::cpython) struct RangeIterator {
+    ob_base: ffi::PyObject,
+    index: c_long,
+    start: c_long,
+    step: c_long,
+    count: c_long,
+}
+
+impl RangeIterator {
+    /// The next number, how far apart they are, and how many are left.
+    pub(in crate::cpython) fn left(&self) -> (c_long, c_long, c_long) {
+        (self.start.wrapping_add(self.index.wrapping_mul(self.step)), self.step, self.count - self.index)
+    }
+}

@@ -1,0 +1,366 @@
+//! Fields of a C++ object that Python objects hold by pointer behind their header, read by the accessors the library
+//! exports for them: a few nanoseconds where the attribute takes a hundred. Nothing is assumed that was not looked at
+//! first: everything is found through samples, and memory is looked at in a way that cannot fault.
+
+use std::cell::Cell;
+use std::ffi::{c_char, c_int, c_void, CStr, CString};
+use std::fs::File;
+use std::marker::PhantomData;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::ptr::null;
+
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::PyType;
+
+/// Where instances of a Python type keep their C++ object, and the class that it must be of.
+#[derive(Debug)]
+pub struct Embedded {
+    owner: Py<PyType>,
+    /// One of the types derived from it, for which this need not be asked.
+    derived: Option<Py<PyType>>,
+    /// Of the pointer in the Python object.
+    offset: usize,
+    virtual_table: usize,
+}
+
+/// Where the C++ object keeps a number: an `int`, or an `enum` of one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeptNumber {
+    offset: usize,
+}
+
+/// Reads a number.
+#[derive(Debug, Clone, Copy)]
+pub struct NumberField(NumberAccessor);
+
+type NumberAccessor = extern "C" fn(*const c_void) -> c_int;
+
+/// Reads a short array: `N` places of 64 bits, then how many of them are used.
+#[derive(Debug, Clone, Copy)]
+pub struct ArrayField<const N: usize>(ArrayAccessor<N>);
+
+type ArrayAccessor<const N: usize> = extern "C" fn(*const c_void) -> *const Array<N>;
+
+#[repr(C)]
+struct Array<const N: usize> {
+    items: [i64; N],
+    used: c_int,
+}
+
+/// How far into a C++ object its numbers are looked for.
+const NUMBERS_END: usize = 256;
+
+impl Embedded {
+    /// Looks at `sample`, an instance of `owner`: word `position` behind its header must be a pointer to an object whose
+    /// virtual table has the name `virtual_table` (of the symbol, mangled).
+    pub fn find(
+        owner: &Bound<'_, PyType>,
+        sample: &Bound<'_, PyAny>,
+        position: usize,
+        virtual_table: &CStr,
+    ) -> Option<Embedded> {
+        let offset = size_of::<ffi::PyObject>() + position * size_of::<usize>();
+        let holds_pointer = basic_size(owner) >= offset + size_of::<usize>();
+        if !holds_pointer || !sample.is_instance(owner).ok()? {
+            return None;
+        }
+        let memory = Memory::open()?;
+        let object = memory.word(sample.as_ptr() as usize + offset)?;
+        let found = memory.word(object)?;
+        (symbol_at(found)?.as_c_str() == virtual_table).then(|| Embedded {
+            owner: owner.clone().unbind(),
+            derived: None,
+            offset,
+            virtual_table: found,
+        })
+    }
+
+    /// Knows a type derived from the owner without asking.
+    #[must_use]
+    pub fn knowing(self, derived: &Bound<'_, PyType>) -> Embedded {
+        let is_derived = derived.is_subclass(self.owner.bind(derived.py())).unwrap_or(false);
+        Embedded { derived: is_derived.then(|| derived.clone().unbind()), ..self }
+    }
+
+    /// A number by the accessor of this name. The caller compares the answers for samples with what Python says.
+    pub fn number(&self, library: &Path, accessor: &CStr) -> Option<NumberField> {
+        let found = find_function(library, accessor)?;
+        // SAFETY: an accessor without arguments takes the object and returns an `int` or an `enum` of one.
+        Some(NumberField(unsafe { std::mem::transmute::<*mut c_void, NumberAccessor>(found) }))
+    }
+
+    /// Where a number is kept that is this for each of the samples: the only place where they all have it.
+    pub fn kept_number(&self, samples: &[(&Bound<'_, PyAny>, c_int)]) -> Option<KeptNumber> {
+        let memory = Memory::open()?;
+        let mut left: Vec<usize> = (size_of::<usize>()..NUMBERS_END).step_by(size_of::<c_int>()).collect();
+        for (sample, expected) in samples {
+            let object = self.of(sample)?.address();
+            left.retain(|offset| memory.number(object + offset) == Some(*expected));
+        }
+        match left[..] {
+            [offset] => Some(KeptNumber { offset }),
+            _ => None,
+        }
+    }
+
+    /// An array by the accessor of this name, which returns a reference: the answer for `sample` is looked at here, and
+    /// must be `expected`.
+    pub fn array<const N: usize>(
+        &self,
+        library: &Path,
+        accessor: &CStr,
+        sample: &Bound<'_, PyAny>,
+        expected: &[i64],
+    ) -> Option<ArrayField<N>> {
+        let place = self.place(sample)?;
+        let found = find_function(library, accessor)?;
+        // SAFETY: an accessor without arguments takes the object; that it returns an address is checked below.
+        let read = unsafe { std::mem::transmute::<*mut c_void, ArrayAccessor<N>>(found) };
+        let answer = read(place) as usize;
+        let memory = Memory::open()?;
+        let used = memory.word(answer + size_of::<[i64; N]>())? as c_int;
+        if used as usize != expected.len() || expected.len() > N {
+            return None;
+        }
+        let same = |(at, item): (usize, &i64)| memory.word(answer + at * size_of::<i64>()) == Some(*item as usize);
+        expected.iter().enumerate().all(same).then_some(ArrayField(read))
+    }
+
+    /// The C++ object of `object`; `None` if it holds none of the class.
+    #[inline]
+    pub fn of<'a>(&self, object: &'a Bound<'_, PyAny>) -> Option<Held<'a>> {
+        self.place(object).map(|place| Held { place, owner: PhantomData })
+    }
+
+    /// The address of the pointer in `object`, which is what accessors work on.
+    #[inline]
+    fn place(&self, object: &Bound<'_, PyAny>) -> Option<*const c_void> {
+        // SAFETY: an instance of the type has the pointer, which is null or leads to an object that begins with the
+        // address of its virtual table, as was seen for a sample.
+        unsafe {
+            let ty = object.get_type_ptr();
+            let known = self.derived.as_ref().is_some_and(|derived| derived.as_ptr().cast() == ty);
+            if !known && ffi::PyObject_TypeCheck(object.as_ptr(), self.owner.as_ptr().cast()) == 0 {
+                return None;
+            }
+            let place = object.as_ptr().byte_add(self.offset).cast::<*const usize>();
+            let held = *place;
+            (!held.is_null() && *held == self.virtual_table).then_some(place.cast())
+        }
+    }
+}
+
+/// The C++ object of a Python object.
+#[derive(Debug, Clone, Copy)]
+pub struct Held<'a> {
+    place: *const c_void,
+    owner: PhantomData<&'a ()>,
+}
+
+impl Held<'_> {
+    /// Where the pointer to it is.
+    pub(in crate::cpython) fn pointer(self) -> *const usize {
+        self.place.cast()
+    }
+
+    /// Where it is. It begins with the address of its virtual table.
+    pub(in crate::cpython) fn address(self) -> usize {
+        // SAFETY: the place in the Python object, which lives.
+        unsafe { *self.pointer() }
+    }
+
+    /// The word that a number is in.
+    pub(in crate::cpython) fn word_of_number(self, kept: KeptNumber) -> *const u64 {
+        (self.address() + kept.offset / size_of::<u64>() * size_of::<u64>()) as *const u64
+    }
+
+    /// The words that make an array: its items, then the one with their number.
+    pub(in crate::cpython) fn words_of_array<const N: usize>(self, field: ArrayField<N>) -> Option<Vec<*const u64>> {
+        let array = (field.0)(self.place);
+        let used = self.used(field)?.len();
+        // SAFETY: the array is there, as `used` says.
+        let (items, end) =
+            unsafe { ((&raw const (*array).items).cast::<u64>(), (&raw const (*array).used).cast::<u64>()) };
+        Some((0..used).map(|at| items.wrapping_add(at)).chain([end]).collect())
+    }
+
+    /// A number.
+    #[inline]
+    pub fn number(self, field: NumberField) -> c_int {
+        (field.0)(self.place)
+    }
+
+    /// Whether an array holds just this.
+    #[inline]
+    pub fn array_is<const N: usize>(self, field: ArrayField<N>, expected: &[i64]) -> bool {
+        self.used(field) == Some(expected)
+    }
+
+    /// Whether an array holds this, and from `least` on where anything below zero is expected.
+    pub fn array_fits<const N: usize>(self, field: ArrayField<N>, expected: &[i64], least: i64) -> bool {
+        let fits = |(item, expected): (&i64, &i64)| if *expected < 0 { *item >= least } else { item == expected };
+        self.used(field).is_some_and(|items| items.len() == expected.len() && items.iter().zip(expected).all(fits))
+    }
+
+    /// Whether each item of an array passes.
+    #[inline]
+    pub fn all<const N: usize>(self, field: ArrayField<N>, passes: impl Fn(i64) -> bool) -> bool {
+        self.used(field).is_some_and(|items| items.iter().all(|item| passes(*item)))
+    }
+
+    #[inline]
+    fn used<'a, const N: usize>(self, field: ArrayField<N>) -> Option<&'a [i64]>
+    where
+        Self: 'a,
+    {
+        // SAFETY: the accessor returns a reference to what the object holds, as was seen for a sample; the object is not
+        // dropped, and the GIL keeps it from being changed.
+        let array = unsafe { &*(field.0)(self.place) };
+        array.items.get(..array.used as usize)
+    }
+}
+
+/// A method that tells something about this thread, and nothing about the object it is called on.
+#[derive(Debug, Clone, Copy)]
+pub struct ThreadFlag(extern "C" fn(*const Blank) -> u8);
+
+/// Stands for the object. A method that reads it all the same finds zeros, which the caller's comparison shows.
+#[repr(C, align(64))]
+struct Blank([u8; 4096]);
+
+static BLANK: Blank = Blank([0; 4096]);
+
+impl ThreadFlag {
+    /// The method of this name in a library that is loaded already. The caller compares the answers with what is known.
+    pub fn find(library: &Path, method: &CStr) -> Option<ThreadFlag> {
+        let found = find_function(library, method)?;
+        // SAFETY: a method without arguments takes the object and returns a `bool`.
+        Some(ThreadFlag(unsafe { std::mem::transmute::<*mut c_void, extern "C" fn(*const Blank) -> u8>(found) }))
+    }
+
+    /// What it says in this thread.
+    #[inline]
+    pub fn read(self) -> bool {
+        (self.0)(&raw const BLANK) != 0
+    }
+}
+
+/// An `int`, or an `enum` of one, that a library keeps for each thread.
+#[derive(Debug)]
+pub struct ThreadNumber {
+    library: Library,
+    name: &'static CStr,
+}
+
+thread_local! {
+    /// Where this thread has its number, by the address of the number's name: that of the one read last.
+    static PLACE: Cell<(*const c_char, *const c_int)> = const { Cell::new((null(), null())) };
+}
+
+impl ThreadNumber {
+    /// The number of this name in a library that is loaded already. The caller compares what is read with what is known.
+    pub fn find(library: &Path, name: &'static CStr) -> Option<ThreadNumber> {
+        let number = ThreadNumber { library: Library::loaded(library)?, name };
+        number.read().map(|_| number)
+    }
+
+    /// The number of this thread.
+    #[inline]
+    pub fn read(&self) -> Option<c_int> {
+        let (name, place) = PLACE.get();
+        let place = if name == self.name.as_ptr() { place } else { self.look_up()? };
+        // SAFETY: the dynamic linker's address of a thread's own variable is good as long as the thread lives.
+        Some(unsafe { *place })
+    }
+
+    fn look_up(&self) -> Option<*const c_int> {
+        let place = self.library.symbol(self.name)?.cast_const().cast::<c_int>();
+        PLACE.set((self.name.as_ptr(), place));
+        Some(place)
+    }
+}
+
+fn basic_size(ty: &Bound<'_, PyType>) -> usize {
+    // SAFETY: a live type.
+    unsafe { (*ty.as_type_ptr()).tp_basicsize as usize }
+}
+
+/// This process's memory as a file: reading where there is nothing is an error.
+struct Memory(File);
+
+impl Memory {
+    fn open() -> Option<Memory> {
+        File::open("/proc/self/mem").ok().map(Memory)
+    }
+
+    fn word(&self, address: usize) -> Option<usize> {
+        let mut bytes = [0; size_of::<usize>()];
+        self.0.read_exact_at(&mut bytes, address as u64).ok()?;
+        Some(usize::from_ne_bytes(bytes))
+    }
+
+    fn number(&self, address: usize) -> Option<c_int> {
+        let mut bytes = [0; size_of::<c_int>()];
+        self.0.read_exact_at(&mut bytes, address as u64).ok()?;
+        Some(c_int::from_ne_bytes(bytes))
+    }
+}
+
+/// `Dl_info`.
+#[repr(C)]
+struct SymbolInfo {
+    file: *const c_char,
+    base: *mut c_void,
+    name: *const c_char,
+    address: *mut c_void,
+}
+
+extern "C" {
+    fn dlopen(file: *const c_char, flags: c_int) -> *mut c_void;
+    fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
+    fn dladdr(address: *const c_void, info: *mut SymbolInfo) -> c_int;
+}
+
+const RTLD_LAZY: c_int = 1;
+const RTLD_NOLOAD: c_int = 4;
+
+/// The name of the symbol whose memory `address` lies in, if the dynamic linker knows one.
+fn symbol_at(address: usize) -> Option<CString> {
+    let mut info = SymbolInfo { file: null(), base: std::ptr::null_mut(), name: null(), address: std::ptr::null_mut() };
+    // SAFETY: any address may be asked about; a name that is found belongs to a loaded library.
+    unsafe {
+        if dladdr(address as *const c_void, &raw mut info) == 0 || info.name.is_null() {
+            return None;
+        }
+        Some(CStr::from_ptr(info.name).to_owned())
+    }
+}
+
+/// A library that stays loaded, as nothing ever gives back the share taken here.
+#[derive(Debug)]
+struct Library(usize);
+
+impl Library {
+    /// The library of this file, if it is loaded already.
+    fn loaded(file: &Path) -> Option<Library> {
+        let file = CString::new(file.as_os_str().as_bytes()).ok()?;
+        // SAFETY: a string that ends in NUL.
+        let library = unsafe { dlopen(file.as_ptr(), RTLD_LAZY | RTLD_NOLOAD) };
+        (!library.is_null()).then_some(Library(library as usize))
+    }
+
+    /// The address of a symbol, in this thread.
+    fn symbol(&self, name: &CStr) -> Option<*mut c_void> {
+        // SAFETY: a library that is loaded and a string that ends in NUL.
+        let found = unsafe { dlsym(self.0 as *mut c_void, name.as_ptr()) };
+        (!found.is_null()).then_some(found)
+    }
+}
+
+/// A function of a library that is loaded already.
+fn find_function(library: &Path, name: &CStr) -> Option<*mut c_void> {
+    Library::loaded(library)?.symbol(name)
+}

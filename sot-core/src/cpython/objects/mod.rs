@@ -1,0 +1,16 @@
+//! The object model, where attribute access in Python would run user code or take too long.
+
+pub(super) mod callable;
+pub(super) mod dict;
+pub(super) mod embedded;
+pub(super) mod function;
+pub(super) mod getter;
+pub(super) mod handled;
+pub(super) mod lru;
+pub(super) mod modules;
+pub(super) mod object;
+pub(super) mod part;
+pub(super) mod sequence_iterator;
+pub(super) mod type_;
+pub(super) mod upcoming;
+pub(super) mod weak;

@@ -1,0 +1,88 @@
+//! Instance attributes without user code, and objects made from their parts.
+
+use std::ffi::c_int;
+use std::ptr::null_mut;
+
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyString, PyType};
+
+use crate::cpython::import;
+
+extern "C" {
+    #[link_name = "_PyObject_GenericGetAttrWithDict"]
+    fn getattr_with_dict(
+        object: *mut ffi::PyObject,
+        name: *mut ffi::PyObject,
+        dict: *mut ffi::PyObject,
+        suppress: c_int,
+    ) -> *mut ffi::PyObject;
+}
+
+/// The dict an object keeps its own attributes in; made if it was not there yet. `None` if objects of its type have none,
+/// and for types, whose dict is not for others to change.
+///
+/// From 3.11 on this takes the attributes out of the object, which makes later reads slower: to read one, use
+/// [`generic_getattr`].
+pub fn instance_dict<'py>(object: &Bound<'py, PyAny>) -> Option<Bound<'py, PyDict>> {
+    if object.is_instance_of::<PyType>() || !has_dict_slot(object) {
+        return None;
+    }
+    // SAFETY: a live object; the answer is owned, or null with an exception, which is dropped.
+    let dict =
+        unsafe { Bound::from_owned_ptr_or_opt(object.py(), ffi::PyObject_GenericGetDict(object.as_ptr(), null_mut())) };
+    if dict.is_none() {
+        drop(PyErr::take(object.py()));
+    }
+    dict?.cast_into().ok()
+}
+
+/// Reads an attribute as `object.__getattribute__` does, whatever the type says; `None` if there is none. It runs user code
+/// only if the type holds a descriptor of that name.
+#[inline]
+pub fn generic_getattr<'py>(
+    object: &Bound<'py, PyAny>,
+    name: &Bound<'py, PyString>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let py = object.py();
+    // SAFETY: live objects; the answer is owned, or null, with an exception only if something else went wrong.
+    let found =
+        unsafe { Bound::from_owned_ptr_or_opt(py, getattr_with_dict(object.as_ptr(), name.as_ptr(), null_mut(), 1)) };
+    match found {
+        Some(value) => Ok(Some(value)),
+        None => PyErr::take(py).map_or(Ok(None), Err),
+    }
+}
+
+/// `slice(start, stop, step)`
+pub fn new_slice<'py>(py: Python<'py>, [start, end, step]: [&Bound<'py, PyAny>; 3]) -> PyResult<Bound<'py, PyAny>> {
+    // SAFETY: live objects; the answer is owned or null with an exception.
+    unsafe { Bound::from_owned_ptr_or_err(py, ffi::PySlice_New(start.as_ptr(), end.as_ptr(), step.as_ptr())) }
+}
+
+/// How many references there are to the object.
+pub fn refcount(object: &Bound<'_, PyAny>) -> isize {
+    // SAFETY: a live object.
+    unsafe { ffi::Py_REFCNT(object.as_ptr()) }
+}
+
+/// Whether the object's type has a place for a dict.
+fn has_dict_slot(object: &Bound<'_, PyAny>) -> bool {
+    // SAFETY: a live object's type.
+    let ty = unsafe { &*ffi::Py_TYPE(object.as_ptr()) };
+    #[cfg(Py_3_12)]
+    // SAFETY: a live type.
+    if unsafe { ffi::PyType_HasFeature(std::ptr::from_ref(ty).cast_mut(), ffi::Py_TPFLAGS_MANAGED_DICT) } != 0 {
+        return true;
+    }
+    ty.tp_dictoffset != 0
+}
+
+/// Whether the object is a `collections.deque`, and of no class derived from it.
+pub fn is_deque(object: &Bound<'_, PyAny>) -> bool {
+    static TYPE: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    let py = object.py();
+    let find = || PyResult::Ok(import(py, "collections")?.getattr("deque")?.cast_into()?.unbind());
+    TYPE.get_or_try_init(py, find).is_ok_and(|ty| object.get_type().is(ty))
+}

@@ -1,0 +1,167 @@
+//! What an iterator of C code is about to give. It is asked for its state, not advanced: by `__reduce__`, or in its struct.
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyDict, PyFrozenSet, PyInt, PyList, PyRange, PySet, PyString, PyTuple, PyType};
+
+use crate::cpython::import;
+use crate::cpython::is_heap_type;
+use crate::cpython::objects::sequence_iterator::{upcoming_item, upcoming_number};
+
+/// What a step of an iterator gives.
+pub enum Upcoming<'py> {
+    /// An item; a tuple of items is a new one each time.
+    Item(Bound<'py, PyAny>),
+    /// Nothing: it is exhausted.
+    End,
+}
+
+/// Of more keys than this none is looked at: each step of such an iterator is asked for what is left of all.
+const MOST_KEYS: usize = 2_000;
+
+/// The types that can be asked: `enumerate` and `zip`, iterators of dicts and sets, and those of a list, a tuple, a range and
+/// texts.
+pub fn iterator_types(py: Python<'_>) -> PyResult<&'static [Py<PyType>]> {
+    static TYPES: PyOnceLock<Vec<Py<PyType>>> = PyOnceLock::new();
+    let types = TYPES.get_or_try_init(py, || {
+        let type_of = |iterable: &Bound<'_, PyAny>| PyResult::Ok(iterable.try_iter()?.get_type().unbind());
+        let builtin = |name| PyResult::Ok(import(py, "builtins")?.getattr(name)?.cast_into::<PyType>()?.unbind());
+        let mut types = vec![
+            builtin("enumerate")?,
+            builtin("zip")?,
+            type_of(PyDict::new(py).as_any())?,
+            type_of(&PyDict::new(py).call_method0("values")?)?,
+            type_of(&PyDict::new(py).call_method0("items")?)?,
+            type_of(PySet::empty(py)?.as_any())?,
+            type_of(&import(py, "collections")?.getattr("OrderedDict")?.call0()?)?,
+            type_of(PyList::empty(py).as_any())?,
+            type_of(PyTuple::empty(py).as_any())?,
+            type_of(PyRange::new(py, 0, 0)?.as_any())?,
+            type_of(PyBytes::new(py, b"").as_any())?,
+            type_of(PyString::new(py, "").as_any())?,
+        ];
+        // From 3.12 on, texts of ASCII have an iterator of their own.
+        let of_texts = type_of(PyString::new(py, "\u{e9}").as_any())?;
+        if types.iter().all(|known| !known.is(&of_texts)) {
+            types.push(of_texts);
+        }
+        PyResult::Ok(types)
+    })?;
+    Ok(types)
+}
+
+#[derive(PartialEq, Eq)]
+enum Kind {
+    /// Of a list or tuple.
+    Items,
+    Range,
+    /// Of a text or bytes.
+    Text,
+    Enumerate,
+    Zip,
+    /// Of a dict or set: it is asked for a list of all that is left.
+    Keys,
+}
+
+fn kind(iterator: &Bound<'_, PyAny>) -> Option<Kind> {
+    let ty = iterator.get_type();
+    match iterator_types(iterator.py()).ok()?.iter().position(|known| known.is(&ty))? {
+        0 => Some(Kind::Enumerate),
+        1 => Some(Kind::Zip),
+        2..=6 => Some(Kind::Keys),
+        7 | 8 => Some(Kind::Items),
+        9 => Some(Kind::Range),
+        _ => Some(Kind::Text),
+    }
+}
+
+/// What the iterator gives after so many more steps, if that can be told. No method of the program's is asked.
+pub fn upcoming<'py>(iterator: &Bound<'py, PyAny>, after: usize) -> Option<Upcoming<'py>> {
+    match kind(iterator)? {
+        // SAFETY: `kind` has looked at the type.
+        Kind::Items => Some(unsafe { upcoming_item(iterator, after) }),
+        // SAFETY: as above.
+        Kind::Range => Some(unsafe { upcoming_number(iterator, after) }),
+        Kind::Text => {
+            let (of, state) = reduced(iterator)?;
+            let text = of.get_item(0).ok()?;
+            // An exhausted one would be made of an empty text or tuple.
+            let exact = text.is_exact_instance_of::<PyString>() || text.is_exact_instance_of::<PyBytes>();
+            let index = state.and_then(|state| state.extract::<usize>().ok()).unwrap_or(0).checked_add(after)?;
+            (exact || text.is_exact_instance_of::<PyTuple>())
+                .then(|| text.get_item(index).map_or(Upcoming::End, Upcoming::Item))
+        }
+        Kind::Keys if !may_list(iterator)? => None,
+        Kind::Keys => {
+            let left = reduced(iterator)?.0.get_item(0).ok()?.cast_into::<PyList>().ok()?;
+            Some(left.get_item(after).map_or(Upcoming::End, Upcoming::Item))
+        }
+        Kind::Enumerate => {
+            let of = reduced(iterator)?.0;
+            let number = of.get_item(1).ok()?.cast_into_exact::<PyInt>().ok()?.add(after).ok()?;
+            match upcoming(&of.get_item(0).ok()?, after)? {
+                Upcoming::Item(item) => {
+                    Some(Upcoming::Item(PyTuple::new(iterator.py(), [number, item]).ok()?.into_any()))
+                }
+                Upcoming::End => Some(Upcoming::End),
+            }
+        }
+        Kind::Zip => {
+            let (of, strict) = reduced(iterator)?;
+            // A strict one raises where it ends.
+            if strict.is_some() || of.is_empty() {
+                return None;
+            }
+            let mut items = Vec::with_capacity(of.len());
+            for inner in of.iter() {
+                match upcoming(&inner, after)? {
+                    Upcoming::Item(item) => items.push(item),
+                    Upcoming::End => return Some(Upcoming::End),
+                }
+            }
+            Some(Upcoming::Item(PyTuple::new(iterator.py(), items).ok()?.into_any()))
+        }
+    }
+}
+
+/// What the iterator goes over: a sequence, or other iterators.
+pub fn iterated<'py>(iterator: &Bound<'py, PyAny>) -> Option<Vec<Bound<'py, PyAny>>> {
+    let kind = kind(iterator)?;
+    if kind == Kind::Keys {
+        return Some(keyed(iterator)?.into_iter().collect());
+    }
+    let (of, _) = reduced(iterator)?;
+    let count = if kind == Kind::Zip { of.len() } else { 1 };
+    Some(of.iter().take(count).collect())
+}
+
+/// The dict or set that an iterator goes over, if it has any left.
+#[allow(clippy::option_option, reason = "cannot tell and none are two answers")]
+fn keyed<'py>(iterator: &Bound<'py, PyAny>) -> Option<Option<Bound<'py, PyAny>>> {
+    let held = import(iterator.py(), "gc").ok()?.getattr("get_referents").ok()?.call1((iterator,)).ok()?;
+    let is_keyed =
+        |held: &Bound<'_, PyAny>| held.is_instance_of::<PyDict>() || held.is_instance_of::<PySet>() || is_frozen(held);
+    Some(held.cast::<PyList>().ok()?.iter().find(is_keyed))
+}
+
+fn is_frozen(object: &Bound<'_, PyAny>) -> bool {
+    object.is_instance_of::<PyFrozenSet>()
+}
+
+/// Whether listing what is left runs no code of the program's, and takes little.
+fn may_list(iterator: &Bound<'_, PyAny>) -> Option<bool> {
+    let Some(keyed) = keyed(iterator)? else { return Some(true) };
+    let Ok(dict) = keyed.cast::<PyDict>() else { return Some(keyed.len().ok()? <= MOST_KEYS) };
+    // An `OrderedDict` looks its keys up.
+    let looks_up = !keyed.is_exact_instance_of::<PyDict>();
+    let plain = |ty: &Bound<'_, PyType>| !is_heap_type(ty);
+    let known = !looks_up || plain(&keyed.get_type()) && dict.iter().all(|(key, _)| plain(&key.get_type()));
+    Some(dict.len() <= MOST_KEYS && known)
+}
+
+/// What the iterator would be made of again, and the state it would be given then.
+fn reduced<'py>(iterator: &Bound<'py, PyAny>) -> Option<(Bound<'py, PyTuple>, Option<Bound<'py, PyAny>>)> {
+    let reduced = iterator.call_method0(intern!(iterator.py(), "__reduce__")).ok()?.cast_into::<PyTuple>().ok()?;
+    Some((reduced.get_item(1).ok()?.cast_into().ok()?, reduced.get_item(2).ok()))
+}

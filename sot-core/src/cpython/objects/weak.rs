@@ -1,0 +1,128 @@
+//! Weak references that can tell Rust when their object dies.
+
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use crate::cpython::objects::callable::fastcall;
+
+/// What runs when an object dies.
+pub type OnDeath = Box<dyn Fn(Python<'_>) + Send + Sync>;
+
+/// A weak reference to an object.
+#[derive(Debug)]
+pub struct WeakRef {
+    reference: Py<PyAny>,
+    address: usize,
+}
+
+impl WeakRef {
+    /// A weak reference that calls `on_death` when its object dies, unless it is dropped before. A `TypeError` if objects
+    /// of this type cannot be referred to weakly.
+    pub fn new(object: &Bound<'_, PyAny>, on_death: Option<OnDeath>) -> PyResult<WeakRef> {
+        let py = object.py();
+        let callback = match on_death {
+            Some(on_death) => Some(fastcall(py, "on_death", "", move |py, _| {
+                on_death(py);
+                Ok(py.None())
+            })?),
+            None => None,
+        };
+        // SAFETY: live objects, or null for no callback; the answer is owned or null with an exception.
+        let reference = unsafe {
+            let callback = callback.as_ref().map_or(std::ptr::null_mut(), Bound::as_ptr);
+            Bound::from_owned_ptr_or_err(py, ffi::PyWeakref_NewRef(object.as_ptr(), callback))?
+        };
+        Ok(WeakRef { reference: reference.unbind(), address: object.as_ptr() as usize })
+    }
+
+    /// The object, if it is alive.
+    #[inline]
+    pub fn get<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
+        // SAFETY: a live weak reference; the answer is made owned before anything else can run.
+        #[cfg(not(Py_3_13))]
+        unsafe {
+            let object = ffi::PyWeakref_GetObject(self.reference.as_ptr());
+            (object != ffi::Py_None()).then(|| Bound::from_borrowed_ptr(py, object))
+        }
+        // SAFETY: a live weak reference; the answer is owned or null, and cannot be an error for one.
+        #[cfg(Py_3_13)]
+        unsafe {
+            let mut object = std::ptr::null_mut();
+            ffi::PyWeakref_GetRef(self.reference.as_ptr(), &raw mut object);
+            Bound::from_owned_ptr_or_opt(py, object)
+        }
+    }
+
+    /// Whether this is a reference to `object`: one load, because a dead reference refers to nothing.
+    #[inline]
+    pub fn is(&self, object: &Bound<'_, PyAny>) -> bool {
+        self.referent() == object.as_ptr()
+    }
+
+    /// Whether this is a reference to the type of `object`.
+    #[inline]
+    pub fn is_type_of(&self, object: &Bound<'_, PyAny>) -> bool {
+        self.referent() == object.get_type_ptr().cast()
+    }
+
+    /// Whether the object is alive.
+    #[inline]
+    pub fn is_alive(&self, py: Python<'_>) -> bool {
+        self.get(py).is_some()
+    }
+
+    /// The address the weak reference holds: that of `None` when the object has died. Only to be compared.
+    #[inline]
+    fn referent(&self) -> *mut ffi::PyObject {
+        // SAFETY: a live object of exactly the weak reference type, as `PyWeakref_NewRef` makes it.
+        unsafe { (*self.reference.as_ptr().cast::<ffi::PyWeakReference>()).wr_object }
+    }
+
+    /// The weak reference as an object.
+    pub(in crate::cpython) fn as_object(&self) -> &Py<PyAny> {
+        &self.reference
+    }
+
+    /// Where the object is, or was.
+    #[inline]
+    pub fn address(&self) -> usize {
+        self.address
+    }
+}
+
+/// The objects the references refer to, as a tuple; `None` if one of them has died.
+pub fn referents<'py>(py: Python<'py>, references: &[WeakRef]) -> PyResult<Option<Bound<'py, PyTuple>>> {
+    // SAFETY: a new tuple's places are null until each is filled once with an owned reference; a tuple with empty places
+    // may be freed.
+    unsafe {
+        let tuple = Bound::from_owned_ptr_or_err(py, ffi::PyTuple_New(references.len() as isize))?;
+        for (at, reference) in references.iter().enumerate() {
+            let object = reference.referent();
+            // One that is on the point of dying is referred to still.
+            if object as usize != reference.address || ffi::Py_REFCNT(object) == 0 {
+                return Ok(None);
+            }
+            ffi::Py_INCREF(object);
+            ffi::PyTuple_SET_ITEM(tuple.as_ptr(), at as isize, object);
+        }
+        Ok(Some(tuple.cast_into_unchecked()))
+    }
+}
+
+/// Whether the object can be referred to weakly.
+#[inline]
+pub fn supports_weakref(object: &Bound<'_, PyAny>) -> bool {
+    // SAFETY: a live object's type.
+    let ty = unsafe { &*ffi::Py_TYPE(object.as_ptr()) };
+    #[cfg(Py_3_12)]
+    // SAFETY: a live type.
+    if unsafe { ffi::PyType_HasFeature(std::ptr::from_ref(ty).cast_mut(), MANAGED_WEAKREF) } != 0 {
+        return true;
+    }
+    ty.tp_weaklistoffset > 0
+}
+
+/// `Py_TPFLAGS_MANAGED_WEAKREF`.
+#[cfg(Py_3_12)]
+const MANAGED_WEAKREF: std::ffi::c_ulong = 1 << 3;
