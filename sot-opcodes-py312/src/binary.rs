@@ -6,7 +6,7 @@ use sot_core::executor::{BinaryOp, OpcodeExecutor};
 use sot_core::opcode;
 use sot_core::variable::VarId;
 use sot_opcodes_py38::{binary, bug};
-use sot_variables::slice::SliceVariable;
+use sot_variables::containers::slice::SliceVariable;
 
 opcode! { BINARY_OP [3.11..3.14] (lhs, rhs -- result) => |cx, op| binary_op(cx, op.arg, lhs, rhs) }
 opcode! {

@@ -5,7 +5,7 @@ use sot_core::error::{Flow, Unwind};
 use sot_core::executor::OpcodeExecutor;
 use sot_core::opcode;
 use sot_core::variable::VarId;
-use sot_variables::exception_group;
+use sot_variables::classes::exception_group;
 
 opcode! { PUSH_EXC_INFO [3.11..3.14] (exception -- previous, same) => |cx, _| Ok([handle(cx, exception), exception]) }
 opcode! { POP_EXCEPT [3.11..3.14] (_previous -- ) => |cx, _| cx.end_handling() }

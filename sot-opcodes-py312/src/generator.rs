@@ -6,7 +6,7 @@ use sot_core::opcode;
 use sot_core::opcode::{Next, Operand};
 use sot_core::variable::VarId;
 use sot_opcodes_py38::generator::send;
-use sot_variables::generator::{stop_value, Resumed};
+use sot_variables::functions::generator::{stop_value, Resumed};
 
 // The generator is there before its frame runs: what the next instruction pops is the value that starts it.
 opcode! { RETURN_GENERATOR [3.11..3.14] ( -- started) => |cx, _| Ok(cx.none()) }

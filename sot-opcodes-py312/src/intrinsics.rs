@@ -12,7 +12,7 @@ use sot_core::opcode;
 use sot_core::variable::VarId;
 use sot_core::{cpython, translate};
 use sot_opcodes_py38::container::list_to_tuple;
-use sot_variables::stand_in;
+use sot_variables::classes::stand_in;
 
 use crate::exception::combine_raised;
 

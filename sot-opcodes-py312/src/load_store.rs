@@ -12,7 +12,7 @@ use sot_core::opcode;
 use sot_core::variable::VarId;
 use sot_opcodes_py38::bug;
 use sot_opcodes_py38::load_store::{cell_name, delete_deref, load_deref, load_global};
-use sot_variables::cell::CellVariable;
+use sot_variables::functions::cell::CellVariable;
 
 opcode! { LOAD_FAST [3.11..3.14] ( -- value) => |cx, op| load_fast(cx, op.arg) }
 opcode! { LOAD_FAST_CHECK [3.12..3.14] ( -- value) => |cx, op| load_fast(cx, op.arg) }

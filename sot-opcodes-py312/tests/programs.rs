@@ -19,7 +19,7 @@ use sot_core::variable::VarId;
 use sot_core::version::PyVersion;
 use sot_opcodes_py312 as _;
 use sot_opcodes_py38 as _;
-use sot_variables::exception;
+use sot_variables::classes::exception;
 
 #[test]
 fn programs_mean_what_cpython_says() {

@@ -8,7 +8,7 @@ use sot_core::opcode;
 use sot_core::opcode::Next;
 use sot_core::variable::VarId;
 
-use sot_variables::exception;
+use sot_variables::classes::exception;
 
 use crate::bug;
 

@@ -7,7 +7,7 @@ use sot_core::error::{Flow, Unwind};
 use sot_core::executor::{Name, OpcodeExecutor};
 use sot_core::opcode;
 use sot_core::variable::VarId;
-use sot_variables::dict::DictVariable;
+use sot_variables::containers::dict::DictVariable;
 
 use crate::bug;
 use crate::load_store::{cell_name, load_deref, UnboundCell};

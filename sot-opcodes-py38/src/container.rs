@@ -6,11 +6,11 @@ use sot_core::executor::{object_model, OpcodeExecutor};
 use sot_core::opcode;
 use sot_core::opcode::Next;
 use sot_core::variable::VarId;
-use sot_variables::dict::{self, DictVariable};
-use sot_variables::function::guard_identity;
-use sot_variables::list;
-use sot_variables::set::{self, SetVariable};
-use sot_variables::slice::SliceVariable;
+use sot_variables::containers::dict::{self, DictVariable};
+use sot_variables::containers::list;
+use sot_variables::containers::set::{self, SetVariable};
+use sot_variables::containers::slice::SliceVariable;
+use sot_variables::functions::function::guard_identity;
 
 use crate::bug;
 use crate::function::{qualified_name, short_name, Naming};

@@ -6,7 +6,7 @@ use sot_core::executor::{object_model, OpcodeExecutor};
 use sot_core::opcode;
 use sot_core::opcode::{Next, Operand};
 use sot_core::variable::VarId;
-use sot_variables::generator::{self, GeneratorVariable, Resumed};
+use sot_variables::functions::generator::{self, GeneratorVariable, Resumed};
 
 opcode! { YIELD_VALUE [3.8..3.14] (..) => |cx, _| cx.pop().map(Next::Yield) }
 opcode! { GET_YIELD_FROM_ITER [3.8..3.14] (iterable -- iterator) => |cx, _| cx.iter(iterable) }

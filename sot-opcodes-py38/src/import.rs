@@ -11,7 +11,7 @@ use sot_core::executor::{Name, OpcodeExecutor};
 use sot_core::opcode;
 use sot_core::tracker::{Key, Tracker};
 use sot_core::variable::VarId;
-use sot_variables::function::guard_identity;
+use sot_variables::functions::function::guard_identity;
 
 opcode! { IMPORT_NAME [3.8..3.14] (level, names -- module) => |cx, op| import_name(cx, op.arg, level, names) }
 opcode! { IMPORT_FROM [3.8..3.14] (module -- same, value) => |cx, op| import_from(cx, module, op.arg).map(|v| [module, v]) }

@@ -7,7 +7,7 @@ use sot_core::executor::OpcodeExecutor;
 use sot_core::opcode;
 use sot_core::translate;
 use sot_core::variable::VarId;
-use sot_variables::cell::{self, CellVariable};
+use sot_variables::functions::cell::{self, CellVariable};
 
 use crate::bug;
 

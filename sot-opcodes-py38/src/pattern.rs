@@ -11,7 +11,7 @@ use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
 use sot_core::opcode;
 use sot_core::variable::VarId;
 use sot_variables::builtins::attribute;
-use sot_variables::dict::{self, DictVariable};
+use sot_variables::containers::dict::{self, DictVariable};
 
 use crate::call::names_in;
 

@@ -11,10 +11,10 @@ use sot_core::tracker::repr;
 use sot_core::variable::{VarId, Variable};
 
 use crate::builtins::format;
+use crate::classes::subclass;
+use crate::containers::sequence::{self, Sequence};
+use crate::containers::tuple::TupleVariable;
 use crate::iterators::sequence::SequenceIterator;
-use crate::sequence::{self, Sequence};
-use crate::subclass;
-use crate::tuple::TupleVariable;
 
 sot_core::variable_kind! { "constant" }
 

@@ -72,7 +72,7 @@ impl Variable for GlobalsVariable {
             Some(value) => Ok(value),
             None => {
                 let class = cx.py.get_type::<PyKeyError>().into_any();
-                Err(Unwind::Raise(crate::exception::make(cx, &class, vec![key])?))
+                Err(Unwind::Raise(crate::classes::exception::make(cx, &class, vec![key])?))
             }
         }
     }

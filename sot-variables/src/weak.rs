@@ -17,12 +17,12 @@ use sot_core::side_effects::Effect;
 use sot_core::tracker::{Tracker, TrackerId};
 use sot_core::variable::{VarId, Variable};
 
-use crate::cell::CellVariable;
-use crate::class::ClassVariable;
-use crate::dict::{self, DictVariable};
-use crate::exception;
-use crate::function;
-use crate::hash_key::HashKey;
+use crate::classes::class::ClassVariable;
+use crate::classes::exception;
+use crate::containers::dict::{self, DictVariable};
+use crate::containers::hash_key::HashKey;
+use crate::functions::cell::CellVariable;
+use crate::functions::function;
 use crate::iterators::{emit_call, library};
 
 sot_core::variable_kind! {

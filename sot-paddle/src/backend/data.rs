@@ -8,7 +8,8 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyTuple, PyType};
 use sot_core::backend::{CallKind, SizesMatter};
 use sot_core::cpython;
-use sot_variables::{numpy, small_array};
+use sot_variables::numpy;
+use sot_variables::numpy::small_array;
 
 use super::meta;
 use super::paddle::Paddle;

@@ -12,7 +12,7 @@ use sot_core::executor::{object_model, BinaryOp, CompareOp, Name, OpcodeExecutor
 use sot_core::guard::Test;
 use sot_core::tracker::{repr, TrackerId};
 use sot_core::variable::{GraphArgument, VarId, Variable};
-use sot_variables::list::ListVariable;
+use sot_variables::containers::list::ListVariable;
 
 sot_core::variable_kind! { "size", types: size_types, wrap: SizeVariable::wrap }
 

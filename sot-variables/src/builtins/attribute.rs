@@ -14,7 +14,7 @@ use sot_core::language::LANGUAGE;
 use sot_core::variable::VarId;
 
 use super::cannot;
-use crate::function::guard_identity;
+use crate::functions::function::guard_identity;
 
 builtin! { GETATTR = "getattr" => |cx, args| match args.positional[..] {
     [object, name] if args.keywords.is_empty() => {

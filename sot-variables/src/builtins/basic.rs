@@ -14,13 +14,13 @@ use sot_core::executor::{object_model, BinaryOp, CallArgs, CompareOp, OpcodeExec
 use sot_core::variable::VarId;
 
 use super::{builtin_object, cannot, given, required};
-use crate::dict;
+use crate::classes::subclass;
+use crate::containers::dict;
+use crate::containers::list::ListVariable;
+use crate::containers::sequence;
+use crate::containers::tuple::TupleVariable;
+use crate::functions::rest;
 use crate::identity::IdVariable;
-use crate::list::ListVariable;
-use crate::rest;
-use crate::sequence;
-use crate::subclass;
-use crate::tuple::TupleVariable;
 
 builtin! { LEN = "len" => |cx, args| {
     let [value] = args.exactly(cx, "len")?;

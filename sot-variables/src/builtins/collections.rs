@@ -10,7 +10,7 @@ use sot_core::executor::{CallArgs, OpcodeExecutor};
 use sot_core::variable::VarId;
 
 use super::{cannot, is_none};
-use crate::subclass;
+use crate::classes::subclass;
 
 builtin! { DEFAULTDICT_INIT = "collections:defaultdict.__init__" => |cx, args| {
     let Some((&this, rest)) = args.positional.split_first() else { return Err(cannot("defaultdict.__init__()")) };

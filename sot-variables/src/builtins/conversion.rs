@@ -16,12 +16,12 @@ use sot_core::variable::VarId;
 
 use super::basic::fold_or;
 use super::cannot;
-use crate::dict::{self, DictVariable};
-use crate::object::is_struct_sequence;
-use crate::set::{Order, SetVariable};
-use crate::slice::SliceVariable;
-use crate::subclass;
-use crate::tuple::{self, TupleVariable};
+use crate::classes::object::is_struct_sequence;
+use crate::classes::subclass;
+use crate::containers::dict::{self, DictVariable};
+use crate::containers::set::{Order, SetVariable};
+use crate::containers::slice::SliceVariable;
+use crate::containers::tuple::{self, TupleVariable};
 
 builtin! { INT = "int" => |cx, args| fold_or(cx, "int", args, |cx| number(cx, args, &["__int__", "__index__", "__trunc__"])) }
 
@@ -187,7 +187,7 @@ fn from_iterable(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, name: &str) -> Fl
 fn set(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, frozen: bool) -> Flow<VarId> {
     let name = if frozen { "frozenset" } else { "set" };
     if let [source] = args.positional[..] {
-        let seen = crate::set::seen(cx, source)?;
+        let seen = crate::containers::set::seen(cx, source)?;
         if let Some(old) = cx.see_as::<SetVariable>(seen)? {
             if frozen && old.frozen && seen == source {
                 return Ok(source);
@@ -196,7 +196,7 @@ fn set(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, frozen: bool) -> Flow<VarId
         }
         if dict::of(cx, source)?.is_some() {
             // CPython makes room for a dict's keys at once, which changes their order.
-            let keys = crate::set::elements(cx, source)?;
+            let keys = crate::containers::set::elements(cx, source)?;
             return Ok(SetVariable::make(cx, keys, frozen, Order::Unknown));
         }
     }
@@ -205,7 +205,7 @@ fn set(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, frozen: bool) -> Flow<VarId
     if !frozen {
         return Ok(set);
     }
-    let keys = crate::set::elements(cx, set)?;
+    let keys = crate::containers::set::elements(cx, set)?;
     match sole_empty_frozenset(cx.py)?.filter(|_| keys.is_empty()) {
         Some(empty) => {
             let tracker = cx.constant_tracker(empty.clone().unbind());

@@ -11,8 +11,8 @@ use sot_core::executor::{CallArgs, OpcodeExecutor};
 use sot_core::variable::{VarId, Variable};
 
 use super::{cannot, receive, required};
-use crate::dict::{self, expect, write, DictVariable, Entry};
-use crate::hash_key::HashKey;
+use crate::containers::dict::{self, expect, write, DictVariable, Entry};
+use crate::containers::hash_key::HashKey;
 use crate::iterators::dict_view::{DictView, View};
 
 builtin! { GET = "dict.get" => |cx, args| {

@@ -15,7 +15,7 @@ use sot_core::variable::VarId;
 
 use super::basic::fold_or;
 use super::{builtin_object, cannot};
-use crate::subclass;
+use crate::classes::subclass;
 
 // What it gives is an iterator in C over what is known at once.
 builtin! { FORMATTER_PARSER = "_string:formatter_parser" => |cx, args| {

@@ -20,9 +20,9 @@ use sot_core::translate;
 use sot_core::variable::{VarId, Variable};
 
 use super::{builtin_object, cannot};
-use crate::cell::CellVariable;
-use crate::dict::{self, DictVariable};
-use crate::hash_key::HashKey;
+use crate::containers::dict::{self, DictVariable};
+use crate::containers::hash_key::HashKey;
+use crate::functions::cell::CellVariable;
 use crate::iterators::library;
 
 builtin! { LOCALS = "locals" => |cx, args| {

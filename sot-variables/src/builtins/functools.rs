@@ -16,9 +16,9 @@ use sot_core::tracker::{ById, Tracker, TrackerId};
 use sot_core::variable::{VarId, Variable};
 
 use super::{cannot, is_none};
-use crate::dict::{self, DictVariable};
-use crate::function::guard_identity;
-use crate::hash_key::HashKey;
+use crate::containers::dict::{self, DictVariable};
+use crate::containers::hash_key::HashKey;
+use crate::functions::function::guard_identity;
 use crate::iterators::{emit_call, library, rebuild};
 
 builtin! { REDUCE = "functools:reduce" => |cx, args| match args.positional[..] {

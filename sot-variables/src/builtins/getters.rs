@@ -14,7 +14,7 @@ use sot_core::guard::{Identity, Test};
 use sot_core::tracker::TrackerId;
 use sot_core::variable::{VarId, Variable};
 
-use crate::dict::DictVariable;
+use crate::containers::dict::DictVariable;
 use crate::iterators::{emit_call, library, rebuild};
 
 builtin! { ITEMGETTER = "operator:itemgetter" => |cx, args| make(cx, Getter::Item, args) }

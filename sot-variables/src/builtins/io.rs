@@ -12,7 +12,7 @@ use sot_core::tracker::{Key, Tracker};
 use sot_core::variable::VarId;
 
 use super::{builtin_object, cannot, is_none};
-use crate::kept::KeptVariable;
+use crate::containers::kept::KeptVariable;
 
 builtin! { PRINT = "print" => |cx, args| {
     let mut texts = Vec::with_capacity(args.positional.len());

@@ -14,8 +14,14 @@ use sot_core::language::LANGUAGE;
 use sot_core::variable::VarId;
 
 use super::{builtin_object, cannot, given, required};
-use crate::dict;
-use crate::generator;
+use crate::classes::subclass;
+use crate::containers::dict;
+use crate::containers::list::ListVariable;
+use crate::containers::range::RangeVariable;
+use crate::containers::set::{self, SetVariable};
+use crate::containers::tuple::TupleVariable;
+use crate::functions::generator;
+use crate::functions::rest;
 use crate::iterators::dict_view::{DictIterator, DictView, View};
 use crate::iterators::enumerate::Enumerate;
 use crate::iterators::filter::{Filter, Rule};
@@ -26,12 +32,6 @@ use crate::iterators::produce;
 use crate::iterators::sentinel::CallableIterator;
 use crate::iterators::sequence::SequenceIterator;
 use crate::iterators::zip::Zip;
-use crate::list::ListVariable;
-use crate::range::RangeVariable;
-use crate::rest;
-use crate::set::{self, SetVariable};
-use crate::subclass;
-use crate::tuple::TupleVariable;
 
 builtin! { ITER = "iter" => |cx, args| match args.positional[..] {
     [iterable] if args.keywords.is_empty() => {

@@ -10,8 +10,8 @@ use sot_core::variable::VarId;
 
 use super::iteration::sort;
 use super::{builtin_object, cannot, known_index, receive, required};
-use crate::list::{self, expect, write};
-use crate::sequence;
+use crate::containers::list::{self, expect, write};
+use crate::containers::sequence;
 
 builtin! { APPEND = "list.append" => |cx, args| {
     let (this, [item]) = receive(cx, args, "list", "append", 1)?;

@@ -8,8 +8,8 @@ use sot_core::executor::{CallArgs, OpcodeExecutor};
 use sot_core::side_effects::Effect;
 
 use super::cannot;
+use crate::classes::stand_in;
 use crate::iterators::library;
-use crate::stand_in;
 
 builtin! { NEW = "_thread:RLock" => |cx, args| {
     check(cx)?;

@@ -11,7 +11,7 @@ use sot_core::executor::{CallArgs, OpcodeExecutor};
 use sot_core::variable::{VarId, Variable};
 
 use super::cannot;
-use crate::hash_key::HashKey;
+use crate::containers::hash_key::HashKey;
 use crate::iterators::{emit_call, library};
 
 sot_core::variable_kind! { "cached_function" }

@@ -14,9 +14,9 @@ use sot_core::variable::VarId;
 
 use super::attribute::{self, name_of};
 use super::cannot;
-use crate::class::ClassVariable;
-use crate::deque::DequeVariable;
-use crate::dict::DictVariable;
+use crate::classes::class::ClassVariable;
+use crate::containers::deque::DequeVariable;
+use crate::containers::dict::DictVariable;
 
 builtin! { INIT = "object.__init__" => |cx, args| match args.positional[..] {
     [_] if args.keywords.is_empty() => Ok(cx.none()),

@@ -171,7 +171,7 @@ fn message(cx: &mut OpcodeExecutor<'_>, given: &[VarId]) -> Flow<Vec<VarId>> {
 fn followed_message(cx: &mut OpcodeExecutor<'_>, format: VarId, values: &[VarId]) -> Flow<VarId> {
     let unknown = || cannot("logging of a value that is not known while tracing");
     if let [one] = values {
-        if crate::dict::of(cx, *one)?.is_some() {
+        if crate::containers::dict::of(cx, *one)?.is_some() {
             return Err(unknown());
         }
     }

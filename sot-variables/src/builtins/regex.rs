@@ -11,8 +11,8 @@ use sot_core::executor::{CallArgs, OpcodeExecutor};
 use sot_core::variable::VarId;
 
 use super::{cannot, fresh, required};
-use crate::function::guard_identity;
-use crate::sequence;
+use crate::containers::sequence;
+use crate::functions::function::guard_identity;
 
 builtin! { SUB = "re:Pattern.sub" => |cx, args| substitute(cx, args, false) }
 builtin! { SUBN = "re:Pattern.subn" => |cx, args| substitute(cx, args, true) }

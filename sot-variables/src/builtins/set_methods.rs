@@ -11,10 +11,10 @@ use sot_core::executor::{BinaryOp, CallArgs, CompareOp, OpcodeExecutor};
 use sot_core::variable::VarId;
 
 use super::{receive, required};
-use crate::dict;
-use crate::hash_key::{position, HashKey};
-use crate::set::{self, combine, elements, expect, only, write, Order, SetVariable};
-use crate::subclass;
+use crate::classes::subclass;
+use crate::containers::dict;
+use crate::containers::hash_key::{position, HashKey};
+use crate::containers::set::{self, combine, elements, expect, only, write, Order, SetVariable};
 
 builtin! { ADD = "set.add" => |cx, args| {
     let (this, [item]) = receive(cx, args, "set", "add", 1)?;

@@ -10,8 +10,8 @@ use sot_core::guard::{Identity, Test};
 use sot_core::variable::VarId;
 
 use super::{receive, required};
-use crate::sequence;
-use crate::tuple::TupleVariable;
+use crate::containers::sequence;
+use crate::containers::tuple::TupleVariable;
 
 builtin! { INDEX = "tuple.index" => |cx, args| {
     let (this, [item, start, stop]) = receive(cx, args, "tuple", "index", 1)?;

@@ -15,9 +15,9 @@ use sot_core::tracker::TrackerId;
 use sot_core::variable::VarId;
 
 use super::cannot;
-use crate::class_statement;
-use crate::sequence;
-use crate::tuple::TupleVariable;
+use crate::classes::class_statement;
+use crate::containers::sequence;
+use crate::containers::tuple::TupleVariable;
 
 builtin! { ISINSTANCE = "isinstance" => |cx, args| {
     let [object, classes] = args.exactly(cx, "isinstance")?;

@@ -17,8 +17,8 @@ use sot_core::variable::VarId;
 
 use super::output::{frame_at, place, replayed};
 use super::{builtin_object, cannot, is_none, required};
-use crate::list::ListVariable;
-use crate::tuple::TupleVariable;
+use crate::containers::list::ListVariable;
+use crate::containers::tuple::TupleVariable;
 
 builtin! { WARN = "warnings:warn" => |cx, args| warn(cx, args) }
 

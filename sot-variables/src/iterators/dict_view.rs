@@ -13,11 +13,11 @@ use sot_core::executor::{object_model, BinaryOp, CompareOp, OpcodeExecutor};
 use sot_core::variable::{VarId, Variable};
 
 use super::{emit_call, produce, rebuild, view_operators, IteratorState};
-use crate::dict::{self, Entry};
-use crate::hash_key::HashKey;
-use crate::instance_dict::InstanceDictVariable;
-use crate::set::{self, SetVariable};
-use crate::subclass;
+use crate::classes::instance_dict::InstanceDictVariable;
+use crate::classes::subclass;
+use crate::containers::dict::{self, Entry};
+use crate::containers::hash_key::HashKey;
+use crate::containers::set::{self, SetVariable};
 
 sot_core::variable_kind! { "dict_view" }
 sot_core::variable_kind! { "dict_iterator" }

@@ -201,7 +201,7 @@ pub(crate) fn emit_exhausted(cg: &mut CodeGen<'_, '_>, over: &str, backwards: bo
 
 #[pyfunction]
 fn copy_kept<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    crate::kept::copy(object)
+    crate::containers::kept::copy(object)
 }
 
 #[pyfunction]

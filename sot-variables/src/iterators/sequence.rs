@@ -10,12 +10,12 @@ use sot_core::executor::OpcodeExecutor;
 use sot_core::variable::VarId;
 
 use super::{emit_call, produce, rebuild, IteratorState, IteratorVariable};
-use crate::deque::DequeVariable;
-use crate::list::ListVariable;
-use crate::range::RangeVariable;
-use crate::set::SetVariable;
-use crate::subclass;
-use crate::tuple::TupleVariable;
+use crate::classes::subclass;
+use crate::containers::deque::DequeVariable;
+use crate::containers::list::ListVariable;
+use crate::containers::range::RangeVariable;
+use crate::containers::set::SetVariable;
+use crate::containers::tuple::TupleVariable;
 
 sot_core::variable_kind! { "sequence_iterator" }
 

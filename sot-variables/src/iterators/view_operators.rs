@@ -12,8 +12,8 @@ use sot_core::executor::{BinaryOp, OpcodeExecutor};
 use sot_core::variable::VarId;
 
 use super::dict_view::{DictView, View};
-use crate::hash_key::{position, HashKey};
-use crate::set::{self, Order, SetVariable};
+use crate::containers::hash_key::{position, HashKey};
+use crate::containers::set::{self, Order, SetVariable};
 
 /// What an operand is to CPython.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -98,7 +98,7 @@ impl Operand {
         }
         let items = cx.unpack_all(value)?;
         let keys = items.into_iter().map(|item| HashKey::of(cx, item)).collect::<Flow<Vec<_>>>()?;
-        let is_dict = crate::dict::of(cx, value)?.is_some();
+        let is_dict = crate::containers::dict::of(cx, value)?.is_some();
         Ok(Operand { kind, keys, is_in_order: !is_dict })
     }
 

@@ -1,0 +1,434 @@
+//! Classes: attribute lookup in the class and its metaclass, and making instances.
+
+use std::rc::Rc;
+
+use pyo3::exceptions::PyBaseException;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyCFunction, PyFunction, PyString, PyTuple, PyType, PyTypeMethods};
+use sot_core::builtin;
+use sot_core::codegen::CodeGen;
+use sot_core::cpython;
+use sot_core::error::{Flow, ReasonId, Unwind};
+use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
+use sot_core::guard::{Identity, Test};
+use sot_core::tracker::{self, Tracker, TrackerId};
+use sot_core::variable::{VarId, Variable};
+
+use crate::classes::class_statement::{self, is_of_library, MadeClass};
+use crate::classes::exception;
+use crate::classes::instance::InstanceVariable;
+use crate::classes::object::{is_struct_sequence, is_value_type};
+use crate::classes::stand_in;
+use crate::functions::function::call_by_policy;
+use crate::iterators::library;
+use crate::numpy;
+
+sot_core::variable_kind! { "class", rank: 50, when: is_class, wrap: ClassVariable::wrap }
+
+builtin! { NEW = "object.__new__" => |cx, args| {
+    let class = match args.positional[..] {
+        [class] if args.keywords.is_empty() => class,
+        _ => return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "object.__new__() with arguments for the instance")),
+    };
+    let ty = cx.see(class)?.object().and_then(|ty| ty.bind(cx.py).cast::<PyType>().ok().cloned());
+    match ty {
+        Some(ty) if is_plain(&ty)? && !cpython::has_finalizer(&ty) => Ok(InstanceVariable::make(cx, class, &ty)),
+        _ => Err(Unwind::break_graph(ReasonId::UnsupportedCall, "object.__new__() of a class whose instances C code lays out")),
+    }
+} }
+
+builtin! { CALL = "type.__call__" => |cx, args| {
+    let Some((&class, rest)) = args.positional.split_first() else {
+        return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "type.__call__() without a class"));
+    };
+    let rest = CallArgs { positional: rest.to_vec(), keywords: args.keywords.clone() };
+    match cx.see_as::<ClassVariable>(class)? {
+        Some(payload) => payload.make(cx, class, &rest),
+        None => Err(Unwind::break_graph(ReasonId::UnsupportedCall, "type.__call__() of something that is no class")),
+    }
+} }
+
+/// Whether the class has abstract methods left.
+fn is_abstract(class: &Bound<'_, PyType>) -> PyResult<bool> {
+    let names = cpython::class_attr(class, "__abstractmethods__");
+    Ok(names.is_ok_and(|names| names.is_truthy().unwrap_or(true)))
+}
+
+/// `Py_TPFLAGS_DISALLOW_INSTANTIATION` (3.10+)
+const NOT_CALLED: u64 = 1 << 7;
+
+/// Whether `object.__new__` makes instances of the class: no C type but `object` is among its bases, nothing is abstract.
+fn is_plain(class: &Bound<'_, PyType>) -> PyResult<bool> {
+    let object = class.py().get_type::<PyAny>();
+    let flags: u64 = cpython::class_attr(class, "__flags__")?.extract()?;
+    if flags & NOT_CALLED != 0 || is_abstract(class)? {
+        return Ok(false);
+    }
+    for base in class.mro().iter().filter(|base| !base.is(&object)) {
+        let own_new = cpython::class_dict(&base)?.get_item("__new__");
+        let in_c = own_new.is_ok_and(|new| new.is_instance_of::<PyCFunction>());
+        if in_c || !base.cast::<PyType>().is_ok_and(cpython::is_heap_type) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// What runs code when it dies, and is no plain object, is made by CPython, which knows when that is.
+fn refuse_finalizer(class: &Bound<'_, PyType>) -> Flow<()> {
+    if cpython::has_finalizer(class) {
+        let text = format!("{}(): its instances run code when they die", tracker::name(class.as_any()));
+        return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
+    }
+    Ok(())
+}
+
+fn is_class(object: &Bound<'_, PyAny>) -> bool {
+    object.is_instance_of::<PyType>()
+}
+
+/// A class of the program.
+pub struct ClassVariable {
+    object: Py<PyAny>,
+    made: Option<Rc<MadeClass>>,
+}
+
+impl ClassVariable {
+    /// Whether a `__class_getitem__` of the program's says what `class[key]` is.
+    fn is_asked_for_items(&self, cx: &OpcodeExecutor<'_>) -> Flow<bool> {
+        let found = cpython::type_lookup(&self.class(cx)?, intern!(cx.py, "__class_getitem__"));
+        let function = found.map(|found| found.getattr("__func__").unwrap_or(found));
+        Ok(function.is_some_and(|function| function.is_exact_instance_of::<PyFunction>() && !is_of_library(&function)))
+    }
+
+    /// `type.__getattribute__`
+    fn type_get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
+        if let Some(written) = cx.effects.attribute(this, name) {
+            return Ok(written);
+        }
+        let class = self.class(cx)?;
+        let in_meta = object_model::lookup(cx, this, name)?;
+        if let Some((found, tracker)) = &in_meta {
+            object_model::guard_descriptor(cx, found, *tracker)?;
+            if cpython::type_name(&found.get_type()) == "property" {
+                return object_model::bind_descriptor(cx, this, name, found, *tracker).map(Some);
+            }
+            if cpython::is_data_descriptor(found) && cpython::is_descriptor(found) {
+                return self.read(cx, this, name).map(Some);
+            }
+        }
+        let of = cx.vars.tracker(this);
+        if let Some((found, tracker)) = object_model::lookup_in_type(cx, class.as_any(), of, name)? {
+            return self.bind(cx, this, name, found, tracker).map(Some);
+        }
+        match in_meta {
+            Some((found, tracker)) => object_model::bind_descriptor(cx, this, name, &found, tracker).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn wrap(_: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, _: TrackerId) -> Flow<Rc<dyn Variable>> {
+        Ok(Rc::new(ClassVariable { object: object.clone().unbind(), made: None }))
+    }
+
+    /// A class made in the trace, for which a real one stands.
+    pub(crate) fn of(object: Py<PyAny>, made: MadeClass) -> Self {
+        ClassVariable { object, made: Some(Rc::new(made)) }
+    }
+
+    /// How it was made, if it was in the trace.
+    pub(crate) fn made(&self) -> Option<Rc<MadeClass>> {
+        self.made.clone()
+    }
+
+    fn class<'py>(&self, cx: &OpcodeExecutor<'py>) -> Flow<Bound<'py, PyType>> {
+        Ok(self.object.bind(cx.py).cast::<PyType>().map_err(PyErr::from)?.clone())
+    }
+
+    /// Whether `object.__new__` makes its instances.
+    pub(crate) fn has_plain_instances(&self, py: Python<'_>) -> bool {
+        self.object.bind(py).cast::<PyType>().is_ok_and(|class| is_plain(class).unwrap_or(false))
+    }
+
+    /// Makes an instance the way `type.__call__` does.
+    fn instantiate(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
+        let class = self.class(cx)?;
+        if let Some((call, tracker)) = object_model::lookup(cx, this, &Rc::from("__call__"))? {
+            if call.is_exact_instance_of::<PyFunction>() {
+                let call = cx.wrap(&call, tracker);
+                return cx.call_instead_of(this, call, &args.with_receiver(this));
+            }
+            object_model::guard_identity(cx, &call, tracker);
+        }
+        // A class is no descriptor: it is not given the receiver.
+        let own = cpython::type_lookup(&class.get_type(), &PyString::intern(cx.py, "__call__"));
+        if let Some(own) = own.filter(Bound::is_instance_of::<PyType>) {
+            let of = self.type_tracker(cx, this);
+            let tracker = cx.trackers.add(Tracker::Lookup { of, name: "__call__".into() });
+            let own = cx.wrap(&own, tracker);
+            return cx.call(own, args);
+        }
+        self.refuse_odd_metaclass(cx, &class)?;
+        self.make(cx, this, args)
+    }
+
+    /// `type.__call__`
+    fn make(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
+        let class = self.class(cx)?;
+        let of = cx.vars.tracker(this);
+        // Where there is none, it is assumed that none comes.
+        object_model::lookup_in_type(cx, class.as_any(), of, &Rc::from("__del__"))?;
+        if class.is_subclass(&cx.py.get_type::<PyBaseException>())? {
+            refuse_finalizer(&class)?;
+            if let Some(exception) = exception::instantiate(cx, this, &class, args)? {
+                return Ok(exception);
+            }
+        }
+        if !class.get_type().is(cx.py.get_type::<PyType>()) {
+            let abstracts = object_model::lookup_in_type(cx, class.as_any(), of, &Rc::from("__abstractmethods__"))?;
+            if let Some((abstracts, tracker)) = abstracts {
+                object_model::guard_identity(cx, &abstracts, tracker);
+            }
+        }
+        let new = object_model::lookup_in_type(cx, class.as_any(), of, &Rc::from("__new__"))?;
+        let default_new = cx.py.get_type::<PyAny>().getattr("__new__")?;
+        if let Some((new, tracker)) = &new {
+            object_model::guard_descriptor(cx, new, *tracker)?;
+            if new.is_instance_of::<PyCFunction>() {
+                object_model::guard_identity(cx, new, *tracker);
+            }
+        }
+        match new {
+            Some((new, _)) if new.is(&default_new) && is_abstract(&class)? => {
+                // CPython's own error, which names what is missing.
+                cx.fold(|py| py.get_type::<PyAny>().call_method1("__new__", (&class,)))
+            }
+            Some((new, _)) if new.is(&default_new) && is_plain(&class)? => {
+                let instance = InstanceVariable::make(cx, this, &class);
+                initialize(cx, this, instance, args)?;
+                Ok(instance)
+            }
+            Some((new, tracker)) if new.is_exact_instance_of::<PyFunction>() || is_static_function(&new) => {
+                let (new, tracker) = if new.is_exact_instance_of::<PyFunction>() {
+                    (new, tracker)
+                } else {
+                    let inner = new.getattr("__func__")?;
+                    (inner, cx.trackers.add(Tracker::Getattr { of: tracker, name: "__func__".into() }))
+                };
+                let new = cx.wrap(&new, tracker);
+                let instance = cx.call(new, &args.with_receiver(this))?;
+                let made = cx.type_of(instance)?;
+                if made.cast::<PyType>().is_ok_and(|made| cpython::is_subtype(made, &class)) {
+                    initialize(cx, this, instance, args)?;
+                }
+                Ok(instance)
+            }
+            Some((new, _)) if cx.runtime.builtins.get(&new).is_some() => {
+                refuse_finalizer(&class)?;
+                let instance = cx.call_builtin(&new, &args.with_receiver(this), false)?;
+                initialize(cx, this, instance, args)?;
+                Ok(instance)
+            }
+            _ if numpy::is_value_type(&class) => numpy::make(cx, &class, args),
+            _ if is_value_type(class.as_any()) || is_struct_sequence(class.as_any()) => {
+                refuse_finalizer(&class)?;
+                cx.call_builtin(class.as_any(), args, true)
+            }
+            _ => {
+                let name = tracker::name(class.as_any());
+                Err(Unwind::break_graph(ReasonId::UnsupportedCall, format!("{name}(): instances are made by C code")))
+            }
+        }
+    }
+
+    fn refuse_odd_metaclass(&self, cx: &OpcodeExecutor<'_>, class: &Bound<'_, PyType>) -> Flow<()> {
+        let default = cx.py.get_type::<PyType>().getattr("__call__")?;
+        let call = cpython::type_lookup(&class.get_type(), &PyString::intern(cx.py, "__call__"));
+        if call.is_some_and(|call| call.is(&default)) {
+            return Ok(());
+        }
+        let name = tracker::name(class.as_any());
+        Err(Unwind::break_graph(
+            ReasonId::UnsupportedCall,
+            format!("{name}(): its metaclass makes instances in its own way"),
+        ))
+    }
+
+    fn bind(
+        &self,
+        cx: &mut OpcodeExecutor<'_>,
+        this: VarId,
+        name: &Name,
+        found: Bound<'_, PyAny>,
+        tracker: TrackerId,
+    ) -> Flow<VarId> {
+        let found = found.unbind().into_bound(cx.py);
+        object_model::guard_descriptor(cx, &found, tracker)?;
+        match cpython::builtin_type_name(&found).as_str() {
+            "staticmethod" => {
+                let inner = found.getattr("__func__")?;
+                let tracker = cx.trackers.add(Tracker::Getattr { of: tracker, name: "__func__".into() });
+                Ok(cx.wrap(&inner, tracker))
+            }
+            "classmethod" => object_model::bind_class_method(cx, this, &found, tracker),
+            "classmethod_descriptor" | "getset_descriptor" | "member_descriptor" | "builtin_function_or_method" => {
+                self.read(cx, this, name)
+            }
+            "function" | "property" | "method_descriptor" | "wrapper_descriptor" => Ok(cx.wrap(&found, tracker)),
+            _ if found.is_instance_of::<PyType>() || !cpython::is_descriptor(&found) => Ok(cx.wrap(&found, tracker)),
+            _ if cpython::type_lookup(&found.get_type(), &PyString::intern(cx.py, "__get__"))
+                .is_some_and(|get| get.is_instance_of::<PyFunction>()) =>
+            {
+                let descriptor = cx.wrap(&found, tracker);
+                let none = cx.none();
+                object_model::call_special(cx, descriptor, "__get__", &[none, this])
+            }
+            _ => Err(Unwind::break_graph(
+                ReasonId::UnsupportedAttribute,
+                format!("attribute '{name}' of a class, served by a {}", cpython::type_name(&found.get_type())),
+            )),
+        }
+    }
+
+    /// What C code reads off the class, such as `__name__`.
+    fn read(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<VarId> {
+        match self.object.bind(cx.py).clone().getattr(&**name) {
+            Ok(value) => {
+                let of = cx.vars.tracker(this);
+                let tracker = cx.trackers.add(Tracker::Getattr { of, name: Rc::clone(name) });
+                Ok(cx.wrap(&value, tracker))
+            }
+            Err(error) => Err(cx.raise(error)),
+        }
+    }
+}
+
+fn is_static_function(object: &Bound<'_, PyAny>) -> bool {
+    cpython::builtin_type_name(object) == "staticmethod"
+}
+
+fn initialize(cx: &mut OpcodeExecutor<'_>, class: VarId, instance: VarId, args: &CallArgs) -> Flow<()> {
+    let default = cx.py.get_type::<PyAny>().getattr("__init__")?;
+    match object_model::lookup(cx, instance, &Rc::from("__init__"))? {
+        Some((init, tracker)) if init.is(&default) => {
+            object_model::guard_identity(cx, &init, tracker);
+            // Arguments belong to `__new__` where the class has its own.
+            let ty = cx.type_of(instance)?;
+            let own_new = !cpython::class_attr(&ty, "__new__")?.is(cx.py.get_type::<PyAny>().getattr("__new__")?);
+            if own_new || (args.positional.is_empty() && args.keywords.is_empty()) {
+                return Ok(());
+            }
+            let name = cx.type_name(instance)?;
+            Err(cx.raise(pyo3::exceptions::PyTypeError::new_err(format!("{name}() takes no arguments"))))
+        }
+        Some((init, tracker)) => {
+            let init = object_model::bind_descriptor(cx, instance, &Rc::from("__init__"), &init, tracker)?;
+            cx.claim_made(class, init, instance);
+            let result = cx.call(init, args)?;
+            let made = cx.type_name(result)?;
+            if made == "NoneType" {
+                return Ok(());
+            }
+            let text = format!("__init__() should return None, not '{made}'");
+            Err(cx.raise(pyo3::exceptions::PyTypeError::new_err(text)))
+        }
+        None => Ok(()),
+    }
+}
+
+impl Variable for ClassVariable {
+    fn kind(&self) -> &'static str {
+        "class"
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        self.object.bind(cx.py).get_type().into_any()
+    }
+
+    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
+        format!("ClassVariable({})", tracker::name(self.object.bind(cx.py)))
+    }
+
+    fn object(&self) -> Option<&Py<PyAny>> {
+        Some(&self.object)
+    }
+
+    /// As an argument of pure calls a class is itself, unless its metaclass has methods of the program's.
+    fn materialize(&self, cx: &OpcodeExecutor<'_>) -> Option<Py<PyAny>> {
+        let object = self.object.bind(cx.py);
+        (self.made.is_none() && !cpython::is_heap_type(&object.get_type())).then(|| self.object.clone_ref(cx.py))
+    }
+
+    fn children(&self) -> Vec<VarId> {
+        self.made.as_ref().map_or_else(Vec::new, |made| made.children())
+    }
+
+    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
+        match &self.made {
+            Some(made) => made.reconstruct(cg, this),
+            None => Err(Unwind::fallback(ReasonId::CannotRestore, "a class that cannot be found again")),
+        }
+    }
+
+    fn set_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, value: Option<VarId>) -> Flow<()> {
+        let hook = if value.is_some() { "__setattr__" } else { "__delattr__" };
+        let found = cpython::type_lookup(&self.class(cx)?.get_type(), &PyString::intern(cx.py, hook));
+        let plain = found.is_some_and(|found| !found.is_instance_of::<PyFunction>());
+        match &self.made {
+            Some(made) if plain => class_statement::set_attr(cx, this, made, name, value),
+            _ => object_model::set_attr(cx, this, name, value),
+        }
+    }
+
+    fn guard(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
+        let identity = Identity::of(self.object.bind(cx.py));
+        cx.guards.add(cx.vars.tracker(this), Test::Is(identity));
+        Ok(())
+    }
+
+    fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
+        object_model::assume_own_reads(cx, this)?;
+        if object_model::is_python_method(cx, this, "__getattribute__")? {
+            return object_model::own_get_attr(cx, this, name).map(Some);
+        }
+        let found = self.type_get_attr(cx, this, name);
+        if !matches!(found, Ok(Some(_))) && object_model::lookup(cx, this, &Rc::from("__getattr__"))?.is_some() {
+            return object_model::or_hook(cx, this, name, found);
+        }
+        found
+    }
+
+    fn get_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId) -> Flow<VarId> {
+        if cx.has_special(this, "__getitem__")? {
+            return object_model::call_special(cx, this, "__getitem__", &[key]);
+        }
+        if self.made.is_some() && !self.is_asked_for_items(cx)? {
+            let getitem = library(cx.py, "operator", "getitem")?;
+            return stand_in::call_with_known(cx, getitem, &CallArgs::positional(vec![this, key]));
+        }
+        match cx.find_attr(this, &Rc::from("__class_getitem__"))? {
+            Some(method) => cx.call(method, &CallArgs::positional(vec![key])),
+            None => object_model::call_special(cx, this, "__getitem__", &[key]),
+        }
+    }
+
+    fn call(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
+        let object = self.object.bind(cx.py).clone();
+        if let Some(builtin) = cx.runtime.builtins.get(&object) {
+            return (builtin.handler)(cx, args);
+        }
+        if let Some(result) = call_by_policy(cx, this, &self.object, args)? {
+            return Ok(result);
+        }
+        self.instantiate(cx, this, args)
+    }
+}
+
+/// The classes of a class or tuple of classes, as `isinstance` takes it.
+pub fn classes_of<'py>(object: &Bound<'py, PyAny>) -> Vec<Bound<'py, PyAny>> {
+    match object.cast::<PyTuple>() {
+        Ok(tuple) => tuple.iter().flat_map(|item| classes_of(&item)).collect(),
+        Err(_) => vec![object.clone()],
+    }
+}

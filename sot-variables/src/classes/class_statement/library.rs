@@ -1,0 +1,168 @@
+//! Functions of the library that make or complete classes and do nothing else: they are called for real.
+
+use std::rc::Rc;
+
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyString, PyTuple, PyType};
+use sot_core::builtin;
+use sot_core::cpython;
+use sot_core::error::Flow;
+use sot_core::executor::OpcodeExecutor;
+use sot_core::variable::VarId;
+
+use super::{class_of, is_followed, refuse, MadeClass, Step};
+use crate::builtins::frame;
+use crate::classes::class::ClassVariable;
+use crate::classes::stand_in;
+use crate::iterators::library;
+
+// What an abstract class has in C.
+builtin! { ABC_INIT = "_abc:_abc_init" => |cx, args| {
+    let [class] = args.exactly(cx, "_abc_init")?;
+    complete(cx, "_abc", "_abc_init", vec![class])
+} }
+
+builtin! { PROCESS_DATACLASS = "dataclasses:_process_class" => |cx, args| {
+    if let Some((name, _)) = args.keywords.first() {
+        return Err(refuse(format!("dataclasses._process_class({name}=...)")));
+    }
+    let slots = args.positional.get(SLOTS).map(|&slots| cx.truth(slots)).transpose()?;
+    if let (Some(true), Some(&class)) = (slots, args.positional.first()) {
+        // Another class is made of all that this one holds.
+        let class = class_of(cx, class)?.filter(|class| runs_nothing_when_made(class).unwrap_or(false));
+        class.ok_or_else(|| refuse("a dataclass with slots whose making runs code of the program"))?;
+    }
+    complete(cx, "dataclasses", "_process_class", args.positional.clone())
+} }
+
+/// The place of `slots` among the arguments of `dataclasses._process_class`.
+const SLOTS: usize = 9;
+
+/// Whether a class like this one can be made without running code of the program.
+fn runs_nothing_when_made(class: &Bound<'_, PyType>) -> PyResult<bool> {
+    let py = class.py();
+    if !class.get_type().is(py.get_type::<PyType>()) {
+        return Ok(false);
+    }
+    let field = library(py, "dataclasses", "Field")?.into_bound(py);
+    for value in cpython::class_dict(class)?.call_method0("values")?.try_iter()? {
+        let ty = value?.get_type();
+        let hook = cpython::type_lookup(&ty, &PyString::intern(py, "__set_name__"));
+        // Fields are not in the other class.
+        if !ty.is(&field) && hook.is_some_and(|hook| is_followed(&hook)) {
+            return Ok(false);
+        }
+    }
+    for base in class.mro().iter() {
+        if cpython::class_dict(&base)?.get_item("__init_subclass__").is_ok_and(|hook| is_followed(&hook)) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+builtin! { NAMED_TUPLE = "collections:namedtuple" => |cx, args| {
+    let names = ["typename", "field_names", "rename", "defaults", "module"];
+    let [name, fields, rename, defaults, module] = args.named(cx, "namedtuple", names, 2)?;
+    let (Some(name), Some(fields), true) = (name, fields, args.positional.len() < 3) else {
+        return Err(refuse("namedtuple() with these arguments"));
+    };
+    let module = match module {
+        Some(module) if !cx.known(module)?.is_some_and(|module| module.is_none()) => module,
+        _ => frame::module_of_caller(cx)?,
+    };
+    // As they are now.
+    let fields = match cx.known_str(fields)? {
+        Some(_) => fields,
+        None => {
+            let fields = cx.unpack_all(fields)?;
+            cx.tuple(fields)
+        }
+    };
+    let defaults = match defaults {
+        Some(defaults) if !cx.known(defaults)?.is_some_and(|defaults| defaults.is_none()) => {
+            let defaults = cx.unpack_all(defaults)?;
+            for &value in &defaults {
+                let lasts = matches!(cx.see(value)?.kind(), "class" | "function" | "builtin_function" | "module");
+                // What is read of the class is what it is at this call.
+                if cx.known(value)?.is_none() && !lasts && cx.trackers.is_sourced(cx.vars.tracker(value)) {
+                    return Err(refuse("namedtuple() with an object from outside as a default"));
+                }
+            }
+            cx.tuple(defaults)
+        }
+        _ => cx.none(),
+    };
+    let rename = rename.unwrap_or_else(|| cx.boolean(false));
+    let parts = vec![name, fields, rename, defaults, module];
+    let mut exact = true;
+    let real = parts.iter().map(|&part| stand_in::of(cx, part, &mut exact)).collect::<Flow<Vec<_>>>()?;
+    if !exact {
+        return Err(refuse("namedtuple() of values that are not known while tracing"));
+    }
+    let maker = named_tuple_maker(cx.py)?;
+    match maker.bind(cx.py).clone().call1(PyTuple::new(cx.py, real)?) {
+        Ok(class) => Ok(made_by(cx, maker, parts, &class)),
+        Err(error) => Err(cx.raise(error)),
+    }
+} }
+
+/// The function that makes a named tuple.
+fn named_tuple_maker(py: Python<'_>) -> PyResult<Py<PyAny>> {
+    static MAKER: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let make = || -> PyResult<Py<PyAny>> {
+        let make =
+            cpython::fastcall(py, "__make_named_tuple__", "A named tuple of a module.", |py, values| match values {
+                [name, fields, rename, defaults, module] => {
+                    let keywords = PyDict::new(py);
+                    for (key, value) in [("rename", rename), ("defaults", defaults), ("module", module)] {
+                        keywords.set_item(key, value)?;
+                    }
+                    let make = cpython::import(py, "collections")?.getattr("namedtuple")?;
+                    Ok(make.call((name, fields), Some(&keywords))?.unbind())
+                }
+                _ => Err(pyo3::exceptions::PyTypeError::new_err("the parts of a named tuple are expected")),
+            })?;
+        Ok(make.unbind())
+    };
+    Ok(MAKER.get_or_try_init(py, make)?.clone_ref(py))
+}
+
+/// A class that one call has made, of which real objects say all that there is.
+fn made_by<'py>(cx: &mut OpcodeExecutor<'py>, maker: Py<PyAny>, parts: Vec<VarId>, class: &Bound<'py, PyAny>) -> VarId {
+    let made = MadeClass { maker: Rc::new(maker), parts, steps: Vec::new(), exact: true, writes: cx.effects.len() };
+    cx.produce_made(Rc::new(ClassVariable::of(class.clone().unbind(), made)), class)
+}
+
+/// Calls a function that completes a class made in the trace and does nothing else, and that gives the class, another one made
+/// of it, or nothing.
+fn complete(cx: &mut OpcodeExecutor<'_>, module: &str, name: &str, args: Vec<VarId>) -> Flow<VarId> {
+    let function = library(cx.py, module, name)?;
+    let class = args.first().copied().ok_or_else(|| refuse(format!("{name}() without a class")))?;
+    let made = match cx.see_as::<ClassVariable>(class)?.and_then(|class| class.made()) {
+        Some(made) if made.writes != cx.effects.len() => {
+            return Err(refuse(format!("{name}() of a class that was made a while ago")));
+        }
+        Some(made) if made.exact => made,
+        _ => return Err(refuse(format!("{name}() of a class with values that are not known while tracing"))),
+    };
+    let mut exact = true;
+    let real = args.iter().map(|&arg| stand_in::of(cx, arg, &mut exact)).collect::<Flow<Vec<_>>>()?;
+    let object = real[0].clone();
+    let result = function.bind(cx.py).clone().call1(PyTuple::new(cx.py, real)?);
+    let result = result.map_err(|error| refuse(format!("{name}() that raises {error}")))?;
+    if !exact {
+        return Err(refuse(format!("{name}() of values that are not known while tracing")));
+    }
+    if !(result.is(&object) || result.is_none()) {
+        // Of the first class as it is now: what is written to it from here on, the other one does not have.
+        let now = cx.produce(Rc::new(ClassVariable::of(object.unbind(), (*made).clone())));
+        let parts = std::iter::once(now).chain(args.into_iter().skip(1)).collect();
+        return Ok(made_by(cx, function, parts, &result));
+    }
+    let steps = made.steps.iter().cloned().chain([Step::Call(Rc::new(function), args)]).collect();
+    let made = MadeClass { steps, ..(*made).clone() };
+    cx.vars.set(class, Rc::new(ClassVariable::of(object.unbind(), made)));
+    Ok(if result.is_none() { cx.none() } else { class })
+}

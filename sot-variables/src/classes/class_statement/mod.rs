@@ -1,0 +1,139 @@
+//! Class statements, and other ways to make a class. The body runs in the trace, with a dict as its namespace. Then a real
+//! class is made of real objects that stand for its values (`stand_in`), so that whatever asks a class finds CPython's own
+//! answers; new code makes another one, of the values, where the class leaves the graph.
+//! See `docs/decisions/14-class-statements.md`.
+
+mod library;
+mod maker;
+mod new_class;
+mod statement;
+
+use std::rc::Rc;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyFunction, PyType};
+use sot_core::codegen::CodeGen;
+use sot_core::error::{Flow, ReasonId, Unwind};
+use sot_core::executor::{Name, OpcodeExecutor};
+use sot_core::side_effects::Effect;
+use sot_core::variable::VarId;
+
+use crate::classes::class::ClassVariable;
+use crate::classes::stand_in;
+
+pub use statement::make;
+
+/// How a class was made.
+#[derive(Clone)]
+pub struct MadeClass {
+    /// The function that makes it, and of what.
+    maker: Rc<Py<PyAny>>,
+    parts: Vec<VarId>,
+    steps: Vec<Step>,
+    /// Whether real objects say all that there is to what was in the namespace.
+    exact: bool,
+    /// The number of writes when that was so.
+    writes: usize,
+}
+
+/// What happened to a class since.
+#[derive(Clone)]
+enum Step {
+    /// `class.name = value`, or its deletion.
+    Attribute(VarId, Option<VarId>),
+    /// A call that does nothing but to complete the class.
+    Call(Rc<Py<PyAny>>, Vec<VarId>),
+}
+
+fn refuse(what: impl Into<String>) -> Unwind {
+    Unwind::break_graph(ReasonId::UnsupportedCall, what)
+}
+
+impl MadeClass {
+    /// What the class is made of.
+    pub fn children(&self) -> Vec<VarId> {
+        let steps = self.steps.iter().flat_map(|step| match step {
+            Step::Attribute(_, value) => value.iter().copied().collect::<Vec<_>>(),
+            Step::Call(_, args) => args.clone(),
+        });
+        self.parts.iter().copied().chain(steps).collect()
+    }
+
+    /// Emits code that makes the class anew.
+    pub fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
+        cg.making_class(|cg| {
+            let make = self.maker.clone_ref(cg.cx.py);
+            cg.call(|cg| cg.load_const(make), &self.parts)?;
+            cg.define(this)?;
+            for step in &self.steps {
+                match step {
+                    Step::Attribute(name, value) => {
+                        let hook = if value.is_some() { "__setattr__" } else { "__delattr__" };
+                        let hook = cg.cx.py.get_type::<PyType>().getattr(hook)?.unbind();
+                        let args: Vec<VarId> = [this, *name].into_iter().chain(*value).collect();
+                        cg.call(|cg| cg.load_const(hook), &args)?;
+                    }
+                    Step::Call(function, args) => {
+                        let function = function.clone_ref(cg.cx.py);
+                        cg.call(|cg| cg.load_const(function), args)?;
+                    }
+                }
+                cg.op("POP_TOP", 0)?;
+            }
+            Ok(())
+        })
+    }
+}
+
+/// `class.name = value` for a class made in the trace.
+pub fn set_attr(
+    cx: &mut OpcodeExecutor<'_>,
+    this: VarId,
+    made: &MadeClass,
+    name: &Name,
+    value: Option<VarId>,
+) -> Flow<()> {
+    let Some(object) = cx.vars.get(this).object().map(|object| object.bind(cx.py).clone()) else { return Ok(()) };
+    let mut exact = made.exact;
+    let done = match value {
+        Some(value) => {
+            let real = stand_in::of(cx, value, &mut exact)?;
+            cx.py.get_type::<PyType>().call_method1("__setattr__", (&object, &**name, real))
+        }
+        None => cx.py.get_type::<PyType>().call_method1("__delattr__", (&object, &**name)),
+    };
+    done.map_err(|error| cx.raise(error))?;
+    let name = cx.string(name);
+    let steps = made.steps.iter().cloned().chain([Step::Attribute(name, value)]).collect();
+    let told = made.writes == cx.effects.len();
+    cx.effects.record(Effect::Contents { container: this });
+    let writes = if told { cx.effects.len() } else { usize::MAX };
+    let made = MadeClass { steps, exact, writes, ..made.clone() };
+    cx.vars.set(this, Rc::new(ClassVariable::of(object.unbind(), made)));
+    Ok(())
+}
+
+fn constant_object(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>) -> VarId {
+    let object = object.clone().unbind();
+    let tracker = cx.constant_tracker(object.clone_ref(cx.py));
+    let object = object.bind(cx.py).clone();
+    cx.wrap(&object, tracker)
+}
+
+/// What a variable is, if it is a class.
+fn class_of<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId) -> Flow<Option<Bound<'py, PyType>>> {
+    let object = cx.see(variable)?.object().map(|object| object.bind(cx.py).clone());
+    Ok(object.and_then(|object| object.cast_into::<PyType>().ok()))
+}
+
+const LIBRARY: &[&str] = &["typing", "enum"];
+
+pub(crate) fn is_of_library(object: &Bound<'_, PyAny>) -> bool {
+    let module = object.getattr("__module__").and_then(|module| module.extract::<String>());
+    module.is_ok_and(|module| LIBRARY.contains(&&*module))
+}
+
+fn is_followed(hook: &Bound<'_, PyAny>) -> bool {
+    let function = hook.getattr("__func__").unwrap_or_else(|_| hook.clone());
+    function.is_exact_instance_of::<PyFunction>() && !is_of_library(&function)
+}

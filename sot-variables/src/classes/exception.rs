@@ -1,0 +1,595 @@
+//! Exceptions made in the trace. What `BaseException` keeps in C is kept here; what else is written to an exception, its
+//! cause and context included, is among the side effects, as for any new object.
+
+use std::rc::Rc;
+
+use pyo3::exceptions::{PyAttributeError, PyBaseException, PyImportError, PyNameError, PyStopIteration, PySystemExit};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyString, PyTuple, PyType};
+use sot_core::codegen::CodeGen;
+use sot_core::cpython;
+use sot_core::error::{Flow, ReasonId, Unwind};
+use sot_core::executor::{object_model, BookkeepingVariable, CallArgs, Name, OpcodeExecutor};
+use sot_core::tracker::{self, TrackerId};
+use sot_core::variable::{VarId, Variable};
+
+use crate::classes::exception_group;
+use crate::containers::sequence;
+use crate::iterators::{emit_call, rebuild};
+
+sot_core::variable_kind! { "exception" }
+
+sot_core::builtin! { EXC_INFO = "sys:exc_info" => |cx, args| {
+    let [] = args.exactly(cx, "exc_info")?;
+    let Some(exception) = handled(cx)? else {
+        let none = cx.none();
+        return Ok(cx.tuple(vec![none; 3]));
+    };
+    let class = object_model::type_variable(cx, exception)?;
+    let traceback = cx.traceback(exception);
+    Ok(cx.tuple(vec![class, exception, traceback]))
+} }
+
+sot_core::builtin! { EXIT = "sys:exit" => |cx, args| {
+    let status = match args.positional[..] {
+        [] if args.keywords.is_empty() => Vec::new(),
+        [status] if args.keywords.is_empty() => vec![status],
+        _ => return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "sys.exit() with more than a status")),
+    };
+    let status = match status[..] {
+        [status] if is_none(cx, status)? => Vec::new(),
+        [status] if is_tuple(cx, status)? || is_exception(cx, status)? => {
+            return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "sys.exit() with an exception, or with several values"));
+        }
+        _ => status,
+    };
+    let class = cx.py.get_type::<PySystemExit>().into_any();
+    Err(Unwind::Raise(make(cx, &class, status)?))
+} }
+
+sot_core::builtin! { EXCEPTION = "sys:exception" => |cx, args| {
+    let [] = args.exactly(cx, "exception")?;
+    Ok(handled(cx)?.unwrap_or_else(|| cx.none()))
+} }
+
+/// The exception that is being handled, if it can be told that there is one or none.
+fn handled(cx: &mut OpcodeExecutor<'_>) -> Flow<Option<VarId>> {
+    match cx.handled_exception() {
+        None if !cx.nothing_is_handled() => {
+            Err(Unwind::break_graph(ReasonId::UnsupportedCall, "sys.exc_info() of what a caller is handling"))
+        }
+        exception => Ok(exception),
+    }
+}
+
+/// An exception made in the trace.
+pub struct ExceptionVariable {
+    ty: Py<PyAny>,
+    class: Option<VarId>,
+    args: Vec<VarId>,
+    /// A real one made of the same arguments: C code of some classes keeps more than the arguments.
+    real: Option<Py<PyAny>>,
+    /// What it was made of, which may be more than its arguments are.
+    given: Option<CallArgs>,
+    /// The exceptions of a group, as a tuple.
+    members: Option<VarId>,
+    /// The tuple of the arguments, once it was asked for.
+    tuple: Option<VarId>,
+}
+
+/// `class(...)` for an exception class; `None` if its `__new__` is not C code.
+pub fn instantiate<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    class: VarId,
+    ty: &Bound<'py, PyType>,
+    args: &CallArgs,
+) -> Flow<Option<VarId>> {
+    let py = cx.py;
+    let lookup = |name: &str| cpython::type_lookup(ty, &PyString::intern(py, name));
+    let in_c = lookup("__new__").is_some_and(|new| cpython::builtin_type_name(&new) == "builtin_function_or_method");
+    if !in_c {
+        return Ok(None);
+    }
+    let init = lookup("__init__");
+    let initialized_in_c = initialized_in_c_only(init.as_ref());
+    if exception_group::is_group_type(ty) {
+        return new_group(cx, class, ty, args).map(Some);
+    }
+    if keeps_more(ty)? && !is_simple_holder(ty) {
+        return if initialized_in_c { real_instance(cx, class, ty, args).map(Some) } else { Ok(None) };
+    }
+    if initialized_in_c && !args.keywords.is_empty() {
+        let text = format!("{}() takes no keyword arguments", cpython::type_name(ty));
+        return Err(cx.raise(pyo3::exceptions::PyTypeError::new_err(text)));
+    }
+    let payload = ExceptionVariable {
+        ty: ty.clone().into_any().unbind(),
+        class: Some(class),
+        args: args.positional.clone(),
+        real: None,
+        given: None,
+        members: None,
+        tuple: None,
+    };
+    let exception = cx.produce(Rc::new(payload));
+    if initialized_in_c {
+        hold(cx, exception, ty, &args.positional);
+    } else {
+        let init = object_model::find_special(cx, exception, &Rc::from("__init__"))?;
+        if let Some(init) = init {
+            cx.call(init, args)?;
+        }
+    }
+    Ok(Some(exception))
+}
+
+fn initialized_in_c_only(init: Option<&Bound<'_, PyAny>>) -> bool {
+    init.is_none_or(|init| cpython::type_name(&init.get_type()) == "wrapper_descriptor")
+}
+
+/// `ExceptionGroup(message, exceptions)`
+fn new_group<'py>(cx: &mut OpcodeExecutor<'py>, class: VarId, ty: &Bound<'py, PyType>, args: &CallArgs) -> Flow<VarId> {
+    let given = exception_group::arguments(args).unwrap_or_default().to_vec();
+    let members = exception_group::members(cx, &given)?;
+    let own = exception_group::class_for(cx, ty, &members)?;
+    let class = own.is(ty).then_some(class);
+    let members = cx.tuple(members);
+    let ty = own.into_any().unbind();
+    let payload =
+        ExceptionVariable { ty, class, args: given, real: None, given: None, members: Some(members), tuple: None };
+    Ok(cx.produce(Rc::new(payload)))
+}
+
+/// `class(*args)` for a class of CPython's own whose arguments are all it keeps.
+pub fn make<'py>(cx: &mut OpcodeExecutor<'py>, class: &Bound<'py, PyAny>, args: Vec<VarId>) -> Flow<VarId> {
+    let tracker = cx.constant_tracker(class.clone().unbind());
+    let class = cx.wrap(class, tracker);
+    cx.call(class, &CallArgs::positional(args))
+}
+
+/// An exception whose class keeps more than its arguments: made for real, so its arguments must be known.
+fn real_instance<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    class: VarId,
+    ty: &Bound<'py, PyType>,
+    args: &CallArgs,
+) -> Flow<VarId> {
+    let Some((positional, keywords)) = cx.materialize_args(args)? else {
+        let text = format!("{}() of values that are not known while tracing", cpython::type_name(ty));
+        return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
+    };
+    match ty.call(positional, Some(&keywords)) {
+        // `OSError(2)` is a FileNotFoundError.
+        Ok(real) => {
+            let class = real.get_type().is(ty).then_some(class);
+            ExceptionVariable::of_real(cx, &real, class, Some(args.clone()))
+        }
+        Err(error) => Err(cx.raise(error)),
+    }
+}
+
+/// Whether C code keeps more in an exception of the class than in any exception.
+fn keeps_more(ty: &Bound<'_, PyType>) -> PyResult<bool> {
+    let base = static_base(ty)?;
+    let size = |ty: &Bound<'_, PyAny>| ty.getattr("__basicsize__")?.extract::<usize>();
+    Ok(size(base.as_any())? != size(ty.py().get_type::<PyBaseException>().as_any())?)
+}
+
+/// Whether what the class keeps more is its first argument.
+fn is_simple_holder(ty: &Bound<'_, PyType>) -> bool {
+    held_attribute(ty).is_some()
+}
+
+fn held_attribute(ty: &Bound<'_, PyType>) -> Option<&'static str> {
+    let py = ty.py();
+    if ty.is_subclass(&py.get_type::<PyStopIteration>()).unwrap_or(false) {
+        return Some("value");
+    }
+    ty.is_subclass(&py.get_type::<PySystemExit>()).unwrap_or(false).then_some("code")
+}
+
+/// `__init__` takes what the exception holds out of its arguments.
+fn hold(cx: &mut OpcodeExecutor<'_>, exception: VarId, ty: &Bound<'_, PyType>, args: &[VarId]) {
+    let Some(name) = held_attribute(ty) else { return };
+    let value = match *args {
+        [] => return,
+        [_, _, ..] if name == "code" => cx.tuple(args.to_vec()),
+        [first, ..] => first,
+    };
+    cx.effects.set_attribute(exception, &Rc::from(name), Some(value));
+}
+
+/// The nearest base that was not made by a class statement.
+fn static_base<'py>(ty: &Bound<'py, PyType>) -> PyResult<Bound<'py, PyType>> {
+    let mut bases = ty.mro().iter().filter_map(|base| base.cast_into::<PyType>().ok());
+    let base = bases.find(|base| !cpython::is_heap_type(base));
+    Ok(base.unwrap_or_else(|| ty.py().get_type::<PyBaseException>()))
+}
+
+/// Calls a method that `BaseException` or a class of its family has in C; `None` if it is not one, or not simulated.
+pub fn call_method(cx: &mut OpcodeExecutor<'_>, descriptor: &Bound<'_, PyAny>, args: &CallArgs) -> Flow<Option<VarId>> {
+    let Some((&this, rest)) = args.positional.split_first() else { return Ok(None) };
+    let Some(exception) = cx.see_as::<ExceptionVariable>(this)? else { return Ok(None) };
+    let name: String = descriptor.getattr("__name__")?.extract()?;
+    let ty = exception.ty.bind(cx.py).cast::<PyType>().map_err(PyErr::from)?.clone();
+    if exception.members.is_some() {
+        if let Some(result) = exception_group::call_method(cx, this, &name, rest)? {
+            return Ok(Some(result));
+        }
+    }
+    match (&*name, rest) {
+        ("__init__", _) if !keeps_more(&ty)? || is_simple_holder(&ty) => {
+            exception.write_args(cx, this, rest.to_vec(), None);
+            hold(cx, this, &ty, rest);
+            Ok(Some(cx.none()))
+        }
+        ("__str__" | "__repr__", []) => {
+            let Some(real) = exception.real_for_text(cx)? else {
+                let text = "the text of an exception with values that are not known while tracing";
+                return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
+            };
+            let descriptor = descriptor.clone().unbind();
+            cx.fold(|py| descriptor.bind(py).call1((real,))).map(Some)
+        }
+        ("with_traceback", [traceback]) => {
+            cx.set_attr(this, &Rc::from("__traceback__"), Some(*traceback))?;
+            Ok(Some(this))
+        }
+        ("add_note", [note]) => {
+            add_note(cx, this, *note)?;
+            Ok(Some(cx.none()))
+        }
+        _ => Ok(None),
+    }
+}
+
+fn add_note(cx: &mut OpcodeExecutor<'_>, this: VarId, note: VarId) -> Flow<()> {
+    if cx.known_str(note)?.is_none() {
+        return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "add_note() of an unknown text"));
+    }
+    let name = Rc::from("__notes__");
+    match cx.find_attr(this, &name)? {
+        Some(notes) => cx.call_method(notes, "append", &[note]).map(|_| ()),
+        None => {
+            let notes = cx.list(vec![note]);
+            cx.set_attr(this, &name, Some(notes))
+        }
+    }
+}
+
+/// A real exception with the arguments, cause and context of one of the trace, if they are known.
+pub fn replica<'py>(cx: &mut OpcodeExecutor<'py>, exception: VarId) -> Flow<Option<Bound<'py, PyAny>>> {
+    let Some(payload) = cx.see_as::<ExceptionVariable>(exception)? else { return cx.materialize(exception) };
+    let Some(real) = payload.real_with_args(cx)? else { return Ok(None) };
+    for name in ["__context__", "__cause__", "__suppress_context__"] {
+        let Some(value) = cx.effects.attribute(exception, &Rc::from(name)).flatten() else { continue };
+        let value = if name == "__suppress_context__" { cx.materialize(value)? } else { replica(cx, value)? };
+        if let Some(value) = value {
+            real.setattr(name, value)?;
+        }
+    }
+    Ok(Some(real))
+}
+
+impl ExceptionVariable {
+    /// Its arguments.
+    pub fn args(&self) -> &[VarId] {
+        &self.args
+    }
+
+    /// The variable of a real exception that was made while tracing.
+    /// `given` is what the program made it of.
+    pub fn of_real<'py>(
+        cx: &mut OpcodeExecutor<'py>,
+        real: &Bound<'py, PyAny>,
+        class: Option<VarId>,
+        given: Option<CallArgs>,
+    ) -> Flow<VarId> {
+        let args = real.getattr("args")?.cast_into::<PyTuple>().map_err(PyErr::from)?;
+        let args = args.iter().map(|item| cx.wrap_fresh(&item)).collect::<Flow<Vec<_>>>()?;
+        let ty = real.get_type().into_any().unbind();
+        let payload =
+            ExceptionVariable { ty, class, args, real: Some(real.clone().unbind()), given, members: None, tuple: None };
+        let exception = cx.produce(Rc::new(payload));
+        if let Some(name) = held_attribute(&real.get_type()) {
+            let value = cx.wrap_fresh(&real.getattr(name)?)?;
+            cx.effects.set_attribute(exception, &Rc::from(name), Some(value));
+        }
+        if let Some(dict) = cpython::instance_dict(real) {
+            for (name, value) in dict.iter() {
+                let value = cx.wrap_fresh(&value)?;
+                cx.effects.set_attribute(exception, &Rc::from(name.extract::<String>()?), Some(value));
+            }
+        }
+        Ok(exception)
+    }
+
+    /// Other arguments, and the tuple that the program has of them.
+    fn write_args(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: Vec<VarId>, tuple: Option<VarId>) {
+        let (ty, members) = (self.ty.clone_ref(cx.py), self.members);
+        let payload = ExceptionVariable { ty, class: self.class, args, real: None, given: None, members, tuple };
+        cx.vars.set(this, Rc::new(payload));
+    }
+
+    /// The tuple of the arguments, which is the same from here on.
+    fn read_args(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> VarId {
+        let tuple = cx.tuple(self.args.clone());
+        self.keep_tuple(cx, this, tuple);
+        tuple
+    }
+
+    fn keep_tuple(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, tuple: VarId) {
+        let payload = ExceptionVariable {
+            ty: self.ty.clone_ref(cx.py),
+            class: self.class,
+            args: self.args.clone(),
+            real: self.real.as_ref().map(|real| real.clone_ref(cx.py)),
+            given: self.given.clone(),
+            members: self.members,
+            tuple: Some(tuple),
+        };
+        cx.vars.set(this, Rc::new(payload));
+    }
+
+    /// A real exception with the present arguments, made by C code alone.
+    fn real_with_args<'py>(&self, cx: &mut OpcodeExecutor<'py>) -> Flow<Option<Bound<'py, PyAny>>> {
+        if let Some(real) = &self.real {
+            return Ok(Some(real.bind(cx.py).clone()));
+        }
+        let args = CallArgs::positional(self.args.clone());
+        let Some((args, _)) = cx.materialize_args(&args)? else { return Ok(None) };
+        let ty = self.ty.bind(cx.py).clone();
+        let base = static_base(ty.cast::<PyType>().map_err(PyErr::from)?)?;
+        let real = base.call_method1("__new__", (&ty,))?;
+        cx.py.get_type::<PyBaseException>().getattr("args")?.call_method1("__set__", (&real, args))?;
+        Ok(Some(real))
+    }
+
+    /// A real exception with the text of this one. Exceptions among its arguments say theirs, unless the program does.
+    fn real_for_text<'py>(&self, cx: &mut OpcodeExecutor<'py>) -> Flow<Option<Bound<'py, PyAny>>> {
+        if let Some(real) = self.real_with_args(cx)? {
+            return Ok(Some(real));
+        }
+        let ty = self.ty.bind(cx.py).cast::<PyType>().map_err(PyErr::from)?.clone();
+        let base = static_base(&ty)?;
+        if let Some(members) = self.members {
+            let members = cx.unpack_all(members)?;
+            let message = self.args.first().copied().map_or(Ok(None), |message| cx.known(message))?;
+            let Some((message, members)) = message.zip(real_arguments(cx, &members)?) else { return Ok(None) };
+            return Ok(Some(base.call_method1("__new__", (&ty, message, members))?));
+        }
+        if keeps_more(&ty)? {
+            return Ok(None);
+        }
+        let Some(args) = real_arguments(cx, &self.args)? else { return Ok(None) };
+        let real = base.call_method1("__new__", (&ty,))?;
+        let args = PyTuple::new(cx.py, args)?;
+        cx.py.get_type::<PyBaseException>().getattr("args")?.call_method1("__set__", (&real, args))?;
+        Ok(Some(real))
+    }
+
+    /// An attribute that C code keeps.
+    fn kept(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
+        let written = cx.effects.attribute(this, name).flatten();
+        Ok(match &**name {
+            "args" => Some(self.tuple.unwrap_or_else(|| self.read_args(cx, this))),
+            "message" if self.members.is_some() => self.args.first().copied(),
+            "exceptions" if self.members.is_some() => self.members,
+            "__traceback__" if cx.raised_at(this).is_some() => Some(cx.traceback(this)),
+            "__cause__" | "__context__" | "__traceback__" => Some(written.unwrap_or_else(|| cx.none())),
+            "__suppress_context__" => Some(written.unwrap_or_else(|| cx.boolean(false))),
+            _ => {
+                let ty = self.ty.bind(cx.py).cast::<PyType>().map_err(PyErr::from)?.clone();
+                if held_attribute(&ty) != Some(&**name) {
+                    return Ok(None);
+                }
+                Some(written.unwrap_or_else(|| cx.none()))
+            }
+        })
+    }
+
+    /// An attribute of a class with C state, read off the real exception.
+    fn read(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<VarId> {
+        let py = cx.py;
+        let refuse = || {
+            Unwind::break_graph(
+                ReasonId::UnsupportedAttribute,
+                format!("attribute '{name}' of an exception made by C code"),
+            )
+        };
+        let real = self.real.as_ref().ok_or_else(refuse)?.bind(py).clone();
+        // The interpreter gives these to the errors it raises itself, and to those of a `__getattr__`; ours may lack them.
+        let told = real.is_instance_of::<PyAttributeError>()
+            || real.is_instance_of::<PyNameError>()
+            || real.is_instance_of::<PyImportError>();
+        if told && (self.class.is_none() || cx.raised_at(this).is_some()) {
+            return Err(refuse());
+        }
+        let value = real.getattr(&**name).map_err(|error| cx.raise(error))?;
+        cx.wrap_fresh(&value)
+    }
+}
+
+impl Variable for ExceptionVariable {
+    fn kind(&self) -> &'static str {
+        "exception"
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        self.ty.bind(cx.py).clone()
+    }
+
+    fn type_tracker(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> TrackerId {
+        match self.class {
+            Some(class) => cx.vars.tracker(class),
+            None => cx.constant_tracker(self.ty.clone_ref(cx.py)),
+        }
+    }
+
+    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
+        format!("ExceptionVariable({})", tracker::name(self.ty.bind(cx.py)))
+    }
+
+    fn children(&self) -> Vec<VarId> {
+        let given = self.given.iter().flat_map(CallArgs::all);
+        self.class.iter().chain(&self.args).chain(&self.members).copied().chain(given).collect()
+    }
+
+    fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
+        let Some((found, _)) = object_model::lookup(cx, this, name)? else {
+            return object_model::get_attr(cx, this, name);
+        };
+        if !matches!(&*cpython::builtin_type_name(&found), "getset_descriptor" | "member_descriptor") {
+            return object_model::get_attr(cx, this, name);
+        }
+        if let Some(value) = self.kept(cx, this, name)? {
+            return Ok(Some(value));
+        }
+        if matches!(&**name, "__class__" | "__dict__")
+            || found.getattr("__objclass__")?.cast::<PyType>().is_ok_and(cpython::is_heap_type)
+        {
+            return object_model::get_attr(cx, this, name);
+        }
+        self.read(cx, this, name).map(Some)
+    }
+
+    fn set_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, value: Option<VarId>) -> Flow<()> {
+        let Some(given) = value.filter(|_| !is_overridden(cx, &self.ty)) else {
+            return object_model::set_attr(cx, this, name, value);
+        };
+        match &**name {
+            "args" => {
+                let ty = self.ty.bind(cx.py).cast::<PyType>().map_err(PyErr::from)?.clone();
+                if keeps_more(&ty)? && !is_simple_holder(&ty) {
+                    let text = "the arguments of an exception that C code keeps more of";
+                    return Err(Unwind::break_graph(ReasonId::UnsupportedMutation, text));
+                }
+                let args = cx.unpack_all(given)?;
+                let tuple = is_tuple(cx, given)?.then_some(given);
+                self.write_args(cx, this, args, tuple);
+            }
+            "__cause__" | "__context__" if !is_none(cx, given)? && !is_exception(cx, given)? => {
+                return object_model::set_attr(cx, this, name, value);
+            }
+            "__cause__" => {
+                let suppressed = cx.boolean(true);
+                cx.effects.set_attribute(this, name, value);
+                cx.effects.set_attribute(this, &Rc::from("__suppress_context__"), Some(suppressed));
+            }
+            "__context__" => cx.effects.set_attribute(this, name, value),
+            "__suppress_context__" if cx.type_of(given)?.is(cx.py.get_type::<PyBool>()) => {
+                cx.effects.set_attribute(this, name, value);
+            }
+            // Giving an exception the traceback that it has is nothing new.
+            "__traceback__" if traceback_of(cx, given) == Some(this) => {}
+            "__traceback__" if cx.raised_at(this).is_none() && is_none(cx, given)? => {}
+            "__traceback__" => {
+                let text = "an exception is given another traceback";
+                return Err(Unwind::break_graph(ReasonId::UnsupportedMutation, text));
+            }
+            _ => return object_model::set_attr(cx, this, name, value),
+        }
+        Ok(())
+    }
+
+    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
+        // Once it was raised it has a traceback that new code could not give it.
+        if cg.cx.raised_at(this).is_some() {
+            return Err(cg.cx.plan_to_raise(this));
+        }
+        let py = cg.cx.py;
+        let class = match self.class {
+            Some(class) => class,
+            None => {
+                let ty = self.ty.bind(py).clone();
+                let tracker = cg.cx.constant_tracker(ty.clone().unbind());
+                cg.cx.wrap(&ty, tracker)
+            }
+        };
+        let ty = self.ty.bind(py).cast::<PyType>().map_err(PyErr::from)?.clone();
+        if let Some(given) = self.given.as_ref().filter(|given| !given.keywords.is_empty()) {
+            let keywords = crate::containers::dict::DictVariable::from_keywords(cg.cx, given.keywords.clone())?;
+            let (positional, keywords) = (cg.cx.tuple(given.positional.clone()), cg.cx.produce(keywords));
+            emit_call(cg, rebuild::apply, &[class, positional, keywords])?;
+        } else if self.real.is_some() && keeps_more(&ty)? {
+            let args = self.given.as_ref().map_or(&self.args, |given| &given.positional).clone();
+            cg.call(|cg| cg.load(class), &args)?;
+        } else {
+            let new = static_base(&ty)?.getattr("__new__")?.unbind();
+            let args: Vec<VarId> = std::iter::once(class).chain(self.args.iter().copied()).collect();
+            cg.call(|cg| cg.load_const(new), &args)?;
+        }
+        cg.define(this)?;
+        match self.tuple {
+            Some(tuple) => {
+                let set = py.get_type::<PyBaseException>().getattr("args")?.getattr("__set__")?.unbind();
+                cg.call(|cg| cg.load_const(set), &[this, tuple])?;
+                cg.op("POP_TOP", 0)
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// Real arguments, of which exceptions are only as good as their texts.
+fn real_arguments<'py>(cx: &mut OpcodeExecutor<'py>, args: &[VarId]) -> Flow<Option<Vec<Bound<'py, PyAny>>>> {
+    let mut real = Vec::with_capacity(args.len());
+    for &arg in args {
+        let found = match cx.see_as::<ExceptionVariable>(arg)? {
+            Some(exception) if says_its_text_in_c(exception.ty.bind(cx.py)) => {
+                sequence::nested(|| exception.real_for_text(cx)).ok_or_else(sequence::endless)??
+            }
+            Some(_) => None,
+            None => cx.materialize(arg)?,
+        };
+        let Some(found) = found else { return Ok(None) };
+        real.push(found);
+    }
+    Ok(Some(real))
+}
+
+fn says_its_text_in_c(ty: &Bound<'_, PyAny>) -> bool {
+    let in_c = |name: &&str| {
+        let found = ty.cast::<PyType>().ok().and_then(|ty| cpython::type_lookup(ty, &PyString::intern(ty.py(), name)));
+        found.is_some_and(|found| cpython::builtin_type_name(&found) == "wrapper_descriptor")
+    };
+    ["__str__", "__repr__"].iter().all(in_c)
+}
+
+/// The exception whose traceback the variable is.
+fn traceback_of(cx: &OpcodeExecutor<'_>, variable: VarId) -> Option<VarId> {
+    match cx.vars.as_kind::<BookkeepingVariable>(variable).as_deref() {
+        Some(BookkeepingVariable::Traceback(exception)) => Some(*exception),
+        _ => None,
+    }
+}
+
+/// An exception that `class(*args)` has made keeps the tuple that it was given.
+pub fn keep_given(cx: &mut OpcodeExecutor<'_>, class: VarId, exception: VarId, args: VarId) -> Flow<()> {
+    let Some(made) = cx.vars.as_kind::<ExceptionVariable>(exception) else { return Ok(()) };
+    let is_as_given = made.class == Some(class) && made.tuple.is_none() && made.members.is_none();
+    if is_as_given && is_tuple(cx, args)? && cx.unpack_all(args)? == made.args {
+        made.keep_tuple(cx, exception, args);
+    }
+    Ok(())
+}
+
+fn is_tuple(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<bool> {
+    Ok(cx.type_of(variable)?.is(cx.py.get_type::<PyTuple>()))
+}
+
+fn is_none(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<bool> {
+    Ok(cx.known(variable)?.is_some_and(|value| value.is_none()))
+}
+
+fn is_exception(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<bool> {
+    let ty = cx.type_of(variable)?;
+    Ok(ty.cast::<PyType>().is_ok_and(|ty| cpython::is_subtype(ty, &cx.py.get_type::<PyBaseException>())))
+}
+
+/// Whether the class writes attributes in its own way.
+fn is_overridden(cx: &OpcodeExecutor<'_>, ty: &Py<PyAny>) -> bool {
+    let ty = ty.bind(cx.py).cast::<PyType>();
+    let found = ty.ok().and_then(|ty| cpython::type_lookup(ty, &PyString::intern(cx.py, "__setattr__")));
+    found.is_none_or(|found| cpython::builtin_type_name(&found) != "wrapper_descriptor")
+}

@@ -1,0 +1,232 @@
+//! Groups of exceptions: what `except*` splits, and what it leaves to be raised.
+
+use std::rc::Rc;
+
+use pyo3::exceptions::{PyException, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::PyType;
+
+use sot_core::cpython;
+use sot_core::error::{Flow, ReasonId, Unwind};
+use sot_core::executor::{CallArgs, OpcodeExecutor};
+use sot_core::variable::VarId;
+
+use crate::classes::exception::{self, ExceptionVariable};
+
+/// The attributes that the parts of a group have from it.
+const INHERITED: [&str; 2] = ["__context__", "__cause__"];
+
+/// `BaseExceptionGroup` and `ExceptionGroup`, where there are any (3.11+).
+fn types(py: Python<'_>) -> Option<[Bound<'_, PyType>; 2]> {
+    let builtins = cpython::import(py, "builtins").ok()?;
+    let ty = |name: &str| builtins.getattr(name).ok()?.cast_into::<PyType>().ok();
+    Some([ty("BaseExceptionGroup")?, ty("ExceptionGroup")?])
+}
+
+/// Whether the class is one of groups that are taken apart as CPython's own are.
+pub fn is_group_type(ty: &Bound<'_, PyType>) -> bool {
+    types(ty.py()).is_some_and(|types| types.iter().any(|own| own.is(ty)))
+}
+
+/// Whether the exception is a group, of whatever class.
+pub fn is_group(cx: &mut OpcodeExecutor<'_>, exception: VarId) -> Flow<bool> {
+    let ty = cx.type_of(exception)?;
+    let base = types(cx.py).map(|[base, _]| base);
+    Ok(base.is_some_and(|base| ty.cast::<PyType>().is_ok_and(|ty| ty.is_subclass(&base).unwrap_or(false))))
+}
+
+fn refuse() -> Unwind {
+    Unwind::break_graph(ReasonId::UnsupportedOperation, "a group of exceptions that is taken apart in its own way")
+}
+
+/// The items of `group.exceptions`, for a group made in the trace.
+pub fn members(cx: &mut OpcodeExecutor<'_>, args: &[VarId]) -> Flow<Vec<VarId>> {
+    let [message, exceptions] = args else { return Err(refuse()) };
+    if !matches!(cx.see(*exceptions)?.kind(), "list" | "tuple") {
+        return Err(refuse());
+    }
+    let members = cx.unpack_all(*exceptions)?;
+    let mut proper = cx.known_str(*message)?.is_some() && !members.is_empty();
+    for &member in &members {
+        proper &= cx.see_as::<ExceptionVariable>(member)?.is_some();
+    }
+    if proper {
+        Ok(members)
+    } else {
+        Err(refuse())
+    }
+}
+
+/// The class of a group of these exceptions, which the more general class gives up for the narrower one.
+pub fn class_for<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    ty: &Bound<'py, PyType>,
+    members: &[VarId],
+) -> Flow<Bound<'py, PyType>> {
+    let [base, narrow] = types(cx.py).ok_or_else(refuse)?;
+    let ordinary = cx.py.get_type::<PyException>();
+    for &member in members {
+        let of = cx.type_of(member)?;
+        if !of.cast::<PyType>().is_ok_and(|of| of.is_subclass(&ordinary).unwrap_or(false)) {
+            // CPython's own error of a narrow group of others is rare enough.
+            return if ty.is(&base) { Ok(base) } else { Err(refuse()) };
+        }
+    }
+    Ok(narrow)
+}
+
+fn group(cx: &mut OpcodeExecutor<'_>, message: VarId, members: Vec<VarId>) -> Flow<VarId> {
+    let [base, _] = types(cx.py).ok_or_else(refuse)?;
+    let members = cx.list(members);
+    exception::make(cx, base.as_any(), vec![message, members])
+}
+
+/// A group of some of the exceptions of another, which counts as raised where that was.
+fn derive(cx: &mut OpcodeExecutor<'_>, original: VarId, members: Vec<VarId>) -> Flow<Option<VarId>> {
+    if members.is_empty() {
+        return Ok(None);
+    }
+    let payload = cx.see_as::<ExceptionVariable>(original)?.ok_or_else(refuse)?;
+    let ty = cx.type_of(original)?;
+    if !ty.cast::<PyType>().is_ok_and(is_group_type) {
+        return Err(refuse());
+    }
+    let message = payload.args().first().copied().ok_or_else(refuse)?;
+    let part = group(cx, message, members)?;
+    for name in INHERITED {
+        if let Some(value) = cx.effects.attribute(original, &Rc::from(name)).flatten() {
+            cx.effects.set_attribute(part, &Rc::from(name), Some(value));
+        }
+    }
+    let suppressed = cx.boolean(true);
+    cx.effects.set_attribute(part, &Rc::from("__suppress_context__"), Some(suppressed));
+    if let Some(notes) = cx.effects.attribute(original, &Rc::from("__notes__")).flatten() {
+        let notes = cx.unpack_all(notes)?;
+        let notes = cx.list(notes);
+        cx.effects.set_attribute(part, &Rc::from("__notes__"), Some(notes));
+    }
+    cx.note_part(part, original);
+    Ok(Some(part))
+}
+
+/// The exceptions of a group that `wanted` accepts, in a group like it, and the others.
+fn partition(
+    cx: &mut OpcodeExecutor<'_>,
+    exception: VarId,
+    wanted: &mut dyn FnMut(&mut OpcodeExecutor<'_>, VarId) -> Flow<bool>,
+) -> Flow<[Option<VarId>; 2]> {
+    if wanted(cx, exception)? {
+        return Ok([Some(exception), None]);
+    }
+    if !is_group(cx, exception)? {
+        return Ok([None, Some(exception)]);
+    }
+    let payload = cx.see_as::<ExceptionVariable>(exception)?.ok_or_else(refuse)?;
+    let (mut inside, mut outside) = (Vec::new(), Vec::new());
+    for member in members(cx, payload.args())? {
+        let [yes, no] = partition(cx, member, wanted)?;
+        inside.extend(yes);
+        outside.extend(no);
+    }
+    Ok([derive(cx, exception, inside)?, derive(cx, exception, outside)?])
+}
+
+/// `group.split(type)`
+pub fn split(cx: &mut OpcodeExecutor<'_>, exception: VarId, pattern: VarId) -> Flow<[Option<VarId>; 2]> {
+    partition(cx, exception, &mut |cx, exception| cx.exception_matches(exception, pattern))
+}
+
+/// `except*`: what is left of the exception, and what of it is caught.
+pub fn catch(cx: &mut OpcodeExecutor<'_>, exception: VarId, pattern: VarId) -> Flow<[Option<VarId>; 2]> {
+    let matches = cx.exception_matches(exception, pattern)?;
+    refuse_groups(cx, pattern)?;
+    if matches {
+        if is_group(cx, exception)? {
+            return Ok([None, Some(exception)]);
+        }
+        let message = cx.string("");
+        let wrapped = group(cx, message, vec![exception])?;
+        return Ok([None, Some(wrapped)]);
+    }
+    if !is_group(cx, exception)? {
+        return Ok([Some(exception), None]);
+    }
+    let [caught, rest] = split(cx, exception, pattern)?;
+    Ok([rest, caught])
+}
+
+/// `except*` of a class of groups is an error of the program's.
+fn refuse_groups(cx: &mut OpcodeExecutor<'_>, pattern: VarId) -> Flow<()> {
+    let Some([base, _]) = types(cx.py) else { return Ok(()) };
+    let classes = if cx.see(pattern)?.kind() == "tuple" { cx.unpack_all(pattern)? } else { vec![pattern] };
+    for class in classes {
+        let class = cx.see(class)?.object().map(|class| class.bind(cx.py).clone());
+        if class
+            .is_some_and(|class| class.cast::<PyType>().is_ok_and(|class| class.is_subclass(&base).unwrap_or(false)))
+        {
+            let text = "catching ExceptionGroup with except* is not allowed. Use except instead.";
+            return Err(cx.raise(PyTypeError::new_err(text)));
+        }
+    }
+    Ok(())
+}
+
+fn leaves(cx: &mut OpcodeExecutor<'_>, exception: VarId, found: &mut Vec<VarId>) -> Flow<()> {
+    if !is_group(cx, exception)? {
+        found.push(exception);
+        return Ok(());
+    }
+    let payload = cx.see_as::<ExceptionVariable>(exception)?.ok_or_else(refuse)?;
+    for member in members(cx, payload.args())? {
+        leaves(cx, member, found)?;
+    }
+    Ok(())
+}
+
+/// What is raised behind all `except*` clauses: what they have left of the original, in the shape that it has there, and what they
+/// have raised of their own, in a group if that is more than one.
+pub fn raised_again(cx: &mut OpcodeExecutor<'_>, original: VarId, left: &[VarId]) -> Flow<Option<VarId>> {
+    let (mut kept, mut raised) = (Vec::new(), Vec::new());
+    for &part in left {
+        if part == original || cx.is_part(part, original) {
+            leaves(cx, part, &mut kept)?;
+        } else {
+            raised.push(part);
+        }
+    }
+    raised.extend(partition(cx, original, &mut |_, exception| Ok(kept.contains(&exception)))?[0]);
+    if raised.len() < 2 {
+        return Ok(raised.pop());
+    }
+    let message = cx.string("");
+    group(cx, message, raised).map(Some)
+}
+
+/// A method of a group; `None` if it is not simulated.
+pub fn call_method(cx: &mut OpcodeExecutor<'_>, group: VarId, name: &str, args: &[VarId]) -> Flow<Option<VarId>> {
+    let none_or = |cx: &mut OpcodeExecutor<'_>, part: Option<VarId>| part.unwrap_or_else(|| cx.none());
+    match (name, args) {
+        ("split", &[pattern]) => {
+            let [inside, outside] = split(cx, group, pattern)?;
+            let parts = vec![none_or(cx, inside), none_or(cx, outside)];
+            Ok(Some(cx.tuple(parts)))
+        }
+        ("subgroup", &[pattern]) => {
+            let [inside, _] = split(cx, group, pattern)?;
+            Ok(Some(none_or(cx, inside)))
+        }
+        ("__str__", []) => {
+            let payload = cx.see_as::<ExceptionVariable>(group)?.ok_or_else(refuse)?;
+            let count = members(cx, payload.args())?.len();
+            let message = cx.known_str(payload.args()[0])?.unwrap_or_default();
+            let plural = if count == 1 { "" } else { "s" };
+            Ok(Some(cx.string(&format!("{message} ({count} sub-exception{plural})"))))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Calls of a group's class.
+pub fn arguments(args: &CallArgs) -> Option<&[VarId]> {
+    args.keywords.is_empty().then_some(&args.positional[..])
+}

@@ -1,0 +1,199 @@
+//! `x.__dict__`: the attributes of an object as a dict. There is one truth about attributes, the side effects over what the
+//! object had: what the dict holds is asked for when it is needed, and a write to it is one to the attributes.
+
+use std::rc::Rc;
+
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use sot_core::codegen::CodeGen;
+use sot_core::cpython;
+use sot_core::error::{Flow, ReasonId, Unwind};
+use sot_core::executor::{object_model, BinaryOp, CompareOp, Name, OpcodeExecutor};
+use sot_core::side_effects::{entry_beside, key_of_entry};
+use sot_core::tracker::Tracker;
+use sot_core::variable::{VarId, Variable};
+
+use crate::containers::dict::{self, DictVariable, Entry};
+use crate::containers::hash_key::HashKey;
+use crate::iterators::dict_view::{DictIterator, View};
+
+sot_core::variable_kind! { "instance_dict" }
+
+/// The attributes of an object as a dict.
+pub struct InstanceDictVariable {
+    object: VarId,
+    /// What the dict held before the trace.
+    before: Option<VarId>,
+}
+
+/// `object.__dict__`
+pub fn of(cx: &mut OpcodeExecutor<'_>, object: VarId) -> Flow<VarId> {
+    let tracker = cx.vars.tracker(object);
+    let real = cx.see(object)?.object().map(|object| object.bind(cx.py).clone());
+    let real = real.filter(|_| cx.trackers.is_loadable(tracker)).and_then(|object| cpython::instance_dict(&object));
+    let Some(dict) = real.map(Bound::into_any) else {
+        return Ok(cx.produce(Rc::new(InstanceDictVariable { object, before: None })));
+    };
+    let found = object_model::found_below(cx, object)?;
+    let tracker = cx.trackers.add(Tracker::Getattr { of: found, name: "__dict__".into() });
+    if let Some(met) = cx.met(&dict) {
+        if cx.vars.as_kind::<InstanceDictVariable>(met).is_some() {
+            return Ok(met);
+        }
+        if cx.vars.tracker(met) != tracker {
+            let text = "the __dict__ of an object that is reached as a dict, too";
+            return Err(Unwind::break_graph(ReasonId::UnsupportedAttribute, text));
+        }
+    }
+    let before = Some(cx.wrap(&dict, tracker));
+    let this = cx.produce(Rc::new(InstanceDictVariable { object, before }));
+    cx.is_reached_as(&dict, this);
+    Ok(this)
+}
+
+impl InstanceDictVariable {
+    /// Whether the trace has written attributes of the object.
+    pub(crate) fn is_written(&self, cx: &OpcodeExecutor<'_>) -> bool {
+        cx.effects.is_written(self.object)
+    }
+
+    /// What it holds now, as a dict apart.
+    pub(crate) fn contents(&self, cx: &mut OpcodeExecutor<'_>) -> Flow<DictVariable> {
+        Ok(DictVariable::new(self.entries(cx)?, false))
+    }
+
+    fn entries(&self, cx: &mut OpcodeExecutor<'_>) -> Flow<Vec<Entry>> {
+        let py = cx.py;
+        let mut entries = Vec::new();
+        if let Some(before) = self.before {
+            entries.clone_from(&dict::expect(cx, before)?.entries);
+        }
+        let mut kept = Vec::with_capacity(entries.len());
+        for entry in entries {
+            let Ok(name) = entry.key.bind(py).extract::<String>() else {
+                // No attribute, but an entry all the same.
+                kept.push(entry);
+                continue;
+            };
+            let beside = entry_beside(&name);
+            if !cx.effects.was_deleted(self.object, &name) && !cx.effects.was_deleted(self.object, &beside) {
+                kept.push(entry);
+            }
+        }
+        for (name, value) in cx.effects.attributes_of(self.object) {
+            // What a slot or C code keeps is not in the dict.
+            let beside = key_of_entry(&name);
+            if beside.is_none() && self.is_kept_in_c(cx, &name)? {
+                continue;
+            }
+            let key = cx.string(beside.unwrap_or(&name));
+            let key = HashKey::of(cx, key)?;
+            dict::put(cx, &mut kept, key, value)?;
+        }
+        Ok(kept)
+    }
+
+    /// Gives the object these attributes, and no others.
+    pub(crate) fn write(&self, cx: &mut OpcodeExecutor<'_>, after: &[Entry]) -> Flow<()> {
+        let before = self.entries(cx)?;
+        for entry in &before {
+            if dict::find(cx, after, &entry.key)?.is_none() {
+                let name = self.attribute_name(cx, &entry.key)?;
+                cx.effects.set_attribute(self.object, &name, None);
+            }
+        }
+        for entry in after {
+            let old = dict::find(cx, &before, &entry.key)?.map(|at| before[at].value);
+            if old != Some(entry.value) {
+                let name = self.attribute_name(cx, &entry.key)?;
+                cx.effects.set_attribute(self.object, &name, Some(entry.value));
+            }
+        }
+        Ok(())
+    }
+
+    /// The attribute that a write to the dict writes.
+    fn attribute_name(&self, cx: &mut OpcodeExecutor<'_>, key: &HashKey) -> Flow<Name> {
+        let name: Name = key.bind(cx.py).extract::<String>().map(Rc::from).map_err(|_| {
+            let text = "a key that is no string in the __dict__ of an object";
+            Unwind::break_graph(ReasonId::UnsupportedMutation, text)
+        })?;
+        Ok(if self.is_kept_in_c(cx, &name)? { entry_beside(&name) } else { name })
+    }
+
+    /// Whether the object's class has C code keep the attribute, beside which the entry is no attribute.
+    fn is_kept_in_c(&self, cx: &mut OpcodeExecutor<'_>, name: &Name) -> Flow<bool> {
+        let found = object_model::lookup(cx, self.object, name)?;
+        let kinds = ["member_descriptor", "getset_descriptor"];
+        Ok(found.is_some_and(|(found, _)| kinds.contains(&&*cpython::builtin_type_name(&found))))
+    }
+}
+
+impl Variable for InstanceDictVariable {
+    fn kind(&self) -> &'static str {
+        "instance_dict"
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        cx.py.get_type::<PyDict>().into_any()
+    }
+
+    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
+        format!("InstanceDictVariable({})", cx.text(self.object))
+    }
+
+    fn children(&self) -> Vec<VarId> {
+        vec![self.object]
+    }
+
+    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
+        cg.load_instance_dict(self.object)
+    }
+
+    fn get_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId) -> Flow<VarId> {
+        self.contents(cx)?.get_item(cx, this, key)
+    }
+
+    fn set_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId, value: VarId) -> Flow<()> {
+        self.contents(cx)?.set_item(cx, this, key, value)
+    }
+
+    fn del_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId) -> Flow<()> {
+        self.contents(cx)?.del_item(cx, this, key)
+    }
+
+    fn iter(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
+        DictIterator::over(cx, this, View::Keys, false)
+    }
+
+    fn len(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
+        self.contents(cx)?.len(cx, this)
+    }
+
+    fn truth(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {
+        self.contents(cx)?.truth(cx, this)
+    }
+
+    fn contains(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, item: VarId) -> Flow<VarId> {
+        self.contents(cx)?.contains(cx, this, item)
+    }
+
+    fn binary(
+        &self,
+        cx: &mut OpcodeExecutor<'_>,
+        op: BinaryOp,
+        this: VarId,
+        other: VarId,
+        reflected: bool,
+    ) -> Flow<Option<VarId>> {
+        self.contents(cx)?.binary(cx, op, this, other, reflected)
+    }
+
+    fn inplace(&self, cx: &mut OpcodeExecutor<'_>, op: BinaryOp, this: VarId, other: VarId) -> Flow<Option<VarId>> {
+        self.contents(cx)?.inplace(cx, op, this, other)
+    }
+
+    fn compare(&self, cx: &mut OpcodeExecutor<'_>, op: CompareOp, this: VarId, other: VarId) -> Flow<Option<VarId>> {
+        self.contents(cx)?.compare(cx, op, this, other)
+    }
+}

@@ -1,0 +1,237 @@
+//! Objects with no kind of their own: instances of any class, by CPython's object model alone.
+
+use std::rc::Rc;
+
+use pyo3::exceptions::{PyAttributeError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyTuple, PyType};
+use sot_core::builtin;
+use sot_core::cpython;
+use sot_core::error::{Flow, ReasonId, Unwind};
+use sot_core::executor::{object_model, BinaryOp, CallArgs, CompareOp, Name, OpcodeExecutor};
+use sot_core::guard::{Identity, Test};
+use sot_core::tracker::{repr, TrackerId};
+use sot_core::variable::{GraphArgument, VarId, Variable};
+
+use crate::builtins::cannot;
+use crate::iterators::library;
+use crate::numpy;
+use crate::numpy::array_comparison;
+use crate::numpy::small_array;
+
+sot_core::variable_kind! { "object", rank: 0, when: |_| true, wrap: ObjectVariable::wrap }
+
+/// A real object.
+pub struct ObjectVariable {
+    object: Py<PyAny>,
+}
+
+impl ObjectVariable {
+    /// The variable of `object`.
+    pub fn new(object: Py<PyAny>) -> Self {
+        ObjectVariable { object }
+    }
+
+    fn wrap(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, tracker: TrackerId) -> Flow<Rc<dyn Variable>> {
+        if numpy::is_value_type(&object.get_type()) && cx.goes_on_differing(tracker) {
+            return Ok(Rc::new(ChangingValue { ty: object.get_type().unbind() }));
+        }
+        Ok(Rc::new(ObjectVariable::new(object.clone().unbind())))
+    }
+}
+
+/// A number of another library's that goes on being another one: its type is all that is assumed.
+struct ChangingValue {
+    ty: Py<PyType>,
+}
+
+impl Variable for ChangingValue {
+    fn kind(&self) -> &'static str {
+        "changing_value"
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        self.ty.bind(cx.py).clone().into_any()
+    }
+
+    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
+        format!("a {} that is another one at every call", cpython::type_name(self.ty.bind(cx.py)))
+    }
+
+    /// Its methods are C code, which comes back to the operators.
+    fn special(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, _: &str) -> Flow<Option<VarId>> {
+        Err(Unwind::break_graph(ReasonId::ChangingNumber, self.text(cx)))
+    }
+}
+
+/// Types whose instances are immutable values that C code keeps.
+const VALUES: &[(&str, &str)] = &[
+    ("re", "Pattern"),
+    ("re", "Match"),
+    ("struct", "Struct"),
+    ("types", "GenericAlias"),
+    ("types", "UnionType"),
+    ("datetime", "date"),
+    ("datetime", "datetime"),
+    ("datetime", "time"),
+    ("datetime", "timedelta"),
+    ("datetime", "timezone"),
+];
+
+/// Whether the object is an immutable value that C code keeps: what it answers depends on the arguments alone.
+pub fn is_c_value(object: &Bound<'_, PyAny>) -> bool {
+    is_value_type(object.get_type().as_any()) && !has_own_time_zone(object)
+}
+
+/// Whether the object is a time in a zone of the program's making.
+fn has_own_time_zone(object: &Bound<'_, PyAny>) -> bool {
+    let zone = object.getattr_opt("tzinfo").ok().flatten();
+    zone.is_some_and(|zone| !zone.is_none() && !is_value_type(zone.get_type().as_any()))
+}
+
+/// Whether the object says something of types and is made by `typing`, in Python.
+fn is_type_hint(object: &Bound<'_, PyAny>) -> bool {
+    let ty = object.get_type();
+    cpython::is_heap_type(&ty) && ty.module().is_ok_and(|module| module == "typing")
+}
+
+builtin! { CALL_OF_ALIAS = "types:GenericAlias.__call__" => |cx, args| {
+    let Some((&alias, rest)) = args.positional.split_first() else { return Err(cannot("an alias that is not given")) };
+    let origin = cx.get_attr(alias, &Rc::from("__origin__"))?;
+    let made = cx.call(origin, &CallArgs { positional: rest.to_vec(), keywords: args.keywords.clone() })?;
+    match cx.set_attr(made, &Rc::from("__orig_class__"), Some(alias)) {
+        Err(Unwind::Raise(exception)) if is_refusal(cx, exception)? => {}
+        other => other?,
+    }
+    Ok(made)
+} }
+
+/// Whether objects of a class have no place for the attribute.
+fn is_refusal(cx: &mut OpcodeExecutor<'_>, exception: VarId) -> Flow<bool> {
+    let (ty, refusals) =
+        (cx.type_of(exception)?, [cx.py.get_type::<PyAttributeError>(), cx.py.get_type::<PyTypeError>()]);
+    Ok(ty.cast::<PyType>().is_ok_and(|ty| refusals.iter().any(|refusal| cpython::is_subtype(ty, refusal))))
+}
+
+/// Of these, types whose equal instances answer alike.
+const COMPARED: &[&str] = &["date", "timedelta"];
+
+/// Whether the object is a value in whose place an equal one does.
+pub fn is_compared_value(object: &Bound<'_, PyAny>) -> bool {
+    COMPARED.contains(&&*cpython::type_name(&object.get_type())) && is_c_value(object)
+}
+
+/// Whether instances of the type are such values.
+pub fn is_value_type(ty: &Bound<'_, PyAny>) -> bool {
+    static TYPES: PyOnceLock<Vec<Py<PyAny>>> = PyOnceLock::new();
+    let own = |py: Python<'_>| VALUES.iter().filter_map(|(module, name)| library(py, module, name).ok()).collect();
+    TYPES.get_or_init(ty.py(), || own(ty.py())).iter().any(|own| own.is(ty))
+        || ty.cast::<PyType>().is_ok_and(numpy::is_value_type)
+}
+
+/// Whether instances of the type are tuples with names for their items, made by C code.
+pub fn is_struct_sequence(ty: &Bound<'_, PyAny>) -> bool {
+    let is_tuple = || ty.cast::<PyType>().is_ok_and(|ty| ty.is_subclass_of::<PyTuple>().unwrap_or(false));
+    ty.hasattr("n_sequence_fields").unwrap_or(false) && is_tuple()
+}
+
+/// Whether a new object may be kept in the place of another one that is made anew at each call.
+pub fn is_kept_value(object: &Bound<'_, PyAny>) -> bool {
+    if is_struct_sequence(object.get_type().as_any()) {
+        return object.cast::<PyTuple>().is_ok_and(|tuple| tuple.iter().all(|item| item.hash().is_ok()));
+    }
+    is_c_value(object)
+}
+
+impl Variable for ObjectVariable {
+    fn kind(&self) -> &'static str {
+        "object"
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        self.object.bind(cx.py).get_type().into_any()
+    }
+
+    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
+        format!("ObjectVariable({})", repr(cx.py, &self.object))
+    }
+
+    fn object(&self) -> Option<&Py<PyAny>> {
+        Some(&self.object)
+    }
+
+    fn materialize(&self, cx: &OpcodeExecutor<'_>) -> Option<Py<PyAny>> {
+        let object = self.object.bind(cx.py);
+        (is_c_value(object) || is_type_hint(object)).then(|| self.object.clone_ref(cx.py))
+    }
+
+    /// A value is as constant as a number, but many an equal one is made only once.
+    fn guard(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
+        let object = self.object.bind(cx.py).clone();
+        let tracker = cx.vars.tracker(this);
+        let of_numpy = numpy::is_value_type(&object.get_type());
+        if of_numpy || is_compared_value(&object) {
+            cx.guards.add(tracker, Test::Equals(self.object.clone_ref(cx.py)));
+        } else if is_c_value(&object) || is_type_hint(&object) {
+            cx.guards.add(tracker, Test::Is(Identity::of(&object)));
+        } else {
+            cx.guards.add(tracker, Test::TypeIs(Identity::of(object.get_type().as_any())));
+        }
+        Ok(())
+    }
+
+    /// One value of numpy's is as good as an equal one, which is what its guard asks for.
+    fn graph_argument(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<GraphArgument> {
+        if let Some(array) = small_array::graph_argument(cx, this)? {
+            return Ok(GraphArgument { value: array.unbind(), text: repr(cx.py, &self.object), holds_tensor: false });
+        }
+        if !numpy::is_value_type(&self.object.bind(cx.py).get_type()) {
+            return object_model::graph_argument(cx, this, Some(&self.object));
+        }
+        let value = self.object.clone_ref(cx.py);
+        Ok(GraphArgument { value, text: repr(cx.py, &self.object), holds_tensor: false })
+    }
+
+    fn call(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
+        match numpy::call(cx, this, &self.object, args)? {
+            Some(result) => Ok(result),
+            None => object_model::call(cx, this, args),
+        }
+    }
+
+    fn binary(
+        &self,
+        cx: &mut OpcodeExecutor<'_>,
+        op: BinaryOp,
+        this: VarId,
+        other: VarId,
+        reflected: bool,
+    ) -> Flow<Option<VarId>> {
+        if numpy::leaves_operators_to(cx, &self.object, other)? {
+            return Ok(None);
+        }
+        object_model::binary(cx, op, this, other, reflected)
+    }
+
+    fn compare(&self, cx: &mut OpcodeExecutor<'_>, op: CompareOp, this: VarId, other: VarId) -> Flow<Option<VarId>> {
+        if numpy::leaves_operators_to(cx, &self.object, other)? {
+            return Ok(None);
+        }
+        match array_comparison::compare(cx, &self.object, op, this, other)? {
+            Some(result) => Ok(Some(result)),
+            None => object_model::compare(cx, op, this, other),
+        }
+    }
+
+    fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
+        let object = self.object.bind(cx.py).clone();
+        if is_c_value(&object) {
+            let value = object.getattr(&**name).ok();
+            if let Some(value) = value.filter(|value| value.is_instance_of::<PyType>() || !value.is_callable()) {
+                return cx.wrap_fresh(&value).map(Some);
+            }
+        }
+        object_model::get_attr(cx, this, name)
+    }
+}

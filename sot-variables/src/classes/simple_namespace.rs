@@ -1,0 +1,59 @@
+//! `types.SimpleNamespace`.
+
+use std::rc::Rc;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyType, PyTypeMethods};
+use sot_core::builtin;
+use sot_core::cpython;
+use sot_core::error::{ReasonId, Unwind};
+use sot_core::executor::{CallArgs, CompareOp};
+use sot_core::language::LANGUAGE;
+
+use crate::classes::instance::InstanceVariable;
+
+builtin! { NAMESPACE = "types:SimpleNamespace" => |cx, args| {
+    if !args.positional.is_empty() {
+        return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "SimpleNamespace() of a mapping"));
+    }
+    let ty = cpython::import(cx.py, "types")?.getattr("SimpleNamespace")?;
+    let tracker = cx.constant_tracker(ty.clone().unbind());
+    let class = cx.wrap(&ty, tracker);
+    let instance = InstanceVariable::make(cx, class, ty.cast::<PyType>().map_err(PyErr::from)?);
+    for (name, value) in &args.keywords {
+        cx.effects.set_attribute(instance, name, Some(*value));
+    }
+    Ok(instance)
+} }
+
+builtin! { NAMESPACE_EQ = "types:SimpleNamespace.__eq__" => |cx, args| {
+    let [this, other] = args.exactly(cx, "__eq__")?;
+    let (ty, base) = (cx.type_of(other)?, cpython::import(cx.py, "types")?.getattr("SimpleNamespace")?);
+    if !ty.cast::<PyType>().is_ok_and(|ty| ty.is_subclass(&base).unwrap_or(false)) {
+        let value = cx.py.NotImplemented();
+        return Ok(cx.constant(value));
+    }
+    let name = Rc::from("__dict__");
+    let (left, right) = (cx.get_attr(this, &name)?, cx.get_attr(other, &name)?);
+    cx.compare(CompareOp::Equal, left, right)
+} }
+
+builtin! { NAMESPACE_REPR = "types:SimpleNamespace.__repr__" => |cx, args| {
+    let [this] = args.exactly(cx, "__repr__")?;
+    let dict = cx.get_attr(this, &Rc::from("__dict__"))?;
+    let repr = cpython::import(cx.py, "builtins")?.getattr("repr")?;
+    let own = cx.type_of(this)?.is(&cpython::import(cx.py, "types")?.getattr("SimpleNamespace")?);
+    let name = if own { "namespace".to_owned() } else { cx.type_name(this)? };
+    let mut parts = Vec::new();
+    for (key, value) in cx.keyword_items(dict)? {
+        let text = cx.call_builtin(&repr, &CallArgs::positional(vec![value]), false)?;
+        let Some(text) = cx.known_str(text)? else {
+            return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "repr() of values not known while tracing"));
+        };
+        parts.push(format!("{key}={text}"));
+    }
+    if LANGUAGE.sorts_namespaces {
+        parts.sort();
+    }
+    Ok(cx.string(&format!("{name}({})", parts.join(", "))))
+} }

@@ -1,0 +1,252 @@
+//! Real objects that stand for values made in the trace, where CPython is to look at them: in the namespace of a class, or as
+//! parts of a `property`. Who finds one in the class is at the variable again (`OpcodeExecutor::stand_for`).
+
+use std::rc::Rc;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyFrozenSet, PyList, PySet, PyString, PyTuple, PyType};
+use sot_core::builtin;
+use sot_core::codegen::CodeGen;
+use sot_core::cpython;
+use sot_core::error::{Flow, ReasonId, Unwind};
+use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
+use sot_core::side_effects::key_of_entry;
+use sot_core::tracker;
+use sot_core::variable::{VarId, Variable};
+
+use crate::classes::instance::InstanceVariable;
+use crate::containers::dict::DictVariable;
+use crate::containers::list::ListVariable;
+use crate::containers::set::SetVariable;
+use crate::containers::tuple::TupleVariable;
+use crate::functions::cell::CellVariable;
+use crate::functions::function;
+use crate::iterators::library;
+
+sot_core::variable_kind! { "made" }
+
+fn refuse(what: &str) -> Unwind {
+    Unwind::break_graph(ReasonId::UnsupportedCall, what)
+}
+
+/// A real object for the variable. `exact` is made false where it is not in all the variable's state.
+pub fn of<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, exact: &mut bool) -> Flow<Bound<'py, PyAny>> {
+    let payload = cx.vars.get(variable);
+    let hidden = payload.object().map(|object| object.bind(cx.py).clone()).filter(is_proxy);
+    if let Some(object) = hidden.filter(|_| payload.kind() == "lazy") {
+        // What is behind it cannot be followed; that it is this object can be assumed.
+        let tracker = cx.vars.tracker(variable);
+        object_model::guard_identity(cx, &object, tracker);
+        return Ok(object);
+    }
+    let payload = cx.see(variable)?;
+    if let Some(value) = payload.constant() {
+        return Ok(value.bind(cx.py).clone());
+    }
+    if let Some(made) = cx.vars.as_kind::<MadeVariable>(variable) {
+        *exact &= made.exact;
+        return Ok(made.object.bind(cx.py).clone());
+    }
+    if let Some(object) = payload.object() {
+        *exact &= payload.kind() == "class" || !cx.effects.written().any(|written| written == variable);
+        return Ok(object.bind(cx.py).clone());
+    }
+    if let Some(known) = cx.stand_in(variable) {
+        return Ok(known);
+    }
+    let object = new(cx, variable, exact)?;
+    cx.stand_for(&object, variable);
+    Ok(object)
+}
+
+fn is_proxy(object: &Bound<'_, PyAny>) -> bool {
+    cpython::type_name(&object.get_type()) == "mappingproxy"
+}
+
+fn new<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, exact: &mut bool) -> Flow<Bound<'py, PyAny>> {
+    let py = cx.py;
+    let all = |cx: &mut OpcodeExecutor<'py>, items: &[VarId], exact: &mut bool| -> Flow<Vec<Bound<'py, PyAny>>> {
+        items.iter().map(|&item| of(cx, item, exact)).collect()
+    };
+    let payload = cx.vars.get(variable);
+    if let Some(object) = function::stand_in(cx, variable, exact)? {
+        return Ok(object);
+    }
+    if cx.vars.as_kind::<CellVariable>(variable).is_some() {
+        return Ok(library(py, "types", "CellType")?.into_bound(py).call0()?);
+    }
+    if let Some(tuple) = cx.vars.as_kind::<TupleVariable>(variable) {
+        if payload.python_type(cx).is(py.get_type::<PyTuple>()) {
+            return Ok(PyTuple::new(py, all(cx, &tuple.items, exact)?)?.into_any());
+        }
+    }
+    if let Some(list) = cx.see_as::<ListVariable>(variable)? {
+        return Ok(PyList::new(py, all(cx, &list.items, exact)?)?.into_any());
+    }
+    if let Some(dict) = cx.vars.as_kind::<DictVariable>(variable).filter(|dict| !dict.ordered) {
+        let copy = PyDict::new(py);
+        for entry in &dict.entries {
+            *exact &= !entry.key.is_stand_in();
+            let value = of(cx, entry.value, exact)?;
+            copy.set_item(entry.key.bind(py), value)?;
+        }
+        return Ok(copy.into_any());
+    }
+    if let Some(set) = cx.vars.as_kind::<SetVariable>(variable) {
+        *exact &= set.keys.iter().all(|key| !key.is_stand_in());
+        let keys: Vec<_> = set.keys.iter().map(|key| key.bind(py).clone()).collect();
+        let copy = PySet::new(py, keys)?;
+        return Ok(if set.frozen { PyFrozenSet::new(py, copy.iter())?.into_any() } else { copy.into_any() });
+    }
+    let ty = payload.python_type(cx).cast_into::<PyType>().map_err(PyErr::from)?;
+    if cx.vars.as_kind::<InstanceVariable>(variable).is_some()
+        && cpython::is_heap_type(&ty)
+        && !cpython::has_finalizer(&ty)
+    {
+        let object = py.get_type::<PyAny>().call_method1("__new__", (&ty,))?;
+        for (name, value) in cx.effects.attributes_of(variable) {
+            let value = of(cx, value, exact)?;
+            match key_of_entry(&name) {
+                Some(key) => object.getattr("__dict__")?.set_item(key, value)?,
+                None => py.get_type::<PyAny>().call_method1("__setattr__", (&object, &*name, value)).map(drop)?,
+            }
+        }
+        return Ok(object);
+    }
+    for hook in ["__get__", "__set__", "__delete__", "__set_name__"] {
+        if cpython::type_lookup(&ty, &PyString::intern(py, hook)).is_some() {
+            let text = format!("a {} made in the function, in a class", cpython::type_name(&ty));
+            return Err(refuse(&text));
+        }
+    }
+    *exact = false;
+    Ok(py.get_type::<PyAny>().call0()?)
+}
+
+/// An object that nothing but the call which makes it and the making of its class writes, made in the trace for real: new
+/// code makes it anew with the same call.
+pub struct MadeVariable {
+    object: Py<PyAny>,
+    callable: VarId,
+    args: CallArgs,
+    /// Whether real objects say all that there is to the arguments.
+    exact: bool,
+}
+
+/// `callable(*args)` with real objects in the place of what was made in the trace. The callable looks into none of them.
+pub fn call(cx: &mut OpcodeExecutor<'_>, callable: Py<PyAny>, args: &CallArgs) -> Flow<VarId> {
+    let mut exact = true;
+    let real = args.positional.iter().map(|&arg| of(cx, arg, &mut exact)).collect::<Flow<Vec<_>>>()?;
+    let keywords = PyDict::new(cx.py);
+    for (name, value) in &args.keywords {
+        keywords.set_item(&**name, of(cx, *value, &mut exact)?)?;
+    }
+    let callable = callable.into_bound(cx.py);
+    match callable.call(PyTuple::new(cx.py, real)?, Some(&keywords)) {
+        Ok(object) => {
+            let tracker = cx.constant_tracker(callable.clone().unbind());
+            let callable = cx.wrap(&callable, tracker);
+            let payload = MadeVariable { object: object.clone().unbind(), callable, args: args.clone(), exact };
+            Ok(cx.produce_made(Rc::new(payload), &object))
+        }
+        Err(error) => Err(cx.raise(error)),
+    }
+}
+
+/// The same, where real objects say all that there is to the arguments.
+pub(crate) fn call_with_known(cx: &mut OpcodeExecutor<'_>, callable: Py<PyAny>, args: &CallArgs) -> Flow<VarId> {
+    let name = tracker::name(callable.bind(cx.py));
+    let made = call(cx, callable, args)?;
+    if is_known(cx, made) {
+        return Ok(made);
+    }
+    Err(refuse(&format!("{name}() of values that are not known while tracing")))
+}
+
+macro_rules! made_by {
+    ($($item:ident = $path:literal, $module:literal, $name:literal;)+) => {$(
+        builtin! { $item = $path => |cx, args| {
+            let callable = library(cx.py, $module, $name)?;
+            call(cx, callable, args)
+        } }
+    )+};
+}
+
+made_by! {
+    STATIC_METHOD = "staticmethod", "builtins", "staticmethod";
+    CLASS_METHOD = "classmethod", "builtins", "classmethod";
+    FIELD = "dataclasses:field", "dataclasses", "field";
+}
+
+builtin! { PROPERTY = "property" => |cx, args| {
+    let slots = args.named(cx, "property", ["fget", "fset", "fdel", "doc"], 0)?;
+    let given = slots.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
+    let positional = slots[..given].iter().map(|slot| slot.unwrap_or_else(|| cx.none())).collect();
+    let callable = library(cx.py, "builtins", "property")?;
+    call(cx, callable, &CallArgs::positional(positional))
+} }
+
+macro_rules! property_with {
+    ($($item:ident = $path:literal, $name:literal;)+) => {$(
+        builtin! { $item = $path => |cx, args| {
+            let [property, function] = args.exactly(cx, $name)?;
+            let method = cpython::import(cx.py, "builtins")?.getattr("property")?.getattr($name)?.unbind();
+            call(cx, method, &CallArgs::positional(vec![property, function]))
+        } }
+    )+};
+}
+
+property_with! {
+    GETTER = "property.getter", "getter";
+    SETTER = "property.setter", "setter";
+    DELETER = "property.deleter", "deleter";
+}
+
+/// What type parameters and aliases ask a function of the program's for when it is read.
+const LATE: &[&str] = &["__bound__", "__constraints__", "__default__", "__value__"];
+
+/// Whether the variable is such an object, and what it was made of is known.
+pub(crate) fn is_known(cx: &OpcodeExecutor<'_>, variable: VarId) -> bool {
+    cx.vars.as_kind::<MadeVariable>(variable).is_some_and(|made| made.exact)
+}
+
+impl Variable for MadeVariable {
+    fn kind(&self) -> &'static str {
+        "made"
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        self.object.bind(cx.py).get_type().into_any()
+    }
+
+    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
+        format!("MadeVariable({})", cpython::type_name(&self.object.bind(cx.py).get_type()))
+    }
+
+    fn object(&self) -> Option<&Py<PyAny>> {
+        Some(&self.object)
+    }
+
+    fn children(&self) -> Vec<VarId> {
+        self.args.all().collect()
+    }
+
+    /// What a decorator copies from the function it is given is that of the stand-in.
+    fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
+        if matches!(&**name, "__dict__" | "__annotations__") {
+            return Err(refuse("the attributes of an object that C code has made in the function"));
+        }
+        if LATE.contains(&&**name) {
+            return Err(refuse(&format!("{name} of something generic that is made in the function")));
+        }
+        object_model::get_attr(cx, this, name)
+    }
+
+    fn set_attr(&self, _: &mut OpcodeExecutor<'_>, _: VarId, name: &Name, _: Option<VarId>) -> Flow<()> {
+        Err(refuse(&format!("writing attribute '{name}' of an object that C code has made in the function")))
+    }
+
+    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
+        cg.call_with(self.callable, &self.args)
+    }
+}

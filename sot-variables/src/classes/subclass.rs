@@ -1,0 +1,436 @@
+//! Objects of subclasses of builtin types (`class Stack(list)`, `defaultdict`, members of an `IntEnum`). What the base keeps
+//! is a variable of its own, the storage: a plain list, dict, set, deque or value. C methods of the base work on it; everything
+//! else follows the object model, so that overridden methods are seen.
+
+use std::rc::Rc;
+
+use pyo3::prelude::*;
+use pyo3::types::PyType;
+use sot_core::builtin;
+use sot_core::codegen::CodeGen;
+use sot_core::cpython;
+use sot_core::error::{Flow, ReasonId, Unwind};
+use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
+use sot_core::guard::{Identity, Test};
+use sot_core::tracker::{self, repr, Tracker, TrackerId};
+use sot_core::variable::{GraphArgument, VarId, Variable};
+
+use crate::builtins::{conversion, receive};
+use crate::containers::deque::DequeVariable;
+use crate::containers::dict::DictVariable;
+use crate::containers::hash_key::HashKey;
+use crate::containers::list;
+use crate::iterators::rebuild;
+
+sot_core::variable_kind! { "subclass", rank: 45, when: is_subclass_object, wrap: SubclassVariable::wrap }
+
+/// Types whose instances keep something that subclasses inherit; of two that fit, the first.
+const MUTABLE: &[(&str, &str, &str)] = &[
+    ("collections", "OrderedDict", "update"),
+    ("builtins", "dict", "update"),
+    ("builtins", "list", "extend"),
+    ("builtins", "set", "update"),
+    DEQUE,
+];
+const DEQUE: (&str, &str, &str) = ("collections", "deque", "__init__");
+const VALUES: &[&str] = &["str", "int", "float", "complex", "bytes", "frozenset"];
+
+/// What a subclass inherits its storage from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Base {
+    /// A container: module, name, and the method that fills a new one.
+    Container(&'static str, &'static str, &'static str),
+    /// An immutable value.
+    Value(&'static str),
+}
+
+impl Base {
+    /// The base of a proper subclass.
+    fn of(ty: &Bound<'_, PyType>) -> PyResult<Option<Base>> {
+        if !inherits_storage(ty) {
+            return Ok(None);
+        }
+        let all = MUTABLE.iter().map(|&(module, name, fill)| Base::Container(module, name, fill));
+        for base in all.chain(VALUES.iter().map(|name| Base::Value(name))) {
+            let own = base.ty(ty.py())?;
+            if ty.mro().iter().any(|class| class.is(&own)) {
+                return Ok((!ty.is(&own)).then_some(base));
+            }
+        }
+        Ok(None)
+    }
+
+    fn is_deque(self) -> bool {
+        matches!(self, Base::Container(_, name, _) if name == DEQUE.1)
+    }
+
+    fn ty(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+        match self {
+            Base::Container(module, name, _) => cpython::import(py, module)?.getattr(name),
+            Base::Value(name) => cpython::import(py, "builtins")?.getattr(name),
+        }
+    }
+}
+
+/// A quick look, before the classes are compared one by one.
+fn inherits_storage(ty: &Bound<'_, PyType>) -> bool {
+    // Some types of CPython's own have no order yet; of those only one is a subclass that matters here.
+    (cpython::is_heap_type(ty) || cpython::type_name(ty) == "defaultdict")
+        && ty.mro().iter().any(|class| class.cast::<PyType>().is_ok_and(is_base))
+}
+
+fn is_base(ty: &Bound<'_, PyType>) -> bool {
+    let name = cpython::type_name(ty);
+    // It is a heap type from 3.12 on.
+    let deque = &*name == DEQUE.1;
+    (deque || !cpython::is_heap_type(ty))
+        && (MUTABLE.iter().any(|(_, base, _)| *base == &*name) || VALUES.contains(&&*name))
+}
+
+/// Guards look into what lists, dicts and sets of subclasses keep; of a deque, they would ask its class.
+fn is_subclass_object(object: &Bound<'_, PyAny>) -> bool {
+    matches!(Base::of(&object.get_type()), Ok(Some(base)) if !base.is_deque())
+}
+
+/// An object of a subclass.
+pub struct SubclassVariable {
+    class: Option<VarId>,
+    ty: Py<PyAny>,
+    base: Base,
+    storage: VarId,
+    object: Option<Py<PyAny>>,
+}
+
+/// What the base of an object's class keeps in it.
+pub fn storage_of(cx: &mut OpcodeExecutor<'_>, object: VarId) -> Flow<Option<VarId>> {
+    Ok(cx.see_as::<SubclassVariable>(object)?.map(|object| object.storage))
+}
+
+/// What C code of the base sees of an operand: the storage, for an object of a subclass.
+pub fn seen_by_base(cx: &mut OpcodeExecutor<'_>, operand: VarId) -> Flow<VarId> {
+    Ok(storage_of(cx, operand)?.unwrap_or(operand))
+}
+
+/// The value that an object of a subclass of a value's type is.
+pub fn value_of<'py>(cx: &mut OpcodeExecutor<'py>, object: VarId) -> Flow<Option<Bound<'py, PyAny>>> {
+    match cx.see_as::<SubclassVariable>(object)?.map(|object| (object.base, object.storage)) {
+        Some((Base::Value(_), storage)) => cx.known(storage),
+        _ => Ok(None),
+    }
+}
+
+/// The object whose storage this is, or the value itself.
+pub fn owner_of(cx: &OpcodeExecutor<'_>, storage: VarId) -> VarId {
+    let owns = |id: &VarId| cx.vars.as_kind::<SubclassVariable>(*id).is_some_and(|object| object.storage == storage);
+    cx.vars.iter().map(|(id, _)| id).find(owns).unwrap_or(storage)
+}
+
+/// The arguments of a C method with the storage in the receiver's place, and the receiver.
+pub fn with_storage(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<Option<(CallArgs, VarId, VarId)>> {
+    let Some((&receiver, rest)) = args.positional.split_first() else { return Ok(None) };
+    let Some(storage) = storage_of(cx, receiver)? else { return Ok(None) };
+    let rest = CallArgs { positional: rest.to_vec(), keywords: args.keywords.clone() };
+    Ok(Some((rest.with_receiver(storage), receiver, storage)))
+}
+
+/// Methods of `OrderedDict` that ask an object of a subclass for its own, and for which.
+const ASKING: &[(&str, &[&str])] = &[
+    ("__init__", &["__setitem__"]),
+    ("update", &["__setitem__"]),
+    ("__ior__", &["__setitem__"]),
+    ("setdefault", &["__contains__", "__getitem__", "__setitem__"]),
+    ("pop", &["__contains__", "__getitem__", "__delitem__"]),
+    ("popitem", &["__contains__", "__getitem__", "__delitem__"]),
+];
+
+/// Methods of `OrderedDict` that ask the class for another object.
+const MAKING: &[&str] = &["copy", "__or__", "__ror__", "__reduce__"];
+
+/// Methods of `deque` that do.
+const MAKING_DEQUES: &[&str] = &["copy", "__copy__", "__add__", "__mul__", "__rmul__", "__reduce__"];
+
+/// `OrderedDict` does with objects of a subclass what their own methods say, and some methods make other objects of its class.
+pub fn refuse_asking(
+    cx: &mut OpcodeExecutor<'_>,
+    descriptor: &Bound<'_, PyAny>,
+    args: &CallArgs,
+    storage: VarId,
+) -> Flow<()> {
+    let name: String = descriptor.getattr("__name__")?.extract()?;
+    if cx.see_as::<DequeVariable>(storage)?.is_some() && MAKING_DEQUES.contains(&&*name) {
+        let text = format!("{name}() of a deque of a class derived from it");
+        return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
+    }
+    if !cx.see_as::<DictVariable>(storage)?.is_some_and(|dict| dict.ordered) {
+        return Ok(());
+    }
+    let gives = args.positional.len() > 1 || !args.keywords.is_empty();
+    let asked = ASKING.iter().find(|(asking, _)| *asking == name && (gives || name == "popitem"));
+    let (receiver, base) = (args.positional[0], cx.type_of(storage)?);
+    let mut own = MAKING.contains(&&*name);
+    for asked in asked.map_or(&[][..], |(_, asked)| *asked) {
+        let Some((found, tracker)) = object_model::lookup(cx, receiver, &Rc::from(*asked))? else { continue };
+        own = own || !base.getattr(*asked)?.is(&found);
+        object_model::guard_identity(cx, &found, tracker);
+    }
+    if own {
+        let text = format!("{name}() of an OrderedDict of a class derived from it");
+        return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
+    }
+    Ok(())
+}
+
+/// What `dict.__getitem__` does for a key that a dict of a subclass lacks: it asks `__missing__`.
+pub fn missing(
+    cx: &mut OpcodeExecutor<'_>,
+    descriptor: &Bound<'_, PyAny>,
+    receiver: VarId,
+    args: &CallArgs,
+) -> Flow<Option<VarId>> {
+    let [storage, key] = args.positional[..] else { return Ok(None) };
+    let name: String = descriptor.getattr("__name__")?.extract()?;
+    let Some(dict) = cx.see_as::<DictVariable>(storage)?.filter(|_| name == "__getitem__") else { return Ok(None) };
+    let found = HashKey::of(cx, key)?;
+    if dict.get(cx, &found)?.is_some() || !cx.has_special(receiver, "__missing__")? {
+        return Ok(None);
+    }
+    object_model::call_special(cx, receiver, "__missing__", &[key]).map(Some)
+}
+
+macro_rules! constructors {
+    ($($item:ident = $path:literal;)+) => {$(
+        builtin! { $item = $path => |cx, args| new(cx, $path, args) }
+    )+};
+}
+
+constructors! {
+    LIST = "list.__new__";
+    DICT = "dict.__new__";
+    SET = "set.__new__";
+    STR = "str.__new__";
+    INT = "int.__new__";
+    FLOAT = "float.__new__";
+    COMPLEX = "complex.__new__";
+    BYTES = "bytes.__new__";
+    FROZENSET = "frozenset.__new__";
+    DEQUE_NEW = "collections:deque.__new__";
+}
+
+builtin! { LIST_INIT = "list.__init__" => |cx, args| {
+    let (this, [items]) = receive(cx, args, "list", "__init__", 0)?;
+    let items = match items {
+        Some(items) => {
+            conversion::ask_length_first(cx, items)?;
+            cx.unpack_into_list(items)?
+        }
+        None => Vec::new(),
+    };
+    list::write(cx, this, items)?;
+    Ok(cx.none())
+} }
+
+builtin! { DICT_INIT = "dict.__init__" => |cx, args| fill_dict(cx, args) }
+builtin! { ORDERED_INIT = "collections:OrderedDict.__init__" => |cx, args| fill_dict(cx, args) }
+
+/// `dict.__init__`, of which nothing is cleared.
+pub(crate) fn fill_dict(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
+    let this = args
+        .positional
+        .first()
+        .copied()
+        .ok_or_else(|| Unwind::break_graph(ReasonId::UnsupportedCall, "dict.__init__() without a dict"))?;
+    if args.positional.len() > 1 || !args.keywords.is_empty() {
+        cx.call_method_with(
+            this,
+            "update",
+            &CallArgs { positional: args.positional[1..].to_vec(), keywords: args.keywords.clone() },
+        )?;
+    }
+    Ok(cx.none())
+}
+
+builtin! { SET_INIT = "set.__init__" => |cx, args| {
+    let (this, [items]) = receive(cx, args, "set", "__init__", 0)?;
+    cx.call_method(this, "clear", &[])?;
+    if let Some(items) = items {
+        cx.call_method(this, "update", &[items])?;
+    }
+    Ok(cx.none())
+} }
+
+/// `base.__new__(class, ...)`: containers start empty, values are made of the arguments.
+fn new(cx: &mut OpcodeExecutor<'_>, path: &str, args: &CallArgs) -> Flow<VarId> {
+    let refuse = || Unwind::break_graph(ReasonId::UnsupportedCall, "__new__() of an unknown class");
+    let (&class, rest) = args.positional.split_first().ok_or_else(refuse)?;
+    let object = cx.see(class)?.object().map(|object| object.bind(cx.py).clone()).ok_or_else(refuse)?;
+    let ty = object.cast::<PyType>().map_err(|_| refuse())?.clone();
+    let rest = CallArgs { positional: rest.to_vec(), keywords: args.keywords.clone() };
+    let Some(base) = Base::of(&ty)? else {
+        let own = path.rsplit(':').next().unwrap_or(path);
+        if !own.starts_with(&format!("{}.", cpython::type_name(&ty))) {
+            // Another type of C code's, which CPython tells from those that are safe.
+            return Err(refuse());
+        }
+        // The type itself: as its call without `__init__`, which for values is the same.
+        let none = CallArgs::default();
+        let is_value = VALUES.contains(&&*cpython::type_name(&ty));
+        return cx.call(class, if is_value { &rest } else { &none });
+    };
+    let storage = match base {
+        Base::Container(..) => call_type(cx, base, &CallArgs::default())?,
+        Base::Value(_) => call_type(cx, base, &rest)?,
+    };
+    let ty = ty.into_any().unbind();
+    Ok(cx.produce(Rc::new(SubclassVariable { class: Some(class), ty, base, storage, object: None })))
+}
+
+fn call_type(cx: &mut OpcodeExecutor<'_>, base: Base, args: &CallArgs) -> Flow<VarId> {
+    let ty = base.ty(cx.py)?;
+    let tracker = cx.constant_tracker(ty.clone().unbind());
+    let ty = cx.wrap(&ty, tracker);
+    cx.call(ty, args)
+}
+
+impl SubclassVariable {
+    fn wrap(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, of: TrackerId) -> Flow<Rc<dyn Variable>> {
+        let object = object.clone().unbind().into_bound(cx.py);
+        let refuse = || Unwind::break_graph(ReasonId::UnsupportedOperation, "an object whose class changed");
+        let base = Base::of(&object.get_type())?.ok_or_else(refuse)?;
+        let storage = match base {
+            Base::Container(..) => {
+                let ty = base.ty(cx.py)?;
+                let kind = cx.runtime.kinds.of_type(&ty).ok_or_else(refuse)?;
+                let of = cx.trackers.add(Tracker::Storage { of });
+                let payload = (kind.wrap)(cx, &object, of)?;
+                cx.vars.add(payload, of)
+            }
+            Base::Value(_) => {
+                // A value cannot change; that it stays this very object says it all.
+                if cx.trackers.is_sourced(of) {
+                    cx.guards.add(of, Test::Is(Identity::of(&object)));
+                }
+                let value = plain_value(base, &object)?;
+                cx.wrap_fresh(&value)?
+            }
+        };
+        let ty = object.get_type().into_any().unbind();
+        Ok(Rc::new(SubclassVariable { class: None, ty, base, storage, object: Some(object.unbind()) }))
+    }
+}
+
+/// The value of the base type that an object of a subclass is, made by C code alone.
+fn plain_value<'py>(base: Base, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let ty = base.ty(object.py())?;
+    match base {
+        Base::Value("str") => ty.call_method1("__str__", (object,))?.call_method1("__add__", ("",)),
+        Base::Value("int") => ty.call_method1("__int__", (object,)),
+        Base::Value("float") => ty.call_method1("__float__", (object,)),
+        Base::Value("bytes") => ty.call_method1("__add__", (object, pyo3::types::PyBytes::new(object.py(), b""))),
+        Base::Value("complex") => ty.call_method1("__pos__", (object,)),
+        _ => ty.call_method1("copy", (object,)),
+    }
+}
+
+impl Variable for SubclassVariable {
+    fn kind(&self) -> &'static str {
+        "subclass"
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        self.ty.bind(cx.py).clone()
+    }
+
+    fn type_tracker(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> TrackerId {
+        match self.class {
+            Some(class) => cx.vars.tracker(class),
+            None => object_model::type_tracker(cx, this, self.python_type(cx)),
+        }
+    }
+
+    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
+        match &self.object {
+            Some(object) => format!("SubclassVariable({})", repr(cx.py, object)),
+            None => format!("SubclassVariable(new, {})", tracker::name(self.ty.bind(cx.py))),
+        }
+    }
+
+    fn object(&self) -> Option<&Py<PyAny>> {
+        self.object.as_ref()
+    }
+
+    /// What a getter of the base gives is read of what the base keeps.
+    fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
+        let keeps = self.base.is_deque() || matches!(self.base, Base::Value(_));
+        if let Some((found, tracker)) = object_model::lookup(cx, this, name)?.filter(|_| keeps) {
+            let is_getter = cpython::type_name(&found.get_type()) == "getset_descriptor"
+                || cpython::type_name(&found.get_type()) == "member_descriptor";
+            if is_getter && found.getattr("__objclass__")?.is(self.base.ty(cx.py)?) {
+                object_model::guard_identity(cx, &found, tracker);
+                return cx.get_attr(self.storage, name).map(Some);
+            }
+        }
+        object_model::get_attr(cx, this, name)
+    }
+
+    fn children(&self) -> Vec<VarId> {
+        self.class.into_iter().chain([self.storage]).collect()
+    }
+
+    fn graph_argument(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<GraphArgument> {
+        if matches!(self.base, Base::Container(_, "list", _)) {
+            return cx.see(self.storage)?.graph_argument(cx, self.storage);
+        }
+        if self.object.is_some() && !cx.vars.is_mutated(self.storage) {
+            return object_model::graph_argument(cx, this, self.object());
+        }
+        let text = self.text(cx);
+        match self.base {
+            Base::Value("int" | "float" | "complex") => cx.see(self.storage)?.graph_argument(cx, self.storage),
+            _ => Err(Unwind::break_graph(
+                ReasonId::UnsupportedCall,
+                format!("{text} as an argument of a graph operation"),
+            )),
+        }
+    }
+
+    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
+        let class = self.class.ok_or_else(|| Unwind::fallback(ReasonId::CannotRestore, "an object without a class"))?;
+        let py = cg.cx.py;
+        let base = self.base.ty(py)?;
+        let new = base.getattr("__new__")?.unbind();
+        match self.base {
+            Base::Value(_) => {
+                cg.call(|cg| cg.load_const(new), &[class, self.storage])?;
+                cg.define(this)?;
+            }
+            _ if self.base.is_deque() => {
+                cg.call(|cg| cg.load_const(new), &[class])?;
+                cg.define(this)?;
+                let init = base.getattr("__init__")?.unbind();
+                let deque = cg.cx.see_as::<DequeVariable>(self.storage)?;
+                let maxlen = match deque.and_then(|deque| deque.maxlen) {
+                    Some(maxlen) => cg.cx.integer(maxlen as i64)?,
+                    None => cg.cx.none(),
+                };
+                cg.call(|cg| cg.load_const(init), &[this, self.storage, maxlen])?;
+                cg.op("POP_TOP", 0)?;
+            }
+            Base::Container(module, _, fill) => {
+                // `OrderedDict.update` goes through `__setitem__`; the other bases write to themselves.
+                let overridden = module == "collections" && own_setitem(self.ty.bind(py), &base)?;
+                cg.call(|cg| cg.load_const(new), &[class])?;
+                cg.define(this)?;
+                let fill = if overridden { rebuild::ordered(py)? } else { base.getattr(fill)?.unbind() };
+                cg.makes_whole(self.storage);
+                cg.call(|cg| cg.load_const(fill), &[this, self.storage])?;
+                cg.op("POP_TOP", 0)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a subclass writes items in its own way.
+fn own_setitem(ty: &Bound<'_, PyAny>, base: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(!cpython::class_attr(ty, "__setitem__")?.is(base.getattr("__setitem__")?))
+}

@@ -1,0 +1,541 @@
+//! `collections.deque`: a list of variables with a bound. Of one from outside that the program has at most appended to, nobody
+//! has asked what is in it, and nothing is assumed.
+
+use std::rc::Rc;
+
+use pyo3::exceptions::{PyIndexError, PyValueError};
+use pyo3::prelude::*;
+
+use sot_core::builtin;
+use sot_core::codegen::CodeGen;
+use sot_core::error::{Flow, ReasonId, Unwind};
+use sot_core::executor::{object_model, BinaryOp, CallArgs, CompareOp, Name, OpcodeExecutor};
+use sot_core::guard::{Identity, Test};
+use sot_core::side_effects::Effect;
+use sot_core::tracker::{Tracker, TrackerId};
+use sot_core::variable::{VarId, Variable};
+
+use crate::builtins::{known_index, required};
+use crate::containers::sequence;
+use crate::iterators::sequence::SequenceIterator;
+use crate::iterators::{emit_call, library};
+
+sot_core::variable_kind! {
+    "deque", types: |py| Ok(vec![library(py, "collections", "deque")?]), wrap: DequeVariable::wrap
+}
+
+/// A deque.
+#[derive(Clone)]
+pub struct DequeVariable {
+    /// The items.
+    pub items: Vec<VarId>,
+    /// How many it may hold.
+    pub maxlen: Option<usize>,
+    /// How often items were put in or taken out, which iterators look at.
+    pub changes: usize,
+    outside: Option<Outside>,
+}
+
+/// A deque from outside.
+#[derive(Clone)]
+struct Outside {
+    object: Rc<Py<PyAny>>,
+    /// What was put in behind, while that is all that was done to it.
+    appended: Option<Vec<VarId>>,
+}
+
+builtin! { DEQUE = "collections:deque" => |cx, args| {
+    let [iterable, maxlen] = args.named(cx, "deque", ["iterable", "maxlen"], 0)?;
+    let deque = filled(cx, iterable, maxlen)?;
+    Ok(cx.produce(Rc::new(deque)))
+} }
+
+builtin! { INIT = "collections:deque.__init__" => |cx, args| {
+    let Some((&this, rest)) = args.positional.split_first() else { return Err(refuse()) };
+    let rest = CallArgs { positional: rest.to_vec(), keywords: args.keywords.clone() };
+    let [iterable, maxlen] = rest.named(cx, "deque", ["iterable", "maxlen"], 0)?;
+    let before = expect(cx, this)?;
+    if before.outside.is_some() || !before.items.is_empty() {
+        return Err(Unwind::break_graph(ReasonId::UnsupportedMutation, "deque.__init__() of one that holds something"));
+    }
+    let deque = filled(cx, iterable, maxlen)?;
+    DequeVariable { changes: before.changes, ..deque }.store(cx, this);
+    Ok(cx.none())
+} }
+
+/// What `deque(iterable, maxlen)` gives.
+fn filled(cx: &mut OpcodeExecutor<'_>, iterable: Option<VarId>, maxlen: Option<VarId>) -> Flow<DequeVariable> {
+    let maxlen = match maxlen {
+        Some(maxlen) if !cx.known(maxlen)?.is_some_and(|maxlen| maxlen.is_none()) => {
+            let maxlen = known_index(cx, maxlen, "deque()")?;
+            let text = "maxlen must be non-negative";
+            Some(usize::try_from(maxlen).map_err(|_| cx.raise(PyValueError::new_err(text)))?)
+        }
+        _ => None,
+    };
+    let mut deque = DequeVariable::new(Vec::new(), maxlen);
+    if let Some(iterable) = iterable {
+        deque.push_back(cx.unpack_all(iterable)?);
+    }
+    Ok(deque)
+}
+
+builtin! { APPEND = "collections:deque.append" => |cx, args| {
+    let [this, item] = args.exactly(cx, "append")?;
+    append(cx, this, &[item])
+} }
+builtin! { APPENDLEFT = "collections:deque.appendleft" => |cx, args| edit::<1>(cx, args, |_, deque, [item]| {
+    deque.push_front([item]);
+    Ok(())
+}) }
+builtin! { EXTEND = "collections:deque.extend" => |cx, args| {
+    let [this, items] = args.exactly(cx, "extend")?;
+    cx.each(items, |cx, item| append(cx, this, &[item]).map(drop))?;
+    Ok(cx.none())
+} }
+builtin! { EXTENDLEFT = "collections:deque.extendleft" => |cx, args| {
+    let [this, items] = args.exactly(cx, "extendleft")?;
+    cx.each(items, |cx, item| {
+        let mut deque = DequeVariable::clone(&*expect(cx, this)?);
+        deque.push_front([item]);
+        deque.edited().store(cx, this);
+        Ok(())
+    })?;
+    Ok(cx.none())
+} }
+builtin! { CLEAR = "collections:deque.clear" => |cx, args| edit::<0>(cx, args, |_, deque, []| {
+    deque.items.clear();
+    Ok(())
+}) }
+builtin! { REVERSE = "collections:deque.reverse" => |cx, args| edit::<0>(cx, args, |_, deque, []| {
+    deque.items.reverse();
+    Ok(())
+}) }
+
+builtin! { ROTATE = "collections:deque.rotate" => |cx, args| {
+    let args = match args.positional[..] {
+        [this] => {
+            let one = cx.integer(1)?;
+            CallArgs::positional(vec![this, one])
+        }
+        _ => args.clone(),
+    };
+    edit::<1>(cx, &args, |cx, deque, [steps]| {
+        let steps = known_index(cx, steps, "deque.rotate()")?;
+        if let Ok(len) = i64::try_from(deque.items.len()) {
+            if len > 0 {
+                deque.items.rotate_right(usize::try_from(steps.rem_euclid(len)).unwrap_or(0));
+            }
+        }
+        Ok(())
+    })
+} }
+
+builtin! { REMOVE = "collections:deque.remove" => |cx, args| edit::<1>(cx, args, |cx, deque, [item]| {
+    match sequence::find(cx, &deque.items, item)? {
+        Some(at) => {
+            deque.items.remove(at);
+            Ok(())
+        }
+        None => Err(misuse(cx, |deque, item| deque.call_method1("remove", (item,)), item)?),
+    }
+}) }
+
+builtin! { INSERT = "collections:deque.insert" => |cx, args| edit::<2>(cx, args, |cx, deque, [index, item]| {
+    if deque.maxlen == Some(deque.items.len()) {
+        return Err(cx.raise(PyIndexError::new_err("deque already at its maximum size")));
+    }
+    let len = deque.items.len() as i64;
+    let index = known_index(cx, index, "deque.insert()")?;
+    let at = (if index < 0 { index + len } else { index }).clamp(0, len);
+    deque.items.insert(at as usize, item);
+    Ok(())
+}) }
+
+builtin! { POP = "collections:deque.pop" => |cx, args| take(cx, args, Vec::pop) }
+builtin! { POPLEFT = "collections:deque.popleft" => |cx, args| {
+    take(cx, args, |items| (!items.is_empty()).then(|| items.remove(0)))
+} }
+
+builtin! { REVERSED = "collections:deque.__reversed__" => |cx, args| {
+    let [this] = args.exactly(cx, "__reversed__")?;
+    let deque = expect(cx, this)?;
+    Ok(SequenceIterator::over_deque(cx, this, &deque, true))
+} }
+
+/// A comparison that changes the deque is noticed by CPython.
+fn refuse_changed(cx: &OpcodeExecutor<'_>, this: VarId, before: &DequeVariable) -> Flow<()> {
+    let now = cx.vars.as_kind::<DequeVariable>(this);
+    if now.is_some_and(|now| now.items == before.items) {
+        return Ok(());
+    }
+    Err(Unwind::break_graph(ReasonId::UnsupportedMutation, "a deque that a comparison of its items changes"))
+}
+
+builtin! { COUNT = "collections:deque.count" => |cx, args| {
+    let [this, item] = args.exactly(cx, "count")?;
+    let deque = expect(cx, this)?;
+    let found = sequence::count(cx, &deque.items, item)?;
+    refuse_changed(cx, this, &deque)?;
+    Ok(found)
+} }
+
+builtin! { INDEX = "collections:deque.index" => |cx, args| {
+    let [this, item, start, stop] = args.named(cx, "index", ["self", "x", "start", "stop"], 2)?;
+    let (this, item) = (required(this)?, required(item)?);
+    let deque = expect(cx, this)?;
+    let range = sequence::bounds(cx, start, stop, deque.items.len())?;
+    let found = sequence::find(cx, &deque.items[range.clone()], item)?;
+    refuse_changed(cx, this, &deque)?;
+    match found {
+        Some(at) => cx.integer((range.start + at) as i64),
+        None => Err(misuse(cx, |deque, item| deque.call_method1("index", (item,)), item)?),
+    }
+} }
+
+builtin! { COPY = "collections:deque.copy" => |cx, args| copy(cx, args) }
+builtin! { SHALLOW_COPY = "collections:deque.__copy__" => |cx, args| copy(cx, args) }
+
+fn copy(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
+    let [this] = args.exactly(cx, "copy")?;
+    let deque = expect(cx, this)?;
+    Ok(cx.produce(Rc::new(DequeVariable::new(deque.items.clone(), deque.maxlen))))
+}
+
+/// Puts items in behind, for which what is in it need not be known.
+fn append(cx: &mut OpcodeExecutor<'_>, this: VarId, items: &[VarId]) -> Flow<VarId> {
+    let mut deque = DequeVariable::clone(&*cx.see_as::<DequeVariable>(this)?.ok_or_else(refuse)?);
+    deque.push_back(items.iter().copied());
+    deque.store(cx, this);
+    Ok(cx.none())
+}
+
+/// The payload of a variable that must be a deque, and is looked into.
+pub(crate) fn expect(cx: &mut OpcodeExecutor<'_>, deque: VarId) -> Flow<Rc<DequeVariable>> {
+    if let Some(payload) = cx.see_as::<DequeVariable>(deque)? {
+        payload.look(cx, deque)?;
+        Ok(payload)
+    } else {
+        let name = cx.type_name(deque)?;
+        Err(Unwind::break_graph(ReasonId::UnsupportedCall, format!("a deque method on a {name} object")))
+    }
+}
+
+fn refuse() -> Unwind {
+    Unwind::break_graph(ReasonId::UnsupportedCall, "a deque method with these arguments")
+}
+
+fn edit<const N: usize>(
+    cx: &mut OpcodeExecutor<'_>,
+    args: &CallArgs,
+    work: impl FnOnce(&mut OpcodeExecutor<'_>, &mut DequeVariable, [VarId; N]) -> Flow<()>,
+) -> Flow<VarId> {
+    let (&this, rest) = args.positional.split_first().filter(|_| args.keywords.is_empty()).ok_or_else(refuse)?;
+    let rest = <[VarId; N]>::try_from(rest.to_vec()).map_err(|_| refuse())?;
+    let before = expect(cx, this)?;
+    let mut deque = DequeVariable::clone(&before);
+    let done = work(cx, &mut deque, rest);
+    refuse_changed(cx, this, &before)?;
+    done?;
+    deque.edited().store(cx, this);
+    Ok(cx.none())
+}
+
+fn take(
+    cx: &mut OpcodeExecutor<'_>,
+    args: &CallArgs,
+    take: impl FnOnce(&mut Vec<VarId>) -> Option<VarId>,
+) -> Flow<VarId> {
+    let [this] = args.exactly(cx, "pop")?;
+    let mut deque = DequeVariable::clone(&*expect(cx, this)?);
+    let Some(item) = take(&mut deque.items) else {
+        return Err(cx.raise(PyIndexError::new_err("pop from an empty deque")));
+    };
+    deque.edited().store(cx, this);
+    Ok(item)
+}
+
+/// A method of C: the result is of no interest.
+fn emit_method(cg: &mut CodeGen<'_, '_>, name: &str, args: &[VarId]) -> Flow<()> {
+    let method = library(cg.cx.py, "collections", "deque")?.bind(cg.cx.py).getattr(name)?.unbind();
+    cg.call(|cg| cg.load_const(method), args)?;
+    cg.op("POP_TOP", 0)
+}
+
+/// CPython's own error, from the same call on an empty deque.
+fn misuse<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    call: impl FnOnce(&Bound<'py, PyAny>, Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>>,
+    item: VarId,
+) -> Flow<Unwind> {
+    let empty = library(cx.py, "collections", "deque")?.bind(cx.py).call0()?;
+    let item = cx.materialize(item)?;
+    Ok(match item.map(|item| call(&empty, item)) {
+        Some(Err(error)) => cx.raise(error),
+        _ => cx.raise(PyValueError::new_err("the value is not in the deque")),
+    })
+}
+
+impl DequeVariable {
+    fn new(items: Vec<VarId>, maxlen: Option<usize>) -> Self {
+        DequeVariable { items, maxlen, changes: 0, outside: None }
+    }
+
+    fn wrap(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, of: TrackerId) -> Flow<Rc<dyn Variable>> {
+        let object = object.clone().unbind().into_bound(cx.py);
+        let items = object.try_iter()?.collect::<PyResult<Vec<_>>>()?;
+        let maxlen = object.getattr("maxlen")?.extract()?;
+        let object = Rc::new(object.unbind());
+        let items = sequence::wrap_items(cx, items.into_iter(), of);
+        let outside = Some(Outside { object, appended: Some(Vec::new()) });
+        Ok(Rc::new(DequeVariable { outside, ..DequeVariable::new(items, maxlen) }))
+    }
+
+    /// Assumes of one from outside that it holds so many items, and may hold so many.
+    fn look(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
+        let of = cx.vars.tracker(this);
+        if let Some(outside) = self.outside.as_ref().filter(|_| cx.trackers.is_sourced(of)) {
+            cx.refuse_changing_contents(of, "a deque")?;
+            let deque = outside.object.bind(cx.py);
+            let maxlen = cx.trackers.add(Tracker::Getattr { of, name: "maxlen".into() });
+            cx.guards.add(of, Test::Length(deque.len()?));
+            cx.guards.add(maxlen, Test::Equals(deque.getattr("maxlen")?.unbind()));
+        }
+        Ok(())
+    }
+
+    /// After more than to append to it.
+    fn edited(mut self) -> Self {
+        if let Some(outside) = &mut self.outside {
+            outside.appended = None;
+        }
+        self
+    }
+
+    fn push_back(&mut self, items: impl IntoIterator<Item = VarId>) {
+        let items: Vec<VarId> = items.into_iter().collect();
+        self.items.extend(&items);
+        if let Some(appended) = self.outside.as_mut().and_then(|outside| outside.appended.as_mut()) {
+            appended.extend(items);
+        }
+        let surplus = self.items.len().saturating_sub(self.maxlen.unwrap_or(usize::MAX));
+        self.items.drain(..surplus);
+    }
+
+    /// Gives the deque these items.
+    fn store(mut self, cx: &mut OpcodeExecutor<'_>, deque: VarId) {
+        self.changes += 1;
+        self.replace(cx, deque);
+    }
+
+    fn replace(self, cx: &mut OpcodeExecutor<'_>, deque: VarId) {
+        cx.charge(self.items.len());
+        cx.vars.set(deque, Rc::new(self));
+        cx.effects.record(Effect::Contents { container: deque });
+    }
+
+    fn push_front(&mut self, items: impl IntoIterator<Item = VarId>) {
+        for item in items {
+            self.items.insert(0, item);
+        }
+        self.items.truncate(self.maxlen.unwrap_or(usize::MAX));
+    }
+
+    /// The item at a known index, or CPython's `IndexError`.
+    fn position(&self, cx: &mut OpcodeExecutor<'_>, key: VarId) -> Flow<usize> {
+        let Some(index) = cx.known_int(key)? else {
+            return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, "a deque's item at an unknown index"));
+        };
+        let len = self.items.len() as i64;
+        let at = if index < 0 { index + len } else { index };
+        if (0..len).contains(&at) {
+            Ok(at as usize)
+        } else {
+            Err(cx.raise(PyIndexError::new_err("deque index out of range")))
+        }
+    }
+}
+
+impl Variable for DequeVariable {
+    fn kind(&self) -> &'static str {
+        "deque"
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        let ty = library(cx.py, "collections", "deque").map(|ty| ty.into_bound(cx.py));
+        ty.unwrap_or_else(|_| cx.py.get_type::<PyAny>().into_any())
+    }
+
+    fn text(&self, _: &OpcodeExecutor<'_>) -> String {
+        format!("DequeVariable(len: {})", self.items.len())
+    }
+
+    fn object(&self) -> Option<&Py<PyAny>> {
+        self.outside.as_ref().map(|outside| &*outside.object)
+    }
+
+    fn guard(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
+        let ty = self.python_type(cx);
+        cx.guards.add(cx.vars.tracker(this), Test::TypeIs(Identity::of(&ty)));
+        Ok(())
+    }
+
+    fn materialize(&self, cx: &OpcodeExecutor<'_>) -> Option<Py<PyAny>> {
+        let items = sequence::materialize(cx, &self.items)?;
+        self.python_type(cx).call1((items, self.maxlen)).ok().map(Bound::unbind)
+    }
+
+    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
+        let items = cg.cx.list(self.items.clone());
+        let maxlen = match self.maxlen {
+            Some(maxlen) => cg.cx.integer(maxlen as i64)?,
+            None => cg.cx.none(),
+        };
+        emit_call(cg, |py| library(py, "collections", "deque"), &[items, maxlen])
+    }
+
+    fn restore_contents(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
+        let Some(outside) = &self.outside else { return Ok(()) };
+        if self.changes == 0 {
+            // Items in the places of others.
+            for (at, &item) in self.items.iter().enumerate() {
+                cg.load(item)?;
+                cg.load(this)?;
+                cg.load_const((at as i64).into_pyobject(cg.cx.py).map_err(PyErr::from)?.into_any().unbind())?;
+                cg.op("STORE_SUBSCR", 0)?;
+            }
+            return Ok(());
+        }
+        if outside.appended.is_none() {
+            emit_method(cg, "clear", &[this])?;
+        }
+        let items = cg.cx.tuple(outside.appended.as_ref().unwrap_or(&self.items).clone());
+        emit_method(cg, "extend", &[this, items])
+    }
+
+    fn children(&self) -> Vec<VarId> {
+        let appended = self.outside.as_ref().and_then(|outside| outside.appended.as_ref());
+        appended.unwrap_or(&self.items).clone()
+    }
+
+    fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
+        if &**name == "maxlen" {
+            self.look(cx, this)?;
+        }
+        match (&**name, self.maxlen) {
+            ("maxlen", Some(maxlen)) => cx.integer(maxlen as i64).map(Some),
+            ("maxlen", None) => Ok(Some(cx.none())),
+            _ => object_model::get_attr(cx, this, name),
+        }
+    }
+
+    fn get_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId) -> Flow<VarId> {
+        self.look(cx, this)?;
+        Ok(self.items[self.position(cx, key)?])
+    }
+
+    fn set_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId, value: VarId) -> Flow<()> {
+        self.look(cx, this)?;
+        let mut deque = self.clone();
+        let at = self.position(cx, key)?;
+        deque.items[at] = value;
+        deque.edited().replace(cx, this);
+        Ok(())
+    }
+
+    fn del_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId) -> Flow<()> {
+        self.look(cx, this)?;
+        let mut deque = self.clone();
+        let at = self.position(cx, key)?;
+        deque.items.remove(at);
+        deque.edited().store(cx, this);
+        Ok(())
+    }
+
+    fn iter(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
+        self.look(cx, this)?;
+        Ok(SequenceIterator::over_deque(cx, this, self, false))
+    }
+
+    fn items(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<Option<Vec<VarId>>> {
+        self.look(cx, this)?;
+        Ok(Some(self.items.clone()))
+    }
+
+    fn len(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
+        self.look(cx, this)?;
+        cx.integer(self.items.len() as i64)
+    }
+
+    fn truth(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {
+        self.look(cx, this)?;
+        Ok(!self.items.is_empty())
+    }
+
+    fn contains(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, item: VarId) -> Flow<VarId> {
+        self.look(cx, this)?;
+        let mut found = cx.boolean(false);
+        for &candidate in &self.items {
+            if object_model::equal(cx, candidate, item)? {
+                found = cx.boolean(true);
+                break;
+            }
+        }
+        refuse_changed(cx, this, self)?;
+        Ok(found)
+    }
+
+    fn binary(
+        &self,
+        cx: &mut OpcodeExecutor<'_>,
+        op: BinaryOp,
+        this: VarId,
+        other: VarId,
+        reflected: bool,
+    ) -> Flow<Option<VarId>> {
+        self.look(cx, this)?;
+        let mut deque = DequeVariable::new(self.items.clone(), self.maxlen);
+        match op {
+            BinaryOp::Add if !reflected => {
+                let Some(right) = cx.see_as::<DequeVariable>(other)? else { return Ok(None) };
+                right.look(cx, other)?;
+                deque.push_back(right.items.iter().copied());
+            }
+            BinaryOp::Multiply => {
+                let Some(count) = sequence::times(cx, other)? else { return Ok(None) };
+                let items = sequence::repeat(&self.items, count)?;
+                deque.items.clear();
+                deque.push_back(items);
+            }
+            _ => return Ok(None),
+        }
+        Ok(Some(cx.produce(Rc::new(deque))))
+    }
+
+    fn inplace(&self, cx: &mut OpcodeExecutor<'_>, op: BinaryOp, this: VarId, other: VarId) -> Flow<Option<VarId>> {
+        if op == BinaryOp::Multiply {
+            self.look(cx, this)?;
+            let Some(count) = sequence::times(cx, other)? else { return Ok(None) };
+            let mut deque = self.clone().edited();
+            deque.items.clear();
+            deque.push_back(sequence::repeat(&self.items, count)?);
+            deque.store(cx, this);
+            return Ok(Some(this));
+        }
+        if op != BinaryOp::Add {
+            return Ok(None);
+        }
+        cx.each(other, |cx, item| append(cx, this, &[item]).map(drop))?;
+        Ok(Some(this))
+    }
+
+    fn compare(&self, cx: &mut OpcodeExecutor<'_>, op: CompareOp, this: VarId, other: VarId) -> Flow<Option<VarId>> {
+        let Some(right) = cx.see_as::<DequeVariable>(other)? else { return Ok(None) };
+        self.look(cx, this)?;
+        right.look(cx, other)?;
+        let answer = sequence::compare_sized(cx, op, &self.items, &right.items)?;
+        refuse_changed(cx, this, self)?;
+        refuse_changed(cx, other, &right)?;
+        Ok(Some(answer))
+    }
+}

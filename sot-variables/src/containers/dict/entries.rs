@@ -1,0 +1,70 @@
+//! The entries of a dict, and the errors of a key that is none of them.
+
+use std::rc::Rc;
+
+use pyo3::exceptions::PyKeyError;
+
+use sot_core::error::{Flow, Unwind};
+use sot_core::executor::{Name, OpcodeExecutor};
+use sot_core::variable::VarId;
+
+use crate::classes::exception;
+use crate::containers::hash_key::HashKey;
+
+/// One entry.
+#[derive(Clone)]
+pub struct Entry {
+    /// The key.
+    pub key: Rc<HashKey>,
+    /// The value.
+    pub value: VarId,
+}
+
+/// Position of a key among entries.
+pub(crate) fn find(cx: &mut OpcodeExecutor<'_>, entries: &[Entry], key: &HashKey) -> Flow<Option<usize>> {
+    for (at, entry) in entries.iter().enumerate() {
+        if entry.key.same(cx, key)? {
+            return Ok(Some(at));
+        }
+    }
+    Ok(None)
+}
+
+/// Sets a value among entries; a known key keeps its place.
+pub(crate) fn put(cx: &mut OpcodeExecutor<'_>, entries: &mut Vec<Entry>, key: Rc<HashKey>, value: VarId) -> Flow<()> {
+    match find(cx, entries, &key)? {
+        Some(at) => entries[at].value = value,
+        None => entries.push(Entry { key, value }),
+    }
+    Ok(())
+}
+
+/// Sets values by keyword names.
+pub(crate) fn put_keywords(
+    cx: &mut OpcodeExecutor<'_>,
+    entries: &mut Vec<Entry>,
+    keywords: &[(Name, VarId)],
+) -> Flow<()> {
+    for (name, value) in keywords {
+        let key = cx.string(name);
+        let key = HashKey::of(cx, key)?;
+        put(cx, entries, key, *value)?;
+    }
+    Ok(())
+}
+
+/// A pair as `items()` gives it.
+pub(crate) fn pair(cx: &mut OpcodeExecutor<'_>, entry: &Entry) -> VarId {
+    cx.tuple(vec![entry.key.variable, entry.value])
+}
+
+/// `KeyError(key)`
+pub(crate) fn key_error(cx: &mut OpcodeExecutor<'_>, key: &HashKey) -> Unwind {
+    let class = cx.py.get_type::<PyKeyError>().into_any();
+    exception::make(cx, &class, vec![key.variable]).map_or_else(|unwind| unwind, Unwind::Raise)
+}
+
+/// `KeyError(text)`
+pub(crate) fn empty_error(cx: &mut OpcodeExecutor<'_>, text: &str) -> Unwind {
+    cx.raise(PyKeyError::new_err(text.to_owned()))
+}

@@ -1,0 +1,177 @@
+//! What a dict takes from other mappings and from iterables of pairs.
+
+use std::rc::Rc;
+
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+
+use sot_core::cpython;
+use sot_core::error::{Flow, ReasonId, Unwind};
+use sot_core::executor::OpcodeExecutor;
+use sot_core::variable::VarId;
+
+use super::{expect, find, of, put, write, DictVariable, Entry};
+use crate::builtins::attribute;
+use crate::classes::subclass;
+use crate::containers::hash_key::HashKey;
+
+/// `dict.update(mapping)`: another mapping, or an iterable of pairs.
+pub fn update(cx: &mut OpcodeExecutor<'_>, dict: VarId, mapping: VarId) -> Flow<()> {
+    let set = |cx: &mut OpcodeExecutor<'_>, pairs: &[(Rc<HashKey>, VarId)]| {
+        let mut entries = expect(cx, dict)?.entries.clone();
+        for (key, value) in pairs {
+            put(cx, &mut entries, Rc::clone(key), *value)?;
+        }
+        write(cx, dict, entries)
+    };
+    match known_pairs(cx, mapping)? {
+        Some(pairs) => set(cx, &pairs),
+        // The program may look at the dict meanwhile.
+        None => each_pair(cx, mapping, |cx, key, value| set(cx, &[(key, value)])),
+    }
+}
+
+/// What a mapping gives when it is asked for its keys; `None` if it cannot be asked.
+fn keys_of(cx: &mut OpcodeExecutor<'_>, mapping: VarId) -> Flow<Option<VarId>> {
+    match attribute::find(cx, mapping, &Rc::from("keys"))? {
+        Some(keys) => cx.call_keys(keys).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// `{**mapping}` into a dict: nothing but a mapping will do.
+pub fn update_from_mapping(cx: &mut OpcodeExecutor<'_>, dict: VarId, mapping: VarId) -> Flow<()> {
+    if known_pairs(cx, mapping)?.is_some() {
+        return update(cx, dict, mapping);
+    }
+    let mut entries = expect(cx, dict)?.entries.clone();
+    let Some(keys) = keys_of(cx, mapping)? else {
+        let text = format!("'{}' object is not a mapping", cx.type_name(mapping)?);
+        return Err(cx.raise(PyTypeError::new_err(text)));
+    };
+    cx.each(keys, |cx, key| {
+        let value = cx.get_item(mapping, key)?;
+        let key = HashKey::of(cx, key)?;
+        put(cx, &mut entries, key, value)
+    })?;
+    write(cx, dict, entries)
+}
+
+/// `f(**dict, **mapping)`: as `update`, but a key given twice is the user's `TypeError`.
+pub fn merge(cx: &mut OpcodeExecutor<'_>, dict: VarId, mapping: VarId, function_name: Option<&str>) -> Flow<()> {
+    let py = cx.py;
+    let mut entries = expect(cx, dict)?.entries.clone();
+    let named = || {
+        let text = "wrong keywords for a callable whose name CPython knows";
+        function_name.ok_or_else(|| Unwind::break_graph(ReasonId::UnsupportedCall, text))
+    };
+    let refuse_twice = |cx: &mut OpcodeExecutor<'_>, entries: &[Entry], key: &HashKey| {
+        if find(cx, entries, key)?.is_none() {
+            return Ok(());
+        }
+        let (function_name, key) = (named()?, key.bind(py).str()?);
+        let text = format!("{function_name}() got multiple values for keyword argument '{key}'");
+        Err(cx.raise(PyTypeError::new_err(text)))
+    };
+    if let Some(pairs) = known_pairs(cx, mapping)? {
+        for (key, value) in pairs {
+            refuse_twice(cx, &entries, &key)?;
+            put(cx, &mut entries, key, value)?;
+        }
+        return write(cx, dict, entries);
+    }
+    let Some(keys) = keys_of(cx, mapping)? else {
+        let (function_name, name) = (named()?, cx.type_name(mapping)?);
+        let text = format!("{function_name}() argument after ** must be a mapping, not {name}");
+        return Err(cx.raise(PyTypeError::new_err(text)));
+    };
+    cx.each(keys, |cx, name| {
+        let key = HashKey::of(cx, name)?;
+        refuse_twice(cx, &entries, &key)?;
+        let value = cx.get_item(mapping, name)?;
+        put(cx, &mut entries, key, value)
+    })?;
+    write(cx, dict, entries)
+}
+
+fn is_mapping(cx: &mut OpcodeExecutor<'_>, mapping: VarId) -> Flow<bool> {
+    Ok(of(cx, mapping)?.is_some() || attribute::find(cx, mapping, &Rc::from("keys"))?.is_some())
+}
+
+/// The storage of a dict of a subclass, whose entries CPython copies without calling its methods if it iterates as its base.
+fn plainly_iterated(cx: &mut OpcodeExecutor<'_>, source: VarId) -> Flow<Option<VarId>> {
+    let Some(storage) = subclass::storage_of(cx, source)? else { return Ok(None) };
+    let (ty, base) = (cx.type_of(source)?, cx.type_of(storage)?);
+    let Some(dict) = cx.see_as::<DictVariable>(storage)? else { return Ok(None) };
+    // An `OrderedDict` is asked for its keys, as any mapping.
+    let asked = if dict.ordered { ["keys", "__getitem__"].as_slice() } else { &["__iter__"] };
+    for name in asked {
+        if !cpython::class_attr(&ty, name)?.is(&base.getattr(*name)?) {
+            return Ok(None);
+        }
+    }
+    Ok(Some(storage))
+}
+
+/// A copy of a dict, for which an object of a subclass is asked that has its own way to be iterated.
+pub(crate) fn copied(cx: &mut OpcodeExecutor<'_>, this: VarId, ordered: bool) -> Flow<VarId> {
+    let (entries, owner) = (expect(cx, this)?.entries.clone(), subclass::owner_of(cx, this));
+    let asks = owner != this && !entries.is_empty() && plainly_iterated(cx, owner)?.is_none();
+    let copy = cx.produce(Rc::new(DictVariable::new(if asks { Vec::new() } else { entries }, ordered)));
+    if asks {
+        update(cx, copy, owner)?;
+    }
+    Ok(copy)
+}
+
+/// The entries of a mapping, or of an iterable of pairs.
+pub(crate) fn pairs(cx: &mut OpcodeExecutor<'_>, source: VarId) -> Flow<Vec<(Rc<HashKey>, VarId)>> {
+    if let Some(known) = known_pairs(cx, source)? {
+        return Ok(known);
+    }
+    let mut found = Vec::new();
+    each_pair(cx, source, |_, key, value| {
+        found.push((key, value));
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+/// The entries of a dict, which CPython reads without calling a method.
+fn known_pairs(cx: &mut OpcodeExecutor<'_>, source: VarId) -> Flow<Option<Vec<(Rc<HashKey>, VarId)>>> {
+    let source = plainly_iterated(cx, source)?.unwrap_or(source);
+    let entries = of(cx, source)?;
+    Ok(entries.map(|dict| dict.entries.iter().map(|entry| (Rc::clone(&entry.key), entry.value)).collect()))
+}
+
+/// Gives `take` the entries of another mapping, or of an iterable of pairs, each before the next one is asked for.
+fn each_pair(
+    cx: &mut OpcodeExecutor<'_>,
+    source: VarId,
+    mut take: impl FnMut(&mut OpcodeExecutor<'_>, Rc<HashKey>, VarId) -> Flow<()>,
+) -> Flow<()> {
+    if is_mapping(cx, source)? {
+        let keys = cx.call_method(source, "keys", &[])?;
+        return cx.each(keys, |cx, key| {
+            let value = cx.get_item(source, key)?;
+            let key = HashKey::of(cx, key)?;
+            take(cx, key, value)
+        });
+    }
+    let mut index = 0;
+    cx.each(source, |cx, pair| {
+        if !cx.has_special(pair, "__iter__")? && !cx.has_special(pair, "__getitem__")? {
+            let text = format!("cannot convert dictionary update sequence element #{index} to a sequence");
+            return Err(cx.raise(PyTypeError::new_err(text)));
+        }
+        let items = cx.unpack_all(pair)?;
+        let [key, value] = items[..] else {
+            let len = items.len();
+            let text = format!("dictionary update sequence element #{index} has length {len}; 2 is required");
+            return Err(cx.raise(PyValueError::new_err(text)));
+        };
+        index += 1;
+        let key = HashKey::of(cx, key)?;
+        take(cx, key, value)
+    })
+}

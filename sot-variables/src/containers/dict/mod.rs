@@ -1,0 +1,406 @@
+//! `dict` and `collections.OrderedDict`: keys known while tracing, values variables. A write replaces the payload; a dict
+//! that outlives the frame gets its final entries item by item, so its own identity and its views stay.
+
+use std::rc::Rc;
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use sot_core::codegen::CodeGen;
+use sot_core::cpython;
+use sot_core::error::{Flow, ReasonId, Unwind};
+use sot_core::executor::{object_model, BinaryOp, CompareOp, Globals, OpcodeExecutor};
+use sot_core::guard::{Identity, Test};
+use sot_core::side_effects::Effect;
+use sot_core::tracker::{Key, Tracker, TrackerId};
+use sot_core::variable::{GraphArgument, VarId, Variable};
+
+use crate::classes::instance_dict::InstanceDictVariable;
+use crate::classes::subclass;
+use crate::containers::hash_key::{self, HashKey, IteratesOver};
+use crate::containers::sequence;
+use crate::globals::GlobalsVariable;
+use crate::iterators::dict_view::{DictIterator, View};
+
+mod entries;
+mod mapping;
+mod restore;
+
+pub use entries::Entry;
+pub(crate) use entries::{empty_error, find, key_error, pair, put, put_keywords};
+pub(crate) use mapping::{copied, pairs};
+pub use mapping::{merge, update, update_from_mapping};
+use restore::Outside;
+
+sot_core::variable_kind! { "dict", types: |py| DictVariable::types(py), wrap: DictVariable::wrap }
+
+/// A dict.
+pub struct DictVariable {
+    /// The entries in order.
+    pub entries: Vec<Entry>,
+    /// Whether it is an `OrderedDict`.
+    pub ordered: bool,
+    outside: Option<Rc<Outside>>,
+}
+
+/// Gives the dict new entries.
+pub(crate) fn write(cx: &mut OpcodeExecutor<'_>, dict: VarId, entries: Vec<Entry>) -> Flow<()> {
+    if let Some(attributes) = cx.see_as::<InstanceDictVariable>(dict)? {
+        return attributes.write(cx, &entries);
+    }
+    let old = expect(cx, dict)?;
+    let outside = old.outside.clone();
+    cx.charge(entries.len());
+    cx.vars.set(dict, Rc::new(DictVariable { entries, ordered: old.ordered, outside }));
+    cx.effects.record(Effect::Contents { container: dict });
+    Ok(())
+}
+
+/// What a dict holds, if the variable is one.
+pub(crate) fn of(cx: &mut OpcodeExecutor<'_>, dict: VarId) -> Flow<Option<Rc<DictVariable>>> {
+    match cx.see_as::<InstanceDictVariable>(dict)? {
+        Some(attributes) => Ok(Some(Rc::new(attributes.contents(cx)?))),
+        None => cx.see_as(dict),
+    }
+}
+
+/// What a variable that must be a dict holds.
+pub(crate) fn expect(cx: &mut OpcodeExecutor<'_>, dict: VarId) -> Flow<Rc<DictVariable>> {
+    if let Some(contents) = of(cx, dict)? {
+        Ok(contents)
+    } else {
+        let name = cx.type_name(dict)?;
+        Err(Unwind::break_graph(ReasonId::UnsupportedCall, format!("a dict method on a {name} object")))
+    }
+}
+
+/// A method of `dict` that `OrderedDict` has its own of leaves the order as it was.
+pub(crate) fn refuse_method_of_base(
+    cx: &mut OpcodeExecutor<'_>,
+    descriptor: &Bound<'_, PyAny>,
+    receiver: VarId,
+) -> Flow<()> {
+    let of_dict = descriptor.getattr("__objclass__").is_ok_and(|owner| owner.is(cx.py.get_type::<PyDict>()));
+    if !of_dict || !cx.see_as::<DictVariable>(receiver)?.is_some_and(|dict| dict.ordered) {
+        return Ok(());
+    }
+    if ordered_type(cx.py)?.getattr("__dict__")?.contains(descriptor.getattr("__name__")?)? {
+        let text = "a method of dict that is not the one of OrderedDict";
+        return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
+    }
+    Ok(())
+}
+
+/// Whether the dict holds the global variables of some code, or is that of all modules: others than the program asks for come and
+/// go.
+fn is_namespace(dict: &Bound<'_, PyDict>) -> PyResult<bool> {
+    let py = dict.py();
+    Ok(dict.contains(intern!(py, "__builtins__"))? || cpython::import(py, "sys")?.getattr("modules")?.is(dict))
+}
+
+impl DictVariable {
+    /// A dict of the trace with these entries.
+    pub(crate) fn new(entries: Vec<Entry>, ordered: bool) -> Self {
+        DictVariable { entries, ordered, outside: None }
+    }
+
+    /// A dict as `**kwargs` makes it.
+    pub fn from_keywords(cx: &mut OpcodeExecutor<'_>, keywords: Vec<(Rc<str>, VarId)>) -> Flow<Rc<dyn Variable>> {
+        let mut entries = Vec::with_capacity(keywords.len());
+        for (name, value) in keywords {
+            let key = cx.string(&name);
+            entries.push(Entry { key: HashKey::of(cx, key)?, value });
+        }
+        Ok(Rc::new(DictVariable::new(entries, false)))
+    }
+
+    /// A dict display.
+    pub fn build(cx: &mut OpcodeExecutor<'_>, items: Vec<(VarId, VarId)>) -> Flow<VarId> {
+        let mut entries = Vec::with_capacity(items.len());
+        for (key, value) in items {
+            let key = HashKey::of(cx, key)?;
+            put(cx, &mut entries, key, value)?;
+        }
+        Ok(cx.produce(Rc::new(DictVariable::new(entries, false))))
+    }
+
+    /// A copy of the same type, of which an object of a subclass is not asked.
+    pub(crate) fn copy(&self, cx: &mut OpcodeExecutor<'_>) -> VarId {
+        cx.produce(Rc::new(DictVariable::new(self.entries.clone(), self.ordered)))
+    }
+
+    /// The value under a key.
+    pub fn find(&self, cx: &mut OpcodeExecutor<'_>, key: VarId) -> Flow<Option<VarId>> {
+        let key = HashKey::of(cx, key)?;
+        self.get(cx, &key)
+    }
+
+    /// The value under a key.
+    pub(crate) fn get(&self, cx: &mut OpcodeExecutor<'_>, key: &HashKey) -> Flow<Option<VarId>> {
+        Ok(find(cx, &self.entries, key)?.map(|at| self.entries[at].value))
+    }
+
+    fn types(py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
+        Ok(vec![py.get_type::<PyDict>().into_any().unbind(), ordered_type(py)?.unbind()])
+    }
+
+    fn wrap(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, of: TrackerId) -> Flow<Rc<dyn Variable>> {
+        let object = object.clone().unbind();
+        let dict = object.bind(cx.py).cast::<PyDict>().map_err(PyErr::from)?.clone();
+        if is_namespace(&dict)? {
+            let globals = Globals { dict: dict.unbind(), tracker: of };
+            return Ok(Rc::new(GlobalsVariable::new(globals)));
+        }
+        cx.refuse_changing_contents(of, "a dict")?;
+        let (entries, ordered) = DictVariable::entries_of(cx, &dict, of)?;
+        let outside = Outside::new(object, &entries);
+        Ok(Rc::new(DictVariable { entries, ordered, outside }))
+    }
+
+    /// What is behind a proxy.
+    pub(crate) fn behind(
+        cx: &mut OpcodeExecutor<'_>,
+        dict: &Bound<'_, PyDict>,
+        proxy: &Bound<'_, PyAny>,
+        of: TrackerId,
+    ) -> Flow<DictVariable> {
+        let dict = dict.clone().unbind().into_bound(cx.py);
+        let (entries, ordered) = DictVariable::entries_of(cx, &dict, of)?;
+        let outside = Outside::new(proxy.clone().unbind(), &entries);
+        Ok(DictVariable { entries, ordered, outside })
+    }
+
+    fn entries_of<'py>(
+        cx: &mut OpcodeExecutor<'py>,
+        dict: &Bound<'py, PyDict>,
+        of: TrackerId,
+    ) -> Flow<(Vec<Entry>, bool)> {
+        let mut entries = Vec::with_capacity(dict.len());
+        // An OrderedDict keeps an order apart from the dict's. No method of a subclass is called.
+        let ordered_type = ordered_type(cx.py)?;
+        let ordered = dict.is_instance(&ordered_type)?;
+        let unfit = || {
+            let text = "an OrderedDict whose order does not fit what it holds";
+            Unwind::break_graph(ReasonId::UnsupportedOperation, text)
+        };
+        let keys = if ordered {
+            let keys = ordered_type.call_method1("__iter__", (dict,))?.try_iter()?.collect::<PyResult<Vec<_>>>();
+            keys.ok().filter(|keys| keys.len() == dict.len()).ok_or_else(unfit)?
+        } else {
+            dict.keys().iter().collect()
+        };
+        // The values by the places of the keys: hashing a key may run code.
+        let values: Vec<_> = if ordered { Vec::new() } else { dict.values().iter().collect() };
+        for (place, object) in keys.into_iter().enumerate() {
+            let key = HashKey::found(cx, &object)?;
+            let value = if ordered { dict.get_item(&object)? } else { values.get(place).cloned() };
+            let value = value.ok_or_else(unfit)?;
+            let tracker = cx.trackers.add(Tracker::Item { of, key: Key::of(&object) });
+            let value = cx.wrap(&value, tracker);
+            entries.push(Entry { key, value });
+        }
+        Ok((entries, ordered))
+    }
+
+    fn keys(&self) -> Vec<Rc<HashKey>> {
+        self.entries.iter().map(|entry| Rc::clone(&entry.key)).collect()
+    }
+
+    fn equals(&self, cx: &mut OpcodeExecutor<'_>, other: &DictVariable) -> Flow<bool> {
+        if self.entries.len() != other.entries.len() {
+            return Ok(false);
+        }
+        for (position, entry) in self.entries.iter().enumerate() {
+            let Some(at) = find(cx, &other.entries, &entry.key)? else { return Ok(false) };
+            if self.ordered && other.ordered && at != position {
+                return Ok(false);
+            }
+            let equal = sequence::nested(|| object_model::equal(cx, entry.value, other.entries[at].value));
+            if !equal.ok_or_else(sequence::endless)?? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// `collections.OrderedDict`
+pub(crate) fn ordered_type(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    cpython::import(py, "collections")?.getattr("OrderedDict")
+}
+
+impl Variable for DictVariable {
+    fn kind(&self) -> &'static str {
+        "dict"
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        let plain = cx.py.get_type::<PyDict>().into_any();
+        if self.ordered {
+            ordered_type(cx.py).unwrap_or(plain)
+        } else {
+            plain
+        }
+    }
+
+    fn text(&self, _: &OpcodeExecutor<'_>) -> String {
+        format!("DictVariable(len: {})", self.entries.len())
+    }
+
+    fn object(&self) -> Option<&Py<PyAny>> {
+        self.outside.as_ref().map(|outside| &outside.object)
+    }
+
+    fn materialize(&self, cx: &OpcodeExecutor<'_>) -> Option<Py<PyAny>> {
+        if self.entries.iter().any(|entry| entry.key.is_stand_in()) {
+            return None;
+        }
+        let dict = self.python_type(cx).call0().ok()?;
+        for entry in &self.entries {
+            let value = sequence::nested(|| cx.vars.get(entry.value).materialize(cx))??;
+            dict.set_item(entry.key.bind(cx.py), value).ok()?;
+        }
+        Some(dict.unbind())
+    }
+
+    fn guard(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
+        // The storage of an object of a subclass is guarded with that object's type.
+        let ty = self.object().map_or_else(|| self.python_type(cx), |object| object.bind(cx.py).get_type().into_any());
+        let tracker = cx.vars.tracker(this);
+        cx.guards.add(tracker, Test::TypeIs(Identity::of(&ty)));
+        let test = if self.ordered {
+            IteratesOver::test(cx.py, &ty, &self.python_type(cx), &self.keys())?
+        } else {
+            Test::Keys(self.entries.iter().map(|entry| Key::of(entry.key.bind(cx.py))).collect())
+        };
+        cx.guards.add(tracker, test);
+        Ok(())
+    }
+
+    fn graph_argument(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<GraphArgument> {
+        if self.entries.iter().any(|entry| entry.key.is_stand_in()) {
+            let text = "a dict with new objects as keys as an argument of a graph operation";
+            return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
+        }
+        let dict = self.python_type(cx).call0()?;
+        let (mut texts, mut holds_tensor) = (Vec::new(), false);
+        for entry in &self.entries {
+            let value = sequence::graph_items(cx, &[entry.value])?;
+            let key = entry.key.bind(cx.py);
+            texts.push(format!("{}: {}", sot_core::tracker::repr(cx.py, &key.clone().unbind()), value.text));
+            holds_tensor |= value.holds_tensor;
+            for item in value.values {
+                dict.set_item(key, item)?;
+            }
+        }
+        Ok(GraphArgument { value: dict.unbind(), text: format!("{{{}}}", texts.join(", ")), holds_tensor })
+    }
+
+    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
+        hash_key::refuse_asking_again(cg.cx, self.entries.iter().map(|entry| &entry.key))?;
+        if !self.ordered && cg.leaves_empty(this) {
+            return cg.op("BUILD_MAP", 0);
+        }
+        if self.ordered {
+            let pairs: Vec<VarId> =
+                self.entries.iter().map(|entry| cg.cx.tuple(vec![entry.key.variable, entry.value])).collect();
+            let pairs = cg.cx.tuple(pairs);
+            let ty = ordered_type(cg.cx.py)?.unbind();
+            return cg.call(|cg| cg.load_const(ty), &[pairs]);
+        }
+        for entry in &self.entries {
+            cg.load(entry.key.variable)?;
+            cg.load(entry.value)?;
+        }
+        cg.op("BUILD_MAP", self.entries.len() as u32)
+    }
+
+    fn restore_contents(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
+        self.restore(cg, this)
+    }
+
+    fn children(&self) -> Vec<VarId> {
+        self.entries.iter().flat_map(|entry| [entry.key.variable, entry.value]).collect()
+    }
+
+    fn get_item(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, key: VarId) -> Flow<VarId> {
+        let key = HashKey::of(cx, key)?;
+        self.get(cx, &key)?.ok_or_else(|| key_error(cx, &key))
+    }
+
+    fn set_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId, value: VarId) -> Flow<()> {
+        let key = HashKey::of(cx, key)?;
+        let mut entries = self.entries.clone();
+        put(cx, &mut entries, key, value)?;
+        write(cx, this, entries)
+    }
+
+    fn del_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId) -> Flow<()> {
+        let key = HashKey::of(cx, key)?;
+        let Some(at) = find(cx, &self.entries, &key)? else { return Err(key_error(cx, &key)) };
+        let mut entries = self.entries.clone();
+        entries.remove(at);
+        write(cx, this, entries)
+    }
+
+    fn iter(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
+        DictIterator::over(cx, this, View::Keys, false)
+    }
+
+    fn items(&self, _: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<Option<Vec<VarId>>> {
+        Ok(Some(self.entries.iter().map(|entry| entry.key.variable).collect()))
+    }
+
+    fn len(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<VarId> {
+        cx.integer(self.entries.len() as i64)
+    }
+
+    fn truth(&self, _: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<bool> {
+        Ok(!self.entries.is_empty())
+    }
+
+    fn contains(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, item: VarId) -> Flow<VarId> {
+        let key = HashKey::of(cx, item)?;
+        let found = find(cx, &self.entries, &key)?.is_some();
+        Ok(cx.boolean(found))
+    }
+
+    fn binary(
+        &self,
+        cx: &mut OpcodeExecutor<'_>,
+        op: BinaryOp,
+        this: VarId,
+        other: VarId,
+        reflected: bool,
+    ) -> Flow<Option<VarId>> {
+        let has_union = cx.py.get_type::<PyDict>().hasattr("__or__")?;
+        if op != BinaryOp::Or || reflected || !has_union || of(cx, other)?.is_none() {
+            return Ok(None);
+        }
+        let ordered = self.ordered || of(cx, other)?.is_some_and(|other| other.ordered);
+        let copy = copied(cx, this, ordered)?;
+        let other = subclass::owner_of(cx, other);
+        update(cx, copy, other)?;
+        Ok(Some(copy))
+    }
+
+    fn inplace(&self, cx: &mut OpcodeExecutor<'_>, op: BinaryOp, this: VarId, other: VarId) -> Flow<Option<VarId>> {
+        if op != BinaryOp::Or || !cx.py.get_type::<PyDict>().hasattr("__ior__")? {
+            return Ok(None);
+        }
+        let other = subclass::owner_of(cx, other);
+        update(cx, this, other)?;
+        Ok(Some(this))
+    }
+
+    fn compare(&self, cx: &mut OpcodeExecutor<'_>, op: CompareOp, _: VarId, other: VarId) -> Flow<Option<VarId>> {
+        if !matches!(op, CompareOp::Equal | CompareOp::NotEqual) {
+            return Ok(None);
+        }
+        let other = subclass::seen_by_base(cx, other)?;
+        let Some(right) = of(cx, other)? else { return Ok(None) };
+        let equal = self.equals(cx, &right)?;
+        Ok(Some(cx.boolean(equal == (op == CompareOp::Equal))))
+    }
+}

@@ -1,0 +1,497 @@
+//! Keys of dicts and sets. Of known constants, tuples of such and objects that compare by identity CPython itself says which
+//! are one. Methods `__hash__` and `__eq__` of the program are followed, when CPython would call them.
+
+use std::hash::{Hash, Hasher};
+use std::rc::Rc;
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyCFunction, PyFrozenSet, PyInt, PyString, PyTuple, PyType, PyWeakrefMethods, PyWeakrefReference};
+
+use sot_core::backend::ObjectTest;
+use sot_core::cpython::{self, Place, Recorder};
+use sot_core::error::{Flow, ReasonId, Unwind};
+use sot_core::executor::{object_model, CallArgs, OpcodeExecutor};
+use sot_core::guard::{same_constant, Identity, Test};
+use sot_core::side_effects::Effect;
+use sot_core::variable::VarId;
+
+use crate::classes::object::{is_c_value, is_compared_value};
+use crate::classes::subclass;
+use crate::containers::dict;
+use crate::containers::range::RangeVariable;
+use crate::containers::set::SetVariable;
+use crate::containers::tuple::TupleVariable;
+use crate::identity::IdVariable;
+
+/// Smaller numbers are no addresses.
+const LOWEST: u64 = 1 << 16;
+
+/// A key with its hash.
+pub struct HashKey {
+    /// The key as a variable.
+    pub variable: VarId,
+    object: Py<PyAny>,
+    hash: isize,
+    equality: Equality,
+    /// How many writes there were when the program was asked.
+    asked: usize,
+}
+
+/// Who says whether another key is the same.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Equality {
+    /// CPython: the object is the key.
+    Real,
+    /// The variable, for an object that is its own key, made in the trace or another one at each call, or an `id()` of one. The
+    /// object is a stand-in.
+    Identity(VarId, bool),
+    /// The program: the object is a stand-in with the key's hash.
+    Followed,
+}
+
+/// What has the hash of an object that is not there yet, or whose own is made by the program.
+#[pyclass(frozen)]
+struct StandIn {
+    hash: isize,
+}
+
+#[pymethods]
+impl StandIn {
+    fn __hash__(&self) -> isize {
+        self.hash
+    }
+}
+
+impl HashKey {
+    /// The key a variable is; an unhashable one is the user's `TypeError`.
+    pub fn of(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<Rc<HashKey>> {
+        if let Some((of, is_id)) = identity_of(cx, variable)? {
+            let object = stand_in(cx, identity_hash(of, is_id))?;
+            let (hash, equality) = (object.hash()?, Equality::Identity(of, is_id));
+            return Ok(Rc::new(HashKey { variable, object: object.unbind(), hash, equality, asked: 0 }));
+        }
+        let mut equality = Equality::Real;
+        let object = key_object(cx, variable, &mut equality)?;
+        let hash = object.hash().map_err(|error| cx.raise(error))?;
+        let asked = cx.effects.len();
+        Ok(Rc::new(HashKey { variable, object: object.unbind(), hash, equality, asked }))
+    }
+
+    /// The key that is looked for in a set: one that is a set itself, which has no hash, stands for the frozen set of its items.
+    pub fn sought(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<Rc<HashKey>> {
+        let refused = match HashKey::of(cx, variable) {
+            Err(Unwind::Raise(error)) if cx.type_of(error)?.is(cx.py.get_type::<PyTypeError>()) => error,
+            result => return result,
+        };
+        let items = subclass::seen_by_base(cx, variable)?;
+        let Some(set) = cx.see_as::<SetVariable>(items)?.filter(|set| !set.frozen) else {
+            return Err(Unwind::Raise(refused));
+        };
+        let mut equality = Equality::Real;
+        let object = frozen(cx.py, &set, &mut equality)?;
+        let hash = object.hash()?;
+        Ok(Rc::new(HashKey { variable, object: object.unbind(), hash, equality, asked: cx.effects.len() }))
+    }
+
+    /// A key found in a real dict or set whose guards pin it.
+    pub fn found<'py>(cx: &mut OpcodeExecutor<'py>, object: &Bound<'py, PyAny>) -> Flow<Rc<HashKey>> {
+        let tracker = cx.found_tracker(object);
+        let variable = cx.wrap(object, tracker);
+        if is_plain(object, 0) {
+            let (object, hash) = (object.clone().unbind(), object.hash()?);
+            return Ok(Rc::new(HashKey { variable, object, hash, equality: Equality::Real, asked: 0 }));
+        }
+        let key = HashKey::of(cx, variable)?;
+        let (hash, equality, asked) = (key.hash, key.equality, key.asked);
+        Ok(Rc::new(HashKey { variable, object: object.clone().unbind(), hash, equality, asked }))
+    }
+
+    /// The real key.
+    pub fn bind<'py>(&self, py: Python<'py>) -> &Bound<'py, PyAny> {
+        self.object.bind(py)
+    }
+
+    /// Whether nothing may look at the real key: it is not there yet, or its methods are the program's.
+    pub fn is_stand_in(&self) -> bool {
+        self.equality != Equality::Real
+    }
+
+    /// Whether the variable, made in the trace, is its own key.
+    pub fn is_own(&self, variable: VarId) -> bool {
+        self.equality == Equality::Identity(variable, false)
+    }
+
+    /// Whether it is the same object as another key, or a string of the same letters, as names of attributes are made anew.
+    pub fn is_alike(&self, py: Python<'_>, other: &HashKey) -> bool {
+        let text =
+            |key: &HashKey| key.bind(py).cast_exact::<PyString>().ok().map(|text| text.to_string_lossy().into_owned());
+        self.variable == other.variable
+            || self.object.is(&other.object)
+            || text(self).is_some_and(|own| text(other) == Some(own))
+    }
+
+    /// Whether the `id()` of an object that is there, which the other key is or holds, may be a number in this one. What the
+    /// trace makes has no address that is known already.
+    fn may_be_address_of(&self, cx: &mut OpcodeExecutor<'_>, other: &HashKey) -> Flow<bool> {
+        Ok(self.equality == Equality::Real
+            && other.equality != Equality::Real
+            && holds_address(self.bind(cx.py))
+            && has_address(cx, other.variable)?)
+    }
+
+    /// Whether a key stands for the entry of this one.
+    pub fn same(&self, cx: &mut OpcodeExecutor<'_>, other: &HashKey) -> Flow<bool> {
+        if self.may_be_address_of(cx, other)? || other.may_be_address_of(cx, self)? {
+            let text = "an id() among keys that may be addresses of objects";
+            return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
+        }
+        if let (Equality::Identity(one, false), Equality::Identity(another, false)) = (self.equality, other.equality) {
+            return cx.is_same(one, another);
+        }
+        if self.hash != other.hash {
+            return Ok(false);
+        }
+        match (self.equality, other.equality) {
+            (Equality::Real, Equality::Real) => {
+                Ok(self.object.is(&other.object) || self.bind(cx.py).eq(other.bind(cx.py)).unwrap_or(false))
+            }
+            (Equality::Identity(..), _) | (_, Equality::Identity(..)) => Ok(self.equality == other.equality),
+            _ => {
+                let before = cx.effects.len();
+                let equal = object_model::equal(cx, self.variable, other.variable)?;
+                let changes = |effect: &Effect| matches!(effect, Effect::Contents { .. });
+                if cx.effects.log().iter().skip(before).any(changes) {
+                    // It may be the container that is being looked through.
+                    let text = "keys that change a container when they are compared";
+                    return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
+                }
+                Ok(equal)
+            }
+        }
+    }
+}
+
+/// New code that makes a dict or set anew has the program's methods asked once more, in the state before the trace's writes:
+/// where they may say something else then, it cannot.
+pub fn refuse_asking_again<'k>(cx: &OpcodeExecutor<'_>, keys: impl Iterator<Item = &'k Rc<HashKey>>) -> Flow<()> {
+    let keys: Vec<_> = keys.filter(|key| key.equality == Equality::Followed).collect();
+    let refuse = |what| Err(Unwind::fallback(ReasonId::CannotRestore, format!("a dict or set of keys {what}")));
+    for (at, key) in keys.iter().enumerate() {
+        if keys[..at].iter().any(|other| other.hash == key.hash) {
+            return refuse("of one hash, which compare themselves");
+        }
+        let is_written =
+            |effect: &Effect| matches!(effect, Effect::Attribute { object, .. } if *object == key.variable);
+        if cx.effects.log().iter().skip(key.asked).any(is_written) {
+            return refuse("that have changed since");
+        }
+        let ty = cx.vars.get(key.variable).python_type(cx);
+        let Ok(ty) = ty.cast::<PyType>() else { continue };
+        for method in ["__hash__", "__eq__"] {
+            let method = cpython::type_lookup(ty, &PyString::intern(cx.py, method));
+            let Some(code) = method.and_then(|method| method.getattr("__code__").ok()) else { continue };
+            let names: Vec<String> = code.getattr("co_names")?.extract()?;
+            let free: Vec<String> = code.getattr("co_freevars")?.extract()?;
+            let reads = |effect: &Effect| match effect {
+                Effect::Global { name, .. } => names.iter().any(|read| **read == **name),
+                _ => false,
+            };
+            if free.iter().any(|name| name != "__class__") || cx.effects.log().iter().any(reads) {
+                return refuse("whose methods read variables that change");
+            }
+        }
+    }
+    Ok(())
+}
+
+fn stand_in<'py>(cx: &OpcodeExecutor<'py>, hash: isize) -> Flow<Bound<'py, PyAny>> {
+    Ok(Bound::new(cx.py, StandIn { hash })?.into_any())
+}
+
+/// The hash of a stand-in for an address.
+fn identity_hash(of: VarId, is_id: bool) -> isize {
+    let mut state = std::collections::hash_map::DefaultHasher::new();
+    (of, is_id).hash(&mut state);
+    state.finish() as isize
+}
+
+fn identity_of(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<Option<(VarId, bool)>> {
+    if let Some(id) = cx.see_as::<IdVariable>(variable)? {
+        if id.is_hash() {
+            return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, "the hash of an object as a key"));
+        }
+        let constant = cx.see(id.object())?.constant().is_some();
+        return Ok((!constant).then_some((id.object(), true)));
+    }
+    let payload = cx.see(variable)?;
+    if payload.object().is_some() || payload.constant().is_some() {
+        return Ok(None);
+    }
+    let ty = payload.python_type(cx);
+    let by_identity = matches!(payload.kind(), "instance" | "function" | "exception")
+        && ty.cast::<PyType>().is_ok_and(type_compares_by_identity);
+    Ok(by_identity.then_some((variable, false)))
+}
+
+/// Whether a key is or holds the `id()` of an object that is there.
+fn has_address(cx: &mut OpcodeExecutor<'_>, key: VarId) -> Flow<bool> {
+    if let Some(id) = cx.see_as::<IdVariable>(key)? {
+        return Ok(cx.see(id.object())?.object().is_some());
+    }
+    let Some(tuple) = cx.see_as::<TupleVariable>(key)? else { return Ok(false) };
+    for &item in &tuple.items {
+        if has_address(cx, item)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Whether a key is or holds a number that may be an address.
+fn holds_address(key: &Bound<'_, PyAny>) -> bool {
+    match key.cast_exact::<PyTuple>() {
+        Ok(items) => items.iter().any(|item| holds_address(&item)),
+        Err(_) => key.cast_exact::<PyInt>().is_ok_and(|key| key.extract().is_ok_and(|key: u64| key >= LOWEST)),
+    }
+}
+
+/// Position of a key.
+pub fn position(cx: &mut OpcodeExecutor<'_>, keys: &[Rc<HashKey>], key: &HashKey) -> Flow<Option<usize>> {
+    for (at, known) in keys.iter().enumerate() {
+        if known.same(cx, key)? {
+            return Ok(Some(at));
+        }
+    }
+    Ok(None)
+}
+
+/// A real object with the hash of the key, and with its equality unless that is noted as another.
+fn key_object<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, equality: &mut Equality) -> Flow<Bound<'py, PyAny>> {
+    let py = cx.py;
+    if let Some(known) = cx.known(variable)? {
+        return Ok(known);
+    }
+    if let Some(id) = cx.see_as::<IdVariable>(variable)? {
+        // A number or string that is here is the one the program has.
+        if let Some(known) = cx.known(id.object())? {
+            return Ok((known.as_ptr() as usize).into_pyobject(py).map_err(PyErr::from)?.into_any());
+        }
+    }
+    if let Some((of, is_id)) = identity_of(cx, variable)? {
+        *equality = Equality::Followed;
+        return stand_in(cx, identity_hash(of, is_id));
+    }
+    if let Some(tuple) = cx.see_as::<TupleVariable>(variable)?.filter(|tuple| tuple.is_hashed_as_tuple(py)) {
+        let items = tuple.items.iter().map(|&item| key_object(cx, item, equality)).collect::<Flow<Vec<_>>>()?;
+        if *equality != Equality::Real {
+            *equality = Equality::Followed;
+        }
+        return Ok(PyTuple::new(py, items)?.into_any());
+    }
+    if let Some(range) = cx.see_as::<RangeVariable>(variable)? {
+        return Ok(range.bind(py));
+    }
+    if let Some(set) = cx.see_as::<SetVariable>(variable)? {
+        if set.frozen {
+            return frozen(py, &set, equality);
+        }
+    }
+    let unhashable = cx.vars.get(variable).kind() == "list"
+        || dict::of(cx, variable)?.is_some()
+        || cx.vars.as_kind::<SetVariable>(variable).is_some();
+    if unhashable {
+        return Err(refuse_unhashable(cx, variable)?);
+    }
+    let object = cx.see(variable)?.object().map(|object| object.bind(py).clone());
+    if let Some(object) = object.as_ref().filter(|object| hashed_in_c(object)) {
+        return Ok(pinned(cx, variable, object));
+    }
+    let hash = followed_hash(cx, variable)?;
+    let Some(hash) = hash else {
+        // What is one object for all calls is pinned.
+        if let Some(object) = object.filter(|object| cx.runtime.backend.is_parameter(object)) {
+            return Ok(pinned(cx, variable, &object));
+        }
+        *equality = Equality::Identity(variable, false);
+        return stand_in(cx, identity_hash(variable, false));
+    };
+    *equality = Equality::Followed;
+    stand_in(cx, hash)
+}
+
+/// The real frozen set of a set's items.
+fn frozen<'py>(py: Python<'py>, set: &SetVariable, equality: &mut Equality) -> Flow<Bound<'py, PyAny>> {
+    if set.keys.iter().any(|key| key.is_stand_in()) {
+        *equality = Equality::Followed;
+    }
+    Ok(PyFrozenSet::new(py, set.keys.iter().map(|key| key.bind(py)))?.into_any())
+}
+
+/// The object, which must be the same at each call.
+fn pinned<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, object: &Bound<'py, PyAny>) -> Bound<'py, PyAny> {
+    let tracker = cx.vars.tracker(variable);
+    if cx.trackers.is_sourced(tracker) {
+        cx.guards.add(tracker, Test::Is(Identity::of(object)));
+    }
+    object.clone()
+}
+
+fn refuse_unhashable(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<Unwind> {
+    let name = cx.type_name(variable)?;
+    Ok(cx.raise(PyTypeError::new_err(format!("unhashable type: '{name}'"))))
+}
+
+/// What the type's `__hash__` gives; `None` if that is the object's own `id()`. Then no other object has the same hash, and
+/// what the program says of two that have is never asked.
+fn followed_hash(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<Option<isize>> {
+    let Some(method) = cx.special_method(variable, "__hash__")? else {
+        return Err(refuse_unhashable(cx, variable)?);
+    };
+    let before = cx.effects.len();
+    let hash = cx.call(method, &CallArgs::default())?;
+    if cx.effects.len() != before {
+        // A dict or set that new code makes asks again.
+        let text = format!("a {} object as a key: its hash does more than to give a number", cx.type_name(variable)?);
+        return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
+    }
+    if cx.see_as::<IdVariable>(hash)?.is_some_and(|id| id.is_of(variable)) {
+        return Ok(None);
+    }
+    let Some(hash) = cx.known(hash)? else {
+        let name = cx.type_name(variable)?;
+        let text = format!("a {name} object as a key: its hash is not known while tracing");
+        return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
+    };
+    if !hash.is_instance_of::<PyInt>() {
+        return Err(cx.raise(PyTypeError::new_err("__hash__ method should return an integer")));
+    }
+    // A number that is no hash by its size is hashed.
+    Ok(Some(hash.extract::<isize>().or_else(|_| hash.hash())?))
+}
+
+/// Whether hash and equality of the object run no user code and never change.
+fn is_plain(object: &Bound<'_, PyAny>, depth: usize) -> bool {
+    if depth > 20 {
+        return false;
+    }
+    if let Ok(tuple) = object.cast_exact::<PyTuple>() {
+        return tuple.iter().all(|item| is_plain(&item, depth + 1));
+    }
+    if let Ok(set) = object.cast_exact::<PyFrozenSet>() {
+        return set.iter().all(|item| is_plain(&item, depth + 1));
+    }
+    is_atom(object) || hashed_in_c(object)
+}
+
+fn is_atom(object: &Bound<'_, PyAny>) -> bool {
+    use pyo3::types::{PyBool, PyBytes, PyComplex, PyFloat, PyInt, PyRange};
+    object.is_none()
+        || object.is_exact_instance_of::<PyString>()
+        || object.is_exact_instance_of::<PyInt>()
+        || object.is_exact_instance_of::<PyBool>()
+        || object.is_exact_instance_of::<PyFloat>()
+        || object.is_exact_instance_of::<PyBytes>()
+        || object.is_exact_instance_of::<PyComplex>()
+        || object.is_exact_instance_of::<PyRange>()
+        || object.is(object.py().Ellipsis())
+}
+
+/// Whether C code hashes and compares the object.
+fn hashed_in_c(object: &Bound<'_, PyAny>) -> bool {
+    compares_by_identity(object)
+        || is_c_value(object)
+        || object.is_instance_of::<PyCFunction>()
+        || refers_to_class(object)
+}
+
+/// Whether the object is a weak reference to a class that compares by identity, for which it stands as a key.
+fn refers_to_class(object: &Bound<'_, PyAny>) -> bool {
+    let reference = object.cast_exact::<PyWeakrefReference>().ok().and_then(PyWeakrefMethods::upgrade);
+    reference.is_some_and(|referent| referent.is_instance_of::<PyType>() && compares_by_identity(&referent))
+}
+
+fn compares_by_identity(object: &Bound<'_, PyAny>) -> bool {
+    type_compares_by_identity(&object.get_type())
+}
+
+fn type_compares_by_identity(ty: &Bound<'_, PyType>) -> bool {
+    let py = ty.py();
+    let base = py.get_type::<PyAny>();
+    let is_default = |name: &str, default: PyResult<Bound<'_, PyAny>>| {
+        let found = cpython::type_lookup(ty, &PyString::intern(py, name));
+        matches!((found, default), (Some(found), Ok(default)) if found.is(&default))
+    };
+    // The hash of a member of an enumeration is that of its name.
+    let of_enum = || cpython::import(py, "enum").and_then(|module| module.getattr("Enum")?.getattr("__hash__"));
+    is_default("__eq__", base.getattr("__eq__"))
+        && (is_default("__hash__", base.getattr("__hash__")) || is_default("__hash__", of_enum()))
+}
+
+/// A guard: an object of exactly this type iterates over exactly these keys, in this order. For collections whose items
+/// cannot be fetched one by one; iterating them runs no user code.
+pub(crate) struct IteratesOver {
+    ty: Py<PyType>,
+    /// `__iter__` of the builtin type, where subclasses may have their own.
+    iterate: Py<PyAny>,
+    keys: Vec<Identity>,
+}
+
+impl IteratesOver {
+    /// The test for a real collection of a type, which iterates as its `base` does, and its keys.
+    pub(crate) fn test(
+        py: Python<'_>,
+        ty: &Bound<'_, PyAny>,
+        base: &Bound<'_, PyAny>,
+        keys: &[Rc<HashKey>],
+    ) -> Flow<Test> {
+        let ty = ty.cast::<PyType>().map_err(PyErr::from)?.clone().unbind();
+        let iterate = base.getattr("__iter__")?.unbind();
+        let keys = keys.iter().map(|key| Identity::of_key(key.bind(py))).collect();
+        Ok(Test::Object(Box::new(IteratesOver { ty, iterate, keys })))
+    }
+}
+
+impl ObjectTest for IteratesOver {
+    fn check(&self, object: &Bound<'_, PyAny>) -> bool {
+        let py = object.py();
+        if !object.get_type().is(&self.ty) {
+            return false;
+        }
+        let items = self.iterate.bind(py).call1((object,)).and_then(|items| items.try_iter());
+        let Ok(mut items) = items else { return false };
+        let is_next = |key: &Identity| match (items.next(), key.get(py)) {
+            (Some(Ok(item)), Some(key)) => same_key(&item, &key),
+            _ => false,
+        };
+        self.keys.iter().all(is_next) && items.next().is_none()
+    }
+
+    fn note(&self, place: &Place<'_>, recorder: &mut Recorder) -> bool {
+        recorder.dict(place)
+    }
+
+    fn describe(&self, subject: &str) -> String {
+        Python::attach(|py| {
+            let keys: Vec<String> = self.keys.iter().map(|key| key.text(py)).collect();
+            format!("list({subject}) == [{}]", keys.join(", "))
+        })
+    }
+}
+
+/// Whether a key is as good as another one to everyone who looks at it: equal keys may be of two types, or hold such.
+fn same_key(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> bool {
+    if a.is(b) {
+        return true;
+    }
+    if let (Ok(a), Ok(b)) = (a.cast_exact::<PyTuple>(), b.cast_exact::<PyTuple>()) {
+        return a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| same_key(&a, &b));
+    }
+    if let (Ok(a), Ok(b)) = (a.cast_exact::<PyFrozenSet>(), b.cast_exact::<PyFrozenSet>()) {
+        return a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| same_key(&a, &b));
+    }
+    if is_atom(a) {
+        return same_constant(a, b);
+    }
+    is_compared_value(a) && a.get_type().is(b.get_type()) && a.eq(b).unwrap_or(false)
+}

@@ -1,0 +1,358 @@
+//! `list`: a mutable sequence of variables. A write replaces the payload; a list that outlives the frame gets its final
+//! items by one slice assignment.
+
+use std::rc::Rc;
+
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+
+use sot_core::codegen::CodeGen;
+use sot_core::error::{Flow, ReasonId, Unwind};
+use sot_core::executor::{object_model, BinaryOp, CompareOp, OpcodeExecutor};
+use sot_core::guard::{Identity, Test};
+use sot_core::side_effects::Effect;
+use sot_core::tracker::TrackerId;
+use sot_core::variable::{GraphArgument, VarId, Variable};
+
+use crate::classes::subclass;
+use crate::containers::growing_list;
+use crate::containers::sequence::{self, Selection, Sequence};
+use crate::containers::slice::SliceVariable;
+use crate::iterators::sequence::SequenceIterator;
+
+/// A list.
+pub struct ListVariable {
+    /// The items.
+    pub items: Vec<VarId>,
+    object: Option<Py<PyAny>>,
+}
+
+/// `list.append(item)`
+pub fn append(cx: &mut OpcodeExecutor<'_>, list: VarId, item: VarId) -> Flow<()> {
+    add(cx, list, &[item])
+}
+
+/// `list.extend(iterable)`
+pub fn extend(cx: &mut OpcodeExecutor<'_>, list: VarId, iterable: VarId) -> Flow<()> {
+    if cx.see(list)?.kind() != "list" {
+        expect(cx, list)?;
+    }
+    if let Some(more) = cx.see(iterable)?.items(cx, iterable)? {
+        return add(cx, list, &more);
+    }
+    let iterator = cx.iter(iterable)?;
+    cx.ask_length(iterable)?;
+    cx.each_left(iterator, |cx, item| add(cx, list, &[item]))
+}
+
+/// `list += other`
+pub(crate) fn add_in_place(cx: &mut OpcodeExecutor<'_>, list: VarId, other: VarId) -> Flow<Option<VarId>> {
+    // A number-like right operand (an array, say) is asked before the list.
+    if cx.known(other)?.is_none() && cx.has_special(other, "__radd__")? {
+        return Ok(None);
+    }
+    extend(cx, list, other)?;
+    Ok(Some(list))
+}
+
+fn add(cx: &mut OpcodeExecutor<'_>, list: VarId, more: &[VarId]) -> Flow<()> {
+    if growing_list::append(cx, list, more)? {
+        return Ok(());
+    }
+    let items = [&expect(cx, list)?.items, more].concat();
+    write(cx, list, items)
+}
+
+/// Gives the list new items.
+pub(crate) fn write(cx: &mut OpcodeExecutor<'_>, list: VarId, items: Vec<VarId>) -> Flow<()> {
+    let object = expect(cx, list)?.object.as_ref().map(|object| object.clone_ref(cx.py));
+    cx.charge(items.len());
+    cx.vars.set(list, Rc::new(ListVariable { items, object }));
+    cx.effects.record(Effect::Contents { container: list });
+    Ok(())
+}
+
+/// The payload of a variable that must be a list.
+pub(crate) fn expect(cx: &mut OpcodeExecutor<'_>, list: VarId) -> Flow<Rc<ListVariable>> {
+    if let Some(payload) = cx.see_as::<ListVariable>(list)? {
+        Ok(payload)
+    } else {
+        let name = cx.type_name(list)?;
+        Err(Unwind::break_graph(ReasonId::UnsupportedCall, format!("a list method on a {name} object")))
+    }
+}
+
+/// What came of asking the items of a list, or an operand, unless a method of theirs has written to the list on the way, be it
+/// what was there before.
+pub(crate) fn unchanged<T>(
+    cx: &mut OpcodeExecutor<'_>,
+    list: VarId,
+    before: &ListVariable,
+    outcome: Flow<T>,
+) -> Flow<T> {
+    let changed = cx.vars.as_kind::<ListVariable>(list).is_some_and(|list| !std::ptr::eq(&raw const *list, before));
+    if changed && matches!(outcome, Ok(_) | Err(Unwind::Raise(_))) {
+        let text = "a list that is changed by what it asks";
+        return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
+    }
+    outcome
+}
+
+/// `list[key] = items`, or `del list[key]`, for any key: CPython does it on a list of positions.
+fn edit<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    items: &[VarId],
+    key: VarId,
+    new: &[VarId],
+    operation: impl FnOnce(&Bound<'py, PyAny>, &Bound<'py, PyAny>) -> PyResult<()>,
+) -> Flow<Vec<VarId>> {
+    let key = Sequence::List.key_object(cx, key)?;
+    edit_at(cx, items, &key, new, operation)
+}
+
+fn edit_at<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    items: &[VarId],
+    key: &Bound<'py, PyAny>,
+    new: &[VarId],
+    operation: impl FnOnce(&Bound<'py, PyAny>, &Bound<'py, PyAny>) -> PyResult<()>,
+) -> Flow<Vec<VarId>> {
+    let positions = Sequence::List.positions(cx.py, items.len())?;
+    operation(&positions, key).map_err(|error| cx.raise(error))?;
+    let all: Vec<VarId> = items.iter().chain(new).copied().collect();
+    Ok(positions.extract::<Vec<usize>>()?.into_iter().map(|position| all[position]).collect())
+}
+
+impl ListVariable {
+    /// A list made in the trace.
+    pub fn new(items: Vec<VarId>) -> Self {
+        ListVariable { items, object: None }
+    }
+
+    /// A list from outside, with what was appended to it.
+    pub(crate) fn found<'py>(
+        cx: &mut OpcodeExecutor<'py>,
+        list: &Bound<'py, PyList>,
+        tracker: TrackerId,
+        appended: &[VarId],
+    ) -> Self {
+        let mut items = sequence::wrap_items(cx, list.iter(), tracker);
+        items.extend(appended);
+        ListVariable { items, object: Some(list.clone().into_any().unbind()) }
+    }
+
+    /// The items of `list[slice] = value`. What is wrong with the slice shows first.
+    fn assigned<'py>(&self, cx: &mut OpcodeExecutor<'py>, slice: &Bound<'py, PyAny>, value: VarId) -> Flow<Vec<VarId>> {
+        let is_iterable = cx.has_special(value, "__iter__")? || cx.has_special(value, "__getitem__")?;
+        edit_at(cx, &self.items, slice, &[], |positions, slice| {
+            // What the error about the value says depends on the slice alone.
+            if is_iterable {
+                positions.get_item(slice).map(drop)
+            } else {
+                positions.set_item(slice, slice.py().None())
+            }
+        })?;
+        cx.unpack_all(value)
+    }
+
+    fn build(&self, cg: &mut CodeGen<'_, '_>) -> Flow<()> {
+        for &item in &self.items {
+            cg.load(item)?;
+        }
+        cg.op("BUILD_LIST", self.items.len() as u32)
+    }
+
+    /// Empties a real list such that a sort of it that is running finds it written, as it does where the program has added and removed.
+    fn empty(cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
+        let list = cg.cx.py.get_type::<PyList>();
+        let (append, clear) = (list.getattr("append")?.unbind(), list.getattr("clear")?.unbind());
+        let none = cg.cx.none();
+        cg.call(|cg| cg.load_const(append), &[this, none])?;
+        cg.op("POP_TOP", 0)?;
+        cg.call(|cg| cg.load_const(clear), &[this])?;
+        cg.op("POP_TOP", 0)
+    }
+}
+
+impl Variable for ListVariable {
+    fn kind(&self) -> &'static str {
+        "list"
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        cx.py.get_type::<PyList>().into_any()
+    }
+
+    fn text(&self, _: &OpcodeExecutor<'_>) -> String {
+        format!("ListVariable(len: {})", self.items.len())
+    }
+
+    fn object(&self) -> Option<&Py<PyAny>> {
+        self.object.as_ref()
+    }
+
+    fn materialize(&self, cx: &OpcodeExecutor<'_>) -> Option<Py<PyAny>> {
+        let items = sequence::materialize(cx, &self.items)?;
+        PyList::new(cx.py, items).ok().map(|list| list.into_any().unbind())
+    }
+
+    fn guard(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
+        // The storage of an object of a subclass is guarded with that object's type.
+        let ty = self
+            .object
+            .as_ref()
+            .map_or_else(|| self.python_type(cx), |object| object.bind(cx.py).get_type().into_any());
+        let tracker = cx.vars.tracker(this);
+        cx.guards.add(tracker, Test::TypeIs(Identity::of(&ty)));
+        if let Some(object) = &self.object {
+            cx.guards.add(tracker, Test::Length(object.bind(cx.py).len()?));
+        }
+        Ok(())
+    }
+
+    fn graph_argument(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<GraphArgument> {
+        let items = sequence::graph_items(cx, &self.items)?;
+        let value = PyList::new(cx.py, items.values)?.into_any().unbind();
+        Ok(GraphArgument { value, text: format!("[{}]", items.text), holds_tensor: items.holds_tensor })
+    }
+
+    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
+        if cg.leaves_empty(this) {
+            return cg.op("BUILD_LIST", 0);
+        }
+        self.build(cg)
+    }
+
+    fn restore_contents(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
+        let is_subclass =
+            self.object.as_ref().is_some_and(|object| !object.bind(cg.cx.py).is_exact_instance_of::<PyList>());
+        if is_subclass {
+            // Not the subclass's own way of writing items, which the trace has followed already.
+            let set = cg.cx.py.get_type::<PyList>().getattr("__setitem__")?.unbind();
+            let (none, items) = (cg.cx.none(), cg.cx.list(self.items.clone()));
+            let all = SliceVariable::build(cg.cx, none, none, None)?;
+            cg.call(|cg| cg.load_const(set), &[this, all, items])?;
+            return cg.op("POP_TOP", 0);
+        }
+        if self.items.is_empty() {
+            return Self::empty(cg, this);
+        }
+        self.build(cg)?;
+        cg.load(this)?;
+        let none = cg.cx.py.None();
+        cg.load_const(none.clone_ref(cg.cx.py))?;
+        cg.load_const(none)?;
+        cg.op("BUILD_SLICE", 2)?;
+        cg.op("STORE_SUBSCR", 0)
+    }
+
+    fn children(&self) -> Vec<VarId> {
+        self.items.clone()
+    }
+
+    fn get_item(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, key: VarId) -> Flow<VarId> {
+        match Sequence::List.select(cx, key, self.items.len())? {
+            Selection::One(index) => Ok(self.items[index]),
+            Selection::Many(selected) => Ok(cx.list(selected.into_iter().map(|index| self.items[index]).collect())),
+        }
+    }
+
+    fn set_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId, value: VarId) -> Flow<()> {
+        let mut items = self.items.clone();
+        if let Some(index) = sequence::fast_index(cx, key, items.len())? {
+            items[index] = value;
+            return write(cx, this, items);
+        }
+        if cx.see_as::<SliceVariable>(key)?.is_none() {
+            let new = items.len();
+            let items = edit(cx, &items, key, &[value], |positions, key| positions.set_item(key, new))?;
+            return write(cx, this, items);
+        }
+        let slice = Sequence::List.key_object(cx, key)?;
+        let new = self.assigned(cx, &slice, value);
+        let new = unchanged(cx, this, self, new)?;
+        let range = items.len()..items.len() + new.len();
+        let items = edit_at(cx, &items, &slice, &new, |positions, slice| {
+            positions.set_item(slice, PyList::new(positions.py(), range)?)
+        })?;
+        write(cx, this, items)
+    }
+
+    fn del_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId) -> Flow<()> {
+        let items = edit(cx, &self.items, key, &[], |positions, key| positions.del_item(key))?;
+        write(cx, this, items)
+    }
+
+    fn iter(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
+        Ok(SequenceIterator::over(cx, this))
+    }
+
+    fn items(&self, _: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<Option<Vec<VarId>>> {
+        Ok(Some(self.items.clone()))
+    }
+
+    fn len(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<VarId> {
+        cx.integer(self.items.len() as i64)
+    }
+
+    fn truth(&self, _: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<bool> {
+        Ok(!self.items.is_empty())
+    }
+
+    fn contains(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, item: VarId) -> Flow<VarId> {
+        let found = object_model::contains_among(cx, &self.items, item);
+        unchanged(cx, this, self, found)
+    }
+
+    fn binary(
+        &self,
+        cx: &mut OpcodeExecutor<'_>,
+        op: BinaryOp,
+        _: VarId,
+        other: VarId,
+        reflected: bool,
+    ) -> Flow<Option<VarId>> {
+        match op {
+            BinaryOp::Add if !reflected => {
+                let other = subclass::seen_by_base(cx, other)?;
+                let Some(right) = cx.see_as::<ListVariable>(other)? else { return Ok(None) };
+                let items = self.items.iter().chain(&right.items).copied().collect();
+                Ok(Some(cx.list(items)))
+            }
+            BinaryOp::Multiply => match sequence::times(cx, other)? {
+                Some(count) => {
+                    let items = sequence::repeat(&self.items, count)?;
+                    Ok(Some(cx.list(items)))
+                }
+                None => Ok(None),
+            },
+            _ => Ok(None),
+        }
+    }
+
+    fn inplace(&self, cx: &mut OpcodeExecutor<'_>, op: BinaryOp, this: VarId, other: VarId) -> Flow<Option<VarId>> {
+        match op {
+            BinaryOp::Add => add_in_place(cx, this, other),
+            BinaryOp::Multiply => {
+                let Some(count) = sequence::times(cx, other)? else { return Ok(None) };
+                let items = sequence::repeat(&self.items, count)?;
+                write(cx, this, items)?;
+                Ok(Some(this))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn concat_in_place(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, other: VarId) -> Flow<Option<VarId>> {
+        extend(cx, this, other)?;
+        Ok(Some(this))
+    }
+
+    fn compare(&self, cx: &mut OpcodeExecutor<'_>, op: CompareOp, this: VarId, other: VarId) -> Flow<Option<VarId>> {
+        let other = subclass::seen_by_base(cx, other)?;
+        let Some(right) = cx.see_as::<ListVariable>(other)? else { return Ok(None) };
+        let answer = sequence::compare_sized(cx, op, &self.items, &right.items);
+        let answer = unchanged(cx, this, self, answer);
+        unchanged(cx, other, &right, answer).map(Some)
+    }
+}

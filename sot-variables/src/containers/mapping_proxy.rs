@@ -1,0 +1,163 @@
+//! `types.MappingProxyType`: what may be read of a dict, the attributes of a class among them.
+
+use std::rc::Rc;
+
+use pyo3::prelude::*;
+
+use sot_core::builtin;
+use sot_core::codegen::CodeGen;
+use sot_core::cpython::{self, Part};
+use sot_core::error::{Flow, ReasonId, Unwind};
+use sot_core::executor::{BinaryOp, CallArgs, CompareOp, OpcodeExecutor};
+use sot_core::tracker::{Tracker, TrackerId};
+use sot_core::variable::{VarId, Variable};
+
+use crate::containers::dict::DictVariable;
+use crate::iterators::{emit_call, library};
+
+sot_core::variable_kind! {
+    "mapping_proxy",
+    types: |py| Ok(vec![library(py, "types", "MappingProxyType")?]),
+    wrap: MappingProxyVariable::wrap
+}
+
+/// A view of a mapping that cannot be written.
+pub struct MappingProxyVariable {
+    mapping: VarId,
+    object: Option<Py<PyAny>>,
+}
+
+builtin! { PROXY = "types:MappingProxyType" => |cx, args| {
+    let [mapping] = args.exactly(cx, "mappingproxy")?;
+    let is_sequence = matches!(cx.see(mapping)?.kind(), "list" | "tuple");
+    if is_sequence || !cx.has_special(mapping, "__getitem__")? {
+        return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "mappingproxy() of something that is no mapping"));
+    }
+    Ok(cx.produce(Rc::new(MappingProxyVariable { mapping, object: None })))
+} }
+
+/// Methods that are those of the mapping.
+macro_rules! forwarded {
+    ($($item:ident = $path:literal, $name:literal;)+) => {$(
+        builtin! { $item = $path => |cx, args| forward(cx, $name, args) }
+    )+};
+}
+
+forwarded! {
+    GET = "types:MappingProxyType.get", "get";
+    KEYS = "types:MappingProxyType.keys", "keys";
+    VALUES = "types:MappingProxyType.values", "values";
+    ITEMS = "types:MappingProxyType.items", "items";
+    COPY = "types:MappingProxyType.copy", "copy";
+}
+
+fn forward(cx: &mut OpcodeExecutor<'_>, name: &str, args: &CallArgs) -> Flow<VarId> {
+    let refuse = || Unwind::break_graph(ReasonId::UnsupportedCall, "a method of mappingproxy without one");
+    let (&this, rest) = args.positional.split_first().ok_or_else(refuse)?;
+    let proxy = cx.see_as::<MappingProxyVariable>(this)?.ok_or_else(refuse)?;
+    let rest = CallArgs { positional: rest.to_vec(), keywords: args.keywords.clone() };
+    cx.call_method_with(proxy.mapping, name, &rest)
+}
+
+impl MappingProxyVariable {
+    /// The attributes of a class: guards and new code read the proxy's items as those of a dict.
+    fn wrap(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, of: TrackerId) -> Flow<Rc<dyn Variable>> {
+        let object = object.clone().unbind().into_bound(cx.py);
+        // A dict that can be reached without its proxy may be written without it.
+        let of_class = matches!(cx.trackers.get(of), Tracker::Getattr { name, .. } if &**name == "__dict__");
+        let refuse = || {
+            let text = "a mappingproxy made outside the function";
+            Unwind::break_graph(ReasonId::UnsupportedOperation, text)
+        };
+        let dict = cpython::proxied_dict(&object).ok_or_else(refuse)?;
+        if !of_class {
+            // Each class has one; the attributes of a class are written as such.
+            if dict.contains("__doc__")? {
+                return Err(refuse());
+            }
+            let tracker = cx.trackers.add(Tracker::Part { of, part: Part::Proxied });
+            let mapping = cx.wrap(dict.as_any(), tracker);
+            return Ok(Rc::new(MappingProxyVariable { mapping, object: Some(object.unbind()) }));
+        }
+        let payload = DictVariable::behind(cx, &dict, &object, of)?;
+        let mapping = cx.vars.add(Rc::new(payload), of);
+        Ok(Rc::new(MappingProxyVariable { mapping, object: Some(object.unbind()) }))
+    }
+}
+
+impl Variable for MappingProxyVariable {
+    fn kind(&self) -> &'static str {
+        "mapping_proxy"
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        let ty = library(cx.py, "types", "MappingProxyType").map(|ty| ty.into_bound(cx.py));
+        ty.unwrap_or_else(|_| cx.py.get_type::<PyAny>().into_any())
+    }
+
+    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
+        format!("MappingProxyVariable({})", cx.text(self.mapping))
+    }
+
+    fn object(&self) -> Option<&Py<PyAny>> {
+        self.object.as_ref()
+    }
+
+    fn materialize(&self, cx: &OpcodeExecutor<'_>) -> Option<Py<PyAny>> {
+        let mapping = cx.vars.get(self.mapping).materialize(cx)?;
+        self.python_type(cx).call1((mapping,)).ok().map(Bound::unbind)
+    }
+
+    fn children(&self) -> Vec<VarId> {
+        vec![self.mapping]
+    }
+
+    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
+        emit_call(cg, |py| library(py, "types", "MappingProxyType"), &[self.mapping])
+    }
+
+    fn get_item(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, key: VarId) -> Flow<VarId> {
+        cx.get_item(self.mapping, key)
+    }
+
+    fn iter(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<VarId> {
+        cx.iter(self.mapping)
+    }
+
+    fn items(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<Option<Vec<VarId>>> {
+        cx.see(self.mapping)?.items(cx, self.mapping)
+    }
+
+    fn len(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<VarId> {
+        cx.len(self.mapping)
+    }
+
+    fn truth(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<bool> {
+        cx.truth(self.mapping)
+    }
+
+    fn contains(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, item: VarId) -> Flow<VarId> {
+        cx.contains(self.mapping, item, false)
+    }
+
+    fn binary(
+        &self,
+        cx: &mut OpcodeExecutor<'_>,
+        op: BinaryOp,
+        _: VarId,
+        other: VarId,
+        reflected: bool,
+    ) -> Flow<Option<VarId>> {
+        if op != BinaryOp::Or || !self.python_type(cx).hasattr("__or__")? {
+            return Ok(None);
+        }
+        let other = cx.see_as::<MappingProxyVariable>(other)?.map_or(other, |proxy| proxy.mapping);
+        let (left, right) = if reflected { (other, self.mapping) } else { (self.mapping, other) };
+        cx.binary(op, left, right).map(Some)
+    }
+
+    fn compare(&self, cx: &mut OpcodeExecutor<'_>, op: CompareOp, _: VarId, other: VarId) -> Flow<Option<VarId>> {
+        let other = cx.see_as::<MappingProxyVariable>(other)?.map_or(other, |proxy| proxy.mapping);
+        cx.compare(op, self.mapping, other).map(Some)
+    }
+}

@@ -1,0 +1,14 @@
+//! Containers: lists, tuples, dicts, sets and what is like them.
+
+pub mod deque;
+pub mod dict;
+pub mod growing_list;
+pub mod hash_key;
+pub mod kept;
+pub mod list;
+pub mod mapping_proxy;
+pub mod range;
+pub mod sequence;
+pub mod set;
+pub mod slice;
+pub mod tuple;

@@ -1,0 +1,299 @@
+//! What lists and tuples share: positions, slices, comparison, repetition. CPython itself does the arithmetic, on a list of
+//! positions in place of the items, so its rules and its messages hold.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use pyo3::exceptions::{PyIndexError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyInt, PyList, PySlice, PyTuple};
+
+use sot_core::cpython;
+use sot_core::error::{Flow, ReasonId, Unwind};
+use sot_core::executor::{object_model, CallArgs, CompareOp, OpcodeExecutor};
+use sot_core::language::LANGUAGE;
+use sot_core::tracker::{Key, Tracker, TrackerId};
+use sot_core::variable::VarId;
+
+use crate::classes::subclass;
+use crate::containers::slice::SliceVariable;
+
+/// Containers nested deeper than this are taken to hold themselves.
+const MAX_NESTING: usize = 200;
+
+thread_local! {
+    static NESTING: Cell<usize> = const { Cell::new(0) };
+}
+
+/// More items than this in one new sequence are left to CPython.
+const MAX_ITEMS: usize = 1_000_000;
+
+/// Which sequence type a message speaks of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sequence {
+    List,
+    Tuple,
+    Text,
+    Bytes,
+}
+
+/// The items a key stands for, by position.
+pub(crate) enum Selection {
+    One(usize),
+    Many(Vec<usize>),
+}
+
+impl Sequence {
+    /// A real sequence that holds its own positions.
+    pub(crate) fn positions(self, py: Python<'_>, len: usize) -> PyResult<Bound<'_, PyAny>> {
+        Ok(match self {
+            Sequence::List => PyList::new(py, 0..len)?.into_any(),
+            Sequence::Tuple | Sequence::Text | Sequence::Bytes => PyTuple::new(py, 0..len)?.into_any(),
+        })
+    }
+
+    /// The items of `sequence[key]`.
+    pub(crate) fn select(self, cx: &mut OpcodeExecutor<'_>, key: VarId, len: usize) -> Flow<Selection> {
+        if let Some(index) = fast_index(cx, key, len)? {
+            return Ok(Selection::One(index));
+        }
+        let key = self.key_object(cx, key)?;
+        let selected = self.positions(cx.py, len)?.get_item(key).map_err(|error| cx.raise(error))?;
+        if let Ok(index) = selected.extract::<usize>() {
+            return Ok(Selection::One(index));
+        }
+        Ok(Selection::Many(selected.extract::<Vec<usize>>()?))
+    }
+
+    /// The real object of an index or slice.
+    pub(crate) fn key_object<'py>(self, cx: &mut OpcodeExecutor<'py>, key: VarId) -> Flow<Bound<'py, PyAny>> {
+        let slice = cx.see_as::<SliceVariable>(key)?;
+        let parts = slice.as_ref().map_or(std::slice::from_ref(&key), |slice| &slice.parts[..]);
+        let mut real = Vec::with_capacity(parts.len());
+        for &part in parts {
+            match index_object(cx, part)? {
+                Some(part) => real.push(part),
+                None if slice.is_none() && !cx.has_special(key, "__index__")? => {
+                    let (this, other) = (self.name(), cx.type_name(key)?);
+                    let text = match self {
+                        Sequence::Text if !LANGUAGE.names_misfits => "string indices must be integers".to_owned(),
+                        Sequence::Text => format!("string indices must be integers, not '{other}'"),
+                        _ => format!("{this} indices must be integers or slices, not {other}"),
+                    };
+                    return Err(cx.raise(PyTypeError::new_err(text)));
+                }
+                None => {
+                    let text = format!("a {} index that is not known while tracing", self.name());
+                    return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
+                }
+            }
+        }
+        if slice.is_some() {
+            return Ok(cx.py.get_type::<PySlice>().call1(PyTuple::new(cx.py, real)?)?);
+        }
+        Ok(real.swap_remove(0))
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Sequence::List => "list",
+            Sequence::Tuple => "tuple",
+            Sequence::Text => "string",
+            Sequence::Bytes => "byte",
+        }
+    }
+}
+
+/// A known value, or the number that its `__index__` gives, which C code does not ask of integers.
+pub(crate) fn index_object<'py>(cx: &mut OpcodeExecutor<'py>, value: VarId) -> Flow<Option<Bound<'py, PyAny>>> {
+    if let Some(known) = cx.materialize(value)? {
+        return Ok(Some(known));
+    }
+    if let Some(number) = subclass::value_of(cx, value)?.filter(Bound::is_instance_of::<PyInt>) {
+        return Ok(Some(number));
+    }
+    match cx.special_method(value, "__index__")? {
+        Some(method) => {
+            let index = cx.call(method, &CallArgs::default())?;
+            cx.known(index)
+        }
+        None => Ok(None),
+    }
+}
+
+/// The position of a known `int` key that is in range.
+pub(crate) fn fast_index(cx: &mut OpcodeExecutor<'_>, key: VarId, len: usize) -> Flow<Option<usize>> {
+    let Some(index) = cx.known_int(key)? else { return Ok(None) };
+    let index = if index < 0 { index + len as i64 } else { index };
+    Ok(usize::try_from(index).ok().filter(|&index| index < len))
+}
+
+/// Does something to the items of a container; `None` where containers are nested without end.
+pub(crate) fn nested<T>(work: impl FnOnce() -> T) -> Option<T> {
+    let depth = NESTING.get();
+    if depth >= MAX_NESTING {
+        return None;
+    }
+    NESTING.set(depth + 1);
+    let result = work();
+    NESTING.set(depth);
+    Some(result)
+}
+
+/// The break at containers nested without end.
+pub(crate) fn endless() -> Unwind {
+    Unwind::break_graph(ReasonId::UnsupportedOperation, "containers nested too deeply")
+}
+
+/// `left op right` of lists and deques, which are not equal if their lengths are not.
+pub(crate) fn compare_sized(
+    cx: &mut OpcodeExecutor<'_>,
+    op: CompareOp,
+    left: &[VarId],
+    right: &[VarId],
+) -> Flow<VarId> {
+    if matches!(op, CompareOp::Equal | CompareOp::NotEqual) && left.len() != right.len() {
+        return Ok(cx.boolean(op == CompareOp::NotEqual));
+    }
+    compare(cx, op, left, right)
+}
+
+/// `left op right`, item by item.
+pub(crate) fn compare(cx: &mut OpcodeExecutor<'_>, op: CompareOp, left: &[VarId], right: &[VarId]) -> Flow<VarId> {
+    let by_length = match op {
+        CompareOp::Less => left.len() < right.len(),
+        CompareOp::LessEqual => left.len() <= right.len(),
+        CompareOp::Equal => left.len() == right.len(),
+        CompareOp::NotEqual => left.len() != right.len(),
+        CompareOp::Greater => left.len() > right.len(),
+        CompareOp::GreaterEqual => left.len() >= right.len(),
+    };
+    let unordered = matches!(op, CompareOp::Equal | CompareOp::NotEqual);
+    for (&a, &b) in left.iter().zip(right) {
+        if !nested(|| object_model::equal(cx, a, b)).ok_or_else(endless)?? {
+            return if unordered { Ok(cx.boolean(op == CompareOp::NotEqual)) } else { cx.compare(op, a, b) };
+        }
+    }
+    Ok(cx.boolean(by_length))
+}
+
+/// The number of times that a factor stands for.
+pub(crate) fn times(cx: &mut OpcodeExecutor<'_>, factor: VarId) -> Flow<Option<i64>> {
+    if let Some(count) = cx.known_int(factor)? {
+        return Ok(Some(count));
+    }
+    // Numbers on a device and the like answer the operator themselves.
+    let multiplies = match object_model::lookup(cx, factor, &Rc::from("__rmul__"))? {
+        // That of a number's C code refuses sequences.
+        Some((found, tracker)) if cpython::builtin_type_name(&found) == "wrapper_descriptor" => {
+            object_model::guard_identity(cx, &found, tracker);
+            subclass::value_of(cx, factor)?.is_none()
+        }
+        Some(_) => true,
+        None => false,
+    };
+    if multiplies || !cx.has_special(factor, "__index__")? {
+        return Ok(None);
+    }
+    Ok(index_object(cx, factor)?.and_then(|index| index.extract().ok()))
+}
+
+/// `items * count`
+pub(crate) fn repeat(items: &[VarId], count: i64) -> Flow<Vec<VarId>> {
+    let count = usize::try_from(count).unwrap_or(0);
+    match items.len().checked_mul(count) {
+        Some(total) if total <= MAX_ITEMS => Ok(items.repeat(count)),
+        _ => Err(Unwind::fallback(ReasonId::TraceTooLong, format!("a sequence of more than {MAX_ITEMS} items"))),
+    }
+}
+
+/// Position of the first item that equals `item`, from `start` on and before `stop`.
+pub(crate) fn find(cx: &mut OpcodeExecutor<'_>, items: &[VarId], item: VarId) -> Flow<Option<usize>> {
+    for (position, &candidate) in items.iter().enumerate() {
+        if object_model::equal(cx, candidate, item)? {
+            return Ok(Some(position));
+        }
+    }
+    Ok(None)
+}
+
+/// Number of items that equal `item`.
+pub(crate) fn count(cx: &mut OpcodeExecutor<'_>, items: &[VarId], item: VarId) -> Flow<VarId> {
+    let mut found = 0;
+    for &candidate in items {
+        found += i64::from(object_model::equal(cx, candidate, item)?);
+    }
+    cx.integer(found)
+}
+
+/// The range of positions that `index(item, start, stop)` looks at.
+pub(crate) fn bounds(
+    cx: &mut OpcodeExecutor<'_>,
+    start: Option<VarId>,
+    stop: Option<VarId>,
+    len: usize,
+) -> Flow<std::ops::Range<usize>> {
+    let start = bound(cx, start, 0, len)?;
+    let stop = bound(cx, stop, len, len)?;
+    Ok(start..stop.max(start))
+}
+
+fn bound(cx: &mut OpcodeExecutor<'_>, value: Option<VarId>, default: usize, len: usize) -> Flow<usize> {
+    let Some(value) = value else { return Ok(default) };
+    let Some(index) = cx.known_int(value)? else {
+        return Err(cx.raise(PyTypeError::new_err("slice indices must be integers or have an __index__ method")));
+    };
+    let index = if index < 0 { index + len as i64 } else { index };
+    Ok(usize::try_from(index).unwrap_or(0).min(len))
+}
+
+/// `IndexError` with CPython's message.
+pub(crate) fn index_error(cx: &mut OpcodeExecutor<'_>, text: &'static str) -> Unwind {
+    cx.raise(PyIndexError::new_err(text))
+}
+
+/// The items of a real sequence reached through `of`, not yet looked at.
+pub(crate) fn wrap_items<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    items: impl Iterator<Item = Bound<'py, PyAny>>,
+    of: TrackerId,
+) -> Vec<VarId> {
+    // What an immutable constant holds is as constant as itself.
+    let constant = matches!(cx.trackers.get(of), Tracker::Constant(_));
+    let wrap = |(index, item): (usize, Bound<'py, PyAny>)| {
+        let tracker = if constant {
+            cx.constant_tracker(item.clone().unbind())
+        } else {
+            cx.trackers.add(Tracker::Item { of, key: Key::Index(index as i64) })
+        };
+        cx.wrap(&item, tracker)
+    };
+    items.enumerate().map(wrap).collect()
+}
+
+/// Items as arguments of a graph statement.
+pub(crate) struct GraphItems {
+    pub(crate) values: Vec<Py<PyAny>>,
+    pub(crate) text: String,
+    pub(crate) holds_tensor: bool,
+}
+
+/// Items of a container as arguments of a graph statement.
+pub(crate) fn graph_items(cx: &mut OpcodeExecutor<'_>, items: &[VarId]) -> Flow<GraphItems> {
+    let mut all = GraphItems { values: Vec::with_capacity(items.len()), text: String::new(), holds_tensor: false };
+    for (index, &item) in items.iter().enumerate() {
+        let argument = nested(|| cx.graph_argument(item)).ok_or_else(endless)??;
+        if index > 0 {
+            all.text.push_str(", ");
+        }
+        all.text.push_str(&argument.text);
+        all.values.push(argument.value);
+        all.holds_tensor |= argument.holds_tensor;
+    }
+    Ok(all)
+}
+
+/// Real copies of the items, if everything in them is known.
+pub(crate) fn materialize(cx: &OpcodeExecutor<'_>, items: &[VarId]) -> Option<Vec<Py<PyAny>>> {
+    nested(|| items.iter().map(|&item| cx.vars.get(item).materialize(cx)).collect())?
+}

@@ -1,0 +1,109 @@
+//! `slice`: three variables.
+
+use std::rc::Rc;
+
+use pyo3::prelude::*;
+use pyo3::types::PySlice;
+
+use sot_core::codegen::CodeGen;
+use sot_core::error::Flow;
+use sot_core::executor::{object_model, CompareOp, OpcodeExecutor};
+use sot_core::tracker::{Tracker, TrackerId};
+use sot_core::variable::{GraphArgument, VarId, Variable};
+
+use crate::containers::sequence;
+use crate::iterators::library;
+
+sot_core::variable_kind! { "slice", types: |py| Ok(vec![library(py, "builtins", "slice")?]), wrap: SliceVariable::wrap }
+
+/// The names of a slice's parts, in order.
+const PARTS: [&str; 3] = ["start", "stop", "step"];
+
+/// A slice.
+pub struct SliceVariable {
+    /// `start`, `stop` and `step`.
+    pub parts: [VarId; 3],
+    object: Option<Py<PyAny>>,
+}
+
+impl SliceVariable {
+    /// A slice made in the trace.
+    #[allow(clippy::unnecessary_wraps, reason = "as every display is built")]
+    pub fn build(cx: &mut OpcodeExecutor<'_>, lower: VarId, upper: VarId, step: Option<VarId>) -> Flow<VarId> {
+        let step = step.unwrap_or_else(|| cx.none());
+        Ok(cx.produce(Rc::new(SliceVariable { parts: [lower, upper, step], object: None })))
+    }
+
+    fn wrap(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, of: TrackerId) -> Flow<Rc<dyn Variable>> {
+        let object = object.clone().unbind();
+        let constant = matches!(cx.trackers.get(of), Tracker::Constant(_));
+        let mut parts = Vec::with_capacity(PARTS.len());
+        for name in PARTS {
+            let part = object.bind(cx.py).getattr(name)?;
+            let tracker = if constant {
+                cx.constant_tracker(part.clone().unbind())
+            } else {
+                cx.trackers.add(Tracker::Getattr { of, name: name.into() })
+            };
+            parts.push(cx.wrap(&part, tracker));
+        }
+        Ok(Rc::new(SliceVariable { parts: [parts[0], parts[1], parts[2]], object: Some(object) }))
+    }
+}
+
+fn real_slice(py: Python<'_>, parts: Vec<Py<PyAny>>) -> PyResult<Py<PyAny>> {
+    let parts = pyo3::types::PyTuple::new(py, parts)?;
+    Ok(py.get_type::<PySlice>().call1(parts)?.unbind())
+}
+
+impl Variable for SliceVariable {
+    fn kind(&self) -> &'static str {
+        "slice"
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        cx.py.get_type::<PySlice>().into_any()
+    }
+
+    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
+        let parts: Vec<String> = self.parts.iter().map(|&part| cx.text(part)).collect();
+        format!("SliceVariable({})", parts.join(", "))
+    }
+
+    fn object(&self) -> Option<&Py<PyAny>> {
+        self.object.as_ref()
+    }
+
+    fn materialize(&self, cx: &OpcodeExecutor<'_>) -> Option<Py<PyAny>> {
+        real_slice(cx.py, sequence::materialize(cx, &self.parts)?).ok()
+    }
+
+    fn graph_argument(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<GraphArgument> {
+        let parts = sequence::graph_items(cx, &self.parts)?;
+        let value = real_slice(cx.py, parts.values)?;
+        Ok(GraphArgument { value, text: format!("slice({})", parts.text), holds_tensor: parts.holds_tensor })
+    }
+
+    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
+        for part in self.parts {
+            cg.load(part)?;
+        }
+        cg.op("BUILD_SLICE", 3)
+    }
+
+    fn children(&self) -> Vec<VarId> {
+        self.parts.to_vec()
+    }
+
+    fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Rc<str>) -> Flow<Option<VarId>> {
+        match PARTS.iter().position(|part| *part == &**name) {
+            Some(part) => Ok(Some(self.parts[part])),
+            None => object_model::get_attr(cx, this, name),
+        }
+    }
+
+    fn compare(&self, cx: &mut OpcodeExecutor<'_>, op: CompareOp, _: VarId, other: VarId) -> Flow<Option<VarId>> {
+        let Some(right) = cx.see_as::<SliceVariable>(other)? else { return Ok(None) };
+        sequence::compare(cx, op, &self.parts, &right.parts).map(Some)
+    }
+}

@@ -1,0 +1,250 @@
+//! Generators of functions followed into: a suspended frame of the simulation. A frame is copied before it runs on, so that
+//! an abandoned stretch of simulation leaves it as it was.
+
+mod methods;
+mod rebuilding;
+mod resuming;
+
+use std::collections::HashSet;
+use std::rc::Rc;
+
+use pyo3::exceptions::{PyGeneratorExit, PyRuntimeError};
+use pyo3::prelude::*;
+
+use sot_core::bytecode::Opcodes;
+use sot_core::codegen::CodeGen;
+use sot_core::error::{Flow, ReasonId, Unwind};
+use sot_core::executor::{object_model, Closing, Frame, Name, OpcodeExecutor};
+use sot_core::tracker::TrackerId;
+use sot_core::variable::{Death, VarId, Variable};
+
+use self::rebuilding::{rebuild_finished, rebuild_fresh};
+use self::resuming::{delegates_to, shows_when_closed};
+use crate::classes::exception;
+use crate::iterators::library;
+
+pub use self::resuming::{close, resumed, return_value, send, stop_iteration, stop_value, throw, Resumed};
+
+sot_core::variable_kind! {
+    "generator", types: |py| Ok(vec![library(py, "types", "GeneratorType")?]), wrap: GeneratorVariable::wrap
+}
+
+enum State {
+    Fresh(Rc<Frame>),
+    Suspended(Rc<Frame>),
+    Running,
+    Finished(Option<VarId>),
+    /// It was there before the trace: its frame is CPython's.
+    Real(Py<PyAny>),
+}
+
+/// A generator.
+pub struct GeneratorVariable {
+    name: Rc<str>,
+    qualname: Rc<str>,
+    /// The function that it has its names from, where that is one of the program's or was given others.
+    function: Option<VarId>,
+    state: State,
+}
+
+/// A generator has the names that its function has when it is called.
+pub(crate) fn name_after(cx: &mut OpcodeExecutor<'_>, generator: VarId, function: VarId) -> Flow<()> {
+    let Some(payload) = cx.vars.as_kind::<GeneratorVariable>(generator) else { return Ok(()) };
+    let State::Fresh(frame) = &payload.state else { return Ok(()) };
+    let state = State::Fresh(Rc::clone(frame));
+    let mut names = Vec::new();
+    for name in ["__name__", "__qualname__"] {
+        let real = cx.see(function)?.object().map(|function| function.bind(cx.py).getattr(name)).transpose()?;
+        let name = match real {
+            Some(name) => Some(name.extract::<String>()?),
+            None => {
+                let name = cx.get_attr(function, &Rc::from(name))?;
+                cx.known_str(name)?
+            }
+        };
+        let unknown = || Unwind::break_graph(ReasonId::UnsupportedCall, "a generator of an unknown name");
+        names.push(Rc::from(name.ok_or_else(unknown)?));
+    }
+    let (qualname, name) = (names.pop().unwrap_or_default(), names.pop().unwrap_or_default());
+    cx.vars.set(generator, Rc::new(GeneratorVariable { name, qualname, function: Some(function), state }));
+    Ok(())
+}
+
+fn expect(cx: &mut OpcodeExecutor<'_>, generator: VarId) -> Flow<Rc<GeneratorVariable>> {
+    if let Some(payload) = cx.see_as::<GeneratorVariable>(generator)? {
+        Ok(payload)
+    } else {
+        let name = cx.type_name(generator)?;
+        Err(Unwind::break_graph(ReasonId::UnsupportedCall, format!("a generator method on a {name} object")))
+    }
+}
+
+fn set(cx: &mut OpcodeExecutor<'_>, generator: VarId, state: State) {
+    if let Some(payload) = cx.vars.as_kind::<GeneratorVariable>(generator) {
+        cx.vars.set(generator, Rc::new(GeneratorVariable { state, ..payload.named() }));
+    }
+}
+
+fn copy(py: Python<'_>, frame: &Frame) -> Frame {
+    Frame {
+        handled: frame.handled.clone(),
+        code: Rc::clone(&frame.code),
+        function: frame.function,
+        at: frame.at,
+        pc: frame.pc,
+        stack: frame.stack.clone(),
+        locals: frame.locals.clone(),
+        cells: frame.cells.clone(),
+        globals: frame.globals.share(py),
+        blocks: frame.blocks.clone(),
+        keyword_names: frame.keyword_names.clone(),
+        namespace: None,
+        variables: frame.variables,
+        claim: None,
+    }
+}
+
+impl GeneratorVariable {
+    /// A generator over a frame that has not run yet.
+    pub fn new(frame: Frame) -> Self {
+        let code = &frame.code.code;
+        let (name, qualname) = (code.name.as_str().into(), code.qualname.as_str().into());
+        GeneratorVariable { name, qualname, function: None, state: State::Fresh(Rc::new(frame)) }
+    }
+
+    fn wrap(_: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, _: TrackerId) -> Flow<Rc<dyn Variable>> {
+        let name: Rc<str> = "generator".into();
+        let state = State::Real(object.clone().unbind());
+        Ok(Rc::new(GeneratorVariable { qualname: Rc::clone(&name), name, function: None, state }))
+    }
+
+    /// One of that name that has ended.
+    fn named(&self) -> Self {
+        let (name, qualname) = (Rc::clone(&self.name), Rc::clone(&self.qualname));
+        GeneratorVariable { name, qualname, function: self.function, state: State::Finished(None) }
+    }
+
+    fn frame(&self) -> Option<&Rc<Frame>> {
+        match &self.state {
+            State::Fresh(frame) | State::Suspended(frame) => Some(frame),
+            State::Running | State::Finished(_) | State::Real(_) => None,
+        }
+    }
+}
+
+impl Variable for GeneratorVariable {
+    fn kind(&self) -> &'static str {
+        "generator"
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        let ty = library(cx.py, "types", "GeneratorType").map(|ty| ty.into_bound(cx.py));
+        ty.unwrap_or_else(|_| cx.py.get_type::<PyAny>().into_any())
+    }
+
+    fn object(&self) -> Option<&Py<PyAny>> {
+        match &self.state {
+            State::Real(object) => Some(object),
+            _ => None,
+        }
+    }
+
+    fn text(&self, _: &OpcodeExecutor<'_>) -> String {
+        format!("GeneratorVariable({})", self.qualname)
+    }
+
+    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
+        match &self.state {
+            State::Fresh(frame) => {
+                rebuild_fresh(cg, frame)?;
+                self.restore_names(cg, this, frame)
+            }
+            State::Finished(_) => rebuild_finished(cg, self),
+            State::Real(object) => cg.load_const(object.clone_ref(cg.cx.py)),
+            State::Suspended(frame) => {
+                cg.load_suspended(frame)?;
+                self.restore_names(cg, this, frame)
+            }
+            State::Running => Err(cg.cx.plan_to_make(this, "is running where the graph ends")),
+        }
+    }
+
+    fn runs_when_dropped(&self, cx: &OpcodeExecutor<'_>) -> bool {
+        let State::Suspended(frame) = &self.state else { return false };
+        frame.is_protected(Opcodes::get(cx.py))
+            || delegates_to(cx, frame).is_some_and(|inner| shows_when_closed(cx, inner))
+    }
+
+    fn death(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, living: &HashSet<VarId>) -> Death {
+        let State::Suspended(frame) = &self.state else { return Death::Silent };
+        // The inner generator is closed first.
+        let inner = delegates_to(cx, frame).filter(|inner| shows_when_closed(cx, *inner));
+        let inner_death = match inner {
+            Some(inner) if living.contains(&inner) || cx.vars.is_changed_after(inner, this) => Death::Shows,
+            Some(inner) => match cx.vars.as_kind::<GeneratorVariable>(inner) {
+                Some(closed) if matches!(closed.state, State::Suspended(_)) => closed.death(cx, inner, living),
+                _ => Death::Shows,
+            },
+            None => Death::Silent,
+        };
+        let class = match inner_death {
+            Death::Silent => cx.py.get_type::<PyGeneratorExit>().into_any(),
+            Death::Refused => cx.py.get_type::<PyRuntimeError>().into_any(),
+            Death::Shows => return Death::Shows,
+        };
+        let closing = cx.attempt(|cx| {
+            let exception = exception::make(cx, &class, Vec::new()).ok()?;
+            let mut frame = copy(cx.py, frame);
+            frame.stack.push(exception);
+            cx.closing(frame, exception)
+        });
+        match closing {
+            Some(Closing::Returns) => Death::Silent,
+            Some(Closing::HandsOn) => inner_death,
+            Some(Closing::Yields) => Death::Refused,
+            None => Death::Shows,
+        }
+    }
+
+    fn children(&self) -> Vec<VarId> {
+        let Some(frame) = self.frame() else { return Vec::new() };
+        let handled = frame.handled.iter().map(|handled| &handled.exception);
+        frame.locals.iter().flatten().chain(&frame.cells).chain(&frame.stack).chain(handled).copied().collect()
+    }
+
+    fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
+        if self.object().is_some() {
+            return object_model::get_attr(cx, this, name);
+        }
+        if name.starts_with("gi_") {
+            // Whoever asks sees whether it has been closed.
+            cx.vars.set(this, cx.vars.get(this));
+        }
+        Ok(Some(match &**name {
+            "__name__" => cx.string(&self.name),
+            "__qualname__" => cx.string(&self.qualname),
+            "gi_running" => cx.boolean(matches!(self.state, State::Running)),
+            "gi_suspended" if self.python_type(cx).hasattr(&**name)? => {
+                cx.boolean(matches!(self.state, State::Suspended(_)))
+            }
+            "gi_frame" if matches!(self.state, State::Finished(_)) => cx.none(),
+            _ => return object_model::get_attr(cx, this, name),
+        }))
+    }
+
+    fn iter(&self, _: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
+        Ok(this)
+    }
+
+    fn next(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<Option<VarId>> {
+        let none = cx.none();
+        Ok(match send(cx, this, none)? {
+            Resumed::Yielded(value) => Some(value),
+            Resumed::Returned(_) => None,
+        })
+    }
+
+    fn truth(&self, _: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<bool> {
+        Ok(true)
+    }
+}

@@ -1,0 +1,265 @@
+//! Generators that go on: `send`, `throw` and `close`, also through `yield from`, and what their frames come to.
+
+use std::rc::Rc;
+
+use pyo3::exceptions::{PyGeneratorExit, PyRuntimeError, PyStopIteration, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyType;
+use sot_core::bytecode::{Label, Opcodes};
+use sot_core::cpython;
+use sot_core::error::{Flow, ReasonId, Unwind};
+use sot_core::executor::{Exit, Frame, OpcodeExecutor};
+use sot_core::variable::VarId;
+
+use super::{copy, expect, set, GeneratorVariable, State};
+use crate::classes::exception;
+
+/// What resuming a generator gave.
+pub enum Resumed {
+    /// It yielded.
+    Yielded(VarId),
+    /// It returned, now or earlier (then the value is `None`).
+    Returned(VarId),
+}
+
+/// `generator.send(value)`
+pub fn send(cx: &mut OpcodeExecutor<'_>, generator: VarId, value: VarId) -> Flow<Resumed> {
+    let payload = expect(cx, generator)?;
+    let frame = match &payload.state {
+        State::Fresh(frame) => {
+            if !cx.known(value)?.is_some_and(|value| value.is_none()) {
+                let text = "can't send non-None value to a just-started generator";
+                return Err(cx.raise(PyTypeError::new_err(text)));
+            }
+            copy(cx.py, frame)
+        }
+        State::Suspended(frame) => {
+            let mut frame = copy(cx.py, frame);
+            frame.stack.push(value);
+            frame
+        }
+        State::Running => return Err(cx.raise(PyValueError::new_err("generator already executing"))),
+        State::Finished(_) => return Ok(Resumed::Returned(cx.none())),
+        State::Real(_) => return Err(runs_in_cpython()),
+    };
+    resume(cx, generator, frame)
+}
+
+fn runs_in_cpython() -> Unwind {
+    Unwind::break_graph(ReasonId::UnsupportedCall, "a generator that was started outside the graph")
+}
+
+/// What a finished generator returned: the value of `yield from`.
+pub fn return_value(cx: &mut OpcodeExecutor<'_>, generator: VarId) -> Flow<Option<VarId>> {
+    Ok(match &expect(cx, generator)?.state {
+        State::Finished(value) => *value,
+        _ => None,
+    })
+}
+
+/// `generator.throw(exception)`
+pub fn throw(cx: &mut OpcodeExecutor<'_>, generator: VarId, exception: VarId) -> Flow<Resumed> {
+    let payload = expect(cx, generator)?;
+    let mut frame = match &payload.state {
+        State::Fresh(_) | State::Finished(_) => {
+            set(cx, generator, State::Finished(None));
+            return Err(Unwind::Raise(exception));
+        }
+        State::Running => return Err(cx.raise(PyValueError::new_err("generator already executing"))),
+        State::Suspended(frame) => copy(cx.py, frame),
+        State::Real(_) => return Err(runs_in_cpython()),
+    };
+    let Some(inner) = delegate(cx, &frame)? else { return resume_raising(cx, generator, frame, exception) };
+    set(cx, generator, State::Running);
+    let (ty, exit) = (cx.type_of(exception)?, cx.py.get_type::<PyGeneratorExit>());
+    if ty.cast::<PyType>().is_ok_and(|ty| cpython::is_subtype(ty, &exit)) {
+        let exception = match close(cx, inner) {
+            Ok(_) => exception,
+            Err(Unwind::Raise(instead)) => instead,
+            Err(unwind) => return Err(unwind),
+        };
+        return resume_raising(cx, generator, frame, exception);
+    }
+    match throw(cx, inner, exception) {
+        Ok(Resumed::Yielded(value)) => {
+            set(cx, generator, State::Suspended(Rc::new(frame)));
+            Ok(Resumed::Yielded(value))
+        }
+        Ok(Resumed::Returned(value)) => {
+            let stop = stop_iteration(cx, value)?;
+            end_delegation(cx, generator, &mut frame, stop, Some(value))
+        }
+        Err(Unwind::Raise(exception)) => {
+            let value = stop_value(cx, exception)?;
+            end_delegation(cx, generator, &mut frame, exception, value)
+        }
+        Err(unwind) => Err(unwind),
+    }
+}
+
+/// The outer generator goes on where the inner one has ended: behind its `yield from`, or with its exception. From 3.12 on
+/// bytecode tells the two apart; before, the interpreter moves the frame itself.
+fn end_delegation(
+    cx: &mut OpcodeExecutor<'_>,
+    generator: VarId,
+    frame: &mut Frame,
+    exception: VarId,
+    value: Option<VarId>,
+) -> Flow<Resumed> {
+    let mut frame = copy(cx.py, frame);
+    if Opcodes::get(cx.py).number("CLEANUP_THROW").is_some() {
+        return resume_raising(cx, generator, frame, exception);
+    }
+    frame.stack.pop();
+    let send = frame.at.0.checked_sub(1).and_then(|at| frame.code.code.instructions.get(at as usize));
+    let after = match send.and_then(|send| send.target) {
+        // 3.11 loops over SEND, whose target is behind the loop.
+        Some(after) => after,
+        None => Label(frame.pc.0 + 1),
+    };
+    frame.pc = after;
+    match value {
+        Some(value) => {
+            frame.stack.push(value);
+            resume(cx, generator, frame)
+        }
+        None => {
+            frame.at = Label(after.0 - 1);
+            resume_raising(cx, generator, frame, exception)
+        }
+    }
+}
+
+/// What the suspended frame delegates to by `yield from`.
+pub(super) fn delegates_to(cx: &OpcodeExecutor<'_>, frame: &Frame) -> Option<VarId> {
+    let opcodes = Opcodes::get(cx.py);
+    let next = frame.code.code.instructions.get(frame.pc.0 as usize)?;
+    let delegates = match opcodes.name(next.opcode) {
+        "YIELD_FROM" => true,
+        "RESUME" => next.arg & 3 >= 2,
+        _ => false,
+    };
+    frame.stack.last().copied().filter(|_| delegates)
+}
+
+/// Whether closing an iterator does something to it: it is a generator, or may have a method `close` of the program's.
+pub(super) fn shows_when_closed(cx: &OpcodeExecutor<'_>, iterator: VarId) -> bool {
+    match cx.vars.as_kind::<GeneratorVariable>(iterator) {
+        Some(generator) => !matches!(generator.state, State::Finished(_)),
+        None => matches!(cx.vars.get(iterator).kind(), "lazy" | "object" | "instance" | "subclass"),
+    }
+}
+
+/// The generator that the suspended frame delegates to by `yield from`.
+fn delegate(cx: &mut OpcodeExecutor<'_>, frame: &Frame) -> Flow<Option<VarId>> {
+    let Some(inner) = delegates_to(cx, frame) else { return Ok(None) };
+    let known = cx.see_as::<GeneratorVariable>(inner)?.is_some();
+    if !known && matches!(cx.see(inner)?.kind(), "object" | "instance" | "subclass") {
+        let text = "an exception thrown through `yield from` into an iterator written in Python";
+        return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
+    }
+    Ok(known.then_some(inner))
+}
+
+/// `generator.close()`: what the generator returned to that.
+pub fn close(cx: &mut OpcodeExecutor<'_>, generator: VarId) -> Flow<Option<VarId>> {
+    match &expect(cx, generator)?.state {
+        State::Suspended(_) => {}
+        State::Running => return Err(cx.raise(PyValueError::new_err("generator already executing"))),
+        State::Real(_) => return Err(runs_in_cpython()),
+        State::Fresh(_) | State::Finished(_) => {
+            set(cx, generator, State::Finished(None));
+            return Ok(None);
+        }
+    }
+    let class = cx.py.get_type::<PyGeneratorExit>().into_any();
+    let exit = exception::make(cx, &class, Vec::new())?;
+    match throw(cx, generator, exit) {
+        Ok(Resumed::Yielded(_)) => Err(cx.raise(PyRuntimeError::new_err("generator ignored GeneratorExit"))),
+        Ok(Resumed::Returned(value)) => Ok(Some(value)),
+        Err(Unwind::Raise(raised)) => {
+            let ty = cx.type_of(raised)?;
+            let ends = ty.is(&class) || is_stop(cx, raised)?;
+            if ends {
+                Ok(None)
+            } else {
+                Err(Unwind::Raise(raised))
+            }
+        }
+        Err(unwind) => Err(unwind),
+    }
+}
+
+fn is_stop(cx: &mut OpcodeExecutor<'_>, exception: VarId) -> Flow<bool> {
+    let (ty, stop) = (cx.type_of(exception)?, cx.py.get_type::<PyStopIteration>());
+    Ok(ty.cast::<PyType>().is_ok_and(|ty| ty.is_subclass(&stop).unwrap_or(false)))
+}
+
+/// The value a `StopIteration` carries; `None` for other exceptions.
+pub fn stop_value(cx: &mut OpcodeExecutor<'_>, exception: VarId) -> Flow<Option<VarId>> {
+    if is_stop(cx, exception)? {
+        cx.get_attr(exception, &Rc::from("value")).map(Some)
+    } else {
+        Ok(None)
+    }
+}
+
+/// What an iterator has done by what its method gives or raises.
+pub fn resumed(cx: &mut OpcodeExecutor<'_>, outcome: Flow<VarId>) -> Flow<Resumed> {
+    match outcome {
+        Ok(value) => Ok(Resumed::Yielded(value)),
+        Err(Unwind::Raise(exception)) => match stop_value(cx, exception)? {
+            Some(value) => Ok(Resumed::Returned(value)),
+            None => Err(Unwind::Raise(exception)),
+        },
+        Err(unwind) => Err(unwind),
+    }
+}
+
+/// `StopIteration(value)`
+pub fn stop_iteration(cx: &mut OpcodeExecutor<'_>, value: VarId) -> Flow<VarId> {
+    let class = cx.py.get_type::<PyStopIteration>().into_any();
+    let is_none = cx.known(value)?.is_some_and(|value| value.is_none());
+    exception::make(cx, &class, if is_none { Vec::new() } else { vec![value] })
+}
+
+fn resume_raising(cx: &mut OpcodeExecutor<'_>, generator: VarId, mut frame: Frame, exception: VarId) -> Flow<Resumed> {
+    // In the place of what would be sent; handlers count it.
+    let none = cx.none();
+    frame.stack.push(none);
+    set(cx, generator, State::Running);
+    let exit = cx.run_frame_raising(frame, exception);
+    settle(cx, generator, exit)
+}
+
+fn resume(cx: &mut OpcodeExecutor<'_>, generator: VarId, frame: Frame) -> Flow<Resumed> {
+    set(cx, generator, State::Running);
+    let exit = cx.run_frame(frame);
+    settle(cx, generator, exit)
+}
+
+fn settle(cx: &mut OpcodeExecutor<'_>, generator: VarId, exit: Flow<(Exit, Frame)>) -> Flow<Resumed> {
+    match exit {
+        Ok((Exit::Yield(value), frame)) => {
+            set(cx, generator, State::Suspended(Rc::new(frame)));
+            Ok(Resumed::Yielded(value))
+        }
+        Ok((Exit::Return(value), _)) => {
+            set(cx, generator, State::Finished(Some(value)));
+            Ok(Resumed::Returned(value))
+        }
+        Err(Unwind::Raise(exception)) => {
+            set(cx, generator, State::Finished(None));
+            Err(leave(cx, exception)?)
+        }
+        Err(unwind) => Err(unwind),
+    }
+}
+
+/// An exception leaves the body; `StopIteration` must not look like the end.
+fn leave(cx: &mut OpcodeExecutor<'_>, exception: VarId) -> Flow<Unwind> {
+    if is_stop(cx, exception)? {
+        return Ok(cx.raise_because_of(PyRuntimeError::new_err("generator raised StopIteration"), exception));
+    }
+    Ok(Unwind::Raise(exception))
+}

@@ -1,0 +1,300 @@
+//! Bound methods: of Python functions, and of C functions (the descriptor in the type, with a receiver).
+
+use std::rc::Rc;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyString, PyType};
+use sot_core::codegen::CodeGen;
+use sot_core::cpython::{self, Part};
+use sot_core::error::{Flow, ReasonId, Unwind};
+use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
+use sot_core::tracker::{self, Tracker, TrackerId};
+use sot_core::variable::{VarId, Variable};
+
+use crate::classes::exception;
+use crate::classes::object::is_c_value;
+use crate::classes::subclass;
+use crate::containers::dict;
+use crate::containers::kept;
+use crate::functions::slots;
+use crate::globals::GlobalsVariable;
+use crate::numpy;
+
+sot_core::variable_kind! { "method", types: |py| Ok(vec![method_type(py)?.unbind()]), wrap: MethodVariable::wrap }
+sot_core::variable_kind! { "builtin_method" }
+
+sot_core::builtin! { METHOD_TYPE = "types:MethodType" => |cx, args| {
+    let [function, receiver] = args.exactly(cx, "method")?;
+    let callable = cx.type_of(function)?.hasattr("__call__")?;
+    if !callable || cx.known(receiver)?.is_some_and(|receiver| receiver.is_none()) {
+        return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "a method of nothing, or that is not callable"));
+    }
+    Ok(cx.produce(Rc::new(MethodVariable::new(function, receiver))))
+} }
+
+/// A Python method and its receiver.
+pub struct MethodVariable {
+    function: VarId,
+    receiver: VarId,
+}
+
+fn method_type(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    cpython::import(py, "types")?.getattr("MethodType")
+}
+
+impl MethodVariable {
+    /// `function` bound to `receiver`.
+    pub fn new(function: VarId, receiver: VarId) -> Self {
+        MethodVariable { function, receiver }
+    }
+
+    /// The function.
+    pub fn function(&self) -> VarId {
+        self.function
+    }
+
+    /// The receiver.
+    pub fn receiver(&self) -> VarId {
+        self.receiver
+    }
+
+    fn wrap(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, of: TrackerId) -> Flow<Rc<dyn Variable>> {
+        let object = object.clone().unbind().into_bound(cx.py);
+        let (function, receiver) = cpython::bound_method(&object)
+            .ok_or_else(|| Unwind::break_graph(ReasonId::UnsupportedCall, "a method without function or receiver"))?;
+        let function_tracker = cx.trackers.add(Tracker::Part { of, part: Part::MethodFunction });
+        let receiver_tracker = cx.trackers.add(Tracker::Part { of, part: Part::MethodSelf });
+        let function = cx.wrap(&function, function_tracker);
+        let receiver = cx.wrap(&receiver, receiver_tracker);
+        Ok(Rc::new(MethodVariable { function, receiver }))
+    }
+}
+
+impl Variable for MethodVariable {
+    fn kind(&self) -> &'static str {
+        "method"
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        method_type(cx.py).unwrap_or_else(|_| cx.py.None().into_bound(cx.py))
+    }
+
+    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
+        format!("MethodVariable({}, {})", cx.text(self.function), cx.text(self.receiver))
+    }
+
+    fn children(&self) -> Vec<VarId> {
+        vec![self.function, self.receiver]
+    }
+
+    fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
+        match &**name {
+            "__call__" => call_of(cx, this),
+            "__func__" => Ok(Some(self.function)),
+            "__self__" => Ok(Some(self.receiver)),
+            "__doc__" => cx.find_attr(self.function, name),
+            _ => {
+                // What methods have of their own, such as their class, comes before what the function has.
+                let ty = method_type(cx.py)?;
+                let own =
+                    ty.cast::<PyType>().ok().and_then(|ty| cpython::type_lookup(ty, &PyString::intern(cx.py, name)));
+                match own {
+                    Some(_) => object_model::get_attr(cx, this, name),
+                    None => cx.find_attr(self.function, name),
+                }
+            }
+        }
+    }
+
+    fn call(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
+        cx.call_instead_of(this, self.function, &args.with_receiver(self.receiver))
+    }
+
+    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
+        let make = method_type(cg.cx.py)?.unbind();
+        cg.call(|cg| cg.load_const(make), &[self.function, self.receiver])
+    }
+}
+
+/// Calls a C method with its receiver as first argument. Of an object of a subclass, it works on what its base keeps.
+pub fn call_descriptor<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    descriptor: &Bound<'py, PyAny>,
+    args: &CallArgs,
+) -> Flow<VarId> {
+    if is_inherited_from_storage(cx, descriptor, args)? {
+        if let [receiver, spec] = args.positional[..] {
+            // Without a format, the text of an object of a subclass is what it says itself.
+            let is_format = descriptor.getattr("__name__")?.eq("__format__")?;
+            if is_format && cx.known_str(spec)?.is_some_and(|spec| spec.is_empty()) {
+                return object_model::convert(cx, receiver, "__str__", &[]);
+            }
+        }
+        if let Some((inner, receiver, storage)) = subclass::with_storage(cx, args)? {
+            subclass::refuse_asking(cx, descriptor, args, storage)?;
+            if let Some(value) = subclass::missing(cx, descriptor, receiver, &inner)? {
+                return Ok(value);
+            }
+            let result = call_descriptor(cx, descriptor, &inner)?;
+            return Ok(if result == storage { receiver } else { result });
+        }
+    }
+    let Some(&receiver) = args.positional.first() else { return cx.call_builtin(descriptor, args, false) };
+    dict::refuse_method_of_base(cx, descriptor, receiver)?;
+    if is_call_of(cx, descriptor, receiver)? {
+        let args = CallArgs { positional: args.positional[1..].to_vec(), keywords: args.keywords.clone() };
+        return cx.call(receiver, &args);
+    }
+    if let Some(globals) = cx.see_as::<GlobalsVariable>(receiver)? {
+        let name: String = descriptor.getattr("__name__")?.extract()?;
+        return globals.call_method(cx, &name, args);
+    }
+    if let Some(result) = kept::call_method(cx, descriptor, args)? {
+        return Ok(result);
+    }
+    if let Some(result) = exception::call_method(cx, descriptor, args)? {
+        return Ok(result);
+    }
+    if let Some(result) = numpy::call_method(cx, descriptor, args)? {
+        return Ok(result);
+    }
+    let receiver = cx.see(receiver)?;
+    let c_value = receiver.object().filter(|object| is_c_value(object.bind(cx.py)));
+    // The one method of such values that writes.
+    let writes = descriptor.getattr("__name__").is_ok_and(|name| name.eq("pack_into").unwrap_or(false));
+    let c_value = c_value.filter(|_| !writes);
+    let is_union = || descriptor.getattr("__name__").is_ok_and(|name| name.eq("__or__").unwrap_or(false));
+    let pure = receiver.constant().is_some()
+        || c_value.is_some()
+        || matches!(receiver.kind(), "tuple" | "range" | "slice")
+        || receiver.kind() == "class" && is_union();
+    if cx.runtime.builtins.get(descriptor).is_none() {
+        if let Some(result) = slots::call(cx, descriptor, args)? {
+            return Ok(result);
+        }
+    }
+    cx.call_builtin(descriptor, args, pure)
+}
+
+/// `__call__` of a function or method: a method of C's.
+pub(crate) fn call_of(cx: &mut OpcodeExecutor<'_>, function: VarId) -> Flow<Option<VarId>> {
+    let name = Rc::from("__call__");
+    let Some((call, tracker)) = object_model::lookup(cx, function, &name)? else { return Ok(None) };
+    object_model::bind_descriptor(cx, function, &name, &call, tracker).map(Some)
+}
+
+/// Whether all that a method of C's does is to call its receiver.
+fn is_call_of(cx: &mut OpcodeExecutor<'_>, descriptor: &Bound<'_, PyAny>, receiver: VarId) -> Flow<bool> {
+    let kinds = ["function", "method", "builtin_function", "builtin_method"];
+    let ty = cx.type_of(receiver)?;
+    Ok(kinds.contains(&cx.see(receiver)?.kind())
+        && cpython::builtin_type_name(descriptor) == "wrapper_descriptor"
+        && descriptor.getattr("__objclass__")?.is(&ty)
+        && descriptor.getattr("__name__")?.eq("__call__")?)
+}
+
+/// Whether the method is of the type that keeps the receiver's storage, rather than one of `object`.
+fn is_inherited_from_storage(
+    cx: &mut OpcodeExecutor<'_>,
+    descriptor: &Bound<'_, PyAny>,
+    args: &CallArgs,
+) -> Flow<bool> {
+    let Some(&receiver) = args.positional.first() else { return Ok(false) };
+    let Some(storage) = subclass::storage_of(cx, receiver)? else { return Ok(false) };
+    let owner = descriptor.getattr("__objclass__").ok();
+    let ty = cx.type_of(storage)?;
+    let object = cx.py.get_type::<PyAny>();
+    Ok(owner.is_some_and(|owner| {
+        let derived = matches!((ty.cast(), owner.cast()), (Ok(ty), Ok(owner)) if cpython::is_subtype(ty, owner));
+        !owner.is(&object) && derived
+    }))
+}
+
+/// A C method and its receiver.
+pub struct BuiltinMethodVariable {
+    descriptor: Py<PyAny>,
+    receiver: VarId,
+}
+
+impl BuiltinMethodVariable {
+    /// `descriptor`, as the type has it, bound to `receiver`.
+    pub fn new(descriptor: Py<PyAny>, receiver: VarId) -> Self {
+        BuiltinMethodVariable { descriptor, receiver }
+    }
+
+    fn name(&self, cx: &OpcodeExecutor<'_>) -> PyResult<String> {
+        self.descriptor.bind(cx.py).getattr("__name__")?.extract()
+    }
+}
+
+impl Variable for BuiltinMethodVariable {
+    fn kind(&self) -> &'static str {
+        "builtin_method"
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        // Values in C may have methods that are told their class.
+        let receiver = cx.vars.get(self.receiver);
+        let receiver = receiver.object().map(|receiver| receiver.bind(cx.py)).filter(|receiver| is_c_value(receiver));
+        if let Some(Ok(bound)) = receiver.zip(self.name(cx).ok()).map(|(receiver, name)| receiver.getattr(&*name)) {
+            return bound.get_type().into_any();
+        }
+        let is_slot = cpython::builtin_type_name(self.descriptor.bind(cx.py)) == "wrapper_descriptor";
+        let name = if is_slot { "MethodWrapperType" } else { "BuiltinMethodType" };
+        let ty = cpython::import(cx.py, "types").and_then(|types| types.getattr(name));
+        ty.unwrap_or_else(|_| cx.py.None().into_bound(cx.py))
+    }
+
+    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
+        let name = tracker::name(self.descriptor.bind(cx.py));
+        format!("BuiltinMethodVariable({name}, {})", cx.text(self.receiver))
+    }
+
+    fn children(&self) -> Vec<VarId> {
+        vec![self.receiver]
+    }
+
+    fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
+        match &**name {
+            "__call__" => call_of(cx, this),
+            "__self__" => Ok(Some(self.receiver)),
+            "__name__" => {
+                let name = self.name(cx)?;
+                Ok(Some(cx.string(&name)))
+            }
+            _ => Err(Unwind::break_graph(ReasonId::UnsupportedAttribute, format!("attribute '{name}' of a C method"))),
+        }
+    }
+
+    /// Methods of values are pure; what others do to their receiver only a handler knows.
+    fn call(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, args: &CallArgs) -> Flow<VarId> {
+        let descriptor = self.descriptor.bind(cx.py).clone();
+        call_descriptor(cx, &descriptor, &args.with_receiver(self.receiver))
+    }
+
+    /// Where an attribute of the receiver's, or an override in a subclass, could come before it, the descriptor is asked.
+    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
+        let name = self.name(cg.cx)?;
+        let descriptor = self.descriptor.bind(cg.cx.py).clone();
+        let ty = cg.cx.vars.get(self.receiver).python_type(cg.cx);
+        let found = ty.cast::<PyType>().ok().and_then(|ty| {
+            let alone = cpython::uses_generic_getattr(ty) && !cpython::is_heap_type(ty);
+            cpython::type_lookup(ty, &PyString::new(cg.cx.py, &name)).filter(|_| alone)
+        });
+        if found.is_some_and(|found| found.is(&descriptor)) {
+            cg.load(self.receiver)?;
+            return cg.load_attr(&name);
+        }
+        let get = descriptor.getattr("__get__")?.unbind();
+        if cpython::builtin_type_name(&descriptor) == "classmethod_descriptor" {
+            let none = cg.cx.none();
+            return cg.call(|cg| cg.load_const(get), &[none, self.receiver]);
+        }
+        // Without a type, methods that are told of their class would crash.
+        let owner = descriptor.getattr("__objclass__")?.unbind();
+        cg.begin_call(|cg| cg.load_const(get))?;
+        cg.load(self.receiver)?;
+        cg.load_const(owner)?;
+        cg.end_call(2)
+    }
+}

@@ -1,0 +1,235 @@
+//! What is left of a call of C code that calls a function of the program's several times: where the graph breaks in one of
+//! those calls, this is called with its result, and goes on. The tracer follows it.
+
+use std::rc::Rc;
+
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyList, PyTuple};
+
+use sot_core::error::Flow;
+use sot_core::executor::{CallArgs, CompareOp, OpcodeExecutor};
+use sot_core::tracker::TrackerId;
+use sot_core::variable::{VarId, Variable};
+
+use crate::builtins::cannot;
+use crate::builtins::iteration::in_order;
+use crate::containers::list::{self, ListVariable};
+use crate::functions::function::guard_identity;
+
+sot_core::variable_kind! { "rest", types: |py| Ok(vec![py.get_type::<Rest>().into_any().unbind()]), wrap: RestVariable::wrap }
+
+/// The calls of which there is a rest.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Of {
+    /// `min(..., key=...)`, with the key of the first item.
+    FirstOfMin,
+    /// `max(..., key=...)`, with the key of the first item.
+    FirstOfMax,
+    /// `min(..., key=...)`
+    Min,
+    /// `max(..., key=...)`
+    Max,
+    /// `sorted(..., key=...)`
+    Sorted,
+}
+
+impl Of {
+    const ALL: [Of; 5] = [Of::FirstOfMin, Of::FirstOfMax, Of::Min, Of::Max, Of::Sorted];
+
+    /// The function; there is one of each.
+    pub(crate) fn function(self, cx: &mut OpcodeExecutor<'_>) -> Flow<VarId> {
+        static RESTS: PyOnceLock<Vec<Py<Rest>>> = PyOnceLock::new();
+        let make = || Of::ALL.iter().map(|of| Py::new(cx.py, Rest(*of))).collect::<PyResult<Vec<_>>>();
+        let rests = RESTS.get_or_try_init(cx.py, make)?;
+        let rest = rests[self as usize].bind(cx.py).clone().into_any();
+        let tracker = cx.constant_tracker(rest.clone().unbind());
+        Ok(cx.wrap(&rest, tracker))
+    }
+
+    fn comparison(self) -> CompareOp {
+        match self {
+            Of::FirstOfMin | Of::Min => CompareOp::Less,
+            _ => CompareOp::Greater,
+        }
+    }
+
+    fn behind_the_first(self) -> Of {
+        match self {
+            Of::FirstOfMin => Of::Min,
+            Of::FirstOfMax => Of::Max,
+            other => other,
+        }
+    }
+}
+
+/// The function.
+#[pyclass(frozen, module = "sot")]
+struct Rest(Of);
+
+#[pymethods]
+impl Rest {
+    #[pyo3(signature = (*args))]
+    fn __call__<'py>(&self, args: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
+        match self.0 {
+            Of::Sorted => rest_of_sorted(args),
+            of => rest_of_extreme(of, args),
+        }
+    }
+}
+
+fn rest_of_sorted<'py>(args: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
+    let (key, reverse, items, iterator, keys, last): (_, bool, _, _, _, _) = args.extract()?;
+    let (key, iterator, last): (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>) = (key, iterator, last);
+    let (items, keys): (Bound<'py, PyList>, Bound<'py, PyList>) = (items, keys);
+    keys.append(last)?;
+    for item in iterator.try_iter()? {
+        keys.append(key.call1((item?,))?)?;
+    }
+    let positions = PyList::new(args.py(), 0..keys.len())?;
+    let options = PyDict::new(args.py());
+    options.set_item("key", keys.getattr("__getitem__")?)?;
+    options.set_item("reverse", reverse)?;
+    positions.call_method("sort", (), Some(&options))?;
+    let sorted = positions.iter().map(|position| items.get_item(position.extract()?));
+    Ok(PyList::new(args.py(), sorted.collect::<PyResult<Vec<_>>>()?)?.into_any())
+}
+
+fn rest_of_extreme<'py>(of: Of, args: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
+    let at = |index| args.get_item(index);
+    let (key, iterator, mut item, mut item_key) = (at(0)?, at(1)?, at(2)?, at(args.len() - 1)?);
+    let mut best = if of == of.behind_the_first() { Some((at(3)?, at(4)?)) } else { None };
+    loop {
+        best = match best {
+            Some((best, best_key)) if !of.comparison().apply(&item_key, &best_key)?.is_truthy()? => {
+                Some((best, best_key))
+            }
+            _ => Some((item, item_key)),
+        };
+        match iterator.try_iter()?.next() {
+            Some(next) => item = next?,
+            None => return Ok(best.map_or(key, |(best, _)| best)),
+        }
+        item_key = key.call1((&item,))?;
+    }
+}
+
+/// Goes on with `min` or `max`: of what an iterator has left, after an item with its key, and the best so far.
+fn best_of(
+    cx: &mut OpcodeExecutor<'_>,
+    of: Of,
+    (key, iterator): (VarId, VarId),
+    mut item: (VarId, VarId),
+    mut best: Option<(VarId, VarId)>,
+    direct: bool,
+) -> Flow<VarId> {
+    loop {
+        let better = match best {
+            None => true,
+            Some((_, best_key)) => {
+                let better = cx.compare(of.comparison(), item.1, best_key)?;
+                cx.truth(better)?
+            }
+        };
+        let found = best.filter(|_| !better).unwrap_or(item);
+        best = Some(found);
+        let Some(next) = cx.next(iterator)? else { return Ok(found.0) };
+        if direct {
+            let rest = of.behind_the_first().function(cx)?;
+            cx.claim_rest(key, rest, &[key, iterator, next, found.0, found.1]);
+        }
+        item = (next, cx.call(key, &CallArgs::positional(vec![next]))?);
+    }
+}
+
+/// `min` or `max`, by keys, of an item and those that an iterator has left.
+pub(crate) fn extreme(
+    cx: &mut OpcodeExecutor<'_>,
+    largest: bool,
+    key: VarId,
+    first: VarId,
+    iterator: VarId,
+    direct: bool,
+) -> Flow<VarId> {
+    let of = if largest { Of::FirstOfMax } else { Of::FirstOfMin };
+    if direct {
+        let rest = of.function(cx)?;
+        cx.claim_rest(key, rest, &[key, iterator, first]);
+    }
+    let first_key = cx.call(key, &CallArgs::positional(vec![first]))?;
+    best_of(cx, of, (key, iterator), (first, first_key), None, direct)
+}
+
+/// The keys of all items of a list that an iterator has left, after those in another list.
+pub(crate) fn keys(
+    cx: &mut OpcodeExecutor<'_>,
+    key: VarId,
+    reverse: VarId,
+    (items, iterator): (VarId, VarId),
+    keys: VarId,
+    direct: bool,
+) -> Flow<Vec<VarId>> {
+    while let Some(item) = cx.next(iterator)? {
+        if direct {
+            let rest = Of::Sorted.function(cx)?;
+            cx.claim_rest(key, rest, &[key, reverse, items, iterator, keys]);
+        }
+        let next = cx.call(key, &CallArgs::positional(vec![item]))?;
+        list::append(cx, keys, next)?;
+    }
+    let keys = cx.see_as::<ListVariable>(keys)?.ok_or_else(|| cannot("keys that are no list"))?;
+    Ok(keys.items.clone())
+}
+
+/// One of these functions.
+struct RestVariable {
+    object: Py<PyAny>,
+    of: Of,
+}
+
+impl RestVariable {
+    fn wrap(_: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, _: TrackerId) -> Flow<Rc<dyn Variable>> {
+        let of = object.cast::<Rest>().map_err(PyErr::from)?.get().0;
+        Ok(Rc::new(RestVariable { object: object.clone().unbind(), of }))
+    }
+}
+
+impl Variable for RestVariable {
+    fn kind(&self) -> &'static str {
+        "rest"
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        cx.py.get_type::<Rest>().into_any()
+    }
+
+    fn text(&self, _: &OpcodeExecutor<'_>) -> String {
+        "RestVariable".to_owned()
+    }
+
+    fn object(&self) -> Option<&Py<PyAny>> {
+        Some(&self.object)
+    }
+
+    fn call(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
+        guard_identity(cx, this, &self.object);
+        let direct = cx.claims_call();
+        match (self.of, &args.positional[..]) {
+            (Of::Sorted, &[key, reverse, items, iterator, so_far, last]) => {
+                list::append(cx, so_far, last)?;
+                let keys = keys(cx, key, reverse, (items, iterator), so_far, direct)?;
+                let reverse = cx.truth(reverse)?;
+                let items = cx.unpack_all(items)?;
+                let items = in_order(cx, &items, &keys, reverse)?;
+                Ok(cx.list(items))
+            }
+            (of @ (Of::FirstOfMin | Of::FirstOfMax), &[key, iterator, item, item_key]) => {
+                best_of(cx, of, (key, iterator), (item, item_key), None, direct)
+            }
+            (of, &[key, iterator, item, best, best_key, item_key]) => {
+                best_of(cx, of, (key, iterator), (item, item_key), Some((best, best_key)), direct)
+            }
+            _ => Err(cannot("the rest of a call with other arguments")),
+        }
+    }
+}

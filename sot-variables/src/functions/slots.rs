@@ -1,0 +1,143 @@
+//! Special methods of builtin types called by name or through `super()`: each is the operation it stands for, on a value
+//! whose kind simulates the type itself.
+
+use pyo3::exceptions::PyStopIteration;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyString};
+
+use sot_core::cpython;
+use sot_core::error::Flow;
+use sot_core::executor::{BinaryOp, CallArgs, CompareOp, OpcodeExecutor, UnaryOp};
+use sot_core::variable::VarId;
+
+use crate::classes::subclass;
+use crate::containers::sequence;
+
+/// Kinds that themselves ask the type's special methods.
+const NOT_SIMULATED: &[&str] = &[
+    "object",
+    "instance",
+    "subclass",
+    "class",
+    "function",
+    "builtin_function",
+    "method",
+    "builtin_method",
+    "module",
+    "cell",
+    "null",
+    "made",
+    "super",
+    "partial",
+    "cached_function",
+    "weak_reference",
+    "exception",
+    "layer",
+    "getter",
+    "id",
+    "context",
+    "frame",
+];
+
+/// Calls a special method in C on a value of exactly its type; `None` if it is none, or not one that is known here.
+pub fn call(cx: &mut OpcodeExecutor<'_>, descriptor: &Bound<'_, PyAny>, args: &CallArgs) -> Flow<Option<VarId>> {
+    let kind = cpython::builtin_type_name(descriptor);
+    if !matches!(&*kind, "wrapper_descriptor" | "method_descriptor") || !args.keywords.is_empty() {
+        return Ok(None);
+    }
+    let name: String = descriptor.getattr("__name__")?.extract()?;
+    let Some((&this, rest)) = args.positional.split_first().filter(|_| name.starts_with("__")) else {
+        return Ok(None);
+    };
+    let payload = cx.see(this)?;
+    let owner = descriptor.getattr("__objclass__")?;
+    if !payload.python_type(cx).is(&owner) || NOT_SIMULATED.contains(&payload.kind()) {
+        return Ok(None);
+    }
+    match *rest {
+        [] => call_unary(cx, &name, this),
+        [other] => call_binary(cx, &name, this, other),
+        [key, value] if name == "__setitem__" => {
+            cx.set_item(this, key, value)?;
+            Ok(Some(cx.none()))
+        }
+        _ => Ok(None),
+    }
+}
+
+fn call_unary(cx: &mut OpcodeExecutor<'_>, name: &str, this: VarId) -> Flow<Option<VarId>> {
+    if let Some(op) = UnaryOp::ALL.iter().find(|op| op.method() == name) {
+        return cx.unary(*op, this).map(Some);
+    }
+    Ok(Some(match name {
+        "__len__" => cx.len(this)?,
+        "__iter__" => cx.iter(this)?,
+        "__bool__" => {
+            let truth = cx.truth(this)?;
+            cx.boolean(truth)
+        }
+        "__next__" => match cx.next(this)? {
+            Some(item) => item,
+            None => return Err(cx.raise(PyStopIteration::new_err(()))),
+        },
+        _ => return Ok(None),
+    }))
+}
+
+/// Whether `this * n` repeats it.
+fn is_sequence(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {
+    let payload = cx.see(this)?;
+    let of_letters = payload.constant().is_some_and(|value| {
+        value.bind(cx.py).is_instance_of::<PyString>() || value.bind(cx.py).is_instance_of::<PyBytes>()
+    });
+    Ok(of_letters || matches!(payload.kind(), "list" | "tuple" | "deque"))
+}
+
+fn call_binary(cx: &mut OpcodeExecutor<'_>, name: &str, this: VarId, other: VarId) -> Flow<Option<VarId>> {
+    match name {
+        "__getitem__" => return cx.get_item(this, other).map(Some),
+        "__contains__" => return cx.contains(this, other, false).map(Some),
+        "__delitem__" => {
+            cx.del_item(this, other)?;
+            return Ok(Some(cx.none()));
+        }
+        _ => {}
+    }
+    // C code looks at what the other operand's base keeps, too; a list takes in what an iterable gives.
+    let storage = subclass::storage_of(cx, other)?.filter(|_| name != "__iadd__");
+    let mut operand = storage.unwrap_or(other);
+    if matches!(name, "__mul__" | "__rmul__" | "__imul__") && is_sequence(cx, this)? && cx.known(operand)?.is_none() {
+        operand = match sequence::index_object(cx, operand)? {
+            Some(index) => cx.wrap_fresh(&index)?,
+            None => operand,
+        };
+    }
+    cx.see(operand)?;
+    let payload = cx.see(this)?;
+    let folded = match (payload.constant(), cx.known(operand)?) {
+        (Some(value), Some(operand)) => Some((value.bind(cx.py).clone(), operand)),
+        _ => None,
+    };
+    let is_operator =
+        BinaryOp::ALL.iter().any(|op| op.method() == name || op.reflected() == name || op.inplace() == name)
+            || CompareOp::ALL.iter().any(|op| op.method() == name);
+    if let Some((value, operand)) = folded.filter(|_| is_operator) {
+        let name = name.to_owned();
+        return cx.fold(|_| value.get_type().call_method1(name, (value, operand))).map(Some);
+    }
+    let result = if let Some(op) = CompareOp::ALL.iter().find(|op| op.method() == name) {
+        payload.compare(cx, *op, this, operand)?
+    } else if let Some(op) = BinaryOp::ALL.iter().find(|op| op.method() == name) {
+        payload.binary(cx, *op, this, operand, false)?
+    } else if let Some(op) = BinaryOp::ALL.iter().find(|op| op.reflected() == name) {
+        payload.binary(cx, *op, this, operand, true)?
+    } else if let Some(op) = BinaryOp::ALL.iter().find(|op| op.inplace() == name) {
+        payload.inplace(cx, *op, this, operand)?
+    } else {
+        return Ok(None);
+    };
+    Ok(Some(result.unwrap_or_else(|| {
+        let value = cx.py.NotImplemented();
+        cx.constant(value)
+    })))
+}

@@ -1,0 +1,223 @@
+//! `super`: attribute lookup in the method resolution order after a class.
+
+use std::rc::Rc;
+
+use pyo3::prelude::*;
+use pyo3::types::{PySuper, PyTuple, PyType};
+
+use sot_core::builtin;
+use sot_core::codegen::CodeGen;
+use sot_core::cpython;
+use sot_core::error::{Flow, Reason, ReasonId, Unwind};
+use sot_core::executor::{object_model, Name, OpcodeExecutor};
+use sot_core::tracker::{Key, Tracker, TrackerId};
+use sot_core::variable::{VarId, Variable};
+
+use crate::functions::cell::CellVariable;
+
+builtin! { SUPER = "super" => |cx, args| match args.positional[..] {
+    [] if args.keywords.is_empty() => {
+        let (class, receiver) = implied(cx)?;
+        match SuperVariable::build(cx, class, receiver) {
+            // It has to be raised where it can be found in the frame again.
+            Err(Unwind::Raise(_) | Unwind::BreakGraph(_)) => {
+                Err(cx.leave_frame(Reason::new(ReasonId::UnsupportedCall, "super() of an object that is no instance")))
+            }
+            built => built,
+        }
+    }
+    [class, receiver] if args.keywords.is_empty() => SuperVariable::build(cx, class, receiver),
+    _ => Err(Unwind::break_graph(ReasonId::UnsupportedCall, "super() that is not bound")),
+} }
+
+sot_core::variable_kind! { "super" }
+
+/// A bound `super` object.
+pub struct SuperVariable {
+    class: VarId,
+    receiver: VarId,
+    /// Where the search starts: the receiver's type, or the receiver itself if it is a class.
+    start: Py<PyType>,
+    on_class: bool,
+}
+
+/// Class and first argument of the running method, as `super()` finds them.
+fn implied(cx: &mut OpcodeExecutor<'_>) -> Flow<(VarId, VarId)> {
+    let code = Rc::clone(&cx.frame().code);
+    let cells = cx.frame().cells.clone();
+    let first = if let Some(first) = cx.local(0) {
+        Some(first)
+    } else {
+        let name = code.varnames.first().cloned();
+        let cell = code.code.cellvars.iter().position(|cell| Some(cell.as_str()) == name.as_deref());
+        contents(cx, cell.and_then(|cell| cells.get(cell).copied()))?
+    };
+    let free = code.code.freevars.iter().position(|name| name == "__class__");
+    let cell = free.and_then(|free| cells.get(code.code.cellvars.len() + free).copied());
+    let class = contents(cx, cell)?.filter(|_| code.code.arg_count > 0);
+    match (class, first) {
+        (Some(class), Some(first)) if class_of(cx, class)?.is_some() => Ok((class, first)),
+        // What it says to that depends on what it finds in the frame.
+        _ => Err(cx.leave_frame(Reason::new(ReasonId::UnsupportedCall, "super() outside of a method"))),
+    }
+}
+
+fn contents(cx: &mut OpcodeExecutor<'_>, cell: Option<VarId>) -> Flow<Option<VarId>> {
+    let Some(cell) = cell else { return Ok(None) };
+    Ok(cx.see_as::<CellVariable>(cell)?.and_then(|cell| cell.contents()))
+}
+
+/// What CPython says of operands that seem to be wrong; they may also pretend to be right.
+fn refusal(cx: &mut OpcodeExecutor<'_>, class: VarId, receiver: VarId) -> Flow<Unwind> {
+    let object = |cx: &mut OpcodeExecutor<'_>, variable| -> Flow<Option<Py<PyAny>>> {
+        let own = cx.see(variable)?.object().map(|object| object.clone_ref(cx.py));
+        Ok(match own {
+            None => cx.known(variable)?.map(Bound::unbind),
+            own => own,
+        })
+    };
+    if let (Some(class), Some(receiver)) = (object(cx, class)?, object(cx, receiver)?) {
+        if let Err(error) = cx.py.get_type::<PySuper>().call1((class, receiver)) {
+            return Ok(cx.raise(error));
+        }
+    }
+    Ok(Unwind::break_graph(ReasonId::UnsupportedCall, "super() of an object that is no instance of the class"))
+}
+
+/// The class a variable is.
+fn class_of<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId) -> Flow<Option<Bound<'py, PyType>>> {
+    let object = cx.see(variable)?.object().map(|object| object.bind(cx.py).clone());
+    Ok(object.and_then(|object| object.cast_into::<PyType>().ok()))
+}
+
+impl SuperVariable {
+    fn build(cx: &mut OpcodeExecutor<'_>, class: VarId, receiver: VarId) -> Flow<VarId> {
+        let Some(base) = class_of(cx, class)? else {
+            return Err(refusal(cx, class, receiver)?);
+        };
+        let as_class = class_of(cx, receiver)?.filter(|ty| cpython::is_subtype(ty, &base));
+        let on_class = as_class.is_some();
+        let start = match as_class {
+            Some(class) => class,
+            None => cx.type_of(receiver)?.cast_into::<PyType>().map_err(PyErr::from)?,
+        };
+        if !cpython::is_subtype(&start, &base) {
+            return Err(refusal(cx, class, receiver)?);
+        }
+        // It has none yet while its metaclass orders them.
+        if !start.getattr("__mro__")?.is_instance_of::<PyTuple>() {
+            return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "super() of a class that is being made"));
+        }
+        let start = start.unbind();
+        Ok(cx.produce(Rc::new(SuperVariable { class, receiver, start, on_class })))
+    }
+
+    /// The tracker of the type where the search starts.
+    fn start_tracker(&self, cx: &mut OpcodeExecutor<'_>) -> Flow<TrackerId> {
+        if self.on_class {
+            return Ok(cx.vars.tracker(self.receiver));
+        }
+        Ok(cx.see(self.receiver)?.type_tracker(cx, self.receiver))
+    }
+
+    /// What the classes after ours hold under a name.
+    fn find<'py>(&self, cx: &mut OpcodeExecutor<'py>, name: &Name) -> Flow<Option<(Bound<'py, PyAny>, TrackerId)>> {
+        let start = self.start.bind(cx.py).clone();
+        let Some(class) = class_of(cx, self.class)? else { return Ok(None) };
+        let order = start.getattr("__mro__")?.cast_into::<PyTuple>().map_err(PyErr::from)?;
+        let of = self.start_tracker(cx)?;
+        let own = order.iter().position(|base| base.is(&class)).map_or(0, |own| own + 1);
+        for (index, base) in order.iter().enumerate().skip(own) {
+            let tracker = base_tracker(cx, of, &base, index);
+            // A base whose own order is all that is left answers for the rest, absences included.
+            if follows(&base, &order, index)? || base.getattr("__dict__")?.contains(&**name)? {
+                return object_model::lookup_in_type(cx, &base, tracker, name);
+            }
+            if let Some((later, tracker)) = object_model::lookup_in_type(cx, &base, tracker, name)? {
+                object_model::guard_identity(cx, &later, tracker);
+            }
+        }
+        Ok(None)
+    }
+
+    fn bind<'py>(
+        &self,
+        cx: &mut OpcodeExecutor<'py>,
+        name: &Name,
+        found: &Bound<'py, PyAny>,
+        tracker: TrackerId,
+    ) -> Flow<VarId> {
+        if !self.on_class {
+            return object_model::bind_descriptor(cx, self.receiver, name, found, tracker);
+        }
+        match cpython::builtin_type_name(found).as_str() {
+            "classmethod" => object_model::bind_class_method(cx, self.receiver, found, tracker),
+            "staticmethod" => {
+                let inner = found.getattr("__func__")?;
+                let tracker = cx.trackers.add(Tracker::Getattr { of: tracker, name: "__func__".into() });
+                Ok(cx.wrap(&inner, tracker))
+            }
+            "classmethod_descriptor" => {
+                let payload = (cx.runtime.factories.builtin_method)(found.clone().unbind(), self.receiver);
+                Ok(cx.produce(payload))
+            }
+            "function" | "method_descriptor" | "wrapper_descriptor" | "builtin_function_or_method" => {
+                Ok(cx.wrap(found, tracker))
+            }
+            _ if !cpython::is_descriptor(found) => Ok(cx.wrap(found, tracker)),
+            _ => Err(Unwind::break_graph(
+                ReasonId::UnsupportedAttribute,
+                format!("attribute '{name}' of super(), served by a {}", cpython::type_name(&found.get_type())),
+            )),
+        }
+    }
+}
+
+fn base_tracker(cx: &mut OpcodeExecutor<'_>, of: TrackerId, base: &Bound<'_, PyAny>, index: usize) -> TrackerId {
+    if let Some(met) = cx.met(base).filter(|_| cx.trackers.is_made(of)) {
+        return cx.vars.tracker(met);
+    }
+    if !cx.trackers.is_sourced(of) {
+        return cx.constant_tracker(base.clone().unbind());
+    }
+    let order = cx.trackers.add(Tracker::Getattr { of, name: "__mro__".into() });
+    cx.trackers.add(Tracker::Item { of: order, key: Key::Index(index as i64) })
+}
+
+fn follows(base: &Bound<'_, PyAny>, order: &Bound<'_, PyTuple>, index: usize) -> PyResult<bool> {
+    let own = base.getattr("__mro__")?.cast_into::<PyTuple>()?;
+    Ok(own.len() == order.len() - index && own.iter().zip(order.iter().skip(index)).all(|(a, b)| a.is(&b)))
+}
+
+impl Variable for SuperVariable {
+    fn kind(&self) -> &'static str {
+        "super"
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        cx.py.get_type::<PySuper>().into_any()
+    }
+
+    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
+        format!("SuperVariable({}, {})", cx.text(self.class), cx.text(self.receiver))
+    }
+
+    fn children(&self) -> Vec<VarId> {
+        vec![self.class, self.receiver]
+    }
+
+    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
+        let ty = cg.cx.py.get_type::<PySuper>().into_any().unbind();
+        cg.call(|cg| cg.load_const(ty), &self.children())
+    }
+
+    fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
+        if &**name == "__class__" {
+            return object_model::type_variable(cx, this).map(Some);
+        }
+        match self.find(cx, name)? {
+            Some((found, tracker)) => self.bind(cx, name, &found, tracker).map(Some),
+            None => object_model::get_attr(cx, this, name),
+        }
+    }
+}

@@ -1,0 +1,341 @@
+//! numpy's arrays made in the trace of known values. What stands for one that owns its memory is a real array of which nobody else
+//! knows, and which is never written: a call works on copies, and the copy it has written takes the array's place. A view is
+//! known by where it lies in the array that owns the memory, so that both show the same, in the trace and behind it.
+
+use std::rc::Rc;
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
+
+use sot_core::codegen::CodeGen;
+use sot_core::cpython;
+use sot_core::error::{Flow, ReasonId, Unwind};
+use sot_core::executor::{object_model, BinaryOp, CompareOp, Name, OpcodeExecutor};
+use sot_core::variable::{GraphArgument, VarId, Variable};
+
+use crate::iterators::items::ItemIterator;
+use crate::numpy;
+use crate::numpy::small_array::array_type;
+
+sot_core::variable_kind! { "array" }
+
+/// Of more bytes arrays are not kept in a trace.
+const MOST_BYTES: usize = 64 * 1024;
+
+/// Copying so many bytes takes the time of copying an item.
+const BYTES_PER_ITEM: usize = 8;
+
+/// Kinds of items that are values: no objects, and no records, whose fields can be renamed. Dates may be that of today.
+const KINDS: &str = "biufcSU";
+
+/// An array.
+pub(crate) enum ArrayVariable {
+    /// One that owns its memory, as it is now.
+    Owner(Py<PyAny>),
+    /// One that lies in the memory of another.
+    View(View),
+}
+
+/// Where a view lies.
+pub(crate) struct View {
+    /// The array that owns the memory.
+    pub(crate) base: VarId,
+    layout: Layout,
+}
+
+struct Layout {
+    shape: Py<PyAny>,
+    dtype: Py<PyAny>,
+    offset: isize,
+    strides: Py<PyAny>,
+    is_writeable: bool,
+    /// Whether the base's first index is the one that runs fastest.
+    is_turned: bool,
+}
+
+impl Layout {
+    fn of(view: &Bound<'_, PyAny>, base: &Bound<'_, PyAny>) -> PyResult<Layout> {
+        let get = |name: &str| view.getattr(name).map(Bound::unbind);
+        Ok(Layout {
+            shape: get("shape")?,
+            dtype: get("dtype")?,
+            offset: address(view)? - address(base)?,
+            strides: get("strides")?,
+            is_writeable: has_flag(view, "writeable")?,
+            is_turned: !has_flag(base, "c_contiguous")?,
+        })
+    }
+
+    /// The view of another array like the base.
+    fn on<'py>(&self, base: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let py = base.py();
+        let buffer = if self.is_turned { base.getattr("T")? } else { base.clone() };
+        let view = array_type(py)?.call1((&self.shape, &self.dtype, buffer, self.offset, &self.strides))?;
+        if !self.is_writeable {
+            view.call_method1("setflags", (false,))?;
+        }
+        Ok(view)
+    }
+}
+
+fn has_flag(array: &Bound<'_, PyAny>, name: &str) -> PyResult<bool> {
+    array.getattr("flags")?.getattr(name)?.extract()
+}
+
+fn address(array: &Bound<'_, PyAny>) -> PyResult<isize> {
+    array.getattr("__array_interface__")?.get_item("data")?.get_item(0)?.extract()
+}
+
+/// Whether two arrays have the same form: type, shape, and what is said of their memory.
+pub(crate) fn are_alike(one: &Bound<'_, PyAny>, other: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let flags = |array: &Bound<'_, PyAny>| array.getattr("flags")?.getattr("num")?.extract::<u64>();
+    Ok(one.getattr("dtype")?.is(&other.getattr("dtype")?)
+        && one.getattr("shape")?.eq(other.getattr("shape")?)?
+        && one.getattr("strides")?.eq(other.getattr("strides")?)?
+        && flags(one)? == flags(other)?)
+}
+
+/// Another array that owns its memory and holds the same.
+pub(crate) fn copy<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let copy = array.call_method1(intern!(array.py(), "copy"), ("K",))?;
+    if !has_flag(array, "writeable")? {
+        copy.call_method1("setflags", (false,))?;
+    }
+    Ok(copy)
+}
+
+/// Puts another array in an owner's place.
+pub(crate) fn replace(cx: &mut OpcodeExecutor<'_>, variable: VarId, array: &Bound<'_, PyAny>) {
+    cx.vars.set(variable, Rc::new(ArrayVariable::Owner(array.clone().unbind())));
+}
+
+/// Copying an array counts as instructions, too.
+pub(crate) fn charge(cx: &mut OpcodeExecutor<'_>, array: &Bound<'_, PyAny>) -> PyResult<()> {
+    cx.charge(array.getattr(intern!(array.py(), "nbytes"))?.extract::<usize>()? / BYTES_PER_ITEM);
+    Ok(())
+}
+
+/// The array that owns the memory, as it is now, and the array itself. They are not to be written.
+pub(crate) fn real<'py>(
+    cx: &OpcodeExecutor<'py>,
+    variable: VarId,
+) -> Flow<Option<(VarId, Bound<'py, PyAny>, Bound<'py, PyAny>)>> {
+    let Some(payload) = cx.vars.as_kind::<ArrayVariable>(variable) else { return Ok(None) };
+    match &*payload {
+        ArrayVariable::Owner(array) => {
+            let array = array.bind(cx.py).clone();
+            Ok(Some((variable, array.clone(), array)))
+        }
+        ArrayVariable::View(view) => {
+            let Some((owner, base, _)) = real(cx, view.base)? else { return Ok(None) };
+            let array = view.layout.on(&base)?;
+            Ok(Some((owner, base, array)))
+        }
+    }
+}
+
+/// A view, on another array like its base.
+pub(crate) fn on<'py>(cx: &OpcodeExecutor<'py>, view: VarId, base: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    match cx.vars.as_kind::<ArrayVariable>(view).as_deref() {
+        Some(ArrayVariable::View(view)) => view.layout.on(base),
+        _ => Ok(base.clone()),
+    }
+}
+
+/// The arrays that a call was given, and which variables they are.
+#[derive(Default)]
+pub(crate) struct Known<'py> {
+    pub(crate) arrays: Vec<(Bound<'py, PyAny>, VarId)>,
+    /// Copies of arrays that were there before: what shares their memory is not known.
+    pub(crate) foreign: Vec<Bound<'py, PyAny>>,
+}
+
+impl<'py> Known<'py> {
+    /// The variable of what a call gives; `None` if that cannot be made anew.
+    pub(crate) fn wrap(&mut self, cx: &mut OpcodeExecutor<'py>, value: &Bound<'py, PyAny>) -> Flow<Option<VarId>> {
+        let is_tuple = value.is_exact_instance_of::<PyTuple>();
+        if is_tuple || value.is_exact_instance_of::<PyList>() {
+            let mut items = Vec::new();
+            for item in value.try_iter()? {
+                let Some(item) = self.wrap(cx, &item?)? else { return Ok(None) };
+                items.push(item);
+            }
+            return Ok(Some(if is_tuple { cx.tuple(items) } else { cx.list(items) }));
+        }
+        if numpy::is_known(cx, value) {
+            return cx.wrap_fresh(value).map(Some);
+        }
+        if !value.get_type().is(array_type(cx.py)?) {
+            return Ok(None);
+        }
+        if let Some((_, known)) = self.arrays.iter().find(|(array, _)| array.is(value)) {
+            return Ok(Some(*known));
+        }
+        let Some(payload) = self.payload(cx, value)? else { return Ok(None) };
+        let made = cx.produce(Rc::new(payload));
+        self.arrays.push((value.clone(), made));
+        Ok(Some(made))
+    }
+
+    fn payload(&mut self, cx: &mut OpcodeExecutor<'py>, array: &Bound<'py, PyAny>) -> Flow<Option<ArrayVariable>> {
+        let kind: String = array.getattr("dtype")?.getattr("kind")?.extract()?;
+        let bytes: usize = array.getattr("nbytes")?.extract()?;
+        if !KINDS.contains(&*kind) || bytes > MOST_BYTES || self.foreign.iter().any(|foreign| foreign.is(array)) {
+            return Ok(None);
+        }
+        let base = array.getattr("base")?;
+        if base.is_none() {
+            let made_anew = copy(array)?;
+            return Ok(are_alike(array, &made_anew)?.then(|| ArrayVariable::Owner(array.clone().unbind())));
+        }
+        if !base.get_type().is(array_type(cx.py)?) {
+            return Ok(None);
+        }
+        let Some(owner) = self.wrap(cx, &base)? else { return Ok(None) };
+        let owns = matches!(cx.vars.as_kind::<ArrayVariable>(owner).as_deref(), Some(ArrayVariable::Owner(_)));
+        let layout = Layout::of(array, &base)?;
+        // What lies in the memory in another order is no buffer.
+        let made_anew = layout.on(&base).ok().filter(|_| owns);
+        let made_anew = made_anew.map(|view| PyResult::Ok(view.getattr("base")?.is(&base) && are_alike(&view, array)?));
+        Ok(made_anew.transpose()?.unwrap_or(false).then_some(ArrayVariable::View(View { base: owner, layout })))
+    }
+}
+
+impl Variable for ArrayVariable {
+    fn kind(&self) -> &'static str {
+        "array"
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        array_type(cx.py).map_or_else(|_| cx.py.get_type::<PyAny>().into_any(), |ty| ty.clone().into_any())
+    }
+
+    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
+        match self {
+            ArrayVariable::Owner(array) => {
+                let form =
+                    |name: &str| array.bind(cx.py).getattr(name).map_or_else(|_| "?".into(), |it| it.to_string());
+                format!("ArrayVariable({}, {})", form("shape"), form("dtype"))
+            }
+            ArrayVariable::View(view) => {
+                format!("ArrayVariable({}, of {})", view.layout.shape.bind(cx.py), cx.text(view.base))
+            }
+        }
+    }
+
+    fn children(&self) -> Vec<VarId> {
+        match self {
+            ArrayVariable::Owner(_) => Vec::new(),
+            ArrayVariable::View(view) => vec![view.base],
+        }
+    }
+
+    fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
+        let descriptor = object_model::lookup(cx, this, name)?;
+        let is_read = |found: &Bound<'_, PyAny>| cpython::builtin_type_name(found) == "getset_descriptor";
+        if name.starts_with("__") || !descriptor.is_some_and(|(found, _)| is_read(&found)) {
+            return object_model::get_attr(cx, this, name);
+        }
+        let Some((owner, base, array)) = real(cx, this)? else { return Ok(None) };
+        let mut known = Known { arrays: vec![(array.clone(), this), (base, owner)], foreign: Vec::new() };
+        let value = array.getattr(&**name).map_err(|error| cx.raise(error))?;
+        if let Some(value) = known.wrap(cx, &value)? {
+            return Ok(Some(value));
+        }
+        let text = format!("attribute '{name}' of an array made in the function");
+        Err(Unwind::break_graph(ReasonId::UnsupportedAttribute, text))
+    }
+
+    /// Item by item, as it stands when each is asked for.
+    fn iter(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
+        let Some((_, _, array)) = real(cx, this)? else { return object_model::iter(cx, this) };
+        array.try_iter().map_err(|error| cx.raise(error))?;
+        Ok(ItemIterator::over(cx, this))
+    }
+
+    /// What reads an item alone needs no copies.
+    fn get_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId) -> Flow<VarId> {
+        let Some((owner, base, array)) = real(cx, this)? else {
+            return object_model::call_special(cx, this, "__getitem__", &[key]);
+        };
+        let Some(key) = cx.known(key)? else {
+            return object_model::call_special(cx, this, "__getitem__", &[key]);
+        };
+        let mut known = Known { arrays: vec![(array.clone(), this), (base, owner)], foreign: Vec::new() };
+        let item = numpy::quietly(cx.py, || array.get_item(key))?.map_err(|error| cx.raise(error))?;
+        let refuse = || Unwind::break_graph(ReasonId::UnsupportedCall, "an item of an array that is no known value");
+        known.wrap(cx, &item)?.ok_or_else(refuse)
+    }
+
+    fn binary(
+        &self,
+        cx: &mut OpcodeExecutor<'_>,
+        op: BinaryOp,
+        this: VarId,
+        other: VarId,
+        reflected: bool,
+    ) -> Flow<Option<VarId>> {
+        if numpy::is_left_to(cx, other)? {
+            return Ok(None);
+        }
+        object_model::binary(cx, op, this, other, reflected)
+    }
+
+    fn compare(&self, cx: &mut OpcodeExecutor<'_>, op: CompareOp, this: VarId, other: VarId) -> Flow<Option<VarId>> {
+        if numpy::is_left_to(cx, other)? {
+            return Ok(None);
+        }
+        object_model::compare(cx, op, this, other)
+    }
+
+    fn graph_argument(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<GraphArgument> {
+        if let Some((_, _, array)) = real(cx, this)? {
+            if let Some(value) = cx.runtime.backend.known_data(&array)? {
+                return Ok(GraphArgument { value: value.unbind(), text: self.text(cx), holds_tensor: false });
+            }
+        }
+        object_model::graph_argument(cx, this, None)
+    }
+
+    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
+        let py = cg.cx.py;
+        let is_writeable = match self {
+            ArrayVariable::Owner(array) => {
+                let array = array.bind(py);
+                let copy = array.getattr("copy")?.unbind();
+                cg.begin_call(|cg| cg.load_const(copy))?;
+                let order = cg.cx.string("K");
+                cg.load(order)?;
+                cg.end_call(1)?;
+                has_flag(array, "writeable")?
+            }
+            ArrayVariable::View(View { base, layout }) => {
+                let ty = array_type(py)?.clone().into_any().unbind();
+                cg.begin_call(|cg| cg.load_const(ty))?;
+                cg.load_const(layout.shape.clone_ref(py))?;
+                cg.load_const(layout.dtype.clone_ref(py))?;
+                cg.load(*base)?;
+                if layout.is_turned {
+                    cg.load_attr("T")?;
+                }
+                cg.load_const(layout.offset.into_pyobject(py).map_err(PyErr::from)?.into_any().unbind())?;
+                cg.load_const(layout.strides.clone_ref(py))?;
+                cg.end_call(5)?;
+                layout.is_writeable
+            }
+        };
+        if is_writeable {
+            return Ok(());
+        }
+        cg.define(this)?;
+        cg.begin_call(|cg| {
+            cg.load(this)?;
+            cg.load_attr("setflags")
+        })?;
+        let write = cg.cx.boolean(false);
+        cg.load(write)?;
+        cg.end_call(1)?;
+        cg.op("POP_TOP", 0)
+    }
+}

@@ -1,0 +1,135 @@
+//! `array == 0` of numpy's arrays with one item: numpy compares, and the truth is assumed, not what the array holds.
+
+use std::rc::Rc;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyFloat, PyInt};
+use sot_core::backend::ObjectTest;
+use sot_core::codegen::CodeGen;
+use sot_core::cpython;
+use sot_core::error::{Flow, Unwind};
+use sot_core::executor::{CompareOp, OpcodeExecutor};
+use sot_core::guard::Test;
+use sot_core::tracker::repr;
+use sot_core::variable::{VarId, Variable};
+
+use crate::numpy::small_array;
+
+sot_core::variable_kind! { "array_comparison" }
+
+/// A comparison that has not been asked what it came out as.
+struct ArrayComparison {
+    array: VarId,
+    op: CompareOp,
+    /// `None` for the array itself.
+    other: Option<VarId>,
+    operands: Operands,
+}
+
+struct Operands {
+    array: Py<PyAny>,
+    other: Option<Py<PyAny>>,
+}
+
+/// Passes for an array whose comparison has this truth.
+struct ComparesTo {
+    op: CompareOp,
+    other: Option<Py<PyAny>>,
+    truth: bool,
+}
+
+/// `array op other`, if `array` is one whose comparisons have a truth; `None` leaves it to the object model.
+pub(crate) fn compare(
+    cx: &mut OpcodeExecutor<'_>,
+    object: &Py<PyAny>,
+    op: CompareOp,
+    array: VarId,
+    other: VarId,
+) -> Flow<Option<VarId>> {
+    let object = object.bind(cx.py).clone();
+    if !is_single(&object) || !cx.trackers.is_sourced(cx.vars.tracker(array)) {
+        return Ok(None);
+    }
+    let (other, value) = if array == other {
+        (None, None)
+    } else {
+        match cx.known(other)? {
+            Some(number) if is_number(&number) => (Some(other), Some(number.unbind())),
+            _ => return Ok(None),
+        }
+    };
+    let operands = Operands { array: object.unbind(), other: value };
+    Ok(Some(cx.produce(Rc::new(ArrayComparison { array, op, other, operands }))))
+}
+
+/// Whether the object is an array of numbers with one item: comparing it is numpy's business alone.
+fn is_single(object: &Bound<'_, PyAny>) -> bool {
+    let has_one_item = || PyResult::Ok(object.getattr("size")?.extract::<usize>()? == 1);
+    small_array::is_of_numbers(object).unwrap_or(false) && has_one_item().unwrap_or(false)
+}
+
+fn is_number(object: &Bound<'_, PyAny>) -> bool {
+    object.is_exact_instance_of::<PyInt>()
+        || object.is_exact_instance_of::<PyFloat>()
+        || object.is_exact_instance_of::<PyBool>()
+}
+
+fn truth_of(array: &Bound<'_, PyAny>, op: CompareOp, other: Option<&Py<PyAny>>) -> PyResult<bool> {
+    let other = other.map_or(array, |other| other.bind(array.py()));
+    op.apply(array, other)?.is_truthy()
+}
+
+impl ObjectTest for ComparesTo {
+    fn check(&self, object: &Bound<'_, PyAny>) -> bool {
+        is_single(object) && truth_of(object, self.op, self.other.as_ref()).is_ok_and(|truth| truth == self.truth)
+    }
+
+    fn describe(&self, subject: &str) -> String {
+        let other = self.other.as_ref().map(|other| Python::attach(|py| repr(py, other)));
+        let (symbol, other) = (self.op.symbol(), other.as_deref().unwrap_or(subject));
+        let truth = if self.truth { "True" } else { "False" };
+        format!("bool({subject} {symbol} {other}) is {truth}")
+    }
+}
+
+impl Variable for ArrayComparison {
+    fn kind(&self) -> &'static str {
+        "array_comparison"
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        self.result(cx).map_or_else(|_| cx.py.get_type::<PyAny>().into_any(), |result| result.get_type().into_any())
+    }
+
+    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
+        let other = cx.text(self.other.unwrap_or(self.array));
+        format!("ArrayComparison({} {} {other})", cx.text(self.array), self.op.symbol())
+    }
+
+    fn truth(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<bool> {
+        let other = self.operands.other.as_ref().map(|other| other.clone_ref(cx.py));
+        let truth = truth_of(self.operands.array.bind(cx.py), self.op, other.as_ref());
+        let truth = truth.map_err(|error| cx.raise(error))?;
+        let test = ComparesTo { op: self.op, other, truth };
+        cx.guards.add(cx.vars.tracker(self.array), Test::Object(Box::new(test)));
+        Ok(truth)
+    }
+
+    fn children(&self) -> Vec<VarId> {
+        std::iter::once(self.array).chain(self.other).collect()
+    }
+
+    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
+        let py = cg.cx.py;
+        let name = self.op.method().trim_matches('_');
+        let function = cpython::import(py, "operator")?.getattr(name).map_err(Unwind::from)?.unbind();
+        cg.call(|cg| cg.load_const(function), &[self.array, self.other.unwrap_or(self.array)])
+    }
+}
+
+impl ArrayComparison {
+    fn result<'py>(&self, cx: &OpcodeExecutor<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let array = self.operands.array.bind(cx.py);
+        self.op.apply(array, self.operands.other.as_ref().map_or(array, |other| other.bind(cx.py)))
+    }
+}

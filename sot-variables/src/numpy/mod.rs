@@ -1,0 +1,285 @@
+//! numpy on known values: scalars and data types are values, arrays made of known values are known (`array`), and a function of
+//! numpy on either is called. What is computed of small arrays from outside is known as long as these hold what they held.
+//!
+//! A call that gives a warning, or would under some `numpy.errstate`, runs in CPython: so what is computed depends on no such
+//! state, and the program gets its warnings.
+
+pub(crate) mod array;
+pub(crate) mod array_comparison;
+pub mod small_array;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, ThreadId};
+
+use pyo3::exceptions::{PyFloatingPointError, PyWarning};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyTuple, PyType};
+
+use sot_core::cpython;
+use sot_core::error::{Flow, ReasonId, Unwind};
+use sot_core::executor::{CallArgs, OpcodeExecutor};
+use sot_core::tracker;
+use sot_core::variable::VarId;
+
+use crate::functions::function::guard_identity;
+use crate::numpy::array::ArrayVariable;
+use crate::numpy::small_array::Arguments;
+
+/// Types, functions and methods that do something, look at more than their arguments, or give what is in memory by chance.
+const DOERS: &[&str] = &[
+    "shares_memory",
+    "may_share_memory",
+    "empty",
+    "empty_like",
+    "load",
+    "loadtxt",
+    "genfromtxt",
+    "fromfile",
+    "fromregex",
+    "save",
+    "savez",
+    "savez_compressed",
+    "savetxt",
+    "tofile",
+    "dump",
+    "geterr",
+    "geterrcall",
+    "geterrobj",
+    "seterr",
+    "seterrcall",
+    "seterrobj",
+    "getbufsize",
+    "setbufsize",
+    "get_printoptions",
+    "set_printoptions",
+    "set_string_function",
+    "set_numeric_ops",
+    "_set_promotion_state",
+    "array2string",
+    "array_repr",
+    "array_str",
+    "info",
+    "lookfor",
+    "source",
+    "who",
+    "disp",
+    "datetime64",
+    "show_config",
+    "show_runtime",
+    "test",
+    "resize",
+    "setflags",
+    "__repr__",
+    "__str__",
+    "__format__",
+];
+
+/// The modules whose functions compute, and nothing else.
+const MODULES: &[&str] = &["numpy", "numpy.linalg", "numpy.fft"];
+
+fn name_of(function: &Bound<'_, PyAny>) -> PyResult<String> {
+    let name = function.getattr_opt(intern!(function.py(), "__name__"))?;
+    Ok(name.and_then(|name| name.extract().ok()).unwrap_or_default())
+}
+
+/// Whether it is a function of numpy's that computes something of its arguments.
+fn computes(function: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let py = function.py();
+    let is_ufunc = match &*cpython::builtin_type_name(function) {
+        "ufunc" => true,
+        "function" | "builtin_function_or_method" | "_ArrayFunctionDispatcher" => false,
+        _ => return Ok(false),
+    };
+    let name = name_of(function)?;
+    if is_ufunc {
+        // Others have been made of functions of the program's.
+        let own = cpython::import(py, "numpy")?.getattr_opt(&*name)?;
+        return Ok(own.is_some_and(|own| own.is(function)));
+    }
+    let module = function.getattr_opt(intern!(py, "__module__"))?.and_then(|module| module.extract::<String>().ok());
+    Ok(module.is_some_and(|module| MODULES.contains(&&*module)) && !DOERS.contains(&&*name))
+}
+
+/// Whether instances of the type are immutable values of numpy's.
+pub fn is_value_type(ty: &Bound<'_, PyType>) -> bool {
+    let named = ty.module().is_ok_and(|module| module == "numpy" || module == "numpy.dtypes");
+    let is_kind = || {
+        let numpy = cpython::import(ty.py(), "numpy")?;
+        let base = |name: &str| ty.is_subclass(&numpy.getattr(name)?);
+        // The fields of a record's data type can be renamed, records are written like arrays, and anything may be in an object.
+        let is_of_records = || ty.is_subclass(&numpy.getattr("dtype")?.call1(("V1",))?.get_type());
+        let is_dtype = base("dtype")? && !is_of_records()?;
+        PyResult::Ok(is_dtype || base("generic")? && !base("void")? && !base("object_")?)
+    };
+    named && is_kind().unwrap_or(false)
+}
+
+/// Whether operators of a scalar or an array of numpy's give `NotImplemented` for the other operand.
+pub(crate) fn leaves_operators_to(cx: &mut OpcodeExecutor<'_>, object: &Py<PyAny>, other: VarId) -> Flow<bool> {
+    let object = object.bind(cx.py);
+    let of_numpy = is_value_type(&object.get_type()) || small_array::is_of_numbers(object)?;
+    Ok(of_numpy && is_left_to(cx, other)?)
+}
+
+/// Whether operators of numpy's give `NotImplemented` for an operand, whose type says that it wants none of them
+/// (`__array_ufunc__ = None`).
+pub(crate) fn is_left_to(cx: &mut OpcodeExecutor<'_>, operand: VarId) -> Flow<bool> {
+    let ty = cx.type_of(operand)?;
+    let Ok(ty) = ty.cast::<PyType>() else { return Ok(false) };
+    let wish = cpython::type_lookup(ty, intern!(cx.py, "__array_ufunc__"));
+    Ok(wish.is_some_and(|wish| wish.is_none()))
+}
+
+/// Calls a function of numpy with values; `None` if it is none, or the values are not known.
+pub fn call(cx: &mut OpcodeExecutor<'_>, this: VarId, callable: &Py<PyAny>, args: &CallArgs) -> Flow<Option<VarId>> {
+    let function = callable.bind(cx.py).clone();
+    if !computes(&function)? {
+        return Ok(None);
+    }
+    let Some(arguments) = Arguments::of(cx, args)? else { return Ok(None) };
+    guard_identity(cx, this, callable);
+    known_result(cx, &function, arguments).map(Some)
+}
+
+/// Makes a number or data type of numpy's, or an array of such numbers.
+pub(crate) fn make<'py>(cx: &mut OpcodeExecutor<'py>, class: &Bound<'py, PyType>, args: &CallArgs) -> Flow<VarId> {
+    let looks_around = DOERS.contains(&&*name_of(class)?);
+    match if looks_around { None } else { Arguments::of(cx, args)? } {
+        Some(arguments) => known_result(cx, class, arguments),
+        None => {
+            let text = format!("{}() of values that are not known while tracing", tracker::name(class));
+            Err(Unwind::break_graph(ReasonId::UnsupportedCall, text))
+        }
+    }
+}
+
+/// Calls a method of an array made in the trace, of a number of numpy's, or one of a small array from outside that reads it; `None`
+/// if it is none, or what the arguments hold is not to be assumed.
+pub(crate) fn call_method<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    method: &Bound<'py, PyAny>,
+    args: &CallArgs,
+) -> Flow<Option<VarId>> {
+    let Some(&receiver) = args.positional.first() else { return Ok(None) };
+    let Some(owner) = method.getattr_opt(intern!(cx.py, "__objclass__"))? else { return Ok(None) };
+    if !owner.cast::<PyType>().is_ok_and(|owner| owner.module().is_ok_and(|module| module == "numpy")) {
+        return Ok(None);
+    }
+    let name = name_of(method)?;
+    if cx.vars.as_kind::<ArrayVariable>(receiver).is_some() {
+        if DOERS.contains(&&*name) {
+            return Ok(None);
+        }
+    } else if let Some(object) = cx.see(receiver)?.object() {
+        if computes(object.bind(cx.py))? {
+            return call_method_of_function(cx, receiver, object, &name, args);
+        }
+        if !is_value_type(&object.bind(cx.py).get_type()) && !small_array::reads(method) {
+            return Ok(None);
+        }
+    } else {
+        return Ok(None);
+    }
+    let memo = cx.none();
+    let arguments = match args.positional[..] {
+        // Of an array without objects the copies made so far are not asked.
+        [array, _] if name == "__deepcopy__" => Arguments::of(cx, &CallArgs::positional(vec![array, memo]))?,
+        _ => Arguments::of(cx, args)?,
+    };
+    let Some(arguments) = arguments else { return Ok(None) };
+    known_result(cx, method, arguments).map(Some)
+}
+
+/// `numpy.add.reduce(...)` and its kin.
+fn call_method_of_function(
+    cx: &mut OpcodeExecutor<'_>,
+    this: VarId,
+    function: &Py<PyAny>,
+    name: &str,
+    args: &CallArgs,
+) -> Flow<Option<VarId>> {
+    let args = CallArgs { positional: args.positional[1..].to_vec(), keywords: args.keywords.clone() };
+    let Some(arguments) = Arguments::of(cx, &args)? else { return Ok(None) };
+    guard_identity(cx, this, function);
+    let method = function.bind(cx.py).getattr(name)?;
+    known_result(cx, &method, arguments).map(Some)
+}
+
+fn known_result<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    function: &Bound<'py, PyAny>,
+    arguments: Arguments<'py>,
+) -> Flow<VarId> {
+    let call = || function.call(arguments.positional.clone(), Some(&arguments.keywords));
+    let result = quietly(cx.py, call)?;
+    let refuse = |what: &str| {
+        let text = format!("{} {what} an array", tracker::name(function));
+        Err(Unwind::break_graph(ReasonId::UnsupportedCall, text))
+    };
+    let Some(mut known) = arguments.settle(cx)? else { return refuse("writes") };
+    match result {
+        Ok(value) => known.wrap(cx, &value)?.map_or_else(|| refuse("makes"), Ok),
+        Err(error) => Err(cx.raise(error)),
+    }
+}
+
+/// What a call gives, unless it comes to a warning. The exception is the program's.
+pub(crate) fn quietly<'py>(
+    py: Python<'py>,
+    call: impl FnOnce() -> PyResult<Bound<'py, PyAny>>,
+) -> Flow<PyResult<Bound<'py, PyAny>>> {
+    let filters = cpython::import(py, "warnings")?.getattr("filters")?;
+    let Ok(filters) = filters.cast_into::<PyList>() else {
+        return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "warnings that are not filtered as usual"));
+    };
+    let options = PyDict::new(py);
+    options.set_item("all", "raise")?;
+    let state = cpython::import(py, "numpy")?.getattr("errstate")?.call((), Some(&options))?;
+    state.call_method0("__enter__")?;
+    // Past the functions of `warnings`, which would let every warning be given anew.
+    let here = Bound::new(py, WarningsHere { thread: thread::current().id(), during: AtomicBool::new(true) })?;
+    let filter = ("error", py.None(), &here, py.None(), 0).into_pyobject(py)?;
+    filters.insert(0, &filter)?;
+    let result = call();
+    here.get().during.store(false, Ordering::Relaxed);
+    let at = filters.iter().position(|other| other.is(&filter));
+    at.map_or(Ok(()), |at| filters.del_item(at))?;
+    state.call_method1("__exit__", (py.None(), py.None(), py.None()))?;
+    match &result {
+        Err(error) if error.is_instance_of::<PyFloatingPointError>(py) || error.is_instance_of::<PyWarning>(py) => {
+            let text = format!("numpy warns: {}", error.value(py));
+            Err(Unwind::break_graph(ReasonId::UnsupportedCall, text))
+        }
+        _ => Ok(result),
+    }
+}
+
+/// Stands for the warnings of this thread during a call, in a filter of `warnings`.
+#[pyclass(frozen, module = "sot")]
+struct WarningsHere {
+    thread: ThreadId,
+    during: AtomicBool,
+}
+
+#[pymethods]
+impl WarningsHere {
+    fn __subclasscheck__(&self, _category: &Bound<'_, PyAny>) -> bool {
+        self.during.load(Ordering::Relaxed) && self.thread == thread::current().id()
+    }
+}
+
+/// Whether the object is a value, or a tuple or list of values.
+pub(crate) fn is_known(cx: &OpcodeExecutor<'_>, value: &Bound<'_, PyAny>) -> bool {
+    if let Ok(tuple) = value.cast_exact::<PyTuple>() {
+        return tuple.iter().all(|item| is_known(cx, &item));
+    }
+    if let Ok(list) = value.cast_exact::<PyList>() {
+        return list.iter().all(|item| is_known(cx, &item));
+    }
+    cx.is_constant(value) || is_value_type(&value.get_type()) || is_plain_class(value)
+}
+
+fn is_plain_class(value: &Bound<'_, PyAny>) -> bool {
+    value.cast::<PyType>().is_ok_and(|class| !cpython::is_heap_type(class))
+}

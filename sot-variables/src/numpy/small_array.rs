@@ -1,0 +1,284 @@
+//! Small arrays of numpy's from outside: what is computed of one is known, as long as it holds the same numbers.
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyList, PyTuple, PyType};
+
+use sot_core::backend::ObjectTest;
+use sot_core::cpython;
+use sot_core::error::Flow;
+use sot_core::executor::{CallArgs, OpcodeExecutor};
+use sot_core::guard::Test;
+use sot_core::tracker::Tracker;
+use sot_core::variable::VarId;
+
+use crate::containers::list::ListVariable;
+use crate::containers::tuple::TupleVariable;
+use crate::numpy::array::{self, Known};
+
+/// An array of more bytes is not looked into.
+const MOST_BYTES: usize = 128;
+
+/// Methods of arrays that read alone, without the underscores.
+const READERS: &[&str] = &[
+    "float", "int", "bool", "complex", "index", "len", "getitem", "contains", "neg", "pos", "abs", "invert", "lt",
+    "le", "eq", "ne", "gt", "ge", "item", "tolist", "sum", "mean", "min", "max", "any", "all", "prod", "argmax",
+    "argmin", "std", "var",
+];
+
+/// Operators that have a method for either side.
+const OPERATORS: &[&str] = &[
+    "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "divmod", "lshift", "rshift", "and", "or", "xor",
+    "matmul",
+];
+
+/// Passes for an array of the same type, shape and contents.
+struct Holds {
+    array: Contents,
+    text: String,
+}
+
+/// What an array is and holds.
+struct Contents {
+    dtype: Py<PyAny>,
+    shape: Py<PyTuple>,
+    bytes: Py<PyAny>,
+}
+
+impl Contents {
+    /// Those of an array of numbers that is small enough.
+    fn of(object: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
+        let py = object.py();
+        if !is_of_numbers(object)? || object.getattr(intern!(py, "nbytes"))?.extract::<usize>()? > MOST_BYTES {
+            return Ok(None);
+        }
+        let dtype = object.getattr(intern!(py, "dtype"))?.unbind();
+        let shape = object.getattr(intern!(py, "shape"))?.cast_into::<PyTuple>()?.unbind();
+        let bytes = object.call_method0(intern!(py, "tobytes"))?.unbind();
+        Ok(Some(Contents { dtype, shape, bytes }))
+    }
+
+    fn are_those_of(&self, object: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let py = object.py();
+        if !object.get_type().is(array_type(py)?) {
+            return Ok(false);
+        }
+        let dtype = object.getattr(intern!(py, "dtype"))?;
+        Ok((self.dtype.is(&dtype) || dtype.eq(&self.dtype)?)
+            && object.getattr(intern!(py, "shape"))?.eq(&self.shape)?
+            && object.call_method0(intern!(py, "tobytes"))?.eq(&self.bytes)?)
+    }
+}
+
+impl ObjectTest for Holds {
+    fn check(&self, object: &Bound<'_, PyAny>) -> bool {
+        self.array.are_those_of(object).unwrap_or(false)
+    }
+
+    fn describe(&self, subject: &str) -> String {
+        format!("{subject} holds {}", self.text)
+    }
+}
+
+/// `numpy.ndarray`
+pub fn array_type(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
+    static ARRAY: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    let find = || PyResult::Ok(cpython::import(py, "numpy")?.getattr("ndarray")?.cast_into()?.unbind());
+    ARRAY.get_or_try_init(py, find).map(|ty| ty.bind(py))
+}
+
+/// Whether the object is an array. Where numpy is not there, it is not looked for.
+fn is_array(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let ty = object.get_type();
+    Ok(&*cpython::type_name(&ty) == "ndarray" && ty.is(array_type(object.py())?))
+}
+
+/// Whether the object is an array of numbers, which run no code of the program's.
+pub(crate) fn is_of_numbers(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let py = object.py();
+    if !is_array(object)? {
+        return Ok(false);
+    }
+    let kind: String = object.getattr(intern!(py, "dtype"))?.getattr(intern!(py, "kind"))?.extract()?;
+    Ok(matches!(kind.as_str(), "b" | "i" | "u" | "f"))
+}
+
+/// Whether the function is a method of arrays that reads them alone.
+pub(crate) fn reads(function: &Bound<'_, PyAny>) -> bool {
+    let found = || -> PyResult<bool> {
+        let Some(owner) = function.getattr_opt(intern!(function.py(), "__objclass__"))? else { return Ok(false) };
+        if !owner.cast::<PyType>().is_ok_and(|owner| owner.module().is_ok_and(|module| module == "numpy"))
+            || !owner.is(array_type(function.py())?)
+        {
+            return Ok(false);
+        }
+        let name: String = function.getattr(intern!(function.py(), "__name__"))?.extract()?;
+        let plain = name.trim_matches('_');
+        let is_operator =
+            || OPERATORS.contains(&plain) || plain.strip_prefix('r').is_some_and(|op| OPERATORS.contains(&op));
+        Ok(READERS.contains(&plain) || name != plain && is_operator())
+    };
+    found().unwrap_or(false)
+}
+
+/// Arguments as real objects: in the place of arrays copies of them, which the call may write.
+pub(crate) struct Arguments<'py> {
+    pub(crate) positional: Bound<'py, PyTuple>,
+    pub(crate) keywords: Bound<'py, PyDict>,
+    given: Given<'py>,
+}
+
+/// The copies among the arguments.
+#[derive(Default)]
+struct Given<'py> {
+    outside: Vec<SmallArray<'py>>,
+    owners: Vec<Owner<'py>>,
+    views: Vec<(VarId, Bound<'py, PyAny>)>,
+}
+
+struct SmallArray<'py> {
+    variable: VarId,
+    contents: Contents,
+    copy: Bound<'py, PyAny>,
+}
+
+/// An array made in the trace that owns its memory.
+struct Owner<'py> {
+    variable: VarId,
+    before: Bound<'py, PyAny>,
+    copy: Bound<'py, PyAny>,
+}
+
+impl<'py> Arguments<'py> {
+    /// Those of a call, if everything in them is known but for small arrays from outside: the guards ask for what these hold.
+    pub(crate) fn of(cx: &mut OpcodeExecutor<'py>, args: &CallArgs) -> Flow<Option<Arguments<'py>>> {
+        let mut given = Given::default();
+        let mut positional = Vec::new();
+        for &arg in &args.positional {
+            let Some(value) = given.argument(cx, arg)? else { return Ok(None) };
+            positional.push(value);
+        }
+        let keywords = PyDict::new(cx.py);
+        for (name, arg) in &args.keywords {
+            let Some(value) = given.argument(cx, *arg)? else { return Ok(None) };
+            keywords.set_item(&**name, value)?;
+        }
+        Ok(Some(Arguments { positional: PyTuple::new(cx.py, positional)?, keywords, given }))
+    }
+
+    /// What a function given them has written is what the arrays made in the trace hold from here on; which array is which. `None`
+    /// if it has written others, or said something else of an array. From here on the guards ask for what those from outside hold.
+    pub(crate) fn settle(self, cx: &mut OpcodeExecutor<'py>) -> Flow<Option<Known<'py>>> {
+        let mut known = Known::default();
+        let Given { outside, owners, views } = self.given;
+        for SmallArray { variable, contents, copy } in outside {
+            if !contents.are_those_of(&copy)? {
+                return Ok(None);
+            }
+            let test = Holds { array: contents, text: copy.to_string().replace('\n', "") };
+            cx.guards.add(cx.vars.tracker(variable), Test::Object(Box::new(test)));
+            known.foreign.push(copy);
+        }
+        for (variable, view) in views {
+            let Some((_, _, before)) = array::real(cx, variable)? else { return Ok(None) };
+            if !array::are_alike(&before, &view)? {
+                return Ok(None);
+            }
+            known.arrays.push((view, variable));
+        }
+        for Owner { variable, before, copy } in owners {
+            if !array::are_alike(&before, &copy)? {
+                return Ok(None);
+            }
+            let bytes = |array: &Bound<'py, PyAny>| array.call_method1(intern!(cx.py, "tobytes"), ("A",));
+            if !bytes(&before)?.eq(bytes(&copy)?)? {
+                array::charge(cx, &copy)?;
+                array::replace(cx, variable, &copy);
+            }
+            known.arrays.push((copy, variable));
+        }
+        Ok(Some(known))
+    }
+}
+
+/// The array as an argument of a graph statement: what it holds now, which is guarded. `None` for what is no small array.
+pub(crate) fn graph_argument<'py>(cx: &mut OpcodeExecutor<'py>, array: VarId) -> Flow<Option<Bound<'py, PyAny>>> {
+    if !cx.vars.get(array).object().map(|object| is_array(object.bind(cx.py))).transpose()?.unwrap_or(false) {
+        return Ok(None);
+    }
+    let mut given = Given::default();
+    let Some(copy) = given.outside(cx, array)? else { return Ok(None) };
+    let known = cx.runtime.backend.known_data(&copy)?;
+    let arguments = Arguments { positional: PyTuple::empty(cx.py), keywords: PyDict::new(cx.py), given };
+    Ok(arguments.settle(cx)?.and(known))
+}
+
+impl<'py> Given<'py> {
+    fn argument(&mut self, cx: &mut OpcodeExecutor<'py>, arg: VarId) -> Flow<Option<Bound<'py, PyAny>>> {
+        if let Some(value) = cx.materialize(arg)? {
+            return Ok(Some(value));
+        }
+        if let Some((owner, base, view)) = array::real(cx, arg)? {
+            return self.made(cx, arg, (owner, base, view)).map(Some);
+        }
+        if let Some(tuple) = cx.see_as::<TupleVariable>(arg)? {
+            let is_plain = cx.type_of(arg)?.is(cx.py.get_type::<PyTuple>());
+            let items = if is_plain { self.items(cx, &tuple.items)? } else { None };
+            return Ok(items.map(|items| PyTuple::new(cx.py, items)).transpose()?.map(Bound::into_any));
+        }
+        if let Some(list) = cx.see_as::<ListVariable>(arg)? {
+            let items = self.items(cx, &list.items)?;
+            return Ok(items.map(|items| PyList::new(cx.py, items)).transpose()?.map(Bound::into_any));
+        }
+        self.outside(cx, arg)
+    }
+
+    fn items(&mut self, cx: &mut OpcodeExecutor<'py>, items: &[VarId]) -> Flow<Option<Vec<Bound<'py, PyAny>>>> {
+        items.iter().map(|&item| self.argument(cx, item)).collect()
+    }
+
+    /// An array made in the trace, on a copy of its memory.
+    fn made(
+        &mut self,
+        cx: &mut OpcodeExecutor<'py>,
+        arg: VarId,
+        (variable, before, view): (VarId, Bound<'py, PyAny>, Bound<'py, PyAny>),
+    ) -> Flow<Bound<'py, PyAny>> {
+        if let Some((_, known)) = self.views.iter().find(|(known, _)| *known == arg) {
+            return Ok(known.clone());
+        }
+        let copy = match self.owners.iter().find(|owner| owner.variable == variable) {
+            Some(owner) => owner.copy.clone(),
+            None => {
+                array::charge(cx, &before)?;
+                let copy = array::copy(&before)?;
+                self.owners.push(Owner { variable, before: before.clone(), copy: copy.clone() });
+                copy
+            }
+        };
+        if view.is(&before) {
+            return Ok(copy);
+        }
+        let view = array::on(cx, arg, &copy)?;
+        self.views.push((arg, view.clone()));
+        Ok(view)
+    }
+
+    fn outside(&mut self, cx: &mut OpcodeExecutor<'py>, arg: VarId) -> Flow<Option<Bound<'py, PyAny>>> {
+        if let Some(known) = self.outside.iter().find(|known| known.variable == arg) {
+            return Ok(Some(known.copy.clone()));
+        }
+        let tracker = cx.vars.tracker(arg);
+        let Some(object) = cx.vars.get(arg).object().map(|object| object.bind(cx.py).clone()) else { return Ok(None) };
+        // What a variable holds behind a break has come from there, as a rule, and is new data each time.
+        let is_new = cx.is_resumed && matches!(cx.trackers.get(tracker), Tracker::Local { .. });
+        if is_new || !cx.trackers.is_sourced(tracker) || cx.goes_on_differing(tracker) {
+            return Ok(None);
+        }
+        let Some(contents) = Contents::of(&object)? else { return Ok(None) };
+        let copy = object.call_method0(intern!(cx.py, "copy"))?;
+        self.outside.push(SmallArray { variable: arg, contents, copy: copy.clone() });
+        Ok(Some(copy))
+    }
+}

@@ -1,0 +1,616 @@
+//! Tensors: inputs of the graph and results in it. What an attribute or operator means is the backend's to say; every
+//! operation is one statement.
+
+pub mod shape;
+pub mod state_manager;
+pub mod tensor_text;
+
+use std::any::Any;
+use std::rc::Rc;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyString};
+use sot_core::backend::{CallKind, LayoutAnswer, Returns, TensorAttribute, TensorMeta};
+use sot_core::cpython;
+use sot_core::error::{Flow, ReasonId, Unwind};
+use sot_core::executor::{object_model, BinaryOp, CallArgs, CompareOp, Name, OpcodeExecutor, UnaryOp};
+use sot_core::graph::SymbolId;
+use sot_core::guard::Test;
+use sot_core::runtime::Runtime;
+use sot_core::tracker::{Tracker, TrackerId};
+use sot_core::variable::{GraphArgument, VarId, Variable};
+
+use crate::classes::subclass;
+use crate::numpy::small_array;
+use crate::tensor::shape::ShapeVariable;
+use crate::tensor::tensor_text::TensorText;
+
+sot_core::variable_kind! { "tensor", rank: 300, when: is_tensor, wrap: TensorVariable::wrap }
+sot_core::variable_kind! { "tensor_method" }
+
+fn is_tensor(object: &Bound<'_, PyAny>) -> bool {
+    Runtime::get().is_some_and(|runtime| runtime.backend.is_tensor(object))
+}
+
+enum Source {
+    External(Py<PyAny>),
+    Computed(SymbolId),
+    /// From outside, changed in place.
+    Written(SymbolId, Py<PyAny>),
+}
+
+/// A tensor.
+pub struct TensorVariable {
+    source: Source,
+    meta: TensorMeta,
+    /// Whether it is from outside, and the trace has changed whether gradients flow to it: the graph would take it as it was.
+    is_switched: bool,
+}
+
+impl TensorVariable {
+    /// A result of the graph.
+    pub fn computed(symbol: SymbolId, meta: TensorMeta) -> Self {
+        TensorVariable { source: Source::Computed(symbol), meta, is_switched: false }
+    }
+
+    /// A tensor from outside that was changed in place; `before` is it as it was.
+    pub fn written(py: Python<'_>, symbol: SymbolId, meta: TensorMeta, before: Rc<dyn Variable>) -> Rc<dyn Variable> {
+        let before: Rc<dyn Any> = before;
+        let source = match before.downcast_ref::<TensorVariable>().map(|tensor| &tensor.source) {
+            Some(Source::External(object) | Source::Written(_, object)) => {
+                Source::Written(symbol, object.clone_ref(py))
+            }
+            Some(Source::Computed(_)) | None => Source::Computed(symbol),
+        };
+        Rc::new(TensorVariable { source, meta, is_switched: false })
+    }
+
+    /// What is known of it.
+    pub fn meta(&self) -> &TensorMeta {
+        &self.meta
+    }
+
+    fn wrap(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, tracker: TrackerId) -> Flow<Rc<dyn Variable>> {
+        let mut meta = cx.runtime.backend.meta(object).map_err(|error| {
+            Unwind::break_graph(ReasonId::BackendRefused, format!("a tensor cannot enter the graph: {error}"))
+        })?;
+        cx.leave_sizes_open(object, tracker, &mut meta);
+        Ok(Rc::new(TensorVariable { source: Source::External(object.clone().unbind()), meta, is_switched: false }))
+    }
+
+    fn is_computed(&self) -> bool {
+        matches!(self.source, Source::Computed(_))
+    }
+
+    fn graph_symbol(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<SymbolId> {
+        match &self.source {
+            Source::Computed(symbol) | Source::Written(symbol, _) => Ok(*symbol),
+            Source::External(_) if self.is_switched => {
+                let text = "a tensor from outside is used whose stop_gradient was changed before";
+                Err(Unwind::break_graph(ReasonId::UnsupportedMutation, text))
+            }
+            Source::External(object) => {
+                let object = object.bind(cx.py).clone();
+                cx.graph_input(this, &object, &self.meta)
+            }
+        }
+    }
+
+    fn call_method(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str, args: &[VarId]) -> Flow<VarId> {
+        refuse_listed(cx, &self.python_type(cx), name)?;
+        let args = std::iter::once(this).chain(args.iter().copied()).collect();
+        let callee = PyString::intern(cx.py, name).into_any();
+        cx.call_graph(CallKind::Method, &callee, name, &CallArgs::positional(args))
+    }
+
+    /// All sizes, as an object of type `ty`.
+    fn shape(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, ty: Py<PyAny>) -> Flow<VarId> {
+        let items = (0..self.meta.shape.len()).map(|axis| self.size(cx, this, axis)).collect::<Flow<Vec<_>>>()?;
+        Ok(ShapeVariable::make(cx, ty, items))
+    }
+
+    /// One size, which may be open.
+    fn size(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, axis: usize) -> Flow<VarId> {
+        if let Some(size) = self.meta.shape[axis] {
+            return cx.integer(size);
+        }
+        let tensor = self.as_it_is(cx, this);
+        Ok(cx.open_size(tensor, axis))
+    }
+
+    /// How many elements there are, where some sizes are open.
+    fn elements(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, ty: Py<PyAny>) -> Flow<VarId> {
+        let tensor = self.as_it_is(cx, this);
+        let mut product = cx.integer(self.meta.shape.iter().flatten().product())?;
+        for (axis, _) in self.meta.shape.iter().enumerate().filter(|(_, size)| size.is_none()) {
+            let size = cx.open_size(tensor, axis);
+            product = cx.binary(BinaryOp::Multiply, product, size)?;
+        }
+        Ok(cx.open_elements(tensor, name, product, ty))
+    }
+
+    /// A variable of the tensor that a later write in place does not change, which may give it another shape.
+    fn as_it_is(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> VarId {
+        match &self.source {
+            Source::External(_) => this,
+            Source::Computed(symbol) | Source::Written(symbol, _) => {
+                cx.produce(Rc::new(TensorVariable::computed(*symbol, self.meta.clone())))
+            }
+        }
+    }
+
+    /// What C code keeps beside the value of a tensor from outside, on which no write in place has a bearing.
+    fn beside_the_value(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<VarId> {
+        match &self.source {
+            Source::Written(_, object) if !cx.effects.is_written(this) => {
+                let value = object.bind(cx.py).getattr(&**name)?;
+                let of = cx.vars.tracker(this);
+                let tracker = cx.trackers.add(Tracker::Getattr { of, name: Rc::clone(name) });
+                cx.guards.require(tracker);
+                Ok(cx.wrap(&value, tracker))
+            }
+            _ => {
+                let text = format!("attribute '{name}' of a tensor that was changed");
+                Err(Unwind::break_graph(ReasonId::UnsupportedAttribute, text))
+            }
+        }
+    }
+
+    /// What a method gives, where that is known before the graph runs.
+    fn answer(&self, cx: &mut OpcodeExecutor<'_>, method: &str) -> Flow<Option<Py<PyAny>>> {
+        let Some(symbol) = self.symbol() else { return Ok(None) };
+        let answer = cx.graph.answer(symbol, method)?;
+        if answer.is_some() {
+            refuse_listed(cx, &self.python_type(cx), method)?;
+        }
+        Ok(answer)
+    }
+
+    /// `this.stop_gradient = stop`. Gradients that begin at a result of the graph end the graph; what becomes of a tensor from
+    /// outside is written to it when the graph has run, and ends the graph where it is used meanwhile.
+    fn set_stop_gradient(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, value: VarId, stop: bool) -> Flow<bool> {
+        if stop == self.meta.stop_gradient {
+            return Ok(true);
+        }
+        match &self.source {
+            Source::Computed(_) if stop => {
+                let stopped = self.call_method(cx, this, "detach", &[])?;
+                let payload = cx.vars.get(stopped);
+                cx.vars.set(this, payload);
+            }
+            Source::External(object) => {
+                let source = Source::External(object.clone_ref(cx.py));
+                let meta = TensorMeta { stop_gradient: stop, ..self.meta.clone() };
+                cx.effects.set_attribute(this, &"stop_gradient".into(), Some(value));
+                cx.vars.set(this, Rc::new(TensorVariable { source, meta, is_switched: true }));
+            }
+            Source::Computed(_) | Source::Written(..) => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// Whether the program has put something on the tensor by the name of a method.
+    fn hides(&self, cx: &OpcodeExecutor<'_>, name: &str) -> Flow<bool> {
+        let Source::External(object) = &self.source else { return Ok(false) };
+        Ok(cpython::instance_dict(object.bind(cx.py)).map_or(Ok(false), |own| own.contains(name))?)
+    }
+
+    /// Whether what is written to the attribute goes through a property in Python, or is put by that name on a tensor from outside
+    /// or on one that no other stands for when the graph has run.
+    fn is_settable(&self, cx: &OpcodeExecutor<'_>, name: &str) -> Flow<bool> {
+        let ty = self.python_type(cx);
+        let ty = ty.cast::<pyo3::types::PyType>().map_err(PyErr::from)?;
+        let found = cpython::type_lookup(ty, &PyString::intern(cx.py, name));
+        let is_property = found.as_ref().is_some_and(|found| cpython::builtin_type_name(found) == "property");
+        Ok(is_property || found.is_none() && self.is_one(cx))
+    }
+
+    /// Whether it is there when the graph has run, and no other tensor stands for it.
+    fn is_one(&self, cx: &OpcodeExecutor<'_>) -> bool {
+        match self.source {
+            Source::External(_) => true,
+            Source::Computed(symbol) => cx.graph.is_first(symbol),
+            Source::Written(..) => false,
+        }
+    }
+
+    /// Whether the attribute is a method of the tensor's type.
+    fn has_method(&self, cx: &OpcodeExecutor<'_>, name: &str) -> Flow<bool> {
+        let ty = self.python_type(cx);
+        let ty = ty.cast::<pyo3::types::PyType>().map_err(PyErr::from)?;
+        let found = cpython::type_lookup(ty, &PyString::intern(cx.py, name));
+        Ok(found.is_some_and(|found| matches!(&*cpython::builtin_type_name(&found), "function" | "method_descriptor")))
+    }
+
+    /// The other operand of an operator method: in the place of another library's number the one that it is taken for.
+    fn operand(&self, cx: &mut OpcodeExecutor<'_>, name: &str, other: VarId) -> Flow<VarId> {
+        let Some(object) = cx.vars.get(other).object().map(|object| object.bind(cx.py).clone()) else {
+            return Ok(other);
+        };
+        let Some(number) = cx.runtime.backend.number_for(&self.meta, name, &object) else { return Ok(other) };
+        cx.see(other)?;
+        Ok(cx.constant(number))
+    }
+
+    /// Whether the framework's tensors have an operator method at all, and the other operand is something it may know.
+    fn knows(&self, cx: &mut OpcodeExecutor<'_>, name: &str, other: VarId) -> Flow<bool> {
+        let ty = self.python_type(cx);
+        let ty = ty.cast::<pyo3::types::PyType>().map_err(PyErr::from)?;
+        let known = cpython::type_lookup(ty, &PyString::intern(cx.py, name)).is_some();
+        if cx.is_open_operand(other) {
+            return Ok(known);
+        }
+        let other = subclass::storage_of(cx, other)?.unwrap_or(other);
+        let other = cx.see(other)?;
+        let is_outside =
+            other.object().is_some_and(|object| small_array::is_of_numbers(object.bind(cx.py)).unwrap_or(false));
+        let is_operand = matches!(other.kind(), "tensor" | "array") || is_outside;
+        Ok(known && (is_operand || other.constant().is_some_and(|value| !value.is_none(cx.py))))
+    }
+}
+
+/// Breaks the graph at a method of tensors that is on the user's break list.
+fn refuse_listed(cx: &OpcodeExecutor<'_>, ty: &Bound<'_, PyAny>, name: &str) -> Flow<()> {
+    let ty = ty.cast::<pyo3::types::PyType>().map_err(PyErr::from)?;
+    match cpython::type_lookup(ty, &PyString::intern(cx.py, name)) {
+        Some(method) => cx.refuse_listed(&method.unbind().into_bound(cx.py)),
+        None => Ok(()),
+    }
+}
+
+impl Variable for TensorVariable {
+    fn kind(&self) -> &'static str {
+        "tensor"
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        match &self.source {
+            Source::External(object) | Source::Written(_, object) => object.bind(cx.py).get_type().into_any(),
+            Source::Computed(_) => {
+                cx.runtime.backend.tensor_type(cx.py).unwrap_or_else(|_| cx.py.None().into_bound(cx.py))
+            }
+        }
+    }
+
+    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
+        match &self.source {
+            Source::External(_) => format!("TensorVariable({})", self.meta),
+            Source::Computed(symbol) | Source::Written(symbol, _) => {
+                format!("TensorVariable({}) {}", self.meta, cx.graph.name(*symbol))
+            }
+        }
+    }
+
+    fn object(&self) -> Option<&Py<PyAny>> {
+        match &self.source {
+            Source::External(object) => Some(object),
+            Source::Computed(_) | Source::Written(..) => None,
+        }
+    }
+
+    fn symbol(&self) -> Option<SymbolId> {
+        match self.source {
+            Source::External(_) => None,
+            Source::Computed(symbol) | Source::Written(symbol, _) => Some(symbol),
+        }
+    }
+
+    fn guard(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
+        if let Source::External(object) = &self.source {
+            let test = cx.runtime.backend.tensor_test(object.bind(cx.py), &self.meta, cx.sizes.least())?;
+            cx.guards.add(cx.vars.tracker(this), Test::Object(test));
+        }
+        Ok(())
+    }
+
+    fn graph_argument(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<GraphArgument> {
+        let symbol = self.graph_symbol(cx, this)?;
+        let text = cx.graph.name(symbol).to_owned();
+        Ok(GraphArgument { value: cx.graph.value(symbol).unbind(), text, holds_tensor: true })
+    }
+
+    fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
+        if let ("name", Some(Some(written))) = (&**name, cx.effects.attribute(this, name)) {
+            return Ok(Some(written));
+        }
+        let value = match &self.source {
+            Source::External(object) => object.bind(cx.py).clone(),
+            Source::Computed(symbol) | Source::Written(symbol, _) => cx.graph.value(*symbol),
+        };
+        match cx.runtime.backend.tensor_attribute(cx.py, name, &self.meta, &value)? {
+            TensorAttribute::Known(value) => {
+                let value = value.into_bound(cx.py);
+                cx.wrap_fresh(&value).map(Some)
+            }
+            TensorAttribute::Method if self.hides(cx, name)? => object_model::generic_get_attr(cx, this, name),
+            TensorAttribute::Becoming if self.is_computed() => {
+                Ok(Some(cx.produce(TensorMethodVariable::new(name, this, Does::Become))))
+            }
+            TensorAttribute::Method | TensorAttribute::Becoming => {
+                Ok(Some(cx.produce(TensorMethodVariable::new(name, this, Does::Compute))))
+            }
+            TensorAttribute::InPlace(returns) => {
+                Ok(Some(cx.produce(TensorMethodVariable::new(name, this, Does::Change(returns)))))
+            }
+            TensorAttribute::Operation => {
+                let getattr = cpython::import(cx.py, "builtins")?.getattr("getattr")?;
+                let attribute = cx.string(name);
+                cx.call_graph(CallKind::Api, &getattr, "getattr", &CallArgs::positional(vec![this, attribute]))
+                    .map(Some)
+            }
+            TensorAttribute::Text { why, prepare } => TensorText::of(cx, this, name, why, prepare).map(Some),
+            TensorAttribute::Sizes(ty) if cx.sizes.are_open() => self.shape(cx, this, ty).map(Some),
+            TensorAttribute::Elements(ty) if cx.sizes.are_open() => self.elements(cx, this, name, ty).map(Some),
+            TensorAttribute::Sizes(_) | TensorAttribute::Elements(_) => {
+                let why = format!("Tensor.{name} is known only when the graph has run");
+                Err(Unwind::break_graph(ReasonId::TensorValue, why))
+            }
+            TensorAttribute::OpenSizes(why) => Err(cx.settle_sizes(Unwind::break_graph(ReasonId::TensorValue, why))),
+            // Only the call of a method needs the tensor: the break comes there.
+            TensorAttribute::Break(why) if self.has_method(cx, name)? => {
+                let does = self.answer(cx, name)?.map_or(Does::Break(why), Does::Know);
+                Ok(Some(cx.produce(TensorMethodVariable::new(name, this, does))))
+            }
+            TensorAttribute::Follow => object_model::generic_get_attr(cx, this, name),
+            TensorAttribute::Outside { .. } if self.object().is_some() => {
+                object_model::generic_get_attr(cx, this, name)
+            }
+            TensorAttribute::Outside { .. } if matches!(self.source, Source::Written(..)) => {
+                self.beside_the_value(cx, this, name).map(Some)
+            }
+            TensorAttribute::Outside { of_result: Some(known), .. } if matches!(self.source, Source::Computed(_)) => {
+                cx.wrap_fresh(known.bind(cx.py)).map(Some)
+            }
+            TensorAttribute::Break(why) | TensorAttribute::Outside { why, .. } => {
+                Err(Unwind::break_graph(ReasonId::TensorValue, why))
+            }
+            TensorAttribute::Missing => match &self.source {
+                // What the program, or the class of parameters, has put on it.
+                Source::External(_) | Source::Computed(_) => object_model::generic_get_attr(cx, this, name),
+                Source::Written(..) => {
+                    let why = format!("attribute '{name}' of a tensor that was changed in place");
+                    Err(Unwind::break_graph(ReasonId::UnsupportedAttribute, why))
+                }
+            },
+        }
+    }
+
+    fn set_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, value: Option<VarId>) -> Flow<()> {
+        let known = value.map(|value| cx.known(value)).transpose()?.flatten();
+        match (&**name, value, known) {
+            ("stop_gradient", Some(value), Some(stop))
+                if stop.is_instance_of::<PyBool>() && self.set_stop_gradient(cx, this, value, stop.is_truthy()?)? =>
+            {
+                return Ok(());
+            }
+            ("grad", Some(value), Some(none)) if none.is_none() && self.object().is_some() => {
+                cx.effects.set_attribute(this, name, Some(value));
+                return Ok(());
+            }
+            ("name", Some(_), Some(text)) if text.is_instance_of::<PyString>() && self.is_one(cx) => {
+                cx.effects.set_attribute(this, name, value);
+                return Ok(());
+            }
+            _ if self.is_settable(cx, name)? => return object_model::set_attr(cx, this, name, value),
+            _ => {}
+        }
+        Err(Unwind::break_graph(ReasonId::UnsupportedMutation, format!("writing attribute '{name}' of a tensor")))
+    }
+
+    fn get_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId) -> Flow<VarId> {
+        let key = self.operand(cx, "__getitem__", key)?;
+        self.call_method(cx, this, "__getitem__", &[key])
+    }
+
+    fn set_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId, value: VarId) -> Flow<()> {
+        refuse_listed(cx, &self.python_type(cx), "__setitem__")?;
+        let key = self.operand(cx, "__setitem__", key)?;
+        let callee = PyString::intern(cx.py, "__setitem__").into_any();
+        cx.call_in_place(&callee, "__setitem__", &CallArgs::positional(vec![this, key, value])).map(drop)
+    }
+
+    fn del_item(&self, _: &mut OpcodeExecutor<'_>, _: VarId, _: VarId) -> Flow<()> {
+        Err(Unwind::break_graph(ReasonId::UnsupportedMutation, "deleting from a tensor"))
+    }
+
+    fn len(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
+        match self.meta.shape.first() {
+            Some(Some(n)) => cx.integer(*n),
+            Some(None) if cx.sizes.are_open() => self.size(cx, this, 0),
+            _ => Err(Unwind::break_graph(ReasonId::TensorValue, "the length of a tensor is not known while tracing")),
+        }
+    }
+
+    fn items(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<Option<Vec<VarId>>> {
+        let Some(Some(n)) = self.meta.shape.first().copied() else {
+            let unknown = Unwind::break_graph(ReasonId::TensorValue, "iteration over a tensor of unknown length");
+            return Err(cx.settle_sizes(unknown));
+        };
+        let items = (0..n).map(|index| {
+            let index = cx.integer(index)?;
+            self.get_item(cx, this, index)
+        });
+        items.collect::<Flow<Vec<_>>>().map(Some)
+    }
+
+    fn iter(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
+        let items = self.items(cx, this)?.unwrap_or_default();
+        let items = cx.tuple(items);
+        cx.iter(items)
+    }
+
+    fn special(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str) -> Flow<Option<VarId>> {
+        let method =
+            |answer| Rc::new(TensorMethodVariable { name: name.into(), receiver: this, does: Does::Know(answer) });
+        Ok(self.answer(cx, name)?.map(|answer| cx.produce(method(answer))))
+    }
+
+    fn truth(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<bool> {
+        if let Some(answer) = self.answer(cx, "__bool__")? {
+            return Ok(answer.is_truthy(cx.py)?);
+        }
+        Err(Unwind::break_graph(ReasonId::TensorTruth, "the truth of a tensor decides where the program goes"))
+    }
+
+    fn contains(&self, _: &mut OpcodeExecutor<'_>, _: VarId, _: VarId) -> Flow<VarId> {
+        Err(Unwind::break_graph(ReasonId::TensorValue, "membership in a tensor"))
+    }
+
+    fn binary(
+        &self,
+        cx: &mut OpcodeExecutor<'_>,
+        op: BinaryOp,
+        this: VarId,
+        other: VarId,
+        reflected: bool,
+    ) -> Flow<Option<VarId>> {
+        let name = if reflected { op.reflected() } else { op.method() };
+        let other = self.operand(cx, name, other)?;
+        if !self.knows(cx, name, other)? {
+            let text = format!("'{}' between a tensor and {}", op.symbol(), cx.text(other));
+            return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
+        }
+        self.call_method(cx, this, name, &[other]).map(Some)
+    }
+
+    fn inplace(&self, cx: &mut OpcodeExecutor<'_>, op: BinaryOp, _: VarId, other: VarId) -> Flow<Option<VarId>> {
+        if self.knows(cx, &op.inplace(), other)? {
+            let text = format!("'{}=' changes a tensor in place", op.symbol());
+            return Err(Unwind::break_graph(ReasonId::UnsupportedMutation, text));
+        }
+        Ok(None)
+    }
+
+    fn unary(&self, cx: &mut OpcodeExecutor<'_>, op: UnaryOp, this: VarId) -> Flow<VarId> {
+        self.call_method(cx, this, op.method(), &[])
+    }
+
+    fn compare(&self, cx: &mut OpcodeExecutor<'_>, op: CompareOp, this: VarId, other: VarId) -> Flow<Option<VarId>> {
+        let other = self.operand(cx, op.method(), other)?;
+        if !self.knows(cx, op.method(), other)? {
+            let text = format!("'{}' between a tensor and {}", op.symbol(), cx.text(other));
+            return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
+        }
+        self.call_method(cx, this, op.method(), &[other]).map(Some)
+    }
+}
+
+/// A method of a tensor.
+struct TensorMethodVariable {
+    name: Name,
+    receiver: VarId,
+    does: Does,
+}
+
+/// What calling a method does.
+enum Does {
+    /// It builds graph.
+    Compute,
+    /// It builds graph, and what it gives is what the tensor is from then on.
+    Become,
+    /// It changes the tensor in place.
+    Change(Returns),
+    /// What it gives without arguments is known.
+    Know(Py<PyAny>),
+    /// It breaks the graph.
+    Break(String),
+}
+
+impl TensorMethodVariable {
+    #[allow(clippy::new_ret_no_self, reason = "it is only ever held as a variable")]
+    fn new(name: &Name, receiver: VarId, does: Does) -> Rc<dyn Variable> {
+        Rc::new(TensorMethodVariable { name: Rc::clone(name), receiver, does })
+    }
+
+    /// What the method gives of a tensor from outside, if how that lies in memory tells, which is guarded then.
+    fn by_layout(&self, cx: &mut OpcodeExecutor<'_>) -> Flow<Option<VarId>> {
+        let Some(tensor) = cx.vars.as_kind::<TensorVariable>(self.receiver) else { return Ok(None) };
+        let (object, written) = match &tensor.source {
+            Source::External(object) => (object.bind(cx.py).clone(), false),
+            Source::Written(_, object) => (object.bind(cx.py).clone(), true),
+            Source::Computed(_) => return Ok(None),
+        };
+        let tracker = cx.vars.tracker(self.receiver);
+        let Some(found) = cx.runtime.backend.of_layout(&object, &self.name)? else { return Ok(None) };
+        let does = match found.does {
+            LayoutAnswer::Known(_) | LayoutAnswer::Itself if written || !cx.trackers.is_sourced(tracker) => {
+                LayoutAnswer::Changes(format!("Tensor.{} of a tensor that was changed in place", self.name))
+            }
+            does => does,
+        };
+        match does {
+            LayoutAnswer::Changes(why) => Err(Unwind::break_graph(ReasonId::TensorValue, why)),
+            LayoutAnswer::Known(answer) => {
+                cx.guards.add(tracker, Test::Object(found.test));
+                cx.wrap_fresh(answer.bind(cx.py)).map(Some)
+            }
+            LayoutAnswer::Itself => {
+                cx.guards.add(tracker, Test::Object(found.test));
+                Ok(Some(self.receiver))
+            }
+        }
+    }
+}
+
+impl Variable for TensorMethodVariable {
+    fn kind(&self) -> &'static str {
+        "tensor_method"
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        let method = cpython::import(cx.py, "types").and_then(|types| types.getattr("MethodType"));
+        method.unwrap_or_else(|_| cx.py.None().into_bound(cx.py))
+    }
+
+    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
+        format!("TensorMethodVariable({}, {})", self.name, cx.text(self.receiver))
+    }
+
+    fn children(&self) -> Vec<VarId> {
+        vec![self.receiver]
+    }
+
+    fn call(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, args: &CallArgs) -> Flow<VarId> {
+        let ty = cx.see(self.receiver)?.python_type(cx);
+        refuse_listed(cx, &ty, &self.name)?;
+        if args.positional.is_empty() && args.keywords.is_empty() {
+            if let Some(known) = self.by_layout(cx)? {
+                return Ok(known);
+            }
+        }
+        let callee = PyString::intern(cx.py, &self.name).into_any();
+        let args = args.with_receiver(self.receiver);
+        match &self.does {
+            Does::Compute => cx.call_graph(CallKind::Method, &callee, &self.name, &args),
+            Does::Become => {
+                let made = cx.call_graph(CallKind::Method, &callee, &self.name, &args)?;
+                if made != self.receiver {
+                    let payload = cx.vars.get(made);
+                    cx.vars.set(self.receiver, payload);
+                }
+                Ok(self.receiver)
+            }
+            Does::Change(Returns::AnotherObject) if !cx.drops_result() => {
+                let why = format!("{} changes a tensor and gives another object for it", self.name);
+                Err(Unwind::break_graph(ReasonId::UnsupportedMutation, why))
+            }
+            Does::Change(returns) => {
+                let changed = cx.call_in_place(&callee, &self.name, &args)?;
+                Ok(if *returns == Returns::It { changed } else { cx.none() })
+            }
+            Does::Know(answer) if args.positional.len() == 1 && args.keywords.is_empty() => {
+                let answer = answer.bind(cx.py).clone();
+                cx.wrap_fresh(&answer)
+            }
+            Does::Know(_) => {
+                Err(Unwind::break_graph(ReasonId::TensorValue, format!("Tensor.{} of these arguments", self.name)))
+            }
+            Does::Break(why) => Err(Unwind::break_graph(ReasonId::TensorValue, why.clone())),
+        }
+    }
+
+    fn reconstruct(&self, cg: &mut sot_core::codegen::CodeGen<'_, '_>, _: VarId) -> Flow<()> {
+        cg.load(self.receiver)?;
+        cg.load_attr(&self.name)
+    }
+}
