@@ -90,7 +90,7 @@ WAYS = ["eager", "Paddle SOT", "ours", "raw"]
 
 class NoCollector:
     """In here executors are made without a thread that frees what they no longer need, as ours are where all that a graph
-    computes is small (`sot-paddle/src/backend/collector.rs`); the flag is read when an executor is made, in its first run."""
+    computes is small (`sot-paddle/src/backend/run/collector.rs`); the flag is read when an executor is made, in its first run."""
 
     name = "FLAGS_eager_delete_tensor_gb"
 

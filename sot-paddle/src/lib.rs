@@ -33,6 +33,6 @@ fn _sot(module: &Bound<'_, PyModule>) -> PyResult<()> {
     translated::register(module)?;
     report::register(module)?;
     steer::register(module)?;
-    backend::second_passes::register(module)?;
+    backend::run::second_passes::register(module)?;
     backend::debug::register(module)
 }

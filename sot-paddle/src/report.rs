@@ -6,7 +6,7 @@ use sot_core::error::Reason;
 use sot_core::graph::StatementIR;
 use sot_core::stats::{self, Record};
 
-use crate::backend::second_passes;
+use crate::backend::run::second_passes;
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(get_stats, module)?)?;

@@ -1,4 +1,4 @@
-"""Hooks that come to results of a program when it has run (`sot-paddle/src/backend/second_passes/late_hooks.rs`).
+"""Hooks that come to results of a program when it has run (`sot-paddle/src/backend/run/second_passes/late_hooks.rs`).
 
 A program is one node of the backward pass: Paddle has a hook on one of its results see what comes from outside, and not what comes from results
 that are computed from that one. So when a pass has come to all results, the graph's statements are called one by one, the hooks are put on what

@@ -1,4 +1,4 @@
-"""Second backward passes where a program stands in the way (`sot-paddle/src/backend/second_passes`).
+"""Second backward passes where a program stands in the way (`sot-paddle/src/backend/run/second_passes`).
 
 To a second gradient the backward pass of a program is a constant. So where gradients that are to have gradients come through programs,
 they are made anew: up to the programs, and from there through their statements, called one by one, the latest program first.

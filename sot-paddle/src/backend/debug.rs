@@ -10,7 +10,7 @@ use pyo3::types::{PyDict, PyTuple};
 use sot_core::backend::{Backend, CallKind, CallPolicy, GraphBuilder, ObjectTest, StateTest, TensorAttribute};
 use sot_core::cpython::{Recorder, Snapshot};
 
-use super::PaddleBackend;
+use crate::backend::PaddleBackend;
 
 static BACKEND: OnceCell<Arc<PaddleBackend>> = OnceCell::new();
 

@@ -1,49 +1,13 @@
 //! Paddle as a backend: tensors and their metas, what its functions mean to a trace, and graphs built in static mode and
 //! run by its executor. Everything goes through Paddle's Python functions, except where `native` finds that it need not.
 
-mod api;
-mod builder;
-mod collector;
-mod data;
+pub(crate) mod calls;
 pub mod debug;
-mod export;
-mod floats;
-mod garbage;
-mod given_back;
-mod gradient;
-pub mod hints;
-pub(crate) mod in_place;
-mod infer_meta;
-mod known_sizes;
-mod late;
-mod layer;
-mod layout;
-pub(crate) mod marks;
-mod meta;
-mod names;
-mod native;
-mod number_inputs;
-mod output_argument;
-mod outputs;
-mod paddle;
-mod paddle_3_0;
-mod paddle_3_3;
-mod planned;
-mod program_id;
-mod release;
-mod run;
-mod saved_tensors;
-mod scalar;
-pub(crate) mod second_passes;
-mod sizes;
-mod stand_in;
-mod state;
-mod static_mode;
-mod truth;
-mod twin;
-mod views;
-mod weight;
-mod write_back;
+pub(crate) mod graph;
+pub(crate) mod memory;
+pub(crate) mod numbers;
+pub(crate) mod paddle;
+pub(crate) mod run;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -58,9 +22,15 @@ use sot_core::cpython;
 use sot_core::error::ReasonId;
 use sot_core::graph::Exported;
 
-use self::builder::PaddleBuilder;
-use self::layer::Layers;
-use self::paddle::Paddle;
+use crate::backend::calls::{api, hints, layer, layout};
+use crate::backend::graph::{data, export};
+use crate::backend::numbers::{floats, scalar, sizes};
+use crate::backend::paddle::{meta, state, truth};
+use crate::backend::run::saved_tensors;
+
+use crate::backend::calls::layer::Layers;
+use crate::backend::graph::builder::PaddleBuilder;
+use crate::backend::paddle::Paddle;
 
 /// The installed Paddle, as the tracer sees it.
 #[derive(Clone)]

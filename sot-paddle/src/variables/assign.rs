@@ -8,7 +8,7 @@ use sot_core::error::Flow;
 use sot_core::executor::{CallArgs, OpcodeExecutor};
 use sot_core::variable::VarId;
 
-use crate::backend::in_place::assignment;
+use crate::backend::memory::in_place::assignment;
 
 builtin! { ASSIGN = "paddle:assign" => |cx, args| assign(cx, args) }
 

@@ -17,7 +17,8 @@ use sot_core::side_effects::Effect;
 use sot_core::tracker::{Key, Tracker, TrackerId};
 use sot_core::variable::{VarId, Variable};
 
-use crate::backend::{marks, PaddleBackend};
+use crate::backend::calls::marks;
+use crate::backend::PaddleBackend;
 
 sot_core::variable_kind! { "layer", rank: 250, when: is_layer, wrap: LayerVariable::wrap }
 

@@ -1,0 +1,512 @@
+//! What Paddle's functions and tensor attributes mean to a trace. Decided by the module a function is defined in, with short
+//! lists of exceptions that give their reason; there is no list of the functions themselves.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyCFunction, PyType};
+use sot_core::backend::{CallPolicy, Returns, TensorAttribute, TensorMeta};
+
+use crate::backend::calls::layer;
+use crate::backend::calls::marks;
+use crate::backend::calls::names;
+use crate::backend::calls::stand_in;
+use crate::backend::memory::in_place;
+use crate::backend::paddle::Paddle;
+
+/// Modules whose functions build graph, by prefix.
+const GRAPH_BUILDING: &[&str] = &[
+    "paddle.tensor.",
+    "paddle.nn.functional.",
+    "paddle.linalg",
+    "paddle.fft",
+    "paddle.signal",
+    "paddle.geometric.",
+    "paddle.vision.ops",
+    "paddle.incubate.nn.functional.",
+    "paddle.incubate.operators.",
+    "paddle.incubate.tensor.",
+    "paddle.audio.functional.window",
+    "paddle.base.dygraph.generated_tensor_methods_patch",
+    "paddle.base.dygraph.math_op_patch",
+    "paddle.base.libpaddle.pir.ops",
+    "paddle.base.libpaddle.eager.ops",
+    "paddle._C_ops",
+];
+
+/// Modules whose functions must run for real, by prefix, with why.
+const BREAKING: &[(&str, &str)] = &[
+    ("paddle.tensor.to_string", "formats values of tensors"),
+    ("paddle.tensor.array", "tensor arrays are not part of graphs yet"),
+    ("paddle.framework.io", "reads or writes files"),
+    ("paddle.framework.random", "reads or sets the random state"),
+    ("paddle.framework.framework", "changes the default element type"),
+    ("paddle.device", "asks or changes the device; do it outside the hot function"),
+    ("paddle.autograd", "runs or records gradients eagerly"),
+    ("paddle.amp", "scales gradients or converts models for mixed precision; call it outside the translated function"),
+    ("paddle.optimizer", "updates parameters in place; call it outside the translated function"),
+    ("paddle.distributed", "communicates; collective calls run eagerly"),
+    ("paddle.io", "loads data"),
+    ("paddle.jit", "converts functions by itself"),
+    ("paddle.metric", "counts with numpy, or into tensors of its own"),
+    ("paddle.static", "belongs to static graph programs"),
+    ("paddle.hapi", "inspects a model by running it"),
+    ("paddle.quantization.quanters", "keeps statistics in tensors of its own, and asks for what they hold"),
+    ("paddle.sparse", "sparse tensors are not part of graphs yet"),
+    ("paddle.utils.dlpack", "hands memory to other libraries"),
+    ("paddle.utils.cpp_extension", "builds or loads native code"),
+    ("paddle.compat", "changes what Paddle's names mean"),
+];
+
+/// Functions that answer from what is known while tracing (the guard of the global state covers it), by module and name.
+const CONSTANT: &[(&str, &[&str])] = &[
+    (
+        "paddle.base.framework",
+        &[
+            "in_dygraph_mode",
+            "in_dynamic_mode",
+            "in_pir_mode",
+            "in_dynamic_or_pir_mode",
+            "use_pir_api",
+            "is_compiled_with_cinn",
+            "is_compiled_with_cuda",
+            "is_compiled_with_distribute",
+            "is_compiled_with_rocm",
+            "is_compiled_with_xpu",
+            "_current_expected_place",
+            "_current_expected_place_",
+        ],
+    ),
+    ("paddle.base.dygraph.base", &["in_to_static_mode", "in_sot_simulation_mode", "is_grad_enabled", "enabled"]),
+    ("paddle.base.data_feeder", &["convert_dtype"]),
+    ("paddle.framework.framework", &["get_default_dtype"]),
+    ("paddle.amp", &["is_float16_supported", "is_bfloat16_supported"]),
+    ("paddle.amp.auto_cast", &["is_autocast_enabled", "get_autocast_dtype"]),
+    ("paddle.framework.dtype", &["iinfo", "finfo"]),
+    (
+        "paddle.device",
+        &[
+            "get_all_custom_device_type",
+            "get_all_device_type",
+            "get_cudnn_version",
+            "get_device",
+            "is_compiled_with_custom_device",
+            "is_compiled_with_ipu",
+            "is_compiled_with_xpu",
+        ],
+    ),
+    ("paddle.tensor.manipulation", &["broadcast_shape"]),
+    ("paddle.tensor.math", &["broadcast_shape"]),
+];
+
+/// Functions that make context managers of the global state, by module and name.
+const MANAGERS: &[(&str, &[&str])] = &[("paddle.amp.auto_cast", &["auto_cast", "amp_guard", "autocast"])];
+
+/// Functions that read what entering a manager changes besides the state: by module and name, and what they tell.
+const FOLLOWED_OUTSIDE: &[(&str, &str, &str)] =
+    &[("paddle.amp.auto_cast", "amp_state", "tells what the innermost auto_cast was called with")];
+
+/// Functions that are followed though the rest of their module must run for real, by module and name.
+const FOLLOWED: &[(&str, &[&str])] = &[
+    ("paddle.amp.auto_cast", &["amp_global_state"]),
+    ("paddle.amp.grad_scaler", &["scale"]),
+    ("paddle.distributed.communication.group", &["is_initialized"]),
+    ("paddle.distributed.fleet.base.topology", &["_get_hybrid_communicate_group"]),
+    ("paddle.distributed.fleet.fleet", &["get_hybrid_communicate_group"]),
+    ("paddle.distributed.fleet.layers.mpu.random", &["get_rng_state_tracker"]),
+    ("paddle.base.dygraph.math_op_patch", &["requires_grad", "requires_grad_"]),
+    ("paddle.tensor.creation", &["cauchy_"]),
+    ("paddle.tensor.manipulation", &["atleast_1d", "atleast_2d", "atleast_3d"]),
+    ("paddle.tensor.random", &["bernoulli_", "log_normal_", "normal_"]),
+    ("paddle.metric.metrics", &["accumulate", "compute", "name", "reset"]),
+    ("paddle.static.amp.fp16_utils", &["fp16_guard"]),
+    ("paddle.static.nn.control_flow", &["case", "cond"]),
+    (
+        "paddle.distributed.parallel",
+        &[
+            "_find_tensor",
+            "_get_global_parallel_env",
+            "forward",
+            "get_rank",
+            "get_world_size",
+            "local_rank",
+            "nranks",
+            "rank",
+            "world_size",
+        ],
+    ),
+];
+
+/// Functions that must run for real though their module builds graph or is followed, by name, with why.
+const BREAKING_FUNCTIONS: &[(&str, &str)] = &[
+    ("tolist", "needs the tensor's values; use .detach() and keep it a tensor, or convert outside the hot function"),
+    ("from_numpy", "copies Python data, which may change between calls; make the tensor outside the hot function"),
+    ("create_parameter", "makes a parameter; make it in the layer's __init__"),
+    ("create_tensor", "makes a variable outside the graph"),
+    ("create_global_var", "makes a variable outside the graph"),
+    ("grad", "runs backward passes eagerly"),
+    ("enable_dygraph", "changes the execution mode"),
+    ("disable_dygraph", "leaves eager mode"),
+    ("set_flags", "changes global flags"),
+    ("get_flags", "reads global flags, which no guard covers"),
+    ("decode_jpeg", "reads an encoded image, whose size is known only then"),
+    ("read_file", "reads a file"),
+    ("matrix_exp", "loops while its values say so, through which no gradient flows in a program"),
+    ("class_center_sample", "samples by the values of its labels"),
+];
+
+/// Attributes of tensors that need the tensor's value, memory or place in the autograd graph, with why.
+const BREAKING_ATTRIBUTES: &[(&str, &str)] = &[
+    ("numpy", "needs the tensor's values; move the conversion out of the hot function"),
+    ("item", "needs the tensor's value; keep it a tensor, or move the read out of the hot function"),
+    ("tolist", "needs the tensor's values; move the conversion out of the hot function"),
+    ("__array__", "needs the tensor's values; move the conversion out of the hot function"),
+    ("__bool__", "needs the tensor's value"),
+    ("__nonzero__", "needs the tensor's value"),
+    ("__int__", "needs the tensor's value"),
+    ("__long__", "needs the tensor's value"),
+    ("__float__", "needs the tensor's value"),
+    ("__index__", "needs the tensor's value"),
+    ("__complex__", "needs the tensor's value"),
+    ("__contains__", "needs the tensor's values"),
+    ("__format__", "formats the tensor's values"),
+    ("__str__", "formats the tensor's values"),
+    ("__repr__", "formats the tensor's values"),
+    ("__iter__", "is unpacked by its first dimension; index it instead"),
+    ("__hash__", "needs the tensor's identity"),
+    ("__deepcopy__", "copies the tensor outside the graph"),
+    ("__dlpack__", "hands memory to other libraries"),
+    ("__dlpack_device__", "hands memory to other libraries"),
+    ("__delitem__", "in-place on a traced tensor is not supported yet"),
+    ("backward", "runs the backward pass; call it outside the translated function"),
+    ("cpu", "copies between devices; move it out of the hot function"),
+    ("grad_fn", "belongs to eager autograd"),
+    ("gradient", "is filled by backward passes"),
+    ("register_hook", "hooks gradients; register it outside the translated function"),
+    ("retain_grads", "hooks gradients; call it outside the translated function"),
+    ("apply", "calls a Python function on the tensor"),
+    ("block", "belongs to static graph programs"),
+    ("cuda", "copies between devices; move it out of the hot function"),
+    ("pin_memory", "copies between devices; move it out of the hot function"),
+    ("is_contiguous", "depends on the memory layout at run time"),
+];
+
+/// What is read, or called, as of any object: Python code that calls other methods, or C code that is simulated.
+const FOLLOWED_ATTRIBUTES: &[&str] = &["__class__", "clear_grad", "clear_gradient"];
+
+/// The same for methods and properties that are for eager mode only, and ask for what is known or call other methods.
+const EAGER_METHODS: &[&str] =
+    &["bernoulli_", "cauchy_", "cpu", "get_device", "is_cuda", "log_normal_", "normal_", "requires_grad_"];
+
+/// Attributes that a tensor has beside its value, and results of a graph when it has run, with why.
+const OUTSIDE: &[(&str, &str)] = &[
+    ("is_leaf", "belongs to eager autograd"),
+    ("grad", "is filled by backward passes"),
+    ("grad_", "is filled by backward passes"),
+    ("persistable", "is a property of the tensor object, not of its value"),
+];
+
+/// Why what changes a tensor in place and has no counterpart that gives a new one must run for real.
+const IN_PLACE: &str = "changes a tensor in a way no graph can; use the result of an operation instead";
+
+/// Attributes read as operations.
+const OPERATIONS: &[&str] = &["T", "mT", "H", "mH", "real", "imag"];
+
+/// What calling `callable` means.
+pub(crate) fn call_policy(paddle: &Paddle, callable: &Bound<'_, PyAny>) -> CallPolicy {
+    if let Ok(Some(list)) = marks::listed(callable) {
+        return CallPolicy::Listed(list.to_owned());
+    }
+    let policy = match callable.cast::<PyType>() {
+        Ok(class) => of_class(paddle, class),
+        Err(_) => of_function(paddle, callable),
+    };
+    policy.unwrap_or(CallPolicy::Follow)
+}
+
+/// What attribute `name` of a tensor means.
+pub(crate) fn tensor_attribute(
+    py: Python<'_>,
+    paddle: &Paddle,
+    name: &str,
+    meta: &TensorMeta,
+    value: &Bound<'_, PyAny>,
+) -> PyResult<TensorAttribute> {
+    let Some(defined) = paddle.defined(py, &paddle.tensor_type, name)? else {
+        return Ok(TensorAttribute::Missing);
+    };
+    if let Some(known) = known_attribute(paddle, name, meta, value)? {
+        return Ok(known);
+    }
+    if let Some((_, reason)) = OUTSIDE.iter().find(|(of, _)| *of == name) {
+        let of_result = of_result(paddle, name, meta, value)?;
+        return Ok(TensorAttribute::Outside { of_result, why: format!("Tensor.{name} {reason}") });
+    }
+    let follows = paddle.release.follows_eager_methods && paddle.only_place.is_some();
+    if FOLLOWED_ATTRIBUTES.contains(&name) || (EAGER_METHODS.contains(&name) && follows) {
+        return Ok(TensorAttribute::Follow);
+    }
+    if let Some(returns) = in_place_returns(name) {
+        return Ok(TensorAttribute::InPlace(returns));
+    }
+    if name == "name" {
+        return names::attribute(paddle, value);
+    }
+    if let Some(reason) = breaking_attribute(name) {
+        return Ok(TensorAttribute::Break(format!("Tensor.{name} {reason}")));
+    }
+    // It lays out the tensor anew, if need be, and gives it.
+    if name == "contiguous" {
+        return Ok(TensorAttribute::Becoming);
+    }
+    if stand_in::exists(name) {
+        return Ok(TensorAttribute::Method);
+    }
+    if paddle.defined(py, &paddle.value_type, name)?.is_none() {
+        return Ok(TensorAttribute::Break(format!("Tensor.{name} exists for eager tensors only")));
+    }
+    if defined.is_callable() {
+        return Ok(TensorAttribute::Method);
+    }
+    if OPERATIONS.contains(&name) {
+        return Ok(TensorAttribute::Operation);
+    }
+    Ok(TensorAttribute::Break(format!("Tensor.{name} is a property of the tensor object at run time")))
+}
+
+/// What the result of an operation has of [`OUTSIDE`], where that is known: no backward pass has gone through it yet.
+fn of_result(paddle: &Paddle, name: &str, meta: &TensorMeta, value: &Bound<'_, PyAny>) -> PyResult<Option<Py<PyAny>>> {
+    let py = value.py();
+    if !paddle.is_value(value) {
+        return Ok(None);
+    }
+    let operation = value.call_method0("get_defining_op")?;
+    if operation.is_none() || operation.call_method0("num_operands")?.extract::<usize>()? == 0 {
+        return Ok(None); // The tensor may be an input.
+    }
+    Ok(match name {
+        "grad" => Some(py.None()),
+        "is_leaf" if !meta.stop_gradient => Some(PyBool::new(py, false).to_owned().into_any().unbind()),
+        _ => None,
+    })
+}
+
+fn of_class(paddle: &Paddle, class: &Bound<'_, PyType>) -> PyResult<CallPolicy> {
+    let py = class.py();
+    if paddle.is_plain_type(class) {
+        return Ok(CallPolicy::Constant);
+    }
+    if class.is_subclass(paddle.tensor_type.bind(py))? {
+        return Ok(breaks("Tensor", "makes a tensor object; make it outside the hot function"));
+    }
+    if class.is_subclass(paddle.layer_type.bind(py))? {
+        if layer::is_bare(paddle, class)? {
+            return Ok(CallPolicy::Make);
+        }
+        let name = class.name()?.to_string();
+        return Ok(breaks(&name, "makes parameters; make the layer outside the translated function"));
+    }
+    Ok(CallPolicy::Follow)
+}
+
+fn of_function(paddle: &Paddle, callable: &Bound<'_, PyAny>) -> PyResult<CallPolicy> {
+    // A bound method is its function's business, and so is a class instance its class's.
+    if callable.hasattr("__self__")? && !callable.is_instance_of::<PyCFunction>() {
+        return Ok(CallPolicy::Follow);
+    }
+    let Some(name) = text(callable, "__name__")? else { return Ok(CallPolicy::Follow) };
+    let Some(module) = module_of(paddle, callable)? else { return Ok(CallPolicy::Follow) };
+    let policy = by_module(&module, &name);
+    if policy == CallPolicy::Api {
+        if let Some((argument, at)) = in_place::asked_by(paddle, callable, &name)? {
+            return Ok(CallPolicy::InPlaceIf { argument, at });
+        }
+    }
+    if policy == CallPolicy::Manager && is_generator_function(callable)? {
+        return Ok(breaks(&name, "changes mixed precision as a decorator; use it in a with statement"));
+    }
+    Ok(policy)
+}
+
+/// Whether calling it makes a generator: what a function that makes context managers was made from.
+fn is_generator_function(callable: &Bound<'_, PyAny>) -> PyResult<bool> {
+    const CO_GENERATOR: u32 = 0x20;
+    let Some(code) = callable.getattr_opt("__code__")? else { return Ok(false) };
+    Ok(code.getattr("co_flags")?.extract::<u32>()? & CO_GENERATOR != 0)
+}
+
+/// The module a function is defined in; operations in C say it through what they are bound to.
+fn module_of(paddle: &Paddle, callable: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
+    if let Some(module) = text(callable, "__module__")? {
+        return Ok(Some(module));
+    }
+    let owner = match callable.getattr_opt("__objclass__")? {
+        Some(owner) => owner,
+        None => match callable.getattr_opt("__self__")? {
+            Some(owner) => owner,
+            None => return Ok(None),
+        },
+    };
+    if owner.is(&paddle.tensor_type) {
+        return Ok(Some("paddle.Tensor".to_owned()));
+    }
+    text(&owner, "__name__")
+}
+
+fn text(object: &Bound<'_, PyAny>, attribute: &str) -> PyResult<Option<String>> {
+    match object.getattr_opt(attribute)? {
+        Some(value) => Ok(value.extract().ok()),
+        None => Ok(None),
+    }
+}
+
+fn by_module(module: &str, name: &str) -> CallPolicy {
+    if !module.starts_with("paddle") {
+        return CallPolicy::Follow;
+    }
+    if CONSTANT.iter().any(|(of, names)| *of == module && names.contains(&name)) {
+        return CallPolicy::Constant;
+    }
+    if module == "paddle.base.core" || module == "paddle.base.libpaddle" || module == "paddle.base.libpaddle.eager" {
+        return of_core(name);
+    }
+    if module == "paddle.Tensor" {
+        return breaks(name, "is a method of eager tensors; call it as a method");
+    }
+    // `_float_` and its kin: how Paddle names what it puts under `Tensor.__float__`.
+    if name.starts_with('_') && is_in_place(name) && is_within(module, "paddle.base.dygraph.math_op_patch") {
+        let method = format!("_{name}_");
+        return breaking_attribute(&method).map_or(CallPolicy::Follow, |reason| breaks(name, reason));
+    }
+    if let Some((_, reason)) = BREAKING_FUNCTIONS.iter().find(|(of, _)| *of == name) {
+        return breaks(name, reason);
+    }
+    if MANAGERS.iter().any(|(of, names)| *of == module && names.contains(&name)) {
+        return CallPolicy::Manager;
+    }
+    if let Some((.., reason)) = FOLLOWED_OUTSIDE.iter().find(|(of, function, _)| *of == module && *function == name) {
+        return CallPolicy::FollowOutside(format!("paddle: {name} {reason}"));
+    }
+    if FOLLOWED.iter().any(|(of, names)| *of == module && names.contains(&name)) {
+        return CallPolicy::Follow;
+    }
+    if let Some((_, reason)) = BREAKING.iter().find(|(prefix, _)| is_within(module, prefix)) {
+        return breaks(name, reason);
+    }
+    if !GRAPH_BUILDING.iter().any(|prefix| is_within(module, prefix)) {
+        return CallPolicy::Follow;
+    }
+    if !is_in_place(name) {
+        return CallPolicy::Api;
+    }
+    if in_place::is_functional(name) {
+        return CallPolicy::InPlace;
+    }
+    breaks(name, IN_PLACE)
+}
+
+/// Functions of Paddle's C++ core: pure questions about the build are known, everything else runs for real.
+fn of_core(name: &str) -> CallPolicy {
+    let asks_a_place = name.starts_with("is_") && name.ends_with("_place");
+    if name == "_has_grad" || name.starts_with("is_compiled_with") || asks_a_place {
+        CallPolicy::Constant
+    } else if name == "_set_has_grad" {
+        CallPolicy::Switch
+    } else {
+        breaks(name, "is part of Paddle's core and cannot be followed")
+    }
+}
+
+fn breaks(name: &str, reason: &str) -> CallPolicy {
+    CallPolicy::Break(format!("paddle: {name} {reason}"))
+}
+
+/// Whether `module` is `prefix` or lies in it.
+fn is_within(module: &str, prefix: &str) -> bool {
+    match module.strip_prefix(prefix.trim_end_matches('.')) {
+        Some(rest) => rest.is_empty() || rest.starts_with('.'),
+        None => false,
+    }
+}
+
+/// `add_`, but neither `__add__` nor a private `_add`. One has no such name.
+fn is_in_place(name: &str) -> bool {
+    name == in_place::INCREMENT || name.ends_with('_') && !name.ends_with("__")
+}
+
+/// What a method that changes a tensor in place returns, if it is one that a graph can have.
+fn in_place_returns(name: &str) -> Option<Returns> {
+    match name {
+        "__setitem__" | "set_value" => Some(Returns::Nothing),
+        "copy_" => Some(Returns::AnotherObject),
+        _ => (is_in_place(name) && in_place::is_functional(name)).then_some(Returns::It),
+    }
+}
+
+fn breaking_attribute(name: &str) -> Option<&'static str> {
+    if let Some((_, reason)) = BREAKING_ATTRIBUTES.iter().find(|(of, _)| *of == name) {
+        return Some(reason);
+    }
+    if is_in_place(name) {
+        return Some(IN_PLACE);
+    }
+    (name.starts_with('_') && !name.starts_with("__")).then_some("is private to Paddle")
+}
+
+/// What is known from the meta alone. Facts of a size that only the run tells break.
+fn known_attribute(
+    paddle: &Paddle,
+    name: &str,
+    meta: &TensorMeta,
+    value: &Bound<'_, PyAny>,
+) -> PyResult<Option<TensorAttribute>> {
+    let py = value.py();
+    let depends_on_sizes = matches!(name, "shape" | "size" | "__len__");
+    if depends_on_sizes && meta.shape.iter().any(Option::is_none) {
+        if name == "shape" {
+            let ty = value.getattr(name)?.get_type().into_any().unbind();
+            return Ok(Some(TensorAttribute::Sizes(ty)));
+        }
+        if name == "size" {
+            return Ok(Some(TensorAttribute::Elements(paddle.size_type.clone_ref(py))));
+        }
+        return Ok(Some(TensorAttribute::OpenSizes(format!("Tensor.{name} is known only when the graph has run"))));
+    }
+    let known = match name {
+        // The value's own answer has the type an eager tensor's has (a `paddle.Size` or a list).
+        "shape" | "dtype" => value.getattr(name)?.unbind(),
+        "size" => paddle.size_type.call1(py, (meta.shape.iter().flatten().product::<i64>(),))?,
+        "ndim" => meta.shape.len().into_pyobject(py)?.into_any().unbind(),
+        "stop_gradient" => meta.stop_gradient.into_pyobject(py)?.to_owned().into_any().unbind(),
+        "requires_grad" => (!meta.stop_gradient).into_pyobject(py)?.to_owned().into_any().unbind(),
+        "itemsize" => value.call_method0("element_size")?.unbind(),
+        "place" => match &paddle.only_place {
+            Some(place) => place.clone_ref(py),
+            None => {
+                return Ok(Some(TensorAttribute::Break("Tensor.place is known only when the graph has run".into())))
+            }
+        },
+        _ => return Ok(None),
+    };
+    Ok(Some(TensorAttribute::Known(known)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prefixes_end_at_a_dot() {
+        assert!(is_within("paddle.fft", "paddle.fft") && is_within("paddle.tensor.math", "paddle.tensor."));
+        assert!(!is_within("paddle.fftpack", "paddle.fft"));
+    }
+
+    #[test]
+    fn functions_fall_into_the_four_kinds() {
+        assert_eq!(by_module("paddle.tensor.math", "add"), CallPolicy::Api);
+        assert_eq!(by_module("paddle.base.framework", "in_dynamic_mode"), CallPolicy::Constant);
+        assert_eq!(by_module("paddle.vision.models.resnet", "conv3x3"), CallPolicy::Follow);
+        assert_eq!(by_module("mine", "add"), CallPolicy::Follow);
+        assert_eq!(by_module("paddle.tensor.math", "add_"), CallPolicy::InPlace);
+        assert_eq!(by_module("paddle.tensor.random", "normal_"), CallPolicy::Follow);
+        assert!(matches!(by_module("paddle.framework.random", "seed"), CallPolicy::Break(_)));
+    }
+}

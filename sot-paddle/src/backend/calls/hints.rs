@@ -1,0 +1,28 @@
+//! What to do about a graph break, in Paddle's terms.
+
+use sot_core::error::ReasonId;
+
+/// The advice about a reason, if Paddle has some of its own.
+#[must_use]
+pub(crate) fn hint(reason: ReasonId) -> Option<&'static str> {
+    HINTS.iter().find(|(of, _)| *of == reason).map(|(_, hint)| *hint)
+}
+
+const HINTS: &[(ReasonId, &str)] = &[
+    (
+        ReasonId::TensorTruth,
+        "Use paddle.where or a mask, or keep the branch: the code on both sides is compiled.",
+    ),
+    (
+        ReasonId::TensorValue,
+        "Keep the value a paddle.Tensor, or read it (.item(), .numpy()) outside the hot function.",
+    ),
+    (
+        ReasonId::UnsupportedCall,
+        "Move the call before or after the tensor work, or use Paddle's function for it.",
+    ),
+    (
+        ReasonId::BreakListed,
+        "Take the API off sot.break_on's list, or off Paddle's (force_dynamic, not_to_static), if it should be compiled.",
+    ),
+];

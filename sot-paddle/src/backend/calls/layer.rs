@@ -1,0 +1,185 @@
+//! Layers that may be called as a whole. Paddle's own layers without sublayers are a few lines around one function, so one
+//! statement stands for them; what their forward reads of the instance is found by scanning its code.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pyo3::prelude::*;
+use pyo3::types::{PyString, PyTuple, PyType};
+use sot_core::cpython;
+
+use crate::backend::paddle::Paddle;
+
+/// Where Paddle defines its layers.
+const OWN: &str = "paddle.nn.layer.";
+
+/// Layers whose forward does more than build graph, with what that is.
+const NOT_PURE: &[&str] = &[
+    "SpectralNorm", // writes its vectors back after each forward
+    "RNNCellBase",  // abstract
+    "RNN",          // loops over time steps in Python
+    "BiRNN",        // the same
+    "LayerList",    // containers have no forward
+    "LayerDict",
+    "ParameterList",
+    "ParameterDict",
+];
+
+/// Whether calling `layer` is pure graph building.
+pub(crate) fn is_leaf(paddle: &Paddle, layer: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let py = layer.py();
+    if !layer.is_instance(paddle.layer_type.bind(py))? {
+        return Ok(false);
+    }
+    let class = layer.get_type();
+    let module: String = class.getattr("__module__")?.extract()?;
+    let name = class.name()?.to_string();
+    if !module.starts_with(OWN) || NOT_PURE.contains(&name.as_str()) {
+        return Ok(false);
+    }
+    // Those that are asked to change in place what they are given, or their weight.
+    for asked in ["inplace", "_inplace", "_max_norm"] {
+        if layer.getattr("__dict__")?.call_method1("get", (asked,))?.is_truthy()? {
+            return Ok(false);
+        }
+    }
+    for registered in ["_sub_layers", "_forward_pre_hooks", "_forward_post_hooks"] {
+        if layer.getattr(registered)?.is_truthy()? {
+            return Ok(false);
+        }
+    }
+    // Neither an instance attribute nor a patched class may put other code in the place of Paddle's.
+    let forward = class.getattr("forward")?;
+    Ok(!is_shadowed(layer, &forward)? && forward.getattr("__module__")?.extract::<String>()?.starts_with("paddle."))
+}
+
+/// Whether layers of the class are settings and a `forward`: one of Paddle's own that makes neither parameters nor layers.
+pub(crate) fn is_bare(paddle: &Paddle, class: &Bound<'_, PyType>) -> PyResult<bool> {
+    const REGISTERS: [&str; 4] = ["create_parameter", "add_parameter", "register_buffer", "add_sublayer"];
+    let py = class.py();
+    let (layer, exported) = (paddle.layer_type.bind(py), cpython::import(py, "paddle.nn")?);
+    if class.is(layer) || NOT_PURE.contains(&&*class.name()?.to_string()) {
+        return Ok(false);
+    }
+    let mut names = BTreeSet::new();
+    for base in class.mro().iter().take_while(|base| !base.is(layer)) {
+        let module: String = base.getattr("__module__")?.extract()?;
+        let Some(code) = code_of(&base.getattr("__init__")?)?.filter(|_| module.starts_with(OWN)) else {
+            return Ok(false);
+        };
+        names_of(&code, &mut names)?;
+    }
+    for name in names {
+        let other = exported.getattr_opt(&*name)?.and_then(|other| other.cast_into::<PyType>().ok());
+        if REGISTERS.contains(&&*name) || other.is_some_and(|other| other.is_subclass(layer).unwrap_or(true)) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Whether the layer has a `forward` of its own. Paddle's tracers leave the class's one, bound, in layers they have seen.
+fn is_shadowed(layer: &Bound<'_, PyAny>, forward: &Bound<'_, PyAny>) -> PyResult<bool> {
+    match layer.getattr("__dict__")?.call_method1("get", ("forward",))? {
+        own if own.is_none() => Ok(false),
+        own => Ok(!cpython::bound_method(&own).is_some_and(|(function, of)| function.is(forward) && of.is(layer))),
+    }
+}
+
+/// What is known about layer classes. Only classes of Paddle's own are remembered, and by name, so none is kept alive.
+#[derive(Default)]
+pub(crate) struct Layers {
+    names: Mutex<HashMap<String, Arc<[String]>>>,
+}
+
+impl Layers {
+    /// What forward may read, sorted.
+    pub(crate) fn reads(&self, layer: &Bound<'_, PyAny>) -> PyResult<Arc<[String]>> {
+        let candidates = self.names_in_code(&layer.get_type())?;
+        let mut found = Vec::new();
+        for name in candidates.iter() {
+            if is_instance_attribute(layer, name)? {
+                found.push(name.clone());
+            }
+        }
+        Ok(found.into())
+    }
+
+    fn names_in_code(&self, class: &Bound<'_, PyType>) -> PyResult<Arc<[String]>> {
+        let module: String = class.getattr("__module__")?.extract()?;
+        let own = module.starts_with(OWN);
+        let key = format!("{module}.{}", class.qualname()?);
+        if let Some(known) = self.known().get(&key).filter(|_| own) {
+            return Ok(Arc::clone(known));
+        }
+        let names = scan_methods(class)?;
+        if own {
+            self.known().insert(key, Arc::clone(&names));
+        }
+        Ok(names)
+    }
+
+    fn known(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<[String]>>> {
+        self.names.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn is_instance_attribute(layer: &Bound<'_, PyAny>, name: &str) -> PyResult<bool> {
+    let attributes = layer.getattr("__dict__")?;
+    if attributes.contains(name)? {
+        return Ok(true);
+    }
+    for registered in ["_parameters", "_buffers"] {
+        if layer.getattr(registered)?.contains(name)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Names in the code of `forward` and of every method it names, directly or through another, in the class and its bases.
+fn scan_methods(class: &Bound<'_, PyType>) -> PyResult<Arc<[String]>> {
+    let mut seen = BTreeSet::from(["forward".to_owned()]);
+    let mut todo = vec!["forward".to_owned()];
+    while let Some(method) = todo.pop() {
+        let mut names = BTreeSet::new();
+        for base in class.mro().iter() {
+            let members = base.getattr("__dict__")?;
+            if members.contains("_dygraph_call_func")? {
+                break; // `Layer` itself: its machinery is not part of a leaf's forward.
+            }
+            if let Some(code) = members.call_method1("get", (&method,)).and_then(|function| code_of(&function))? {
+                names_of(&code, &mut names)?;
+            }
+        }
+        for name in names {
+            if seen.insert(name.clone()) {
+                todo.push(name);
+            }
+        }
+    }
+    Ok(seen.into_iter().collect())
+}
+
+/// The code of a function of Paddle's, behind its decorators.
+pub(crate) fn code_of<'py>(function: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let mut function = function.clone();
+    // Decorated methods lead to the original through `__wrapped__`.
+    while let Some(inner) = function.getattr_opt("__wrapped__")? {
+        function = inner;
+    }
+    function.getattr_opt("__code__")
+}
+
+fn names_of(code: &Bound<'_, PyAny>, names: &mut BTreeSet<String>) -> PyResult<()> {
+    for name in code.getattr("co_names")?.cast_into::<PyTuple>()?.iter() {
+        names.insert(name.cast::<PyString>()?.to_string());
+    }
+    // Comprehensions and lambdas are constants of the code around them.
+    for constant in code.getattr("co_consts")?.cast_into::<PyTuple>()?.iter() {
+        if constant.hasattr("co_names")? {
+            names_of(&constant, names)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,59 @@
+//! Arguments `out` and `output`: eager functions write to them, static ones ignore them or write behind the tracer's back. So does
+//! `embedding` to its weight, whose rows are shortened to `max_norm`.
+
+use pyo3::exceptions::PyNotImplementedError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString, PyTuple};
+
+use crate::backend::calls::layer::code_of;
+use crate::backend::numbers::scalar;
+use crate::backend::paddle::Paddle;
+
+const NAMES: [&str; 2] = ["out", "output"];
+const OF_EMBEDDING: &str = "max_norm";
+
+/// Refuses calls that are given a tensor to write to, by name or by position.
+pub(crate) fn refuse(
+    paddle: &Paddle,
+    callee: &Bound<'_, PyAny>,
+    args: &Bound<'_, PyTuple>,
+    kwargs: Option<&Bound<'_, PyDict>>,
+) -> PyResult<()> {
+    let is_embedding = scalar::name(callee)?.as_deref() == Some("embedding");
+    for name in NAMES.into_iter().chain(is_embedding.then_some(OF_EMBEDDING)) {
+        let by_name = kwargs.map(|kwargs| kwargs.get_item(name)).transpose()?.flatten();
+        let given = match by_name {
+            Some(out) => Some(out),
+            None => position(paddle, callee, name, args.len())?.and_then(|at| args.get_item(at).ok()),
+        };
+        if given.is_some_and(|out| !out.is_none()) {
+            return Err(PyNotImplementedError::new_err(format!(
+                "argument `{name}` writes into an existing tensor, which a graph cannot do"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Which of so many positional arguments the callee takes under a name.
+pub(crate) fn position(
+    paddle: &Paddle,
+    callee: &Bound<'_, PyAny>,
+    name: &str,
+    given: usize,
+) -> PyResult<Option<usize>> {
+    let py = callee.py();
+    let function = match callee.cast::<PyString>() {
+        Ok(method) => paddle.defined(py, &paddle.tensor_type, method.to_str()?)?,
+        Err(_) => Some(callee.clone()),
+    };
+    let Some(code) = function.map(|function| code_of(&function)).transpose()?.flatten() else { return Ok(None) };
+    let count: usize = code.getattr("co_argcount")?.extract()?;
+    let names = code.getattr("co_varnames")?.cast_into::<PyTuple>()?;
+    for (at, parameter) in names.iter().take(count.min(given)).enumerate() {
+        if parameter.cast::<PyString>()?.to_str()? == name {
+            return Ok(Some(at));
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,283 @@
+//! Methods that only eager tensors have, or that mean something else in a program, and what stands for them there.
+
+use pyo3::exceptions::PyNotImplementedError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyInt, PyList, PyString, PyTuple};
+
+use crate::backend::memory::views::{is_plain, Step};
+use crate::backend::paddle::Paddle;
+
+use sot_core::cpython;
+
+/// What stands for a call of a method in a program.
+pub(crate) struct StandIn<'py> {
+    pub(crate) value: Bound<'py, PyAny>,
+    /// How eager mode makes it from the receiver, whose memory it may share there.
+    pub(crate) again: Option<Step>,
+}
+
+/// What a method was given besides its receiver.
+pub(crate) struct Arguments<'py> {
+    pub(crate) positional: Bound<'py, PyTuple>,
+    pub(crate) keywords: Option<Bound<'py, PyDict>>,
+}
+
+type Make = for<'py> fn(&Paddle, &Bound<'py, PyAny>, &Arguments<'py>) -> PyResult<StandIn<'py>>;
+
+const METHODS: &[(&str, Make)] = &[
+    ("as_strided", as_strided),
+    ("contiguous", |paddle, receiver, arguments| copy(paddle, receiver, "contiguous", arguments)),
+    ("detach", detach),
+    ("is_dense", |_, receiver, _| answer(receiver, true)),
+    ("is_selected_rows", |_, receiver, _| answer(receiver, false)),
+    ("is_sparse", |_, receiver, _| answer(receiver, false)),
+    ("is_sparse_coo", |_, receiver, _| answer(receiver, false)),
+    ("is_sparse_csr", |_, receiver, _| answer(receiver, false)),
+    ("narrow", narrow),
+    ("to", to),
+    ("unfold", unfold),
+    ("view", view),
+    ("view_as", view_as),
+];
+
+/// Functions of `paddle.tensor.manipulation` that are methods, too.
+const FUNCTIONS: &[&str] = &["as_strided", "narrow", "unfold"];
+
+/// Whether something stands for the function.
+pub(crate) fn is_function(callee: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let text = |attribute: &str| -> PyResult<String> {
+        Ok(callee.getattr_opt(attribute)?.and_then(|text| text.extract().ok()).unwrap_or_default())
+    };
+    Ok(FUNCTIONS.contains(&&*text("__name__")?) && text("__module__")? == "paddle.tensor.manipulation")
+}
+
+/// Whether something stands for the method.
+pub(crate) fn exists(method: &str) -> bool {
+    METHODS.iter().any(|(name, _)| *name == method)
+}
+
+/// What stands for a call of the method; `None` if it stands for itself.
+pub(crate) fn of<'py>(
+    paddle: &Paddle,
+    method: &Bound<'py, PyString>,
+    receiver: &Bound<'py, PyAny>,
+    arguments: &Arguments<'py>,
+) -> PyResult<Option<StandIn<'py>>> {
+    let method = method.to_str()?;
+    match METHODS.iter().find(|(name, _)| *name == method) {
+        Some((_, make)) => make(paddle, receiver, arguments).map(Some),
+        None => Ok(None),
+    }
+}
+
+pub(crate) fn refused(what: &str) -> PyErr {
+    PyNotImplementedError::new_err(format!("{what} has no counterpart in a program"))
+}
+
+fn answer<'py>(receiver: &Bound<'py, PyAny>, truth: bool) -> PyResult<StandIn<'py>> {
+    Ok(StandIn { value: PyBool::new(receiver.py(), truth).to_owned().into_any(), again: None })
+}
+
+fn copy<'py>(
+    paddle: &Paddle,
+    receiver: &Bound<'py, PyAny>,
+    method: &str,
+    arguments: &Arguments<'py>,
+) -> PyResult<StandIn<'py>> {
+    let plain = |mut items: Box<dyn Iterator<Item = Bound<'py, PyAny>> + '_>| items.all(|item| is_plain(paddle, &item));
+    let keywords = arguments.keywords.as_ref();
+    if !plain(Box::new(arguments.positional.iter()))
+        || keywords.is_some_and(|keywords| !plain(Box::new(keywords.values().iter())))
+    {
+        return Err(refused(&format!("{method}() with these arguments")));
+    }
+    let again = Step::method(receiver.py(), method, &arguments.positional, keywords);
+    Ok(StandIn {
+        value: cpython::import(receiver.py(), "paddle")?.call_method1("assign", (receiver,))?,
+        again: Some(again),
+    })
+}
+
+/// A program's own `detach` shares memory behind the back of the executor, which then computes in place over what was
+/// detached, be it the user's own tensor.
+fn detach<'py>(paddle: &Paddle, receiver: &Bound<'py, PyAny>, arguments: &Arguments<'py>) -> PyResult<StandIn<'py>> {
+    let copy = copy(paddle, receiver, "detach", arguments)?;
+    copy.value.setattr(intern!(receiver.py(), "stop_gradient"), true)?;
+    Ok(copy)
+}
+
+/// Of another shape, not of another element type.
+fn view<'py>(paddle: &Paddle, receiver: &Bound<'py, PyAny>, arguments: &Arguments<'py>) -> PyResult<StandIn<'py>> {
+    let shape = arguments.positional.get_item(0).map_err(|_| refused("view() with keyword arguments"))?;
+    let is_shape =
+        shape.is_instance_of::<PyList>() || shape.is_instance_of::<PyTuple>() || shape.is_instance_of::<PyInt>();
+    if arguments.keywords.is_some() || !is_shape || !arguments.positional.iter().all(|size| is_plain(paddle, &size)) {
+        return Err(refused("a view with another element type"));
+    }
+    let value = receiver.call_method1(intern!(receiver.py(), "reshape"), arguments.positional.clone())?;
+    Ok(StandIn { value, again: Some(Step::method(receiver.py(), "view", &arguments.positional, None)) })
+}
+
+fn view_as<'py>(paddle: &Paddle, receiver: &Bound<'py, PyAny>, arguments: &Arguments<'py>) -> PyResult<StandIn<'py>> {
+    let other = arguments.positional.get_item(0).map_err(|_| refused("view_as() with keyword arguments"))?;
+    let shape: Vec<i64> = other.getattr(intern!(receiver.py(), "shape"))?.extract()?;
+    if shape.contains(&-1) {
+        return Err(refused("a view of a shape that only the run tells"));
+    }
+    view(paddle, receiver, &Arguments { positional: PyTuple::new(receiver.py(), [shape])?, keywords: None })
+}
+
+/// The arguments of these names as numbers.
+fn numbers<'py, T: FromPyObjectOwned<'py>>(arguments: &Arguments<'py>, at: usize, name: &str) -> PyResult<T> {
+    let by_name = arguments.keywords.as_ref().map(|keywords| keywords.get_item(name)).transpose()?.flatten();
+    let given = arguments.positional.get_item(at).ok().or(by_name);
+    let given = given.ok_or_else(|| refused(&format!("a call without {name}")))?;
+    given.extract().map_err(|_| refused(&format!("a call with such {name}")))
+}
+
+fn sizes_of(value: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
+    let sizes: Vec<i64> = value.getattr(intern!(value.py(), "shape"))?.extract()?;
+    if sizes.contains(&-1) {
+        return Err(refused("a shape that only the run tells"));
+    }
+    Ok(sizes)
+}
+
+/// Eager mode gives the elements that several places show the gradient of one of them, where it gives them one at all.
+fn refuse_gradient(receiver: &Bound<'_, PyAny>) -> PyResult<()> {
+    if receiver.getattr(intern!(receiver.py(), "stop_gradient"))?.is_truthy()? {
+        return Ok(());
+    }
+    Err(refused("a tensor with a gradient whose elements are shown in several places"))
+}
+
+/// The elements with these numbers along an axis.
+fn taken<'py>(value: &Bound<'py, PyAny>, at: &[i64], axis: usize) -> PyResult<Bound<'py, PyAny>> {
+    let py = value.py();
+    let (paddle, numpy) = (cpython::import(py, "paddle")?, cpython::import(py, "numpy")?);
+    let at = paddle.call_method1("assign", (numpy.call_method1("array", (at.to_vec(), "int64"))?,))?;
+    paddle.call_method1("index_select", (value, at, axis))
+}
+
+/// `x[..., start:start + length, ...]`
+fn narrow<'py>(paddle: &Paddle, receiver: &Bound<'py, PyAny>, arguments: &Arguments<'py>) -> PyResult<StandIn<'py>> {
+    let py = receiver.py();
+    let (axis, start): (i64, i64) = (numbers(arguments, 0, "dim")?, numbers(arguments, 1, "start")?);
+    let (length, sizes): (i64, _) = (numbers(arguments, 2, "length")?, sizes_of(receiver)?);
+    let at = usize::try_from(if axis < 0 { axis + sizes.len() as i64 } else { axis }).ok();
+    let size = at.and_then(|at| sizes.get(at)).copied().ok_or_else(|| refused("a dimension that is not there"))?;
+    let start = if start < 0 { start + size } else { start };
+    if start < 0 || length <= 0 || start + length > size {
+        return Err(refused("a part that is empty or not there"));
+    }
+    let value = cpython::import(py, "paddle")?.call_method1("slice", (receiver, [axis], [start], [start + length]))?;
+    again(paddle, "narrow", receiver, arguments, value)
+}
+
+/// Windows of so many elements along an axis, as a last dimension.
+fn unfold<'py>(paddle: &Paddle, receiver: &Bound<'py, PyAny>, arguments: &Arguments<'py>) -> PyResult<StandIn<'py>> {
+    let (axis, size): (i64, i64) = (numbers(arguments, 0, "axis")?, numbers(arguments, 1, "size")?);
+    let (step, sizes): (i64, _) = (numbers(arguments, 2, "step")?, sizes_of(receiver)?);
+    refuse_gradient(receiver)?;
+    let at = usize::try_from(if axis < 0 { axis + sizes.len() as i64 } else { axis }).ok();
+    let at = at.filter(|at| *at < sizes.len()).ok_or_else(|| refused("a dimension that is not there"))?;
+    if size <= 0 || step <= 0 || size > sizes[at] {
+        return Err(refused("windows that are not there"));
+    }
+    let windows = (sizes[at] - size) / step + 1;
+    let places: Vec<i64> = (0..windows).flat_map(|window| (0..size).map(move |place| window * step + place)).collect();
+    let value = taken(receiver, &places, at)?;
+    let apart: Vec<i64> = [&sizes[..at], &[windows, size], &sizes[at + 1..]].concat();
+    let order: Vec<usize> = (0..=at).chain(at + 2..apart.len()).chain([at + 1]).collect();
+    let value = value.call_method1("reshape", (apart,))?.call_method1("transpose", (order,))?;
+    again(paddle, "unfold", receiver, arguments, value)
+}
+
+/// The elements that lie so far apart in the memory of a tensor that is laid out row by row.
+fn as_strided<'py>(
+    paddle: &Paddle,
+    receiver: &Bound<'py, PyAny>,
+    arguments: &Arguments<'py>,
+) -> PyResult<StandIn<'py>> {
+    let (shape, strides): (Vec<i64>, Vec<i64>) = (numbers(arguments, 0, "shape")?, numbers(arguments, 1, "stride")?);
+    let offset: i64 = numbers(arguments, 2, "offset").unwrap_or(0);
+    refuse_gradient(receiver)?;
+    // The offset is one in bytes.
+    if offset != 0 || shape.len() != strides.len() || shape.iter().chain(&strides).any(|number| *number < 0) {
+        return Err(refused("such strides"));
+    }
+    let mut places = vec![0];
+    for (size, stride) in shape.iter().zip(&strides) {
+        places = places.iter().flat_map(|place| (0..*size).map(move |at| place + at * stride)).collect();
+    }
+    let elements: i64 = sizes_of(receiver)?.iter().product();
+    if places.is_empty() || places.iter().any(|place| *place >= elements) {
+        return Err(refused("strides that lead out of the tensor"));
+    }
+    let value = taken(&receiver.call_method1("reshape", ([-1],))?, &places, 0)?.call_method1("reshape", (shape,))?;
+    again(paddle, "as_strided", receiver, arguments, value)
+}
+
+/// The value, and the call that makes it in eager mode.
+fn again<'py>(
+    paddle: &Paddle,
+    method: &str,
+    receiver: &Bound<'py, PyAny>,
+    arguments: &Arguments<'py>,
+    value: Bound<'py, PyAny>,
+) -> PyResult<StandIn<'py>> {
+    let keywords = arguments.keywords.as_ref();
+    let mut given = arguments.positional.iter().chain(keywords.into_iter().flat_map(PyDictMethods::values));
+    if !given.all(|argument| is_plain(paddle, &argument)) {
+        return Err(refused("a call with values of tensors"));
+    }
+    Ok(StandIn { value, again: Some(Step::method(receiver.py(), method, &arguments.positional, keywords)) })
+}
+
+/// Where there is but one place to be, only the element type can change.
+fn to<'py>(paddle: &Paddle, receiver: &Bound<'py, PyAny>, arguments: &Arguments<'py>) -> PyResult<StandIn<'py>> {
+    let py = receiver.py();
+    let Some(place) = paddle.only_place.as_ref().map(|place| place.bind(py)) else {
+        return Err(refused("to() where there are several devices"));
+    };
+    let mut wanted = arguments.positional.iter().collect::<Vec<_>>();
+    for (keyword, argument) in arguments.keywords.iter().flat_map(PyDictMethods::iter) {
+        match keyword.extract::<&str>()? {
+            "device" | "dtype" | "other" => wanted.push(argument),
+            "blocking" | "non_blocking" => {}
+            keyword => return Err(refused(&format!("to() with {keyword}"))),
+        }
+    }
+    if wanted.is_empty() {
+        return Err(refused("to() without arguments"));
+    }
+    let own = receiver.getattr(intern!(py, "dtype"))?;
+    let mut is_copied = false;
+    for argument in wanted {
+        if argument.is_none() || argument.is_instance_of::<PyBool>() || is_place(&argument, place)? {
+            continue;
+        }
+        let of_another = paddle.is_value(&argument);
+        let wanted = if of_another { argument.getattr(intern!(py, "dtype"))? } else { argument };
+        // A name of the type is not the type itself, so the tensor is cast.
+        is_copied = !wanted.get_type().is(own.get_type());
+        let cast = receiver.call_method1(intern!(py, "astype"), (wanted,))?; // Refuses what names no element type.
+        if !cast.getattr(intern!(py, "dtype"))?.eq(&own)? {
+            return Ok(StandIn { value: cast, again: None });
+        }
+    }
+    if is_copied {
+        return copy(paddle, receiver, "to", arguments);
+    }
+    Ok(StandIn { value: receiver.clone(), again: None })
+}
+
+/// Whether an argument is the place, or its name.
+fn is_place(argument: &Bound<'_, PyAny>, place: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let place = place.str()?;
+    match argument.extract::<&str>() {
+        Ok(name) => Ok(place.to_str()? == format!("Place({name})")),
+        Err(_) => Ok(argument.str()?.to_str()? == place.to_str()?),
+    }
+}

@@ -1,0 +1,237 @@
+//! Tensors made of Python data, or of arrays made in the trace. What the data are is known and guarded; the tensor is made in eager mode once,
+//! and its values become a constant of the program, of which every run gives a tensor of its own.
+
+use pyo3::exceptions::PyNotImplementedError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyTuple, PyType};
+use sot_core::backend::{CallKind, SizesMatter};
+use sot_core::cpython;
+use sot_variables::numpy;
+use sot_variables::numpy::small_array;
+
+use crate::backend::memory::views::is_plain;
+use crate::backend::numbers::sizes::Numbers;
+use crate::backend::numbers::twin::parts;
+use crate::backend::paddle::meta;
+use crate::backend::paddle::static_mode::Target;
+use crate::backend::paddle::Paddle;
+
+/// Functions that make a tensor of Python data, in `paddle.tensor.creation`.
+const MAKERS: &[&str] = &["as_tensor", "asarray", "tensor", "to_tensor"];
+
+/// Element types that a program has constants of.
+const TYPES: &[&str] = &["bool", "float32", "float64", "int32", "int64"];
+
+/// Operator methods that make a tensor of an array beside them.
+const OPERATORS: &[&str] = &[
+    "__add__",
+    "__radd__",
+    "__sub__",
+    "__rsub__",
+    "__mul__",
+    "__rmul__",
+    "__truediv__",
+    "__rtruediv__",
+    "__lt__",
+    "__le__",
+    "__gt__",
+    "__ge__",
+    "__eq__",
+    "__ne__",
+];
+
+/// More elements than this are not copied into the program.
+const MOST: i64 = 4096;
+
+/// The tensor that a call makes of integers of which some are values of the graph; `None` for any other call. To be called in
+/// static mode.
+pub(crate) fn of_numbers<'py>(
+    paddle: &Paddle,
+    numbers: &Numbers,
+    (kind, callee): (CallKind, &Bound<'py, PyAny>),
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    if kind != CallKind::Api || !numbers.are_in(paddle, args, kwargs)? || !is_maker(callee)? {
+        return Ok(None);
+    }
+    let refused = || SizesMatter::new_err("a tensor made of numbers and of something else");
+    let (data, rest) = (args.get_item(0).map_err(|_| refused())?, args.get_slice(1, args.len()));
+    // What else is said of it is its type; a place or a gradient is nothing that a value has.
+    let given = rest.iter().chain(kwargs.into_iter().flat_map(PyDictMethods::values)).collect::<Vec<_>>();
+    let named = kwargs.is_none_or(|kwargs| kwargs.keys().iter().all(|name| name.eq("dtype").unwrap_or(false)));
+    let typed = |ty: &Bound<'_, PyAny>| {
+        let text = ty.str().map(|text| text.to_string()).unwrap_or_default();
+        TYPES.contains(&text.trim_start_matches("paddle."))
+    };
+    if !named || given.len() > 1 || !given.iter().all(typed) || !is_made_of_integers(paddle, numbers, &data)? {
+        return Err(refused());
+    }
+    let made = callee.call(args, kwargs)?;
+    // Of a single one Paddle makes none.
+    let made = if numbers.has(paddle, &made) {
+        cpython::import(callee.py(), "paddle")?.call_method1("assign", (made,))?
+    } else {
+        made
+    };
+    Ok(Some(made))
+}
+
+fn is_made_of_integers(paddle: &Paddle, numbers: &Numbers, data: &Bound<'_, PyAny>) -> PyResult<bool> {
+    if numbers.has(paddle, data) || data.is_exact_instance_of::<PyInt>() {
+        return Ok(true);
+    }
+    let is_row = data.is_exact_instance_of::<PyList>() || data.is_exact_instance_of::<PyTuple>();
+    let mut parts = if is_row { parts(data)?.into_iter() } else { return Ok(false) };
+    parts.try_fold(true, |all, part| Ok(all && is_made_of_integers(paddle, numbers, &part)?))
+}
+
+/// The values of the tensor that a call makes, as an array; `None` for any other call. To be called in eager mode.
+pub(crate) fn values<'py>(
+    paddle: &Paddle,
+    numbers: &Numbers,
+    (kind, callee): (CallKind, &Bound<'py, PyAny>),
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let mut given = args.iter().chain(kwargs.into_iter().flat_map(PyDictMethods::values));
+    if kind != CallKind::Api || !(is_maker(callee)? || copies_array(callee, args)?) {
+        if !given.any(|item| has_array(&item).unwrap_or(true)) || is_index((kind, callee), args)? {
+            return Ok(None);
+        }
+        return Err(refused("takes an array"));
+    }
+    if numbers.are_in(paddle, args, kwargs)? {
+        return Ok(None);
+    }
+    if !given.all(|item| is_known(paddle, &item).unwrap_or(false)) {
+        return Err(refused("copies data that may change between calls; make the tensor outside the hot function"));
+    }
+    let tensor = callee.call(args, kwargs)?;
+    let meta = meta::of_tensor(paddle, &tensor)?;
+    if !meta.stop_gradient {
+        return Err(refused("makes a tensor that collects a gradient"));
+    }
+    let elements: i64 = meta.shape.iter().map(|size| size.unwrap_or(i64::MAX)).product();
+    if !TYPES.contains(&&*meta.dtype) || elements > MOST {
+        return Err(refused("makes what is no constant of a program; make the tensor outside the hot function"));
+    }
+    tensor.call_method0(intern!(tensor.py(), "numpy")).map(Some)
+}
+
+/// An array that has the numbers of one made in the trace: nobody can write what it lies in, by which it is told from all others.
+pub(crate) fn known<'py>(array: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let py = array.py();
+    let (shape, dtype) = (array.getattr(intern!(py, "shape"))?, array.getattr(intern!(py, "dtype"))?);
+    let kind: String = dtype.getattr(intern!(py, "kind"))?.extract()?;
+    if !matches!(kind.as_str(), "b" | "i" | "u" | "f") {
+        return Ok(None);
+    }
+    let numbers = numbers_type(py)?.call1((array.call_method0(intern!(py, "tobytes"))?,))?;
+    array.get_type().call1((shape, dtype, numbers)).map(Some)
+}
+
+/// The type of what such arrays lie in.
+fn numbers_type(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
+    static NUMBERS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let make = || {
+        let bases = (py.get_type::<PyBytes>(),);
+        PyResult::Ok(py.get_type::<PyType>().call1(("Numbers", bases, PyDict::new(py)))?.unbind())
+    };
+    NUMBERS.get_or_try_init(py, make).map(|numbers| numbers.bind(py))
+}
+
+fn is_array(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let py = object.py();
+    if &*cpython::type_name(&object.get_type()) != "ndarray" {
+        return Ok(false);
+    }
+    let base = object.getattr_opt(intern!(py, "base"))?;
+    Ok(base.is_some_and(|base| numbers_type(py).is_ok_and(|numbers| base.get_type().is(numbers))))
+}
+
+/// Whether an array is in an argument. What lies in one that is not of the trace may change between calls.
+fn has_array(argument: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(is_any_array(argument)? || parts(argument)?.iter().any(|part| has_array(part).unwrap_or(true)))
+}
+
+fn has_unknown_array(argument: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let is_unknown = is_any_array(argument)? && !is_array(argument)?;
+    Ok(is_unknown || parts(argument)?.iter().any(|part| has_unknown_array(part).unwrap_or(true)))
+}
+
+/// Whether the arrays in a call are known ones in the index of a tensor.
+fn is_index((kind, method): (CallKind, &Bound<'_, PyAny>), args: &Bound<'_, PyTuple>) -> PyResult<bool> {
+    if kind == CallKind::Api || !matches!(method.extract::<&str>(), Ok("__getitem__" | "__setitem__")) {
+        return Ok(false);
+    }
+    let index = args.get_item(1)?;
+    let written = args.get_item(2).ok();
+    Ok(!has_unknown_array(&index)? && !written.is_some_and(|value| has_array(&value).unwrap_or(true)))
+}
+
+/// Whether it is `paddle.assign` of an array.
+fn copies_array(callee: &Bound<'_, PyAny>, args: &Bound<'_, PyTuple>) -> PyResult<bool> {
+    Ok(is_named(callee, "assign")? && args.get_item(0).is_ok_and(|data| is_any_array(&data).unwrap_or(true)))
+}
+
+fn is_any_array(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(cpython::is_subtype(&object.get_type(), small_array::array_type(object.py())?))
+}
+
+/// The arguments of an operator method between a tensor and an array of the trace, with the tensor that eager mode makes of the
+/// array, of its element type; `None` for any other call. To be called in eager mode.
+pub(crate) fn operands<'py>(
+    paddle: &Paddle,
+    target: &Target,
+    (kind, callee): (CallKind, &Bound<'py, PyAny>),
+    args: &Bound<'py, PyTuple>,
+) -> PyResult<Option<Bound<'py, PyTuple>>> {
+    let (Ok(tensor), Ok(array)) = (args.get_item(0), args.get_item(1)) else { return Ok(None) };
+    let is_operator = kind == CallKind::Method && OPERATORS.contains(&&*callee.extract::<String>()?);
+    if !is_operator || args.len() != 2 || !is_array(&array)? || !paddle.is_value(&tensor) {
+        return Ok(None);
+    }
+    let py = callee.py();
+    let data = cpython::import(py, "paddle")?.call_method1("to_tensor", (&array,))?;
+    let (own, other) = (meta::of_value(paddle, &tensor)?, meta::of_tensor(paddle, &data)?);
+    let elements: i64 = other.shape.iter().map(|size| size.unwrap_or(i64::MAX)).product();
+    // One without dimensions is a number to it; of two types the others are for eager mode to refuse.
+    if other.shape.is_empty() || own.is_none_or(|own| own.dtype != other.dtype) {
+        return Err(refused("is an operator with an array of another element type, or without dimensions"));
+    }
+    if !TYPES.contains(&&*other.dtype) || elements > MOST {
+        return Err(refused("takes an array that is no constant of a program"));
+    }
+    let assign = || cpython::import(py, "paddle")?.call_method1("assign", (array,));
+    let constant = paddle.static_mode.within(py, target, assign)?;
+    PyTuple::new(py, [tensor, constant]).map(Some)
+}
+
+/// Whether an argument is data that the trace knows.
+fn is_known(paddle: &Paddle, argument: &Bound<'_, PyAny>) -> PyResult<bool> {
+    if is_plain(paddle, argument) || is_array(argument)? || numpy::is_value_type(&argument.get_type()) {
+        return Ok(true);
+    }
+    let parts = parts(argument)?;
+    Ok(!parts.is_empty() && parts.iter().all(|part| is_known(paddle, part).unwrap_or(false)))
+}
+
+fn is_maker(callee: &Bound<'_, PyAny>) -> PyResult<bool> {
+    MAKERS.iter().try_fold(false, |any, name| Ok(any || is_named(callee, name)?))
+}
+
+/// Whether it is the function of `paddle.tensor.creation` of that name.
+fn is_named(callee: &Bound<'_, PyAny>, name: &str) -> PyResult<bool> {
+    let is = |attribute: &str, expected: &str| -> PyResult<bool> {
+        let text = callee.getattr_opt(attribute)?.and_then(|text| text.extract::<String>().ok());
+        Ok(text.is_some_and(|text| text == expected))
+    };
+    Ok(is("__name__", name)? && is("__module__", "paddle.tensor.creation")?)
+}
+
+fn refused(what: &str) -> PyErr {
+    PyNotImplementedError::new_err(format!("it {what}"))
+}

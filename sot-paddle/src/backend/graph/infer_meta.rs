@@ -1,0 +1,143 @@
+//! Operations that static mode describes wrongly: it takes their results for tensors of another element type or shape than
+//! their kernels give, or runs the kernel of another type than eager mode does. What follows in a program would rest on that.
+
+use std::collections::HashSet;
+
+use pyo3::exceptions::PyNotImplementedError;
+use pyo3::intern;
+use pyo3::prelude::*;
+
+use crate::backend::graph::builder::identity;
+use crate::backend::paddle::meta::{self, dtype_name};
+use crate::backend::paddle::static_mode::Target;
+use crate::backend::paddle::Paddle;
+
+/// What the element type of an operation's first result has to be.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Bool,
+    Int64,
+    /// Floating or complex: numbers of other types become `float32`.
+    Floating,
+    /// That of the first operand.
+    Operand,
+    /// Its operands have one, or eager mode would have brought them to one.
+    OneForAll,
+    /// The shape is not the one described.
+    OtherShape,
+}
+
+/// Found by comparing what eager mode gives with what static mode says, for all functions and several element types
+/// (`tests/api_table`).
+const KINDS: [(&str, Kind); 19] = [
+    ("pd_op.all", Kind::Bool),
+    ("pd_op.any", Kind::Bool),
+    ("pd_op.equal_all", Kind::Bool),
+    ("pd_op.exp", Kind::Floating),
+    ("pd_op.expm1", Kind::Floating),
+    ("pd_op.log", Kind::Floating),
+    ("pd_op.log10", Kind::Floating),
+    ("pd_op.log1p", Kind::Floating),
+    ("pd_op.log2", Kind::Floating),
+    ("pd_op.lstsq", Kind::OtherShape),
+    ("pd_op.matmul", Kind::OneForAll),
+    ("pd_op.matrix_rank", Kind::Int64),
+    ("pd_op.matrix_rank_tol", Kind::Int64),
+    ("pd_op.matrix_rank_atol_rtol", Kind::Int64),
+    ("pd_op.overlap_add", Kind::Operand),
+    ("pd_op.reduce_as", Kind::Operand),
+    ("pd_op.slogdet", Kind::OtherShape),
+    ("pd_op.slogdet_v2", Kind::OtherShape),
+    ("pd_op.unique", Kind::Operand),
+];
+
+/// The operations looked at already, by their results.
+#[derive(Default)]
+pub(crate) struct Checked(HashSet<u64>);
+
+impl Checked {
+    /// Looks at what computes the values in `result`, in any nesting. If one is described wrongly that is an error, and what
+    /// the statement has put into the program is taken out again.
+    pub(crate) fn check(&mut self, paddle: &Paddle, target: &Target, result: &Bound<'_, PyAny>) -> PyResult<()> {
+        let mut new = HashSet::new();
+        let values = meta::values_in(paddle, result)?;
+        let checked = values.iter().try_for_each(|value| self.check_value(paddle, value, &mut new));
+        if checked.is_err() {
+            remove(paddle, target, result.py(), &new)?;
+        } else {
+            self.0.extend(new);
+        }
+        checked
+    }
+
+    /// Looks at all operations behind a value; the first that is described wrongly is the error.
+    fn check_value(&self, paddle: &Paddle, value: &Bound<'_, PyAny>, new: &mut HashSet<u64>) -> PyResult<()> {
+        let py = value.py();
+        let (mut pending, mut wrong) = (vec![value.clone()], None);
+        while let Some(value) = pending.pop() {
+            let id = identity(paddle, &value)?;
+            if self.0.contains(&id) || !new.insert(id) {
+                continue;
+            }
+            let operation = value.call_method0(intern!(py, "get_defining_op"))?;
+            if operation.is_none() {
+                continue;
+            }
+            let sources: Vec<Bound<'_, PyAny>> = operation.call_method0(intern!(py, "operands_source"))?.extract()?;
+            let name = operation.call_method0(intern!(py, "name"))?;
+            let name = name.extract::<&str>()?;
+            if let Some((_, kind)) = KINDS.iter().find(|(known, _)| *known == name) {
+                let result = operation.call_method0(intern!(py, "results"))?.get_item(0)?;
+                if !kind.is_that_of(&result, &sources)? {
+                    let types = sources.iter().map(dtype).collect::<PyResult<Vec<_>>>()?.join(", ");
+                    wrong = Some(format!(
+                        "static mode takes the result of {name} of {types} for another tensor than it is"
+                    ));
+                }
+            }
+            pending.extend(sources);
+        }
+        wrong.map_or(Ok(()), |wrong| Err(PyNotImplementedError::new_err(wrong)))
+    }
+}
+
+/// Takes the operations with these results out of the program, which would run them.
+fn remove(paddle: &Paddle, target: &Target, py: Python<'_>, results: &HashSet<u64>) -> PyResult<()> {
+    let block = target.main.bind(py).call_method0(intern!(py, "global_block"))?;
+    let operations: Vec<Bound<'_, PyAny>> = block.getattr(intern!(py, "ops"))?.extract()?;
+    for operation in operations.iter().rev() {
+        let name = operation.call_method0(intern!(py, "name"))?;
+        if KEPT.contains(&name.extract::<&str>()?) {
+            continue;
+        }
+        if let Some(first) = operation.call_method0(intern!(py, "results"))?.try_iter()?.next() {
+            if results.contains(&identity(paddle, &first?)?) {
+                block.call_method1(intern!(py, "remove_op"), (operation,))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What stands for inputs and parameters.
+const KEPT: [&str; 2] = ["pd_op.data", "builtin.parameter"];
+
+impl Kind {
+    fn is_that_of(self, result: &Bound<'_, PyAny>, sources: &[Bound<'_, PyAny>]) -> PyResult<bool> {
+        let ty = dtype(result)?;
+        Ok(match self {
+            Kind::Bool => ty == "bool",
+            Kind::Int64 => ty == "int64",
+            Kind::Floating => ty.contains("float") || ty.contains("complex"),
+            Kind::Operand => sources.first().map(dtype).transpose()?.is_none_or(|operand| operand == ty),
+            Kind::OneForAll => {
+                sources.iter().try_fold(true, |same, source| PyResult::Ok(same && dtype(source)? == ty))?
+            }
+            Kind::OtherShape => false,
+        })
+    }
+}
+
+fn dtype(value: &Bound<'_, PyAny>) -> PyResult<String> {
+    dtype_name(&value.getattr(intern!(value.py(), "dtype"))?).map(|name| name.to_string())
+}

@@ -1,0 +1,165 @@
+//! Where the outputs of a graph are found when its program has run.
+
+use std::collections::HashMap;
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyInt, PyList, PyTuple};
+
+use crate::backend::graph::builder::identity;
+use crate::backend::memory::views::{Step, Views};
+use crate::backend::paddle::Paddle;
+
+/// An output of the graph.
+pub(crate) struct Output {
+    pub(crate) origin: Origin,
+    /// It is a view of that, made by these calls.
+    pub(crate) steps: Vec<Remade>,
+    /// It takes no part in the gradient of what it is a view of.
+    pub(crate) detached: bool,
+}
+
+/// A view that is made again.
+pub(crate) struct Remade {
+    pub(crate) step: Step,
+    /// Where the numbers are that it is made with.
+    pub(crate) numbers: Vec<Origin>,
+}
+
+impl Output {
+    pub(crate) fn is_result(&self, index: usize) -> bool {
+        self.origin == Origin::Result(index) && self.steps.is_empty()
+    }
+
+    /// Where it comes from, if it is just that.
+    pub(crate) fn as_it_is(&self) -> Option<Origin> {
+        (self.steps.is_empty() && !self.detached).then_some(self.origin)
+    }
+}
+
+/// Where an output of the graph comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Origin {
+    /// The program's result of this index.
+    Result(usize),
+    /// The very tensor that was passed in.
+    Input(usize),
+    /// The very parameter or buffer.
+    Parameter(usize),
+}
+
+impl From<Origin> for Output {
+    fn from(origin: Origin) -> Self {
+        Output { origin, steps: Vec::new(), detached: false }
+    }
+}
+
+/// Where values are found, by identity.
+pub(crate) type Known = HashMap<u64, Origin>;
+
+/// The values that are there when the program runs.
+pub(crate) fn known_values(
+    paddle: &Paddle,
+    py: Python<'_>,
+    inputs: &[Py<PyAny>],
+    parameters: &Bound<'_, PyList>,
+) -> PyResult<Known> {
+    let mut known = HashMap::new();
+    for (index, input) in inputs.iter().enumerate() {
+        known.entry(identity(paddle, input.bind(py))?).or_insert(Origin::Input(index));
+    }
+    for (index, parameter) in parameters.iter().enumerate() {
+        known.entry(identity(paddle, &parameter)?).or_insert(Origin::Parameter(index));
+    }
+    Ok(known)
+}
+
+/// Adds to the results the values that the program computes (each once), and says where to find every output when it has run:
+/// a view that leaves the graph with its root, or with another view of it, is made again from the root.
+pub(crate) fn plan_outputs<'py>(
+    paddle: &Paddle,
+    py: Python<'py>,
+    (mut known, results): (Known, &Bound<'py, PyList>),
+    outputs: &[Py<PyAny>],
+    views: &Views,
+) -> PyResult<Vec<Output>> {
+    let mut roots = Vec::with_capacity(outputs.len());
+    for output in outputs {
+        let id = identity(paddle, output.bind(py))?;
+        roots.push((id, views.root(output.bind(py), id)));
+    }
+    let mut plan = Vec::with_capacity(outputs.len());
+    for (output, (id, root)) in outputs.iter().zip(&roots) {
+        let output = output.bind(py);
+        let leaves_along =
+            known.contains_key(&root.id) || roots.iter().filter(|(_, other)| other.id == root.id).count() > 1;
+        if root.steps.is_empty() || !leaves_along {
+            let origin = origin_of(&mut known, results, *id, output)?;
+            plan.push(origin.into());
+            continue;
+        }
+        let origin = origin_of(&mut known, results, root.id, &root.value)?;
+        let ends = |value: &Bound<'_, PyAny>| value.getattr("stop_gradient")?.is_truthy();
+        let detached = ends(output)? && !ends(&root.value)?;
+        let mut steps = Vec::with_capacity(root.steps.len());
+        for step in &root.steps {
+            let numbers = step.numbers().iter().map(|number| number.bind(py));
+            let mut found = |number| origin_of(&mut known, results, identity(paddle, number)?, number);
+            let numbers = numbers.map(&mut found).collect::<PyResult<_>>()?;
+            steps.push(Remade { step: step.clone_ref(py), numbers });
+        }
+        plan.push(Output { origin, steps, detached });
+    }
+    Ok(plan)
+}
+
+/// Where a value is found; a new one becomes a result of the program.
+fn origin_of(
+    known: &mut HashMap<u64, Origin>,
+    results: &Bound<'_, PyList>,
+    id: u64,
+    value: &Bound<'_, PyAny>,
+) -> PyResult<Origin> {
+    if let Some(&origin) = known.get(&id) {
+        return Ok(origin);
+    }
+    results.append(value)?;
+    let origin = Origin::Result(results.len() - 1);
+    known.insert(id, origin);
+    Ok(origin)
+}
+
+pub(crate) fn pick<'py>(
+    paddle: &Paddle,
+    plan: &[Output],
+    results: &Bound<'py, PyAny>,
+    inputs: &[Bound<'py, PyAny>],
+    parameters: &Bound<'py, PyTuple>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let find = |origin| match origin {
+        Origin::Result(index) => results.get_item(index),
+        Origin::Input(index) => Ok(inputs[index].clone()),
+        Origin::Parameter(index) => parameters.get_item(index),
+    };
+    // An input that is a number is given as such.
+    let number = |origin| {
+        let found = find(origin)?;
+        if found.is_exact_instance_of::<PyInt>() {
+            return Ok(found);
+        }
+        found.call_method0(intern!(found.py(), "item"))
+    };
+    let outputs = plan.iter().map(|output| {
+        let mut tensor = find(output.origin)?;
+        for Remade { step, numbers } in &output.steps {
+            let numbers = numbers.iter().map(|&origin| number(origin)).collect::<PyResult<Vec<_>>>()?;
+            tensor = step.apply(paddle, &tensor, &numbers)?;
+        }
+        if output.detached {
+            return tensor.call_method0(intern!(tensor.py(), "detach"));
+        }
+        Ok(tensor)
+    });
+    let outputs = outputs.collect::<PyResult<Vec<_>>>()?;
+    Ok(PyTuple::new(results.py(), outputs)?.into_any())
+}

@@ -1,0 +1,142 @@
+//! Programs that are complete and not yet compiled. Compiling splits a program into forward and backward once and keeps what
+//! running it needs.
+
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+use sot_core::cpython::{self, WeakRef};
+
+use crate::backend::graph::outputs::Output;
+use crate::backend::memory::write_back::Writes;
+use crate::backend::numbers::number_inputs::NumberInputs;
+use crate::backend::paddle::Paddle;
+use crate::backend::run::collector::Collector;
+use crate::backend::run::garbage;
+use crate::backend::run::program_id;
+use crate::backend::run::second_passes;
+use crate::backend::run::{self, Graph, Statements};
+
+/// A program that is complete and not yet compiled. Parameters are held weakly.
+pub(crate) struct Planned {
+    pub(crate) paddle: Arc<Paddle>,
+    /// Which inputs are numbers.
+    pub(crate) numbers: Vec<usize>,
+    pub(crate) program: Py<PyAny>,
+    pub(crate) inputs: Py<PyList>,
+    pub(crate) parameters: Vec<WeakRef>,
+    pub(crate) values: Py<PyList>,
+    pub(crate) results: Py<PyList>,
+    pub(crate) plan: Vec<Output>,
+    /// Of each output whether gradients come through it from another one.
+    pub(crate) through: Arc<[bool]>,
+    pub(crate) writes: Option<Writes>,
+    pub(crate) statements: Option<Statements>,
+}
+
+impl Planned {
+    /// Whether any result can have a gradient: values built without grad mode, or from nothing that needs a gradient, cannot.
+    pub(crate) fn needs_grad(&self, py: Python<'_>) -> PyResult<bool> {
+        for result in self.results.bind(py) {
+            if !result.getattr("stop_gradient")?.is_truthy()? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The graph, ready to run.
+    pub(crate) fn compile(self, py: Python<'_>) -> PyResult<Graph> {
+        let parameters = run::live_parameters(py, &self.parameters)?.to_list();
+        let results = self.results.bind(py);
+        let program =
+            if results.is_empty() { None } else { Some(garbage::collected(py, || self.split(results, &parameters))?) };
+        let given = (self.inputs.bind(py).len(), self.parameters);
+        let outputs = (results.len(), self.plan, self.through);
+        Ok(Graph::new(py, &self.paddle, program, given, outputs, self.writes, self.statements))
+    }
+
+    /// Splits the program into forward and backward and optimizes both.
+    fn split(&self, results: &Bound<'_, PyList>, parameters: &Bound<'_, PyList>) -> PyResult<run::Program> {
+        let py = results.py();
+        let training = self.needs_grad(py)?;
+        let layer = self.paddle.partial_program_layer.bind(py).call1((
+            &self.program,
+            &self.inputs,
+            results,
+            (parameters, &self.values),
+        ))?;
+        layer.setattr("training", training)?;
+        layer.setattr(if training { "_train_program_id" } else { "_infer_program_id" }, program_id::new())?;
+        keep_gradients(&layer)?;
+        let release = self.paddle.release;
+        let optimize = || (release.optimize)(&layer);
+        self.paddle.static_mode.in_this_thread_only(&layer, release.static_methods, optimize)?;
+        keep_outputs(&layer)?;
+        let detached = if training { inputs_without_gradient(&layer)? } else { Vec::new() };
+        let runner = (release.runner)(&layer, results)?;
+        layer.setattr("_params", PyList::empty(py))?;
+        let collector = Collector::of(&self.paddle, self.program.bind(py))?;
+        if training {
+            second_passes::watch(py)?;
+        }
+        // Made differentiable inside the trace, where the frame itself begins without grad mode.
+        let forces_grad = training && !self.paddle.grad_enabled(py)?;
+        let numbers = NumberInputs::new(&self.paddle, self.inputs.bind(py), &self.numbers)?;
+        Ok(run::Program { runner, training, forces_grad, detached, numbers, collector })
+    }
+}
+
+/// Preparing a program sets the kind of its parameters' gradients, which drops those they have: that is left to parameters
+/// without one.
+fn keep_gradients(layer: &Bound<'_, PyAny>) -> PyResult<()> {
+    const SET_KIND: &str = "_set_grad_type";
+    // Of the class, as the layer would hold itself otherwise; it does not look at the layer.
+    let set_kind = layer.get_type().getattr(SET_KIND)?.unbind();
+    let careful = cpython::fastcall(layer.py(), SET_KIND, "", move |py, args| {
+        let (parameters, program) = (&args[0], &args[1]);
+        let (bare, kinds) = (PyList::empty(py), PyList::empty(py));
+        for (parameter, gradient) in parameters.try_iter()?.zip(program.getattr("param_grad_values")?.try_iter()?) {
+            let parameter = parameter?;
+            if parameter.getattr("grad")?.is_none() {
+                bare.append(parameter)?;
+                kinds.append(gradient?)?;
+            }
+        }
+        let narrowed = PyDict::new(py);
+        narrowed.set_item("param_grad_values", kinds)?;
+        narrowed.set_item("program", program.getattr("program")?)?;
+        let program = cpython::import(py, "types")?.getattr("SimpleNamespace")?.call((), Some(&narrowed))?;
+        set_kind.call1(py, (py.None(), bare, program))
+    })?;
+    layer.setattr(SET_KIND, careful)
+}
+
+/// The executor lets an operation write over an operand whose contents no backward operation reads, even over a result of
+/// the program: results are struck off the list of such operands.
+fn keep_outputs(layer: &Bound<'_, PyAny>) -> PyResult<()> {
+    let names = layer.getattr("program")?.getattr("program_name_attr")?;
+    let outputs = names.get_item("fo")?;
+    let unread = names.get_item("no_need_buffers")?.cast_into::<PyList>()?;
+    for (at, name) in unread.iter().enumerate().rev() {
+        if outputs.contains(name)? {
+            unread.del_item(at)?;
+        }
+    }
+    Ok(())
+}
+
+/// The inputs that could have a gradient and get none, as nothing differentiable is computed from them. A program would
+/// give them one of zeros, where eager mode leaves `None`.
+fn inputs_without_gradient(layer: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
+    let program = layer.getattr("program")?;
+    let values: Vec<Bound<'_, PyAny>> = program.getattr("x_values")?.extract()?;
+    let gradients: Vec<String> = program.getattr("program_name_attr")?.get_item("bx_g")?.extract()?;
+    let mut found = Vec::new();
+    for (at, (value, gradient)) in values.iter().zip(gradients).enumerate() {
+        if matches!(gradient.as_str(), "Fake_var" | "FakeValue") && !value.getattr("stop_gradient")?.is_truthy()? {
+            found.push(at);
+        }
+    }
+    Ok(found)
+}

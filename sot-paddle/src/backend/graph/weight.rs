@@ -1,0 +1,41 @@
+//! What a call takes in eager mode, in calls of functions in C: it decides whether a graph is worth a program.
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyFunction, PyString};
+use sot_core::backend::CallKind;
+use sot_core::bytecode::Opcodes;
+use sot_core::cpython;
+
+use crate::backend::paddle::Paddle;
+
+/// Most layers take as long as four functions in C.
+const LAYER: usize = 4;
+const IN_PYTHON: usize = 2;
+const IN_C: usize = 1;
+
+pub(crate) fn weight(paddle: &Paddle, kind: CallKind, callee: &Bound<'_, PyAny>) -> PyResult<usize> {
+    let function = match (kind, callee.cast::<PyString>()) {
+        (CallKind::Layer, _) => return Ok(LAYER),
+        (CallKind::Method | CallKind::InPlace, Ok(name)) => paddle.tensor_type.bind(callee.py()).getattr_opt(name)?,
+        _ => Some(callee.clone()),
+    };
+    let Some(mut function) = function else { return Ok(IN_C) };
+    while let Some(decorated) = function.getattr_opt(intern!(callee.py(), "__wrapped__"))? {
+        function = decorated;
+    }
+    match function.cast::<PyFunction>() {
+        Ok(function) if !hands_on(function)? => Ok(IN_PYTHON),
+        _ => Ok(IN_C),
+    }
+}
+
+/// Whether the code of a function comes to a `return` at once, as it does where one in C is called with the same arguments.
+fn hands_on(function: &Bound<'_, PyFunction>) -> PyResult<bool> {
+    /// Instructions and their inline caches.
+    const AT_ONCE: usize = 32;
+    let py = function.py();
+    let bytecode = cpython::function_code(function).getattr(intern!(py, "co_code"))?.cast_into::<PyBytes>()?;
+    let ends = Opcodes::get(py).number("RETURN_VALUE");
+    Ok(bytecode.as_bytes().chunks(2).take(AT_ONCE).any(|unit| unit.first().copied() == ends))
+}

@@ -1,0 +1,428 @@
+//! Operations that change a tensor in place, as operations of a program that give a new value, and which values share memory
+//! in eager mode.
+
+use std::collections::{HashMap, HashSet};
+
+use pyo3::exceptions::PyNotImplementedError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
+
+use crate::backend::calls::output_argument;
+use crate::backend::graph::builder::identity;
+use crate::backend::memory::views::{Views, VIEWS};
+use crate::backend::numbers::scalar;
+use crate::backend::paddle::meta;
+use crate::backend::paddle::Paddle;
+
+use sot_core::cpython;
+
+/// Those whose name without the underscore is no counterpart, or is another function.
+const NOT_FUNCTIONAL: &[&str] = &[
+    "bernoulli_",
+    "cauchy_",
+    "geometric_",
+    "log_normal_",
+    "normal_",
+    "reconstruct_from_",
+    "resize_",
+    "set_",
+    "sinc_",
+    "where_",
+];
+
+/// Those that give the tensor another shape or element type, as their counterparts do.
+const MAKING_ANOTHER: &[&str] =
+    &["cast_", "flatten_", "reshape_", "squeeze_", "t_", "transpose_", "unflatten_", "unsqueeze_"];
+
+/// Those that draw random numbers: the operation itself writes over its operand, for the same numbers.
+const RANDOM: &[&str] = &["exponential_", "gaussian_", "random_", "uniform_"];
+
+/// It has no underscore.
+pub(crate) const INCREMENT: &str = "increment";
+
+/// Functions that change their first argument in place when they are asked to, by this argument.
+const ASKED: &[&str] = &["dropout", "silu"];
+const ARGUMENT: &str = "inplace";
+
+/// Operations whose result may share memory with their first operand in eager mode, beside [`VIEWS`] and the `builtin` ones
+/// that bundle values. One too many costs a graph break.
+const SHARING: &[&str] = &[
+    "pd_op.broadcast_tensors",
+    "pd_op.einsum",
+    "pd_op.expand",
+    "pd_op.expand_as",
+    "pd_op.share_data_",
+    "pd_op.view_slice",
+];
+
+/// Whether the function or method of this name does what that without the underscore does, to its first argument.
+pub(crate) fn is_functional(name: &str) -> bool {
+    !NOT_FUNCTIONAL.contains(&name)
+}
+
+/// The argument by which the function of this name is asked to change its first one in place, and its position.
+pub(crate) fn asked_by(
+    paddle: &Paddle,
+    function: &Bound<'_, PyAny>,
+    name: &str,
+) -> PyResult<Option<(&'static str, usize)>> {
+    if !ASKED.contains(&name) {
+        return Ok(None);
+    }
+    Ok(output_argument::position(paddle, function, ARGUMENT, usize::MAX)?.map(|at| (ARGUMENT, at)))
+}
+
+/// How often operations have changed a tensor, as autograd counts it, by the identity of the value it has.
+#[derive(Default)]
+pub(crate) struct Versions(HashMap<u64, usize>);
+
+impl Versions {
+    /// Notes what a call gave the tensor that is its first argument.
+    pub(crate) fn note(
+        &mut self,
+        paddle: &Paddle,
+        callee: &Bound<'_, PyAny>,
+        args: &Bound<'_, PyTuple>,
+        result: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let before = self.of(identity(paddle, &args.get_item(0)?)?);
+        // Paddle does not count this one.
+        let is_exponential = scalar::name(callee)?.as_deref() == Some("exponential_");
+        let counts = !is_set_value(callee)? && !is_exponential;
+        self.0.insert(identity(paddle, result)?, before + usize::from(counts));
+        Ok(())
+    }
+
+    /// Of the tensor that has this value.
+    pub(crate) fn of(&self, value: u64) -> usize {
+        self.0.get(&value).copied().unwrap_or(0)
+    }
+}
+
+/// Tensors that have a gradient of their own and keep it when they are changed where none is recorded (a parameter under
+/// `no_grad`): no gradient flows through the value they have then, where in eager mode one would begin at the tensor.
+#[derive(Default)]
+pub(crate) struct OwnGradients {
+    /// Those values.
+    changed: HashSet<u64>,
+    /// Values that gradients flow to.
+    reached: HashSet<u64>,
+}
+
+impl OwnGradients {
+    /// Looks at what a call is given, which no gradient may flow to where it has its own.
+    pub(crate) fn check(
+        &mut self,
+        paddle: &Paddle,
+        callee: &Bound<'_, PyAny>,
+        args: &Bound<'_, PyTuple>,
+        kwargs: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<()> {
+        if is_set_value(callee)? || !paddle.grad_enabled(args.py())? {
+            return Ok(());
+        }
+        let mut given = meta::values_in(paddle, args)?;
+        if let Some(kwargs) = kwargs {
+            given.extend(meta::values_in(paddle, kwargs)?);
+        }
+        for value in given {
+            let id = identity(paddle, &value)?;
+            if self.changed.contains(&id) {
+                return refuse("a gradient begins at a tensor that was changed where none is recorded");
+            }
+            if !stops(&value)? {
+                self.reached.insert(id);
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes what a call gave the tensor that is its first argument.
+    pub(crate) fn note(
+        &mut self,
+        paddle: &Paddle,
+        callee: &Bound<'_, PyAny>,
+        args: &Bound<'_, PyTuple>,
+        result: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let tensor = args.get_item(0)?;
+        let id = identity(paddle, &tensor)?;
+        let has_one = self.changed.contains(&id) || !stops(&tensor)?;
+        let unrecorded = is_set_value(callee)? || !paddle.grad_enabled(callee.py())?;
+        if has_one && unrecorded && stops(result)? && !self.reached.contains(&id) {
+            self.changed.insert(identity(paddle, result)?);
+        }
+        Ok(())
+    }
+
+    /// Whether a tensor that has this value has a gradient of its own.
+    pub(crate) fn has(&self, value: u64) -> bool {
+        self.changed.contains(&value)
+    }
+}
+
+fn stops(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    value.getattr(intern!(value.py(), "stop_gradient"))?.is_truthy()
+}
+
+/// Whether it is a method that changes a tensor past autograd, in any mode.
+fn is_set_value(callee: &Bound<'_, PyAny>) -> PyResult<bool> {
+    callee.cast::<PyString>().map_or(Ok(false), |method| Ok(matches!(method.to_str()?, "copy_" | "set_value")))
+}
+
+/// `paddle.assign(value, tensor)`, as what changes its first argument.
+#[pyfunction]
+fn assign_to<'py>(tensor: Bound<'py, PyAny>, value: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    cpython::import(tensor.py(), "paddle")?.call_method1(intern!(tensor.py(), "assign"), (value, tensor))
+}
+
+/// That function.
+pub(crate) fn assignment(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    static FUNCTION: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let make = || PyResult::Ok(wrap_pyfunction!(assign_to, py)?.into_any().unbind());
+    Ok(FUNCTION.get_or_try_init(py, make)?.bind(py).clone())
+}
+
+/// The value that `args[0]` has after the call, a new one; in static mode.
+pub(crate) fn call<'py>(
+    paddle: &Paddle,
+    callee: &Bound<'py, PyAny>,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let value = changed(paddle, callee, args, kwargs)?;
+    refuse_another(callee, &args.get_item(0)?, &value)?;
+    let id = identity(paddle, &value)?;
+    for argument in args.iter().filter(|argument| paddle.is_value(argument)) {
+        if identity(paddle, &argument)? == id {
+            return cpython::import(callee.py(), "paddle")?.call_method1("assign", (value,));
+        }
+    }
+    Ok(value)
+}
+
+/// What has another shape or element type than the tensor had, as some counterparts give it, is no value of that tensor.
+fn refuse_another(callee: &Bound<'_, PyAny>, before: &Bound<'_, PyAny>, after: &Bound<'_, PyAny>) -> PyResult<()> {
+    let name = match callee.cast::<PyString>() {
+        Ok(method) => method.to_string(),
+        Err(_) => callee.getattr("__name__")?.extract()?,
+    };
+    let stays = |name| before.getattr(name)?.eq(after.getattr(name)?);
+    if MAKING_ANOTHER.contains(&&*name) || (stays("shape")? && stays("dtype")?) {
+        return Ok(());
+    }
+    refuse("it changes what the tensor is, not only its numbers")
+}
+
+fn changed<'py>(
+    paddle: &Paddle,
+    callee: &Bound<'py, PyAny>,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = callee.py();
+    let changed = args.get_item(0)?;
+    if callee.is(assignment(py)?) {
+        let value = args.get_item(1)?;
+        let same = |name| value.getattr(name)?.eq(changed.getattr(name)?);
+        if !same("shape")? || !same("dtype")? {
+            return refuse("it is given another shape or element type");
+        }
+        return cpython::import(py, "paddle")?.call_method1("assign", (value,));
+    }
+    let rest = args.get_slice(1, args.len());
+    let Ok(method) = callee.cast::<PyString>() else {
+        let module = cpython::import(py, callee.getattr("__module__")?.cast::<PyString>()?.to_str()?)?;
+        let name: String = callee.getattr("__name__")?.extract()?;
+        if RANDOM.contains(&&*name) {
+            return draw(callee, args, kwargs);
+        }
+        if name == INCREMENT {
+            return increment(paddle, args, kwargs);
+        }
+        if let Some((argument, at)) = asked_by(paddle, callee, &name)? {
+            return unasked(paddle, callee, args, kwargs, (argument, at));
+        }
+        return module.getattr(name.trim_end_matches('_'))?.call(args, kwargs);
+    };
+    let api = cpython::import(py, "paddle")?;
+    match method.to_str()? {
+        "__setitem__" => {
+            refuse_late_mask(paddle, &rest.get_item(0)?)?;
+            // The operation writes over its operand, which others may still read.
+            let copy = api.call_method1("assign", (changed,))?;
+            let set = cpython::import(py, "paddle.base.variable_index")?.getattr("_setitem_static")?;
+            let value = as_tensor(paddle, &copy, &rest.get_item(1)?)?;
+            set.call1((copy, rest.get_item(0)?, value))
+        }
+        "copy_" => {
+            let value = rest.get_item(0)?;
+            let same = |name| value.getattr(name)?.eq(changed.getattr(name)?);
+            if !paddle.is_value(&value) || kwargs.is_some() || !same("shape")? || !same("dtype")? {
+                return refuse("it is given another shape or element type");
+            }
+            let copy = api.call_method1("assign", (value,))?;
+            copy.setattr(intern!(py, "stop_gradient"), true)?;
+            Ok(copy)
+        }
+        "set_value" => {
+            let value = rest.get_item(0)?;
+            if !paddle.is_value(&value) || kwargs.is_some() {
+                return refuse("it is given what is no tensor");
+            }
+            let copy = api.call_method1("assign", (value,))?;
+            copy.setattr(intern!(py, "stop_gradient"), true)?;
+            Ok(copy)
+        }
+        "fill_" if changed.getattr("dtype")?.eq(api.getattr("bool")?)? => {
+            refuse("a bool tensor is filled with a number")
+        }
+        "fill_" => api.getattr("full_like")?.call((changed, rest.get_item(0)?), kwargs),
+        name if RANDOM.contains(&name) => {
+            let function = cpython::import(py, "paddle.tensor.random")?.getattr(name)?;
+            draw(&function, args, kwargs)
+        }
+        INCREMENT => increment(paddle, args, kwargs),
+        "zero_" => api.call_method1("zeros_like", (changed,)),
+        name => changed.getattr(name.trim_end_matches('_'))?.call(rest, kwargs),
+    }
+}
+
+/// `increment(x, value=1.0)`, as an addition. The operation itself writes over its operand.
+fn increment<'py>(
+    paddle: &Paddle,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (tensor, api) = (args.get_item(0)?, cpython::import(args.py(), "paddle")?);
+    let by_name = kwargs.map(|kwargs| kwargs.get_item("value")).transpose()?.flatten();
+    let value = match args.get_item(1).ok().or(by_name) {
+        None => PyFloat::new(args.py(), 1.0).into_any(),
+        Some(value) if paddle.is_value(&value) => return refuse("it is given a tensor"),
+        Some(value) => value,
+    };
+    let shape = tensor.getattr("shape")?;
+    if shape.try_iter()?.any(|size| !size.is_ok_and(|size| size.eq(1).unwrap_or(false))) {
+        return refuse("it is not of one element");
+    }
+    let value = api.call_method1("full", (shape, value, tensor.getattr("dtype")?))?;
+    api.call_method1("add", (tensor, value))
+}
+
+/// The call without that argument.
+fn unasked<'py>(
+    paddle: &Paddle,
+    function: &Bound<'py, PyAny>,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+    (argument, at): (&str, usize),
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = function.py();
+    // Dropout of whole dimensions refuses to be asked.
+    let by_name = kwargs.map(|kwargs| kwargs.get_item("axis")).transpose()?.flatten();
+    let axis = output_argument::position(paddle, function, "axis", args.len())?.and_then(|at| args.get_item(at).ok());
+    if by_name.or(axis).is_some_and(|axis| !axis.is_none()) {
+        return refuse("it is given an axis");
+    }
+    let kwargs = kwargs.map(PyDictMethods::copy).transpose()?;
+    if let Some(kwargs) = kwargs.as_ref().filter(|kwargs| kwargs.contains(argument).unwrap_or(false)) {
+        kwargs.del_item(argument)?;
+    }
+    let mut args: Vec<Bound<'_, PyAny>> = args.iter().collect();
+    if let Some(asked) = args.get_mut(at) {
+        *asked = PyBool::new(py, false).to_owned().into_any();
+    }
+    function.call(PyTuple::new(py, args)?, kwargs.as_ref())
+}
+
+/// Random numbers in the place of a copy of the first argument.
+fn draw<'py>(
+    function: &Bound<'py, PyAny>,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = function.py();
+    let copy = cpython::import(py, "paddle")?.call_method1("assign", (args.get_item(0)?,))?;
+    let args: Vec<Bound<'_, PyAny>> = std::iter::once(copy).chain(args.iter().skip(1)).collect();
+    // Its decorator keeps it from static programs.
+    let function = cpython::import(py, "inspect")?.call_method1("unwrap", (function,))?;
+    function.call(PyTuple::new(py, args)?, kwargs)
+}
+
+/// What is written, as a tensor: the operation that writes numbers passes on the gradient of what it has written over.
+fn as_tensor<'py>(paddle: &Paddle, to: &Bound<'py, PyAny>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    if paddle.is_value(value) {
+        return Ok(value.clone());
+    }
+    if !value.is_instance_of::<PyFloat>() && !value.is_instance_of::<PyInt>() {
+        return refuse("what is written is neither a tensor nor a number");
+    }
+    let api = cpython::import(value.py(), "paddle")?;
+    api.call_method1("full", (vec![1], value, to.getattr("dtype")?))
+}
+
+/// Refuses an index with a mask that is not its first item. Where one of several dimensions stands, static mode writes elsewhere, and
+/// eager mode where a number is written.
+fn refuse_late_mask(paddle: &Paddle, index: &Bound<'_, PyAny>) -> PyResult<()> {
+    let Ok(items) = index.cast::<PyTuple>() else { return Ok(()) };
+    for item in items.iter().skip(1) {
+        let is_mask = match item.cast::<PyList>() {
+            Ok(list) => list.iter().any(|item| item.is_instance_of::<PyBool>()),
+            Err(_) => paddle.is_value(&item) && &*meta::dtype_name(&item.getattr("dtype")?)? == "bool",
+        };
+        if is_mask {
+            return refuse("a mask is not the first of the indices");
+        }
+    }
+    Ok(())
+}
+
+fn refuse<T>(why: &str) -> PyResult<T> {
+    Err(PyNotImplementedError::new_err(why.to_owned()))
+}
+
+/// The value whose memory `value` has, or may have, in eager mode.
+pub(crate) fn memory(paddle: &Paddle, views: &Views, value: &Bound<'_, PyAny>) -> PyResult<u64> {
+    let py = value.py();
+    let mut value = value.clone();
+    loop {
+        let id = identity(paddle, &value)?;
+        let root = views.root(&value, id);
+        if root.id != id {
+            value = root.value;
+            continue;
+        }
+        let operation = value.call_method0(intern!(py, "get_defining_op"))?;
+        if operation.is_none() || operation.call_method0(intern!(py, "num_operands"))?.extract::<usize>()? == 0 {
+            return Ok(id);
+        }
+        let name = operation.call_method0(intern!(py, "name"))?;
+        let name = name.extract::<&str>()?;
+        let source = operation.call_method1(intern!(py, "operand_source"), (0,))?;
+        let casts_to_the_same =
+            || PyResult::Ok(name == "pd_op.cast" && source.getattr("dtype")?.eq(value.getattr("dtype")?)?);
+        if !VIEWS.contains(&name) && !SHARING.contains(&name) && !name.starts_with("builtin.") && !casts_to_the_same()?
+        {
+            return Ok(id);
+        }
+        value = source;
+    }
+}
+
+/// Whether a value is laid out row by row in eager mode, as the results of operations are that share no memory with their operands.
+pub(crate) fn is_laid_out(
+    paddle: &Paddle,
+    views: &Views,
+    versions: &Versions,
+    value: &Bound<'_, PyAny>,
+) -> PyResult<bool> {
+    let py = value.py();
+    let (id, operation) = (identity(paddle, value)?, value.call_method0(intern!(py, "get_defining_op"))?);
+    // What was changed in place is laid out as it was.
+    if operation.is_none() || versions.0.contains_key(&id) || memory(paddle, views, value)? != id {
+        return Ok(false);
+    }
+    Ok(!matches!(operation.call_method0(intern!(py, "name"))?.extract::<&str>()?, "pd_op.data" | "builtin.parameter"))
+}

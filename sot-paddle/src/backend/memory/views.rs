@@ -1,0 +1,265 @@
+//! Results that share memory with another tensor in eager mode: slices, reshaped and detached tensors. Inside a program they
+//! are values like any other, since what changes one that others share ends the graph. One that leaves the graph together with
+//! what it is a view of is made again from it by the same call in eager mode, so that a later write to one shows in the other.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyEllipsis, PyFloat, PyInt, PyList, PySlice, PyString, PyTuple};
+use sot_core::backend::CallKind;
+
+use crate::backend::graph::builder::identity;
+use crate::backend::numbers::sizes::Numbers;
+use crate::backend::numbers::twin::with_values;
+use crate::backend::paddle::Paddle;
+
+/// Operations whose result may be a view of their first operand. Making one again that is none costs time only.
+pub(crate) const VIEWS: &[&str] = &[
+    "builtin.split",
+    "pd_op.as_complex",
+    "pd_op.as_real",
+    "pd_op.as_strided",
+    "pd_op.diagonal",
+    "pd_op.flatten",
+    "pd_op.imag",
+    "pd_op.real",
+    "pd_op.reshape",
+    "pd_op.slice",
+    "pd_op.split",
+    "pd_op.split_with_num",
+    "pd_op.squeeze",
+    "pd_op.strided_slice",
+    "pd_op.tensor_unfold",
+    "pd_op.transpose",
+    "pd_op.unbind",
+    "pd_op.unsqueeze",
+    "pd_op.view_dtype",
+    "pd_op.view_shape",
+];
+
+/// A call that makes a view of its first argument.
+pub(crate) struct Step {
+    /// `None` for a method.
+    function: Option<Py<PyAny>>,
+    method: Py<PyAny>,
+    rest: Py<PyTuple>,
+    keywords: Option<Py<PyDict>>,
+    /// Which of several results.
+    index: Option<usize>,
+    /// The values among the other arguments, which stand for numbers.
+    numbers: Vec<Py<PyAny>>,
+}
+
+/// What a value is a view of.
+pub(crate) struct Root<'py> {
+    pub(crate) id: u64,
+    pub(crate) value: Bound<'py, PyAny>,
+    /// From the root to the value; none if it is no view.
+    pub(crate) steps: Vec<Rc<Step>>,
+}
+
+struct View {
+    source: u64,
+    source_value: Py<PyAny>,
+    step: Rc<Step>,
+}
+
+/// The views among a program's values, by identity.
+#[derive(Default)]
+pub(crate) struct Views(HashMap<u64, View>);
+
+impl Views {
+    /// Notes the results of a statement that are views of its first argument. `numbers` are the values that stand for numbers.
+    pub(crate) fn note<'py>(
+        &mut self,
+        paddle: &Paddle,
+        (kind, callee): (CallKind, &Bound<'py, PyAny>),
+        args: &Bound<'py, PyTuple>,
+        keywords: Option<&Bound<'py, PyDict>>,
+        result: &Bound<'_, PyAny>,
+        numbers: &Numbers,
+    ) -> PyResult<()> {
+        let Ok(source) = args.get_item(0) else { return Ok(()) };
+        let rest = args.get_slice(1, args.len());
+        if matches!(kind, CallKind::Layer | CallKind::InPlace) || !paddle.is_value(&source) {
+            return Ok(());
+        }
+        let mut found = Vec::new();
+        let one = 1_i64.into_pyobject(source.py())?.into_any();
+        let mut taken_out = |value: &Bound<'py, PyAny>| {
+            if !numbers.has(paddle, value) {
+                return Ok(value.clone());
+            }
+            found.push(value.clone().unbind());
+            Ok(one.clone())
+        };
+        for argument in rest.iter().chain(keywords.into_iter().flat_map(PyDictMethods::values)) {
+            if !is_plain(paddle, &with_values(paddle, &argument, &mut taken_out)?) {
+                return Ok(());
+            }
+        }
+        let step = |index| Step {
+            function: (kind == CallKind::Api).then(|| callee.clone().unbind()),
+            method: callee.clone().unbind(),
+            rest: rest.clone().unbind(),
+            keywords: keywords.map(|keywords| keywords.clone().unbind()),
+            index,
+            numbers: found.iter().map(|number| number.clone_ref(source.py())).collect(),
+        };
+        if paddle.is_value(result) {
+            return self.note_one(paddle, &source, result, || step(None));
+        }
+        let items = match (result.cast::<PyList>(), result.cast::<PyTuple>()) {
+            (Ok(list), _) => list.to_tuple(),
+            (_, Ok(tuple)) => tuple.clone(),
+            _ => return Ok(()),
+        };
+        for (index, item) in items.iter().enumerate().filter(|(_, item)| paddle.is_value(item)) {
+            self.note_one(paddle, &source, &item, || step(Some(index)))?;
+        }
+        Ok(())
+    }
+
+    fn note_one(
+        &mut self,
+        paddle: &Paddle,
+        source_value: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+        step: impl FnOnce() -> Step,
+    ) -> PyResult<()> {
+        if is_view(paddle, value, identity(paddle, source_value)?)? {
+            self.note_step(paddle, source_value, value, step())?;
+        }
+        Ok(())
+    }
+
+    /// Notes a value that may share the memory of `source_value` in eager mode, where `step` makes it.
+    pub(crate) fn note_step(
+        &mut self,
+        paddle: &Paddle,
+        source_value: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+        step: Step,
+    ) -> PyResult<()> {
+        let (source, id) = (identity(paddle, source_value)?, identity(paddle, value)?);
+        if source != id {
+            self.0.insert(id, View { source, source_value: source_value.clone().unbind(), step: Rc::new(step) });
+        }
+        Ok(())
+    }
+
+    /// The value that a view is one of in the end, and the calls that lead from there to it. A value that is no view is its
+    /// own root.
+    pub(crate) fn root<'py>(&self, value: &Bound<'py, PyAny>, mut id: u64) -> Root<'py> {
+        let py = value.py();
+        let mut root = Root { id, value: value.clone(), steps: Vec::new() };
+        while let Some(view) = self.0.get(&id) {
+            root.steps.push(Rc::clone(&view.step));
+            root.value = view.source_value.bind(py).clone();
+            id = view.source;
+        }
+        root.id = id;
+        root.steps.reverse();
+        root
+    }
+}
+
+impl Step {
+    /// A call of a method.
+    pub(crate) fn method(
+        py: Python<'_>,
+        name: &str,
+        rest: &Bound<'_, PyTuple>,
+        keywords: Option<&Bound<'_, PyDict>>,
+    ) -> Step {
+        let method = PyString::intern(py, name).into_any().unbind();
+        let keywords = keywords.map(|keywords| keywords.clone().unbind());
+        Step { function: None, method, rest: rest.clone().unbind(), keywords, index: None, numbers: Vec::new() }
+    }
+
+    /// The values that must be given as numbers to make it again.
+    pub(crate) fn numbers(&self) -> &[Py<PyAny>] {
+        &self.numbers
+    }
+
+    /// The view of `tensor`, in eager mode.
+    pub(crate) fn apply<'py>(
+        &self,
+        paddle: &Paddle,
+        tensor: &Bound<'py, PyAny>,
+        numbers: &[Bound<'py, PyAny>],
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = tensor.py();
+        let (mut rest, mut keywords) =
+            (self.rest.bind(py).clone(), self.keywords.as_ref().map(|it| it.bind(py).clone()));
+        if !numbers.is_empty() {
+            let mut numbers = numbers.iter();
+            let mut put_in = |value: &Bound<'py, PyAny>| Ok(numbers.next().unwrap_or(value).clone());
+            rest = with_values(paddle, rest.as_any(), &mut put_in)?.cast_into()?;
+            if let Some(given) = &mut keywords {
+                *given = with_values(paddle, given.as_any(), &mut put_in)?.cast_into()?;
+            }
+        }
+        let result = match &self.function {
+            Some(function) => {
+                let args: Vec<_> = std::iter::once(tensor.clone()).chain(rest.iter()).collect();
+                function.bind(py).call(PyTuple::new(py, args)?, keywords.as_ref())?
+            }
+            None => tensor.getattr(self.method.bind(py).cast::<PyString>()?)?.call(&rest, keywords.as_ref())?,
+        };
+        match self.index {
+            Some(index) => result.get_item(index),
+            None => Ok(result),
+        }
+    }
+
+    /// The same for another owner.
+    pub(crate) fn clone_ref(&self, py: Python<'_>) -> Step {
+        Step {
+            function: self.function.as_ref().map(|function| function.clone_ref(py)),
+            method: self.method.clone_ref(py),
+            rest: self.rest.clone_ref(py),
+            keywords: self.keywords.as_ref().map(|keywords| keywords.clone_ref(py)),
+            numbers: self.numbers.iter().map(|number| number.clone_ref(py)).collect(),
+            index: self.index,
+        }
+    }
+}
+
+/// Whether only views lie between a value and its source.
+fn is_view(paddle: &Paddle, value: &Bound<'_, PyAny>, source: u64) -> PyResult<bool> {
+    let py = value.py();
+    let mut value = value.clone();
+    while identity(paddle, &value)? != source {
+        let operation = value.call_method0(intern!(py, "get_defining_op"))?;
+        if operation.is_none() || !VIEWS.contains(&operation.call_method0(intern!(py, "name"))?.extract::<&str>()?) {
+            return Ok(false);
+        }
+        value = operation.call_method1(intern!(py, "operand_source"), (0,))?;
+    }
+    Ok(true)
+}
+
+/// Whether an argument is made of numbers, strings, slices, element types and places.
+pub(crate) fn is_plain(paddle: &Paddle, argument: &Bound<'_, PyAny>) -> bool {
+    if let Ok(slice) = argument.cast::<PySlice>() {
+        return ["start", "stop", "step"]
+            .iter()
+            .all(|part| slice.getattr(part).is_ok_and(|part| is_plain(paddle, &part)));
+    }
+    if let Ok(items) = argument.cast::<PyTuple>() {
+        return items.iter().all(|item| is_plain(paddle, &item));
+    }
+    if let Ok(items) = argument.cast::<PyList>() {
+        return items.iter().all(|item| is_plain(paddle, &item));
+    }
+    argument.is_none()
+        || argument.is_instance_of::<PyBool>()
+        || argument.is_instance_of::<PyInt>()
+        || argument.is_instance_of::<PyFloat>()
+        || argument.is_instance_of::<PyString>()
+        || argument.is_instance_of::<PyEllipsis>()
+        || paddle.is_plain_value(argument)
+}

@@ -1,0 +1,158 @@
+//! Inputs that a graph changes in place. A program gives their new numbers as results, which are written into the tensors when
+//! it has run. That is right where an input shares memory with no other one and its memory is in order; where not, the
+//! statements are called one by one instead, and do what they do in eager mode.
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use crate::backend::paddle::Paddle;
+
+/// What a graph writes.
+pub(crate) struct Writes {
+    pub(crate) each: Vec<Write>,
+    /// Its statements, called one by one.
+    pub(crate) calls: Py<PyAny>,
+}
+
+/// What an input is to have.
+pub(crate) struct Write {
+    pub(crate) input: usize,
+    pub(crate) result: usize,
+    /// How many versions of the tensor autograd is to count.
+    pub(crate) versions: usize,
+    /// Whether it has a gradient of its own, which the write is no part of.
+    pub(crate) keeps_gradient: bool,
+}
+
+impl Writes {
+    /// Where what is written is, if it shares no memory with other tensors that the graph is given.
+    pub(crate) fn alone(
+        &self,
+        inputs: &[Bound<'_, PyAny>],
+        parameters: &Bound<'_, PyTuple>,
+    ) -> PyResult<Option<Places>> {
+        let written: Vec<&Bound<'_, PyAny>> = self.each.iter().map(|write| &inputs[write.input]).collect();
+        let Some(places) = Places::of(&written)? else { return Ok(None) };
+        let is_written = |at: usize| self.each.iter().any(|write| write.input == at);
+        let others = inputs.iter().enumerate().filter(|(at, _)| !is_written(*at)).map(|(_, other)| other.clone());
+        for other in others.chain(parameters.iter()).filter(is_tensor) {
+            if places.hold_part_of(&other, &written)? {
+                return Ok(None);
+            }
+        }
+        Ok(Some(places))
+    }
+
+    /// The inputs of a program whose backward pass may read them when they have been written to.
+    pub(crate) fn keep_inputs(&self, inputs: &mut [Bound<'_, PyAny>]) -> PyResult<()> {
+        for write in &self.each {
+            let input = &mut inputs[write.input];
+            let place = input.getattr(intern!(input.py(), "place"))?;
+            *input = input.call_method1(intern!(input.py(), "_copy_to"), (place, true))?;
+        }
+        Ok(())
+    }
+
+    /// Writes; gives the results, none of which is in the memory written to.
+    pub(crate) fn write<'py>(
+        &self,
+        paddle: &Paddle,
+        places: &Places,
+        results: &Bound<'py, PyAny>,
+        inputs: &[Bound<'py, PyAny>],
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = results.py();
+        let written: Vec<&Bound<'_, PyAny>> = self.each.iter().map(|write| &inputs[write.input]).collect();
+        let mut results = results.try_iter()?.collect::<PyResult<Vec<_>>>()?;
+        for result in &mut results {
+            if places.hold_part_of(result, &written)? {
+                *result = result.call_method0(intern!(py, "clone"))?;
+            }
+        }
+        for write in &self.each {
+            let written = &inputs[write.input];
+            let copy = || written.call_method1(intern!(py, "copy_"), (&results[write.result], false));
+            if write.keeps_gradient {
+                paddle.without_grad(py, copy)?;
+            } else {
+                copy()?;
+            }
+            for _ in 0..write.versions {
+                written.call_method0(intern!(py, "_bump_inplace_version"))?;
+            }
+        }
+        Ok(PyTuple::new(py, results)?.into_any())
+    }
+}
+
+/// Numbers are inputs, too.
+fn is_tensor(object: &Bound<'_, PyAny>) -> bool {
+    object.hasattr(intern!(object.py(), "_is_shared_buffer_with")).unwrap_or(false)
+}
+
+fn shares_buffer(tensor: &Bound<'_, PyAny>, other: &Bound<'_, PyAny>) -> PyResult<bool> {
+    tensor.call_method1(intern!(tensor.py(), "_is_shared_buffer_with"), (other,))?.is_truthy()
+}
+
+/// Where tensors are, in order, none of which shares memory with another.
+pub(crate) struct Places(Vec<Memory>);
+
+impl Places {
+    /// `None` where two share some, or one has gaps.
+    fn of(tensors: &[&Bound<'_, PyAny>]) -> PyResult<Option<Self>> {
+        let mut places = Vec::with_capacity(tensors.len());
+        for tensor in tensors {
+            if !is_contiguous(tensor)? {
+                return Ok(None);
+            }
+            places.push(Memory::of(tensor)?);
+        }
+        places.sort_unstable_by_key(|place| (place.start, place.end));
+        let meet = places.windows(2).any(|pair| pair[0].meets(&pair[1]));
+        Ok((!meet).then_some(Places(places)))
+    }
+
+    /// Whether another tensor shares memory with one of them.
+    fn hold_part_of(&self, other: &Bound<'_, PyAny>, tensors: &[&Bound<'_, PyAny>]) -> PyResult<bool> {
+        let memory = Memory::of(other)?;
+        let next = self.0.partition_point(|place| place.end <= memory.start);
+        if self.0.get(next).is_some_and(|place| place.meets(&memory)) {
+            return Ok(true);
+        }
+        if is_contiguous(other)? {
+            return Ok(false);
+        }
+        for tensor in tensors {
+            if shares_buffer(tensor, other)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+fn is_contiguous(tensor: &Bound<'_, PyAny>) -> PyResult<bool> {
+    tensor.call_method0(intern!(tensor.py(), "is_contiguous"))?.is_truthy()
+}
+
+/// From where to where a tensor's numbers are, as far as they are without gaps: memory that other libraries gave has a buffer
+/// for each tensor.
+struct Memory {
+    start: usize,
+    end: usize,
+}
+
+impl Memory {
+    fn of(tensor: &Bound<'_, PyAny>) -> PyResult<Memory> {
+        let py = tensor.py();
+        let start: usize = tensor.call_method0(intern!(py, "data_ptr"))?.extract()?;
+        let items: usize = tensor.getattr(intern!(py, "size"))?.extract()?;
+        let size: usize = tensor.call_method0(intern!(py, "element_size"))?.extract()?;
+        Ok(Memory { start, end: start + items * size })
+    }
+
+    fn meets(&self, other: &Memory) -> bool {
+        self.start < other.end && other.start < self.end
+    }
+}

@@ -1,0 +1,231 @@
+//! Floats that differ from call to call as arguments of statements, in the place of Python's numbers. Each of these calls is built so that the
+//! result is that of the number to the last bit; of all others the number is assumed.
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString, PyTuple};
+use sot_core::backend::{CallKind, SizesMatter};
+use sot_core::cpython;
+
+use crate::backend::numbers::scalar;
+use crate::backend::numbers::sizes::Numbers;
+use crate::backend::paddle::meta;
+use crate::backend::paddle::Paddle;
+
+/// Arithmetic of a tensor and a `float`.
+const ARITHMETIC: &[&str] = &[
+    "__add__",
+    "__radd__",
+    "__sub__",
+    "__rsub__",
+    "__mul__",
+    "__rmul__",
+    "__truediv__",
+    "__rtruediv__",
+    "__mod__",
+    "__floordiv__",
+];
+
+const COMPARISONS: &[&str] = &["__lt__", "__le__", "__gt__", "__ge__", "__eq__", "__ne__"];
+
+/// Methods and functions, with their parameters in order.
+const FUNCTIONS: &[(&str, &[&str])] = &[
+    ("clip", &["x", "min", "max"]),
+    ("full", &["shape", "fill_value", "dtype"]),
+    ("full_like", &["x", "fill_value", "dtype"]),
+    ("lerp", &["x", "y", "weight"]),
+    ("scale", &["x", "scale", "bias", "bias_after_scale"]),
+];
+
+/// Whether numbers that are no integers may be given to a statement.
+pub(crate) fn are_taken(kind: CallKind, callee: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let Some(name) = scalar::name(callee)? else { return Ok(false) };
+    let is_function = || FUNCTIONS.iter().any(|(function, _)| *function == name);
+    Ok(match kind {
+        CallKind::Method => ARITHMETIC.contains(&&*name) || COMPARISONS.contains(&&*name) || is_function(),
+        CallKind::Api => is_function() && is_of_tensors(callee)?,
+        _ => false,
+    })
+}
+
+fn is_of_tensors(function: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let module = function.getattr_opt(intern!(function.py(), "__module__"))?;
+    Ok(module.is_some_and(|module| module.extract::<&str>().is_ok_and(|module| module.starts_with("paddle.tensor."))))
+}
+
+/// The result of a call that such a number is given to; `None` for any other. To be called in static mode.
+pub(crate) fn call<'py>(
+    paddle: &Paddle,
+    numbers: &Numbers,
+    (kind, callee): (CallKind, &Bound<'py, PyAny>),
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    if !numbers.floats_are_in(paddle, args, kwargs)? {
+        return Ok(None);
+    }
+    let name = scalar::name(callee)?.unwrap_or_default();
+    if !are_taken(kind, callee)? {
+        return Err(unlike_number(&name));
+    }
+    if let Some((_, parameters)) = FUNCTIONS.iter().find(|(function, _)| *function == name) {
+        return Call { paddle, numbers, name: &name, given: bind(&name, parameters, args, kwargs)? }.build().map(Some);
+    }
+    let (tensor, number) = (args.get_item(0)?, args.get_item(1)?);
+    let method = PyString::intern(callee.py(), &name);
+    if numbers.is_float(paddle, &tensor)? {
+        return Err(unlike_number(&name)); // Two numbers: Python's to compute.
+    }
+    if COMPARISONS.contains(&&*name) {
+        compare(paddle, &method, &tensor, &number).map(Some)
+    } else {
+        compute(paddle, &method, &tensor, &number).map(Some)
+    }
+}
+
+fn unlike_number(name: &str) -> PyErr {
+    SizesMatter::new_err(format!("{name} with a float that differs is not as it is with a number"))
+}
+
+fn dtype_of(paddle: &Paddle, tensor: &Bound<'_, PyAny>) -> PyResult<String> {
+    Ok(meta::of_value(paddle, tensor)?.map(|meta| meta.dtype.to_string()).unwrap_or_default())
+}
+
+fn as_type<'py>(value: &Bound<'py, PyAny>, dtype: &str) -> PyResult<Bound<'py, PyAny>> {
+    value.call_method1(intern!(value.py(), "astype"), (dtype,))
+}
+
+/// Eager mode compares with a number of the tensor's type, and integers as `float32`.
+fn compare<'py>(
+    paddle: &Paddle,
+    method: &Bound<'py, PyString>,
+    tensor: &Bound<'py, PyAny>,
+    number: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    match &*dtype_of(paddle, tensor)? {
+        dtype @ ("float32" | "float64") => tensor.call_method1(method, (as_type(number, dtype)?,)),
+        "int32" | "int64" => as_type(tensor, "float32")?.call_method1(method, (as_type(number, "float32")?,)),
+        _ => Err(unlike_number(method.to_str()?)),
+    }
+}
+
+/// An operator between a tensor and a `float` that is a value.
+fn compute<'py>(
+    paddle: &Paddle,
+    method: &Bound<'py, PyString>,
+    tensor: &Bound<'py, PyAny>,
+    number: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let meta = meta::of_value(paddle, tensor)?.filter(|meta| matches!(&*meta.dtype, "float32" | "float64"));
+    let Some(meta) = meta else { return Err(unlike_number(method.to_str()?)) };
+    let py = tensor.py();
+    // Which also adds nought, in eager mode, too.
+    let scaled = |number| cpython::import(py, "paddle")?.call_method1(intern!(py, "scale"), (tensor, number));
+    match method.to_str()? {
+        "__mul__" | "__rmul__" => scaled(number.clone()),
+        "__truediv__" if paddle.release.divides_by_reciprocal => {
+            scaled(scalar::constant(&1.0_f64.into_pyobject(py)?.into_any(), "float64")?.div(number)?)
+        }
+        // Eager mode divides a tensor of the other's shape, for which the kernel may be another one, with other results.
+        "__rtruediv__" => {
+            let full = cpython::import(py, "paddle")?.getattr("full_like")?;
+            full.call1((tensor, as_type(number, &meta.dtype)?))?.div(tensor)
+        }
+        // The number is one of one dimension there.
+        "__floordiv__" if meta.shape.is_empty() => Err(unlike_number("__floordiv__")),
+        _ => tensor.call_method1(method, (as_type(number, &meta.dtype)?,)),
+    }
+}
+
+/// What each parameter was given.
+fn bind<'py>(
+    name: &str,
+    parameters: &[&'static str],
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Vec<(&'static str, Bound<'py, PyAny>)>> {
+    if args.len() > parameters.len() {
+        return Err(unlike_number(name));
+    }
+    let mut given: Vec<_> = parameters.iter().copied().zip(args.iter()).collect();
+    for (keyword, value) in kwargs.into_iter().flat_map(PyDictMethods::iter) {
+        let keyword = keyword.extract::<&str>()?;
+        match parameters.iter().find(|parameter| **parameter == keyword) {
+            Some(parameter) if given.iter().all(|(other, _)| other != parameter) => given.push((*parameter, value)),
+            _ => return Err(unlike_number(name)),
+        }
+    }
+    Ok(given)
+}
+
+/// A call of one of [`FUNCTIONS`].
+struct Call<'a, 'py> {
+    paddle: &'a Paddle,
+    numbers: &'a Numbers,
+    name: &'a str,
+    given: Vec<(&'static str, Bound<'py, PyAny>)>,
+}
+
+impl<'py> Call<'_, 'py> {
+    fn build(mut self) -> PyResult<Bound<'py, PyAny>> {
+        let taking: &[&str] = match self.name {
+            "clip" => &["min", "max"],
+            "lerp" => &["weight"],
+            "scale" => &["scale"],
+            _ => &["fill_value"],
+        };
+        let Some((_, first)) = self.given.first() else { return Err(unlike_number(self.name)) };
+        let dtype = dtype_of(self.paddle, first)?;
+        for (parameter, value) in &self.given {
+            if self.numbers.is_float(self.paddle, value)? && !taking.contains(parameter) {
+                return Err(unlike_number(self.name));
+            }
+        }
+        let floating = matches!(&*dtype, "float32" | "float64");
+        match self.name {
+            "full" | "full_like" => {}
+            "lerp" if floating => self.cast_weight(&dtype)?,
+            "clip" if floating => self.widen_bounds(&dtype)?,
+            // What is added is rounded to `float32`.
+            "scale" if floating && (dtype == "float32" || self.given.len() <= 2) => {}
+            _ => return Err(unlike_number(self.name)),
+        }
+        let Some((_, first)) = self.given.first() else { return Err(unlike_number(self.name)) };
+        let keywords = PyDict::new(first.py());
+        for (parameter, value) in &self.given {
+            keywords.set_item(parameter, value)?;
+        }
+        cpython::import(first.py(), "paddle")?.getattr(self.name)?.call((), Some(&keywords))
+    }
+
+    /// Eager mode makes a tensor of the other's type of the number.
+    fn cast_weight(&mut self, dtype: &str) -> PyResult<()> {
+        for (_, weight) in self.given.iter_mut().filter(|(parameter, _)| *parameter == "weight") {
+            *weight = as_type(weight, dtype)?;
+        }
+        Ok(())
+    }
+
+    /// A bound that is known is rounded to `float32` beside one that is a value.
+    fn widen_bounds(&mut self, dtype: &str) -> PyResult<()> {
+        if dtype != "float64" {
+            return Ok(());
+        }
+        let is_number = |value: &Bound<'_, PyAny>| {
+            let is_integer = value.is_instance_of::<PyInt>() && !value.is_instance_of::<PyBool>();
+            is_integer || value.is_instance_of::<PyFloat>()
+        };
+        let mut bounds = 0;
+        for (_, bound) in self.given.iter_mut().skip(1) {
+            if is_number(bound) {
+                *bound = scalar::constant(bound, "float64")?;
+            }
+            bounds += usize::from(self.paddle.is_value(bound));
+        }
+        // Without a bound there is the least or greatest number.
+        if bounds < 2 {
+            return Err(unlike_number(self.name));
+        }
+        Ok(())
+    }
+}

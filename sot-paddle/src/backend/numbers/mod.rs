@@ -1,0 +1,8 @@
+//! Numbers of Python beside tensors: known ones, and those left open, as values of the graph.
+
+pub(crate) mod floats;
+pub(crate) mod known_sizes;
+pub(crate) mod number_inputs;
+pub(crate) mod scalar;
+pub(crate) mod sizes;
+pub(crate) mod twin;

@@ -1,0 +1,293 @@
+//! Python numbers beside graph values. Static mode rounds some of them to `float32`, or computes by another formula than eager
+//! mode; here operators with a number are written so that the results are eager mode's to the last bit.
+
+use pyo3::exceptions::PyNotImplementedError;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString, PyTuple};
+use sot_core::backend::{CallKind, TensorMeta};
+use sot_core::cpython;
+
+use crate::backend::paddle::meta;
+use crate::backend::paddle::Paddle;
+
+/// Functions through which a number reaches a `float64` tensor rounded to `float32`.
+const ROUNDING: &[&str] = &["scale", "clip", "full_like", "pad", "fill"];
+
+/// Operators whose result on two bools is of another type in eager mode.
+const ARITHMETIC: &[&str] = &["add", "sub", "mul", "truediv", "floordiv", "mod", "pow"];
+
+/// The result, if the call is an operator between a value and a number that static mode computes differently. To be called
+/// in static mode.
+pub(crate) fn operator_with_number<'py>(
+    paddle: &Paddle,
+    kind: CallKind,
+    callee: &Bound<'py, PyAny>,
+    args: &Bound<'py, PyTuple>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let Some(operator) = operator_name(kind, callee)? else { return Ok(None) };
+    if args.len() != 2 {
+        return Ok(None);
+    }
+    let (left, right) = (args.get_item(0)?, args.get_item(1)?);
+    let (value, number, reflected) = if is_number(&right) { (left, right, false) } else { (right, left, true) };
+    if !is_number(&number) {
+        return Ok(None);
+    }
+    let Some(meta) = meta::of_value(paddle, &value)? else { return Ok(None) };
+    let reflected = reflected || operator.starts_with('r');
+    let operator = operator.trim_start_matches('r');
+    if number.is_instance_of::<PyBool>() && &*meta.dtype == "bool" && ARITHMETIC.contains(&operator) {
+        return Err(PyNotImplementedError::new_err(
+            "arithmetic of a bool tensor and a bool is done in eager mode only",
+        ));
+    }
+    let operands = Operands { value, number, dtype: meta.dtype.to_string(), reflected };
+    match operator {
+        "matmul" => Err(PyNotImplementedError::new_err("the matrix product with a number is for eager mode to refuse")),
+        "floordiv" if meta.shape.is_empty() => operands.of_one_dimension(callee).map(Some),
+        "pow" if meta.shape.is_empty() && !reflected && operands.number.is_instance_of::<PyBool>() => {
+            operands.of_one_dimension(callee).map(Some)
+        }
+        "truediv" if !reflected => operands.divide(paddle.release.divides_by_reciprocal),
+        "pow" if !reflected && operands.yields_floating() => operands.power().map(Some),
+        "add" | "sub" | "mul" if operands.dtype == "float64" => operands.with_constant(operator).map(Some),
+        _ => Ok(None),
+    }
+}
+
+/// Numbers of numpy's that operators of a floating tensor take for Python's.
+const PLAIN: &[&str] = &["float32", "int64", "int32"];
+
+/// Numbers of numpy's that are indices of tensors as Python's are.
+const INDICES: &[&str] = &["int64", "int32"];
+
+/// The Python number that an operator method takes one of numpy's for. To other tensors integers of numpy's are of the tensor's
+/// type, and some numbers are arrays.
+pub(crate) fn number_for(tensor: &TensorMeta, operator: &str, number: &Bound<'_, PyAny>) -> Option<Py<PyAny>> {
+    let ty = number.get_type();
+    if !ty.module().is_ok_and(|module| module == "numpy") {
+        return None;
+    }
+    let name = cpython::type_name(&ty);
+    if matches!(operator, "__getitem__" | "__setitem__") {
+        return INDICES.contains(&&*name).then(|| number.call_method0("item").ok()).flatten().map(Bound::unbind);
+    }
+    let is_plain = || {
+        let operator = operator.trim_start_matches("__").trim_start_matches('r').trim_end_matches("__");
+        PLAIN.contains(&&*name)
+            && matches!(&*tensor.dtype, "float32" | "float64")
+            && !matches!(operator, "and" | "or" | "xor" | "matmul")
+            // Releases differ in how they divide by one.
+            && !(&*name == "float32" && operator == "truediv")
+    };
+    (&*name == "float64" || is_plain()).then(|| number.call_method0("item").ok()).flatten().map(Bound::unbind)
+}
+
+/// Refuses calls that would round a number on its way to a `float64` tensor.
+pub(crate) fn refuse_rounding(
+    paddle: &Paddle,
+    callee: &Bound<'_, PyAny>,
+    args: &Bound<'_, PyTuple>,
+    kwargs: Option<&Bound<'_, PyDict>>,
+) -> PyResult<()> {
+    let Some(name) = name(callee)? else { return Ok(()) };
+    if !ROUNDING.contains(&name.trim_end_matches('_')) {
+        return Ok(());
+    }
+    let all = || args.iter().chain(kwargs.into_iter().flat_map(|kwargs| kwargs.values().iter().collect::<Vec<_>>()));
+    let mut wide = false;
+    for argument in all() {
+        wide |= meta::of_value(paddle, &argument)?.is_some_and(|meta| &*meta.dtype == "float64");
+        // The element type that the result is to have.
+        wide |= name == "full_like" && !paddle.is_value(&argument) && argument.str()?.to_str()?.ends_with("float64");
+    }
+    if wide && all().any(|argument| argument.cast::<PyFloat>().is_ok_and(|number| rounds(number.value()))) {
+        let text = format!("{name} of a float64 tensor would round its number to float32 in a graph");
+        return Err(PyNotImplementedError::new_err(text));
+    }
+    Ok(())
+}
+
+/// Refuses minus nought: programs keep one attribute for what is equal, and would have it without its sign.
+pub(crate) fn refuse_minus_nought(args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+    for argument in args.iter().chain(kwargs.into_iter().flat_map(PyDictMethods::values)) {
+        if argument.cast::<PyFloat>().is_ok_and(|number| number.value() == 0.0 && number.value().is_sign_negative()) {
+            return Err(PyNotImplementedError::new_err("a program has no -0.0 beside 0.0"));
+        }
+    }
+    Ok(())
+}
+
+/// The arguments of `full(shape, "-inf")` with the number that eager mode reads in the text.
+pub(crate) fn filled_with_text<'py>(
+    kind: CallKind,
+    callee: &Bound<'py, PyAny>,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Option<Bound<'py, PyTuple>>> {
+    let Some(text) = args.get_item(1).ok().filter(PyAnyMethods::is_instance_of::<PyString>) else { return Ok(None) };
+    if kind != CallKind::Api || name(callee)?.as_deref() != Some("full") {
+        return Ok(None);
+    }
+    let by_name = kwargs.map(|kwargs| kwargs.get_item("dtype")).transpose()?.flatten();
+    let dtype = args.get_item(2).ok().or(by_name).filter(|dtype| !dtype.is_none());
+    if dtype.map(|dtype| dtype.str()).transpose()?.is_some_and(|dtype| !dtype.to_string_lossy().contains("float")) {
+        return Ok(None);
+    }
+    let number = cpython::import(callee.py(), "builtins")?.getattr("float")?.call1((text,))?;
+    let given = args.iter().enumerate().map(|(at, arg)| if at == 1 { number.clone() } else { arg });
+    PyTuple::new(callee.py(), given.collect::<Vec<_>>()).map(Some)
+}
+
+/// Makes sure that nought has no sign in the attributes that all programs share.
+pub(crate) fn keep_nought(paddle: &Paddle, py: Python<'_>) -> PyResult<()> {
+    static KEPT: PyOnceLock<()> = PyOnceLock::new();
+    let keep = || -> PyResult<()> {
+        let target = paddle.static_mode.new_target(py, &paddle.program)?;
+        paddle.static_mode.within(py, &target, || {
+            for dtype in ["float32", "float64"] {
+                let nought = constant(&PyFloat::new(py, 0.0).into_any(), dtype)?;
+                cpython::import(py, "paddle")?.call_method1("scale", (nought, 0.0, 0.0))?;
+            }
+            Ok(())
+        })
+    };
+    KEPT.get_or_try_init(py, keep).map(drop)
+}
+
+/// The name of a method or function.
+pub(crate) fn name(callee: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
+    match callee.cast::<PyString>() {
+        Ok(name) => Ok(Some(name.to_string())),
+        Err(_) => Ok(callee.getattr_opt("__name__")?.map(|name| name.to_string())),
+    }
+}
+
+struct Operands<'py> {
+    value: Bound<'py, PyAny>,
+    number: Bound<'py, PyAny>,
+    dtype: String,
+    reflected: bool,
+}
+
+impl<'py> Operands<'py> {
+    fn divide(&self, by_reciprocal: bool) -> PyResult<Option<Bound<'py, PyAny>>> {
+        if by_reciprocal {
+            let number: f64 = self.number.extract()?;
+            if self.dtype != "float64" && number != 0.0 {
+                return Ok(None); // Just what static mode does.
+            }
+            let reciprocal = (1.0 / number).into_pyobject(self.value.py())?.into_any();
+            let (value, dtype) = self.as_floating()?;
+            return value.mul(constant(&reciprocal, dtype)?).map(Some);
+        }
+        if matches!(&*self.dtype, "float16" | "bfloat16") {
+            return self.divide_half().map(Some);
+        }
+        let (value, dtype) = self.as_floating()?;
+        value.div(constant(&self.number, dtype)?).map(Some)
+    }
+
+    /// The number is rounded to half precision, the division is done in single.
+    fn divide_half(&self) -> PyResult<Bound<'py, PyAny>> {
+        let single = |half: &Bound<'py, PyAny>| half.call_method1("astype", ("float32",));
+        let number = constant(&self.number, &self.dtype)?;
+        single(&self.value)?.div(single(&number)?)?.call_method1("astype", (&self.dtype,))
+    }
+
+    fn power(&self) -> PyResult<Bound<'py, PyAny>> {
+        let (value, _) = self.as_floating()?;
+        cpython::import(value.py(), "paddle")?.call_method1("pow", (value, &self.number))
+    }
+
+    /// Whether the operator of a tensor of this type and this number is computed in floating point.
+    fn yields_floating(&self) -> bool {
+        self.dtype.contains("float") || (!self.is_complex() && self.number.is_instance_of::<PyFloat>())
+    }
+
+    fn is_complex(&self) -> bool {
+        self.dtype.starts_with("complex")
+    }
+
+    /// Integers beside a floating-point number are computed as `float32`.
+    fn as_floating(&self) -> PyResult<(Bound<'py, PyAny>, &str)> {
+        if self.dtype.contains("float") || self.is_complex() {
+            Ok((self.value.clone(), &self.dtype))
+        } else {
+            Ok((self.value.call_method1("astype", ("float32",))?, "float32"))
+        }
+    }
+
+    /// Eager mode makes a tensor of one dimension of the number, and so the result is one.
+    fn of_one_dimension(&self, callee: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let value = self.value.call_method1("reshape", ([1],))?;
+        if let Ok(method) = callee.cast::<PyString>() {
+            return value.call_method1(method, (&self.number,));
+        }
+        if self.reflected {
+            callee.call1((&self.number, value))
+        } else {
+            callee.call1((value, &self.number))
+        }
+    }
+
+    fn with_constant(&self, operator: &str) -> PyResult<Bound<'py, PyAny>> {
+        let number = constant(&self.number, &self.dtype)?;
+        let (left, right) = if self.reflected { (&number, &self.value) } else { (&self.value, &number) };
+        match operator {
+            "add" => left.add(right),
+            "sub" => left.sub(right),
+            // Which adds nought, too, as eager mode does.
+            _ => cpython::import(self.value.py(), "paddle")?.call_method1("scale", (&self.value, number)),
+        }
+    }
+}
+
+/// A graph constant of no dimensions.
+pub(crate) fn constant<'py>(number: &Bound<'py, PyAny>, dtype: &str) -> PyResult<Bound<'py, PyAny>> {
+    cpython::import(number.py(), "paddle")?.call_method1("full", (Vec::<i64>::new(), number, dtype))
+}
+
+/// `add` for `operator.add` and the method `__add__`, `radd` for `__radd__`.
+fn operator_name(kind: CallKind, callee: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
+    match kind {
+        CallKind::Layer | CallKind::InPlace => Ok(None),
+        CallKind::Method => {
+            let name = callee.cast::<PyString>()?.to_string();
+            Ok(name.strip_prefix("__").and_then(|name| name.strip_suffix("__")).map(str::to_owned))
+        }
+        CallKind::Api => {
+            let is_operator =
+                callee.getattr_opt("__module__")?.is_some_and(|module| module.eq("_operator").unwrap_or(false));
+            if !is_operator {
+                return Ok(None);
+            }
+            Ok(Some(callee.getattr("__name__")?.extract::<String>()?))
+        }
+    }
+}
+
+fn is_number(object: &Bound<'_, PyAny>) -> bool {
+    object.is_instance_of::<PyFloat>() || object.is_instance_of::<PyInt>()
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::float_cmp,
+    reason = "whether the cast loses anything is the question"
+)]
+fn rounds(number: f64) -> bool {
+    number.is_finite() && f64::from(number as f32) != number
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_numbers_beyond_float32_round() {
+        assert!(rounds(0.1) && rounds(1e300));
+        assert!(!rounds(1.5) && !rounds(f64::INFINITY) && !rounds(f64::NAN));
+    }
+}

@@ -1,0 +1,201 @@
+//! Sizes that are values of the graph, in the place of Python's numbers. Where a statement with one does what it does with a
+//! number is known of few functions, which have their names here.
+
+use std::collections::HashSet;
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyInt, PyString, PyTuple};
+use sot_core::backend::{CallKind, SizesMatter};
+use sot_core::cpython;
+
+use crate::backend::graph::builder::identity;
+use crate::backend::numbers::scalar;
+use crate::backend::numbers::twin::parts;
+use crate::backend::paddle::meta;
+use crate::backend::paddle::Paddle;
+
+/// Functions and methods that take sizes in shapes and bounds.
+const TAKING: &[&str] = &[
+    "__getitem__",
+    "arange",
+    "broadcast_to",
+    "empty",
+    "expand",
+    "full",
+    "full_like",
+    "ones",
+    "rand",
+    "randn",
+    "reshape",
+    "tile",
+    "to_tensor",
+    "uniform",
+    "zeros",
+];
+
+/// Operators on numbers, or on a tensor and a number.
+pub(crate) const OPERATORS: &[&str] =
+    &["__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__truediv__", "__floordiv__", "__mod__"];
+
+/// Whether sizes may be given to a statement.
+pub(crate) fn are_taken(kind: CallKind, callee: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let Some(name) = scalar::name(callee)? else { return Ok(false) };
+    Ok(match kind {
+        CallKind::Method => TAKING.contains(&&*name) || OPERATORS.contains(&&*name),
+        CallKind::Api => TAKING.contains(&&*name),
+        CallKind::InPlace => &*name == "__setitem__",
+        CallKind::Layer => false,
+    })
+}
+
+/// A function that gives the size of a dimension: a number for a tensor, a value for a value.
+pub(crate) fn function(py: Python<'_>, paddle: &Paddle) -> PyResult<Py<PyAny>> {
+    static SIZE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let value_type = paddle.value_type.clone_ref(py);
+    let make = || -> PyResult<Py<PyAny>> {
+        let size = cpython::fastcall(py, "size", "The size of a dimension.", move |py, args| {
+            let [tensor, axis] = args else { return Err(PyTypeError::new_err("a tensor and an axis are expected")) };
+            if !tensor.is_instance(value_type.bind(py))? {
+                return Ok(tensor.getattr(intern!(py, "shape"))?.get_item(axis)?.unbind());
+            }
+            let sizes = cpython::import(py, "paddle")?.call_method1(intern!(py, "shape"), (tensor,))?;
+            Ok(sizes.get_item(axis)?.call_method1(intern!(py, "astype"), ("int64",))?.unbind())
+        })?;
+        Ok(size.unbind())
+    };
+    Ok(SIZE.get_or_try_init(py, make)?.clone_ref(py))
+}
+
+/// The values that stand for numbers, by identity.
+#[derive(Default)]
+pub(crate) struct Numbers(HashSet<u64>);
+
+impl Numbers {
+    /// Notes what the function above has given.
+    pub(crate) fn note(
+        &mut self,
+        paddle: &Paddle,
+        callee: &Bound<'_, PyAny>,
+        result: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        if callee.is(&function(callee.py(), paddle)?) {
+            self.0.insert(identity(paddle, result)?);
+        }
+        Ok(())
+    }
+
+    /// Whether any of them is in the arguments of a statement.
+    pub(crate) fn are_in(
+        &self,
+        paddle: &Paddle,
+        args: &Bound<'_, PyTuple>,
+        keywords: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<bool> {
+        if self.0.is_empty() {
+            return Ok(false);
+        }
+        let given = args.iter().chain(keywords.into_iter().flat_map(PyDictMethods::values));
+        given.map(|argument| self.within(paddle, &argument)).try_fold(false, |any, one| Ok(any || one?))
+    }
+
+    /// Whether one that is no integer is among the arguments of a statement.
+    pub(crate) fn floats_are_in(
+        &self,
+        paddle: &Paddle,
+        args: &Bound<'_, PyTuple>,
+        keywords: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<bool> {
+        if self.0.is_empty() {
+            return Ok(false);
+        }
+        let mut given = args.iter().chain(keywords.into_iter().flat_map(PyDictMethods::values));
+        given.try_fold(false, |any, one| Ok(any || self.is_float(paddle, &one)?))
+    }
+
+    fn within(&self, paddle: &Paddle, object: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let inner =
+            || parts(object)?.iter().map(|part| self.within(paddle, part)).try_fold(false, |any, one| Ok(any || one?));
+        if paddle.is_value(object) {
+            Ok(self.has(paddle, object))
+        } else {
+            inner()
+        }
+    }
+
+    /// Refuses to write to a position that is such a number: a program does not see that it is none of the tensor's.
+    pub(crate) fn refuse_positions(&self, paddle: &Paddle, kind: CallKind, args: &Bound<'_, PyTuple>) -> PyResult<()> {
+        if self.0.is_empty() || kind != CallKind::InPlace || args.len() < 2 {
+            return Ok(());
+        }
+        let key = args.get_item(1)?;
+        let keys = if key.is_exact_instance_of::<PyTuple>() { parts(&key)? } else { vec![key] };
+        if keys.iter().any(|key| self.has(paddle, key)) {
+            return Err(SizesMatter::new_err("a number says where is written"));
+        }
+        Ok(())
+    }
+
+    /// Notes a value.
+    pub(crate) fn insert(&mut self, paddle: &Paddle, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.0.insert(identity(paddle, value)?);
+        Ok(())
+    }
+
+    /// Whether a value is one of them.
+    pub(crate) fn has(&self, paddle: &Paddle, value: &Bound<'_, PyAny>) -> bool {
+        paddle.is_value(value) && identity(paddle, value).is_ok_and(|id| self.0.contains(&id))
+    }
+
+    /// Whether a value is one of them that is no integer.
+    pub(crate) fn is_float(&self, paddle: &Paddle, value: &Bound<'_, PyAny>) -> PyResult<bool> {
+        Ok(self.has(paddle, value) && meta::of_value(paddle, value)?.is_some_and(|meta| &*meta.dtype == "float64"))
+    }
+
+    /// The result, if the call is an operator between a value that stands for a number and another value, or a number.
+    /// To be called in static mode.
+    pub(crate) fn operator<'py>(
+        &mut self,
+        paddle: &Paddle,
+        kind: CallKind,
+        callee: &Bound<'py, PyAny>,
+        args: &Bound<'py, PyTuple>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        if self.0.is_empty() || kind != CallKind::Method || args.len() != 2 {
+            return Ok(None);
+        }
+        let method = callee.cast::<PyString>()?;
+        let (receiver, other) = (args.get_item(0)?, args.get_item(1)?);
+        if !OPERATORS.contains(&method.to_str()?) {
+            return Ok(None);
+        }
+        let is_number = |operand: &Bound<'py, PyAny>| self.has(paddle, operand);
+        if is_number(&receiver) && (is_number(&other) || other.is_exact_instance_of::<PyInt>()) {
+            let result = receiver.call_method1(method, (other,))?;
+            self.0.insert(identity(paddle, &result)?);
+            return Ok(Some(result));
+        }
+        if is_number(&receiver) || !is_number(&other) {
+            return if is_number(&receiver) { Err(unlike_number(method)) } else { Ok(None) };
+        }
+        let Some(meta) = meta::of_value(paddle, &receiver)? else { return Err(unlike_number(method)) };
+        let floating = matches!(&*meta.dtype, "float32" | "float64");
+        let alike = match method.to_str()? {
+            "__truediv__" => floating && !paddle.release.divides_by_reciprocal,
+            "__floordiv__" | "__mod__" => false,
+            // Where numbers are too large for 32 bits eager mode and a cast do not agree.
+            _ => floating || &*meta.dtype == "int64",
+        };
+        if !alike {
+            return Err(unlike_number(method));
+        }
+        let number = other.call_method1(intern!(method.py(), "astype"), (&*meta.dtype,))?;
+        receiver.call_method1(method, (number,)).map(Some)
+    }
+}
+
+fn unlike_number(method: &Bound<'_, PyString>) -> PyErr {
+    SizesMatter::new_err(format!("{method} with a size is not as it is with a number"))
+}

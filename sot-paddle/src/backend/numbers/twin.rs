@@ -1,0 +1,348 @@
+//! Sizes left open. Paddle infers shapes with sizes it does not know, but its functions in Python may ask for one and be told
+//! -1. So a statement on a value with such a size is built twice: in a program that is thrown away, with the sizes of this
+//! call, and then in the one that will run. Where both have the same operations, with the same attributes and results that
+//! agree, the sizes have made no difference. All else is refused.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PySlice, PyTuple};
+use sot_core::backend::SizesMatter;
+use sot_core::cpython;
+
+use crate::backend::graph::builder::identity;
+use crate::backend::paddle::meta;
+use crate::backend::paddle::static_mode::Target;
+use crate::backend::paddle::Paddle;
+
+/// Attributes that are about the making of an operation, or that a builder corrects.
+const IRRELEVANT: &[&str] = &["op_callstack", "stop_gradient", "sym_shape_str"];
+
+/// Operations with a result for each position in a dimension: with an open one Paddle ends the process.
+const TAKE_APART: &[&str] = &["pd_op.unbind", "pd_op.unstack"];
+
+/// The program with the sizes of this call.
+pub(crate) struct Twin {
+    paddle: Arc<Paddle>,
+    target: Target,
+    /// By identity of the values computed from open sizes or from tensors that have them, what they are here.
+    values: HashMap<u64, Py<PyAny>>,
+    /// The same for other values that met one of those.
+    stand_ins: HashMap<u64, Py<PyAny>>,
+    /// By identity in here, those values.
+    originals: HashMap<u64, Py<PyAny>>,
+    inputs: usize,
+}
+
+/// The arguments of a statement.
+pub(crate) struct Arguments<'py> {
+    pub(crate) positional: Bound<'py, PyTuple>,
+    pub(crate) keywords: Option<Bound<'py, PyDict>>,
+}
+
+impl Twin {
+    pub(crate) fn new(py: Python<'_>, paddle: &Arc<Paddle>) -> PyResult<Self> {
+        Ok(Twin {
+            paddle: Arc::clone(paddle),
+            target: paddle.static_mode.new_target(py, &paddle.program)?,
+            values: HashMap::new(),
+            stand_ins: HashMap::new(),
+            originals: HashMap::new(),
+            inputs: 0,
+        })
+    }
+
+    /// Where its operations go.
+    pub(crate) fn target(&self, py: Python<'_>) -> Target {
+        self.target.clone_ref(py)
+    }
+
+    /// Takes an input of the program, which has open sizes.
+    pub(crate) fn add_input(&mut self, value: &Bound<'_, PyAny>, tensor: &Bound<'_, PyAny>) -> PyResult<()> {
+        let twin = self.data_like(tensor, value)?;
+        self.insert(value, &twin)
+    }
+
+    /// Takes an input that is a number, and gives what it is here.
+    pub(crate) fn add_number<'py>(&mut self, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let twin = self.data_like(value, value)?;
+        self.insert(value, &twin)?;
+        Ok(twin)
+    }
+
+    /// A value of the shape and type of another.
+    fn data_like<'py>(&mut self, sample: &Bound<'py, PyAny>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let py = sample.py();
+        let name = format!("sot.twin.{}", self.inputs);
+        self.inputs += 1;
+        let sizes: Vec<i64> = sample.getattr(intern!(py, "shape"))?.extract()?;
+        let (sizes, dtype) = (PyList::new(py, sizes)?, value.getattr(intern!(py, "dtype"))?);
+        self.paddle.static_mode.within(py, &self.target, || {
+            let twin = self.paddle.data.bind(py).call1((name, sizes, dtype))?;
+            twin.setattr(intern!(py, "stop_gradient"), value.getattr(intern!(py, "stop_gradient"))?)?;
+            Ok(twin)
+        })
+    }
+
+    fn insert(&mut self, value: &Bound<'_, PyAny>, twin: &Bound<'_, PyAny>) -> PyResult<()> {
+        let (here, there) = (identity(&self.paddle, twin)?, identity(&self.paddle, value)?);
+        self.values.insert(there, twin.clone().unbind());
+        self.originals.insert(here, value.clone().unbind());
+        Ok(())
+    }
+
+    /// Whether an argument is such a value.
+    pub(crate) fn concerns(&self, args: &Bound<'_, PyTuple>, keywords: Option<&Bound<'_, PyDict>>) -> PyResult<bool> {
+        let given = args.iter().chain(keywords.into_iter().flat_map(PyDictMethods::values));
+        for argument in given {
+            if self.holds_open(&argument)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn holds_open(&self, object: &Bound<'_, PyAny>) -> PyResult<bool> {
+        if self.paddle.is_value(object) {
+            return Ok(self.values.contains_key(&identity(&self.paddle, object)?));
+        }
+        for part in parts(object)? {
+            if self.holds_open(&part)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The arguments as they are here.
+    pub(crate) fn arguments<'py>(
+        &mut self,
+        args: &Bound<'py, PyTuple>,
+        keywords: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Arguments<'py>> {
+        let positional = self.translated(args.as_any())?.cast_into()?;
+        let keywords = match keywords {
+            Some(keywords) => Some(self.translated(keywords.as_any())?.cast_into()?),
+            None => None,
+        };
+        Ok(Arguments { positional, keywords })
+    }
+
+    fn translated<'py>(&mut self, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let paddle = Arc::clone(&self.paddle);
+        with_values(&paddle, object, &mut |value| {
+            let id = identity(&paddle, value)?;
+            if let Some(twin) = self.values.get(&id).or_else(|| self.stand_ins.get(&id)) {
+                return Ok(twin.bind(value.py()).clone());
+            }
+            let twin = self.data_like(value, value)?;
+            self.stand_ins.insert(id, twin.clone().unbind());
+            Ok(twin)
+        })
+    }
+
+    /// The operations of a program, without those that stand for its parameters.
+    pub(crate) fn operations<'py>(py: Python<'py>, target: &Target) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let operations: Vec<Bound<'py, PyAny>> =
+            target.main.bind(py).call_method0(intern!(py, "global_block"))?.getattr(intern!(py, "ops"))?.extract()?;
+        let mut kept = Vec::with_capacity(operations.len());
+        for operation in operations {
+            if name_of(&operation)? != "builtin.parameter" {
+                kept.push(operation);
+            }
+        }
+        Ok(kept)
+    }
+
+    /// Refuses what must not even be tried in the program.
+    pub(crate) fn refuse_dangerous(&self, operations: &[Bound<'_, PyAny>]) -> PyResult<()> {
+        for operation in operations {
+            if !TAKE_APART.contains(&&*name_of(operation)?) {
+                continue;
+            }
+            let py = operation.py();
+            let axis: i64 = operation.call_method0(intern!(py, "attrs"))?.get_item("axis")?.extract()?;
+            let source = operation.call_method0(intern!(py, "operands_source"))?.get_item(0)?;
+            let original = self.originals.get(&identity(&self.paddle, &source)?);
+            let open = match original {
+                Some(original) => {
+                    let shape: Vec<i64> = original.bind(py).getattr(intern!(py, "shape"))?.extract()?;
+                    let axis = if axis < 0 { axis + shape.len() as i64 } else { axis };
+                    usize::try_from(axis).ok().and_then(|axis| shape.get(axis)).is_none_or(|size| *size < 0)
+                }
+                None => true,
+            };
+            if open {
+                return Err(refused("it takes a dimension apart"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Passes if the operations here and those of the program are the same. Their results belong together from then on.
+    pub(crate) fn compare(&mut self, here: &[Bound<'_, PyAny>], there: &[Bound<'_, PyAny>]) -> PyResult<()> {
+        if here.len() != there.len() {
+            return Err(refused("another number of operations"));
+        }
+        for (here, there) in here.iter().zip(there) {
+            let name = name_of(there)?;
+            if name_of(here)? != name || has_blocks(there)? {
+                return Err(refused(&format!("{name} is another operation")));
+            }
+            if !same_attributes(here, there)? {
+                return Err(refused(&format!("{name} has other attributes")));
+            }
+            self.compare_operands(here, there)?;
+            self.compare_results(here, there, &name)?;
+        }
+        Ok(())
+    }
+
+    fn compare_operands(&mut self, here: &Bound<'_, PyAny>, there: &Bound<'_, PyAny>) -> PyResult<()> {
+        let sources = |operation: &Bound<'_, PyAny>| -> PyResult<Vec<Py<PyAny>>> {
+            operation.call_method0(intern!(operation.py(), "operands_source"))?.extract()
+        };
+        let (py, here, there) = (here.py(), sources(here)?, sources(there)?);
+        if here.len() != there.len() {
+            return Err(refused("another number of operands"));
+        }
+        for (here, there) in here.iter().zip(&there) {
+            let (Ok(here_id), Ok(there_id)) =
+                (identity(&self.paddle, here.bind(py)), identity(&self.paddle, there.bind(py)))
+            else {
+                continue; // An operand that is left out.
+            };
+            let known = match self.values.get(&there_id).or_else(|| self.stand_ins.get(&there_id)) {
+                Some(known) => identity(&self.paddle, known.bind(py))?,
+                None => {
+                    self.stand_ins.insert(there_id, here.clone_ref(py));
+                    here_id
+                }
+            };
+            if known != here_id {
+                return Err(refused("another operand"));
+            }
+        }
+        Ok(())
+    }
+
+    fn compare_results(&mut self, here: &Bound<'_, PyAny>, there: &Bound<'_, PyAny>, name: &str) -> PyResult<()> {
+        let results = |operation: &Bound<'_, PyAny>| -> PyResult<Vec<Py<PyAny>>> {
+            operation.call_method0(intern!(operation.py(), "results"))?.extract()
+        };
+        let (py, here, there) = (here.py(), results(here)?, results(there)?);
+        if here.len() != there.len() {
+            return Err(refused(&format!("{name} has another number of results")));
+        }
+        for (here, there) in here.iter().zip(&there) {
+            let (here, there) = (here.bind(py), there.bind(py));
+            if there.call_method0(intern!(py, "is_combine"))?.is_truthy()? {
+                self.insert(there, here)?;
+                continue;
+            }
+            // What has no shape, such as a place for scratch memory, is nobody's argument.
+            let (Ok(Some(now)), Ok(Some(open))) =
+                (meta::of_value(&self.paddle, here), meta::of_value(&self.paddle, there))
+            else {
+                continue;
+            };
+            let agree = now.shape.len() == open.shape.len()
+                && now.dtype == open.dtype
+                && now.shape.iter().zip(&open.shape).all(|(now, open)| open.is_none() || now == open);
+            if !agree {
+                return Err(refused(&format!("{name} gives {open} for {now}")));
+            }
+            self.insert(there, here)?;
+        }
+        Ok(())
+    }
+}
+
+fn refused(why: &str) -> PyErr {
+    SizesMatter::new_err(format!("what it does depends on the size of a dimension: {why}"))
+}
+
+fn name_of(operation: &Bound<'_, PyAny>) -> PyResult<String> {
+    operation.call_method0(intern!(operation.py(), "name"))?.extract()
+}
+
+fn has_blocks(operation: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(operation.call_method0(intern!(operation.py(), "blocks"))?.try_iter()?.next().is_some())
+}
+
+/// Whether all that says what an operation does is the same.
+fn same_attributes(here: &Bound<'_, PyAny>, there: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let attributes = |operation: &Bound<'_, PyAny>| -> PyResult<Py<PyDict>> {
+        let attributes = operation.call_method0(intern!(operation.py(), "attrs"))?.cast_into::<PyDict>()?;
+        for name in IRRELEVANT {
+            if attributes.contains(name)? {
+                attributes.del_item(name)?;
+            }
+        }
+        Ok(attributes.unbind())
+    };
+    let py = here.py();
+    let (here, there) = (attributes(here)?, attributes(there)?);
+    let (here, there) = (here.bind(py), there.bind(py));
+    if here.len() != there.len() {
+        return Ok(false);
+    }
+    for (name, value) in here {
+        let Some(other) = there.get_item(name)? else { return Ok(false) };
+        // Floats are compared by their text, which tells every two apart and finds `nan` in itself.
+        if value.repr()?.to_string() != other.repr()?.to_string() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// What an object of a plain container type holds.
+pub(crate) fn parts<'py>(object: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    if object.is_exact_instance_of::<PyTuple>() || object.is_exact_instance_of::<PyList>() {
+        return object.try_iter()?.collect();
+    }
+    if let Ok(dict) = object.cast_exact::<PyDict>() {
+        return Ok(dict.values().iter().collect());
+    }
+    if object.is_exact_instance_of::<PySlice>() {
+        return ["start", "stop", "step"].into_iter().map(|part| object.getattr(part)).collect();
+    }
+    Ok(Vec::new())
+}
+
+/// The object with others in the place of the values in it.
+pub(crate) fn with_values<'py>(
+    paddle: &Paddle,
+    object: &Bound<'py, PyAny>,
+    replace: &mut dyn FnMut(&Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = object.py();
+    if paddle.is_value(object) {
+        return replace(object);
+    }
+    let mut items = Vec::new();
+    for part in parts(object)? {
+        items.push(with_values(paddle, &part, replace)?);
+    }
+    if object.is_exact_instance_of::<PyTuple>() {
+        return Ok(PyTuple::new(py, items)?.into_any());
+    }
+    if object.is_exact_instance_of::<PyList>() {
+        return Ok(PyList::new(py, items)?.into_any());
+    }
+    if let Ok(slice) = object.cast_exact::<PySlice>() {
+        let [start, end, step] = &items[..] else { return Ok(slice.clone().into_any()) };
+        return cpython::new_slice(py, [start, end, step]);
+    }
+    if let Ok(dict) = object.cast_exact::<PyDict>() {
+        let copy = PyDict::new(py);
+        for (key, item) in dict.keys().iter().zip(items) {
+            copy.set_item(key, item)?;
+        }
+        return Ok(copy.into_any());
+    }
+    Ok(object.clone())
+}

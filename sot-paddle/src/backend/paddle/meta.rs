@@ -1,0 +1,260 @@
+//! The facts a trace rests on about tensors: reading them off eager tensors and graph values, and testing them again.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyString, PyTuple, PyType};
+use sot_core::backend::{ObjectTest, TensorMeta};
+use sot_core::cpython::{Getter, Place, Recorder};
+
+use crate::backend::paddle::Paddle;
+
+/// Reads one attribute of objects of one type.
+enum Reader {
+    Getter(Getter),
+    Attribute(Py<PyString>),
+}
+
+impl Reader {
+    fn new(ty: &Bound<'_, PyType>, name: &str) -> Self {
+        let name = PyString::intern(ty.py(), name);
+        Getter::find(ty, &name).map_or_else(|| Reader::Attribute(name.unbind()), Reader::Getter)
+    }
+
+    fn get<'py>(&self, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        match self {
+            Reader::Getter(getter) => {
+                getter.get(object).ok_or_else(|| PyTypeError::new_err("an attribute of a tensor cannot be read"))
+            }
+            Reader::Attribute(name) => object.getattr(name.bind(object.py())),
+        }
+    }
+}
+
+/// The meta of an eager tensor; sparse and other tensors without a dense layout are refused.
+pub(crate) fn of_tensor(paddle: &Paddle, tensor: &Bound<'_, PyAny>) -> PyResult<TensorMeta> {
+    if !paddle.is_tensor(tensor) {
+        return Err(PyTypeError::new_err(format!("{} is no tensor", tensor.get_type())));
+    }
+    if !tensor.call_method0("is_dense")?.is_truthy()? {
+        return Err(PyTypeError::new_err("only dense tensors can be part of a graph"));
+    }
+    read(tensor)
+}
+
+/// The meta of a graph value, `None` for any other object.
+pub(crate) fn of_value(paddle: &Paddle, object: &Bound<'_, PyAny>) -> PyResult<Option<TensorMeta>> {
+    if paddle.is_value(object) {
+        read(object).map(Some)
+    } else {
+        Ok(None)
+    }
+}
+
+fn read(tensor: &Bound<'_, PyAny>) -> PyResult<TensorMeta> {
+    let shape: Vec<i64> = tensor.getattr("shape")?.extract()?;
+    Ok(TensorMeta {
+        shape: shape.into_iter().map(|size| (size >= 0).then_some(size)).collect(),
+        dtype: dtype_name(&tensor.getattr("dtype")?)?,
+        stop_gradient: tensor.getattr("stop_gradient")?.is_truthy()?,
+    })
+}
+
+/// The values of a program in an object, in any nesting.
+pub(crate) fn values_in<'py>(paddle: &Paddle, object: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    if paddle.is_value(object) {
+        return Ok(vec![object.clone()]);
+    }
+    let parts: Vec<Bound<'py, PyAny>> = if let Ok(items) = object.cast::<PyTuple>() {
+        items.iter().collect()
+    } else if let Ok(items) = object.cast::<PyList>() {
+        items.iter().collect()
+    } else if let Ok(items) = object.cast::<PyDict>() {
+        items.values().iter().collect()
+    } else {
+        return Ok(Vec::new());
+    };
+    let nested = parts.iter().map(|part| values_in(paddle, part)).collect::<PyResult<Vec<_>>>()?;
+    Ok(nested.into_iter().flatten().collect())
+}
+
+/// `float32` for `paddle.float32`.
+pub(crate) fn dtype_name(dtype: &Bound<'_, PyAny>) -> PyResult<Rc<str>> {
+    let text = dtype.str()?;
+    let text = text.to_str()?;
+    Ok(text.strip_prefix("paddle.").unwrap_or(text).into())
+}
+
+/// The dimensions of a tensor that `paddle.jit.marker.dynamic_dims` has marked.
+pub(crate) fn marked_dimensions(tensor: &Bound<'_, PyAny>) -> Vec<usize> {
+    let marked = tensor.getattr_opt(intern!(tensor.py(), "__sot_dynamic_dims")).ok().flatten();
+    marked.and_then(|marked| marked.extract().ok()).unwrap_or_default()
+}
+
+/// Stands for a size left open.
+const OPEN: i64 = -1;
+
+/// Passes for dense tensors of the same type, shape, element type, grad flag and place.
+pub(crate) struct TensorTest {
+    paddle: Arc<Paddle>,
+    exact_type: Py<PyType>,
+    shape: Vec<i64>,
+    /// The least size that passes where one is left open; `None` where none is.
+    least: Option<i64>,
+    /// Open sizes that are one: functions compare the sizes of a tensor with each other.
+    ties: Vec<(usize, usize)>,
+    /// Paddle's number of the element type, where it can be read.
+    dtype_number: Option<i32>,
+    dtype: Py<PyAny>,
+    stop_gradient: bool,
+    /// `None` where there is one place only.
+    place: Option<Py<PyAny>>,
+    text: String,
+    readers: [Reader; 4],
+    is_dense: Py<PyString>,
+}
+
+impl TensorTest {
+    /// The test `tensor`, which has this meta, passes now.
+    pub(crate) fn new(
+        paddle: &Arc<Paddle>,
+        tensor: &Bound<'_, PyAny>,
+        meta: &TensorMeta,
+        least: i64,
+    ) -> PyResult<Self> {
+        let py = tensor.py();
+        let place = match paddle.only_place {
+            Some(_) => None,
+            None => Some(tensor.getattr("place")?),
+        };
+        let exact_type = tensor.get_type();
+        let mut text = format!("{meta}, type: {}", exact_type.qualname()?);
+        if let Some(place) = &place {
+            text = format!("{text}, place: {}", place.str()?);
+        }
+        Ok(TensorTest {
+            shape: meta.shape.iter().map(|size| size.unwrap_or(OPEN)).collect(),
+            least: meta.shape.contains(&None).then_some(least),
+            ties: ties(tensor, meta)?,
+            dtype: tensor.getattr("dtype")?.unbind(),
+            stop_gradient: meta.stop_gradient,
+            place: place.map(Bound::unbind),
+            text,
+            readers: ["stop_gradient", "dtype", "shape", "place"].map(|name| Reader::new(&exact_type, name)),
+            dtype_number: paddle.native.as_ref().and_then(|native| native.dtype(tensor)),
+            paddle: Arc::clone(paddle),
+            is_dense: PyString::intern(py, "is_dense").unbind(),
+            exact_type: exact_type.unbind(),
+        })
+    }
+
+    fn passes(&self, object: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let [stop_gradient, _, _, place] = &self.readers;
+        Ok(crate::backend::has_exact_type(object, &self.exact_type)
+            && stop_gradient.get(object)?.is_truthy()? == self.stop_gradient
+            && self.same_meta(object)?
+            && self.same_place(place, object)?)
+    }
+
+    fn same_meta(&self, object: &Bound<'_, PyAny>) -> PyResult<bool> {
+        if let (Some(native), Some(dtype)) = (&self.paddle.native, self.dtype_number) {
+            return Ok(match self.least {
+                None => native.is(object, &self.shape, dtype),
+                Some(least) => native.fits(object, &self.shape, dtype, least) && self.ties_hold(object)?,
+            });
+        }
+        let [_, dtype, shape, _] = &self.readers;
+        Ok(same(&dtype.get(object)?, &self.dtype)?
+            && self.same_shape(&shape.get(object)?)?
+            && object.call_method0(self.is_dense.bind(object.py()))?.is_truthy()?)
+    }
+
+    fn same_shape(&self, shape: &Bound<'_, PyAny>) -> PyResult<bool> {
+        // `paddle.Size` is a subclass of list.
+        let Ok(shape) = shape.cast::<PyList>() else { return Ok(false) };
+        if shape.len() != self.shape.len() {
+            return Ok(false);
+        }
+        for (size, expected) in shape.iter().zip(&self.shape) {
+            let size = size.extract::<i64>()?;
+            let fits =
+                if *expected == OPEN { self.least.is_some_and(|least| size >= least) } else { size == *expected };
+            if !fits {
+                return Ok(false);
+            }
+        }
+        self.ties.iter().try_fold(true, |hold, (a, b)| Ok(hold && shape.get_item(*a)?.eq(shape.get_item(*b)?)?))
+    }
+
+    /// The dimensions of other sizes than they are to have, if nothing else differs.
+    fn differing(&self, object: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
+        let [stop_gradient, dtype, _, place] = &self.readers;
+        let alike = crate::backend::has_exact_type(object, &self.exact_type)
+            && stop_gradient.get(object)?.is_truthy()? == self.stop_gradient
+            && same(&dtype.get(object)?, &self.dtype)?
+            && self.same_place(place, object)?;
+        if !alike {
+            return Ok(Vec::new());
+        }
+        let shape: Vec<i64> = object.getattr("shape")?.extract()?;
+        if shape.len() != self.shape.len() {
+            return Ok(Vec::new());
+        }
+        let sizes = shape.iter().zip(&self.shape).enumerate();
+        Ok(sizes.filter(|(_, (size, expected))| **expected != OPEN && size != expected).map(|(axis, _)| axis).collect())
+    }
+
+    fn ties_hold(&self, object: &Bound<'_, PyAny>) -> PyResult<bool> {
+        if self.ties.is_empty() {
+            return Ok(true);
+        }
+        let shape: Vec<i64> = object.getattr(intern!(object.py(), "shape"))?.extract()?;
+        Ok(self.ties.iter().all(|(a, b)| shape.get(*a) == shape.get(*b)))
+    }
+
+    fn same_place(&self, place: &Reader, object: &Bound<'_, PyAny>) -> PyResult<bool> {
+        match &self.place {
+            None => Ok(true),
+            Some(expected) => place.get(object)?.call_method1("_equals", (expected,))?.is_truthy(),
+        }
+    }
+}
+
+/// The pairs of open dimensions that have one size.
+fn ties(tensor: &Bound<'_, PyAny>, meta: &TensorMeta) -> PyResult<Vec<(usize, usize)>> {
+    let open: Vec<usize> = (0..meta.shape.len()).filter(|axis| meta.shape[*axis].is_none()).collect();
+    if open.len() < 2 {
+        return Ok(Vec::new());
+    }
+    let shape: Vec<i64> = tensor.getattr(intern!(tensor.py(), "shape"))?.extract()?;
+    let later = |at: usize| open.iter().skip(at + 1);
+    let pair = |at: usize, a: usize| later(at).find(|b| shape[**b] == shape[a]).map(|b| (a, *b));
+    Ok(open.iter().enumerate().filter_map(|(at, a)| pair(at, *a)).collect())
+}
+
+impl ObjectTest for TensorTest {
+    fn check(&self, object: &Bound<'_, PyAny>) -> bool {
+        self.passes(object).unwrap_or(false)
+    }
+
+    fn note(&self, place: &Place<'_>, recorder: &mut Recorder) -> bool {
+        let is_exact = self.place.is_none() && self.least.is_none();
+        let native = self.paddle.native.as_ref().filter(|_| is_exact);
+        native.is_some_and(|native| native.note(place, recorder))
+    }
+
+    fn differing_sizes(&self, object: &Bound<'_, PyAny>) -> Vec<usize> {
+        self.differing(object).unwrap_or_default()
+    }
+
+    fn describe(&self, subject: &str) -> String {
+        format!("is_tensor_like({subject}, {})", self.text)
+    }
+}
+
+fn same(left: &Bound<'_, PyAny>, right: &Py<PyAny>) -> PyResult<bool> {
+    Ok(left.is(right) || left.eq(right)?)
+}

@@ -1,0 +1,332 @@
+//! The objects of Paddle the backend uses, looked up once at start, and the check that the installed Paddle is one we know.
+
+pub(crate) mod meta;
+pub(crate) mod native;
+pub(crate) mod paddle_3_0;
+pub(crate) mod paddle_3_3;
+pub(crate) mod release;
+pub(crate) mod state;
+pub(crate) mod static_mode;
+pub(crate) mod truth;
+
+use pyo3::exceptions::PyImportError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString, PyType};
+use sot_core::cpython::{self, ThreadFlag};
+
+use crate::backend::paddle::native::{AmpDtype, Native};
+use crate::backend::paddle::release::Release;
+use crate::backend::paddle::static_mode::StaticMode;
+use crate::backend::paddle::truth::Truth;
+
+/// The oldest Paddle with the program format the backend builds.
+const OLDEST: (u32, u32) = (3, 0);
+
+/// Paddle's objects, by what they are for.
+pub(crate) struct Paddle {
+    /// What differs between releases.
+    pub(crate) release: &'static Release,
+    /// Enters and leaves static mode.
+    pub(crate) static_mode: StaticMode,
+    /// `paddle.Tensor`: eager tensors.
+    pub(crate) tensor_type: Py<PyType>,
+    /// `EagerParamBase`: parameters.
+    pub(crate) parameter_type: Py<PyType>,
+    /// `pir.Value`: values of a graph.
+    pub(crate) value_type: Py<PyType>,
+    /// `paddle.nn.Layer`.
+    pub(crate) layer_type: Py<PyType>,
+    /// `paddle.static.Program`.
+    pub(crate) program: Py<PyAny>,
+    /// `paddle.static.data`: makes a graph input.
+    pub(crate) data: Py<PyAny>,
+    /// Makes a tensor a parameter of the current program.
+    pub(crate) convert_into_value: Py<PyAny>,
+    /// Types of data types and places, and of what comes with them: immutable, compared by `==`.
+    plain_types: Vec<Py<PyAny>>,
+    /// The type of data types, if there is one object of each: Paddle 3.0 makes one whenever it is asked.
+    lasting: Option<Py<PyAny>>,
+    /// What each program refers to, by program.
+    pub(crate) recorder: Py<PyAny>,
+    /// In-place results, by program.
+    pub(crate) inplace_map: Py<PyAny>,
+    /// Splits a program into forward and backward.
+    pub(crate) partial_program_layer: Py<PyAny>,
+    /// Makes an executor's scope.
+    pub(crate) scope: Py<PyAny>,
+    /// `inspect.getattr_static`: an attribute as a class defines it, without binding it.
+    getattr_static: Py<PyAny>,
+    /// Whether an operation of a program has a gradient.
+    pub(crate) has_vjp: Py<PyAny>,
+    /// The type of `Tensor.size`: `int`, or a subclass of it that can be called.
+    pub(crate) size_type: Py<PyAny>,
+    /// Answers the grad mode.
+    pub(crate) grad_mode: Py<PyAny>,
+    /// Sets the grad mode.
+    set_grad_mode: Py<PyAny>,
+    /// Answers the element type of new tensors.
+    pub(crate) default_dtype: DefaultDtype,
+    /// The namespace of `paddle.base.framework`, where the expected place is kept.
+    pub(crate) framework: Py<PyDict>,
+    /// The place of every tensor, if this Paddle was built for one device only.
+    pub(crate) only_place: Option<Py<PyAny>>,
+    /// Reads tensors past Python.
+    pub(crate) native: Option<Native>,
+    /// Reads what automatic mixed precision computes in past Python.
+    pub(crate) amp_dtype: Option<AmpDtype>,
+    /// Reads grad mode past Python.
+    grad_flag: Option<ThreadFlag>,
+    /// Answers branches on tensors.
+    pub(crate) truth: Option<Truth>,
+}
+
+impl Paddle {
+    /// Looks everything up.
+    pub(crate) fn import(py: Python<'_>) -> PyResult<Paddle> {
+        check_installed(py)?;
+        let paddle = cpython::import(py, "paddle")?;
+        let framework = cpython::import(py, "paddle.base.framework")?;
+        let core = cpython::import(py, "paddle.base.core")?;
+        let pir = cpython::import(py, "paddle.pir.core")?;
+        let release = release::installed(py)?;
+        let recorder = cpython::import(py, release.recorder_module)?;
+        let static_api = paddle.getattr("static")?;
+        let static_mode = StaticMode::new(py)?;
+        let mut known = Paddle {
+            release,
+            amp_dtype: AmpDtype::find(&paddle, &static_mode.tracer(py)?),
+            static_mode,
+            tensor_type: class(&paddle, "Tensor")?,
+            parameter_type: class(&framework, "EagerParamBase")?,
+            value_type: class(&paddle.getattr("pir")?, "Value")?,
+            layer_type: class(&paddle.getattr("nn")?, "Layer")?,
+            program: static_api.getattr("Program")?.unbind(),
+            data: static_api.getattr("data")?.unbind(),
+            convert_into_value: pir.getattr("_convert_into_value")?.unbind(),
+            plain_types: plain_types(&paddle, &core)?,
+            lasting: lasting(&paddle)?,
+            recorder: recorder.getattr("_global_parameter_recorder")?.unbind(),
+            inplace_map: recorder.getattr("_global_inplace_map")?.unbind(),
+            partial_program_layer: cpython::import(py, "paddle.jit.dy2static.pir_partial_program")?
+                .getattr("PartialProgramLayer")?
+                .unbind(),
+            scope: core.getattr("Scope")?.unbind(),
+            getattr_static: cpython::import(py, "inspect")?.getattr("getattr_static")?.unbind(),
+            has_vjp: paddle.getattr("framework")?.getattr("core")?.getattr("has_vjp")?.unbind(),
+            size_type: paddle.call_method1("empty", ((1,),))?.getattr("size")?.get_type().into_any().unbind(),
+            grad_mode: grad_mode(&paddle, &core)?,
+            set_grad_mode: cpython::import(py, "paddle.base.dygraph.base")?.getattr("_set_grad_enabled")?.unbind(),
+            default_dtype: DefaultDtype::find(&paddle)?,
+            framework: framework.dict().unbind(),
+            only_place: only_place(&paddle, &core)?,
+            native: Native::find(
+                &paddle,
+                class(&paddle, "Tensor")?.bind(py),
+                class(&framework, "EagerParamBase")?.bind(py),
+            ),
+            grad_flag: None,
+            truth: None,
+        };
+        known.grad_flag = native::grad_flag(&paddle, known.grad_mode.bind(py), known.set_grad_mode.bind(py));
+        known.truth = Truth::find(&known, &paddle);
+        Ok(known)
+    }
+
+    /// Whether `object` is an eager tensor. By its type: a `__class__` is the program's to answer, which would see that it is asked.
+    pub(crate) fn is_tensor(&self, object: &Bound<'_, PyAny>) -> bool {
+        cpython::is_subtype(&object.get_type(), self.tensor_type.bind(object.py()))
+    }
+
+    /// Whether `object` is a value of a graph.
+    pub(crate) fn is_value(&self, object: &Bound<'_, PyAny>) -> bool {
+        crate::backend::has_exact_type(object, &self.value_type)
+    }
+
+    /// Whether `object` is a data type or place.
+    pub(crate) fn is_plain_value(&self, object: &Bound<'_, PyAny>) -> bool {
+        self.is_plain_type(&object.get_type())
+    }
+
+    /// Whether there is one object of such a value.
+    pub(crate) fn is_lasting(&self, value: &Bound<'_, PyAny>) -> bool {
+        self.lasting.as_ref().is_some_and(|lasting| value.get_type().is(lasting))
+    }
+
+    /// Whether the instances of the class are such values.
+    pub(crate) fn is_plain_type(&self, class: &Bound<'_, PyType>) -> bool {
+        self.plain_types.iter().any(|plain| class.is(plain))
+    }
+
+    /// The attribute as `class` defines it, `None` if it does not.
+    pub(crate) fn defined<'py>(
+        &self,
+        py: Python<'py>,
+        class: &Py<PyType>,
+        name: &str,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let found = self.getattr_static.bind(py).call1((class, name, py.None()))?;
+        Ok((!found.is_none()).then_some(found))
+    }
+
+    /// What calling `layer` comes to. In static mode `Layer.__call__` names every operation of the program after the layer,
+    /// which takes longer the longer the program is; without hooks its `forward` does the same.
+    pub(crate) fn layer_body<'py>(&self, layer: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let (class, base) = (layer.get_type(), self.layer_type.bind(layer.py()));
+        for method in ["__call__", "_build_once"] {
+            if !class.getattr(method)?.is(&base.getattr(method)?) {
+                return Ok(layer.clone());
+            }
+        }
+        for hooks in ["_forward_pre_hooks", "_forward_post_hooks"] {
+            if layer.getattr(hooks)?.is_truthy()? {
+                return Ok(layer.clone());
+            }
+        }
+        layer.getattr("forward")
+    }
+
+    /// Records gradients from here on, or stops.
+    pub(crate) fn set_grad_enabled(&self, py: Python<'_>, on: bool) -> PyResult<()> {
+        self.set_grad_mode.bind(py).call1((on,)).map(drop)
+    }
+
+    /// Runs `work` with grad mode on, where it is off.
+    pub(crate) fn with_grad<T>(&self, py: Python<'_>, work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+        self.set_grad_enabled(py, true)?;
+        let result = work();
+        self.set_grad_enabled(py, false)?;
+        result
+    }
+
+    /// Runs `work` with grad mode off.
+    pub(crate) fn without_grad<T>(&self, py: Python<'_>, work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+        if !self.grad_enabled(py)? {
+            return work();
+        }
+        self.set_grad_enabled(py, false)?;
+        let result = work();
+        self.set_grad_enabled(py, true)?;
+        result
+    }
+
+    /// Whether gradients are recorded now.
+    pub(crate) fn grad_enabled(&self, py: Python<'_>) -> PyResult<bool> {
+        match self.grad_flag {
+            Some(flag) => Ok(flag.read()),
+            None => self.grad_mode.bind(py).call0()?.is_truthy(),
+        }
+    }
+}
+
+/// What `paddle.is_grad_enabled` calls, or that.
+fn grad_mode(paddle: &Bound<'_, PyModule>, core: &Bound<'_, PyModule>) -> PyResult<Py<PyAny>> {
+    match core.getattr_opt("_has_grad")? {
+        Some(native) => Ok(native.unbind()),
+        None => Ok(paddle.getattr("is_grad_enabled")?.unbind()),
+    }
+}
+
+/// What `paddle.get_default_dtype()` answers.
+pub(crate) struct DefaultDtype {
+    function: Py<PyAny>,
+    /// The class and its attribute the function reads, where they are found.
+    kept_in: Option<(Py<PyType>, Py<PyString>)>,
+}
+
+impl DefaultDtype {
+    fn find(paddle: &Bound<'_, PyModule>) -> PyResult<Self> {
+        let py = paddle.py();
+        let function = paddle.getattr("get_default_dtype")?;
+        let name = PyString::intern(py, "_LayerHelperBase__dtype");
+        let now = function.call0()?;
+        let owner = cpython::import(py, "paddle.base.layer_helper_base")?.getattr_opt("LayerHelperBase")?;
+        let kept_in = owner
+            .and_then(|owner| owner.cast_into::<PyType>().ok())
+            .filter(|owner| cpython::type_lookup(owner, &name).is_some_and(|found| found.is(&now)))
+            .map(|owner| (owner.unbind(), name.unbind()));
+        Ok(DefaultDtype { function: function.unbind(), kept_in })
+    }
+
+    /// The answer now.
+    pub(crate) fn read<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let kept = self.kept_in.as_ref().and_then(|(owner, name)| cpython::type_lookup(owner.bind(py), name.bind(py)));
+        kept.map_or_else(|| self.function.bind(py).call0(), Ok)
+    }
+}
+
+fn class(owner: &Bound<'_, PyAny>, name: &str) -> PyResult<Py<PyType>> {
+    Ok(owner.getattr(name)?.cast_into::<PyType>()?.unbind())
+}
+
+fn plain_types(paddle: &Bound<'_, PyModule>, core: &Bound<'_, PyModule>) -> PyResult<Vec<Py<PyAny>>> {
+    let mut types = vec![paddle.getattr("float32")?.get_type().into_any().unbind()];
+    let base = core.getattr("VarDesc")?.getattr("VarType")?.into_any();
+    types.push(base.unbind());
+    for name in ["DataType", "Place", "CPUPlace", "CUDAPlace", "CUDAPinnedPlace", "CustomPlace", "finfo", "iinfo"] {
+        if let Some(found) = core.getattr_opt(name)? {
+            types.push(found.unbind());
+        }
+    }
+    Ok(types)
+}
+
+/// The type of data types, if a tensor gives the object that is Paddle's attribute.
+fn lasting(paddle: &Bound<'_, PyModule>) -> PyResult<Option<Py<PyAny>>> {
+    let known = paddle.getattr("float32")?;
+    let found = paddle.call_method1("empty", ((1,), "float32"))?.getattr("dtype")?;
+    Ok(found.is(&known).then(|| known.get_type().into_any().unbind()))
+}
+
+/// Says what to do if Paddle is missing or too old.
+fn check_installed(py: Python<'_>) -> PyResult<()> {
+    const REMEDY: &str = "install it with: pip install 'paddlepaddle>=3.0'";
+    let paddle = cpython::import(py, "paddle").map_err(|error| {
+        let wrapped = PyImportError::new_err(format!("sot needs Paddle, which cannot be imported ({error}); {REMEDY}"));
+        wrapped.set_cause(py, Some(error));
+        wrapped
+    })?;
+    let version: String = paddle.getattr("__version__").and_then(|version| version.extract()).unwrap_or_default();
+    match parse_version(&version) {
+        Some(found) if found < OLDEST => {
+            Err(PyImportError::new_err(format!("sot needs Paddle 3.0 or newer and found {version}; {REMEDY}")))
+        }
+        // Development builds call themselves 0.0.0.
+        _ => Ok(()),
+    }
+}
+
+/// Major and minor number; `None` for builds without a version.
+fn parse_version(version: &str) -> Option<(u32, u32)> {
+    let mut numbers = version.split('.').map(str::parse);
+    match (numbers.next()?.ok()?, numbers.next()?.ok()?) {
+        (0, 0) => None,
+        found => Some(found),
+    }
+}
+
+/// The one place tensors can have where Paddle knows a single device; tests of the place are then needless.
+fn only_place(paddle: &Bound<'_, PyAny>, core: &Bound<'_, PyAny>) -> PyResult<Option<Py<PyAny>>> {
+    for other in ["is_compiled_with_cuda", "is_compiled_with_xpu", "is_compiled_with_rocm"] {
+        if paddle.call_method0(other)?.is_truthy()? {
+            return Ok(None);
+        }
+    }
+    if core.call_method0("get_all_custom_device_type")?.is_truthy()? {
+        return Ok(None);
+    }
+    let sample = paddle.call_method1("empty", ((1,),))?;
+    Ok(Some(sample.getattr("place")?.unbind()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_ordered_and_development_builds_pass() {
+        assert_eq!(parse_version("3.3.1"), Some((3, 3)));
+        assert_eq!(parse_version("2.6.2"), Some((2, 6)));
+        assert_eq!(parse_version("0.0.0"), None);
+        assert_eq!(parse_version("unknown"), None);
+    }
+}

@@ -1,0 +1,84 @@
+//! Paddle 3.0: `_legacy_C_ops.pir_run_program` fills outputs made beforehand and takes the program as a flat list of names
+//! and values behind its arguments.
+
+use pyo3::prelude::*;
+use pyo3::types::{IntoPyDict, PyList, PyTuple};
+use sot_core::cpython;
+
+use crate::backend::paddle::release::{none_if_empty, Release, Runner};
+
+/// This release line.
+pub(crate) static RELEASE: Release = Release {
+    recorder_module: "paddle.jit.pir_dy2static.parameter_recorder",
+    divides_by_reciprocal: true,
+    follows_eager_methods: false,
+    static_methods: &["_create_program", "_append_backward_desc"],
+    optimize,
+    runner,
+};
+
+fn runner(layer: &Bound<'_, PyAny>, outputs: &Bound<'_, PyList>) -> PyResult<Box<dyn Runner>> {
+    let py = layer.py();
+    let attributes = layer.call_method1("_prepare_attributes", (true,))?.extract()?;
+    let core = cpython::import(py, "paddle")?.getattr("framework")?.getattr("core")?;
+    Ok(Box::new(Program {
+        function: cpython::import(py, "paddle")?.getattr("_legacy_C_ops")?.getattr("pir_run_program")?.unbind(),
+        empty_tensors: core.getattr("create_empty_tensors_with_values")?.unbind(),
+        outputs: outputs.clone().unbind(),
+        _owner_of_outputs: layer.getattr("_origin_main_program")?.unbind(),
+        cuda_graph: layer.getattr("_cuda_graph_vec")?.unbind(),
+        attributes,
+    }))
+}
+
+/// This release also merges equal operations that write, so that two updates of one buffer would become one.
+fn optimize(layer: &Bound<'_, PyAny>) -> PyResult<()> {
+    const MERGE_EQUAL_OPERATIONS: &str = "FLAGS_enable_cse_in_dy2st";
+    let prepare = || layer.getattr("program").map(drop);
+    if !writes_in_place(&layer.getattr("_origin_main_program")?)? {
+        return prepare();
+    }
+    let paddle = cpython::import(layer.py(), "paddle")?;
+    let before = paddle.call_method1("get_flags", (MERGE_EQUAL_OPERATIONS,))?;
+    paddle.call_method1("set_flags", ([(MERGE_EQUAL_OPERATIONS, false)].into_py_dict(layer.py())?,))?;
+    let done = prepare();
+    paddle.call_method1("set_flags", (before,))?;
+    done
+}
+
+fn writes_in_place(program: &Bound<'_, PyAny>) -> PyResult<bool> {
+    for operation in program.call_method0("global_block")?.getattr("ops")?.try_iter()? {
+        if operation?.call_method0("name")?.extract::<String>()?.ends_with('_') {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+struct Program {
+    function: Py<PyAny>,
+    empty_tensors: Py<PyAny>,
+    outputs: Py<PyList>,
+    /// Values do not keep their program alive.
+    _owner_of_outputs: Py<PyAny>,
+    cuda_graph: Py<PyAny>,
+    attributes: Vec<Py<PyAny>>,
+}
+
+impl Runner for Program {
+    fn run<'py>(
+        &self,
+        inputs: &Bound<'py, PyTuple>,
+        parameters: &Bound<'py, PyTuple>,
+        scope: &Bound<'py, PyList>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = inputs.py();
+        let results = self.empty_tensors.bind(py).call1((self.outputs.bind(py),))?;
+        let (inputs, parameters) = (none_if_empty(inputs), none_if_empty(parameters));
+        let mut arguments = Vec::with_capacity(5 + self.attributes.len());
+        arguments.extend([&inputs, &parameters, &results, scope.as_any(), self.cuda_graph.bind(py)]);
+        arguments.extend(self.attributes.iter().map(|attribute| attribute.bind(py)));
+        cpython::call_with_vector(self.function.bind(py), &arguments)?;
+        Ok(results)
+    }
+}

@@ -1,0 +1,54 @@
+//! Paddle 3.3: `_C_ops.run_program` makes its outputs itself and takes the program as one capsule.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
+use sot_core::cpython;
+
+use crate::backend::paddle::release::{none_if_empty, Release, Runner};
+
+/// This release line.
+pub(crate) static RELEASE: Release = Release {
+    recorder_module: "paddle.jit.dy2static.parameter_recorder",
+    divides_by_reciprocal: false,
+    follows_eager_methods: true,
+    static_methods: &["_create_program", "_append_backward"],
+    optimize,
+    runner,
+};
+
+fn optimize(layer: &Bound<'_, PyAny>) -> PyResult<()> {
+    layer.getattr("program").map(drop)
+}
+
+fn runner(layer: &Bound<'_, PyAny>, _outputs: &Bound<'_, PyList>) -> PyResult<Box<dyn Runner>> {
+    let py = layer.py();
+    let (attributes, cuda_graph) =
+        layer.call_method1("_prepare_attributes", (true,))?.extract::<(Py<PyAny>, Py<PyAny>)>()?;
+    let function = cpython::import(py, "paddle")?.getattr("_C_ops")?.getattr("run_program")?.unbind();
+    Ok(Box::new(Program { function, attributes, cuda_graph }))
+}
+
+struct Program {
+    function: Py<PyAny>,
+    attributes: Py<PyAny>,
+    cuda_graph: Py<PyAny>,
+}
+
+impl Runner for Program {
+    fn run<'py>(
+        &self,
+        inputs: &Bound<'py, PyTuple>,
+        parameters: &Bound<'py, PyTuple>,
+        scope: &Bound<'py, PyList>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = inputs.py();
+        let arguments = [
+            &none_if_empty(inputs),
+            &none_if_empty(parameters),
+            scope.as_any(),
+            self.attributes.bind(py),
+            self.cuda_graph.bind(py),
+        ];
+        cpython::call_with_vector(self.function.bind(py), &arguments)
+    }
+}

@@ -1,0 +1,59 @@
+//! What differs between the releases of Paddle, behind one table chosen once at start. A newer Paddle that differs again is
+//! one more file with the same items.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
+
+use crate::backend::paddle::paddle_3_0;
+use crate::backend::paddle::paddle_3_3;
+
+use sot_core::cpython;
+
+/// One release line of Paddle.
+pub(crate) struct Release {
+    /// The module whose `_global_parameter_recorder` and `_global_inplace_map` collect what a program refers to.
+    pub(crate) recorder_module: &'static str,
+    /// Whether eager `tensor / number` multiplies by the reciprocal; static mode always does.
+    pub(crate) divides_by_reciprocal: bool,
+    /// Whether methods in Python that are for eager mode only can be followed: their decorator binds arguments by a signature.
+    pub(crate) follows_eager_methods: bool,
+    /// The methods of a `PartialProgramLayer` that `optimize` comes to and that switch to static mode.
+    pub(crate) static_methods: &'static [&'static str],
+    /// Makes the optimized program of a `PartialProgramLayer`; comes before anything that asks for it.
+    pub(crate) optimize: Optimize,
+    /// Takes from a `PartialProgramLayer` what running its program needs, and nothing that holds a tensor of the user's.
+    pub(crate) runner: MakeRunner,
+}
+
+/// Takes a `PartialProgramLayer`.
+type Optimize = fn(&Bound<'_, PyAny>) -> PyResult<()>;
+
+/// Takes a `PartialProgramLayer` and the list of its outputs.
+type MakeRunner = fn(&Bound<'_, PyAny>, &Bound<'_, PyList>) -> PyResult<Box<dyn Runner>>;
+
+/// A program ready to run.
+pub(crate) trait Runner: Send + Sync {
+    /// Runs it: new tensors in the order of the program's outputs. `scope` is a list of one scope nobody else uses now.
+    fn run<'py>(
+        &self,
+        inputs: &Bound<'py, PyTuple>,
+        parameters: &Bound<'py, PyTuple>,
+        scope: &Bound<'py, PyList>,
+    ) -> PyResult<Bound<'py, PyAny>>;
+}
+
+/// The release line of the installed Paddle. What counts is how programs are run, which changed between 3.0 and 3.3.
+pub(crate) fn installed(py: Python<'_>) -> PyResult<&'static Release> {
+    let core = cpython::import(py, "paddle.base.core")?;
+    let by_attribute_map = core.hasattr("construct_program_attribute_map")?;
+    Ok(if by_attribute_map { &paddle_3_3::RELEASE } else { &paddle_3_0::RELEASE })
+}
+
+/// Paddle wants `None` where there are no tensors.
+pub(crate) fn none_if_empty<'py>(tensors: &Bound<'py, PyTuple>) -> Bound<'py, PyAny> {
+    if tensors.is_empty() {
+        tensors.py().None().into_bound(tensors.py())
+    } else {
+        tensors.as_any().clone()
+    }
+}

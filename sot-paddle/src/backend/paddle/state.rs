@@ -1,0 +1,145 @@
+//! The global state that changes what operations do: grad mode, automatic mixed precision, default dtype, device, and that
+//! Paddle is in eager mode at all.
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use sot_core::backend::StateTest;
+use sot_core::cpython;
+
+use std::sync::Arc;
+
+use crate::backend::paddle::native::AmpDtype;
+use crate::backend::paddle::Paddle;
+
+/// The state at one moment.
+pub(crate) struct GlobalState {
+    paddle: Arc<Paddle>,
+    grad: bool,
+    amp: Option<Amp>,
+    default_dtype: Py<PyAny>,
+    place: Py<PyAny>,
+    place_text: String,
+}
+
+/// Automatic mixed precision. Its element type is `float32` exactly while it is off, so one read tells that it is off.
+pub(crate) struct Amp {
+    dtype: String,
+    level: Py<PyAny>,
+    promote: bool,
+    lists: Py<PyAny>,
+}
+
+impl GlobalState {
+    /// Reads the state.
+    pub(crate) fn now(py: Python<'_>, paddle: &Arc<Paddle>) -> PyResult<Self> {
+        let place = expected_place(py, paddle)?;
+        Ok(GlobalState {
+            grad: paddle.grad_enabled(py)?,
+            amp: Amp::now(&paddle.static_mode.tracer(py)?)?,
+            default_dtype: paddle.default_dtype.read(py)?.unbind(),
+            place_text: place.str()?.to_string(),
+            place: place.unbind(),
+            paddle: Arc::clone(paddle),
+        })
+    }
+
+    fn amp_holds(&self, tracer: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let Some(amp) = &self.amp else { return Ok(true) };
+        match self.paddle.amp_dtype.as_ref().and_then(AmpDtype::is_off) {
+            Some(off) if off || amp.is_off() => Ok(off == amp.is_off()),
+            _ => amp.holds(tracer),
+        }
+    }
+
+    fn holds(&self, py: Python<'_>) -> PyResult<bool> {
+        let tracer = self.paddle.static_mode.tracer(py)?;
+        if tracer.is_none() || self.paddle.grad_enabled(py)? != self.grad || !self.amp_holds(&tracer)? {
+            return Ok(false);
+        }
+        let dtype = self.paddle.default_dtype.read(py)?;
+        if !dtype.is(&self.default_dtype) && !dtype.eq(&self.default_dtype)? {
+            return Ok(false);
+        }
+        let place = expected_place(py, &self.paddle)?;
+        Ok(place.is(&self.place) || place.str()?.to_str()? == self.place_text)
+    }
+}
+
+impl StateTest for GlobalState {
+    fn check(&self, py: Python<'_>) -> bool {
+        self.holds(py).unwrap_or(false)
+    }
+
+    fn restore(&self, py: Python<'_>) -> PyResult<()> {
+        self.paddle.set_grad_enabled(py, self.grad)?;
+        let tracer = self.paddle.static_mode.tracer(py)?;
+        match &self.amp {
+            Some(amp) if !amp.holds(&tracer)? => amp.restore(&tracer),
+            _ => Ok(()),
+        }
+    }
+
+    fn describe(&self) -> String {
+        let amp = match self.amp.as_ref().filter(|amp| !amp.is_off()) {
+            None => "off".to_owned(),
+            Some(amp) => Python::attach(|py| format!("{} {}", amp.level.bind(py), amp.dtype)),
+        };
+        Python::attach(|py| {
+            format!(
+                "paddle_state(grad: {}, amp: {amp}, default_dtype: {}, place: {})",
+                if self.grad { "True" } else { "False" },
+                self.default_dtype.bind(py),
+                self.place_text
+            )
+        })
+    }
+}
+
+impl Amp {
+    /// `None` in static mode.
+    pub(crate) fn now(tracer: &Bound<'_, PyAny>) -> PyResult<Option<Amp>> {
+        if tracer.is_none() {
+            return Ok(None);
+        }
+        Ok(Some(Amp {
+            dtype: tracer.getattr("_amp_dtype")?.extract()?,
+            level: tracer.getattr("_amp_level")?.unbind(),
+            promote: tracer.getattr("_use_promote")?.is_truthy()?,
+            lists: tracer.call_method0("_get_amp_op_list")?.unbind(),
+        }))
+    }
+
+    fn is_off(&self) -> bool {
+        self.dtype == "float32"
+    }
+
+    pub(crate) fn holds(&self, tracer: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let py = tracer.py();
+        let now = tracer.getattr(intern!(py, "_amp_dtype"))?;
+        if now.extract::<&str>()? != self.dtype {
+            return Ok(false);
+        }
+        Ok(self.is_off()
+            || (tracer.getattr(intern!(py, "_amp_level"))?.eq(&self.level)?
+                && tracer.getattr(intern!(py, "_use_promote"))?.is_truthy()? == self.promote
+                && tracer.call_method0(intern!(py, "_get_amp_op_list"))?.eq(&self.lists)?))
+    }
+
+    /// Makes the state what it was.
+    fn restore(&self, tracer: &Bound<'_, PyAny>) -> PyResult<()> {
+        tracer.setattr("_amp_level", &self.level)?;
+        tracer.setattr("_amp_dtype", &self.dtype)?;
+        tracer.setattr("_use_promote", self.promote)?;
+        tracer.call_method1("_set_amp_op_list", self.lists.bind(tracer.py()).cast::<PyTuple>()?.clone()).map(drop)
+    }
+}
+
+/// The device operations run on; `None` until Paddle has chosen it.
+pub(crate) fn expected_place<'py>(py: Python<'py>, paddle: &Paddle) -> PyResult<Bound<'py, PyAny>> {
+    let place = paddle.framework.bind(py).get_item(intern!(py, "_global_expected_place_"))?;
+    match place {
+        Some(place) if !place.is_none() => Ok(place),
+        _ => cpython::import(py, "paddle.base.framework")?.call_method0("_current_expected_place_"),
+    }
+}

@@ -1,0 +1,141 @@
+//! Paddle's executor frees intermediate results in a thread of its own, and handing each over takes longer than a small
+//! operation, much longer where processors are scarce. A graph whose intermediate results are small gets executors
+//! without that thread, for its runs and for their backward passes: the results are freed together when the run, or its
+//! backward pass, has ended. Executors of other graphs hand them over in batches.
+
+use std::cell::Cell;
+use std::sync::{Mutex, PoisonError};
+
+use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
+use pyo3::types::{IntoPyDict, PyDict};
+
+use crate::backend::paddle::meta;
+use crate::backend::paddle::Paddle;
+
+use sot_core::cpython;
+
+/// More bytes of results than this in one run are freed before it ends.
+const SMALL: i64 = 4 << 20;
+
+/// As many bytes as wait to be freed together, in gigabytes (of 2^30 bytes): 1 MB.
+const BATCH: f64 = 1.0 / 1024.0;
+
+/// Gigabytes that wait until they are freed together; below zero no executor is made with a collector. Read when one is
+/// made, in its first run.
+const THRESHOLD: &str = "FLAGS_eager_delete_tensor_gb";
+
+/// How the executors of a program free intermediate results.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Collector {
+    /// Not before the end.
+    None,
+    /// In another thread, many together.
+    InBatches,
+}
+
+impl Collector {
+    /// The one that suits what a run of `program` computes.
+    pub(crate) fn of(paddle: &Paddle, program: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Ok(if is_small(paddle, program)? { Collector::None } else { Collector::InBatches })
+    }
+
+    fn threshold(self) -> f64 {
+        match self {
+            Collector::None => -1.0,
+            Collector::InBatches => BATCH,
+        }
+    }
+}
+
+/// Whether what a run of `program` computes is small, all of it together.
+fn is_small(paddle: &Paddle, program: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let mut bytes = 0_i64;
+    for operation in program.call_method0("global_block")?.getattr("ops")?.try_iter()? {
+        for result in operation?.call_method0("results")?.try_iter()? {
+            let result = result?;
+            if result.call_method0("is_combine")?.is_truthy()? {
+                // A list of tensors, which are the results of the operation that takes it apart.
+                continue;
+            }
+            let Ok(Some(meta)) = meta::of_value(paddle, &result) else { return Ok(false) };
+            let size =
+                meta.shape.iter().try_fold(element_size(&meta.dtype), |product, size| product.checked_mul((*size)?));
+            let Some(size) = size else { return Ok(false) };
+            bytes = bytes.saturating_add(size);
+        }
+    }
+    Ok(bytes <= SMALL)
+}
+
+/// Bytes of one element: the number of bits is part of all names but that of `bool`.
+fn element_size(dtype: &str) -> i64 {
+    dtype.trim_start_matches(|letter: char| !letter.is_ascii_digit()).parse::<i64>().map_or(1, |bits| bits / 8)
+}
+
+/// Runs `work`, in which executors are made with this collector.
+pub(crate) fn with<T>(py: Python<'_>, collector: Collector, work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+    let _stretch = Stretch::new(py, collector)?;
+    work()
+}
+
+/// How many threads are in such a stretch, and what the flag was before the first. The flag is read and set with the lock
+/// held, as another thread may run meanwhile; waiting for the lock lets go of the GIL.
+static STRETCHES: Mutex<(usize, Option<Py<PyDict>>)> = Mutex::new((0, None));
+
+thread_local! {
+    // What runs while this thread has the lock, a finalizer say, may run a graph: its executor gets what the flag says.
+    static SWITCHING_HERE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Works on the stretches; `None` if this thread is at it already.
+fn switch<T>(py: Python<'_>, work: impl FnOnce(&mut usize, &mut Option<Py<PyDict>>) -> T) -> Option<T> {
+    if SWITCHING_HERE.replace(true) {
+        return None;
+    }
+    let done = {
+        let mut stretches = STRETCHES.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+        let (open, before) = &mut *stretches;
+        work(open, before)
+    };
+    SWITCHING_HERE.set(false);
+    Some(done)
+}
+
+/// As long as it lives, and until the next begins, executors are made with the collector it is for.
+pub(crate) struct Stretch(());
+
+impl Stretch {
+    /// `None` where it cannot be begun.
+    pub(crate) fn new(py: Python<'_>, collector: Collector) -> PyResult<Option<Self>> {
+        let opened = switch(py, |open, before| {
+            let paddle = cpython::import(py, "paddle")?;
+            let now = paddle.call_method1("get_flags", (THRESHOLD,))?.cast_into::<PyDict>()?;
+            paddle.call_method1("set_flags", ([(THRESHOLD, collector.threshold())].into_py_dict(py)?,))?;
+            if *open == 0 {
+                *before = Some(now.unbind());
+            }
+            *open += 1;
+            Ok(Stretch(()))
+        });
+        opened.transpose()
+    }
+}
+
+impl Drop for Stretch {
+    fn drop(&mut self) {
+        // It fails only while the interpreter shuts down, when no graph runs any more.
+        Python::try_attach(|py| {
+            let closed = switch(py, |open, before| {
+                *open -= 1;
+                match before.take_if(|_| *open == 0) {
+                    Some(before) => cpython::import(py, "paddle")?.call_method1("set_flags", (before,)).map(drop),
+                    None => Ok(()),
+                }
+            });
+            if let Some(Err(error)) = closed {
+                error.write_unraisable(py, None);
+            }
+        });
+    }
+}

@@ -1,0 +1,361 @@
+//! A finished graph. A call is one call of Paddle's executor with everything prepared. Parameters are held weakly; scopes,
+//! in which the executor keeps a run's variables, are lent to one run at a time, as Paddle lets other threads run meanwhile.
+
+pub(crate) mod collector;
+pub(crate) mod garbage;
+pub(crate) mod late;
+pub(crate) mod program_id;
+pub(crate) mod saved_tensors;
+pub(crate) mod second_passes;
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use pyo3::exceptions::{PyReferenceError, PyTypeError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyTuple};
+use sot_core::backend::StateTest;
+use sot_core::cpython::{self, WeakRef};
+
+use crate::backend::graph::outputs::{pick, Origin, Output, Remade};
+use crate::backend::memory::write_back::Writes;
+use crate::backend::numbers::number_inputs::NumberInputs;
+use crate::backend::paddle::release::Runner;
+use crate::backend::paddle::state::GlobalState;
+use crate::backend::paddle::Paddle;
+use crate::backend::run::collector::Collector;
+use crate::backend::run::second_passes::{made_key, Chances, Made, PastRun, Random, Tenancy};
+
+/// The Python callable of a graph.
+pub(crate) fn callable(py: Python<'_>, graph: Graph) -> PyResult<Py<PyAny>> {
+    let graph = Arc::new(graph);
+    Ok(cpython::fastcall(py, "graph", "", move |py, args| graph.call(py, args).map(Bound::unbind))?.unbind())
+}
+
+/// A finished graph.
+pub(crate) struct Graph {
+    paddle: Arc<Paddle>,
+    /// `None` if the outputs are inputs and parameters and nothing is computed.
+    program: Option<Program>,
+    inputs: usize,
+    parameters: Vec<WeakRef>,
+    scopes: Scopes,
+    /// `None` if the outputs are the program's results as they come.
+    plan: Option<Vec<Output>>,
+    /// Results of the program that gradients come through from other outputs.
+    through: Vec<usize>,
+    /// Outputs that are made from results or inputs, if gradients come through one of these.
+    made: Vec<Made>,
+    writes: Option<Writes>,
+    statements: Option<Statements>,
+    pub(crate) chances: Chances,
+    random: Random,
+}
+
+/// The statements of a graph.
+pub(crate) struct Statements {
+    /// Calls them one by one.
+    pub(crate) calls: Py<PyAny>,
+    /// The global state that they begin under.
+    pub(crate) state: Arc<GlobalState>,
+}
+
+/// A program and the way it runs.
+pub(crate) struct Program {
+    /// Calls the executor.
+    pub(crate) runner: Box<dyn Runner>,
+    /// Whether a backward pass may follow, for which the scope is kept.
+    pub(crate) training: bool,
+    pub(crate) collector: Collector,
+    /// Whether it must run with grad mode on, though it is called with grad mode off.
+    pub(crate) forces_grad: bool,
+    /// Inputs that no gradient flows to.
+    pub(crate) detached: Vec<usize>,
+    /// Inputs that are given as numbers.
+    pub(crate) numbers: NumberInputs,
+}
+
+/// What a run is given.
+pub(crate) struct Inputs<'py> {
+    pub(crate) for_program: Bound<'py, PyTuple>,
+    /// What its statements take, if that is not the same.
+    pub(crate) for_statements: Option<Bound<'py, PyTuple>>,
+}
+
+impl Program {
+    fn inputs<'py>(
+        &self,
+        py: Python<'py>,
+        given: &[Bound<'py, PyAny>],
+        writes: Option<&Writes>,
+    ) -> PyResult<Inputs<'py>> {
+        let kept = writes.filter(|_| self.training);
+        if self.detached.is_empty() && self.numbers.is_empty() && kept.is_none() {
+            return Ok(Inputs { for_program: PyTuple::new(py, given)?, for_statements: None });
+        }
+        let mut inputs = given.to_vec();
+        if let Some(writes) = kept {
+            writes.keep_inputs(&mut inputs)?;
+        }
+        for &at in &self.detached {
+            inputs[at] = inputs[at].call_method0(intern!(py, "detach"))?;
+        }
+        let for_statements = if self.numbers.is_empty() { None } else { Some(PyTuple::new(py, &inputs)?) };
+        self.numbers.make(&mut inputs)?;
+        Ok(Inputs { for_program: PyTuple::new(py, inputs)?, for_statements })
+    }
+}
+
+impl Graph {
+    /// `plan` says where each output is found, `results` how many the program has, `through` whether gradients come through it
+    /// from another output.
+    pub(crate) fn new(
+        py: Python<'_>,
+        paddle: &Arc<Paddle>,
+        program: Option<Program>,
+        (inputs, parameters): (usize, Vec<WeakRef>),
+        (results, plan, through): (usize, Vec<Output>, Arc<[bool]>),
+        writes: Option<Writes>,
+        statements: Option<Statements>,
+    ) -> Self {
+        let as_they_come = plan.len() == results && plan.iter().enumerate().all(|(at, output)| output.is_result(at));
+        let (mut results_through, mut made) = (Vec::new(), Vec::new());
+        for (place, (output, &is_through)) in plan.iter().zip(through.iter()).enumerate() {
+            match (output.as_it_is(), output.origin) {
+                (Some(Origin::Result(at)), _) if is_through => results_through.push(at),
+                (None, Origin::Result(root)) => made.push(Made { place, root: Some(root), is_through }),
+                (None, _) if is_through => made.push(Made { place, root: None, is_through }),
+                _ => {}
+            }
+        }
+        if made.iter().all(|made| !made.is_through) {
+            made.clear();
+        }
+        Graph {
+            paddle: Arc::clone(paddle),
+            through: results_through,
+            made,
+            scopes: Scopes::new(py, paddle, program.as_ref().is_some_and(|program| program.training)),
+            program,
+            inputs,
+            parameters,
+            plan: (!as_they_come).then_some(plan),
+            writes,
+            statements,
+            chances: Chances::default(),
+            random: Random::default(),
+        }
+    }
+
+    /// Runs it.
+    pub(crate) fn call<'py>(
+        self: &Arc<Self>,
+        py: Python<'py>,
+        inputs: &[Bound<'py, PyAny>],
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if inputs.len() != self.inputs {
+            let text = format!("graph takes {} tensors and was given {}", self.inputs, inputs.len());
+            return Err(PyTypeError::new_err(text));
+        }
+        let parameters = live_parameters(py, &self.parameters)?;
+        let writes = match &self.writes {
+            Some(writes) => match writes.alone(inputs, &parameters)? {
+                Some(places) => Some((writes, places)),
+                None => return writes.calls.bind(py).call1(PyTuple::new(py, inputs)?),
+            },
+            None => None,
+        };
+        let (computed, past) = match &self.program {
+            Some(program) => self.run(program, &program.inputs(py, inputs, self.writes.as_ref())?, &parameters)?,
+            None => (PyTuple::empty(py).into_any(), None),
+        };
+        let results = match &writes {
+            Some((writes, places)) => writes.write(&self.paddle, places, &computed, inputs)?,
+            None => computed.clone(),
+        };
+        match &self.plan {
+            None => Ok(results),
+            Some(plan) => {
+                let outputs = pick(&self.paddle, plan, &results, inputs, &parameters)?;
+                if let Some(past) = past.filter(|_| !self.made.is_empty()) {
+                    past.note_made(&self.made, &computed, &outputs)?;
+                }
+                Ok(outputs)
+            }
+        }
+    }
+
+    /// Results of the program that gradients come through from other outputs.
+    pub(crate) fn through(&self) -> &[usize] {
+        &self.through
+    }
+
+    fn run<'py>(
+        self: &Arc<Self>,
+        program: &Program,
+        inputs: &Inputs<'py>,
+        parameters: &Bound<'py, PyTuple>,
+    ) -> PyResult<(Bound<'py, PyAny>, Option<Arc<PastRun>>)> {
+        let py = parameters.py();
+        let scope = self.scopes.lend(py)?;
+        let run = || program.runner.run(&inputs.for_program, parameters, scope.as_list.bind(py));
+        let run = || if program.forces_grad { self.paddle.with_grad(py, run) } else { run() };
+        // The first run in a scope makes the executor.
+        let run = || if scope.is_new { collector::with(py, program.collector, run) } else { run() };
+        if !program.training {
+            let results = run();
+            self.scopes.take_back(scope);
+            return results.map(|results| (results, None));
+        }
+        let done = self.random.around(py, run).map(|(results, random_state)| {
+            let scope = (scope.as_list.clone_ref(py), Arc::clone(&scope.tenancy));
+            (results, PastRun::new(self, (inputs, parameters), scope, random_state, program.collector))
+        });
+        self.scopes.take_back(scope);
+        let (results, past) = done?;
+        let past = past.watch(&results)?;
+        Ok((results, Some(past)))
+    }
+
+    /// Runs the program again in a scope that it has run in.
+    pub(crate) fn run_again(
+        &self,
+        inputs: &Bound<'_, PyTuple>,
+        parameters: &Bound<'_, PyTuple>,
+        scope: &Bound<'_, PyList>,
+    ) -> PyResult<Py<PyAny>> {
+        let py = inputs.py();
+        let Some(program) = &self.program else { return Ok(py.None()) };
+        let run = || program.runner.run(inputs, parameters, scope);
+        let results = if self.paddle.grad_enabled(py)? { run() } else { self.paddle.with_grad(py, run) };
+        results.map(Bound::unbind)
+    }
+
+    /// What its statements give when they are called one by one: by index the program's results, and the outputs that are made from them.
+    /// `None` where they cannot be called. What they write to are copies.
+    pub(crate) fn call_again(&self, inputs: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
+        let py = inputs.py();
+        let Some(statements) = &self.statements else { return Ok(py.None()) };
+        let mut inputs: Vec<_> = inputs.iter().collect();
+        for write in self.writes.iter().flat_map(|writes| &writes.each) {
+            let copied = || inputs[write.input].call_method0(intern!(py, "clone"));
+            inputs[write.input] =
+                if self.paddle.grad_enabled(py)? { copied()? } else { self.paddle.with_grad(py, copied)? };
+        }
+        let before = GlobalState::now(py, &self.paddle)?;
+        statements.state.restore(py)?;
+        let given = PyTuple::new(py, &inputs)?;
+        let outputs = if statements.state.check(py) { Some(statements.calls.bind(py).call1(given)) } else { None };
+        before.restore(py)?;
+        let Some(outputs) = outputs.transpose()? else { return Ok(py.None()) };
+        let results = PyDict::new(py);
+        for (at, output) in outputs.try_iter()?.enumerate() {
+            let output = output?;
+            let planned = self.plan.as_ref().map(|plan| &plan[at]);
+            match planned.map_or(Some(Origin::Result(at)), Output::as_it_is) {
+                Some(Origin::Result(result)) => results.set_item(result, output)?,
+                None => results.set_item(made_key(at), output)?,
+                Some(_) => {}
+            }
+        }
+        Ok(results.into_any().unbind())
+    }
+
+    /// An output that is made, from another tensor than the result. `None` if that takes what only a run knows.
+    pub(crate) fn make_again(&self, at: usize, source: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        let py = source.py();
+        let Some(output) = self.plan.as_ref().and_then(|plan| plan.get(at)) else { return Ok(py.None()) };
+        if output.steps.iter().any(|step| !step.numbers.is_empty()) {
+            return Ok(py.None());
+        }
+        let mut tensor = source.clone();
+        for Remade { step, .. } in &output.steps {
+            tensor = step.apply(&self.paddle, &tensor, &[])?;
+        }
+        Ok(tensor.unbind())
+    }
+}
+
+/// The parameters and buffers themselves.
+pub(crate) fn live_parameters<'py>(py: Python<'py>, parameters: &[WeakRef]) -> PyResult<Bound<'py, PyTuple>> {
+    cpython::referents(py, parameters)?
+        .ok_or_else(|| PyReferenceError::new_err("a parameter or buffer of this graph no longer exists"))
+}
+
+/// The scopes of one graph. One whose backward pass is still to come is not lent; a new one costs a new executor, so they are
+/// kept. Paddle calls a scope reusable a moment before its backward pass has let go of it, so after training a scope stays
+/// with the thread that used it, where the pass has ended when the next forward begins.
+struct Scopes {
+    new_scope: Py<PyAny>,
+    awaits_backward: bool,
+    /// Those not lent. The lock is never held over a call into Python, which may switch threads.
+    idle: Mutex<VecDeque<Scope>>,
+}
+
+struct Scope {
+    object: Py<PyAny>,
+    as_list: Py<PyList>,
+    user: Weak<()>,
+    is_new: bool,
+    tenancy: Arc<Tenancy>,
+}
+
+thread_local! {
+    /// Stands for this thread as long as it lives.
+    static THIS_THREAD: Arc<()> = Arc::new(());
+}
+
+impl Scopes {
+    fn new(py: Python<'_>, paddle: &Paddle, awaits_backward: bool) -> Self {
+        Scopes { new_scope: paddle.scope.clone_ref(py), awaits_backward, idle: Mutex::default() }
+    }
+
+    fn lend(&self, py: Python<'_>) -> PyResult<Scope> {
+        let candidates = self.with_idle(|idle| idle.len());
+        for _ in 0..candidates {
+            let Some(scope) = self.with_idle(VecDeque::pop_front) else { break };
+            if scope.tenancy.is_kept() {
+                continue;
+            }
+            if !self.awaits_backward || (scope.is_with_us() && scope.is_reusable(py)?) {
+                return Ok(scope);
+            }
+            self.with_idle(|idle| idle.push_back(scope));
+        }
+        let scope = self.new_scope.bind(py).call0()?;
+        Ok(Scope {
+            as_list: PyList::new(py, [&scope])?.unbind(),
+            object: scope.unbind(),
+            user: Weak::new(),
+            is_new: true,
+            tenancy: Arc::new(Tenancy::new()),
+        })
+    }
+
+    /// The scope used last is lent first: its executor is warm and most often its backward pass is done.
+    fn take_back(&self, mut scope: Scope) {
+        scope.is_new = false;
+        if self.awaits_backward {
+            scope.user = THIS_THREAD.with(Arc::downgrade);
+        }
+        self.with_idle(|idle| idle.push_front(scope));
+    }
+
+    fn with_idle<T>(&self, work: impl FnOnce(&mut VecDeque<Scope>) -> T) -> T {
+        work(&mut self.idle.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Scope {
+    /// Whether this thread used it last, or one that has ended.
+    fn is_with_us(&self) -> bool {
+        let ours = THIS_THREAD.with(|this| std::ptr::eq(self.user.as_ptr(), Arc::as_ptr(this)));
+        ours || self.user.strong_count() == 0
+    }
+
+    /// Whether Paddle says that no backward pass needs it any more.
+    fn is_reusable(&self, py: Python<'_>) -> PyResult<bool> {
+        self.object.bind(py).getattr(intern!(py, "_can_reused"))?.is_truthy()
+    }
+}

@@ -1,0 +1,125 @@
+//! Hooks that come to results of a program when it has run, where others of its results are computed from these. Paddle would have
+//! them see what comes from outside alone. They are called as the graph's statements have it instead, which are called one by one for
+//! that when a backward pass has come to all results (`sot/_late_hooks.py`).
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+use sot_core::cpython;
+
+use super::{give_up_programs, locked, made, stop_pass, with_running, Kind, Pass, PastRun, ERROR_HOOK};
+
+/// Whether there may be hooks on results that nothing outside needs.
+static ARE_WAITING: AtomicBool = AtomicBool::new(false);
+
+/// What a backward pass is given, outputs first and weights there: with results that hooks are on beside the outputs, if it comes to their
+/// programs.
+pub(super) fn with_roots<'py>(
+    py: Python<'py>,
+    args: &[Bound<'py, PyAny>],
+    weights: usize,
+) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let mut args = args.to_vec();
+    if ARE_WAITING.load(Ordering::Relaxed) {
+        let _quiet = cpython::suspend(py);
+        let module = cpython::import(py, "sot._late_hooks")?;
+        ARE_WAITING.store(module.getattr("_waiting")?.is_truthy()?, Ordering::Relaxed);
+        (args[0], args[weights]) = module.call_method1("with_roots", (&args[0], &args[weights]))?.extract()?;
+    }
+    Ok(args)
+}
+
+/// Those of one run.
+#[derive(Default)]
+pub(crate) struct LateHooks {
+    /// `sot._late_hooks.LateHooks`. The lock is never held over a call into Python.
+    hooks: Mutex<Option<Py<PyAny>>>,
+    /// Whether statements must be called for them.
+    call_again: AtomicBool,
+}
+
+impl LateHooks {
+    /// Whether statements must be called again.
+    pub(super) fn call_again(&self) -> bool {
+        self.call_again.load(Ordering::Relaxed)
+    }
+
+    fn get<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
+        locked(&self.hooks).as_ref().map(|hooks| hooks.bind(py).clone())
+    }
+
+    /// A pass has come to a result with a gradient.
+    pub(super) fn take_down(&self, pass: Pass, at: usize, gradient: &Bound<'_, PyAny>) -> PyResult<()> {
+        if !self.call_again() {
+            return Ok(());
+        }
+        if !pass.calls_hooks {
+            return stop_pass(ERROR_HOOK);
+        }
+        let Some(hooks) = self.get(gradient.py()) else { return Ok(()) };
+        hooks.call_method1("take_down", (pass.id, pass.kind == Kind::Frees, at, gradient)).map(drop)
+    }
+
+    /// What is to go on from a result in the place of what has come, when a pass has come to all results.
+    pub(super) fn instead(&self, py: Python<'_>, at: usize) -> PyResult<Option<Py<PyAny>>> {
+        match self.get(py).filter(|_| self.call_again()) {
+            Some(hooks) => hooks.call_method1("instead", (at,)).map(|instead| Some(instead.unbind())),
+            None => Ok(None),
+        }
+    }
+}
+
+impl PastRun {
+    /// What is given the hooks that come to its results. `None` if a pass has let go of it.
+    pub(super) fn late_hooks<'py>(self: &Arc<Self>, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let known = self.late.get(py);
+        let Some(graph) = self.graph().filter(|_| known.is_none()) else { return Ok(known) };
+        let through = graph.through().iter().copied();
+        let made_through = self.made().iter().filter(|made| made.is_through).map(|made| made::key(made.place));
+        let through: Vec<usize> = through.chain(made_through).collect();
+        let made = PyDict::new(py);
+        for output in self.made() {
+            let (graph, place) = (Arc::clone(&graph), output.place);
+            let again = cpython::fastcall(py, "make", "", move |_, source| graph.make_again(place, &source[0]))?;
+            made.set_item(made::key(place), (output.root, again))?;
+        }
+        let run = Arc::downgrade(self);
+        let prepare = cpython::fastcall(py, "prepare", "", {
+            let run = run.clone();
+            move |py, _| {
+                give_up_programs();
+                run.upgrade()
+                    .map_or_else(|| Ok(PyList::empty(py)), |run| run.prepare(py))
+                    .map(|made| made.into_any().unbind())
+            }
+        })?;
+        let again = cpython::fastcall(py, "again", "", move |py, _| {
+            let Some(run) = run.upgrade() else { return Ok(py.None()) };
+            let results = run.call_apart(py)?;
+            if with_running(|pass| pass.kind == Kind::Frees) {
+                run.let_go();
+            }
+            Ok(results.unwrap_or_else(|| py.None()))
+        })?;
+        let hooks =
+            cpython::import(py, "sot._late_hooks")?.call_method1("LateHooks", (through, made, prepare, again))?;
+        *locked(&self.late.hooks) = Some(hooks.clone().unbind());
+        Ok(Some(hooks))
+    }
+
+    /// Statements are to be called again. Gives the outputs that were made and are alive.
+    fn prepare<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        self.late.call_again.store(true, Ordering::Relaxed);
+        ARE_WAITING.store(true, Ordering::Relaxed);
+        self.copy_given(py)?;
+        let alive = PyList::empty(py);
+        for output in self.made() {
+            if let Some(tensor) = output.tensor.get(py) {
+                alive.append((made::key(output.place), tensor))?;
+            }
+        }
+        Ok(alive)
+    }
+}

@@ -1,0 +1,77 @@
+//! Outputs of a graph that are made in eager mode when its program has run: views of the program's results. In eager mode what comes
+//! to others may come through them.
+
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use sot_core::cpython::WeakRef;
+
+use super::results::{self, Of};
+use super::{hook, takes_hook, PastRun};
+
+/// How an output is made.
+pub(crate) struct Made {
+    /// The index among the outputs.
+    pub(crate) place: usize,
+    /// The program's result that it is made from; else it is made from what the program is given.
+    pub(crate) root: Option<usize>,
+    /// Whether gradients come through it from another output.
+    pub(crate) is_through: bool,
+}
+
+/// One that was made.
+pub(super) struct MadeOutput {
+    pub(super) place: usize,
+    pub(super) root: usize,
+    pub(super) is_through: bool,
+    pub(super) tensor: WeakRef,
+}
+
+impl PastRun {
+    /// Notes the outputs that were made, if gradients come through one of them.
+    pub(crate) fn note_made(
+        self: &Arc<Self>,
+        made: &[Made],
+        results: &Bound<'_, PyAny>,
+        outputs: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let find = |place| made.iter().find(|made| made.place == place);
+        results::note(outputs, |place| {
+            find(place).map(|made| match made.root {
+                Some(_) => Of::Made(Arc::downgrade(self), place),
+                None => Of::MadeOfInput,
+            })
+        })?;
+        let mut found = Vec::new();
+        let mut roots = Vec::new();
+        for &Made { place, root, is_through } in made {
+            let output = outputs.get_item(place)?;
+            let Some(root) = root.filter(|_| takes_hook(&output).unwrap_or(false)) else { continue };
+            found.push(MadeOutput { place, root, is_through, tensor: WeakRef::new(&output, None)? });
+            if !roots.contains(&root) {
+                roots.push(root);
+            }
+        }
+        // What is given to the program then, which is known when a pass has come to all of its results.
+        for at in roots {
+            let run = Arc::clone(self);
+            hook(&results.get_item(at)?, move |gradient| run.late.instead(gradient.py(), at))?;
+        }
+        let _ = self.made.set(found);
+        Ok(())
+    }
+
+    pub(super) fn made(&self) -> &[MadeOutput] {
+        self.made.get().map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// Whether gradients come through the output from another one.
+    pub(super) fn is_through(&self, place: usize) -> bool {
+        self.made().iter().any(|made| made.place == place && made.is_through)
+    }
+}
+
+/// Stands for an output that is made, where results are known by their indices.
+pub(crate) fn key(place: usize) -> usize {
+    usize::MAX - place
+}

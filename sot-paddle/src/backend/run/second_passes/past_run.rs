@@ -1,0 +1,342 @@
+//! Runs of programs, and what backward passes find of them. The first pass through one finds all it reads. A pass that keeps the
+//! graph has the scope kept as well, and copies of what the program was given: for the next one the program runs again in
+//! that scope, if that gives the same.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyTuple};
+use sot_core::cpython;
+
+use super::late_hooks::LateHooks;
+use super::made::MadeOutput;
+use super::results::{self, Of};
+use super::{
+    copies, hook, locked, make_executor, module, note_gradient, note_run, refuse_pass, takes_hook, with_running, Hook,
+    Kind, Pass,
+};
+use crate::backend::run::collector::Collector;
+use crate::backend::run::{Graph, Inputs};
+
+/// What a scope and the run that was last in it know of each other.
+#[derive(Debug)]
+pub(crate) struct Tenancy {
+    /// The run that has the scope.
+    run: AtomicU64,
+    /// Whether that run keeps it: no other one is to have it.
+    kept: AtomicBool,
+    /// Whether the scope's first backward pass, which makes an executor of its own, is still to come.
+    makes_executor: AtomicBool,
+}
+
+impl Tenancy {
+    pub(crate) fn new() -> Self {
+        Tenancy { run: AtomicU64::new(0), kept: AtomicBool::new(false), makes_executor: AtomicBool::new(true) }
+    }
+
+    pub(crate) fn is_kept(&self) -> bool {
+        self.kept.load(Ordering::Relaxed)
+    }
+}
+
+/// How many passes of a graph are taken for first ones that do not say so.
+#[derive(Debug)]
+pub(crate) struct Chances(AtomicU8);
+
+impl Default for Chances {
+    fn default() -> Self {
+        Chances(AtomicU8::new(3))
+    }
+}
+
+impl Chances {
+    fn take(&self) -> bool {
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
+    }
+}
+
+/// A run of a program with gradients.
+pub(crate) struct PastRun {
+    /// Of two runs the later one has the greater number.
+    pub(super) number: u64,
+    tenancy: Arc<Tenancy>,
+    collector: Collector,
+    /// The last pass that has gone through it.
+    pass: AtomicU64,
+    /// What it takes to do it again, until a pass lets go of it. The lock is never held over a call into Python.
+    given: Mutex<Option<Given>>,
+    /// The results of the program that has filled the scope again: when they go, Paddle empties it.
+    filled: Mutex<Option<Py<PyAny>>>,
+    /// What its statements have given when they were called, each time: gradients of gradients come to those in the place of the results.
+    called: Mutex<Vec<Py<PyDict>>>,
+    pub(super) late: LateHooks,
+    /// Outputs of the graph that were made from its results, if gradients come through one of them.
+    pub(super) made: OnceLock<Vec<MadeOutput>>,
+}
+
+struct Given {
+    graph: Arc<Graph>,
+    inputs: Py<PyTuple>,
+    /// What its statements are given instead, if that is not the same.
+    for_statements: Option<Py<PyTuple>>,
+    parameters: Py<PyTuple>,
+    scope: Py<PyList>,
+    /// That of the random numbers before it, if it draws some.
+    random_state: Option<Py<PyAny>>,
+    /// By identity, all inputs and parameters and what they were when a pass first kept them.
+    copies: Option<Py<PyDict>>,
+}
+
+impl PastRun {
+    /// One that has just been.
+    pub(crate) fn new(
+        graph: &Arc<Graph>,
+        (inputs, parameters): (&Inputs<'_>, &Bound<'_, PyTuple>),
+        (scope, tenancy): (Py<PyList>, Arc<Tenancy>),
+        random_state: Option<Py<PyAny>>,
+        collector: Collector,
+    ) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        tenancy.run.store(number, Ordering::Relaxed);
+        let given = Given {
+            graph: Arc::clone(graph),
+            inputs: inputs.for_program.clone().unbind(),
+            for_statements: inputs.for_statements.as_ref().map(|inputs| inputs.clone().unbind()),
+            parameters: parameters.clone().unbind(),
+            scope,
+            random_state,
+            copies: None,
+        };
+        PastRun {
+            number,
+            tenancy,
+            collector,
+            pass: AtomicU64::new(0),
+            given: Mutex::new(Some(given)),
+            filled: Mutex::default(),
+            called: Mutex::default(),
+            late: LateHooks::default(),
+            made: OnceLock::new(),
+        }
+    }
+
+    /// Follows the passes that come to the results. Paddle calls the hooks on all results of a node whichever it is that a pass
+    /// comes through, before the node.
+    pub(crate) fn watch(self, results: &Bound<'_, PyAny>) -> PyResult<Arc<Self>> {
+        let run = Arc::new(self);
+        if results.len()? > 1 {
+            results::note(results, |at| Some(Of::Program(Arc::downgrade(&run), at)))?;
+        }
+        for (at, result) in results.try_iter()?.enumerate() {
+            let (result, run) = (result?, Arc::clone(&run));
+            if takes_hook(&result)? {
+                hook(&result, move |gradient| run.enter(at, gradient))?;
+            }
+        }
+        Ok(run)
+    }
+
+    /// A pass comes to a result with this gradient; gives what is to go on instead.
+    fn enter(self: &Arc<Self>, at: usize, gradient: &Bound<'_, PyAny>) -> PyResult<Option<Py<PyAny>>> {
+        let py = gradient.py();
+        let pass = with_running(|pass| {
+            pass.through_program = true;
+            *pass
+        });
+        let last = self.pass.swap(pass.id, Ordering::Relaxed);
+        if last != pass.id {
+            self.begin(py, last == 0, pass)?;
+        }
+        self.late.take_down(pass, at, gradient)?;
+        if pass.kind != Kind::StopsAtPrograms {
+            return Ok(None);
+        }
+        note_gradient(self, at, gradient);
+        let _quiet = cpython::suspend(py);
+        module(py)?.call_method1("nought", (gradient,)).map(|nought| Some(nought.unbind()))
+    }
+
+    /// A pass comes to it.
+    fn begin(self: &Arc<Self>, py: Python<'_>, is_first: bool, pass: Pass) -> PyResult<()> {
+        if !is_first {
+            if !self.fill(py)? {
+                return refuse_pass();
+            }
+            with_running(|pass| pass.is_second = true);
+        }
+        match pass.kind {
+            Kind::Keeps | Kind::StopsAtPrograms => {
+                note_run(self);
+                self.keep(py)?;
+            }
+            Kind::Leaves if self.takes_chance() => self.keep(py)?,
+            // The hooks are still to be called.
+            _ if self.late.call_again() => {}
+            Kind::Leaves | Kind::Frees => self.let_go(),
+        }
+        if self.tenancy.makes_executor.swap(false, Ordering::Relaxed) {
+            make_executor(py, self.collector)?;
+        }
+        Ok(())
+    }
+
+    /// Whether it is kept though the pass does not say so, as the first ones of a graph are.
+    fn takes_chance(&self) -> bool {
+        locked(&self.given).as_ref().is_some_and(|given| given.copies.is_some() || given.graph.chances.take())
+    }
+
+    /// Lets passes bring to the inputs what varies, up to the end of the result. A program gives constants; nodes before it that are
+    /// given such make nodes for second gradients that end the process when a pass comes to them.
+    pub(super) fn vary_inputs<'py>(&self, py: Python<'py>) -> PyResult<Vec<Hook<'py>>> {
+        let inputs = locked(&self.given).as_ref().map(|given| given.inputs.bind(py).clone());
+        let mut hooks = Vec::new();
+        for input in inputs.iter().flatten() {
+            if takes_hook(&input)? {
+                hooks.push(hook(&input, |gradient| {
+                    module(gradient.py())?.call_method1("varying", (gradient,)).map(|varying| Some(varying.unbind()))
+                })?);
+            }
+        }
+        Ok(hooks)
+    }
+
+    /// Adds tensors such that whoever asks for gradients by them asks for passes through this run. `false` if none may come.
+    pub(super) fn sources<'py>(&self, py: Python<'py>, sources: &mut Vec<Bound<'py, PyAny>>) -> PyResult<bool> {
+        let given =
+            locked(&self.given).as_ref().map(|given| (given.inputs.clone_ref(py), given.parameters.clone_ref(py)));
+        let Some((inputs, parameters)) = given else { return Ok(false) };
+        for tensor in inputs.bind(py).iter().chain(parameters.bind(py).iter()) {
+            let has_gradient = !tensor.getattr(intern!(py, "stop_gradient"))?.is_truthy()?;
+            if !has_gradient || sources.iter().any(|source| source.is(&tensor)) {
+                continue;
+            }
+            match results::origin(&tensor) {
+                Some(Of::Program(run, _)) => match run.upgrade() {
+                    Some(run) if run.sources(py, sources)? => {}
+                    _ => return Ok(false),
+                },
+                _ => sources.push(tensor),
+            }
+        }
+        Ok(true)
+    }
+
+    /// The graph, until a pass lets go of the run.
+    pub(super) fn graph(&self) -> Option<Arc<Graph>> {
+        locked(&self.given).as_ref().map(|given| Arc::clone(&given.graph))
+    }
+
+    /// Lets go of what it takes to do it again.
+    pub(super) fn let_go(&self) {
+        let given = locked(&self.given).take();
+        drop(given);
+    }
+
+    /// What has stood for a result when its statements were called.
+    pub(super) fn called<'py>(&self, py: Python<'py>, at: usize) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let called: Vec<_> = locked(&self.called).iter().map(|results| results.clone_ref(py)).collect();
+        let mut found = Vec::new();
+        for results in called {
+            match results.bind(py).get_item(at)? {
+                Some(result) if takes_hook(&result)? => found.push(result),
+                _ => {}
+            }
+        }
+        Ok(found)
+    }
+
+    /// Makes it possible to run it again in its scope.
+    fn keep(&self, py: Python<'_>) -> PyResult<()> {
+        self.tenancy.kept.store(true, Ordering::Relaxed);
+        self.copy_given(py)
+    }
+
+    /// Makes it possible to call its statements again.
+    pub(super) fn copy_given(&self, py: Python<'_>) -> PyResult<()> {
+        let tensors = match locked(&self.given).as_ref() {
+            Some(given) if given.copies.is_none() => (given.inputs.clone_ref(py), given.parameters.clone_ref(py)),
+            _ => return Ok(()),
+        };
+        let copies = copies(py);
+        let _quiet = cpython::suspend(py);
+        module(py)?.call_method1("copy", (tensors.0, tensors.1, &copies))?;
+        if let Some(given) = locked(&self.given).as_mut() {
+            given.copies = Some(copies.unbind());
+        }
+        Ok(())
+    }
+
+    /// Runs the program again in its scope. `false` if that is impossible or not the same.
+    fn fill(&self, py: Python<'_>) -> PyResult<bool> {
+        if self.tenancy.run.load(Ordering::Relaxed) != self.number {
+            return Ok(false);
+        }
+        // These first: with them the scope is emptied.
+        let former = locked(&self.filled).take();
+        drop(former);
+        let filled =
+            self.again(py, |graph, inputs, _, parameters, scope| graph.run_again(inputs, parameters, scope))?;
+        let is_filled = filled.is_some();
+        *locked(&self.filled) = filled;
+        Ok(is_filled)
+    }
+
+    /// What the graph's statements give, called one by one: of each result a tensor, or `None`. `None` if that is impossible or
+    /// not the same.
+    pub(super) fn call_again(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        let results = self.again(py, |graph, _, inputs, _, _| graph.call_again(inputs))?;
+        if let Some(results) = &results {
+            let called = results.bind(py).cast::<PyDict>()?.clone().unbind();
+            locked(&self.called).push(called);
+        }
+        Ok(results)
+    }
+
+    /// The same for leaves in the memory of what it was given.
+    pub(super) fn call_apart(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        self.again(py, |graph, _, inputs, parameters, _| {
+            let (py, graph) = (inputs.py(), Arc::clone(graph));
+            let call =
+                cpython::fastcall(py, "call", "", move |py, inputs| graph.call_again(&PyTuple::new(py, inputs)?))?;
+            Ok(cpython::import(py, "sot._late_hooks")?.call_method1("apart", (call, inputs, parameters))?.unbind())
+        })
+    }
+
+    /// Does `work`, with what the program and what the statements were given. `None` if that may not give what it gave before.
+    fn again(
+        &self,
+        py: Python<'_>,
+        work: impl Fn(
+                &Arc<Graph>,
+                &Bound<'_, PyTuple>,
+                &Bound<'_, PyTuple>,
+                &Bound<'_, PyTuple>,
+                &Bound<'_, PyList>,
+            ) -> PyResult<Py<PyAny>>
+            + Send
+            + Sync
+            + 'static,
+    ) -> PyResult<Option<Py<PyAny>>> {
+        let given = locked(&self.given).as_ref().and_then(|given| {
+            let copies = given.copies.as_ref()?.clone_ref(py);
+            let random_state = given.random_state.as_ref().map(|state| state.clone_ref(py));
+            let (inputs, parameters) = (given.inputs.clone_ref(py), given.parameters.clone_ref(py));
+            let for_statements = given.for_statements.as_ref().unwrap_or(&given.inputs).clone_ref(py);
+            let inputs = (inputs, for_statements);
+            Some((Arc::clone(&given.graph), inputs, parameters, given.scope.clone_ref(py), random_state, copies))
+        });
+        let Some((graph, (inputs, for_statements), parameters, scope, random_state, copies)) = given else {
+            return Ok(None);
+        };
+        let tensors = (inputs.clone_ref(py), parameters.clone_ref(py));
+        let work = cpython::fastcall(py, "again", "", move |py, _| {
+            work(&graph, inputs.bind(py), for_statements.bind(py), parameters.bind(py), scope.bind(py))
+        })?;
+        let _quiet = cpython::suspend(py);
+        let done = module(py)?.call_method1("again", (work, tensors.0, tensors.1, copies, random_state))?;
+        Ok((!done.is_none()).then(|| done.unbind()))
+    }
+}

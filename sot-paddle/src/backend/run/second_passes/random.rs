@@ -1,0 +1,36 @@
+//! The random numbers of a program's runs. One that is done again must draw those that it has drawn.
+
+use std::sync::OnceLock;
+
+use pyo3::prelude::*;
+use sot_core::cpython;
+
+use super::module;
+
+/// Whether a program draws random numbers, once it has run.
+#[derive(Debug, Default)]
+pub(crate) struct Random(OnceLock<bool>);
+
+impl Random {
+    /// Does `run`, and gives the state of the random numbers before it if it draws some.
+    pub(crate) fn around<T>(
+        &self,
+        py: Python<'_>,
+        run: impl FnOnce() -> PyResult<T>,
+    ) -> PyResult<(T, Option<Py<PyAny>>)> {
+        if self.0.get() == Some(&false) {
+            return run().map(|result| (result, None));
+        }
+        let state = cpython::import(py, "paddle")?.call_method0("get_rng_state")?.unbind();
+        let result = run()?;
+        if self.0.get().is_none() {
+            let draws = {
+                let _quiet = cpython::suspend(py);
+                module(py)?.call_method1("draws_since", (&state,))?.is_truthy()?
+            };
+            // Another thread may have said so meanwhile.
+            let _ = self.0.set(draws);
+        }
+        Ok((result, Some(state).filter(|_| self.0.get() == Some(&true))))
+    }
+}

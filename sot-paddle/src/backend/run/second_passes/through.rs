@@ -1,0 +1,61 @@
+//! Outputs of a graph that others are computed from. In eager mode what flows to those comes through them: hooks on them see it, and
+//! may change it. Behind a program they see only what flows to them from outside.
+
+use std::collections::{BTreeSet, HashMap};
+
+use pyo3::prelude::*;
+
+use crate::backend::graph::outputs::{Origin, Output};
+
+/// Of each output whether gradients come through it from another one.
+pub(crate) fn through(program: &Bound<'_, PyAny>, outputs: &[Py<PyAny>], plan: &[Output]) -> PyResult<Vec<bool>> {
+    let py = program.py();
+    let mut places: HashMap<u64, Vec<usize>> = HashMap::new();
+    for (place, (output, planned)) in outputs.iter().zip(plan).enumerate() {
+        let output = output.bind(py);
+        // A tensor that was passed in is behind the program, not in it.
+        let is_computed = !matches!(planned.as_it_is(), Some(Origin::Input(_) | Origin::Parameter(_)));
+        if is_computed && !ends(output)? {
+            places.entry(id(output)?).or_default().push(place);
+        }
+    }
+    let mut through = vec![false; outputs.len()];
+    if places.len() < 2 {
+        return Ok(through);
+    }
+    // Of each value the outputs that it comes from.
+    let mut sources: HashMap<u64, BTreeSet<u64>> = HashMap::new();
+    for operation in program.call_method0("global_block")?.getattr("ops")?.try_iter()? {
+        let operation = operation?;
+        let mut from = BTreeSet::new();
+        for operand in operation.call_method0("operands_source")?.try_iter()? {
+            from.extend(sources.get(&id(&operand?)?).into_iter().flatten());
+        }
+        for result in operation.call_method0("results")?.try_iter()? {
+            let result = result?;
+            if ends(&result)? {
+                continue;
+            }
+            let (result, mut from) = (id(&result)?, from.clone());
+            if places.contains_key(&result) {
+                for &place in from.iter().flat_map(|source| &places[source]) {
+                    through[place] = true;
+                }
+                from.insert(result);
+            }
+            if !from.is_empty() {
+                sources.insert(result, from);
+            }
+        }
+    }
+    Ok(through)
+}
+
+/// Whether no gradient goes further.
+fn ends(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(value.getattr("stop_gradient")?.is_truthy()? && !value.call_method0("is_combine")?.is_truthy()?)
+}
+
+fn id(value: &Bound<'_, PyAny>) -> PyResult<u64> {
+    value.call_method0("hash")?.extract()
+}
