@@ -22,15 +22,14 @@ use sot_core::cpython;
 use sot_core::error::ReasonId;
 use sot_core::graph::Exported;
 
+use crate::backend::calls::layer::Layers;
 use crate::backend::calls::{api, hints, layer, layout};
+use crate::backend::graph::builder::PaddleBuilder;
 use crate::backend::graph::{data, export};
 use crate::backend::numbers::{floats, scalar, sizes};
+use crate::backend::paddle::Paddle;
 use crate::backend::paddle::{meta, state, truth};
 use crate::backend::run::saved_tensors;
-
-use crate::backend::calls::layer::Layers;
-use crate::backend::graph::builder::PaddleBuilder;
-use crate::backend::paddle::Paddle;
 
 /// The installed Paddle, as the tracer sees it.
 #[derive(Clone)]
