@@ -23,7 +23,6 @@ const REASONS: &[(&str, &str)] = &[
         "Coroutines and asynchronous generators run in CPython; the synchronous functions they call are translated.",
     ),
     (MODULE, "Modules run in CPython."),
-    (ANNOTATION, "Scopes of type parameters inside of classes; making these breaks the graph."),
     (PROMPT, "Only the interactive prompt compiles to it."),
     (INTERPRETER, "The interpreter's own; never in the code of a function."),
     (FOLDED, "Done along with the `MAKE_FUNCTION` before it."),
@@ -31,7 +30,6 @@ const REASONS: &[(&str, &str)] = &[
 
 const ASYNC: &str = "async";
 const MODULE: &str = "module";
-const ANNOTATION: &str = "annotation scope";
 const PROMPT: &str = "prompt";
 const INTERPRETER: &str = "interpreter";
 const FOLDED: &str = "folded";
@@ -45,7 +43,6 @@ const WITHOUT_HANDLER: &[(u8, u8, &str, &str)] = &[
     (8, 14, "GET_ANEXT", ASYNC),
     (8, 14, "GET_AWAITABLE", ASYNC),
     (11, 12, "ASYNC_GEN_WRAP", ASYNC),
-    (12, 14, "LOAD_FROM_DICT_OR_GLOBALS", ANNOTATION),
     (8, 12, "IMPORT_STAR", MODULE),
     (8, 12, "PRINT_EXPR", PROMPT),
     (12, 14, "INTERPRETER_EXIT", INTERPRETER),

@@ -133,6 +133,11 @@ property! { [LOAD_CLASSDEREF LOAD_LOCALS LOAD_FROM_DICT_OR_DEREF LOAD_BUILD_CLAS
     "class Local:\n    try:\n        value = t\n    except NameError as e:\n        value = type(e), e.args\nr = Local.value\nt = a"
     "def inner():\n    del t\n    class Local:\n        value = t\n    t = 1\n    return Local\nt = inner()"
 }
+property! { [LOAD_FROM_DICT_OR_GLOBALS] (Any, Any)
+    "class Local:\n    kind = int\n    def method[T](self, p: kind, q: N = b) -> T:\n        return p, q\nr = Local().method(a), Local.method.__annotations__['p'], Local.method.__annotations__['q']"
+    "class Local:\n    def method[T](self, p: N) -> no_such_name:\n        return p\nr = Local().method(a), b"
+    "class Local(metaclass=Prepared):\n    def method[T](self, p: prepared) -> T:\n        return p\nr = Local().method(a), Local.method.__annotations__['p'], b"
+}
 property! { [DUP_TOP ROT_TWO ROT_THREE COPY SWAP POP_TOP] (Any, Any)
     "r = t = a\nr = r is t"
     "r = 1 < (2 if a is b else 0) < 3"
