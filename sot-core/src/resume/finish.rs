@@ -247,8 +247,8 @@ fn sequence_answer<'py>(
     if !matches!(op, BinaryOp::Add | BinaryOp::Multiply) {
         return Ok(None);
     }
-    let in_place = op.inplace();
-    for name in [&*in_place, op.method()].into_iter().skip(usize::from(!inplace)) {
+    let augmented = op.inplace();
+    for name in [&*augmented, op.method()].into_iter().skip(usize::from(!inplace)) {
         let Some(method) = cpython::special_method(lhs, name)? else { continue };
         if cpython::builtin_type_name(&method) == "method-wrapper" {
             let answer = method.call1((rhs,))?;
