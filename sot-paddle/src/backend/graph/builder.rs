@@ -471,6 +471,7 @@ impl PaddleBuilder {
             }
         }
         let through = second_passes::through(self.target.main.bind(py), outputs, &plan)?;
+        let apart = second_passes::are_apart(self.target.main.bind(py), &results)?;
         let mut numbers = Vec::new();
         for (at, input) in inputs.iter().enumerate() {
             if self.numbers.has(&self.paddle, input.bind(py)) {
@@ -487,6 +488,7 @@ impl PaddleBuilder {
             results: results.unbind(),
             plan,
             through: through.into(),
+            apart,
             writes,
             statements: calls
                 .map(|calls| Statements { calls: calls.clone_ref(py), state: Arc::clone(&self.states[0]) }),

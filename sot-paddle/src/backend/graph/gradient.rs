@@ -75,13 +75,13 @@ impl Settled {
 }
 
 /// The names of an operation's operands; none where they are not told apart.
-struct Operands<'a> {
+pub(crate) struct Operands<'a> {
     operation: &'a str,
     names: Vec<String>,
 }
 
 impl<'a> Operands<'a> {
-    fn of(operation: &Bound<'_, PyAny>, name: &'a str, count: usize) -> PyResult<Self> {
+    pub(crate) fn of(operation: &Bound<'_, PyAny>, name: &'a str, count: usize) -> PyResult<Self> {
         if count < 2 || name.starts_with("builtin.") {
             return Ok(Operands { operation: name, names: Vec::new() });
         }
@@ -91,7 +91,7 @@ impl<'a> Operands<'a> {
     }
 
     /// Whether gradients flow to an operand.
-    fn take_gradient(&self, at: usize) -> bool {
+    pub(crate) fn take_gradient(&self, at: usize) -> bool {
         let Some(name) = self.names.get(at) else { return true };
         !POSITIONS.contains(&&**name) && !WITHOUT_GRADIENT.contains(&(self.operation, &**name))
     }

@@ -30,6 +30,8 @@ pub(crate) struct Planned {
     pub(crate) plan: Vec<Output>,
     /// Of each output whether gradients come through it from another one.
     pub(crate) through: Arc<[bool]>,
+    /// Whether two results come from no differentiable operation in common.
+    pub(crate) apart: bool,
     pub(crate) writes: Option<Writes>,
     pub(crate) statements: Option<Statements>,
 }
@@ -60,6 +62,9 @@ impl Planned {
     fn split(&self, results: &Bound<'_, PyList>, parameters: &Bound<'_, PyList>) -> PyResult<run::Program> {
         let py = results.py();
         let training = self.needs_grad(py)?;
+        if self.apart {
+            second_passes::expect_apart();
+        }
         let layer = self.paddle.partial_program_layer.bind(py).call1((
             &self.program,
             &self.inputs,

@@ -21,6 +21,9 @@ pub(crate) fn callable(py: Python<'_>, planned: Planned, calls: Py<PyAny>) -> Py
     }
     second_passes::watch(py)?;
     let late = if graph::said_min_size().is_none() {
+        if planned.apart {
+            return Ok(calls);
+        }
         let undecided = Undecided { planned, trial: Arc::default() };
         Late { calls, undecided: Mutex::new(Some(undecided)), graph: OnceLock::new() }
     } else {
@@ -48,7 +51,7 @@ impl Late {
             return self.call_one_by_one(py, inputs);
         }
         if let Some(graph) = self.graph.get() {
-            return graph.call(py, inputs);
+            return if graph.chances.are_left() { graph.call(py, inputs) } else { self.call_one_by_one(py, inputs) };
         }
         let trial = self
             .undecided()

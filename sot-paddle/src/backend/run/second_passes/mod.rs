@@ -24,6 +24,7 @@ use sot_core::stats;
 
 use crate::backend::run::collector::{Collector, Stretch};
 
+mod apart;
 mod late_hooks;
 mod made;
 mod past_run;
@@ -32,6 +33,7 @@ mod results;
 mod through;
 mod trial;
 
+pub(crate) use apart::are_apart;
 pub(crate) use made::{key as made_key, Made};
 pub(crate) use past_run::{Chances, PastRun, Tenancy};
 pub(crate) use random::Random;
@@ -40,8 +42,8 @@ pub(crate) use through::through;
 pub(crate) use trial::Trial;
 
 const ERROR: &str = "sot: a second backward pass goes through a program, which cannot be run again for it: it writes what \
-    it reads, what it was given has changed, or the pass before did not keep the graph. From now \
-    on sot calls graphs with gradients operation by operation instead: make the forward pass again and it works. To have it so from \
+    it reads, what it was given has changed, or the pass before did not keep the graph (in a program of results that have no \
+    operation in common). From now on sot calls graphs with gradients operation by operation instead: make the forward pass again and it works. To have it so from \
     the start, make the second pass (create_graph=True, retain_graph=True, or through another result of the same function) in \
     the first training step, or set MIN_GRAPH_SIZE=1000000. (Where a call is given what is neither a tensor nor a constant, \
     the graph remains a program: leave such functions untranslated.)";
@@ -55,6 +57,9 @@ const ERROR_HOOK: &str = "sot: a hook on a result of a program from which others
     what flows to those, and what the program did cannot be done again: it writes what it reads, what it was given has \
     changed, the result is a view of what the program was given, or the gradients are to have gradients. From now on sot calls graphs with gradients operation by operation instead: make the forward pass again and it works. \
     To have it so from the start, register the hook in the first training step, or set MIN_GRAPH_SIZE=1000000.";
+
+/// Whether a program has results that come from no differentiable operation in common.
+static ARE_APART: AtomicBool = AtomicBool::new(false);
 
 /// What Paddle says where a second `backward` comes to a program, before any hook: in 3.3, and in 3.0.
 const GONE_THROUGH: [&str; 2] =
@@ -95,6 +100,11 @@ impl Kind {
     /// Whether another pass is to come.
     fn is_for_another(self) -> bool {
         matches!(self, Kind::Keeps | Kind::StopsAtPrograms)
+    }
+
+    /// Whether another pass may come.
+    fn may_be_followed(self) -> bool {
+        self != Kind::Frees
     }
 }
 
@@ -160,6 +170,7 @@ pub(crate) fn are_everywhere() -> bool {
 /// As before the first.
 pub(crate) fn reset() {
     EVERYWHERE.store(false, Ordering::Relaxed);
+    ARE_APART.store(false, Ordering::Relaxed);
 }
 
 /// From here on backward passes are looked at, whatever starts them.
@@ -375,8 +386,14 @@ fn give_up_programs() {
     }
 }
 
+/// A program is made that eager mode would let two passes through, each of which lets go of the graph.
+pub(crate) fn expect_apart() {
+    ARE_APART.store(true, Ordering::Relaxed);
+}
+
+/// Whether it is an error that eager mode may not raise: it does where the results have an operation in common.
 fn met_program(error: &str) -> bool {
-    GONE_THROUGH.iter().any(|text| error.contains(text))
+    ARE_APART.load(Ordering::Relaxed) && GONE_THROUGH.iter().any(|text| error.contains(text))
 }
 
 /// Looks at the pass that is running in this thread.

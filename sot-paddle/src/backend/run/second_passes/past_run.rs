@@ -41,7 +41,7 @@ impl Tenancy {
     }
 }
 
-/// How many passes of a graph are taken for first ones that do not say so.
+/// How many passes may leave a program as it is, each at the cost of copies, before the graph is called operation by operation.
 #[derive(Debug)]
 pub(crate) struct Chances(AtomicU8);
 
@@ -52,8 +52,12 @@ impl Default for Chances {
 }
 
 impl Chances {
-    fn take(&self) -> bool {
-        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
+    pub(crate) fn are_left(&self) -> bool {
+        self.0.load(Ordering::Relaxed) > 0
+    }
+
+    fn take(&self) {
+        let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
     }
 }
 
@@ -172,20 +176,18 @@ impl PastRun {
                 note_run(self);
                 self.keep(py)?;
             }
-            Kind::Leaves if self.takes_chance() => self.keep(py)?,
+            Kind::Leaves => {
+                self.graph().inspect(|graph| graph.chances.take());
+                self.keep(py)?;
+            }
             // The hooks are still to be called.
-            _ if self.late.call_again() => {}
-            Kind::Leaves | Kind::Frees => self.let_go(),
+            Kind::Frees if self.late.call_again() => {}
+            Kind::Frees => self.let_go(),
         }
         if self.tenancy.makes_executor.swap(false, Ordering::Relaxed) {
             make_executor(py, self.collector)?;
         }
         Ok(())
-    }
-
-    /// Whether it is kept though the pass does not say so, as the first ones of a graph are.
-    fn takes_chance(&self) -> bool {
-        locked(&self.given).as_ref().is_some_and(|given| given.copies.is_some() || given.graph.chances.take())
     }
 
     /// Lets passes bring to the inputs what varies, up to the end of the result. A program gives constants; nodes before it that are

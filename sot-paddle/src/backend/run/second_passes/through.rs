@@ -52,10 +52,10 @@ pub(crate) fn through(program: &Bound<'_, PyAny>, outputs: &[Py<PyAny>], plan: &
 }
 
 /// Whether no gradient goes further.
-fn ends(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+pub(super) fn ends(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(value.getattr("stop_gradient")?.is_truthy()? && !value.call_method0("is_combine")?.is_truthy()?)
 }
 
-fn id(value: &Bound<'_, PyAny>) -> PyResult<u64> {
+pub(super) fn id(value: &Bound<'_, PyAny>) -> PyResult<u64> {
     value.call_method0("hash")?.extract()
 }

@@ -45,7 +45,7 @@ impl Trial {
 
     /// Whether second passes may go through one of the runs.
     pub(crate) fn is_gone_through_again(&self) -> bool {
-        let again = |passes: &[Pass]| passes.len() > 1 || passes.iter().any(|pass| pass.kind.is_for_another());
+        let again = |passes: &[Pass]| passes.len() > 1 || passes.iter().any(|pass| pass.kind.may_be_followed());
         locked(&self.runs).iter().any(|passes| again(&locked(&passes.0)))
     }
 }
