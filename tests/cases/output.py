@@ -3,6 +3,7 @@
 import contextlib
 import io
 import logging
+import re
 import sys
 import traceback
 import warnings
@@ -244,6 +245,20 @@ def _old(x):
 def test_whole__warning_in_a_called_function(x):
     y = _old(x)
     return y + 1
+
+
+def warned_anew():
+    re.purge()
+    return one()
+
+
+# A pattern with a warning for who compiles it.
+@given(warned_anew)
+def test_an_operation_that_warns(x):
+    y = x + 1
+    found = re.findall("[[a]", "[a]")
+    pattern = re.compile("[[b]")
+    return y * len(found), pattern.pattern
 
 
 @given(one)

@@ -6,7 +6,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use super::{object_model, Name, OpcodeExecutor};
+use super::{object_model, warnings, Name, OpcodeExecutor};
 use crate::break_list;
 use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
@@ -208,13 +208,14 @@ impl<'py> OpcodeExecutor<'py> {
                 // These are copies: what keeps one would not see what becomes of the argument.
                 let copies: Vec<_> = positional.iter().filter(is_mutable).collect();
                 let before: Vec<_> = copies.iter().map(cpython::refcount).collect();
-                let result = function.call(positional, Some(&keywords));
+                let call = || function.call(positional, Some(&keywords));
+                let result = warnings::unless_it_warns(self.py, call)?;
                 if result.is_ok() && copies.iter().zip(before).any(|(copy, before)| cpython::refcount(copy) >= before) {
                     let name = crate::tracker::repr(self.py, &function.clone().unbind());
                     let text = format!("call of {name}, whose result keeps an argument that may change");
                     return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
                 }
-                return self.fold(|_| result);
+                return self.result(result);
             }
         }
         let name = crate::tracker::repr(self.py, &function.clone().unbind());

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use pyo3::prelude::*;
 
-use super::OpcodeExecutor;
+use super::{warnings, OpcodeExecutor};
 use crate::error::{Flow, Unwind};
 use crate::variable::VarId;
 
@@ -45,9 +45,15 @@ impl<'py> OpcodeExecutor<'py> {
         Ok(())
     }
 
-    /// Does a pure operation now. An error it raises is the user's.
+    /// Does a pure operation now. An error it raises is the user's; one that warns is left to CPython.
     pub fn fold(&mut self, operation: impl FnOnce(Python<'py>) -> PyResult<Bound<'py, PyAny>>) -> Flow<VarId> {
-        match operation(self.py) {
+        let result = warnings::unless_it_warns(self.py, || operation(self.py))?;
+        self.result(result)
+    }
+
+    /// The value or the program's exception that an operation has come to.
+    pub(super) fn result(&mut self, result: PyResult<Bound<'py, PyAny>>) -> Flow<VarId> {
+        match result {
             Ok(value) => self.wrap_fresh(&value),
             Err(error) => Err(self.raise(error)),
         }

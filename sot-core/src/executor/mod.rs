@@ -21,6 +21,7 @@ mod sequence;
 pub(crate) mod sizes;
 mod switches;
 mod unwinding;
+pub mod warnings;
 mod wrap;
 
 use std::collections::HashMap;

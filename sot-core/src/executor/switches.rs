@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use pyo3::prelude::*;
 
-use super::{CallArgs, OpcodeExecutor};
+use super::{warnings, CallArgs, OpcodeExecutor};
 use crate::backend::StateTest;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::side_effects::Effect;
@@ -70,7 +70,8 @@ impl<'py> OpcodeExecutor<'py> {
             ));
         };
         let before = self.runtime.backend.state_test(self.py)?;
-        let result = self.fold(|_| function.call(positional, Some(&keywords)));
+        let result = warnings::unwarned(self.py, || function.call(positional, Some(&keywords)))?;
+        let result = self.result(result);
         if !before.check(self.py) {
             self.switches.before.push(before);
             let (args, keywords) = (args.positional.clone(), args.keywords.clone());
@@ -84,7 +85,8 @@ impl<'py> OpcodeExecutor<'py> {
     /// which order, does not bear on the state of the trace.
     pub fn enter_state(&mut self, manager: &Bound<'py, PyAny>, enter: VarId) -> Flow<(Rc<dyn StateTest>, VarId)> {
         let before = self.runtime.backend.state_test(self.py)?;
-        let result = self.fold(|_| manager.call_method0("__enter__"))?;
+        let result = warnings::unwarned(self.py, || manager.call_method0("__enter__"))?;
+        let result = self.result(result)?;
         let entered = self.runtime.backend.state_test(self.py)?;
         manager.call_method1("__exit__", (self.py.None(), self.py.None(), self.py.None()))?;
         self.switches.before.push(self.runtime.backend.state_test(self.py)?);

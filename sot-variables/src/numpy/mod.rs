@@ -8,17 +8,14 @@ pub(crate) mod array;
 pub(crate) mod array_comparison;
 pub mod small_array;
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, ThreadId};
-
-use pyo3::exceptions::{PyFloatingPointError, PyWarning};
+use pyo3::exceptions::PyFloatingPointError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple, PyType};
 
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{CallArgs, OpcodeExecutor};
+use sot_core::executor::{warnings, CallArgs, OpcodeExecutor};
 use sot_core::tracker;
 use sot_core::variable::VarId;
 
@@ -229,43 +226,17 @@ pub(crate) fn quietly<'py>(
     py: Python<'py>,
     call: impl FnOnce() -> PyResult<Bound<'py, PyAny>>,
 ) -> Flow<PyResult<Bound<'py, PyAny>>> {
-    let filters = cpython::import(py, "warnings")?.getattr("filters")?;
-    let Ok(filters) = filters.cast_into::<PyList>() else {
-        return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "warnings that are not filtered as usual"));
-    };
     let options = PyDict::new(py);
     options.set_item("all", "raise")?;
     let state = cpython::import(py, "numpy")?.getattr("errstate")?.call((), Some(&options))?;
     state.call_method0("__enter__")?;
-    // Past the functions of `warnings`, which would let every warning be given anew.
-    let here = Bound::new(py, WarningsHere { thread: thread::current().id(), during: AtomicBool::new(true) })?;
-    let filter = ("error", py.None(), &here, py.None(), 0).into_pyobject(py)?;
-    filters.insert(0, &filter)?;
-    let result = call();
-    here.get().during.store(false, Ordering::Relaxed);
-    let at = filters.iter().position(|other| other.is(&filter));
-    at.map_or(Ok(()), |at| filters.del_item(at))?;
+    let result = warnings::unless_it_warns(py, call);
     state.call_method1("__exit__", (py.None(), py.None(), py.None()))?;
-    match &result {
-        Err(error) if error.is_instance_of::<PyFloatingPointError>(py) || error.is_instance_of::<PyWarning>(py) => {
-            let text = format!("numpy warns: {}", error.value(py));
-            Err(Unwind::break_graph(ReasonId::UnsupportedCall, text))
+    match result? {
+        Err(error) if error.is_instance_of::<PyFloatingPointError>(py) => {
+            Err(Unwind::break_graph(ReasonId::UnsupportedCall, format!("numpy warns: {}", error.value(py))))
         }
-        _ => Ok(result),
-    }
-}
-
-/// Stands for the warnings of this thread during a call, in a filter of `warnings`.
-#[pyclass(frozen, module = "sot")]
-struct WarningsHere {
-    thread: ThreadId,
-    during: AtomicBool,
-}
-
-#[pymethods]
-impl WarningsHere {
-    fn __subclasscheck__(&self, _category: &Bound<'_, PyAny>) -> bool {
-        self.during.load(Ordering::Relaxed) && self.thread == thread::current().id()
+        result => Ok(result),
     }
 }
 
