@@ -2,10 +2,11 @@
 
 use pyo3::exceptions::PyTypeError;
 use sot_core::error::{Flow, Unwind};
-use sot_core::executor::{object_model, OpcodeExecutor};
+use sot_core::executor::{object_model, BinaryOp, OpcodeExecutor};
 use sot_core::opcode;
 use sot_core::opcode::Next;
 use sot_core::variable::VarId;
+use sot_variables::builtins::set_methods;
 use sot_variables::containers::dict::{self, DictVariable};
 use sot_variables::containers::list;
 use sot_variables::containers::set::{self, SetVariable};
@@ -38,7 +39,7 @@ opcode! {
 }
 opcode! { BUILD_LIST_UNPACK [3.8..3.9] ([parts] -- list) => |cx, _| chain(cx, parts).map(|items| cx.list(items)) }
 opcode! {
-    BUILD_SET_UNPACK [3.8..3.9] ([parts] -- set) => |cx, _| { let items = chain_of_set(cx, parts)?; SetVariable::build(cx, items) }
+    BUILD_SET_UNPACK [3.8..3.9] ([parts] -- set) => |cx, _| build_set_unpack(cx, parts)
 }
 opcode! { BUILD_MAP_UNPACK [3.8..3.9] ([maps] -- dict) => |cx, _| build_map_unpack(cx, maps) }
 opcode! { BUILD_MAP_UNPACK_WITH_CALL [3.8..3.9] (..) => |cx, op| build_map_unpack_with_call(cx, op.arg) }
@@ -93,7 +94,7 @@ fn extend_by_star(cx: &mut OpcodeExecutor<'_>, list: VarId, items: VarId) -> Flo
 }
 
 fn set_update(cx: &mut OpcodeExecutor<'_>, set: VarId, items: VarId) -> Flow<()> {
-    cx.each(items, |cx, item| set::add(cx, set, item))
+    set_methods::update(cx, set, BinaryOp::Or, items)
 }
 
 /// The items of a list as a tuple.
@@ -130,12 +131,12 @@ fn chain(cx: &mut OpcodeExecutor<'_>, parts: Vec<VarId>) -> Flow<Vec<VarId>> {
     Ok(items)
 }
 
-fn chain_of_set(cx: &mut OpcodeExecutor<'_>, parts: Vec<VarId>) -> Flow<Vec<VarId>> {
-    let mut items = Vec::new();
+fn build_set_unpack(cx: &mut OpcodeExecutor<'_>, parts: Vec<VarId>) -> Flow<VarId> {
+    let set = SetVariable::build(cx, Vec::new())?;
     for part in parts {
-        items.extend(cx.unpack_all(part)?);
+        set_update(cx, set, part)?;
     }
-    Ok(items)
+    Ok(set)
 }
 
 fn build_map_unpack(cx: &mut OpcodeExecutor<'_>, maps: Vec<VarId>) -> Flow<VarId> {

@@ -38,6 +38,7 @@ pub use objects::lru::LruCache;
 pub use objects::modules::import;
 pub use objects::object::{generic_getattr, instance_dict, is_deque, new_slice, refcount};
 pub use objects::part::Part;
+pub use objects::set_table::{copy_of_set, SetTable};
 pub use objects::type_::{
     builtin_type_name, class_attr, class_dict, forget_subclass, full_type_name, getattr_hook, has_finalizer,
     is_data_descriptor, is_descriptor, is_heap_type, is_subtype, qualified_name, special_method, type_lookup,

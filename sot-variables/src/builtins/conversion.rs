@@ -19,7 +19,8 @@ use super::cannot;
 use crate::classes::object::is_struct_sequence;
 use crate::classes::subclass;
 use crate::containers::dict::{self, DictVariable};
-use crate::containers::set::{Order, SetVariable};
+use crate::containers::replica::{self, Replica};
+use crate::containers::set::SetVariable;
 use crate::containers::slice::SliceVariable;
 use crate::containers::tuple::{self, TupleVariable};
 
@@ -192,12 +193,12 @@ fn set(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, frozen: bool) -> Flow<VarId
             if frozen && old.frozen && seen == source {
                 return Ok(source);
             }
-            return Ok(SetVariable::make(cx, old.keys.clone(), frozen, Order::Unknown));
+            let made = replica::made_of(cx, seen)?;
+            return Ok(SetVariable::make(cx, made, frozen));
         }
         if dict::of(cx, source)?.is_some() {
-            // CPython makes room for a dict's keys at once, which changes their order.
-            let keys = crate::containers::set::elements(cx, source)?;
-            return Ok(SetVariable::make(cx, keys, frozen, Order::Unknown));
+            let made = replica::made_of(cx, source)?;
+            return Ok(SetVariable::make(cx, made, frozen));
         }
     }
     let items = from_iterable(cx, args, name)?;
@@ -206,12 +207,13 @@ fn set(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, frozen: bool) -> Flow<VarId
         return Ok(set);
     }
     let keys = crate::containers::set::elements(cx, set)?;
+    let order = Replica::of_added(cx.py, &keys)?;
     match sole_empty_frozenset(cx.py)?.filter(|_| keys.is_empty()) {
         Some(empty) => {
             let tracker = cx.constant_tracker(empty.clone().unbind());
             Ok(cx.wrap(&empty, tracker))
         }
-        None => Ok(SetVariable::make(cx, keys, true, Order::Insertion)),
+        None => Ok(SetVariable::make(cx, (keys, order), true)),
     }
 }
 

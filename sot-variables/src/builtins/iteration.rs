@@ -18,7 +18,7 @@ use crate::classes::subclass;
 use crate::containers::dict;
 use crate::containers::list::ListVariable;
 use crate::containers::range::RangeVariable;
-use crate::containers::set::{self, SetVariable};
+use crate::containers::set::SetVariable;
 use crate::containers::tuple::TupleVariable;
 use crate::functions::generator;
 use crate::functions::rest;
@@ -107,10 +107,12 @@ builtin! { SORTED = "sorted" => |cx, args| {
         return Err(cx.raise(PyTypeError::new_err(format!("sorted expected 1 argument, got {given}"))));
     };
     let direct = cx.claims_call();
-    // The order a set is iterated in does not show in its sorted items.
+    // The order a set is iterated in shows only among items whose keys are equal.
     let items = match cx.see_as::<SetVariable>(iterable)? {
-        Some(_) => set::elements(cx, iterable)?.iter().map(|key| key.variable).collect(),
-        None => cx.unpack_into_list(iterable)?,
+        Some(set) if set.sorts_in_any_order(args.keywords.iter().any(|(option, _)| &**option == "key")) => {
+            set.keys.iter().map(|key| key.variable).collect()
+        }
+        _ => cx.unpack_into_list(iterable)?,
     };
     let items = sort(cx, &items, args, direct)?;
     Ok(cx.list(items))

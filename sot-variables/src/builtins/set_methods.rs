@@ -1,7 +1,5 @@
 //! Methods of `set` and `frozenset`.
 
-use std::rc::Rc;
-
 use pyo3::exceptions::PyTypeError;
 
 use pyo3::prelude::*;
@@ -13,8 +11,9 @@ use sot_core::variable::VarId;
 use super::{receive, required};
 use crate::classes::subclass;
 use crate::containers::dict;
-use crate::containers::hash_key::{position, HashKey};
-use crate::containers::set::{self, combine, elements, expect, only, write, Order, SetVariable};
+use crate::containers::hash_key::HashKey;
+use crate::containers::replica::{self, Replica};
+use crate::containers::set::{self, combine, elements, expect, write, Order, SetVariable};
 
 builtin! { ADD = "set.add" => |cx, args| {
     let (this, [item]) = receive(cx, args, "set", "add", 1)?;
@@ -25,7 +24,7 @@ builtin! { ADD = "set.add" => |cx, args| {
 builtin! { REMOVE = "set.remove" => |cx, args| {
     let (this, [item]) = receive(cx, args, "set", "remove", 1)?;
     let key = HashKey::sought(cx, required(item)?)?;
-    if !discard(cx, this, &key)? {
+    if !set::discard(cx, this, &key)? {
         return Err(dict::key_error(cx, &key));
     }
     Ok(cx.none())
@@ -34,37 +33,39 @@ builtin! { REMOVE = "set.remove" => |cx, args| {
 builtin! { DISCARD = "set.discard" => |cx, args| {
     let (this, [item]) = receive(cx, args, "set", "discard", 1)?;
     let key = HashKey::sought(cx, required(item)?)?;
-    discard(cx, this, &key)?;
+    set::discard(cx, this, &key)?;
     Ok(cx.none())
 } }
 
 builtin! { POP = "set.pop" => |cx, args| {
     let (this, []) = receive(cx, args, "set", "pop", 0)?;
     let set = expect(cx, this)?;
-    match set.keys[..] {
-        [] => Err(dict::empty_error(cx, "pop from an empty set")),
-        [ref key] => {
-            write(cx, this, Vec::new(), Order::Insertion)?;
-            Ok(key.variable)
-        }
-        _ => Err(super::cannot("set.pop(): only CPython knows which element goes")),
+    if set.keys.is_empty() {
+        return Err(dict::empty_error(cx, "pop from an empty set"));
     }
+    let Some(replica) = replica::of(cx, this)? else {
+        let [ref key] = set.keys[..] else {
+            return Err(super::cannot("set.pop(): only CPython knows which element goes"));
+        };
+        write(cx, this, (Vec::new(), Order::Unknown))?;
+        return Ok(key.variable);
+    };
+    let (rest, popped) = replica.change(cx.py, "pop", &[], &set.keys)?;
+    write(cx, this, rest)?;
+    let gone = set.keys.iter().find(|key| key.bind(cx.py).is(&popped));
+    gone.map(|key| key.variable).ok_or_else(|| super::cannot("set.pop(): the element is not found again"))
 } }
 
 builtin! { CLEAR = "set.clear" => |cx, args| {
     let (this, []) = receive(cx, args, "set", "clear", 0)?;
-    write(cx, this, Vec::new(), Order::Insertion)?;
+    let order = Replica::of_added(cx.py, &[])?;
+    write(cx, this, (Vec::new(), order))?;
     Ok(cx.none())
 } }
 
 builtin! { UPDATE = "set.update" => |cx, args| {
     let (this, others) = operands(cx, args)?;
-    for other in others {
-        match cx.see_as::<SetVariable>(other)? {
-            Some(_) => update(cx, this, BinaryOp::Or, other)?,
-            None => cx.each(other, |cx, item| set::add(cx, this, item))?,
-        }
-    }
+    others.into_iter().try_for_each(|other| update(cx, this, BinaryOp::Or, other))?;
     Ok(cx.none())
 } }
 
@@ -100,52 +101,33 @@ fn view_disjoint(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     disjoint(cx, &CallArgs::positional(vec![items, other]))
 }
 
-fn discard(cx: &mut OpcodeExecutor<'_>, this: VarId, key: &HashKey) -> Flow<bool> {
-    let set = expect(cx, this)?;
-    let Some(at) = position(cx, &set.keys, key)? else { return Ok(false) };
-    let mut keys: Vec<Rc<HashKey>> = set.keys.clone();
-    keys.remove(at);
-    write(cx, this, keys, Order::Unknown)?;
-    Ok(true)
-}
-
 /// The receiver and the other sets or iterables.
 fn operands(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<(VarId, Vec<VarId>)> {
     match args.positional.split_first() {
         Some((&this, others)) if args.keywords.is_empty() => {
             expect(cx, this)?;
-            let others = others.iter().map(|&other| set::seen(cx, other)).collect::<Flow<Vec<_>>>()?;
-            Ok((this, others))
+            Ok((this, others.to_vec()))
         }
         _ => Err(cx.raise(PyTypeError::new_err("a set method takes no keyword arguments"))),
     }
 }
 
-fn update(cx: &mut OpcodeExecutor<'_>, this: VarId, op: BinaryOp, other: VarId) -> Flow<()> {
-    if op == BinaryOp::Subtract && cx.see_as::<SetVariable>(other)?.is_none() && dict::of(cx, other)?.is_none() {
-        return cx.each(other, |cx, item| {
+/// `set.update(other)` and the like.
+pub fn update(cx: &mut OpcodeExecutor<'_>, this: VarId, op: BinaryOp, other: VarId) -> Flow<()> {
+    let other = set::seen(cx, other)?;
+    let as_a_whole = cx.see_as::<SetVariable>(other)?.is_some() || dict::of(cx, other)?.is_some();
+    match op {
+        // What was done stays when a later item cannot be had.
+        BinaryOp::Or if !as_a_whole => cx.each(other, |cx, item| set::add(cx, this, item)),
+        BinaryOp::Subtract if !as_a_whole => cx.each(other, |cx, item| {
             let key = HashKey::of(cx, item)?;
-            discard(cx, this, &key).map(drop)
-        });
+            set::discard(cx, this, &key).map(drop)
+        }),
+        _ => {
+            let changed = replica::changed(cx, op, this, other)?;
+            write(cx, this, changed)
+        }
     }
-    let left = expect(cx, this)?;
-    let keys = with_iterable(cx, op, &left.keys, other)?;
-    write(cx, this, keys, Order::Unknown)
-}
-
-/// The elements of a set and another, or an iterable.
-fn with_iterable(
-    cx: &mut OpcodeExecutor<'_>,
-    op: BinaryOp,
-    left: &[Rc<HashKey>],
-    other: VarId,
-) -> Flow<Vec<Rc<HashKey>>> {
-    let right = elements(cx, other)?;
-    if op == BinaryOp::And && cx.see_as::<SetVariable>(other)?.is_none() {
-        // Of two equal elements that of the iterable stays.
-        return only(cx, &right, left, true);
-    }
-    combine(cx, op, left, &right)
 }
 
 fn updates(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, op: BinaryOp) -> Flow<VarId> {
@@ -158,17 +140,10 @@ fn updates(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, op: BinaryOp) -> Flow<V
 
 fn combined(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, op: BinaryOp) -> Flow<VarId> {
     let (this, others) = operands(cx, args)?;
-    let set = expect(cx, this)?;
-    if let [other] = others[..] {
-        if cx.see_as::<SetVariable>(other)?.is_some() {
-            return set::operate(cx, op, this, other);
-        }
-    }
-    let mut keys = set.keys.clone();
-    for other in others {
-        keys = with_iterable(cx, op, &keys, other)?;
-    }
-    Ok(SetVariable::make(cx, keys, set.frozen, Order::Unknown))
+    let frozen = expect(cx, this)?.frozen;
+    let others = others.into_iter().map(|other| set::seen(cx, other)).collect::<Flow<Vec<_>>>()?;
+    let found = replica::combined(cx, op, this, &others)?;
+    Ok(SetVariable::make(cx, found, frozen))
 }
 
 fn compared(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, op: CompareOp) -> Flow<VarId> {
@@ -176,7 +151,7 @@ fn compared(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, op: CompareOp) -> Flow
     expect(cx, this)?;
     let other = set::seen(cx, other)?;
     let other = elements(cx, other)?;
-    let other = SetVariable::make(cx, other, true, Order::Unknown);
+    let other = SetVariable::make(cx, (other, Order::Unknown), true);
     cx.compare(op, this, other)
 }
 
@@ -195,5 +170,6 @@ fn copy(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     if set.frozen && plain {
         return Ok(this);
     }
-    Ok(SetVariable::make(cx, set.keys.clone(), set.frozen, Order::Unknown))
+    // As a union with nothing.
+    combined(cx, &CallArgs::positional(vec![this]), BinaryOp::Or)
 }

@@ -4,7 +4,7 @@
 use std::rc::Rc;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyFrozenSet, PyList, PySet, PyString, PyTuple, PyType};
+use pyo3::types::{PyDict, PyList, PyString, PyTuple, PyType};
 use sot_core::builtin;
 use sot_core::codegen::CodeGen;
 use sot_core::cpython;
@@ -93,10 +93,9 @@ fn new<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, exact: &mut bool) -> 
         return Ok(copy.into_any());
     }
     if let Some(set) = cx.vars.as_kind::<SetVariable>(variable) {
-        *exact &= set.keys.iter().all(|key| !key.is_stand_in());
-        let keys: Vec<_> = set.keys.iter().map(|key| key.bind(py).clone()).collect();
-        let copy = PySet::new(py, keys)?;
-        return Ok(if set.frozen { PyFrozenSet::new(py, copy.iter())?.into_any() } else { copy.into_any() });
+        let (copy, same) = set.copied(py)?;
+        *exact &= same;
+        return Ok(copy);
     }
     let ty = payload.python_type(cx).cast_into::<PyType>().map_err(PyErr::from)?;
     if cx.vars.as_kind::<InstanceVariable>(variable).is_some()

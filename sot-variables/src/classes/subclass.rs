@@ -20,6 +20,7 @@ use crate::containers::deque::DequeVariable;
 use crate::containers::dict::DictVariable;
 use crate::containers::hash_key::HashKey;
 use crate::containers::list;
+use crate::containers::set::SetVariable;
 use crate::iterators::rebuild;
 
 sot_core::variable_kind! { "subclass", rank: 45, when: is_subclass_object, wrap: SubclassVariable::wrap }
@@ -327,7 +328,7 @@ fn plain_value<'py>(base: Base, object: &Bound<'py, PyAny>) -> PyResult<Bound<'p
         Base::Value("float") => ty.call_method1("__float__", (object,)),
         Base::Value("bytes") => ty.call_method1("__add__", (object, pyo3::types::PyBytes::new(object.py(), b""))),
         Base::Value("complex") => ty.call_method1("__pos__", (object,)),
-        _ => ty.call_method1("copy", (object,)),
+        _ => cpython::copy_of_set(object, true),
     }
 }
 
@@ -420,9 +421,15 @@ impl Variable for SubclassVariable {
                 let overridden = module == "collections" && own_setitem(self.ty.bind(py), &base)?;
                 cg.call(|cg| cg.load_const(new), &[class])?;
                 cg.define(this)?;
-                let fill = if overridden { rebuild::ordered(py)? } else { base.getattr(fill)?.unbind() };
+                let mut fill = if overridden { rebuild::ordered(py)? } else { base.getattr(fill)?.unbind() };
                 cg.makes_whole(self.storage);
-                cg.call(|cg| cg.load_const(fill), &[this, self.storage])?;
+                let mut items = self.storage;
+                if let Some(set) = cg.cx.vars.as_kind::<SetVariable>(self.storage) {
+                    let (arranged, ordered) = set.rebuilding(cg.cx)?;
+                    items = cg.cx.tuple(ordered);
+                    fill = arranged.map_or(Ok(fill), |arranged| arranged.getattr(py, "fill"))?;
+                }
+                cg.call(|cg| cg.load_const(fill), &[this, items])?;
                 cg.op("POP_TOP", 0)?;
             }
         }

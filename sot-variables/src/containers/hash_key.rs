@@ -117,6 +117,11 @@ impl HashKey {
         self.equality != Equality::Real
     }
 
+    /// Whether its hash is an address.
+    pub fn is_address(&self) -> bool {
+        matches!(self.equality, Equality::Identity(..))
+    }
+
     /// Whether the variable, made in the trace, is its own key.
     pub fn is_own(&self, variable: VarId) -> bool {
         self.equality == Equality::Identity(variable, false)

@@ -8,6 +8,7 @@ pub mod kept;
 pub mod list;
 pub mod mapping_proxy;
 pub mod range;
+pub mod replica;
 pub mod sequence;
 pub mod set;
 pub mod slice;

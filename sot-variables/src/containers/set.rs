@@ -1,5 +1,5 @@
-//! `set` and `frozenset` of keys known while tracing. CPython's iteration order follows from the order of insertions alone
-//! as long as nothing is removed; after that only CPython knows it, and iteration breaks the graph.
+//! `set` and `frozenset` of keys known while tracing. Their order is that of a real set beside them ([`Replica`]). Of elements
+//! whose hashes are addresses of objects that are not there yet only CPython knows it, and iteration breaks the graph.
 
 use std::rc::Rc;
 
@@ -15,53 +15,99 @@ use sot_core::variable::{GraphArgument, VarId, Variable};
 
 use crate::classes::subclass;
 use crate::containers::hash_key::{self, position, HashKey, IteratesOver};
+use crate::containers::replica::{self, Elements, Replica};
 use crate::iterators::library;
 use crate::iterators::sequence::SequenceIterator;
 
 sot_core::variable_kind! { "set", types: |py| Ok(vec![library(py, "builtins", "set")?, library(py, "builtins", "frozenset")?]), wrap: SetVariable::wrap }
 
 /// What is known of the iteration order.
-#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// The keys stand in it.
-    Known,
-    /// It is that of a fresh set to which the keys were added one by one.
-    Insertion,
+    /// The keys stand in it, as they were found; with the real set, if all their hashes are known.
+    Found(Option<Replica>),
+    /// That of this real set, which went through what the set went through in the trace.
+    Made(Replica),
     /// Only CPython knows.
     Unknown,
 }
 
 /// A set.
 pub struct SetVariable {
-    /// The elements, each once.
+    /// The elements, each once, in no order that counts unless they were found so.
     pub keys: Vec<Rc<HashKey>>,
     /// Whether it is a frozenset.
     pub frozen: bool,
     /// What is known of its iteration order.
     pub order: Order,
     object: Option<Py<PyAny>>,
+    /// What was done to one from outside, as long as that is little: done again, it needs no table.
+    changes: Option<Vec<Change>>,
 }
+
+/// A method and the element it was called with.
+type Change = (&'static str, Rc<HashKey>);
+
+/// So many changes are done again one by one.
+const MAX_CHANGES: usize = 64;
 
 /// `set.add(item)`
 pub fn add(cx: &mut OpcodeExecutor<'_>, set: VarId, item: VarId) -> Flow<()> {
-    let old = expect(cx, set)?;
     let key = HashKey::of(cx, item)?;
+    add_key(cx, set, key)
+}
+
+fn add_key(cx: &mut OpcodeExecutor<'_>, set: VarId, key: Rc<HashKey>) -> Flow<()> {
+    let old = expect(cx, set)?;
     if position(cx, &old.keys, &key)?.is_some() {
         return Ok(());
     }
-    let mut keys = old.keys.clone();
-    keys.push(key);
-    let order = if old.order == Order::Insertion || keys.len() == 1 { Order::Insertion } else { Order::Unknown };
-    write(cx, set, keys, order)
+    let keys = [&old.keys[..], std::slice::from_ref(&key)].concat();
+    change(cx, set, keys, ("add", key))
+}
+
+/// `set.discard(key)`; says whether it was there.
+pub(crate) fn discard(cx: &mut OpcodeExecutor<'_>, set: VarId, key: &HashKey) -> Flow<bool> {
+    let mut keys = expect(cx, set)?.keys.clone();
+    let Some(at) = position(cx, &keys, key)? else { return Ok(false) };
+    let gone = keys.remove(at);
+    change(cx, set, keys, ("discard", gone))?;
+    Ok(true)
+}
+
+/// Calls a method with one element, after which the set has these.
+fn change(cx: &mut OpcodeExecutor<'_>, set: VarId, keys: Vec<Rc<HashKey>>, change: Change) -> Flow<()> {
+    let old = expect(cx, set)?;
+    let changes = old.changes.as_ref().filter(|changes| changes.len() < MAX_CHANGES);
+    let replica = if changes.is_some() { old.replica(cx.py) } else { replica::of(cx, set)? };
+    let (method, key) = &change;
+    let order = match replica.filter(|_| !key.is_stand_in()) {
+        Some(replica) => Order::Made(replica.after(method, key.bind(cx.py))?),
+        None => Order::Unknown,
+    };
+    let changes = changes.map(|changes| with_change(changes, change));
+    put(cx, set, (keys, order), changes)
+}
+
+/// An object of the trace that does not stay was never there: its hash is nothing that a later order follows from.
+fn with_change(changes: &[Change], change: Change) -> Vec<Change> {
+    let is_undone = |(_, key): &Change| key.is_stand_in() && Rc::ptr_eq(key, &change.1);
+    let mut left: Vec<Change> = changes.iter().filter(|earlier| !is_undone(earlier)).cloned().collect();
+    if left.len() == changes.len() {
+        left.push(change);
+    }
+    left
 }
 
 /// Gives the set new elements.
-pub(crate) fn write(cx: &mut OpcodeExecutor<'_>, set: VarId, keys: Vec<Rc<HashKey>>, order: Order) -> Flow<()> {
+pub(crate) fn write(cx: &mut OpcodeExecutor<'_>, set: VarId, elements: Elements) -> Flow<()> {
+    put(cx, set, elements, None)
+}
+
+fn put(cx: &mut OpcodeExecutor<'_>, set: VarId, (keys, order): Elements, changes: Option<Vec<Change>>) -> Flow<()> {
     let old = expect(cx, set)?;
     let object = old.object.as_ref().map(|object| object.clone_ref(cx.py));
     cx.charge(keys.len());
-    let order = trivial(keys.len(), without_stand_ins(&keys, order));
-    cx.vars.set(set, Rc::new(SetVariable { keys, frozen: old.frozen, order, object }));
+    cx.vars.set(set, Rc::new(SetVariable { keys, frozen: old.frozen, order, object, changes }));
     cx.effects.record(Effect::Contents { container: set });
     Ok(())
 }
@@ -93,34 +139,6 @@ pub(crate) fn elements(cx: &mut OpcodeExecutor<'_>, source: VarId) -> Flow<Vec<R
     let mut keys = Vec::new();
     cx.each(source, |cx, item| add_unique(cx, &mut keys, item))?;
     Ok(keys)
-}
-
-/// Fewer than two elements have one order.
-fn trivial(len: usize, order: Order) -> Order {
-    if len < 2 {
-        Order::Insertion
-    } else {
-        order
-    }
-}
-
-/// The order of keys whose hashes the trace does not know is not known.
-fn without_stand_ins(keys: &[Rc<HashKey>], order: Order) -> Order {
-    if keys.iter().any(|key| key.is_stand_in()) {
-        Order::Unknown
-    } else {
-        order
-    }
-}
-
-/// The keys as a real set that holds them iterates.
-fn in_order(keys: &[Rc<HashKey>], set: &Bound<'_, PyAny>) -> PyResult<Vec<Rc<HashKey>>> {
-    let mut ordered = Vec::with_capacity(keys.len());
-    for item in set.try_iter()? {
-        let item = item?;
-        ordered.extend(keys.iter().find(|key| key.bind(set.py()).is(&item)).cloned());
-    }
-    Ok(ordered)
 }
 
 fn unique(cx: &mut OpcodeExecutor<'_>, items: Vec<VarId>) -> Flow<Vec<Rc<HashKey>>> {
@@ -177,23 +195,23 @@ pub(crate) fn only(
 
 /// `left op right` for two sets, as a new set of the left one's type.
 pub(crate) fn operate(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, left: VarId, right: VarId) -> Flow<VarId> {
-    let (left, right) = (expect(cx, left)?, expect(cx, right)?);
-    let (keys, order) = left.combined(cx, op, &right)?;
-    Ok(SetVariable::make(cx, keys, left.frozen, order))
+    let found = replica::combined(cx, op, left, &[right])?;
+    let frozen = expect(cx, left)?.frozen;
+    Ok(SetVariable::make(cx, found, frozen))
 }
 
 impl SetVariable {
     /// A set display.
     pub fn build(cx: &mut OpcodeExecutor<'_>, items: Vec<VarId>) -> Flow<VarId> {
         let keys = unique(cx, items)?;
-        Ok(SetVariable::make(cx, keys, false, Order::Insertion))
+        let order = Replica::of_added(cx.py, &keys)?;
+        Ok(SetVariable::make(cx, (keys, order), false))
     }
 
     /// A new set of the trace.
-    pub(crate) fn make(cx: &mut OpcodeExecutor<'_>, keys: Vec<Rc<HashKey>>, frozen: bool, order: Order) -> VarId {
+    pub(crate) fn make(cx: &mut OpcodeExecutor<'_>, (keys, order): Elements, frozen: bool) -> VarId {
         cx.charge(keys.len());
-        let order = trivial(keys.len(), without_stand_ins(&keys, order));
-        cx.produce(Rc::new(SetVariable { keys, frozen, order, object: None }))
+        cx.produce(Rc::new(SetVariable { keys, frozen, order, object: None, changes: None }))
     }
 
     fn wrap(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, of: TrackerId) -> Flow<Rc<dyn Variable>> {
@@ -205,48 +223,77 @@ impl SetVariable {
         // No method of a subclass is called.
         let items = ty.call_method1("__iter__", (&set,))?.try_iter()?;
         let keys = items.map(|item| HashKey::found(cx, &item?)).collect::<Flow<Vec<_>>>()?;
-        Ok(Rc::new(SetVariable { keys, frozen, order: Order::Known, object: Some(object) }))
+        let known = keys.iter().all(|key| !key.is_stand_in());
+        let replica = known.then(|| Replica::of(&set)).transpose()?;
+        Ok(Rc::new(SetVariable {
+            keys,
+            frozen,
+            order: Order::Found(replica),
+            object: Some(object),
+            changes: Some(Vec::new()),
+        }))
     }
 
-    /// The elements of `self op other` with what is known of their order: where both sets can be made as CPython made
-    /// them, CPython shows it.
-    pub(crate) fn combined(
-        &self,
-        cx: &mut OpcodeExecutor<'_>,
-        op: BinaryOp,
-        other: &SetVariable,
-    ) -> Flow<(Vec<Rc<HashKey>>, Order)> {
-        let stand_ins = self.keys.iter().chain(&other.keys).any(|key| key.is_stand_in());
-        if stand_ins || self.order != Order::Insertion || other.order != Order::Insertion {
-            return Ok((combine(cx, op, &self.keys, &other.keys)?, Order::Unknown));
+    /// The real set beside this one.
+    pub(crate) fn replica(&self, py: Python<'_>) -> Option<Replica> {
+        match &self.order {
+            Order::Found(Some(replica)) | Order::Made(replica) => Some(replica.again(py)),
+            Order::Found(None) | Order::Unknown => None,
         }
-        let result = op.apply(self.replica(cx.py)?.as_any(), other.replica(cx.py)?.as_any())?;
-        // Of two equal elements CPython also says which one stays.
-        let all = [&self.keys[..], &other.keys[..]].concat();
-        Ok((in_order(&all, &result)?, Order::Known))
     }
 
-    /// A real set to which the elements were added one by one.
-    fn replica<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PySet>> {
-        let set = PySet::empty(py)?;
-        for key in &self.keys {
-            set.add(key.bind(py))?;
-        }
-        Ok(set)
+    /// The set from outside whose table it all began with, as long as no guard has been asked for.
+    pub(crate) fn began_with(&self) -> Option<&Py<PyAny>> {
+        self.object.as_ref().filter(|_| self.changes.is_some())
     }
 
-    /// The elements in CPython's iteration order.
-    fn ordered(&self, py: Python<'_>) -> Flow<Vec<VarId>> {
-        let keys = match self.order {
-            Order::Known => self.keys.clone(),
-            Order::Insertion if self.keys.len() < 2 => self.keys.clone(),
-            Order::Insertion => in_order(&self.keys, self.replica(py)?.as_any())?,
-            Order::Unknown => Err(Unwind::break_graph(
+    /// Whether it is a set from outside that has changed and is changed again one by one.
+    fn is_to_be_changed(&self) -> bool {
+        self.changes.as_ref().is_some_and(|changes| !changes.is_empty())
+    }
+
+    /// The keys in CPython's iteration order.
+    fn ordered(&self, py: Python<'_>) -> Flow<Vec<Rc<HashKey>>> {
+        match &self.order {
+            Order::Made(replica) => Ok(replica.ordered(py, &self.keys)?),
+            Order::Unknown if self.keys.len() > 1 => Err(Unwind::break_graph(
                 ReasonId::UnsupportedOperation,
-                "iteration over a set whose order only CPython knows; sorted() gives one",
-            ))?,
+                "iteration over a set whose order only CPython knows, as it follows from addresses of objects that are not \
+                 there yet; sorted() gives one",
+            )),
+            Order::Found(_) | Order::Unknown => Ok(self.keys.clone()),
+        }
+    }
+
+    /// Whether its elements are sorted as they come: nobody knows their order, and it does not show, or is one of addresses.
+    pub(crate) fn sorts_in_any_order(&self, by_key: bool) -> bool {
+        matches!(self.order, Order::Unknown) && (!by_key || self.keys.iter().any(|key| key.is_address()))
+    }
+
+    /// A real set of its own with the same elements, and whether it is as the set is.
+    pub(crate) fn copied<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, bool)> {
+        if let Some(replica) = self.replica(py) {
+            return Ok((replica.copy(py, self.frozen)?, !self.is_to_be_changed()));
+        }
+        let keys = self.keys.iter().map(|key| key.bind(py));
+        let copy = if self.frozen { PyFrozenSet::new(py, keys)?.into_any() } else { PySet::new(py, keys)?.into_any() };
+        Ok((copy, self.keys.iter().all(|key| !key.is_stand_in())))
+    }
+
+    fn ordered_items(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<Vec<VarId>> {
+        if self.is_to_be_changed() {
+            replica::of(cx, this)?;
+        }
+        Ok(self.ordered(cx.py)?.iter().map(|key| key.variable).collect())
+    }
+
+    /// What new code has to call for the table, and the elements in their order, where that is known.
+    pub(crate) fn rebuilding(&self, cx: &OpcodeExecutor<'_>) -> Flow<(Option<Py<PyAny>>, Vec<VarId>)> {
+        let Some(replica) = self.replica(cx.py) else {
+            return Ok((None, self.keys.iter().map(|key| key.variable).collect()));
         };
-        Ok(keys.iter().map(|key| key.variable).collect())
+        let keys = replica.ordered(cx.py, &self.keys)?;
+        Ok((replica::arranged(cx.py, &replica, &keys)?, keys.iter().map(|key| key.variable).collect()))
     }
 }
 
@@ -275,20 +322,12 @@ impl Variable for SetVariable {
         if self.keys.iter().any(|key| key.is_stand_in()) {
             return None;
         }
-        if let (Order::Known, Some(object)) = (self.order, &self.object) {
-            return Some(object.clone_ref(cx.py));
+        match (&self.order, &self.object) {
+            (Order::Found(_), Some(object)) => Some(object.clone_ref(cx.py)),
+            // A copy that iterates in another order is not the same set to those who look.
+            _ if self.is_to_be_changed() => None,
+            _ => self.replica(cx.py)?.copy(cx.py, self.frozen).ok().map(Bound::unbind),
         }
-        let copy = self.replica(cx.py).ok()?;
-        // A copy that iterates in another order is not the same set to those who look.
-        let order = self.ordered(cx.py).ok()?;
-        let copied = in_order(&self.keys, copy.as_any()).ok()?;
-        if !copied.iter().map(|key| key.variable).eq(order) {
-            return None;
-        }
-        if self.frozen {
-            return PyFrozenSet::new(cx.py, copy.iter()).ok().map(|set| set.into_any().unbind());
-        }
-        Some(copy.into_any().unbind())
     }
 
     fn guard(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
@@ -312,22 +351,43 @@ impl Variable for SetVariable {
 
     fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
         hash_key::refuse_asking_again(cg.cx, self.keys.iter())?;
+        let (arranged, items) = self.rebuilding(cg.cx)?;
+        if let Some(arranged) = arranged {
+            let make = arranged.getattr(cg.cx.py, if self.frozen { "make_frozen" } else { "make" })?;
+            let items = cg.cx.tuple(items);
+            return cg.call(|cg| cg.load_const(make), &[items]);
+        }
         if self.frozen {
-            let items = cg.cx.list(self.keys.iter().map(|key| key.variable).collect());
+            let items = cg.cx.list(items);
             let ty = cg.cx.py.get_type::<PyFrozenSet>().into_any().unbind();
             return cg.call(|cg| cg.load_const(ty), &[items]);
         }
-        for key in &self.keys {
-            cg.load(key.variable)?;
+        for &item in &items {
+            cg.load(item)?;
         }
-        cg.op("BUILD_SET", self.keys.len() as u32)
+        cg.op("BUILD_SET", items.len() as u32)
     }
 
     fn restore_contents(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
-        hash_key::refuse_asking_again(cg.cx, self.keys.iter())?;
-        let items = cg.cx.tuple(self.keys.iter().map(|key| key.variable).collect());
+        let changed = self.changes.iter().flatten().map(|(_, key)| key);
+        hash_key::refuse_asking_again(cg.cx, self.keys.iter().chain(changed))?;
         let ty = self.python_type(cg.cx);
-        // The C methods: a subclass may have its own, which the trace has followed already.
+        for (method, key) in self.changes.iter().flatten() {
+            // The C methods: a subclass may have its own, which the trace has followed already.
+            let method = ty.getattr(*method)?.unbind();
+            cg.call(|cg| cg.load_const(method), &[this, key.variable])?;
+            cg.op("POP_TOP", 0)?;
+        }
+        if self.changes.is_some() {
+            return Ok(());
+        }
+        let (arranged, items) = self.rebuilding(cg.cx)?;
+        let items = cg.cx.tuple(items);
+        if let Some(arranged) = arranged {
+            let fill = arranged.getattr(cg.cx.py, "fill")?;
+            cg.call(|cg| cg.load_const(fill), &[this, items])?;
+            return cg.op("POP_TOP", 0);
+        }
         let (clear, update) = (ty.getattr("clear")?.unbind(), ty.getattr("update")?.unbind());
         cg.call(|cg| cg.load_const(clear), &[this])?;
         cg.op("POP_TOP", 0)?;
@@ -336,16 +396,17 @@ impl Variable for SetVariable {
     }
 
     fn children(&self) -> Vec<VarId> {
-        self.keys.iter().map(|key| key.variable).collect()
+        let changed = self.changes.iter().flatten().map(|(_, key)| key);
+        self.keys.iter().chain(changed).map(|key| key.variable).collect()
     }
 
     fn iter(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
-        let items = self.ordered(cx.py)?;
+        let items = self.ordered_items(cx, this)?;
         Ok(SequenceIterator::over_set(cx, this, items))
     }
 
-    fn items(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<Option<Vec<VarId>>> {
-        self.ordered(cx.py).map(Some)
+    fn items(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<Option<Vec<VarId>>> {
+        self.ordered_items(cx, this).map(Some)
     }
 
     fn len(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<VarId> {
@@ -380,9 +441,11 @@ impl Variable for SetVariable {
         if self.frozen || !is_set_operator(op) {
             return Ok(None);
         }
-        let Some(right) = cx.see_as::<SetVariable>(other)? else { return Ok(None) };
-        let keys = combine(cx, op, &self.keys, &right.keys)?;
-        write(cx, this, keys, Order::Unknown)?;
+        if cx.see_as::<SetVariable>(other)?.is_none() {
+            return Ok(None);
+        }
+        let changed = replica::changed(cx, op, this, other)?;
+        write(cx, this, changed)?;
         Ok(Some(this))
     }
 

@@ -1,5 +1,7 @@
 //! Iterators over lists (live), tuples, ranges and constant strings, forwards and backwards.
 
+use std::rc::Rc;
+
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyRange, PySet, PyString, PyTuple};
 
@@ -30,6 +32,8 @@ pub struct SequenceIterator {
     over: Over,
     /// The set whose elements these are, and how many it had; the deque, and how often it had been changed.
     set: Option<(VarId, usize)>,
+    /// What the set was like.
+    begun: Option<Rc<SetVariable>>,
 }
 
 /// What the iterator's type tells of.
@@ -49,7 +53,18 @@ impl SequenceIterator {
     /// `iter(sequence)`
     pub fn over(cx: &mut OpcodeExecutor<'_>, sequence: VarId) -> VarId {
         let over = Over::of(cx, sequence);
-        produce(cx, SequenceIterator { sequence, position: 0, backwards: false, exhausted: false, over, set: None })
+        produce(
+            cx,
+            SequenceIterator {
+                sequence,
+                position: 0,
+                backwards: false,
+                exhausted: false,
+                over,
+                set: None,
+                begun: None,
+            },
+        )
     }
 
     /// `reversed(sequence)`, for a sequence of so many items
@@ -57,16 +72,25 @@ impl SequenceIterator {
         let over = Over::of(cx, sequence);
         produce(
             cx,
-            SequenceIterator { sequence, position: len as i64 - 1, backwards: true, exhausted: false, over, set: None },
+            SequenceIterator {
+                sequence,
+                position: len as i64 - 1,
+                backwards: true,
+                exhausted: false,
+                over,
+                set: None,
+                begun: None,
+            },
         )
     }
 
     /// `iter(set)`, whose elements are those of the tuple.
     pub fn over_set(cx: &mut OpcodeExecutor<'_>, set: VarId, elements: Vec<VarId>) -> VarId {
+        let begun = cx.vars.as_kind::<SetVariable>(set);
         let set = Some((set, elements.len()));
         let sequence = cx.tuple(elements);
         let over = Over::Set;
-        produce(cx, SequenceIterator { sequence, position: 0, backwards: false, exhausted: false, over, set })
+        produce(cx, SequenceIterator { sequence, position: 0, backwards: false, exhausted: false, over, set, begun })
     }
 }
 
@@ -75,7 +99,7 @@ impl SequenceIterator {
     pub fn over_deque(cx: &mut OpcodeExecutor<'_>, deque: VarId, payload: &DequeVariable, backwards: bool) -> VarId {
         let position = if backwards { payload.items.len() as i64 - 1 } else { 0 };
         let (over, set) = (Over::Deque, Some((deque, payload.changes)));
-        produce(cx, SequenceIterator { sequence: deque, position, backwards, exhausted: false, over, set })
+        produce(cx, SequenceIterator { sequence: deque, position, backwards, exhausted: false, over, set, begun: None })
     }
 
     /// Whether what it goes over has changed since.
@@ -84,7 +108,12 @@ impl SequenceIterator {
         if let Some(deque) = cx.see_as::<DequeVariable>(of)? {
             return Ok(deque.changes != state);
         }
-        Ok(cx.see_as::<SetVariable>(of)?.is_some_and(|set| set.keys.len() != state))
+        let Some(now) = cx.see_as::<SetVariable>(of)? else { return Ok(false) };
+        if now.keys.len() == state && !self.begun.as_ref().is_some_and(|begun| Rc::ptr_eq(begun, &now)) {
+            let text = "iteration over a set that has got other elements meanwhile, as many as before";
+            return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
+        }
+        Ok(now.keys.len() != state)
     }
 }
 

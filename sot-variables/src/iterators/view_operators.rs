@@ -13,6 +13,7 @@ use sot_core::variable::VarId;
 
 use super::dict_view::{DictView, View};
 use crate::containers::hash_key::{position, HashKey};
+use crate::containers::replica::{self, Replica};
 use crate::containers::set::{self, Order, SetVariable};
 
 /// What an operand is to CPython.
@@ -21,14 +22,15 @@ enum Kind {
     View(View),
     Set,
     FrozenSet,
+    Dict,
     Iterable,
 }
 
 struct Operand {
     kind: Kind,
     keys: Vec<Rc<HashKey>>,
-    /// Whether a copy iterates as the operand does.
-    is_in_order: bool,
+    /// Of a set.
+    replica: Option<Replica>,
 }
 
 /// `left op right`, of which one is a view that is like a set.
@@ -46,8 +48,8 @@ pub(super) fn operate(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, left: VarId, ri
         let found = all.iter().find(|key| is_one(key.bind(cx.py), &item));
         keys.push(Rc::clone(found.ok_or_else(|| refuse("whose elements are not found again"))?));
     }
-    let order = if left.is_in_order && right.is_in_order { Order::Known } else { Order::Unknown };
-    Ok(SetVariable::make(cx, keys, frozen, order))
+    let order = if left.is_in_order() && right.is_in_order() { Replica::like(&result, &keys)? } else { Order::Unknown };
+    Ok(SetVariable::make(cx, (keys, order), frozen))
 }
 
 /// Of keys that are not there yet, or that the program compares. Where it would matter which of two equal ones stays, nobody
@@ -66,7 +68,7 @@ fn unseen(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, left: &Operand, right: &Ope
     }
     let (left, right) = (left.unique(cx)?, right.unique(cx)?);
     let keys = set::combine(cx, op, &left, &right)?;
-    Ok(SetVariable::make(cx, keys, false, Order::Unknown))
+    Ok(SetVariable::make(cx, (keys, Order::Unknown), false))
 }
 
 fn refuse(what: &str) -> Unwind {
@@ -86,8 +88,8 @@ impl Operand {
     fn of(cx: &mut OpcodeExecutor<'_>, value: VarId) -> Flow<Operand> {
         if let Some(set) = cx.see_as::<SetVariable>(value)? {
             let kind = if set.frozen { Kind::FrozenSet } else { Kind::Set };
-            let is_in_order = set.order == Order::Insertion;
-            return Ok(Operand { kind, keys: set.keys.clone(), is_in_order });
+            let replica = replica::of(cx, value)?;
+            return Ok(Operand { kind, keys: set.keys.clone(), replica });
         }
         let kind = match cx.see_as::<DictView>(value)? {
             Some(view) if view.view != View::Values => Kind::View(view.view),
@@ -99,7 +101,12 @@ impl Operand {
         let items = cx.unpack_all(value)?;
         let keys = items.into_iter().map(|item| HashKey::of(cx, item)).collect::<Flow<Vec<_>>>()?;
         let is_dict = crate::containers::dict::of(cx, value)?.is_some();
-        Ok(Operand { kind, keys, is_in_order: !is_dict })
+        Ok(Operand { kind: if is_dict { Kind::Dict } else { kind }, keys, replica: None })
+    }
+
+    /// Whether a copy iterates as the operand does.
+    fn is_in_order(&self) -> bool {
+        self.replica.is_some() || !matches!(self.kind, Kind::Set | Kind::FrozenSet)
     }
 
     /// A real object with the same elements, that CPython takes in the same way.
@@ -116,13 +123,18 @@ impl Operand {
                 dict.call_method0(view.method())
             }
             Kind::Set | Kind::FrozenSet => {
+                let frozen = self.kind == Kind::FrozenSet;
+                if let Some(replica) = &self.replica {
+                    return replica.copy(py, frozen);
+                }
                 let set = PySet::empty(py)?;
                 items().try_for_each(|item| set.add(item))?;
-                if self.kind == Kind::Set {
-                    return Ok(set.into_any());
+                if frozen {
+                    return Ok(PyFrozenSet::new(py, set.iter())?.into_any());
                 }
-                Ok(PyFrozenSet::new(py, set.iter())?.into_any())
+                Ok(set.into_any())
             }
+            Kind::Dict => py.get_type::<PyDict>().call_method1("fromkeys", (PyList::new(py, items())?,)),
             Kind::Iterable => Ok(PyList::new(py, items())?.into_any()),
         }
     }

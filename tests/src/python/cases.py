@@ -89,6 +89,13 @@ def own_attributes(value):
         return {}
 
 
+def _has_one_hash(value):
+    """Whether all of the process agrees on the hash."""
+    if type(value) in (tuple, frozenset):
+        return all(map(_has_one_hash, value))
+    return value is None or type(value) in (bool, int, float, complex, str, bytes, type(...))
+
+
 class Describe:
     """Texts of values in which shared objects show: every mutable one has a number, and is spelled out once."""
 
@@ -155,7 +162,7 @@ class Describe:
         if isinstance(value, collections.deque):
             return f"{name}[{', '.join(map(self, value))}] {value.maxlen} {self.attributes(value)}"
         if isinstance(value, (set, frozenset)):
-            return f"{name}{{{', '.join(sorted(map(repr, value)))}}} {self.attributes(value)}"
+            return f"{name}{{{self.elements(value)}}} {self.attributes(value)}"
         if isinstance(value, dict):
             items = [f"{self(key)}: {self(item)}" for key, item in value.items()]
             return f"{name}{{{', '.join(items)}}} {self.attributes(value)}"
@@ -164,6 +171,12 @@ class Describe:
         if hasattr(type(value), "__next__") or name.startswith("dict_"):
             return f"{name} of {self([item for item in value])}"
         return f"{name} {self.attributes(value)}"
+
+    def elements(self, value):
+        """In their order where both sides have one, with the size of the table and what a copy's order is."""
+        if not all(map(_has_one_hash, value)):
+            return ", ".join(sorted(map(repr, value)))
+        return f"{[*set.__iter__(value)] if isinstance(value, set) else [*value]} {sys.getsizeof(value)} {[*value.copy()]}"
 
     def cell(self, cell):
         try:

@@ -23,6 +23,7 @@ use crate::cpython::layout::Code;
 use crate::cpython::objects::callable::{call_giving, fastcall};
 use crate::cpython::objects::lru;
 use crate::cpython::objects::sequence_iterator;
+use crate::cpython::objects::set_table;
 use crate::cpython::snapshot::look_for_blind_spots;
 use crate::version::PyVersion;
 
@@ -65,7 +66,7 @@ pub fn self_test(py: Python<'_>) -> Result<(), LayoutError> {
     check_chain(py)?;
     let traced = !import(py, "sys")?.call_method0("gettrace")?.is_none();
     expect(is_traced(py) == traced, "PyThreadState.c_tracefunc")?;
-    for problem in [lru::layout_problem(py)?, sequence_iterator::layout_problem(py)?] {
+    for problem in [lru::layout_problem(py)?, sequence_iterator::layout_problem(py)?, set_table::layout_problem(py)?] {
         problem.map_or(Ok(()), |field| Err(LayoutError::Field { field }))?;
     }
     // Without it guards walk as they do the first time.

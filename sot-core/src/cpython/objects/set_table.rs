@@ -1,0 +1,164 @@
+//! The hash table of a set: which of its places are free, taken, or were taken once. Together with the elements in their order
+//! this is all that CPython's later operations go by, so that a copy with the same table does what the original would.
+
+use std::collections::HashMap;
+
+use pyo3::ffi::{self, setentry, PySetObject};
+use pyo3::prelude::*;
+use pyo3::types::{PyAnyMethods, PyFrozenSet, PySet};
+
+/// One place of a table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Place {
+    Free,
+    Removed,
+    Taken,
+}
+
+/// A set's table without its elements.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SetTable {
+    places: Vec<Place>,
+    /// Where `pop()` looks first.
+    finger: isize,
+}
+
+impl SetTable {
+    /// The table of a set or frozenset.
+    #[must_use]
+    pub fn of(set: &Bound<'_, PyAny>) -> Option<SetTable> {
+        Some(SetTable { places: entries(set)?.iter().map(place).collect(), finger: finger(set)? })
+    }
+
+    /// Whether a set has this table, whatever its elements.
+    #[must_use]
+    pub fn is_of(&self, set: &Bound<'_, PyAny>) -> bool {
+        entries(set).is_some_and(|entries| self.places.iter().copied().eq(entries.iter().map(place)))
+            && finger(set) == Some(self.finger)
+    }
+
+    /// Gives a set the table, if it has exactly these elements, in whatever order. It must not be known to anyone who takes it
+    /// for immutable.
+    pub fn arrange(&self, set: &Bound<'_, PyAny>, items: &[Bound<'_, PyAny>]) {
+        let (Some(entries), Some(removed)) = (entries(set), removed(set.py())) else { return };
+        let taken = entries.iter().filter(|entry| place(entry) == Place::Taken);
+        let mut own: HashMap<_, _> = taken.map(|entry| (entry.key, entry.hash)).collect();
+        let ordered: Vec<_> = items.iter().map_while(|item| own.remove_entry(&item.as_ptr())).collect();
+        let wanted = self.places.iter().filter(|place| **place == Place::Taken).count();
+        if !own.is_empty() || ordered.len() != wanted || items.len() != wanted {
+            return;
+        }
+        let mut ordered = ordered.into_iter();
+        let mut entry = |place: &Place| match place {
+            Place::Taken => ordered.next().map(|(key, hash)| setentry { key, hash }),
+            Place::Removed => Some(setentry { key: removed, hash: -1 }),
+            Place::Free => None,
+        };
+        let arranged: Vec<setentry> = self.places.iter().map(|place| entry(place).unwrap_or(FREE)).collect();
+        // SAFETY: it is a set, and has the references to the same elements as before.
+        unsafe { put(set.as_ptr().cast(), &arranged, self.finger) };
+    }
+}
+
+const FREE: setentry = setentry { key: std::ptr::null_mut(), hash: 0 };
+
+/// A copy of a set or frozenset as a new set or frozenset, its table included, which `copy()` makes anew.
+pub fn copy_of_set<'py>(set: &Bound<'py, PyAny>, frozen: bool) -> PyResult<Bound<'py, PyAny>> {
+    let py = set.py();
+    let copy = if frozen { PyFrozenSet::empty(py)?.into_any() } else { PySet::empty(py)?.into_any() };
+    let (Some(entries), Some(finger), false) = (entries(set), finger(set), frozen && set.len()? == 0) else {
+        // There may be one empty frozenset for everyone.
+        return Ok(copy);
+    };
+    let copied: Vec<setentry> = entries.iter().map(|entry| setentry { key: entry.key, hash: entry.hash }).collect();
+    // SAFETY: the copy is new and empty; its references to the elements are made here.
+    unsafe {
+        let raw = copy.as_ptr().cast::<PySetObject>();
+        if !put(raw, &copied, finger) {
+            return Err(pyo3::exceptions::PyMemoryError::new_err(()));
+        }
+        let taken = copied.iter().filter(|entry| place(entry) == Place::Taken);
+        (*raw).used = taken.map(|entry| ffi::Py_INCREF(entry.key)).count() as isize;
+    }
+    Ok(copy)
+}
+
+fn finger(set: &Bound<'_, PyAny>) -> Option<isize> {
+    // SAFETY: `entries` has seen that it is a set.
+    entries(set).map(|_| unsafe { (*set.as_ptr().cast::<PySetObject>()).finger })
+}
+
+fn place(entry: &setentry) -> Place {
+    match (entry.key.is_null(), entry.hash) {
+        (true, _) => Place::Free,
+        // No object has this hash.
+        (_, -1) => Place::Removed,
+        _ => Place::Taken,
+    }
+}
+
+fn entries<'a>(set: &'a Bound<'_, PyAny>) -> Option<&'a [setentry]> {
+    if !set.is_instance_of::<PySet>() && !set.is_instance_of::<PyFrozenSet>() {
+        return None;
+    }
+    // SAFETY: it is a set, whose table has one place more than the mask says; it stays while nobody writes to the set.
+    unsafe {
+        let raw = set.as_ptr().cast::<PySetObject>();
+        Some(std::slice::from_raw_parts((*raw).table, usize::try_from((*raw).mask).ok()? + 1))
+    }
+}
+
+/// What stands in the place of an element that was removed.
+fn removed(py: Python<'_>) -> Option<*mut ffi::PyObject> {
+    let set = PySet::new(py, [0]).ok()?;
+    set.discard(0).ok()?;
+    let found = entries(set.as_any())?.iter().find(|entry| place(entry) == Place::Removed)?;
+    Some(found.key)
+}
+
+/// Puts entries in the place of a set's own; says whether there is memory for them.
+///
+/// # Safety
+/// It is a set, and the new entries have its elements, each once.
+unsafe fn put(set: *mut PySetObject, entries: &[setentry], finger: isize) -> bool {
+    // SAFETY: the caller's promise; a table that is not in the object itself is one allocation of its own, made and
+    // freed by these functions.
+    unsafe {
+        let small = (&raw mut (*set).smalltable).cast::<setentry>();
+        let table = if entries.len() <= ffi::PySet_MINSIZE {
+            small
+        } else {
+            let size = std::mem::size_of_val(entries);
+            let table = ffi::PyMem_Malloc(size).cast::<setentry>();
+            if table.is_null() {
+                return false;
+            }
+            table
+        };
+        let old = (*set).table;
+        std::ptr::copy_nonoverlapping(entries.as_ptr(), table, entries.len());
+        if old != small {
+            ffi::PyMem_Free(old.cast());
+        }
+        (*set).table = table;
+        (*set).mask = entries.len() as isize - 1;
+        (*set).fill = entries.iter().filter(|entry| !entry.key.is_null()).count() as isize;
+        (*set).finger = finger;
+        true
+    }
+}
+
+/// What is not where it is expected, if anything.
+pub(in crate::cpython) fn layout_problem(py: Python<'_>) -> PyResult<Option<&'static str>> {
+    let set = PySet::new(py, [0, 8, 16])?;
+    set.discard(8)?;
+    // SAFETY: should the layout differ, these fields are still inside the object.
+    let raw = unsafe { &*set.as_ptr().cast::<PySetObject>() };
+    let small = raw.mask == 7 && raw.fill == 3 && raw.used == 2 && raw.table.cast_const() == raw.smalltable.as_ptr();
+    let fits = std::mem::size_of::<PySetObject>() == set.get_type().getattr("__basicsize__")?.extract::<usize>()?;
+    if !small || !fits {
+        return Ok(Some("the table of a set"));
+    }
+    let taken = |place: Place| raw.smalltable.iter().filter(|entry| self::place(entry) == place).count();
+    Ok((taken(Place::Taken) != 2 || taken(Place::Removed) != 1).then_some("the entries of a set"))
+}

@@ -1,0 +1,163 @@
+"""Sets whose order counts: at breaks, from outside, and of objects that are not there yet."""
+
+import dataclasses
+
+import toy
+from cases import given
+
+
+def made_of(*items, without=()):
+    s = set()
+    for item in items:
+        s.add(item)
+    for item in without:
+        s.discard(item)
+    return s
+
+
+class Named:
+    def __init__(self, name):
+        self.name = name
+
+
+BUSY = {8, 0, 16}
+
+
+# Equal sets with the same order, whose tables differ.
+@given(lambda: (toy.arange(2), made_of(0, 8, 16)), lambda: (toy.arange(2), made_of(0, 1, 8, 16, without=[1])), lambda: (toy.arange(2), made_of(8, 0, 16)), lambda: (toy.arange(2), made_of(*range(40), without=range(1, 40)) | {0, 8, 16}), hit=False)
+def test_equal_sets_of_other_tables(x, s):
+    t = s | {1, 9, 24}
+    u = s.copy()
+    u.add(1)
+    u.add(3)
+    return x + 1, list(s), list(t), list(u), t, u
+
+
+@given(lambda: (toy.arange(2), made_of(0, 8, 16)), lambda: (toy.arange(2), made_of(0, 1, 8, 16, without=[1])), hit=False)
+def test_changed_one_by_one(x, s):
+    s.add(1)
+    s.discard(8)
+    s.add(24)
+    return x + 1
+
+
+@given(lambda: (toy.arange(2), made_of(0, 8, 16)), lambda: (toy.arange(2), made_of(0, 1, 8, 16, without=[1])), hit=False)
+def test_changed_one_by_one_and_looked_at(x, s):
+    s.add(1)
+    s.discard(8)
+    out = list(s)
+    s |= {40, 48}
+    s.pop()
+    return x + 1, out
+
+
+@given(lambda: (toy.arange(2),))
+def test_at_a_break(x):
+    s = {0, 8, 16, 24, 5}
+    s.discard(0)
+    t = frozenset({5, 13, 21}) | s
+    if x.sum() > 0:
+        s.add(32)
+    return x + 1, list(s), list(t), s, t, s | t
+
+
+@given(lambda: (toy.arange(2),))
+def test_a_break_while_it_is_gone_round(x):
+    s = {0, 8, 16, 24, 5} | {40, 3}
+    out = []
+    for n in s - {8}:
+        if x.sum() > 0:
+            out.append(n)
+        x = x + n
+    return x, out
+
+
+@given(lambda: (toy.arange(2),))
+def test_other_elements_while_it_is_gone_round(x):
+    s, out = {0, 8, 16}, []
+    for n in s:
+        out.append(n)
+        if n == 0:
+            s.discard(8)
+            s.add(5)
+    return x + 1, out
+
+
+@given(lambda: (toy.arange(2),))
+def test_more_elements_while_it_is_gone_round(x):
+    s = {0, 8, 16} | {24}
+    try:
+        for n in s:
+            s.add(n + 1)
+    except RuntimeError as error:
+        return x + 1, str(error), s
+
+
+@dataclasses.dataclass(frozen=True)
+class Node:
+    name: str
+    cost: int = 0
+
+
+@given(lambda: (toy.arange(2),))
+def test_objects_with_hashes_of_their_own(x):
+    s = {Node("a"), Node("b", 1)} | {Node("a"), Node("c")}
+    return x + len(s), sorted(node.name for node in s), [node.cost for node in sorted(s, key=lambda node: node.cost)]
+
+
+@given(lambda: (toy.arange(2),))
+def test_whole__objects_sorted(x):
+    s = {made_of, Named("b"), Named("a")}
+    return x + 1, [one.name for one in sorted(s - {made_of}, key=lambda one: one.name)]
+
+
+# What it had once shows in the order of what comes later.
+@given(lambda: (toy.arange(2),), hit=False)
+def test_changes_of_a_set_from_outside(x):
+    BUSY.add(24)
+    BUSY.discard(8)
+    out = list(BUSY)
+    BUSY.add(32)
+    BUSY.discard(24)
+    BUSY.discard(32)
+    BUSY.add(8)
+    return x + 1, out, list(BUSY), BUSY
+
+
+@given(lambda: (toy.arange(2), frozenset([16, 8, 0, 24, 5])), lambda: (toy.arange(2), frozenset(made_of(5, 24, 0, 8, 16))), hit=False)
+def test_frozensets_from_outside(x, f):
+    return x + 1, list(f | {32}), list(f), f - {8}, list(f ^ {8, 40})
+
+
+@given(lambda: (toy.arange(2),))
+def test_whole__errors(x):
+    out = []
+    for call in (
+        lambda: {1}.union(3),
+        lambda: {1}.symmetric_difference(),
+        lambda: {1}.update([[1]]),
+        lambda: {1}.remove(5),
+        lambda: set().pop(),
+        lambda: {1} | [2],
+        lambda: {1}.intersection([[]]),
+    ):
+        try:
+            out.append(call())
+        except (TypeError, KeyError) as error:
+            out.append((type(error).__name__, str(error)))
+    return x + 1, out
+
+
+def broken(s):
+    yield 3
+    s.add(100)
+    raise ValueError("half")
+
+
+@given(lambda: (toy.arange(2),))
+def test_whole__half_an_update(x):
+    s = {1, 9}
+    try:
+        s.update([17], broken(s))
+    except ValueError as error:
+        return x + 1, list(s), s, str(error)
