@@ -152,7 +152,7 @@ reasons! {
     /// A class that a function makes is another one at each call, and is looked at behind a break.
     ChangingClass = "changing-class", Unsps,
         "Make the class once, outside the function.";
-    /// An exception leaves the function, or comes with a traceback: CPython has to raise it.
+    /// An exception leaves the function or is kept: CPython has to raise it, as new code could not give it its traceback.
     Raises = "raises", Unsps,
         "Nothing: it is raised at its own line, and what lies around that is compiled.";
     /// The framework refused the operation while the graph was built.

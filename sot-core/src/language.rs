@@ -27,6 +27,10 @@ pub struct Language {
     pub has_one_list_of_variables: bool,
     /// A log record with a `stacklevel` beyond all frames is the outermost frame's, and not the innermost one's (3.11).
     pub far_records_are_outermost: bool,
+    /// What is handled keeps the traceback that it had when its handler began (before 3.11).
+    pub handlers_keep_tracebacks: bool,
+    /// `traceback` looks for names that are alike where one is not found (3.12).
+    pub suggests_names: bool,
     /// `locals()` of a function gives one dict again and again (before 3.13, PEP 667).
     pub has_lasting_locals: bool,
     /// `generator.close()` gives what the generator returned (3.13).
@@ -49,6 +53,8 @@ impl Language {
             names_misfits: version.0 >= 11,
             has_one_list_of_variables: version.0 >= 11,
             far_records_are_outermost: version.0 >= 11,
+            handlers_keep_tracebacks: version.0 < 11,
+            suggests_names: version.0 >= 12,
             has_lasting_locals: version.0 < 13,
             close_gives_value: version.0 >= 13,
             tells_of_missing_dicts: version.0 >= 13,

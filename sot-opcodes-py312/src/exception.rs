@@ -1,7 +1,7 @@
 //! `except` and `finally` by the exception table, and `except*`.
 
 use pyo3::prelude::*;
-use sot_core::error::{Flow, Unwind};
+use sot_core::error::Flow;
 use sot_core::executor::OpcodeExecutor;
 use sot_core::opcode;
 use sot_core::variable::VarId;
@@ -13,7 +13,7 @@ opcode! {
     CHECK_EXC_MATCH [3.11..3.14] (exception, pattern -- same, matches)
         => |cx, _| cx.exception_matches(exception, pattern).map(|matches| [exception, cx.boolean(matches)])
 }
-opcode! { RERAISE [3.11..3.14] (exception -- ) => |_cx, _| Flow::<()>::Err(Unwind::Raise(exception)) }
+opcode! { RERAISE [3.11..3.14] (exception -- ) => |cx, _| Flow::<()>::Err(cx.raise_on(exception)) }
 
 opcode! { CHECK_EG_MATCH [3.11..3.14] (exception, pattern -- rest, found) => |cx, _| match_group(cx, exception, pattern) }
 opcode! { PREP_RERAISE_STAR [3.11..3.12] (original, raised -- exception) => |cx, _| combine_raised(cx, original, raised) }

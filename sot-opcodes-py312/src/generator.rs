@@ -1,6 +1,6 @@
 //! Generators since they are made by an instruction of their own (3.11), and `yield from` as a loop.
 
-use sot_core::error::{Flow, Unwind};
+use sot_core::error::Flow;
 use sot_core::executor::OpcodeExecutor;
 use sot_core::opcode;
 use sot_core::opcode::{Next, Operand};
@@ -52,6 +52,6 @@ fn send_or_end(cx: &mut OpcodeExecutor<'_>, op: &Operand) -> Flow<Next> {
 fn thrown(cx: &mut OpcodeExecutor<'_>, exception: VarId) -> Flow<[VarId; 2]> {
     match stop_value(cx, exception)? {
         Some(value) => Ok([cx.none(), value]),
-        None => Err(Unwind::Raise(exception)),
+        None => Err(cx.raise_on(exception)),
     }
 }

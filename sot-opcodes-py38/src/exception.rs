@@ -2,7 +2,7 @@
 //! on the stack; 3.9 and 3.10 have a copy of the body for each.
 
 use pyo3::exceptions::PyAssertionError;
-use sot_core::error::{Flow, ReasonId, Unwind};
+use sot_core::error::Flow;
 use sot_core::executor::{BookkeepingVariable, OpcodeExecutor};
 use sot_core::opcode;
 use sot_core::opcode::{Next, Operand};
@@ -22,7 +22,7 @@ opcode! {
         => |cx, op| { let matches = cx.exception_class_matches(class, pattern)?; jump_when(op, !matches) }
 }
 opcode! {
-    RERAISE [3.9..3.11] (traceback, exception, _class -- ) => |cx, _| Flow::<()>::Err(raise_again(cx, traceback, exception))
+    RERAISE [3.9..3.11] (traceback, exception, _class -- ) => |cx, _| Flow::<()>::Err(cx.raise_again(exception, traceback)?)
 }
 
 opcode! { BEGIN_FINALLY [3.8..3.9] (..) => |cx, _| {
@@ -84,19 +84,8 @@ fn end_finally(cx: &mut OpcodeExecutor<'_>) -> Flow<Next> {
         Entry::Called(label) => Ok(Next::Jump(label)),
         Entry::Raised => {
             let [traceback, exception] = cx.pop_array()?;
-            Err(raise_again(cx, traceback, exception))
+            Err(cx.raise_again(exception, traceback)?)
         }
-    }
-}
-
-/// An exception gets back the traceback that it had when the handler began. What a generator was thrown has an entry more
-/// by now, but in the trace nobody else changes the traceback of what was raised in it.
-fn raise_again(cx: &OpcodeExecutor<'_>, traceback: VarId, exception: VarId) -> Unwind {
-    match cx.vars.as_kind::<BookkeepingVariable>(traceback).as_deref() {
-        Some(BookkeepingVariable::Traceback(of)) if *of == exception => Unwind::Raise(exception),
-        // A handler is entered again, with the traceback that the exception has.
-        _ if cx.is_resuming() => Unwind::Raise(exception),
-        _ => Unwind::break_graph(ReasonId::Raises, "an exception is raised again with the traceback that it had"),
     }
 }
 

@@ -27,6 +27,7 @@ sot_core::inventory::submit! {
         exception: |cx, real| classes::exception::ExceptionVariable::of_real(cx, real, None, None),
         item_iterator: |cx, object| Ok(iterators::items::ItemIterator::over(cx, object)),
         instance_dict: classes::instance_dict::of,
+        frame: builtins::frame::view,
         null: || Rc::new(null::NullVariable),
         tuple: |items| Rc::new(containers::tuple::TupleVariable::new(items)),
         list: |items| Rc::new(containers::list::ListVariable::new(items)),

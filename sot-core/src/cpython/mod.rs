@@ -30,7 +30,8 @@ pub use objects::dict::{dict_get, dict_lacks, proxied_dict};
 pub use objects::embedded::{ArrayField, Embedded, Held, KeptNumber, NumberField, ThreadFlag, ThreadNumber};
 pub use objects::function::{
     bound_method, c_code, cell_contents, current_frame, current_globals, function_closure, function_code,
-    function_defaults, function_globals, function_kwdefaults, is_cell, new_cell, new_function, set_cell_contents,
+    function_defaults, function_globals, function_kwdefaults, is_cell, new_cell, new_frame, new_function,
+    set_cell_contents,
 };
 pub use objects::getter::Getter;
 pub use objects::handled::is_handling;

@@ -242,6 +242,7 @@ impl OpcodeExecutor<'_> {
         }
         let root = self.parts.get(&group).copied().unwrap_or(group);
         self.parts.insert(part, root);
+        self.lose_traceback(part);
     }
 
     /// Notes that a part of a group is raised on its own, from when on it counts for itself.
@@ -339,7 +340,9 @@ impl OpcodeExecutor<'_> {
     /// What an attempt gives that leaves no trace but its guards.
     pub fn attempt<T>(&mut self, attempt: impl FnOnce(&mut Self) -> T) -> T {
         let (marks, frames) = (self.marks(), self.frames.len());
+        let tracebacks = self.tracebacks.known.clone();
         let outcome = attempt(self);
+        self.tracebacks.known = tracebacks;
         self.frames.truncate(frames);
         self.go_back(marks);
         let first_gone = self.vars.next_id();

@@ -61,7 +61,16 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// The user's program raises `error`.
     pub fn raise(&mut self, error: PyErr) -> Unwind {
+        let has_traceback = error.traceback(self.py).is_some();
         let exception = error.into_value(self.py).into_bound(self.py).into_any();
-        (self.runtime.factories.exception)(self, &exception).map_or_else(|unwind| unwind, Unwind::Raise)
+        match (self.runtime.factories.exception)(self, &exception) {
+            Ok(exception) => {
+                if has_traceback {
+                    self.lose_traceback(exception);
+                }
+                Unwind::Raise(exception)
+            }
+            Err(unwind) => unwind,
+        }
     }
 }

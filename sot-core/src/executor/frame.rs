@@ -5,7 +5,7 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::Claim;
+use super::{Claim, Place};
 use crate::bytecode::{Code, Label, Opcodes};
 use crate::error::Location;
 use crate::tracker::TrackerId;
@@ -84,6 +84,8 @@ pub struct Handled {
     pub depth: usize,
     /// The exception.
     pub exception: VarId,
+    /// Its traceback when that began, where it stays that (before 3.11).
+    pub traceback: Option<VarId>,
 }
 
 /// A frame being simulated.
@@ -114,6 +116,8 @@ pub struct Frame {
     pub variables: Option<VarId>,
     /// Where the names of a class body are.
     pub namespace: Option<VarId>,
+    /// The frame as tracebacks know it, once it is in one.
+    pub place: Option<Rc<Place>>,
     /// What the caller's instruction does with what it returns, if that is all that it does besides the call.
     pub claim: Option<Claim>,
 }
@@ -138,6 +142,7 @@ impl Frame {
             keyword_names: None,
             variables: None,
             namespace: None,
+            place: None,
             claim: None,
         }
     }

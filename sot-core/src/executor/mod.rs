@@ -20,6 +20,7 @@ mod rounds;
 mod sequence;
 pub(crate) mod sizes;
 mod switches;
+mod traceback;
 mod unwinding;
 pub mod warnings;
 mod wrap;
@@ -53,6 +54,8 @@ pub use operators::{BinaryOp, CompareOp, UnaryOp};
 use rounds::Rounds;
 pub use sizes::{opens_after, Sizes};
 pub use switches::Switches;
+use traceback::Tracebacks;
+pub use traceback::{Entry, Place, TracebackVariable};
 pub use unwinding::BookkeepingVariable;
 pub use wrap::IdentityMap;
 use wrap::StandInClasses;
@@ -112,6 +115,7 @@ pub struct OpcodeExecutor<'py> {
     rounds: Rounds,
     // Of which group an exception is a part.
     parts: HashMap<VarId, VarId>,
+    tracebacks: Tracebacks,
     // The exception that has just left an inlined frame.
     leaving: Option<VarId>,
     // What shows when it dies, and may die with the frame's own reference.
@@ -171,6 +175,7 @@ impl<'py> OpcodeExecutor<'py> {
             steps_of: HashMap::new(),
             rounds: Rounds::default(),
             parts: HashMap::new(),
+            tracebacks: Tracebacks::default(),
             leaving: None,
             mortal: Vec::new(),
             direct: None,

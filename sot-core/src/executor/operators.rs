@@ -335,6 +335,10 @@ impl<'py> OpcodeExecutor<'py> {
             if is_singleton(&left) || is_singleton(&right) || !left.get_type().is(right.get_type()) {
                 return Ok(left.is(&right));
             }
+            // That of a function is one object, wherever it is read.
+            if left.is(&right) && left.is_exact_instance_of::<pyo3::types::PyCode>() {
+                return Ok(true);
+            }
             // CPython keeps one object of each small number; what differs is never one object, unless it differs from itself.
             let equal = left.eq(&right)?;
             if self.runtime.backend.is_one_object(&left) {

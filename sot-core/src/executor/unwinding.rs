@@ -41,6 +41,7 @@ impl<'py> OpcodeExecutor<'py> {
     pub(super) fn handle_exception(&mut self, exception: VarId) -> Flow<()> {
         self.note_step(exception);
         self.set_context(exception);
+        self.add_to_traceback(exception);
         if self.unwind_blocks(exception)? || self.unwind_by_table(exception) {
             return Ok(());
         }
@@ -105,9 +106,10 @@ impl<'py> OpcodeExecutor<'py> {
     /// The innermost frame begins to handle an exception: what was handled before lies on top of the stack from here on. The
     /// answer is what that is, as far as this frame knows.
     pub fn begin_handling(&mut self, exception: VarId) -> Option<VarId> {
+        let traceback = self.kept_traceback(exception);
         let frame = self.frame_mut();
         let previous = frame.handled.last().map(|handled| handled.exception);
-        frame.handled.push(Handled { depth: frame.stack.len(), exception });
+        frame.handled.push(Handled { depth: frame.stack.len(), exception, traceback });
         previous
     }
 
@@ -204,11 +206,6 @@ impl<'py> OpcodeExecutor<'py> {
         self.end_handling()
     }
 
-    /// The traceback of an exception as handlers and `__exit__` get it; nothing is known of it.
-    pub fn traceback(&mut self, exception: VarId) -> VarId {
-        self.bookkeeping(BookkeepingVariable::Traceback(exception))
-    }
-
     /// A variable for what handlers keep on the stack.
     pub fn bookkeeping(&mut self, item: BookkeepingVariable) -> VarId {
         self.produce(Rc::new(item))
@@ -240,7 +237,10 @@ impl<'py> OpcodeExecutor<'py> {
     /// What a bare `raise` unwinds with.
     pub fn reraise(&mut self) -> Unwind {
         match self.handled_exception() {
-            Some(exception) => Unwind::Raise(exception),
+            Some(exception) => match self.handled_traceback() {
+                Some(traceback) => self.raise_again(exception, traceback).unwrap_or_else(|unwind| unwind),
+                None => self.raise_on(exception),
+            },
             None if self.nothing_is_handled() => self.raise(PyRuntimeError::new_err("No active exception to reraise")),
             None => {
                 let text = "a bare `raise` of what a caller is handling";
@@ -391,7 +391,7 @@ fn bug(what: &str) -> Unwind {
 /// What handlers keep on the stack besides exceptions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BookkeepingVariable {
-    /// The traceback of an exception.
+    /// The traceback of an exception, of which nothing is known.
     Traceback(VarId),
     /// Which instruction raised.
     LastInstruction,

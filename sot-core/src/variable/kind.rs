@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use super::{VarId, Variable};
 use crate::backend::TensorMeta;
 use crate::error::{Flow, RegistrationError};
-use crate::executor::{Frame, OpcodeExecutor};
+use crate::executor::{Frame, OpcodeExecutor, Place};
 use crate::graph::SymbolId;
 use crate::tracker::TrackerId;
 
@@ -200,6 +200,8 @@ pub struct Factories {
     pub item_iterator: fn(&mut OpcodeExecutor<'_>, VarId) -> Flow<VarId>,
     /// `x.__dict__`
     pub instance_dict: fn(&mut OpcodeExecutor<'_>, VarId) -> Flow<VarId>,
+    /// A frame of the trace.
+    pub frame: fn(&mut OpcodeExecutor<'_>, &Rc<Place>) -> VarId,
     /// The empty stack slot of calls.
     pub null: fn() -> Rc<dyn Variable>,
     /// A tuple of variables.

@@ -396,6 +396,7 @@ impl Variable for LayerVariable {
         if !is_followed && !self.is_changed(cx, this)? && PaddleBackend::installed(cx.py)?.is_leaf_layer(&layer) {
             return self.call_whole(cx, this, args);
         }
-        self.call_followed(cx, this, args)
+        let outcome = self.call_followed(cx, this, args);
+        cx.without_frames(outcome)
     }
 }

@@ -80,10 +80,11 @@ impl Variable for StaticFunctionVariable {
     }
 
     fn call(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
-        match self.receiver(cx)? {
+        let outcome = match self.receiver(cx)? {
             Some(receiver) => cx.call_instead_of(this, self.function, &args.with_receiver(receiver)),
             None => cx.call_instead_of(this, self.function, args),
-        }
+        };
+        cx.without_frames(outcome)
     }
 }
 
@@ -112,7 +113,8 @@ impl Variable for StaticMethodVariable {
     }
 
     fn call(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
-        cx.call_instead_of(this, self.function, &args.with_receiver(self.receiver))
+        let outcome = cx.call_instead_of(this, self.function, &args.with_receiver(self.receiver));
+        cx.without_frames(outcome)
     }
 
     /// `converted.__get__(receiver, None)`, which gives one and the same object for one receiver.

@@ -12,7 +12,7 @@ use sot_core::builtin;
 use sot_core::codegen::CodeGen;
 use sot_core::cpython;
 use sot_core::error::{Flow, Reason, ReasonId, Unwind};
-use sot_core::executor::{object_model, CallArgs, Frame, Globals, Name, OpcodeExecutor};
+use sot_core::executor::{object_model, CallArgs, Frame, Globals, Name, OpcodeExecutor, Place};
 use sot_core::guard::Test;
 use sot_core::language::LANGUAGE;
 use sot_core::tracker::{ById, Tracker};
@@ -57,9 +57,9 @@ builtin! { DIR = "dir" => |cx, args| match args.positional[..] {
 builtin! { GETFRAME = "sys:_getframe" => |cx, args| {
     let refuse = || of_frames("sys._getframe()", SHOWS);
     let depth = depth_of(cx, args)?;
-    let frame = caller(cx, depth).ok_or_else(refuse)?;
-    let globals = frame.globals.share(cx.py);
-    Ok(cx.produce(Rc::new(FrameVariable { globals })))
+    let above = cx.frames.len().checked_sub(depth + 1).ok_or_else(refuse)?;
+    let place = cx.frames[above].place(cx.py);
+    Ok(view(cx, &place))
 } }
 
 builtin! { GETFRAMEMODULENAME = "sys:_getframemodulename" => |cx, args| {
@@ -106,9 +106,15 @@ builtin! { SETPROFILE = "sys:setprofile" => |_cx, _args| Err(of_frames("sys.setp
 
 sot_core::variable_kind! { "frame" }
 
-/// A frame of the trace as the program sees it: all that it can be asked for are its globals.
+/// A frame of the trace as the program sees it: all that it can be asked for are its code and its globals.
 struct FrameVariable {
-    globals: Globals,
+    place: Rc<Place>,
+}
+
+/// The variable of a frame: one for all who ask.
+pub(crate) fn view(cx: &mut OpcodeExecutor<'_>, place: &Rc<Place>) -> VarId {
+    let is_it = |frame: &FrameVariable| Rc::ptr_eq(&frame.place, place);
+    cx.view_of(Rc::as_ptr(place) as usize, is_it, || FrameVariable { place: Rc::clone(place) })
 }
 
 impl Variable for FrameVariable {
@@ -127,7 +133,12 @@ impl Variable for FrameVariable {
 
     fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, name: &Name) -> Flow<Option<VarId>> {
         match &**name {
-            "f_globals" => Ok(Some(variables_of_module(cx, &self.globals))),
+            "f_globals" => Ok(Some(variables_of_module(cx, &self.place.globals))),
+            "f_code" => {
+                let code = self.place.code.object.bind(cx.py).clone();
+                let tracker = cx.found_tracker(&code);
+                Ok(Some(cx.wrap(&code, tracker)))
+            }
             _ => Err(of_frames("sys._getframe()", SHOWS)),
         }
     }

@@ -31,6 +31,7 @@ pub mod random;
 pub mod regex;
 pub mod set_methods;
 pub mod str_methods;
+pub mod traceback;
 pub mod tuple_methods;
 pub mod types;
 pub mod warnings;

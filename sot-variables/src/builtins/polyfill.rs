@@ -84,5 +84,6 @@ fn in_python(py: Python<'_>, module: &str, accelerator: &str) -> PyResult<Py<PyM
 fn follow<'py>(cx: &mut OpcodeExecutor<'py>, function: &Bound<'py, PyAny>, args: &CallArgs) -> Flow<VarId> {
     let tracker = cx.constant_tracker(function.clone().unbind());
     let function = cx.wrap(function, tracker);
-    cx.call(function, args)
+    let outcome = cx.call(function, args);
+    cx.without_frames(outcome)
 }

@@ -416,7 +416,9 @@ impl Variable for ClassVariable {
     fn call(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
         let object = self.object.bind(cx.py).clone();
         if let Some(builtin) = cx.runtime.builtins.get(&object) {
-            return (builtin.handler)(cx, args);
+            let outcome = (builtin.handler)(cx, args);
+            let is_in_python = object.cast::<PyType>().is_ok_and(cpython::is_heap_type);
+            return if is_in_python { cx.without_frames(outcome) } else { outcome };
         }
         if let Some(result) = call_by_policy(cx, this, &self.object, args)? {
             return Ok(result);

@@ -26,7 +26,7 @@ sot_core::builtin! { EXC_INFO = "sys:exc_info" => |cx, args| {
         return Ok(cx.tuple(vec![none; 3]));
     };
     let class = object_model::type_variable(cx, exception)?;
-    let traceback = cx.traceback(exception);
+    let traceback = cx.handled_traceback().unwrap_or_else(|| cx.none());
     Ok(cx.tuple(vec![class, exception, traceback]))
 } }
 
@@ -53,7 +53,7 @@ sot_core::builtin! { EXCEPTION = "sys:exception" => |cx, args| {
 } }
 
 /// The exception that is being handled, if it can be told that there is one or none.
-fn handled(cx: &mut OpcodeExecutor<'_>) -> Flow<Option<VarId>> {
+pub(crate) fn handled(cx: &mut OpcodeExecutor<'_>) -> Flow<Option<VarId>> {
     match cx.handled_exception() {
         None if !cx.nothing_is_handled() => {
             Err(Unwind::break_graph(ReasonId::UnsupportedCall, "sys.exc_info() of what a caller is handling"))
@@ -200,7 +200,7 @@ fn hold(cx: &mut OpcodeExecutor<'_>, exception: VarId, ty: &Bound<'_, PyType>, a
 }
 
 /// The nearest base that was not made by a class statement.
-fn static_base<'py>(ty: &Bound<'py, PyType>) -> PyResult<Bound<'py, PyType>> {
+pub(super) fn static_base<'py>(ty: &Bound<'py, PyType>) -> PyResult<Bound<'py, PyType>> {
     let mut bases = ty.mro().iter().filter_map(|base| base.cast_into::<PyType>().ok());
     let base = bases.find(|base| !cpython::is_heap_type(base));
     Ok(base.unwrap_or_else(|| ty.py().get_type::<PyBaseException>()))
@@ -275,6 +275,21 @@ impl ExceptionVariable {
     /// Its arguments.
     pub fn args(&self) -> &[VarId] {
         &self.args
+    }
+
+    /// The exceptions of a group, as a tuple.
+    pub fn members(&self) -> Option<VarId> {
+        self.members
+    }
+
+    /// The real exception made of the same arguments, if there is one.
+    pub fn real<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
+        self.real.as_ref().map(|real| real.bind(py).clone())
+    }
+
+    /// The class.
+    pub fn python_class<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyType>> {
+        Ok(self.ty.bind(py).cast::<PyType>()?.clone())
     }
 
     /// The variable of a real exception that was made while tracing.
@@ -482,7 +497,7 @@ impl Variable for ExceptionVariable {
             }
             // Giving an exception the traceback that it has is nothing new.
             "__traceback__" if traceback_of(cx, given) == Some(this) => {}
-            "__traceback__" if cx.raised_at(this).is_none() && is_none(cx, given)? => {}
+            "__traceback__" if cx.set_traceback(this, given)? => {}
             "__traceback__" => {
                 let text = "an exception is given another traceback";
                 return Err(Unwind::break_graph(ReasonId::UnsupportedMutation, text));

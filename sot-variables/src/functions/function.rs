@@ -56,6 +56,41 @@ impl FunctionVariable {
         Ok(cx.produce(Rc::new(NewFunctionVariable { new, globals })))
     }
 
+    /// What is known of the function's calls without following it, if anything is.
+    fn call_as_known(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<Option<VarId>> {
+        if let Some(builtin) = cx.runtime.builtins.get(self.object.bind(cx.py)) {
+            guard_identity(cx, this, &self.object);
+            return (builtin.handler)(cx, args).map(Some);
+        }
+        let function = self.object.bind(cx.py).cast::<PyFunction>().map_err(PyErr::from)?;
+        frame::refuse_looking(function)?;
+        // The rest of a function that was followed is followed, whatever it looks like.
+        if translate::is_resume_function(&cpython::function_code(function)) {
+            return Ok(None);
+        }
+        if let Some(result) = call_by_policy(cx, this, &self.object, args)? {
+            return Ok(Some(result));
+        }
+        if let Some(result) = numpy::call(cx, this, &self.object, args)? {
+            return Ok(Some(result));
+        }
+        let function = function.clone();
+        if let Some(implementation) = weak::dispatch(cx, this, &function, args)? {
+            return Ok(Some(implementation));
+        }
+        if let Some(kept) = weak::call_method(cx, this, &function, args)? {
+            return Ok(Some(kept));
+        }
+        let function = function.into_any();
+        if is_pure(&function) {
+            guard_identity(cx, this, &self.object);
+            if let Some((positional, keywords)) = cx.materialize_args(args)? {
+                return cx.fold(|_| function.call(positional, Some(&keywords))).map(Some);
+            }
+        }
+        Ok(None)
+    }
+
     fn follow(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
         let of = cx.vars.tracker(this);
         let function = self.object.bind(cx.py).cast::<PyFunction>().map_err(PyErr::from)?.clone();
@@ -300,37 +335,11 @@ impl Variable for FunctionVariable {
     }
 
     fn call(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
-        if let Some(builtin) = cx.runtime.builtins.get(self.object.bind(cx.py)) {
-            guard_identity(cx, this, &self.object);
-            return (builtin.handler)(cx, args);
+        let outcome = self.call_as_known(cx, this, args);
+        match cx.without_frames(outcome)? {
+            Some(result) => Ok(result),
+            None => self.follow(cx, this, args),
         }
-        let function = self.object.bind(cx.py).cast::<PyFunction>().map_err(PyErr::from)?;
-        frame::refuse_looking(function)?;
-        // The rest of a function that was followed is followed, whatever it looks like.
-        if translate::is_resume_function(&cpython::function_code(function)) {
-            return self.follow(cx, this, args);
-        }
-        if let Some(result) = call_by_policy(cx, this, &self.object, args)? {
-            return Ok(result);
-        }
-        if let Some(result) = numpy::call(cx, this, &self.object, args)? {
-            return Ok(result);
-        }
-        let function = function.clone();
-        if let Some(implementation) = weak::dispatch(cx, this, &function, args)? {
-            return Ok(implementation);
-        }
-        if let Some(kept) = weak::call_method(cx, this, &function, args)? {
-            return Ok(kept);
-        }
-        let function = function.into_any();
-        if is_pure(&function) {
-            guard_identity(cx, this, &self.object);
-            if let Some((positional, keywords)) = cx.materialize_args(args)? {
-                return cx.fold(|_| function.call(positional, Some(&keywords)));
-            }
-        }
-        self.follow(cx, this, args)
     }
 }
 

@@ -150,3 +150,15 @@ pub fn current_globals(py: Python<'_>) -> Option<Bound<'_, PyDict>> {
     let globals = unsafe { Bound::from_borrowed_ptr_or_opt(py, ffi::PyEval_GetGlobals()) };
     globals?.cast_into().ok()
 }
+
+/// A frame that runs nothing, for tracebacks.
+pub fn new_frame<'py>(code: &Bound<'py, PyAny>, globals: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyAny>> {
+    let py = code.py();
+    let code = code.cast::<PyCode>()?;
+    // SAFETY: the objects are a code object and a dict, which live; the frame has no locals, and is a new reference or an error.
+    unsafe {
+        let frame =
+            ffi::PyFrame_New(ffi::PyThreadState_Get(), code.as_ptr().cast(), globals.as_ptr(), std::ptr::null_mut());
+        Bound::from_owned_ptr_or_err(py, frame.cast())
+    }
+}

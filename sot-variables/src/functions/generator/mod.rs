@@ -100,6 +100,7 @@ fn copy(py: Python<'_>, frame: &Frame) -> Frame {
         keyword_names: frame.keyword_names.clone(),
         namespace: None,
         variables: frame.variables,
+        place: frame.place.clone(),
         claim: None,
     }
 }

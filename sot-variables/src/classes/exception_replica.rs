@@ -1,0 +1,279 @@
+//! Real exceptions that say of themselves what those of the trace would: class, text, notes, parts, what they came of, and where
+//! from. The standard library makes its texts of them.
+
+use std::collections::HashMap;
+use std::time::SystemTime;
+
+use pyo3::exceptions::{PyAttributeError, PyImportError, PyNameError, PySyntaxError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString, PyTuple, PyType};
+
+use sot_core::backend::StateTest;
+use sot_core::cpython;
+use sot_core::error::{Flow, ReasonId, Unwind};
+use sot_core::executor::{object_model, CallArgs, Entry, OpcodeExecutor, TracebackVariable};
+use sot_core::language::LANGUAGE;
+use sot_core::variable::VarId;
+
+use crate::classes::exception::{static_base, ExceptionVariable};
+
+/// What a text says of the exceptions it is made of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Said {
+    /// Class and text.
+    Alone,
+    /// What they came of and where from, too.
+    WithChain,
+}
+
+/// Makes replicas, one for each exception.
+pub struct Replicas<'py> {
+    said: Said,
+    made: HashMap<VarId, Bound<'py, PyAny>>,
+    files: Vec<String>,
+}
+
+fn refuse(what: &str) -> Unwind {
+    Unwind::break_graph(ReasonId::UnsupportedCall, format!("the text of {what}"))
+}
+
+impl<'py> Replicas<'py> {
+    /// None so far.
+    pub fn new(said: Said) -> Self {
+        Replicas { said, made: HashMap::new(), files: Vec::new() }
+    }
+
+    /// An argument as the library is to get it: exceptions, their classes and their tracebacks, or what is known anyhow.
+    pub fn argument(&mut self, cx: &mut OpcodeExecutor<'py>, value: VarId) -> Flow<Bound<'py, PyAny>> {
+        if cx.see_as::<ExceptionVariable>(value)?.is_some() {
+            return self.exception(cx, value);
+        }
+        if let Some(traceback) = cx.vars.as_kind::<TracebackVariable>(value) {
+            return self.traceback(cx, traceback.entry());
+        }
+        if let Some(value) = cx.materialize(value)? {
+            return Ok(value);
+        }
+        let class = cx.see(value)?.object().map(|class| class.bind(cx.py).clone());
+        let class = class.ok_or_else(|| refuse("what is not known while tracing"))?;
+        for (of, made) in &self.made {
+            if cx.vars.get(*of).python_type(cx).is(&class) {
+                return Ok(made.get_type().into_any());
+            }
+        }
+        Err(refuse("an exception that was not made in the trace"))
+    }
+
+    fn traceback(&mut self, cx: &mut OpcodeExecutor<'py>, entry: &Entry) -> Flow<Bound<'py, PyAny>> {
+        let mut at = Some(entry);
+        while let Some(entry) = at {
+            let file = &entry.place.code.code.filename;
+            if !self.files.contains(file) {
+                self.files.push(file.clone());
+            }
+            at = entry.next.as_deref();
+        }
+        Ok(entry.real(cx.py)?)
+    }
+
+    /// The replica of an exception of the trace.
+    pub fn exception(&mut self, cx: &mut OpcodeExecutor<'py>, exception: VarId) -> Flow<Bound<'py, PyAny>> {
+        if let Some(made) = self.made.get(&exception) {
+            return Ok(made.clone());
+        }
+        let payload = cx.see_as::<ExceptionVariable>(exception)?;
+        let payload = payload.ok_or_else(|| refuse("an exception that was not made in the trace"))?;
+        let ty = payload.python_class(cx.py)?;
+        refuse_what_says_more(&ty)?;
+        let made = match payload.members() {
+            Some(members) => {
+                let message = payload.args().first().copied().ok_or_else(|| refuse("a group of exceptions"))?;
+                let message = self.argument(cx, message)?;
+                let members = cx.unpack_all(members)?;
+                let members = members.iter().map(|&member| self.exception(cx, member)).collect::<Flow<Vec<_>>>()?;
+                static_base(&ty)?.call_method1("__new__", (&ty, message, members))?
+            }
+            None if ty.is(cx.py.get_type::<PySyntaxError>()) => {
+                let made = payload.real(cx.py).ok_or_else(|| refuse("a syntax error that was changed"))?;
+                cpython::import(cx.py, "copy")?.call_method1("copy", (made,))?
+            }
+            None => saying(cx, exception, &ty)?,
+        };
+        self.made.insert(exception, made.clone());
+        if let Some(notes) = cx.find_attr(exception, &"__notes__".into())? {
+            let notes = cx.materialize(notes)?.ok_or_else(|| refuse("notes that are not known while tracing"))?;
+            made.setattr("__notes__", notes)?;
+        }
+        if self.said == Said::WithChain {
+            self.chain(cx, exception, &made)?;
+        }
+        Ok(made)
+    }
+
+    /// Gives a replica its traceback, and what is shown before it: its cause, or else its context.
+    fn chain(&mut self, cx: &mut OpcodeExecutor<'py>, exception: VarId, made: &Bound<'py, PyAny>) -> Flow<()> {
+        let entry = cx.traceback_entry(exception).ok_or_else(|| refuse("a traceback that is not known"))?;
+        let traceback = match entry {
+            Some(entry) => self.traceback(cx, &entry)?,
+            None => cx.py.None().into_bound(cx.py),
+        };
+        made.setattr("__traceback__", traceback)?;
+        let suppressed = cx.get_attr(exception, &"__suppress_context__".into())?;
+        let suppressed = cx.truth(suppressed)?;
+        for name in ["__cause__", "__context__"] {
+            let part = cx.get_attr(exception, &name.into())?;
+            if cx.known(part)?.is_some_and(|part| part.is_none()) || name == "__context__" && suppressed {
+                continue;
+            }
+            let part = self.exception(cx, part)?;
+            made.setattr(name, part)?;
+        }
+        made.setattr("__suppress_context__", suppressed)?;
+        Ok(())
+    }
+
+    /// Has the library make its text of the replicas; the lines of source that are in it are assumed to stay.
+    pub fn fold(
+        self,
+        cx: &mut OpcodeExecutor<'py>,
+        operation: impl FnOnce() -> PyResult<Bound<'py, PyAny>>,
+    ) -> Flow<VarId> {
+        if limit_is_set(cx.py) {
+            return Err(refuse("a traceback while sys.tracebacklimit is set"));
+        }
+        let text = operation().map_err(|_| refuse("an exception that the library fails to say"))?;
+        if self.said == Said::WithChain {
+            let sources = self.files.into_iter().map(|file| Source::of(cx.py, file)).collect::<PyResult<_>>()?;
+            cx.guards.add_state(Box::new(Sources(sources)));
+        }
+        cx.wrap_fresh(&text)
+    }
+}
+
+/// Classes whose texts depend on more than is known here: on names that are alike, or on what they have in a way of their own.
+fn refuse_what_says_more(ty: &Bound<'_, PyType>) -> Flow<()> {
+    let py = ty.py();
+    let suggests = [py.get_type::<PyAttributeError>(), py.get_type::<PyNameError>(), py.get_type::<PyImportError>()];
+    if LANGUAGE.suggests_names && suggests.iter().any(|base| cpython::is_subtype(ty, base)) {
+        return Err(refuse("an exception for which the library looks for names that are alike"));
+    }
+    let syntax_error = py.get_type::<PySyntaxError>();
+    if cpython::is_subtype(ty, &syntax_error) && !ty.is(&syntax_error) {
+        return Err(refuse("a syntax error of another class"));
+    }
+    let in_c = |name: &str| {
+        let found = cpython::type_lookup(ty, &PyString::intern(py, name));
+        found.is_some_and(|found| {
+            matches!(
+                &*cpython::builtin_type_name(&found),
+                "getset_descriptor" | "member_descriptor" | "wrapper_descriptor"
+            )
+        })
+    };
+    let parts = ["__cause__", "__context__", "__suppress_context__", "__traceback__", "__getattribute__"];
+    if !parts.into_iter().all(in_c) || cpython::type_lookup(ty, &PyString::intern(py, "__getattr__")).is_some() {
+        return Err(refuse("an exception that has its attributes in its own way"));
+    }
+    Ok(())
+}
+
+/// An exception of a class of the same name that says what the program's says of it, or fails as that does.
+fn saying<'py>(cx: &mut OpcodeExecutor<'py>, exception: VarId, ty: &Bound<'py, PyType>) -> Flow<Bound<'py, PyAny>> {
+    let py = cx.py;
+    let says = match object_model::call_special(cx, exception, "__str__", &[]) {
+        Ok(text) => {
+            let text = cx.known_str(text)?.ok_or_else(|| refuse("an exception that is not known while tracing"))?;
+            PyString::new(py, &text).getattr("__str__")?
+        }
+        // What it raises is dropped by the library, whatever it is.
+        Err(Unwind::Raise(_)) => PyTuple::empty(py).call_method0("__iter__")?.getattr("__next__")?,
+        Err(unwind) => return Err(unwind),
+    };
+    let names = PyDict::new(py);
+    for name in ["__module__", "__qualname__"] {
+        names.set_item(name, ty.getattr(name)?)?;
+    }
+    names.set_item("__str__", says)?;
+    let base = static_base(ty)?;
+    let class = py.get_type::<PyType>().call1((ty.getattr("__name__")?, (&base,), names))?;
+    Ok(base.call_method1("__new__", (class,))?)
+}
+
+fn limit_is_set(py: Python<'_>) -> bool {
+    cpython::import(py, "sys").and_then(|sys| sys.hasattr("tracebacklimit")).unwrap_or(true)
+}
+
+/// The files whose lines are in a text are what they were.
+struct Sources(Vec<Source>);
+
+/// Where the lines of a file come from.
+struct Source {
+    name: String,
+    /// Its size and when it was written, if there is such a file.
+    written: Option<(u64, SystemTime)>,
+    /// What `linecache` has of it for good.
+    entry: Option<Py<PyAny>>,
+}
+
+impl Source {
+    fn of(py: Python<'_>, name: String) -> PyResult<Source> {
+        Ok(Source { written: written(&name), entry: entry(py, &name)?, name })
+    }
+
+    fn holds(&self, py: Python<'_>) -> bool {
+        let entry = entry(py, &self.name).ok().flatten();
+        let same = entry.as_ref().map(Py::as_ptr) == self.entry.as_ref().map(Py::as_ptr);
+        same && written(&self.name) == self.written
+    }
+}
+
+fn written(name: &str) -> Option<(u64, SystemTime)> {
+    let found = std::fs::metadata(name).ok()?;
+    Some((found.len(), found.modified().ok()?))
+}
+
+/// What `linecache` has of a name and takes for good: it knows of no time at which that was written.
+fn entry(py: Python<'_>, name: &str) -> PyResult<Option<Py<PyAny>>> {
+    let cache = cpython::import(py, "linecache")?.getattr("cache")?;
+    let Some(entry) = cache.cast::<PyDict>()?.get_item(name)? else { return Ok(None) };
+    let from_file = entry.cast::<PyTuple>().is_ok_and(|entry| entry.get_item(1).is_ok_and(|time| !time.is_none()));
+    Ok(if from_file { None } else { Some(entry.unbind()) })
+}
+
+impl StateTest for Sources {
+    fn check(&self, py: Python<'_>) -> bool {
+        !limit_is_set(py) && self.0.iter().all(|source| source.holds(py))
+    }
+
+    fn restore(&self, _: Python<'_>) -> PyResult<()> {
+        Ok(())
+    }
+
+    fn describe(&self) -> String {
+        let names: Vec<&str> = self.0.iter().map(|source| &*source.name).collect();
+        format!("unchanged({})", names.join(", "))
+    }
+}
+
+/// Arguments of a function of the library, with replicas of what is of the trace in them.
+pub fn arguments<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    replicas: &mut Replicas<'py>,
+    args: &CallArgs,
+) -> Flow<(Bound<'py, PyTuple>, Bound<'py, PyDict>)> {
+    // Classes are those of exceptions among the arguments.
+    for arg in args.all() {
+        if cx.see_as::<ExceptionVariable>(arg)?.is_some() {
+            replicas.exception(cx, arg)?;
+        }
+    }
+    let mut positional = Vec::with_capacity(args.positional.len());
+    for &arg in &args.positional {
+        positional.push(replicas.argument(cx, arg)?);
+    }
+    let keywords = PyDict::new(cx.py);
+    for (name, arg) in &args.keywords {
+        keywords.set_item(&**name, replicas.argument(cx, *arg)?)?;
+    }
+    Ok((PyTuple::new(cx.py, positional)?, keywords))
+}
