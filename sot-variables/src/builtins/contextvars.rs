@@ -9,13 +9,15 @@ use sot_core::backend::ObjectTest;
 use sot_core::builtin;
 use sot_core::codegen::CodeGen;
 use sot_core::error::{Flow, Unwind};
-use sot_core::executor::{CallArgs, OpcodeExecutor};
+use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
 use sot_core::guard::{Identity, Test};
 use sot_core::side_effects::Effect;
 use sot_core::tracker::repr;
 use sot_core::variable::{VarId, Variable};
 
 use super::cannot;
+use crate::containers::dict;
+use crate::containers::hash_key::HashKey;
 use crate::iterators::library;
 
 sot_core::variable_kind! { "context_variable" }
@@ -105,6 +107,46 @@ builtin! { RUN = "contextvars:Context.run" => |cx, args| {
     }
     result
 } }
+
+builtin! { GETITEM = "contextvars:Context.__getitem__" => |cx, args| {
+    let [context, variable] = args.exactly(cx, "__getitem__")?;
+    match value_in(cx, context, variable)? {
+        Some(value) => Ok(value),
+        None => {
+            let key = HashKey::of(cx, variable)?;
+            Err(dict::key_error(cx, &key))
+        }
+    }
+} }
+
+builtin! { CONTAINS = "contextvars:Context.__contains__" => |cx, args| {
+    let [context, variable] = args.exactly(cx, "__contains__")?;
+    let found = value_in(cx, context, variable)?.is_some();
+    Ok(cx.boolean(found))
+} }
+
+builtin! { GET_OF = "contextvars:Context.get" => |cx, args| {
+    let (context, variable, default) = match args.positional[..] {
+        [context, variable] if args.keywords.is_empty() => (context, variable, cx.none()),
+        [context, variable, default] if args.keywords.is_empty() => (context, variable, default),
+        _ => return Err(cannot("Context.get() with these arguments")),
+    };
+    Ok(value_in(cx, context, variable)?.unwrap_or(default))
+} }
+
+/// What a variable has in a copy of the context.
+fn value_in(cx: &mut OpcodeExecutor<'_>, context: VarId, variable: VarId) -> Flow<Option<VarId>> {
+    let ty = library(cx.py, "contextvars", "ContextVar")?;
+    let copy = cx.see_as::<ContextCopy>(context)?.filter(|copy| !copy.entered);
+    let copy = copy.ok_or_else(|| cannot("a Context from outside, or that runs, as a mapping"))?;
+    if !cx.type_of(variable)?.is(&ty) {
+        return Err(cannot("a Context asked for what is no ContextVar"));
+    }
+    match copy.values.iter().find(|(known, _)| *known == variable) {
+        Some((_, value)) => Ok(*value),
+        None => value_outside(cx, variable),
+    }
+}
 
 /// What the trace has given to context variables.
 fn written(cx: &OpcodeExecutor<'_>) -> Vec<(VarId, Option<VarId>)> {
@@ -207,6 +249,19 @@ impl Variable for TokenVariable {
 
     fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
         format!("TokenVariable({})", cx.text(self.variable))
+    }
+
+    fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
+        match (&**name, self.before) {
+            ("var", _) => Ok(Some(self.variable)),
+            ("old_value", Some(before)) => Ok(Some(before)),
+            ("old_value", None) => {
+                let missing = library(cx.py, "contextvars", "Token")?.getattr(cx.py, "MISSING")?;
+                let tracker = cx.constant_tracker(missing.clone_ref(cx.py));
+                Ok(Some(cx.wrap(missing.bind(cx.py), tracker)))
+            }
+            _ => object_model::get_attr(cx, this, name),
+        }
     }
 
     fn children(&self) -> Vec<VarId> {

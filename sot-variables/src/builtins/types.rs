@@ -3,7 +3,7 @@
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyString, PyType};
+use pyo3::types::{PyBool, PyString, PyType};
 
 use sot_core::backend::ObjectTest;
 use sot_core::builtin;
@@ -132,7 +132,7 @@ struct Question<'py> {
 const LIBRARIES_WITH_HOOKS: &[&str] = &["_collections_abc", "collections.abc", "contextlib", "os", "typing"];
 
 /// Whether `issubclass` runs code of the program for the class.
-fn has_own_hook(class: &Bound<'_, PyType>) -> bool {
+pub(crate) fn has_own_hook(class: &Bound<'_, PyType>) -> bool {
     let hook = cpython::type_lookup(class, &PyString::intern(class.py(), "__subclasshook__"));
     let function = hook.and_then(|hook| hook.getattr("__func__").ok());
     function.is_some_and(|function| {
@@ -181,8 +181,7 @@ impl<'py> Question<'py> {
         if plain || is_own(cpython::import(cx.py, "abc").and_then(|abc| abc.getattr("ABCMeta"))) {
             let made_here = !cx.trackers.is_loadable(cx.vars.tracker(variable));
             if !plain && made_here && has_own_hook(class) {
-                let text = format!("{}() of a class with a __subclasshook__ of its own", self.function);
-                return Err(cannot(&text));
+                return self.ask_hook(cx, class, variable);
             }
             let ty = self.ty.cast::<PyType>().map_err(PyErr::from)?;
             let is = ty.is_subclass(class.as_any()).map_err(|error| cx.raise(error))?;
@@ -195,6 +194,31 @@ impl<'py> Question<'py> {
         }
         let answer = object_model::call_special(cx, variable, self.hook, &[self.object])?;
         cx.truth(answer)
+    }
+
+    /// The `__subclasshook__` of an abstract class made in the trace. CPython asks it once for a class.
+    fn ask_hook(&self, cx: &mut OpcodeExecutor<'py>, class: &Bound<'py, PyType>, variable: VarId) -> Flow<bool> {
+        let refuse = |what| cannot(&format!("{}() of a class with a __subclasshook__ of its own{what}", self.function));
+        if object_model::has_own_class(cx, self.object)? {
+            return Err(refuse(", of an object with a class of its own"));
+        }
+        if let Some(known) = class_statement::answer(cx, variable, &self.ty)? {
+            return Ok(known);
+        }
+        let (subclass, before) = (cx.wrap(&self.ty, self.of), cx.effects.len());
+        let answer = cx.call_method(variable, "__subclasshook__", &[subclass])?;
+        if cx.effects.len() != before {
+            return Err(refuse(", which writes"));
+        }
+        let ty = self.ty.cast::<PyType>().map_err(PyErr::from)?;
+        let is = match cx.known(answer)? {
+            Some(answer) if answer.is_instance_of::<PyBool>() => answer.is_truthy()?,
+            // Registered ones, and those of classes derived from it, are not known without asking it.
+            Some(answer) if answer.is(cx.py.NotImplemented()) && cpython::is_subtype(ty, class) => true,
+            _ => return Err(refuse(", which leaves it open")),
+        };
+        class_statement::remember(cx, variable, &self.ty, is)?;
+        Ok(is)
     }
 
     /// What `type` itself says of a class, whatever its metaclass would.

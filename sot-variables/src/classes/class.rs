@@ -235,6 +235,7 @@ impl ClassVariable {
                 refuse_finalizer(&class)?;
                 cx.call_builtin(class.as_any(), args, true)
             }
+            _ if stand_in::is_parameter_type(&class) => stand_in::call(cx, class.clone().into_any().unbind(), args),
             _ => {
                 let name = tracker::name(class.as_any());
                 Err(Unwind::break_graph(ReasonId::UnsupportedCall, format!("{name}(): instances are made by C code")))

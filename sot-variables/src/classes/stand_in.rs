@@ -204,6 +204,14 @@ property_with! {
 /// What type parameters and aliases ask a function of the program's for when it is read.
 const LATE: &[&str] = &["__bound__", "__constraints__", "__default__", "__value__"];
 
+/// Whether C code makes type parameters of the class, of which it asks nothing.
+pub(crate) fn is_parameter_type(class: &Bound<'_, PyType>) -> bool {
+    let is = |name: &str| library(class.py(), "typing", name).is_ok_and(|known| class.is(&known));
+    !cpython::is_subtype(class, &class.py().get_type::<PyType>()) && PARAMETERS.iter().any(|name| is(name))
+}
+
+const PARAMETERS: &[&str] = &["TypeVar", "ParamSpec", "TypeVarTuple"];
+
 /// Whether the variable is such an object, and what it was made of is known.
 pub(crate) fn is_known(cx: &OpcodeExecutor<'_>, variable: VarId) -> bool {
     cx.vars.as_kind::<MadeVariable>(variable).is_some_and(|made| made.exact)
@@ -235,7 +243,12 @@ impl Variable for MadeVariable {
         if matches!(&**name, "__dict__" | "__annotations__") {
             return Err(refuse("the attributes of an object that C code has made in the function"));
         }
-        if LATE.contains(&&**name) {
+        let ty = self.object.bind(cx.py).get_type();
+        let is_called = cx.vars.get(self.callable).object().is_some_and(|callable| callable.is(&ty));
+        if &**name == "__module__" && is_parameter_type(&ty) {
+            return Err(refuse("the module of a type parameter that is made in the function"));
+        }
+        if LATE.contains(&&**name) && !(is_called && self.exact) {
             return Err(refuse(&format!("{name} of something generic that is made in the function")));
         }
         object_model::get_attr(cx, this, name)

@@ -135,6 +135,7 @@ impl BuiltinFunctionVariable {
             // A class method in C: each lookup makes a new bound object, only its descriptor is lasting.
             let descriptor = object_model::lookup_in_class(cx, receiver, &Rc::from(name.as_str()))?;
             let owner = descriptor.as_ref().and_then(|descriptor| descriptor.getattr("__objclass__").ok());
+            let descriptor_owner = owner.clone();
             let of_dict = owner.is_some_and(|owner| {
                 owner.cast::<PyType>().is_ok_and(|owner| cpython::is_subtype(owner, &cx.py.get_type::<PyDict>()))
             });
@@ -156,6 +157,12 @@ impl BuiltinFunctionVariable {
                 None if makes_alias(&object)? && cx.materialize_args(args)?.is_none() => {
                     let alias = library(cx.py, "types", "GenericAlias")?;
                     stand_in::call_with_known(cx, alias, &args.with_receiver(receiver))
+                }
+                None if makes_generic(cx, &name, descriptor_owner.as_ref())?
+                    && cx.materialize_args(args)?.is_none() =>
+                {
+                    let getitem = library(cx.py, "operator", "getitem")?;
+                    stand_in::call_with_known(cx, getitem, &args.with_receiver(receiver))
                 }
                 None => {
                     let pure = is_value || name == "__class_getitem__" || is_pure_maker(cx, receiver, &name);
@@ -185,6 +192,12 @@ fn is_pure_maker(cx: &OpcodeExecutor<'_>, class: VarId, name: &str) -> bool {
 fn makes_alias(method: &Bound<'_, PyAny>) -> PyResult<bool> {
     let usual = method.py().get_type::<PyList>().getattr_opt("__class_getitem__")?;
     Ok(usual.is_some_and(|usual| cpython::c_code(&usual) == cpython::c_code(method)))
+}
+
+/// Whether a class method is that of classes which `[]` gives parameters.
+fn makes_generic(cx: &OpcodeExecutor<'_>, name: &str, owner: Option<&Bound<'_, PyAny>>) -> PyResult<bool> {
+    let generic = library(cx.py, "typing", "Generic")?;
+    Ok(name == "__class_getitem__" && owner.is_some_and(|owner| owner.is(&generic)))
 }
 
 /// What a function of C is bound to, but for a module.

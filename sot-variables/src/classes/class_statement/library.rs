@@ -9,10 +9,11 @@ use sot_core::builtin;
 use sot_core::cpython;
 use sot_core::error::Flow;
 use sot_core::executor::OpcodeExecutor;
+use sot_core::side_effects::Effect;
 use sot_core::variable::VarId;
 
 use super::{class_of, is_followed, refuse, MadeClass, Step};
-use crate::builtins::frame;
+use crate::builtins::{frame, types};
 use crate::classes::class::ClassVariable;
 use crate::classes::stand_in;
 use crate::iterators::library;
@@ -21,6 +22,28 @@ use crate::iterators::library;
 builtin! { ABC_INIT = "_abc:_abc_init" => |cx, args| {
     let [class] = args.exactly(cx, "_abc_init")?;
     complete(cx, "_abc", "_abc_init", vec![class])
+} }
+
+// Of two classes only what they derive from counts.
+builtin! { ABC_REGISTER = "_abc:_abc_register" => |cx, args| {
+    let [class, subclass] = args.exactly(cx, "_abc_register")?;
+    let made = cx.see_as::<ClassVariable>(class)?.and_then(|class| class.made());
+    let made = made.ok_or_else(|| refuse("register() of a class from outside the function"))?;
+    let (Some(real), Some(registered)) = (class_of(cx, class)?, class_of(cx, subclass)?) else {
+        return Err(refuse("register() of what is no class"));
+    };
+    if types::has_own_hook(&real) {
+        return Err(refuse("register() of a class with a __subclasshook__ of its own"));
+    }
+    let function = library(cx.py, "_abc", "_abc_register")?;
+    function.bind(cx.py).call1((&real, registered)).map_err(|error| cx.raise(error))?;
+    let steps = made.steps.iter().cloned().chain([Step::Call(Rc::new(function), vec![class, subclass])]).collect();
+    let told = made.writes == cx.effects.len();
+    cx.effects.record(Effect::Contents { container: class });
+    let writes = if told { cx.effects.len() } else { usize::MAX };
+    let made = MadeClass { steps, writes, ..(*made).clone() };
+    cx.vars.set(class, Rc::new(ClassVariable::of(real.into_any().unbind(), made)));
+    Ok(subclass)
 } }
 
 builtin! { PROCESS_DATACLASS = "dataclasses:_process_class" => |cx, args| {
@@ -131,7 +154,14 @@ fn named_tuple_maker(py: Python<'_>) -> PyResult<Py<PyAny>> {
 
 /// A class that one call has made, of which real objects say all that there is.
 fn made_by<'py>(cx: &mut OpcodeExecutor<'py>, maker: Py<PyAny>, parts: Vec<VarId>, class: &Bound<'py, PyAny>) -> VarId {
-    let made = MadeClass { maker: Rc::new(maker), parts, steps: Vec::new(), exact: true, writes: cx.effects.len() };
+    let made = MadeClass {
+        maker: Rc::new(maker),
+        parts,
+        steps: Vec::new(),
+        exact: true,
+        writes: cx.effects.len(),
+        answers: Vec::new(),
+    };
     cx.produce_made(Rc::new(ClassVariable::of(class.clone().unbind(), made)), class)
 }
 

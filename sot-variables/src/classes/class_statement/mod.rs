@@ -16,7 +16,7 @@ use sot_core::codegen::CodeGen;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{Name, OpcodeExecutor};
 use sot_core::side_effects::Effect;
-use sot_core::variable::VarId;
+use sot_core::variable::{VarId, Variable};
 
 use crate::classes::class::ClassVariable;
 use crate::classes::stand_in;
@@ -34,6 +34,8 @@ pub struct MadeClass {
     exact: bool,
     /// The number of writes when that was so.
     writes: usize,
+    /// What its `__subclasshook__` has said of classes.
+    answers: Vec<(Rc<Py<PyAny>>, bool)>,
 }
 
 /// What happened to a class since.
@@ -110,6 +112,24 @@ pub fn set_attr(
     let writes = if told { cx.effects.len() } else { usize::MAX };
     let made = MadeClass { steps, exact, writes, ..made.clone() };
     cx.vars.set(this, Rc::new(ClassVariable::of(object.unbind(), made)));
+    Ok(())
+}
+
+/// What the `__subclasshook__` of a class made in the trace has said of another.
+pub(crate) fn answer(cx: &mut OpcodeExecutor<'_>, class: VarId, of: &Bound<'_, PyAny>) -> Flow<Option<bool>> {
+    let made = cx.see_as::<ClassVariable>(class)?.and_then(|class| class.made());
+    let answer = made.and_then(|made| made.answers.iter().find(|(known, _)| known.is(of)).map(|(_, answer)| *answer));
+    Ok(answer)
+}
+
+/// Keeps what it has said: it is asked once.
+pub(crate) fn remember(cx: &mut OpcodeExecutor<'_>, class: VarId, of: &Bound<'_, PyAny>, answer: bool) -> Flow<()> {
+    let Some(payload) = cx.see_as::<ClassVariable>(class)? else { return Ok(()) };
+    let (Some(made), Some(object)) = (payload.made(), payload.object()) else { return Ok(()) };
+    let mut made = (*made).clone();
+    made.answers.push((Rc::new(of.clone().unbind()), answer));
+    let object = object.clone_ref(cx.py);
+    cx.vars.set(class, Rc::new(ClassVariable::of(object, made)));
     Ok(())
 }
 

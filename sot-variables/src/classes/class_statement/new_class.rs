@@ -57,7 +57,8 @@ pub(super) fn new_class(
     let parts = vec![metaclass, name, bases, namespace, keywords_dict, told];
     let class = make_stand_in(cx, &parts)?;
     let steps = Vec::new();
-    let made = MadeClass { maker: Rc::new(maker(cx.py)?), parts, steps, exact: body.exact, writes: 0 };
+    let made =
+        MadeClass { maker: Rc::new(maker(cx.py)?), parts, steps, exact: body.exact, writes: 0, answers: Vec::new() };
     let this = cx.produce_made(Rc::new(ClassVariable::of(class.clone().unbind(), made.clone())), &class);
     if let Some(cell) = body.cell {
         cx.see(cell)?;
