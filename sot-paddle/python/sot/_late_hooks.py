@@ -15,7 +15,7 @@ import numpy as np
 import paddle
 
 from . import _sot
-from ._second_passes import Gradients, is_close, is_undefined, nought
+from ._second_passes import Gradients, is_close, is_undefined, nought, varying
 
 Hook = Callable[[paddle.Tensor], Optional[paddle.Tensor]]
 Tensors = Dict[int, paddle.Tensor]
@@ -23,6 +23,9 @@ Tensors = Dict[int, paddle.Tensor]
 Made = Tuple[int, Callable[[paddle.Tensor], Optional[paddle.Tensor]]]
 # What calls statements.
 Call = Callable[..., Optional[Tensors]]
+
+# While gradients are made in parts, the hooks that have been called.
+hooks_called: Optional[Set[Hook]] = None
 
 # Those that a pass may be for, though nothing outside needs the results that they are on.
 _waiting: weakref.WeakSet[LateHooks] = weakref.WeakSet()
@@ -34,6 +37,7 @@ def watch() -> None:
 
     @functools.wraps(register)
     def register_hook(self: paddle.Tensor, hook: Hook) -> Any:
+        hook = _once(hook)
         late = _sot._late_hooks(self)
         if late is None or self.stop_gradient:
             return register(self, hook)
@@ -47,6 +51,22 @@ def watch() -> None:
         late[0].put(late[1], self, functools.partial(_keep, weakref.ref(self)))
 
     paddle.Tensor.register_hook, paddle.Tensor.retain_grads = register_hook, retain_grads
+
+
+def _once(hook: Hook) -> Hook:
+    """The hook, but not where gradients are made that are made again. Where they come in parts, which are more than one, it would see neither the whole
+    nor change it."""
+
+    def call(gradient: paddle.Tensor) -> Optional[paddle.Tensor]:
+        if _sot._is_muted():
+            return None
+        if hooks_called is not None:
+            if call in hooks_called:
+                _sot._refuse_hook()
+            hooks_called.add(call)
+        return hook(gradient)
+
+    return call
 
 
 def _keep(result: weakref.ref[paddle.Tensor], gradient: paddle.Tensor) -> None:
@@ -132,13 +152,18 @@ class LateHooks:
         made: Dict[int, Made],
         prepare: Callable[[], Iterable[Tuple[int, paddle.Tensor]]],
         again: Callable[[], Optional[Tensors]],
+        take_aside: Callable[[int, paddle.Tensor], None],
     ) -> None:
         self._through = frozenset(through)
         self._made = made
         self._prepare = prepare
         self._again = again
+        self._take_aside = take_aside
         self._prepared = False
         self._hooks: List[Tuple[int, Hook]] = []
+        # How often results have stood for the program's, and of the last call of a hook the pass and which of these it was on: 0 for the program's.
+        self._stand_ins = 0
+        self._called: Tuple[int, int] = (0, 0)
         # The results that have a hook of ours.
         self._watched: Set[int] = set()
         # Results in `through` that have hooks, until a pass lets go of the graph.
@@ -152,12 +177,12 @@ class LateHooks:
 
     def put(self, at: int, result: paddle.Tensor, hook: Hook) -> Handle:
         """Puts a hook on the result."""
+        if not self._prepared and (at in self._through or self._made):
+            for key, made in self._prepare():
+                self._watch(key, made)
+            self._prepared = True
         if at in self._through:
-            if not self._prepared:
-                for key, made in self._prepare():
-                    self._watch(key, made)
-                self._prepared = True
-                _waiting.add(self)
+            _waiting.add(self)
             self._roots[at] = result
             self._values[at] = result.detach().clone()
         self._watch(at, result)
@@ -188,17 +213,45 @@ class LateHooks:
 
     def _call(self, at: int, gradient: Optional[paddle.Tensor]) -> Optional[paddle.Tensor]:
         """What goes on from a result."""
+        if _sot._stops_at_programs():
+            # The hooks are on what statements give then.
+            if at not in self._made:
+                return None
+            self._take_aside(at, gradient)
+            # The view's own node comes before the program's.
+            return varying(nought(gradient))
+        if _sot._is_muted():
+            return None
         if not self._prepared:
             # Paddle calls hooks on all results of a node that a pass comes to, with `None` on those that it does not come through.
             for result, hook in list(self._hooks):
-                if result == at and not is_undefined(gradient):
-                    changed = hook(gradient)
+                if result == at:
+                    changed = self._call_whole(0, hook, gradient)
                     gradient = gradient if changed is None else changed
             return gradient
         if at in self._made:
             self.take_down(_sot._pass(), False, at, gradient)
             return nought(gradient)
         return self.instead(at)
+
+    def put_on(self, results: Optional[Tensors]) -> None:
+        """Puts the hooks on what the statements have given, for a pass that is to go through these instead."""
+        self._stand_ins += 1
+        if results is None:
+            return
+        for at, hook in self._hooks:
+            if at not in results or results[at].stop_gradient:
+                _sot._refuse_hook()
+            results[at]._register_grad_hook(functools.partial(self._call_whole, self._stand_ins, hook))
+
+    def _call_whole(self, place: int, hook: Hook, gradient: Optional[paddle.Tensor]) -> Optional[paddle.Tensor]:
+        """Calls a hook on a result, or on what stands for it. A pass that comes to both, as passes for second gradients may, brings parts to each."""
+        if is_undefined(gradient) or _sot._is_muted():
+            return None
+        called, self._called = self._called, (_sot._pass(), place)
+        if called[0] == self._called[0] and called != self._called:
+            _sot._refuse_hook()
+        return hook(gradient)
 
     def instead(self, at: int) -> Optional[paddle.Tensor]:
         """What is to go on from a result of the program."""
@@ -209,6 +262,9 @@ class LateHooks:
     def _called_on_statements(self) -> Tensors:
         """Calls the hooks, and gives what is to go on where that is not what has come."""
         results = self._again()
+        called, self._called = self._called, (_sot._pass(), 0)
+        if called[0] == self._called[0] and called != self._called:
+            _sot._refuse_hook()
         hooked = sorted({at for at, _ in self._hooks})
         if results is None or any(at not in results or results[at].stop_gradient for at in hooked):
             _sot._refuse_hook()

@@ -108,42 +108,51 @@ def is_undefined(gradient: Optional[paddle.Tensor]) -> bool:
     return gradient is None or not gradient._is_initialized()
 
 
-def differentiable(
-    up_to_programs: Callable[..., Tuple[Gradients, List[Met]]],
-    arguments: Tuple[Sequence[paddle.Tensor], Sequence[paddle.Tensor], Sequence[Optional[paddle.Tensor]]],
-    gradients: Gradients,
-) -> Gradients:
+# What a pass is made of: outputs, inputs, weights.
+Arguments = Tuple[Sequence[paddle.Tensor], Sequence[paddle.Tensor], Sequence[Optional[paddle.Tensor]]]
+# Is like `paddle.grad`, and gives in addition what comes to programs, which goes no further. In addition it is given what no gradient goes through,
+# and whether hooks are called.
+UpToPrograms = Callable[..., Tuple[Gradients, List[Met]]]
+
+
+def differentiable(up_to_programs: UpToPrograms, arguments: Arguments, gradients: Gradients, has_hooks: bool) -> Gradients:
     """The gradients, with gradients of their own. If that cannot be, none can be gone through to anything that the outputs or their
-    weights come from. `up_to_programs` is like `paddle.grad`, and gives in addition what comes to programs, which goes no further."""
-    outputs, inputs, weights = arguments
+    weights come from. Those given are without hooks."""
+    outputs, _, weights = arguments
     try:
-        made = _through_statements(up_to_programs, outputs, inputs, weights, {})[0]
-        return [None if known is None else _checked(known, found) for known, found in zip(gradients, made)]
+        made = _through_statements(up_to_programs, arguments, {}, (), False)[0]
+        made = [None if known is None else _checked(known, found) for known, found in zip(gradients, made)]
+        return _with_hooks(up_to_programs, arguments, {}, ())[0] if has_hooks else made
     except _NotTheSame:
+        if has_hooks:
+            _sot._refuse_hook()
         return _refuse_backward(gradients, [*outputs, *(weight for weight in weights if weight is not None)])
 
 
 def by_results(
-    up_to_programs: Callable[..., Tuple[Gradients, List[Met]]],
-    arguments: Tuple[Sequence[paddle.Tensor], Sequence[paddle.Tensor], Sequence[Optional[paddle.Tensor]]],
+    up_to_programs: UpToPrograms,
+    arguments: Arguments,
     gradients: Gradients,
     places: Sequence[Optional[int]],
-    wanted: Dict[Result, int],
-    asked: Tuple[int, bool, bool],
+    results: Tuple[Dict[Result, int], Sequence[Result]],
+    asked: Tuple[int, bool, bool, bool],
 ) -> Optional[Gradients]:
-    """As many gradients as are asked for, by the inputs that have places and by those results of programs. `None` if that cannot be."""
-    outputs, inputs, weights = arguments
-    count, have_gradients, may_be_unused = asked
+    """As many gradients as are asked for, by the inputs that have places and by those results of programs, and not through others. `None` if that
+    cannot be."""
+    wanted, stopped = results
+    count, have_gradients, may_be_unused, has_hooks = asked
     made: Gradients = [None] * count
     try:
-        parts, found = _through_statements(up_to_programs, outputs, inputs, weights, wanted)
-        for known, part, place in zip(gradients, parts, places):
-            if not is_undefined(known):
-                part = _checked(known, part)
-            if place is not None:
-                made[place] = _sum(made[place], part)
+        parts, found = _through_statements(up_to_programs, arguments, wanted, stopped, False)
+        if not stopped:
+            parts = [part if is_undefined(known) else _checked(known, part) for known, part in zip(gradients, parts)]
+        if has_hooks:
+            parts, found = _with_hooks(up_to_programs, arguments, wanted, stopped)
     except _NotTheSame:
         return None
+    for part, place in zip(parts, places):
+        if place is not None:
+            made[place] = _sum(made[place], part)
     for result, place in wanted.items():
         made[place] = _sum(made[place], found.get(result))
     made = [None if is_undefined(gradient) else gradient if have_gradients else gradient.detach() for gradient in made]
@@ -161,56 +170,60 @@ def _say_unused(count: int, at: int) -> None:
     paddle.grad(paddle.add_n([tensor for index, tensor in enumerate(inputs) if index != at]), inputs[:count])
 
 
+def _with_hooks(
+    up_to_programs: UpToPrograms, arguments: Arguments, wanted: Iterable[Result], stopped: Iterable[Result]
+) -> Tuple[Gradients, Dict[Result, Optional[paddle.Tensor]]]:
+    """The same as `_through_statements`, with hooks, each of which may be called once."""
+    from . import _late_hooks
+
+    before, _late_hooks.hooks_called = _late_hooks.hooks_called, set()
+    try:
+        return _through_statements(up_to_programs, arguments, wanted, stopped, True)
+    finally:
+        _late_hooks.hooks_called = before
+
+
 def _through_statements(
-    up_to_programs: Callable[..., Tuple[Gradients, List[Met]]],
-    outputs: Sequence[paddle.Tensor],
-    inputs: Sequence[paddle.Tensor],
-    weights: Sequence[Optional[paddle.Tensor]],
-    wanted: Iterable[Result],
+    up_to_programs: UpToPrograms, arguments: Arguments, wanted: Iterable[Result], stopped: Iterable[Result], calls_hooks: bool
 ) -> Tuple[Gradients, Dict[Result, Optional[paddle.Tensor]]]:
     """The gradients by the inputs, and those by the wanted results of programs that it comes to."""
+    outputs, inputs, weights = arguments
     # Of each run that is still to come, what calls its statements, and by result the gradient that came to it.
     pending: Dict[int, Tuple[Callable[[], Any], Dict[int, paddle.Tensor]]] = {}
     sums: Gradients = [None] * len(inputs)
     found: Dict[Result, Optional[paddle.Tensor]] = {}
-    last: Optional[int] = None
+    number: Optional[int] = None
+    results: Dict[int, paddle.Tensor] = {}
     while True:
-        parts, met = up_to_programs(outputs, inputs, weights)
+        by_result = [at for run, at in wanted if run == number]
+        not_through = [results[at] for run, at in stopped if run == number and at in results]
+        parts, met = up_to_programs(outputs, [*inputs, *(results[at] for at in by_result)], weights, not_through, calls_hooks)
         sums = [_sum(so_far, part) for so_far, part in zip(sums, parts)]
-        for number, call, at, gradient in met:
-            came = pending.setdefault(number, (call, {}))[1]
-            came[at] = _sum(came.get(at), gradient)
+        found.update(((number, at), part) for at, part in zip(by_result, parts[len(inputs) :]))
+        for run, call, at, gradient in met:
+            if (run, at) not in stopped and not is_undefined(gradient):
+                came = pending.setdefault(run, (call, {}))[1]
+                came[at] = _sum(came.get(at), gradient)
         if not pending:
             return sums, found
-        number = max(pending)
-        if last is not None and number >= last:
+        if number is not None and max(pending) >= number:
             # What it was given has been written to since, and comes from its own results.
             raise _NotTheSame
-        last = number
+        number = max(pending)
         call, came = pending.pop(number)
-        # Copies: where a gradient is a weight as it came, Paddle's second gradients of products go wrong.
-        came = {at: varying(gradient).clone() for at, gradient in came.items() if not is_undefined(gradient)}
-        by_result = [at for number_, at in wanted if number_ == number]
         results = call()
-        if results is None or any(at not in results or results[at].stop_gradient for at in (*came, *by_result)):
+        if results is None:
             raise _NotTheSame
-        outputs, weights = [results[at] for at in came], list(came.values())
-        for at in by_result:
-            found[number, at] = _sum(came.get(at), _by_result(up_to_programs, results, came, at))
-
-
-def _by_result(
-    up_to_programs: Callable[..., Tuple[Gradients, List[Met]]],
-    results: Dict[int, paddle.Tensor],
-    came: Dict[int, paddle.Tensor],
-    at: int,
-) -> Optional[paddle.Tensor]:
-    """What comes to a result from the others. (Where a tensor is an output and an input, what Paddle gives depends on the order.)"""
-    others = {other: gradient for other, gradient in came.items() if other != at}
-    if not others:
-        return None
-    ((part,), _) = up_to_programs([results[other] for other in others], [results[at]], list(others.values()))
-    return part
+        # What views are made from need not be a result itself: nothing comes to it but what they hold back.
+        came = {at: gradient for at, gradient in came.items() if at in results or bool((gradient != 0).any())}
+        needed = {*came, *(at for run, at in wanted if run == number)}
+        if any(at not in results or results[at].stop_gradient for at in needed):
+            raise _NotTheSame
+        # Copies: where a gradient is a weight as it came, Paddle's second gradients of products go wrong; and where a tensor is an output and
+        # an input, what Paddle gives depends on the order.
+        weights = [varying(gradient).clone() for gradient in came.values()]
+        with paddle.enable_grad():
+            outputs = [paddle.assign(results[at]) for at in came]
 
 
 def _sum(one: Optional[paddle.Tensor], other: Optional[paddle.Tensor]) -> Optional[paddle.Tensor]:

@@ -2,6 +2,7 @@
 //! them see what comes from outside alone. They are called as the graph's statements have it instead, which are called one by one for
 //! that when a backward pass has come to all results (`sot/_late_hooks.py`).
 
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -9,26 +10,32 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use sot_core::cpython;
 
-use super::{give_up_programs, locked, made, stop_pass, with_running, Kind, Pass, PastRun, ERROR_HOOK};
+use super::{give_up_programs, locked, made, note_gradient, with_running, Hooks, Kind, Pass, PastRun};
 
 /// Whether there may be hooks on results that nothing outside needs.
 static ARE_WAITING: AtomicBool = AtomicBool::new(false);
 
 /// What a backward pass is given, outputs first and weights there: with results that hooks are on beside the outputs, if it comes to their
 /// programs.
-pub(super) fn with_roots<'py>(
+pub(super) fn with_roots<'a, 'py>(
     py: Python<'py>,
-    args: &[Bound<'py, PyAny>],
+    args: &'a [Bound<'py, PyAny>],
     weights: usize,
-) -> PyResult<Vec<Bound<'py, PyAny>>> {
-    let mut args = args.to_vec();
-    if ARE_WAITING.load(Ordering::Relaxed) {
-        let _quiet = cpython::suspend(py);
-        let module = cpython::import(py, "sot._late_hooks")?;
-        ARE_WAITING.store(module.getattr("_waiting")?.is_truthy()?, Ordering::Relaxed);
-        (args[0], args[weights]) = module.call_method1("with_roots", (&args[0], &args[weights]))?.extract()?;
+) -> PyResult<Cow<'a, [Bound<'py, PyAny>]>> {
+    if !ARE_WAITING.load(Ordering::Relaxed) {
+        return Ok(Cow::Borrowed(args));
     }
-    Ok(args)
+    let _quiet = cpython::suspend(py);
+    let module = cpython::import(py, "sot._late_hooks")?;
+    ARE_WAITING.store(module.getattr("_waiting")?.is_truthy()?, Ordering::Relaxed);
+    let mut args = args.to_vec();
+    (args[0], args[weights]) = module.call_method1("with_roots", (&args[0], &args[weights]))?.extract()?;
+    Ok(Cow::Owned(args))
+}
+
+/// Whether hooks are to be called for it where it comes to a program: not when that is made from statements.
+fn goes_through(pass: Pass) -> bool {
+    pass.hooks == Hooks::Called && pass.kind != Kind::StopsAtPrograms
 }
 
 /// Those of one run.
@@ -46,17 +53,14 @@ impl LateHooks {
         self.call_again.load(Ordering::Relaxed)
     }
 
-    fn get<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
+    pub(super) fn get<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
         locked(&self.hooks).as_ref().map(|hooks| hooks.bind(py).clone())
     }
 
     /// A pass has come to a result with a gradient.
     pub(super) fn take_down(&self, pass: Pass, at: usize, gradient: &Bound<'_, PyAny>) -> PyResult<()> {
-        if !self.call_again() {
+        if !self.call_again() || !goes_through(pass) {
             return Ok(());
-        }
-        if !pass.calls_hooks {
-            return stop_pass(ERROR_HOOK);
         }
         let Some(hooks) = self.get(gradient.py()) else { return Ok(()) };
         hooks.call_method1("take_down", (pass.id, pass.kind == Kind::Frees, at, gradient)).map(drop)
@@ -64,7 +68,7 @@ impl LateHooks {
 
     /// What is to go on from a result in the place of what has come, when a pass has come to all results.
     pub(super) fn instead(&self, py: Python<'_>, at: usize) -> PyResult<Option<Py<PyAny>>> {
-        match self.get(py).filter(|_| self.call_again()) {
+        match self.get(py).filter(|_| self.call_again() && with_running(|pass| goes_through(*pass))) {
             Some(hooks) => hooks.call_method1("instead", (at,)).map(|instead| Some(instead.unbind())),
             None => Ok(None),
         }
@@ -103,8 +107,15 @@ impl PastRun {
             }
             Ok(results.unwrap_or_else(|| py.None()))
         })?;
-        let hooks =
-            cpython::import(py, "sot._late_hooks")?.call_method1("LateHooks", (through, made, prepare, again))?;
+        let run = Arc::downgrade(self);
+        let take_aside = cpython::fastcall(py, "take_aside", "", move |_, args| {
+            if let Some(run) = run.upgrade() {
+                note_gradient(&run, args[0].extract()?, &args[1]);
+            }
+            Ok(args[1].py().None())
+        })?;
+        let given = (through, made, prepare, again, take_aside);
+        let hooks = cpython::import(py, "sot._late_hooks")?.call_method1("LateHooks", given)?;
         *locked(&self.late.hooks) = Some(hooks.clone().unbind());
         Ok(Some(hooks))
     }

@@ -49,13 +49,13 @@ const ERROR: &str = "sot: a second backward pass goes through a program, which c
     the graph remains a program: leave such functions untranslated.)";
 
 const ERROR_BY_RESULT: &str = "sot: a gradient by a result of a program that has several, which Paddle cannot give, and which cannot be \
-    done again: it writes what it reads, what it was given has changed, a hook changes a gradient, or \
-    no_grad_vars are given. From now on sot calls graphs with gradients operation by operation instead: make the forward pass again and it works. To have it so from the \
+    done again: it writes what it reads, what it was given has changed, or \
+    the result is a view of what the program was given. From now on sot calls graphs with gradients operation by operation instead: make the forward pass again and it works. To have it so from the \
     start, ask for it in the first training step, or set MIN_GRAPH_SIZE=1000000.";
 
 const ERROR_HOOK: &str = "sot: a hook on a result of a program from which others are computed, or its gradient, which would see nothing of \
     what flows to those, and what the program did cannot be done again: it writes what it reads, what it was given has \
-    changed, the result is a view of what the program was given, or the gradients are to have gradients. From now on sot calls graphs with gradients operation by operation instead: make the forward pass again and it works. \
+    changed, the result is a view of what the program was given, or the gradients are to have gradients and come to a tensor outside with a hook from several programs. From now on sot calls graphs with gradients operation by operation instead: make the forward pass again and it works. \
     To have it so from the start, register the hook in the first training step, or set MIN_GRAPH_SIZE=1000000.";
 
 /// Whether a program has results that come from no differentiable operation in common.
@@ -79,8 +79,16 @@ struct Pass {
     is_second: bool,
     /// The error that it was stopped with before one.
     stopped: Option<&'static str>,
-    /// Whether late hooks are called in it. Where gradients are made a second time they would be called twice.
-    calls_hooks: bool,
+    hooks: Hooks,
+}
+
+/// Whether a pass calls hooks. Where gradients are made several times, one pass of these does.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Hooks {
+    Called,
+    Muted,
+    /// At least one was to be called.
+    MutedSome,
 }
 
 /// What a pass does with what it goes through.
@@ -110,17 +118,23 @@ impl Kind {
 
 impl Pass {
     /// One that began before passes were looked at.
-    const UNKNOWN: Pass =
-        Pass { id: 1, kind: Kind::Frees, through_program: false, is_second: false, stopped: None, calls_hooks: false };
+    const UNKNOWN: Pass = Pass {
+        id: 1,
+        kind: Kind::Frees,
+        through_program: false,
+        is_second: false,
+        stopped: None,
+        hooks: Hooks::Called,
+    };
 
     fn new(kind: Kind) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(Pass::UNKNOWN.id + 1);
         Pass { id: NEXT.fetch_add(1, Ordering::Relaxed), kind, ..Pass::UNKNOWN }
     }
 
-    /// One that is made once.
-    fn only(kind: Kind) -> Self {
-        Pass { calls_hooks: true, ..Pass::new(kind) }
+    /// One after which the gradients are made again if it meets a program.
+    fn mute(kind: Kind) -> Self {
+        Pass { hooks: Hooks::Muted, ..Pass::new(kind) }
     }
 }
 
@@ -141,6 +155,11 @@ impl Running {
     fn new(pass: Pass) -> Self {
         Running { pass, stretch: None, copies: None, kept: Vec::new(), met: Vec::new() }
     }
+
+    /// Whether there are hooks that it has not called, or that are on what it has not come to.
+    fn has_hooks(&self, py: Python<'_>) -> bool {
+        self.pass.hooks == Hooks::MutedSome || self.kept.iter().any(|run| run.late.get(py).is_some())
+    }
 }
 
 /// The gradient that has come to a result of a program.
@@ -159,6 +178,8 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(refuse_pass, module)?)?;
     module.add_function(wrap_pyfunction!(hooks_of, module)?)?;
     module.add_function(wrap_pyfunction!(refuse_hook, module)?)?;
+    module.add_function(wrap_pyfunction!(is_muted, module)?)?;
+    module.add_function(wrap_pyfunction!(stops_at_programs, module)?)?;
     module.add_function(wrap_pyfunction!(pass_number, module)?)
 }
 
@@ -197,7 +218,7 @@ pub(crate) fn replace(module: &Bound<'_, PyAny>, name: &str, instead: Instead) -
 
 /// All that `backward` comes to: tensors, weights, whether the graph is kept.
 fn run_backward<'py>(function: &Bound<'py, PyAny>, args: &[Bound<'py, PyAny>]) -> PyResult<Bound<'py, PyAny>> {
-    let pass = Pass::only(if flag(args, 2)? { Kind::Keeps } else { Kind::Frees });
+    let pass = Pass::new(if flag(args, 2)? { Kind::Keeps } else { Kind::Frees });
     let args = late_hooks::with_roots(function.py(), args, 1)?;
     run(pass, function, &args).map(|(nothing, _)| nothing)
 }
@@ -206,11 +227,16 @@ fn run_backward<'py>(function: &Bound<'py, PyAny>, args: &[Bound<'py, PyAny>]) -
 /// are by the inputs only, whether some of those may not be reached, and what no gradient goes through.
 fn run_partial_grad<'py>(function: &Bound<'py, PyAny>, args: &[Bound<'py, PyAny>]) -> PyResult<Bound<'py, PyAny>> {
     let creates = flag(args, 4)?;
-    let (mut inputs, mut wanted) = (Vec::new(), Vec::new());
+    let (mut inputs, mut wanted, mut paddle_knows) = (Vec::new(), Vec::new(), true);
     for (place, input) in args[1].try_iter()?.enumerate() {
         let input = input?;
         match results::origin(&input) {
-            Some(Of::Program(run, at)) => wanted.push(Wanted { run, at, place }),
+            Some(Of::Program(run, at)) => {
+                paddle_knows = false;
+                wanted.push(Wanted { run, at, place });
+            }
+            // The pass for gradients that are to have some goes no further than to it.
+            Some(Of::Only(run)) if creates => wanted.push(Wanted { run, at: 0, place }),
             Some(Of::Made(run, at)) if run.upgrade().is_none_or(|run| run.is_through(at)) => {
                 return refuse_program(ERROR_BY_RESULT);
             }
@@ -223,21 +249,34 @@ fn run_partial_grad<'py>(function: &Bound<'py, PyAny>, args: &[Bound<'py, PyAny>
             }
         }
     }
-    if !wanted.is_empty() {
-        return by_results(function, args, inputs, wanted);
+    let stopped = Stopped::of(args.get(7))?;
+    if !wanted.is_empty() || !stopped.results.is_empty() {
+        paddle_knows &= stopped.results.is_empty();
+        match by_results(function, args, inputs, wanted, stopped, paddle_knows)? {
+            Some(gradients) => return Ok(gradients),
+            None if paddle_knows => {}
+            None => return refuse_program(ERROR_BY_RESULT),
+        }
     }
     if !creates {
         let kind = if flag(args, 3)? { Kind::Keeps } else { Kind::Leaves };
         let args = late_hooks::with_roots(function.py(), args, 2)?;
-        return run(Pass::only(kind), function, &args).map(|(gradients, _)| gradients);
+        return run(Pass::new(kind), function, &args).map(|(gradients, _)| gradients);
     }
-    let (gradients, passed) = run(Pass::new(Kind::Keeps), function, args)?;
+    let plain = || run(Pass::new(Kind::Keeps), function, args).map(|(gradients, _)| gradients);
+    if !past_run::are_alive() {
+        return plain();
+    }
+    let mut first = args.to_vec();
+    first[3] = yes(function.py());
+    let (gradients, passed) = run(Pass::mute(Kind::Keeps), function, &first)?;
+    let has_muted = passed.has_hooks(function.py());
     if passed.kept.is_empty() {
-        return Ok(gradients);
+        return if has_muted { plain() } else { Ok(gradients) };
     }
     let given = PyTuple::new(function.py(), &args[..3])?;
     again(function, args, &passed.kept, |module, up_to_programs| {
-        module.call_method1("differentiable", (up_to_programs, given, gradients))
+        module.call_method1("differentiable", (up_to_programs, given, gradients, has_muted))
     })
 }
 
@@ -248,48 +287,85 @@ struct Wanted {
     place: usize,
 }
 
-/// Gradients by results of programs that have several: from their statements, called one by one. `inputs` are the others.
+/// What no gradient goes through.
+struct Stopped<'py> {
+    /// Results of programs that have several.
+    results: Vec<(Weak<PastRun>, usize)>,
+    others: Vec<Bound<'py, PyAny>>,
+}
+
+impl<'py> Stopped<'py> {
+    fn of(tensors: Option<&Bound<'py, PyAny>>) -> PyResult<Self> {
+        let mut stopped = Stopped { results: Vec::new(), others: Vec::new() };
+        let Some(tensors) = tensors.filter(|tensors| !tensors.is_none()) else { return Ok(stopped) };
+        for tensor in tensors.try_iter()? {
+            let tensor = tensor?;
+            match results::origin(&tensor) {
+                Some(Of::Program(run, at)) => stopped.results.push((run, at)),
+                Some(Of::Made(run, at)) => stopped.results.push((run, made::key(at))),
+                Some(Of::MadeOfInput) => return refuse_program(ERROR_BY_RESULT),
+                origin => {
+                    if let Some(Of::Trial(passes, _)) = origin {
+                        passes.upgrade().into_iter().for_each(|passes| passes.refuse_program());
+                    }
+                    stopped.others.push(tensor);
+                }
+            }
+        }
+        Ok(stopped)
+    }
+}
+
+/// Gradients by results of programs that have several, or that do not go through some: from their statements, called one by one. `inputs`
+/// are the others. `None` if that cannot be.
 fn by_results<'py>(
     function: &Bound<'py, PyAny>,
     args: &[Bound<'py, PyAny>],
     inputs: Vec<(usize, Bound<'py, PyAny>)>,
     wanted: Vec<Wanted>,
-) -> PyResult<Bound<'py, PyAny>> {
+    stopped: Stopped<'py>,
+    paddle_knows: bool,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = function.py();
-    let refuse = || refuse_program(ERROR_BY_RESULT);
     let count = args[1].len()?;
     let (mut places, mut inputs): (Vec<_>, Vec<_>) =
         inputs.into_iter().map(|(place, input)| (Some(place), input)).unzip();
     let by_result = PyDict::new(py);
     for Wanted { run, at, place } in wanted {
-        let Some(run) = run.upgrade() else { return refuse() };
+        let Some(run) = run.upgrade() else { return Ok(None) };
         by_result.set_item((run.number, at), place)?;
         for called in run.called(py, at)? {
             places.push(Some(place));
             inputs.push(called);
         }
         if !run.sources(py, &mut inputs)? {
-            return refuse();
+            return Ok(None);
         }
         places.resize(inputs.len(), None);
     }
-    if flag(args, 7)? {
-        return refuse();
+    let no_gradients = PyList::empty(py);
+    for (run, at) in stopped.results {
+        let Some(run) = run.upgrade() else { return Ok(None) };
+        no_gradients.append((run.number, at))?;
     }
     let mut first = args.to_vec();
+    if let Some(others) = first.get_mut(7) {
+        *others = PyList::new(py, stopped.others)?.into_any();
+    }
     first[1] = PyList::new(py, inputs)?.into_any();
     (first[3], first[4], first[6]) = (yes(py), PyBool::new(py, false).to_owned().into_any(), yes(py));
-    let (gradients, passed) = run(Pass::new(Kind::Keeps), function, &first)?;
-    let given = PyTuple::new(py, &first[..3])?;
-    let asked = (count, flag(args, 4)?, flag(args, 6)?);
-    let made = again(function, args, &passed.kept, |module, up_to_programs| {
-        module.call_method1("by_results", (up_to_programs, given, gradients, places, by_result, asked))
-    })?;
-    if made.is_none() {
-        refuse()
-    } else {
-        Ok(made)
+    let (gradients, passed) = run(Pass::mute(Kind::Keeps), function, &first)?;
+    if paddle_knows && passed.kept.is_empty() {
+        return Ok(None);
     }
+    let given = PyTuple::new(py, &first[..3])?;
+    let asked = (count, flag(args, 4)?, flag(args, 6)?, passed.has_hooks(py));
+    // What is asked for in `args` is in the rest of `first`, but for second gradients.
+    first[4] = args[4].clone();
+    let made = again(function, &first, &passed.kept, |module, up_to_programs| {
+        module.call_method1("by_results", (up_to_programs, given, gradients, places, (by_result, no_gradients), asked))
+    })?;
+    Ok((!made.is_none()).then_some(made))
 }
 
 /// Does `work`, which is given what makes a pass up to programs: `function` as it is with `args`, but for outputs, inputs and weights.
@@ -313,9 +389,12 @@ fn again<'py>(
     (rest[0], rest[3]) = (yes(py), yes(py));
     let (function, rest) = (function.clone().unbind(), PyTuple::new(py, rest)?.unbind());
     let up_to_programs = cpython::fastcall(py, "up_to_programs", "", move |py, args| {
-        let mut args = args.to_vec();
-        args.extend(rest.bind(py).iter());
-        let (gradients, Running { met, .. }) = run(Pass::new(Kind::StopsAtPrograms), function.bind(py), &args)?;
+        let mut rest: Vec<_> = rest.bind(py).iter().collect();
+        rest[4] = rest[4].call_method1("__add__", (&args[3],))?;
+        let hooks = if flag(args, 4)? { Hooks::Called } else { Hooks::Muted };
+        let pass = Pass { hooks, ..Pass::new(Kind::StopsAtPrograms) };
+        let args: Vec<_> = args[..3].iter().cloned().chain(rest).collect();
+        let (gradients, Running { met, .. }) = run(pass, function.bind(py), &args)?;
         Ok((gradients, as_list(py, met)?).into_pyobject(py)?.into_any().unbind())
     })?;
     let made = work(&module(py)?, up_to_programs.into_any());
@@ -457,6 +536,11 @@ fn hooks_of<'py>(tensor: &Bound<'py, PyAny>) -> PyResult<Option<(Bound<'py, PyAn
                 return Ok(run.late_hooks(tensor.py())?.map(|hooks| (hooks, at)));
             }
         }
+        Some(Of::Only(run)) => {
+            if let Some(run) = run.upgrade() {
+                return Ok(run.late_hooks(tensor.py())?.map(|hooks| (hooks, 0)));
+            }
+        }
         Some(Of::Made(run, at)) => {
             if let Some(run) = run.upgrade() {
                 return Ok(run.late_hooks(tensor.py())?.map(|hooks| (hooks, made::key(at))));
@@ -472,6 +556,23 @@ fn hooks_of<'py>(tensor: &Bound<'py, PyAny>) -> PyResult<Option<(Bound<'py, PyAn
 #[pyfunction(name = "_pass")]
 fn pass_number() -> u64 {
     with_running(|pass| pass.id)
+}
+
+/// Whether the pass that is running is to call no hook.
+#[pyfunction(name = "_is_muted")]
+fn is_muted() -> bool {
+    with_running(|pass| {
+        if pass.hooks == Hooks::Muted {
+            pass.hooks = Hooks::MutedSome;
+        }
+        pass.hooks != Hooks::Called
+    })
+}
+
+/// Whether the pass that is running goes no further than to programs.
+#[pyfunction(name = "_stops_at_programs")]
+fn stops_at_programs() -> bool {
+    with_running(|pass| pass.kind == Kind::StopsAtPrograms)
 }
 
 /// Stops the pass that is running: what hooks are to see cannot be made.

@@ -2,7 +2,7 @@
 //! graph has the scope kept as well, and copies of what the program was given: for the next one the program runs again in
 //! that scope, if that gives the same.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use pyo3::intern;
@@ -91,6 +91,31 @@ struct Given {
     random_state: Option<Py<PyAny>>,
     /// By identity, all inputs and parameters and what they were when a pass first kept them.
     copies: Option<Py<PyDict>>,
+    _alive: Alive,
+}
+
+/// How many runs there are that no pass has let go of.
+static ALIVE: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether there are any.
+pub(super) fn are_alive() -> bool {
+    ALIVE.load(Ordering::Relaxed) > 0
+}
+
+/// Counts as one of those.
+struct Alive;
+
+impl Alive {
+    fn new() -> Self {
+        ALIVE.fetch_add(1, Ordering::Relaxed);
+        Alive
+    }
+}
+
+impl Drop for Alive {
+    fn drop(&mut self) {
+        ALIVE.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl PastRun {
@@ -113,6 +138,7 @@ impl PastRun {
             scope,
             random_state,
             copies: None,
+            _alive: Alive::new(),
         };
         PastRun {
             number,
@@ -131,9 +157,11 @@ impl PastRun {
     /// comes through, before the node.
     pub(crate) fn watch(self, results: &Bound<'_, PyAny>) -> PyResult<Arc<Self>> {
         let run = Arc::new(self);
-        if results.len()? > 1 {
-            results::note(results, |at| Some(Of::Program(Arc::downgrade(&run), at)))?;
-        }
+        let is_only = results.len()? == 1;
+        results::note(results, |at| {
+            let run = Arc::downgrade(&run);
+            Some(if is_only { Of::Only(run) } else { Of::Program(run, at) })
+        })?;
         for (at, result) in results.try_iter()?.enumerate() {
             let (result, run) = (result?, Arc::clone(&run));
             if takes_hook(&result)? {
@@ -291,6 +319,9 @@ impl PastRun {
     pub(super) fn call_again(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         let results = self.again(py, |graph, _, inputs, _, _| graph.call_again(inputs))?;
         if let Some(results) = &results {
+            if let Some(hooks) = self.late.get(py) {
+                hooks.call_method1("put_on", (results,))?;
+            }
             let called = results.bind(py).cast::<PyDict>()?.clone().unbind();
             locked(&self.called).push(called);
         }

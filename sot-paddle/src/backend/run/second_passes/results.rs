@@ -17,6 +17,8 @@ pub(super) enum Of {
     Trial(Weak<Passes>, bool),
     /// A run of a program that has several; the index among them.
     Program(Weak<PastRun>, usize),
+    /// A run of a program that has no other. Only its hooks count: Paddle knows gradients by it.
+    Only(Weak<PastRun>),
     /// A run of a program, from one of whose results it was made; the index among the outputs.
     Made(Weak<PastRun>, usize),
     /// It was made from what a program was given; gradients come through it from a result.
