@@ -25,6 +25,7 @@ sot_core::inventory::submit! {
         is_value: classes::object::is_kept_value,
         object: |value| Rc::new(classes::object::ObjectVariable::new(value)),
         exception: |cx, real| classes::exception::ExceptionVariable::of_real(cx, real, None, None),
+        tell: classes::exception::tell,
         item_iterator: |cx, object| Ok(iterators::items::ItemIterator::over(cx, object)),
         instance_dict: classes::instance_dict::of,
         frame: builtins::frame::view,

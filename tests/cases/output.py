@@ -190,6 +190,57 @@ def test_logger_with_an_exception(x):
     return y
 
 
+def _fails(value):
+    raise ValueError("bad", value)
+
+
+@given(one)
+def test_whole__logger_with_a_traceback(x):
+    y = x + 1
+    for value in range(2):
+        try:
+            _fails(value)
+        except ValueError as error:
+            LOGGER.exception("failed %d: %s", value, error)
+            LOGGER.error("again", exc_info=True)
+            LOGGER.warning("given", exc_info=error)
+            LOGGER.info("not told", exc_info=False)
+            LOGGER.exception("not told either", exc_info=None)
+            LOGGER.debug("hidden", exc_info=True)
+    LOGGER.error("nothing is handled", exc_info=True)
+    return y
+
+
+@given(one)
+def test_whole__logger_with_a_chain(x):
+    try:
+        try:
+            _fails(1)
+        except ValueError as error:
+            raise KeyError("later") from error
+    except KeyError:
+        LOGGER.log(logging.ERROR, "failed", exc_info=True)
+    return x + 1
+
+
+@given(one)
+def test_logger_with_a_given_triple(x):
+    try:
+        _fails(1)
+    except ValueError:
+        LOGGER.error("failed", exc_info=sys.exc_info())
+    return x + 1
+
+
+@given(one, hit=False)
+def test_a_handler_of_the_program_sees_a_traceback(x):
+    try:
+        _fails(1)
+    except ValueError:
+        OWN.exception("failed")
+    return x + 1, KEEPING.kept[-1]
+
+
 class Keeping(logging.Handler):
     def __init__(self):
         super().__init__()

@@ -554,3 +554,13 @@ def raised_by_callbacks(x):
         except Plain as e:
             out.append(e.args)
     return x + 1, out
+
+
+def text_of_ones_own(x):
+    texts = []
+    for e in (Plain(), Plain("a"), Plain(1, 2), Coded(4), Slotted(1)):
+        try:
+            raise e
+        except Exception as caught:
+            texts += _only(caught)
+    return x + 1, texts

@@ -72,7 +72,12 @@ impl<'py> OpcodeExecutor<'py> {
         if let Some(value) = self.find_builtin(name)? {
             return Ok(value);
         }
-        Err(self.raise(PyNameError::new_err(format!("name '{name}' is not defined"))))
+        let error = self.raise(PyNameError::new_err(format!("name '{name}' is not defined")));
+        if let Unwind::Raise(exception) = error {
+            let name = self.string(name);
+            (self.runtime.factories.tell)(self, exception, &[("name", name)])?;
+        }
+        Err(error)
     }
 
     /// What the frame's globals bind to a name.

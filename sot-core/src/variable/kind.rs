@@ -196,6 +196,8 @@ pub struct Factories {
     pub object: fn(Py<PyAny>) -> Rc<dyn Variable>,
     /// An exception made by C code while tracing.
     pub exception: for<'py> fn(&mut OpcodeExecutor<'py>, &Bound<'py, PyAny>) -> Flow<VarId>,
+    /// The interpreter tells an exception more, if it knows nothing of the kind.
+    pub tell: fn(&mut OpcodeExecutor<'_>, VarId, &[(&str, VarId)]) -> Flow<()>,
     /// An iterator over `x[0]`, `x[1]` and so on, for an object without `__iter__`.
     pub item_iterator: fn(&mut OpcodeExecutor<'_>, VarId) -> Flow<VarId>,
     /// `x.__dict__`

@@ -14,7 +14,7 @@ use sot_core::runtime::Runtime;
 use sot_core::side_effects::Effect;
 use sot_core::variable::VarId;
 
-use super::{cannot, io};
+use super::{cannot, io, traceback};
 
 const DEBUG: i64 = 10;
 const INFO: i64 = 20;
@@ -27,6 +27,10 @@ builtin! { LOGGER_INFO = "logging:Logger.info" => |cx, args| log_method(cx, args
 builtin! { LOGGER_WARNING = "logging:Logger.warning" => |cx, args| log_method(cx, args, Some(WARNING)) }
 builtin! { LOGGER_ERROR = "logging:Logger.error" => |cx, args| log_method(cx, args, Some(ERROR)) }
 builtin! { LOGGER_CRITICAL = "logging:Logger.critical" => |cx, args| log_method(cx, args, Some(CRITICAL)) }
+builtin! { LOGGER_EXCEPTION = "logging:Logger.exception" => |cx, args| {
+    let args = handling(cx, args);
+    log_method(cx, &args, Some(ERROR))
+} }
 builtin! { LOGGER_LOG = "logging:Logger.log" => |cx, args| log_method(cx, args, None) }
 
 builtin! { LOG_DEBUG = "logging:debug" => |cx, args| log_on_root(cx, args, Some(DEBUG)) }
@@ -34,6 +38,10 @@ builtin! { LOG_INFO = "logging:info" => |cx, args| log_on_root(cx, args, Some(IN
 builtin! { LOG_WARNING = "logging:warning" => |cx, args| log_on_root(cx, args, Some(WARNING)) }
 builtin! { LOG_ERROR = "logging:error" => |cx, args| log_on_root(cx, args, Some(ERROR)) }
 builtin! { LOG_CRITICAL = "logging:critical" => |cx, args| log_on_root(cx, args, Some(CRITICAL)) }
+builtin! { LOG_EXCEPTION = "logging:exception" => |cx, args| {
+    let args = handling(cx, args);
+    log_on_root(cx, &args, Some(ERROR))
+} }
 builtin! { LOG_LOG = "logging:log" => |cx, args| log_on_root(cx, args, None) }
 
 // What loggers have, messages that are still to be replayed may depend on, and change.
@@ -44,6 +52,15 @@ builtin! { REMOVE_HANDLER = "logging:Logger.removeHandler" => |cx, args| set_up(
 
 fn set_up(_: &mut OpcodeExecutor<'_>, _: &CallArgs) -> Flow<VarId> {
     Err(cannot("setting up how messages are logged"))
+}
+
+/// The arguments of `exception()`, which logs what is being handled if it is not told otherwise.
+fn handling(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> CallArgs {
+    let mut args = args.clone();
+    if !args.keywords.iter().any(|(name, _)| &**name == "exc_info") {
+        args.keywords.push(("exc_info".into(), cx.boolean(true)));
+    }
+    args
 }
 
 fn log_method(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, level: Option<i64>) -> Flow<VarId> {
@@ -83,9 +100,13 @@ fn log(
         return Err(cannot("logging by what the function itself has set up"));
     }
     let mut depth = 1;
+    let mut raised = cx.none();
     for (name, value) in keywords {
         match (&**name, cx.known_int(*value)?) {
             ("stacklevel", Some(level)) => depth = level,
+            ("exc_info", _) if writes_texts(cx, logger)? => {
+                raised = traceback::logged(cx, *value)?.unwrap_or(raised);
+            }
             _ => return Err(cannot(&format!("logging with {name}"))),
         }
     }
@@ -102,17 +123,37 @@ fn log(
     let (callable, args) = match place {
         Some(place) => {
             let callable = replayed(cx, &wrap_pyfunction!(emit_record, cx.py)?)?;
-            (callable, [logger, level].into_iter().chain(place).chain(message).collect())
+            (callable, [logger, level, raised].into_iter().chain(place).chain(message).collect())
         }
         None => {
             let above = cx.integer(depth - cx.frames.len() as i64)?;
             let callable = replayed(cx, &wrap_pyfunction!(emit_record_for_caller, cx.py)?)?;
             let here = self::place(cx, 1).ok_or_else(|| cannot("logging outside of functions"))?;
-            (callable, [logger, level, above].into_iter().chain(here).chain(message).collect())
+            (callable, [logger, level, raised, above].into_iter().chain(here).chain(message).collect())
         }
     };
     cx.effects.record(Effect::Call { callable, args, keywords: Vec::new() });
     Ok(cx.none())
+}
+
+/// Whether all that is made of a record is a text, so that nobody sees what that of an exception is made of.
+fn writes_texts(cx: &mut OpcodeExecutor<'_>, logger: VarId) -> Flow<bool> {
+    let mut logger = match cx.see(logger)?.object() {
+        Some(logger) if !logger.is_none(cx.py) => logger.bind(cx.py).clone(),
+        _ => cpython::import(cx.py, "logging")?.getattr("root")?,
+    };
+    while !logger.is_none() {
+        for handler in logger.getattr("handlers")?.try_iter()? {
+            if !handler?.get_type().getattr("__module__")?.eq("logging")? {
+                return Ok(false);
+            }
+        }
+        if !logger.getattr("propagate")?.is_truthy()? {
+            break;
+        }
+        logger = logger.getattr("parent")?;
+    }
+    Ok(true)
 }
 
 /// Whether the trace has written to a logger, a handler or the module, which the replay would find in their last state, or has
@@ -202,13 +243,14 @@ pub(super) fn replayed<'py>(cx: &mut OpcodeExecutor<'py>, function: &Bound<'py, 
     cx.wrap_fresh(function.as_any())
 }
 
-/// `logger.log(level, message, *args)` as called from a given place. Without a logger it is the root's turn.
+/// `logger.log(level, message, *args)` as called from a given place, with what is said of an exception. Without a logger it is the root's turn.
 #[pyfunction]
-#[pyo3(signature = (logger, level, file, line, function, message, *args))]
+#[pyo3(signature = (logger, level, raised, file, line, function, message, *args))]
 #[allow(clippy::too_many_arguments, reason = "they are a log record's")]
 fn emit_record(
     logger: &Bound<'_, PyAny>,
     level: i64,
+    raised: &Bound<'_, PyAny>,
     file: &str,
     line: i64,
     function: &str,
@@ -238,16 +280,19 @@ fn emit_record(
     let none = py.None();
     let record = logger
         .call_method1("makeRecord", (name, level, place.0, place.1, message, args, &none, place.2, &none, &none))?;
+    // As if a formatter had said it.
+    record.setattr("exc_text", raised)?;
     logger.call_method1("handle", (record,)).map(drop)
 }
 
 /// As above, for a caller of the translated function, so many calls above it.
 #[pyfunction]
-#[pyo3(signature = (logger, level, calls, file, line, function, message, *args))]
+#[pyo3(signature = (logger, level, raised, calls, file, line, function, message, *args))]
 #[allow(clippy::too_many_arguments, reason = "they are a log record's")]
 fn emit_record_for_caller(
     logger: &Bound<'_, PyAny>,
     level: i64,
+    raised: &Bound<'_, PyAny>,
     calls: usize,
     file: &str,
     line: i64,
@@ -263,8 +308,8 @@ fn emit_record_for_caller(
         None => None,
     };
     match found {
-        Some((file, line, function)) => emit_record(logger, level, &file, line, &function, message, args),
-        None => emit_record(logger, level, file, line, function, message, args),
+        Some((file, line, function)) => emit_record(logger, level, raised, &file, line, &function, message, args),
+        None => emit_record(logger, level, raised, file, line, function, message, args),
     }
 }
 

@@ -9,7 +9,7 @@ use sot_core::executor::{object_model, CallArgs, OpcodeExecutor};
 use sot_core::variable::VarId;
 
 use super::{builtin_object, cannot};
-use crate::classes::exception;
+use crate::classes::exception::{self, ExceptionVariable};
 use crate::classes::exception_replica::{self, Replicas, Said};
 use crate::iterators::library;
 
@@ -42,6 +42,25 @@ fn format(cx: &mut OpcodeExecutor<'_>, name: &str, args: &CallArgs, said: Said) 
     let mut replicas = Replicas::new(said);
     let (positional, keywords) = exception_replica::arguments(cx, &mut replicas, args)?;
     replicas.fold(cx, || function.call(positional, Some(&keywords)))
+}
+
+/// What `logging` says of an exception: of the one given, or of the one being handled where all that is given is that there is one.
+pub(super) fn logged(cx: &mut OpcodeExecutor<'_>, exc_info: VarId) -> Flow<Option<VarId>> {
+    let lines = if cx.see_as::<ExceptionVariable>(exc_info)?.is_some() {
+        let class = object_model::type_variable(cx, exc_info)?;
+        let traceback = cx.get_attr(exc_info, &"__traceback__".into())?;
+        let args = CallArgs::positional(vec![class, exc_info, traceback]);
+        format(cx, "format_exception", &args, Said::WithChain)?
+    } else {
+        let given = cx.known(exc_info)?.ok_or_else(|| cannot("logging with this exc_info"))?;
+        if !given.is_truthy()? {
+            return Ok(None);
+        }
+        format_handled(cx, &CallArgs::default())?
+    };
+    let text = join(cx, lines)?;
+    let text = cx.known_str(text)?.ok_or_else(|| cannot("a traceback that is not known"))?;
+    Ok(Some(cx.string(text.strip_suffix('\n').unwrap_or(&text))))
 }
 
 /// The lines for the exception that is being handled.

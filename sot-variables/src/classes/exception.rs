@@ -52,6 +52,22 @@ sot_core::builtin! { EXCEPTION = "sys:exception" => |cx, args| {
     Ok(handled(cx)?.unwrap_or_else(|| cx.none()))
 } }
 
+/// The interpreter tells an exception what it was about, where its class has a place for it and nothing is there.
+pub fn tell(cx: &mut OpcodeExecutor<'_>, exception: VarId, what: &[(&str, VarId)]) -> Flow<()> {
+    let Some(payload) = cx.vars.as_kind::<ExceptionVariable>(exception) else { return Ok(()) };
+    let Some(real) = payload.real(cx.py) else { return Ok(()) };
+    for (name, _) in what {
+        let is_empty = real.getattr_opt(*name)?.is_some_and(|value| value.is_none());
+        if !is_empty || cx.effects.attribute(exception, &Rc::from(*name)).is_some() {
+            return Ok(());
+        }
+    }
+    for (name, value) in what {
+        cx.effects.set_attribute(exception, &Rc::from(*name), Some(*value));
+    }
+    Ok(())
+}
+
 /// The exception that is being handled, if it can be told that there is one or none.
 pub(crate) fn handled(cx: &mut OpcodeExecutor<'_>) -> Flow<Option<VarId>> {
     match cx.handled_exception() {
@@ -396,7 +412,7 @@ impl ExceptionVariable {
             _ => {
                 let ty = self.ty.bind(cx.py).cast::<PyType>().map_err(PyErr::from)?.clone();
                 if held_attribute(&ty) != Some(&**name) {
-                    return Ok(None);
+                    return Ok(written);
                 }
                 Some(written.unwrap_or_else(|| cx.none()))
             }
@@ -404,7 +420,7 @@ impl ExceptionVariable {
     }
 
     /// An attribute of a class with C state, read off the real exception.
-    fn read(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<VarId> {
+    fn read(&self, cx: &mut OpcodeExecutor<'_>, name: &Name) -> Flow<VarId> {
         let py = cx.py;
         let refuse = || {
             Unwind::break_graph(
@@ -413,11 +429,11 @@ impl ExceptionVariable {
             )
         };
         let real = self.real.as_ref().ok_or_else(refuse)?.bind(py).clone();
-        // The interpreter gives these to the errors it raises itself, and to those of a `__getattr__`; ours may lack them.
+        // The interpreter gives these to the errors it raises itself; ours may lack them.
         let told = real.is_instance_of::<PyAttributeError>()
             || real.is_instance_of::<PyNameError>()
             || real.is_instance_of::<PyImportError>();
-        if told && (self.class.is_none() || cx.raised_at(this).is_some()) {
+        if told && self.class.is_none() {
             return Err(refuse());
         }
         let value = real.getattr(&**name).map_err(|error| cx.raise(error))?;
@@ -465,7 +481,7 @@ impl Variable for ExceptionVariable {
         {
             return object_model::get_attr(cx, this, name);
         }
-        self.read(cx, this, name).map(Some)
+        self.read(cx, name).map(Some)
     }
 
     fn set_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, value: Option<VarId>) -> Flow<()> {

@@ -85,6 +85,7 @@ impl<'py> Replicas<'py> {
         let payload = payload.ok_or_else(|| refuse("an exception that was not made in the trace"))?;
         let ty = payload.python_class(cx.py)?;
         refuse_what_says_more(&ty)?;
+        refuse_suggestions(cx, exception, &ty)?;
         let made = match payload.members() {
             Some(members) => {
                 let message = payload.args().first().copied().ok_or_else(|| refuse("a group of exceptions"))?;
@@ -150,13 +151,26 @@ impl<'py> Replicas<'py> {
     }
 }
 
-/// Classes whose texts depend on more than is known here: on names that are alike, or on what they have in a way of their own.
+/// For a name that was not found the library looks for one like it, in more than is known here.
+fn refuse_suggestions(cx: &mut OpcodeExecutor<'_>, exception: VarId, ty: &Bound<'_, PyType>) -> Flow<()> {
+    let py = cx.py;
+    let is = |base: Bound<'_, PyType>| cpython::is_subtype(ty, &base);
+    let name = match () {
+        () if !LANGUAGE.suggests_names => return Ok(()),
+        () if is(py.get_type::<PyImportError>()) => "name_from",
+        () if is(py.get_type::<PyAttributeError>()) || is(py.get_type::<PyNameError>()) => "name",
+        () => return Ok(()),
+    };
+    let name = cx.get_attr(exception, &name.into())?;
+    if cx.known(name)?.is_some_and(|name| name.is_none()) {
+        return Ok(());
+    }
+    Err(refuse("an exception for which the library looks for names that are alike"))
+}
+
+/// Classes whose texts depend on more than is known here, as they have their attributes in a way of their own.
 fn refuse_what_says_more(ty: &Bound<'_, PyType>) -> Flow<()> {
     let py = ty.py();
-    let suggests = [py.get_type::<PyAttributeError>(), py.get_type::<PyNameError>(), py.get_type::<PyImportError>()];
-    if LANGUAGE.suggests_names && suggests.iter().any(|base| cpython::is_subtype(ty, base)) {
-        return Err(refuse("an exception for which the library looks for names that are alike"));
-    }
     let syntax_error = py.get_type::<PySyntaxError>();
     if cpython::is_subtype(ty, &syntax_error) && !ty.is(&syntax_error) {
         return Err(refuse("a syntax error of another class"));
