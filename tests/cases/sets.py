@@ -1,5 +1,6 @@
 """Sets whose order counts: at breaks, from outside, and of objects that are not there yet."""
 
+import abc
 import dataclasses
 
 import toy
@@ -161,3 +162,92 @@ def test_whole__half_an_update(x):
         s.update([17], broken(s))
     except ValueError as error:
         return x + 1, list(s), s, str(error)
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    row: int
+    column: int = dataclasses.field(default=0, compare=False)
+
+
+@given(lambda: (toy.arange(2),))
+def test_elements_that_the_program_compares(x):
+    s = {Place(n * 8 % 5) for n in range(7)}
+    t = {Place(3, 1), Place(9, 1), Place(1, 1)}
+    out = [[(place.row, place.column) for place in one] for one in (s,)]
+    s.discard(Place(2))
+    s.add(Place(16))
+    out += [[(place.row, place.column) for place in one] for one in (s, t)]
+    popped = s.pop()
+    return x + 1, out, popped.row, len(s | t), {(place.row, place.column) for place in s & t}, sorted(p.row for p in s - t), s, t
+
+
+@given(lambda: (toy.arange(2),))
+def test_whole__elements_that_differ_for_the_program(x):
+    s, t = {Place(8), Place(0), Place(16)}, {Place(24), Place(5)}
+    both = s | t
+    s |= {Place(40)}
+    near = {other for place in both for other in (Place(place.row + 1), Place(place.row - 1))} - both
+    return x + 1, [place.row for place in both], [place.row for place in s], [place.row for place in near], both
+
+
+@given(lambda: (toy.arange(2), {Place(3), Place(11)}))
+def test_elements_from_outside_that_the_program_compares(x, s):
+    t = s | {Place(4)}
+    s.add(Place(19))
+    return x + 1, sorted(place.row for place in t), sorted(place.row for place in s), len(t)
+
+
+def eq_counts(log):
+    class Loud:
+        def __init__(self, n):
+            self.n = n
+
+        def __hash__(self):
+            return self.n % 2
+
+        def __eq__(self, other):
+            log.append((self.n, other.n))
+            return self.n == other.n
+
+    return Loud
+
+
+@given(lambda: (toy.arange(2),))
+def test_elements_that_tell_who_compares_them(x):
+    log = []
+    Loud = eq_counts(log)
+    s = {Loud(1), Loud(2), Loud(3)}
+    t = s | {Loud(4)}
+    return x + 1, log, sorted(one.n for one in t)
+
+
+def _registering(known):
+    class Base(abc.ABC):
+        def __init_subclass__(cls, **rest):
+            super().__init_subclass__(**rest)
+            known.append(cls.__name__)
+            cls.tag = cls.__name__.lower()
+
+        @abc.abstractmethod
+        def run(self, x): ...
+
+    return Base
+
+
+@given(lambda: (toy.arange(2),))
+def test_abstract_classes_that_register(x):
+    known = []
+
+    class One(_registering(known)):
+        def run(self, x):
+            return x + 1
+
+    class Two(One):
+        @abc.abstractmethod
+        def run(self, x): ...
+
+    try:
+        Two()
+    except TypeError as error:
+        return One().run(x), known, One.tag, str(error), sorted(Two.__abstractmethods__), One.__abstractmethods__

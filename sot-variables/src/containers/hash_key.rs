@@ -117,6 +117,12 @@ impl HashKey {
         self.equality != Equality::Real
     }
 
+    /// Whether the real key has the hash that CPython's has, and is equal to itself alone or as CPython says.
+    pub fn stands_for_hash(&self, py: Python<'_>) -> bool {
+        self.equality == Equality::Real
+            || self.equality == Equality::Followed && self.bind(py).is_exact_instance_of::<StandIn>()
+    }
+
     /// Whether its hash is an address.
     pub fn is_address(&self) -> bool {
         matches!(self.equality, Equality::Identity(..))

@@ -15,7 +15,7 @@ use sot_core::guard::Test;
 use sot_core::variable::VarId;
 
 use crate::containers::dict;
-use crate::containers::hash_key::HashKey;
+use crate::containers::hash_key::{position, HashKey};
 use crate::containers::set::{self, Order, SetVariable};
 
 /// The elements of a set with what is known of their order.
@@ -42,7 +42,7 @@ impl Replica {
 
     /// That of a set to which elements were added one by one, as far as their hashes are known.
     pub(crate) fn of_added(py: Python<'_>, keys: &[Rc<HashKey>]) -> PyResult<Order> {
-        if keys.iter().any(|key| key.is_stand_in()) {
+        if !keys.iter().all(|key| key.stands_for_hash(py)) {
             return Ok(Order::Unknown);
         }
         Ok(Order::Made(Replica(plain(py, keys)?.unbind())))
@@ -143,7 +143,7 @@ impl Operand {
         let is_set = cx.see_as::<SetVariable>(value)?.is_some();
         let real = if is_set {
             of(cx, value)?.map(|replica| replica.0)
-        } else if keys.iter().any(|key| key.is_stand_in()) {
+        } else if !keys.iter().all(|key| key.stands_for_hash(cx.py)) {
             None
         } else {
             let items = PyList::new(cx.py, keys.iter().map(|key| key.bind(cx.py)))?;
@@ -156,15 +156,27 @@ impl Operand {
     }
 }
 
-/// What CPython is shown: its own objects for the operands, and all keys there are.
+/// What CPython is shown: its own objects for the operands, and all keys there are. It cannot ask the program whether two of
+/// them are equal.
 fn shown<'py>(
-    cx: &OpcodeExecutor<'py>,
+    cx: &mut OpcodeExecutor<'py>,
     left: &[Rc<HashKey>],
     others: &[Operand],
-) -> Option<(Vec<Bound<'py, PyAny>>, Vec<Rc<HashKey>>)> {
-    let real = others.iter().map(|other| Some(other.real.as_ref()?.bind(cx.py).clone())).collect::<Option<_>>()?;
-    let keys = left.iter().chain(others.iter().flat_map(|other| &other.keys)).cloned().collect();
-    Some((real, keys))
+) -> Flow<Option<(Vec<Bound<'py, PyAny>>, Vec<Rc<HashKey>>)>> {
+    let Some(real) = others.iter().map(|other| Some(other.real.as_ref()?.bind(cx.py).clone())).collect() else {
+        return Ok(None);
+    };
+    let mut known = left.to_vec();
+    for key in others.iter().flat_map(|other| &other.keys) {
+        let asks = key.is_stand_in() || known.iter().any(|known| known.is_stand_in());
+        if let Some(at) = if asks { position(cx, &known, key)? } else { None } {
+            if !known[at].bind(cx.py).is(key.bind(cx.py)) {
+                return Ok(None);
+            }
+        }
+        known.push(Rc::clone(key));
+    }
+    Ok(Some((real, known)))
 }
 
 fn unshown(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, left: Vec<Rc<HashKey>>, others: &[Operand]) -> Flow<Elements> {
@@ -185,7 +197,7 @@ pub(crate) fn combined(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, left: VarId, o
     let others = others.iter().map(|&other| Operand::of(cx, other)).collect::<Flow<Vec<_>>>()?;
     let replica = of(cx, left)?;
     let left = set::expect(cx, left)?.keys.clone();
-    let (Some(replica), Some((real, known))) = (replica, shown(cx, &left, &others)) else {
+    let (Some(replica), Some((real, known))) = (replica, shown(cx, &left, &others)?) else {
         return unshown(cx, op, left, &others);
     };
     let result = replica.0.bind(cx.py).call_method1(methods(op).0, PyTuple::new(cx.py, real)?);
@@ -198,7 +210,7 @@ pub(crate) fn changed(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, left: VarId, ri
     let right = [Operand::of(cx, right)?];
     let replica = of(cx, left)?;
     let left = set::expect(cx, left)?.keys.clone();
-    match (replica, shown(cx, &left, &right)) {
+    match (replica, shown(cx, &left, &right)?) {
         (Some(replica), Some((real, known))) => Ok(replica.change(cx.py, methods(op).1, &real, &known)?.0),
         _ => unshown(cx, op, left, &right),
     }

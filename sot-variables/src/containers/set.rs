@@ -1,5 +1,6 @@
 //! `set` and `frozenset` of keys known while tracing. Their order is that of a real set beside them ([`Replica`]). Of elements
-//! whose hashes are addresses of objects that are not there yet only CPython knows it, and iteration breaks the graph.
+//! whose hashes are addresses of objects that are not there yet, and of what was made of sets whose elements the program
+//! compares, only CPython knows it, and iteration breaks the graph.
 
 use std::rc::Rc;
 
@@ -80,7 +81,7 @@ fn change(cx: &mut OpcodeExecutor<'_>, set: VarId, keys: Vec<Rc<HashKey>>, chang
     let changes = old.changes.as_ref().filter(|changes| changes.len() < MAX_CHANGES);
     let replica = if changes.is_some() { old.replica(cx.py) } else { replica::of(cx, set)? };
     let (method, key) = &change;
-    let order = match replica.filter(|_| !key.is_stand_in()) {
+    let order = match replica.filter(|_| key.stands_for_hash(cx.py)) {
         Some(replica) => Order::Made(replica.after(method, key.bind(cx.py))?),
         None => Order::Unknown,
     };
@@ -258,8 +259,8 @@ impl SetVariable {
             Order::Made(replica) => Ok(replica.ordered(py, &self.keys)?),
             Order::Unknown if self.keys.len() > 1 => Err(Unwind::break_graph(
                 ReasonId::UnsupportedOperation,
-                "iteration over a set whose order only CPython knows, as it follows from addresses of objects that are not \
-                 there yet; sorted() gives one",
+                "iteration over a set whose order only CPython knows: it follows from addresses of objects that are not \
+                 there yet, or the program compares elements; sorted() gives one",
             )),
             Order::Found(_) | Order::Unknown => Ok(self.keys.clone()),
         }
@@ -272,12 +273,13 @@ impl SetVariable {
 
     /// A real set of its own with the same elements, and whether it is as the set is.
     pub(crate) fn copied<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, bool)> {
-        if let Some(replica) = self.replica(py) {
+        let stand_ins = self.keys.iter().any(|key| key.is_stand_in());
+        if let Some(replica) = self.replica(py).filter(|_| !stand_ins) {
             return Ok((replica.copy(py, self.frozen)?, !self.is_to_be_changed()));
         }
         let keys = self.keys.iter().map(|key| key.bind(py));
         let copy = if self.frozen { PyFrozenSet::new(py, keys)?.into_any() } else { PySet::new(py, keys)?.into_any() };
-        Ok((copy, self.keys.iter().all(|key| !key.is_stand_in())))
+        Ok((copy, !stand_ins))
     }
 
     fn ordered_items(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<Vec<VarId>> {

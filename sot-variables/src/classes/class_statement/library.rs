@@ -165,13 +165,24 @@ fn made_by<'py>(cx: &mut OpcodeExecutor<'py>, maker: Py<PyAny>, parts: Vec<VarId
     cx.produce_made(Rc::new(ClassVariable::of(class.clone().unbind(), made)), class)
 }
 
+/// Whether no write since the class was made says that something in it is abstract, or not.
+fn is_as_abstract(cx: &OpcodeExecutor<'_>, class: VarId, made: &MadeClass) -> bool {
+    let has_no_say = |effect: &Effect| match effect {
+        Effect::Contents { container } => *container != class,
+        Effect::Attribute { object, name, .. } => *object != class && &**name != "__isabstractmethod__",
+        Effect::Global { .. } => true,
+        _ => false,
+    };
+    cx.effects.log().get(made.writes..).is_some_and(|later| later.iter().all(has_no_say))
+}
+
 /// Calls a function that completes a class made in the trace and does nothing else, and that gives the class, another one made
 /// of it, or nothing.
 fn complete(cx: &mut OpcodeExecutor<'_>, module: &str, name: &str, args: Vec<VarId>) -> Flow<VarId> {
     let function = library(cx.py, module, name)?;
     let class = args.first().copied().ok_or_else(|| refuse(format!("{name}() without a class")))?;
     let made = match cx.see_as::<ClassVariable>(class)?.and_then(|class| class.made()) {
-        Some(made) if made.writes != cx.effects.len() => {
+        Some(made) if made.writes != cx.effects.len() && !(name == "_abc_init" && is_as_abstract(cx, class, &made)) => {
             return Err(refuse(format!("{name}() of a class that was made a while ago")));
         }
         Some(made) if made.exact => made,
