@@ -284,7 +284,10 @@ class LateHooks:
         for at in hooked:
             results[at]._register_grad_hook(functools.partial(behind.__setitem__, at))
         if came:
-            paddle.autograd.backward([results[at] for at in came], list(came.values()))
+            # Copies: Paddle 3.0 fails where a pass begins at a node that it also comes to.
+            with paddle.enable_grad():
+                outputs = [paddle.assign(results[at]) for at in came]
+            paddle.autograd.backward(outputs, list(came.values()))
         return self._put_together({at: _difference(before[at], behind[at]) for at in behind})
 
     def _put_together(self, differences: Dict[int, Optional[paddle.Tensor]]) -> Tensors:
