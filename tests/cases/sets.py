@@ -2,6 +2,7 @@
 
 import abc
 import dataclasses
+import random
 
 import toy
 from cases import given
@@ -251,3 +252,28 @@ def test_abstract_classes_that_register(x):
         Two()
     except TypeError as error:
         return One().run(x), known, One.tag, str(error), sorted(Two.__abstractmethods__), One.__abstractmethods__
+
+
+POOL = [0, 8, 16, 24, 32, 1, 9, 17, 64, 128, "a", "b", None, 1.0, 2.5, (1, 2), (8,), -1, -2, True]
+METHODS = "add discard pop __ior__ __iand__ __isub__ __ixor__ update copy union intersection difference symmetric_difference"
+
+
+def changes_of(seed):
+    rng = random.Random(seed)
+    start = made_of(*rng.choices(POOL + list(range(200, 240)), k=rng.randrange(20)), without=rng.choices(POOL, k=4))
+    steps = []
+    for method in rng.choices(METHODS.split(), k=12):
+        few = rng.choices(POOL, k=rng.randrange(8))
+        steps.append((method, {"add": few[:1] or [5], "discard": few[:1] or [5], "pop": [], "copy": []}.get(method, [set(few)])))
+    return toy.arange(2), steps, start
+
+
+@given(*[lambda seed=seed: changes_of(seed) for seed in range(12)], hit=False)
+def test_many_changes(x, steps, s):
+    out = []
+    for method, args in steps:
+        if s or method != "pop":
+            result = getattr(s, method)(*args)
+            s = result if isinstance(result, set) else s
+            out.append(list(s))
+    return x + 1, out, s
