@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
-use sot_core::cpython;
+use sot_core::cpython::{self, WeakRef};
 
 use super::late_hooks::LateHooks;
 use super::made::MadeOutput;
@@ -158,16 +158,18 @@ impl PastRun {
     pub(crate) fn watch(self, results: &Bound<'_, PyAny>) -> PyResult<Arc<Self>> {
         let run = Arc::new(self);
         let is_only = results.len()? == 1;
-        results::note(results, |at| {
-            let run = Arc::downgrade(&run);
-            Some(if is_only { Of::Only(run) } else { Of::Program(run, at) })
-        })?;
+        let mut found = Vec::new();
         for (at, result) in results.try_iter()?.enumerate() {
-            let (result, run) = (result?, Arc::clone(&run));
+            let result = result?;
             if takes_hook(&result)? {
+                let weak = Arc::downgrade(&run);
+                let of = if is_only { Of::Only(weak) } else { Of::Program(weak, at) };
+                found.push((WeakRef::new(&result, None)?, of));
+                let run = Arc::clone(&run);
                 hook(&result, move |gradient| run.enter(at, gradient))?;
             }
         }
+        results::note_found(results.py(), found);
         Ok(run)
     }
 

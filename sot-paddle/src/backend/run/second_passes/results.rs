@@ -33,7 +33,6 @@ const MANY: usize = 256;
 
 /// Notes the results that a gradient may be asked for by.
 pub(super) fn note(results: &Bound<'_, PyAny>, of: impl Fn(usize) -> Option<Of>) -> PyResult<()> {
-    let py = results.py();
     let mut found = Vec::new();
     for (at, result) in results.try_iter()?.enumerate() {
         let result = result?;
@@ -41,12 +40,17 @@ pub(super) fn note(results: &Bound<'_, PyAny>, of: impl Fn(usize) -> Option<Of>)
             found.push((WeakRef::new(&result, None)?, of));
         }
     }
+    note_found(results.py(), found);
+    Ok(())
+}
+
+/// Notes those that are known to take hooks.
+pub(super) fn note_found(py: Python<'_>, found: Vec<(WeakRef, Of)>) {
     let mut known = locked(&RESULTS);
     if known.len() >= MANY {
         known.retain(|_, (result, _)| result.is_alive(py));
     }
     known.extend(found.into_iter().map(|(result, of)| (result.address(), (result, of))));
-    Ok(())
 }
 
 /// What the tensor is a result of.
