@@ -564,3 +564,41 @@ def text_of_ones_own(x):
         except Exception as caught:
             texts += _only(caught)
     return x + 1, texts
+
+
+def made_in_its_own_new(x):
+    try:
+        raise Doubled(1, "b")
+    except Doubled as e:
+        return x + 1, e.args, e.double
+
+
+def copied(x):
+    e = Reduced(1, 2)
+    c = copy.copy(e)
+    p = Plain(1, 2)
+    p.more = 3
+    q = copy.copy(p)
+    return x + c.b, c.args, q.args, q.more, type(q).__name__, q is p
+
+
+def deeply_copied(x):
+    p = Plain([1], 2)
+    q = copy.deepcopy(p)
+    return x + 1, q.args, q.args[0] is p.args[0]
+
+
+def reduced(x):
+    p = Plain(1, 2)
+    r = p.__reduce__()
+    p.more = 3
+    s = p.__reduce__()
+    s = (s[0], s[1], dict(s[2]))
+    del p.more
+    return x + 1, r[0] is Plain, r[1:], s[1:], p.__reduce__()[2:]
+
+
+def set_state(x):
+    e = Plain()
+    e.__setstate__({"a": 1, "b": 2})
+    return x + e.a, e.b

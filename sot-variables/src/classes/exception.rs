@@ -5,11 +5,12 @@ use std::rc::Rc;
 
 use pyo3::exceptions::{PyAttributeError, PyBaseException, PyImportError, PyNameError, PyStopIteration, PySystemExit};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyString, PyTuple, PyType};
+use pyo3::types::{PyBool, PyDict, PyString, PyTuple, PyType};
 use sot_core::codegen::CodeGen;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, BookkeepingVariable, CallArgs, Name, OpcodeExecutor};
+use sot_core::side_effects::Effect;
 use sot_core::tracker::{self, TrackerId};
 use sot_core::variable::{VarId, Variable};
 
@@ -251,12 +252,84 @@ pub fn call_method(cx: &mut OpcodeExecutor<'_>, descriptor: &Bound<'_, PyAny>, a
             cx.set_attr(this, &Rc::from("__traceback__"), Some(*traceback))?;
             Ok(Some(this))
         }
+        ("__reduce__", []) if !keeps_more(&ty)? => reduce(cx, this).map(Some),
+        ("__setstate__", [state]) => set_state(cx, this, *state).map(Some),
         ("add_note", [note]) => {
             add_note(cx, this, *note)?;
             Ok(Some(cx.none()))
         }
         _ => Ok(None),
     }
+}
+
+/// What copies are made of: class, arguments, and attributes if there are any.
+fn reduce(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
+    let class = object_model::type_variable(cx, this)?;
+    let args = cx.get_attr(this, &Rc::from("args"))?;
+    let attributes = cx.get_attr(this, &Rc::from("__dict__"))?;
+    let mut parts = vec![class, args];
+    // The dict stays when all that was in it is deleted.
+    let is_own = |effect: &Effect| matches!(effect, Effect::Attribute { object, name, .. } if *object == this && !name.starts_with("__"));
+    if cx.truth(attributes)? || cx.effects.log().iter().any(is_own) {
+        parts.push(attributes);
+    }
+    Ok(cx.tuple(parts))
+}
+
+/// Gives an exception the attributes of another.
+fn set_state(cx: &mut OpcodeExecutor<'_>, this: VarId, state: VarId) -> Flow<VarId> {
+    if !is_none(cx, state)? {
+        let refuse =
+            || Unwind::break_graph(ReasonId::UnsupportedCall, "__setstate__() of an exception with no dict of names");
+        if !cx.type_of(state)?.is(cx.py.get_type::<PyDict>()) {
+            return Err(refuse());
+        }
+        let items = cx.call_method(state, "items", &[])?;
+        for item in cx.unpack_all(items)? {
+            let [name, value] = cx.unpack_all(item)?[..] else { return Err(refuse()) };
+            let name = cx.known_str(name)?.ok_or_else(refuse)?;
+            cx.set_attr(this, &Rc::from(name), Some(value))?;
+        }
+    }
+    Ok(cx.none())
+}
+
+macro_rules! constructors {
+    ($($item:ident = $path:literal;)+) => {$(
+        sot_core::builtin! { $item = $path => |cx, args| new(cx, args) }
+    )+};
+}
+
+constructors! {
+    BASE_NEW = "BaseException.__new__";
+    EXCEPTION_NEW = "Exception.__new__";
+    VALUE_NEW = "ValueError.__new__";
+    TYPE_NEW = "TypeError.__new__";
+    LOOKUP_NEW = "LookupError.__new__";
+    RUNTIME_NEW = "RuntimeError.__new__";
+}
+
+/// `base.__new__(class, ...)`, for classes whose arguments are all that C code keeps.
+fn new(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
+    let refuse =
+        || Unwind::break_graph(ReasonId::UnsupportedCall, "__new__() of an exception that C code keeps more of");
+    let (&class, rest) = args.positional.split_first().ok_or_else(refuse)?;
+    let ty = cx.see(class)?.object().map(|ty| ty.bind(cx.py).clone()).ok_or_else(refuse)?;
+    let ty = ty.cast_into::<PyType>().map_err(|_| refuse())?;
+    if !cpython::is_subtype(&ty, &cx.py.get_type::<PyBaseException>()) || keeps_more(&ty)? {
+        return Err(refuse());
+    }
+    let ty = ty.into_any().unbind();
+    let payload = ExceptionVariable {
+        ty,
+        class: Some(class),
+        args: rest.to_vec(),
+        real: None,
+        given: None,
+        members: None,
+        tuple: None,
+    };
+    Ok(cx.produce(Rc::new(payload)))
 }
 
 fn add_note(cx: &mut OpcodeExecutor<'_>, this: VarId, note: VarId) -> Flow<()> {
