@@ -46,6 +46,7 @@ struct Marks {
     vars: VariablesMark,
     graph: GraphMark,
     effects: usize,
+    instructions: u64,
 }
 
 impl Checkpoint {
@@ -68,7 +69,7 @@ impl Checkpoint {
 
     /// That of a generator which has yielded.
     pub fn of_suspended(frame: &Frame) -> Checkpoint {
-        let nowhere = Marks { vars: VariablesMark::default(), graph: GraphMark::default(), effects: 0 };
+        let nowhere = Marks { vars: VariablesMark::default(), graph: GraphMark::default(), effects: 0, instructions: 0 };
         Checkpoint { at: frame.at, ..Checkpoint::new(frame, nowhere, 0) }
     }
 
@@ -324,8 +325,18 @@ impl OpcodeExecutor<'_> {
         BreakPoint { frames, reason }
     }
 
+    /// The plan to let the call run natively, the outermost one, that has taken so many instructions and added nothing to the graph.
+    pub(super) fn plan_at_long_call(&self, instructions: u64, text: String) -> Option<Unwind> {
+        let (present, running) = (self.marks(), self.frames.len() - 1);
+        let call = self.checkpoints.iter().take(running).find(|call| call.marks.graph == present.graph)?;
+        let is_long = present.instructions - call.marks.instructions >= instructions;
+        let mut reason = Reason::new(ReasonId::TraceTooLong, text);
+        reason.stack = self.user_stack();
+        is_long.then(|| Unwind::Restart(Some(Box::new(PlannedBreak { step: call.step, reason }))))
+    }
+
     fn marks(&self) -> Marks {
-        Marks { vars: self.vars.mark(), graph: self.graph.mark(), effects: self.effects.len() }
+        Marks { vars: self.vars.mark(), graph: self.graph.mark(), effects: self.effects.len(), instructions: self.steps() }
     }
 
     fn go_back(&mut self, marks: Marks) {

@@ -16,6 +16,7 @@ mod load_store;
 mod misfit;
 pub mod object_model;
 mod operators;
+mod patience;
 mod rounds;
 mod sequence;
 pub(crate) mod sizes;
@@ -51,6 +52,7 @@ pub use closing::Closing;
 pub use frame::{Block, CodeUnit, Frame, Globals, Handled};
 pub use inline::{FunctionParts, KeywordDefault, OpcodeInlineExecutor, PositionalDefault};
 pub use operators::{BinaryOp, CompareOp, UnaryOp};
+use patience::Patience;
 use rounds::Rounds;
 pub use sizes::{opens_after, Sizes};
 pub use switches::Switches;
@@ -124,17 +126,13 @@ pub struct OpcodeExecutor<'py> {
     direct: Option<(VarId, Claim)>,
     root_globals: Py<PyDict>,
     null: VarId,
-    steps: u64,
+    patience: Patience,
     simulated: OpcodeSet,
     /// How many calls are being made for other calls.
     nesting: usize,
     units: HashMap<usize, Rc<CodeUnit>>,
 }
 
-/// More instructions than this in one translation are left to CPython.
-const MAX_STEPS: u64 = 2_000_000;
-/// So many items are copied in the time of an instruction.
-const ITEMS_PER_STEP: u64 = 16;
 /// Deeper inlining than this is left to CPython: the simulation uses the native stack.
 const MAX_DEPTH: usize = 200;
 /// Of calls nested more deeply than this, the outer ones alone are taken apart where the graph breaks.
@@ -181,7 +179,7 @@ impl<'py> OpcodeExecutor<'py> {
             direct: None,
             root_globals: globals.clone().unbind(),
             null,
-            steps: 0,
+            patience: Patience::default(),
             simulated: OpcodeSet::default(),
             nesting: 0,
             units: HashMap::new(),
@@ -314,28 +312,9 @@ impl<'py> OpcodeExecutor<'py> {
         reason
     }
 
-    /// An instruction, or an item that C code takes from an iterator.
-    pub(super) fn count_step(&mut self) -> Flow<()> {
-        self.steps += 1;
-        if self.steps > MAX_STEPS {
-            return Err(Unwind::fallback(ReasonId::TraceTooLong, format!("more than {MAX_STEPS} instructions")));
-        }
-        Ok(())
-    }
-
-    /// Copying so many items counts as instructions, too: a loop that fills a container is cut off where that takes long.
-    pub fn charge(&mut self, items: usize) {
-        self.steps += items as u64 / ITEMS_PER_STEP;
-    }
-
     /// The opcodes whose handlers went through, or raised what the program raises.
     pub fn simulated(&self) -> OpcodeSet {
         self.simulated
-    }
-
-    /// Number of instructions simulated.
-    pub fn steps(&self) -> u64 {
-        self.steps
     }
 
     /// Whether the innermost frame is that of a resume function which is still laying out what it was given.

@@ -120,6 +120,9 @@ fn executor<'py>(
         Err(Unwind::Internal(error)) => return Err(*error),
         Err(_) => return Err(pyo3::exceptions::PyRuntimeError::new_err("the executor cannot start")),
     };
+    if cache.is_root() {
+        cx.be_patient();
+    }
     if let Some(planned) = planned {
         cx.plan_break(planned);
     }
