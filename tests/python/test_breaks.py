@@ -749,3 +749,25 @@ def test_branches_of_static_graphs_are_followed_like_those_of_python():
     for x in positive(), -positive():
         assert run(chosen, x) == (3, 2, 0)
         sot.reset()
+
+
+def _table(n):
+    total = 0
+    for i in range(n):
+        total = (total * 31 + i) % 1000003
+    return total
+
+
+def test_a_long_call_without_tensors_runs_natively():
+    """More than can be followed in a moment: the call breaks the graph, and is not followed that far again on its own."""
+
+    def function(x):
+        y = x * 2
+        return y + _table(300_000)
+
+    graphs, breaks, fallbacks = run(function, positive(), calls=2)
+    assert (graphs, breaks, fallbacks) == (2, 1, 1)
+    (reason,) = sot.stats().breaks
+    assert "a call of more than 2000000 instructions without tensor work" in reason
+    (reason,) = sot.stats().fallbacks
+    assert reason.startswith("trace-too-long") and "without a tensor" in reason and reason.endswith("in _table")

@@ -69,7 +69,8 @@ impl Checkpoint {
 
     /// That of a generator which has yielded.
     pub fn of_suspended(frame: &Frame) -> Checkpoint {
-        let nowhere = Marks { vars: VariablesMark::default(), graph: GraphMark::default(), effects: 0, instructions: 0 };
+        let nowhere =
+            Marks { vars: VariablesMark::default(), graph: GraphMark::default(), effects: 0, instructions: 0 };
         Checkpoint { at: frame.at, ..Checkpoint::new(frame, nowhere, 0) }
     }
 
@@ -336,7 +337,12 @@ impl OpcodeExecutor<'_> {
     }
 
     fn marks(&self) -> Marks {
-        Marks { vars: self.vars.mark(), graph: self.graph.mark(), effects: self.effects.len(), instructions: self.steps() }
+        Marks {
+            vars: self.vars.mark(),
+            graph: self.graph.mark(),
+            effects: self.effects.len(),
+            instructions: self.steps(),
+        }
     }
 
     fn go_back(&mut self, marks: Marks) {

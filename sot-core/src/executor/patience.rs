@@ -41,7 +41,11 @@ impl OpcodeExecutor<'_> {
     /// An instruction, or an item that C code takes from an iterator.
     pub(super) fn count_step(&mut self) -> Flow<()> {
         self.patience.steps += 1;
-        if self.patience.steps > self.patience.most { self.lose_patience() } else { Ok(()) }
+        if self.patience.steps > self.patience.most {
+            self.lose_patience()
+        } else {
+            Ok(())
+        }
     }
 
     /// Copying so many items counts as instructions, too: a loop that fills a container is cut off where that takes long.

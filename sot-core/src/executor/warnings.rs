@@ -11,34 +11,34 @@ use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
 
 /// What an operation gives, unless it warns. The exception is the program's.
-pub fn unless_it_warns<'py, T>(py: Python<'py>, operation: impl FnOnce() -> PyResult<T>) -> Flow<PyResult<T>> {
+pub fn unless_it_warns<T>(py: Python<'_>, operation: impl FnOnce() -> PyResult<T>) -> Flow<PyResult<T>> {
     static RAISES: PyOnceLock<Py<PyTuple>> = PyOnceLock::new();
     let (result, warned) = filtered(py, filter(py, &RAISES, "error")?, operation)?;
-    match warned {
-        true => Err(Unwind::break_graph(ReasonId::UnsupportedCall, "an operation that gives a warning")),
-        false => Ok(result),
+    if warned {
+        return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "an operation that gives a warning"));
     }
+    Ok(result)
 }
 
 /// What an operation gives that is done again in the new code, and warns there.
-pub(super) fn unwarned<'py, T>(py: Python<'py>, operation: impl FnOnce() -> PyResult<T>) -> PyResult<PyResult<T>> {
+pub(super) fn unwarned<T>(py: Python<'_>, operation: impl FnOnce() -> PyResult<T>) -> PyResult<PyResult<T>> {
     static IGNORES: PyOnceLock<Py<PyTuple>> = PyOnceLock::new();
     Ok(filtered(py, filter(py, &IGNORES, "ignore")?, operation)?.0)
 }
 
 fn filter<'py>(
     py: Python<'py>,
-    made: &'static PyOnceLock<Py<PyTuple>>,
+    kept: &'static PyOnceLock<Py<PyTuple>>,
     action: &str,
 ) -> PyResult<&'py Bound<'py, PyTuple>> {
     let make = || Ok::<_, PyErr>((action, py.None(), WarningsHere, py.None(), 0).into_pyobject(py)?.unbind());
-    Ok(made.get_or_try_init(py, make)?.bind(py))
+    Ok(kept.get_or_try_init(py, make)?.bind(py))
 }
 
 /// What an operation gives under a filter of its own, and whether it warned.
-fn filtered<'py, T>(
-    py: Python<'py>,
-    filter: &Bound<'py, PyTuple>,
+fn filtered<T>(
+    py: Python<'_>,
+    filter: &Bound<'_, PyTuple>,
     operation: impl FnOnce() -> PyResult<T>,
 ) -> PyResult<(PyResult<T>, bool)> {
     // Past the functions of `warnings`, which would let every warning be given anew.
