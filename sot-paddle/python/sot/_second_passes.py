@@ -104,6 +104,11 @@ def varying(gradient: Optional[paddle.Tensor]) -> Optional[paddle.Tensor]:
     return gradient
 
 
+def is_nought(gradient: paddle.Tensor) -> bool:
+    """Whether a gradient is zeros."""
+    return gradient.is_dense() and not bool((gradient.detach() != 0).any())
+
+
 def is_undefined(gradient: Optional[paddle.Tensor]) -> bool:
     return gradient is None or not gradient._is_initialized()
 
@@ -158,11 +163,11 @@ def by_results(
     made = [None if is_undefined(gradient) else gradient if have_gradients else gradient.detach() for gradient in made]
     unused = [place for place, gradient in enumerate(made) if gradient is None]
     if unused and not may_be_unused:
-        _say_unused(count, unused[0])
+        say_unused(count, unused[0])
     return made
 
 
-def _say_unused(count: int, at: int) -> None:
+def say_unused(count: int, at: int) -> None:
     """Has Paddle raise what it does where one of so many inputs is not reached."""
     inputs = [paddle.zeros([1]) for _ in range(count + 1)]
     for tensor in inputs:

@@ -471,7 +471,7 @@ impl PaddleBuilder {
             }
         }
         let through = second_passes::through(self.target.main.bind(py), outputs, &plan)?;
-        let apart = second_passes::are_apart(self.target.main.bind(py), &results)?;
+        let reach = second_passes::Reach::of(self.target.main.bind(py), &results)?;
         let mut numbers = Vec::new();
         for (at, input) in inputs.iter().enumerate() {
             if self.numbers.has(&self.paddle, input.bind(py)) {
@@ -482,13 +482,14 @@ impl PaddleBuilder {
             numbers,
             paddle: Arc::clone(&self.paddle),
             program: self.target.main.clone_ref(py),
+            partial: reach.partial(&PyList::new(py, inputs)?, &parameters.values)?,
+            apart: reach.has_apart(),
             inputs: PyList::new(py, inputs)?.unbind(),
             parameters: parameters.tensors.iter().map(|tensor| WeakRef::new(&tensor, None)).collect::<PyResult<_>>()?,
             values: parameters.values.unbind(),
             results: results.unbind(),
             plan,
             through: through.into(),
-            apart,
             writes,
             statements: calls
                 .map(|calls| Statements { calls: calls.clone_ref(py), state: Arc::clone(&self.states[0]) }),

@@ -32,6 +32,8 @@ pub(crate) struct Planned {
     pub(crate) through: Arc<[bool]>,
     /// Whether two results come from no differentiable operation in common.
     pub(crate) apart: bool,
+    /// What only some results come from.
+    pub(crate) partial: Vec<second_passes::Partial>,
     pub(crate) writes: Option<Writes>,
     pub(crate) statements: Option<Statements>,
 }
@@ -54,7 +56,7 @@ impl Planned {
         let program =
             if results.is_empty() { None } else { Some(garbage::collected(py, || self.split(results, &parameters))?) };
         let given = (self.inputs.bind(py).len(), self.parameters);
-        let outputs = (results.len(), self.plan, self.through);
+        let outputs = (results.len(), self.plan, self.through, self.partial);
         Ok(Graph::new(py, &self.paddle, program, given, outputs, self.writes, self.statements))
     }
 

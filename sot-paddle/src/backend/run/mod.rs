@@ -25,7 +25,7 @@ use crate::backend::paddle::release::Runner;
 use crate::backend::paddle::state::GlobalState;
 use crate::backend::paddle::Paddle;
 use crate::backend::run::collector::Collector;
-use crate::backend::run::second_passes::{made_key, Chances, Made, PastRun, Random, Tenancy};
+use crate::backend::run::second_passes::{made_key, Chances, Made, Partial, PastRun, Random, Tenancy};
 
 /// The Python callable of a graph.
 pub(crate) fn callable(py: Python<'_>, graph: Graph) -> PyResult<Py<PyAny>> {
@@ -50,6 +50,8 @@ pub(crate) struct Graph {
     writes: Option<Writes>,
     statements: Option<Statements>,
     pub(crate) chances: Chances,
+    /// What only some of the program's results come from.
+    partial: Vec<Partial>,
     random: Random,
 }
 
@@ -109,13 +111,13 @@ impl Program {
 
 impl Graph {
     /// `plan` says where each output is found, `results` how many the program has, `through` whether gradients come through it
-    /// from another output.
+    /// from another output, `partial` what only some of the results come from.
     pub(crate) fn new(
         py: Python<'_>,
         paddle: &Arc<Paddle>,
         program: Option<Program>,
         (inputs, parameters): (usize, Vec<WeakRef>),
-        (results, plan, through): (usize, Vec<Output>, Arc<[bool]>),
+        (results, plan, through, partial): (usize, Vec<Output>, Arc<[bool]>, Vec<Partial>),
         writes: Option<Writes>,
         statements: Option<Statements>,
     ) -> Self {
@@ -144,6 +146,7 @@ impl Graph {
             writes,
             statements,
             chances: Chances::default(),
+            partial,
             random: Random::default(),
         }
     }
@@ -189,6 +192,11 @@ impl Graph {
     /// Results of the program that gradients come through from other outputs.
     pub(crate) fn through(&self) -> &[usize] {
         &self.through
+    }
+
+    /// What only some of the program's results come from.
+    pub(crate) fn partial(&self) -> &[Partial] {
+        &self.partial
     }
 
     fn run<'py>(

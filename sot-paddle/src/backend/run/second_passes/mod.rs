@@ -24,22 +24,24 @@ use sot_core::stats;
 
 use crate::backend::run::collector::{Collector, Stretch};
 
-mod apart;
 mod late_hooks;
 mod made;
 mod past_run;
 mod random;
+mod reach;
 mod results;
 mod through;
 mod trial;
+mod unreached;
 
-pub(crate) use apart::are_apart;
 pub(crate) use made::{key as made_key, Made};
 pub(crate) use past_run::{Chances, PastRun, Tenancy};
 pub(crate) use random::Random;
+pub(crate) use reach::{Partial, Reach};
 use results::Of;
 pub(crate) use through::through;
 pub(crate) use trial::Trial;
+use unreached::Partly;
 
 const ERROR: &str = "sot: a second backward pass goes through a program, which cannot be run again for it: it writes what \
     it reads, what it was given has changed, or the pass before did not keep the graph (in a program of results that have no \
@@ -149,11 +151,13 @@ struct Running {
     kept: Vec<Arc<PastRun>>,
     /// What has come to programs and went no further.
     met: Vec<Met>,
+    /// The programs that it has come to from some of their results.
+    partly: Vec<Partly>,
 }
 
 impl Running {
     fn new(pass: Pass) -> Self {
-        Running { pass, stretch: None, copies: None, kept: Vec::new(), met: Vec::new() }
+        Running { pass, stretch: None, copies: None, kept: Vec::new(), met: Vec::new(), partly: Vec::new() }
     }
 
     /// Whether there are hooks that it has not called, or that are on what it has not come to.
@@ -220,7 +224,9 @@ pub(crate) fn replace(module: &Bound<'_, PyAny>, name: &str, instead: Instead) -
 fn run_backward<'py>(function: &Bound<'py, PyAny>, args: &[Bound<'py, PyAny>]) -> PyResult<Bound<'py, PyAny>> {
     let pass = Pass::new(if flag(args, 2)? { Kind::Keeps } else { Kind::Frees });
     let args = late_hooks::with_roots(function.py(), args, 1)?;
-    run(pass, function, &args).map(|(nothing, _)| nothing)
+    let (nothing, passed) = run(pass, function, &args)?;
+    unreached::clear(function.py(), &passed.partly)?;
+    Ok(nothing)
 }
 
 /// All that `paddle.grad` comes to: outputs, inputs, weights, whether the graph is kept, whether the gradients have one, whether they
@@ -260,8 +266,9 @@ fn run_partial_grad<'py>(function: &Bound<'py, PyAny>, args: &[Bound<'py, PyAny>
     }
     if !creates {
         let kind = if flag(args, 3)? { Kind::Keeps } else { Kind::Leaves };
-        let args = late_hooks::with_roots(function.py(), args, 2)?;
-        return run(Pass::new(kind), function, &args).map(|(gradients, _)| gradients);
+        let given = late_hooks::with_roots(function.py(), args, 2)?;
+        let (gradients, passed) = run(Pass::new(kind), function, &given)?;
+        return unreached::without(&passed.partly, &args[1], gradients, flag(args, 6)?);
     }
     let plain = || run(Pass::new(Kind::Keeps), function, args).map(|(gradients, _)| gradients);
     if !past_run::are_alive() {
@@ -270,6 +277,7 @@ fn run_partial_grad<'py>(function: &Bound<'py, PyAny>, args: &[Bound<'py, PyAny>
     let mut first = args.to_vec();
     first[3] = yes(function.py());
     let (gradients, passed) = run(Pass::mute(Kind::Keeps), function, &first)?;
+    let gradients = unreached::without(&passed.partly, &args[1], gradients, flag(args, 6)?)?;
     let has_muted = passed.has_hooks(function.py());
     if passed.kept.is_empty() {
         return if has_muted { plain() } else { Ok(gradients) };

@@ -67,6 +67,8 @@ pub(crate) struct PastRun {
     pub(super) number: u64,
     tenancy: Arc<Tenancy>,
     collector: Collector,
+    /// Whether some of its results come from what others do not.
+    is_partial: bool,
     /// The last pass that has gone through it.
     pass: AtomicU64,
     /// What it takes to do it again, until a pass lets go of it. The lock is never held over a call into Python.
@@ -144,6 +146,7 @@ impl PastRun {
             number,
             tenancy,
             collector,
+            is_partial: !graph.partial().is_empty(),
             pass: AtomicU64::new(0),
             given: Mutex::new(Some(given)),
             filled: Mutex::default(),
@@ -182,7 +185,11 @@ impl PastRun {
         });
         let last = self.pass.swap(pass.id, Ordering::Relaxed);
         if last != pass.id {
+            self.look_at_partial(py)?;
             self.begin(py, last == 0, pass)?;
+        }
+        if self.is_partial {
+            self.note_reached(at, gradient)?;
         }
         self.late.take_down(pass, at, gradient)?;
         if pass.kind != Kind::StopsAtPrograms {
@@ -191,6 +198,20 @@ impl PastRun {
         note_gradient(self, at, gradient);
         let _quiet = cpython::suspend(py);
         module(py)?.call_method1("nought", (gradient,)).map(|nought| Some(nought.unbind()))
+    }
+
+    /// Has the pass know what only some results come from.
+    fn look_at_partial(&self, py: Python<'_>) -> PyResult<()> {
+        let given = locked(&self.given)
+            .as_ref()
+            .filter(|_| self.is_partial)
+            .map(|given| (Arc::clone(&given.graph), given.inputs.clone_ref(py), given.parameters.clone_ref(py)));
+        match given {
+            Some((graph, inputs, parameters)) => {
+                self.note_partial(graph.partial(), inputs.bind(py), parameters.bind(py))
+            }
+            None => Ok(()),
+        }
     }
 
     /// A pass comes to it.

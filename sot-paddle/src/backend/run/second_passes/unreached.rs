@@ -1,0 +1,151 @@
+//! Leaves that a backward pass does not come to in eager mode, and that a program gives zeros, as the pass comes to it from results that
+//! they are nothing to. They are to have no gradient.
+
+use std::sync::Arc;
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
+use sot_core::cpython;
+
+use super::reach::{Given, Partial, Results};
+use super::results::{self, Of};
+use super::{module, PastRun, RUNNING};
+
+/// A run of a program that the pass comes to, of which some results may not be reached.
+pub(super) struct Partly {
+    run: u64,
+    reached: Results,
+    given: Vec<Part>,
+}
+
+/// What only some of its results come from.
+struct Part {
+    tensor: Py<PyAny>,
+    results: Results,
+    /// It is a leaf without a gradient so far.
+    is_bare: bool,
+}
+
+impl Partly {
+    fn new(
+        run: u64,
+        partial: &[Partial],
+        inputs: &Bound<'_, PyTuple>,
+        parameters: &Bound<'_, PyTuple>,
+    ) -> PyResult<Self> {
+        let mut given = Vec::new();
+        for Partial { given: place, results } in partial {
+            let tensor = match *place {
+                Given::Input(at) => inputs.get_item(at)?,
+                Given::Parameter(at) => parameters.get_item(at)?,
+            };
+            let is_leaf = tensor.getattr(intern!(tensor.py(), "is_leaf"))?.is_truthy()?;
+            let is_bare = is_leaf && tensor.getattr(intern!(tensor.py(), "grad"))?.is_none();
+            given.push(Part { tensor: tensor.unbind(), results: results.clone(), is_bare });
+        }
+        Ok(Partly { run, reached: Results::new(), given })
+    }
+
+    /// What has been given nothing but zeros.
+    fn unreached(&self) -> impl Iterator<Item = &Part> {
+        self.given.iter().filter(|part| part.results.is_disjoint(&self.reached))
+    }
+
+    /// Whether one of those is this result.
+    fn leaves_out(&self, py: Python<'_>, run: u64, at: usize) -> bool {
+        self.unreached().any(|part| match results::origin(part.tensor.bind(py)) {
+            Some(Of::Program(origin, place)) => place == at && origin.upgrade().is_some_and(|from| from.number == run),
+            Some(Of::Only(origin)) => origin.upgrade().is_some_and(|from| from.number == run),
+            _ => false,
+        })
+    }
+}
+
+impl PastRun {
+    /// A pass comes to it, which has such results.
+    pub(super) fn note_partial(
+        &self,
+        partial: &[Partial],
+        inputs: &Bound<'_, PyTuple>,
+        parameters: &Bound<'_, PyTuple>,
+    ) -> PyResult<()> {
+        let partly = Partly::new(self.number, partial, inputs, parameters)?;
+        RUNNING.with_borrow_mut(|running| {
+            if let Some(running) = running.last_mut() {
+                running.partly.push(partly);
+            }
+        });
+        Ok(())
+    }
+
+    /// A gradient has come to a result, or nothing.
+    pub(super) fn note_reached(self: &Arc<Self>, at: usize, gradient: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = gradient.py();
+        let (is_noted, is_left_out) = RUNNING.with_borrow(|running| {
+            let partly = running.last().map(|running| running.partly.as_slice()).unwrap_or_default();
+            let is_noted = partly.iter().any(|partly| partly.run == self.number);
+            (is_noted, is_noted && partly.iter().any(|partly| partly.leaves_out(py, self.number, at)))
+        });
+        if !is_noted || !is_defined(gradient)? || is_left_out && is_nought(gradient)? {
+            return Ok(());
+        }
+        RUNNING.with_borrow_mut(|running| {
+            let partly = running.last_mut().into_iter().flat_map(|running| &mut running.partly);
+            for partly in partly.filter(|partly| partly.run == self.number) {
+                partly.reached.insert(at);
+            }
+        });
+        Ok(())
+    }
+}
+
+/// The pass is over: what was bare is.
+pub(super) fn clear(py: Python<'_>, partly: &[Partly]) -> PyResult<()> {
+    for part in partly.iter().flat_map(Partly::unreached).filter(|part| part.is_bare) {
+        let tensor = part.tensor.bind(py);
+        let gradient = tensor.getattr(intern!(py, "grad"))?;
+        if !gradient.is_none() && is_nought(&gradient)? {
+            tensor.call_method1("clear_gradient", (false,))?;
+        }
+    }
+    Ok(())
+}
+
+/// The gradients by these inputs, without those that are none; an error where all are to be reached.
+pub(super) fn without<'py>(
+    partly: &[Partly],
+    inputs: &Bound<'py, PyAny>,
+    gradients: Bound<'py, PyAny>,
+    may_be_unused: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = inputs.py();
+    if partly.is_empty() {
+        return Ok(gradients);
+    }
+    let is_unreached =
+        |input: &Bound<'_, PyAny>| partly.iter().flat_map(Partly::unreached).any(|part| part.tensor.bind(py).is(input));
+    let kept = PyList::empty(py);
+    let count = inputs.len()?;
+    for (at, (input, gradient)) in inputs.try_iter()?.zip(gradients.try_iter()?).enumerate() {
+        let (input, gradient) = (input?, gradient?);
+        if !gradient.is_none() && is_unreached(&input) && is_nought(&gradient)? {
+            if !may_be_unused {
+                module(py)?.call_method1("say_unused", (count, at))?;
+            }
+            kept.append(py.None())?;
+        } else {
+            kept.append(gradient)?;
+        }
+    }
+    Ok(kept.into_any())
+}
+
+fn is_defined(gradient: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(!gradient.is_none() && gradient.call_method0(intern!(gradient.py(), "_is_initialized"))?.is_truthy()?)
+}
+
+fn is_nought(gradient: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let _quiet = cpython::suspend(gradient.py());
+    module(gradient.py())?.call_method1("is_nought", (gradient,))?.is_truthy()
+}
