@@ -120,7 +120,7 @@ fn executor<'py>(
         Err(Unwind::Internal(error)) => return Err(*error),
         Err(_) => return Err(pyo3::exceptions::PyRuntimeError::new_err("the executor cannot start")),
     };
-    if cache.is_root() {
+    if cache.is_root() || always_compiles() {
         cx.be_patient();
     }
     if let Some(planned) = planned {
