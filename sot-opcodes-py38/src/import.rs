@@ -1,5 +1,6 @@
 //! `import` inside functions. A module that is loaded is an entry of `sys.modules`; one that is not breaks the graph, because
 //! loading it runs its code. A module of the standard library is loaded by the trace: the call that is traced would load it now.
+//! One that is nowhere is an error of the program's.
 
 use std::rc::Rc;
 
@@ -12,6 +13,7 @@ use sot_core::opcode;
 use sot_core::tracker::{Key, Tracker};
 use sot_core::variable::VarId;
 use sot_variables::functions::function::guard_identity;
+use sot_variables::missing_module;
 
 opcode! { IMPORT_NAME [3.8..3.14] (level, names -- module) => |cx, op| import_name(cx, op.arg, level, names) }
 opcode! { IMPORT_FROM [3.8..3.14] (module -- same, value) => |cx, op| import_from(cx, module, op.arg).map(|v| [module, v]) }
@@ -23,10 +25,10 @@ fn import_name(cx: &mut OpcodeExecutor<'_>, index: u32, level: VarId, names: Var
     let full = absolute_name(cx, &name, level)?;
     if cx.known(names)?.is_some_and(|names| names.is_none()) {
         // `import a.b` binds `a`.
-        loaded(cx, &full)?;
+        loaded_or_missing(cx, &full)?;
         return loaded(cx, full.split('.').next().unwrap_or_default());
     }
-    let module = loaded(cx, &full)?;
+    let module = loaded_or_missing(cx, &full)?;
     require_names(cx, module, names, &full)?;
     Ok(module)
 }
@@ -60,16 +62,32 @@ fn require_names(cx: &mut OpcodeExecutor<'_>, module: VarId, names: VarId, full:
             load(cx, &format!("{full}.{name}"))?;
         }
         if cx.find_attr(module, &name)?.is_none() {
-            return Err(not_loaded(&format!("{full}.{name}")));
+            require_missing(cx, module, &name, full)?;
         }
     }
     Ok(())
 }
 
+/// A name that a package does not have is no module of it, either. One that is not found is left out.
+fn require_missing(cx: &mut OpcodeExecutor<'_>, module: VarId, name: &str, full: &str) -> Flow<()> {
+    if cx.find_attr(module, &"__path__".into())?.is_none() {
+        return Ok(());
+    }
+    let own = cx.find_attr(module, &"__name__".into())?;
+    let own = own.map_or(Ok(None), |own| cx.known_str(own))?;
+    let wanted = format!("{full}.{name}");
+    if own.is_some_and(|own| *own == *full) && missing_module::is_missing(cx, &wanted, Some(module))? {
+        return Ok(());
+    }
+    Err(not_loaded(&wanted))
+}
+
 fn import_from(cx: &mut OpcodeExecutor<'_>, module: VarId, index: u32) -> Flow<VarId> {
     let name = cx.name(index)?;
-    let value = cx.find_attr(module, &name)?;
-    value.ok_or_else(|| not_loaded(&name))
+    match cx.find_attr(module, &name)? {
+        Some(value) => Ok(value),
+        None => Err(missing_module::import_from_error(cx, module, &name)?),
+    }
 }
 
 fn absolute_name(cx: &OpcodeExecutor<'_>, name: &str, level: i64) -> Flow<String> {
@@ -84,6 +102,25 @@ fn absolute_name(cx: &OpcodeExecutor<'_>, name: &str, level: i64) -> Flow<String
         package.truncate(end);
     }
     Ok(if name.is_empty() { package } else { format!("{package}.{name}") })
+}
+
+/// The module, or the error of the first of its packages that is nowhere.
+fn loaded_or_missing(cx: &mut OpcodeExecutor<'_>, full: &str) -> Flow<VarId> {
+    let reason = match loaded(cx, full) {
+        Err(Unwind::BreakGraph(reason)) => reason,
+        outcome => return outcome,
+    };
+    let mut package = None;
+    for end in full.match_indices('.').map(|(at, _)| at).chain([full.len()]) {
+        let name = full.get(..end).unwrap_or_default();
+        if missing_module::is_missing(cx, name, package)? {
+            return Err(missing_module::error(cx, name)?);
+        }
+        if end < full.len() {
+            package = Some(loaded(cx, name)?);
+        }
+    }
+    Err(Unwind::BreakGraph(reason))
 }
 
 /// The module as `sys.modules` has it, where another may stand in the next call.
@@ -119,7 +156,9 @@ fn load(cx: &OpcodeExecutor<'_>, name: &str) -> Flow<()> {
 fn is_of_standard_library(py: Python<'_>, name: &str) -> bool {
     let top = name.split('.').next().unwrap_or_default();
     let find = || -> PyResult<bool> {
-        let spec = cpython::import(py, "importlib.util")?.getattr("find_spec")?.call1((top,))?;
+        // Finders of the program's are asked by its own imports only.
+        let finder = cpython::import(py, "importlib.machinery")?.getattr("PathFinder")?;
+        let spec = finder.call_method1("find_spec", (top,))?;
         let origin: String = spec.getattr("origin")?.extract()?;
         let library: String = cpython::import(py, "sysconfig")?.getattr("get_path")?.call1(("stdlib",))?.extract()?;
         Ok(origin.starts_with(&library) && !origin.contains("-packages"))

@@ -9,6 +9,7 @@ pub mod functions;
 pub mod globals;
 pub mod identity;
 pub mod iterators;
+pub mod missing_module;
 pub mod module;
 pub mod null;
 pub mod numpy;

@@ -408,6 +408,22 @@ impl ExceptionVariable {
         Ok(exception)
     }
 
+    /// The variable of what an import of the program's raises: all that the interpreter would say in it is there.
+    pub fn of_import<'py>(cx: &mut OpcodeExecutor<'py>, real: &Bound<'py, PyAny>) -> Flow<VarId> {
+        let class = real.get_type().into_any();
+        let tracker = cx.constant_tracker(class.clone().unbind());
+        let class = cx.wrap(&class, tracker);
+        let args = real.getattr("args")?.cast_into::<PyTuple>().map_err(PyErr::from)?;
+        let positional = args.iter().map(|item| cx.wrap_fresh(&item)).collect::<Flow<Vec<_>>>()?;
+        let mut keywords = Vec::new();
+        for name in ["name", "path", "name_from"] {
+            if let Some(value) = real.getattr_opt(name)?.filter(|value| !value.is_none()) {
+                keywords.push((Rc::from(name), cx.wrap_fresh(&value)?));
+            }
+        }
+        Self::of_real(cx, real, Some(class), Some(CallArgs { positional, keywords }))
+    }
+
     /// Other arguments, and the tuple that the program has of them.
     fn write_args(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: Vec<VarId>, tuple: Option<VarId>) {
         let (ty, members) = (self.ty.clone_ref(cx.py), self.members);

@@ -1,0 +1,344 @@
+//! Modules that are not there. Whether one is, the finders of `sys.meta_path` say: CPython's own are asked while tracing, those of
+//! the program in the trace. What the answer rests on is assumed, down to when directories were last written: `importlib` asks
+//! the file system for that as well, and takes what it knows of a directory for good until then.
+
+use std::time::UNIX_EPOCH;
+
+use pyo3::exceptions::PyModuleNotFoundError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyTuple};
+
+use sot_core::backend::StateTest;
+use sot_core::cpython;
+use sot_core::error::{Flow, ReasonId, Unwind};
+use sot_core::executor::OpcodeExecutor;
+use sot_core::guard::{Identity, Test};
+use sot_core::tracker::Key;
+use sot_core::variable::VarId;
+
+use crate::classes::exception::ExceptionVariable;
+use crate::functions::function::guard_identity;
+
+fn refuse(name: &str) -> Unwind {
+    Unwind::break_graph(ReasonId::UnsupportedCall, format!("the import of '{name}', which is not loaded yet"))
+}
+
+/// Whether the import of an absolute name finds nothing in this call, nor in those that the translation is for. `false` where
+/// that is not known. The package it would be in is loaded, if there is one: `package` is its variable.
+pub fn is_missing(cx: &mut OpcodeExecutor<'_>, name: &str, package: Option<VarId>) -> Flow<bool> {
+    if !is_not_loaded(cx, name)? {
+        return Ok(false);
+    }
+    let sys = sys(cx)?;
+    let path = match package {
+        None => None,
+        Some(package) => match cx.find_attr(package, &"__path__".into())? {
+            Some(path) => Some(path),
+            None => return Ok(false),
+        },
+    };
+    let places = match path {
+        Some(path) => path,
+        None => cx.get_attr(sys, &"path".into())?,
+    };
+    let Some(places) = known_places(cx, places)? else { return Ok(false) };
+    let finders = cx.get_attr(sys, &"meta_path".into())?;
+    if !is_list(cx, finders)? {
+        return Ok(false);
+    }
+    for finder in cx.unpack_all(finders)? {
+        if !finds_nothing(cx, finder, name, path, &places)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Whether `sys.modules` has no such entry, which is assumed.
+fn is_not_loaded(cx: &mut OpcodeExecutor<'_>, name: &str) -> Flow<bool> {
+    let modules = cpython::import(cx.py, "sys")?.getattr("modules")?;
+    let Ok(modules) = modules.cast_into_exact::<PyDict>() else { return Ok(false) };
+    if let Some(dict) = cx.met(modules.as_any()).filter(|dict| cx.vars.get(*dict).kind() != "lazy") {
+        // The program itself has looked into it, and may have changed it.
+        let key = cx.string(name);
+        let found = cx.contains(dict, key, false)?;
+        return Ok(!cx.truth(found)?);
+    }
+    if modules.contains(name)? {
+        return Ok(false);
+    }
+    let of = cx.constant_tracker(modules.into_any().unbind());
+    cx.guards.add(of, Test::LacksKey(Key::Str(name.into())));
+    Ok(true)
+}
+
+/// What the import of a name raises that is missing.
+pub fn error(cx: &mut OpcodeExecutor<'_>, name: &str) -> Flow<Unwind> {
+    let py = cx.py;
+    let text = cpython::import(py, "builtins")?.getattr("repr")?.call1((name,))?;
+    let error = PyModuleNotFoundError::new_err(format!("No module named {text}")).into_value(py).into_bound(py);
+    error.setattr("name", name)?;
+    ExceptionVariable::of_import(cx, error.as_any()).map(Unwind::Raise)
+}
+
+fn sys(cx: &mut OpcodeExecutor<'_>) -> Flow<VarId> {
+    let sys = cpython::import(cx.py, "sys")?.into_any();
+    let tracker = cx.constant_tracker(sys.clone().unbind());
+    Ok(cx.wrap(&sys, tracker))
+}
+
+fn is_list(cx: &mut OpcodeExecutor<'_>, value: VarId) -> Flow<bool> {
+    Ok(cx.type_of(value)?.is(cx.py.get_type::<PyList>()))
+}
+
+/// The directories that are searched.
+fn known_places(cx: &mut OpcodeExecutor<'_>, places: VarId) -> Flow<Option<Vec<String>>> {
+    if !is_list(cx, places)? {
+        return Ok(None);
+    }
+    let mut known = Vec::new();
+    for place in cx.unpack_all(places)? {
+        match cx.known_str(place)? {
+            Some(place) => known.push(place),
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(known))
+}
+
+/// Whether a finder of `sys.meta_path` knows of no such module.
+fn finds_nothing(
+    cx: &mut OpcodeExecutor<'_>,
+    finder: VarId,
+    name: &str,
+    path: Option<VarId>,
+    places: &[String],
+) -> Flow<bool> {
+    let py = cx.py;
+    let object = cx.see(finder)?.object().map(|object| object.bind(py).clone());
+    let machinery = cpython::import(py, "importlib.machinery")?;
+    let own = ["PathFinder", "BuiltinImporter", "FrozenImporter"].map(|class| machinery.getattr(class).ok());
+    let is_own = |object: &&Bound<'_, PyAny>| own.iter().flatten().any(|own| own.is(*object));
+    let Some(object) = object.as_ref().filter(is_own) else {
+        return finds_nothing_in_the_trace(cx, finder, name, path);
+    };
+    let searched = own.first().is_some_and(|own| own.as_ref().is_some_and(|own| own.is(object)));
+    guard_identity(cx, finder, object.as_unbound());
+    if !searched {
+        let path = path.map(|_| places.to_vec());
+        return Ok(object.call_method1("find_spec", (name, path))?.is_none());
+    }
+    let Some(test) = Missing::find(object, name, places)? else { return Ok(false) };
+    cx.guards.add_state(Box::new(test));
+    Ok(true)
+}
+
+/// Asks a finder of the program's.
+fn finds_nothing_in_the_trace(
+    cx: &mut OpcodeExecutor<'_>,
+    finder: VarId,
+    name: &str,
+    path: Option<VarId>,
+) -> Flow<bool> {
+    let (text, none) = (cx.string(name), cx.none());
+    match cx.call_method(finder, "find_spec", &[text, path.unwrap_or(none), none]) {
+        Ok(found) => Ok(cx.known(found)?.is_some_and(|found| found.is_none())),
+        // CPython would have frames of `importlib` in its traceback.
+        Err(Unwind::Raise(_)) => Err(refuse(name)),
+        Err(unwind) => Err(unwind),
+    }
+}
+
+/// Directories that have no module of a name.
+struct Missing {
+    name: String,
+    /// The finders of directories, by directory.
+    cache: Py<PyDict>,
+    places: Vec<Place>,
+}
+
+/// A directory as `importlib` knows it.
+struct Place {
+    /// What is looked up in `sys.path_importer_cache`; none is the present directory.
+    name: Option<String>,
+    /// Where that was.
+    directory: String,
+    /// Its finder; without one it is not searched.
+    finder: Option<Identity>,
+}
+
+impl Missing {
+    /// Searches; `None` if there is a module, or it cannot be told that there is none.
+    fn find(finder: &Bound<'_, PyAny>, name: &str, places: &[String]) -> PyResult<Option<Missing>> {
+        let py = finder.py();
+        let sys = cpython::import(py, "sys")?;
+        let Ok(cache) = sys.getattr("path_importer_cache")?.cast_into_exact::<PyDict>() else { return Ok(None) };
+        for place in places {
+            let is_known = match cache.get_item(directory(place))? {
+                Some(known) => known.is_none() || is_own_finder(&known)?,
+                None => are_own_hooks(&sys.getattr("path_hooks")?)?,
+            };
+            if !is_known {
+                return Ok(None);
+            }
+        }
+        if !finder.call_method1("find_spec", (name, places.to_vec()))?.is_none() {
+            return Ok(None);
+        }
+        let places: PyResult<Option<Vec<Place>>> = places.iter().map(|place| Place::of(&cache, place, name)).collect();
+        let Some(places) = places? else { return Ok(None) };
+        let missing = Missing { name: name.to_owned(), cache: cache.unbind(), places };
+        Ok(missing.check(py).then_some(missing))
+    }
+}
+
+impl Place {
+    fn of(cache: &Bound<'_, PyDict>, place: &str, name: &str) -> PyResult<Option<Place>> {
+        let directory = directory(place);
+        let Some(finder) = cache.get_item(&directory)? else { return Ok(None) };
+        let finder = if finder.is_none() { None } else { Some(finder) };
+        if let Some(finder) = &finder {
+            if !is_own_finder(finder)? || has_entry(finder, name)? {
+                return Ok(None);
+            }
+        }
+        let finder = finder.as_ref().map(Identity::of);
+        Ok(Some(Place { name: (!place.is_empty()).then(|| place.to_owned()), directory, finder }))
+    }
+
+    fn holds(&self, cache: &Bound<'_, PyDict>) -> PyResult<bool> {
+        if self.name.is_none() && directory("") != self.directory {
+            return Ok(false);
+        }
+        let Some(now) = cache.get_item(&self.directory)? else { return Ok(false) };
+        let Some(finder) = &self.finder else { return Ok(now.is_none()) };
+        if !finder.is(&now) {
+            return Ok(false);
+        }
+        let known = cpython::instance_dict(&now).map(|parts| parts.get_item("_path_mtime")).transpose()?.flatten();
+        let known: Option<f64> = known.and_then(|known| known.extract().ok());
+        Ok(known.is_some_and(|known| (known - written(&self.directory)).abs() == 0.0))
+    }
+}
+
+/// Where a place of `sys.path` is; the empty one is the present directory.
+fn directory(place: &str) -> String {
+    if !place.is_empty() {
+        return place.to_owned();
+    }
+    let present = std::env::current_dir().ok();
+    present.and_then(|present| present.to_str().map(str::to_owned)).unwrap_or_default()
+}
+
+/// When a directory was last written, as `os.stat` says it; less than nothing if it is not there.
+fn written(directory: &str) -> f64 {
+    let written = std::fs::metadata(directory).and_then(|found| found.modified());
+    let since = written.ok().and_then(|written| written.duration_since(UNIX_EPOCH).ok());
+    #[allow(clippy::cast_precision_loss, reason = "CPython's own number")]
+    since.map_or(-1.0, |since| since.as_secs() as f64 + 1e-9 * f64::from(since.subsec_nanos()))
+}
+
+fn is_own_finder(finder: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let own = cpython::import(finder.py(), "importlib.machinery")?.getattr("FileFinder")?;
+    Ok(finder.get_type().is(&own))
+}
+
+/// Whether the directory has anything that could become the module without a change of the directory, as a link can.
+fn has_entry(finder: &Bound<'_, PyAny>, name: &str) -> PyResult<bool> {
+    let last = name.rsplit('.').next().unwrap_or_default();
+    for entry in finder.getattr("_path_cache")?.try_iter()? {
+        let entry = entry?.extract::<String>().unwrap_or_default();
+        if entry.strip_prefix(last).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Whether what makes finders is CPython's own.
+fn are_own_hooks(hooks: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let py = hooks.py();
+    let zip = cpython::import(py, "zipimport")?.getattr("zipimporter")?;
+    let Ok(hooks) = hooks.cast::<PyList>() else { return Ok(false) };
+    for hook in hooks.iter() {
+        let code = || hook.getattr("__code__")?.getattr("co_filename")?.extract::<String>();
+        if !hook.is(&zip) && !code().is_ok_and(|file| file == "<frozen importlib._bootstrap_external>") {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+impl StateTest for Missing {
+    fn check(&self, py: Python<'_>) -> bool {
+        let cache = self.cache.bind(py);
+        let same = cpython::import(py, "sys").and_then(|sys| sys.getattr("path_importer_cache"));
+        same.is_ok_and(|same| same.is(cache)) && self.places.iter().all(|place| place.holds(cache).unwrap_or(false))
+    }
+
+    fn restore(&self, _: Python<'_>) -> PyResult<()> {
+        Ok(())
+    }
+
+    fn describe(&self) -> String {
+        format!("missing({})", self.name)
+    }
+}
+
+/// `from module import name` of a module that has no such name: what CPython says of it, which tells why.
+pub fn import_from_error(cx: &mut OpcodeExecutor<'_>, module: VarId, name: &str) -> Flow<Unwind> {
+    let py = cx.py;
+    let object = cx.see(module)?.object().map(|module| module.bind(py).clone());
+    let object = object.filter(PyAnyMethods::is_exact_instance_of::<PyModule>).ok_or_else(|| refuse(name))?;
+    if cx.find_attr(module, &"__getattr__".into())?.is_some() {
+        return Err(refuse(name));
+    }
+    // What the text is made of.
+    for part in ["__name__", "__file__"] {
+        if let Some(part) = cx.find_attr(module, &part.into())? {
+            cx.known_str(part)?.ok_or_else(|| refuse(name))?;
+        }
+    }
+    if let Some(spec) = cx.find_attr(module, &"__spec__".into())? {
+        let object = cx.see(spec)?.object().map(|spec| spec.clone_ref(py)).ok_or_else(|| refuse(name))?;
+        guard_identity(cx, spec, &object);
+    }
+    let full = format!("{}.{name}", object.getattr("__name__")?.extract::<String>()?);
+    if !is_not_loaded(cx, &full)? {
+        return Err(refuse(&full));
+    }
+    let error = own_words(&object, name)?.ok_or_else(|| refuse(&full))?;
+    let text = error.to_string();
+    if text.contains("partially initialized") || text.contains("consider renaming") {
+        return Err(refuse(&full));
+    }
+    ExceptionVariable::of_import(cx, &error).map(Unwind::Raise)
+}
+
+/// What the interpreter raises where a module has no such name.
+fn own_words<'py>(module: &Bound<'py, PyAny>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let py = module.py();
+    let kept = module.clone().unbind();
+    let import = pyo3::types::PyCFunction::new_closure(
+        py,
+        None,
+        None,
+        move |args: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| kept.clone_ref(args.py()),
+    )?;
+    let builtins = PyDict::new(py);
+    builtins.set_item("__import__", import)?;
+    let globals = PyDict::new(py);
+    globals.set_item("__builtins__", builtins)?;
+    let code = cpython::import(py, "builtins")?.getattr("compile")?.call1((
+        format!("from m import {name}"),
+        "<import>",
+        "exec",
+    ))?;
+    match cpython::import(py, "builtins")?.getattr("exec")?.call1((code, globals)) {
+        Ok(_) => Ok(None),
+        Err(error) => {
+            error.set_traceback(py, None);
+            Ok(Some(error.into_value(py).into_bound(py).into_any()))
+        }
+    }
+}
