@@ -26,10 +26,6 @@ fn refuse(name: &str) -> Unwind {
 /// Whether the import of an absolute name finds nothing in this call, nor in those that the translation is for. `false` where
 /// that is not known. The package it would be in is loaded, if there is one: `package` is its variable.
 pub fn is_missing(cx: &mut OpcodeExecutor<'_>, name: &str, package: Option<VarId>) -> Flow<bool> {
-    if !is_not_loaded(cx, name)? {
-        return Ok(false);
-    }
-    let sys = sys(cx)?;
     let path = match package {
         None => None,
         Some(package) => match cx.find_attr(package, &"__path__".into())? {
@@ -37,6 +33,12 @@ pub fn is_missing(cx: &mut OpcodeExecutor<'_>, name: &str, package: Option<VarId
             None => return Ok(false),
         },
     };
+    Ok(is_not_loaded(cx, name)? && is_found_nowhere(cx, name, path)?)
+}
+
+/// Whether no finder knows of such a module in the directories of `path`; without them, anywhere.
+fn is_found_nowhere(cx: &mut OpcodeExecutor<'_>, name: &str, path: Option<VarId>) -> Flow<bool> {
+    let sys = sys(cx)?;
     let places = match path {
         Some(path) => path,
         None => cx.get_attr(sys, &"path".into())?,
@@ -46,12 +48,68 @@ pub fn is_missing(cx: &mut OpcodeExecutor<'_>, name: &str, package: Option<VarId
     if !is_list(cx, finders)? {
         return Ok(false);
     }
-    for finder in cx.unpack_all(finders)? {
+    let finders = cx.unpack_all(finders)?;
+    for &finder in &finders {
         if !finds_nothing(cx, finder, name, path, &places)? {
             return Ok(false);
         }
     }
-    Ok(true)
+    // Without any it is warned.
+    Ok(!finders.is_empty())
+}
+
+// What is asked by `importlib.util.find_spec`.
+sot_core::builtin! { FIND_SPEC = "importlib._bootstrap:_find_spec" => |cx, args| {
+    let [name, path] = args.exactly(cx, "_find_spec")?;
+    let name = cx.known_str(name)?.ok_or_else(|| refuse("a module of an unknown name"))?;
+    let path = if cx.known(path)?.is_some_and(|path| path.is_none()) { None } else { Some(path) };
+    if is_not_loaded(cx, &name)? && is_found_nowhere(cx, &name, path)? {
+        return Ok(cx.none());
+    }
+    let text = format!("the search for '{name}'");
+    Err(Unwind::break_graph(ReasonId::UnsupportedCall, text))
+} }
+
+// What is asked by `importlib.import_module`.
+sot_core::builtin! { FIND_AND_LOAD = "importlib._bootstrap:_find_and_load" => |cx, args| {
+    let [name, _] = args.exactly(cx, "_find_and_load")?;
+    let name = cx.known_str(name)?.ok_or_else(|| refuse("a module of an unknown name"))?;
+    let outcome = by_name(cx, &name);
+    // CPython has frames of `importlib` there.
+    cx.without_frames(outcome)
+} }
+
+sot_core::builtin! { IMPORT = "__import__" => |cx, args| {
+    let [name] = args.exactly(cx, "__import__")?;
+    let name = cx.known_str(name)?.filter(|name| !name.is_empty() && !name.contains('.'));
+    let name = name.ok_or_else(|| Unwind::break_graph(ReasonId::UnsupportedCall, "__import__() of more than a plain name"))?;
+    by_name(cx, &name)
+} }
+
+/// The module of a name.
+fn by_name(cx: &mut OpcodeExecutor<'_>, name: &str) -> Flow<VarId> {
+    let sys = sys(cx)?;
+    let modules = cx.get_attr(sys, &"modules".into())?;
+    let key = cx.string(name);
+    let found = cx.contains(modules, key, false)?;
+    if cx.truth(found)? {
+        let module = cx.get_item(modules, key)?;
+        let object = cx.see(module)?.object().map(|module| module.bind(cx.py).clone()).ok_or_else(|| refuse(name))?;
+        let starting =
+            object.getattr_opt("__spec__")?.map(|spec| spec.getattr_opt("_initializing")).transpose()?.flatten();
+        if object.is_none() || starting.is_some_and(|starting| starting.is_truthy().unwrap_or(true)) {
+            return Err(refuse(name));
+        }
+        return Ok(module);
+    }
+    let mut package = None;
+    if let Some((parent, _)) = name.rsplit_once('.') {
+        package = Some(by_name(cx, parent)?);
+    }
+    if !is_missing(cx, name, package)? {
+        return Err(refuse(name));
+    }
+    Err(error(cx, name)?)
 }
 
 /// Whether `sys.modules` has no such entry, which is assumed.

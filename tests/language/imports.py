@@ -1,7 +1,8 @@
 """Modules and names that are not there."""
 
+import importlib
+import importlib.util
 import json
-import logging
 
 
 def optional_module(x):
@@ -91,3 +92,31 @@ def error_that_is_kept(x):
     except ImportError as e:
         kept = ImportError(*e.args, name=e.name)
     return x + 1, kept.name, kept.args, kept.msg
+
+
+def by_import_module(x):
+    try:
+        found = importlib.import_module("not_there_at_all")
+    except ImportError as e:
+        found = e.name, str(e)
+    return x + 1, found, importlib.import_module("json").dumps([1])
+
+
+def by_import_module_of_a_package(x):
+    try:
+        found = importlib.import_module(".not_there", "json")
+    except ModuleNotFoundError as e:
+        found = e.name, str(e)
+    return x + 1, found, importlib.import_module("json.decoder").JSONDecodeError
+
+
+def by_find_spec(x):
+    return x + 1, importlib.util.find_spec("not_there_at_all") is None, importlib.util.find_spec("json").name
+
+
+def by_the_function(x):
+    try:
+        found = __import__("not_there_at_all")
+    except ImportError as e:
+        found = e.args
+    return x + 1, found, __import__("json").loads("1")
