@@ -4,6 +4,8 @@ import os
 import sys
 import tempfile
 import traceback
+import unittest
+import weakref
 
 import toy
 from cases import changed, given
@@ -141,3 +143,120 @@ def test_tracebacks_are_cut(x):
         fails(3)
     except ValueError:
         return x + 1, traceback.format_exc()
+
+
+class Kept:
+    pass
+
+
+def holds(log, how):
+    kept = Kept()
+    log.append(weakref.ref(kept))
+    if how == "generator":
+        running = closes(log)
+        next(running)
+    raise ValueError("held")
+
+
+def closes(log):
+    try:
+        yield 1
+    finally:
+        log.append("closed")
+
+
+def goes_on(log):
+    try:
+        yield 1
+    except ValueError:
+        log.append("caught")
+        yield 2
+    log.append("end")
+
+
+@given(one, one)
+def test_frames_are_cleared_that_hold_a_generator(x):
+    log = []
+    try:
+        holds(log, "generator")
+    except ValueError as e:
+        before = len(log)
+        traceback.clear_frames(e.__traceback__)
+        after = len(log)
+        return x + 1, before, after, str(e)
+
+
+@given(one, one)
+def test_frames_are_cleared_of_a_generator_that_goes_on(x):
+    log, running = [], None
+    running = goes_on(log)
+    next(running)
+    error = ValueError("in")
+    running.throw(error)
+    try:
+        traceback.clear_frames(error.__traceback__)
+    except RuntimeError:
+        log.append("refused")
+    return x + 1, log, list(running), log
+
+
+@given(one, one)
+def test_a_summary_goes_out(x):
+    try:
+        fails_here(x)
+    except ValueError as e:
+        summary = traceback.extract_tb(e.__traceback__)
+        return x + 1, [tuple(f) for f in summary], [f.line for f in summary]
+
+
+@given(one, one)
+def test_the_exception_of_assert_raises_goes_out(x):
+    case = unittest.TestCase()
+    with case.assertRaises(ValueError) as seen:
+        fails_here(x)
+    return x + 1, seen.exception
+
+
+@given(one, one)
+def test_assert_raises_fails(x):
+    case = unittest.TestCase()
+    y = x + 1
+    try:
+        with case.assertRaises(ValueError):
+            y = y + 1
+    except AssertionError as e:
+        return y, str(e)
+
+
+@given(one, one)
+def test_assert_raises_lets_another_error_through(x):
+    case = unittest.TestCase()
+    with case.assertRaises(KeyError):
+        fails_here(x + 1)
+    return x
+
+
+def fails_here(x):
+    raise ValueError(f"of {x.shape}")
+
+
+@given(one, one)
+def test_a_text_of_an_exception_that_was_raised_by_a_break(x):
+    try:
+        x = x + 1
+        toy.save(x)
+        fails_here(x)
+    except ValueError as e:
+        text = traceback.TracebackException.from_exception(e)
+        return x + 1, list(text.format_exception_only()), [f.name for f in text.stack]
+
+
+@given(one, one)
+def test_a_break_where_frames_are_cleared(x):
+    try:
+        x = x + 1
+        fails_here(x)
+    except ValueError as e:
+        toy.save(x)
+        traceback.clear_frames(e.__traceback__)
+        return x + 1, str(e), e.__traceback__.tb_lineno > 0

@@ -4,6 +4,7 @@ import io
 import logging
 import sys
 import traceback
+import unittest
 
 
 class Plain(Exception):
@@ -500,3 +501,65 @@ def reraised_in_finally(x):
         inner()
     except Plain:
         return x + 1, traceback.format_exc()
+
+
+def summary_of_a_traceback(x):
+    try:
+        _fails(1)
+    except Plain as e:
+        summary = traceback.extract_tb(e.__traceback__)
+        return x + 1, [(f.name, f.lineno, f.line) for f in summary], summary[-1].filename == __file__
+
+
+def lines_of_a_summary(x):
+    try:
+        _fails(1)
+    except Plain as e:
+        return x + 1, traceback.format_list(traceback.extract_tb(e.__traceback__)), traceback.format_tb(e.__traceback__)
+
+
+def exception_as_a_text(x):
+    try:
+        _fails(1)
+    except Plain as e:
+        text = traceback.TracebackException.from_exception(e)
+        return x + 1, "".join(text.format()), list(text.format_exception_only()), len(text.stack)
+
+
+def exception_as_a_text_with_its_cause(x):
+    try:
+        try:
+            {}["key"]
+        except KeyError as e:
+            raise ValueError(1 + len(str(e))) from e
+    except ValueError as e:
+        return x + 1, "".join(traceback.TracebackException.from_exception(e).format())
+
+
+def part_of_a_line_as_a_text(x):
+    try:
+        return x, [1, 2, 3][0] + {"a": 1}["b"] / 0
+    except KeyError as e:
+        return x + 1, "".join(traceback.TracebackException.from_exception(e).format())
+
+
+def cleared_frames(x):
+    try:
+        _fails(1)
+    except Plain as e:
+        traceback.clear_frames(e.__traceback__)
+        return x + 1, str(e)
+
+
+def cleared_frames_of_nothing(x):
+    return x + 1, traceback.clear_frames(None)
+
+
+def expected_errors(x):
+    case = unittest.TestCase()
+    with case.assertRaises(Plain) as seen:
+        _fails(1)
+    with case.assertRaisesRegex(ZeroDivisionError, "by zero"):
+        1 // 0
+    case.assertRaises(KeyError, {}.__getitem__, "k")
+    return x + 1, str(seen.exception)

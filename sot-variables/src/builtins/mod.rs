@@ -18,6 +18,7 @@ pub mod interpreter;
 pub mod io;
 pub mod iteration;
 pub mod itertools;
+pub mod linecache;
 pub mod list_methods;
 pub mod lock;
 pub mod lru_cache;

@@ -1,11 +1,13 @@
 //! Texts of exceptions: the library makes them while tracing, of replicas that say what the exceptions of the trace do.
 
+use std::rc::Rc;
+
 use pyo3::prelude::*;
-use pyo3::types::PyString;
+use pyo3::types::{PyString, PyTuple};
 
 use sot_core::builtin;
 use sot_core::error::Flow;
-use sot_core::executor::{object_model, CallArgs, OpcodeExecutor};
+use sot_core::executor::{object_model, CallArgs, Entry, OpcodeExecutor, TracebackVariable};
 use sot_core::variable::VarId;
 
 use super::{builtin_object, cannot};
@@ -35,6 +37,72 @@ builtin! { PRINT_EXCEPTION = "traceback:print_exception" => |cx, args| {
     let lines = format(cx, "format_exception", &args, Said::WithChain)?;
     print(cx, file, lines)
 } }
+
+/// Flags of generators and coroutines.
+const SUSPENDS: u32 = 0x20 | 0x80 | 0x200;
+
+builtin! { CLEAR_FRAMES = "traceback:clear_frames" => |cx, args| {
+    let [traceback] = args.exactly(cx, "clear_frames")?;
+    if super::is_none(cx, traceback)? {
+        return Ok(cx.none());
+    }
+    // Nothing of the trace reads the variables of a frame that has ended; a generator may not have.
+    for entry in entries(cx, traceback)? {
+        if entry.place.code.code.flags & SUSPENDS != 0 {
+            return Err(cannot("clear_frames() of a generator's frame"));
+        }
+    }
+    Ok(cx.none())
+} }
+
+builtin! { POSITIONS = "traceback:_walk_tb_with_full_positions" => |cx, args| {
+    let [traceback] = args.exactly(cx, "_walk_tb_with_full_positions")?;
+    let entries = if super::is_none(cx, traceback)? { Vec::new() } else { entries(cx, traceback)? };
+    let mut found = Vec::with_capacity(entries.len());
+    for entry in entries {
+        let frame = (cx.runtime.factories.frame)(cx, &entry.place);
+        let at = entry.place.code.code.instructions.get(entry.at.index()).map(|instruction| instruction.position);
+        let at = at.unwrap_or_default();
+        let mut parts = Vec::with_capacity(4);
+        for part in [Some(entry.line()), at.end_line, at.column, at.end_column] {
+            parts.push(match part {
+                Some(part) => cx.integer(i64::from(part))?,
+                None => cx.none(),
+            });
+        }
+        let position = cx.tuple(parts);
+        found.push(cx.tuple(vec![frame, position]));
+    }
+    let found = cx.list(found);
+    cx.iter(found)
+} }
+
+// What is underlined in a line is a matter of its text.
+builtin! { ANCHORS = "traceback:_extract_caret_anchors_from_line_segment" => |cx, args| {
+    let [segment] = args.exactly(cx, "_extract_caret_anchors_from_line_segment")?;
+    let segment = cx.known_str(segment)?.ok_or_else(|| cannot("a line that is not known"))?;
+    let function = library(cx.py, "traceback", "_extract_caret_anchors_from_line_segment")?.into_bound(cx.py);
+    let anchors = cx.fold(|py| {
+        let anchors = function.call1((&*segment,))?;
+        if anchors.is_none() { Ok(anchors) } else { py.get_type::<PyTuple>().call1((anchors,)) }
+    })?;
+    if super::is_none(cx, anchors)? {
+        return Ok(anchors);
+    }
+    let class = library(cx.py, "traceback", "_Anchors")?.into_bound(cx.py);
+    let tracker = cx.constant_tracker(class.clone().unbind());
+    let class = cx.wrap(&class, tracker);
+    let parts = cx.unpack_all(anchors)?;
+    cx.call(class, &CallArgs::positional(parts))
+} }
+
+/// The entries of a traceback of the trace.
+fn entries(cx: &mut OpcodeExecutor<'_>, traceback: VarId) -> Flow<Vec<Rc<Entry>>> {
+    let first = cx.vars.as_kind::<TracebackVariable>(traceback);
+    let first = first.ok_or_else(|| cannot("a traceback of an exception that was not made in the trace"))?;
+    let next = |entry: &Rc<Entry>| entry.next.clone();
+    Ok(std::iter::successors(Some(Rc::clone(first.entry())), next).collect())
+}
 
 /// The result of a function of the library.
 fn format(cx: &mut OpcodeExecutor<'_>, name: &str, args: &CallArgs, said: Said) -> Flow<VarId> {

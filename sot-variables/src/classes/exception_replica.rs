@@ -144,11 +144,17 @@ impl<'py> Replicas<'py> {
         }
         let text = operation().map_err(|_| refuse("an exception that the library fails to say"))?;
         if self.said == Said::WithChain {
-            let sources = self.files.into_iter().map(|file| Source::of(cx.py, file)).collect::<PyResult<_>>()?;
-            cx.guards.add_state(Box::new(Sources(sources)));
+            assume_sources(cx, self.files)?;
         }
         cx.wrap_fresh(&text)
     }
+}
+
+/// Assumes that the lines of files stay.
+pub fn assume_sources(cx: &mut OpcodeExecutor<'_>, files: Vec<String>) -> Flow<()> {
+    let sources = files.into_iter().map(|file| Source::of(cx.py, file)).collect::<PyResult<_>>()?;
+    cx.guards.add_state(Box::new(Sources(sources)));
+    Ok(())
 }
 
 /// For a name that was not found the library looks for one like it, in more than is known here.
