@@ -563,3 +563,14 @@ def expected_errors(x):
         1 // 0
     case.assertRaises(KeyError, {}.__getitem__, "k")
     return x + 1, str(seen.exception)
+
+
+def texts_of_missing_attributes(x):
+    texts = []
+    for read in (lambda: (3).foo, lambda: [].appendd, lambda: "".uper, lambda: None.x, lambda: {"a": x}.keyz, lambda: (x,).indx):
+        try:
+            read()
+        except AttributeError as e:
+            texts.append(traceback.format_exception_only(type(e), e))
+            texts.append(traceback.format_exc())
+    return x + 1, texts

@@ -96,6 +96,19 @@ builtin! { ANCHORS = "traceback:_extract_caret_anchors_from_line_segment" => |cx
     cx.call(class, &CallArgs::positional(parts))
 } }
 
+// So is whether anything is; of the anchors it matters whether there are any.
+builtin! { CARETS = "traceback:StackSummary._should_show_carets" => |cx, args| {
+    let [_, start, end, lines, anchors] = args.exactly(cx, "_should_show_carets")?;
+    let has_anchors = !super::is_none(cx, anchors)?;
+    let given = CallArgs::positional(vec![start, end, lines]);
+    let (given, _) = cx.materialize_args(&given)?.ok_or_else(|| cannot("lines that are not known"))?;
+    let summary = library(cx.py, "traceback", "StackSummary")?.into_bound(cx.py).call0()?;
+    cx.fold(|_| {
+        let [start, end, lines] = [given.get_item(0)?, given.get_item(1)?, given.get_item(2)?];
+        summary.call_method1("_should_show_carets", (start, end, lines, has_anchors))
+    })
+} }
+
 /// The entries of a traceback of the trace.
 fn entries(cx: &mut OpcodeExecutor<'_>, traceback: VarId) -> Flow<Vec<Rc<Entry>>> {
     let first = cx.vars.as_kind::<TracebackVariable>(traceback);

@@ -85,7 +85,7 @@ impl<'py> Replicas<'py> {
         let payload = payload.ok_or_else(|| refuse("an exception that was not made in the trace"))?;
         let ty = payload.python_class(cx.py)?;
         refuse_what_says_more(&ty)?;
-        refuse_suggestions(cx, exception, &ty)?;
+        let about = what_suggestions_need(cx, exception, &ty)?;
         let made = match payload.members() {
             Some(members) => {
                 let message = payload.args().first().copied().ok_or_else(|| refuse("a group of exceptions"))?;
@@ -101,6 +101,9 @@ impl<'py> Replicas<'py> {
             None => saying(cx, exception, &ty)?,
         };
         self.made.insert(exception, made.clone());
+        for (part, value) in about {
+            made.setattr(part, value)?;
+        }
         if let Some(notes) = cx.find_attr(exception, &"__notes__".into())? {
             let notes = cx.materialize(notes)?.ok_or_else(|| refuse("notes that are not known while tracing"))?;
             made.setattr("__notes__", notes)?;
@@ -157,21 +160,64 @@ pub fn assume_sources(cx: &mut OpcodeExecutor<'_>, files: Vec<String>) -> Flow<(
     Ok(())
 }
 
-/// For a name that was not found the library looks for one like it, in more than is known here.
-fn refuse_suggestions(cx: &mut OpcodeExecutor<'_>, exception: VarId, ty: &Bound<'_, PyType>) -> Flow<()> {
+/// For a name that was not found the library looks for one like it: among the attributes of an object, if that has those of
+/// its type and no others.
+fn what_suggestions_need<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    exception: VarId,
+    ty: &Bound<'py, PyType>,
+) -> Flow<Vec<(&'static str, Bound<'py, PyAny>)>> {
     let py = cx.py;
     let is = |base: Bound<'_, PyType>| cpython::is_subtype(ty, &base);
-    let name = match () {
-        () if !LANGUAGE.suggests_names => return Ok(()),
+    let of_object = is(py.get_type::<PyAttributeError>());
+    let part = match () {
+        () if !LANGUAGE.suggests_names => return Ok(Vec::new()),
         () if is(py.get_type::<PyImportError>()) => "name_from",
-        () if is(py.get_type::<PyAttributeError>()) || is(py.get_type::<PyNameError>()) => "name",
-        () => return Ok(()),
+        () if of_object || is(py.get_type::<PyNameError>()) => "name",
+        () => return Ok(Vec::new()),
     };
-    let name = cx.get_attr(exception, &name.into())?;
-    if cx.known(name)?.is_some_and(|name| name.is_none()) {
-        return Ok(());
+    let name = cx.get_attr(exception, &part.into())?;
+    let refuse = || refuse("an exception for which the library looks for names that are alike");
+    let name = cx.known(name)?.ok_or_else(refuse)?;
+    if name.is_none() {
+        return Ok(Vec::new());
     }
-    Err(refuse("an exception for which the library looks for names that are alike"))
+    if !of_object {
+        return Err(refuse());
+    }
+    let object = cx.get_attr(exception, &"obj".into())?;
+    let object = alike(cx, object)?.ok_or_else(refuse)?;
+    Ok(vec![(part, name), ("obj", object)])
+}
+
+/// An object with the same attributes as a value of one of the simple types.
+fn alike<'py>(cx: &mut OpcodeExecutor<'py>, value: VarId) -> Flow<Option<Bound<'py, PyAny>>> {
+    let ty = cx.type_of(value)?;
+    if cx.known(value)?.is_some_and(|value| value.is_none()) {
+        return Ok(Some(cx.py.None().into_bound(cx.py)));
+    }
+    let builtins = cpython::import(cx.py, "builtins")?;
+    for name in [
+        "int",
+        "float",
+        "complex",
+        "bool",
+        "str",
+        "bytes",
+        "tuple",
+        "list",
+        "dict",
+        "set",
+        "frozenset",
+        "object",
+        "range",
+    ] {
+        if builtins.getattr(name)?.is(&ty) {
+            let arguments = PyTuple::new(cx.py, (name == "range").then_some(0))?;
+            return Ok(Some(ty.call1(arguments)?));
+        }
+    }
+    Ok(None)
 }
 
 /// Classes whose texts depend on more than is known here, as they have their attributes in a way of their own.
