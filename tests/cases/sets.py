@@ -5,7 +5,7 @@ import dataclasses
 import random
 
 import toy
-from cases import given
+from cases import NANS, given
 
 
 def made_of(*items, without=()):
@@ -277,3 +277,33 @@ def test_many_changes(x, steps, s):
             s = result if isinstance(result, set) else s
             out.append(list(s))
     return x + 1, out, s
+
+
+
+def keyed_by_nans(first):
+    a, b, c = NANS[first:first + 3]
+    return toy.arange(2), dict.fromkeys([1, a, 2, b, (3, c), 4])
+
+
+@given(*(lambda first=first: keyed_by_nans(first) for first in range(0, 24, 3)), hit=False)
+def test_nans_of_a_dict(x, a):
+    s = {key for key in a}
+    return x + 1, list(s), s, {1, *a, *a}, list({0, *a}), frozenset(a), [key in s for key in a]
+
+
+@given(*(lambda at=at: (toy.arange(2), NANS[at], 7) for at in range(8)), hit=False)
+def test_nans_as_elements(x, nan, i):
+    s = {1, nan, i, (nan, 3)}
+    return x + 1, list(s), s, nan in s, float("nan") in s, (nan, 3) in s, len({nan, nan})
+
+
+@given(lambda: (toy.arange(2), NANS[0], NANS[0]), lambda: (toy.arange(2), NANS[0], NANS[1]), hit=False)
+def test_nans_that_are_one(x, a, b):
+    return x + 1, len({a, b}), b in {a: 1}, (a, 1) == (b, 1), {(a, 1): 2}.get((b, 1))
+
+
+@given(lambda: (toy.arange(2),))
+def test_nans_made_here(x):
+    a, b = float("nan"), float("nan")
+    s = {a, b}
+    return x + 1, len(s), a in s, float("nan") in s, len({a: 1, b: 2, (a,): 3, (b,): 4}), sorted({1: a, a: 1}, key=str)

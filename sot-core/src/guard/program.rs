@@ -559,7 +559,18 @@ fn has_keys(value: &Bound<'_, PyAny>, keys: &[Identity]) -> bool {
     let Some(dict) = dict_of(value) else { return false };
     dict.len() == keys.len()
         && dict.iter().zip(keys).all(|((key, _), expected)| {
-            let same = |expected| same_constant(&key, &expected);
+            let same = |expected| same_key(&key, &expected);
             expected.is(&key) || !may_run_code(&key) && expected.get(value.py()).is_some_and(same)
         })
+}
+
+/// Whether a key does for another one: as a constant does, but what is not even equal to itself (`nan`) is told by its identity.
+fn same_key(key: &Bound<'_, PyAny>, expected: &Bound<'_, PyAny>) -> bool {
+    if let (Ok(items), Ok(others)) = (key.cast_exact::<PyTuple>(), expected.cast_exact::<PyTuple>()) {
+        return items.len() == others.len() && items.iter().zip(others.iter()).all(|(a, b)| same_key(&a, &b));
+    }
+    if let (Ok(items), Ok(others)) = (key.cast_exact::<PyFrozenSet>(), expected.cast_exact::<PyFrozenSet>()) {
+        return items.len() == others.len() && items.iter().zip(others.iter()).all(|(a, b)| same_key(&a, &b));
+    }
+    key.is(expected) || same_constant(key, expected) && key.eq(key).unwrap_or(false)
 }

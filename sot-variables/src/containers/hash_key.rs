@@ -27,6 +27,9 @@ use crate::identity::IdVariable;
 /// Smaller numbers are no addresses.
 const LOWEST: u64 = 1 << 16;
 
+/// Keys are looked into so deep.
+const MAX_DEPTH: usize = 20;
+
 /// A key with its hash.
 pub struct HashKey {
     /// The key as a variable.
@@ -43,11 +46,29 @@ pub struct HashKey {
 enum Equality {
     /// CPython: the object is the key.
     Real,
+    /// CPython, but the object is or holds one made in the trace that is told by its identity (`nan`): from 3.10 on its hash is
+    /// an address, which in another call is another.
+    Passing,
     /// The variable, for an object that is its own key, made in the trace or another one at each call, or an `id()` of one. The
     /// object is a stand-in.
     Identity(VarId, bool),
     /// The program: the object is a stand-in with the key's hash.
     Followed,
+}
+
+impl Equality {
+    fn is_of_stand_in(self) -> bool {
+        matches!(self, Equality::Identity(..) | Equality::Followed)
+    }
+
+    /// That of a key which holds another one, too.
+    fn holding(&mut self, item: Equality) {
+        if item.is_of_stand_in() {
+            *self = Equality::Followed;
+        } else if item == Equality::Passing && *self == Equality::Real {
+            *self = Equality::Passing;
+        }
+    }
 }
 
 /// What has the hash of an object that is not there yet, or whose own is made by the program.
@@ -114,7 +135,7 @@ impl HashKey {
 
     /// Whether nothing may look at the real key: it is not there yet, or its methods are the program's.
     pub fn is_stand_in(&self) -> bool {
-        self.equality != Equality::Real
+        self.equality.is_of_stand_in()
     }
 
     /// Whether the real key has the hash that CPython's has, and is equal to itself alone or as CPython says.
@@ -145,8 +166,8 @@ impl HashKey {
     /// Whether the `id()` of an object that is there, which the other key is or holds, may be a number in this one. What the
     /// trace makes has no address that is known already.
     fn may_be_address_of(&self, cx: &mut OpcodeExecutor<'_>, other: &HashKey) -> Flow<bool> {
-        Ok(self.equality == Equality::Real
-            && other.equality != Equality::Real
+        Ok(!self.is_stand_in()
+            && other.is_stand_in()
             && holds_address(self.bind(cx.py))
             && has_address(cx, other.variable)?)
     }
@@ -164,7 +185,7 @@ impl HashKey {
             return Ok(false);
         }
         match (self.equality, other.equality) {
-            (Equality::Real, Equality::Real) => {
+            (Equality::Real | Equality::Passing, Equality::Real | Equality::Passing) => {
                 Ok(self.object.is(&other.object) || self.bind(cx.py).eq(other.bind(cx.py)).unwrap_or(false))
             }
             (Equality::Identity(..), _) | (_, Equality::Identity(..)) => Ok(self.equality == other.equality),
@@ -281,6 +302,12 @@ pub fn position(cx: &mut OpcodeExecutor<'_>, keys: &[Rc<HashKey>], key: &HashKey
 fn key_object<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, equality: &mut Equality) -> Flow<Bound<'py, PyAny>> {
     let py = cx.py;
     if let Some(known) = cx.known(variable)? {
+        if is_told_by_identity(&known, 0) {
+            if cx.trackers.is_sourced(cx.vars.tracker(variable)) {
+                return Ok(pinned(cx, variable, &known));
+            }
+            *equality = Equality::Passing;
+        }
         return Ok(known);
     }
     if let Some(id) = cx.see_as::<IdVariable>(variable)? {
@@ -294,9 +321,11 @@ fn key_object<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, equality: &mut
         return stand_in(cx, identity_hash(of, is_id));
     }
     if let Some(tuple) = cx.see_as::<TupleVariable>(variable)?.filter(|tuple| tuple.is_hashed_as_tuple(py)) {
-        let items = tuple.items.iter().map(|&item| key_object(cx, item, equality)).collect::<Flow<Vec<_>>>()?;
-        if *equality != Equality::Real {
-            *equality = Equality::Followed;
+        let mut items = Vec::with_capacity(tuple.items.len());
+        for &item in &tuple.items {
+            let mut own = Equality::Real;
+            items.push(key_object(cx, item, &mut own)?);
+            equality.holding(own);
         }
         return Ok(PyTuple::new(py, items)?.into_any());
     }
@@ -333,10 +362,19 @@ fn key_object<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, equality: &mut
 
 /// The real frozen set of a set's items.
 fn frozen<'py>(py: Python<'py>, set: &SetVariable, equality: &mut Equality) -> Flow<Bound<'py, PyAny>> {
-    if set.keys.iter().any(|key| key.is_stand_in()) {
-        *equality = Equality::Followed;
-    }
+    set.keys.iter().for_each(|key| equality.holding(key.equality));
     Ok(PyFrozenSet::new(py, set.keys.iter().map(|key| key.bind(py)))?.into_any())
+}
+
+/// Whether a value is, or holds, one that is not even equal to itself.
+fn is_told_by_identity(value: &Bound<'_, PyAny>, depth: usize) -> bool {
+    if let Ok(items) = value.cast_exact::<PyTuple>() {
+        return depth > MAX_DEPTH || items.iter().any(|item| is_told_by_identity(&item, depth + 1));
+    }
+    if let Ok(items) = value.cast_exact::<PyFrozenSet>() {
+        return depth > MAX_DEPTH || items.iter().any(|item| is_told_by_identity(&item, depth + 1));
+    }
+    (is_atom(value) || is_compared_value(value)) && !value.eq(value).unwrap_or(true)
 }
 
 /// The object, which must be the same at each call.
@@ -383,7 +421,7 @@ fn followed_hash(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<Option<is
 
 /// Whether hash and equality of the object run no user code and never change.
 fn is_plain(object: &Bound<'_, PyAny>, depth: usize) -> bool {
-    if depth > 20 {
+    if depth > MAX_DEPTH {
         return false;
     }
     if let Ok(tuple) = object.cast_exact::<PyTuple>() {
@@ -502,7 +540,7 @@ fn same_key(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> bool {
         return a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| same_key(&a, &b));
     }
     if is_atom(a) {
-        return same_constant(a, b);
+        return same_constant(a, b) && !is_told_by_identity(a, 0);
     }
     is_compared_value(a) && a.get_type().is(b.get_type()) && a.eq(b).unwrap_or(false)
 }
