@@ -5,16 +5,15 @@ use std::rc::Rc;
 
 use pyo3::exceptions::{PyAttributeError, PyBaseException, PyImportError, PyNameError, PyStopIteration, PySystemExit};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyString, PyTuple, PyType};
+use pyo3::types::{PyBool, PyString, PyTuple, PyType};
 use sot_core::codegen::CodeGen;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, BookkeepingVariable, CallArgs, Name, OpcodeExecutor};
-use sot_core::side_effects::Effect;
 use sot_core::tracker::{self, TrackerId};
 use sot_core::variable::{VarId, Variable};
 
-use crate::classes::exception_group;
+use crate::classes::{exception_copies, exception_group};
 use crate::containers::sequence;
 use crate::iterators::{emit_call, rebuild};
 
@@ -119,16 +118,7 @@ pub fn instantiate<'py>(
         let text = format!("{}() takes no keyword arguments", cpython::type_name(ty));
         return Err(cx.raise(pyo3::exceptions::PyTypeError::new_err(text)));
     }
-    let payload = ExceptionVariable {
-        ty: ty.clone().into_any().unbind(),
-        class: Some(class),
-        args: args.positional.clone(),
-        real: None,
-        given: None,
-        members: None,
-        tuple: None,
-    };
-    let exception = cx.produce(Rc::new(payload));
+    let exception = cx.produce(Rc::new(ExceptionVariable::new(ty, class, args.positional.clone())));
     if initialized_in_c {
         hold(cx, exception, ty, &args.positional);
     } else {
@@ -186,7 +176,7 @@ fn real_instance<'py>(
 }
 
 /// Whether C code keeps more in an exception of the class than in any exception.
-fn keeps_more(ty: &Bound<'_, PyType>) -> PyResult<bool> {
+pub(super) fn keeps_more(ty: &Bound<'_, PyType>) -> PyResult<bool> {
     let base = static_base(ty)?;
     let size = |ty: &Bound<'_, PyAny>| ty.getattr("__basicsize__")?.extract::<usize>();
     Ok(size(base.as_any())? != size(ty.py().get_type::<PyBaseException>().as_any())?)
@@ -252,97 +242,13 @@ pub fn call_method(cx: &mut OpcodeExecutor<'_>, descriptor: &Bound<'_, PyAny>, a
             cx.set_attr(this, &Rc::from("__traceback__"), Some(*traceback))?;
             Ok(Some(this))
         }
-        ("__reduce__", []) if !keeps_more(&ty)? => reduce(cx, this).map(Some),
-        ("__setstate__", [state]) => set_state(cx, this, *state).map(Some),
+        ("__reduce__", []) if !keeps_more(&ty)? => exception_copies::reduce(cx, this).map(Some),
+        ("__setstate__", [state]) => exception_copies::set_state(cx, this, *state).map(Some),
         ("add_note", [note]) => {
-            add_note(cx, this, *note)?;
+            exception_copies::add_note(cx, this, *note)?;
             Ok(Some(cx.none()))
         }
         _ => Ok(None),
-    }
-}
-
-/// What copies are made of: class, arguments, and attributes if there are any.
-fn reduce(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
-    let class = object_model::type_variable(cx, this)?;
-    let args = cx.get_attr(this, &Rc::from("args"))?;
-    let attributes = cx.get_attr(this, &Rc::from("__dict__"))?;
-    let mut parts = vec![class, args];
-    // The dict stays when all that was in it is deleted.
-    let is_own = |effect: &Effect| matches!(effect, Effect::Attribute { object, name, .. } if *object == this && !name.starts_with("__"));
-    if cx.truth(attributes)? || cx.effects.log().iter().any(is_own) {
-        parts.push(attributes);
-    }
-    Ok(cx.tuple(parts))
-}
-
-/// Gives an exception the attributes of another.
-fn set_state(cx: &mut OpcodeExecutor<'_>, this: VarId, state: VarId) -> Flow<VarId> {
-    if !is_none(cx, state)? {
-        let refuse =
-            || Unwind::break_graph(ReasonId::UnsupportedCall, "__setstate__() of an exception with no dict of names");
-        if !cx.type_of(state)?.is(cx.py.get_type::<PyDict>()) {
-            return Err(refuse());
-        }
-        let items = cx.call_method(state, "items", &[])?;
-        for item in cx.unpack_all(items)? {
-            let [name, value] = cx.unpack_all(item)?[..] else { return Err(refuse()) };
-            let name = cx.known_str(name)?.ok_or_else(refuse)?;
-            cx.set_attr(this, &Rc::from(name), Some(value))?;
-        }
-    }
-    Ok(cx.none())
-}
-
-macro_rules! constructors {
-    ($($item:ident = $path:literal;)+) => {$(
-        sot_core::builtin! { $item = $path => |cx, args| new(cx, args) }
-    )+};
-}
-
-constructors! {
-    BASE_NEW = "BaseException.__new__";
-    EXCEPTION_NEW = "Exception.__new__";
-    VALUE_NEW = "ValueError.__new__";
-    TYPE_NEW = "TypeError.__new__";
-    LOOKUP_NEW = "LookupError.__new__";
-    RUNTIME_NEW = "RuntimeError.__new__";
-}
-
-/// `base.__new__(class, ...)`, for classes whose arguments are all that C code keeps.
-fn new(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
-    let refuse =
-        || Unwind::break_graph(ReasonId::UnsupportedCall, "__new__() of an exception that C code keeps more of");
-    let (&class, rest) = args.positional.split_first().ok_or_else(refuse)?;
-    let ty = cx.see(class)?.object().map(|ty| ty.bind(cx.py).clone()).ok_or_else(refuse)?;
-    let ty = ty.cast_into::<PyType>().map_err(|_| refuse())?;
-    if !cpython::is_subtype(&ty, &cx.py.get_type::<PyBaseException>()) || keeps_more(&ty)? {
-        return Err(refuse());
-    }
-    let ty = ty.into_any().unbind();
-    let payload = ExceptionVariable {
-        ty,
-        class: Some(class),
-        args: rest.to_vec(),
-        real: None,
-        given: None,
-        members: None,
-        tuple: None,
-    };
-    Ok(cx.produce(Rc::new(payload)))
-}
-
-fn add_note(cx: &mut OpcodeExecutor<'_>, this: VarId, note: VarId) -> Flow<()> {
-    if cx.known_str(note)?.is_none() {
-        return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "add_note() of an unknown text"));
-    }
-    let name = Rc::from("__notes__");
-    match cx.find_attr(this, &name)? {
-        Some(notes) => cx.call_method(notes, "append", &[note]).map(|_| ()),
-        None => {
-            let notes = cx.list(vec![note]);
-            cx.set_attr(this, &name, Some(notes))
-        }
     }
 }
 
@@ -361,6 +267,12 @@ pub fn replica<'py>(cx: &mut OpcodeExecutor<'py>, exception: VarId) -> Flow<Opti
 }
 
 impl ExceptionVariable {
+    /// One of a class whose arguments are all that C code keeps.
+    pub fn new(ty: &Bound<'_, PyType>, class: VarId, args: Vec<VarId>) -> Self {
+        let ty = ty.clone().into_any().unbind();
+        ExceptionVariable { ty, class: Some(class), args, real: None, given: None, members: None, tuple: None }
+    }
+
     /// Its arguments.
     pub fn args(&self) -> &[VarId] {
         &self.args
@@ -698,7 +610,7 @@ fn is_tuple(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<bool> {
     Ok(cx.type_of(variable)?.is(cx.py.get_type::<PyTuple>()))
 }
 
-fn is_none(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<bool> {
+pub(super) fn is_none(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<bool> {
     Ok(cx.known(variable)?.is_some_and(|value| value.is_none()))
 }
 

@@ -1,8 +1,16 @@
 //! Classes, their instances, and exceptions.
 
+/// Registers what makes instances, `type.__new__`, by one function for a family of types, which is told the path.
+macro_rules! constructors {
+    ($new:path; $($item:ident = $path:literal;)+) => {$(
+        sot_core::builtin! { $item = $path => |cx, args| $new(cx, $path, args) }
+    )+};
+}
+
 pub mod class;
 pub mod class_statement;
 pub mod exception;
+mod exception_copies;
 pub mod exception_group;
 pub mod exception_replica;
 pub mod instance;

@@ -198,13 +198,7 @@ pub fn missing(
     object_model::call_special(cx, receiver, "__missing__", &[key]).map(Some)
 }
 
-macro_rules! constructors {
-    ($($item:ident = $path:literal;)+) => {$(
-        builtin! { $item = $path => |cx, args| new(cx, $path, args) }
-    )+};
-}
-
-constructors! {
+constructors! { new;
     LIST = "list.__new__";
     DICT = "dict.__new__";
     SET = "set.__new__";

@@ -1,0 +1,83 @@
+//! What exceptions are copied by, what makes them without `__init__`, and their notes.
+
+use std::rc::Rc;
+
+use pyo3::exceptions::PyBaseException;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyType};
+use sot_core::cpython;
+use sot_core::error::{Flow, ReasonId, Unwind};
+use sot_core::executor::{object_model, CallArgs, OpcodeExecutor};
+use sot_core::side_effects::Effect;
+use sot_core::variable::VarId;
+
+use super::exception::{is_none, keeps_more, ExceptionVariable};
+
+/// What copies are made of: class, arguments, and attributes if there are any.
+pub(super) fn reduce(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
+    let class = object_model::type_variable(cx, this)?;
+    let args = cx.get_attr(this, &Rc::from("args"))?;
+    let attributes = cx.get_attr(this, &Rc::from("__dict__"))?;
+    let mut parts = vec![class, args];
+    // The dict stays when all that was in it is deleted.
+    let is_own = |effect: &Effect| matches!(effect, Effect::Attribute { object, name, .. } if *object == this && !name.starts_with("__"));
+    if cx.truth(attributes)? || cx.effects.log().iter().any(is_own) {
+        parts.push(attributes);
+    }
+    Ok(cx.tuple(parts))
+}
+
+/// Gives an exception the attributes of another.
+pub(super) fn set_state(cx: &mut OpcodeExecutor<'_>, this: VarId, state: VarId) -> Flow<VarId> {
+    if !is_none(cx, state)? {
+        let refuse =
+            || Unwind::break_graph(ReasonId::UnsupportedCall, "__setstate__() of an exception with no dict of names");
+        if !cx.type_of(state)?.is(cx.py.get_type::<PyDict>()) {
+            return Err(refuse());
+        }
+        let items = cx.call_method(state, "items", &[])?;
+        for item in cx.unpack_all(items)? {
+            let [name, value] = cx.unpack_all(item)?[..] else { return Err(refuse()) };
+            let name = cx.known_str(name)?.ok_or_else(refuse)?;
+            cx.set_attr(this, &Rc::from(name), Some(value))?;
+        }
+    }
+    Ok(cx.none())
+}
+
+constructors! { new;
+    BASE_NEW = "BaseException.__new__";
+    EXCEPTION_NEW = "Exception.__new__";
+    VALUE_NEW = "ValueError.__new__";
+    TYPE_NEW = "TypeError.__new__";
+    LOOKUP_NEW = "LookupError.__new__";
+    RUNTIME_NEW = "RuntimeError.__new__";
+}
+
+/// `base.__new__(class, ...)`, for classes whose arguments are all that C code keeps.
+fn new(cx: &mut OpcodeExecutor<'_>, _: &str, args: &CallArgs) -> Flow<VarId> {
+    let refuse =
+        || Unwind::break_graph(ReasonId::UnsupportedCall, "__new__() of an exception that C code keeps more of");
+    let (&class, rest) = args.positional.split_first().ok_or_else(refuse)?;
+    let ty = cx.see(class)?.object().map(|ty| ty.bind(cx.py).clone()).ok_or_else(refuse)?;
+    let ty = ty.cast_into::<PyType>().map_err(|_| refuse())?;
+    if !cpython::is_subtype(&ty, &cx.py.get_type::<PyBaseException>()) || keeps_more(&ty)? {
+        return Err(refuse());
+    }
+    Ok(cx.produce(Rc::new(ExceptionVariable::new(&ty, class, rest.to_vec()))))
+}
+
+/// `add_note(text)`
+pub(super) fn add_note(cx: &mut OpcodeExecutor<'_>, this: VarId, note: VarId) -> Flow<()> {
+    if cx.known_str(note)?.is_none() {
+        return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "add_note() of an unknown text"));
+    }
+    let name = Rc::from("__notes__");
+    match cx.find_attr(this, &name)? {
+        Some(notes) => cx.call_method(notes, "append", &[note]).map(|_| ()),
+        None => {
+            let notes = cx.list(vec![note]);
+            cx.set_attr(this, &name, Some(notes))
+        }
+    }
+}
