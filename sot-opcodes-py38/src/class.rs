@@ -8,6 +8,7 @@ use sot_core::executor::{Name, OpcodeExecutor};
 use sot_core::opcode;
 use sot_core::variable::VarId;
 use sot_variables::containers::dict::DictVariable;
+use sot_variables::globals::GlobalsVariable;
 
 use crate::bug;
 use crate::load_store::{cell_name, load_deref, UnboundCell};
@@ -46,6 +47,9 @@ pub fn namespace(cx: &OpcodeExecutor<'_>) -> Flow<VarId> {
 /// What the mapping holds under a name.
 fn find(cx: &mut OpcodeExecutor<'_>, names: VarId, name: &str) -> Flow<Option<VarId>> {
     let key = cx.string(name);
+    if let Some(globals) = cx.see_as::<GlobalsVariable>(names)? {
+        return globals.find(cx, key);
+    }
     match cx.see_as::<DictVariable>(names)? {
         Some(dict) => dict.find(cx, key),
         None => Err(bug("the names of a class body are in something else than a dict")),

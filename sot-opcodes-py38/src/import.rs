@@ -94,6 +94,9 @@ fn absolute_name(cx: &OpcodeExecutor<'_>, name: &str, level: i64) -> Flow<String
     if level == 0 {
         return Ok(name.to_owned());
     }
+    if cx.frame().global_names.is_some() {
+        return Err(not_loaded(name));
+    }
     let globals = cx.frame().globals.dict.bind(cx.py);
     let package = globals.get_item("__package__")?.and_then(|package| package.extract::<String>().ok());
     let mut package = package.filter(|package| !package.is_empty()).ok_or_else(|| not_loaded(name))?;

@@ -25,7 +25,13 @@ impl GlobalsVariable {
         GlobalsVariable { globals, object }
     }
 
-    fn find(&self, cx: &mut OpcodeExecutor<'_>, key: VarId) -> Flow<Option<VarId>> {
+    /// The global variables.
+    pub(crate) fn globals(&self, py: Python<'_>) -> Globals {
+        self.globals.share(py)
+    }
+
+    /// The value under a key.
+    pub fn find(&self, cx: &mut OpcodeExecutor<'_>, key: VarId) -> Flow<Option<VarId>> {
         let name = name_of(cx, key)?;
         cx.find_global_in(&self.globals, &name)
     }

@@ -114,8 +114,10 @@ pub struct Frame {
     pub keyword_names: Option<Vec<Rc<str>>>,
     /// The dict that `locals()` has given.
     pub variables: Option<VarId>,
-    /// Where the names of a class body are.
+    /// Where the names of a class body are, or of a text that is evaluated.
     pub namespace: Option<VarId>,
+    /// The dict of the trace that a text is evaluated in, in the place of the globals.
+    pub global_names: Option<VarId>,
     /// The frame as tracebacks know it, once it is in one.
     pub place: Option<Rc<Place>>,
     /// What the caller's instruction does with what it returns, if that is all that it does besides the call.
@@ -142,6 +144,7 @@ impl Frame {
             keyword_names: None,
             variables: None,
             namespace: None,
+            global_names: None,
             place: None,
             claim: None,
         }

@@ -82,6 +82,11 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// What the frame's globals bind to a name.
     pub fn find_global(&mut self, name: &Name) -> Flow<Option<VarId>> {
+        if let Some(names) = self.frame().global_names {
+            let key = self.string(name);
+            let found = self.contains(names, key, false)?;
+            return if self.truth(found)? { self.get_item(names, key).map(Some) } else { Ok(None) };
+        }
         let globals = self.frame().globals.share(self.py);
         self.find_global_in(&globals, name)
     }
@@ -131,6 +136,13 @@ impl<'py> OpcodeExecutor<'py> {
         let globals = self.frame().globals.share(self.py);
         if value.is_none() && self.find_global(name)?.is_none() {
             return Err(self.raise(PyNameError::new_err(format!("name '{name}' is not defined"))));
+        }
+        if let Some(names) = self.frame().global_names {
+            let key = self.string(name);
+            return match value {
+                Some(value) => self.set_item(names, key, value),
+                None => self.del_item(names, key),
+            };
         }
         self.effects.set_global(self.py, &globals, name, value);
         Ok(())

@@ -41,6 +41,9 @@ builtin! { VARS = "vars" => |cx, args| match args.positional[..] {
 
 builtin! { GLOBALS = "globals" => |cx, args| {
     let [] = args.exactly(cx, "globals")?;
+    if let Some(names) = cx.frame().global_names {
+        return Ok(names);
+    }
     let globals = cx.frame().globals.share(cx.py);
     Ok(variables_of_module(cx, &globals))
 } }
@@ -58,6 +61,9 @@ builtin! { GETFRAME = "sys:_getframe" => |cx, args| {
     let refuse = || of_frames("sys._getframe()", SHOWS);
     let depth = depth_of(cx, args)?;
     let above = cx.frames.len().checked_sub(depth + 1).ok_or_else(refuse)?;
+    if cx.frames[above].global_names.is_some() {
+        return Err(refuse());
+    }
     let place = cx.frames[above].place(cx.py);
     Ok(view(cx, &place))
 } }
@@ -203,7 +209,7 @@ const NESTED: u32 = 0x10;
 const OPTIMIZED: u32 = 0x01;
 
 /// `locals()`: a dict of the variables that are bound. Before 3.13 each frame has one, which each call brings up to date.
-fn variables(cx: &mut OpcodeExecutor<'_>) -> Flow<VarId> {
+pub(super) fn variables(cx: &mut OpcodeExecutor<'_>) -> Flow<VarId> {
     if let Some(names) = cx.frame().namespace {
         return Ok(names);
     }

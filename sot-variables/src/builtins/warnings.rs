@@ -164,8 +164,10 @@ fn warn(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     }
     let [file, line, _] = place(cx, depth).ok_or_else(|| cannot("warnings.warn() for a caller of the function"))?;
     let globals = match frame_at(cx, depth) {
-        Some(frame) => (frame.globals.dict.bind(cx.py).clone().into_any(), frame.globals.tracker),
-        None => return Err(cannot("warnings.warn() for a caller of the function")),
+        Some(frame) if frame.global_names.is_none() => {
+            (frame.globals.dict.bind(cx.py).clone().into_any(), frame.globals.tracker)
+        }
+        _ => return Err(cannot("warnings.warn() for a caller of the function")),
     };
     let globals = cx.wrap(&globals.0, globals.1);
     if touched {

@@ -99,6 +99,7 @@ fn copy(py: Python<'_>, frame: &Frame) -> Frame {
         blocks: frame.blocks.clone(),
         keyword_names: frame.keyword_names.clone(),
         namespace: None,
+        global_names: None,
         variables: frame.variables,
         place: frame.place.clone(),
         claim: None,
