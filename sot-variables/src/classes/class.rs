@@ -16,6 +16,7 @@ use sot_core::tracker::{self, Tracker, TrackerId};
 use sot_core::variable::{VarId, Variable};
 
 use crate::classes::class_statement::{self, is_of_library, MadeClass};
+use crate::classes::decimal;
 use crate::classes::exception;
 use crate::classes::instance::InstanceVariable;
 use crate::classes::object::{is_struct_sequence, is_value_type};
@@ -233,7 +234,7 @@ impl ClassVariable {
             _ if numpy::is_value_type(&class) => numpy::make(cx, &class, args),
             _ if is_value_type(class.as_any()) || is_struct_sequence(class.as_any()) => {
                 refuse_finalizer(&class)?;
-                cx.call_builtin(class.as_any(), args, true)
+                decimal::of_context(cx, class.as_any(), |cx| cx.call_builtin(class.as_any(), args, true))
             }
             _ if stand_in::is_parameter_type(&class) => stand_in::call(cx, class.clone().into_any().unbind(), args),
             _ => {

@@ -9,6 +9,7 @@ macro_rules! constructors {
 
 pub mod class;
 pub mod class_statement;
+pub(crate) mod decimal;
 pub mod exception;
 mod exception_copies;
 pub mod exception_group;

@@ -15,6 +15,7 @@ use sot_core::tracker::{repr, TrackerId};
 use sot_core::variable::{GraphArgument, VarId, Variable};
 
 use crate::builtins::cannot;
+use crate::classes::decimal;
 use crate::iterators::library;
 use crate::numpy;
 use crate::numpy::array_comparison;
@@ -36,6 +37,9 @@ impl ObjectVariable {
     fn wrap(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, tracker: TrackerId) -> Flow<Rc<dyn Variable>> {
         if numpy::is_value_type(&object.get_type()) && cx.goes_on_differing(tracker) {
             return Ok(Rc::new(ChangingValue { ty: object.get_type().unbind() }));
+        }
+        if decimal::is_decimal(object.get_type().as_any()) {
+            decimal::assume_context(cx)?;
         }
         Ok(Rc::new(ObjectVariable::new(object.clone().unbind())))
     }
@@ -77,6 +81,7 @@ const VALUES: &[(&str, &str)] = &[
     ("datetime", "time"),
     ("datetime", "timedelta"),
     ("datetime", "timezone"),
+    ("_decimal", "Decimal"),
 ];
 
 /// Whether the object is an immutable value that C code keeps: what it answers depends on the arguments alone.

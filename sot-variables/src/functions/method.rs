@@ -11,6 +11,7 @@ use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
 use sot_core::tracker::{self, Tracker, TrackerId};
 use sot_core::variable::{VarId, Variable};
 
+use crate::classes::decimal;
 use crate::classes::exception;
 use crate::classes::object::is_c_value;
 use crate::classes::subclass;
@@ -173,7 +174,8 @@ pub fn call_descriptor<'py>(
             return Ok(result);
         }
     }
-    cx.call_builtin(descriptor, args, pure)
+    let ty = receiver.python_type(cx);
+    decimal::of_context(cx, &ty, |cx| cx.call_builtin(descriptor, args, pure))
 }
 
 /// `__call__` of a function or method: a method of C's.
