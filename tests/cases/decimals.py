@@ -75,3 +75,9 @@ def test_a_context_of_another_thread(x):
     thread.start()
     thread.join()
     return found
+
+
+@given(one)
+def test_parts_with_names(x):
+    parts = Decimal("-1.25").as_tuple()
+    return x + 1, type(parts) is decimal.DecimalTuple, parts.digits, parts == (1, (1, 2, 5), -2), repr(parts)

@@ -111,3 +111,11 @@ def test_keywords(x):
         return x + eval("a", globals={"a": 1})
     except TypeError:
         return x
+
+
+@given(one)
+def test_type_parameters_of_texts(x):
+    names, own = {}, {}
+    exec("from typing import TypeVar; T = TypeVar('T')", names, own)
+    exec("from typing import TypeVar; U = TypeVar('U')", globals(), own)
+    return x + 1, own["T"].__module__, own["U"].__module__, own["T"].__name__

@@ -43,7 +43,7 @@ def hints_of_a_class_made_here(x):
         a: "int"
         b: "typing.Tuple[Noted, ...]"
 
-    return x + 1, typing.get_type_hints(Local, None, globals())
+    return x + 1, typing.get_type_hints(Local, globals())
 
 
 def hints_that_are_not_there(x):

@@ -299,7 +299,9 @@ impl<'py> OpcodeExecutor<'py> {
             let tracker = self.constant_tracker(object.clone().unbind());
             return Ok(self.wrap(object, tracker));
         }
-        if self.runtime.kinds.find(object).is_some_and(|kind| matches!(kind.name, "object" | "subclass")) {
+        let has_kind = !self.runtime.kinds.find(object).is_some_and(|kind| matches!(kind.name, "object" | "subclass"));
+        // New code would make a tuple of one that has names for its items.
+        if !has_kind || object.is_instance_of::<PyTuple>() {
             let name = object.get_type().qualname().map_or_else(|_| "?".to_owned(), |name| name.to_string());
             let text = format!("a call that makes a {name}");
             return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));

@@ -236,6 +236,9 @@ impl ClassVariable {
                 refuse_finalizer(&class)?;
                 decimal::of_context(cx, class.as_any(), |cx| cx.call_builtin(class.as_any(), args, true))
             }
+            _ if stand_in::is_parameter_type(&class) && is_in_text(cx) => {
+                Err(Unwind::break_graph(ReasonId::UnsupportedCall, "a type parameter made by a text that is evaluated"))
+            }
             _ if stand_in::is_parameter_type(&class) => stand_in::call(cx, class.clone().into_any().unbind(), args),
             _ => {
                 let name = tracker::name(class.as_any());
@@ -435,4 +438,9 @@ pub fn classes_of<'py>(object: &Bound<'py, PyAny>) -> Vec<Bound<'py, PyAny>> {
         Ok(tuple) => tuple.iter().flat_map(|item| classes_of(&item)).collect(),
         Err(_) => vec![object.clone()],
     }
+}
+
+/// Whether a text is evaluated, whose frame has no function that would say which module it is in.
+fn is_in_text(cx: &OpcodeExecutor<'_>) -> bool {
+    cx.frame().namespace.is_some() && cx.frame().function.is_none()
 }
