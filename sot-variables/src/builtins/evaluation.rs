@@ -37,7 +37,7 @@ fn compile(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     let mut known = Vec::new();
     for value in [file, mode] {
         let value = cx.known(required(value)?)?;
-        known.push(value.filter(|value| value.is_exact_instance_of::<PyString>()).ok_or_else(unknown)?);
+        known.push(value.filter(PyAnyMethods::is_exact_instance_of::<PyString>).ok_or_else(unknown)?);
     }
     let mut number = |value: Option<VarId>, usual: i64| match value {
         Some(value) => cx.known_int(value)?.ok_or_else(unknown),
