@@ -1,8 +1,10 @@
 //! The methods of generators.
 
+use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 use sot_core::builtin;
+use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{CallArgs, OpcodeExecutor};
 use sot_core::language::LANGUAGE;
@@ -55,7 +57,8 @@ fn thrown_exception(cx: &mut OpcodeExecutor<'_>, thrown: &[VarId]) -> Flow<VarId
     match value {
         // Where making it fails, what it fails with is thrown.
         None if is_class => match cx.call(first, &CallArgs::default()) {
-            Ok(made) if cx.exception_instance(made)? != Some(made) => Err(refuse()),
+            // What is raised for that is thrown, too, in words of its own.
+            Ok(made) if !is_exception(cx, made)? => Err(refuse()),
             Err(Unwind::Raise(exception)) => Ok(exception),
             made => made,
         },
@@ -66,12 +69,21 @@ fn thrown_exception(cx: &mut OpcodeExecutor<'_>, thrown: &[VarId]) -> Flow<VarId
             fits.then_some(value).ok_or_else(refuse)
         }
         Some(value) if is_class && cx.see(value)?.kind() != "tuple" => {
-            let exception = cx.call(first, &CallArgs::positional(vec![value]))?;
-            match cx.exception_instance(exception)? {
-                Some(same) if same == exception => Ok(exception),
-                _ => Err(refuse()),
+            let made = match cx.call(first, &CallArgs::positional(vec![value])) {
+                Err(Unwind::Raise(exception)) => return Ok(exception),
+                made => made?,
+            };
+            if is_exception(cx, made)? {
+                Ok(made)
+            } else {
+                Err(refuse())
             }
         }
         _ => Err(refuse()),
     }
+}
+
+fn is_exception(cx: &mut OpcodeExecutor<'_>, value: VarId) -> Flow<bool> {
+    let ty = cx.type_of(value)?;
+    Ok(ty.cast::<PyType>().is_ok_and(|ty| cpython::is_subtype(ty, &cx.py.get_type::<PyBaseException>())))
 }
