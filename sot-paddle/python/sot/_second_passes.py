@@ -32,6 +32,56 @@ def copy(inputs: Iterable[paddle.Tensor], parameters: Iterable[paddle.Tensor], c
             copies[id(tensor)] = tensor.detach().clone()
 
 
+def save(scopes: List[Any], inputs: Iterable[paddle.Tensor], parameters: Iterable[paddle.Tensor]) -> Optional[Saved]:
+    """What the scope of a program holds for its backward pass. `None` if some of that is no tensor."""
+    scope = scopes[0]
+    # No backward pass reads those between the operations of the forward pass.
+    names = [name for name in scope.local_var_names() if "_inner_var_" not in name]
+    try:
+        found = {name: scope.find_var(name).get_tensor() for name in names}
+    except (RuntimeError, ValueError):
+        return None
+    return Saved(scope, found, [*inputs, *parameters])
+
+
+class Saved:
+    """What the first pass through a program has found in its scope, which the executor empties. What the program was given and what it has
+    given are there in their own memory: as in eager mode, a later pass reads what has been written to it. The rest is copied, as the pass may write over it."""
+
+    def __init__(self, scope: Any, found: Dict[str, Any], given: Sequence[paddle.Tensor]) -> None:
+        self._scope = scope
+        self._given = given
+        self._versions = [tensor.inplace_version for tensor in given]
+        self._shared: Dict[str, paddle.Tensor] = {}
+        self._copied: Dict[str, paddle.Tensor] = {}
+        places = {tensor.get_tensor()._ptr() for tensor in given if tensor._is_initialized()}
+        for name, variable in found.items():
+            if not variable._is_initialized():
+                continue
+            tensor = paddle.Tensor(variable)
+            if name.startswith("output_") or variable._ptr() in places:
+                self._shared[name] = tensor
+            else:
+                self._copied[name] = tensor.clone()
+
+    def fill(self, copies: Dict[int, paddle.Tensor], viewed: Sequence[paddle.Tensor]) -> bool:
+        """Puts it there again. `False` where eager mode would refuse the pass, as a tensor was changed in place, or have a view show what a tensor has become,
+        of which the program has a copy."""
+        seen = {id(tensor) for tensor in viewed}
+        for tensor, version in zip(self._given, self._versions):
+            if tensor.inplace_version != version or id(tensor) in seen:
+                if _bytes([tensor]) != _bytes([copies[id(tensor)]]):
+                    return False
+        for name, tensor in self._shared.items():
+            self._put(name, tensor)
+        for name, tensor in self._copied.items():
+            self._put(name, tensor.clone())
+        return True
+
+    def _put(self, name: str, tensor: paddle.Tensor) -> None:
+        self._scope.find_var(name).get_tensor()._share_data_with(tensor.get_tensor())
+
+
 def again(
     work: Callable[[], Any],
     inputs: Iterable[paddle.Tensor],

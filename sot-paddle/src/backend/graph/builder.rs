@@ -483,6 +483,7 @@ impl PaddleBuilder {
             paddle: Arc::clone(&self.paddle),
             program: self.target.main.clone_ref(py),
             partial: reach.partial(&PyList::new(py, inputs)?, &parameters.values)?,
+            viewed: reach.viewed(&PyList::new(py, inputs)?, &parameters.values)?,
             apart: reach.has_apart(),
             inputs: PyList::new(py, inputs)?.unbind(),
             parameters: parameters.tensors.iter().map(|tensor| WeakRef::new(&tensor, None)).collect::<PyResult<_>>()?,

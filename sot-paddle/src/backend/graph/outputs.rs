@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyList, PyTuple};
@@ -46,6 +47,21 @@ pub(crate) enum Origin {
     Input(usize),
     /// The very parameter or buffer.
     Parameter(usize),
+}
+
+/// The numbers that each step is made with.
+pub(crate) type StepNumbers = Vec<Vec<Py<PyAny>>>;
+
+impl Output {
+    /// The numbers that it was made with, from what the program gave and what the graph was given.
+    pub(crate) fn numbers(&self, results: &Bound<'_, PyAny>, inputs: &[Bound<'_, PyAny>]) -> PyResult<StepNumbers> {
+        let find = |origin: &Origin| match *origin {
+            Origin::Result(index) => as_number(results.get_item(index)?).map(Bound::unbind),
+            Origin::Input(index) => as_number(inputs[index].clone()).map(Bound::unbind),
+            Origin::Parameter(_) => Err(PyTypeError::new_err("a parameter is no number")),
+        };
+        self.steps.iter().map(|step| step.numbers.iter().map(find).collect()).collect()
+    }
 }
 
 impl From<Origin> for Output {
@@ -129,6 +145,15 @@ fn origin_of(
     Ok(origin)
 }
 
+/// An input that is a number is given as such.
+fn as_number(found: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
+    if found.is_exact_instance_of::<PyInt>() {
+        return Ok(found);
+    }
+    found.call_method0(intern!(found.py(), "item"))
+}
+
+/// The outputs of a run.
 pub(crate) fn pick<'py>(
     paddle: &Paddle,
     plan: &[Output],
@@ -141,18 +166,10 @@ pub(crate) fn pick<'py>(
         Origin::Input(index) => Ok(inputs[index].clone()),
         Origin::Parameter(index) => parameters.get_item(index),
     };
-    // An input that is a number is given as such.
-    let number = |origin| {
-        let found = find(origin)?;
-        if found.is_exact_instance_of::<PyInt>() {
-            return Ok(found);
-        }
-        found.call_method0(intern!(found.py(), "item"))
-    };
     let outputs = plan.iter().map(|output| {
         let mut tensor = find(output.origin)?;
         for Remade { step, numbers } in &output.steps {
-            let numbers = numbers.iter().map(|&origin| number(origin)).collect::<PyResult<Vec<_>>>()?;
+            let numbers = numbers.iter().map(|&origin| as_number(find(origin)?)).collect::<PyResult<Vec<_>>>()?;
             tensor = step.apply(paddle, &tensor, &numbers)?;
         }
         if output.detached {

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use sot_core::cpython::{self, WeakRef};
 
-use crate::backend::graph::outputs::Output;
+use crate::backend::graph::outputs::{Origin, Output};
 use crate::backend::memory::write_back::Writes;
 use crate::backend::numbers::number_inputs::NumberInputs;
 use crate::backend::paddle::Paddle;
@@ -34,6 +34,8 @@ pub(crate) struct Planned {
     pub(crate) apart: bool,
     /// What only some results come from.
     pub(crate) partial: Vec<second_passes::Partial>,
+    /// What the program makes views of.
+    pub(crate) viewed: Vec<second_passes::Given>,
     pub(crate) writes: Option<Writes>,
     pub(crate) statements: Option<Statements>,
 }
@@ -49,6 +51,15 @@ impl Planned {
         Ok(false)
     }
 
+    /// Whether backward passes must find its operations one by one: two results come from no differentiable operation in common, or one
+    /// is a view of what the graph is given and others come from it, which is behind the program and before it.
+    pub(crate) fn must_be_calls(&self) -> bool {
+        let is_view_of_given =
+            |output: &Output| output.as_it_is().is_none() && !matches!(output.origin, Origin::Result(_));
+        self.apart
+            || self.plan.iter().zip(self.through.iter()).any(|(output, &through)| through && is_view_of_given(output))
+    }
+
     /// The graph, ready to run.
     pub(crate) fn compile(self, py: Python<'_>) -> PyResult<Graph> {
         let parameters = run::live_parameters(py, &self.parameters)?.to_list();
@@ -56,8 +67,9 @@ impl Planned {
         let program =
             if results.is_empty() { None } else { Some(garbage::collected(py, || self.split(results, &parameters))?) };
         let given = (self.inputs.bind(py).len(), self.parameters);
-        let outputs = (results.len(), self.plan, self.through, self.partial);
-        Ok(Graph::new(py, &self.paddle, program, given, outputs, self.writes, self.statements))
+        let outputs = (results.len(), self.plan, self.through);
+        let reached = (self.partial, self.viewed);
+        Ok(Graph::new(py, &self.paddle, program, given, outputs, reached, self.writes, self.statements))
     }
 
     /// Splits the program into forward and backward and optimizes both.

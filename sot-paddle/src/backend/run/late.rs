@@ -20,10 +20,10 @@ pub(crate) fn callable(py: Python<'_>, planned: Planned, calls: Py<PyAny>) -> Py
         return Ok(calls);
     }
     second_passes::watch(py)?;
+    if planned.must_be_calls() {
+        return Ok(calls);
+    }
     let late = if graph::said_min_size().is_none() {
-        if planned.apart {
-            return Ok(calls);
-        }
         let undecided = Undecided { planned, trial: Arc::default() };
         Late { calls, undecided: Mutex::new(Some(undecided)), graph: OnceLock::new() }
     } else {

@@ -18,14 +18,14 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 use sot_core::backend::StateTest;
 use sot_core::cpython::{self, WeakRef};
 
-use crate::backend::graph::outputs::{pick, Origin, Output, Remade};
+use crate::backend::graph::outputs::{pick, Origin, Output, Remade, StepNumbers};
 use crate::backend::memory::write_back::Writes;
 use crate::backend::numbers::number_inputs::NumberInputs;
 use crate::backend::paddle::release::Runner;
 use crate::backend::paddle::state::GlobalState;
 use crate::backend::paddle::Paddle;
 use crate::backend::run::collector::Collector;
-use crate::backend::run::second_passes::{made_key, Chances, Made, Partial, PastRun, Random, Tenancy};
+use crate::backend::run::second_passes::{made_key, Chances, Given, Made, Partial, PastRun, Random, Tenancy};
 
 /// The Python callable of a graph.
 pub(crate) fn callable(py: Python<'_>, graph: Graph) -> PyResult<Py<PyAny>> {
@@ -52,6 +52,8 @@ pub(crate) struct Graph {
     pub(crate) chances: Chances,
     /// What only some of the program's results come from.
     partial: Vec<Partial>,
+    /// What the program makes views of.
+    viewed: Vec<Given>,
     random: Random,
 }
 
@@ -111,13 +113,14 @@ impl Program {
 
 impl Graph {
     /// `plan` says where each output is found, `results` how many the program has, `through` whether gradients come through it
-    /// from another output, `partial` what only some of the results come from.
+    /// from another output, `partial` what only some of the results come from, `viewed` what the program makes views of.
     pub(crate) fn new(
         py: Python<'_>,
         paddle: &Arc<Paddle>,
         program: Option<Program>,
         (inputs, parameters): (usize, Vec<WeakRef>),
-        (results, plan, through, partial): (usize, Vec<Output>, Arc<[bool]>, Vec<Partial>),
+        (results, plan, through): (usize, Vec<Output>, Arc<[bool]>),
+        (partial, viewed): (Vec<Partial>, Vec<Given>),
         writes: Option<Writes>,
         statements: Option<Statements>,
     ) -> Self {
@@ -147,6 +150,7 @@ impl Graph {
             statements,
             chances: Chances::default(),
             partial,
+            viewed,
             random: Random::default(),
         }
     }
@@ -182,7 +186,7 @@ impl Graph {
             Some(plan) => {
                 let outputs = pick(&self.paddle, plan, &results, inputs, &parameters)?;
                 if let Some(past) = past.filter(|_| !self.made.is_empty()) {
-                    past.note_made(&self.made, &computed, &outputs)?;
+                    past.note_made(&self.made, &computed, &outputs, |at| plan[at].numbers(&results, inputs))?;
                 }
                 Ok(outputs)
             }
@@ -197,6 +201,11 @@ impl Graph {
     /// What only some of the program's results come from.
     pub(crate) fn partial(&self) -> &[Partial] {
         &self.partial
+    }
+
+    /// What the program makes views of.
+    pub(crate) fn viewed(&self) -> &[Given] {
+        &self.viewed
     }
 
     fn run<'py>(
@@ -270,16 +279,19 @@ impl Graph {
         Ok(results.into_any().unbind())
     }
 
-    /// An output that is made, from another tensor than the result. `None` if that takes what only a run knows.
-    pub(crate) fn make_again(&self, at: usize, source: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+    /// An output that is made, from another tensor than the result, with the numbers of its run.
+    pub(crate) fn make_again(
+        &self,
+        at: usize,
+        source: &Bound<'_, PyAny>,
+        numbers: &StepNumbers,
+    ) -> PyResult<Py<PyAny>> {
         let py = source.py();
         let Some(output) = self.plan.as_ref().and_then(|plan| plan.get(at)) else { return Ok(py.None()) };
-        if output.steps.iter().any(|step| !step.numbers.is_empty()) {
-            return Ok(py.None());
-        }
         let mut tensor = source.clone();
-        for Remade { step, .. } in &output.steps {
-            tensor = step.apply(&self.paddle, &tensor, &[])?;
+        for (Remade { step, .. }, numbers) in output.steps.iter().zip(numbers) {
+            let numbers: Vec<_> = numbers.iter().map(|number| number.bind(py).clone()).collect();
+            tensor = step.apply(&self.paddle, &tensor, &numbers)?;
         }
         Ok(tensor.unbind())
     }

@@ -11,6 +11,7 @@ use pyo3::types::{PyDict, PyList};
 use sot_core::cpython;
 
 use super::{give_up_programs, locked, made, note_gradient, with_running, Hooks, Kind, Pass, PastRun};
+use crate::backend::graph::outputs::StepNumbers;
 
 /// Whether there may be hooks on results that nothing outside needs.
 static ARE_WAITING: AtomicBool = AtomicBool::new(false);
@@ -86,7 +87,13 @@ impl PastRun {
         let made = PyDict::new(py);
         for output in self.made() {
             let (graph, place) = (Arc::clone(&graph), output.place);
-            let again = cpython::fastcall(py, "make", "", move |_, source| graph.make_again(place, &source[0]))?;
+            let numbers: StepNumbers = output
+                .numbers
+                .iter()
+                .map(|numbers| numbers.iter().map(|number| number.clone_ref(py)).collect())
+                .collect();
+            let again =
+                cpython::fastcall(py, "make", "", move |_, source| graph.make_again(place, &source[0], &numbers))?;
             made.set_item(made::key(place), (output.root, again))?;
         }
         let run = Arc::downgrade(self);

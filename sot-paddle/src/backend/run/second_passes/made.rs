@@ -8,6 +8,7 @@ use sot_core::cpython::WeakRef;
 
 use super::results::{self, Of};
 use super::{hook, takes_hook, PastRun};
+use crate::backend::graph::outputs::StepNumbers;
 
 /// How an output is made.
 pub(crate) struct Made {
@@ -25,6 +26,8 @@ pub(super) struct MadeOutput {
     pub(super) root: usize,
     pub(super) is_through: bool,
     pub(super) tensor: WeakRef,
+    /// The numbers that it was made with.
+    pub(super) numbers: StepNumbers,
 }
 
 impl PastRun {
@@ -34,6 +37,7 @@ impl PastRun {
         made: &[Made],
         results: &Bound<'_, PyAny>,
         outputs: &Bound<'_, PyAny>,
+        numbers: impl Fn(usize) -> PyResult<StepNumbers>,
     ) -> PyResult<()> {
         let find = |place| made.iter().find(|made| made.place == place);
         results::note(outputs, |place| {
@@ -47,7 +51,13 @@ impl PastRun {
         for &Made { place, root, is_through } in made {
             let output = outputs.get_item(place)?;
             let Some(root) = root.filter(|_| takes_hook(&output).unwrap_or(false)) else { continue };
-            found.push(MadeOutput { place, root, is_through, tensor: WeakRef::new(&output, None)? });
+            found.push(MadeOutput {
+                place,
+                root,
+                is_through,
+                tensor: WeakRef::new(&output, None)?,
+                numbers: numbers(place)?,
+            });
             if !roots.contains(&root) {
                 roots.push(root);
             }

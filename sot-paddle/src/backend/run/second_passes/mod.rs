@@ -12,13 +12,13 @@
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::exceptions::{PyException, PyRuntimeError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBool, PyDict, PyList, PyTuple};
+use pyo3::types::PyDict;
 use sot_core::cpython;
 use sot_core::stats;
 
@@ -26,6 +26,7 @@ use crate::backend::run::collector::{Collector, Stretch};
 
 mod late_hooks;
 mod made;
+mod partial_grad;
 mod past_run;
 mod random;
 mod reach;
@@ -35,9 +36,10 @@ mod trial;
 mod unreached;
 
 pub(crate) use made::{key as made_key, Made};
+use partial_grad::run_partial_grad;
 pub(crate) use past_run::{Chances, PastRun, Tenancy};
 pub(crate) use random::Random;
-pub(crate) use reach::{Partial, Reach};
+pub(crate) use reach::{Given, Partial, Reach};
 use results::Of;
 pub(crate) use through::through;
 pub(crate) use trial::Trial;
@@ -227,203 +229,6 @@ fn run_backward<'py>(function: &Bound<'py, PyAny>, args: &[Bound<'py, PyAny>]) -
     let (nothing, passed) = run(pass, function, &args)?;
     unreached::clear(function.py(), &passed.partly)?;
     Ok(nothing)
-}
-
-/// All that `paddle.grad` comes to: outputs, inputs, weights, whether the graph is kept, whether the gradients have one, whether they
-/// are by the inputs only, whether some of those may not be reached, and what no gradient goes through.
-fn run_partial_grad<'py>(function: &Bound<'py, PyAny>, args: &[Bound<'py, PyAny>]) -> PyResult<Bound<'py, PyAny>> {
-    let creates = flag(args, 4)?;
-    let (mut inputs, mut wanted, mut paddle_knows) = (Vec::new(), Vec::new(), true);
-    for (place, input) in args[1].try_iter()?.enumerate() {
-        let input = input?;
-        match results::origin(&input) {
-            Some(Of::Program(run, at)) => {
-                paddle_knows = false;
-                wanted.push(Wanted { run, at, place });
-            }
-            // The pass for gradients that are to have some goes no further than to it.
-            Some(Of::Only(run)) if creates => wanted.push(Wanted { run, at: 0, place }),
-            Some(Of::Made(run, at)) if run.upgrade().is_none_or(|run| run.is_through(at)) => {
-                return refuse_program(ERROR_BY_RESULT);
-            }
-            Some(Of::MadeOfInput) => return refuse_program(ERROR_BY_RESULT),
-            origin => {
-                if let Some(Of::Trial(passes, _)) = origin {
-                    passes.upgrade().into_iter().for_each(|passes| passes.refuse_program());
-                }
-                inputs.push((place, input));
-            }
-        }
-    }
-    let stopped = Stopped::of(args.get(7))?;
-    if !wanted.is_empty() || !stopped.results.is_empty() {
-        paddle_knows &= stopped.results.is_empty();
-        match by_results(function, args, inputs, wanted, stopped, paddle_knows)? {
-            Some(gradients) => return Ok(gradients),
-            None if paddle_knows => {}
-            None => return refuse_program(ERROR_BY_RESULT),
-        }
-    }
-    if !creates {
-        let kind = if flag(args, 3)? { Kind::Keeps } else { Kind::Leaves };
-        let given = late_hooks::with_roots(function.py(), args, 2)?;
-        let (gradients, passed) = run(Pass::new(kind), function, &given)?;
-        return unreached::without(&passed.partly, &args[1], gradients, flag(args, 6)?);
-    }
-    let plain = || run(Pass::new(Kind::Keeps), function, args).map(|(gradients, _)| gradients);
-    if !past_run::are_alive() {
-        return plain();
-    }
-    let mut first = args.to_vec();
-    first[3] = yes(function.py());
-    let (gradients, passed) = run(Pass::mute(Kind::Keeps), function, &first)?;
-    let gradients = unreached::without(&passed.partly, &args[1], gradients, flag(args, 6)?)?;
-    let has_muted = passed.has_hooks(function.py());
-    if passed.kept.is_empty() {
-        return if has_muted { plain() } else { Ok(gradients) };
-    }
-    let given = PyTuple::new(function.py(), &args[..3])?;
-    again(function, args, &passed.kept, |module, up_to_programs| {
-        module.call_method1("differentiable", (up_to_programs, given, gradients, has_muted))
-    })
-}
-
-/// A result of a program that a gradient is asked for by, and its place among all inputs.
-struct Wanted {
-    run: Weak<PastRun>,
-    at: usize,
-    place: usize,
-}
-
-/// What no gradient goes through.
-struct Stopped<'py> {
-    /// Results of programs that have several.
-    results: Vec<(Weak<PastRun>, usize)>,
-    others: Vec<Bound<'py, PyAny>>,
-}
-
-impl<'py> Stopped<'py> {
-    fn of(tensors: Option<&Bound<'py, PyAny>>) -> PyResult<Self> {
-        let mut stopped = Stopped { results: Vec::new(), others: Vec::new() };
-        let Some(tensors) = tensors.filter(|tensors| !tensors.is_none()) else { return Ok(stopped) };
-        for tensor in tensors.try_iter()? {
-            let tensor = tensor?;
-            match results::origin(&tensor) {
-                Some(Of::Program(run, at)) => stopped.results.push((run, at)),
-                Some(Of::Made(run, at)) => stopped.results.push((run, made::key(at))),
-                Some(Of::MadeOfInput) => return refuse_program(ERROR_BY_RESULT),
-                origin => {
-                    if let Some(Of::Trial(passes, _)) = origin {
-                        passes.upgrade().into_iter().for_each(|passes| passes.refuse_program());
-                    }
-                    stopped.others.push(tensor);
-                }
-            }
-        }
-        Ok(stopped)
-    }
-}
-
-/// Gradients by results of programs that have several, or that do not go through some: from their statements, called one by one. `inputs`
-/// are the others. `None` if that cannot be.
-fn by_results<'py>(
-    function: &Bound<'py, PyAny>,
-    args: &[Bound<'py, PyAny>],
-    inputs: Vec<(usize, Bound<'py, PyAny>)>,
-    wanted: Vec<Wanted>,
-    stopped: Stopped<'py>,
-    paddle_knows: bool,
-) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let py = function.py();
-    let count = args[1].len()?;
-    let (mut places, mut inputs): (Vec<_>, Vec<_>) =
-        inputs.into_iter().map(|(place, input)| (Some(place), input)).unzip();
-    let by_result = PyDict::new(py);
-    for Wanted { run, at, place } in wanted {
-        let Some(run) = run.upgrade() else { return Ok(None) };
-        by_result.set_item((run.number, at), place)?;
-        for called in run.called(py, at)? {
-            places.push(Some(place));
-            inputs.push(called);
-        }
-        if !run.sources(py, &mut inputs)? {
-            return Ok(None);
-        }
-        places.resize(inputs.len(), None);
-    }
-    let no_gradients = PyList::empty(py);
-    for (run, at) in stopped.results {
-        let Some(run) = run.upgrade() else { return Ok(None) };
-        no_gradients.append((run.number, at))?;
-    }
-    let mut first = args.to_vec();
-    if let Some(others) = first.get_mut(7) {
-        *others = PyList::new(py, stopped.others)?.into_any();
-    }
-    first[1] = PyList::new(py, inputs)?.into_any();
-    (first[3], first[4], first[6]) = (yes(py), PyBool::new(py, false).to_owned().into_any(), yes(py));
-    let (gradients, passed) = run(Pass::mute(Kind::Keeps), function, &first)?;
-    if paddle_knows && passed.kept.is_empty() {
-        return Ok(None);
-    }
-    let given = PyTuple::new(py, &first[..3])?;
-    let asked = (count, flag(args, 4)?, flag(args, 6)?, passed.has_hooks(py));
-    // What is asked for in `args` is in the rest of `first`, but for second gradients.
-    first[4] = args[4].clone();
-    let made = again(function, &first, &passed.kept, |module, up_to_programs| {
-        module.call_method1("by_results", (up_to_programs, given, gradients, places, (by_result, no_gradients), asked))
-    })?;
-    Ok((!made.is_none()).then_some(made))
-}
-
-/// Does `work`, which is given what makes a pass up to programs: `function` as it is with `args`, but for outputs, inputs and weights.
-/// `kept` are the runs that it stops at.
-fn again<'py>(
-    function: &Bound<'py, PyAny>,
-    args: &[Bound<'py, PyAny>],
-    kept: &[Arc<PastRun>],
-    work: impl FnOnce(&Bound<'py, PyModule>, Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let py = function.py();
-    let _quiet = cpython::suspend(py);
-    let mut hooks = Vec::new();
-    if flag(args, 4)? {
-        for run in kept {
-            hooks.extend(run.vary_inputs(py)?);
-        }
-    }
-    // It keeps the graph, and some inputs may not be reached.
-    let mut rest = args[3..].to_vec();
-    (rest[0], rest[3]) = (yes(py), yes(py));
-    let (function, rest) = (function.clone().unbind(), PyTuple::new(py, rest)?.unbind());
-    let up_to_programs = cpython::fastcall(py, "up_to_programs", "", move |py, args| {
-        let mut rest: Vec<_> = rest.bind(py).iter().collect();
-        rest[4] = rest[4].call_method1("__add__", (&args[3],))?;
-        let hooks = if flag(args, 4)? { Hooks::Called } else { Hooks::Muted };
-        let pass = Pass { hooks, ..Pass::new(Kind::StopsAtPrograms) };
-        let args: Vec<_> = args[..3].iter().cloned().chain(rest).collect();
-        let (gradients, Running { met, .. }) = run(pass, function.bind(py), &args)?;
-        Ok((gradients, as_list(py, met)?).into_pyobject(py)?.into_any().unbind())
-    })?;
-    let made = work(&module(py)?, up_to_programs.into_any());
-    hooks.into_iter().try_for_each(Hook::remove)?;
-    made
-}
-
-fn yes(py: Python<'_>) -> Bound<'_, PyAny> {
-    PyBool::new(py, true).to_owned().into_any()
-}
-
-/// What Python sees of them: the number of the run, what calls its statements again, the result's index and the gradient.
-fn as_list(py: Python<'_>, met: Vec<Met>) -> PyResult<Bound<'_, PyList>> {
-    let list = PyList::empty(py);
-    for Met { run, result, gradient } in met {
-        let number = run.number;
-        let again =
-            cpython::fastcall(py, "again", "", move |py, _| Ok(run.call_again(py)?.unwrap_or_else(|| py.None())))?;
-        list.append((number, again, result, gradient))?;
-    }
-    Ok(list)
 }
 
 fn flag(args: &[Bound<'_, PyAny>], at: usize) -> PyResult<bool> {

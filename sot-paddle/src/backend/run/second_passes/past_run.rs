@@ -12,6 +12,7 @@ use sot_core::cpython::{self, WeakRef};
 
 use super::late_hooks::LateHooks;
 use super::made::MadeOutput;
+use super::reach::Given as Place;
 use super::results::{self, Of};
 use super::{
     copies, hook, locked, make_executor, module, note_gradient, note_run, refuse_pass, takes_hook, with_running, Hook,
@@ -93,6 +94,8 @@ struct Given {
     random_state: Option<Py<PyAny>>,
     /// By identity, all inputs and parameters and what they were when a pass first kept them.
     copies: Option<Py<PyDict>>,
+    /// `sot._second_passes.Saved`: what the first pass found in the scope.
+    saved: Option<Py<PyAny>>,
     _alive: Alive,
 }
 
@@ -140,6 +143,7 @@ impl PastRun {
             scope,
             random_state,
             copies: None,
+            saved: None,
             _alive: Alive::new(),
         };
         PastRun {
@@ -301,10 +305,24 @@ impl PastRun {
         Ok(found)
     }
 
-    /// Makes it possible to run it again in its scope.
+    /// Makes it possible to go through it again.
     fn keep(&self, py: Python<'_>) -> PyResult<()> {
         self.tenancy.kept.store(true, Ordering::Relaxed);
-        self.copy_given(py)
+        self.copy_given(py)?;
+        let found = match locked(&self.given).as_ref() {
+            Some(given) if given.saved.is_none() => {
+                (given.scope.clone_ref(py), given.inputs.clone_ref(py), given.parameters.clone_ref(py))
+            }
+            _ => return Ok(()),
+        };
+        let saved = {
+            let _quiet = cpython::suspend(py);
+            module(py)?.call_method1("save", found)?
+        };
+        if let Some(given) = locked(&self.given).as_mut() {
+            given.saved = Some(saved.unbind());
+        }
+        Ok(())
     }
 
     /// Makes it possible to call its statements again.
@@ -322,7 +340,29 @@ impl PastRun {
         Ok(())
     }
 
-    /// Runs the program again in its scope. `false` if that is impossible or not the same.
+    /// Puts into the scope what the first pass found there. `None` if that is not known.
+    fn fill_with_saved(&self, py: Python<'_>) -> PyResult<Option<bool>> {
+        let known = locked(&self.given).as_ref().and_then(|given| {
+            let (saved, copies) = (given.saved.as_ref()?.clone_ref(py), given.copies.as_ref()?.clone_ref(py));
+            Some((saved, copies, Arc::clone(&given.graph), given.inputs.clone_ref(py), given.parameters.clone_ref(py)))
+        });
+        let Some((saved, copies, graph, inputs, parameters)) = known else { return Ok(None) };
+        if saved.is_none(py) {
+            return Ok(None);
+        }
+        let viewed = PyList::empty(py);
+        for given in graph.viewed() {
+            viewed.append(match *given {
+                Place::Input(at) => inputs.bind(py).get_item(at)?,
+                Place::Parameter(at) => parameters.bind(py).get_item(at)?,
+            })?;
+        }
+        let _quiet = cpython::suspend(py);
+        let is_filled = saved.bind(py).call_method1("fill", (copies, viewed))?.is_truthy()?;
+        Ok(Some(is_filled))
+    }
+
+    /// Has the scope be as the first pass found it. `false` if that is impossible.
     fn fill(&self, py: Python<'_>) -> PyResult<bool> {
         if self.tenancy.run.load(Ordering::Relaxed) != self.number {
             return Ok(false);
@@ -330,6 +370,9 @@ impl PastRun {
         // These first: with them the scope is emptied.
         let former = locked(&self.filled).take();
         drop(former);
+        if let Some(is_filled) = self.fill_with_saved(py)? {
+            return Ok(is_filled);
+        }
         let filled =
             self.again(py, |graph, inputs, _, parameters, scope| graph.run_again(inputs, parameters, scope))?;
         let is_filled = filled.is_some();

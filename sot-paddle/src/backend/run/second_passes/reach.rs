@@ -8,6 +8,7 @@ use pyo3::types::PyList;
 
 use super::through::{ends, id};
 use crate::backend::graph::gradient::Operands;
+use crate::backend::memory::views::VIEWS;
 
 /// Results of a program, by index.
 pub(super) type Results = BTreeSet<usize>;
@@ -20,11 +21,13 @@ pub(crate) struct Reach {
     together: HashSet<Results>,
     /// Of each value that nothing in the program computes those that gradients come to it from.
     sources: HashMap<u64, Results>,
+    /// The values of which there are views in eager mode, by the operations' names.
+    viewed: HashSet<u64>,
 }
 
 /// What a program is given, by index.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Given {
+pub(crate) enum Given {
     Input(usize),
     Parameter(usize),
 }
@@ -46,7 +49,7 @@ impl Reach {
                 sources.entry(id(&result)?).or_default().insert(at);
             }
         }
-        let mut together = HashSet::new();
+        let (mut together, mut viewed) = (HashSet::new(), HashSet::new());
         let operations: Vec<Bound<'_, PyAny>> = program.call_method0("global_block")?.getattr("ops")?.extract()?;
         for operation in operations.iter().rev() {
             let given: Vec<Bound<'_, PyAny>> = operation.call_method0("operands_source")?.extract()?;
@@ -65,6 +68,9 @@ impl Reach {
                 continue;
             }
             let name = operation.call_method0("name")?;
+            if VIEWS.contains(&name.extract()?) {
+                viewed.insert(id(&given[0])?);
+            }
             let operands = Operands::of(operation, name.extract()?, given.len())?;
             for (at, operand) in given.iter().enumerate() {
                 if operands.take_gradient(at) && !ends(operand)? {
@@ -73,7 +79,7 @@ impl Reach {
             }
             together.insert(from);
         }
-        Ok(Reach { all, together, sources })
+        Ok(Reach { all, together, sources, viewed })
     }
 
     /// Whether two results come from no differentiable operation in common. A pass that lets go of the graph lets go, in eager mode, of the
@@ -85,16 +91,34 @@ impl Reach {
         self.all.iter().any(|one| self.all.range(..one).any(|other| are_apart(one, other)))
     }
 
+    /// The inputs and parameters that there are views of.
+    pub(crate) fn viewed(&self, inputs: &Bound<'_, PyList>, parameters: &Bound<'_, PyList>) -> PyResult<Vec<Given>> {
+        let mut found = Vec::new();
+        for (given, value) in all_given(inputs, parameters) {
+            if self.viewed.contains(&id(&value)?) {
+                found.push(given);
+            }
+        }
+        Ok(found)
+    }
+
     /// The inputs and parameters that only some results come from.
     pub(crate) fn partial(&self, inputs: &Bound<'_, PyList>, parameters: &Bound<'_, PyList>) -> PyResult<Vec<Partial>> {
-        let inputs = inputs.iter().enumerate().map(|(at, value)| (Given::Input(at), value));
-        let parameters = parameters.iter().enumerate().map(|(at, value)| (Given::Parameter(at), value));
         let mut found = Vec::new();
-        for (given, value) in inputs.chain(parameters) {
+        for (given, value) in all_given(inputs, parameters) {
             if let Some(results) = self.sources.get(&id(&value)?).filter(|results| **results != self.all) {
                 found.push(Partial { given, results: results.clone() });
             }
         }
         Ok(found)
     }
+}
+
+fn all_given<'py>(
+    inputs: &Bound<'py, PyList>,
+    parameters: &Bound<'py, PyList>,
+) -> impl Iterator<Item = (Given, Bound<'py, PyAny>)> {
+    let inputs = inputs.iter().enumerate().map(|(at, value)| (Given::Input(at), value));
+    let parameters = parameters.iter().enumerate().map(|(at, value)| (Given::Parameter(at), value));
+    inputs.chain(parameters)
 }
