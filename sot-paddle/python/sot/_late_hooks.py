@@ -177,10 +177,8 @@ class LateHooks:
 
     def put(self, at: int, result: paddle.Tensor, hook: Hook) -> Handle:
         """Puts a hook on the result."""
-        if not self._prepared and (at in self._through or self._made):
-            for key, made in self._prepare():
-                self._watch(key, made)
-            self._prepared = True
+        if at in self._through or self._made:
+            self.hold_back()
         if at in self._through:
             _waiting.add(self)
             self._roots[at] = result
@@ -189,6 +187,13 @@ class LateHooks:
         entry = (at, hook)
         self._hooks.append(entry)
         return Handle(self._hooks, entry)
+
+    def hold_back(self) -> None:
+        """Has results that are made from others keep what comes to them until the program's turn."""
+        if not self._prepared:
+            self._prepared = True
+            for key, made in self._prepare():
+                self._watch(key, made)
 
     def roots(self) -> List[paddle.Tensor]:
         """The results that a hook is on and that others are computed from."""

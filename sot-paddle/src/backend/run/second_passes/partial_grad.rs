@@ -25,19 +25,16 @@ pub(super) fn run_partial_grad<'py>(
         match results::origin(&input) {
             Some(Of::Program(run, at)) => {
                 paddle_knows = false;
+                hold_back(function.py(), &run)?;
                 wanted.push(Wanted { run, at, place });
             }
             // The pass for gradients that are to have some goes no further than to it.
             Some(Of::Only(run)) if creates => wanted.push(Wanted { run, at: 0, place }),
             Some(Of::MadeOfInput) => return refuse_program(ERROR_BY_RESULT),
-            // What comes to it from outside comes to the tensor itself.
             Some(Of::Made(run, at)) if run.upgrade().is_none_or(|run| run.is_through(at)) => {
-                if run.upgrade().is_none_or(|run| run.late.get(function.py()).is_some()) {
-                    return refuse_program(ERROR_BY_RESULT);
-                }
                 paddle_knows = false;
+                hold_back(function.py(), &run)?;
                 wanted.push(Wanted { run, at: made::key(at), place });
-                inputs.push((place, input));
             }
             origin => {
                 if let Some(Of::Trial(passes, _)) = origin {
@@ -80,6 +77,17 @@ pub(super) fn run_partial_grad<'py>(
     })
 }
 
+/// Views that were made from results of the run are to keep what comes to them, in passes that go no further than to programs, for what stands for them.
+fn hold_back(py: Python<'_>, run: &Weak<PastRun>) -> PyResult<()> {
+    match run.upgrade() {
+        Some(run) if !run.made().is_empty() => match run.late_hooks(py)? {
+            Some(hooks) => hooks.call_method0("hold_back").map(drop),
+            None => Ok(()),
+        },
+        _ => Ok(()),
+    }
+}
+
 /// A result of a program that a gradient is asked for by, and its place among all inputs.
 struct Wanted {
     run: Weak<PastRun>,
@@ -101,8 +109,14 @@ impl<'py> Stopped<'py> {
         for tensor in tensors.try_iter()? {
             let tensor = tensor?;
             match results::origin(&tensor) {
-                Some(Of::Program(run, at)) => stopped.results.push((run, at)),
-                Some(Of::Made(run, at)) => stopped.results.push((run, made::key(at))),
+                Some(Of::Program(run, at)) => {
+                    hold_back(tensor.py(), &run)?;
+                    stopped.results.push((run, at));
+                }
+                Some(Of::Made(run, at)) => {
+                    hold_back(tensor.py(), &run)?;
+                    stopped.results.push((run, made::key(at)));
+                }
                 Some(Of::MadeOfInput) => return refuse_program(ERROR_BY_RESULT),
                 origin => {
                     if let Some(Of::Trial(passes, _)) = origin {
