@@ -51,7 +51,7 @@ class Saved:
     def __init__(self, scope: Any, found: Dict[str, Any], given: Sequence[paddle.Tensor]) -> None:
         self._scope = scope
         self._given = given
-        self._versions = [tensor.inplace_version for tensor in given]
+        self._states = [_state(tensor) for tensor in given]
         self._shared: Dict[str, paddle.Tensor] = {}
         self._copied: Dict[str, paddle.Tensor] = {}
         places = {tensor.get_tensor()._ptr() for tensor in given if tensor._is_initialized()}
@@ -65,11 +65,11 @@ class Saved:
                 self._copied[name] = tensor.clone()
 
     def fill(self, copies: Dict[int, paddle.Tensor], viewed: Sequence[paddle.Tensor]) -> bool:
-        """Puts it there again. `False` where eager mode would refuse the pass, as a tensor was changed in place, or have a view show what a tensor has become,
+        """Puts it there again. `False` where a tensor has changed in a way that eager mode refuses the pass for, or has got other memory, or where a view shows what it has become,
         of which the program has a copy."""
         seen = {id(tensor) for tensor in viewed}
-        for tensor, version in zip(self._given, self._versions):
-            if tensor.inplace_version != version or id(tensor) in seen:
+        for tensor, state in zip(self._given, self._states):
+            if _state(tensor) != state or id(tensor) in seen:
                 if _bytes([tensor]) != _bytes([copies[id(tensor)]]):
                     return False
         for name, tensor in self._shared.items():
@@ -80,6 +80,11 @@ class Saved:
 
     def _put(self, name: str, tensor: paddle.Tensor) -> None:
         self._scope.find_var(name).get_tensor()._share_data_with(tensor.get_tensor())
+
+
+def _state(tensor: paddle.Tensor) -> Tuple[int, int]:
+    """What changes in place, and other memory, leave a mark on."""
+    return tensor.inplace_version, tensor.get_tensor()._ptr() if tensor._is_initialized() else 0
 
 
 def again(

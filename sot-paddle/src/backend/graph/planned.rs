@@ -69,7 +69,7 @@ impl Planned {
         let given = (self.inputs.bind(py).len(), self.parameters);
         let outputs = (results.len(), self.plan, self.through);
         let reached = (self.partial, self.viewed);
-        Ok(Graph::new(py, &self.paddle, program, given, outputs, reached, self.writes, self.statements))
+        Ok(Graph::new(py, &self.paddle, program, given, outputs, reached, (self.writes, self.statements)))
     }
 
     /// Splits the program into forward and backward and optimizes both.

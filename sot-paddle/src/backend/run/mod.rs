@@ -121,8 +121,7 @@ impl Graph {
         (inputs, parameters): (usize, Vec<WeakRef>),
         (results, plan, through): (usize, Vec<Output>, Arc<[bool]>),
         (partial, viewed): (Vec<Partial>, Vec<Given>),
-        writes: Option<Writes>,
-        statements: Option<Statements>,
+        (writes, statements): (Option<Writes>, Option<Statements>),
     ) -> Self {
         let as_they_come = plan.len() == results && plan.iter().enumerate().all(|(at, output)| output.is_result(at));
         let (mut results_through, mut made) = (Vec::new(), Vec::new());

@@ -6,7 +6,7 @@
 //! A graph with gradients is therefore called operation by operation when it first runs, until a backward pass has come, and is a
 //! program after that. Hooks tell which passes go through a run: graphs that two go through by then, or one that keeps the graph
 //! for another, stay as they are. Where a pass that keeps the graph goes through a program, all graphs with gradients are called
-//! operation by operation from then on. For the next pass that program runs again ([`PastRun`]), and the gradients that are to have
+//! operation by operation from then on. For the next pass that program's scope is filled again ([`PastRun`]), and the gradients that are to have
 //! some are made from its statements, called one by one (`sot/_second_passes.py`). Where that is impossible, a second pass is
 //! an error.
 
@@ -45,8 +45,8 @@ pub(crate) use through::through;
 pub(crate) use trial::Trial;
 use unreached::Partly;
 
-const ERROR: &str = "sot: a second backward pass goes through a program, which cannot be run again for it: it writes what \
-    it reads, what it was given has changed, or the pass before did not keep the graph (in a program of results that have no \
+const ERROR: &str = "sot: a second backward pass goes through a program, which cannot be gone through again: what it \
+    was given has changed, it writes what it reads, or the pass before did not keep the graph (in a program of results that have no \
     operation in common). From now on sot calls graphs with gradients operation by operation instead: make the forward pass again and it works. To have it so from \
     the start, make the second pass (create_graph=True, retain_graph=True, or through another result of the same function) in \
     the first training step, or set MIN_GRAPH_SIZE=1000000. (Where a call is given what is neither a tensor nor a constant, \

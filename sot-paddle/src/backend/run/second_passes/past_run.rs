@@ -1,6 +1,6 @@
 //! Runs of programs, and what backward passes find of them. The first pass through one finds all it reads. A pass that keeps the
-//! graph has the scope kept as well, and copies of what the program was given: for the next one the program runs again in
-//! that scope, if that gives the same.
+//! graph has the scope kept as well, what is in it, and copies of what the program was given: for the next one it is put back into
+//! that scope, if that gives the same. Where it cannot be kept, the program runs again.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
