@@ -1,9 +1,9 @@
 import collections.abc
 import sys
+from math import inf, nan  # One object for the program and its oracle: from 3.10 on the hash of a nan is its address.
 
 import toy
 
-nan, inf = float("nan"), float("inf")
 LOG = []
 SHARED = [1, 2]
 N = 5
