@@ -122,3 +122,16 @@ def test_groups_of_what_is_no_sequence(x):
     y = x + 1
     wrong = [{ValueError(1)}, None, [], [OSError], iter([ValueError(1)]), {1: 2}, "text"]
     return y, [refusal(lambda: repr(ExceptionGroup("group", members))) for members in wrong]
+
+
+# How deep groups may be nested is the interpreter's to say.
+@given(one)
+def test_groups_nested_deeply(x):
+    group = ValueError(1)
+    for _ in range(1500):
+        group = ExceptionGroup("", [group])
+    try:
+        parts = len(group.split(TypeError))
+    except RecursionError:
+        parts = "too deep"
+    return x + 1, parts

@@ -12,6 +12,7 @@ use sot_core::executor::{CallArgs, OpcodeExecutor};
 use sot_core::variable::VarId;
 
 use crate::classes::exception::{self, ExceptionVariable};
+use crate::containers::sequence;
 
 /// The attributes that the parts of a group have from it.
 const INHERITED: [&str; 2] = ["__context__", "__cause__"];
@@ -124,7 +125,7 @@ fn partition(
     let payload = cx.see_as::<ExceptionVariable>(exception)?.ok_or_else(refuse)?;
     let (mut inside, mut outside) = (Vec::new(), Vec::new());
     for member in members(cx, payload.args())? {
-        let [yes, no] = partition(cx, member, wanted)?;
+        let [yes, no] = sequence::nested(|| partition(cx, member, wanted)).ok_or_else(sequence::endless)??;
         inside.extend(yes);
         outside.extend(no);
     }
@@ -178,7 +179,7 @@ fn leaves(cx: &mut OpcodeExecutor<'_>, exception: VarId, found: &mut Vec<VarId>)
     }
     let payload = cx.see_as::<ExceptionVariable>(exception)?.ok_or_else(refuse)?;
     for member in members(cx, payload.args())? {
-        leaves(cx, member, found)?;
+        sequence::nested(|| leaves(cx, member, found)).ok_or_else(sequence::endless)??;
     }
     Ok(())
 }
