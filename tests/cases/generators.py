@@ -303,21 +303,3 @@ def test_whole__the_result_of_an_iterator_of_the_programs(x):
     no_send = delegating(iter([1, 2]))
     next(no_send)
     return x + 1, list(delegating(Countdown(2))), list(started), sent, inner.got, outcome(lambda: no_send.send(3))
-
-
-class Never(Exception):
-    def __new__(cls, *args):
-        return cls
-
-
-@given(one)
-def test_a_class_that_makes_no_exception_ends_a_generator(x):
-    def waits():
-        yield 1
-
-    waiting = waits()
-    try:
-        waiting.throw(Never)
-    except TypeError as e:
-        text = str(e)[:40]
-    return x + 1, text, list(waiting)
