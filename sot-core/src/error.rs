@@ -41,6 +41,8 @@ pub struct PlannedBreak {
     pub step: u64,
     /// Why.
     pub reason: Reason,
+    /// The instruction reads the variables of its frame, which is left to CPython.
+    pub reads_frame: bool,
 }
 
 impl From<PyErr> for Unwind {

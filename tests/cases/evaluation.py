@@ -119,3 +119,27 @@ def test_type_parameters_of_texts(x):
     exec("from typing import TypeVar; T = TypeVar('T')", names, own)
     exec("from typing import TypeVar; U = TypeVar('U')", globals(), own)
     return x + 1, own["T"].__module__, own["U"].__module__, own["T"].__name__
+
+
+# Where the call of eval() runs natively, its frame's variables are there.
+@given(lambda: (toy.arange(2),), hit=False)
+def test_an_error_in_evaluated_text(x):
+    name = "unused"
+    y = x + 1
+    try:
+        raised(y)
+    except AttributeError as error:
+        return y, str(error)
+
+
+def raised(y):
+    name = "unused"
+    z = y * 2
+    return eval("name.nothing"), z
+
+
+@given(lambda: (toy.arange(2),), hit=False)
+def test_an_error_that_leaves_evaluated_text(x):
+    name = "unused"
+    y = x + 1
+    return eval("name.nothing"), y

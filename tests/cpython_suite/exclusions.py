@@ -47,6 +47,7 @@ EXCLUDED = [
     ("test_weakref", r"test_weak_keyed_len_cycles|test_weak_keys", 12, 14, LIFETIME),
     ("test_coroutines", r"test_for_2", 12, 14, LIFETIME),
     ("test_inspect", r"test_cache_does_not_cause_classes_to_persist", 13, 14, LIFETIME),
+    ("test_dis", r"test_binary_specialize|test_call_specialize|test_load_attr_specialize", 11, 14, FRAME),
     ("test_dis", r"test_distb_explicit_arg|test_distb_last_traceback|test_from_traceback_dis|test_loop_quicken|test_super_instructions|test_show_caches", 8, 14, FRAME),
 ]
 

@@ -220,6 +220,18 @@ impl OpcodeExecutor<'_> {
         self.planned = Some(planned);
     }
 
+    fn stop_at(&self, step: u64, reason: Reason) -> PlannedBreak {
+        PlannedBreak { step, reason, reads_frame: self.frame_reads.contains(&step) }
+    }
+
+    /// Notes that the present instruction reads its frame's variables, which new code that runs it natively does not have.
+    pub fn note_frame_read(&mut self) {
+        // A frame without a checkpoint of its own is only run as a whole.
+        if let Some(saved) = self.frames.len().checked_sub(1).and_then(|at| self.checkpoints.get(at)) {
+            self.frame_reads.insert(saved.step);
+        }
+    }
+
     /// Notes that the present instruction did to a value what new code cannot do again: it raised an exception, it made a
     /// generator.
     pub fn note_step(&mut self, value: VarId) {
@@ -275,7 +287,7 @@ impl OpcodeExecutor<'_> {
         let from_outside = self.trackers.is_loadable(self.vars.tracker(exception));
         let step = self.raised_at(exception).filter(|_| !from_outside).unwrap_or(self.saves);
         let reason = Reason::new(ReasonId::Raises, format!("{} is raised", self.class_name(exception)));
-        Unwind::Restart(Some(Box::new(PlannedBreak { step, reason })))
+        Unwind::Restart(Some(Box::new(self.stop_at(step, reason))))
     }
 
     /// The plan to let the instruction that made a generator run natively, and why.
@@ -284,7 +296,7 @@ impl OpcodeExecutor<'_> {
         match self.steps_of.get(&generator) {
             Some(&step) => {
                 let reason = Reason::new(ReasonId::CannotRestore, text);
-                Unwind::Restart(Some(Box::new(PlannedBreak { step, reason })))
+                Unwind::Restart(Some(Box::new(self.stop_at(step, reason))))
             }
             None => Unwind::fallback(ReasonId::CannotRestore, text),
         }
@@ -298,7 +310,7 @@ impl OpcodeExecutor<'_> {
         let text = format!("the traceback of {} keeps {}", self.class_name(exception), self.text(dropped));
         let mut reason = Reason::new(ReasonId::Raises, text);
         reason.stack = self.user_stack();
-        Err(Unwind::Restart(Some(Box::new(PlannedBreak { step: call.step, reason }))))
+        Err(Unwind::Restart(Some(Box::new(self.stop_at(call.step, reason)))))
     }
 
     /// The plan to stop where the trace broke, if the breaking instruction left operations in the graph: they may have
@@ -307,13 +319,13 @@ impl OpcodeExecutor<'_> {
         self.leave_what_cannot_resume(reason);
         let saved = self.checkpoints.last()?;
         let left_behind = self.graph.mark() != saved.marks.graph;
-        left_behind.then(|| PlannedBreak { step: saved.step, reason: reason.clone() })
+        left_behind.then(|| self.stop_at(saved.step, reason.clone()))
     }
 
     /// The plan to stop at the outermost frame's call instead of in what it calls.
     pub(crate) fn plan_at_root(&self, at: &BreakPoint) -> Option<PlannedBreak> {
         let nested = at.frames.len() > 1;
-        nested.then(|| PlannedBreak { step: at.root().step, reason: at.reason.clone() })
+        nested.then(|| self.stop_at(at.root().step, at.reason.clone()))
     }
 
     /// Undoes what the breaking instruction did, and gives the frames as they were before.
@@ -333,7 +345,7 @@ impl OpcodeExecutor<'_> {
         let is_long = present.instructions - call.marks.instructions >= instructions;
         let mut reason = Reason::new(ReasonId::TraceTooLong, text);
         reason.stack = self.user_stack();
-        is_long.then(|| Unwind::Restart(Some(Box::new(PlannedBreak { step: call.step, reason }))))
+        is_long.then(|| Unwind::Restart(Some(Box::new(self.stop_at(call.step, reason)))))
     }
 
     fn marks(&self) -> Marks {

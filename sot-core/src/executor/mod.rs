@@ -26,7 +26,7 @@ mod unwinding;
 pub mod warnings;
 mod wrap;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use pyo3::prelude::*;
@@ -111,6 +111,8 @@ pub struct OpcodeExecutor<'py> {
     checkpoints: Vec<Checkpoint>,
     saves: u64,
     planned: Option<PlannedBreak>,
+    /// The instructions that read their frame's variables, as `eval` does.
+    frame_reads: HashSet<u64>,
     assumes_nothing_handled: bool,
     // At which save an exception was raised or a generator made.
     steps_of: HashMap<VarId, u64>,
@@ -169,6 +171,7 @@ impl<'py> OpcodeExecutor<'py> {
             checkpoints: Vec::new(),
             saves: 0,
             planned: None,
+            frame_reads: HashSet::new(),
             assumes_nothing_handled: false,
             steps_of: HashMap::new(),
             rounds: Rounds::default(),
@@ -208,7 +211,12 @@ impl<'py> OpcodeExecutor<'py> {
                 if let Some(planned) = self.planned.take_if(|planned| planned.step == self.saves) {
                     let frame = self.frame_mut();
                     frame.at = frame.pc;
-                    return Err(self.place(Unwind::BreakGraph(Box::new(planned.reason))));
+                    let unwind = if planned.reads_frame {
+                        self.leave_frame(planned.reason)
+                    } else {
+                        Unwind::BreakGraph(Box::new(planned.reason))
+                    };
+                    return Err(self.place(unwind));
                 }
             }
             match self.step() {

@@ -81,6 +81,9 @@ fn run(cx: &mut OpcodeExecutor<'_>, name: &str, args: &CallArgs) -> Flow<VarId> 
     }
     let (globals, locals) = (given(cx, globals)?, given(cx, locals)?);
     let reads_frame = globals.is_none();
+    if reads_frame {
+        cx.note_frame_read();
+    }
     let outcome = code_of(cx, name, required(source)?).and_then(|code| evaluate(cx, code, globals, locals));
     match outcome {
         Err(Unwind::BreakGraph(_)) if reads_frame => {
