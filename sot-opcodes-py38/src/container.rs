@@ -1,7 +1,7 @@
 //! Making and unpacking of containers.
 
 use pyo3::exceptions::PyTypeError;
-use sot_core::error::{Flow, Unwind};
+use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, BinaryOp, OpcodeExecutor};
 use sot_core::opcode;
 use sot_core::opcode::Next;
@@ -34,9 +34,7 @@ opcode! { DICT_MERGE [3.9..3.13] (map -- ) => |cx, op| merge_keywords(cx, op.arg
 opcode! { LIST_TO_TUPLE [3.9..3.12] (list -- tuple) => |cx, _| list_to_tuple(cx, list) }
 
 opcode! { BUILD_TUPLE_UNPACK [3.8..3.9] ([parts] -- tuple) => |cx, _| chain(cx, parts).map(|items| cx.tuple(items)) }
-opcode! {
-    BUILD_TUPLE_UNPACK_WITH_CALL [3.8..3.9] ([parts] -- tuple) => |cx, _| chain(cx, parts).map(|items| cx.tuple(items))
-}
+opcode! { BUILD_TUPLE_UNPACK_WITH_CALL [3.8..3.9] (..) => |cx, op| build_tuple_unpack_with_call(cx, op.arg) }
 opcode! { BUILD_LIST_UNPACK [3.8..3.9] ([parts] -- list) => |cx, _| chain(cx, parts).map(|items| cx.list(items)) }
 opcode! {
     BUILD_SET_UNPACK [3.8..3.9] ([parts] -- set) => |cx, _| build_set_unpack(cx, parts)
@@ -83,10 +81,15 @@ fn build_slice(cx: &mut OpcodeExecutor<'_>, count: u32) -> Flow<Next> {
     Ok(push(cx, slice))
 }
 
+/// Whether the type says how it is gone round.
+fn is_iterable(cx: &mut OpcodeExecutor<'_>, items: VarId) -> Flow<bool> {
+    let says = object_model::lookup(cx, items, &"__iter__".into())?.is_some();
+    Ok(says || cx.has_special(items, "__getitem__")?)
+}
+
 /// `[*items]`
 fn extend_by_star(cx: &mut OpcodeExecutor<'_>, list: VarId, items: VarId) -> Flow<()> {
-    let says = object_model::lookup(cx, items, &"__iter__".into())?.is_some();
-    if !says && !cx.has_special(items, "__getitem__")? {
+    if !is_iterable(cx, items)? {
         let name = cx.type_name(items)?;
         return Err(cx.raise(PyTypeError::new_err(format!("Value after * must be an iterable, not {name}"))));
     }
@@ -129,6 +132,34 @@ fn chain(cx: &mut OpcodeExecutor<'_>, parts: Vec<VarId>) -> Flow<Vec<VarId>> {
         items.extend(cx.unpack_into_list(part)?);
     }
     Ok(items)
+}
+
+/// The callable is below the parts.
+fn build_tuple_unpack_with_call(cx: &mut OpcodeExecutor<'_>, count: u32) -> Flow<Next> {
+    let parts = cx.pop_many(count as usize)?;
+    let callable = below(cx, 1)?;
+    let mut items = Vec::new();
+    for part in parts {
+        if !is_iterable(cx, part)? {
+            return Err(refuse_part(cx, callable, part)?);
+        }
+        items.extend(cx.unpack_into_list(part)?);
+    }
+    let items = cx.tuple(items);
+    Ok(push(cx, items))
+}
+
+/// The error of `f(*part)`, which says the callable's name.
+fn refuse_part(cx: &mut OpcodeExecutor<'_>, callable: VarId, part: VarId) -> Flow<Unwind> {
+    let Some(name) = short_name(cx, callable) else {
+        let text = "wrong arguments for a callable whose name CPython knows";
+        return Ok(Unwind::break_graph(ReasonId::UnsupportedCall, text));
+    };
+    if let Some(object) = cx.vars.get(callable).object().map(|object| object.clone_ref(cx.py)) {
+        guard_identity(cx, callable, &object);
+    }
+    let text = format!("{name}() argument after * must be an iterable, not {}", cx.type_name(part)?);
+    Ok(cx.raise(PyTypeError::new_err(text)))
 }
 
 fn build_set_unpack(cx: &mut OpcodeExecutor<'_>, parts: Vec<VarId>) -> Flow<VarId> {

@@ -372,3 +372,28 @@ def test_arguments_that_do_not_fit_a_function_made_in_the_trace(x, y):
         except TypeError as error:
             found.append(str(error))
     return x + 1, found
+
+
+def refused(call):
+    try:
+        return call()
+    except TypeError as error:
+        return str(error)
+
+
+def takes_any(*args, **kwargs):
+    return args, kwargs
+
+
+@given(lambda: (toy.arange(2), 0, ()))
+def test_arguments_that_are_refused(x, number, none):
+    return (
+        x + 1,
+        refused(lambda: list(1, key=2)),
+        refused(lambda: list(1, *none, key=2)),
+        refused(lambda: tuple((1, 2), key=2)),
+        refused(lambda: takes_any(1, *number, key=2)),
+        refused(lambda: takes_any(1, *none, *number)),
+        refused(lambda: list(1, *number)),
+    )
+

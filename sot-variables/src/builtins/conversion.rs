@@ -51,15 +51,16 @@ builtin! { STR = "str" => |cx, args| fold_or(cx, "str", args, |cx| match args.po
 }) }
 
 builtin! { LIST = "list" => |cx, args| {
-    if let [iterable] = args.positional[..] {
-        ask_length_first(cx, iterable)?;
+    if let ([iterable], true) = (&args.positional[..], args.keywords.is_empty()) {
+        ask_length_first(cx, *iterable)?;
     }
     let items = from_iterable(cx, args, "list")?;
     Ok(cx.list(items))
 } }
 
 builtin! { TUPLE = "tuple" => |cx, args| {
-    if let [value] = args.positional[..] {
+    if let ([value], true) = (&args.positional[..], args.keywords.is_empty()) {
+        let value = *value;
         // A tuple is its own copy.
         if cx.see_as::<TupleVariable>(value)?.is_some_and(|tuple| tuple.is_plain()) {
             return Ok(value);
