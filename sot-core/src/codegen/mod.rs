@@ -28,7 +28,7 @@ use crate::variable::VarId;
 
 use cycles::Unfilled;
 pub use emitter::Emitter;
-pub(crate) use emitter::{after_loop, raised_width};
+pub(crate) use emitter::{after_loop, callable, raised_width};
 use target::Selected;
 pub use target::Target;
 

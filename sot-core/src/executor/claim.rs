@@ -5,11 +5,11 @@ use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyList, PyString, PyTuple, PyType};
 
 use super::{BinaryOp, CompareOp, OpcodeExecutor};
+use crate::codegen;
 use crate::cpython;
 use crate::error::Flow;
 use crate::resume::{Answer, Asked, Finish, Operation, Use};
 use crate::variable::VarId;
-use crate::version::PyVersion;
 
 /// What becomes of the result of a call.
 #[derive(Clone, Debug)]
@@ -54,12 +54,8 @@ impl OpcodeExecutor<'_> {
     /// What the C function being called does behind its next call of `function` is to call another one with these arguments and
     /// the result.
     pub fn claim_rest(&mut self, function: VarId, rest: VarId, args: &[VarId]) {
-        let callable = match PyVersion::BUILT_FOR.0 {
-            ..11 => vec![rest],
-            11 | 12 => vec![self.null(), rest],
-            _ => vec![rest, self.null()],
-        };
-        let below = callable.into_iter().chain(args.iter().copied()).collect();
+        let null = self.null();
+        let below = codegen::callable(rest, null).into_iter().chain(args.iter().copied()).collect();
         self.claim_above(function, Finish::Apply(args.len() as u32 + 1), below);
     }
 

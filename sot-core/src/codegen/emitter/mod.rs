@@ -10,6 +10,7 @@ use super::target::{Selected, Target};
 use crate::bytecode::{Code, Handler, Instruction, Label, Opcodes, Operand, Position};
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::executor::{BinaryOp, CodeUnit};
+use crate::variable::VarId;
 use crate::version::PyVersion;
 
 /// Instructions being written, with their constants, names and locals.
@@ -401,6 +402,11 @@ impl Emitter {
 /// How many stack items raising an exception again takes: traceback, itself and class, or itself alone.
 pub(crate) fn raised_width() -> u32 {
     Selected::for_version(PyVersion::BUILT_FOR).raised_width()
+}
+
+/// What a call's frame has on its stack for the callable, from the bottom up.
+pub(crate) fn callable(callable: VarId, null: VarId) -> Vec<VarId> {
+    Selected::for_version(PyVersion::BUILT_FOR).callable(callable, null)
 }
 
 /// Where a loop goes on when its iterator is exhausted, the clean-up of the loop head left out.

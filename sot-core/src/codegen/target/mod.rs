@@ -13,6 +13,7 @@ use super::emitter::Emitter;
 use crate::bytecode::{Code, Label};
 use crate::error::Flow;
 use crate::executor::BinaryOp;
+use crate::variable::VarId;
 use crate::version::PyVersion;
 use py311::Py311;
 use py312::Py312;
@@ -120,6 +121,10 @@ pub trait Target {
     /// The NULL of a call.
     fn push_null(&self, e: &mut Emitter) -> Flow<()> {
         e.op("PUSH_NULL", 0)
+    }
+    /// What a call's frame has on its stack for the callable, from the bottom up.
+    fn callable(&self, callable: VarId, null: VarId) -> Vec<VarId> {
+        vec![null, callable]
     }
     /// Whether the pair that a method load leaves has its NULL below the callable.
     fn null_first(&self) -> bool {

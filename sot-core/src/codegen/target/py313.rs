@@ -7,6 +7,7 @@ use super::py312::Py312;
 use super::{Emitter, Target};
 use crate::bytecode::Code;
 use crate::error::Flow;
+use crate::variable::VarId;
 
 #[derive(Clone, Copy)]
 pub(in crate::codegen) struct Py313;
@@ -22,6 +23,10 @@ impl Target for Py313 {
 
     fn callable_loaded(&self, e: &mut Emitter) -> Flow<()> {
         e.op("PUSH_NULL", 0)
+    }
+
+    fn callable(&self, callable: VarId, null: VarId) -> Vec<VarId> {
+        vec![callable, null]
     }
 
     fn call(&self, e: &mut Emitter, argc: u32) -> Flow<()> {

@@ -6,6 +6,7 @@ use super::{Emitter, Target};
 use crate::bytecode::{Code, Label};
 use crate::error::Flow;
 use crate::executor::BinaryOp;
+use crate::variable::VarId;
 
 #[derive(Clone, Copy)]
 pub(in crate::codegen) struct Py38;
@@ -24,6 +25,10 @@ impl Target for Py38 {
 
     fn callable_loaded(&self, _: &mut Emitter) -> Flow<()> {
         Ok(())
+    }
+
+    fn callable(&self, callable: VarId, _: VarId) -> Vec<VarId> {
+        vec![callable]
     }
 
     fn call(&self, e: &mut Emitter, argc: u32) -> Flow<()> {
