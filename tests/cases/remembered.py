@@ -539,6 +539,51 @@ def test_a_context_entered_twice(x):
 
 
 @given(one)
+def test_a_new_context_variable_that_outlives_the_graph(x):
+    fresh = contextvars.ContextVar("fresh", default=3)
+    fresh.set(4)
+    other = contextvars.ContextVar("other")
+    return x + 1, fresh.name, fresh.get(), other.get(None), fresh, other
+
+
+@given(one)
+def test_a_new_context_variable_over_a_break(x):
+    fresh = contextvars.ContextVar("fresh", default=[x + 1])
+    token = fresh.set(x * 2)
+    y = fresh.get() + 1
+    toy.save(y)
+    z = fresh.get() * y
+    return z, fresh.get()
+
+
+@given(one)
+def test_the_context_holds_a_new_variable(x):
+    before = len(contextvars.copy_context())
+    fresh = contextvars.ContextVar("fresh")
+    fresh.set(x + 1)
+    y = x * 2
+    return y, len(contextvars.copy_context()) - before
+
+
+@given(one)
+def test_a_context_variable_with_bad_arguments(x):
+    errors = []
+    for make in (lambda: contextvars.ContextVar(3), lambda: contextvars.ContextVar("a", 1), lambda: contextvars.ContextVar()):
+        try:
+            make()
+        except TypeError as error:
+            errors.append(str(error))
+    return x + 1, errors
+
+
+@given(one)
+def test_a_break_in_a_new_context(x):
+    level.set(2)
+    y = contextvars.Context().run(in_context, x + 1)
+    return y, level.get()
+
+
+@given(one)
 def test_a_hash_is_no_id(x):
     class Plain:
         pass

@@ -117,6 +117,37 @@ def context_run(x):
     return x + got, VAR.get()
 
 
+def new_context_variables(x):
+    fresh = contextvars.ContextVar("fresh", default=2)
+    bare = contextvars.ContextVar("bare")
+    before = fresh.get(), bare.get(None), fresh.name
+    token = fresh.set(x * 2)
+    y = fresh.get() + 1
+    fresh.reset(token)
+    try:
+        bare.get()
+    except LookupError as error:
+        missing = error.args[0] is bare
+    return y, before, fresh.get(), missing, isinstance(fresh, contextvars.ContextVar)
+
+
+def new_contexts(x):
+    fresh = contextvars.ContextVar("fresh")
+    fresh.set(5)
+    VAR_token = VAR.set(9)
+
+    def inside():
+        before = VAR.get(), fresh.get(None)
+        fresh.set(6)
+        return before, contextvars.copy_context()[fresh]
+
+    context = contextvars.Context()
+    copy = context.copy()
+    got = context.run(inside)
+    VAR.reset(VAR_token)
+    return x * 2, got, context[fresh], fresh in copy, VAR in context, fresh.get(), copy.get(VAR)
+
+
 def context_as_mapping(x):
     context = contextvars.copy_context()
 

@@ -178,9 +178,10 @@ impl CodeGen<'_, '_> {
         self.cx.effects.written().filter(|object| self.outlives(*object)).collect()
     }
 
-    /// Whether the object was there before the frame ran: writes to new objects are part of making them.
+    /// Whether the object was there before the frame ran, or something that was there holds it: writes to other objects are part
+    /// of making them.
     fn outlives(&self, object: VarId) -> bool {
-        self.cx.trackers.is_loadable(self.cx.vars.tracker(object))
+        self.cx.trackers.is_loadable(self.cx.vars.tracker(object)) || self.cx.vars.get(object).is_held_outside()
     }
 
     /// Replays the writes. All values are made first, from the state before the writes.

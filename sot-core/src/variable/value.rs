@@ -112,6 +112,11 @@ pub trait Variable: Any {
         Vec::new()
     }
 
+    /// Whether something that outlives the frame holds the value, though the trace has made it.
+    fn is_held_outside(&self) -> bool {
+        false
+    }
+
     /// Whether code of the program runs when the value, made in the trace, dies.
     fn runs_when_dropped(&self, cx: &OpcodeExecutor<'_>) -> bool {
         let _ = cx;

@@ -3,7 +3,9 @@
 
 use std::rc::Rc;
 
+use pyo3::exceptions::PyLookupError;
 use pyo3::prelude::*;
+use pyo3::types::PyString;
 
 use sot_core::backend::ObjectTest;
 use sot_core::builtin;
@@ -16,6 +18,7 @@ use sot_core::tracker::repr;
 use sot_core::variable::{VarId, Variable};
 
 use super::cannot;
+use crate::classes::exception;
 use crate::containers::dict;
 use crate::containers::hash_key::HashKey;
 use crate::iterators::library;
@@ -24,10 +27,16 @@ sot_core::variable_kind! { "context_variable" }
 sot_core::variable_kind! { "token" }
 sot_core::variable_kind! { "context" }
 
-/// A context variable that the trace has set, or given back what it had.
+/// A context variable that the trace has made, set, or given back what it had.
 struct ContextVariable {
-    object: Py<PyAny>,
+    origin: Origin,
     value: Option<VarId>,
+}
+
+/// Where a context variable comes from.
+enum Origin {
+    Outside(Py<PyAny>),
+    New { name: VarId, default: Option<VarId> },
 }
 
 /// What `ContextVar.set` returns: what the variable had before, and whether it was given that back.
@@ -37,11 +46,30 @@ struct TokenVariable {
     used: bool,
 }
 
-/// A copy of the context: what context variables have in it that the trace has given a value, or that it has since given one.
+/// A context that the trace has made: what context variables have in it that the trace has given a value, or that it has since
+/// given one.
+#[derive(Clone)]
 struct ContextCopy {
     values: Vec<(VarId, Option<VarId>)>,
-    entered: bool,
+    /// Whether other variables have nothing in it, and not what they have for real.
+    is_bare: bool,
+    /// How many contexts had been entered before it, if it runs.
+    entered: Option<usize>,
 }
+
+builtin! { NEW = "contextvars:ContextVar" => |cx, args| {
+    let (name, default) = match (&args.positional[..], &args.keywords[..]) {
+        (&[name], []) => (name, None),
+        (&[name], [(keyword, default)]) if &**keyword == "default" => (name, Some(*default)),
+        _ => return Err(cannot("ContextVar() with these arguments")),
+    };
+    if !cx.type_of(name)?.is(cx.py.get_type::<PyString>()) {
+        return Err(cannot("ContextVar() with these arguments"));
+    }
+    let variable = cx.produce(Rc::new(ContextVariable { origin: Origin::New { name, default }, value: None }));
+    cx.note_step(variable);
+    Ok(variable)
+} }
 
 builtin! { GET = "contextvars:ContextVar.get" => |cx, args| {
     let (variable, default) = match args.positional[..] {
@@ -52,6 +80,9 @@ builtin! { GET = "contextvars:ContextVar.get" => |cx, args| {
     match (value_of(cx, variable)?, default) {
         (Some(value), _) | (None, Some(value)) => Ok(value),
         (None, None) => {
+            if let Some((_, default)) = made_here(cx, variable)? {
+                return default.ok_or_else(|| lookup_error(cx, variable));
+            }
             let object = real(cx, variable)?;
             // It has none for real either, but may have a default.
             let missing = object.call_method0("get");
@@ -85,24 +116,33 @@ builtin! { RESET = "contextvars:ContextVar.reset" => |cx, args| {
 // What is set from there on is not in it, and what is set in it is not here.
 builtin! { COPY_CONTEXT = "contextvars:copy_context" => |cx, args| {
     let [] = args.exactly(cx, "copy_context")?;
-    let context = cx.produce(Rc::new(ContextCopy { values: written(cx), entered: false }));
-    cx.note_step(context);
-    Ok(context)
+    let copy = ContextCopy { values: written(cx), is_bare: is_bare(cx), entered: None };
+    Ok(produce(cx, copy))
+} }
+
+builtin! { NEW_CONTEXT = "contextvars:Context" => |cx, args| {
+    let [] = args.exactly(cx, "Context")?;
+    Ok(produce(cx, ContextCopy { values: Vec::new(), is_bare: true, entered: None }))
+} }
+
+builtin! { COPY = "contextvars:Context.copy" => |cx, args| {
+    let [context] = args.exactly(cx, "copy")?;
+    let copy = resting(cx, context, "copy() of a Context from outside, or that runs")?;
+    Ok(produce(cx, copy))
 } }
 
 builtin! { RUN = "contextvars:Context.run" => |cx, args| {
     let [context, function, ref rest @ ..] = args.positional[..] else {
         return Err(cannot("Context.run() without a function"));
     };
-    let copy = cx.see_as::<ContextCopy>(context)?.filter(|copy| !copy.entered);
-    let copy = copy.ok_or_else(|| cannot("Context.run() of a context from outside, or that runs"))?;
-    let outside = written(cx);
+    let copy = resting(cx, context, "Context.run() of a context from outside, or that runs")?;
+    let (outside, depth) = (written(cx), entered(cx).count());
+    cx.vars.set(context, Rc::new(ContextCopy { values: Vec::new(), entered: Some(depth), ..copy }));
     enter(cx, &copy.values)?;
-    cx.vars.set(context, Rc::new(ContextCopy { values: Vec::new(), entered: true }));
     cx.unclaim();
     let result = cx.call(function, &CallArgs { positional: rest.to_vec(), keywords: args.keywords.clone() });
     if matches!(result, Ok(_) | Err(Unwind::Raise(_))) {
-        cx.vars.set(context, Rc::new(ContextCopy { values: written(cx), entered: false }));
+        cx.vars.set(context, Rc::new(ContextCopy { values: written(cx), entered: None, ..copy }));
         enter(cx, &outside)?;
     }
     result
@@ -137,15 +177,37 @@ builtin! { GET_OF = "contextvars:Context.get" => |cx, args| {
 /// What a variable has in a copy of the context.
 fn value_in(cx: &mut OpcodeExecutor<'_>, context: VarId, variable: VarId) -> Flow<Option<VarId>> {
     let ty = library(cx.py, "contextvars", "ContextVar")?;
-    let copy = cx.see_as::<ContextCopy>(context)?.filter(|copy| !copy.entered);
-    let copy = copy.ok_or_else(|| cannot("a Context from outside, or that runs, as a mapping"))?;
+    let copy = resting(cx, context, "a Context from outside, or that runs, as a mapping")?;
     if !cx.type_of(variable)?.is(&ty) {
         return Err(cannot("a Context asked for what is no ContextVar"));
     }
     match copy.values.iter().find(|(known, _)| *known == variable) {
         Some((_, value)) => Ok(*value),
+        None if copy.is_bare => Ok(None),
         None => value_outside(cx, variable),
     }
+}
+
+fn produce(cx: &mut OpcodeExecutor<'_>, context: ContextCopy) -> VarId {
+    let context = cx.produce(Rc::new(context));
+    cx.note_step(context);
+    context
+}
+
+/// A context that the trace has made, and that does not run.
+fn resting(cx: &mut OpcodeExecutor<'_>, context: VarId, what: &str) -> Flow<ContextCopy> {
+    let copy = cx.see_as::<ContextCopy>(context)?.filter(|copy| copy.entered.is_none());
+    copy.map(|copy| (*copy).clone()).ok_or_else(|| cannot(what))
+}
+
+/// The contexts that run.
+fn entered<'a>(cx: &'a OpcodeExecutor<'_>) -> impl Iterator<Item = Rc<ContextCopy>> + 'a {
+    cx.vars.iter().filter_map(|(id, _)| cx.vars.as_kind::<ContextCopy>(id)).filter(|copy| copy.entered.is_some())
+}
+
+/// Whether variables have nothing in the innermost one.
+fn is_bare(cx: &OpcodeExecutor<'_>) -> bool {
+    entered(cx).max_by_key(|copy| copy.entered).is_some_and(|copy| copy.is_bare)
 }
 
 /// What the trace has given to context variables.
@@ -170,12 +232,28 @@ fn enter(cx: &mut OpcodeExecutor<'_>, values: &[(VarId, Option<VarId>)]) -> Flow
 
 fn real<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId) -> Flow<Bound<'py, PyAny>> {
     let object = cx.see(variable)?.object().map(|object| object.bind(cx.py).clone());
-    object.ok_or_else(|| cannot("a new ContextVar"))
+    object.ok_or_else(|| cannot("what is no ContextVar as one"))
+}
+
+/// Name and default of a variable that the trace has made.
+fn made_here(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<Option<(VarId, Option<VarId>)>> {
+    Ok(cx.see_as::<ContextVariable>(variable)?.and_then(|known| match known.origin {
+        Origin::New { name, default } => Some((name, default)),
+        Origin::Outside(_) => None,
+    }))
+}
+
+fn lookup_error(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Unwind {
+    let class = cx.py.get_type::<PyLookupError>().into_any();
+    exception::make(cx, &class, vec![variable]).map_or_else(|unwind| unwind, Unwind::Raise)
 }
 
 fn write(cx: &mut OpcodeExecutor<'_>, variable: VarId, value: Option<VarId>) -> Flow<()> {
-    let object = real(cx, variable)?.unbind();
-    cx.vars.set(variable, Rc::new(ContextVariable { object, value }));
+    let origin = match made_here(cx, variable)? {
+        Some((name, default)) => Origin::New { name, default },
+        None => Origin::Outside(real(cx, variable)?.unbind()),
+    };
+    cx.vars.set(variable, Rc::new(ContextVariable { origin, value }));
     cx.effects.record(Effect::Contents { container: variable });
     Ok(())
 }
@@ -189,6 +267,9 @@ fn value_of(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<Option<VarId>>
 }
 
 fn value_outside(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<Option<VarId>> {
+    if is_bare(cx) || made_here(cx, variable)?.is_some() {
+        return Ok(None);
+    }
     let object = real(cx, variable)?;
     let missing = cx.py.get_type::<PyAny>().call0()?;
     let now = object.call_method1("get", (&missing,))?;
@@ -213,19 +294,53 @@ impl Variable for ContextVariable {
     }
 
     fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        self.object.bind(cx.py).get_type().into_any()
+        let ty = library(cx.py, "contextvars", "ContextVar").map(|ty| ty.into_bound(cx.py));
+        ty.unwrap_or_else(|_| cx.py.get_type::<PyAny>().into_any())
     }
 
     fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
-        format!("ContextVariable({})", repr(cx.py, &self.object))
+        match &self.origin {
+            Origin::Outside(object) => format!("ContextVariable({})", repr(cx.py, object)),
+            Origin::New { name, .. } => format!("ContextVariable({})", cx.text(*name)),
+        }
     }
 
     fn object(&self) -> Option<&Py<PyAny>> {
-        Some(&self.object)
+        match &self.origin {
+            Origin::Outside(object) => Some(object),
+            Origin::New { .. } => None,
+        }
+    }
+
+    fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
+        match self.origin {
+            Origin::New { name: own, .. } if &**name == "name" => Ok(Some(own)),
+            _ => object_model::get_attr(cx, this, name),
+        }
     }
 
     fn children(&self) -> Vec<VarId> {
-        self.value.into_iter().collect()
+        let own = match &self.origin {
+            Origin::Outside(_) => Vec::new(),
+            Origin::New { name, default } => std::iter::once(*name).chain(*default).collect(),
+        };
+        own.into_iter().chain(self.value).collect()
+    }
+
+    /// The context of the thread holds a variable that has a value in it.
+    fn is_held_outside(&self) -> bool {
+        self.value.is_some()
+    }
+
+    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
+        let Origin::New { name, default } = self.origin else {
+            return Err(cg.cx.plan_to_make(this, "outlives the graph"));
+        };
+        let class = library(cg.cx.py, "contextvars", "ContextVar")?;
+        let tracker = cg.cx.constant_tracker(class.clone_ref(cg.cx.py));
+        let class = cg.cx.wrap(class.bind(cg.cx.py), tracker);
+        let keywords = default.map(|default| (Name::from("default"), default)).into_iter().collect();
+        cg.call_with(class, &CallArgs { positional: vec![name], keywords })
     }
 
     /// What had nothing before the trace has nothing again.
