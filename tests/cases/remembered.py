@@ -32,6 +32,10 @@ outside = weakref.ref(kept)
 values = weakref.WeakValueDictionary(a=kept)
 level = contextvars.ContextVar("level", default=1)
 bare = contextvars.ContextVar("bare")
+given_outside = contextvars.ContextVar("given_outside", default="default")
+given_outside.set("outside")
+no_default = contextvars.ContextVar("no_default")
+no_default.set("outside")
 tokens = []
 log = []
 
@@ -574,6 +578,26 @@ def test_a_context_variable_with_bad_arguments(x):
         except TypeError as error:
             errors.append(str(error))
     return x + 1, errors
+
+
+@given(one)
+def test_a_new_context_has_nothing_of_the_thread(x):
+    context = contextvars.Context()
+
+    def missing():
+        try:
+            return no_default.get()
+        except LookupError as error:
+            return error.args[0] is no_default
+
+    return x + 1, context.run(given_outside.get), context.run(missing), given_outside.get(), no_default.get()
+
+
+@given(one)
+def test_a_copy_looked_at_in_a_new_context(x):
+    copy = contextvars.copy_context()
+    found = contextvars.Context().run(lambda: (copy.get(given_outside), given_outside in copy, copy.run(given_outside.get)))
+    return x + 1, found
 
 
 @given(one)

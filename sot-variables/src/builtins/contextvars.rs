@@ -66,9 +66,7 @@ builtin! { NEW = "contextvars:ContextVar" => |cx, args| {
     if !cx.type_of(name)?.is(cx.py.get_type::<PyString>()) {
         return Err(cannot("ContextVar() with these arguments"));
     }
-    let variable = cx.produce(Rc::new(ContextVariable { origin: Origin::New { name, default }, value: None }));
-    cx.note_step(variable);
-    Ok(variable)
+    Ok(produce(cx, ContextVariable { origin: Origin::New { name, default }, value: None }))
 } }
 
 builtin! { GET = "contextvars:ContextVar.get" => |cx, args| {
@@ -84,8 +82,9 @@ builtin! { GET = "contextvars:ContextVar.get" => |cx, args| {
                 return default.ok_or_else(|| lookup_error(cx, variable));
             }
             let object = real(cx, variable)?;
-            // It has none for real either, but may have a default.
-            let missing = object.call_method0("get");
+            // It may have a default. What it has for real is nothing, or not what it has in a bare context.
+            let bare = library(cx.py, "contextvars", "Context")?.call0(cx.py)?.into_bound(cx.py);
+            let missing = bare.call_method1("run", (object.getattr("get")?,));
             match missing {
                 Ok(default) if cx.is_constant(&default) => Ok(cx.constant(default.unbind())),
                 Ok(_) => Err(cannot("a ContextVar that holds an object")),
@@ -99,9 +98,7 @@ builtin! { SET = "contextvars:ContextVar.set" => |cx, args| {
     let [variable, value] = args.exactly(cx, "set")?;
     let before = value_of(cx, variable)?;
     write(cx, variable, Some(value))?;
-    let token = cx.produce(Rc::new(TokenVariable { variable, before, used: false }));
-    cx.note_step(token);
-    Ok(token)
+    Ok(produce(cx, TokenVariable { variable, before, used: false }))
 } }
 
 builtin! { RESET = "contextvars:ContextVar.reset" => |cx, args| {
@@ -188,10 +185,16 @@ fn value_in(cx: &mut OpcodeExecutor<'_>, context: VarId, variable: VarId) -> Flo
     }
 }
 
-fn produce(cx: &mut OpcodeExecutor<'_>, context: ContextCopy) -> VarId {
-    let context = cx.produce(Rc::new(context));
-    cx.note_step(context);
-    context
+fn produce(cx: &mut OpcodeExecutor<'_>, made: impl Variable) -> VarId {
+    let made = cx.produce(Rc::new(made));
+    cx.note_step(made);
+    made
+}
+
+/// A class of the module.
+fn class<'py>(cx: &OpcodeExecutor<'py>, name: &str) -> Bound<'py, PyAny> {
+    let class = library(cx.py, "contextvars", name).map(|class| class.into_bound(cx.py));
+    class.unwrap_or_else(|_| cx.py.get_type::<PyAny>().into_any())
 }
 
 /// A context that the trace has made, and that does not run.
@@ -221,7 +224,7 @@ fn enter(cx: &mut OpcodeExecutor<'_>, values: &[(VarId, Option<VarId>)]) -> Flow
     for (variable, now) in written(cx) {
         let value = match values.iter().find(|(known, _)| *known == variable) {
             Some((_, value)) => *value,
-            None => value_outside(cx, variable)?,
+            None => value_unwritten(cx, variable)?,
         };
         if value != now {
             write(cx, variable, value)?;
@@ -263,11 +266,20 @@ fn value_of(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<Option<VarId>>
     if let Some(written) = cx.see_as::<ContextVariable>(variable)? {
         return Ok(written.value);
     }
+    value_unwritten(cx, variable)
+}
+
+/// What a variable has in the context that runs, if the trace has not given it anything there.
+fn value_unwritten(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<Option<VarId>> {
+    if is_bare(cx) {
+        return Ok(None);
+    }
     value_outside(cx, variable)
 }
 
+/// What a variable has for real, which is assumed to stay so; one that the trace has made has nothing.
 fn value_outside(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<Option<VarId>> {
-    if is_bare(cx) || made_here(cx, variable)?.is_some() {
+    if made_here(cx, variable)?.is_some() {
         return Ok(None);
     }
     let object = real(cx, variable)?;
@@ -294,8 +306,7 @@ impl Variable for ContextVariable {
     }
 
     fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        let ty = library(cx.py, "contextvars", "ContextVar").map(|ty| ty.into_bound(cx.py));
-        ty.unwrap_or_else(|_| cx.py.get_type::<PyAny>().into_any())
+        class(cx, "ContextVar")
     }
 
     fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
@@ -358,8 +369,7 @@ impl Variable for TokenVariable {
     }
 
     fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        let ty = library(cx.py, "contextvars", "Token").map(|ty| ty.into_bound(cx.py));
-        ty.unwrap_or_else(|_| cx.py.get_type::<PyAny>().into_any())
+        class(cx, "Token")
     }
 
     fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
@@ -394,8 +404,7 @@ impl Variable for ContextCopy {
     }
 
     fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        let ty = library(cx.py, "contextvars", "Context").map(|ty| ty.into_bound(cx.py));
-        ty.unwrap_or_else(|_| cx.py.get_type::<PyAny>().into_any())
+        class(cx, "Context")
     }
 
     fn text(&self, _: &OpcodeExecutor<'_>) -> String {
