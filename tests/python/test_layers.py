@@ -339,3 +339,17 @@ def test_a_method_that_caches_tensors(check):
     for size in (2, 3):
         check(lambda x: layer(x), paddle.ones([size, 2]))
     assert Masked.mask.cache_info().currsize == 2
+
+
+@pytest.mark.parametrize("depth", [3, 40])
+def test_layers_that_settle_at_their_first_call(depth, same):
+    """`BatchNorm1D` writes its data format anew when it is first called; all of a model do in one attempt."""
+    x = paddle.rand([2, 4, 5])
+    eager = nn.Sequential(*[nn.BatchNorm1D(4) for _ in range(depth)])
+    net = nn.Sequential(*[nn.BatchNorm1D(4) for _ in range(depth)])
+    translated = sot.symbolic_translate(lambda x: net(x) * 2)
+    for _ in range(2):
+        same(translated(x), eager(x) * 2)
+    same([buffer for buffer in net.buffers()], [buffer for buffer in eager.buffers()])
+    stats = sot.stats()
+    assert (stats.graphs, stats.breaks, stats.fallbacks, stats.hits) == (1, {}, {}, 1)

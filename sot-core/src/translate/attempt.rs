@@ -82,6 +82,9 @@ fn translate(
     let result = simulate(&mut cx, frame, &unit);
     cache.close_sizes(cx.sizes.take_settled());
     cx.switches.undo()?;
+    if cx.is_stale {
+        return Ok(Attempt::Again(None));
+    }
     let (simulated, building) = (start.elapsed(), cx.graph.building());
     let (result, reason) = write_code(&mut cx, &unit, result, wanted);
     if let Err(Unwind::Restart(plan)) = result {

@@ -179,8 +179,8 @@ impl LayerVariable {
         let before = self.read_state(cx)?;
         let result = cx.call_graph(CallKind::Layer, &layer, &name, args)?;
         if before != self.read_state(cx)? {
-            // Some layers settle an attribute at their first call.
-            return Err(Unwind::Restart(None));
+            // Some layers settle an attribute at their first call. So may others that the trace comes to yet.
+            cx.is_stale = true;
         }
         Ok(result)
     }
