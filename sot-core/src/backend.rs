@@ -109,6 +109,14 @@ pub enum TensorAttribute {
     Method,
     /// A method that builds graph, and gives the tensor itself, which its result is from then on.
     Becoming,
+    /// A method that copies the tensor and notes the copy in its only argument, a dict, under the tensor's `id()`: where the attribute
+    /// `unless` of a tensor from outside is false, the copy is what the method `by` gives.
+    Copy {
+        /// Called without arguments.
+        by: &'static str,
+        /// What a copy would have from the tensor, and no result of a graph has.
+        unless: &'static str,
+    },
     /// A method that changes the tensor in place: calling it is one `call_inplace` statement.
     InPlace(Returns),
     /// An attribute that is itself a tensor operation (say `T`): reading it is one statement `getattr(tensor, name)`.

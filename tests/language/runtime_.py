@@ -274,6 +274,14 @@ def deep_copies(x):
     return x + len(config["a"]), copied["a"], config["b"].b, copied["b"].b, copied["b"] is config["b"]
 
 
+SHARED = Config(3, ["shared"])
+
+
+def deep_copies_of_constants_beside_objects(x):
+    copied = copy.deepcopy({"n": 3, "of": [SHARED, 2.5, None], "again": SHARED})
+    return x + copied["n"], copied["of"][0] is copied["again"], copied["again"] is SHARED, copied["again"].b
+
+
 class Guarded:
     def __init__(self):
         self.lock, self.values = threading.Lock(), {}

@@ -48,6 +48,39 @@ def with_layers(x, y):
     return nn.Sequential(nn.ReLU(), nn.Sigmoid())(x)
 
 
+class Squared(nn.Layer):
+    def forward(self, x):
+        return x * x
+
+
+class Halved(nn.Sigmoid):
+    def extra(self):
+        return 0.5
+
+    def forward(self, x):
+        return super().forward(x) * self.extra()
+
+
+class Said(nn.Layer):
+    said = []
+
+    def __init__(self):
+        super().__init__()
+        Said.said.append(len(Said.said))
+
+    def forward(self, x):
+        return x + 1
+
+
+def of_the_user(x, y):
+    made = Squared()
+    return made(x), Halved()(x), [kind()(x) for kind in (Squared, Halved)], made.training, type(made) is Squared
+
+
+def with_their_own_init(x, y):
+    return Said()(x), len(Said.said)
+
+
 def refused(x, y):
     try:
         nn.CrossEntropyLoss(reduction="none at all")
@@ -61,6 +94,7 @@ def refused(x, y):
         (loss, 1, 0),
         (activations, 1, 0),
         (several, 1, 0),
+        (of_the_user, 1, 0),
         (refused, None, 0),
         (unknown_settings, 2, 1),
         (over_a_break, 2, 1),
@@ -85,6 +119,15 @@ def test_layers_made_in_the_function(fn, graphs, breaks, same):
     assert breaks is None or sum(first.breaks.values()) == breaks
     if graphs is not None:
         assert first.graphs == graphs and stats.translations == first.translations, f"\n{stats}"
+
+
+def test_a_constructor_of_the_user_runs_at_each_call(same):
+    x, fast = paddle.randn([4, 5]), sot.symbolic_translate(with_their_own_init)
+    for _ in range(3):
+        Said.said.clear()
+        expected = with_their_own_init(x, None)
+        Said.said.clear()
+        same(fast(x, None), expected)
 
 
 def returned(x):

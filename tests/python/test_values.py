@@ -1,5 +1,7 @@
 """What Paddle tells of numbers and of tensors, asked for in the function."""
 
+import copy
+
 import paddle
 from paddle import nn
 
@@ -156,3 +158,51 @@ def test_a_number_keeps_its_precision_and_its_sign(same):
         for n in numbers:
             for got, expected in zip(fast(x, n), f(x, n)):
                 assert got.numpy().tobytes() == expected.numpy().tobytes()
+
+
+def test_deep_copies(same):
+    """`copy.deepcopy` of tensors without gradients, and of what holds them, is part of the graph."""
+
+    def f(x):
+        y = x * 2
+        state = {"a": y, "both": [y, x], "n": 3}
+        other = copy.deepcopy(state)
+        other["a"] += 1
+        memo = {}
+        alone = x.__deepcopy__(memo)
+        return other, state, other["both"][0] is other["a"], copy.deepcopy(x), memo[id(x)] is alone, len(memo), copy.copy(state)
+
+    x = paddle.rand([2, 3])
+    translated = sot.symbolic_translate(f)
+    for _ in range(2):
+        same(translated(x), f(x))
+    stats = sot.stats()
+    assert (stats.graphs, stats.breaks, stats.fallbacks, stats.hits) == (1, {}, {}, 1)
+
+
+def test_deep_copies_share_nothing():
+    translated = sot.symbolic_translate(lambda x: copy.deepcopy([x])[0])
+    x = paddle.zeros([3])
+    y = translated(x)
+    x += 1
+    assert y.tolist() == [0, 0, 0] and sot.stats().breaks == {}
+
+
+def test_deep_copies_of_what_has_more_than_a_value(same):
+    """Copies of parameters are parameters, those of what gradients flow to are leaves, and a buffer's are persistable."""
+    weight = paddle.create_parameter([3], "float32")
+    frozen = paddle.create_parameter([3], "float32")
+    frozen.stop_gradient = True
+    kept = paddle.rand([3])
+    kept.persistable = True
+    for of in (weight, frozen, kept):
+
+        def f(x):
+            copied = copy.deepcopy(of)
+            y = copy.deepcopy(x * weight)
+            return type(copied) is type(of), copied.persistable, copied.stop_gradient, copied.is_leaf, copied * 2, y, y.is_leaf
+
+        x = paddle.rand([3])
+        for _ in range(2):
+            same(sot.symbolic_translate(f)(x), f(x))
+        assert sot.stats().breaks

@@ -88,7 +88,7 @@ impl DebugBuilder {
             TensorAttribute::Known(known) => ("known", known),
             TensorAttribute::Sizes(ty) | TensorAttribute::Elements(ty) => ("break", ty),
             TensorAttribute::OpenSizes(why) => ("break", why.into_pyobject(py)?.into_any().unbind()),
-            TensorAttribute::Method | TensorAttribute::Becoming => ("method", py.None()),
+            TensorAttribute::Method | TensorAttribute::Becoming | TensorAttribute::Copy { .. } => ("method", py.None()),
             TensorAttribute::Follow => ("follow", py.None()),
             TensorAttribute::InPlace(_) => ("inplace", py.None()),
             TensorAttribute::Operation => ("operation", py.None()),

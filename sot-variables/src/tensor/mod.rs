@@ -1,6 +1,7 @@
 //! Tensors: inputs of the graph and results in it. What an attribute or operator means is the backend's to say; every
 //! operation is one statement.
 
+mod method;
 pub mod shape;
 pub mod state_manager;
 pub mod tensor_text;
@@ -10,7 +11,7 @@ use std::rc::Rc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyString};
-use sot_core::backend::{CallKind, LayoutAnswer, Returns, TensorAttribute, TensorMeta};
+use sot_core::backend::{CallKind, TensorAttribute, TensorMeta};
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, BinaryOp, CallArgs, CompareOp, Name, OpcodeExecutor, UnaryOp};
@@ -22,11 +23,11 @@ use sot_core::variable::{GraphArgument, VarId, Variable};
 
 use crate::classes::subclass;
 use crate::numpy::small_array;
+use crate::tensor::method::{Does, TensorMethodVariable};
 use crate::tensor::shape::ShapeVariable;
 use crate::tensor::tensor_text::TensorText;
 
 sot_core::variable_kind! { "tensor", rank: 300, when: is_tensor, wrap: TensorVariable::wrap }
-sot_core::variable_kind! { "tensor_method" }
 
 fn is_tensor(object: &Bound<'_, PyAny>) -> bool {
     Runtime::get().is_some_and(|runtime| runtime.backend.is_tensor(object))
@@ -152,6 +153,22 @@ impl TensorVariable {
             _ => {
                 let text = format!("attribute '{name}' of a tensor that was changed");
                 Err(Unwind::break_graph(ReasonId::UnsupportedAttribute, text))
+            }
+        }
+    }
+
+    /// Whether a copy of it has nothing from it but its value: of a tensor from outside the attribute `kept` tells.
+    fn copies_plainly(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, kept: &str) -> Flow<bool> {
+        match &self.source {
+            Source::Computed(_) => Ok(true),
+            Source::Written(..) => Ok(false),
+            Source::External(object) if cx.runtime.backend.is_parameter(object.bind(cx.py)) => Ok(false),
+            Source::External(_) => {
+                let kept = object_model::generic_get_attr(cx, this, &Rc::from(kept))?;
+                Ok(match kept {
+                    Some(kept) => !cx.truth(kept)?,
+                    None => true,
+                })
             }
         }
     }
@@ -329,6 +346,13 @@ impl Variable for TensorVariable {
             TensorAttribute::Method | TensorAttribute::Becoming => {
                 Ok(Some(cx.produce(TensorMethodVariable::new(name, this, Does::Compute))))
             }
+            TensorAttribute::Copy { by, unless } => {
+                let does = match self.copies_plainly(cx, this, unless)? {
+                    true => Does::Copy(by),
+                    false => Does::Break(format!("Tensor.{name} of a parameter, or of a tensor that was changed")),
+                };
+                Ok(Some(cx.produce(TensorMethodVariable::new(name, this, does))))
+            }
             TensorAttribute::InPlace(returns) => {
                 Ok(Some(cx.produce(TensorMethodVariable::new(name, this, Does::Change(returns)))))
             }
@@ -440,8 +464,7 @@ impl Variable for TensorVariable {
     }
 
     fn special(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str) -> Flow<Option<VarId>> {
-        let method =
-            |answer| Rc::new(TensorMethodVariable { name: name.into(), receiver: this, does: Does::Know(answer) });
+        let method = |answer| TensorMethodVariable::new(&name.into(), this, Does::Know(answer));
         Ok(self.answer(cx, name)?.map(|answer| cx.produce(method(answer))))
     }
 
@@ -492,125 +515,5 @@ impl Variable for TensorVariable {
             return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
         }
         self.call_method(cx, this, op.method(), &[other]).map(Some)
-    }
-}
-
-/// A method of a tensor.
-struct TensorMethodVariable {
-    name: Name,
-    receiver: VarId,
-    does: Does,
-}
-
-/// What calling a method does.
-enum Does {
-    /// It builds graph.
-    Compute,
-    /// It builds graph, and what it gives is what the tensor is from then on.
-    Become,
-    /// It changes the tensor in place.
-    Change(Returns),
-    /// What it gives without arguments is known.
-    Know(Py<PyAny>),
-    /// It breaks the graph.
-    Break(String),
-}
-
-impl TensorMethodVariable {
-    #[allow(clippy::new_ret_no_self, reason = "it is only ever held as a variable")]
-    fn new(name: &Name, receiver: VarId, does: Does) -> Rc<dyn Variable> {
-        Rc::new(TensorMethodVariable { name: Rc::clone(name), receiver, does })
-    }
-
-    /// What the method gives of a tensor from outside, if how that lies in memory tells, which is guarded then.
-    fn by_layout(&self, cx: &mut OpcodeExecutor<'_>) -> Flow<Option<VarId>> {
-        let Some(tensor) = cx.vars.as_kind::<TensorVariable>(self.receiver) else { return Ok(None) };
-        let (object, written) = match &tensor.source {
-            Source::External(object) => (object.bind(cx.py).clone(), false),
-            Source::Written(_, object) => (object.bind(cx.py).clone(), true),
-            Source::Computed(_) => return Ok(None),
-        };
-        let tracker = cx.vars.tracker(self.receiver);
-        let Some(found) = cx.runtime.backend.of_layout(&object, &self.name)? else { return Ok(None) };
-        let does = match found.does {
-            LayoutAnswer::Known(_) | LayoutAnswer::Itself if written || !cx.trackers.is_sourced(tracker) => {
-                LayoutAnswer::Changes(format!("Tensor.{} of a tensor that was changed in place", self.name))
-            }
-            does => does,
-        };
-        match does {
-            LayoutAnswer::Changes(why) => Err(Unwind::break_graph(ReasonId::TensorValue, why)),
-            LayoutAnswer::Known(answer) => {
-                cx.guards.add(tracker, Test::Object(found.test));
-                cx.wrap_fresh(answer.bind(cx.py)).map(Some)
-            }
-            LayoutAnswer::Itself => {
-                cx.guards.add(tracker, Test::Object(found.test));
-                Ok(Some(self.receiver))
-            }
-        }
-    }
-}
-
-impl Variable for TensorMethodVariable {
-    fn kind(&self) -> &'static str {
-        "tensor_method"
-    }
-
-    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
-        let method = cpython::import(cx.py, "types").and_then(|types| types.getattr("MethodType"));
-        method.unwrap_or_else(|_| cx.py.None().into_bound(cx.py))
-    }
-
-    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
-        format!("TensorMethodVariable({}, {})", self.name, cx.text(self.receiver))
-    }
-
-    fn children(&self) -> Vec<VarId> {
-        vec![self.receiver]
-    }
-
-    fn call(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, args: &CallArgs) -> Flow<VarId> {
-        let ty = cx.see(self.receiver)?.python_type(cx);
-        refuse_listed(cx, &ty, &self.name)?;
-        if args.positional.is_empty() && args.keywords.is_empty() {
-            if let Some(known) = self.by_layout(cx)? {
-                return Ok(known);
-            }
-        }
-        let callee = PyString::intern(cx.py, &self.name).into_any();
-        let args = args.with_receiver(self.receiver);
-        match &self.does {
-            Does::Compute => cx.call_graph(CallKind::Method, &callee, &self.name, &args),
-            Does::Become => {
-                let made = cx.call_graph(CallKind::Method, &callee, &self.name, &args)?;
-                if made != self.receiver {
-                    let payload = cx.vars.get(made);
-                    cx.vars.set(self.receiver, payload);
-                }
-                Ok(self.receiver)
-            }
-            Does::Change(Returns::AnotherObject) if !cx.drops_result() => {
-                let why = format!("{} changes a tensor and gives another object for it", self.name);
-                Err(Unwind::break_graph(ReasonId::UnsupportedMutation, why))
-            }
-            Does::Change(returns) => {
-                let changed = cx.call_in_place(&callee, &self.name, &args)?;
-                Ok(if *returns == Returns::It { changed } else { cx.none() })
-            }
-            Does::Know(answer) if args.positional.len() == 1 && args.keywords.is_empty() => {
-                let answer = answer.bind(cx.py).clone();
-                cx.wrap_fresh(&answer)
-            }
-            Does::Know(_) => {
-                Err(Unwind::break_graph(ReasonId::TensorValue, format!("Tensor.{} of these arguments", self.name)))
-            }
-            Does::Break(why) => Err(Unwind::break_graph(ReasonId::TensorValue, why.clone())),
-        }
-    }
-
-    fn reconstruct(&self, cg: &mut sot_core::codegen::CodeGen<'_, '_>, _: VarId) -> Flow<()> {
-        cg.load(self.receiver)?;
-        cg.load_attr(&self.name)
     }
 }

@@ -172,7 +172,7 @@ const BREAKING_ATTRIBUTES: &[(&str, &str)] = &[
     ("__repr__", "formats the tensor's values"),
     ("__iter__", "is unpacked by its first dimension; index it instead"),
     ("__hash__", "needs the tensor's identity"),
-    ("__deepcopy__", "copies the tensor outside the graph"),
+    ("__deepcopy__", "makes a tensor that gradients end at; copy it outside the hot function, or `clone` it"),
     ("__dlpack__", "hands memory to other libraries"),
     ("__dlpack_device__", "hands memory to other libraries"),
     ("__delitem__", "in-place on a traced tensor is not supported yet"),
@@ -250,6 +250,10 @@ pub(crate) fn tensor_attribute(
     if name == "name" {
         return names::attribute(paddle, value);
     }
+    // Of a tensor with gradients it makes a leaf.
+    if name == "__deepcopy__" && meta.stop_gradient {
+        return Ok(TensorAttribute::Copy { by: "clone", unless: "persistable" });
+    }
     if let Some(reason) = breaking_attribute(name) {
         return Ok(TensorAttribute::Break(format!("Tensor.{name} {reason}")));
     }
@@ -302,7 +306,7 @@ fn of_class(paddle: &Paddle, class: &Bound<'_, PyType>) -> PyResult<CallPolicy> 
             return Ok(CallPolicy::Make);
         }
         let name = class.name()?.to_string();
-        return Ok(breaks(&name, "makes parameters; make the layer outside the translated function"));
+        return Ok(breaks(&name, "may make parameters; make the layer outside the translated function"));
     }
     Ok(CallPolicy::Follow)
 }

@@ -53,7 +53,8 @@ pub(crate) fn is_leaf(paddle: &Paddle, layer: &Bound<'_, PyAny>) -> PyResult<boo
     Ok(!is_shadowed(layer, &forward)? && forward.getattr("__module__")?.extract::<String>()?.starts_with("paddle."))
 }
 
-/// Whether layers of the class are settings and a `forward`: one of Paddle's own that makes neither parameters nor layers.
+/// Whether layers of the class are settings and a `forward`: one of Paddle's own that makes neither parameters nor layers, or one
+/// that is made as those are.
 pub(crate) fn is_bare(paddle: &Paddle, class: &Bound<'_, PyType>) -> PyResult<bool> {
     const REGISTERS: [&str; 4] = ["create_parameter", "add_parameter", "register_buffer", "add_sublayer"];
     let py = class.py();
@@ -64,6 +65,9 @@ pub(crate) fn is_bare(paddle: &Paddle, class: &Bound<'_, PyType>) -> PyResult<bo
     let mut names = BTreeSet::new();
     for base in class.mro().iter().take_while(|base| !base.is(layer)) {
         let module: String = base.getattr("__module__")?.extract()?;
+        if !module.starts_with(OWN) && is_made_by_its_bases(&base)? {
+            continue;
+        }
         let Some(code) = code_of(&base.getattr("__init__")?)?.filter(|_| module.starts_with(OWN)) else {
             return Ok(false);
         };
@@ -72,6 +76,18 @@ pub(crate) fn is_bare(paddle: &Paddle, class: &Bound<'_, PyType>) -> PyResult<bo
     for name in names {
         let other = exported.getattr_opt(&*name)?.and_then(|other| other.cast_into::<PyType>().ok());
         if REGISTERS.contains(&&*name) || other.is_some_and(|other| other.is_subclass(layer).unwrap_or(true)) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Whether a class has nothing to say about how its objects are made.
+fn is_made_by_its_bases(class: &Bound<'_, PyAny>) -> PyResult<bool> {
+    const MAKING: [&str; 4] = ["__new__", "__init__", "__setattr__", "__del__"];
+    let own = class.getattr("__dict__")?;
+    for name in MAKING {
+        if own.contains(name)? {
             return Ok(false);
         }
     }

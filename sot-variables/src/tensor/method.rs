@@ -1,0 +1,154 @@
+//! Methods of tensors: what calling one does is the backend's to say.
+
+use std::rc::Rc;
+
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+use sot_core::backend::{CallKind, LayoutAnswer, Returns};
+use sot_core::cpython;
+use sot_core::error::{Flow, ReasonId, Unwind};
+use sot_core::executor::{CallArgs, Name, OpcodeExecutor};
+use sot_core::guard::Test;
+use sot_core::variable::{VarId, Variable};
+
+use crate::tensor::{refuse_listed, Source, TensorVariable};
+
+sot_core::variable_kind! { "tensor_method" }
+
+/// A method of a tensor.
+pub(super) struct TensorMethodVariable {
+    name: Name,
+    receiver: VarId,
+    does: Does,
+}
+
+/// What calling a method does.
+pub(super) enum Does {
+    /// It builds graph.
+    Compute,
+    /// It builds graph, and what it gives is what the tensor is from then on.
+    Become,
+    /// It copies the tensor by this method, and notes the copy in its argument.
+    Copy(&'static str),
+    /// It changes the tensor in place.
+    Change(Returns),
+    /// What it gives without arguments is known.
+    Know(Py<PyAny>),
+    /// It breaks the graph.
+    Break(String),
+}
+
+impl TensorMethodVariable {
+    #[allow(clippy::new_ret_no_self, reason = "it is only ever held as a variable")]
+    pub(super) fn new(name: &Name, receiver: VarId, does: Does) -> Rc<dyn Variable> {
+        Rc::new(TensorMethodVariable { name: Rc::clone(name), receiver, does })
+    }
+
+    /// What the method gives of a tensor from outside, if how that lies in memory tells, which is guarded then.
+    fn by_layout(&self, cx: &mut OpcodeExecutor<'_>) -> Flow<Option<VarId>> {
+        let Some(tensor) = cx.vars.as_kind::<TensorVariable>(self.receiver) else { return Ok(None) };
+        let (object, written) = match &tensor.source {
+            Source::External(object) => (object.bind(cx.py).clone(), false),
+            Source::Written(_, object) => (object.bind(cx.py).clone(), true),
+            Source::Computed(_) => return Ok(None),
+        };
+        let tracker = cx.vars.tracker(self.receiver);
+        let Some(found) = cx.runtime.backend.of_layout(&object, &self.name)? else { return Ok(None) };
+        let does = match found.does {
+            LayoutAnswer::Known(_) | LayoutAnswer::Itself if written || !cx.trackers.is_sourced(tracker) => {
+                LayoutAnswer::Changes(format!("Tensor.{} of a tensor that was changed in place", self.name))
+            }
+            does => does,
+        };
+        match does {
+            LayoutAnswer::Changes(why) => Err(Unwind::break_graph(ReasonId::TensorValue, why)),
+            LayoutAnswer::Known(answer) => {
+                cx.guards.add(tracker, Test::Object(found.test));
+                cx.wrap_fresh(answer.bind(cx.py)).map(Some)
+            }
+            LayoutAnswer::Itself => {
+                cx.guards.add(tracker, Test::Object(found.test));
+                Ok(Some(self.receiver))
+            }
+        }
+    }
+}
+
+impl Variable for TensorMethodVariable {
+    fn kind(&self) -> &'static str {
+        "tensor_method"
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        let method = cpython::import(cx.py, "types").and_then(|types| types.getattr("MethodType"));
+        method.unwrap_or_else(|_| cx.py.None().into_bound(cx.py))
+    }
+
+    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
+        format!("TensorMethodVariable({}, {})", self.name, cx.text(self.receiver))
+    }
+
+    fn children(&self) -> Vec<VarId> {
+        vec![self.receiver]
+    }
+
+    fn call(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, args: &CallArgs) -> Flow<VarId> {
+        let ty = cx.see(self.receiver)?.python_type(cx);
+        refuse_listed(cx, &ty, &self.name)?;
+        if args.positional.is_empty() && args.keywords.is_empty() {
+            if let Some(known) = self.by_layout(cx)? {
+                return Ok(known);
+            }
+        }
+        let callee = PyString::intern(cx.py, &self.name).into_any();
+        let args = args.with_receiver(self.receiver);
+        match &self.does {
+            Does::Compute => cx.call_graph(CallKind::Method, &callee, &self.name, &args),
+            Does::Become => {
+                let made = cx.call_graph(CallKind::Method, &callee, &self.name, &args)?;
+                if made != self.receiver {
+                    let payload = cx.vars.get(made);
+                    cx.vars.set(self.receiver, payload);
+                }
+                Ok(self.receiver)
+            }
+            Does::Copy(by) => match args.positional[..] {
+                [receiver, memo] if args.keywords.is_empty() => copy_into(cx, receiver, by, memo),
+                _ => {
+                    Err(Unwind::break_graph(ReasonId::TensorValue, format!("Tensor.{} of these arguments", self.name)))
+                }
+            },
+            Does::Change(Returns::AnotherObject) if !cx.drops_result() => {
+                let why = format!("{} changes a tensor and gives another object for it", self.name);
+                Err(Unwind::break_graph(ReasonId::UnsupportedMutation, why))
+            }
+            Does::Change(returns) => {
+                let changed = cx.call_in_place(&callee, &self.name, &args)?;
+                Ok(if *returns == Returns::It { changed } else { cx.none() })
+            }
+            Does::Know(answer) if args.positional.len() == 1 && args.keywords.is_empty() => {
+                let answer = answer.bind(cx.py).clone();
+                cx.wrap_fresh(&answer)
+            }
+            Does::Know(_) => {
+                Err(Unwind::break_graph(ReasonId::TensorValue, format!("Tensor.{} of these arguments", self.name)))
+            }
+            Does::Break(why) => Err(Unwind::break_graph(ReasonId::TensorValue, why.clone())),
+        }
+    }
+
+    fn reconstruct(&self, cg: &mut sot_core::codegen::CodeGen<'_, '_>, _: VarId) -> Flow<()> {
+        cg.load(self.receiver)?;
+        cg.load_attr(&self.name)
+    }
+}
+
+/// A copy of a tensor made by a method, noted in `memo` as `copy.deepcopy` has it.
+fn copy_into(cx: &mut OpcodeExecutor<'_>, tensor: VarId, by: &str, memo: VarId) -> Flow<VarId> {
+    let copy = cx.call_method(tensor, by, &[])?;
+    let id = cpython::import(cx.py, "builtins")?.getattr("id")?;
+    let id = cx.wrap_fresh(&id)?;
+    let key = cx.call(id, &CallArgs::positional(vec![tensor]))?;
+    cx.set_item(memo, key, copy)?;
+    Ok(copy)
+}
