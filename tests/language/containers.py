@@ -370,3 +370,29 @@ def user_dict(x):
     d = collections.UserDict(a=1)
     d["b"] = 2
     return x + d["a"] + len(d)
+
+
+class Frozen(collections.OrderedDict):
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        for key, value in self.items():
+            setattr(self, key, value)
+        self.__frozen = True
+
+    def __setitem__(self, name, value):
+        if hasattr(self, "_Frozen__frozen"):
+            raise KeyError(name)
+        super().__setitem__(name, (name, value))
+
+
+def an_ordered_dict_with_its_own_set_item(x):
+    known = {"a": x + 1, "b": 2}
+    frozen = Frozen(known, c=3)
+    refused = []
+    for change in (lambda: frozen.update({"d": 4}), lambda: frozen.update(d=4), lambda: frozen.__setitem__("d", 4)):
+        try:
+            change()
+        except KeyError as error:
+            refused.append(error.args)
+    frozen.update()
+    return list(frozen.items()), frozen.a[1] * 2, frozen.c, refused, Frozen(), list(known)

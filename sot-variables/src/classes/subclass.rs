@@ -5,7 +5,7 @@
 use std::rc::Rc;
 
 use pyo3::prelude::*;
-use pyo3::types::PyType;
+use pyo3::types::{PyDict, PyType};
 use sot_core::builtin;
 use sot_core::codegen::CodeGen;
 use sot_core::cpython;
@@ -151,19 +151,20 @@ const MAKING: &[&str] = &["copy", "__or__", "__ror__", "__reduce__"];
 const MAKING_DEQUES: &[&str] = &["copy", "__copy__", "__add__", "__mul__", "__rmul__", "__reduce__"];
 
 /// `OrderedDict` does with objects of a subclass what their own methods say, and some methods make other objects of its class.
-pub fn refuse_asking(
+/// What it gives where that is done here, of what the storage need not be asked.
+pub fn by_own_methods(
     cx: &mut OpcodeExecutor<'_>,
     descriptor: &Bound<'_, PyAny>,
     args: &CallArgs,
     storage: VarId,
-) -> Flow<()> {
+) -> Flow<Option<VarId>> {
     let name: String = descriptor.getattr("__name__")?.extract()?;
     if cx.see_as::<DequeVariable>(storage)?.is_some() && MAKING_DEQUES.contains(&&*name) {
         let text = format!("{name}() of a deque of a class derived from it");
         return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
     }
     if !cx.see_as::<DictVariable>(storage)?.is_some_and(|dict| dict.ordered) {
-        return Ok(());
+        return Ok(None);
     }
     let gives = args.positional.len() > 1 || !args.keywords.is_empty();
     let asked = ASKING.iter().find(|(asking, _)| *asking == name && (gives || name == "popitem"));
@@ -174,11 +175,40 @@ pub fn refuse_asking(
         own = own || !base.getattr(*asked)?.is(&found);
         object_model::guard_identity(cx, &found, tracker);
     }
-    if own {
-        let text = format!("{name}() of an OrderedDict of a class derived from it");
-        return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
+    if !own {
+        return Ok(None);
     }
-    Ok(())
+    if matches!(&*name, "__init__" | "update") {
+        if let Some(pairs) = pairs_of(cx, args)? {
+            for (key, value) in pairs {
+                cx.set_item(receiver, key, value)?;
+            }
+            return Ok(Some(cx.none()));
+        }
+    }
+    let text = format!("{name}() of an OrderedDict of a class derived from it");
+    Err(Unwind::break_graph(ReasonId::UnsupportedCall, text))
+}
+
+/// What `OrderedDict.update` is given, where it is a dict and keywords (`mutablemapping_update` in `Objects/odictobject.c`).
+fn pairs_of(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<Option<Vec<(VarId, VarId)>>> {
+    let mut pairs = Vec::new();
+    match args.positional[..] {
+        [_] => {}
+        [_, given] if cx.type_of(given)?.is(cx.py.get_type::<PyDict>()) => {
+            let items = cx.call_method(given, "items", &[])?;
+            for pair in cx.unpack_all(items)? {
+                if let [key, value] = cx.unpack_all(pair)?[..] {
+                    pairs.push((key, value));
+                }
+            }
+        }
+        _ => return Ok(None),
+    }
+    for (keyword, value) in &args.keywords {
+        pairs.push((cx.string(keyword), *value));
+    }
+    Ok(Some(pairs))
 }
 
 /// What `dict.__getitem__` does for a key that a dict of a subclass lacks: it asks `__missing__`.

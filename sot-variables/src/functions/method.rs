@@ -132,7 +132,9 @@ pub fn call_descriptor<'py>(
             }
         }
         if let Some((inner, receiver, storage)) = subclass::with_storage(cx, args)? {
-            subclass::refuse_asking(cx, descriptor, args, storage)?;
+            if let Some(done) = subclass::by_own_methods(cx, descriptor, args, storage)? {
+                return Ok(done);
+            }
             if let Some(value) = subclass::missing(cx, descriptor, receiver, &inner)? {
                 return Ok(value);
             }
