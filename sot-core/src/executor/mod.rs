@@ -95,8 +95,6 @@ pub struct OpcodeExecutor<'py> {
     pub is_resumed: bool,
     /// What the frame gets that is another object at each call.
     pub passing: Passing,
-    /// Whether building the graph has changed what the trace had seen before, so that it is made anew when it ends.
-    pub is_stale: bool,
     /// Whether a resume function has found a cell of its function's own empty, of which its code says something else.
     pub lacks_own_cell: bool,
     /// Objects that the statement being made holds for, and where they come from: guarded once there is such a statement.
@@ -163,7 +161,6 @@ impl<'py> OpcodeExecutor<'py> {
             sizes: Sizes::default(),
             is_resumed: false,
             passing: Passing::default(),
-            is_stale: false,
             lacks_own_cell: false,
             holds_for: Vec::new(),
             effects: SideEffects::default(),

@@ -63,6 +63,8 @@ pub struct FunctionGraph<'py> {
     ambiguous: bool,
     /// Whether some statement gives one of its arguments, as a layer does that leaves its input alone.
     gives_argument: bool,
+    /// Whether making a statement has changed what the trace had seen before: it is made anew when it ends.
+    pub is_stale: bool,
     /// The sizes that are values of the graph, by the name of the tensor and the axis.
     sizes: HashMap<(String, usize), VarId>,
     /// The folder the graph is exported to.
@@ -106,6 +108,7 @@ impl<'py> FunctionGraph<'py> {
             writes: Vec::new(),
             ambiguous: false,
             gives_argument: false,
+            is_stale: false,
             sizes: HashMap::new(),
             export_to: export::folder(),
             targets: Vec::new(),

@@ -82,7 +82,7 @@ fn translate(
     let result = simulate(&mut cx, frame, &unit);
     cache.close_sizes(cx.sizes.take_settled());
     cx.switches.undo()?;
-    if cx.is_stale {
+    if cx.graph.is_stale {
         return Ok(Attempt::Again(None));
     }
     let (simulated, building) = (start.elapsed(), cx.graph.building());

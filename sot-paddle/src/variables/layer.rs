@@ -180,7 +180,7 @@ impl LayerVariable {
         let result = cx.call_graph(CallKind::Layer, &layer, &name, args)?;
         if before != self.read_state(cx)? {
             // Some layers settle an attribute at their first call. So may others that the trace comes to yet.
-            cx.is_stale = true;
+            cx.graph.is_stale = true;
         }
         Ok(result)
     }

@@ -347,9 +347,10 @@ impl Variable for TensorVariable {
                 Ok(Some(cx.produce(TensorMethodVariable::new(name, this, Does::Compute))))
             }
             TensorAttribute::Copy { by, unless } => {
-                let does = match self.copies_plainly(cx, this, unless)? {
-                    true => Does::Copy(by),
-                    false => Does::Break(format!("Tensor.{name} of a parameter, or of a tensor that was changed")),
+                let does = if self.copies_plainly(cx, this, unless)? {
+                    Does::Copy(by)
+                } else {
+                    Does::Break(format!("Tensor.{name} of a parameter, or of a tensor that was changed"))
                 };
                 Ok(Some(cx.produce(TensorMethodVariable::new(name, this, does))))
             }
