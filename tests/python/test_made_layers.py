@@ -128,6 +128,40 @@ def test_a_constructor_of_the_user_runs_at_each_call(same):
         expected = with_their_own_init(x, None)
         Said.said.clear()
         same(fast(x, None), expected)
+    assert sot.stats().graphs and sot.stats().hits
+
+
+class Once(type(nn.Layer)):
+    made = {}
+
+    def __call__(cls):
+        return Once.made.setdefault(cls, super().__call__())
+
+
+class Single(nn.Layer, metaclass=Once):
+    def forward(self, x):
+        return x * 2
+
+
+class Counted:
+    count = 0
+
+    def __new__(cls):
+        Counted.count += 1
+        return super().__new__(cls)
+
+
+class Counting(nn.Layer, Counted):
+    def forward(self, x):
+        return x * 3
+
+
+def test_what_a_call_of_the_class_does_besides_is_done_at_each_call():
+    fast = sot.symbolic_translate(lambda x: (Single(), Single()(x) + Counting()(x) + 1))
+    x = paddle.ones([2])
+    singles = {id(fast(x)[0]) for _ in range(3)}
+    assert singles == {id(Single())} and Counted.count == 3
+    assert fast(x)[1].tolist() == [6, 6] and sot.stats().graphs
 
 
 def returned(x):

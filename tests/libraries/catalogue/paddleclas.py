@@ -21,7 +21,7 @@ SIZES = {
     128: "DarkNet53 InceptionV3 InceptionV4 Xception41 Xception41_deeplab".split(),
     224: """AlexNet GoogLeNet SqueezeNet1_0 LeViT_128S NextViT_small_224 PVT_V2_B0 SwinTransformer_tiny_patch4_window7_224
         TNT_small alt_gvt_small pcpvt_small ViT_small_patch16_224 CSWinTransformer_tiny_224 CvT_13_224 DeiT_tiny_patch16_224
-        DeiT_tiny_distilled_patch16_224 DSNet_tiny BEiTv2_vit_base_patch16_224 CLIP_vit_base_patch16_224 VGG11""".split(),
+        DeiT_tiny_distilled_patch16_224 DSNet_tiny BEiTv2_vit_base_patch16_224 CLIP_vit_base_patch16_224""".split(),
     256: "MobileViT_XXS MobileViTV2_x0_5 MobileViTV3_XXS".split(),
 }
 

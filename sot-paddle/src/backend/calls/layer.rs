@@ -62,6 +62,10 @@ pub(crate) fn is_bare(paddle: &Paddle, class: &Bound<'_, PyType>) -> PyResult<bo
     if class.is(layer) || NOT_PURE.contains(&&*class.name()?.to_string()) {
         return Ok(false);
     }
+    // A metaclass, or a base behind `Layer`, may have a word in what a call gives.
+    if !class.get_type().is(layer.get_type()) || !class.getattr("__new__")?.is(&layer.getattr("__new__")?) {
+        return Ok(false);
+    }
     let mut names = BTreeSet::new();
     for base in class.mro().iter().take_while(|base| !base.is(layer)) {
         let module: String = base.getattr("__module__")?.extract()?;
@@ -84,7 +88,7 @@ pub(crate) fn is_bare(paddle: &Paddle, class: &Bound<'_, PyType>) -> PyResult<bo
 
 /// Whether a class has nothing to say about how its objects are made.
 fn is_made_by_its_bases(class: &Bound<'_, PyAny>) -> PyResult<bool> {
-    const MAKING: [&str; 4] = ["__new__", "__init__", "__setattr__", "__del__"];
+    const MAKING: [&str; 3] = ["__init__", "__setattr__", "__del__"];
     let own = class.getattr("__dict__")?;
     for name in MAKING {
         if own.contains(name)? {
