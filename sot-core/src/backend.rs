@@ -219,6 +219,10 @@ pub trait Backend: Send + Sync {
         let _ = object;
         false
     }
+    /// Whether an argument of a call is of a value that nobody can change: the call may be made with it again.
+    fn is_unchanging(&self, object: &Bound<'_, PyAny>) -> bool {
+        self.is_constant(object)
+    }
     /// Whether the framework has one object of such a value, and gives that whenever the value is asked for.
     fn is_one_object(&self, constant: &Bound<'_, PyAny>) -> bool {
         let _ = constant;

@@ -186,7 +186,7 @@ fn template(runtime: &Runtime, values: &Values, object: &Bound<'_, PyAny>) -> Op
     if let Some(symbol) = values.get(object) {
         return Some(Argument::Symbol(symbol));
     }
-    if is_atom(object) || runtime.backend.is_constant(object) {
+    if is_atom(object) || runtime.backend.is_unchanging(object) {
         return Some(Argument::Constant(object.clone().unbind()));
     }
     if let Ok(tuple) = object.cast_exact::<PyTuple>() {

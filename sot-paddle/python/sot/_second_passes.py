@@ -25,11 +25,68 @@ class _NotTheSame(Exception):
     """What a program did cannot be done again."""
 
 
-def copy(inputs: Iterable[paddle.Tensor], parameters: Iterable[paddle.Tensor], copies: Dict[int, paddle.Tensor]) -> None:
-    """Copies those tensors, by identity, of which there is no copy yet."""
+def keep(inputs: Iterable[paddle.Tensor], parameters: Iterable[paddle.Tensor], kept: Dict[int, Kept]) -> None:
+    """Keeps those tensors, by identity, that are not kept yet."""
     for tensor in (*inputs, *parameters):
-        if id(tensor) not in copies:
-            copies[id(tensor)] = tensor.detach().clone()
+        if id(tensor) not in kept:
+            kept[id(tensor)] = Kept(tensor)
+
+
+class Kept:
+    """What a tensor was, and a copy of its values. In eager mode a later pass reads what has been written to its memory since, also where
+    the tensor has got other memory (`tensor.data = ...`)."""
+
+    def __init__(self, tensor: paddle.Tensor) -> None:
+        self._tensor = tensor
+        self._was = _same(tensor)
+        self._version = tensor.inplace_version
+        self._copy = tensor.detach().clone()
+        # While it is what it was: what it is to be again.
+        self._is: Optional[paddle.Tensor] = None
+        self._values: Optional[paddle.Tensor] = None
+
+    def is_refused(self) -> bool:
+        """Whether it has changed in a way that eager mode refuses a pass for that reads it."""
+        return self._was.inplace_version != self._version and self.has_changed()
+
+    def has_changed(self) -> bool:
+        """Whether other values are in its memory."""
+        return _bytes([self._was]) != _bytes([self._copy])
+
+    def put_back(self) -> None:
+        """Makes the tensor what it was, until `restore`."""
+        if _place(self._tensor) != _place(self._was):
+            self._is = _same(self._tensor)
+            self._tensor.reconstruct_from_(self._was)
+        if self.has_changed():
+            self._values = self._was.detach().clone()
+            self._tensor.set_value(self._copy)
+
+    def restore(self) -> None:
+        """Makes the tensor again what it has become."""
+        values, self._values = self._values, None
+        if values is not None or self.has_changed():
+            self._tensor.set_value(self._copy if values is None else values)
+        if self._is is not None:
+            self._tensor.reconstruct_from_(self._is)
+            self._is = None
+
+
+def _same(tensor: paddle.Tensor) -> paddle.Tensor:
+    """Another name for the same tensor, which keeps what it is now."""
+    same = paddle.empty([0])
+    same.reconstruct_from_(tensor)
+    return same
+
+
+def _place(tensor: paddle.Tensor) -> int:
+    return tensor.get_tensor()._ptr() if tensor._is_initialized() else 0
+
+
+def may_be_filled(kept: Dict[int, Kept], given: Iterable[paddle.Tensor], viewed: Iterable[paddle.Tensor]) -> bool:
+    """Whether a program finds in its scope what eager mode finds, if that is put there again. Not where what it was given has changed in a way that
+    eager mode refuses the pass for, or where a view shows what that has become, of which the program has a copy."""
+    return not any(kept[id(tensor)].is_refused() for tensor in given) and not any(kept[id(tensor)].has_changed() for tensor in viewed)
 
 
 def save(scopes: List[Any], inputs: Iterable[paddle.Tensor], parameters: Iterable[paddle.Tensor]) -> Optional[Saved]:
@@ -48,13 +105,11 @@ class Saved:
     """What the first pass through a program has found in its scope, which the executor empties. What the program was given and what it has
     given are there in their own memory: as in eager mode, a later pass reads what has been written to it. The rest is copied, as the pass may write over it."""
 
-    def __init__(self, scope: Any, found: Dict[str, Any], given: Sequence[paddle.Tensor]) -> None:
+    def __init__(self, scope: Any, found: Dict[str, Any], given: Iterable[paddle.Tensor]) -> None:
         self._scope = scope
-        self._given = given
-        self._states = [_state(tensor) for tensor in given]
         self._shared: Dict[str, paddle.Tensor] = {}
         self._copied: Dict[str, paddle.Tensor] = {}
-        places = {tensor.get_tensor()._ptr() for tensor in given if tensor._is_initialized()}
+        places = {_place(tensor) for tensor in given} - {0}
         for name, variable in found.items():
             if not variable._is_initialized():
                 continue
@@ -64,67 +119,55 @@ class Saved:
             else:
                 self._copied[name] = tensor.clone()
 
-    def fill(self, copies: Dict[int, paddle.Tensor], viewed: Sequence[paddle.Tensor]) -> bool:
-        """Puts it there again. `False` where a tensor has changed in a way that eager mode refuses the pass for, or has got other memory, or where a view shows what it has become,
-        of which the program has a copy."""
-        seen = {id(tensor) for tensor in viewed}
-        for tensor, state in zip(self._given, self._states):
-            if _state(tensor) != state or id(tensor) in seen:
-                if _bytes([tensor]) != _bytes([copies[id(tensor)]]):
-                    return False
+    def fill(self) -> None:
+        """Puts it there again."""
         for name, tensor in self._shared.items():
             self._put(name, tensor)
         for name, tensor in self._copied.items():
             self._put(name, tensor.clone())
-        return True
 
     def _put(self, name: str, tensor: paddle.Tensor) -> None:
         self._scope.find_var(name).get_tensor()._share_data_with(tensor.get_tensor())
-
-
-def _state(tensor: paddle.Tensor) -> Tuple[int, int]:
-    """What changes in place, and other memory, leave a mark on."""
-    return tensor.inplace_version, tensor.get_tensor()._ptr() if tensor._is_initialized() else 0
 
 
 def again(
     work: Callable[[], Any],
     inputs: Iterable[paddle.Tensor],
     parameters: Iterable[paddle.Tensor],
-    copies: Dict[int, paddle.Tensor],
+    kept: Dict[int, Kept],
     random_state: Any,
 ) -> Any:
-    """What `work` gives, a list of tensors or a dict with some. `None` if that may not be what it gave before: the tensors are no longer what
-    they were, it draws random numbers and has no `random_state`, or what it writes to the tensors changes what it gives. It leaves them
-    and the random numbers as they were."""
-
-    def changed() -> list[paddle.Tensor]:
-        return [tensor for tensor in tensors if tensor.numpy().tobytes() != copies[id(tensor)].numpy().tobytes()]
+    """What `work` gives, a list of tensors or a dict with some, with the tensors as they were. `None` if that may not be what it gave before: eager
+    mode refuses what the tensors have become, it draws random numbers and has no `random_state`, or what it writes to the tensors changes
+    what it gives. It leaves them and the random numbers as they are."""
 
     def done() -> Any:
         if random_state is not None:
             paddle.set_rng_state(random_state)
         return work()
 
-    tensors = [*inputs, *parameters]
-    if changed():
+    given = list({id(tensor): kept[id(tensor)] for tensor in (*inputs, *parameters)}.values())
+    if any(one.is_refused() for one in given):
         return None
     random_state_now = paddle.get_rng_state()
-    results = done()
-    if random_state is None and draws_since(random_state_now):
-        results = None
-    written = changed()
-    if written and results is not None:
-        # Statistics are not read where they are written, but for some that are.
-        first = _bytes(results)
-        del results
+    try:
+        for one in given:
+            one.put_back()
         results = done()
-        if _bytes(results) != first:
-            results = None
-    paddle.set_rng_state(random_state_now)
-    for tensor in written:
-        tensor.set_value(copies[id(tensor)])
-    return results
+        if random_state is None and draws_since(random_state_now):
+            return None
+        if any(one.has_changed() for one in given):
+            # Statistics are not read where they are written, but for some that are.
+            first = _bytes(results)
+            del results
+            results = done()
+            if _bytes(results) != first:
+                return None
+        return results
+    finally:
+        paddle.set_rng_state(random_state_now)
+        for one in given:
+            one.restore()
 
 
 def _bytes(results: Any) -> list[Optional[bytes]]:

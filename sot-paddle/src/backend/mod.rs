@@ -113,6 +113,10 @@ impl Backend for PaddleBackend {
         self.paddle.is_plain_value(object)
     }
 
+    fn is_unchanging(&self, object: &Bound<'_, PyAny>) -> bool {
+        self.is_constant(object) || data::is_unchanging(object).unwrap_or(false)
+    }
+
     fn is_one_object(&self, constant: &Bound<'_, PyAny>) -> bool {
         self.paddle.is_lasting(constant)
     }

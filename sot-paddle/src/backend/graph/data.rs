@@ -152,6 +152,11 @@ fn is_array(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(base.is_some_and(|base| numbers_type(py).is_ok_and(|numbers| base.get_type().is(numbers))))
 }
 
+/// Whether it is an array that has the numbers of one made in the trace, or one number.
+pub(crate) fn is_unchanging(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(is_array(object)? || numpy::is_value_type(&object.get_type()))
+}
+
 /// Whether an array is in an argument. What lies in one that is not of the trace may change between calls.
 fn has_array(argument: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(is_any_array(argument)? || parts(argument)?.iter().any(|part| has_array(part).unwrap_or(true)))
@@ -212,7 +217,7 @@ pub(crate) fn operands<'py>(
 
 /// Whether an argument is data that the trace knows.
 fn is_known(paddle: &Paddle, argument: &Bound<'_, PyAny>) -> PyResult<bool> {
-    if is_plain(paddle, argument) || is_array(argument)? || numpy::is_value_type(&argument.get_type()) {
+    if is_plain(paddle, argument) || is_unchanging(argument)? {
         return Ok(true);
     }
     let parts = parts(argument)?;

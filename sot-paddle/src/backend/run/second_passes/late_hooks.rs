@@ -131,7 +131,7 @@ impl PastRun {
     fn prepare<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         self.late.call_again.store(true, Ordering::Relaxed);
         ARE_WAITING.store(true, Ordering::Relaxed);
-        self.copy_given(py)?;
+        self.keep_given(py)?;
         let alive = PyList::empty(py);
         for output in self.made() {
             if let Some(tensor) = output.tensor.get(py) {

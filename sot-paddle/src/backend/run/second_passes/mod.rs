@@ -147,8 +147,8 @@ struct Running {
     pass: Pass,
     /// That in which it makes executors with the collector of the last program.
     stretch: Option<Stretch>,
-    /// What programs have been given, and copies of it.
-    copies: Option<Py<PyDict>>,
+    /// What programs have been given, as it was.
+    given: Option<Py<PyDict>>,
     /// The runs of programs that it has gone through and keeps.
     kept: Vec<Arc<PastRun>>,
     /// What has come to programs and went no further.
@@ -159,7 +159,7 @@ struct Running {
 
 impl Running {
     fn new(pass: Pass) -> Self {
-        Running { pass, stretch: None, copies: None, kept: Vec::new(), met: Vec::new(), partly: Vec::new() }
+        Running { pass, stretch: None, given: None, kept: Vec::new(), met: Vec::new(), partly: Vec::new() }
     }
 
     /// Whether there are hooks that it has not called, or that are on what it has not come to.
@@ -314,10 +314,10 @@ fn note_run(run: &Arc<PastRun>) {
     });
 }
 
-/// The copies that the pass that is running has.
-fn copies(py: Python<'_>) -> Bound<'_, PyDict> {
+/// What the pass that is running keeps of what programs have been given.
+fn kept(py: Python<'_>) -> Bound<'_, PyDict> {
     RUNNING.with_borrow_mut(|running| match running.last_mut() {
-        Some(running) => running.copies.get_or_insert_with(|| PyDict::new(py).unbind()).bind(py).clone(),
+        Some(running) => running.given.get_or_insert_with(|| PyDict::new(py).unbind()).bind(py).clone(),
         None => PyDict::new(py),
     })
 }

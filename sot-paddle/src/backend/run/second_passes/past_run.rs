@@ -15,7 +15,7 @@ use super::made::MadeOutput;
 use super::reach::Given as Place;
 use super::results::{self, Of};
 use super::{
-    copies, hook, locked, make_executor, module, note_gradient, note_run, refuse_pass, takes_hook, with_running, Hook,
+    hook, kept, locked, make_executor, module, note_gradient, note_run, refuse_pass, takes_hook, with_running, Hook,
     Kind, Pass,
 };
 use crate::backend::run::collector::Collector;
@@ -92,8 +92,8 @@ struct Given {
     scope: Py<PyList>,
     /// That of the random numbers before it, if it draws some.
     random_state: Option<Py<PyAny>>,
-    /// By identity, all inputs and parameters and what they were when a pass first kept them.
-    copies: Option<Py<PyDict>>,
+    /// `sot._second_passes.Kept` of all inputs and parameters, by identity: what they were when a pass first kept them.
+    kept: Option<Py<PyDict>>,
     /// `sot._second_passes.Saved`: what the first pass found in the scope.
     saved: Option<Py<PyAny>>,
     _alive: Alive,
@@ -142,7 +142,7 @@ impl PastRun {
             parameters: parameters.clone().unbind(),
             scope,
             random_state,
-            copies: None,
+            kept: None,
             saved: None,
             _alive: Alive::new(),
         };
@@ -308,7 +308,7 @@ impl PastRun {
     /// Makes it possible to go through it again.
     fn keep(&self, py: Python<'_>) -> PyResult<()> {
         self.tenancy.kept.store(true, Ordering::Relaxed);
-        self.copy_given(py)?;
+        self.keep_given(py)?;
         let found = match locked(&self.given).as_ref() {
             Some(given) if given.saved.is_none() => {
                 (given.scope.clone_ref(py), given.inputs.clone_ref(py), given.parameters.clone_ref(py))
@@ -326,40 +326,38 @@ impl PastRun {
     }
 
     /// Makes it possible to call its statements again.
-    pub(super) fn copy_given(&self, py: Python<'_>) -> PyResult<()> {
+    pub(super) fn keep_given(&self, py: Python<'_>) -> PyResult<()> {
         let tensors = match locked(&self.given).as_ref() {
-            Some(given) if given.copies.is_none() => (given.inputs.clone_ref(py), given.parameters.clone_ref(py)),
+            Some(given) if given.kept.is_none() => (given.inputs.clone_ref(py), given.parameters.clone_ref(py)),
             _ => return Ok(()),
         };
-        let copies = copies(py);
+        let kept = kept(py);
         let _quiet = cpython::suspend(py);
-        module(py)?.call_method1("copy", (tensors.0, tensors.1, &copies))?;
+        module(py)?.call_method1("keep", (tensors.0, tensors.1, &kept))?;
         if let Some(given) = locked(&self.given).as_mut() {
-            given.copies = Some(copies.unbind());
+            given.kept = Some(kept.unbind());
         }
         Ok(())
     }
 
-    /// Puts into the scope what the first pass found there. `None` if that is not known.
-    fn fill_with_saved(&self, py: Python<'_>) -> PyResult<Option<bool>> {
+    /// Whether the next pass finds what eager mode finds where the scope is as the first pass found it.
+    fn may_be_filled(&self, py: Python<'_>) -> PyResult<bool> {
         let known = locked(&self.given).as_ref().and_then(|given| {
-            let (saved, copies) = (given.saved.as_ref()?.clone_ref(py), given.copies.as_ref()?.clone_ref(py));
-            Some((saved, copies, Arc::clone(&given.graph), given.inputs.clone_ref(py), given.parameters.clone_ref(py)))
+            let kept = given.kept.as_ref()?.clone_ref(py);
+            Some((kept, Arc::clone(&given.graph), given.inputs.clone_ref(py), given.parameters.clone_ref(py)))
         });
-        let Some((saved, copies, graph, inputs, parameters)) = known else { return Ok(None) };
-        if saved.is_none(py) {
-            return Ok(None);
-        }
+        let Some((kept, graph, inputs, parameters)) = known else { return Ok(false) };
+        let (inputs, parameters) = (inputs.bind(py), parameters.bind(py));
         let viewed = PyList::empty(py);
         for given in graph.viewed() {
             viewed.append(match *given {
-                Place::Input(at) => inputs.bind(py).get_item(at)?,
-                Place::Parameter(at) => parameters.bind(py).get_item(at)?,
+                Place::Input(at) => inputs.get_item(at)?,
+                Place::Parameter(at) => parameters.get_item(at)?,
             })?;
         }
+        let given = inputs.as_sequence().concat(parameters.as_sequence())?;
         let _quiet = cpython::suspend(py);
-        let is_filled = saved.bind(py).call_method1("fill", (copies, viewed))?.is_truthy()?;
-        Ok(Some(is_filled))
+        module(py)?.call_method1("may_be_filled", (kept, given, viewed))?.is_truthy()
     }
 
     /// Has the scope be as the first pass found it. `false` if that is impossible.
@@ -370,8 +368,14 @@ impl PastRun {
         // These first: with them the scope is emptied.
         let former = locked(&self.filled).take();
         drop(former);
-        if let Some(is_filled) = self.fill_with_saved(py)? {
-            return Ok(is_filled);
+        if !self.may_be_filled(py)? {
+            return Ok(false);
+        }
+        let saved = locked(&self.given).as_ref().and_then(|given| Some(given.saved.as_ref()?.clone_ref(py)));
+        if let Some(saved) = saved.filter(|saved| !saved.is_none(py)) {
+            let _quiet = cpython::suspend(py);
+            saved.bind(py).call_method0("fill")?;
+            return Ok(true);
         }
         let filled =
             self.again(py, |graph, inputs, _, parameters, scope| graph.run_again(inputs, parameters, scope))?;
@@ -420,14 +424,14 @@ impl PastRun {
             + 'static,
     ) -> PyResult<Option<Py<PyAny>>> {
         let given = locked(&self.given).as_ref().and_then(|given| {
-            let copies = given.copies.as_ref()?.clone_ref(py);
+            let kept = given.kept.as_ref()?.clone_ref(py);
             let random_state = given.random_state.as_ref().map(|state| state.clone_ref(py));
             let (inputs, parameters) = (given.inputs.clone_ref(py), given.parameters.clone_ref(py));
             let for_statements = given.for_statements.as_ref().unwrap_or(&given.inputs).clone_ref(py);
             let inputs = (inputs, for_statements);
-            Some((Arc::clone(&given.graph), inputs, parameters, given.scope.clone_ref(py), random_state, copies))
+            Some((Arc::clone(&given.graph), inputs, parameters, given.scope.clone_ref(py), random_state, kept))
         });
-        let Some((graph, (inputs, for_statements), parameters, scope, random_state, copies)) = given else {
+        let Some((graph, (inputs, for_statements), parameters, scope, random_state, kept)) = given else {
             return Ok(None);
         };
         let tensors = (inputs.clone_ref(py), parameters.clone_ref(py));
@@ -435,7 +439,7 @@ impl PastRun {
             work(&graph, inputs.bind(py), for_statements.bind(py), parameters.bind(py), scope.bind(py))
         })?;
         let _quiet = cpython::suspend(py);
-        let done = module(py)?.call_method1("again", (work, tensors.0, tensors.1, copies, random_state))?;
+        let done = module(py)?.call_method1("again", (work, tensors.0, tensors.1, kept, random_state))?;
         Ok((!done.is_none()).then(|| done.unbind()))
     }
 }
