@@ -261,7 +261,8 @@ def test_recompute_inside(same):
 
     expected = train(lambda layer: layer)
     same(train(translated), expected)
-    assert sot.stats().graphs >= 2 and sot.stats().breaks
+    assert sot.stats().graphs >= 2
+    assert "recompute runs its block once more in the backward pass" in str(sot.stats())
 
 
 @pytest.mark.skipif(paddle.__version__.startswith("3.0"), reason="crashes in eager mode")

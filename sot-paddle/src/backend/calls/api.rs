@@ -151,6 +151,10 @@ const BREAKING_FUNCTIONS: &[(&str, &str)] = &[
     ("read_file", "reads a file"),
     ("matrix_exp", "loops while its values say so, through which no gradient flows in a program"),
     ("class_center_sample", "samples by the values of its labels"),
+    (
+        "recompute",
+        "runs its block once more in the backward pass, which a program cannot; the block is translated by itself",
+    ),
 ];
 
 /// Attributes of tensors that need the tensor's value, memory or place in the autograd graph, with why.
