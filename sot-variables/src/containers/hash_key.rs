@@ -166,10 +166,11 @@ impl HashKey {
     /// Whether the `id()` of an object that is there, which the other key is or holds, may be a number in this one. What the
     /// trace makes has no address that is known already, and the `id()` of a constant is that of no other object.
     fn may_be_address_of(&self, cx: &mut OpcodeExecutor<'_>, other: &HashKey) -> Flow<bool> {
+        // First what costs nothing: each pair of a set's keys comes here.
         Ok(!self.is_stand_in()
-            && cx.see_as::<IdVariable>(self.variable)?.is_none()
             && other.is_stand_in()
             && holds_address(self.bind(cx.py))
+            && cx.see_as::<IdVariable>(self.variable)?.is_none()
             && has_address(cx, other.variable)?)
     }
 
