@@ -1,6 +1,7 @@
 //! Keys of dicts and sets. Of known constants, tuples of such and objects that compare by identity CPython itself says which
 //! are one. Methods `__hash__` and `__eq__` of the program are followed, when CPython would call them.
 
+use std::collections::HashSet;
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 
@@ -298,6 +299,33 @@ pub fn position(cx: &mut OpcodeExecutor<'_>, keys: &[Rc<HashKey>], key: &HashKey
         }
     }
     Ok(None)
+}
+
+/// Keys, each once, as they come.
+#[derive(Default)]
+pub(crate) struct Unique {
+    keys: Vec<Rc<HashKey>>,
+    hashes: HashSet<isize>,
+    /// Whether some are stand-ins, which may be equal to keys of other hashes.
+    has_stand_ins: bool,
+}
+
+impl Unique {
+    /// Adds a key that is not there yet.
+    pub(crate) fn add(&mut self, cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<()> {
+        let key = HashKey::of(cx, variable)?;
+        self.has_stand_ins |= key.is_stand_in();
+        let may_be_there = self.has_stand_ins || self.hashes.contains(&key.hash);
+        if !may_be_there || position(cx, &self.keys, &key)?.is_none() {
+            self.hashes.insert(key.hash);
+            self.keys.push(key);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn into_keys(self) -> Vec<Rc<HashKey>> {
+        self.keys
+    }
 }
 
 /// A real object with the hash of the key, and with its equality unless that is noted as another.

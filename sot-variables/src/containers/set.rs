@@ -15,7 +15,7 @@ use sot_core::tracker::{repr, TrackerId};
 use sot_core::variable::{GraphArgument, VarId, Variable};
 
 use crate::classes::subclass;
-use crate::containers::hash_key::{self, position, HashKey, IteratesOver};
+use crate::containers::hash_key::{self, position, HashKey, IteratesOver, Unique};
 use crate::containers::replica::{self, Elements, Replica};
 use crate::iterators::library;
 use crate::iterators::sequence::SequenceIterator;
@@ -137,23 +137,15 @@ pub(crate) fn elements(cx: &mut OpcodeExecutor<'_>, source: VarId) -> Flow<Vec<R
     if let Some(dict) = crate::containers::dict::of(cx, source)? {
         return Ok(dict.entries.iter().map(|entry| Rc::clone(&entry.key)).collect());
     }
-    let mut keys = Vec::new();
-    cx.each(source, |cx, item| add_unique(cx, &mut keys, item))?;
-    Ok(keys)
+    let mut unique = Unique::default();
+    cx.each(source, |cx, item| unique.add(cx, item))?;
+    Ok(unique.into_keys())
 }
 
 fn unique(cx: &mut OpcodeExecutor<'_>, items: Vec<VarId>) -> Flow<Vec<Rc<HashKey>>> {
-    let mut keys = Vec::with_capacity(items.len());
-    items.into_iter().try_for_each(|item| add_unique(cx, &mut keys, item))?;
-    Ok(keys)
-}
-
-fn add_unique(cx: &mut OpcodeExecutor<'_>, keys: &mut Vec<Rc<HashKey>>, item: VarId) -> Flow<()> {
-    let key = HashKey::of(cx, item)?;
-    if position(cx, keys, &key)?.is_none() {
-        keys.push(key);
-    }
-    Ok(())
+    let mut unique = Unique::default();
+    items.into_iter().try_for_each(|item| unique.add(cx, item))?;
+    Ok(unique.into_keys())
 }
 
 /// Whether sets answer the operator.
