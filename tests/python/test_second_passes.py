@@ -13,6 +13,7 @@ from paddle import nn
 from paddle.base import core
 
 import sot
+from sot import _second_passes
 
 
 def deep():
@@ -449,6 +450,18 @@ def test_statements_called_again_where_a_parameter_has_changed(late, change, lay
     for one, other in zip(leaves(actual), leaves(expected)):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
     assert len(leaves(actual)) == len(leaves(expected))
+
+
+def test_what_was_not_put_back_is_left_alone():
+    """An error may come before."""
+    parameter = paddle.to_tensor([1.0, 2.0], stop_gradient=False)
+    kept = _second_passes.Kept(parameter)
+    set_to_the_double(parameter)
+    for begin, during in ((lambda: None, [2.0, 4.0]), (kept.put_back, [1.0, 2.0])):
+        begin()
+        assert parameter.tolist() == during
+        kept.restore()
+        assert parameter.tolist() == [2.0, 4.0]
 
 
 def leaves(found):

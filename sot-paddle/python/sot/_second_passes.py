@@ -58,15 +58,16 @@ class Kept:
         if _place(self._tensor) != _place(self._was):
             self._is = _same(self._tensor)
             self._tensor.reconstruct_from_(self._was)
+        self._values = self._copy
         if self.has_changed():
             self._values = self._was.detach().clone()
             self._tensor.set_value(self._copy)
 
     def restore(self) -> None:
-        """Makes the tensor again what it has become."""
+        """Makes the tensor again what it has become. Nothing where it was not put back."""
         values, self._values = self._values, None
-        if values is not None or self.has_changed():
-            self._tensor.set_value(self._copy if values is None else values)
+        if values is not None and _bytes([self._was]) != _bytes([values]):
+            self._tensor.set_value(values)
         if self._is is not None:
             self._tensor.reconstruct_from_(self._is)
             self._is = None
