@@ -1,4 +1,5 @@
-//! Running other programs: quietly with a log that is shown only when they fail, or in the open while their lines are kept.
+//! Running other programs: quietly with a log that is shown only when they fail, in the open while their lines are kept, or
+//! beside one that runs in the open.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
@@ -27,7 +28,7 @@ pub(crate) fn quietly(what: &str, command: &mut Command) -> Result<Duration, Fai
             Ok(taken)
         }
         Ok(status) => Err(format!("[{what}] failed ({status}); the end of {}:\n{}", log.display(), tail(&log))),
-        Err(error) => Err(format!("[{what}] cannot run {}: {error}", command.get_program().to_string_lossy())),
+        Err(error) => Err(cannot_run(what, command)(error)),
     }
 }
 
@@ -43,9 +44,8 @@ pub(crate) struct Shown {
 pub(crate) fn openly(what: &str, command: &mut Command) -> Result<Shown, Failure> {
     let started = Instant::now();
     println!("[{what}] …");
-    let program = command.get_program().to_string_lossy().into_owned();
-    let failed = |error: std::io::Error| format!("[{what}] cannot run {program}: {error}");
-    let mut child = command.stdout(Stdio::piped()).spawn().map_err(failed)?;
+    let failed = cannot_run(what, command);
+    let mut child = command.stdout(Stdio::piped()).spawn().map_err(&failed)?;
     let mut lines = Vec::new();
     if let Some(out) = child.stdout.take() {
         for line in BufReader::new(out).split(b'\n').map_while(Result::ok) {
@@ -54,8 +54,27 @@ pub(crate) fn openly(what: &str, command: &mut Command) -> Result<Shown, Failure
             lines.push(line);
         }
     }
-    let status = child.wait().map_err(failed)?;
+    let status = child.wait().map_err(&failed)?;
     Ok(Shown { status, lines, taken: started.elapsed() })
+}
+
+/// Runs a step beside one that runs in the open: what it writes is shown as a whole when it is done.
+pub(crate) fn beside(what: &str, command: &mut Command) -> Result<Shown, Failure> {
+    let started = Instant::now();
+    println!("[{what}] …");
+    let failed = cannot_run(what, command);
+    let log = workspace::target().join("xtask-logs").join(log_name(what));
+    let child = spawn_logged(command, &log).map_err(&failed)?;
+    let status = wait_with_heartbeat(what, child, started).map_err(&failed)?;
+    let taken = started.elapsed();
+    let lines = lines_of(&log);
+    println!("[{what}] done in {:.1} s\n{}", taken.as_secs_f64(), lines.join("\n"));
+    Ok(Shown { status, lines, taken })
+}
+
+fn cannot_run(what: &str, command: &Command) -> impl Fn(std::io::Error) -> Failure {
+    let (what, program) = (what.to_owned(), command.get_program().to_string_lossy().into_owned());
+    move |error| format!("[{what}] cannot run {program}: {error}")
 }
 
 fn log_name(what: &str) -> String {
@@ -87,7 +106,11 @@ fn wait_with_heartbeat(what: &str, mut child: std::process::Child, started: Inst
 }
 
 fn tail(log: &Path) -> String {
-    let text = fs::read(log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
-    let lines: Vec<&str> = text.lines().collect();
+    let lines = lines_of(log);
     lines[lines.len().saturating_sub(SHOWN_LINES)..].join("\n")
+}
+
+fn lines_of(log: &Path) -> Vec<String> {
+    let text = fs::read(log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
 }

@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 use std::process::Command;
+use std::thread;
 
-use crate::command::{openly, Shown};
+use crate::command::{beside, openly, Shown};
 use crate::options::{Half, Options};
 use crate::python::{self, Interpreter, Minor};
 use crate::report::{Cell, Report};
@@ -52,42 +53,56 @@ fn test_one(python: &Interpreter, options: &Options) -> Vec<Cell> {
             return vec![Cell::failed_at_once(), not_built(), not_built()];
         }
     };
-    let rust = if options.only == Some(Half::Python) { left_out() } else { rust_tests(&venv) };
     if options.only == Some(Half::Rust) {
-        return vec![left_out(), rust, left_out()];
+        return vec![left_out(), rust_cell(&venv, openly), left_out()];
     }
-    match venv.install_extension() {
-        Ok(taken) => {
-            let built = Cell::Passed { counts: String::new(), taken };
-            vec![built, rust, python_tests(&venv, &options.passed_on)]
-        }
+    let taken = match venv.install_extension() {
+        Ok(taken) => taken,
         Err(failure) => {
             eprintln!("{failure}");
-            vec![Cell::failed_at_once(), rust, not_built()]
+            return vec![Cell::failed_at_once(), not_built(), not_built()];
         }
+    };
+    let built = Cell::Passed { counts: String::new(), taken };
+    if options.only == Some(Half::Python) {
+        return vec![built, left_out(), python_tests(&venv, &options.passed_on)];
     }
+    // Both halves need one core most of the time.
+    let (rust, python) = thread::scope(|scope| {
+        let rust = scope.spawn(|| rust_cell(&venv, beside));
+        let python = python_tests(&venv, &options.passed_on);
+        (rust.join().unwrap_or_else(|_| Cell::failed_at_once()), python)
+    });
+    vec![built, rust, python]
 }
 
 fn left_out() -> Cell {
     Cell::Skipped("left out".to_owned())
 }
 
-fn rust_tests(venv: &Venv) -> Cell {
+/// Runs the Rust tests in the given way.
+fn rust_cell(venv: &Venv, run: fn(&str, &mut Command) -> Result<Shown, Failure>) -> Cell {
     let minor = venv.base.minor;
-    let Some(library_dir) = &venv.base.library_dir else {
+    let Some(mut tests) = rust_tests(venv) else {
         println!("[{minor} Rust tests] left out: this Python has no shared library, so no test can embed it");
         return Cell::Skipped("no shared libpython".to_owned());
     };
+    cell(run(&format!("{minor} Rust tests"), &mut tests), cargo_counts)
+}
+
+/// The command of the Rust tests; none without the shared library that they embed.
+fn rust_tests(venv: &Venv) -> Option<Command> {
+    let library_dir = venv.base.library_dir.clone()?;
     let mut cargo = Command::new(workspace::cargo());
     cargo
         .current_dir(workspace::root())
         .args(["test", "--workspace", "--exclude", "xtask", "--no-fail-fast"])
         .env("CARGO_TARGET_DIR", venv.cargo_target())
         .env("PYO3_PYTHON", venv.python())
-        .env("LD_LIBRARY_PATH", library_path(library_dir.clone()))
+        .env("LD_LIBRARY_PATH", library_path(library_dir))
         .env("PYTHONHOME", &venv.base.home)
         .env("PYTHONPATH", venv.site_packages());
-    cell(openly(&format!("{minor} Rust tests"), &mut cargo), cargo_counts)
+    Some(cargo)
 }
 
 /// `first`, then what `LD_LIBRARY_PATH` holds already.
