@@ -221,10 +221,13 @@ impl<const N: usize> Outcome<N> for [VarId; N] {
 
 /// Registers a handler: the opcode's name, its versions, its stack picture, and the simulation.
 ///
-/// ```ignore
-/// opcode! { BINARY_ADD [3.8..3.11] (lhs, rhs -- sum) => |cx, _| cx.binary(BinaryOp::Add, lhs, rhs) }
-/// opcode! { BUILD_LIST [3.8..3.14] ([items] -- list) => |cx, _| cx.build_list(items) }
-/// opcode! { FOR_ITER [3.8..3.12] (..) => |cx, op| cx.for_iter(op) }
+/// ```
+/// use sot_core::opcode;
+/// use sot_core::opcode::Next;
+///
+/// opcode! { ROT_TWO [3.8..3.11] (below, top -- first, second) => |_cx, _| Ok([top, below]) }
+/// opcode! { POP_TOP [3.8..3.14] (value -- ) => |_cx, _| { let _ = value; Ok(()) } }
+/// opcode! { NOP [3.8..3.14] (..) => |_cx, _| Ok(Next::Continue) }
 /// ```
 /// Names in the picture are variables in the body, deepest first; `[items]` stands for as many as the argument says; `(..)`
 /// means that the body moves the stack itself. The body gives `Flow` of nothing, one `VarId`, an array of them, or a `Next`.

@@ -1,4 +1,5 @@
-//! `cargo xtask lint`: formatting, clippy with warnings as errors, and the rule that `unsafe` stands in one module only.
+//! `cargo xtask lint`: formatting, clippy and rustdoc with warnings as errors, and the rule that `unsafe` stands in one module
+//! only.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,6 +27,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
         check_unsafe(),
     ];
     results.extend(found.interpreters[first..].iter().map(clippy));
+    results.push(documentation(&found.interpreters[newest]));
     let failures: Vec<Failure> = results.into_iter().filter_map(Result::err).collect();
     if failures.is_empty() {
         println!("All clean.");
@@ -42,12 +44,24 @@ fn cargo() -> Command {
 
 /// Clippy sees the `cfg(Py_3_x)` of one interpreter at a time.
 fn clippy(python: &Interpreter) -> Result<(), Failure> {
-    let mut clippy = cargo();
-    clippy
-        .args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
+    let mut clippy = cargo_for(python);
+    clippy.args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]);
+    quietly(&format!("{} clippy", python.minor), &mut clippy).map(drop)
+}
+
+/// Links that lead nowhere and the like are errors, as on a public page of the documentation.
+fn documentation(python: &Interpreter) -> Result<(), Failure> {
+    let mut doc = cargo_for(python);
+    doc.args(["doc", "--workspace", "--no-deps", "--exclude", "xtask"]).env("RUSTDOCFLAGS", "-D warnings");
+    quietly("documentation", &mut doc).map(drop)
+}
+
+fn cargo_for(python: &Interpreter) -> Command {
+    let mut cargo = cargo();
+    cargo
         .env("CARGO_TARGET_DIR", workspace::target().join(format!("py{}", python.minor)))
         .env("PYO3_PYTHON", &python.executable);
-    quietly(&format!("{} clippy", python.minor), &mut clippy).map(drop)
+    cargo
 }
 
 fn check_unsafe() -> Result<(), Failure> {

@@ -13,7 +13,7 @@ Commands:
   cpython-tests
           run CPython's own tests with their functions translated, and write docs/cpython-tests.md anew from what they came
           to; arguments are names of test files, of which nothing is written
-  lint    formatting, clippy, and where `unsafe` may stand
+  lint    formatting, clippy, rustdoc, and where `unsafe` may stand
   help    print this
 
 Options:

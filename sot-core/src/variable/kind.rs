@@ -49,9 +49,18 @@ inventory::collect!(VariableKind);
 
 /// Registers a variable kind.
 ///
-/// ```ignore
-/// variable_kind! { "list", types: |py| vec![py.get_type::<PyList>()], wrap: ListVariable::wrap }
-/// variable_kind! { "layer", rank: 200, when: is_layer, wrap: LayerVariable::wrap }
+/// ```
+/// use sot_core::pyo3::{prelude::*, types::PyByteArray};
+/// use sot_core::variable::VariableKind;
+/// use sot_core::variable_kind;
+///
+/// fn has_a_shape(object: &Bound<'_, PyAny>) -> bool {
+///     object.getattr("shape").is_ok()
+/// }
+///
+/// // By type, by a question that is asked in the order of ranks, or not at all: such a kind only arises in the trace.
+/// variable_kind! { "bytearray", types: |py| Ok(vec![py.get_type::<PyByteArray>().into()]), wrap: VariableKind::never }
+/// variable_kind! { "shaped", rank: 200, when: has_a_shape, wrap: VariableKind::never }
 /// variable_kind! { "null" }
 /// ```
 #[macro_export]

@@ -68,7 +68,7 @@ where
     }
 }
 
-/// Calls a function in the place of the Python code that has called: that is passed over while it runs (see [`crate::cpython::hook::chain`]).
+/// Calls a function in the place of the Python code that has called: that is passed over while it runs (see `cpython::hook::chain`).
 /// The function's frame alone owns the arguments once it runs, if the hook sees it.
 pub fn call_giving<'py>(function: &Bound<'py, PyAny>, args: Vec<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
     let mut args: Vec<*mut ffi::PyObject> = args.into_iter().map(Bound::into_ptr).collect();

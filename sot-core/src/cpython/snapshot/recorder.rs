@@ -28,7 +28,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Number of probes so far: a position for [`Changed::Probe`].
+    /// Number of probes so far: a position for the probe that changed.
     pub fn len(&self) -> usize {
         self.probes.len()
     }
