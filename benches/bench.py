@@ -14,6 +14,7 @@ import gc
 import math
 import os
 import statistics
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "examples"))
@@ -284,9 +285,17 @@ HEADING = [
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--case", action="append", choices=list(CASES), help="default: all")
+    parser.add_argument("--case", action="append", help="default: all")
     parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--growth", action="store_true", help="time and memory against the length of a graph instead (growth.py)")
     options = parser.parse_args()
+    if options.growth:
+        script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "growth.py")
+        cases = [text for case in options.case or () for text in ("--case", case)]
+        sys.exit(subprocess.call([sys.executable, script, *cases]))
+    for case in options.case or ():
+        if case not in CASES:
+            parser.error(f"--case {case}: give one of {', '.join(CASES)}")
     paddle.seed(0)
     print(f"CPython {sys.version.split()[0]}, Paddle {paddle.__version__}")
     rows = [HEADING]

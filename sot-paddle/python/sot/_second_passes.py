@@ -90,16 +90,33 @@ def may_be_filled(kept: Dict[int, Kept], given: Iterable[paddle.Tensor], viewed:
     return not any(kept[id(tensor)].is_refused() for tensor in given) and not any(kept[id(tensor)].has_changed() for tensor in viewed)
 
 
-def save(scopes: List[Any], inputs: Iterable[paddle.Tensor], parameters: Iterable[paddle.Tensor]) -> Optional[Saved]:
-    """What the scope of a program holds for its backward pass. `None` if some of that is no tensor."""
-    scope = scopes[0]
+def save(scopes: List[Any], inputs: Iterable[paddle.Tensor], parameters: Iterable[paddle.Tensor]) -> Optional[SavedAll]:
+    """What the scopes of a graph hold for its backward pass. `None` if some of that is no tensor."""
+    given = [*inputs, *parameters]
+    saved = [_save(scope, given) for scope in scopes]
+    return None if None in saved else SavedAll(saved)
+
+
+class SavedAll:
+    """What the first pass has found in the scopes of a graph, one for each of its programs."""
+
+    def __init__(self, each: List[Saved]) -> None:
+        self._each = each
+
+    def fill(self) -> None:
+        """Puts it there again."""
+        for saved in self._each:
+            saved.fill()
+
+
+def _save(scope: Any, given: List[paddle.Tensor]) -> Optional[Saved]:
     # No backward pass reads those between the operations of the forward pass.
     names = [name for name in scope.local_var_names() if "_inner_var_" not in name]
     try:
         found = {name: scope.find_var(name).get_tensor() for name in names}
     except (RuntimeError, ValueError):
         return None
-    return Saved(scope, found, [*inputs, *parameters])
+    return Saved(scope, found, given)
 
 
 class Saved:

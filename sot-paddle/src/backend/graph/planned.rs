@@ -6,11 +6,16 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use sot_core::cpython::{self, WeakRef};
+use sot_core::log;
 
+use crate::backend::graph::likeness::Likeness;
 use crate::backend::graph::outputs::{Origin, Output};
+use crate::backend::graph::pieces::{pieces, Pieces};
 use crate::backend::memory::write_back::Writes;
 use crate::backend::numbers::number_inputs::NumberInputs;
+use crate::backend::paddle::release::Runner;
 use crate::backend::paddle::Paddle;
+use crate::backend::run::chain::{Chain, Link};
 use crate::backend::run::collector::Collector;
 use crate::backend::run::garbage;
 use crate::backend::run::program_id;
@@ -43,12 +48,7 @@ pub(crate) struct Planned {
 impl Planned {
     /// Whether any result can have a gradient: values built without grad mode, or from nothing that needs a gradient, cannot.
     pub(crate) fn needs_grad(&self, py: Python<'_>) -> PyResult<bool> {
-        for result in self.results.bind(py) {
-            if !result.getattr("stop_gradient")?.is_truthy()? {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+        need_grad(self.results.bind(py))
     }
 
     /// Whether backward passes must find its operations one by one: two results come from no differentiable operation in common, or one
@@ -72,38 +72,100 @@ impl Planned {
         Ok(Graph::new(py, &self.paddle, program, given, outputs, reached, (self.writes, self.statements)))
     }
 
-    /// Splits the program into forward and backward and optimizes both.
+    /// Splits the program into forward and backward and optimizes both; a long one in pieces.
     fn split(&self, results: &Bound<'_, PyList>, parameters: &Bound<'_, PyList>) -> PyResult<run::Program> {
         let py = results.py();
         let training = self.needs_grad(py)?;
         if self.apart {
             second_passes::expect_apart();
         }
-        let layer = self.paddle.partial_program_layer.bind(py).call1((
-            &self.program,
-            &self.inputs,
-            results,
-            (parameters, &self.values),
-        ))?;
-        layer.setattr("training", training)?;
-        layer.setattr(if training { "_train_program_id" } else { "_infer_program_id" }, program_id::new())?;
-        keep_gradients(&layer)?;
-        let release = self.paddle.release;
-        let optimize = || (release.optimize)(&layer);
-        self.paddle.static_mode.in_this_thread_only(&layer, release.static_methods, optimize)?;
-        keep_outputs(&layer)?;
-        let detached = if training { inputs_without_gradient(&layer)? } else { Vec::new() };
-        let runner = (release.runner)(&layer, results)?;
-        layer.setattr("_params", PyList::empty(py))?;
-        let collector = Collector::of(&self.paddle, self.program.bind(py))?;
+        let (program, inputs, values) = (self.program.bind(py), self.inputs.bind(py), self.values.bind(py));
+        let pieces =
+            if self.may_be_cut(training) { pieces(&self.paddle, program, (inputs, values, results))? } else { None };
+        let (runner, detached) = match pieces {
+            Some(pieces) => (self.chain(pieces, parameters)?, Vec::new()),
+            None => prepare(&self.paddle, program, (inputs, results), (parameters, values))?,
+        };
+        let collector = Collector::of(&self.paddle, program)?;
         if training {
             second_passes::watch(py)?;
         }
         // Made differentiable inside the trace, where the frame itself begins without grad mode.
         let forces_grad = training && !self.paddle.grad_enabled(py)?;
-        let numbers = NumberInputs::new(&self.paddle, self.inputs.bind(py), &self.numbers)?;
+        let numbers = NumberInputs::new(&self.paddle, inputs, &self.numbers)?;
         Ok(run::Program { runner, training, forces_grad, detached, numbers, collector })
     }
+
+    /// Whether several programs can stand for this one. With gradients, hooks on a result must see what they see behind one
+    /// program: where a result is computed from another, or parameters belong to some results only, it stays one.
+    fn may_be_cut(&self, training: bool) -> bool {
+        !training || !(self.apart || self.through.contains(&true) || !self.partial.is_empty() || self.writes.is_some())
+    }
+
+    /// Compiles the pieces. Pieces that are alike share one executor; with gradients each has its own, as it keeps what its
+    /// backward pass reads.
+    fn chain(&self, pieces: Pieces<'_>, parameters: &Bound<'_, PyList>) -> PyResult<Box<dyn Runner>> {
+        let py = parameters.py();
+        let training = self.needs_grad(py)?;
+        let count = pieces.pieces.len();
+        let mut links: Vec<Link> = Vec::with_capacity(count);
+        let mut compiled: Vec<(Likeness, usize)> = Vec::new();
+        for (at, piece) in pieces.pieces.into_iter().enumerate() {
+            let like = compiled.iter().find(|(likeness, _)| !training && *likeness == piece.likeness);
+            let (runner, detached, scope) = match like {
+                Some(&(_, like)) => (Arc::clone(&links[like].runner), links[like].detached.clone(), links[like].scope),
+                None => {
+                    let own =
+                        piece.parameters.iter().map(|&at| parameters.get_item(at)).collect::<PyResult<Vec<_>>>()?;
+                    let own = PyList::new(py, own)?;
+                    let (outside, inside) = ((&piece.inputs, &piece.results), (&own, &piece.values));
+                    let (runner, detached) = prepare(&self.paddle, &piece.program, outside, inside)?;
+                    let scope = compiled.len();
+                    compiled.push((piece.likeness, at));
+                    (runner.into(), detached, scope)
+                }
+            };
+            let (sources, parameters) = (piece.sources, piece.parameters);
+            links.push(Link { runner, scope, sources, detached, parameters, done_with: Vec::new() });
+        }
+        log::write(
+            log::GRAPHS,
+            &format!("[Graph]: a long program, run as {count}, of which {} differ", compiled.len()),
+        );
+        Ok(Box::new(Chain::new(links, pieces.results)))
+    }
+}
+
+/// Compiles one program: what runs it, and its inputs that no gradient flows to.
+fn prepare(
+    paddle: &Paddle,
+    program: &Bound<'_, PyAny>,
+    (inputs, results): (&Bound<'_, PyList>, &Bound<'_, PyList>),
+    (parameters, values): (&Bound<'_, PyList>, &Bound<'_, PyList>),
+) -> PyResult<(Box<dyn Runner>, Vec<usize>)> {
+    let py = results.py();
+    let training = need_grad(results)?;
+    let layer = paddle.partial_program_layer.bind(py).call1((program, inputs, results, (parameters, values)))?;
+    layer.setattr("training", training)?;
+    layer.setattr(if training { "_train_program_id" } else { "_infer_program_id" }, program_id::new())?;
+    keep_gradients(&layer)?;
+    let release = paddle.release;
+    let optimize = || (release.optimize)(&layer);
+    paddle.static_mode.in_this_thread_only(&layer, release.static_methods, optimize)?;
+    keep_outputs(&layer)?;
+    let detached = if training { inputs_without_gradient(&layer)? } else { Vec::new() };
+    let runner = (release.runner)(&layer, results)?;
+    layer.setattr("_params", PyList::empty(py))?;
+    Ok((runner, detached))
+}
+
+fn need_grad(results: &Bound<'_, PyList>) -> PyResult<bool> {
+    for result in results {
+        if !result.getattr("stop_gradient")?.is_truthy()? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Preparing a program sets the kind of its parameters' gradients, which drops those they have: that is left to parameters

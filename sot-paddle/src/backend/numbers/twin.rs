@@ -274,29 +274,22 @@ fn has_blocks(operation: &Bound<'_, PyAny>) -> PyResult<bool> {
 
 /// Whether all that says what an operation does is the same.
 fn same_attributes(here: &Bound<'_, PyAny>, there: &Bound<'_, PyAny>) -> PyResult<bool> {
-    let attributes = |operation: &Bound<'_, PyAny>| -> PyResult<Py<PyDict>> {
-        let attributes = operation.call_method0(intern!(operation.py(), "attrs"))?.cast_into::<PyDict>()?;
-        for name in IRRELEVANT {
-            if attributes.contains(name)? {
-                attributes.del_item(name)?;
-            }
-        }
-        Ok(attributes.unbind())
-    };
-    let py = here.py();
-    let (here, there) = (attributes(here)?, attributes(there)?);
-    let (here, there) = (here.bind(py), there.bind(py));
-    if here.len() != there.len() {
-        return Ok(false);
-    }
-    for (name, value) in here {
-        let Some(other) = there.get_item(name)? else { return Ok(false) };
-        // Floats are compared by their text, which tells every two apart and finds `nan` in itself.
-        if value.repr()?.to_string() != other.repr()?.to_string() {
-            return Ok(false);
+    Ok(attributes_text(here)? == attributes_text(there)?)
+}
+
+/// All that says what an operation does, but for its operands. A text, as Paddle 3.0 cannot compare places; it tells every two
+/// floats apart and finds `nan` in itself.
+pub(crate) fn attributes_text(operation: &Bound<'_, PyAny>) -> PyResult<String> {
+    let attributes = operation.call_method0(intern!(operation.py(), "attrs"))?.cast_into::<PyDict>()?;
+    let mut texts = Vec::with_capacity(attributes.len());
+    for (name, value) in attributes {
+        let name: String = name.extract()?;
+        if !IRRELEVANT.contains(&name.as_str()) {
+            texts.push(format!("{name}={}", value.repr()?));
         }
     }
-    Ok(true)
+    texts.sort();
+    Ok(texts.join(" "))
 }
 
 /// What an object of a plain container type holds.

@@ -33,13 +33,19 @@ type MakeRunner = fn(&Bound<'_, PyAny>, &Bound<'_, PyList>) -> PyResult<Box<dyn 
 
 /// A program ready to run.
 pub(crate) trait Runner: Send + Sync {
-    /// Runs it: new tensors in the order of the program's outputs. `scope` is a list of one scope nobody else uses now.
+    /// Runs it: new tensors in the order of the program's outputs. `scopes` is a list of as many as it takes, which nobody else
+    /// uses now.
     fn run<'py>(
         &self,
         inputs: &Bound<'py, PyTuple>,
         parameters: &Bound<'py, PyTuple>,
-        scope: &Bound<'py, PyList>,
+        scopes: &Bound<'py, PyList>,
     ) -> PyResult<Bound<'py, PyAny>>;
+
+    /// How many scopes a run takes.
+    fn scopes(&self) -> usize {
+        1
+    }
 }
 
 /// The release line of the installed Paddle. What counts is how programs are run, which changed between 3.0 and 3.3.

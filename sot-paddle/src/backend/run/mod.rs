@@ -1,6 +1,7 @@
 //! A finished graph. A call is one call of Paddle's executor with everything prepared. Parameters are held weakly; scopes,
 //! in which the executor keeps a run's variables, are lent to one run at a time, as Paddle lets other threads run meanwhile.
 
+pub(crate) mod chain;
 pub(crate) mod collector;
 pub(crate) mod garbage;
 pub(crate) mod late;
@@ -140,7 +141,7 @@ impl Graph {
             paddle: Arc::clone(paddle),
             through: results_through,
             made,
-            scopes: Scopes::new(py, paddle, program.as_ref().is_some_and(|program| program.training)),
+            scopes: Scopes::new(py, paddle, program.as_ref()),
             program,
             inputs,
             parameters,
@@ -307,13 +308,15 @@ pub(crate) fn live_parameters<'py>(py: Python<'py>, parameters: &[WeakRef]) -> P
 /// with the thread that used it, where the pass has ended when the next forward begins.
 struct Scopes {
     new_scope: Py<PyAny>,
+    /// How many a run takes.
+    each: usize,
     awaits_backward: bool,
     /// Those not lent. The lock is never held over a call into Python, which may switch threads.
     idle: Mutex<VecDeque<Scope>>,
 }
 
+/// What one run takes: a scope for each program of the graph, most often one.
 struct Scope {
-    object: Py<PyAny>,
     as_list: Py<PyList>,
     user: Weak<()>,
     is_new: bool,
@@ -326,8 +329,13 @@ thread_local! {
 }
 
 impl Scopes {
-    fn new(py: Python<'_>, paddle: &Paddle, awaits_backward: bool) -> Self {
-        Scopes { new_scope: paddle.scope.clone_ref(py), awaits_backward, idle: Mutex::default() }
+    fn new(py: Python<'_>, paddle: &Paddle, program: Option<&Program>) -> Self {
+        Scopes {
+            new_scope: paddle.scope.clone_ref(py),
+            each: program.map_or(0, |program| program.runner.scopes()),
+            awaits_backward: program.is_some_and(|program| program.training),
+            idle: Mutex::default(),
+        }
     }
 
     fn lend(&self, py: Python<'_>) -> PyResult<Scope> {
@@ -342,10 +350,9 @@ impl Scopes {
             }
             self.with_idle(|idle| idle.push_back(scope));
         }
-        let scope = self.new_scope.bind(py).call0()?;
+        let scopes = (0..self.each).map(|_| self.new_scope.bind(py).call0()).collect::<PyResult<Vec<_>>>()?;
         Ok(Scope {
-            as_list: PyList::new(py, [&scope])?.unbind(),
-            object: scope.unbind(),
+            as_list: PyList::new(py, scopes)?.unbind(),
             user: Weak::new(),
             is_new: true,
             tenancy: Arc::new(Tenancy::new()),
@@ -375,6 +382,11 @@ impl Scope {
 
     /// Whether Paddle says that no backward pass needs it any more.
     fn is_reusable(&self, py: Python<'_>) -> PyResult<bool> {
-        self.object.bind(py).getattr(intern!(py, "_can_reused"))?.is_truthy()
+        for scope in self.as_list.bind(py) {
+            if !scope.getattr(intern!(py, "_can_reused"))?.is_truthy()? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 }

@@ -1,0 +1,70 @@
+//! What a program does with what it is given, so that programs which do the same are told: as in the layers of a deep model,
+//! which differ in their parameters only.
+
+use std::collections::HashMap;
+
+use pyo3::prelude::*;
+
+use crate::backend::numbers::twin;
+
+/// The operations of a program in order, with their attributes and where each finds its operands.
+#[derive(Default, PartialEq, Eq)]
+pub(crate) struct Likeness {
+    operations: Vec<Done>,
+    results: Vec<Option<usize>>,
+    /// Values in the order in which they come to be.
+    known: Known,
+}
+
+/// Where values are, by what they are known by in the program that was copied: it says nothing of what is done.
+#[derive(Default)]
+struct Known(HashMap<u64, usize>);
+
+impl PartialEq for Known {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.len() == other.0.len()
+    }
+}
+
+impl Eq for Known {}
+
+#[derive(PartialEq, Eq)]
+enum Done {
+    Operation { name: String, attributes: String, operands: Vec<Option<usize>>, results: usize },
+    Given { shape: Vec<i64>, dtype: String, stop_gradient: bool },
+}
+
+impl Likeness {
+    /// An operation with what it takes and gives.
+    pub(super) fn add(&mut self, operation: &Bound<'_, PyAny>, taken: &[u64], given: &[u64]) -> PyResult<()> {
+        self.operations.push(Done::Operation {
+            name: operation.call_method0("name")?.extract()?,
+            attributes: twin::attributes_text(operation)?,
+            operands: taken.iter().map(|id| self.known.0.get(id).copied()).collect(),
+            results: given.len(),
+        });
+        given.iter().for_each(|&id| self.note(id));
+        Ok(())
+    }
+
+    /// An input or a parameter.
+    pub(super) fn add_given(&mut self, value: &Bound<'_, PyAny>, id: u64) -> PyResult<()> {
+        self.operations.push(Done::Given {
+            shape: value.getattr("shape")?.extract()?,
+            dtype: value.getattr("dtype")?.repr()?.to_string(),
+            stop_gradient: value.getattr("stop_gradient")?.is_truthy()?,
+        });
+        self.note(id);
+        Ok(())
+    }
+
+    /// A value that the program gives.
+    pub(super) fn add_result(&mut self, id: u64) {
+        self.results.push(self.known.0.get(&id).copied());
+    }
+
+    fn note(&mut self, id: u64) {
+        let next = self.known.0.len();
+        self.known.0.entry(id).or_insert(next);
+    }
+}

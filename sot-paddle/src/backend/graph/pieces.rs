@@ -1,0 +1,277 @@
+//! Long programs, handed over as several. Paddle's executor sets itself up in time quadratic in a program's length and runs
+//! long programs slower per operation, so a long one is cut where few values cross. A cut is no graph break: each piece is
+//! given what earlier ones computed, and gradients go back the same way.
+
+use std::collections::{HashMap, HashSet};
+
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+use sot_core::cpython;
+
+use super::cuts;
+use super::likeness::Likeness;
+use crate::backend::paddle::Paddle;
+
+/// More operations than this in one program are cut. Measured with Paddle 3.3: up to here, first and later runs take time in
+/// proportion to the length.
+const LONGEST: usize = 600;
+
+/// As many operations as a piece has at most.
+const PIECE: usize = 200;
+
+/// Where a piece finds what it is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// An input of the graph.
+    Input(usize),
+    /// What a piece before it has computed, by its number among all such values.
+    Computed(usize),
+}
+
+/// A program with what it is given and gives.
+pub(crate) struct Piece<'py> {
+    pub(crate) program: Bound<'py, PyAny>,
+    pub(crate) sources: Vec<Source>,
+    pub(crate) inputs: Bound<'py, PyList>,
+    /// Indices of the graph's parameters.
+    pub(crate) parameters: Vec<usize>,
+    pub(crate) values: Bound<'py, PyList>,
+    /// What it computes for others: the numbers among all such values go on from piece to piece.
+    pub(crate) results: Bound<'py, PyList>,
+    /// Pieces that are alike do the same with what they are given.
+    pub(crate) likeness: Likeness,
+}
+
+/// The pieces of a program, and of each of its results the number among what they compute.
+pub(crate) struct Pieces<'py> {
+    pub(crate) pieces: Vec<Piece<'py>>,
+    pub(crate) results: Vec<usize>,
+}
+
+/// Cuts a program into pieces; `None` if it is short, or has operations with programs of their own, which see all around them.
+pub(crate) fn pieces<'py>(
+    paddle: &Paddle,
+    program: &Bound<'py, PyAny>,
+    (inputs, values, results): (&Bound<'py, PyList>, &Bound<'py, PyList>, &Bound<'py, PyList>),
+) -> PyResult<Option<Pieces<'py>>> {
+    let (longest, piece) = said_longest().map_or((LONGEST, PIECE), |said| (said, said));
+    let operations: Vec<Bound<'py, PyAny>> = program.call_method0("global_block")?.getattr("ops")?.extract()?;
+    if operations.len() <= longest {
+        return Ok(None);
+    }
+    let mut read = Vec::with_capacity(operations.len());
+    for operation in operations {
+        match Operation::read(operation)? {
+            Some(operation) => read.push(operation),
+            None => return Ok(None),
+        }
+    }
+    let results_ids = ids(results)?;
+    let places = cuts::places(&read, &results_ids, piece);
+    if places.is_empty() {
+        return Ok(None);
+    }
+    let mut cutter = Cutter::new(paddle, &read, (inputs, values), results)?;
+    let ends = places.iter().copied().chain([read.len()]);
+    let mut start = 0;
+    for end in ends {
+        cutter.cut(start, end)?;
+        start = end;
+    }
+    let numbers = results_ids.iter().map(|id| cutter.computed.get(id).copied()).collect::<Option<Vec<_>>>();
+    Ok(numbers.map(|results| Pieces { pieces: cutter.pieces, results }))
+}
+
+/// The number in `SOT_PROGRAM_SIZE`.
+fn said_longest() -> Option<usize> {
+    std::env::var("SOT_PROGRAM_SIZE").ok().and_then(|size| size.trim().parse().ok()).filter(|size| *size > 0)
+}
+
+/// What a value is known by.
+pub(super) fn id(value: &Bound<'_, PyAny>) -> PyResult<u64> {
+    value.call_method0("hash")?.extract()
+}
+
+fn ids(values: &Bound<'_, PyList>) -> PyResult<Vec<u64>> {
+    values.iter().map(|value| id(&value)).collect()
+}
+
+/// How an operation comes to be in a piece.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// An input or a parameter: it is given to each piece that takes it.
+    Given,
+    /// A constant, made again in each piece that takes it.
+    Constant,
+    /// Computed in one piece.
+    Computed,
+}
+
+/// An operation with its values.
+pub(super) struct Operation<'py> {
+    object: Bound<'py, PyAny>,
+    pub(super) role: Role,
+    operands: Vec<Bound<'py, PyAny>>,
+    pub(super) taken: Vec<u64>,
+    pub(super) given: Vec<u64>,
+    /// Whether its results can be given to another program: a list of tensors cannot.
+    pub(super) may_cross: bool,
+}
+
+impl<'py> Operation<'py> {
+    /// `None` if it has programs of its own.
+    fn read(object: Bound<'py, PyAny>) -> PyResult<Option<Self>> {
+        if object.call_method0("num_regions")?.extract::<usize>()? > 0 {
+            return Ok(None);
+        }
+        let name: String = object.call_method0("name")?.extract()?;
+        let role = match name.as_str() {
+            "pd_op.data" | "builtin.parameter" => Role::Given,
+            "pd_op.full" | "pd_op.full_int_array" => Role::Constant,
+            _ => Role::Computed,
+        };
+        let (mut operands, mut taken) = (Vec::new(), Vec::new());
+        for operand in object.call_method0("operands_source")?.try_iter()? {
+            let operand = operand?;
+            // An operand that may be left out, and is.
+            if operand.call_method0("initialized")?.is_truthy()? {
+                taken.push(id(&operand)?);
+                operands.push(operand);
+            }
+        }
+        let (mut given, mut may_cross) = (Vec::new(), true);
+        for result in object.call_method0("results")?.try_iter()? {
+            let result = result?;
+            may_cross &= result.call_method0("is_dense_tensor_type")?.is_truthy()?;
+            given.push(id(&result)?);
+        }
+        // A constant with operands is computed from them.
+        let role = if role == Role::Constant && !taken.is_empty() { Role::Computed } else { role };
+        Ok(Some(Operation { object, role, operands, taken, given, may_cross }))
+    }
+}
+
+/// Makes the pieces, one after another.
+struct Cutter<'a, 'py> {
+    paddle: &'a Paddle,
+    operations: &'a [Operation<'py>],
+    /// Which operation gives a value that each piece has anew.
+    renewed: HashMap<u64, usize>,
+    inputs: HashMap<u64, usize>,
+    parameters: HashMap<u64, usize>,
+    /// The last operation that takes a value; results of the program are taken behind all.
+    last_taken: HashMap<u64, usize>,
+    /// Values that pieces have given, and their numbers.
+    computed: HashMap<u64, usize>,
+    pieces: Vec<Piece<'py>>,
+    pir: Bound<'py, PyAny>,
+}
+
+impl<'a, 'py> Cutter<'a, 'py> {
+    fn new(
+        paddle: &'a Paddle,
+        operations: &'a [Operation<'py>],
+        (inputs, values): (&Bound<'py, PyList>, &Bound<'py, PyList>),
+        results: &Bound<'py, PyList>,
+    ) -> PyResult<Self> {
+        let numbered = |values: &Bound<'py, PyList>| -> PyResult<HashMap<u64, usize>> {
+            Ok(ids(values)?.into_iter().enumerate().map(|(at, id)| (id, at)).collect())
+        };
+        let renewed = operations.iter().enumerate().filter(|(_, operation)| operation.role != Role::Computed);
+        Ok(Cutter {
+            paddle,
+            operations,
+            renewed: renewed.flat_map(|(at, operation)| operation.given.iter().map(move |&id| (id, at))).collect(),
+            inputs: numbered(inputs)?,
+            parameters: numbered(values)?,
+            last_taken: cuts::last_taken(operations, &ids(results)?),
+            computed: HashMap::new(),
+            pieces: Vec::new(),
+            pir: cpython::import(results.py(), "paddle.base.libpaddle")?.getattr("pir")?,
+        })
+    }
+
+    /// Copies the operations from `start` up to `end` into a program of their own.
+    fn cut(&mut self, start: usize, end: usize) -> PyResult<()> {
+        let py = self.pir.py();
+        let target = self.paddle.static_mode.new_target(py, &self.paddle.program)?;
+        let mut piece = Piece {
+            program: target.main.bind(py).clone(),
+            sources: Vec::new(),
+            inputs: PyList::empty(py),
+            parameters: Vec::new(),
+            values: PyList::empty(py),
+            results: PyList::empty(py),
+            likeness: Likeness::default(),
+        };
+        let paddle = self.paddle;
+        paddle.static_mode.within(py, &target, || self.fill(&mut piece, start, end))?;
+        self.pieces.push(piece);
+        Ok(())
+    }
+
+    fn fill(&mut self, piece: &mut Piece<'py>, start: usize, end: usize) -> PyResult<()> {
+        let operations = self.operations;
+        let copies = self.pir.getattr("IrMapping")?.call0()?;
+        let whole = self.pir.getattr("CloneOptions")?.call1((true, true, true))?;
+        let mut present = HashSet::new();
+        for operation in operations[start..end].iter().filter(|operation| operation.role == Role::Computed) {
+            for (operand, &id) in operation.operands.iter().zip(&operation.taken) {
+                if present.insert(id) {
+                    self.supply(piece, (operand, id), &copies, &whole)?;
+                }
+            }
+            operation.object.call_method1("clone", (&copies, &whole))?;
+            piece.likeness.add(&operation.object, &operation.taken, &operation.given)?;
+            present.extend(&operation.given);
+        }
+        for operation in operations[start..end].iter().filter(|operation| operation.role == Role::Computed) {
+            let values: Vec<Bound<'py, PyAny>> = operation.object.call_method0("results")?.extract()?;
+            for (value, &id) in values.iter().zip(&operation.given) {
+                if self.last_taken.get(&id).is_some_and(|&last| last >= end) {
+                    self.computed.insert(id, self.computed.len());
+                    piece.likeness.add_result(id);
+                    piece.results.append(copies.call_method1("look_up", (value,))?)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Has the piece know a value that it does not compute.
+    fn supply(
+        &self,
+        piece: &mut Piece<'py>,
+        (value, id): (&Bound<'py, PyAny>, u64),
+        copies: &Bound<'py, PyAny>,
+        whole: &Bound<'py, PyAny>,
+    ) -> PyResult<()> {
+        let py = value.py();
+        let source = match (self.inputs.get(&id), self.computed.get(&id)) {
+            (Some(&at), _) => Source::Input(at),
+            (None, Some(&at)) => Source::Computed(at),
+            (None, None) => {
+                if let Some(&at) = self.renewed.get(&id) {
+                    let operation = &self.operations[at].object;
+                    operation.call_method1("clone", (copies, whole))?;
+                    match self.parameters.contains_key(&id) {
+                        true => piece.likeness.add_given(value, id)?,
+                        false => piece.likeness.add(operation, &[], &[id])?,
+                    }
+                }
+                if let Some(&at) = self.parameters.get(&id) {
+                    piece.parameters.push(at);
+                    piece.values.append(copies.call_method1("look_up", (value,))?)?;
+                }
+                return Ok(());
+            }
+        };
+        let name = format!("sot.piece.{}", piece.sources.len());
+        let data = self.paddle.data.bind(py).call1((name, value.getattr("shape")?, value.getattr("dtype")?))?;
+        data.setattr("stop_gradient", value.getattr("stop_gradient")?)?;
+        copies.call_method1("add", (value, &data))?;
+        piece.likeness.add_given(value, id)?;
+        piece.sources.push(source);
+        piece.inputs.append(data)
+    }
+}
