@@ -341,7 +341,11 @@ impl Variable for LayerVariable {
         if is_made(cx, this) {
             let known = value.map(|value| cx.known(value)).transpose()?.flatten().is_some();
             // A setting, which lies in its own dict; the layer has no stores to look in.
-            if self.made_of.is_none() && known && &**name != "training" && self.has_layers_own(cx, this, "__setattr__")? {
+            if self.made_of.is_none()
+                && known
+                && &**name != "training"
+                && self.has_layers_own(cx, this, "__setattr__")?
+            {
                 return object_model::generic_set_attr(cx, this, name, value);
             }
             let text = format!("{name} of a layer made in the function");

@@ -325,9 +325,10 @@ fn of_function(paddle: &Paddle, callable: &Bound<'_, PyAny>) -> PyResult<CallPol
     let Some(name) = text(callable, "__name__")? else { return Ok(CallPolicy::Follow) };
     let Some(module) = module_of(paddle, callable)? else { return Ok(CallPolicy::Follow) };
     let policy = by_module(&module, &name);
-    let is_followed = matches!(policy, CallPolicy::Api | CallPolicy::InPlace | CallPolicy::Constant | CallPolicy::Manager)
-        && foundation::is_replaced(paddle, callable)?
-        || policy != CallPolicy::Follow && !origin::is_own(callable)?;
+    let is_followed =
+        matches!(policy, CallPolicy::Api | CallPolicy::InPlace | CallPolicy::Constant | CallPolicy::Manager)
+            && foundation::is_replaced(paddle, callable)?
+            || policy != CallPolicy::Follow && !origin::is_own(callable)?;
     if is_followed {
         return Ok(CallPolicy::Follow);
     }

@@ -101,9 +101,9 @@ pub(crate) fn of_function(paddle: &Paddle, function: &Bound<'_, PyAny>) -> PyRes
 
 /// What calling a layer of the class rests on.
 pub(crate) fn of_layer(paddle: &Paddle, class: &Bound<'_, PyType>) -> PyResult<Arc<Foundation>> {
-    paddle.foundations.get(class.as_any(), || {
-        Search::new(paddle.tensor_type.bind(class.py()), Some(class)).of_layer(class)
-    })
+    paddle
+        .foundations
+        .get(class.as_any(), || Search::new(paddle.tensor_type.bind(class.py()), Some(class)).of_layer(class))
 }
 
 /// What a statement's call rests on: a test that it stays as it is, with what is tested.
@@ -147,7 +147,8 @@ pub(crate) fn calls_by_name(module: &Bound<'_, PyAny>, name: &str, globals: &Bou
     if origin::is_paddles(globals)? {
         return Ok(false);
     }
-    Ok(cpython::dict_get(&module.dict(), PyString::intern(module.py(), name).as_any()).is_some_and(|held| may_be_called(&held)))
+    Ok(cpython::dict_get(&module.dict(), PyString::intern(module.py(), name).as_any())
+        .is_some_and(|held| may_be_called(&held)))
 }
 
 /// Whether the value is the program's, or rests on what is: in the place of Paddle's.

@@ -149,9 +149,9 @@ fn is_of_library(py: Python<'_>, top: &str) -> PyResult<bool> {
         Ok(module.getattr_opt("__file__")?.and_then(|file| file.extract().ok()))
     };
     let Ok(module) = sys.getattr("modules")?.get_item(top) else { return Ok(false) };
-    let Some((library, _)) = file(cpython::import(py, "os")?.as_any())?.and_then(|os| {
-        os.rsplit_once('/').map(|(folder, file)| (format!("{folder}/"), file.to_owned()))
-    }) else {
+    let Some((library, _)) = file(cpython::import(py, "os")?.as_any())?
+        .and_then(|os| os.rsplit_once('/').map(|(folder, file)| (format!("{folder}/"), file.to_owned())))
+    else {
         return Ok(false);
     };
     Ok(file(&module)?.is_some_and(|file| file.starts_with(&library) && !file.contains("site-packages")))
