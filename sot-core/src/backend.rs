@@ -278,6 +278,28 @@ pub trait Backend: Send + Sync {
         meta: &TensorMeta,
         value: &Bound<'_, PyAny>,
     ) -> PyResult<TensorAttribute>;
+    /// Whether what the type of tensors or of layers holds under a name is the program's, put where the framework's own was; or calls
+    /// what is.
+    fn is_replaced(&self, held: &Bound<'_, PyAny>) -> bool {
+        let _ = held;
+        false
+    }
+    /// Whether the framework's own code finds a function in a module under this name, and code with these globals is not the framework's.
+    fn calls_by_name(&self, module: &Bound<'_, PyAny>, name: &str, globals: &Bound<'_, PyDict>) -> bool {
+        let _ = (module, name, globals);
+        false
+    }
+    /// A test that the framework's code for a statement finds what it finds now under the names that it looks up, with the object that
+    /// is asked about.
+    #[allow(clippy::type_complexity, reason = "an object and a test of it, or neither")]
+    fn foundation(
+        &self,
+        kind: CallKind,
+        callee: &Bound<'_, PyAny>,
+    ) -> PyResult<Option<(Py<PyAny>, Box<dyn ObjectTest>)>> {
+        let _ = (kind, callee);
+        Ok(None)
+    }
     /// What a user of the framework can do about a break, where it can be said better than in general terms.
     fn hint(&self, reason: ReasonId) -> Option<&'static str> {
         let _ = reason;

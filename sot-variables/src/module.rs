@@ -119,6 +119,11 @@ impl Variable for ModuleVariable {
         if !module.is_exact_instance_of::<PyModule>() {
             return Err(refuse());
         }
+        let globals = cx.frame().globals.dict.bind(cx.py).clone();
+        if cx.runtime.backend.calls_by_name(&module, name, &globals) {
+            let text = format!("putting something in the place of {name} of {}", self.text(cx));
+            return Err(Unwind::break_graph(ReasonId::UnsupportedMutation, text));
+        }
         self.refuse_descriptor(cx, name)?;
         let dict = cpython::instance_dict(&module).ok_or_else(refuse)?;
         if value.is_none() && self.get_attr(cx, this, name)?.is_none() {

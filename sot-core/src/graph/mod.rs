@@ -440,6 +440,10 @@ impl<'py> OpcodeExecutor<'py> {
                 return Err(if for_sizes { self.settle_sizes(refused) } else { refused });
             }
         };
+        if let Some((object, test)) = self.runtime.backend.foundation(kind, callee)? {
+            let tracker = self.constant_tracker(object);
+            self.guards.add(tracker, Test::Object(test));
+        }
         for (object, tracker) in std::mem::take(&mut self.holds_for) {
             object_model::guard_identity(self, object.bind(self.py), tracker);
         }

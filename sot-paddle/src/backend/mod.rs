@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyType;
+use pyo3::types::{PyDict, PyType};
 use sot_core::backend::{
     Backend, CallKind, CallPolicy, GraphBuilder, ObjectTest, OfLayout, StateTest, TensorAttribute, TensorMeta,
 };
@@ -23,7 +23,7 @@ use sot_core::error::ReasonId;
 use sot_core::graph::Exported;
 
 use crate::backend::calls::layer::Layers;
-use crate::backend::calls::{api, hints, layer, layout};
+use crate::backend::calls::{api, foundation, hints, layer, layout};
 use crate::backend::graph::builder::PaddleBuilder;
 use crate::backend::graph::{data, export};
 use crate::backend::numbers::{floats, scalar, sizes};
@@ -163,6 +163,22 @@ impl Backend for PaddleBackend {
 
     fn call_policy(&self, callable: &Bound<'_, PyAny>) -> CallPolicy {
         api::call_policy(&self.paddle, callable)
+    }
+
+    fn is_replaced(&self, held: &Bound<'_, PyAny>) -> bool {
+        foundation::is_replaced(&self.paddle, held).unwrap_or(false)
+    }
+
+    fn calls_by_name(&self, module: &Bound<'_, PyAny>, name: &str, globals: &Bound<'_, PyDict>) -> bool {
+        foundation::calls_by_name(module, name, globals).unwrap_or(true)
+    }
+
+    fn foundation(
+        &self,
+        kind: CallKind,
+        callee: &Bound<'_, PyAny>,
+    ) -> PyResult<Option<(Py<PyAny>, Box<dyn ObjectTest>)>> {
+        foundation::of_call(&self.paddle, kind, callee)
     }
 
     fn tensor_attribute(

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple, PyType};
-use sot_core::backend::CallKind;
+use sot_core::backend::{Backend, CallKind};
 use sot_core::builtin;
 use sot_core::codegen::CodeGen;
 use sot_core::cpython;
@@ -87,13 +87,13 @@ impl LayerVariable {
         Ok(Rc::new(LayerVariable { object: object.clone().unbind(), made_of: None }))
     }
 
-    /// Whether the class has `nn.Layer`'s own method under a name.
-    fn has_layers_own(&self, cx: &OpcodeExecutor<'_>, name: &str) -> Flow<bool> {
-        let key = PyString::intern(cx.py, name);
-        let layer = PaddleBackend::installed(cx.py)?.layer_type(cx.py);
-        let own = cpython::type_lookup(&self.object.bind(cx.py).get_type(), &key);
-        let base = cpython::type_lookup(&layer, &key);
-        Ok(matches!((own, base), (Some(own), Some(base)) if own.is(&base)))
+    /// Whether the class has `nn.Layer`'s own method under a name, which is Paddle's; it is assumed to stay.
+    fn has_layers_own(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str) -> Flow<bool> {
+        let Some((held, tracker)) = object_model::lookup(cx, this, &name.into())? else { return Ok(false) };
+        object_model::guard_identity(cx, &held, tracker);
+        let backend = PaddleBackend::installed(cx.py)?;
+        let base = cpython::type_lookup(&backend.layer_type(cx.py), &PyString::intern(cx.py, name));
+        Ok(base.is_some_and(|base| base.is(&held)) && !backend.is_replaced(&held))
     }
 
     /// One of the layer's own dicts, as it is outside the trace.
@@ -327,7 +327,7 @@ impl Variable for LayerVariable {
             let text = "the attributes of a layer made in the function, as a dict";
             return Err(Unwind::break_graph(ReasonId::UnsupportedAttribute, text));
         }
-        if self.is_changed(cx, this)? || !self.has_layers_own(cx, "__getattr__")? {
+        if self.is_changed(cx, this)? || !self.has_layers_own(cx, this, "__getattr__")? {
             return object_model::get_attr(cx, this, name);
         }
         object_model::assume_own_reads(cx, this)?;
@@ -341,7 +341,11 @@ impl Variable for LayerVariable {
         if is_made(cx, this) {
             let known = value.map(|value| cx.known(value)).transpose()?.flatten().is_some();
             // A setting, which lies in its own dict; the layer has no stores to look in.
-            if self.made_of.is_none() && known && &**name != "training" && self.has_layers_own(cx, "__setattr__")? {
+            if self.made_of.is_none()
+                && known
+                && &**name != "training"
+                && self.has_layers_own(cx, this, "__setattr__")?
+            {
                 return object_model::generic_set_attr(cx, this, name, value);
             }
             let text = format!("{name} of a layer made in the function");
@@ -383,8 +387,12 @@ impl Variable for LayerVariable {
     }
 
     fn call(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
-        if !self.has_layers_own(cx, "__call__")? {
+        if !self.has_layers_own(cx, this, "__call__")? {
             return object_model::call(cx, this, args);
+        }
+        if !self.has_layers_own(cx, this, "__getattr__")? {
+            let outcome = self.call_followed(cx, this, args);
+            return cx.without_frames(outcome);
         }
         let layer = self.object.bind(cx.py).clone();
         if let Some(list) = marks::listed(&layer)? {

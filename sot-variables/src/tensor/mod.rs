@@ -97,6 +97,31 @@ impl TensorVariable {
         }
     }
 
+    /// Whether the program has put something of its own in the type of tensors, under the name of an attribute or special method. What
+    /// the type holds there is assumed to stay.
+    fn is_replaced(&self, cx: &mut OpcodeExecutor<'_>, name: &str) -> Flow<bool> {
+        let ty = self.python_type(cx);
+        // That it has this type is among the guards of a tensor.
+        let of = cx.constant_tracker(ty.clone().unbind());
+        let Some((held, tracker)) = object_model::lookup_in_type(cx, &ty, of, &name.into())? else { return Ok(false) };
+        object_model::guard_identity(cx, &held, tracker);
+        Ok(cx.runtime.backend.is_replaced(&held))
+    }
+
+    /// Whether reading attributes of tensors runs a function of the program's; that it does not is assumed to stay.
+    fn has_own_reads(&self, cx: &mut OpcodeExecutor<'_>) -> Flow<bool> {
+        let ty = self.python_type(cx);
+        let ty = ty.cast::<pyo3::types::PyType>().map_err(PyErr::from)?;
+        if !cpython::uses_generic_getattr(ty) {
+            return Ok(true);
+        }
+        let of = cx.constant_tracker(ty.clone().into_any().unbind());
+        if cpython::is_heap_type(ty) {
+            cx.guards.add(of, Test::PlainReads);
+        }
+        Ok(false)
+    }
+
     fn call_method(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str, args: &[VarId]) -> Flow<VarId> {
         refuse_listed(cx, &self.python_type(cx), name)?;
         let args = std::iter::once(this).chain(args.iter().copied()).collect();
@@ -330,6 +355,9 @@ impl Variable for TensorVariable {
         if let ("name", Some(Some(written))) = (&**name, cx.effects.attribute(this, name)) {
             return Ok(Some(written));
         }
+        if self.is_replaced(cx, name)? || self.has_own_reads(cx)? {
+            return object_model::get_attr(cx, this, name);
+        }
         let value = match &self.source {
             Source::External(object) => object.bind(cx.py).clone(),
             Source::Computed(symbol) | Source::Written(symbol, _) => cx.graph.value(*symbol),
@@ -423,11 +451,17 @@ impl Variable for TensorVariable {
     }
 
     fn get_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId) -> Flow<VarId> {
+        if self.is_replaced(cx, "__getitem__")? {
+            return object_model::call_special(cx, this, "__getitem__", &[key]);
+        }
         let key = self.operand(cx, "__getitem__", key)?;
         self.call_method(cx, this, "__getitem__", &[key])
     }
 
     fn set_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId, value: VarId) -> Flow<()> {
+        if self.is_replaced(cx, "__setitem__")? {
+            return object_model::call_special(cx, this, "__setitem__", &[key, value]).map(drop);
+        }
         refuse_listed(cx, &self.python_type(cx), "__setitem__")?;
         let key = self.operand(cx, "__setitem__", key)?;
         let callee = PyString::intern(cx.py, "__setitem__").into_any();
@@ -439,6 +473,9 @@ impl Variable for TensorVariable {
     }
 
     fn len(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
+        if self.is_replaced(cx, "__len__")? {
+            return object_model::len(cx, this);
+        }
         match self.meta.shape.first() {
             Some(Some(n)) => cx.integer(*n),
             Some(None) if cx.sizes.are_open() => self.size(cx, this, 0),
@@ -459,24 +496,36 @@ impl Variable for TensorVariable {
     }
 
     fn iter(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
+        if self.is_replaced(cx, "__iter__")? || self.is_replaced(cx, "__len__")? {
+            return object_model::iter(cx, this);
+        }
         let items = self.items(cx, this)?.unwrap_or_default();
         let items = cx.tuple(items);
         cx.iter(items)
     }
 
     fn special(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str) -> Flow<Option<VarId>> {
+        if self.is_replaced(cx, name)? {
+            return Ok(None);
+        }
         let method = |answer| TensorMethodVariable::new(&name.into(), this, Does::Know(answer));
         Ok(self.answer(cx, name)?.map(|answer| cx.produce(method(answer))))
     }
 
-    fn truth(&self, cx: &mut OpcodeExecutor<'_>, _: VarId) -> Flow<bool> {
+    fn truth(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {
+        if self.is_replaced(cx, "__bool__")? {
+            return object_model::truth(cx, this);
+        }
         if let Some(answer) = self.answer(cx, "__bool__")? {
             return Ok(answer.is_truthy(cx.py)?);
         }
         Err(Unwind::break_graph(ReasonId::TensorTruth, "the truth of a tensor decides where the program goes"))
     }
 
-    fn contains(&self, _: &mut OpcodeExecutor<'_>, _: VarId, _: VarId) -> Flow<VarId> {
+    fn contains(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, item: VarId) -> Flow<VarId> {
+        if self.is_replaced(cx, "__contains__")? {
+            return object_model::contains(cx, this, item);
+        }
         Err(Unwind::break_graph(ReasonId::TensorValue, "membership in a tensor"))
     }
 
@@ -489,6 +538,9 @@ impl Variable for TensorVariable {
         reflected: bool,
     ) -> Flow<Option<VarId>> {
         let name = if reflected { op.reflected() } else { op.method() };
+        if self.is_replaced(cx, name)? {
+            return object_model::binary(cx, op, this, other, reflected);
+        }
         let other = self.operand(cx, name, other)?;
         if !self.knows(cx, name, other)? {
             let text = format!("'{}' between a tensor and {}", op.symbol(), cx.text(other));
@@ -497,7 +549,10 @@ impl Variable for TensorVariable {
         self.call_method(cx, this, name, &[other]).map(Some)
     }
 
-    fn inplace(&self, cx: &mut OpcodeExecutor<'_>, op: BinaryOp, _: VarId, other: VarId) -> Flow<Option<VarId>> {
+    fn inplace(&self, cx: &mut OpcodeExecutor<'_>, op: BinaryOp, this: VarId, other: VarId) -> Flow<Option<VarId>> {
+        if self.is_replaced(cx, &op.inplace())? {
+            return object_model::inplace(cx, op, this, other);
+        }
         if self.knows(cx, &op.inplace(), other)? {
             let text = format!("'{}=' changes a tensor in place", op.symbol());
             return Err(Unwind::break_graph(ReasonId::UnsupportedMutation, text));
@@ -506,10 +561,16 @@ impl Variable for TensorVariable {
     }
 
     fn unary(&self, cx: &mut OpcodeExecutor<'_>, op: UnaryOp, this: VarId) -> Flow<VarId> {
+        if self.is_replaced(cx, op.method())? {
+            return object_model::call_special(cx, this, op.method(), &[]);
+        }
         self.call_method(cx, this, op.method(), &[])
     }
 
     fn compare(&self, cx: &mut OpcodeExecutor<'_>, op: CompareOp, this: VarId, other: VarId) -> Flow<Option<VarId>> {
+        if self.is_replaced(cx, op.method())? {
+            return object_model::compare(cx, op, this, other);
+        }
         let other = self.operand(cx, op.method(), other)?;
         if !self.knows(cx, op.method(), other)? {
             let text = format!("'{}' between a tensor and {}", op.symbol(), cx.text(other));

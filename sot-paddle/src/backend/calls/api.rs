@@ -5,9 +5,11 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyCFunction, PyType};
 use sot_core::backend::{CallPolicy, Returns, TensorAttribute, TensorMeta};
 
+use crate::backend::calls::foundation;
 use crate::backend::calls::layer;
 use crate::backend::calls::marks;
 use crate::backend::calls::names;
+use crate::backend::calls::origin;
 use crate::backend::calls::stand_in;
 use crate::backend::memory::in_place;
 use crate::backend::paddle::Paddle;
@@ -323,6 +325,13 @@ fn of_function(paddle: &Paddle, callable: &Bound<'_, PyAny>) -> PyResult<CallPol
     let Some(name) = text(callable, "__name__")? else { return Ok(CallPolicy::Follow) };
     let Some(module) = module_of(paddle, callable)? else { return Ok(CallPolicy::Follow) };
     let policy = by_module(&module, &name);
+    let is_followed =
+        matches!(policy, CallPolicy::Api | CallPolicy::InPlace | CallPolicy::Constant | CallPolicy::Manager)
+            && foundation::is_replaced(paddle, callable)?
+            || policy != CallPolicy::Follow && !origin::is_own(callable)?;
+    if is_followed {
+        return Ok(CallPolicy::Follow);
+    }
     if policy == CallPolicy::Api {
         if let Some((argument, at)) = in_place::asked_by(paddle, callable, &name)? {
             return Ok(CallPolicy::InPlaceIf { argument, at });

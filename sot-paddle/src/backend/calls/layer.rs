@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple, PyType};
 use sot_core::cpython;
 
+use crate::backend::calls::foundation;
 use crate::backend::paddle::Paddle;
 
 /// Where Paddle defines its layers.
@@ -48,9 +49,9 @@ pub(crate) fn is_leaf(paddle: &Paddle, layer: &Bound<'_, PyAny>) -> PyResult<boo
             return Ok(false);
         }
     }
-    // Neither an instance attribute nor a patched class may put other code in the place of Paddle's.
+    // Nothing may put other code in the place of Paddle's: neither an instance attribute, nor a patched class or module.
     let forward = class.getattr("forward")?;
-    Ok(!is_shadowed(layer, &forward)? && forward.getattr("__module__")?.extract::<String>()?.starts_with("paddle."))
+    Ok(!is_shadowed(layer, &forward)? && foundation::of_layer(paddle, &class)?.replaced().is_none())
 }
 
 /// Whether layers of the class are settings and a `forward`: one of Paddle's own that makes neither parameters nor layers, or one
@@ -191,9 +192,9 @@ pub(crate) fn code_of<'py>(function: &Bound<'py, PyAny>) -> PyResult<Option<Boun
     function.getattr_opt("__code__")
 }
 
-fn names_of(code: &Bound<'_, PyAny>, names: &mut BTreeSet<String>) -> PyResult<()> {
+pub(crate) fn names_of(code: &Bound<'_, PyAny>, names: &mut impl Extend<String>) -> PyResult<()> {
     for name in code.getattr("co_names")?.cast_into::<PyTuple>()?.iter() {
-        names.insert(name.cast::<PyString>()?.to_string());
+        names.extend([name.cast::<PyString>()?.to_string()]);
     }
     // Comprehensions and lambdas are constants of the code around them.
     for constant in code.getattr("co_consts")?.cast_into::<PyTuple>()?.iter() {

@@ -1,11 +1,13 @@
 //! What Paddle's functions, methods and layers mean to a trace.
 
 pub(crate) mod api;
+pub(crate) mod foundation;
 pub(crate) mod given_back;
 pub(crate) mod hints;
 pub(crate) mod layer;
 pub(crate) mod layout;
 pub(crate) mod marks;
 pub(crate) mod names;
+pub(crate) mod origin;
 pub(crate) mod output_argument;
 pub(crate) mod stand_in;

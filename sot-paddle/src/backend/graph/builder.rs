@@ -13,6 +13,7 @@ use pyo3::types::{PyDict, PyFloat, PyList, PyString, PyTuple};
 use sot_core::backend::{CallKind, GraphBuilder, SizesMatter, StateTest, TensorMeta};
 use sot_core::cpython::{self, WeakRef};
 
+use crate::backend::calls::foundation;
 use crate::backend::calls::given_back;
 use crate::backend::calls::output_argument;
 use crate::backend::calls::stand_in::{self, Arguments, StandIn};
@@ -347,6 +348,9 @@ impl GraphBuilder for PaddleBuilder {
     ) -> PyResult<Bound<'py, PyAny>> {
         if kind != CallKind::Layer {
             output_argument::refuse(&self.paddle, callee, args, kwargs)?;
+        }
+        if let Ok(method) = callee.cast::<PyString>() {
+            foundation::refuse_replaced(&self.paddle, method)?;
         }
         self.note_state(callee.py())?;
         self.numbers.refuse_positions(&self.paddle, kind, args)?;

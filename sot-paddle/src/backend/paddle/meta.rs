@@ -8,9 +8,40 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple, PyType};
 use sot_core::backend::{ObjectTest, TensorMeta};
-use sot_core::cpython::{Getter, Place, Recorder};
+use sot_core::cpython::{self, Getter, Place, Recorder};
 
 use crate::backend::paddle::Paddle;
+
+/// Reads what Paddle says of eager tensors, also where the program has put something else in the type of tensors.
+pub(crate) struct Facts {
+    stop_gradient: Reader,
+    dtype: Reader,
+    shape: Reader,
+    place: Reader,
+    is_dense: Py<PyAny>,
+}
+
+impl Facts {
+    /// Those of this type.
+    pub(crate) fn of(tensor_type: &Bound<'_, PyType>) -> PyResult<Self> {
+        let reader = |name| Reader::new(tensor_type, name);
+        Ok(Facts {
+            stop_gradient: reader("stop_gradient"),
+            dtype: reader("dtype"),
+            shape: reader("shape"),
+            place: reader("place"),
+            is_dense: tensor_type.getattr("is_dense")?.unbind(),
+        })
+    }
+
+    fn shape(&self, tensor: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
+        self.shape.get(tensor)?.extract()
+    }
+
+    fn is_dense(&self, tensor: &Bound<'_, PyAny>) -> PyResult<bool> {
+        self.is_dense.bind(tensor.py()).call1((tensor,))?.is_truthy()
+    }
+}
 
 /// Reads one attribute of objects of one type.
 enum Reader {
@@ -39,27 +70,28 @@ pub(crate) fn of_tensor(paddle: &Paddle, tensor: &Bound<'_, PyAny>) -> PyResult<
     if !paddle.is_tensor(tensor) {
         return Err(PyTypeError::new_err(format!("{} is no tensor", tensor.get_type())));
     }
-    if !tensor.call_method0("is_dense")?.is_truthy()? {
+    let facts = &paddle.facts;
+    if !facts.is_dense(tensor)? {
         return Err(PyTypeError::new_err("only dense tensors can be part of a graph"));
     }
-    read(tensor)
+    meta(facts.shape(tensor)?, &facts.dtype.get(tensor)?, &facts.stop_gradient.get(tensor)?)
 }
 
 /// The meta of a graph value, `None` for any other object.
 pub(crate) fn of_value(paddle: &Paddle, object: &Bound<'_, PyAny>) -> PyResult<Option<TensorMeta>> {
     if paddle.is_value(object) {
-        read(object).map(Some)
+        let shape = object.getattr("shape")?.extract()?;
+        meta(shape, &object.getattr("dtype")?, &object.getattr("stop_gradient")?).map(Some)
     } else {
         Ok(None)
     }
 }
 
-fn read(tensor: &Bound<'_, PyAny>) -> PyResult<TensorMeta> {
-    let shape: Vec<i64> = tensor.getattr("shape")?.extract()?;
+fn meta(shape: Vec<i64>, dtype: &Bound<'_, PyAny>, stop_gradient: &Bound<'_, PyAny>) -> PyResult<TensorMeta> {
     Ok(TensorMeta {
         shape: shape.into_iter().map(|size| (size >= 0).then_some(size)).collect(),
-        dtype: dtype_name(&tensor.getattr("dtype")?)?,
-        stop_gradient: tensor.getattr("stop_gradient")?.is_truthy()?,
+        dtype: dtype_name(dtype)?,
+        stop_gradient: stop_gradient.is_truthy()?,
     })
 }
 
@@ -90,7 +122,8 @@ pub(crate) fn dtype_name(dtype: &Bound<'_, PyAny>) -> PyResult<Rc<str>> {
 
 /// The dimensions of a tensor that `paddle.jit.marker.dynamic_dims` has marked.
 pub(crate) fn marked_dimensions(tensor: &Bound<'_, PyAny>) -> Vec<usize> {
-    let marked = tensor.getattr_opt(intern!(tensor.py(), "__sot_dynamic_dims")).ok().flatten();
+    let own = cpython::instance_dict(tensor);
+    let marked = own.and_then(|own| own.get_item(intern!(tensor.py(), "__sot_dynamic_dims")).ok().flatten());
     marked.and_then(|marked| marked.extract().ok()).unwrap_or_default()
 }
 
@@ -113,8 +146,6 @@ pub(crate) struct TensorTest {
     /// `None` where there is one place only.
     place: Option<Py<PyAny>>,
     text: String,
-    readers: [Reader; 4],
-    is_dense: Py<PyString>,
 }
 
 impl TensorTest {
@@ -125,10 +156,9 @@ impl TensorTest {
         meta: &TensorMeta,
         least: i64,
     ) -> PyResult<Self> {
-        let py = tensor.py();
         let place = match paddle.only_place {
             Some(_) => None,
-            None => Some(tensor.getattr("place")?),
+            None => Some(paddle.facts.place.get(tensor)?),
         };
         let exact_type = tensor.get_type();
         let mut text = format!("{meta}, type: {}", exact_type.qualname()?);
@@ -138,21 +168,19 @@ impl TensorTest {
         Ok(TensorTest {
             shape: meta.shape.iter().map(|size| size.unwrap_or(OPEN)).collect(),
             least: meta.shape.contains(&None).then_some(least),
-            ties: ties(tensor, meta)?,
-            dtype: tensor.getattr("dtype")?.unbind(),
+            ties: ties(&paddle.facts, tensor, meta)?,
+            dtype: paddle.facts.dtype.get(tensor)?.unbind(),
             stop_gradient: meta.stop_gradient,
             place: place.map(Bound::unbind),
             text,
-            readers: ["stop_gradient", "dtype", "shape", "place"].map(|name| Reader::new(&exact_type, name)),
             dtype_number: paddle.native.as_ref().and_then(|native| native.dtype(tensor)),
             paddle: Arc::clone(paddle),
-            is_dense: PyString::intern(py, "is_dense").unbind(),
             exact_type: exact_type.unbind(),
         })
     }
 
     fn passes(&self, object: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let [stop_gradient, _, _, place] = &self.readers;
+        let Facts { stop_gradient, place, .. } = &self.paddle.facts;
         Ok(crate::backend::has_exact_type(object, &self.exact_type)
             && stop_gradient.get(object)?.is_truthy()? == self.stop_gradient
             && self.same_meta(object)?
@@ -166,10 +194,10 @@ impl TensorTest {
                 Some(least) => native.fits(object, &self.shape, dtype, least) && self.ties_hold(object)?,
             });
         }
-        let [_, dtype, shape, _] = &self.readers;
+        let Facts { dtype, shape, .. } = &self.paddle.facts;
         Ok(same(&dtype.get(object)?, &self.dtype)?
             && self.same_shape(&shape.get(object)?)?
-            && object.call_method0(self.is_dense.bind(object.py()))?.is_truthy()?)
+            && self.paddle.facts.is_dense(object)?)
     }
 
     fn same_shape(&self, shape: &Bound<'_, PyAny>) -> PyResult<bool> {
@@ -191,7 +219,7 @@ impl TensorTest {
 
     /// The dimensions of other sizes than they are to have, if nothing else differs.
     fn differing(&self, object: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
-        let [stop_gradient, dtype, _, place] = &self.readers;
+        let Facts { stop_gradient, dtype, place, .. } = &self.paddle.facts;
         let alike = crate::backend::has_exact_type(object, &self.exact_type)
             && stop_gradient.get(object)?.is_truthy()? == self.stop_gradient
             && same(&dtype.get(object)?, &self.dtype)?
@@ -199,7 +227,7 @@ impl TensorTest {
         if !alike {
             return Ok(Vec::new());
         }
-        let shape: Vec<i64> = object.getattr("shape")?.extract()?;
+        let shape = self.paddle.facts.shape(object)?;
         if shape.len() != self.shape.len() {
             return Ok(Vec::new());
         }
@@ -211,7 +239,7 @@ impl TensorTest {
         if self.ties.is_empty() {
             return Ok(true);
         }
-        let shape: Vec<i64> = object.getattr(intern!(object.py(), "shape"))?.extract()?;
+        let shape = self.paddle.facts.shape(object)?;
         Ok(self.ties.iter().all(|(a, b)| shape.get(*a) == shape.get(*b)))
     }
 
@@ -224,12 +252,12 @@ impl TensorTest {
 }
 
 /// The pairs of open dimensions that have one size.
-fn ties(tensor: &Bound<'_, PyAny>, meta: &TensorMeta) -> PyResult<Vec<(usize, usize)>> {
+fn ties(facts: &Facts, tensor: &Bound<'_, PyAny>, meta: &TensorMeta) -> PyResult<Vec<(usize, usize)>> {
     let open: Vec<usize> = (0..meta.shape.len()).filter(|axis| meta.shape[*axis].is_none()).collect();
     if open.len() < 2 {
         return Ok(Vec::new());
     }
-    let shape: Vec<i64> = tensor.getattr(intern!(tensor.py(), "shape"))?.extract()?;
+    let shape = facts.shape(tensor)?;
     let later = |at: usize| open.iter().skip(at + 1);
     let pair = |at: usize, a: usize| later(at).find(|b| shape[**b] == shape[a]).map(|b| (a, *b));
     Ok(open.iter().enumerate().filter_map(|(at, a)| pair(at, *a)).collect())

@@ -14,6 +14,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyType};
 use sot_core::cpython::{self, ThreadFlag};
 
+use crate::backend::calls::foundation::Foundations;
+use crate::backend::paddle::meta::Facts;
 use crate::backend::paddle::native::{AmpDtype, Native};
 use crate::backend::paddle::release::Release;
 use crate::backend::paddle::static_mode::StaticMode;
@@ -78,6 +80,12 @@ pub(crate) struct Paddle {
     grad_flag: Option<ThreadFlag>,
     /// Answers branches on tensors.
     pub(crate) truth: Option<Truth>,
+    /// Reads eager tensors.
+    pub(crate) facts: Facts,
+    /// What calls rest on.
+    pub(crate) foundations: Foundations,
+    /// What methods of values of a program rest on.
+    pub(crate) in_programs: Foundations,
 }
 
 impl Paddle {
@@ -126,6 +134,9 @@ impl Paddle {
             ),
             grad_flag: None,
             truth: None,
+            facts: Facts::of(class(&paddle, "Tensor")?.bind(py))?,
+            foundations: Foundations::default(),
+            in_programs: Foundations::default(),
         };
         known.grad_flag = native::grad_flag(&paddle, known.grad_mode.bind(py), known.set_grad_mode.bind(py));
         known.truth = Truth::find(&known, &paddle);

@@ -1,0 +1,455 @@
+//! What a call of Paddle's rests on: the functions, classes and modules that Paddle's code finds by name when it runs, directly or through
+//! what it calls. A statement stands for the call only while these are Paddle's own; where the program has put something else in the
+//! place of one, Paddle's code is followed down to it. What code may look up is found by scanning it, which finds more than is used.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+
+use pyo3::exceptions::PyNotImplementedError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyFunction, PyList, PyModule, PyString, PyTuple, PyType};
+use sot_core::backend::{CallKind, ObjectTest};
+use sot_core::cpython::{self, Place, Recorder};
+
+use crate::backend::calls::layer;
+use crate::backend::calls::origin::{self, Value};
+use crate::backend::paddle::Paddle;
+
+/// What calls rest on, by the address of what is called, which is kept alive.
+#[derive(Default)]
+pub(crate) struct Foundations(Mutex<HashMap<usize, Arc<Foundation>>>);
+
+/// What a call rests on.
+pub(crate) struct Foundation {
+    of: Py<PyAny>,
+    parts: Vec<Part>,
+    /// What is not Paddle's.
+    replaced: Option<String>,
+}
+
+/// What is looked up in one place.
+struct Part {
+    holder: Holder,
+    entries: Vec<(Py<PyString>, Py<PyAny>)>,
+}
+
+enum Holder {
+    Namespace(Py<PyDict>),
+    Class(Py<PyType>),
+}
+
+/// That what a call rests on is what it was.
+pub(crate) struct Unreplaced(Arc<Foundation>);
+
+/// Operators that code may apply to tensors, by how instructions begin, with their methods.
+const OPERATORS: &[(&str, &[&str])] = &[
+    ("BINARY_SUBSCR", &["__getitem__"]),
+    ("BINARY_SLICE", &["__getitem__"]),
+    ("STORE_SUBSCR", &["__setitem__"]),
+    ("STORE_SLICE", &["__setitem__"]),
+    ("BINARY_", ARITHMETIC),
+    ("INPLACE_", ARITHMETIC),
+    ("COMPARE_OP", &["__lt__", "__le__", "__eq__", "__ne__", "__gt__", "__ge__"]),
+    ("UNARY_NEGATIVE", &["__neg__"]),
+    ("UNARY_INVERT", &["__invert__"]),
+    ("UNPACK_", &["__iter__", "__getitem__", "__len__"]),
+    ("GET_ITER", &["__iter__", "__getitem__", "__len__"]),
+];
+
+const ARITHMETIC: &[&str] = &[
+    "__add__",
+    "__radd__",
+    "__iadd__",
+    "__sub__",
+    "__rsub__",
+    "__isub__",
+    "__mul__",
+    "__rmul__",
+    "__imul__",
+    "__truediv__",
+    "__rtruediv__",
+    "__itruediv__",
+    "__div__",
+    "__rdiv__",
+    "__floordiv__",
+    "__rfloordiv__",
+    "__mod__",
+    "__rmod__",
+    "__pow__",
+    "__rpow__",
+    "__matmul__",
+    "__rmatmul__",
+    "__and__",
+    "__rand__",
+    "__or__",
+    "__ror__",
+    "__xor__",
+    "__rxor__",
+    "__lshift__",
+    "__rlshift__",
+    "__rshift__",
+    "__rrshift__",
+];
+
+/// Builtins that ask tensors by a method.
+const ASKING: &[(&str, &str)] = &[("len", "__len__"), ("float", "__float__"), ("int", "__int__"), ("bool", "__bool__")];
+
+/// What a function, or a property or method of one, rests on.
+pub(crate) fn of_function(paddle: &Paddle, function: &Bound<'_, PyAny>) -> PyResult<Arc<Foundation>> {
+    paddle.foundations.get(function, || Search::new(paddle.tensor_type.bind(function.py()), None).of_value(function))
+}
+
+/// What calling a layer of the class rests on.
+pub(crate) fn of_layer(paddle: &Paddle, class: &Bound<'_, PyType>) -> PyResult<Arc<Foundation>> {
+    paddle
+        .foundations
+        .get(class.as_any(), || Search::new(paddle.tensor_type.bind(class.py()), Some(class)).of_layer(class))
+}
+
+/// What a statement's call rests on: a test that it stays as it is, with what is tested.
+#[allow(clippy::type_complexity, reason = "it is what the backend's trait has")]
+pub(crate) fn of_call(
+    paddle: &Paddle,
+    kind: CallKind,
+    callee: &Bound<'_, PyAny>,
+) -> PyResult<Option<(Py<PyAny>, Box<dyn ObjectTest>)>> {
+    let py = callee.py();
+    let foundation = match (kind, callee.cast::<PyString>()) {
+        (CallKind::Layer, _) => Some(of_layer(paddle, &callee.get_type())?),
+        (_, Ok(method)) => {
+            let found = cpython::type_lookup(paddle.tensor_type.bind(py), method);
+            let own = found.filter(|found| origin::is_own(found).unwrap_or(false));
+            own.map(|found| of_function(paddle, &found)).transpose()?
+        }
+        (_, Err(_)) => Some(of_function(paddle, callee)?),
+    };
+    Ok(foundation.and_then(|foundation| foundation.test(py)))
+}
+
+/// Refuses a method whose counterpart in programs, which is other code than that of eager tensors, rests on what is not Paddle's: that
+/// would run while the statement is made.
+pub(crate) fn refuse_replaced(paddle: &Paddle, method: &Bound<'_, PyString>) -> PyResult<()> {
+    let class = paddle.value_type.bind(method.py());
+    let Some(found) = cpython::type_lookup(class, method) else { return Ok(()) };
+    let foundation = paddle.in_programs.get(&found, || Search::new(class, None).of_value(&found))?;
+    match foundation.replaced() {
+        Some(replaced) => {
+            Err(PyNotImplementedError::new_err(format!("{method} in a program uses {replaced}, which is replaced")))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Whether it is a module of Paddle's that has something to call under the name, and code with these globals is not Paddle's, which
+/// puts back what it replaces.
+pub(crate) fn calls_by_name(module: &Bound<'_, PyAny>, name: &str, globals: &Bound<'_, PyDict>) -> PyResult<bool> {
+    let Some(module) = own_module(module)? else { return Ok(false) };
+    if origin::is_paddles(globals)? {
+        return Ok(false);
+    }
+    Ok(cpython::dict_get(&module.dict(), PyString::intern(module.py(), name).as_any())
+        .is_some_and(|held| may_be_called(&held)))
+}
+
+/// Whether the value is the program's, or rests on what is: in the place of Paddle's.
+pub(crate) fn is_replaced(paddle: &Paddle, value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(!origin::is_own(value)? || of_function(paddle, value)?.replaced.is_some())
+}
+
+impl Foundations {
+    fn get(
+        &self,
+        of: &Bound<'_, PyAny>,
+        search: impl FnOnce() -> PyResult<(Vec<Part>, Option<String>)>,
+    ) -> PyResult<Arc<Foundation>> {
+        let key = of.as_ptr() as usize;
+        let known = self.lock().get(&key).cloned();
+        if let Some(known) = known.filter(|known| known.stands(of.py())) {
+            return Ok(known);
+        }
+        let (parts, replaced) = search()?;
+        let found = Arc::new(Foundation { of: of.clone().unbind(), parts, replaced });
+        let known = self.lock().insert(key, Arc::clone(&found));
+        drop(known);
+        Ok(found)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<usize, Arc<Foundation>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Foundation {
+    /// What the program has put in the place of something of Paddle's.
+    pub(crate) fn replaced(&self) -> Option<&str> {
+        self.replaced.as_deref()
+    }
+
+    /// A test that it stays as it is; with what it is about. `None` for what finds nothing by name.
+    pub(crate) fn test(self: &Arc<Self>, py: Python<'_>) -> Option<(Py<PyAny>, Box<dyn ObjectTest>)> {
+        (!self.parts.is_empty())
+            .then(|| (self.of.clone_ref(py), Box::new(Unreplaced(Arc::clone(self))) as Box<dyn ObjectTest>))
+    }
+
+    fn stands(&self, py: Python<'_>) -> bool {
+        self.parts.iter().all(|part| part.stands(py))
+    }
+}
+
+impl Part {
+    fn stands(&self, py: Python<'_>) -> bool {
+        self.entries.iter().all(|(name, was)| {
+            let name = name.bind(py);
+            let found = match &self.holder {
+                Holder::Namespace(dict) => cpython::dict_get(dict.bind(py), name.as_any()),
+                Holder::Class(class) => cpython::type_lookup(class.bind(py), name),
+            };
+            found.is_some_and(|found| found.is(was))
+        })
+    }
+}
+
+impl ObjectTest for Unreplaced {
+    fn check(&self, object: &Bound<'_, PyAny>) -> bool {
+        self.0.stands(object.py())
+    }
+
+    fn note(&self, place: &Place<'_>, recorder: &mut Recorder) -> bool {
+        let py = place.py();
+        self.0.parts.iter().all(|part| match &part.holder {
+            Holder::Namespace(dict) => {
+                let dict = recorder.keep(dict.bind(py).as_any());
+                recorder.dict(&dict)
+            }
+            Holder::Class(class) => {
+                let class = recorder.keep(class.bind(py).as_any());
+                recorder.lookups_of(&class)
+            }
+        })
+    }
+
+    fn describe(&self, subject: &str) -> String {
+        format!("what {subject} calls is Paddle's own")
+    }
+}
+
+/// A search for what code may find by name.
+struct Search<'a, 'py> {
+    /// The type of tensors.
+    tensor: &'a Bound<'py, PyType>,
+    /// The class whose methods call each other.
+    class: Option<&'a Bound<'py, PyType>>,
+    seen: HashSet<usize>,
+    todo: Vec<Bound<'py, PyFunction>>,
+    places: Vec<Part>,
+    by_address: HashMap<usize, (usize, HashSet<String>)>,
+    replaced: Option<String>,
+}
+
+impl<'a, 'py> Search<'a, 'py> {
+    fn new(tensor: &'a Bound<'py, PyType>, class: Option<&'a Bound<'py, PyType>>) -> Self {
+        Search {
+            tensor,
+            class,
+            seen: HashSet::new(),
+            todo: Vec::new(),
+            places: Vec::new(),
+            by_address: HashMap::new(),
+            replaced: None,
+        }
+    }
+
+    fn of_value(mut self, value: &Bound<'py, PyAny>) -> PyResult<(Vec<Part>, Option<String>)> {
+        self.value(value)?;
+        self.finish()
+    }
+
+    fn of_layer(mut self, class: &Bound<'py, PyType>) -> PyResult<(Vec<Part>, Option<String>)> {
+        for name in ["__call__", "forward"] {
+            self.entry_of(class, &PyString::intern(class.py(), name))?;
+        }
+        self.finish()
+    }
+
+    fn finish(mut self) -> PyResult<(Vec<Part>, Option<String>)> {
+        while let Some(function) = self.todo.pop() {
+            self.scan(&function)?;
+        }
+        Ok((self.places, self.replaced))
+    }
+
+    /// Goes on behind a value, if that is code in Python.
+    fn value(&mut self, value: &Bound<'py, PyAny>) -> PyResult<()> {
+        if !self.seen.insert(value.as_ptr() as usize) {
+            return Ok(());
+        }
+        match origin::value_of(value)? {
+            Value::Function(function) => {
+                for enclosed in origin::enclosed(&function)? {
+                    self.value(&enclosed)?;
+                }
+                self.todo.push(function);
+            }
+            Value::Holder(held) => {
+                for held in held {
+                    self.value(&held)?;
+                }
+            }
+            Value::Other => {}
+        }
+        Ok(())
+    }
+
+    fn scan(&mut self, function: &Bound<'py, PyFunction>) -> PyResult<()> {
+        let py = function.py();
+        let Ok(globals) = function.getattr("__globals__")?.cast_into::<PyDict>() else { return Ok(()) };
+        let mut names = HashSet::new();
+        let mut operators = HashSet::new();
+        scan_code(&function.getattr("__code__")?, &mut names, &mut operators)?;
+        let names: Vec<Bound<'py, PyString>> = names.iter().map(|name| PyString::intern(py, name)).collect();
+        let mut modules = Vec::new();
+        for name in &names {
+            match self.entry_in(&globals, name)? {
+                Some(value) => modules.extend(own_module(&value)?),
+                None => modules.extend(imported(name)?),
+            }
+            self.entry_of(self.tensor, name)?;
+            if let Some(class) = self.class {
+                self.entry_of(class, name)?;
+            }
+        }
+        self.search_modules(modules, &names)?;
+        let asked = names.iter().filter_map(|name| ASKING.iter().find(|(asking, _)| *name == *asking));
+        operators.extend(asked.map(|(_, method)| *method));
+        for method in operators {
+            self.entry_of(self.tensor, &PyString::intern(py, method))?;
+        }
+        Ok(())
+    }
+
+    /// `a.b.c`: any of the names in any of the modules, and in those found there.
+    fn search_modules(&mut self, modules: Vec<Bound<'py, PyModule>>, names: &[Bound<'py, PyString>]) -> PyResult<()> {
+        let mut known: HashSet<usize> = modules.iter().map(|module| module.as_ptr() as usize).collect();
+        let mut todo = modules;
+        while let Some(module) = todo.pop() {
+            for name in names {
+                let Some(value) = self.entry_in(&module.dict(), name)? else { continue };
+                todo.extend(own_module(&value)?.filter(|found| known.insert(found.as_ptr() as usize)));
+            }
+        }
+        Ok(())
+    }
+
+    fn entry_in(
+        &mut self,
+        namespace: &Bound<'py, PyDict>,
+        name: &Bound<'py, PyString>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let Some(value) = cpython::dict_get(namespace, name.as_any()) else { return Ok(None) };
+        self.entry(namespace.as_any(), || Holder::Namespace(namespace.clone().unbind()), name, &value)?;
+        Ok(Some(value))
+    }
+
+    fn entry_of(&mut self, class: &Bound<'py, PyType>, name: &Bound<'py, PyString>) -> PyResult<()> {
+        let Some(value) = cpython::type_lookup(class, name) else { return Ok(()) };
+        self.entry(class.as_any(), || Holder::Class(class.clone().unbind()), name, &value)
+    }
+
+    fn entry(
+        &mut self,
+        holder: &Bound<'py, PyAny>,
+        make: impl FnOnce() -> Holder,
+        name: &Bound<'py, PyString>,
+        value: &Bound<'py, PyAny>,
+    ) -> PyResult<()> {
+        if !may_be_called(value) {
+            return Ok(());
+        }
+        let places = &mut self.places;
+        let (at, known) = self.by_address.entry(holder.as_ptr() as usize).or_insert_with(|| {
+            places.push(Part { holder: make(), entries: Vec::new() });
+            (places.len() - 1, HashSet::new())
+        });
+        if !known.insert(name.to_string()) {
+            return Ok(());
+        }
+        self.places[*at].entries.push((name.clone().unbind(), value.clone().unbind()));
+        if origin::is_own(value)? {
+            self.value(value)?;
+        } else if self.replaced.is_none() {
+            self.replaced = Some(name.to_string());
+        }
+        Ok(())
+    }
+}
+
+/// Whether something else in the value's place may run other code.
+fn may_be_called(value: &Bound<'_, PyAny>) -> bool {
+    value.is_callable()
+        || value.cast::<PyModule>().is_ok()
+        || matches!(
+            &*cpython::builtin_type_name(value),
+            "property" | "staticmethod" | "classmethod" | "getset_descriptor" | "member_descriptor"
+        )
+}
+
+/// A module of Paddle's.
+fn own_module<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyModule>>> {
+    let Ok(module) = value.cast::<PyModule>() else { return Ok(None) };
+    let Ok(name) = module.name() else { return Ok(None) };
+    let name = name.to_str()?;
+    Ok((name == "paddle" || name.starts_with("paddle.")).then(|| module.clone()))
+}
+
+/// The module that code imports by the name when it runs.
+fn imported<'py>(name: &Bound<'py, PyString>) -> PyResult<Option<Bound<'py, PyModule>>> {
+    if !name.to_str()?.starts_with("paddle") {
+        return Ok(None);
+    }
+    let modules = cpython::import(name.py(), "sys")?.getattr("modules")?.cast_into::<PyDict>()?;
+    cpython::dict_get(&modules, name.as_any()).map_or(Ok(None), |module| own_module(&module))
+}
+
+/// The names that code and the code in its constants looks up, and the methods of the operators in it.
+fn scan_code(
+    code: &Bound<'_, PyAny>,
+    names: &mut HashSet<String>,
+    operators: &mut HashSet<&'static str>,
+) -> PyResult<()> {
+    layer::names_of(code, names)?;
+    scan_operators(code, operators)
+}
+
+fn scan_operators(code: &Bound<'_, PyAny>, operators: &mut HashSet<&'static str>) -> PyResult<()> {
+    let methods = operator_methods(code.py())?;
+    let bytes = code.getattr("co_code")?.cast_into::<PyBytes>()?;
+    for opcode in bytes.as_bytes().iter().step_by(2) {
+        operators.extend(methods[*opcode as usize]);
+    }
+    for constant in code.getattr("co_consts")?.cast_into::<PyTuple>()?.iter() {
+        if constant.hasattr("co_names")? {
+            scan_operators(&constant, operators)?;
+        }
+    }
+    Ok(())
+}
+
+/// The methods that an instruction may call, by its number.
+fn operator_methods(py: Python<'_>) -> PyResult<Arc<Vec<&'static [&'static str]>>> {
+    type Methods = Arc<Vec<&'static [&'static str]>>;
+    static KNOWN: LazyLock<Mutex<Option<Methods>>> = LazyLock::new(Mutex::default);
+    if let Some(known) = &*KNOWN.lock().unwrap_or_else(PoisonError::into_inner) {
+        return Ok(Arc::clone(known));
+    }
+    let names = cpython::import(py, "opcode")?.getattr("opname")?.cast_into::<PyList>()?;
+    let mut methods: Vec<&'static [&'static str]> = vec![&[]; 256];
+    for (opcode, name) in names.iter().take(256).enumerate() {
+        let name: String = name.extract()?;
+        if let Some((_, known)) = OPERATORS.iter().find(|(prefix, _)| name.starts_with(prefix)) {
+            methods[opcode] = known;
+        }
+    }
+    let methods = Arc::new(methods);
+    *KNOWN.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&methods));
+    Ok(methods)
+}

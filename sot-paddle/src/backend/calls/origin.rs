@@ -1,0 +1,158 @@
+//! Whether a function is Paddle's own, or has been put where one of Paddle's was. A decorator copies the names of what it decorates,
+//! so only where a function's code comes from tells.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{LazyLock, Mutex, PoisonError};
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyFunction, PyModule, PyString, PyTuple, PyType};
+use sot_core::cpython;
+
+/// Packages that Paddle is written with, beside the standard library.
+const HELPERS: &[&str] = &["decorator", "google", "numpy", "opt_einsum", "sot", "typing_extensions"];
+
+/// What a value that Paddle's code looks up is to a search for code.
+pub(crate) enum Value<'py> {
+    /// A function in Python.
+    Function(Bound<'py, PyFunction>),
+    /// Holds functions: a property, a method, what decorates.
+    Holder(Vec<Bound<'py, PyAny>>),
+    /// Code in C, a class, a module, or a value that is not called.
+    Other,
+}
+
+/// What the value is.
+pub(crate) fn value_of<'py>(value: &Bound<'py, PyAny>) -> PyResult<Value<'py>> {
+    if let Ok(function) = value.cast_exact::<PyFunction>() {
+        return Ok(Value::Function(function.clone()));
+    }
+    let class = value.get_type();
+    let held: &[&str] = match (&*cpython::builtin_type_name(value), &*class.name()?.to_string_lossy()) {
+        ("property", _) => &["fget", "fset", "fdel"],
+        ("staticmethod" | "classmethod" | "method", _) => &["__func__"],
+        (_, "partial" | "partialmethod" | "cached_property") if is_of_functools(&class)? => &["func"],
+        (_, "_lru_cache_wrapper") if is_of_functools(&class)? => &["__wrapped__"],
+        _ => return Ok(Value::Other),
+    };
+    let held = held.iter().map(|name| value.getattr(*name)).collect::<PyResult<Vec<_>>>()?;
+    Ok(Value::Holder(held.into_iter().filter(|held| !held.is_none()).collect()))
+}
+
+fn is_of_functools(class: &Bound<'_, PyType>) -> PyResult<bool> {
+    let functools = cpython::import(class.py(), "functools")?;
+    Ok(functools.getattr_opt(class.name()?)?.is_some_and(|of_library| of_library.is(class)))
+}
+
+/// Whether the value is not the program's: Paddle's, or of what Paddle is written with.
+pub(crate) fn is_own(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    own(value, &mut HashSet::new())
+}
+
+fn own(value: &Bound<'_, PyAny>, seen: &mut HashSet<usize>) -> PyResult<bool> {
+    if !seen.insert(value.as_ptr() as usize) {
+        return Ok(true);
+    }
+    match value_of(value)? {
+        Value::Function(function) => match home(&function)? {
+            Home::Paddle => Ok(true),
+            // What a library has made of functions is whose they are.
+            Home::Helper => all_own(enclosed(&function)?, seen),
+            Home::Program => Ok(false),
+        },
+        Value::Holder(held) => all_own(held, seen),
+        Value::Other if value.cast::<PyModule>().is_ok() => Ok(true),
+        Value::Other => {
+            let class = match value.cast::<PyType>() {
+                Ok(class) => class.clone(),
+                Err(_) => value.get_type(),
+            };
+            if !cpython::is_heap_type(&class) || !value.is_callable() {
+                return Ok(true);
+            }
+            let module = class.getattr("__module__")?;
+            let Ok(module) = module.cast::<PyString>() else { return Ok(false) };
+            let is_mock = !value.is_instance_of::<PyType>() && module.to_str()?.starts_with("unittest");
+            Ok(!is_mock && home_of(value.py(), module.to_str()?)? != Home::Program)
+        }
+    }
+}
+
+fn all_own(values: Vec<Bound<'_, PyAny>>, seen: &mut HashSet<usize>) -> PyResult<bool> {
+    for value in values {
+        if !own(&value, seen)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// What the cells of a function hold, as far as that may be called, and what it says it wraps.
+pub(crate) fn enclosed<'py>(function: &Bound<'py, PyFunction>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let mut found = Vec::new();
+    if let Ok(cells) = function.getattr("__closure__")?.cast_into::<PyTuple>() {
+        let held = cells.iter().filter_map(|cell| cpython::cell_contents(&cell));
+        found.extend(held.filter(PyAnyMethods::is_callable));
+    }
+    if let Some(attributes) = cpython::instance_dict(function.as_any()) {
+        found.extend(attributes.get_item("__wrapped__")?);
+    }
+    Ok(found)
+}
+
+/// Whether code with these globals is Paddle's.
+pub(crate) fn is_paddles(globals: &Bound<'_, PyDict>) -> PyResult<bool> {
+    let module = globals.get_item("__name__")?.and_then(|module| module.extract::<String>().ok());
+    module.map_or(Ok(false), |module| Ok(home_of(globals.py(), &module)? == Home::Paddle))
+}
+
+/// Whose a function is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Home {
+    Paddle,
+    /// The standard library's, or that of a package Paddle is written with.
+    Helper,
+    Program,
+}
+
+fn home(function: &Bound<'_, PyFunction>) -> PyResult<Home> {
+    let module = function.getattr("__globals__")?.get_item("__name__");
+    match module.ok().and_then(|module| module.extract::<String>().ok()) {
+        Some(module) => home_of(function.py(), &module),
+        None => Ok(Home::Program),
+    }
+}
+
+fn home_of(py: Python<'_>, module: &str) -> PyResult<Home> {
+    static KNOWN: LazyLock<Mutex<HashMap<String, Home>>> = LazyLock::new(Mutex::default);
+    let top = module.split('.').next().unwrap_or(module);
+    if top == "paddle" {
+        return Ok(Home::Paddle);
+    }
+    if let Some(home) = KNOWN.lock().unwrap_or_else(PoisonError::into_inner).get(top) {
+        return Ok(*home);
+    }
+    let home = if HELPERS.contains(&top) || is_of_library(py, top)? { Home::Helper } else { Home::Program };
+    KNOWN.lock().unwrap_or_else(PoisonError::into_inner).insert(top.to_owned(), home);
+    Ok(home)
+}
+
+/// Whether a module is one of the standard library.
+fn is_of_library(py: Python<'_>, top: &str) -> PyResult<bool> {
+    let sys = cpython::import(py, "sys")?;
+    if let Some(names) = sys.getattr_opt("stdlib_module_names")? {
+        return Ok(top != "__main__" && names.contains(top)?);
+    }
+    if sys.getattr("builtin_module_names")?.contains(top)? {
+        return Ok(top != "__main__");
+    }
+    let file = |module: &Bound<'_, PyAny>| -> PyResult<Option<String>> {
+        Ok(module.getattr_opt("__file__")?.and_then(|file| file.extract().ok()))
+    };
+    let Ok(module) = sys.getattr("modules")?.get_item(top) else { return Ok(false) };
+    let Some((library, _)) = file(cpython::import(py, "os")?.as_any())?
+        .and_then(|os| os.rsplit_once('/').map(|(folder, file)| (format!("{folder}/"), file.to_owned())))
+    else {
+        return Ok(false);
+    };
+    Ok(file(&module)?.is_some_and(|file| file.starts_with(&library) && !file.contains("site-packages")))
+}
