@@ -23,6 +23,6 @@ const HINTS: &[(ReasonId, &str)] = &[
     ),
     (
         ReasonId::BreakListed,
-        "Take the API off sot.break_on's list, or off Paddle's (force_dynamic, not_to_static), if it should be compiled.",
+        "Take the API off sot.break_on's list, or off Paddle's (force_dynamic), if it should be compiled.",
     ),
 ];
