@@ -322,6 +322,10 @@ pub trait GraphBuilder {
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>>;
+    /// How many operations the program has so far: a refused statement may leave some.
+    fn operations(&self) -> PyResult<usize> {
+        Ok(0)
+    }
     /// The meta if `object` is a value of a graph, else `None`.
     fn value_meta(&self, object: &Bound<'_, PyAny>) -> PyResult<Option<TensorMeta>>;
     /// What a method of a value (`item`, `__bool__`) gives without arguments, where that does not depend on what the inputs hold.

@@ -96,22 +96,49 @@ impl FunctionVariable {
     }
 
     fn follow(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
-        let of = cx.vars.tracker(this);
         let function = self.object.bind(cx.py).cast::<PyFunction>().map_err(PyErr::from)?.clone();
-        let parts = parts_of(cx, this, &function)?;
-        let before = cx.graph.mark();
-        if cx.trackers.is_made(of) {
-            // What a decorator wrote into a class of the trace has code that dies with the trace: it cannot be gone on with.
-            cx.unclaim();
+        follow(cx, this, &function, args)
+    }
+}
+
+/// Simulates the body of a function.
+fn follow<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    this: VarId,
+    function: &Bound<'py, PyFunction>,
+    args: &CallArgs,
+) -> Flow<VarId> {
+    let of = cx.vars.tracker(this);
+    let parts = parts_of(cx, this, function)?;
+    let before = cx.graph.mark();
+    if cx.trackers.is_made(of) {
+        // What a decorator wrote into a class of the trace has code that dies with the trace: it cannot be gone on with.
+        cx.unclaim();
+    }
+    let result = OpcodeInlineExecutor::new(cx).call(&parts, args)?;
+    if parts.code.code.flags & GENERATOR != 0 {
+        generator::name_after(cx, result, this)?;
+    }
+    if translate::is_asked_for(&cpython::function_code(function)) {
+        cx.graph.end_unit(&parts.code.code.name, before);
+    }
+    Ok(result)
+}
+
+/// Calls what builds graph: one statement, or what the body of a function in Python does.
+fn call_api<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    this: VarId,
+    callable: &Bound<'py, PyAny>,
+    args: &CallArgs,
+) -> Flow<VarId> {
+    let name = tracker::name(callable);
+    match callable.cast::<PyFunction>() {
+        Ok(function) => {
+            let follow = |cx: &mut OpcodeExecutor<'py>| follow(cx, this, function, args);
+            cx.call_graph_or_follow((CallKind::Api, callable), &name, args, follow)
         }
-        let result = OpcodeInlineExecutor::new(cx).call(&parts, args)?;
-        if parts.code.code.flags & GENERATOR != 0 {
-            generator::name_after(cx, result, this)?;
-        }
-        if translate::is_asked_for(&cpython::function_code(&function)) {
-            cx.graph.end_unit(&parts.code.code.name, before);
-        }
-        Ok(result)
+        Err(_) => cx.call_graph(CallKind::Api, callable, &name, args),
     }
 }
 
@@ -227,7 +254,7 @@ pub fn call_by_policy(
         CallPolicy::Follow => Ok(None),
         CallPolicy::Api => {
             guard_identity(cx, this, object);
-            cx.call_graph(CallKind::Api, &callable, &tracker::name(&callable), args).map(Some)
+            call_api(cx, this, &callable, args).map(Some)
         }
         CallPolicy::InPlace => {
             guard_identity(cx, this, object);
@@ -240,7 +267,7 @@ pub fn call_by_policy(
             if asked == Some(true) {
                 cx.call_in_place(&callable, &name, args).map(Some)
             } else {
-                cx.call_graph(CallKind::Api, &callable, &name, args).map(Some)
+                call_api(cx, this, &callable, args).map(Some)
             }
         }
         CallPolicy::Constant => {
