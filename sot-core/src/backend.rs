@@ -9,6 +9,7 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
+use crate::cache::Forbidden;
 use crate::cpython::{Place, Recorder};
 use crate::error::ReasonId;
 use crate::graph::Exported;
@@ -73,6 +74,8 @@ pub enum CallPolicy {
         /// Its position.
         at: usize,
     },
+    /// A method of tensors by this name, not bound to one: called on its first argument.
+    Method(String),
     /// A pure function of things known while tracing (say `is_grad_enabled`): call it; the global guard covers it.
     Constant,
     /// Makes an object without any effect elsewhere: called with known arguments, it is made while tracing. Nothing but the
@@ -282,6 +285,16 @@ pub trait Backend: Send + Sync {
     fn hint(&self, reason: ReasonId) -> Option<&'static str> {
         let _ = reason;
         None
+    }
+    /// Whether frames of a file are left alone as the user has told the framework to.
+    fn skips(&self, file: &str) -> bool {
+        let _ = file;
+        false
+    }
+    /// Whether a mark of the framework's makes an error of what becomes of a code object, for this reason.
+    fn forbids(&self, code: &Bound<'_, PyAny>, what: Forbidden, why: ReasonId) -> bool {
+        let _ = (code, what, why);
+        false
     }
     /// Path prefixes of the framework's own files, whose frames are left alone unless the user asks for them.
     fn skipped_paths(&self, py: Python<'_>) -> PyResult<Vec<String>> {

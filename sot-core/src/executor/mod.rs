@@ -292,7 +292,11 @@ impl<'py> OpcodeExecutor<'py> {
         if let Unwind::BreakGraph(reason) | Unwind::Fallback(reason) = &mut unwind {
             if reason.stack.is_empty() {
                 reason.stack = self.user_stack();
-                let forbids = |frame: &&Frame| translate::forbids(frame.code.object.bind(self.py), what);
+                let why = reason.id;
+                let forbids = |frame: &&Frame| {
+                    let code = frame.code.object.bind(self.py);
+                    translate::forbids(code, what) || self.runtime.backend.forbids(code, what, why)
+                };
                 reason.forbidden_by = self.frames.iter().find(forbids).map(|frame| frame.code.code.qualname.clone());
             }
         }

@@ -167,6 +167,7 @@ fn _backend_call_policy(callable: &Bound<'_, PyAny>) -> PyResult<String> {
         CallPolicy::Manager => "manager".to_owned(),
         CallPolicy::Constant => "constant".to_owned(),
         CallPolicy::Make => "make".to_owned(),
+        CallPolicy::Method(name) => format!("method {name}"),
         CallPolicy::Break(reason) | CallPolicy::Listed(reason) => reason,
     })
 }

@@ -142,6 +142,29 @@ fn call_api<'py>(
     }
 }
 
+/// Calls a method of tensors on its first argument. A function in Python that is given something else is followed.
+fn call_unbound<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    callable: &Bound<'py, PyAny>,
+    name: &str,
+    args: &CallArgs,
+) -> Flow<Option<VarId>> {
+    if let Some((&receiver, rest)) = args.positional.split_first() {
+        let ty = cx.see(receiver)?.python_type(cx);
+        let found = cpython::type_lookup(ty.cast().map_err(PyErr::from)?, &PyString::intern(cx.py, name));
+        if cx.vars.get(receiver).kind() == "tensor" && found.is_some_and(|found| found.is(callable)) {
+            let method = cx.get_attr(receiver, &Rc::from(name))?;
+            let args = CallArgs { positional: rest.to_vec(), keywords: args.keywords.clone() };
+            return cx.call(method, &args).map(Some);
+        }
+    }
+    if callable.is_instance_of::<PyFunction>() {
+        return Ok(None);
+    }
+    let why = format!("the method {name} of tensors, called on something else");
+    Err(Unwind::break_graph(ReasonId::UnsupportedCall, why))
+}
+
 /// Makes sure that the function stays what it is.
 pub fn guard_identity(cx: &mut OpcodeExecutor<'_>, this: VarId, object: &Py<PyAny>) {
     let tracker = cx.vars.tracker(this);
@@ -269,6 +292,10 @@ pub fn call_by_policy(
             } else {
                 call_api(cx, this, &callable, args).map(Some)
             }
+        }
+        CallPolicy::Method(name) => {
+            guard_identity(cx, this, object);
+            call_unbound(cx, &callable, &name, args)
         }
         CallPolicy::Constant => {
             guard_identity(cx, this, object);

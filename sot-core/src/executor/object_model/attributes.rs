@@ -285,6 +285,10 @@ fn write_through<'py>(
         cx.pass_claim(this, descriptor);
         return call_special(cx, descriptor, hook, &args).map(|_| true);
     }
+    if let Some(class) = value.filter(|_| &**name == "__class__" && is_class_of_object(descriptor)) {
+        let payload = cx.see(this)?;
+        return payload.set_class(cx, this, class).map(|()| true);
+    }
     // What a slot of a class statement holds is known; what C code keeps is not.
     let is_slot = kind == "member_descriptor"
         && descriptor.getattr("__objclass__")?.getattr("__dict__")?.contains("__slots__")?;
@@ -295,6 +299,13 @@ fn write_through<'py>(
         ));
     }
     Ok(false)
+}
+
+/// Whether it is what `object` has as `__class__`.
+fn is_class_of_object(descriptor: &Bound<'_, PyAny>) -> bool {
+    let object = descriptor.py().get_type::<PyAny>();
+    let own = cpython::type_lookup(&object, &PyString::intern(descriptor.py(), "__class__"));
+    own.is_some_and(|own| own.is(descriptor))
 }
 
 fn has_instance_dict(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {

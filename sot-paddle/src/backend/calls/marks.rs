@@ -3,9 +3,11 @@
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyFunction, PySet, PyType};
+use pyo3::types::{PyFunction, PyList, PySet, PyType};
 
+use sot_core::cache::Forbidden;
 use sot_core::cpython;
+use sot_core::error::ReasonId;
 
 /// `force_dynamic` keeps functions and classes of layers in sets (since Paddle 3.1).
 const FORCED: &str = "on Paddle's break list (paddle.jit.marker.force_dynamic)";
@@ -32,4 +34,40 @@ fn is_in(set: &str, object: &Bound<'_, PyAny>) -> PyResult<bool> {
         }
         None => Ok(false),
     }
+}
+
+/// Whether `paddle.jit.ignore_module` was given the module that a file is of: its frames are not translated by themselves.
+pub(crate) fn is_ignored(file: &str) -> bool {
+    Python::try_attach(|py| is_in_ignored_module(py, file).unwrap_or(false)).unwrap_or(false)
+}
+
+fn is_in_ignored_module(py: Python<'_>, file: &str) -> PyResult<bool> {
+    let list = cpython::import(py, "paddle.jit.dy2static.convert_call_func")?.getattr("BUILTIN_LIKELY_MODULES")?;
+    for module in list.cast_into::<PyList>()? {
+        let Some(path) = module.getattr_opt("__file__")?.and_then(|path| path.extract::<String>().ok()) else {
+            continue;
+        };
+        // Of a package it is all that lies in its folder.
+        let is_of = match path.strip_suffix("__init__.py") {
+            Some(folder) => file.starts_with(folder),
+            None => file == path,
+        };
+        if is_of {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Whether `paddle.jit.sot.psdb` has marked the code: an error is made of a break, but not of a branch on a tensor's value, which is
+/// none in its terms.
+pub(crate) fn forbids(code: &Bound<'_, PyAny>, what: Forbidden, why: ReasonId) -> PyResult<bool> {
+    let set = match what {
+        Forbidden::Break if why == ReasonId::TensorTruth => return Ok(false),
+        Forbidden::Break => "NO_BREAKGRAPH_CODES",
+        Forbidden::Fallback => "NO_FALLBACK_CODES",
+    };
+    let psdb = cpython::import(code.py(), "paddle.jit.sot.psdb")?;
+    let Some(set) = psdb.getattr_opt(set)? else { return Ok(false) };
+    set.contains(code)
 }
