@@ -74,6 +74,8 @@ pub enum CallPolicy {
         /// Its position.
         at: usize,
     },
+    /// A function that is followed, and is one statement ([`Backend::statement_of`]) where a tensor's value decides in it.
+    FollowOrCall,
     /// A method of tensors by this name, not bound to one: called on its first argument.
     Method(String),
     /// A pure function of things known while tracing (say `is_grad_enabled`): call it; the global guard covers it.
@@ -285,6 +287,11 @@ pub trait Backend: Send + Sync {
     fn hint(&self, reason: ReasonId) -> Option<&'static str> {
         let _ = reason;
         None
+    }
+    /// What to call as one statement in the place of a [`CallPolicy::FollowOrCall`], and the names of the globals that it reads.
+    fn statement_of<'py>(&self, function: &Bound<'py, PyAny>) -> PyResult<Option<(Bound<'py, PyAny>, Vec<String>)>> {
+        let _ = function;
+        Ok(None)
     }
     /// Whether frames of a file are left alone as the user has told the framework to.
     fn skips(&self, file: &str) -> bool {

@@ -510,3 +510,94 @@ def test_ignored_modules_are_followed_and_not_translated_by_themselves(tmp_path,
     with sot.break_on(sot_ignored.quadruple):
         assert sot.symbolic_translate(lambda x: sot_ignored.quadruple(x + 1) * 3)(X).tolist() == [24.0, 36.0, 48.0]
     assert sot.stats().translations == 2, "only the frame around the break, in two pieces"
+
+
+def marked(name):
+    marker = pytest.importorskip("paddle.jit.marker", reason="this Paddle has no paddle.jit.marker")
+    if not hasattr(marker, name):
+        pytest.skip(f"this Paddle has no paddle.jit.marker.{name}")
+    return getattr(marker, name)
+
+
+def choose(x):
+    if x.sum() > 0:
+        y = x + 1
+    else:
+        y = x - 1
+    return y * 2
+
+
+def shrink(x):
+    while x.sum() > 1:
+        x = x * 0.5
+    return paddle.nn.functional.relu(x)
+
+
+SHIFT = 1.0
+
+
+def shifted(x):
+    if x.sum() > 0:
+        return x + SHIFT
+    return x - SHIFT
+
+
+def chosen_by_cond(x):
+    return paddle.static.nn.cond(x.sum() > 0, lambda: x + 1, lambda: x - 1)
+
+
+@pytest.mark.parametrize("function", [choose, shrink])
+def test_captured_control_flow(function):
+    own = types.FunctionType(function.__code__, function.__globals__, function.__name__)
+    own.__module__ = function.__module__
+    captured = marked("capture_control_flow")(own)
+    # Both ways, in one translation, with what comes before and behind.
+    compare(lambda: (lambda x: captured(x * 2) + 3, lambda index: (X if index % 2 else -X,), nothing))
+
+
+def test_captured_control_flow_has_gradients():
+    captured = marked("capture_control_flow")(choose)
+    try:
+
+        def gradient(function):
+            grads = []
+            for sign in (1.0, -1.0, 1.0):
+                x = paddle.to_tensor([sign, sign], stop_gradient=False)
+                function(x).sum().backward()
+                grads.append(x.grad)
+            return grads
+
+        whole = lambda x: captured(x * 3) * x  # noqa: E731
+        expected = gradient(whole)
+        assert_same(gradient(sot.symbolic_translate(whole)), expected)
+        assert sot.stats().graphs == 1 and not sot.stats().breaks
+    finally:
+        del choose.___jit_transform_options___
+
+
+def test_captured_control_flow_that_reads_globals_is_followed(monkeypatch):
+    captured = marked("capture_control_flow")(shifted)
+    try:
+        fast = sot.symbolic_translate(lambda x: captured(x) * 2)
+        for shift in (1.0, 2.0):
+            monkeypatch.setitem(shifted.__globals__, "SHIFT", shift)
+            for x in (X, -X):
+                assert_same(fast(x), captured(x) * 2)
+        assert sot.stats().breaks
+    finally:
+        del shifted.___jit_transform_options___
+
+
+def test_unified_function_is_followed_with_guards():
+    unified = marked("unified")
+    factors = [2.0]
+
+    def scale(x):
+        factors.append(factors[-1])
+        return x * factors[0]
+
+    scale = unified(scale)
+    fast = sot.symbolic_translate(lambda x: scale(x) + 1)
+    assert fast(X).tolist() == [3.0, 5.0, 7.0]
+    factors[0] = 3.0
+    assert fast(X).tolist() == [4.0, 7.0, 10.0] and len(factors) == 3

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 
 use super::{CallArgs, OpcodeExecutor};
 use crate::backend::CallKind;
-use crate::error::{Flow, Reason, Unwind};
+use crate::error::{Flow, Reason, ReasonId, Unwind};
 use crate::variable::VarId;
 
 /// What the attempts to translate a frame have learned of refused calls.
@@ -16,6 +16,8 @@ use crate::variable::VarId;
 pub(crate) struct Refusals {
     /// What is followed at once, as a refused call of it has left operations behind, and why it is refused. By address.
     known: HashMap<usize, (Py<PyAny>, Reason)>,
+    /// Functions that are one statement, as the graph would break in them.
+    unfollowed: HashMap<usize, Py<PyAny>>,
     /// Whether a refused call is being followed.
     is_following: bool,
 }
@@ -57,6 +59,27 @@ impl<'py> OpcodeExecutor<'py> {
                 Err(Unwind::Restart(None))
             }
             unwind => Err(unwind),
+        }
+    }
+
+    /// Follows a function; where the graph would break in it at a tensor's value, the trace begins again with `call` in its place.
+    pub fn follow_or_call(
+        &mut self,
+        function: &Bound<'py, PyAny>,
+        follow: impl FnOnce(&mut Self) -> Flow<VarId>,
+        call: impl FnOnce(&mut Self) -> Flow<VarId>,
+    ) -> Flow<VarId> {
+        let key = function.as_ptr() as usize;
+        if self.refusals.unfollowed.contains_key(&key) {
+            return call(self);
+        }
+        let outcome = follow(self);
+        match &outcome {
+            Err(Unwind::BreakGraph(reason)) if matches!(reason.id, ReasonId::TensorTruth | ReasonId::TensorValue) => {
+                self.refusals.unfollowed.insert(key, function.clone().unbind());
+                Err(Unwind::Restart(None))
+            }
+            _ => outcome,
         }
     }
 

@@ -160,7 +160,7 @@ impl DebugNote {
 #[pyfunction]
 fn _backend_call_policy(callable: &Bound<'_, PyAny>) -> PyResult<String> {
     Ok(match backend(callable.py())?.call_policy(callable) {
-        CallPolicy::Follow | CallPolicy::FollowOutside(_) => "follow".to_owned(),
+        CallPolicy::Follow | CallPolicy::FollowOrCall | CallPolicy::FollowOutside(_) => "follow".to_owned(),
         CallPolicy::Api | CallPolicy::InPlaceIf { .. } => "api".to_owned(),
         CallPolicy::Switch => "switch".to_owned(),
         CallPolicy::InPlace => "in-place".to_owned(),

@@ -180,6 +180,10 @@ impl Backend for PaddleBackend {
         hints::hint(reason)
     }
 
+    fn statement_of<'py>(&self, function: &Bound<'py, PyAny>) -> PyResult<Option<(Bound<'py, PyAny>, Vec<String>)>> {
+        marks::statement_of(function)
+    }
+
     fn skips(&self, file: &str) -> bool {
         marks::is_ignored(file)
     }

@@ -142,6 +142,39 @@ fn call_api<'py>(
     }
 }
 
+/// Calls a function that its author has marked as one statement, where it cannot be followed.
+fn follow_or_call<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    this: VarId,
+    function: &Bound<'py, PyFunction>,
+    args: &CallArgs,
+) -> Flow<VarId> {
+    let mut plain = true;
+    for argument in args.all() {
+        let payload = cx.see(argument)?;
+        plain &= payload.kind() == "tensor" || payload.constant().is_some();
+    }
+    let found = if plain { cx.runtime.backend.statement_of(function)? } else { None };
+    let Some((callee, reads)) = found else { return follow(cx, this, function, args) };
+    let call = |cx: &mut OpcodeExecutor<'py>| {
+        guard_identity(cx, this, &function.clone().into_any().unbind());
+        let parts = parts_of(cx, this, function)?;
+        for name in &reads {
+            let read = cx.find_global_in(&parts.globals, &Rc::from(name.as_str()))?;
+            let real = cpython::function_globals(function).get_item(name.as_str())?;
+            let (Some(read), Some(real)) = (read, real) else {
+                return Err(Unwind::break_graph(ReasonId::UnsupportedCall, format!("the global '{name}' is gone")));
+            };
+            if cx.see(read)?.object().is_none_or(|object| !object.is(&real)) {
+                return Err(Unwind::break_graph(ReasonId::UnsupportedCall, format!("the global '{name}' is another")));
+            }
+            guard_identity(cx, read, real.as_unbound());
+        }
+        cx.call_graph(CallKind::Api, &callee, &tracker::name(function), args)
+    };
+    cx.follow_or_call(function, |cx| follow(cx, this, function, args), call)
+}
+
 /// Calls a method of tensors on its first argument. A function in Python that is given something else is followed.
 fn call_unbound<'py>(
     cx: &mut OpcodeExecutor<'py>,
@@ -293,6 +326,10 @@ pub fn call_by_policy(
                 call_api(cx, this, &callable, args).map(Some)
             }
         }
+        CallPolicy::FollowOrCall => match callable.cast::<PyFunction>() {
+            Ok(function) => follow_or_call(cx, this, function, args).map(Some),
+            Err(_) => Ok(None),
+        },
         CallPolicy::Method(name) => {
             guard_identity(cx, this, object);
             call_unbound(cx, &callable, &name, args)

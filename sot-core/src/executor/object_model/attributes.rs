@@ -7,7 +7,7 @@ use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyType};
 
-use super::descriptors::{bind_descriptor, property_error};
+use super::descriptors::{bind_descriptor, is_own_slot, property_error};
 use super::lookup::{guard_descriptor, guard_identity, has_own_class, is_python_method, lookup, type_variable};
 use super::special_methods::call_special;
 use crate::cpython::{self, GetattrHook};
@@ -290,9 +290,7 @@ fn write_through<'py>(
         return payload.set_class(cx, this, class).map(|()| true);
     }
     // What a slot of a class statement holds is known; what C code keeps is not.
-    let is_slot = kind == "member_descriptor"
-        && descriptor.getattr("__objclass__")?.getattr("__dict__")?.contains("__slots__")?;
-    if cpython::is_data_descriptor(descriptor) && !is_slot {
+    if cpython::is_data_descriptor(descriptor) && !is_own_slot(descriptor, name)? {
         return Err(Unwind::break_graph(
             ReasonId::UnsupportedMutation,
             format!("attribute '{name}' is written through a {}", cpython::type_name(&descriptor.get_type())),

@@ -219,6 +219,9 @@ pub(crate) fn call_policy(paddle: &Paddle, callable: &Bound<'_, PyAny>) -> CallP
     if let Ok(Some(list)) = marks::listed(callable) {
         return CallPolicy::Listed(list.to_owned());
     }
+    if marks::is_statement(callable).unwrap_or(false) {
+        return CallPolicy::FollowOrCall;
+    }
     let policy = match callable.cast::<PyType>() {
         Ok(class) => of_class(paddle, class),
         Err(_) => of_function(paddle, callable),

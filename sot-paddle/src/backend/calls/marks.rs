@@ -36,6 +36,24 @@ fn is_in(set: &str, object: &Bound<'_, PyAny>) -> PyResult<bool> {
     }
 }
 
+/// Whether a function is marked with `capture_control_flow`, which has AST mode convert it, or as unified for Paddle's tracer.
+pub(crate) fn is_statement(callable: &Bound<'_, PyAny>) -> PyResult<bool> {
+    if !callable.is_instance_of::<PyFunction>() {
+        return Ok(false);
+    }
+    let Some(options) = callable.getattr_opt("___jit_transform_options___")? else { return Ok(false) };
+    if options.call_method0("need_capture_control_flow")?.is_truthy()? {
+        return Ok(true);
+    }
+    let modes = options.getattr("ToStaticMode")?;
+    Ok(!options.call_method1("need_transform", (modes.getattr("SOT")?,))?.is_truthy()?)
+}
+
+/// What such a function is as a statement.
+pub(crate) fn statement_of<'py>(function: &Bound<'py, PyAny>) -> PyResult<Option<(Bound<'py, PyAny>, Vec<String>)>> {
+    cpython::import(function.py(), "sot._captured")?.call_method1("statement_of", (function,))?.extract()
+}
+
 /// Whether `paddle.jit.ignore_module` was given the module that a file is of: its frames are not translated by themselves.
 pub(crate) fn is_ignored(file: &str) -> bool {
     Python::try_attach(|py| is_in_ignored_module(py, file).unwrap_or(false)).unwrap_or(false)
