@@ -9,6 +9,7 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
+use crate::cache::Forbidden;
 use crate::cpython::{Place, Recorder};
 use crate::error::ReasonId;
 use crate::graph::Exported;
@@ -73,6 +74,10 @@ pub enum CallPolicy {
         /// Its position.
         at: usize,
     },
+    /// A function that is followed, and is one statement ([`Backend::statement_of`]) where a tensor's value decides in it.
+    FollowOrCall,
+    /// A method of tensors by this name, not bound to one: called on its first argument.
+    Method(String),
     /// A pure function of things known while tracing (say `is_grad_enabled`): call it; the global guard covers it.
     Constant,
     /// Makes an object without any effect elsewhere: called with known arguments, it is made while tracing. Nothing but the
@@ -305,6 +310,21 @@ pub trait Backend: Send + Sync {
         let _ = reason;
         None
     }
+    /// What to call as one statement in the place of a [`CallPolicy::FollowOrCall`], and the names of the globals that it reads.
+    fn statement_of<'py>(&self, function: &Bound<'py, PyAny>) -> PyResult<Option<(Bound<'py, PyAny>, Vec<String>)>> {
+        let _ = function;
+        Ok(None)
+    }
+    /// Whether frames of a file are left alone as the user has told the framework to.
+    fn skips(&self, file: &str) -> bool {
+        let _ = file;
+        false
+    }
+    /// Whether a mark of the framework's makes an error of what becomes of a code object, for this reason.
+    fn forbids(&self, code: &Bound<'_, PyAny>, what: Forbidden, why: ReasonId) -> bool {
+        let _ = (code, what, why);
+        false
+    }
     /// Path prefixes of the framework's own files, whose frames are left alone unless the user asks for them.
     fn skipped_paths(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         let _ = py;
@@ -344,6 +364,10 @@ pub trait GraphBuilder {
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>>;
+    /// How many operations the program has so far: a refused statement may leave some.
+    fn operations(&self) -> PyResult<usize> {
+        Ok(0)
+    }
     /// The meta if `object` is a value of a graph, else `None`.
     fn value_meta(&self, object: &Bound<'_, PyAny>) -> PyResult<Option<TensorMeta>>;
     /// What a method of a value (`item`, `__bool__`) gives without arguments, where that does not depend on what the inputs hold.

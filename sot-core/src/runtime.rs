@@ -103,6 +103,7 @@ impl Runtime {
         self.skipped_paths
             .iter()
             .any(|prefix| file.strip_prefix(prefix.as_str()).is_some_and(|rest| !rest.starts_with("site-packages")))
+            || self.backend.skips(file)
     }
 
     /// Whether a file belongs to a library: what is installed, and what is left alone.

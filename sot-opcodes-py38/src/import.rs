@@ -61,7 +61,7 @@ fn require_names(cx: &mut OpcodeExecutor<'_>, module: VarId, names: VarId, full:
         if real.object().is_some_and(|module| !module.bind(cx.py).hasattr(&*name).unwrap_or(true)) {
             load(cx, &format!("{full}.{name}"))?;
         }
-        if cx.find_attr(module, &name)?.is_none() {
+        if cx.find_attr(module, &name)?.is_none() && submodule(cx, module, &name)?.is_none() {
             require_missing(cx, module, &name, full)?;
         }
     }
@@ -86,7 +86,26 @@ fn import_from(cx: &mut OpcodeExecutor<'_>, module: VarId, index: u32) -> Flow<V
     let name = cx.name(index)?;
     match cx.find_attr(module, &name)? {
         Some(value) => Ok(value),
-        None => Err(missing_module::import_from_error(cx, module, &name)?),
+        None => match submodule(cx, module, &name)? {
+            Some(found) => Ok(found),
+            None => Err(missing_module::import_from_error(cx, module, &name)?),
+        },
+    }
+}
+
+/// The module that `sys.modules` has for a name of a package, though the package has no such attribute.
+fn submodule(cx: &mut OpcodeExecutor<'_>, package: VarId, name: &str) -> Flow<Option<VarId>> {
+    let own = cx.find_attr(package, &"__name__".into())?;
+    let Some(own) = own.map_or(Ok(None), |own| cx.known_str(own))? else { return Ok(None) };
+    let full = format!("{own}.{name}");
+    let modules = cpython::import(cx.py, "sys")?.getattr("modules")?;
+    if !modules.contains(&full)? {
+        return Ok(None);
+    }
+    match loaded(cx, &full) {
+        Ok(module) => Ok(Some(module)),
+        Err(Unwind::BreakGraph(_)) => Ok(None),
+        Err(unwind) => Err(unwind),
     }
 }
 

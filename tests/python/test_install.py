@@ -159,15 +159,13 @@ def test_plain_class(ours):
     ours(plain.scaled, x * 3.0, x)
 
 
-def test_not_to_static(installed, same):
+def test_not_to_static(ours):
     @paddle.jit.not_to_static
     def kept(x):
         return x - 1
 
-    x, converted = paddle.ones([2]), paddle.jit.to_static(lambda x: kept(x * 3) * 2)
-    for _ in range(2):
-        same(converted(x), paddle.full([2], 4.0))
-    assert sot.stats().graphs and "not_to_static" in "".join(sot.stats().breaks)
+    x = paddle.ones([2])
+    ours(paddle.jit.to_static(lambda x: kept(x * 3) * 2), paddle.full([2], 4.0), x)
 
 
 def test_unified(ours):

@@ -121,22 +121,39 @@ def test_break_on_is_no_decorator():
     assert sot.stats().graphs == 1
 
 
-def marked_function():
+def test_not_to_static_is_followed(check):
+    shift, calls = [0.0], []
+
     @paddle.jit.not_to_static
     def keep(x):
-        return x * 2
-
-    return keep
-
-
-def test_not_to_static_breaks(check):
-    keep = marked_function()
+        calls.append(len(calls))
+        return x * 2 + shift[0]
 
     def call(x):
         return keep(x + 1) * 3
 
-    check(call, paddle.ones([2]), graphs=2, breaks=1)
-    assert ids() == {"break-listed": 1}
+    x = paddle.ones([2])
+    fast = check(call, x)
+    shift[0] = 1.0
+    assert fast(x).tolist() == [15.0, 15.0]
+    assert calls == [0, 1, 2, 3], "the body's side effects happen at each call"
+    assert sot.stats().translations == 2, "what the body reads is guarded"
+
+
+def test_not_to_static_on_a_method_of_a_layer(check):
+    class Net(paddle.nn.Layer):
+        def __init__(self):
+            super().__init__()
+            self.linear = paddle.nn.Linear(3, 3)
+
+        @paddle.jit.not_to_static
+        def inner(self, x):
+            return self.linear(x)
+
+        def forward(self, x):
+            return self.inner(x + 1) * 3
+
+    check(Net().forward, paddle.ones([2, 3]))
 
 
 @pytest.mark.skipif(not hasattr(paddle.jit, "marker"), reason="this Paddle has no paddle.jit.marker")

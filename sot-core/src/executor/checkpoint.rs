@@ -220,8 +220,13 @@ impl OpcodeExecutor<'_> {
         self.planned = Some(planned);
     }
 
-    fn stop_at(&self, step: u64, reason: Reason) -> PlannedBreak {
+    pub(super) fn stop_at(&self, step: u64, reason: Reason) -> PlannedBreak {
         PlannedBreak { step, reason, reads_frame: self.frame_reads.contains(&step) }
+    }
+
+    /// The present instruction of the innermost frame that has checkpoints.
+    pub(super) fn last_step(&self) -> Option<u64> {
+        self.checkpoints.last().map(|saved| saved.step)
     }
 
     /// Notes that the present instruction reads its frame's variables, which new code that runs it natively does not have.

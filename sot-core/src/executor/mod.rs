@@ -17,6 +17,7 @@ mod misfit;
 pub mod object_model;
 mod operators;
 mod patience;
+mod refused;
 mod rounds;
 mod sequence;
 pub(crate) mod sizes;
@@ -53,6 +54,7 @@ pub use frame::{Block, CodeUnit, Frame, Globals, Handled};
 pub use inline::{FunctionParts, KeywordDefault, OpcodeInlineExecutor, PositionalDefault};
 pub use operators::{BinaryOp, CompareOp, UnaryOp};
 use patience::Patience;
+pub(crate) use refused::{Refusals, Refused};
 use rounds::Rounds;
 pub use sizes::{opens_after, Sizes};
 pub use switches::Switches;
@@ -99,6 +101,8 @@ pub struct OpcodeExecutor<'py> {
     pub lacks_own_cell: bool,
     /// Objects that the statement being made holds for, and where they come from: guarded once there is such a statement.
     pub(crate) holds_for: Vec<(Py<PyAny>, TrackerId)>,
+    /// Calls that the backend refuses.
+    pub(crate) refusals: Refusals,
     /// The writes to replay.
     pub effects: SideEffects,
     /// The global state it changes.
@@ -163,6 +167,7 @@ impl<'py> OpcodeExecutor<'py> {
             passing: Passing::default(),
             lacks_own_cell: false,
             holds_for: Vec::new(),
+            refusals: Refusals::default(),
             effects: SideEffects::default(),
             switches: Switches::new(py),
             frames: Vec::new(),
@@ -287,7 +292,11 @@ impl<'py> OpcodeExecutor<'py> {
         if let Unwind::BreakGraph(reason) | Unwind::Fallback(reason) = &mut unwind {
             if reason.stack.is_empty() {
                 reason.stack = self.user_stack();
-                let forbids = |frame: &&Frame| translate::forbids(frame.code.object.bind(self.py), what);
+                let why = reason.id;
+                let forbids = |frame: &&Frame| {
+                    let code = frame.code.object.bind(self.py);
+                    translate::forbids(code, what) || self.runtime.backend.forbids(code, what, why)
+                };
                 reason.forbidden_by = self.frames.iter().find(forbids).map(|frame| frame.code.code.qualname.clone());
             }
         }

@@ -16,7 +16,7 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 use crate::backend::{CallKind, GraphBuilder, SizesMatter, TensorMeta};
 use crate::cpython::WeakRef;
 use crate::error::{Flow, ReasonId, Unwind};
-use crate::executor::{object_model, CallArgs, OpcodeExecutor};
+use crate::executor::{object_model, CallArgs, OpcodeExecutor, Refused};
 use crate::guard::{Identity, Test};
 use crate::runtime::Runtime;
 use crate::variable::VarId;
@@ -411,6 +411,17 @@ impl<'py> OpcodeExecutor<'py> {
         name: &str,
         args: &CallArgs,
     ) -> Flow<VarId> {
+        self.statement(kind, callee, name, args)?.map_err(|refused| refused.unwind)
+    }
+
+    /// The same, telling a statement that the backend refuses from all else.
+    pub(crate) fn statement(
+        &mut self,
+        kind: CallKind,
+        callee: &Bound<'py, PyAny>,
+        name: &str,
+        args: &CallArgs,
+    ) -> Flow<Result<VarId, Refused>> {
         self.holds_for.clear();
         self.sizes.are_taken = self.runtime.backend.takes_sizes(kind, callee);
         self.sizes.floats_are_taken = self.runtime.backend.takes_floats(kind, callee);
@@ -430,6 +441,7 @@ impl<'py> OpcodeExecutor<'py> {
         }
         let positional = PyTuple::new(self.py, positional)?;
         let keywords = (!keywords.is_empty()).then_some(&keywords);
+        let before = self.graph.builder()?.operations()?;
         let result = self.graph.build(|builder| builder.call(kind, callee, &positional, keywords));
         let result = match result {
             Ok(result) => result,
@@ -437,7 +449,11 @@ impl<'py> OpcodeExecutor<'py> {
                 let text = format!("{name} cannot be put into the graph: {error}");
                 let refused = Unwind::break_graph(ReasonId::BackendRefused, text);
                 let for_sizes = error.is_instance_of::<SizesMatter>(self.py);
-                return Err(if for_sizes { self.settle_sizes(refused) } else { refused });
+                return Ok(Err(Refused {
+                    unwind: if for_sizes { self.settle_sizes(refused) } else { refused },
+                    by_callee: !for_sizes && error.traceback(self.py).is_some(),
+                    leaves_operations: self.graph.builder()?.operations()? != before,
+                }));
             }
         };
         if let Some((object, test)) = self.runtime.backend.foundation(kind, callee)? {
@@ -448,7 +464,7 @@ impl<'py> OpcodeExecutor<'py> {
             object_model::guard_identity(self, object.bind(self.py), tracker);
         }
         if let Some(at) = given_back(kind, callee, &positional, &result) {
-            return Ok(args.positional[at]);
+            return Ok(Ok(args.positional[at]));
         }
         let mut outputs = Vec::new();
         let variable = self.wrap_result(&result, &mut outputs)?;
@@ -466,7 +482,7 @@ impl<'py> OpcodeExecutor<'py> {
                 format!("{name}, after a tensor from outside the graph was changed in place, cannot be called again");
             return Err(Unwind::break_graph(ReasonId::UnsupportedMutation, text));
         }
-        Ok(variable)
+        Ok(Ok(variable))
     }
 
     /// A statement's result as variables: graph values become tensors, containers are opened.

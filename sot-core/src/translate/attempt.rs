@@ -9,7 +9,7 @@ use crate::cache::{CodeCache, Entry};
 use crate::codegen::{CodeGen, NewCode};
 use crate::cpython::{self, FreshFrame};
 use crate::error::{Flow, PlannedBreak, Reason, ReasonId, Unwind};
-use crate::executor::{BreakPoint, CodeUnit, Exit, Frame, OpcodeExecutor};
+use crate::executor::{BreakPoint, CodeUnit, Exit, Frame, OpcodeExecutor, Refusals};
 use crate::log;
 use crate::opcode::OpcodeSet;
 use crate::runtime::Runtime;
@@ -36,9 +36,10 @@ pub(super) fn translate_to_the_end(
     frame: &FreshFrame<'_, '_>,
 ) -> PyResult<Translation> {
     let mut planned = None;
+    let mut refusals = Refusals::default();
     let _here = TranslatingHere::new();
     for _ in 0..MAX_RESTARTS {
-        match translate(py, runtime, cache, frame, planned.take())? {
+        match translate(py, runtime, cache, frame, planned.take(), &mut refusals)? {
             Attempt::Done(translation) => return Ok(*translation),
             Attempt::Again(plan) => planned = plan.map(|plan| *plan),
         }
@@ -67,6 +68,7 @@ fn translate(
     cache: &CodeCache,
     frame: &FreshFrame<'_, '_>,
     planned: Option<PlannedBreak>,
+    refusals: &mut Refusals,
 ) -> PyResult<Attempt> {
     let _quiet = cpython::suspend(py);
     let start = Instant::now();
@@ -79,7 +81,9 @@ fn translate(
     // Where an attempt was given up there is work to compile.
     let wanted = cache.is_root() || planned.is_some() || always_compiles();
     let mut cx = executor(py, runtime, cache, frame, planned)?;
+    cx.refusals = std::mem::take(refusals);
     let result = simulate(&mut cx, frame, &unit);
+    *refusals = std::mem::take(&mut cx.refusals);
     cache.close_sizes(cx.sizes.take_settled());
     cx.switches.undo()?;
     if cx.graph.is_stale {

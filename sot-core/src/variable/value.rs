@@ -139,6 +139,13 @@ pub trait Variable: Any {
         object_model::set_attr(cx, this, name, value)
     }
 
+    /// `x.__class__ = class`, past a `__setattr__` of the program's.
+    fn set_class(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, class: VarId) -> Flow<()> {
+        let _ = (cx, this, class);
+        let text = "attribute '__class__' is written through a getset_descriptor";
+        Err(Unwind::break_graph(ReasonId::UnsupportedMutation, text))
+    }
+
     /// `x.__get__(instance, type(instance))` for kinds with a rule of their own; `None` follows the type's method.
     fn bind(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, instance: VarId) -> Flow<Option<VarId>> {
         let _ = (cx, this, instance);

@@ -160,13 +160,14 @@ impl DebugNote {
 #[pyfunction]
 fn _backend_call_policy(callable: &Bound<'_, PyAny>) -> PyResult<String> {
     Ok(match backend(callable.py())?.call_policy(callable) {
-        CallPolicy::Follow | CallPolicy::FollowOutside(_) => "follow".to_owned(),
+        CallPolicy::Follow | CallPolicy::FollowOrCall | CallPolicy::FollowOutside(_) => "follow".to_owned(),
         CallPolicy::Api | CallPolicy::InPlaceIf { .. } => "api".to_owned(),
         CallPolicy::Switch => "switch".to_owned(),
         CallPolicy::InPlace => "in-place".to_owned(),
         CallPolicy::Manager => "manager".to_owned(),
         CallPolicy::Constant => "constant".to_owned(),
         CallPolicy::Make => "make".to_owned(),
+        CallPolicy::Method(name) => format!("method {name}"),
         CallPolicy::Break(reason) | CallPolicy::Listed(reason) => reason,
     })
 }

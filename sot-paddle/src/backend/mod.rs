@@ -18,12 +18,13 @@ use pyo3::types::{PyDict, PyType};
 use sot_core::backend::{
     Backend, CallKind, CallPolicy, GraphBuilder, ObjectTest, OfLayout, StateTest, TensorAttribute, TensorMeta,
 };
+use sot_core::cache::Forbidden;
 use sot_core::cpython;
 use sot_core::error::ReasonId;
 use sot_core::graph::Exported;
 
 use crate::backend::calls::layer::Layers;
-use crate::backend::calls::{api, foundation, hints, layer, layout};
+use crate::backend::calls::{api, foundation, hints, layer, layout, marks};
 use crate::backend::graph::builder::PaddleBuilder;
 use crate::backend::graph::{data, export};
 use crate::backend::numbers::{floats, scalar, sizes};
@@ -193,6 +194,18 @@ impl Backend for PaddleBackend {
 
     fn hint(&self, reason: ReasonId) -> Option<&'static str> {
         hints::hint(reason)
+    }
+
+    fn statement_of<'py>(&self, function: &Bound<'py, PyAny>) -> PyResult<Option<(Bound<'py, PyAny>, Vec<String>)>> {
+        marks::statement_of(function)
+    }
+
+    fn skips(&self, file: &str) -> bool {
+        marks::is_ignored(file)
+    }
+
+    fn forbids(&self, code: &Bound<'_, PyAny>, what: Forbidden, why: ReasonId) -> bool {
+        marks::forbids(code, what, why).unwrap_or(false)
     }
 
     fn skipped_paths(&self, py: Python<'_>) -> PyResult<Vec<String>> {

@@ -177,7 +177,8 @@ impl LayerVariable {
         }
         let name = cpython::type_name(&layer.get_type());
         let before = self.read_state(cx)?;
-        let result = cx.call_graph(CallKind::Layer, &layer, &name, args)?;
+        let follow = |cx: &mut OpcodeExecutor<'_>| self.call_followed(cx, this, args);
+        let result = cx.call_graph_or_follow((CallKind::Layer, &layer), &name, args, follow)?;
         if before != self.read_state(cx)? {
             // Some layers settle an attribute at their first call. So may others that the trace comes to yet.
             cx.graph.is_stale = true;

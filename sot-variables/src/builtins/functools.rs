@@ -27,6 +27,9 @@ builtin! { REDUCE = "functools:reduce" => |cx, args| match args.positional[..] {
     _ => Err(cannot("reduce() with these arguments")),
 } }
 
+/// So many translations of a function assume which tensor a cached function is given.
+const MOST_TENSORS: usize = 2;
+
 builtin! { PARTIAL = "functools:partial" => |cx, args| {
     let Some((&function, rest)) = args.positional.split_first() else {
         return Err(cx.raise(PyTypeError::new_err("type 'partial' takes at least one argument")));
@@ -99,12 +102,14 @@ fn cached_value(cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Fl
     }
     let Some(cache) = LruCache::of(&real) else { return Ok(None) };
     if !cache.keeps() {
-        return Err(cannot("a cached function that keeps nothing"));
-    }
-    let keys = args.all().map(|argument| HashKey::of(cx, argument)).collect::<Flow<Vec<_>>>()?;
-    if cx.effects.log().iter().any(|effect| is_seen_outside(cx, effect)) || keys.iter().any(|key| key.is_stand_in()) {
         return Ok(None);
     }
+    if cx.effects.log().iter().any(|effect| is_seen_outside(cx, effect)) {
+        return Ok(None);
+    }
+    let Some(keys) = args.all().map(|argument| key_part(cx, argument)).collect::<Flow<Option<Vec<_>>>>()? else {
+        return Ok(None);
+    };
     let mut values = keys.iter().map(|key| key.bind(cx.py));
     let positional = PyTuple::new(cx.py, values.by_ref().take(args.positional.len()).collect::<Vec<_>>())?;
     let keywords = PyDict::new(cx.py);
@@ -113,7 +118,8 @@ fn cached_value(cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Fl
     }
     let key = cache.key(&positional, &keywords)?;
     if cache.kept(&key).is_none() && cache.is_full() && cx.effects.log().iter().any(|effect| counts(cx, effect)) {
-        return Err(cannot("a cached function that drops a value, while it depends on calls before it which"));
+        // Which one it drops depends on the calls before it.
+        return Ok(None);
     }
     let Ok(value) = cache.ask(&key, &positional, &keywords) else {
         return Err(cannot("a cached function that raises"));
@@ -123,6 +129,23 @@ fn cached_value(cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Fl
     let [key, args, keywords] = [key, positional.into_any(), keywords.into_any()].map(|part| ById(part.unbind()));
     let tracker = cx.trackers.add(Tracker::Cached { of, key, args, keywords });
     Ok(Some(cx.wrap(&value, tracker)))
+}
+
+/// An argument as the real object that the key holds, where C code tells its hash and equality. A tensor is told by its identity;
+/// where it is another one at each call, so is what the cache has.
+fn key_part(cx: &mut OpcodeExecutor<'_>, argument: VarId) -> Flow<Option<Py<PyAny>>> {
+    let payload = cx.see(argument)?;
+    let tracker = cx.vars.tracker(argument);
+    if payload.kind() == "tensor" {
+        let lasts = cx.trackers.is_loadable(tracker) && !cx.is_resumed && cx.others < MOST_TENSORS;
+        let object = payload.object().filter(|_| lasts).map(|object| object.clone_ref(cx.py));
+        if let Some(object) = &object {
+            guard_identity(cx, argument, object);
+        }
+        return Ok(object);
+    }
+    let key = HashKey::of(cx, argument)?;
+    Ok((!key.is_stand_in()).then(|| key.bind(cx.py).clone().unbind()))
 }
 
 /// Has the new code call the cached function, which counts and keeps.

@@ -30,12 +30,14 @@ pub struct CachedVariable {
     misses: i64,
 }
 
+#[derive(Clone)]
 struct Kept {
     key: Key,
     value: VarId,
 }
 
 /// The arguments of a call, the keyword arguments in their order.
+#[derive(Clone)]
 struct Key {
     arguments: Vec<Rc<HashKey>>,
     names: Vec<Rc<str>>,
@@ -129,28 +131,33 @@ impl Variable for CachedVariable {
 
     fn call(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
         let key = Key::of(cx, args)?;
-        for kept in self.kept.iter() {
+        for (at, kept) in self.kept.iter().enumerate() {
             if kept.key.same(cx, &key)? {
                 let now = expect(cx, this)?;
-                cx.vars.set(this, Rc::new(CachedVariable { hits: now.hits + 1, ..(*now).clone() }));
+                // The one asked for last is the last to be dropped.
+                let mut order = now.kept.to_vec();
+                if let Some(after) = order.get_mut(at..) {
+                    after.rotate_left(1);
+                }
+                let order = Rc::new(order);
+                cx.vars.set(this, Rc::new(CachedVariable { hits: now.hits + 1, kept: order, ..(*now).clone() }));
                 return Ok(kept.value);
             }
         }
         cx.vars.set(this, Rc::new(CachedVariable { misses: self.misses + 1, ..self.clone() }));
         let value = cx.call(self.function, args)?;
         let now = expect(cx, this)?;
-        let mut kept = Vec::with_capacity(now.kept.len() + 1);
         for old in now.kept.iter() {
             if old.key.same(cx, &key)? {
                 return Err(cannot("a cached function that calls itself with the same arguments"));
             }
-            kept.push(Kept {
-                key: Key { arguments: old.key.arguments.clone(), names: old.key.names.clone() },
-                value: old.value,
-            });
         }
+        let mut kept = now.kept.to_vec();
         if kept.len() >= now.limit {
-            return Err(cannot("a cached function that drops a value"));
+            let dropped = kept.remove(0).value;
+            if cx.shows_inside(dropped) {
+                return Err(cannot("a cached function that drops what shows when it goes"));
+            }
         }
         kept.push(Kept { key, value });
         cx.vars.set(this, Rc::new(CachedVariable { kept: Rc::new(kept), ..(*now).clone() }));

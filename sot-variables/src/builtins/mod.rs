@@ -9,6 +9,7 @@ pub mod collections;
 pub mod contextvars;
 pub mod conversion;
 pub mod dict_methods;
+pub mod environment;
 pub mod evaluation;
 pub mod format;
 pub mod frame;

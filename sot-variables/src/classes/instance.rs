@@ -11,6 +11,8 @@ use sot_core::executor::OpcodeExecutor;
 use sot_core::tracker::{self, TrackerId};
 use sot_core::variable::{GraphArgument, VarId, Variable};
 
+use crate::functions::function::guard_identity;
+
 sot_core::variable_kind! { "instance" }
 
 /// An instance made in the trace; its attributes are the writes to it.
@@ -48,6 +50,29 @@ impl Variable for InstanceVariable {
 
     fn children(&self) -> Vec<VarId> {
         vec![self.class]
+    }
+
+    /// Whether the two classes' objects are laid out alike CPython says, on an object of the first one that nobody else has.
+    fn set_class(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, class: VarId) -> Flow<()> {
+        let refuse = || {
+            let text = "attribute '__class__' is written, of an object whose classes do more than to hold attributes";
+            Unwind::break_graph(ReasonId::UnsupportedMutation, text)
+        };
+        let wanted = cx.see(class)?.object().map(|class| class.bind(cx.py).clone());
+        let (old, new) = (self.ty.bind(cx.py).cast::<PyType>().ok(), wanted.and_then(|class| class.cast_into().ok()));
+        let (Some(old), Some(new)) = (old, new) else { return Err(refuse()) };
+        let plain = |ty: &Bound<'_, PyType>| cpython::is_heap_type(ty) && !cpython::has_finalizer(ty);
+        if !plain(old) || !plain(&new) {
+            return Err(refuse());
+        }
+        let object = cx.py.get_type::<PyAny>();
+        let Ok(trial) = object.call_method1("__new__", (old,)) else { return Err(refuse()) };
+        if let Err(error) = object.call_method1("__setattr__", (trial, "__class__", &new)) {
+            return Err(cx.raise(error));
+        }
+        guard_identity(cx, class, new.as_any().as_unbound());
+        cx.vars.set(this, Rc::new(InstanceVariable { class, ty: new.into_any().unbind() }));
+        Ok(())
     }
 
     fn runs_when_dropped(&self, cx: &OpcodeExecutor<'_>) -> bool {

@@ -96,23 +96,106 @@ impl FunctionVariable {
     }
 
     fn follow(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
-        let of = cx.vars.tracker(this);
         let function = self.object.bind(cx.py).cast::<PyFunction>().map_err(PyErr::from)?.clone();
-        let parts = parts_of(cx, this, &function)?;
-        let before = cx.graph.mark();
-        if cx.trackers.is_made(of) {
-            // What a decorator wrote into a class of the trace has code that dies with the trace: it cannot be gone on with.
-            cx.unclaim();
-        }
-        let result = OpcodeInlineExecutor::new(cx).call(&parts, args)?;
-        if parts.code.code.flags & GENERATOR != 0 {
-            generator::name_after(cx, result, this)?;
-        }
-        if translate::is_asked_for(&cpython::function_code(&function)) {
-            cx.graph.end_unit(&parts.code.code.name, before);
-        }
-        Ok(result)
+        follow(cx, this, &function, args)
     }
+}
+
+/// Simulates the body of a function.
+fn follow<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    this: VarId,
+    function: &Bound<'py, PyFunction>,
+    args: &CallArgs,
+) -> Flow<VarId> {
+    let of = cx.vars.tracker(this);
+    let parts = parts_of(cx, this, function)?;
+    let before = cx.graph.mark();
+    if cx.trackers.is_made(of) {
+        // What a decorator wrote into a class of the trace has code that dies with the trace: it cannot be gone on with.
+        cx.unclaim();
+    }
+    let result = OpcodeInlineExecutor::new(cx).call(&parts, args)?;
+    if parts.code.code.flags & GENERATOR != 0 {
+        generator::name_after(cx, result, this)?;
+    }
+    if translate::is_asked_for(&cpython::function_code(function)) {
+        cx.graph.end_unit(&parts.code.code.name, before);
+    }
+    Ok(result)
+}
+
+/// Calls what builds graph: one statement, or what the body of a function in Python does.
+fn call_api<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    this: VarId,
+    callable: &Bound<'py, PyAny>,
+    args: &CallArgs,
+) -> Flow<VarId> {
+    let name = tracker::name(callable);
+    match callable.cast::<PyFunction>() {
+        Ok(function) => {
+            let follow = |cx: &mut OpcodeExecutor<'py>| follow(cx, this, function, args);
+            cx.call_graph_or_follow((CallKind::Api, callable), &name, args, follow)
+        }
+        Err(_) => cx.call_graph(CallKind::Api, callable, &name, args),
+    }
+}
+
+/// Calls a function that its author has marked as one statement, where it cannot be followed.
+fn follow_or_call<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    this: VarId,
+    function: &Bound<'py, PyFunction>,
+    args: &CallArgs,
+) -> Flow<VarId> {
+    let mut plain = true;
+    for argument in args.all() {
+        let payload = cx.see(argument)?;
+        plain &= payload.kind() == "tensor" || payload.constant().is_some();
+    }
+    let found = if plain { cx.runtime.backend.statement_of(function)? } else { None };
+    let Some((callee, reads)) = found else { return follow(cx, this, function, args) };
+    let call = |cx: &mut OpcodeExecutor<'py>| {
+        guard_identity(cx, this, &function.clone().into_any().unbind());
+        let parts = parts_of(cx, this, function)?;
+        for name in &reads {
+            let read = cx.find_global_in(&parts.globals, &Rc::from(name.as_str()))?;
+            let real = cpython::function_globals(function).get_item(name.as_str())?;
+            let (Some(read), Some(real)) = (read, real) else {
+                return Err(Unwind::break_graph(ReasonId::UnsupportedCall, format!("the global '{name}' is gone")));
+            };
+            if cx.see(read)?.object().is_none_or(|object| !object.is(&real)) {
+                return Err(Unwind::break_graph(ReasonId::UnsupportedCall, format!("the global '{name}' is another")));
+            }
+            guard_identity(cx, read, real.as_unbound());
+        }
+        cx.call_graph(CallKind::Api, &callee, &tracker::name(function), args)
+    };
+    cx.follow_or_call(function, |cx| follow(cx, this, function, args), call)
+}
+
+/// Calls a method of tensors on its first argument. A function in Python that is given something else is followed.
+fn call_unbound<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    callable: &Bound<'py, PyAny>,
+    name: &str,
+    args: &CallArgs,
+) -> Flow<Option<VarId>> {
+    if let Some((&receiver, rest)) = args.positional.split_first() {
+        let ty = cx.see(receiver)?.python_type(cx);
+        let found = cpython::type_lookup(ty.cast().map_err(PyErr::from)?, &PyString::intern(cx.py, name));
+        if cx.vars.get(receiver).kind() == "tensor" && found.is_some_and(|found| found.is(callable)) {
+            let method = cx.get_attr(receiver, &Rc::from(name))?;
+            let args = CallArgs { positional: rest.to_vec(), keywords: args.keywords.clone() };
+            return cx.call(method, &args).map(Some);
+        }
+    }
+    if callable.is_instance_of::<PyFunction>() {
+        return Ok(None);
+    }
+    let why = format!("the method {name} of tensors, called on something else");
+    Err(Unwind::break_graph(ReasonId::UnsupportedCall, why))
 }
 
 /// Makes sure that the function stays what it is.
@@ -227,7 +310,7 @@ pub fn call_by_policy(
         CallPolicy::Follow => Ok(None),
         CallPolicy::Api => {
             guard_identity(cx, this, object);
-            cx.call_graph(CallKind::Api, &callable, &tracker::name(&callable), args).map(Some)
+            call_api(cx, this, &callable, args).map(Some)
         }
         CallPolicy::InPlace => {
             guard_identity(cx, this, object);
@@ -240,8 +323,16 @@ pub fn call_by_policy(
             if asked == Some(true) {
                 cx.call_in_place(&callable, &name, args).map(Some)
             } else {
-                cx.call_graph(CallKind::Api, &callable, &name, args).map(Some)
+                call_api(cx, this, &callable, args).map(Some)
             }
+        }
+        CallPolicy::FollowOrCall => match callable.cast::<PyFunction>() {
+            Ok(function) => follow_or_call(cx, this, function, args).map(Some),
+            Err(_) => Ok(None),
+        },
+        CallPolicy::Method(name) => {
+            guard_identity(cx, this, object);
+            call_unbound(cx, &callable, &name, args)
         }
         CallPolicy::Constant => {
             guard_identity(cx, this, object);

@@ -30,7 +30,11 @@ builtin! { SUPER = "super" => |cx, args| match args.positional[..] {
     _ => Err(Unwind::break_graph(ReasonId::UnsupportedCall, "super() that is not bound")),
 } }
 
-sot_core::variable_kind! { "super" }
+sot_core::variable_kind! {
+    "super",
+    types: |py| Ok(vec![py.get_type::<PySuper>().into_any().unbind()]),
+    wrap: SuperVariable::wrap
+}
 
 /// A bound `super` object.
 pub struct SuperVariable {
@@ -39,6 +43,8 @@ pub struct SuperVariable {
     /// Where the search starts: the receiver's type, or the receiver itself if it is a class.
     start: Py<PyType>,
     on_class: bool,
+    /// One from outside.
+    object: Option<Py<PyAny>>,
 }
 
 /// Class and first argument of the running method, as `super()` finds them.
@@ -60,6 +66,17 @@ fn implied(cx: &mut OpcodeExecutor<'_>) -> Flow<(VarId, VarId)> {
         // What it says to that depends on what it finds in the frame.
         _ => Err(cx.leave_frame(Reason::new(ReasonId::UnsupportedCall, "super() outside of a method"))),
     }
+}
+
+/// What a real `super` object was made of. It is read past the classes that the object searches, which may have the name.
+fn made_of<'py>(cx: &mut OpcodeExecutor<'py>, object: &Bound<'py, PyAny>, of: TrackerId, name: &str) -> Flow<VarId> {
+    let value = cx.py.get_type::<PySuper>().getattr(name)?.call_method1("__get__", (object,))?;
+    if !object.getattr(name)?.is(&value) {
+        let text = format!("super() of a class that has an attribute '{name}'");
+        return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
+    }
+    let tracker = cx.trackers.add(Tracker::Getattr { of, name: name.into() });
+    Ok(cx.wrap(&value, tracker))
 }
 
 fn contents(cx: &mut OpcodeExecutor<'_>, cell: Option<VarId>) -> Flow<Option<VarId>> {
@@ -92,6 +109,26 @@ fn class_of<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId) -> Flow<Option<B
 
 impl SuperVariable {
     fn build(cx: &mut OpcodeExecutor<'_>, class: VarId, receiver: VarId) -> Flow<VarId> {
+        let made = Self::of(cx, class, receiver, None)?;
+        Ok(cx.produce(Rc::new(made)))
+    }
+
+    /// One from outside: what it was made of can be read, and does not change.
+    fn wrap(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, of: TrackerId) -> Flow<Rc<dyn Variable>> {
+        let object = &object.clone().unbind().into_bound(cx.py);
+        let (class, receiver) = (made_of(cx, object, of, "__thisclass__")?, made_of(cx, object, of, "__self__")?);
+        if object.getattr("__self_class__")?.is_none() {
+            return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "super() that is not bound"));
+        }
+        Ok(Rc::new(Self::of(cx, class, receiver, Some(object.clone().unbind()))?))
+    }
+
+    fn of(
+        cx: &mut OpcodeExecutor<'_>,
+        class: VarId,
+        receiver: VarId,
+        object: Option<Py<PyAny>>,
+    ) -> Flow<SuperVariable> {
         let Some(base) = class_of(cx, class)? else {
             return Err(refusal(cx, class, receiver)?);
         };
@@ -109,7 +146,7 @@ impl SuperVariable {
             return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "super() of a class that is being made"));
         }
         let start = start.unbind();
-        Ok(cx.produce(Rc::new(SuperVariable { class, receiver, start, on_class })))
+        Ok(SuperVariable { class, receiver, start, on_class, object })
     }
 
     /// The tracker of the type where the search starts.
@@ -200,6 +237,10 @@ impl Variable for SuperVariable {
 
     fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
         format!("SuperVariable({}, {})", cx.text(self.class), cx.text(self.receiver))
+    }
+
+    fn object(&self) -> Option<&Py<PyAny>> {
+        self.object.as_ref()
     }
 
     fn children(&self) -> Vec<VarId> {

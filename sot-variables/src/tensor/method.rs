@@ -3,11 +3,11 @@
 use std::rc::Rc;
 
 use pyo3::prelude::*;
-use pyo3::types::PyString;
+use pyo3::types::{PyFunction, PyString};
 use sot_core::backend::{CallKind, LayoutAnswer, Returns};
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{CallArgs, Name, OpcodeExecutor};
+use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
 use sot_core::guard::Test;
 use sot_core::variable::{VarId, Variable};
 
@@ -42,6 +42,18 @@ impl TensorMethodVariable {
     #[allow(clippy::new_ret_no_self, reason = "it is only ever held as a variable")]
     pub(super) fn new(name: &Name, receiver: VarId, does: Does) -> Rc<dyn Variable> {
         Rc::new(TensorMethodVariable { name: Rc::clone(name), receiver, does })
+    }
+
+    /// Calls what the tensor's class has by the name of the method.
+    fn follow(&self, cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
+        let ty = cx.see(self.receiver)?.python_type(cx);
+        let found = cpython::type_lookup(ty.cast().map_err(PyErr::from)?, &PyString::intern(cx.py, &self.name));
+        let is_function = found.is_some_and(|found| found.is_instance_of::<PyFunction>());
+        let method = if is_function { object_model::generic_get_attr(cx, self.receiver, &self.name)? } else { None };
+        match method {
+            Some(method) => cx.call(method, args),
+            None => Err(Unwind::break_graph(ReasonId::UnsupportedCall, "a method in C")),
+        }
     }
 
     /// What the method gives of a tensor from outside, if how that lies in memory tells, which is guarded then.
@@ -101,9 +113,12 @@ impl Variable for TensorMethodVariable {
             }
         }
         let callee = PyString::intern(cx.py, &self.name).into_any();
-        let args = args.with_receiver(self.receiver);
+        let (given, args) = (args, args.with_receiver(self.receiver));
         match &self.does {
-            Does::Compute => cx.call_graph(CallKind::Method, &callee, &self.name, &args),
+            Does::Compute => {
+                let follow = |cx: &mut OpcodeExecutor<'_>| self.follow(cx, given);
+                cx.call_graph_or_follow((CallKind::Method, &callee), &self.name, &args, follow)
+            }
             Does::Become => {
                 let made = cx.call_graph(CallKind::Method, &callee, &self.name, &args)?;
                 if made != self.receiver {

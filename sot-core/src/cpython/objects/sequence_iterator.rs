@@ -5,10 +5,11 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyList, PyRange, PyTuple};
 
+use crate::cpython::import;
 use crate::cpython::layout::RangeIterator;
 use crate::cpython::objects::upcoming::Upcoming;
 
-/// `listiterobject` and `tupleiterobject`, the same in all versions.
+/// `listiterobject`, `tupleiterobject`, `listreviterobject` and `reversedobject`, the same in all versions.
 #[repr(C)]
 struct Raw {
     ob_base: ffi::PyObject,
@@ -51,6 +52,28 @@ pub(in crate::cpython) unsafe fn upcoming_item<'py>(iterator: &Bound<'py, PyAny>
     item.map_or(Upcoming::End, Upcoming::Item)
 }
 
+/// What `reversed()` of a list or tuple gives after so many more steps; `None` where it goes over something else.
+///
+/// # Safety
+/// `iterator` is what `reversed()` makes of a list, or a `reversed` object.
+pub(in crate::cpython) unsafe fn upcoming_backwards<'py>(
+    iterator: &Bound<'py, PyAny>,
+    after: usize,
+) -> Option<Upcoming<'py>> {
+    // SAFETY: the caller's promise.
+    let Some(Position { sequence, index }) = (unsafe { position(iterator) }) else { return Some(Upcoming::End) };
+    // It ends at the first place where there is no item: a list may have become shorter.
+    let (len, item) = if let Ok(list) = sequence.cast::<PyList>() {
+        (list.len(), index.checked_sub(after).and_then(|index| list.get_item(index).ok()))
+    } else if sequence.is_exact_instance_of::<PyTuple>() {
+        let tuple = sequence.cast::<PyTuple>().ok()?;
+        (tuple.len(), index.checked_sub(after).and_then(|index| tuple.get_item(index).ok()))
+    } else {
+        return None;
+    };
+    Some(item.filter(|_| index < len).map_or(Upcoming::End, Upcoming::Item))
+}
+
 /// What an iterator of a range gives after so many more steps.
 ///
 /// # Safety
@@ -76,6 +99,16 @@ pub(in crate::cpython) fn layout_problem(py: Python<'_>) -> PyResult<Option<&'st
         let raw = unsafe { &*iterator.as_ptr().cast::<Raw>() };
         if raw.index != 1 || raw.sequence != sequence.as_ptr() {
             return Ok(Some("where an iterator of a list or tuple stands"));
+        }
+    }
+    let reversed = import(py, "builtins")?.getattr("reversed")?;
+    for sequence in [list.as_any(), list.to_tuple().as_any()] {
+        let iterator = reversed.call1((sequence,))?;
+        iterator.call_method0("__next__")?;
+        // SAFETY: should the layout differ, these fields are still inside the object: it has an index and what it goes over.
+        let raw = unsafe { &*iterator.as_ptr().cast::<Raw>() };
+        if raw.index != 1 || raw.sequence != sequence.as_ptr() {
+            return Ok(Some("where a reversed iterator of a list or tuple stands"));
         }
     }
     let mut iterator = PyRange::new_with_step(py, 5, 50, 3)?.try_iter()?;

@@ -7,7 +7,7 @@ use pyo3::types::{PyBytes, PyDict, PyFrozenSet, PyInt, PyList, PyRange, PySet, P
 
 use crate::cpython::import;
 use crate::cpython::is_heap_type;
-use crate::cpython::objects::sequence_iterator::{upcoming_item, upcoming_number};
+use crate::cpython::objects::sequence_iterator::{upcoming_backwards, upcoming_item, upcoming_number};
 
 /// What a step of an iterator gives.
 pub enum Upcoming<'py> {
@@ -20,8 +20,8 @@ pub enum Upcoming<'py> {
 /// Of more keys than this none is looked at: each step of such an iterator is asked for what is left of all.
 const MOST_KEYS: usize = 2_000;
 
-/// The types that can be asked: `enumerate` and `zip`, iterators of dicts and sets, and those of a list, a tuple, a range and
-/// texts.
+/// The types that can be asked: `enumerate` and `zip`, iterators of dicts and sets, those of a list, a tuple, a range and
+/// texts, and what `reversed()` makes of lists and tuples.
 pub fn iterator_types(py: Python<'_>) -> PyResult<&'static [Py<PyType>]> {
     static TYPES: PyOnceLock<Vec<Py<PyType>>> = PyOnceLock::new();
     let types = TYPES.get_or_try_init(py, || {
@@ -38,6 +38,8 @@ pub fn iterator_types(py: Python<'_>) -> PyResult<&'static [Py<PyType>]> {
             type_of(PyList::empty(py).as_any())?,
             type_of(PyTuple::empty(py).as_any())?,
             type_of(PyRange::new(py, 0, 0)?.as_any())?,
+            import(py, "builtins")?.getattr("reversed")?.call1((PyList::empty(py),))?.get_type().unbind(),
+            builtin("reversed")?,
             type_of(PyBytes::new(py, b"").as_any())?,
             type_of(PyString::new(py, "").as_any())?,
         ];
@@ -56,6 +58,8 @@ enum Kind {
     /// Of a list or tuple.
     Items,
     Range,
+    /// Of a list or tuple, from its end.
+    Backwards,
     /// Of a text or bytes.
     Text,
     Enumerate,
@@ -72,6 +76,7 @@ fn kind(iterator: &Bound<'_, PyAny>) -> Option<Kind> {
         2..=6 => Some(Kind::Keys),
         7 | 8 => Some(Kind::Items),
         9 => Some(Kind::Range),
+        10 | 11 => Some(Kind::Backwards),
         _ => Some(Kind::Text),
     }
 }
@@ -83,6 +88,8 @@ pub fn upcoming<'py>(iterator: &Bound<'py, PyAny>, after: usize) -> Option<Upcom
         Kind::Items => Some(unsafe { upcoming_item(iterator, after) }),
         // SAFETY: as above.
         Kind::Range => Some(unsafe { upcoming_number(iterator, after) }),
+        // SAFETY: as above.
+        Kind::Backwards => unsafe { upcoming_backwards(iterator, after) },
         Kind::Text => {
             let (of, state) = reduced(iterator)?;
             let text = of.get_item(0).ok()?;

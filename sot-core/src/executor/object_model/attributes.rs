@@ -7,7 +7,7 @@ use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyType};
 
-use super::descriptors::{bind_descriptor, property_error};
+use super::descriptors::{bind_descriptor, is_own_slot, property_error};
 use super::lookup::{guard_descriptor, guard_identity, has_own_class, is_python_method, lookup, type_variable};
 use super::special_methods::call_special;
 use crate::cpython::{self, GetattrHook};
@@ -285,16 +285,25 @@ fn write_through<'py>(
         cx.pass_claim(this, descriptor);
         return call_special(cx, descriptor, hook, &args).map(|_| true);
     }
+    if let Some(class) = value.filter(|_| &**name == "__class__" && is_class_of_object(descriptor)) {
+        let payload = cx.see(this)?;
+        return payload.set_class(cx, this, class).map(|()| true);
+    }
     // What a slot of a class statement holds is known; what C code keeps is not.
-    let is_slot = kind == "member_descriptor"
-        && descriptor.getattr("__objclass__")?.getattr("__dict__")?.contains("__slots__")?;
-    if cpython::is_data_descriptor(descriptor) && !is_slot {
+    if cpython::is_data_descriptor(descriptor) && !is_own_slot(descriptor, name)? {
         return Err(Unwind::break_graph(
             ReasonId::UnsupportedMutation,
             format!("attribute '{name}' is written through a {}", cpython::type_name(&descriptor.get_type())),
         ));
     }
     Ok(false)
+}
+
+/// Whether it is what `object` has as `__class__`.
+fn is_class_of_object(descriptor: &Bound<'_, PyAny>) -> bool {
+    let object = descriptor.py().get_type::<PyAny>();
+    let own = cpython::type_lookup(&object, &PyString::intern(descriptor.py(), "__class__"));
+    own.is_some_and(|own| own.is(descriptor))
 }
 
 fn has_instance_dict(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {

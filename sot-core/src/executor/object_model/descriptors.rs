@@ -70,7 +70,8 @@ pub fn bind_descriptor<'py>(
         }
         "member_descriptor" | "getset_descriptor" => {
             guard_identity(cx, descriptor, tracker);
-            read_slot(cx, this, name)
+            let own = is_own_slot(descriptor, name)?;
+            read_slot(cx, this, name, own)
         }
         _ => {
             guard_descriptor(cx, descriptor, tracker)?;
@@ -143,8 +144,16 @@ fn bind_user_descriptor<'py>(
     call_special(cx, descriptor, "__get__", &[this, class])
 }
 
-/// A slot or a C getter: C code reads it, nothing else runs.
-fn read_slot(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<VarId> {
+/// Whether it is what a class statement has made for a name in its `__slots__`, under that name: a place that no other attribute
+/// shares.
+pub(super) fn is_own_slot(descriptor: &Bound<'_, PyAny>, name: &str) -> PyResult<bool> {
+    Ok(cpython::builtin_type_name(descriptor) == "member_descriptor"
+        && descriptor.getattr("__objclass__")?.getattr("__dict__")?.contains("__slots__")?
+        && descriptor.getattr("__name__")?.eq(name)?)
+}
+
+/// A slot or a C getter: C code reads it, nothing else runs. What a getter gives may depend on what was written by another name.
+fn read_slot(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, is_own_slot: bool) -> Flow<VarId> {
     if let Some(Some(written)) = cx.effects.attribute(this, name) {
         return Ok(written);
     }
@@ -160,7 +169,7 @@ fn read_slot(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<VarI
         || Unwind::break_graph(ReasonId::UnsupportedAttribute, format!("attribute '{name}' is served by C code"));
     let object = payload.object().ok_or_else(refuse)?.bind(cx.py).clone();
     let found_again = cx.trackers.is_loadable(of) || cx.trackers.is_made(of);
-    if !found_again || cx.effects.is_written(this) {
+    if !found_again || !is_own_slot && cx.effects.is_written(this) {
         return Err(refuse());
     }
     // Not the program's own way of reading attributes, which has led here.

@@ -221,6 +221,9 @@ pub(crate) fn call_policy(paddle: &Paddle, callable: &Bound<'_, PyAny>) -> CallP
     if let Ok(Some(list)) = marks::listed(callable) {
         return CallPolicy::Listed(list.to_owned());
     }
+    if marks::is_statement(callable).unwrap_or(false) {
+        return CallPolicy::FollowOrCall;
+    }
     let policy = match callable.cast::<PyType>() {
         Ok(class) => of_class(paddle, class),
         Err(_) => of_function(paddle, callable),
@@ -324,6 +327,9 @@ fn of_function(paddle: &Paddle, callable: &Bound<'_, PyAny>) -> PyResult<CallPol
     }
     let Some(name) = text(callable, "__name__")? else { return Ok(CallPolicy::Follow) };
     let Some(module) = module_of(paddle, callable)? else { return Ok(CallPolicy::Follow) };
+    if is_special_method(paddle, callable, &name)? {
+        return Ok(CallPolicy::Method(name));
+    }
     let policy = by_module(&module, &name);
     let is_followed =
         matches!(policy, CallPolicy::Api | CallPolicy::InPlace | CallPolicy::Constant | CallPolicy::Manager)
@@ -341,6 +347,16 @@ fn of_function(paddle: &Paddle, callable: &Bound<'_, PyAny>) -> PyResult<CallPol
         return Ok(breaks(&name, "changes mixed precision as a decorator; use it in a with statement"));
     }
     Ok(policy)
+}
+
+/// Whether it is what tensors have under the name of a special method, and a program's values have one, too.
+fn is_special_method(paddle: &Paddle, callable: &Bound<'_, PyAny>, name: &str) -> PyResult<bool> {
+    if !name.starts_with("__") || !name.ends_with("__") {
+        return Ok(false);
+    }
+    let py = callable.py();
+    let own = paddle.defined(py, &paddle.tensor_type, name)?;
+    Ok(own.is_some_and(|own| own.is(callable)) && paddle.defined(py, &paddle.value_type, name)?.is_some())
 }
 
 /// Whether calling it makes a generator: what a function that makes context managers was made from.

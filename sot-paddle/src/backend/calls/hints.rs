@@ -9,20 +9,11 @@ pub(crate) fn hint(reason: ReasonId) -> Option<&'static str> {
 }
 
 const HINTS: &[(ReasonId, &str)] = &[
-    (
-        ReasonId::TensorTruth,
-        "Use paddle.where or a mask, or keep the branch: the code on both sides is compiled.",
-    ),
-    (
-        ReasonId::TensorValue,
-        "Keep the value a paddle.Tensor, or read it (.item(), .numpy()) outside the hot function.",
-    ),
-    (
-        ReasonId::UnsupportedCall,
-        "Move the call before or after the tensor work, or use Paddle's function for it.",
-    ),
+    (ReasonId::TensorTruth, "Use paddle.where or a mask, or keep the branch: the code on both sides is compiled."),
+    (ReasonId::TensorValue, "Keep the value a paddle.Tensor, or read it (.item(), .numpy()) outside the hot function."),
+    (ReasonId::UnsupportedCall, "Move the call before or after the tensor work, or use Paddle's function for it."),
     (
         ReasonId::BreakListed,
-        "Take the API off sot.break_on's list, or off Paddle's (force_dynamic, not_to_static), if it should be compiled.",
+        "Take the API off sot.break_on's list, or off Paddle's (force_dynamic), if it should be compiled.",
     ),
 ];

@@ -1,22 +1,21 @@
-//! Paddle's own marks of what must run for real: `paddle.jit.marker.force_dynamic` and `paddle.jit.not_to_static`.
+//! Paddle's own mark of what must run for real: `paddle.jit.marker.force_dynamic`. That a function is the same in dynamic and in
+//! static mode (`paddle.jit.not_to_static`, `paddle.jit.marker.unified`) is no such mark: its body is followed.
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyFunction, PySet, PyType};
+use pyo3::types::{PyFunction, PyList, PySet, PyType};
 
+use sot_core::cache::Forbidden;
 use sot_core::cpython;
+use sot_core::error::ReasonId;
 
 /// `force_dynamic` keeps functions and classes of layers in sets (since Paddle 3.1).
 const FORCED: &str = "on Paddle's break list (paddle.jit.marker.force_dynamic)";
-const NOT_TO_STATIC: &str = "marked with paddle.jit.not_to_static";
 
 /// On which of Paddle's lists a function, a layer or a class of layers is.
 pub(crate) fn listed(callable: &Bound<'_, PyAny>) -> PyResult<Option<&'static str>> {
-    if let Ok(function) = callable.cast::<PyFunction>() {
-        if is_in("break_graph_functions", callable)? {
-            return Ok(Some(FORCED));
-        }
-        return Ok(is_not_to_static(function)?.then_some(NOT_TO_STATIC));
+    if callable.is_instance_of::<PyFunction>() {
+        return Ok(is_in("break_graph_functions", callable)?.then_some(FORCED));
     }
     let class = callable.cast::<PyType>().map_or_else(|_| callable.get_type(), Clone::clone);
     Ok(is_in("break_graph_layer_classes", class.as_any())?.then_some(FORCED))
@@ -37,16 +36,56 @@ fn is_in(set: &str, object: &Bound<'_, PyAny>) -> PyResult<bool> {
     }
 }
 
-/// `not_to_static` leaves options on the function: what it is skipped by since Paddle 3.1, a flag before. What is
-/// `unified` with static mode is skipped too, but runs there as it is.
-fn is_not_to_static(function: &Bound<'_, PyFunction>) -> PyResult<bool> {
-    if let Some(options) = function.getattr_opt("__jst_not_to_static")? {
-        return options.getattr("not_convert")?.is_truthy();
+/// Whether a function is marked with `capture_control_flow`, which has AST mode convert it, or as unified for Paddle's tracer.
+pub(crate) fn is_statement(callable: &Bound<'_, PyAny>) -> PyResult<bool> {
+    if !callable.is_instance_of::<PyFunction>() {
+        return Ok(false);
     }
-    let Some(options) = function.getattr_opt("___jit_transform_options___")? else { return Ok(false) };
-    let modes = cpython::import(function.py(), "paddle.jit.dy2static.utils")?
-        .getattr("TransformOptions")?
-        .getattr("ToStaticMode")?;
-    let needs = |mode: &str| options.call_method1("need_transform", (modes.getattr(mode)?,))?.is_truthy();
-    Ok(!needs("AST")? && needs("SOT")?)
+    let Some(options) = callable.getattr_opt("___jit_transform_options___")? else { return Ok(false) };
+    if options.call_method0("need_capture_control_flow")?.is_truthy()? {
+        return Ok(true);
+    }
+    let modes = options.getattr("ToStaticMode")?;
+    Ok(!options.call_method1("need_transform", (modes.getattr("SOT")?,))?.is_truthy()?)
+}
+
+/// What such a function is as a statement.
+pub(crate) fn statement_of<'py>(function: &Bound<'py, PyAny>) -> PyResult<Option<(Bound<'py, PyAny>, Vec<String>)>> {
+    cpython::import(function.py(), "sot._captured")?.call_method1("statement_of", (function,))?.extract()
+}
+
+/// Whether `paddle.jit.ignore_module` was given the module that a file is of: its frames are not translated by themselves.
+pub(crate) fn is_ignored(file: &str) -> bool {
+    Python::try_attach(|py| is_in_ignored_module(py, file).unwrap_or(false)).unwrap_or(false)
+}
+
+fn is_in_ignored_module(py: Python<'_>, file: &str) -> PyResult<bool> {
+    let list = cpython::import(py, "paddle.jit.dy2static.convert_call_func")?.getattr("BUILTIN_LIKELY_MODULES")?;
+    for module in list.cast_into::<PyList>()? {
+        let Some(path) = module.getattr_opt("__file__")?.and_then(|path| path.extract::<String>().ok()) else {
+            continue;
+        };
+        // Of a package it is all that lies in its folder.
+        let is_of = match path.strip_suffix("__init__.py") {
+            Some(folder) => file.starts_with(folder),
+            None => file == path,
+        };
+        if is_of {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Whether `paddle.jit.sot.psdb` has marked the code: an error is made of a break, but not of a branch on a tensor's value, which is
+/// none in its terms.
+pub(crate) fn forbids(code: &Bound<'_, PyAny>, what: Forbidden, why: ReasonId) -> PyResult<bool> {
+    let set = match what {
+        Forbidden::Break if why == ReasonId::TensorTruth => return Ok(false),
+        Forbidden::Break => "NO_BREAKGRAPH_CODES",
+        Forbidden::Fallback => "NO_FALLBACK_CODES",
+    };
+    let psdb = cpython::import(code.py(), "paddle.jit.sot.psdb")?;
+    let Some(set) = psdb.getattr_opt(set)? else { return Ok(false) };
+    set.contains(code)
 }

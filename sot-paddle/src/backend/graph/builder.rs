@@ -391,6 +391,13 @@ impl GraphBuilder for PaddleBuilder {
         Ok(self.known_sizes.answer(&self.paddle, value, method)?.map(Bound::unbind))
     }
 
+    fn operations(&self) -> PyResult<usize> {
+        Python::attach(|py| {
+            let twin = self.twin.as_ref().map_or(Ok(0), |twin| count(&twin.target(py), py))?;
+            Ok(count(&self.target, py)? + twin)
+        })
+    }
+
     fn value_meta(&self, object: &Bound<'_, PyAny>) -> PyResult<Option<TensorMeta>> {
         meta::of_value(&self.paddle, object)
     }
@@ -528,6 +535,12 @@ impl Drop for PaddleBuilder {
             Python::try_attach(|py| self.take_parameters(py).is_ok());
         }
     }
+}
+
+/// How many operations a program has.
+fn count(target: &Target, py: Python<'_>) -> PyResult<usize> {
+    let block = target.main.bind(py).call_method0(intern!(py, "global_block"))?;
+    block.call_method0(intern!(py, "num_ops"))?.extract()
 }
 
 /// Programs bind parameters by name: two tensors of one name would become one.
