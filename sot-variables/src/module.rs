@@ -77,6 +77,10 @@ impl Variable for ModuleVariable {
         let of = cx.vars.tracker(this);
         let is_dict = &**name == "__dict__" && cx.trackers.is_loadable(of);
         if let Some(names) = cpython::instance_dict(&module).filter(|_| is_dict) {
+            if cx.effects.binds_globals(names.as_unbound()) {
+                let text = "the __dict__ of a module whose variables are written";
+                return Err(Unwind::break_graph(ReasonId::UnsupportedAttribute, text));
+            }
             let tracker = cx.trackers.add(Tracker::Getattr { of, name: Rc::clone(name) });
             cx.guards.require(tracker);
             return Ok(Some(cx.wrap(&names, tracker)));
@@ -88,6 +92,9 @@ impl Variable for ModuleVariable {
         let dict = cpython::instance_dict(&module);
         if let Some(written) = dict.as_ref().and_then(|dict| cx.effects.global(dict.as_unbound(), name)) {
             return Ok(written);
+        }
+        if let Some(dict) = &dict {
+            cx.refuse_written_names(dict)?;
         }
         if let Some(value) = dict.as_ref().and_then(|dict| dict.get_item(&**name).ok().flatten()) {
             let tracker = cx.trackers.add(Tracker::Attribute { of, name: Rc::clone(name) });
@@ -126,6 +133,10 @@ impl Variable for ModuleVariable {
         }
         self.refuse_descriptor(cx, name)?;
         let dict = cpython::instance_dict(&module).ok_or_else(refuse)?;
+        // Where that is reached as a dict, too, the dict would not show the write.
+        if cx.met(dict.as_any()).is_some_and(|met| cx.vars.get(met).kind() != "globals") {
+            return Err(refuse());
+        }
         if value.is_none() && self.get_attr(cx, this, name)?.is_none() {
             // What CPython says of any module.
             let empty = PyModule::new(cx.py, "empty")?;

@@ -31,7 +31,7 @@ del sys.path[0]
 # `CO_OPTIMIZED | CO_NEWLOCALS`: the code of functions, as opposed to class bodies and modules.
 FUNCTION = 3
 # Seconds for one test.
-TIMEOUT = 180
+TIMEOUT = int(os.environ.get("SOT_TEST_TIMEOUT", 180))
 
 
 def main():
@@ -39,7 +39,7 @@ def main():
     sys.argv = [sys.executable]
     translated = mode == "translated"
     if translated:
-        mark_functions_of(f"test.{name}")
+        mark_functions_of("test")
     tracer.always_compile(True)
     from test import support
 

@@ -12,6 +12,15 @@ TIME = "compares how long calls take"
 GIVEN_UP = "gives a function's C structure another way to be called, past which new code runs"
 DEPTH = "recurses until C's stack is nearly used up, of which the frame hook takes its share, and a translation begun down there"
 
+# Files that are left out as a whole. What they test is no Python code that runs in this process.
+FILES = [
+    (r"test_(tkinter|tk|ttk.*|tix|turtle|idle|curses|winreg|winsound|msilib|startfile|winconsoleio|launcher)", "needs a screen or Windows"),
+    (r"test_(gdb|embed|regrtest|peg_generator|clinic|cppext|c_globals|tools|generated_cases|freeze.*|perf_profiler|repl|cmd_line.*|venv|ensurepip)",
+     "starts other processes, or compilers and debuggers, and runs next to no code here"),
+    (r"test_(multiprocessing.*|concurrent_futures|urllib2net|urllibnet|robotparser|socketserver|nntplib|smtpnet|timeout)",
+     "waits for other processes or the network, and runs next to no code here"),
+]
+
 # File, pattern of the test's id behind the file's name, oldest and first later minor version, reason.
 EXCLUDED = [
     ("test_contextlib", r"test_nokeepref", 8, 14, LIFETIME),
@@ -56,6 +65,11 @@ KNOWN = [
     (r"test_undetected_mutation", "what is appended to a list and taken off again in one piece is not written to it, so that CPython's sort sees no change"),
     (r"MappingTestCase.test_weak_key", "objects that the test has dropped live on for a while"),
 ]
+
+
+def reason_for_file(name):
+    """Why a whole file is left out, if it is."""
+    return next((reason for pattern, reason in FILES if re.fullmatch(pattern, name)), None)
 
 
 def reason_for(name, test, minor):

@@ -127,7 +127,7 @@ impl<'a, 'py> CodeGen<'a, 'py> {
         if let Some(&cell) = self.cells.get(&variable) {
             return self.emitter.load_closure(cell);
         }
-        self.cx.refuse_full_stack()?;
+        self.cx.refuse_deep_values()?;
         let tracker = self.cx.vars.tracker(variable);
         let known = self.cx.trackers.is_made(tracker) && self.cx.vars.get(variable).constant().is_some();
         if self.cx.trackers.is_loadable(tracker) && !known {

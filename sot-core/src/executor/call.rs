@@ -122,6 +122,14 @@ impl<'py> OpcodeExecutor<'py> {
         Err(Unwind::fallback(ReasonId::StackNearlyUsedUp, "too little of it is left to go on"))
     }
 
+    /// The same, where the depth is that of the program's values, which is the same at the next call.
+    pub fn refuse_deep_values(&self) -> Flow<()> {
+        if cpython::has_stack_to_go_on() {
+            return Ok(());
+        }
+        Err(Unwind::fallback(ReasonId::TraceTooLong, "values nested too deeply"))
+    }
+
     /// Breaks the graph at a call of what is on the user's break list.
     pub fn refuse_listed(&self, callable: &Bound<'py, PyAny>) -> Flow<()> {
         if !break_list::contains(callable) {

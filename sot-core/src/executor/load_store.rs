@@ -97,6 +97,7 @@ impl<'py> OpcodeExecutor<'py> {
         if let Some(written) = self.effects.global(&globals.dict, name) {
             return Ok(written);
         }
+        self.refuse_written_names(globals.dict.bind(py))?;
         match globals.dict.bind(py).get_item(&**name)? {
             Some(object) => {
                 let key = Key::Str(Rc::clone(name));
@@ -111,12 +112,24 @@ impl<'py> OpcodeExecutor<'py> {
         }
     }
 
+    /// There is one truth about the variables of a module, but not where they are written through the dict that holds them.
+    pub fn refuse_written_names(&self, names: &Bound<'py, PyDict>) -> Flow<()> {
+        match self.met(names.as_any()) {
+            Some(met) if self.effects.written().any(|written| written == met) => {
+                let text = "a variable of a module whose __dict__ is written as a dict, too";
+                Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// A builtin, as the frame's `__builtins__` has it. All frames are taken to share the builtins of the root frame.
     pub fn find_builtin(&mut self, name: &Name) -> Flow<Option<VarId>> {
         let builtins = cpython::import(self.py, "builtins")?.dict();
         if let Some(written) = self.effects.global(builtins.as_unbound(), name) {
             return Ok(written);
         }
+        self.refuse_written_names(&builtins)?;
         let tracker = self.trackers.add(Tracker::Builtins);
         match builtins.get_item(&**name)? {
             Some(object) => {

@@ -1,8 +1,12 @@
-//! How long a trace may become. What has no tensor work is given up early, and the earlier the more often that has happened: to
+//! How long a trace may become, and how much memory the values it computes may take. What has no tensor work is given up early, and the earlier the more often that has happened: to
 //! simulate takes a hundred times as long as to run, and each function that is called meanwhile is traced on its own once its caller is
 //! left to CPython.
 
 use std::sync::atomic::{AtomicU32, Ordering};
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyInt, PyString};
 
 use super::OpcodeExecutor;
 use crate::error::{Flow, ReasonId, Unwind};
@@ -13,8 +17,16 @@ const MAX_STEPS: u64 = 2_000_000;
 const MAX_STEPS_WITHOUT_TENSORS: u64 = 200_000;
 /// How often that is halved at most.
 const MAX_HALVED: u32 = 4;
+/// A loop longer than this is not unrolled into one list.
+pub(super) const MAX_ITEMS: usize = 100_000;
 /// So many items are copied in the time of an instruction.
 const ITEMS_PER_STEP: u64 = 16;
+
+/// The values that a trace computes take at most so many bytes: it keeps all of them until it ends, and its new code some of
+/// them for good.
+const MAX_BYTES: usize = 64 << 20;
+/// Smaller texts are not counted: there are not more of them than instructions.
+const SMALL: usize = 256;
 
 /// How many traces were given up that had met no tensor.
 static GIVEN_UP: AtomicU32 = AtomicU32::new(0);
@@ -23,12 +35,13 @@ static GIVEN_UP: AtomicU32 = AtomicU32::new(0);
 pub(super) struct Patience {
     steps: u64,
     most: u64,
+    bytes: usize,
 }
 
 impl Default for Patience {
     fn default() -> Self {
         let halved = GIVEN_UP.load(Ordering::Relaxed).min(MAX_HALVED);
-        Patience { steps: 0, most: MAX_STEPS_WITHOUT_TENSORS >> halved }
+        Patience { steps: 0, most: MAX_STEPS_WITHOUT_TENSORS >> halved, bytes: 0 }
     }
 }
 
@@ -41,7 +54,7 @@ impl OpcodeExecutor<'_> {
     /// An instruction, or an item that C code takes from an iterator.
     pub(super) fn count_step(&mut self) -> Flow<()> {
         self.patience.steps += 1;
-        if self.patience.steps > self.patience.most {
+        if self.patience.steps > self.patience.most || self.patience.bytes > MAX_BYTES {
             self.lose_patience()
         } else {
             Ok(())
@@ -53,6 +66,29 @@ impl OpcodeExecutor<'_> {
         self.patience.steps += items as u64 / ITEMS_PER_STEP;
     }
 
+    /// Counts the memory of a value that an operation has come to. Where it is too much, the next instruction ends the trace.
+    pub(super) fn charge_bytes(&mut self, value: &Bound<'_, PyAny>) {
+        let bytes = if value.is_exact_instance_of::<PyString>() || value.is_exact_instance_of::<PyBytes>() {
+            value.len().unwrap_or(0)
+        } else if value.is_exact_instance_of::<PyInt>() && value.extract::<i64>().is_err() {
+            let bits = value.call_method0(intern!(value.py(), "bit_length"));
+            bits.and_then(|bits| bits.extract::<usize>()).unwrap_or(0) / 8
+        } else {
+            0
+        };
+        if bytes > SMALL {
+            self.patience.bytes = self.patience.bytes.saturating_add(bytes);
+        }
+    }
+
+    /// Refuses to make so many values at once, where CPython would not make them, or has one object for all of them.
+    pub fn refuse_many(&self, items: usize) -> Flow<()> {
+        if items <= MAX_ITEMS {
+            return Ok(());
+        }
+        Err(Unwind::fallback(ReasonId::TraceTooLong, format!("more than {MAX_ITEMS} items")))
+    }
+
     /// Number of instructions simulated.
     pub fn steps(&self) -> u64 {
         self.patience.steps
@@ -60,6 +96,10 @@ impl OpcodeExecutor<'_> {
 
     #[cold]
     fn lose_patience(&mut self) -> Flow<()> {
+        if self.patience.bytes > MAX_BYTES {
+            let text = format!("the values it computes take more than {} MB", MAX_BYTES >> 20);
+            return Err(Unwind::fallback(ReasonId::TraceTooLong, text));
+        }
         let most = self.patience.most;
         if most < MAX_STEPS && self.has_met_tensors() {
             self.be_patient();

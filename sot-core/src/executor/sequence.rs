@@ -9,9 +9,6 @@ use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::variable::VarId;
 
-/// A loop longer than this is not unrolled into one list.
-const MAX_ITEMS: usize = 100_000;
-
 impl OpcodeExecutor<'_> {
     /// `object[key]`
     pub fn get_item(&mut self, object: VarId, key: VarId) -> Flow<VarId> {
@@ -118,9 +115,7 @@ impl OpcodeExecutor<'_> {
         while let Some(item) = self.next(iterator)? {
             take(self, item)?;
             count += 1;
-            if count > MAX_ITEMS {
-                return Err(Unwind::fallback(ReasonId::TraceTooLong, format!("more than {MAX_ITEMS} items")));
-            }
+            self.refuse_many(count)?;
         }
         Ok(())
     }

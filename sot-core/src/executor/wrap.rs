@@ -10,10 +10,12 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyComplex, PyFloat, PyInt, PyIterator, PyList, PyString, PyTuple, PyType};
 
 use super::changing::LazyNumber;
+use super::patience::MAX_ITEMS;
 use super::OpcodeExecutor;
 use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::guard::{is_held_weakly, Identity, Test};
+use crate::side_effects::Effect;
 use crate::tracker::{ById, Tracker, TrackerId};
 use crate::variable::{VarId, Variable};
 
@@ -23,7 +25,16 @@ pub struct IdentityMap {
     variables: HashMap<usize, VarId>,
     // An object wrapped once stays alive while the map knows its address.
     objects: Vec<Py<PyAny>>,
-    stand_ins: HashMap<VarId, Py<PyAny>>,
+    stand_ins: HashMap<VarId, StandIn>,
+}
+
+/// A real object that stands for a variable made in the trace.
+struct StandIn {
+    object: Py<PyAny>,
+    /// Whether the object said all of the variable's state when it was complete.
+    exact: bool,
+    payload: Rc<dyn Variable>,
+    writes: usize,
 }
 
 impl IdentityMap {
@@ -120,12 +131,29 @@ impl<'py> OpcodeExecutor<'py> {
     /// From here on the object is the variable, which was made in the trace.
     pub fn stand_for(&mut self, object: &Bound<'py, PyAny>, id: VarId) {
         self.identities.insert(object, id);
-        self.identities.stand_ins.insert(id, object.clone().unbind());
+        let (payload, writes) = (self.vars.get(id), self.effects.len());
+        let stand_in = StandIn { object: object.clone().unbind(), exact: false, payload, writes };
+        self.identities.stand_ins.insert(id, stand_in);
     }
 
-    /// The real object that stands for a variable made in the trace.
-    pub fn stand_in(&self, id: VarId) -> Option<Bound<'py, PyAny>> {
-        self.identities.stand_ins.get(&id).map(|object| object.bind(self.py).clone())
+    /// The real object that stands for a variable has got its contents; they are all of the variable's state, or not.
+    pub fn complete_stand_in(&mut self, id: VarId, exact: bool) {
+        if let Some(stand_in) = self.identities.stand_ins.get_mut(&id) {
+            stand_in.exact = exact;
+        }
+    }
+
+    /// The real object that stands for a variable made in the trace, and whether it is complete and says all of the variable's
+    /// state.
+    pub fn stand_in(&self, id: VarId) -> Option<(Bound<'py, PyAny>, bool)> {
+        let stand_in = self.identities.stand_ins.get(&id)?;
+        let is_same = Rc::ptr_eq(&stand_in.payload, &self.vars.get(id));
+        let is_of_object = |effect: &Effect| match effect {
+            Effect::Attribute { object, .. } => *object == id,
+            _ => false,
+        };
+        let exact = stand_in.exact && is_same && !self.effects.log().iter().skip(stand_in.writes).any(is_of_object);
+        Some((stand_in.object.bind(self.py).clone(), exact))
     }
 
     /// A variable made in the trace for which a real object stands.
@@ -272,13 +300,17 @@ impl<'py> OpcodeExecutor<'py> {
     /// A variable for the result of a pure call made while tracing: a value of its own, which the new code must make anew.
     pub fn wrap_fresh(&mut self, object: &Bound<'py, PyAny>) -> Flow<VarId> {
         if self.is_constant(object) {
+            self.charge_bytes(object);
             return Ok(self.constant(object.clone().unbind()));
         }
+        self.refuse_deep_values()?;
         if let Ok(tuple) = object.cast_exact::<PyTuple>() {
+            self.refuse_many(tuple.len())?;
             let items = tuple.iter().map(|item| self.wrap_fresh(&item)).collect::<Flow<Vec<_>>>()?;
             return Ok(self.tuple(items));
         }
         if let Ok(list) = object.cast_exact::<PyList>() {
+            self.refuse_many(list.len())?;
             let items = list.iter().map(|item| self.wrap_fresh(&item)).collect::<Flow<Vec<_>>>()?;
             let payload = (self.runtime.factories.list)(items);
             return Ok(self.produce(payload));
@@ -288,7 +320,8 @@ impl<'py> OpcodeExecutor<'py> {
         }
         if let Ok(items) = object.cast::<PyIterator>() {
             // What it gives is known: nothing but the trace advances it.
-            let items = items.clone().collect::<PyResult<Vec<_>>>()?;
+            let items = items.clone().take(MAX_ITEMS + 1).collect::<PyResult<Vec<_>>>()?;
+            self.refuse_many(items.len())?;
             let items = items.iter().map(|item| self.wrap_fresh(item)).collect::<Flow<Vec<_>>>()?;
             let items = self.tuple(items);
             return self.iter(items);

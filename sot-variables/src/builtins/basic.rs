@@ -13,6 +13,7 @@ use sot_core::error::{Flow, Unwind};
 use sot_core::executor::{object_model, BinaryOp, CallArgs, CompareOp, OpcodeExecutor};
 use sot_core::variable::VarId;
 
+use super::codecs;
 use super::{builtin_object, cannot, given, required};
 use crate::classes::subclass;
 use crate::containers::dict;
@@ -288,6 +289,9 @@ pub(super) fn fold_or<'py>(
     }
     match cx.materialize_args(args)? {
         Some((positional, keywords)) => {
+            if matches!(name, "str" | "bytes") {
+                codecs::refuse_registered(cx.py, &positional, &keywords)?;
+            }
             let function = builtin_object(cx.py, name)?;
             cx.fold(|_| function.call(positional, Some(&keywords)))
         }

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyDict, PyRange, PyTuple};
 
 use sot_core::builtin;
 use sot_core::error::Flow;
@@ -16,7 +16,7 @@ use super::{cannot, given, known_index, required};
 use crate::iterators::chain::Chain;
 use crate::iterators::filter::{Filter, Rule};
 use crate::iterators::groupby;
-use crate::iterators::itertools::Itertool;
+use crate::iterators::itertools::{Itertool, Selections};
 use crate::iterators::tee::Tee;
 use crate::iterators::{library, produce, IteratorVariable};
 
@@ -123,6 +123,8 @@ builtin! { BATCHED = "itertools:batched" => |cx, args| {
         return Err(cx.raise(PyValueError::new_err("n must be at least one")));
     };
     let inner = cx.iter(required(iterable)?)?;
+    // CPython makes room for all items of a batch at once.
+    cx.refuse_many(size)?;
     Ok(produce(cx, Itertool::Batched { inner, size }))
 } }
 
@@ -149,6 +151,7 @@ builtin! { TEE = "itertools:tee" => |cx, args| {
         }
     };
     let count = usize::try_from(count).map_err(|_| cannot("tee() of a negative number"))?;
+    cx.refuse_many(count)?;
     let rest = (1..count).map(|_| produce(cx, tee.clone())).collect::<Vec<_>>();
     let all = std::iter::once(first).chain(rest).take(count).collect();
     Ok(cx.tuple(all))
@@ -168,11 +171,16 @@ builtin! { PRODUCT = "itertools:product" => |cx, args| {
     for &iterable in &args.positional {
         pools.push(cx.unpack_all(iterable)?);
     }
-    let pools = vec![pools; usize::try_from(repeat).unwrap_or(0)].concat();
-    let ranges = pools.iter().map(|pool| (0..pool.len()).collect::<Vec<_>>()).collect::<Vec<_>>();
-    let choices = library(cx.py, "itertools", "product")?.into_bound(cx.py).call1(PyTuple::new(cx.py, ranges)?)?;
+    let Ok(repeat) = usize::try_from(repeat) else {
+        return Err(cx.raise(PyValueError::new_err("repeat argument cannot be negative")));
+    };
+    cx.refuse_many(pools.len().saturating_mul(repeat))?;
+    let pools = vec![pools; repeat].concat();
+    let ranges = pools.iter().map(|pool| PyRange::new(cx.py, 0, pool.len() as isize)).collect::<PyResult<Vec<_>>>()?;
+    let positions = library(cx.py, "itertools", "product")?.into_bound(cx.py).call1(PyTuple::new(cx.py, ranges)?)?;
     let args = pools.iter().map(|pool| cx.tuple(pool.clone())).collect();
-    chosen(cx, &choices, "product", args, |place, index| pools[place][index])
+    let selections = Rc::new(Selections::new("product", pools, positions));
+    Ok(produce(cx, Itertool::Selection { args, selections, position: 0 }))
 } }
 
 builtin! { COMBINATIONS = "itertools:combinations" => |cx, args| selections(cx, args, "combinations") }
@@ -193,7 +201,6 @@ fn filtered(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, rule: Rule) -> Flow<Va
     Ok(produce(cx, Filter { predicate, inner, rule, turned: false }))
 }
 
-/// CPython selects positions; the items follow.
 fn selections(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, name: &'static str) -> Flow<VarId> {
     let [iterable, count] = args.named(cx, name, ["iterable", "r"], 1)?;
     let items = cx.unpack_all(required(iterable)?)?;
@@ -203,25 +210,9 @@ fn selections(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, name: &'static str) 
         options.set_item("r", count)?;
     }
     let function = library(cx.py, "itertools", name)?.into_bound(cx.py);
-    let positions = (0..items.len()).collect::<Vec<_>>();
-    let choices = function.call((positions,), Some(&options)).map_err(|error| cx.raise(error))?;
+    let range = PyRange::new(cx.py, 0, items.len() as isize)?;
+    let positions = function.call((range,), Some(&options)).map_err(|error| cx.raise(error))?;
     let args = std::iter::once(cx.tuple(items.clone())).chain(count).collect();
-    chosen(cx, &choices, name, args, |_, index| items[index])
-}
-
-/// An iterator over tuples of items, from real tuples of positions.
-fn chosen(
-    cx: &mut OpcodeExecutor<'_>,
-    choices: &Bound<'_, PyAny>,
-    name: &'static str,
-    args: Vec<VarId>,
-    item: impl Fn(usize, usize) -> VarId,
-) -> Flow<VarId> {
-    let mut tuples = Vec::new();
-    for choice in choices.try_iter()? {
-        let choice: Vec<usize> = choice?.extract()?;
-        let items = choice.into_iter().enumerate().map(|(place, index)| item(place, index)).collect();
-        tuples.push(cx.tuple(items));
-    }
-    Ok(produce(cx, Itertool::Selection { name, args, selected: Rc::new(tuples), position: 0 }))
+    let selections = Rc::new(Selections::new(name, vec![items], positions));
+    Ok(produce(cx, Itertool::Selection { args, selections, position: 0 }))
 }

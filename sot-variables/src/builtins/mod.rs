@@ -5,6 +5,7 @@ pub mod abc;
 pub mod attribute;
 pub mod basic;
 pub mod cmp_to_key;
+pub mod codecs;
 pub mod collections;
 pub mod contextvars;
 pub mod conversion;

@@ -108,6 +108,7 @@ pub fn instantiate<'py>(
     }
     let init = lookup("__init__");
     let initialized_in_c = initialized_in_c_only(init.as_ref());
+    refuse_hiding_slots(ty)?;
     if exception_group::is_group_type(ty) {
         return new_group(cx, class, ty, args).map(Some);
     }
@@ -131,7 +132,23 @@ pub fn instantiate<'py>(
 }
 
 fn initialized_in_c_only(init: Option<&Bound<'_, PyAny>>) -> bool {
-    init.is_none_or(|init| cpython::type_name(&init.get_type()) == "wrapper_descriptor")
+    init.is_none_or(|init| cpython::builtin_type_name(init) == "wrapper_descriptor")
+}
+
+/// What C code keeps in each exception.
+const KEPT: &[&str] = &["args", "__cause__", "__context__", "__traceback__", "__suppress_context__", "value", "code"];
+
+/// Slots of a class of the program's may have the names of what C code keeps: both are there then.
+fn refuse_hiding_slots(ty: &Bound<'_, PyType>) -> Flow<()> {
+    for name in KEPT {
+        let found = cpython::type_lookup(ty, &PyString::intern(ty.py(), name));
+        let Some(slot) = found.filter(|found| cpython::builtin_type_name(found) == "member_descriptor") else { continue };
+        if slot.getattr("__objclass__")?.cast::<PyType>().is_ok_and(cpython::is_heap_type) {
+            let text = format!("an exception whose class has a slot '{name}' beside what C code keeps");
+            return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
+        }
+    }
+    Ok(())
 }
 
 /// `ExceptionGroup(message, exceptions)`

@@ -51,18 +51,25 @@ pub fn of<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, exact: &mut bool) 
         *exact &= payload.kind() == "class" || !cx.effects.written().any(|written| written == variable);
         return Ok(object.bind(cx.py).clone());
     }
-    if let Some(known) = cx.stand_in(variable) {
+    if let Some((known, known_exact)) = cx.stand_in(variable) {
+        *exact &= known_exact;
         return Ok(known);
     }
-    let object = new(cx, variable, exact)?;
+    // What the program has nested may be as deep as it likes.
+    cx.refuse_deep_values()?;
+    let mut own = true;
+    let object = new(cx, variable, &mut own)?;
     cx.stand_for(&object, variable);
+    cx.complete_stand_in(variable, own);
+    *exact &= own;
     Ok(object)
 }
 
 fn is_proxy(object: &Bound<'_, PyAny>) -> bool {
-    cpython::type_name(&object.get_type()) == "mappingproxy"
+    cpython::builtin_type_name(object) == "mappingproxy"
 }
 
+/// An object that may hold itself is told before it is filled.
 fn new<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, exact: &mut bool) -> Flow<Bound<'py, PyAny>> {
     let py = cx.py;
     let all = |cx: &mut OpcodeExecutor<'py>, items: &[VarId], exact: &mut bool| -> Flow<Vec<Bound<'py, PyAny>>> {
@@ -81,10 +88,16 @@ fn new<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, exact: &mut bool) -> 
         }
     }
     if let Some(list) = cx.see_as::<ListVariable>(variable)? {
-        return Ok(PyList::new(py, all(cx, &list.items, exact)?)?.into_any());
+        let copy = PyList::empty(py);
+        cx.stand_for(&copy, variable);
+        for &item in &list.items {
+            copy.append(of(cx, item, exact)?)?;
+        }
+        return Ok(copy.into_any());
     }
     if let Some(dict) = cx.vars.as_kind::<DictVariable>(variable).filter(|dict| !dict.ordered) {
         let copy = PyDict::new(py);
+        cx.stand_for(&copy, variable);
         for entry in &dict.entries {
             *exact &= !entry.key.is_stand_in();
             let value = of(cx, entry.value, exact)?;
@@ -103,6 +116,7 @@ fn new<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, exact: &mut bool) -> 
         && !cpython::has_finalizer(&ty)
     {
         let object = py.get_type::<PyAny>().call_method1("__new__", (&ty,))?;
+        cx.stand_for(&object, variable);
         for (name, value) in cx.effects.attributes_of(variable) {
             let value = of(cx, value, exact)?;
             match key_of_entry(&name) {

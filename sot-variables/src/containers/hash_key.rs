@@ -170,7 +170,7 @@ impl HashKey {
         // First what costs nothing: each pair of a set's keys comes here.
         Ok(!self.is_stand_in()
             && other.is_stand_in()
-            && holds_address(self.bind(cx.py))
+            && holds_address(self.bind(cx.py), 0)
             && cx.see_as::<IdVariable>(self.variable)?.is_none()
             && has_address(cx, other.variable)?)
     }
@@ -275,6 +275,7 @@ fn has_address(cx: &mut OpcodeExecutor<'_>, key: VarId) -> Flow<bool> {
         return Ok(cx.see(id.object())?.object().is_some());
     }
     let Some(tuple) = cx.see_as::<TupleVariable>(key)? else { return Ok(false) };
+    cx.refuse_deep_values()?;
     for &item in &tuple.items {
         if has_address(cx, item)? {
             return Ok(true);
@@ -284,9 +285,9 @@ fn has_address(cx: &mut OpcodeExecutor<'_>, key: VarId) -> Flow<bool> {
 }
 
 /// Whether a key is or holds a number that may be an address.
-fn holds_address(key: &Bound<'_, PyAny>) -> bool {
+fn holds_address(key: &Bound<'_, PyAny>, depth: usize) -> bool {
     match key.cast_exact::<PyTuple>() {
-        Ok(items) => items.iter().any(|item| holds_address(&item)),
+        Ok(items) => depth > MAX_DEPTH || items.iter().any(|item| holds_address(&item, depth + 1)),
         Err(_) => key.cast_exact::<PyInt>().is_ok_and(|key| key.extract().is_ok_and(|key: u64| key >= LOWEST)),
     }
 }
@@ -351,6 +352,7 @@ fn key_object<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, equality: &mut
         return stand_in(cx, identity_hash(of, is_id));
     }
     if let Some(tuple) = cx.see_as::<TupleVariable>(variable)?.filter(|tuple| tuple.is_hashed_as_tuple(py)) {
+        cx.refuse_deep_values()?;
         let mut items = Vec::with_capacity(tuple.items.len());
         for &item in &tuple.items {
             let mut own = Equality::Real;

@@ -553,6 +553,7 @@ pub(crate) fn stand_in<'py>(
     let closure = part(cx, new.closure, exact)?;
     let globals = made.globals.dict.bind(cx.py).clone();
     let real = function_type(cx.py)?.call1((code, globals, cx.py.None(), defaults, closure))?;
+    cx.stand_for(&real, function);
     if new.keyword_defaults.is_some() {
         real.setattr("__kwdefaults__", part(cx, new.keyword_defaults, exact)?)?;
     }

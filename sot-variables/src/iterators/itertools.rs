@@ -1,6 +1,7 @@
 //! Lazy iterators of `itertools` beside `chain` and the filters: `count`, `repeat`, `islice`, `starmap`, `accumulate`,
 //! `zip_longest`, `pairwise`, `cycle`, `compress`, `batched`.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use pyo3::prelude::*;
@@ -24,8 +25,8 @@ pub enum Itertool {
     Repeat { item: VarId, left: Option<u64> },
     /// `islice(inner, skip, end, step)`, counted from where the inner iterator stands.
     Slice { inner: VarId, skip: u64, step: u64, end: Option<u64> },
-    /// `product(*pools)` and its like, with all that they give and the position in it.
-    Selection { name: &'static str, args: Vec<VarId>, selected: Rc<Vec<VarId>>, position: usize },
+    /// `product(*pools)` and its like, and how many selections have been given.
+    Selection { args: Vec<VarId>, selections: Rc<Selections>, position: usize },
     /// `starmap(function, inner)`
     Star { function: VarId, inner: VarId },
     /// `accumulate(inner, function)` with the running total; `pending` is to be given as it is.
@@ -43,12 +44,12 @@ pub enum Itertool {
 }
 
 impl Itertool {
-    const fn name(&self) -> &'static str {
+    fn name(&self) -> &'static str {
         match self {
             Itertool::Count { .. } => "count",
             Itertool::Repeat { .. } => "repeat",
             Itertool::Slice { .. } => "islice",
-            Itertool::Selection { name, .. } => name,
+            Itertool::Selection { selections, .. } => selections.name,
             Itertool::Star { .. } => "starmap",
             Itertool::Accumulate { .. } => "accumulate",
             Itertool::Longest { .. } => "zip_longest",
@@ -57,6 +58,32 @@ impl Itertool {
             Itertool::Compress { .. } => "compress",
             Itertool::Batched { .. } => "batched",
         }
+    }
+}
+
+/// Which items `product` and its like select, one selection after the other. CPython selects positions; the items follow.
+pub struct Selections {
+    name: &'static str,
+    /// What each place of a selection is chosen from: of one pool alone, all places.
+    pools: Vec<Vec<VarId>>,
+    /// CPython's iterator over positions, and those it has given: a trace that goes back asks for them again.
+    positions: RefCell<(Py<PyAny>, Vec<Vec<usize>>)>,
+}
+
+impl Selections {
+    pub(crate) fn new(name: &'static str, pools: Vec<Vec<VarId>>, positions: Bound<'_, PyAny>) -> Selections {
+        Selections { name, pools, positions: RefCell::new((positions.unbind(), Vec::new())) }
+    }
+
+    fn at(&self, py: Python<'_>, position: usize) -> PyResult<Option<Vec<VarId>>> {
+        let mut positions = self.positions.borrow_mut();
+        let (iterator, given) = &mut *positions;
+        while given.len() <= position {
+            let Some(next) = iterator.bind(py).try_iter()?.next() else { return Ok(None) };
+            given.push(next?.extract()?);
+        }
+        let pool = |place: usize| self.pools.get(place).unwrap_or(&self.pools[0]);
+        Ok(Some(given[position].iter().enumerate().map(|(place, &index)| pool(place)[index]).collect()))
     }
 }
 
@@ -164,10 +191,10 @@ impl IteratorState for Itertool {
             }
             Itertool::Repeat { item, left } => Ok(take(left).then_some(*item)),
             Itertool::Slice { inner, skip, step, end } => slice(cx, *inner, skip, *step, end),
-            Itertool::Selection { selected, position, .. } => {
-                let item = selected.get(*position).copied();
-                *position += usize::from(item.is_some());
-                Ok(item)
+            Itertool::Selection { selections, position, .. } => {
+                let Some(items) = selections.at(cx.py, *position)? else { return Ok(None) };
+                *position += 1;
+                Ok(Some(cx.tuple(items)))
             }
             Itertool::Star { function, inner } => {
                 let Some(args) = cx.next(*inner)? else { return Ok(None) };
@@ -203,7 +230,7 @@ impl IteratorState for Itertool {
                 }
             },
             Itertool::Batched { inner, size } => {
-                let mut items = Vec::with_capacity(*size);
+                let mut items = Vec::new();
                 while items.len() < *size {
                     match cx.next(*inner)? {
                         Some(item) => items.push(item),
@@ -219,7 +246,7 @@ impl IteratorState for Itertool {
         match self {
             Itertool::Count { next, step } => vec![*next, *step],
             Itertool::Repeat { item, .. } => vec![*item],
-            Itertool::Selection { args, selected, .. } => args.iter().chain(selected.iter()).copied().collect(),
+            Itertool::Selection { args, .. } => args.clone(),
             Itertool::Slice { inner, .. } | Itertool::Batched { inner, .. } => vec![*inner],
             Itertool::Star { function, inner } => vec![*function, *inner],
             Itertool::Accumulate { inner, function, total, .. } => {

@@ -90,8 +90,8 @@ pub fn array_type(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
 
 /// Whether the object is an array. Where numpy is not there, it is not looked for.
 fn is_array(object: &Bound<'_, PyAny>) -> PyResult<bool> {
-    let ty = object.get_type();
-    Ok(&*cpython::type_name(&ty) == "ndarray" && ty.is(array_type(object.py())?))
+    // A class of the program's may have that name, too.
+    Ok(cpython::builtin_type_name(object) == "ndarray" && object.get_type().is(array_type(object.py())?))
 }
 
 /// Whether the object is an array of numbers, which run no code of the program's.

@@ -7,7 +7,7 @@ use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyType};
 
-use super::descriptors::{bind_descriptor, is_own_slot, property_error};
+use super::descriptors::{bind_descriptor, is_own_slot, property_error, refuse_other_slot};
 use super::lookup::{guard_descriptor, guard_identity, has_own_class, is_python_method, lookup, type_variable};
 use super::special_methods::call_special;
 use crate::cpython::{self, GetattrHook};
@@ -118,6 +118,9 @@ pub fn generic_get_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -
     if &**name == "__dict__" && found.as_ref().is_some_and(|(found, _)| is_getset(found)) {
         let payload = cx.see(this)?;
         if !matches!(payload.kind(), "class" | "module") {
+            if let Some((found, _)) = &found {
+                refuse_other_slot(cx, this, name, found)?;
+            }
             return (cx.runtime.factories.instance_dict)(cx, this).map(Some);
         }
     }
@@ -290,7 +293,11 @@ fn write_through<'py>(
         return payload.set_class(cx, this, class).map(|()| true);
     }
     // What a slot of a class statement holds is known; what C code keeps is not.
-    if cpython::is_data_descriptor(descriptor) && !is_own_slot(descriptor, name)? {
+    let is_slot = is_own_slot(descriptor, name)?;
+    if is_slot {
+        refuse_other_slot(cx, this, name, descriptor)?;
+    }
+    if cpython::is_data_descriptor(descriptor) && !is_slot {
         return Err(Unwind::break_graph(
             ReasonId::UnsupportedMutation,
             format!("attribute '{name}' is written through a {}", cpython::type_name(&descriptor.get_type())),

@@ -70,6 +70,7 @@ pub fn bind_descriptor<'py>(
         }
         "member_descriptor" | "getset_descriptor" => {
             guard_identity(cx, descriptor, tracker);
+            refuse_other_slot(cx, this, name, descriptor)?;
             let own = is_own_slot(descriptor, name)?;
             read_slot(cx, this, name, own)
         }
@@ -150,6 +151,27 @@ pub(super) fn is_own_slot(descriptor: &Bound<'_, PyAny>, name: &str) -> PyResult
     Ok(cpython::builtin_type_name(descriptor) == "member_descriptor"
         && descriptor.getattr("__objclass__")?.getattr("__dict__")?.contains("__slots__")?
         && descriptor.getattr("__name__")?.eq(name)?)
+}
+
+/// A slot or a C getter is that of the object under the name, and not one that a class has taken from another class or gives
+/// another name.
+pub(super) fn refuse_other_slot(
+    cx: &OpcodeExecutor<'_>,
+    this: VarId,
+    name: &Name,
+    slot: &Bound<'_, PyAny>,
+) -> Flow<()> {
+    let ty = cx.vars.get(this).python_type(cx);
+    let owner = slot.getattr("__objclass__")?;
+    let is_own = match (ty.cast::<PyType>(), owner.cast::<PyType>()) {
+        (Ok(ty), Ok(owner)) => cpython::is_subtype(ty, owner),
+        _ => true,
+    };
+    if is_own && slot.getattr("__name__")?.eq(&**name)? {
+        return Ok(());
+    }
+    let text = format!("attribute '{name}', which is a descriptor of another class or name");
+    Err(Unwind::break_graph(ReasonId::UnsupportedAttribute, text))
 }
 
 /// A slot or a C getter: C code reads it, nothing else runs. What a getter gives may depend on what was written by another name.
