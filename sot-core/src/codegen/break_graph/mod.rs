@@ -5,6 +5,7 @@
 
 mod places;
 mod run;
+mod variables;
 
 use std::collections::HashSet;
 
@@ -74,12 +75,13 @@ impl CodeGen<'_, '_> {
             self.emitter.begin_handling(block)?;
         }
         let going = self.going_with_stack(of);
-        let guarded = self.emitter.begin_guarded(of.is_caught() || !going.is_empty())?;
+        self.show_variables(at.root(), &live)?;
+        let guarded = self.emitter.begin_guarded(!at.is_between())?;
         self.break_here(of)?;
         if of.is_caught() {
             self.hand_over_exception(of, guarded)?;
-        } else if !going.is_empty() {
-            self.drop_and_raise(guarded, going)?;
+        } else if !at.is_between() {
+            self.drop_and_raise(guarded, going, at.handled().is_some())?;
         }
         self.handle_graph_error()?;
         self.handle_driven()?;
@@ -142,10 +144,13 @@ impl CodeGen<'_, '_> {
         }
     }
 
-    /// An exception of the breaking instruction leaves the frames.
-    fn drop_and_raise(&mut self, guarded: Label, going: Vec<usize>) -> Flow<()> {
-        let exception = self.emitter.catch_guarded(guarded, false)?;
-        self.forget(going)?;
+    /// An exception of the breaking instruction leaves the frames. A traceback keeps that of the new code, which then has the function's own
+    /// variables alone.
+    fn drop_and_raise(&mut self, guarded: Label, going: Vec<usize>, handling: bool) -> Flow<()> {
+        let exception = self.emitter.catch_guarded(guarded, handling)?;
+        let others = self.value_slots().filter(|slot| *slot != exception as usize && !going.contains(slot));
+        let slots = going.iter().copied().chain(others).collect();
+        self.unset(slots)?;
         self.emitter.before_reraise()?;
         self.load_raised(Value::Left(exception))?;
         self.emitter.reraise()
