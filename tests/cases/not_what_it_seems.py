@@ -4,6 +4,7 @@ import array
 import builtins
 import codecs
 import ctypes
+import linecache
 import sys
 import types
 import warnings
@@ -221,3 +222,19 @@ def test_filters_of_warnings_between_breaks(x):
     patterns = [entry[1].pattern for entry in warnings.filters[:4]]
     warnings.filters[:] = before
     return x + 1, patterns
+
+
+# A cache of the library's that the trace has written to.
+
+LINES = {"__name__": linecache.__name__, "__loader__": linecache.__loader__}
+
+
+@given(one)
+def test_lines_of_a_file_after_the_cache_was_cleared(x):
+    name = "sot-cases-missing"
+    first = linecache.getlines(name, LINES)
+    linecache.clearcache()
+    lazy = linecache.lazycache(name, LINES), len(linecache.cache)
+    again = linecache.getlines(name)
+    linecache.clearcache()
+    return x + 1, lazy, first == again
