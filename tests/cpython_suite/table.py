@@ -7,20 +7,19 @@ import json
 import pathlib
 import sys
 
-from exclusions import EXCLUDED, reason_for, why_it_fails
-from run import LIBRARY
+from exclusions import EXCLUDED, FILES, reason_for, why_it_fails
 
 PAGE = pathlib.Path(__file__).parents[2] / "docs" / "cpython-tests.md"
 INTRODUCTION = """\
 # CPython's own tests
 
-The files of the interpreter's own `test` package, with every function they define translated on the toy backend: those
-without tensor work get new code, too, and what they call is followed. What passes untranslated must pass.
+Every file of the interpreter's own `test` package, with every function of the package translated on the toy backend: those
+without tensor work get new code, too, and what they call is followed. What passes untranslated must pass. Tests are left out one
+by one, for reasons that are listed below.
 
 ```console
 $ cargo xtask cpython-tests --python 3.12                       # all files, and this page anew
 $ cargo xtask cpython-tests --python 3.12 -- test_grammar       # some of them
-$ cargo xtask cpython-tests --python 3.12 -- library            # those of the library
 ```
 
 `SOT_CPYTHON_TEST=<pattern>` runs some tests of a file. For each file the command prints which tests fail only translated, how many
@@ -31,12 +30,6 @@ A cell says how many of the tests that pass untranslated pass translated, and wh
 about ran new code.
 """
 
-LIBRARY_INTRODUCTION = """\
-These are run when they are asked for. They are about modules more than about the language: with them what programs do with
-`typing`, `logging`, `re`, `unittest.mock`, `pickle` and the like is followed, too.
-"""
-
-
 def main():
     reports = dict(argument.split("=", 1) for argument in sys.argv[1:])
     reports = {version: json.loads(pathlib.Path(path).read_text()) for version, path in reports.items()}
@@ -44,11 +37,8 @@ def main():
         for name, found in report.items():
             forget_excluded(found, name, int(version.split(".")[1]))
     versions = sorted(reports, key=lambda version: int(version.split(".")[1]))
-    lines = [INTRODUCTION, *table({version: part(report, library=False) for version, report in reports.items()}, versions)]
-    library = {version: part(report, library=True) for version, report in reports.items()}
-    if any(library.values()):
-        shown = [version for version in versions if library[version]]
-        lines += ["", "## Files of the library", "", LIBRARY_INTRODUCTION, *table(library, shown)]
+    lines = [INTRODUCTION, *table(reports, versions), "", "## Files left out", ""]
+    lines += [f"- `{pattern}`: {reason}" for pattern, reason in FILES]
     lines += ["", "## Excluded", "", "| file | tests | reason |", "|---|---|---|"]
     for files, pattern, _, _, reason in EXCLUDED:
         names, tests = files.replace("|", ", "), pattern.replace("|", ", ").replace("$", "")
@@ -62,13 +52,10 @@ def main():
     PAGE.write_text("\n".join(lines) + "\n")
 
 
-def part(report, library):
-    return {name: found for name, found in report.items() if (name in LIBRARY) == library}
-
-
 def table(reports, versions):
     lines = ["| file | " + " | ".join(versions) + " |", "|---|" + "---|" * len(versions)]
-    for name in sorted({name for report in reports.values() for name in report}):
+    some = {name for report in reports.values() for name, found in report.items() if found["passed"]}
+    for name in sorted(some):
         lines.append(f"| `{name}` | " + " | ".join(cell(reports[version].get(name)) for version in versions) + " |")
     sums = [f"{total(reports[version], 'passed_both')} of {total(reports[version], 'passed')}" for version in versions]
     return [*lines, "| all | " + " | ".join(sums) + " |"]

@@ -41,6 +41,20 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
 /// Whether all tests that pass untranslated pass translated.
 fn run_one(python: &Interpreter, library: &Path, outcomes: &Path, files: &[String]) -> Result<bool, Failure> {
     let minor = python.minor;
+    let mut tests = with_runner(python, library, "tests/cpython_suite/run.py")?;
+    tests.args(files);
+    if files.is_empty() {
+        let outcomes = outcome(outcomes, minor);
+        // Files that it has outcomes of would not be run again.
+        let _ = fs::remove_file(&outcomes);
+        tests.arg("--json").arg(outcomes);
+    }
+    Ok(openly(&format!("{minor} tests"), &mut tests)?.status.success())
+}
+
+/// A script that is told where the runner of translated programs is, which is built first.
+pub(crate) fn with_runner(python: &Interpreter, library: &Path, script: &str) -> Result<Command, Failure> {
+    let minor = python.minor;
     let target = workspace::target().join(format!("py{minor}"));
     let mut build = Command::new(workspace::cargo());
     build
@@ -52,16 +66,12 @@ fn run_one(python: &Interpreter, library: &Path, outcomes: &Path, files: &[Strin
     let mut tests = Command::new(&python.executable);
     tests
         .current_dir(workspace::root())
-        .arg("tests/cpython_suite/run.py")
+        .arg(script)
         .arg("--runner")
         .arg(target.join("debug/translated_python"))
         .env("LD_LIBRARY_PATH", library)
-        .env("PYTHONHOME", &python.home)
-        .args(files);
-    if files.is_empty() {
-        tests.arg("--json").arg(outcome(outcomes, minor));
-    }
-    Ok(openly(&format!("{minor} tests"), &mut tests)?.status.success())
+        .env("PYTHONHOME", &python.home);
+    Ok(tests)
 }
 
 fn outcome(outcomes: &Path, minor: Minor) -> PathBuf {

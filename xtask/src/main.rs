@@ -8,6 +8,7 @@ mod cpython_tests;
 mod demo;
 mod lint;
 mod options;
+mod package_tests;
 mod python;
 mod report;
 mod test;
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
         Task::Demo => demo::run(&options),
         Task::Bench => bench::run(&options),
         Task::CpythonTests => cpython_tests::run(&options),
+        Task::PackageTests => package_tests::run(&options),
         Task::Lint => lint::run(&options),
     };
     match done {

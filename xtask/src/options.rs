@@ -13,6 +13,9 @@ Commands:
   cpython-tests
           run CPython's own tests with their functions translated, and write docs/cpython-tests.md anew from what they came
           to; arguments are names of test files, of which nothing is written
+  package-tests
+          run the tests of pure-Python packages from PyPI with all their functions translated; arguments are names of
+          packages, or none: then those of docs/package-tests.md, which is written anew
   lint    formatting, clippy, rustdoc, and where `unsafe` may stand
   help    print this
 
@@ -30,6 +33,7 @@ pub(crate) enum Task {
     Demo,
     Bench,
     CpythonTests,
+    PackageTests,
     Lint,
     Help,
 }
@@ -96,6 +100,7 @@ fn parse_task(word: Option<&str>) -> Result<Task, String> {
         Some("demo") => Ok(Task::Demo),
         Some("bench") => Ok(Task::Bench),
         Some("cpython-tests") => Ok(Task::CpythonTests),
+        Some("package-tests") => Ok(Task::PackageTests),
         Some("lint") => Ok(Task::Lint),
         Some("help" | "--help" | "-h") => Ok(Task::Help),
         Some(other) => Err(format!("unknown command {other}")),

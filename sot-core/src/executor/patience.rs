@@ -76,6 +76,11 @@ impl OpcodeExecutor<'_> {
         } else {
             0
         };
+        self.charge_memory(bytes);
+    }
+
+    /// Counts memory that a value of the trace takes.
+    pub fn charge_memory(&mut self, bytes: usize) {
         if bytes > SMALL {
             self.patience.bytes = self.patience.bytes.saturating_add(bytes);
         }

@@ -93,11 +93,15 @@ impl<'py> Look<'py> {
         if is_container {
             return self.referents.call1((holder,))?.try_iter()?.take(MOST).collect();
         }
-        let Ok(exception) = holder.cast::<PyBaseException>() else { return Ok(Vec::new()) };
-        let mut held: Vec<_> =
-            ["__context__", "__cause__"].iter().filter_map(|part| holder.getattr(*part).ok()).collect();
+        if !holder.is_instance_of::<PyBaseException>() {
+            return Ok(Vec::new());
+        }
+        // A class of the program's may have attributes of these names.
+        let base = holder.py().get_type::<PyBaseException>();
+        let part = |name: &str| base.getattr(name)?.call_method1("__get__", (holder,));
+        let mut held: Vec<_> = ["__context__", "__cause__"].iter().filter_map(|name| part(name).ok()).collect();
         // The first frame is the one that has caught it, and runs still.
-        let mut at = exception.getattr("__traceback__")?.getattr_opt("tb_next")?;
+        let mut at = part("__traceback__")?.getattr_opt("tb_next")?;
         while let Some(traceback) = at.as_ref().and_then(|at| at.cast::<PyTraceback>().ok()) {
             let frame = traceback.getattr("tb_frame")?;
             let namespaces = [frame.getattr("f_globals")?, frame.getattr("f_builtins")?];

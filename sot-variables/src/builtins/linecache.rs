@@ -14,6 +14,7 @@ use crate::iterators::library;
 sot_core::builtin! { CHECK_CACHE = "linecache:checkcache" => |cx, args| {
     let [file] = args.exactly(cx, "checkcache")?;
     let file = known_file(cx, file)?;
+    refuse_reached_cache(cx)?;
     assume_sources(cx, vec![file.clone()])?;
     let function = library(cx.py, "linecache", "checkcache")?.into_bound(cx.py);
     cx.fold(|_| function.call1((file,)))
@@ -22,6 +23,7 @@ sot_core::builtin! { CHECK_CACHE = "linecache:checkcache" => |cx, args| {
 sot_core::builtin! { LAZY_CACHE = "linecache:lazycache" => |cx, args| {
     let [file, globals] = args.exactly(cx, "lazycache")?;
     let file = known_file(cx, file)?;
+    refuse_reached_cache(cx)?;
     let globals = cx.see(globals)?.object().map(|globals| globals.clone_ref(cx.py));
     let globals = globals.ok_or_else(|| cannot("lazycache() with variables that are not a module's"))?;
     let function = library(cx.py, "linecache", "lazycache")?.into_bound(cx.py);
@@ -31,6 +33,7 @@ sot_core::builtin! { LAZY_CACHE = "linecache:lazycache" => |cx, args| {
 sot_core::builtin! { GET_LINE = "linecache:getline" => |cx, args| {
     let [file, line] = two(cx, args)?;
     let file = known_file(cx, file)?;
+    refuse_reached_cache(cx)?;
     let line = cx.known_int(line)?.ok_or_else(|| cannot("a line of an unknown number"))?;
     assume_sources(cx, vec![file.clone()])?;
     let function = library(cx.py, "linecache", "getline")?.into_bound(cx.py);
@@ -43,6 +46,15 @@ fn two(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<[VarId; 2]> {
         [file, line] if args.keywords.is_empty() => Ok([file, line]),
         [file, line, globals] if args.keywords.is_empty() && super::is_none(cx, globals)? => Ok([file, line]),
         _ => Err(cannot("getline() with the variables of a module")),
+    }
+}
+
+/// Where the trace has reached the cache as a dict, the functions here would not see what it wrote there.
+fn refuse_reached_cache(cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
+    let cache = library(cx.py, "linecache", "cache")?.into_bound(cx.py);
+    match cx.met(&cache) {
+        Some(_) => Err(cannot("linecache, whose cache the function has reached")),
+        None => Ok(()),
     }
 }
 

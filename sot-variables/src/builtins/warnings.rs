@@ -65,7 +65,11 @@ fn switch_filters(cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
     let real = match own {
         Some(own) => own,
         None => match real_filters(cx, filters)? {
-            Some(real) => real.into_any(),
+            Some(real) => {
+                // Code that reads the filters finds the trace's.
+                cx.is_reached_as(&real, filters);
+                real.into_any()
+            }
             None => return Ok(()),
         },
     };

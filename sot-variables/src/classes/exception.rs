@@ -143,12 +143,24 @@ fn refuse_hiding_slots(ty: &Bound<'_, PyType>) -> Flow<()> {
     for name in KEPT {
         let found = cpython::type_lookup(ty, &PyString::intern(ty.py(), name));
         let Some(slot) = found.filter(|found| cpython::builtin_type_name(found) == "member_descriptor") else { continue };
-        if slot.getattr("__objclass__")?.cast::<PyType>().is_ok_and(cpython::is_heap_type) {
+        let is_of_the_program = slot.getattr("__objclass__")?.cast::<PyType>().is_ok_and(cpython::is_heap_type);
+        if is_of_the_program && is_kept(ty, name)? {
             let text = format!("an exception whose class has a slot '{name}' beside what C code keeps");
             return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
         }
     }
     Ok(())
+}
+
+/// Whether a class in C behind the type keeps something of that name.
+fn is_kept(ty: &Bound<'_, PyType>, name: &str) -> PyResult<bool> {
+    for class in ty.mro() {
+        let Ok(class) = class.cast::<PyType>() else { continue };
+        if !cpython::is_heap_type(class) && class.getattr("__dict__")?.contains(name)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// `ExceptionGroup(message, exceptions)`

@@ -37,6 +37,9 @@ builtin! { MEMORYVIEW = "memoryview" => |cx, args| {
     if of_bytes { make(cx, "builtins", "memoryview", args) } else { Err(refuse("memoryview() of something that changes")) }
 } }
 
+/// Methods that say where an object lies in memory, or how much of it is taken: new code makes another object.
+const OF_MEMORY: &[&str] = &["buffer_info", "__sizeof__", "__alloc__"];
+
 fn refuse(what: &str) -> Unwind {
     Unwind::break_graph(ReasonId::UnsupportedCall, what)
 }
@@ -48,9 +51,19 @@ fn make(cx: &mut OpcodeExecutor<'_>, module: &str, name: &str, args: &CallArgs) 
         return Err(refuse(&format!("{name}() of values that are not known while tracing")));
     };
     match library(cx.py, module, name)?.into_bound(cx.py).call(positional, Some(&keywords)) {
-        Ok(object) => Ok(cx.produce(Rc::new(KeptVariable { object: object.unbind() }))),
+        Ok(object) => {
+            charge(cx, &object)?;
+            Ok(cx.produce(Rc::new(KeptVariable { object: object.unbind() })))
+        }
         Err(error) => Err(cx.raise(error)),
     }
+}
+
+/// Each copy of an object takes memory, and time, too.
+fn charge(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>) -> PyResult<()> {
+    let bytes = object.call_method0("__sizeof__")?.extract()?;
+    cx.charge_memory(bytes);
+    Ok(())
 }
 
 /// Another object that holds the same.
@@ -78,8 +91,12 @@ pub fn call_method(cx: &mut OpcodeExecutor<'_>, descriptor: &Bound<'_, PyAny>, a
     let Some((positional, keywords)) = cx.materialize_args(&rest)? else {
         return Err(refuse("a method of an object in C with values that are not known while tracing"));
     };
-    let object = copy(kept.object.bind(cx.py)).map_err(|_| refuse("a closed text in memory"))?;
     let name: String = descriptor.getattr("__name__")?.extract()?;
+    if OF_MEMORY.contains(&&*name) {
+        return Err(refuse(&format!("{name}() of an object that is made in the function")));
+    }
+    let object = copy(kept.object.bind(cx.py)).map_err(|_| refuse("a closed text in memory"))?;
+    charge(cx, &object)?;
     let result = object.getattr(&*name)?.call(&positional, Some(&keywords));
     let is_self = result.as_ref().is_ok_and(|result| result.is(&object));
     // An argument may have been written to (`readinto`), or read on in (`fromfile`).

@@ -35,6 +35,10 @@ pub fn bind_descriptor<'py>(
         }
         "method_descriptor" | "wrapper_descriptor" => {
             guard_identity(cx, descriptor, tracker);
+            if !is_of_type(cx, this, descriptor)? {
+                let text = format!("method '{name}' of another class");
+                return Err(Unwind::break_graph(ReasonId::UnsupportedAttribute, text));
+            }
             let payload = (cx.runtime.factories.builtin_method)(descriptor.clone().unbind(), this);
             Ok(cx.produce(payload))
         }
@@ -161,17 +165,21 @@ pub(super) fn refuse_other_slot(
     name: &Name,
     slot: &Bound<'_, PyAny>,
 ) -> Flow<()> {
-    let ty = cx.vars.get(this).python_type(cx);
-    let owner = slot.getattr("__objclass__")?;
-    let is_own = match (ty.cast::<PyType>(), owner.cast::<PyType>()) {
-        (Ok(ty), Ok(owner)) => cpython::is_subtype(ty, owner),
-        _ => true,
-    };
-    if is_own && slot.getattr("__name__")?.eq(&**name)? {
+    if is_of_type(cx, this, slot)? && slot.getattr("__name__")?.eq(&**name)? {
         return Ok(());
     }
     let text = format!("attribute '{name}', which is a descriptor of another class or name");
     Err(Unwind::break_graph(ReasonId::UnsupportedAttribute, text))
+}
+
+/// Whether a descriptor of C code's is for objects of that type.
+fn is_of_type(cx: &OpcodeExecutor<'_>, this: VarId, descriptor: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let ty = cx.vars.get(this).python_type(cx);
+    let owner = descriptor.getattr("__objclass__")?;
+    Ok(match (ty.cast::<PyType>(), owner.cast::<PyType>()) {
+        (Ok(ty), Ok(owner)) => cpython::is_subtype(ty, owner),
+        _ => true,
+    })
 }
 
 /// A slot or a C getter: C code reads it, nothing else runs. What a getter gives may depend on what was written by another name.
