@@ -564,7 +564,7 @@ def test_captured_control_flow_breaks_for_gradients():
             for sign in (1.0, -1.0, 1.0):
                 x = paddle.to_tensor([sign, sign], stop_gradient=False)
                 function(x).sum().backward()
-                grads.append(x.grad)
+                grads.append(x.grad.tolist())
             return grads
 
         whole = lambda x: captured(x * 3) * x  # noqa: E731
