@@ -555,7 +555,7 @@ def test_captured_control_flow(function):
     compare(lambda: (lambda x: captured(x * 2) + 3, lambda index: (X if index % 2 else -X,), nothing))
 
 
-def test_captured_control_flow_has_gradients():
+def test_captured_control_flow_breaks_for_gradients():
     captured = marked("capture_control_flow")(choose)
     try:
 
@@ -564,13 +564,13 @@ def test_captured_control_flow_has_gradients():
             for sign in (1.0, -1.0, 1.0):
                 x = paddle.to_tensor([sign, sign], stop_gradient=False)
                 function(x).sum().backward()
-                grads.append(x.grad)
+                grads.append(x.grad.tolist())
             return grads
 
         whole = lambda x: captured(x * 3) * x  # noqa: E731
         expected = gradient(whole)
         assert_same(gradient(sot.symbolic_translate(whole)), expected)
-        assert sot.stats().graphs == 1 and not sot.stats().breaks
+        assert sot.stats().breaks, "gradients do not flow through a branch of a program"
     finally:
         del choose.___jit_transform_options___
 

@@ -26,7 +26,7 @@ pub(crate) struct Refusals {
 pub(crate) struct Refused {
     /// Why, as a graph break.
     pub(crate) unwind: Unwind,
-    /// Whether Python code of what was called raised, and not the backend.
+    /// Whether Python code of what was called found that a value of the program has not what a tensor has.
     pub(crate) by_callee: bool,
     /// Whether operations are left in the program.
     pub(crate) leaves_operations: bool,

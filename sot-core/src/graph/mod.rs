@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use pyo3::exceptions::{PyAttributeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
@@ -342,6 +343,13 @@ impl<'py> FunctionGraph<'py> {
     }
 }
 
+/// Whether Python code has asked a value of the program for what only a tensor has. What is refused in words (an assertion that the
+/// mode is another one, arguments that do not fit each other) is refused for good.
+fn lacks_what_tensors_have(py: Python<'_>, error: &PyErr) -> bool {
+    let is_lack = error.is_instance_of::<PyTypeError>(py) || error.is_instance_of::<PyAttributeError>(py);
+    is_lack && error.traceback(py).is_some()
+}
+
 /// Which argument a statement only gives back, as a layer does that leaves its input alone: it is none. What an index takes is
 /// another tensor, though it be all of one.
 fn given_back(
@@ -451,7 +459,7 @@ impl<'py> OpcodeExecutor<'py> {
                 let for_sizes = error.is_instance_of::<SizesMatter>(self.py);
                 return Ok(Err(Refused {
                     unwind: if for_sizes { self.settle_sizes(refused) } else { refused },
-                    by_callee: !for_sizes && error.traceback(self.py).is_some(),
+                    by_callee: lacks_what_tensors_have(self.py, &error),
                     leaves_operations: self.graph.builder()?.operations()? != before,
                 }));
             }

@@ -25,6 +25,7 @@ use crate::functions::method;
 use crate::iterators::library;
 use crate::numpy;
 use crate::tensor::state_manager::StateManagerVariable;
+use crate::tensor::TensorVariable;
 use crate::weak;
 
 sot_core::variable_kind! {
@@ -152,7 +153,9 @@ fn follow_or_call<'py>(
     let mut plain = true;
     for argument in args.all() {
         let payload = cx.see(argument)?;
-        plain &= payload.kind() == "tensor" || payload.constant().is_some();
+        let tensor = cx.vars.as_kind::<TensorVariable>(argument);
+        // Gradients would not flow through what is decided in a program.
+        plain &= tensor.map_or(payload.constant().is_some(), |tensor| tensor.meta().stop_gradient);
     }
     let found = if plain { cx.runtime.backend.statement_of(function)? } else { None };
     let Some((callee, reads)) = found else { return follow(cx, this, function, args) };

@@ -56,7 +56,16 @@ pub(crate) fn statement_of<'py>(function: &Bound<'py, PyAny>) -> PyResult<Option
 
 /// Whether `paddle.jit.ignore_module` was given the module that a file is of: its frames are not translated by themselves.
 pub(crate) fn is_ignored(file: &str) -> bool {
-    Python::try_attach(|py| is_in_ignored_module(py, file).unwrap_or(false)).unwrap_or(false)
+    let ask = |py: Python<'_>| {
+        // It is asked, too, while an exception of the program's is on its way.
+        let raised = PyErr::take(py);
+        let is_ignored = is_in_ignored_module(py, file).unwrap_or(false);
+        if let Some(raised) = raised {
+            raised.restore(py);
+        }
+        is_ignored
+    };
+    Python::try_attach(ask).unwrap_or(false)
 }
 
 fn is_in_ignored_module(py: Python<'_>, file: &str) -> PyResult<bool> {
