@@ -5,6 +5,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::OpcodeExecutor;
+use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
 
 /// More instructions than this in one trace are left to CPython.
@@ -16,6 +17,11 @@ const MAX_HALVED: u32 = 4;
 /// So many items are copied in the time of an instruction.
 const ITEMS_PER_STEP: u64 = 16;
 
+/// After so many instructions it is looked whether a signal has come.
+const SIGNAL_STEPS: u64 = 1_024;
+/// So many instructions its handler waits at most.
+const MAX_WAITING_STEPS: u64 = 32 * SIGNAL_STEPS;
+
 /// How many traces were given up that had met no tensor.
 static GIVEN_UP: AtomicU32 = AtomicU32::new(0);
 
@@ -23,12 +29,16 @@ static GIVEN_UP: AtomicU32 = AtomicU32::new(0);
 pub(super) struct Patience {
     steps: u64,
     most: u64,
+    /// The instruction at which a signal was seen whose handler waits.
+    signal: Option<u64>,
+    /// Whether the trace goes on though one waits.
+    ignores_signals: bool,
 }
 
 impl Default for Patience {
     fn default() -> Self {
         let halved = GIVEN_UP.load(Ordering::Relaxed).min(MAX_HALVED);
-        Patience { steps: 0, most: MAX_STEPS_WITHOUT_TENSORS >> halved }
+        Patience { steps: 0, most: MAX_STEPS_WITHOUT_TENSORS >> halved, signal: None, ignores_signals: false }
     }
 }
 
@@ -42,10 +52,29 @@ impl OpcodeExecutor<'_> {
     pub(super) fn count_step(&mut self) -> Flow<()> {
         self.patience.steps += 1;
         if self.patience.steps > self.patience.most {
-            self.lose_patience()
-        } else {
-            Ok(())
+            return self.lose_patience();
         }
+        if self.patience.steps % SIGNAL_STEPS == 0 {
+            return self.look_for_signals();
+        }
+        Ok(())
+    }
+
+    /// The trace goes on though the handler of a signal waits: it was given up for one before.
+    pub(crate) fn ignore_signals(&mut self) {
+        self.patience.ignores_signals = true;
+    }
+
+    /// The handler of a signal runs when the trace has ended, and does not wait for a long one.
+    fn look_for_signals(&mut self) -> Flow<()> {
+        if self.patience.ignores_signals || !cpython::signal_waits() {
+            return Ok(());
+        }
+        let steps = self.patience.steps;
+        if steps - *self.patience.signal.get_or_insert(steps) < MAX_WAITING_STEPS {
+            return Ok(());
+        }
+        Err(Unwind::fallback(ReasonId::SignalWaits, "the handler of a signal waits"))
     }
 
     /// Copying so many items counts as instructions, too: a loop that fills a container is cut off where that takes long.
