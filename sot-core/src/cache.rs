@@ -18,6 +18,8 @@ use crate::resume::{Finish, ResumeKey};
 const MAX_ENTRIES: usize = 64;
 /// After so many translations without tensor work, the code is left alone.
 const MAX_EMPTY: u32 = 4;
+/// So many traces of one code object are given up for signals.
+const MAX_GIVEN_WAY: u32 = 3;
 /// Behind a break, an argument that has been so many objects is expected to be another one each time.
 const MAX_OBJECTS: usize = 3;
 
@@ -82,6 +84,8 @@ pub struct CodeCache {
     whole: AtomicBool,
     forbidden: AtomicU8,
     empty: AtomicU32,
+    /// How many traces were given up for signals.
+    gave_way: AtomicU32,
     generation: AtomicU32,
     resume: Mutex<HashMap<ResumeKey, Py<PyAny>>>,
     origin: OnceCell<Origin>,
@@ -418,6 +422,16 @@ impl CodeCache {
         if self.empty.fetch_add(1, Ordering::Relaxed) + 1 >= MAX_EMPTY && !self.is_root() {
             self.skip.store(true, Ordering::Relaxed);
         }
+    }
+
+    /// Counts a trace that was given up for a signal.
+    pub fn give_way(&self) {
+        self.gave_way.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether traces are still given up for signals. Where one comes every few moments no translation would ever be done.
+    pub fn gives_way(&self) -> bool {
+        self.gave_way.load(Ordering::Relaxed) < MAX_GIVEN_WAY
     }
 
     /// Leaves the code to CPython for good.

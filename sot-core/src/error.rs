@@ -100,6 +100,14 @@ macro_rules! reasons {
     };
 }
 
+impl ReasonId {
+    /// Whether it says nothing of the next call of the code.
+    #[must_use]
+    pub const fn is_of_this_call(self) -> bool {
+        matches!(self, ReasonId::StackNearlyUsedUp | ReasonId::SignalWaits)
+    }
+}
+
 /// The four kinds of graph break, and what is none of them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ReasonKind {
@@ -181,6 +189,9 @@ reasons! {
     /// The program is so deep in calls that the C stack has no room for a simulation.
     StackNearlyUsedUp = "stack-nearly-used-up", Frame,
         "Nothing: the frame runs in CPython. A thread of its own may have a larger stack, threading.stack_size().";
+    /// The handler of a signal waits for the simulation to end, which takes long.
+    SignalWaits = "signal-waits", Frame,
+        "Nothing: the handler runs, and the next call is translated.";
     /// A debugger or a coverage tool looks at the lines that run, by `sys.settrace`; or a debugger of `sys.monitoring` is there.
     Traced = "traced", Frame,
         "Nothing: while the tool is there, the frame and what it calls run in CPython.";

@@ -554,3 +554,45 @@ def test_whole__exceptions_that_leave_with_their_tuples(x, args):
     read, written = Failed(3), ValueError()
     written.args = args
     return x + 1, args, ValueError(*args), written, read, read.args
+
+
+def too_deep(n):
+    return too_deep(n + 1)
+
+
+@given(one)
+def test_calls_that_are_too_deep_are_caught(x):
+    y = x * 2
+    try:
+        too_deep(0)
+    except RecursionError:
+        y = y + 1
+    return y * 3
+
+
+@given(one)
+def test_calls_that_are_too_deep_are_caught_behind_a_break(x):
+    caught = 0
+    for _ in range(3):
+        y = x * 2
+        try:
+            toy.save(y)
+            too_deep(0)
+        except RecursionError:
+            caught += 1
+            x = y + 1
+    return x, caught
+
+
+def caught_below(x, n):
+    if n:
+        return caught_below(x, n - 1) + 1
+    try:
+        return too_deep(0)
+    except RecursionError:
+        return x * 2
+
+
+@given(one)
+def test_calls_that_are_too_deep_are_caught_in_a_callee(x):
+    return caught_below(x + 1, 60) * 2

@@ -12,6 +12,7 @@ mod native;
 mod readers;
 mod restore;
 mod second_run;
+mod signals;
 mod target;
 
 use std::collections::HashMap;
@@ -24,6 +25,7 @@ use crate::error::{Flow, ReasonId, Unwind};
 use crate::executor::{BinaryOp, CallArgs, CodeUnit, Frame, OpcodeExecutor};
 use crate::graph::StatementIR;
 use crate::tracker::{Tracker, TrackerId};
+use crate::translate::ResumeSource;
 use crate::variable::VarId;
 
 use cycles::Unfilled;
@@ -65,7 +67,8 @@ pub struct CodeGen<'a, 'py> {
     cycles: Option<HashMap<VarId, usize>>,
     // The calls whose exceptions are to lose their first traceback entry: of hand-overs, and of the frame run again.
     driven: Vec<(Label, Label)>,
-    // The call of the graph.
+    // From where to where nothing of the frame has happened: its first instruction, or the call of the graph.
+    begun: Option<Label>,
     graph_call: Option<(Label, Label)>,
     /// The tensors that the graph gives.
     outputs: Vec<VarId>,
@@ -78,6 +81,9 @@ impl<'a, 'py> CodeGen<'a, 'py> {
         let line = root.code.first_line;
         let mut emitter = Emitter::new(cx.py, Selected::for_version(version), &root.code, Position::line(line));
         emitter.prologue(&root.code, false)?;
+        // The handler of a signal may raise as soon as the frame begins; where that is in a `try` of the program's, it catches it.
+        let catches = cx.is_resumed && ResumeSource::of(cx.py, &root)?.may_catch(cx.py);
+        let begun = if catches { Some(emitter.begin_try()?) } else { None };
         emitter.begin()?;
         Ok(CodeGen {
             cx,
@@ -94,6 +100,7 @@ impl<'a, 'py> CodeGen<'a, 'py> {
             whole: Vec::new(),
             cycles: None,
             driven: Vec::new(),
+            begun,
             graph_call: None,
             outputs: Vec::new(),
         })
@@ -104,6 +111,7 @@ impl<'a, 'py> CodeGen<'a, 'py> {
         let dying = self.dying_with(frame, value)?;
         let results: Vec<VarId> = [value].into_iter().chain(dying.iter().copied()).collect();
         let graphs = self.call_graph(&results, graph_name)?;
+        self.end_beginning()?;
         if !self.cx.effects.is_empty() || !dying.is_empty() {
             self.keep(value)?;
         }

@@ -32,9 +32,11 @@ impl CodeGen<'_, '_> {
             }
             finished => finished?,
         };
-        let start = self.emitter.begin_try()?;
+        let start = if self.begun.is_none() { Some(self.emitter.begin_try()?) } else { None };
         self.call(|cg| cg.load_const(callable), &inputs)?;
-        self.graph_call = Some((start, self.emitter.end_try()?));
+        if let Some(start) = start {
+            self.graph_call = Some((start, self.emitter.end_try()?));
+        }
         self.op("UNPACK_SEQUENCE", outputs.len() as u32)?;
         for (_, variable) in outputs {
             let temp = self.temp(variable);

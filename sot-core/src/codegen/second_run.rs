@@ -10,7 +10,15 @@ use crate::error::Flow;
 use crate::resume::SecondRun;
 
 impl CodeGen<'_, '_> {
-    /// The handler of the graph's call.
+    /// From here on something of the frame has happened.
+    pub(super) fn end_beginning(&mut self) -> Flow<()> {
+        if let Some(start) = self.begun.take() {
+            self.graph_call = Some((start, self.emitter.end_try()?));
+        }
+        Ok(())
+    }
+
+    /// The handler of the graph's call, or of all that comes before anything of the frame has happened.
     pub(super) fn handle_graph_error(&mut self) -> Flow<()> {
         let Some(graph_call) = self.graph_call else { return Ok(()) };
         let (py, code) = (self.cx.py, &self.root.code);

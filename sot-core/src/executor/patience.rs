@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyInt, PyString};
 
 use super::OpcodeExecutor;
+use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
 
 /// More instructions than this in one trace are left to CPython.
@@ -27,6 +28,10 @@ const ITEMS_PER_STEP: u64 = 16;
 const MAX_BYTES: usize = 64 << 20;
 /// Smaller texts are not counted: there are not more of them than instructions.
 const SMALL: usize = 256;
+/// After so many instructions it is looked whether a signal has come.
+const SIGNAL_STEPS: u64 = 1_024;
+/// So many instructions its handler waits at most.
+const MAX_WAITING_STEPS: u64 = 32 * SIGNAL_STEPS;
 
 /// How many traces were given up that had met no tensor.
 static GIVEN_UP: AtomicU32 = AtomicU32::new(0);
@@ -36,12 +41,16 @@ pub(super) struct Patience {
     steps: u64,
     most: u64,
     bytes: usize,
+    /// The instruction at which a signal was seen whose handler waits.
+    signal: Option<u64>,
+    /// Whether the trace goes on though one waits.
+    ignores_signals: bool,
 }
 
 impl Default for Patience {
     fn default() -> Self {
         let halved = GIVEN_UP.load(Ordering::Relaxed).min(MAX_HALVED);
-        Patience { steps: 0, most: MAX_STEPS_WITHOUT_TENSORS >> halved, bytes: 0 }
+        Patience { steps: 0, most: MAX_STEPS_WITHOUT_TENSORS >> halved, bytes: 0, signal: None, ignores_signals: false }
     }
 }
 
@@ -55,10 +64,29 @@ impl OpcodeExecutor<'_> {
     pub(super) fn count_step(&mut self) -> Flow<()> {
         self.patience.steps += 1;
         if self.patience.steps > self.patience.most || self.patience.bytes > MAX_BYTES {
-            self.lose_patience()
-        } else {
-            Ok(())
+            return self.lose_patience();
         }
+        if self.patience.steps % SIGNAL_STEPS == 0 {
+            return self.look_for_signals();
+        }
+        Ok(())
+    }
+
+    /// The trace goes on though the handler of a signal waits: it was given up for one before.
+    pub(crate) fn ignore_signals(&mut self) {
+        self.patience.ignores_signals = true;
+    }
+
+    /// The handler of a signal runs when the trace has ended, and does not wait for a long one.
+    fn look_for_signals(&mut self) -> Flow<()> {
+        if self.patience.ignores_signals || !cpython::signal_waits() {
+            return Ok(());
+        }
+        let steps = self.patience.steps;
+        if steps - *self.patience.signal.get_or_insert(steps) < MAX_WAITING_STEPS {
+            return Ok(());
+        }
+        Err(Unwind::fallback(ReasonId::SignalWaits, "the handler of a signal waits"))
     }
 
     /// Copying so many items counts as instructions, too: a loop that fills a container is cut off where that takes long.

@@ -15,6 +15,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
 use crate::backend::{CallKind, GraphBuilder, SizesMatter, TensorMeta};
+use crate::cpython;
 use crate::cpython::WeakRef;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::executor::{object_model, CallArgs, OpcodeExecutor, Refused};
@@ -262,7 +263,8 @@ impl<'py> FunctionGraph<'py> {
             .ok_or_else(|| pyo3::exceptions::PyRuntimeError::new_err("the graph was already finished"))?;
         let writes = self.write_back(&mut *builder);
         let Some((replay, weight)) = replay else {
-            return Ok((builder.finish(self.py, name, &inputs, &values)?, ir));
+            let callable = builder.finish(self.py, name, &inputs, &values)?;
+            return Ok((cpython::as_graph_function(self.py, callable)?, ir));
         };
         let calls = replay.callable(self.py)?;
         let training = self.needs_grad(&*builder, outputs)?;
@@ -271,6 +273,7 @@ impl<'py> FunctionGraph<'py> {
             return Ok((calls, ir));
         }
         let callable = builder.finish_with_calls(self.py, name, &inputs, &values, calls.clone_ref(self.py))?;
+        let callable = cpython::as_graph_function(self.py, callable)?;
         ir.replayed = callable.is(&calls).then_some("as the backend asks");
         Ok((callable, ir))
     }

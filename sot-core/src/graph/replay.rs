@@ -293,11 +293,10 @@ impl Replay {
     /// The callable: inputs in their order, a tuple of the outputs.
     pub(super) fn callable(self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let released = self.last_uses();
-        let callable = cpython::fastcall(py, "graph", "", move |py, inputs| {
+        cpython::graph_function(py, move |py, inputs| {
             let _quiet = cpython::suspend(py);
             self.run(py, inputs, &released).map(Bound::unbind)
-        })?;
-        Ok(callable.unbind())
+        })
     }
 
     fn run<'py>(

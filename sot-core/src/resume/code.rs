@@ -1,12 +1,16 @@
 //! The code of resume functions: the original instructions behind a prologue, and in front of what hands over where the
 //! function is to end before they do. Locals keep their slots; what was a cell becomes a free variable.
 
+use std::sync::Arc;
+
 use pyo3::prelude::*;
 
 use super::finish::Finish;
 use super::key::{Entry, ResumeKey, Slot};
 use super::prologue::Prologue;
 use super::round::Stop;
+use super::second_run::SecondRun;
+use super::trim_traceback;
 use crate::bytecode::{BytecodeError, Code, Handler, Instruction, Label, Opcodes, Operand, Position};
 use crate::codegen::Emitter;
 use crate::error::{Flow, ReasonId, Unwind};
@@ -38,8 +42,12 @@ pub fn build(py: Python<'_>, unit: &CodeUnit, key: &ResumeKey, line: Position, s
     for stop in stops {
         assembly.stop_at(stop)?;
     }
+    let run = prologue.entry.map(|entry| assembly.raise_at_entry(entry)).transpose()?;
     assembly.e.finish(&mut code);
     let code = code.encode(unit.object.bind(py)).map_err(|error| refuse(&error))?;
+    if let Some(run) = run {
+        run.is_of(code.cast().map_err(PyErr::from)?)?;
+    }
     let finish = match key.entry {
         Entry::Return(_, finish) => Some(finish),
         _ => None,
@@ -160,6 +168,39 @@ impl Assembly<'_, '_> {
         let start = self.e.here();
         self.hand_over(stop)?;
         self.e.replace_by_jump(at, start)
+    }
+
+    /// The handler of what the handler of a signal raises as the function begins: it is raised where the frame goes on.
+    fn raise_at_entry(&mut self, entry: (Label, Label)) -> Flow<Arc<SecondRun>> {
+        let (cells, locals) = (self.code.freevars.len(), self.key.bound.len());
+        let run = SecondRun::of_code_to_be(cells);
+        let again = run.clone().callable(self.py)?;
+        let exception = self.e.catch(entry)?;
+        let start = self.e.begin_try()?;
+        self.e.begin_call()?;
+        self.e.load_const(again)?;
+        self.e.callable_loaded()?;
+        self.e.op("LOAD_FAST", exception)?;
+        self.e.op("DELETE_FAST", exception)?;
+        (0..cells).try_for_each(|cell| self.e.load_closure(cell))?;
+        let arguments = locals + self.key.values();
+        for slot in 0..arguments {
+            match self.key.bound.get(slot) {
+                Some(false) => self.e.load_const(self.py.None())?,
+                _ => {
+                    self.e.op("LOAD_FAST", slot as u32)?;
+                    self.e.op("DELETE_FAST", slot as u32)?;
+                }
+            }
+        }
+        self.e.call((1 + cells + arguments) as u32)?;
+        let end = self.e.end_try()?;
+        self.e.op("RETURN_VALUE", 0)?;
+        let handler = self.e.here();
+        self.e.handle_driven(start, end, handler);
+        let trim = trim_traceback(self.py, 1)?;
+        self.e.raise_trimmed(trim)?;
+        Ok(run)
     }
 
     /// Returns what the stop's resume function gives, called with the cells, the locals, and what is on the stack.

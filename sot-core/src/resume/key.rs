@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 
 use super::finish::Finish;
-use crate::bytecode::Label;
+use crate::bytecode::{Code, Label};
 use crate::codegen::raised_width;
 
 /// What distinguishes the resume functions of one code object.
@@ -40,6 +40,13 @@ impl ResumeKey {
         };
         let hidden = self.hidden.iter().filter(|(_, bound)| *bound).count();
         hidden + self.stack.iter().map(taken).sum::<usize>() + entry
+    }
+
+    /// Whether the frame may begin in a `try` of the code.
+    pub fn may_catch(&self, code: &Code) -> bool {
+        let is_called = matches!(self.entry, Entry::Return(..));
+        let is_block = |slot: &Slot| matches!(slot, Slot::Try(_));
+        is_called || self.stack.iter().any(is_block) || code.handler_at(self.at).is_some()
     }
 
     /// How many items its stack has since 3.11.

@@ -92,6 +92,12 @@ impl Target {
         cpython::call_giving(&self.function(py, globals, &values)?, arguments)
     }
 
+    /// Goes on by raising an exception.
+    fn raise<'py>(&self, py: Python<'py>, values: Vec<Bound<'py, PyAny>>, error: PyErr) -> PyResult<Bound<'py, PyAny>> {
+        let code = self.code.get(py).ok_or_else(|| PyRuntimeError::new_err("a function was collected while it ran"))?;
+        Ok(second_run::raise_in(py, code.cast::<PyCode>()?, values, self.cells, error)?.into_bound(py))
+    }
+
     /// A callable that makes the resume function, of its globals and cells.
     pub fn maker(self: Arc<Self>, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let maker = cpython::fastcall(py, "__resumed__", "A frame to go on with.", move |py, values| match values {
@@ -121,6 +127,8 @@ impl Target {
             if driving {
                 return Ok(drive(py, target, values)?.unbind());
             }
+            // Until it is driven, no handler of a signal finds the frame between two functions.
+            cpython::defer_signals(py).hold();
             let values = values.into_iter().map(Bound::unbind).collect();
             Ok(Bound::new(py, Continuation { target, values })?.into_any().unbind())
         })?;
@@ -251,6 +259,27 @@ fn unbound_texts(name: String) -> (String, String) {
     (free, format!("cannot access local variable '{name}' where it is not associated with a value"))
 }
 
+/// A function that defers handlers of signals until the frame is handed over, or has them run again.
+pub fn hold_signals(py: Python<'_>) -> PyResult<Py<PyAny>> {
+    let hold = cpython::fastcall(py, "__hold__", "Defers handlers of signals.", |py, _| {
+        cpython::defer_signals(py).hold();
+        Ok(py.None())
+    })?;
+    Ok(hold.unbind())
+}
+
+/// A function that lets handlers of signals run again, those that wait at once.
+pub fn release_signals(py: Python<'_>) -> PyResult<Py<PyAny>> {
+    let release = cpython::fastcall(py, "__release__", "Runs deferred handlers of signals.", |py, _| {
+        drop(cpython::take_held(py));
+        if cpython::has_signals() {
+            py.check_signals()?;
+        }
+        Ok(py.None())
+    })?;
+    Ok(release.unbind())
+}
+
 /// Runs resume functions until one returns.
 fn drive<'py>(
     py: Python<'py>,
@@ -260,8 +289,17 @@ fn drive<'py>(
     // The caller is the new code: its globals are the function's.
     let globals = cpython::current_globals(py);
     let globals = globals.ok_or_else(|| PyRuntimeError::new_err("a resume function is called by Python code"))?;
+    drop(cpython::take_held(py));
     loop {
-        let result = target.call(py, &globals, values).map_err(|error| target.as_unbound(py, error))?;
+        // What handlers of signals raise now is raised where the frame goes on.
+        if cpython::has_signals() {
+            if let Err(error) = py.check_signals() {
+                return target.raise(py, values, error);
+            }
+        }
+        let result = target.call(py, &globals, values);
+        let _signals = cpython::take_held(py);
+        let result = result.map_err(|error| target.as_unbound(py, error))?;
         let Ok(next) = result.cast::<Continuation>() else { return Ok(result) };
         let mut next = next.borrow_mut();
         target = Arc::clone(&next.target);

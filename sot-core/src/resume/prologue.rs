@@ -20,6 +20,8 @@ pub(super) struct Prologue {
     pub call: Option<Label>,
     /// Where a finish calls what lies below the result.
     pub applies: Option<Label>,
+    /// What the handler of a signal raises here comes before anything has been laid out (3.8 to 3.10).
+    pub entry: Option<(Label, Label)>,
 }
 
 impl Prologue {
@@ -28,13 +30,20 @@ impl Prologue {
         let slot = base.varnames.len() as u32;
         let e = Emitter::beside(py, code, line);
         let outward = Vec::new();
-        let mut writer = Writer { py, base, key, e, slot, outward, call: None, applies: None, raising: None };
+        let mut writer =
+            Writer { py, base, key, e, slot, outward, call: None, applies: None, entry: None, raising: None };
         let generator = key.entry == Entry::Yield;
         writer.e.prologue(code, generator)?;
         if generator {
             writer.e.begin()?;
         }
+        // Before 3.11 the first instruction that begins no block looks for signals.
+        let looks = !generator && !writer.e.knows("RESUME") && key.may_catch(base);
+        let entry = if looks { Some(writer.e.begin_try()?) } else { None };
         writer.locals(code)?;
+        if let Some(start) = entry {
+            writer.entry = Some((start, writer.e.end_try()?));
+        }
         writer.stack()?;
         writer.enter()?;
         Ok(writer.end())
@@ -52,6 +61,7 @@ struct Writer<'a, 'py> {
     outward: Vec<(Label, Label)>,
     call: Option<Label>,
     applies: Option<Label>,
+    entry: Option<(Label, Label)>,
     // What raises as the original instruction does.
     raising: Option<(Label, Label)>,
 }
@@ -158,7 +168,7 @@ impl Writer<'_, '_> {
             let target = Label(handler.target.0 + length);
             self.e.copy_handler(Handler { start, end, target, ..*handler });
         }
-        Prologue { emitter: self.e, length, call: self.call, applies: self.applies }
+        Prologue { emitter: self.e, length, call: self.call, applies: self.applies, entry: self.entry }
     }
 
     /// The frame begins to run, and looks for signals: what a handler of those raises comes in the place of the instruction, for

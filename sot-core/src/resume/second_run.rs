@@ -1,6 +1,6 @@
 //! The second run of a frame whose graph raised, in CPython.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use pyo3::exceptions::{PyException, PyRuntimeError};
 use pyo3::prelude::*;
@@ -16,14 +16,27 @@ use crate::translate::{self, ResumeSource};
 
 /// The code that runs again, held weakly: its own new code refers to this.
 pub struct SecondRun {
-    code: WeakRef,
+    code: OnceLock<WeakRef>,
     cells: usize,
 }
 
 impl SecondRun {
     /// That of a function with so many free variables.
     pub fn new(code: &Bound<'_, PyCode>, cells: usize) -> PyResult<Arc<SecondRun>> {
-        Ok(Arc::new(SecondRun { code: WeakRef::new(code.as_any(), None)?, cells }))
+        let run = SecondRun::of_code_to_be(cells);
+        run.is_of(code)?;
+        Ok(run)
+    }
+
+    /// That of code which is being written.
+    pub(super) fn of_code_to_be(cells: usize) -> Arc<SecondRun> {
+        Arc::new(SecondRun { code: OnceLock::new(), cells })
+    }
+
+    /// Names the code.
+    pub(super) fn is_of(&self, code: &Bound<'_, PyCode>) -> PyResult<()> {
+        let _ = self.code.set(WeakRef::new(code.as_any(), None)?);
+        Ok(())
     }
 
     /// A callable that is given what the graph raised, the function's free cells, and its arguments by their slots.
@@ -31,35 +44,53 @@ impl SecondRun {
         let callable = cpython::fastcall_taking(py, "__again__", "Runs a frame in CPython.", move |py, mut values| {
             let error = PyErr::from_value(values.remove(0));
             let lost = || PyRuntimeError::new_err("a function was collected while it ran");
-            let code = self.code.get(py).ok_or_else(lost)?.cast_into::<PyCode>()?;
-            // Whoever interrupts the program does not mean the graph: what goes on is the program, in the handlers that are active.
-            if !error.is_instance_of::<PyException>(py) {
-                let arguments = values.split_off(self.cells);
-                let Some((code, arguments)) = raising(&code, arguments, &error)? else { return Err(error) };
-                drop(error);
-                values.extend(arguments);
-                return self.run(py, &code, values);
+            let code = self.code.get().and_then(|code| code.get(py)).ok_or_else(lost)?.cast_into::<PyCode>()?;
+            // What the handler of a signal raises is not the graph's, nor what another thread ends this one with: what goes on is
+            // the program, in the handlers that are active.
+            if !cpython::take_graph_error(&error, py) || !error.is_instance_of::<PyException>(py) {
+                return raise_in(py, &code, values, self.cells, error);
             }
             stats::update(|stats| stats.graph_errors += 1);
             if log::enabled(log::BREAKS) {
                 log::write(log::BREAKS, &format!("[SecondRun]: {code}: the graph raised {error}"));
             }
             drop(error);
-            self.run(py, &code, values)
+            cpython::forget_overflow(py);
+            run(py, &code, values, self.cells)
         })?;
         Ok(callable.unbind())
     }
+}
 
-    /// Calls a function of this code in CPython, with its cells and arguments.
-    fn run(&self, py: Python<'_>, code: &Bound<'_, PyCode>, mut values: Vec<Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
-        let lost = || PyRuntimeError::new_err("new code runs without globals");
-        let arguments = values.split_off(self.cells);
-        let globals: Bound<'_, PyDict> = cpython::current_globals(py).ok_or_else(lost)?;
-        let function = cpython::new_function(&translate::untranslated(code)?, &globals, &values)?;
-        drop(values);
-        let _driving = Driving::begin(py);
-        Ok(cpython::call_giving(&function, arguments)?.unbind())
-    }
+/// Calls a function of this code in CPython, with so many cells and its arguments.
+fn run(
+    py: Python<'_>,
+    code: &Bound<'_, PyCode>,
+    mut values: Vec<Bound<'_, PyAny>>,
+    cells: usize,
+) -> PyResult<Py<PyAny>> {
+    let lost = || PyRuntimeError::new_err("new code runs without globals");
+    let arguments = values.split_off(cells);
+    let globals: Bound<'_, PyDict> = cpython::current_globals(py).ok_or_else(lost)?;
+    let function = cpython::new_function(&translate::untranslated(code)?, &globals, &values)?;
+    drop(values);
+    let _driving = Driving::begin(py);
+    Ok(cpython::call_giving(&function, arguments)?.unbind())
+}
+
+/// Goes on with a frame, whose code is given so many cells and its arguments, by raising an exception where it is.
+pub(super) fn raise_in<'py>(
+    py: Python<'py>,
+    code: &Bound<'py, PyCode>,
+    mut values: Vec<Bound<'py, PyAny>>,
+    cells: usize,
+    error: PyErr,
+) -> PyResult<Py<PyAny>> {
+    let arguments = values.split_off(cells);
+    let Some((code, arguments)) = raising(code, arguments, &error)? else { return Err(error) };
+    drop(error);
+    values.extend(arguments);
+    run(py, &code, values, cells)
 }
 
 /// The code of a resume function that goes on by raising an exception, and its arguments; in the function that its frame had

@@ -130,6 +130,9 @@ fn executor<'py>(
     if cache.is_root() || always_compiles() {
         cx.be_patient();
     }
+    if !cache.gives_way() {
+        cx.ignore_signals();
+    }
     if let Some(planned) = planned {
         cx.plan_break(planned);
     }

@@ -12,6 +12,7 @@ mod turn;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
+use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::{PyCode, PyDict};
 
@@ -111,6 +112,7 @@ fn miss(runtime: &'static Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>
         return Verdict::Original { disable_eval_frame: false };
     }
     let _one_at_a_time = turn::wait(py);
+    let _signals = cpython::defer_signals(py);
     if let Some(entry) = cache.find(frame) {
         return verdict(py, &entry);
     }
@@ -121,10 +123,8 @@ fn miss(runtime: &'static Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>
     }
     let translation = match translate_to_the_end(py, runtime, cache, frame) {
         Ok(translation) => translation,
-        Err(error) if cpython::is_interrupt(py, &error) => {
-            let comes_again = cpython::interrupt_again(py, &error).unwrap_or(false);
-            return if comes_again { Verdict::Original { disable_eval_frame: false } } else { Verdict::Raise(error) };
-        }
+        // Another thread has ended this one's work: what is no `Exception` is no bug of ours.
+        Err(error) if !error.is_instance_of::<PyException>(py) => return Verdict::Raise(error),
         Err(error) => return internal(cache, &code, error),
     };
     if let Some(reason) = translation.reason.as_ref().filter(|reason| reason.forbidden_by.is_some()) {
@@ -133,7 +133,10 @@ fn miss(runtime: &'static Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>
             return Verdict::Raise(reason.error(py));
         }
     }
-    if translation.reason.as_ref().is_some_and(|reason| reason.id == ReasonId::StackNearlyUsedUp) {
+    if let Some(reason) = translation.reason.as_ref().filter(|reason| reason.id.is_of_this_call()) {
+        if reason.id == ReasonId::SignalWaits {
+            cache.give_way();
+        }
         return Verdict::Original { disable_eval_frame: false };
     }
     let found_nothing = translation.reason.as_ref().is_some_and(|reason| reason.id == ReasonId::NothingToCompile);

@@ -84,6 +84,11 @@ impl<'py> ResumeSource<'py> {
         self.cache.resume_key(self.running.object.bind(py).cast::<PyCode>().ok()?)
     }
 
+    /// Whether the code being run is that of a resume function which may begin in a `try`.
+    pub fn may_catch(&self, py: Python<'py>) -> bool {
+        self.key(py).is_some_and(|key| key.may_catch(&self.unit.code))
+    }
+
     /// The code of a resume function.
     pub fn resume_code(&self, py: Python<'_>, key: &ResumeKey, line: Position) -> Flow<Py<PyAny>> {
         self.cache.resume_code(py, key, || {

@@ -33,7 +33,7 @@ pub fn compile_later<T>(py: Python<'_>, work: impl FnOnce() -> T) -> Option<T> {
         return None;
     }
     let _one_at_a_time = wait(py);
-    let (_here, _quiet) = (TranslatingHere::new(), cpython::suspend(py));
+    let (_here, _quiet, _signals) = (TranslatingHere::new(), cpython::suspend(py), cpython::defer_signals(py));
     let start = Instant::now();
     let result = work();
     stats::update(|stats| *stats.seconds.entry("compile").or_default() += start.elapsed().as_secs_f64());

@@ -37,9 +37,13 @@ impl Break<'_, '_> {
 /// The frame that catches what the breaking instruction raises; or the one that was called for the next item of a loop, which may
 /// end so.
 pub(super) fn catching(at: &BreakPoint) -> Option<usize> {
+    innermost_try(at).filter(|_| !at.is_between())
+}
+
+/// The innermost frame that catches what is raised where the graph breaks.
+fn innermost_try(at: &BreakPoint) -> Option<usize> {
     let stops = |frame: &Checkpoint| frame.claim.as_ref().is_some_and(|claim| claim.finish == Finish::Next);
-    let catches = |frame: &Checkpoint| catcher(frame).is_some() || stops(frame);
-    at.frames.iter().rposition(catches).filter(|_| !at.is_between())
+    at.frames.iter().rposition(|frame| catcher(frame).is_some() || stops(frame))
 }
 
 /// The stack depth that an exception of the frame's instruction unwinds to, if the frame catches it.
@@ -59,6 +63,11 @@ impl CodeGen<'_, '_> {
         let live = self.live_values(at);
         self.refuse_dropped(&live)?;
         let graphs = self.call_graph(&live, graph_name)?;
+        let holds = innermost_try(at).is_some() || self.begun.is_some();
+        if holds {
+            self.hold_signals()?;
+        }
+        self.end_beginning()?;
         self.store_classes()?;
         for &value in &live {
             self.keep_unless_stable(value)?;
@@ -76,7 +85,11 @@ impl CodeGen<'_, '_> {
         }
         let going = self.going_with_stack(of);
         self.show_variables(at.root(), &live)?;
-        let guarded = self.emitter.begin_guarded(!at.is_between())?;
+        let hold = if of.is_caught() { Some(resume::hold_signals(self.cx.py)?) } else { None };
+        let guarded = self.emitter.begin_guarded(!at.is_between(), hold)?;
+        if holds && !at.is_between() {
+            self.release_signals()?;
+        }
         self.break_here(of)?;
         if of.is_caught() {
             self.hand_over_exception(of, guarded)?;

@@ -8,11 +8,13 @@ use crate::codegen::Target;
 use crate::error::Flow;
 
 impl Emitter {
-    /// From here on exceptions are caught, if `wanted`; where it began.
-    pub fn begin_guarded(&mut self, wanted: bool) -> Flow<Label> {
+    /// From here on exceptions are caught, if `wanted`; where it began. The last of the guarded instructions is a call of `last`, if
+    /// there is one.
+    pub fn begin_guarded(&mut self, wanted: bool, last: Option<Py<PyAny>>) -> Flow<Label> {
         let start = self.here();
         if wanted {
             self.guarded = Some((start, None));
+            self.last_guarded = last.map(|last| self.const_index(last));
             self.target().begin_try(self)?;
         }
         Ok(start)
@@ -21,18 +23,25 @@ impl Emitter {
     /// Exceptions are no longer caught.
     pub fn end_guarded(&mut self) -> Flow<()> {
         if let Some((start, None)) = self.guarded {
-            self.guarded = Some((start, Some(self.here())));
             self.leave_block()?;
+            self.guarded = Some((start, Some(self.here())));
         }
         Ok(())
     }
 
     /// Ends the block of the guarded instructions on one way out of them.
     pub fn leave_block(&mut self) -> Flow<()> {
-        match self.guarded {
-            Some(_) => self.target().end_try(self),
-            None => Ok(()),
+        if self.guarded.is_none() {
+            return Ok(());
         }
+        if let Some(last) = self.last_guarded {
+            self.begin_call()?;
+            self.op("LOAD_CONST", last)?;
+            self.callable_loaded()?;
+            self.call(0)?;
+            self.op("POP_TOP", 0)?;
+        }
+        self.target().end_try(self)
     }
 
     /// The handler of what was guarded, perhaps while an exception was handled: the new exception, in a local.

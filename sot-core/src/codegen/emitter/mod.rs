@@ -28,6 +28,7 @@ pub struct Emitter {
     handlers: Vec<Handler>,
     // Start of the instructions whose exceptions are caught, or their end once it is known.
     guarded: Option<(Label, Option<Label>)>,
+    last_guarded: Option<u32>,
 }
 
 impl Emitter {
@@ -46,6 +47,7 @@ impl Emitter {
             position,
             handlers: Vec::new(),
             guarded: None,
+            last_guarded: None,
         }
     }
 

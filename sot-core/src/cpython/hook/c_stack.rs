@@ -6,6 +6,7 @@ use std::hint::black_box;
 use pyo3::exceptions::PyRecursionError;
 use pyo3::prelude::*;
 
+use crate::cpython::hook::recursion::has_calls_to_begin;
 use crate::cpython::hook::THREAD;
 
 /// With less than this a frame is not run: C code that it calls needs some, too.
@@ -94,7 +95,7 @@ fn has(enough: impl FnOnce(&Stack) -> usize) -> bool {
 /// Whether enough of the C stack is left to simulate a frame and what it calls.
 pub fn has_stack_to_begin() -> bool {
     measure();
-    has(|stack| (stack.size / 4).clamp(TO_GO_ON + TO_GO_ON / 2, TO_BEGIN))
+    has_calls_to_begin() && has(|stack| (stack.size / 4).clamp(TO_GO_ON + TO_GO_ON / 2, TO_BEGIN))
 }
 
 /// Whether enough of the C stack is left to go one call deeper in a simulation.

@@ -10,12 +10,14 @@ pub(super) mod code_state;
 #[cfg(Py_3_9)]
 pub(super) mod eval_slot;
 pub(super) mod fresh_frame;
+pub(super) mod graph_call;
 #[cfg(not(Py_3_11))]
 pub(super) mod heap_frame;
-pub(super) mod interrupt;
+pub(super) mod recursion;
 pub(super) mod replace;
 pub(super) mod self_test;
 pub(super) mod session;
+pub(super) mod signals;
 pub(super) mod signature;
 #[cfg(Py_3_11)]
 pub(super) mod stack_frame;
@@ -309,7 +311,8 @@ unsafe fn evaluate(
         }
         let mode = thread.mode.replace(Mode::Suspended);
         chain::go_back(waiting);
-        let answer = ask(mode, ts, frame);
+        let answer =
+            recursion::forgetting_overflow(|| ask(mode, ts, frame), |answer| !matches!(answer, Answer::Raised));
         chain::step_off(waiting);
         let suspended = matches!(answer, Answer::Original { suspend: true } | Answer::Replace { suspend: true, .. });
         if !suspended {
@@ -325,6 +328,9 @@ unsafe fn evaluate(
         };
         if suspended {
             thread.mode.set(mode);
+        }
+        if result.is_null() {
+            signals::release_held();
         }
         result
     }

@@ -15,6 +15,7 @@ use crate::cpython::hook::code_state::{agrees_with_api, remove_code_state, set_c
 use crate::cpython::hook::frames::{free_count, free_name};
 use crate::cpython::hook::fresh_frame::FreshFrame;
 use crate::cpython::hook::session::{open, HookError};
+use crate::cpython::hook::signals;
 use crate::cpython::hook::signature::flatten_signature;
 use crate::cpython::hook::tracing::{is_profiled, is_traced};
 use crate::cpython::hook::{counts, FrameEvaluator, Mode, Verdict};
@@ -66,7 +67,12 @@ pub fn self_test(py: Python<'_>) -> Result<(), LayoutError> {
     check_chain(py)?;
     let traced = !import(py, "sys")?.call_method0("gettrace")?.is_none();
     expect(is_traced(py) == traced, "PyThreadState.c_tracefunc")?;
-    for problem in [lru::layout_problem(py)?, sequence_iterator::layout_problem(py)?, set_table::layout_problem(py)?] {
+    for problem in [
+        signals::layout_problem(py)?,
+        lru::layout_problem(py)?,
+        sequence_iterator::layout_problem(py)?,
+        set_table::layout_problem(py)?,
+    ] {
         problem.map_or(Ok(()), |field| Err(LayoutError::Field { field }))?;
     }
     // Without it guards walk as they do the first time.

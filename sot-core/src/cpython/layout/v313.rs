@@ -7,6 +7,7 @@ use pyo3::ffi;
 
 pub(in crate::cpython) use crate::cpython::hook::eval_slot::{call_eval, current_eval, default_eval, set_eval};
 use crate::cpython::hook::on_frame;
+use crate::cpython::hook::signals::SignalFields;
 
 /// `_PyInterpreterFrame`.
 #[repr(C)]
@@ -96,6 +97,14 @@ pub(in crate::cpython) unsafe fn running(ts: *mut ffi::PyThreadState) -> *mut *m
 
 /// Which word of `PyThreadState` is `c_tracefunc`.
 pub(in crate::cpython) const TRACE_FUNCTION: usize = 11;
+
+/// Where `_PyRuntime` has what signals need.
+pub(in crate::cpython) const SIGNALS: SignalFields =
+    SignalFields { main_interpreter: 640, main_thread: 656, waiting: 2128, beside: 1080 };
+
+/// Which word of `PyThreadState` is `eval_breaker`, and the bit that says that a signal has arrived.
+pub(in crate::cpython) const EVAL_BREAKER: usize = 3;
+pub(in crate::cpython) const SIGNALS_PENDING: usize = 1 << 1;
 
 /// What the evaluation slot holds.
 pub(in crate::cpython) type EvalFrame =

@@ -9,6 +9,7 @@ use pyo3::ffi;
 
 use crate::cpython::hook::on_frame;
 use crate::cpython::hook::session::HookError;
+use crate::cpython::hook::signals::SignalFields;
 
 /// `PyFrameObject`.
 #[repr(C)]
@@ -86,6 +87,13 @@ pub(in crate::cpython) unsafe fn running(ts: *mut ffi::PyThreadState) -> *mut *m
 
 /// Which word of `PyThreadState` is `c_tracefunc`.
 pub(in crate::cpython) const TRACE_FUNCTION: usize = 8;
+
+/// Where `_PyRuntime` has what signals need.
+pub(in crate::cpython) const SIGNALS: SignalFields =
+    SignalFields { main_interpreter: 40, main_thread: 72, waiting: 1144, beside: 1152 };
+
+/// Where `_PyRuntime` has `ceval`.
+pub(in crate::cpython) const CEVAL: usize = 584;
 
 /// What the evaluation slot holds.
 pub(in crate::cpython) type EvalFrame = unsafe extern "C-unwind" fn(*mut Frame, c_int) -> *mut ffi::PyObject;

@@ -7,6 +7,7 @@ use pyo3::ffi;
 
 pub(in crate::cpython) use crate::cpython::hook::eval_slot::{call_eval, current_eval, default_eval, set_eval};
 use crate::cpython::hook::on_frame;
+use crate::cpython::hook::signals::SignalFields;
 
 /// `PyFrameObject`.
 #[repr(C)]
@@ -82,6 +83,10 @@ pub(in crate::cpython) unsafe fn running(ts: *mut ffi::PyThreadState) -> *mut *m
 
 /// Which word of `PyThreadState` is `c_tracefunc`.
 pub(in crate::cpython) const TRACE_FUNCTION: usize = 8;
+
+/// Where `_PyRuntime` has what signals need.
+pub(in crate::cpython) const SIGNALS: SignalFields =
+    SignalFields { main_interpreter: 40, main_thread: 72, waiting: 344, beside: 352 };
 
 /// What the evaluation slot holds.
 pub(in crate::cpython) type EvalFrame =

@@ -33,6 +33,15 @@ where
     make(py, name, doc, Taking(f))
 }
 
+/// Whether the callable is one of these.
+pub(in crate::cpython) fn is_fastcall(callable: &Bound<'_, PyAny>) -> bool {
+    // SAFETY: a live object, which is looked into if it is a C function; what that is bound to may be null.
+    unsafe {
+        let is_function = ffi::PyCFunction_Check(callable.as_ptr()) != 0;
+        is_function && ffi::PyCapsule_IsValid(ffi::PyCFunction_GetSelf(callable.as_ptr()), TARGET.as_ptr()) != 0
+    }
+}
+
 /// What a callable does with its arguments.
 trait Callee: Send + Sync + 'static {
     /// # Safety

@@ -126,6 +126,7 @@ impl Drop for Stretch {
     fn drop(&mut self) {
         // It fails only while the interpreter shuts down, when no graph runs any more.
         Python::try_attach(|py| {
+            let _signals = cpython::defer_signals(py);
             let closed = switch(py, |open, before| {
                 *open -= 1;
                 match before.take_if(|_| *open == 0) {

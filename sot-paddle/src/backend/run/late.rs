@@ -29,7 +29,7 @@ pub(crate) fn callable(py: Python<'_>, planned: Planned, calls: Py<PyAny>) -> Py
     } else {
         Late { calls, undecided: Mutex::default(), graph: OnceLock::from(Arc::new(planned.compile(py)?)) }
     };
-    Ok(cpython::fastcall(py, "graph", "", move |py, args| late.call(py, args).map(Bound::unbind))?.unbind())
+    cpython::graph_function(py, move |py, args| late.call(py, args).map(Bound::unbind))
 }
 
 struct Late {

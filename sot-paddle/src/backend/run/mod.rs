@@ -31,7 +31,7 @@ use crate::backend::run::second_passes::{made_key, Chances, Given, Made, Partial
 /// The Python callable of a graph.
 pub(crate) fn callable(py: Python<'_>, graph: Graph) -> PyResult<Py<PyAny>> {
     let graph = Arc::new(graph);
-    Ok(cpython::fastcall(py, "graph", "", move |py, args| graph.call(py, args).map(Bound::unbind))?.unbind())
+    cpython::graph_function(py, move |py, args| graph.call(py, args).map(Bound::unbind))
 }
 
 /// A finished graph.

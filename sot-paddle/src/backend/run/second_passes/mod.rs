@@ -227,6 +227,7 @@ fn run_backward<'py>(function: &Bound<'py, PyAny>, args: &[Bound<'py, PyAny>]) -
     let pass = Pass::new(if flag(args, 2)? { Kind::Keeps } else { Kind::Frees });
     let args = late_hooks::with_roots(function.py(), args, 1)?;
     let (nothing, passed) = run(pass, function, &args)?;
+    let _signals = cpython::defer_signals(function.py());
     unreached::clear(function.py(), &passed.partly)?;
     Ok(nothing)
 }
@@ -421,8 +422,11 @@ fn hook<'py>(
     on_pass: impl Fn(&Bound<'_, PyAny>) -> PyResult<Option<Py<PyAny>>> + Send + Sync + 'static,
 ) -> PyResult<Hook<'py>> {
     let py = tensor.py();
-    let hook =
-        cpython::fastcall(py, "hook", "", move |py, gradient| Ok(on_pass(&gradient[0])?.unwrap_or_else(|| py.None())))?;
+    // Paddle calls it in the middle of its own work: no handler of a signal raises there.
+    let hook = cpython::fastcall(py, "hook", "", move |py, gradient| {
+        let _signals = cpython::defer_signals(py);
+        Ok(on_pass(&gradient[0])?.unwrap_or_else(|| py.None()))
+    })?;
     let id = tensor.call_method1(intern!(py, "_register_grad_hook"), (hook,))?;
     Ok(Hook { tensor: tensor.clone(), id })
 }

@@ -1,0 +1,193 @@
+//! Handlers of signals do not run while the tracer works. CPython runs them on the thread that it takes for the main one; while
+//! signals are deferred it takes no thread for that. What has arrived meanwhile stays with CPython, and its handlers run as soon
+//! as the program goes on: in the program's own frame, with the program's own `try` around it.
+//!
+//! Nothing that the program could see is changed: neither handlers nor the process's signal mask or wakeup descriptor.
+
+use std::cell::Cell;
+use std::ffi::c_ulong;
+use std::marker::PhantomData;
+use std::sync::atomic::{compiler_fence, AtomicI32, AtomicU64, Ordering};
+
+use pyo3::exceptions::PyValueError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+
+use crate::cpython::import;
+use crate::cpython::layout::SIGNALS;
+
+/// Where the fields of `_PyRuntime` are that decide when handlers run.
+pub(in crate::cpython) struct SignalFields {
+    /// `interpreters.main`
+    pub(in crate::cpython) main_interpreter: usize,
+    /// `main_thread`, an `unsigned long`
+    pub(in crate::cpython) main_thread: usize,
+    /// An `int` that is not 0 once a signal has arrived: `ceval.signals_pending`, from 3.12 on `signals.is_tripped`.
+    pub(in crate::cpython) waiting: usize,
+    /// A field nearby whose value is known: `ceval.gil.interval`, from 3.12 on `signals.handlers`.
+    pub(in crate::cpython) beside: usize,
+}
+
+const _: () = assert!(size_of::<c_ulong>() == size_of::<AtomicU64>());
+
+extern "C" {
+    static mut _PyRuntime: [u8; 0];
+    fn PyThread_get_thread_ident() -> c_ulong;
+    #[cfg_attr(not(Py_3_9), link_name = "_PyInterpreterState_Get")]
+    #[cfg_attr(Py_3_9, link_name = "PyInterpreterState_Get")]
+    fn current_interpreter() -> *mut ffi::PyInterpreterState;
+    /// The argument is `_PyRuntime.ceval`, from 3.9 on the interpreter.
+    #[cfg(not(Py_3_13))]
+    fn _PyEval_SignalReceived(of: *mut u8);
+}
+
+/// A field of the runtime.
+fn field<T>(offset: usize) -> *mut T {
+    // SAFETY: the offset lies inside the struct, as the self test has seen.
+    unsafe { (&raw mut _PyRuntime).cast::<u8>().add(offset).cast() }
+}
+
+fn main_thread() -> &'static AtomicU64 {
+    // SAFETY: an aligned word that lives as long as the process; CPython changes it in a forked child only.
+    unsafe { &*field::<AtomicU64>(SIGNALS.main_thread) }
+}
+
+/// Whether a signal has arrived whose handler is deferred.
+pub fn signal_waits() -> bool {
+    main_thread().load(Ordering::Relaxed) == 0 && has_signals()
+}
+
+/// Whether a signal has arrived whose handler has not run.
+#[inline]
+pub fn has_signals() -> bool {
+    // SAFETY: an aligned `int` that lives as long as the process, and that CPython reads and writes atomically.
+    unsafe { (*field::<AtomicI32>(SIGNALS.waiting)).load(Ordering::Relaxed) != 0 }
+}
+
+thread_local! {
+    /// Whether signals are deferred for the function that returns next.
+    static HELD: Cell<bool> = const { Cell::new(false) };
+}
+
+/// While it lives, no handler of a signal runs.
+#[must_use = "handlers run again when this is dropped"]
+#[derive(Debug)]
+pub struct Deferred<'py> {
+    /// The main thread, if this is it and nobody has deferred them already.
+    thread: Option<c_ulong>,
+    token: PhantomData<(Python<'py>, *const ())>,
+}
+
+/// Defers the handlers of signals. On threads that run none it does nothing.
+#[inline]
+pub fn defer_signals(_: Python<'_>) -> Deferred<'_> {
+    // SAFETY: it asks the system for a number.
+    let here = unsafe { PyThread_get_thread_ident() };
+    let is_main = main_thread().load(Ordering::Relaxed) == here;
+    if is_main {
+        main_thread().store(0, Ordering::Relaxed);
+    }
+    Deferred { thread: is_main.then_some(here), token: PhantomData }
+}
+
+impl Deferred<'_> {
+    /// The function that runs returns with signals deferred, to a caller that takes that over ([`take_held`]).
+    pub fn hold(self) {
+        if self.thread.is_some() {
+            HELD.set(true);
+            std::mem::forget(self);
+        }
+    }
+}
+
+impl Drop for Deferred<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        let Some(thread) = self.thread else { return };
+        main_thread().store(thread, Ordering::Relaxed);
+        compiler_fence(Ordering::SeqCst);
+        if has_signals() {
+            remind();
+        }
+    }
+}
+
+/// Takes over that signals are deferred, where the function that was called has left it so.
+#[inline]
+pub fn take_held(_: Python<'_>) -> Option<Deferred<'_>> {
+    // SAFETY: it asks the system for a number.
+    HELD.take().then(|| Deferred { thread: Some(unsafe { PyThread_get_thread_ident() }), token: PhantomData })
+}
+
+/// Ends what the function that has raised may have left so.
+#[inline]
+pub(in crate::cpython) fn release_held() {
+    if HELD.get() {
+        Python::try_attach(|py| drop(take_held(py)));
+    }
+}
+
+/// Has the evaluation loop look for signals again: it may have looked while they were deferred.
+#[cold]
+fn remind() {
+    #[cfg(not(Py_3_9))]
+    // SAFETY: what the C handler of a signal does, but for noting which one.
+    unsafe {
+        _PyEval_SignalReceived(field(crate::cpython::layout::CEVAL));
+    }
+    #[cfg(all(Py_3_9, not(Py_3_13)))]
+    // SAFETY: as above; the main thread's interpreter is the one that signals are for.
+    unsafe {
+        _PyEval_SignalReceived(current_interpreter().cast());
+    }
+    #[cfg(Py_3_13)]
+    // SAFETY: as above; the field is one of the main thread's own state, which CPython changes atomically.
+    unsafe {
+        use crate::cpython::layout::{EVAL_BREAKER, SIGNALS_PENDING};
+        let breaker = ffi::PyThreadState_Get().cast::<std::sync::atomic::AtomicUsize>().add(EVAL_BREAKER);
+        (*breaker).fetch_or(SIGNALS_PENDING, Ordering::SeqCst);
+    }
+}
+
+/// The field that is not where it is expected.
+pub(in crate::cpython) fn layout_problem(py: Python<'_>) -> PyResult<Option<&'static str>> {
+    // SAFETY: the GIL is held; both fields are words of the runtime, if the layout is right.
+    let is_main = unsafe { *field::<*mut ffi::PyInterpreterState>(SIGNALS.main_interpreter) == current_interpreter() };
+    if !is_main {
+        return Ok(Some("_PyRuntime.interpreters.main"));
+    }
+    if !is_beside(py)? {
+        return Ok(Some("_PyRuntime.signals"));
+    }
+    let module = import(py, "_signal")?;
+    let number = module.getattr("SIGINT")?;
+    let deferred = defer_signals(py);
+    if deferred.thread.is_some() {
+        // Refused outside the main thread; otherwise it changes nothing.
+        let set = module.call_method1("signal", (&number, module.call_method1("getsignal", (&number,))?));
+        if !set.is_err_and(|error| error.is_instance_of::<PyValueError>(py)) {
+            return Ok(Some("_PyRuntime.main_thread"));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether the number of microseconds until threads are switched is where it is expected.
+#[cfg(not(Py_3_12))]
+fn is_beside(py: Python<'_>) -> PyResult<bool> {
+    let seconds: f64 = import(py, "sys")?.call_method0("getswitchinterval")?.extract()?;
+    // SAFETY: a word of the runtime, if the layout is right.
+    let interval = unsafe { *field::<c_ulong>(SIGNALS.beside) };
+    Ok((seconds * 1e6 - interval as f64).abs() < 2.0)
+}
+
+/// Whether the handlers are where they are expected.
+#[cfg(Py_3_12)]
+fn is_beside(py: Python<'_>) -> PyResult<bool> {
+    let module = import(py, "_signal")?;
+    let number: usize = module.getattr("SIGINT")?.extract()?;
+    let handler = module.call_method1("getsignal", (number,))?;
+    // SAFETY: a word of the runtime, if the layout is right: a number and a handler for each signal.
+    let found = unsafe { *field::<*mut ffi::PyObject>(SIGNALS.beside + number * 16 + 8) };
+    Ok(found == handler.as_ptr() || (found.is_null() && handler.is_none()))
+}

@@ -1,0 +1,280 @@
+"""Alarms at random moments of a translation; run by `test_signals.py`, as a process of its own: `signals_program.py NAME ALARMS SEED`.
+
+The handler of each alarm raises. Each is to reach the caller once, or the function's own `except`, and a call behind it is to give
+what eager mode gives. The last line of the output is a JSON object of counts.
+"""
+
+import faulthandler
+import json
+import os
+import random
+import signal
+import sys
+import time
+import types
+
+os.environ.setdefault("MIN_GRAPH_SIZE", "0")
+
+import numpy as np
+import paddle
+from paddle import nn
+
+import sot
+
+SINK = os.open(os.devnull, os.O_WRONLY)
+
+
+class Alarm(Exception):
+    """What the handler raises."""
+
+
+class Handler:
+    """The handler, and how often it ran."""
+
+    def __init__(self):
+        self.calls = 0
+
+    def __call__(self, number, frame):
+        self.calls += 1
+        raise Alarm(self.calls)
+
+
+class Block(nn.Layer):
+    def __init__(self, width):
+        super().__init__()
+        self.norm, self.wide, self.narrow = nn.LayerNorm(width), nn.Linear(width, 2 * width), nn.Linear(2 * width, width)
+
+    def forward(self, x):
+        return x + self.narrow(nn.functional.gelu(self.wide(self.norm(x))))
+
+
+class Model(nn.Layer):
+    def __init__(self, width=8, depth=12):
+        super().__init__()
+        self.blocks = nn.LayerList([Block(width) for _ in range(depth)])
+        self.head = nn.Linear(width, 3)
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
+        return self.head(x)
+
+
+def data():
+    return paddle.to_tensor(np.linspace(-1, 1, 32, dtype="float32").reshape([4, 8]))
+
+
+class Large:
+    """A model of many layers: one graph."""
+
+    def __init__(self):
+        self.model, self.x = Model(), data()
+        self.model.eval()
+
+    def function(self):
+        model = self.model
+
+        def large(x):
+            return nn.functional.softmax(model(x))
+
+        return large
+
+    def run(self, function):
+        return function(self.x).numpy()
+
+
+class Loop:
+    """A loop that breaks the graph in each round, with tensor work around the break."""
+
+    def __init__(self):
+        self.x = data()
+
+    def function(self):
+        def loop(x):
+            for i in range(6):
+                x = nn.functional.relu(x * 2 - 0.5)
+                os.write(SINK, b"x")
+                x = (x + x.mean() * i).tanh()
+            return x
+
+        return loop
+
+    def run(self, function):
+        return function(self.x).numpy()
+
+
+class Training:
+    """A training step: forward and backward pass and the optimizer's step."""
+
+    def __init__(self):
+        self.model, self.x = Model(depth=4), data()
+        self.state = {name: value.numpy() for name, value in self.model.state_dict().items()}
+
+    def function(self):
+        model = self.model
+
+        def step(x, optimizer):
+            loss = nn.functional.cross_entropy(model(x), paddle.zeros([4], dtype="int64"))
+            loss.backward()
+            optimizer.step()
+            optimizer.clear_grad()
+            return loss
+
+        return step
+
+    def run(self, function):
+        self.model.set_state_dict(self.state)
+        self.model.clear_gradients()
+        optimizer = paddle.optimizer.SGD(0.1, parameters=self.model.parameters())
+        losses = [float(function(self.x, optimizer)) for _ in range(3)]
+        return np.asarray(losses + [float(value.abs().sum()) for value in self.model.parameters()])
+
+
+def in_try(x, delay):
+    y, rounds = x * 2, 0
+    try:
+        signal.setitimer(signal.ITIMER_REAL, delay)
+        while True:
+            os.write(SINK, b"x")
+            rounds += 1
+    except Alarm:
+        y = y.tanh() + 1
+    finally:
+        os.write(SINK, b"y")
+        y = y * 3
+    return y.sum() - x
+
+
+def in_graphs(x, delay):
+    y, steps = x * 2, []
+    try:
+        try:
+            signal.setitimer(signal.ITIMER_REAL, delay)
+            while True:
+                if y.sum() > -100:  # a break at each branch
+                    y = y.tanh() + 0.001
+        finally:
+            steps.append("inner")
+            os.write(SINK, b"x")
+    except Alarm:
+        steps.append("outer")
+    return x * len(steps)
+
+
+def waits(x, delay):
+    try:
+        signal.setitimer(signal.ITIMER_REAL, delay)
+        while True:
+            x = x + 1
+            os.write(SINK, b"x")
+    except Alarm:
+        return x * 0 + 1
+    finally:
+        os.write(SINK, b"y")
+
+
+def in_callee(x, delay):
+    return waits(x * 2, delay) + x
+
+
+class Manager:
+    def __enter__(self):
+        os.write(SINK, b"x")
+        return self
+
+    def __exit__(self, kind, value, traceback):
+        os.write(SINK, b"x")
+        self.seen = kind
+        return kind is Alarm
+
+
+def in_with(x, delay):
+    manager, y = Manager(), x * 2
+    with manager:
+        signal.setitimer(signal.ITIMER_REAL, delay)
+        for _ in range(10**9):
+            y = (y + 1).tanh()
+            os.write(SINK, b"x")
+    return x * (2 + (manager.seen is Alarm))
+
+
+class Caught:
+    """The alarm is set in a `try` of the function, which goes on behind its `except`."""
+
+    def __init__(self, base):
+        self.x, self.delay, self.base = data(), 1e-4, base
+
+    def function(self):
+        return self.base
+
+    def run(self, function):
+        return function(self.x, self.delay).numpy()
+
+
+CAUGHT = {function.__name__: function for function in (in_try, in_graphs, in_callee, in_with)}
+PROGRAMS = {"large": Large, "loop": Loop, "training": Training}
+
+
+def fresh(program):
+    """The function with code that has never been translated."""
+    function = program.function()
+    code = function.__code__.replace(co_name=function.__name__)
+    copy = types.FunctionType(code, globals(), function.__name__, function.__defaults__, function.__closure__)
+    return sot.symbolic_translate(copy)
+
+
+def close(actual, expected):
+    return np.allclose(actual, expected, rtol=1e-4, atol=1e-5)
+
+
+def alarm_within(run, delay):
+    """Sets an alarm and runs; how many alarms have reached this function, the latest a while behind the run."""
+    arrived = 0
+    for wait in (False, True):
+        try:
+            if wait:
+                deadline = time.monotonic() + 10
+                while not arrived and time.monotonic() < deadline:
+                    time.sleep(0.001)
+            else:
+                signal.setitimer(signal.ITIMER_REAL, delay)
+                run()
+        except Alarm:
+            arrived += 1
+    return arrived
+
+
+def main(name, alarms, seed):
+    program = Caught(CAUGHT[name]) if name in CAUGHT else PROGRAMS[name]()
+    moments, handler = random.Random(seed), Handler()
+    signal.signal(signal.SIGALRM, handler)
+    paddle.seed(1)
+    expected = program.run(program.function())
+    program.run(fresh(program))  # What is imported and compiled once is no part of the span.
+    start = time.monotonic()
+    program.run(fresh(program))
+    span = time.monotonic() - start
+    sot.reset()
+    arrived, in_call, wrong, handler.calls = 0, 0, 0, 0
+    for _ in range(alarms):
+        function, before = fresh(program), handler.calls
+        delay = moments.uniform(1e-6, 1.2 * span)
+        if name in CAUGHT:
+            program.delay = delay
+            wrong += not close(program.run(function), expected)
+            arrived += handler.calls - before
+            program.delay = 1e-4
+        else:
+            results = []
+            arrived += alarm_within(lambda: results.append(program.run(function)), delay)
+            in_call += not results
+            wrong += handler.calls != before + 1 or not all(close(result, expected) for result in results)
+        wrong += not close(program.run(function), expected)
+    stats = sot.stats()
+    counts = {"graphs": stats.graphs, "reasons": stats.reasons, "graph_errors": stats.graph_errors}
+    print(json.dumps({"arrived": arrived, "in_call": in_call, "wrong": wrong, "span": span, **counts}))
+
+
+if __name__ == "__main__":
+    faulthandler.enable()
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
