@@ -334,6 +334,8 @@ def of_function(area, owner, name, function, method, make):
             given = [*names[:at], "k", *names[at + 1 :]]
             places.append(place(label, given, label in COUNTS))
     for parameter in parameters[len(args) :]:
+        if "dropout" in parameter.name:
+            continue
         numeric = is_number(parameter.default) or parameter.name in ("min", "max", "nan", "posinf", "neginf", "eps", "value")
         if numeric and parameter.default is not parameter.empty and any(tensors):
             given = [*names, f"{parameter.name}=k"]

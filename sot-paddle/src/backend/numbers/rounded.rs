@@ -5,11 +5,12 @@
 use pyo3::exceptions::PyNotImplementedError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyFloat, PyInt, PyList, PyTuple};
+use pyo3::types::{PyComplex, PyDict, PyFloat, PyInt, PyList, PyTuple};
 use sot_core::backend::CallKind;
 use sot_core::cpython;
 use sot_variables::numpy;
 
+use crate::backend::memory::in_place::INCREMENT;
 use crate::backend::numbers::scalar;
 use crate::backend::numbers::twin::parts;
 use crate::backend::paddle::meta::dtype_name;
@@ -19,8 +20,14 @@ const SHORT: &[&str] = &["bfloat16", "bool", "complex64", "float16", "float32"];
 
 /// Numbers of numpy's that eager mode refuses in most places.
 const ELSEWHERE: &[&str] = &[
-    "bool", "bool_", "complex128", "complex64", "float16", "int16", "int8", "longdouble", "uint16", "uint32", "uint64", "uint8",
+    "bool", "bool_", "complex128", "complex64", "float16", "float32", "int16", "int8", "longdouble", "uint16", "uint32", "uint64", "uint8",
 ];
+
+/// What refuses numbers that are not finite, for some element types.
+const CHECKING: &[&str] = &["clamp", "clip", "fill", "full_like"];
+
+/// What takes tensors only where it changes one in place.
+const OF_TENSORS: &[&str] = &["floor_divide_", "floor_mod_", "mod_", "remainder_"];
 
 /// The greatest integer up to which a `double` has all.
 const LARGEST: u64 = 1 << 53;
@@ -31,6 +38,9 @@ pub(crate) struct Given {
     rounds: bool,
     /// Whether a number is beyond what a `float32` can be.
     is_large: bool,
+    /// Whether one is infinite, or none.
+    is_no_number: bool,
+    is_complex: bool,
 }
 
 impl Given {
@@ -44,16 +54,53 @@ impl Given {
         for argument in args.iter().chain(kwargs.into_iter().flat_map(PyDictMethods::values)) {
             given.note(&argument)?;
         }
-        if given.is_large && scalar::operator_name(kind, callee)?.is_none() {
-            return Err(refused("a number beyond float32 is refused by some of eager mode's functions"));
+        if (given.is_large || given.is_complex) && scalar::operator_name(kind, callee)?.is_none() {
+            return Err(refused("a complex number, or one beyond float32, is for eager mode to take or refuse"));
         }
+        if given.is_no_number && checks_numbers(callee)? {
+            return Err(refused("a bound that is infinite, or not a number, is for eager mode to take or refuse"));
+        }
+        given.refuse_by_name(kind, &scalar::name(callee)?.unwrap_or_default(), args, kwargs)?;
         Ok(given)
+    }
+
+    /// Refuses numbers of kinds that a few functions refuse in eager mode only, or take for something else there.
+    fn refuse_by_name(
+        self,
+        kind: CallKind,
+        name: &str,
+        args: &Bound<'_, PyTuple>,
+        kwargs: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<()> {
+        let is_number = |given: &Bound<'_, PyAny>| given.is_instance_of::<PyFloat>() || given.is_instance_of::<PyInt>();
+        let given = |at: usize, keyword: &str| -> PyResult<Option<Bound<'_, PyAny>>> {
+            let by_name = kwargs.map(|kwargs| kwargs.get_item(keyword)).transpose()?.flatten();
+            Ok(args.get_item(at).ok().or(by_name))
+        };
+        let in_place = kind == CallKind::InPlace;
+        let refuses = match name {
+            INCREMENT => self.rounds,
+            "allclose" | "isclose" => {
+                let floats = [given(2, "rtol")?, given(3, "atol")?];
+                floats.iter().flatten().any(|given| !given.is_instance_of::<PyFloat>())
+            }
+            "elu_" => given(1, "alpha")?.is_some_and(|alpha| !alpha.extract::<f64>().is_ok_and(|alpha| alpha >= 0.0)),
+            "floor_divide" => given(1, "y")?.is_some_and(|given| is_number(&given)),
+            _ => in_place && OF_TENSORS.contains(&name) && given(1, "y")?.is_some_and(|given| is_number(&given)),
+        };
+        if refuses {
+            return Err(refused(&format!("{name} of this number is for eager mode to take or refuse")));
+        }
+        Ok(())
     }
 
     fn note(&mut self, argument: &Bound<'_, PyAny>) -> PyResult<()> {
         if let Ok(number) = argument.cast::<PyFloat>() {
             self.rounds |= rounds(number.value());
             self.is_large |= number.value().is_finite() && number.value().abs() > f64::from(f32::MAX);
+            self.is_no_number |= !number.value().is_finite();
+        } else if argument.is_instance_of::<PyComplex>() {
+            self.is_complex = true;
         } else if argument.is_instance_of::<PyInt>() {
             self.note_integer(argument)?;
         } else if is_row(argument) {
@@ -84,7 +131,7 @@ impl Given {
             "pd_op.full" => {
                 let attributes = operation.call_method0(intern!(py, "attrs"))?;
                 let shape: Vec<i64> = attributes.get_item("shape")?.extract()?;
-                if shape != [1] || &*dtype_name(&attributes.get_item("dtype")?)? != "float32" {
+                if !matches!(shape[..], [] | [1]) || &*dtype_name(&attributes.get_item("dtype")?)? != "float32" {
                     return Ok(());
                 }
                 let value: f64 = attributes.get_item("value")?.extract()?;
@@ -92,7 +139,8 @@ impl Given {
                 for user in result.call_method0(intern!(py, "all_used_ops"))?.try_iter()? {
                     let user = user?;
                     let name = user.call_method0(intern!(py, "name"))?;
-                    if name.extract::<&str>()? != "pd_op.cast" && is_wide(&user)? {
+                    // A constant of Paddle's own functions that is cast is one of that type in eager mode, too.
+                    if (self.rounds || name.extract::<&str>()? != "pd_op.cast") && is_wide(&user)? {
                         self.check_number(value, name.extract()?)?;
                     }
                 }
@@ -114,6 +162,11 @@ impl Given {
         }
         Ok(())
     }
+}
+
+/// Whether a function may refuse a number that is not finite.
+pub(crate) fn checks_numbers(callee: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(scalar::name(callee)?.is_some_and(|name| CHECKING.contains(&name.trim_end_matches('_'))))
 }
 
 fn refused(text: &str) -> PyErr {

@@ -210,7 +210,7 @@ impl<'py> Operands<'py> {
     }
 
     fn is_nought(&self) -> PyResult<bool> {
-        Ok(self.number.extract::<f64>()? == 0.0)
+        Ok(!self.is_integer() && self.dtype != "bool" && self.number.extract::<f64>()? == 0.0)
     }
 
     fn is_integer(&self) -> bool {
