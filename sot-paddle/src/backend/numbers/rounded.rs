@@ -20,7 +20,19 @@ const SHORT: &[&str] = &["bfloat16", "bool", "complex64", "float16", "float32"];
 
 /// Numbers of numpy's that eager mode refuses in most places.
 const ELSEWHERE: &[&str] = &[
-    "bool", "bool_", "complex128", "complex64", "float16", "float32", "int16", "int8", "longdouble", "uint16", "uint32", "uint64", "uint8",
+    "bool",
+    "bool_",
+    "complex128",
+    "complex64",
+    "float16",
+    "float32",
+    "int16",
+    "int8",
+    "longdouble",
+    "uint16",
+    "uint32",
+    "uint64",
+    "uint8",
 ];
 
 /// What refuses numbers that are not finite, for some element types.
@@ -139,12 +151,20 @@ impl Given {
                 for user in result.call_method0(intern!(py, "all_used_ops"))?.try_iter()? {
                     let user = user?;
                     let name = user.call_method0(intern!(py, "name"))?;
-                    // A constant of Paddle's own functions that is cast is one of that type in eager mode, too.
-                    if (self.rounds || name.extract::<&str>()? != "pd_op.cast") && is_wide(&user)? {
+                    if name.extract::<&str>()? != "pd_op.cast" && is_wide(&user)? {
                         self.check_number(value, name.extract()?)?;
                     }
                 }
                 Ok(())
+            }
+            // A constant of Paddle's own functions that is cast is one of that type in eager mode, too.
+            "pd_op.cast" if self.rounds && is_wide(operation)? => {
+                let source = operation.call_method1(intern!(py, "operand_source"), (0,))?;
+                let of = source.call_method0(intern!(py, "get_defining_op"))?.call_method0(intern!(py, "name"))?;
+                if !matches!(of.extract::<&str>()?, "pd_op.full" | "pd_op.assign_value_") {
+                    return Ok(());
+                }
+                Err(refused("a program would round a number to float32"))
             }
             "pd_op.scale" if is_wide(operation)? => {
                 let bias = operation.call_method0(intern!(py, "attrs"))?.get_item("bias")?;

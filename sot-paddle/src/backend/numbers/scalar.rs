@@ -68,7 +68,8 @@ fn refuse_other(tensor: &TensorMeta, operator: &str, number: &Bound<'_, PyAny>) 
     let alike = tensor.dtype.starts_with("complex")
         && (matches!(operator, "add" | "sub" | "mul") || operator == "truediv" && !tensor.shape.is_empty());
     if (is_complex && !alike) || numpy::is_value_type(&number.get_type()) {
-        let text = format!("{operator} of a {} tensor and a {} is done in eager mode only", tensor.dtype, number.get_type());
+        let text =
+            format!("{operator} of a {} tensor and a {} is done in eager mode only", tensor.dtype, number.get_type());
         return Err(PyNotImplementedError::new_err(text));
     }
     Ok(())

@@ -44,7 +44,8 @@ pub(crate) fn call<'py>(
             None => {
                 let other = metas[3 - at].as_ref().map(|meta| Rc::clone(&meta.dtype)).or(types[2 - at].map(Rc::from));
                 let dtype = types[at - 1].filter(|own| other.is_some_and(|other| are_compatible(own, &other)));
-                let refused = || PyNotImplementedError::new_err("where() of this number and this type runs in eager mode");
+                let refused =
+                    || PyNotImplementedError::new_err("where() of this number and this type runs in eager mode");
                 let given = (&wanted, operand, dtype.ok_or_else(refused)?);
                 module.call_method1(intern!(callee.py(), "full"), given)?
             }
