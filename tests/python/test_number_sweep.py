@@ -12,12 +12,12 @@ import pytest
 import sot
 
 SWEEP = Path(__file__).parent.parent / "number_sweep" / "run.py"
-SAMPLE = 900
+SAMPLE = 600
 
 
 def test_a_sample_of_all_numbers():
-    """The whole is run by hand. A failure names the seed with which it comes again."""
-    seed = os.environ.get("NUMBER_SWEEP_SEED", str(int.from_bytes(os.urandom(3), "little")))
+    """The whole, and other seeds, are run by hand. A failure names the seed with which it comes again."""
+    seed = os.environ.get("NUMBER_SWEEP_SEED", "1")
     paths = [str(Path(sot.__file__).parent.parent), os.environ.get("PYTHONPATH", "")]
     command = [sys.executable, str(SWEEP), "--sample", str(SAMPLE), "--seed", seed]
     environment = dict(os.environ, PYTHONPATH=os.pathsep.join(paths))

@@ -355,7 +355,7 @@ impl GraphBuilder for PaddleBuilder {
         }
         self.note_state(callee.py())?;
         self.numbers.refuse_positions(&self.paddle, kind, args)?;
-        let given = Given::of((kind, callee), args, kwargs)?;
+        let given = Given::of(&self.paddle, (kind, callee), args, kwargs)?;
         if kind != CallKind::Layer {
             scalar::refuse_minus_nought(args, kwargs)?;
         }

@@ -2,6 +2,8 @@
 //! hands over a `double`; beside tensors of other types than the short floating ones the two differ. What the program has got
 //! is looked at when a statement has been built, so that no list of functions is needed.
 
+use std::rc::Rc;
+
 use pyo3::exceptions::PyNotImplementedError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -13,7 +15,8 @@ use sot_variables::numpy;
 use crate::backend::memory::in_place::INCREMENT;
 use crate::backend::numbers::scalar;
 use crate::backend::numbers::twin::parts;
-use crate::backend::paddle::meta::dtype_name;
+use crate::backend::paddle::meta::{self, dtype_name};
+use crate::backend::paddle::Paddle;
 
 /// Element types whose numbers are `float32`, or come from that.
 const SHORT: &[&str] = &["bfloat16", "bool", "complex64", "float16", "float32"];
@@ -41,6 +44,9 @@ const CHECKING: &[&str] = &["clamp", "clip", "fill", "full_like"];
 /// What takes tensors only where it changes one in place.
 const OF_TENSORS: &[&str] = &["floor_divide_", "floor_mod_", "mod_", "remainder_"];
 
+/// What computes in place with another tensor.
+const ARITHMETIC: &[&str] = &["add_", "div_", "divide_", "mul_", "multiply_", "sub_", "subtract_"];
+
 /// The greatest integer up to which a `double` has all.
 const LARGEST: u64 = 1 << 53;
 
@@ -58,6 +64,7 @@ pub(crate) struct Given {
 impl Given {
     /// Looks at the numbers in the arguments of a statement. Refuses those that no program keeps as they are.
     pub(crate) fn of(
+        paddle: &Paddle,
         (kind, callee): (CallKind, &Bound<'_, PyAny>),
         args: &Bound<'_, PyTuple>,
         kwargs: Option<&Bound<'_, PyDict>>,
@@ -72,13 +79,14 @@ impl Given {
         if given.is_no_number && checks_numbers(callee)? {
             return Err(refused("a bound that is infinite, or not a number, is for eager mode to take or refuse"));
         }
-        given.refuse_by_name(kind, &scalar::name(callee)?.unwrap_or_default(), args, kwargs)?;
+        given.refuse_by_name(paddle, kind, &scalar::name(callee)?.unwrap_or_default(), args, kwargs)?;
         Ok(given)
     }
 
     /// Refuses numbers of kinds that a few functions refuse in eager mode only, or take for something else there.
     fn refuse_by_name(
         self,
+        paddle: &Paddle,
         kind: CallKind,
         name: &str,
         args: &Bound<'_, PyTuple>,
@@ -90,8 +98,16 @@ impl Given {
             Ok(args.get_item(at).ok().or(by_name))
         };
         let in_place = kind == CallKind::InPlace;
+        let dtype = |at: usize| -> PyResult<Option<Rc<str>>> {
+            let Ok(given) = args.get_item(at) else { return Ok(None) };
+            Ok(meta::of_value(paddle, &given)?.map(|meta| meta.dtype))
+        };
         let refuses = match name {
-            INCREMENT => self.rounds,
+            INCREMENT => self.rounds || dtype(0)?.is_some_and(|dtype| dtype.starts_with("complex")),
+            // Eager mode writes the number as a float32, or as a double.
+            "__setitem__" => self.rounds && given(2, "value")?.is_some_and(|given| given.is_instance_of::<PyInt>()),
+            // Eager mode brings no tensor to another type in place.
+            name if in_place && ARITHMETIC.contains(&name) && dtype(1)?.is_some() => dtype(0)? != dtype(1)?,
             "allclose" | "isclose" => {
                 let floats = [given(2, "rtol")?, given(3, "atol")?];
                 floats.iter().flatten().any(|given| !given.is_instance_of::<PyFloat>())

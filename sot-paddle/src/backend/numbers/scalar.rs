@@ -10,6 +10,7 @@ use sot_core::cpython;
 use sot_variables::numpy;
 
 use crate::backend::numbers::rounded::is_short;
+use crate::backend::numbers::twin::parts;
 use crate::backend::paddle::meta;
 use crate::backend::paddle::Paddle;
 
@@ -41,7 +42,7 @@ pub(crate) fn operator_with_number<'py>(
         return Ok(None);
     }
     let is_bool = number.is_instance_of::<PyBool>() && ARITHMETIC.contains(&operator);
-    if is_bool && matches!(&*meta.dtype, "bool" | "float16" | "bfloat16") {
+    if is_bool && matches!(&*meta.dtype, "bool" | "float16" | "bfloat16" | "int8" | "uint8" | "int16") {
         let text = format!("arithmetic of a {} tensor and a bool is done in eager mode only", meta.dtype);
         return Err(PyNotImplementedError::new_err(text));
     }
@@ -106,11 +107,18 @@ pub(crate) fn number_for(tensor: &TensorMeta, operator: &str, number: &Bound<'_,
 /// Refuses minus nought: programs keep one attribute for what is equal, and would have it without its sign.
 pub(crate) fn refuse_minus_nought(args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
     for argument in args.iter().chain(kwargs.into_iter().flat_map(PyDictMethods::values)) {
-        if argument.cast::<PyFloat>().is_ok_and(|number| number.value() == 0.0 && number.value().is_sign_negative()) {
+        if has_minus_nought(&argument)? {
             return Err(PyNotImplementedError::new_err("a program has no -0.0 beside 0.0"));
         }
     }
     Ok(())
+}
+
+fn has_minus_nought(argument: &Bound<'_, PyAny>) -> PyResult<bool> {
+    if let Ok(number) = argument.cast::<PyFloat>() {
+        return Ok(number.value() == 0.0 && number.value().is_sign_negative());
+    }
+    parts(argument)?.iter().try_fold(false, |any, part| Ok(any || has_minus_nought(part)?))
 }
 
 /// The arguments of `full(shape, "-inf")` with the number that eager mode reads in the text.
