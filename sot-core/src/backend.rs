@@ -269,6 +269,11 @@ pub trait Backend: Send + Sync {
         let _ = (kind, callee);
         false
     }
+    /// Whether a statement that takes a `float` may refuse one that is not finite, or too large, where a graph does not.
+    fn checks_floats(&self, kind: CallKind, callee: &Bound<'_, PyAny>) -> bool {
+        let _ = (kind, callee);
+        false
+    }
     /// A test of the global state as it is now.
     fn state_test(&self, py: Python<'_>) -> PyResult<Box<dyn StateTest>>;
     /// The Python type that eager tensors have, for `type(x)` and `isinstance`.

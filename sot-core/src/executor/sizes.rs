@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use std::rc::Rc;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyInt, PyString};
+use pyo3::types::{PyFloat, PyInt, PyString};
 
 use super::{BinaryOp, CallArgs, CompareOp, OpcodeExecutor};
 use crate::backend::{CallKind, ObjectTest, SizesMatter, TensorMeta};
@@ -55,6 +55,8 @@ pub struct Sizes {
     pub(crate) are_taken: bool,
     /// Whether it takes a `float` that is one.
     pub(crate) floats_are_taken: bool,
+    /// Whether it may refuse such a `float` that is not finite, or too large.
+    pub(crate) floats_are_checked: bool,
 }
 
 impl Default for Sizes {
@@ -75,6 +77,7 @@ impl Sizes {
             opens_after: opens_after(),
             are_taken: false,
             floats_are_taken: false,
+            floats_are_checked: false,
         }
     }
 
@@ -258,6 +261,20 @@ impl ObjectTest for Within {
 
     fn describe(&self, subject: &str) -> String {
         format!("type({subject}) is int and {} <= {subject} <= {}", self.0.start(), self.0.end())
+    }
+}
+
+/// Passes for a `float` that every operation takes: others are infinite or not a number, or become that in single precision.
+struct Ordinary;
+
+impl ObjectTest for Ordinary {
+    fn check(&self, object: &Bound<'_, PyAny>) -> bool {
+        let number = object.cast_exact::<PyFloat>();
+        number.is_ok_and(|number| number.value().abs() <= f64::from(f32::MAX))
+    }
+
+    fn describe(&self, subject: &str) -> String {
+        format!("type({subject}) is float and abs({subject}) <= {:e}", f32::MAX)
     }
 }
 
@@ -470,6 +487,9 @@ impl<'py> OpcodeExecutor<'py> {
         let Some(now) = self.lazy_float(id) else { return Err(self.needs_number(id)) };
         let tracker = self.vars.tracker(id);
         self.guards.add(tracker, Test::TypeIs(Identity::of(now.get_type().as_any())));
+        if self.sizes.floats_are_checked {
+            self.guards.add(tracker, Test::Object(Box::new(Ordinary)));
+        }
         self.given_number(id, &now, "float64")
     }
 
@@ -509,7 +529,10 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// Whether the variable is a `float` that is not the same in each call, and that a graph can be given.
     fn is_open_float(&self, id: VarId) -> bool {
-        let (Some(_), Some(enough)) = (self.lazy_float(id), self.sizes.opens_after) else { return false };
+        let (Some(now), Some(enough)) = (self.lazy_float(id), self.sizes.opens_after) else { return false };
+        if self.sizes.floats_are_checked && !Ordinary.check(&now) {
+            return false;
+        }
         // What differs once may be one of many numbers computed from it, each of which would be assumed in turn.
         let enough = enough.min(1);
         let name = self.trackers.text(self.py, self.vars.tracker(id));

@@ -436,6 +436,7 @@ impl<'py> OpcodeExecutor<'py> {
         self.holds_for.clear();
         self.sizes.are_taken = self.runtime.backend.takes_sizes(kind, callee);
         self.sizes.floats_are_taken = self.runtime.backend.takes_floats(kind, callee);
+        self.sizes.floats_are_checked = self.runtime.backend.checks_floats(kind, callee);
         let mut texts = Vec::new();
         let mut positional = Vec::new();
         for &arg in &args.positional {

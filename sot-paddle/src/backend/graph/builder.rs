@@ -28,9 +28,11 @@ use crate::backend::memory::views::{Step, Views};
 use crate::backend::memory::write_back::{Write, Writes};
 use crate::backend::numbers::floats;
 use crate::backend::numbers::known_sizes::KnownSizes;
+use crate::backend::numbers::rounded::Given;
 use crate::backend::numbers::scalar;
 use crate::backend::numbers::sizes::Numbers;
 use crate::backend::numbers::twin::Twin;
+use crate::backend::numbers::whether;
 use crate::backend::paddle::meta;
 use crate::backend::paddle::state::GlobalState;
 use crate::backend::paddle::static_mode::Target;
@@ -204,6 +206,9 @@ impl PaddleBuilder {
             if let Some(result) = scalar::operator_with_number(&self.paddle, kind, callee, args)? {
                 return Ok(result);
             }
+            if let Some(result) = whether::call(&self.paddle, (kind, callee), args, kwargs)? {
+                return Ok(result);
+            }
             if let Some(made) = data::of_numbers(&self.paddle, &self.numbers, (kind, callee), args, kwargs)? {
                 return Ok(made);
             }
@@ -354,9 +359,7 @@ impl GraphBuilder for PaddleBuilder {
         }
         self.note_state(callee.py())?;
         self.numbers.refuse_positions(&self.paddle, kind, args)?;
-        if !self.numbers.floats_are_in(&self.paddle, args, kwargs)? {
-            scalar::refuse_rounding(&self.paddle, callee, args, kwargs)?;
-        }
+        let given = Given::of(&self.paddle, (kind, callee), args, kwargs)?;
         if kind != CallKind::Layer {
             scalar::refuse_minus_nought(args, kwargs)?;
         }
@@ -381,7 +384,7 @@ impl GraphBuilder for PaddleBuilder {
             self.versions.note(&self.paddle, callee, args, &result)?;
             self.own_gradients.note(&self.paddle, callee, args, &result)?;
         }
-        self.checked.check(&self.paddle, &target, &result)?;
+        self.checked.check(&self.paddle, &target, given, &result)?;
         self.settled.settle(&self.paddle, &result)?;
         self.views.note(&self.paddle, (kind, callee), args, kwargs, &result, &self.numbers)?;
         Ok(result)

@@ -8,6 +8,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 
 use crate::backend::graph::builder::identity;
+use crate::backend::numbers::rounded::Given;
 use crate::backend::paddle::meta::{self, dtype_name};
 use crate::backend::paddle::static_mode::Target;
 use crate::backend::paddle::Paddle;
@@ -58,10 +59,16 @@ pub(crate) struct Checked(HashSet<u64>);
 impl Checked {
     /// Looks at what computes the values in `result`, in any nesting. If one is described wrongly that is an error, and what
     /// the statement has put into the program is taken out again.
-    pub(crate) fn check(&mut self, paddle: &Paddle, target: &Target, result: &Bound<'_, PyAny>) -> PyResult<()> {
+    pub(crate) fn check(
+        &mut self,
+        paddle: &Paddle,
+        target: &Target,
+        given: Given,
+        result: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
         let mut new = HashSet::new();
         let values = meta::values_in(paddle, result)?;
-        let checked = values.iter().try_for_each(|value| self.check_value(paddle, value, &mut new));
+        let checked = values.iter().try_for_each(|value| self.check_value(paddle, given, value, &mut new));
         if checked.is_err() {
             remove(paddle, target, result.py(), &new)?;
         } else {
@@ -71,9 +78,15 @@ impl Checked {
     }
 
     /// Looks at all operations behind a value; the first that is described wrongly is the error.
-    fn check_value(&self, paddle: &Paddle, value: &Bound<'_, PyAny>, new: &mut HashSet<u64>) -> PyResult<()> {
+    fn check_value(
+        &self,
+        paddle: &Paddle,
+        given: Given,
+        value: &Bound<'_, PyAny>,
+        new: &mut HashSet<u64>,
+    ) -> PyResult<()> {
         let py = value.py();
-        let (mut pending, mut wrong) = (vec![value.clone()], None);
+        let (mut pending, mut wrong) = (vec![value.clone()], Ok(()));
         while let Some(value) = pending.pop() {
             let id = identity(paddle, &value)?;
             if self.0.contains(&id) || !new.insert(id) {
@@ -90,14 +103,15 @@ impl Checked {
                 let result = operation.call_method0(intern!(py, "results"))?.get_item(0)?;
                 if !kind.is_that_of(&result, &sources)? {
                     let types = sources.iter().map(dtype).collect::<PyResult<Vec<_>>>()?.join(", ");
-                    wrong = Some(format!(
-                        "static mode takes the result of {name} of {types} for another tensor than it is"
-                    ));
+                    let text =
+                        format!("static mode takes the result of {name} of {types} for another tensor than it is");
+                    wrong = Err(PyNotImplementedError::new_err(text));
                 }
             }
+            wrong = wrong.and_then(|()| given.check(&operation, name));
             pending.extend(sources);
         }
-        wrong.map_or(Ok(()), |wrong| Err(PyNotImplementedError::new_err(wrong)))
+        wrong
     }
 }
 

@@ -3,6 +3,8 @@
 pub(crate) mod floats;
 pub(crate) mod known_sizes;
 pub(crate) mod number_inputs;
+pub(crate) mod rounded;
 pub(crate) mod scalar;
 pub(crate) mod sizes;
 pub(crate) mod twin;
+pub(crate) mod whether;

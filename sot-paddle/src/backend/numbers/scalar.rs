@@ -4,15 +4,15 @@
 use pyo3::exceptions::PyNotImplementedError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString, PyTuple};
+use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyInt, PyString, PyTuple};
 use sot_core::backend::{CallKind, TensorMeta};
 use sot_core::cpython;
+use sot_variables::numpy;
 
+use crate::backend::numbers::rounded::is_short;
+use crate::backend::numbers::twin::parts;
 use crate::backend::paddle::meta;
 use crate::backend::paddle::Paddle;
-
-/// Functions through which a number reaches a `float64` tensor rounded to `float32`.
-const ROUNDING: &[&str] = &["scale", "clip", "full_like", "pad", "fill"];
 
 /// Operators whose result on two bools is of another type in eager mode.
 const ARITHMETIC: &[&str] = &["add", "sub", "mul", "truediv", "floordiv", "mod", "pow"];
@@ -30,17 +30,21 @@ pub(crate) fn operator_with_number<'py>(
         return Ok(None);
     }
     let (left, right) = (args.get_item(0)?, args.get_item(1)?);
-    let (value, number, reflected) = if is_number(&right) { (left, right, false) } else { (right, left, true) };
-    if !is_number(&number) {
-        return Ok(None);
-    }
+    let (value, number, reflected) = if paddle.is_value(&left) { (left, right, false) } else { (right, left, true) };
     let Some(meta) = meta::of_value(paddle, &value)? else { return Ok(None) };
     let reflected = reflected || operator.starts_with('r');
     let operator = operator.trim_start_matches('r');
-    if number.is_instance_of::<PyBool>() && &*meta.dtype == "bool" && ARITHMETIC.contains(&operator) {
-        return Err(PyNotImplementedError::new_err(
-            "arithmetic of a bool tensor and a bool is done in eager mode only",
-        ));
+    if paddle.is_value(&number) {
+        return Ok(None);
+    }
+    if !is_number(&number) {
+        refuse_other(&meta, operator, &number)?;
+        return Ok(None);
+    }
+    let is_bool = number.is_instance_of::<PyBool>() && ARITHMETIC.contains(&operator);
+    if is_bool && matches!(&*meta.dtype, "bool" | "float16" | "bfloat16" | "int8" | "uint8" | "int16") {
+        let text = format!("arithmetic of a {} tensor and a bool is done in eager mode only", meta.dtype);
+        return Err(PyNotImplementedError::new_err(text));
     }
     let operands = Operands { value, number, dtype: meta.dtype.to_string(), reflected };
     match operator {
@@ -50,10 +54,26 @@ pub(crate) fn operator_with_number<'py>(
             operands.of_one_dimension(callee).map(Some)
         }
         "truediv" if !reflected => operands.divide(paddle.release.divides_by_reciprocal),
-        "pow" if !reflected && operands.yields_floating() => operands.power().map(Some),
-        "add" | "sub" | "mul" if operands.dtype == "float64" => operands.with_constant(operator).map(Some),
+        "pow" if !reflected && !is_bool => operands.power().map(Some),
+        "mul" if is_bool => operands.value.mul(constant(&operands.number, &operands.dtype)?).map(Some),
+        // Without its sign nought is added.
+        "sub" if !reflected && operands.is_nought()? => operands.with_constant(operator).map(Some),
+        "add" | "sub" | "mul" if operands.are_rounded() => operands.with_constant(operator).map(Some),
         _ => Ok(None),
     }
+}
+
+/// Refuses what eager mode takes for something else than static mode does.
+fn refuse_other(tensor: &TensorMeta, operator: &str, number: &Bound<'_, PyAny>) -> PyResult<()> {
+    let is_complex = number.is_instance_of::<PyComplex>();
+    let alike = tensor.dtype.starts_with("complex")
+        && (matches!(operator, "add" | "sub" | "mul") || operator == "truediv" && !tensor.shape.is_empty());
+    if (is_complex && !alike) || numpy::is_value_type(&number.get_type()) {
+        let text =
+            format!("{operator} of a {} tensor and a {} is done in eager mode only", tensor.dtype, number.get_type());
+        return Err(PyNotImplementedError::new_err(text));
+    }
+    Ok(())
 }
 
 /// Numbers of numpy's that operators of a floating tensor take for Python's.
@@ -78,45 +98,27 @@ pub(crate) fn number_for(tensor: &TensorMeta, operator: &str, number: &Bound<'_,
         PLAIN.contains(&&*name)
             && matches!(&*tensor.dtype, "float32" | "float64")
             && !matches!(operator, "and" | "or" | "xor" | "matmul")
-            // Releases differ in how they divide by one.
-            && !(&*name == "float32" && operator == "truediv")
+            // Those that compute with one of one dimension, or in another way than with Python's.
+            && !(&*name == "float32" && matches!(operator, "truediv" | "mul" | "pow"))
     };
     (&*name == "float64" || is_plain()).then(|| number.call_method0("item").ok()).flatten().map(Bound::unbind)
-}
-
-/// Refuses calls that would round a number on its way to a `float64` tensor.
-pub(crate) fn refuse_rounding(
-    paddle: &Paddle,
-    callee: &Bound<'_, PyAny>,
-    args: &Bound<'_, PyTuple>,
-    kwargs: Option<&Bound<'_, PyDict>>,
-) -> PyResult<()> {
-    let Some(name) = name(callee)? else { return Ok(()) };
-    if !ROUNDING.contains(&name.trim_end_matches('_')) {
-        return Ok(());
-    }
-    let all = || args.iter().chain(kwargs.into_iter().flat_map(|kwargs| kwargs.values().iter().collect::<Vec<_>>()));
-    let mut wide = false;
-    for argument in all() {
-        wide |= meta::of_value(paddle, &argument)?.is_some_and(|meta| &*meta.dtype == "float64");
-        // The element type that the result is to have.
-        wide |= name == "full_like" && !paddle.is_value(&argument) && argument.str()?.to_str()?.ends_with("float64");
-    }
-    if wide && all().any(|argument| argument.cast::<PyFloat>().is_ok_and(|number| rounds(number.value()))) {
-        let text = format!("{name} of a float64 tensor would round its number to float32 in a graph");
-        return Err(PyNotImplementedError::new_err(text));
-    }
-    Ok(())
 }
 
 /// Refuses minus nought: programs keep one attribute for what is equal, and would have it without its sign.
 pub(crate) fn refuse_minus_nought(args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
     for argument in args.iter().chain(kwargs.into_iter().flat_map(PyDictMethods::values)) {
-        if argument.cast::<PyFloat>().is_ok_and(|number| number.value() == 0.0 && number.value().is_sign_negative()) {
+        if has_minus_nought(&argument)? {
             return Err(PyNotImplementedError::new_err("a program has no -0.0 beside 0.0"));
         }
     }
     Ok(())
+}
+
+fn has_minus_nought(argument: &Bound<'_, PyAny>) -> PyResult<bool> {
+    if let Ok(number) = argument.cast::<PyFloat>() {
+        return Ok(number.value() == 0.0 && number.value().is_sign_negative());
+    }
+    parts(argument)?.iter().try_fold(false, |any, part| Ok(any || has_minus_nought(part)?))
 }
 
 /// The arguments of `full(shape, "-inf")` with the number that eager mode reads in the text.
@@ -197,7 +199,7 @@ impl<'py> Operands<'py> {
     }
 
     fn power(&self) -> PyResult<Bound<'py, PyAny>> {
-        let (value, _) = self.as_floating()?;
+        let value = if self.yields_floating() { self.as_floating()?.0 } else { self.value.clone() };
         cpython::import(value.py(), "paddle")?.call_method1("pow", (value, &self.number))
     }
 
@@ -208,6 +210,20 @@ impl<'py> Operands<'py> {
 
     fn is_complex(&self) -> bool {
         self.dtype.starts_with("complex")
+    }
+
+    /// Whether static mode rounds the number to `float32`, and eager mode does not.
+    fn are_rounded(&self) -> bool {
+        let rounds = || self.number.extract::<i64>().is_ok_and(|number| !is_short(number));
+        self.dtype == "float64" || self.is_integer() && rounds()
+    }
+
+    fn is_nought(&self) -> PyResult<bool> {
+        Ok(!self.is_integer() && self.dtype != "bool" && self.number.extract::<f64>()? == 0.0)
+    }
+
+    fn is_integer(&self) -> bool {
+        matches!(&*self.dtype, "uint8" | "int8" | "int16" | "int32" | "int64")
     }
 
     /// Integers beside a floating-point number are computed as `float32`.
@@ -239,7 +255,10 @@ impl<'py> Operands<'py> {
             "add" => left.add(right),
             "sub" => left.sub(right),
             // Which adds nought, too, as eager mode does.
-            _ => cpython::import(self.value.py(), "paddle")?.call_method1("scale", (&self.value, number)),
+            _ => {
+                let number = constant(&self.number, "float64")?;
+                cpython::import(self.value.py(), "paddle")?.call_method1("scale", (&self.value, number))
+            }
         }
     }
 }
@@ -250,7 +269,7 @@ pub(crate) fn constant<'py>(number: &Bound<'py, PyAny>, dtype: &str) -> PyResult
 }
 
 /// `add` for `operator.add` and the method `__add__`, `radd` for `__radd__`.
-fn operator_name(kind: CallKind, callee: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
+pub(crate) fn operator_name(kind: CallKind, callee: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     match kind {
         CallKind::Layer | CallKind::InPlace => Ok(None),
         CallKind::Method => {
@@ -270,24 +289,4 @@ fn operator_name(kind: CallKind, callee: &Bound<'_, PyAny>) -> PyResult<Option<S
 
 fn is_number(object: &Bound<'_, PyAny>) -> bool {
     object.is_instance_of::<PyFloat>() || object.is_instance_of::<PyInt>()
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::float_cmp,
-    reason = "whether the cast loses anything is the question"
-)]
-fn rounds(number: f64) -> bool {
-    number.is_finite() && f64::from(number as f32) != number
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_numbers_beyond_float32_round() {
-        assert!(rounds(0.1) && rounds(1e300));
-        assert!(!rounds(1.5) && !rounds(f64::INFINITY) && !rounds(f64::NAN));
-    }
 }

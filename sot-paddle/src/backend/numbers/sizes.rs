@@ -125,10 +125,17 @@ impl Numbers {
         }
     }
 
-    /// Refuses to write to a position that is such a number: a program does not see that it is none of the tensor's.
+    /// Refuses to write to a position that is such a number: a program does not see that it is none of the tensor's. The same for one
+    /// that is written to integers.
     pub(crate) fn refuse_positions(&self, paddle: &Paddle, kind: CallKind, args: &Bound<'_, PyTuple>) -> PyResult<()> {
         if self.0.is_empty() || kind != CallKind::InPlace || args.len() < 2 {
             return Ok(());
+        }
+        let written = args.get_item(2).ok().filter(|value| self.has(paddle, value));
+        if written.is_some()
+            && meta::of_value(paddle, &args.get_item(0)?)?.is_none_or(|meta| !meta.dtype.starts_with("float"))
+        {
+            return Err(SizesMatter::new_err("a number that is written to integers is rounded in eager mode"));
         }
         let key = args.get_item(1)?;
         let keys = if key.is_exact_instance_of::<PyTuple>() { parts(&key)? } else { vec![key] };

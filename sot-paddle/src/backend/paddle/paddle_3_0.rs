@@ -11,6 +11,7 @@ use crate::backend::paddle::release::{none_if_empty, Release, Runner};
 pub(crate) static RELEASE: Release = Release {
     recorder_module: "paddle.jit.pir_dy2static.parameter_recorder",
     divides_by_reciprocal: true,
+    where_float: "float64",
     follows_eager_methods: false,
     static_methods: &["_create_program", "_append_backward_desc"],
     optimize,

@@ -10,6 +10,7 @@ use crate::backend::paddle::release::{none_if_empty, Release, Runner};
 pub(crate) static RELEASE: Release = Release {
     recorder_module: "paddle.jit.dy2static.parameter_recorder",
     divides_by_reciprocal: false,
+    where_float: "float32",
     follows_eager_methods: true,
     static_methods: &["_create_program", "_append_backward"],
     optimize,

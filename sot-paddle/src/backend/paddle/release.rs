@@ -15,6 +15,8 @@ pub(crate) struct Release {
     pub(crate) recorder_module: &'static str,
     /// Whether eager `tensor / number` multiplies by the reciprocal; static mode always does.
     pub(crate) divides_by_reciprocal: bool,
+    /// The element type of the tensor that `where` makes of a `float`.
+    pub(crate) where_float: &'static str,
     /// Whether methods in Python that are for eager mode only can be followed: their decorator binds arguments by a signature.
     pub(crate) follows_eager_methods: bool,
     /// The methods of a `PartialProgramLayer` that `optimize` comes to and that switch to static mode.

@@ -1,0 +1,259 @@
+//! Numbers that reach an operation rounded to `float32`. Static mode makes a `float32` constant of a number for which eager mode
+//! hands over a `double`; beside tensors of other types than the short floating ones the two differ. What the program has got
+//! is looked at when a statement has been built, so that no list of functions is needed.
+
+use std::rc::Rc;
+
+use pyo3::exceptions::PyNotImplementedError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyComplex, PyDict, PyFloat, PyInt, PyList, PyTuple};
+use sot_core::backend::CallKind;
+use sot_core::cpython;
+use sot_variables::numpy;
+
+use crate::backend::memory::in_place::INCREMENT;
+use crate::backend::numbers::scalar;
+use crate::backend::numbers::twin::parts;
+use crate::backend::paddle::meta::{self, dtype_name};
+use crate::backend::paddle::Paddle;
+
+/// Element types whose numbers are `float32`, or come from that.
+const SHORT: &[&str] = &["bfloat16", "bool", "complex64", "float16", "float32"];
+
+/// Numbers of numpy's that eager mode refuses in most places.
+const ELSEWHERE: &[&str] = &[
+    "bool",
+    "bool_",
+    "complex128",
+    "complex64",
+    "float16",
+    "float32",
+    "int16",
+    "int8",
+    "longdouble",
+    "uint16",
+    "uint32",
+    "uint64",
+    "uint8",
+];
+
+/// What refuses numbers that are not finite, for some element types.
+const CHECKING: &[&str] = &["clamp", "clip", "fill", "full_like"];
+
+/// What takes tensors only where it changes one in place.
+const OF_TENSORS: &[&str] = &["floor_divide_", "floor_mod_", "mod_", "remainder_"];
+
+/// What computes in place with another tensor.
+const ARITHMETIC: &[&str] = &["add_", "div_", "divide_", "mul_", "multiply_", "sub_", "subtract_"];
+
+/// The greatest integer up to which a `double` has all.
+const LARGEST: u64 = 1 << 53;
+
+/// What a call was given that a `float32` has not.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Given {
+    rounds: bool,
+    /// Whether a number is beyond what a `float32` can be.
+    is_large: bool,
+    /// Whether one is infinite, or none.
+    is_no_number: bool,
+    is_complex: bool,
+}
+
+impl Given {
+    /// Looks at the numbers in the arguments of a statement. Refuses those that no program keeps as they are.
+    pub(crate) fn of(
+        paddle: &Paddle,
+        (kind, callee): (CallKind, &Bound<'_, PyAny>),
+        args: &Bound<'_, PyTuple>,
+        kwargs: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        let mut given = Given::default();
+        for argument in args.iter().chain(kwargs.into_iter().flat_map(PyDictMethods::values)) {
+            given.note(&argument)?;
+        }
+        if (given.is_large || given.is_complex) && scalar::operator_name(kind, callee)?.is_none() {
+            return Err(refused("a complex number, or one beyond float32, is for eager mode to take or refuse"));
+        }
+        if given.is_no_number && checks_numbers(callee)? {
+            return Err(refused("a bound that is infinite, or not a number, is for eager mode to take or refuse"));
+        }
+        given.refuse_by_name(paddle, kind, &scalar::name(callee)?.unwrap_or_default(), args, kwargs)?;
+        Ok(given)
+    }
+
+    /// Refuses numbers of kinds that a few functions refuse in eager mode only, or take for something else there.
+    fn refuse_by_name(
+        self,
+        paddle: &Paddle,
+        kind: CallKind,
+        name: &str,
+        args: &Bound<'_, PyTuple>,
+        kwargs: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<()> {
+        let is_number = |given: &Bound<'_, PyAny>| given.is_instance_of::<PyFloat>() || given.is_instance_of::<PyInt>();
+        let given = |at: usize, keyword: &str| -> PyResult<Option<Bound<'_, PyAny>>> {
+            let by_name = kwargs.map(|kwargs| kwargs.get_item(keyword)).transpose()?.flatten();
+            Ok(args.get_item(at).ok().or(by_name))
+        };
+        let in_place = kind == CallKind::InPlace;
+        let dtype = |at: usize| -> PyResult<Option<Rc<str>>> {
+            let Ok(given) = args.get_item(at) else { return Ok(None) };
+            Ok(meta::of_value(paddle, &given)?.map(|meta| meta.dtype))
+        };
+        let refuses = match name {
+            INCREMENT => self.rounds || dtype(0)?.is_some_and(|dtype| dtype.starts_with("complex")),
+            // Eager mode writes the number as a float32, or as a double.
+            "__setitem__" => self.rounds && given(2, "value")?.is_some_and(|given| given.is_instance_of::<PyInt>()),
+            // Eager mode brings no tensor to another type in place.
+            name if in_place && ARITHMETIC.contains(&name) && dtype(1)?.is_some() => dtype(0)? != dtype(1)?,
+            "allclose" | "isclose" => {
+                let floats = [given(2, "rtol")?, given(3, "atol")?];
+                floats.iter().flatten().any(|given| !given.is_instance_of::<PyFloat>())
+            }
+            "elu_" => given(1, "alpha")?.is_some_and(|alpha| !alpha.extract::<f64>().is_ok_and(|alpha| alpha >= 0.0)),
+            "floor_divide" => given(1, "y")?.is_some_and(|given| is_number(&given)),
+            _ => in_place && OF_TENSORS.contains(&name) && given(1, "y")?.is_some_and(|given| is_number(&given)),
+        };
+        if refuses {
+            return Err(refused(&format!("{name} of this number is for eager mode to take or refuse")));
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, argument: &Bound<'_, PyAny>) -> PyResult<()> {
+        if let Ok(number) = argument.cast::<PyFloat>() {
+            self.rounds |= rounds(number.value());
+            self.is_large |= number.value().is_finite() && number.value().abs() > f64::from(f32::MAX);
+            self.is_no_number |= !number.value().is_finite();
+        } else if argument.is_instance_of::<PyComplex>() {
+            self.is_complex = true;
+        } else if argument.is_instance_of::<PyInt>() {
+            self.note_integer(argument)?;
+        } else if is_row(argument) {
+            parts(argument)?.iter().try_for_each(|part| self.note(part))?;
+        } else if numpy::is_value_type(&argument.get_type()) {
+            match &*cpython::type_name(&argument.get_type()) {
+                "int32" | "int64" => self.note_integer(argument)?,
+                other if ELSEWHERE.contains(&other) => {
+                    return Err(refused(&format!("numpy's {other} is for eager mode to take or refuse")));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn note_integer(&mut self, number: &Bound<'_, PyAny>) -> PyResult<()> {
+        let number = number.extract::<i64>().ok().filter(|number| number.unsigned_abs() <= LARGEST);
+        let Some(number) = number else { return Err(refused("a program has no integers beyond 2**53")) };
+        self.rounds |= !is_short(number);
+        Ok(())
+    }
+
+    /// Refuses an operation that computes with a number that has been rounded.
+    pub(crate) fn check(self, operation: &Bound<'_, PyAny>, name: &str) -> PyResult<()> {
+        let py = operation.py();
+        match name {
+            "pd_op.full" => {
+                let attributes = operation.call_method0(intern!(py, "attrs"))?;
+                let shape: Vec<i64> = attributes.get_item("shape")?.extract()?;
+                if !matches!(shape[..], [] | [1]) || &*dtype_name(&attributes.get_item("dtype")?)? != "float32" {
+                    return Ok(());
+                }
+                let value: f64 = attributes.get_item("value")?.extract()?;
+                let result = operation.call_method1(intern!(py, "result"), (0,))?;
+                for user in result.call_method0(intern!(py, "all_used_ops"))?.try_iter()? {
+                    let user = user?;
+                    let name = user.call_method0(intern!(py, "name"))?;
+                    if name.extract::<&str>()? != "pd_op.cast" && is_wide(&user)? {
+                        self.check_number(value, name.extract()?)?;
+                    }
+                }
+                Ok(())
+            }
+            // A constant of Paddle's own functions that is cast is one of that type in eager mode, too.
+            "pd_op.cast" if self.rounds && is_wide(operation)? => {
+                let source = operation.call_method1(intern!(py, "operand_source"), (0,))?;
+                let of = source.call_method0(intern!(py, "get_defining_op"))?.call_method0(intern!(py, "name"))?;
+                if !matches!(of.extract::<&str>()?, "pd_op.full" | "pd_op.assign_value_") {
+                    return Ok(());
+                }
+                Err(refused("a program would round a number to float32"))
+            }
+            "pd_op.scale" if is_wide(operation)? => {
+                let bias = operation.call_method0(intern!(py, "attrs"))?.get_item("bias")?;
+                self.check_number(bias.extract()?, name)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// `number` has gone through `float32`.
+    fn check_number(self, number: f64, name: &str) -> PyResult<()> {
+        if self.rounds && number != 0.0 && number.abs() != 1.0 || uses_all_bits(number) {
+            let text = format!("a program would round a number on its way to {name} to float32");
+            return Err(refused(&text));
+        }
+        Ok(())
+    }
+}
+
+/// Whether a function may refuse a number that is not finite.
+pub(crate) fn checks_numbers(callee: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(scalar::name(callee)?.is_some_and(|name| CHECKING.contains(&name.trim_end_matches('_'))))
+}
+
+fn refused(text: &str) -> PyErr {
+    PyNotImplementedError::new_err(text.to_owned())
+}
+
+fn is_row(object: &Bound<'_, PyAny>) -> bool {
+    object.is_exact_instance_of::<PyTuple>() || object.is_exact_instance_of::<PyList>()
+}
+
+/// Whether an operation computes in another element type than the short ones.
+fn is_wide(operation: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let result = operation.call_method1(intern!(operation.py(), "result"), (0,))?;
+    let dtype = dtype_name(&result.getattr(intern!(operation.py(), "dtype"))?)?;
+    Ok(!SHORT.contains(&&*dtype))
+}
+
+/// Whether an integer is a `float32`.
+pub(crate) fn is_short(number: i64) -> bool {
+    let number = number.unsigned_abs();
+    number == 0 || (number >> number.trailing_zeros()) < 1 << 24
+}
+
+/// Whether a `float` is none.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::float_cmp,
+    reason = "whether the cast loses anything is the question"
+)]
+pub(crate) fn rounds(number: f64) -> bool {
+    number.is_finite() && f64::from(number as f32) != number
+}
+
+/// Whether a `float32` looks like one that another number has been rounded to.
+#[expect(clippy::cast_possible_truncation, reason = "the number is a float32 already")]
+fn uses_all_bits(number: f64) -> bool {
+    number.is_finite() && (number as f32).to_bits() & 0x3f != 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_numbers_beyond_float32_round() {
+        assert!(rounds(0.1) && rounds(1e300) && !is_short((1 << 24) + 1) && !is_short(i64::MAX));
+        assert!(!rounds(1.5) && !rounds(f64::INFINITY) && !rounds(f64::NAN) && is_short(1 << 40) && is_short(i64::MIN));
+    }
+
+    #[test]
+    fn a_tenth_uses_all_bits() {
+        assert!(uses_all_bits(f64::from(0.1_f32)) && !uses_all_bits(0.75) && !uses_all_bits(100_000.0));
+    }
+}

@@ -1,0 +1,84 @@
+//! `where` with numbers, or of several shapes. Static mode brings the operands to one shape by adding nought, which takes the sign
+//! from minus nought, and takes numbers of types that eager mode refuses. Here they are broadcast first, as eager mode does.
+
+use std::rc::Rc;
+
+use pyo3::exceptions::PyNotImplementedError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyFloat, PyInt, PyTuple};
+use sot_core::backend::{CallKind, TensorMeta};
+use sot_core::cpython;
+
+use crate::backend::numbers::scalar;
+use crate::backend::paddle::meta;
+use crate::backend::paddle::Paddle;
+
+/// The result of such a call; `None` for any other. To be called in static mode.
+pub(crate) fn call<'py>(
+    paddle: &Paddle,
+    (kind, callee): (CallKind, &Bound<'py, PyAny>),
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let is_call = matches!(kind, CallKind::Api | CallKind::Method) && scalar::name(callee)?.as_deref() == Some("where");
+    let Some(operands) = is_call.then(|| bind(args, kwargs)).transpose()?.flatten() else { return Ok(None) };
+    let metas = operands.iter().map(|operand| meta::of_value(paddle, operand)).collect::<PyResult<Vec<_>>>()?;
+    let known = metas.iter().flatten().map(shape).collect::<Option<Vec<_>>>();
+    let Some((shapes, condition)) = known.zip(metas[0].as_ref()) else { return Ok(None) };
+    let is_even = metas.iter().all(Option::is_some) && shapes.iter().all(|shape| *shape == shapes[0]);
+    if is_even || &*condition.dtype != "bool" {
+        return Ok(None);
+    }
+    let module = cpython::import(callee.py(), "paddle")?;
+    let mut wanted = shapes[0].clone();
+    for shape in &shapes[1..] {
+        wanted = module.call_method1(intern!(callee.py(), "broadcast_shape"), (wanted, shape))?.extract()?;
+    }
+    let types = [number_type(paddle, &operands[1]), number_type(paddle, &operands[2])];
+    let mut broadcast = Vec::new();
+    for (at, (operand, own)) in operands.iter().zip(&metas).enumerate() {
+        broadcast.push(match own {
+            Some(own) if shape(own).as_ref() == Some(&wanted) => operand.clone(),
+            Some(_) => module.call_method1(intern!(callee.py(), "broadcast_to"), (operand, &wanted))?,
+            None => {
+                let other = metas[3 - at].as_ref().map(|meta| Rc::clone(&meta.dtype)).or(types[2 - at].map(Rc::from));
+                let dtype = types[at - 1].filter(|own| other.is_some_and(|other| are_compatible(own, &other)));
+                let refused =
+                    || PyNotImplementedError::new_err("where() of this number and this type runs in eager mode");
+                let given = (&wanted, operand, dtype.ok_or_else(refused)?);
+                module.call_method1(intern!(callee.py(), "full"), given)?
+            }
+        });
+    }
+    module.call_method1(intern!(callee.py(), "where"), PyTuple::new(callee.py(), broadcast)?).map(Some)
+}
+
+/// The condition and what is chosen from.
+fn bind<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Option<[Bound<'py, PyAny>; 3]>> {
+    let mut operands: Vec<Bound<'py, PyAny>> = args.iter().collect();
+    for name in ["condition", "x", "y"].into_iter().skip(args.len()) {
+        operands.extend(kwargs.map(|kwargs| kwargs.get_item(name)).transpose()?.flatten());
+    }
+    Ok(<[_; 3]>::try_from(operands).ok().filter(|operands| operands.iter().all(|operand| !operand.is_none())))
+}
+
+fn shape(meta: &TensorMeta) -> Option<Vec<i64>> {
+    meta.shape.iter().copied().collect()
+}
+
+/// The element type of the tensor that is made of a number.
+fn number_type(paddle: &Paddle, operand: &Bound<'_, PyAny>) -> Option<&'static str> {
+    if operand.is_exact_instance_of::<PyFloat>() {
+        return Some(paddle.release.where_float);
+    }
+    operand.is_exact_instance_of::<PyInt>().then_some("int64")
+}
+
+/// Whether a number of one type is taken beside a tensor or number of another.
+fn are_compatible(own: &str, other: &str) -> bool {
+    own == other || own.contains("float") && other.contains("float")
+}
