@@ -1,7 +1,7 @@
 //! The cache of one code object: its translations with their guards. It hangs on the code object and dies with it.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use once_cell::sync::OnceCell;
@@ -13,6 +13,7 @@ use crate::error::Flow;
 use crate::executor::{opens_after, Sizes};
 use crate::guard::{Differing, FrameView, GuardProgram};
 use crate::resume::{Finish, ResumeKey};
+use crate::settling::Settling;
 
 /// More entries than this for one code object are not made; those there are still hit.
 const MAX_ENTRIES: usize = 64;
@@ -20,6 +21,8 @@ const MAX_ENTRIES: usize = 64;
 const MAX_EMPTY: u32 = 4;
 /// So many traces of one code object are given up for signals.
 const MAX_GIVEN_WAY: u32 = 3;
+/// After so many frames that an entry leaves to CPython, too.
+const MAX_LEFT: u32 = 64;
 /// Behind a break, an argument that has been so many objects is expected to be another one each time.
 const MAX_OBJECTS: usize = 3;
 
@@ -33,6 +36,11 @@ pub struct Entry {
     /// Whether it is for what the others are not for: it breaks at a number that they assume.
     pub comes_last: bool,
     left: Left,
+    /// Whether it serves what others do that have not been used again.
+    replaces_unused: bool,
+    is_used: AtomicBool,
+    /// How many frames it has left to CPython.
+    left_frames: AtomicU32,
 }
 
 /// What of a frame an entry leaves to CPython.
@@ -48,13 +56,28 @@ enum Left {
 impl Entry {
     /// An entry.
     pub fn new(guards: GuardProgram, code: Option<Py<PyAny>>, disable_eval_frame: bool, comes_last: bool) -> Self {
-        Entry { guards, code, disable_eval_frame, comes_last, left: Left::Some }
+        Entry {
+            guards,
+            code,
+            disable_eval_frame,
+            comes_last,
+            left: Left::Some,
+            replaces_unused: false,
+            is_used: AtomicBool::new(false),
+            left_frames: AtomicU32::new(0),
+        }
     }
 
     /// The entry of a frame of which nothing is left to CPython if `is_whole`.
     #[must_use]
     pub fn whole(self, is_whole: bool) -> Self {
         Entry { left: if is_whole { Left::Nothing } else { Left::Some }, ..self }
+    }
+
+    /// One made for all values, in the place of those for single ones that have not been used again.
+    #[must_use]
+    pub fn replacing(self, unused: bool) -> Self {
+        Entry { replaces_unused: unused, ..self }
     }
 
     /// One that leaves the rest of a loop's round to CPython.
@@ -103,6 +126,11 @@ pub struct CodeCache {
     branching: AtomicBool,
     /// What is another object at each call.
     passing: Mutex<Passing>,
+    /// Frames that ran a translation, since the account below was last asked.
+    hits: AtomicU64,
+    settling: Mutex<Option<Arc<Settling>>>,
+    was_translated: AtomicBool,
+    met_tensors: AtomicBool,
 }
 
 /// What is another object at each call.
@@ -218,7 +246,67 @@ impl CodeCache {
         if at > 0 && !entries[at].comes_last {
             self.move_to_front(&entries[at]);
         }
+        entries[at].is_used.store(true, Ordering::Relaxed);
         Some(Arc::clone(&entries[at]))
+    }
+
+    /// Counts a frame that an entry was found for. Where none has ever met a tensor, the code is left alone after some.
+    pub fn note_hit(&self, entry: &Entry) {
+        if entry.code.is_some() {
+            self.hits.fetch_add(1, Ordering::Relaxed);
+        } else if entry.left_frames.fetch_add(1, Ordering::Relaxed) == MAX_LEFT {
+            self.leave_alone();
+        }
+    }
+
+    /// Leaves the code to CPython for good, unless somebody asked for it or it has met a tensor.
+    pub fn leave_alone(&self) {
+        if !self.is_root() && !self.met_tensors.load(Ordering::Relaxed) {
+            self.set_skip(true);
+        }
+    }
+
+    /// A translation of the code has met tensors.
+    pub fn note_tensors(&self) {
+        self.met_tensors.store(true, Ordering::Relaxed);
+    }
+
+    /// The account of translations and of what they served, made at the first question.
+    pub fn settling(&self, make: impl FnOnce() -> Arc<Settling>) -> Arc<Settling> {
+        let settling = Arc::clone(self.lock_settling().get_or_insert_with(make));
+        settling.note_hits(self.hits.swap(0, Ordering::Relaxed));
+        settling
+    }
+
+    /// Whether there has ever been an entry; from now on there has.
+    pub fn note_translated(&self) -> bool {
+        self.was_translated.swap(true, Ordering::Relaxed)
+    }
+
+    /// Whether there has ever been an entry.
+    pub fn was_translated(&self) -> bool {
+        self.was_translated.load(Ordering::Relaxed)
+    }
+
+    /// Drops the entries that no frame has used since they were made.
+    pub fn drop_unused(&self) {
+        let mut list = self.lock();
+        let used = |entry: &&Arc<Entry>| entry.is_used.load(Ordering::Relaxed);
+        let old = std::mem::take(&mut *list);
+        *list = Arc::new(old.iter().filter(used).cloned().collect());
+        drop(list);
+        drop(old);
+    }
+
+    fn lock_settling(&self) -> MutexGuard<'_, Option<Arc<Settling>>> {
+        self.settling.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// Number of entries that this frame does not fit because of something of which a program has few, as layers and element types;
+    /// `lasts` says so of objects.
+    pub fn for_others<'py>(&self, frame: &impl FrameView<'py>, lasts: &impl Fn(&Bound<'py, PyAny>) -> bool) -> usize {
+        let entries = Arc::clone(&self.lock());
+        entries.iter().filter(|entry| entry.guards.is_for_another(frame, lasts)).count()
     }
 
     /// The numbers and sizes that keep entries from being used.
@@ -381,7 +469,10 @@ impl CodeCache {
     /// Adds an entry, and drops those that can never hold again.
     pub fn insert(&self, py: Python<'_>, entry: Arc<Entry>) {
         let mut list = self.lock();
-        let mut entries: Vec<_> = list.iter().filter(|old| !old.guards.is_dead(py)).cloned().collect();
+        let is_kept = |old: &Arc<Entry>| {
+            (old.is_used.load(Ordering::Relaxed) || !entry.replaces_unused) && !old.guards.is_dead(py)
+        };
+        let mut entries: Vec<_> = list.iter().filter(|old| is_kept(old)).cloned().collect();
         let first_last = entries.iter().position(|entry| entry.comes_last).unwrap_or(entries.len());
         entries.insert(if entry.comes_last { first_last } else { 0 }, entry);
         let old = std::mem::replace(&mut *list, Arc::new(entries));
@@ -417,7 +508,7 @@ impl CodeCache {
         self.len() == 0
     }
 
-    /// Counts a translation that found nothing to compile; after a few the code is left alone.
+    /// Counts a translation that found nothing to compile; after a few the code is left alone, unless the user asked for it.
     pub fn found_nothing(&self) {
         if self.empty.fetch_add(1, Ordering::Relaxed) + 1 >= MAX_EMPTY && !self.is_root() {
             self.skip.store(true, Ordering::Relaxed);
@@ -458,6 +549,7 @@ impl CodeCache {
     /// Asks for the translation of the code: no list of files keeps it from that.
     pub fn request(&self) {
         self.requests.fetch_add(1, Ordering::Relaxed);
+        self.lock_settling().take_if(|settling| settling.is_of_place());
         self.skip.store(false, Ordering::Relaxed);
     }
 
@@ -500,6 +592,10 @@ impl CodeCache {
             *self.passing.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Passing::default();
             self.empty.store(0, Ordering::Relaxed);
             self.lock_made().clear();
+            *self.lock_settling() = None;
+            self.hits.store(0, Ordering::Relaxed);
+            self.was_translated.store(false, Ordering::Relaxed);
+            self.met_tensors.store(false, Ordering::Relaxed);
         }
     }
 

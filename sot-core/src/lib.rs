@@ -18,6 +18,7 @@ pub mod log;
 pub mod opcode;
 pub mod resume;
 pub mod runtime;
+mod settling;
 pub mod side_effects;
 pub mod stats;
 pub mod tracker;

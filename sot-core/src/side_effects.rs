@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::executor::{Globals, Name};
+use crate::stats;
 use crate::tracker::TrackerId;
 use crate::variable::VarId;
 
@@ -72,6 +73,8 @@ pub fn key_of_entry(name: &str) -> Option<&str> {
 pub struct SideEffects {
     log: Vec<Effect>,
     attributes: HashMap<(VarId, Name), Option<VarId>>,
+    /// Where in the log the attributes of an object are written.
+    writes_of: HashMap<VarId, Vec<usize>>,
     globals: HashMap<(usize, Name), Option<VarId>>,
     addresses: Vec<(usize, Name)>,
 }
@@ -100,22 +103,25 @@ impl SideEffects {
 
     /// Whether the trace wrote to any attribute of the object.
     pub fn is_written(&self, object: VarId) -> bool {
-        self.attributes.keys().any(|(written, _)| *written == object)
+        self.writes_of.contains_key(&object)
     }
 
     /// The attributes written to an object, in the order of the first write.
     pub fn attributes_of(&self, object: VarId) -> Vec<(Name, VarId)> {
-        let mut found: Vec<(Name, VarId)> = Vec::new();
+        let mut found: Vec<Option<(Name, VarId)>> = Vec::new();
+        let mut places: HashMap<&Name, usize> = HashMap::new();
         for (name, value) in self.attribute_writes(object) {
-            let known = found.iter().position(|(known, _)| known == name);
-            match (known, value) {
-                (Some(at), Some(value)) => found[at].1 = value,
-                (None, Some(value)) => found.push((Rc::clone(name), value)),
-                (Some(at), None) => drop(found.remove(at)),
-                (None, None) => {}
+            if let Some(value) = value {
+                let at = *places.entry(name).or_insert(found.len());
+                if at == found.len() {
+                    found.push(None);
+                }
+                found[at] = Some((Rc::clone(name), value));
+            } else if let Some(at) = places.remove(name) {
+                found[at] = None;
             }
         }
-        found
+        found.into_iter().flatten().collect()
     }
 
     /// Whether an attribute was deleted: if it is there, it was written anew, after all others.
@@ -124,8 +130,10 @@ impl SideEffects {
     }
 
     fn attribute_writes(&self, object: VarId) -> impl Iterator<Item = (&Name, Option<VarId>)> {
-        self.log.iter().filter_map(move |effect| match effect {
-            Effect::Attribute { object: written, name, value } if *written == object => Some((name, *value)),
+        let places = self.writes_of.get(&object).map_or(&[][..], Vec::as_slice);
+        stats::work(places.len());
+        places.iter().filter_map(|&at| match &self.log[at] {
+            Effect::Attribute { name, value, .. } => Some((name, *value)),
             _ => None,
         })
     }
@@ -133,6 +141,7 @@ impl SideEffects {
     /// Records an attribute write or deletion.
     pub fn set_attribute(&mut self, object: VarId, name: &Name, value: Option<VarId>) {
         self.attributes.insert((object, Rc::clone(name)), value);
+        self.writes_of.entry(object).or_default().push(self.log.len());
         self.log.push(Effect::Attribute { object, name: Rc::clone(name), value });
     }
 
@@ -174,12 +183,14 @@ impl SideEffects {
         let mut globals = self.addresses.clone();
         self.log.truncate(len);
         self.attributes.clear();
+        self.writes_of.clear();
         self.globals.clear();
         self.addresses.clear();
         globals.reverse();
-        for effect in self.log.clone() {
+        for (at, effect) in self.log.clone().into_iter().enumerate() {
             match effect {
                 Effect::Attribute { object, name, value } => {
+                    self.writes_of.entry(object).or_default().push(at);
                     self.attributes.insert((object, name), value);
                 }
                 Effect::Global { value, .. } => {

@@ -55,6 +55,7 @@ pub struct Stats {
 }
 
 static HITS: AtomicU64 = AtomicU64::new(0);
+static WORK: AtomicU64 = AtomicU64::new(0);
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 static RECORDING: AtomicBool = AtomicBool::new(false);
 static STATS: Mutex<Option<Stats>> = Mutex::new(None);
@@ -90,6 +91,18 @@ pub fn reset() {
 /// Makes every cache forget what it holds; the counters go on.
 pub fn forget() {
     GENERATION.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Counts what is done for single items of the program's data, and not for its instructions: keys compared, values walked over.
+/// Tests look at how it grows.
+#[inline]
+pub fn work(items: usize) {
+    WORK.fetch_add(items as u64, Ordering::Relaxed);
+}
+
+/// All such work so far.
+pub fn work_done() -> u64 {
+    WORK.load(Ordering::Relaxed)
 }
 
 /// The generation of valid cache entries.

@@ -13,8 +13,18 @@ use crate::error::Flow;
 use crate::executor::{CallArgs, Frame, Name};
 use crate::graph::{StatementIR, SymbolId};
 use crate::side_effects::{key_of_entry, Effect};
+use crate::stats;
 use crate::tracker::{Tracker, TrackerId};
 use crate::variable::{Death, VarId, Variable};
+
+/// These writes, but of those to the contents of a container or cell, which has its final ones only, the first.
+fn changed_once<'e>(effects: impl Iterator<Item = &'e Effect>) -> impl Iterator<Item = &'e Effect> {
+    let mut changed = HashSet::new();
+    effects.filter(move |effect| match effect {
+        Effect::Contents { container: written } | Effect::Cell { cell: written } => changed.insert(*written),
+        _ => true,
+    })
+}
 
 impl CodeGen<'_, '_> {
     /// Calls the graph with its inputs and keeps its outputs: every tensor of the trace that `results` or a write needs.
@@ -48,7 +58,9 @@ impl CodeGen<'_, '_> {
 
     /// The graph's tensors that can be reached from `results` and from the writes.
     fn escaping_tensors(&mut self, results: &[VarId]) -> Vec<(SymbolId, VarId)> {
-        let mut pending: Vec<VarId> = self.effect_values();
+        let mut log: Vec<&Effect> = changed_once(self.cx.effects.log().iter().rev()).collect();
+        log.reverse();
+        let mut pending: Vec<VarId> = log.into_iter().flat_map(|effect| self.values_of(effect)).collect();
         pending.extend(results.iter().rev());
         let symbol = |variable: &VarId| Some((self.cx.vars.get(*variable).symbol()?, *variable));
         self.reachable(pending).iter().filter_map(symbol).collect()
@@ -57,6 +69,7 @@ impl CodeGen<'_, '_> {
     /// What can be reached, each once, in the order of the way there.
     fn reachable(&self, mut pending: Vec<VarId>) -> Vec<VarId> {
         let (mut seen, mut found) = (HashSet::new(), Vec::new());
+        stats::work(pending.len());
         while let Some(variable) = pending.pop() {
             if !seen.insert(variable) {
                 continue;
@@ -150,11 +163,11 @@ impl CodeGen<'_, '_> {
             Effect::Global { globals, name, .. } => last.insert((None, Some(*globals), Rc::clone(name))),
             _ => true,
         });
-        lasting.flat_map(|effect| self.values_of(effect)).collect()
+        changed_once(lasting).flat_map(|effect| self.values_of(effect)).collect()
     }
 
     fn effect_values(&self) -> Vec<VarId> {
-        self.cx.effects.log().iter().flat_map(|effect| self.values_of(effect)).collect()
+        changed_once(self.cx.effects.log().iter()).flat_map(|effect| self.values_of(effect)).collect()
     }
 
     /// What a write hands to what outlives the frame.

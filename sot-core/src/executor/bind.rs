@@ -1,5 +1,6 @@
 //! Binding of arguments to parameters, as CPython does it (`Python/ceval.c`, `initialize_locals`), which words the errors.
 
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use pyo3::prelude::*;
@@ -57,8 +58,13 @@ impl Binder<'_> {
     fn bind_keywords(&mut self, args: &CallArgs, named: usize, varkeywords: bool) -> Option<Vec<(Name, VarId)>> {
         let posonly = self.code.code.posonly_count as usize;
         let mut extra = Vec::new();
+        let places: HashMap<&Name, usize> = if args.keywords.is_empty() {
+            HashMap::new()
+        } else {
+            (posonly..named).map(|slot| (&self.code.varnames[slot], slot)).collect()
+        };
         for (name, value) in &args.keywords {
-            let slot = (posonly..named).find(|&slot| self.code.varnames[slot] == *name);
+            let slot = places.get(name).copied();
             match slot {
                 Some(slot) if self.slots[slot].is_none() => self.slots[slot] = Some(*value),
                 None if varkeywords => extra.push((Rc::clone(name), *value)),

@@ -19,7 +19,7 @@ const FLOATS: usize = 4;
 const VALUES: usize = 3;
 const INTEGERS: usize = 8;
 const BEHIND_BREAKS: usize = 1;
-/// So many texts are translated for behind a break.
+/// So many texts are translated for.
 const TEXTS: usize = 3;
 /// So many ways through the code behind a break are translated as a whole.
 const MOST_PATHS: usize = 8;
@@ -56,8 +56,8 @@ impl LazyNumber {
     pub(super) fn refuse_if_too_many(&self, cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
         let value = self.value.bind(cx.py);
         let enough = match value.is_exact_instance_of::<PyFloat>() {
-            _ if is_text(value) => TEXTS,
-            _ if cx.is_resumed => BEHIND_BREAKS,
+            _ if is_text(value) && !cx.generalizes => TEXTS,
+            _ if cx.is_resumed || cx.generalizes => BEHIND_BREAKS,
             true => FLOATS,
             false => INTEGERS,
         };
@@ -72,12 +72,16 @@ impl<'py> OpcodeExecutor<'py> {
     /// `None` for everything else.
     pub(super) fn wrap_changing(&mut self, object: &Bound<'py, PyAny>, tracker: TrackerId) -> Option<VarId> {
         let may_differ = self.is_resumed || !self.changing.is_empty();
-        let is_text = self.is_resumed && is_text(object);
+        let is_text = is_text(object);
         if !may_differ || !(is_text || is_number(object)) || !self.trackers.is_sourced(tracker) {
             return None;
         }
         let others = self.changing.get(&self.trackers.text(self.py, tracker)).copied();
         let others = others.or((self.is_resumed && !is_text).then_some(0))?;
+        // Few texts have translations of their own.
+        if is_text && !self.is_resumed && others < TEXTS {
+            return None;
+        }
         let payload = LazyNumber { value: object.clone().unbind(), others, operands: 1 };
         Some(self.vars.add(Rc::new(payload), tracker))
     }
@@ -102,7 +106,7 @@ impl<'py> OpcodeExecutor<'py> {
     #[must_use]
     pub fn goes_on_differing(&self, tracker: TrackerId) -> bool {
         let others = self.changing.get(&self.trackers.text(self.py, tracker)).copied().unwrap_or(0);
-        others >= if self.is_resumed { BEHIND_BREAKS } else { VALUES }
+        others >= if self.is_resumed || self.generalizes { BEHIND_BREAKS } else { VALUES }
     }
 
     /// The answers of many comparisons make a path for each combination of them: where there are many already, the comparison

@@ -91,6 +91,8 @@ pub struct OpcodeExecutor<'py> {
     pub changing: HashMap<String, usize>,
     /// How many translations of the outermost frame there are.
     pub others: usize,
+    /// Whether what differs is better not assumed for one more value.
+    pub generalizes: bool,
     /// Which sizes of tensors are left open.
     pub sizes: Sizes,
     /// Whether the outermost frame is that of a resume function.
@@ -162,6 +164,7 @@ impl<'py> OpcodeExecutor<'py> {
             graph: FunctionGraph::new(py, runtime),
             changing: HashMap::new(),
             others: 0,
+            generalizes: false,
             sizes: Sizes::default(),
             is_resumed: false,
             passing: Passing::default(),
@@ -363,6 +366,11 @@ impl<'py> OpcodeExecutor<'py> {
         })?;
         self.units.insert(code.as_ptr() as usize, Rc::clone(&unit));
         Ok(unit)
+    }
+
+    /// The code objects decoded so far.
+    pub(crate) fn followed(&self) -> Vec<Rc<CodeUnit>> {
+        self.units.values().cloned().collect()
     }
 
     /// The innermost frame.

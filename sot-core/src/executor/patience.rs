@@ -1,8 +1,8 @@
-//! How long a trace may become, and how much memory the values it computes may take. What has no tensor work is given up early, and the earlier the more often that has happened: to
-//! simulate takes a hundred times as long as to run, and each function that is called meanwhile is traced on its own once its caller is
-//! left to CPython.
+//! How long a trace may become, and how much memory the values it computes may take. What has no tensor work is given up
+//! early, and the earlier the more often that has happened: to simulate takes a hundred times as long as to run, and each function that is called meanwhile is traced on its own once its caller is
+//! left to CPython. A program without tensors at all is so done with after some ten thousand instructions.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -11,13 +11,16 @@ use pyo3::types::{PyBytes, PyInt, PyString};
 use super::OpcodeExecutor;
 use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
+use crate::stats;
 
 /// More instructions than this in one trace are left to CPython.
 const MAX_STEPS: u64 = 2_000_000;
-/// So many are followed at first without meeting a tensor, where the user has not asked for the function.
-const MAX_STEPS_WITHOUT_TENSORS: u64 = 200_000;
-/// How often that is halved at most.
-const MAX_HALVED: u32 = 4;
+/// So many are followed at first without meeting a tensor, in a function that the user has asked for,
+const ASKED: Budget = Budget { first: 200_000, least: 12_500 };
+/// and in one that nobody has.
+const OTHERS: Budget = Budget { first: 100_000, least: 1_000 };
+/// That is halved each time that so many have been followed in vain.
+const HALVED_AFTER: u64 = 50_000;
 /// A loop longer than this is not unrolled into one list.
 pub(super) const MAX_ITEMS: usize = 100_000;
 /// So many items are copied in the time of an instruction.
@@ -33,8 +36,27 @@ const SIGNAL_STEPS: u64 = 1_024;
 /// So many instructions its handler waits at most.
 const MAX_WAITING_STEPS: u64 = 32 * SIGNAL_STEPS;
 
-/// How many traces were given up that had met no tensor.
-static GIVEN_UP: AtomicU32 = AtomicU32::new(0);
+/// Instructions followed in traces that met no tensor, in one generation of translations (see `stats::generation`).
+static IN_VAIN: AtomicU64 = AtomicU64::new(0);
+static GENERATION: AtomicU32 = AtomicU32::new(0);
+
+/// How many instructions may be followed without meeting a tensor.
+struct Budget {
+    first: u64,
+    least: u64,
+}
+
+impl Budget {
+    /// What is left of it after what has been followed in vain.
+    fn now(&self) -> u64 {
+        let generation = stats::generation();
+        if GENERATION.swap(generation, Ordering::Relaxed) != generation {
+            IN_VAIN.store(0, Ordering::Relaxed);
+        }
+        let halved = (IN_VAIN.load(Ordering::Relaxed) / HALVED_AFTER).min(63);
+        (self.first >> halved).max(self.least)
+    }
+}
 
 /// The instructions of a trace, and how many there may be.
 pub(super) struct Patience {
@@ -49,15 +71,21 @@ pub(super) struct Patience {
 
 impl Default for Patience {
     fn default() -> Self {
-        let halved = GIVEN_UP.load(Ordering::Relaxed).min(MAX_HALVED);
-        Patience { steps: 0, most: MAX_STEPS_WITHOUT_TENSORS >> halved, bytes: 0, signal: None, ignores_signals: false }
+        Patience { steps: 0, most: OTHERS.now(), bytes: 0, signal: None, ignores_signals: false }
     }
 }
 
 impl OpcodeExecutor<'_> {
-    /// The user has asked for the function: it is to have tensor work sooner or later.
-    pub(crate) fn be_patient(&mut self) {
-        self.patience.most = MAX_STEPS;
+    /// The user has asked for the function: it is to have tensor work sooner or later. `always`: nothing is in vain.
+    pub(crate) fn be_patient(&mut self, always: bool) {
+        self.patience.most = if always { ASKED.first } else { ASKED.now() };
+    }
+
+    /// Counts the instructions of a trace that has ended, if it met no tensor.
+    pub(crate) fn note_steps_in_vain(&self) {
+        if !self.has_met_tensors() {
+            IN_VAIN.fetch_add(self.patience.steps, Ordering::Relaxed);
+        }
     }
 
     /// An instruction, or an item that C code takes from an iterator.
@@ -135,12 +163,11 @@ impl OpcodeExecutor<'_> {
         }
         let most = self.patience.most;
         if most < MAX_STEPS && self.has_met_tensors() {
-            self.be_patient();
+            self.patience.most = MAX_STEPS;
             return Ok(());
         }
         let text = format!("more than {most} instructions");
         if most < MAX_STEPS {
-            GIVEN_UP.fetch_add(1, Ordering::Relaxed);
             return Err(Unwind::fallback(ReasonId::TraceTooLong, format!("{text} without a tensor")));
         }
         let of_call = format!("a call of {text} without tensor work");

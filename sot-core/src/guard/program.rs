@@ -317,6 +317,41 @@ impl GuardProgram {
         }
     }
 
+    /// Whether the first thing that keeps the guards from holding is one of which a program has few: the framework's state, another
+    /// object than one that is alive, where `lasts` holds of both, or a tensor that differs in more than sizes.
+    pub fn is_for_another<'py>(
+        &self,
+        frame: &impl FrameView<'py>,
+        lasts: &impl Fn(&Bound<'py, PyAny>) -> bool,
+    ) -> bool {
+        if !self.state_holds(frame.py()) {
+            return true;
+        }
+        let mut registers: Vec<Bound<'py, PyAny>> = Vec::with_capacity(self.registers);
+        for step in &self.steps {
+            match step {
+                Step::Fetch(fetch) => match fetch.run(frame, &registers) {
+                    Some(value) => registers.push(value),
+                    None => return false,
+                },
+                Step::Test(register, check) => {
+                    let value = registers.at(*register);
+                    if check.run(value, &registers) {
+                        continue;
+                    }
+                    return match check {
+                        Check::Is(expected) => {
+                            lasts(value) && expected.get(frame.py()).is_some_and(|expected| lasts(&expected))
+                        }
+                        Check::Object(test) => lasts(value) && test.differing_sizes(value).is_empty(),
+                        _ => false,
+                    };
+                }
+            }
+        }
+        false
+    }
+
     /// The arguments through which another object comes now, if that is the first thing that keeps the guards from holding.
     pub fn other_arguments<'py>(&self, frame: &impl FrameView<'py>) -> HashSet<usize> {
         match self.run(frame).err() {

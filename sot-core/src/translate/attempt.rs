@@ -34,12 +34,13 @@ pub(super) fn translate_to_the_end(
     runtime: &'static Runtime,
     cache: &CodeCache,
     frame: &FreshFrame<'_, '_>,
+    generalizes: bool,
 ) -> PyResult<Translation> {
     let mut planned = None;
     let mut refusals = Refusals::default();
     let _here = TranslatingHere::new();
     for _ in 0..MAX_RESTARTS {
-        match translate(py, runtime, cache, frame, planned.take(), &mut refusals)? {
+        match translate(py, runtime, cache, frame, planned.take(), (&mut refusals, generalizes))? {
             Attempt::Done(translation) => return Ok(*translation),
             Attempt::Again(plan) => planned = plan.map(|plan| *plan),
         }
@@ -59,6 +60,8 @@ pub(super) struct Translation {
     pub(super) reason: Option<Reason>,
     /// Whether the trace met tensors.
     pub(super) met_tensors: bool,
+    /// The code objects that were followed or looked at.
+    pub(super) followed: Vec<Rc<CodeUnit>>,
 }
 
 /// Simulates a frame and makes an entry of the result or a wish for another attempt; the error is a bug of ours.
@@ -68,7 +71,7 @@ fn translate(
     cache: &CodeCache,
     frame: &FreshFrame<'_, '_>,
     planned: Option<PlannedBreak>,
-    refusals: &mut Refusals,
+    (refusals, generalizes): (&mut Refusals, bool),
 ) -> PyResult<Attempt> {
     let _quiet = cpython::suspend(py);
     let start = Instant::now();
@@ -81,9 +84,11 @@ fn translate(
     // Where an attempt was given up there is work to compile.
     let wanted = cache.is_root() || planned.is_some() || always_compiles();
     let mut cx = executor(py, runtime, cache, frame, planned)?;
+    cx.generalizes = generalizes;
     cx.refusals = std::mem::take(refusals);
     let result = simulate(&mut cx, frame, &unit);
     *refusals = std::mem::take(&mut cx.refusals);
+    cx.note_steps_in_vain();
     cache.close_sizes(cx.sizes.take_settled());
     cx.switches.undo()?;
     if cx.graph.is_stale {
@@ -128,7 +133,7 @@ fn executor<'py>(
         Err(_) => return Err(pyo3::exceptions::PyRuntimeError::new_err("the executor cannot start")),
     };
     if cache.is_root() || always_compiles() {
-        cx.be_patient();
+        cx.be_patient(always_compiles());
     }
     if !cache.gives_way() {
         cx.ignore_signals();
@@ -191,8 +196,10 @@ fn conclude(cx: &mut OpcodeExecutor<'_>, new_code: Option<NewCode>, reason: Opti
     let any_number = reason.as_ref().is_some_and(|reason| reason.id == ReasonId::ChangingNumber);
     // What was made for one size is faster there.
     let comes_last = any_number || cx.sizes.are_open();
-    let entry = Entry::new(guards, new_code.map(|new| new.code), alone, comes_last).whole(reason.is_none());
-    Ok(Translation { entry, reason, met_tensors: cx.has_met_tensors() })
+    let entry = Entry::new(guards, new_code.map(|new| new.code), alone, comes_last)
+        .whole(reason.is_none())
+        .replacing(any_number && cx.generalizes);
+    Ok(Translation { entry, reason, met_tensors: cx.has_met_tensors(), followed: cx.followed() })
 }
 
 /// Lays out the root frame and runs it to its return: what it returns, and the frame as it is then.

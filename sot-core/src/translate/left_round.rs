@@ -90,6 +90,17 @@ pub(super) fn leave_round(py: Python<'_>, cache: &CodeCache, frame: &FreshFrame<
     Ok(Some(cache::Entry::leaving_round(guards, code.into_any().unbind())))
 }
 
+/// Whether the number of translations of a resume function is limited by what the rounds of a loop need.
+pub(super) fn limits(py: Python<'_>, cache: &CodeCache, frame: &FreshFrame<'_, '_>) -> bool {
+    let find = || {
+        let unit = CodeUnit::new(frame.code().as_any()).map_err(|error| refused(&error))?;
+        let source = ResumeSource::of(py, &unit)?;
+        let Some(key) = source.key(py) else { return Ok(false) };
+        Flow::Ok(!resume::heads_around(&source.unit.code, &key).is_empty() || calls_loop(py, frame, &unit, &key)?)
+    };
+    cache.origin().is_some() && find().unwrap_or(false)
+}
+
 /// The code with comprehensions that are left to CPython, too, where they are functions of their own. What they call is not.
 fn leave_comprehensions<'py>(code: &Bound<'py, PyCode>) -> PyResult<Bound<'py, PyCode>> {
     let consts: Vec<Bound<'py, PyAny>> = code.getattr("co_consts")?.extract()?;

@@ -7,6 +7,7 @@ mod marks;
 mod mortals;
 mod report;
 mod resume_source;
+mod settle;
 mod turn;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,6 +30,7 @@ use attempt::translate_to_the_end;
 use left_round::leave_round;
 use marks::file_of;
 use report::{count_fallback, place_of};
+use settle::Account;
 
 pub use marks::{
     cache_of, copy_marks, forbids, in_original, is_asked_for, is_resume_function, leave_alone, leave_making_alone,
@@ -73,6 +75,7 @@ impl FrameEvaluator for Translator {
         cache.refresh(stats::generation());
         if let Some(entry) = cache.find(frame) {
             stats::hit();
+            cache.note_hit(&entry);
             return verdict(frame.py(), &entry);
         }
         miss(runtime, &cache, frame)
@@ -93,6 +96,10 @@ fn miss(runtime: &'static Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>
     if log::enabled(log::GRAPHS) {
         log::write(log::GRAPHS, &format!("[Cache]: Cache miss: {}", place_of(&code)));
         cache.failures(frame).iter().for_each(|text| log::write(log::GRAPHS, &format!("  does not hold: {text}")));
+    }
+    let account = Account::of(cache, &code, || left_round::limits(py, cache, frame));
+    if account.is_settled(runtime, frame) {
+        return account.left(&code, || cache.failures(frame));
     }
     if cache.is_full(py) {
         return left(&code, Reason::new(ReasonId::TooManyEntries, "the cache is full"));
@@ -121,7 +128,7 @@ fn miss(runtime: &'static Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>
         cache.insert(py, Arc::clone(&entry));
         return verdict(py, &entry);
     }
-    let translation = match translate_to_the_end(py, runtime, cache, frame) {
+    let translation = match translate_to_the_end(py, runtime, cache, frame, account.should_generalize()) {
         Ok(translation) => translation,
         // Another thread has ended this one's work: what is no `Exception` is no bug of ours.
         Err(error) if !error.is_instance_of::<PyException>(py) => return Verdict::Raise(error),
@@ -139,11 +146,17 @@ fn miss(runtime: &'static Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>
         }
         return Verdict::Original { disable_eval_frame: false };
     }
-    let found_nothing = translation.reason.as_ref().is_some_and(|reason| reason.id == ReasonId::NothingToCompile);
-    if found_nothing {
-        cache.found_nothing();
-    } else if translation.entry.code.is_none() && !translation.met_tensors && runtime.is_library(&file_of(&code)) {
-        cache.set_skip(true);
+    account.note_translation(py, &translation.followed);
+    if translation.met_tensors {
+        cache.note_tensors();
+    }
+    if translation.entry.code.is_none() && !translation.met_tensors {
+        let found_nothing = translation.reason.as_ref().is_some_and(|reason| reason.id == ReasonId::NothingToCompile);
+        if !found_nothing && runtime.is_library(&file_of(&code)) {
+            cache.set_skip(true);
+        } else {
+            cache.found_nothing();
+        }
     }
     let entry = Arc::new(translation.entry);
     cache.insert(py, Arc::clone(&entry));

@@ -227,12 +227,12 @@ fn sole_empty_frozenset(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
 
 fn dict(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, ordered: bool) -> Flow<VarId> {
     let name = if ordered { "OrderedDict" } else { "dict" };
-    let mut entries = Vec::new();
+    let mut filling = dict::Filling::of(cx, Vec::new());
     match args.positional[..] {
         [] => {}
         [source] => {
             for (key, value) in dict::pairs(cx, source)? {
-                dict::put(cx, &mut entries, key, value)?;
+                filling.put(cx, key, value)?;
             }
         }
         _ => {
@@ -241,8 +241,8 @@ fn dict(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, ordered: bool) -> Flow<Var
             return Err(cx.raise(PyTypeError::new_err(text)));
         }
     }
-    dict::put_keywords(cx, &mut entries, &args.keywords)?;
-    Ok(cx.produce(Rc::new(DictVariable::new(entries, ordered))))
+    filling.put_keywords(cx, &args.keywords)?;
+    Ok(cx.produce(Rc::new(DictVariable::new(filling.finish(), ordered))))
 }
 
 /// Whether C code reads the object as bytes, in which there may be a number.

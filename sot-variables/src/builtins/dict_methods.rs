@@ -11,7 +11,7 @@ use sot_core::executor::{CallArgs, OpcodeExecutor};
 use sot_core::variable::{VarId, Variable};
 
 use super::{cannot, receive, required};
-use crate::containers::dict::{self, expect, write, DictVariable, Entry};
+use crate::containers::dict::{self, expect, write, DictVariable, Entry, Filling};
 use crate::containers::hash_key::HashKey;
 use crate::iterators::dict_view::{DictView, View};
 
@@ -57,7 +57,7 @@ builtin! { MOVE_TO_END = "collections:OrderedDict.move_to_end" => |cx, args| {
     };
     let this = receiver(args)?;
     let (dict, key) = (expect(cx, this)?, HashKey::of(cx, required(key)?)?);
-    let Some(at) = dict::find(cx, &dict.entries, &key)? else { return Err(dict::key_error(cx, &key)) };
+    let Some(at) = dict.position(cx, &key)? else { return Err(dict::key_error(cx, &key)) };
     let mut entries = dict.entries.clone();
     let entry = entries.remove(at);
     entries.insert(if last { entries.len() } else { 0 }, entry);
@@ -118,7 +118,7 @@ fn view(cx: &mut OpcodeExecutor<'_>, args: &CallArgs, view: View) -> Flow<VarId>
 
 fn pop(cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId, default: Option<VarId>) -> Flow<VarId> {
     let (dict, key) = (expect(cx, this)?, HashKey::of(cx, key)?);
-    let Some(at) = dict::find(cx, &dict.entries, &key)? else {
+    let Some(at) = dict.position(cx, &key)? else {
         return default.ok_or_else(|| dict::key_error(cx, &key));
     };
     let mut entries = dict.entries.clone();
@@ -174,9 +174,10 @@ fn update(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
         }
     }
     if !args.keywords.is_empty() {
-        let mut entries = expect(cx, this)?.entries.clone();
-        dict::put_keywords(cx, &mut entries, &args.keywords)?;
-        write(cx, this, entries)?;
+        let entries = expect(cx, this)?.entries.clone();
+        let mut filling = Filling::of(cx, entries);
+        filling.put_keywords(cx, &args.keywords)?;
+        write(cx, this, filling.finish())?;
     }
     Ok(cx.none())
 }
@@ -226,10 +227,10 @@ pub(crate) fn from_keys_of_class(cx: &mut OpcodeExecutor<'_>, class: VarId, args
 fn from_keys(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
     let [keys, value] = args.named(cx, "fromkeys", ["iterable", "value"], 1)?;
     let value = value.unwrap_or_else(|| cx.none());
-    let mut entries = Vec::new();
+    let mut filling = Filling::of(cx, Vec::new());
     for key in cx.unpack_all(required(keys)?)? {
         let key = HashKey::of(cx, key)?;
-        dict::put(cx, &mut entries, key, value)?;
+        filling.put(cx, key, value)?;
     }
-    Ok(cx.produce(Rc::new(DictVariable::new(entries, false))))
+    Ok(cx.produce(Rc::new(DictVariable::new(filling.finish(), false))))
 }

@@ -15,6 +15,7 @@ use sot_core::variable::{VarId, Variable};
 
 use crate::containers::dict::{self, DictVariable, Entry};
 use crate::containers::hash_key::HashKey;
+use crate::containers::key_index::KeyIndex;
 use crate::iterators::dict_view::{DictIterator, View};
 
 sot_core::variable_kind! { "instance_dict" }
@@ -96,14 +97,16 @@ impl InstanceDictVariable {
     /// Gives the object these attributes, and no others.
     pub(crate) fn write(&self, cx: &mut OpcodeExecutor<'_>, after: &[Entry]) -> Flow<()> {
         let before = self.entries(cx)?;
+        let now = KeyIndex::of(cx, after.iter().map(|entry| &entry.key));
         for entry in &before {
-            if dict::find(cx, after, &entry.key)?.is_none() {
+            if now.find(cx, &entry.key, |at| &after[at].key)?.is_none() {
                 let name = self.attribute_name(cx, &entry.key)?;
                 cx.effects.set_attribute(self.object, &name, None);
             }
         }
+        let earlier = KeyIndex::of(cx, before.iter().map(|entry| &entry.key));
         for entry in after {
-            let old = dict::find(cx, &before, &entry.key)?.map(|at| before[at].value);
+            let old = earlier.find(cx, &entry.key, |at| &before[at].key)?.map(|at| before[at].value);
             if old != Some(entry.value) {
                 let name = self.attribute_name(cx, &entry.key)?;
                 cx.effects.set_attribute(self.object, &name, Some(entry.value));

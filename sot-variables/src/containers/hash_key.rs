@@ -1,7 +1,6 @@
 //! Keys of dicts and sets. Of known constants, tuples of such and objects that compare by identity CPython itself says which
 //! are one. Methods `__hash__` and `__eq__` of the program are followed, when CPython would call them.
 
-use std::collections::HashSet;
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 
@@ -15,11 +14,13 @@ use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, OpcodeExecutor};
 use sot_core::guard::{same_constant, Identity, Test};
 use sot_core::side_effects::Effect;
+use sot_core::stats;
 use sot_core::variable::VarId;
 
 use crate::classes::object::{is_c_value, is_compared_value};
 use crate::classes::subclass;
 use crate::containers::dict;
+use crate::containers::key_index::KeyIndex;
 use crate::containers::range::RangeVariable;
 use crate::containers::set::SetVariable;
 use crate::containers::tuple::TupleVariable;
@@ -134,6 +135,16 @@ impl HashKey {
         self.object.bind(py)
     }
 
+    /// Its hash, or that of its stand-in.
+    pub(crate) fn hash(&self) -> isize {
+        self.hash
+    }
+
+    /// Whether the real key is or holds a number that may be an address.
+    pub(crate) fn may_hold_address(&self, py: Python<'_>) -> bool {
+        holds_address(self.bind(py))
+    }
+
     /// Whether nothing may look at the real key: it is not there yet, or its methods are the program's.
     pub fn is_stand_in(&self) -> bool {
         self.equality.is_of_stand_in()
@@ -175,8 +186,15 @@ impl HashKey {
             && has_address(cx, other.variable)?)
     }
 
+    /// Whether the hashes alone tell that the other key does not stand for the entry of this one.
+    #[inline]
+    pub(crate) fn is_apart(&self, other: &HashKey) -> bool {
+        self.hash != other.hash && !self.is_stand_in() && !other.is_stand_in()
+    }
+
     /// Whether a key stands for the entry of this one.
     pub fn same(&self, cx: &mut OpcodeExecutor<'_>, other: &HashKey) -> Flow<bool> {
+        stats::work(1);
         if self.may_be_address_of(cx, other)? || other.may_be_address_of(cx, self)? {
             let text = "an id() among keys that may be addresses of objects";
             return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
@@ -295,7 +313,7 @@ fn holds_address(key: &Bound<'_, PyAny>, depth: usize) -> bool {
 /// Position of a key.
 pub fn position(cx: &mut OpcodeExecutor<'_>, keys: &[Rc<HashKey>], key: &HashKey) -> Flow<Option<usize>> {
     for (at, known) in keys.iter().enumerate() {
-        if known.same(cx, key)? {
+        if !known.is_apart(key) && known.same(cx, key)? {
             return Ok(Some(at));
         }
     }
@@ -306,19 +324,20 @@ pub fn position(cx: &mut OpcodeExecutor<'_>, keys: &[Rc<HashKey>], key: &HashKey
 #[derive(Default)]
 pub(crate) struct Unique {
     keys: Vec<Rc<HashKey>>,
-    hashes: HashSet<isize>,
-    /// Whether some are stand-ins, which may be equal to keys of other hashes.
-    has_stand_ins: bool,
+    index: KeyIndex,
 }
 
 impl Unique {
     /// Adds a key that is not there yet.
     pub(crate) fn add(&mut self, cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<()> {
         let key = HashKey::of(cx, variable)?;
-        self.has_stand_ins |= key.is_stand_in();
-        let may_be_there = self.has_stand_ins || self.hashes.contains(&key.hash);
-        if !may_be_there || position(cx, &self.keys, &key)?.is_none() {
-            self.hashes.insert(key.hash);
+        self.add_key(cx, key)
+    }
+
+    /// Adds a key that is not there yet.
+    pub(crate) fn add_key(&mut self, cx: &mut OpcodeExecutor<'_>, key: Rc<HashKey>) -> Flow<()> {
+        if self.index.find(cx, &key, |at| &self.keys[at])?.is_none() {
+            self.index.push(cx, &key);
             self.keys.push(key);
         }
         Ok(())

@@ -5,6 +5,7 @@ pub mod dict;
 pub mod growing_list;
 pub mod hash_key;
 pub mod kept;
+pub(crate) mod key_index;
 pub mod list;
 pub mod mapping_proxy;
 pub mod range;

@@ -15,7 +15,8 @@ use sot_core::guard::Test;
 use sot_core::variable::VarId;
 
 use crate::containers::dict;
-use crate::containers::hash_key::{position, HashKey};
+use crate::containers::hash_key::HashKey;
+use crate::containers::key_index::KeyIndex;
 use crate::containers::set::{self, Order, SetVariable};
 
 /// The elements of a set with what is known of their order.
@@ -167,13 +168,16 @@ fn shown<'py>(
         return Ok(None);
     };
     let mut known = left.to_vec();
+    let mut index = KeyIndex::of(cx, known.iter());
+    let mut has_stand_ins = known.iter().any(|known| known.is_stand_in());
     for key in others.iter().flat_map(|other| &other.keys) {
-        let asks = key.is_stand_in() || known.iter().any(|known| known.is_stand_in());
-        if let Some(at) = if asks { position(cx, &known, key)? } else { None } {
+        has_stand_ins |= key.is_stand_in();
+        if let Some(at) = if has_stand_ins { index.find(cx, key, |at| &known[at])? } else { None } {
             if !known[at].bind(cx.py).is(key.bind(cx.py)) {
                 return Ok(None);
             }
         }
+        index.push(cx, key);
         known.push(Rc::clone(key));
     }
     Ok(Some((real, known)))

@@ -2,6 +2,7 @@
 //! whose hashes are addresses of objects that are not there yet, and of what was made of sets whose elements the program
 //! compares, only CPython knows it, and iteration breaks the graph.
 
+use std::cell::OnceCell;
 use std::rc::Rc;
 
 use pyo3::prelude::*;
@@ -16,6 +17,7 @@ use sot_core::variable::{GraphArgument, VarId, Variable};
 
 use crate::classes::subclass;
 use crate::containers::hash_key::{self, position, HashKey, IteratesOver, Unique};
+use crate::containers::key_index::KeyIndex;
 use crate::containers::replica::{self, Elements, Replica};
 use crate::iterators::library;
 use crate::iterators::sequence::SequenceIterator;
@@ -43,6 +45,8 @@ pub struct SetVariable {
     object: Option<Py<PyAny>>,
     /// What was done to one from outside, as long as that is little: done again, it needs no table.
     changes: Option<Vec<Change>>,
+    /// Where its keys are, once it has been asked.
+    index: OnceCell<KeyIndex>,
 }
 
 /// A method and the element it was called with.
@@ -108,7 +112,7 @@ fn put(cx: &mut OpcodeExecutor<'_>, set: VarId, (keys, order): Elements, changes
     let old = expect(cx, set)?;
     let object = old.object.as_ref().map(|object| object.clone_ref(cx.py));
     cx.charge(keys.len());
-    cx.vars.set(set, Rc::new(SetVariable { keys, frozen: old.frozen, order, object, changes }));
+    cx.vars.set(set, Rc::new(SetVariable { keys, frozen: old.frozen, order, object, changes, index: OnceCell::new() }));
     cx.effects.record(Effect::Contents { container: set });
     Ok(())
 }
@@ -177,9 +181,10 @@ pub(crate) fn only(
     others: &[Rc<HashKey>],
     inside: bool,
 ) -> Flow<Vec<Rc<HashKey>>> {
+    let index = KeyIndex::of(cx, others.iter());
     let mut found = Vec::new();
     for key in these {
-        if position(cx, others, key)?.is_some() == inside {
+        if index.find(cx, key, |at| &others[at])?.is_some() == inside {
             found.push(Rc::clone(key));
         }
     }
@@ -204,7 +209,7 @@ impl SetVariable {
     /// A new set of the trace.
     pub(crate) fn make(cx: &mut OpcodeExecutor<'_>, (keys, order): Elements, frozen: bool) -> VarId {
         cx.charge(keys.len());
-        cx.produce(Rc::new(SetVariable { keys, frozen, order, object: None, changes: None }))
+        cx.produce(Rc::new(SetVariable { keys, frozen, order, object: None, changes: None, index: OnceCell::new() }))
     }
 
     fn wrap(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, of: TrackerId) -> Flow<Rc<dyn Variable>> {
@@ -224,6 +229,7 @@ impl SetVariable {
             order: Order::Found(replica),
             object: Some(object),
             changes: Some(Vec::new()),
+            index: OnceCell::new(),
         }))
     }
 
@@ -413,7 +419,8 @@ impl Variable for SetVariable {
 
     fn contains(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, item: VarId) -> Flow<VarId> {
         let key = HashKey::sought(cx, item)?;
-        let found = position(cx, &self.keys, &key)?.is_some();
+        let index = self.index.get_or_init(|| KeyIndex::of(cx, self.keys.iter()));
+        let found = index.find(cx, &key, |at| &self.keys[at])?.is_some();
         Ok(cx.boolean(found))
     }
 

@@ -1,6 +1,7 @@
 //! Set operators of `dict.keys()` and `dict.items()`. Which of two equal elements stays, and whether the result is a frozenset,
 //! differs between versions: CPython shows it on copies of the operands.
 
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use pyo3::prelude::*;
@@ -12,7 +13,8 @@ use sot_core::executor::{BinaryOp, OpcodeExecutor};
 use sot_core::variable::VarId;
 
 use super::dict_view::{DictView, View};
-use crate::containers::hash_key::{position, HashKey};
+use crate::containers::hash_key::{HashKey, Unique};
+use crate::containers::key_index::KeyIndex;
 use crate::containers::replica::{self, Replica};
 use crate::containers::set::{self, Order, SetVariable};
 
@@ -42,10 +44,15 @@ pub(super) fn operate(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, left: VarId, ri
     let result = op.apply(&left.copy(cx.py)?, &right.copy(cx.py)?)?;
     let frozen = result.is_instance_of::<PyFrozenSet>();
     let all = [&left.keys[..], &right.keys[..]].concat();
+    let mut places = HashMap::with_capacity(all.len());
+    for (at, key) in all.iter().enumerate() {
+        places.entry(key.bind(cx.py).as_ptr()).or_insert(at);
+    }
     let mut keys = Vec::new();
     for item in result.try_iter()? {
         let item = item?;
-        let found = all.iter().find(|key| is_one(key.bind(cx.py), &item));
+        let known = places.get(&item.as_ptr()).map(|&at| &all[at]);
+        let found = known.or_else(|| all.iter().find(|key| is_one(key.bind(cx.py), &item)));
         keys.push(Rc::clone(found.ok_or_else(|| refuse("whose elements are not found again"))?));
     }
     let order = if left.is_in_order() && right.is_in_order() { Replica::like(&result, &keys)? } else { Order::Unknown };
@@ -59,8 +66,9 @@ fn unseen(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, left: &Operand, right: &Ope
         if [left, right].iter().any(|operand| operand.kind == Kind::FrozenSet) {
             return Err(refuse("with a frozenset"));
         }
+        let index = KeyIndex::of(cx, right.keys.iter());
         for key in &left.keys {
-            let Some(at) = position(cx, &right.keys, key)? else { continue };
+            let Some(at) = index.find(cx, key, |at| &right.keys[at])? else { continue };
             if !cx.is_same(key.variable, right.keys[at].variable)? {
                 return Err(refuse("with equal elements that are two objects"));
             }
@@ -140,13 +148,9 @@ impl Operand {
     }
 
     fn unique(&self, cx: &mut OpcodeExecutor<'_>) -> Flow<Vec<Rc<HashKey>>> {
-        let mut keys = Vec::new();
-        for key in &self.keys {
-            if position(cx, &keys, key)?.is_none() {
-                keys.push(Rc::clone(key));
-            }
-        }
-        Ok(keys)
+        let mut unique = Unique::default();
+        self.keys.iter().try_for_each(|key| unique.add_key(cx, Rc::clone(key)))?;
+        Ok(unique.into_keys())
     }
 }
 

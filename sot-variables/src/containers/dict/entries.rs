@@ -10,6 +10,7 @@ use sot_core::variable::VarId;
 
 use crate::classes::exception;
 use crate::containers::hash_key::HashKey;
+use crate::containers::key_index::KeyIndex;
 
 /// One entry.
 #[derive(Clone)]
@@ -23,7 +24,7 @@ pub struct Entry {
 /// Position of a key among entries.
 pub(crate) fn find(cx: &mut OpcodeExecutor<'_>, entries: &[Entry], key: &HashKey) -> Flow<Option<usize>> {
     for (at, entry) in entries.iter().enumerate() {
-        if entry.key.same(cx, key)? {
+        if !entry.key.is_apart(key) && entry.key.same(cx, key)? {
             return Ok(Some(at));
         }
     }
@@ -39,18 +40,49 @@ pub(crate) fn put(cx: &mut OpcodeExecutor<'_>, entries: &mut Vec<Entry>, key: Rc
     Ok(())
 }
 
-/// Sets values by keyword names.
-pub(crate) fn put_keywords(
-    cx: &mut OpcodeExecutor<'_>,
-    entries: &mut Vec<Entry>,
-    keywords: &[(Name, VarId)],
-) -> Flow<()> {
-    for (name, value) in keywords {
-        let key = cx.string(name);
-        let key = HashKey::of(cx, key)?;
-        put(cx, entries, key, *value)?;
+/// Entries to which many are added.
+pub(crate) struct Filling {
+    entries: Vec<Entry>,
+    index: KeyIndex,
+}
+
+impl Filling {
+    /// Adds to these.
+    pub(crate) fn of(cx: &OpcodeExecutor<'_>, entries: Vec<Entry>) -> Self {
+        let index = KeyIndex::of(cx, entries.iter().map(|entry| &entry.key));
+        Filling { entries, index }
     }
-    Ok(())
+
+    /// Position of a key.
+    pub(crate) fn find(&self, cx: &mut OpcodeExecutor<'_>, key: &HashKey) -> Flow<Option<usize>> {
+        self.index.find(cx, key, |at| &self.entries[at].key)
+    }
+
+    /// Sets a value; a known key keeps its place.
+    pub(crate) fn put(&mut self, cx: &mut OpcodeExecutor<'_>, key: Rc<HashKey>, value: VarId) -> Flow<()> {
+        if let Some(at) = self.find(cx, &key)? {
+            self.entries[at].value = value;
+        } else {
+            self.index.push(cx, &key);
+            self.entries.push(Entry { key, value });
+        }
+        Ok(())
+    }
+
+    /// Sets values by keyword names.
+    pub(crate) fn put_keywords(&mut self, cx: &mut OpcodeExecutor<'_>, keywords: &[(Name, VarId)]) -> Flow<()> {
+        for (name, value) in keywords {
+            let key = cx.string(name);
+            let key = HashKey::of(cx, key)?;
+            self.put(cx, key, *value)?;
+        }
+        Ok(())
+    }
+
+    /// All of them.
+    pub(crate) fn finish(self) -> Vec<Entry> {
+        self.entries
+    }
 }
 
 /// A pair as `items()` gives it.

@@ -10,7 +10,7 @@ use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::OpcodeExecutor;
 use sot_core::variable::VarId;
 
-use super::{expect, find, of, put, write, DictVariable, Entry};
+use super::{expect, of, write, DictVariable, Filling};
 use crate::builtins::attribute;
 use crate::classes::subclass;
 use crate::containers::hash_key::HashKey;
@@ -18,11 +18,12 @@ use crate::containers::hash_key::HashKey;
 /// `dict.update(mapping)`: another mapping, or an iterable of pairs.
 pub fn update(cx: &mut OpcodeExecutor<'_>, dict: VarId, mapping: VarId) -> Flow<()> {
     let set = |cx: &mut OpcodeExecutor<'_>, pairs: &[(Rc<HashKey>, VarId)]| {
-        let mut entries = expect(cx, dict)?.entries.clone();
+        let entries = expect(cx, dict)?.entries.clone();
+        let mut filling = Filling::of(cx, entries);
         for (key, value) in pairs {
-            put(cx, &mut entries, Rc::clone(key), *value)?;
+            filling.put(cx, Rc::clone(key), *value)?;
         }
-        write(cx, dict, entries)
+        write(cx, dict, filling.finish())
     };
     match known_pairs(cx, mapping)? {
         Some(pairs) => set(cx, &pairs),
@@ -44,7 +45,8 @@ pub fn update_from_mapping(cx: &mut OpcodeExecutor<'_>, dict: VarId, mapping: Va
     if known_pairs(cx, mapping)?.is_some() {
         return update(cx, dict, mapping);
     }
-    let mut entries = expect(cx, dict)?.entries.clone();
+    let entries = expect(cx, dict)?.entries.clone();
+    let mut filling = Filling::of(cx, entries);
     let Some(keys) = keys_of(cx, mapping)? else {
         let text = format!("'{}' object is not a mapping", cx.type_name(mapping)?);
         return Err(cx.raise(PyTypeError::new_err(text)));
@@ -52,21 +54,22 @@ pub fn update_from_mapping(cx: &mut OpcodeExecutor<'_>, dict: VarId, mapping: Va
     cx.each(keys, |cx, key| {
         let value = cx.get_item(mapping, key)?;
         let key = HashKey::of(cx, key)?;
-        put(cx, &mut entries, key, value)
+        filling.put(cx, key, value)
     })?;
-    write(cx, dict, entries)
+    write(cx, dict, filling.finish())
 }
 
 /// `f(**dict, **mapping)`: as `update`, but a key given twice is the user's `TypeError`.
 pub fn merge(cx: &mut OpcodeExecutor<'_>, dict: VarId, mapping: VarId, function_name: Option<&str>) -> Flow<()> {
     let py = cx.py;
-    let mut entries = expect(cx, dict)?.entries.clone();
+    let entries = expect(cx, dict)?.entries.clone();
+    let mut filling = Filling::of(cx, entries);
     let named = || {
         let text = "wrong keywords for a callable whose name CPython knows";
         function_name.ok_or_else(|| Unwind::break_graph(ReasonId::UnsupportedCall, text))
     };
-    let refuse_twice = |cx: &mut OpcodeExecutor<'_>, entries: &[Entry], key: &HashKey| {
-        if find(cx, entries, key)?.is_none() {
+    let refuse_twice = |cx: &mut OpcodeExecutor<'_>, filling: &Filling, key: &HashKey| {
+        if filling.find(cx, key)?.is_none() {
             return Ok(());
         }
         let (function_name, key) = (named()?, key.bind(py).str()?);
@@ -75,10 +78,10 @@ pub fn merge(cx: &mut OpcodeExecutor<'_>, dict: VarId, mapping: VarId, function_
     };
     if let Some(pairs) = known_pairs(cx, mapping)? {
         for (key, value) in pairs {
-            refuse_twice(cx, &entries, &key)?;
-            put(cx, &mut entries, key, value)?;
+            refuse_twice(cx, &filling, &key)?;
+            filling.put(cx, key, value)?;
         }
-        return write(cx, dict, entries);
+        return write(cx, dict, filling.finish());
     }
     let Some(keys) = keys_of(cx, mapping)? else {
         let (function_name, name) = (named()?, cx.type_name(mapping)?);
@@ -87,11 +90,11 @@ pub fn merge(cx: &mut OpcodeExecutor<'_>, dict: VarId, mapping: VarId, function_
     };
     cx.each(keys, |cx, name| {
         let key = HashKey::of(cx, name)?;
-        refuse_twice(cx, &entries, &key)?;
+        refuse_twice(cx, &filling, &key)?;
         let value = cx.get_item(mapping, name)?;
-        put(cx, &mut entries, key, value)
+        filling.put(cx, key, value)
     })?;
-    write(cx, dict, entries)
+    write(cx, dict, filling.finish())
 }
 
 fn is_mapping(cx: &mut OpcodeExecutor<'_>, mapping: VarId) -> Flow<bool> {

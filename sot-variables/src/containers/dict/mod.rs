@@ -1,6 +1,7 @@
 //! `dict` and `collections.OrderedDict`: keys known while tracing, values variables. A write replaces the payload; a dict
 //! that outlives the frame gets its final entries item by item, so its own identity and its views stay.
 
+use std::cell::OnceCell;
 use std::rc::Rc;
 
 use pyo3::intern;
@@ -19,6 +20,7 @@ use sot_core::variable::{GraphArgument, VarId, Variable};
 use crate::classes::instance_dict::InstanceDictVariable;
 use crate::classes::subclass;
 use crate::containers::hash_key::{self, HashKey, IteratesOver};
+use crate::containers::key_index::KeyIndex;
 use crate::containers::sequence;
 use crate::globals::GlobalsVariable;
 use crate::iterators::dict_view::{DictIterator, View};
@@ -28,7 +30,7 @@ mod mapping;
 mod restore;
 
 pub use entries::Entry;
-pub(crate) use entries::{empty_error, find, key_error, pair, put, put_keywords};
+pub(crate) use entries::{empty_error, find, key_error, pair, put, Filling};
 pub(crate) use mapping::{copied, pairs};
 pub use mapping::{merge, update, update_from_mapping};
 use restore::Outside;
@@ -42,6 +44,8 @@ pub struct DictVariable {
     /// Whether it is an `OrderedDict`.
     pub ordered: bool,
     outside: Option<Rc<Outside>>,
+    /// Where its keys are, once it has been asked.
+    index: OnceCell<KeyIndex>,
 }
 
 /// Gives the dict new entries.
@@ -52,7 +56,7 @@ pub(crate) fn write(cx: &mut OpcodeExecutor<'_>, dict: VarId, entries: Vec<Entry
     let old = expect(cx, dict)?;
     let outside = old.outside.clone();
     cx.charge(entries.len());
-    cx.vars.set(dict, Rc::new(DictVariable { entries, ordered: old.ordered, outside }));
+    cx.vars.set(dict, Rc::new(DictVariable { outside, ..DictVariable::new(entries, old.ordered) }));
     cx.effects.record(Effect::Contents { container: dict });
     Ok(())
 }
@@ -102,7 +106,7 @@ fn is_namespace(dict: &Bound<'_, PyDict>) -> PyResult<bool> {
 impl DictVariable {
     /// A dict of the trace with these entries.
     pub(crate) fn new(entries: Vec<Entry>, ordered: bool) -> Self {
-        DictVariable { entries, ordered, outside: None }
+        DictVariable { entries, ordered, outside: None, index: OnceCell::new() }
     }
 
     /// A dict as `**kwargs` makes it.
@@ -117,12 +121,12 @@ impl DictVariable {
 
     /// A dict display.
     pub fn build(cx: &mut OpcodeExecutor<'_>, items: Vec<(VarId, VarId)>) -> Flow<VarId> {
-        let mut entries = Vec::with_capacity(items.len());
+        let mut filling = Filling::of(cx, Vec::with_capacity(items.len()));
         for (key, value) in items {
             let key = HashKey::of(cx, key)?;
-            put(cx, &mut entries, key, value)?;
+            filling.put(cx, key, value)?;
         }
-        Ok(cx.produce(Rc::new(DictVariable::new(entries, false))))
+        Ok(cx.produce(Rc::new(DictVariable::new(filling.finish(), false))))
     }
 
     /// A copy of the same type, of which an object of a subclass is not asked.
@@ -138,7 +142,13 @@ impl DictVariable {
 
     /// The value under a key.
     pub(crate) fn get(&self, cx: &mut OpcodeExecutor<'_>, key: &HashKey) -> Flow<Option<VarId>> {
-        Ok(find(cx, &self.entries, key)?.map(|at| self.entries[at].value))
+        Ok(self.position(cx, key)?.map(|at| self.entries[at].value))
+    }
+
+    /// Position of a key.
+    pub(crate) fn position(&self, cx: &mut OpcodeExecutor<'_>, key: &HashKey) -> Flow<Option<usize>> {
+        let index = self.index.get_or_init(|| KeyIndex::of(cx, self.entries.iter().map(|entry| &entry.key)));
+        index.find(cx, key, |at| &self.entries[at].key)
     }
 
     fn types(py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
@@ -155,7 +165,7 @@ impl DictVariable {
         cx.refuse_changing_contents(of, "a dict")?;
         let (entries, ordered) = DictVariable::entries_of(cx, &dict, of)?;
         let outside = Outside::new(object, &entries);
-        Ok(Rc::new(DictVariable { entries, ordered, outside }))
+        Ok(Rc::new(DictVariable { outside, ..DictVariable::new(entries, ordered) }))
     }
 
     /// What is behind a proxy.
@@ -168,7 +178,7 @@ impl DictVariable {
         let dict = dict.clone().unbind().into_bound(cx.py);
         let (entries, ordered) = DictVariable::entries_of(cx, &dict, of)?;
         let outside = Outside::new(proxy.clone().unbind(), &entries);
-        Ok(DictVariable { entries, ordered, outside })
+        Ok(DictVariable { outside, ..DictVariable::new(entries, ordered) })
     }
 
     fn entries_of<'py>(
@@ -212,7 +222,7 @@ impl DictVariable {
             return Ok(false);
         }
         for (position, entry) in self.entries.iter().enumerate() {
-            let Some(at) = find(cx, &other.entries, &entry.key)? else { return Ok(false) };
+            let Some(at) = other.position(cx, &entry.key)? else { return Ok(false) };
             if self.ordered && other.ordered && at != position {
                 return Ok(false);
             }
@@ -338,7 +348,7 @@ impl Variable for DictVariable {
 
     fn del_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId) -> Flow<()> {
         let key = HashKey::of(cx, key)?;
-        let Some(at) = find(cx, &self.entries, &key)? else { return Err(key_error(cx, &key)) };
+        let Some(at) = self.position(cx, &key)? else { return Err(key_error(cx, &key)) };
         let mut entries = self.entries.clone();
         entries.remove(at);
         write(cx, this, entries)
@@ -362,7 +372,7 @@ impl Variable for DictVariable {
 
     fn contains(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, item: VarId) -> Flow<VarId> {
         let key = HashKey::of(cx, item)?;
-        let found = find(cx, &self.entries, &key)?.is_some();
+        let found = self.position(cx, &key)?.is_some();
         Ok(cx.boolean(found))
     }
 

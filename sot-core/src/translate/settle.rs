@@ -1,0 +1,98 @@
+//! What becomes of a code object that goes on being translated (see `settling`).
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyCode, PyWeakrefMethods};
+
+use crate::cache::{CodeCache, Forbidden};
+use crate::cpython::{FreshFrame, Verdict};
+use crate::error::{Reason, ReasonId};
+use crate::executor::CodeUnit;
+use crate::log;
+use crate::runtime::Runtime;
+use crate::settling::{of_place, Settling};
+use crate::stats;
+
+use super::marks::cache_of;
+use super::report::{count_fallback, place_of};
+
+/// After so many frames that were left, the entries that none has used are not asked any more.
+const ENOUGH: u64 = 64;
+
+/// The account of the code object of a frame that no translation is for.
+pub(super) struct Account<'a> {
+    cache: &'a CodeCache,
+    settling: Arc<Settling>,
+}
+
+impl<'a> Account<'a> {
+    pub(super) fn of(cache: &'a CodeCache, code: &Bound<'_, PyCode>, is_in_loop: impl FnOnce() -> bool) -> Self {
+        // What the rounds of loops need is limited in `left_round`.
+        let make =
+            || if is_in_loop() { Arc::new(Settling::of_loop()) } else { account_of(cache, code).unwrap_or_default() };
+        Account { cache, settling: cache.settling(make) }
+    }
+
+    /// Whether the frame is CPython's, as one more translation would not be the last.
+    pub(super) fn is_settled(&self, runtime: &Runtime, frame: &FreshFrame<'_, '_>) -> bool {
+        let is_first = self.cache.origin().is_some() && !self.cache.was_translated();
+        if is_first || self.settling.allows(0) || self.cache.forbids(Forbidden::Fallback) {
+            return false;
+        }
+        // A function of many layers is translated for each of them.
+        let lasting = self.cache.for_others(frame, &|object| runtime.backend.may_hold_tensors(object));
+        !self.settling.allows(lasting) && !self.settling.is_of_loop()
+    }
+
+    /// Leaves the frame to CPython; `failures` tells which guards did not hold.
+    pub(super) fn left(&self, code: &Bound<'_, PyCode>, failures: impl FnOnce() -> Vec<String>) -> Verdict {
+        let earlier = self.settling.note_left();
+        if earlier == ENOUGH {
+            self.cache.drop_unused();
+            self.cache.leave_alone();
+        }
+        if earlier == 0 {
+            self.settling.goes_on_changing();
+            let text = "each call would need another translation";
+            let reason = Reason { stack: vec![place_of(code)], ..Reason::new(ReasonId::TooManyEntries, text) };
+            log::write(log::BREAKS, &format!("[Fallback]: {reason}"));
+            failures().iter().for_each(|text| log::write(log::BREAKS, &format!("  does not hold: {text}")));
+            count_fallback(&reason);
+        }
+        Verdict::Original { disable_eval_frame: false }
+    }
+
+    pub(super) fn should_generalize(&self) -> bool {
+        !self.settling.is_of_loop() && self.settling.should_generalize()
+    }
+
+    /// Counts a translation, in which code was followed.
+    pub(super) fn note_translation(&self, py: Python<'_>, followed: &[Rc<CodeUnit>]) {
+        self.settling.note_translation();
+        if !self.cache.note_translated() && self.cache.origin().is_some() {
+            self.settling.note_place();
+        }
+        for unit in followed {
+            let Ok(code) = unit.object.bind(py).cast::<PyCode>() else { continue };
+            if let Some(cache) = cache_of(code).filter(|cache| !cache.is_root()) {
+                cache.refresh(stats::generation());
+                self.settling.note_followed(&Account::of(&cache, code, || false).settling);
+            }
+        }
+    }
+}
+
+/// A function that somebody asked for is looked at by itself, all else together with what is made from the same text, and resume
+/// functions with their original code.
+fn account_of(cache: &CodeCache, code: &Bound<'_, PyCode>) -> Option<Arc<Settling>> {
+    if let Some(origin) = cache.origin() {
+        let base = origin.base.bind(code.py()).upgrade()?.cast_into::<PyCode>().ok()?;
+        return Some(Account::of(&*cache_of(&base)?, &base, || false).settling);
+    }
+    if cache.is_root() {
+        return None;
+    }
+    of_place(code, stats::generation()).ok()
+}

@@ -1,0 +1,137 @@
+"""Programs over data of `n` items: what the tracer does for them grows as the data does. Each makes a function of a tensor."""
+
+import collections
+
+import toy
+
+
+def takes(**keywords):
+    return len(keywords)
+
+
+class Point:
+    def __init__(self, x):
+        self.x = x
+
+
+class Attributes:
+    pass
+
+
+def keywords(n):
+    table = {f"key{i}": i for i in range(n)}
+    return lambda x: x + takes(**table)
+
+
+def format_of_keywords(n):
+    table = {f"key{i}": i for i in range(n)}
+    return lambda x: (x + 1, "{key1}".format(**table))
+
+
+def dict_of_keywords(n):
+    table = {f"key{i}": i for i in range(n)}
+    return lambda x: (x + 1, dict(**table))
+
+
+def copy_of_a_dict(n):
+    table = {f"key{i}": i for i in range(n)}
+    return lambda x: (x + 1, dict(table), {**table})
+
+
+def update_of_a_dict(n):
+    table = {f"key{i}": i for i in range(n)}
+
+    def f(x):
+        made = {}
+        made.update(table)
+        return x + 1, made
+
+    return f
+
+
+def keys_looked_up(n):
+    table = {i: i for i in range(n)}
+    return lambda x: x + sum(table[i] for i in range(n))
+
+
+def keys_asked_for(n):
+    table = {i: i for i in range(n)}
+    return lambda x: x + sum(i in table for i in range(n))
+
+
+def elements_asked_for(n):
+    known = set(range(n))
+    return lambda x: x + sum(i in known for i in range(n))
+
+
+def set_of_a_list(n):
+    items = list(range(n))
+    return lambda x: (x + 1, set(items), frozenset(items))
+
+
+def sets_combined(n):
+    left, right = set(range(n)), set(range(n // 2, 2 * n))
+    return lambda x: (x + 1, left & right, left | right, left - right, left ^ right)
+
+
+def equal_dicts(n):
+    left, right = {i: i for i in range(n)}, {i: i for i in range(n)}
+    return lambda x: x + (left == right)
+
+
+def keys_of_dicts(n):
+    left, right = {i: i for i in range(n)}, {i: i for i in range(n // 2, n)}
+    return lambda x: (x + 1, left.keys() & right.keys())
+
+
+def dict_display(n):
+    return lambda x: (x + 1, dict.fromkeys(range(n)), {i: i for i in ()})
+
+
+def objects_made(n):
+    return lambda x: (x + 1, [Point(i) for i in range(n)])
+
+
+def attributes_written(n):
+    def f(x):
+        made = Attributes()
+        for i in range(n):
+            setattr(made, f"a{i}", i)
+        return x + 1, made
+
+    return f
+
+
+def list_from_outside(n):
+    def f(x, items):
+        for i in range(n):
+            items.append(i)
+        return x + 1
+
+    return lambda x: f(x, [])
+
+
+def counters(n):
+    items = [i % 10 for i in range(n)]
+    return lambda x: x + collections.Counter(items)[3]
+
+
+def deque_rolled(n):
+    items = collections.deque(range(n))
+
+    def f(x):
+        items.append(items.popleft())
+        return x + 1
+
+    return f
+
+
+PROGRAMS = [
+    keywords, format_of_keywords, dict_of_keywords, copy_of_a_dict, update_of_a_dict, keys_looked_up, keys_asked_for,
+    elements_asked_for, set_of_a_list, sets_combined, equal_dicts, keys_of_dicts, dict_display, objects_made,
+    attributes_written, list_from_outside, counters, deque_rolled,
+]  # fmt: skip
+
+
+def tensor():
+    return toy.full((1,), 2.0)

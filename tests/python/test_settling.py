@@ -1,0 +1,67 @@
+"""What is another thing at each call does not have a function translated for ever: after some translations there is one that serves all
+calls, or the function is CPython's, and results are those of eager mode all along. Programs: `tests/settling`."""
+
+import pathlib
+import sys
+
+import paddle
+import pytest
+
+import sot
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "settling"))
+from programs import PROGRAMS  # noqa: E402
+
+CALLS = 400
+MOST = 12
+# Programs that know few things and come back to them.
+FEW = {"toggles_of_two_flags": 4, "few_functions": 4, "few_classes": 5, "an_enum_member": 2}
+# Programs that need some more: ten translations that are used again and again, and one that breaks in five places.
+MORE = {"ten_classes": 13, "a_dict_that_grows": 14}
+
+
+class Framework:
+    """Paddle, translated by `translate`."""
+
+    relu = staticmethod(paddle.nn.functional.relu)
+
+    def __init__(self, translate):
+        self.translate = translate
+        self.x = paddle.to_tensor([1.0, 2.0])
+
+
+def described(value):
+    if isinstance(value, paddle.Tensor):
+        return value.numpy().tolist()
+    if isinstance(value, (tuple, list)):
+        return [described(item) for item in value]
+    if isinstance(value, dict):
+        return [[described(key), described(item)] for key, item in value.items()]
+    return value if isinstance(value, (int, float, str, bool)) else type(value).__name__
+
+
+def outcomes(make, translate):
+    """What the calls give, and how many translations there are after each."""
+    call, results, translations = make(Framework(translate)), [], []
+    for number in range(CALLS):
+        try:
+            results.append(described(call(number)))
+        except Exception as error:
+            results.append(repr(error))
+        translations.append(sot.stats().translations)
+    return results, translations
+
+
+@pytest.mark.parametrize("make", PROGRAMS, ids=lambda make: make.__name__)
+def test_translations_come_to_an_end(make):
+    expected, _ = outcomes(make, lambda function: function)
+    sot.reset()
+    results, translations = outcomes(make, sot.symbolic_translate)
+    assert results == expected
+    assert 0 < sot.stats().graphs
+    assert translations[-1] <= MORE.get(make.__name__, MOST)
+    assert translations[-1] == translations[CALLS // 2]
+    if make.__name__ in FEW:
+        # Each of them has a translation of its own, which is found again.
+        assert sot.stats().graphs == FEW[make.__name__]
+        assert not sot.stats().fallbacks

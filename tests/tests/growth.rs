@@ -1,0 +1,73 @@
+//! The programs of `growth/programs.py` over so many items, twice and four times as many: what the tracer does for them, counted by
+//! itself, grows no faster than the data.
+//!
+//! `SOT_CASES=keywords` runs those with that text in their name, and prints what was counted.
+//! Needs the interpreter's library at run time: `LD_LIBRARY_PATH` and `PYTHONHOME` name its prefix.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::path::Path;
+
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use sot_core::stats;
+use sot_tests::harness;
+
+/// How many items there are at first.
+const ITEMS: usize = 150;
+/// Work may grow by this where the data doubles: some of it does not depend on the data, and tables grow by leaps.
+const MOST: f64 = 2.6;
+
+/// Programs that write to a container item by item. Each write makes the tracer's picture of it anew, which counts as instructions, and
+/// so has a limit.
+const ITEM_BY_ITEM: &[&str] = &["objects_made", "list_from_outside"];
+
+/// The work of one translation of a program over `items` items, and the instructions that it follows.
+fn work_of(py: Python<'_>, program: &Bound<'_, PyAny>, tensor: &Bound<'_, PyAny>, items: usize) -> (u64, u64) {
+    let function = program.call1((items,)).unwrap();
+    let expected = program.call1((items,)).unwrap().call1((tensor,)).unwrap();
+    harness::reset();
+    harness::mark(&function).unwrap();
+    let before = stats::work_done();
+    let args = PyTuple::new(py, [tensor]).unwrap();
+    let result = harness::call(&function, &args, None).unwrap();
+    let counts = harness::counts();
+    let name = program.getattr("__name__").unwrap();
+    assert!(counts.graphs >= 1 && counts.fallbacks.is_empty(), "{name}: {counts:?}");
+    let describe = |value: &Bound<'_, PyAny>| match value.cast::<PyTuple>() {
+        Ok(values) => values.get_slice(1, values.len()).len(),
+        Err(_) => 0,
+    };
+    assert_eq!(describe(&result), describe(&expected));
+    (stats::work_done() - before, stats::snapshot().1.instructions)
+}
+
+#[test]
+fn work_grows_as_the_data_does() {
+    harness::with_tracer(|py| {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("growth/programs.py");
+        let module = harness::load_module(py, &std::fs::read_to_string(&path).unwrap(), &path).unwrap();
+        let tensor = module.getattr("tensor").unwrap().call0().unwrap();
+        let programs: Vec<Bound<'_, PyAny>> = module.getattr("PROGRAMS").unwrap().extract().unwrap();
+        let filter = std::env::var("SOT_CASES").ok();
+        let mut failures = Vec::new();
+        for program in programs {
+            let name = program.getattr("__name__").unwrap().to_string();
+            if filter.as_ref().is_some_and(|filter| !name.contains(filter)) {
+                continue;
+            }
+            let counts = [1, 2, 4].map(|times| work_of(py, &program, &tensor, ITEMS * times));
+            if filter.is_some() {
+                println!("{name}: {counts:?}");
+            }
+            for pair in counts.windows(2) {
+                let grows = |from: u64, to: u64| to as f64 / (from.max(ITEMS as u64)) as f64;
+                let is_limited = ITEM_BY_ITEM.contains(&&*name);
+                if grows(pair[0].0, pair[1].0) > MOST || !is_limited && grows(pair[0].1, pair[1].1) > MOST {
+                    failures.push(format!("{name}: {counts:?}"));
+                }
+            }
+        }
+        assert!(failures.is_empty(), "{}", failures.join("\n"));
+    });
+}
