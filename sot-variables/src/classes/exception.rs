@@ -142,7 +142,9 @@ const KEPT: &[&str] = &["args", "__cause__", "__context__", "__traceback__", "__
 fn refuse_hiding_slots(ty: &Bound<'_, PyType>) -> Flow<()> {
     for name in KEPT {
         let found = cpython::type_lookup(ty, &PyString::intern(ty.py(), name));
-        let Some(slot) = found.filter(|found| cpython::builtin_type_name(found) == "member_descriptor") else { continue };
+        let Some(slot) = found.filter(|found| cpython::builtin_type_name(found) == "member_descriptor") else {
+            continue;
+        };
         if slot.getattr("__objclass__")?.cast::<PyType>().is_ok_and(cpython::is_heap_type) {
             let text = format!("an exception whose class has a slot '{name}' beside what C code keeps");
             return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
