@@ -27,7 +27,6 @@ PACKAGES = {
     "idna": [],
     "iniconfig": [],
     "jinja2": ["markupsafe", "trio"],
-    "jmespath": [],
     "markupsafe": [],
     "mistune": [],
     "more-itertools": [],
