@@ -303,3 +303,20 @@ def test_whole__the_result_of_an_iterator_of_the_programs(x):
     no_send = delegating(iter([1, 2]))
     next(no_send)
     return x + 1, list(delegating(Countdown(2))), list(started), sent, inner.got, outcome(lambda: no_send.send(3))
+
+
+def ends_early(first, *, second=2):
+    try:
+        yield first
+        yield second
+    finally:
+        first = None
+
+
+@given(one)
+def test_the_code_of_a_generator_that_has_ended(x):
+    generator = ends_early(x)
+    next(generator)
+    generator.close()
+    toy.save(x)
+    return x + 1, generator.gi_code.co_name, generator.gi_frame, generator.__name__, list(generator)

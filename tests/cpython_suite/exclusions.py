@@ -21,6 +21,9 @@ FILES = [
      "waits for other processes or the network, and runs next to no code here"),
 ]
 
+TRACING = "has calls, lines or instructions told to a tracer, profiler or debugger; new code has others"
+STATE = "sets state of the interpreter behind the program's back, or looks at what this process has done before"
+
 # File, pattern of the test's id behind the file's name, oldest and first later minor version, reason.
 EXCLUDED = [
     ("test_contextlib", r"test_nokeepref", 8, 14, LIFETIME),
@@ -57,6 +60,26 @@ EXCLUDED = [
     ("test_coroutines", r"test_for_2", 12, 14, LIFETIME),
     ("test_inspect", r"test_cache_does_not_cause_classes_to_persist", 13, 14, LIFETIME),
     ("test_dis", r"test_binary_specialize|test_call_specialize|test_load_attr_specialize", 11, 14, FRAME),
+    ("test_bdb|test_pdb", r"test_skip|test_pdb_issue_gh_65052", 8, 14, TRACING),
+    ("test_cprofile|test_profile|test_pstats", r"test_cprofile|test_get_stats_profile", 8, 14, TRACING),
+    ("test_sys_setprofile", r"ProfileHookTestCase|ProfileSimulatorTestCase", 8, 14, TRACING),
+    ("test_sys_settrace|test_trace", r"test_20_async_for_loop|test_no_line_event_after_creating_generator|test_coverage_ignore", 8, 14, TRACING),
+    ("test_capi", r"Test_Exceptions.test_exc(_info|eption)$|Test_Pep523API", 8, 14, STATE),
+    ("test_capi", r"decrefs_once", 8, 14, LIFETIME),
+    ("test_code", r"CoExtra|CodeWeakRefTest|test_invalid_bytecode", 8, 14, FRAME),
+    ("test_ctypes", r"ObjectsTestCase|test_PyObj_FromPtr|test_PyString_FromString|RefcountTestCase", 8, 14, LIFETIME),
+    ("test_dict_version|test_type_cache", r"test_clear$|test_tp_version_tag_unique", 8, 14, REUSE),
+    ("test_frame", r"ClearTest|test_locals", 8, 14, FRAME),
+    ("test_gc|test_picklebuffer|test_xml_etree|test_xml_etree_c|test_marshal|test_socket",
+     r"test_collect_garbage|GCTests.test_frame|test_get_count|test_get_objects_arguments|test_resurrection|test_bug1055820c|test_trashcan|test_cycle|test_cyclic_gc|testFloat|testRefCount", 8, 14, LIFETIME),
+    ("test_import", r"ImportTracebackTests.test_syntax_error", 8, 14, FRAME),
+    ("test_memoryio", r"test_cow|test_sizeof", 8, 14, SIZE),
+    ("test_support", r"test_recursion", 8, 14, DEPTH),
+    ("test_sys", r"test_current_frames|test_setrecursionlimit_to_depth", 8, 14, DEPTH),
+    ("test_sys", r"test_getallocatedblocks|test_intern|test_subinterp_intern", 8, 14, IDENTITY),
+    ("test_traceback", r"test_clear$|test_name_error_suggestions|test_comparison_params_variations|test_print$", 8, 14, FRAME),
+    ("test_tracemalloc", r"test_get_traced_memory|test_new_reference", 8, 14, SIZE),
+    ("test_zipimport", r"testAFakeZlib", 8, 14, STATE),
     ("test_dis", r"test_distb_explicit_arg|test_distb_last_traceback|test_from_traceback_dis|test_loop_quicken|test_super_instructions|test_show_caches", 8, 14, FRAME),
 ]
 

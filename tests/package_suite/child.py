@@ -24,6 +24,8 @@ from child import TIMEOUT, mark  # noqa: E402
 
 del sys.path[0]
 
+# Where is said that a test does not end: pytest has the standard error for itself.
+STDERR = os.dup(2)
 # What pytest would do to the tests' code, or what needs plug-ins of the package's own that are not there.
 OPTIONS = ["-q", "--assert=plain", "-p", "no:cacheprovider", "-p", "no:faulthandler", "-o", "addopts=", "-W", "ignore"]
 
@@ -91,7 +93,7 @@ class Outcomes:
     def pytest_runtest_logstart(self, nodeid):
         self.outcome, self.began = ("passed", None), time.perf_counter()
         self.write(start=nodeid)
-        faulthandler.dump_traceback_later(TIMEOUT, exit=True, file=sys.__stderr__)
+        faulthandler.dump_traceback_later(TIMEOUT, exit=True, file=STDERR)
 
     def pytest_runtest_logreport(self, report):
         if self.outcome and self.outcome[0] == "passed" and report.outcome != "passed":

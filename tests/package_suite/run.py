@@ -21,22 +21,24 @@ import run as suite  # noqa: E402
 # Packages of many kinds: data structures, parsers, text, dates, classes that are made, generators; and what their tests need.
 PACKAGES = {
     "attrs": ["hypothesis", "cloudpickle"],
-    "bidict": ["hypothesis", "sortedcollections", "typing-extensions"],
     "boltons": [],
     "cachetools": [],
     "click": [],
     "idna": [],
-    "jinja2": ["markupsafe"],
+    "iniconfig": [],
+    "jinja2": ["markupsafe", "trio"],
     "markupsafe": [],
     "mistune": [],
     "more-itertools": [],
     "packaging": ["pretend"],
     "parso": [],
+    "pluggy": [],
     "pyparsing": [],
     "python-dateutil": ["six", "hypothesis", "freezegun"],
+    "schema": [],
     "sortedcontainers": [],
+    "tabulate": [],
     "toolz": [],
-    "wcwidth": [],
 }
 # Folders of tests, as source distributions have them.
 TESTS = ["tests", "test", "testing"]

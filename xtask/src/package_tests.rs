@@ -36,7 +36,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     if let Some(newest) = found.interpreters.last().filter(|_| options.passed_on.is_empty()) {
         let mut table = Command::new(&newest.executable);
         table.current_dir(workspace::root()).arg("tests/package_suite/table.py");
-        for minor in Minor::supported().into_iter().filter(|minor| outcome(*minor).is_file()) {
+        for minor in Minor::supported().filter(|minor| outcome(*minor).is_file()) {
             table.arg(format!("{minor}={}", outcome(minor).display()));
         }
         quietly("docs/package-tests.md", &mut table)?;

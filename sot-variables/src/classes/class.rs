@@ -112,7 +112,7 @@ impl ClassVariable {
         let in_meta = object_model::lookup(cx, this, name)?;
         if let Some((found, tracker)) = &in_meta {
             object_model::guard_descriptor(cx, found, *tracker)?;
-            if cpython::builtin_type_name(&found) == "property" {
+            if cpython::builtin_type_name(found) == "property" {
                 return object_model::bind_descriptor(cx, this, name, found, *tracker).map(Some);
             }
             if cpython::is_data_descriptor(found) && cpython::is_descriptor(found) {

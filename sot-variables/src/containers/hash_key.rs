@@ -142,7 +142,7 @@ impl HashKey {
 
     /// Whether the real key is or holds a number that may be an address.
     pub(crate) fn may_hold_address(&self, py: Python<'_>) -> bool {
-        holds_address(self.bind(py))
+        holds_address(self.bind(py), 0)
     }
 
     /// Whether nothing may look at the real key: it is not there yet, or its methods are the program's.

@@ -239,12 +239,35 @@ fn make_exhausted<'py>(py: Python<'py>, over: &str, backwards: bool) -> PyResult
 }
 
 #[pyfunction]
-fn make_finished_generator<'py>(name: &Bound<'py, PyAny>, qualname: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    let generator = name.py().eval(c"(_ for _ in ())", None, None)?;
+fn make_finished_generator<'py>(
+    name: &Bound<'py, PyAny>,
+    qualname: &Bound<'py, PyAny>,
+    code: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let generator = match code.is_none() {
+        true => name.py().eval(c"(_ for _ in ())", None, None)?,
+        false => call_of_nothing(code)?,
+    };
     generator.setattr("__name__", name)?;
     generator.setattr("__qualname__", qualname)?;
     generator.call_method0("close")?;
     Ok(generator)
+}
+
+/// A generator that has some code and is closed before any of it has run: what it is given does not matter.
+fn call_of_nothing<'py>(code: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let py = code.py();
+    let number = |name: &str| code.getattr(name)?.extract::<usize>();
+    let (positional, by_name) = (number("co_argcount")?, number("co_kwonlyargcount")?);
+    let names: Vec<String> = code.getattr("co_varnames")?.extract()?;
+    let keywords = PyDict::new(py);
+    for name in names.iter().skip(positional).take(by_name) {
+        keywords.set_item(name, py.None())?;
+    }
+    let cell = cpython::import(py, "types")?.getattr("CellType")?;
+    let cells = (0..code.getattr("co_freevars")?.len()?).map(|_| cell.call0()).collect::<PyResult<Vec<_>>>()?;
+    let nothing = PyTuple::new(py, (0..positional).map(|_| py.None()))?;
+    make_generator(code, &PyDict::new(py), &PyTuple::new(py, cells)?, &nothing, &keywords)
 }
 
 /// Calls a function made of the generator's code, which gives a generator and runs nothing.

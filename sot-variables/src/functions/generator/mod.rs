@@ -44,6 +44,8 @@ pub struct GeneratorVariable {
     qualname: Rc<str>,
     /// The function that it has its names from, where that is one of the program's or was given others.
     function: Option<VarId>,
+    /// Its code, which one that has ended has, too; of one that was there before the trace nobody asks here.
+    code: Option<Rc<Py<PyAny>>>,
     state: State,
 }
 
@@ -52,6 +54,7 @@ pub(crate) fn name_after(cx: &mut OpcodeExecutor<'_>, generator: VarId, function
     let Some(payload) = cx.vars.as_kind::<GeneratorVariable>(generator) else { return Ok(()) };
     let State::Fresh(frame) = &payload.state else { return Ok(()) };
     let state = State::Fresh(Rc::clone(frame));
+    let code = payload.code.clone();
     let mut names = Vec::new();
     for name in ["__name__", "__qualname__"] {
         let real = cx.see(function)?.object().map(|function| function.bind(cx.py).getattr(name)).transpose()?;
@@ -66,7 +69,7 @@ pub(crate) fn name_after(cx: &mut OpcodeExecutor<'_>, generator: VarId, function
         names.push(Rc::from(name.ok_or_else(unknown)?));
     }
     let (qualname, name) = (names.pop().unwrap_or_default(), names.pop().unwrap_or_default());
-    cx.vars.set(generator, Rc::new(GeneratorVariable { name, qualname, function: Some(function), state }));
+    cx.vars.set(generator, Rc::new(GeneratorVariable { name, qualname, function: Some(function), code, state }));
     Ok(())
 }
 
@@ -111,19 +114,22 @@ impl GeneratorVariable {
     pub fn new(frame: Frame) -> Self {
         let code = &frame.code.code;
         let (name, qualname) = (code.name.as_str().into(), code.qualname.as_str().into());
-        GeneratorVariable { name, qualname, function: None, state: State::Fresh(Rc::new(frame)) }
+        let object = Python::attach(|py| frame.code.object.clone_ref(py));
+        let code = Some(Rc::new(object));
+        GeneratorVariable { name, qualname, function: None, code, state: State::Fresh(Rc::new(frame)) }
     }
 
     fn wrap(_: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, _: TrackerId) -> Flow<Rc<dyn Variable>> {
         let name: Rc<str> = "generator".into();
         let state = State::Real(object.clone().unbind());
-        Ok(Rc::new(GeneratorVariable { qualname: Rc::clone(&name), name, function: None, state }))
+        Ok(Rc::new(GeneratorVariable { qualname: Rc::clone(&name), name, function: None, code: None, state }))
     }
 
     /// One of that name that has ended.
     fn named(&self) -> Self {
         let (name, qualname) = (Rc::clone(&self.name), Rc::clone(&self.qualname));
-        GeneratorVariable { name, qualname, function: self.function, state: State::Finished(None) }
+        let (function, code) = (self.function, self.code.clone());
+        GeneratorVariable { name, qualname, function, code, state: State::Finished(None) }
     }
 
     fn frame(&self) -> Option<&Rc<Frame>> {

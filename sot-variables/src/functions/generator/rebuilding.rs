@@ -62,7 +62,14 @@ fn text_constant(cg: &mut CodeGen<'_, '_>, text: &str) -> VarId {
 /// Emits code that makes a generator of that name which has ended.
 pub(super) fn rebuild_finished(cg: &mut CodeGen<'_, '_>, ended: &GeneratorVariable) -> Flow<()> {
     let (name, qualname) = (text_constant(cg, &ended.name), text_constant(cg, &ended.qualname));
-    emit_call(cg, rebuild::finished_generator, &[name, qualname])
+    let code = match &ended.code {
+        Some(code) => {
+            let tracker = cg.cx.constant_tracker(code.clone_ref(cg.cx.py));
+            cg.cx.wrap(&code.bind(cg.cx.py).clone(), tracker)
+        }
+        None => cg.cx.none(),
+    };
+    emit_call(cg, rebuild::finished_generator, &[name, qualname, code])
 }
 
 impl GeneratorVariable {
