@@ -164,14 +164,14 @@ fn follow_or_call<'py>(
         let parts = parts_of(cx, this, function)?;
         for name in &reads {
             let read = cx.find_global_in(&parts.globals, &Rc::from(name.as_str()))?;
-            let real = cpython::function_globals(function).get_item(name.as_str())?;
-            let (Some(read), Some(real)) = (read, real) else {
+            let bound = cpython::function_globals(function).get_item(name.as_str())?;
+            let (Some(read), Some(bound)) = (read, bound) else {
                 return Err(Unwind::break_graph(ReasonId::UnsupportedCall, format!("the global '{name}' is gone")));
             };
-            if cx.see(read)?.object().is_none_or(|object| !object.is(&real)) {
+            if cx.see(read)?.object().is_none_or(|object| !object.is(&bound)) {
                 return Err(Unwind::break_graph(ReasonId::UnsupportedCall, format!("the global '{name}' is another")));
             }
-            guard_identity(cx, read, real.as_unbound());
+            guard_identity(cx, read, bound.as_unbound());
         }
         cx.call_graph(CallKind::Api, &callee, &tracker::name(function), args)
     };
