@@ -6,6 +6,8 @@ import contextlib
 import sys
 import warnings
 
+import types
+
 import paddle
 import pytest
 from paddle import nn
@@ -30,6 +32,8 @@ class OtherPlace:
 class OtherTracer:
     """Paddle's tracer with another device."""
 
+    __module__ = AUTO_CAST.__name__
+
     def __init__(self, tracer):
         vars(self)["tracer"] = tracer
 
@@ -42,9 +46,15 @@ class OtherTracer:
 
 @pytest.fixture
 def casting(monkeypatch):
-    real = AUTO_CAST._dygraph_tracer
-    monkeypatch.setattr(AUTO_CAST, "_dygraph_tracer", lambda: None if real() is None else OtherTracer(real()))
-    monkeypatch.setattr(AUTO_CAST, "_is_custom_device_bfloat16_supported", lambda: True)
+    monkeypatch.setattr(AUTO_CAST, "real_tracer", AUTO_CAST._dygraph_tracer, raising=False)
+    monkeypatch.setattr(AUTO_CAST, "OtherTracer", OtherTracer, raising=False)
+    put_in_place(monkeypatch, "_dygraph_tracer", lambda: None if real_tracer() is None else OtherTracer(real_tracer()))
+    put_in_place(monkeypatch, "_is_custom_device_bfloat16_supported", lambda: True)
+
+
+def put_in_place(monkeypatch, name, function):
+    """As a function of Paddle's own: one of the program's that is put in the place of Paddle's would be followed."""
+    monkeypatch.setattr(AUTO_CAST, name, types.FunctionType(function.__code__, vars(AUTO_CAST), name))
 
 
 def state():
