@@ -136,11 +136,11 @@ fn initialized_in_c_only(init: Option<&Bound<'_, PyAny>>) -> bool {
 }
 
 /// What C code keeps in each exception.
-const KEPT: &[&str] = &["args", "__cause__", "__context__", "__traceback__", "__suppress_context__", "value", "code"];
+const KEPT: &[&str] = &["args", "__cause__", "__context__", "__traceback__", "__suppress_context__"];
 
 /// Slots of a class of the program's may have the names of what C code keeps: both are there then.
 fn refuse_hiding_slots(ty: &Bound<'_, PyType>) -> Flow<()> {
-    for name in KEPT {
+    for name in KEPT.iter().copied().chain(held_attribute(ty)) {
         let found = cpython::type_lookup(ty, &PyString::intern(ty.py(), name));
         let Some(slot) = found.filter(|found| cpython::builtin_type_name(found) == "member_descriptor") else {
             continue;
