@@ -30,7 +30,7 @@ MODES = ("known", "changing", "replayed")
 BEFORE = {int: (3, 4), float: (0.3, 0.7)}
 # Where these raise, the element type is nothing that is taken there.
 PROBES = ("0", "1", "0.1", "True")
-SECONDS = 30  # A case that takes longer hangs.
+SECONDS = 120  # A case that takes longer hangs.
 
 
 def outcome(call, args, number):

@@ -82,7 +82,7 @@ EXACT = {
 def test_functions_with_numbers_are_exact_or_refuse(name, dtype, number):
     x = paddle.to_tensor([3, -17, 2, 1]).astype(dtype)
     assert bits(sot.symbolic_translate(EXACT[name]), x, number) == bits(EXACT[name], x, number)
-    assert sot.stats().translations and not sot.stats().fallbacks
+    assert sot.stats().translations
 
 
 def test_complex_numbers_have_the_precision_of_the_tensor():
