@@ -2,6 +2,7 @@
 
 use pyo3::prelude::*;
 
+use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{CallArgs, OpcodeExecutor};
 use sot_core::variable::VarId;
@@ -51,11 +52,12 @@ fn two(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<[VarId; 2]> {
 
 /// Where the trace has reached the cache as a dict, the functions here would not see what it wrote there.
 fn refuse_reached_cache(cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
-    let cache = library(cx.py, "linecache", "cache")?.into_bound(cx.py);
-    match cx.met(&cache) {
-        Some(_) => Err(cannot("linecache, whose cache the function has reached")),
-        None => Ok(()),
+    let module = cpython::import(cx.py, "linecache")?;
+    // Before 3.9 the cache is cleared by putting another one in its place.
+    if cx.met(&module.getattr("cache")?).is_some() || cx.effects.binds_globals(&module.dict().unbind()) {
+        return Err(cannot("linecache, whose cache the function has reached"));
     }
+    Ok(())
 }
 
 fn known_file(cx: &mut OpcodeExecutor<'_>, file: VarId) -> Flow<String> {

@@ -244,10 +244,8 @@ fn make_finished_generator<'py>(
     qualname: &Bound<'py, PyAny>,
     code: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let generator = match code.is_none() {
-        true => name.py().eval(c"(_ for _ in ())", None, None)?,
-        false => call_of_nothing(code)?,
-    };
+    let generator =
+        if code.is_none() { name.py().eval(c"(_ for _ in ())", None, None)? } else { call_of_nothing(code)? };
     generator.setattr("__name__", name)?;
     generator.setattr("__qualname__", qualname)?;
     generator.call_method0("close")?;
