@@ -296,7 +296,8 @@ def test_hooks_of_the_function_itself(same):
     fast = sot.symbolic_translate(f)
     for _ in range(3):
         same(fast(x), f(x))
-    assert sot.stats().graphs and not sot.stats().fallbacks
+    # The hooks are others at each call: what looks at them is left to CPython in the end.
+    assert sot.stats().graphs and all("too-many-translations" in reason for reason in sot.stats().fallbacks)
 
 
 def test_modes_are_switched_in_the_function(same):

@@ -65,7 +65,8 @@ impl<'a> Account<'a> {
     }
 
     pub(super) fn should_generalize(&self) -> bool {
-        !self.settling.is_of_loop() && self.settling.should_generalize()
+        // Behind a break less is assumed anyway.
+        self.cache.origin().is_none() && self.settling.should_generalize()
     }
 
     /// Counts a translation, in which code was followed.
