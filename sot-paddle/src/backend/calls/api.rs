@@ -349,9 +349,11 @@ fn of_function(paddle: &Paddle, callable: &Bound<'_, PyAny>) -> PyResult<CallPol
     Ok(policy)
 }
 
-/// Whether it is what tensors have under the name of a special method, and a program's values have one, too.
+/// Whether it is what tensors have under the name of a special method, and a program's values have one, too. A method that breaks
+/// the graph where it is called on a tensor is no such one: as a function it is followed.
 fn is_special_method(paddle: &Paddle, callable: &Bound<'_, PyAny>, name: &str) -> PyResult<bool> {
-    if !name.starts_with("__") || !name.ends_with("__") {
+    let breaks = || BREAKING_ATTRIBUTES.iter().any(|(breaking, _)| *breaking == name);
+    if !name.starts_with("__") || !name.ends_with("__") || breaks() {
         return Ok(false);
     }
     let py = callable.py();
