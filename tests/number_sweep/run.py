@@ -21,7 +21,6 @@ from pathlib import Path
 
 # Cases that differ, by place and element type. They are listed, and are no failure.
 KNOWN = {
-    ("paddle.isclose(atol)", "complex64"): "an integer is refused in eager mode only",
     ("paddle.nn.functional.elu(alpha)", "bfloat16"): "2**31 is refused in eager mode only",
 }
 

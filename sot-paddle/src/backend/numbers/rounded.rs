@@ -108,7 +108,7 @@ impl Given {
             "__setitem__" => self.rounds && given(2, "value")?.is_some_and(|given| given.is_instance_of::<PyInt>()),
             // Eager mode brings no tensor to another type in place.
             name if in_place && ARITHMETIC.contains(&name) && dtype(1)?.is_some() => dtype(0)? != dtype(1)?,
-            "allclose" | "isclose" => {
+            "allclose" | "isclose" | "_allclose" | "_isclose" => {
                 let floats = [given(2, "rtol")?, given(3, "atol")?];
                 floats.iter().flatten().any(|given| !given.is_instance_of::<PyFloat>())
             }
