@@ -103,7 +103,14 @@ impl Given {
             Ok(meta::of_value(paddle, &given)?.map(|meta| meta.dtype))
         };
         let refuses = match name {
-            INCREMENT => self.rounds || dtype(0)?.is_some_and(|dtype| dtype.starts_with("complex")),
+            // Beside a float, integers and all short types are computed as in eager mode.
+            INCREMENT => {
+                let is_integer = given(1, "value")?.is_some_and(|given| given.is_instance_of::<PyInt>());
+                let refused_in_eager_mode = |dtype: Rc<str>| {
+                    dtype.starts_with("complex") || matches!(&*dtype, "int8" | "int16" | "uint8" | "bool" | "bfloat16")
+                };
+                self.rounds && is_integer || dtype(0)?.is_some_and(refused_in_eager_mode)
+            }
             // Eager mode writes the number as a float32, or as a double.
             "__setitem__" => self.rounds && given(2, "value")?.is_some_and(|given| given.is_instance_of::<PyInt>()),
             // Eager mode brings no tensor to another type in place.
@@ -236,10 +243,11 @@ pub(crate) fn rounds(number: f64) -> bool {
     number.is_finite() && f64::from(number as f32) != number
 }
 
-/// Whether a `float32` looks like one that another number has been rounded to.
+/// Whether a `float32` looks like one that another number has been rounded to. The largest one stands for no bound.
 #[expect(clippy::cast_possible_truncation, reason = "the number is a float32 already")]
 fn uses_all_bits(number: f64) -> bool {
-    number.is_finite() && (number as f32).to_bits() & 0x3f != 0
+    let short = number as f32;
+    short.is_finite() && short.abs() != f32::MAX && short.to_bits() & 0x3f != 0
 }
 
 #[cfg(test)]
@@ -254,6 +262,7 @@ mod tests {
 
     #[test]
     fn a_tenth_uses_all_bits() {
+        assert!(!uses_all_bits(f64::from(f32::MAX)) && !uses_all_bits(f64::from(f32::MIN)));
         assert!(uses_all_bits(f64::from(0.1_f32)) && !uses_all_bits(0.75) && !uses_all_bits(100_000.0));
     }
 }
