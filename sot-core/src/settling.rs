@@ -89,7 +89,9 @@ impl Settling {
     /// The code goes on changing: what was followed in its translations may be what changes.
     pub fn goes_on_changing(&self) {
         let followed = self.followed.lock().unwrap_or_else(PoisonError::into_inner);
-        for account in followed.iter().filter_map(Weak::upgrade).filter(|account| !std::ptr::eq(&**account, self)) {
+        for account in
+            followed.iter().filter_map(Weak::upgrade).filter(|account| !std::ptr::eq(Arc::as_ptr(account), self))
+        {
             account.is_below.store(true, Ordering::Relaxed);
         }
     }

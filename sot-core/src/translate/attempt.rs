@@ -9,7 +9,7 @@ use crate::cache::{CodeCache, Entry};
 use crate::codegen::{CodeGen, NewCode};
 use crate::cpython::{self, FreshFrame};
 use crate::error::{Flow, PlannedBreak, Reason, ReasonId, Unwind};
-use crate::executor::{BreakPoint, CodeUnit, Exit, Frame, OpcodeExecutor};
+use crate::executor::{BreakPoint, CodeUnit, Exit, Frame, OpcodeExecutor, ValuePolicy};
 use crate::log;
 use crate::opcode::OpcodeSet;
 use crate::runtime::Runtime;
@@ -34,12 +34,12 @@ pub(super) fn translate_to_the_end(
     runtime: &'static Runtime,
     cache: &CodeCache,
     frame: &FreshFrame<'_, '_>,
-    generalizes: bool,
+    policy: ValuePolicy,
 ) -> PyResult<Translation> {
     let mut planned = None;
     let _here = TranslatingHere::new();
     for _ in 0..MAX_RESTARTS {
-        match translate(py, runtime, cache, frame, planned.take(), generalizes)? {
+        match translate(py, runtime, cache, frame, planned.take(), policy)? {
             Attempt::Done(translation) => return Ok(*translation),
             Attempt::Again(plan) => planned = plan.map(|plan| *plan),
         }
@@ -70,7 +70,7 @@ fn translate(
     cache: &CodeCache,
     frame: &FreshFrame<'_, '_>,
     planned: Option<PlannedBreak>,
-    generalizes: bool,
+    policy: ValuePolicy,
 ) -> PyResult<Attempt> {
     let _quiet = cpython::suspend(py);
     let start = Instant::now();
@@ -83,7 +83,7 @@ fn translate(
     // Where an attempt was given up there is work to compile.
     let wanted = cache.is_root() || planned.is_some() || always_compiles();
     let mut cx = executor(py, runtime, cache, frame, planned)?;
-    cx.generalizes = generalizes;
+    cx.policy = policy;
     let result = simulate(&mut cx, frame, &unit);
     cx.note_steps_in_vain();
     cache.close_sizes(cx.sizes.take_settled());
@@ -192,7 +192,7 @@ fn conclude(cx: &mut OpcodeExecutor<'_>, new_code: Option<NewCode>, reason: Opti
     let comes_last = any_number || cx.sizes.are_open();
     let entry = Entry::new(guards, new_code.map(|new| new.code), alone, comes_last)
         .whole(reason.is_none())
-        .replacing(any_number && cx.generalizes);
+        .replacing(any_number && cx.policy == ValuePolicy::Generalize);
     Ok(Translation { entry, reason, met_tensors: cx.has_met_tensors(), followed: cx.followed() })
 }
 

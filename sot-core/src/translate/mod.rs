@@ -126,7 +126,7 @@ fn miss(runtime: &'static Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>
         cache.insert(py, Arc::clone(&entry));
         return verdict(py, &entry);
     }
-    let translation = match translate_to_the_end(py, runtime, cache, frame, account.should_generalize()) {
+    let translation = match translate_to_the_end(py, runtime, cache, frame, account.policy()) {
         Ok(translation) => translation,
         Err(error) if cpython::is_interrupt(py, &error) => {
             let comes_again = cpython::interrupt_again(py, &error).unwrap_or(false);
