@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyInt, PyTuple};
 
 use super::wrap::{is_number, is_text};
-use super::{BinaryOp, CompareOp, OpcodeExecutor};
+use super::{BinaryOp, CompareOp, OpcodeExecutor, ValuePolicy};
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::guard::{Identity, Test};
 use crate::tracker::{self, ById, Computation, Tracker, TrackerId};
@@ -56,8 +56,8 @@ impl LazyNumber {
     pub(super) fn refuse_if_too_many(&self, cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
         let value = self.value.bind(cx.py);
         let enough = match value.is_exact_instance_of::<PyFloat>() {
-            _ if is_text(value) && !cx.generalizes => TEXTS,
-            _ if cx.is_resumed || cx.generalizes => BEHIND_BREAKS,
+            _ if is_text(value) && cx.policy == ValuePolicy::Specialize => TEXTS,
+            _ if cx.is_resumed || cx.policy == ValuePolicy::Generalize => BEHIND_BREAKS,
             true => FLOATS,
             false => INTEGERS,
         };
@@ -106,7 +106,7 @@ impl<'py> OpcodeExecutor<'py> {
     #[must_use]
     pub fn goes_on_differing(&self, tracker: TrackerId) -> bool {
         let others = self.changing.get(&self.trackers.text(self.py, tracker)).copied().unwrap_or(0);
-        others >= if self.is_resumed || self.generalizes { BEHIND_BREAKS } else { VALUES }
+        others >= if self.is_resumed || self.policy == ValuePolicy::Generalize { BEHIND_BREAKS } else { VALUES }
     }
 
     /// The answers of many comparisons make a path for each combination of them: where there are many already, the comparison

@@ -73,6 +73,15 @@ pub enum Exit {
     Yield(VarId),
 }
 
+/// What becomes of values that differ from call to call, where they are needed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ValuePolicy {
+    /// Some are assumed, each in a translation of its own.
+    Specialize,
+    /// None is assumed once more.
+    Generalize,
+}
+
 /// The state of one translation.
 pub struct OpcodeExecutor<'py> {
     /// The interpreter.
@@ -91,8 +100,8 @@ pub struct OpcodeExecutor<'py> {
     pub changing: HashMap<String, usize>,
     /// How many translations of the outermost frame there are.
     pub others: usize,
-    /// Whether what differs is better not assumed for one more value.
-    pub generalizes: bool,
+    /// What becomes of values that differ from call to call.
+    pub policy: ValuePolicy,
     /// Which sizes of tensors are left open.
     pub sizes: Sizes,
     /// Whether the outermost frame is that of a resume function.
@@ -164,7 +173,7 @@ impl<'py> OpcodeExecutor<'py> {
             graph: FunctionGraph::new(py, runtime),
             changing: HashMap::new(),
             others: 0,
-            generalizes: false,
+            policy: ValuePolicy::Specialize,
             sizes: Sizes::default(),
             is_resumed: false,
             passing: Passing::default(),

@@ -9,7 +9,7 @@ use crate::cache::{CodeCache, Entry};
 use crate::codegen::{CodeGen, NewCode};
 use crate::cpython::{self, FreshFrame};
 use crate::error::{Flow, PlannedBreak, Reason, ReasonId, Unwind};
-use crate::executor::{BreakPoint, CodeUnit, Exit, Frame, OpcodeExecutor, Refusals};
+use crate::executor::{BreakPoint, CodeUnit, Exit, Frame, OpcodeExecutor, Refusals, ValuePolicy};
 use crate::log;
 use crate::opcode::OpcodeSet;
 use crate::runtime::Runtime;
@@ -34,13 +34,13 @@ pub(super) fn translate_to_the_end(
     runtime: &'static Runtime,
     cache: &CodeCache,
     frame: &FreshFrame<'_, '_>,
-    generalizes: bool,
+    policy: ValuePolicy,
 ) -> PyResult<Translation> {
     let mut planned = None;
     let mut refusals = Refusals::default();
     let _here = TranslatingHere::new();
     for _ in 0..MAX_RESTARTS {
-        match translate(py, runtime, cache, frame, planned.take(), (&mut refusals, generalizes))? {
+        match translate(py, runtime, cache, frame, planned.take(), (&mut refusals, policy))? {
             Attempt::Done(translation) => return Ok(*translation),
             Attempt::Again(plan) => planned = plan.map(|plan| *plan),
         }
@@ -71,7 +71,7 @@ fn translate(
     cache: &CodeCache,
     frame: &FreshFrame<'_, '_>,
     planned: Option<PlannedBreak>,
-    (refusals, generalizes): (&mut Refusals, bool),
+    (refusals, policy): (&mut Refusals, ValuePolicy),
 ) -> PyResult<Attempt> {
     let _quiet = cpython::suspend(py);
     let start = Instant::now();
@@ -84,7 +84,7 @@ fn translate(
     // Where an attempt was given up there is work to compile.
     let wanted = cache.is_root() || planned.is_some() || always_compiles();
     let mut cx = executor(py, runtime, cache, frame, planned)?;
-    cx.generalizes = generalizes;
+    cx.policy = policy;
     cx.refusals = std::mem::take(refusals);
     let result = simulate(&mut cx, frame, &unit);
     *refusals = std::mem::take(&mut cx.refusals);
@@ -198,7 +198,7 @@ fn conclude(cx: &mut OpcodeExecutor<'_>, new_code: Option<NewCode>, reason: Opti
     let comes_last = any_number || cx.sizes.are_open();
     let entry = Entry::new(guards, new_code.map(|new| new.code), alone, comes_last)
         .whole(reason.is_none())
-        .replacing(any_number && cx.generalizes);
+        .replacing(any_number && cx.policy == ValuePolicy::Generalize);
     Ok(Translation { entry, reason, met_tensors: cx.has_met_tensors(), followed: cx.followed() })
 }
 

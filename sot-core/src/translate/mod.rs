@@ -128,7 +128,7 @@ fn miss(runtime: &'static Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>
         cache.insert(py, Arc::clone(&entry));
         return verdict(py, &entry);
     }
-    let translation = match translate_to_the_end(py, runtime, cache, frame, account.should_generalize()) {
+    let translation = match translate_to_the_end(py, runtime, cache, frame, account.policy()) {
         Ok(translation) => translation,
         // Another thread has ended this one's work: what is no `Exception` is no bug of ours.
         Err(error) if !error.is_instance_of::<PyException>(py) => return Verdict::Raise(error),

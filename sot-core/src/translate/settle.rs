@@ -9,7 +9,7 @@ use pyo3::types::{PyCode, PyWeakrefMethods};
 use crate::cache::{CodeCache, Forbidden};
 use crate::cpython::{FreshFrame, Verdict};
 use crate::error::{Reason, ReasonId};
-use crate::executor::CodeUnit;
+use crate::executor::{CodeUnit, ValuePolicy};
 use crate::log;
 use crate::runtime::Runtime;
 use crate::settling::{of_place, Settling};
@@ -58,15 +58,22 @@ impl<'a> Account<'a> {
             let text = "each call would need another translation";
             let reason = Reason { stack: vec![place_of(code)], ..Reason::new(ReasonId::TooManyEntries, text) };
             log::write(log::BREAKS, &format!("[Fallback]: {reason}"));
-            failures().iter().for_each(|text| log::write(log::BREAKS, &format!("  does not hold: {text}")));
+            for text in failures() {
+                log::write(log::BREAKS, &format!("  does not hold: {text}"));
+            }
             count_fallback(&reason);
         }
         Verdict::Original { disable_eval_frame: false }
     }
 
-    pub(super) fn should_generalize(&self) -> bool {
+    pub(super) fn policy(&self) -> ValuePolicy {
         // Behind a break less is assumed anyway.
-        self.cache.origin().is_none() && self.settling.should_generalize()
+        let generalizes = self.cache.origin().is_none() && self.settling.should_generalize();
+        if generalizes {
+            ValuePolicy::Generalize
+        } else {
+            ValuePolicy::Specialize
+        }
     }
 
     /// Counts a translation, in which code was followed.
