@@ -81,9 +81,9 @@ impl OpcodeExecutor<'_> {
         self.patience.most = if always { ASKED.first } else { ASKED.now() };
     }
 
-    /// Counts the instructions of a trace that has ended, if it met no tensor.
+    /// Counts the instructions of a trace that has ended, if it met no tensor, and was not given up for a signal.
     pub(crate) fn note_steps_in_vain(&self) {
-        if !self.has_met_tensors() {
+        if !self.has_met_tensors() && self.patience.signal.is_none() {
             IN_VAIN.fetch_add(self.patience.steps, Ordering::Relaxed);
         }
     }

@@ -2,8 +2,9 @@
 //! lists of exceptions that give their reason; there is no list of the functions themselves.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyCFunction, PyType};
+use pyo3::types::{PyBool, PyCFunction, PyString, PyType};
 use sot_core::backend::{CallPolicy, Returns, TensorAttribute, TensorMeta};
+use sot_core::cpython;
 
 use crate::backend::calls::foundation;
 use crate::backend::calls::layer;
@@ -358,7 +359,9 @@ fn is_special_method(paddle: &Paddle, callable: &Bound<'_, PyAny>, name: &str) -
     }
     let py = callable.py();
     let own = paddle.defined(py, &paddle.tensor_type, name)?;
-    Ok(own.is_some_and(|own| own.is(callable)) && paddle.defined(py, &paddle.value_type, name)?.is_some())
+    let of_object = cpython::type_lookup(&py.get_type::<PyAny>(), &PyString::new(py, name));
+    let is_own = own.is_some_and(|own| own.is(callable)) && of_object.is_none_or(|of_object| !of_object.is(callable));
+    Ok(is_own && paddle.defined(py, &paddle.value_type, name)?.is_some())
 }
 
 /// Whether calling it makes a generator: what a function that makes context managers was made from.

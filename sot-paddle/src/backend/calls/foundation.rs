@@ -30,7 +30,20 @@ pub(crate) struct Foundation {
 /// What is looked up in one place.
 struct Part {
     holder: Holder,
-    entries: Vec<(Py<PyString>, Py<PyAny>)>,
+    entries: Vec<Entry>,
+}
+
+struct Entry {
+    name: Py<PyString>,
+    was: Py<PyAny>,
+    /// Another object of its class does the same.
+    is_instance: bool,
+}
+
+impl Entry {
+    fn is_still(&self, found: &Bound<'_, PyAny>) -> bool {
+        found.is(&self.was) || self.is_instance && found.get_type().is(self.was.bind(found.py()).get_type())
+    }
 }
 
 enum Holder {
@@ -198,13 +211,13 @@ impl Foundation {
 
 impl Part {
     fn stands(&self, py: Python<'_>) -> bool {
-        self.entries.iter().all(|(name, was)| {
-            let name = name.bind(py);
+        self.entries.iter().all(|entry| {
+            let name = entry.name.bind(py);
             let found = match &self.holder {
                 Holder::Namespace(dict) => cpython::dict_get(dict.bind(py), name.as_any()),
                 Holder::Class(class) => cpython::type_lookup(class.bind(py), name),
             };
-            found.is_some_and(|found| found.is(was))
+            found.is_some_and(|found| entry.is_still(&found))
         })
     }
 }
@@ -373,7 +386,12 @@ impl<'a, 'py> Search<'a, 'py> {
         if !known.insert(name.to_string()) {
             return Ok(());
         }
-        self.places[*at].entries.push((name.clone().unbind(), value.clone().unbind()));
+        let entry = Entry {
+            name: name.clone().unbind(),
+            was: value.clone().unbind(),
+            is_instance: origin::is_instance(value)?,
+        };
+        self.places[*at].entries.push(entry);
         if origin::is_own(value)? {
             self.value(value)?;
         } else if self.replaced.is_none() {

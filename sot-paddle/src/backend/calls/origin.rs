@@ -38,6 +38,13 @@ pub(crate) fn value_of<'py>(value: &Bound<'py, PyAny>) -> PyResult<Value<'py>> {
     Ok(Value::Holder(held.into_iter().filter(|held| !held.is_none()).collect()))
 }
 
+/// Whether it is an object of a class in Python, such as the one that gives Paddle's operations their names: Paddle itself puts
+/// others in its place.
+pub(crate) fn is_instance(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let is_named = value.is_instance_of::<PyType>() || value.is_instance_of::<PyModule>();
+    Ok(!is_named && matches!(value_of(value)?, Value::Other) && cpython::is_heap_type(&value.get_type()))
+}
+
 fn is_of_functools(class: &Bound<'_, PyType>) -> PyResult<bool> {
     let functools = cpython::import(class.py(), "functools")?;
     Ok(functools.getattr_opt(class.name()?)?.is_some_and(|of_library| of_library.is(class)))

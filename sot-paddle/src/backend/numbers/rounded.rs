@@ -70,13 +70,17 @@ impl Given {
         kwargs: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let mut given = Given::default();
+        // Makes an array of a number of numpy's, whatever its type.
+        let is_array = scalar::name(callee)?.as_deref() == Some("to_tensor");
         for argument in args.iter().chain(kwargs.into_iter().flat_map(PyDictMethods::values)) {
-            given.note(&argument)?;
+            if !(is_array && numpy::is_value_type(&argument.get_type())) {
+                given.note(&argument)?;
+            }
         }
         if (given.is_large || given.is_complex) && scalar::operator_name(kind, callee)?.is_none() {
             return Err(refused("a complex number, or one beyond float32, is for eager mode to take or refuse"));
         }
-        if given.is_no_number && checks_numbers(callee)? {
+        if given.is_no_number && checks_numbers(callee)? && !fills_floating(paddle, callee, args, kwargs)? {
             return Err(refused("a bound that is infinite, or not a number, is for eager mode to take or refuse"));
         }
         given.refuse_by_name(paddle, kind, &scalar::name(callee)?.unwrap_or_default(), args, kwargs)?;
@@ -210,6 +214,20 @@ impl Given {
 /// Whether a function may refuse a number that is not finite.
 pub(crate) fn checks_numbers(callee: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(scalar::name(callee)?.is_some_and(|name| CHECKING.contains(&name.trim_end_matches('_'))))
+}
+
+/// Whether it is `full_like` of a floating tensor, in its own element type: that takes any number.
+fn fills_floating(
+    paddle: &Paddle,
+    callee: &Bound<'_, PyAny>,
+    args: &Bound<'_, PyTuple>,
+    kwargs: Option<&Bound<'_, PyDict>>,
+) -> PyResult<bool> {
+    if scalar::name(callee)?.as_deref() != Some("full_like") || args.len() != 2 {
+        return Ok(false);
+    }
+    let is_floating = meta::of_value(paddle, &args.get_item(0)?)?.is_some_and(|meta| meta.dtype.contains("float"));
+    Ok(is_floating && kwargs.is_none_or(PyDictMethods::is_empty))
 }
 
 fn refused(text: &str) -> PyErr {

@@ -99,7 +99,8 @@ pub(crate) fn number_for(tensor: &TensorMeta, operator: &str, number: &Bound<'_,
             && matches!(&*tensor.dtype, "float32" | "float64")
             && !matches!(operator, "and" | "or" | "xor" | "matmul")
             // Those that compute with one of one dimension, or in another way than with Python's.
-            && !(&*name == "float32" && matches!(operator, "truediv" | "mul" | "pow"))
+            && !(&*name == "float32" && matches!(operator, "truediv" | "pow"))
+            && !(&*name == "float32" && operator == "mul" && (tensor.shape.is_empty() || &*tensor.dtype == "float64"))
     };
     (&*name == "float64" || is_plain()).then(|| number.call_method0("item").ok()).flatten().map(Bound::unbind)
 }
