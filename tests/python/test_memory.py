@@ -125,7 +125,8 @@ def test_changes_of_an_object(same, read):
             same(fast(x), run(x)), how
         change(thing)
         same(fast(x), run(x)), how
-    assert not sot.stats().fallbacks
+    # Each change asks for another translation, up to where the function is left to CPython.
+    assert all("too-many-translations" in reason for reason in sot.stats().fallbacks)
 
 
 @pytest.mark.parametrize("where", [Thing, Other])
