@@ -15,7 +15,7 @@ const FREE: u64 = 6;
 /// and so many of one that was followed in all those of a caller that goes on changing.
 const FREE_BELOW: u64 = 2;
 /// For each of its resume functions, which share its account, so many more.
-const FREE_BEHIND: u64 = 3;
+const FREE_BEHIND: u64 = 2;
 /// So many of them assume what differs; the last one breaks where it is asked for.
 const ASSUMING: u64 = 5;
 /// Frames left to CPython that count as one that a translation served: what has settled meanwhile is found out some day.

@@ -125,6 +125,7 @@ def test_changes_of_an_object(same, read):
             same(fast(x), run(x)), how
         change(thing)
         same(fast(x), run(x)), how
+    # Each change asks for another translation, up to where the function is left to CPython.
     assert all("too-many-translations" in reason for reason in sot.stats().fallbacks)
 
 

@@ -57,7 +57,8 @@ def test_operators_with_a_float_that_differs(name, dtype):
     counted = sot.stats()
     if dtype in ("float32", "float64"):
         assert counted.translations <= 4 and not counted.breaks
-    assert not counted.fallbacks
+    # Where a number cannot stay open, the function is CPython's after some of them.
+    assert all("too-many-translations" in reason for reason in counted.fallbacks)
 
 
 FUNCTIONS = {
@@ -104,7 +105,8 @@ def test_functions_with_a_float_that_differs(name, dtype, shape):
     everywhere = ("less", "greater", "equal", "where", "full", "full_of_named_types", "scale", "lerp")
     if dtype == "float32" and name in everywhere:
         assert counted.translations <= 4 and not counted.breaks, counted
-    assert not counted.fallbacks
+    # Where a number cannot stay open, the function is CPython's after some of them.
+    assert all("too-many-translations" in reason for reason in counted.fallbacks)
 
 
 def test_gradients_through_functions_with_a_float_that_differs():
