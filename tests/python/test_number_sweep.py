@@ -138,7 +138,8 @@ def test_numbers_that_change(dtype):
     fast, x = sot.symbolic_translate(step), paddle.to_tensor([3, -17, 2, 1]).astype(dtype)
     for number in [3, 4, 5, 2**24 + 1, 2**31 - 1, 2654435761, 2**53 + 1, 0.3, 0.7, 0.1, 1e-45, float("nan"), float("inf")]:
         assert bits(fast, x, number) == bits(step, x, number), number
-    assert not sot.stats().fallbacks
+    # So many numbers, each given once, are left to CPython in the end.
+    assert sot.stats().graphs and all("too-many-translations" in reason for reason in sot.stats().fallbacks)
 
 
 def test_numbers_of_numpy():

@@ -86,8 +86,8 @@ def test_a_loop_without_end_is_left_for_a_handler(alarms):
 
 
 def long(x):
-    n = 0
-    for i in range(60_000):
+    x, n = x + 0, 0  # Without a tensor, a trace is given up early.
+    for i in range(20_000):
         n += i & 1
     return x * n
 
@@ -101,7 +101,7 @@ def test_a_long_trace_is_given_up_a_few_times_only_where_signals_come_all_the_ti
 
     alarms(note, 0.01)
     for _ in range(4):
-        assert float(fast(paddle.ones([]))) == 20_000
+        assert float(fast(paddle.ones([]))) == 10_000
     signal.setitimer(signal.ITIMER_REAL, 0)
     assert sot.stats().graphs == 1 and len(calls) >= 4
 
@@ -150,4 +150,4 @@ def test_a_thread_translates_while_a_signal_comes_to_the_main_one(alarms):
     thread.join()
     while not calls:
         time.sleep(0.001)
-    assert results == [20_000] and len(calls) == 1 and sot.stats().graphs == 1
+    assert results == [10_000] and len(calls) == 1 and sot.stats().graphs == 1
