@@ -212,7 +212,9 @@ fn simulate<'py>(
         return Err(Unwind::fallback(ReasonId::UnsupportedFrame, "generators and coroutines run in CPython"));
     }
     let root = root_frame(cx, fresh, unit)?;
-    mortals::watch(cx, fresh, &root)?;
+    if cx.is_resumed {
+        mortals::watch(cx, fresh, &root)?;
+    }
     match cx.run_frame(root)? {
         (Exit::Return(value), left) => Ok((value, left)),
         (Exit::Yield(_), _) => Err(Unwind::fallback(ReasonId::UnsupportedFrame, "a yield outside a generator")),

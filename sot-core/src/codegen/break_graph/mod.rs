@@ -75,10 +75,8 @@ impl CodeGen<'_, '_> {
         for frame in &at.frames[1..] {
             self.keep_globals(frame.globals)?;
         }
-        let dropped = self.keep_dropped()?;
         self.restore_effects()?;
         self.store_cells()?;
-        self.unset(dropped)?;
         self.forget_arguments(&live)?;
         if let Some(exception) = at.handled() {
             let block = self.emitter.before_handling()?;

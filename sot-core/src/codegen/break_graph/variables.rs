@@ -34,22 +34,6 @@ impl CodeGen<'_, '_> {
         Ok(())
     }
 
-    /// Holds what the program has just dropped, and shows when it dies, until all that was written before is; where.
-    pub(super) fn keep_dropped(&mut self) -> Flow<Vec<usize>> {
-        let dropped: Vec<VarId> = self.cx.all_dropped().collect();
-        let mut slots = Vec::new();
-        for value in dropped {
-            let tracker = self.cx.vars.tracker(value);
-            let is_argument = matches!(self.cx.trackers.get(tracker), Tracker::Local { .. });
-            if is_argument || !self.cx.trackers.is_sourced(tracker) || self.temps.contains_key(&value) {
-                continue;
-            }
-            self.load(value)?;
-            slots.push(self.emitter.store_new()? as usize);
-        }
-        Ok(slots)
-    }
-
     /// The slots of the variables that are in no cell, with what they have.
     fn variables(&self, frame: &Checkpoint) -> Vec<(usize, Option<VarId>)> {
         let code = &self.root.code;
