@@ -179,18 +179,18 @@ impl CodeGen<'_, '_> {
         self.op("RETURN_VALUE", 0)
     }
 
-    /// Variables and values of the new code are no longer held by its frame.
+    /// Arguments and values of the new code are no longer held by its frame.
     fn forget_locals(&mut self) -> Flow<()> {
         let code = &self.root.code;
         let is_cell = |slot: &usize| code.cellvars.contains(&code.varnames[*slot]);
-        let variables = (0..code.varnames.len()).filter(|slot| !is_cell(slot)).collect();
-        self.unset(variables)?;
+        let arguments = (0..code.total_args()).filter(|slot| !is_cell(slot)).collect();
+        self.forget(arguments)?;
         self.forget_values()
     }
 
     /// Values of the new code are no longer held by its frame.
     pub(super) fn forget_values(&mut self) -> Flow<()> {
-        self.unset(self.value_slots().collect())
+        self.forget(self.value_slots().collect())
     }
 
     /// Where the new code holds values.
@@ -204,17 +204,6 @@ impl CodeGen<'_, '_> {
         for slot in slots {
             self.op("LOAD_CONST", none)?;
             self.op("STORE_FAST", slot as u32)?;
-        }
-        Ok(())
-    }
-
-    /// The slots have no value, whether they had one or not.
-    pub(super) fn unset(&mut self, slots: Vec<usize>) -> Flow<()> {
-        let none = self.emitter.none();
-        for slot in slots {
-            self.op("LOAD_CONST", none)?;
-            self.op("STORE_FAST", slot as u32)?;
-            self.op("DELETE_FAST", slot as u32)?;
         }
         Ok(())
     }

@@ -34,10 +34,7 @@ impl CodeGen<'_, '_> {
     pub(super) fn load_tracker(&mut self, id: TrackerId) -> Flow<()> {
         let py = self.cx.py;
         match &*self.cx.trackers.share(id) {
-            Tracker::Local { slot, .. } => match self.taken.get(&id) {
-                Some(&temp) => self.op("LOAD_FAST", temp),
-                None => self.load_argument(*slot),
-            },
+            Tracker::Local { slot, .. } => self.load_argument(*slot),
             Tracker::FreeCell { index, .. } => {
                 self.emitter.load_closure(self.root.code.cellvars.len() + *index as usize)
             }

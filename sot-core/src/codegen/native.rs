@@ -24,20 +24,16 @@ pub(super) struct NativeFrames<'a, 'py> {
     target: Selected,
     null: VarId,
     at: &'a BreakPoint,
-    held: Vec<Vec<(String, VarId)>>,
+    held: Vec<Vec<VarId>>,
 }
 
-/// Of each frame below the outermost one that an exception may leave, its variables: the frame that stands for it holds them, too, as a
-/// traceback may keep it. Of a variable in a cell it has what is there before the instruction runs.
-pub(super) fn held(cx: &OpcodeExecutor<'_>, at: &BreakPoint) -> Vec<Vec<(String, VarId)>> {
+/// Of each frame below the outermost one that an exception may leave, the variables with which something goes that shows it: the
+/// frame that stands for it holds them, too, as a traceback may keep it.
+pub(super) fn held(cx: &OpcodeExecutor<'_>, at: &BreakPoint) -> Vec<Vec<VarId>> {
     let of_frame = |frame: &Checkpoint| {
-        let code = &frame.unit.code;
-        let locals = code.varnames.iter().zip(&frame.locals).filter(|(name, _)| !code.cellvars.contains(name));
-        let locals = locals.filter_map(|(name, value)| Some((name, (*value)?)));
-        let cells = code.cellvars.iter().chain(&code.freevars).zip(&frame.cells);
-        let cells = cells.filter_map(|(name, cell)| Some((name, *cx.vars.get(*cell).children().first()?)));
-        let bound = locals.chain(cells).filter(|(_, value)| *value != cx.null());
-        bound.map(|(name, value)| (name.clone(), value)).collect()
+        let null = cx.null();
+        let variables = frame.locals.iter().flatten().chain(&frame.cells).copied();
+        variables.filter(|variable| *variable != null && cx.shows_inside(*variable)).collect()
     };
     let catching = catching(at).unwrap_or(0);
     let levels = at.frames.iter().enumerate().skip(1);
@@ -103,6 +99,9 @@ impl<'a, 'py> NativeFrames<'a, 'py> {
                 e.before_reraise()?;
             }
             self.load_operands(e, operands)?;
+            // The exception's traceback holds the frame, which is not to hold the exception.
+            let given = operands.iter().filter(|operand| **operand != self.null).count();
+            (0..given).try_for_each(|slot| e.op("DELETE_FAST", slot as u32))?;
             if raising {
                 e.op("RAISE_VARARGS", operands.len() as u32)?;
             } else {
@@ -117,9 +116,9 @@ impl<'a, 'py> NativeFrames<'a, 'py> {
     pub(super) fn call(&self, values: u32) -> Flow<Vec<Py<PyAny>>> {
         self.write_given(values as usize, |e| {
             e.begin_call()?;
-            move_out(e, 0)?;
+            e.op("LOAD_FAST", 0)?;
             e.callable_loaded()?;
-            (1..values).try_for_each(|slot| move_out(e, slot))?;
+            (1..values).try_for_each(|slot| e.op("LOAD_FAST", slot))?;
             e.call(values - 1)
         })
     }
@@ -127,7 +126,7 @@ impl<'a, 'py> NativeFrames<'a, 'py> {
     /// Frames that enter the manager they are given, and return its `__exit__` and what entering gave (3.8 to 3.10).
     pub(super) fn enter(&self) -> Flow<Vec<Py<PyAny>>> {
         self.write_given(1, |e| {
-            move_out(e, 0)?;
+            e.op("LOAD_FAST", 0)?;
             e.enter_with()?;
             e.op("BUILD_TUPLE", 2)
         })
@@ -141,7 +140,7 @@ impl<'a, 'py> NativeFrames<'a, 'py> {
             e.begin_call()?;
             e.load_const(advance)?;
             e.callable_loaded()?;
-            move_out(e, 0)?;
+            e.op("LOAD_FAST", 0)?;
             e.call(1)
         })
     }
@@ -160,7 +159,7 @@ impl<'a, 'py> NativeFrames<'a, 'py> {
             if operand == self.null {
                 e.push_null()?;
             } else {
-                move_out(e, slot)?;
+                e.op("LOAD_FAST", slot)?;
                 slot += 1;
             }
         }
@@ -182,12 +181,15 @@ impl<'a, 'py> NativeFrames<'a, 'py> {
             let given = functions + operands + self.held[index..].iter().map(Vec::len).sum::<usize>();
             let handed_on = given - self.held[index].len();
             codes.push(match innermost.take_if(|_| functions == 0) {
-                Some(write) => self.frame(frame, (handed_on, &self.held[index]), write)?,
-                None => self.frame(frame, (handed_on, &self.held[index]), |e| {
+                Some(write) => self.frame(frame, given, write)?,
+                None => self.frame(frame, given, |e| {
                     e.begin_call()?;
-                    move_out(e, 0)?;
+                    e.op("LOAD_FAST", 0)?;
                     e.callable_loaded()?;
-                    (1..handed_on).try_for_each(|slot| move_out(e, slot as u32))?;
+                    for slot in 1..handed_on {
+                        e.op("LOAD_FAST", slot as u32)?;
+                        e.op("DELETE_FAST", slot as u32)?;
+                    }
                     e.call(handed_on as u32 - 1)
                 })?,
             });
@@ -195,19 +197,16 @@ impl<'a, 'py> NativeFrames<'a, 'py> {
         Ok(codes)
     }
 
-    /// Code with the names and lines of a frame, which returns what is written. It is given so many values that it moves out, and the
-    /// variables of the frame.
+    /// Code with the names and lines of a frame, which returns what is written.
     fn frame(
         &self,
         frame: &Checkpoint,
-        (moved, variables): (usize, &[(String, VarId)]),
+        arguments: usize,
         write: impl FnOnce(&mut Emitter) -> Flow<()>,
     ) -> Flow<Py<PyAny>> {
         let unit = Rc::clone(&frame.unit);
         let mut code = unit.code.clone_ref(self.py);
-        let arguments = moved + variables.len();
-        let names = variables.iter().map(|(name, _)| name.clone());
-        code.varnames = (0..moved).map(|index| format!("___{index}")).chain(names).collect();
+        code.varnames = (0..arguments).map(|index| format!("___{index}")).collect();
         (code.cellvars, code.freevars) = (Vec::new(), Vec::new());
         (code.arg_count, code.posonly_count, code.kwonly_count) = (arguments as u32, 0, 0);
         code.flags &= !STARRED;
@@ -224,10 +223,4 @@ impl<'a, 'py> NativeFrames<'a, 'py> {
         }
         Ok(code.unbind())
     }
-}
-
-/// Moves an argument to the stack: a traceback may keep the frame, which is to have its own variables alone.
-fn move_out(e: &mut Emitter, slot: u32) -> Flow<()> {
-    e.op("LOAD_FAST", slot)?;
-    e.op("DELETE_FAST", slot)
 }

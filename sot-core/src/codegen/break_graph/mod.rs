@@ -5,7 +5,6 @@
 
 mod places;
 mod run;
-mod variables;
 
 use std::collections::HashSet;
 
@@ -84,17 +83,16 @@ impl CodeGen<'_, '_> {
             self.emitter.begin_handling(block)?;
         }
         let going = self.going_with_stack(of);
-        self.show_variables(at.root(), &live)?;
         let hold = if of.is_caught() { Some(resume::hold_signals(self.cx.py)?) } else { None };
-        let guarded = self.emitter.begin_guarded(!at.is_between(), hold)?;
+        let guarded = self.emitter.begin_guarded(of.is_caught() || !going.is_empty(), hold)?;
         if holds && !at.is_between() {
             self.release_signals()?;
         }
         self.break_here(of)?;
         if of.is_caught() {
             self.hand_over_exception(of, guarded)?;
-        } else if !at.is_between() {
-            self.drop_and_raise(guarded, going, at.handled().is_some())?;
+        } else if !going.is_empty() {
+            self.drop_and_raise(guarded, going)?;
         }
         self.handle_graph_error()?;
         self.handle_driven()?;
@@ -157,13 +155,10 @@ impl CodeGen<'_, '_> {
         }
     }
 
-    /// An exception of the breaking instruction leaves the frames. A traceback keeps that of the new code, which then has the function's own
-    /// variables alone.
-    fn drop_and_raise(&mut self, guarded: Label, going: Vec<usize>, handling: bool) -> Flow<()> {
-        let exception = self.emitter.catch_guarded(guarded, handling)?;
-        let others = self.value_slots().filter(|slot| *slot != exception as usize && !going.contains(slot));
-        let slots = going.iter().copied().chain(others).collect();
-        self.unset(slots)?;
+    /// An exception of the breaking instruction leaves the frames.
+    fn drop_and_raise(&mut self, guarded: Label, going: Vec<usize>) -> Flow<()> {
+        let exception = self.emitter.catch_guarded(guarded, false)?;
+        self.forget(going)?;
         self.emitter.before_reraise()?;
         self.load_raised(Value::Left(exception))?;
         self.emitter.reraise()

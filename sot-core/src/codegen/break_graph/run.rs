@@ -7,7 +7,7 @@ use super::super::hand_over::{Break, Item, Value};
 use super::super::native::{self, NativeFrames};
 use super::super::CodeGen;
 use super::cannot;
-use crate::bytecode::{stack_effect, Instruction};
+use crate::bytecode::{stack_effect, Instruction, Opcodes, Operand};
 use crate::cpython;
 use crate::error::Flow;
 use crate::executor::{BreakPoint, Checkpoint};
@@ -79,6 +79,7 @@ impl CodeGen<'_, '_> {
             return self.run_in_frames(of.at, instruction, name, operands, left);
         }
         let frame = of.at.innermost();
+        self.unbind(frame, instruction)?;
         self.load_operands(operands)?;
         self.name_keywords(frame, name)?;
         let pair = match self.empty_own_cell(frame, instruction)? {
@@ -118,6 +119,22 @@ impl CodeGen<'_, '_> {
             None if left > 1 => (0..left).map(|_| self.left()).collect(),
             None => self.store_left(left),
         }
+    }
+
+    /// A local that the program has unbound is an argument here.
+    fn unbind(&mut self, frame: &Checkpoint, instruction: &Instruction) -> Flow<()> {
+        let code = &self.root.code;
+        let operand = Opcodes::get(self.cx.py).info(instruction.opcode).operand;
+        let slot = instruction.arg as usize;
+        let captured = |name: &String| code.cellvars.contains(name);
+        let unbound = operand == Operand::Local
+            && slot < code.total_args()
+            && frame.locals[slot].is_none()
+            && !captured(&code.varnames[slot]);
+        if unbound {
+            return self.op("DELETE_FAST", instruction.arg);
+        }
+        Ok(())
     }
 
     /// The name of the empty cell that the instruction of a resume function reads or deletes, if it is one of the function's own:
@@ -169,7 +186,7 @@ impl CodeGen<'_, '_> {
             functions.push(self.emitter.store_new()?);
         }
         let mut operands: Vec<VarId> = operands.iter().copied().filter(|operand| *operand != null).collect();
-        operands.extend(native::held(self.cx, at).into_iter().rev().flatten().map(|(_, value)| value));
+        operands.extend(native::held(self.cx, at).into_iter().rev().flatten());
         let (&first, rest) = functions.split_first().ok_or_else(|| cannot("a call of no frame"))?;
         self.begin_call(|cg| cg.op("LOAD_FAST", first))?;
         for &function in rest {
