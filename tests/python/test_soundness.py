@@ -18,7 +18,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "soundness.md"
 SECTION = re.compile(r"^### (?P<title>.+?)\n(?P<body>.*?)(?=^##|\Z)", re.M | re.S)
 PROGRAM = re.compile(r"^```python\n(.*?)^```", re.M | re.S)
 OUTPUTS = re.compile(r"^```text\neager mode: (.*?)\ntranslated: (.*?)\n```", re.M | re.S)
-SINCE = re.compile(r"^CPython (?:3\.(\d+) and newer|3\.(\d+) and older) only\.", re.M)
+SINCE = re.compile(r"^CPython (?:3\.(\d+) and newer|3\.(\d+) and older) only[.,]", re.M)
 
 
 def divergences():
