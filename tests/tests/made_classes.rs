@@ -1,4 +1,5 @@
-//! Functions that make a class at each call and look at it behind a break: after a few calls there is nothing to translate.
+//! Functions that make a class at each call and look at it behind a break: after a few calls there is nothing to translate,
+//! as translations serve all of them or the function is left to CPython.
 //! Needs the interpreter's library at run time: `LD_LIBRARY_PATH` and `PYTHONHOME` name its prefix.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
@@ -74,7 +75,8 @@ fn classes_made_at_each_call_are_not_translated_for_each() {
             }
             let counts = harness::counts();
             assert!(translations[SETTLED..].iter().all(|made| *made == 0), "{name}: {translations:?}");
-            assert!(counts.fallbacks.is_empty() && counts.graphs > 0, "{name}: {counts:?}");
+            let settled = counts.fallbacks.iter().all(|reason| reason.starts_with("too-many-translations"));
+            assert!(settled && counts.graphs > 0, "{name}: {counts:?}");
         }
     });
 }

@@ -43,7 +43,9 @@ impl Likeness {
             operands: taken.iter().map(|id| self.known.0.get(id).copied()).collect(),
             results: given.len(),
         });
-        given.iter().for_each(|&id| self.note(id));
+        for &id in given {
+            self.note(id);
+        }
         Ok(())
     }
 

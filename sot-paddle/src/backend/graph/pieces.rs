@@ -254,9 +254,10 @@ impl<'a, 'py> Cutter<'a, 'py> {
                 if let Some(&at) = self.renewed.get(&id) {
                     let operation = &self.operations[at].object;
                     operation.call_method1("clone", (copies, whole))?;
-                    match self.parameters.contains_key(&id) {
-                        true => piece.likeness.add_given(value, id)?,
-                        false => piece.likeness.add(operation, &[], &[id])?,
+                    if self.parameters.contains_key(&id) {
+                        piece.likeness.add_given(value, id)?;
+                    } else {
+                        piece.likeness.add(operation, &[], &[id])?;
                     }
                 }
                 if let Some(&at) = self.parameters.get(&id) {

@@ -52,6 +52,7 @@ const LARGEST: u64 = 1 << 53;
 
 /// What a call was given that a `float32` has not.
 #[derive(Clone, Copy, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is another question about the numbers of a call")]
 pub(crate) struct Given {
     rounds: bool,
     /// Whether a number is beyond what a `float32` can be.
@@ -202,6 +203,7 @@ impl Given {
     }
 
     /// `number` has gone through `float32`.
+    #[expect(clippy::float_cmp, reason = "one and minus one are what they are in each type")]
     fn check_number(self, number: f64, name: &str) -> PyResult<()> {
         if self.rounds && number != 0.0 && number.abs() != 1.0 || uses_all_bits(number) {
             let text = format!("a program would round a number on its way to {name} to float32");
@@ -262,7 +264,7 @@ pub(crate) fn rounds(number: f64) -> bool {
 }
 
 /// Whether a `float32` looks like one that another number has been rounded to. The largest one stands for no bound.
-#[expect(clippy::cast_possible_truncation, reason = "the number is a float32 already")]
+#[expect(clippy::cast_possible_truncation, clippy::float_cmp, reason = "the number is a float32 already")]
 fn uses_all_bits(number: f64) -> bool {
     let short = number as f32;
     short.is_finite() && short.abs() != f32::MAX && short.to_bits() & 0x3f != 0
