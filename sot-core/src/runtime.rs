@@ -42,7 +42,7 @@ pub struct Runtime {
     /// The interpreter.
     pub version: PyVersion,
     /// Opcode handlers.
-    pub dispatch: DispatchTable,
+    pub dispatch: &'static DispatchTable,
     /// Variable kinds.
     pub kinds: KindTable,
     /// Builtin handlers.
@@ -87,7 +87,7 @@ impl Runtime {
         let installed_paths = vec![folder("purelib")?, folder("platlib")?];
         Ok(Runtime {
             version,
-            dispatch: DispatchTable::freeze(py, version).map_err(wrong)?,
+            dispatch: DispatchTable::start(py, version).map_err(wrong)?,
             kinds: KindTable::freeze(py).map_err(wrong)?,
             builtins: BuiltinTable::freeze(py).map_err(wrong)?,
             factories: the_factories()?,

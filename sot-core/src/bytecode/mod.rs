@@ -12,10 +12,12 @@ mod encode;
 mod error;
 mod exception_table;
 mod line_table;
+mod op;
 mod opcodes;
 mod stack_depth;
 
 pub use code::{Code, Handler, Instruction, Label, Position};
 pub use error::BytecodeError;
-pub use opcodes::{JumpKind, OpcodeInfo, Opcodes, Operand};
+pub use op::Op;
+pub use opcodes::{local_pair, JumpKind, OpcodeInfo, Opcodes, Operand};
 pub use stack_depth::{stack_depth, stack_effect};

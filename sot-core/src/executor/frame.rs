@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::{Claim, Place};
-use crate::bytecode::{Code, Label, Opcodes};
+use crate::bytecode::{Code, Label, Op, Opcodes};
 use crate::error::Location;
 use crate::tracker::TrackerId;
 use crate::variable::VarId;
@@ -157,7 +157,7 @@ impl Frame {
         while let Some(found) = handler {
             // Handlers that the compiler adds, such as those of generators and of `yield from`, hand on what they get.
             let first = code.instructions.get(found.target.0 as usize);
-            if first.is_some_and(|first| opcodes.name(first.opcode) == "PUSH_EXC_INFO") {
+            if first.is_some_and(|first| opcodes.is(first.opcode, Op::PUSH_EXC_INFO)) {
                 return true;
             }
             handler = code.handler_at(found.target);

@@ -33,13 +33,13 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 use pyo3::types::{PyCode, PyDict};
 
-use crate::bytecode::{Label, Opcodes};
+use crate::bytecode::{Label, Op, Opcodes};
 use crate::cache::{Forbidden, Passing};
 use crate::error::{Flow, Location, PlannedBreak, Reason, ReasonId, Unwind};
 use crate::graph::FunctionGraph;
 use crate::guard::Guards;
 use crate::log;
-use crate::opcode::{Next, OpcodeSet, Operand};
+use crate::opcode::{self, AtBreak, Next, OpcodeSet, Operand};
 use crate::runtime::Runtime;
 use crate::side_effects::SideEffects;
 use crate::tracker::{TrackerId, Trackers};
@@ -289,7 +289,7 @@ impl<'py> OpcodeExecutor<'py> {
     pub fn drops_result(&self) -> bool {
         let frame = self.frame();
         let next = frame.code.code.instructions.get(frame.pc.index());
-        next.is_some_and(|next| self.runtime.opcode_name(self.py, next.opcode) == "POP_TOP")
+        next.is_some_and(|next| Opcodes::get(self.py).is(next.opcode, Op::POP_TOP))
     }
 
     fn log_step(&self, operand: &Operand) {
@@ -359,7 +359,7 @@ impl<'py> OpcodeExecutor<'py> {
         let prologue = code.object.bind(self.py).cast::<PyCode>().ok().and_then(translate::prologue_of);
         let behind = prologue.and_then(|prologue| code.code.instructions[prologue as usize - 1].target);
         let head = behind.and_then(|behind| code.code.instructions.get((behind.0 as usize).checked_sub(1)?));
-        head.is_some_and(|head| Opcodes::get(self.py).name(head.opcode) == "FOR_ITER")
+        head.is_some_and(|head| opcode::describe(head.opcode).at_break == AtBreak::Advance)
     }
 
     /// A code object decoded; each is decoded once.

@@ -9,8 +9,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyCode;
 
 use super::{Frame, OpcodeExecutor};
-use crate::bytecode::{Instruction, Label, Opcodes};
+use crate::bytecode::{Instruction, Label};
 use crate::error::{Reason, ReasonId, Unwind};
+use crate::opcode::{self, AtBreak};
 use crate::tracker::{Tracker, TrackerId};
 use crate::translate;
 
@@ -53,7 +54,7 @@ impl<'py> OpcodeExecutor<'py> {
     /// The break before the next round of a loop without an iterator, whose head the innermost frame is about to jump back to.
     pub(super) fn round_begins(&mut self, head: Label) -> Option<Unwind> {
         let frame = self.frame();
-        let steps = |instruction: &Instruction| Opcodes::get(self.py).name(instruction.opcode) == "FOR_ITER";
+        let steps = |instruction: &Instruction| opcode::describe(instruction.opcode).at_break == AtBreak::Advance;
         if head > frame.at || frame.code.code.instructions.get(head.index()).is_some_and(steps) {
             return None;
         }

@@ -10,6 +10,7 @@ use pyo3::types::{PyFloat, PyInt, PyString};
 
 use super::{BinaryOp, CallArgs, CompareOp, OpcodeExecutor};
 use crate::backend::{CallKind, ObjectTest, SizesMatter, TensorMeta};
+use crate::bytecode::Op;
 use crate::codegen::CodeGen;
 use crate::env;
 use crate::error::{Flow, ReasonId, Unwind};
@@ -217,7 +218,7 @@ impl Variable for OpenNumber {
                 cg.load(*tensor)?;
                 cg.load_attr("shape")?;
                 cg.load_const(axis)?;
-                cg.op("BINARY_SUBSCR", 0)
+                cg.op(Op::BINARY_SUBSCR, 0)
             }
             Made::Binary(op, a, b) => {
                 cg.load(*a)?;

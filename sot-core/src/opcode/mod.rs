@@ -1,7 +1,12 @@
 //! Opcode handlers: their registration, the stack picture each declares, and the frozen table of the running interpreter.
 //! A hole in the table is an unimplemented opcode: a graph break, never a crash.
 
+mod description;
+
+use once_cell::sync::OnceCell;
 use pyo3::prelude::*;
+
+pub use description::{Access, AtBreak, Branch, ByArgument, Description, Locals, Movement, Native, Quiet, Test};
 
 use crate::bytecode::{stack_effect, Label, Opcodes};
 use crate::error::{Flow, RegistrationError, Unwind};
@@ -100,8 +105,8 @@ pub struct OpcodeHandler {
     pub name: &'static str,
     /// Versions the handler is for.
     pub versions: VersionRange,
-    /// What it takes from and leaves on the stack.
-    pub picture: StackPicture,
+    /// What is known of it besides the simulation.
+    pub description: Description,
     /// The simulation.
     pub handler: Handler,
     /// Where it is registered.
@@ -118,12 +123,27 @@ impl OpcodeHandler {
     }
 }
 
+static TABLE: OnceCell<DispatchTable> = OnceCell::new();
+
+/// The description of an opcode of the running interpreter: what its registration declares, or, without one or before the
+/// tracer has started, what is taken for granted.
+#[must_use]
+pub fn describe(opcode: u8) -> &'static Description {
+    let handler = TABLE.get().and_then(|table| table.get(opcode));
+    handler.map_or(&description::UNKNOWN, |handler| &handler.description)
+}
+
 /// The handlers of the running interpreter by opcode number.
 pub struct DispatchTable {
     handlers: [Option<&'static OpcodeHandler>; 256],
 }
 
 impl DispatchTable {
+    /// The registrations that fit `version`, frozen for as long as the process lives.
+    pub fn start(py: Python<'_>, version: PyVersion) -> Result<&'static DispatchTable, RegistrationError> {
+        TABLE.get_or_try_init(|| Self::freeze(py, version))
+    }
+
     /// Freezes the registrations that fit `version`.
     pub fn freeze(py: Python<'_>, version: PyVersion) -> Result<DispatchTable, RegistrationError> {
         Self::from_handlers(py, version, inventory::iter::<OpcodeHandler>.into_iter())
@@ -168,7 +188,7 @@ impl DispatchTable {
 
 /// Compares the declared picture with CPython's own stack effect, for a few arguments.
 fn check_picture(py: Python<'_>, opcode: u8, handler: &OpcodeHandler) -> Result<(), RegistrationError> {
-    let Some((inputs, outputs)) = handler.picture else { return Ok(()) };
+    let Some((inputs, outputs)) = handler.description.picture else { return Ok(()) };
     let has_arg = Opcodes::get(py).info(opcode).has_arg;
     let arguments: &[u32] = if has_arg { &[0, 1, 2, 3, 8] } else { &[0] };
     for &arg in arguments {
@@ -231,10 +251,21 @@ impl<const N: usize> Outcome<N> for [VarId; N] {
 /// ```
 /// Names in the picture are variables in the body, deepest first; `[items]` stands for as many as the argument says; `(..)`
 /// means that the body moves the stack itself. The body gives `Flow` of nothing, one `VarId`, an array of them, or a `Next`.
+///
+/// Behind the picture stands what else the tracer must know of the instruction, in the methods of [`Description`]:
+///
+/// ```
+/// use sot_core::opcode;
+/// use sot_core::opcode::{Next, Test};
+///
+/// opcode! {
+///     POP_JUMP_IF_TRUE [3.8..3.14] (value -- ) .branch(Test::Truth(true)) => |_cx, op| { let _ = value; op.jump().map(Next::Jump) }
+/// }
+/// ```
 #[macro_export]
 macro_rules! opcode {
-    ($name:ident [$since:literal .. $until:literal] (..) => |$cx:ident, $op:pat_param| $body:expr) => {
-        $crate::opcode!(@submit $name, $since, $until, None, |cx, operand| {
+    ($name:ident [$since:literal .. $until:literal] (..) $(.$part:ident($($value:expr),*))* => |$cx:ident, $op:pat_param| $body:expr) => {
+        $crate::opcode!(@submit $name, $since, $until, ($crate::opcode::Description::of(None) $(.$part($($value),*))*), |cx, operand| {
             let $cx = cx;
             let $op = operand;
             let next: $crate::error::Flow<$crate::opcode::Next> = $body;
@@ -242,12 +273,12 @@ macro_rules! opcode {
         });
     };
     ($name:ident [$since:literal .. $until:literal] ($($input:ident),* -- $($output:ident),*)
-        => |$cx:ident, $op:pat_param| $body:expr) => {
+        $(.$part:ident($($value:expr),*))* => |$cx:ident, $op:pat_param| $body:expr) => {
         $crate::opcode!(@submit $name, $since, $until,
-            Some((
+            ($crate::opcode::Description::of(Some((
                 $crate::opcode::Count::Fixed($crate::opcode!(@count $($input)*)),
                 $crate::opcode::Count::Fixed($crate::opcode!(@count $($output)*)),
-            )),
+            ))) $(.$part($($value),*))*),
             |cx, operand| {
                 let [$($input),*] = cx.pop_array()?;
                 let $cx = cx;
@@ -258,12 +289,12 @@ macro_rules! opcode {
             });
     };
     ($name:ident [$since:literal .. $until:literal] ($($input:ident,)* [$items:ident] -- $($output:ident),*)
-        => |$cx:ident, $op:pat_param| $body:expr) => {
+        $(.$part:ident($($value:expr),*))* => |$cx:ident, $op:pat_param| $body:expr) => {
         $crate::opcode!(@submit $name, $since, $until,
-            Some((
+            ($crate::opcode::Description::of(Some((
                 $crate::opcode::Count::PlusArg($crate::opcode!(@count $($input)*)),
                 $crate::opcode::Count::Fixed($crate::opcode!(@count $($output)*)),
-            )),
+            ))) $(.$part($($value),*))*),
             |cx, operand| {
                 let $items = cx.pop_many(operand.arg as usize)?;
                 let [$($input),*] = cx.pop_array()?;
@@ -276,7 +307,7 @@ macro_rules! opcode {
     };
     (@count $($item:ident)*) => { 0u32 $(+ $crate::opcode!(@one $item))* };
     (@one $item:ident) => { 1u32 };
-    (@submit $name:ident, $since:literal, $until:literal, $picture:expr, |$cx:ident, $operand:ident| $body:block) => {
+    (@submit $name:ident, $since:literal, $until:literal, $description:expr, |$cx:ident, $operand:ident| $body:block) => {
         const _: () = {
             fn simulate(
                 $cx: &mut $crate::executor::OpcodeExecutor<'_>,
@@ -287,7 +318,7 @@ macro_rules! opcode {
                 $crate::opcode::OpcodeHandler {
                     name: stringify!($name),
                     versions: $crate::opcode::versions(stringify!($since), stringify!($until)),
-                    picture: $picture,
+                    description: $description,
                     handler: simulate,
                     file: file!(),
                     line: line!(),
