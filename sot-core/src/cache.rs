@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCode, PyWeakrefReference};
 
 use crate::bytecode::Label;
-use crate::error::Flow;
+use crate::error::{Flow, Forbidden};
 use crate::executor::{opens_after, Sizes};
 use crate::guard::{Differing, FrameView, GuardProgram};
 use crate::resume::{Finish, ResumeKey};
@@ -84,15 +84,6 @@ impl Entry {
     pub fn leaving_round(guards: GuardProgram, code: Py<PyAny>) -> Self {
         Entry { left: Left::Round, ..Entry::new(guards, Some(code), false, true) }
     }
-}
-
-/// What may not become of a function; meeting it is an error.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Forbidden {
-    /// A graph break.
-    Break = 1,
-    /// A fallback to CPython.
-    Fallback = 2,
 }
 
 /// The translations of one code object.

@@ -8,7 +8,7 @@ use crate::backend::Backend;
 use crate::builtin::BuiltinTable;
 use crate::bytecode::Opcodes;
 use crate::cpython;
-use crate::error::RegistrationError;
+use crate::error::{set_hints, RegistrationError};
 use crate::opcode::DispatchTable;
 use crate::variable::{Factories, KindTable};
 use crate::version::PyVersion;
@@ -65,6 +65,7 @@ impl Runtime {
             // one. Of two that start at once, the first to be done is kept.
             let runtime = Runtime::new(py, backend)?;
             RUNTIME.set(runtime).ok();
+            set_hints(Box::new(|reason| Runtime::get().and_then(|runtime| runtime.backend.hint(reason))));
         }
         RUNTIME.get().ok_or_else(|| PyImportError::new_err("sot cannot start"))
     }

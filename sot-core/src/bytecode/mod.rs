@@ -13,11 +13,13 @@ mod error;
 mod exception_table;
 mod line_table;
 mod op;
+mod opcode_set;
 mod opcodes;
 mod stack_depth;
 
 pub use code::{Code, Handler, Instruction, Label, Position};
 pub use error::BytecodeError;
 pub use op::Op;
+pub use opcode_set::OpcodeSet;
 pub use opcodes::{local_pair, JumpKind, OpcodeInfo, Opcodes, Operand};
 pub use stack_depth::{stack_depth, stack_effect};

@@ -3,12 +3,11 @@
 use std::rc::Rc;
 
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
 
 use super::{Claim, Place};
 use crate::bytecode::{Code, Label, Op, Opcodes};
 use crate::error::Location;
-use crate::tracker::TrackerId;
+use crate::tracker::Globals;
 use crate::variable::VarId;
 
 /// A decoded code object with the object it was decoded from.
@@ -36,22 +35,6 @@ impl CodeUnit {
     pub fn place(&self) -> Location {
         let code = &self.code;
         Location::line(code.filename.clone(), code.qualname.clone(), code.first_line)
-    }
-}
-
-/// The globals a frame reads.
-pub struct Globals {
-    /// The dict.
-    pub dict: Py<PyDict>,
-    /// Where the dict comes from.
-    pub tracker: TrackerId,
-}
-
-impl Globals {
-    /// Another handle on the same globals.
-    #[must_use]
-    pub fn share(&self, py: Python<'_>) -> Globals {
-        Globals { dict: self.dict.clone_ref(py), tracker: self.tracker }
     }
 }
 

@@ -11,6 +11,7 @@ mod claim;
 mod closing;
 mod constant;
 mod frame;
+mod in_place;
 mod inline;
 mod load_store;
 mod misfit;
@@ -21,6 +22,7 @@ mod refused;
 mod rounds;
 mod sequence;
 pub(crate) mod sizes;
+mod statements;
 mod switches;
 mod traceback;
 mod unwinding;
@@ -34,8 +36,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCode, PyDict};
 
 use crate::bytecode::{Label, Op, Opcodes};
-use crate::cache::{Forbidden, Passing};
-use crate::error::{Flow, Location, PlannedBreak, Reason, ReasonId, Unwind};
+use crate::cache::Passing;
+use crate::error::{Flow, Forbidden, Location, PlannedBreak, Reason, ReasonId, Unwind};
 use crate::graph::FunctionGraph;
 use crate::guard::Guards;
 use crate::log;
@@ -46,13 +48,14 @@ use crate::tracker::{TrackerId, Trackers};
 use crate::translate;
 use crate::variable::{VarId, Variables};
 
+pub use crate::operators::{BinaryOp, CompareOp, UnaryOp};
+pub use crate::tracker::Globals;
 pub use call::CallArgs;
 pub use checkpoint::{BreakPoint, Checkpoint, Mortal};
 pub use claim::Claim;
 pub use closing::Closing;
-pub use frame::{Block, CodeUnit, Frame, Globals, Handled};
+pub use frame::{Block, CodeUnit, Frame, Handled};
 pub use inline::{FunctionParts, KeywordDefault, OpcodeInlineExecutor, PositionalDefault};
-pub use operators::{BinaryOp, CompareOp, UnaryOp};
 use patience::Patience;
 pub(crate) use refused::{Refusals, Refused};
 use rounds::Rounds;
@@ -63,7 +66,6 @@ pub use traceback::{Entry, Place, TracebackVariable};
 pub use unwinding::BookkeepingVariable;
 pub use wrap::IdentityMap;
 use wrap::StandInClasses;
-pub(crate) use wrap::{is_atom, is_number};
 
 /// How a stretch of simulation ended.
 pub enum Exit {
@@ -170,7 +172,7 @@ impl<'py> OpcodeExecutor<'py> {
             vars,
             trackers,
             guards,
-            graph: FunctionGraph::new(py, runtime),
+            graph: FunctionGraph::new(py, &*runtime.backend),
             changing: HashMap::new(),
             others: 0,
             policy: ValuePolicy::Specialize,
@@ -436,5 +438,4 @@ fn stack_underflow() -> Unwind {
     pyo3::exceptions::PyRuntimeError::new_err("the simulated stack ran out of items").into()
 }
 
-/// An attribute or variable name.
-pub type Name = Rc<str>;
+pub use crate::entity::Name;

@@ -16,7 +16,7 @@ use crate::env;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::guard::{Identity, Test};
 use crate::log;
-use crate::tracker::{Computation, Key, Tracker, TrackerId};
+use crate::tracker::{size_name, Computation, Key, Tracker, TrackerId};
 use crate::variable::{GraphArgument, VarId, Variable};
 
 /// A size or integer that was another one in so many translations is left open: the two that a program may well alternate
@@ -118,11 +118,6 @@ impl Sizes {
     }
 }
 
-/// The name of a tensor's size, by the text of the tensor's tracker.
-pub(crate) fn name(tensor: &str, axis: usize) -> String {
-    format!("{tensor}.shape[{axis}]")
-}
-
 impl OpcodeExecutor<'_> {
     /// Takes the sizes out of the meta of a tensor from outside that are to be left open.
     pub fn leave_sizes_open(&mut self, tensor: &Bound<'_, PyAny>, tracker: TrackerId, meta: &mut TensorMeta) {
@@ -135,7 +130,7 @@ impl OpcodeExecutor<'_> {
         }
         let text = self.trackers.text(self.py, tracker);
         for (axis, size) in meta.shape.iter_mut().enumerate() {
-            let name = name(&text, axis);
+            let name = size_name(&text, axis);
             let wanted = self.sizes.wanted.contains(&name) || marked.contains(&axis);
             if wanted && !self.sizes.closed.contains(&name) && size.is_some_and(|size| size >= self.sizes.least) {
                 *size = None;
@@ -573,7 +568,7 @@ impl<'py> OpcodeExecutor<'py> {
             Made::Size(tensor, axis) => {
                 let tracker = self.vars.tracker(*tensor);
                 let sourced = self.trackers.is_sourced(tracker);
-                sourced.then(|| vec![name(&self.trackers.text(self.py, tracker), *axis)])
+                sourced.then(|| vec![size_name(&self.trackers.text(self.py, tracker), *axis)])
             }
             Made::Binary(_, lhs, rhs) => {
                 let mut names = self.names_of(*lhs)?;

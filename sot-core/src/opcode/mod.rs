@@ -9,6 +9,8 @@ use pyo3::prelude::*;
 pub use description::{Access, AtBreak, Branch, ByArgument, Description, Locals, Movement, Native, Quiet, Test};
 
 use crate::bytecode::{stack_effect, Label, Opcodes};
+
+pub use crate::bytecode::OpcodeSet;
 use crate::error::{Flow, RegistrationError, Unwind};
 use crate::executor::OpcodeExecutor;
 use crate::variable::VarId;
@@ -47,30 +49,6 @@ pub enum Next {
     Return(VarId),
     /// Out of a generator frame, which can be resumed, with the yielded value.
     Yield(VarId),
-}
-
-/// Some opcodes.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct OpcodeSet([u64; 4]);
-
-impl OpcodeSet {
-    /// Puts an opcode in.
-    pub fn insert(&mut self, opcode: u8) {
-        self.0[usize::from(opcode / 64)] |= 1 << (opcode % 64);
-    }
-
-    /// Puts in what is in another.
-    pub fn extend(&mut self, other: OpcodeSet) {
-        for (word, more) in self.0.iter_mut().zip(other.0) {
-            *word |= more;
-        }
-    }
-
-    /// Whether an opcode is in it.
-    #[must_use]
-    pub fn contains(&self, opcode: u8) -> bool {
-        self.0[usize::from(opcode / 64)] >> (opcode % 64) & 1 != 0
-    }
 }
 
 /// How many stack items, as a function of the argument.

@@ -6,11 +6,12 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCode, PyFunction, PyString, PyType};
 
 use crate::bytecode::{BytecodeError, Code, Label};
-use crate::cache::{CodeCache, Forbidden};
+use crate::cache::CodeCache;
 use crate::cpython::{self, StateRef, WeakRef};
-use crate::executor::sizes;
+use crate::error::Forbidden;
+
 use crate::runtime::Runtime;
-use crate::tracker::{Key, Tracker, Trackers};
+use crate::tracker::{size_name, Key, Tracker, Trackers};
 
 /// The cache on a code object; made at the first question, which also decides whether its file is on the skip list.
 pub fn cache_of<'py>(code: &Bound<'py, PyCode>) -> Option<StateRef<'py, CodeCache>> {
@@ -140,7 +141,7 @@ pub fn leave_size_open(code: &Bound<'_, PyCode>, argument: &str, keys: Vec<Key>,
     for key in keys {
         tensor = trackers.add(Tracker::Item { of: tensor, key });
     }
-    cache.leave_sizes_open(&[sizes::name(&trackers.text(code.py(), tensor), axis)]);
+    cache.leave_sizes_open(&[size_name(&trackers.text(code.py(), tensor), axis)]);
 }
 
 /// Leaves the frames of a function to CPython unless the user asked for their translation, or no longer does.

@@ -6,9 +6,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCode, PyWeakrefMethods, PyWeakrefReference};
 
 use crate::bytecode::{Label, Position};
-use crate::cache::{CodeCache, Forbidden, Origin};
+use crate::cache::{CodeCache, Origin};
 use crate::cpython::StateRef;
-use crate::error::{Flow, ReasonId, Unwind};
+use crate::error::{Flow, Forbidden, ReasonId, Unwind};
 use crate::executor::CodeUnit;
 use crate::resume::{self, Finish, ResumeKey};
 

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::{PyCode, PyWeakrefMethods};
 
-use crate::cache::{CodeCache, Forbidden};
+use crate::cache::CodeCache;
 use crate::cpython::{FreshFrame, Verdict};
-use crate::error::{Reason, ReasonId};
+use crate::error::{Forbidden, Reason, ReasonId};
 use crate::executor::{CodeUnit, ValuePolicy};
 use crate::log;
 use crate::runtime::Runtime;
