@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use crate::backend::Backend;
 use crate::builtin::BuiltinTable;
 use crate::bytecode::Opcodes;
+use crate::cache::set_skipped_files;
 use crate::cpython;
 use crate::error::{set_hints, RegistrationError};
 use crate::opcode::DispatchTable;
@@ -65,6 +66,7 @@ impl Runtime {
             // one. Of two that start at once, the first to be done is kept.
             let runtime = Runtime::new(py, backend)?;
             RUNTIME.set(runtime).ok();
+            set_skipped_files(Box::new(|file| Runtime::get().is_some_and(|runtime| runtime.skips(file))));
             set_hints(Box::new(|reason| Runtime::get().and_then(|runtime| runtime.backend.hint(reason))));
         }
         RUNTIME.get().ok_or_else(|| PyImportError::new_err("sot cannot start"))

@@ -14,8 +14,8 @@ use crate::bytecode::{Instruction, Label, Op, Opcodes};
 use crate::cpython;
 use crate::error::Flow;
 use crate::executor::{BookkeepingVariable, BreakPoint, Checkpoint, Claim};
+use crate::resume::ResumeSource;
 use crate::resume::{self, Entry, Finish, ResumeKey, Slot, Target};
-use crate::translate::ResumeSource;
 use crate::variable::VarId;
 use crate::version::PyVersion;
 

@@ -5,11 +5,12 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyType, PyWeakrefReference};
 
-use super::{readers, CodeGen};
+use super::CodeGen;
 use crate::bytecode::Op;
 use crate::cpython::{self, Part};
 use crate::error::Flow;
 use crate::guard::{is_held_weakly, Test};
+use crate::readers;
 use crate::tracker::{Computation, Key, Tracker, TrackerId};
 use crate::variable::VarId;
 

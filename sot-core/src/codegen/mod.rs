@@ -4,16 +4,13 @@
 
 mod break_graph;
 mod cycles;
-mod emitter;
 mod generator;
 mod hand_over;
 mod load;
 mod native;
-mod readers;
 mod restore;
 mod second_run;
 mod signals;
-mod target;
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -21,18 +18,15 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 
 use crate::bytecode::{BytecodeError, Label, Op, Position};
+use crate::emit::Emitter;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::executor::{BinaryOp, CallArgs, CodeUnit, Frame, OpcodeExecutor};
 use crate::graph::StatementIR;
+use crate::resume::ResumeSource;
 use crate::tracker::{Tracker, TrackerId};
-use crate::translate::ResumeSource;
 use crate::variable::VarId;
 
 use cycles::Unfilled;
-pub use emitter::Emitter;
-pub(crate) use emitter::{after_loop, callable, raised_width};
-use target::Selected;
-pub use target::Target;
 
 /// `CO_VARARGS | CO_VARKEYWORDS`
 const STARRED: u32 = 0x0c;
@@ -77,9 +71,8 @@ pub struct CodeGen<'a, 'py> {
 impl<'a, 'py> CodeGen<'a, 'py> {
     /// A generator of new code for `root`.
     pub fn new(cx: &'a mut OpcodeExecutor<'py>, root: Rc<CodeUnit>) -> Flow<Self> {
-        let version = cx.runtime.version;
         let line = root.code.first_line;
-        let mut emitter = Emitter::new(cx.py, Selected::for_version(version), &root.code, Position::line(line));
+        let mut emitter = Emitter::new(cx.py, &root.code, Position::line(line));
         emitter.prologue(&root.code, false)?;
         // The handler of a signal may raise as soon as the frame begins; where that is in a `try` of the program's, it catches it.
         let catches = cx.is_resumed && ResumeSource::of(cx.py, &root)?.may_catch(cx.py);

@@ -36,6 +36,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCode, PyDict};
 
 use crate::bytecode::{Label, Op, Opcodes};
+use crate::cache;
 use crate::cache::Passing;
 use crate::error::{Flow, Forbidden, Location, PlannedBreak, Reason, ReasonId, Unwind};
 use crate::graph::FunctionGraph;
@@ -45,21 +46,21 @@ use crate::opcode::{self, AtBreak, Next, OpcodeSet, Operand};
 use crate::runtime::Runtime;
 use crate::side_effects::SideEffects;
 use crate::tracker::{TrackerId, Trackers};
-use crate::translate;
 use crate::variable::{VarId, Variables};
 
+pub use crate::bytecode::CodeUnit;
+pub use crate::open_sizes::{opens_after, Sizes};
 pub use crate::operators::{BinaryOp, CompareOp, UnaryOp};
 pub use crate::tracker::Globals;
 pub use call::CallArgs;
 pub use checkpoint::{BreakPoint, Checkpoint, Mortal};
 pub use claim::Claim;
 pub use closing::Closing;
-pub use frame::{Block, CodeUnit, Frame, Handled};
+pub use frame::{Block, Frame, Handled};
 pub use inline::{FunctionParts, KeywordDefault, OpcodeInlineExecutor, PositionalDefault};
 use patience::Patience;
 pub(crate) use refused::{Refusals, Refused};
 use rounds::Rounds;
-pub use sizes::{opens_after, Sizes};
 pub use switches::Switches;
 use traceback::Tracebacks;
 pub use traceback::{Entry, Place, TracebackVariable};
@@ -309,7 +310,7 @@ impl<'py> OpcodeExecutor<'py> {
                 let why = reason.id;
                 let forbids = |frame: &&Frame| {
                     let code = frame.code.object.bind(self.py);
-                    translate::forbids(code, what) || self.runtime.backend.forbids(code, what, why)
+                    cache::forbids(code, what) || self.runtime.backend.forbids(code, what, why)
                 };
                 reason.forbidden_by = self.frames.iter().find(forbids).map(|frame| frame.code.code.qualname.clone());
             }
@@ -352,13 +353,13 @@ impl<'py> OpcodeExecutor<'py> {
     pub fn is_resuming(&self) -> bool {
         let frame = self.frame();
         let code = frame.code.object.bind(self.py).cast::<PyCode>().ok();
-        code.and_then(translate::prologue_of).is_some_and(|prologue| frame.at.0 < prologue)
+        code.and_then(cache::prologue_of).is_some_and(|prologue| frame.at.0 < prologue)
     }
 
     /// Whether the outermost frame goes on where a loop has just been given an item.
     pub fn begins_with_item(&self) -> bool {
         let code = &self.frames[0].code;
-        let prologue = code.object.bind(self.py).cast::<PyCode>().ok().and_then(translate::prologue_of);
+        let prologue = code.object.bind(self.py).cast::<PyCode>().ok().and_then(cache::prologue_of);
         let behind = prologue.and_then(|prologue| code.code.instructions[prologue as usize - 1].target);
         let head = behind.and_then(|behind| code.code.instructions.get((behind.0 as usize).checked_sub(1)?));
         head.is_some_and(|head| opcode::describe(head.opcode).at_break == AtBreak::Advance)

@@ -1,14 +1,15 @@
 //! Opcode handlers: their registration, the stack picture each declares, and the frozen table of the running interpreter.
 //! A hole in the table is an unimplemented opcode: a graph break, never a crash.
 
-mod description;
-
 use once_cell::sync::OnceCell;
 use pyo3::prelude::*;
 
-pub use description::{Access, AtBreak, Branch, ByArgument, Description, Locals, Movement, Native, Quiet, Test};
+pub use crate::bytecode::{
+    describe, Access, AtBreak, Branch, ByArgument, Count, Description, Locals, Movement, Native, Quiet, StackPicture,
+    Test,
+};
 
-use crate::bytecode::{stack_effect, Label, Opcodes};
+use crate::bytecode::{set_descriptions, stack_effect, Label, Opcodes};
 
 pub use crate::bytecode::OpcodeSet;
 use crate::error::{Flow, RegistrationError, Unwind};
@@ -51,29 +52,6 @@ pub enum Next {
     Yield(VarId),
 }
 
-/// How many stack items, as a function of the argument.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Count {
-    /// Always so many.
-    Fixed(u32),
-    /// So many, and the argument more.
-    PlusArg(u32),
-}
-
-impl Count {
-    /// The number for an argument.
-    #[must_use]
-    pub const fn of(self, arg: u32) -> u32 {
-        match self {
-            Count::Fixed(n) => n,
-            Count::PlusArg(n) => n + arg,
-        }
-    }
-}
-
-/// The declared stack effect; `None` for handlers that move the stack themselves.
-pub type StackPicture = Option<(Count, Count)>;
-
 /// The function that simulates one opcode.
 pub type Handler = fn(&mut OpcodeExecutor<'_>, &Operand) -> Flow<Next>;
 
@@ -103,14 +81,6 @@ impl OpcodeHandler {
 
 static TABLE: OnceCell<DispatchTable> = OnceCell::new();
 
-/// The description of an opcode of the running interpreter: what its registration declares, or, without one or before the
-/// tracer has started, what is taken for granted.
-#[must_use]
-pub fn describe(opcode: u8) -> &'static Description {
-    let handler = TABLE.get().and_then(|table| table.get(opcode));
-    handler.map_or(&description::UNKNOWN, |handler| &handler.description)
-}
-
 /// The handlers of the running interpreter by opcode number.
 pub struct DispatchTable {
     handlers: [Option<&'static OpcodeHandler>; 256],
@@ -119,7 +89,9 @@ pub struct DispatchTable {
 impl DispatchTable {
     /// The registrations that fit `version`, frozen for as long as the process lives.
     pub fn start(py: Python<'_>, version: PyVersion) -> Result<&'static DispatchTable, RegistrationError> {
-        TABLE.get_or_try_init(|| Self::freeze(py, version))
+        let table = TABLE.get_or_try_init(|| Self::freeze(py, version))?;
+        set_descriptions(table.iter().map(|(opcode, handler)| (opcode, &handler.description)));
+        Ok(table)
     }
 
     /// Freezes the registrations that fit `version`.

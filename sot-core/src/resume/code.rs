@@ -5,17 +5,17 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 
-use super::finish::Finish;
-use super::key::{Entry, ResumeKey, Slot};
 use super::prologue::Prologue;
 use super::round::Stop;
 use super::second_run::SecondRun;
 use super::trim_traceback;
+use crate::bytecode::CodeUnit;
 use crate::bytecode::{local_pair, BytecodeError, Code, Handler, Instruction, Label, Op, Opcodes, Operand, Position};
-use crate::codegen::Emitter;
+use crate::emit::Emitter;
 use crate::error::{Flow, ReasonId, Unwind};
-use crate::executor::CodeUnit;
 use crate::opcode::{self, Access};
+use crate::resume_point::Finish;
+use crate::resume_point::{Entry, ResumeKey, Slot};
 use crate::version::PyVersion;
 
 /// `CO_VARARGS | CO_VARKEYWORDS`

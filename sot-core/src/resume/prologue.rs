@@ -4,12 +4,12 @@
 use pyo3::exceptions::PyStopIteration;
 use pyo3::prelude::*;
 
-use super::finish::{self, Finish, Operation, Use};
-use super::key::{Entry, ResumeKey, Slot};
 use crate::bytecode::{Code, Handler, Label, Op, Opcodes, Position};
-use crate::codegen::{after_loop, Emitter};
+use crate::emit::{after_loop, Emitter};
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::opcode::{self, Branch, Test};
+use crate::resume_point::{refuse_result, Finish, Operation, Use};
+use crate::resume_point::{Entry, ResumeKey, Slot};
 
 /// A prologue that is written.
 pub(super) struct Prologue {
@@ -225,7 +225,7 @@ impl Writer<'_, '_> {
             Finish::Pair => self.e.pair(),
             Finish::Made => {
                 let is_none = self.e.jump_if_is(self.py.None())?;
-                let refuse = finish::refuse_result(self.py)?;
+                let refuse = refuse_result(self.py)?;
                 self.e.call_on_top(refuse)?;
                 self.e.land(is_none);
                 self.e.op(Op::POP_TOP, 0)

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 
 use super::{Entry, Finish, ResumeKey, Slot, Target};
 use crate::bytecode::{stack_effect, Code, Instruction, Label, Op, Opcodes};
-use crate::codegen::after_loop;
+use crate::emit::after_loop;
 use crate::opcode::{self, Access, AtBreak, Description, Locals, Movement};
 
 /// Where such a round ends, and what goes on there.

@@ -15,8 +15,8 @@ use crate::runtime::Runtime;
 use crate::settling::{of_place, Settling};
 use crate::stats;
 
-use super::marks::cache_of;
 use super::report::{count_fallback, place_of};
+use crate::cache::cache_of;
 
 /// After so many frames that were left, the entries that none has used are not asked any more.
 const ENOUGH: u64 = 64;

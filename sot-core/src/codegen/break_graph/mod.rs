@@ -13,9 +13,9 @@ use super::{CodeGen, NewCode};
 use crate::bytecode::{Instruction, Label, Op};
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::executor::{Block, BreakPoint, Checkpoint};
+use crate::resume::ResumeSource;
 use crate::resume::{self, Entry, Finish};
 use crate::tracker::Tracker;
-use crate::translate::ResumeSource;
 use crate::variable::VarId;
 
 impl Break<'_, '_> {

@@ -2,9 +2,10 @@
 
 use super::super::hand_over::{Break, Item};
 use super::super::native::NativeFrames;
-use super::super::{after_loop, CodeGen};
+use super::super::CodeGen;
 use super::cannot;
 use crate::bytecode::{Instruction, Label, Op};
+use crate::emit::after_loop;
 use crate::error::Flow;
 use crate::executor::{object_model, BookkeepingVariable, CallArgs, Checkpoint};
 use crate::opcode::{self, AtBreak};

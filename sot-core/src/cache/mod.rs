@@ -1,5 +1,7 @@
 //! The cache of one code object: its translations with their guards. It hangs on the code object and dies with it.
 
+mod marks;
+
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -10,10 +12,16 @@ use pyo3::types::{PyCode, PyWeakrefReference};
 
 use crate::bytecode::Label;
 use crate::error::{Flow, Forbidden};
-use crate::executor::{opens_after, Sizes};
 use crate::guard::{Differing, FrameView, GuardProgram};
-use crate::resume::{Finish, ResumeKey};
+use crate::open_sizes::{opens_after, Sizes};
+use crate::resume_point::{Finish, ResumeKey};
 use crate::settling::Settling;
+
+pub(crate) use marks::file_of;
+pub use marks::{
+    cache_of, copy_marks, forbids, in_original, is_asked_for, is_resume_function, leave_alone, leave_making_alone,
+    leave_size_open, own_cells_of, prologue_of, set_skipped_files, untranslated, Request,
+};
 
 /// More entries than this for one code object are not made; those there are still hit.
 const MAX_ENTRIES: usize = 64;

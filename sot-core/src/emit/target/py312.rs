@@ -1,32 +1,26 @@
-//! CPython 3.13: the NULL of a call stands above the callable, keyword names are a stack item, a cell is loaded like a local.
+//! CPython 3.12: `PRECALL` is gone, `LOAD_ATTR` has a method bit.
 
 use pyo3::prelude::*;
 
-use super::py311::prologue;
-use super::py312::Py312;
+use super::py311::{prologue, Py311};
 use super::{Emitter, Target};
 use crate::bytecode::{Code, Op};
 use crate::error::Flow;
-use crate::variable::VarId;
 
 #[derive(Clone, Copy)]
-pub(in crate::codegen) struct Py313;
+pub(in crate::emit) struct Py312;
 
-impl Target for Py313 {
+impl Target for Py312 {
     fn prologue(&self, e: &mut Emitter, code: &Code, generator: bool) -> Flow<()> {
         prologue(e, code, generator)
     }
 
-    fn begin_call(&self, _: &mut Emitter) -> Flow<()> {
-        Ok(())
+    fn begin_call(&self, e: &mut Emitter) -> Flow<()> {
+        Py311.begin_call(e)
     }
 
     fn callable_loaded(&self, e: &mut Emitter) -> Flow<()> {
-        e.op(Op::PUSH_NULL, 0)
-    }
-
-    fn callable(&self, callable: VarId, null: VarId) -> Vec<VarId> {
-        vec![callable, null]
+        Py311.callable_loaded(e)
     }
 
     fn call(&self, e: &mut Emitter, argc: u32) -> Flow<()> {
@@ -34,35 +28,28 @@ impl Target for Py313 {
     }
 
     fn call_with_keywords(&self, e: &mut Emitter, argc: u32, names: Py<PyAny>) -> Flow<()> {
-        e.load_const(names)?;
-        e.op(Op::CALL_KW, argc)
+        let names = e.const_index(names);
+        e.op(Op::KW_NAMES, names)?;
+        self.call(e, argc)
     }
 
     fn load_global(&self, e: &mut Emitter, name: u32) -> Flow<()> {
-        Py312.load_global(e, name)
+        Py311.load_global(e, name)
     }
 
     fn load_attr(&self, e: &mut Emitter, name: u32) -> Flow<()> {
-        Py312.load_attr(e, name)
+        e.op(Op::LOAD_ATTR, name << 1)
     }
 
     fn load_closure(&self, e: &mut Emitter, cell: usize) -> Flow<()> {
-        e.cell_op(Op::LOAD_FAST, cell)
-    }
-
-    fn before_branch(&self, e: &mut Emitter) -> Flow<()> {
-        e.op(Op::TO_BOOL, 0)
-    }
-
-    fn null_first(&self) -> bool {
-        false
+        Py311.load_closure(e, cell)
     }
 
     fn loop_cleanup(&self) -> u32 {
-        2
+        1
     }
 
     fn duplicate(&self, e: &mut Emitter) -> Flow<()> {
-        Py312.duplicate(e)
+        Py311.duplicate(e)
     }
 }

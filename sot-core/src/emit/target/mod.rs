@@ -9,11 +9,11 @@ mod py38;
 use enum_dispatch::enum_dispatch;
 use pyo3::prelude::*;
 
-use super::emitter::Emitter;
+use super::Emitter;
 use crate::bytecode::{Code, Label, Op};
+use crate::entity::VarId;
 use crate::error::Flow;
-use crate::executor::BinaryOp;
-use crate::variable::VarId;
+use crate::operators::BinaryOp;
 use crate::version::PyVersion;
 use py311::Py311;
 use py312::Py312;

@@ -1,8 +1,32 @@
 //! What is known of an instruction besides its simulation. A registration declares it once; the code generator, the resume
 //! functions and the analyses of loops and handlers read it there.
 
-use super::{Count, StackPicture};
-use crate::bytecode::local_pair;
+use once_cell::sync::OnceCell;
+
+use super::local_pair;
+
+/// How many stack items, as a function of the argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Count {
+    /// Always so many.
+    Fixed(u32),
+    /// So many, and the argument more.
+    PlusArg(u32),
+}
+
+impl Count {
+    /// The number for an argument.
+    #[must_use]
+    pub const fn of(self, arg: u32) -> u32 {
+        match self {
+            Count::Fixed(n) => n,
+            Count::PlusArg(n) => n + arg,
+        }
+    }
+}
+
+/// The declared stack effect; `None` for handlers that move the stack themselves.
+pub type StackPicture = Option<(Count, Count)>;
 
 /// A number that depends on the instruction's argument.
 pub type ByArgument = fn(u32) -> u32;
@@ -165,8 +189,26 @@ pub struct Description {
     pub needs_frame: bool,
 }
 
-/// What is taken for granted of an opcode without a handler.
-pub(super) static UNKNOWN: Description = Description::of(None);
+/// What is taken for granted of an opcode that is not described.
+static UNKNOWN: Description = Description::of(None);
+
+static DESCRIPTIONS: OnceCell<Vec<&'static Description>> = OnceCell::new();
+
+/// The description of an opcode of the running interpreter: what its registration declares, or, without one or before the
+/// tracer has started, what is taken for granted.
+#[must_use]
+pub fn describe(opcode: u8) -> &'static Description {
+    DESCRIPTIONS.get().map_or(&UNKNOWN, |descriptions| descriptions[usize::from(opcode)])
+}
+
+/// From now on opcodes are described so; the first call counts.
+pub(crate) fn set_descriptions(described: impl Iterator<Item = (u8, &'static Description)>) {
+    DESCRIPTIONS.get_or_init(|| {
+        let mut all = vec![&UNKNOWN; 256];
+        described.for_each(|(opcode, description)| all[usize::from(opcode)] = description);
+        all
+    });
+}
 
 impl Description {
     /// That of an opcode with a stack picture.

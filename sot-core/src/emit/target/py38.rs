@@ -4,12 +4,12 @@ use pyo3::prelude::*;
 
 use super::{Emitter, Target};
 use crate::bytecode::{Code, Label, Op};
+use crate::entity::VarId;
 use crate::error::Flow;
-use crate::executor::BinaryOp;
-use crate::variable::VarId;
+use crate::operators::BinaryOp;
 
 #[derive(Clone, Copy)]
-pub(in crate::codegen) struct Py38;
+pub(in crate::emit) struct Py38;
 
 impl Target for Py38 {
     fn prologue(&self, e: &mut Emitter, _: &Code, generator: bool) -> Flow<()> {

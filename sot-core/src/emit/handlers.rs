@@ -2,9 +2,8 @@
 
 use pyo3::prelude::*;
 
-use super::Emitter;
+use super::{Emitter, Target};
 use crate::bytecode::{Handler, Label, Op};
-use crate::codegen::Target;
 use crate::error::Flow;
 
 impl Emitter {

@@ -1,19 +1,21 @@
 //! Emits instructions of the running interpreter. What differs between versions is asked of the `Target`.
 
 mod handlers;
+mod target;
 
 use std::rc::Rc;
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
-use super::target::{Selected, Target};
-use crate::bytecode::{Code, Handler, Instruction, Label, Op, Opcodes, Operand, Position};
+use target::Selected;
+
+use crate::bytecode::{describe, Code, CodeUnit, Handler, Instruction, Label, Native, Op, Opcodes, Operand, Position};
+use crate::entity::VarId;
 use crate::error::{Flow, ReasonId, Unwind};
-use crate::executor::{BinaryOp, CodeUnit};
-use crate::opcode::{self, Native};
-use crate::variable::VarId;
+use crate::operators::BinaryOp;
 use crate::version::PyVersion;
+pub use target::Target;
 
 /// Instructions being written, with their constants, names and locals.
 pub struct Emitter {
@@ -35,9 +37,9 @@ pub struct Emitter {
 
 impl Emitter {
     /// An empty emitter for code with the locals and cells of `code`.
-    pub(super) fn new(py: Python<'_>, target: Selected, code: &Code, position: Position) -> Self {
+    pub(crate) fn new(py: Python<'_>, code: &Code, position: Position) -> Self {
         Emitter {
-            target,
+            target: Selected::for_version(PyVersion::BUILT_FOR),
             opcodes: Opcodes::get(py),
             instructions: Vec::new(),
             // Constant 0 is the docstring's place.
@@ -55,7 +57,7 @@ impl Emitter {
 
     /// One of the running interpreter, for code that goes on using the constants and names of `code`.
     pub(crate) fn beside(py: Python<'_>, code: &Code, position: Position) -> Self {
-        let mut emitter = Self::new(py, Selected::for_version(PyVersion::BUILT_FOR), code, position);
+        let mut emitter = Self::new(py, code, position);
         emitter.consts = code.consts.iter().map(|constant| constant.clone_ref(py)).collect();
         emitter.names.clone_from(&code.names);
         emitter.none = emitter.const_index(py.None());
@@ -126,7 +128,7 @@ impl Emitter {
     /// An instruction of the original code, in the form in which it runs outside of its frame. Of the pair of a callable and the
     /// NULL of a call it leaves the callable alone; then the answer says whether CPython's pair would have its NULL first.
     pub fn native(&mut self, py: Python<'_>, unit: &CodeUnit, instruction: &Instruction) -> Flow<Option<bool>> {
-        let description = opcode::describe(instruction.opcode);
+        let description = describe(instruction.opcode);
         let (opcode, shift) = match description.native {
             Native::Call => return self.call(instruction.arg).map(|()| None),
             Native::As(name) => {
@@ -174,7 +176,7 @@ impl Emitter {
 
     /// A branch of the original code; `land` says where it goes.
     pub fn native_jump(&mut self, instruction: &Instruction) -> Flow<usize> {
-        let description = opcode::describe(instruction.opcode);
+        let description = describe(instruction.opcode);
         let opcode = match description.native {
             _ if description.branch.is_none() => return Err(self.cannot_run(instruction)),
             Native::As(name) => self.opcodes.number(name).ok_or_else(|| no_opcode(name))?,
@@ -416,6 +418,11 @@ impl Emitter {
 /// How many stack items raising an exception again takes: traceback, itself and class, or itself alone.
 pub(crate) fn raised_width() -> u32 {
     Selected::for_version(PyVersion::BUILT_FOR).raised_width()
+}
+
+/// Whether the pair that a method load leaves has its NULL below the callable.
+pub(crate) fn null_first() -> bool {
+    Selected::for_version(PyVersion::BUILT_FOR).null_first()
 }
 
 /// What a call's frame has on its stack for the callable, from the bottom up.
