@@ -13,7 +13,7 @@ use crate::bytecode::CodeUnit;
 use crate::bytecode::{local_pair, BytecodeError, Code, Handler, Instruction, Label, Op, Opcodes, Operand, Position};
 use crate::emit::Emitter;
 use crate::error::{Flow, ReasonId, Unwind};
-use crate::opcode::{self, Access};
+use crate::machine::opcode::{self, Access};
 use crate::resume_point::Finish;
 use crate::resume_point::{Entry, ResumeKey, Slot};
 use crate::version::PyVersion;

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use crate::bytecode::{Code, Handler, Label, Op, Opcodes, Position};
 use crate::emit::{after_loop, Emitter};
 use crate::error::{Flow, ReasonId, Unwind};
-use crate::opcode::{self, Branch, Test};
+use crate::machine::opcode::{self, Branch, Test};
 use crate::resume_point::{refuse_result, Finish, Operation, Use};
 use crate::resume_point::{Entry, ResumeKey, Slot};
 
