@@ -7,8 +7,9 @@ use pyo3::prelude::*;
 use crate::backend::Backend;
 use crate::builtin::BuiltinTable;
 use crate::bytecode::Opcodes;
+use crate::cache::set_skipped_files;
 use crate::cpython;
-use crate::error::RegistrationError;
+use crate::error::{set_hints, RegistrationError};
 use crate::opcode::DispatchTable;
 use crate::variable::{Factories, KindTable};
 use crate::version::PyVersion;
@@ -42,7 +43,7 @@ pub struct Runtime {
     /// The interpreter.
     pub version: PyVersion,
     /// Opcode handlers.
-    pub dispatch: DispatchTable,
+    pub dispatch: &'static DispatchTable,
     /// Variable kinds.
     pub kinds: KindTable,
     /// Builtin handlers.
@@ -65,6 +66,8 @@ impl Runtime {
             // one. Of two that start at once, the first to be done is kept.
             let runtime = Runtime::new(py, backend)?;
             RUNTIME.set(runtime).ok();
+            set_skipped_files(Box::new(|file| Runtime::get().is_some_and(|runtime| runtime.skips(file))));
+            set_hints(Box::new(|reason| Runtime::get().and_then(|runtime| runtime.backend.hint(reason))));
         }
         RUNTIME.get().ok_or_else(|| PyImportError::new_err("sot cannot start"))
     }
@@ -87,7 +90,7 @@ impl Runtime {
         let installed_paths = vec![folder("purelib")?, folder("platlib")?];
         Ok(Runtime {
             version,
-            dispatch: DispatchTable::freeze(py, version).map_err(wrong)?,
+            dispatch: DispatchTable::start(py, version).map_err(wrong)?,
             kinds: KindTable::freeze(py).map_err(wrong)?,
             builtins: BuiltinTable::freeze(py).map_err(wrong)?,
             factories: the_factories()?,

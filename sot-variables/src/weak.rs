@@ -8,6 +8,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyCode, PyFunction, PyString, PyType, PyWeakrefMethods, PyWeakrefReference};
 use sot_core::backend::ObjectTest;
 use sot_core::builtin;
+use sot_core::bytecode::Op;
 use sot_core::codegen::CodeGen;
 use sot_core::cpython::{self, Part};
 use sot_core::error::{Flow, ReasonId, Unwind};
@@ -340,7 +341,7 @@ impl Variable for WeakKeyDictVariable {
             cg.load(value)?;
             cg.load(this)?;
             cg.load(key)?;
-            cg.op("STORE_SUBSCR", 0)?;
+            cg.op(Op::STORE_SUBSCR, 0)?;
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ use super::{object_model, warnings, Name, OpcodeExecutor};
 use crate::break_list;
 use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
-use crate::resume::{Answer, Finish};
+use crate::resume_point::{Answer, Finish};
 use crate::variable::VarId;
 
 /// Calls that are being made for other calls, of whatever kind; each takes some of our own stack.

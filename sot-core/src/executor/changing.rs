@@ -6,8 +6,8 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyInt, PyTuple};
 
-use super::wrap::{is_number, is_text};
 use super::{BinaryOp, CompareOp, OpcodeExecutor, ValuePolicy};
+use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::guard::{Identity, Test};
 use crate::tracker::{self, ById, Computation, Tracker, TrackerId};
@@ -56,12 +56,12 @@ impl LazyNumber {
     pub(super) fn refuse_if_too_many(&self, cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
         let value = self.value.bind(cx.py);
         let enough = match value.is_exact_instance_of::<PyFloat>() {
-            _ if is_text(value) && cx.policy == ValuePolicy::Specialize => TEXTS,
+            _ if cpython::is_text(value) && cx.policy == ValuePolicy::Specialize => TEXTS,
             _ if cx.is_resumed || cx.policy == ValuePolicy::Generalize => BEHIND_BREAKS,
             true => FLOATS,
             false => INTEGERS,
         };
-        let what = if is_text(value) { "text" } else { "number" };
+        let what = if cpython::is_text(value) { "text" } else { "number" };
         let text = format!("a {what} that is another one at every call (now {})", tracker::repr(cx.py, &self.value));
         cx.refuse_changing(self.others, enough, text)
     }
@@ -72,8 +72,8 @@ impl<'py> OpcodeExecutor<'py> {
     /// `None` for everything else.
     pub(super) fn wrap_changing(&mut self, object: &Bound<'py, PyAny>, tracker: TrackerId) -> Option<VarId> {
         let may_differ = self.is_resumed || !self.changing.is_empty();
-        let is_text = is_text(object);
-        if !may_differ || !(is_text || is_number(object)) || !self.trackers.is_sourced(tracker) {
+        let is_text = cpython::is_text(object);
+        if !may_differ || !(is_text || cpython::is_number(object)) || !self.trackers.is_sourced(tracker) {
             return None;
         }
         let others = self.changing.get(&self.trackers.text(self.py, tracker)).copied();
@@ -145,12 +145,12 @@ impl<'py> OpcodeExecutor<'py> {
             BinaryOp::Power => whole,
             _ => false,
         };
-        let texts = op == BinaryOp::Add && is_text(&left) && is_text(&right);
-        if endless || !(texts || is_number(&left) && is_number(&right)) {
+        let texts = op == BinaryOp::Add && cpython::is_text(&left) && cpython::is_text(&right);
+        if endless || !(texts || cpython::is_number(&left) && cpython::is_number(&right)) {
             return Ok(None);
         }
         let Ok(value) = op.apply(&left, &right) else { return Ok(None) };
-        if !(texts || is_number(&value)) {
+        if !(texts || cpython::is_number(&value)) {
             return Ok(None);
         }
         let Some(result) = self.compute(Computation::Binary(op), &[lhs, rhs], &value) else { return Ok(None) };
@@ -168,8 +168,8 @@ impl<'py> OpcodeExecutor<'py> {
     /// `lhs op rhs` of numbers one of which differs: the answer is assumed, and not the values.
     pub(super) fn lazy_compare(&mut self, op: CompareOp, lhs: VarId, rhs: VarId) -> Flow<Option<VarId>> {
         let Some((left, right)) = self.differing_pair(lhs, rhs) else { return Ok(None) };
-        let texts = is_text(&left) && is_text(&right);
-        if !(texts || is_number(&left) && is_number(&right)) {
+        let texts = cpython::is_text(&left) && cpython::is_text(&right);
+        if !(texts || cpython::is_number(&left) && cpython::is_number(&right)) {
             return Ok(None);
         }
         self.refuse_more_paths(&left)?;
@@ -272,6 +272,6 @@ impl<'py> OpcodeExecutor<'py> {
         }
         let payload = self.vars.get(id);
         let value = payload.constant()?.bind(self.py).clone();
-        (is_number(&value) || is_text(&value)).then_some((value, false))
+        (cpython::is_number(&value) || cpython::is_text(&value)).then_some((value, false))
     }
 }

@@ -11,6 +11,7 @@ use super::{Block, Claim, CodeUnit, Frame, Handled, Name, OpcodeExecutor};
 use crate::bytecode::{Label, Opcodes, Operand};
 use crate::error::{Flow, PlannedBreak, Reason, ReasonId, Unwind};
 use crate::graph::GraphMark;
+use crate::opcode;
 use crate::tracker::TrackerId;
 use crate::variable::{VarId, VariablesMark};
 
@@ -428,11 +429,8 @@ impl OpcodeExecutor<'_> {
     /// Whether the instruction reads or writes variables of its frame, or what the frame has on its stack besides values.
     fn needs_its_frame(&self, frame: &Checkpoint) -> bool {
         let opcode = frame.unit.code.instructions[frame.at.index()].opcode;
-        let info = Opcodes::get(self.py).info(opcode);
-        let of_variables = matches!(info.operand, Operand::Local | Operand::LocalPair | Operand::Cell);
-        of_variables || OF_THE_FRAME.contains(&info.name.as_str())
+        let operand = Opcodes::get(self.py).info(opcode).operand;
+        let of_variables = matches!(operand, Operand::Local | Operand::LocalPair | Operand::Cell);
+        of_variables || opcode::describe(opcode).needs_frame
     }
 }
-
-/// Instructions that leave what catches exceptions; and the one that calls `super()`, which looks for a cell.
-const OF_THE_FRAME: [&str; 3] = ["END_FINALLY", "CHECK_EG_MATCH", "LOAD_SUPER_ATTR"];

@@ -5,10 +5,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyList, PyString, PyTuple, PyType};
 
 use super::{BinaryOp, CompareOp, OpcodeExecutor};
-use crate::codegen;
 use crate::cpython;
+use crate::emit;
 use crate::error::Flow;
-use crate::resume::{Answer, Asked, Finish, Operation, Use};
+use crate::resume_point::{Answer, Asked, Finish, Operation, Use};
 use crate::variable::VarId;
 
 /// What becomes of the result of a call.
@@ -55,7 +55,7 @@ impl OpcodeExecutor<'_> {
     /// the result.
     pub fn claim_rest(&mut self, function: VarId, rest: VarId, args: &[VarId]) {
         let null = self.null();
-        let below = codegen::callable(rest, null).into_iter().chain(args.iter().copied()).collect();
+        let below = emit::callable(rest, null).into_iter().chain(args.iter().copied()).collect();
         self.claim_above(function, Finish::Apply(args.len() as u32 + 1), below);
     }
 

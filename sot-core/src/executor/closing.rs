@@ -4,46 +4,9 @@
 use super::{Frame, OpcodeExecutor};
 use crate::bytecode::{Instruction, Opcodes};
 use crate::error::Unwind;
-use crate::opcode::Next;
+use crate::opcode::{self, Next, Quiet};
 use crate::side_effects::Effect;
 use crate::variable::VarId;
-
-/// Instructions of handlers that touch nothing but their own frame.
-const OF_HANDLERS: &[&str] = &[
-    "BEGIN_FINALLY",
-    "BUILD_TUPLE",
-    "CALL_FINALLY",
-    "CHECK_EXC_MATCH",
-    "CLEANUP_THROW",
-    "COPY",
-    "DELETE_FAST",
-    "DUP_TOP",
-    "END_FINALLY",
-    "JUMP_ABSOLUTE",
-    "JUMP_FORWARD",
-    "JUMP_IF_NOT_EXC_MATCH",
-    "LOAD_CONST",
-    "LOAD_FAST",
-    "LOAD_FAST_CHECK",
-    "NOP",
-    "POP_BLOCK",
-    "POP_EXCEPT",
-    "POP_FINALLY",
-    "POP_TOP",
-    "PUSH_EXC_INFO",
-    "RERAISE",
-    "RETURN_CONST",
-    "RETURN_VALUE",
-    "ROT_FOUR",
-    "ROT_THREE",
-    "ROT_TWO",
-    "SETUP_FINALLY",
-    "STORE_FAST",
-    "SWAP",
-    "YIELD_VALUE",
-];
-/// `exc_type matches` among the comparisons of 3.8
-const EXCEPTION_MATCH: u32 = 10;
 
 /// A generator that yields so often when it is closed is not followed.
 const MOST_YIELDS: usize = 4;
@@ -97,24 +60,23 @@ impl OpcodeExecutor<'_> {
         let Some(&Instruction { opcode, arg, .. }) = frame.code.code.instructions.get(frame.pc.index()) else {
             return false;
         };
-        let info = Opcodes::get(self.py).info(opcode);
         let top = frame.stack.last().copied();
         let is_untouched = || {
-            let name = frame.code.names.get((arg >> info.shift) as usize);
+            let name = frame.code.names.get((arg >> Opcodes::get(self.py).info(opcode).shift) as usize);
             let writes = |effect: &Effect| match effect {
                 Effect::Global { name: written, .. } | Effect::Attribute { name: written, .. } => Some(written) == name,
                 _ => false,
             };
             !self.effects.log().iter().any(writes)
         };
-        match info.name.as_str() {
-            "COMPARE_OP" => arg == EXCEPTION_MATCH,
-            "RAISE_VARARGS" => arg == 0,
-            "CALL_INTRINSIC_1" => top == Some(exception),
-            "LOAD_ATTR" => top.is_some_and(|top| self.vars.get(top).kind() == "module") && is_untouched(),
-            "LOAD_GLOBAL" => is_untouched(),
-            name if name.starts_with("POP_JUMP") => top.is_some_and(|top| self.vars.get(top).constant().is_some()),
-            name => OF_HANDLERS.contains(&name),
+        match opcode::describe(opcode).quiet {
+            Quiet::Never => false,
+            Quiet::Always => true,
+            Quiet::Argument(is_quiet) => is_quiet(arg),
+            Quiet::OfConstant => top.is_some_and(|top| self.vars.get(top).constant().is_some()),
+            Quiet::OfException => top == Some(exception),
+            Quiet::GlobalUnwritten => is_untouched(),
+            Quiet::ModuleUnwritten => top.is_some_and(|top| self.vars.get(top).kind() == "module") && is_untouched(),
         }
     }
 }

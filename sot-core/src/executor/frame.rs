@@ -2,58 +2,11 @@
 
 use std::rc::Rc;
 
-use pyo3::prelude::*;
-use pyo3::types::PyDict;
-
 use super::{Claim, Place};
-use crate::bytecode::{Code, Label, Opcodes};
+use crate::bytecode::{CodeUnit, Label, Op, Opcodes};
 use crate::error::Location;
-use crate::tracker::TrackerId;
+use crate::tracker::Globals;
 use crate::variable::VarId;
-
-/// A decoded code object with the object it was decoded from.
-pub struct CodeUnit {
-    /// The model.
-    pub code: Code,
-    /// The Python code object.
-    pub object: Py<PyAny>,
-    /// Names as shared strings, as `co_names` orders them.
-    pub names: Vec<Rc<str>>,
-    /// Local variable names as shared strings.
-    pub varnames: Vec<Rc<str>>,
-}
-
-impl CodeUnit {
-    /// Decodes a code object.
-    pub fn new(object: &Bound<'_, PyAny>) -> Result<Rc<CodeUnit>, crate::bytecode::BytecodeError> {
-        let code = Code::decode(object)?;
-        let share = |names: &[String]| names.iter().map(|name| Rc::from(name.as_str())).collect();
-        let (names, varnames) = (share(&code.names), share(&code.varnames));
-        Ok(Rc::new(CodeUnit { code, object: object.clone().unbind(), names, varnames }))
-    }
-
-    /// The first line of the function.
-    pub fn place(&self) -> Location {
-        let code = &self.code;
-        Location::line(code.filename.clone(), code.qualname.clone(), code.first_line)
-    }
-}
-
-/// The globals a frame reads.
-pub struct Globals {
-    /// The dict.
-    pub dict: Py<PyDict>,
-    /// Where the dict comes from.
-    pub tracker: TrackerId,
-}
-
-impl Globals {
-    /// Another handle on the same globals.
-    #[must_use]
-    pub fn share(&self, py: Python<'_>) -> Globals {
-        Globals { dict: self.dict.clone_ref(py), tracker: self.tracker }
-    }
-}
 
 /// An entry of the block stack (3.8 to 3.10).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,7 +110,7 @@ impl Frame {
         while let Some(found) = handler {
             // Handlers that the compiler adds, such as those of generators and of `yield from`, hand on what they get.
             let first = code.instructions.get(found.target.0 as usize);
-            if first.is_some_and(|first| opcodes.name(first.opcode) == "PUSH_EXC_INFO") {
+            if first.is_some_and(|first| opcodes.is(first.opcode, Op::PUSH_EXC_INFO)) {
                 return true;
             }
             handler = code.handler_at(found.target);

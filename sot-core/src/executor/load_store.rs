@@ -24,7 +24,7 @@ impl<'py> OpcodeExecutor<'py> {
         let code = Rc::clone(&self.frame().code);
         let value = code.code.consts.get(index as usize).ok_or_else(|| bad_operand("constant"))?;
         let value = value.bind(self.py);
-        if super::wrap::is_atom(value) {
+        if crate::cpython::is_atom(value) {
             return Ok(self.constant(value.clone().unbind()));
         }
         let tracker = self.constant_tracker(value.clone().unbind());

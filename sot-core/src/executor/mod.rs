@@ -11,6 +11,7 @@ mod claim;
 mod closing;
 mod constant;
 mod frame;
+mod in_place;
 mod inline;
 mod load_store;
 mod misfit;
@@ -21,6 +22,7 @@ mod refused;
 mod rounds;
 mod sequence;
 pub(crate) mod sizes;
+mod statements;
 mod switches;
 mod traceback;
 mod unwinding;
@@ -33,37 +35,38 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 use pyo3::types::{PyCode, PyDict};
 
-use crate::bytecode::{Label, Opcodes};
-use crate::cache::{Forbidden, Passing};
-use crate::error::{Flow, Location, PlannedBreak, Reason, ReasonId, Unwind};
+use crate::bytecode::{Label, Op, Opcodes};
+use crate::cache;
+use crate::cache::Passing;
+use crate::error::{Flow, Forbidden, Location, PlannedBreak, Reason, ReasonId, Unwind};
 use crate::graph::FunctionGraph;
 use crate::guard::Guards;
 use crate::log;
-use crate::opcode::{Next, OpcodeSet, Operand};
+use crate::opcode::{self, AtBreak, Next, OpcodeSet, Operand};
 use crate::runtime::Runtime;
 use crate::side_effects::SideEffects;
 use crate::tracker::{TrackerId, Trackers};
-use crate::translate;
 use crate::variable::{VarId, Variables};
 
+pub use crate::bytecode::CodeUnit;
+pub use crate::open_sizes::{opens_after, Sizes};
+pub use crate::operators::{BinaryOp, CompareOp, UnaryOp};
+pub use crate::tracker::Globals;
 pub use call::CallArgs;
 pub use checkpoint::{BreakPoint, Checkpoint, Mortal};
 pub use claim::Claim;
 pub use closing::Closing;
-pub use frame::{Block, CodeUnit, Frame, Globals, Handled};
+pub use frame::{Block, Frame, Handled};
 pub use inline::{FunctionParts, KeywordDefault, OpcodeInlineExecutor, PositionalDefault};
-pub use operators::{BinaryOp, CompareOp, UnaryOp};
 use patience::Patience;
 pub(crate) use refused::{Refusals, Refused};
 use rounds::Rounds;
-pub use sizes::{opens_after, Sizes};
 pub use switches::Switches;
 use traceback::Tracebacks;
 pub use traceback::{Entry, Place, TracebackVariable};
 pub use unwinding::BookkeepingVariable;
 pub use wrap::IdentityMap;
 use wrap::StandInClasses;
-pub(crate) use wrap::{is_atom, is_number};
 
 /// How a stretch of simulation ended.
 pub enum Exit {
@@ -170,7 +173,7 @@ impl<'py> OpcodeExecutor<'py> {
             vars,
             trackers,
             guards,
-            graph: FunctionGraph::new(py, runtime),
+            graph: FunctionGraph::new(py, &*runtime.backend),
             changing: HashMap::new(),
             others: 0,
             policy: ValuePolicy::Specialize,
@@ -289,7 +292,7 @@ impl<'py> OpcodeExecutor<'py> {
     pub fn drops_result(&self) -> bool {
         let frame = self.frame();
         let next = frame.code.code.instructions.get(frame.pc.index());
-        next.is_some_and(|next| self.runtime.opcode_name(self.py, next.opcode) == "POP_TOP")
+        next.is_some_and(|next| Opcodes::get(self.py).is(next.opcode, Op::POP_TOP))
     }
 
     fn log_step(&self, operand: &Operand) {
@@ -307,7 +310,7 @@ impl<'py> OpcodeExecutor<'py> {
                 let why = reason.id;
                 let forbids = |frame: &&Frame| {
                     let code = frame.code.object.bind(self.py);
-                    translate::forbids(code, what) || self.runtime.backend.forbids(code, what, why)
+                    cache::forbids(code, what) || self.runtime.backend.forbids(code, what, why)
                 };
                 reason.forbidden_by = self.frames.iter().find(forbids).map(|frame| frame.code.code.qualname.clone());
             }
@@ -350,16 +353,16 @@ impl<'py> OpcodeExecutor<'py> {
     pub fn is_resuming(&self) -> bool {
         let frame = self.frame();
         let code = frame.code.object.bind(self.py).cast::<PyCode>().ok();
-        code.and_then(translate::prologue_of).is_some_and(|prologue| frame.at.0 < prologue)
+        code.and_then(cache::prologue_of).is_some_and(|prologue| frame.at.0 < prologue)
     }
 
     /// Whether the outermost frame goes on where a loop has just been given an item.
     pub fn begins_with_item(&self) -> bool {
         let code = &self.frames[0].code;
-        let prologue = code.object.bind(self.py).cast::<PyCode>().ok().and_then(translate::prologue_of);
+        let prologue = code.object.bind(self.py).cast::<PyCode>().ok().and_then(cache::prologue_of);
         let behind = prologue.and_then(|prologue| code.code.instructions[prologue as usize - 1].target);
         let head = behind.and_then(|behind| code.code.instructions.get((behind.0 as usize).checked_sub(1)?));
-        head.is_some_and(|head| Opcodes::get(self.py).name(head.opcode) == "FOR_ITER")
+        head.is_some_and(|head| opcode::describe(head.opcode).at_break == AtBreak::Advance)
     }
 
     /// A code object decoded; each is decoded once.
@@ -436,5 +439,4 @@ fn stack_underflow() -> Unwind {
     pyo3::exceptions::PyRuntimeError::new_err("the simulated stack ran out of items").into()
 }
 
-/// An attribute or variable name.
-pub type Name = Rc<str>;
+pub use crate::entity::Name;

@@ -9,10 +9,11 @@ use pyo3::prelude::*;
 use pyo3::types::PyCode;
 
 use super::{Frame, OpcodeExecutor};
-use crate::bytecode::{Instruction, Label, Opcodes};
+use crate::bytecode::{Instruction, Label};
+use crate::cache;
 use crate::error::{Reason, ReasonId, Unwind};
+use crate::opcode::{self, AtBreak};
 use crate::tracker::{Tracker, TrackerId};
-use crate::translate;
 
 /// So many translations go round a loop more than once,
 const MAX_UNROLLED: usize = 2;
@@ -39,8 +40,8 @@ impl<'py> OpcodeExecutor<'py> {
 
     fn ends_before(&mut self, head: Label, again: bool) -> bool {
         let code = self.frame().code.object.bind(self.py).cast::<PyCode>().ok().cloned();
-        let Some((code, head)) = code.and_then(|code| translate::in_original(&code, head)) else { return false };
-        let Some(cache) = translate::cache_of(&code) else { return false };
+        let Some((code, head)) = code.and_then(|code| cache::in_original(&code, head)) else { return false };
+        let Some(cache) = cache::cache_of(&code) else { return false };
         if cache.unrolled(head) >= MAX_UNROLLED || again && cache.places_behind(head) > MAX_PLACES {
             return true;
         }
@@ -53,7 +54,7 @@ impl<'py> OpcodeExecutor<'py> {
     /// The break before the next round of a loop without an iterator, whose head the innermost frame is about to jump back to.
     pub(super) fn round_begins(&mut self, head: Label) -> Option<Unwind> {
         let frame = self.frame();
-        let steps = |instruction: &Instruction| Opcodes::get(self.py).name(instruction.opcode) == "FOR_ITER";
+        let steps = |instruction: &Instruction| opcode::describe(instruction.opcode).at_break == AtBreak::Advance;
         if head > frame.at || frame.code.code.instructions.get(head.index()).is_some_and(steps) {
             return None;
         }
@@ -72,13 +73,13 @@ impl<'py> OpcodeExecutor<'py> {
     /// one that may differ is not assumed for it in another resume function either.
     pub(super) fn differs_here(&self) -> bool {
         let Some((code, at)) = self.root_place() else { return false };
-        translate::cache_of(&code).is_some_and(|cache| cache.differs(at))
+        cache::cache_of(&code).is_some_and(|cache| cache.differs(at))
     }
 
     /// Notes that it has.
     pub(super) fn note_differing(&self) {
         let Some((code, at)) = self.root_place() else { return };
-        if let Some(cache) = translate::cache_of(&code) {
+        if let Some(cache) = cache::cache_of(&code) {
             cache.note_differing(at);
         }
     }
@@ -86,14 +87,14 @@ impl<'py> OpcodeExecutor<'py> {
     /// Whether the variable of the program that a tracker names has been found to hold a container with other contents each time.
     pub(super) fn holds_changing(&self, tracker: TrackerId) -> bool {
         let place = self.resumed_variable(tracker);
-        let cache = place.as_ref().and_then(|(code, _)| translate::cache_of(code));
+        let cache = place.as_ref().and_then(|(code, _)| cache::cache_of(code));
         place.as_ref().zip(cache).is_some_and(|((_, name), cache)| cache.holds_changing(name))
     }
 
     /// Notes that it has.
     pub(super) fn note_changing(&self, tracker: TrackerId) {
         let Some((code, name)) = self.resumed_variable(tracker) else { return };
-        if let Some(cache) = translate::cache_of(&code) {
+        if let Some(cache) = cache::cache_of(&code) {
             cache.note_changing(&name);
         }
     }
@@ -102,7 +103,7 @@ impl<'py> OpcodeExecutor<'py> {
     fn resumed_variable(&self, tracker: TrackerId) -> Option<(Bound<'py, PyCode>, Rc<str>)> {
         let Tracker::Local { slot, name } = self.trackers.get(tracker) else { return None };
         let running = self.frames.first()?.code.object.bind(self.py).cast::<PyCode>().ok()?;
-        let (code, _) = translate::in_original(running, Label(translate::prologue_of(running)?))?;
+        let (code, _) = cache::in_original(running, Label(cache::prologue_of(running)?))?;
         // What else a resume function is given has no name in the program.
         let locals: u32 = code.getattr("co_nlocals").ok()?.extract().ok()?;
         (*slot < locals).then(|| (code, Rc::clone(name)))
@@ -110,27 +111,27 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// Whether the code has so many conditions on values which differ that the graph breaks at each.
     pub(super) fn branches_much(&self) -> bool {
-        let place = self.root_place().and_then(|(code, _)| translate::cache_of(&code));
+        let place = self.root_place().and_then(|(code, _)| cache::cache_of(&code));
         place.is_some_and(|cache| cache.branches_much())
     }
 
     /// Notes that it has.
     pub(super) fn note_branching(&self) {
-        if let Some(cache) = self.root_place().and_then(|(code, _)| translate::cache_of(&code)) {
+        if let Some(cache) = self.root_place().and_then(|(code, _)| cache::cache_of(&code)) {
             cache.note_branching();
         }
     }
 
     fn root_place(&self) -> Option<(Bound<'py, PyCode>, Label)> {
         let [frame] = &self.frames[..] else { return None };
-        translate::in_original(frame.code.object.bind(self.py).cast::<PyCode>().ok()?, frame.at)
+        cache::in_original(frame.code.object.bind(self.py).cast::<PyCode>().ok()?, frame.at)
     }
 
     /// Notes for later translations how this one has gone round loops.
     pub(crate) fn note_rounds(&mut self) {
         let rounds = std::mem::take(&mut self.rounds);
         for code in &rounds.codes {
-            let Some(cache) = translate::cache_of(code.bind(self.py)) else { continue };
+            let Some(cache) = cache::cache_of(code.bind(self.py)) else { continue };
             let address = code.as_ptr() as usize;
             rounds.again.iter().filter(|(of, _)| *of == address).for_each(|(_, head)| cache.note_unrolled(*head));
         }
@@ -140,7 +141,7 @@ impl<'py> OpcodeExecutor<'py> {
 /// Whether the frame is that of a resume function that goes on inside of the loop.
 fn is_in_loop(py: Python<'_>, frame: &Frame, head: Label) -> bool {
     let code = frame.code.object.bind(py).cast::<PyCode>().ok();
-    let Some(prologue) = code.and_then(translate::prologue_of) else { return false };
+    let Some(prologue) = code.and_then(cache::prologue_of) else { return false };
     let entry = frame.code.code.instructions[prologue as usize - 1].target;
     entry.is_some_and(|entry| head <= entry && entry <= frame.at)
 }

@@ -1,7 +1,6 @@
 //! Sizes of tensors' dimensions that a trace leaves open, so that one translation serves all of them. Where one matters all the
 //! same, the trace is thrown away, and made anew with that size assumed, from then on for good.
 
-use std::collections::HashSet;
 use std::ops::RangeInclusive;
 use std::rc::Rc;
 
@@ -10,117 +9,13 @@ use pyo3::types::{PyFloat, PyInt, PyString};
 
 use super::{BinaryOp, CallArgs, CompareOp, OpcodeExecutor};
 use crate::backend::{CallKind, ObjectTest, SizesMatter, TensorMeta};
+use crate::bytecode::Op;
 use crate::codegen::CodeGen;
-use crate::env;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::guard::{Identity, Test};
 use crate::log;
-use crate::tracker::{Computation, Key, Tracker, TrackerId};
+use crate::tracker::{size_name, Computation, Key, Tracker, TrackerId};
 use crate::variable::{GraphArgument, VarId, Variable};
-
-/// A size or integer that was another one in so many translations is left open: the two that a program may well alternate
-/// between, such as those of whole batches and of the last one, keep translations of their own, which are faster.
-const OTHERS: usize = 2;
-
-/// In how many translations a size or integer must have been another one to be left open, if it ever is
-/// (`SOT_ALLOW_DYNAMIC_SHAPE`). Asked each time, as tests switch it.
-pub fn opens_after() -> Option<usize> {
-    match env::is_on("SOT_ALLOW_DYNAMIC_SHAPE") {
-        None => Some(OTHERS),
-        Some(true) => Some(0),
-        Some(false) => None,
-    }
-}
-
-/// The least size that is left open (`SOT_SPECIALIZED_DIM_NUMBERS`): to what is empty, or is repeated where it meets more,
-/// operations often do something else.
-fn least_open() -> i64 {
-    match std::env::var("SOT_SPECIALIZED_DIM_NUMBERS").as_deref() {
-        Ok("0") => 1,
-        Ok("no" | "NO" | "No") => 0,
-        _ => 2,
-    }
-}
-
-/// What is known of sizes when a trace begins, and what it makes of them. A size is named by the text of its tracker.
-pub struct Sizes {
-    wanted: HashSet<String>,
-    closed: HashSet<String>,
-    least: i64,
-    left_open: Vec<String>,
-    settled: Vec<String>,
-    /// In how many translations an integer must have been another one to be left open, too.
-    opens_after: Option<usize>,
-    /// Whether the statement being made takes sizes that are values of the graph.
-    pub(crate) are_taken: bool,
-    /// Whether it takes a `float` that is one.
-    pub(crate) floats_are_taken: bool,
-    /// Whether it may refuse such a `float` that is not finite, or too large.
-    pub(crate) floats_are_checked: bool,
-}
-
-impl Default for Sizes {
-    fn default() -> Self {
-        Sizes::new(HashSet::new(), HashSet::new())
-    }
-}
-
-impl Sizes {
-    /// Those that are to be left open, and those that must not be.
-    pub fn new(wanted: HashSet<String>, closed: HashSet<String>) -> Self {
-        Sizes {
-            wanted,
-            closed,
-            least: least_open(),
-            left_open: Vec::new(),
-            settled: Vec::new(),
-            opens_after: opens_after(),
-            are_taken: false,
-            floats_are_taken: false,
-            floats_are_checked: false,
-        }
-    }
-
-    /// The least size that is left open.
-    #[must_use]
-    pub fn least(&self) -> i64 {
-        self.least
-    }
-
-    /// Whether the trace has left any open.
-    #[must_use]
-    pub fn are_open(&self) -> bool {
-        !self.left_open.is_empty()
-    }
-
-    /// Whether an earlier attempt has found that it matters.
-    #[must_use]
-    pub(crate) fn is_closed(&self, name: &str) -> bool {
-        self.closed.contains(name)
-    }
-
-    /// All that earlier attempts have found to matter.
-    pub(crate) fn closed(&self) -> impl Iterator<Item = &str> {
-        self.closed.iter().map(String::as_str)
-    }
-
-    /// Notes for the next attempt what matters.
-    pub(crate) fn close(&mut self, name: String) -> Unwind {
-        self.settled.push(name);
-        Unwind::Restart(None)
-    }
-
-    /// Those that the trace has found to matter.
-    #[must_use]
-    pub fn take_settled(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.settled)
-    }
-}
-
-/// The name of a tensor's size, by the text of the tensor's tracker.
-pub(crate) fn name(tensor: &str, axis: usize) -> String {
-    format!("{tensor}.shape[{axis}]")
-}
 
 impl OpcodeExecutor<'_> {
     /// Takes the sizes out of the meta of a tensor from outside that are to be left open.
@@ -134,7 +29,7 @@ impl OpcodeExecutor<'_> {
         }
         let text = self.trackers.text(self.py, tracker);
         for (axis, size) in meta.shape.iter_mut().enumerate() {
-            let name = name(&text, axis);
+            let name = size_name(&text, axis);
             let wanted = self.sizes.wanted.contains(&name) || marked.contains(&axis);
             if wanted && !self.sizes.closed.contains(&name) && size.is_some_and(|size| size >= self.sizes.least) {
                 *size = None;
@@ -217,7 +112,7 @@ impl Variable for OpenNumber {
                 cg.load(*tensor)?;
                 cg.load_attr("shape")?;
                 cg.load_const(axis)?;
-                cg.op("BINARY_SUBSCR", 0)
+                cg.op(Op::BINARY_SUBSCR, 0)
             }
             Made::Binary(op, a, b) => {
                 cg.load(*a)?;
@@ -572,7 +467,7 @@ impl<'py> OpcodeExecutor<'py> {
             Made::Size(tensor, axis) => {
                 let tracker = self.vars.tracker(*tensor);
                 let sourced = self.trackers.is_sourced(tracker);
-                sourced.then(|| vec![name(&self.trackers.text(self.py, tracker), *axis)])
+                sourced.then(|| vec![size_name(&self.trackers.text(self.py, tracker), *axis)])
             }
             Made::Binary(_, lhs, rhs) => {
                 let mut names = self.names_of(*lhs)?;

@@ -13,7 +13,7 @@ use crate::codegen::CodeGen;
 use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::language::LANGUAGE;
-use crate::resume;
+use crate::readers;
 use crate::variable::{VarId, Variable};
 
 /// A frame of the trace, as tracebacks know it.
@@ -257,7 +257,7 @@ impl Variable for TracebackVariable {
         if !present.is_some_and(|present| Rc::ptr_eq(&present, &self.entry)) {
             return Err(cg.cx.plan_to_raise(self.exception));
         }
-        let traceback = resume::traceback(cg.cx.py)?;
+        let traceback = readers::traceback(cg.cx.py)?;
         cg.call(|cg| cg.load_const(traceback), &[self.exception])
     }
 

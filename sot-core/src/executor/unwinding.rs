@@ -16,7 +16,7 @@ use crate::bytecode::Label;
 use crate::codegen::CodeGen;
 use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
-use crate::resume;
+use crate::readers;
 use crate::variable::{VarId, Variable};
 
 /// No frame handles an exception when the function is called.
@@ -425,7 +425,7 @@ impl Variable for BookkeepingVariable {
     fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
         match self {
             BookkeepingVariable::Traceback(exception) => {
-                let traceback = resume::traceback(cg.cx.py)?;
+                let traceback = readers::traceback(cg.cx.py)?;
                 cg.call(|cg| cg.load_const(traceback), &[*exception])
             }
             // Whoever raises again looks its handler up by where it stands; this only says where the frame claims to be.

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyComplex, PyFloat, PyInt, PyIterator, PyList, PyString, PyTuple, PyType};
+use pyo3::types::{PyBool, PyIterator, PyList, PyString, PyTuple, PyType};
 
 use super::changing::LazyNumber;
 use super::patience::MAX_ITEMS;
@@ -206,7 +206,7 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// Whether the object is a value: its type and contents are all there is to it.
     pub fn is_constant(&self, object: &Bound<'py, PyAny>) -> bool {
-        is_atom(object) || self.runtime.backend.is_constant(object)
+        cpython::is_atom(object) || self.runtime.backend.is_constant(object)
     }
 
     /// What the variable holds; the first look gives it its kind and its guards.
@@ -378,28 +378,4 @@ impl<'py> OpcodeExecutor<'py> {
         let value = PyString::new(self.py, value).into_any().unbind();
         self.constant(value)
     }
-}
-
-/// Whether the object is an `int` or `float`, and of no subclass.
-pub(crate) fn is_number(object: &Bound<'_, PyAny>) -> bool {
-    object.is_exact_instance_of::<PyInt>() || object.is_exact_instance_of::<PyFloat>()
-}
-
-/// Whether the object is of an immutable atomic type whose value is its meaning.
-pub(crate) fn is_atom(object: &Bound<'_, PyAny>) -> bool {
-    object.is_none()
-        || object.is_exact_instance_of::<PyInt>()
-        || object.is_exact_instance_of::<PyBool>()
-        || object.is_exact_instance_of::<PyString>()
-        || object.is_exact_instance_of::<PyFloat>()
-        || object.is_exact_instance_of::<PyBytes>()
-        || object.is_exact_instance_of::<PyComplex>()
-        || object.is(object.py().Ellipsis())
-        || object.is(object.py().NotImplemented())
-        || object.is_exact_instance_of::<pyo3::types::PyCode>()
-}
-
-/// Whether the object is a `str`, and of no subclass.
-pub(crate) fn is_text(object: &Bound<'_, PyAny>) -> bool {
-    object.is_exact_instance_of::<PyString>()
 }

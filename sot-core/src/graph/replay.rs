@@ -9,10 +9,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PySlice, PyString, PyTuple};
 
 use super::SymbolId;
-use crate::backend::{CallKind, GraphBuilder, StateTest};
+use crate::backend::{Backend, CallKind, GraphBuilder, StateTest};
 use crate::cpython::{self, WeakRef};
-use crate::executor::is_atom;
-use crate::runtime::Runtime;
 
 /// From which size on a graph is made into a program: the sum of what its statements weigh (see [`GraphBuilder::weight`]).
 #[derive(Clone, Copy)]
@@ -117,7 +115,7 @@ enum Pattern {
 impl Call {
     /// The call, if it can be made again: of what the user made, only tensors and layers may be part of it.
     pub(super) fn new(
-        runtime: &Runtime,
+        backend: &dyn Backend,
         builder: &dyn GraphBuilder,
         values: &Values,
         (kind, callee): (CallKind, &Bound<'_, PyAny>),
@@ -143,7 +141,7 @@ impl Call {
             }
             None => None,
         };
-        let Some(arguments) = templates(runtime, values, given) else { return Ok(None) };
+        let Some(arguments) = templates(backend, values, given) else { return Ok(None) };
         Ok(Some(Call {
             state: builder.state(),
             callee,
@@ -175,28 +173,28 @@ impl Call {
 }
 
 fn templates<'py>(
-    runtime: &Runtime,
+    backend: &dyn Backend,
     values: &Values,
     items: impl IntoIterator<Item = Bound<'py, PyAny>>,
 ) -> Option<Vec<Argument>> {
-    items.into_iter().map(|item| template(runtime, values, &item)).collect()
+    items.into_iter().map(|item| template(backend, values, &item)).collect()
 }
 
-fn template(runtime: &Runtime, values: &Values, object: &Bound<'_, PyAny>) -> Option<Argument> {
+fn template(backend: &dyn Backend, values: &Values, object: &Bound<'_, PyAny>) -> Option<Argument> {
     if let Some(symbol) = values.get(object) {
         return Some(Argument::Symbol(symbol));
     }
-    if is_atom(object) || runtime.backend.is_unchanging(object) {
+    if cpython::is_atom(object) || backend.is_unchanging(object) {
         return Some(Argument::Constant(object.clone().unbind()));
     }
     if let Ok(tuple) = object.cast_exact::<PyTuple>() {
-        return templates(runtime, values, tuple.iter()).map(Argument::Tuple);
+        return templates(backend, values, tuple.iter()).map(Argument::Tuple);
     }
     if let Ok(list) = object.cast_exact::<PyList>() {
-        return templates(runtime, values, list.iter()).map(Argument::List);
+        return templates(backend, values, list.iter()).map(Argument::List);
     }
     if let Ok(slice) = object.cast_exact::<PySlice>() {
-        let parts = ["start", "stop", "step"].map(|name| template(runtime, values, &slice.getattr(name).ok()?));
+        let parts = ["start", "stop", "step"].map(|name| template(backend, values, &slice.getattr(name).ok()?));
         let [Some(start), Some(end), Some(step)] = parts else { return None };
         return Some(Argument::Slice(Box::new([start, end, step])));
     }

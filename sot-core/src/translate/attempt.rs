@@ -20,8 +20,8 @@ use crate::variable::VarId;
 use super::always_compiles;
 use super::mortals;
 use super::report::{self, report};
-use super::resume_source::ResumeSource;
 use super::turn::TranslatingHere;
+use crate::resume::ResumeSource;
 
 /// `CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR`
 const RESUMABLE: u32 = 0x20 | 0x80 | 0x200;

@@ -6,17 +6,17 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::{PyCode, PyWeakrefMethods};
 
-use crate::cache::{CodeCache, Forbidden};
+use crate::cache::CodeCache;
 use crate::cpython::{FreshFrame, Verdict};
-use crate::error::{Reason, ReasonId};
+use crate::error::{Forbidden, Reason, ReasonId};
 use crate::executor::{CodeUnit, ValuePolicy};
 use crate::log;
 use crate::runtime::Runtime;
 use crate::settling::{of_place, Settling};
 use crate::stats;
 
-use super::marks::cache_of;
 use super::report::{count_fallback, place_of};
+use crate::cache::cache_of;
 
 /// After so many frames that were left, the entries that none has used are not asked any more.
 const ENOUGH: u64 = 64;

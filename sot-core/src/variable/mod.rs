@@ -8,14 +8,12 @@ mod value;
 use std::any::Any;
 use std::rc::Rc;
 
-use crate::tracker::TrackerId;
+use crate::entity::TrackerId;
+
+pub use crate::entity::VarId;
 
 pub use kind::{Claim, Factories, KindTable, VariableKind, Wrap};
 pub use value::{Death, GraphArgument, Variable};
-
-/// Index of a variable in its translation.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
-pub struct VarId(pub(crate) u32);
 
 struct Slot {
     payload: Rc<dyn Variable>,

@@ -18,8 +18,8 @@ use pyo3::types::{PyDict, PyType};
 use sot_core::backend::{
     Backend, CallKind, CallPolicy, GraphBuilder, ObjectTest, OfLayout, StateTest, TensorAttribute, TensorMeta,
 };
-use sot_core::cache::Forbidden;
 use sot_core::cpython;
+use sot_core::error::Forbidden;
 use sot_core::error::ReasonId;
 use sot_core::graph::Exported;
 

@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 use sot_core::backend::{Backend, CallKind};
 use sot_core::builtin;
+use sot_core::bytecode::Op;
 use sot_core::codegen::CodeGen;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
@@ -373,7 +374,7 @@ impl Variable for LayerVariable {
             }
             let count = parts.layers.len() as u32;
             if parts.as_list {
-                cg.op("BUILD_LIST", count)?;
+                cg.op(Op::BUILD_LIST, count)?;
             }
             return cg.end_call(if parts.as_list { 1 } else { count });
         }

@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyList};
+use sot_core::bytecode::Op;
 use sot_core::codegen::CodeGen;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
@@ -84,7 +85,7 @@ impl Variable for SizeVariable {
         for number in numbers.iter() {
             cg.load_const(number.unbind())?;
         }
-        cg.op("BUILD_LIST", numbers.len() as u32)?;
+        cg.op(Op::BUILD_LIST, numbers.len() as u32)?;
         cg.end_call(1)
     }
 

@@ -9,6 +9,7 @@ use pyo3::types::PyString;
 
 use sot_core::backend::ObjectTest;
 use sot_core::builtin;
+use sot_core::bytecode::Op;
 use sot_core::codegen::CodeGen;
 use sot_core::error::{Flow, Unwind};
 use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
@@ -359,7 +360,7 @@ impl Variable for ContextVariable {
         let Some(value) = self.value else { return Ok(()) };
         let set = library(cg.cx.py, "contextvars", "ContextVar")?.getattr(cg.cx.py, "set")?;
         cg.call(|cg| cg.load_const(set), &[this, value])?;
-        cg.op("POP_TOP", 0)
+        cg.op(Op::POP_TOP, 0)
     }
 }
 

@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use pyo3::prelude::*;
 use sot_core::builtin;
+use sot_core::bytecode::Op;
 use sot_core::codegen::CodeGen;
 use sot_core::error::Flow;
 use sot_core::executor::{CallArgs, OpcodeExecutor};
@@ -133,7 +134,7 @@ impl Variable for LockVariable {
         for _ in 0..self.held {
             let acquire = library(cg.cx.py, "_thread", self.class())?.getattr(cg.cx.py, "acquire")?;
             cg.call(|cg| cg.load_const(acquire), &[this])?;
-            cg.op("POP_TOP", 0)?;
+            cg.op(Op::POP_TOP, 0)?;
         }
         Ok(())
     }

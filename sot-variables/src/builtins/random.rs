@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use sot_core::builtin;
+use sot_core::bytecode::Op;
 use sot_core::codegen::CodeGen;
 use sot_core::error::{Flow, Unwind};
 use sot_core::executor::{CallArgs, OpcodeExecutor};
@@ -170,6 +171,6 @@ impl Variable for RandomVariable {
         let set = base(cg.cx.py)?.getattr("setstate")?.unbind();
         let state = cg.cx.constant(state.clone_ref(cg.cx.py));
         cg.call(|cg| cg.load_const(set), &[this, state])?;
-        cg.op("POP_TOP", 0)
+        cg.op(Op::POP_TOP, 0)
     }
 }

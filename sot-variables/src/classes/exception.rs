@@ -6,6 +6,7 @@ use std::rc::Rc;
 use pyo3::exceptions::{PyAttributeError, PyBaseException, PyImportError, PyNameError, PyStopIteration, PySystemExit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyString, PyTuple, PyType};
+use sot_core::bytecode::Op;
 use sot_core::codegen::CodeGen;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
@@ -587,7 +588,7 @@ impl Variable for ExceptionVariable {
             Some(tuple) => {
                 let set = py.get_type::<PyBaseException>().getattr("args")?.getattr("__set__")?.unbind();
                 cg.call(|cg| cg.load_const(set), &[this, tuple])?;
-                cg.op("POP_TOP", 0)
+                cg.op(Op::POP_TOP, 0)
             }
             None => Ok(()),
         }

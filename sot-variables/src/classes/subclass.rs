@@ -7,6 +7,7 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
 use sot_core::builtin;
+use sot_core::bytecode::Op;
 use sot_core::codegen::CodeGen;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
@@ -437,7 +438,7 @@ impl Variable for SubclassVariable {
                     None => cg.cx.none(),
                 };
                 cg.call(|cg| cg.load_const(init), &[this, self.storage, maxlen])?;
-                cg.op("POP_TOP", 0)?;
+                cg.op(Op::POP_TOP, 0)?;
             }
             Base::Container(module, _, fill) => {
                 // `OrderedDict.update` goes through `__setitem__`; the other bases write to themselves.
@@ -453,7 +454,7 @@ impl Variable for SubclassVariable {
                     fill = arranged.map_or(Ok(fill), |arranged| arranged.getattr(py, "fill"))?;
                 }
                 cg.call(|cg| cg.load_const(fill), &[this, items])?;
-                cg.op("POP_TOP", 0)?;
+                cg.op(Op::POP_TOP, 0)?;
             }
         }
         Ok(())

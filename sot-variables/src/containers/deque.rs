@@ -7,6 +7,7 @@ use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 
 use sot_core::builtin;
+use sot_core::bytecode::Op;
 use sot_core::codegen::CodeGen;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, BinaryOp, CallArgs, CompareOp, Name, OpcodeExecutor};
@@ -259,7 +260,7 @@ fn take(
 fn emit_method(cg: &mut CodeGen<'_, '_>, name: &str, args: &[VarId]) -> Flow<()> {
     let method = library(cg.cx.py, "collections", "deque")?.bind(cg.cx.py).getattr(name)?.unbind();
     cg.call(|cg| cg.load_const(method), args)?;
-    cg.op("POP_TOP", 0)
+    cg.op(Op::POP_TOP, 0)
 }
 
 /// CPython's own error, from the same call on an empty deque.
@@ -402,7 +403,7 @@ impl Variable for DequeVariable {
                 cg.load(item)?;
                 cg.load(this)?;
                 cg.load_const((at as i64).into_pyobject(cg.cx.py).map_err(PyErr::from)?.into_any().unbind())?;
-                cg.op("STORE_SUBSCR", 0)?;
+                cg.op(Op::STORE_SUBSCR, 0)?;
             }
             return Ok(());
         }

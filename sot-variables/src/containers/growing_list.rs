@@ -7,6 +7,7 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
+use sot_core::bytecode::Op;
 use sot_core::codegen::CodeGen;
 use sot_core::error::Flow;
 use sot_core::executor::{BinaryOp, CompareOp, OpcodeExecutor};
@@ -123,7 +124,7 @@ impl Variable for GrowingList {
         let extend = cg.cx.py.get_type::<PyList>().getattr("extend")?.unbind();
         let items = cg.cx.tuple(self.appended.clone());
         cg.call(|cg| cg.load_const(extend), &[this, items])?;
-        cg.op("POP_TOP", 0)
+        cg.op(Op::POP_TOP, 0)
     }
 
     fn children(&self) -> Vec<VarId> {

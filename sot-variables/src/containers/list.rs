@@ -6,6 +6,7 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
+use sot_core::bytecode::Op;
 use sot_core::codegen::CodeGen;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, BinaryOp, CompareOp, OpcodeExecutor};
@@ -159,7 +160,7 @@ impl ListVariable {
         for &item in &self.items {
             cg.load(item)?;
         }
-        cg.op("BUILD_LIST", self.items.len() as u32)
+        cg.op(Op::BUILD_LIST, self.items.len() as u32)
     }
 
     /// Empties a real list such that a sort of it that is running finds it written, as it does where the program has added and removed.
@@ -168,9 +169,9 @@ impl ListVariable {
         let (append, clear) = (list.getattr("append")?.unbind(), list.getattr("clear")?.unbind());
         let none = cg.cx.none();
         cg.call(|cg| cg.load_const(append), &[this, none])?;
-        cg.op("POP_TOP", 0)?;
+        cg.op(Op::POP_TOP, 0)?;
         cg.call(|cg| cg.load_const(clear), &[this])?;
-        cg.op("POP_TOP", 0)
+        cg.op(Op::POP_TOP, 0)
     }
 }
 
@@ -218,7 +219,7 @@ impl Variable for ListVariable {
 
     fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
         if cg.leaves_empty(this) {
-            return cg.op("BUILD_LIST", 0);
+            return cg.op(Op::BUILD_LIST, 0);
         }
         self.build(cg)
     }
@@ -232,7 +233,7 @@ impl Variable for ListVariable {
             let (none, items) = (cg.cx.none(), cg.cx.list(self.items.clone()));
             let all = SliceVariable::build(cg.cx, none, none, None)?;
             cg.call(|cg| cg.load_const(set), &[this, all, items])?;
-            return cg.op("POP_TOP", 0);
+            return cg.op(Op::POP_TOP, 0);
         }
         if self.items.is_empty() {
             return Self::empty(cg, this);
@@ -242,8 +243,8 @@ impl Variable for ListVariable {
         let none = cg.cx.py.None();
         cg.load_const(none.clone_ref(cg.cx.py))?;
         cg.load_const(none)?;
-        cg.op("BUILD_SLICE", 2)?;
-        cg.op("STORE_SUBSCR", 0)
+        cg.op(Op::BUILD_SLICE, 2)?;
+        cg.op(Op::STORE_SUBSCR, 0)
     }
 
     fn children(&self) -> Vec<VarId> {

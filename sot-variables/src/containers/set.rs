@@ -8,6 +8,7 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 use pyo3::types::{PyFrozenSet, PySet};
 
+use sot_core::bytecode::Op;
 use sot_core::codegen::CodeGen;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{BinaryOp, CompareOp, OpcodeExecutor};
@@ -365,7 +366,7 @@ impl Variable for SetVariable {
         for &item in &items {
             cg.load(item)?;
         }
-        cg.op("BUILD_SET", items.len() as u32)
+        cg.op(Op::BUILD_SET, items.len() as u32)
     }
 
     fn restore_contents(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
@@ -376,7 +377,7 @@ impl Variable for SetVariable {
             // The C methods: a subclass may have its own, which the trace has followed already.
             let method = ty.getattr(*method)?.unbind();
             cg.call(|cg| cg.load_const(method), &[this, key.variable])?;
-            cg.op("POP_TOP", 0)?;
+            cg.op(Op::POP_TOP, 0)?;
         }
         if self.changes.is_some() {
             return Ok(());
@@ -386,13 +387,13 @@ impl Variable for SetVariable {
         if let Some(arranged) = arranged {
             let fill = arranged.getattr(cg.cx.py, "fill")?;
             cg.call(|cg| cg.load_const(fill), &[this, items])?;
-            return cg.op("POP_TOP", 0);
+            return cg.op(Op::POP_TOP, 0);
         }
         let (clear, update) = (ty.getattr("clear")?.unbind(), ty.getattr("update")?.unbind());
         cg.call(|cg| cg.load_const(clear), &[this])?;
-        cg.op("POP_TOP", 0)?;
+        cg.op(Op::POP_TOP, 0)?;
         cg.call(|cg| cg.load_const(update), &[this, items])?;
-        cg.op("POP_TOP", 0)
+        cg.op(Op::POP_TOP, 0)
     }
 
     fn children(&self) -> Vec<VarId> {

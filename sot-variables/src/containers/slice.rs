@@ -5,6 +5,7 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 use pyo3::types::PySlice;
 
+use sot_core::bytecode::Op;
 use sot_core::codegen::CodeGen;
 use sot_core::error::Flow;
 use sot_core::executor::{object_model, CompareOp, OpcodeExecutor};
@@ -88,7 +89,7 @@ impl Variable for SliceVariable {
         for part in self.parts {
             cg.load(part)?;
         }
-        cg.op("BUILD_SLICE", 3)
+        cg.op(Op::BUILD_SLICE, 3)
     }
 
     fn children(&self) -> Vec<VarId> {

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple, PyType};
 
+use sot_core::bytecode::Op;
 use sot_core::codegen::CodeGen;
 use sot_core::cpython;
 use sot_core::error::Flow;
@@ -179,7 +180,7 @@ impl Variable for TupleVariable {
         for &item in &self.items {
             cg.load(item)?;
         }
-        cg.op("BUILD_TUPLE", self.items.len() as u32)
+        cg.op(Op::BUILD_TUPLE, self.items.len() as u32)
     }
 
     fn children(&self) -> Vec<VarId> {

@@ -8,6 +8,7 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
+use sot_core::bytecode::Op;
 use sot_core::codegen::CodeGen;
 use sot_core::cpython::{iterated, iterator_types, upcoming, Upcoming};
 use sot_core::error::{Flow, ReasonId, Unwind};
@@ -168,6 +169,6 @@ impl Variable for OutsideIterator {
     fn restore_contents(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
         let steps = cg.cx.integer(self.steps as i64)?;
         emit_call(cg, rebuild::skipping, &[this, steps])?;
-        cg.op("POP_TOP", 0)
+        cg.op(Op::POP_TOP, 0)
     }
 }

@@ -8,6 +8,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
+use sot_core::bytecode::Op;
 use sot_core::codegen::CodeGen;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
@@ -336,6 +337,6 @@ impl Variable for ArrayVariable {
         let write = cg.cx.boolean(false);
         cg.load(write)?;
         cg.end_call(1)?;
-        cg.op("POP_TOP", 0)
+        cg.op(Op::POP_TOP, 0)
     }
 }

@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PySlice, PyType};
+use sot_core::bytecode::Op;
 use sot_core::codegen::CodeGen;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, BinaryOp, CompareOp, Name, OpcodeExecutor};
@@ -65,7 +66,7 @@ impl Variable for ShapeVariable {
         for &item in &self.items {
             cg.load(item)?;
         }
-        cg.op("BUILD_LIST", self.items.len() as u32)?;
+        cg.op(Op::BUILD_LIST, self.items.len() as u32)?;
         cg.end_call(1)
     }
 

@@ -13,7 +13,7 @@ use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::executor::{BinaryOp, CallArgs, CompareOp, OpcodeExecutor};
 use crate::language::LANGUAGE;
-use crate::resume::Answer;
+use crate::resume_point::Answer;
 use crate::tracker::repr;
 use crate::variable::{GraphArgument, VarId};
 

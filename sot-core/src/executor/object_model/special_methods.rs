@@ -11,7 +11,7 @@ use super::descriptors::bind_descriptor;
 use super::lookup::{guard_descriptor, guard_identity, lookup};
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::executor::{CallArgs, Name, OpcodeExecutor};
-use crate::resume::Answer;
+use crate::resume_point::Answer;
 use crate::variable::VarId;
 
 /// A special method, looked up on the type and bound.

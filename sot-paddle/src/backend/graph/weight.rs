@@ -4,7 +4,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyFunction, PyString};
 use sot_core::backend::CallKind;
-use sot_core::bytecode::Opcodes;
+use sot_core::bytecode::{Op, Opcodes};
 use sot_core::cpython;
 
 use crate::backend::paddle::Paddle;
@@ -36,6 +36,6 @@ fn hands_on(function: &Bound<'_, PyFunction>) -> PyResult<bool> {
     const AT_ONCE: usize = 32;
     let py = function.py();
     let bytecode = cpython::function_code(function).getattr(intern!(py, "co_code"))?.cast_into::<PyBytes>()?;
-    let ends = Opcodes::get(py).number("RETURN_VALUE");
+    let ends = Opcodes::get(py).find(Op::RETURN_VALUE);
     Ok(bytecode.as_bytes().chunks(2).take(AT_ONCE).any(|unit| unit.first().copied() == ends))
 }

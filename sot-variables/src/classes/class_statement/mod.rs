@@ -12,6 +12,7 @@ use std::rc::Rc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyFunction, PyType};
+use sot_core::bytecode::Op;
 use sot_core::codegen::CodeGen;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{Name, OpcodeExecutor};
@@ -80,7 +81,7 @@ impl MadeClass {
                         cg.call(|cg| cg.load_const(function), args)?;
                     }
                 }
-                cg.op("POP_TOP", 0)?;
+                cg.op(Op::POP_TOP, 0)?;
             }
             Ok(())
         })

@@ -8,6 +8,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use sot_core::bytecode::Op;
 use sot_core::codegen::CodeGen;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
@@ -310,7 +311,7 @@ impl Variable for DictVariable {
     fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
         hash_key::refuse_asking_again(cg.cx, self.entries.iter().map(|entry| &entry.key))?;
         if !self.ordered && cg.leaves_empty(this) {
-            return cg.op("BUILD_MAP", 0);
+            return cg.op(Op::BUILD_MAP, 0);
         }
         if self.ordered {
             let pairs: Vec<VarId> =
@@ -323,7 +324,7 @@ impl Variable for DictVariable {
             cg.load(entry.key.variable)?;
             cg.load(entry.value)?;
         }
-        cg.op("BUILD_MAP", self.entries.len() as u32)
+        cg.op(Op::BUILD_MAP, self.entries.len() as u32)
     }
 
     fn restore_contents(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyInt, PyString};
 
+use sot_core::bytecode::Op;
 use sot_core::codegen::CodeGen;
 use sot_core::error::Flow;
 use sot_core::tracker::{Key, Tracker};
@@ -57,7 +58,7 @@ impl DictVariable {
                 cg.load(entry.value)?;
                 cg.load(this)?;
                 cg.load(entry.key.variable)?;
-                cg.op("STORE_SUBSCR", 0)?;
+                cg.op(Op::STORE_SUBSCR, 0)?;
             }
         }
         Ok(())
@@ -108,5 +109,5 @@ impl DictVariable {
 fn call_method(cg: &mut CodeGen<'_, '_>, ty: &Bound<'_, PyAny>, name: &str, args: &[VarId]) -> Flow<()> {
     let method = ty.getattr(name)?.unbind();
     cg.call(|cg| cg.load_const(method), args)?;
-    cg.op("POP_TOP", 0)
+    cg.op(Op::POP_TOP, 0)
 }

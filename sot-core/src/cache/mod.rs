@@ -1,5 +1,7 @@
 //! The cache of one code object: its translations with their guards. It hangs on the code object and dies with it.
 
+mod marks;
+
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -9,11 +11,17 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCode, PyWeakrefReference};
 
 use crate::bytecode::Label;
-use crate::error::Flow;
-use crate::executor::{opens_after, Sizes};
+use crate::error::{Flow, Forbidden};
 use crate::guard::{Differing, FrameView, GuardProgram};
-use crate::resume::{Finish, ResumeKey};
+use crate::open_sizes::{opens_after, Sizes};
+use crate::resume_point::{Finish, ResumeKey};
 use crate::settling::Settling;
+
+pub(crate) use marks::file_of;
+pub use marks::{
+    cache_of, copy_marks, forbids, in_original, is_asked_for, is_resume_function, leave_alone, leave_making_alone,
+    leave_size_open, own_cells_of, prologue_of, set_skipped_files, untranslated, Request,
+};
 
 /// More entries than this for one code object are not made; those there are still hit.
 const MAX_ENTRIES: usize = 64;
@@ -84,15 +92,6 @@ impl Entry {
     pub fn leaving_round(guards: GuardProgram, code: Py<PyAny>) -> Self {
         Entry { left: Left::Round, ..Entry::new(guards, Some(code), false, true) }
     }
-}
-
-/// What may not become of a function; meeting it is an error.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Forbidden {
-    /// A graph break.
-    Break = 1,
-    /// A fallback to CPython.
-    Fallback = 2,
 }
 
 /// The translations of one code object.

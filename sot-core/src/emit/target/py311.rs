@@ -3,23 +3,23 @@
 use pyo3::prelude::*;
 
 use super::{Emitter, Target};
-use crate::bytecode::Code;
+use crate::bytecode::{Code, Op};
 use crate::error::Flow;
 
 #[derive(Clone, Copy)]
-pub(in crate::codegen) struct Py311;
+pub(in crate::emit) struct Py311;
 
 /// `COPY_FREE_VARS`, a `MAKE_CELL` for each cell variable, `RETURN_GENERATOR` in a generator.
 pub(super) fn prologue(e: &mut Emitter, code: &Code, generator: bool) -> Flow<()> {
     if !code.freevars.is_empty() {
-        e.op("COPY_FREE_VARS", code.freevars.len() as u32)?;
+        e.op(Op::COPY_FREE_VARS, code.freevars.len() as u32)?;
     }
     for cell in 0..code.cellvars.len() {
-        e.cell_op("MAKE_CELL", cell)?;
+        e.cell_op(Op::MAKE_CELL, cell)?;
     }
     if generator {
-        e.op("RETURN_GENERATOR", 0)?;
-        e.op("POP_TOP", 0)?;
+        e.op(Op::RETURN_GENERATOR, 0)?;
+        e.op(Op::POP_TOP, 0)?;
     }
     Ok(())
 }
@@ -30,7 +30,7 @@ impl Target for Py311 {
     }
 
     fn begin_call(&self, e: &mut Emitter) -> Flow<()> {
-        e.op("PUSH_NULL", 0)
+        e.op(Op::PUSH_NULL, 0)
     }
 
     fn callable_loaded(&self, _: &mut Emitter) -> Flow<()> {
@@ -38,29 +38,29 @@ impl Target for Py311 {
     }
 
     fn call(&self, e: &mut Emitter, argc: u32) -> Flow<()> {
-        e.op("PRECALL", argc)?;
-        e.op("CALL", argc)
+        e.op(Op::PRECALL, argc)?;
+        e.op(Op::CALL, argc)
     }
 
     fn call_with_keywords(&self, e: &mut Emitter, argc: u32, names: Py<PyAny>) -> Flow<()> {
         let names = e.const_index(names);
-        e.op("KW_NAMES", names)?;
+        e.op(Op::KW_NAMES, names)?;
         self.call(e, argc)
     }
 
     fn load_global(&self, e: &mut Emitter, name: u32) -> Flow<()> {
-        e.op("LOAD_GLOBAL", name << 1)
+        e.op(Op::LOAD_GLOBAL, name << 1)
     }
 
     fn load_attr(&self, e: &mut Emitter, name: u32) -> Flow<()> {
-        e.op("LOAD_ATTR", name)
+        e.op(Op::LOAD_ATTR, name)
     }
 
     fn load_closure(&self, e: &mut Emitter, cell: usize) -> Flow<()> {
-        e.cell_op("LOAD_CLOSURE", cell)
+        e.cell_op(Op::LOAD_CLOSURE, cell)
     }
 
     fn duplicate(&self, e: &mut Emitter) -> Flow<()> {
-        e.op("COPY", 1)
+        e.op(Op::COPY, 1)
     }
 }

@@ -4,11 +4,11 @@ use pyo3::prelude::*;
 
 use super::py311::{prologue, Py311};
 use super::{Emitter, Target};
-use crate::bytecode::Code;
+use crate::bytecode::{Code, Op};
 use crate::error::Flow;
 
 #[derive(Clone, Copy)]
-pub(in crate::codegen) struct Py312;
+pub(in crate::emit) struct Py312;
 
 impl Target for Py312 {
     fn prologue(&self, e: &mut Emitter, code: &Code, generator: bool) -> Flow<()> {
@@ -24,12 +24,12 @@ impl Target for Py312 {
     }
 
     fn call(&self, e: &mut Emitter, argc: u32) -> Flow<()> {
-        e.op("CALL", argc)
+        e.op(Op::CALL, argc)
     }
 
     fn call_with_keywords(&self, e: &mut Emitter, argc: u32, names: Py<PyAny>) -> Flow<()> {
         let names = e.const_index(names);
-        e.op("KW_NAMES", names)?;
+        e.op(Op::KW_NAMES, names)?;
         self.call(e, argc)
     }
 
@@ -38,7 +38,7 @@ impl Target for Py312 {
     }
 
     fn load_attr(&self, e: &mut Emitter, name: u32) -> Flow<()> {
-        e.op("LOAD_ATTR", name << 1)
+        e.op(Op::LOAD_ATTR, name << 1)
     }
 
     fn load_closure(&self, e: &mut Emitter, cell: usize) -> Flow<()> {

@@ -5,12 +5,12 @@ use pyo3::prelude::*;
 use super::py311::prologue;
 use super::py312::Py312;
 use super::{Emitter, Target};
-use crate::bytecode::Code;
+use crate::bytecode::{Code, Op};
+use crate::entity::VarId;
 use crate::error::Flow;
-use crate::variable::VarId;
 
 #[derive(Clone, Copy)]
-pub(in crate::codegen) struct Py313;
+pub(in crate::emit) struct Py313;
 
 impl Target for Py313 {
     fn prologue(&self, e: &mut Emitter, code: &Code, generator: bool) -> Flow<()> {
@@ -22,7 +22,7 @@ impl Target for Py313 {
     }
 
     fn callable_loaded(&self, e: &mut Emitter) -> Flow<()> {
-        e.op("PUSH_NULL", 0)
+        e.op(Op::PUSH_NULL, 0)
     }
 
     fn callable(&self, callable: VarId, null: VarId) -> Vec<VarId> {
@@ -30,12 +30,12 @@ impl Target for Py313 {
     }
 
     fn call(&self, e: &mut Emitter, argc: u32) -> Flow<()> {
-        e.op("CALL", argc)
+        e.op(Op::CALL, argc)
     }
 
     fn call_with_keywords(&self, e: &mut Emitter, argc: u32, names: Py<PyAny>) -> Flow<()> {
         e.load_const(names)?;
-        e.op("CALL_KW", argc)
+        e.op(Op::CALL_KW, argc)
     }
 
     fn load_global(&self, e: &mut Emitter, name: u32) -> Flow<()> {
@@ -47,11 +47,11 @@ impl Target for Py313 {
     }
 
     fn load_closure(&self, e: &mut Emitter, cell: usize) -> Flow<()> {
-        e.cell_op("LOAD_FAST", cell)
+        e.cell_op(Op::LOAD_FAST, cell)
     }
 
     fn before_branch(&self, e: &mut Emitter) -> Flow<()> {
-        e.op("TO_BOOL", 0)
+        e.op(Op::TO_BOOL, 0)
     }
 
     fn null_first(&self) -> bool {

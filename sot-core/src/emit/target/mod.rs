@@ -9,11 +9,11 @@ mod py38;
 use enum_dispatch::enum_dispatch;
 use pyo3::prelude::*;
 
-use super::emitter::Emitter;
-use crate::bytecode::{Code, Label};
+use super::Emitter;
+use crate::bytecode::{Code, Label, Op};
+use crate::entity::VarId;
 use crate::error::Flow;
-use crate::executor::BinaryOp;
-use crate::variable::VarId;
+use crate::operators::BinaryOp;
 use crate::version::PyVersion;
 use py311::Py311;
 use py312::Py312;
@@ -66,8 +66,8 @@ pub trait Target {
     /// Begins to handle the exception; leaves what was handled before.
     fn begin_handling(&self, e: &mut Emitter, start: Label) -> Flow<()> {
         let _ = start;
-        e.op("PUSH_EXC_INFO", 0)?;
-        e.op("POP_TOP", 0)
+        e.op(Op::PUSH_EXC_INFO, 0)?;
+        e.op(Op::POP_TOP, 0)
     }
     /// Before the items of an exception to be raised again.
     fn before_reraise(&self, e: &mut Emitter) -> Flow<()> {
@@ -76,24 +76,24 @@ pub trait Target {
     }
     /// Raises it again.
     fn reraise(&self, e: &mut Emitter) -> Flow<()> {
-        e.op("RERAISE", 0)
+        e.op(Op::RERAISE, 0)
     }
     /// Begins a handler of the instructions between two labels, which may find that the exception is none of its own.
     fn begin_handler(&self, e: &mut Emitter, start: Label, end: Label, depth: u32) -> Flow<()> {
         let handler = e.here();
         e.add_handler(start, end, handler, depth);
-        e.op("PUSH_EXC_INFO", 0)
+        e.op(Op::PUSH_EXC_INFO, 0)
     }
     /// Jumps there if the exception is no instance of the class on top of the stack, which goes.
     fn jump_unless_matches(&self, e: &mut Emitter) -> Flow<usize> {
-        e.op("CHECK_EXC_MATCH", 0)?;
+        e.op(Op::CHECK_EXC_MATCH, 0)?;
         e.jump_if(false)
     }
     /// The end of such a handler: the exception is raised as it was.
     fn decline(&self, e: &mut Emitter) -> Flow<()> {
-        e.op("COPY", 2)?;
-        e.op("POP_EXCEPT", 0)?;
-        e.op("RERAISE", 0)
+        e.op(Op::COPY, 2)?;
+        e.op(Op::POP_EXCEPT, 0)?;
+        e.op(Op::RERAISE, 0)
     }
     /// Sends exceptions of the call between two labels to a handler.
     fn handle_driven(&self, e: &mut Emitter, start: Label, end: Label, handler: Label) {
@@ -104,14 +104,14 @@ pub trait Target {
         e.begin_call()?;
         e.load_const(trim)?;
         e.callable_loaded()?;
-        e.op("COPY", 3)?;
+        e.op(Op::COPY, 3)?;
         e.call(1)?;
-        e.op("POP_TOP", 0)?;
-        e.op("RERAISE", 0)
+        e.op(Op::POP_TOP, 0)?;
+        e.op(Op::RERAISE, 0)
     }
     /// A binary operator.
     fn binary(&self, e: &mut Emitter, op: BinaryOp) -> Flow<()> {
-        e.op("BINARY_OP", op as u32)
+        e.op(Op::BINARY_OP, op as u32)
     }
     /// Before a branch on any value, where branches take nothing but `True` and `False`.
     fn before_branch(&self, e: &mut Emitter) -> Flow<()> {
@@ -120,7 +120,7 @@ pub trait Target {
     }
     /// The NULL of a call.
     fn push_null(&self, e: &mut Emitter) -> Flow<()> {
-        e.op("PUSH_NULL", 0)
+        e.op(Op::PUSH_NULL, 0)
     }
     /// What a call's frame has on its stack for the callable, from the bottom up.
     fn callable(&self, callable: VarId, null: VarId) -> Vec<VarId> {
@@ -138,15 +138,15 @@ pub trait Target {
     fn duplicate(&self, e: &mut Emitter) -> Flow<()>;
     /// The two items on top of the stack change places.
     fn swap(&self, e: &mut Emitter) -> Flow<()> {
-        e.op("SWAP", 2)
+        e.op(Op::SWAP, 2)
     }
     /// The top goes below the two items under it, which may change places.
     fn bury(&self, e: &mut Emitter) -> Flow<()> {
-        e.op("SWAP", 3)
+        e.op(Op::SWAP, 3)
     }
     /// Whether the two items on top of the stack are one object.
     fn is(&self, e: &mut Emitter) -> Flow<()> {
-        e.op("IS_OP", 0)
+        e.op(Op::IS_OP, 0)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::backend::CallKind;
+use super::{CallKind, TensorMeta};
 
 /// What a statement calls.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -117,4 +117,16 @@ impl fmt::Display for StatementIR {
         }
         Ok(())
     }
+}
+
+/// A graph as it is exported. Symbols are in the order they were made.
+pub struct Exported<'a> {
+    /// Its statements; those of calls that stay together are among them.
+    pub ir: &'a StatementIR,
+    /// What each statement's result is assigned to.
+    pub targets: &'a [String],
+    /// The symbols given at each call.
+    pub inputs: Vec<(String, TensorMeta)>,
+    /// The symbols of parameters and buffers.
+    pub parameters: Vec<(String, TensorMeta)>,
 }

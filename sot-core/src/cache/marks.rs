@@ -2,15 +2,16 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use once_cell::sync::OnceCell;
 use pyo3::prelude::*;
 use pyo3::types::{PyCode, PyFunction, PyString, PyType};
 
+use super::CodeCache;
 use crate::bytecode::{BytecodeError, Code, Label};
-use crate::cache::{CodeCache, Forbidden};
 use crate::cpython::{self, StateRef, WeakRef};
-use crate::executor::sizes;
-use crate::runtime::Runtime;
-use crate::tracker::{Key, Tracker, Trackers};
+use crate::error::Forbidden;
+
+use crate::tracker::{size_name, Key, Tracker, Trackers};
 
 /// The cache on a code object; made at the first question, which also decides whether its file is on the skip list.
 pub fn cache_of<'py>(code: &Bound<'py, PyCode>) -> Option<StateRef<'py, CodeCache>> {
@@ -140,7 +141,7 @@ pub fn leave_size_open(code: &Bound<'_, PyCode>, argument: &str, keys: Vec<Key>,
     for key in keys {
         tensor = trackers.add(Tracker::Item { of: tensor, key });
     }
-    cache.leave_sizes_open(&[sizes::name(&trackers.text(code.py(), tensor), axis)]);
+    cache.leave_sizes_open(&[size_name(&trackers.text(code.py(), tensor), axis)]);
 }
 
 /// Leaves the frames of a function to CPython unless the user asked for their translation, or no longer does.
@@ -161,11 +162,21 @@ pub fn leave_making_alone(class: &Bound<'_, PyType>) {
     }
 }
 
+/// Whether frames of a file are left alone unless the user asks for them.
+type Skips = Box<dyn Fn(&str) -> bool + Send + Sync>;
+
+static SKIPPED: OnceCell<Skips> = OnceCell::new();
+
+/// From now on these files are left alone; the first call counts.
+pub fn set_skipped_files(skips: Skips) {
+    SKIPPED.set(skips).ok();
+}
+
 fn is_skipped_file(code: &Bound<'_, PyCode>) -> bool {
-    Runtime::get().is_some_and(|runtime| runtime.skips(&file_of(code)))
+    SKIPPED.get().is_some_and(|skips| skips(&file_of(code)))
 }
 
 /// The file that the code is from.
-pub(super) fn file_of(code: &Bound<'_, PyCode>) -> String {
+pub(crate) fn file_of(code: &Bound<'_, PyCode>) -> String {
     code.getattr("co_filename").and_then(|file| file.extract()).unwrap_or_default()
 }

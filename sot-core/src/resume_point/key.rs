@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 
 use super::finish::Finish;
 use crate::bytecode::{Code, Label};
-use crate::codegen::raised_width;
+use crate::emit::raised_width;
 
 /// What distinguishes the resume functions of one code object.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -50,7 +50,7 @@ impl ResumeKey {
     }
 
     /// How many items its stack has since 3.11.
-    pub(super) fn depth(&self) -> u32 {
+    pub(crate) fn depth(&self) -> u32 {
         let item = |slot: &&Slot| matches!(slot, Slot::Value | Slot::Null | Slot::Handling);
         self.stack.iter().filter(item).count() as u32
     }
@@ -89,7 +89,7 @@ pub enum Slot {
 }
 
 /// The values that an exception is on the stack: traceback, itself and class, or itself alone.
-pub(super) fn raised<'py>(py: Python<'py>, error: &PyErr) -> Vec<Bound<'py, PyAny>> {
+pub(crate) fn raised<'py>(py: Python<'py>, error: &PyErr) -> Vec<Bound<'py, PyAny>> {
     let value = error.value(py).clone().into_any();
     if raised_width() == 1 {
         return vec![value];

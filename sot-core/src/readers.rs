@@ -1,6 +1,6 @@
 //! Functions that new code calls where no instruction reads what a tracker leads to.
 
-use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::exceptions::{PyBaseException, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple, PyType};
@@ -17,7 +17,7 @@ fn once(py: Python<'_>, place: &PyOnceLock<Py<PyAny>>, name: &str, text: &str, r
 }
 
 /// Gives what the method resolution order of a type holds under a name: reading the attribute would run a descriptor.
-pub(super) fn lookup(py: Python<'_>) -> PyResult<Py<PyAny>> {
+pub(crate) fn lookup(py: Python<'_>) -> PyResult<Py<PyAny>> {
     static LOOKUP: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     once(py, &LOOKUP, "__lookup__", "An entry of a type, unbound.", |py, values| match values {
         [ty, name] => {
@@ -29,7 +29,7 @@ pub(super) fn lookup(py: Python<'_>) -> PyResult<Py<PyAny>> {
 }
 
 /// Gives what an iterator is about to give.
-pub(super) fn upcoming(py: Python<'_>) -> PyResult<Py<PyAny>> {
+pub(crate) fn upcoming(py: Python<'_>) -> PyResult<Py<PyAny>> {
     static UPCOMING: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     once(py, &UPCOMING, "__upcoming__", "What an iterator is about to give.", |_, values| match values {
         [iterator, after] => match cpython::upcoming(iterator, after.extract()?) {
@@ -41,7 +41,7 @@ pub(super) fn upcoming(py: Python<'_>) -> PyResult<Py<PyAny>> {
 }
 
 /// Gives what the base of an object's class keeps in it under a key or at a position.
-pub(super) fn kept(py: Python<'_>) -> PyResult<Py<PyAny>> {
+pub(crate) fn kept(py: Python<'_>) -> PyResult<Py<PyAny>> {
     static KEPT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     once(py, &KEPT, "__kept__", "What an object of a subclass holds.", |py, values| match values {
         [object, key] => {
@@ -57,7 +57,7 @@ pub(super) fn kept(py: Python<'_>) -> PyResult<Py<PyAny>> {
 }
 
 /// Gives the dict behind a `types.MappingProxyType`.
-pub(super) fn proxied(py: Python<'_>) -> PyResult<Py<PyAny>> {
+pub(crate) fn proxied(py: Python<'_>) -> PyResult<Py<PyAny>> {
     static PROXIED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     once(py, &PROXIED, "__proxied__", "The dict behind a proxy.", |_, values| match values {
         [proxy] => cpython::proxied_dict(proxy)
@@ -68,7 +68,7 @@ pub(super) fn proxied(py: Python<'_>) -> PyResult<Py<PyAny>> {
 }
 
 /// Gives what a function behind `functools.lru_cache` has for a key and the arguments it stands for.
-pub(super) fn cached(py: Python<'_>) -> PyResult<Py<PyAny>> {
+pub(crate) fn cached(py: Python<'_>) -> PyResult<Py<PyAny>> {
     static CACHED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     once(py, &CACHED, "__cached__", "What a cached function has.", |_, values| match values {
         [function, key, args, keywords] => {
@@ -80,6 +80,36 @@ pub(super) fn cached(py: Python<'_>) -> PyResult<Py<PyAny>> {
 }
 
 /// Reads an attribute without asking a method of the program's.
-pub(super) fn own_read(py: Python<'_>) -> PyResult<Py<PyAny>> {
+pub(crate) fn own_read(py: Python<'_>) -> PyResult<Py<PyAny>> {
     py.get_type::<PyAny>().getattr("__getattribute__").map(Bound::unbind)
+}
+
+/// A function of an exception for new code to call.
+pub(crate) fn of_exception(
+    py: Python<'_>,
+    name: &str,
+    doc: &str,
+    answer: impl Fn(&Bound<'_, PyBaseException>) -> PyResult<Py<PyAny>> + Send + Sync + 'static,
+) -> PyResult<Py<PyAny>> {
+    let function = cpython::fastcall(py, name, doc, move |_, values| {
+        let exception = values.first().ok_or_else(|| PyRuntimeError::new_err("no exception was given"))?;
+        answer(exception.cast()?)
+    })?;
+    Ok(function.unbind())
+}
+
+/// The accessor of tracebacks, whatever a class of the user's calls by that name.
+pub(crate) fn accessor<'py>(exception: &Bound<'py, PyBaseException>) -> PyResult<Bound<'py, PyAny>> {
+    exception.py().get_type::<PyBaseException>().getattr("__traceback__")
+}
+
+pub(crate) fn traceback_of<'py>(exception: &Bound<'py, PyBaseException>) -> PyResult<Bound<'py, PyAny>> {
+    accessor(exception)?.call_method1("__get__", (exception,))
+}
+
+/// A function that gives the traceback of an exception.
+pub(crate) fn traceback(py: Python<'_>) -> PyResult<Py<PyAny>> {
+    of_exception(py, "__traceback__", "The traceback of an exception.", |exception| {
+        Ok(traceback_of(exception)?.unbind())
+    })
 }

@@ -5,14 +5,12 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 use pyo3::types::{PyCode, PyWeakrefMethods, PyWeakrefReference};
 
-use crate::bytecode::{Label, Position};
-use crate::cache::{CodeCache, Forbidden, Origin};
+use super::build;
+use crate::bytecode::{CodeUnit, Label, Position};
+use crate::cache::{cache_of, CodeCache, Origin};
 use crate::cpython::StateRef;
-use crate::error::{Flow, ReasonId, Unwind};
-use crate::executor::CodeUnit;
-use crate::resume::{self, Finish, ResumeKey};
-
-use super::marks::cache_of;
+use crate::error::{Flow, Forbidden, ReasonId, Unwind};
+use crate::resume_point::{Entry, Finish, ResumeKey};
 
 /// The original code behind the code being translated, from which resume functions are made.
 pub struct ResumeSource<'py> {
@@ -92,7 +90,7 @@ impl<'py> ResumeSource<'py> {
     /// The code of a resume function.
     pub fn resume_code(&self, py: Python<'_>, key: &ResumeKey, line: Position) -> Flow<Py<PyAny>> {
         self.cache.resume_code(py, key, || {
-            let built = resume::build(py, &self.unit, key, line, &[])?;
+            let built = build(py, &self.unit, key, line, &[])?;
             let code = built.code.bind(py).cast::<PyCode>().map_err(PyErr::from)?;
             let base = PyWeakrefReference::new(self.unit.object.bind(py))?.unbind();
             if let Some(cache) = cache_of(code) {
@@ -100,7 +98,7 @@ impl<'py> ResumeSource<'py> {
                 let (prologue, call, applies, nested) = (built.prologue, built.call, built.applies, key.nested);
                 cache.set_origin(Origin { base, prologue, call, applies, nested, own_cells });
                 // Generators run in CPython.
-                cache.set_skip(key.entry == resume::Entry::Yield);
+                cache.set_skip(key.entry == Entry::Yield);
                 for what in [Forbidden::Break, Forbidden::Fallback] {
                     if self.cache.forbids(what) {
                         cache.forbid(what);

@@ -7,7 +7,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyIterator, PyString};
 
 use crate::cpython;
-use crate::executor::{BinaryOp, CompareOp};
+use crate::operators::{BinaryOp, CompareOp};
 
 /// What becomes of the result.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -79,7 +79,7 @@ impl Answer {
     ];
 
     /// The function of an answer that checks it; there is one of each.
-    pub(super) fn check(self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+    pub(crate) fn check(self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let checks = CHECKS.get_or_try_init(py, || Answer::ALL.iter().map(|answer| answer.make(py)).collect())?;
         Ok(checks[self as usize].clone_ref(py))
     }
@@ -178,7 +178,7 @@ impl Operation {
     }
 
     /// A function of both operands that does what is left to do.
-    pub(super) fn rest(self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+    pub(crate) fn rest(self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let rest = cpython::fastcall(
             py,
             "__rest__",
@@ -259,7 +259,7 @@ fn sequence_answer<'py>(
 }
 
 /// A function that raises what calling a class raises if its `__init__` gave something.
-pub(super) fn refuse_result(py: Python<'_>) -> PyResult<Py<PyAny>> {
+pub(crate) fn refuse_result(py: Python<'_>) -> PyResult<Py<PyAny>> {
     let refuse =
         cpython::fastcall(py, "__refuse__", "The error of an `__init__` that gives something.", |_, values| {
             let given = values.first().map(|value| cpython::type_name(&value.get_type())).unwrap_or_default();

@@ -1,9 +1,17 @@
 //! Opcode handlers: their registration, the stack picture each declares, and the frozen table of the running interpreter.
 //! A hole in the table is an unimplemented opcode: a graph break, never a crash.
 
+use once_cell::sync::OnceCell;
 use pyo3::prelude::*;
 
-use crate::bytecode::{stack_effect, Label, Opcodes};
+pub use crate::bytecode::{
+    describe, Access, AtBreak, Branch, ByArgument, Count, Description, Locals, Movement, Native, Quiet, StackPicture,
+    Test,
+};
+
+use crate::bytecode::{set_descriptions, stack_effect, Label, Opcodes};
+
+pub use crate::bytecode::OpcodeSet;
 use crate::error::{Flow, RegistrationError, Unwind};
 use crate::executor::OpcodeExecutor;
 use crate::variable::VarId;
@@ -44,53 +52,6 @@ pub enum Next {
     Yield(VarId),
 }
 
-/// Some opcodes.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct OpcodeSet([u64; 4]);
-
-impl OpcodeSet {
-    /// Puts an opcode in.
-    pub fn insert(&mut self, opcode: u8) {
-        self.0[usize::from(opcode / 64)] |= 1 << (opcode % 64);
-    }
-
-    /// Puts in what is in another.
-    pub fn extend(&mut self, other: OpcodeSet) {
-        for (word, more) in self.0.iter_mut().zip(other.0) {
-            *word |= more;
-        }
-    }
-
-    /// Whether an opcode is in it.
-    #[must_use]
-    pub fn contains(&self, opcode: u8) -> bool {
-        self.0[usize::from(opcode / 64)] >> (opcode % 64) & 1 != 0
-    }
-}
-
-/// How many stack items, as a function of the argument.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Count {
-    /// Always so many.
-    Fixed(u32),
-    /// So many, and the argument more.
-    PlusArg(u32),
-}
-
-impl Count {
-    /// The number for an argument.
-    #[must_use]
-    pub const fn of(self, arg: u32) -> u32 {
-        match self {
-            Count::Fixed(n) => n,
-            Count::PlusArg(n) => n + arg,
-        }
-    }
-}
-
-/// The declared stack effect; `None` for handlers that move the stack themselves.
-pub type StackPicture = Option<(Count, Count)>;
-
 /// The function that simulates one opcode.
 pub type Handler = fn(&mut OpcodeExecutor<'_>, &Operand) -> Flow<Next>;
 
@@ -100,8 +61,8 @@ pub struct OpcodeHandler {
     pub name: &'static str,
     /// Versions the handler is for.
     pub versions: VersionRange,
-    /// What it takes from and leaves on the stack.
-    pub picture: StackPicture,
+    /// What is known of it besides the simulation.
+    pub description: Description,
     /// The simulation.
     pub handler: Handler,
     /// Where it is registered.
@@ -118,12 +79,21 @@ impl OpcodeHandler {
     }
 }
 
+static TABLE: OnceCell<DispatchTable> = OnceCell::new();
+
 /// The handlers of the running interpreter by opcode number.
 pub struct DispatchTable {
     handlers: [Option<&'static OpcodeHandler>; 256],
 }
 
 impl DispatchTable {
+    /// The registrations that fit `version`, frozen for as long as the process lives.
+    pub fn start(py: Python<'_>, version: PyVersion) -> Result<&'static DispatchTable, RegistrationError> {
+        let table = TABLE.get_or_try_init(|| Self::freeze(py, version))?;
+        set_descriptions(table.iter().map(|(opcode, handler)| (opcode, &handler.description)));
+        Ok(table)
+    }
+
     /// Freezes the registrations that fit `version`.
     pub fn freeze(py: Python<'_>, version: PyVersion) -> Result<DispatchTable, RegistrationError> {
         Self::from_handlers(py, version, inventory::iter::<OpcodeHandler>.into_iter())
@@ -168,7 +138,7 @@ impl DispatchTable {
 
 /// Compares the declared picture with CPython's own stack effect, for a few arguments.
 fn check_picture(py: Python<'_>, opcode: u8, handler: &OpcodeHandler) -> Result<(), RegistrationError> {
-    let Some((inputs, outputs)) = handler.picture else { return Ok(()) };
+    let Some((inputs, outputs)) = handler.description.picture else { return Ok(()) };
     let has_arg = Opcodes::get(py).info(opcode).has_arg;
     let arguments: &[u32] = if has_arg { &[0, 1, 2, 3, 8] } else { &[0] };
     for &arg in arguments {
@@ -231,10 +201,21 @@ impl<const N: usize> Outcome<N> for [VarId; N] {
 /// ```
 /// Names in the picture are variables in the body, deepest first; `[items]` stands for as many as the argument says; `(..)`
 /// means that the body moves the stack itself. The body gives `Flow` of nothing, one `VarId`, an array of them, or a `Next`.
+///
+/// Behind the picture stands what else the tracer must know of the instruction, in the methods of [`Description`]:
+///
+/// ```
+/// use sot_core::opcode;
+/// use sot_core::opcode::{Next, Test};
+///
+/// opcode! {
+///     POP_JUMP_IF_TRUE [3.8..3.14] (value -- ) .branch(Test::Truth(true)) => |_cx, op| { let _ = value; op.jump().map(Next::Jump) }
+/// }
+/// ```
 #[macro_export]
 macro_rules! opcode {
-    ($name:ident [$since:literal .. $until:literal] (..) => |$cx:ident, $op:pat_param| $body:expr) => {
-        $crate::opcode!(@submit $name, $since, $until, None, |cx, operand| {
+    ($name:ident [$since:literal .. $until:literal] (..) $(.$part:ident($($value:expr),*))* => |$cx:ident, $op:pat_param| $body:expr) => {
+        $crate::opcode!(@submit $name, $since, $until, ($crate::opcode::Description::of(None) $(.$part($($value),*))*), |cx, operand| {
             let $cx = cx;
             let $op = operand;
             let next: $crate::error::Flow<$crate::opcode::Next> = $body;
@@ -242,12 +223,12 @@ macro_rules! opcode {
         });
     };
     ($name:ident [$since:literal .. $until:literal] ($($input:ident),* -- $($output:ident),*)
-        => |$cx:ident, $op:pat_param| $body:expr) => {
+        $(.$part:ident($($value:expr),*))* => |$cx:ident, $op:pat_param| $body:expr) => {
         $crate::opcode!(@submit $name, $since, $until,
-            Some((
+            ($crate::opcode::Description::of(Some((
                 $crate::opcode::Count::Fixed($crate::opcode!(@count $($input)*)),
                 $crate::opcode::Count::Fixed($crate::opcode!(@count $($output)*)),
-            )),
+            ))) $(.$part($($value),*))*),
             |cx, operand| {
                 let [$($input),*] = cx.pop_array()?;
                 let $cx = cx;
@@ -258,12 +239,12 @@ macro_rules! opcode {
             });
     };
     ($name:ident [$since:literal .. $until:literal] ($($input:ident,)* [$items:ident] -- $($output:ident),*)
-        => |$cx:ident, $op:pat_param| $body:expr) => {
+        $(.$part:ident($($value:expr),*))* => |$cx:ident, $op:pat_param| $body:expr) => {
         $crate::opcode!(@submit $name, $since, $until,
-            Some((
+            ($crate::opcode::Description::of(Some((
                 $crate::opcode::Count::PlusArg($crate::opcode!(@count $($input)*)),
                 $crate::opcode::Count::Fixed($crate::opcode!(@count $($output)*)),
-            )),
+            ))) $(.$part($($value),*))*),
             |cx, operand| {
                 let $items = cx.pop_many(operand.arg as usize)?;
                 let [$($input),*] = cx.pop_array()?;
@@ -276,7 +257,7 @@ macro_rules! opcode {
     };
     (@count $($item:ident)*) => { 0u32 $(+ $crate::opcode!(@one $item))* };
     (@one $item:ident) => { 1u32 };
-    (@submit $name:ident, $since:literal, $until:literal, $picture:expr, |$cx:ident, $operand:ident| $body:block) => {
+    (@submit $name:ident, $since:literal, $until:literal, $description:expr, |$cx:ident, $operand:ident| $body:block) => {
         const _: () = {
             fn simulate(
                 $cx: &mut $crate::executor::OpcodeExecutor<'_>,
@@ -287,7 +268,7 @@ macro_rules! opcode {
                 $crate::opcode::OpcodeHandler {
                     name: stringify!($name),
                     versions: $crate::opcode::versions(stringify!($since), stringify!($until)),
-                    picture: $picture,
+                    description: $description,
                     handler: simulate,
                     file: file!(),
                     line: line!(),

@@ -2,9 +2,8 @@
 
 use pyo3::prelude::*;
 
-use super::Emitter;
-use crate::bytecode::{Handler, Label};
-use crate::codegen::Target;
+use super::{Emitter, Target};
+use crate::bytecode::{Handler, Label, Op};
 use crate::error::Flow;
 
 impl Emitter {
@@ -36,10 +35,10 @@ impl Emitter {
         }
         if let Some(last) = self.last_guarded {
             self.begin_call()?;
-            self.op("LOAD_CONST", last)?;
+            self.op(Op::LOAD_CONST, last)?;
             self.callable_loaded()?;
             self.call(0)?;
-            self.op("POP_TOP", 0)?;
+            self.op(Op::POP_TOP, 0)?;
         }
         self.target().end_try(self)
     }
@@ -96,7 +95,7 @@ impl Emitter {
 
     /// What was handled before is handled again.
     pub fn end_handling(&mut self) -> Flow<()> {
-        self.op("POP_EXCEPT", 0)
+        self.op(Op::POP_EXCEPT, 0)
     }
 
     /// Before the items of an exception to be raised again are loaded.
@@ -141,9 +140,9 @@ impl Emitter {
     /// Calls `__enter__` of the manager on top of the stack, which `__exit__` and the result replace (3.8 to 3.10).
     pub fn enter_with(&mut self) -> Flow<()> {
         let at = self.here();
-        self.op("SETUP_WITH", 0)?;
+        self.op(Op::SETUP_WITH, 0)?;
         let end = self.here();
         self.set_target(at, end);
-        self.op("POP_BLOCK", 0)
+        self.op(Op::POP_BLOCK, 0)
     }
 }

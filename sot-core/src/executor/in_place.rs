@@ -9,10 +9,11 @@ use std::collections::HashSet;
 
 use pyo3::prelude::*;
 
-use super::{SymbolId, Write};
+use super::{CallArgs, OpcodeExecutor};
 use crate::backend::{CallKind, TensorMeta};
+use crate::entity::SymbolId;
 use crate::error::{Flow, ReasonId, Unwind};
-use crate::executor::{CallArgs, OpcodeExecutor};
+use crate::graph::Write;
 use crate::side_effects::Effect;
 use crate::tracker::TrackerId;
 use crate::variable::{VarId, Variable};

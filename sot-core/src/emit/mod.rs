@@ -1,17 +1,21 @@
 //! Emits instructions of the running interpreter. What differs between versions is asked of the `Target`.
 
 mod handlers;
+mod target;
 
 use std::rc::Rc;
 
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
-use super::target::{Selected, Target};
-use crate::bytecode::{Code, Handler, Instruction, Label, Opcodes, Operand, Position};
+use target::Selected;
+
+use crate::bytecode::{describe, Code, CodeUnit, Handler, Instruction, Label, Native, Op, Opcodes, Operand, Position};
+use crate::entity::VarId;
 use crate::error::{Flow, ReasonId, Unwind};
-use crate::executor::{BinaryOp, CodeUnit};
-use crate::variable::VarId;
+use crate::operators::BinaryOp;
 use crate::version::PyVersion;
+pub use target::Target;
 
 /// Instructions being written, with their constants, names and locals.
 pub struct Emitter {
@@ -33,9 +37,9 @@ pub struct Emitter {
 
 impl Emitter {
     /// An empty emitter for code with the locals and cells of `code`.
-    pub(super) fn new(py: Python<'_>, target: Selected, code: &Code, position: Position) -> Self {
+    pub(crate) fn new(py: Python<'_>, code: &Code, position: Position) -> Self {
         Emitter {
-            target,
+            target: Selected::for_version(PyVersion::BUILT_FOR),
             opcodes: Opcodes::get(py),
             instructions: Vec::new(),
             // Constant 0 is the docstring's place.
@@ -53,7 +57,7 @@ impl Emitter {
 
     /// One of the running interpreter, for code that goes on using the constants and names of `code`.
     pub(crate) fn beside(py: Python<'_>, code: &Code, position: Position) -> Self {
-        let mut emitter = Self::new(py, Selected::for_version(PyVersion::BUILT_FOR), code, position);
+        let mut emitter = Self::new(py, code, position);
         emitter.consts = code.consts.iter().map(|constant| constant.clone_ref(py)).collect();
         emitter.names.clone_from(&code.names);
         emitter.none = emitter.const_index(py.None());
@@ -69,17 +73,19 @@ impl Emitter {
         self.target
     }
 
-    /// One instruction by name.
-    pub fn op(&mut self, name: &str, arg: u32) -> Flow<()> {
-        let opcode = self.opcode(name)?;
-        self.instructions.push(Instruction::new(opcode, arg, self.position));
+    /// One instruction.
+    pub fn op(&mut self, op: Op, arg: u32) -> Flow<()> {
+        let opcode = self.opcode(op)?;
+        self.write(opcode, arg);
         Ok(())
     }
 
-    fn opcode(&self, name: &str) -> Flow<u8> {
-        self.opcodes.number(name).ok_or_else(|| {
-            pyo3::exceptions::PyRuntimeError::new_err(format!("this interpreter has no opcode {name}")).into()
-        })
+    fn write(&mut self, opcode: u8, arg: u32) {
+        self.instructions.push(Instruction::new(opcode, arg, self.position));
+    }
+
+    fn opcode(&self, op: Op) -> Flow<u8> {
+        self.opcodes.find(op).ok_or_else(|| no_opcode(op.name()))
     }
 
     /// An instruction as it is.
@@ -94,14 +100,14 @@ impl Emitter {
 
     /// A jump forward takes the place of an instruction.
     pub fn replace_by_jump(&mut self, at: Label, target: Label) -> Flow<()> {
-        let opcode = self.opcode("JUMP_FORWARD")?;
+        let opcode = self.opcode(Op::JUMP_FORWARD)?;
         self.instructions[at.index()] = Instruction::jump(opcode, target, self.instructions[at.index()].position);
         Ok(())
     }
 
     /// Whether this interpreter has the instruction.
-    pub fn knows(&self, name: &str) -> bool {
-        self.opcodes.number(name).is_some()
+    pub fn knows(&self, op: Op) -> bool {
+        self.opcodes.find(op).is_some()
     }
 
     /// Index of the constant None.
@@ -119,46 +125,48 @@ impl Emitter {
         self.position
     }
 
-    /// An instruction of the original code, run as it is. Loads of methods become loads of attributes; then the answer
-    /// says whether CPython's pair would have its NULL first.
-    pub fn native(
-        &mut self,
-        py: Python<'_>,
-        unit: &CodeUnit,
-        instruction: &Instruction,
-        name: &str,
-    ) -> Flow<Option<bool>> {
+    /// An instruction of the original code, in the form in which it runs outside of its frame. Of the pair of a callable and the
+    /// NULL of a call it leaves the callable alone; then the answer says whether CPython's pair would have its NULL first.
+    pub fn native(&mut self, py: Python<'_>, unit: &CodeUnit, instruction: &Instruction) -> Flow<Option<bool>> {
+        let description = describe(instruction.opcode);
+        let (opcode, shift) = match description.native {
+            Native::Call => return self.call(instruction.arg).map(|()| None),
+            Native::As(name) => {
+                let opcode = self.opcodes.number(name).ok_or_else(|| no_opcode(name))?;
+                (opcode, self.opcodes.info(opcode).shift)
+            }
+            Native::Unchanged => (instruction.opcode, self.opcodes.info(instruction.opcode).shift),
+        };
         let info = self.opcodes.info(instruction.opcode);
-        let (index, flags) = (instruction.arg >> info.shift, instruction.arg & ((1 << info.shift) - 1));
-        match (name, info.operand) {
-            ("LOAD_METHOD", _) | ("LOAD_ATTR", Operand::Name) if name == "LOAD_METHOD" || flags & 1 != 0 => {
-                self.load_attr(&unit.names[index as usize])?;
-                return Ok(Some(self.target().null_first()));
+        let (index, mut flags) = (instruction.arg >> info.shift, instruction.arg & ((1 << info.shift) - 1));
+        let is_pair = description.is_pair(instruction.arg);
+        if is_pair {
+            flags &= !1;
+        }
+        match info.operand {
+            Operand::Name => {
+                let name = self.name(&unit.names[index as usize]);
+                self.write(opcode, (name << shift) | flags);
             }
-            ("LOAD_SUPER_ATTR" | "LOAD_GLOBAL", _) if flags & 1 != 0 => {
-                let name_index = self.name(&unit.names[index as usize]);
-                self.op(name, (name_index << info.shift) | (flags & !1))?;
-                return Ok(Some(self.target().null_first()));
-            }
-            ("CALL_METHOD" | "CALL", _) => self.call(instruction.arg),
-            (_, Operand::Name) => {
-                let name_index = self.name(&unit.names[index as usize]);
-                self.op(name, (name_index << info.shift) | flags)
-            }
-            (_, Operand::Const) => {
+            Operand::Const => {
                 let value = unit.code.consts[index as usize].clone_ref(py);
-                let at = self.const_index(value);
-                self.op(name, at)
+                let constant = self.const_index(value);
+                self.write(opcode, constant);
             }
-            (_, Operand::Cell) => match unit.code.cell_index(instruction.arg) {
-                Some(cell) => self.cell_op(name, cell),
-                None => Err(cannot_run(name)),
-            },
+            Operand::Cell => {
+                let cell = unit.code.cell_index(instruction.arg).ok_or_else(|| self.cannot_run(instruction))?;
+                self.cells.push((self.instructions.len(), cell));
+                self.write(opcode, 0);
+            }
             // What is handed over are the locals as they were.
-            (name, _) if name.starts_with("STORE_FAST") => Err(cannot_run(name)),
-            _ => self.op(name, instruction.arg),
-        }?;
-        Ok(None)
+            _ if description.binds() => return Err(self.cannot_run(instruction)),
+            _ => self.write(opcode, instruction.arg),
+        }
+        Ok(is_pair.then(|| self.target().null_first()))
+    }
+
+    fn cannot_run(&self, instruction: &Instruction) -> Unwind {
+        cannot_run(self.opcodes.name(instruction.opcode))
     }
 
     /// Before a branch on any value.
@@ -167,25 +175,31 @@ impl Emitter {
     }
 
     /// A branch of the original code; `land` says where it goes.
-    pub fn native_jump(&mut self, name: &str, instruction: &Instruction) -> Flow<usize> {
-        let known = ["JUMP_IF_TRUE_OR_POP", "JUMP_IF_FALSE_OR_POP", "JUMP_IF_NOT_EXC_MATCH"];
-        if !name.starts_with("POP_JUMP") && !known.contains(&name) {
-            return Err(cannot_run(name));
-        }
-        self.op(&name.replace("BACKWARD", "FORWARD"), instruction.arg)?;
+    pub fn native_jump(&mut self, instruction: &Instruction) -> Flow<usize> {
+        let description = describe(instruction.opcode);
+        let opcode = match description.native {
+            _ if description.branch.is_none() => return Err(self.cannot_run(instruction)),
+            Native::As(name) => self.opcodes.number(name).ok_or_else(|| no_opcode(name))?,
+            Native::Unchanged | Native::Call => instruction.opcode,
+        };
+        self.write(opcode, instruction.arg);
         Ok(self.instructions.len() - 1)
     }
 
-    /// A jump by name; `land` says where it goes.
-    pub fn jump(&mut self, name: &str) -> Flow<usize> {
-        self.op(name, 0)?;
+    /// A jump; `land` says where it goes.
+    pub fn jump(&mut self, op: Op) -> Flow<usize> {
+        self.op(op, 0)?;
         Ok(self.instructions.len() - 1)
     }
 
     /// A branch on a `bool`, which goes; `land` says where to.
     pub fn jump_if(&mut self, truth: bool) -> Flow<usize> {
-        let direction = if self.knows("POP_JUMP_IF_TRUE") { "" } else { "_FORWARD" };
-        self.jump(&format!("POP_JUMP{direction}_IF_{}", if truth { "TRUE" } else { "FALSE" }))
+        let names = if truth {
+            [Op::POP_JUMP_IF_TRUE, Op::POP_JUMP_FORWARD_IF_TRUE]
+        } else {
+            [Op::POP_JUMP_IF_FALSE, Op::POP_JUMP_FORWARD_IF_FALSE]
+        };
+        self.jump(if self.knows(names[0]) { names[0] } else { names[1] })
     }
 
     /// A branch that is taken if the top of the stack, which stays, is the very constant.
@@ -198,7 +212,7 @@ impl Emitter {
 
     /// A jump back that does not look for signals.
     pub fn jump_back(&mut self, target: Label) -> Flow<()> {
-        let names = ["JUMP_BACKWARD_NO_INTERRUPT", "JUMP_ABSOLUTE"];
+        let names = [Op::JUMP_BACKWARD_NO_INTERRUPT, Op::JUMP_ABSOLUTE];
         let jump = self.jump(if self.knows(names[0]) { names[0] } else { names[1] })?;
         self.set_target(Label(jump as u32), target);
         Ok(())
@@ -212,7 +226,7 @@ impl Emitter {
     /// Moves the top of the stack into a new local.
     pub fn store_new(&mut self) -> Flow<u32> {
         let local = self.new_local(&format!("___l{}", self.varnames.len()));
-        self.op("STORE_FAST", local)?;
+        self.op(Op::STORE_FAST, local)?;
         Ok(local)
     }
 
@@ -225,7 +239,7 @@ impl Emitter {
     pub fn keyword_names(&mut self, py: Python<'_>, names: &[Rc<str>]) -> Flow<()> {
         let names = pyo3::types::PyTuple::new(py, names.iter().map(|name| &**name))?.into_any().unbind();
         let index = self.const_index(names);
-        self.op("KW_NAMES", index)
+        self.op(Op::KW_NAMES, index)
     }
 
     /// Where the next instruction will stand.
@@ -240,8 +254,8 @@ impl Emitter {
 
     /// The frame begins to run: tracebacks show it from here on, and signals are looked for.
     pub fn begin(&mut self) -> Flow<()> {
-        if self.knows("RESUME") {
-            self.op("RESUME", 0)?;
+        if self.knows(Op::RESUME) {
+            self.op(Op::RESUME, 0)?;
         }
         Ok(())
     }
@@ -252,7 +266,7 @@ impl Emitter {
             self.consts.push(value);
             self.consts.len() - 1
         });
-        self.op("LOAD_CONST", index as u32)
+        self.op(Op::LOAD_CONST, index as u32)
     }
 
     /// Index of a name in `co_names`.
@@ -316,7 +330,7 @@ impl Emitter {
 
     /// Makes what is on top of the stack, and no method, the pair that a method load leaves of it.
     pub fn pair(&mut self) -> Flow<()> {
-        if !self.knows("PUSH_NULL") {
+        if !self.knows(Op::PUSH_NULL) {
             return self.own_call();
         }
         self.push_null()?;
@@ -329,14 +343,14 @@ impl Emitter {
     /// A callable as the receiver of its own `__call__`: a method pair where no NULL can be pushed.
     pub fn own_call(&mut self) -> Flow<()> {
         let name = self.name("__call__");
-        self.op("LOAD_METHOD", name)
+        self.op(Op::LOAD_METHOD, name)
     }
 
     /// A comparison that has a number of its own.
     pub fn compare(&mut self, name: &str) -> Flow<()> {
         let number =
             self.opcodes.comparisons().iter().position(|known| known == name).ok_or_else(|| cannot_run(name))?;
-        self.op("COMPARE_OP", number as u32)
+        self.op(Op::COMPARE_OP, number as u32)
     }
 
     /// The two items on top of the stack change places.
@@ -367,9 +381,9 @@ impl Emitter {
     }
 
     /// An instruction on a cell, given by its index into cell and free variables.
-    pub fn cell_op(&mut self, name: &str, cell: usize) -> Flow<()> {
+    pub fn cell_op(&mut self, op: Op, cell: usize) -> Flow<()> {
         self.cells.push((self.instructions.len(), cell));
-        self.op(name, 0)
+        self.op(op, 0)
     }
 
     /// The cell object (not its contents) with an index into cell and free variables.
@@ -406,6 +420,11 @@ pub(crate) fn raised_width() -> u32 {
     Selected::for_version(PyVersion::BUILT_FOR).raised_width()
 }
 
+/// Whether the pair that a method load leaves has its NULL below the callable.
+pub(crate) fn null_first() -> bool {
+    Selected::for_version(PyVersion::BUILT_FOR).null_first()
+}
+
 /// What a call's frame has on its stack for the callable, from the bottom up.
 pub(crate) fn callable(callable: VarId, null: VarId) -> Vec<VarId> {
     Selected::for_version(PyVersion::BUILT_FOR).callable(callable, null)
@@ -413,8 +432,12 @@ pub(crate) fn callable(callable: VarId, null: VarId) -> Vec<VarId> {
 
 /// Where a loop goes on when its iterator is exhausted, the clean-up of the loop head left out.
 pub(crate) fn after_loop(head: &Instruction) -> Flow<Label> {
-    let target = head.target.ok_or_else(|| cannot_run("FOR_ITER"))?;
+    let target = head.target.ok_or_else(|| cannot_run("a loop without an end"))?;
     Ok(Label(target.0 + Selected::for_version(PyVersion::BUILT_FOR).loop_cleanup()))
+}
+
+fn no_opcode(name: &str) -> Unwind {
+    PyRuntimeError::new_err(format!("this interpreter has no opcode {name}")).into()
 }
 
 fn cannot_run(name: &str) -> Unwind {
