@@ -1,5 +1,5 @@
-//! `cargo xtask lint`: formatting, clippy and rustdoc with warnings as errors, and the rule that `unsafe` stands in one module
-//! only.
+//! `cargo xtask lint`: formatting, clippy and rustdoc with warnings as errors, the rule that `unsafe` stands in one module only, and
+//! the rules about names in `words.rs`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::command::quietly;
 use crate::options::Options;
 use crate::python::{self, Interpreter};
-use crate::{workspace, Failure};
+use crate::{words, workspace, Failure};
 
 /// The one place for `unsafe`, relative to the root.
 const UNSAFE_HOME: &str = "sot-core/src/cpython";
@@ -25,6 +25,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
         quietly("formatting", cargo().args(["fmt", "--all", "--check"])).map(drop),
         quietly("tests of xtask", cargo().args(["test", "--package", "xtask"])).map(drop),
         check_unsafe(),
+        words::check_framework_words(),
     ];
     results.extend(found.interpreters[first..].iter().map(clippy));
     results.push(documentation(&found.interpreters[newest]));

@@ -13,6 +13,7 @@ mod python;
 mod report;
 mod test;
 mod venv;
+mod words;
 mod workspace;
 
 use std::process::ExitCode;
