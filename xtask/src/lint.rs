@@ -1,5 +1,5 @@
-//! `cargo xtask lint`: formatting, clippy and rustdoc with warnings as errors, the rule that `unsafe` stands in one module only, and
-//! the rules of how the crates are built (`structure`).
+//! `cargo xtask lint`: formatting, clippy and rustdoc with warnings as errors, the rule that `unsafe` stands in one module only, the
+//! rules of how the crates are built (`structure`) and those about names (`words`).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::command::quietly;
 use crate::options::Options;
 use crate::python::{self, Interpreter};
-use crate::{structure, workspace, Failure};
+use crate::{structure, words, workspace, Failure};
 
 /// The one place for `unsafe`, relative to the root.
 const UNSAFE_HOME: &str = "sot-core/src/cpython";
@@ -27,6 +27,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
         check_unsafe(),
         structure::check_modules(),
         structure::check_opcode_names(&rust_files()),
+        words::check_framework_words(),
     ];
     results.extend(found.interpreters[first..].iter().map(clippy));
     results.push(documentation(&found.interpreters[newest]));

@@ -14,6 +14,7 @@ mod report;
 mod structure;
 mod test;
 mod venv;
+mod words;
 mod workspace;
 
 use std::process::ExitCode;

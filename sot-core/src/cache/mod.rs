@@ -301,7 +301,7 @@ impl CodeCache {
         self.settling.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// Number of entries that this frame does not fit because of something of which a program has few, as layers and element types;
+    /// Number of entries that this frame does not fit because of something of which a program has few, as models and element types;
     /// `lasts` says so of objects.
     pub fn for_others<'py>(&self, frame: &impl FrameView<'py>, lasts: &impl Fn(&Bound<'py, PyAny>) -> bool) -> usize {
         let entries = Arc::clone(&self.lock());

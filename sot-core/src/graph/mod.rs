@@ -53,7 +53,7 @@ pub struct FunctionGraph<'py> {
     pub(crate) writes: Vec<Write>,
     /// Whether some value that enters the graph is several symbols, which only a program keeps apart.
     ambiguous: bool,
-    /// Whether some statement gives one of its arguments, as a layer does that leaves its input alone.
+    /// Whether some statement gives one of its arguments, as a module does that leaves its input alone.
     gives_argument: bool,
     /// Whether making a statement has changed what the trace had seen before: it is made anew when it ends.
     pub is_stale: bool,
@@ -297,7 +297,7 @@ impl<'py> FunctionGraph<'py> {
 
     fn needs_grad(&self, builder: &dyn GraphBuilder, outputs: &[SymbolId]) -> PyResult<bool> {
         for output in outputs {
-            if builder.value_meta(&self.value(*output))?.is_some_and(|meta| !meta.stop_gradient) {
+            if builder.value_meta(&self.value(*output))?.is_some_and(|meta| meta.gradient.flows) {
                 return Ok(true);
             }
         }

@@ -31,7 +31,7 @@ pub fn said_min_size() -> Option<usize> {
 }
 
 impl MinSize {
-    /// Measured with Paddle, whose programs take much longer where a backward pass may follow.
+    /// Measured with the first backend, whose programs take much longer where a backward pass may follow.
     const MEASURED: MinSize = MinSize { inference: 4, training: 7, number: 2, write: 8, result: 1 };
 
     /// What `MIN_GRAPH_SIZE` says, for all graphs.
@@ -91,7 +91,7 @@ enum Callee {
     /// Of the first argument.
     Method(Py<PyString>),
     /// Of an object that is not part of the graph.
-    MethodOf(WeakRef, Py<PyString>),
+    MethodOf(WeakRef, &'static str, Py<PyString>),
 }
 
 /// How an argument is made.
@@ -113,7 +113,7 @@ enum Pattern {
 }
 
 impl Call {
-    /// The call, if it can be made again: of what the user made, only tensors and layers may be part of it.
+    /// The call, if it can be made again: of what the user made, only tensors and the framework's objects may be part of it.
     pub(super) fn new(
         backend: &dyn Backend,
         builder: &dyn GraphBuilder,
@@ -127,10 +127,10 @@ impl Call {
             CallKind::Api => Callee::Function(callee.clone().unbind()),
             CallKind::InPlace if !callee.is_instance_of::<PyString>() => Callee::Function(callee.clone().unbind()),
             CallKind::Method | CallKind::InPlace => Callee::Method(callee.cast::<PyString>()?.clone().unbind()),
-            CallKind::Layer => {
-                let method = PyString::intern(callee.py(), builder.layer_method(callee)?).unbind();
-                let Ok(layer) = WeakRef::new(callee, None) else { return Ok(None) };
-                Callee::MethodOf(layer, method)
+            CallKind::Object(word) => {
+                let method = PyString::intern(callee.py(), builder.object_method(callee)?).unbind();
+                let Ok(object) = WeakRef::new(callee, None) else { return Ok(None) };
+                Callee::MethodOf(object, word, method)
             }
         };
         let mut given: Vec<Bound<'_, PyAny>> = args.iter().collect();
@@ -159,8 +159,9 @@ impl Call {
         let result = match &self.callee {
             Callee::Function(function) => cpython::call_with_names(function.bind(py), &made, keywords)?,
             Callee::Method(name) => cpython::call_method_with_names(name.bind(py), &made, keywords)?,
-            Callee::MethodOf(of, name) => {
-                let of = of.get(py).ok_or_else(|| PyReferenceError::new_err("a layer no longer exists"))?;
+            Callee::MethodOf(of, word, name) => {
+                let gone = || PyReferenceError::new_err(format!("a {word} no longer exists"));
+                let of = of.get(py).ok_or_else(gone)?;
                 let arguments: Vec<_> = std::iter::once(of).chain(made.iter().cloned()).collect();
                 cpython::call_method_with_names(name.bind(py), &arguments, keywords)?
             }

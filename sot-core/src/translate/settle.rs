@@ -41,7 +41,7 @@ impl<'a> Account<'a> {
         if is_first || self.settling.allows(0) || self.cache.forbids(Forbidden::Fallback) {
             return false;
         }
-        // A function of many layers is translated for each of them.
+        // A function that many objects of a model share is translated for each of them.
         let lasting = self.cache.for_others(frame, &|object| runtime.backend.may_hold_tensors(object));
         !self.settling.allows(lasting) && !self.settling.is_of_loop()
     }

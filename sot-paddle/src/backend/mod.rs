@@ -17,6 +17,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
 use sot_core::backend::{
     Backend, CallKind, CallPolicy, GraphBuilder, ObjectTest, OfLayout, StateTest, TensorAttribute, TensorMeta,
+    WrittenAttribute,
 };
 use sot_core::cpython;
 use sot_core::error::Forbidden;
@@ -194,6 +195,10 @@ impl Backend for PaddleBackend {
         value: &Bound<'_, PyAny>,
     ) -> PyResult<TensorAttribute> {
         api::tensor_attribute(py, &self.paddle, name, meta, value)
+    }
+
+    fn written_attribute(&self, name: &str, value: Option<&Bound<'_, PyAny>>) -> PyResult<WrittenAttribute> {
+        api::written_attribute(name, value)
     }
 
     fn hint(&self, reason: ReasonId) -> Option<&'static str> {

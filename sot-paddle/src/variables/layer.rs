@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple, PyType};
-use sot_core::backend::{Backend, CallKind};
+use sot_core::backend::Backend;
 use sot_core::builtin;
 use sot_core::bytecode::Op;
 use sot_core::cpython;
@@ -18,6 +18,7 @@ use sot_core::tracker::{Key, Tracker, TrackerId};
 use sot_core::variable::Rebuild;
 use sot_core::variable::{VarId, Variable};
 
+use crate::backend::calls::layer::LAYER;
 use crate::backend::calls::marks;
 use crate::backend::PaddleBackend;
 
@@ -179,7 +180,7 @@ impl LayerVariable {
         let name = cpython::type_name(&layer.get_type());
         let before = self.read_state(cx)?;
         let follow = |cx: &mut OpcodeExecutor<'_>| self.call_followed(cx, this, args);
-        let result = cx.call_graph_or_follow((CallKind::Layer, &layer), &name, args, follow)?;
+        let result = cx.call_graph_or_follow((LAYER, &layer), &name, args, follow)?;
         if before != self.read_state(cx)? {
             // Some layers settle an attribute at their first call. So may others that the trace comes to yet.
             cx.graph.is_stale = true;

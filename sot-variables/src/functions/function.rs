@@ -155,7 +155,7 @@ fn follow_or_call<'py>(
         let payload = cx.see(argument)?;
         let tensor = cx.vars.as_kind::<TensorVariable>(argument);
         // Gradients would not flow through what is decided in a program.
-        plain &= tensor.map_or(payload.constant().is_some(), |tensor| tensor.meta().stop_gradient);
+        plain &= tensor.map_or(payload.constant().is_some(), |tensor| !tensor.meta().gradient.flows);
     }
     let found = if plain { cx.runtime.backend.statement_of(function)? } else { None };
     let Some((callee, reads)) = found else { return follow(cx, this, function, args) };

@@ -59,17 +59,18 @@ impl<'py> OpcodeExecutor<'py> {
         let stays = |a: &TensorMeta, b: &TensorMeta| may_become_another || (a.shape == b.shape && a.dtype == b.dtype);
         match (before, after) {
             (Some(before), Some(after))
-                if stays(&before, &after) && (keeps_gradient || before.stop_gradient >= after.stop_gradient) =>
+                if stays(&before, &after) && (keeps_gradient || before.gradient.flows >= after.gradient.flows) =>
             {
                 let mut payload = payload;
                 if let (Some(input), Some(symbol)) = (input, payload.symbol()) {
-                    if !after.stop_gradient {
+                    if after.gradient.flows {
                         return Err(refuse(
                             "a tensor in place that is there outside the graph, and gives it a gradient",
                         ));
                     }
                     self.graph.writes.push(Write { input, after: symbol, at });
-                    let known = if keeps_gradient { TensorMeta { stop_gradient: false, ..after } } else { after };
+                    let gradient = after.gradient.with(keeps_gradient);
+                    let known = TensorMeta { gradient, ..after };
                     payload = (self.runtime.factories.written)(self.py, symbol, known, self.vars.get(tensor));
                 }
                 self.vars.set(tensor, payload);

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyInt, PyString};
 
 use super::{BinaryOp, CallArgs, CompareOp, OpcodeExecutor};
-use crate::backend::{CallKind, ObjectTest, SizesMatter, TensorMeta};
+use crate::backend::{CallKind, GradientFlow, ObjectTest, SizesMatter, TensorMeta};
 use crate::bytecode::Op;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::guard::{Identity, Test};
@@ -396,7 +396,7 @@ impl<'py> OpcodeExecutor<'py> {
             Err(error) if error.is_instance_of::<SizesMatter>(self.py) => return Err(self.needs_number(id)),
             Err(error) => return Err(error.into()),
         };
-        let meta = TensorMeta { shape: Vec::new(), dtype: dtype.into(), stop_gradient: true };
+        let meta = TensorMeta { shape: Vec::new(), dtype: dtype.into(), gradient: GradientFlow::NONE };
         let payload = (self.runtime.factories.tensor)(symbol, meta);
         Ok(self.produce(payload))
     }

@@ -180,7 +180,7 @@ fn lacks_what_tensors_have(py: Python<'_>, error: &PyErr) -> bool {
     is_lack && error.traceback(py).is_some()
 }
 
-/// Which argument a statement only gives back, as a layer does that leaves its input alone: it is none. What an index takes is
+/// Which argument a statement only gives back, as a module does that leaves its input alone: it is none. What an index takes is
 /// another tensor, though it be all of one.
 fn given_back(
     kind: CallKind,

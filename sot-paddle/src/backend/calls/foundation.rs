@@ -79,7 +79,7 @@ pub(crate) fn of_call(
 ) -> PyResult<Option<(Py<PyAny>, Box<dyn ObjectTest>)>> {
     let py = callee.py();
     let foundation = match (kind, callee.cast::<PyString>()) {
-        (CallKind::Layer, _) => Some(of_layer(paddle, &callee.get_type())?),
+        (CallKind::Object(_), _) => Some(of_layer(paddle, &callee.get_type())?),
         (_, Ok(method)) => {
             let found = cpython::type_lookup(paddle.tensor_type.bind(py), method);
             let own = found.filter(|found| origin::is_own(found).unwrap_or(false));

@@ -1,7 +1,6 @@
-//! The functions of `sot.psdb`: steering the tracer, and asking it, from the traced program.
+//! Functions by which the traced program steers the tracer, and asks it. A backend registers them under the names that it gives them.
 
 use pyo3::exceptions::PyAssertionError;
-use sot_core::builtin;
 use sot_core::error::{Flow, Reason, ReasonId, Unwind};
 use sot_core::executor::{CallArgs, OpcodeExecutor};
 use sot_core::side_effects::Effect;
@@ -9,18 +8,6 @@ use sot_core::variable::VarId;
 
 use super::io;
 use super::required;
-
-builtin! { BREAKGRAPH = "sot.psdb:breakgraph" => |cx, args| breakgraph(cx, args) }
-
-builtin! { FALLBACK = "sot.psdb:fallback" => |cx, args| fallback(cx, args) }
-
-builtin! { IN_SOT = "sot.psdb:in_sot" => |cx, args| in_sot(cx, args) }
-
-builtin! { ASSERT_TRUE = "sot.psdb:assert_true" => |cx, args| assert_true(cx, args) }
-
-builtin! { PRINT = "sot.psdb:print" => |cx, args| print(cx, args) }
-
-builtin! { BREAKPOINT = "sot.psdb:breakpoint" => |cx, args| breakpoint(cx, args) }
 
 /// The graph ends here.
 pub fn breakgraph(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
