@@ -120,15 +120,19 @@ class Worker:
                 if mode == "changing":
                     for earlier in BEFORE[kind]:
                         outcome(fast, place.make(dtype), earlier)
-            before = sum(self.sot.stats().breaks.values()) + sum(self.sot.stats().fallbacks.values())
+            before = self.left()
             got = outcome(fast, place.make(dtype), number)
-            broken = sum(self.sot.stats().breaks.values()) + sum(self.sot.stats().fallbacks.values()) - before
+            broken = self.left() - before
             if got != expected:
                 self.note(at, "different", label=label, text=f"{shown(got)} instead of {shown(expected)}")
             elif isinstance(expected, str):
                 self.note(at, "raises")
             else:
-                self.note(at, "broken" if broken else "equal")
+                self.note(at, "broken" if broken else "equal", label=label, text="; ".join(broken))
+
+    def left(self):
+        """What has been left to CPython, by reason."""
+        return collections.Counter(self.sot.stats().breaks) + collections.Counter(self.sot.stats().fallbacks)
 
     def is_refused(self, place, dtype, label):
         return isinstance(outcome(place.call, place.make(dtype), self.cases.NUMBERS[label]), str)
@@ -145,7 +149,7 @@ def work(cases_file, start, skip, progress_file):
         worker.run(cases, start)
 
 
-def run(cases):
+def run(cases, breaks=False):
     """Outcomes of cases: counts, and the different ones as `(place, dtype, mode, label, text)`."""
     counts, different = collections.Counter(), []
     with tempfile.TemporaryDirectory() as folder:
@@ -167,6 +171,8 @@ def run(cases):
                 if what == "different":
                     different.append((*cases[last["at"]][:3], last["label"], last["text"]))
                     print(*different[-1][:4], different[-1][4][:300], sep=" | ", flush=True)
+                if what == "broken" and breaks:
+                    print("broken", *cases[last["at"]][:3], last["label"], last["text"], sep=" | ", flush=True)
                 if what in ("different", "raises", "broken", "equal"):
                     counts[what] += 1
             if last is None:
@@ -203,14 +209,14 @@ def chosen(options):
     """The cases that the options ask for: `(place, dtype, mode, numbers)`."""
     import cases
 
-    groups = []
+    groups, asked = [], options.number.split(",")
     for name, place in cases.places().items():
         if options.only not in name:
             continue
         for dtype in [options.dtype] if options.dtype else cases.DTYPES:
             for mode in MODES if not options.mode else [options.mode]:
                 numbers = place.numbers(dtype, mode)
-                groups.append((name, dtype, mode, [label for label in numbers if options.number in ("", label)]))
+                groups.append((name, dtype, mode, [label for label in numbers if label in asked or not options.number]))
     if options.sample:
         each = [(*group[:3], [label]) for group in groups for label in group[3]]
         each = random.Random(options.seed).sample(each, min(options.sample, len(each)))
@@ -223,12 +229,13 @@ def main():
     parser.add_argument("--only", default="", help="only places with this in their names")
     parser.add_argument("--dtype", help="only this element type")
     parser.add_argument("--mode", choices=MODES)
-    parser.add_argument("--number", default="", help="only this number, as `cases.py` names it")
+    parser.add_argument("--number", default="", help="only these numbers, as `cases.py` names them, with commas between")
+    parser.add_argument("--breaks", action="store_true", help="list the cases that end a graph, with the reason")
     parser.add_argument("--sample", type=int, help="so many cases, chosen by the seed")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", type=Path, help="write the cases that differ")
     options = parser.parse_args()
-    counts, different = run(chosen(options))
+    counts, different = run(chosen(options), options.breaks)
     if options.json:
         options.json.write_text("\n".join(map(json.dumps, different)))
     print(f"seed {options.seed}:", sum(counts.values()), "cases:", ", ".join(f"{n} {what}" for what, n in counts.items()))

@@ -373,8 +373,7 @@ impl GraphBuilder for PaddleBuilder {
         let args = filled.as_ref().unwrap_or(args);
         let result = match data::values(&paddle, &self.numbers, (kind, callee), args, kwargs)? {
             Some(data) => {
-                let assign = || cpython::import(callee.py(), "paddle")?.call_method1("assign", (&data,));
-                let made = paddle.static_mode.within(callee.py(), &target, assign)?;
+                let made = paddle.static_mode.within(callee.py(), &target, || data::constant(&data))?;
                 self.known_sizes.note_data(&self.paddle, &data, &made)?;
                 made
             }
@@ -384,7 +383,7 @@ impl GraphBuilder for PaddleBuilder {
             self.versions.note(&self.paddle, callee, args, &result)?;
             self.own_gradients.note(&self.paddle, callee, args, &result)?;
         }
-        self.checked.check(&self.paddle, &target, given, &result)?;
+        self.checked.check(&self.paddle, &target, &given, &result)?;
         self.settled.settle(&self.paddle, &result)?;
         self.views.note(&self.paddle, (kind, callee), args, kwargs, &result, &self.numbers)?;
         Ok(result)
