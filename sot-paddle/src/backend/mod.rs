@@ -27,6 +27,7 @@ use crate::backend::calls::layer::Layers;
 use crate::backend::calls::{api, foundation, hints, layer, layout, marks};
 use crate::backend::graph::builder::PaddleBuilder;
 use crate::backend::graph::{data, export};
+use crate::backend::graph::arrays;
 use crate::backend::numbers::{floats, rounded, scalar, sizes};
 use crate::backend::paddle::Paddle;
 use crate::backend::paddle::{meta, state, truth};
@@ -152,6 +153,10 @@ impl Backend for PaddleBackend {
 
     fn takes_floats(&self, kind: CallKind, callee: &Bound<'_, PyAny>) -> bool {
         floats::are_taken(kind, callee).unwrap_or(false)
+    }
+
+    fn takes_arrays(&self, kind: CallKind, callee: &Bound<'_, PyAny>) -> bool {
+        arrays::are_taken(kind, callee).unwrap_or(false)
     }
 
     fn checks_floats(&self, _kind: CallKind, callee: &Bound<'_, PyAny>) -> bool {

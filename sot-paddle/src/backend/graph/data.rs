@@ -26,7 +26,7 @@ const MAKERS: &[&str] = &["as_tensor", "asarray", "tensor", "to_tensor"];
 const TYPES: &[&str] = &["bool", "float32", "float64", "int32", "int64"];
 
 /// Operator methods that make a tensor of an array beside them.
-const OPERATORS: &[&str] = &[
+pub(crate) const OPERATORS: &[&str] = &[
     "__add__",
     "__radd__",
     "__sub__",
@@ -249,7 +249,7 @@ fn is_maker(callee: &Bound<'_, PyAny>) -> PyResult<bool> {
 }
 
 /// Whether it is the function of `paddle.tensor.creation` of that name.
-fn is_named(callee: &Bound<'_, PyAny>, name: &str) -> PyResult<bool> {
+pub(crate) fn is_named(callee: &Bound<'_, PyAny>, name: &str) -> PyResult<bool> {
     let is = |attribute: &str, expected: &str| -> PyResult<bool> {
         let text = callee.getattr_opt(attribute)?.and_then(|text| text.extract::<String>().ok());
         Ok(text.is_some_and(|text| text == expected))

@@ -1,5 +1,6 @@
 //! Graphs that are being built, up to the program that is not compiled yet.
 
+pub(crate) mod arrays;
 pub(crate) mod builder;
 mod cuts;
 pub(crate) mod data;
