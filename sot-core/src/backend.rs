@@ -1,18 +1,17 @@
 //! What a backend tells the tracer and how a graph reaches it. A backend takes statements one at a time: appending one
 //! yields the values of its results, finishing yields the callable, so each operation is built once.
 
-use std::fmt;
 use std::path::Path;
-use std::rc::Rc;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::cache::Forbidden;
-use crate::cpython::{Place, Recorder};
-use crate::error::ReasonId;
-use crate::graph::Exported;
+use crate::error::{Forbidden, ReasonId};
+use crate::ir::Exported;
+
+pub use crate::guard::{ObjectTest, StateTest};
+pub use crate::ir::{CallKind, GradientFlow, TensorMeta};
 
 pyo3::create_exception!(
     sot,
@@ -20,40 +19,6 @@ pyo3::create_exception!(
     pyo3::exceptions::PyException,
     "A graph cannot be built for all sizes that are left open, but may be for those of this call."
 );
-
-/// What is known of a tensor without computing it.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct TensorMeta {
-    /// Size of each dimension; `None` where only the run tells.
-    pub shape: Vec<Option<i64>>,
-    /// The framework's name of the element type, such as `float32`.
-    pub dtype: Rc<str>,
-    /// True when no gradient flows through the tensor.
-    pub stop_gradient: bool,
-}
-
-impl fmt::Display for TensorMeta {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let dims: Vec<String> =
-            self.shape.iter().map(|d| d.map_or_else(|| "-1".to_owned(), |d| d.to_string())).collect();
-        let (dims, dtype, stop) = (dims.join(", "), &self.dtype, self.stop_gradient);
-        write!(f, "shape: [{dims}], dtype: {dtype}, stop_gradient: {}", if stop { "True" } else { "False" })
-    }
-}
-
-/// How a statement names what it calls; with the arguments it is all a builder needs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CallKind {
-    /// A function of the framework: `callee(*args, **kwargs)`.
-    Api,
-    /// A method: `getattr(args[0], callee)(*args[1:], **kwargs)`; `callee` is a `str`.
-    Method,
-    /// A layer object, called as a whole.
-    Layer,
-    /// What changes its first argument, and no value but that: a method (a `str`) or a function. The builder gives the value
-    /// the argument has from then on.
-    InPlace,
-}
 
 /// What a callable means to the backend.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -155,22 +120,22 @@ pub enum TensorAttribute {
     Missing,
 }
 
-/// A test of one object, made from an example object that passed. It must be cheap and must not run Python code.
-pub trait ObjectTest: Send + Sync {
-    /// Whether `object` passes; an object of any type may be asked about.
-    fn check(&self, object: &Bound<'_, PyAny>) -> bool;
-    /// Records the memory that the answer for what is in the place rests on. `false`, and it is asked anew each time.
-    fn note(&self, place: &Place<'_>, recorder: &mut Recorder) -> bool {
-        let _ = (place, recorder);
-        false
-    }
-    /// The dimensions whose sizes, and nothing else, keep a tensor from passing.
-    fn differing_sizes(&self, object: &Bound<'_, PyAny>) -> Vec<usize> {
-        let _ = object;
-        Vec::new()
-    }
-    /// The condition as a Python-like expression over `subject` (the text that loads the object).
-    fn describe(&self, subject: &str) -> String;
+/// What writing to an attribute of a tensor means to the backend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WrittenAttribute {
+    /// It says whether gradients flow through the tensor from then on.
+    Gradient {
+        /// Whether they do.
+        flows: bool,
+        /// The method that gives a result of the graph without gradients.
+        stopped_by: &'static str,
+    },
+    /// It is written to a tensor from outside when the graph has run; a result of the graph has no such attribute.
+    OfOutside,
+    /// It is written when the graph has run to any tensor that is one object then.
+    OfOneObject,
+    /// The framework has no rule of its own.
+    Plain,
 }
 
 /// What a method says of how a tensor from outside lies in memory, or does because of it.
@@ -191,23 +156,13 @@ pub enum LayoutAnswer {
     Changes(String),
 }
 
-/// A test of the framework's global state (grad mode, AMP, default dtype, device), made from the state while tracing.
-pub trait StateTest: Send + Sync {
-    /// Whether the state still is what it was.
-    fn check(&self, py: Python<'_>) -> bool;
-    /// Makes the state what it was, as far as calls with the policies [`CallPolicy::Switch`] and [`CallPolicy::Manager`] change it.
-    fn restore(&self, py: Python<'_>) -> PyResult<()>;
-    /// The condition as a Python-like expression.
-    fn describe(&self) -> String;
-}
-
 /// A framework that can run graphs.
 pub trait Backend: Send + Sync {
     /// Short name, unique among backends.
     fn name(&self) -> &'static str;
     /// Whether `object` is an eager tensor of this framework (parameters and buffers included).
     fn is_tensor(&self, object: &Bound<'_, PyAny>) -> bool;
-    /// Whether `object` may lead to tensors: a tensor, or what the framework keeps them in (a layer).
+    /// Whether `object` may lead to tensors: a tensor, or an object in which the framework keeps them (a model).
     fn may_hold_tensors(&self, object: &Bound<'_, PyAny>) -> bool {
         self.is_tensor(object)
     }
@@ -293,8 +248,12 @@ pub trait Backend: Send + Sync {
         meta: &TensorMeta,
         value: &Bound<'_, PyAny>,
     ) -> PyResult<TensorAttribute>;
-    /// Whether what the type of tensors or of layers holds under a name is the program's, put where the framework's own was; or calls
-    /// what is.
+    /// What writing `value` to the attribute `name` of a tensor means; `None` is a value that is not known while tracing, or a deletion.
+    fn written_attribute(&self, name: &str, value: Option<&Bound<'_, PyAny>>) -> PyResult<WrittenAttribute> {
+        let _ = (name, value);
+        Ok(WrittenAttribute::Plain)
+    }
+    /// Whether what the framework's types of tensors and models hold under a name was put there by the program, or calls what was.
     fn is_replaced(&self, held: &Bound<'_, PyAny>) -> bool {
         let _ = held;
         false
@@ -421,9 +380,9 @@ pub trait GraphBuilder {
         let _ = (kind, callee);
         Ok(1)
     }
-    /// The method that a statement of a layer as a whole comes to.
-    fn layer_method(&self, layer: &Bound<'_, PyAny>) -> PyResult<&'static str> {
-        let _ = layer;
+    /// The method that calling an object as a whole ([`CallKind::Object`]) comes to.
+    fn object_method(&self, object: &Bound<'_, PyAny>) -> PyResult<&'static str> {
+        let _ = object;
         Ok("__call__")
     }
     /// Ends the graph. The callable takes the inputs positionally, in the order of `inputs` and returns a tuple or list

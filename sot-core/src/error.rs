@@ -3,11 +3,12 @@
 
 use std::fmt;
 
+use once_cell::sync::OnceCell;
 use pyo3::prelude::*;
 
+use crate::bytecode::CodeUnit;
 use crate::cpython;
-use crate::runtime::Runtime;
-use crate::variable::VarId;
+use crate::entity::VarId;
 
 pyo3::create_exception!(
     sot,
@@ -15,6 +16,16 @@ pyo3::create_exception!(
     pyo3::exceptions::PyRuntimeError,
     "The function was to become one graph, and cannot."
 );
+
+/// Hints in the framework's words, where it has some.
+type Hints = Box<dyn Fn(ReasonId) -> Option<&'static str> + Send + Sync>;
+
+static HINTS: OnceCell<Hints> = OnceCell::new();
+
+/// From now on reasons have these hints, where there are some; the first call counts.
+pub fn set_hints(hints: Hints) {
+    HINTS.set(hints).ok();
+}
 
 /// The result of simulating something.
 pub type Flow<T> = Result<T, Unwind>;
@@ -206,6 +217,15 @@ reasons! {
         "Please report it, with the text and a small example.";
 }
 
+/// What may not become of a function; meeting it is an error.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Forbidden {
+    /// A graph break.
+    Break = 1,
+    /// A fallback to CPython.
+    Fallback = 2,
+}
+
 /// Why a graph ended, with where.
 #[derive(Clone, Debug)]
 pub struct Reason {
@@ -254,7 +274,7 @@ impl Reason {
     /// What to do about it: in the framework's words if it has some.
     #[must_use]
     pub fn hint(&self) -> &'static str {
-        Runtime::get().and_then(|runtime| runtime.backend.hint(self.id)).unwrap_or_else(|| self.id.hint())
+        HINTS.get().and_then(|hints| hints(self.id)).unwrap_or_else(|| self.id.hint())
     }
 
     /// The reason as `explain` and `GraphBreakError` show it: kind, id and text, the user's stack with the source, and what
@@ -330,6 +350,14 @@ impl Location {
 impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{} in {}", self.file, self.line, self.function)
+    }
+}
+
+impl CodeUnit {
+    /// The first line of the function.
+    pub fn place(&self) -> Location {
+        let code = &self.code;
+        Location::line(code.filename.clone(), code.qualname.clone(), code.first_line)
     }
 }
 

@@ -7,10 +7,9 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::executor::{Globals, Name};
+use crate::entity::{Name, VarId};
 use crate::stats;
-use crate::tracker::TrackerId;
-use crate::variable::VarId;
+use crate::tracker::{Globals, TrackerId};
 
 /// One write.
 #[derive(Clone, Debug)]

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
+use crate::bytecode::OpcodeSet;
 use crate::error::Reason;
-use crate::graph::StatementIR;
-use crate::opcode::OpcodeSet;
+use crate::ir::StatementIR;
 
 /// What became of one translation, for `explain`.
 #[derive(Clone, Debug, Default)]

@@ -7,15 +7,34 @@ use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyFunction, PyString, PyTuple, PyType};
+use pyo3::types::{PyDict, PyFunction, PyString, PyTuple, PyType};
 
 use crate::cpython::{self, Part};
-use crate::executor::{is_number, BinaryOp, CompareOp};
-use crate::variable::VarId;
+use crate::entity::VarId;
+use crate::operators::{BinaryOp, CompareOp};
 
-/// Index of a tracker in its translation.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
-pub struct TrackerId(pub(crate) u32);
+pub use crate::entity::TrackerId;
+
+/// The name of a tensor's size, by the text of the tensor's tracker.
+pub(crate) fn size_name(tensor: &str, axis: usize) -> String {
+    format!("{tensor}.shape[{axis}]")
+}
+
+/// The globals a frame reads.
+pub struct Globals {
+    /// The dict.
+    pub dict: Py<PyDict>,
+    /// Where the dict comes from.
+    pub tracker: TrackerId,
+}
+
+impl Globals {
+    /// Another handle on the same globals.
+    #[must_use]
+    pub fn share(&self, py: Python<'_>) -> Globals {
+        Globals { dict: self.dict.clone_ref(py), tracker: self.tracker }
+    }
+}
 
 /// A Python object compared by identity.
 #[derive(Debug)]
@@ -72,7 +91,7 @@ impl Computation {
 
     /// Does it. Of values that are no numbers or texts the program's code might be asked: of those there is no result.
     pub fn apply<'py>(&self, of: &[Bound<'py, PyAny>]) -> Option<Bound<'py, PyAny>> {
-        let known = |value: &Bound<'py, PyAny>| is_number(value) || value.is_exact_instance_of::<PyString>();
+        let known = |value: &Bound<'py, PyAny>| cpython::is_number(value) || value.is_exact_instance_of::<PyString>();
         match (self, of) {
             (Computation::Call(function), of) if of.iter().all(known) => {
                 function.0.bind(of.first()?.py()).call1(PyTuple::new(of[0].py(), of).ok()?).ok()

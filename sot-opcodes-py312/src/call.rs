@@ -7,17 +7,29 @@ use sot_core::cpython;
 use sot_core::error::Flow;
 use sot_core::executor::{CallArgs, Name, OpcodeExecutor};
 use sot_core::opcode;
-use sot_core::opcode::Next;
+use sot_core::opcode::{Movement, Native, Next};
 use sot_core::variable::VarId;
 use sot_opcodes_py38::bug;
 use sot_opcodes_py38::call::{call_packed, call_pair, names_in, pop_packed};
 
 opcode! { KW_NAMES [3.11..3.13] ( -- ) => |cx, op| keyword_names(cx, op.arg) }
 // What it takes from the stack, CPython 3.11 counts as the effect of PRECALL.
-opcode! { CALL [3.11..3.12] (..) => |cx, op| call_from_stack(cx, op.arg) }
-opcode! { CALL [3.12..3.14] (first, second, [items] -- result) => |cx, _| call(cx, first, second, items) }
-opcode! { CALL_KW [3.13..3.14] (..) => |cx, op| call_kw(cx, op.arg) }
-opcode! { CALL_FUNCTION_EX [3.11..3.14] (..) => |cx, op| call_function_ex(cx, op.arg) }
+opcode! {
+    CALL [3.11..3.12] (..)
+        .native(Native::Call).moves(Movement::Call).reach(|arg| arg + 2).leaves(|_| 1)
+        => |cx, op| call_from_stack(cx, op.arg)
+}
+opcode! {
+    CALL [3.12..3.14] (first, second, [items] -- result)
+        .native(Native::Call).moves(Movement::Call)
+        => |cx, _| call(cx, first, second, items)
+}
+opcode! { CALL_KW [3.13..3.14] (..) .reach(|arg| arg + 3).moves(Movement::Call) => |cx, op| call_kw(cx, op.arg) }
+opcode! {
+    CALL_FUNCTION_EX [3.11..3.14] (..)
+        .moves(Movement::Call).reach(|flags| 3 + (flags & 1))
+        => |cx, op| call_function_ex(cx, op.arg)
+}
 
 /// Pushes a value, after the NULL of a call if the value is about to be called (to 3.12).
 pub(crate) fn push_after_null(cx: &mut OpcodeExecutor<'_>, value: VarId, is_call: bool) -> Next {

@@ -6,10 +6,12 @@ use sot_core::opcode;
 use sot_core::opcode::Operand;
 use sot_core::resume::Use;
 use sot_core::variable::VarId;
-use sot_opcodes_py38::compare::{compare, compare_to_test};
+use sot_opcodes_py38::compare::{compare, compare_to_test, COMPARISONS};
 
-opcode! { COMPARE_OP [3.13..3.14] (lhs, rhs -- result) => |cx, op| compare_maybe_bool(cx, op, lhs, rhs) }
-opcode! { TO_BOOL [3.13..3.14] (value -- truth) => |cx, _| ask(cx, value) }
+opcode! {
+    COMPARE_OP [3.13..3.14] (lhs, rhs -- result) .asks(COMPARISONS) => |cx, op| compare_maybe_bool(cx, op, lhs, rhs)
+}
+opcode! { TO_BOOL [3.13..3.14] (value -- truth) .asks_for_branch() => |cx, _| ask(cx, value) }
 
 /// The operand's bit that asks for the truth of the result.
 const AS_BOOL: u32 = 0x10;

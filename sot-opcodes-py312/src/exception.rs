@@ -4,18 +4,36 @@ use pyo3::prelude::*;
 use sot_core::error::Flow;
 use sot_core::executor::OpcodeExecutor;
 use sot_core::opcode;
+use sot_core::opcode::{AtBreak, Movement, Quiet};
 use sot_core::variable::VarId;
 use sot_variables::classes::exception_group;
 
-opcode! { PUSH_EXC_INFO [3.11..3.14] (exception -- previous, same) => |cx, _| Ok([handle(cx, exception), exception]) }
-opcode! { POP_EXCEPT [3.11..3.14] (_previous -- ) => |cx, _| cx.end_handling() }
+opcode! {
+    PUSH_EXC_INFO [3.11..3.14] (exception -- previous, same)
+        .quiet(Quiet::Always)
+        => |cx, _| Ok([handle(cx, exception), exception])
+}
+opcode! {
+    POP_EXCEPT [3.11..3.14] (_previous -- )
+        .moves(Movement::EndHandling).quiet(Quiet::Always)
+        => |cx, _| cx.end_handling()
+}
 opcode! {
     CHECK_EXC_MATCH [3.11..3.14] (exception, pattern -- same, matches)
+        .quiet(Quiet::Always)
         => |cx, _| cx.exception_matches(exception, pattern).map(|matches| [exception, cx.boolean(matches)])
 }
-opcode! { RERAISE [3.11..3.14] (exception -- ) => |cx, _| Flow::<()>::Err(cx.raise_on(exception)) }
+opcode! {
+    RERAISE [3.11..3.14] (exception -- )
+        .at_break(AtBreak::RaiseAgain).quiet(Quiet::Always)
+        => |cx, _| Flow::<()>::Err(cx.raise_on(exception))
+}
 
-opcode! { CHECK_EG_MATCH [3.11..3.14] (exception, pattern -- rest, found) => |cx, _| match_group(cx, exception, pattern) }
+opcode! {
+    CHECK_EG_MATCH [3.11..3.14] (exception, pattern -- rest, found)
+        .changes_handled().needs_frame()
+        => |cx, _| match_group(cx, exception, pattern)
+}
 opcode! { PREP_RERAISE_STAR [3.11..3.12] (original, raised -- exception) => |cx, _| combine_raised(cx, original, raised) }
 
 /// Notes that the exception is being handled; gives what was handled before, or None.

@@ -3,7 +3,7 @@
 use sot_core::error::Flow;
 use sot_core::executor::OpcodeExecutor;
 use sot_core::opcode;
-use sot_core::opcode::{Next, Operand};
+use sot_core::opcode::{Next, Operand, Quiet};
 use sot_core::variable::VarId;
 use sot_opcodes_py38::generator::send;
 use sot_variables::functions::generator::{stop_value, Resumed};
@@ -13,7 +13,11 @@ opcode! { RETURN_GENERATOR [3.11..3.14] ( -- started) => |cx, _| Ok(cx.none()) }
 opcode! { SEND [3.11..3.12] (..) => |cx, op| send_or_leave(cx, op) }
 opcode! { SEND [3.12..3.14] (..) => |cx, op| send_or_end(cx, op) }
 opcode! { END_SEND [3.12..3.14] (_iterator, value -- result) => |_cx, _| Ok(value) }
-opcode! { CLEANUP_THROW [3.12..3.14] (_iterator, _sent, exception -- none, value) => |cx, _| thrown(cx, exception) }
+opcode! {
+    CLEANUP_THROW [3.12..3.14] (_iterator, _sent, exception -- none, value)
+        .quiet(Quiet::Always)
+        => |cx, _| thrown(cx, exception)
+}
 
 /// The result of an exhausted iterator takes its place.
 fn send_or_leave(cx: &mut OpcodeExecutor<'_>, op: &Operand) -> Flow<Next> {

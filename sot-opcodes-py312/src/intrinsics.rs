@@ -9,6 +9,7 @@ use pyo3::types::{PyBytes, PyDict, PyType};
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{CallArgs, OpcodeExecutor, UnaryOp};
 use sot_core::opcode;
+use sot_core::opcode::Quiet;
 use sot_core::variable::VarId;
 use sot_core::{cpython, translate};
 use sot_opcodes_py38::container::list_to_tuple;
@@ -16,7 +17,11 @@ use sot_variables::classes::stand_in;
 
 use crate::exception::combine_raised;
 
-opcode! { CALL_INTRINSIC_1 [3.12..3.14] (value -- result) => |cx, op| unary(cx, op.arg, value) }
+opcode! {
+    CALL_INTRINSIC_1 [3.12..3.14] (value -- result)
+        .quiet(Quiet::OfException)
+        => |cx, op| unary(cx, op.arg, value)
+}
 opcode! { CALL_INTRINSIC_2 [3.12..3.14] (first, second -- result) => |cx, op| binary(cx, op.arg, first, second) }
 
 fn unary(cx: &mut OpcodeExecutor<'_>, number: u32, value: VarId) -> Flow<VarId> {

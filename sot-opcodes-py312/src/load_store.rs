@@ -9,35 +9,55 @@ use pyo3::exceptions::{PyNameError, PyUnboundLocalError};
 use sot_core::error::{Flow, Unwind};
 use sot_core::executor::OpcodeExecutor;
 use sot_core::opcode;
+use sot_core::opcode::{Access, Quiet};
 use sot_core::variable::VarId;
 use sot_opcodes_py38::bug;
 use sot_opcodes_py38::load_store::{cell_name, delete_deref, load_deref, load_global};
 use sot_variables::functions::cell::CellVariable;
 
-opcode! { LOAD_FAST [3.11..3.14] ( -- value) => |cx, op| load_fast(cx, op.arg) }
-opcode! { LOAD_FAST_CHECK [3.12..3.14] ( -- value) => |cx, op| load_fast(cx, op.arg) }
-opcode! { LOAD_FAST_AND_CLEAR [3.12..3.14] ( -- value) => |cx, op| Ok(load_fast_and_clear(cx, op.arg)) }
-opcode! { STORE_FAST [3.11..3.14] (value -- ) => |cx, op| store_fast(cx, op.arg, value) }
-opcode! { DELETE_FAST [3.11..3.14] ( -- ) => |cx, op| delete_fast(cx, op.arg) }
+opcode! { LOAD_FAST [3.11..3.14] ( -- value) .quiet(Quiet::Always) => |cx, op| load_fast(cx, op.arg) }
+opcode! { LOAD_FAST_CHECK [3.12..3.14] ( -- value) .quiet(Quiet::Always) => |cx, op| load_fast(cx, op.arg) }
+opcode! {
+    LOAD_FAST_AND_CLEAR [3.12..3.14] ( -- value)
+        .local(Access::Clear)
+        => |cx, op| Ok(load_fast_and_clear(cx, op.arg))
+}
+opcode! {
+    STORE_FAST [3.11..3.14] (value -- )
+        .local(Access::Store).quiet(Quiet::Always)
+        => |cx, op| store_fast(cx, op.arg, value)
+}
+opcode! {
+    DELETE_FAST [3.11..3.14] ( -- )
+        .local(Access::Delete).quiet(Quiet::Always)
+        => |cx, op| delete_fast(cx, op.arg)
+}
 
 opcode! {
     LOAD_FAST_LOAD_FAST [3.13..3.14] ( -- first, second)
+        .two_locals(Access::Load, Access::Load)
         => |cx, op| { let first = load_fast(cx, op.arg >> 4)?; load_fast(cx, op.arg & 15).map(|second| [first, second]) }
 }
 opcode! {
     STORE_FAST_LOAD_FAST [3.13..3.14] (value -- loaded)
+        .two_locals(Access::Store, Access::Load)
         => |cx, op| { store_fast(cx, op.arg >> 4, value)?; load_fast(cx, op.arg & 15) }
 }
 opcode! {
     STORE_FAST_STORE_FAST [3.13..3.14] (second, first -- )
+        .two_locals(Access::Store, Access::Store)
         => |cx, op| { store_fast(cx, op.arg >> 4, first)?; store_fast(cx, op.arg & 15, second) }
 }
 
-opcode! { LOAD_GLOBAL [3.11..3.13] (..) => |cx, op| {
+opcode! { LOAD_GLOBAL [3.11..3.13] (..)
+    .quiet(Quiet::GlobalUnwritten).reach(|_| 0).leaves_pair(|arg| arg & 1 != 0)
+    => |cx, op| {
     let value = load_global(cx, op.arg >> 1)?;
     Ok(crate::call::push_after_null(cx, value, op.arg & 1 != 0))
 } }
-opcode! { LOAD_GLOBAL [3.13..3.14] (..) => |cx, op| {
+opcode! { LOAD_GLOBAL [3.13..3.14] (..)
+    .quiet(Quiet::GlobalUnwritten).reach(|_| 0).leaves_pair(|arg| arg & 1 != 0)
+    => |cx, op| {
     let value = load_global(cx, op.arg >> 1)?;
     Ok(crate::call::push_before_null(cx, value, op.arg & 1 != 0))
 } }

@@ -3,14 +3,14 @@
 use sot_core::error::Flow;
 use sot_core::executor::OpcodeExecutor;
 use sot_core::opcode;
-use sot_core::opcode::Next;
+use sot_core::opcode::{Movement, Next, Quiet};
 use sot_opcodes_py38::bug;
 
 opcode! { CACHE [3.11..3.14] (..) => |_cx, _| Ok(Next::Continue) }
 opcode! { RESUME [3.11..3.14] ( -- ) => |_cx, _| Ok(()) }
 opcode! { PRECALL [3.11..3.12] (..) => |_cx, _| Ok(Next::Continue) }
-opcode! { COPY [3.11..3.14] ( -- copy) => |cx, op| cx.peek(op.arg as usize) }
-opcode! { SWAP [3.11..3.14] ( -- ) => |cx, op| swap(cx, op.arg as usize) }
+opcode! { COPY [3.11..3.14] ( -- copy) .quiet(Quiet::Always) => |cx, op| cx.peek(op.arg as usize) }
+opcode! { SWAP [3.11..3.14] ( -- ) .moves(Movement::Swap).quiet(Quiet::Always) => |cx, op| swap(cx, op.arg as usize) }
 opcode! { PUSH_NULL [3.11..3.14] ( -- null) => |cx, _| Ok(cx.null()) }
 
 /// Exchanges the top with the `n`-th item.

@@ -3,14 +3,20 @@
 use sot_core::error::Flow;
 use sot_core::executor::OpcodeExecutor;
 use sot_core::opcode;
+use sot_core::opcode::{Native, Quiet};
 use sot_core::resume::Finish;
 use sot_core::variable::VarId;
 
-opcode! { LOAD_ATTR [3.8..3.12] (object -- value) => |cx, op| load_attr(cx, object, op.arg, Finish::Keep) }
+opcode! {
+    LOAD_ATTR [3.8..3.12] (object -- value)
+        .quiet(Quiet::ModuleUnwritten)
+        => |cx, op| load_attr(cx, object, op.arg, Finish::Keep)
+}
 opcode! { STORE_ATTR [3.8..3.14] (value, object -- ) => |cx, op| set_attr(cx, object, op.arg, Some(value)) }
 opcode! { DELETE_ATTR [3.8..3.14] (object -- ) => |cx, op| set_attr(cx, object, op.arg, None) }
 opcode! {
     LOAD_METHOD [3.8..3.12] (object -- null, method)
+        .leaves_pair(|_| true).native(Native::As("LOAD_ATTR"))
         => |cx, op| { let method = load_method(cx, object, op.arg)?; Ok([cx.null(), method]) }
 }
 

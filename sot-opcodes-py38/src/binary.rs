@@ -6,10 +6,44 @@ use sot_core::opcode;
 use sot_core::resume::Finish;
 use sot_core::variable::VarId;
 
+/// The special methods of binary and in-place operators.
+pub const ARITHMETIC: &[&str] = &[
+    "__add__",
+    "__radd__",
+    "__iadd__",
+    "__sub__",
+    "__rsub__",
+    "__isub__",
+    "__mul__",
+    "__rmul__",
+    "__imul__",
+    "__truediv__",
+    "__rtruediv__",
+    "__itruediv__",
+    "__floordiv__",
+    "__rfloordiv__",
+    "__mod__",
+    "__rmod__",
+    "__pow__",
+    "__rpow__",
+    "__matmul__",
+    "__rmatmul__",
+    "__and__",
+    "__rand__",
+    "__or__",
+    "__ror__",
+    "__xor__",
+    "__rxor__",
+    "__lshift__",
+    "__rlshift__",
+    "__rshift__",
+    "__rrshift__",
+];
+
 macro_rules! operators {
     ($($op:ident: $binary:ident $inplace:ident;)+) => {$(
-        opcode! { $binary [3.8..3.11] (lhs, rhs -- result) => |cx, _| binary(cx, BinaryOp::$op, lhs, rhs) }
-        opcode! { $inplace [3.8..3.11] (lhs, rhs -- result) => |cx, _| inplace(cx, BinaryOp::$op, lhs, rhs) }
+        opcode! { $binary [3.8..3.11] (lhs, rhs -- result) .asks(ARITHMETIC) => |cx, _| binary(cx, BinaryOp::$op, lhs, rhs) }
+        opcode! { $inplace [3.8..3.11] (lhs, rhs -- result) .asks(ARITHMETIC) => |cx, _| inplace(cx, BinaryOp::$op, lhs, rhs) }
     )+};
 }
 
@@ -29,8 +63,10 @@ operators! {
     Xor: BINARY_XOR INPLACE_XOR;
 }
 
-opcode! { BINARY_SUBSCR [3.8..3.14] (object, key -- value) => |cx, _| get_item(cx, object, key) }
-opcode! { STORE_SUBSCR [3.8..3.14] (value, object, key -- ) => |cx, _| set_item(cx, object, key, value) }
+opcode! { BINARY_SUBSCR [3.8..3.14] (object, key -- value) .asks(&["__getitem__"]) => |cx, _| get_item(cx, object, key) }
+opcode! {
+    STORE_SUBSCR [3.8..3.14] (value, object, key -- ) .asks(&["__setitem__"]) => |cx, _| set_item(cx, object, key, value)
+}
 opcode! { DELETE_SUBSCR [3.8..3.14] (object, key -- ) => |cx, _| {
     cx.claim(object, Finish::Drop);
     cx.del_item(object, key)

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use sot_core::error::Flow;
 use sot_core::executor::{CallArgs, Name, OpcodeExecutor};
 use sot_core::opcode;
-use sot_core::opcode::Next;
+use sot_core::opcode::{Movement, Native, Next};
 use sot_core::variable::VarId;
 
 use sot_variables::classes::exception;
@@ -13,12 +13,23 @@ use sot_variables::classes::exception;
 use crate::bug;
 
 opcode! {
-    CALL_FUNCTION [3.8..3.11] (callable, [args] -- result) => |cx, _| cx.call_directly(callable, &CallArgs::positional(args))
+    CALL_FUNCTION [3.8..3.11] (callable, [args] -- result)
+        .moves(Movement::Call)
+        => |cx, _| cx.call_directly(callable, &CallArgs::positional(args))
 }
-opcode! { CALL_FUNCTION_KW [3.8..3.11] (..) => |cx, op| call_function_kw(cx, op.arg) }
-opcode! { CALL_FUNCTION_EX [3.8..3.11] (..) => |cx, op| call_function_ex(cx, op.arg) }
+opcode! {
+    CALL_FUNCTION_KW [3.8..3.11] (..)
+        .reach(|arg| arg + 2).moves(Movement::Call)
+        => |cx, op| call_function_kw(cx, op.arg)
+}
+opcode! {
+    CALL_FUNCTION_EX [3.8..3.11] (..)
+        .moves(Movement::Call).reach(|flags| 2 + (flags & 1))
+        => |cx, op| call_function_ex(cx, op.arg)
+}
 opcode! {
     CALL_METHOD [3.8..3.11] (first, second, [args] -- result)
+        .native(Native::Call).moves(Movement::Call)
         => |cx, _| call_pair(cx, first, second, &CallArgs::positional(args))
 }
 

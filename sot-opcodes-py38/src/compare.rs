@@ -4,14 +4,24 @@ use sot_core::bytecode::Opcodes;
 use sot_core::error::Flow;
 use sot_core::executor::{CompareOp, OpcodeExecutor};
 use sot_core::opcode;
-use sot_core::opcode::Operand;
+use sot_core::opcode::{Operand, Quiet};
 use sot_core::resume::{Answer, Finish, Use};
 use sot_core::variable::VarId;
 
 use crate::bug;
 
-opcode! { COMPARE_OP [3.8..3.9] (lhs, rhs -- result) => |cx, op| compare_or_test(cx, op, lhs, rhs) }
-opcode! { COMPARE_OP [3.9..3.13] (lhs, rhs -- result) => |cx, op| compare(cx, op, lhs, rhs) }
+/// The special methods of comparisons.
+pub const COMPARISONS: &[&str] = &["__lt__", "__le__", "__eq__", "__ne__", "__gt__", "__ge__"];
+
+/// `exception match` among the comparisons of 3.8.
+const EXCEPTION_MATCH: u32 = 10;
+
+opcode! {
+    COMPARE_OP [3.8..3.9] (lhs, rhs -- result)
+        .quiet(Quiet::Argument(|comparison| comparison == EXCEPTION_MATCH)).asks(COMPARISONS)
+        => |cx, op| compare_or_test(cx, op, lhs, rhs)
+}
+opcode! { COMPARE_OP [3.9..3.13] (lhs, rhs -- result) .asks(COMPARISONS) => |cx, op| compare(cx, op, lhs, rhs) }
 opcode! { IS_OP [3.9..3.14] (lhs, rhs -- result) => |cx, op| cx.is_op(lhs, rhs, op.arg == 1) }
 opcode! { CONTAINS_OP [3.9..3.14] (item, container -- result) => |cx, op| contains(cx, container, item, op.arg == 1) }
 

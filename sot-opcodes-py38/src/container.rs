@@ -1,10 +1,11 @@
 //! Making and unpacking of containers.
 
+use crate::iteration::ITERATION;
 use pyo3::exceptions::PyTypeError;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, BinaryOp, OpcodeExecutor};
 use sot_core::opcode;
-use sot_core::opcode::Next;
+use sot_core::opcode::{Next, Quiet};
 use sot_core::variable::VarId;
 use sot_variables::builtins::set_methods;
 use sot_variables::containers::dict::{self, DictVariable};
@@ -16,34 +17,70 @@ use sot_variables::functions::function::guard_identity;
 use crate::bug;
 use crate::function::{qualified_name, short_name, Naming};
 
-opcode! { BUILD_TUPLE [3.8..3.14] ([items] -- tuple) => |cx, _| Ok(cx.tuple(items)) }
+opcode! { BUILD_TUPLE [3.8..3.14] ([items] -- tuple) .quiet(Quiet::Always) => |cx, _| Ok(cx.tuple(items)) }
 opcode! { BUILD_LIST [3.8..3.14] ([items] -- list) => |cx, _| Ok(cx.list(items)) }
 opcode! { BUILD_SET [3.8..3.14] ([items] -- set) => |cx, _| SetVariable::build(cx, items) }
-opcode! { BUILD_MAP [3.8..3.14] (..) => |cx, op| build_map(cx, op.arg) }
-opcode! { BUILD_CONST_KEY_MAP [3.8..3.14] (..) => |cx, op| build_const_key_map(cx, op.arg) }
-opcode! { BUILD_SLICE [3.8..3.14] (..) => |cx, op| build_slice(cx, op.arg) }
+opcode! { BUILD_MAP [3.8..3.14] (..) .reach(|pairs| 2 * pairs) => |cx, op| build_map(cx, op.arg) }
+opcode! { BUILD_CONST_KEY_MAP [3.8..3.14] (..) .reach(|arg| arg + 1) => |cx, op| build_const_key_map(cx, op.arg) }
+opcode! { BUILD_SLICE [3.8..3.14] (..) .reach(|items| items) => |cx, op| build_slice(cx, op.arg) }
 
-opcode! { LIST_APPEND [3.8..3.14] (item -- ) => |cx, op| { let list = below(cx, op.arg)?; list::append(cx, list, item) } }
-opcode! { SET_ADD [3.8..3.14] (item -- ) => |cx, op| { let set = below(cx, op.arg)?; set::add(cx, set, item) } }
-opcode! { MAP_ADD [3.8..3.14] (key, value -- ) => |cx, op| { let map = below(cx, op.arg)?; cx.set_item(map, key, value) } }
+opcode! {
+    LIST_APPEND [3.8..3.14] (item -- )
+        .reach(|arg| arg + 1)
+        => |cx, op| { let list = below(cx, op.arg)?; list::append(cx, list, item) }
+}
+opcode! {
+    SET_ADD [3.8..3.14] (item -- )
+        .reach(|arg| arg + 1)
+        => |cx, op| { let set = below(cx, op.arg)?; set::add(cx, set, item) }
+}
+opcode! {
+    MAP_ADD [3.8..3.14] (key, value -- )
+        .reach(|arg| arg + 2)
+        => |cx, op| { let map = below(cx, op.arg)?; cx.set_item(map, key, value) }
+}
 
-opcode! { LIST_EXTEND [3.9..3.14] (items -- ) => |cx, op| { let list = below(cx, op.arg)?; extend_by_star(cx, list, items) } }
-opcode! { SET_UPDATE [3.9..3.14] (items -- ) => |cx, op| { let set = below(cx, op.arg)?; set_update(cx, set, items) } }
-opcode! { DICT_UPDATE [3.9..3.14] (map -- ) => |cx, op| { let dict = below(cx, op.arg)?; dict::update_from_mapping(cx, dict, map) } }
-opcode! { DICT_MERGE [3.9..3.13] (map -- ) => |cx, op| merge_keywords(cx, op.arg, op.arg + 2, map, qualified_name) }
+opcode! {
+    LIST_EXTEND [3.9..3.14] (items -- )
+        .reach(|arg| arg + 1)
+        => |cx, op| { let list = below(cx, op.arg)?; extend_by_star(cx, list, items) }
+}
+opcode! {
+    SET_UPDATE [3.9..3.14] (items -- )
+        .reach(|arg| arg + 1)
+        => |cx, op| { let set = below(cx, op.arg)?; set_update(cx, set, items) }
+}
+opcode! {
+    DICT_UPDATE [3.9..3.14] (map -- )
+        .reach(|arg| arg + 1)
+        => |cx, op| { let dict = below(cx, op.arg)?; dict::update_from_mapping(cx, dict, map) }
+}
+opcode! {
+    DICT_MERGE [3.9..3.13] (map -- )
+        .reach(|arg| arg + 3).refuses_null("a call whose keywords are being merged")
+        => |cx, op| merge_keywords(cx, op.arg, op.arg + 2, map, qualified_name)
+}
 opcode! { LIST_TO_TUPLE [3.9..3.12] (list -- tuple) => |cx, _| list_to_tuple(cx, list) }
 
 opcode! { BUILD_TUPLE_UNPACK [3.8..3.9] ([parts] -- tuple) => |cx, _| chain(cx, parts).map(|items| cx.tuple(items)) }
-opcode! { BUILD_TUPLE_UNPACK_WITH_CALL [3.8..3.9] (..) => |cx, op| build_tuple_unpack_with_call(cx, op.arg) }
+opcode! {
+    BUILD_TUPLE_UNPACK_WITH_CALL [3.8..3.9] (..)
+        .reach(|arg| arg + 1)
+        => |cx, op| build_tuple_unpack_with_call(cx, op.arg)
+}
 opcode! { BUILD_LIST_UNPACK [3.8..3.9] ([parts] -- list) => |cx, _| chain(cx, parts).map(|items| cx.list(items)) }
 opcode! {
     BUILD_SET_UNPACK [3.8..3.9] ([parts] -- set) => |cx, _| build_set_unpack(cx, parts)
 }
 opcode! { BUILD_MAP_UNPACK [3.8..3.9] ([maps] -- dict) => |cx, _| build_map_unpack(cx, maps) }
-opcode! { BUILD_MAP_UNPACK_WITH_CALL [3.8..3.9] (..) => |cx, op| build_map_unpack_with_call(cx, op.arg) }
+opcode! {
+    BUILD_MAP_UNPACK_WITH_CALL [3.8..3.9] (..)
+        .reach(|arg| arg + 2)
+        => |cx, op| build_map_unpack_with_call(cx, op.arg)
+}
 
-opcode! { UNPACK_SEQUENCE [3.8..3.14] (..) => |cx, op| unpack_sequence(cx, op.arg) }
-opcode! { UNPACK_EX [3.8..3.14] (..) => |cx, op| unpack_ex(cx, op.arg) }
+opcode! { UNPACK_SEQUENCE [3.8..3.14] (..) .reach(|_| 1).asks(ITERATION) => |cx, op| unpack_sequence(cx, op.arg) }
+opcode! { UNPACK_EX [3.8..3.14] (..) .reach(|_| 1).asks(ITERATION) => |cx, op| unpack_ex(cx, op.arg) }
 
 /// The item an operand counts from the top, 1 being the top, once the operands of the instruction are popped.
 fn below(cx: &OpcodeExecutor<'_>, depth: u32) -> Flow<VarId> {

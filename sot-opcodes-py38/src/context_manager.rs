@@ -5,19 +5,28 @@ use pyo3::prelude::*;
 use sot_core::error::{Flow, Unwind};
 use sot_core::executor::{object_model, BookkeepingVariable, CallArgs, OpcodeExecutor};
 use sot_core::opcode;
-use sot_core::opcode::{Next, Operand};
+use sot_core::opcode::{AtBreak, Movement, Next, Operand};
 use sot_core::resume::Finish;
 use sot_core::variable::VarId;
 
 use crate::bug;
 use crate::exception::{entry_of, Entry};
 
-opcode! { SETUP_WITH [3.8..3.11] (..) => |cx, op| setup_with(cx, op) }
+opcode! {
+    SETUP_WITH [3.8..3.11] (..)
+        .reach(|_| 1).at_break(AtBreak::EnterWith).moves(Movement::EnterWith)
+        => |cx, op| setup_with(cx, op)
+}
 opcode! {
     WITH_EXCEPT_START [3.9..3.11] (..)
+        .reach(|_| 0).at_break(AtBreak::ExitWith)
         => |cx, _| { let (exit, exception) = (cx.peek(7)?, cx.peek(2)?); ask_exit(cx, exit, exception) }
 }
-opcode! { WITH_CLEANUP_START [3.8..3.9] (..) => |cx, _| with_cleanup_start(cx) }
+opcode! {
+    WITH_CLEANUP_START [3.8..3.9] (..)
+        .reach(|_| 2).at_break(AtBreak::CleanUp).moves(Movement::Counted { next: 1, jump: 1 })
+        => |cx, _| with_cleanup_start(cx)
+}
 opcode! { WITH_CLEANUP_FINISH [3.8..3.9] (..) => |cx, _| with_cleanup_finish(cx) }
 
 /// What the user's program raises where a method of the protocol is missing.

@@ -5,34 +5,66 @@ use pyo3::exceptions::PyAssertionError;
 use sot_core::error::Flow;
 use sot_core::executor::{BookkeepingVariable, OpcodeExecutor};
 use sot_core::opcode;
-use sot_core::opcode::{Next, Operand};
+use sot_core::opcode::{AtBreak, Movement, Next, Operand, Quiet, Test};
 use sot_core::variable::VarId;
 
 use crate::bug;
 use crate::jump::jump_when;
 
-opcode! { RAISE_VARARGS [3.8..3.14] ([items] -- ) => |cx, _| raise(cx, &items) }
+opcode! {
+    RAISE_VARARGS [3.8..3.14] ([items] -- )
+        .at_break(AtBreak::Raise).quiet(Quiet::Argument(|items| items == 0))
+        => |cx, _| raise(cx, &items)
+}
 opcode! { LOAD_ASSERTION_ERROR [3.9..3.14] ( -- class) => |cx, _| Ok(assertion_error(cx)) }
 
-opcode! { SETUP_FINALLY [3.8..3.11] ( -- ) => |cx, op| op.jump().map(|handler| cx.push_block(handler)) }
-opcode! { POP_BLOCK [3.8..3.11] ( -- ) => |cx, _| cx.pop_block().map(|_| ()) }
-opcode! { POP_EXCEPT [3.8..3.11] (..) => |cx, _| cx.leave_handler().map(|()| Next::Continue) }
+opcode! {
+    SETUP_FINALLY [3.8..3.11] ( -- )
+        .moves(Movement::BeginBlock).quiet(Quiet::Always)
+        => |cx, op| op.jump().map(|handler| cx.push_block(handler))
+}
+opcode! {
+    POP_BLOCK [3.8..3.11] ( -- )
+        .moves(Movement::EndBlock).quiet(Quiet::Always)
+        => |cx, _| cx.pop_block().map(|_| ())
+}
+opcode! {
+    POP_EXCEPT [3.8..3.11] (..)
+        .moves(Movement::EndHandling).quiet(Quiet::Always)
+        => |cx, _| cx.leave_handler().map(|()| Next::Continue)
+}
 opcode! {
     JUMP_IF_NOT_EXC_MATCH [3.9..3.11] (class, pattern -- )
+        .branch(Test::NoMatch).quiet(Quiet::Always)
         => |cx, op| { let matches = cx.exception_class_matches(class, pattern)?; jump_when(op, !matches) }
 }
 opcode! {
-    RERAISE [3.9..3.11] (traceback, exception, _class -- ) => |cx, _| Flow::<()>::Err(cx.raise_again(exception, traceback)?)
+    RERAISE [3.9..3.11] (traceback, exception, _class -- )
+        .at_break(AtBreak::RaiseAgain).quiet(Quiet::Always)
+        => |cx, _| Flow::<()>::Err(cx.raise_again(exception, traceback)?)
 }
 
-opcode! { BEGIN_FINALLY [3.8..3.9] (..) => |cx, _| {
+opcode! { BEGIN_FINALLY [3.8..3.9] (..) .moves(Movement::Counted { next: 1, jump: 1 }).quiet(Quiet::Always) => |cx, _| {
     let fallen = cx.bookkeeping(BookkeepingVariable::Fallen);
     cx.push(fallen);
     Ok(Next::Continue)
 } }
-opcode! { CALL_FINALLY [3.8..3.9] (..) => |cx, op| call_finally(cx, op) }
-opcode! { END_FINALLY [3.8..3.9] (..) => |cx, _| end_finally(cx) }
-opcode! { POP_FINALLY [3.8..3.9] (..) => |cx, op| pop_finally(cx, op.arg) }
+opcode! {
+    CALL_FINALLY [3.8..3.9] (..)
+        .moves(Movement::Counted { next: 0, jump: 1 }).quiet(Quiet::Always)
+        => |cx, op| call_finally(cx, op)
+}
+opcode! {
+    END_FINALLY [3.8..3.9] (..)
+        .at_break(AtBreak::RaiseAgain).needs_frame().moves(Movement::Counted { next: -1, jump: -1 })
+        .quiet(Quiet::Always)
+        => |cx, _| end_finally(cx)
+}
+opcode! {
+    POP_FINALLY [3.8..3.9] (..)
+        .moves(Movement::Counted { next: -1, jump: -1 }).quiet(Quiet::Always)
+        => |cx, op| pop_finally(cx, op.arg)
+}
 
 fn raise(cx: &mut OpcodeExecutor<'_>, items: &[VarId]) -> Flow<()> {
     Err(match *items {

@@ -12,7 +12,11 @@ use sot_core::variable::VarId;
 
 use crate::bug;
 
-opcode! { FORMAT_VALUE [3.8..3.13] (..) => |cx, op| format_value(cx, op.arg) }
+opcode! {
+    FORMAT_VALUE [3.8..3.13] (..)
+        .reach(|flags| 1 + u32::from(flags & SPECIFICATION != 0))
+        => |cx, op| format_value(cx, op.arg)
+}
 opcode! { BUILD_STRING [3.8..3.14] ([parts] -- text) => |cx, _| build_string(cx, &parts) }
 
 /// The operand's bits for `!s`, `!r` and `!a`.

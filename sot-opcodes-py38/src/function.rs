@@ -5,11 +5,11 @@ use pyo3::types::PyFunction;
 use sot_core::error::Flow;
 use sot_core::executor::OpcodeExecutor;
 use sot_core::opcode;
-use sot_core::opcode::Next;
+use sot_core::opcode::{Next, Quiet};
 use sot_core::variable::VarId;
 use sot_variables::functions::function::{FunctionVariable, NewFunction};
 
-opcode! { RETURN_VALUE [3.8..3.14] (value -- ) => |_cx, _| Ok(Next::Return(value)) }
+opcode! { RETURN_VALUE [3.8..3.14] (value -- ) .quiet(Quiet::Always) => |_cx, _| Ok(Next::Return(value)) }
 opcode! { MAKE_FUNCTION [3.8..3.11] (..) => |cx, op| make_named_function(cx, op.arg) }
 
 /// Positional defaults are on the stack.

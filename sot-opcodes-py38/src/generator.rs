@@ -4,11 +4,11 @@ use pyo3::prelude::*;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, OpcodeExecutor};
 use sot_core::opcode;
-use sot_core::opcode::{Next, Operand};
+use sot_core::opcode::{Next, Operand, Quiet};
 use sot_core::variable::VarId;
 use sot_variables::functions::generator::{self, GeneratorVariable, Resumed};
 
-opcode! { YIELD_VALUE [3.8..3.14] (..) => |cx, _| cx.pop().map(Next::Yield) }
+opcode! { YIELD_VALUE [3.8..3.14] (..) .quiet(Quiet::Always) => |cx, _| cx.pop().map(Next::Yield) }
 opcode! { GET_YIELD_FROM_ITER [3.8..3.14] (iterable -- iterator) => |cx, _| cx.iter(iterable) }
 opcode! { YIELD_FROM [3.8..3.11] (..) => |cx, op| yield_from(cx, op) }
 // The value sent to start the generator: None, and not on the stack if the generator was started without one.

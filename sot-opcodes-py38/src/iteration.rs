@@ -3,12 +3,19 @@
 use sot_core::error::Flow;
 use sot_core::executor::OpcodeExecutor;
 use sot_core::opcode;
-use sot_core::opcode::{Next, Operand};
+use sot_core::opcode::{AtBreak, Movement, Next, Operand};
 use sot_core::resume::Finish;
 use sot_core::variable::VarId;
 
-opcode! { GET_ITER [3.8..3.14] (iterable -- iterator) => |cx, _| get_iter(cx, iterable) }
-opcode! { FOR_ITER [3.8..3.12] (..) => |cx, op| for_iter(cx, op) }
+/// The special methods by which an instruction takes the items of an operand.
+pub const ITERATION: &[&str] = &["__iter__", "__getitem__", "__len__"];
+
+opcode! { GET_ITER [3.8..3.14] (iterable -- iterator) .asks(ITERATION) => |cx, _| get_iter(cx, iterable) }
+opcode! {
+    FOR_ITER [3.8..3.12] (..)
+        .reach(|_| 1).at_break(AtBreak::Advance).moves(Movement::Advance)
+        => |cx, op| for_iter(cx, op)
+}
 
 fn get_iter(cx: &mut OpcodeExecutor<'_>, iterable: VarId) -> Flow<VarId> {
     cx.claim(iterable, Finish::Keep);

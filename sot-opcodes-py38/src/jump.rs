@@ -3,16 +3,32 @@
 use sot_core::error::Flow;
 use sot_core::executor::OpcodeExecutor;
 use sot_core::opcode;
-use sot_core::opcode::{Next, Operand};
+use sot_core::opcode::{Next, Operand, Quiet, Test};
 use sot_core::resume::Use;
 use sot_core::variable::VarId;
 
-opcode! { JUMP_FORWARD [3.8..3.14] ( -- ) => |_cx, op| op.jump().map(Next::Jump) }
-opcode! { JUMP_ABSOLUTE [3.8..3.11] ( -- ) => |_cx, op| op.jump().map(Next::Jump) }
-opcode! { POP_JUMP_IF_TRUE [3.8..3.11] (value -- ) => |cx, op| jump_if(cx, op, value, true) }
-opcode! { POP_JUMP_IF_FALSE [3.8..3.11] (value -- ) => |cx, op| jump_if(cx, op, value, false) }
-opcode! { JUMP_IF_TRUE_OR_POP [3.8..3.12] (..) => |cx, op| jump_if_or_pop(cx, op, true) }
-opcode! { JUMP_IF_FALSE_OR_POP [3.8..3.12] (..) => |cx, op| jump_if_or_pop(cx, op, false) }
+opcode! { JUMP_FORWARD [3.8..3.14] ( -- ) .quiet(Quiet::Always) => |_cx, op| op.jump().map(Next::Jump) }
+opcode! { JUMP_ABSOLUTE [3.8..3.11] ( -- ) .quiet(Quiet::Always) => |_cx, op| op.jump().map(Next::Jump) }
+opcode! {
+    POP_JUMP_IF_TRUE [3.8..3.11] (value -- )
+        .branch(Test::Truth(true)).quiet(Quiet::OfConstant)
+        => |cx, op| jump_if(cx, op, value, true)
+}
+opcode! {
+    POP_JUMP_IF_FALSE [3.8..3.11] (value -- )
+        .branch(Test::Truth(false)).quiet(Quiet::OfConstant)
+        => |cx, op| jump_if(cx, op, value, false)
+}
+opcode! {
+    JUMP_IF_TRUE_OR_POP [3.8..3.12] (..)
+        .reach(|_| 1).branch_or_pop(Test::Truth(true))
+        => |cx, op| jump_if_or_pop(cx, op, true)
+}
+opcode! {
+    JUMP_IF_FALSE_OR_POP [3.8..3.12] (..)
+        .reach(|_| 1).branch_or_pop(Test::Truth(false))
+        => |cx, op| jump_if_or_pop(cx, op, false)
+}
 
 /// Jumps if the truth of the value is `wanted`.
 pub fn jump_if(cx: &mut OpcodeExecutor<'_>, op: &Operand, value: VarId, wanted: bool) -> Flow<Next> {

@@ -5,19 +5,28 @@ use pyo3::types::PyCode;
 use sot_core::error::{Flow, Unwind};
 use sot_core::executor::OpcodeExecutor;
 use sot_core::opcode;
+use sot_core::opcode::{Access, Quiet};
 use sot_core::translate;
 use sot_core::variable::VarId;
 use sot_variables::functions::cell::{self, CellVariable};
 
 use crate::bug;
 
-opcode! { LOAD_CONST [3.8..3.14] ( -- value) => |cx, op| cx.load_const(op.arg) }
+opcode! { LOAD_CONST [3.8..3.14] ( -- value) .quiet(Quiet::Always) => |cx, op| cx.load_const(op.arg) }
 
-opcode! { LOAD_FAST [3.8..3.11] ( -- value) => |cx, op| cx.load_fast(op.arg) }
-opcode! { STORE_FAST [3.8..3.11] (value -- ) => |cx, op| cx.set_local(op.arg, Some(value)) }
-opcode! { DELETE_FAST [3.8..3.11] ( -- ) => |cx, op| delete_fast(cx, op.arg) }
+opcode! { LOAD_FAST [3.8..3.11] ( -- value) .quiet(Quiet::Always) => |cx, op| cx.load_fast(op.arg) }
+opcode! {
+    STORE_FAST [3.8..3.11] (value -- )
+        .local(Access::Store).quiet(Quiet::Always)
+        => |cx, op| cx.set_local(op.arg, Some(value))
+}
+opcode! {
+    DELETE_FAST [3.8..3.11] ( -- )
+        .local(Access::Delete).quiet(Quiet::Always)
+        => |cx, op| delete_fast(cx, op.arg)
+}
 
-opcode! { LOAD_GLOBAL [3.8..3.11] ( -- value) => |cx, op| load_global(cx, op.arg) }
+opcode! { LOAD_GLOBAL [3.8..3.11] ( -- value) .quiet(Quiet::GlobalUnwritten) => |cx, op| load_global(cx, op.arg) }
 opcode! { STORE_GLOBAL [3.8..3.14] (value -- ) => |cx, op| store_global(cx, op.arg, Some(value)) }
 opcode! { DELETE_GLOBAL [3.8..3.14] ( -- ) => |cx, op| store_global(cx, op.arg, None) }
 

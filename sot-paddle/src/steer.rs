@@ -3,7 +3,7 @@
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyCode, PyDict, PyFunction, PyTuple, PyType};
-use sot_core::cache::Forbidden;
+use sot_core::error::Forbidden;
 use sot_core::{break_list, cpython, translate};
 
 use crate::backend::PaddleBackend;

@@ -14,7 +14,7 @@ import warnings
 
 import toy
 from cases import given
-from sot import psdb
+from toy import steering
 
 X = toy.arange(2)
 
@@ -573,7 +573,7 @@ def test_two__random_numbers_across_a_break(x):
     random.seed(5)
     y = x + random.random()
     normal = random.gauss(0, 1)
-    psdb.breakgraph()
+    steering.breakgraph()
     random.seed("text")
     return y * 2, normal, random.random(), random.gauss(0, 1)
 
@@ -582,7 +582,7 @@ def test_two__random_numbers_across_a_break(x):
 def test_random_numbers_left_behind(x):
     random.seed(5)
     before = random.gauss(0, 1)
-    psdb.breakgraph()
+    steering.breakgraph()
     return x + before, random.random(), random.gauss(0, 1), hash(random.getstate())
 
 
@@ -594,7 +594,7 @@ def _given_its_state(x, generator):
 @given(one)
 def test_random_numbers_of_two_generators(x):
     one, other = random.Random(1), random.Random(2)
-    psdb.breakgraph()
+    steering.breakgraph()
     y = _given_its_state(x, one) + _given_its_state(x, other)
     return y, one.random(), other.random(), one.getstate() == other.getstate()
 
@@ -611,7 +611,7 @@ def test_warnings_around_filters(x):
                 warnings.warn("by default")
             warnings.simplefilter("ignore")
             warnings.warn("ignored")
-            psdb.breakgraph()
+            steering.breakgraph()
             warnings.simplefilter("always")
             warnings.warn("behind")
         x = x + len(caught)
@@ -621,11 +621,11 @@ def test_warnings_around_filters(x):
 @given(one)
 def test_what_is_kept_of_warnings(x):
     globals().pop("__warningregistry__", None)
-    psdb.breakgraph()
+    steering.breakgraph()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         warnings.warn("no")
-    psdb.breakgraph()
+    steering.breakgraph()
     return x + 1, list(__warningregistry__)
 
 

@@ -1,15 +1,17 @@
 """Calls everything that takes a number with every number and element type, in eager mode and translated.
 
-    python tests/number_sweep/run.py [--only TEXT] [--sample COUNT [--seed SEED]] [--dtype TYPE] [--json FILE]
+    python tests/number_sweep/run.py [--only TEXT] [--sample COUNT [--seed SEED]] [--dtype TYPE] [--json FILE] [--keep FILE]
 
 A translated call must give eager mode's bits and element type, or raise an exception of its type. Each number is tried where it is
 known to the program (`known`), where it has differed from call to call before (`changing`), and where the operations of a
 graph are run one by one (`replayed`). Prints the counts, and each case that differs; the exit status is 1 if one does.
-Child processes do the work, since some of eager mode's own calls end the process.
+Child processes do the work, since some of eager mode's own calls end the process. `cargo xtask number-sweep` runs it, and goes on where
+it was stopped.
 """
 
 import argparse
 import collections
+import hashlib
 import json
 import os
 import random
@@ -31,6 +33,7 @@ BEFORE = {int: (3, 4), float: (0.3, 0.7)}
 # Where these raise, the element type is nothing that is taken there.
 PROBES = ("0", "1", "0.1", "True")
 SECONDS = 120  # A case that takes longer hangs.
+PART = 500  # So many groups of cases are done before what they came to is kept.
 
 
 def outcome(call, args, number):
@@ -205,6 +208,33 @@ def watch(child, progress_file):
             child.kill()
 
 
+def run_in_parts(cases, options):
+    """The same, going on behind the parts that the file has."""
+    counts, different = collections.Counter(), []
+    name = hashlib.sha256(json.dumps(cases).encode()).hexdigest()
+    done = [json.loads(line) for line in options.keep.read_text().splitlines()] if options.keep.is_file() else []
+    done = [part for part in done if part["cases"] == name]
+    parts = range(0, len(cases), PART)
+    if len(done) == len(parts):
+        done = []  # It has been run to the end: once more.
+    options.keep.write_text("".join(json.dumps(part) + "\n" for part in done))
+    for part in done:
+        counts.update(part["counts"])
+        different += map(tuple, part["different"])
+    for start in parts[len(done) :]:
+        new, others = run(cases[start : start + PART], options.breaks)
+        counts.update(new)
+        different += others
+        with options.keep.open("a") as kept:
+            kept.write(json.dumps({"cases": name, "counts": new, "different": others}) + "\n")
+        print(f"{min(start + PART, len(cases))} of {len(cases)} groups:", told_counts(counts), flush=True)
+    return counts, different
+
+
+def told_counts(counts):
+    return f"{sum(counts.values())} cases: " + ", ".join(f"{n} {what}" for what, n in counts.items())
+
+
 def chosen(options):
     """The cases that the options ask for: `(place, dtype, mode, numbers)`."""
     import cases
@@ -234,11 +264,13 @@ def main():
     parser.add_argument("--sample", type=int, help="so many cases, chosen by the seed")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", type=Path, help="write the cases that differ")
+    parser.add_argument("--keep", type=Path, help="a file that keeps what was done; with the same options it goes on from there")
     options = parser.parse_args()
-    counts, different = run(chosen(options), options.breaks)
+    cases = chosen(options)
+    counts, different = run_in_parts(cases, options) if options.keep else run(cases, options.breaks)
     if options.json:
         options.json.write_text("\n".join(map(json.dumps, different)))
-    print(f"seed {options.seed}:", sum(counts.values()), "cases:", ", ".join(f"{n} {what}" for what, n in counts.items()))
+    print(f"seed {options.seed}:", told_counts(counts))
     sys.exit(1 if any(case[:2] not in KNOWN for case in different) else 0)
 
 

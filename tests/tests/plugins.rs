@@ -15,9 +15,9 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyInt, PyTuple};
 use sot_core::builtin::{Builtin, BuiltinTable};
-use sot_core::error::{Flow, RegistrationError, Unwind};
+use sot_core::error::{Flow, ReasonId, RegistrationError, Unwind};
 use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
-use sot_core::opcode::{versions, Count, DispatchTable, Next, OpcodeHandler, Operand, StackPicture};
+use sot_core::opcode::{versions, Count, Description, DispatchTable, Next, OpcodeHandler, Operand, StackPicture};
 use sot_core::tracker::{Key, Tracker, TrackerId};
 use sot_core::variable::{Claim, KindTable, VarId, Variable, VariableKind};
 use sot_core::version::PyVersion;
@@ -49,6 +49,38 @@ def f(x, source, config):
     name = sys.intern("in" + "terned")
     return toy.relu(x + steps.step) * config.factor, name, config.factor
 
+class Step:
+    def __init__(self, size):
+        self.size = size
+    def __iter__(self):
+        return self
+    def __next__(self):
+        raise StopIteration
+
+class Ticker:
+    steps = 0
+    def __anext__(self):
+        self.steps += 1
+        return Awaitable(2)
+
+class Awaitable:
+    def __init__(self, size):
+        self.size = size
+    def __await__(self):
+        return Step(self.size)
+
+def tick(x, ticker):
+    doubled = x * 2
+    step = found = ticker
+    return doubled + step.size, found is ticker
+
+def tick_in_loop(x, ticker):
+    for _ in range(3):
+        x = toy.relu(x)
+        x, _ = tick(x, ticker)
+        x = x + 1
+    return x, ticker.steps
+
 TABLE = {}
 
 def write_once():
@@ -65,6 +97,12 @@ def g(x):
 
 sot_core::opcode! { GET_AITER [3.8..3.14] (iterable -- iterator) => |cx, _| {
     object_model::call_special(cx, iterable, "__aiter__", &[])
+} }
+
+// Left to CPython wherever it is met: what it takes and leaves is all that the tracer needs to know of it.
+sot_core::opcode! { GET_ANEXT [3.8..3.14] (iterator -- same, awaitable) => |_cx, _| {
+    let _ = iterator;
+    Flow::<[VarId; 2]>::Err(Unwind::break_graph(ReasonId::UnsupportedCall, "a step of a ticker"))
 } }
 
 sot_core::builtin! { INTERN = "sys:intern" => |cx, args| {
@@ -149,6 +187,37 @@ fn a_function_that_needs_every_plugin_becomes_one_graph() {
     });
 }
 
+#[test]
+fn an_opcode_from_outside_breaks_the_graph_and_is_gone_on_behind() {
+    harness::with_tracer(|py| {
+        let module = plugin_module(py).unwrap();
+        let copy = if py.version_info() >= (3, 11) { "COPY" } else { "DUP_TOP" };
+        change_opcode(&module.getattr("tick").unwrap(), copy, "GET_ANEXT");
+        let call = |name: &str| {
+            let function = module.getattr(name).unwrap();
+            let arguments = py.eval(c"(toy.arange(3), Ticker())", Some(&module.dict()), None).unwrap();
+            let arguments = arguments.cast_into::<PyTuple>().unwrap();
+            let read = |result: Bound<'_, PyAny>| -> (Vec<f64>, String) {
+                let tensor = result.get_item(0).unwrap().call_method0("tolist").unwrap();
+                (tensor.extract().unwrap(), result.get_item(1).unwrap().to_string())
+            };
+            (function.clone(), arguments.clone(), read)
+        };
+        for (name, breaks) in [("tick", 1), ("tick_in_loop", 2)] {
+            let (function, arguments, read) = call(name);
+            let untranslated = read(function.call1(&arguments).unwrap());
+            let (_, arguments, _) = call(name);
+            harness::mark(&function).unwrap();
+            harness::reset();
+            assert_eq!(read(harness::call(&function, &arguments, None).unwrap()), untranslated, "{name}");
+            let counts = harness::counts();
+            println!("{name}: {counts:?}");
+            assert_eq!((counts.breaks.len(), counts.fallbacks.len()), (breaks, 0), "{name}: {counts:?}");
+            assert!(counts.graphs as usize > breaks, "{name}: {counts:?}");
+        }
+    });
+}
+
 /// The keys of what `g` writes to after a call, and the counts, where `meanwhile` writes to it while the call is simulated.
 fn written_meanwhile(py: Python<'_>, meanwhile: &str) -> (String, Counts) {
     let module = plugin_module(py).unwrap();
@@ -210,7 +279,8 @@ fn nothing(_: &mut OpcodeExecutor<'_>, _: &Operand) -> Flow<Next> {
 }
 
 const fn handler(name: &'static str, picture: StackPicture, line: u32) -> OpcodeHandler {
-    OpcodeHandler { name, versions: versions("3.8", "3.14"), picture, handler: nothing, file: "plugin.rs", line }
+    let description = Description::of(picture);
+    OpcodeHandler { name, versions: versions("3.8", "3.14"), description, handler: nothing, file: "plugin.rs", line }
 }
 
 fn freeze(registered: &'static [OpcodeHandler]) -> Result<DispatchTable, RegistrationError> {

@@ -7,15 +7,27 @@
 
 mod code;
 mod decode;
+mod description;
 mod disassemble;
 mod encode;
 mod error;
 mod exception_table;
 mod line_table;
+mod op;
+mod opcode_set;
 mod opcodes;
 mod stack_depth;
+mod unit;
 
 pub use code::{Code, Handler, Instruction, Label, Position};
+pub(crate) use description::set_descriptions;
+pub use description::{
+    describe, Access, AtBreak, Branch, ByArgument, Count, Description, Locals, Movement, Native, Quiet, StackPicture,
+    Test,
+};
 pub use error::BytecodeError;
-pub use opcodes::{JumpKind, OpcodeInfo, Opcodes, Operand};
+pub use op::Op;
+pub use opcode_set::OpcodeSet;
+pub use opcodes::{local_pair, JumpKind, OpcodeInfo, Opcodes, Operand};
 pub use stack_depth::{stack_depth, stack_effect};
+pub use unit::CodeUnit;

@@ -10,15 +10,23 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 
-use super::BytecodeError;
+use super::{BytecodeError, Op};
 use crate::cpython;
 use crate::version::PyVersion;
+
+/// The two indices in the argument of an instruction that names two locals, four bits each.
+#[must_use]
+pub const fn local_pair(arg: u32) -> [u32; 2] {
+    [arg >> 4, arg & 15]
+}
 
 /// All opcodes of the running interpreter.
 #[derive(Debug)]
 pub struct Opcodes {
     infos: Vec<OpcodeInfo>,
     numbers: HashMap<String, u8>,
+    // Of each `Op`, by its own number.
+    written: Vec<Option<u8>>,
     extended_arg: u8,
     comparisons: Vec<String>,
     operators: Vec<String>,
@@ -99,6 +107,16 @@ impl Opcodes {
         self.numbers.get(name).copied()
     }
 
+    /// The number of an opcode that generated code is written in; `None` if this interpreter lacks it.
+    pub fn find(&self, op: Op) -> Option<u8> {
+        self.written[op as usize]
+    }
+
+    /// Whether an opcode is this one.
+    pub fn is(&self, opcode: u8, op: Op) -> bool {
+        self.find(op) == Some(opcode)
+    }
+
     /// The name of an opcode; `<17>` for a number without one.
     pub fn name(&self, opcode: u8) -> &str {
         &self.info(opcode).name
@@ -145,6 +163,7 @@ impl Opcodes {
         mark_caches(&module, &numbers, &mut infos)?;
         Ok(Opcodes {
             infos,
+            written: Op::ALL.iter().map(|op| numbers.get(op.name()).copied()).collect(),
             numbers,
             extended_arg,
             comparisons: module.getattr("cmp_op")?.extract()?,

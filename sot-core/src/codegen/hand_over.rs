@@ -10,13 +10,13 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCode, PyType};
 
 use super::CodeGen;
-use crate::bytecode::{Instruction, Label, Opcodes};
+use crate::bytecode::{Instruction, Label, Op, Opcodes};
 use crate::cpython;
 use crate::error::Flow;
-use crate::executor::{BookkeepingVariable, BreakPoint, Checkpoint, Claim};
+use crate::machine::executor::{BookkeepingVariable, BreakPoint, Checkpoint, Claim};
+use crate::machine::variable::VarId;
+use crate::resume::ResumeSource;
 use crate::resume::{self, Entry, Finish, ResumeKey, Slot, Target};
-use crate::translate::ResumeSource;
-use crate::variable::VarId;
 use crate::version::PyVersion;
 
 /// A value for a resume function.
@@ -127,7 +127,7 @@ impl CodeGen<'_, '_> {
     /// Resume functions return to a jump of their own, which leads to where the original code would return to.
     fn behind_jump(&self, frame: &Checkpoint, label: Label) -> Label {
         let instruction = frame.unit.code.instructions[label.index()];
-        let jumps = Opcodes::get(self.cx.py).name(instruction.opcode) == "JUMP_ABSOLUTE";
+        let jumps = Opcodes::get(self.cx.py).is(instruction.opcode, Op::JUMP_ABSOLUTE);
         instruction.target.filter(|_| jumps).unwrap_or(label)
     }
 
@@ -176,7 +176,7 @@ impl CodeGen<'_, '_> {
             let end = self.emitter.end_try()?;
             self.driven.push((start, end));
         }
-        self.op("RETURN_VALUE", 0)
+        self.op(Op::RETURN_VALUE, 0)
     }
 
     /// Arguments and values of the new code are no longer held by its frame.
@@ -202,8 +202,8 @@ impl CodeGen<'_, '_> {
     pub(super) fn forget(&mut self, slots: Vec<usize>) -> Flow<()> {
         let none = self.emitter.none();
         for slot in slots {
-            self.op("LOAD_CONST", none)?;
-            self.op("STORE_FAST", slot as u32)?;
+            self.op(Op::LOAD_CONST, none)?;
+            self.op(Op::STORE_FAST, slot as u32)?;
         }
         Ok(())
     }
@@ -245,7 +245,7 @@ impl CodeGen<'_, '_> {
     /// below the result.
     fn below_call(&self, frame: &Checkpoint, source: &ResumeSource<'_>, claim: Option<&Claim>) -> Vec<Item> {
         let call = instruction_at(frame);
-        let taken = self.consumed(&self.opcode_name(&call), &call, frame);
+        let taken = self.consumed(&call, frame);
         let mut frame = Cow::Borrowed(frame);
         if source.finish_at(frame.at) == Some(Finish::Next) {
             // The block of the prologue's own, where it has one.
@@ -325,7 +325,7 @@ impl CodeGen<'_, '_> {
     pub(super) fn load_value(&mut self, value: Value) -> Flow<()> {
         match value {
             Value::Known(variable) => self.load(variable),
-            Value::Left(local) => self.op("LOAD_FAST", local),
+            Value::Left(local) => self.op(Op::LOAD_FAST, local),
         }
     }
 
@@ -339,11 +339,11 @@ impl CodeGen<'_, '_> {
         self.load_value(exception)?;
         if let Value::Left(local) = exception {
             // A frame that is in the traceback of what it holds would keep it alive.
-            self.op("DELETE_FAST", local)?;
+            self.op(Op::DELETE_FAST, local)?;
         }
         if width > 1 {
             self.end_call(1)?;
-            self.op("UNPACK_SEQUENCE", width)?;
+            self.op(Op::UNPACK_SEQUENCE, width)?;
         }
         Ok(())
     }

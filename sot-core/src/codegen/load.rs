@@ -5,12 +5,14 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyType, PyWeakrefReference};
 
-use super::{readers, CodeGen};
+use super::CodeGen;
+use crate::bytecode::Op;
 use crate::cpython::{self, Part};
 use crate::error::Flow;
 use crate::guard::{is_held_weakly, Test};
+use crate::machine::variable::VarId;
+use crate::readers;
 use crate::tracker::{Computation, Key, Tracker, TrackerId};
-use crate::variable::VarId;
 
 fn builtin(py: Python<'_>, name: &str) -> PyResult<Py<PyAny>> {
     cpython::import(py, "builtins")?.getattr(name).map(Bound::unbind)
@@ -109,13 +111,13 @@ impl CodeGen<'_, '_> {
     /// Loads what is another object each time it is made, and asked for again and again, as it was made the first time.
     fn load_once(&mut self, id: TrackerId, load: impl FnOnce(&mut Self) -> Flow<()>) -> Flow<()> {
         if let Some(&temp) = self.computed.get(&id) {
-            return self.op("LOAD_FAST", temp);
+            return self.op(Op::LOAD_FAST, temp);
         }
         load(self)?;
         let temp = self.emitter.new_local(&format!("___n{}", self.computed.len()));
         self.computed.insert(id, temp);
-        self.op("STORE_FAST", temp)?;
-        self.op("LOAD_FAST", temp)
+        self.op(Op::STORE_FAST, temp)?;
+        self.op(Op::LOAD_FAST, temp)
     }
 
     fn load_computed(&mut self, how: &Computation, of: &[TrackerId]) -> Flow<()> {
@@ -140,8 +142,8 @@ impl CodeGen<'_, '_> {
         let root = Rc::clone(&self.root);
         let name = &root.code.varnames[slot as usize];
         match root.code.cellvars.iter().position(|cell| cell == name) {
-            Some(cell) => self.emitter.cell_op("LOAD_DEREF", cell),
-            None => self.op("LOAD_FAST", slot),
+            Some(cell) => self.emitter.cell_op(Op::LOAD_DEREF, cell),
+            None => self.op(Op::LOAD_FAST, slot),
         }
     }
 
@@ -170,7 +172,7 @@ impl CodeGen<'_, '_> {
         }
         self.load_tracker(of)?;
         self.load_key(&key)?;
-        self.op("BINARY_SUBSCR", 0)
+        self.op(Op::BINARY_SUBSCR, 0)
     }
 
     /// Leaves a key on the stack. The guards have seen that one that is referred to weakly is alive.
@@ -186,7 +188,7 @@ impl CodeGen<'_, '_> {
     fn load_cell_contents(&mut self, of: TrackerId) -> Flow<()> {
         if let Tracker::FreeCell { index, .. } = self.cx.trackers.get(of) {
             let cell = self.root.code.cellvars.len() + *index as usize;
-            return self.emitter.cell_op("LOAD_DEREF", cell);
+            return self.emitter.cell_op(Op::LOAD_DEREF, cell);
         }
         self.load_tracker(of)?;
         self.load_attr("cell_contents")

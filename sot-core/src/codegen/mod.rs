@@ -4,35 +4,30 @@
 
 mod break_graph;
 mod cycles;
-mod emitter;
 mod generator;
 mod hand_over;
 mod load;
 mod native;
-mod readers;
+mod rebuild;
 mod restore;
 mod second_run;
 mod signals;
-mod target;
 
 use std::collections::HashMap;
 use std::rc::Rc;
 
 use pyo3::prelude::*;
 
-use crate::bytecode::{BytecodeError, Label, Position};
+use crate::bytecode::{BytecodeError, Label, Op, Position};
+use crate::emit::Emitter;
 use crate::error::{Flow, ReasonId, Unwind};
-use crate::executor::{BinaryOp, CallArgs, CodeUnit, Frame, OpcodeExecutor};
 use crate::graph::StatementIR;
+use crate::machine::executor::{BinaryOp, CallArgs, CodeUnit, Frame, OpcodeExecutor};
+use crate::machine::variable::VarId;
+use crate::resume::ResumeSource;
 use crate::tracker::{Tracker, TrackerId};
-use crate::translate::ResumeSource;
-use crate::variable::VarId;
 
 use cycles::Unfilled;
-pub use emitter::Emitter;
-pub(crate) use emitter::{after_loop, callable, raised_width};
-use target::Selected;
-pub use target::Target;
 
 /// `CO_VARARGS | CO_VARKEYWORDS`
 const STARRED: u32 = 0x0c;
@@ -77,9 +72,8 @@ pub struct CodeGen<'a, 'py> {
 impl<'a, 'py> CodeGen<'a, 'py> {
     /// A generator of new code for `root`.
     pub fn new(cx: &'a mut OpcodeExecutor<'py>, root: Rc<CodeUnit>) -> Flow<Self> {
-        let version = cx.runtime.version;
         let line = root.code.first_line;
-        let mut emitter = Emitter::new(cx.py, Selected::for_version(version), &root.code, Position::line(line));
+        let mut emitter = Emitter::new(cx.py, &root.code, Position::line(line));
         emitter.prologue(&root.code, false)?;
         // The handler of a signal may raise as soon as the frame begins; where that is in a `try` of the program's, it catches it.
         let catches = cx.is_resumed && ResumeSource::of(cx.py, &root)?.may_catch(cx.py);
@@ -121,7 +115,7 @@ impl<'a, 'py> CodeGen<'a, 'py> {
         self.restore_effects()?;
         self.load(value)?;
         self.leave_to(&dying)?;
-        self.emitter.op("RETURN_VALUE", 0)?;
+        self.emitter.op(Op::RETURN_VALUE, 0)?;
         self.handle_graph_error()?;
         self.handle_driven()?;
         Ok(NewCode { code: self.assemble()?.unbind(), graphs })
@@ -130,7 +124,7 @@ impl<'a, 'py> CodeGen<'a, 'py> {
     /// Leaves a variable's value on the stack. A value made in the trace is made once; later loads give the same object.
     pub fn load(&mut self, variable: VarId) -> Flow<()> {
         if let Some(&temp) = self.temps.get(&variable) {
-            return self.emitter.op("LOAD_FAST", temp);
+            return self.emitter.op(Op::LOAD_FAST, temp);
         }
         if let Some(&cell) = self.cells.get(&variable) {
             return self.emitter.load_closure(cell);
@@ -167,14 +161,14 @@ impl<'a, 'py> CodeGen<'a, 'py> {
         self.fill_attributes_in_time(variable)?;
         self.fill()?;
         let temp = self.temps[&variable];
-        self.emitter.op("LOAD_FAST", temp)
+        self.emitter.op(Op::LOAD_FAST, temp)
     }
 
     /// Takes the top of the stack as the variable's object. A payload that makes an object in steps calls it after the
     /// first, so that the later ones may refer to the object.
     pub fn define(&mut self, variable: VarId) -> Flow<()> {
         let temp = self.temp(variable);
-        self.emitter.op("STORE_FAST", temp)
+        self.emitter.op(Op::STORE_FAST, temp)
     }
 
     /// Whether the variable's object has been made.
@@ -182,10 +176,13 @@ impl<'a, 'py> CodeGen<'a, 'py> {
         self.temps.contains_key(&variable)
     }
 
-    /// Makes a class: functions in it may have it in their closures, whose cells are filled once it is there.
-    pub fn making_class(&mut self, make: impl FnOnce(&mut Self) -> Flow<()>) -> Flow<()> {
+    /// A class begins to be made: cells of functions in it stay empty until it is there.
+    fn begin_class(&mut self) {
         self.classes_in_progress += 1;
-        make(self)?;
+    }
+
+    /// The class is made, and the cells are filled.
+    fn end_class(&mut self) -> Flow<()> {
         self.classes_in_progress -= 1;
         while self.classes_in_progress == 0 {
             let Some(cell) = self.open_cells.pop() else { break };
@@ -210,13 +207,13 @@ impl<'a, 'py> CodeGen<'a, 'py> {
         }
         self.load(object)?;
         let index = self.emitter.name(name);
-        self.op(if value.is_some() { "STORE_ATTR" } else { "DELETE_ATTR" }, index)
+        self.op(if value.is_some() { Op::STORE_ATTR } else { Op::DELETE_ATTR }, index)
     }
 
     /// Leaves a globals dict on the stack.
     pub fn load_globals(&mut self, tracker: TrackerId) -> Flow<()> {
         if let Some(&temp) = self.taken.get(&tracker) {
-            return self.emitter.op("LOAD_FAST", temp);
+            return self.emitter.op(Op::LOAD_FAST, temp);
         }
         self.load_tracker(tracker)
     }
@@ -240,10 +237,10 @@ impl<'a, 'py> CodeGen<'a, 'py> {
         }
         self.load(variable)?;
         if self.temps.contains_key(&variable) {
-            return self.emitter.op("POP_TOP", 0);
+            return self.emitter.op(Op::POP_TOP, 0);
         }
         let temp = self.temp(variable);
-        self.emitter.op("STORE_FAST", temp)
+        self.emitter.op(Op::STORE_FAST, temp)
     }
 
     /// Takes globals that are found by way of what may be written to.
@@ -255,7 +252,7 @@ impl<'a, 'py> CodeGen<'a, 'py> {
         self.load_globals(tracker)?;
         let temp = self.emitter.new_local(&format!("___g{}", self.taken.len()));
         self.taken.insert(tracker, temp);
-        self.emitter.op("STORE_FAST", temp)
+        self.emitter.op(Op::STORE_FAST, temp)
     }
 
     fn temp(&mut self, variable: VarId) -> u32 {
@@ -292,9 +289,9 @@ impl<'a, 'py> CodeGen<'a, 'py> {
         self.emitter.call_with_keywords(self.cx.py, given, &names)
     }
 
-    /// Emits one instruction by name, with its plain argument.
-    pub fn op(&mut self, name: &str, arg: u32) -> Flow<()> {
-        self.emitter.op(name, arg)
+    /// Emits one instruction with its plain argument.
+    pub fn op(&mut self, op: Op, arg: u32) -> Flow<()> {
+        self.emitter.op(op, arg)
     }
 
     /// The operator on the two items on top of the stack.

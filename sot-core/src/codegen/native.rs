@@ -7,21 +7,20 @@ use pyo3::prelude::*;
 use pyo3::types::PyCode;
 
 use super::break_graph::catching;
-use super::emitter::Emitter;
-use super::target::{Selected, Target};
 use super::STARRED;
-use crate::bytecode::{stack_effect, Instruction, Opcodes};
+use crate::bytecode::{stack_effect, Instruction, Op};
+use crate::cache::cache_of;
+use crate::emit::{null_first, Emitter};
 use crate::error::{Flow, ReasonId, Unwind};
-use crate::executor::{BreakPoint, Checkpoint, OpcodeExecutor};
+use crate::machine::executor::{BreakPoint, Checkpoint, OpcodeExecutor};
+use crate::machine::opcode::{self, Native};
+use crate::machine::variable::VarId;
 use crate::resume;
-use crate::translate::cache_of;
-use crate::variable::VarId;
 
 /// Writes the code of the frames below the outermost one. The first arguments of each are the functions of those below it, the
 /// last what it holds itself.
 pub(super) struct NativeFrames<'a, 'py> {
     py: Python<'py>,
-    target: Selected,
     null: VarId,
     at: &'a BreakPoint,
     held: Vec<Vec<VarId>>,
@@ -42,30 +41,33 @@ pub(super) fn held(cx: &OpcodeExecutor<'_>, at: &BreakPoint) -> Vec<Vec<VarId>> 
 
 impl<'a, 'py> NativeFrames<'a, 'py> {
     pub(super) fn new(cx: &OpcodeExecutor<'py>, at: &'a BreakPoint) -> Self {
-        let (target, held) = (Selected::for_version(cx.runtime.version), held(cx, at));
-        NativeFrames { py: cx.py, target, null: cx.null(), at, held }
+        let held = held(cx, at);
+        NativeFrames { py: cx.py, null: cx.null(), at, held }
     }
 
     /// Frames that run the instruction and return the items it leaves: one as it is, several as a tuple.
-    pub(super) fn run(&self, operands: &[VarId], name: &str, left: usize) -> Flow<Vec<Py<PyAny>>> {
+    pub(super) fn run(&self, operands: &[VarId], left: usize) -> Flow<Vec<Py<PyAny>>> {
         let frame = self.at.innermost();
         let instruction = frame.unit.code.instructions[frame.at.index()];
         self.write(operands, |e| {
             self.load_operands(e, operands)?;
-            if let (Some(names), "CALL") = (&frame.keyword_names, name) {
-                e.keyword_names(self.py, names)?;
+            match &frame.keyword_names {
+                Some(names) if opcode::describe(instruction.opcode).native == Native::Call => {
+                    e.keyword_names(self.py, names)?;
+                }
+                _ => {}
             }
-            e.native(self.py, &frame.unit, &instruction, name)?;
+            e.native(self.py, &frame.unit, &instruction)?;
             match left {
                 0 => e.load_const(self.py.None()),
                 1 => Ok(()),
-                several => e.op("BUILD_TUPLE", several as u32),
+                several => e.op(Op::BUILD_TUPLE, several as u32),
             }
         })
     }
 
     /// Frames that say whether the branch jumps.
-    pub(super) fn ask(&self, operands: &[VarId], branch: &Instruction, name: &str) -> Flow<Vec<Py<PyAny>>> {
+    pub(super) fn ask(&self, operands: &[VarId], branch: &Instruction) -> Flow<Vec<Py<PyAny>>> {
         let left = |jump| {
             stack_effect(self.py, branch.opcode, branch.arg, jump)
                 .map(|effect| operands.len() as i32 + effect)
@@ -75,18 +77,18 @@ impl<'a, 'py> NativeFrames<'a, 'py> {
         let constant = |value: bool| pyo3::types::PyBool::new(self.py, value).to_owned().into_any().unbind();
         self.write(operands, |e| {
             self.load_operands(e, operands)?;
-            if !name.ends_with("NONE") {
+            if opcode::describe(branch.opcode).needs_bool() {
                 e.before_branch()?;
             }
-            let branch = e.native_jump(name, branch)?;
+            let branch = e.native_jump(branch)?;
             for _ in 0..stays {
-                e.op("POP_TOP", 0)?;
+                e.op(Op::POP_TOP, 0)?;
             }
             e.load_const(constant(false))?;
-            e.op("RETURN_VALUE", 0)?;
+            e.op(Op::RETURN_VALUE, 0)?;
             e.land(branch);
             for _ in 0..jumps {
-                e.op("POP_TOP", 0)?;
+                e.op(Op::POP_TOP, 0)?;
             }
             e.load_const(constant(true))
         })
@@ -101,14 +103,14 @@ impl<'a, 'py> NativeFrames<'a, 'py> {
             self.load_operands(e, operands)?;
             // The exception's traceback holds the frame, which is not to hold the exception.
             let given = operands.iter().filter(|operand| **operand != self.null).count();
-            (0..given).try_for_each(|slot| e.op("DELETE_FAST", slot as u32))?;
+            (0..given).try_for_each(|slot| e.op(Op::DELETE_FAST, slot as u32))?;
             if raising {
-                e.op("RAISE_VARARGS", operands.len() as u32)?;
+                e.op(Op::RAISE_VARARGS, operands.len() as u32)?;
             } else {
                 e.reraise()?;
             }
             let none = e.none();
-            e.op("LOAD_CONST", none)
+            e.op(Op::LOAD_CONST, none)
         })
     }
 
@@ -116,9 +118,9 @@ impl<'a, 'py> NativeFrames<'a, 'py> {
     pub(super) fn call(&self, values: u32) -> Flow<Vec<Py<PyAny>>> {
         self.write_given(values as usize, |e| {
             e.begin_call()?;
-            e.op("LOAD_FAST", 0)?;
+            e.op(Op::LOAD_FAST, 0)?;
             e.callable_loaded()?;
-            (1..values).try_for_each(|slot| e.op("LOAD_FAST", slot))?;
+            (1..values).try_for_each(|slot| e.op(Op::LOAD_FAST, slot))?;
             e.call(values - 1)
         })
     }
@@ -126,9 +128,9 @@ impl<'a, 'py> NativeFrames<'a, 'py> {
     /// Frames that enter the manager they are given, and return its `__exit__` and what entering gave (3.8 to 3.10).
     pub(super) fn enter(&self) -> Flow<Vec<Py<PyAny>>> {
         self.write_given(1, |e| {
-            e.op("LOAD_FAST", 0)?;
+            e.op(Op::LOAD_FAST, 0)?;
             e.enter_with()?;
-            e.op("BUILD_TUPLE", 2)
+            e.op(Op::BUILD_TUPLE, 2)
         })
     }
 
@@ -140,17 +142,14 @@ impl<'a, 'py> NativeFrames<'a, 'py> {
             e.begin_call()?;
             e.load_const(advance)?;
             e.callable_loaded()?;
-            e.op("LOAD_FAST", 0)?;
+            e.op(Op::LOAD_FAST, 0)?;
             e.call(1)
         })
     }
 
     /// Whether what the instruction leaves is CPython's pair of a callable and a NULL, and then whether the NULL is first.
-    pub(super) fn leaves_pair(&self, instruction: &Instruction, name: &str) -> Option<bool> {
-        let info = Opcodes::get(self.py).info(instruction.opcode);
-        let may_be = ["LOAD_ATTR", "LOAD_GLOBAL", "LOAD_SUPER_ATTR"].contains(&name) && info.shift > 0;
-        let is_pair = name == "LOAD_METHOD" || (may_be && instruction.arg & 1 != 0);
-        is_pair.then(|| self.target.null_first())
+    pub(super) fn leaves_pair(&self, instruction: &Instruction) -> Option<bool> {
+        opcode::describe(instruction.opcode).is_pair(instruction.arg).then(null_first)
     }
 
     fn load_operands(&self, e: &mut Emitter, operands: &[VarId]) -> Flow<()> {
@@ -159,7 +158,7 @@ impl<'a, 'py> NativeFrames<'a, 'py> {
             if operand == self.null {
                 e.push_null()?;
             } else {
-                e.op("LOAD_FAST", slot)?;
+                e.op(Op::LOAD_FAST, slot)?;
                 slot += 1;
             }
         }
@@ -184,11 +183,11 @@ impl<'a, 'py> NativeFrames<'a, 'py> {
                 Some(write) => self.frame(frame, given, write)?,
                 None => self.frame(frame, given, |e| {
                     e.begin_call()?;
-                    e.op("LOAD_FAST", 0)?;
+                    e.op(Op::LOAD_FAST, 0)?;
                     e.callable_loaded()?;
                     for slot in 1..handed_on {
-                        e.op("LOAD_FAST", slot as u32)?;
-                        e.op("DELETE_FAST", slot as u32)?;
+                        e.op(Op::LOAD_FAST, slot as u32)?;
+                        e.op(Op::DELETE_FAST, slot as u32)?;
                     }
                     e.call(handed_on as u32 - 1)
                 })?,
@@ -211,11 +210,11 @@ impl<'a, 'py> NativeFrames<'a, 'py> {
         (code.arg_count, code.posonly_count, code.kwonly_count) = (arguments as u32, 0, 0);
         code.flags &= !STARRED;
         let position = code.instructions[frame.at.index()].position;
-        let mut emitter = Emitter::new(self.py, self.target, &code, position);
+        let mut emitter = Emitter::new(self.py, &code, position);
         emitter.prologue(&code, false)?;
         emitter.begin()?;
         write(&mut emitter)?;
-        emitter.op("RETURN_VALUE", 0)?;
+        emitter.op(Op::RETURN_VALUE, 0)?;
         emitter.finish(&mut code);
         let code = code.encode(unit.object.bind(self.py)).map_err(|error| super::internal(&error))?;
         if let Some(cache) = cache_of(code.cast::<PyCode>().map_err(PyErr::from)?) {

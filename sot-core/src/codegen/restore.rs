@@ -8,14 +8,15 @@ use pyo3::types::{PyString, PyType};
 
 use super::CodeGen;
 use crate::backend::SizesMatter;
+use crate::bytecode::Op;
 use crate::cpython;
 use crate::error::Flow;
-use crate::executor::{CallArgs, Frame, Name};
 use crate::graph::{StatementIR, SymbolId};
+use crate::machine::executor::{CallArgs, Frame, Name};
+use crate::machine::variable::{Death, VarId, Variable};
 use crate::side_effects::{key_of_entry, Effect};
 use crate::stats;
 use crate::tracker::{Tracker, TrackerId};
-use crate::variable::{Death, VarId, Variable};
 
 /// These writes, but of those to the contents of a container or cell, which has its final ones only, the first.
 fn changed_once<'e>(effects: impl Iterator<Item = &'e Effect>) -> impl Iterator<Item = &'e Effect> {
@@ -47,10 +48,10 @@ impl CodeGen<'_, '_> {
         if let Some(start) = start {
             self.graph_call = Some((start, self.emitter.end_try()?));
         }
-        self.op("UNPACK_SEQUENCE", outputs.len() as u32)?;
+        self.op(Op::UNPACK_SEQUENCE, outputs.len() as u32)?;
         for (_, variable) in outputs {
             let temp = self.temp(variable);
-            self.op("STORE_FAST", temp)?;
+            self.op(Op::STORE_FAST, temp)?;
             self.outputs.push(variable);
         }
         Ok(vec![ir])
@@ -144,12 +145,12 @@ impl CodeGen<'_, '_> {
         for (at, &variable) in dying.iter().enumerate() {
             self.load(variable)?;
             let last = self.emitter.new_local(&format!("___d{at}"));
-            self.op("STORE_FAST", last)?;
+            self.op(Op::STORE_FAST, last)?;
         }
         for temp in temps {
             let none = self.cx.py.None();
             self.load_const(none)?;
-            self.op("STORE_FAST", temp)?;
+            self.op(Op::STORE_FAST, temp)?;
         }
         Ok(())
     }
@@ -270,7 +271,7 @@ impl CodeGen<'_, '_> {
         let name = self.cx.string(name);
         let args: Vec<VarId> = [object, name].into_iter().chain(value).collect();
         self.call(|cg| cg.load_const(set), &args)?;
-        self.op("POP_TOP", 0)
+        self.op(Op::POP_TOP, 0)
     }
 
     /// `object.__dict__[key] = value`
@@ -278,7 +279,7 @@ impl CodeGen<'_, '_> {
         value.map_or(Ok(()), |value| self.load(value))?;
         self.load_instance_dict(object)?;
         self.load_const(PyString::intern(self.cx.py, key).into_any().unbind())?;
-        self.op(if value.is_some() { "STORE_SUBSCR" } else { "DELETE_SUBSCR" }, 0)
+        self.op(if value.is_some() { Op::STORE_SUBSCR } else { Op::DELETE_SUBSCR }, 0)
     }
 
     fn restore_global(&mut self, globals: TrackerId, name: &str, value: Option<VarId>) -> Flow<()> {
@@ -287,17 +288,17 @@ impl CodeGen<'_, '_> {
         }
         if *self.cx.trackers.get(globals) == Tracker::Globals {
             let index = self.emitter.name(name);
-            return self.op(if value.is_some() { "STORE_GLOBAL" } else { "DELETE_GLOBAL" }, index);
+            return self.op(if value.is_some() { Op::STORE_GLOBAL } else { Op::DELETE_GLOBAL }, index);
         }
         self.load_globals(globals)?;
         let key = pyo3::types::PyString::new(self.cx.py, name).into_any().unbind();
         self.load_const(key)?;
-        self.op(if value.is_some() { "STORE_SUBSCR" } else { "DELETE_SUBSCR" }, 0)
+        self.op(if value.is_some() { Op::STORE_SUBSCR } else { Op::DELETE_SUBSCR }, 0)
     }
 
     fn replay_call(&mut self, callable: VarId, args: &[VarId], keywords: &[(Name, VarId)]) -> Flow<()> {
         let args = CallArgs { positional: args.to_vec(), keywords: keywords.to_vec() };
         self.call_with(callable, &args)?;
-        self.op("POP_TOP", 0)
+        self.op(Op::POP_TOP, 0)
     }
 }

@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyCode;
 
 use super::CodeGen;
+use crate::bytecode::Op;
 use crate::error::Flow;
 use crate::resume::SecondRun;
 
@@ -30,15 +31,15 @@ impl CodeGen<'_, '_> {
         let exception = self.emitter.catch(graph_call)?;
         let start = self.emitter.begin_try()?;
         self.begin_call(|cg| cg.load_const(run))?;
-        self.op("LOAD_FAST", exception)?;
-        self.op("DELETE_FAST", exception)?;
+        self.op(Op::LOAD_FAST, exception)?;
+        self.op(Op::DELETE_FAST, exception)?;
         for cell in own..own + free {
             self.emitter.load_closure(cell)?;
         }
         for (slot, cell) in cells.iter().enumerate() {
             match cell {
-                Some(cell) => self.emitter.cell_op("LOAD_DEREF", *cell)?,
-                None => self.op("LOAD_FAST", slot as u32)?,
+                Some(cell) => self.emitter.cell_op(Op::LOAD_DEREF, *cell)?,
+                None => self.op(Op::LOAD_FAST, slot as u32)?,
             }
         }
         // They die when the program drops them.
@@ -46,6 +47,6 @@ impl CodeGen<'_, '_> {
         self.end_call((1 + free + arguments) as u32)?;
         let end = self.emitter.end_try()?;
         self.driven.push((start, end));
-        self.op("RETURN_VALUE", 0)
+        self.op(Op::RETURN_VALUE, 0)
     }
 }

@@ -2,6 +2,7 @@
 //! hand-over, a frame is in no state that a handler of the program's could find; where one is active, they wait.
 
 use super::CodeGen;
+use crate::bytecode::Op;
 use crate::error::Flow;
 use crate::resume;
 
@@ -10,13 +11,13 @@ impl CodeGen<'_, '_> {
     pub(super) fn hold_signals(&mut self) -> Flow<()> {
         let hold = resume::hold_signals(self.cx.py)?;
         self.call(|cg| cg.load_const(hold), &[])?;
-        self.op("POP_TOP", 0)
+        self.op(Op::POP_TOP, 0)
     }
 
     /// Those that wait run here.
     pub(super) fn release_signals(&mut self) -> Flow<()> {
         let release = resume::release_signals(self.cx.py)?;
         self.call(|cg| cg.load_const(release), &[])?;
-        self.op("POP_TOP", 0)
+        self.op(Op::POP_TOP, 0)
     }
 }

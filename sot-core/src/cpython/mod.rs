@@ -26,6 +26,7 @@ pub use hook::signals::{defer_signals, has_signals, signal_waits, take_held, Def
 pub use hook::signature::{flatten_signature, total_arg_count};
 pub use hook::tracing::{has_debugger, is_profiled, is_traced};
 pub use hook::{counts, last_panic, panics, set_evaluator, Counts, FrameEvaluator, Verdict};
+pub use objects::atom::{is_atom, is_number, is_text};
 pub use objects::callable::{
     call_giving, call_method_with_names, call_with_names, call_with_vector, fastcall, fastcall_taking,
 };

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
-use super::{FunctionGraph, StatementIR, SymbolId};
-use crate::backend::TensorMeta;
+use super::{FunctionGraph, SymbolId};
+use crate::ir::{Exported, StatementIR, TensorMeta};
 
 /// Where graphs are exported to, if the user asks for it. Asked each time, as tests switch it.
 pub fn folder() -> Option<PathBuf> {
@@ -17,21 +17,9 @@ pub fn folder() -> Option<PathBuf> {
 /// Symbols and what is known of them.
 type Described = Vec<(String, TensorMeta)>;
 
-/// A graph as it is exported. Symbols are in the order they were made.
-pub struct Exported<'a> {
-    /// Its statements; those of calls that stay together are among them.
-    pub ir: &'a StatementIR,
-    /// What each statement's result is assigned to.
-    pub targets: &'a [String],
-    /// The symbols given at each call.
-    pub inputs: Vec<(String, TensorMeta)>,
-    /// The symbols of parameters and buffers.
-    pub parameters: Vec<(String, TensorMeta)>,
-}
-
 impl<'py> FunctionGraph<'py> {
     /// Notes what the result of a statement would be assigned to.
-    pub(super) fn note_target(&mut self, result: &Bound<'py, PyAny>, outputs: &[SymbolId]) -> PyResult<()> {
+    pub(crate) fn note_target(&mut self, result: &Bound<'py, PyAny>, outputs: &[SymbolId]) -> PyResult<()> {
         if self.export_to.is_some() {
             let target = self.target(result, &mut outputs.iter())?;
             self.targets.push(target);
@@ -60,7 +48,7 @@ impl<'py> FunctionGraph<'py> {
         let Some(folder) = self.export_to.take() else { return };
         let exported = self.with_metas().and_then(|(inputs, parameters)| {
             let graph = Exported { ir, targets: &self.targets, inputs, parameters };
-            self.runtime.backend.export(self.py, &folder, &graph)
+            self.backend.export(self.py, &folder, &graph)
         });
         if let Err(error) = exported {
             error.write_unraisable(self.py, None);

@@ -1,69 +1,59 @@
 //! The FunctionGraph: records tensor work as statements while the backend builds them, one by one.
 
 mod export;
-mod in_place;
 mod replay;
-mod statement_ir;
 mod unit;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use pyo3::exceptions::{PyAttributeError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyTuple};
+use pyo3::types::{PyDict, PyTuple};
 
-use crate::backend::{CallKind, GraphBuilder, SizesMatter, TensorMeta};
+use crate::backend::{Backend, CallKind, GraphBuilder};
 use crate::cpython;
 use crate::cpython::WeakRef;
-use crate::error::{Flow, ReasonId, Unwind};
-use crate::executor::{object_model, CallArgs, OpcodeExecutor, Refused};
-use crate::guard::{Identity, Test};
-use crate::runtime::Runtime;
-use crate::variable::{GraphArgument, VarId};
+use crate::entity::VarId;
 
 use replay::{Call, MinSize, Replay, Values};
 
-pub use export::{folder as export_folder, Exported};
+pub use crate::entity::SymbolId;
+pub use crate::ir::{Exported, Statement, StatementIR, StatementKind};
+pub use export::folder as export_folder;
 pub use replay::said_min_size;
-pub use statement_ir::{Statement, StatementIR, StatementKind};
 
-/// Index of a tensor of the graph.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
-pub struct SymbolId(u32);
-
-struct Symbol {
-    name: String,
-    value: Py<PyAny>,
+pub(crate) struct Symbol {
+    pub(crate) name: String,
+    pub(crate) value: Py<PyAny>,
     /// The memory it has, once that was asked for.
-    memory: Option<u64>,
+    pub(crate) memory: Option<u64>,
 }
 
 /// The tensor work of one translation.
 pub struct FunctionGraph<'py> {
     py: Python<'py>,
-    runtime: &'static Runtime,
+    backend: &'static dyn Backend,
     builder: Option<Box<dyn GraphBuilder>>,
-    symbols: Vec<Symbol>,
-    inputs: Vec<(SymbolId, VarId)>,
-    external: HashMap<VarId, SymbolId>,
-    ir: StatementIR,
+    pub(crate) symbols: Vec<Symbol>,
+    pub(crate) inputs: Vec<(SymbolId, VarId)>,
+    pub(crate) external: HashMap<VarId, SymbolId>,
+    pub(crate) ir: StatementIR,
     units: Vec<unit::Unit>,
     building: Duration,
     /// Smaller graphs are made again one by one.
     min_size: MinSize,
     /// How many inputs are numbers.
-    numbers: usize,
+    pub(crate) numbers: usize,
     /// The first statements, or all of them, as they are made again; `None` for one that cannot be.
     calls: Vec<Option<Call>>,
     values: Values,
-    parameters: Vec<(SymbolId, VarId, Option<WeakRef>)>,
+    pub(crate) parameters: Vec<(SymbolId, VarId, Option<WeakRef>)>,
     /// Tensors from outside that are changed in place.
-    writes: Vec<Write>,
+    pub(crate) writes: Vec<Write>,
     /// Whether some value that enters the graph is several symbols, which only a program keeps apart.
     ambiguous: bool,
-    /// Whether some statement gives one of its arguments, as a layer does that leaves its input alone.
+    /// Whether some statement gives one of its arguments, as a module does that leaves its input alone.
     gives_argument: bool,
     /// Whether making a statement has changed what the trace had seen before: it is made anew when it ends.
     pub is_stale: bool,
@@ -76,25 +66,25 @@ pub struct FunctionGraph<'py> {
 }
 
 /// What a statement did to a tensor from outside.
-struct Write {
-    input: SymbolId,
-    after: SymbolId,
+pub(crate) struct Write {
+    pub(crate) input: SymbolId,
+    pub(crate) after: SymbolId,
     /// The number of statements before it.
-    at: usize,
+    pub(crate) at: usize,
 }
 
 /// A point the graph can be rolled back to; the builder keeps the statements, which reach no output and are dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct GraphMark {
-    statements: usize,
+    pub(crate) statements: usize,
 }
 
 impl<'py> FunctionGraph<'py> {
     /// An empty graph; the backend is asked for a builder at the first statement.
-    pub fn new(py: Python<'py>, runtime: &'static Runtime) -> Self {
+    pub fn new(py: Python<'py>, backend: &'static dyn Backend) -> Self {
         FunctionGraph {
             py,
-            runtime,
+            backend,
             builder: None,
             symbols: Vec::new(),
             inputs: Vec::new(),
@@ -117,9 +107,9 @@ impl<'py> FunctionGraph<'py> {
         }
     }
 
-    fn builder(&mut self) -> PyResult<&mut dyn GraphBuilder> {
+    pub(crate) fn builder(&mut self) -> PyResult<&mut dyn GraphBuilder> {
         if self.builder.is_none() {
-            self.builder = Some(self.runtime.backend.begin(self.py)?);
+            self.builder = Some(self.backend.begin(self.py)?);
         }
         match &mut self.builder {
             Some(builder) => Ok(&mut **builder),
@@ -128,7 +118,7 @@ impl<'py> FunctionGraph<'py> {
     }
 
     /// Lets the backend work, and counts the time it takes.
-    fn build<T>(&mut self, work: impl FnOnce(&mut dyn GraphBuilder) -> PyResult<T>) -> PyResult<T> {
+    pub(crate) fn build<T>(&mut self, work: impl FnOnce(&mut dyn GraphBuilder) -> PyResult<T>) -> PyResult<T> {
         let start = Instant::now();
         let result = self.builder().and_then(work);
         self.building += start.elapsed();
@@ -141,14 +131,14 @@ impl<'py> FunctionGraph<'py> {
     }
 
     /// The symbol of what enters the graph.
-    fn add_input(&mut self, value: Py<PyAny>) -> SymbolId {
+    pub(crate) fn add_input(&mut self, value: Py<PyAny>) -> SymbolId {
         let (id, is_new) = self.add_symbol(value);
         self.ambiguous |= !is_new;
         id
     }
 
     /// The symbol of a statement's result.
-    fn add_result(&mut self, value: Py<PyAny>) -> SymbolId {
+    pub(crate) fn add_result(&mut self, value: Py<PyAny>) -> SymbolId {
         let (id, is_new) = self.add_symbol(value);
         self.gives_argument |= !is_new;
         id
@@ -295,7 +285,7 @@ impl<'py> FunctionGraph<'py> {
             call.state = call.state.take().filter(|state| !state.check(self.py));
         }
         let replay = Replay {
-            state: self.runtime.backend.state_test(self.py)?,
+            state: self.backend.state_test(self.py)?,
             inputs: self.inputs.iter().map(|(symbol, _)| *symbol).collect(),
             parameters,
             calls,
@@ -307,7 +297,7 @@ impl<'py> FunctionGraph<'py> {
 
     fn needs_grad(&self, builder: &dyn GraphBuilder, outputs: &[SymbolId]) -> PyResult<bool> {
         for output in outputs {
-            if builder.value_meta(&self.value(*output))?.is_some_and(|meta| !meta.stop_gradient) {
+            if builder.value_meta(&self.value(*output))?.is_some_and(|meta| meta.gradient.flows) {
                 return Ok(true);
             }
         }
@@ -315,7 +305,7 @@ impl<'py> FunctionGraph<'py> {
     }
 
     /// Tells the backend what tensors from outside have in the end, and says how many there are.
-    fn write_back(&self, builder: &mut dyn GraphBuilder) -> usize {
+    pub(crate) fn write_back(&self, builder: &mut dyn GraphBuilder) -> usize {
         let is_last = |at: usize, write: &Write| self.writes[at + 1..].iter().all(|later| later.input != write.input);
         let last = self.writes.iter().enumerate().filter(|(at, write)| is_last(*at, write));
         let value = |symbol: SymbolId| &self.symbols[symbol.0 as usize].value;
@@ -323,7 +313,7 @@ impl<'py> FunctionGraph<'py> {
     }
 
     /// Whether the statements so far can be made again one by one.
-    fn can_be_called(&self) -> bool {
+    pub(crate) fn can_be_called(&self) -> bool {
         self.tells_values_apart() && self.calls.iter().all(Option::is_some)
     }
 
@@ -334,220 +324,14 @@ impl<'py> FunctionGraph<'py> {
     }
 
     /// Keeps a statement as it was made.
-    fn record(
+    pub(crate) fn record(
         &mut self,
         callee: (CallKind, &Bound<'py, PyAny>),
         args: (&Bound<'py, PyTuple>, Option<&Bound<'py, PyDict>>),
         result: &Bound<'py, PyAny>,
     ) -> PyResult<()> {
         let Some(builder) = &self.builder else { return Ok(()) };
-        self.calls.push(Call::new(self.runtime, &**builder, &self.values, callee, args, result)?);
+        self.calls.push(Call::new(self.backend, &**builder, &self.values, callee, args, result)?);
         Ok(())
-    }
-}
-
-/// Whether Python code has asked a value of the program for what only a tensor has. What is refused in words (an assertion that the
-/// mode is another one, arguments that do not fit each other) is refused for good.
-fn lacks_what_tensors_have(py: Python<'_>, error: &PyErr) -> bool {
-    let is_lack = error.is_instance_of::<PyTypeError>(py) || error.is_instance_of::<PyAttributeError>(py);
-    is_lack && error.traceback(py).is_some()
-}
-
-/// Which argument a statement only gives back, as a layer does that leaves its input alone: it is none. What an index takes is
-/// another tensor, though it be all of one.
-fn given_back(
-    kind: CallKind,
-    callee: &Bound<'_, PyAny>,
-    args: &Bound<'_, PyTuple>,
-    result: &Bound<'_, PyAny>,
-) -> Option<usize> {
-    let takes = kind == CallKind::Method && callee.eq("__getitem__").unwrap_or(true);
-    if takes || kind == CallKind::InPlace {
-        return None;
-    }
-    args.iter().position(|arg| arg.is(result))
-}
-
-impl<'py> OpcodeExecutor<'py> {
-    /// The symbol of a tensor from outside: a parameter bound for good, or an input given at each call.
-    pub fn graph_input(&mut self, variable: VarId, tensor: &Bound<'py, PyAny>, meta: &TensorMeta) -> Flow<SymbolId> {
-        if let Some(&symbol) = self.graph.external.get(&variable) {
-            return Ok(symbol);
-        }
-        let tracker = self.vars.tracker(variable);
-        let refuse = |error: PyErr| {
-            Unwind::break_graph(ReasonId::BackendRefused, format!("a tensor cannot enter the graph: {error}"))
-        };
-        let is_parameter =
-            self.runtime.backend.is_parameter(tensor) && !self.is_written(tracker) && !self.is_passing(tracker);
-        let name = format!("var_{}", self.graph.symbols.len());
-        let make = |builder: &mut dyn GraphBuilder| {
-            if is_parameter {
-                builder.parameter(tensor)
-            } else {
-                builder.input(&name, tensor, meta)
-            }
-        };
-        let value = self.graph.build(make).map_err(refuse)?;
-        let symbol = self.graph.add_input(value);
-        self.graph.external.insert(variable, symbol);
-        if is_parameter {
-            self.graph.parameters.push((symbol, variable, WeakRef::new(tensor, None).ok()));
-            self.guards.add(tracker, Test::Is(Identity::of(tensor)));
-        } else {
-            self.graph.inputs.push((symbol, variable));
-        }
-        Ok(symbol)
-    }
-
-    /// The symbol of a number that is given at each call.
-    pub(crate) fn number_input(&mut self, variable: VarId, number: &Bound<'py, PyAny>) -> PyResult<SymbolId> {
-        if let Some(&symbol) = self.graph.external.get(&variable) {
-            return Ok(symbol);
-        }
-        let name = format!("var_{}", self.graph.symbols.len());
-        let value = self.graph.build(|builder| builder.number(&name, number))?;
-        let symbol = self.graph.add_input(value);
-        self.graph.numbers += 1;
-        self.graph.external.insert(variable, symbol);
-        self.graph.inputs.push((symbol, variable));
-        Ok(symbol)
-    }
-
-    /// An array as an argument of the statement being made, given at each call; `None` where the statement takes none.
-    pub fn array_input(&mut self, variable: VarId, array: &Bound<'py, PyAny>) -> Flow<Option<GraphArgument>> {
-        if !self.arrays_are_taken {
-            return Ok(None);
-        }
-        let known = self.graph.external.get(&variable).copied();
-        let symbol = if known.is_some() { known } else { self.new_array_input(variable, array)? };
-        Ok(symbol.map(|symbol| {
-            let (value, text) = (self.graph.value(symbol).unbind(), self.graph.name(symbol).to_owned());
-            GraphArgument { value, text, holds_tensor: true }
-        }))
-    }
-
-    fn new_array_input(&mut self, variable: VarId, array: &Bound<'py, PyAny>) -> PyResult<Option<SymbolId>> {
-        let name = format!("var_{}", self.graph.symbols.len());
-        let Some(value) = self.graph.build(|builder| builder.array(&name, array))? else { return Ok(None) };
-        let symbol = self.graph.add_input(value);
-        self.graph.external.insert(variable, symbol);
-        self.graph.inputs.push((symbol, variable));
-        Ok(Some(symbol))
-    }
-
-    /// Appends a statement and gives the variable of its result. `name` is how the StatementIR prints the callee.
-    pub fn call_graph(
-        &mut self,
-        kind: CallKind,
-        callee: &Bound<'py, PyAny>,
-        name: &str,
-        args: &CallArgs,
-    ) -> Flow<VarId> {
-        self.statement(kind, callee, name, args)?.map_err(|refused| refused.unwind)
-    }
-
-    /// The same, telling a statement that the backend refuses from all else.
-    pub(crate) fn statement(
-        &mut self,
-        kind: CallKind,
-        callee: &Bound<'py, PyAny>,
-        name: &str,
-        args: &CallArgs,
-    ) -> Flow<Result<VarId, Refused>> {
-        self.holds_for.clear();
-        self.sizes.are_taken = self.runtime.backend.takes_sizes(kind, callee);
-        self.sizes.floats_are_taken = self.runtime.backend.takes_floats(kind, callee);
-        self.arrays_are_taken = self.runtime.backend.takes_arrays(kind, callee);
-        self.sizes.floats_are_checked = self.runtime.backend.checks_floats(kind, callee);
-        let mut texts = Vec::new();
-        let mut positional = Vec::new();
-        for &arg in &args.positional {
-            let argument = self.graph_argument(arg)?;
-            positional.push(argument.value);
-            texts.push(argument.text);
-        }
-        let keywords = PyDict::new(self.py);
-        let mut keyword_texts = Vec::new();
-        for (keyword, arg) in &args.keywords {
-            let argument = self.graph_argument(*arg)?;
-            keywords.set_item(&**keyword, argument.value)?;
-            keyword_texts.push(format!("{keyword}: {}", argument.text));
-        }
-        let positional = PyTuple::new(self.py, positional)?;
-        let keywords = (!keywords.is_empty()).then_some(&keywords);
-        let before = self.graph.builder()?.operations()?;
-        let result = self.graph.build(|builder| builder.call(kind, callee, &positional, keywords));
-        let result = match result {
-            Ok(result) => result,
-            Err(error) => {
-                let text = format!("{name} cannot be put into the graph: {error}");
-                let refused = Unwind::break_graph(ReasonId::BackendRefused, text);
-                let for_sizes = error.is_instance_of::<SizesMatter>(self.py);
-                return Ok(Err(Refused {
-                    unwind: if for_sizes { self.settle_sizes(refused) } else { refused },
-                    by_callee: lacks_what_tensors_have(self.py, &error),
-                    leaves_operations: self.graph.builder()?.operations()? != before,
-                }));
-            }
-        };
-        if let Some((object, test)) = self.runtime.backend.foundation(kind, callee)? {
-            let tracker = self.constant_tracker(object);
-            self.guards.add(tracker, Test::Object(test));
-        }
-        for (object, tracker) in std::mem::take(&mut self.holds_for) {
-            object_model::guard_identity(self, object.bind(self.py), tracker);
-        }
-        if let Some(at) = given_back(kind, callee, &positional, &result) {
-            return Ok(Ok(args.positional[at]));
-        }
-        let mut outputs = Vec::new();
-        let variable = self.wrap_result(&result, &mut outputs)?;
-        self.graph.record((kind, callee), (&positional, keywords), &result)?;
-        self.graph.note_target(&result, &outputs)?;
-        self.graph.ir.statements.push(Statement {
-            kind: StatementKind::from(kind),
-            callee: name.to_owned(),
-            args: texts,
-            kwargs: keyword_texts,
-            outputs: outputs.iter().map(|symbol| self.graph.name(*symbol).to_owned()).collect(),
-        });
-        if self.graph.writes_outside() && !self.graph.can_be_called() {
-            let text =
-                format!("{name}, after a tensor from outside the graph was changed in place, cannot be called again");
-            return Err(Unwind::break_graph(ReasonId::UnsupportedMutation, text));
-        }
-        Ok(Ok(variable))
-    }
-
-    /// A statement's result as variables: graph values become tensors, containers are opened.
-    fn wrap_result(&mut self, result: &Bound<'py, PyAny>, outputs: &mut Vec<SymbolId>) -> Flow<VarId> {
-        if let Some(meta) = self.graph.builder()?.value_meta(result)? {
-            return Ok(self.wrap_value(result, meta, outputs));
-        }
-        if let Ok(items) = result.cast::<PyTuple>() {
-            let variables = items.iter().map(|item| self.wrap_result(&item, outputs)).collect::<Flow<Vec<_>>>()?;
-            let tuple = self.tuple(variables);
-            return if items.is_exact_instance_of::<PyTuple>() { Ok(tuple) } else { self.of_class(items, tuple) };
-        }
-        if let Ok(items) = result.cast::<PyList>() {
-            let items = items.iter().map(|item| self.wrap_result(&item, outputs)).collect::<Flow<Vec<_>>>()?;
-            return Ok(self.list(items));
-        }
-        self.wrap_fresh(result)
-    }
-
-    /// The items of a named tuple, as an object of its class.
-    fn of_class(&mut self, object: &Bound<'py, PyTuple>, items: VarId) -> Flow<VarId> {
-        let class = self.wrap_fresh(object.get_type().as_any())?;
-        let make = self.py.get_type::<PyTuple>().getattr("__new__")?;
-        self.call_builtin(&make, &CallArgs::positional(vec![class, items]), false)
-    }
-
-    fn wrap_value(&mut self, value: &Bound<'py, PyAny>, meta: TensorMeta, outputs: &mut Vec<SymbolId>) -> VarId {
-        let symbol = self.graph.add_result(value.clone().unbind());
-        outputs.push(symbol);
-        let payload = (self.runtime.factories.tensor)(symbol, meta);
-        self.produce(payload)
     }
 }

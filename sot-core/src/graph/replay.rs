@@ -9,10 +9,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PySlice, PyString, PyTuple};
 
 use super::SymbolId;
-use crate::backend::{CallKind, GraphBuilder, StateTest};
+use crate::backend::{Backend, CallKind, GraphBuilder, StateTest};
 use crate::cpython::{self, WeakRef};
-use crate::executor::is_atom;
-use crate::runtime::Runtime;
 
 /// From which size on a graph is made into a program: the sum of what its statements weigh (see [`GraphBuilder::weight`]).
 #[derive(Clone, Copy)]
@@ -33,7 +31,7 @@ pub fn said_min_size() -> Option<usize> {
 }
 
 impl MinSize {
-    /// Measured with Paddle, whose programs take much longer where a backward pass may follow.
+    /// Measured with the first backend, whose programs take much longer where a backward pass may follow.
     const MEASURED: MinSize = MinSize { inference: 4, training: 7, number: 2, write: 8, result: 1 };
 
     /// What `MIN_GRAPH_SIZE` says, for all graphs.
@@ -93,7 +91,7 @@ enum Callee {
     /// Of the first argument.
     Method(Py<PyString>),
     /// Of an object that is not part of the graph.
-    MethodOf(WeakRef, Py<PyString>),
+    MethodOf(WeakRef, &'static str, Py<PyString>),
 }
 
 /// How an argument is made.
@@ -115,9 +113,9 @@ enum Pattern {
 }
 
 impl Call {
-    /// The call, if it can be made again: of what the user made, only tensors and layers may be part of it.
+    /// The call, if it can be made again: of what the user made, only tensors and the framework's objects may be part of it.
     pub(super) fn new(
-        runtime: &Runtime,
+        backend: &dyn Backend,
         builder: &dyn GraphBuilder,
         values: &Values,
         (kind, callee): (CallKind, &Bound<'_, PyAny>),
@@ -129,10 +127,10 @@ impl Call {
             CallKind::Api => Callee::Function(callee.clone().unbind()),
             CallKind::InPlace if !callee.is_instance_of::<PyString>() => Callee::Function(callee.clone().unbind()),
             CallKind::Method | CallKind::InPlace => Callee::Method(callee.cast::<PyString>()?.clone().unbind()),
-            CallKind::Layer => {
-                let method = PyString::intern(callee.py(), builder.layer_method(callee)?).unbind();
-                let Ok(layer) = WeakRef::new(callee, None) else { return Ok(None) };
-                Callee::MethodOf(layer, method)
+            CallKind::Object(word) => {
+                let method = PyString::intern(callee.py(), builder.object_method(callee)?).unbind();
+                let Ok(object) = WeakRef::new(callee, None) else { return Ok(None) };
+                Callee::MethodOf(object, word, method)
             }
         };
         let mut given: Vec<Bound<'_, PyAny>> = args.iter().collect();
@@ -143,7 +141,7 @@ impl Call {
             }
             None => None,
         };
-        let Some(arguments) = templates(runtime, values, given) else { return Ok(None) };
+        let Some(arguments) = templates(backend, values, given) else { return Ok(None) };
         Ok(Some(Call {
             state: builder.state(),
             callee,
@@ -161,8 +159,9 @@ impl Call {
         let result = match &self.callee {
             Callee::Function(function) => cpython::call_with_names(function.bind(py), &made, keywords)?,
             Callee::Method(name) => cpython::call_method_with_names(name.bind(py), &made, keywords)?,
-            Callee::MethodOf(of, name) => {
-                let of = of.get(py).ok_or_else(|| PyReferenceError::new_err("a layer no longer exists"))?;
+            Callee::MethodOf(of, word, name) => {
+                let gone = || PyReferenceError::new_err(format!("a {word} no longer exists"));
+                let of = of.get(py).ok_or_else(gone)?;
                 let arguments: Vec<_> = std::iter::once(of).chain(made.iter().cloned()).collect();
                 cpython::call_method_with_names(name.bind(py), &arguments, keywords)?
             }
@@ -175,28 +174,28 @@ impl Call {
 }
 
 fn templates<'py>(
-    runtime: &Runtime,
+    backend: &dyn Backend,
     values: &Values,
     items: impl IntoIterator<Item = Bound<'py, PyAny>>,
 ) -> Option<Vec<Argument>> {
-    items.into_iter().map(|item| template(runtime, values, &item)).collect()
+    items.into_iter().map(|item| template(backend, values, &item)).collect()
 }
 
-fn template(runtime: &Runtime, values: &Values, object: &Bound<'_, PyAny>) -> Option<Argument> {
+fn template(backend: &dyn Backend, values: &Values, object: &Bound<'_, PyAny>) -> Option<Argument> {
     if let Some(symbol) = values.get(object) {
         return Some(Argument::Symbol(symbol));
     }
-    if is_atom(object) || runtime.backend.is_unchanging(object) {
+    if cpython::is_atom(object) || backend.is_unchanging(object) {
         return Some(Argument::Constant(object.clone().unbind()));
     }
     if let Ok(tuple) = object.cast_exact::<PyTuple>() {
-        return templates(runtime, values, tuple.iter()).map(Argument::Tuple);
+        return templates(backend, values, tuple.iter()).map(Argument::Tuple);
     }
     if let Ok(list) = object.cast_exact::<PyList>() {
-        return templates(runtime, values, list.iter()).map(Argument::List);
+        return templates(backend, values, list.iter()).map(Argument::List);
     }
     if let Ok(slice) = object.cast_exact::<PySlice>() {
-        let parts = ["start", "stop", "step"].map(|name| template(runtime, values, &slice.getattr(name).ok()?));
+        let parts = ["start", "stop", "step"].map(|name| template(backend, values, &slice.getattr(name).ok()?));
         let [Some(start), Some(end), Some(step)] = parts else { return None };
         return Some(Argument::Slice(Box::new([start, end, step])));
     }

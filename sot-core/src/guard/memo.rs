@@ -12,7 +12,6 @@ use pyo3::types::PyTuple;
 
 use super::program::{Check, Fetch, FrameView, Register, Registers, Step};
 use crate::cpython::{self, Changed, Place, Reading, Recorder, Snapshot};
-use crate::executor::is_atom;
 
 /// A note that served so often before something changed was worth while.
 const WORTHWHILE: u32 = 8;
@@ -434,5 +433,6 @@ pub(super) fn sources(fetch: &Fetch) -> Vec<Register> {
 
 /// Whether the value equals what it equals now as long as it lives, and may be kept.
 fn is_made_of_atoms(value: &Bound<'_, PyAny>) -> bool {
-    is_atom(value) || value.cast_exact::<PyTuple>().is_ok_and(|items| items.iter().all(|item| is_made_of_atoms(&item)))
+    cpython::is_atom(value)
+        || value.cast_exact::<PyTuple>().is_ok_and(|items| items.iter().all(|item| is_made_of_atoms(&item)))
 }

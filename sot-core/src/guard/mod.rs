@@ -2,6 +2,7 @@
 //! (what must hold of it); its native check, made in `program`, and its text come from that one value.
 
 mod compile;
+mod framework;
 mod memo;
 mod program;
 
@@ -10,10 +11,10 @@ use std::collections::HashSet;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
-use crate::backend::{ObjectTest, StateTest};
 use crate::cpython::{self, Part, Place, Recorder, WeakRef};
 use crate::tracker::{repr, Key, TrackerId, Trackers};
 
+pub use framework::{ObjectTest, StateTest};
 pub use program::{same_constant, Differing, FrameView, GuardProgram};
 
 /// What must hold of a value.

@@ -10,12 +10,10 @@ use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyFrozenSet, PyInt, PyList, 
 
 use super::compile::Compiler;
 use super::memo::{sources, Memory, Seen};
-use super::{Guard, Identity};
-use crate::backend::{ObjectTest, StateTest};
+use super::{Guard, Identity, ObjectTest, StateTest};
 use crate::cpython::{self, LruCache, Part, Upcoming};
-use crate::executor::sizes;
 use crate::log;
-use crate::tracker::{Computation, TrackerId, Trackers};
+use crate::tracker::{size_name, Computation, TrackerId, Trackers};
 
 /// What guards may ask of a frame about to run.
 pub trait FrameView<'py> {
@@ -214,7 +212,7 @@ impl GuardProgram {
                         return;
                     }
                     for axis in differing {
-                        *found.sizes.entry(sizes::name(asked, axis)).or_default() += 1;
+                        *found.sizes.entry(size_name(asked, axis)).or_default() += 1;
                     }
                 }
             }

@@ -5,16 +5,17 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 
-use super::finish::Finish;
-use super::key::{Entry, ResumeKey, Slot};
 use super::prologue::Prologue;
 use super::round::Stop;
 use super::second_run::SecondRun;
 use super::trim_traceback;
-use crate::bytecode::{BytecodeError, Code, Handler, Instruction, Label, Opcodes, Operand, Position};
-use crate::codegen::Emitter;
+use crate::bytecode::CodeUnit;
+use crate::bytecode::{local_pair, BytecodeError, Code, Handler, Instruction, Label, Op, Opcodes, Operand, Position};
+use crate::emit::Emitter;
 use crate::error::{Flow, ReasonId, Unwind};
-use crate::executor::CodeUnit;
+use crate::machine::opcode::{self, Access};
+use crate::resume_point::Finish;
+use crate::resume_point::{Entry, ResumeKey, Slot};
 use crate::version::PyVersion;
 
 /// `CO_VARARGS | CO_VARKEYWORDS`
@@ -100,7 +101,7 @@ impl Assembly<'_, '_> {
                 Moved::Whole(instruction) => self.e.push(instruction),
                 Moved::Halves(halves) => {
                     aside.push((Label(index as u32), self.e.here(), halves));
-                    self.e.jump("JUMP_FORWARD")?;
+                    self.e.jump(Op::JUMP_FORWARD)?;
                 }
             }
         }
@@ -108,8 +109,8 @@ impl Assembly<'_, '_> {
             let start = self.e.here();
             self.e.set_target(jump, start);
             self.e.set_position(self.base.instructions[original.index()].position);
-            for (name, slot) in halves {
-                self.e.op(name, slot)?;
+            for (op, slot) in halves {
+                self.e.op(op, slot)?;
             }
             self.handle_like(original, start);
             self.e.jump_back(Label(jump.0 + 1))?;
@@ -139,11 +140,11 @@ impl Assembly<'_, '_> {
         match info.operand {
             Operand::Cell | Operand::Local => instruction.arg = slot(instruction.arg),
             Operand::LocalPair => {
-                let pair = [slot(instruction.arg >> 4), slot(instruction.arg & 15)];
+                let pair = local_pair(instruction.arg).map(slot);
                 if pair.iter().any(|slot| *slot > 15) {
-                    let name = |loads: bool| if loads { "LOAD_FAST" } else { "STORE_FAST" };
-                    let first = name(info.name.starts_with("LOAD"));
-                    return Moved::Halves([(first, pair[0]), (name(info.name.ends_with("LOAD_FAST")), pair[1])]);
+                    let op = |access| if access == Access::Store { Op::STORE_FAST } else { Op::LOAD_FAST };
+                    let halves = opcode::describe(instruction.opcode).accesses(instruction.arg);
+                    return Moved::Halves(halves.zip(pair).map(|((access, _), slot)| (op(access), slot)).collect());
                 }
                 instruction.arg = pair[0] << 4 | pair[1];
             }
@@ -180,22 +181,22 @@ impl Assembly<'_, '_> {
         self.e.begin_call()?;
         self.e.load_const(again)?;
         self.e.callable_loaded()?;
-        self.e.op("LOAD_FAST", exception)?;
-        self.e.op("DELETE_FAST", exception)?;
+        self.e.op(Op::LOAD_FAST, exception)?;
+        self.e.op(Op::DELETE_FAST, exception)?;
         (0..cells).try_for_each(|cell| self.e.load_closure(cell))?;
         let arguments = locals + self.key.values();
         for slot in 0..arguments {
             match self.key.bound.get(slot) {
                 Some(false) => self.e.load_const(self.py.None())?,
                 _ => {
-                    self.e.op("LOAD_FAST", slot as u32)?;
-                    self.e.op("DELETE_FAST", slot as u32)?;
+                    self.e.op(Op::LOAD_FAST, slot as u32)?;
+                    self.e.op(Op::DELETE_FAST, slot as u32)?;
                 }
             }
         }
         self.e.call((1 + cells + arguments) as u32)?;
         let end = self.e.end_try()?;
-        self.e.op("RETURN_VALUE", 0)?;
+        self.e.op(Op::RETURN_VALUE, 0)?;
         let handler = self.e.here();
         self.e.handle_driven(start, end, handler);
         let trim = trim_traceback(self.py, 1)?;
@@ -211,10 +212,10 @@ impl Assembly<'_, '_> {
             match slot {
                 Slot::Value => {
                     value -= 1;
-                    self.e.op("STORE_FAST", value)?;
+                    self.e.op(Op::STORE_FAST, value)?;
                 }
                 // Like a value that nobody reads: storing one that is NULL unbinds the local.
-                Slot::Null => self.e.op("STORE_FAST", first_value + values)?,
+                Slot::Null => self.e.op(Op::STORE_FAST, first_value + values)?,
                 _ => {}
             }
         }
@@ -228,15 +229,15 @@ impl Assembly<'_, '_> {
         }
         for (slot, bound) in stop.key.bound.iter().enumerate() {
             match bound {
-                true => self.e.op("LOAD_FAST", slot as u32)?,
+                true => self.e.op(Op::LOAD_FAST, slot as u32)?,
                 false => self.e.load_const(self.py.None())?,
             }
         }
         for value in 0..values {
-            self.e.op("LOAD_FAST", first_value + value)?;
+            self.e.op(Op::LOAD_FAST, first_value + value)?;
         }
         self.e.call(cells as u32 + first_value + values)?;
-        self.e.op("RETURN_VALUE", 0)
+        self.e.op(Op::RETURN_VALUE, 0)
     }
 }
 
@@ -244,5 +245,5 @@ impl Assembly<'_, '_> {
 enum Moved {
     Whole(Instruction),
     /// One that names two locals, whose slots there have no room in it: one instruction for each.
-    Halves([(&'static str, u32); 2]),
+    Halves(Vec<(Op, u32)>),
 }

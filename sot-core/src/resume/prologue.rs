@@ -4,11 +4,12 @@
 use pyo3::exceptions::PyStopIteration;
 use pyo3::prelude::*;
 
-use super::finish::{self, Finish, Operation, Use};
-use super::key::{Entry, ResumeKey, Slot};
-use crate::bytecode::{Code, Handler, Label, Opcodes, Position};
-use crate::codegen::{after_loop, Emitter};
-use crate::error::Flow;
+use crate::bytecode::{Code, Handler, Label, Op, Opcodes, Position};
+use crate::emit::{after_loop, Emitter};
+use crate::error::{Flow, ReasonId, Unwind};
+use crate::machine::opcode::{self, Branch, Test};
+use crate::resume_point::{refuse_result, Finish, Operation, Use};
+use crate::resume_point::{Entry, ResumeKey, Slot};
 
 /// A prologue that is written.
 pub(super) struct Prologue {
@@ -38,7 +39,7 @@ impl Prologue {
             writer.e.begin()?;
         }
         // Before 3.11 the first instruction that begins no block looks for signals.
-        let looks = !generator && !writer.e.knows("RESUME") && key.may_catch(base);
+        let looks = !generator && !writer.e.knows(Op::RESUME) && key.may_catch(base);
         let entry = if looks { Some(writer.e.begin_try()?) } else { None };
         writer.locals(code)?;
         if let Some(start) = entry {
@@ -70,22 +71,22 @@ impl Writer<'_, '_> {
     /// Locals that are not bound are given as something, and cells have their own slots.
     fn locals(&mut self, code: &Code) -> Flow<()> {
         for (slot, _) in self.key.bound.iter().enumerate().filter(|(_, bound)| !**bound) {
-            self.e.op("DELETE_FAST", slot as u32)?;
+            self.e.op(Op::DELETE_FAST, slot as u32)?;
         }
         for &(cell, bound) in &self.key.hidden {
             let slot = code.deref_arg(cell);
             if bound {
                 self.load_values(1)?;
-                self.e.op("STORE_FAST", slot)?;
+                self.e.op(Op::STORE_FAST, slot)?;
             } else {
-                self.e.op("DELETE_FAST", slot)?;
+                self.e.op(Op::DELETE_FAST, slot)?;
             }
         }
         Ok(())
     }
 
     fn stack(&mut self) -> Flow<()> {
-        let has_null = self.e.knows("PUSH_NULL");
+        let has_null = self.e.knows(Op::PUSH_NULL);
         let mut null_below = false;
         for slot in &self.key.stack {
             match slot {
@@ -102,11 +103,11 @@ impl Writer<'_, '_> {
                     self.load_values(self.e.raised_width())?;
                     self.e.begin_handling(start)?;
                 }
-                Slot::Try(handler) => self.jump("SETUP_FINALLY", *handler)?,
-                Slot::Fallen => self.e.op("BEGIN_FINALLY", 0)?,
+                Slot::Try(handler) => self.jump(Op::SETUP_FINALLY, *handler)?,
+                Slot::Fallen => self.e.op(Op::BEGIN_FINALLY, 0)?,
                 Slot::ReturnTo(label) => {
-                    let call = self.e.jump("CALL_FINALLY")?;
-                    self.jump("JUMP_ABSOLUTE", *label)?;
+                    let call = self.e.jump(Op::CALL_FINALLY)?;
+                    self.jump(Op::JUMP_ABSOLUTE, *label)?;
                     self.e.land(call);
                 }
             }
@@ -120,7 +121,7 @@ impl Writer<'_, '_> {
             Entry::Next => {
                 let start = self.begin()?;
                 self.raises_since(start);
-                self.jump("JUMP_FORWARD", at)
+                self.jump(Op::JUMP_FORWARD, at)
             }
             Entry::Yield => {
                 self.load_values(1)?;
@@ -147,14 +148,14 @@ impl Writer<'_, '_> {
                     self.finish(finish)?;
                 }
                 self.raises_since(if is_next { Label(call.0 + 1) } else { start });
-                self.jump("JUMP_FORWARD", Label(at.0 + 1))
+                self.jump(Op::JUMP_FORWARD, Label(at.0 + 1))
             }
             Entry::Finish(finish) => {
                 let start = self.begin()?;
                 self.call = Some(self.e.here());
                 self.finish(finish)?;
                 self.raises_since(start);
-                self.jump("JUMP_FORWARD", Label(at.0 + 1))
+                self.jump(Op::JUMP_FORWARD, Label(at.0 + 1))
             }
         }
     }
@@ -188,18 +189,18 @@ impl Writer<'_, '_> {
     /// yields before one of its own.
     fn jump_to_yield(&mut self) -> Flow<()> {
         let at = self.key.at;
-        if Opcodes::get(self.py).name(self.base.instructions[at.index()].opcode) != "YIELD_FROM" {
-            return self.jump("JUMP_FORWARD", at);
+        if !Opcodes::get(self.py).is(self.base.instructions[at.index()].opcode, Op::YIELD_FROM) {
+            return self.jump(Op::JUMP_FORWARD, at);
         }
-        self.e.op("YIELD_VALUE", 0)?;
-        self.e.op("YIELD_FROM", 0)?;
-        self.jump("JUMP_FORWARD", Label(at.0 + 1))
+        self.e.op(Op::YIELD_VALUE, 0)?;
+        self.e.op(Op::YIELD_FROM, 0)?;
+        self.jump(Op::JUMP_FORWARD, Label(at.0 + 1))
     }
 
     fn load_values(&mut self, count: u32) -> Flow<()> {
         for _ in 0..count {
-            self.e.op("LOAD_FAST", self.slot)?;
-            self.e.op("DELETE_FAST", self.slot)?;
+            self.e.op(Op::LOAD_FAST, self.slot)?;
+            self.e.op(Op::DELETE_FAST, self.slot)?;
             self.slot += 1;
         }
         Ok(())
@@ -220,27 +221,27 @@ impl Writer<'_, '_> {
             // What comes instead of a next item was caught.
             Finish::Keep | Finish::Next => Ok(()),
             Finish::Begin => self.begin_block(),
-            Finish::Drop => self.e.op("POP_TOP", 0),
+            Finish::Drop => self.e.op(Op::POP_TOP, 0),
             Finish::Pair => self.e.pair(),
             Finish::Made => {
                 let is_none = self.e.jump_if_is(self.py.None())?;
-                let refuse = finish::refuse_result(self.py)?;
+                let refuse = refuse_result(self.py)?;
                 self.e.call_on_top(refuse)?;
                 self.e.land(is_none);
-                self.e.op("POP_TOP", 0)
+                self.e.op(Op::POP_TOP, 0)
             }
             Finish::Answer(answer, then) => {
                 let check = answer.check(self.py)?;
                 self.e.call_on_top(check)?;
                 match then {
                     Use::Leave => Ok(()),
-                    Use::Not => self.e.op("UNARY_NOT", 0),
+                    Use::Not => self.e.op(Op::UNARY_NOT, 0),
                     Use::Branch => self.branch(),
                 }
             }
             Finish::Apply(arguments) => {
                 // What is finished comes before the call, which may break the graph itself.
-                self.e.op("NOP", 0)?;
+                self.e.op(Op::NOP, 0)?;
                 self.e.call(arguments)?;
                 self.applies = Some(Label(self.e.here().0 - 1));
                 Ok(())
@@ -248,7 +249,7 @@ impl Writer<'_, '_> {
             Finish::Operator(operation) => self.go_on_asking(operation),
             Finish::Test(operation) => {
                 self.go_on_asking(operation)?;
-                self.e.op("TO_BOOL", 0)
+                self.e.op(Op::TO_BOOL, 0)
             }
         }
     }
@@ -257,12 +258,12 @@ impl Writer<'_, '_> {
     fn go_on_asking(&mut self, operation: Operation) -> Flow<()> {
         let declined = self.e.jump_if_is(self.py.NotImplemented())?;
         self.e.bury()?;
-        self.e.op("POP_TOP", 0)?;
-        self.e.op("POP_TOP", 0)?;
-        let done = self.e.jump("JUMP_FORWARD")?;
+        self.e.op(Op::POP_TOP, 0)?;
+        self.e.op(Op::POP_TOP, 0)?;
+        let done = self.e.jump(Op::JUMP_FORWARD)?;
         self.e.land(declined);
-        self.e.op("POP_TOP", 0)?;
-        self.e.op("BUILD_TUPLE", 2)?;
+        self.e.op(Op::POP_TOP, 0)?;
+        self.e.op(Op::BUILD_TUPLE, 2)?;
         let rest = operation.rest(self.py)?;
         self.e.call_on_top(rest)?;
         self.e.land(done);
@@ -275,21 +276,23 @@ impl Writer<'_, '_> {
         let handler = self.base.instructions[at.index()].target.unwrap_or(at);
         // One of the values, which have been loaded.
         let top = self.slot - 1;
-        self.e.op("STORE_FAST", top)?;
-        self.jump("SETUP_FINALLY", handler)?;
-        self.e.op("LOAD_FAST", top)?;
-        self.e.op("DELETE_FAST", top)
+        self.e.op(Op::STORE_FAST, top)?;
+        self.jump(Op::SETUP_FINALLY, handler)?;
+        self.e.op(Op::LOAD_FAST, top)?;
+        self.e.op(Op::DELETE_FAST, top)
     }
 
     /// What the branch does, with a bool on top of the stack.
     fn branch(&mut self) -> Flow<()> {
         let at = self.key.at;
         let branch = self.base.instructions[at.index()];
-        let name = Opcodes::get(self.py).name(branch.opcode);
-        let jump = self.e.jump_if(name.contains("TRUE"))?;
+        let Some(Branch { test: Test::Truth(truth), keeps }) = opcode::describe(branch.opcode).branch else {
+            return Err(Unwind::fallback(ReasonId::CannotRestore, "a branch that does not ask for a truth"));
+        };
+        let jump = self.e.jump_if(truth)?;
         self.outward.push((Label(jump as u32), branch.target.unwrap_or(at)));
-        if name.ends_with("OR_POP") {
-            self.e.op("POP_TOP", 0)?;
+        if keeps {
+            self.e.op(Op::POP_TOP, 0)?;
         }
         Ok(())
     }
@@ -298,16 +301,16 @@ impl Writer<'_, '_> {
     fn unless_stopped(&mut self, start: Label) -> Flow<()> {
         let after = after_loop(&self.base.instructions[self.key.at.index()])?;
         let end = self.e.end_try()?;
-        let done = self.e.jump("JUMP_FORWARD")?;
+        let done = self.e.jump(Op::JUMP_FORWARD)?;
         self.e.begin_handler(start, end, self.key.depth())?;
         self.e.load_const(self.py.get_type::<PyStopIteration>().into_any().unbind())?;
         let other = self.e.jump_unless_matches()?;
         for _ in 0..self.e.raised_width() {
-            self.e.op("POP_TOP", 0)?;
+            self.e.op(Op::POP_TOP, 0)?;
         }
-        self.e.op("POP_EXCEPT", 0)?;
-        self.e.op("POP_TOP", 0)?;
-        self.jump("JUMP_FORWARD", after)?;
+        self.e.op(Op::POP_EXCEPT, 0)?;
+        self.e.op(Op::POP_TOP, 0)?;
+        self.jump(Op::JUMP_FORWARD, after)?;
         self.e.land(other);
         self.e.decline()?;
         self.e.land(done);
@@ -315,8 +318,8 @@ impl Writer<'_, '_> {
     }
 
     /// A jump into the original code.
-    fn jump(&mut self, name: &str, target: Label) -> Flow<()> {
-        let jump = self.e.jump(name)?;
+    fn jump(&mut self, op: Op, target: Label) -> Flow<()> {
+        let jump = self.e.jump(op)?;
         self.outward.push((Label(jump as u32), target));
         Ok(())
     }

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 
 use super::{Entry, Finish, ResumeKey, Slot, Target};
-use crate::bytecode::{stack_effect, Code, Instruction, Label, Opcodes, Operand};
-use crate::codegen::after_loop;
+use crate::bytecode::{stack_effect, Code, Instruction, Label, Op, Opcodes};
+use crate::emit::after_loop;
+use crate::machine::opcode::{self, Access, AtBreak, Description, Locals, Movement};
 
 /// Where such a round ends, and what goes on there.
 pub struct Stop {
@@ -119,7 +120,6 @@ impl State {
 struct Walk<'a, 'py> {
     py: Python<'py>,
     code: &'a Code,
-    opcodes: &'static Opcodes,
     begin: Vec<Slot>,
     loops: BTreeMap<Label, Label>,
     /// The variables of comprehensions.
@@ -134,8 +134,7 @@ struct Walk<'a, 'py> {
 pub fn ends(py: Python<'_>, code: &Code, key: &ResumeKey) -> Vec<ResumeKey> {
     let Some((place, stack)) = begin(key) else { return Vec::new() };
     let loops = loops_around(code, place);
-    let opcodes = Opcodes::get(py);
-    let steps = |head: Label| opcodes.name(code.instructions[head.index()].opcode) == "FOR_ITER";
+    let steps = |head: Label| describe(&code.instructions[head.index()]).at_break == AtBreak::Advance;
     // An iterator is advanced at the end of a round.
     let ends: BTreeSet<Label> = loops.keys().map(|head| Label(head.0 + u32::from(steps(*head)))).collect();
     let runs_again = ends.contains(&place) && code.instructions[place.index()].target.is_some();
@@ -145,12 +144,12 @@ pub fn ends(py: Python<'_>, code: &Code, key: &ResumeKey) -> Vec<ResumeKey> {
     let locals = key.bound.iter().map(|bound| if *bound { BOUND } else { UNBOUND }).collect();
     let state = State { stack: Some((0..stack.len()).map(Lying::Begun).collect()), locals };
     let (states, work) = (BTreeMap::from([(place, state)]), BTreeSet::from([place]));
-    let clears = |instruction: &&Instruction| opcodes.name(instruction.opcode) == "LOAD_FAST_AND_CLEAR";
-    let cleared: HashSet<u32> = code.instructions.iter().filter(clears).map(|instruction| instruction.arg).collect();
-    if keeps_locals_in_cells(code, opcodes) {
+    let clears = |(access, slot)| (access == Access::Clear).then_some(slot);
+    let cleared: HashSet<u32> = code.instructions.iter().flat_map(accesses).filter_map(clears).collect();
+    if keeps_locals_in_cells(code) {
         return Vec::new();
     }
-    let mut walk = Walk { py, code, opcodes, begin: stack, loops, cleared, states, work, ends };
+    let mut walk = Walk { py, code, begin: stack, loops, cleared, states, work, ends };
     for slot in walk.begin.clone() {
         if let Slot::Try(handler) = slot {
             let locals = walk.locals_raised(&walk.states[&place].locals, place, handler);
@@ -169,22 +168,24 @@ pub fn ends(py: Python<'_>, code: &Code, key: &ResumeKey) -> Vec<ResumeKey> {
     keys.unwrap_or_default()
 }
 
-/// The locals that an instruction writes.
-fn written(instruction: &Instruction, opcodes: &Opcodes) -> Vec<u32> {
-    let info = opcodes.info(instruction.opcode);
-    let (first, second) = (instruction.arg >> 4, instruction.arg & 15);
-    match (info.operand, info.name.as_str()) {
-        (Operand::Local, "DELETE_FAST" | "LOAD_FAST_AND_CLEAR" | "STORE_FAST") => vec![instruction.arg],
-        (Operand::LocalPair, "STORE_FAST_STORE_FAST") => vec![first, second],
-        (Operand::LocalPair, "STORE_FAST_LOAD_FAST") => vec![first],
-        _ => Vec::new(),
-    }
+fn describe(instruction: &Instruction) -> &'static Description {
+    opcode::describe(instruction.opcode)
+}
+
+/// What an instruction does with local variables, and with which.
+fn accesses(instruction: &Instruction) -> impl Iterator<Item = (Access, u32)> {
+    describe(instruction).accesses(instruction.arg)
+}
+
+/// The locals that an instruction binds or unbinds.
+fn written(instruction: &Instruction) -> impl Iterator<Item = (Access, u32)> {
+    accesses(instruction).filter(|(access, _)| *access != Access::Load)
 }
 
 /// Whether the slot of a cell is a local's, too, as where a function captures the variable of a comprehension.
-fn keeps_locals_in_cells(code: &Code, opcodes: &Opcodes) -> bool {
+fn keeps_locals_in_cells(code: &Code) -> bool {
     let is_cell = |slot: u32| code.varnames.get(slot as usize).is_some_and(|name| code.cellvars.contains(name));
-    code.instructions.iter().any(|instruction| written(instruction, opcodes).into_iter().any(is_cell))
+    code.instructions.iter().flat_map(written).any(|(_, slot)| is_cell(slot))
 }
 
 impl Walk<'_, '_> {
@@ -212,27 +213,30 @@ impl Walk<'_, '_> {
         let code = self.code;
         let Some(before) = self.states.get(&at).cloned() else { return };
         let instruction = &code.instructions[at.index()];
-        let name = self.opcodes.name(instruction.opcode).to_owned();
+        let description = describe(instruction);
         if let Some(handler) = code.handler_at(at) {
             self.enter(at, handler.target, State { stack: None, ..before.clone() });
         }
-        let locals = self.locals_behind(&before, instruction, &name);
-        let behind = |walk: &Self, jump| {
-            before.stack.clone().and_then(|stack| walk.stack_behind(stack, instruction, &name, jump))
-        };
+        let locals = self.locals_behind(&before, instruction);
+        let behind =
+            |walk: &Self, jump| before.stack.clone().and_then(|stack| walk.stack_behind(stack, instruction, jump));
         if let Some(target) = instruction.target {
             // What cleans up behind a loop is for CPython's own use.
-            let exit = if name == "FOR_ITER" { after_loop(instruction).unwrap_or(target) } else { target };
+            let exit = if description.movement == Movement::Advance {
+                after_loop(instruction).unwrap_or(target)
+            } else {
+                target
+            };
             let stack = behind(self, true);
-            let locals =
-                if name.starts_with("SETUP_") { self.locals_raised(&locals, at, target) } else { locals.clone() };
+            let begins_block = matches!(description.movement, Movement::BeginBlock | Movement::EnterWith);
+            let locals = if begins_block { self.locals_raised(&locals, at, target) } else { locals.clone() };
             self.enter(at, exit, State { stack, locals });
         }
-        if self.opcodes.info(instruction.opcode).falls_through {
-            let stack = behind(self, false).map(|stack| match name.as_str() {
-                "LOAD_FAST_AND_CLEAR" => self.saved(stack, &before, instruction.arg),
-                _ => stack,
-            });
+        if Opcodes::get(self.py).info(instruction.opcode).falls_through {
+            let cleared = description.locals == Locals::One(Access::Clear);
+            let stack =
+                behind(self, false)
+                    .map(|stack| if cleared { self.saved(stack, &before, instruction.arg) } else { stack });
             self.enter(at, Label(at.0 + 1), State { stack, locals });
         }
     }
@@ -240,21 +244,22 @@ impl Walk<'_, '_> {
     /// What is known in a handler that a block begins (3.8 to 3.10), by what may be written before it is entered.
     fn locals_raised(&self, locals: &[Bound], from: Label, handler: Label) -> Vec<Bound> {
         let mut locals = locals.to_vec();
-        let name = |instruction: &Instruction| self.opcodes.name(instruction.opcode);
+        let opcodes = Opcodes::get(self.py);
         for index in from.index()..handler.index() {
             let instruction = &self.code.instructions[index];
-            let (is_store, next) = (name(instruction).starts_with("STORE_FAST"), &self.code.instructions[index + 1..]);
+            let next = &self.code.instructions[index + 1..];
             // What `except ... as name` binds is deleted before an exception leaves its body.
-            let is_deleted =
-                next.first().is_some_and(|next| name(next) == "DELETE_FAST" && next.arg == instruction.arg);
-            let names_exception =
-                matches!(next, [pop, setup, ..] if name(pop) == "POP_TOP" && name(setup) == "SETUP_FINALLY");
-            if is_store && (is_deleted || names_exception) {
-                continue;
-            }
-            for slot in written(instruction, self.opcodes) {
+            let is_deleted = next.first().is_some_and(|next| {
+                describe(next).locals == Locals::One(Access::Delete) && next.arg == instruction.arg
+            });
+            let names_exception = matches!(next, [pop, setup, ..] if opcodes.is(pop.opcode, Op::POP_TOP)
+                && describe(setup).movement == Movement::BeginBlock);
+            for (access, slot) in written(instruction) {
+                if access == Access::Store && (is_deleted || names_exception) {
+                    continue;
+                }
                 if let Some(local) = locals.get_mut(slot as usize) {
-                    *local = local.merge(if is_store { BOUND } else { UNBOUND });
+                    *local = local.merge(if access == Access::Store { BOUND } else { UNBOUND });
                 }
             }
         }
@@ -268,13 +273,13 @@ impl Walk<'_, '_> {
         stack
     }
 
-    fn locals_behind(&self, before: &State, instruction: &Instruction, name: &str) -> Vec<Bound> {
+    fn locals_behind(&self, before: &State, instruction: &Instruction) -> Vec<Bound> {
         let mut locals = before.locals.clone();
-        for (depth, slot) in written(instruction, self.opcodes).into_iter().enumerate() {
+        for (depth, (access, slot)) in written(instruction).enumerate() {
             let Some(local) = locals.get_mut(slot as usize) else { continue };
             let value = before.stack.as_ref().map(|stack| stack.len().checked_sub(depth + 1).map(|at| stack[at]));
             *local = match value.flatten() {
-                _ if !name.starts_with("STORE_FAST") => UNBOUND,
+                _ if access != Access::Store => UNBOUND,
                 Some(Lying::Saved(local)) => local,
                 Some(Lying::Begun(at)) if self.begin[at] == Slot::Null => UNBOUND,
                 None if self.cleared.contains(&slot) => UNSURE,
@@ -285,66 +290,68 @@ impl Walk<'_, '_> {
     }
 
     /// The stack behind the instruction; `None` if that is not known.
-    fn stack_behind(
-        &self,
-        mut stack: Vec<Lying>,
-        instruction: &Instruction,
-        name: &str,
-        jump: bool,
-    ) -> Option<Vec<Lying>> {
+    fn stack_behind(&self, mut stack: Vec<Lying>, instruction: &Instruction, jump: bool) -> Option<Vec<Lying>> {
         let is_block = |lying: &Lying| match lying {
             Lying::Block => true,
             Lying::Begun(at) => matches!(self.begin[*at], Slot::Try(_)),
             _ => false,
         };
-        let pop = |stack: &mut Vec<Lying>| match stack.pop()? {
-            Lying::Block => None,
-            Lying::Begun(at) => matches!(self.begin[at], Slot::Value | Slot::Null).then_some(()),
-            _ => Some(()),
-        };
-        match (name, jump) {
-            ("SETUP_FINALLY" | "SETUP_WITH" | "SETUP_ASYNC_WITH", true) => return None,
-            ("SETUP_FINALLY", _) => stack.push(Lying::Block),
-            ("SETUP_WITH", _) => {
-                pop(&mut stack)?;
+        let movement = describe(instruction).movement;
+        match movement {
+            Movement::BeginBlock | Movement::EnterWith if jump => return None,
+            Movement::BeginBlock => stack.push(Lying::Block),
+            Movement::EnterWith => {
+                self.pop(&mut stack)?;
                 stack.extend([Lying::Item, Lying::Block, Lying::Item]);
             }
-            ("POP_BLOCK", _) => {
+            Movement::EndBlock => {
                 let block = stack.iter().rposition(is_block)?;
                 stack.remove(block);
             }
-            ("POP_EXCEPT", _) => match stack.pop()? {
+            Movement::EndHandling => match stack.pop()? {
                 Lying::Begun(at) if self.begin[at] == Slot::Handling => {}
                 _ => return None,
             },
-            ("FOR_ITER", true) => pop(&mut stack)?,
-            ("FOR_ITER", _) => stack.push(Lying::Given),
-            ("SWAP", _) => {
+            Movement::Advance if jump => self.pop(&mut stack)?,
+            Movement::Advance => stack.push(Lying::Given),
+            Movement::Swap => {
                 let (top, other) = (stack.len().checked_sub(1)?, stack.len().checked_sub(instruction.arg as usize)?);
                 stack.swap(top, other);
             }
-            _ => {
-                let effect = match (name, jump) {
-                    // CPython 3.8 counts what its `finally` bodies find on the stack as more than it is in each case.
-                    ("BEGIN_FINALLY" | "WITH_CLEANUP_START", _) | ("CALL_FINALLY", true) => 1,
-                    ("CALL_FINALLY", false) => 0,
-                    ("END_FINALLY" | "POP_FINALLY", _) => -1,
-                    _ => stack_effect(self.py, instruction.opcode, instruction.arg, jump).ok()?,
-                };
-                for _ in effect..0 {
-                    pop(&mut stack)?;
-                }
-                stack.extend((0..effect).map(|_| Lying::Item));
+            Movement::Counted { next, jump: jumps } => self.move_by(&mut stack, if jump { jumps } else { next })?,
+            Movement::Effect | Movement::Call => {
+                let effect = stack_effect(self.py, instruction.opcode, instruction.arg, jump).ok()?;
+                self.move_by(&mut stack, effect)?;
                 // The result of a call lies where the NULL of the call did. Others are what a comprehension's variables were.
-                if let Some(Lying::Begun(at)) = stack.last().filter(|_| effect < 0 && name.starts_with("CALL")) {
-                    if self.begin[*at] == Slot::Null {
-                        stack.pop();
-                        stack.push(Lying::Item);
+                match stack.last_mut() {
+                    Some(last @ &mut Lying::Begun(at))
+                        if effect < 0 && movement == Movement::Call && self.begin[at] == Slot::Null =>
+                    {
+                        *last = Lying::Item;
                     }
+                    _ => {}
                 }
             }
         }
         Some(stack)
+    }
+
+    /// Takes an item off the stack; `None` if that is not sure to be one.
+    fn pop(&self, stack: &mut Vec<Lying>) -> Option<()> {
+        match stack.pop()? {
+            Lying::Block => None,
+            Lying::Begun(at) => matches!(self.begin[at], Slot::Value | Slot::Null).then_some(()),
+            _ => Some(()),
+        }
+    }
+
+    /// So many items come, or go.
+    fn move_by(&self, stack: &mut Vec<Lying>, effect: i32) -> Option<()> {
+        for _ in effect..0 {
+            self.pop(stack)?;
+        }
+        stack.extend((0..effect).map(|_| Lying::Item));
+        Some(())
     }
 
     fn enter(&mut self, from: Label, at: Label, state: State) {

@@ -9,19 +9,19 @@ use crate::cache::{CodeCache, Entry};
 use crate::codegen::{CodeGen, NewCode};
 use crate::cpython::{self, FreshFrame};
 use crate::error::{Flow, PlannedBreak, Reason, ReasonId, Unwind};
-use crate::executor::{BreakPoint, CodeUnit, Exit, Frame, OpcodeExecutor, Refusals, ValuePolicy};
 use crate::log;
-use crate::opcode::OpcodeSet;
-use crate::runtime::Runtime;
+use crate::machine::executor::{BreakPoint, CodeUnit, Exit, Frame, OpcodeExecutor, Refusals, ValuePolicy};
+use crate::machine::opcode::OpcodeSet;
+use crate::machine::runtime::Runtime;
+use crate::machine::variable::VarId;
 use crate::stats;
 use crate::tracker::Tracker;
-use crate::variable::VarId;
 
 use super::always_compiles;
 use super::mortals;
 use super::report::{self, report};
-use super::resume_source::ResumeSource;
 use super::turn::TranslatingHere;
+use crate::resume::ResumeSource;
 
 /// `CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR`
 const RESUMABLE: u32 = 0x20 | 0x80 | 0x200;

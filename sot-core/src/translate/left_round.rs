@@ -8,15 +8,15 @@ use crate::bytecode::BytecodeError;
 use crate::cache::{self, CodeCache};
 use crate::cpython::{self, FreshFrame};
 use crate::error::{Flow, Location, Reason, ReasonId};
-use crate::executor::CodeUnit;
 use crate::guard::Guards;
 use crate::log;
+use crate::machine::executor::CodeUnit;
 use crate::resume::{self, Entry, ResumeKey, Stop, Target};
 use crate::tracker::Trackers;
 
-use super::marks::{cache_of, untranslated};
 use super::report::count_break;
-use super::resume_source::ResumeSource;
+use crate::cache::{cache_of, untranslated};
+use crate::resume::ResumeSource;
 
 /// So many translations in a loop are made in any case,
 const ENOUGH: u32 = 6;

@@ -5,9 +5,9 @@ use std::rc::Rc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple, PyType};
-use sot_core::backend::{Backend, CallKind};
+use sot_core::backend::Backend;
 use sot_core::builtin;
-use sot_core::codegen::CodeGen;
+use sot_core::bytecode::Op;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
@@ -15,8 +15,10 @@ use sot_core::graph::export_folder;
 use sot_core::guard::{Identity, Test};
 use sot_core::side_effects::Effect;
 use sot_core::tracker::{Key, Tracker, TrackerId};
+use sot_core::variable::Rebuild;
 use sot_core::variable::{VarId, Variable};
 
+use crate::backend::calls::layer::LAYER;
 use crate::backend::calls::marks;
 use crate::backend::PaddleBackend;
 
@@ -178,7 +180,7 @@ impl LayerVariable {
         let name = cpython::type_name(&layer.get_type());
         let before = self.read_state(cx)?;
         let follow = |cx: &mut OpcodeExecutor<'_>| self.call_followed(cx, this, args);
-        let result = cx.call_graph_or_follow((CallKind::Layer, &layer), &name, args, follow)?;
+        let result = cx.call_graph_or_follow((LAYER, &layer), &name, args, follow)?;
         if before != self.read_state(cx)? {
             // Some layers settle an attribute at their first call. So may others that the trace comes to yet.
             cx.graph.is_stale = true;
@@ -360,10 +362,10 @@ impl Variable for LayerVariable {
     }
 
     /// Another layer like the one made in the trace, which has settings only, or is a container of what is there already.
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
-        let py = cg.cx.py;
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
+        let py = cg.py();
         if let Some(parts) = &self.made_of {
-            if self.is_changed(cg.cx, this)? {
+            if self.is_changed(cg.cx_mut(), this)? {
                 return Err(Unwind::fallback(ReasonId::CannotRestore, "a container of layers that was written to"));
             }
             let class = self.object.bind(py).get_type().into_any().unbind();
@@ -373,7 +375,7 @@ impl Variable for LayerVariable {
             }
             let count = parts.layers.len() as u32;
             if parts.as_list {
-                cg.op("BUILD_LIST", count)?;
+                cg.op(Op::BUILD_LIST, count)?;
             }
             return cg.end_call(if parts.as_list { 1 } else { count });
         }

@@ -10,8 +10,8 @@ use std::any::Any;
 use std::rc::Rc;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyString};
-use sot_core::backend::{CallKind, TensorAttribute, TensorMeta};
+use pyo3::types::PyString;
+use sot_core::backend::{CallKind, TensorAttribute, TensorMeta, WrittenAttribute};
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, BinaryOp, CallArgs, CompareOp, Name, OpcodeExecutor, UnaryOp};
@@ -87,7 +87,8 @@ impl TensorVariable {
         match &self.source {
             Source::Computed(symbol) | Source::Written(symbol, _) => Ok(*symbol),
             Source::External(_) if self.is_switched => {
-                let text = "a tensor from outside is used whose stop_gradient was changed before";
+                let changed = self.meta.gradient.attribute.map_or("flow of gradients", |(name, _)| name);
+                let text = format!("a tensor from outside is used whose {changed} was changed before");
                 Err(Unwind::break_graph(ReasonId::UnsupportedMutation, text))
             }
             Source::External(object) => {
@@ -208,22 +209,28 @@ impl TensorVariable {
         Ok(answer)
     }
 
-    /// `this.stop_gradient = stop`. Gradients that begin at a result of the graph end the graph; what becomes of a tensor from
-    /// outside is written to it when the graph has run, and ends the graph where it is used meanwhile.
-    fn set_stop_gradient(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, value: VarId, stop: bool) -> Flow<bool> {
-        if stop == self.meta.stop_gradient {
+    /// Writes an attribute that says whether gradients flow through the tensor. Gradients that begin at a result of the graph end the
+    /// graph. To a tensor from outside the attribute is written when the graph has run; its use in between ends the graph.
+    fn set_gradient(
+        &self,
+        cx: &mut OpcodeExecutor<'_>,
+        this: VarId,
+        (name, value): (&Name, VarId),
+        (flows, stopped_by): (bool, &str),
+    ) -> Flow<bool> {
+        if flows == self.meta.gradient.flows {
             return Ok(true);
         }
         match &self.source {
-            Source::Computed(_) if stop => {
-                let stopped = self.call_method(cx, this, "detach", &[])?;
+            Source::Computed(_) if !flows => {
+                let stopped = self.call_method(cx, this, stopped_by, &[])?;
                 let payload = cx.vars.get(stopped);
                 cx.vars.set(this, payload);
             }
             Source::External(object) => {
                 let source = Source::External(object.clone_ref(cx.py));
-                let meta = TensorMeta { stop_gradient: stop, ..self.meta.clone() };
-                cx.effects.set_attribute(this, &"stop_gradient".into(), Some(value));
+                let meta = TensorMeta { gradient: self.meta.gradient.with(flows), ..self.meta.clone() };
+                cx.effects.set_attribute(this, name, Some(value));
                 cx.vars.set(this, Rc::new(TensorVariable { source, meta, is_switched: true }));
             }
             Source::Computed(_) | Source::Written(..) => return Ok(false),
@@ -430,17 +437,17 @@ impl Variable for TensorVariable {
 
     fn set_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, value: Option<VarId>) -> Flow<()> {
         let known = value.map(|value| cx.known(value)).transpose()?.flatten();
-        match (&**name, value, known) {
-            ("stop_gradient", Some(value), Some(stop))
-                if stop.is_instance_of::<PyBool>() && self.set_stop_gradient(cx, this, value, stop.is_truthy()?)? =>
+        match (cx.runtime.backend.written_attribute(name, known.as_ref())?, value) {
+            (WrittenAttribute::Gradient { flows, stopped_by }, Some(value))
+                if self.set_gradient(cx, this, (name, value), (flows, stopped_by))? =>
             {
                 return Ok(());
             }
-            ("grad", Some(value), Some(none)) if none.is_none() && self.object().is_some() => {
-                cx.effects.set_attribute(this, name, Some(value));
+            (WrittenAttribute::OfOutside, Some(_)) if self.object().is_some() => {
+                cx.effects.set_attribute(this, name, value);
                 return Ok(());
             }
-            ("name", Some(_), Some(text)) if text.is_instance_of::<PyString>() && self.is_one(cx) => {
+            (WrittenAttribute::OfOneObject, Some(_)) if self.is_one(cx) => {
                 cx.effects.set_attribute(this, name, value);
                 return Ok(());
             }

@@ -10,13 +10,13 @@ use std::collections::HashSet;
 
 use super::hand_over::{instruction_at, Break, Item, Side, Value};
 use super::{CodeGen, NewCode};
-use crate::bytecode::{Instruction, Label, Opcodes};
+use crate::bytecode::{Instruction, Label, Op};
 use crate::error::{Flow, ReasonId, Unwind};
-use crate::executor::{Block, BreakPoint, Checkpoint};
+use crate::machine::executor::{Block, BreakPoint, Checkpoint};
+use crate::machine::variable::VarId;
+use crate::resume::ResumeSource;
 use crate::resume::{self, Entry, Finish};
 use crate::tracker::Tracker;
-use crate::translate::ResumeSource;
-use crate::variable::VarId;
 
 impl Break<'_, '_> {
     fn instruction(&self) -> Instruction {
@@ -120,9 +120,9 @@ impl CodeGen<'_, '_> {
             // that raises it again adds no entry of its own.
             let trim = resume::trim_traceback(self.cx.py, level)?;
             self.begin_call(|cg| cg.load_const(trim))?;
-            self.op("LOAD_FAST", exception)?;
+            self.op(Op::LOAD_FAST, exception)?;
             self.end_call(1)?;
-            self.op("POP_TOP", 0)?;
+            self.op(Op::POP_TOP, 0)?;
         }
         let depth = catcher(frame).unwrap_or(0);
         let stack = self.layout(frame, depth);
@@ -244,7 +244,7 @@ impl CodeGen<'_, '_> {
             let made = matches!(self.cx.trackers.get(self.cx.vars.tracker(class)), Tracker::Made(_));
             if made && !self.root.code.varnames[..arguments].contains(&self.root.code.cellvars[index]) {
                 self.load(class)?;
-                self.emitter.cell_op("STORE_DEREF", index)?;
+                self.emitter.cell_op(Op::STORE_DEREF, index)?;
             }
         }
         Ok(())
@@ -262,9 +262,9 @@ impl CodeGen<'_, '_> {
         for (cell, index) in cells {
             if let Some(contents) = self.cx.vars.get(cell).children().first().copied() {
                 self.load(contents)?;
-                self.emitter.cell_op("STORE_DEREF", index)?;
+                self.emitter.cell_op(Op::STORE_DEREF, index)?;
             } else if self.root.code.varnames[..arguments].contains(&self.root.code.cellvars[index]) {
-                self.emitter.cell_op("DELETE_DEREF", index)?;
+                self.emitter.cell_op(Op::DELETE_DEREF, index)?;
             }
         }
         Ok(())
@@ -280,10 +280,6 @@ impl CodeGen<'_, '_> {
             _ => (place, Entry::Next),
         };
         self.hand_over(of, &Side { place, entry, stack, raised: None })
-    }
-
-    pub(super) fn opcode_name(&self, instruction: &Instruction) -> String {
-        Opcodes::get(self.cx.py).name(instruction.opcode).to_owned()
     }
 }
 

@@ -2,13 +2,15 @@
 
 use super::super::hand_over::{Break, Item};
 use super::super::native::NativeFrames;
-use super::super::{after_loop, CodeGen};
+use super::super::CodeGen;
 use super::cannot;
-use crate::bytecode::{Instruction, Label};
+use crate::bytecode::{Instruction, Label, Op};
+use crate::emit::after_loop;
 use crate::error::Flow;
-use crate::executor::{object_model, BookkeepingVariable, CallArgs, Checkpoint};
+use crate::machine::executor::{object_model, BookkeepingVariable, CallArgs, Checkpoint};
+use crate::machine::opcode::{self, AtBreak};
+use crate::machine::variable::VarId;
 use crate::resume;
-use crate::variable::VarId;
 
 impl CodeGen<'_, '_> {
     pub(super) fn break_here(&mut self, of: &Break<'_, '_>) -> Flow<()> {
@@ -18,38 +20,31 @@ impl CodeGen<'_, '_> {
             return self.go_on(of, frame.at, &stack);
         }
         let (instruction, next) = (of.instruction(), Label(frame.at.0 + 1));
-        let name = self.opcode_name(&instruction);
-        match name.as_str() {
-            "FOR_ITER" => self.break_at_loop_head(of, &instruction, next),
-            "SETUP_WITH" => self.break_at_with(of, &instruction, next),
-            "WITH_EXCEPT_START" => self.break_at_exit(of, next),
-            "WITH_CLEANUP_START" => self.break_at_cleanup(of, next),
-            "RAISE_VARARGS" | "RERAISE" | "END_FINALLY" => self.break_at_raise(of, &instruction, &name),
-            _ => self.break_at_operation(of, &instruction, &name, next),
+        match opcode::describe(instruction.opcode).at_break {
+            AtBreak::Advance => self.break_at_loop_head(of, &instruction, next),
+            AtBreak::EnterWith => self.break_at_with(of, &instruction, next),
+            AtBreak::ExitWith => self.break_at_exit(of, next),
+            AtBreak::CleanUp => self.break_at_cleanup(of, next),
+            AtBreak::Raise => self.break_at_raise(of, &instruction, true),
+            AtBreak::RaiseAgain => self.break_at_raise(of, &instruction, false),
+            AtBreak::Run => self.break_at_operation(of, &instruction, next),
         }
     }
 
     /// An instruction that takes operands and leaves results, or asks one where to go on.
-    fn break_at_operation(
-        &mut self,
-        of: &Break<'_, '_>,
-        instruction: &Instruction,
-        name: &str,
-        next: Label,
-    ) -> Flow<()> {
-        let frame = of.at.innermost();
-        let depth = frame.stack.len() - self.consumed(name, instruction, frame);
+    fn break_at_operation(&mut self, of: &Break<'_, '_>, instruction: &Instruction, next: Label) -> Flow<()> {
+        let (description, frame) = (opcode::describe(instruction.opcode), of.at.innermost());
+        let depth = frame.stack.len() - self.consumed(instruction, frame);
         let (below, operands) = (self.layout(frame, depth), &frame.stack[depth..]);
-        if name == "DICT_MERGE" && operands.contains(&self.cx.null()) {
-            return Err(cannot("a call whose keywords are being merged"));
+        if let Some(why) = description.refuses_null.filter(|_| operands.contains(&self.cx.null())) {
+            return Err(cannot(why));
         }
         if let Some((branch, jump, next)) = self.branch_at(frame, instruction, next) {
-            let name = self.opcode_name(&branch);
-            return self.break_at_branch(of, &branch, &name, (next, jump), below, operands);
+            return self.break_at_branch(of, &branch, (next, jump), below, operands);
         }
-        let items = self.run_natively(of, instruction, name, operands)?;
+        let items = self.run_natively(of, instruction, operands)?;
         let mut stack: Vec<Item> = below.into_iter().chain(items).collect();
-        if name == "CHECK_EG_MATCH" {
+        if description.changes_handled {
             self.follow_handled(&mut stack)?;
         }
         self.go_on(of, next, &stack)
@@ -62,18 +57,17 @@ impl CodeGen<'_, '_> {
         instruction: &Instruction,
         next: Label,
     ) -> Option<(Instruction, Label, Label)> {
-        if self.opcode_name(instruction) == "TO_BOOL" {
+        if opcode::describe(instruction.opcode).asks_for_branch {
             // The branch that asks belongs to the question, and asks again.
             let branch = frame.unit.code.instructions[next.index()];
-            let asks = self.opcode_name(&branch).starts_with("POP_JUMP");
+            let asks = opcode::describe(branch.opcode).tests_truth();
             return branch.target.filter(|_| asks).map(|jump| (branch, jump, Label(next.0 + 1)));
         }
         instruction.target.map(|jump| (*instruction, jump, next))
     }
 
     /// The instruction raises: nothing runs behind it.
-    fn break_at_raise(&mut self, of: &Break<'_, '_>, instruction: &Instruction, name: &str) -> Flow<()> {
-        let raising = name == "RAISE_VARARGS";
+    fn break_at_raise(&mut self, of: &Break<'_, '_>, instruction: &Instruction, raising: bool) -> Flow<()> {
         let taken = if raising { instruction.arg } else { self.emitter.raised_width() } as usize;
         let stack = &of.at.innermost().stack;
         let below = stack.len().checked_sub(taken).ok_or_else(|| cannot("a raise without its operands"))?;
@@ -85,7 +79,7 @@ impl CodeGen<'_, '_> {
                 cg.forget_raised(of)
             })?;
             self.emitter.end_guarded()?;
-            return self.op("RETURN_VALUE", 0);
+            return self.op(Op::RETURN_VALUE, 0);
         }
         if !raising {
             self.emitter.before_reraise()?;
@@ -93,7 +87,7 @@ impl CodeGen<'_, '_> {
         self.load_operands(&stack[below..])?;
         self.forget_raised(of)?;
         if raising {
-            self.op(name, instruction.arg)?;
+            self.op(Op::RAISE_VARARGS, instruction.arg)?;
         } else {
             self.emitter.reraise()?;
         }
@@ -126,7 +120,7 @@ impl CodeGen<'_, '_> {
         let (exit, result) = if of.is_nested() {
             let codes = NativeFrames::new(self.cx, of.at).enter()?;
             self.call_frames(of.at, codes, &[manager], Self::load_operands)?;
-            self.op("UNPACK_SEQUENCE", 2)?;
+            self.op(Op::UNPACK_SEQUENCE, 2)?;
             self.emitter.end_guarded()?;
             (self.left()?, self.left()?)
         } else {
@@ -200,23 +194,22 @@ impl CodeGen<'_, '_> {
         &mut self,
         of: &Break<'_, '_>,
         instruction: &Instruction,
-        name: &str,
         (next, jump): (Label, Label),
         below: Vec<Item>,
         operands: &[VarId],
     ) -> Flow<()> {
-        let truth = self.truth(name)?;
+        let truth = self.truth(instruction)?;
         let branch = if of.is_nested() {
-            let codes = NativeFrames::new(self.cx, of.at).ask(operands, instruction, name)?;
+            let codes = NativeFrames::new(self.cx, of.at).ask(operands, instruction)?;
             self.call_frames(of.at, codes, operands, |cg, operands| cg.load_asked(operands, truth))?;
             self.emitter.end_guarded()?;
             self.emitter.jump_if(true)?
         } else {
             self.load_asked(operands, truth)?;
-            if !name.ends_with("NONE") {
+            if opcode::describe(instruction.opcode).needs_bool() {
                 self.emitter.before_branch()?;
             }
-            let branch = self.emitter.native_jump(name, instruction)?;
+            let branch = self.emitter.native_jump(instruction)?;
             self.emitter.end_guarded()?;
             branch
         };
@@ -252,13 +245,13 @@ impl CodeGen<'_, '_> {
             self.call(|cg| cg.load_const(advance), &[iterator])?;
         }
         self.emitter.end_guarded()?;
-        self.op("UNPACK_SEQUENCE", 2)?;
+        self.op(Op::UNPACK_SEQUENCE, 2)?;
         let branch = self.emitter.jump_if(true)?;
         let item = self.left()?;
         let with_item: Vec<Item> = self.layout(frame, frame.stack.len()).into_iter().chain([item]).collect();
         self.go_on(of, next, &with_item)?;
         self.emitter.land(branch);
-        self.op("POP_TOP", 0)?;
+        self.op(Op::POP_TOP, 0)?;
         let done = self.layout(frame, below.len());
         self.go_on(of, after, &done)
     }

@@ -7,55 +7,25 @@ use super::super::hand_over::{Break, Item, Value};
 use super::super::native::{self, NativeFrames};
 use super::super::CodeGen;
 use super::cannot;
-use crate::bytecode::{stack_effect, Instruction, Opcodes, Operand};
+use crate::bytecode::{stack_effect, Instruction, Op, Opcodes, Operand};
+use crate::cache;
 use crate::cpython;
 use crate::error::Flow;
-use crate::executor::{BreakPoint, Checkpoint};
+use crate::machine::executor::{BreakPoint, Checkpoint};
+use crate::machine::opcode::{self, Native};
+use crate::machine::variable::VarId;
 use crate::resume;
-use crate::translate;
-use crate::variable::VarId;
 
 impl CodeGen<'_, '_> {
     /// How many stack items the instruction may touch.
-    pub(in crate::codegen) fn consumed(&self, name: &str, instruction: &Instruction, frame: &Checkpoint) -> usize {
-        let (stack, arg) = (&frame.stack, instruction.arg as usize);
-        let handler = self.cx.runtime.dispatch.get(instruction.opcode);
-        let known = match name {
-            // Of those that write to a container, down to it; of what makes arguments, to the callable that an error names.
-            "CALL_KW" | "DICT_MERGE" => Some(arg + 3),
-            "CALL" | "CALL_METHOD" | "CALL_FUNCTION_KW" | "BUILD_MAP_UNPACK_WITH_CALL" | "MAP_ADD" => Some(arg + 2),
-            "BUILD_MAP" => Some(2 * arg),
-            "BUILD_SLICE" => Some(arg),
-            "BUILD_CONST_KEY_MAP"
-            | "CALL_FUNCTION"
-            | "BUILD_TUPLE_UNPACK_WITH_CALL"
-            | "LIST_APPEND"
-            | "SET_ADD"
-            | "LIST_EXTEND"
-            | "SET_UPDATE"
-            | "DICT_UPDATE" => Some(arg + 1),
-            "CALL_FUNCTION_EX" => self.effect(instruction, false).ok().map(|effect| (1 - effect) as usize),
-            "LOAD_ATTR"
-            | "FOR_ITER"
-            | "SETUP_WITH"
-            | "LOAD_METHOD"
-            | "UNPACK_SEQUENCE"
-            | "UNPACK_EX"
-            | "JUMP_IF_TRUE_OR_POP"
-            | "JUMP_IF_FALSE_OR_POP" => Some(1),
-            // With a format specification on top.
-            "FORMAT_VALUE" => Some(1 + usize::from(arg & 4 != 0)),
-            "LOAD_GLOBAL" | "WITH_EXCEPT_START" => Some(0),
-            // Without an exception, the only one that is gone on with.
-            "WITH_CLEANUP_START" => Some(2),
-            "LOAD_SUPER_ATTR" => Some(3),
-            _ => handler.and_then(|handler| handler.picture).map(|(inputs, _)| inputs.of(instruction.arg) as usize),
-        };
+    pub(in crate::codegen) fn consumed(&self, instruction: &Instruction, frame: &Checkpoint) -> usize {
+        let stack = &frame.stack;
         // Below the outermost NULL lies a call that is not finished, below a block what its handler is to find: no other
         // instruction reaches there.
         let above_null = stack.iter().rev().position(|item| *item == self.cx.null()).unwrap_or(stack.len());
         let above_block = frame.blocks.last().map_or(stack.len(), |block| stack.len() - block.base().min(stack.len()));
-        known.unwrap_or(above_null.min(above_block)).min(stack.len())
+        let declared = opcode::describe(instruction.opcode).reached(instruction.arg).map(|items| items as usize);
+        declared.unwrap_or(above_null.min(above_block)).min(stack.len())
     }
 
     pub(super) fn effect(&self, instruction: &Instruction, jump: bool) -> Flow<i32> {
@@ -67,24 +37,22 @@ impl CodeGen<'_, '_> {
         &mut self,
         of: &Break<'_, '_>,
         instruction: &Instruction,
-        name: &str,
         operands: &[VarId],
     ) -> Flow<Vec<Item>> {
-        // Of a call CPython 3.11 books the arguments to an instruction before it.
-        let left = match name {
-            "CALL" => 1,
-            _ => (operands.len() as i32 + self.effect(instruction, false)?) as usize,
+        let left = match opcode::describe(instruction.opcode).leaves {
+            Some(left) => left(instruction.arg) as usize,
+            None => (operands.len() as i32 + self.effect(instruction, false)?) as usize,
         };
         if of.is_nested() {
-            return self.run_in_frames(of.at, instruction, name, operands, left);
+            return self.run_in_frames(of.at, instruction, operands, left);
         }
         let frame = of.at.innermost();
         self.unbind(frame, instruction)?;
         self.load_operands(operands)?;
-        self.name_keywords(frame, name)?;
+        self.name_keywords(frame, instruction)?;
         let pair = match self.empty_own_cell(frame, instruction)? {
             Some(variable) => self.raise_unbound(variable, left)?,
-            None => self.emitter.native(self.cx.py, &self.root, instruction, name)?,
+            None => self.emitter.native(self.cx.py, &self.root, instruction)?,
         };
         self.emitter.end_guarded()?;
         match pair {
@@ -99,18 +67,17 @@ impl CodeGen<'_, '_> {
         &mut self,
         at: &BreakPoint,
         instruction: &Instruction,
-        name: &str,
         operands: &[VarId],
         left: usize,
     ) -> Flow<Vec<Item>> {
         let frames = NativeFrames::new(self.cx, at);
-        let pair = frames.leaves_pair(instruction, name);
-        let codes = frames.run(operands, name, if pair.is_some() { 1 } else { left })?;
+        let pair = frames.leaves_pair(instruction);
+        let codes = frames.run(operands, if pair.is_some() { 1 } else { left })?;
         self.call_frames(at, codes, operands, Self::load_operands)?;
         match (pair, left) {
             (Some(_), _) | (None, 1) => {}
-            (None, 0) => self.op("POP_TOP", 0)?,
-            (None, left) => self.op("UNPACK_SEQUENCE", left as u32)?,
+            (None, 0) => self.op(Op::POP_TOP, 0)?,
+            (None, left) => self.op(Op::UNPACK_SEQUENCE, left as u32)?,
         }
         self.emitter.end_guarded()?;
         match pair {
@@ -132,7 +99,7 @@ impl CodeGen<'_, '_> {
             && frame.locals[slot].is_none()
             && !captured(&code.varnames[slot]);
         if unbound {
-            return self.op("DELETE_FAST", instruction.arg);
+            return self.op(Op::DELETE_FAST, instruction.arg);
         }
         Ok(())
     }
@@ -140,12 +107,12 @@ impl CodeGen<'_, '_> {
     /// The name of the empty cell that the instruction of a resume function reads or deletes, if it is one of the function's own:
     /// here it is a free variable, of which CPython says something else.
     fn empty_own_cell(&mut self, frame: &Checkpoint, instruction: &Instruction) -> Flow<Option<String>> {
-        let name = self.opcode_name(instruction);
-        if !["LOAD_DEREF", "DELETE_DEREF"].contains(&name.as_str()) {
+        let opcodes = Opcodes::get(self.cx.py);
+        if ![Op::LOAD_DEREF, Op::DELETE_DEREF].into_iter().any(|op| opcodes.is(instruction.opcode, op)) {
             return Ok(None);
         }
         let code = frame.unit.object.bind(self.cx.py).cast::<PyCode>().ok();
-        let own = code.and_then(translate::own_cells_of).unwrap_or(0);
+        let own = code.and_then(cache::own_cells_of).unwrap_or(0);
         let index = frame.unit.code.cell_index(instruction.arg).filter(|index| *index < own);
         let Some((index, &cell)) = index.and_then(|index| Some((index, frame.cells.get(index)?))) else {
             return Ok(None);
@@ -160,7 +127,7 @@ impl CodeGen<'_, '_> {
         let raise = resume::unbound(self.cx.py, variable)?;
         self.call(|cg| cg.load_const(raise), &[])?;
         if left == 0 {
-            self.op("POP_TOP", 0)?;
+            self.op(Op::POP_TOP, 0)?;
         }
         Ok(None)
     }
@@ -188,18 +155,18 @@ impl CodeGen<'_, '_> {
         let mut operands: Vec<VarId> = operands.iter().copied().filter(|operand| *operand != null).collect();
         operands.extend(native::held(self.cx, at).into_iter().rev().flatten());
         let (&first, rest) = functions.split_first().ok_or_else(|| cannot("a call of no frame"))?;
-        self.begin_call(|cg| cg.op("LOAD_FAST", first))?;
+        self.begin_call(|cg| cg.op(Op::LOAD_FAST, first))?;
         for &function in rest {
-            self.op("LOAD_FAST", function)?;
+            self.op(Op::LOAD_FAST, function)?;
         }
         load(self, &operands)?;
         self.end_call((rest.len() + operands.len()) as u32)
     }
 
     /// What answers a branch on a tensor faster than the branch does; the branch then asks the answer.
-    pub(super) fn truth(&self, branch: &str) -> Flow<Option<Py<PyAny>>> {
+    pub(super) fn truth(&self, branch: &Instruction) -> Flow<Option<Py<PyAny>>> {
         // Others leave what they ask on the stack.
-        let asks = branch.starts_with("POP_JUMP") && !branch.ends_with("NONE");
+        let asks = opcode::describe(branch.opcode).tests_truth();
         Ok(if asks { self.cx.runtime.backend.truth(self.cx.py)? } else { None })
     }
 
@@ -226,9 +193,11 @@ impl CodeGen<'_, '_> {
         Ok(())
     }
 
-    fn name_keywords(&mut self, frame: &Checkpoint, name: &str) -> Flow<()> {
+    fn name_keywords(&mut self, frame: &Checkpoint, instruction: &Instruction) -> Flow<()> {
         match &frame.keyword_names {
-            Some(names) if name == "CALL" => self.emitter.keyword_names(self.cx.py, names),
+            Some(names) if opcode::describe(instruction.opcode).native == Native::Call => {
+                self.emitter.keyword_names(self.cx.py, names)
+            }
             _ => Ok(()),
         }
     }

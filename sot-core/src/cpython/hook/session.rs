@@ -101,7 +101,7 @@ static OPEN: AtomicUsize = AtomicUsize::new(0);
 /// What the slot gets back when the last section ends.
 static BEFORE: AtomicPtr<()> = AtomicPtr::new(null_mut());
 
-/// Makes the slot ours. It is looked at every time, because others (Paddle) reset it without asking.
+/// Makes the slot ours. It is looked at every time, because frameworks reset it without asking.
 unsafe fn install() -> Result<(), HookError> {
     let ours = address(hook_entry);
     // SAFETY: the caller holds the GIL.

@@ -1,5 +1,6 @@
 //! The object model, where attribute access in Python would run user code or take too long.
 
+pub(super) mod atom;
 pub(super) mod callable;
 pub(super) mod dict;
 pub(super) mod embedded;

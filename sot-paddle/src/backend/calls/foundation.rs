@@ -3,13 +3,14 @@
 //! place of one, Paddle's code is followed down to it. What code may look up is found by scanning it, which finds more than is used.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::exceptions::PyNotImplementedError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyFunction, PyList, PyModule, PyString, PyTuple, PyType};
+use pyo3::types::{PyBytes, PyDict, PyFunction, PyModule, PyString, PyTuple, PyType};
 use sot_core::backend::{CallKind, ObjectTest};
 use sot_core::cpython::{self, Place, Recorder};
+use sot_core::opcode;
 
 use crate::backend::calls::layer;
 use crate::backend::calls::origin::{self, Value};
@@ -54,56 +55,6 @@ enum Holder {
 /// That what a call rests on is what it was.
 pub(crate) struct Unreplaced(Arc<Foundation>);
 
-/// Operators that code may apply to tensors, by how instructions begin, with their methods.
-const OPERATORS: &[(&str, &[&str])] = &[
-    ("BINARY_SUBSCR", &["__getitem__"]),
-    ("BINARY_SLICE", &["__getitem__"]),
-    ("STORE_SUBSCR", &["__setitem__"]),
-    ("STORE_SLICE", &["__setitem__"]),
-    ("BINARY_", ARITHMETIC),
-    ("INPLACE_", ARITHMETIC),
-    ("COMPARE_OP", &["__lt__", "__le__", "__eq__", "__ne__", "__gt__", "__ge__"]),
-    ("UNARY_NEGATIVE", &["__neg__"]),
-    ("UNARY_INVERT", &["__invert__"]),
-    ("UNPACK_", &["__iter__", "__getitem__", "__len__"]),
-    ("GET_ITER", &["__iter__", "__getitem__", "__len__"]),
-];
-
-const ARITHMETIC: &[&str] = &[
-    "__add__",
-    "__radd__",
-    "__iadd__",
-    "__sub__",
-    "__rsub__",
-    "__isub__",
-    "__mul__",
-    "__rmul__",
-    "__imul__",
-    "__truediv__",
-    "__rtruediv__",
-    "__itruediv__",
-    "__div__",
-    "__rdiv__",
-    "__floordiv__",
-    "__rfloordiv__",
-    "__mod__",
-    "__rmod__",
-    "__pow__",
-    "__rpow__",
-    "__matmul__",
-    "__rmatmul__",
-    "__and__",
-    "__rand__",
-    "__or__",
-    "__ror__",
-    "__xor__",
-    "__rxor__",
-    "__lshift__",
-    "__rlshift__",
-    "__rshift__",
-    "__rrshift__",
-];
-
 /// Builtins that ask tensors by a method.
 const ASKING: &[(&str, &str)] = &[("len", "__len__"), ("float", "__float__"), ("int", "__int__"), ("bool", "__bool__")];
 
@@ -128,7 +79,7 @@ pub(crate) fn of_call(
 ) -> PyResult<Option<(Py<PyAny>, Box<dyn ObjectTest>)>> {
     let py = callee.py();
     let foundation = match (kind, callee.cast::<PyString>()) {
-        (CallKind::Layer, _) => Some(of_layer(paddle, &callee.get_type())?),
+        (CallKind::Object(_), _) => Some(of_layer(paddle, &callee.get_type())?),
         (_, Ok(method)) => {
             let found = cpython::type_lookup(paddle.tensor_type.bind(py), method);
             let own = found.filter(|found| origin::is_own(found).unwrap_or(false));
@@ -439,10 +390,9 @@ fn scan_code(
 }
 
 fn scan_operators(code: &Bound<'_, PyAny>, operators: &mut HashSet<&'static str>) -> PyResult<()> {
-    let methods = operator_methods(code.py())?;
     let bytes = code.getattr("co_code")?.cast_into::<PyBytes>()?;
     for opcode in bytes.as_bytes().iter().step_by(2) {
-        operators.extend(methods[*opcode as usize]);
+        operators.extend(opcode::describe(*opcode).asks);
     }
     for constant in code.getattr("co_consts")?.cast_into::<PyTuple>()?.iter() {
         if constant.hasattr("co_names")? {
@@ -450,24 +400,4 @@ fn scan_operators(code: &Bound<'_, PyAny>, operators: &mut HashSet<&'static str>
         }
     }
     Ok(())
-}
-
-/// The methods that an instruction may call, by its number.
-fn operator_methods(py: Python<'_>) -> PyResult<Arc<Vec<&'static [&'static str]>>> {
-    type Methods = Arc<Vec<&'static [&'static str]>>;
-    static KNOWN: LazyLock<Mutex<Option<Methods>>> = LazyLock::new(Mutex::default);
-    if let Some(known) = &*KNOWN.lock().unwrap_or_else(PoisonError::into_inner) {
-        return Ok(Arc::clone(known));
-    }
-    let names = cpython::import(py, "opcode")?.getattr("opname")?.cast_into::<PyList>()?;
-    let mut methods: Vec<&'static [&'static str]> = vec![&[]; 256];
-    for (opcode, name) in names.iter().take(256).enumerate() {
-        let name: String = name.extract()?;
-        if let Some((_, known)) = OPERATORS.iter().find(|(prefix, _)| name.starts_with(prefix)) {
-            methods[opcode] = known;
-        }
-    }
-    let methods = Arc::new(methods);
-    *KNOWN.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&methods));
-    Ok(methods)
 }

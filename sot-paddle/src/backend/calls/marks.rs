@@ -5,8 +5,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyFunction, PyList, PySet, PyType};
 
-use sot_core::cache::Forbidden;
 use sot_core::cpython;
+use sot_core::error::Forbidden;
 use sot_core::error::ReasonId;
 
 /// `force_dynamic` keeps functions and classes of layers in sets (since Paddle 3.1).

@@ -232,7 +232,7 @@ impl PaddleBuilder {
                     Ok(result)
                 }
                 CallKind::InPlace => in_place::call(&self.paddle, callee, args, kwargs),
-                CallKind::Layer => self.paddle.layer_body(callee)?.call(args, kwargs),
+                CallKind::Object(_) => self.paddle.layer_body(callee)?.call(args, kwargs),
                 CallKind::Method => {
                     let arguments = Arguments { positional: args.get_slice(1, args.len()), keywords: kwargs.cloned() };
                     self.call_method(callee.cast()?, &args.get_item(0)?, &arguments)
@@ -308,7 +308,7 @@ impl GraphBuilder for PaddleBuilder {
         let dtype = tensor.getattr(intern!(py, "dtype"))?;
         let value = self.within(py, || {
             let value = self.paddle.data.bind(py).call1((name, PyList::new(py, shape)?, dtype))?;
-            value.setattr(intern!(py, "stop_gradient"), meta.stop_gradient)?;
+            value.setattr(intern!(py, "stop_gradient"), !meta.gradient.flows)?;
             Ok(value)
         })?;
         self.inputs += 1;
@@ -373,7 +373,7 @@ impl GraphBuilder for PaddleBuilder {
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        if kind != CallKind::Layer {
+        if !matches!(kind, CallKind::Object(_)) {
             output_argument::refuse(&self.paddle, callee, args, kwargs)?;
         }
         if let Ok(method) = callee.cast::<PyString>() {
@@ -382,7 +382,7 @@ impl GraphBuilder for PaddleBuilder {
         self.note_state(callee.py())?;
         self.numbers.refuse_positions(&self.paddle, kind, args)?;
         let given = Given::of(&self.paddle, (kind, callee), args, kwargs)?;
-        if kind != CallKind::Layer {
+        if !matches!(kind, CallKind::Object(_)) {
             scalar::refuse_minus_nought(args, kwargs)?;
         }
         given_back::refuse_axes(&self.paddle, callee, args, kwargs)?;
@@ -452,7 +452,7 @@ impl GraphBuilder for PaddleBuilder {
         weight::weight(&self.paddle, kind, callee)
     }
 
-    fn layer_method(&self, layer: &Bound<'_, PyAny>) -> PyResult<&'static str> {
+    fn object_method(&self, layer: &Bound<'_, PyAny>) -> PyResult<&'static str> {
         Ok(if self.paddle.layer_body(layer)?.is(layer) { "__call__" } else { "forward" })
     }
 

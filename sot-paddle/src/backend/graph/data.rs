@@ -112,7 +112,7 @@ pub(crate) fn values<'py>(
     }
     let tensor = callee.call(args, kwargs)?;
     let meta = meta::of_tensor(paddle, &tensor)?;
-    if !meta.stop_gradient {
+    if meta.gradient.flows {
         return Err(refused("makes a tensor that collects a gradient"));
     }
     let elements: i64 = meta.shape.iter().map(|size| size.unwrap_or(i64::MAX)).product();

@@ -4,7 +4,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyFunction, PyString};
 use sot_core::backend::CallKind;
-use sot_core::bytecode::Opcodes;
+use sot_core::bytecode::{Op, Opcodes};
 use sot_core::cpython;
 
 use crate::backend::paddle::Paddle;
@@ -16,7 +16,7 @@ const IN_C: usize = 1;
 
 pub(crate) fn weight(paddle: &Paddle, kind: CallKind, callee: &Bound<'_, PyAny>) -> PyResult<usize> {
     let function = match (kind, callee.cast::<PyString>()) {
-        (CallKind::Layer, _) => return Ok(LAYER),
+        (CallKind::Object(_), _) => return Ok(LAYER),
         (CallKind::Method | CallKind::InPlace, Ok(name)) => paddle.tensor_type.bind(callee.py()).getattr_opt(name)?,
         _ => Some(callee.clone()),
     };
@@ -36,6 +36,6 @@ fn hands_on(function: &Bound<'_, PyFunction>) -> PyResult<bool> {
     const AT_ONCE: usize = 32;
     let py = function.py();
     let bytecode = cpython::function_code(function).getattr(intern!(py, "co_code"))?.cast_into::<PyBytes>()?;
-    let ends = Opcodes::get(py).number("RETURN_VALUE");
+    let ends = Opcodes::get(py).find(Op::RETURN_VALUE);
     Ok(bytecode.as_bytes().chunks(2).take(AT_ONCE).any(|unit| unit.first().copied() == ends))
 }

@@ -274,7 +274,7 @@ pub(crate) fn constant<'py>(number: &Bound<'py, PyAny>, dtype: &str) -> PyResult
 /// `add` for `operator.add` and the method `__add__`, `radd` for `__radd__`.
 pub(crate) fn operator_name(kind: CallKind, callee: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     match kind {
-        CallKind::Layer | CallKind::InPlace => Ok(None),
+        CallKind::Object(_) | CallKind::InPlace => Ok(None),
         CallKind::Method => {
             let name = callee.cast::<PyString>()?.to_string();
             Ok(name.strip_prefix("__").and_then(|name| name.strip_suffix("__")).map(str::to_owned))

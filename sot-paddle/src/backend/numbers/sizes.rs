@@ -47,7 +47,7 @@ pub(crate) fn are_taken(kind: CallKind, callee: &Bound<'_, PyAny>) -> PyResult<b
         CallKind::Method => TAKING.contains(&&*name) || OPERATORS.contains(&&*name),
         CallKind::Api => TAKING.contains(&&*name),
         CallKind::InPlace => &*name == "__setitem__",
-        CallKind::Layer => false,
+        CallKind::Object(_) => false,
     })
 }
 

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 use sot_core::builtin;
+use sot_core::bytecode::{Op, Opcodes};
 use sot_core::cpython;
 use sot_core::error::Flow;
 use sot_core::executor::{object_model, CallArgs, Exit, Frame, Name, OpcodeExecutor};
@@ -154,14 +155,14 @@ fn refuse_odd_body(cx: &mut OpcodeExecutor<'_>, body: VarId) -> Flow<()> {
     let Some(parts) = function::parts_of_new(cx, body)? else { return Ok(()) };
     let mut written = Vec::new();
     for instruction in &parts.code.code.instructions {
-        let name = cx.runtime.opcode_name(cx.py, instruction.opcode);
-        let again = name == "STORE_NAME" && written.contains(&instruction.arg);
-        if again || instruction.target.is_some() || name == "DELETE_NAME" {
+        let is = |op| Opcodes::get(cx.py).is(instruction.opcode, op);
+        let again = is(Op::STORE_NAME) && written.contains(&instruction.arg);
+        if again || instruction.target.is_some() || is(Op::DELETE_NAME) {
             return Err(refuse(
                 "an enumeration or a type of the typing module whose body writes a name twice, or branches",
             ));
         }
-        if name == "STORE_NAME" {
+        if is(Op::STORE_NAME) {
             written.push(instruction.arg);
         }
     }

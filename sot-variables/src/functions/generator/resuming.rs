@@ -5,7 +5,7 @@ use std::rc::Rc;
 use pyo3::exceptions::{PyGeneratorExit, PyRuntimeError, PyStopIteration, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
-use sot_core::bytecode::{Label, Opcodes};
+use sot_core::bytecode::{Label, Op, Opcodes};
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{Exit, Frame, OpcodeExecutor};
@@ -107,7 +107,7 @@ fn end_delegation(
     value: Option<VarId>,
 ) -> Flow<Resumed> {
     let mut frame = copy(cx.py, frame);
-    if Opcodes::get(cx.py).number("CLEANUP_THROW").is_some() {
+    if Opcodes::get(cx.py).find(Op::CLEANUP_THROW).is_some() {
         return resume_raising(cx, generator, frame, exception);
     }
     frame.stack.pop();
@@ -134,11 +134,8 @@ fn end_delegation(
 pub(super) fn delegates_to(cx: &OpcodeExecutor<'_>, frame: &Frame) -> Option<VarId> {
     let opcodes = Opcodes::get(cx.py);
     let next = frame.code.code.instructions.get(frame.pc.0 as usize)?;
-    let delegates = match opcodes.name(next.opcode) {
-        "YIELD_FROM" => true,
-        "RESUME" => next.arg & 3 >= 2,
-        _ => false,
-    };
+    let awaits = next.arg & 3 >= 2;
+    let delegates = opcodes.is(next.opcode, Op::YIELD_FROM) || opcodes.is(next.opcode, Op::RESUME) && awaits;
     frame.stack.last().copied().filter(|_| delegates)
 }
 

@@ -1,0 +1,18 @@
+//! The indices by which the values, trackers and tensors of one translation are named, and the names of its variables.
+
+use std::rc::Rc;
+
+/// Index of a variable in its translation.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+pub struct VarId(pub(crate) u32);
+
+/// Index of a tensor of the graph.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+pub struct SymbolId(pub(crate) u32);
+
+/// Index of a tracker in its translation.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+pub struct TrackerId(pub(crate) u32);
+
+/// An attribute or variable name.
+pub type Name = Rc<str>;

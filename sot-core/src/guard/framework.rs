@@ -1,0 +1,33 @@
+//! Tests that only a framework can make: of its tensors, and of its global state.
+
+use pyo3::prelude::*;
+
+use crate::cpython::{Place, Recorder};
+
+/// A test of one object, made from an example object that passed. It must be cheap and must not run Python code.
+pub trait ObjectTest: Send + Sync {
+    /// Whether `object` passes; an object of any type may be asked about.
+    fn check(&self, object: &Bound<'_, PyAny>) -> bool;
+    /// Records the memory that the answer for what is in the place rests on. `false`, and it is asked anew each time.
+    fn note(&self, place: &Place<'_>, recorder: &mut Recorder) -> bool {
+        let _ = (place, recorder);
+        false
+    }
+    /// The dimensions whose sizes, and nothing else, keep a tensor from passing.
+    fn differing_sizes(&self, object: &Bound<'_, PyAny>) -> Vec<usize> {
+        let _ = object;
+        Vec::new()
+    }
+    /// The condition as a Python-like expression over `subject` (the text that loads the object).
+    fn describe(&self, subject: &str) -> String;
+}
+
+/// A test of the framework's global state (grad mode, AMP, default dtype, device), made from the state while tracing.
+pub trait StateTest: Send + Sync {
+    /// Whether the state still is what it was.
+    fn check(&self, py: Python<'_>) -> bool;
+    /// Makes the state what it was, as far as calls of the program may change it in a trace.
+    fn restore(&self, py: Python<'_>) -> PyResult<()>;
+    /// The condition as a Python-like expression.
+    fn describe(&self) -> String;
+}
