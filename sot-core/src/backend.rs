@@ -224,6 +224,11 @@ pub trait Backend: Send + Sync {
         let _ = (kind, callee);
         false
     }
+    /// Whether a statement takes an array of another library's as a value of the graph, which is given anew at each call.
+    fn takes_arrays(&self, kind: CallKind, callee: &Bound<'_, PyAny>) -> bool {
+        let _ = (kind, callee);
+        false
+    }
     /// Whether a statement that takes a `float` may refuse one that is not finite, or too large, where a graph does not.
     fn checks_floats(&self, kind: CallKind, callee: &Bound<'_, PyAny>) -> bool {
         let _ = (kind, callee);
@@ -317,6 +322,12 @@ pub trait GraphBuilder {
     fn number(&mut self, name: &str, number: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         let _ = (name, number);
         Err(SizesMatter::new_err("numbers are no inputs of a graph"))
+    }
+    /// A graph input that is an array of another library's, given anew at each call; as a value it is the tensor that the framework makes
+    /// of it, of this element type and these sizes. `None`: the framework makes none.
+    fn array(&mut self, name: &str, array: &Bound<'_, PyAny>) -> PyResult<Option<Py<PyAny>>> {
+        let _ = (name, array);
+        Ok(None)
     }
     /// A parameter or buffer: bound now, held weakly by the finished graph.
     fn parameter(&mut self, tensor: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>>;

@@ -26,6 +26,7 @@ use sot_core::graph::Exported;
 
 use crate::backend::calls::layer::Layers;
 use crate::backend::calls::{api, foundation, hints, layer, layout, marks};
+use crate::backend::graph::arrays;
 use crate::backend::graph::builder::PaddleBuilder;
 use crate::backend::graph::{data, export};
 use crate::backend::numbers::{floats, rounded, scalar, sizes};
@@ -153,6 +154,10 @@ impl Backend for PaddleBackend {
 
     fn takes_floats(&self, kind: CallKind, callee: &Bound<'_, PyAny>) -> bool {
         floats::are_taken(kind, callee).unwrap_or(false)
+    }
+
+    fn takes_arrays(&self, kind: CallKind, callee: &Bound<'_, PyAny>) -> bool {
+        arrays::are_taken(kind, callee).unwrap_or(false)
     }
 
     fn checks_floats(&self, _kind: CallKind, callee: &Bound<'_, PyAny>) -> bool {

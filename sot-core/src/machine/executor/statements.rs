@@ -11,6 +11,7 @@ use crate::entity::{SymbolId, VarId};
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::guard::{Identity, Test};
 use crate::ir::{Statement, StatementKind};
+use crate::machine::variable::GraphArgument;
 
 impl<'py> OpcodeExecutor<'py> {
     /// The symbol of a tensor from outside: a parameter bound for good, or an input given at each call.
@@ -58,6 +59,28 @@ impl<'py> OpcodeExecutor<'py> {
         Ok(symbol)
     }
 
+    /// An array as an argument of the statement being made, given at each call; `None` where the statement takes none.
+    pub fn array_input(&mut self, variable: VarId, array: &Bound<'py, PyAny>) -> Flow<Option<GraphArgument>> {
+        if !self.arrays_are_taken {
+            return Ok(None);
+        }
+        let known = self.graph.external.get(&variable).copied();
+        let symbol = if known.is_some() { known } else { self.new_array_input(variable, array)? };
+        Ok(symbol.map(|symbol| {
+            let (value, text) = (self.graph.value(symbol).unbind(), self.graph.name(symbol).to_owned());
+            GraphArgument { value, text, holds_tensor: true }
+        }))
+    }
+
+    fn new_array_input(&mut self, variable: VarId, array: &Bound<'py, PyAny>) -> PyResult<Option<SymbolId>> {
+        let name = format!("var_{}", self.graph.symbols.len());
+        let Some(value) = self.graph.build(|builder| builder.array(&name, array))? else { return Ok(None) };
+        let symbol = self.graph.add_input(value);
+        self.graph.external.insert(variable, symbol);
+        self.graph.inputs.push((symbol, variable));
+        Ok(Some(symbol))
+    }
+
     /// Appends a statement and gives the variable of its result. `name` is how the StatementIR prints the callee.
     pub fn call_graph(
         &mut self,
@@ -80,6 +103,7 @@ impl<'py> OpcodeExecutor<'py> {
         self.holds_for.clear();
         self.sizes.are_taken = self.runtime.backend.takes_sizes(kind, callee);
         self.sizes.floats_are_taken = self.runtime.backend.takes_floats(kind, callee);
+        self.arrays_are_taken = self.runtime.backend.takes_arrays(kind, callee);
         self.sizes.floats_are_checked = self.runtime.backend.checks_floats(kind, callee);
         let mut texts = Vec::new();
         let mut positional = Vec::new();

@@ -17,6 +17,7 @@ use crate::backend::calls::foundation;
 use crate::backend::calls::given_back;
 use crate::backend::calls::output_argument;
 use crate::backend::calls::stand_in::{self, Arguments, StandIn};
+use crate::backend::graph::arrays::{self, Arrays};
 use crate::backend::graph::data;
 use crate::backend::graph::gradient::Settled;
 use crate::backend::graph::infer_meta::Checked;
@@ -28,6 +29,7 @@ use crate::backend::memory::views::{Step, Views};
 use crate::backend::memory::write_back::{Write, Writes};
 use crate::backend::numbers::floats;
 use crate::backend::numbers::known_sizes::KnownSizes;
+use crate::backend::numbers::number_inputs::GivenAs;
 use crate::backend::numbers::rounded::Given;
 use crate::backend::numbers::scalar;
 use crate::backend::numbers::sizes::Numbers;
@@ -63,6 +65,7 @@ pub(crate) struct PaddleBuilder {
     twin: Option<Twin>,
     numbers: Numbers,
     known_sizes: KnownSizes,
+    arrays: Arrays,
 }
 
 impl PaddleBuilder {
@@ -86,6 +89,7 @@ impl PaddleBuilder {
             twin: None,
             numbers: Numbers::default(),
             known_sizes: KnownSizes::default(),
+            arrays: Arrays::default(),
             paddle,
         })
     }
@@ -197,6 +201,9 @@ impl PaddleBuilder {
     ) -> PyResult<Bound<'py, PyAny>> {
         let paddle = Arc::clone(&self.paddle);
         paddle.static_mode.within(callee.py(), target, || {
+            if let Some(result) = self.arrays.call(&self.paddle, (kind, callee), args, kwargs)? {
+                return Ok(result);
+            }
             if let Some(result) = floats::call(&self.paddle, &self.numbers, (kind, callee), args, kwargs)? {
                 return Ok(result);
             }
@@ -338,6 +345,21 @@ impl GraphBuilder for PaddleBuilder {
         Ok(value.unbind())
     }
 
+    fn array(&mut self, name: &str, array: &Bound<'_, PyAny>) -> PyResult<Option<Py<PyAny>>> {
+        let py = array.py();
+        let Ok(tensor) = arrays::tensor_of(array) else { return Ok(None) };
+        let name = format!("sot.input.{}.{name}", self.inputs);
+        let (shape, dtype) = (tensor.getattr(intern!(py, "shape"))?, tensor.getattr(intern!(py, "dtype"))?);
+        let value = self.within(py, || {
+            let value = self.paddle.data.bind(py).call1((name, shape, dtype))?;
+            value.setattr(intern!(py, "stop_gradient"), true)?;
+            Ok(value)
+        })?;
+        self.inputs += 1;
+        self.arrays.insert(&self.paddle, &value, array)?;
+        Ok(Some(value.unbind()))
+    }
+
     fn parameter(&mut self, tensor: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         let py = tensor.py();
         meta::of_tensor(&self.paddle, tensor)?;
@@ -371,10 +393,11 @@ impl GraphBuilder for PaddleBuilder {
         let args = operands.as_ref().unwrap_or(args);
         let filled = scalar::filled_with_text(kind, callee, args, kwargs)?;
         let args = filled.as_ref().unwrap_or(args);
-        let result = match data::values(&paddle, &self.numbers, (kind, callee), args, kwargs)? {
+        let is_array = self.arrays.are_in(&paddle, args, kwargs)?;
+        let known = if is_array { None } else { data::values(&paddle, &self.numbers, (kind, callee), args, kwargs)? };
+        let result = match known {
             Some(data) => {
-                let assign = || cpython::import(callee.py(), "paddle")?.call_method1("assign", (&data,));
-                let made = paddle.static_mode.within(callee.py(), &target, assign)?;
+                let made = paddle.static_mode.within(callee.py(), &target, || data::constant(&data))?;
                 self.known_sizes.note_data(&self.paddle, &data, &made)?;
                 made
             }
@@ -384,7 +407,7 @@ impl GraphBuilder for PaddleBuilder {
             self.versions.note(&self.paddle, callee, args, &result)?;
             self.own_gradients.note(&self.paddle, callee, args, &result)?;
         }
-        self.checked.check(&self.paddle, &target, given, &result)?;
+        self.checked.check(&self.paddle, &target, &given, &result)?;
         self.settled.settle(&self.paddle, &result)?;
         self.views.note(&self.paddle, (kind, callee), args, kwargs, &result, &self.numbers)?;
         Ok(result)
@@ -489,7 +512,9 @@ impl PaddleBuilder {
         let mut numbers = Vec::new();
         for (at, input) in inputs.iter().enumerate() {
             if self.numbers.has(&self.paddle, input.bind(py)) {
-                numbers.push(at);
+                numbers.push((at, GivenAs::Number));
+            } else if self.arrays.has(&self.paddle, input.bind(py)) {
+                numbers.push((at, GivenAs::Array));
             }
         }
         let planned = Planned {

@@ -8,7 +8,11 @@ use pyo3::intern;
 use pyo3::prelude::*;
 
 use crate::backend::graph::builder::identity;
+use crate::backend::graph::kernels;
+use crate::backend::graph::overwritten;
+use crate::backend::numbers::exact::Mender;
 use crate::backend::numbers::rounded::Given;
+use crate::backend::numbers::whether;
 use crate::backend::paddle::meta::{self, dtype_name};
 use crate::backend::paddle::static_mode::Target;
 use crate::backend::paddle::Paddle;
@@ -63,12 +67,13 @@ impl Checked {
         &mut self,
         paddle: &Paddle,
         target: &Target,
-        given: Given,
+        given: &Given,
         result: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
         let mut new = HashSet::new();
+        let mender = Mender { paddle, target, py: result.py() };
         let values = meta::values_in(paddle, result)?;
-        let checked = values.iter().try_for_each(|value| self.check_value(paddle, given, value, &mut new));
+        let checked = values.iter().try_for_each(|value| self.check_value(&mender, given, value, &mut new));
         if checked.is_err() {
             remove(paddle, target, result.py(), &new)?;
         } else {
@@ -80,15 +85,15 @@ impl Checked {
     /// Looks at all operations behind a value; the first that is described wrongly is the error.
     fn check_value(
         &self,
-        paddle: &Paddle,
-        given: Given,
+        mender: &Mender<'_, '_>,
+        given: &Given,
         value: &Bound<'_, PyAny>,
         new: &mut HashSet<u64>,
     ) -> PyResult<()> {
         let py = value.py();
         let (mut pending, mut wrong) = (vec![value.clone()], Ok(()));
         while let Some(value) = pending.pop() {
-            let id = identity(paddle, &value)?;
+            let id = identity(mender.paddle, &value)?;
             if self.0.contains(&id) || !new.insert(id) {
                 continue;
             }
@@ -108,7 +113,10 @@ impl Checked {
                     wrong = Err(PyNotImplementedError::new_err(text));
                 }
             }
-            wrong = wrong.and_then(|()| given.check(&operation, name));
+            wrong = wrong.and_then(|()| kernels::refuse_missing(mender.paddle, name, &sources));
+            wrong = wrong.and_then(|()| given.check(mender, &operation, name));
+            wrong = wrong.and_then(|()| whether::keep_sign(mender, &operation, name, &sources));
+            wrong = wrong.and_then(|()| overwritten::protect(mender, &operation, name, &sources));
             pending.extend(sources);
         }
         wrong

@@ -182,8 +182,10 @@ impl<'py> Operands<'py> {
                 return Ok(None); // Just what static mode does.
             }
             let reciprocal = (1.0 / number).into_pyobject(self.value.py())?.into_any();
-            let (value, dtype) = self.as_floating()?;
-            return value.mul(constant(&reciprocal, dtype)?).map(Some);
+            let value = self.as_floating()?.0;
+            // Which adds nought, too, as eager mode does.
+            let scaled = (value, constant(&reciprocal, "float64")?);
+            return cpython::import(self.value.py(), "paddle")?.call_method1("scale", scaled).map(Some);
         }
         if matches!(&*self.dtype, "float16" | "bfloat16") {
             return self.divide_half().map(Some);
