@@ -26,6 +26,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
         quietly("tests of xtask", cargo().args(["test", "--package", "xtask"])).map(drop),
         check_unsafe(),
         words::check_framework_words(),
+        words::check_type_names(),
     ];
     results.extend(found.interpreters[first..].iter().map(clippy));
     results.push(documentation(&found.interpreters[newest]));
