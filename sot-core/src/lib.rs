@@ -3,7 +3,6 @@
 
 pub mod backend;
 pub mod break_list;
-pub mod builtin;
 pub mod bytecode;
 pub mod cache;
 pub mod codegen;
@@ -12,26 +11,25 @@ pub mod emit;
 pub mod entity;
 mod env;
 pub mod error;
-pub mod executor;
 pub mod graph;
 pub mod guard;
 pub mod ir;
 pub mod language;
 pub mod log;
-pub mod opcode;
+pub mod machine;
 mod open_sizes;
 pub mod operators;
 mod readers;
 pub mod resume;
 mod resume_point;
-pub mod runtime;
 mod settling;
 pub mod side_effects;
 pub mod stats;
 pub mod tracker;
 pub mod translate;
-pub mod variable;
 pub mod version;
+
+pub use machine::{builtin, executor, opcode, runtime, variable};
 
 #[doc(hidden)]
 pub use {inventory, linkme, pyo3};

@@ -10,7 +10,7 @@ import tempfile
 import types
 
 import toy
-from cases import given
+from cases import given, whole
 
 
 def without(*names):
@@ -22,15 +22,17 @@ def without(*names):
     return make
 
 
+@whole
 @given(without("colorsys"), without())
-def test_whole__a_module_of_the_standard_library(x):
+def test_a_module_of_the_standard_library(x):
     import colorsys
 
     return x + 1, colorsys.rgb_to_hsv(1, 0, 0), "colorsys" in sys.modules
 
 
+@whole
 @given(without("wsgiref", "wsgiref.util"), without())
-def test_whole__a_module_of_a_package(x):
+def test_a_module_of_a_package(x):
     from wsgiref import util
     import wsgiref.util as same
 

@@ -2,6 +2,7 @@
 
 pub mod harness;
 mod steering;
+pub mod suite;
 pub mod toy;
 
 // Linked for their registrations.

@@ -11,6 +11,7 @@ mod options;
 mod package_tests;
 mod python;
 mod report;
+mod structure;
 mod test;
 mod venv;
 mod words;

@@ -9,7 +9,7 @@ use pyo3::types::PyCode;
 use super::hand_over::{slot, Value};
 use super::CodeGen;
 use crate::error::Flow;
-use crate::executor::{Checkpoint, Frame};
+use crate::machine::executor::{Checkpoint, Frame};
 use crate::resume::ResumeSource;
 use crate::resume::{Entry, ResumeKey, ResumeTarget};
 

@@ -13,10 +13,10 @@ use super::CodeGen;
 use crate::bytecode::{Instruction, Label, Op, Opcodes};
 use crate::cpython;
 use crate::error::Flow;
-use crate::executor::{BookkeepingVariable, BreakPoint, Checkpoint, Claim};
+use crate::machine::executor::{BookkeepingVariable, BreakPoint, Checkpoint, Claim};
+use crate::machine::variable::VarId;
 use crate::resume::ResumeSource;
 use crate::resume::{self, Entry, Finish, ResumeKey, ResumeTarget, Slot};
-use crate::variable::VarId;
 use crate::version::PyVersion;
 
 /// A value for a resume function.

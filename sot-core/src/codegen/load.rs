@@ -10,9 +10,9 @@ use crate::bytecode::Op;
 use crate::cpython::{self, Part};
 use crate::error::Flow;
 use crate::guard::{is_held_weakly, Test};
+use crate::machine::variable::VarId;
 use crate::readers;
 use crate::tracker::{Computation, Key, Tracker, TrackerId};
-use crate::variable::VarId;
 
 fn builtin(py: Python<'_>, name: &str) -> PyResult<Py<PyAny>> {
     cpython::import(py, "builtins")?.getattr(name).map(Bound::unbind)

@@ -8,6 +8,7 @@ mod generator;
 mod hand_over;
 mod load;
 mod native;
+mod rebuild;
 mod restore;
 mod second_run;
 mod signals;
@@ -20,11 +21,11 @@ use pyo3::prelude::*;
 use crate::bytecode::{BytecodeError, Label, Op, Position};
 use crate::emit::Emitter;
 use crate::error::{Flow, ReasonId, Unwind};
-use crate::executor::{BinaryOp, CallArgs, CodeUnit, Frame, OpcodeExecutor};
 use crate::graph::StatementIR;
+use crate::machine::executor::{BinaryOp, CallArgs, CodeUnit, Frame, OpcodeExecutor};
+use crate::machine::variable::VarId;
 use crate::resume::ResumeSource;
 use crate::tracker::{Tracker, TrackerId};
-use crate::variable::VarId;
 
 use cycles::Unfilled;
 
@@ -175,10 +176,13 @@ impl<'a, 'py> CodeGen<'a, 'py> {
         self.temps.contains_key(&variable)
     }
 
-    /// Makes a class: functions in it may have it in their closures, whose cells are filled once it is there.
-    pub fn making_class(&mut self, make: impl FnOnce(&mut Self) -> Flow<()>) -> Flow<()> {
+    /// A class begins to be made: cells of functions in it stay empty until it is there.
+    fn begin_class(&mut self) {
         self.classes_in_progress += 1;
-        make(self)?;
+    }
+
+    /// The class is made, and the cells are filled.
+    fn end_class(&mut self) -> Flow<()> {
         self.classes_in_progress -= 1;
         while self.classes_in_progress == 0 {
             let Some(cell) = self.open_cells.pop() else { break };

@@ -12,10 +12,10 @@ use crate::bytecode::{stack_effect, Instruction, Op};
 use crate::cache::cache_of;
 use crate::emit::{null_first, Emitter};
 use crate::error::{Flow, ReasonId, Unwind};
-use crate::executor::{BreakPoint, Checkpoint, OpcodeExecutor};
-use crate::opcode::{self, Native};
+use crate::machine::executor::{BreakPoint, Checkpoint, OpcodeExecutor};
+use crate::machine::opcode::{self, Native};
+use crate::machine::variable::VarId;
 use crate::resume;
-use crate::variable::VarId;
 
 /// Writes the code of the frames below the outermost one. The first arguments of each are the functions of those below it, the
 /// last what it holds itself.

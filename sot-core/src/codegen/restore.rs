@@ -11,12 +11,12 @@ use crate::backend::SizesMatter;
 use crate::bytecode::Op;
 use crate::cpython;
 use crate::error::Flow;
-use crate::executor::{CallArgs, Frame, Name};
 use crate::graph::{StatementIR, SymbolId};
+use crate::machine::executor::{CallArgs, Frame, Name};
+use crate::machine::variable::{Death, VarId, Variable};
 use crate::side_effects::{key_of_entry, Effect};
 use crate::stats;
 use crate::tracker::{Tracker, TrackerId};
-use crate::variable::{Death, VarId, Variable};
 
 /// These writes, but of those to the contents of a container or cell, which has its final ones only, the first.
 fn changed_once<'e>(effects: impl Iterator<Item = &'e Effect>) -> impl Iterator<Item = &'e Effect> {

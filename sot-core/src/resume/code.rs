@@ -15,7 +15,7 @@ use crate::bytecode::{
 };
 use crate::emit::Emitter;
 use crate::error::{Flow, ReasonId, Unwind};
-use crate::opcode::{self, Access};
+use crate::machine::opcode::{self, Access};
 use crate::resume_point::Finish;
 use crate::resume_point::{Entry, ResumeKey, Slot};
 use crate::version::PyVersion;

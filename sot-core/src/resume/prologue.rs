@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use crate::bytecode::{Code, Handler, Label, Op, Opcodes, Position};
 use crate::emit::{after_loop, Emitter};
 use crate::error::{Flow, ReasonId, Unwind};
-use crate::opcode::{self, Branch, BranchTest};
+use crate::machine::opcode::{self, Branch, BranchTest};
 use crate::resume_point::{refuse_result, AnswerUse, Finish, Operation};
 use crate::resume_point::{Entry, ResumeKey, Slot};
 

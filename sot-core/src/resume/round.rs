@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use super::{Entry, Finish, ResumeKey, ResumeTarget, Slot};
 use crate::bytecode::{stack_effect, Code, Instruction, Label, Op, Opcodes};
 use crate::emit::after_loop;
-use crate::opcode::{self, Access, AtBreak, Description, Locals, Movement};
+use crate::machine::opcode::{self, Access, AtBreak, Description, Locals, Movement};
 
 /// Where such a round ends, and what goes on there.
 pub struct Stop {

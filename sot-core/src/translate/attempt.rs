@@ -9,13 +9,13 @@ use crate::cache::{CacheEntry, CodeCache};
 use crate::codegen::{CodeGen, NewCode};
 use crate::cpython::{self, FreshFrame};
 use crate::error::{Flow, PlannedBreak, Reason, ReasonId, Unwind};
-use crate::executor::{BreakPoint, CodeUnit, Exit, Frame, OpcodeExecutor, Refusals, ValuePolicy};
 use crate::log;
-use crate::opcode::OpcodeSet;
-use crate::runtime::Runtime;
+use crate::machine::executor::{BreakPoint, CodeUnit, Exit, Frame, OpcodeExecutor, Refusals, ValuePolicy};
+use crate::machine::opcode::OpcodeSet;
+use crate::machine::runtime::Runtime;
+use crate::machine::variable::VarId;
 use crate::stats;
 use crate::tracker::Tracker;
-use crate::variable::VarId;
 
 use super::always_compiles;
 use super::report::{self, report};

@@ -8,9 +8,9 @@ use crate::bytecode::BytecodeError;
 use crate::cache::{self, CodeCache};
 use crate::cpython::{self, FreshFrame};
 use crate::error::{Flow, Location, Reason, ReasonId};
-use crate::executor::CodeUnit;
 use crate::guard::Guards;
 use crate::log;
+use crate::machine::executor::CodeUnit;
 use crate::resume::{self, Entry, ResumeKey, ResumeTarget, Stop};
 use crate::tracker::Trackers;
 

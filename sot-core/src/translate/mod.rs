@@ -21,7 +21,7 @@ use crate::env;
 use crate::error::{Reason, ReasonId};
 use crate::guard::FrameView;
 use crate::log;
-use crate::runtime::Runtime;
+use crate::machine::runtime::Runtime;
 use crate::stats;
 
 use attempt::translate_to_the_end;

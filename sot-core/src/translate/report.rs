@@ -8,8 +8,8 @@ use pyo3::types::PyCode;
 use crate::bytecode::Code;
 use crate::codegen::NewCode;
 use crate::error::{Location, Reason, ReasonId};
-use crate::executor::{CodeUnit, OpcodeExecutor};
 use crate::log;
+use crate::machine::executor::{CodeUnit, OpcodeExecutor};
 use crate::stats::{self, Record};
 
 static GRAPHS: AtomicU64 = AtomicU64::new(0);

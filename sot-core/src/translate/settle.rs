@@ -9,9 +9,9 @@ use pyo3::types::{PyCode, PyWeakrefMethods};
 use crate::cache::CodeCache;
 use crate::cpython::{FreshFrame, Verdict};
 use crate::error::{Forbidden, Reason, ReasonId};
-use crate::executor::{CodeUnit, ValuePolicy};
 use crate::log;
-use crate::runtime::Runtime;
+use crate::machine::executor::{CodeUnit, ValuePolicy};
+use crate::machine::runtime::Runtime;
 use crate::settling::{of_place, Settling};
 use crate::stats;
 

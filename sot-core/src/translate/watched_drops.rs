@@ -10,7 +10,7 @@ use pyo3::types::{PyDict, PyFrame, PyFrozenSet, PyList, PyModule, PySet, PyStrin
 
 use crate::cpython::{self, FreshFrame};
 use crate::error::Flow;
-use crate::executor::{Frame, OpcodeExecutor, WatchedDrop};
+use crate::machine::executor::{Frame, OpcodeExecutor, WatchedDrop};
 
 /// More than so many values are not looked through.
 const MOST: usize = 1000;

@@ -8,7 +8,6 @@ use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 use sot_core::backend::Backend;
 use sot_core::builtin;
 use sot_core::bytecode::Op;
-use sot_core::codegen::CodeGen;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
@@ -16,6 +15,7 @@ use sot_core::graph::export_folder;
 use sot_core::guard::{Identity, Test};
 use sot_core::side_effects::Effect;
 use sot_core::tracker::{Key, Tracker, TrackerId};
+use sot_core::variable::Rebuild;
 use sot_core::variable::{VarId, Variable};
 
 use crate::backend::calls::layer::LAYER;
@@ -362,10 +362,10 @@ impl Variable for LayerVariable {
     }
 
     /// Another layer like the one made in the trace, which has settings only, or is a container of what is there already.
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
-        let py = cg.cx.py;
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
+        let py = cg.py();
         if let Some(parts) = &self.made_of {
-            if self.is_changed(cg.cx, this)? {
+            if self.is_changed(cg.cx_mut(), this)? {
                 return Err(Unwind::fallback(ReasonId::CannotRestore, "a container of layers that was written to"));
             }
             let class = self.object.bind(py).get_type().into_any().unbind();

@@ -10,12 +10,12 @@ use pyo3::types::PyString;
 use sot_core::backend::ObjectTest;
 use sot_core::builtin;
 use sot_core::bytecode::Op;
-use sot_core::codegen::CodeGen;
 use sot_core::error::{Flow, Unwind};
 use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
 use sot_core::guard::{Identity, Test};
 use sot_core::side_effects::Effect;
 use sot_core::tracker::repr;
+use sot_core::variable::Rebuild;
 use sot_core::variable::{VarId, Variable};
 
 use super::cannot;
@@ -344,21 +344,22 @@ impl Variable for ContextVariable {
         self.value.is_some()
     }
 
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
         let ContextVariableOrigin::New { name, default } = self.origin else {
-            return Err(cg.cx.plan_to_make(this, "outlives the graph"));
+            return Err(cg.cx_mut().plan_to_make(this, "outlives the graph"));
         };
-        let class = library(cg.cx.py, "contextvars", "ContextVar")?;
-        let tracker = cg.cx.constant_tracker(class.clone_ref(cg.cx.py));
-        let class = cg.cx.wrap(class.bind(cg.cx.py), tracker);
+        let py = cg.py();
+        let class = library(py, "contextvars", "ContextVar")?;
+        let tracker = cg.cx_mut().constant_tracker(class.clone_ref(py));
+        let class = cg.cx_mut().wrap(class.bind(py), tracker);
         let keywords = default.map(|default| (Name::from("default"), default)).into_iter().collect();
         cg.call_with(class, &CallArgs { positional: vec![name], keywords })
     }
 
     /// What had nothing before the trace has nothing again.
-    fn restore_contents(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
+    fn restore_contents(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
         let Some(value) = self.value else { return Ok(()) };
-        let set = library(cg.cx.py, "contextvars", "ContextVar")?.getattr(cg.cx.py, "set")?;
+        let set = library(cg.py(), "contextvars", "ContextVar")?.getattr(cg.py(), "set")?;
         cg.call(|cg| cg.load_const(set), &[this, value])?;
         cg.op(Op::POP_TOP, 0)
     }
@@ -394,8 +395,8 @@ impl Variable for TokenVariable {
         std::iter::once(self.variable).chain(self.before).collect()
     }
 
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
-        Err(cg.cx.plan_to_make(this, "outlives the graph"))
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
+        Err(cg.cx_mut().plan_to_make(this, "outlives the graph"))
     }
 }
 
@@ -416,8 +417,8 @@ impl Variable for ContextCopy {
         self.values.iter().flat_map(|(variable, value)| std::iter::once(*variable).chain(*value)).collect()
     }
 
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
-        Err(cg.cx.plan_to_make(this, "outlives the graph"))
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
+        Err(cg.cx_mut().plan_to_make(this, "outlives the graph"))
     }
 }
 

@@ -9,7 +9,6 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCode, PyFunction, PyString, PyType};
 
 use sot_core::builtin;
-use sot_core::codegen::CodeGen;
 use sot_core::cpython;
 use sot_core::error::{Flow, Reason, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, Frame, Globals, Name, OpcodeExecutor, TracedFrame};
@@ -17,6 +16,7 @@ use sot_core::guard::Test;
 use sot_core::language::LANGUAGE;
 use sot_core::tracker::{ById, Tracker};
 use sot_core::translate;
+use sot_core::variable::Rebuild;
 use sot_core::variable::{VarId, Variable};
 
 use super::{builtin_object, cannot};
@@ -149,7 +149,7 @@ impl Variable for FrameVariable {
         }
     }
 
-    fn reconstruct(&self, _: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
+    fn reconstruct(&self, _: &mut dyn Rebuild<'_>, _: VarId) -> Flow<()> {
         Err(of_frames("sys._getframe()", SHOWS))
     }
 }

@@ -8,11 +8,11 @@ use pyo3::types::PyTuple;
 
 use sot_core::builtin;
 use sot_core::bytecode::Op;
-use sot_core::codegen::CodeGen;
 use sot_core::error::{Flow, Unwind};
 use sot_core::executor::{CallArgs, OpcodeExecutor};
 use sot_core::side_effects::Effect;
 use sot_core::tracker::TrackerId;
+use sot_core::variable::Rebuild;
 use sot_core::variable::{VarId, Variable};
 
 use super::cannot;
@@ -158,18 +158,19 @@ impl Variable for RandomVariable {
         }
     }
 
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
         let RandomOrigin::Trace(class) = self.origin else { return cg.load(this) };
-        let new = base(cg.cx.py)?.getattr("__new__")?.unbind();
+        let new = base(cg.py())?.getattr("__new__")?.unbind();
         cg.call(|cg| cg.load_const(new), &[class])?;
         cg.define(this)?;
         self.restore_contents(cg, this)
     }
 
-    fn restore_contents(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
+    fn restore_contents(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
         let Some(state) = &self.state else { return Ok(()) };
-        let set = base(cg.cx.py)?.getattr("setstate")?.unbind();
-        let state = cg.cx.constant(state.clone_ref(cg.cx.py));
+        let py = cg.py();
+        let set = base(py)?.getattr("setstate")?.unbind();
+        let state = cg.cx_mut().constant(state.clone_ref(py));
         cg.call(|cg| cg.load_const(set), &[this, state])?;
         cg.op(Op::POP_TOP, 0)
     }

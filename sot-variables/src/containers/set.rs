@@ -9,11 +9,11 @@ use pyo3::prelude::*;
 use pyo3::types::{PyFrozenSet, PySet};
 
 use sot_core::bytecode::Op;
-use sot_core::codegen::CodeGen;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{BinaryOp, CompareOp, OpcodeExecutor};
 use sot_core::side_effects::Effect;
 use sot_core::tracker::{repr, TrackerId};
+use sot_core::variable::Rebuild;
 use sot_core::variable::{GraphArgument, VarId, Variable};
 
 use crate::classes::subclass;
@@ -350,17 +350,17 @@ impl Variable for SetVariable {
         Ok(GraphArgument { value, text, holds_tensor: false })
     }
 
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
-        hash_key::refuse_asking_again(cg.cx, self.keys.iter())?;
-        let (arranged, items) = self.rebuilding(cg.cx)?;
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, _: VarId) -> Flow<()> {
+        hash_key::refuse_asking_again(cg.cx(), self.keys.iter())?;
+        let (arranged, items) = self.rebuilding(cg.cx())?;
         if let Some(arranged) = arranged {
-            let make = arranged.getattr(cg.cx.py, if self.frozen { "make_frozen" } else { "make" })?;
-            let items = cg.cx.tuple(items);
+            let make = arranged.getattr(cg.py(), if self.frozen { "make_frozen" } else { "make" })?;
+            let items = cg.cx_mut().tuple(items);
             return cg.call(|cg| cg.load_const(make), &[items]);
         }
         if self.frozen {
-            let items = cg.cx.list(items);
-            let ty = cg.cx.py.get_type::<PyFrozenSet>().into_any().unbind();
+            let items = cg.cx_mut().list(items);
+            let ty = cg.py().get_type::<PyFrozenSet>().into_any().unbind();
             return cg.call(|cg| cg.load_const(ty), &[items]);
         }
         for &item in &items {
@@ -369,10 +369,10 @@ impl Variable for SetVariable {
         cg.op(Op::BUILD_SET, items.len() as u32)
     }
 
-    fn restore_contents(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
+    fn restore_contents(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
         let changed = self.changes.iter().flatten().map(|(_, key)| key);
-        hash_key::refuse_asking_again(cg.cx, self.keys.iter().chain(changed))?;
-        let ty = self.python_type(cg.cx);
+        hash_key::refuse_asking_again(cg.cx(), self.keys.iter().chain(changed))?;
+        let ty = self.python_type(cg.cx());
         for (method, key) in self.changes.iter().flatten() {
             // The C methods: a subclass may have its own, which the trace has followed already.
             let method = ty.getattr(*method)?.unbind();
@@ -382,10 +382,10 @@ impl Variable for SetVariable {
         if self.changes.is_some() {
             return Ok(());
         }
-        let (arranged, items) = self.rebuilding(cg.cx)?;
-        let items = cg.cx.tuple(items);
+        let (arranged, items) = self.rebuilding(cg.cx())?;
+        let items = cg.cx_mut().tuple(items);
         if let Some(arranged) = arranged {
-            let fill = arranged.getattr(cg.cx.py, "fill")?;
+            let fill = arranged.getattr(cg.py(), "fill")?;
             cg.call(|cg| cg.load_const(fill), &[this, items])?;
             return cg.op(Op::POP_TOP, 0);
         }

@@ -4,9 +4,9 @@ use std::rc::Rc;
 
 use pyo3::prelude::*;
 
-use sot_core::codegen::CodeGen;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, OpcodeExecutor};
+use sot_core::variable::Rebuild;
 use sot_core::variable::VarId;
 
 use super::{emit_call, library, produce, IteratorState, IteratorVariable};
@@ -83,7 +83,7 @@ impl IteratorState for GroupbyState {
         [Some(self.inner), self.function, self.item, self.key, self.target].into_iter().flatten().collect()
     }
 
-    fn reconstruct(&self, _: &mut CodeGen<'_, '_>) -> Flow<()> {
+    fn reconstruct(&self, _: &mut dyn Rebuild<'_>) -> Flow<()> {
         Err(Unwind::fallback(ReasonId::CannotRestore, "an itertools.groupby that has begun"))
     }
 }
@@ -122,8 +122,8 @@ impl IteratorState for GroupBy {
         vec![self.state]
     }
 
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>) -> Flow<()> {
-        let state = load(cg.cx, self.state)?;
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>) -> Flow<()> {
+        let state = load(cg.cx_mut(), self.state)?;
         if state.groups > 0 {
             return Err(Unwind::fallback(ReasonId::CannotRestore, "an itertools.groupby that has begun"));
         }
@@ -160,7 +160,7 @@ impl IteratorState for Group {
         vec![self.state, self.key]
     }
 
-    fn reconstruct(&self, _: &mut CodeGen<'_, '_>) -> Flow<()> {
+    fn reconstruct(&self, _: &mut dyn Rebuild<'_>) -> Flow<()> {
         Err(Unwind::fallback(ReasonId::CannotRestore, "a group of itertools.groupby"))
     }
 }

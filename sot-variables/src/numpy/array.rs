@@ -9,10 +9,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
 use sot_core::bytecode::Op;
-use sot_core::codegen::CodeGen;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, BinaryOp, CompareOp, Name, OpcodeExecutor};
+use sot_core::variable::Rebuild;
 use sot_core::variable::{GraphArgument, VarId, Variable};
 
 use crate::iterators::items::ItemIterator;
@@ -299,14 +299,14 @@ impl Variable for ArrayVariable {
         object_model::graph_argument(cx, this, None)
     }
 
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
-        let py = cg.cx.py;
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
+        let py = cg.py();
         let is_writeable = match self {
             ArrayVariable::Owner(array) => {
                 let array = array.bind(py);
                 let copy = array.getattr("copy")?.unbind();
                 cg.begin_call(|cg| cg.load_const(copy))?;
-                let order = cg.cx.string("K");
+                let order = cg.cx_mut().string("K");
                 cg.load(order)?;
                 cg.end_call(1)?;
                 has_flag(array, "writeable")?
@@ -334,7 +334,7 @@ impl Variable for ArrayVariable {
             cg.load(this)?;
             cg.load_attr("setflags")
         })?;
-        let write = cg.cx.boolean(false);
+        let write = cg.cx_mut().boolean(false);
         cg.load(write)?;
         cg.end_call(1)?;
         cg.op(Op::POP_TOP, 0)

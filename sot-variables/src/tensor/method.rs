@@ -152,7 +152,7 @@ impl Variable for TensorMethodVariable {
         }
     }
 
-    fn reconstruct(&self, cg: &mut sot_core::codegen::CodeGen<'_, '_>, _: VarId) -> Flow<()> {
+    fn reconstruct(&self, cg: &mut dyn sot_core::variable::Rebuild<'_>, _: VarId) -> Flow<()> {
         cg.load(self.receiver)?;
         cg.load_attr(&self.name)
     }

@@ -11,10 +11,10 @@ use crate::bytecode::{stack_effect, Instruction, Op, Opcodes, OperandTable};
 use crate::cache;
 use crate::cpython;
 use crate::error::Flow;
-use crate::executor::{BreakPoint, Checkpoint};
-use crate::opcode::{self, Native};
+use crate::machine::executor::{BreakPoint, Checkpoint};
+use crate::machine::opcode::{self, Native};
+use crate::machine::variable::VarId;
 use crate::resume;
-use crate::variable::VarId;
 
 impl CodeGen<'_, '_> {
     /// How many stack items the instruction may touch.

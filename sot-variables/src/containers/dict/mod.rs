@@ -9,13 +9,13 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use sot_core::bytecode::Op;
-use sot_core::codegen::CodeGen;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, BinaryOp, CompareOp, Globals, OpcodeExecutor};
 use sot_core::guard::{Identity, Test};
 use sot_core::side_effects::Effect;
 use sot_core::tracker::{Key, Tracker, TrackerId};
+use sot_core::variable::Rebuild;
 use sot_core::variable::{GraphArgument, VarId, Variable};
 
 use crate::classes::instance_dict::InstanceDictVariable;
@@ -308,16 +308,16 @@ impl Variable for DictVariable {
         Ok(GraphArgument { value: dict.unbind(), text: format!("{{{}}}", texts.join(", ")), holds_tensor })
     }
 
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
-        hash_key::refuse_asking_again(cg.cx, self.entries.iter().map(|entry| &entry.key))?;
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
+        hash_key::refuse_asking_again(cg.cx(), self.entries.iter().map(|entry| &entry.key))?;
         if !self.ordered && cg.leaves_empty(this) {
             return cg.op(Op::BUILD_MAP, 0);
         }
         if self.ordered {
             let pairs: Vec<VarId> =
-                self.entries.iter().map(|entry| cg.cx.tuple(vec![entry.key.variable, entry.value])).collect();
-            let pairs = cg.cx.tuple(pairs);
-            let ty = ordered_type(cg.cx.py)?.unbind();
+                self.entries.iter().map(|entry| cg.cx_mut().tuple(vec![entry.key.variable, entry.value])).collect();
+            let pairs = cg.cx_mut().tuple(pairs);
+            let ty = ordered_type(cg.py())?.unbind();
             return cg.call(|cg| cg.load_const(ty), &[pairs]);
         }
         for entry in &self.entries {
@@ -327,7 +327,7 @@ impl Variable for DictVariable {
         cg.op(Op::BUILD_MAP, self.entries.len() as u32)
     }
 
-    fn restore_contents(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
+    fn restore_contents(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
         self.restore(cg, this)
     }
 

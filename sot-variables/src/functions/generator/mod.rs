@@ -12,10 +12,10 @@ use pyo3::exceptions::{PyGeneratorExit, PyRuntimeError};
 use pyo3::prelude::*;
 
 use sot_core::bytecode::Opcodes;
-use sot_core::codegen::CodeGen;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, Closing, Frame, Name, OpcodeExecutor};
 use sot_core::tracker::TrackerId;
+use sot_core::variable::Rebuild;
 use sot_core::variable::{Death, VarId, Variable};
 
 use self::rebuilding::{rebuild_finished, rebuild_fresh};
@@ -161,19 +161,19 @@ impl Variable for GeneratorVariable {
         format!("GeneratorVariable({})", self.qualname)
     }
 
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
         match &self.state {
             GeneratorState::Fresh(frame) => {
                 rebuild_fresh(cg, frame)?;
                 self.restore_names(cg, this, frame)
             }
             GeneratorState::Finished(_) => rebuild_finished(cg, self),
-            GeneratorState::Real(object) => cg.load_const(object.clone_ref(cg.cx.py)),
+            GeneratorState::Real(object) => cg.load_const(object.clone_ref(cg.py())),
             GeneratorState::Suspended(frame) => {
                 cg.load_suspended(frame)?;
                 self.restore_names(cg, this, frame)
             }
-            GeneratorState::Running => Err(cg.cx.plan_to_make(this, "is running where the graph ends")),
+            GeneratorState::Running => Err(cg.cx_mut().plan_to_make(this, "is running where the graph ends")),
         }
     }
 

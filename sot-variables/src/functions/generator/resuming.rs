@@ -107,7 +107,7 @@ fn end_delegation(
     value: Option<VarId>,
 ) -> Flow<Resumed> {
     let mut frame = copy(cx.py, frame);
-    if Opcodes::get(cx.py).number("CLEANUP_THROW").is_some() {
+    if Opcodes::get(cx.py).find(Op::CLEANUP_THROW).is_some() {
         return resume_raising(cx, generator, frame, exception);
     }
     frame.stack.pop();
