@@ -28,6 +28,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
         structure::check_modules(),
         structure::check_opcode_names(&rust_files()),
         words::check_framework_words(),
+        words::check_type_names(),
     ];
     results.extend(found.interpreters[first..].iter().map(clippy));
     results.push(documentation(&found.interpreters[newest]));

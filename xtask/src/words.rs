@@ -1,5 +1,7 @@
-//! Checks of names for `cargo xtask lint`: crates that know no framework do not say a framework's words.
+//! Checks of names for `cargo xtask lint`: crates that know no framework do not say a framework's words, and a crate
+//! declares the name of a type once.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -33,6 +35,51 @@ pub(crate) fn check_framework_words() -> Result<(), Failure> {
     Err(format!("these crates know no framework, and say\n{}", found.join("\n")))
 }
 
+/// Crates whose top-level types have a name of their own each.
+const CRATES: [&str; 6] = ["sot-core", "sot-variables", "sot-opcodes-py38", "sot-opcodes-py312", "sot-paddle", "xtask"];
+
+/// Of the files in this folder one is compiled, by the version of CPython: they declare the same types.
+const BY_VERSION: &str = "sot-core/src/cpython/layout";
+
+/// Looks for structs, enums and traits that have one name in one crate.
+pub(crate) fn check_type_names() -> Result<(), Failure> {
+    println!("[type names] …");
+    let root = workspace::root();
+    let mut twice = Vec::new();
+    for name in CRATES {
+        let mut files = Vec::new();
+        source_files(&root.join(name).join("src"), &mut files);
+        files.retain(|file| !file.starts_with(root.join(BY_VERSION)));
+        let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for file in &files {
+            let shown = file.strip_prefix(root).unwrap_or(file).display().to_string();
+            let text = fs::read_to_string(file).unwrap_or_default();
+            let declared = text.lines().enumerate().filter_map(|(at, line)| Some((at + 1, declared_type(line)?)));
+            for (line, declared) in declared {
+                places.entry(declared.to_owned()).or_default().push(format!("{shown}:{line}"));
+            }
+        }
+        let several = places.into_iter().filter(|(_, places)| places.len() > 1);
+        twice.extend(several.map(|(name, places)| format!("{name}: {}", places.join(", "))));
+    }
+    if twice.is_empty() {
+        println!("[type names] each once in its crate");
+        return Ok(());
+    }
+    Err(format!("a crate declares these names of types twice\n{}", twice.join("\n")))
+}
+
+/// The name of the struct, enum or trait that a line declares at the top level of a file.
+fn declared_type(line: &str) -> Option<&str> {
+    let line = match line.strip_prefix("pub") {
+        Some(rest) if rest.starts_with('(') => rest.split_once(") ")?.1,
+        Some(rest) => rest.strip_prefix(' ')?,
+        None => line,
+    };
+    let name = ["struct ", "enum ", "trait "].into_iter().find_map(|keyword| line.strip_prefix(keyword))?;
+    name.split(|c: char| !c.is_alphanumeric() && c != '_').next()
+}
+
 /// Source files below `dir`, Rust's and Python's.
 fn source_files(dir: &Path, files: &mut Vec<PathBuf>) {
     let Ok(entries) = dir.read_dir() else { return };
@@ -62,6 +109,18 @@ fn framework_word(line: &str) -> Option<(&'static str, &'static str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn types_are_found_by_their_declaration() {
+        for line in
+            ["struct Name {", "pub enum Name<'a> {", "pub(crate) trait Name: Send {", "pub(super) struct Name(u32);"]
+        {
+            assert_eq!(declared_type(line), Some("Name"), "{line}");
+        }
+        for line in ["    struct Local;", "// struct Name", "type Name = u32;", "structure", "pub fn name()"] {
+            assert_eq!(declared_type(line), None, "{line}");
+        }
+    }
 
     #[test]
     fn a_word_is_found_in_code_comments_and_texts() {

@@ -63,7 +63,7 @@ pub enum AtBreak {
 
 /// What a branch asks its operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Test {
+pub enum BranchTest {
     /// Whether it is true; the branch jumps where the answer is this one.
     Truth(bool),
     /// Whether it is `None`; the branch jumps where the answer is this one.
@@ -76,7 +76,7 @@ pub enum Test {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Branch {
     /// What it asks.
-    pub test: Test,
+    pub test: BranchTest,
     /// Whether the operand stays on the stack where the branch jumps.
     pub keeps: bool,
 }
@@ -265,13 +265,13 @@ impl Description {
 
     /// A branch that takes its operand from the stack.
     #[must_use]
-    pub const fn branch(self, test: Test) -> Self {
+    pub const fn branch(self, test: BranchTest) -> Self {
         Description { branch: Some(Branch { test, keeps: false }), ..self }
     }
 
     /// A branch whose operand stays on the stack where it jumps.
     #[must_use]
-    pub const fn branch_or_pop(self, test: Test) -> Self {
+    pub const fn branch_or_pop(self, test: BranchTest) -> Self {
         Description { branch: Some(Branch { test, keeps: true }), ..self }
     }
 
@@ -345,13 +345,13 @@ impl Description {
     /// Whether the instruction is a branch on the truth of a value, which goes.
     #[must_use]
     pub const fn tests_truth(&self) -> bool {
-        matches!(self.branch, Some(Branch { test: Test::Truth(_), keeps: false }))
+        matches!(self.branch, Some(Branch { test: BranchTest::Truth(_), keeps: false }))
     }
 
     /// Whether the instruction is a branch that takes nothing but a bool, where the interpreter has such branches.
     #[must_use]
     pub const fn needs_bool(&self) -> bool {
-        !matches!(self.branch, Some(Branch { test: Test::IsNone(_), .. }))
+        !matches!(self.branch, Some(Branch { test: BranchTest::IsNone(_), .. }))
     }
 
     /// What the instruction does with the locals in its argument, and with which.

@@ -22,12 +22,12 @@ mod unit;
 pub use code::{Code, Handler, Instruction, Label, Position};
 pub(crate) use description::set_descriptions;
 pub use description::{
-    describe, Access, AtBreak, Branch, ByArgument, Count, Description, Locals, Movement, Native, Quiet, StackPicture,
-    Test,
+    describe, Access, AtBreak, Branch, BranchTest, ByArgument, Count, Description, Locals, Movement, Native, Quiet,
+    StackPicture,
 };
 pub use error::BytecodeError;
 pub use op::Op;
 pub use opcode_set::OpcodeSet;
-pub use opcodes::{local_pair, JumpKind, OpcodeInfo, Opcodes, Operand};
+pub use opcodes::{local_pair, JumpKind, OpcodeInfo, Opcodes, OperandTable};
 pub use stack_depth::{stack_depth, stack_effect};
 pub use unit::CodeUnit;

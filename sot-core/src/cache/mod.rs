@@ -35,7 +35,7 @@ const MAX_LEFT: u32 = 64;
 const MAX_OBJECTS: usize = 3;
 
 /// One translation: valid while its guards hold.
-pub struct Entry {
+pub struct CacheEntry {
     guards: GuardProgram,
     /// The new code; `None` leaves the frame to CPython.
     pub code: Option<Py<PyAny>>,
@@ -61,10 +61,10 @@ enum Left {
     Round,
 }
 
-impl Entry {
+impl CacheEntry {
     /// An entry.
     pub fn new(guards: GuardProgram, code: Option<Py<PyAny>>, disable_eval_frame: bool, comes_last: bool) -> Self {
-        Entry {
+        CacheEntry {
             guards,
             code,
             disable_eval_frame,
@@ -79,25 +79,25 @@ impl Entry {
     /// The entry of a frame of which nothing is left to CPython if `is_whole`.
     #[must_use]
     pub fn whole(self, is_whole: bool) -> Self {
-        Entry { left: if is_whole { Left::Nothing } else { Left::Some }, ..self }
+        CacheEntry { left: if is_whole { Left::Nothing } else { Left::Some }, ..self }
     }
 
     /// One made for all values, in the place of those for single ones that have not been used again.
     #[must_use]
     pub fn replacing(self, unused: bool) -> Self {
-        Entry { replaces_unused: unused, ..self }
+        CacheEntry { replaces_unused: unused, ..self }
     }
 
     /// One that leaves the rest of a loop's round to CPython.
     pub fn leaving_round(guards: GuardProgram, code: Py<PyAny>) -> Self {
-        Entry { left: Left::Round, ..Entry::new(guards, Some(code), false, true) }
+        CacheEntry { left: Left::Round, ..CacheEntry::new(guards, Some(code), false, true) }
     }
 }
 
 /// The translations of one code object.
 #[derive(Default)]
 pub struct CodeCache {
-    entries: Mutex<Arc<Vec<Arc<Entry>>>>,
+    entries: Mutex<Arc<Vec<Arc<CacheEntry>>>>,
     skip: AtomicBool,
     /// Whether what the code calls is left alone with it.
     skip_below: AtomicBool,
@@ -110,21 +110,21 @@ pub struct CodeCache {
     gave_way: AtomicU32,
     generation: AtomicU32,
     resume: Mutex<HashMap<ResumeKey, Py<PyAny>>>,
-    origin: OnceCell<Origin>,
+    origin: OnceCell<CodeOrigin>,
     untranslated: OnceCell<Py<PyCode>>,
     sizes: Mutex<OpenSizes>,
     /// In how many translations of the code and its resume functions loops went round more than once, by where they begin.
     unrolled: Mutex<HashMap<Label, usize>>,
     /// How many translations of resume functions there are in loops, by where the outermost loop begins.
-    made: Mutex<HashMap<Label, Made>>,
+    made: Mutex<HashMap<Label, LoopTranslations>>,
     /// The instructions that need values which differ from call to call.
     differing: Mutex<HashSet<Label>>,
     /// The variables that hold containers whose contents differ from call to call.
     changing: Mutex<HashSet<String>>,
     /// Whether the graph breaks at each condition on values which differ from call to call.
     branching: AtomicBool,
-    /// What is another object at each call.
-    passing: Mutex<Passing>,
+    /// Arguments and classes that are another object at each call.
+    short_lived: Mutex<ShortLived>,
     /// Frames that ran a translation, since the account below was last asked.
     hits: AtomicU64,
     settling: Mutex<Option<Arc<Settling>>>,
@@ -132,18 +132,18 @@ pub struct CodeCache {
     met_tensors: AtomicBool,
 }
 
-/// What is another object at each call.
+/// Arguments and classes that are another object at each call: identity guards on them would never hold again.
 #[derive(Clone, Default)]
-pub struct Passing {
-    /// The arguments through which such objects come.
+pub struct ShortLived {
+    /// Argument slots that hold such an object, or lead to one.
     pub arguments: HashSet<usize>,
-    /// Where classes come from that functions made, or objects of such, by the texts of their trackers.
+    /// Classes that functions make at each call, and the classes of such objects, by the texts of their trackers.
     pub classes: HashSet<String>,
 }
 
 /// The translations of resume functions that go on in one loop.
 #[derive(Clone, Copy, Default)]
-pub struct Made {
+pub struct LoopTranslations {
     /// All of them.
     pub all: u32,
     /// Those that are not the first of their place.
@@ -163,7 +163,7 @@ struct OpenSizes {
 }
 
 /// Where a resume function's code comes from.
-pub struct Origin {
+pub struct CodeOrigin {
     /// The original code, held weakly: it owns its resume functions.
     pub base: Py<PyWeakrefReference>,
     /// Length of the prologue before the original instructions.
@@ -216,7 +216,7 @@ impl CodeCache {
     }
 
     /// Marks the code as that of a resume function.
-    pub fn set_origin(&self, origin: Origin) {
+    pub fn set_origin(&self, origin: CodeOrigin) {
         self.origin.set(origin).ok();
         self.request();
     }
@@ -227,17 +227,17 @@ impl CodeCache {
     }
 
     /// Where the code comes from, if it is that of a resume function.
-    pub fn origin(&self) -> Option<&Origin> {
+    pub fn origin(&self) -> Option<&CodeOrigin> {
         self.origin.get()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Arc<Vec<Arc<Entry>>>> {
+    fn lock(&self) -> MutexGuard<'_, Arc<Vec<Arc<CacheEntry>>>> {
         // A panic while the list was replaced left the old list, which is as good.
         self.entries.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     /// The first entry whose guards hold; where the code must become one graph, of those that are one.
-    pub fn find<'py>(&self, frame: &impl FrameView<'py>) -> Option<Arc<Entry>> {
+    pub fn find<'py>(&self, frame: &impl FrameView<'py>) -> Option<Arc<CacheEntry>> {
         let entries = Arc::clone(&self.lock());
         let whole = self.whole.load(Ordering::Relaxed);
         let at =
@@ -250,7 +250,7 @@ impl CodeCache {
     }
 
     /// Counts a frame that an entry was found for. Where none has ever met a tensor, the code is left alone after some.
-    pub fn note_hit(&self, entry: &Entry) {
+    pub fn note_hit(&self, entry: &CacheEntry) {
         if entry.code.is_some() {
             self.hits.fetch_add(1, Ordering::Relaxed);
         } else if entry.left_frames.fetch_add(1, Ordering::Relaxed) == MAX_LEFT {
@@ -290,7 +290,7 @@ impl CodeCache {
     /// Drops the entries that no frame has used since they were made.
     pub fn drop_unused(&self) {
         let mut list = self.lock();
-        let used = |entry: &&Arc<Entry>| entry.is_used.load(Ordering::Relaxed);
+        let used = |entry: &&Arc<CacheEntry>| entry.is_used.load(Ordering::Relaxed);
         let old = std::mem::take(&mut *list);
         *list = Arc::new(old.iter().filter(used).cloned().collect());
         drop(list);
@@ -377,11 +377,11 @@ impl CodeCache {
     }
 
     /// How many translations of resume functions there are in a loop.
-    pub fn made(&self, head: Label) -> Made {
+    pub fn made(&self, head: Label) -> LoopTranslations {
         self.lock_made().get(&head).copied().unwrap_or_default()
     }
 
-    fn lock_made(&self) -> MutexGuard<'_, HashMap<Label, Made>> {
+    fn lock_made(&self) -> MutexGuard<'_, HashMap<Label, LoopTranslations>> {
         self.made.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
@@ -427,15 +427,16 @@ impl CodeCache {
         self.differing.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// What is another object at each call: those of earlier calls have died, or were several.
-    pub fn passing<'py>(&self, frame: &impl FrameView<'py>) -> Passing {
+    /// Arguments and classes that are another object at each call: the objects of earlier calls have died, or there were
+    /// several.
+    pub fn short_lived<'py>(&self, frame: &impl FrameView<'py>) -> ShortLived {
         let entries = Arc::clone(&self.lock());
-        let mut passing = self.passing.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut short_lived = self.short_lived.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let mut others: HashMap<usize, usize> = HashMap::new();
         let mut other_classes: HashMap<&str, usize> = HashMap::new();
         for entry in entries.iter() {
-            passing.arguments.extend(entry.guards.dead_arguments(frame.py()));
-            passing.classes.extend(entry.guards.dead_classes(frame.py()).map(str::to_owned));
+            short_lived.arguments.extend(entry.guards.dead_arguments(frame.py()));
+            short_lived.classes.extend(entry.guards.dead_classes(frame.py()).map(str::to_owned));
             for argument in entry.guards.other_arguments(frame) {
                 *others.entry(argument).or_default() += 1;
             }
@@ -444,10 +445,10 @@ impl CodeCache {
             }
         }
         let arguments = others.into_iter().filter(|(_, times)| *times >= MAX_OBJECTS).map(|(argument, _)| argument);
-        passing.arguments.extend(arguments);
+        short_lived.arguments.extend(arguments);
         let classes = other_classes.into_iter().filter(|(_, times)| *times >= MAX_OBJECTS);
-        passing.classes.extend(classes.map(|(class, _)| class.to_owned()));
-        passing.clone()
+        short_lived.classes.extend(classes.map(|(class, _)| class.to_owned()));
+        short_lived.clone()
     }
 
     /// For each entry, the first guard that does not hold.
@@ -456,7 +457,7 @@ impl CodeCache {
         entries.iter().filter_map(|entry| entry.guards.failure(frame)).collect()
     }
 
-    fn move_to_front(&self, entry: &Arc<Entry>) {
+    fn move_to_front(&self, entry: &Arc<CacheEntry>) {
         let mut list = self.lock();
         let mut entries: Vec<_> = list.iter().filter(|other| !Arc::ptr_eq(other, entry)).cloned().collect();
         if entries.len() < list.len() {
@@ -466,9 +467,9 @@ impl CodeCache {
     }
 
     /// Adds an entry, and drops those that can never hold again.
-    pub fn insert(&self, py: Python<'_>, entry: Arc<Entry>) {
+    pub fn insert(&self, py: Python<'_>, entry: Arc<CacheEntry>) {
         let mut list = self.lock();
-        let is_kept = |old: &Arc<Entry>| {
+        let is_kept = |old: &Arc<CacheEntry>| {
             (old.is_used.load(Ordering::Relaxed) || !entry.replaces_unused) && !old.guards.is_dead(py)
         };
         let mut entries: Vec<_> = list.iter().filter(|old| is_kept(old)).cloned().collect();
@@ -588,7 +589,7 @@ impl CodeCache {
             self.lock_differing().clear();
             self.lock_changing().clear();
             self.branching.store(false, Ordering::Relaxed);
-            *self.passing.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Passing::default();
+            *self.short_lived.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = ShortLived::default();
             self.empty.store(0, Ordering::Relaxed);
             self.lock_made().clear();
             *self.lock_settling() = None;

@@ -10,7 +10,9 @@ use pyo3::prelude::*;
 
 use target::Selected;
 
-use crate::bytecode::{describe, Code, CodeUnit, Handler, Instruction, Label, Native, Op, Opcodes, Operand, Position};
+use crate::bytecode::{
+    describe, Code, CodeUnit, Handler, Instruction, Label, Native, Op, Opcodes, OperandTable, Position,
+};
 use crate::entity::VarId;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::operators::BinaryOp;
@@ -144,16 +146,16 @@ impl Emitter {
             flags &= !1;
         }
         match info.operand {
-            Operand::Name => {
+            OperandTable::Name => {
                 let name = self.name(&unit.names[index as usize]);
                 self.write(opcode, (name << shift) | flags);
             }
-            Operand::Const => {
+            OperandTable::Const => {
                 let value = unit.code.consts[index as usize].clone_ref(py);
                 let constant = self.const_index(value);
                 self.write(opcode, constant);
             }
-            Operand::Cell => {
+            OperandTable::Cell => {
                 let cell = unit.code.cell_index(instruction.arg).ok_or_else(|| self.cannot_run(instruction))?;
                 self.cells.push((self.instructions.len(), cell));
                 self.write(opcode, 0);

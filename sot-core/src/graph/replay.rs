@@ -75,7 +75,7 @@ impl Values {
 pub(super) struct Call {
     /// The global state it is made under, if it is not that of the whole graph.
     pub(super) state: Option<Arc<dyn StateTest>>,
-    callee: Callee,
+    callee: ReplayedCallee,
     arguments: Vec<Argument>,
     /// Names of the last arguments.
     keywords: Option<Py<PyTuple>>,
@@ -86,7 +86,7 @@ pub(super) struct Call {
 }
 
 #[derive(Debug)]
-enum Callee {
+enum ReplayedCallee {
     Function(Py<PyAny>),
     /// Of the first argument.
     Method(Py<PyString>),
@@ -124,13 +124,15 @@ impl Call {
     ) -> PyResult<Option<Call>> {
         let weight = builder.weight(kind, callee)?;
         let callee = match kind {
-            CallKind::Api => Callee::Function(callee.clone().unbind()),
-            CallKind::InPlace if !callee.is_instance_of::<PyString>() => Callee::Function(callee.clone().unbind()),
-            CallKind::Method | CallKind::InPlace => Callee::Method(callee.cast::<PyString>()?.clone().unbind()),
+            CallKind::Api => ReplayedCallee::Function(callee.clone().unbind()),
+            CallKind::InPlace if !callee.is_instance_of::<PyString>() => {
+                ReplayedCallee::Function(callee.clone().unbind())
+            }
+            CallKind::Method | CallKind::InPlace => ReplayedCallee::Method(callee.cast::<PyString>()?.clone().unbind()),
             CallKind::Object(word) => {
                 let method = PyString::intern(callee.py(), builder.object_method(callee)?).unbind();
                 let Ok(object) = WeakRef::new(callee, None) else { return Ok(None) };
-                Callee::MethodOf(object, word, method)
+                ReplayedCallee::MethodOf(object, word, method)
             }
         };
         let mut given: Vec<Bound<'_, PyAny>> = args.iter().collect();
@@ -153,13 +155,13 @@ impl Call {
         }))
     }
 
-    fn run<'py>(&self, py: Python<'py>, registers: &mut Registers<'py>) -> PyResult<()> {
+    fn run<'py>(&self, py: Python<'py>, registers: &mut ReplayRegisters<'py>) -> PyResult<()> {
         let made = self.arguments.iter().map(|argument| argument.make(py, registers)).collect::<PyResult<Vec<_>>>()?;
         let keywords = self.keywords.as_ref().map(|names| names.bind(py));
         let result = match &self.callee {
-            Callee::Function(function) => cpython::call_with_names(function.bind(py), &made, keywords)?,
-            Callee::Method(name) => cpython::call_method_with_names(name.bind(py), &made, keywords)?,
-            Callee::MethodOf(of, word, name) => {
+            ReplayedCallee::Function(function) => cpython::call_with_names(function.bind(py), &made, keywords)?,
+            ReplayedCallee::Method(name) => cpython::call_method_with_names(name.bind(py), &made, keywords)?,
+            ReplayedCallee::MethodOf(of, word, name) => {
                 let gone = || PyReferenceError::new_err(format!("a {word} no longer exists"));
                 let of = of.get(py).ok_or_else(gone)?;
                 let arguments: Vec<_> = std::iter::once(of).chain(made.iter().cloned()).collect();
@@ -216,7 +218,7 @@ fn pattern(values: &Values, result: &Bound<'_, PyAny>) -> Pattern {
 }
 
 impl Argument {
-    fn make<'py>(&self, py: Python<'py>, registers: &Registers<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn make<'py>(&self, py: Python<'py>, registers: &ReplayRegisters<'py>) -> PyResult<Bound<'py, PyAny>> {
         let all = |items: &[Argument]| items.iter().map(|item| item.make(py, registers)).collect::<PyResult<Vec<_>>>();
         Ok(match self {
             Argument::Symbol(symbol) => registers.get(*symbol)?,
@@ -242,7 +244,7 @@ impl Argument {
 }
 
 impl Pattern {
-    fn take<'py>(&self, result: Bound<'py, PyAny>, registers: &mut Registers<'py>) -> PyResult<()> {
+    fn take<'py>(&self, result: Bound<'py, PyAny>, registers: &mut ReplayRegisters<'py>) -> PyResult<()> {
         match self {
             Pattern::Symbol(symbol) => registers.0[symbol.0 as usize] = Some(result),
             Pattern::Items(items) => {
@@ -268,9 +270,9 @@ impl Pattern {
 }
 
 /// The tensors of one run, by symbol.
-struct Registers<'py>(Vec<Option<Bound<'py, PyAny>>>);
+struct ReplayRegisters<'py>(Vec<Option<Bound<'py, PyAny>>>);
 
-impl<'py> Registers<'py> {
+impl<'py> ReplayRegisters<'py> {
     fn get(&self, symbol: SymbolId) -> PyResult<Bound<'py, PyAny>> {
         let value = self.0[symbol.0 as usize].clone();
         value.ok_or_else(|| PyRuntimeError::new_err("a tensor is used before it is made"))
@@ -304,7 +306,7 @@ impl Replay {
         inputs: &[Bound<'py, PyAny>],
         released: &[Vec<SymbolId>],
     ) -> PyResult<Bound<'py, PyAny>> {
-        let mut registers = Registers(vec![None; self.symbols]);
+        let mut registers = ReplayRegisters(vec![None; self.symbols]);
         for (symbol, input) in self.inputs.iter().zip(inputs) {
             registers.0[symbol.0 as usize] = Some(input.clone());
         }

@@ -22,10 +22,10 @@ const MOST: u32 = 32;
 
 /// What guards remember of the calls they held for.
 #[derive(Default)]
-pub(super) struct Memory(Mutex<State>);
+pub(super) struct GuardMemory(Mutex<MemoState>);
 
 #[derive(Default)]
-struct State {
+struct MemoState {
     note: Option<Arc<Note>>,
     /// Times the guards held by themselves.
     held: u32,
@@ -83,15 +83,15 @@ impl<'py> Registers<'py> for Few<'_, 'py> {
     }
 }
 
-impl Memory {
+impl GuardMemory {
     /// None with `SOT_GUARD_MEMORY=0`, to tell the two ways of checking apart.
-    pub(super) fn unless_switched_off() -> Option<Memory> {
+    pub(super) fn unless_switched_off() -> Option<GuardMemory> {
         static IS_OFF: LazyLock<bool> =
             LazyLock::new(|| std::env::var("SOT_GUARD_MEMORY").is_ok_and(|said| said.trim() == "0"));
-        (!*IS_OFF).then(Memory::default)
+        (!*IS_OFF).then(GuardMemory::default)
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, MemoState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

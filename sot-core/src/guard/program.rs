@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyFrozenSet, PyInt, PyList, PyRange, PyString, PyTuple, PyType};
 
 use super::compile::Compiler;
-use super::memo::{sources, Memory, Seen};
+use super::memo::{sources, GuardMemory, Seen};
 use super::{Guard, Identity, ObjectTest, StateTest};
 use crate::cpython::{self, LruCache, Part, Upcoming};
 use crate::log;
@@ -126,7 +126,7 @@ pub struct GuardProgram {
     made_classes: HashMap<usize, String>,
     // By step; only kept where somebody will read them.
     texts: Vec<String>,
-    memory: Option<Memory>,
+    memory: Option<GuardMemory>,
 }
 
 impl GuardProgram {
@@ -170,7 +170,7 @@ impl GuardProgram {
             numbers,
             made_classes,
             texts,
-            memory: Memory::unless_switched_off(),
+            memory: GuardMemory::unless_switched_off(),
         })
     }
 

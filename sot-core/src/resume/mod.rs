@@ -24,7 +24,7 @@ use crate::readers::{accessor, of_exception, traceback_of};
 use crate::version::PyVersion;
 use driving::Driving;
 
-pub use crate::resume_point::{Answer, Asked, Entry, Finish, Operation, ResumeKey, Slot, Use};
+pub use crate::resume_point::{Answer, AnswerUse, Asked, Entry, Finish, Operation, ResumeKey, Slot};
 pub use code::build;
 pub use driving::caller;
 pub use round::{behind_call, ends, heads_around, Stop};
@@ -34,15 +34,15 @@ pub use source::ResumeSource;
 /// A resume function to be: its code, held weakly (the code it was made from owns it), and how many of the values handed
 /// over are cells.
 #[derive(Debug)]
-pub struct Target {
+pub struct ResumeTarget {
     code: WeakRef,
     cells: usize,
 }
 
-impl Target {
+impl ResumeTarget {
     /// A target.
-    pub fn new(code: &Bound<'_, PyCode>, cells: usize) -> PyResult<Arc<Target>> {
-        Ok(Arc::new(Target { code: WeakRef::new(code.as_any(), None)?, cells }))
+    pub fn new(code: &Bound<'_, PyCode>, cells: usize) -> PyResult<Arc<ResumeTarget>> {
+        Ok(Arc::new(ResumeTarget { code: WeakRef::new(code.as_any(), None)?, cells }))
     }
 
     /// The resume function.
@@ -139,7 +139,7 @@ impl Target {
 /// A resume function's answer when it breaks in turn: where to go on, and with what.
 #[pyclass(module = "sot")]
 struct Continuation {
-    target: Arc<Target>,
+    target: Arc<ResumeTarget>,
     values: Vec<Py<PyAny>>,
 }
 
@@ -253,7 +253,7 @@ pub fn release_signals(py: Python<'_>) -> PyResult<Py<PyAny>> {
 /// Runs resume functions until one returns.
 fn drive<'py>(
     py: Python<'py>,
-    mut target: Arc<Target>,
+    mut target: Arc<ResumeTarget>,
     mut values: Vec<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     // The caller is the new code: its globals are the function's.

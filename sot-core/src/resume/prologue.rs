@@ -7,8 +7,8 @@ use pyo3::prelude::*;
 use crate::bytecode::{Code, Handler, Label, Op, Opcodes, Position};
 use crate::emit::{after_loop, Emitter};
 use crate::error::{Flow, ReasonId, Unwind};
-use crate::machine::opcode::{self, Branch, Test};
-use crate::resume_point::{refuse_result, Finish, Operation, Use};
+use crate::machine::opcode::{self, Branch, BranchTest};
+use crate::resume_point::{refuse_result, AnswerUse, Finish, Operation};
 use crate::resume_point::{Entry, ResumeKey, Slot};
 
 /// A prologue that is written.
@@ -234,9 +234,9 @@ impl Writer<'_, '_> {
                 let check = answer.check(self.py)?;
                 self.e.call_on_top(check)?;
                 match then {
-                    Use::Leave => Ok(()),
-                    Use::Not => self.e.op(Op::UNARY_NOT, 0),
-                    Use::Branch => self.branch(),
+                    AnswerUse::Leave => Ok(()),
+                    AnswerUse::Not => self.e.op(Op::UNARY_NOT, 0),
+                    AnswerUse::Branch => self.branch(),
                 }
             }
             Finish::Apply(arguments) => {
@@ -286,7 +286,7 @@ impl Writer<'_, '_> {
     fn branch(&mut self) -> Flow<()> {
         let at = self.key.at;
         let branch = self.base.instructions[at.index()];
-        let Some(Branch { test: Test::Truth(truth), keeps }) = opcode::describe(branch.opcode).branch else {
+        let Some(Branch { test: BranchTest::Truth(truth), keeps }) = opcode::describe(branch.opcode).branch else {
             return Err(Unwind::fallback(ReasonId::CannotRestore, "a branch that does not ask for a truth"));
         };
         let jump = self.e.jump_if(truth)?;

@@ -7,7 +7,7 @@ use pyo3::types::{PyCode, PyWeakrefMethods, PyWeakrefReference};
 
 use super::build;
 use crate::bytecode::{CodeUnit, Label, Position};
-use crate::cache::{cache_of, CodeCache, Origin};
+use crate::cache::{cache_of, CodeCache, CodeOrigin};
 use crate::cpython::StateRef;
 use crate::error::{Flow, Forbidden, ReasonId, Unwind};
 use crate::resume_point::{Entry, Finish, ResumeKey};
@@ -96,7 +96,7 @@ impl<'py> ResumeSource<'py> {
             if let Some(cache) = cache_of(code) {
                 let own_cells = self.unit.code.cellvars.len();
                 let (prologue, call, applies, nested) = (built.prologue, built.call, built.applies, key.nested);
-                cache.set_origin(Origin { base, prologue, call, applies, nested, own_cells });
+                cache.set_origin(CodeOrigin { base, prologue, call, applies, nested, own_cells });
                 // Generators run in CPython.
                 cache.set_skip(key.entry == Entry::Yield);
                 for what in [Forbidden::Break, Forbidden::Fallback] {

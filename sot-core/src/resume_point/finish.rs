@@ -27,7 +27,7 @@ pub enum Finish {
     /// The same, and the truth of what the operator gives is left (3.13).
     Test(Operation),
     /// It is an answer that C code checks or converts, and then this is done with it.
-    Answer(Answer, Use),
+    Answer(Answer, AnswerUse),
     /// It is the last of so many arguments of a call; the others and the callable lie below it.
     Apply(u32),
     /// It is the next item of the iterator below it; a `StopIteration` that comes in its place ends the loop.
@@ -55,14 +55,14 @@ pub enum Answer {
     Format,
 }
 
-/// What an instruction does with a checked answer.
+/// What an instruction does with the checked answer of a special method.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Use {
-    /// It leaves it.
+pub enum AnswerUse {
+    /// Leaves it on the stack.
     Leave,
-    /// It leaves the opposite.
+    /// Leaves its negation on the stack.
     Not,
-    /// It branches on it. One that may leave what it asks has that below it.
+    /// Branches on it. An instruction that may keep its operand has the operand below the answer.
     Branch,
 }
 

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use pyo3::prelude::*;
 
-use crate::cache::{CodeCache, Entry};
+use crate::cache::{CacheEntry, CodeCache};
 use crate::codegen::{CodeGen, NewCode};
 use crate::cpython::{self, FreshFrame};
 use crate::error::{Flow, PlannedBreak, Reason, ReasonId, Unwind};
@@ -18,9 +18,9 @@ use crate::stats;
 use crate::tracker::Tracker;
 
 use super::always_compiles;
-use super::mortals;
 use super::report::{self, report};
 use super::turn::TranslatingHere;
+use super::watched_drops;
 use crate::resume::ResumeSource;
 
 /// `CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR`
@@ -56,7 +56,7 @@ enum Attempt {
 
 /// What is cached of a frame, and why it is not whole.
 pub(super) struct Translation {
-    pub(super) entry: Entry,
+    pub(super) entry: CacheEntry,
     pub(super) reason: Option<Reason>,
     /// Whether the trace met tensors.
     pub(super) met_tensors: bool,
@@ -147,7 +147,7 @@ fn executor<'py>(
     cx.sizes = cache.open_sizes(differing.sizes);
     cx.is_resumed = cache.origin().is_some();
     if cx.is_resumed {
-        cx.passing = cache.passing(frame);
+        cx.short_lived = cache.short_lived(frame);
     }
     Ok(cx)
 }
@@ -196,7 +196,7 @@ fn conclude(cx: &mut OpcodeExecutor<'_>, new_code: Option<NewCode>, reason: Opti
     let any_number = reason.as_ref().is_some_and(|reason| reason.id == ReasonId::ChangingNumber);
     // What was made for one size is faster there.
     let comes_last = any_number || cx.sizes.are_open();
-    let entry = Entry::new(guards, new_code.map(|new| new.code), alone, comes_last)
+    let entry = CacheEntry::new(guards, new_code.map(|new| new.code), alone, comes_last)
         .whole(reason.is_none())
         .replacing(any_number && cx.policy == ValuePolicy::Generalize);
     Ok(Translation { entry, reason, met_tensors: cx.has_met_tensors(), followed: cx.followed() })
@@ -213,7 +213,7 @@ fn simulate<'py>(
     }
     let root = root_frame(cx, fresh, unit)?;
     if cx.is_resumed {
-        mortals::watch(cx, fresh, &root)?;
+        watched_drops::watch(cx, fresh, &root)?;
     }
     match cx.run_frame(root)? {
         (Exit::Return(value), left) => Ok((value, left)),

@@ -3,10 +3,10 @@
 
 mod attempt;
 mod left_round;
-mod mortals;
 mod report;
 mod settle;
 mod turn;
+mod watched_drops;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::{PyCode, PyDict};
 
-use crate::cache::{file_of, CodeCache, Entry};
+use crate::cache::{file_of, CacheEntry, CodeCache};
 use crate::cpython::{self, FrameEvaluator, FreshFrame, Verdict};
 use crate::env;
 use crate::error::{Reason, ReasonId};
@@ -79,7 +79,7 @@ impl FrameEvaluator for Translator {
     }
 }
 
-fn verdict(py: Python<'_>, entry: &Entry) -> Verdict {
+fn verdict(py: Python<'_>, entry: &CacheEntry) -> Verdict {
     match &entry.code {
         Some(code) => Verdict::Replace { code: code.clone_ref(py), disable_eval_frame: entry.disable_eval_frame },
         None => Verdict::Original { disable_eval_frame: entry.disable_eval_frame },

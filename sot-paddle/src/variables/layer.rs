@@ -260,9 +260,9 @@ impl LayerVariable {
 
     /// Whether the next call may bring another layer in this one's place: it is made in the function, and has settings only, or
     /// it was another one before.
-    fn is_passing(&self, cx: &OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {
+    fn is_short_lived(&self, cx: &OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {
         let tracker = cx.vars.tracker(this);
-        if cx.is_passing(tracker) {
+        if cx.is_short_lived(tracker) {
             return Ok(true);
         }
         let is_local = matches!(cx.trackers.get(tracker), Tracker::Local { .. });
@@ -403,7 +403,7 @@ impl Variable for LayerVariable {
             return Err(Unwind::break_graph(ReasonId::BreakListed, format!("the layer {name} is {list}")));
         }
         let is_hooked = self.is_any_changed(cx, this, &HOOKS)?;
-        let is_followed = is_hooked || self.is_passing(cx, this)? || export_folder().is_some();
+        let is_followed = is_hooked || self.is_short_lived(cx, this)? || export_folder().is_some();
         if !is_followed && !self.is_changed(cx, this)? && PaddleBackend::installed(cx.py)?.is_leaf_layer(&layer) {
             return self.call_whole(cx, this, args);
         }

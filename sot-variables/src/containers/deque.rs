@@ -34,12 +34,12 @@ pub struct DequeVariable {
     pub maxlen: Option<usize>,
     /// How often items were put in or taken out, which iterators look at.
     pub changes: usize,
-    outside: Option<Outside>,
+    outside: Option<DequeFromOutside>,
 }
 
 /// A deque from outside.
 #[derive(Clone)]
-struct Outside {
+struct DequeFromOutside {
     object: Rc<Py<PyAny>>,
     /// What was put in behind, while that is all that was done to it.
     appended: Option<Vec<VarId>>,
@@ -288,7 +288,7 @@ impl DequeVariable {
         let maxlen = object.getattr("maxlen")?.extract()?;
         let object = Rc::new(object.unbind());
         let items = sequence::wrap_items(cx, items.into_iter(), of);
-        let outside = Some(Outside { object, appended: Some(Vec::new()) });
+        let outside = Some(DequeFromOutside { object, appended: Some(Vec::new()) });
         Ok(Rc::new(DequeVariable { outside, ..DequeVariable::new(items, maxlen) }))
     }
 

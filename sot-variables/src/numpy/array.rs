@@ -35,11 +35,11 @@ pub(crate) enum ArrayVariable {
     /// One that owns its memory, as it is now.
     Owner(Py<PyAny>),
     /// One that lies in the memory of another.
-    View(View),
+    View(ArrayView),
 }
 
 /// Where a view lies.
-pub(crate) struct View {
+pub(crate) struct ArrayView {
     /// The array that owns the memory.
     pub(crate) base: VarId,
     layout: Layout,
@@ -199,7 +199,7 @@ impl<'py> Known<'py> {
         // What lies in the memory in another order is no buffer.
         let made_anew = layout.on(&base).ok().filter(|_| owns);
         let made_anew = made_anew.map(|view| PyResult::Ok(view.getattr("base")?.is(&base) && are_alike(&view, array)?));
-        Ok(made_anew.transpose()?.unwrap_or(false).then_some(ArrayVariable::View(View { base: owner, layout })))
+        Ok(made_anew.transpose()?.unwrap_or(false).then_some(ArrayVariable::View(ArrayView { base: owner, layout })))
     }
 }
 
@@ -311,7 +311,7 @@ impl Variable for ArrayVariable {
                 cg.end_call(1)?;
                 has_flag(array, "writeable")?
             }
-            ArrayVariable::View(View { base, layout }) => {
+            ArrayVariable::View(ArrayView { base, layout }) => {
                 let ty = array_type(py)?.clone().into_any().unbind();
                 cg.begin_call(|cg| cg.load_const(ty))?;
                 cg.load_const(layout.shape.clone_ref(py))?;

@@ -7,7 +7,7 @@ use super::super::hand_over::{Break, Item, Value};
 use super::super::native::{self, NativeFrames};
 use super::super::CodeGen;
 use super::cannot;
-use crate::bytecode::{stack_effect, Instruction, Op, Opcodes, Operand};
+use crate::bytecode::{stack_effect, Instruction, Op, Opcodes, OperandTable};
 use crate::cache;
 use crate::cpython;
 use crate::error::Flow;
@@ -94,7 +94,7 @@ impl CodeGen<'_, '_> {
         let operand = Opcodes::get(self.cx.py).info(instruction.opcode).operand;
         let slot = instruction.arg as usize;
         let captured = |name: &String| code.cellvars.contains(name);
-        let unbound = operand == Operand::Local
+        let unbound = operand == OperandTable::Local
             && slot < code.total_args()
             && frame.locals[slot].is_none()
             && !captured(&code.varnames[slot]);

@@ -32,7 +32,7 @@ pub fn set_code_state<'py, T: Send + Sync + 'static>(
     state: T,
 ) -> PyResult<StateRef<'py, T>> {
     let index = index(code.py())?;
-    let entry = Box::into_raw(Box::new(Entry {
+    let entry = Box::into_raw(Box::new(StateEntry {
         head: Head { holders: Cell::new(2), kind: TypeId::of::<T>(), destroy: destroy::<T> },
         state,
     }));
@@ -61,7 +61,7 @@ pub fn remove_code_state(code: &Bound<'_, PyCode>) -> PyResult<()> {
 
 /// A share in the state of a code object.
 pub struct StateRef<'py, T: 'static> {
-    entry: NonNull<Entry<T>>,
+    entry: NonNull<StateEntry<T>>,
     token: PhantomData<Python<'py>>,
 }
 
@@ -72,7 +72,7 @@ impl<T> StateRef<'_, T> {
     /// `entry` is alive and the GIL is held for as long as the result lives.
     #[inline]
     unsafe fn share(entry: NonNull<Head>) -> Option<Self> {
-        // SAFETY: the caller's promise; an entry of this kind is an `Entry<T>`.
+        // SAFETY: the caller's promise; an entry of this kind is a `StateEntry<T>`.
         unsafe {
             let head = entry.as_ref();
             if head.kind != TypeId::of::<T>() {
@@ -133,7 +133,7 @@ struct Head {
 }
 
 #[repr(C)]
-struct Entry<T> {
+struct StateEntry<T> {
     head: Head,
     state: T,
 }
@@ -166,10 +166,10 @@ impl Drop for Kept<'_> {
 /// Frees an entry of `T`.
 ///
 /// # Safety
-/// `entry` is an `Entry<T>` nobody holds any more.
+/// `entry` is a `StateEntry<T>` nobody holds any more.
 unsafe fn destroy<T>(entry: NonNull<Head>) {
     // SAFETY: the caller's promise; entries are made by `Box`.
-    drop(unsafe { Box::from_raw(entry.cast::<Entry<T>>().as_ptr()) });
+    drop(unsafe { Box::from_raw(entry.cast::<StateEntry<T>>().as_ptr()) });
 }
 
 /// Gives up one share.

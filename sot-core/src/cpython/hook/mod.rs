@@ -284,7 +284,7 @@ unsafe fn run_foreign(ts: *mut ffi::PyThreadState, frame: *mut Frame, throwflag:
 }
 
 /// A verdict in raw references, which need no token to be dropped.
-enum Answer {
+enum RawVerdict {
     Original {
         suspend: bool,
     },
@@ -312,16 +312,17 @@ unsafe fn evaluate(
         let mode = thread.mode.replace(Mode::Suspended);
         chain::go_back(waiting);
         let answer =
-            recursion::forgetting_overflow(|| ask(mode, ts, frame), |answer| !matches!(answer, Answer::Raised));
+            recursion::forgetting_overflow(|| ask(mode, ts, frame), |answer| !matches!(answer, RawVerdict::Raised));
         chain::step_off(waiting);
-        let suspended = matches!(answer, Answer::Original { suspend: true } | Answer::Replace { suspend: true, .. });
+        let suspended =
+            matches!(answer, RawVerdict::Original { suspend: true } | RawVerdict::Replace { suspend: true, .. });
         if !suspended {
             thread.mode.set(mode);
         }
         let result = match answer {
-            Answer::Original { .. } => run(ts, frame, 0),
-            Answer::Replace { code, .. } => replace::replace(thread, ts, frame, code),
-            Answer::Raised => {
+            RawVerdict::Original { .. } => run(ts, frame, 0),
+            RawVerdict::Replace { code, .. } => replace::replace(thread, ts, frame, code),
+            RawVerdict::Raised => {
                 frames::release(ts, frame);
                 null_mut()
             }
@@ -337,24 +338,24 @@ unsafe fn evaluate(
 }
 
 /// Calls the evaluator. Attaching is cheap where sections are opened from attached code, as [`crate::cpython::enter`] demands.
-unsafe fn ask(mode: Mode, ts: *mut ffi::PyThreadState, frame: *mut Frame) -> Answer {
+unsafe fn ask(mode: Mode, ts: *mut ffi::PyThreadState, frame: *mut Frame) -> RawVerdict {
     let asked = catch_unwind(AssertUnwindSafe(|| {
         Python::try_attach(|py| {
             // SAFETY: the caller passes a fresh frame, and does nothing else with it meanwhile.
             let frame = unsafe { FreshFrame::new(py, ts, frame) };
             match evaluator(mode) {
                 Some(evaluator) => answer(py, evaluator.evaluate(&frame)),
-                None => Answer::Original { suspend: false },
+                None => RawVerdict::Original { suspend: false },
             }
         })
     }));
     match asked {
-        Ok(answer) => answer.unwrap_or(Answer::Original { suspend: false }),
+        Ok(answer) => answer.unwrap_or(RawVerdict::Original { suspend: false }),
         Err(payload) => {
             note_panic(&*payload);
             // SAFETY: the GIL is held.
             unsafe { ffi::PyErr_Clear() };
-            Answer::Original { suspend: false }
+            RawVerdict::Original { suspend: false }
         }
     }
 }
@@ -367,15 +368,15 @@ fn evaluator(mode: Mode) -> Option<&'static dyn FrameEvaluator> {
     EVALUATOR.get().copied()
 }
 
-fn answer(py: Python<'_>, verdict: Verdict) -> Answer {
+fn answer(py: Python<'_>, verdict: Verdict) -> RawVerdict {
     match verdict {
-        Verdict::Original { disable_eval_frame } => Answer::Original { suspend: disable_eval_frame },
+        Verdict::Original { disable_eval_frame } => RawVerdict::Original { suspend: disable_eval_frame },
         Verdict::Replace { code, disable_eval_frame } => {
-            Answer::Replace { code: code.into_ptr(), suspend: disable_eval_frame }
+            RawVerdict::Replace { code: code.into_ptr(), suspend: disable_eval_frame }
         }
         Verdict::Raise(error) => {
             error.restore(py);
-            Answer::Raised
+            RawVerdict::Raised
         }
     }
 }

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 
 use super::{Block, Claim, CodeUnit, Frame, Handled, Name, OpcodeExecutor};
-use crate::bytecode::{Label, Opcodes, Operand};
+use crate::bytecode::{Label, Opcodes, OperandTable};
 use crate::error::{Flow, PlannedBreak, Reason, ReasonId, Unwind};
 use crate::graph::GraphMark;
 use crate::machine::opcode;
@@ -93,9 +93,9 @@ impl Checkpoint {
     }
 }
 
-/// What shows when it dies, where the frame may hold the last reference to it.
-pub enum Mortal {
-    /// The value.
+/// A value whose destruction is observable, and of which the outermost frame may own the last reference.
+pub enum WatchedDrop {
+    /// The value of a variable.
     Itself(VarId),
     /// An object in a container, or in the traceback of an exception.
     Inside {
@@ -137,16 +137,16 @@ impl BreakPoint {
 }
 
 impl OpcodeExecutor<'_> {
-    /// Notes what the outermost frame may hold the last reference to.
-    pub(crate) fn watch(&mut self, mortal: Mortal) {
-        self.mortal.push(mortal);
+    /// Watches a value of which the outermost frame may own the last reference.
+    pub(crate) fn watch(&mut self, watched: WatchedDrop) {
+        self.watched_drops.push(watched);
     }
 
     /// A watched value that no frame holds any more.
     pub(super) fn dropped(&self) -> Option<VarId> {
-        self.mortal.iter().find_map(|mortal| match mortal {
-            Mortal::Itself(value) => (!self.is_held(*value)).then_some(*value),
-            Mortal::Inside { holder, object } => {
+        self.watched_drops.iter().find_map(|watched| match watched {
+            WatchedDrop::Itself(value) => (!self.is_held(*value)).then_some(*value),
+            WatchedDrop::Inside { holder, object } => {
                 // What the trace has not written to holds what it held.
                 let untouched = || self.is_held(*holder) && !self.effects.written().any(|written| written == *holder);
                 let reached = self.met(object.bind(self.py));
@@ -156,13 +156,13 @@ impl OpcodeExecutor<'_> {
         })
     }
 
-    /// Whether it shows when the value goes.
+    /// Whether the destruction of the value is observable.
     pub fn shows_when_dropped(&self, value: VarId) -> bool {
-        let is_mortal = |mortal: &Mortal| match mortal {
-            Mortal::Itself(own) => *own == value,
-            Mortal::Inside { holder, object } => *holder == value || self.met(object.bind(self.py)) == Some(value),
+        let is_watched = |watched: &WatchedDrop| match watched {
+            WatchedDrop::Itself(own) => *own == value,
+            WatchedDrop::Inside { holder, object } => *holder == value || self.met(object.bind(self.py)) == Some(value),
         };
-        self.mortal.iter().any(is_mortal) || self.vars.get(value).runs_when_dropped(self)
+        self.watched_drops.iter().any(is_watched) || self.vars.get(value).runs_when_dropped(self)
     }
 
     /// Whether it shows when the value goes, or what it holds.
@@ -430,7 +430,7 @@ impl OpcodeExecutor<'_> {
     fn needs_its_frame(&self, frame: &Checkpoint) -> bool {
         let opcode = frame.unit.code.instructions[frame.at.index()].opcode;
         let operand = Opcodes::get(self.py).info(opcode).operand;
-        let of_variables = matches!(operand, Operand::Local | Operand::LocalPair | Operand::Cell);
+        let of_variables = matches!(operand, OperandTable::Local | OperandTable::LocalPair | OperandTable::Cell);
         of_variables || opcode::describe(opcode).needs_frame
     }
 }

@@ -9,7 +9,7 @@ use crate::cpython;
 use crate::emit;
 use crate::error::Flow;
 use crate::machine::variable::VarId;
-use crate::resume_point::{Answer, Asked, Finish, Operation, Use};
+use crate::resume_point::{Answer, AnswerUse, Asked, Finish, Operation};
 
 /// What becomes of the result of a call.
 #[derive(Clone, Debug)]
@@ -42,7 +42,7 @@ impl OpcodeExecutor<'_> {
     }
 
     /// The present instruction asks for the truth of an object, to do this with it.
-    pub fn claim_truth(&mut self, object: VarId, then: Use, below: Vec<VarId>) {
+    pub fn claim_truth(&mut self, object: VarId, then: AnswerUse, below: Vec<VarId>) {
         self.claim_above(object, Finish::Answer(Answer::Truth, then), below);
     }
 
@@ -79,7 +79,7 @@ impl OpcodeExecutor<'_> {
             (Finish::Answer(_, then), Answer::Truth | Answer::Found) => Finish::Answer(answer, then),
             // `object.__format__` and `object.__str__` ask for another text, and give it.
             (Finish::Answer(Answer::Format | Answer::Str, then), Answer::Str) => Finish::Answer(Answer::Str, then),
-            (Finish::Keep, _) => Finish::Answer(answer, Use::Leave),
+            (Finish::Keep, _) => Finish::Answer(answer, AnswerUse::Leave),
             _ => return,
         };
         if claimed == of {

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::{Claim, Place};
+use super::{Claim, TracedFrame};
 use crate::bytecode::{CodeUnit, Label, Op, Opcodes};
 use crate::error::Location;
 use crate::machine::variable::VarId;
@@ -72,7 +72,7 @@ pub struct Frame {
     /// The dict of the trace that a text is evaluated in, in the place of the globals.
     pub global_names: Option<VarId>,
     /// The frame as tracebacks know it, once it is in one.
-    pub place: Option<Rc<Place>>,
+    pub place: Option<Rc<TracedFrame>>,
     /// What the caller's instruction does with what it returns, if that is all that it does besides the call.
     pub claim: Option<Claim>,
 }

@@ -37,7 +37,7 @@ use pyo3::types::{PyCode, PyDict};
 
 use crate::bytecode::{Label, Op, Opcodes};
 use crate::cache;
-use crate::cache::Passing;
+use crate::cache::ShortLived;
 use crate::error::{Flow, Forbidden, Location, PlannedBreak, Reason, ReasonId, Unwind};
 use crate::graph::FunctionGraph;
 use crate::guard::Guards;
@@ -53,7 +53,7 @@ pub use crate::open_sizes::{opens_after, Sizes};
 pub use crate::operators::{BinaryOp, CompareOp, UnaryOp};
 pub use crate::tracker::Globals;
 pub use call::CallArgs;
-pub use checkpoint::{BreakPoint, Checkpoint, Mortal};
+pub use checkpoint::{BreakPoint, Checkpoint, WatchedDrop};
 pub use claim::Claim;
 pub use closing::Closing;
 pub use frame::{Block, Frame, Handled};
@@ -63,7 +63,7 @@ pub(crate) use refused::{Refusals, Refused};
 use rounds::Rounds;
 pub use switches::Switches;
 use traceback::Tracebacks;
-pub use traceback::{Entry, Place, TracebackVariable};
+pub use traceback::{TracebackEntry, TracebackVariable, TracedFrame};
 pub use unwinding::BookkeepingVariable;
 pub use wrap::IdentityMap;
 use wrap::StandInClasses;
@@ -109,14 +109,15 @@ pub struct OpcodeExecutor<'py> {
     pub sizes: Sizes,
     /// Whether the outermost frame is that of a resume function.
     pub is_resumed: bool,
-    /// What the frame gets that is another object at each call.
-    pub passing: Passing,
+    /// Arguments and classes that are another object at each call.
+    pub short_lived: ShortLived,
     /// Whether a resume function has found a cell of its function's own empty, of which its code says something else.
     pub lacks_own_cell: bool,
     /// Whether the statement being made takes arrays that are values of the graph.
     pub(crate) arrays_are_taken: bool,
-    /// Objects that the statement being made holds for, and where they come from: guarded once there is such a statement.
-    pub(crate) holds_for: Vec<(Py<PyAny>, TrackerId)>,
+    /// Objects whose identity the statement being made depends on, with their trackers. They are guarded once the
+    /// statement exists.
+    pub(crate) assumed_objects: Vec<(Py<PyAny>, TrackerId)>,
     /// Calls that the backend refuses.
     pub(crate) refusals: Refusals,
     /// The writes to replay.
@@ -142,8 +143,8 @@ pub struct OpcodeExecutor<'py> {
     tracebacks: Tracebacks,
     // The exception that has just left an inlined frame.
     leaving: Option<VarId>,
-    // What shows when it dies, and may die with the frame's own reference.
-    mortal: Vec<Mortal>,
+    // Values whose destruction is observable and that this frame may own last.
+    watched_drops: Vec<WatchedDrop>,
     // What the present instruction asks or calls, and all that it does besides.
     direct: Option<(VarId, Claim)>,
     root_globals: Py<PyDict>,
@@ -181,10 +182,10 @@ impl<'py> OpcodeExecutor<'py> {
             policy: ValuePolicy::Specialize,
             sizes: Sizes::default(),
             is_resumed: false,
-            passing: Passing::default(),
+            short_lived: ShortLived::default(),
             lacks_own_cell: false,
             arrays_are_taken: false,
-            holds_for: Vec::new(),
+            assumed_objects: Vec::new(),
             refusals: Refusals::default(),
             effects: SideEffects::default(),
             switches: Switches::new(py),
@@ -201,7 +202,7 @@ impl<'py> OpcodeExecutor<'py> {
             parts: HashMap::new(),
             tracebacks: Tracebacks::default(),
             leaving: None,
-            mortal: Vec::new(),
+            watched_drops: Vec::new(),
             direct: None,
             root_globals: globals.clone().unbind(),
             null,

@@ -331,12 +331,12 @@ impl<'py> OpcodeExecutor<'py> {
         let Some(number) = self.vars.as_kind::<OpenNumber>(id) else {
             return if self.lazy_integer(id).is_some() { self.number_value(id) } else { Ok(id) };
         };
-        let holds_for = std::mem::take(&mut self.holds_for);
+        let assumed_objects = std::mem::take(&mut self.assumed_objects);
         let value = match &number.made {
             Made::Size(tensor, axis) => {
                 let of = self.see(*tensor)?.graph_argument(self, *tensor)?.text;
                 if let Some(known) = self.graph.known_size(&of, *axis) {
-                    self.holds_for = holds_for;
+                    self.assumed_objects = assumed_objects;
                     return Ok(known);
                 }
                 let Some(size) = self.runtime.backend.size_function(self.py)? else { return Err(self.needs(id)) };
@@ -360,7 +360,7 @@ impl<'py> OpcodeExecutor<'py> {
             }
             Made::Elements { product, .. } => self.open_value(*product)?,
         };
-        self.holds_for = holds_for;
+        self.assumed_objects = assumed_objects;
         Ok(value)
     }
 

@@ -24,7 +24,7 @@ impl<'py> OpcodeExecutor<'py> {
             Unwind::break_graph(ReasonId::BackendRefused, format!("a tensor cannot enter the graph: {error}"))
         };
         let is_parameter =
-            self.runtime.backend.is_parameter(tensor) && !self.is_written(tracker) && !self.is_passing(tracker);
+            self.runtime.backend.is_parameter(tensor) && !self.is_written(tracker) && !self.is_short_lived(tracker);
         let name = format!("var_{}", self.graph.symbols.len());
         let make = |builder: &mut dyn GraphBuilder| {
             if is_parameter {
@@ -100,7 +100,7 @@ impl<'py> OpcodeExecutor<'py> {
         name: &str,
         args: &CallArgs,
     ) -> Flow<Result<VarId, Refused>> {
-        self.holds_for.clear();
+        self.assumed_objects.clear();
         self.sizes.are_taken = self.runtime.backend.takes_sizes(kind, callee);
         self.sizes.floats_are_taken = self.runtime.backend.takes_floats(kind, callee);
         self.arrays_are_taken = self.runtime.backend.takes_arrays(kind, callee);
@@ -140,7 +140,7 @@ impl<'py> OpcodeExecutor<'py> {
             let tracker = self.constant_tracker(object);
             self.guards.add(tracker, Test::Object(test));
         }
-        for (object, tracker) in std::mem::take(&mut self.holds_for) {
+        for (object, tracker) in std::mem::take(&mut self.assumed_objects) {
             object_model::guard_identity(self, object.bind(self.py), tracker);
         }
         if let Some(at) = given_back(kind, callee, &positional, &result) {

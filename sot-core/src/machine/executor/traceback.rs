@@ -17,7 +17,7 @@ use crate::machine::variable::{VarId, Variable};
 use crate::readers;
 
 /// A frame of the trace, as tracebacks know it.
-pub struct Place {
+pub struct TracedFrame {
     /// What it runs.
     pub code: Rc<CodeUnit>,
     /// Its globals.
@@ -25,20 +25,20 @@ pub struct Place {
 }
 
 /// An entry of a traceback.
-pub struct Entry {
+pub struct TracebackEntry {
     /// The frame.
-    pub place: Rc<Place>,
+    pub place: Rc<TracedFrame>,
     /// The instruction that raised, or called what did.
     pub at: Label,
     /// The frame that was called there.
-    pub next: Option<Rc<Entry>>,
+    pub next: Option<Rc<TracebackEntry>>,
 }
 
 /// What is known of an exception's traceback.
 #[derive(Clone)]
 pub(super) enum Traceback {
     /// All of it.
-    Known(Option<Rc<Entry>>),
+    Known(Option<Rc<TracebackEntry>>),
     /// CPython would have entries of frames that the trace has not followed.
     Unknown,
 }
@@ -54,7 +54,7 @@ pub(super) struct Tracebacks {
     views: HashMap<usize, VarId>,
 }
 
-impl Entry {
+impl TracebackEntry {
     /// `tb_lineno`
     pub fn line(&self) -> u32 {
         let code = &self.place.code.code;
@@ -78,8 +78,8 @@ impl Entry {
 
 impl Frame {
     /// The frame as tracebacks know it: one for all of them.
-    pub fn place(&mut self, py: Python<'_>) -> Rc<Place> {
-        let make = || Rc::new(Place { code: Rc::clone(&self.code), globals: self.globals.share(py) });
+    pub fn place(&mut self, py: Python<'_>) -> Rc<TracedFrame> {
+        let make = || Rc::new(TracedFrame { code: Rc::clone(&self.code), globals: self.globals.share(py) });
         Rc::clone(self.place.get_or_insert_with(make))
     }
 }
@@ -94,7 +94,7 @@ impl OpcodeExecutor<'_> {
         let Traceback::Known(next) = self.traceback_known(exception) else { return };
         let py = self.py;
         let place = self.frame_mut().place(py);
-        let entry = Rc::new(Entry { place, at: self.frame().at, next });
+        let entry = Rc::new(TracebackEntry { place, at: self.frame().at, next });
         self.tracebacks.known.insert(exception, Traceback::Known(Some(entry)));
     }
 
@@ -117,7 +117,7 @@ impl OpcodeExecutor<'_> {
 
     /// The first entry of the traceback of an exception made in the trace, if it is known.
     #[allow(clippy::option_option, reason = "none and unknown are two answers")]
-    pub fn traceback_entry(&self, exception: VarId) -> Option<Option<Rc<Entry>>> {
+    pub fn traceback_entry(&self, exception: VarId) -> Option<Option<Rc<TracebackEntry>>> {
         match self.traceback_known(exception) {
             Traceback::Known(entry) => Some(entry),
             Traceback::Unknown => None,
@@ -137,7 +137,7 @@ impl OpcodeExecutor<'_> {
     }
 
     /// One entry is one object.
-    fn traceback_variable(&mut self, exception: VarId, entry: Rc<Entry>) -> VarId {
+    fn traceback_variable(&mut self, exception: VarId, entry: Rc<TracebackEntry>) -> VarId {
         let is_it = |known: &TracebackVariable| Rc::ptr_eq(&known.entry, &entry);
         let make = || TracebackVariable { exception, entry: Rc::clone(&entry) };
         self.view_of(Rc::as_ptr(&entry) as usize, is_it, make)
@@ -209,12 +209,12 @@ impl OpcodeExecutor<'_> {
 /// An entry of the traceback of an exception that was raised in the trace.
 pub struct TracebackVariable {
     exception: VarId,
-    entry: Rc<Entry>,
+    entry: Rc<TracebackEntry>,
 }
 
 impl TracebackVariable {
     /// The entry.
-    pub fn entry(&self) -> &Rc<Entry> {
+    pub fn entry(&self) -> &Rc<TracebackEntry> {
         &self.entry
     }
 }

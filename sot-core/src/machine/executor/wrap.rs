@@ -106,12 +106,12 @@ impl<'py> OpcodeExecutor<'py> {
         id
     }
 
-    /// Whether it leads to another object at each call: one that was made for the call, or is part of such.
-    pub fn is_passing(&self, tracker: TrackerId) -> bool {
-        let mut at = Some(tracker).filter(|_| !self.passing.arguments.is_empty());
+    /// Whether the tracker leads to another object at each call: one that was made for the call, or a part of one.
+    pub fn is_short_lived(&self, tracker: TrackerId) -> bool {
+        let mut at = Some(tracker).filter(|_| !self.short_lived.arguments.is_empty());
         while let Some(id) = at {
             if let Tracker::Local { slot, .. } = self.trackers.get(id) {
-                return self.passing.arguments.contains(&(*slot as usize));
+                return self.short_lived.arguments.contains(&(*slot as usize));
             }
             at = self.trackers.get(id).parent();
         }
@@ -172,7 +172,7 @@ impl<'py> OpcodeExecutor<'py> {
         match (self.trackers.is_sourced(first), self.trackers.is_sourced(tracker)) {
             (true, true) if first != tracker => self.guards.add(tracker, Test::SameAs(first)),
             // What the program made in the trace holds the other object then.
-            (true, false) if self.is_passing(first) && self.trackers.is_produced(tracker) => {}
+            (true, false) if self.is_short_lived(first) && self.trackers.is_produced(tracker) => {}
             (true, false) => self.guards.add(first, Test::Is(Identity::of(object))),
             (false, true) => self.guards.add(tracker, Test::Is(Identity::of(object))),
             _ => {}
@@ -214,7 +214,7 @@ impl<'py> OpcodeExecutor<'py> {
         if !self.vars.look(id) {
             self.materialize_lazy(id)?;
             if self.trackers.is_sourced(self.vars.tracker(id)) {
-                self.refuse_passing_class(id)?;
+                self.refuse_short_lived_class(id)?;
                 self.vars.get(id).guard(self, id)?;
             }
         }
@@ -222,12 +222,12 @@ impl<'py> OpcodeExecutor<'py> {
     }
 
     /// A class that is made anew at each call, or an object of one, is looked at natively: no translation would serve again.
-    fn refuse_passing_class(&self, id: VarId) -> Flow<()> {
+    fn refuse_short_lived_class(&self, id: VarId) -> Flow<()> {
         let tracker = self.vars.tracker(id);
         // Before the first instruction there is nothing to break at.
-        if self.passing.classes.is_empty()
+        if self.short_lived.classes.is_empty()
             || self.checkpoints.is_empty()
-            || !self.passing.classes.contains(&self.trackers.text(self.py, tracker))
+            || !self.short_lived.classes.contains(&self.trackers.text(self.py, tracker))
         {
             return Ok(());
         }

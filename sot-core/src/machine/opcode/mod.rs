@@ -5,8 +5,8 @@ use once_cell::sync::OnceCell;
 use pyo3::prelude::*;
 
 pub use crate::bytecode::{
-    describe, Access, AtBreak, Branch, ByArgument, Count, Description, Locals, Movement, Native, Quiet, StackPicture,
-    Test,
+    describe, Access, AtBreak, Branch, BranchTest, ByArgument, Count, Description, Locals, Movement, Native, Quiet,
+    StackPicture,
 };
 
 use crate::bytecode::{set_descriptions, stack_effect, Label, Opcodes};
@@ -206,10 +206,10 @@ impl<const N: usize> Outcome<N> for [VarId; N] {
 ///
 /// ```
 /// use sot_core::opcode;
-/// use sot_core::opcode::{Next, Test};
+/// use sot_core::opcode::{BranchTest, Next};
 ///
 /// opcode! {
-///     POP_JUMP_IF_TRUE [3.8..3.14] (value -- ) .branch(Test::Truth(true)) => |_cx, op| { let _ = value; op.jump().map(Next::Jump) }
+///     POP_JUMP_IF_TRUE [3.8..3.14] (value -- ) .branch(BranchTest::Truth(true)) => |_cx, op| { let _ = value; op.jump().map(Next::Jump) }
 /// }
 /// ```
 #[macro_export]

@@ -10,14 +10,14 @@ use super::{VarId, Variable};
 use crate::backend::TensorMeta;
 use crate::error::{Flow, RegistrationError};
 use crate::graph::SymbolId;
-use crate::machine::executor::{Frame, OpcodeExecutor, Place};
+use crate::machine::executor::{Frame, OpcodeExecutor, TracedFrame};
 use crate::tracker::TrackerId;
 
 /// Makes the payload for a Python object reached through a tracker.
 pub type Wrap = fn(&mut OpcodeExecutor<'_>, &Bound<'_, PyAny>, TrackerId) -> Flow<Rc<dyn Variable>>;
 
 /// Which objects a kind wraps.
-pub enum Claim {
+pub enum KindClaim {
     /// Objects of exactly these types.
     Types(fn(Python<'_>) -> PyResult<Vec<Py<PyAny>>>),
     /// Objects a test accepts; of several kinds the one with the highest rank wins.
@@ -36,7 +36,7 @@ pub struct VariableKind {
     /// Unique name.
     pub name: &'static str,
     /// Which objects it wraps.
-    pub claim: Claim,
+    pub claim: KindClaim,
     /// How it wraps them.
     pub wrap: Wrap,
     /// Where it is registered.
@@ -66,20 +66,20 @@ inventory::collect!(VariableKind);
 #[macro_export]
 macro_rules! variable_kind {
     ($name:literal, types: $types:ident, wrap: $wrap:expr) => {
-        $crate::variable_kind!(@submit $name, $crate::variable::Claim::Types($types), $wrap);
+        $crate::variable_kind!(@submit $name, $crate::variable::KindClaim::Types($types), $wrap);
     };
     ($name:literal, types: |$py:ident| $types:expr, wrap: $wrap:expr) => {
-        $crate::variable_kind!(@submit $name, $crate::variable::Claim::Types({
+        $crate::variable_kind!(@submit $name, $crate::variable::KindClaim::Types({
             fn types($py: $crate::pyo3::Python<'_>)
                 -> $crate::pyo3::PyResult<Vec<$crate::pyo3::Py<$crate::pyo3::PyAny>>> { $types }
             types
         }), $wrap);
     };
     ($name:literal, rank: $rank:literal, when: $test:expr, wrap: $wrap:expr) => {
-        $crate::variable_kind!(@submit $name, $crate::variable::Claim::When { rank: $rank, test: $test }, $wrap);
+        $crate::variable_kind!(@submit $name, $crate::variable::KindClaim::When { rank: $rank, test: $test }, $wrap);
     };
     ($name:literal) => {
-        $crate::variable_kind!(@submit $name, $crate::variable::Claim::Nothing, $crate::variable::VariableKind::never);
+        $crate::variable_kind!(@submit $name, $crate::variable::KindClaim::Nothing, $crate::variable::VariableKind::never);
     };
     (@submit $name:literal, $claim:expr, $wrap:expr) => {
         $crate::inventory::submit! {
@@ -145,7 +145,7 @@ impl KindTable {
             )));
         }
         match &kind.claim {
-            Claim::Types(types) => {
+            KindClaim::Types(types) => {
                 let types = types(py).map_err(|error| kind.error(format!("its types cannot be found: {error}")))?;
                 for ty in types {
                     if let Some(first) = self.by_type.insert(ty.as_ptr() as usize, kind) {
@@ -160,7 +160,7 @@ impl KindTable {
                     self.kept_types.push(ty);
                 }
             }
-            Claim::When { rank, test } => {
+            KindClaim::When { rank, test } => {
                 if let Some((.., first)) = self.by_rank.iter().find(|(other, ..)| other == rank) {
                     return Err(kind.error(format!(
                         "rank {rank} is already taken by kind {:?} ({}:{})",
@@ -169,7 +169,7 @@ impl KindTable {
                 }
                 self.by_rank.push((*rank, *test, kind));
             }
-            Claim::Nothing => {}
+            KindClaim::Nothing => {}
         }
         Ok(())
     }
@@ -212,7 +212,7 @@ pub struct Factories {
     /// `x.__dict__`
     pub instance_dict: fn(&mut OpcodeExecutor<'_>, VarId) -> Flow<VarId>,
     /// A frame of the trace.
-    pub frame: fn(&mut OpcodeExecutor<'_>, &Rc<Place>) -> VarId,
+    pub frame: fn(&mut OpcodeExecutor<'_>, &Rc<TracedFrame>) -> VarId,
     /// The empty stack slot of calls.
     pub null: fn() -> Rc<dyn Variable>,
     /// A tuple of variables.

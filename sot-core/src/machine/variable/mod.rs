@@ -13,11 +13,11 @@ use crate::entity::TrackerId;
 
 pub use crate::entity::VarId;
 
-pub use kind::{Claim, Factories, KindTable, VariableKind, Wrap};
+pub use kind::{Factories, KindClaim, KindTable, VariableKind, Wrap};
 pub use rebuild::Rebuild;
 pub use value::{Death, GraphArgument, Variable};
 
-struct Slot {
+struct VariableSlot {
     payload: Rc<dyn Variable>,
     tracker: TrackerId,
     looked_at: bool,
@@ -26,7 +26,7 @@ struct Slot {
 /// The variables of one translation.
 #[derive(Default)]
 pub struct Variables {
-    slots: Vec<Slot>,
+    slots: Vec<VariableSlot>,
     undo: Vec<(VarId, Rc<dyn Variable>)>,
 }
 
@@ -40,7 +40,7 @@ pub struct VariablesMark {
 impl Variables {
     /// A new variable.
     pub fn add(&mut self, payload: Rc<dyn Variable>, tracker: TrackerId) -> VarId {
-        self.slots.push(Slot { payload, tracker, looked_at: false });
+        self.slots.push(VariableSlot { payload, tracker, looked_at: false });
         VarId(self.slots.len() as u32 - 1)
     }
 

@@ -16,7 +16,7 @@ use sot_core::cpython::{self, WeakRef};
 use crate::backend::calls::foundation;
 use crate::backend::calls::given_back;
 use crate::backend::calls::output_argument;
-use crate::backend::calls::stand_in::{self, Arguments, StandIn};
+use crate::backend::calls::stand_in::{self, MethodArguments, StandIn};
 use crate::backend::graph::arrays::{self, Arrays};
 use crate::backend::graph::data;
 use crate::backend::graph::gradient::Settled;
@@ -221,7 +221,8 @@ impl PaddleBuilder {
             }
             let result = match kind {
                 CallKind::Api if stand_in::is_function(callee)? => {
-                    let arguments = Arguments { positional: args.get_slice(1, args.len()), keywords: kwargs.cloned() };
+                    let arguments =
+                        MethodArguments { positional: args.get_slice(1, args.len()), keywords: kwargs.cloned() };
                     let name = callee.getattr(intern!(callee.py(), "__name__"))?.cast_into()?;
                     let receiver = args.get_item(0).map_err(|_| stand_in::refused("a tensor given by name"))?;
                     self.call_method(&name, &receiver, &arguments)
@@ -234,7 +235,8 @@ impl PaddleBuilder {
                 CallKind::InPlace => in_place::call(&self.paddle, callee, args, kwargs),
                 CallKind::Object(_) => self.paddle.layer_body(callee)?.call(args, kwargs),
                 CallKind::Method => {
-                    let arguments = Arguments { positional: args.get_slice(1, args.len()), keywords: kwargs.cloned() };
+                    let arguments =
+                        MethodArguments { positional: args.get_slice(1, args.len()), keywords: kwargs.cloned() };
                     self.call_method(callee.cast()?, &args.get_item(0)?, &arguments)
                 }
             }?;
@@ -250,7 +252,7 @@ impl PaddleBuilder {
         &mut self,
         method: &Bound<'py, PyString>,
         receiver: &Bound<'py, PyAny>,
-        arguments: &Arguments<'py>,
+        arguments: &MethodArguments<'py>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let bare = arguments.positional.is_empty() && arguments.keywords.is_none();
         if bare && method == "contiguous" && in_place::is_laid_out(&self.paddle, &self.views, &self.versions, receiver)?

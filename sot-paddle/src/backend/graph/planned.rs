@@ -40,7 +40,7 @@ pub(crate) struct Planned {
     /// What only some results come from.
     pub(crate) partial: Vec<second_passes::Partial>,
     /// What the program makes views of.
-    pub(crate) viewed: Vec<second_passes::Given>,
+    pub(crate) viewed: Vec<second_passes::ProgramInput>,
     pub(crate) writes: Option<Writes>,
     pub(crate) statements: Option<Statements>,
 }

@@ -34,7 +34,7 @@ pub use entries::Entry;
 pub(crate) use entries::{empty_error, find, key_error, pair, put, Filling};
 pub(crate) use mapping::{copied, pairs};
 pub use mapping::{merge, update, update_from_mapping};
-use restore::Outside;
+use restore::DictFromOutside;
 
 sot_core::variable_kind! { "dict", types: |py| DictVariable::types(py), wrap: DictVariable::wrap }
 
@@ -44,7 +44,7 @@ pub struct DictVariable {
     pub entries: Vec<Entry>,
     /// Whether it is an `OrderedDict`.
     pub ordered: bool,
-    outside: Option<Rc<Outside>>,
+    outside: Option<Rc<DictFromOutside>>,
     /// Where its keys are, once it has been asked.
     index: OnceCell<KeyIndex>,
 }
@@ -165,7 +165,7 @@ impl DictVariable {
         }
         cx.refuse_changing_contents(of, "a dict")?;
         let (entries, ordered) = DictVariable::entries_of(cx, &dict, of)?;
-        let outside = Outside::new(object, &entries);
+        let outside = DictFromOutside::new(object, &entries);
         Ok(Rc::new(DictVariable { outside, ..DictVariable::new(entries, ordered) }))
     }
 
@@ -178,7 +178,7 @@ impl DictVariable {
     ) -> Flow<DictVariable> {
         let dict = dict.clone().unbind().into_bound(cx.py);
         let (entries, ordered) = DictVariable::entries_of(cx, &dict, of)?;
-        let outside = Outside::new(proxy.clone().unbind(), &entries);
+        let outside = DictFromOutside::new(proxy.clone().unbind(), &entries);
         Ok(DictVariable { outside, ..DictVariable::new(entries, ordered) })
     }
 

@@ -19,15 +19,15 @@ use crate::containers::hash_key::{self, HashKey};
 const FEW: usize = 16;
 
 /// A dict that was there before, or the proxy of one.
-pub(super) struct Outside {
+pub(super) struct DictFromOutside {
     pub(super) object: Py<PyAny>,
     /// The keys it had when the trace first saw it.
     keys: Vec<Rc<HashKey>>,
 }
 
-impl Outside {
+impl DictFromOutside {
     pub(super) fn new(object: Py<PyAny>, entries: &[Entry]) -> Option<Rc<Self>> {
-        Some(Rc::new(Outside { object, keys: entries.iter().map(|entry| Rc::clone(&entry.key)).collect() }))
+        Some(Rc::new(DictFromOutside { object, keys: entries.iter().map(|entry| Rc::clone(&entry.key)).collect() }))
     }
 }
 

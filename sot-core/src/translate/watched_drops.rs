@@ -1,6 +1,6 @@
-//! What shows when it dies: a generator, an object with a method `__del__` of the program's, and one whose death a weak reference
-//! tells of. The frame of a resume function may hold the last reference to one that it was given: by itself, in a container, or
-//! in the frames of an exception's traceback.
+//! Values whose destruction is observable: generators, objects with a `__del__` of the program's, and referents of weak
+//! references with a callback. The frame of a resume function may own the last reference to such an argument: directly,
+//! in a container, or in the frames of an exception's traceback.
 
 use std::collections::HashSet;
 
@@ -10,23 +10,23 @@ use pyo3::types::{PyDict, PyFrame, PyFrozenSet, PyList, PyModule, PySet, PyStrin
 
 use crate::cpython::{self, FreshFrame};
 use crate::error::Flow;
-use crate::machine::executor::{Frame, Mortal, OpcodeExecutor};
+use crate::machine::executor::{Frame, OpcodeExecutor, WatchedDrop};
 
 /// More than so many values are not looked through.
 const MOST: usize = 1000;
 
-/// Has the trace stop where one of what the frame was given is dropped.
+/// Makes the trace stop where the program drops such an argument of the frame.
 pub(super) fn watch(cx: &mut OpcodeExecutor<'_>, fresh: &FreshFrame<'_, '_>, root: &Frame) -> Flow<()> {
     let look = Look::new(fresh.py())?;
     for (slot, value) in root.locals.iter().enumerate() {
         let (Some(value), Some(object)) = (*value, fresh.arg(slot)) else { continue };
         if look.shows(&object) {
             cx.see(value)?;
-            cx.watch(Mortal::Itself(value));
+            cx.watch(WatchedDrop::Itself(value));
             continue;
         }
         for inside in look.inside(object)? {
-            cx.watch(Mortal::Inside { holder: value, object: inside.unbind() });
+            cx.watch(WatchedDrop::Inside { holder: value, object: inside.unbind() });
         }
     }
     Ok(())
