@@ -59,7 +59,7 @@ impl<'py> OpcodeExecutor<'py> {
         let stays = |a: &TensorMeta, b: &TensorMeta| may_become_another || (a.shape == b.shape && a.dtype == b.dtype);
         match (before, after) {
             (Some(before), Some(after))
-                if stays(&before, &after) && (keeps_gradient || before.gradient.flows >= after.gradient.flows) =>
+                if stays(&before, &after) && (keeps_gradient || before.gradient.flows <= after.gradient.flows) =>
             {
                 let mut payload = payload;
                 if let (Some(input), Some(symbol)) = (input, payload.symbol()) {
