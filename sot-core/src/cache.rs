@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCode, PyWeakrefReference};
 
 use crate::bytecode::Label;
+use crate::cpython::CodeState;
 use crate::error::Flow;
 use crate::executor::{opens_after, Sizes};
 use crate::guard::{Differing, FrameView, GuardProgram};
@@ -177,6 +178,13 @@ pub struct Origin {
     pub nested: bool,
     /// How many of its cells are the function's own, the first of its free variables.
     pub own_cells: usize,
+}
+
+impl CodeState for CodeCache {
+    #[inline]
+    fn leaves_alone(&self) -> bool {
+        self.is_skipped() && !self.skips_below()
+    }
 }
 
 impl CodeCache {
