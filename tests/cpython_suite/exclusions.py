@@ -68,6 +68,7 @@ EXCLUDED = [
     ("test_capi", r"Test_Exceptions.test_exc(_info|eption)$|Test_Pep523API", 8, 14, STATE),
     ("test_capi", r"decrefs_once", 8, 14, LIFETIME),
     ("test_capi", r"test_watchers", 12, 14, WATCHED),
+    ("test_monitoring", r".", 12, 14, TRACING),
     ("test_code", r"CoExtra|CodeWeakRefTest|test_invalid_bytecode", 8, 14, FRAME),
     ("test_ctypes", r"ObjectsTestCase|test_PyObj_FromPtr|test_PyString_FromString|RefcountTestCase", 8, 14, LIFETIME),
     ("test_dict_version|test_type_cache", r"test_clear$|test_tp_version_tag_unique", 8, 14, REUSE),
