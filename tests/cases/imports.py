@@ -54,6 +54,20 @@ def test_the_program_looks_whether_it_is_loaded(x):
     return x + 1, before, "colorsys" in sys.modules, colorsys.hsv_to_rgb(0, 0, 1)
 
 
+def whether_the_last_call_loaded():
+    return toy.arange(2), sys.modules.pop("colorsys", None) is not None
+
+
+importlib.import_module("colorsys")
+
+
+@given(*[whether_the_last_call_loaded] * 4)
+def test_a_module_of_which_nothing_is_asked(x, was_loaded):
+    import colorsys
+
+    return x + 1, was_loaded
+
+
 SEEN = []
 
 

@@ -11,6 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCode, PyWeakrefReference};
 
 use crate::bytecode::Label;
+use crate::cpython::CodeState;
 use crate::error::{Flow, Forbidden};
 use crate::guard::{Differing, FrameView, GuardProgram};
 use crate::open_sizes::{opens_after, Sizes};
@@ -176,6 +177,13 @@ pub struct CodeOrigin {
     pub nested: bool,
     /// How many of its cells are the function's own, the first of its free variables.
     pub own_cells: usize,
+}
+
+impl CodeState for CodeCache {
+    #[inline]
+    fn leaves_alone(&self) -> bool {
+        self.is_skipped() && !self.skips_below()
+    }
 }
 
 impl CodeCache {

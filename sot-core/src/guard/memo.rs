@@ -331,8 +331,9 @@ impl<'a, 'py> Noting<'a, 'py> {
             }
             Check::EmptySlot(_) | Check::LacksPart(_) | Check::Exhausted(_) => (false, Culprit::Contents(register)),
             Check::EmptyCell => (recorder.contents(place).is_some(), Culprit::Identity(register)),
-            Check::SameAs(other) | Check::DiffersFrom(other) => {
-                (self.known[*other as usize].is_some(), Culprit::Identity(register))
+            Check::SameAs(_) | Check::DiffersFrom(_) | Check::Apart(..) => {
+                let is_known = |other: &Register| self.known[*other as usize].is_some();
+                (check.compared().iter().all(is_known), Culprit::Identity(register))
             }
             Check::Object(test) => (by_version && test.note(place, recorder), Culprit::Contents(register)),
         };
@@ -362,9 +363,7 @@ impl<'a, 'py> Noting<'a, 'py> {
                 }
                 Step::Test(register, check) => {
                     used.push(*register);
-                    if let Check::SameAs(other) | Check::DiffersFrom(other) = check {
-                        used.push(*other);
-                    }
+                    used.extend_from_slice(check.compared());
                 }
             }
             for register in used {

@@ -13,6 +13,7 @@ use super::memo::{sources, GuardMemory, Seen};
 use super::{Guard, Identity, ObjectTest, StateTest};
 use crate::cpython::{self, LruCache, Part, Upcoming};
 use crate::log;
+use crate::stats;
 use crate::tracker::{size_name, Computation, TrackerId, Trackers};
 
 /// What guards may ask of a frame about to run.
@@ -95,6 +96,8 @@ pub(super) enum Check {
     Exhausted(usize),
     SameAs(Register),
     DiffersFrom(Register),
+    /// The first so many differ from each other and from the rest.
+    Apart(Box<[Register]>, usize),
     Object(Box<dyn ObjectTest>),
 }
 
@@ -163,6 +166,7 @@ impl GuardProgram {
             }
         }
         let (steps, registers) = compiler.finish();
+        stats::work(steps.len());
         Ok(GuardProgram {
             state,
             registers,
@@ -501,7 +505,23 @@ impl Check {
             Check::Exhausted(after) => matches!(cpython::upcoming(value, *after), Some(Upcoming::End)),
             Check::SameAs(other) => value.is(registers.at(*other)),
             Check::DiffersFrom(other) => !value.is(registers.at(*other)),
+            Check::Apart(all, written) => {
+                let (written, others) = all.split_at(*written);
+                let address = |register: &Register| registers.at(*register).as_ptr() as usize;
+                let mut seen = HashSet::with_capacity(written.len());
+                written.iter().all(|register| seen.insert(address(register)))
+                    && !others.iter().any(|register| seen.contains(&address(register)))
+            }
             Check::Object(test) => test.check(value),
+        }
+    }
+
+    /// The registers that the value is compared with.
+    pub(super) fn compared(&self) -> &[Register] {
+        match self {
+            Check::SameAs(other) | Check::DiffersFrom(other) => std::slice::from_ref(other),
+            Check::Apart(all, _) => all,
+            _ => &[],
         }
     }
 }

@@ -90,8 +90,10 @@ pub fn array_type(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
 
 /// Whether the object is an array. Where numpy is not there, it is not looked for.
 fn is_array(object: &Bound<'_, PyAny>) -> PyResult<bool> {
-    // A class of the program's may have that name, too.
-    Ok(cpython::builtin_type_name(object) == "ndarray" && object.get_type().is(array_type(object.py())?))
+    // Other classes have that name, too, also where there is no numpy.
+    let ty = object.get_type();
+    let may_be = cpython::builtin_type_name(object) == "ndarray" && ty.module().is_ok_and(|module| module == "numpy");
+    Ok(may_be && ty.is(array_type(object.py())?))
 }
 
 /// Whether the object is an array of numbers, which run no code of the program's.

@@ -5,6 +5,7 @@
 //! CPython before 3.14 ends daemon threads by unwinding them.
 
 pub(super) mod c_stack;
+pub(super) mod calm;
 pub(super) mod chain;
 pub(super) mod code_state;
 #[cfg(Py_3_9)]
@@ -170,6 +171,12 @@ pub(in crate::cpython) struct Thread {
     /// Address in the C stack below which no frame is run; 0 if the stack was not looked at, 1 if nothing is known of it.
     pub(in crate::cpython) stack_limit: Cell<usize>,
     pub(in crate::cpython) stack: Cell<Stack>,
+    /// Number of open sections of this thread.
+    pub(in crate::cpython) open: Cell<usize>,
+    /// Frames that have come to the hook in its sections,
+    frames: Cell<u64>,
+    /// and those of them that ran no code of their own.
+    found: Cell<u64>,
 }
 
 /// Gives arguments to the next frame of a code object; what was given before.
@@ -203,6 +210,9 @@ thread_local! {
             given: Cell::new(null_mut()),
             stack_limit: Cell::new(0),
             stack: Cell::new(Stack::UNKNOWN),
+            open: Cell::new(0),
+            frames: Cell::new(0),
+            found: Cell::new(0),
         }
     };
 }
@@ -309,17 +319,30 @@ unsafe fn evaluate(
             thread.direct.set(null_mut());
             return run(ts, frame, 0);
         }
+        thread.frames.set(thread.frames.get().wrapping_add(1));
+        if thread.mode.get() == Mode::Active && waiting.is_null() {
+            if let Some(head) = calm::left_alone(frame) {
+                return calm::leave(thread, ts, frame, head);
+            }
+        }
         let mode = thread.mode.replace(Mode::Suspended);
         chain::go_back(waiting);
         let answer =
             recursion::forgetting_overflow(|| ask(mode, ts, frame), |answer| !matches!(answer, RawVerdict::Raised));
         chain::step_off(waiting);
+        if !matches!(answer, RawVerdict::Original { .. }) {
+            thread.found.set(thread.found.get().wrapping_add(1));
+        }
         let suspended =
             matches!(answer, RawVerdict::Original { suspend: true } | RawVerdict::Replace { suspend: true, .. });
         if !suspended {
             thread.mode.set(mode);
         }
         let result = match answer {
+            RawVerdict::Original { suspend: false } if mode == Mode::Active => calm::leave_asked(thread, ts, frame),
+            RawVerdict::Original { suspend: true } if mode == Mode::Active => {
+                calm::leave_with_callees(thread, ts, frame)
+            }
             RawVerdict::Original { .. } => run(ts, frame, 0),
             RawVerdict::Replace { code, .. } => replace::replace(thread, ts, frame, code),
             RawVerdict::Raised => {

@@ -2,7 +2,7 @@
 //! at. One Python object is one variable, whichever way it was reached.
 
 use std::any::TypeId;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use pyo3::exceptions::PyBaseException;
@@ -18,6 +18,9 @@ use crate::guard::{is_held_weakly, Identity, Test};
 use crate::machine::variable::{VarId, Variable};
 use crate::side_effects::Effect;
 use crate::tracker::{ById, Tracker, TrackerId};
+
+/// More pairs of objects than this are told apart by one guard for all of them.
+const MAX_PAIRS: usize = 64;
 
 /// Which variable an object is.
 #[derive(Default)]
@@ -186,12 +189,30 @@ impl<'py> OpcodeExecutor<'py> {
         let mut written: Vec<VarId> = self.effects.written().collect();
         written.sort_unstable();
         written.dedup();
-        for id in written {
-            let Some((tracker, ty)) = self.told_apart(id) else { continue };
-            let mut others: Vec<_> =
-                looked_at.iter().filter(|(_, other)| other.is(&ty)).map(|(other, _)| *other).collect();
-            others.sort_unstable();
-            for other in others.into_iter().filter(|other| *other != tracker) {
+        let mut of_types: Vec<(Bound<'py, PyAny>, Vec<TrackerId>)> = Vec::new();
+        for (tracker, ty) in written.into_iter().filter_map(|id| self.told_apart(id)) {
+            match of_types.iter_mut().find(|(known, _)| known.is(&ty)) {
+                Some((_, written)) => written.push(tracker),
+                None => of_types.push((ty, vec![tracker])),
+            }
+        }
+        for (ty, written) in of_types {
+            let others = looked_at.iter().filter(|(_, other)| other.is(&ty)).map(|(other, _)| *other);
+            self.assume_apart(&written, others.collect());
+        }
+    }
+
+    /// The written objects are other ones than all the others.
+    fn assume_apart(&mut self, written: &[TrackerId], mut others: Vec<TrackerId>) {
+        others.sort_unstable();
+        if written.len() * others.len() > MAX_PAIRS {
+            let is_written: HashSet<_> = written.iter().copied().collect();
+            others.retain(|other| !is_written.contains(other));
+            self.guards.add(written[0], Test::Apart { written: written.into(), others: others.into() });
+            return;
+        }
+        for &tracker in written {
+            for &other in others.iter().filter(|other| **other != tracker) {
                 self.guards.add(tracker, Test::DiffersFrom(other));
             }
         }

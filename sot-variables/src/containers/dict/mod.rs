@@ -1,7 +1,6 @@
 //! `dict` and `collections.OrderedDict`: keys known while tracing, values variables. A write replaces the payload; a dict
 //! that outlives the frame gets its final entries item by item, so its own identity and its views stay.
 
-use std::cell::OnceCell;
 use std::rc::Rc;
 
 use pyo3::intern;
@@ -21,7 +20,7 @@ use sot_core::variable::{GraphArgument, VarId, Variable};
 use crate::classes::instance_dict::InstanceDictVariable;
 use crate::classes::subclass;
 use crate::containers::hash_key::{self, HashKey, IteratesOver};
-use crate::containers::key_index::KeyIndex;
+use crate::containers::key_index::LazyIndex;
 use crate::containers::sequence;
 use crate::globals::GlobalsVariable;
 use crate::iterators::dict_view::{DictIterator, View};
@@ -46,7 +45,11 @@ pub struct DictVariable {
     pub ordered: bool,
     outside: Option<Rc<DictFromOutside>>,
     /// Where its keys are, once it has been asked.
-    index: OnceCell<KeyIndex>,
+    index: LazyIndex,
+}
+
+fn keys(entries: &[Entry]) -> impl ExactSizeIterator<Item = &Rc<HashKey>> {
+    entries.iter().map(|entry| &entry.key)
 }
 
 /// Gives the dict new entries.
@@ -57,7 +60,8 @@ pub(crate) fn write(cx: &mut OpcodeExecutor<'_>, dict: VarId, entries: Vec<Entry
     let old = expect(cx, dict)?;
     let outside = old.outside.clone();
     cx.charge(entries.len());
-    cx.vars.set(dict, Rc::new(DictVariable { outside, ..DictVariable::new(entries, old.ordered) }));
+    let index = old.index.after_write(cx, keys(&old.entries), keys(&entries));
+    cx.vars.set(dict, Rc::new(DictVariable { outside, index, ..DictVariable::new(entries, old.ordered) }));
     cx.effects.record(Effect::Contents { container: dict });
     Ok(())
 }
@@ -107,7 +111,7 @@ fn is_namespace(dict: &Bound<'_, PyDict>) -> PyResult<bool> {
 impl DictVariable {
     /// A dict of the trace with these entries.
     pub(crate) fn new(entries: Vec<Entry>, ordered: bool) -> Self {
-        DictVariable { entries, ordered, outside: None, index: OnceCell::new() }
+        DictVariable { entries, ordered, outside: None, index: LazyIndex::default() }
     }
 
     /// A dict as `**kwargs` makes it.
@@ -148,8 +152,7 @@ impl DictVariable {
 
     /// Position of a key.
     pub(crate) fn position(&self, cx: &mut OpcodeExecutor<'_>, key: &HashKey) -> Flow<Option<usize>> {
-        let index = self.index.get_or_init(|| KeyIndex::of(cx, self.entries.iter().map(|entry| &entry.key)));
-        index.find(cx, key, |at| &self.entries[at].key)
+        self.index.find(cx, key, self.entries.len(), |at| &self.entries[at].key)
     }
 
     fn types(py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
@@ -342,8 +345,12 @@ impl Variable for DictVariable {
 
     fn set_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId, value: VarId) -> Flow<()> {
         let key = HashKey::of(cx, key)?;
+        let at = self.position(cx, &key)?;
         let mut entries = self.entries.clone();
-        put(cx, &mut entries, key, value)?;
+        match at {
+            Some(at) => entries[at].value = value,
+            None => entries.push(Entry { key, value }),
+        }
         write(cx, this, entries)
     }
 
