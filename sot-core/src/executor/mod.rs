@@ -56,7 +56,7 @@ pub use operators::{BinaryOp, CompareOp, UnaryOp};
 use patience::Patience;
 pub(crate) use refused::{Refusals, Refused};
 use rounds::Rounds;
-pub use sizes::{opens_after, Sizes};
+pub use sizes::{opens_after, sizes_open_after, Sizes};
 pub use switches::Switches;
 use traceback::Tracebacks;
 pub use traceback::{Entry, Place, TracebackVariable};
