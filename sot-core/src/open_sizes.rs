@@ -5,9 +5,12 @@ use std::collections::HashSet;
 use crate::env;
 use crate::error::Unwind;
 
-/// A size or integer that was another one in so many translations is left open: the two that a program may well alternate
-/// between, such as those of whole batches and of the last one, keep translations of their own, which are faster.
+/// An integer that was another one in so many translations is left open, and so is a size where something tells against it: the
+/// two that a program may well alternate between keep translations of their own, which are faster.
 const OTHERS: usize = 2;
+
+/// The same for a size where nothing does.
+const OTHER_SIZES: usize = 1;
 
 /// In how many translations a size or integer must have been another one to be left open, if it ever is
 /// (`SOT_ALLOW_DYNAMIC_SHAPE`). Asked each time, as tests switch it.
@@ -17,6 +20,11 @@ pub fn opens_after() -> Option<usize> {
         Some(true) => Some(0),
         Some(false) => None,
     }
+}
+
+/// In how many translations a size must have been another one to be left open, if nothing tells against it.
+pub fn sizes_open_after() -> Option<usize> {
+    opens_after().map(|enough| enough.min(OTHER_SIZES))
 }
 
 /// The least size that is left open (`SOT_SPECIALIZED_DIM_NUMBERS`): to what is empty, or is repeated where it meets more,
@@ -36,6 +44,8 @@ pub struct Sizes {
     pub(crate) least: i64,
     pub(crate) left_open: Vec<String>,
     pub(crate) settled: Vec<String>,
+    /// Whether some were to be left open early: a break of the graph tells against it.
+    pub(crate) are_early: bool,
     /// In how many translations an integer must have been another one to be left open, too.
     pub(crate) opens_after: Option<usize>,
     /// Whether the statement being made takes sizes that are values of the graph.
@@ -61,11 +71,24 @@ impl Sizes {
             least: least_open(),
             left_open: Vec::new(),
             settled: Vec::new(),
+            are_early: false,
             opens_after: opens_after(),
             are_taken: false,
             floats_are_taken: false,
             floats_are_checked: false,
         }
+    }
+
+    /// Those to be left open have not differed often.
+    #[must_use]
+    pub fn early(self) -> Self {
+        Sizes { are_early: true, ..self }
+    }
+
+    /// Whether the trace has left such open.
+    #[must_use]
+    pub fn are_open_early(&self) -> bool {
+        self.are_early && self.are_open()
     }
 
     /// The least size that is left open.

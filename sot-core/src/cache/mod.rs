@@ -14,7 +14,7 @@ use crate::bytecode::Label;
 use crate::cpython::CodeState;
 use crate::error::{Flow, Forbidden};
 use crate::guard::{Differing, FrameView, GuardProgram};
-use crate::open_sizes::{opens_after, Sizes};
+use crate::open_sizes::{opens_after, sizes_open_after, Sizes};
 use crate::resume_point::{Finish, ResumeKey};
 use crate::settling::Settling;
 
@@ -161,6 +161,8 @@ struct OpenSizes {
     wanted: HashSet<String>,
     /// Those that have mattered.
     closed: HashSet<String>,
+    /// Whether the graph broke where sizes were left open early.
+    wait: bool,
 }
 
 /// Where a resume function's code comes from.
@@ -342,10 +344,25 @@ impl CodeCache {
         let known = self.lock_sizes();
         let mut wanted = known.wanted.clone();
         let asked = known.asked && self.origin().is_some();
-        if let Some(enough) = if asked { Some(0) } else { opens_after() } {
+        let after = if known.wait { opens_after() } else { sizes_open_after() };
+        let mut early = false;
+        if let (Some(enough), Some(often)) = (if asked { Some(0) } else { after }, opens_after()) {
+            early = !asked && enough < often && differing.values().any(|others| (enough..often).contains(others));
             wanted.extend(differing.into_iter().filter(|(_, others)| *others >= enough).map(|(size, _)| size));
+        } else if asked {
+            wanted.extend(differing.into_keys());
         }
-        Sizes::new(wanted, known.closed.clone())
+        let sizes = Sizes::new(wanted, known.closed.clone());
+        if early {
+            sizes.early()
+        } else {
+            sizes
+        }
+    }
+
+    /// From here on sizes are left open only where they differ often.
+    pub fn let_sizes_wait(&self) {
+        self.lock_sizes().wait = true;
     }
 
     /// From here on these sizes are assumed.

@@ -23,6 +23,8 @@ pub(super) struct MinSize {
     write: usize,
     /// By how much it is more for each result after the first.
     result: usize,
+    /// By how much it is more for each size that a statement is given: a program computes with it in operations.
+    size: usize,
 }
 
 /// The number in `MIN_GRAPH_SIZE`.
@@ -32,11 +34,11 @@ pub fn said_min_size() -> Option<usize> {
 
 impl MinSize {
     /// Measured with the first backend, whose programs take much longer where a backward pass may follow.
-    const MEASURED: MinSize = MinSize { inference: 4, training: 7, number: 2, write: 8, result: 1 };
+    const MEASURED: MinSize = MinSize { inference: 4, training: 7, number: 2, write: 8, result: 1, size: 5 };
 
     /// What `MIN_GRAPH_SIZE` says, for all graphs.
     pub(super) fn now() -> MinSize {
-        let said = |size| MinSize { inference: size, training: size, number: 0, write: 0, result: 0 };
+        let said = |size| MinSize { inference: size, training: size, number: 0, write: 0, result: 0, size: 0 };
         said_min_size().map_or(MinSize::MEASURED, said)
     }
 
@@ -45,6 +47,11 @@ impl MinSize {
     pub(super) fn of(self, training: bool, numbers: usize, writes: usize, results: usize) -> usize {
         let size = if training { self.training } else { self.inference };
         size + numbers * self.number + writes * self.write + results.saturating_sub(1) * self.result
+    }
+
+    /// How much more it is for so many open sizes that are arguments.
+    pub(super) fn of_sizes(self, taken: usize) -> usize {
+        taken * self.size
     }
 }
 

@@ -94,6 +94,10 @@ fn translate(
     if cx.graph.is_stale {
         return Ok(Attempt::Again(None));
     }
+    if matches!(result, Err(Unwind::BreakGraph(_) | Unwind::Fallback(_))) && cx.sizes.are_open_early() {
+        cache.let_sizes_wait();
+        return Ok(Attempt::Again(None));
+    }
     let (simulated, building) = (start.elapsed(), cx.graph.building());
     let (result, reason) = write_code(&mut cx, &unit, result, wanted);
     if let Err(Unwind::Restart(plan)) = result {

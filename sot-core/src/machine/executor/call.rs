@@ -208,6 +208,11 @@ impl<'py> OpcodeExecutor<'py> {
     /// Calls a C function whose meaning is known: by its handler, or by doing it now if all arguments are known and `pure`.
     pub fn call_builtin(&mut self, function: &Bound<'py, PyAny>, args: &CallArgs, pure: bool) -> Flow<VarId> {
         self.refuse_listed(function)?;
+        if args.keywords.is_empty() && is_of_numbers(function)? {
+            if let Some(number) = self.open_call(function, &args.positional)? {
+                return Ok(number);
+            }
+        }
         if let Some(builtin) = self.runtime.builtins.get(function) {
             return (builtin.handler)(self, args);
         }
@@ -248,6 +253,12 @@ impl<'py> OpcodeExecutor<'py> {
         }
         Ok(Some((PyTuple::new(self.py, positional)?, keywords)))
     }
+}
+
+/// Whether the function gives numbers for numbers.
+fn is_of_numbers(function: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let module = function.getattr_opt(intern!(function.py(), "__module__"))?;
+    Ok(module.is_some_and(|module| module.extract::<&str>().is_ok_and(|module| module == "math")))
 }
 
 /// Whether the object has no hash, as those that can change.

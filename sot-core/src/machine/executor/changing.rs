@@ -35,6 +35,8 @@ pub(super) struct LazyNumber {
     others: usize,
     /// Of how many numbers it is computed.
     operands: usize,
+    /// The open sizes of tensors that it is computed from, by name.
+    pub(super) sizes: Rc<[String]>,
 }
 
 impl Variable for LazyNumber {
@@ -82,7 +84,7 @@ impl<'py> OpcodeExecutor<'py> {
         if is_text && !self.is_resumed && others < TEXTS {
             return None;
         }
-        let payload = LazyNumber { value: object.clone().unbind(), others, operands: 1 };
+        let payload = LazyNumber { value: object.clone().unbind(), others, operands: 1, sizes: Rc::default() };
         Some(self.vars.add(Rc::new(payload), tracker))
     }
 
@@ -137,12 +139,14 @@ impl<'py> OpcodeExecutor<'py> {
         if let Some(open) = self.open_binary(op, lhs, rhs)? {
             return Ok(Some(open));
         }
+        let (lhs, rhs) = self.in_python_both(lhs, rhs)?;
         let Some((left, right)) = self.differing_pair(lhs, rhs) else { return Ok(None) };
         let whole = !left.is_exact_instance_of::<PyFloat>() && !right.is_exact_instance_of::<PyFloat>();
+        let of_sizes = self.is_of_sizes(lhs) || self.is_of_sizes(rhs);
         let endless = match op {
-            BinaryOp::LeftShift | BinaryOp::MatrixMultiply => true,
-            // Of what size the result is, the next values decide.
-            BinaryOp::Power => whole,
+            BinaryOp::MatrixMultiply => true,
+            // Of what size the result is, the next values decide; sizes are small.
+            BinaryOp::Power | BinaryOp::LeftShift => whole && !of_sizes,
             _ => false,
         };
         let texts = op == BinaryOp::Add && cpython::is_text(&left) && cpython::is_text(&right);
@@ -157,6 +161,9 @@ impl<'py> OpcodeExecutor<'py> {
         let tracker = self.vars.tracker(result);
         match op {
             BinaryOp::Add | BinaryOp::Subtract | BinaryOp::Multiply => {}
+            // Sizes divided by what is known.
+            BinaryOp::TrueDivide | BinaryOp::FloorDivide | BinaryOp::Remainder
+                if of_sizes && self.vars.get(rhs).constant().is_some() => {}
             // A negative number has a complex root.
             BinaryOp::Power => self.guards.add(tracker, Test::TypeIs(Identity::of(value.get_type().as_any()))),
             // It might divide by zero.
@@ -167,6 +174,7 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// `lhs op rhs` of numbers one of which differs: the answer is assumed, and not the values.
     pub(super) fn lazy_compare(&mut self, op: CompareOp, lhs: VarId, rhs: VarId) -> Flow<Option<VarId>> {
+        let (lhs, rhs) = self.in_python_both(lhs, rhs)?;
         let Some((left, right)) = self.differing_pair(lhs, rhs) else { return Ok(None) };
         let texts = cpython::is_text(&left) && cpython::is_text(&right);
         if !(texts || cpython::is_number(&left) && cpython::is_number(&right)) {
@@ -193,6 +201,7 @@ impl<'py> OpcodeExecutor<'py> {
     /// `function(*args)` without assuming the values, where one is a number that differs, or a text of it, and the others are
     /// known. The function must be pure, and whether it fails must depend on the types alone.
     pub fn lazy_call(&mut self, function: &Bound<'py, PyAny>, args: &[VarId]) -> Flow<Option<VarId>> {
+        let args = &self.in_python_all(args)?[..];
         let Some(known) = args.iter().map(|&arg| self.lazily_known(arg)).collect::<Option<Vec<_>>>() else {
             return Ok(None);
         };
@@ -202,6 +211,56 @@ impl<'py> OpcodeExecutor<'py> {
         let values = PyTuple::new(self.py, known.iter().map(|(value, _)| value))?;
         let Ok(value) = function.call1(values) else { return Ok(None) };
         Ok(self.compute(Computation::Call(ById(function.clone().unbind())), args, &value))
+    }
+
+    /// `function(*args)` of numbers known or computed from open sizes, which new code does again.
+    pub fn open_call(&mut self, function: &Bound<'py, PyAny>, args: &[VarId]) -> Flow<Option<VarId>> {
+        let given = self.in_python_all(args)?;
+        if !given.iter().any(|&arg| self.is_of_sizes(arg)) {
+            return Ok(None);
+        }
+        let Some(result) = self.lazy_call(function, &given)? else { return Ok(None) };
+        if self.lazily_known(result).is_none_or(|(value, _)| !cpython::is_number(&value)) {
+            return Ok(None);
+        }
+        self.guards.require(self.vars.tracker(result));
+        Ok(Some(result))
+    }
+
+    /// The variable of a number that new code computes from open sizes.
+    pub(super) fn number_of_sizes(
+        &mut self,
+        value: &Bound<'py, PyAny>,
+        tracker: TrackerId,
+        sizes: Vec<String>,
+    ) -> VarId {
+        let payload =
+            LazyNumber { value: value.clone().unbind(), others: usize::MAX, operands: 1, sizes: sizes.into() };
+        self.vars.add(Rc::new(payload), tracker)
+    }
+
+    /// The open sizes that new code computes a number from.
+    pub(super) fn sizes_of(&self, id: VarId) -> Rc<[String]> {
+        self.vars.as_kind::<LazyNumber>(id).map(|number| Rc::clone(&number.sizes)).unwrap_or_default()
+    }
+
+    /// Whether there are any.
+    pub(super) fn is_of_sizes(&self, id: VarId) -> bool {
+        !self.sizes_of(id).is_empty()
+    }
+
+    /// The arguments, open numbers as those that new code computes where it can.
+    fn in_python_all(&mut self, args: &[VarId]) -> Flow<Vec<VarId>> {
+        args.iter().map(|&arg| Ok(self.in_python(arg)?.unwrap_or(arg))).collect()
+    }
+
+    /// Both operands as numbers that new code computes, where one is open and the other one known in this call.
+    fn in_python_both(&mut self, lhs: VarId, rhs: VarId) -> Flow<(VarId, VarId)> {
+        let known = |cx: &Self, id| cx.is_open(id) || cx.lazily_known(id).is_some();
+        if !(self.is_open(lhs) || self.is_open(rhs)) || !(known(self, lhs) && known(self, rhs)) {
+            return Ok((lhs, rhs));
+        }
+        Ok((self.in_python(lhs)?.unwrap_or(lhs), self.in_python(rhs)?.unwrap_or(rhs)))
     }
 
     /// Two known numbers or texts, if one of them differs.
@@ -221,7 +280,9 @@ impl<'py> OpcodeExecutor<'py> {
         for &id in of {
             let (known, _) = self.lazily_known(id)?;
             let mut tracker = self.vars.tracker(id);
-            if self.trackers.is_sourced(tracker) {
+            if self.is_of_sizes(id) {
+                // Its type is that of a size, or guarded.
+            } else if self.trackers.is_sourced(tracker) {
                 self.guards.add(tracker, Test::TypeIs(Identity::of(known.get_type().as_any())));
             } else {
                 tracker = self.constant_tracker(known.unbind());
@@ -234,7 +295,11 @@ impl<'py> OpcodeExecutor<'py> {
             // It differs as what it is computed from does.
             others = of.iter().map(|&operand| self.others_of(operand)).fold(others, usize::max);
         }
-        let payload = LazyNumber { value: value.clone().unbind(), others, operands };
+        let sizes: Rc<[String]> = of.iter().flat_map(|&operand| self.sizes_of(operand).to_vec()).collect();
+        if !sizes.is_empty() {
+            others = usize::MAX;
+        }
+        let payload = LazyNumber { value: value.clone().unbind(), others, operands, sizes };
         Some(self.vars.add(Rc::new(payload), tracker))
     }
 

@@ -49,7 +49,7 @@ use crate::side_effects::SideEffects;
 use crate::tracker::{TrackerId, Trackers};
 
 pub use crate::bytecode::CodeUnit;
-pub use crate::open_sizes::{opens_after, Sizes};
+pub use crate::open_sizes::{opens_after, sizes_open_after, Sizes};
 pub use crate::operators::{BinaryOp, CompareOp, UnaryOp};
 pub use crate::tracker::Globals;
 pub use call::CallArgs;

@@ -117,6 +117,13 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// `op operand`
     pub fn unary(&mut self, op: UnaryOp, operand: VarId) -> Flow<VarId> {
+        if op == UnaryOp::Positive && (self.is_open(operand) || self.is_of_sizes(operand)) {
+            return Ok(operand);
+        }
+        if op == UnaryOp::Invert && self.is_open_integer(operand) {
+            let minus_one = self.integer(-1)?;
+            return self.binary(BinaryOp::Subtract, minus_one, operand);
+        }
         if op == UnaryOp::Negative && self.is_open_integer(operand) {
             let zero = self.integer(0)?;
             return self.binary(BinaryOp::Subtract, zero, operand);

@@ -14,7 +14,7 @@ impl OpcodeExecutor<'_> {
     pub fn get_item(&mut self, object: VarId, key: VarId) -> Flow<VarId> {
         // To a graph an open number can be given.
         if !self.is_open_argument(key) || self.see(object)?.kind() != "tensor" {
-            self.see(key)?;
+            self.see_key(key)?;
         }
         if let Some(value) = self.known(object)? {
             if let Some(index) = self.materialize(key)? {

@@ -33,6 +33,9 @@ impl OpcodeExecutor<'_> {
             let wanted = self.sizes.wanted.contains(&name) || marked.contains(&axis);
             if wanted && !self.sizes.closed.contains(&name) && size.is_some_and(|size| size >= self.sizes.least) {
                 *size = None;
+                if !self.sizes.are_open() {
+                    self.graph.note_size_taken();
+                }
                 self.sizes.left_open.push(name);
             }
         }
@@ -279,6 +282,40 @@ impl<'py> OpcodeExecutor<'py> {
         }
     }
 
+    /// The open number as one that new code computes; `None` if only the graph tells.
+    pub(super) fn in_python(&mut self, id: VarId) -> Flow<Option<VarId>> {
+        let Some(number) = self.vars.as_kind::<OpenNumber>(id) else { return Ok(None) };
+        if !number.python_type(self).is(self.py.get_type::<PyInt>()) {
+            return Ok(None);
+        }
+        let (Some(now), Some(names)) = (self.size_now(id)?, self.names_of(id)) else { return Ok(None) };
+        Ok(Some(self.number_of_sizes(&now.value, now.tracker, names)))
+    }
+
+    /// Looks at a key. Of a number computed from open sizes that is assumed, which has fewer values than they have.
+    pub(super) fn see_key(&mut self, key: VarId) -> Flow<()> {
+        let number = self.vars.as_kind::<OpenNumber>(key);
+        let is_computed = number.is_some_and(|number| matches!(number.made, Made::Binary(..)));
+        if is_computed || self.is_of_sizes(key) {
+            if let Some(now) = self.size_now(key)? {
+                self.guards.add(now.tracker, Test::Equals(now.value.clone().unbind()));
+                self.vars.set(key, (self.runtime.factories.constant)(now.value.unbind()));
+                return Ok(());
+            }
+        }
+        self.see(key).map(drop)
+    }
+
+    /// The value of a number computed from open sizes is needed. The few that no graph is given are assumed, and not the sizes.
+    pub(super) fn assume_of_sizes(&mut self, id: VarId) -> Flow<()> {
+        let few = self.lazy_integer(id).is_some_and(|now| (-1..self.sizes.least).contains(&now));
+        if few {
+            Ok(())
+        } else {
+            Err(self.needs(id))
+        }
+    }
+
     /// An operator between a tensor and an open number.
     pub(super) fn open_operator(&mut self, op: BinaryOp, lhs: VarId, rhs: VarId) -> Flow<Option<VarId>> {
         let (number, other) = if self.is_open_operand(rhs) { (rhs, lhs) } else { (lhs, rhs) };
@@ -331,6 +368,7 @@ impl<'py> OpcodeExecutor<'py> {
         let Some(number) = self.vars.as_kind::<OpenNumber>(id) else {
             return if self.lazy_integer(id).is_some() { self.number_value(id) } else { Ok(id) };
         };
+        self.graph.note_size_taken();
         let assumed_objects = std::mem::take(&mut self.assumed_objects);
         let value = match &number.made {
             Made::Size(tensor, axis) => {
@@ -350,7 +388,9 @@ impl<'py> OpcodeExecutor<'py> {
                     || self.is_natural(*lhs) && self.is_natural(*rhs);
                 let exact = |id| self.integer_in(id).is_none_or(|number| number.abs() <= EXACT);
                 if !(rounds_alike && exact(*lhs) && exact(*rhs)) {
-                    return Err(self.needs(id));
+                    self.assumed_objects = assumed_objects;
+                    let Some(number) = self.in_python(id)? else { return Err(self.needs(id)) };
+                    return if self.is_open_argument(number) { self.number_value(number) } else { Ok(number) };
                 }
                 let (receiver, other) = if self.is_open_integer(*lhs) { (*lhs, *rhs) } else { (*rhs, *lhs) };
                 let name = if receiver == *lhs { op.method() } else { op.reflected() };
@@ -416,15 +456,24 @@ impl<'py> OpcodeExecutor<'py> {
         if self.is_open(id) {
             return true;
         }
-        let (Some(now), Some(enough)) = (self.lazy_integer(id), self.sizes.opens_after) else { return false };
+        let (Some(now), Some(enough)) = (self.lazy_integer(id), self.opens_after_for(id)) else { return false };
         let name = self.trackers.text(self.py, self.vars.tracker(id));
         let may_be = Within::around(now, self.sizes.least).is_some();
         self.others_of(id) >= enough && may_be && !self.sizes.closed.contains(&name)
     }
 
+    /// In how many translations a number must have been another one; one of open sizes, in none.
+    fn opens_after_for(&self, id: VarId) -> Option<usize> {
+        if self.is_of_sizes(id) {
+            Some(0)
+        } else {
+            self.sizes.opens_after
+        }
+    }
+
     /// Whether the variable is a `float` that is not the same in each call, and that a graph can be given.
     fn is_open_float(&self, id: VarId) -> bool {
-        let (Some(now), Some(enough)) = (self.lazy_float(id), self.sizes.opens_after) else { return false };
+        let (Some(now), Some(enough)) = (self.lazy_float(id), self.opens_after_for(id)) else { return false };
         if self.sizes.floats_are_checked && !Ordinary.check(&now) {
             return false;
         }
@@ -462,7 +511,7 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// The sizes of tensors from outside that an open number is computed from; `None` if there are others.
     fn names_of(&self, id: VarId) -> Option<Vec<String>> {
-        let Some(number) = self.vars.as_kind::<OpenNumber>(id) else { return Some(Vec::new()) };
+        let Some(number) = self.vars.as_kind::<OpenNumber>(id) else { return Some(self.sizes_of(id).to_vec()) };
         match &number.made {
             Made::Size(tensor, axis) => {
                 let tracker = self.vars.tracker(*tensor);

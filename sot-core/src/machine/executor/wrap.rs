@@ -270,7 +270,11 @@ impl<'py> OpcodeExecutor<'py> {
             return Err(self.needs(id));
         }
         if let Some(number) = self.vars.as_kind::<LazyNumber>(id) {
-            number.refuse_if_too_many(self)?;
+            if self.is_of_sizes(id) {
+                self.assume_of_sizes(id)?;
+            } else {
+                number.refuse_if_too_many(self)?;
+            }
             let value = number.value.clone_ref(self.py);
             self.vars.set(id, (self.runtime.factories.constant)(value));
             return Ok(());

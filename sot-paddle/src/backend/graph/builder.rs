@@ -177,6 +177,10 @@ impl PaddleBuilder {
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = callee.py();
         let given = twin.arguments(args, kwargs)?;
+        self.numbers.note_alike(&self.paddle, args.as_any(), given.positional.as_any())?;
+        if let (Some(original), Some(twin)) = (kwargs, &given.keywords) {
+            self.numbers.note_alike(&self.paddle, original.as_any(), twin.as_any())?;
+        }
         let twin_target = twin.target(py);
         let (before, twin_before) = (Twin::operations(py, target)?.len(), Twin::operations(py, &twin_target)?.len());
         // Where this fails with numbers for sizes, it may not with the numbers themselves.

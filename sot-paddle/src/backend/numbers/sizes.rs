@@ -87,6 +87,20 @@ impl Numbers {
         Ok(())
     }
 
+    /// Notes what stands for numbers in a copy of arguments of a statement.
+    pub(crate) fn note_alike(
+        &mut self,
+        paddle: &Paddle,
+        original: &Bound<'_, PyAny>,
+        copy: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        if paddle.is_value(original) {
+            return if self.has(paddle, original) { self.insert(paddle, copy) } else { Ok(()) };
+        }
+        let pairs = parts(original)?.into_iter().zip(parts(copy)?);
+        pairs.into_iter().try_for_each(|(original, copy)| self.note_alike(paddle, &original, &copy))
+    }
+
     /// Whether any of them is in the arguments of a statement.
     pub(crate) fn are_in(
         &self,
