@@ -158,7 +158,7 @@ reasons! {
     /// A call of something that cannot be followed: a C function, another library, I/O.
     UnsupportedCall = "unsupported-call", Unsps,
         "Move the call before or after the tensor work, or register a handler for it.";
-    /// An operator on values it is not simulated for.
+    /// An operator on types of values for which it is not simulated.
     UnsupportedOperation = "unsupported-operation", Unsps,
         "Rewrite with operations of the framework, or register a handler.";
     /// An attribute that cannot be read without running unknown code.
@@ -167,13 +167,13 @@ reasons! {
     /// A write that cannot be replayed after the graph.
     UnsupportedMutation = "unsupported-mutation", Unsps,
         "Return the new value instead of writing it in place.";
-    /// A Python number, a text or what is in a container differs from call to call and is needed to go on.
+    /// A Python number, a text or the contents of a container differ from call to call, and the trace needs their value.
     ChangingNumber = "changing-number", Unsps,
         "Pass the number as a tensor: one graph then serves all its values.";
-    /// A class that a function makes is another one at each call, and is looked at behind a break.
+    /// A function makes a new class at each call, and the code behind a break depends on the class.
     ChangingClass = "changing-class", Unsps,
         "Make the class once, outside the function.";
-    /// An exception leaves the function or is kept: CPython has to raise it, as new code could not give it its traceback.
+    /// An exception leaves the function or is stored: CPython has to raise it, since new code cannot make its traceback.
     Raises = "raises", Unsps,
         "Nothing: it is raised at its own line, and what lies around that is compiled.";
     /// The framework refused the operation while the graph was built.
@@ -182,7 +182,7 @@ reasons! {
     /// The API was put on the break list.
     BreakListed = "break-listed", Cdbl,
         "Take the API off the list if it should be compiled.";
-    /// The program itself asks for it: `psdb.breakgraph()`, `psdb.fallback()` or `psdb.breakpoint()`.
+    /// The program itself asks for the break or fallback: `psdb.breakgraph()`, `psdb.fallback()` or `psdb.breakpoint()`.
     Requested = "requested", Cdbl,
         "Remove the call when it has served its purpose.";
     /// No handler is registered for the opcode.
@@ -197,16 +197,18 @@ reasons! {
     /// The trace grew beyond its limit.
     TraceTooLong = "trace-too-long", Frame,
         "Translate the loop body as a function of its own.";
-    /// The program is so deep in calls that the C stack has no room for a simulation.
+    /// Calls are nested so deeply that the C stack has no room for a simulation.
     StackNearlyUsedUp = "stack-nearly-used-up", Frame,
         "Nothing: the frame runs in CPython. A thread of its own may have a larger stack, threading.stack_size().";
-    /// The handler of a signal waits for the simulation to end, which takes long.
+    /// A signal handler is waiting, and the simulation takes too long to let it wait.
     SignalWaits = "signal-waits", Frame,
         "Nothing: the handler runs, and the next call is translated.";
-    /// A debugger or a coverage tool looks at the lines that run, by `sys.settrace`; or a debugger of `sys.monitoring` is there.
+    /// A debugger or coverage tool traces the lines that run (`sys.settrace`), or a debugger is registered with
+    /// `sys.monitoring`.
     Traced = "traced", Frame,
         "Nothing: while the tool is there, the frame and what it calls run in CPython.";
-    /// Too many different translations of one function; or of a loop behind a break, of which CPython runs the rest of a round.
+    /// Too many translations of one function, or of a loop behind a break; CPython runs the frame, or the rest of the
+    /// iteration.
     TooManyEntries = "too-many-translations", Frame,
         "Pass what changes at every call as a tensor.";
     /// The frame holds no tensor work.

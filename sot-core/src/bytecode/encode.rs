@@ -1,7 +1,7 @@
 //! From the model back to a code object.
 //!
-//! What the edit did not touch stays the template's very own: an unedited code comes out equal in every attribute, its
-//! line table byte for byte. Stack size, jumps, caches and tables of edited code are computed.
+//! An unedited model gives a code object that is equal to the original in every attribute, its line table byte for
+//! byte. Of an edited one the stack size, jumps, caches and tables are computed; everything else is the original's.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCode, PyDict, PyTuple};

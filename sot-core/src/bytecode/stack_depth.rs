@@ -1,5 +1,5 @@
-//! How deep the value stack gets. A stack size that is too small is memory corruption, so paths that cannot be followed
-//! are errors and effects are taken from CPython's own table, which errs upwards.
+//! The maximum depth of the value stack. A stack size that is too small corrupts memory. So a path that cannot be
+//! followed is an error, and stack effects come from CPython's own table, which errs upwards.
 
 use std::collections::HashMap;
 

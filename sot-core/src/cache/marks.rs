@@ -1,4 +1,5 @@
-//! What is known of a code object, beside its translations: who asked for it, what it is made from, whether it is left alone.
+//! Marks of a code object, beside its translations: whether the user asked for it, which code it was made from, and
+//! whether it is left to CPython.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

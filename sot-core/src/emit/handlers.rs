@@ -1,4 +1,4 @@
-//! What raises, what is caught, and what is handled.
+//! Exception handlers in emitted code: raising, catching, and the exception that is being handled.
 
 use pyo3::prelude::*;
 

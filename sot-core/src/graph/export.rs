@@ -1,5 +1,5 @@
-//! Graphs as files: each finished one is handed to the backend as text, for users to look at and to run on its own
-//! (`SOT_EXPORT`: the folder).
+//! Graphs as files: each finished graph is written as text into the folder that `SOT_EXPORT` names, for users to read
+//! and to run on its own. The backend writes the text.
 
 use std::path::PathBuf;
 

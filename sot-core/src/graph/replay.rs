@@ -1,5 +1,6 @@
-//! The calls of a graph as they were made, to be made again one by one: what a graph of a few statements comes to, since
-//! running a program costs more than its calls do. Nothing of the user's is held but by weak references.
+//! The calls of a graph, kept so that they can be made one by one on eager tensors. A graph of a few statements runs
+//! that way, since running a program costs more than its calls do. Objects of the user's are held by weak references
+//! only.
 
 use std::collections::hash_map::{Entry, HashMap};
 use std::sync::Arc;

@@ -1,5 +1,6 @@
-//! Units: the calls of functions that were translated themselves. Their operations are built into the program that calls them,
-//! like all others; the StatementIR shows each as one `call_sir` of a StatementIR of its own, alike ones as the same.
+//! Units: functions that are translated themselves and are called in the trace. Their operations are built into the
+//! caller's program like all others. The StatementIR shows each call as one `call_sir` of another StatementIR; calls
+//! with the same statements share one.
 
 use std::collections::{HashMap, HashSet};
 

@@ -1,5 +1,5 @@
-//! From guards to the steps that check them. Nothing is fetched twice and no test is made twice, and once the type of an
-//! object is known, what is asked of that type is asked once for all objects of it.
+//! Compiles guards to steps. No value is fetched twice and no test is made twice. Once the type of an object is known,
+//! what guards ask of that type is asked once for all objects of the type.
 
 use std::collections::{HashMap, HashSet};
 

@@ -1,7 +1,8 @@
-//! What makes guards that held before cheap: the memory they rest on (see [`Snapshot`]) is compared with what it was, and
-//! only what memory does not tell is fetched and tested again. Whatever has changed, the guards themselves decide, and are
-//! noted anew. What changes all the time is told apart: a dict that is written to (the globals of a script, say) is
-//! asked by key, an object that is another one each time (an argument) is fetched as guards do it.
+//! The guard memory: makes guards cheap that held before. The words of memory that they rested on (see [`Snapshot`])
+//! are compared with what they were; only what memory does not tell is fetched and tested again. If a word has
+//! changed, the guards decide, and the words are recorded anew. Two cases change all the time and have rules of their
+//! own: a dict that is written to between calls (the globals of a script) is read by key, and an object that differs
+//! in each call (an argument) is fetched and tested.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};

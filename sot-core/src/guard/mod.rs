@@ -1,5 +1,5 @@
-//! Guards: what a translation assumed about the values it looked at. A guard is a tracker (where the value is) and a test
-//! (what must hold of it); its native check, made in `program`, and its text come from that one value.
+//! Guards: what a translation assumes of the values it looked at. A guard is a tracker, which says where the value is,
+//! and a test of the value. Its native check (`program`) and its text are made from that one description.
 
 mod compile;
 mod framework;

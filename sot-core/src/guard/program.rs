@@ -1,6 +1,6 @@
-//! The native form of guards: a straight line of fetches and tests over registers. It runs no Python code: dictionary reads
-//! use string or constant keys, attribute reads are dictionary or descriptor-slot reads. Where they hold again and again,
-//! `memo` can spare most of them.
+//! The native form of guards: a straight line of fetches and tests over registers. It runs no Python code: dicts are
+//! read by text or constant keys, attributes from dicts and descriptor slots. `memo` spares most of it for guards that
+//! hold repeatedly.
 
 use std::collections::{HashMap, HashSet};
 

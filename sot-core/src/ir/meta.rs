@@ -1,4 +1,4 @@
-//! What is known of tensors, and how statements name what they call.
+//! What is known of tensors while tracing, and how statements name what they call.
 
 use std::fmt;
 use std::rc::Rc;

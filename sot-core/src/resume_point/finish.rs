@@ -1,5 +1,5 @@
-//! What an instruction does with the result of the one function that it calls, besides the call: written behind the call in
-//! the prologue of its frame's resume function.
+//! Finishes: what an instruction does with the result of the one function it calls. The prologue of the resume
+//! function does it behind that call.
 
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;

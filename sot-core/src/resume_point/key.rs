@@ -1,4 +1,4 @@
-//! What distinguishes resume functions: where they go on, and what they are given.
+//! The key of a resume function: where it goes on, and which values it is given.
 
 use pyo3::prelude::*;
 

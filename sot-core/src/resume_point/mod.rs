@@ -1,5 +1,5 @@
-//! Where and how a frame goes on behind a break: what identifies a resume function, and what is left of an instruction behind
-//! its call.
+//! Where and how a frame goes on behind a break: the key of a resume function, and the finish of the instruction whose
+//! call broke.
 
 mod finish;
 mod key;

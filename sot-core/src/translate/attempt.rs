@@ -1,4 +1,4 @@
-//! The translation of one frame: simulations until one stands, and what is made of it.
+//! The translation of one frame: attempts at its simulation until one stands, and the entry that is made of it.
 
 use std::rc::Rc;
 use std::time::Instant;

@@ -1,5 +1,5 @@
-//! What becomes of a loop behind a break whose rounds differ in what a translation is for, as in the shape of a tensor that
-//! grows: after some translations the rest of a round is left to CPython, and the next one begins in a resume function again.
+//! Loops behind a break whose rounds need ever new translations, as where the shape of a tensor grows. After some
+//! translations CPython runs the rest of a round, and the next round begins in a resume function again.
 
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyCode, PyFunction, PyTuple};

@@ -1,4 +1,4 @@
-//! What is told of a translation: counts, logs and records.
+//! Reports of a translation: counters, log lines and the records that `explain` shows.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,4 +1,4 @@
-//! What becomes of a code object that goes on being translated (see `settling`).
+//! Settling: when a code object is no longer translated anew (see `settling`).
 
 use std::rc::Rc;
 use std::sync::Arc;

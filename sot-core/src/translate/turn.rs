@@ -1,4 +1,4 @@
-//! Whose turn it is to translate. Frameworks build graphs in process-wide state: one translation at a time.
+//! The lock of translation. Frameworks build graphs in process-wide state, so one translation is made at a time.
 
 use std::cell::Cell;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,5 @@
-//! Binding of arguments to parameters, as CPython does it (`Python/ceval.c`, `initialize_locals`), which words the errors.
+//! Binding of arguments to parameters by CPython's rules (`Python/ceval.c`, `initialize_locals`), with CPython's error
+//! messages.
 
 use std::collections::HashMap;
 use std::rc::Rc;

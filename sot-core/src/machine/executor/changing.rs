@@ -1,5 +1,5 @@
-//! Values that differ from call to call: numbers, texts of them, and contents of containers, which are not assumed where another
-//! translation for yet another value would not be the last.
+//! Values that differ from call to call: numbers, texts made of them, and the contents of containers. They are not
+//! specialised where yet another value would need yet another translation.
 
 use std::rc::Rc;
 

@@ -1,6 +1,6 @@
-//! Checkpoints: the state before each instruction of the outermost frame, and of the frames that it calls directly: each by
-//! an instruction that does nothing but this call. An instruction that cannot be simulated leaves no trace of the attempt.
-//! Values are small indices and changes are logged, so a checkpoint is a few lengths.
+//! Checkpoints: the state of the trace before each instruction of the outermost frame, and of the frames that it calls
+//! directly, by instructions that do nothing but the call. When an instruction cannot be simulated, the trace is
+//! rolled back to a checkpoint. Values are small indices and changes are logged, so a checkpoint is a few lengths.
 
 use std::collections::HashSet;
 use std::rc::Rc;

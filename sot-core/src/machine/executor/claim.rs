@@ -1,5 +1,6 @@
-//! Claims: what an instruction does may be the call of one Python function and nothing else but a known finish. Then the
-//! function's frame can be gone on with behind a break, and the caller's behind the instruction.
+//! Claims: a handler states that its instruction does nothing but call one Python function and a known finish. Behind
+//! a break in that function, a resume function can then go on with its frame, and the caller's resume function behind
+//! the instruction.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyList, PyString, PyTuple, PyType};

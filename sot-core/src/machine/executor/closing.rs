@@ -1,5 +1,5 @@
-//! What a generator does that the program drops where it has yielded: it is asked of its handlers without running anything that
-//! could depend on when that is.
+//! Whether closing a generator that the program drops at a `yield` has an observable effect. Its handlers are
+//! simulated as far as they do not depend on the moment at which that happens.
 
 use super::{Frame, OpcodeExecutor};
 use crate::bytecode::{Instruction, Opcodes};

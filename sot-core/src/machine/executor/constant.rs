@@ -1,4 +1,4 @@
-//! Constant folding and raising: a pure operation on known values is simply done, by CPython itself.
+//! Constant folding: a pure operation on known values is executed by CPython while tracing, errors included.
 
 use std::collections::HashSet;
 

@@ -1,5 +1,5 @@
-//! CPython's own words for operands that do not fit: the operation is made on look-alikes, of which errors tell no more than the names
-//! of their types.
+//! CPython's own messages for operands of the wrong types. The operation is executed on stand-ins, since these errors
+//! tell no more of the operands than the names of their types.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PySlice, PyTuple, PyType};

@@ -1,6 +1,7 @@
-//! How long a trace may become, and how much memory the values it computes may take. What has no tensor work is given up
-//! early, and the earlier the more often that has happened: to simulate takes a hundred times as long as to run, and each function that is called meanwhile is traced on its own once its caller is
-//! left to CPython. A program without tensors at all is so done with after some ten thousand instructions.
+//! The limits of a trace: its number of instructions, and the memory of the values it computes. Simulation takes a
+//! hundred times as long as execution, so a trace without tensor work is given up early, and earlier the more often
+//! that has happened: each function it calls is then traced on its own. A program without tensors is left alone after
+//! some ten thousand instructions.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 

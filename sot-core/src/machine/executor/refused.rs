@@ -1,6 +1,5 @@
-//! Calls that the backend refuses to put into the graph as one statement, though what the called function does might be put there
-//! call by call: the function's body is followed like the program's own code. Where that leads to no whole either, the trace
-//! begins again and ends before the call, as if it had not been tried.
+//! Calls that the backend refuses as one statement. The body of the called function is followed instead, so that its
+//! own calls may become statements. If that breaks the graph too, the trace begins again and ends before the call.
 
 use std::collections::HashMap;
 

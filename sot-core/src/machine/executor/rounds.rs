@@ -1,6 +1,6 @@
-//! Rounds of loops that were running before the trace, as behind a graph break in one. The first translations go round up to
-//! the next break. Where those do not do for all rounds, a trace ends where a round begins, and what begins there is a
-//! translation for all rounds, whatever their distance from break to break.
+//! Iterations (rounds) of loops that began before the trace, as behind a graph break in a loop. The first translations
+//! go on to the next break, through several rounds. Where those do not hold for all rounds, a trace ends where a round
+//! begins, and the translation of one round serves all, however many rounds lie between two breaks.
 
 use std::collections::HashSet;
 use std::rc::Rc;

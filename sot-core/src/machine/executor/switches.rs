@@ -1,5 +1,6 @@
-//! Global state of the framework that the program switches inside the trace (`no_grad`, `auto_cast`). It is switched for real as long as
-//! the simulation lasts, since the backend builds statements and answers questions under it, and always put back.
+//! Global state of the framework that the program changes inside the trace (`no_grad`, `auto_cast`). The state is
+//! changed for real while the simulation lasts, because the backend builds statements and answers questions under it,
+//! and is always restored.
 
 use std::rc::Rc;
 

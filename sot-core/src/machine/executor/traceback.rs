@@ -1,5 +1,5 @@
-//! Where the exceptions of the trace have been. As in CPython, each frame that an exception meets adds an entry, the outermost
-//! being the first; raising one again where it is handled adds none.
+//! Tracebacks of exceptions in the trace. As in CPython, each frame that an exception passes adds an entry, the
+//! outermost frame first; to raise an exception again in the frame that handles it adds none.
 
 use std::collections::HashMap;
 use std::rc::Rc;

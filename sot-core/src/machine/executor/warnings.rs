@@ -1,5 +1,5 @@
-//! Warnings of what is done while tracing. The program would be warned at its own line, each time it runs: an operation that warns
-//! is left to CPython, and what is replayed warns then.
+//! Warnings of operations that are executed while tracing. The program must be warned at its own line in each call, so
+//! an operation that warns is left to CPython; a replayed effect warns when it is replayed.
 
 use std::cell::Cell;
 

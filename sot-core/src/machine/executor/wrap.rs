@@ -1,5 +1,5 @@
-//! From Python objects to variables. Wrapping is lazy: an object gets its kind, and earns guards, when it is first looked
-//! at. One Python object is one variable, whichever way it was reached.
+//! From Python objects to variables. Wrapping is lazy: the kind of an object and its guards come with the first look
+//! at it. One Python object is one variable, however it was reached.
 
 use std::any::TypeId;
 use std::collections::{HashMap, HashSet};

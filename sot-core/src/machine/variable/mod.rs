@@ -1,6 +1,6 @@
-//! Variables: what the simulation knows of a Python value. A variable is an index into the translation's arena; what stands
-//! there is an immutable payload of a registered kind. Writing replaces the payload and logs the old one, so that an
-//! abandoned stretch of simulation is undone by rolling the log back.
+//! Variables: what the simulation knows of a Python value. A variable is an index into the translation's arena, which
+//! holds an immutable payload of a registered kind. A write replaces the payload and logs the old one, so that
+//! simulation is undone by rolling the log back.
 
 mod kind;
 mod rebuild;

@@ -1,5 +1,5 @@
-//! How a value says in what way new code makes it anew. The code generator is behind this face, which is all of it that variable
-//! kinds see.
+//! How a value says in what way new code makes it anew: the narrow interface to the code generator that variable kinds
+//! see.
 
 use pyo3::prelude::*;
 

@@ -1,5 +1,5 @@
-//! The face of a variable: what the executor may ask of a value. Every question has a default answer, the one of CPython's
-//! object model for an object of that type, or a graph break where only running the code would tell.
+//! The protocol of a variable: what the executor may ask of a value. Every question has a default answer: that of
+//! CPython's object model for an object of the type, or a graph break where only running the code would tell.
 
 use std::any::{Any, TypeId};
 use std::collections::HashSet;
