@@ -113,8 +113,7 @@ pub struct OpcodeExecutor<'py> {
     pub passing: Passing,
     /// Whether a resume function has found a cell of its function's own empty, of which its code says something else.
     pub lacks_own_cell: bool,
-    /// Whether the statement being made takes arrays that are values of the graph.
-    pub(crate) arrays_are_taken: bool,
+    takes: statements::Takes,
     /// Objects that the statement being made holds for, and where they come from: guarded once there is such a statement.
     pub(crate) holds_for: Vec<(Py<PyAny>, TrackerId)>,
     /// Calls that the backend refuses.
@@ -183,7 +182,7 @@ impl<'py> OpcodeExecutor<'py> {
             is_resumed: false,
             passing: Passing::default(),
             lacks_own_cell: false,
-            arrays_are_taken: false,
+            takes: statements::Takes::default(),
             holds_for: Vec::new(),
             refusals: Refusals::default(),
             effects: SideEffects::default(),
