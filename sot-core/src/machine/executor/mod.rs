@@ -113,8 +113,8 @@ pub struct OpcodeExecutor<'py> {
     pub short_lived: ShortLived,
     /// Whether a resume function has found a cell of its function's own empty, of which its code says something else.
     pub lacks_own_cell: bool,
-    /// Whether the statement being made takes arrays that are values of the graph.
-    pub(crate) arrays_are_taken: bool,
+    /// What the statement being made takes.
+    takes: statements::Takes,
     /// Objects whose identity the statement being made depends on, with their trackers. They are guarded once the
     /// statement exists.
     pub(crate) assumed_objects: Vec<(Py<PyAny>, TrackerId)>,
@@ -184,7 +184,7 @@ impl<'py> OpcodeExecutor<'py> {
             is_resumed: false,
             short_lived: ShortLived::default(),
             lacks_own_cell: false,
-            arrays_are_taken: false,
+            takes: statements::Takes::default(),
             assumed_objects: Vec::new(),
             refusals: Refusals::default(),
             effects: SideEffects::default(),

@@ -13,6 +13,13 @@ use crate::guard::{Identity, Test};
 use crate::ir::{Statement, StatementKind};
 use crate::machine::variable::GraphArgument;
 
+/// What the statement being made takes, besides sizes and numbers.
+#[derive(Default)]
+pub(super) struct Takes {
+    /// Arrays that are values of the graph.
+    arrays: bool,
+}
+
 impl<'py> OpcodeExecutor<'py> {
     /// The symbol of a tensor from outside: a parameter bound for good, or an input given at each call.
     pub fn graph_input(&mut self, variable: VarId, tensor: &Bound<'py, PyAny>, meta: &TensorMeta) -> Flow<SymbolId> {
@@ -61,7 +68,7 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// An array as an argument of the statement being made, given at each call; `None` where the statement takes none.
     pub fn array_input(&mut self, variable: VarId, array: &Bound<'py, PyAny>) -> Flow<Option<GraphArgument>> {
-        if !self.arrays_are_taken {
+        if !self.takes.arrays {
             return Ok(None);
         }
         let known = self.graph.external.get(&variable).copied();
@@ -103,7 +110,7 @@ impl<'py> OpcodeExecutor<'py> {
         self.assumed_objects.clear();
         self.sizes.are_taken = self.runtime.backend.takes_sizes(kind, callee);
         self.sizes.floats_are_taken = self.runtime.backend.takes_floats(kind, callee);
-        self.arrays_are_taken = self.runtime.backend.takes_arrays(kind, callee);
+        self.takes.arrays = self.runtime.backend.takes_arrays(kind, callee);
         self.sizes.floats_are_checked = self.runtime.backend.checks_floats(kind, callee);
         let mut texts = Vec::new();
         let mut positional = Vec::new();
