@@ -22,7 +22,7 @@ $ cargo xtask package-tests --python 3.12 -- toolz networkx     # any packages o
 The packages come as source distributions (`pip download --no-binary`), their tests run with pytest in an environment below
 `target/package-tests`. A row says how many of the tests that pass untranslated pass translated, what share of the frames that the
 tracer was asked about ran new code, and how long both took. By default code without tensors is left alone: these times are those of
-tracing all of it.
+tracing all of it. Tests marked as slow or as stress are left out, and Hypothesis has no deadlines.
 """
 
 
