@@ -147,6 +147,14 @@ def test_increments_are_rounded_as_in_eager_mode():
         agree(lambda x: paddle.increment(x.clone(), number), x)
 
 
+def test_what_is_refused_behind_an_operand_that_was_replaced():
+    x = paddle.to_tensor([[0.5, -1.0]], dtype="float64")
+    fast = sot.symbolic_translate(lambda x, k: F.hinge_embedding_loss(x, x.sign(), margin=k) + x.clip(min=0.1).sum() ** k)
+    for number in (0.3, 0.7, 0.1, 2.0, 1e-45, 3):
+        expected = F.hinge_embedding_loss(x, x.sign(), margin=number) + x.clip(min=0.1).sum() ** number
+        assert fast(x, number).item() == expected.item()
+
+
 SAME_TENSOR_TWICE = {
     "addmm": lambda y, i: paddle.addmm(y, y, y, 0.1),
     "addmm of a copy": lambda y, i: paddle.addmm(y, paddle.assign(y), y, 0.1),

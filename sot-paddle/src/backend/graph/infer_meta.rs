@@ -123,20 +123,29 @@ impl Checked {
     }
 }
 
-/// Takes the operations with these results out of the program, which would run them.
+/// Takes the operations with these results out of the program, which would run them, and what uses the results: other operands have been
+/// made of some.
 fn remove(paddle: &Paddle, target: &Target, py: Python<'_>, results: &HashSet<u64>) -> PyResult<()> {
     let block = target.main.bind(py).call_method0(intern!(py, "global_block"))?;
     let operations: Vec<Bound<'_, PyAny>> = block.getattr(intern!(py, "ops"))?.extract()?;
-    for operation in operations.iter().rev() {
+    let (mut gone, mut removed) = (results.clone(), Vec::new());
+    for operation in operations {
         let name = operation.call_method0(intern!(py, "name"))?;
         if KEPT.contains(&name.extract::<&str>()?) {
             continue;
         }
-        if let Some(first) = operation.call_method0(intern!(py, "results"))?.try_iter()?.next() {
-            if results.contains(&identity(paddle, &first?)?) {
-                block.call_method1(intern!(py, "remove_op"), (operation,))?;
-            }
+        let ids = |method: &str| -> PyResult<Vec<u64>> {
+            let values: Vec<Bound<'_, PyAny>> = operation.call_method0(method)?.extract()?;
+            Ok(values.iter().filter_map(|value| identity(paddle, value).ok()).collect())
+        };
+        let (own, sources) = (ids("results")?, ids("operands_source")?);
+        if own.first().is_some_and(|first| gone.contains(first)) || sources.iter().any(|source| gone.contains(source)) {
+            gone.extend(own);
+            removed.push(operation);
         }
+    }
+    for operation in removed.iter().rev() {
+        block.call_method1(intern!(py, "remove_op"), (operation,))?;
     }
     Ok(())
 }
