@@ -54,6 +54,8 @@ pub struct CodeGen<'a, 'py> {
     temps: HashMap<VarId, u32>,
     // What is taken from where it is before the writes, which may put something else there.
     taken: HashMap<TrackerId, u32>,
+    // Arguments that are no longer in their slots: where they are now, if the frame still has them.
+    moved: HashMap<u32, Option<u32>>,
     computed: HashMap<TrackerId, u32>,
     cells: HashMap<VarId, usize>,
     in_progress: Vec<VarId>,
@@ -91,6 +93,7 @@ impl<'a, 'py> CodeGen<'a, 'py> {
             emitter,
             temps: HashMap::new(),
             taken: HashMap::new(),
+            moved: HashMap::new(),
             computed: HashMap::new(),
             cells: HashMap::new(),
             in_progress: Vec::new(),

@@ -5,6 +5,7 @@
 
 mod places;
 mod run;
+mod variables;
 
 use std::collections::HashSet;
 
@@ -82,17 +83,20 @@ impl CodeGen<'_, '_> {
             self.load_raised(Value::Known(exception))?;
             self.emitter.begin_handling(block)?;
         }
+        if !at.is_between() {
+            self.show_variables(at.root())?;
+        }
         let going = self.going_with_stack(of);
         let hold = if of.is_caught() { Some(resume::hold_signals(self.cx.py)?) } else { None };
-        let guarded = self.emitter.begin_guarded(of.is_caught() || !going.is_empty(), hold)?;
+        let guarded = self.emitter.begin_guarded(!at.is_between(), hold)?;
         if holds && !at.is_between() {
             self.release_signals()?;
         }
         self.break_here(of)?;
         if of.is_caught() {
             self.hand_over_exception(of, guarded)?;
-        } else if !going.is_empty() {
-            self.drop_and_raise(guarded, going)?;
+        } else if !at.is_between() {
+            self.drop_and_raise(guarded, going, at.handled().is_some())?;
         }
         self.handle_graph_error()?;
         self.handle_driven()?;
@@ -150,15 +154,21 @@ impl CodeGen<'_, '_> {
     fn holder(&self, value: VarId) -> Option<usize> {
         match self.cx.trackers.get(self.cx.vars.tracker(value)) {
             _ if self.temps.contains_key(&value) => self.temps.get(&value).map(|temp| *temp as usize),
-            Tracker::Local { slot, .. } => Some(*slot as usize),
+            Tracker::Local { slot, .. } => match self.moved.get(slot) {
+                Some(moved) => moved.map(|temp| temp as usize),
+                None => Some(*slot as usize),
+            },
             _ => None,
         }
     }
 
-    /// An exception of the breaking instruction leaves the frames.
-    fn drop_and_raise(&mut self, guarded: Label, going: Vec<usize>) -> Flow<()> {
-        let exception = self.emitter.catch_guarded(guarded, false)?;
-        self.forget(going)?;
+    /// An exception of the breaking instruction leaves the frames. A traceback keeps that of the new code, which then has the function's own
+    /// variables alone.
+    fn drop_and_raise(&mut self, guarded: Label, going: Vec<usize>, handling: bool) -> Flow<()> {
+        let exception = self.emitter.catch_guarded(guarded, handling)?;
+        let others = self.value_slots().filter(|slot| *slot != exception as usize && !going.contains(slot));
+        let slots: Vec<usize> = going.iter().copied().chain(others).collect();
+        self.unset(slots)?;
         self.emitter.before_reraise()?;
         self.load_raised(Value::Left(exception))?;
         self.emitter.reraise()
@@ -231,6 +241,7 @@ impl CodeGen<'_, '_> {
             !held.contains(&**name) && !code.cellvars.contains(name)
         };
         let slots: Vec<usize> = (0..code.total_args()).filter(dropped).collect();
+        self.moved.extend(slots.iter().map(|slot| (*slot as u32, None)));
         self.forget(slots)
     }
 
