@@ -169,7 +169,7 @@ impl CodeGen<'_, '_> {
         }
         // What is handed over dies when the program drops it: the frame waits for the rest, or a traceback keeps it.
         if side.raised.is_some() {
-            self.keep_shown(of.at.root())?;
+            self.keep_shown(of)?;
         } else if driving {
             self.forget_locals()?;
         }

@@ -144,7 +144,12 @@ impl OpcodeExecutor<'_> {
 
     /// A watched value that no frame holds any more.
     pub(super) fn dropped(&self) -> Option<VarId> {
-        self.mortal.iter().find_map(|mortal| match mortal {
+        self.all_dropped().next()
+    }
+
+    /// The watched values that no frame holds any more.
+    pub(crate) fn all_dropped(&self) -> impl Iterator<Item = VarId> + '_ {
+        self.mortal.iter().filter_map(|mortal| match mortal {
             Mortal::Itself(value) => (!self.is_held(*value)).then_some(*value),
             Mortal::Inside { holder, object } => {
                 // What the trace has not written to holds what it held.

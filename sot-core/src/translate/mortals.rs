@@ -1,6 +1,6 @@
 //! What shows when it dies: a generator, an object with a method `__del__` of the program's, and one whose death a weak reference
 //! tells of. The frame of a resume function may hold the last reference to one that it was given: by itself, in a container, or
-//! in the frames of an exception's traceback.
+//! in the frames of an exception's traceback. Any frame may take the last reference out of a container that it was given.
 
 use std::collections::HashSet;
 
@@ -21,8 +21,11 @@ pub(super) fn watch(cx: &mut OpcodeExecutor<'_>, fresh: &FreshFrame<'_, '_>, roo
     for (slot, value) in root.locals.iter().enumerate() {
         let (Some(value), Some(object)) = (*value, fresh.arg(slot)) else { continue };
         if look.shows(&object) {
-            cx.see(value)?;
-            cx.watch(Mortal::Itself(value));
+            // The caller holds what any other frame was given.
+            if cx.is_resumed {
+                cx.see(value)?;
+                cx.watch(Mortal::Itself(value));
+            }
             continue;
         }
         for inside in look.inside(object)? {

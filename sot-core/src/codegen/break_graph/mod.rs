@@ -75,8 +75,10 @@ impl CodeGen<'_, '_> {
         for frame in &at.frames[1..] {
             self.keep_globals(frame.globals)?;
         }
+        let dropped = self.keep_dropped()?;
         self.restore_effects()?;
         self.store_cells()?;
+        self.unset(dropped)?;
         self.forget_arguments(&live)?;
         if let Some(exception) = at.handled() {
             let block = self.emitter.before_handling()?;
@@ -84,7 +86,7 @@ impl CodeGen<'_, '_> {
             self.emitter.begin_handling(block)?;
         }
         if !at.is_between() {
-            self.show_variables(at.root())?;
+            self.show_variables(of)?;
         }
         let going = self.going_with_stack(of);
         let hold = if of.is_caught() { Some(resume::hold_signals(self.cx.py)?) } else { None };
@@ -96,7 +98,7 @@ impl CodeGen<'_, '_> {
         if of.is_caught() {
             self.hand_over_exception(of, guarded)?;
         } else if !at.is_between() {
-            self.drop_and_raise(guarded, going, at.handled().is_some())?;
+            self.drop_and_raise(of, guarded, going)?;
         }
         self.handle_graph_error()?;
         self.handle_driven()?;
@@ -164,9 +166,9 @@ impl CodeGen<'_, '_> {
 
     /// An exception of the breaking instruction leaves the frames. A traceback keeps that of the new code, which then has the function's own
     /// variables alone.
-    fn drop_and_raise(&mut self, guarded: Label, going: Vec<usize>, handling: bool) -> Flow<()> {
-        let exception = self.emitter.catch_guarded(guarded, handling)?;
-        let others = self.value_slots().filter(|slot| *slot != exception as usize && !going.contains(slot));
+    fn drop_and_raise(&mut self, of: &Break<'_, '_>, guarded: Label, going: Vec<usize>) -> Flow<()> {
+        let exception = self.emitter.catch_guarded(guarded, of.at.handled().is_some())?;
+        let others = self.other_slots(of).filter(|slot| *slot != exception as usize && !going.contains(slot));
         let slots: Vec<usize> = going.iter().copied().chain(others).collect();
         self.unset(slots)?;
         self.emitter.before_reraise()?;
