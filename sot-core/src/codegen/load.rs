@@ -141,7 +141,10 @@ impl CodeGen<'_, '_> {
         match self.moved.get(&slot) {
             Some(Some(temp)) => return self.op(Op::LOAD_FAST, *temp),
             Some(None) => {
-                return Err(Unwind::fallback(ReasonId::CannotRestore, "a value found by way of an argument that is gone"));
+                return Err(Unwind::fallback(
+                    ReasonId::CannotRestore,
+                    "a value found by way of an argument that is gone",
+                ));
             }
             None => {}
         }

@@ -187,7 +187,9 @@ impl<'a, 'py> NativeFrames<'a, 'py> {
         let mut innermost = Some(innermost);
         for (index, frame) in frames.iter().enumerate() {
             let functions = frames.len() - index - 1;
-            let given = functions + operands + self.shown[index..].iter().map(|variables| variables.values.len()).sum::<usize>();
+            let given = functions
+                + operands
+                + self.shown[index..].iter().map(|variables| variables.values.len()).sum::<usize>();
             let variables = &self.shown[index];
             let handed_on = given - variables.values.len();
             codes.push(match innermost.take_if(|_| functions == 0) {

@@ -7,9 +7,9 @@ use pyo3::types::PyType;
 
 use super::super::hand_over::Break;
 use super::super::CodeGen;
+use crate::bytecode::Op;
 use crate::cpython;
 use crate::error::Flow;
-use crate::bytecode::Op;
 use crate::tracker::Tracker;
 use crate::variable::VarId;
 
@@ -83,7 +83,8 @@ impl CodeGen<'_, '_> {
     /// The slots of the variables that are in no cell, with what they have.
     fn variables(&self, of: &Break<'_, '_>) -> Vec<(usize, Option<VarId>)> {
         let (code, frame) = (&self.root.code, of.at.root());
-        let slots = (0..of.sources[0].unit.code.varnames.len()).filter(|slot| !code.cellvars.contains(&code.varnames[*slot]));
+        let slots =
+            (0..of.sources[0].unit.code.varnames.len()).filter(|slot| !code.cellvars.contains(&code.varnames[*slot]));
         let value = |slot: usize| frame.locals.get(slot).copied().flatten().filter(|value| *value != self.cx.null());
         slots.map(|slot| (slot, value(slot))).collect()
     }
