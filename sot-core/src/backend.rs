@@ -11,7 +11,7 @@ use crate::error::{Forbidden, ReasonId};
 use crate::ir::Exported;
 
 pub use crate::guard::{ObjectTest, StateTest};
-pub use crate::ir::{CallKind, TensorMeta};
+pub use crate::ir::{CallKind, GradientFlow, TensorMeta};
 
 pyo3::create_exception!(
     sot,
@@ -120,6 +120,24 @@ pub enum TensorAttribute {
     Missing,
 }
 
+/// What writing to an attribute of a tensor means to the backend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WrittenAttribute {
+    /// It says whether gradients flow through the tensor from then on.
+    Gradient {
+        /// Whether they do.
+        flows: bool,
+        /// The method that gives a result of the graph without gradients.
+        stopped_by: &'static str,
+    },
+    /// It is written to a tensor from outside when the graph has run; a result of the graph has no such attribute.
+    OfOutside,
+    /// It is written when the graph has run to any tensor that is one object then.
+    OfOneObject,
+    /// The framework has no rule of its own.
+    Plain,
+}
+
 /// What a method says of how a tensor from outside lies in memory, or does because of it.
 pub struct OfLayout {
     /// What it does.
@@ -144,7 +162,7 @@ pub trait Backend: Send + Sync {
     fn name(&self) -> &'static str;
     /// Whether `object` is an eager tensor of this framework (parameters and buffers included).
     fn is_tensor(&self, object: &Bound<'_, PyAny>) -> bool;
-    /// Whether `object` may lead to tensors: a tensor, or what the framework keeps them in (a layer).
+    /// Whether `object` may lead to tensors: a tensor, or an object in which the framework keeps them (a model).
     fn may_hold_tensors(&self, object: &Bound<'_, PyAny>) -> bool {
         self.is_tensor(object)
     }
@@ -206,6 +224,11 @@ pub trait Backend: Send + Sync {
         let _ = (kind, callee);
         false
     }
+    /// Whether a statement takes an array of another library's as a value of the graph, which is given anew at each call.
+    fn takes_arrays(&self, kind: CallKind, callee: &Bound<'_, PyAny>) -> bool {
+        let _ = (kind, callee);
+        false
+    }
     /// Whether a statement that takes a `float` may refuse one that is not finite, or too large, where a graph does not.
     fn checks_floats(&self, kind: CallKind, callee: &Bound<'_, PyAny>) -> bool {
         let _ = (kind, callee);
@@ -225,8 +248,12 @@ pub trait Backend: Send + Sync {
         meta: &TensorMeta,
         value: &Bound<'_, PyAny>,
     ) -> PyResult<TensorAttribute>;
-    /// Whether what the type of tensors or of layers holds under a name is the program's, put where the framework's own was; or calls
-    /// what is.
+    /// What writing `value` to the attribute `name` of a tensor means; `None` is a value that is not known while tracing, or a deletion.
+    fn written_attribute(&self, name: &str, value: Option<&Bound<'_, PyAny>>) -> PyResult<WrittenAttribute> {
+        let _ = (name, value);
+        Ok(WrittenAttribute::Plain)
+    }
+    /// Whether what the framework's types of tensors and models hold under a name was put there by the program, or calls what was.
     fn is_replaced(&self, held: &Bound<'_, PyAny>) -> bool {
         let _ = held;
         false
@@ -296,6 +323,12 @@ pub trait GraphBuilder {
         let _ = (name, number);
         Err(SizesMatter::new_err("numbers are no inputs of a graph"))
     }
+    /// A graph input that is an array of another library's, given anew at each call; as a value it is the tensor that the framework makes
+    /// of it, of this element type and these sizes. `None`: the framework makes none.
+    fn array(&mut self, name: &str, array: &Bound<'_, PyAny>) -> PyResult<Option<Py<PyAny>>> {
+        let _ = (name, array);
+        Ok(None)
+    }
     /// A parameter or buffer: bound now, held weakly by the finished graph.
     fn parameter(&mut self, tensor: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>>;
     /// Appends one statement. `args` and `kwargs` hold values and plain Python objects in any nesting; so may the result.
@@ -347,9 +380,9 @@ pub trait GraphBuilder {
         let _ = (kind, callee);
         Ok(1)
     }
-    /// The method that a statement of a layer as a whole comes to.
-    fn layer_method(&self, layer: &Bound<'_, PyAny>) -> PyResult<&'static str> {
-        let _ = layer;
+    /// The method that calling an object as a whole ([`CallKind::Object`]) comes to.
+    fn object_method(&self, object: &Bound<'_, PyAny>) -> PyResult<&'static str> {
+        let _ = object;
         Ok("__call__")
     }
     /// Ends the graph. The callable takes the inputs positionally, in the order of `inputs` and returns a tuple or list

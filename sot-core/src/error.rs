@@ -6,6 +6,7 @@ use std::fmt;
 use once_cell::sync::OnceCell;
 use pyo3::prelude::*;
 
+use crate::bytecode::CodeUnit;
 use crate::cpython;
 use crate::entity::VarId;
 
@@ -349,6 +350,14 @@ impl Location {
 impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{} in {}", self.file, self.line, self.function)
+    }
+}
+
+impl CodeUnit {
+    /// The first line of the function.
+    pub fn place(&self) -> Location {
+        let code = &self.code;
+        Location::line(code.filename.clone(), code.qualname.clone(), code.first_line)
     }
 }
 

@@ -3,31 +3,33 @@
 
 pub mod backend;
 pub mod break_list;
-pub mod builtin;
 pub mod bytecode;
 pub mod cache;
 pub mod codegen;
 pub mod cpython;
+pub mod emit;
 pub mod entity;
 mod env;
 pub mod error;
-pub mod executor;
 pub mod graph;
 pub mod guard;
 pub mod ir;
 pub mod language;
 pub mod log;
-pub mod opcode;
+pub mod machine;
+mod open_sizes;
 pub mod operators;
+mod readers;
 pub mod resume;
-pub mod runtime;
+mod resume_point;
 mod settling;
 pub mod side_effects;
 pub mod stats;
 pub mod tracker;
 pub mod translate;
-pub mod variable;
 pub mod version;
+
+pub use machine::{builtin, executor, opcode, runtime, variable};
 
 #[doc(hidden)]
 pub use {inventory, linkme, pyo3};

@@ -351,6 +351,15 @@ impl Trackers {
         }
     }
 
+    /// Whether it leads to an argument of the frame, or to what is in it.
+    pub fn is_argument(&self, id: TrackerId) -> bool {
+        match self.get(id) {
+            Tracker::Local { .. } | Tracker::Upcoming { .. } => true,
+            Tracker::Item { of, .. } => self.is_argument(*of),
+            _ => false,
+        }
+    }
+
     /// The numbers that a computed one is made of in the end.
     pub fn leaves(&self, id: TrackerId) -> Vec<TrackerId> {
         match self.get(id) {

@@ -11,19 +11,27 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCode, PyCodeMethods, PyDict, PyFunction};
 use sot_core::cpython::{
-    self, code_state, counts, flatten_signature, function_code, remove_code_state, set_code_state, Counts,
+    self, code_state, counts, flatten_signature, function_code, remove_code_state, set_code_state, CodeState, Counts,
     FrameEvaluator, FreshFrame, Verdict,
 };
 
 /// What the evaluator does with the frames of a code object.
 #[derive(Default)]
+#[allow(clippy::struct_excessive_bools, reason = "each test sets one of them")]
 struct Plan {
     code: Option<Py<PyAny>>,
     disable: bool,
+    leaves_alone: bool,
     panics: bool,
     raises: bool,
     _dropped: Option<CountsDrop>,
     seen: AtomicU64,
+}
+
+impl CodeState for Plan {
+    fn leaves_alone(&self) -> bool {
+        self.leaves_alone
+    }
 }
 
 /// Counts when it goes.
@@ -408,6 +416,25 @@ fn a_disabled_frame_and_what_it_calls_are_left_alone() {
             let (got, counts) = traced(py, || outcome(&namespace, "both()"));
             assert_eq!((got.as_str(), counts.replaced()), ("(('g', 'inner'), 'other')", 2));
         }
+    });
+}
+
+#[test]
+fn what_is_called_below_code_that_is_left_alone_is_looked_at_now_and_then() {
+    let _serial = serial();
+    Python::attach(|py| {
+        let namespace = define(py, "def inner(): return 1\ndef other(): return 2\ndef outer(): return inner()");
+        plan(&namespace, "outer", Plan { leaves_alone: true, ..Plan::default() });
+        plan(&namespace, "inner", Plan::default());
+        let seen = |name: &str| code_state::<Plan>(&code_of(&namespace, name)).unwrap().seen.load(Ordering::Relaxed);
+        let (got, _) = traced(py, || outcome(&namespace, "sum(outer() for _ in range(2000))"));
+        assert_eq!(got, "2000");
+        assert_eq!(seen("outer"), 0, "it is not asked about");
+        assert!((64..150).contains(&seen("inner")), "{}", seen("inner"));
+        replace(&namespace, "inner", "other");
+        let (got, counts) = traced(py, || outcome(&namespace, "sum(outer() for _ in range(200))"));
+        assert!((136..=200).contains(&counts.replaced()), "{counts:?}: found within 64 calls, and never lost again");
+        assert_eq!(got, (200 + counts.replaced()).to_string());
     });
 }
 

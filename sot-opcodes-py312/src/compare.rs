@@ -4,7 +4,7 @@ use sot_core::error::{Flow, Unwind};
 use sot_core::executor::OpcodeExecutor;
 use sot_core::opcode;
 use sot_core::opcode::Operand;
-use sot_core::resume::Use;
+use sot_core::resume::AnswerUse;
 use sot_core::variable::VarId;
 use sot_opcodes_py38::compare::{compare, compare_to_test, COMPARISONS};
 
@@ -21,7 +21,7 @@ fn compare_maybe_bool(cx: &mut OpcodeExecutor<'_>, op: &Operand, lhs: VarId, rhs
         return compare(cx, op, lhs, rhs);
     }
     let result = compare_to_test(cx, op, lhs, rhs)?;
-    cx.claim_truth(result, Use::Leave, Vec::new());
+    cx.claim_truth(result, AnswerUse::Leave, Vec::new());
     match to_bool(cx, result) {
         // Of a tensor the truth is not known here, and nothing was done: the branch that follows asks for it again.
         Err(Unwind::BreakGraph(_)) if cx.see(result)?.kind() == "tensor" => Ok(result),
@@ -30,7 +30,7 @@ fn compare_maybe_bool(cx: &mut OpcodeExecutor<'_>, op: &Operand, lhs: VarId, rhs
 }
 
 fn ask(cx: &mut OpcodeExecutor<'_>, value: VarId) -> Flow<VarId> {
-    cx.claim_truth(value, Use::Leave, Vec::new());
+    cx.claim_truth(value, AnswerUse::Leave, Vec::new());
     to_bool(cx, value)
 }
 

@@ -3,7 +3,7 @@
 use sot_core::error::Flow;
 use sot_core::executor::OpcodeExecutor;
 use sot_core::opcode;
-use sot_core::opcode::{Native, Next, Operand, Quiet, Test};
+use sot_core::opcode::{BranchTest, Native, Next, Operand, Quiet};
 use sot_core::variable::VarId;
 use sot_opcodes_py38::jump::{jump_if, jump_when};
 
@@ -12,63 +12,63 @@ opcode! { JUMP_BACKWARD_NO_INTERRUPT [3.11..3.14] ( -- ) => |_cx, op| op.jump().
 
 opcode! {
     POP_JUMP_FORWARD_IF_TRUE [3.11..3.12] (value -- )
-        .branch(Test::Truth(true)).quiet(Quiet::OfConstant)
+        .branch(BranchTest::Truth(true)).quiet(Quiet::OfConstant)
         => |cx, op| jump_if(cx, op, value, true)
 }
 opcode! {
     POP_JUMP_FORWARD_IF_FALSE [3.11..3.12] (value -- )
-        .branch(Test::Truth(false)).quiet(Quiet::OfConstant)
+        .branch(BranchTest::Truth(false)).quiet(Quiet::OfConstant)
         => |cx, op| jump_if(cx, op, value, false)
 }
 opcode! {
     POP_JUMP_FORWARD_IF_NONE [3.11..3.12] (value -- )
-        .branch(Test::IsNone(true)).quiet(Quiet::OfConstant)
+        .branch(BranchTest::IsNone(true)).quiet(Quiet::OfConstant)
         => |cx, op| jump_if_none(cx, op, value, true)
 }
 opcode! {
     POP_JUMP_FORWARD_IF_NOT_NONE [3.11..3.12] (value -- )
-        .branch(Test::IsNone(false)).quiet(Quiet::OfConstant)
+        .branch(BranchTest::IsNone(false)).quiet(Quiet::OfConstant)
         => |cx, op| jump_if_none(cx, op, value, false)
 }
 opcode! {
     POP_JUMP_BACKWARD_IF_TRUE [3.11..3.12] (value -- )
-        .branch(Test::Truth(true)).quiet(Quiet::OfConstant).native(Native::As("POP_JUMP_FORWARD_IF_TRUE"))
+        .branch(BranchTest::Truth(true)).quiet(Quiet::OfConstant).native(Native::As("POP_JUMP_FORWARD_IF_TRUE"))
         => |cx, op| jump_if(cx, op, value, true)
 }
 opcode! {
     POP_JUMP_BACKWARD_IF_FALSE [3.11..3.12] (value -- )
-        .branch(Test::Truth(false)).quiet(Quiet::OfConstant).native(Native::As("POP_JUMP_FORWARD_IF_FALSE"))
+        .branch(BranchTest::Truth(false)).quiet(Quiet::OfConstant).native(Native::As("POP_JUMP_FORWARD_IF_FALSE"))
         => |cx, op| jump_if(cx, op, value, false)
 }
 opcode! {
     POP_JUMP_BACKWARD_IF_NONE [3.11..3.12] (value -- )
-        .branch(Test::IsNone(true)).quiet(Quiet::OfConstant).native(Native::As("POP_JUMP_FORWARD_IF_NONE"))
+        .branch(BranchTest::IsNone(true)).quiet(Quiet::OfConstant).native(Native::As("POP_JUMP_FORWARD_IF_NONE"))
         => |cx, op| jump_if_none(cx, op, value, true)
 }
 opcode! {
     POP_JUMP_BACKWARD_IF_NOT_NONE [3.11..3.12] (value -- )
-        .branch(Test::IsNone(false)).quiet(Quiet::OfConstant).native(Native::As("POP_JUMP_FORWARD_IF_NOT_NONE"))
+        .branch(BranchTest::IsNone(false)).quiet(Quiet::OfConstant).native(Native::As("POP_JUMP_FORWARD_IF_NOT_NONE"))
         => |cx, op| jump_if_none(cx, op, value, false)
 }
 
 opcode! {
     POP_JUMP_IF_TRUE [3.12..3.14] (value -- )
-        .branch(Test::Truth(true)).quiet(Quiet::OfConstant)
+        .branch(BranchTest::Truth(true)).quiet(Quiet::OfConstant)
         => |cx, op| jump_if(cx, op, value, true)
 }
 opcode! {
     POP_JUMP_IF_FALSE [3.12..3.14] (value -- )
-        .branch(Test::Truth(false)).quiet(Quiet::OfConstant)
+        .branch(BranchTest::Truth(false)).quiet(Quiet::OfConstant)
         => |cx, op| jump_if(cx, op, value, false)
 }
 opcode! {
     POP_JUMP_IF_NONE [3.12..3.14] (value -- )
-        .branch(Test::IsNone(true)).quiet(Quiet::OfConstant)
+        .branch(BranchTest::IsNone(true)).quiet(Quiet::OfConstant)
         => |cx, op| jump_if_none(cx, op, value, true)
 }
 opcode! {
     POP_JUMP_IF_NOT_NONE [3.12..3.14] (value -- )
-        .branch(Test::IsNone(false)).quiet(Quiet::OfConstant)
+        .branch(BranchTest::IsNone(false)).quiet(Quiet::OfConstant)
         => |cx, op| jump_if_none(cx, op, value, false)
 }
 

@@ -5,7 +5,7 @@ use sot_core::error::Flow;
 use sot_core::executor::{CompareOp, OpcodeExecutor};
 use sot_core::opcode;
 use sot_core::opcode::{Operand, Quiet};
-use sot_core::resume::{Answer, Finish, Use};
+use sot_core::resume::{Answer, AnswerUse, Finish};
 use sot_core::variable::VarId;
 
 use crate::bug;
@@ -61,7 +61,7 @@ fn compare_or_test(cx: &mut OpcodeExecutor<'_>, op: &Operand, lhs: VarId, rhs: V
 }
 
 fn contains(cx: &mut OpcodeExecutor<'_>, container: VarId, item: VarId, invert: bool) -> Flow<VarId> {
-    let then = if invert { Use::Not } else { Use::Leave };
+    let then = if invert { AnswerUse::Not } else { AnswerUse::Leave };
     cx.claim(container, Finish::Answer(Answer::Found, then));
     cx.contains(container, item, invert)
 }

@@ -5,7 +5,7 @@ use pyo3::exceptions::PyAssertionError;
 use sot_core::error::Flow;
 use sot_core::executor::{BookkeepingVariable, OpcodeExecutor};
 use sot_core::opcode;
-use sot_core::opcode::{AtBreak, Movement, Next, Operand, Quiet, Test};
+use sot_core::opcode::{AtBreak, BranchTest, Movement, Next, Operand, Quiet};
 use sot_core::variable::VarId;
 
 use crate::bug;
@@ -35,7 +35,7 @@ opcode! {
 }
 opcode! {
     JUMP_IF_NOT_EXC_MATCH [3.9..3.11] (class, pattern -- )
-        .branch(Test::NoMatch).quiet(Quiet::Always)
+        .branch(BranchTest::NoMatch).quiet(Quiet::Always)
         => |cx, op| { let matches = cx.exception_class_matches(class, pattern)?; jump_when(op, !matches) }
 }
 opcode! {

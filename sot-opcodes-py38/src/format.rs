@@ -73,6 +73,8 @@ fn formatting(
 ) -> Flow<Option<(VarId, CallArgs)>> {
     let is_text = if cx.is_open_number(value) {
         cx.vars.get(value).python_type(cx).is(cx.py.get_type::<PyString>())
+    } else if cx.is_open(value) {
+        false
     } else {
         cx.known(value)?.is_some_and(|value| value.is_exact_instance_of::<PyString>())
     };

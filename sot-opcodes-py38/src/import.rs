@@ -160,6 +160,8 @@ fn loaded(cx: &mut OpcodeExecutor<'_>, name: &str) -> Flow<VarId> {
     let module = modules.get_item(name)?.filter(|module| !module.is_none()).ok_or_else(|| not_loaded(name))?;
     let of = cx.constant_tracker(modules.into_any().unbind());
     let tracker = cx.trackers.add(Tracker::Item { of, key: Key::Str(Rc::from(name)) });
+    // The import loads it where it is not there, whatever the program does with the module.
+    cx.guards.require(tracker);
     Ok(cx.wrap(&module, tracker))
 }
 

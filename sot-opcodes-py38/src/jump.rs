@@ -3,30 +3,30 @@
 use sot_core::error::Flow;
 use sot_core::executor::OpcodeExecutor;
 use sot_core::opcode;
-use sot_core::opcode::{Next, Operand, Quiet, Test};
-use sot_core::resume::Use;
+use sot_core::opcode::{BranchTest, Next, Operand, Quiet};
+use sot_core::resume::AnswerUse;
 use sot_core::variable::VarId;
 
 opcode! { JUMP_FORWARD [3.8..3.14] ( -- ) .quiet(Quiet::Always) => |_cx, op| op.jump().map(Next::Jump) }
 opcode! { JUMP_ABSOLUTE [3.8..3.11] ( -- ) .quiet(Quiet::Always) => |_cx, op| op.jump().map(Next::Jump) }
 opcode! {
     POP_JUMP_IF_TRUE [3.8..3.11] (value -- )
-        .branch(Test::Truth(true)).quiet(Quiet::OfConstant)
+        .branch(BranchTest::Truth(true)).quiet(Quiet::OfConstant)
         => |cx, op| jump_if(cx, op, value, true)
 }
 opcode! {
     POP_JUMP_IF_FALSE [3.8..3.11] (value -- )
-        .branch(Test::Truth(false)).quiet(Quiet::OfConstant)
+        .branch(BranchTest::Truth(false)).quiet(Quiet::OfConstant)
         => |cx, op| jump_if(cx, op, value, false)
 }
 opcode! {
     JUMP_IF_TRUE_OR_POP [3.8..3.12] (..)
-        .reach(|_| 1).branch_or_pop(Test::Truth(true))
+        .reach(|_| 1).branch_or_pop(BranchTest::Truth(true))
         => |cx, op| jump_if_or_pop(cx, op, true)
 }
 opcode! {
     JUMP_IF_FALSE_OR_POP [3.8..3.12] (..)
-        .reach(|_| 1).branch_or_pop(Test::Truth(false))
+        .reach(|_| 1).branch_or_pop(BranchTest::Truth(false))
         => |cx, op| jump_if_or_pop(cx, op, false)
 }
 
@@ -42,7 +42,7 @@ fn jump_if_above(
     wanted: bool,
     below: Vec<VarId>,
 ) -> Flow<Next> {
-    cx.claim_truth(value, Use::Branch, below);
+    cx.claim_truth(value, AnswerUse::Branch, below);
     let truth = cx.truth(value)?;
     jump_when(op, truth == wanted)
 }

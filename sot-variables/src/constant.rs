@@ -2,12 +2,12 @@
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyComplex, PyString};
-use sot_core::codegen::CodeGen;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, BinaryOp, CompareOp, Name, OpcodeExecutor};
 use sot_core::guard::Test;
 use sot_core::tracker::repr;
+use sot_core::variable::Rebuild;
 use sot_core::variable::{VarId, Variable};
 
 use crate::builtins::format;
@@ -53,8 +53,8 @@ impl Variable for ConstantVariable {
         Ok(())
     }
 
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
-        let value = self.value.clone_ref(cg.cx.py);
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, _: VarId) -> Flow<()> {
+        let value = self.value.clone_ref(cg.py());
         cg.load_const(value)
     }
 

@@ -6,9 +6,9 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 use pyo3::types::PyInt;
 use sot_core::builtin;
-use sot_core::codegen::CodeGen;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{CompareOp, OpcodeExecutor};
+use sot_core::variable::Rebuild;
 use sot_core::variable::{VarId, Variable};
 
 use crate::iterators::{emit_call, library};
@@ -86,12 +86,12 @@ impl Variable for IdVariable {
         vec![self.object]
     }
 
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, _: VarId) -> Flow<()> {
         match self.what {
             What::Thread => emit_call(cg, |py| library(py, "_thread", "get_ident"), &[]),
             What::Id => emit_call(cg, |py| library(py, "builtins", "id"), &[self.object]),
             What::Hash => {
-                let hash = cg.cx.py.get_type::<PyAny>().getattr("__hash__")?.unbind();
+                let hash = cg.py().get_type::<PyAny>().getattr("__hash__")?.unbind();
                 emit_call(cg, |_| Ok(hash), &[self.object])
             }
         }

@@ -9,13 +9,13 @@ use pyo3::types::{PyCode, PyFunction, PyString, PyType, PyWeakrefMethods, PyWeak
 use sot_core::backend::ObjectTest;
 use sot_core::builtin;
 use sot_core::bytecode::Op;
-use sot_core::codegen::CodeGen;
 use sot_core::cpython::{self, Part};
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, CompareOp, Name, OpcodeExecutor};
 use sot_core::guard::{Identity, Test};
 use sot_core::side_effects::Effect;
 use sot_core::tracker::{Tracker, TrackerId};
+use sot_core::variable::Rebuild;
 use sot_core::variable::{VarId, Variable};
 
 use crate::classes::class::ClassVariable;
@@ -135,11 +135,11 @@ impl Variable for WeakReferenceVariable {
     }
 
     /// New code would hold the referent, to make another reference to it. A class lives on.
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
         if let Some(class) = self.referent.filter(|_| self.object.is_some()) {
             return emit_call(cg, |py| library(py, "weakref", "ref"), &[class]);
         }
-        Err(cg.cx.plan_to_make(this, "outlives the graph"))
+        Err(cg.cx_mut().plan_to_make(this, "outlives the graph"))
     }
 
     fn compare(&self, cx: &mut OpcodeExecutor<'_>, op: CompareOp, this: VarId, other: VarId) -> Flow<Option<VarId>> {
@@ -324,7 +324,7 @@ impl Variable for WeakKeyDictVariable {
         vec![self.dict]
     }
 
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
         let waits = cg.leaves_empty(this);
         emit_call(cg, |py| library(py, "weakref", "WeakKeyDictionary"), &[])?;
         cg.define(this)?;
@@ -334,8 +334,8 @@ impl Variable for WeakKeyDictVariable {
         self.restore_contents(cg, this)
     }
 
-    fn restore_contents(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
-        let dict = cg.cx.vars.as_kind::<DictVariable>(self.dict);
+    fn restore_contents(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
+        let dict = cg.cx().vars.as_kind::<DictVariable>(self.dict);
         let entries = dict.iter().flat_map(|dict| &dict.entries).map(|entry| (entry.key.variable, entry.value));
         for (key, value) in entries.collect::<Vec<_>>() {
             cg.load(value)?;

@@ -6,7 +6,7 @@ import weakref
 
 import numpy as np
 import toy
-from cases import given
+from cases import given, whole
 from numpy import array as make
 
 
@@ -18,15 +18,17 @@ OUTSIDE = np.array([1.0, 2.0])
 HELD = []
 
 
+@whole
 @given(one)
-def test_whole__an_array_is_one_object(x):
+def test_an_array_is_one_object(x):
     first = np.zeros(3)
     second = first
     return x + 1, first, second, [first, {"a": first}], first is second, np.zeros(3) is first
 
 
+@whole
 @given(one)
-def test_whole__views_share_memory(x):
+def test_views_share_memory(x):
     whole = np.arange(12.0)
     table = whole.reshape(3, 4)
     turned = table.T
@@ -36,13 +38,15 @@ def test_whole__views_share_memory(x):
     return x + float(whole.sum()), whole, table, turned, column, table.base is whole, column.base is whole, turned.base
 
 
+@whole
 @given(one)
-def test_whole__a_view_alone(x):
+def test_a_view_alone(x):
     return x + 1, np.arange(6).reshape(2, 3), np.arange(6)[::-2], np.arange(6)[1:1], np.ones((2, 2), order="F")[0], np.array(5)[...]
 
 
+@whole
 @given(one)
-def test_whole__views_of_temporaries_are_one_memory(x):
+def test_views_of_temporaries_are_one_memory(x):
     first, second = np.split(np.arange(4), 2)
     first[0] = 9
     rows = list(np.arange(4).reshape(2, 2))
@@ -50,8 +54,9 @@ def test_whole__views_of_temporaries_are_one_memory(x):
     return x + 1, first, second, first.base is second.base, rows
 
 
+@whole
 @given(one)
-def test_whole__reading_only(x):
+def test_reading_only(x):
     table = np.broadcast_to(np.arange(3), (2, 3))
     try:
         table[0, 0] = 1
@@ -59,8 +64,9 @@ def test_whole__reading_only(x):
         return x + 1, table, str(error), table.base
 
 
+@whole
 @given(one)
-def test_whole__writes(x):
+def test_writes(x):
     a = np.zeros((2, 3))
     a[0, 1] = 5
     a[1] = [1, 2, 3]
@@ -77,8 +83,9 @@ def test_whole__writes(x):
     return x + float(b.sum()), a, b
 
 
+@whole
 @given(one)
-def test_whole__a_write_that_fails_half_way(x):
+def test_a_write_that_fails_half_way(x):
     a = np.zeros(2)
     try:
         a[:] = ["1", "text"]
@@ -86,8 +93,9 @@ def test_whole__a_write_that_fails_half_way(x):
         return x + 1, a, str(error)
 
 
+@whole
 @given(one)
-def test_whole__what_a_write_gives_is_the_array(x):
+def test_what_a_write_gives_is_the_array(x):
     a = np.arange(3)
     b = a
     b += 1
@@ -96,16 +104,18 @@ def test_whole__what_a_write_gives_is_the_array(x):
     return x + 1, a, b, c, d, a is b, c is a, d is a, a.real is a
 
 
+@whole
 @given(one)
-def test_whole__a_list_is_copied(x):
+def test_a_list_is_copied(x):
     values = [1, 2]
     a = np.array(values)
     values.append(3)
     return x + 1, a, values, np.array([a, a + 1]), np.stack((a, a)), np.concatenate([a, [7.5]])
 
 
+@whole
 @given(one)
-def test_whole__arrays_in_containers_and_closures(x):
+def test_arrays_in_containers_and_closures(x):
     a = np.arange(2)
     kept = {"a": a, "list": [a, a[1:]]}
 
@@ -149,8 +159,9 @@ def test_arrays_on_both_sides_of_a_break(x):
     return y + int(a.sum()), a, b
 
 
+@whole
 @given(one)
-def test_whole__operators(x):
+def test_operators(x):
     a, b = np.array([3, 4]), np.array([1.5, 2.0])
     found = [a + b, a - 1, 2 * a, a / b, a // 2, a % 2, a**2, 2**a, -a, +a, ~a, abs(-a), a @ a, a & 1, 1 | a, a ^ a, a << 1, a >> 1]
     found += [a == b, a != b, a < b, a >= 3, 3 < a, divmod(a, 2), np.float32(2) * a, a * np.float32(2), True + a]
@@ -158,8 +169,9 @@ def test_whole__operators(x):
     return x + 1, found
 
 
+@whole
 @given(one)
-def test_whole__a_list_that_an_array_is_added_to(x):
+def test_a_list_that_an_array_is_added_to(x):
     values = [1, 2]
     values += np.array([3, 4])
     other = [1, 2]
@@ -167,8 +179,9 @@ def test_whole__a_list_that_an_array_is_added_to(x):
     return x + 1, values, other
 
 
+@whole
 @given(one)
-def test_whole__builtins(x):
+def test_builtins(x):
     a = np.array([3, 1, 2])
     found = [len(a), sum(a), max(a), min(a), sorted(a), list(a), tuple(a), list(reversed(a)), list(zip(a, a)), list(enumerate(a))]
     found += [2 in a, 7 in a, bool(np.array([1])), float(np.array(2.5)), int(np.array(2)), [*a], list(map(float, a)), any(a), all(a)]
@@ -178,14 +191,16 @@ def test_whole__builtins(x):
     return x + 1, found, first, rest
 
 
+@whole
 @given(one)
-def test_whole__what_an_array_says(x):
+def test_what_an_array_says(x):
     a = np.ones((2, 3), "int16")
     return x + 1, a.shape, a.ndim, a.size, a.dtype, a.itemsize, a.nbytes, a.strides, a.T, a.base, a.real, a.imag
 
 
+@whole
 @given(one)
-def test_whole__methods(x):
+def test_methods(x):
     a = np.array([[3.0, 1.0], [2.0, 4.0]])
     found = [a.sum(), a.mean(axis=0), a.max(), a.argmax(), a.min(axis=1), a.astype("int64"), a.reshape(4), a.reshape(-1, 1), a.tolist()]
     found += [a.item(2), a.copy(), a.flatten(), a.ravel(), a.transpose(), a.cumsum(), a.prod(), a.std(), a.var(), a.round(), a.clip(2, 3)]
@@ -194,8 +209,9 @@ def test_whole__methods(x):
     return x + 1, found
 
 
+@whole
 @given(one)
-def test_whole__functions(x):
+def test_functions(x):
     a = np.array([0.1, 0.2])
     found = [np.sin(a), np.exp(a), np.linspace(0, 1, 5), np.arange(2, 8, 2), np.eye(2), np.full((2,), 7), np.zeros_like(a), np.ones_like(a)]
     found += [np.full_like(a, 3), np.where(a > 0.15, 1, 2), np.maximum(a, 0.15), np.clip(a, 0, 0.15), np.tile(a, 2), np.outer(a, a)]
@@ -206,16 +222,18 @@ def test_whole__functions(x):
     return x + 1, found
 
 
+@whole
 @given(one)
-def test_whole__indices(x):
+def test_indices(x):
     a = np.arange(24).reshape(2, 3, 4)
     found = [a[1, 2, 3], a[0], a[:, 1], a[..., 0], a[a > 20], a[[0, 1], [1, 2]], a[None, 0].shape, a[1][2][3], a[-1, -1, -1], a[:, ::2, 1:3]]
     found += [a[np.array([True, False])], a[np.int64(1), np.array(0)], a[np.arange(2), 0, 0]]
     return x + 1, found
 
 
+@whole
 @given(one)
-def test_whole__a_loop_of_writes(x):
+def test_a_loop_of_writes(x):
     mask = np.zeros((4, 4), dtype=bool)
     for i in range(4):
         mask[i, : i + 1] = True
@@ -224,8 +242,9 @@ def test_whole__a_loop_of_writes(x):
     return x + int(mask.sum()), mask
 
 
+@whole
 @given(one)
-def test_whole__an_item_is_read_when_it_is_asked_for(x):
+def test_an_item_is_read_when_it_is_asked_for(x):
     a, seen = np.array([1, 2, 3]), []
     for item in a:
         seen.append(int(item))
@@ -264,8 +283,9 @@ def test_errors_are_numpys(x):
     return x + 1, told
 
 
+@whole
 @given(one)
-def test_whole__an_error_leaves_the_function(x):
+def test_an_error_leaves_the_function(x):
     a = np.zeros(2)
     if x.shape:
         try:
@@ -347,8 +367,9 @@ def test_texts_of_arrays_depend_on_a_state(x):
         return x + 1, before, str(a), repr(a)
 
 
+@whole
 @given(one)
-def test_whole__read_only_arrays(x):
+def test_read_only_arrays(x):
     a = np.ones(2).imag
     b = a[1:]
     try:
@@ -370,8 +391,9 @@ def test_times_are_left_to_numpy(x):
     return x + 1, np.datetime64("2020-01-01"), np.array(["2020-01-01"], "M8[D]")
 
 
+@whole
 @given(one)
-def test_whole__numbers_of_arrays(x):
+def test_numbers_of_arrays(x):
     return x + 1, np.float32(np.arange(2)), np.int64([1, 2]), np.float64(np.array(2)), np.bool_([[0]])
 
 
@@ -384,8 +406,9 @@ class Asked:
         return value
 
 
+@whole
 @given(one)
-def test_whole__other_callables_are_not_asked_their_names(x):
+def test_other_callables_are_not_asked_their_names(x):
     return Asked()(x + 1)
 
 
@@ -425,8 +448,9 @@ def test_functions_that_ask_a_function_of_the_programs(x):
     return x + 1, doubled, np.fromfunction(lambda i: i * 2, (3,)), np.vectorize(square)([1, 2]), np.apply_along_axis(np.sum, 0, np.ones((2, 2))), len(seen)
 
 
+@whole
 @given(one)
-def test_whole__by_another_name(x):
+def test_by_another_name(x):
     from numpy import zeros
 
     a = make([1, 2])
@@ -447,8 +471,9 @@ def _table(count):
         yield np.full(2, i)
 
 
+@whole
 @given(one)
-def test_whole__generators_of_arrays(x):
+def test_generators_of_arrays(x):
     return x + sum(int(row.sum()) for row in _table(3)), list(_table(2))
 
 

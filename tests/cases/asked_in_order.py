@@ -6,7 +6,7 @@ import math
 import re
 
 import toy
-from cases import given
+from cases import given, two, whole
 
 
 def one():
@@ -34,44 +34,50 @@ def left_of(work, *args):
 # A container that is filled shows what is in it already, and keeps that if there is an error.
 
 
+@whole
 @given(one)
-def test_whole__list_seen_while_it_grows(x):
+def test_list_seen_while_it_grows(x):
     items = [x + 1]
     items.extend(len(items) for _ in range(3))
     items += (len(items) for _ in range(2))
     return items
 
 
+@whole
 @given(one)
-def test_whole__list_written_while_it_grows(x):
+def test_list_written_while_it_grows(x):
     items = []
     items.extend(items.append(x + number) or number for number in range(3))
     return items
 
 
+@whole
 @given(one)
-def test_whole__list_and_dict_left_by_errors(x):
+def test_list_and_dict_left_by_errors(x):
     items, named = [0], {9: x + 1}
     said = [left_of(items.extend, failing(3)), left_of(named.update, zip(failing(3), [x] * 4))]
     return items, named, said
 
 
+@whole
 @given(one)
-def test_whole__sets_left_by_errors(x):
+def test_sets_left_by_errors(x):
     chosen, rest = {0}, {0, 1, 2, 3}
     said = [left_of(chosen.update, failing(3)), left_of(rest.difference_update, failing(3))]
     return x + 1, sorted(chosen), rest, said
 
 
+@whole
 @given(one)
-def test_whole__deques_left_by_errors(x):
+def test_deques_left_by_errors(x):
     queue = collections.deque([0])
     said = [left_of(queue.extend, failing(2)), left_of(queue.extendleft, failing(2))]
     return x + 1, queue, said
 
 
+@whole
 @given(one)
-def test_whole__dict_seen_while_it_grows(x):
+def test_dict_seen_while_it_grows(x):
     named = {}
     named.update((number, len(named)) for number in range(3))
     pairs = [(7, x + 1), (8,)]
@@ -96,24 +102,27 @@ class Summand:
         return self.value < other.value
 
 
+@whole
 @given(one)
-def test_whole__sums_of_generators(x):
+def test_sums_of_generators(x):
     seen = []
     total = sum(Summand(number, seen) for number in counted(seen, 3))
     product = math.prod(Summand(number, seen) for number in counted(seen, 3))
     return x + total, product, seen
 
 
+@whole
 @given(one)
-def test_whole__least_of_a_generator(x):
+def test_least_of_a_generator(x):
     seen = []
     least = min(Summand(-number, seen) for number in counted(seen, 3))
     key = max(counted(seen, 3), key=lambda number: seen.append(("key", number)) or -number)
     return x + least.value, key, seen
 
 
+@whole
 @given(one)
-def test_whole__counter_of_a_generator(x):
+def test_counter_of_a_generator(x):
     seen = []
     return x + 1, collections.Counter(counted(seen, 3)), max(counted(seen, 0), default=7), seen
 
@@ -131,15 +140,17 @@ class Part:
         return self.members < other.members
 
 
+@whole
 @given(one)
-def test_whole__sort_of_what_has_no_order(x):
+def test_sort_of_what_has_no_order(x):
     parts = [Part(1, 2), Part(3), Part(1), Part(2), Part(4, 1), Part(), Part(3, 4)]
     orders = [sorted(parts), sorted(parts, reverse=True), sorted(parts[::-1])]
     return x + 1, [[sorted(part.members) for part in order] for order in orders]
 
 
+@whole
 @given(one)
-def test_whole__comparisons_of_a_sort(x):
+def test_comparisons_of_a_sort(x):
     seen = []
     items = [Summand(number, seen) for number in (3, 1, 2, 5, 4, 1)]
     ordered = sorted(items)
@@ -219,16 +230,18 @@ class Lenient:
         return 1
 
 
+@whole
 @given(lambda: (Watched(toy.arange(2)),))
-def test_whole__watched_attribute(box):
+def test_watched_attribute(box):
     global asked
     asked = []
     y = box.x + 1
     return y, list(asked)
 
 
+@two
 @given(lambda: (Watched(toy.arange(2)),))
-def test_two__watched_attribute_behind_a_break(box):
+def test_watched_attribute_behind_a_break(box):
     global asked
     asked = []
     y = box.x + 1
@@ -236,20 +249,23 @@ def test_two__watched_attribute_behind_a_break(box):
     return y + box.x, list(asked)
 
 
+@whole
 @given(lambda: (Doubled(toy.arange(2), 5),))
-def test_whole__doubled_slots(box):
+def test_doubled_slots(box):
     return box.x + 1, box.count
 
 
+@two
 @given(lambda: (Doubled(toy.arange(2), 5),))
-def test_two__doubled_slots_around_a_break(box):
+def test_doubled_slots_around_a_break(box):
     y = box.x + 1
     toy.save(y)
     return y + box.x, box.count
 
 
+@two
 @given(lambda: (toy.arange(2), Lenient()))
-def test_two__empty_slot_behind_a_hook(x, box):
+def test_empty_slot_behind_a_hook(x, box):
     global asked
     asked = []
     y = x + box.x
@@ -275,8 +291,9 @@ def positional(first, /, second):
     return first, second
 
 
+@whole
 @given(one)
-def test_whole__arguments_that_do_not_fit(x):
+def test_arguments_that_do_not_fit(x):
     calls = [
         lambda: plain(1, 2, 3, third=1),
         lambda: plain(1, 2, 3),
@@ -332,8 +349,9 @@ def endless():
         number += 1
 
 
+@whole
 @given(one)
-def test_whole__unpacking_of_what_does_not_end(x):
+def test_unpacking_of_what_does_not_end(x):
     numbers = endless()
     try:
         first, second = numbers
@@ -341,8 +359,9 @@ def test_whole__unpacking_of_what_does_not_end(x):
         return x + 1, str(error), next(numbers)
 
 
+@whole
 @given(one)
-def test_whole__starred_unpacking_of_an_iterator(x):
+def test_starred_unpacking_of_an_iterator(x):
     seen = []
     [*everything] = Asking(seen)
     first, *rest = Asking(seen)
@@ -350,8 +369,9 @@ def test_whole__starred_unpacking_of_an_iterator(x):
     return x + 1, everything, first, rest, rest_of_all, last, seen
 
 
+@whole
 @given(one)
-def test_whole__unpacking_of_what_is_no_iterable(x):
+def test_unpacking_of_what_is_no_iterable(x):
     said = []
     for value in (Part(1), 5, None, Part):
         try:
@@ -368,8 +388,9 @@ def replaced(pattern, piece, text):
         return str(error)
 
 
+@whole
 @given(one)
-def test_whole__substitutions_that_may_fail(x):
+def test_substitutions_that_may_fail(x):
     return x + 1, replaced("a", "b", "banana"), replaced("(a)", r"\1\1", "aba"), replaced("a", 5, "abc")
 
 
@@ -413,8 +434,9 @@ class Breaking:
         return held[name] * 2
 
 
+@two
 @given(one)
-def test_two__break_in_a_getattribute_of_a_new_object(x):
+def test_break_in_a_getattribute_of_a_new_object(x):
     box = Breaking(x)
     object.__setattr__(box, "x", x * 3)
     return box.x + 1

@@ -4,7 +4,7 @@ import threading
 import types
 
 import toy
-from cases import given
+from cases import given, whole
 
 
 class Base:
@@ -81,56 +81,66 @@ def derived():
     return toy.arange(2), Derived(2.0)
 
 
+@whole
 @given(base)
-def test_whole__method(x, m):
+def test_method(x, m):
     return m.forward(x)
 
 
+@whole
 @given(base)
-def test_whole__call_of_an_instance(x, m):
+def test_call_of_an_instance(x, m):
     return m(x)
 
 
+@whole
 @given(derived)
-def test_whole__super(x, m):
+def test_super(x, m):
     return m(x)
 
 
+@whole
 @given(base, derived, base)
-def test_whole__class_that_changes(x, m):
+def test_class_that_changes(x, m):
     return m(x)
 
 
+@whole
 @given(base, lambda: (toy.arange(2), Base(3.0)))
-def test_whole__attribute_that_changes(x, m):
+def test_attribute_that_changes(x, m):
     return m.forward(x)
 
 
+@whole
 @given(base)
-def test_whole__property(x, m):
+def test_property(x, m):
     return x + m.doubled
 
 
+@whole
 @given(base)
-def test_whole__property_written(x, m):
+def test_property_written(x, m):
     m.doubled = 10.0
     return x * m.scale, m.doubled
 
 
+@whole
 @given(base)
-def test_whole__static_and_class_method(x, m):
+def test_static_and_class_method(x, m):
     return m.triple(x), Base.triple(x), m.make_bias(x), Derived.make_bias(x)
 
 
+@whole
 @given(base)
-def test_whole__attribute_written(x, m):
+def test_attribute_written(x, m):
     m.calls += 1
     m.last = x * 2
     return m.last + m.calls
 
 
+@whole
 @given(base)
-def test_whole__attribute_deleted(x, m):
+def test_attribute_deleted(x, m):
     del m.calls
     return x + 1, hasattr(m, "calls")
 
@@ -155,8 +165,9 @@ def test_deleted_missing_attribute(x, m):
     return y
 
 
+@whole
 @given(lambda: (toy.arange(2), Slots(3)))
-def test_whole__slots(x, s):
+def test_slots(x, s):
     s.b = x + s.a
     return s.b * 2
 
@@ -174,8 +185,9 @@ def test_attribute_no_slot(x, s):
     return y
 
 
+@whole
 @given(lambda: (toy.arange(2), Fallback()))
-def test_whole__getattr_hook(x, f):
+def test_getattr_hook(x, f):
     return x + f.x_abc + f.real
 
 
@@ -185,40 +197,47 @@ def test_getattr_hook_raises(x, f):
     return y, f.nothing
 
 
+@whole
 @given(lambda: (toy.arange(2), WithDescriptor()))
-def test_whole__descriptor(x, d):
+def test_descriptor(x, d):
     return x + d.upper + WithDescriptor.upper
 
 
+@whole
 @given(base)
-def test_whole__bound_method_kept(x, m):
+def test_bound_method_kept(x, m):
     f = m.forward
     return f(x) + f(x * 2)
 
 
+@whole
 @given(base)
-def test_whole__bound_method_returned(x, m):
+def test_bound_method_returned(x, m):
     return m.forward, x + 1
 
 
+@whole
 @given(base)
-def test_whole__unbound_method(x, m):
+def test_unbound_method(x, m):
     return Base.forward(m, x)
 
 
+@whole
 @given(base)
-def test_whole__function_on_the_instance(x, m):
+def test_function_on_the_instance(x, m):
     m.forward = lambda v: v - 1
     return m(x)
 
 
+@whole
 @given(base)
-def test_whole__instance_dict_read(x, m):
+def test_instance_dict_read(x, m):
     return x + 1, m.__class__.__name__, type(m) is Base, isinstance(m, Base)
 
 
+@whole
 @given(base)
-def test_whole__getattr_setattr(x, m):
+def test_getattr_setattr(x, m):
     setattr(m, "extra", x + 1)
     return getattr(m, "scale") * x, getattr(m, "nothing", 3), m.extra
 
@@ -263,13 +282,15 @@ def chain():
     return toy.arange(2), m
 
 
+@whole
 @given(chain)
-def test_whole__chain(x, m):
+def test_chain(x, m):
     return m(m.inner(m.inner.inner(x)))
 
 
+@whole
 @given(chain)
-def test_whole__chain_written(x, m):
+def test_chain_written(x, m):
     m.inner.inner.scale = 4.0
     m.inner.count = m.inner.inner.scale + 1
     return m.inner.inner(x)
@@ -281,8 +302,9 @@ def linked():
     return toy.arange(2), m
 
 
+@whole
 @given(linked)
-def test_whole__object_that_refers_to_itself(x, m):
+def test_object_that_refers_to_itself(x, m):
     m.me.me.scale = 3.0
     return m(x), m.me is m
 
@@ -301,13 +323,15 @@ class Linear:
 layer = Linear()
 
 
+@whole
 @given(lambda: (toy.arange(2, 2),))
-def test_whole__parameter(x):
+def test_parameter(x):
     return layer(x), layer.weight
 
 
+@whole
 @given(lambda: (toy.arange(2, 2),))
-def test_whole__module_attribute(x):
+def test_module_attribute(x):
     import math
 
     return x * math.pi + math.floor(2.5)
@@ -361,13 +385,15 @@ class Vector:
         return "vector"
 
 
+@whole
 @given(lambda: (toy.arange(2), Vector(1), Vector(2)))
-def test_whole__operators_of_a_class(x, a, b):
+def test_operators_of_a_class(x, a, b):
     return x + 1, 5 + a, a == b, len(a), a[4], 1 in a, not a, -a, [*a]
 
 
+@whole
 @given(lambda: (toy.arange(2), Vector(1)))
-def test_whole__inplace_operator_of_a_class(x, a):
+def test_inplace_operator_of_a_class(x, a):
     before = a
     a += 5
     return x + a.a, a is before
@@ -379,20 +405,23 @@ def test_comparison_not_implemented(x, a, b):
     return y, a < b
 
 
+@whole
 @given(lambda: (toy.arange(2), Vector(1)))
-def test_whole__context_manager(x, a):
+def test_context_manager(x, a):
     with a as value:
         y = x + value
     return y
 
 
+@whole
 @given(lambda: (toy.arange(2), Vector(toy.ones((2,)))))
-def test_whole__tensor_in_an_instance(x, a):
+def test_tensor_in_an_instance(x, a):
     return x + a.a
 
 
+@whole
 @given(lambda: (toy.arange(2), Vector(toy.ones((2,)))), lambda: (toy.arange(2), Vector(toy.ones((2, 2)))), lambda: (toy.arange(2), Vector(4)))
-def test_whole__attribute_whose_type_changes(x, a):
+def test_attribute_whose_type_changes(x, a):
     return x + a.a
 
 
@@ -404,8 +433,9 @@ class OfAThread(threading.local):
     pass
 
 
+@whole
 @given(lambda: (toy.arange(2),))
-def test_whole__vars_of_what_has_no_dict(x):
+def test_vars_of_what_has_no_dict(x):
     texts = []
     for value in (Slotted(), 3, [], None, len, object()):
         try:

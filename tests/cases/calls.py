@@ -1,20 +1,22 @@
 """Calls: binding of arguments, defaults, unpacking, nesting."""
 
 import toy
-from cases import given
+from cases import given, whole
 
 
 def pair():
     return toy.arange(2, 3), toy.ones((2, 3))
 
 
+@whole
 @given(pair)
-def test_whole__two_operations(x, y):
+def test_two_operations(x, y):
     return toy.relu(x + y)
 
 
+@whole
 @given(pair)
-def test_whole__keyword_of_the_framework(x, y):
+def test_keyword_of_the_framework(x, y):
     return toy.add(x, y, alpha=3)
 
 
@@ -22,8 +24,9 @@ def scale(x, factor=2.0, *, shift=1.0):
     return x * factor + shift
 
 
+@whole
 @given(lambda: (toy.arange(2),))
-def test_whole__default_arguments(x):
+def test_default_arguments(x):
     return scale(x), scale(x, 3.0), scale(x, shift=4.0), scale(factor=5.0, x=x)
 
 
@@ -31,25 +34,29 @@ def gather(first, *rest, **named):
     return first, rest, named
 
 
+@whole
 @given(pair)
-def test_whole__star_arguments(x, y):
+def test_star_arguments(x, y):
     return gather(x + 1, y, 3, key=x * 2, other=None)
 
 
+@whole
 @given(pair)
-def test_whole__unpacked_arguments(x, y):
+def test_unpacked_arguments(x, y):
     args = [x + 1, y]
     named = {"a": x * 2, "b": 4}
     return gather(*args, 7, *(8, 9), **named, c=5)
 
 
+@whole
 @given(lambda: (toy.arange(2), (1, 2), {"k": 3}))
-def test_whole__given_arguments_unpacked(x, args, kwargs):
+def test_given_arguments_unpacked(x, args, kwargs):
     return gather(x * 2, *args, **kwargs)
 
 
+@whole
 @given(pair)
-def test_whole__nested_calls(x, y):
+def test_nested_calls(x, y):
     def inner(a, b):
         def innermost(c):
             return c * 2
@@ -59,14 +66,16 @@ def test_whole__nested_calls(x, y):
     return inner(inner(x, y), y)
 
 
+@whole
 @given(lambda: (toy.arange(3),))
-def test_whole__lambda(x):
+def test_lambda(x):
     double = lambda v, times=2: v * times  # noqa: E731
     return double(x), double(x, 3)
 
 
+@whole
 @given(lambda: (toy.arange(3), 4))
-def test_whole__recursion(x, n):
+def test_recursion(x, n):
     def power(v, k):
         return v if k == 0 else power(v * 2, k - 1)
 
@@ -101,8 +110,9 @@ def test_call_of_a_number(x):
     return n(x + 1)
 
 
+@whole
 @given(lambda: (toy.arange(3), max), lambda: (toy.arange(3), min))
-def test_whole__callable_argument(x, choose):
+def test_callable_argument(x, choose):
     return x * choose(2, 3)
 
 
@@ -118,37 +128,43 @@ def decorated(x, y=1):
     return x + y
 
 
+@whole
 @given(lambda: (toy.arange(3),))
-def test_whole__decorator(x):
+def test_decorator(x):
     return decorated(x), decorated(x, y=5)
 
 
+@whole
 @given(lambda: (toy.arange(3),))
-def test_whole__map_and_filter(x):
+def test_map_and_filter(x):
     return list(map(lambda k: x * k, filter(lambda k: k % 2, range(5))))
 
 
+@whole
 @given(lambda: (toy.arange(3),))
-def test_whole__partial(x):
+def test_partial(x):
     from functools import partial
 
     return partial(scale, factor=4.0)(x)
 
 
+@whole
 @given(lambda: (toy.arange(3),))
-def test_whole__reduce(x):
+def test_reduce(x):
     from functools import reduce
 
     return reduce(lambda a, b: a + b, [x, x, x])
 
 
+@whole
 @given(lambda: (toy.arange(3), 2), lambda: (toy.arange(3), 3), lambda: (toy.arange(4), 2), lambda: (toy.arange(3), 2.0))
-def test_whole__arguments_that_change(x, n):
+def test_arguments_that_change(x, n):
     return x * n
 
 
+@whole
 @given(lambda: (toy.arange(2, 2), None), lambda: (toy.arange(2, 2), toy.ones((2,))))
-def test_whole__optional_tensor(x, bias):
+def test_optional_tensor(x, bias):
     return toy.linear(x, x, bias)
 
 
@@ -187,13 +203,15 @@ def test_break_in_a_called_function(x):
     return y + z
 
 
+@whole
 @given(lambda: (toy.arange(2),))
-def test_whole__grad_mode(x):
+def test_grad_mode(x):
     return x + 1 if toy.is_grad_enabled() else x - 1
 
 
+@whole
 @given(lambda: (toy.arange(2),))
-def test_whole__grad_mode_switched(x):
+def test_grad_mode_switched(x):
     y = x + 1
     toy.set_grad_enabled(not toy.is_grad_enabled())
     z = y * 2 if toy.is_grad_enabled() else y * 3
@@ -211,8 +229,9 @@ def positional_only(a, b, /, c=3):
     return a * b + c
 
 
+@whole
 @given(lambda: (toy.arange(2),))
-def test_whole__positional_only(x):
+def test_positional_only(x):
     return positional_only(x, 2), positional_only(x, 2, c=1)
 
 
@@ -221,18 +240,21 @@ def test_positional_only_by_name(x):
     return positional_only(x + 1, b=2)
 
 
+@whole
 @given(lambda: (toy.arange(2),))
-def test_whole__methods_of_tensors(x):
+def test_methods_of_tensors(x):
     return x.reshape([2, 1]).sum(axis=0, keepdim=True), x.shape, x.ndim, x.dtype, len(x), x.T if x.ndim == 2 else None
 
 
+@whole
 @given(lambda: (toy.arange(2, 3),))
-def test_whole__tensor_property(x):
+def test_tensor_property(x):
     return x.T
 
 
+@whole
 @given(lambda: (toy.arange(4, 3),))
-def test_whole__results_in_a_list(x):
+def test_results_in_a_list(x):
     a, b = toy.split(x, 2)
     low, high = toy.minmax(a)
     return toy.concat([b, a]), low, high
@@ -249,8 +271,9 @@ def test_missing_tensor_attribute(x):
     return y.nothing
 
 
+@whole
 @given(lambda: (toy.arange(4, 3),))
-def test_whole__getattr_with_default(x):
+def test_getattr_with_default(x):
     return getattr(x, "nothing", None), getattr(x, "relu")(), hasattr(x, "exp"), hasattr(x, "nothing")
 
 
@@ -280,8 +303,9 @@ def asked():
     return toy.arange(2), [], {"q": 5}
 
 
+@whole
 @given(asked)
-def test_whole__a_mapping_is_asked_for_its_keys_once(x, log, others):
+def test_a_mapping_is_asked_for_its_keys_once(x, log, others):
     mapping = Asked(["p", "q", "r"], log)
     found = [named(**mapping), named(**mapping, s=1), {**mapping}, {1: 2, **mapping}, dict(mapping)]
     try:
@@ -299,8 +323,9 @@ def second(p):
     return p
 
 
+@whole
 @given(lambda: (toy.arange(2), first), lambda: (toy.arange(2), second))
-def test_whole__errors_name_the_callable(x, function):
+def test_errors_name_the_callable(x, function):
     found = []
     for mapping in ([], {"q": 2}):
         try:
@@ -314,8 +339,9 @@ class Plain:
     pass
 
 
+@whole
 @given(asked)
-def test_whole__errors_that_know_nothing_of_an_operand(x, items, others):
+def test_errors_that_know_nothing_of_an_operand(x, items, others):
     found = []
     for step in (1, 2):
         try:

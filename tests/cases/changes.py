@@ -8,7 +8,7 @@ import threading
 import types
 
 import toy
-from cases import changed, given
+from cases import changed, given, whole
 
 MISSING = object()
 
@@ -979,6 +979,7 @@ def test_function_behind_import(x):
     return x + found.floor(2.5), getattr(found, "of", None)
 
 
-@changed("test_whole__the_function_is_of_another_module.__module__ = 'elsewhere'", "test_whole__the_function_is_of_another_module.__module__ = 'there'")
-def test_whole__the_function_is_of_another_module(x):
+@whole
+@changed("test_the_function_is_of_another_module.__module__ = 'elsewhere'", "test_the_function_is_of_another_module.__module__ = 'there'")
+def test_the_function_is_of_another_module(x):
     return x + 1, collections.namedtuple("Row", "a b").__module__

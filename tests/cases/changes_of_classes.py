@@ -10,7 +10,7 @@ import re
 import types
 
 import toy
-from cases import changed, given
+from cases import changed, given, whole
 
 
 def one():
@@ -599,8 +599,9 @@ def test_hash_in_a_class_of_the_function(x):
     return y, Key.asked, sorted(keys) == [0, 1, 2]
 
 
+@whole
 @changed("A.x = 5")
-def test_whole__text_of_an_object_of_a_subclass(x):
+def test_text_of_an_object_of_a_subclass(x):
     class Text(str):
         def __str__(self):
             return "own"
@@ -615,8 +616,9 @@ def test_whole__text_of_an_object_of_a_subclass(x):
     return x + 1, "%s" % t, "{}".format(t), format(t), f"{t} {t!r}", str(t), f"{Level.LOW}"
 
 
+@whole
 @changed("A.x = 6")
-def test_whole__truth_that_is_refused(x):
+def test_truth_that_is_refused(x):
     class Blocked:
         __bool__ = None
 
@@ -647,8 +649,9 @@ def test_objects_that_run_code_when_they_die(x):
     return y, list(DIED)
 
 
+@whole
 @changed("A.x = 7")
-def test_whole__deletion_from_a_module(x):
+def test_deletion_from_a_module(x):
     try:
         del functools.no_such_thing
     except AttributeError as error:

@@ -8,7 +8,7 @@ import functools
 import typing
 
 import toy
-from cases import given
+from cases import given, whole
 
 REGISTRY = []
 BY_NAME = {}
@@ -77,8 +77,9 @@ def summary(cls):
     return cls.__name__, cls.__qualname__, [base.__name__ for base in cls.__mro__], sorted(k for k in vars(cls) if not k.startswith("__"))
 
 
+@whole
 @given(one)
-def test_whole__instance_returned(x):
+def test_instance_returned(x):
     class Local:
         k = 2
 
@@ -92,8 +93,9 @@ def test_whole__instance_returned(x):
     return local.get(), local
 
 
+@whole
 @given(one)
-def test_whole__class_returned(x):
+def test_class_returned(x):
     class Local(Base):
         """What it is."""
 
@@ -118,8 +120,9 @@ def test_class_used_behind_a_break(x):
     return Local().get(y), isinstance(Local(), Base), summary(Local)
 
 
+@whole
 @given(one)
-def test_whole__class_in_its_own_methods(x):
+def test_class_in_its_own_methods(x):
     class Node:
         def __init__(self, value, left=None):
             self.value, self.left = value, left
@@ -134,8 +137,9 @@ def test_whole__class_in_its_own_methods(x):
     return n.value, n.depth(), n, Node
 
 
+@whole
 @given(one)
-def test_whole__super_in_both_forms(x):
+def test_super_in_both_forms(x):
     class Local(Base):
         def scaled(self, y):
             return super().scaled(y) + super(Local, self).scaled(y)
@@ -149,8 +153,9 @@ def test_whole__super_in_both_forms(x):
     return Lower().scaled(x), Lower.make(), Lower.__mro__[1] is Local
 
 
+@whole
 @given(one)
-def test_whole__classes_of_two_calls_differ(x):
+def test_classes_of_two_calls_differ(x):
     def make():
         class Local:
             pass
@@ -171,8 +176,9 @@ def test_class_kept_outside(x):
     return x + 1, len(REGISTRY), BY_NAME["Local"] is REGISTRY[-1]
 
 
+@whole
 @given(one)
-def test_whole__attributes_written(x):
+def test_attributes_written(x):
     class Local:
         count = 0
 
@@ -185,8 +191,9 @@ def test_whole__attributes_written(x):
     return x + a.other() + Local().other(), Local, hasattr(Local, "missing")
 
 
+@whole
 @given(one)
-def test_whole__descriptors(x):
+def test_descriptors(x):
     class Local:
         def __init__(self):
             self._v = 1
@@ -216,8 +223,9 @@ def test_whole__descriptors(x):
     return Local.plain(x) + l.v, l.once, l.once, l, Local.__dict__["v"].fset is None
 
 
+@whole
 @given(one)
-def test_whole__slots(x):
+def test_slots(x):
     class Local:
         __slots__ = ("a", "b")
 
@@ -232,8 +240,9 @@ def test_whole__slots(x):
     return l.a, hasattr(l, "b"), text, l
 
 
+@whole
 @given(one)
-def test_whole__special_methods(x):
+def test_special_methods(x):
     class Number:
         def __init__(self, v):
             self.v = v
@@ -263,8 +272,9 @@ def test_whole__special_methods(x):
     return n(x), n == Number(3), {n: 1}[Number(3)], n.anything, repr(n), list(n), n
 
 
+@whole
 @given(one)
-def test_whole__builtin_bases(x):
+def test_builtin_bases(x):
     class Table(dict):
         def __missing__(self, key):
             return key * 2
@@ -282,8 +292,9 @@ def test_whole__builtin_bases(x):
     return x + t[4] + t["a"] + i.total() + Number(4).double(), t, i, Number(7)
 
 
+@whole
 @given(one)
-def test_whole__exceptions(x):
+def test_exceptions(x):
     class Failure(Exception):
         def __init__(self, code):
             super().__init__("failed", code)
@@ -312,8 +323,9 @@ def test_exception_that_leaves(x):
     raise Failure("left", y)
 
 
+@whole
 @given(one, hit=False)
-def test_whole__named_by_the_class(x):
+def test_named_by_the_class(x):
     class Local:
         k = 5
         field = Named()
@@ -332,24 +344,27 @@ def test_told_of_subclasses(x):
     return x + 1, Local.tag, Lower.tag, list(REGISTRY), Local
 
 
+@whole
 @given(one)
-def test_whole__metaclass(x):
+def test_metaclass(x):
     class Local(Base, metaclass=Meta, a=1, b=2):
         pass
 
     return x + len(Local), Local.added, Local.late, type(Local) is Meta, Local
 
 
+@whole
 @given(one)
-def test_whole__prepared_namespace(x):
+def test_prepared_namespace(x):
     class Local(metaclass=Prepared):
         text = given + "!"
 
     return x + 1, Local.text, Local.given
 
 
+@whole
 @given(one)
-def test_whole__abstract(x):
+def test_abstract(x):
     class Square(Shape):
         def __init__(self, a):
             self.a = a
@@ -367,8 +382,9 @@ def test_whole__abstract(x):
     return x + Square(3).area(), isinstance(Square(1), Shape), issubclass(Open, Shape), text, Square(2)
 
 
+@whole
 @given(one)
-def test_whole__dataclasses(x):
+def test_dataclasses(x):
     @dataclasses.dataclass(order=True)
     class Point:
         a: int
@@ -391,8 +407,9 @@ def test_whole__dataclasses(x):
     return x + p.total(), p < q, p == Point(1), repr(p), q, Frozen(x * 2), text
 
 
+@whole
 @given(one)
-def test_whole__named_tuples(x):
+def test_named_tuples(x):
     class Pair(typing.NamedTuple):
         a: object
         b: int = 3
@@ -404,8 +421,9 @@ def test_whole__named_tuples(x):
     return p.total(), p, p._replace(b=4).b, Pair._fields
 
 
+@whole
 @given(one)
-def test_whole__enumerations(x):
+def test_enumerations(x):
     class Color(enum.Enum):
         RED = 1
         BLUE = 2
@@ -422,8 +440,9 @@ def test_whole__enumerations(x):
     return x + table[Color(2)] + Level.HIGH, Color.RED.nice, [c.name for c in Color], Color["BLUE"] is Color.BLUE, Color.RED
 
 
+@whole
 @given(one)
-def test_whole__generic(x):
+def test_generic(x):
     class Box(typing.Generic[T]):
         def __init__(self, v):
             self.v = v
@@ -431,8 +450,9 @@ def test_whole__generic(x):
     return Box(x + 1).v, Box(2)
 
 
+@whole
 @given(one)
-def test_whole__total_ordering(x):
+def test_total_ordering(x):
     @functools.total_ordering
     class Version:
         def __init__(self, n):
@@ -447,8 +467,9 @@ def test_whole__total_ordering(x):
     return x + (Version(1) <= Version(2)), Version(3) > Version(2), Version(1) >= Version(2)
 
 
+@whole
 @given(one)
-def test_whole__body_with_names(x):
+def test_body_with_names(x):
     outer = 3
 
     class Local:
@@ -479,8 +500,9 @@ def test_body_raises(x):
     return y, text
 
 
+@whole
 @given(one)
-def test_whole__conflicts_are_cpythons(x):
+def test_conflicts_are_cpythons(x):
     class A:
         pass
 
@@ -496,8 +518,9 @@ def test_whole__conflicts_are_cpythons(x):
         return x + 1, str(error)
 
 
+@whole
 @given(one)
-def test_whole__tensors_in_a_class(x):
+def test_tensors_in_a_class(x):
     class Local:
         t = x + 1
         items = [x * 2]
@@ -509,16 +532,18 @@ def test_whole__tensors_in_a_class(x):
     return Local().get(), Local, Local.t is Local().t
 
 
+@whole
 @given(one)
-def test_whole__class_by_call(x):
+def test_class_by_call(x):
     names = {"k": 3, "get": lambda self: self.k}
     Made = type("Made", (Base,), names)
     names["k"] = 4
     return x + Made().get(), Made.__module__ == __name__, Made
 
 
+@whole
 @given(one)
-def test_whole__counter_of_a_class(x):
+def test_counter_of_a_class(x):
     class Counter(collections.Counter):
         pass
 
@@ -530,8 +555,9 @@ def test_whole__counter_of_a_class(x):
     return x + c["a"], o
 
 
+@whole
 @given(one)
-def test_whole__method_given_away(x):
+def test_method_given_away(x):
     class Local:
         def get(self):
             return self
@@ -597,8 +623,9 @@ def test_attributes_of_a_static_method(x):
     return x + 1, getattr(made, "note", None), sorted(getattr(made, "__dict__", ()))
 
 
+@whole
 @given(one)
-def test_whole__fields_of_a_dataclass(x):
+def test_fields_of_a_dataclass(x):
     @dataclasses.dataclass
     class Point:
         a: int
@@ -637,8 +664,9 @@ def text_of(work):
         return str(error)
 
 
+@whole
 @given(one)
-def test_whole__bases_that_stand_for_others_beside_others(x):
+def test_bases_that_stand_for_others_beside_others(x):
     class Both(typing.Generic[Item, Other], Holder[Item]):
         pass
 
@@ -673,8 +701,9 @@ def row_of(names, **keywords):
     return collections.namedtuple("Row", names, **keywords)
 
 
+@whole
 @given(one)
-def test_whole__named_tuples_of_lists_that_change(x):
+def test_named_tuples_of_lists_that_change(x):
     names, defaults = ["a", "b"], [[1]]
     Row = row_of(names, defaults=defaults)
     names.append("c")
@@ -683,8 +712,9 @@ def test_whole__named_tuples_of_lists_that_change(x):
     return x + 1, Row, Row(3), Row._fields, Row.__module__, Row.__new__.__defaults__
 
 
+@whole
 @given(one)
-def test_whole__named_tuples_that_are_refused(x):
+def test_named_tuples_that_are_refused(x):
     told = []
     for names, keywords in [("a a", {}), ("a b", {"defaults": (1, 2, 3)}), ("def", {}), ("_a", {}), ("def a", {"rename": True})]:
         try:

@@ -1,7 +1,7 @@
 """Instances and classes made in the function."""
 
 import toy
-from cases import given
+from cases import given, whole
 
 
 def one():
@@ -42,30 +42,35 @@ class Plain:
     pass
 
 
+@whole
 @given(one)
-def test_whole__instance_used(x):
+def test_instance_used(x):
     return Point(x, 1).moved(2).total()
 
 
+@whole
 @given(one)
-def test_whole__instance_returned(x):
+def test_instance_returned(x):
     p = Point(x + 1)
     p.extra = [p.a]
     return p
 
 
+@whole
 @given(one)
-def test_whole__subclass_with_super(x):
+def test_subclass_with_super(x):
     return Point3(x, 1, 2).total()
 
 
+@whole
 @given(one)
-def test_whole__new_method(x):
+def test_new_method(x):
     return WithNew(x).made + 1
 
 
+@whole
 @given(one)
-def test_whole__instance_changed_later(x):
+def test_instance_changed_later(x):
     p = Plain()
     q = [p]
     p.value = x + 1
@@ -73,8 +78,9 @@ def test_whole__instance_changed_later(x):
     return q, p
 
 
+@whole
 @given(one)
-def test_whole__two_instances(x):
+def test_two_instances(x):
     a, b = Point(x), Point(x)
     return a is b, a.a is b.a, a.total() + b.total()
 
@@ -106,14 +112,16 @@ def test_class_of_a_type_call(x):
     return x + made.value
 
 
+@whole
 @given(one)
-def test_whole__isinstance_of_new(x):
+def test_isinstance_of_new(x):
     p = Point3(x, 1, 2)
     return isinstance(p, Point), type(p) is Point3, p.kind, type(p).__name__, p.total()
 
 
+@whole
 @given(lambda: (toy.arange(2), Plain))
-def test_whole__class_as_an_argument(x, cls):
+def test_class_as_an_argument(x, cls):
     p = cls()
     p.v = x * 2
     return p
@@ -173,8 +181,9 @@ def test_subclass_of_int(x, n):
     return x + 1, n + 1, n
 
 
+@whole
 @given(lambda: (toy.arange(2),))
-def test_whole__dataclass(x):
+def test_dataclass(x):
     return Data(x, 3).total()
 
 
@@ -191,8 +200,9 @@ class Data:
         return self.a + self.b + len(self.c)
 
 
+@whole
 @given(lambda: (toy.arange(2), Data(toy.ones((2,)))))
-def test_whole__dataclass_argument(x, d):
+def test_dataclass_argument(x, d):
     d.c.append(1)
     return x + d.total()
 
@@ -210,8 +220,9 @@ def test_enum(x, color):
     return x + 1 if color is Color.RED else x - color.value
 
 
+@whole
 @given(lambda: (toy.arange(2), Color.RED))
-def test_whole__enum_identity(x, color):
+def test_enum_identity(x, color):
     return x + 1 if color is Color.RED else x - 1
 
 

@@ -3,7 +3,7 @@
 import typing
 
 import toy
-from cases import given
+from cases import given, whole
 
 
 def first[T](items: list[T]) -> T:
@@ -15,18 +15,21 @@ class Box[T]:
         self.value = value
 
 
+@whole
 @given(lambda: (toy.arange(2),))
-def test_whole__generic_function(x):
+def test_generic_function(x):
     return first([x + 1, 2])
 
 
+@whole
 @given(lambda: (toy.arange(2),))
-def test_whole__generic_class(x):
+def test_generic_class(x):
     return Box(x + 1).value
 
 
+@whole
 @given(lambda: (toy.arange(2),))
-def test_whole__nested_quotes(x):
+def test_nested_quotes(x):
     names = ["a", "b"]
     return x + 1, f"{", ".join(names)}"
 

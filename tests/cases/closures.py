@@ -1,15 +1,16 @@
 """Closures, cells, functions made in the function."""
 
 import toy
-from cases import changed, given
+from cases import changed, given, whole
 
 
 def one():
     return (toy.arange(2),)
 
 
+@whole
 @given(one)
-def test_whole__read_of_an_outer_variable(x):
+def test_read_of_an_outer_variable(x):
     factor = 3
 
     def inner(v):
@@ -18,8 +19,9 @@ def test_whole__read_of_an_outer_variable(x):
     return inner(x)
 
 
+@whole
 @given(one)
-def test_whole__nonlocal(x):
+def test_nonlocal(x):
     count = 0
 
     def inner(v):
@@ -32,14 +34,16 @@ def test_whole__nonlocal(x):
     return a, b, count
 
 
+@whole
 @given(one)
-def test_whole__late_binding(x):
+def test_late_binding(x):
     functions = [lambda: x * i for i in range(3)]
     return [f() for f in functions]
 
 
+@whole
 @given(one)
-def test_whole__early_binding(x):
+def test_early_binding(x):
     functions = [lambda i=i: x * i for i in range(3)]
     return [f() for f in functions]
 
@@ -54,13 +58,15 @@ def make_adder(n):
 add_three = make_adder(3)
 
 
+@whole
 @given(one)
-def test_whole__closure_of_a_global_function(x):
+def test_closure_of_a_global_function(x):
     return add_three(x) * 2
 
 
+@whole
 @given(one)
-def test_whole__closure_made_and_called(x):
+def test_closure_made_and_called(x):
     return make_adder(5)(x), make_adder(x)(1)
 
 
@@ -81,8 +87,9 @@ def make_counter():
 counter, read_counter = make_counter()
 
 
+@whole
 @given(one, hit=False)
-def test_whole__cell_of_a_global_function_written(x):
+def test_cell_of_a_global_function_written(x):
     return counter(x), read_counter()
 
 
@@ -139,13 +146,15 @@ def translated_with_closure():
 closed = translated_with_closure()
 
 
+@whole
 @given(one, hit=False)
-def test_whole__dict_in_a_closure(x):
+def test_dict_in_a_closure(x):
     return closed(x)
 
 
+@whole
 @given(one)
-def test_whole__cell_of_an_argument(x):
+def test_cell_of_an_argument(x):
     def inner():
         return x + 1
 
@@ -176,16 +185,18 @@ def test_deleted_cell(x):
     return inner()
 
 
+@whole
 @given(one)
-def test_whole__recursion_through_a_cell(x):
+def test_recursion_through_a_cell(x):
     def down(v, n):
         return v if n == 0 else down(v + n, n - 1)
 
     return down(x, 3)
 
 
+@whole
 @given(one)
-def test_whole__comprehension_in_a_closure(x):
+def test_comprehension_in_a_closure(x):
     scale = 2
 
     def inner(values):
@@ -194,13 +205,15 @@ def test_whole__comprehension_in_a_closure(x):
     return [x + v for v in inner([1, 2])]
 
 
+@whole
 @given(one)
-def test_whole__function_attributes_read(x):
+def test_function_attributes_read(x):
     return x + 1, add_three.__name__, make_adder.__doc__
 
 
+@whole
 @given(one)
-def test_whole__default_of_a_new_function(x):
+def test_default_of_a_new_function(x):
     base = [1]
 
     def inner(v, items=base, *, k=x + 1):
@@ -283,8 +296,9 @@ def shared(value):
 READ, WRITE = shared(4)
 
 
+@whole
 @changed("WRITE(9)", "READ.__closure__[0].cell_contents = 3", "del READ.__closure__[0].cell_contents")
-def test_whole__contents_of_a_cell_from_outside(x):
+def test_contents_of_a_cell_from_outside(x):
     (cell,) = READ.__closure__
     try:
         found = cell.cell_contents
@@ -294,8 +308,9 @@ def test_whole__contents_of_a_cell_from_outside(x):
     return x + found, READ(), cell.cell_contents
 
 
+@whole
 @given(one)
-def test_whole__contents_of_a_new_cell(x):
+def test_contents_of_a_new_cell(x):
     value = 12
 
     def read():

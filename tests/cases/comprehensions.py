@@ -1,85 +1,99 @@
 """Comprehensions."""
 
 import toy
-from cases import given
+from cases import given, whole
 
 
 def one():
     return (toy.arange(2),)
 
 
+@whole
 @given(one)
-def test_whole__list(x):
+def test_list(x):
     return [x * i for i in range(3)]
 
 
+@whole
 @given(one)
-def test_whole__condition(x):
+def test_condition(x):
     return [x * i for i in range(6) if i % 2 if i > 1]
 
 
+@whole
 @given(one)
-def test_whole__nested(x):
+def test_nested(x):
     return [[x + i * j for j in range(2)] for i in range(2)]
 
 
+@whole
 @given(one)
-def test_whole__two_loops(x):
+def test_two_loops(x):
     return [x + i + j for i in (1, 2) for j in (10, i)]
 
 
+@whole
 @given(one)
-def test_whole__dict(x):
+def test_dict(x):
     return {k: x * v for k, v in {"a": 1, "b": 2}.items()}
 
 
+@whole
 @given(one)
-def test_whole__set(x):
+def test_set(x):
     return x + 1, {i % 2 for i in range(5)}
 
 
+@whole
 @given(one)
-def test_whole__variable_does_not_leak(x):
+def test_variable_does_not_leak(x):
     i = "outer"
     items = [i for i in range(2)]
     return x + 1, i, items
 
 
+@whole
 @given(one)
-def test_whole__outer_variable(x):
+def test_outer_variable(x):
     n = 3
     return [x + n + k for k in range(2)]
 
 
+@whole
 @given(one)
-def test_whole__outer_variable_in_a_lambda(x):
+def test_outer_variable_in_a_lambda(x):
     n = 3
     return [(lambda: x + n + k)() for k in range(2)]
 
 
+@whole
 @given(one)
-def test_whole__walrus(x):
+def test_walrus(x):
     items = [y := i * 2 for i in range(3)]
     return x + 1, items, y
 
 
+@whole
 @given(one)
-def test_whole__unpacking(x):
+def test_unpacking(x):
     return [a + b for a, *b, c in [([x], 1, 2)] if c == 2 for a, b in [(x, c)]]
 
 
+@whole
 @given(one)
-def test_whole__over_a_tensor(x):
+def test_over_a_tensor(x):
     return [row + 1 for row in x]
 
 
+@whole
 @given(lambda: (toy.arange(2), [1, 2, 3]))
-def test_whole__over_an_argument(x, items):
+def test_over_an_argument(x, items):
     return [x + i for i in items], [i for i in items]
 
 
+@whole
 @given(one)
-def test_whole__closures_in_a_comprehension(x):
+def test_closures_in_a_comprehension(x):
     functions = [lambda: i for i in range(3)]
     return x + 1, [f() for f in functions]
 
@@ -95,13 +109,15 @@ def test_break_in_a_comprehension(x):
     return [toy.save(x * i) for i in range(2)]
 
 
+@whole
 @given(one)
-def test_whole__conditional_expression(x):
+def test_conditional_expression(x):
     return [x if i else -x for i in (0, 1)]
 
 
+@whole
 @given(one)
-def test_whole__generator_in_a_call(x):
+def test_generator_in_a_call(x):
     return sum((x * i for i in range(3)), x), max(i * i for i in (-3, 2))
 
 

@@ -1,7 +1,7 @@
 """What CPython's own tests and the properties of opcodes found: corners of the object model, and what errors say."""
 
 import toy
-from cases import given
+from cases import given, whole
 
 
 def one():
@@ -28,8 +28,9 @@ class HasProperty:
     kind = property(lambda self: 1)
 
 
+@whole
 @given(one)
-def test_whole__class_that_is_called_property(x):
+def test_class_that_is_called_property(x):
     return x + 1, HasProperty.kind, HasProperty().kind
 
 
@@ -51,8 +52,9 @@ def test_class_method_around_a_descriptor(x):
     return x + 1, outcome(lambda: WithWrapped.inner()), outcome(lambda: WithWrapped().inner())
 
 
+@whole
 @given(one)
-def test_whole__property_without_functions(x):
+def test_property_without_functions(x):
     def write():
         WithWrapped().unreadable = 1
 
@@ -67,16 +69,18 @@ class NoException(Exception):
         return 3
 
 
+@whole
 @given(one)
-def test_whole__raised_class_makes_something_else(x):
+def test_raised_class_makes_something_else(x):
     def fails():
         raise NoException
 
     return x + 1, outcome(fails)
 
 
+@whole
 @given(one)
-def test_whole__context_of_what_is_raised_again(x):
+def test_context_of_what_is_raised_again(x):
     try:
         raise ValueError(1)
     except ValueError as error:
@@ -216,8 +220,9 @@ class Slot:
     __slots__ = ("slot",)
 
 
+@whole
 @given(one)
-def test_whole__errors_of_attributes(x):
+def test_errors_of_attributes(x):
     def delete(of, name):
         delattr(of, name)
 
@@ -245,13 +250,15 @@ class MeantWell:
         return 10
 
 
+@whole
 @given(one)
-def test_whole__init_that_returns_something(x):
+def test_init_that_returns_something(x):
     return x + 1, outcome(MeantWell)
 
 
+@whole
 @given(one)
-def test_whole__attributes_of_a_new_function(x):
+def test_attributes_of_a_new_function(x):
     def first():
         return 1
 
@@ -267,8 +274,9 @@ class SaysInt:
     __class__ = int
 
 
+@whole
 @given(one)
-def test_whole__isinstance_of_an_object_that_pretends(x):
+def test_isinstance_of_an_object_that_pretends(x):
     pretends = Pretends(Method())
     return (
         x + 1,
@@ -290,8 +298,9 @@ def test_fromkeys_of_a_subclass(x):
     return x + 1, made, [type(one) for one in made]
 
 
+@whole
 @given(one)
-def test_whole__set_changed_while_iterated(x):
+def test_set_changed_while_iterated(x):
     def grows():
         found = {1, 2, 3}
         for item in found:
@@ -316,18 +325,21 @@ class NoContainer:
         return iter([1])
 
 
+@whole
 @given(one)
-def test_whole__in_what_is_no_container(x):
+def test_in_what_is_no_container(x):
     return x + 1, outcome(lambda: 1 in NoContainer()), outcome(lambda: 1 in Plain())
 
 
+@whole
 @given(one)
-def test_whole__unpacked_as_a_mapping(x):
+def test_unpacked_as_a_mapping(x):
     return x + 1, outcome(lambda: {**()}), outcome(lambda: {"a": 1, **Plain()})
 
 
+@whole
 @given(one)
-def test_whole__exhausted_iterators(x):
+def test_exhausted_iterators(x):
     iterators = iter([1]), iter((1,)), iter({1: 2}), (i for i in (1,)), iter(range(1)), iter({1})
     for iterator in iterators:
         list(iterator)
@@ -342,8 +354,9 @@ def delegated():
         toy.zeros([1])
 
 
+@whole
 @given(one)
-def test_whole__close_through_yield_from(x):
+def test_close_through_yield_from(x):
     def outer():
         yield from delegated()
 
@@ -367,21 +380,24 @@ class Declines:
         return "reflected"
 
 
+@whole
 @given(one)
-def test_whole__operands_of_one_type(x):
+def test_operands_of_one_type(x):
     return x + 1, outcome(lambda: Declines() & Declines()), outcome(lambda: Declines() & 3), 3 & Declines()
 
 
+@whole
 @given(one)
-def test_whole__errors_of_sequences(x):
+def test_errors_of_sequences(x):
     def adds(left, right):
         left += right
 
     return x + 1, outcome(adds, "", ()), outcome(adds, (), [1]), outcome(lambda: b"" + ())
 
 
+@whole
 @given(one)
-def test_whole__errors_of_bound_methods(x):
+def test_errors_of_bound_methods(x):
     return x + 1, outcome(lambda: Method().method.nothing)
 
 

@@ -1,15 +1,16 @@
 """What CPython's own tests found and older interpreters do not do: 3.8 never ends where contexts go round."""
 
 import toy
-from cases import given
+from cases import given, whole
 
 
 def one():
     return (toy.arange(2),)
 
 
+@whole
 @given(one)
-def test_whole__cycle_of_contexts(x):
+def test_cycle_of_contexts(x):
     try:
         try:
             raise TypeError(1)
@@ -39,8 +40,9 @@ class Closed(list):
     __slots__ = ()
 
 
+@whole
 @given(one)
-def test_whole__calls_of_aliases(x):
+def test_calls_of_aliases(x):
     alias = Table[int]
     made = alias(1, 2)
     made["key"] = 3

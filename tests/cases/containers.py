@@ -5,15 +5,16 @@ import sys
 import time
 
 import toy
-from cases import given
+from cases import given, whole
 
 
 def one():
     return (toy.arange(2, 2),)
 
 
+@whole
 @given(one)
-def test_whole__list_returned(x):
+def test_list_returned(x):
     out = [x, 1]
     out.append(x + 1)
     out.extend([2, 3])
@@ -23,8 +24,9 @@ def test_whole__list_returned(x):
     return out, out.pop(), [1, 2].index(2), [3].count(3), len(out)
 
 
+@whole
 @given(one)
-def test_whole__list_methods(x):
+def test_list_methods(x):
     a = [3, 1, 2]
     b = a.copy()
     b.sort()
@@ -37,8 +39,9 @@ def test_whole__list_methods(x):
     return x + 1, a, b, c, d, 3 in a, a is b, a == [3]
 
 
+@whole
 @given(one)
-def test_whole__aliases(x):
+def test_aliases(x):
     a = [x + 1]
     b = (a, a)
     c = {"a": a, "b": b}
@@ -46,8 +49,9 @@ def test_whole__aliases(x):
     return a, b, c, b[0] is a
 
 
+@whole
 @given(one)
-def test_whole__nested_list_changed(x):
+def test_nested_list_changed(x):
     grid = [[0, 0], [0, 0]]
     grid[1][0] = x + 1
     grid[0].append(5)
@@ -61,26 +65,30 @@ def test_list_containing_itself(x):
     return a
 
 
+@whole
 @given(one)
-def test_whole__tuples(x):
+def test_tuples(x):
     t = (1, x * 2, "a")
     return t[0], t[-1], t[1:], t + (5,), (1, 2) * 2, len(t), 1 in (1, 2), (1, 2) < (1, 3), (1, 2).index(2), t
 
 
+@whole
 @given(one)
-def test_whole__tuple_identity(x):
+def test_tuple_identity(x):
     t = (x + 1, 2)
     return t, t
 
 
+@whole
 @given(lambda: (toy.arange(2), (1, [2])))
-def test_whole__tuple_argument_returned(x, t):
+def test_tuple_argument_returned(x, t):
     t[1].append(3)
     return x + t[0], t, t[1]
 
 
+@whole
 @given(one)
-def test_whole__dict_built(x):
+def test_dict_built(x):
     d = {"a": x + 1, 2: "two", (1, 2): 3, None: 4, 2.5: 5}
     d["b"] = x * 2
     d.update({"c": 1}, e=2)
@@ -89,8 +97,9 @@ def test_whole__dict_built(x):
     return d, d.get("a"), d.get("zz"), d.get("zz", 7), d.pop("c"), len(d), "b" in d, list(d), 2 in d
 
 
+@whole
 @given(one)
-def test_whole__dict_methods(x):
+def test_dict_methods(x):
     d = dict(a=1, b=2)
     e = dict([("x", x + 1), ("y", 2)])
     f = {**d, **e, "a": 9}
@@ -152,8 +161,9 @@ def test_wrong_index_type(x):
     return y["a"]
 
 
+@whole
 @given(one)
-def test_whole__sets(x):
+def test_sets(x):
     s = {1, 2}
     s.add(3)
     s.discard(9)
@@ -165,54 +175,63 @@ def test_whole__sets(x):
     return x + 1, s, t, u, v, w, 1 in s, len(s), frozenset([1, 2]), {1} <= s, set()
 
 
+@whole
 @given(lambda: (toy.arange(2), {1, 2}))
-def test_whole__set_argument(x, s):
+def test_set_argument(x, s):
     s.add(5)
     s.discard(1)
     return x + len(s)
 
 
+@whole
 @given(lambda: (toy.arange(2), {3, 1, 2}))
-def test_whole__set_in_order(x, s):
+def test_set_in_order(x, s):
     return x + 1, sorted(s), sum(s), max(s)
 
 
+@whole
 @given(one)
-def test_whole__strings(x):
+def test_strings(x):
     s = "a,b"
     return x + 1, s.split(","), s.upper(), "-".join(["p", "q"]), s * 2, s[0], s[::-1], "a" in s, s.replace("a", "z"), len(s), s == "a,b", s < "b"
 
 
+@whole
 @given(lambda: (toy.arange(2), "abc"), lambda: (toy.arange(2), "xyz"))
-def test_whole__string_argument(x, s):
+def test_string_argument(x, s):
     return x + len(s), s.upper(), s + "!"
 
 
+@whole
 @given(one)
-def test_whole__bytes(x):
+def test_bytes(x):
     b = b"ab"
     return x + b[0], b + b"c", b.decode(), "é".encode("utf-8"), bytes([1, 2]), b"a" in b
 
 
+@whole
 @given(one)
-def test_whole__slices(x):
+def test_slices(x):
     s = slice(1, None)
     items = [1, 2, 3]
     return items[s], x[0:1], x[s], x[:, 1], x[1, 0], x[-1], items[-2:], s
 
 
+@whole
 @given(lambda: (toy.arange(4), slice(1, 3)))
-def test_whole__slice_argument(x, s):
+def test_slice_argument(x, s):
     return x[s] * 2
 
 
+@whole
 @given(lambda: (toy.arange(2), [toy.ones((2,)), toy.zeros((2,))]))
-def test_whole__tensors_in_a_list_argument(x, items):
+def test_tensors_in_a_list_argument(x, items):
     return x + items[0] * items[-1], toy.concat(items)
 
 
+@whole
 @given(lambda: (toy.arange(2), {"w": toy.ones((2,)), "deep": {"b": [toy.zeros((2,))]}}))
-def test_whole__tensors_in_nested_arguments(x, table):
+def test_tensors_in_nested_arguments(x, table):
     return {"out": x * table["w"] + table["deep"]["b"][0]}
 
 
@@ -221,8 +240,9 @@ def shared():
     return x, x, [x]
 
 
+@whole
 @given(shared)
-def test_whole__one_tensor_thrice(x, y, items):
+def test_one_tensor_thrice(x, y, items):
     return x is y, x is items[0], x + y + items[0]
 
 
@@ -231,51 +251,59 @@ def same_list():
     return toy.arange(2), a, a
 
 
+@whole
 @given(same_list)
-def test_whole__one_list_twice(x, a, b):
+def test_one_list_twice(x, a, b):
     a.append(2)
     return x + len(b), b, a is b
 
 
+@whole
 @given(same_list, lambda: (toy.arange(2), [1], [1]))
-def test_whole__one_list_twice_then_two_lists(x, a, b):
+def test_one_list_twice_then_two_lists(x, a, b):
     a.append(2)
     return x + len(b), b, a is b
 
 
+@whole
 @given(lambda: (toy.arange(2), [3, 1, 2]))
-def test_whole__list_argument_sorted(x, items):
+def test_list_argument_sorted(x, items):
     items.sort(key=lambda v: -v)
     return x + items[0]
 
 
+@whole
 @given(lambda: (toy.arange(2), [1, 2, 3]), lambda: (toy.arange(2), [1, 2]), lambda: (toy.arange(2), (1, 2)))
-def test_whole__length_that_changes(x, items):
+def test_length_that_changes(x, items):
     return x * len(items)
 
 
+@whole
 @given(lambda: (toy.arange(2), {"a": 1}), lambda: (toy.arange(2), {"a": 1, "b": 2}), lambda: (toy.arange(2), {}))
-def test_whole__key_that_may_be_missing(x, table):
+def test_key_that_may_be_missing(x, table):
     return x + 1 if "b" in table else x - len(table)
 
 
+@whole
 @given(lambda: (toy.arange(2), {"a": 1, "b": 2}))
-def test_whole__dict_argument_changed(x, table):
+def test_dict_argument_changed(x, table):
     table["c"] = x + 1
     table["a"] += 5
     del table["b"]
     return x * 2
 
 
+@whole
 @given(lambda: (toy.arange(2), {"a": 1, "b": 2}))
-def test_whole__dict_argument_reordered(x, table):
+def test_dict_argument_reordered(x, table):
     first = table.pop("a")
     table["a"] = first
     return x + 1, list(table)
 
 
+@whole
 @given(lambda: (toy.arange(2), [1, 2, 3, 4]))
-def test_whole__list_argument_changed(x, items):
+def test_list_argument_changed(x, items):
     items[0] = x + 1
     items.pop()
     del items[1]
@@ -284,20 +312,23 @@ def test_whole__list_argument_changed(x, items):
     return x
 
 
+@whole
 @given(lambda: (toy.arange(2), [[1], [2]]))
-def test_whole__nested_list_argument_changed(x, items):
+def test_nested_list_argument_changed(x, items):
     items[0].append(x * 2)
     items.append(items[1])
     return items
 
 
+@whole
 @given(one)
-def test_whole__constants_compared(x):
+def test_constants_compared(x):
     return x + 1, 1 == 1.0, "a" != "b", None is None, 3 > 2 > 1, not [], [] or "x", 1 and 2, [1] == [1], {} == {}, (1,) != [1]
 
 
+@whole
 @given(one)
-def test_whole__conversions(x):
+def test_conversions(x):
     return x + 1, int("7"), float("2.5"), str(12), bool([]), list("ab"), tuple([1]), set([1]), dict(a=1), int(2.9), complex(1, 2), abs(-3), round(2.567, 2), divmod(7, 2), hex(255), chr(65), pow(2, 5)
 
 
@@ -316,16 +347,18 @@ def test_namedtuple_argument(x, p):
     return x + p.a, p.b, p[1], p
 
 
+@whole
 @given(one)
-def test_whole__isinstance(x):
+def test_isinstance(x):
     return (
         isinstance(x, toy.Tensor), isinstance([], (list, tuple)), type(x) is toy.Tensor, isinstance(1, str),
         issubclass(bool, int), type([]) is list, type(x + 1) is toy.Tensor, x + 1,
     )
 
 
+@whole
 @given(one)
-def test_whole__augmented(x):
+def test_augmented(x):
     n = 1
     n += 2
     n *= 3
@@ -347,19 +380,22 @@ def test_whole__augmented(x):
     return x, n, items, alias, text, alias is items
 
 
+@whole
 @given(one)
-def test_whole__chained_comparison_of_known(x):
+def test_chained_comparison_of_known(x):
     n = x.ndim
     return x + 1 if 0 < n <= 2 else x - 1
 
 
+@whole
 @given(lambda: (toy.arange(3), 1e308), lambda: (toy.arange(3), float("nan")), lambda: (toy.arange(3), -0.0), lambda: (toy.arange(3), 0.0))
-def test_whole__floats(x, n):
+def test_floats(x, n):
     return x + 1, n, n * 10, -n, n == n, n in [n], [n] == [n]
 
 
+@whole
 @given(lambda: (toy.arange(3), True), lambda: (toy.arange(3), 1), lambda: (toy.arange(3), 1.0))
-def test_whole__true_is_not_one(x, n):
+def test_true_is_not_one(x, n):
     return x + 1, n, [n], {n: n}
 
 
@@ -387,15 +423,17 @@ def test_tensor_plus_string(x):
     return y + "a"
 
 
+@whole
 @given(one)
-def test_whole__starred_displays(x):
+def test_starred_displays(x):
     a = [1, 2]
     d = {"k": x + 1}
     return [*a, *a], (*a, 3), {*a, 5}, {**d, "m": 1}, [*range(2)], [*"ab"]
 
 
+@whole
 @given(one)
-def test_whole__is_of_values(x):
+def test_is_of_values(x):
     a = [1]
     return x + 1, a is a, a is not [1], None is not a, x is x, (x + 1) is x
 
@@ -423,8 +461,9 @@ class Hashed(set):
         return 3
 
 
+@whole
 @given(lambda: (toy.arange(2), {3}))
-def test_whole__sets_looked_for_in_sets(x, given_set):
+def test_sets_looked_for_in_sets(x, given_set):
     answers = []
     for sought in ({1, 2}, set(), given_set, frozenset([1]), [1], Named([2, 1]), Hashed([1, 2])):
         for items in (set(), {z + 1 for z in []}, {frozenset()}, {frozenset([1, 2]), 3}, frozenset([frozenset([1])])):
@@ -445,8 +484,9 @@ def test_whole__sets_looked_for_in_sets(x, given_set):
     return x + 1, answers
 
 
+@whole
 @given(lambda: (toy.arange(2), 1.0, {3, 1}))
-def test_whole__which_of_two_equal_elements_is_common(x, n, few):
+def test_which_of_two_equal_elements_is_common(x, n, few):
     found = [few & {n}, {n} & few, few & {n, 5, 6}, few.intersection([n, 5, 6]), frozenset(few).intersection((n,))]
     found += [{1, 2} & {n}, {1, 2} & {n, 5}, {1, 2} & {n, 5, 6}, {1, 2}.intersection([n, 5, 6]), {1, 2}.intersection({n: 0})]
     kept = set(few)
@@ -456,8 +496,9 @@ def test_whole__which_of_two_equal_elements_is_common(x, n, few):
     return x + 1, found, kept, views
 
 
+@whole
 @given(lambda: (toy.arange(2), {1: "a", 2.0: "b"}, True))
-def test_whole__which_of_two_equal_elements_of_a_view_is_common(x, d, one):
+def test_which_of_two_equal_elements_of_a_view_is_common(x, d, one):
     keys, items = d.keys(), d.items()
     others = [{1.0}, {1.0, 7}, {1.0, 7, 8}, [1.0, 7, 8], (one,), frozenset([1.0]), frozenset([1.0, 4]), frozenset([1.0, 4, 5]), {1.0: 0}]
     others += [{1.0: 0}.keys(), {1.0: 0, 4: 0}.keys(), {1.0: 0, 4: 0, 5: 0}.keys(), [], set(), frozenset(), {one: 0}.items()]
@@ -493,8 +534,9 @@ def test_elements_of_a_view_that_the_program_compares(x, one, two):
     return x + 1, found
 
 
+@whole
 @given(lambda: (toy.arange(2), Even(1)))
-def test_whole__elements_of_a_view_that_are_in_the_other(x, one):
+def test_elements_of_a_view_that_are_in_the_other(x, one):
     d = {one: 0, 4: 1}
     return x + 1, [d.keys() & {one}, {one} | d.keys(), d.keys() - {one}, d.keys() ^ {one}]
 

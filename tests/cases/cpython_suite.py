@@ -16,7 +16,7 @@ import types
 import warnings
 
 import toy
-from cases import given
+from cases import given, whole
 
 
 def one():
@@ -45,8 +45,9 @@ class Quiet(StopIteration):
         self.given = given
 
 
+@whole
 @given(one)
-def test_whole__values_that_nothing_was_told_of(x):
+def test_values_that_nothing_was_told_of(x):
     quiet, late = Quiet(1), StopIteration(1)
     late.args = (2,)
     return x + 1, quiet.value, late.value, late.args
@@ -105,8 +106,9 @@ def returns_when_closed():
         return 0
 
 
+@whole
 @given(one)
-def test_whole__what_a_closed_generator_returns(x):
+def test_what_a_closed_generator_returns(x):
     generator = returns_when_closed()
     next(generator)
     return x + 1, generator.close(), generator.close()
@@ -149,8 +151,9 @@ class HasOnlyWrites:
     attribute = OnlyWrites()
 
 
+@whole
 @given(one)
-def test_whole__descriptor_that_only_writes(x):
+def test_descriptor_that_only_writes(x):
     value = HasOnlyWrites()
     before = type(value.attribute).__name__
     value.attribute = 42
@@ -262,8 +265,9 @@ class Virtual:
 Base.register(Virtual)
 
 
+@whole
 @given(one)
-def test_whole__virtual_subclasses_do_not_go_first(x):
+def test_virtual_subclasses_do_not_go_first(x):
     left, right = Base(), Virtual()
     left.log = right.log = []
     return x + 1, left == right, left.log, issubclass(Virtual, Base)
@@ -273,8 +277,9 @@ class Number(int, enum.Enum):
     TWO = 2
 
 
+@whole
 @given(one)
-def test_whole__values_and_members(x):
+def test_values_and_members(x):
     two = Number.TWO
     return x + 1, 2 + 0j == two, 2.0 == two, 2.5 < two, 1.5 * two, 2.5 - two, two - 2.5, 2j != two
 
@@ -383,8 +388,9 @@ def test_lists_cleared_by_what_they_compare(x):
     return x + 1, left == right, counted.count(5), counted
 
 
+@whole
 @given(one)
-def test_whole__list_that_is_sorted(x):
+def test_list_that_is_sorted(x):
     items = [3, 1, 2]
     seen = []
 
@@ -461,8 +467,9 @@ def test_sums_of_texts(x):
     return x + 1, outcome(sum, [], ""), outcome(sum, [], b""), outcome(sum, ["a"], ""), sum([[1]], [])
 
 
+@whole
 @given(one)
-def test_whole__there_is_one_empty_tuple(x):
+def test_there_is_one_empty_tuple(x):
     empty, other = (), tuple([])
     return x + 1, empty is other
 
@@ -497,8 +504,9 @@ def test_list_that_grows_long(x):
     return x + 1, len(items), items[-1]
 
 
+@whole
 @given(one)
-def test_whole__what_is_left_behind_a_slice(x):
+def test_what_is_left_behind_a_slice(x):
     results = []
     for bounds in [(3,), (3, 3), (0, 6, 2), (1, 5, 3), (5, 3), (0, None, 4)]:
         numbers = iter(range(10))
@@ -575,8 +583,9 @@ class Items(list):
         return NotImplemented
 
 
+@whole
 @given(one)
-def test_whole__bases_see_through_their_subclasses(x):
+def test_bases_see_through_their_subclasses(x):
     return x + 1, Tally(a=1) == {"a": 1}, {"a": 1} == Tally(a=1), Items([1]) == [1], [0] + Items([1])
 
 

@@ -2,7 +2,7 @@
 
 import functools
 import toy
-from cases import given
+from cases import given, whole
 
 
 def one():
@@ -15,16 +15,18 @@ class Node:
         self.others = []
 
 
+@whole
 @given(one)
-def test_whole__a_list_in_itself(x):
+def test_a_list_in_itself(x):
     items = [1]
     items.append(items)
     items.append(x + 1)
     return items
 
 
+@whole
 @given(one)
-def test_whole__a_dict_in_itself(x):
+def test_a_dict_in_itself(x):
     table = {"a": 1, 2: x + 1}
     table["own"] = table
     table["list"] = [table, 3]
@@ -33,8 +35,9 @@ def test_whole__a_dict_in_itself(x):
     return table
 
 
+@whole
 @given(one)
-def test_whole__a_list_in_a_tuple_in_a_list(x):
+def test_a_list_in_a_tuple_in_a_list(x):
     items = []
     pair = (items, x + 1)
     items.append(pair)
@@ -42,8 +45,9 @@ def test_whole__a_list_in_a_tuple_in_a_list(x):
     return pair, items
 
 
+@whole
 @given(one)
-def test_whole__a_tuple_first(x):
+def test_a_tuple_first(x):
     items, table = [], {}
     pair = (table, items)
     table["pair"] = pair
@@ -51,8 +55,9 @@ def test_whole__a_tuple_first(x):
     return (x + 1, pair, pair[1][0][0] is pair)
 
 
+@whole
 @given(one)
-def test_whole__objects_that_hold_each_other(x):
+def test_objects_that_hold_each_other(x):
     first, second = Node(x + 1), Node(2)
     first.others.append(second)
     second.others += [first, first.others]
@@ -60,8 +65,9 @@ def test_whole__objects_that_hold_each_other(x):
     return first.others, second
 
 
+@whole
 @given(one)
-def test_whole__a_function_that_calls_itself(x):
+def test_a_function_that_calls_itself(x):
     def count(n):
         return n if n < 1 else count(n - 1) + 1
 
@@ -73,8 +79,9 @@ def is_own(function):
     return [cells[name].cell_contents is function for name in sorted(cells)]
 
 
+@whole
 @given(one)
-def test_whole__functions_that_call_each_other(x):
+def test_functions_that_call_each_other(x):
     def even(n):
         return True if n == 0 else odd(n - 1)
 
@@ -102,8 +109,9 @@ def test_the_functions_that_come_out_work(x):
     return y * 2, even(4), odd(4), is_own(even), is_own(odd)
 
 
+@whole
 @given(one)
-def test_whole__with_attributes(x):
+def test_with_attributes(x):
     def function():
         return function.own
 
@@ -112,8 +120,9 @@ def test_whole__with_attributes(x):
     return x + 1, function
 
 
+@whole
 @given(one, hit=False)
-def test_whole__a_cycle_is_put_into_what_is_there(x):
+def test_a_cycle_is_put_into_what_is_there(x):
     items = [x + 1]
     items.append({"items": items})
     KEPT.clear()
@@ -125,8 +134,9 @@ def test_whole__a_cycle_is_put_into_what_is_there(x):
 KEPT = []
 
 
+@whole
 @given(one)
-def test_whole__dispatch(x):
+def test_dispatch(x):
     @functools.singledispatch
     def kind(value):
         return "any"

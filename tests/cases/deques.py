@@ -4,7 +4,7 @@ import copy
 from collections import deque
 
 import toy
-from cases import given
+from cases import given, whole
 
 LAST = deque(maxlen=3)
 
@@ -29,14 +29,16 @@ def bounded():
     return toy.arange(2), deque([1, 2, 3], 3)
 
 
+@whole
 @given(one, bounded)
-def test_whole__questions(x, d):
+def test_questions(x, d):
     inside = d[0], d[-1], len(d), 2 in d, list(d), d.maxlen, d.count(2), d.index(3), bool(d)
     return x + sum(d), inside, list(reversed(d)), d == deque([1, 2, 3]), d < deque([2]), d + d, d * 2, d.copy(), d
 
 
+@whole
 @given(one, bounded)
-def test_whole__edits(x, d):
+def test_edits(x, d):
     popped = d.pop(), d.popleft()
     d.appendleft(0)
     d.extendleft([7, 8])
@@ -49,8 +51,9 @@ def test_whole__edits(x, d):
     return x + 1, popped, d
 
 
+@whole
 @given(one, bounded)
-def test_whole__items_in_the_places_of_others(x, d):
+def test_items_in_the_places_of_others(x, d):
     it = iter(d)
     first = next(it)
     d[1] = x + first
@@ -58,8 +61,9 @@ def test_whole__items_in_the_places_of_others(x, d):
     return x + 1, d, next(it)
 
 
+@whole
 @given(one, bounded)
-def test_whole__cleared(x, d):
+def test_cleared(x, d):
     d.clear()
     empty = not d
     d.append(1)
@@ -70,23 +74,26 @@ def found(deques=[deque([1], 2), deque([1, 2, 3])]):
     return toy.arange(2), deques.pop()
 
 
+@whole
 @given(found)
-def test_whole__appended_to_whatever_is_in_it(x, d):
+def test_appended_to_whatever_is_in_it(x, d):
     d.append(x + 1)
     d.extend([1, 2])
     d += (3,)
     return x + 2
 
 
+@whole
 @given(lambda: (toy.arange(2), Recorder()), lambda: (toy.arange(2), Recorder(2)))
-def test_whole__kept_by_an_object(x, recorder):
+def test_kept_by_an_object(x, recorder):
     y = x + 1
     recorder.seen.append(y)
     return y + len(recorder.seen), recorder.seen[-1]
 
 
+@whole
 @given(lambda: (toy.arange(2),), hit=False)
-def test_whole__of_the_module(x):
+def test_of_the_module(x):
     LAST.append(len(LAST))
     return x + sum(LAST)
 
@@ -164,8 +171,9 @@ log = []
 outside = Window([1, 2], maxlen=3)
 
 
+@whole
 @given(one)
-def test_whole__a_deque_of_a_class_of_its_own(x, _):
+def test_a_deque_of_a_class_of_its_own(x, _):
     c = Counted([1, 2], 2)
     c.append(x + 1)
     c.append(4)
@@ -196,7 +204,8 @@ def test_a_deque_is_made_again(x, _):
     return x + 1, w, w.maxlen, d, d.maxlen
 
 
+@whole
 @given(one)
-def test_whole__a_deque_from_outside_is_repeated(x, d):
+def test_a_deque_from_outside_is_repeated(x, d):
     d *= 2
     return x + 1, len(d)

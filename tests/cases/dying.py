@@ -4,7 +4,7 @@ import collections
 import weakref
 
 import toy
-from cases import given
+from cases import given, whole
 
 LOG = []
 
@@ -273,8 +273,9 @@ def outer(x, of):
         LOG.append("caught outside")
 
 
+@whole
 @given(one)
-def test_whole__generators_that_do_nothing_when_they_die(x):
+def test_generators_that_do_nothing_when_they_die(x):
     y = x
     for of in (caught, reraising, ending):
         generator = of(x)
@@ -289,8 +290,9 @@ def test_whole__generators_that_do_nothing_when_they_die(x):
     return y
 
 
+@whole
 @given(one)
-def test_whole__dies_with_the_frame(x):
+def test_dies_with_the_frame(x):
     LOG.append("begins")
     generator = steps(x)
     y = next(generator) + 1
@@ -298,16 +300,18 @@ def test_whole__dies_with_the_frame(x):
     return y
 
 
+@whole
 @given(one)
-def test_whole__dies_with_the_frame_in_a_list(x):
+def test_dies_with_the_frame_in_a_list(x):
     generators = [steps(x), caught(x)]
     y = next(generators[0]) + next(generators[1])
     LOG.append("behind")
     return y
 
 
+@whole
 @given(one)
-def test_whole__several_die_with_the_frame_in_their_order(x):
+def test_several_die_with_the_frame_in_their_order(x):
     def logged(name):
         try:
             yield name
@@ -319,8 +323,9 @@ def test_whole__several_die_with_the_frame_in_their_order(x):
     return x + 1
 
 
+@whole
 @given(one)
-def test_whole__several_die_with_the_frame_in_lists(x):
+def test_several_die_with_the_frame_in_lists(x):
     def logged(name):
         try:
             yield name
@@ -332,8 +337,9 @@ def test_whole__several_die_with_the_frame_in_lists(x):
     return x + 1
 
 
+@whole
 @given(one)
-def test_whole__dies_with_the_frame_that_it_logs_to(x):
+def test_dies_with_the_frame_that_it_logs_to(x):
     def logged():
         try:
             yield 1
@@ -347,8 +353,9 @@ def test_whole__dies_with_the_frame_that_it_logs_to(x):
     return x + 1, own
 
 
+@whole
 @given(one)
-def test_whole__dies_with_a_cell(x):
+def test_dies_with_a_cell(x):
     def of():
         return next(generator)
 
@@ -440,8 +447,9 @@ def delegating(inner):
     yield from inner
 
 
+@whole
 @given(one)
-def test_whole__the_inner_generator_is_not_begun_or_has_ended(x):
+def test_the_inner_generator_is_not_begun_or_has_ended(x):
     inner = iter([x, 2])
     generator = delegating(inner)
     y = next(generator) + 1
@@ -463,8 +471,9 @@ def fails_at_its_end(x):
         raise KeyError("end")
 
 
+@whole
 @given(one)
-def test_whole__close_closes_the_inner_generator_first(x):
+def test_close_closes_the_inner_generator_first(x):
     y = x
     for of in (returns_at_its_end, caught, steps, fails_at_its_end):
         generator = outer(x, of)
@@ -488,8 +497,9 @@ def says_no(x):
         yield "no"
 
 
+@whole
 @given(one)
-def test_whole__ignores_its_end(x):
+def test_ignores_its_end(x):
     generator = outer(x, says_no)
     return x + next(generator)
 
@@ -515,8 +525,9 @@ def says_what_and_logs(x):
             yield "no"
 
 
+@whole
 @given(one)
-def test_whole__ignores_its_end_while_it_handles_an_exception(x):
+def test_ignores_its_end_while_it_handles_an_exception(x):
     generator = outer(x, says_what)
     y = x + next(generator)
     return y, generator.throw(ValueError("a"))
@@ -589,8 +600,9 @@ def logged_at_its_end(name):
         LOG.append(name)
 
 
+@whole
 @given(one)
-def test_whole__what_is_shared_dies_with_the_frame(x):
+def test_what_is_shared_dies_with_the_frame(x):
     def begun(name):
         generator = logged_at_its_end(name)
         next(generator)
@@ -618,8 +630,9 @@ def test_an_object_that_holds_another_dies_with_the_frame(x):
     return x + 1
 
 
+@whole
 @given(one)
-def test_whole__returned_and_kept(x):
+def test_returned_and_kept(x):
     LOG.append(Dying("logged"))
     a = Dying("returned")
     return x + 1, a, a.name
@@ -732,8 +745,9 @@ def test_a_class_made_here(x):
     return x + 1
 
 
+@whole
 @given(one)
-def test_whole__in_a_class_statement(x):
+def test_in_a_class_statement(x):
     own = Dying("own")
 
     class Holder:

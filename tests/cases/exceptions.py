@@ -3,7 +3,7 @@
 import sys
 
 import toy
-from cases import given
+from cases import given, whole
 
 
 def one():
@@ -20,8 +20,9 @@ def fails(kind, text="text"):
     raise kind(text)
 
 
+@whole
 @given(one)
-def test_whole__caught(x):
+def test_caught(x):
     try:
         raise ValueError("bad")
     except ValueError:
@@ -29,8 +30,9 @@ def test_whole__caught(x):
     return x
 
 
+@whole
 @given(one)
-def test_whole__caught_by_name(x):
+def test_caught_by_name(x):
     try:
         fails(KeyError, "k")
     except (TypeError, KeyError) as error:
@@ -38,8 +40,9 @@ def test_whole__caught_by_name(x):
     return x
 
 
+@whole
 @given(one)
-def test_whole__caught_from_an_operation(x):
+def test_caught_from_an_operation(x):
     out = []
     for work in (lambda: 1 // 0, lambda: [][1], lambda: {}["k"], lambda: None.a, lambda: 1 + "a", lambda: int("z"), lambda: missing):  # noqa: F821
         try:
@@ -49,8 +52,9 @@ def test_whole__caught_from_an_operation(x):
     return x + 1, out
 
 
+@whole
 @given(one)
-def test_whole__finally(x):
+def test_finally(x):
     out = []
     try:
         x = x + 1
@@ -59,8 +63,9 @@ def test_whole__finally(x):
     return x, out
 
 
+@whole
 @given(one)
-def test_whole__finally_after_return(x):
+def test_finally_after_return(x):
     out = []
 
     def inner():
@@ -72,8 +77,9 @@ def test_whole__finally_after_return(x):
     return inner(), out
 
 
+@whole
 @given(one)
-def test_whole__else_and_finally(x):
+def test_else_and_finally(x):
     out = []
     for fail in (True, False):
         try:
@@ -88,8 +94,9 @@ def test_whole__else_and_finally(x):
     return x + 1, out
 
 
+@whole
 @given(one)
-def test_whole__nested(x):
+def test_nested(x):
     try:
         try:
             raise ValueError(1)
@@ -102,8 +109,9 @@ def test_whole__nested(x):
     return x
 
 
+@whole
 @given(one)
-def test_whole__reraised(x):
+def test_reraised(x):
     try:
         try:
             raise ValueError(1)
@@ -193,8 +201,9 @@ def test_raise_without_active(x):
     return y
 
 
+@whole
 @given(one)
-def test_whole__assert_that_holds(x):
+def test_assert_that_holds(x):
     assert x.ndim == 1, "one dimension"
     return x + 1
 
@@ -213,8 +222,9 @@ def test_assert_on_a_tensor(x):
     return y * 2
 
 
+@whole
 @given(one)
-def test_whole__loop_left_from_try(x):
+def test_loop_left_from_try(x):
     for i in range(3):
         try:
             if i == 1:
@@ -225,8 +235,9 @@ def test_whole__loop_left_from_try(x):
     return x
 
 
+@whole
 @given(one)
-def test_whole__continue_in_try(x):
+def test_continue_in_try(x):
     for i in range(3):
         try:
             if i == 1:
@@ -237,8 +248,9 @@ def test_whole__continue_in_try(x):
     return x
 
 
+@whole
 @given(one)
-def test_whole__return_from_finally(x):
+def test_return_from_finally(x):
     def inner():
         try:
             raise ValueError
@@ -248,8 +260,9 @@ def test_whole__return_from_finally(x):
     return inner()
 
 
+@whole
 @given(one)
-def test_whole__name_deleted_after_except(x):
+def test_name_deleted_after_except(x):
     error = "before"
     try:
         fails(ValueError)
@@ -282,8 +295,9 @@ class Manager:
         return self.swallow
 
 
+@whole
 @given(lambda: (toy.arange(2), Manager(True)))
-def test_whole__with_that_swallows(x, m):
+def test_with_that_swallows(x, m):
     with m:
         fails(ValueError)
     return x + 1
@@ -297,15 +311,17 @@ def test_with_that_lets_through(x, m):
     return y
 
 
+@whole
 @given(lambda: (toy.arange(2), Manager(False), Manager(False)))
-def test_whole__two_managers(x, a, b):
+def test_two_managers(x, a, b):
     with a, b as c:
         y = x + len(c.log)
     return y
 
 
+@whole
 @given(lambda: (toy.arange(2), Manager(False)))
-def test_whole__return_from_with(x, m):
+def test_return_from_with(x, m):
     with m:
         return x + 1
 
@@ -350,16 +366,18 @@ def test_tensor_in_an_exception(x):
     raise Custom(x + 1)
 
 
+@whole
 @given(lambda: (toy.arange(2),))
-def test_whole__tensor_in_a_caught_exception(x):
+def test_tensor_in_a_caught_exception(x):
     try:
         raise Custom(x + 1, b=x * 2)
     except Custom as error:
         return error.args[0] + error.b
 
 
+@whole
 @given(lambda: (toy.arange(2),))
-def test_whole__stop_iteration_of_next(x):
+def test_stop_iteration_of_next(x):
     it = iter([1])
     out = []
     while True:
@@ -385,8 +403,9 @@ def test_graph_error_in_a_handlers_reach(x):
     return z * 2, log
 
 
+@whole
 @given(one)
-def test_whole__graph_error_that_leaves(x, *rest, **named):
+def test_graph_error_that_leaves(x, *rest, **named):
     y = x * 2
     named["y"] = y
     z = toy.sqrt(y - 1) + len(rest)
@@ -512,8 +531,9 @@ def test_attributes_that_errors_may_lack(x):
     return y, read, more.characters_written, refusal(lambda: KeyError(1).missing)
 
 
+@whole
 @given(one)
-def test_whole__the_arguments_of_an_exception_are_one_tuple(x):
+def test_the_arguments_of_an_exception_are_one_tuple(x):
     found = []
     for work in (lambda: [][x.ndim], lambda: refuse(x.ndim)):
         try:
@@ -539,8 +559,9 @@ class Renamed(Exception):
         super().__init__("renamed", *args)
 
 
+@whole
 @given(one)
-def test_whole__the_tuple_that_an_exception_is_given_is_its_own(x):
+def test_the_tuple_that_an_exception_is_given_is_its_own(x):
     args = (x.ndim, "why")
     found = [kind(*args).args is args for kind in (ValueError, Failed, Renamed)]
     found += [ValueError(*[1, 2]).args, ValueError(0, *args).args, Renamed(*args).args, ValueError(*args, *args).args]
@@ -549,8 +570,9 @@ def test_whole__the_tuple_that_an_exception_is_given_is_its_own(x):
     return x + 1, found, error.args is args
 
 
+@whole
 @given(lambda: (toy.arange(2), (1, "why")))
-def test_whole__exceptions_that_leave_with_their_tuples(x, args):
+def test_exceptions_that_leave_with_their_tuples(x, args):
     read, written = Failed(3), ValueError()
     written.args = args
     return x + 1, args, ValueError(*args), written, read, read.args

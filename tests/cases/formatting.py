@@ -1,37 +1,42 @@
 """Strings made from values."""
 
 import toy
-from cases import given
+from cases import given, whole
 
 
 def one():
     return (toy.arange(2),)
 
 
+@whole
 @given(one)
-def test_whole__f_strings(x):
+def test_f_strings(x):
     n, s = 3, "s"
     return x + 1, f"{n} {s!r} {n:>4} {2.5:.2f} {n + 1} {{}} {s!s:^5} {n=}"
 
 
+@whole
 @given(one)
-def test_whole__nested_f_string(x):
+def test_nested_f_string(x):
     width = 6
     return x + 1, f"{'a':>{width}}"
 
 
+@whole
 @given(one)
-def test_whole__percent(x):
+def test_percent(x):
     return x + 1, "%d %s %5.1f" % (1, "a", 2.5), "%s" % 5, "%(k)s" % {"k": 1}
 
 
+@whole
 @given(one)
-def test_whole__format_method(x):
+def test_format_method(x):
     return x + 1, "{} {0}".replace("0", "") .format(1, 2), "{a} {b:>3}".format(a=1, b=2), format(255, "x")
 
 
+@whole
 @given(one)
-def test_whole__shape_in_a_string(x):
+def test_shape_in_a_string(x):
     return x + 1, f"{x.shape} {x.dtype}", str(x.shape), repr((1, "a"))
 
 
@@ -41,8 +46,9 @@ def test_tensor_in_a_string(x):
     return f"{y}"
 
 
+@whole
 @given(one)
-def test_whole__str_of_containers(x):
+def test_str_of_containers(x):
     return x + 1, str([1, "a", None]), repr({"k": (1,)}), str({1}), f"{[1, 2]}"
 
 
@@ -74,14 +80,16 @@ def test_wrong_percent(x):
     return y, "%d" % "a"
 
 
+@whole
 @given(one)
-def test_whole__string_methods(x):
+def test_string_methods(x):
     s = " Ab,c "
     return x + 1, s.strip(), s.lower(), s.startswith(" A"), s.find("b"), s.partition(","), "x".zfill(3), "a-b".title(), s.isalpha()
 
 
+@whole
 @given(one)
-def test_whole__join_of_generated(x):
+def test_join_of_generated(x):
     return x + 1, ",".join(str(i) for i in range(3)), "".join(["a"] * 3)
 
 

@@ -1,7 +1,7 @@
 """Generators and iterators made in the function."""
 
 import toy
-from cases import given
+from cases import given, whole
 
 
 def one():
@@ -34,30 +34,35 @@ def echo():
         received.append(value)
 
 
+@whole
 @given(one)
-def test_whole__loop_over_a_generator(x):
+def test_loop_over_a_generator(x):
     for i in count(3):
         x = x + i
     return x
 
 
+@whole
 @given(one)
-def test_whole__generator_of_tensors(x):
+def test_generator_of_tensors(x):
     return [v for v in scaled(x, 3)]
 
 
+@whole
 @given(one)
-def test_whole__yield_from(x):
+def test_yield_from(x):
     return list(delegating(x))
 
 
+@whole
 @given(one)
-def test_whole__generator_expression(x):
+def test_generator_expression(x):
     return sum(x * i for i in range(3)), tuple(i for i in (1, 2)), any(i > 1 for i in [1, 2])
 
 
+@whole
 @given(one)
-def test_whole__next_of_a_generator(x):
+def test_next_of_a_generator(x):
     g = count(3)
     return x + next(g), next(g), next(g), next(g, "end")
 
@@ -108,8 +113,9 @@ def test_iterator_returned(x):
     return it, y
 
 
+@whole
 @given(one)
-def test_whole__zip_returned(x):
+def test_zip_returned(x):
     return list(zip([x + 1, 2], "ab")), dict(zip("ab", [1, 2]))
 
 
@@ -133,8 +139,9 @@ class Countdown:
         return self.n
 
 
+@whole
 @given(lambda: (toy.arange(2), Countdown(3)))
-def test_whole__iterator_class(x, c):
+def test_iterator_class(x, c):
     for i in c:
         x = x + i
     return x
@@ -206,15 +213,17 @@ def test_stop_iteration_inside_a_generator(x):
     return [v for v in g()], y
 
 
+@whole
 @given(one)
-def test_whole__itertools(x):
+def test_itertools(x):
     import itertools
 
     return x + 1, list(itertools.chain([1], (2, 3))), list(itertools.islice([1, 2, 3, 4], 1, 3)), list(itertools.product([1, 2], "a")), list(itertools.repeat(5, 2))
 
 
+@whole
 @given(one)
-def test_whole__generator_with_effects_in_order(x):
+def test_generator_with_effects_in_order(x):
     log = []
 
     def g():
@@ -234,8 +243,9 @@ def stopping():
     raise StopIteration(4)
 
 
+@whole
 @given(one)
-def test_whole__context_of_a_stop_that_leaves_a_generator(x):
+def test_context_of_a_stop_that_leaves_a_generator(x):
     said = []
     try:
         list(stopping())
@@ -294,8 +304,9 @@ def outcome(call):
         return type(error).__name__, str(error)
 
 
+@whole
 @given(one)
-def test_whole__the_result_of_an_iterator_of_the_programs(x):
+def test_the_result_of_an_iterator_of_the_programs(x):
     inner = Countdown(3)
     outer = delegating(inner)
     sent = [next(outer), outer.send("sent"), outer.send(None), outcome(lambda: outer.send("fail"))]

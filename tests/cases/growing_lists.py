@@ -1,7 +1,7 @@
 """Lists that were there before the trace and grow in it: how long they are is not assumed until somebody asks."""
 
 import toy
-from cases import given
+from cases import given, whole
 
 
 def one():
@@ -12,15 +12,17 @@ def some():
     return toy.full((1,), 2.0), [1, 2.5, "three", toy.full((1,), 4.0)]
 
 
+@whole
 @given(one, some)
-def test_whole__append(x, out):
+def test_append(x, out):
     out.append(x + 1)
     out.append(2)
     return x
 
 
+@whole
 @given(one, some)
-def test_whole__extend_and_add(x, out):
+def test_extend_and_add(x, out):
     out.extend([x + 1, 2])
     out.extend(n for n in range(3))
     out += [x * 3]
@@ -28,8 +30,9 @@ def test_whole__extend_and_add(x, out):
     return x, out
 
 
+@whole
 @given(one, some)
-def test_whole__then_asked(x, out):
+def test_then_asked(x, out):
     out.append(x + 1)
     n = len(out)
     out.append(n)
@@ -48,16 +51,18 @@ def test_then_looked_into(x, out):
     return x, first, [item for item in out], out[1:], out.index("behind")
 
 
+@whole
 @given(one, some)
-def test_whole__itself(x, out):
+def test_itself(x, out):
     out.append(x + 1)
     out.extend(out)
     out += out
     return x, len(out)
 
 
+@whole
 @given(some)
-def test_whole__items_of_the_list(x, out):
+def test_items_of_the_list(x, out):
     y = out[-1] + x
     out.append(y)
     z = out[-2] * 2
@@ -66,8 +71,9 @@ def test_whole__items_of_the_list(x, out):
     return y, same, out[-5], out[-6]
 
 
+@whole
 @given(some)
-def test_whole__past_the_end(x, out):
+def test_past_the_end(x, out):
     out.append(x + 1)
     try:
         return out[-6]
@@ -75,23 +81,26 @@ def test_whole__past_the_end(x, out):
         return x * 2, str(error), out[-5]
 
 
+@whole
 @given(one, some)
-def test_whole__printed(x, out):
+def test_printed(x, out):
     out.append(1)
     print(len(out), bool(out), out == [1])
     out.append(x + 1)
     return out
 
 
+@whole
 @given(one, some)
-def test_whole__empty_then_not(x, out):
+def test_empty_then_not(x, out):
     before = bool(out), not out, len(out)
     out.append(x + 1)
     return before, bool(out), not out, len(out)
 
 
+@whole
 @given(one, some)
-def test_whole__two_names(x, out):
+def test_two_names(x, out):
     other = out
     holder = [out]
     out.append(x + 1)
@@ -114,8 +123,9 @@ class Stack(list):
         self.added = getattr(self, "added", 0) + 1
 
 
+@whole
 @given(lambda: (toy.full((1,), 2.0), Stack([1])))
-def test_whole__of_a_subclass(x, stack):
+def test_of_a_subclass(x, stack):
     stack.append(x + 1)
     stack.extend([3])
     return x, len(stack), stack.added, stack[-1]

@@ -5,7 +5,7 @@ import re
 import sys
 
 import toy
-from cases import given
+from cases import given, whole
 
 
 def one():
@@ -661,8 +661,9 @@ def test_raised_again_while_a_caller_handles_an_exception(x):
         return x + 1, first, second, second is error
 
 
+@whole
 @given(lambda: (toy.arange(2),))
-def test_whole__nothing_is_handled(x):
+def test_nothing_is_handled(x):
     before = sys.exc_info()
     try:
         raise

@@ -10,7 +10,7 @@ import tempfile
 import types
 
 import toy
-from cases import given
+from cases import given, whole
 
 
 def without(*names):
@@ -22,15 +22,17 @@ def without(*names):
     return make
 
 
+@whole
 @given(without("colorsys"), without())
-def test_whole__a_module_of_the_standard_library(x):
+def test_a_module_of_the_standard_library(x):
     import colorsys
 
     return x + 1, colorsys.rgb_to_hsv(1, 0, 0), "colorsys" in sys.modules
 
 
+@whole
 @given(without("wsgiref", "wsgiref.util"), without())
-def test_whole__a_module_of_a_package(x):
+def test_a_module_of_a_package(x):
     from wsgiref import util
     import wsgiref.util as same
 
@@ -50,6 +52,20 @@ def test_the_program_looks_whether_it_is_loaded(x):
     import colorsys
 
     return x + 1, before, "colorsys" in sys.modules, colorsys.hsv_to_rgb(0, 0, 1)
+
+
+def whether_the_last_call_loaded():
+    return toy.arange(2), sys.modules.pop("colorsys", None) is not None
+
+
+importlib.import_module("colorsys")
+
+
+@given(*[whether_the_last_call_loaded] * 4)
+def test_a_module_of_which_nothing_is_asked(x, was_loaded):
+    import colorsys
+
+    return x + 1, was_loaded
 
 
 SEEN = []

@@ -1,7 +1,7 @@
 """`__dict__` of objects as what is looked at, iterated and written while the attributes change."""
 
 import toy
-from cases import given
+from cases import given, whole
 
 
 class Holder:
@@ -25,8 +25,9 @@ def outcome(work):
         return type(error).__name__, str(error)
 
 
+@whole
 @given(one)
-def test_whole__items_while_attributes_are_written(x, o):
+def test_items_while_attributes_are_written(x, o):
     seen = []
     for name, value in o.__dict__.items():
         seen.append((name, value))
@@ -35,8 +36,9 @@ def test_whole__items_while_attributes_are_written(x, o):
     return x + 1, seen, vars(o)
 
 
+@whole
 @given(one)
-def test_whole__values_of_a_new_object_while_they_are_written(x, _):
+def test_values_of_a_new_object_while_they_are_written(x, _):
     o = Holder()
     o.a, o.b = 1, 2
     values = vars(o).values()
@@ -48,16 +50,18 @@ def test_whole__values_of_a_new_object_while_they_are_written(x, _):
     return x + 1, before, seen, list(values), o.b in values
 
 
+@whole
 @given(one)
-def test_whole__views_are_alive(x, o):
+def test_views_are_alive(x, o):
     keys, items = o.__dict__.keys(), o.__dict__.items()
     o.d = 4
     del o.a
     return x + 1, list(keys), list(items), len(keys), "d" in keys, ("a", 1) in items, keys & {"b", "z"}
 
 
+@whole
 @given(one)
-def test_whole__an_attribute_deleted_and_written_anew_comes_last(x, o):
+def test_an_attribute_deleted_and_written_anew_comes_last(x, o):
     del o.a
     o.d = 4
     o.a = 5
@@ -81,8 +85,9 @@ def test_attributes_added_and_deleted_while_iterated(x, o):
     return x + 1, outcome(adds), outcome(deletes), vars(o)
 
 
+@whole
 @given(one)
-def test_whole__methods_of_the_dict(x, o):
+def test_methods_of_the_dict(x, o):
     attributes = o.__dict__
     popped = attributes.pop("a")
     attributes.update(e=5, b=20)
@@ -95,8 +100,9 @@ def test_whole__methods_of_the_dict(x, o):
     return x + 1, copied, last, attributes, attributes == {"z": 1}, {**attributes}, dict(attributes), set(attributes)
 
 
+@whole
 @given(one)
-def test_whole__questions_to_the_dict(x, o):
+def test_questions_to_the_dict(x, o):
     attributes = o.__dict__
     o.n = 0
     texts = repr(attributes), len(attributes), bool(attributes), sorted(attributes), list(reversed(list(attributes)))
@@ -129,8 +135,9 @@ def test_an_iteration_of_a_new_object_that_goes_on_behind_breaks(x, _):
     return x + 2, vars(o)
 
 
+@whole
 @given(one)
-def test_whole__one_dict_copied_into_another(x, o):
+def test_one_dict_copied_into_another(x, o):
     other = Holder()
     other.__dict__.update(o.__dict__)
     other.a = 10
@@ -152,8 +159,9 @@ def test_a_new_dict_of_attributes(x, o):
     return x + o.z, old, o.__dict__, vars(o) is old
 
 
+@whole
 @given(one)
-def test_whole__kept_from_before_a_write(x, o):
+def test_kept_from_before_a_write(x, o):
     attributes = o.__dict__
     o.a = 7
     return x + o.a, attributes, attributes is o.__dict__
@@ -182,8 +190,9 @@ class LoggedList(list):
     log = []
 
 
+@whole
 @given(lambda: (toy.arange(2),))
-def test_whole__a_property_is_not_set_again_when_an_object_is_made(x):
+def test_a_property_is_not_set_again_when_an_object_is_made(x):
     made = Logged(), LoggedError(1), LoggedList([1])
     for place, one in enumerate(made):
         one.v = place

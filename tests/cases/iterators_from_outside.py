@@ -3,7 +3,7 @@
 import collections
 
 import toy
-from cases import given
+from cases import given, whole
 
 
 def one():
@@ -625,8 +625,9 @@ def pairs():
     return toy.arange(2), enumerate(zip([1, 2, 3], "abc")), iter({"k": 1, "l": 2}.items())
 
 
+@whole
 @given(pairs)
-def test_whole__a_tuple_that_is_made_is_one_object(x, numbered, items):
+def test_a_tuple_that_is_made_is_one_object(x, numbered, items):
     made = next(numbered)
     found = [(pair, n) for n, pair in numbered for _ in range(2)]
     return made, [made, made[1]], found, [(item, item) for item in items], x + 1

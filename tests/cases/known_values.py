@@ -6,7 +6,7 @@ import types
 import typing
 
 import toy
-from cases import changed, given
+from cases import changed, given, whole
 
 
 def one():
@@ -16,8 +16,9 @@ def one():
 V = typing.TypeVar("V")
 
 
+@whole
 @given(one)
-def test_whole__generators_of_random_numbers(x):
+def test_generators_of_random_numbers(x):
     first, second = random.Random(3), random.Random(3)
     values = [first.random() for _ in range(3)] + [second.gauss(0, 1)]
     first.seed(7)

@@ -1,7 +1,7 @@
 """Loops whose rounds differ in more than numbers: after some translations the rest of a round is left to CPython."""
 
 import toy
-from cases import given
+from cases import given, left
 
 
 class Quiet:
@@ -16,8 +16,9 @@ def one():
     return (toy.full((1,), 2.0),)
 
 
+@left
 @given(one)
-def test_left__a_tensor_that_grows(x):
+def test_a_tensor_that_grows(x):
     y = x
     for n in range(20):
         y = toy.concat([y, x * n])
@@ -28,8 +29,9 @@ def test_left__a_tensor_that_grows(x):
     return x, y
 
 
+@left
 @given(one)
-def test_left__in_a_while(x):
+def test_in_a_while(x):
     y, n = x, 0
     while n < 20:
         n += 1
@@ -43,8 +45,9 @@ def test_left__in_a_while(x):
     return x, y, n
 
 
+@left
 @given(one)
-def test_left__left_by_break(x):
+def test_left_by_break(x):
     y = x
     for n in range(100):
         y = toy.concat([y, x * n])
@@ -59,8 +62,9 @@ def test_left__left_by_break(x):
     return x * 2, y * 2, z
 
 
+@left
 @given(one)
-def test_left__left_by_return(x):
+def test_left_by_return(x):
     y = x
     while True:
         y = toy.concat([y, x])
@@ -72,8 +76,9 @@ def test_left__left_by_return(x):
             x = x + 1
 
 
+@left
 @given(one)
-def test_left__left_by_an_exception(x):
+def test_left_by_an_exception(x):
     y, log = x, []
     try:
         for n in range(100):
@@ -87,8 +92,9 @@ def test_left__left_by_an_exception(x):
     return x, y * 2, log
 
 
+@left
 @given(one)
-def test_left__blocks(x):
+def test_blocks(x):
     y, log = x, []
     for n in range(20):
         try:
@@ -109,8 +115,9 @@ def test_left__blocks(x):
     return x, y, log
 
 
+@left
 @given(one)
-def test_left__inside_of_blocks(x):
+def test_inside_of_blocks(x):
     y, log = x, []
     with Quiet():
         try:
@@ -125,8 +132,9 @@ def test_left__inside_of_blocks(x):
     return x * 2, y, log, toy.is_grad_enabled()
 
 
+@left
 @given(one)
-def test_left__cells(x):
+def test_cells(x):
     total, functions = 0, []
 
     def add(n):
@@ -228,8 +236,9 @@ def test_variables_that_a_later_handler_has(x):
     return x, y, found
 
 
+@left
 @given(one)
-def test_left__comprehensions(x):
+def test_comprehensions(x):
     y, k = x, 7
     for n in range(20):
         y = toy.concat([y, x * n])
@@ -244,8 +253,9 @@ def tensor_and_list():
     return toy.full((1,), 2.0), []
 
 
+@left
 @given(tensor_and_list)
-def test_left__behind_two_variables_of_a_comprehension(x, numbers):
+def test_behind_two_variables_of_a_comprehension(x, numbers):
     log, n = [], 20
     while n:
         n -= 1
@@ -255,8 +265,9 @@ def test_left__behind_two_variables_of_a_comprehension(x, numbers):
     return x, log
 
 
+@left
 @given(one)
-def test_left__a_loop_in_a_loop(x):
+def test_a_loop_in_a_loop(x):
     y, log = x, []
     for n in range(4):
         for k in range(5):
@@ -272,8 +283,9 @@ def test_left__a_loop_in_a_loop(x):
     return x, y, log
 
 
+@left
 @given(one)
-def test_left__in_a_call(x):
+def test_in_a_call(x):
     def grow(x):
         y = x
         for n in range(20):
@@ -286,8 +298,9 @@ def test_left__in_a_call(x):
     return y + 1, y * 2
 
 
+@left
 @given(one)
-def test_left__an_item_in_the_middle_of_an_expression(x):
+def test_an_item_in_the_middle_of_an_expression(x):
     y, log = x, []
     for n in range(20):
         y = toy.concat([y, x * n])
@@ -296,8 +309,9 @@ def test_left__an_item_in_the_middle_of_an_expression(x):
     return x, y, log
 
 
+@left
 @given(one)
-def test_left__in_a_comprehension_that_is_an_argument(x):
+def test_in_a_comprehension_that_is_an_argument(x):
     y, log = x, []
     for n in range(30):
         log.append([float(toy.concat([y, x * k]).sum()) for k in range(n % 4)])
@@ -305,8 +319,9 @@ def test_left__in_a_comprehension_that_is_an_argument(x):
     return x, y, log
 
 
+@left
 @given(lambda: (toy.full((1,), 2.0), 20), lambda: (toy.full((2,), 2.0), 20), lambda: (toy.full((1,), 2.0), 30))
-def test_left__called_with_something_else(x, rounds):
+def test_called_with_something_else(x, rounds):
     y = x
     for n in range(rounds):
         y = toy.concat([y, x * n])

@@ -17,7 +17,7 @@ import weakref
 from unittest import mock
 
 import toy
-from cases import given
+from cases import given, whole
 
 
 class Index:
@@ -51,8 +51,9 @@ def outcome(work):
         return type(error).__name__, str(error)
 
 
+@whole
 @given(one)
-def test_whole__operators_of_views_give_sets(x):
+def test_operators_of_views_give_sets(x):
     table = {"a": 1, "b": 2}
     keys, items = table.keys(), table.items()
     found = keys & frozenset("bc"), frozenset("bc") & keys, keys | frozenset("c"), frozenset("c") - keys
@@ -490,8 +491,9 @@ def test_children_of_loggers(x):
     return x + 1, a is logging.getLogger("zz.a"), a.parent is root, b.name, b.parent is root
 
 
+@whole
 @given(one)
-def test_whole__methods_that_write_to_their_arguments(x):
+def test_methods_that_write_to_their_arguments(x):
     text, numbers, source = bytearray(3), array.array("B"), io.BytesIO(b"abcdef")
     count = source.readinto(text)
     numbers.fromfile(source, 2)

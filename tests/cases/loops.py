@@ -1,43 +1,48 @@
 """Loops: unrolled over what is known while tracing."""
 
 import toy
-from cases import given
+from cases import given, whole
 
 
 def one():
     return (toy.arange(2, 2),)
 
 
+@whole
 @given(one)
-def test_whole__range(x):
+def test_range(x):
     for i in range(3):
         x = x * 2 + i
     return x
 
 
+@whole
 @given(lambda: (toy.arange(2), 3), lambda: (toy.arange(2), 1), lambda: (toy.arange(2), 3))
-def test_whole__range_of_an_argument(x, n):
+def test_range_of_an_argument(x, n):
     for i in range(n):
         x = x + i
     return x
 
 
+@whole
 @given(one)
-def test_whole__range_steps(x):
+def test_range_steps(x):
     for i in range(5, 0, -2):
         x = x * i
     return x, list(range(1, 10, 4)), len(range(7)), range(3)[1]
 
 
+@whole
 @given(lambda: (toy.arange(2), [1, 2, 3]))
-def test_whole__list_argument(x, items):
+def test_list_argument(x, items):
     for item in items:
         x = x + item
     return x
 
 
+@whole
 @given(lambda: (toy.arange(2), {"a": 1, "b": 2.5}))
-def test_whole__dict_argument(x, table):
+def test_dict_argument(x, table):
     for key in table:
         x = x * table[key]
     for key, value in table.items():
@@ -45,16 +50,18 @@ def test_whole__dict_argument(x, table):
     return x, [k for k in table.keys()], [v for v in table.values()]
 
 
+@whole
 @given(one)
-def test_whole__enumerate_and_zip(x):
+def test_enumerate_and_zip(x):
     out = []
     for i, (a, b) in enumerate(zip([1, 2], (3, 4)), 5):
         out.append(x * a + b + i)
     return out
 
 
+@whole
 @given(one)
-def test_whole__while(x):
+def test_while(x):
     i = 0
     while i < 4:
         x = x + i
@@ -62,8 +69,9 @@ def test_whole__while(x):
     return x, i
 
 
+@whole
 @given(one)
-def test_whole__break_and_continue(x):
+def test_break_and_continue(x):
     for i in range(10):
         if i == 1:
             continue
@@ -73,8 +81,9 @@ def test_whole__break_and_continue(x):
     return x, i
 
 
+@whole
 @given(one)
-def test_whole__else_of_a_loop(x):
+def test_else_of_a_loop(x):
     for i in range(2):
         x = x + 1
     else:
@@ -86,8 +95,9 @@ def test_whole__else_of_a_loop(x):
     return x
 
 
+@whole
 @given(one)
-def test_whole__else_skipped(x):
+def test_else_skipped(x):
     for i in range(3):
         if i == 1:
             break
@@ -96,8 +106,9 @@ def test_whole__else_skipped(x):
     return x + i
 
 
+@whole
 @given(one)
-def test_whole__nested_loops(x):
+def test_nested_loops(x):
     total = x
     for i in range(2):
         for j in range(3):
@@ -107,31 +118,35 @@ def test_whole__nested_loops(x):
     return total
 
 
+@whole
 @given(one)
-def test_whole__over_a_tensor(x):
+def test_over_a_tensor(x):
     rows = []
     for row in x:
         rows.append(row * 2)
     return rows
 
 
+@whole
 @given(one)
-def test_whole__over_a_string(x):
+def test_over_a_string(x):
     for letter in "abc":
         x = x + ord(letter)
     return x
 
 
+@whole
 @given(one)
-def test_whole__reversed_and_sorted(x):
+def test_reversed_and_sorted(x):
     out = []
     for i in reversed([1, 2, 3]):
         out.append(x + i)
     return out, sorted([3, 1, 2]), sorted("bca", reverse=True)
 
 
+@whole
 @given(one)
-def test_whole__iterator_by_hand(x):
+def test_iterator_by_hand(x):
     it = iter([1, 2, 3])
     a = next(it)
     rest = [v for v in it]
@@ -164,8 +179,9 @@ def test_break_in_a_loop(x):
     return x * 2
 
 
+@whole
 @given(one)
-def test_whole__unpacking(x):
+def test_unpacking(x):
     a, (b, *c), d = x, (1, 2, 3), 4
     *e, f = [x, 5, 6]
     g, *h = "xyz"
@@ -200,19 +216,22 @@ def test_unpacking_star_too_few(x):
     return a
 
 
+@whole
 @given(one)
-def test_whole__unpacking_a_tensor(x):
+def test_unpacking_a_tensor(x):
     a, b = x
     return b - a
 
 
+@whole
 @given(one)
-def test_whole__any_all_sum(x):
+def test_any_all_sum(x):
     return x + sum([1, 2, 3]), any([0, 1]), all([1, 0]), sum([x, x * 2], x), min(3, 1, 2), max([4, 9]), max("ab", key=ord)
 
 
+@whole
 @given(lambda: (toy.arange(2), [1, 2, 3]))
-def test_whole__list_grows_while_looped_over(x, items):
+def test_list_grows_while_looped_over(x, items):
     for item in items:
         x = x + item
         if len(items) < 6:
@@ -228,8 +247,9 @@ def test_dict_grows_while_looped_over(x, table):
     return y
 
 
+@whole
 @given(lambda: (toy.arange(2),))
-def test_whole__loop_variable_after_an_empty_loop(x):
+def test_loop_variable_after_an_empty_loop(x):
     i = "before"
     for i in []:
         pass

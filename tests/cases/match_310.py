@@ -3,7 +3,7 @@
 import itertools
 
 import toy
-from cases import given
+from cases import given, whole
 
 
 class Point:
@@ -40,33 +40,39 @@ def one():
     return (toy.arange(2),)
 
 
+@whole
 @given(one)
-def test_whole__numbers(x):
+def test_numbers(x):
     return x + 1, kind(0), kind(1), kind(-5), kind(7.5), kind(True)
 
 
+@whole
 @given(one)
-def test_whole__sequences(x):
+def test_sequences(x):
     return kind([x + 1, 2]), kind((1, 2, 3)), kind([]), kind("ab"), kind([4])
 
 
+@whole
 @given(one)
-def test_whole__mappings(x):
+def test_mappings(x):
     return kind({"k": x + 1, "z": 2}), kind({}), kind({"q": 1})
 
 
+@whole
 @given(lambda: (toy.arange(2), Point(1, 2), Point(3, 4)))
-def test_whole__classes(x, p, q):
+def test_classes(x, p, q):
     return x + 1, kind(p), kind(q), kind(None)
 
 
+@whole
 @given(one)
-def test_whole__made_instances(x):
+def test_made_instances(x):
     return kind(Point(1, x + 1))
 
 
+@whole
 @given(one)
-def test_whole__tensor_as_subject(x):
+def test_tensor_as_subject(x):
     match x:
         case toy.Tensor():
             return x + 1
@@ -74,8 +80,9 @@ def test_whole__tensor_as_subject(x):
             return x - 1
 
 
+@whole
 @given(lambda: (toy.arange(2), {"k": 1, "z": 2}), lambda: (toy.arange(2), {"k": 3}), lambda: (toy.arange(2), [1, 2]))
-def test_whole__argument(x, value):
+def test_argument(x, value):
     return x + 1, kind(value)
 
 
@@ -84,8 +91,9 @@ class Twice:
     a = 1
 
 
+@whole
 @given(one)
-def test_whole__pattern_with_one_attribute_twice(x):
+def test_pattern_with_one_attribute_twice(x):
     try:
         match Twice():
             case Twice(first, second):
@@ -116,8 +124,9 @@ class Lacking:
         raise AttributeError("refuses")
 
 
+@whole
 @given(lambda: (toy.arange(2), Lacking()))
-def test_whole__an_attribute_that_is_not_there_is_no_match(x, value):
+def test_an_attribute_that_is_not_there_is_no_match(x, value):
     match value:
         case Lacking(missing=found):
             return found, x
@@ -127,8 +136,9 @@ def test_whole__an_attribute_that_is_not_there_is_no_match(x, value):
             return found, x + 1
 
 
+@whole
 @given(lambda: (toy.arange(2), 5), lambda: (toy.arange(2), int))
-def test_whole__a_class_pattern_of_what_is_no_class(x, wrong):
+def test_a_class_pattern_of_what_is_no_class(x, wrong):
     try:
         match x:
             case wrong():

@@ -5,7 +5,7 @@ import math
 import operator
 
 import toy
-from cases import given
+from cases import given, whole
 
 
 def one():
@@ -139,8 +139,9 @@ def test_numbers_in_bytes(x, digits, letters, view):
     return x + 1, found
 
 
+@whole
 @given(lambda: (toy.arange(2), collections.OrderedDict(a=1)))
-def test_whole__iterators_over_ordered_dicts(x, d):
+def test_iterators_over_ordered_dicts(x, d):
     made = collections.OrderedDict(b=2)
     iterators = [iter(d), iter(made.items()), reversed(made), iter(d.values()), iter({}), reversed({"a": 1})]
     return x + 1, [type(iterator).__name__ for iterator in iterators]

@@ -1,6 +1,6 @@
 """Graph breaks in functions that were followed: all levels are gone on with together.
 
-A case named `test_two__...` must become two graphs around one break.
+A case marked `@two` becomes two graphs around one break.
 """
 
 import contextlib
@@ -8,7 +8,7 @@ import functools
 import types
 
 import toy
-from cases import given
+from cases import given, two
 
 
 def one():
@@ -38,20 +38,23 @@ def level5(*args, **kwargs):
     return level4(*args, **kwargs)
 
 
+@two
 @given(one)
-def test_two__one_call_deep(x):
+def test_one_call_deep(x):
     y = leaf(x - 1)
     return y + x
 
 
+@two
 @given(one)
-def test_two__two_calls_deep(x):
+def test_two_calls_deep(x):
     y = x - 1
     return y + level2(y) * y
 
 
+@two
 @given(one)
-def test_two__five_calls_deep(x):
+def test_five_calls_deep(x):
     return level5(x, scale=3) + x
 
 
@@ -86,8 +89,9 @@ class Derived(Block):
         return leaf(x) + 1
 
 
+@two
 @given(lambda: (toy.arange(2), Derived(2, Block(3, Derived(4)))), hit=False)
-def test_two__methods(x, block):
+def test_methods(x, block):
     y = block(x)
     return y + 1, block.calls
 
@@ -97,8 +101,9 @@ def test_class_and_static_methods(x):
     return Derived.of(x) + Derived.plain(x)
 
 
+@two
 @given(lambda: (toy.arange(2), functools.partial(level4, scale=5)))
-def test_two__partial(x, function):
+def test_partial(x, function):
     return function(x) + 1
 
 
@@ -116,13 +121,15 @@ def decorated(x, y=1):
     return leaf(x) + y
 
 
+@two
 @given(one)
-def test_two__decorators(x):
+def test_decorators(x):
     return decorated(x, y=3) * 2
 
 
+@two
 @given(one)
-def test_two__closure(x):
+def test_closure(x):
     total = x + 1
 
     def inner(y):
@@ -137,8 +144,9 @@ def test_two__closure(x):
     return z, total, inner
 
 
+@two
 @given(one)
-def test_two__closure_of_the_callee(x):
+def test_closure_of_the_callee(x):
     def outer(y):
         count = 1
 
@@ -155,8 +163,9 @@ def test_two__closure_of_the_callee(x):
     return z + bump(), bump
 
 
+@two
 @given(one)
-def test_two__closure_that_calls_itself(x):
+def test_closure_that_calls_itself(x):
     def outer(y):
         def down(z, n):
             return leaf(z) if n == 0 else down(z + 1, n - 1)
@@ -172,8 +181,9 @@ def descend(x, n):
     return descend(x + n, n - 1) * 2
 
 
+@two
 @given(one)
-def test_two__recursion(x):
+def test_recursion(x):
     return descend(x, 4)
 
 
@@ -393,8 +403,9 @@ class Manager:
         return self.swallows
 
 
+@two
 @given(lambda: (toy.arange(2), Manager()), hit=False)
-def test_two__with_around_the_call(x, manager):
+def test_with_around_the_call(x, manager):
     with manager as m:
         y = level2(x) + len(m.log)
     return y * 2
@@ -408,8 +419,9 @@ def test_with_around_a_call_that_raises(x, manager):
     return y * 2
 
 
+@two
 @given(one)
-def test_two__try_around_the_call(x):
+def test_try_around_the_call(x):
     try:
         y = level2(x)
     except ValueError:
@@ -527,18 +539,21 @@ def star(x, *args, k=1, **kwargs):
     return x + len(args) + k + len(kwargs)
 
 
+@two
 @given(one)
-def test_two__stars(x):
+def test_stars(x):
     return star(x + 1, 2, 3, k=4, z=5) * 2
 
 
+@two
 @given(one)
-def test_two__in_a_half_evaluated_call(x):
+def test_in_a_half_evaluated_call(x):
     return toy.add(x + 1, toy.add(leaf(x), x.clone().add(x)), alpha=2)
 
 
+@two
 @given(one)
-def test_two__in_a_half_evaluated_method_call(x):
+def test_in_a_half_evaluated_method_call(x):
     return (x + 1).add(level2(x))
 
 
@@ -587,8 +602,9 @@ def mutates(items, x):
     return items
 
 
+@two
 @given(lambda: (toy.arange(2), []), hit=False)
-def test_two__writes_around_the_break(x, items):
+def test_writes_around_the_break(x, items):
     items.append(x)
     same = mutates(items, x)
     same.append(x * 2)
@@ -731,8 +747,9 @@ def test_a_callee_leaves_a_with_by_an_exception_that_is_not_caught(x, log):
 BLOCKS = types.SimpleNamespace(Block=Block, leaf=leaf)
 
 
+@two
 @given(one)
-def test_two__class_of_callables_made_with_what_breaks(x):
+def test_class_of_callables_made_with_what_breaks(x):
     y = x - 1
     block = BLOCKS.Block(leaf(y))
     return block.weight + y, block.calls

@@ -1,12 +1,12 @@
 """Graph breaks in functions that C code calls several times: as the key of `sorted`, `min` and `max`, and by `reduce`.
 
-A case named `test_pieces__...` must become one graph for each stretch between two breaks.
+A case marked `@pieces` becomes one graph for each stretch between two breaks.
 """
 
 import functools
 
 import toy
-from cases import given
+from cases import given, pieces
 
 
 def one():
@@ -23,15 +23,17 @@ def broken(x, y):
     return z - y * 3
 
 
+@pieces
 @given(several)
-def test_pieces__reduce(a, b, c):
+def test_reduce(a, b, c):
     x = a + 1
     y = functools.reduce(broken, [a, b, c, x])
     return y * 2
 
 
+@pieces
 @given(several)
-def test_pieces__reduce_with_a_start(a, b, c):
+def test_reduce_with_a_start(a, b, c):
     return functools.reduce(lambda x, y: broken(x, y) + 1, (a, b), c) * a
 
 
@@ -52,8 +54,9 @@ def test_reduce_of_many(x):
     return functools.reduce(lambda y, n: broken(y, x) * 0.5 + n, range(100), x)
 
 
+@pieces
 @given(one)
-def test_pieces__reduce_in_a_callee(x):
+def test_reduce_in_a_callee(x):
     def total(items):
         y = functools.reduce(broken, items)
         return y + 1

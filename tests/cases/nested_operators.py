@@ -1,10 +1,10 @@
 """Graph breaks in functions that an instruction calls without being a call: properties, operators, `__init__`, `__enter__`.
 
-A case named `test_two__...` must become two graphs around one break.
+A case marked `@two` becomes two graphs around one break.
 """
 
 import toy
-from cases import given
+from cases import given, two
 
 
 def one():
@@ -99,45 +99,52 @@ class Right:
         return "greater"
 
 
+@two
 @given(one)
-def test_two__property(x):
+def test_property(x):
     return Box(x * 3).value + x
 
 
+@two
 @given(one)
-def test_two__property_in_half_an_expression(x):
+def test_property_in_half_an_expression(x):
     b = Box(x * 3)
     return [x + 1, b.value, x + 2]
 
 
+@two
 @given(one)
-def test_two__property_that_is_called(x):
+def test_property_that_is_called(x):
     b = Box(x * 3)
     return x + b.method(2)
 
 
+@two
 @given(one)
-def test_two__property_set(x):
+def test_property_set(x):
     b = Box(x * 3)
     b.value = x + 5
     return b.x + x
 
 
+@two
 @given(one)
-def test_two__property_deleted(x):
+def test_property_deleted(x):
     b = Box(x * 3)
     del b.value
     return b.x + x
 
 
+@two
 @given(one)
-def test_two__getattr(x):
+def test_getattr(x):
     b = Dynamic(x * 3)
     return b.missing + x
 
 
+@two
 @given(one)
-def test_two__getattr_that_is_called(x):
+def test_getattr_that_is_called(x):
     return getattr(Box(x * 3), "value") + x
 
 
@@ -171,8 +178,9 @@ class MadeSo(metaclass=Made):
     pass
 
 
+@two
 @given(one)
-def test_two__call_of_a_metaclass(x):
+def test_call_of_a_metaclass(x):
     return MadeSo(x * 3).x + x
 
 
@@ -182,40 +190,46 @@ def test_property_beside_getattr(x):
     return b.value + x
 
 
+@two
 @given(one)
-def test_two__getitem(x):
+def test_getitem(x):
     b = Box(x * 3)
     return b[4] + x
 
 
+@two
 @given(one)
-def test_two__setitem(x):
+def test_setitem(x):
     b = Box(x * 3)
     b[4] = x + 1
     return b.x + x
 
 
+@two
 @given(one)
-def test_two__delitem(x):
+def test_delitem(x):
     b = Box(x * 3)
     del b[4]
     return b.x + x
 
 
+@two
 @given(one)
-def test_two__call(x):
+def test_call(x):
     b = Box(x * 3)
     return b(4) + x
 
 
+@two
 @given(one)
-def test_two__add(x):
+def test_add(x):
     b = Box(x * 3)
     return (b + 4) * x
 
 
+@two
 @given(one)
-def test_two__rsub(x):
+def test_rsub(x):
     b = Box(x * 3)
     return (4 - b) * x
 
@@ -227,8 +241,9 @@ def test_inplace(x):
     return b.x + c.x + x, b is c
 
 
+@two
 @given(one)
-def test_two__imul(x):
+def test_imul(x):
     b = Box(x * 3)
     b *= 2
     return b.x + x
@@ -308,14 +323,16 @@ def test_iadd_of_a_list_of_a_derived_class(x):
     return items[0] + items[-1], len(items)
 
 
+@two
 @given(one)
-def test_two__neg(x):
+def test_neg(x):
     b = Box(x * 3)
     return -b + x
 
 
+@two
 @given(one)
-def test_two__less(x):
+def test_less(x):
     b = Box(x * 3)
     y = b < 4
     return y + x
@@ -402,20 +419,23 @@ class Own:
         self.x = broken(x) * self.n
 
 
+@two
 @given(one)
-def test_two__init(x):
+def test_init(x):
     m = Made(x * 3)
     return m.x + m.y * x
 
 
+@two
 @given(logged)
-def test_two__init_that_shares_itself(x, log):
+def test_init_that_shares_itself(x, log):
     m = Made(x * 3, log)
     return m, log[0] is m, m.y * x
 
 
+@two
 @given(one)
-def test_two__init_of_a_base(x):
+def test_init_of_a_base(x):
     m = Derived(x * 3)
     return m.x + m.z * x
 
@@ -491,13 +511,15 @@ class Described:
         self.x = x
 
 
+@two
 @given(one)
-def test_two__descriptor(x):
+def test_descriptor(x):
     return Described(x * 3).d + x
 
 
+@two
 @given(one)
-def test_two__descriptor_set(x):
+def test_descriptor_set(x):
     o = Described(x * 3)
     o.d = x - 1
     return o.x + x
@@ -515,8 +537,9 @@ class Deep:
         return self.first + key
 
 
+@two
 @given(one)
-def test_two__levels_of_properties_and_operators(x):
+def test_levels_of_properties_and_operators(x):
     return -Deep(x * 3)[2] + x
 
 

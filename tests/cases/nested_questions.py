@@ -1,10 +1,10 @@
 """Graph breaks in special methods whose answers C code checks, and in what an iterator asks for its items.
 
-A case named `test_two__...` must become two graphs around one break.
+A case marked `@two` becomes two graphs around one break.
 """
 
 import toy
-from cases import given
+from cases import given, two
 
 
 def one():
@@ -102,83 +102,95 @@ class Iterator(Box):
         return y
 
 
+@two
 @given(one)
-def test_two__if(x):
+def test_if(x):
     b = Truth(x * 3, True)
     if b:
         return b.x + x
     return b.x - x
 
 
+@two
 @given(one)
-def test_two__if_not(x):
+def test_if_not(x):
     b = Truth(x * 3, False)
     if b:
         return b.x + x
     return b.x - x
 
 
+@two
 @given(one)
-def test_two__while(x):
+def test_while(x):
     b = Truth(x * 3, False)
     while b:
         b.x = b.x * 2
     return b.x - x
 
 
+@two
 @given(one)
-def test_two__not(x):
+def test_not(x):
     b = Truth(x * 3, True)
     return [not b, b.x + x]
 
 
+@two
 @given(one)
-def test_two__and(x):
+def test_and(x):
     b = Truth(x * 3, False)
     c = b and x
     return [c is b, b.x + x]
 
 
+@two
 @given(one)
-def test_two__or(x):
+def test_or(x):
     b = Truth(x * 3, False)
     return [x + 1, b or x * 5, b.x + x]
 
 
+@two
 @given(one)
-def test_two__and_that_goes_on(x):
+def test_and_that_goes_on(x):
     b = Truth(x * 3, True)
     return [b and x * 5, b.x + x]
 
 
+@two
 @given(one)
-def test_two__conditional(x):
+def test_conditional(x):
     b = Truth(x * 3, True)
     return [x + 1, x * 2 if b else x * 3, b.x + x]
 
 
+@two
 @given(one)
-def test_two__bool(x):
+def test_bool(x):
     b = Truth(x * 3, True)
     return [bool(b), b.x + x]
 
 
+@two
 @given(one)
-def test_two__truth_by_length(x):
+def test_truth_by_length(x):
     b = Sized(x * 3, 2)
     if not b:
         return b.x - x
     return b.x + x
 
 
+@two
 @given(one)
-def test_two__no_truth_by_length(x):
+def test_no_truth_by_length(x):
     b = Sized(x * 3, 0)
     return [not b, b.x + x]
 
 
+@two
 @given(one)
-def test_two__bool_by_length(x):
+def test_bool_by_length(x):
     b = Sized(x * 3, 2)
     return [bool(b), b.x + x]
 
@@ -193,14 +205,16 @@ def test_no_truth(x):
         return [str(error), b.x * 2]
 
 
+@two
 @given(one)
-def test_two__len(x):
+def test_len(x):
     b = Sized(x * 3, 2)
     return [len(b), b.x + x]
 
 
+@two
 @given(one)
-def test_two__len_of_a_bool(x):
+def test_len_of_a_bool(x):
     b = Sized(x * 3, True)
     return [len(b), b.x + x]
 
@@ -221,36 +235,41 @@ def test_no_length(x):
     return [texts, x * 2]
 
 
+@two
 @given(one)
-def test_two__in(x):
+def test_in(x):
     b = Container(x * 3, 5)
     return [x in b, b.x + x]
 
 
+@two
 @given(one)
-def test_two__not_in(x):
+def test_not_in(x):
     b = Container(x * 3, "")
     return [3 not in b, b.x + x]
 
 
+@two
 @given(one)
-def test_two__if_in(x):
+def test_if_in(x):
     b = Container(x * 3, [1])
     if x in b:
         return b.x + x
     return b.x - x
 
 
+@two
 @given(one)
-def test_two__if_compared(x):
+def test_if_compared(x):
     b = Compared(x * 3, True)
     if b < 1:
         return b.x + x, b.asked
     return b.x - x, b.asked
 
 
+@two
 @given(one)
-def test_two__while_compared(x):
+def test_while_compared(x):
     b = Compared(x * 3, False)
     while b < 1:
         b.x = b.x * 2
@@ -263,22 +282,25 @@ def test_in_what_answers_with_a_tensor(x):
     return [1 in b, b.x + x]
 
 
+@two
 @given(one)
-def test_two__iter(x):
+def test_iter(x):
     b = Iterable(x * 3, Iterator(x, 0))
     return [[y + 1 for y in b], b.x + x]
 
 
+@two
 @given(one)
-def test_two__for(x):
+def test_for(x):
     b = Iterable(x * 3, Iterator(x, 0))
     for y in b:
         x = x + y
     return [x, b.x + x]
 
 
+@two
 @given(one)
-def test_two__iter_called(x):
+def test_iter_called(x):
     b = Iterable(x * 3, Iterator(x, 0))
     return [list(iter(b)), b.x + x]
 
@@ -293,38 +315,44 @@ def test_no_iterator(x):
         return [str(error), b.x + x]
 
 
+@two
 @given(one)
-def test_two__str(x):
+def test_str(x):
     b = Text(x * 3, "text")
     return [str(b), b.x + x]
 
 
+@two
 @given(one)
-def test_two__repr(x):
+def test_repr(x):
     b = Represented(x * 3, "text")
     return [repr(b), b.x + x]
 
 
+@two
 @given(one)
-def test_two__str_by_repr(x):
+def test_str_by_repr(x):
     b = Represented(x * 3, "text")
     return [str(b), b.x + x]
 
 
+@two
 @given(one)
-def test_two__formatted(x):
+def test_formatted(x):
     b = Formatted(x * 3, "text")
     return [f"a {b:>3}", b.x + x]
 
 
+@two
 @given(one)
-def test_two__formatted_by_str(x):
+def test_formatted_by_str(x):
     b = Text(x * 3, "text")
     return [f"a {b} c", b.x + x]
 
 
+@two
 @given(one)
-def test_two__formatted_by_repr(x):
+def test_formatted_by_repr(x):
     b = Represented(x * 3, "text")
     return [f"a {b}", format(x.ndim), b.x + x]
 
@@ -379,16 +407,18 @@ def test_next_item(x):
     return total
 
 
+@two
 @given(one)
-def test_two__last_item(x):
+def test_last_item(x):
     total = x
     for y in Iterator(x * 3, 3):
         total = total + y
     return total
 
 
+@two
 @given(one)
-def test_two__end_of_a_loop(x):
+def test_end_of_a_loop(x):
     total = x
     for y in Iterator(x * 3, 4):
         total = total + y
@@ -397,8 +427,9 @@ def test_two__end_of_a_loop(x):
     return total + 1
 
 
+@two
 @given(logged)
-def test_two__end_of_a_loop_in_a_handler(x, log):
+def test_end_of_a_loop_in_a_handler(x, log):
     total = x
     try:
         for y in Iterator(x * 3, 4):
@@ -410,13 +441,15 @@ def test_two__end_of_a_loop_in_a_handler(x, log):
     return total + 1
 
 
+@two
 @given(one)
-def test_two__comprehension(x):
+def test_comprehension(x):
     return [[y + 1 for y in Iterator(x * 3, 3)], x + 1]
 
 
+@two
 @given(one)
-def test_two__next(x):
+def test_next(x):
     b = Iterator(x * 3, 1)
     return [next(b), next(b), x + 1]
 
@@ -501,8 +534,9 @@ class Ending(Box):
         raise StopIteration(3)
 
 
+@two
 @given(one)
-def test_two__end_raised_deeper(x):
+def test_end_raised_deeper(x):
     b = Ending(x)
     for _ in b:
         x = x * 100
@@ -520,8 +554,9 @@ def test_item_of_map(x):
     return x
 
 
+@two
 @given(one)
-def test_two__next_of_map(x):
+def test_next_of_map(x):
     return [x + 1, next(map(check, [x * 3])), x + 2]
 
 
@@ -538,8 +573,9 @@ def stopping(y):
     raise StopIteration
 
 
+@two
 @given(one)
-def test_two__map_that_stops(x):
+def test_map_that_stops(x):
     y = x * 2
     for z in map(stopping, [y, y]):
         y = y + z
@@ -568,8 +604,9 @@ def truth_five_deep(x, n):
     return b.x * 3
 
 
+@two
 @given(one)
-def test_two__five_calls_deep(x):
+def test_five_calls_deep(x):
     return truth_five_deep(x * 3, 4) * 2
 
 

@@ -10,7 +10,7 @@ import types
 import warnings
 
 import toy
-from cases import given
+from cases import given, whole
 
 
 def one():
@@ -46,8 +46,9 @@ def test_an_error_handler_that_reads_what_the_trace_wrote(x):
     return x + 1, "é".encode("ascii", "sot-cases-question")
 
 
+@whole
 @given(one)
-def test_whole__codecs_and_handlers_of_c_code(x):
+def test_codecs_and_handlers_of_c_code(x):
     texts = ["aé".encode("ascii", handler) for handler in ("ignore", "replace", "backslashreplace", "xmlcharrefreplace")]
     return x + 1, texts, b"\xff".decode("utf-8", "surrogateescape"), "é".encode("cp1252"), "a".encode("utf-16-le")
 
@@ -190,8 +191,9 @@ class Decorated:
 ARRAY = ndarray(5)
 
 
+@whole
 @given(one)
-def test_whole__classes_named_like_those_of_c_code(x):
+def test_classes_named_like_those_of_c_code(x):
     return x + 1, (ARRAY + 2).value, (ndarray(1) + 1).value, Decorated().got
 
 

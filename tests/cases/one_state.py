@@ -4,7 +4,7 @@ import sys
 import types
 
 import toy
-from cases import given
+from cases import given, whole
 
 
 def one():
@@ -200,8 +200,9 @@ class Guarded:
         super().__delattr__(name)
 
 
+@whole
 @given(lambda: (toy.arange(2), Guarded()))
-def test_whole__writes_through_a_hook_are_made_once(x, thing):
+def test_writes_through_a_hook_are_made_once(x, thing):
     thing.v = 3
     thing.w = 1
     thing.v = thing.v + 1

@@ -9,7 +9,7 @@ import traceback
 import warnings
 
 import toy
-from cases import given
+from cases import given, whole
 
 OUT = io.StringIO()
 ITEMS = []
@@ -32,24 +32,27 @@ def one():
     return (toy.arange(2),)
 
 
+@whole
 @given(one)
-def test_whole__print(x):
+def test_print(x):
     print("before", x.shape, 3, sep=", ", end="!\n", flush=True)
     y = x + 1
     print("after")
     return y * 2
 
 
+@whole
 @given(one)
-def test_whole__print_to_a_file(x):
+def test_print_to_a_file(x):
     print("one", file=OUT)
     print("two", file=None)
     print("three", file=sys.stdout)
     return x + 1
 
 
+@whole
 @given(one)
-def test_whole__what_is_printed_is_what_was(x):
+def test_what_is_printed_is_what_was(x):
     items = [1]
     print(items)
     items.append(2)
@@ -57,8 +60,9 @@ def test_whole__what_is_printed_is_what_was(x):
     return x + len(items)
 
 
+@whole
 @given(one, hit=False)
-def test_whole__in_order_with_writes(x):
+def test_in_order_with_writes(x):
     global SCALE
     print("a", SCALE)
     SCALE += 1
@@ -109,8 +113,9 @@ def _report(value):
     return value
 
 
+@whole
 @given(one)
-def test_whole__print_in_a_called_function(x):
+def test_print_in_a_called_function(x):
     return x * _report(3)
 
 
@@ -123,8 +128,9 @@ def test_print_where_it_raises_later(x):
     return y
 
 
+@whole
 @given(one)
-def test_whole__logger(x):
+def test_logger(x):
     LOGGER.debug("hidden %s", 1)
     LOGGER.info("shape %s of %d", x.shape, x.ndim)
     y = x + 1
@@ -135,8 +141,9 @@ def test_whole__logger(x):
     return y * 2
 
 
+@whole
 @given(one)
-def test_whole__log_is_what_was(x):
+def test_log_is_what_was(x):
     items, table = [1, 2], {"a": 3}
     LOGGER.info("items %s of %r", items, (items, x.ndim))
     LOGGER.info("a is %(a)d", table)
@@ -158,14 +165,16 @@ def _log(value):
     return value
 
 
+@whole
 @given(one)
-def test_whole__logger_in_a_called_function(x):
+def test_logger_in_a_called_function(x):
     y = x * _log(3)
     return y + 1
 
 
+@whole
 @given(one)
-def test_whole__log_is_in_order_with_print(x):
+def test_log_is_in_order_with_print(x):
     print("a", file=OUT)
     LOGGER.info("b")
     print("c", file=OUT)
@@ -194,8 +203,9 @@ def _fails(value):
     raise ValueError("bad", value)
 
 
+@whole
 @given(one)
-def test_whole__logger_with_a_traceback(x):
+def test_logger_with_a_traceback(x):
     y = x + 1
     for value in range(2):
         try:
@@ -211,8 +221,9 @@ def test_whole__logger_with_a_traceback(x):
     return y
 
 
+@whole
 @given(one)
-def test_whole__logger_with_a_chain(x):
+def test_logger_with_a_chain(x):
     try:
         try:
             _fails(1)
@@ -278,8 +289,9 @@ def test_a_logger_of_the_program(x):
     return y
 
 
+@whole
 @given(one)
-def test_whole__warning(x):
+def test_warning(x):
     warnings.warn("old")
     y = x + 1
     warnings.warn("older", FutureWarning)
@@ -292,8 +304,9 @@ def _old(x):
     return x * 2
 
 
+@whole
 @given(one)
-def test_whole__warning_in_a_called_function(x):
+def test_warning_in_a_called_function(x):
     y = _old(x)
     return y + 1
 
@@ -425,8 +438,9 @@ def test_warning_for_the_caller_of_the_function(x):
     return y * 2
 
 
+@whole
 @given(one)
-def test_whole__warning_for_the_caller_of_the_function(x):
+def test_warning_for_the_caller_of_the_function_in_one(x):
     warnings.warn("for another", stacklevel=2)
     return x + 1
 

@@ -4,7 +4,7 @@ import bisect
 import operator
 
 import toy
-from cases import given
+from cases import given, whole
 
 
 def one():
@@ -105,8 +105,9 @@ def test_generator_dropped_inside_a_delegated_try(x):
     return x + 1
 
 
+@whole
 @given(one, hit=False)
-def test_whole__generator_dropped_outside_of_a_try(x):
+def test_generator_dropped_outside_of_a_try(x):
     generator = delegating(3)
     next(generator)
     return x + 1, list(logged(2)), LOG

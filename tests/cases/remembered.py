@@ -11,7 +11,7 @@ import types
 import weakref
 
 import toy
-from cases import changed, given
+from cases import changed, given, whole
 
 
 def one():
@@ -72,8 +72,9 @@ class SlottedAndNot(Slotted):
     pass
 
 
+@whole
 @given(one)
-def test_whole__reference_to_a_local(x):
+def test_reference_to_a_local(x):
     node = Node(x)
     reference = weakref.ref(node)
     return reference().value + 1, reference() is node, weakref.ref(node) is reference
@@ -177,8 +178,9 @@ def test_generic_function_left(x):
     return x + 1, before, made(2), made("a"), sorted(ty.__name__ for ty in made.registry)
 
 
+@whole
 @given(one)
-def test_whole__cached_tensors(x):
+def test_cached_tensors(x):
     @functools.lru_cache(maxsize=None)
     def scaled(k):
         return x * k
@@ -205,8 +207,9 @@ def test_cached_function_that_drops(x):
     return x + square(1) + square(2) + square(3) + square(1), square.cache_info()[:2]
 
 
+@whole
 @given(one)
-def test_whole__cached_function_cleared(x):
+def test_cached_function_cleared(x):
     @functools.lru_cache()
     def square(n, k=0):
         return n * n + k
@@ -283,13 +286,15 @@ class Table:
 table = Table()
 
 
+@whole
 @given(one)
-def test_whole__cached_method_of_an_object_from_outside(x):
+def test_cached_method_of_an_object_from_outside(x):
     return x + table.row(2)[1] + table.row(3, step=2)[2], table.row.__name__
 
 
+@whole
 @given(one)
-def test_whole__context_variable_set_and_reset(x):
+def test_context_variable_set_and_reset(x):
     token = level.set(5)
     inner = bare.set("b")
     found = level.get(), bare.get(), level.get(9)
@@ -402,8 +407,9 @@ def test_tees_of_an_iterator_that_asks_them(x):
         return x + 2, type(error).__name__
 
 
+@whole
 @given(one)
-def test_whole__copies(x):
+def test_copies(x):
     s, t = Slotted(), SlottedAndNot()
     s.a, t.b, t.c = [x], [2], 3
     p = Pair([1], x)
@@ -440,8 +446,9 @@ def test_copies_of_derived(x):
     return x + 1, copy.deepcopy(o), copy.copy(w), copy.deepcopy(w), copy.copy(o).extra
 
 
+@whole
 @given(one)
-def test_whole__proxies_joined(x):
+def test_proxies_joined(x):
     m = types.MappingProxyType({"a": 1})
     return x + 1, m | {"b": 2} if hasattr(m, "__or__") else None, {"a": 5} | m if hasattr(m, "__or__") else None
 
@@ -476,8 +483,9 @@ class Named:
         return self.name + key
 
 
+@whole
 @given(one)
-def test_whole__texts_by_name(x):
+def test_texts_by_name(x):
     a = Named("a")
     return x + 1, "%(k)s %(k)r %(n)03d %(n)s %%" % {"k": a, "n": 5}, "%(q)s" % a, "%s" % a, "%(long name)-8s|" % {"long name": a}
 
@@ -493,8 +501,9 @@ def test_texts_that_misfit(x):
     return x + 1, found
 
 
+@whole
 @given(one)
-def test_whole__views_of_bytes(x):
+def test_views_of_bytes(x):
     m = memoryview(b"abcdef")
     n = m[1:4]
     return x + len(n), n.tolist(), bytes(n), n.nbytes, m[0], m.readonly, n.format, n.tobytes(), list(n), m == b"abcdef"

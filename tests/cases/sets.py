@@ -5,7 +5,7 @@ import dataclasses
 import random
 
 import toy
-from cases import NANS, given
+from cases import NANS, given, whole
 
 
 def made_of(*items, without=()):
@@ -107,8 +107,9 @@ def test_objects_with_hashes_of_their_own(x):
     return x + len(s), sorted(node.name for node in s), [node.cost for node in sorted(s, key=lambda node: node.cost)]
 
 
+@whole
 @given(lambda: (toy.arange(2),))
-def test_whole__objects_sorted(x):
+def test_objects_sorted(x):
     s = {made_of, Named("b"), Named("a")}
     return x + 1, [one.name for one in sorted(s - {made_of}, key=lambda one: one.name)]
 
@@ -131,8 +132,9 @@ def test_frozensets_from_outside(x, f):
     return x + 1, list(f | {32}), list(f), f - {8}, list(f ^ {8, 40})
 
 
+@whole
 @given(lambda: (toy.arange(2),))
-def test_whole__errors(x):
+def test_errors(x):
     out = []
     for call in (
         lambda: {1}.union(3),
@@ -156,8 +158,9 @@ def broken(s):
     raise ValueError("half")
 
 
+@whole
 @given(lambda: (toy.arange(2),))
-def test_whole__half_an_update(x):
+def test_half_an_update(x):
     s = {1, 9}
     try:
         s.update([17], broken(s))
@@ -183,8 +186,9 @@ def test_elements_that_the_program_compares(x):
     return x + 1, out, popped.row, len(s | t), {(place.row, place.column) for place in s & t}, sorted(p.row for p in s - t), s, t
 
 
+@whole
 @given(lambda: (toy.arange(2),))
-def test_whole__elements_that_differ_for_the_program(x):
+def test_elements_that_differ_for_the_program(x):
     s, t = {Place(8), Place(0), Place(16)}, {Place(24), Place(5)}
     both = s | t
     s |= {Place(40)}

@@ -1,7 +1,7 @@
 """A module has globals named like builtins, which the functions of another module mean."""
 
 import toy
-from cases import given
+from cases import given, two
 
 
 def len(items):
@@ -31,15 +31,17 @@ def measure_behind(t, items):
 measure, measure_behind = OTHER["measure"], OTHER["measure_behind"]
 
 
+@two
 @given(one)
-def test_two__builtin_on_the_stack_of_another_module(x):
+def test_builtin_on_the_stack_of_another_module(x):
     y = x + 1
     n = measure(y, [1, 2])
     return y * n, n
 
 
+@two
 @given(one)
-def test_two__builtin_of_another_module_behind_a_break(x):
+def test_builtin_of_another_module_behind_a_break(x):
     y = x + 1
     n = measure_behind(y, [1, 2]) + len([])
     return y * n, n

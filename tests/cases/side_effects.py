@@ -3,7 +3,7 @@
 import abc
 
 import toy
-from cases import given
+from cases import given, whole
 
 COUNT = 0
 ITEMS = []
@@ -23,28 +23,32 @@ def one():
     return (toy.arange(2),)
 
 
+@whole
 @given(one, hit=False)
-def test_whole__global_written(x):
+def test_global_written(x):
     global COUNT
     COUNT += 1
     return x + COUNT
 
 
+@whole
 @given(one, hit=False)
-def test_whole__global_list_appended(x):
+def test_global_list_appended(x):
     ITEMS.append(len(ITEMS))
     return x + len(ITEMS)
 
 
+@whole
 @given(one)
-def test_whole__global_tensor_written(x):
+def test_global_tensor_written(x):
     global LAST
     LAST = x + 1
     return LAST * 2
 
 
+@whole
 @given(one)
-def test_whole__global_deleted(x):
+def test_global_deleted(x):
     global EXTRA
     EXTRA = 1
     del EXTRA
@@ -59,32 +63,37 @@ def test_deleted_global_read(x):
     return EXTRA
 
 
+@whole
 @given(one, hit=False)
-def test_whole__global_dict_written(x):
+def test_global_dict_written(x):
     TABLE["b"] = x + 1
     TABLE["a"] = 1
     return TABLE["b"]
 
 
+@whole
 @given(one)
-def test_whole__global_tensor_read(x):
+def test_global_tensor_read(x):
     return x + TENSOR
 
 
+@whole
 @given(one)
-def test_whole__global_object_written(x):
+def test_global_object_written(x):
     HOLDER.value = x * 2
     HOLDER.list = [HOLDER.value]
     return x + 1
 
 
+@whole
 @given(lambda: (toy.arange(2), []))
-def test_whole__append_to_an_argument(x, items):
+def test_append_to_an_argument(x, items):
     items.append(x + 1)
 
 
+@whole
 @given(lambda: (toy.arange(2), [], {}))
-def test_whole__one_new_object_in_two_places(x, items, table):
+def test_one_new_object_in_two_places(x, items, table):
     new = [x + 1]
     items.append(new)
     table["new"] = new
@@ -92,21 +101,24 @@ def test_whole__one_new_object_in_two_places(x, items, table):
     return new
 
 
+@whole
 @given(lambda: (toy.arange(2), [1], [2]))
-def test_whole__swap_contents(x, a, b):
+def test_swap_contents(x, a, b):
     a[:], b[:] = b[:], a[:]
     return x + a[0]
 
 
+@whole
 @given(lambda: (toy.arange(2), [1], {}))
-def test_whole__cyclic_arguments(x, a, t):
+def test_cyclic_arguments(x, a, t):
     a.append(t)
     t["a"] = a
     return x + 1
 
 
+@whole
 @given(lambda: (toy.arange(2), Holder()))
-def test_whole__written_then_restored(x, h):
+def test_written_then_restored(x, h):
     h.a = 1
     y = x + h.a
     h.a = 2
@@ -149,21 +161,24 @@ def test_global_written_before_a_break(x):
     return LAST
 
 
+@whole
 @given(lambda: (toy.arange(2), [3, 4]))
-def test_whole__argument_rebound(x, items):
+def test_argument_rebound(x, items):
     items = [*items, 5]
     items.append(6)
     return x + 1, items
 
 
+@whole
 @given(lambda: (toy.arange(2),))
-def test_whole__argument_returned_as_it_is(x):
+def test_argument_returned_as_it_is(x):
     y = x + 1
     return x, y, x
 
 
+@whole
 @given(lambda: (toy.arange(2), [1, 2]))
-def test_whole__argument_list_returned(x, items):
+def test_argument_list_returned(x, items):
     return items, x + 1, items
 
 
@@ -172,8 +187,9 @@ def add_to(items, value):
     return len(items)
 
 
+@whole
 @given(lambda: (toy.arange(2), []))
-def test_whole__effect_in_a_called_function(x, items):
+def test_effect_in_a_called_function(x, items):
     n = add_to(items, x + 1)
     m = add_to(items, x + 2)
     return x + n + m
@@ -184,13 +200,15 @@ def default_list(x, seen=[]):  # noqa: B006
     return x + len(seen)
 
 
+@whole
 @given(one, hit=False)
-def test_whole__mutable_default(x):
+def test_mutable_default(x):
     return default_list(x)
 
 
+@whole
 @given(one)
-def test_whole__import(x):
+def test_import(x):
     import math
     from math import sqrt
 
@@ -225,14 +243,16 @@ def test_only_an_effect_and_no_tensor(x, items):
     return x
 
 
+@whole
 @given(lambda: (toy.arange(2), {}))
-def test_whole__setdefault_on_an_argument(x, table):
+def test_setdefault_on_an_argument(x, table):
     table.setdefault("k", []).append(x + 1)
     return table["k"][0]
 
 
+@whole
 @given(lambda: (toy.arange(2), [5]))
-def test_whole__list_cleared(x, items):
+def test_list_cleared(x, items):
     items.clear()
     return x + len(items)
 

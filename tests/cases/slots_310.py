@@ -3,7 +3,7 @@
 import dataclasses
 
 import toy
-from cases import given
+from cases import given, whole
 
 told = []
 
@@ -41,8 +41,9 @@ def test_a_value_is_told_its_name_in_both(x):
     return x + P(3).a, list(told)
 
 
+@whole
 @given(one)
-def test_whole__the_first_class_goes_on(x):
+def test_the_first_class_goes_on(x):
     class P:
         a: int
 

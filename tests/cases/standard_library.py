@@ -13,8 +13,8 @@ import typing
 import warnings
 
 import toy
-from cases import given
-from sot import psdb
+from cases import given, two, whole
+from toy import steering
 
 X = toy.arange(2)
 
@@ -121,8 +121,9 @@ class Grows(tuple):
         return "grown"
 
 
+@whole
 @given(one)
-def test_whole__operators_of_named_tuples(x):
+def test_operators_of_named_tuples(x):
     version, grows = Version(1, 2), Grows((1,))
     grows += (2,)
     answers = version + version, (1,) + version, 2 * version, version < (1, 2), (1,) > version, version == (1, 2), version * 2
@@ -224,8 +225,9 @@ class Holder:
 MODULE = types.ModuleType("module")
 
 
+@whole
 @given(lambda: (X, Holder()))
-def test_whole__variables_of_a_module_that_is_let_go(x, holder):
+def test_variables_of_a_module_that_is_let_go(x, holder):
     del_first, holder.kept = holder.module, 1
     del_first.written = 1
     del holder.module
@@ -277,8 +279,9 @@ class Node:
         self.parent = parent
 
 
+@whole
 @given(one)
-def test_whole__sets_of_one_new_object(x):
+def test_sets_of_one_new_object(x):
     node = Node(None)
     alone, also = {node}, {each for each in [node, Node(node)] if each.parent is None}
     results = alone - also, alone & also, alone | also, alone ^ also, also.difference(alone), also.union(alone)
@@ -368,8 +371,9 @@ class Refuses:
         raise AttributeError("refused " + name)
 
 
+@whole
 @given(one)
-def test_whole__hooks_asked_where_a_descriptor_fails(x):
+def test_hooks_asked_where_a_descriptor_fails(x):
     asked, refuses = Asked(), Refuses()
     try:
         refused = refuses.fails
@@ -568,12 +572,13 @@ def test_lists_take_in_what_a_list_of_a_class_gives(x):
 # What a seeded generator has given shows in its state, and in what it gives behind the graph.
 
 
+@two
 @given(one, hit=False)
-def test_two__random_numbers_across_a_break(x):
+def test_random_numbers_across_a_break(x):
     random.seed(5)
     y = x + random.random()
     normal = random.gauss(0, 1)
-    psdb.breakgraph()
+    steering.breakgraph()
     random.seed("text")
     return y * 2, normal, random.random(), random.gauss(0, 1)
 
@@ -582,7 +587,7 @@ def test_two__random_numbers_across_a_break(x):
 def test_random_numbers_left_behind(x):
     random.seed(5)
     before = random.gauss(0, 1)
-    psdb.breakgraph()
+    steering.breakgraph()
     return x + before, random.random(), random.gauss(0, 1), hash(random.getstate())
 
 
@@ -594,7 +599,7 @@ def _given_its_state(x, generator):
 @given(one)
 def test_random_numbers_of_two_generators(x):
     one, other = random.Random(1), random.Random(2)
-    psdb.breakgraph()
+    steering.breakgraph()
     y = _given_its_state(x, one) + _given_its_state(x, other)
     return y, one.random(), other.random(), one.getstate() == other.getstate()
 
@@ -611,7 +616,7 @@ def test_warnings_around_filters(x):
                 warnings.warn("by default")
             warnings.simplefilter("ignore")
             warnings.warn("ignored")
-            psdb.breakgraph()
+            steering.breakgraph()
             warnings.simplefilter("always")
             warnings.warn("behind")
         x = x + len(caught)
@@ -621,15 +626,16 @@ def test_warnings_around_filters(x):
 @given(one)
 def test_what_is_kept_of_warnings(x):
     globals().pop("__warningregistry__", None)
-    psdb.breakgraph()
+    steering.breakgraph()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         warnings.warn("no")
-    psdb.breakgraph()
+    steering.breakgraph()
     return x + 1, list(__warningregistry__)
 
 
+@whole
 @given(one)
-def test_whole__arguments_of_an_exception_are_one_tuple(x):
+def test_arguments_of_an_exception_are_one_tuple(x):
     error = ValueError("a", 2)
     return x + 1, error.args, error

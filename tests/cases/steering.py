@@ -1,8 +1,8 @@
-"""`sot.psdb`: what it asks of the tracer must not change what the program does."""
+"""Steering: what a program asks of the tracer must not change what the program does."""
 
 import toy
-from cases import given
-from sot import psdb
+from cases import given, whole
+from toy import steering
 
 
 def one():
@@ -12,12 +12,12 @@ def one():
 @given(one, hit=False)
 def test_breakgraph(x):
     y = x + 1
-    psdb.breakgraph()
+    steering.breakgraph()
     return y * 2
 
 
 def _cut(x):
-    psdb.breakgraph()
+    steering.breakgraph()
     return x * 2
 
 
@@ -30,19 +30,19 @@ def test_breakgraph_in_a_called_function(x):
 def test_breakgraph_in_a_loop(x):
     for k in range(3):
         x = x + k
-        psdb.breakgraph()
+        steering.breakgraph()
     return x
 
 
 @given(one, hit=False)
 def test_fallback(x):
     y = x + 1
-    psdb.fallback()
+    steering.fallback()
     return y * 2
 
 
 def _left(x):
-    psdb.fallback(recursive=True)
+    steering.fallback(recursive=True)
     return x * 2
 
 
@@ -51,23 +51,24 @@ def test_fallback_in_a_called_function(x):
     return _left(x + 1) - 1
 
 
+@whole
 @given(one)
-def test_whole__assert_true(x):
-    psdb.assert_true(x.ndim == 1)
+def test_assert_true(x):
+    steering.assert_true(x.ndim == 1)
     return x + 1
 
 
 @given(lambda: (toy.arange(2), 3), lambda: (toy.arange(2), -3))
 def test_assert_true_fails(x, n):
     y = x + n
-    psdb.assert_true(n > 0)
+    steering.assert_true(n > 0)
     return y
 
 
 @given(one, hit=False)
 def test_assert_true_of_a_tensor(x):
     y = x + 1
-    psdb.assert_true(y.sum() > 0)
+    steering.assert_true(y.sum() > 0)
     return y * 2
 
 
@@ -75,7 +76,7 @@ def test_assert_true_of_a_tensor(x):
 def test_wrong_arguments(x):
     y = x + 1
     try:
-        psdb.fallback(1, 2)
+        steering.fallback(1, 2)
     except TypeError:
         y = y * 2
     return y

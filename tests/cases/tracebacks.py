@@ -8,7 +8,7 @@ import unittest
 import weakref
 
 import toy
-from cases import changed, given
+from cases import changed, given, whole
 
 
 def one():
@@ -29,8 +29,9 @@ def places(error):
     return found
 
 
+@whole
 @given(one)
-def test_whole__looked_at(x):
+def test_looked_at(x):
     try:
         fails()
     except ValueError as error:

@@ -7,7 +7,7 @@ import sys
 import types
 
 import toy
-from cases import given
+from cases import given, whole
 
 
 def one():
@@ -29,8 +29,9 @@ sys.modules["sot_cases_deep"] = deep_module()
 # What holds itself reaches the real class that stands for the one of the trace.
 
 
+@whole
 @given(one)
-def test_whole__a_list_in_itself_in_a_class_body(x):
+def test_a_list_in_itself_in_a_class_body(x):
     items = []
     items.append(items)
 
@@ -40,8 +41,9 @@ def test_whole__a_list_in_itself_in_a_class_body(x):
     return x + 1, Holder.held is items, Holder.held[0] is Holder().held
 
 
+@whole
 @given(one)
-def test_whole__a_dict_in_itself_in_a_class_body(x):
+def test_a_dict_in_itself_in_a_class_body(x):
     table = {}
     table["own"] = table
 
@@ -51,8 +53,9 @@ def test_whole__a_dict_in_itself_in_a_class_body(x):
     return x + 1, Holder.held["own"] is table
 
 
+@whole
 @given(one)
-def test_whole__a_tuple_that_a_list_in_it_holds(x):
+def test_a_tuple_that_a_list_in_it_holds(x):
     items = []
     pair = (items, 1)
     items.append(pair)
@@ -67,8 +70,9 @@ class Node:
     pass
 
 
+@whole
 @given(one)
-def test_whole__an_object_that_holds_itself_in_a_class_body(x):
+def test_an_object_that_holds_itself_in_a_class_body(x):
     node = Node()
     node.own = node
 
@@ -78,8 +82,9 @@ def test_whole__an_object_that_holds_itself_in_a_class_body(x):
     return x + 1, Holder.held.own is node
 
 
+@whole
 @given(one)
-def test_whole__a_function_that_holds_itself_in_a_class_body(x):
+def test_a_function_that_holds_itself_in_a_class_body(x):
     values = []
 
     def function(given=values):
@@ -94,8 +99,9 @@ def test_whole__a_function_that_holds_itself_in_a_class_body(x):
     return x + 1, Holder.method()[0] is function, Holder.method.own is function
 
 
+@whole
 @given(one)
-def test_whole__type_of_a_dict_with_a_list_in_itself(x):
+def test_type_of_a_dict_with_a_list_in_itself(x):
     items = []
     items.append(items)
     return x + 1, type("Holder", (), {"held": items}).held is items
@@ -167,8 +173,9 @@ def test_a_deep_tuple_as_a_key(x):
 # Lazy iterators of very many.
 
 
+@whole
 @given(one)
-def test_whole__the_first_selections_of_very_many(x):
+def test_the_first_selections_of_very_many(x):
     several = [
         next(itertools.permutations(range(100), 4)),
         next(itertools.combinations(range(1000), 5)),
@@ -178,15 +185,17 @@ def test_whole__the_first_selections_of_very_many(x):
     return x + 1, several, next(left), next(left)
 
 
+@whole
 @given(one)
-def test_whole__selections_that_are_left(x):
+def test_selections_that_are_left(x):
     left, also = itertools.combinations(range(60), 6), itertools.product("ab", [1, 2])
     next(left), next(also)
     return x + 1, map(sum, itertools.islice(left, 3)), also
 
 
+@whole
 @given(one)
-def test_whole__selections_in_a_loop_that_ends_early(x):
+def test_selections_in_a_loop_that_ends_early(x):
     for first, second, _ in itertools.permutations(range(50), 3):
         if second > 10:
             break
@@ -209,8 +218,9 @@ def test_selections_of_what_changes_later(x):
     return x + 1, list(left)
 
 
+@whole
 @given(one)
-def test_whole__without_end(x):
+def test_without_end(x):
     count = itertools.count
     lazy = [
         next(itertools.islice(count(), 3, None)),

@@ -1,7 +1,7 @@
 """Objects of classes derived from those of values, where C code asks them as it asks values."""
 
 import toy
-from cases import given
+from cases import given, whole
 
 
 def one():
@@ -45,8 +45,9 @@ def test_lists_times_what_has_an_index(x):
     return x + 1, found
 
 
+@whole
 @given(one)
-def test_whole__kinds_in_a_derived_tuple(x):
+def test_kinds_in_a_derived_tuple(x):
     return x + 1, isinstance(1, Kinds((int, str))), isinstance(1.5, Kinds((int, str))), issubclass(bool, Kinds([int])), isinstance(1, (str, Kinds([int])))
 
 
@@ -94,8 +95,9 @@ class Floored:
     __rmod__ = __rfloordiv__
 
 
+@whole
 @given(one)
-def test_whole__tuples_of_other_lengths_ask_their_items(x):
+def test_tuples_of_other_lengths_ask_their_items(x):
     log = []
     pair = (Asked(log), 0)
     found = [pair == (1,), pair != (2,), pair < (3,), pair in (4, (5,)), [*pair] == [6], (slice(7) == slice(8))]
@@ -120,8 +122,9 @@ class Slotted:
 EMPTY = Slotted()
 
 
+@whole
 @given(one)
-def test_whole__slots_without_a_value(x):
+def test_slots_without_a_value(x):
     found = []
     for holder in (EMPTY, Slotted()):
         for work in (lambda: holder.tag, lambda: delattr(holder, "tag")):

@@ -6,7 +6,7 @@ import typing
 import weakref
 
 import toy
-from cases import changed, given
+from cases import changed, given, whole
 
 
 def one():
@@ -41,8 +41,9 @@ REFERENCE = weakref.ref(A)
 TABLE = {weakref.ref(A): 10, weakref.ref(B): 20}
 
 
+@whole
 @given(one)
-def test_whole__a_reference_to_a_class(x):
+def test_a_reference_to_a_class(x):
     reference = weakref.ref(B)
     known = {reference: 1, weakref.ref(A): 2}
     return (
@@ -71,8 +72,9 @@ def test_a_class_is_deleted_and_made_again(x):
     return x + A.value, TABLE.get(weakref.ref(A)), weakref.ref(A)() is A
 
 
+@whole
 @given(one)
-def test_whole__a_class_made_here(x):
+def test_a_class_made_here(x):
     class Own:
         value = 4
 
@@ -81,8 +83,9 @@ def test_whole__a_class_made_here(x):
     return x + reference().value, known[weakref.ref(Own)], reference is weakref.ref(Own), reference() is Own
 
 
+@whole
 @given(one)
-def test_whole__a_reference_to_a_class_made_here_is_returned(x):
+def test_a_reference_to_a_class_made_here_is_returned(x):
     class Own:
         pass
 
@@ -111,15 +114,17 @@ class Shown:
 SHOWN = Shown()
 
 
+@whole
 @given(one)
-def test_whole__a_method_dispatched_for_new_objects(x):
+def test_a_method_dispatched_for_new_objects(x):
     first, second = Shown(), Shown()
     first.name = "first"
     return x + 1, first.show(1), second.show(1), first.show("a"), first.show is first.show
 
 
+@whole
 @given(one)
-def test_whole__a_method_dispatched_for_an_object_that_is_returned(x):
+def test_a_method_dispatched_for_an_object_that_is_returned(x):
     shown = Shown()
     return x + 1, shown.show(1), shown
 

@@ -23,6 +23,7 @@ FILES = [
 
 TRACING = "has calls, lines or instructions told to a tracer, profiler or debugger; new code has others"
 STATE = "sets state of the interpreter behind the program's back, or looks at what this process has done before"
+WATCHED = "has C code told what becomes of dicts, types, functions and code objects; new code makes and writes others, or writes them in another way"
 
 # File, pattern of the test's id behind the file's name, oldest and first later minor version, reason.
 EXCLUDED = [
@@ -47,7 +48,7 @@ EXCLUDED = [
     ("test_operator", r"test_is$|test_is_not$", 8, 14, IDENTITY),
     ("test_unicode|test_str", r"test_getnewargs", 8, 14, IDENTITY),
     ("test_int", r"test_denial_of_service", 8, 14, TIME),
-    ("test_iter", r"test_ref_counting_behavior", 8, 14, LIFETIME),
+    ("test_iter", r"test_ref_counting_behavior|test_free_after_iterating", 8, 14, LIFETIME),
     ("test_enumerate|test_itertools", r"tuple_reuse", 8, 14, REUSE),
     ("test_itertools", r"SizeofTest", 8, 14, SIZE),
     ("test_call", r"TestPEP590.test_setvectorcall", 12, 14, GIVEN_UP),
@@ -66,6 +67,8 @@ EXCLUDED = [
     ("test_sys_settrace|test_trace", r"test_20_async_for_loop|test_no_line_event_after_creating_generator|test_coverage_ignore", 8, 14, TRACING),
     ("test_capi", r"Test_Exceptions.test_exc(_info|eption)$|Test_Pep523API", 8, 14, STATE),
     ("test_capi", r"decrefs_once", 8, 14, LIFETIME),
+    ("test_capi", r"test_watchers", 12, 14, WATCHED),
+    ("test_monitoring", r".", 12, 14, TRACING),
     ("test_code", r"CoExtra|CodeWeakRefTest|test_invalid_bytecode", 8, 14, FRAME),
     ("test_ctypes", r"ObjectsTestCase|test_PyObj_FromPtr|test_PyString_FromString|RefcountTestCase", 8, 14, LIFETIME),
     ("test_dict_version|test_type_cache", r"test_clear$|test_tp_version_tag_unique", 8, 14, REUSE),

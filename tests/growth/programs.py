@@ -116,6 +116,17 @@ def counters(n):
     return lambda x: x + collections.Counter(items)[3]
 
 
+def objects_outside_written(n):
+    points = [Point(i) for i in range(n)]
+
+    def f(x):
+        for point in points:
+            point.x = 1
+        return x + 1
+
+    return f
+
+
 def deque_rolled(n):
     items = collections.deque(range(n))
 
@@ -130,6 +141,7 @@ PROGRAMS = [
     keywords, format_of_keywords, dict_of_keywords, copy_of_a_dict, update_of_a_dict, keys_looked_up, keys_asked_for,
     elements_asked_for, set_of_a_list, sets_combined, equal_dicts, keys_of_dicts, dict_display, objects_made,
     attributes_written, list_from_outside, counters, deque_rolled,
+    objects_outside_written,
 ]  # fmt: skip
 
 

@@ -33,6 +33,7 @@ NUMBERS = {
     "2**64": 2**64,
     "0.0": 0.0,
     "0.1": 0.1,
+    "1e-5": 1e-5,
     "2.0": 2.0,
     "1e-45": 1e-45,
     "1e300": 1e300,
@@ -57,7 +58,7 @@ FEW = ("0", "1", "-1", "0.1", "2.0", "nan", "1j", "True", "np.int64", "np.float3
 
 # Those that the functions of the table are given.
 MOST = (
-    "0 1 -1 2**24+1 -2**24-1 2**31 2**53+1 2**63-1 0.1 1e-45 nan inf -inf -0.0 1j True np.float32 np.float64 np.int64".split()
+    "0 1 -1 2**24+1 -2**24-1 2**31 2**53+1 2**63-1 0.1 1e-5 1e-45 nan inf -inf -0.0 1j True np.float32 np.float64 np.int64".split()
 )
 
 # Numbers that others of their type come before.

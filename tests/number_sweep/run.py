@@ -1,15 +1,17 @@
 """Calls everything that takes a number with every number and element type, in eager mode and translated.
 
-    python tests/number_sweep/run.py [--only TEXT] [--sample COUNT [--seed SEED]] [--dtype TYPE] [--json FILE]
+    python tests/number_sweep/run.py [--only TEXT] [--sample COUNT [--seed SEED]] [--dtype TYPE] [--json FILE] [--keep FILE]
 
 A translated call must give eager mode's bits and element type, or raise an exception of its type. Each number is tried where it is
 known to the program (`known`), where it has differed from call to call before (`changing`), and where the operations of a
 graph are run one by one (`replayed`). Prints the counts, and each case that differs; the exit status is 1 if one does.
-Child processes do the work, since some of eager mode's own calls end the process.
+Child processes do the work, since some of eager mode's own calls end the process. `cargo xtask number-sweep` runs it, and goes on where
+it was stopped.
 """
 
 import argparse
 import collections
+import hashlib
 import json
 import os
 import random
@@ -31,6 +33,7 @@ BEFORE = {int: (3, 4), float: (0.3, 0.7)}
 # Where these raise, the element type is nothing that is taken there.
 PROBES = ("0", "1", "0.1", "True")
 SECONDS = 120  # A case that takes longer hangs.
+PART = 500  # So many groups of cases are done before what they came to is kept.
 
 
 def outcome(call, args, number):
@@ -120,15 +123,19 @@ class Worker:
                 if mode == "changing":
                     for earlier in BEFORE[kind]:
                         outcome(fast, place.make(dtype), earlier)
-            before = sum(self.sot.stats().breaks.values()) + sum(self.sot.stats().fallbacks.values())
+            before = self.left()
             got = outcome(fast, place.make(dtype), number)
-            broken = sum(self.sot.stats().breaks.values()) + sum(self.sot.stats().fallbacks.values()) - before
+            broken = self.left() - before
             if got != expected:
                 self.note(at, "different", label=label, text=f"{shown(got)} instead of {shown(expected)}")
             elif isinstance(expected, str):
                 self.note(at, "raises")
             else:
-                self.note(at, "broken" if broken else "equal")
+                self.note(at, "broken" if broken else "equal", label=label, text="; ".join(broken))
+
+    def left(self):
+        """What has been left to CPython, by reason."""
+        return collections.Counter(self.sot.stats().breaks) + collections.Counter(self.sot.stats().fallbacks)
 
     def is_refused(self, place, dtype, label):
         return isinstance(outcome(place.call, place.make(dtype), self.cases.NUMBERS[label]), str)
@@ -145,7 +152,7 @@ def work(cases_file, start, skip, progress_file):
         worker.run(cases, start)
 
 
-def run(cases):
+def run(cases, breaks=False):
     """Outcomes of cases: counts, and the different ones as `(place, dtype, mode, label, text)`."""
     counts, different = collections.Counter(), []
     with tempfile.TemporaryDirectory() as folder:
@@ -167,6 +174,8 @@ def run(cases):
                 if what == "different":
                     different.append((*cases[last["at"]][:3], last["label"], last["text"]))
                     print(*different[-1][:4], different[-1][4][:300], sep=" | ", flush=True)
+                if what == "broken" and breaks:
+                    print("broken", *cases[last["at"]][:3], last["label"], last["text"], sep=" | ", flush=True)
                 if what in ("different", "raises", "broken", "equal"):
                     counts[what] += 1
             if last is None:
@@ -199,18 +208,45 @@ def watch(child, progress_file):
             child.kill()
 
 
+def run_in_parts(cases, options):
+    """The same, going on behind the parts that the file has."""
+    counts, different = collections.Counter(), []
+    name = hashlib.sha256(json.dumps(cases).encode()).hexdigest()
+    done = [json.loads(line) for line in options.keep.read_text().splitlines()] if options.keep.is_file() else []
+    done = [part for part in done if part["cases"] == name]
+    parts = range(0, len(cases), PART)
+    if len(done) == len(parts):
+        done = []  # It has been run to the end: once more.
+    options.keep.write_text("".join(json.dumps(part) + "\n" for part in done))
+    for part in done:
+        counts.update(part["counts"])
+        different += map(tuple, part["different"])
+    for start in parts[len(done) :]:
+        new, others = run(cases[start : start + PART], options.breaks)
+        counts.update(new)
+        different += others
+        with options.keep.open("a") as kept:
+            kept.write(json.dumps({"cases": name, "counts": new, "different": others}) + "\n")
+        print(f"{min(start + PART, len(cases))} of {len(cases)} groups:", told_counts(counts), flush=True)
+    return counts, different
+
+
+def told_counts(counts):
+    return f"{sum(counts.values())} cases: " + ", ".join(f"{n} {what}" for what, n in counts.items())
+
+
 def chosen(options):
     """The cases that the options ask for: `(place, dtype, mode, numbers)`."""
     import cases
 
-    groups = []
+    groups, asked = [], options.number.split(",")
     for name, place in cases.places().items():
         if options.only not in name:
             continue
         for dtype in [options.dtype] if options.dtype else cases.DTYPES:
             for mode in MODES if not options.mode else [options.mode]:
                 numbers = place.numbers(dtype, mode)
-                groups.append((name, dtype, mode, [label for label in numbers if options.number in ("", label)]))
+                groups.append((name, dtype, mode, [label for label in numbers if label in asked or not options.number]))
     if options.sample:
         each = [(*group[:3], [label]) for group in groups for label in group[3]]
         each = random.Random(options.seed).sample(each, min(options.sample, len(each)))
@@ -223,15 +259,18 @@ def main():
     parser.add_argument("--only", default="", help="only places with this in their names")
     parser.add_argument("--dtype", help="only this element type")
     parser.add_argument("--mode", choices=MODES)
-    parser.add_argument("--number", default="", help="only this number, as `cases.py` names it")
+    parser.add_argument("--number", default="", help="only these numbers, as `cases.py` names them, with commas between")
+    parser.add_argument("--breaks", action="store_true", help="list the cases that end a graph, with the reason")
     parser.add_argument("--sample", type=int, help="so many cases, chosen by the seed")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", type=Path, help="write the cases that differ")
+    parser.add_argument("--keep", type=Path, help="a file that keeps what was done; with the same options it goes on from there")
     options = parser.parse_args()
-    counts, different = run(chosen(options))
+    cases = chosen(options)
+    counts, different = run_in_parts(cases, options) if options.keep else run(cases, options.breaks)
     if options.json:
         options.json.write_text("\n".join(map(json.dumps, different)))
-    print(f"seed {options.seed}:", sum(counts.values()), "cases:", ", ".join(f"{n} {what}" for what, n in counts.items()))
+    print(f"seed {options.seed}:", told_counts(counts))
     sys.exit(1 if any(case[:2] not in KNOWN for case in different) else 0)
 
 

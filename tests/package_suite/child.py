@@ -28,6 +28,8 @@ del sys.path[0]
 STDERR = os.dup(2)
 # What pytest would do to the tests' code, or what needs plug-ins of the package's own that are not there.
 OPTIONS = ["-q", "--assert=plain", "-p", "no:cacheprovider", "-p", "no:faulthandler", "-o", "addopts=", "-W", "ignore"]
+# What packages leave out of their own daily runs: the same call thousands of times.
+OPTIONS += ["-m", "not stress and not slow"]
 
 
 def main():
@@ -73,6 +75,14 @@ def mark_functions_below(folders):
     importlib.machinery.SourceFileLoader.get_code = get_code
 
 
+def wait_for_examples(item):
+    """No example that Hypothesis finds has to be done within a time: one may be the first call of many functions."""
+    function = getattr(getattr(item, "obj", None), "__func__", getattr(item, "obj", None))
+    settings = getattr(function, "_hypothesis_internal_use_settings", None)
+    if settings is not None:
+        function._hypothesis_internal_use_settings = type(settings)(settings, deadline=None)
+
+
 class Outcomes:
     """A plug-in of pytest: runs the tests with the tracer on, and writes each outcome down when it is known."""
 
@@ -86,6 +96,8 @@ class Outcomes:
 
     def pytest_collection_modifyitems(self, items):
         items[:] = [item for item in items if item.nodeid not in self.begun]
+        for item in items:
+            wait_for_examples(item)
         if self.translated:
             for item in items:
                 item.runtest = functools.partial(tracer.run, item.runtest)

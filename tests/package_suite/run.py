@@ -2,7 +2,7 @@
 
     python tests/package_suite/run.py --runner target/debug/translated_python --folder FOLDER [--json FILE] [NAME ...]
 
-The tests are those of the source distributions on PyPI. The folder gets an environment with pytest and what the packages need,
+The tests are those of the source distributions on PyPI, without those marked as slow or as stress. The folder gets an environment with pytest and what the packages need,
 and their sources. Each suite runs in processes of its own, once untranslated and once translated.
 """
 
@@ -36,7 +36,6 @@ PACKAGES = {
     "pyparsing": [],
     "python-dateutil": ["six", "hypothesis", "freezegun"],
     "schema": [],
-    "sortedcontainers": [],
     "tabulate": [],
     "toolz": [],
 }

@@ -121,6 +121,11 @@ READ = {
     "embedding": (lambda x: x + F.embedding(paddle.arange(x.shape[1]), TABLE[0]), (2, None, 4)),
     "halves": (lambda x: (x[: x.shape[0] // 2] * 2, x[x.shape[0] // 2 :] * 3, x[: x.shape[0] - 1] * 4), (None, 4)),
     "causal": (lambda x: F.softmax(x @ x.t() + paddle.triu(paddle.full([x.shape[0], x.shape[0]], -1e9), 1)), (None, 4)),
+    "power": (lambda x: x.shape[0] ** 2 + x, (None, 4)),
+    "text": (lambda x: (x * 2, str(x.shape[0]), f"{x.shape[0]:>5}"), (None, 4)),
+    "float": (lambda x: x.sum() / float(x.shape[0]), (None, 4)),
+    "scale": (lambda x: x * x.shape[0] ** -0.5, (None, 4)),
+    "sum of a shape": (lambda x: x * sum(x.shape) + sum(divmod(x.shape[0], 3)), (None, 4)),
     "shape of a sum": (lambda x: x.reshape(x.shape[:-1] + [2, 2]) + x.reshape([*x.shape[:-1], 2, 2]), (None, 4)),
 }
 TABLE = paddle.linspace(0, 1, 1 * 20 * 4).reshape([1, 20, 4])
@@ -151,12 +156,9 @@ CLOSED = {
     "taken apart": (lambda x: [part * 2 for part in paddle.unbind(x)], (None, 4)),
     "iteration": (lambda x: [row * 2 for row in x], (None, 4)),
     "repetition": (lambda x: [x * 2] * len(x), (None, 4)),
-    "power": (lambda x: x.shape[0] ** 2 + x, (None, 4)),
     "window": (lambda x: F.avg_pool1d(x.unsqueeze(0), x.shape[1]), (2, None)),
     "size of a result": (lambda x: x * 2 if (x + 1).shape[0] > 3 else x * 3, (None, 4)),
-    "text": (lambda x: (x * 2, str(x.shape[0])), (None, 4)),
     "range": (lambda x: [x * index for index in range(x.shape[0])], (None, 4)),
-    "float": (lambda x: x.sum() / float(x.shape[0]), (None, 4)),
     "same size": (lambda x: x * 2 if (x + 1).shape[0] == 3 else x, (None, 4)),
 }
 
@@ -263,9 +265,26 @@ def test_a_size_is_one_value_of_the_graph(differing):
     assert statements.count(" = size (") == 1, statements
 
 
-def test_two_sizes_keep_their_translations_by_default(monkeypatch):
+def test_sizes_open_at_their_second_value_by_default(monkeypatch):
     monkeypatch.delenv("SOT_ALLOW_DYNAMIC_SHAPE", raising=False)
-    assert misses_for(lambda x: x * 2, batches(None, 4)) == [1, 1, 1, 0, 0, 0]
+    assert misses_for(lambda x: x * 2, batches(None, 4)) == [1, 1, 0, 0, 0, 0]
+
+
+def test_a_break_tells_against_it(monkeypatch):
+    """What `paddle.shape` gives is known where sizes are; two of them keep translations of their own."""
+    monkeypatch.delenv("SOT_ALLOW_DYNAMIC_SHAPE", raising=False)
+    assert misses_for(lambda x: x * 2 if paddle.shape(x)[0] > 1 else x, batches(None, 4, sizes=[5, 3, 5, 3])) == [1, 1, 0, 0]
+    assert not sot.stats().breaks
+
+
+def test_small_graphs_are_replayed(monkeypatch):
+    """A program computes with sizes in operations; where there is not much else the calls are made one by one."""
+    monkeypatch.delenv("SOT_ALLOW_DYNAMIC_SHAPE", raising=False)
+    monkeypatch.delenv("MIN_GRAPH_SIZE", raising=False)
+    with paddle.no_grad():
+        calls = batches(None, 4, 2)
+        assert misses_for(lambda x: (x.reshape([x.shape[0], -1]) * 2).sum(0), calls) == [1, 1, 0, 0, 0, 0]
+    assert "1 replayed" in str(sot.stats())
 
 
 def test_two_integers_keep_their_translations_by_default(monkeypatch):

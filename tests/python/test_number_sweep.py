@@ -11,6 +11,7 @@ import pytest
 
 import sot
 
+F = paddle.nn.functional
 SWEEP = Path(__file__).parent.parent / "number_sweep" / "run.py"
 SAMPLE = 600
 
@@ -82,6 +83,105 @@ EXACT = {
 def test_functions_with_numbers_are_exact_or_refuse(name, dtype, number):
     x = paddle.to_tensor([3, -17, 2, 1]).astype(dtype)
     assert bits(sot.symbolic_translate(EXACT[name]), x, number) == bits(EXACT[name], x, number)
+    assert sot.stats().translations
+
+
+ONE_GRAPH = {
+    "clip(min)": lambda x: x.clip(min=0),
+    "clip(max)": lambda x: paddle.clip(x, max=True),
+    "full_like": lambda x: paddle.full_like(x, 0.1),
+    "fill_": lambda x: x.clone().fill_(0.1),
+    "scale": lambda x: paddle.scale(x, 0.1),
+    "index_fill": lambda x: x.index_fill(paddle.to_tensor([0, 2]), 0, 0.1),
+    "pad": lambda x: paddle.nn.functional.pad(x, [1, 1], value=0.1),
+    "masked_fill": lambda x: x.masked_fill(x > 1, 0.1),
+    "masked_scatter": lambda x: x.masked_scatter(x > 1, x * 2 + 16777217),
+    "to_tensor": lambda x: paddle.to_tensor(2**53 + 1) + paddle.to_tensor([2**63 - 1, -(2**63), 7]).sum() + x,
+}
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64", "float32", "float64"])
+@pytest.mark.parametrize("name", ONE_GRAPH)
+def test_ordinary_numbers_stay_in_one_graph(name, dtype):
+    x = paddle.to_tensor([3, -17, 2, 1, 2**31 - 1]).astype(dtype)
+    agree(ONE_GRAPH[name], x)
+    assert sot.stats().graphs == 1
+
+
+def test_bounds_that_are_left_out_are_those_of_eager_mode():
+    x = paddle.to_tensor([2**31 - 1, 2**63 - 1, -(2**63), 0])
+    agree(lambda x: (x.clip(min=1), x.clip(max=1))[0] + x.clip(max=5), x)
+    sot.reset()
+    agree(lambda x: x.clip(min=0) + x.clip(max=0), paddle.to_tensor([float("inf"), -float("inf"), 1.0], dtype="float64"))
+
+
+CONSTANTS_OF_PADDLE = {
+    "pairwise_distance": lambda x, y: F.pairwise_distance(x, y),
+    "triplet_margin_with_distance_loss": lambda x, y: F.triplet_margin_with_distance_loss(x, y, y * 2, margin=0.5),
+    "cosine_similarity": lambda x, y: F.cosine_similarity(x * 1e-7, y * 1e-7),
+    "gaussian_nll_loss": lambda x, y: F.gaussian_nll_loss(x, y, y * 1e-8),
+    "sigmoid_focal_loss": lambda x, y: F.sigmoid_focal_loss(x, (y > 0.5).astype(x.dtype), alpha=0.3),
+    "npair_loss": lambda x, y: F.npair_loss(x, y, paddle.arange(3).astype(x.dtype), 0.003),
+    "nanquantile": lambda x, y: paddle.nanquantile(x, 0.3) + paddle.quantile(y, 0.7),
+}
+
+
+@pytest.mark.parametrize("name", CONSTANTS_OF_PADDLE)
+def test_the_constants_of_paddles_own_functions(name):
+    paddle.seed(3)
+    x, y = paddle.rand([3, 4], "float64"), paddle.rand([3, 4], "float64")
+    agree(CONSTANTS_OF_PADDLE[name], x, y)
+
+
+def test_noughts_sign_where_masks_fill():
+    x = paddle.to_tensor([0.3, -1.7, 0.0, -0.0], dtype="float64")
+    for call in (lambda x: x.masked_fill(x > 0, 0), lambda x: x.clone().masked_fill_(x > 0, True), lambda x: x / (2**24 + 1)):
+        sot.reset()
+        agree(call, x)
+
+
+def test_increments_are_rounded_as_in_eager_mode():
+    x = paddle.to_tensor([0.1], dtype="float64")
+    for number in (0.1, numpy.float64(0.1), 1):
+        sot.reset()
+        agree(lambda x: paddle.increment(x.clone(), number), x)
+
+
+SAME_TENSOR_TWICE = {
+    "addmm": lambda y, i: paddle.addmm(y, y, y, 0.1),
+    "addmm of a copy": lambda y, i: paddle.addmm(y, paddle.assign(y), y, 0.1),
+    "addmm of equal results": lambda y, i: paddle.addmm(y + 1, y + 1, y + 1),
+    "scatter": lambda y, i: paddle.scatter(y, i, y),
+    "index_add": lambda y, i: paddle.index_add(y, i, 0, y),
+    "put_along_axis": lambda y, i: paddle.put_along_axis(y, i.reshape([1, 2]), y, 0),
+    "index_put": lambda y, i: paddle.index_put(y, (i,), y),
+}
+
+
+@pytest.mark.parametrize("name", SAME_TENSOR_TWICE)
+def test_operations_that_paddle_runs_in_place_on_a_tensor_given_twice(name):
+    def call(x, i):
+        return SAME_TENSOR_TWICE[name](x * 3 + 0.5, i)
+
+    agree(call, paddle.to_tensor([[1.0, 2.0], [3.0, 4.0]]), paddle.to_tensor([1, 0]))
+    assert sot.stats().graphs == 1
+
+
+NO_KERNEL = {
+    "softplus": lambda x: F.softplus(x, beta=2.0),
+    "elu": lambda x: F.elu(x, 2**31),
+    "clip_": lambda x: x.clone().clip_(1),
+    "add": lambda x: paddle.full([], 0, x.dtype) + x,
+    "allclose": lambda x: paddle.allclose(x, x, rtol=0.5),
+    "set": lambda x: paddle.where(x > 1, x, x * 2),
+}
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "complex64"])
+@pytest.mark.parametrize("name", NO_KERNEL)
+def test_what_eager_mode_has_no_kernel_for_is_refused(name, dtype):
+    x = paddle.to_tensor([0.3, -1.7, 2.0]).astype(dtype)
+    assert bits(sot.symbolic_translate(NO_KERNEL[name]), x) == bits(NO_KERNEL[name], x)
     assert sot.stats().translations
 
 

@@ -121,3 +121,24 @@ def test_translated_blocks_are_called_as_units():
     (record,) = explanation.records
     assert record.sir.count("sir        || ") == 3 and record.statements == 9, record.sir
     assert record.sir.count("StatementIR: ") == 2 and "_forward" in record.sir
+
+
+def test_warnings_of_static_mode_do_not_reach_the_user():
+    model = paddle.nn.Linear(3, 2)
+    clip = paddle.nn.ClipGradByGlobalNorm(0.5)
+    optimizer = paddle.optimizer.SGD(0.1, parameters=model.parameters(), grad_clip=clip)
+
+    def step(x):
+        # Values of a program have no place, which `zeros_like` and the backward pass ask for.
+        loss = (model(x) ** 2 + paddle.zeros_like(x[:, :2])).mean()
+        loss.backward()
+        optimizer.step()
+        optimizer.clear_grad()
+        return loss
+
+    fast = sot.symbolic_translate(step)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(4):
+            fast(paddle.ones([2, 3]))
+    assert sot.stats().graphs >= 1 and not sot.stats().fallbacks, sot.stats()

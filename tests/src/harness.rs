@@ -14,7 +14,7 @@ use sot_core::stats::{self, Record};
 use sot_core::version::PyVersion;
 use sot_core::{cpython, translate};
 
-use crate::toy;
+use crate::{steering, toy};
 
 /// Starts the interpreter and the tracer with the toy backend, and runs `work`, while no other test of the process does:
 /// they share the counters.
@@ -37,7 +37,7 @@ pub fn with_tracer<R>(work: impl FnOnce(Python<'_>) -> R) -> R {
 
 fn start(py: Python<'_>) -> PyResult<()> {
     cpython::self_test(py).map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
-    package(py)?;
+    steering::load(py)?;
     Runtime::start(py, "toy")?;
     // Tests of one process share it; the second finds the evaluator in place.
     cpython::set_evaluator(&translate::Translator).ok();
@@ -46,21 +46,6 @@ fn start(py: Python<'_>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(python_stats, module)?)?;
     module.add_function(wrap_pyfunction!(reset, module)?)?;
     support(py).map(drop)
-}
-
-/// A package `sot` with the module `psdb` of the real one, whose functions are registered by their names.
-fn package(py: Python<'_>) -> PyResult<()> {
-    let modules = py.import("sys")?.getattr("modules")?;
-    if modules.contains("sot")? {
-        return Ok(());
-    }
-    let source = CString::new(include_str!("../../sot-paddle/python/sot/psdb.py"))?;
-    let psdb = PyModule::from_code(py, &source, c"<toy>/psdb.py", c"sot.psdb")?;
-    let package = PyModule::new(py, "sot")?;
-    package.setattr("__path__", pyo3::types::PyList::empty(py))?;
-    package.setattr("psdb", &psdb)?;
-    modules.set_item("sot", package)?;
-    modules.set_item("sot.psdb", psdb)
 }
 
 /// The module `cases`, which case files import and which describes values.

@@ -1,6 +1,8 @@
 //! What the tests share: a toy framework as the backend, and a harness that runs Python functions with the tracer on.
 
 pub mod harness;
+mod steering;
+pub mod suite;
 pub mod toy;
 
 // Linked for their registrations.

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList, PyTuple, PyType};
 use sot_core::backend::{
-    Backend, CallKind, CallPolicy, GraphBuilder, ObjectTest, StateTest, TensorAttribute, TensorMeta,
+    Backend, CallKind, CallPolicy, GradientFlow, GraphBuilder, ObjectTest, StateTest, TensorAttribute, TensorMeta,
 };
 
 sot_core::backend! { "toy", |py| ToyBackend::new(py).map(|toy| Box::new(toy) as Box<dyn Backend>) }
@@ -64,7 +64,7 @@ fn dtype_of(tensor: &Bound<'_, PyAny>) -> PyResult<String> {
 
 fn meta_of(tensor: &Bound<'_, PyAny>) -> PyResult<TensorMeta> {
     let shape = shape_of(tensor)?.into_iter().map(Some).collect();
-    Ok(TensorMeta { shape, dtype: Rc::from(dtype_of(tensor)?), stop_gradient: true })
+    Ok(TensorMeta { shape, dtype: Rc::from(dtype_of(tensor)?), gradient: GradientFlow::NONE })
 }
 
 impl Backend for ToyBackend {

@@ -2,17 +2,19 @@
 //! Results, effects, output and exceptions with their tracebacks must be the same; the graphs of the first call as many as
 //! the table says, without a fallback; and the second call all hits.
 //!
-//! `SOT_CASES=callee` runs those with that text in their name, and prints what became of them.
+//! Each combination is a test: `cargo test --test break_places callee`.
 //! Needs the interpreter's library at run time: `LD_LIBRARY_PATH` and `PYTHONHOME` name its prefix.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::path::Path;
+use std::process::ExitCode;
 
 use pyo3::prelude::*;
 use sot_core::break_list;
 use sot_core::version::PyVersion;
 use sot_tests::harness;
+use sot_tests::suite::{self, Case};
 
 /// How the fallback of a generator's own frame starts.
 const GENERATOR: &str = "unsupported-frame: generators";
@@ -53,7 +55,7 @@ impl Program {
     }
 
     /// What is wrong, if anything.
-    fn run(&self, py: Python<'_>, verbose: bool) -> Result<(), String> {
+    fn run(&self, py: Python<'_>) -> Result<(), String> {
         harness::reset();
         let (module, makers) = self.load(py);
         let expected = harness::observe(&module, "f", &makers, false).unwrap();
@@ -77,7 +79,7 @@ impl Program {
             same(number, &call(maker));
         }
         break_list::remove(&listed);
-        if verbose {
+        if suite::is_chosen() {
             println!("{}\n{}\n{first:?}\n{}", self.name(), self.source, expected.join("\n"));
         }
         if first.graphs != self.graphs {
@@ -97,26 +99,18 @@ impl Program {
     }
 }
 
-#[test]
-fn every_kind_breaks_in_every_place() {
-    harness::with_tracer(|py| {
+fn main() -> ExitCode {
+    let programs: Vec<Program> = harness::with_tracer(|py| {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("break_places/templates.py");
         let templates = harness::load_module(py, &std::fs::read_to_string(&path).unwrap(), &path).unwrap();
-        let mut programs: Vec<Program> = templates.call_method0("programs").unwrap().extract().unwrap();
-        let filter = std::env::var("SOT_CASES").ok();
-        programs.retain(|program| filter.as_ref().is_none_or(|filter| program.name().contains(filter)));
-        assert!(!programs.is_empty(), "no programs");
-        let mut failures = Vec::new();
-        for program in &programs {
-            if let Err(what) = program.run(py, filter.is_some()) {
-                failures.push(format!("{}: {what}", program.name()));
-            }
-            if !program.reason.is_empty() {
-                println!("{}: {} graphs, as {}", program.name(), program.graphs, program.reason);
-            }
-        }
-        let (all, bad) = (programs.len(), failures.len());
-        println!("CPython {}: {all} combinations of a place and a kind of graph break", PyVersion::BUILT_FOR);
-        assert!(failures.is_empty(), "{bad} of {all} fail:\n{}", failures.join("\n"));
+        templates.call_method0("programs").unwrap().extract().unwrap()
     });
+    let all = programs.len();
+    for program in programs.iter().filter(|program| !program.reason.is_empty()) {
+        println!("{}: {} graphs, as {}", program.name(), program.graphs, program.reason);
+    }
+    let cases = programs.into_iter().map(|program| Case::new(program.name(), move |py| program.run(py)));
+    suite::run(cases.collect(), || {
+        format!("CPython {}: {all} combinations of a place and a kind of graph break", PyVersion::BUILT_FOR)
+    })
 }

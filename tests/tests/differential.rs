@@ -1,42 +1,50 @@
 //! The functions of `cases/*.py`, run by CPython and run translated: results, exceptions, output and side effects must be
-//! the same. A case named `test_whole__...` must become one graph, without breaks and fallbacks, and be hit the second time;
-//! one named `test_two__...` two graphs around one break; one named `test_pieces__...` a graph for each stretch between two
-//! breaks, and no more translations than that; one named `test_left__...` rounds of a loop that are left to CPython.
+//! the same. A decorator says what else is expected: a case marked `@whole` becomes one graph, without breaks and fallbacks, and is hit
+//! the second time; one marked `@two`, two graphs around one break; one marked `@pieces`, a graph for each stretch between two breaks,
+//! and no more translations than that; of one marked `@left`, rounds of a loop are left to CPython.
 //! A number in a file's name is the oldest minor version whose syntax it needs.
 //!
-//! `SOT_CASES=loops` runs the cases with that text in their file's or function's name, and prints what became of them.
+//! Each case is a test: `cargo test --test differential loops::range`.
 //! Needs the interpreter's library at run time: `LD_LIBRARY_PATH` and `PYTHONHOME` name its prefix.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::path::Path;
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex};
 
 use pyo3::prelude::*;
 use sot_core::version::PyVersion;
 use sot_tests::harness::{self, Counts};
+use sot_tests::suite::{self, Case};
 
 /// Cases that do not hold yet: function, oldest and first later minor version they fail on, reason.
 const KNOWN_GAPS: &[(&str, u8, u8, &str)] = &[];
 
-#[test]
-fn translated_functions_do_what_cpython_does() {
-    harness::with_tracer(|py| {
-        let filter = std::env::var("SOT_CASES").ok();
-        let mut tally = Tally::default();
+fn main() -> ExitCode {
+    let tally = Arc::new(Mutex::new(Tally::default()));
+    let cases = harness::with_tracer(|py| {
+        let mut cases = Vec::new();
         for path in harness::files_of("cases").unwrap() {
-            let source = std::fs::read_to_string(&path).unwrap();
-            let names = case_names(py, &source, &path);
-            for name in names {
-                let full = format!("{} {name}", path.file_stem().unwrap().to_string_lossy());
-                if filter.as_ref().is_some_and(|filter| !full.contains(filter)) {
-                    continue;
-                }
-                let failure = run_case(py, &source, &path, &name, &mut tally, filter.is_some());
-                tally.settle(&name, &full, failure);
+            let source: Arc<str> = std::fs::read_to_string(&path).unwrap().into();
+            for name in case_names(py, &source, &path) {
+                let shown = name.strip_prefix("test_").unwrap_or(&name);
+                let full = format!("{}::{shown}", path.file_stem().unwrap().to_string_lossy());
+                let (source, path, tally) = (Arc::clone(&source), path.clone(), Arc::clone(&tally));
+                let gap = gap(&name);
+                let run = move |py: Python<'_>| run_case(py, &source, &path, &name, &mut tally.lock().unwrap());
+                cases.push(Case::new(full, run).with_gap(gap));
             }
         }
-        tally.conclude();
+        cases
     });
+    suite::run(cases, || tally.lock().unwrap().to_string())
+}
+
+fn gap(case: &str) -> Option<&'static str> {
+    let minor = PyVersion::BUILT_FOR.0;
+    let found = KNOWN_GAPS.iter().find(|(name, since, until, _)| *name == case && (*since..*until).contains(&minor));
+    found.map(|(.., reason)| *reason)
 }
 
 fn case_names(py: Python<'_>, source: &str, path: &Path) -> Vec<String> {
@@ -46,17 +54,7 @@ fn case_names(py: Python<'_>, source: &str, path: &Path) -> Vec<String> {
 }
 
 /// What is wrong with a case, if anything. Both sides run in modules of their own, which share nothing.
-fn run_case(
-    py: Python<'_>,
-    source: &str,
-    path: &Path,
-    name: &str,
-    tally: &mut Tally,
-    verbose: bool,
-) -> Result<(), String> {
-    if verbose {
-        eprintln!("{name}");
-    }
+fn run_case(py: Python<'_>, source: &str, path: &Path, name: &str, tally: &mut Tally) -> Result<(), String> {
     harness::reset();
     let load = || harness::load_module(py, source, path).unwrap();
     let expected = observe(&load(), name, false);
@@ -64,7 +62,7 @@ fn run_case(
     let actual = observe(&module, name, true);
     let counts = harness::counts();
     tally.count(&counts);
-    if verbose {
+    if suite::is_chosen() {
         println!("{name}: {counts:?}\n{}", actual.join("\n"));
     }
     for (call, (expected, actual)) in expected.iter().zip(&actual).enumerate() {
@@ -74,36 +72,45 @@ fn run_case(
         }
     }
     let must_hit: bool = given(&module, name).1;
-    check_counts(name, &counts, must_hit)
+    let function = module.getattr(name).unwrap();
+    let expected: Option<String> =
+        function.getattr_opt("expected").unwrap().map(|expected| expected.extract().unwrap());
+    check_counts(expected.as_deref(), &counts, must_hit)
 }
 
-fn check_counts(name: &str, counts: &Counts, must_hit: bool) -> Result<(), String> {
+fn check_counts(expected: Option<&str>, counts: &Counts, must_hit: bool) -> Result<(), String> {
     if counts.misses == 0 {
         return Err("was not translated at all".to_owned());
     }
-    if name.starts_with("test_two__") {
-        let two = counts.graphs == 2 && counts.breaks.len() == 1 && counts.fallbacks.is_empty();
-        return if two { Ok(()) } else { Err(format!("is not in two: {counts:?}")) };
-    }
-    if name.starts_with("test_pieces__") {
-        let pieces = [counts.graphs, counts.hits, counts.misses].iter().all(|count| *count == counts.translations);
-        let cut = pieces && counts.translations > 2 && counts.fallbacks.is_empty();
-        return if cut { Ok(()) } else { Err(format!("is not in pieces: {counts:?}")) };
-    }
-    if name.starts_with("test_left__") {
-        let left = counts.breaks.iter().any(|reason| reason.starts_with("too-many-translations"));
-        let stays = counts.fallbacks.iter().all(|reason| !reason.starts_with("too-many-translations"));
-        return if left && stays { Ok(()) } else { Err(format!("no round is left: {counts:?}")) };
-    }
-    if !name.starts_with("test_whole__") {
-        return Ok(());
-    }
-    let whole = counts.breaks.is_empty() && counts.fallbacks.is_empty() && counts.graphs == counts.translations;
-    let hit = !must_hit || (counts.translations == 1 && counts.hits == 1);
-    match (whole, hit) {
-        (false, _) => Err(format!("is not whole: {counts:?}")),
-        (true, false) => Err(format!("was no hit: {counts:?}")),
-        _ => Ok(()),
+    let wrong = |what: &str| Err(format!("{what}: {counts:?}"));
+    let has_fallbacks = !counts.fallbacks.is_empty();
+    match expected {
+        None => Ok(()),
+        Some("two") if counts.graphs == 2 && counts.breaks.len() == 1 && !has_fallbacks => Ok(()),
+        Some("two") => wrong("is not in two"),
+        Some("pieces") => {
+            let same = [counts.graphs, counts.hits, counts.misses].iter().all(|count| *count == counts.translations);
+            if same && counts.translations > 2 && !has_fallbacks {
+                Ok(())
+            } else {
+                wrong("is not in pieces")
+            }
+        }
+        Some("left") => {
+            let is_left = |reason: &String| reason.starts_with("too-many-translations");
+            let left = counts.breaks.iter().any(is_left) && !counts.fallbacks.iter().any(is_left);
+            if left {
+                Ok(())
+            } else {
+                wrong("no round is left")
+            }
+        }
+        Some("whole") if !counts.breaks.is_empty() || has_fallbacks || counts.graphs != counts.translations => {
+            wrong("is not whole")
+        }
+        Some("whole") if must_hit && (counts.translations != 1 || counts.hits != 1) => wrong("was no hit"),
+        Some("whole") => Ok(()),
+        Some(other) => Err(format!("expects {other:?}, which is nothing known")),
     }
 }
 
@@ -121,8 +128,6 @@ fn observe(module: &Bound<'_, PyModule>, name: &str, translated: bool) -> Vec<St
 #[derive(Default)]
 struct Tally {
     cases: usize,
-    gaps: Vec<String>,
-    failures: Vec<String>,
     translations: u64,
     graphs: u64,
     hits: u64,
@@ -139,34 +144,12 @@ impl Tally {
         self.broken += u64::from(!counts.breaks.is_empty());
         self.left += u64::from(!counts.fallbacks.is_empty());
     }
+}
 
-    fn settle(&mut self, name: &str, full: &str, outcome: Result<(), String>) {
-        let minor = PyVersion::BUILT_FOR.0;
-        let gap = KNOWN_GAPS.iter().find(|(gap, since, until, _)| *gap == name && (*since..*until).contains(&minor));
-        match (outcome, gap) {
-            (Ok(()), None) => {}
-            (Ok(()), Some(_)) => self.failures.push(format!("{full}: holds, but is listed as a gap")),
-            (Err(_), Some((.., reason))) => self.gaps.push(format!("{full}: {reason}")),
-            (Err(what), None) => self.failures.push(format!("{full}: {what}")),
-        }
-    }
-
-    fn conclude(&self) {
-        println!(
-            "CPython {}: {} cases, {} translations, {} graphs, {} hits, {} cases with breaks, {} with fallbacks",
-            PyVersion::BUILT_FOR,
-            self.cases,
-            self.translations,
-            self.graphs,
-            self.hits,
-            self.broken,
-            self.left
-        );
-        for gap in &self.gaps {
-            println!("known gap: {gap}");
-        }
-        assert!(self.cases > 0, "no cases");
-        let (n, failures) = (self.failures.len(), self.failures.join("\n"));
-        assert!(self.failures.is_empty(), "{n} of {} cases fail:\n{failures}", self.cases);
+impl std::fmt::Display for Tally {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Tally { cases, translations, graphs, hits, broken, left } = self;
+        write!(f, "CPython {}: {cases} cases, {translations} translations, ", PyVersion::BUILT_FOR)?;
+        write!(f, "{graphs} graphs, {hits} hits, {broken} cases with breaks, {left} with fallbacks")
     }
 }

@@ -10,6 +10,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyFunction, PyTuple};
@@ -18,31 +19,35 @@ use sot_core::stats::Record;
 use sot_core::version::PyVersion;
 use sot_core::{cpython, translate};
 use sot_tests::harness;
+use sot_tests::suite::{self, Case};
 
 /// One version of each family of bytecodes.
 const BLESSED: &[u8] = &[8, 11, 12];
 
-#[test]
-fn functions_become_what_the_files_say() {
-    harness::with_tracer(|py| {
-        let bless = std::env::var("SOT_BLESS").is_ok_and(|bless| bless == "1");
-        let mut failures = Vec::new();
-        let paths = golden_files();
-        for path in &paths {
-            let text = std::fs::read_to_string(path).unwrap();
-            let file = Golden::parse(&text);
-            let found = file.run(py, path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-            if bless {
-                std::fs::write(path, found.to_string()).unwrap();
-            } else if found != file {
-                let name = path.file_name().unwrap().to_string_lossy();
-                failures.push(format!("== {name}: {}", file.difference(&found)));
-            }
-        }
-        println!("CPython {}: {} golden files", PyVersion::BUILT_FOR, paths.len());
-        assert!(!paths.is_empty(), "no golden files");
-        assert!(failures.is_empty(), "{} differ (SOT_BLESS=1 accepts):\n{}", failures.len(), failures.join("\n"));
-    });
+fn main() -> ExitCode {
+    let paths = golden_files();
+    let all = paths.len();
+    let case = |path: PathBuf| {
+        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        Case::new(name, move |py| check(py, &path))
+    };
+    suite::run(paths.into_iter().map(case).collect(), || {
+        format!("CPython {}: {all} golden files", PyVersion::BUILT_FOR)
+    })
+}
+
+/// Compares a file with what the tracer makes of its function, or writes that into it.
+fn check(py: Python<'_>, path: &Path) -> Result<(), String> {
+    let bless = std::env::var("SOT_BLESS").is_ok_and(|bless| bless == "1");
+    let file = Golden::parse(&std::fs::read_to_string(path).map_err(|error| error.to_string())?);
+    let found = file.run(py, path).map_err(|error| error.to_string())?;
+    if bless {
+        return std::fs::write(path, found.to_string()).map_err(|error| error.to_string());
+    }
+    if found == file {
+        return Ok(());
+    }
+    Err(format!("differs (SOT_BLESS=1 accepts):\n{}", file.difference(&found)))
 }
 
 fn golden_files() -> Vec<PathBuf> {

@@ -1,17 +1,19 @@
 //! The programs of `growth/programs.py` over so many items, twice and four times as many: what the tracer does for them, counted by
 //! itself, grows no faster than the data.
 //!
-//! `SOT_CASES=keywords` runs those with that text in their name, and prints what was counted.
+//! Each program is a test: `cargo test --test growth keywords`.
 //! Needs the interpreter's library at run time: `LD_LIBRARY_PATH` and `PYTHONHOME` name its prefix.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::path::Path;
+use std::process::ExitCode;
 
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use sot_core::stats;
 use sot_tests::harness;
+use sot_tests::suite::{self, Case};
 
 /// How many items there are at first.
 const ITEMS: usize = 150;
@@ -42,32 +44,34 @@ fn work_of(py: Python<'_>, program: &Bound<'_, PyAny>, tensor: &Bound<'_, PyAny>
     (stats::work_done() - before, stats::snapshot().1.instructions)
 }
 
-#[test]
-fn work_grows_as_the_data_does() {
-    harness::with_tracer(|py| {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("growth/programs.py");
-        let module = harness::load_module(py, &std::fs::read_to_string(&path).unwrap(), &path).unwrap();
-        let tensor = module.getattr("tensor").unwrap().call0().unwrap();
-        let programs: Vec<Bound<'_, PyAny>> = module.getattr("PROGRAMS").unwrap().extract().unwrap();
-        let filter = std::env::var("SOT_CASES").ok();
-        let mut failures = Vec::new();
-        for program in programs {
-            let name = program.getattr("__name__").unwrap().to_string();
-            if filter.as_ref().is_some_and(|filter| !name.contains(filter)) {
-                continue;
-            }
-            let counts = [1, 2, 4].map(|times| work_of(py, &program, &tensor, ITEMS * times));
-            if filter.is_some() {
-                println!("{name}: {counts:?}");
-            }
-            for pair in counts.windows(2) {
-                let grows = |from: u64, to: u64| to * 10 > from.max(ITEMS as u64) * MOST_TENTHS;
-                let is_limited = ITEM_BY_ITEM.contains(&&*name);
-                if grows(pair[0].0, pair[1].0) || !is_limited && grows(pair[0].1, pair[1].1) {
-                    failures.push(format!("{name}: {counts:?}"));
-                }
-            }
-        }
-        assert!(failures.is_empty(), "{}", failures.join("\n"));
+/// What grows faster than the data, if anything.
+fn check(py: Python<'_>, name: &str) -> Result<(), String> {
+    let module = programs(py);
+    let (tensor, program) = (module.call_method0("tensor").unwrap(), module.getattr(name).unwrap());
+    let counts = [1, 2, 4].map(|times| work_of(py, &program, &tensor, ITEMS * times));
+    if suite::is_chosen() {
+        println!("{name}: {counts:?}");
+    }
+    let grows = |from: u64, to: u64| to * 10 > from.max(ITEMS as u64) * MOST_TENTHS;
+    let is_limited = ITEM_BY_ITEM.contains(&name);
+    let mut pairs = counts.windows(2);
+    if pairs.any(|pair| grows(pair[0].0, pair[1].0) || !is_limited && grows(pair[0].1, pair[1].1)) {
+        return Err(format!("{counts:?}"));
+    }
+    Ok(())
+}
+
+fn programs(py: Python<'_>) -> Bound<'_, PyModule> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("growth/programs.py");
+    harness::load_module(py, &std::fs::read_to_string(&path).unwrap(), &path).unwrap()
+}
+
+fn main() -> ExitCode {
+    let names: Vec<String> = harness::with_tracer(|py| {
+        let all: Vec<Bound<'_, PyAny>> = programs(py).getattr("PROGRAMS").unwrap().extract().unwrap();
+        all.iter().map(|program| program.getattr("__name__").unwrap().to_string()).collect()
     });
+    let all = names.len();
+    let cases = names.into_iter().map(|name| Case::new(name.clone(), move |py| check(py, &name)));
+    suite::run(cases.collect(), || format!("{all} programs over {ITEMS} items and more"))
 }

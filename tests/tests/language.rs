@@ -1,16 +1,18 @@
 //! The functions of `language/*.py`: each takes a tensor and must become one graph, without breaks and fallbacks, do what
 //! CPython does, and be hit when called again. A number in a file's name is the oldest minor version whose syntax it needs.
 //!
-//! `SOT_CASES=generators` runs the functions with that text in their file's or function's name, and prints what became of
-//! them. Needs the interpreter's library at run time: `LD_LIBRARY_PATH` and `PYTHONHOME` name its prefix.
+//! Each function is a test: `cargo test --test language generators`. Needs the interpreter's library at run time: `LD_LIBRARY_PATH` and `PYTHONHOME` name its prefix.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
 
 use pyo3::prelude::*;
 use sot_core::version::PyVersion;
 use sot_tests::harness;
+use sot_tests::suite::{self, Case};
 
 /// Functions that are not whole yet: file and function, oldest and first later minor version, what is missing.
 const KNOWN_GAPS: &[(&str, u8, u8, &str)] = &[
@@ -18,38 +20,27 @@ const KNOWN_GAPS: &[(&str, u8, u8, &str)] = &[
     ("runtime_.bounded", 8, 12, "typing keeps what Generic[...] gives of an object made in the function in a cache"),
 ];
 
-#[test]
-fn every_function_is_one_graph_and_does_what_cpython_does() {
+/// At least so many functions are there.
+const LEAST: usize = 200;
+
+fn main() -> ExitCode {
+    let (mut known_gaps, mut cases) = (0, Vec::new());
     harness::with_tracer(|py| {
-        let filter = std::env::var("SOT_CASES").ok();
-        let (mut whole, mut gaps, mut failures) = (0, Vec::new(), Vec::new());
         for path in harness::files_of("language").unwrap() {
-            let source = std::fs::read_to_string(&path).unwrap();
+            let source: Arc<str> = std::fs::read_to_string(&path).unwrap().into();
             for name in names(py, &source, &path) {
                 let full = format!("{}.{name}", path.file_stem().unwrap().to_string_lossy());
-                if filter.as_ref().is_some_and(|filter| !full.contains(filter)) {
-                    continue;
-                }
-                let outcome = run(py, &source, &path, &name, filter.is_some());
-                match (outcome, gap(&full)) {
-                    (Ok(()), None) => whole += 1,
-                    (Ok(()), Some(_)) => failures.push(format!("{full}: holds, but is listed as a gap")),
-                    (Err(_), Some(reason)) => gaps.push(format!("{full}: {reason}")),
-                    (Err(what), None) => failures.push(format!("{full}: {what}")),
-                }
+                let (source, path, gap) = (Arc::clone(&source), path.clone(), gap(&full));
+                known_gaps += usize::from(gap.is_some());
+                cases.push(Case::new(full, move |py| run(py, &source, &path, &name)).with_gap(gap));
             }
         }
-        let version = PyVersion::BUILT_FOR;
-        println!(
-            "CPython {version}: {whole} functions are one graph each, {} are not yet",
-            gaps.len() + failures.len()
-        );
-        for gap in &gaps {
-            println!("known gap: {gap}");
-        }
-        assert!(failures.is_empty(), "{} fail:\n{}", failures.len(), failures.join("\n"));
-        assert!(filter.is_some() || whole >= 200, "only {whole} functions");
     });
+    let whole = cases.len() - known_gaps;
+    assert!(whole >= LEAST, "only {whole} functions");
+    suite::run(cases, || {
+        format!("CPython {}: {whole} functions are one graph each, {known_gaps} are not yet", PyVersion::BUILT_FOR)
+    })
 }
 
 /// The functions defined in a file; those whose name starts with an underscore help others.
@@ -71,7 +62,7 @@ fn gap(full: &str) -> Option<&'static str> {
 }
 
 /// What is wrong with a function, if anything. Both sides run in modules of their own, which share nothing.
-fn run(py: Python<'_>, source: &str, path: &Path, name: &str, verbose: bool) -> Result<(), String> {
+fn run(py: Python<'_>, source: &str, path: &Path, name: &str) -> Result<(), String> {
     harness::reset();
     let maker = py.eval(c"lambda: (__import__('toy').arange(3),)", None, None).unwrap();
     let observe = |translated| {
@@ -80,7 +71,7 @@ fn run(py: Python<'_>, source: &str, path: &Path, name: &str, verbose: bool) -> 
     };
     let (expected, actual) = (observe(false), observe(true));
     let counts = harness::counts();
-    if verbose {
+    if suite::is_chosen() {
         println!("{name}: {counts:?}\n{}", actual.join("\n"));
     }
     if expected != actual {

@@ -1,16 +1,18 @@
 //! Loops of 1,500 rounds that break: the programs of `long_loops`, run by CPython and translated. Results and
 //! effects must be the same, and the translations few, however long the loop is.
 //!
-//! `SOT_CASES=zip` runs those with that text in their name, and prints what became of them.
+//! Each program is a test: `cargo test --test long_loops zip`.
 //! Needs the interpreter's library at run time: `LD_LIBRARY_PATH` and `PYTHONHOME` name its prefix.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::path::Path;
+use std::process::ExitCode;
 
 use pyo3::prelude::*;
 use sot_core::version::PyVersion;
 use sot_tests::harness;
+use sot_tests::suite::{self, Case};
 
 /// How often each loop goes round.
 const ROUNDS: usize = 1_500;
@@ -40,12 +42,12 @@ impl Program {
     }
 
     /// What is wrong, if anything.
-    fn run(&self, py: Python<'_>, verbose: bool) -> Result<(), String> {
+    fn run(&self, py: Python<'_>) -> Result<(), String> {
         let expected = self.observe(py, false);
         harness::reset();
         let actual = self.observe(py, true);
         let counts = harness::counts();
-        if verbose {
+        if suite::is_chosen() {
             let (translations, graphs, hits) = (counts.translations, counts.graphs, counts.hits);
             println!("{}: {translations} translations, {graphs} graphs, {hits} hits", self.name);
         }
@@ -64,30 +66,19 @@ impl Program {
     }
 }
 
-#[test]
-fn long_loops_have_few_translations() {
-    harness::with_tracer(|py| {
+fn main() -> ExitCode {
+    let programs: Vec<Program> = harness::with_tracer(|py| {
         let load = |name: &str| {
             let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("long_loops").join(name);
             harness::load_module(py, &std::fs::read_to_string(&path).unwrap(), &path).unwrap()
         };
         let bodies = load("programs.py").getattr("PROGRAMS").unwrap();
-        let programs = load("templates.py").call_method1("programs", (ROUNDS, bodies)).unwrap();
-        let mut programs: Vec<Program> = programs.extract().unwrap();
-        let filter = std::env::var("SOT_CASES").ok();
-        programs.retain(|program| filter.as_ref().is_none_or(|filter| program.name.contains(filter)));
-        assert!(!programs.is_empty(), "no programs");
-        let mut failures = Vec::new();
-        for program in &programs {
-            if let Err(what) = program.run(py, filter.is_some()) {
-                failures.push(format!("{}: {what}", program.name));
-            }
-            if !program.why.is_empty() {
-                println!("{}: up to {} translations: {}", program.name, program.most, program.why);
-            }
-        }
-        let (all, bad) = (programs.len(), failures.len());
-        println!("CPython {}: {all} loops of {ROUNDS} rounds", PyVersion::BUILT_FOR);
-        assert!(failures.is_empty(), "{bad} of {all} fail:\n{}", failures.join("\n"));
+        load("templates.py").call_method1("programs", (ROUNDS, bodies)).unwrap().extract().unwrap()
     });
+    let all = programs.len();
+    for program in programs.iter().filter(|program| !program.why.is_empty()) {
+        println!("{}: up to {} translations: {}", program.name, program.most, program.why);
+    }
+    let cases = programs.into_iter().map(|program| Case::new(program.name.clone(), move |py| program.run(py)));
+    suite::run(cases.collect(), || format!("CPython {}: {all} loops of {ROUNDS} rounds", PyVersion::BUILT_FOR))
 }

@@ -19,7 +19,7 @@ use sot_core::error::{Flow, ReasonId, RegistrationError, Unwind};
 use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
 use sot_core::opcode::{versions, Count, Description, DispatchTable, Next, OpcodeHandler, Operand, StackPicture};
 use sot_core::tracker::{Key, Tracker, TrackerId};
-use sot_core::variable::{Claim, KindTable, VarId, Variable, VariableKind};
+use sot_core::variable::{KindClaim, KindTable, VarId, Variable, VariableKind};
 use sot_core::version::PyVersion;
 use sot_tests::harness::{self, Counts};
 
@@ -334,7 +334,7 @@ fn a_stack_picture_is_cpythons() {
     assert!(error_of(freeze(&VARYING), 15).starts_with("BUILD_LIST declares a stack effect"));
 }
 
-const fn kind(name: &'static str, claim: Claim, line: u32) -> VariableKind {
+const fn kind(name: &'static str, claim: KindClaim, line: u32) -> VariableKind {
     VariableKind { name, claim, wrap: no_wrap, file: "plugin.rs", line }
 }
 
@@ -361,19 +361,20 @@ fn no_type(py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
 
 #[test]
 fn kinds_have_names_ranks_and_types_of_their_own() {
-    static NAMES: [VariableKind; 2] = [kind("same", Claim::Nothing, 21), kind("same", Claim::Nothing, 22)];
+    static NAMES: [VariableKind; 2] = [kind("same", KindClaim::Nothing, 21), kind("same", KindClaim::Nothing, 22)];
     let error = error_of(freeze_kinds(&NAMES), 22);
     assert!(error.contains("\"same\" is already registered at plugin.rs:21"), "{error}");
     static RANKS: [VariableKind; 2] = [
-        kind("a", Claim::When { rank: 5, test: anything }, 23),
-        kind("b", Claim::When { rank: 5, test: anything }, 24),
+        kind("a", KindClaim::When { rank: 5, test: anything }, 23),
+        kind("b", KindClaim::When { rank: 5, test: anything }, 24),
     ];
     let error = error_of(freeze_kinds(&RANKS), 24);
     assert!(error.contains("rank 5 is already taken by kind \"a\" (plugin.rs:23)"), "{error}");
-    static TYPES: [VariableKind; 2] = [kind("a", Claim::Types(int_type), 25), kind("b", Claim::Types(int_type), 26)];
+    static TYPES: [VariableKind; 2] =
+        [kind("a", KindClaim::Types(int_type), 25), kind("b", KindClaim::Types(int_type), 26)];
     let error = error_of(freeze_kinds(&TYPES), 26);
     assert!(error.contains("<class 'int'> is already wrapped by kind \"a\" (plugin.rs:25)"), "{error}");
-    static MISSING: [VariableKind; 1] = [kind("a", Claim::Types(no_type), 27)];
+    static MISSING: [VariableKind; 1] = [kind("a", KindClaim::Types(no_type), 27)];
     assert!(error_of(freeze_kinds(&MISSING), 27).starts_with("its types cannot be found"));
 }
 

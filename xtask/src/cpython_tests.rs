@@ -59,7 +59,7 @@ pub(crate) fn with_runner(python: &Interpreter, library: &Path, script: &str) ->
     let mut build = Command::new(workspace::cargo());
     build
         .current_dir(workspace::root())
-        .args(["build", "-p", "sot-tests", "--bin", "translated_python"])
+        .args(["build", "--profile", "suites", "-p", "sot-tests", "--bin", "translated_python"])
         .env("CARGO_TARGET_DIR", &target)
         .env("PYO3_PYTHON", &python.executable);
     quietly(&format!("{minor} test runner"), &mut build)?;
@@ -68,7 +68,7 @@ pub(crate) fn with_runner(python: &Interpreter, library: &Path, script: &str) ->
         .current_dir(workspace::root())
         .arg(script)
         .arg("--runner")
-        .arg(target.join("debug/translated_python"))
+        .arg(target.join("suites/translated_python"))
         .env("LD_LIBRARY_PATH", library)
         .env("PYTHONHOME", &python.home);
     Ok(tests)

@@ -1,5 +1,5 @@
-//! `cargo xtask lint`: formatting, clippy and rustdoc with warnings as errors, and the rule that `unsafe` stands in one module
-//! only.
+//! `cargo xtask lint`: formatting, clippy and rustdoc with warnings as errors, the rule that `unsafe` stands in one module only, the
+//! rules of how the crates are built (`structure`) and those about names (`words`).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::command::quietly;
 use crate::options::Options;
 use crate::python::{self, Interpreter};
-use crate::{workspace, Failure};
+use crate::{structure, words, workspace, Failure};
 
 /// The one place for `unsafe`, relative to the root.
 const UNSAFE_HOME: &str = "sot-core/src/cpython";
@@ -25,6 +25,10 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
         quietly("formatting", cargo().args(["fmt", "--all", "--check"])).map(drop),
         quietly("tests of xtask", cargo().args(["test", "--package", "xtask"])).map(drop),
         check_unsafe(),
+        structure::check_modules(),
+        structure::check_opcode_names(&rust_files()),
+        words::check_framework_words(),
+        words::check_type_names(),
     ];
     results.extend(found.interpreters[first..].iter().map(clippy));
     results.push(documentation(&found.interpreters[newest]));
@@ -66,9 +70,7 @@ fn cargo_for(python: &Interpreter) -> Command {
 
 fn check_unsafe() -> Result<(), Failure> {
     println!("[unsafe] …");
-    let root = workspace::root();
-    let mut files = Vec::new();
-    collect_rust_files(root, &mut files);
+    let (root, files) = (workspace::root(), rust_files());
     let homes: Vec<_> = UNSAFE_ALSO.iter().chain([&UNSAFE_HOME]).map(|home| root.join(home)).collect();
     let outside = files.iter().filter(|file| !homes.iter().any(|home| file.starts_with(home)));
     let found: Vec<String> = outside.flat_map(|file| unsafe_lines(root, file)).collect();
@@ -79,8 +81,15 @@ fn check_unsafe() -> Result<(), Failure> {
     Err(format!("`unsafe` may stand only in {UNSAFE_HOME}, and was found in\n{}", found.join("\n")))
 }
 
+/// The source files of the checkout.
+fn rust_files() -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    collect_rust_files(workspace::root(), &mut files);
+    files
+}
+
 /// Source files below `dir`; build output and hidden directories are passed over.
-fn collect_rust_files(dir: &Path, files: &mut Vec<PathBuf>) {
+pub(crate) fn collect_rust_files(dir: &Path, files: &mut Vec<PathBuf>) {
     let Ok(entries) = dir.read_dir() else { return };
     for entry in entries.flatten() {
         let (path, name) = (entry.path(), entry.file_name());

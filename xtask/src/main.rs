@@ -7,12 +7,15 @@ mod command;
 mod cpython_tests;
 mod demo;
 mod lint;
+mod number_sweep;
 mod options;
 mod package_tests;
 mod python;
 mod report;
+mod structure;
 mod test;
 mod venv;
+mod words;
 mod workspace;
 
 use std::process::ExitCode;
@@ -40,6 +43,7 @@ fn main() -> ExitCode {
         Task::Bench => bench::run(&options),
         Task::CpythonTests => cpython_tests::run(&options),
         Task::PackageTests => package_tests::run(&options),
+        Task::NumberSweep => number_sweep::run(&options),
         Task::Lint => lint::run(&options),
     };
     match done {

@@ -16,6 +16,9 @@ Commands:
   package-tests
           run the tests of pure-Python packages from PyPI with all their functions translated; arguments are names of
           packages, or none: then those of docs/package-tests.md, which is written anew
+  number-sweep
+          call all that takes a number with every number and element type, in eager mode and translated: --sample COUNT
+          and --seed SEED choose some; what was stopped goes on. Arguments go to tests/number_sweep/run.py
   lint    formatting, clippy, rustdoc, and where `unsafe` may stand
   help    print this
 
@@ -34,6 +37,7 @@ pub(crate) enum Task {
     Bench,
     CpythonTests,
     PackageTests,
+    NumberSweep,
     Lint,
     Help,
 }
@@ -71,11 +75,15 @@ impl Options {
             let mut value = || inline.clone().or_else(|| args.next()).ok_or(format!("{name} needs a value"));
             match name {
                 "--python" => options.add_python(&value()?)?,
+                "--sample" | "--seed" if task == Task::NumberSweep => {
+                    let value = value()?;
+                    options.passed_on.extend([name.to_owned(), value]);
+                }
                 "--only" => options.only = Some(parse_half(&value()?)?),
                 "--clean" if inline.is_none() => options.clean = true,
                 "--help" | "-h" => options.task = Task::Help,
                 "--" => {
-                    options.passed_on = args.collect();
+                    options.passed_on.extend(args);
                     break;
                 }
                 _ => return Err(format!("unknown argument {arg}; what is meant for the tests comes after --")),
@@ -101,6 +109,7 @@ fn parse_task(word: Option<&str>) -> Result<Task, String> {
         Some("bench") => Ok(Task::Bench),
         Some("cpython-tests") => Ok(Task::CpythonTests),
         Some("package-tests") => Ok(Task::PackageTests),
+        Some("number-sweep") => Ok(Task::NumberSweep),
         Some("lint") => Ok(Task::Lint),
         Some("help" | "--help" | "-h") => Ok(Task::Help),
         Some(other) => Err(format!("unknown command {other}")),
@@ -131,6 +140,13 @@ mod tests {
         assert_eq!(options.only, Some(Half::Python));
         assert!(options.clean);
         assert_eq!(options.passed_on, ["-k", "gpt", "--python"]);
+    }
+
+    #[test]
+    fn the_sample_of_the_sweep_is_passed_on() {
+        let options = parse("number-sweep --python 3.12 --sample 300 --seed=7 -- --breaks").expect("valid");
+        assert_eq!(options.passed_on, ["--sample", "300", "--seed", "7", "--breaks"]);
+        assert!(parse("test --sample 300").is_err());
     }
 
     #[test]

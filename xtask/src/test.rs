@@ -54,7 +54,7 @@ fn test_one(python: &Interpreter, options: &Options) -> Vec<Cell> {
         }
     };
     if options.only == Some(Half::Rust) {
-        return vec![left_out(), rust_cell(&venv, openly), left_out()];
+        return vec![left_out(), rust_cell(&venv, openly, &options.passed_on), left_out()];
     }
     let taken = match venv.install_extension() {
         Ok(taken) => taken,
@@ -69,7 +69,7 @@ fn test_one(python: &Interpreter, options: &Options) -> Vec<Cell> {
     }
     // Both halves need one core most of the time.
     let (rust, python) = thread::scope(|scope| {
-        let rust = scope.spawn(|| rust_cell(&venv, beside));
+        let rust = scope.spawn(|| rust_cell(&venv, beside, &[]));
         let python = python_tests(&venv, &options.passed_on);
         (rust.join().unwrap_or_else(|_| Cell::failed_at_once()), python)
     });
@@ -81,13 +81,13 @@ fn left_out() -> Cell {
 }
 
 /// Runs the Rust tests in the given way.
-fn rust_cell(venv: &Venv, run: fn(&str, &mut Command) -> Result<Shown, Failure>) -> Cell {
+fn rust_cell(venv: &Venv, run: fn(&str, &mut Command) -> Result<Shown, Failure>, passed_on: &[String]) -> Cell {
     let minor = venv.base.minor;
     let Some(mut tests) = rust_tests(venv) else {
         println!("[{minor} Rust tests] left out: this Python has no shared library, so no test can embed it");
         return Cell::Skipped("no shared libpython".to_owned());
     };
-    cell(run(&format!("{minor} Rust tests"), &mut tests), cargo_counts)
+    cell(run(&format!("{minor} Rust tests"), tests.args(passed_on)), cargo_counts)
 }
 
 /// The command of the Rust tests; none without the shared library that they embed.

@@ -163,7 +163,7 @@ impl Scan {
         let label = |unit: u32| {
             self.label(unit).ok_or(BytecodeError::ExceptionTable { byte: 0, what: "a bound is inside an instruction" })
         };
-        let handler = |entry: &exception_table::Entry| {
+        let handler = |entry: &exception_table::ExceptionTableEntry| {
             Ok(Handler {
                 start: label(entry.start)?,
                 end: label(entry.start.saturating_add(entry.length))?,

@@ -8,7 +8,7 @@ use pyo3::types::{
 };
 
 use super::encode::Layout;
-use super::{BytecodeError, Code, Instruction, Label, Opcodes, Operand};
+use super::{BytecodeError, Code, Instruction, Label, Opcodes, OperandTable};
 use crate::version::PyVersion;
 
 impl Code {
@@ -107,14 +107,14 @@ impl<'a> Listing<'a> {
         let (code, arg) = (self.code, instruction.arg >> info.shift);
         let index = arg as usize;
         match info.operand {
-            Operand::Plain => None,
-            Operand::Const => code.consts.get(index).map(|constant| show(constant.bind(py))),
-            Operand::Name => code.names.get(index).cloned(),
-            Operand::Local => code.slot_name(arg).map(str::to_owned),
-            Operand::LocalPair => Some(format!("{}, {}", code.slot_name(arg >> 4)?, code.slot_name(arg & 15)?)),
-            Operand::Cell => self.cell_name(arg).map(str::to_owned),
-            Operand::Comparison => self.opcodes.comparisons().get(index).cloned(),
-            Operand::Operator => self.opcodes.operators().get(index).cloned(),
+            OperandTable::Plain => None,
+            OperandTable::Const => code.consts.get(index).map(|constant| show(constant.bind(py))),
+            OperandTable::Name => code.names.get(index).cloned(),
+            OperandTable::Local => code.slot_name(arg).map(str::to_owned),
+            OperandTable::LocalPair => Some(format!("{}, {}", code.slot_name(arg >> 4)?, code.slot_name(arg & 15)?)),
+            OperandTable::Cell => self.cell_name(arg).map(str::to_owned),
+            OperandTable::Comparison => self.opcodes.comparisons().get(index).cloned(),
+            OperandTable::Operator => self.opcodes.operators().get(index).cloned(),
         }
     }
 

@@ -107,7 +107,7 @@ impl Code {
             .map(|handler| {
                 let unit = |label| layout.unit(label, || "an exception handler".to_owned());
                 let start = unit(handler.start)?;
-                Ok(exception_table::Entry {
+                Ok(exception_table::ExceptionTableEntry {
                     start,
                     length: unit(handler.end)? - start,
                     target: unit(handler.target)?,

@@ -9,7 +9,7 @@ const GROUP: u8 = 0x3f;
 
 /// One entry, in units.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Entry {
+pub(super) struct ExceptionTableEntry {
     pub(super) start: u32,
     pub(super) length: u32,
     pub(super) target: u32,
@@ -17,8 +17,8 @@ pub(super) struct Entry {
     pub(super) lasti: bool,
 }
 
-pub(super) fn decode(table: &[u8]) -> Result<Vec<Entry>, BytecodeError> {
-    let mut reader = Reader { table, at: 0 };
+pub(super) fn decode(table: &[u8]) -> Result<Vec<ExceptionTableEntry>, BytecodeError> {
+    let mut reader = ExceptionTableReader { table, at: 0 };
     let mut entries = Vec::new();
     while reader.at < table.len() {
         entries.push(reader.entry()?);
@@ -26,7 +26,7 @@ pub(super) fn decode(table: &[u8]) -> Result<Vec<Entry>, BytecodeError> {
     Ok(entries)
 }
 
-pub(super) fn encode(entries: &[Entry]) -> Vec<u8> {
+pub(super) fn encode(entries: &[ExceptionTableEntry]) -> Vec<u8> {
     let mut table = Vec::with_capacity(entries.len() * 5);
     for entry in entries {
         let first = table.len();
@@ -47,19 +47,19 @@ fn put(table: &mut Vec<u8>, value: u32) {
     }
 }
 
-struct Reader<'a> {
+struct ExceptionTableReader<'a> {
     table: &'a [u8],
     at: usize,
 }
 
-impl Reader<'_> {
-    fn entry(&mut self) -> Result<Entry, BytecodeError> {
+impl ExceptionTableReader<'_> {
+    fn entry(&mut self) -> Result<ExceptionTableEntry, BytecodeError> {
         if self.table[self.at] & ENTRY == 0 {
             return Err(BytecodeError::ExceptionTable { byte: self.at, what: "no entry starts here" });
         }
         let (start, length, target) = (self.number()?, self.number()?, self.number()?);
         let depth = self.number()?;
-        Ok(Entry { start, length, target, depth: depth >> 1, lasti: depth & 1 != 0 })
+        Ok(ExceptionTableEntry { start, length, target, depth: depth >> 1, lasti: depth & 1 != 0 })
     }
 
     fn number(&mut self) -> Result<u32, BytecodeError> {
@@ -89,7 +89,13 @@ mod tests {
     #[test]
     fn numbers_of_every_length_survive() {
         for value in [0, 1, 63, 64, 4095, 4096, 1 << 18, u32::MAX >> 1] {
-            let entry = Entry { start: value, length: value, target: value, depth: value >> 1, lasti: value & 1 == 1 };
+            let entry = ExceptionTableEntry {
+                start: value,
+                length: value,
+                target: value,
+                depth: value >> 1,
+                lasti: value & 1 == 1,
+            };
             let table = encode(&[entry, entry]);
             assert_eq!(decode(&table).unwrap(), [entry, entry]);
         }
@@ -97,7 +103,7 @@ mod tests {
 
     #[test]
     fn an_entry_is_written_as_cpython_writes_it() {
-        let entry = Entry { start: 20, length: 2, target: 100, depth: 3, lasti: true };
+        let entry = ExceptionTableEntry { start: 20, length: 2, target: 100, depth: 3, lasti: true };
         assert_eq!(encode(&[entry]), [0x94, 0x02, 0x41, 0x24, 0x07]);
     }
 

@@ -199,7 +199,7 @@ mod kind {
 const MAX_UNITS: usize = 8;
 
 fn decode_locations(table: &[u8], first_line: u32) -> Result<Vec<Run>, BytecodeError> {
-    let mut reader = Reader { table, at: 0 };
+    let mut reader = LineTableReader { table, at: 0 };
     let (mut end, mut line) = (0, i64::from(first_line));
     let mut runs = Vec::new();
     while reader.at < table.len() {
@@ -270,12 +270,12 @@ fn put_signed(table: &mut Vec<u8>, value: i64) {
     put_unsigned(table, value.unsigned_abs() << 1 | u64::from(value < 0));
 }
 
-struct Reader<'a> {
+struct LineTableReader<'a> {
     table: &'a [u8],
     at: usize,
 }
 
-impl Reader<'_> {
+impl LineTableReader<'_> {
     fn location(&mut self, kind: u8, line: &mut i64) -> Result<Position, BytecodeError> {
         let (column, end_column) = match kind {
             kind::NONE => return Ok(Position::default()),

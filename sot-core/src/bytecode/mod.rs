@@ -7,6 +7,7 @@
 
 mod code;
 mod decode;
+mod description;
 mod disassemble;
 mod encode;
 mod error;
@@ -16,10 +17,17 @@ mod op;
 mod opcode_set;
 mod opcodes;
 mod stack_depth;
+mod unit;
 
 pub use code::{Code, Handler, Instruction, Label, Position};
+pub(crate) use description::set_descriptions;
+pub use description::{
+    describe, Access, AtBreak, Branch, BranchTest, ByArgument, Count, Description, Locals, Movement, Native, Quiet,
+    StackPicture,
+};
 pub use error::BytecodeError;
 pub use op::Op;
 pub use opcode_set::OpcodeSet;
-pub use opcodes::{local_pair, JumpKind, OpcodeInfo, Opcodes, Operand};
+pub use opcodes::{local_pair, JumpKind, OpcodeInfo, Opcodes, OperandTable};
 pub use stack_depth::{stack_depth, stack_effect};
+pub use unit::CodeUnit;

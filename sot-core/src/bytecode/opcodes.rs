@@ -45,7 +45,7 @@ pub struct OpcodeInfo {
     /// Whether the operand means anything.
     pub has_arg: bool,
     /// What the operand indexes.
-    pub operand: Operand,
+    pub operand: OperandTable,
     /// How many low bits of the operand are flags; the index is above them.
     pub shift: u8,
     /// Whether control may go on to the next instruction.
@@ -65,7 +65,7 @@ pub enum JumpKind {
 
 /// The table an operand is an index into.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Operand {
+pub enum OperandTable {
     /// None: a count, a flag set, or nothing at all.
     Plain,
     /// `co_consts`.
@@ -198,12 +198,12 @@ fn named(name: &str) -> OpcodeInfo {
     }
 }
 
-fn special_operand(name: &str) -> Operand {
+fn special_operand(name: &str) -> OperandTable {
     match name {
-        "COMPARE_OP" => Operand::Comparison,
-        "BINARY_OP" => Operand::Operator,
-        "LOAD_FAST_LOAD_FAST" | "STORE_FAST_LOAD_FAST" | "STORE_FAST_STORE_FAST" => Operand::LocalPair,
-        _ => Operand::Plain,
+        "COMPARE_OP" => OperandTable::Comparison,
+        "BINARY_OP" => OperandTable::Operator,
+        "LOAD_FAST_LOAD_FAST" | "STORE_FAST_LOAD_FAST" | "STORE_FAST_STORE_FAST" => OperandTable::LocalPair,
+        _ => OperandTable::Plain,
     }
 }
 
@@ -234,15 +234,15 @@ fn ends_block(name: &str) -> bool {
 
 fn mark_operands(module: &Bound<'_, PyModule>, infos: &mut [OpcodeInfo]) -> PyResult<()> {
     let tables = [
-        ("hasconst", Operand::Const),
-        ("hasname", Operand::Name),
-        ("haslocal", Operand::Local),
-        ("hasfree", Operand::Cell),
+        ("hasconst", OperandTable::Const),
+        ("hasname", OperandTable::Name),
+        ("haslocal", OperandTable::Local),
+        ("hasfree", OperandTable::Cell),
     ];
     for (table, operand) in tables {
         for opcode in numbers_in(module, table)? {
             let info = &mut infos[usize::from(opcode)];
-            if info.operand == Operand::Plain {
+            if info.operand == OperandTable::Plain {
                 info.operand = operand;
             }
         }

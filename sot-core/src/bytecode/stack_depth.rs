@@ -15,7 +15,7 @@ const ASYNC_GENERATOR: u32 = 0x200;
 
 /// The largest depth on any path, exception handlers included.
 pub fn stack_depth(py: Python<'_>, code: &Code) -> Result<u32, BytecodeError> {
-    let mut walk = Walk::new(py, code)?;
+    let mut walk = DepthWalk::new(py, code)?;
     walk.enter(Label(0), start_depth(code))?;
     while let Some(at) = walk.work.pop() {
         walk.step(at)?;
@@ -53,7 +53,7 @@ fn start_depth(code: &Code) -> i64 {
 }
 
 /// A walk over all paths that keeps the largest depth at each instruction.
-struct Walk<'a, 'py> {
+struct DepthWalk<'a, 'py> {
     py: Python<'py>,
     code: &'a Code,
     opcodes: &'static Opcodes,
@@ -66,10 +66,10 @@ struct Walk<'a, 'py> {
     limit: i64,
 }
 
-impl<'a, 'py> Walk<'a, 'py> {
+impl<'a, 'py> DepthWalk<'a, 'py> {
     fn new(py: Python<'py>, code: &'a Code) -> Result<Self, BytecodeError> {
         let count = code.instructions.len();
-        let mut walk = Walk {
+        let mut walk = DepthWalk {
             py,
             code,
             opcodes: Opcodes::try_get(py)?,

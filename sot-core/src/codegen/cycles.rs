@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use super::CodeGen;
 use crate::error::Flow;
-use crate::executor::OpcodeExecutor;
+use crate::machine::executor::OpcodeExecutor;
+use crate::machine::variable::VarId;
 use crate::side_effects::Effect;
-use crate::variable::VarId;
 
 /// Kinds that refer to what they are made of. Others are made by calls that look into it, or copy it.
 const REFERRING: [&str; 7] = ["list", "dict", "tuple", "cell", "function", "method", "mapping_proxy"];

@@ -9,9 +9,9 @@ use pyo3::types::PyCode;
 use super::hand_over::{slot, Value};
 use super::CodeGen;
 use crate::error::Flow;
-use crate::executor::{Checkpoint, Frame};
-use crate::resume::{Entry, ResumeKey, Target};
-use crate::translate::ResumeSource;
+use crate::machine::executor::{Checkpoint, Frame};
+use crate::resume::ResumeSource;
+use crate::resume::{Entry, ResumeKey, ResumeTarget};
 
 impl CodeGen<'_, '_> {
     /// Leaves a generator on the stack that is suspended where the frame is.
@@ -34,7 +34,7 @@ impl CodeGen<'_, '_> {
         let code = source.resume_code(py, &key, saved.unit.code.instructions[saved.at.index()].position)?;
         let code = code.bind(py).cast::<PyCode>().map_err(PyErr::from)?.clone();
         let cells = source.unit.code.cellvars.len() + source.unit.code.freevars.len();
-        let maker = Arc::clone(&Target::new(&code, cells)?).suspended(py)?;
+        let maker = Arc::clone(&ResumeTarget::new(&code, cells)?).suspended(py)?;
         self.begin_call(|cg| cg.load_const(maker))?;
         self.load_globals(saved.globals)?;
         for &cell in &saved.cells {

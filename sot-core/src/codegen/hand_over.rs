@@ -13,10 +13,10 @@ use super::CodeGen;
 use crate::bytecode::{Instruction, Label, Op, Opcodes};
 use crate::cpython;
 use crate::error::Flow;
-use crate::executor::{BookkeepingVariable, BreakPoint, Checkpoint, Claim};
-use crate::resume::{self, Entry, Finish, ResumeKey, Slot, Target};
-use crate::translate::ResumeSource;
-use crate::variable::VarId;
+use crate::machine::executor::{BookkeepingVariable, BreakPoint, Checkpoint, Claim};
+use crate::machine::variable::VarId;
+use crate::resume::ResumeSource;
+use crate::resume::{self, Entry, Finish, ResumeKey, ResumeTarget, Slot};
 use crate::version::PyVersion;
 
 /// A value for a resume function.
@@ -62,7 +62,7 @@ pub(super) struct Side<'a> {
 
 /// What the resume function of a frame is given, and the code it is made of.
 struct Resumed {
-    target: Arc<Target>,
+    target: Arc<ResumeTarget>,
     locals: Vec<Option<VarId>>,
     hidden: Vec<Option<VarId>>,
     stack: Vec<Item>,
@@ -248,7 +248,7 @@ impl CodeGen<'_, '_> {
             let code = code.bind(self.cx.py).cast::<PyCode>().map_err(PyErr::from)?.clone();
             let cells = source.unit.code.cellvars.len() + source.unit.code.freevars.len();
             let arguments = locals.len() + key.values();
-            resumed.push(Resumed { target: Target::new(&code, cells)?, locals, hidden, stack, cells, arguments });
+            resumed.push(Resumed { target: ResumeTarget::new(&code, cells)?, locals, hidden, stack, cells, arguments });
         }
         resumed.reverse();
         Ok(resumed)

@@ -5,13 +5,14 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyType, PyWeakrefReference};
 
-use super::{readers, CodeGen};
+use super::CodeGen;
 use crate::bytecode::Op;
 use crate::cpython::{self, Part};
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::guard::{is_held_weakly, Test};
+use crate::machine::variable::VarId;
+use crate::readers;
 use crate::tracker::{Computation, Key, Tracker, TrackerId};
-use crate::variable::VarId;
 
 fn builtin(py: Python<'_>, name: &str) -> PyResult<Py<PyAny>> {
     cpython::import(py, "builtins")?.getattr(name).map(Bound::unbind)

@@ -4,16 +4,14 @@
 
 mod break_graph;
 mod cycles;
-mod emitter;
 mod generator;
 mod hand_over;
 mod load;
 mod native;
-mod readers;
+mod rebuild;
 mod restore;
 mod second_run;
 mod signals;
-mod target;
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -21,18 +19,15 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 
 use crate::bytecode::{BytecodeError, Label, Op, Position};
+use crate::emit::Emitter;
 use crate::error::{Flow, ReasonId, Unwind};
-use crate::executor::{BinaryOp, CallArgs, CodeUnit, Frame, OpcodeExecutor};
 use crate::graph::StatementIR;
+use crate::machine::executor::{BinaryOp, CallArgs, CodeUnit, Frame, OpcodeExecutor};
+use crate::machine::variable::VarId;
+use crate::resume::ResumeSource;
 use crate::tracker::{Tracker, TrackerId};
-use crate::translate::ResumeSource;
-use crate::variable::VarId;
 
 use cycles::Unfilled;
-pub use emitter::Emitter;
-pub(crate) use emitter::{after_loop, callable, raised_width};
-use target::Selected;
-pub use target::Target;
 
 /// `CO_VARARGS | CO_VARKEYWORDS`
 const STARRED: u32 = 0x0c;
@@ -79,9 +74,8 @@ pub struct CodeGen<'a, 'py> {
 impl<'a, 'py> CodeGen<'a, 'py> {
     /// A generator of new code for `root`.
     pub fn new(cx: &'a mut OpcodeExecutor<'py>, root: Rc<CodeUnit>) -> Flow<Self> {
-        let version = cx.runtime.version;
         let line = root.code.first_line;
-        let mut emitter = Emitter::new(cx.py, Selected::for_version(version), &root.code, Position::line(line));
+        let mut emitter = Emitter::new(cx.py, &root.code, Position::line(line));
         emitter.prologue(&root.code, false)?;
         // The handler of a signal may raise as soon as the frame begins; where that is in a `try` of the program's, it catches it.
         let catches = cx.is_resumed && ResumeSource::of(cx.py, &root)?.may_catch(cx.py);
@@ -185,10 +179,13 @@ impl<'a, 'py> CodeGen<'a, 'py> {
         self.temps.contains_key(&variable)
     }
 
-    /// Makes a class: functions in it may have it in their closures, whose cells are filled once it is there.
-    pub fn making_class(&mut self, make: impl FnOnce(&mut Self) -> Flow<()>) -> Flow<()> {
+    /// A class begins to be made: cells of functions in it stay empty until it is there.
+    fn begin_class(&mut self) {
         self.classes_in_progress += 1;
-        make(self)?;
+    }
+
+    /// The class is made, and the cells are filled.
+    fn end_class(&mut self) -> Flow<()> {
         self.classes_in_progress -= 1;
         while self.classes_in_progress == 0 {
             let Some(cell) = self.open_cells.pop() else { break };

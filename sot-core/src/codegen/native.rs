@@ -7,22 +7,20 @@ use pyo3::prelude::*;
 use pyo3::types::PyCode;
 
 use super::break_graph::catching;
-use super::emitter::Emitter;
-use super::target::{Selected, Target};
 use super::STARRED;
 use crate::bytecode::{stack_effect, Instruction, Op};
+use crate::cache::cache_of;
+use crate::emit::{null_first, Emitter};
 use crate::error::{Flow, ReasonId, Unwind};
-use crate::executor::{BreakPoint, Checkpoint, OpcodeExecutor};
-use crate::opcode::{self, Native};
+use crate::machine::executor::{BreakPoint, Checkpoint, OpcodeExecutor};
+use crate::machine::opcode::{self, Native};
+use crate::machine::variable::VarId;
 use crate::resume;
-use crate::translate::cache_of;
-use crate::variable::VarId;
 
 /// Writes the code of the frames below the outermost one. The first arguments of each are the functions of those below it, the
 /// last what it holds itself.
 pub(super) struct NativeFrames<'a, 'py> {
     py: Python<'py>,
-    target: Selected,
     null: VarId,
     at: &'a BreakPoint,
     shown: Vec<Variables>,
@@ -54,8 +52,8 @@ pub(super) fn shown(cx: &OpcodeExecutor<'_>, at: &BreakPoint) -> Vec<Variables> 
 
 impl<'a, 'py> NativeFrames<'a, 'py> {
     pub(super) fn new(cx: &OpcodeExecutor<'py>, at: &'a BreakPoint) -> Self {
-        let (target, shown) = (Selected::for_version(cx.runtime.version), shown(cx, at));
-        NativeFrames { py: cx.py, target, null: cx.null(), at, shown }
+        let shown = shown(cx, at);
+        NativeFrames { py: cx.py, null: cx.null(), at, shown }
     }
 
     /// Frames that run the instruction and return the items it leaves: one as it is, several as a tuple.
@@ -159,7 +157,7 @@ impl<'a, 'py> NativeFrames<'a, 'py> {
 
     /// Whether what the instruction leaves is CPython's pair of a callable and a NULL, and then whether the NULL is first.
     pub(super) fn leaves_pair(&self, instruction: &Instruction) -> Option<bool> {
-        opcode::describe(instruction.opcode).is_pair(instruction.arg).then(|| self.target.null_first())
+        opcode::describe(instruction.opcode).is_pair(instruction.arg).then(null_first)
     }
 
     fn load_operands(&self, e: &mut Emitter, operands: &[VarId]) -> Flow<()> {
@@ -223,7 +221,7 @@ impl<'a, 'py> NativeFrames<'a, 'py> {
         (code.arg_count, code.posonly_count, code.kwonly_count) = (arguments as u32, 0, 0);
         code.flags &= !STARRED;
         let position = code.instructions[frame.at.index()].position;
-        let mut emitter = Emitter::new(self.py, self.target, &code, position);
+        let mut emitter = Emitter::new(self.py, &code, position);
         emitter.prologue(&code, false)?;
         emitter.begin()?;
         write(&mut emitter)?;

@@ -11,12 +11,12 @@ use crate::backend::SizesMatter;
 use crate::bytecode::Op;
 use crate::cpython;
 use crate::error::Flow;
-use crate::executor::{CallArgs, Frame, Name};
 use crate::graph::{StatementIR, SymbolId};
+use crate::machine::executor::{CallArgs, Frame, Name};
+use crate::machine::variable::{Death, VarId, Variable};
 use crate::side_effects::{key_of_entry, Effect};
 use crate::stats;
 use crate::tracker::{Tracker, TrackerId};
-use crate::variable::{Death, VarId, Variable};
 
 /// These writes, but of those to the contents of a container or cell, which has its final ones only, the first.
 fn changed_once<'e>(effects: impl Iterator<Item = &'e Effect>) -> impl Iterator<Item = &'e Effect> {
@@ -93,13 +93,13 @@ impl CodeGen<'_, '_> {
     /// What the program drops unless these values hold it, and what shows when it dies, if anything does.
     fn dropped(&mut self, results: &[VarId]) -> Vec<VarId> {
         let runs = |(id, payload): (VarId, &Rc<dyn Variable>)| payload.runs_when_dropped(self.cx).then_some(id);
-        let mortal: Vec<VarId> = self.cx.vars.iter().filter_map(runs).collect();
-        if mortal.is_empty() {
+        let observable: Vec<VarId> = self.cx.vars.iter().filter_map(runs).collect();
+        if observable.is_empty() {
             return Vec::new();
         }
         let lasting = self.lasting_values().into_iter().chain(results.iter().copied()).collect();
         let living: HashSet<VarId> = self.reachable(lasting).into_iter().collect();
-        let dropped = mortal.into_iter().filter(|id| !living.contains(id));
+        let dropped = observable.into_iter().filter(|id| !living.contains(id));
         let deaths = dropped.map(|id| (id, self.cx.vars.get(id).death(self.cx, id, &living)));
         let deaths: Vec<(VarId, Death)> = deaths.filter(|(_, death)| *death != Death::Silent).collect();
         if deaths.iter().all(|(_, death)| *death == Death::Refused) {

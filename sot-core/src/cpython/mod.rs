@@ -14,7 +14,7 @@ mod objects;
 mod snapshot;
 
 pub use hook::c_stack::{has_stack_to_begin, has_stack_to_go_on};
-pub use hook::code_state::{code_state, remove_code_state, set_code_state, StateRef};
+pub use hook::code_state::{code_state, remove_code_state, set_code_state, CodeState, StateRef};
 pub use hook::fresh_frame::FreshFrame;
 pub(crate) use hook::graph_call::as_graph_function;
 pub use hook::graph_call::{graph_function, take_graph_error};

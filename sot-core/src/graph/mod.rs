@@ -45,6 +45,8 @@ pub struct FunctionGraph<'py> {
     min_size: MinSize,
     /// How many inputs are numbers.
     pub(crate) numbers: usize,
+    /// How many arguments of statements are open sizes, or computed from such; one more if any tensor enters with one.
+    sizes_taken: usize,
     /// The first statements, or all of them, as they are made again; `None` for one that cannot be.
     calls: Vec<Option<Call>>,
     values: Values,
@@ -53,7 +55,7 @@ pub struct FunctionGraph<'py> {
     pub(crate) writes: Vec<Write>,
     /// Whether some value that enters the graph is several symbols, which only a program keeps apart.
     ambiguous: bool,
-    /// Whether some statement gives one of its arguments, as a layer does that leaves its input alone.
+    /// Whether some statement gives one of its arguments, as a module does that leaves its input alone.
     gives_argument: bool,
     /// Whether making a statement has changed what the trace had seen before: it is made anew when it ends.
     pub is_stale: bool,
@@ -94,6 +96,7 @@ impl<'py> FunctionGraph<'py> {
             building: Duration::ZERO,
             min_size: MinSize::now(),
             numbers: 0,
+            sizes_taken: 0,
             calls: Vec::new(),
             values: Values::default(),
             parameters: Vec::new(),
@@ -211,7 +214,12 @@ impl<'py> FunctionGraph<'py> {
         self.sizes.get(&(tensor.to_owned(), axis)).copied()
     }
 
-    /// Notes the value of a size.
+    /// Notes that a statement is given an open size, or that a tensor with one enters.
+    pub(crate) fn note_size_taken(&mut self) {
+        self.sizes_taken += 1;
+    }
+
+    /// Notes the value that is the size of a dimension.
     pub(crate) fn note_size(&mut self, tensor: String, axis: usize, value: VarId) {
         self.sizes.insert((tensor, axis), value);
     }
@@ -258,7 +266,8 @@ impl<'py> FunctionGraph<'py> {
         };
         let calls = replay.callable(self.py)?;
         let training = self.needs_grad(&*builder, outputs)?;
-        if weight < self.min_size.of(training, self.numbers, writes, outputs.len()) {
+        let least = self.min_size.of(training, self.numbers, writes, outputs.len());
+        if weight < least + self.min_size.of_sizes(self.sizes_taken) {
             ir.replayed = Some("fewer than MIN_GRAPH_SIZE");
             return Ok((calls, ir));
         }
@@ -297,7 +306,7 @@ impl<'py> FunctionGraph<'py> {
 
     fn needs_grad(&self, builder: &dyn GraphBuilder, outputs: &[SymbolId]) -> PyResult<bool> {
         for output in outputs {
-            if builder.value_meta(&self.value(*output))?.is_some_and(|meta| !meta.stop_gradient) {
+            if builder.value_meta(&self.value(*output))?.is_some_and(|meta| meta.gradient.flows) {
                 return Ok(true);
             }
         }

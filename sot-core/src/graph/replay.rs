@@ -23,6 +23,8 @@ pub(super) struct MinSize {
     write: usize,
     /// By how much it is more for each result after the first.
     result: usize,
+    /// By how much it is more for each size that a statement is given: a program computes with it in operations.
+    size: usize,
 }
 
 /// The number in `MIN_GRAPH_SIZE`.
@@ -31,12 +33,12 @@ pub fn said_min_size() -> Option<usize> {
 }
 
 impl MinSize {
-    /// Measured with Paddle, whose programs take much longer where a backward pass may follow.
-    const MEASURED: MinSize = MinSize { inference: 4, training: 7, number: 2, write: 8, result: 1 };
+    /// Measured with the first backend, whose programs take much longer where a backward pass may follow.
+    const MEASURED: MinSize = MinSize { inference: 4, training: 7, number: 2, write: 8, result: 1, size: 5 };
 
     /// What `MIN_GRAPH_SIZE` says, for all graphs.
     pub(super) fn now() -> MinSize {
-        let said = |size| MinSize { inference: size, training: size, number: 0, write: 0, result: 0 };
+        let said = |size| MinSize { inference: size, training: size, number: 0, write: 0, result: 0, size: 0 };
         said_min_size().map_or(MinSize::MEASURED, said)
     }
 
@@ -45,6 +47,11 @@ impl MinSize {
     pub(super) fn of(self, training: bool, numbers: usize, writes: usize, results: usize) -> usize {
         let size = if training { self.training } else { self.inference };
         size + numbers * self.number + writes * self.write + results.saturating_sub(1) * self.result
+    }
+
+    /// How much more it is for so many open sizes that are arguments.
+    pub(super) fn of_sizes(self, taken: usize) -> usize {
+        taken * self.size
     }
 }
 
@@ -75,7 +82,7 @@ impl Values {
 pub(super) struct Call {
     /// The global state it is made under, if it is not that of the whole graph.
     pub(super) state: Option<Arc<dyn StateTest>>,
-    callee: Callee,
+    callee: ReplayedCallee,
     arguments: Vec<Argument>,
     /// Names of the last arguments.
     keywords: Option<Py<PyTuple>>,
@@ -86,12 +93,12 @@ pub(super) struct Call {
 }
 
 #[derive(Debug)]
-enum Callee {
+enum ReplayedCallee {
     Function(Py<PyAny>),
     /// Of the first argument.
     Method(Py<PyString>),
     /// Of an object that is not part of the graph.
-    MethodOf(WeakRef, Py<PyString>),
+    MethodOf(WeakRef, &'static str, Py<PyString>),
 }
 
 /// How an argument is made.
@@ -113,7 +120,7 @@ enum Pattern {
 }
 
 impl Call {
-    /// The call, if it can be made again: of what the user made, only tensors and layers may be part of it.
+    /// The call, if it can be made again: of what the user made, only tensors and the framework's objects may be part of it.
     pub(super) fn new(
         backend: &dyn Backend,
         builder: &dyn GraphBuilder,
@@ -124,13 +131,15 @@ impl Call {
     ) -> PyResult<Option<Call>> {
         let weight = builder.weight(kind, callee)?;
         let callee = match kind {
-            CallKind::Api => Callee::Function(callee.clone().unbind()),
-            CallKind::InPlace if !callee.is_instance_of::<PyString>() => Callee::Function(callee.clone().unbind()),
-            CallKind::Method | CallKind::InPlace => Callee::Method(callee.cast::<PyString>()?.clone().unbind()),
-            CallKind::Layer => {
-                let method = PyString::intern(callee.py(), builder.layer_method(callee)?).unbind();
-                let Ok(layer) = WeakRef::new(callee, None) else { return Ok(None) };
-                Callee::MethodOf(layer, method)
+            CallKind::Api => ReplayedCallee::Function(callee.clone().unbind()),
+            CallKind::InPlace if !callee.is_instance_of::<PyString>() => {
+                ReplayedCallee::Function(callee.clone().unbind())
+            }
+            CallKind::Method | CallKind::InPlace => ReplayedCallee::Method(callee.cast::<PyString>()?.clone().unbind()),
+            CallKind::Object(word) => {
+                let method = PyString::intern(callee.py(), builder.object_method(callee)?).unbind();
+                let Ok(object) = WeakRef::new(callee, None) else { return Ok(None) };
+                ReplayedCallee::MethodOf(object, word, method)
             }
         };
         let mut given: Vec<Bound<'_, PyAny>> = args.iter().collect();
@@ -153,14 +162,15 @@ impl Call {
         }))
     }
 
-    fn run<'py>(&self, py: Python<'py>, registers: &mut Registers<'py>) -> PyResult<()> {
+    fn run<'py>(&self, py: Python<'py>, registers: &mut ReplayRegisters<'py>) -> PyResult<()> {
         let made = self.arguments.iter().map(|argument| argument.make(py, registers)).collect::<PyResult<Vec<_>>>()?;
         let keywords = self.keywords.as_ref().map(|names| names.bind(py));
         let result = match &self.callee {
-            Callee::Function(function) => cpython::call_with_names(function.bind(py), &made, keywords)?,
-            Callee::Method(name) => cpython::call_method_with_names(name.bind(py), &made, keywords)?,
-            Callee::MethodOf(of, name) => {
-                let of = of.get(py).ok_or_else(|| PyReferenceError::new_err("a layer no longer exists"))?;
+            ReplayedCallee::Function(function) => cpython::call_with_names(function.bind(py), &made, keywords)?,
+            ReplayedCallee::Method(name) => cpython::call_method_with_names(name.bind(py), &made, keywords)?,
+            ReplayedCallee::MethodOf(of, word, name) => {
+                let gone = || PyReferenceError::new_err(format!("a {word} no longer exists"));
+                let of = of.get(py).ok_or_else(gone)?;
                 let arguments: Vec<_> = std::iter::once(of).chain(made.iter().cloned()).collect();
                 cpython::call_method_with_names(name.bind(py), &arguments, keywords)?
             }
@@ -215,7 +225,7 @@ fn pattern(values: &Values, result: &Bound<'_, PyAny>) -> Pattern {
 }
 
 impl Argument {
-    fn make<'py>(&self, py: Python<'py>, registers: &Registers<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn make<'py>(&self, py: Python<'py>, registers: &ReplayRegisters<'py>) -> PyResult<Bound<'py, PyAny>> {
         let all = |items: &[Argument]| items.iter().map(|item| item.make(py, registers)).collect::<PyResult<Vec<_>>>();
         Ok(match self {
             Argument::Symbol(symbol) => registers.get(*symbol)?,
@@ -241,7 +251,7 @@ impl Argument {
 }
 
 impl Pattern {
-    fn take<'py>(&self, result: Bound<'py, PyAny>, registers: &mut Registers<'py>) -> PyResult<()> {
+    fn take<'py>(&self, result: Bound<'py, PyAny>, registers: &mut ReplayRegisters<'py>) -> PyResult<()> {
         match self {
             Pattern::Symbol(symbol) => registers.0[symbol.0 as usize] = Some(result),
             Pattern::Items(items) => {
@@ -267,9 +277,9 @@ impl Pattern {
 }
 
 /// The tensors of one run, by symbol.
-struct Registers<'py>(Vec<Option<Bound<'py, PyAny>>>);
+struct ReplayRegisters<'py>(Vec<Option<Bound<'py, PyAny>>>);
 
-impl<'py> Registers<'py> {
+impl<'py> ReplayRegisters<'py> {
     fn get(&self, symbol: SymbolId) -> PyResult<Bound<'py, PyAny>> {
         let value = self.0[symbol.0 as usize].clone();
         value.ok_or_else(|| PyRuntimeError::new_err("a tensor is used before it is made"))
@@ -303,7 +313,7 @@ impl Replay {
         inputs: &[Bound<'py, PyAny>],
         released: &[Vec<SymbolId>],
     ) -> PyResult<Bound<'py, PyAny>> {
-        let mut registers = Registers(vec![None; self.symbols]);
+        let mut registers = ReplayRegisters(vec![None; self.symbols]);
         for (symbol, input) in self.inputs.iter().zip(inputs) {
             registers.0[symbol.0 as usize] = Some(input.clone());
         }

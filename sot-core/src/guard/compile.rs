@@ -205,6 +205,10 @@ impl<'a, 'py> Compiler<'a, 'py> {
             Test::Exhausted { after } => Check::Exhausted(after),
             Test::SameAs(other) => Check::SameAs(self.fetch(other)?),
             Test::DiffersFrom(other) => Check::DiffersFrom(self.fetch(other)?),
+            Test::Apart { written, others } => {
+                let all = written.iter().chain(others.iter()).map(|id| self.fetch(*id)).collect::<PyResult<_>>()?;
+                Check::Apart(all, written.len())
+            }
             Test::Object(test) => Check::Object(test),
         };
         Ok((subject, check))

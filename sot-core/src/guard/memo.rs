@@ -22,10 +22,10 @@ const MOST: u32 = 32;
 
 /// What guards remember of the calls they held for.
 #[derive(Default)]
-pub(super) struct Memory(Mutex<State>);
+pub(super) struct GuardMemory(Mutex<MemoState>);
 
 #[derive(Default)]
-struct State {
+struct MemoState {
     note: Option<Arc<Note>>,
     /// Times the guards held by themselves.
     held: u32,
@@ -83,15 +83,15 @@ impl<'py> Registers<'py> for Few<'_, 'py> {
     }
 }
 
-impl Memory {
+impl GuardMemory {
     /// None with `SOT_GUARD_MEMORY=0`, to tell the two ways of checking apart.
-    pub(super) fn unless_switched_off() -> Option<Memory> {
+    pub(super) fn unless_switched_off() -> Option<GuardMemory> {
         static IS_OFF: LazyLock<bool> =
             LazyLock::new(|| std::env::var("SOT_GUARD_MEMORY").is_ok_and(|said| said.trim() == "0"));
-        (!*IS_OFF).then(Memory::default)
+        (!*IS_OFF).then(GuardMemory::default)
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, MemoState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -331,8 +331,9 @@ impl<'a, 'py> Noting<'a, 'py> {
             }
             Check::EmptySlot(_) | Check::LacksPart(_) | Check::Exhausted(_) => (false, Culprit::Contents(register)),
             Check::EmptyCell => (recorder.contents(place).is_some(), Culprit::Identity(register)),
-            Check::SameAs(other) | Check::DiffersFrom(other) => {
-                (self.known[*other as usize].is_some(), Culprit::Identity(register))
+            Check::SameAs(_) | Check::DiffersFrom(_) | Check::Apart(..) => {
+                let is_known = |other: &Register| self.known[*other as usize].is_some();
+                (check.compared().iter().all(is_known), Culprit::Identity(register))
             }
             Check::Object(test) => (by_version && test.note(place, recorder), Culprit::Contents(register)),
         };
@@ -362,9 +363,7 @@ impl<'a, 'py> Noting<'a, 'py> {
                 }
                 Step::Test(register, check) => {
                     used.push(*register);
-                    if let Check::SameAs(other) | Check::DiffersFrom(other) = check {
-                        used.push(*other);
-                    }
+                    used.extend_from_slice(check.compared());
                 }
             }
             for register in used {

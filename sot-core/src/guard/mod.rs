@@ -7,6 +7,7 @@ mod memo;
 mod program;
 
 use std::collections::HashSet;
+use std::rc::Rc;
 
 use pyo3::prelude::*;
 use pyo3::types::PyType;
@@ -54,6 +55,13 @@ pub enum Test {
     SameAs(TrackerId),
     /// It is another object than the other tracker's.
     DiffersFrom(TrackerId),
+    /// The written objects, of which the subject is the first, are other ones than each other and than the others.
+    Apart {
+        /// Written in the trace,
+        written: Rc<[TrackerId]>,
+        /// and only looked at.
+        others: Rc<[TrackerId]>,
+    },
     /// A backend's own test.
     Object(Box<dyn ObjectTest>),
 }
@@ -187,6 +195,17 @@ pub struct Guard {
     pub test: Test,
 }
 
+impl Test {
+    /// What the subject is compared with.
+    fn compared(&self) -> Vec<TrackerId> {
+        match self {
+            Test::SameAs(other) | Test::DiffersFrom(other) => vec![*other],
+            Test::Apart { written, others } => written.iter().chain(others.iter()).copied().collect(),
+            _ => Vec::new(),
+        }
+    }
+}
+
 impl Guard {
     /// Whether it is about a value that is written as a program runs, and not about what code there is.
     pub fn asks_for_data(&self, trackers: &Trackers) -> bool {
@@ -195,6 +214,7 @@ impl Guard {
             | Test::TypeIs(_)
             | Test::SameAs(_)
             | Test::DiffersFrom(_)
+            | Test::Apart { .. }
             | Test::Subclass(..)
             | Test::LacksAttribute(_)
             | Test::LacksLookup(_)
@@ -235,6 +255,11 @@ impl Guard {
             Test::Exhausted { after } => format!("{subject} is exhausted after {after} more"),
             Test::SameAs(other) => format!("{subject} is {}", trackers.text(py, *other)),
             Test::DiffersFrom(other) => format!("{subject} is not {}", trackers.text(py, *other)),
+            Test::Apart { written, others } => {
+                let text =
+                    |ids: &[TrackerId]| ids.iter().map(|id| trackers.text(py, *id)).collect::<Vec<_>>().join(", ");
+                format!("all different: {}; none of them among: {}", text(written), text(others))
+            }
             Test::Object(test) => test.describe(&subject),
         }
     }
@@ -263,6 +288,7 @@ impl Guard {
             Test::Exhausted { after } => format!("exhausted {after}"),
             Test::SameAs(other) => format!("same {other:?}"),
             Test::DiffersFrom(other) => format!("differs {other:?}"),
+            Test::Apart { written, others } => format!("apart {written:?} {others:?}"),
             Test::Object(test) => format!("object {}", test.describe("x")),
         };
         (self.subject, detail)
@@ -302,10 +328,7 @@ impl Guards {
     /// The roads that no test goes along.
     fn untested_roads(&self, trackers: &Trackers) -> Vec<TrackerId> {
         let mut tested = HashSet::new();
-        let others = self.list.iter().filter_map(|guard| match guard.test {
-            Test::SameAs(other) | Test::DiffersFrom(other) => Some(other),
-            _ => None,
-        });
+        let others = self.list.iter().flat_map(|guard| guard.test.compared());
         for subject in self.list.iter().map(|guard| guard.subject).chain(others) {
             let mut on_the_way = Some(subject);
             while let Some(tracker) = on_the_way.filter(|tracker| tested.insert(*tracker)) {

@@ -9,10 +9,11 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyFrozenSet, PyInt, PyList, PyRange, PyString, PyTuple, PyType};
 
 use super::compile::Compiler;
-use super::memo::{sources, Memory, Seen};
+use super::memo::{sources, GuardMemory, Seen};
 use super::{Guard, Identity, ObjectTest, StateTest};
 use crate::cpython::{self, LruCache, Part, Upcoming};
 use crate::log;
+use crate::stats;
 use crate::tracker::{size_name, Computation, TrackerId, Trackers};
 
 /// What guards may ask of a frame about to run.
@@ -95,6 +96,8 @@ pub(super) enum Check {
     Exhausted(usize),
     SameAs(Register),
     DiffersFrom(Register),
+    /// The first so many differ from each other and from the rest.
+    Apart(Box<[Register]>, usize),
     Object(Box<dyn ObjectTest>),
 }
 
@@ -126,7 +129,7 @@ pub struct GuardProgram {
     made_classes: HashMap<usize, String>,
     // By step; only kept where somebody will read them.
     texts: Vec<String>,
-    memory: Option<Memory>,
+    memory: Option<GuardMemory>,
 }
 
 impl GuardProgram {
@@ -163,6 +166,7 @@ impl GuardProgram {
             }
         }
         let (steps, registers) = compiler.finish();
+        stats::work(steps.len());
         Ok(GuardProgram {
             state,
             registers,
@@ -170,7 +174,7 @@ impl GuardProgram {
             numbers,
             made_classes,
             texts,
-            memory: Memory::unless_switched_off(),
+            memory: GuardMemory::unless_switched_off(),
         })
     }
 
@@ -501,7 +505,23 @@ impl Check {
             Check::Exhausted(after) => matches!(cpython::upcoming(value, *after), Some(Upcoming::End)),
             Check::SameAs(other) => value.is(registers.at(*other)),
             Check::DiffersFrom(other) => !value.is(registers.at(*other)),
+            Check::Apart(all, written) => {
+                let (written, others) = all.split_at(*written);
+                let address = |register: &Register| registers.at(*register).as_ptr() as usize;
+                let mut seen = HashSet::with_capacity(written.len());
+                written.iter().all(|register| seen.insert(address(register)))
+                    && !others.iter().any(|register| seen.contains(&address(register)))
+            }
             Check::Object(test) => test.check(value),
+        }
+    }
+
+    /// The registers that the value is compared with.
+    pub(super) fn compared(&self) -> &[Register] {
+        match self {
+            Check::SameAs(other) | Check::DiffersFrom(other) => std::slice::from_ref(other),
+            Check::Apart(all, _) => all,
+            _ => &[],
         }
     }
 }

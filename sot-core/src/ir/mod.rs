@@ -4,5 +4,5 @@
 mod meta;
 mod statement_ir;
 
-pub use meta::{CallKind, TensorMeta};
+pub use meta::{CallKind, GradientFlow, TensorMeta};
 pub use statement_ir::{Exported, Statement, StatementIR, StatementKind};

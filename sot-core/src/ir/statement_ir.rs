@@ -13,8 +13,8 @@ pub enum StatementKind {
     Method,
     /// `call_sir`: another StatementIR.
     Sir,
-    /// `call_layer`: a layer as a whole.
-    Layer,
+    /// An object of the framework as a whole, by the framework's word for it.
+    Object(&'static str),
     /// `call_inplace`: a method or function whose first argument is from then on what it gives.
     InPlace,
 }
@@ -24,7 +24,7 @@ impl From<CallKind> for StatementKind {
         match kind {
             CallKind::Api => StatementKind::Api,
             CallKind::Method => StatementKind::Method,
-            CallKind::Layer => StatementKind::Layer,
+            CallKind::Object(word) => StatementKind::Object(word),
             CallKind::InPlace => StatementKind::InPlace,
         }
     }
@@ -86,7 +86,7 @@ impl fmt::Display for Statement {
             StatementKind::Api => "api",
             StatementKind::Method => "method",
             StatementKind::Sir => "sir",
-            StatementKind::Layer => "layer",
+            StatementKind::Object(word) => word,
             StatementKind::InPlace => "inplace",
         };
         let (outputs, args, kwargs) = (self.outputs.join(", "), tuple(&self.args), self.kwargs.join(", "));

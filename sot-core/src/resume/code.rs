@@ -5,17 +5,19 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 
-use super::finish::Finish;
-use super::key::{Entry, ResumeKey, Slot};
 use super::prologue::Prologue;
 use super::round::Stop;
 use super::second_run::SecondRun;
 use super::trim_traceback;
-use crate::bytecode::{local_pair, BytecodeError, Code, Handler, Instruction, Label, Op, Opcodes, Operand, Position};
-use crate::codegen::Emitter;
+use crate::bytecode::CodeUnit;
+use crate::bytecode::{
+    local_pair, BytecodeError, Code, Handler, Instruction, Label, Op, Opcodes, OperandTable, Position,
+};
+use crate::emit::Emitter;
 use crate::error::{Flow, ReasonId, Unwind};
-use crate::executor::CodeUnit;
-use crate::opcode::{self, Access};
+use crate::machine::opcode::{self, Access};
+use crate::resume_point::Finish;
+use crate::resume_point::{Entry, ResumeKey, Slot};
 use crate::version::PyVersion;
 
 /// `CO_VARARGS | CO_VARKEYWORDS`
@@ -138,8 +140,8 @@ impl Assembly<'_, '_> {
         let slot = |slot: u32| self.base.cell_index(slot).map_or(slot, |cell| self.code.deref_arg(cell));
         let info = Opcodes::get(self.py).info(instruction.opcode);
         match info.operand {
-            Operand::Cell | Operand::Local => instruction.arg = slot(instruction.arg),
-            Operand::LocalPair => {
+            OperandTable::Cell | OperandTable::Local => instruction.arg = slot(instruction.arg),
+            OperandTable::LocalPair => {
                 let pair = local_pair(instruction.arg).map(slot);
                 if pair.iter().any(|slot| *slot > 15) {
                     let op = |access| if access == Access::Store { Op::STORE_FAST } else { Op::LOAD_FAST };

@@ -7,42 +7,42 @@
 
 mod code;
 mod driving;
-mod finish;
-mod key;
 mod prologue;
 mod round;
 mod second_run;
+mod source;
 
 use std::sync::Arc;
 
-use pyo3::exceptions::{PyBaseException, PyNameError, PyRuntimeError, PyTypeError, PyUnboundLocalError};
+use pyo3::exceptions::{PyNameError, PyRuntimeError, PyTypeError, PyUnboundLocalError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCode, PyDict, PyIterator, PyType};
 
+use crate::cache;
 use crate::cpython::{self, WeakRef};
-use crate::translate;
+use crate::readers::{accessor, of_exception, traceback_of};
 use crate::version::PyVersion;
 use driving::Driving;
 
+pub use crate::resume_point::{Answer, AnswerUse, Asked, Entry, Finish, Operation, ResumeKey, Slot};
 pub use code::build;
 pub use driving::caller;
-pub use finish::{Answer, Asked, Finish, Operation, Use};
-pub use key::{Entry, ResumeKey, Slot};
 pub use round::{behind_call, ends, heads_around, Stop};
 pub use second_run::SecondRun;
+pub use source::ResumeSource;
 
 /// A resume function to be: its code, held weakly (the code it was made from owns it), and how many of the values handed
 /// over are cells.
 #[derive(Debug)]
-pub struct Target {
+pub struct ResumeTarget {
     code: WeakRef,
     cells: usize,
 }
 
-impl Target {
+impl ResumeTarget {
     /// A target.
-    pub fn new(code: &Bound<'_, PyCode>, cells: usize) -> PyResult<Arc<Target>> {
-        Ok(Arc::new(Target { code: WeakRef::new(code.as_any(), None)?, cells }))
+    pub fn new(code: &Bound<'_, PyCode>, cells: usize) -> PyResult<Arc<ResumeTarget>> {
+        Ok(Arc::new(ResumeTarget { code: WeakRef::new(code.as_any(), None)?, cells }))
     }
 
     /// The resume function.
@@ -68,7 +68,7 @@ impl Target {
             let here = traceback.getattr("tb_next").ok()?.is_none();
             let is_name_error = here && error.get_type(py).is(py.get_type::<PyNameError>());
             let text = is_name_error.then(|| raised.str().ok())?.map(|text| text.to_string())?;
-            let names = cells.into_iter().take(translate::own_cells_of(&code)?);
+            let names = cells.into_iter().take(cache::own_cells_of(&code)?);
             let local = names.map(unbound_texts).find_map(|(free, local)| (free == text).then_some(local))?;
             let unbound = PyUnboundLocalError::new_err(local).into_value(py).into_bound(py);
             for part in ["__context__", "__cause__", "__suppress_context__"] {
@@ -139,7 +139,7 @@ impl Target {
 /// A resume function's answer when it breaks in turn: where to go on, and with what.
 #[pyclass(module = "sot")]
 struct Continuation {
-    target: Arc<Target>,
+    target: Arc<ResumeTarget>,
     values: Vec<Py<PyAny>>,
 }
 
@@ -152,36 +152,6 @@ pub fn advance(py: Python<'_>) -> PyResult<Py<PyAny>> {
         Ok(answer.into_pyobject(py)?.into_any().unbind())
     })?;
     Ok(advance.unbind())
-}
-
-/// A function of an exception for new code to call.
-fn of_exception(
-    py: Python<'_>,
-    name: &str,
-    doc: &str,
-    answer: impl Fn(&Bound<'_, PyBaseException>) -> PyResult<Py<PyAny>> + Send + Sync + 'static,
-) -> PyResult<Py<PyAny>> {
-    let function = cpython::fastcall(py, name, doc, move |_, values| {
-        let exception = values.first().ok_or_else(|| PyRuntimeError::new_err("no exception was given"))?;
-        answer(exception.cast()?)
-    })?;
-    Ok(function.unbind())
-}
-
-/// The accessor of tracebacks, whatever a class of the user's calls by that name.
-fn accessor<'py>(exception: &Bound<'py, PyBaseException>) -> PyResult<Bound<'py, PyAny>> {
-    exception.py().get_type::<PyBaseException>().getattr("__traceback__")
-}
-
-fn traceback_of<'py>(exception: &Bound<'py, PyBaseException>) -> PyResult<Bound<'py, PyAny>> {
-    accessor(exception)?.call_method1("__get__", (exception,))
-}
-
-/// A function that gives the traceback of an exception.
-pub fn traceback(py: Python<'_>) -> PyResult<Py<PyAny>> {
-    of_exception(py, "__traceback__", "The traceback of an exception.", |exception| {
-        Ok(traceback_of(exception)?.unbind())
-    })
 }
 
 /// A function that gives what is called by its own `__call__` in the place of an object: of a class that would be what calls its
@@ -283,7 +253,7 @@ pub fn release_signals(py: Python<'_>) -> PyResult<Py<PyAny>> {
 /// Runs resume functions until one returns.
 fn drive<'py>(
     py: Python<'py>,
-    mut target: Arc<Target>,
+    mut target: Arc<ResumeTarget>,
     mut values: Vec<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     // The caller is the new code: its globals are the function's.

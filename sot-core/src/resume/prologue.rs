@@ -4,12 +4,12 @@
 use pyo3::exceptions::PyStopIteration;
 use pyo3::prelude::*;
 
-use super::finish::{self, Finish, Operation, Use};
-use super::key::{Entry, ResumeKey, Slot};
 use crate::bytecode::{Code, Handler, Label, Op, Opcodes, Position};
-use crate::codegen::{after_loop, Emitter};
+use crate::emit::{after_loop, Emitter};
 use crate::error::{Flow, ReasonId, Unwind};
-use crate::opcode::{self, Branch, Test};
+use crate::machine::opcode::{self, Branch, BranchTest};
+use crate::resume_point::{refuse_result, AnswerUse, Finish, Operation};
+use crate::resume_point::{Entry, ResumeKey, Slot};
 
 /// A prologue that is written.
 pub(super) struct Prologue {
@@ -225,7 +225,7 @@ impl Writer<'_, '_> {
             Finish::Pair => self.e.pair(),
             Finish::Made => {
                 let is_none = self.e.jump_if_is(self.py.None())?;
-                let refuse = finish::refuse_result(self.py)?;
+                let refuse = refuse_result(self.py)?;
                 self.e.call_on_top(refuse)?;
                 self.e.land(is_none);
                 self.e.op(Op::POP_TOP, 0)
@@ -234,9 +234,9 @@ impl Writer<'_, '_> {
                 let check = answer.check(self.py)?;
                 self.e.call_on_top(check)?;
                 match then {
-                    Use::Leave => Ok(()),
-                    Use::Not => self.e.op(Op::UNARY_NOT, 0),
-                    Use::Branch => self.branch(),
+                    AnswerUse::Leave => Ok(()),
+                    AnswerUse::Not => self.e.op(Op::UNARY_NOT, 0),
+                    AnswerUse::Branch => self.branch(),
                 }
             }
             Finish::Apply(arguments) => {
@@ -286,7 +286,7 @@ impl Writer<'_, '_> {
     fn branch(&mut self) -> Flow<()> {
         let at = self.key.at;
         let branch = self.base.instructions[at.index()];
-        let Some(Branch { test: Test::Truth(truth), keeps }) = opcode::describe(branch.opcode).branch else {
+        let Some(Branch { test: BranchTest::Truth(truth), keeps }) = opcode::describe(branch.opcode).branch else {
             return Err(Unwind::fallback(ReasonId::CannotRestore, "a branch that does not ask for a truth"));
         };
         let jump = self.e.jump_if(truth)?;

@@ -7,17 +7,17 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 
-use super::{Entry, Finish, ResumeKey, Slot, Target};
+use super::{Entry, Finish, ResumeKey, ResumeTarget, Slot};
 use crate::bytecode::{stack_effect, Code, Instruction, Label, Op, Opcodes};
-use crate::codegen::after_loop;
-use crate::opcode::{self, Access, AtBreak, Description, Locals, Movement};
+use crate::emit::after_loop;
+use crate::machine::opcode::{self, Access, AtBreak, Description, Locals, Movement};
 
 /// Where such a round ends, and what goes on there.
 pub struct Stop {
     /// The resume function.
     pub key: ResumeKey,
     /// Its code.
-    pub target: Arc<Target>,
+    pub target: Arc<ResumeTarget>,
 }
 
 /// The jumps back of the loops that a place is in: where they lead to, and the last of them.
@@ -81,9 +81,9 @@ impl Bound {
     }
 }
 
-/// What lies on the stack.
+/// What is known of an item of the stack.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Lying {
+enum StackItem {
     /// What was there where the walk began.
     Begun(usize),
     /// The item that a loop was given.
@@ -98,15 +98,15 @@ enum Lying {
 /// What is known before an instruction; of the stack nothing in handlers.
 #[derive(Clone, PartialEq, Eq)]
 struct State {
-    stack: Option<Vec<Lying>>,
+    stack: Option<Vec<StackItem>>,
     locals: Vec<Bound>,
 }
 
 impl State {
     fn merge(&self, other: &State) -> State {
         let locals = self.locals.iter().zip(&other.locals).map(|(one, other)| one.merge(*other)).collect();
-        let one = |pair: (&Lying, &Lying)| match pair {
-            (Lying::Saved(one), Lying::Saved(other)) => Lying::Saved(one.merge(*other)),
+        let one = |pair: (&StackItem, &StackItem)| match pair {
+            (StackItem::Saved(one), StackItem::Saved(other)) => StackItem::Saved(one.merge(*other)),
             (one, _) => *one,
         };
         let stack = match (&self.stack, &other.stack) {
@@ -142,7 +142,7 @@ pub fn ends(py: Python<'_>, code: &Code, key: &ResumeKey) -> Vec<ResumeKey> {
         return Vec::new();
     }
     let locals = key.bound.iter().map(|bound| if *bound { BOUND } else { UNBOUND }).collect();
-    let state = State { stack: Some((0..stack.len()).map(Lying::Begun).collect()), locals };
+    let state = State { stack: Some((0..stack.len()).map(StackItem::Begun).collect()), locals };
     let (states, work) = (BTreeMap::from([(place, state)]), BTreeSet::from([place]));
     let clears = |(access, slot)| (access == Access::Clear).then_some(slot);
     let cleared: HashSet<u32> = code.instructions.iter().flat_map(accesses).filter_map(clears).collect();
@@ -192,9 +192,9 @@ impl Walk<'_, '_> {
     /// The resume function for a place.
     fn key(&self, at: Label) -> Option<ResumeKey> {
         let state = self.states.get(&at)?;
-        let slot = |(at, lying): (usize, &Lying)| match lying {
-            Lying::Begun(from) => self.begin.get(*from).copied().filter(|_| *from == at),
-            Lying::Given => Some(Slot::Value),
+        let slot = |(at, item): (usize, &StackItem)| match item {
+            StackItem::Begun(from) => self.begin.get(*from).copied().filter(|_| *from == at),
+            StackItem::Given => Some(Slot::Value),
             _ => None,
         };
         let stack: Vec<Slot> = state.stack.as_ref()?.iter().enumerate().map(slot).collect::<Option<_>>()?;
@@ -266,9 +266,9 @@ impl Walk<'_, '_> {
         locals
     }
 
-    fn saved(&self, mut stack: Vec<Lying>, before: &State, slot: u32) -> Vec<Lying> {
+    fn saved(&self, mut stack: Vec<StackItem>, before: &State, slot: u32) -> Vec<StackItem> {
         if let (Some(top), Some(local)) = (stack.last_mut(), before.locals.get(slot as usize)) {
-            *top = Lying::Saved(*local);
+            *top = StackItem::Saved(*local);
         }
         stack
     }
@@ -280,8 +280,8 @@ impl Walk<'_, '_> {
             let value = before.stack.as_ref().map(|stack| stack.len().checked_sub(depth + 1).map(|at| stack[at]));
             *local = match value.flatten() {
                 _ if access != Access::Store => UNBOUND,
-                Some(Lying::Saved(local)) => local,
-                Some(Lying::Begun(at)) if self.begin[at] == Slot::Null => UNBOUND,
+                Some(StackItem::Saved(local)) => local,
+                Some(StackItem::Begun(at)) if self.begin[at] == Slot::Null => UNBOUND,
                 None if self.cleared.contains(&slot) => UNSURE,
                 _ => BOUND,
             };
@@ -290,30 +290,30 @@ impl Walk<'_, '_> {
     }
 
     /// The stack behind the instruction; `None` if that is not known.
-    fn stack_behind(&self, mut stack: Vec<Lying>, instruction: &Instruction, jump: bool) -> Option<Vec<Lying>> {
-        let is_block = |lying: &Lying| match lying {
-            Lying::Block => true,
-            Lying::Begun(at) => matches!(self.begin[*at], Slot::Try(_)),
+    fn stack_behind(&self, mut stack: Vec<StackItem>, instruction: &Instruction, jump: bool) -> Option<Vec<StackItem>> {
+        let is_block = |item: &StackItem| match item {
+            StackItem::Block => true,
+            StackItem::Begun(at) => matches!(self.begin[*at], Slot::Try(_)),
             _ => false,
         };
         let movement = describe(instruction).movement;
         match movement {
             Movement::BeginBlock | Movement::EnterWith if jump => return None,
-            Movement::BeginBlock => stack.push(Lying::Block),
+            Movement::BeginBlock => stack.push(StackItem::Block),
             Movement::EnterWith => {
                 self.pop(&mut stack)?;
-                stack.extend([Lying::Item, Lying::Block, Lying::Item]);
+                stack.extend([StackItem::Item, StackItem::Block, StackItem::Item]);
             }
             Movement::EndBlock => {
                 let block = stack.iter().rposition(is_block)?;
                 stack.remove(block);
             }
             Movement::EndHandling => match stack.pop()? {
-                Lying::Begun(at) if self.begin[at] == Slot::Handling => {}
+                StackItem::Begun(at) if self.begin[at] == Slot::Handling => {}
                 _ => return None,
             },
             Movement::Advance if jump => self.pop(&mut stack)?,
-            Movement::Advance => stack.push(Lying::Given),
+            Movement::Advance => stack.push(StackItem::Given),
             Movement::Swap => {
                 let (top, other) = (stack.len().checked_sub(1)?, stack.len().checked_sub(instruction.arg as usize)?);
                 stack.swap(top, other);
@@ -324,10 +324,10 @@ impl Walk<'_, '_> {
                 self.move_by(&mut stack, effect)?;
                 // The result of a call lies where the NULL of the call did. Others are what a comprehension's variables were.
                 match stack.last_mut() {
-                    Some(last @ &mut Lying::Begun(at))
+                    Some(last @ &mut StackItem::Begun(at))
                         if effect < 0 && movement == Movement::Call && self.begin[at] == Slot::Null =>
                     {
-                        *last = Lying::Item;
+                        *last = StackItem::Item;
                     }
                     _ => {}
                 }
@@ -337,20 +337,20 @@ impl Walk<'_, '_> {
     }
 
     /// Takes an item off the stack; `None` if that is not sure to be one.
-    fn pop(&self, stack: &mut Vec<Lying>) -> Option<()> {
+    fn pop(&self, stack: &mut Vec<StackItem>) -> Option<()> {
         match stack.pop()? {
-            Lying::Block => None,
-            Lying::Begun(at) => matches!(self.begin[at], Slot::Value | Slot::Null).then_some(()),
+            StackItem::Block => None,
+            StackItem::Begun(at) => matches!(self.begin[at], Slot::Value | Slot::Null).then_some(()),
             _ => Some(()),
         }
     }
 
     /// So many items come, or go.
-    fn move_by(&self, stack: &mut Vec<Lying>, effect: i32) -> Option<()> {
+    fn move_by(&self, stack: &mut Vec<StackItem>, effect: i32) -> Option<()> {
         for _ in effect..0 {
             self.pop(stack)?;
         }
-        stack.extend((0..effect).map(|_| Lying::Item));
+        stack.extend((0..effect).map(|_| StackItem::Item));
         Some(())
     }
 

@@ -7,12 +7,13 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCode, PyDict, PyFunction};
 
 use super::driving::Driving;
-use super::key::{raised, Entry, ResumeKey};
+use super::ResumeSource;
+use crate::bytecode::CodeUnit;
+use crate::cache;
 use crate::cpython::{self, WeakRef};
-use crate::executor::CodeUnit;
 use crate::log;
+use crate::resume_point::{raised, Entry, ResumeKey};
 use crate::stats;
-use crate::translate::{self, ResumeSource};
 
 /// The code that runs again, held weakly: its own new code refers to this.
 pub struct SecondRun {
@@ -72,7 +73,7 @@ fn run(
     let lost = || PyRuntimeError::new_err("new code runs without globals");
     let arguments = values.split_off(cells);
     let globals: Bound<'_, PyDict> = cpython::current_globals(py).ok_or_else(lost)?;
-    let function = cpython::new_function(&translate::untranslated(code)?, &globals, &values)?;
+    let function = cpython::new_function(&cache::untranslated(code)?, &globals, &values)?;
     drop(values);
     let _driving = Driving::begin(py);
     Ok(cpython::call_giving(&function, arguments)?.unbind())
@@ -117,7 +118,7 @@ fn raising<'py>(
             };
             let cells: Vec<_> = cpython::function_closure(&called).iter().flatten().collect();
             let globals = cpython::function_globals(&called);
-            arguments.push(cpython::new_function(&translate::untranslated(&inner)?, &globals, &cells)?);
+            arguments.push(cpython::new_function(&cache::untranslated(&inner)?, &globals, &cells)?);
             let count = given.len();
             arguments.extend(given);
             Entry::Return(count, finish)

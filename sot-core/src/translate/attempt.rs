@@ -5,23 +5,23 @@ use std::time::Instant;
 
 use pyo3::prelude::*;
 
-use crate::cache::{CodeCache, Entry};
+use crate::cache::{CacheEntry, CodeCache};
 use crate::codegen::{CodeGen, NewCode};
 use crate::cpython::{self, FreshFrame};
 use crate::error::{Flow, PlannedBreak, Reason, ReasonId, Unwind};
-use crate::executor::{BreakPoint, CodeUnit, Exit, Frame, OpcodeExecutor, Refusals, ValuePolicy};
 use crate::log;
-use crate::opcode::OpcodeSet;
-use crate::runtime::Runtime;
+use crate::machine::executor::{BreakPoint, CodeUnit, Exit, Frame, OpcodeExecutor, Refusals, ValuePolicy};
+use crate::machine::opcode::OpcodeSet;
+use crate::machine::runtime::Runtime;
+use crate::machine::variable::VarId;
 use crate::stats;
 use crate::tracker::Tracker;
-use crate::variable::VarId;
 
 use super::always_compiles;
-use super::mortals;
 use super::report::{self, report};
-use super::resume_source::ResumeSource;
 use super::turn::TranslatingHere;
+use super::watched_drops;
+use crate::resume::ResumeSource;
 
 /// `CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR`
 const RESUMABLE: u32 = 0x20 | 0x80 | 0x200;
@@ -56,7 +56,7 @@ enum Attempt {
 
 /// What is cached of a frame, and why it is not whole.
 pub(super) struct Translation {
-    pub(super) entry: Entry,
+    pub(super) entry: CacheEntry,
     pub(super) reason: Option<Reason>,
     /// Whether the trace met tensors.
     pub(super) met_tensors: bool,
@@ -92,6 +92,10 @@ fn translate(
     cache.close_sizes(cx.sizes.take_settled());
     cx.switches.undo()?;
     if cx.graph.is_stale {
+        return Ok(Attempt::Again(None));
+    }
+    if matches!(result, Err(Unwind::BreakGraph(_) | Unwind::Fallback(_))) && cx.sizes.are_open_early() {
+        cache.let_sizes_wait();
         return Ok(Attempt::Again(None));
     }
     let (simulated, building) = (start.elapsed(), cx.graph.building());
@@ -147,7 +151,7 @@ fn executor<'py>(
     cx.sizes = cache.open_sizes(differing.sizes);
     cx.is_resumed = cache.origin().is_some();
     if cx.is_resumed {
-        cx.passing = cache.passing(frame);
+        cx.short_lived = cache.short_lived(frame);
     }
     Ok(cx)
 }
@@ -196,7 +200,7 @@ fn conclude(cx: &mut OpcodeExecutor<'_>, new_code: Option<NewCode>, reason: Opti
     let any_number = reason.as_ref().is_some_and(|reason| reason.id == ReasonId::ChangingNumber);
     // What was made for one size is faster there.
     let comes_last = any_number || cx.sizes.are_open();
-    let entry = Entry::new(guards, new_code.map(|new| new.code), alone, comes_last)
+    let entry = CacheEntry::new(guards, new_code.map(|new| new.code), alone, comes_last)
         .whole(reason.is_none())
         .replacing(any_number && cx.policy == ValuePolicy::Generalize);
     Ok(Translation { entry, reason, met_tensors: cx.has_met_tensors(), followed: cx.followed() })
@@ -212,7 +216,7 @@ fn simulate<'py>(
         return Err(Unwind::fallback(ReasonId::UnsupportedFrame, "generators and coroutines run in CPython"));
     }
     let root = root_frame(cx, fresh, unit)?;
-    mortals::watch(cx, fresh, &root)?;
+    watched_drops::watch(cx, fresh, &root)?;
     match cx.run_frame(root)? {
         (Exit::Return(value), left) => Ok((value, left)),
         (Exit::Yield(_), _) => Err(Unwind::fallback(ReasonId::UnsupportedFrame, "a yield outside a generator")),

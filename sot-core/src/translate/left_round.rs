@@ -8,15 +8,15 @@ use crate::bytecode::BytecodeError;
 use crate::cache::{self, CodeCache};
 use crate::cpython::{self, FreshFrame};
 use crate::error::{Flow, Location, Reason, ReasonId};
-use crate::executor::CodeUnit;
 use crate::guard::Guards;
 use crate::log;
-use crate::resume::{self, Entry, ResumeKey, Stop, Target};
+use crate::machine::executor::CodeUnit;
+use crate::resume::{self, Entry, ResumeKey, ResumeTarget, Stop};
 use crate::tracker::Trackers;
 
-use super::marks::{cache_of, untranslated};
 use super::report::count_break;
-use super::resume_source::ResumeSource;
+use crate::cache::{cache_of, untranslated};
+use crate::resume::ResumeSource;
 
 /// So many translations in a loop are made in any case,
 const ENOUGH: u32 = 6;
@@ -40,7 +40,11 @@ const IN_CALLS: Limits = Limits { again: 5, all: 9 };
 const COMPREHENSIONS: &[&str] = &["<listcomp>", "<setcomp>", "<dictcomp>"];
 
 /// An entry for all rounds of the loop that the resume function is in, once it has had translations enough.
-pub(super) fn leave_round(py: Python<'_>, cache: &CodeCache, frame: &FreshFrame<'_, '_>) -> Flow<Option<cache::Entry>> {
+pub(super) fn leave_round(
+    py: Python<'_>,
+    cache: &CodeCache,
+    frame: &FreshFrame<'_, '_>,
+) -> Flow<Option<cache::CacheEntry>> {
     let Some(origin) = cache.origin() else {
         begin_anew(py, cache);
         return Ok(None);
@@ -68,7 +72,7 @@ pub(super) fn leave_round(py: Python<'_>, cache: &CodeCache, frame: &FreshFrame<
     let stop = |key: ResumeKey| {
         let code = source.resume_code(py, &key, line)?;
         let code = code.bind(py).cast::<PyCode>().map_err(PyErr::from)?;
-        Flow::Ok(Stop { key, target: Target::new(code, cells)? })
+        Flow::Ok(Stop { key, target: ResumeTarget::new(code, cells)? })
     };
     // The loop of a function that is called goes on by itself.
     let ends = if calls_loop { Vec::from_iter(resume::behind_call(&key)) } else { resume::ends(py, code, &key) };
@@ -87,7 +91,7 @@ pub(super) fn leave_round(py: Python<'_>, cache: &CodeCache, frame: &FreshFrame<
     count_break(&reason);
     let guards = Guards::default().compile(py, &Trackers::default())?;
     let code = leave_comprehensions(built.code.bind(py).cast().map_err(PyErr::from)?)?;
-    Ok(Some(cache::Entry::leaving_round(guards, code.into_any().unbind())))
+    Ok(Some(cache::CacheEntry::leaving_round(guards, code.into_any().unbind())))
 }
 
 /// Whether the number of translations of a resume function is limited by what the rounds of a loop need.

@@ -3,12 +3,10 @@
 
 mod attempt;
 mod left_round;
-mod marks;
-mod mortals;
 mod report;
-mod resume_source;
 mod settle;
 mod turn;
+mod watched_drops;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
@@ -17,26 +15,25 @@ use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::{PyCode, PyDict};
 
-use crate::cache::{CodeCache, Entry};
+use crate::cache::{file_of, CacheEntry, CodeCache};
 use crate::cpython::{self, FrameEvaluator, FreshFrame, Verdict};
 use crate::env;
 use crate::error::{Reason, ReasonId};
 use crate::guard::FrameView;
 use crate::log;
-use crate::runtime::Runtime;
+use crate::machine::runtime::Runtime;
 use crate::stats;
 
 use attempt::translate_to_the_end;
 use left_round::leave_round;
-use marks::file_of;
 use report::{count_fallback, place_of};
 use settle::Account;
 
-pub use marks::{
+pub use crate::cache::{
     cache_of, copy_marks, forbids, in_original, is_asked_for, is_resume_function, leave_alone, leave_making_alone,
     leave_size_open, own_cells_of, prologue_of, untranslated, Request,
 };
-pub use resume_source::ResumeSource;
+pub use crate::resume::ResumeSource;
 pub use turn::compile_later;
 
 /// Whether a bug of ours raises.
@@ -82,7 +79,7 @@ impl FrameEvaluator for Translator {
     }
 }
 
-fn verdict(py: Python<'_>, entry: &Entry) -> Verdict {
+fn verdict(py: Python<'_>, entry: &CacheEntry) -> Verdict {
     match &entry.code {
         Some(code) => Verdict::Replace { code: code.clone_ref(py), disable_eval_frame: entry.disable_eval_frame },
         None => Verdict::Original { disable_eval_frame: entry.disable_eval_frame },

@@ -8,8 +8,8 @@ use pyo3::types::PyCode;
 use crate::bytecode::Code;
 use crate::codegen::NewCode;
 use crate::error::{Location, Reason, ReasonId};
-use crate::executor::{CodeUnit, OpcodeExecutor};
 use crate::log;
+use crate::machine::executor::{CodeUnit, OpcodeExecutor};
 use crate::stats::{self, Record};
 
 static GRAPHS: AtomicU64 = AtomicU64::new(0);
@@ -49,8 +49,10 @@ pub(super) fn report(cx: &OpcodeExecutor<'_>, unit: &CodeUnit, new_code: Option<
     if log::enabled(log::GRAPHS) {
         log::write(log::GRAPHS, &format!("[Guard]: {}", cx.guards.texts(py, &cx.trackers).join(" and ")));
     }
-    if let (true, Some(code)) = (log::enabled(log::TRACE), new_code.and_then(|new| listing(py, new))) {
-        log::write(log::TRACE, &format!("NewCode:\n{code}"));
+    if log::enabled(log::TRACE) {
+        if let Some(code) = new_code.and_then(|new| listing(py, new)) {
+            log::write(log::TRACE, &format!("NewCode:\n{code}"));
+        }
     }
     if stats::is_recording() {
         stats::record(Record {

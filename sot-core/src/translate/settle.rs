@@ -9,14 +9,14 @@ use pyo3::types::{PyCode, PyWeakrefMethods};
 use crate::cache::CodeCache;
 use crate::cpython::{FreshFrame, Verdict};
 use crate::error::{Forbidden, Reason, ReasonId};
-use crate::executor::{CodeUnit, ValuePolicy};
 use crate::log;
-use crate::runtime::Runtime;
+use crate::machine::executor::{CodeUnit, ValuePolicy};
+use crate::machine::runtime::Runtime;
 use crate::settling::{of_place, Settling};
 use crate::stats;
 
-use super::marks::cache_of;
 use super::report::{count_fallback, place_of};
+use crate::cache::cache_of;
 
 /// After so many frames that were left, the entries that none has used are not asked any more.
 const ENOUGH: u64 = 64;
@@ -41,7 +41,7 @@ impl<'a> Account<'a> {
         if is_first || self.settling.allows(0) || self.cache.forbids(Forbidden::Fallback) {
             return false;
         }
-        // A function of many layers is translated for each of them.
+        // A function that many objects of a model share is translated for each of them.
         let lasting = self.cache.for_others(frame, &|object| runtime.backend.may_hold_tensors(object));
         !self.settling.allows(lasting) && !self.settling.is_of_loop()
     }

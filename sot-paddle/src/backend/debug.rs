@@ -10,6 +10,7 @@ use pyo3::types::{PyDict, PyTuple};
 use sot_core::backend::{Backend, CallKind, CallPolicy, GraphBuilder, ObjectTest, StateTest, TensorAttribute};
 use sot_core::cpython::{Recorder, Snapshot};
 
+use crate::backend::calls::layer::LAYER;
 use crate::backend::PaddleBackend;
 
 static BACKEND: OnceCell<Arc<PaddleBackend>> = OnceCell::new();
@@ -69,7 +70,7 @@ impl DebugBuilder {
         let kind = match kind {
             "api" => CallKind::Api,
             "method" => CallKind::Method,
-            "layer" => CallKind::Layer,
+            "layer" => LAYER,
             "inplace" => CallKind::InPlace,
             _ => return Err(PyValueError::new_err("kind is api, method or layer")),
         };

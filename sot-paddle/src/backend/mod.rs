@@ -17,6 +17,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
 use sot_core::backend::{
     Backend, CallKind, CallPolicy, GraphBuilder, ObjectTest, OfLayout, StateTest, TensorAttribute, TensorMeta,
+    WrittenAttribute,
 };
 use sot_core::cpython;
 use sot_core::error::Forbidden;
@@ -25,6 +26,7 @@ use sot_core::graph::Exported;
 
 use crate::backend::calls::layer::Layers;
 use crate::backend::calls::{api, foundation, hints, layer, layout, marks};
+use crate::backend::graph::arrays;
 use crate::backend::graph::builder::PaddleBuilder;
 use crate::backend::graph::{data, export};
 use crate::backend::numbers::{floats, rounded, scalar, sizes};
@@ -154,6 +156,10 @@ impl Backend for PaddleBackend {
         floats::are_taken(kind, callee).unwrap_or(false)
     }
 
+    fn takes_arrays(&self, kind: CallKind, callee: &Bound<'_, PyAny>) -> bool {
+        arrays::are_taken(kind, callee).unwrap_or(false)
+    }
+
     fn checks_floats(&self, _kind: CallKind, callee: &Bound<'_, PyAny>) -> bool {
         rounded::checks_numbers(callee).unwrap_or(false)
     }
@@ -194,6 +200,10 @@ impl Backend for PaddleBackend {
         value: &Bound<'_, PyAny>,
     ) -> PyResult<TensorAttribute> {
         api::tensor_attribute(py, &self.paddle, name, meta, value)
+    }
+
+    fn written_attribute(&self, name: &str, value: Option<&Bound<'_, PyAny>>) -> PyResult<WrittenAttribute> {
+        api::written_attribute(name, value)
     }
 
     fn hint(&self, reason: ReasonId) -> Option<&'static str> {

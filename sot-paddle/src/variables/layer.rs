@@ -5,10 +5,9 @@ use std::rc::Rc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple, PyType};
-use sot_core::backend::{Backend, CallKind};
+use sot_core::backend::Backend;
 use sot_core::builtin;
 use sot_core::bytecode::Op;
-use sot_core::codegen::CodeGen;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
@@ -16,8 +15,10 @@ use sot_core::graph::export_folder;
 use sot_core::guard::{Identity, Test};
 use sot_core::side_effects::Effect;
 use sot_core::tracker::{Key, Tracker, TrackerId};
+use sot_core::variable::Rebuild;
 use sot_core::variable::{VarId, Variable};
 
+use crate::backend::calls::layer::LAYER;
 use crate::backend::calls::marks;
 use crate::backend::PaddleBackend;
 
@@ -179,7 +180,7 @@ impl LayerVariable {
         let name = cpython::type_name(&layer.get_type());
         let before = self.read_state(cx)?;
         let follow = |cx: &mut OpcodeExecutor<'_>| self.call_followed(cx, this, args);
-        let result = cx.call_graph_or_follow((CallKind::Layer, &layer), &name, args, follow)?;
+        let result = cx.call_graph_or_follow((LAYER, &layer), &name, args, follow)?;
         if before != self.read_state(cx)? {
             // Some layers settle an attribute at their first call. So may others that the trace comes to yet.
             cx.graph.is_stale = true;
@@ -259,9 +260,9 @@ impl LayerVariable {
 
     /// Whether the next call may bring another layer in this one's place: it is made in the function, and has settings only, or
     /// it was another one before.
-    fn is_passing(&self, cx: &OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {
+    fn is_short_lived(&self, cx: &OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {
         let tracker = cx.vars.tracker(this);
-        if cx.is_passing(tracker) {
+        if cx.is_short_lived(tracker) {
             return Ok(true);
         }
         let is_local = matches!(cx.trackers.get(tracker), Tracker::Local { .. });
@@ -361,10 +362,10 @@ impl Variable for LayerVariable {
     }
 
     /// Another layer like the one made in the trace, which has settings only, or is a container of what is there already.
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
-        let py = cg.cx.py;
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
+        let py = cg.py();
         if let Some(parts) = &self.made_of {
-            if self.is_changed(cg.cx, this)? {
+            if self.is_changed(cg.cx_mut(), this)? {
                 return Err(Unwind::fallback(ReasonId::CannotRestore, "a container of layers that was written to"));
             }
             let class = self.object.bind(py).get_type().into_any().unbind();
@@ -402,7 +403,7 @@ impl Variable for LayerVariable {
             return Err(Unwind::break_graph(ReasonId::BreakListed, format!("the layer {name} is {list}")));
         }
         let is_hooked = self.is_any_changed(cx, this, &HOOKS)?;
-        let is_followed = is_hooked || self.is_passing(cx, this)? || export_folder().is_some();
+        let is_followed = is_hooked || self.is_short_lived(cx, this)? || export_folder().is_some();
         if !is_followed && !self.is_changed(cx, this)? && PaddleBackend::installed(cx.py)?.is_leaf_layer(&layer) {
             return self.call_whole(cx, this, args);
         }

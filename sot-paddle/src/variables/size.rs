@@ -6,12 +6,12 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyList};
 use sot_core::bytecode::Op;
-use sot_core::codegen::CodeGen;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, BinaryOp, CompareOp, Name, OpcodeExecutor};
 use sot_core::guard::Test;
 use sot_core::tracker::{repr, TrackerId};
+use sot_core::variable::Rebuild;
 use sot_core::variable::{GraphArgument, VarId, Variable};
 use sot_variables::containers::list::ListVariable;
 
@@ -78,9 +78,9 @@ impl Variable for SizeVariable {
         Ok(GraphArgument { value: items.into_any().unbind(), text, holds_tensor: false })
     }
 
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
-        let ty = self.python_type(cg.cx).unbind();
-        let numbers = self.list(cg.cx)?;
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, _: VarId) -> Flow<()> {
+        let ty = self.python_type(cg.cx()).unbind();
+        let numbers = self.list(cg.cx())?;
         cg.begin_call(|cg| cg.load_const(ty))?;
         for number in numbers.iter() {
             cg.load_const(number.unbind())?;

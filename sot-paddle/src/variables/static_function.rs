@@ -4,12 +4,12 @@
 use std::rc::Rc;
 
 use pyo3::prelude::*;
-use sot_core::codegen::CodeGen;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{CallArgs, OpcodeExecutor};
 use sot_core::guard::{Identity, Test};
 use sot_core::tracker::{Tracker, TrackerId};
+use sot_core::variable::Rebuild;
 use sot_core::variable::{VarId, Variable};
 
 sot_core::variable_kind! { "static_function", types: static_function_types, wrap: StaticFunctionVariable::wrap }
@@ -118,8 +118,8 @@ impl Variable for StaticMethodVariable {
     }
 
     /// `converted.__get__(receiver, None)`, which gives one and the same object for one receiver.
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
-        let none = cg.cx.py.None();
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, _: VarId) -> Flow<()> {
+        let none = cg.py().None();
         cg.begin_call(|cg| {
             cg.load(self.converted)?;
             cg.load_attr("__get__")

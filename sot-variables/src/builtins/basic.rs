@@ -274,6 +274,9 @@ fn container_repr(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<VarId> {
 /// Functions that give a text or number for any number, so that its value need not be assumed.
 const LAZY: &[&str] = &["abs", "repr", "str"];
 
+/// Functions that give a number for a number, which new code can call again where that is computed from open sizes.
+const OF_NUMBERS: &[&str] = &["abs", "float", "int", "pow", "round"];
+
 /// Does the call now if everything in its arguments is known, else simulates it.
 pub(super) fn fold_or<'py>(
     cx: &mut OpcodeExecutor<'py>,
@@ -284,6 +287,12 @@ pub(super) fn fold_or<'py>(
     if LAZY.contains(&name) && args.keywords.is_empty() {
         let function = builtin_object(cx.py, name)?;
         if let Some(result) = cx.lazy_call(&function, &args.positional)? {
+            return Ok(result);
+        }
+    }
+    if OF_NUMBERS.contains(&name) && args.keywords.is_empty() {
+        let function = builtin_object(cx.py, name)?;
+        if let Some(result) = cx.open_call(&function, &args.positional)? {
             return Ok(result);
         }
     }
@@ -312,6 +321,18 @@ fn special(cx: &mut OpcodeExecutor<'_>, value: VarId, name: &str, args: &[VarId]
 fn sum(cx: &mut OpcodeExecutor<'_>, iterable: VarId, start: VarId) -> Flow<VarId> {
     let (mut total, mut numbers) = (start, vec![start]);
     cx.each(iterable, |cx, item| {
+        if cx.is_open(item) || cx.is_open(total) {
+            total = sum_of_known(cx, std::mem::take(&mut numbers), total)?;
+            if is_whole(cx, total) && is_whole(cx, item) {
+                total = cx.binary(BinaryOp::Add, total, item)?;
+                return Ok(());
+            }
+            // Floats are not summed up as `+` does it.
+            if cx.is_open(item) || cx.see(item)?.constant().is_some() {
+                cx.see(total)?;
+                cx.see(item)?;
+            }
+        }
         if !numbers.is_empty() && is_number(cx, total)? && is_number(cx, item)? {
             numbers.push(item);
             return Ok(());
@@ -321,6 +342,12 @@ fn sum(cx: &mut OpcodeExecutor<'_>, iterable: VarId, start: VarId) -> Flow<VarId
         Ok(())
     })?;
     sum_of_known(cx, numbers, total)
+}
+
+/// Whether the variable is an integer, known or open.
+fn is_whole(cx: &OpcodeExecutor<'_>, value: VarId) -> bool {
+    let payload = cx.vars.get(value);
+    cx.is_open(value) || payload.constant().is_some_and(|known| known.bind(cx.py).is_exact_instance_of::<PyInt>())
 }
 
 fn is_number(cx: &mut OpcodeExecutor<'_>, value: VarId) -> Flow<bool> {

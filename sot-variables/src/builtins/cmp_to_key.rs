@@ -5,9 +5,9 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 
 use sot_core::builtin;
-use sot_core::codegen::CodeGen;
 use sot_core::error::Flow;
 use sot_core::executor::{object_model, CallArgs, CompareOp, Name, OpcodeExecutor};
+use sot_core::variable::Rebuild;
 use sot_core::variable::{VarId, Variable};
 
 use super::{cannot, required};
@@ -70,11 +70,11 @@ impl Variable for ComparedKey {
         cx.compare(op, order, zero).map(Some)
     }
 
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, _: VarId) -> Flow<()> {
         let Some(object) = self.object else {
             return emit_call(cg, |py| library(py, "functools", "cmp_to_key"), &[self.function]);
         };
-        let make = cg.cx.produce(Rc::new(ComparedKey { function: self.function, object: None }));
+        let make = cg.cx_mut().produce(Rc::new(ComparedKey { function: self.function, object: None }));
         cg.call(|cg| cg.load(make), &[object])
     }
 }

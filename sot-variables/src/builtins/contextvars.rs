@@ -10,12 +10,12 @@ use pyo3::types::PyString;
 use sot_core::backend::ObjectTest;
 use sot_core::builtin;
 use sot_core::bytecode::Op;
-use sot_core::codegen::CodeGen;
 use sot_core::error::{Flow, Unwind};
 use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
 use sot_core::guard::{Identity, Test};
 use sot_core::side_effects::Effect;
 use sot_core::tracker::repr;
+use sot_core::variable::Rebuild;
 use sot_core::variable::{VarId, Variable};
 
 use super::cannot;
@@ -30,12 +30,12 @@ sot_core::variable_kind! { "context" }
 
 /// A context variable that the trace has made, set, or given back what it had.
 struct ContextVariable {
-    origin: Origin,
+    origin: ContextVariableOrigin,
     value: Option<VarId>,
 }
 
 /// Where a context variable comes from.
-enum Origin {
+enum ContextVariableOrigin {
     Outside(Py<PyAny>),
     New { name: VarId, default: Option<VarId> },
 }
@@ -67,7 +67,7 @@ builtin! { NEW = "contextvars:ContextVar" => |cx, args| {
     if !cx.type_of(name)?.is(cx.py.get_type::<PyString>()) {
         return Err(cannot("ContextVar() with these arguments"));
     }
-    Ok(produce(cx, ContextVariable { origin: Origin::New { name, default }, value: None }))
+    Ok(produce(cx, ContextVariable { origin: ContextVariableOrigin::New { name, default }, value: None }))
 } }
 
 builtin! { GET = "contextvars:ContextVar.get" => |cx, args| {
@@ -242,8 +242,8 @@ fn real<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId) -> Flow<Bound<'py, P
 /// Name and default of a variable that the trace has made.
 fn made_here(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Flow<Option<(VarId, Option<VarId>)>> {
     Ok(cx.see_as::<ContextVariable>(variable)?.and_then(|known| match known.origin {
-        Origin::New { name, default } => Some((name, default)),
-        Origin::Outside(_) => None,
+        ContextVariableOrigin::New { name, default } => Some((name, default)),
+        ContextVariableOrigin::Outside(_) => None,
     }))
 }
 
@@ -254,8 +254,8 @@ fn lookup_error(cx: &mut OpcodeExecutor<'_>, variable: VarId) -> Unwind {
 
 fn write(cx: &mut OpcodeExecutor<'_>, variable: VarId, value: Option<VarId>) -> Flow<()> {
     let origin = match made_here(cx, variable)? {
-        Some((name, default)) => Origin::New { name, default },
-        None => Origin::Outside(real(cx, variable)?.unbind()),
+        Some((name, default)) => ContextVariableOrigin::New { name, default },
+        None => ContextVariableOrigin::Outside(real(cx, variable)?.unbind()),
     };
     cx.vars.set(variable, Rc::new(ContextVariable { origin, value }));
     cx.effects.record(Effect::Contents { container: variable });
@@ -312,29 +312,29 @@ impl Variable for ContextVariable {
 
     fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
         match &self.origin {
-            Origin::Outside(object) => format!("ContextVariable({})", repr(cx.py, object)),
-            Origin::New { name, .. } => format!("ContextVariable({})", cx.text(*name)),
+            ContextVariableOrigin::Outside(object) => format!("ContextVariable({})", repr(cx.py, object)),
+            ContextVariableOrigin::New { name, .. } => format!("ContextVariable({})", cx.text(*name)),
         }
     }
 
     fn object(&self) -> Option<&Py<PyAny>> {
         match &self.origin {
-            Origin::Outside(object) => Some(object),
-            Origin::New { .. } => None,
+            ContextVariableOrigin::Outside(object) => Some(object),
+            ContextVariableOrigin::New { .. } => None,
         }
     }
 
     fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
         match self.origin {
-            Origin::New { name: own, .. } if &**name == "name" => Ok(Some(own)),
+            ContextVariableOrigin::New { name: own, .. } if &**name == "name" => Ok(Some(own)),
             _ => object_model::get_attr(cx, this, name),
         }
     }
 
     fn children(&self) -> Vec<VarId> {
         let own = match &self.origin {
-            Origin::Outside(_) => Vec::new(),
-            Origin::New { name, default } => std::iter::once(*name).chain(*default).collect(),
+            ContextVariableOrigin::Outside(_) => Vec::new(),
+            ContextVariableOrigin::New { name, default } => std::iter::once(*name).chain(*default).collect(),
         };
         own.into_iter().chain(self.value).collect()
     }
@@ -344,21 +344,22 @@ impl Variable for ContextVariable {
         self.value.is_some()
     }
 
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
-        let Origin::New { name, default } = self.origin else {
-            return Err(cg.cx.plan_to_make(this, "outlives the graph"));
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
+        let ContextVariableOrigin::New { name, default } = self.origin else {
+            return Err(cg.cx_mut().plan_to_make(this, "outlives the graph"));
         };
-        let class = library(cg.cx.py, "contextvars", "ContextVar")?;
-        let tracker = cg.cx.constant_tracker(class.clone_ref(cg.cx.py));
-        let class = cg.cx.wrap(class.bind(cg.cx.py), tracker);
+        let py = cg.py();
+        let class = library(py, "contextvars", "ContextVar")?;
+        let tracker = cg.cx_mut().constant_tracker(class.clone_ref(py));
+        let class = cg.cx_mut().wrap(class.bind(py), tracker);
         let keywords = default.map(|default| (Name::from("default"), default)).into_iter().collect();
         cg.call_with(class, &CallArgs { positional: vec![name], keywords })
     }
 
     /// What had nothing before the trace has nothing again.
-    fn restore_contents(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
+    fn restore_contents(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
         let Some(value) = self.value else { return Ok(()) };
-        let set = library(cg.cx.py, "contextvars", "ContextVar")?.getattr(cg.cx.py, "set")?;
+        let set = library(cg.py(), "contextvars", "ContextVar")?.getattr(cg.py(), "set")?;
         cg.call(|cg| cg.load_const(set), &[this, value])?;
         cg.op(Op::POP_TOP, 0)
     }
@@ -394,8 +395,8 @@ impl Variable for TokenVariable {
         std::iter::once(self.variable).chain(self.before).collect()
     }
 
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
-        Err(cg.cx.plan_to_make(this, "outlives the graph"))
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
+        Err(cg.cx_mut().plan_to_make(this, "outlives the graph"))
     }
 }
 
@@ -416,8 +417,8 @@ impl Variable for ContextCopy {
         self.values.iter().flat_map(|(variable, value)| std::iter::once(*variable).chain(*value)).collect()
     }
 
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
-        Err(cg.cx.plan_to_make(this, "outlives the graph"))
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
+        Err(cg.cx_mut().plan_to_make(this, "outlives the graph"))
     }
 }
 

@@ -9,14 +9,14 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCode, PyFunction, PyString, PyType};
 
 use sot_core::builtin;
-use sot_core::codegen::CodeGen;
 use sot_core::cpython;
 use sot_core::error::{Flow, Reason, ReasonId, Unwind};
-use sot_core::executor::{object_model, CallArgs, Frame, Globals, Name, OpcodeExecutor, Place};
+use sot_core::executor::{object_model, CallArgs, Frame, Globals, Name, OpcodeExecutor, TracedFrame};
 use sot_core::guard::Test;
 use sot_core::language::LANGUAGE;
 use sot_core::tracker::{ById, Tracker};
 use sot_core::translate;
+use sot_core::variable::Rebuild;
 use sot_core::variable::{VarId, Variable};
 
 use super::{builtin_object, cannot};
@@ -114,11 +114,11 @@ sot_core::variable_kind! { "frame" }
 
 /// A frame of the trace as the program sees it: all that it can be asked for are its code and its globals.
 struct FrameVariable {
-    place: Rc<Place>,
+    place: Rc<TracedFrame>,
 }
 
 /// The variable of a frame: one for all who ask.
-pub(crate) fn view(cx: &mut OpcodeExecutor<'_>, place: &Rc<Place>) -> VarId {
+pub(crate) fn view(cx: &mut OpcodeExecutor<'_>, place: &Rc<TracedFrame>) -> VarId {
     let is_it = |frame: &FrameVariable| Rc::ptr_eq(&frame.place, place);
     cx.view_of(Rc::as_ptr(place) as usize, is_it, || FrameVariable { place: Rc::clone(place) })
 }
@@ -149,7 +149,7 @@ impl Variable for FrameVariable {
         }
     }
 
-    fn reconstruct(&self, _: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
+    fn reconstruct(&self, _: &mut dyn Rebuild<'_>, _: VarId) -> Flow<()> {
         Err(of_frames("sys._getframe()", SHOWS))
     }
 }

@@ -7,12 +7,12 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use sot_core::builtin;
-use sot_core::codegen::CodeGen;
 use sot_core::cpython::{self, LruCache};
 use sot_core::error::Flow;
 use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
 use sot_core::side_effects::Effect;
 use sot_core::tracker::{ById, Tracker, TrackerId};
+use sot_core::variable::Rebuild;
 use sot_core::variable::{VarId, Variable};
 
 use super::{cannot, is_none};
@@ -281,7 +281,7 @@ impl Variable for PartialVariable {
         self.object.as_ref()
     }
 
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, _: VarId) -> Flow<()> {
         emit_call(cg, rebuild::partial, &[self.function, self.args, self.keywords])
     }
 

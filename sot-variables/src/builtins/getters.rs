@@ -7,11 +7,11 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use sot_core::builtin;
-use sot_core::codegen::CodeGen;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{CallArgs, OpcodeExecutor};
 use sot_core::guard::{Identity, Test};
 use sot_core::tracker::TrackerId;
+use sot_core::variable::Rebuild;
 use sot_core::variable::{VarId, Variable};
 
 use crate::containers::dict::DictVariable;
@@ -140,16 +140,16 @@ impl Variable for GetterVariable {
         Ok(cx.tuple(all))
     }
 
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
-        let ty = self.python_type(cg.cx);
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, _: VarId) -> Flow<()> {
+        let ty = self.python_type(cg.cx());
         if self.args.keywords.is_empty() {
             return emit_call(cg, |_| Ok(ty.unbind()), &self.args.positional);
         }
-        let tracker = cg.cx.constant_tracker(ty.clone().unbind());
-        let ty = cg.cx.wrap(&ty, tracker);
-        let positional = cg.cx.tuple(self.args.positional.clone());
-        let keywords = DictVariable::from_keywords(cg.cx, self.args.keywords.clone())?;
-        let keywords = cg.cx.produce(keywords);
+        let tracker = cg.cx_mut().constant_tracker(ty.clone().unbind());
+        let ty = cg.cx_mut().wrap(&ty, tracker);
+        let positional = cg.cx_mut().tuple(self.args.positional.clone());
+        let keywords = DictVariable::from_keywords(cg.cx_mut(), self.args.keywords.clone())?;
+        let keywords = cg.cx_mut().produce(keywords);
         // A call with keywords, packed.
         emit_call(cg, rebuild::apply, &[ty, positional, keywords])
     }

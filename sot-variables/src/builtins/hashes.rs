@@ -6,10 +6,10 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 
 use sot_core::builtin;
-use sot_core::codegen::CodeGen;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
+use sot_core::variable::Rebuild;
 use sot_core::variable::{VarId, Variable};
 
 use super::cannot;
@@ -80,8 +80,8 @@ impl Variable for HashVariable {
         }
     }
 
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
-        let copy = self.object.bind(cg.cx.py).getattr("copy")?.unbind();
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, _: VarId) -> Flow<()> {
+        let copy = self.object.bind(cg.py()).getattr("copy")?.unbind();
         cg.call(|cg| cg.load_const(copy), &[])
     }
 }
@@ -127,7 +127,7 @@ impl Variable for HashMethod {
         }
     }
 
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, _: VarId) -> Flow<()> {
         cg.load(self.object)?;
         cg.load_attr(&self.name)
     }

@@ -7,10 +7,10 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 use sot_core::builtin;
 use sot_core::bytecode::Op;
-use sot_core::codegen::CodeGen;
 use sot_core::error::Flow;
 use sot_core::executor::{CallArgs, OpcodeExecutor};
 use sot_core::side_effects::Effect;
+use sot_core::variable::Rebuild;
 use sot_core::variable::{VarId, Variable};
 
 use super::cannot;
@@ -127,12 +127,12 @@ impl Variable for LockVariable {
         format!("LockVariable(held: {})", self.held)
     }
 
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
-        let make = library(cg.cx.py, "_thread", self.maker())?;
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
+        let make = library(cg.py(), "_thread", self.maker())?;
         cg.call(|cg| cg.load_const(make), &[])?;
         cg.define(this)?;
         for _ in 0..self.held {
-            let acquire = library(cg.cx.py, "_thread", self.class())?.getattr(cg.cx.py, "acquire")?;
+            let acquire = library(cg.py(), "_thread", self.class())?.getattr(cg.py(), "acquire")?;
             cg.call(|cg| cg.load_const(acquire), &[this])?;
             cg.op(Op::POP_TOP, 0)?;
         }

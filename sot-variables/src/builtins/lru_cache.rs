@@ -5,9 +5,9 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 
 use sot_core::builtin;
-use sot_core::codegen::CodeGen;
 use sot_core::error::Flow;
 use sot_core::executor::{CallArgs, OpcodeExecutor};
+use sot_core::variable::Rebuild;
 use sot_core::variable::{VarId, Variable};
 
 use super::cannot;
@@ -121,9 +121,9 @@ impl Variable for CachedVariable {
         [self.function, self.maxsize, self.typed, self.info].into_iter().chain(kept).collect()
     }
 
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
         if self.hits + self.misses > 0 {
-            return Err(cg.cx.plan_to_make(this, "outlives the graph with what it keeps"));
+            return Err(cg.cx_mut().plan_to_make(this, "outlives the graph with what it keeps"));
         }
         let parts = [self.function, self.maxsize, self.typed, self.info];
         emit_call(cg, |py| library(py, "functools", "_lru_cache_wrapper"), &parts)

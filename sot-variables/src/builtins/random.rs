@@ -8,11 +8,11 @@ use pyo3::types::PyTuple;
 
 use sot_core::builtin;
 use sot_core::bytecode::Op;
-use sot_core::codegen::CodeGen;
 use sot_core::error::{Flow, Unwind};
 use sot_core::executor::{CallArgs, OpcodeExecutor};
 use sot_core::side_effects::Effect;
 use sot_core::tracker::TrackerId;
+use sot_core::variable::Rebuild;
 use sot_core::variable::{VarId, Variable};
 
 use super::cannot;
@@ -24,31 +24,31 @@ sot_core::variable_kind! {
 
 /// A generator of random numbers.
 pub struct RandomVariable {
-    origin: Origin,
+    origin: RandomOrigin,
     ty: Py<PyAny>,
     /// `getstate()` of the base class; `None` before it is seeded.
     state: Option<Py<PyAny>>,
 }
 
-enum Origin {
+enum RandomOrigin {
     /// Made in the trace, of this class.
     Trace(VarId),
     /// A real one.
     Outside(Py<PyAny>),
 }
 
-impl Origin {
-    fn clone_ref(&self, py: Python<'_>) -> Origin {
+impl RandomOrigin {
+    fn clone_ref(&self, py: Python<'_>) -> RandomOrigin {
         match self {
-            Origin::Trace(class) => Origin::Trace(*class),
-            Origin::Outside(object) => Origin::Outside(object.clone_ref(py)),
+            RandomOrigin::Trace(class) => RandomOrigin::Trace(*class),
+            RandomOrigin::Outside(object) => RandomOrigin::Outside(object.clone_ref(py)),
         }
     }
 }
 
 impl RandomVariable {
     fn wrap(_: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, _: TrackerId) -> Flow<Rc<dyn Variable>> {
-        let (origin, ty) = (Origin::Outside(object.clone().unbind()), object.get_type().into_any().unbind());
+        let (origin, ty) = (RandomOrigin::Outside(object.clone().unbind()), object.get_type().into_any().unbind());
         Ok(Rc::new(RandomVariable { origin, ty, state: None }))
     }
 }
@@ -62,7 +62,7 @@ builtin! { NEW = "_random:Random.__new__" => |cx, args| {
     let ty = cx.see(class)?.object().map(|ty| ty.clone_ref(cx.py));
     let usual = library(cx.py, "random", "Random")?;
     let ty = ty.filter(|ty| ty.is(&usual)).ok_or_else(|| cannot("a random number generator of a class of its own"))?;
-    Ok(cx.produce(Rc::new(RandomVariable { origin: Origin::Trace(class), ty, state: None })))
+    Ok(cx.produce(Rc::new(RandomVariable { origin: RandomOrigin::Trace(class), ty, state: None })))
 } }
 
 builtin! { SEED = "_random:Random.seed" => |cx, args| {
@@ -109,7 +109,7 @@ fn keep(cx: &mut OpcodeExecutor<'_>, this: VarId, real: &Bound<'_, PyAny>) -> Fl
     let made = expect(cx, this)?;
     let state = Some(real.call_method0("getstate")?.unbind());
     let origin = made.origin.clone_ref(cx.py);
-    let is_outside = matches!(origin, Origin::Outside(_));
+    let is_outside = matches!(origin, RandomOrigin::Outside(_));
     cx.vars.set(this, Rc::new(RandomVariable { origin, ty: made.ty.clone_ref(cx.py), state }));
     if is_outside {
         cx.effects.record(Effect::Contents { container: this });
@@ -146,30 +146,31 @@ impl Variable for RandomVariable {
 
     fn object(&self) -> Option<&Py<PyAny>> {
         match &self.origin {
-            Origin::Outside(object) => Some(object),
-            Origin::Trace(_) => None,
+            RandomOrigin::Outside(object) => Some(object),
+            RandomOrigin::Trace(_) => None,
         }
     }
 
     fn children(&self) -> Vec<VarId> {
         match self.origin {
-            Origin::Trace(class) => vec![class],
-            Origin::Outside(_) => Vec::new(),
+            RandomOrigin::Trace(class) => vec![class],
+            RandomOrigin::Outside(_) => Vec::new(),
         }
     }
 
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
-        let Origin::Trace(class) = self.origin else { return cg.load(this) };
-        let new = base(cg.cx.py)?.getattr("__new__")?.unbind();
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
+        let RandomOrigin::Trace(class) = self.origin else { return cg.load(this) };
+        let new = base(cg.py())?.getattr("__new__")?.unbind();
         cg.call(|cg| cg.load_const(new), &[class])?;
         cg.define(this)?;
         self.restore_contents(cg, this)
     }
 
-    fn restore_contents(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
+    fn restore_contents(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
         let Some(state) = &self.state else { return Ok(()) };
-        let set = base(cg.cx.py)?.getattr("setstate")?.unbind();
-        let state = cg.cx.constant(state.clone_ref(cg.cx.py));
+        let py = cg.py();
+        let set = base(py)?.getattr("setstate")?.unbind();
+        let state = cg.cx_mut().constant(state.clone_ref(py));
         cg.call(|cg| cg.load_const(set), &[this, state])?;
         cg.op(Op::POP_TOP, 0)
     }

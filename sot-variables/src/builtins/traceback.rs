@@ -7,7 +7,7 @@ use pyo3::types::{PyString, PyTuple};
 
 use sot_core::builtin;
 use sot_core::error::Flow;
-use sot_core::executor::{object_model, CallArgs, Entry, OpcodeExecutor, TracebackVariable};
+use sot_core::executor::{object_model, CallArgs, OpcodeExecutor, TracebackEntry, TracebackVariable};
 use sot_core::variable::VarId;
 
 use super::{builtin_object, cannot};
@@ -110,10 +110,10 @@ builtin! { CARETS = "traceback:StackSummary._should_show_carets" => |cx, args| {
 } }
 
 /// The entries of a traceback of the trace.
-fn entries(cx: &mut OpcodeExecutor<'_>, traceback: VarId) -> Flow<Vec<Rc<Entry>>> {
+fn entries(cx: &mut OpcodeExecutor<'_>, traceback: VarId) -> Flow<Vec<Rc<TracebackEntry>>> {
     let first = cx.vars.as_kind::<TracebackVariable>(traceback);
     let first = first.ok_or_else(|| cannot("a traceback of an exception that was not made in the trace"))?;
-    let next = |entry: &Rc<Entry>| entry.next.clone();
+    let next = |entry: &Rc<TracebackEntry>| entry.next.clone();
     Ok(std::iter::successors(Some(Rc::clone(first.entry())), next).collect())
 }
 

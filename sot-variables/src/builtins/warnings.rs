@@ -80,13 +80,13 @@ fn switch_filters(cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
 }
 
 /// One filter.
-struct Filter<'py> {
+struct WarningFilter<'py> {
     action: String,
     /// Pattern of the message, category, pattern of the module, line.
     rest: [Bound<'py, PyAny>; 4],
 }
 
-impl<'py> Filter<'py> {
+impl<'py> WarningFilter<'py> {
     /// `None` if something in it is not known.
     fn of(cx: &mut OpcodeExecutor<'py>, filter: VarId) -> Flow<Option<Self>> {
         let Some(filter) = cx.see_as::<TupleVariable>(filter)? else { return Ok(None) };
@@ -98,7 +98,7 @@ impl<'py> Filter<'py> {
             let Some(known) = payload.constant().or(payload.object()) else { return Ok(None) };
             rest.push(known.bind(cx.py).clone());
         }
-        Ok(rest.try_into().ok().map(|rest| Filter { action, rest }))
+        Ok(rest.try_into().ok().map(|rest| WarningFilter { action, rest }))
     }
 
     /// Whether it is for a warning; `None` if that is not known, as it asks for the module.
@@ -124,7 +124,8 @@ fn real_filters<'py>(cx: &mut OpcodeExecutor<'py>, filters: VarId) -> Flow<Optio
     let Some(list) = cx.see_as::<ListVariable>(filters)? else { return Ok(None) };
     let real = PyList::empty(cx.py);
     for &item in &list.items {
-        let Some(Filter { action, rest: [message, category, module, line] }) = Filter::of(cx, item)? else {
+        let Some(WarningFilter { action, rest: [message, category, module, line] }) = WarningFilter::of(cx, item)?
+        else {
             return Ok(None);
         };
         let action = if records && action != "ignore" { "error" } else { &*action };
@@ -227,7 +228,7 @@ fn action_for<'py>(cx: &mut OpcodeExecutor<'py>, text: &str, class: &Bound<'py, 
     let filters = state(cx, "filters")?;
     let filters = cx.see_as::<ListVariable>(filters)?.ok_or_else(unknown)?;
     for &filter in &filters.items {
-        let filter = Filter::of(cx, filter)?.ok_or_else(unknown)?;
+        let filter = WarningFilter::of(cx, filter)?.ok_or_else(unknown)?;
         match filter.is_for(text, class, line)? {
             Some(true) => return Ok(filter.action),
             Some(false) => {}

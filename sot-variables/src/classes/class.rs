@@ -7,12 +7,12 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyFunction, PyString, PyTuple, PyType, PyTypeMethods};
 use sot_core::builtin;
-use sot_core::codegen::CodeGen;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
 use sot_core::guard::{Identity, Test};
 use sot_core::tracker::{self, Tracker, TrackerId};
+use sot_core::variable::Rebuild;
 use sot_core::variable::{VarId, Variable};
 
 use crate::classes::class_statement::{self, is_of_library, MadeClass};
@@ -369,7 +369,7 @@ impl Variable for ClassVariable {
         self.made.as_ref().map_or_else(Vec::new, |made| made.children())
     }
 
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
         match &self.made {
             Some(made) => made.reconstruct(cg, this),
             None => Err(Unwind::fallback(ReasonId::CannotRestore, "a class that cannot be found again")),

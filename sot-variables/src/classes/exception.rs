@@ -7,11 +7,11 @@ use pyo3::exceptions::{PyAttributeError, PyBaseException, PyImportError, PyNameE
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyString, PyTuple, PyType};
 use sot_core::bytecode::Op;
-use sot_core::codegen::CodeGen;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, BookkeepingVariable, CallArgs, Name, OpcodeExecutor};
 use sot_core::tracker::{self, TrackerId};
+use sot_core::variable::Rebuild;
 use sot_core::variable::{VarId, Variable};
 
 use crate::classes::{exception_copies, exception_group};
@@ -556,24 +556,24 @@ impl Variable for ExceptionVariable {
         Ok(())
     }
 
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
         // Once it was raised it has a traceback that new code could not give it.
-        if cg.cx.raised_at(this).is_some() {
-            return Err(cg.cx.plan_to_raise(this));
+        if cg.cx_mut().raised_at(this).is_some() {
+            return Err(cg.cx_mut().plan_to_raise(this));
         }
-        let py = cg.cx.py;
+        let py = cg.py();
         let class = match self.class {
             Some(class) => class,
             None => {
                 let ty = self.ty.bind(py).clone();
-                let tracker = cg.cx.constant_tracker(ty.clone().unbind());
-                cg.cx.wrap(&ty, tracker)
+                let tracker = cg.cx_mut().constant_tracker(ty.clone().unbind());
+                cg.cx_mut().wrap(&ty, tracker)
             }
         };
         let ty = self.ty.bind(py).cast::<PyType>().map_err(PyErr::from)?.clone();
         if let Some(given) = self.given.as_ref().filter(|given| !given.keywords.is_empty()) {
-            let keywords = crate::containers::dict::DictVariable::from_keywords(cg.cx, given.keywords.clone())?;
-            let (positional, keywords) = (cg.cx.tuple(given.positional.clone()), cg.cx.produce(keywords));
+            let keywords = crate::containers::dict::DictVariable::from_keywords(cg.cx_mut(), given.keywords.clone())?;
+            let (positional, keywords) = (cg.cx_mut().tuple(given.positional.clone()), cg.cx_mut().produce(keywords));
             emit_call(cg, rebuild::apply, &[class, positional, keywords])?;
         } else if self.real.is_some() && keeps_more(&ty)? {
             let args = self.given.as_ref().map_or(&self.args, |given| &given.positional).clone();

@@ -11,7 +11,7 @@ use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 use sot_core::backend::StateTest;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
-use sot_core::executor::{object_model, CallArgs, Entry, OpcodeExecutor, TracebackVariable};
+use sot_core::executor::{object_model, CallArgs, OpcodeExecutor, TracebackEntry, TracebackVariable};
 use sot_core::language::LANGUAGE;
 use sot_core::variable::VarId;
 
@@ -64,7 +64,7 @@ impl<'py> Replicas<'py> {
         Err(refuse("an exception that was not made in the trace"))
     }
 
-    fn traceback(&mut self, cx: &mut OpcodeExecutor<'py>, entry: &Entry) -> Flow<Bound<'py, PyAny>> {
+    fn traceback(&mut self, cx: &mut OpcodeExecutor<'py>, entry: &TracebackEntry) -> Flow<Bound<'py, PyAny>> {
         let mut at = Some(entry);
         while let Some(entry) = at {
             let file = &entry.place.code.code.filename;
@@ -155,7 +155,7 @@ impl<'py> Replicas<'py> {
 
 /// Assumes that the lines of files stay.
 pub fn assume_sources(cx: &mut OpcodeExecutor<'_>, files: Vec<String>) -> Flow<()> {
-    let sources = files.into_iter().map(|file| Source::of(cx.py, file)).collect::<PyResult<_>>()?;
+    let sources = files.into_iter().map(|file| SourceFile::of(cx.py, file)).collect::<PyResult<_>>()?;
     cx.guards.add_state(Box::new(Sources(sources)));
     Ok(())
 }
@@ -270,10 +270,10 @@ fn limit_is_set(py: Python<'_>) -> bool {
 }
 
 /// The files whose lines are in a text are what they were.
-struct Sources(Vec<Source>);
+struct Sources(Vec<SourceFile>);
 
 /// Where the lines of a file come from.
-struct Source {
+struct SourceFile {
     name: String,
     /// Its size and when it was written, if there is such a file.
     written: Option<(u64, SystemTime)>,
@@ -281,9 +281,9 @@ struct Source {
     entry: Option<Py<PyAny>>,
 }
 
-impl Source {
-    fn of(py: Python<'_>, name: String) -> PyResult<Source> {
-        Ok(Source { written: written(&name), entry: entry(py, &name)?, name })
+impl SourceFile {
+    fn of(py: Python<'_>, name: String) -> PyResult<SourceFile> {
+        Ok(SourceFile { written: written(&name), entry: entry(py, &name)?, name })
     }
 
     fn holds(&self, py: Python<'_>) -> bool {

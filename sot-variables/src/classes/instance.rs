@@ -4,11 +4,11 @@ use std::rc::Rc;
 
 use pyo3::prelude::*;
 use pyo3::types::PyType;
-use sot_core::codegen::CodeGen;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::OpcodeExecutor;
 use sot_core::tracker::{self, TrackerId};
+use sot_core::variable::Rebuild;
 use sot_core::variable::{GraphArgument, VarId, Variable};
 
 use crate::functions::function::guard_identity;
@@ -84,9 +84,9 @@ impl Variable for InstanceVariable {
         Err(Unwind::break_graph(ReasonId::UnsupportedCall, format!("{text} as an argument of a graph operation")))
     }
 
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
-        if cpython::is_heap_type(self.ty.bind(cg.cx.py).cast::<PyType>().map_err(PyErr::from)?) {
-            let new = cg.cx.py.get_type::<PyAny>().getattr("__new__")?.unbind();
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
+        if cpython::is_heap_type(self.ty.bind(cg.py()).cast::<PyType>().map_err(PyErr::from)?) {
+            let new = cg.py().get_type::<PyAny>().getattr("__new__")?.unbind();
             cg.call(|cg| cg.load_const(new), &[self.class])?;
         } else {
             cg.call(|cg| cg.load(self.class), &[])?;

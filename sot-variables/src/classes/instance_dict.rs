@@ -5,12 +5,12 @@ use std::rc::Rc;
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use sot_core::codegen::CodeGen;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, BinaryOp, CompareOp, Name, OpcodeExecutor};
 use sot_core::side_effects::{entry_beside, key_of_entry};
 use sot_core::tracker::Tracker;
+use sot_core::variable::Rebuild;
 use sot_core::variable::{VarId, Variable};
 
 use crate::containers::dict::{self, DictVariable, Entry};
@@ -149,7 +149,7 @@ impl Variable for InstanceDictVariable {
         vec![self.object]
     }
 
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, _: VarId) -> Flow<()> {
         cg.load_instance_dict(self.object)
     }
 

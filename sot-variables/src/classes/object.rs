@@ -188,6 +188,9 @@ impl Variable for ObjectVariable {
 
     /// One value of numpy's is as good as an equal one, which is what its guard asks for.
     fn graph_argument(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<GraphArgument> {
+        if let Some(input) = small_array::graph_input(cx, this)? {
+            return Ok(input);
+        }
         if let Some(array) = small_array::graph_argument(cx, this)? {
             return Ok(GraphArgument { value: array.unbind(), text: repr(cx.py, &self.object), holds_tensor: false });
         }

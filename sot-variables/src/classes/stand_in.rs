@@ -6,12 +6,12 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple, PyType};
 use sot_core::builtin;
-use sot_core::codegen::CodeGen;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
 use sot_core::side_effects::key_of_entry;
 use sot_core::tracker;
+use sot_core::variable::Rebuild;
 use sot_core::variable::{VarId, Variable};
 
 use crate::classes::instance::InstanceVariable;
@@ -272,7 +272,7 @@ impl Variable for MadeVariable {
         Err(refuse(&format!("writing attribute '{name}' of an object that C code has made in the function")))
     }
 
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, _: VarId) -> Flow<()> {
         cg.call_with(self.callable, &self.args)
     }
 }

@@ -8,12 +8,12 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
 use sot_core::builtin;
 use sot_core::bytecode::Op;
-use sot_core::codegen::CodeGen;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
 use sot_core::guard::{Identity, Test};
 use sot_core::tracker::{self, repr, Tracker, TrackerId};
+use sot_core::variable::Rebuild;
 use sot_core::variable::{GraphArgument, VarId, Variable};
 
 use crate::builtins::{conversion, receive};
@@ -418,9 +418,9 @@ impl Variable for SubclassVariable {
         }
     }
 
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
         let class = self.class.ok_or_else(|| Unwind::fallback(ReasonId::CannotRestore, "an object without a class"))?;
-        let py = cg.cx.py;
+        let py = cg.py();
         let base = self.base.ty(py)?;
         let new = base.getattr("__new__")?.unbind();
         match self.base {
@@ -432,10 +432,10 @@ impl Variable for SubclassVariable {
                 cg.call(|cg| cg.load_const(new), &[class])?;
                 cg.define(this)?;
                 let init = base.getattr("__init__")?.unbind();
-                let deque = cg.cx.see_as::<DequeVariable>(self.storage)?;
+                let deque = cg.cx_mut().see_as::<DequeVariable>(self.storage)?;
                 let maxlen = match deque.and_then(|deque| deque.maxlen) {
-                    Some(maxlen) => cg.cx.integer(maxlen as i64)?,
-                    None => cg.cx.none(),
+                    Some(maxlen) => cg.cx_mut().integer(maxlen as i64)?,
+                    None => cg.cx_mut().none(),
                 };
                 cg.call(|cg| cg.load_const(init), &[this, self.storage, maxlen])?;
                 cg.op(Op::POP_TOP, 0)?;
@@ -448,9 +448,9 @@ impl Variable for SubclassVariable {
                 let mut fill = if overridden { rebuild::ordered(py)? } else { base.getattr(fill)?.unbind() };
                 cg.makes_whole(self.storage);
                 let mut items = self.storage;
-                if let Some(set) = cg.cx.vars.as_kind::<SetVariable>(self.storage) {
-                    let (arranged, ordered) = set.rebuilding(cg.cx)?;
-                    items = cg.cx.tuple(ordered);
+                if let Some(set) = cg.cx().vars.as_kind::<SetVariable>(self.storage) {
+                    let (arranged, ordered) = set.rebuilding(cg.cx())?;
+                    items = cg.cx_mut().tuple(ordered);
                     fill = arranged.map_or(Ok(fill), |arranged| arranged.getattr(py, "fill"))?;
                 }
                 cg.call(|cg| cg.load_const(fill), &[this, items])?;

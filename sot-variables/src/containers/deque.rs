@@ -8,12 +8,12 @@ use pyo3::prelude::*;
 
 use sot_core::builtin;
 use sot_core::bytecode::Op;
-use sot_core::codegen::CodeGen;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, BinaryOp, CallArgs, CompareOp, Name, OpcodeExecutor};
 use sot_core::guard::{Identity, Test};
 use sot_core::side_effects::Effect;
 use sot_core::tracker::{Tracker, TrackerId};
+use sot_core::variable::Rebuild;
 use sot_core::variable::{VarId, Variable};
 
 use crate::builtins::{known_index, required};
@@ -34,12 +34,12 @@ pub struct DequeVariable {
     pub maxlen: Option<usize>,
     /// How often items were put in or taken out, which iterators look at.
     pub changes: usize,
-    outside: Option<Outside>,
+    outside: Option<DequeFromOutside>,
 }
 
 /// A deque from outside.
 #[derive(Clone)]
-struct Outside {
+struct DequeFromOutside {
     object: Rc<Py<PyAny>>,
     /// What was put in behind, while that is all that was done to it.
     appended: Option<Vec<VarId>>,
@@ -257,8 +257,8 @@ fn take(
 }
 
 /// A method of C: the result is of no interest.
-fn emit_method(cg: &mut CodeGen<'_, '_>, name: &str, args: &[VarId]) -> Flow<()> {
-    let method = library(cg.cx.py, "collections", "deque")?.bind(cg.cx.py).getattr(name)?.unbind();
+fn emit_method(cg: &mut dyn Rebuild<'_>, name: &str, args: &[VarId]) -> Flow<()> {
+    let method = library(cg.py(), "collections", "deque")?.bind(cg.py()).getattr(name)?.unbind();
     cg.call(|cg| cg.load_const(method), args)?;
     cg.op(Op::POP_TOP, 0)
 }
@@ -288,7 +288,7 @@ impl DequeVariable {
         let maxlen = object.getattr("maxlen")?.extract()?;
         let object = Rc::new(object.unbind());
         let items = sequence::wrap_items(cx, items.into_iter(), of);
-        let outside = Some(Outside { object, appended: Some(Vec::new()) });
+        let outside = Some(DequeFromOutside { object, appended: Some(Vec::new()) });
         Ok(Rc::new(DequeVariable { outside, ..DequeVariable::new(items, maxlen) }))
     }
 
@@ -386,23 +386,23 @@ impl Variable for DequeVariable {
         self.python_type(cx).call1((items, self.maxlen)).ok().map(Bound::unbind)
     }
 
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
-        let items = cg.cx.list(self.items.clone());
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, _: VarId) -> Flow<()> {
+        let items = cg.cx_mut().list(self.items.clone());
         let maxlen = match self.maxlen {
-            Some(maxlen) => cg.cx.integer(maxlen as i64)?,
-            None => cg.cx.none(),
+            Some(maxlen) => cg.cx_mut().integer(maxlen as i64)?,
+            None => cg.cx_mut().none(),
         };
         emit_call(cg, |py| library(py, "collections", "deque"), &[items, maxlen])
     }
 
-    fn restore_contents(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
+    fn restore_contents(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
         let Some(outside) = &self.outside else { return Ok(()) };
         if self.changes == 0 {
             // Items in the places of others.
             for (at, &item) in self.items.iter().enumerate() {
                 cg.load(item)?;
                 cg.load(this)?;
-                cg.load_const((at as i64).into_pyobject(cg.cx.py).map_err(PyErr::from)?.into_any().unbind())?;
+                cg.load_const((at as i64).into_pyobject(cg.py()).map_err(PyErr::from)?.into_any().unbind())?;
                 cg.op(Op::STORE_SUBSCR, 0)?;
             }
             return Ok(());
@@ -410,7 +410,7 @@ impl Variable for DequeVariable {
         if outside.appended.is_none() {
             emit_method(cg, "clear", &[this])?;
         }
-        let items = cg.cx.tuple(outside.appended.as_ref().unwrap_or(&self.items).clone());
+        let items = cg.cx_mut().tuple(outside.appended.as_ref().unwrap_or(&self.items).clone());
         emit_method(cg, "extend", &[this, items])
     }
 

@@ -8,12 +8,12 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use sot_core::bytecode::Op;
-use sot_core::codegen::CodeGen;
 use sot_core::error::Flow;
 use sot_core::executor::{BinaryOp, CompareOp, OpcodeExecutor};
 use sot_core::guard::{Identity, Test};
 use sot_core::side_effects::Effect;
 use sot_core::tracker::{Key, Tracker, TrackerId};
+use sot_core::variable::Rebuild;
 use sot_core::variable::{GraphArgument, VarId, Variable};
 
 use crate::containers::list::{self, ListVariable};
@@ -115,14 +115,14 @@ impl Variable for GrowingList {
         self.opened(cx, this)?.graph_argument(cx, this)
     }
 
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
-        self.opened(cg.cx, this)?.reconstruct(cg, this)
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
+        self.opened(cg.cx_mut(), this)?.reconstruct(cg, this)
     }
 
-    fn restore_contents(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
+    fn restore_contents(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
         // Not a subclass's own way of extending, which the trace has followed already.
-        let extend = cg.cx.py.get_type::<PyList>().getattr("extend")?.unbind();
-        let items = cg.cx.tuple(self.appended.clone());
+        let extend = cg.py().get_type::<PyList>().getattr("extend")?.unbind();
+        let items = cg.cx_mut().tuple(self.appended.clone());
         cg.call(|cg| cg.load_const(extend), &[this, items])?;
         cg.op(Op::POP_TOP, 0)
     }

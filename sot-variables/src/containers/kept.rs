@@ -7,10 +7,10 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use sot_core::builtin;
-use sot_core::codegen::CodeGen;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
+use sot_core::variable::Rebuild;
 use sot_core::variable::{VarId, Variable};
 
 use crate::iterators::items::ItemIterator;
@@ -153,13 +153,13 @@ impl Variable for KeptVariable {
         object_model::iter(cx, this)
     }
 
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
-        if copy(self.object.bind(cg.cx.py)).is_err() {
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, _: VarId) -> Flow<()> {
+        if copy(self.object.bind(cg.py())).is_err() {
             return Err(Unwind::fallback(ReasonId::CannotRestore, "a closed text in memory"));
         }
-        let object = self.object.clone_ref(cg.cx.py);
+        let object = self.object.clone_ref(cg.py());
         cg.begin_call(|cg| {
-            let make = rebuild::copied(cg.cx.py)?;
+            let make = rebuild::copied(cg.py())?;
             cg.load_const(make)
         })?;
         cg.load_const(object)?;

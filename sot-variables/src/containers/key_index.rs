@@ -1,6 +1,7 @@
 //! Where keys stand among others, found by their hashes: what is looked up as often as there are keys must not be compared with
 //! each of them.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -8,6 +9,47 @@ use sot_core::error::Flow;
 use sot_core::executor::OpcodeExecutor;
 
 use crate::containers::hash_key::HashKey;
+
+/// The index of a container of the trace, made when it is first asked.
+#[derive(Default)]
+pub(crate) struct LazyIndex(RefCell<Option<KeyIndex>>);
+
+impl LazyIndex {
+    /// The place of a key among `keys`, which the container has.
+    pub(crate) fn find<'k>(
+        &self,
+        cx: &mut OpcodeExecutor<'_>,
+        key: &HashKey,
+        len: usize,
+        at: impl Fn(usize) -> &'k Rc<HashKey>,
+    ) -> Flow<Option<usize>> {
+        if self.0.borrow().is_none() {
+            let index = KeyIndex::of(cx, (0..len).map(&at));
+            *self.0.borrow_mut() = Some(index);
+        }
+        match &*self.0.borrow() {
+            Some(index) => index.find(cx, key, at),
+            None => Ok(None),
+        }
+    }
+
+    /// The index after a write, where the `old` keys are still there, in their places, and others behind them. It is taken, not
+    /// copied: the old contents are looked at again only if the trace goes back.
+    pub(crate) fn after_write<'k>(
+        &self,
+        cx: &OpcodeExecutor<'_>,
+        old: impl ExactSizeIterator<Item = &'k Rc<HashKey>>,
+        mut new: impl ExactSizeIterator<Item = &'k Rc<HashKey>>,
+    ) -> Self {
+        let goes_on = new.len() >= old.len() && old.zip(new.by_ref()).all(|(old, new)| Rc::ptr_eq(old, new));
+        // It may be in use: comparing keys may run code of the program's.
+        let mut taken = self.0.try_borrow_mut().ok().filter(|_| goes_on).and_then(|mut index| index.take());
+        if let Some(index) = &mut taken {
+            new.for_each(|key| index.push(cx, key));
+        }
+        LazyIndex(RefCell::new(taken))
+    }
+}
 
 /// The places of keys.
 #[derive(Default)]

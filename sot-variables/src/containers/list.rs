@@ -7,12 +7,12 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use sot_core::bytecode::Op;
-use sot_core::codegen::CodeGen;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, BinaryOp, CompareOp, OpcodeExecutor};
 use sot_core::guard::{Identity, Test};
 use sot_core::side_effects::Effect;
 use sot_core::tracker::TrackerId;
+use sot_core::variable::Rebuild;
 use sot_core::variable::{GraphArgument, VarId, Variable};
 
 use crate::classes::subclass;
@@ -156,7 +156,7 @@ impl ListVariable {
         cx.unpack_all(value)
     }
 
-    fn build(&self, cg: &mut CodeGen<'_, '_>) -> Flow<()> {
+    fn build(&self, cg: &mut dyn Rebuild<'_>) -> Flow<()> {
         for &item in &self.items {
             cg.load(item)?;
         }
@@ -164,10 +164,10 @@ impl ListVariable {
     }
 
     /// Empties a real list such that a sort of it that is running finds it written, as it does where the program has added and removed.
-    fn empty(cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
-        let list = cg.cx.py.get_type::<PyList>();
+    fn empty(cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
+        let list = cg.py().get_type::<PyList>();
         let (append, clear) = (list.getattr("append")?.unbind(), list.getattr("clear")?.unbind());
-        let none = cg.cx.none();
+        let none = cg.cx_mut().none();
         cg.call(|cg| cg.load_const(append), &[this, none])?;
         cg.op(Op::POP_TOP, 0)?;
         cg.call(|cg| cg.load_const(clear), &[this])?;
@@ -217,21 +217,21 @@ impl Variable for ListVariable {
         Ok(GraphArgument { value, text: format!("[{}]", items.text), holds_tensor: items.holds_tensor })
     }
 
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
         if cg.leaves_empty(this) {
             return cg.op(Op::BUILD_LIST, 0);
         }
         self.build(cg)
     }
 
-    fn restore_contents(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
+    fn restore_contents(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
         let is_subclass =
-            self.object.as_ref().is_some_and(|object| !object.bind(cg.cx.py).is_exact_instance_of::<PyList>());
+            self.object.as_ref().is_some_and(|object| !object.bind(cg.py()).is_exact_instance_of::<PyList>());
         if is_subclass {
             // Not the subclass's own way of writing items, which the trace has followed already.
-            let set = cg.cx.py.get_type::<PyList>().getattr("__setitem__")?.unbind();
-            let (none, items) = (cg.cx.none(), cg.cx.list(self.items.clone()));
-            let all = SliceVariable::build(cg.cx, none, none, None)?;
+            let set = cg.py().get_type::<PyList>().getattr("__setitem__")?.unbind();
+            let (none, items) = (cg.cx_mut().none(), cg.cx_mut().list(self.items.clone()));
+            let all = SliceVariable::build(cg.cx_mut(), none, none, None)?;
             cg.call(|cg| cg.load_const(set), &[this, all, items])?;
             return cg.op(Op::POP_TOP, 0);
         }
@@ -240,8 +240,8 @@ impl Variable for ListVariable {
         }
         self.build(cg)?;
         cg.load(this)?;
-        let none = cg.cx.py.None();
-        cg.load_const(none.clone_ref(cg.cx.py))?;
+        let none = cg.py().None();
+        cg.load_const(none.clone_ref(cg.py()))?;
         cg.load_const(none)?;
         cg.op(Op::BUILD_SLICE, 2)?;
         cg.op(Op::STORE_SUBSCR, 0)

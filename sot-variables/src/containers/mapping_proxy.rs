@@ -5,11 +5,11 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 
 use sot_core::builtin;
-use sot_core::codegen::CodeGen;
 use sot_core::cpython::{self, Part};
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{BinaryOp, CallArgs, CompareOp, OpcodeExecutor};
 use sot_core::tracker::{Tracker, TrackerId};
+use sot_core::variable::Rebuild;
 use sot_core::variable::{VarId, Variable};
 
 use crate::containers::dict::DictVariable;
@@ -112,7 +112,7 @@ impl Variable for MappingProxyVariable {
         vec![self.mapping]
     }
 
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, _: VarId) -> Flow<()> {
         emit_call(cg, |py| library(py, "types", "MappingProxyType"), &[self.mapping])
     }
 

@@ -5,11 +5,11 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 use pyo3::types::PyRange;
 
-use sot_core::codegen::CodeGen;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{CompareOp, OpcodeExecutor};
 use sot_core::guard::Test;
 use sot_core::tracker::{repr, TrackerId};
+use sot_core::variable::Rebuild;
 use sot_core::variable::{GraphArgument, VarId, Variable};
 
 use crate::iterators::library;
@@ -73,8 +73,8 @@ impl Variable for RangeVariable {
         Ok(GraphArgument { value, text: repr(cx.py, &self.object), holds_tensor: false })
     }
 
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
-        let object = self.object.clone_ref(cg.cx.py);
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, _: VarId) -> Flow<()> {
+        let object = self.object.clone_ref(cg.py());
         cg.load_const(object)
     }
 

@@ -131,15 +131,15 @@ pub(crate) fn of(cx: &mut OpcodeExecutor<'_>, set: VarId) -> Flow<Option<Replica
 }
 
 /// What a method or operator is given.
-struct Operand {
+struct ReplicaOperand {
     keys: Vec<Rc<HashKey>>,
     is_set: bool,
     /// A real object that CPython takes in the same way.
     real: Option<Py<PyAny>>,
 }
 
-impl Operand {
-    fn of(cx: &mut OpcodeExecutor<'_>, value: VarId) -> Flow<Operand> {
+impl ReplicaOperand {
+    fn of(cx: &mut OpcodeExecutor<'_>, value: VarId) -> Flow<ReplicaOperand> {
         let keys = set::elements(cx, value)?;
         let is_set = cx.see_as::<SetVariable>(value)?.is_some();
         let real = if is_set {
@@ -153,7 +153,7 @@ impl Operand {
             let dict = is_dict.then(|| cx.py.get_type::<PyDict>().call_method1("fromkeys", (&items,))).transpose()?;
             Some(dict.unwrap_or(items.into_any()).unbind())
         };
-        Ok(Operand { keys, is_set, real })
+        Ok(ReplicaOperand { keys, is_set, real })
     }
 }
 
@@ -162,7 +162,7 @@ impl Operand {
 fn shown<'py>(
     cx: &mut OpcodeExecutor<'py>,
     left: &[Rc<HashKey>],
-    others: &[Operand],
+    others: &[ReplicaOperand],
 ) -> Flow<Option<(Vec<Bound<'py, PyAny>>, Vec<Rc<HashKey>>)>> {
     let Some(real) = others.iter().map(|other| Some(other.real.as_ref()?.bind(cx.py).clone())).collect() else {
         return Ok(None);
@@ -183,7 +183,12 @@ fn shown<'py>(
     Ok(Some((real, known)))
 }
 
-fn unshown(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, left: Vec<Rc<HashKey>>, others: &[Operand]) -> Flow<Elements> {
+fn unshown(
+    cx: &mut OpcodeExecutor<'_>,
+    op: BinaryOp,
+    left: Vec<Rc<HashKey>>,
+    others: &[ReplicaOperand],
+) -> Flow<Elements> {
     let mut keys = left;
     for other in others {
         keys = if op == BinaryOp::And && !other.is_set {
@@ -198,7 +203,7 @@ fn unshown(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, left: Vec<Rc<HashKey>>, ot
 
 /// The elements of `left op right`, or of the method with several others; of two equal elements CPython says which one stays.
 pub(crate) fn combined(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, left: VarId, others: &[VarId]) -> Flow<Elements> {
-    let others = others.iter().map(|&other| Operand::of(cx, other)).collect::<Flow<Vec<_>>>()?;
+    let others = others.iter().map(|&other| ReplicaOperand::of(cx, other)).collect::<Flow<Vec<_>>>()?;
     let replica = of(cx, left)?;
     let left = set::expect(cx, left)?.keys.clone();
     let (Some(replica), Some((real, known))) = (replica, shown(cx, &left, &others)?) else {
@@ -211,7 +216,7 @@ pub(crate) fn combined(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, left: VarId, o
 
 /// The elements of a set after `left op= right`.
 pub(crate) fn changed(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, left: VarId, right: VarId) -> Flow<Elements> {
-    let right = [Operand::of(cx, right)?];
+    let right = [ReplicaOperand::of(cx, right)?];
     let replica = of(cx, left)?;
     let left = set::expect(cx, left)?.keys.clone();
     match (replica, shown(cx, &left, &right)?) {

@@ -2,23 +2,22 @@
 //! whose hashes are addresses of objects that are not there yet, and of what was made of sets whose elements the program
 //! compares, only CPython knows it, and iteration breaks the graph.
 
-use std::cell::OnceCell;
 use std::rc::Rc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyFrozenSet, PySet};
 
 use sot_core::bytecode::Op;
-use sot_core::codegen::CodeGen;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{BinaryOp, CompareOp, OpcodeExecutor};
 use sot_core::side_effects::Effect;
 use sot_core::tracker::{repr, TrackerId};
+use sot_core::variable::Rebuild;
 use sot_core::variable::{GraphArgument, VarId, Variable};
 
 use crate::classes::subclass;
 use crate::containers::hash_key::{self, position, HashKey, IteratesOver, Unique};
-use crate::containers::key_index::KeyIndex;
+use crate::containers::key_index::{KeyIndex, LazyIndex};
 use crate::containers::replica::{self, Elements, Replica};
 use crate::iterators::library;
 use crate::iterators::sequence::SequenceIterator;
@@ -47,7 +46,7 @@ pub struct SetVariable {
     /// What was done to one from outside, as long as that is little: done again, it needs no table.
     changes: Option<Vec<Change>>,
     /// Where its keys are, once it has been asked.
-    index: OnceCell<KeyIndex>,
+    index: LazyIndex,
 }
 
 /// A method and the element it was called with.
@@ -113,7 +112,8 @@ fn put(cx: &mut OpcodeExecutor<'_>, set: VarId, (keys, order): Elements, changes
     let old = expect(cx, set)?;
     let object = old.object.as_ref().map(|object| object.clone_ref(cx.py));
     cx.charge(keys.len());
-    cx.vars.set(set, Rc::new(SetVariable { keys, frozen: old.frozen, order, object, changes, index: OnceCell::new() }));
+    let index = old.index.after_write(cx, old.keys.iter(), keys.iter());
+    cx.vars.set(set, Rc::new(SetVariable { keys, frozen: old.frozen, order, object, changes, index }));
     cx.effects.record(Effect::Contents { container: set });
     Ok(())
 }
@@ -210,7 +210,14 @@ impl SetVariable {
     /// A new set of the trace.
     pub(crate) fn make(cx: &mut OpcodeExecutor<'_>, (keys, order): Elements, frozen: bool) -> VarId {
         cx.charge(keys.len());
-        cx.produce(Rc::new(SetVariable { keys, frozen, order, object: None, changes: None, index: OnceCell::new() }))
+        cx.produce(Rc::new(SetVariable {
+            keys,
+            frozen,
+            order,
+            object: None,
+            changes: None,
+            index: LazyIndex::default(),
+        }))
     }
 
     fn wrap(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, of: TrackerId) -> Flow<Rc<dyn Variable>> {
@@ -230,7 +237,7 @@ impl SetVariable {
             order: Order::Found(replica),
             object: Some(object),
             changes: Some(Vec::new()),
-            index: OnceCell::new(),
+            index: LazyIndex::default(),
         }))
     }
 
@@ -350,17 +357,17 @@ impl Variable for SetVariable {
         Ok(GraphArgument { value, text, holds_tensor: false })
     }
 
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
-        hash_key::refuse_asking_again(cg.cx, self.keys.iter())?;
-        let (arranged, items) = self.rebuilding(cg.cx)?;
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, _: VarId) -> Flow<()> {
+        hash_key::refuse_asking_again(cg.cx(), self.keys.iter())?;
+        let (arranged, items) = self.rebuilding(cg.cx())?;
         if let Some(arranged) = arranged {
-            let make = arranged.getattr(cg.cx.py, if self.frozen { "make_frozen" } else { "make" })?;
-            let items = cg.cx.tuple(items);
+            let make = arranged.getattr(cg.py(), if self.frozen { "make_frozen" } else { "make" })?;
+            let items = cg.cx_mut().tuple(items);
             return cg.call(|cg| cg.load_const(make), &[items]);
         }
         if self.frozen {
-            let items = cg.cx.list(items);
-            let ty = cg.cx.py.get_type::<PyFrozenSet>().into_any().unbind();
+            let items = cg.cx_mut().list(items);
+            let ty = cg.py().get_type::<PyFrozenSet>().into_any().unbind();
             return cg.call(|cg| cg.load_const(ty), &[items]);
         }
         for &item in &items {
@@ -369,10 +376,10 @@ impl Variable for SetVariable {
         cg.op(Op::BUILD_SET, items.len() as u32)
     }
 
-    fn restore_contents(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
+    fn restore_contents(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
         let changed = self.changes.iter().flatten().map(|(_, key)| key);
-        hash_key::refuse_asking_again(cg.cx, self.keys.iter().chain(changed))?;
-        let ty = self.python_type(cg.cx);
+        hash_key::refuse_asking_again(cg.cx(), self.keys.iter().chain(changed))?;
+        let ty = self.python_type(cg.cx());
         for (method, key) in self.changes.iter().flatten() {
             // The C methods: a subclass may have its own, which the trace has followed already.
             let method = ty.getattr(*method)?.unbind();
@@ -382,10 +389,10 @@ impl Variable for SetVariable {
         if self.changes.is_some() {
             return Ok(());
         }
-        let (arranged, items) = self.rebuilding(cg.cx)?;
-        let items = cg.cx.tuple(items);
+        let (arranged, items) = self.rebuilding(cg.cx())?;
+        let items = cg.cx_mut().tuple(items);
         if let Some(arranged) = arranged {
-            let fill = arranged.getattr(cg.cx.py, "fill")?;
+            let fill = arranged.getattr(cg.py(), "fill")?;
             cg.call(|cg| cg.load_const(fill), &[this, items])?;
             return cg.op(Op::POP_TOP, 0);
         }
@@ -420,8 +427,7 @@ impl Variable for SetVariable {
 
     fn contains(&self, cx: &mut OpcodeExecutor<'_>, _: VarId, item: VarId) -> Flow<VarId> {
         let key = HashKey::sought(cx, item)?;
-        let index = self.index.get_or_init(|| KeyIndex::of(cx, self.keys.iter()));
-        let found = index.find(cx, &key, |at| &self.keys[at])?.is_some();
+        let found = self.index.find(cx, &key, self.keys.len(), |at| &self.keys[at])?.is_some();
         Ok(cx.boolean(found))
     }
 

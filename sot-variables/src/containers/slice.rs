@@ -6,10 +6,10 @@ use pyo3::prelude::*;
 use pyo3::types::PySlice;
 
 use sot_core::bytecode::Op;
-use sot_core::codegen::CodeGen;
 use sot_core::error::Flow;
 use sot_core::executor::{object_model, CompareOp, OpcodeExecutor};
 use sot_core::tracker::{Tracker, TrackerId};
+use sot_core::variable::Rebuild;
 use sot_core::variable::{GraphArgument, VarId, Variable};
 
 use crate::containers::sequence;
@@ -85,7 +85,7 @@ impl Variable for SliceVariable {
         Ok(GraphArgument { value, text: format!("slice({})", parts.text), holds_tensor: parts.holds_tensor })
     }
 
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, _: VarId) -> Flow<()> {
         for part in self.parts {
             cg.load(part)?;
         }

@@ -6,12 +6,12 @@ use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple, PyType};
 
 use sot_core::bytecode::Op;
-use sot_core::codegen::CodeGen;
 use sot_core::cpython;
 use sot_core::error::Flow;
 use sot_core::executor::{object_model, BinaryOp, CompareOp, OpcodeExecutor};
 use sot_core::guard::{Identity, Test};
 use sot_core::tracker::TrackerId;
+use sot_core::variable::Rebuild;
 use sot_core::variable::{GraphArgument, VarId, Variable};
 
 use crate::containers::sequence::{self, Selection, Sequence};
@@ -171,10 +171,10 @@ impl Variable for TupleVariable {
         Ok(GraphArgument { value, text, holds_tensor: items.holds_tensor })
     }
 
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, _: VarId) -> Flow<()> {
         if let Some(class) = self.class.as_ref().and_then(|class| class.variable) {
-            let new = cg.cx.py.get_type::<PyTuple>().getattr("__new__")?.unbind();
-            let items = cg.cx.tuple(self.items.clone());
+            let new = cg.py().get_type::<PyTuple>().getattr("__new__")?.unbind();
+            let items = cg.cx_mut().tuple(self.items.clone());
             return cg.call(|cg| cg.load_const(new), &[class, items]);
         }
         for &item in &self.items {

@@ -4,13 +4,13 @@ use std::rc::Rc;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use sot_core::codegen::CodeGen;
 use sot_core::cpython;
 use sot_core::error::Flow;
 use sot_core::executor::{object_model, Name, OpcodeExecutor};
 use sot_core::guard::Test;
 use sot_core::side_effects::Effect;
 use sot_core::tracker::{Tracker, TrackerId};
+use sot_core::variable::Rebuild;
 use sot_core::variable::{VarId, Variable};
 
 sot_core::variable_kind! { "cell", types: |py| Ok(vec![cell_type(py)?.unbind()]), wrap: CellVariable::wrap }
@@ -97,8 +97,8 @@ impl Variable for CellVariable {
     }
 
     /// The cell is there before its contents are made: a function in it may refer to it.
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
-        let make = cell_type(cg.cx.py)?.unbind();
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
+        let make = cell_type(cg.py())?.unbind();
         cg.call(|cg| cg.load_const(make), &[])?;
         cg.define(this)?;
         if self.contents.is_some() && !cg.leaves_open(this) && !cg.leaves_empty(this) {
@@ -107,7 +107,7 @@ impl Variable for CellVariable {
         Ok(())
     }
 
-    fn restore_contents(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
+    fn restore_contents(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
         cg.store_attr(this, "cell_contents", self.contents)
     }
 }

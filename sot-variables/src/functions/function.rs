@@ -7,7 +7,6 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyFunction, PyString, PyTuple, PyType};
 use sot_core::backend::{CallKind, CallPolicy};
-use sot_core::codegen::CodeGen;
 use sot_core::cpython::{self, Part};
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, FunctionParts, Globals, Name, OpcodeExecutor, OpcodeInlineExecutor};
@@ -15,6 +14,7 @@ use sot_core::guard::{Identity, Test};
 use sot_core::side_effects::key_of_entry;
 use sot_core::tracker::{self, Key, Tracker, TrackerId};
 use sot_core::translate;
+use sot_core::variable::Rebuild;
 use sot_core::variable::{VarId, Variable};
 
 use crate::builtins::frame;
@@ -155,7 +155,7 @@ fn follow_or_call<'py>(
         let payload = cx.see(argument)?;
         let tensor = cx.vars.as_kind::<TensorVariable>(argument);
         // Gradients would not flow through what is decided in a program.
-        plain &= tensor.map_or(payload.constant().is_some(), |tensor| tensor.meta().stop_gradient);
+        plain &= tensor.map_or(payload.constant().is_some(), |tensor| !tensor.meta().gradient.flows);
     }
     let found = if plain { cx.runtime.backend.statement_of(function)? } else { None };
     let Some((callee, reads)) = found else { return follow(cx, this, function, args) };
@@ -715,9 +715,9 @@ impl Variable for NewFunctionVariable {
         [new.defaults, new.keyword_defaults, new.annotations, new.closure].into_iter().flatten().collect()
     }
 
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
-        let make = function_type(cg.cx.py)?.unbind();
-        let none = cg.cx.none();
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
+        let make = function_type(cg.py())?.unbind();
+        let none = cg.cx_mut().none();
         let (name, new) = (self.new.name, self.new);
         cg.begin_call(|cg| cg.load_const(make))?;
         cg.load(new.code)?;
@@ -734,7 +734,7 @@ impl Variable for NewFunctionVariable {
             cg.store_attr(this, "__qualname__", name)?;
         }
         if let Some(annotations) = new.annotations {
-            let annotations = annotations_dict(cg.cx, annotations)?;
+            let annotations = annotations_dict(cg.cx_mut(), annotations)?;
             cg.store_attr(this, "__annotations__", Some(annotations))?;
         }
         Ok(())

@@ -4,11 +4,11 @@ use std::rc::Rc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyType};
-use sot_core::codegen::CodeGen;
 use sot_core::cpython::{self, Part};
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
 use sot_core::tracker::{self, Tracker, TrackerId};
+use sot_core::variable::Rebuild;
 use sot_core::variable::{VarId, Variable};
 
 use crate::classes::decimal;
@@ -111,8 +111,8 @@ impl Variable for MethodVariable {
         cx.call_instead_of(this, self.function, &args.with_receiver(self.receiver))
     }
 
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
-        let make = method_type(cg.cx.py)?.unbind();
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, _: VarId) -> Flow<()> {
+        let make = method_type(cg.py())?.unbind();
         cg.call(|cg| cg.load_const(make), &[self.function, self.receiver])
     }
 }
@@ -277,13 +277,13 @@ impl Variable for BuiltinMethodVariable {
     }
 
     /// Where an attribute of the receiver's, or an override in a subclass, could come before it, the descriptor is asked.
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
-        let name = self.name(cg.cx)?;
-        let descriptor = self.descriptor.bind(cg.cx.py).clone();
-        let ty = cg.cx.vars.get(self.receiver).python_type(cg.cx);
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, _: VarId) -> Flow<()> {
+        let name = self.name(cg.cx())?;
+        let descriptor = self.descriptor.bind(cg.py()).clone();
+        let ty = cg.cx().vars.get(self.receiver).python_type(cg.cx());
         let found = ty.cast::<PyType>().ok().and_then(|ty| {
             let alone = cpython::uses_generic_getattr(ty) && !cpython::is_heap_type(ty);
-            cpython::type_lookup(ty, &PyString::new(cg.cx.py, &name)).filter(|_| alone)
+            cpython::type_lookup(ty, &PyString::new(cg.py(), &name)).filter(|_| alone)
         });
         if found.is_some_and(|found| found.is(&descriptor)) {
             cg.load(self.receiver)?;
@@ -291,7 +291,7 @@ impl Variable for BuiltinMethodVariable {
         }
         let get = descriptor.getattr("__get__")?.unbind();
         if cpython::builtin_type_name(&descriptor) == "classmethod_descriptor" {
-            let none = cg.cx.none();
+            let none = cg.cx_mut().none();
             return cg.call(|cg| cg.load_const(get), &[none, self.receiver]);
         }
         // Without a type, methods that are told of their class would crash.

@@ -21,7 +21,7 @@ sot_core::variable_kind! { "rest", types: |py| Ok(vec![py.get_type::<Rest>().int
 
 /// The calls of which there is a rest.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Of {
+pub(crate) enum RestOf {
     /// `min(..., key=...)`, with the key of the first item.
     FirstOfMin,
     /// `max(..., key=...)`, with the key of the first item.
@@ -34,13 +34,13 @@ pub(crate) enum Of {
     Sorted,
 }
 
-impl Of {
-    const ALL: [Of; 5] = [Of::FirstOfMin, Of::FirstOfMax, Of::Min, Of::Max, Of::Sorted];
+impl RestOf {
+    const ALL: [RestOf; 5] = [RestOf::FirstOfMin, RestOf::FirstOfMax, RestOf::Min, RestOf::Max, RestOf::Sorted];
 
     /// The function; there is one of each.
     pub(crate) fn function(self, cx: &mut OpcodeExecutor<'_>) -> Flow<VarId> {
         static RESTS: PyOnceLock<Vec<Py<Rest>>> = PyOnceLock::new();
-        let make = || Of::ALL.iter().map(|of| Py::new(cx.py, Rest(*of))).collect::<PyResult<Vec<_>>>();
+        let make = || RestOf::ALL.iter().map(|of| Py::new(cx.py, Rest(*of))).collect::<PyResult<Vec<_>>>();
         let rests = RESTS.get_or_try_init(cx.py, make)?;
         let rest = rests[self as usize].bind(cx.py).clone().into_any();
         let tracker = cx.constant_tracker(rest.clone().unbind());
@@ -49,15 +49,15 @@ impl Of {
 
     fn comparison(self) -> CompareOp {
         match self {
-            Of::FirstOfMin | Of::Min => CompareOp::Less,
+            RestOf::FirstOfMin | RestOf::Min => CompareOp::Less,
             _ => CompareOp::Greater,
         }
     }
 
-    fn behind_the_first(self) -> Of {
+    fn behind_the_first(self) -> RestOf {
         match self {
-            Of::FirstOfMin => Of::Min,
-            Of::FirstOfMax => Of::Max,
+            RestOf::FirstOfMin => RestOf::Min,
+            RestOf::FirstOfMax => RestOf::Max,
             other => other,
         }
     }
@@ -65,14 +65,14 @@ impl Of {
 
 /// The function.
 #[pyclass(frozen, module = "sot")]
-struct Rest(Of);
+struct Rest(RestOf);
 
 #[pymethods]
 impl Rest {
     #[pyo3(signature = (*args))]
     fn __call__<'py>(&self, args: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
         match self.0 {
-            Of::Sorted => rest_of_sorted(args),
+            RestOf::Sorted => rest_of_sorted(args),
             of => rest_of_extreme(of, args),
         }
     }
@@ -95,7 +95,7 @@ fn rest_of_sorted<'py>(args: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>
     Ok(PyList::new(args.py(), sorted.collect::<PyResult<Vec<_>>>()?)?.into_any())
 }
 
-fn rest_of_extreme<'py>(of: Of, args: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
+fn rest_of_extreme<'py>(of: RestOf, args: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
     let at = |index| args.get_item(index);
     let (key, iterator, mut item, mut item_key) = (at(0)?, at(1)?, at(2)?, at(args.len() - 1)?);
     let mut best = if of == of.behind_the_first() { Some((at(3)?, at(4)?)) } else { None };
@@ -117,7 +117,7 @@ fn rest_of_extreme<'py>(of: Of, args: &Bound<'py, PyTuple>) -> PyResult<Bound<'p
 /// Goes on with `min` or `max`: of what an iterator has left, after an item with its key, and the best so far.
 fn best_of(
     cx: &mut OpcodeExecutor<'_>,
-    of: Of,
+    of: RestOf,
     (key, iterator): (VarId, VarId),
     mut item: (VarId, VarId),
     mut best: Option<(VarId, VarId)>,
@@ -151,7 +151,7 @@ pub(crate) fn extreme(
     iterator: VarId,
     direct: bool,
 ) -> Flow<VarId> {
-    let of = if largest { Of::FirstOfMax } else { Of::FirstOfMin };
+    let of = if largest { RestOf::FirstOfMax } else { RestOf::FirstOfMin };
     if direct {
         let rest = of.function(cx)?;
         cx.claim_rest(key, rest, &[key, iterator, first]);
@@ -171,7 +171,7 @@ pub(crate) fn keys(
 ) -> Flow<Vec<VarId>> {
     while let Some(item) = cx.next(iterator)? {
         if direct {
-            let rest = Of::Sorted.function(cx)?;
+            let rest = RestOf::Sorted.function(cx)?;
             cx.claim_rest(key, rest, &[key, reverse, items, iterator, keys]);
         }
         let next = cx.call(key, &CallArgs::positional(vec![item]))?;
@@ -184,7 +184,7 @@ pub(crate) fn keys(
 /// One of these functions.
 struct RestVariable {
     object: Py<PyAny>,
-    of: Of,
+    of: RestOf,
 }
 
 impl RestVariable {
@@ -215,7 +215,7 @@ impl Variable for RestVariable {
         guard_identity(cx, this, &self.object);
         let direct = cx.claims_call();
         match (self.of, &args.positional[..]) {
-            (Of::Sorted, &[key, reverse, items, iterator, so_far, last]) => {
+            (RestOf::Sorted, &[key, reverse, items, iterator, so_far, last]) => {
                 list::append(cx, so_far, last)?;
                 let keys = keys(cx, key, reverse, (items, iterator), so_far, direct)?;
                 let reverse = cx.truth(reverse)?;
@@ -223,7 +223,7 @@ impl Variable for RestVariable {
                 let items = in_order(cx, &items, &keys, reverse)?;
                 Ok(cx.list(items))
             }
-            (of @ (Of::FirstOfMin | Of::FirstOfMax), &[key, iterator, item, item_key]) => {
+            (of @ (RestOf::FirstOfMin | RestOf::FirstOfMax), &[key, iterator, item, item_key]) => {
                 best_of(cx, of, (key, iterator), (item, item_key), None, direct)
             }
             (of, &[key, iterator, item, best, best_key, item_key]) => {

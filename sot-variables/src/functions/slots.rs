@@ -32,7 +32,6 @@ const NOT_SIMULATED: &[&str] = &[
     "cached_function",
     "weak_reference",
     "exception",
-    "layer",
     "getter",
     "id",
     "context",

@@ -6,11 +6,11 @@ use pyo3::prelude::*;
 use pyo3::types::{PySuper, PyTuple, PyType};
 
 use sot_core::builtin;
-use sot_core::codegen::CodeGen;
 use sot_core::cpython;
 use sot_core::error::{Flow, Reason, ReasonId, Unwind};
 use sot_core::executor::{object_model, Name, OpcodeExecutor};
 use sot_core::tracker::{Key, Tracker, TrackerId};
+use sot_core::variable::Rebuild;
 use sot_core::variable::{VarId, Variable};
 
 use crate::functions::cell::CellVariable;
@@ -247,8 +247,8 @@ impl Variable for SuperVariable {
         vec![self.class, self.receiver]
     }
 
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
-        let ty = cg.cx.py.get_type::<PySuper>().into_any().unbind();
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, _: VarId) -> Flow<()> {
+        let ty = cg.py().get_type::<PySuper>().into_any().unbind();
         cg.call(|cg| cg.load_const(ty), &self.children())
     }
 

@@ -2,9 +2,9 @@
 
 use pyo3::prelude::*;
 
-use sot_core::codegen::CodeGen;
 use sot_core::error::Flow;
 use sot_core::executor::OpcodeExecutor;
+use sot_core::variable::Rebuild;
 use sot_core::variable::VarId;
 
 use super::{emit_call, library, rebuild, IteratorState};
@@ -48,7 +48,7 @@ impl IteratorState for Chain {
         self.active.into_iter().chain([self.source]).collect()
     }
 
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>) -> Flow<()> {
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>) -> Flow<()> {
         if let Some(active) = self.active {
             emit_call(cg, rebuild::chain_from, &[active, self.source])
         } else {

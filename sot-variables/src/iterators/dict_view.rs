@@ -6,10 +6,10 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyType};
 
-use sot_core::codegen::CodeGen;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, BinaryOp, CompareOp, OpcodeExecutor};
+use sot_core::variable::Rebuild;
 use sot_core::variable::{VarId, Variable};
 
 use super::{emit_call, produce, rebuild, view_operators, IteratorState};
@@ -121,19 +121,19 @@ impl Variable for DictView {
         dict.call_method0(cx.py, self.view.method()).ok()
     }
 
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
-        let owner = subclass::owner_of(cg.cx, self.dict);
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, _: VarId) -> Flow<()> {
+        let owner = subclass::owner_of(cg.cx(), self.dict);
         if owner != self.dict {
             // Of the object, past a method of its class's own, which was followed.
-            let ty = dict::expect(cg.cx, self.dict)?.python_type(cg.cx);
+            let ty = dict::expect(cg.cx_mut(), self.dict)?.python_type(cg.cx());
             let method = ty.getattr(self.view.method())?.unbind();
             return cg.call(|cg| cg.load_const(method), &[owner]);
         }
-        let method = |cg: &mut CodeGen<'_, '_>| {
+        cg.begin_call(|cg| {
             cg.load(self.dict)?;
             cg.load_attr(self.view.method())
-        };
-        cg.call(method, &[])
+        })?;
+        cg.end_call(0)
     }
 
     fn children(&self) -> Vec<VarId> {
@@ -272,22 +272,22 @@ impl IteratorState for DictIterator {
         vec![self.dict]
     }
 
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>) -> Flow<()> {
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>) -> Flow<()> {
         if self.exhausted {
             return rebuild::emit_exhausted(cg, self.view.method(), self.backwards);
         }
-        let dict = dict::expect(cg.cx, self.dict)?;
+        let dict = dict::expect(cg.cx_mut(), self.dict)?;
         // The iterator is made before the writes are replayed.
-        let size = dict.object().map(|object| object.bind(cg.cx.py).len()).transpose()?;
-        let attributes = cg.cx.vars.as_kind::<InstanceDictVariable>(self.dict);
-        let grows = attributes.is_some_and(|attributes| attributes.is_written(cg.cx))
+        let size = dict.object().map(|object| object.bind(cg.py()).len()).transpose()?;
+        let attributes = cg.cx().vars.as_kind::<InstanceDictVariable>(self.dict);
+        let grows = attributes.is_some_and(|attributes| attributes.is_written(cg.cx()))
             || size.is_some_and(|size| size != dict.entries.len());
-        if grows || self.has_other_size(&dict) || self.has_other_keys(cg.cx, &dict) {
+        if grows || self.has_other_size(&dict) || self.has_other_keys(cg.cx(), &dict) {
             let text = "an iterator over a dict whose keys changed";
             return Err(Unwind::fallback(ReasonId::CannotRestore, text));
         }
-        let view = cg.cx.produce(Rc::new(DictView { dict: self.dict, view: self.view }));
-        let given = cg.cx.integer(self.given as i64)?;
+        let view = cg.cx_mut().produce(Rc::new(DictView { dict: self.dict, view: self.view }));
+        let given = cg.cx_mut().integer(self.given as i64)?;
         let make = if self.backwards { rebuild::reversed_skipping } else { rebuild::skipping };
         emit_call(cg, make, &[view, given])
     }

@@ -2,9 +2,9 @@
 
 use pyo3::prelude::*;
 
-use sot_core::codegen::CodeGen;
 use sot_core::error::Flow;
 use sot_core::executor::{BinaryOp, OpcodeExecutor};
+use sot_core::variable::Rebuild;
 use sot_core::variable::VarId;
 
 use super::{emit_call, library, IteratorState};
@@ -39,7 +39,7 @@ impl IteratorState for Enumerate {
         vec![self.inner, self.number]
     }
 
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>) -> Flow<()> {
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>) -> Flow<()> {
         emit_call(cg, |py| library(py, "builtins", "enumerate"), &self.children())
     }
 }

@@ -2,9 +2,9 @@
 
 use pyo3::prelude::*;
 
-use sot_core::codegen::CodeGen;
 use sot_core::error::Flow;
 use sot_core::executor::{CallArgs, OpcodeExecutor};
+use sot_core::variable::Rebuild;
 use sot_core::variable::VarId;
 
 use super::{emit_call, library, rebuild, IteratorState};
@@ -94,7 +94,7 @@ impl IteratorState for Filter {
         vec![self.predicate, self.inner]
     }
 
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>) -> Flow<()> {
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>) -> Flow<()> {
         match (self.rule, self.turned) {
             (Rule::TakeWhile, true) => rebuild::emit_exhausted(cg, "tuple", false),
             (Rule::DropWhile, true) => cg.load(self.inner),

@@ -4,9 +4,9 @@ use std::rc::Rc;
 
 use pyo3::prelude::*;
 
-use sot_core::codegen::CodeGen;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, OpcodeExecutor};
+use sot_core::variable::Rebuild;
 use sot_core::variable::VarId;
 
 use super::{emit_call, library, produce, IteratorState, IteratorVariable};
@@ -31,7 +31,7 @@ struct Group {
 
 /// What the groups share.
 #[derive(Clone)]
-struct State {
+struct GroupbyState {
     inner: VarId,
     function: Option<VarId>,
     /// The item looked at that no group has given yet.
@@ -45,18 +45,18 @@ struct State {
 
 /// `groupby(iterable, key)`
 pub fn over(cx: &mut OpcodeExecutor<'_>, inner: VarId, function: Option<VarId>) -> VarId {
-    let state = produce(cx, State { inner, function, item: None, key: None, target: None, groups: 0 });
+    let state = produce(cx, GroupbyState { inner, function, item: None, key: None, target: None, groups: 0 });
     produce(cx, GroupBy { state })
 }
 
-fn load(cx: &mut OpcodeExecutor<'_>, state: VarId) -> Flow<State> {
-    let found = cx.see_as::<IteratorVariable<State>>(state)?;
+fn load(cx: &mut OpcodeExecutor<'_>, state: VarId) -> Flow<GroupbyState> {
+    let found = cx.see_as::<IteratorVariable<GroupbyState>>(state)?;
     found
         .map(|found| found.0.clone())
         .ok_or_else(|| Unwind::fallback(ReasonId::InternalError, "a groupby without a state"))
 }
 
-impl State {
+impl GroupbyState {
     fn step(&mut self, cx: &mut OpcodeExecutor<'_>) -> Flow<bool> {
         let Some(item) = cx.next(self.inner)? else { return Ok(false) };
         let key = match self.function {
@@ -68,7 +68,7 @@ impl State {
     }
 }
 
-impl IteratorState for State {
+impl IteratorState for GroupbyState {
     const KIND: &'static str = "groupby_state";
 
     fn python_type<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -83,7 +83,7 @@ impl IteratorState for State {
         [Some(self.inner), self.function, self.item, self.key, self.target].into_iter().flatten().collect()
     }
 
-    fn reconstruct(&self, _: &mut CodeGen<'_, '_>) -> Flow<()> {
+    fn reconstruct(&self, _: &mut dyn Rebuild<'_>) -> Flow<()> {
         Err(Unwind::fallback(ReasonId::CannotRestore, "an itertools.groupby that has begun"))
     }
 }
@@ -122,8 +122,8 @@ impl IteratorState for GroupBy {
         vec![self.state]
     }
 
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>) -> Flow<()> {
-        let state = load(cg.cx, self.state)?;
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>) -> Flow<()> {
+        let state = load(cg.cx_mut(), self.state)?;
         if state.groups > 0 {
             return Err(Unwind::fallback(ReasonId::CannotRestore, "an itertools.groupby that has begun"));
         }
@@ -160,7 +160,7 @@ impl IteratorState for Group {
         vec![self.state, self.key]
     }
 
-    fn reconstruct(&self, _: &mut CodeGen<'_, '_>) -> Flow<()> {
+    fn reconstruct(&self, _: &mut dyn Rebuild<'_>) -> Flow<()> {
         Err(Unwind::fallback(ReasonId::CannotRestore, "a group of itertools.groupby"))
     }
 }

@@ -4,10 +4,10 @@ use pyo3::exceptions::{PyIndexError, PyStopIteration};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
-use sot_core::codegen::CodeGen;
 use sot_core::cpython;
 use sot_core::error::{Flow, Unwind};
 use sot_core::executor::OpcodeExecutor;
+use sot_core::variable::Rebuild;
 use sot_core::variable::VarId;
 
 use super::{emit_call, produce, rebuild, IteratorState};
@@ -79,10 +79,10 @@ impl IteratorState for ItemIterator {
         self.backwards.then_some("would ask for the length again")
     }
 
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>) -> Flow<()> {
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>) -> Flow<()> {
         match self.position {
             Some(position) if position >= 0 => {
-                let position = cg.cx.integer(position)?;
+                let position = cg.cx_mut().integer(position)?;
                 emit_call(cg, rebuild::sequence_at, &[self.object, position])
             }
             _ => rebuild::emit_exhausted(cg, "tuple", self.backwards),

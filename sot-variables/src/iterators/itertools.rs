@@ -6,9 +6,9 @@ use std::rc::Rc;
 
 use pyo3::prelude::*;
 
-use sot_core::codegen::CodeGen;
 use sot_core::error::Flow;
 use sot_core::executor::{BinaryOp, CallArgs, OpcodeExecutor};
+use sot_core::variable::Rebuild;
 use sot_core::variable::VarId;
 
 use super::{emit_call, library, rebuild, IteratorState};
@@ -259,24 +259,24 @@ impl IteratorState for Itertool {
         }
     }
 
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>) -> Flow<()> {
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>) -> Flow<()> {
         let own = |py: Python<'_>| library(py, "itertools", self.name());
         match self {
             Itertool::Batched { inner, size } => {
-                let size = cg.cx.integer(*size as i64)?;
+                let size = cg.cx_mut().integer(*size as i64)?;
                 emit_call(cg, own, &[*inner, size])
             }
             Itertool::Count { .. } | Itertool::Star { .. } | Itertool::Compress { .. } => {
                 emit_call(cg, own, &self.children())
             }
             Itertool::Repeat { item, left } => {
-                let left = left.map(|left| cg.cx.integer(left as i64)).transpose()?;
+                let left = left.map(|left| cg.cx_mut().integer(left as i64)).transpose()?;
                 let args: Vec<VarId> = std::iter::once(*item).chain(left).collect();
                 emit_call(cg, own, &args)
             }
             Itertool::Selection { args, position, .. } => {
-                let (skipping, own) = (rebuild::skipping(cg.cx.py)?, own(cg.cx.py)?);
-                let position = cg.cx.integer(*position as i64)?;
+                let (skipping, own) = (rebuild::skipping(cg.py())?, own(cg.py())?);
+                let position = cg.cx_mut().integer(*position as i64)?;
                 cg.begin_call(|cg| cg.load_const(skipping))?;
                 cg.call(|cg| cg.load_const(own), args)?;
                 cg.load(position)?;
@@ -284,23 +284,23 @@ impl IteratorState for Itertool {
             }
             Itertool::Slice { inner, skip, step, end } => {
                 let end = match end {
-                    Some(end) => cg.cx.integer(*end as i64)?,
-                    None => cg.cx.none(),
+                    Some(end) => cg.cx_mut().integer(*end as i64)?,
+                    None => cg.cx_mut().none(),
                 };
-                let (first, every) = (cg.cx.integer(*skip as i64)?, cg.cx.integer(*step as i64)?);
+                let (first, every) = (cg.cx_mut().integer(*skip as i64)?, cg.cx_mut().integer(*step as i64)?);
                 emit_call(cg, own, &[*inner, first, end, every])
             }
             Itertool::Longest { inner, fill } => {
                 let mut args = vec![*fill];
                 for slot in inner {
-                    let empty = || cg.cx.tuple(Vec::new());
+                    let empty = || cg.cx_mut().tuple(Vec::new());
                     args.push(slot.map_or_else(empty, |iterator| iterator));
                 }
                 emit_call(cg, rebuild::longest_zip, &args)
             }
             Itertool::Pairs { inner, before: None } => emit_call(cg, own, &[*inner]),
             Itertool::Pairs { inner, before: Some(before) } => {
-                let before = cg.cx.tuple(vec![*before]);
+                let before = cg.cx_mut().tuple(vec![*before]);
                 emit_call(cg, rebuild::pairwise_from, &[before, *inner])
             }
             Itertool::Accumulate { inner, function, total: None, .. } => {
@@ -308,13 +308,13 @@ impl IteratorState for Itertool {
                 emit_call(cg, own, &args)
             }
             Itertool::Accumulate { inner, function, total: Some(total), pending } => {
-                let function = function.unwrap_or_else(|| cg.cx.none());
-                let given = cg.cx.boolean(!pending);
+                let function = function.unwrap_or_else(|| cg.cx_mut().none());
+                let given = cg.cx_mut().boolean(!pending);
                 emit_call(cg, rebuild::accumulating, &[*inner, function, *total, given])
             }
             Itertool::Cycle { inner, seen, round } => {
                 let steps = seen.len() + round.unwrap_or(0);
-                let (seen, steps) = (cg.cx.tuple(seen.clone()), cg.cx.integer(steps as i64)?);
+                let (seen, steps) = (cg.cx_mut().tuple(seen.clone()), cg.cx_mut().integer(steps as i64)?);
                 emit_call(cg, rebuild::cycling, &[seen, *inner, steps])
             }
         }

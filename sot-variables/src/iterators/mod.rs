@@ -21,10 +21,10 @@ use std::rc::Rc;
 
 use pyo3::prelude::*;
 
-use sot_core::codegen::CodeGen;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::OpcodeExecutor;
+use sot_core::variable::Rebuild;
 use sot_core::variable::{VarId, Variable};
 
 /// What one kind of iterator keeps and does.
@@ -47,7 +47,7 @@ pub trait IteratorState: Clone + 'static {
     }
 
     /// Emits code that makes an iterator with this state.
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>) -> Flow<()>;
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>) -> Flow<()>;
 }
 
 /// An iterator.
@@ -71,9 +71,9 @@ impl<S: IteratorState> Variable for IteratorVariable<S> {
         format!("IteratorVariable({})", S::KIND)
     }
 
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
         if let Some(why) = self.0.is_made_once() {
-            return Err(cg.cx.plan_to_make(this, why));
+            return Err(cg.cx_mut().plan_to_make(this, why));
         }
         self.0.reconstruct(cg)
     }
@@ -107,11 +107,11 @@ impl<S: IteratorState> Variable for IteratorVariable<S> {
 
 /// Calls a known callable with loaded variables, in new code.
 pub(crate) fn emit_call(
-    cg: &mut CodeGen<'_, '_>,
+    cg: &mut dyn Rebuild<'_>,
     callable: impl FnOnce(Python<'_>) -> PyResult<Py<PyAny>>,
     args: &[VarId],
 ) -> Flow<()> {
-    let callable = callable(cg.cx.py)?;
+    let callable = callable(cg.py())?;
     cg.call(|cg| cg.load_const(callable), args)
 }
 

@@ -9,13 +9,13 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use sot_core::bytecode::Op;
-use sot_core::codegen::CodeGen;
 use sot_core::cpython::{iterated, iterator_types, upcoming, Upcoming};
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::OpcodeExecutor;
 use sot_core::guard::Test;
 use sot_core::side_effects::Effect;
 use sot_core::tracker::{Tracker, TrackerId};
+use sot_core::variable::Rebuild;
 use sot_core::variable::{VarId, Variable};
 
 use super::{emit_call, rebuild};
@@ -166,8 +166,8 @@ impl Variable for OutsideIterator {
         Ok(item)
     }
 
-    fn restore_contents(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
-        let steps = cg.cx.integer(self.steps as i64)?;
+    fn restore_contents(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
+        let steps = cg.cx_mut().integer(self.steps as i64)?;
         emit_call(cg, rebuild::skipping, &[this, steps])?;
         cg.op(Op::POP_TOP, 0)
     }

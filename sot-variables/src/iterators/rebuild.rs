@@ -2,9 +2,9 @@
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyIterator, PyList, PyRange, PySet, PyString, PyTuple};
-use sot_core::codegen::CodeGen;
 use sot_core::cpython;
 use sot_core::error::Flow;
+use sot_core::variable::Rebuild;
 
 use super::emit_call;
 
@@ -194,8 +194,8 @@ fn call_packed<'py>(
 }
 
 /// Emits an exhausted iterator of the type that iterators over this one have; those that are told from it by few are so here.
-pub(crate) fn emit_exhausted(cg: &mut CodeGen<'_, '_>, over: &str, backwards: bool) -> Flow<()> {
-    let (over, backwards) = (cg.cx.string(over), cg.cx.boolean(backwards));
+pub(crate) fn emit_exhausted(cg: &mut dyn Rebuild<'_>, over: &str, backwards: bool) -> Flow<()> {
+    let (over, backwards) = (cg.cx_mut().string(over), cg.cx_mut().boolean(backwards));
     emit_call(cg, exhausted, &[over, backwards])
 }
 

@@ -4,10 +4,10 @@ use pyo3::exceptions::PyStopIteration;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
-use sot_core::codegen::CodeGen;
 use sot_core::cpython;
 use sot_core::error::{Flow, Unwind};
 use sot_core::executor::{object_model, CallArgs, OpcodeExecutor};
+use sot_core::variable::Rebuild;
 use sot_core::variable::VarId;
 
 use super::{emit_call, library, rebuild, IteratorState};
@@ -57,7 +57,7 @@ impl IteratorState for CallableIterator {
         self.callable.into_iter().chain([self.sentinel]).collect()
     }
 
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>) -> Flow<()> {
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>) -> Flow<()> {
         match self.callable {
             Some(callable) => emit_call(cg, |py| library(py, "builtins", "iter"), &[callable, self.sentinel]),
             None => rebuild::emit_exhausted(cg, "tuple", false),

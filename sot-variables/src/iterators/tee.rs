@@ -4,9 +4,9 @@ use std::rc::Rc;
 
 use pyo3::prelude::*;
 
-use sot_core::codegen::CodeGen;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::OpcodeExecutor;
+use sot_core::variable::Rebuild;
 use sot_core::variable::VarId;
 
 use super::{emit_call, library, produce, rebuild, IteratorState, IteratorVariable};
@@ -58,8 +58,8 @@ impl IteratorState for Items {
     }
 
     /// The first of the iterators, which has given nothing.
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>) -> Flow<()> {
-        let taken = cg.cx.tuple(self.taken.clone());
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>) -> Flow<()> {
+        let taken = cg.cx_mut().tuple(self.taken.clone());
         emit_call(cg, rebuild::tee_of, &[taken, self.source])
     }
 }
@@ -96,8 +96,8 @@ impl IteratorState for Tee {
     }
 
     /// Another one, as far on as this.
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>) -> Flow<()> {
-        let position = cg.cx.integer(self.position as i64)?;
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>) -> Flow<()> {
+        let position = cg.cx_mut().integer(self.position as i64)?;
         emit_call(cg, rebuild::tee_at, &[self.items, position])
     }
 }

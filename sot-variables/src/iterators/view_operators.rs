@@ -28,7 +28,7 @@ enum Kind {
     Iterable,
 }
 
-struct Operand {
+struct ViewOperand {
     kind: Kind,
     keys: Vec<Rc<HashKey>>,
     /// Of a set.
@@ -37,7 +37,7 @@ struct Operand {
 
 /// `left op right`, of which one is a view that is like a set.
 pub(super) fn operate(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, left: VarId, right: VarId) -> Flow<VarId> {
-    let (left, right) = (Operand::of(cx, left)?, Operand::of(cx, right)?);
+    let (left, right) = (ViewOperand::of(cx, left)?, ViewOperand::of(cx, right)?);
     if left.keys.iter().chain(&right.keys).any(|key| key.is_stand_in()) {
         return unseen(cx, op, &left, &right);
     }
@@ -61,7 +61,7 @@ pub(super) fn operate(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, left: VarId, ri
 
 /// Of keys that are not there yet, or that the program compares. Where it would matter which of two equal ones stays, nobody
 /// can say.
-fn unseen(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, left: &Operand, right: &Operand) -> Flow<VarId> {
+fn unseen(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, left: &ViewOperand, right: &ViewOperand) -> Flow<VarId> {
     if op == BinaryOp::And {
         if [left, right].iter().any(|operand| operand.kind == Kind::FrozenSet) {
             return Err(refuse("with a frozenset"));
@@ -92,12 +92,12 @@ fn is_one(key: &Bound<'_, PyAny>, item: &Bound<'_, PyAny>) -> bool {
         || matches!((key.cast_exact::<PyTuple>(), item.cast_exact::<PyTuple>()), (Ok(key), Ok(item)) if same_items(key, item))
 }
 
-impl Operand {
-    fn of(cx: &mut OpcodeExecutor<'_>, value: VarId) -> Flow<Operand> {
+impl ViewOperand {
+    fn of(cx: &mut OpcodeExecutor<'_>, value: VarId) -> Flow<ViewOperand> {
         if let Some(set) = cx.see_as::<SetVariable>(value)? {
             let kind = if set.frozen { Kind::FrozenSet } else { Kind::Set };
             let replica = replica::of(cx, value)?;
-            return Ok(Operand { kind, keys: set.keys.clone(), replica });
+            return Ok(ViewOperand { kind, keys: set.keys.clone(), replica });
         }
         let kind = match cx.see_as::<DictView>(value)? {
             Some(view) if view.view != View::Values => Kind::View(view.view),
@@ -109,7 +109,7 @@ impl Operand {
         let items = cx.unpack_all(value)?;
         let keys = items.into_iter().map(|item| HashKey::of(cx, item)).collect::<Flow<Vec<_>>>()?;
         let is_dict = crate::containers::dict::of(cx, value)?.is_some();
-        Ok(Operand { kind: if is_dict { Kind::Dict } else { kind }, keys, replica: None })
+        Ok(ViewOperand { kind: if is_dict { Kind::Dict } else { kind }, keys, replica: None })
     }
 
     /// Whether a copy iterates as the operand does.

@@ -3,9 +3,9 @@
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use sot_core::codegen::CodeGen;
 use sot_core::error::{Flow, Unwind};
 use sot_core::executor::OpcodeExecutor;
+use sot_core::variable::Rebuild;
 use sot_core::variable::VarId;
 
 use super::{emit_call, library, rebuild, IteratorState};
@@ -71,7 +71,7 @@ impl IteratorState for Zip {
         self.inner.clone()
     }
 
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>) -> Flow<()> {
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>) -> Flow<()> {
         if self.strict {
             return emit_call(cg, rebuild::strict_zip, &self.inner);
         }

@@ -9,10 +9,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
 use sot_core::bytecode::Op;
-use sot_core::codegen::CodeGen;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, BinaryOp, CompareOp, Name, OpcodeExecutor};
+use sot_core::variable::Rebuild;
 use sot_core::variable::{GraphArgument, VarId, Variable};
 
 use crate::iterators::items::ItemIterator;
@@ -35,11 +35,11 @@ pub(crate) enum ArrayVariable {
     /// One that owns its memory, as it is now.
     Owner(Py<PyAny>),
     /// One that lies in the memory of another.
-    View(View),
+    View(ArrayView),
 }
 
 /// Where a view lies.
-pub(crate) struct View {
+pub(crate) struct ArrayView {
     /// The array that owns the memory.
     pub(crate) base: VarId,
     layout: Layout,
@@ -199,7 +199,7 @@ impl<'py> Known<'py> {
         // What lies in the memory in another order is no buffer.
         let made_anew = layout.on(&base).ok().filter(|_| owns);
         let made_anew = made_anew.map(|view| PyResult::Ok(view.getattr("base")?.is(&base) && are_alike(&view, array)?));
-        Ok(made_anew.transpose()?.unwrap_or(false).then_some(ArrayVariable::View(View { base: owner, layout })))
+        Ok(made_anew.transpose()?.unwrap_or(false).then_some(ArrayVariable::View(ArrayView { base: owner, layout })))
     }
 }
 
@@ -299,19 +299,19 @@ impl Variable for ArrayVariable {
         object_model::graph_argument(cx, this, None)
     }
 
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
-        let py = cg.cx.py;
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
+        let py = cg.py();
         let is_writeable = match self {
             ArrayVariable::Owner(array) => {
                 let array = array.bind(py);
                 let copy = array.getattr("copy")?.unbind();
                 cg.begin_call(|cg| cg.load_const(copy))?;
-                let order = cg.cx.string("K");
+                let order = cg.cx_mut().string("K");
                 cg.load(order)?;
                 cg.end_call(1)?;
                 has_flag(array, "writeable")?
             }
-            ArrayVariable::View(View { base, layout }) => {
+            ArrayVariable::View(ArrayView { base, layout }) => {
                 let ty = array_type(py)?.clone().into_any().unbind();
                 cg.begin_call(|cg| cg.load_const(ty))?;
                 cg.load_const(layout.shape.clone_ref(py))?;
@@ -334,7 +334,7 @@ impl Variable for ArrayVariable {
             cg.load(this)?;
             cg.load_attr("setflags")
         })?;
-        let write = cg.cx.boolean(false);
+        let write = cg.cx_mut().boolean(false);
         cg.load(write)?;
         cg.end_call(1)?;
         cg.op(Op::POP_TOP, 0)

@@ -5,12 +5,12 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt};
 use sot_core::backend::ObjectTest;
-use sot_core::codegen::CodeGen;
 use sot_core::cpython;
 use sot_core::error::{Flow, Unwind};
 use sot_core::executor::{CompareOp, OpcodeExecutor};
 use sot_core::guard::Test;
 use sot_core::tracker::repr;
+use sot_core::variable::Rebuild;
 use sot_core::variable::{VarId, Variable};
 
 use crate::numpy::small_array;
@@ -119,8 +119,8 @@ impl Variable for ArrayComparison {
         std::iter::once(self.array).chain(self.other).collect()
     }
 
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
-        let py = cg.cx.py;
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, _: VarId) -> Flow<()> {
+        let py = cg.py();
         let name = self.op.method().trim_matches('_');
         let function = cpython::import(py, "operator")?.getattr(name).map_err(Unwind::from)?.unbind();
         cg.call(|cg| cg.load_const(function), &[self.array, self.other.unwrap_or(self.array)])

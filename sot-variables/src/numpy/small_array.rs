@@ -11,7 +11,7 @@ use sot_core::error::Flow;
 use sot_core::executor::{CallArgs, OpcodeExecutor};
 use sot_core::guard::Test;
 use sot_core::tracker::Tracker;
-use sot_core::variable::VarId;
+use sot_core::variable::{GraphArgument, VarId};
 
 use crate::containers::list::ListVariable;
 use crate::containers::tuple::TupleVariable;
@@ -90,8 +90,10 @@ pub fn array_type(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
 
 /// Whether the object is an array. Where numpy is not there, it is not looked for.
 fn is_array(object: &Bound<'_, PyAny>) -> PyResult<bool> {
-    // A class of the program's may have that name, too.
-    Ok(cpython::builtin_type_name(object) == "ndarray" && object.get_type().is(array_type(object.py())?))
+    // Other classes have that name, too, also where there is no numpy.
+    let ty = object.get_type();
+    let may_be = cpython::builtin_type_name(object) == "ndarray" && ty.module().is_ok_and(|module| module == "numpy");
+    Ok(may_be && ty.is(array_type(object.py())?))
 }
 
 /// Whether the object is an array of numbers, which run no code of the program's.
@@ -200,6 +202,50 @@ impl<'py> Arguments<'py> {
         }
         Ok(Some(known))
     }
+}
+
+/// Passes for an array of the same element type and sizes, whatever it holds.
+struct IsLike {
+    dtype: Py<PyAny>,
+    shape: Py<PyTuple>,
+}
+
+impl ObjectTest for IsLike {
+    fn check(&self, object: &Bound<'_, PyAny>) -> bool {
+        are_like(object, &self.dtype, &self.shape).unwrap_or(false)
+    }
+
+    fn describe(&self, subject: &str) -> String {
+        format!("{subject} is an array of {} {}", self.dtype, self.shape)
+    }
+}
+
+fn are_like(object: &Bound<'_, PyAny>, dtype: &Py<PyAny>, shape: &Py<PyTuple>) -> PyResult<bool> {
+    let py = object.py();
+    if !object.get_type().is(array_type(py)?) {
+        return Ok(false);
+    }
+    let own = object.getattr(intern!(py, "dtype"))?;
+    Ok((dtype.is(&own) || own.eq(dtype)?) && object.getattr(intern!(py, "shape"))?.eq(shape)?)
+}
+
+/// The array as an input of the graph, for statements that take one: what it holds may be other numbers at each call. `None`: it is no
+/// argument of the program's, and so small that what it holds is assumed.
+pub(crate) fn graph_input(cx: &mut OpcodeExecutor<'_>, array: VarId) -> Flow<Option<GraphArgument>> {
+    let Some(object) = cx.vars.get(array).object().map(|object| object.bind(cx.py).clone()) else { return Ok(None) };
+    let tracker = cx.vars.tracker(array);
+    if !is_of_numbers(&object)? || !cx.trackers.is_sourced(tracker) {
+        return Ok(None);
+    }
+    let is_large = || PyResult::Ok(object.getattr(intern!(cx.py, "nbytes"))?.extract::<usize>()? > MOST_BYTES);
+    if !cx.trackers.is_argument(tracker) && !cx.goes_on_differing(tracker) && !is_large()? {
+        return Ok(None);
+    }
+    let Some(input) = cx.array_input(array, &object)? else { return Ok(None) };
+    let dtype = object.getattr(intern!(cx.py, "dtype"))?.unbind();
+    let shape = object.getattr(intern!(cx.py, "shape"))?.cast_into::<PyTuple>().map_err(PyErr::from)?.unbind();
+    cx.guards.add(tracker, Test::Object(Box::new(IsLike { dtype, shape })));
+    Ok(Some(input))
 }
 
 /// The array as an argument of a graph statement: what it holds now, which is guarded. `None` for what is no small array.

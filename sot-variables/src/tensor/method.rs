@@ -11,7 +11,7 @@ use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
 use sot_core::guard::Test;
 use sot_core::variable::{VarId, Variable};
 
-use crate::tensor::{refuse_listed, Source, TensorVariable};
+use crate::tensor::{refuse_listed, TensorSource, TensorVariable};
 
 sot_core::variable_kind! { "tensor_method" }
 
@@ -60,9 +60,9 @@ impl TensorMethodVariable {
     fn by_layout(&self, cx: &mut OpcodeExecutor<'_>) -> Flow<Option<VarId>> {
         let Some(tensor) = cx.vars.as_kind::<TensorVariable>(self.receiver) else { return Ok(None) };
         let (object, written) = match &tensor.source {
-            Source::External(object) => (object.bind(cx.py).clone(), false),
-            Source::Written(_, object) => (object.bind(cx.py).clone(), true),
-            Source::Computed(_) => return Ok(None),
+            TensorSource::External(object) => (object.bind(cx.py).clone(), false),
+            TensorSource::Written(_, object) => (object.bind(cx.py).clone(), true),
+            TensorSource::Computed(_) => return Ok(None),
         };
         let tracker = cx.vars.tracker(self.receiver);
         let Some(found) = cx.runtime.backend.of_layout(&object, &self.name)? else { return Ok(None) };
@@ -152,7 +152,7 @@ impl Variable for TensorMethodVariable {
         }
     }
 
-    fn reconstruct(&self, cg: &mut sot_core::codegen::CodeGen<'_, '_>, _: VarId) -> Flow<()> {
+    fn reconstruct(&self, cg: &mut dyn sot_core::variable::Rebuild<'_>, _: VarId) -> Flow<()> {
         cg.load(self.receiver)?;
         cg.load_attr(&self.name)
     }

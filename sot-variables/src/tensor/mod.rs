@@ -10,8 +10,8 @@ use std::any::Any;
 use std::rc::Rc;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyString};
-use sot_core::backend::{CallKind, TensorAttribute, TensorMeta};
+use pyo3::types::PyString;
+use sot_core::backend::{CallKind, TensorAttribute, TensorMeta, WrittenAttribute};
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, BinaryOp, CallArgs, CompareOp, Name, OpcodeExecutor, UnaryOp};
@@ -33,7 +33,7 @@ fn is_tensor(object: &Bound<'_, PyAny>) -> bool {
     Runtime::get().is_some_and(|runtime| runtime.backend.is_tensor(object))
 }
 
-enum Source {
+enum TensorSource {
     External(Py<PyAny>),
     Computed(SymbolId),
     /// From outside, changed in place.
@@ -42,7 +42,7 @@ enum Source {
 
 /// A tensor.
 pub struct TensorVariable {
-    source: Source,
+    source: TensorSource,
     meta: TensorMeta,
     /// Whether it is from outside, and the trace has changed whether gradients flow to it: the graph would take it as it was.
     is_switched: bool,
@@ -51,17 +51,17 @@ pub struct TensorVariable {
 impl TensorVariable {
     /// A result of the graph.
     pub fn computed(symbol: SymbolId, meta: TensorMeta) -> Self {
-        TensorVariable { source: Source::Computed(symbol), meta, is_switched: false }
+        TensorVariable { source: TensorSource::Computed(symbol), meta, is_switched: false }
     }
 
     /// A tensor from outside that was changed in place; `before` is it as it was.
     pub fn written(py: Python<'_>, symbol: SymbolId, meta: TensorMeta, before: Rc<dyn Variable>) -> Rc<dyn Variable> {
         let before: Rc<dyn Any> = before;
         let source = match before.downcast_ref::<TensorVariable>().map(|tensor| &tensor.source) {
-            Some(Source::External(object) | Source::Written(_, object)) => {
-                Source::Written(symbol, object.clone_ref(py))
+            Some(TensorSource::External(object) | TensorSource::Written(_, object)) => {
+                TensorSource::Written(symbol, object.clone_ref(py))
             }
-            Some(Source::Computed(_)) | None => Source::Computed(symbol),
+            Some(TensorSource::Computed(_)) | None => TensorSource::Computed(symbol),
         };
         Rc::new(TensorVariable { source, meta, is_switched: false })
     }
@@ -76,21 +76,26 @@ impl TensorVariable {
             Unwind::break_graph(ReasonId::BackendRefused, format!("a tensor cannot enter the graph: {error}"))
         })?;
         cx.leave_sizes_open(object, tracker, &mut meta);
-        Ok(Rc::new(TensorVariable { source: Source::External(object.clone().unbind()), meta, is_switched: false }))
+        Ok(Rc::new(TensorVariable {
+            source: TensorSource::External(object.clone().unbind()),
+            meta,
+            is_switched: false,
+        }))
     }
 
     fn is_computed(&self) -> bool {
-        matches!(self.source, Source::Computed(_))
+        matches!(self.source, TensorSource::Computed(_))
     }
 
     fn graph_symbol(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<SymbolId> {
         match &self.source {
-            Source::Computed(symbol) | Source::Written(symbol, _) => Ok(*symbol),
-            Source::External(_) if self.is_switched => {
-                let text = "a tensor from outside is used whose stop_gradient was changed before";
+            TensorSource::Computed(symbol) | TensorSource::Written(symbol, _) => Ok(*symbol),
+            TensorSource::External(_) if self.is_switched => {
+                let changed = self.meta.gradient.attribute.map_or("flow of gradients", |(name, _)| name);
+                let text = format!("a tensor from outside is used whose {changed} was changed before");
                 Err(Unwind::break_graph(ReasonId::UnsupportedMutation, text))
             }
-            Source::External(object) => {
+            TensorSource::External(object) => {
                 let object = object.bind(cx.py).clone();
                 cx.graph_input(this, &object, &self.meta)
             }
@@ -158,8 +163,8 @@ impl TensorVariable {
     /// A variable of the tensor that a later write in place does not change, which may give it another shape.
     fn as_it_is(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> VarId {
         match &self.source {
-            Source::External(_) => this,
-            Source::Computed(symbol) | Source::Written(symbol, _) => {
+            TensorSource::External(_) => this,
+            TensorSource::Computed(symbol) | TensorSource::Written(symbol, _) => {
                 cx.produce(Rc::new(TensorVariable::computed(*symbol, self.meta.clone())))
             }
         }
@@ -168,7 +173,7 @@ impl TensorVariable {
     /// What C code keeps beside the value of a tensor from outside, on which no write in place has a bearing.
     fn beside_the_value(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<VarId> {
         match &self.source {
-            Source::Written(_, object) if !cx.effects.is_written(this) => {
+            TensorSource::Written(_, object) if !cx.effects.is_written(this) => {
                 let value = object.bind(cx.py).getattr(&**name)?;
                 let of = cx.vars.tracker(this);
                 let tracker = cx.trackers.add(Tracker::Getattr { of, name: Rc::clone(name) });
@@ -185,10 +190,10 @@ impl TensorVariable {
     /// Whether a copy of it has nothing from it but its value: of a tensor from outside the attribute `kept` tells.
     fn copies_plainly(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, kept: &str) -> Flow<bool> {
         match &self.source {
-            Source::Computed(_) => Ok(true),
-            Source::Written(..) => Ok(false),
-            Source::External(object) if cx.runtime.backend.is_parameter(object.bind(cx.py)) => Ok(false),
-            Source::External(_) => {
+            TensorSource::Computed(_) => Ok(true),
+            TensorSource::Written(..) => Ok(false),
+            TensorSource::External(object) if cx.runtime.backend.is_parameter(object.bind(cx.py)) => Ok(false),
+            TensorSource::External(_) => {
                 let kept = object_model::generic_get_attr(cx, this, &Rc::from(kept))?;
                 Ok(match kept {
                     Some(kept) => !cx.truth(kept)?,
@@ -208,32 +213,38 @@ impl TensorVariable {
         Ok(answer)
     }
 
-    /// `this.stop_gradient = stop`. Gradients that begin at a result of the graph end the graph; what becomes of a tensor from
-    /// outside is written to it when the graph has run, and ends the graph where it is used meanwhile.
-    fn set_stop_gradient(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, value: VarId, stop: bool) -> Flow<bool> {
-        if stop == self.meta.stop_gradient {
+    /// Writes an attribute that says whether gradients flow through the tensor. Gradients that begin at a result of the graph end the
+    /// graph. To a tensor from outside the attribute is written when the graph has run; its use in between ends the graph.
+    fn set_gradient(
+        &self,
+        cx: &mut OpcodeExecutor<'_>,
+        this: VarId,
+        (name, value): (&Name, VarId),
+        (flows, stopped_by): (bool, &str),
+    ) -> Flow<bool> {
+        if flows == self.meta.gradient.flows {
             return Ok(true);
         }
         match &self.source {
-            Source::Computed(_) if stop => {
-                let stopped = self.call_method(cx, this, "detach", &[])?;
+            TensorSource::Computed(_) if !flows => {
+                let stopped = self.call_method(cx, this, stopped_by, &[])?;
                 let payload = cx.vars.get(stopped);
                 cx.vars.set(this, payload);
             }
-            Source::External(object) => {
-                let source = Source::External(object.clone_ref(cx.py));
-                let meta = TensorMeta { stop_gradient: stop, ..self.meta.clone() };
-                cx.effects.set_attribute(this, &"stop_gradient".into(), Some(value));
+            TensorSource::External(object) => {
+                let source = TensorSource::External(object.clone_ref(cx.py));
+                let meta = TensorMeta { gradient: self.meta.gradient.with(flows), ..self.meta.clone() };
+                cx.effects.set_attribute(this, name, Some(value));
                 cx.vars.set(this, Rc::new(TensorVariable { source, meta, is_switched: true }));
             }
-            Source::Computed(_) | Source::Written(..) => return Ok(false),
+            TensorSource::Computed(_) | TensorSource::Written(..) => return Ok(false),
         }
         Ok(true)
     }
 
     /// Whether the program has put something on the tensor by the name of a method.
     fn hides(&self, cx: &OpcodeExecutor<'_>, name: &str) -> Flow<bool> {
-        let Source::External(object) = &self.source else { return Ok(false) };
+        let TensorSource::External(object) = &self.source else { return Ok(false) };
         Ok(cpython::instance_dict(object.bind(cx.py)).map_or(Ok(false), |own| own.contains(name))?)
     }
 
@@ -250,9 +261,9 @@ impl TensorVariable {
     /// Whether it is there when the graph has run, and no other tensor stands for it.
     fn is_one(&self, cx: &OpcodeExecutor<'_>) -> bool {
         match self.source {
-            Source::External(_) => true,
-            Source::Computed(symbol) => cx.graph.is_first(symbol),
-            Source::Written(..) => false,
+            TensorSource::External(_) => true,
+            TensorSource::Computed(symbol) => cx.graph.is_first(symbol),
+            TensorSource::Written(..) => false,
         }
     }
 
@@ -307,8 +318,10 @@ impl Variable for TensorVariable {
 
     fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
         match &self.source {
-            Source::External(object) | Source::Written(_, object) => object.bind(cx.py).get_type().into_any(),
-            Source::Computed(_) => {
+            TensorSource::External(object) | TensorSource::Written(_, object) => {
+                object.bind(cx.py).get_type().into_any()
+            }
+            TensorSource::Computed(_) => {
                 cx.runtime.backend.tensor_type(cx.py).unwrap_or_else(|_| cx.py.None().into_bound(cx.py))
             }
         }
@@ -316,8 +329,8 @@ impl Variable for TensorVariable {
 
     fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
         match &self.source {
-            Source::External(_) => format!("TensorVariable({})", self.meta),
-            Source::Computed(symbol) | Source::Written(symbol, _) => {
+            TensorSource::External(_) => format!("TensorVariable({})", self.meta),
+            TensorSource::Computed(symbol) | TensorSource::Written(symbol, _) => {
                 format!("TensorVariable({}) {}", self.meta, cx.graph.name(*symbol))
             }
         }
@@ -325,20 +338,20 @@ impl Variable for TensorVariable {
 
     fn object(&self) -> Option<&Py<PyAny>> {
         match &self.source {
-            Source::External(object) => Some(object),
-            Source::Computed(_) | Source::Written(..) => None,
+            TensorSource::External(object) => Some(object),
+            TensorSource::Computed(_) | TensorSource::Written(..) => None,
         }
     }
 
     fn symbol(&self) -> Option<SymbolId> {
         match self.source {
-            Source::External(_) => None,
-            Source::Computed(symbol) | Source::Written(symbol, _) => Some(symbol),
+            TensorSource::External(_) => None,
+            TensorSource::Computed(symbol) | TensorSource::Written(symbol, _) => Some(symbol),
         }
     }
 
     fn guard(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
-        if let Source::External(object) = &self.source {
+        if let TensorSource::External(object) = &self.source {
             let test = cx.runtime.backend.tensor_test(object.bind(cx.py), &self.meta, cx.sizes.least())?;
             cx.guards.add(cx.vars.tracker(this), Test::Object(test));
         }
@@ -359,8 +372,8 @@ impl Variable for TensorVariable {
             return object_model::get_attr(cx, this, name);
         }
         let value = match &self.source {
-            Source::External(object) => object.bind(cx.py).clone(),
-            Source::Computed(symbol) | Source::Written(symbol, _) => cx.graph.value(*symbol),
+            TensorSource::External(object) => object.bind(cx.py).clone(),
+            TensorSource::Computed(symbol) | TensorSource::Written(symbol, _) => cx.graph.value(*symbol),
         };
         match cx.runtime.backend.tensor_attribute(cx.py, name, &self.meta, &value)? {
             TensorAttribute::Known(value) => {
@@ -408,10 +421,12 @@ impl Variable for TensorVariable {
             TensorAttribute::Outside { .. } if self.object().is_some() => {
                 object_model::generic_get_attr(cx, this, name)
             }
-            TensorAttribute::Outside { .. } if matches!(self.source, Source::Written(..)) => {
+            TensorAttribute::Outside { .. } if matches!(self.source, TensorSource::Written(..)) => {
                 self.beside_the_value(cx, this, name).map(Some)
             }
-            TensorAttribute::Outside { of_result: Some(known), .. } if matches!(self.source, Source::Computed(_)) => {
+            TensorAttribute::Outside { of_result: Some(known), .. }
+                if matches!(self.source, TensorSource::Computed(_)) =>
+            {
                 cx.wrap_fresh(known.bind(cx.py)).map(Some)
             }
             TensorAttribute::Break(why) | TensorAttribute::Outside { why, .. } => {
@@ -419,8 +434,8 @@ impl Variable for TensorVariable {
             }
             TensorAttribute::Missing => match &self.source {
                 // What the program, or the class of parameters, has put on it.
-                Source::External(_) | Source::Computed(_) => object_model::generic_get_attr(cx, this, name),
-                Source::Written(..) => {
+                TensorSource::External(_) | TensorSource::Computed(_) => object_model::generic_get_attr(cx, this, name),
+                TensorSource::Written(..) => {
                     let why = format!("attribute '{name}' of a tensor that was changed in place");
                     Err(Unwind::break_graph(ReasonId::UnsupportedAttribute, why))
                 }
@@ -430,17 +445,17 @@ impl Variable for TensorVariable {
 
     fn set_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, value: Option<VarId>) -> Flow<()> {
         let known = value.map(|value| cx.known(value)).transpose()?.flatten();
-        match (&**name, value, known) {
-            ("stop_gradient", Some(value), Some(stop))
-                if stop.is_instance_of::<PyBool>() && self.set_stop_gradient(cx, this, value, stop.is_truthy()?)? =>
+        match (cx.runtime.backend.written_attribute(name, known.as_ref())?, value) {
+            (WrittenAttribute::Gradient { flows, stopped_by }, Some(value))
+                if self.set_gradient(cx, this, (name, value), (flows, stopped_by))? =>
             {
                 return Ok(());
             }
-            ("grad", Some(value), Some(none)) if none.is_none() && self.object().is_some() => {
-                cx.effects.set_attribute(this, name, Some(value));
+            (WrittenAttribute::OfOutside, Some(_)) if self.object().is_some() => {
+                cx.effects.set_attribute(this, name, value);
                 return Ok(());
             }
-            ("name", Some(_), Some(text)) if text.is_instance_of::<PyString>() && self.is_one(cx) => {
+            (WrittenAttribute::OfOneObject, Some(_)) if self.is_one(cx) => {
                 cx.effects.set_attribute(this, name, value);
                 return Ok(());
             }

@@ -5,9 +5,9 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PySlice, PyType};
 use sot_core::bytecode::Op;
-use sot_core::codegen::CodeGen;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, BinaryOp, CompareOp, Name, OpcodeExecutor};
+use sot_core::variable::Rebuild;
 use sot_core::variable::{GraphArgument, VarId, Variable};
 
 use crate::containers::list::ListVariable;
@@ -60,8 +60,8 @@ impl Variable for ShapeVariable {
         Ok(GraphArgument { value, text: format!("[{}]", items.text), holds_tensor: items.holds_tensor })
     }
 
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
-        let ty = self.ty.clone_ref(cg.cx.py);
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, _: VarId) -> Flow<()> {
+        let ty = self.ty.clone_ref(cg.py());
         cg.begin_call(|cg| cg.load_const(ty))?;
         for &item in &self.items {
             cg.load(item)?;

@@ -5,11 +5,11 @@ use std::rc::Rc;
 
 use pyo3::prelude::*;
 use sot_core::backend::StateTest;
-use sot_core::codegen::CodeGen;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{CallArgs, Name, OpcodeExecutor};
 use sot_core::tracker;
+use sot_core::variable::Rebuild;
 use sot_core::variable::{VarId, Variable};
 
 sot_core::variable_kind! { "state_manager" }
@@ -96,7 +96,7 @@ impl Variable for StateManagerVariable {
         }
     }
 
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, _: VarId) -> Flow<()> {
         cg.call_with(self.made_by, &self.args)
     }
 }
@@ -158,7 +158,7 @@ impl Variable for ManagerMethodVariable {
         }
     }
 
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, _: VarId) -> Flow<()> {
         cg.load(self.manager)?;
         cg.load_attr(self.name())
     }

@@ -4,10 +4,10 @@ use std::rc::Rc;
 
 use pyo3::prelude::*;
 use pyo3::types::PyString;
-use sot_core::codegen::CodeGen;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{BinaryOp, CompareOp, Name, OpcodeExecutor};
 use sot_core::side_effects::Effect;
+use sot_core::variable::Rebuild;
 use sot_core::variable::{GraphArgument, VarId, Variable};
 
 use crate::iterators::emit_call;
@@ -53,7 +53,7 @@ impl Variable for TensorText {
         vec![self.tensor]
     }
 
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, _: VarId) -> Flow<()> {
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, _: VarId) -> Flow<()> {
         emit_call(cg, |py| Ok(self.prepare.clone_ref(py)), &[self.tensor])?;
         cg.load_attr(&self.name)
     }

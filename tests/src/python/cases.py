@@ -30,6 +30,20 @@ def given(*makers, hit=True):
     return mark
 
 
+def _expecting(expected):
+    def mark(function):
+        function.expected = expected
+        return function
+
+    return mark
+
+
+whole = _expecting("whole")  # One graph, without breaks and fallbacks; the second call is a hit.
+two = _expecting("two")  # Two graphs around one break.
+pieces = _expecting("pieces")  # A graph for each stretch between two breaks.
+left = _expecting("left")  # Rounds of a loop are left to CPython.
+
+
 def changed(*changes, args=lambda: (toy.arange(2),)):
     """Marks a case of calls with equal arguments; before each but the first two a piece of Python changes the case's module, and
     is left to work for two calls."""

@@ -5,21 +5,25 @@
 //! That a handler's declared stack effect is CPython's own is checked where the table is frozen (`sot_core::opcode`).
 //!
 //! `SOT_PROPTEST_OPCODES` sets the number of cases for each opcode, `SOT_PROPTEST_SEED` which ones (`random` are others each
-//! time), and `SOT_CASES=BINARY` runs those of the opcodes with that text in their name.
+//! time). Each opcode is a test: `cargo test --test opcodes BINARY`.
 //! Needs the interpreter's library at run time: `LD_LIBRARY_PATH` and `PYTHONHOME` name its prefix.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::cell::RefCell;
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestError, TestRng, TestRunner};
 use pyo3::exceptions::PySyntaxError;
 use pyo3::prelude::*;
+use sot_core::opcode::OpcodeHandler;
 use sot_core::runtime::Runtime;
 use sot_core::version::PyVersion;
 use sot_tests::harness;
+use sot_tests::suite;
 
 mod operands;
 mod program;
@@ -56,33 +60,29 @@ fn seed() -> u64 {
     }
 }
 
-#[test]
-fn every_handler_has_a_property_that_holds() {
+fn main() -> ExitCode {
     let (cases, seed) = (number_of_cases(), seed());
     println!("SOT_PROPTEST_SEED={seed}");
     for (text, place, reason) in EXCLUDED {
         println!("excluded: {text:?} in place {place:?}: {reason}");
     }
-    harness::with_tracer(|py| {
-        let filter = std::env::var("SOT_CASES").unwrap_or_default();
-        let (mut all, mut failures, mut opcodes) = (Tally::default(), Vec::new(), 0);
-        for (opcode, handler) in Runtime::get().unwrap().dispatch.iter() {
-            if !handler.name.contains(&filter) {
-                continue;
+    let handlers: Vec<_> = harness::with_tracer(|_| Runtime::get().unwrap().dispatch.iter().collect());
+    let (opcodes, all) = (handlers.len(), Arc::new(Mutex::new(Tally::default())));
+    let of_handler = |(opcode, handler): (u8, &'static OpcodeHandler)| {
+        let all = Arc::clone(&all);
+        suite::Case::new(handler.name, move |py| {
+            let tally = check(py, opcode, handler.name, cases, seed)
+                .map_err(|what| format!("{}:{}: {what}", handler.file, handler.line))?;
+            if suite::is_chosen() {
+                println!("{}: {tally}", handler.name);
             }
-            opcodes += 1;
-            match check(py, opcode, handler.name, cases, seed) {
-                Ok(tally) => {
-                    println!("{}: {tally}", handler.name);
-                    all.add(&tally);
-                }
-                Err(what) => failures.push(format!("{} ({}:{}): {what}", handler.name, handler.file, handler.line)),
-            }
-        }
-        println!("CPython {}: {opcodes} opcodes, {all}", PyVersion::BUILT_FOR);
-        let report = format!("{} of {opcodes} opcodes:\n{}", failures.len(), failures.join("\n\n"));
-        assert!(failures.is_empty(), "{report}");
-    });
+            all.lock().unwrap().add(&tally);
+            Ok(())
+        })
+    };
+    suite::run(handlers.into_iter().map(of_handler).collect(), || {
+        format!("CPython {}: {opcodes} opcodes, {}", PyVersion::BUILT_FOR, all.lock().unwrap())
+    })
 }
 
 /// Opcodes that decoding takes out of the code: that is what their properties are of.

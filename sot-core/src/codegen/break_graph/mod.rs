@@ -13,11 +13,11 @@ use super::hand_over::{instruction_at, Break, Item, Side, Value};
 use super::{CodeGen, NewCode};
 use crate::bytecode::{Instruction, Label, Op};
 use crate::error::{Flow, ReasonId, Unwind};
-use crate::executor::{Block, BreakPoint, Checkpoint};
+use crate::machine::executor::{Block, BreakPoint, Checkpoint};
+use crate::machine::variable::VarId;
+use crate::resume::ResumeSource;
 use crate::resume::{self, Entry, Finish};
 use crate::tracker::Tracker;
-use crate::translate::ResumeSource;
-use crate::variable::VarId;
 
 impl Break<'_, '_> {
     fn instruction(&self) -> Instruction {

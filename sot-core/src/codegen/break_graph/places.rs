@@ -2,14 +2,15 @@
 
 use super::super::hand_over::{Break, Item};
 use super::super::native::NativeFrames;
-use super::super::{after_loop, CodeGen};
+use super::super::CodeGen;
 use super::cannot;
 use crate::bytecode::{Instruction, Label, Op};
+use crate::emit::after_loop;
 use crate::error::Flow;
-use crate::executor::{object_model, BookkeepingVariable, CallArgs, Checkpoint};
-use crate::opcode::{self, AtBreak};
+use crate::machine::executor::{object_model, BookkeepingVariable, CallArgs, Checkpoint};
+use crate::machine::opcode::{self, AtBreak};
+use crate::machine::variable::VarId;
 use crate::resume;
-use crate::variable::VarId;
 
 impl CodeGen<'_, '_> {
     pub(super) fn break_here(&mut self, of: &Break<'_, '_>) -> Flow<()> {

@@ -8,13 +8,13 @@ use super::super::native::{self, NativeFrames};
 use super::super::CodeGen;
 use super::cannot;
 use crate::bytecode::{stack_effect, Instruction, Op, Opcodes};
+use crate::cache;
 use crate::cpython;
 use crate::error::Flow;
-use crate::executor::{BreakPoint, Checkpoint};
-use crate::opcode::{self, Native};
+use crate::machine::executor::{BreakPoint, Checkpoint};
+use crate::machine::opcode::{self, Native};
+use crate::machine::variable::VarId;
 use crate::resume;
-use crate::translate;
-use crate::variable::VarId;
 
 impl CodeGen<'_, '_> {
     /// How many stack items the instruction may touch.
@@ -95,7 +95,7 @@ impl CodeGen<'_, '_> {
             return Ok(None);
         }
         let code = frame.unit.object.bind(self.cx.py).cast::<PyCode>().ok();
-        let own = code.and_then(translate::own_cells_of).unwrap_or(0);
+        let own = code.and_then(cache::own_cells_of).unwrap_or(0);
         let index = frame.unit.code.cell_index(instruction.arg).filter(|index| *index < own);
         let Some((index, &cell)) = index.and_then(|index| Some((index, frame.cells.get(index)?))) else {
             return Ok(None);

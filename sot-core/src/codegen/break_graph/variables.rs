@@ -10,8 +10,8 @@ use super::super::CodeGen;
 use crate::bytecode::Op;
 use crate::cpython;
 use crate::error::Flow;
+use crate::machine::variable::VarId;
 use crate::tracker::Tracker;
-use crate::variable::VarId;
 
 impl CodeGen<'_, '_> {
     /// Each variable of the frame has its value in its own slot, one without a value has none. Variables in cells are there already.

@@ -15,7 +15,18 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyCode;
 
+use crate::cpython::hook::calm::Calm;
 use crate::cpython::layout::Code;
+
+/// What may be kept with a code object.
+pub trait CodeState: Send + Sync + 'static {
+    /// Whether frames of the code are left to CPython without a question to the evaluator.
+    fn leaves_alone(&self) -> bool {
+        false
+    }
+}
+
+impl CodeState for () {}
 
 /// The state of a code object, if it has one and it is a `T`.
 #[inline]
@@ -27,13 +38,16 @@ pub fn code_state<'py, T: Send + Sync + 'static>(code: &Bound<'py, PyCode>) -> O
 }
 
 /// Gives a code object its state; what it had before is dropped.
-pub fn set_code_state<'py, T: Send + Sync + 'static>(
-    code: &Bound<'py, PyCode>,
-    state: T,
-) -> PyResult<StateRef<'py, T>> {
+pub fn set_code_state<'py, T: CodeState>(code: &Bound<'py, PyCode>, state: T) -> PyResult<StateRef<'py, T>> {
     let index = index(code.py())?;
-    let entry = Box::into_raw(Box::new(Entry {
-        head: Head { holders: Cell::new(2), kind: TypeId::of::<T>(), destroy: destroy::<T> },
+    let entry = Box::into_raw(Box::new(StateEntry {
+        head: Head {
+            holders: Cell::new(2),
+            kind: TypeId::of::<T>(),
+            destroy: destroy::<T>,
+            leaves_alone: leaves_alone::<T>,
+            calm: Calm::default(),
+        },
         state,
     }));
     let old = Kept::of(code);
@@ -61,7 +75,7 @@ pub fn remove_code_state(code: &Bound<'_, PyCode>) -> PyResult<()> {
 
 /// A share in the state of a code object.
 pub struct StateRef<'py, T: 'static> {
-    entry: NonNull<Entry<T>>,
+    entry: NonNull<StateEntry<T>>,
     token: PhantomData<Python<'py>>,
 }
 
@@ -72,7 +86,7 @@ impl<T> StateRef<'_, T> {
     /// `entry` is alive and the GIL is held for as long as the result lives.
     #[inline]
     unsafe fn share(entry: NonNull<Head>) -> Option<Self> {
-        // SAFETY: the caller's promise; an entry of this kind is an `Entry<T>`.
+        // SAFETY: the caller's promise; an entry of this kind is a `StateEntry<T>`.
         unsafe {
             let head = entry.as_ref();
             if head.kind != TypeId::of::<T>() {
@@ -126,14 +140,32 @@ pub(in crate::cpython) struct ExtraTable {
     entries: [*mut c_void; 1],
 }
 
-struct Head {
+pub(in crate::cpython) struct Head {
     holders: Cell<usize>,
     kind: TypeId,
     destroy: unsafe fn(NonNull<Head>),
+    leaves_alone: unsafe fn(NonNull<Head>) -> bool,
+    /// What is known of the frames that those of the code call.
+    pub(in crate::cpython) calm: Calm,
+}
+
+impl Head {
+    /// Whether frames of the code are left to CPython.
+    #[inline]
+    pub(in crate::cpython) fn leaves_alone(&self) -> bool {
+        // SAFETY: a head is the beginning of the entry that its functions are for.
+        unsafe { (self.leaves_alone)(NonNull::from(self)) }
+    }
+
+    /// Keeps the entry alive until [`give_back`].
+    #[inline]
+    pub(in crate::cpython) fn hold(&self) {
+        self.holders.set(self.holders.get() + 1);
+    }
 }
 
 #[repr(C)]
-struct Entry<T> {
+struct StateEntry<T> {
     head: Head,
     state: T,
 }
@@ -166,10 +198,19 @@ impl Drop for Kept<'_> {
 /// Frees an entry of `T`.
 ///
 /// # Safety
-/// `entry` is an `Entry<T>` nobody holds any more.
+/// `entry` is a `StateEntry<T>` nobody holds any more.
 unsafe fn destroy<T>(entry: NonNull<Head>) {
     // SAFETY: the caller's promise; entries are made by `Box`.
-    drop(unsafe { Box::from_raw(entry.cast::<Entry<T>>().as_ptr()) });
+    drop(unsafe { Box::from_raw(entry.cast::<StateEntry<T>>().as_ptr()) });
+}
+
+/// What the state of a code object says.
+///
+/// # Safety
+/// `entry` is a live `StateEntry<T>`.
+unsafe fn leaves_alone<T: CodeState>(entry: NonNull<Head>) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe { entry.cast::<StateEntry<T>>().as_ref().state.leaves_alone() }
 }
 
 /// Gives up one share.
@@ -177,7 +218,7 @@ unsafe fn destroy<T>(entry: NonNull<Head>) {
 /// # Safety
 /// The share is counted, and the GIL is held.
 #[inline]
-unsafe fn give_back(entry: NonNull<Head>) {
+pub(in crate::cpython) unsafe fn give_back(entry: NonNull<Head>) {
     // SAFETY: the caller's promise.
     unsafe {
         let head = entry.as_ref();
@@ -211,7 +252,7 @@ fn index(_py: Python<'_>) -> PyResult<isize> {
 /// # Safety
 /// `code` is a live code object and the GIL is held.
 #[inline]
-unsafe fn read(code: *mut Code) -> Option<NonNull<Head>> {
+pub(in crate::cpython) unsafe fn read(code: *mut Code) -> Option<NonNull<Head>> {
     let index = INDEX.load(Ordering::Relaxed);
     // SAFETY: the caller's promise; a table has as many entries as its size says.
     unsafe {

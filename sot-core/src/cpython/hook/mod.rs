@@ -5,6 +5,7 @@
 //! CPython before 3.14 ends daemon threads by unwinding them.
 
 pub(super) mod c_stack;
+pub(super) mod calm;
 pub(super) mod chain;
 pub(super) mod code_state;
 #[cfg(Py_3_9)]
@@ -170,6 +171,12 @@ pub(in crate::cpython) struct Thread {
     /// Address in the C stack below which no frame is run; 0 if the stack was not looked at, 1 if nothing is known of it.
     pub(in crate::cpython) stack_limit: Cell<usize>,
     pub(in crate::cpython) stack: Cell<Stack>,
+    /// Number of open sections of this thread.
+    pub(in crate::cpython) open: Cell<usize>,
+    /// Frames that have come to the hook in its sections,
+    frames: Cell<u64>,
+    /// and those of them that ran no code of their own.
+    found: Cell<u64>,
 }
 
 /// Gives arguments to the next frame of a code object; what was given before.
@@ -203,6 +210,9 @@ thread_local! {
             given: Cell::new(null_mut()),
             stack_limit: Cell::new(0),
             stack: Cell::new(Stack::UNKNOWN),
+            open: Cell::new(0),
+            frames: Cell::new(0),
+            found: Cell::new(0),
         }
     };
 }
@@ -284,7 +294,7 @@ unsafe fn run_foreign(ts: *mut ffi::PyThreadState, frame: *mut Frame, throwflag:
 }
 
 /// A verdict in raw references, which need no token to be dropped.
-enum Answer {
+enum RawVerdict {
     Original {
         suspend: bool,
     },
@@ -309,19 +319,33 @@ unsafe fn evaluate(
             thread.direct.set(null_mut());
             return run(ts, frame, 0);
         }
+        thread.frames.set(thread.frames.get().wrapping_add(1));
+        if thread.mode.get() == Mode::Active && waiting.is_null() {
+            if let Some(head) = calm::left_alone(frame) {
+                return calm::leave(thread, ts, frame, head);
+            }
+        }
         let mode = thread.mode.replace(Mode::Suspended);
         chain::go_back(waiting);
         let answer =
-            recursion::forgetting_overflow(|| ask(mode, ts, frame), |answer| !matches!(answer, Answer::Raised));
+            recursion::forgetting_overflow(|| ask(mode, ts, frame), |answer| !matches!(answer, RawVerdict::Raised));
         chain::step_off(waiting);
-        let suspended = matches!(answer, Answer::Original { suspend: true } | Answer::Replace { suspend: true, .. });
+        if !matches!(answer, RawVerdict::Original { .. }) {
+            thread.found.set(thread.found.get().wrapping_add(1));
+        }
+        let suspended =
+            matches!(answer, RawVerdict::Original { suspend: true } | RawVerdict::Replace { suspend: true, .. });
         if !suspended {
             thread.mode.set(mode);
         }
         let result = match answer {
-            Answer::Original { .. } => run(ts, frame, 0),
-            Answer::Replace { code, .. } => replace::replace(thread, ts, frame, code),
-            Answer::Raised => {
+            RawVerdict::Original { suspend: false } if mode == Mode::Active => calm::leave_asked(thread, ts, frame),
+            RawVerdict::Original { suspend: true } if mode == Mode::Active => {
+                calm::leave_with_callees(thread, ts, frame)
+            }
+            RawVerdict::Original { .. } => run(ts, frame, 0),
+            RawVerdict::Replace { code, .. } => replace::replace(thread, ts, frame, code),
+            RawVerdict::Raised => {
                 frames::release(ts, frame);
                 null_mut()
             }
@@ -337,24 +361,24 @@ unsafe fn evaluate(
 }
 
 /// Calls the evaluator. Attaching is cheap where sections are opened from attached code, as [`crate::cpython::enter`] demands.
-unsafe fn ask(mode: Mode, ts: *mut ffi::PyThreadState, frame: *mut Frame) -> Answer {
+unsafe fn ask(mode: Mode, ts: *mut ffi::PyThreadState, frame: *mut Frame) -> RawVerdict {
     let asked = catch_unwind(AssertUnwindSafe(|| {
         Python::try_attach(|py| {
             // SAFETY: the caller passes a fresh frame, and does nothing else with it meanwhile.
             let frame = unsafe { FreshFrame::new(py, ts, frame) };
             match evaluator(mode) {
                 Some(evaluator) => answer(py, evaluator.evaluate(&frame)),
-                None => Answer::Original { suspend: false },
+                None => RawVerdict::Original { suspend: false },
             }
         })
     }));
     match asked {
-        Ok(answer) => answer.unwrap_or(Answer::Original { suspend: false }),
+        Ok(answer) => answer.unwrap_or(RawVerdict::Original { suspend: false }),
         Err(payload) => {
             note_panic(&*payload);
             // SAFETY: the GIL is held.
             unsafe { ffi::PyErr_Clear() };
-            Answer::Original { suspend: false }
+            RawVerdict::Original { suspend: false }
         }
     }
 }
@@ -367,15 +391,15 @@ fn evaluator(mode: Mode) -> Option<&'static dyn FrameEvaluator> {
     EVALUATOR.get().copied()
 }
 
-fn answer(py: Python<'_>, verdict: Verdict) -> Answer {
+fn answer(py: Python<'_>, verdict: Verdict) -> RawVerdict {
     match verdict {
-        Verdict::Original { disable_eval_frame } => Answer::Original { suspend: disable_eval_frame },
+        Verdict::Original { disable_eval_frame } => RawVerdict::Original { suspend: disable_eval_frame },
         Verdict::Replace { code, disable_eval_frame } => {
-            Answer::Replace { code: code.into_ptr(), suspend: disable_eval_frame }
+            RawVerdict::Replace { code: code.into_ptr(), suspend: disable_eval_frame }
         }
         Verdict::Raise(error) => {
             error.restore(py);
-            Answer::Raised
+            RawVerdict::Raised
         }
     }
 }

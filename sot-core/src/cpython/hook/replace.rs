@@ -100,13 +100,13 @@ unsafe fn call(thread: &Thread, ts: *mut ffi::PyThreadState, frame: *mut Frame, 
     // SAFETY: the caller's promise (see `replace`).
     unsafe {
         let function = match make_function(frame, code) {
-            Made::Function(function) => function,
-            Made::Unbound => {
+            BoundFunction::Function(function) => function,
+            BoundFunction::Unbound => {
                 ffi::Py_DECREF(code.cast());
                 Tally::bump(&TALLY.rejected);
                 return run(ts, frame, 0);
             }
-            Made::Failed => {
+            BoundFunction::Failed => {
                 ffi::Py_DECREF(code.cast());
                 frames::release(ts, frame);
                 return null_mut();
@@ -133,7 +133,7 @@ unsafe fn call_with_arguments(function: *mut ffi::PyObject, frame: *mut Frame, n
     }
 }
 
-enum Made {
+enum BoundFunction {
     /// An owned reference.
     Function(*mut ffi::PyObject),
     /// The code wants a free variable the frame does not have.
@@ -143,7 +143,7 @@ enum Made {
 }
 
 /// A function of `code` with the frame's globals, closure and, for what shows them, names.
-unsafe fn make_function(frame: *mut Frame, code: *mut Code) -> Made {
+unsafe fn make_function(frame: *mut Frame, code: *mut Code) -> BoundFunction {
     // SAFETY: the caller's promise (see `replace`).
     unsafe {
         let closure = match make_closure(frame, code) {
@@ -153,12 +153,12 @@ unsafe fn make_function(frame: *mut Frame, code: *mut Code) -> Made {
         let function = ffi::PyFunction_New(code.cast(), (*frame).globals);
         if function.is_null() {
             ffi::Py_XDECREF(closure);
-            return Made::Failed;
+            return BoundFunction::Failed;
         }
         // The field is null in a new function and takes the reference over.
         (*function.cast::<ffi::PyFunctionObject>()).func_closure = closure;
         copy_names(frames::function(frame), function.cast());
-        Made::Function(function)
+        BoundFunction::Function(function)
     }
 }
 
@@ -179,7 +179,7 @@ unsafe fn copy_names(from: *mut ffi::PyFunctionObject, to: *mut ffi::PyFunctionO
 }
 
 /// A closure tuple for `code` out of the frame's free variables, found by name; null if it needs none.
-unsafe fn make_closure(frame: *mut Frame, code: *mut Code) -> Result<*mut ffi::PyObject, Made> {
+unsafe fn make_closure(frame: *mut Frame, code: *mut Code) -> Result<*mut ffi::PyObject, BoundFunction> {
     // SAFETY: the caller's promise (see `replace`); a new tuple's items are null until set, each once.
     unsafe {
         let n = frames::free_count(code);
@@ -188,12 +188,12 @@ unsafe fn make_closure(frame: *mut Frame, code: *mut Code) -> Result<*mut ffi::P
         }
         let closure = ffi::PyTuple_New(n as isize);
         if closure.is_null() {
-            return Err(Made::Failed);
+            return Err(BoundFunction::Failed);
         }
         for i in 0..n {
             let Some(cell) = find_cell(frame, frames::free_name(code, i)) else {
                 ffi::Py_DECREF(closure);
-                return Err(Made::Unbound);
+                return Err(BoundFunction::Unbound);
             };
             ffi::Py_INCREF(cell);
             ffi::PyTuple_SET_ITEM(closure, i as isize, cell);

@@ -288,12 +288,12 @@ enum Task {
 }
 
 /// The evaluator of the self test.
-pub(in crate::cpython) struct Probe(Mutex<Task>);
+pub(in crate::cpython) struct ProbeEvaluator(Mutex<Task>);
 
 /// The evaluator of the self test.
-pub(in crate::cpython) static PROBE: Probe = Probe(Mutex::new(Task::None));
+pub(in crate::cpython) static PROBE: ProbeEvaluator = ProbeEvaluator(Mutex::new(Task::None));
 
-impl Probe {
+impl ProbeEvaluator {
     fn set(&self, task: Task) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = task;
     }
@@ -303,7 +303,7 @@ impl Probe {
     }
 }
 
-impl FrameEvaluator for Probe {
+impl FrameEvaluator for ProbeEvaluator {
     fn evaluate(&self, frame: &FreshFrame<'_, '_>) -> Verdict {
         // Taken out meanwhile: comparing runs Python, and the lock must not be held then.
         let mut task = self.take();

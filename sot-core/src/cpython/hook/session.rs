@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use pyo3::Python;
 
 use crate::cpython::hook::c_stack::measure;
-use crate::cpython::hook::{has_evaluator, Mode, FOREIGN, THREAD};
+use crate::cpython::hook::{has_evaluator, Mode, Thread, FOREIGN, THREAD};
 use crate::cpython::layout::{current_eval, default_eval, hook_entry, set_eval, EvalFrame};
 
 /// Why a section cannot be opened.
@@ -65,7 +65,10 @@ pub struct Active<'py> {
 impl Drop for Active<'_> {
     #[inline]
     fn drop(&mut self) {
-        THREAD.with(|thread| thread.mode.set(self.before));
+        THREAD.with(|thread| {
+            thread.mode.set(self.before);
+            thread.open.set(thread.open.get() - 1);
+        });
         // SAFETY: the token says the GIL is held.
         unsafe { uninstall() };
     }
@@ -91,7 +94,10 @@ pub(in crate::cpython) fn open(_py: Python<'_>, mode: Mode) -> Result<Active<'_>
     // SAFETY: the token says the GIL is held.
     unsafe { install()? };
     measure();
-    let before = THREAD.with(|thread| thread.mode.replace(mode));
+    let before = THREAD.with(|thread| {
+        thread.open.set(thread.open.get() + 1);
+        thread.mode.replace(mode)
+    });
     Ok(Active { before, token: PhantomData })
 }
 
@@ -101,7 +107,7 @@ static OPEN: AtomicUsize = AtomicUsize::new(0);
 /// What the slot gets back when the last section ends.
 static BEFORE: AtomicPtr<()> = AtomicPtr::new(null_mut());
 
-/// Makes the slot ours. It is looked at every time, because others (Paddle) reset it without asking.
+/// Makes the slot ours. It is looked at every time, because frameworks reset it without asking.
 unsafe fn install() -> Result<(), HookError> {
     let ours = address(hook_entry);
     // SAFETY: the caller holds the GIL.
@@ -135,6 +141,44 @@ unsafe fn uninstall() {
         let before = BEFORE.load(Ordering::Relaxed);
         // SAFETY: what is kept there was read out of the slot.
         unsafe { set_eval(std::mem::transmute::<*mut (), EvalFrame>(before)) };
+    }
+}
+
+/// A stretch in which the slot is CPython's though a section is open.
+pub(in crate::cpython) struct Sleep {
+    is_asleep: bool,
+}
+
+impl Sleep {
+    /// Gives the slot back, if it is ours and no other thread has a section. No destructor ends it (see `hook`).
+    ///
+    /// # Safety
+    /// The GIL is held.
+    #[inline]
+    pub(in crate::cpython) unsafe fn begin(thread: &Thread) -> Self {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let is_alone = OPEN.load(Ordering::Relaxed) == thread.open.get();
+            let is_asleep = is_alone && current_eval().is_ok_and(|found| address(found) == address(hook_entry));
+            if is_asleep {
+                set_eval(default_eval);
+            }
+            Sleep { is_asleep }
+        }
+    }
+
+    /// Takes the slot again, unless somebody else has taken it.
+    ///
+    /// # Safety
+    /// The GIL is held.
+    #[inline]
+    pub(in crate::cpython) unsafe fn end(self) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            if self.is_asleep && current_eval().is_ok_and(|found| address(found) == address(default_eval)) {
+                set_eval(hook_entry);
+            }
+        }
     }
 }
 

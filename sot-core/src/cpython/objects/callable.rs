@@ -43,7 +43,7 @@ pub(in crate::cpython) fn is_fastcall(callable: &Bound<'_, PyAny>) -> bool {
 }
 
 /// What a callable does with its arguments.
-trait Callee: Send + Sync + 'static {
+trait NativeFunction: Send + Sync + 'static {
     /// # Safety
     /// As many live arguments as said, in a vector that the caller reads again to drop them.
     unsafe fn run(&self, py: Python<'_>, args: *mut *mut ffi::PyObject, count: usize) -> PyResult<Py<PyAny>>;
@@ -51,7 +51,7 @@ trait Callee: Send + Sync + 'static {
 
 struct Borrowing<F>(F);
 
-impl<F> Callee for Borrowing<F>
+impl<F> NativeFunction for Borrowing<F>
 where
     F: for<'b> Fn(Python<'b>, &[Bound<'b, PyAny>]) -> PyResult<Py<PyAny>> + Send + Sync + 'static,
 {
@@ -66,7 +66,7 @@ where
 
 struct Taking<F>(F);
 
-impl<F> Callee for Taking<F>
+impl<F> NativeFunction for Taking<F>
 where
     F: for<'b> Fn(Python<'b>, Vec<Bound<'b, PyAny>>) -> PyResult<Py<PyAny>> + Send + Sync + 'static,
 {
@@ -117,7 +117,7 @@ impl Given {
     }
 }
 
-fn make<'py, F: Callee>(py: Python<'py>, name: &str, doc: &str, f: F) -> PyResult<Bound<'py, PyAny>> {
+fn make<'py, F: NativeFunction>(py: Python<'py>, name: &str, doc: &str, f: F) -> PyResult<Bound<'py, PyAny>> {
     let no_nul = |_| PyValueError::new_err("a name or doc string contains a NUL character");
     let name = CString::new(name).map_err(no_nul)?;
     let doc = CString::new(doc).map_err(no_nul)?;
@@ -127,7 +127,7 @@ fn make<'py, F: Callee>(py: Python<'py>, name: &str, doc: &str, f: F) -> PyResul
         ml_flags: ffi::METH_FASTCALL,
         ml_doc: doc.as_ptr(),
     };
-    let target = Box::into_raw(Box::new(Target { definition, function: f, _name: name, _doc: doc }));
+    let target = Box::into_raw(Box::new(NativeCallable { definition, function: f, _name: name, _doc: doc }));
     // SAFETY: the capsule takes the target over and frees it; the function object keeps the capsule alive, and does not
     // look at its definition once it has let go of it.
     unsafe {
@@ -258,7 +258,7 @@ pub(in crate::cpython) unsafe fn vectorcall(
 const TARGET: &CStr = c"sot.fastcall";
 
 /// What a callable owns.
-struct Target<F> {
+struct NativeCallable<F> {
     definition: ffi::PyMethodDef,
     function: F,
     _name: CString,
@@ -269,17 +269,17 @@ struct Target<F> {
 ///
 /// # Safety
 /// Called by CPython for a function object made by [`fastcall`] with the same `F`.
-unsafe extern "C" fn call<F: Callee>(
+unsafe extern "C" fn call<F: NativeFunction>(
     capsule: *mut ffi::PyObject,
     args: *mut *mut ffi::PyObject,
     count: ffi::Py_ssize_t,
 ) -> *mut ffi::PyObject {
     let called = catch_unwind(AssertUnwindSafe(|| {
         Python::attach(|py| {
-            // SAFETY: the capsule is the one the function object was made with, and holds a `Target<F>`; the arguments are
+            // SAFETY: the capsule is the one the function object was made with, and holds a `NativeCallable<F>`; the arguments are
             // those of the call.
             let result = unsafe {
-                let target = ffi::PyCapsule_GetPointer(capsule, TARGET.as_ptr()).cast::<Target<F>>();
+                let target = ffi::PyCapsule_GetPointer(capsule, TARGET.as_ptr()).cast::<NativeCallable<F>>();
                 (*target).function.run(py, args, count as usize)
             };
             match result {
@@ -302,8 +302,8 @@ unsafe extern "C" fn call<F: Callee>(
 /// # Safety
 /// Called by CPython for a capsule made by [`fastcall`] with the same `F`.
 unsafe extern "C" fn free<F>(capsule: *mut ffi::PyObject) {
-    // SAFETY: the capsule holds a boxed `Target<F>`, and is freed once.
-    let target = unsafe { ffi::PyCapsule_GetPointer(capsule, TARGET.as_ptr()) }.cast::<Target<F>>();
+    // SAFETY: the capsule holds a boxed `NativeCallable<F>`, and is freed once.
+    let target = unsafe { ffi::PyCapsule_GetPointer(capsule, TARGET.as_ptr()) }.cast::<NativeCallable<F>>();
     let freed = catch_unwind(AssertUnwindSafe(|| {
         // SAFETY: as above.
         let free = || drop(unsafe { Box::from_raw(target) });

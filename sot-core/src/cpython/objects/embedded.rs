@@ -67,7 +67,7 @@ impl Embedded {
         if !holds_pointer || !sample.is_instance(owner).ok()? {
             return None;
         }
-        let memory = Memory::open()?;
+        let memory = ProcessMemory::open()?;
         let object = memory.word(sample.as_ptr() as usize + offset)?;
         let found = memory.word(object)?;
         (symbol_at(found)?.as_c_str() == virtual_table).then(|| Embedded {
@@ -94,7 +94,7 @@ impl Embedded {
 
     /// Where a number is kept that is this for each of the samples: the only place where they all have it.
     pub fn kept_number(&self, samples: &[(&Bound<'_, PyAny>, c_int)]) -> Option<KeptNumber> {
-        let memory = Memory::open()?;
+        let memory = ProcessMemory::open()?;
         let mut left: Vec<usize> = (size_of::<usize>()..NUMBERS_END).step_by(size_of::<c_int>()).collect();
         for (sample, expected) in samples {
             let object = self.of(sample)?.address();
@@ -120,7 +120,7 @@ impl Embedded {
         // SAFETY: an accessor without arguments takes the object; that it returns an address is checked below.
         let read = unsafe { std::mem::transmute::<*mut c_void, ArrayAccessor<N>>(found) };
         let answer = read(place) as usize;
-        let memory = Memory::open()?;
+        let memory = ProcessMemory::open()?;
         let used = memory.word(answer + size_of::<[i64; N]>())? as c_int;
         if used as usize != expected.len() || expected.len() > N {
             return None;
@@ -289,11 +289,11 @@ fn basic_size(ty: &Bound<'_, PyType>) -> usize {
 }
 
 /// This process's memory as a file: reading where there is nothing is an error.
-struct Memory(File);
+struct ProcessMemory(File);
 
-impl Memory {
-    fn open() -> Option<Memory> {
-        File::open("/proc/self/mem").ok().map(Memory)
+impl ProcessMemory {
+    fn open() -> Option<ProcessMemory> {
+        File::open("/proc/self/mem").ok().map(ProcessMemory)
     }
 
     fn word(&self, address: usize) -> Option<usize> {

@@ -23,7 +23,7 @@ struct Link {
 
 /// `lru_cache_object` as far as it is the same in all versions.
 #[repr(C)]
-struct Raw {
+struct LruCacheObject {
     root: Link,
     wrapper: *mut c_void,
     typed: c_int,
@@ -64,7 +64,7 @@ impl<'py> LruCache<'py> {
         object.get_type().is(ty).then(|| LruCache(object.clone()))
     }
 
-    fn raw(&self) -> *mut Raw {
+    fn raw(&self) -> *mut LruCacheObject {
         self.0.as_ptr().cast()
     }
 

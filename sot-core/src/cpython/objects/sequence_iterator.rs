@@ -11,7 +11,7 @@ use crate::cpython::objects::upcoming::Upcoming;
 
 /// `listiterobject`, `tupleiterobject`, `listreviterobject` and `reversedobject`, the same in all versions.
 #[repr(C)]
-struct Raw {
+struct SequenceIteratorObject {
     ob_base: ffi::PyObject,
     index: ffi::Py_ssize_t,
     /// Null when it is exhausted.
@@ -19,20 +19,20 @@ struct Raw {
 }
 
 /// Where an iterator stands: at an index of a list or tuple that it has not come to the end of.
-struct Position<'py> {
+struct SequencePosition<'py> {
     sequence: Bound<'py, PyAny>,
     index: usize,
 }
 
 /// # Safety
 /// `iterator` is one of a list or tuple.
-unsafe fn position<'py>(iterator: &Bound<'py, PyAny>) -> Option<Position<'py>> {
+unsafe fn position<'py>(iterator: &Bound<'py, PyAny>) -> Option<SequencePosition<'py>> {
     // SAFETY: the caller's promise; the self test compares the layout. The sequence is held by the iterator.
     let (index, sequence) = unsafe {
-        let raw = iterator.as_ptr().cast::<Raw>();
+        let raw = iterator.as_ptr().cast::<SequenceIteratorObject>();
         ((*raw).index, Bound::from_borrowed_ptr_or_opt(iterator.py(), (*raw).sequence)?)
     };
-    Some(Position { sequence, index: usize::try_from(index).ok()? })
+    Some(SequencePosition { sequence, index: usize::try_from(index).ok()? })
 }
 
 /// What an iterator of a list or tuple gives after so many more steps.
@@ -42,7 +42,7 @@ unsafe fn position<'py>(iterator: &Bound<'py, PyAny>) -> Option<Position<'py>> {
 pub(in crate::cpython) unsafe fn upcoming_item<'py>(iterator: &Bound<'py, PyAny>, after: usize) -> Upcoming<'py> {
     // SAFETY: the caller's promise.
     let position = unsafe { position(iterator) };
-    let item = position.and_then(|Position { sequence, index }| {
+    let item = position.and_then(|SequencePosition { sequence, index }| {
         let index = index.checked_add(after)?;
         match sequence.cast::<PyList>() {
             Ok(list) => list.get_item(index).ok(),
@@ -61,7 +61,9 @@ pub(in crate::cpython) unsafe fn upcoming_backwards<'py>(
     after: usize,
 ) -> Option<Upcoming<'py>> {
     // SAFETY: the caller's promise.
-    let Some(Position { sequence, index }) = (unsafe { position(iterator) }) else { return Some(Upcoming::End) };
+    let Some(SequencePosition { sequence, index }) = (unsafe { position(iterator) }) else {
+        return Some(Upcoming::End);
+    };
     // It ends at the first place where there is no item: a list may have become shorter.
     let (len, item) = if let Ok(list) = sequence.cast::<PyList>() {
         (list.len(), index.checked_sub(after).and_then(|index| list.get_item(index).ok()))
@@ -96,7 +98,7 @@ pub(in crate::cpython) fn layout_problem(py: Python<'_>) -> PyResult<Option<&'st
         let mut iterator = sequence.try_iter()?;
         iterator.next().transpose()?;
         // SAFETY: should the layout differ, these fields are still inside the object: it has an index and what it goes over.
-        let raw = unsafe { &*iterator.as_ptr().cast::<Raw>() };
+        let raw = unsafe { &*iterator.as_ptr().cast::<SequenceIteratorObject>() };
         if raw.index != 1 || raw.sequence != sequence.as_ptr() {
             return Ok(Some("where an iterator of a list or tuple stands"));
         }
@@ -106,7 +108,7 @@ pub(in crate::cpython) fn layout_problem(py: Python<'_>) -> PyResult<Option<&'st
         let iterator = reversed.call1((sequence,))?;
         iterator.call_method0("__next__")?;
         // SAFETY: should the layout differ, these fields are still inside the object: it has an index and what it goes over.
-        let raw = unsafe { &*iterator.as_ptr().cast::<Raw>() };
+        let raw = unsafe { &*iterator.as_ptr().cast::<SequenceIteratorObject>() };
         if raw.index != 1 || raw.sequence != sequence.as_ptr() {
             return Ok(Some("where a reversed iterator of a list or tuple stands"));
         }

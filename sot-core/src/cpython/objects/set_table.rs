@@ -9,7 +9,7 @@ use pyo3::types::{PyAnyMethods, PyFrozenSet, PySet};
 
 /// One place of a table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Place {
+enum TableSlot {
     Free,
     Removed,
     Taken,
@@ -18,7 +18,7 @@ enum Place {
 /// A set's table without its elements.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SetTable {
-    places: Vec<Place>,
+    places: Vec<TableSlot>,
     /// Where `pop()` looks first.
     finger: isize,
 }
@@ -41,18 +41,18 @@ impl SetTable {
     /// for immutable.
     pub fn arrange(&self, set: &Bound<'_, PyAny>, items: &[Bound<'_, PyAny>]) {
         let (Some(entries), Some(removed)) = (entries(set), removed(set.py())) else { return };
-        let taken = entries.iter().filter(|entry| place(entry) == Place::Taken);
+        let taken = entries.iter().filter(|entry| place(entry) == TableSlot::Taken);
         let mut own: HashMap<_, _> = taken.map(|entry| (entry.key, entry.hash)).collect();
         let ordered: Vec<_> = items.iter().map_while(|item| own.remove_entry(&item.as_ptr())).collect();
-        let wanted = self.places.iter().filter(|place| **place == Place::Taken).count();
+        let wanted = self.places.iter().filter(|place| **place == TableSlot::Taken).count();
         if !own.is_empty() || ordered.len() != wanted || items.len() != wanted {
             return;
         }
         let mut ordered = ordered.into_iter();
-        let mut entry = |place: &Place| match place {
-            Place::Taken => ordered.next().map(|(key, hash)| setentry { key, hash }),
-            Place::Removed => Some(setentry { key: removed, hash: -1 }),
-            Place::Free => None,
+        let mut entry = |place: &TableSlot| match place {
+            TableSlot::Taken => ordered.next().map(|(key, hash)| setentry { key, hash }),
+            TableSlot::Removed => Some(setentry { key: removed, hash: -1 }),
+            TableSlot::Free => None,
         };
         let arranged: Vec<setentry> = self.places.iter().map(|place| entry(place).unwrap_or(FREE)).collect();
         // SAFETY: it is a set, and has the references to the same elements as before.
@@ -77,7 +77,7 @@ pub fn copy_of_set<'py>(set: &Bound<'py, PyAny>, frozen: bool) -> PyResult<Bound
         if !put(raw, &copied, finger) {
             return Err(pyo3::exceptions::PyMemoryError::new_err(()));
         }
-        let taken = copied.iter().filter(|entry| place(entry) == Place::Taken);
+        let taken = copied.iter().filter(|entry| place(entry) == TableSlot::Taken);
         (*raw).used = taken.map(|entry| ffi::Py_INCREF(entry.key)).count() as isize;
     }
     Ok(copy)
@@ -88,12 +88,12 @@ fn finger(set: &Bound<'_, PyAny>) -> Option<isize> {
     entries(set).map(|_| unsafe { (*set.as_ptr().cast::<PySetObject>()).finger })
 }
 
-fn place(entry: &setentry) -> Place {
+fn place(entry: &setentry) -> TableSlot {
     match (entry.key.is_null(), entry.hash) {
-        (true, _) => Place::Free,
+        (true, _) => TableSlot::Free,
         // No object has this hash.
-        (_, -1) => Place::Removed,
-        _ => Place::Taken,
+        (_, -1) => TableSlot::Removed,
+        _ => TableSlot::Taken,
     }
 }
 
@@ -112,7 +112,7 @@ fn entries<'a>(set: &'a Bound<'_, PyAny>) -> Option<&'a [setentry]> {
 fn removed(py: Python<'_>) -> Option<*mut ffi::PyObject> {
     let set = PySet::new(py, [0]).ok()?;
     set.discard(0).ok()?;
-    let found = entries(set.as_any())?.iter().find(|entry| place(entry) == Place::Removed)?;
+    let found = entries(set.as_any())?.iter().find(|entry| place(entry) == TableSlot::Removed)?;
     Some(found.key)
 }
 
@@ -159,6 +159,6 @@ pub(in crate::cpython) fn layout_problem(py: Python<'_>) -> PyResult<Option<&'st
     if !small || !fits {
         return Ok(Some("the table of a set"));
     }
-    let taken = |place: Place| raw.smalltable.iter().filter(|entry| self::place(entry) == place).count();
-    Ok((taken(Place::Taken) != 2 || taken(Place::Removed) != 1).then_some("the entries of a set"))
+    let taken = |place: TableSlot| raw.smalltable.iter().filter(|entry| self::place(entry) == place).count();
+    Ok((taken(TableSlot::Taken) != 2 || taken(TableSlot::Removed) != 1).then_some("the entries of a set"))
 }

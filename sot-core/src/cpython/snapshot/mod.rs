@@ -26,7 +26,7 @@ pub use recorder::Recorder;
 pub struct Snapshot {
     roots: Vec<usize>,
     probes: Vec<Probe>,
-    items: Vec<Item>,
+    items: Vec<DictItem>,
     wanted: Vec<usize>,
     _kept: Vec<Py<PyAny>>,
 }
@@ -49,7 +49,7 @@ fn look_address() -> usize {
 
 /// The dict at this address has this object under the key, or with 0 no such key.
 #[derive(Debug, PartialEq, Eq, Hash, Clone, Copy)]
-struct Item {
+struct DictItem {
     dict: usize,
     key: usize,
     is: usize,
@@ -101,20 +101,20 @@ impl Probe {
     /// # Safety
     /// The memory looked at is that of a live object of the kind it was recorded for, and the GIL is held.
     #[inline]
-    unsafe fn holds(self, items: &[Item]) -> bool {
+    unsafe fn holds(self, items: &[DictItem]) -> bool {
         // SAFETY: the caller's promise.
         unsafe { *(self.at as *const u64) == self.is || self.is_look_that_holds(items) }
     }
 
     #[cold]
-    unsafe fn is_look_that_holds(self, items: &[Item]) -> bool {
+    unsafe fn is_look_that_holds(self, items: &[DictItem]) -> bool {
         let item = (self.at == look_address()).then(|| items.get(self.is as usize)).flatten();
         // SAFETY: the promise of the caller of `holds`.
         item.is_some_and(|item| unsafe { item.holds() })
     }
 }
 
-impl Item {
+impl DictItem {
     /// # Safety
     /// The dict is alive, and the GIL is held.
     unsafe fn holds(self) -> bool {

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFunction, PyList, PySet, PyString, PyTuple, PyType};
 
 use super::layout::{dict_pointer, has_string_keys, version_tells, Method, OrderedDict, ORDERED_DICT, VALID_VERSION};
-use super::{look_address, HeldPlace, Item, Place, Probe, Reading, Snapshot};
+use super::{look_address, DictItem, HeldPlace, Place, Probe, Reading, Snapshot};
 use crate::cpython;
 use crate::cpython::objects::embedded::{ArrayField, Embedded, KeptNumber};
 use crate::cpython::objects::part::Part;
@@ -21,7 +21,7 @@ use crate::cpython::objects::weak::WeakRef;
 pub struct Recorder {
     roots: Vec<usize>,
     probes: Vec<Probe>,
-    items: Vec<Item>,
+    items: Vec<DictItem>,
     known: HashSet<Probe>,
     wanted: Vec<usize>,
     kept: Vec<Py<PyAny>>,
@@ -68,7 +68,7 @@ impl Recorder {
         }
     }
 
-    fn look(&mut self, item: Item) {
+    fn look(&mut self, item: DictItem) {
         let number = self.items.iter().position(|known| *known == item).unwrap_or_else(|| {
             self.items.push(item);
             self.items.len() - 1
@@ -242,7 +242,7 @@ impl Recorder {
         self.type_of(place);
         let key = self.keep(key).address();
         let is = found.as_ref().map_or(0, |found| found.as_ptr() as usize);
-        self.look(Item { dict: place.address(), key, is });
+        self.look(DictItem { dict: place.address(), key, is });
         Some(found.map(Place::of))
     }
 

@@ -3,7 +3,7 @@
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyCFunction, PyString, PyType};
-use sot_core::backend::{CallPolicy, Returns, TensorAttribute, TensorMeta};
+use sot_core::backend::{CallPolicy, Returns, TensorAttribute, TensorMeta, WrittenAttribute};
 use sot_core::cpython;
 
 use crate::backend::calls::foundation;
@@ -232,6 +232,18 @@ pub(crate) fn call_policy(paddle: &Paddle, callable: &Bound<'_, PyAny>) -> CallP
     policy.unwrap_or(CallPolicy::Follow)
 }
 
+/// What writing this to an attribute of a tensor means.
+pub(crate) fn written_attribute(name: &str, value: Option<&Bound<'_, PyAny>>) -> PyResult<WrittenAttribute> {
+    Ok(match (name, value) {
+        ("stop_gradient", Some(stop)) if stop.is_instance_of::<PyBool>() => {
+            WrittenAttribute::Gradient { flows: !stop.is_truthy()?, stopped_by: "detach" }
+        }
+        ("grad", Some(none)) if none.is_none() => WrittenAttribute::OfOutside,
+        ("name", Some(text)) if text.is_instance_of::<PyString>() => WrittenAttribute::OfOneObject,
+        _ => WrittenAttribute::Plain,
+    })
+}
+
 /// What attribute `name` of a tensor means.
 pub(crate) fn tensor_attribute(
     py: Python<'_>,
@@ -261,7 +273,7 @@ pub(crate) fn tensor_attribute(
         return names::attribute(paddle, value);
     }
     // Of a tensor with gradients it makes a leaf.
-    if name == "__deepcopy__" && meta.stop_gradient {
+    if name == "__deepcopy__" && !meta.gradient.flows {
         return Ok(TensorAttribute::Copy { by: "clone", unless: "persistable" });
     }
     if let Some(reason) = breaking_attribute(name) {
@@ -298,7 +310,7 @@ fn of_result(paddle: &Paddle, name: &str, meta: &TensorMeta, value: &Bound<'_, P
     }
     Ok(match name {
         "grad" => Some(py.None()),
-        "is_leaf" if !meta.stop_gradient => Some(PyBool::new(py, false).to_owned().into_any().unbind()),
+        "is_leaf" if meta.gradient.flows => Some(PyBool::new(py, false).to_owned().into_any().unbind()),
         _ => None,
     })
 }
@@ -513,8 +525,8 @@ fn known_attribute(
         "shape" | "dtype" => value.getattr(name)?.unbind(),
         "size" => paddle.size_type.call1(py, (meta.shape.iter().flatten().product::<i64>(),))?,
         "ndim" => meta.shape.len().into_pyobject(py)?.into_any().unbind(),
-        "stop_gradient" => meta.stop_gradient.into_pyobject(py)?.to_owned().into_any().unbind(),
-        "requires_grad" => (!meta.stop_gradient).into_pyobject(py)?.to_owned().into_any().unbind(),
+        "stop_gradient" => (!meta.gradient.flows).into_pyobject(py)?.to_owned().into_any().unbind(),
+        "requires_grad" => meta.gradient.flows.into_pyobject(py)?.to_owned().into_any().unbind(),
         "itemsize" => value.call_method0("element_size")?.unbind(),
         "place" => match &paddle.only_place {
             Some(place) => place.clone_ref(py),

@@ -23,13 +23,13 @@ pub(crate) struct Foundations(Mutex<HashMap<usize, Arc<Foundation>>>);
 /// What a call rests on.
 pub(crate) struct Foundation {
     of: Py<PyAny>,
-    parts: Vec<Part>,
+    parts: Vec<NamesOfHolder>,
     /// What is not Paddle's.
     replaced: Option<String>,
 }
 
 /// What is looked up in one place.
-struct Part {
+struct NamesOfHolder {
     holder: Holder,
     entries: Vec<Entry>,
 }
@@ -79,7 +79,7 @@ pub(crate) fn of_call(
 ) -> PyResult<Option<(Py<PyAny>, Box<dyn ObjectTest>)>> {
     let py = callee.py();
     let foundation = match (kind, callee.cast::<PyString>()) {
-        (CallKind::Layer, _) => Some(of_layer(paddle, &callee.get_type())?),
+        (CallKind::Object(_), _) => Some(of_layer(paddle, &callee.get_type())?),
         (_, Ok(method)) => {
             let found = cpython::type_lookup(paddle.tensor_type.bind(py), method);
             let own = found.filter(|found| origin::is_own(found).unwrap_or(false));
@@ -124,7 +124,7 @@ impl Foundations {
     fn get(
         &self,
         of: &Bound<'_, PyAny>,
-        search: impl FnOnce() -> PyResult<(Vec<Part>, Option<String>)>,
+        search: impl FnOnce() -> PyResult<(Vec<NamesOfHolder>, Option<String>)>,
     ) -> PyResult<Arc<Foundation>> {
         let key = of.as_ptr() as usize;
         let known = self.lock().get(&key).cloned();
@@ -160,7 +160,7 @@ impl Foundation {
     }
 }
 
-impl Part {
+impl NamesOfHolder {
     fn stands(&self, py: Python<'_>) -> bool {
         self.entries.iter().all(|entry| {
             let name = entry.name.bind(py);
@@ -205,7 +205,7 @@ struct Search<'a, 'py> {
     class: Option<&'a Bound<'py, PyType>>,
     seen: HashSet<usize>,
     todo: Vec<Bound<'py, PyFunction>>,
-    places: Vec<Part>,
+    places: Vec<NamesOfHolder>,
     by_address: HashMap<usize, (usize, HashSet<String>)>,
     replaced: Option<String>,
 }
@@ -223,19 +223,19 @@ impl<'a, 'py> Search<'a, 'py> {
         }
     }
 
-    fn of_value(mut self, value: &Bound<'py, PyAny>) -> PyResult<(Vec<Part>, Option<String>)> {
+    fn of_value(mut self, value: &Bound<'py, PyAny>) -> PyResult<(Vec<NamesOfHolder>, Option<String>)> {
         self.value(value)?;
         self.finish()
     }
 
-    fn of_layer(mut self, class: &Bound<'py, PyType>) -> PyResult<(Vec<Part>, Option<String>)> {
+    fn of_layer(mut self, class: &Bound<'py, PyType>) -> PyResult<(Vec<NamesOfHolder>, Option<String>)> {
         for name in ["__call__", "forward"] {
             self.entry_of(class, &PyString::intern(class.py(), name))?;
         }
         self.finish()
     }
 
-    fn finish(mut self) -> PyResult<(Vec<Part>, Option<String>)> {
+    fn finish(mut self) -> PyResult<(Vec<NamesOfHolder>, Option<String>)> {
         while let Some(function) = self.todo.pop() {
             self.scan(&function)?;
         }
@@ -331,7 +331,7 @@ impl<'a, 'py> Search<'a, 'py> {
         }
         let places = &mut self.places;
         let (at, known) = self.by_address.entry(holder.as_ptr() as usize).or_insert_with(|| {
-            places.push(Part { holder: make(), entries: Vec::new() });
+            places.push(NamesOfHolder { holder: make(), entries: Vec::new() });
             (places.len() - 1, HashSet::new())
         });
         if !known.insert(name.to_string()) {

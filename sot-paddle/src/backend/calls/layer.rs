@@ -6,10 +6,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple, PyType};
+use sot_core::backend::CallKind;
 use sot_core::cpython;
 
 use crate::backend::calls::foundation;
 use crate::backend::paddle::Paddle;
+
+/// A statement of a layer as a whole.
+pub(crate) const LAYER: CallKind = CallKind::Object("layer");
 
 /// Where Paddle defines its layers.
 const OWN: &str = "paddle.nn.layer.";

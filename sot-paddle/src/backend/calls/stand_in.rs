@@ -18,12 +18,12 @@ pub(crate) struct StandIn<'py> {
 }
 
 /// What a method was given besides its receiver.
-pub(crate) struct Arguments<'py> {
+pub(crate) struct MethodArguments<'py> {
     pub(crate) positional: Bound<'py, PyTuple>,
     pub(crate) keywords: Option<Bound<'py, PyDict>>,
 }
 
-type Make = for<'py> fn(&Paddle, &Bound<'py, PyAny>, &Arguments<'py>) -> PyResult<StandIn<'py>>;
+type Make = for<'py> fn(&Paddle, &Bound<'py, PyAny>, &MethodArguments<'py>) -> PyResult<StandIn<'py>>;
 
 const METHODS: &[(&str, Make)] = &[
     ("as_strided", as_strided),
@@ -62,7 +62,7 @@ pub(crate) fn of<'py>(
     paddle: &Paddle,
     method: &Bound<'py, PyString>,
     receiver: &Bound<'py, PyAny>,
-    arguments: &Arguments<'py>,
+    arguments: &MethodArguments<'py>,
 ) -> PyResult<Option<StandIn<'py>>> {
     let method = method.to_str()?;
     match METHODS.iter().find(|(name, _)| *name == method) {
@@ -83,7 +83,7 @@ fn copy<'py>(
     paddle: &Paddle,
     receiver: &Bound<'py, PyAny>,
     method: &str,
-    arguments: &Arguments<'py>,
+    arguments: &MethodArguments<'py>,
 ) -> PyResult<StandIn<'py>> {
     let plain = |mut items: Box<dyn Iterator<Item = Bound<'py, PyAny>> + '_>| items.all(|item| is_plain(paddle, &item));
     let keywords = arguments.keywords.as_ref();
@@ -101,14 +101,22 @@ fn copy<'py>(
 
 /// A program's own `detach` shares memory behind the back of the executor, which then computes in place over what was
 /// detached, be it the user's own tensor.
-fn detach<'py>(paddle: &Paddle, receiver: &Bound<'py, PyAny>, arguments: &Arguments<'py>) -> PyResult<StandIn<'py>> {
+fn detach<'py>(
+    paddle: &Paddle,
+    receiver: &Bound<'py, PyAny>,
+    arguments: &MethodArguments<'py>,
+) -> PyResult<StandIn<'py>> {
     let copy = copy(paddle, receiver, "detach", arguments)?;
     copy.value.setattr(intern!(receiver.py(), "stop_gradient"), true)?;
     Ok(copy)
 }
 
 /// Of another shape, not of another element type.
-fn view<'py>(paddle: &Paddle, receiver: &Bound<'py, PyAny>, arguments: &Arguments<'py>) -> PyResult<StandIn<'py>> {
+fn view<'py>(
+    paddle: &Paddle,
+    receiver: &Bound<'py, PyAny>,
+    arguments: &MethodArguments<'py>,
+) -> PyResult<StandIn<'py>> {
     let shape = arguments.positional.get_item(0).map_err(|_| refused("view() with keyword arguments"))?;
     let is_shape =
         shape.is_instance_of::<PyList>() || shape.is_instance_of::<PyTuple>() || shape.is_instance_of::<PyInt>();
@@ -119,17 +127,21 @@ fn view<'py>(paddle: &Paddle, receiver: &Bound<'py, PyAny>, arguments: &Argument
     Ok(StandIn { value, again: Some(Step::method(receiver.py(), "view", &arguments.positional, None)) })
 }
 
-fn view_as<'py>(paddle: &Paddle, receiver: &Bound<'py, PyAny>, arguments: &Arguments<'py>) -> PyResult<StandIn<'py>> {
+fn view_as<'py>(
+    paddle: &Paddle,
+    receiver: &Bound<'py, PyAny>,
+    arguments: &MethodArguments<'py>,
+) -> PyResult<StandIn<'py>> {
     let other = arguments.positional.get_item(0).map_err(|_| refused("view_as() with keyword arguments"))?;
     let shape: Vec<i64> = other.getattr(intern!(receiver.py(), "shape"))?.extract()?;
     if shape.contains(&-1) {
         return Err(refused("a view of a shape that only the run tells"));
     }
-    view(paddle, receiver, &Arguments { positional: PyTuple::new(receiver.py(), [shape])?, keywords: None })
+    view(paddle, receiver, &MethodArguments { positional: PyTuple::new(receiver.py(), [shape])?, keywords: None })
 }
 
 /// The arguments of these names as numbers.
-fn numbers<'py, T: FromPyObjectOwned<'py>>(arguments: &Arguments<'py>, at: usize, name: &str) -> PyResult<T> {
+fn numbers<'py, T: FromPyObjectOwned<'py>>(arguments: &MethodArguments<'py>, at: usize, name: &str) -> PyResult<T> {
     let by_name = arguments.keywords.as_ref().map(|keywords| keywords.get_item(name)).transpose()?.flatten();
     let given = arguments.positional.get_item(at).ok().or(by_name);
     let given = given.ok_or_else(|| refused(&format!("a call without {name}")))?;
@@ -161,7 +173,11 @@ fn taken<'py>(value: &Bound<'py, PyAny>, at: &[i64], axis: usize) -> PyResult<Bo
 }
 
 /// `x[..., start:start + length, ...]`
-fn narrow<'py>(paddle: &Paddle, receiver: &Bound<'py, PyAny>, arguments: &Arguments<'py>) -> PyResult<StandIn<'py>> {
+fn narrow<'py>(
+    paddle: &Paddle,
+    receiver: &Bound<'py, PyAny>,
+    arguments: &MethodArguments<'py>,
+) -> PyResult<StandIn<'py>> {
     let py = receiver.py();
     let (axis, start): (i64, i64) = (numbers(arguments, 0, "dim")?, numbers(arguments, 1, "start")?);
     let (length, sizes): (i64, _) = (numbers(arguments, 2, "length")?, sizes_of(receiver)?);
@@ -176,7 +192,11 @@ fn narrow<'py>(paddle: &Paddle, receiver: &Bound<'py, PyAny>, arguments: &Argume
 }
 
 /// Windows of so many elements along an axis, as a last dimension.
-fn unfold<'py>(paddle: &Paddle, receiver: &Bound<'py, PyAny>, arguments: &Arguments<'py>) -> PyResult<StandIn<'py>> {
+fn unfold<'py>(
+    paddle: &Paddle,
+    receiver: &Bound<'py, PyAny>,
+    arguments: &MethodArguments<'py>,
+) -> PyResult<StandIn<'py>> {
     let (axis, size): (i64, i64) = (numbers(arguments, 0, "axis")?, numbers(arguments, 1, "size")?);
     let (step, sizes): (i64, _) = (numbers(arguments, 2, "step")?, sizes_of(receiver)?);
     refuse_gradient(receiver)?;
@@ -198,7 +218,7 @@ fn unfold<'py>(paddle: &Paddle, receiver: &Bound<'py, PyAny>, arguments: &Argume
 fn as_strided<'py>(
     paddle: &Paddle,
     receiver: &Bound<'py, PyAny>,
-    arguments: &Arguments<'py>,
+    arguments: &MethodArguments<'py>,
 ) -> PyResult<StandIn<'py>> {
     let (shape, strides): (Vec<i64>, Vec<i64>) = (numbers(arguments, 0, "shape")?, numbers(arguments, 1, "stride")?);
     let offset: i64 = numbers(arguments, 2, "offset").unwrap_or(0);
@@ -224,7 +244,7 @@ fn again<'py>(
     paddle: &Paddle,
     method: &str,
     receiver: &Bound<'py, PyAny>,
-    arguments: &Arguments<'py>,
+    arguments: &MethodArguments<'py>,
     value: Bound<'py, PyAny>,
 ) -> PyResult<StandIn<'py>> {
     let keywords = arguments.keywords.as_ref();
@@ -236,7 +256,7 @@ fn again<'py>(
 }
 
 /// Where there is but one place to be, only the element type can change.
-fn to<'py>(paddle: &Paddle, receiver: &Bound<'py, PyAny>, arguments: &Arguments<'py>) -> PyResult<StandIn<'py>> {
+fn to<'py>(paddle: &Paddle, receiver: &Bound<'py, PyAny>, arguments: &MethodArguments<'py>) -> PyResult<StandIn<'py>> {
     let py = receiver.py();
     let Some(place) = paddle.only_place.as_ref().map(|place| place.bind(py)) else {
         return Err(refused("to() where there are several devices"));

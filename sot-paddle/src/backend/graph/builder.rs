@@ -16,7 +16,8 @@ use sot_core::cpython::{self, WeakRef};
 use crate::backend::calls::foundation;
 use crate::backend::calls::given_back;
 use crate::backend::calls::output_argument;
-use crate::backend::calls::stand_in::{self, Arguments, StandIn};
+use crate::backend::calls::stand_in::{self, MethodArguments, StandIn};
+use crate::backend::graph::arrays::{self, Arrays};
 use crate::backend::graph::data;
 use crate::backend::graph::gradient::Settled;
 use crate::backend::graph::infer_meta::Checked;
@@ -28,6 +29,7 @@ use crate::backend::memory::views::{Step, Views};
 use crate::backend::memory::write_back::{Write, Writes};
 use crate::backend::numbers::floats;
 use crate::backend::numbers::known_sizes::KnownSizes;
+use crate::backend::numbers::number_inputs::GivenAs;
 use crate::backend::numbers::rounded::Given;
 use crate::backend::numbers::scalar;
 use crate::backend::numbers::sizes::Numbers;
@@ -63,6 +65,7 @@ pub(crate) struct PaddleBuilder {
     twin: Option<Twin>,
     numbers: Numbers,
     known_sizes: KnownSizes,
+    arrays: Arrays,
 }
 
 impl PaddleBuilder {
@@ -86,6 +89,7 @@ impl PaddleBuilder {
             twin: None,
             numbers: Numbers::default(),
             known_sizes: KnownSizes::default(),
+            arrays: Arrays::default(),
             paddle,
         })
     }
@@ -173,6 +177,10 @@ impl PaddleBuilder {
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = callee.py();
         let given = twin.arguments(args, kwargs)?;
+        self.numbers.note_alike(&self.paddle, args.as_any(), given.positional.as_any())?;
+        if let (Some(original), Some(twin)) = (kwargs, &given.keywords) {
+            self.numbers.note_alike(&self.paddle, original.as_any(), twin.as_any())?;
+        }
         let twin_target = twin.target(py);
         let (before, twin_before) = (Twin::operations(py, target)?.len(), Twin::operations(py, &twin_target)?.len());
         // Where this fails with numbers for sizes, it may not with the numbers themselves.
@@ -197,6 +205,9 @@ impl PaddleBuilder {
     ) -> PyResult<Bound<'py, PyAny>> {
         let paddle = Arc::clone(&self.paddle);
         paddle.static_mode.within(callee.py(), target, || {
+            if let Some(result) = self.arrays.call(&self.paddle, (kind, callee), args, kwargs)? {
+                return Ok(result);
+            }
             if let Some(result) = floats::call(&self.paddle, &self.numbers, (kind, callee), args, kwargs)? {
                 return Ok(result);
             }
@@ -214,7 +225,8 @@ impl PaddleBuilder {
             }
             let result = match kind {
                 CallKind::Api if stand_in::is_function(callee)? => {
-                    let arguments = Arguments { positional: args.get_slice(1, args.len()), keywords: kwargs.cloned() };
+                    let arguments =
+                        MethodArguments { positional: args.get_slice(1, args.len()), keywords: kwargs.cloned() };
                     let name = callee.getattr(intern!(callee.py(), "__name__"))?.cast_into()?;
                     let receiver = args.get_item(0).map_err(|_| stand_in::refused("a tensor given by name"))?;
                     self.call_method(&name, &receiver, &arguments)
@@ -225,9 +237,10 @@ impl PaddleBuilder {
                     Ok(result)
                 }
                 CallKind::InPlace => in_place::call(&self.paddle, callee, args, kwargs),
-                CallKind::Layer => self.paddle.layer_body(callee)?.call(args, kwargs),
+                CallKind::Object(_) => self.paddle.layer_body(callee)?.call(args, kwargs),
                 CallKind::Method => {
-                    let arguments = Arguments { positional: args.get_slice(1, args.len()), keywords: kwargs.cloned() };
+                    let arguments =
+                        MethodArguments { positional: args.get_slice(1, args.len()), keywords: kwargs.cloned() };
                     self.call_method(callee.cast()?, &args.get_item(0)?, &arguments)
                 }
             }?;
@@ -243,7 +256,7 @@ impl PaddleBuilder {
         &mut self,
         method: &Bound<'py, PyString>,
         receiver: &Bound<'py, PyAny>,
-        arguments: &Arguments<'py>,
+        arguments: &MethodArguments<'py>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let bare = arguments.positional.is_empty() && arguments.keywords.is_none();
         if bare && method == "contiguous" && in_place::is_laid_out(&self.paddle, &self.views, &self.versions, receiver)?
@@ -301,7 +314,7 @@ impl GraphBuilder for PaddleBuilder {
         let dtype = tensor.getattr(intern!(py, "dtype"))?;
         let value = self.within(py, || {
             let value = self.paddle.data.bind(py).call1((name, PyList::new(py, shape)?, dtype))?;
-            value.setattr(intern!(py, "stop_gradient"), meta.stop_gradient)?;
+            value.setattr(intern!(py, "stop_gradient"), !meta.gradient.flows)?;
             Ok(value)
         })?;
         self.inputs += 1;
@@ -338,6 +351,21 @@ impl GraphBuilder for PaddleBuilder {
         Ok(value.unbind())
     }
 
+    fn array(&mut self, name: &str, array: &Bound<'_, PyAny>) -> PyResult<Option<Py<PyAny>>> {
+        let py = array.py();
+        let Ok(tensor) = arrays::tensor_of(array) else { return Ok(None) };
+        let name = format!("sot.input.{}.{name}", self.inputs);
+        let (shape, dtype) = (tensor.getattr(intern!(py, "shape"))?, tensor.getattr(intern!(py, "dtype"))?);
+        let value = self.within(py, || {
+            let value = self.paddle.data.bind(py).call1((name, shape, dtype))?;
+            value.setattr(intern!(py, "stop_gradient"), true)?;
+            Ok(value)
+        })?;
+        self.inputs += 1;
+        self.arrays.insert(&self.paddle, &value, array)?;
+        Ok(Some(value.unbind()))
+    }
+
     fn parameter(&mut self, tensor: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         let py = tensor.py();
         meta::of_tensor(&self.paddle, tensor)?;
@@ -351,7 +379,7 @@ impl GraphBuilder for PaddleBuilder {
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        if kind != CallKind::Layer {
+        if !matches!(kind, CallKind::Object(_)) {
             output_argument::refuse(&self.paddle, callee, args, kwargs)?;
         }
         if let Ok(method) = callee.cast::<PyString>() {
@@ -360,7 +388,7 @@ impl GraphBuilder for PaddleBuilder {
         self.note_state(callee.py())?;
         self.numbers.refuse_positions(&self.paddle, kind, args)?;
         let given = Given::of(&self.paddle, (kind, callee), args, kwargs)?;
-        if kind != CallKind::Layer {
+        if !matches!(kind, CallKind::Object(_)) {
             scalar::refuse_minus_nought(args, kwargs)?;
         }
         given_back::refuse_axes(&self.paddle, callee, args, kwargs)?;
@@ -371,10 +399,11 @@ impl GraphBuilder for PaddleBuilder {
         let args = operands.as_ref().unwrap_or(args);
         let filled = scalar::filled_with_text(kind, callee, args, kwargs)?;
         let args = filled.as_ref().unwrap_or(args);
-        let result = match data::values(&paddle, &self.numbers, (kind, callee), args, kwargs)? {
+        let is_array = self.arrays.are_in(&paddle, args, kwargs)?;
+        let known = if is_array { None } else { data::values(&paddle, &self.numbers, (kind, callee), args, kwargs)? };
+        let result = match known {
             Some(data) => {
-                let assign = || cpython::import(callee.py(), "paddle")?.call_method1("assign", (&data,));
-                let made = paddle.static_mode.within(callee.py(), &target, assign)?;
+                let made = paddle.static_mode.within(callee.py(), &target, || data::constant(&data))?;
                 self.known_sizes.note_data(&self.paddle, &data, &made)?;
                 made
             }
@@ -384,7 +413,7 @@ impl GraphBuilder for PaddleBuilder {
             self.versions.note(&self.paddle, callee, args, &result)?;
             self.own_gradients.note(&self.paddle, callee, args, &result)?;
         }
-        self.checked.check(&self.paddle, &target, given, &result)?;
+        self.checked.check(&self.paddle, &target, &given, &result)?;
         self.settled.settle(&self.paddle, &result)?;
         self.views.note(&self.paddle, (kind, callee), args, kwargs, &result, &self.numbers)?;
         Ok(result)
@@ -429,7 +458,7 @@ impl GraphBuilder for PaddleBuilder {
         weight::weight(&self.paddle, kind, callee)
     }
 
-    fn layer_method(&self, layer: &Bound<'_, PyAny>) -> PyResult<&'static str> {
+    fn object_method(&self, layer: &Bound<'_, PyAny>) -> PyResult<&'static str> {
         Ok(if self.paddle.layer_body(layer)?.is(layer) { "__call__" } else { "forward" })
     }
 
@@ -489,7 +518,9 @@ impl PaddleBuilder {
         let mut numbers = Vec::new();
         for (at, input) in inputs.iter().enumerate() {
             if self.numbers.has(&self.paddle, input.bind(py)) {
-                numbers.push(at);
+                numbers.push((at, GivenAs::Number));
+            } else if self.arrays.has(&self.paddle, input.bind(py)) {
+                numbers.push((at, GivenAs::Array));
             }
         }
         let planned = Planned {

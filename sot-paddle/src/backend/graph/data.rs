@@ -1,6 +1,7 @@
 //! Tensors made of Python data, or of arrays made in the trace. What the data are is known and guarded; the tensor is made in eager mode once,
 //! and its values become a constant of the program, of which every run gives a tensor of its own.
 
+use pyo3::basic::CompareOp;
 use pyo3::exceptions::PyNotImplementedError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -25,7 +26,7 @@ const MAKERS: &[&str] = &["as_tensor", "asarray", "tensor", "to_tensor"];
 const TYPES: &[&str] = &["bool", "float32", "float64", "int32", "int64"];
 
 /// Operator methods that make a tensor of an array beside them.
-const OPERATORS: &[&str] = &[
+pub(crate) const OPERATORS: &[&str] = &[
     "__add__",
     "__radd__",
     "__sub__",
@@ -111,7 +112,7 @@ pub(crate) fn values<'py>(
     }
     let tensor = callee.call(args, kwargs)?;
     let meta = meta::of_tensor(paddle, &tensor)?;
-    if !meta.stop_gradient {
+    if meta.gradient.flows {
         return Err(refused("makes a tensor that collects a gradient"));
     }
     let elements: i64 = meta.shape.iter().map(|size| size.unwrap_or(i64::MAX)).product();
@@ -119,6 +120,25 @@ pub(crate) fn values<'py>(
         return Err(refused("makes what is no constant of a program; make the tensor outside the hot function"));
     }
     tensor.call_method0(intern!(tensor.py(), "numpy")).map(Some)
+}
+
+/// A constant of the program with the numbers of an array; in static mode. Paddle keeps integers as `double`, so those beyond 2**53 are
+/// the sum of two.
+pub(crate) fn constant<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    const CUT: u32 = 10;
+    let assign = cpython::import(array.py(), "paddle")?.getattr(intern!(array.py(), "assign"))?;
+    if !array.getattr(intern!(array.py(), "dtype"))?.str()?.to_str()?.eq("int64") {
+        return assign.call1((array,));
+    }
+    let high = array.rshift(CUT)?.lshift(CUT)?;
+    let low = array.sub(&high)?;
+    let numpy = cpython::import(array.py(), "numpy")?;
+    let halved = numpy.call_method1("abs", (array.rshift(CUT)?,))?;
+    if !numpy.call_method1("any", (halved.rich_compare(1_i64 << (53 - CUT), CompareOp::Ge)?,))?.is_truthy()? {
+        return assign.call1((array,));
+    }
+    let as_array = |part: Bound<'py, PyAny>| numpy.call_method1("asarray", (part,));
+    assign.call1((as_array(high)?,))?.add(assign.call1((as_array(low)?,))?)
 }
 
 /// An array that has the numbers of one made in the trace: nobody can write what it lies in, by which it is told from all others.
@@ -229,7 +249,7 @@ fn is_maker(callee: &Bound<'_, PyAny>) -> PyResult<bool> {
 }
 
 /// Whether it is the function of `paddle.tensor.creation` of that name.
-fn is_named(callee: &Bound<'_, PyAny>, name: &str) -> PyResult<bool> {
+pub(crate) fn is_named(callee: &Bound<'_, PyAny>, name: &str) -> PyResult<bool> {
     let is = |attribute: &str, expected: &str| -> PyResult<bool> {
         let text = callee.getattr_opt(attribute)?.and_then(|text| text.extract::<String>().ok());
         Ok(text.is_some_and(|text| text == expected))

@@ -20,7 +20,7 @@ pub(crate) fn export(py: Python<'_>, folder: &Path, graph: &Exported<'_>) -> PyR
 }
 
 fn described(symbols: &[(String, TensorMeta)]) -> Vec<Described<'_>> {
-    symbols.iter().map(|(name, meta)| (&**name, &*meta.shape, &*meta.dtype, meta.stop_gradient)).collect()
+    symbols.iter().map(|(name, meta)| (&**name, &*meta.shape, &*meta.dtype, !meta.gradient.flows)).collect()
 }
 
 fn statement<'a>(
@@ -30,7 +30,7 @@ fn statement<'a>(
         StatementKind::Api => "api",
         StatementKind::Method => "method",
         StatementKind::InPlace => "inplace",
-        StatementKind::Layer | StatementKind::Sir => "whole",
+        StatementKind::Object(_) | StatementKind::Sir => "whole",
     };
     (kind, &statement.callee, &statement.args, &statement.kwargs, target)
 }

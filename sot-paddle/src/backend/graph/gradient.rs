@@ -65,7 +65,7 @@ impl Settled {
         if !bundles && !paddle.has_vjp.bind(py).call1((&operation,))?.is_truthy()? {
             return Ok(false);
         }
-        let operands = Operands::of(&operation, name.extract()?, sources.len())?;
+        let operands = OperandNames::of(&operation, name.extract()?, sources.len())?;
         let mut flows = false;
         for (at, source) in sources.iter().enumerate() {
             flows |= !self.stops(paddle, source)? && operands.take_gradient(at);
@@ -75,19 +75,19 @@ impl Settled {
 }
 
 /// The names of an operation's operands; none where they are not told apart.
-pub(crate) struct Operands<'a> {
+pub(crate) struct OperandNames<'a> {
     operation: &'a str,
     names: Vec<String>,
 }
 
-impl<'a> Operands<'a> {
+impl<'a> OperandNames<'a> {
     pub(crate) fn of(operation: &Bound<'_, PyAny>, name: &'a str, count: usize) -> PyResult<Self> {
         if count < 2 || name.starts_with("builtin.") {
-            return Ok(Operands { operation: name, names: Vec::new() });
+            return Ok(OperandNames { operation: name, names: Vec::new() });
         }
         let names: Vec<String> =
             operation.call_method0(intern!(operation.py(), "get_input_names"))?.extract().unwrap_or_default();
-        Ok(Operands { operation: name, names: if names.len() == count { names } else { Vec::new() } })
+        Ok(OperandNames { operation: name, names: if names.len() == count { names } else { Vec::new() } })
     }
 
     /// Whether gradients flow to an operand.

@@ -8,14 +8,18 @@ use pyo3::intern;
 use pyo3::prelude::*;
 
 use crate::backend::graph::builder::identity;
+use crate::backend::graph::kernels;
+use crate::backend::graph::overwritten;
+use crate::backend::numbers::exact::Mender;
 use crate::backend::numbers::rounded::Given;
+use crate::backend::numbers::whether;
 use crate::backend::paddle::meta::{self, dtype_name};
 use crate::backend::paddle::static_mode::Target;
 use crate::backend::paddle::Paddle;
 
 /// What the element type of an operation's first result has to be.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum DtypeRule {
     Bool,
     Int64,
     /// Floating or complex: numbers of other types become `float32`.
@@ -30,26 +34,26 @@ enum Kind {
 
 /// Found by comparing what eager mode gives with what static mode says, for all functions and several element types
 /// (`tests/api_table`).
-const KINDS: [(&str, Kind); 19] = [
-    ("pd_op.all", Kind::Bool),
-    ("pd_op.any", Kind::Bool),
-    ("pd_op.equal_all", Kind::Bool),
-    ("pd_op.exp", Kind::Floating),
-    ("pd_op.expm1", Kind::Floating),
-    ("pd_op.log", Kind::Floating),
-    ("pd_op.log10", Kind::Floating),
-    ("pd_op.log1p", Kind::Floating),
-    ("pd_op.log2", Kind::Floating),
-    ("pd_op.lstsq", Kind::OtherShape),
-    ("pd_op.matmul", Kind::OneForAll),
-    ("pd_op.matrix_rank", Kind::Int64),
-    ("pd_op.matrix_rank_tol", Kind::Int64),
-    ("pd_op.matrix_rank_atol_rtol", Kind::Int64),
-    ("pd_op.overlap_add", Kind::Operand),
-    ("pd_op.reduce_as", Kind::Operand),
-    ("pd_op.slogdet", Kind::OtherShape),
-    ("pd_op.slogdet_v2", Kind::OtherShape),
-    ("pd_op.unique", Kind::Operand),
+const KINDS: [(&str, DtypeRule); 19] = [
+    ("pd_op.all", DtypeRule::Bool),
+    ("pd_op.any", DtypeRule::Bool),
+    ("pd_op.equal_all", DtypeRule::Bool),
+    ("pd_op.exp", DtypeRule::Floating),
+    ("pd_op.expm1", DtypeRule::Floating),
+    ("pd_op.log", DtypeRule::Floating),
+    ("pd_op.log10", DtypeRule::Floating),
+    ("pd_op.log1p", DtypeRule::Floating),
+    ("pd_op.log2", DtypeRule::Floating),
+    ("pd_op.lstsq", DtypeRule::OtherShape),
+    ("pd_op.matmul", DtypeRule::OneForAll),
+    ("pd_op.matrix_rank", DtypeRule::Int64),
+    ("pd_op.matrix_rank_tol", DtypeRule::Int64),
+    ("pd_op.matrix_rank_atol_rtol", DtypeRule::Int64),
+    ("pd_op.overlap_add", DtypeRule::Operand),
+    ("pd_op.reduce_as", DtypeRule::Operand),
+    ("pd_op.slogdet", DtypeRule::OtherShape),
+    ("pd_op.slogdet_v2", DtypeRule::OtherShape),
+    ("pd_op.unique", DtypeRule::Operand),
 ];
 
 /// The operations looked at already, by their results.
@@ -63,12 +67,13 @@ impl Checked {
         &mut self,
         paddle: &Paddle,
         target: &Target,
-        given: Given,
+        given: &Given,
         result: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
         let mut new = HashSet::new();
+        let mender = Mender { paddle, target, py: result.py() };
         let values = meta::values_in(paddle, result)?;
-        let checked = values.iter().try_for_each(|value| self.check_value(paddle, given, value, &mut new));
+        let checked = values.iter().try_for_each(|value| self.check_value(&mender, given, value, &mut new));
         if checked.is_err() {
             remove(paddle, target, result.py(), &new)?;
         } else {
@@ -80,15 +85,15 @@ impl Checked {
     /// Looks at all operations behind a value; the first that is described wrongly is the error.
     fn check_value(
         &self,
-        paddle: &Paddle,
-        given: Given,
+        mender: &Mender<'_, '_>,
+        given: &Given,
         value: &Bound<'_, PyAny>,
         new: &mut HashSet<u64>,
     ) -> PyResult<()> {
         let py = value.py();
         let (mut pending, mut wrong) = (vec![value.clone()], Ok(()));
         while let Some(value) = pending.pop() {
-            let id = identity(paddle, &value)?;
+            let id = identity(mender.paddle, &value)?;
             if self.0.contains(&id) || !new.insert(id) {
                 continue;
             }
@@ -108,7 +113,10 @@ impl Checked {
                     wrong = Err(PyNotImplementedError::new_err(text));
                 }
             }
-            wrong = wrong.and_then(|()| given.check(&operation, name));
+            wrong = wrong.and_then(|()| kernels::refuse_missing(mender.paddle, name, &sources));
+            wrong = wrong.and_then(|()| given.check(mender, &operation, name));
+            wrong = wrong.and_then(|()| whether::keep_sign(mender, &operation, name, &sources));
+            wrong = wrong.and_then(|()| overwritten::protect(mender, &operation, name, &sources));
             pending.extend(sources);
         }
         wrong
@@ -136,18 +144,18 @@ fn remove(paddle: &Paddle, target: &Target, py: Python<'_>, results: &HashSet<u6
 /// What stands for inputs and parameters.
 const KEPT: [&str; 2] = ["pd_op.data", "builtin.parameter"];
 
-impl Kind {
+impl DtypeRule {
     fn is_that_of(self, result: &Bound<'_, PyAny>, sources: &[Bound<'_, PyAny>]) -> PyResult<bool> {
         let ty = dtype(result)?;
         Ok(match self {
-            Kind::Bool => ty == "bool",
-            Kind::Int64 => ty == "int64",
-            Kind::Floating => ty.contains("float") || ty.contains("complex"),
-            Kind::Operand => sources.first().map(dtype).transpose()?.is_none_or(|operand| operand == ty),
-            Kind::OneForAll => {
+            DtypeRule::Bool => ty == "bool",
+            DtypeRule::Int64 => ty == "int64",
+            DtypeRule::Floating => ty.contains("float") || ty.contains("complex"),
+            DtypeRule::Operand => sources.first().map(dtype).transpose()?.is_none_or(|operand| operand == ty),
+            DtypeRule::OneForAll => {
                 sources.iter().try_fold(true, |same, source| PyResult::Ok(same && dtype(source)? == ty))?
             }
-            Kind::OtherShape => false,
+            DtypeRule::OtherShape => false,
         })
     }
 }

@@ -1,13 +1,16 @@
 //! Graphs that are being built, up to the program that is not compiled yet.
 
+pub(crate) mod arrays;
 pub(crate) mod builder;
 mod cuts;
 pub(crate) mod data;
 pub(crate) mod export;
 pub(crate) mod gradient;
 pub(crate) mod infer_meta;
+pub(crate) mod kernels;
 pub(crate) mod likeness;
 pub(crate) mod outputs;
+pub(crate) mod overwritten;
 pub(crate) mod pieces;
 pub(crate) mod planned;
 pub(crate) mod weight;

@@ -12,7 +12,7 @@ use crate::backend::graph::likeness::Likeness;
 use crate::backend::graph::outputs::{Origin, Output};
 use crate::backend::graph::pieces::{pieces, Pieces};
 use crate::backend::memory::write_back::Writes;
-use crate::backend::numbers::number_inputs::NumberInputs;
+use crate::backend::numbers::number_inputs::{GivenAs, NumberInputs};
 use crate::backend::paddle::release::Runner;
 use crate::backend::paddle::Paddle;
 use crate::backend::run::chain::{Chain, Link};
@@ -25,8 +25,8 @@ use crate::backend::run::{self, Graph, Statements};
 /// A program that is complete and not yet compiled. Parameters are held weakly.
 pub(crate) struct Planned {
     pub(crate) paddle: Arc<Paddle>,
-    /// Which inputs are numbers.
-    pub(crate) numbers: Vec<usize>,
+    /// Which inputs are numbers or arrays.
+    pub(crate) numbers: Vec<(usize, GivenAs)>,
     pub(crate) program: Py<PyAny>,
     pub(crate) inputs: Py<PyList>,
     pub(crate) parameters: Vec<WeakRef>,
@@ -40,7 +40,7 @@ pub(crate) struct Planned {
     /// What only some results come from.
     pub(crate) partial: Vec<second_passes::Partial>,
     /// What the program makes views of.
-    pub(crate) viewed: Vec<second_passes::Given>,
+    pub(crate) viewed: Vec<second_passes::ProgramInput>,
     pub(crate) writes: Option<Writes>,
     pub(crate) statements: Option<Statements>,
 }

@@ -16,7 +16,7 @@ const IN_C: usize = 1;
 
 pub(crate) fn weight(paddle: &Paddle, kind: CallKind, callee: &Bound<'_, PyAny>) -> PyResult<usize> {
     let function = match (kind, callee.cast::<PyString>()) {
-        (CallKind::Layer, _) => return Ok(LAYER),
+        (CallKind::Object(_), _) => return Ok(LAYER),
         (CallKind::Method | CallKind::InPlace, Ok(name)) => paddle.tensor_type.bind(callee.py()).getattr_opt(name)?,
         _ => Some(callee.clone()),
     };

@@ -301,7 +301,12 @@ fn increment<'py>(
     let value = match args.get_item(1).ok().or(by_name) {
         None => PyFloat::new(args.py(), 1.0).into_any(),
         Some(value) if paddle.is_value(&value) => return refuse("it is given a tensor"),
-        Some(value) => value,
+        // It is a `float32` there, whatever the tensor is.
+        #[expect(clippy::cast_possible_truncation, reason = "what eager mode makes of the number is wanted")]
+        Some(value) => match value.cast::<PyFloat>() {
+            Ok(number) => PyFloat::new(args.py(), f64::from(number.value() as f32)).into_any(),
+            Err(_) => value,
+        },
     };
     let shape = tensor.getattr("shape")?;
     if shape.try_iter()?.any(|size| !size.is_ok_and(|size| size.eq(1).unwrap_or(false))) {

@@ -83,7 +83,7 @@ impl Views {
     ) -> PyResult<()> {
         let Ok(source) = args.get_item(0) else { return Ok(()) };
         let rest = args.get_slice(1, args.len());
-        if matches!(kind, CallKind::Layer | CallKind::InPlace) || !paddle.is_value(&source) {
+        if matches!(kind, CallKind::Object(_) | CallKind::InPlace) || !paddle.is_value(&source) {
             return Ok(());
         }
         let mut found = Vec::new();

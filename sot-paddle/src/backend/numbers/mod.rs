@@ -1,5 +1,6 @@
 //! Numbers of Python beside tensors: known ones, and those left open, as values of the graph.
 
+pub(crate) mod exact;
 pub(crate) mod floats;
 pub(crate) mod known_sizes;
 pub(crate) mod number_inputs;

@@ -1,4 +1,4 @@
-//! Inputs of a graph that are numbers in Python and tensors without dimensions in the program.
+//! Inputs of a graph that are numbers or arrays in Python and tensors in the program.
 
 use pyo3::prelude::*;
 use pyo3::types::PyList;
@@ -7,23 +7,38 @@ use sot_core::cpython;
 use crate::backend::paddle::state;
 use crate::backend::paddle::Paddle;
 
+/// What an input is in Python.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum GivenAs {
+    /// A number: a tensor without dimensions in the program.
+    Number,
+    /// An array: the tensor that eager mode makes of it.
+    Array,
+}
+
 /// Makes the tensors.
 pub(crate) struct NumberInputs {
     /// What `paddle.full` comes to, which takes three times as long.
     full: Py<PyAny>,
+    to_tensor: Py<PyAny>,
     shape: Py<PyList>,
     place: Py<PyAny>,
-    /// Which inputs are numbers, and of what type the tensors are.
-    each: Vec<(usize, Py<PyAny>)>,
+    /// Which inputs are numbers, and of what type the tensors are; `None` for an array.
+    each: Vec<(usize, Option<Py<PyAny>>)>,
 }
 
 impl NumberInputs {
     /// Those of the program's inputs at these positions.
-    pub(crate) fn new(paddle: &Paddle, inputs: &Bound<'_, PyList>, at: &[usize]) -> PyResult<Self> {
+    pub(crate) fn new(paddle: &Paddle, inputs: &Bound<'_, PyList>, at: &[(usize, GivenAs)]) -> PyResult<Self> {
         let py = inputs.py();
-        let dtype = |&at: &usize| Ok((at, inputs.get_item(at)?.getattr("dtype")?.unbind()));
+        let dtype = |&(at, given): &(usize, GivenAs)| {
+            let dtype = || PyResult::Ok(inputs.get_item(at)?.getattr("dtype")?.unbind());
+            PyResult::Ok((at, (given == GivenAs::Number).then(dtype).transpose()?))
+        };
+        let module = cpython::import(py, "paddle")?;
         Ok(NumberInputs {
-            full: cpython::import(py, "paddle")?.getattr("_C_ops")?.getattr("full")?.unbind(),
+            full: module.getattr("_C_ops")?.getattr("full")?.unbind(),
+            to_tensor: module.getattr("to_tensor")?.unbind(),
             shape: PyList::empty(py).unbind(),
             place: state::expected_place(py, paddle)?.unbind(),
             each: at.iter().map(dtype).collect::<PyResult<_>>()?,
@@ -34,12 +49,17 @@ impl NumberInputs {
         self.each.is_empty()
     }
 
-    /// Puts tensors into the place of the numbers.
+    /// Puts tensors into the place of the numbers and arrays.
     pub(crate) fn make(&self, inputs: &mut [Bound<'_, PyAny>]) -> PyResult<()> {
         for (at, dtype) in &self.each {
             let py = inputs[*at].py();
-            let given = [self.shape.bind(py).as_any(), &inputs[*at], dtype.bind(py), self.place.bind(py)];
-            let tensor = cpython::call_with_vector(self.full.bind(py), &given)?;
+            let tensor = match dtype {
+                Some(dtype) => {
+                    let given = [self.shape.bind(py).as_any(), &inputs[*at], dtype.bind(py), self.place.bind(py)];
+                    cpython::call_with_vector(self.full.bind(py), &given)?
+                }
+                None => cpython::call_with_vector(self.to_tensor.bind(py), &[&inputs[*at]])?,
+            };
             inputs[*at] = tensor;
         }
         Ok(())

@@ -1,6 +1,7 @@
 //! Numbers that reach an operation rounded to `float32`. Static mode makes a `float32` constant of a number for which eager mode
 //! hands over a `double`; beside tensors of other types than the short floating ones the two differ. What the program has got
-//! is looked at when a statement has been built, so that no list of functions is needed.
+//! is looked at when a statement has been built, so that no list of functions is needed. Where the number can be put back
+//! (`exact.rs`) it is; the rest is refused.
 
 use std::rc::Rc;
 
@@ -13,6 +14,7 @@ use sot_core::cpython;
 use sot_variables::numpy;
 
 use crate::backend::memory::in_place::INCREMENT;
+use crate::backend::numbers::exact::{self, Exact, Mender};
 use crate::backend::numbers::scalar;
 use crate::backend::numbers::twin::parts;
 use crate::backend::paddle::meta::{self, dtype_name};
@@ -51,9 +53,11 @@ const ARITHMETIC: &[&str] = &["add_", "div_", "divide_", "mul_", "multiply_", "s
 const LARGEST: u64 = 1 << 53;
 
 /// What a call was given that a `float32` has not.
-#[derive(Clone, Copy, Default)]
+#[derive(Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is another question about the numbers of a call")]
 pub(crate) struct Given {
+    numbers: Vec<Exact>,
+    is_operator: bool,
     rounds: bool,
     /// Whether a number is beyond what a `float32` can be.
     is_large: bool,
@@ -71,14 +75,15 @@ impl Given {
         kwargs: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let mut given = Given::default();
-        // Makes an array of a number of numpy's, whatever its type.
-        let is_array = scalar::name(callee)?.as_deref() == Some("to_tensor");
-        for argument in args.iter().chain(kwargs.into_iter().flat_map(PyDictMethods::values)) {
-            if !(is_array && numpy::is_value_type(&argument.get_type())) {
-                given.note(&argument)?;
-            }
+        // What is made of known numbers is made in eager mode.
+        if scalar::name(callee)?.as_deref() == Some("to_tensor") && meta::values_in(paddle, args)?.is_empty() {
+            return Ok(given);
         }
-        if (given.is_large || given.is_complex) && scalar::operator_name(kind, callee)?.is_none() {
+        for argument in args.iter().chain(kwargs.into_iter().flat_map(PyDictMethods::values)) {
+            given.note(&argument)?;
+        }
+        given.is_operator = scalar::operator_name(kind, callee)?.is_some();
+        if (given.is_large || given.is_complex) && !given.is_operator {
             return Err(refused("a complex number, or one beyond float32, is for eager mode to take or refuse"));
         }
         if given.is_no_number && checks_numbers(callee)? && !fills_floating(paddle, callee, args, kwargs)? {
@@ -90,7 +95,7 @@ impl Given {
 
     /// Refuses numbers of kinds that a few functions refuse in eager mode only, or take for something else there.
     fn refuse_by_name(
-        self,
+        &self,
         paddle: &Paddle,
         kind: CallKind,
         name: &str,
@@ -124,7 +129,15 @@ impl Given {
                 let floats = [given(2, "rtol")?, given(3, "atol")?];
                 floats.iter().flatten().any(|given| !given.is_instance_of::<PyFloat>())
             }
+            // The bound that is left out is beyond all integers there.
+            "clamp_" | "clip_" => {
+                let has_all = given(1, "min")?.is_some_and(|bound| !bound.is_none())
+                    && given(2, "max")?.is_some_and(|bound| !bound.is_none());
+                !has_all && dtype(0)?.is_some_and(|dtype| dtype.contains("int"))
+            }
             "elu_" => given(1, "alpha")?.is_some_and(|alpha| !alpha.extract::<f64>().is_ok_and(|alpha| alpha >= 0.0)),
+            "fill_" => given(1, "value")?
+                .is_some_and(|given| numpy::is_value_type(&given.get_type()) && !given.is_instance_of::<PyFloat>()),
             "floor_divide" => given(1, "y")?.is_some_and(|given| is_number(&given)),
             _ => in_place && OF_TENSORS.contains(&name) && given(1, "y")?.is_some_and(|given| is_number(&given)),
         };
@@ -136,6 +149,7 @@ impl Given {
 
     fn note(&mut self, argument: &Bound<'_, PyAny>) -> PyResult<()> {
         if let Ok(number) = argument.cast::<PyFloat>() {
+            self.numbers.push(Exact::Float(number.value()));
             self.rounds |= rounds(number.value());
             self.is_large |= number.value().is_finite() && number.value().abs() > f64::from(f32::MAX);
             self.is_no_number |= !number.value().is_finite();
@@ -160,57 +174,104 @@ impl Given {
     fn note_integer(&mut self, number: &Bound<'_, PyAny>) -> PyResult<()> {
         let number = number.extract::<i64>().ok().filter(|number| number.unsigned_abs() <= LARGEST);
         let Some(number) = number else { return Err(refused("a program has no integers beyond 2**53")) };
+        self.numbers.push(Exact::Integer(number));
         self.rounds |= !is_short(number);
         Ok(())
     }
 
-    /// Refuses an operation that computes with a number that has been rounded.
-    pub(crate) fn check(self, operation: &Bound<'_, PyAny>, name: &str) -> PyResult<()> {
-        let py = operation.py();
+    /// Puts numbers that have been rounded back into an operation that is new in the program. Refuses it where they are not known, or are
+    /// no operands.
+    pub(crate) fn check(&self, mender: &Mender<'_, '_>, operation: &Bound<'_, PyAny>, name: &str) -> PyResult<()> {
         match name {
-            "pd_op.full" => {
-                let attributes = operation.call_method0(intern!(py, "attrs"))?;
-                let shape: Vec<i64> = attributes.get_item("shape")?.extract()?;
-                if !matches!(shape[..], [] | [1]) || &*dtype_name(&attributes.get_item("dtype")?)? != "float32" {
-                    return Ok(());
-                }
-                let value: f64 = attributes.get_item("value")?.extract()?;
-                let result = operation.call_method1(intern!(py, "result"), (0,))?;
-                for user in result.call_method0(intern!(py, "all_used_ops"))?.try_iter()? {
-                    let user = user?;
-                    let name = user.call_method0(intern!(py, "name"))?;
-                    if name.extract::<&str>()? != "pd_op.cast" && is_wide(&user)? {
-                        self.check_number(value, name.extract()?)?;
-                    }
-                }
-                Ok(())
-            }
-            // A constant of Paddle's own functions that is cast is one of that type in eager mode, too.
-            "pd_op.cast" if self.rounds && is_wide(operation)? => {
-                let source = operation.call_method1(intern!(py, "operand_source"), (0,))?;
-                let of = source.call_method0(intern!(py, "get_defining_op"))?.call_method0(intern!(py, "name"))?;
-                if !matches!(of.extract::<&str>()?, "pd_op.full" | "pd_op.assign_value_") {
-                    return Ok(());
-                }
-                Err(refused("a program would round a number to float32"))
-            }
+            "pd_op.full" => self.check_constant(mender, operation),
+            "pd_op.cast" if is_wide(operation)? => self.check_cast(mender, operation),
             "pd_op.scale" if is_wide(operation)? => {
-                let bias = operation.call_method0(intern!(py, "attrs"))?.get_item("bias")?;
+                let bias = operation.call_method0(intern!(operation.py(), "attrs"))?.get_item("bias")?;
                 self.check_number(bias.extract()?, name)
             }
             _ => Ok(()),
         }
     }
 
-    /// `number` has gone through `float32`.
-    #[expect(clippy::float_cmp, reason = "one and minus one are what they are in each type")]
-    fn check_number(self, number: f64, name: &str) -> PyResult<()> {
-        if self.rounds && number != 0.0 && number.abs() != 1.0 || uses_all_bits(number) {
-            let text = format!("a program would round a number on its way to {name} to float32");
-            return Err(refused(&text));
+    /// A constant, which may be a number that other operations take.
+    fn check_constant(&self, mender: &Mender<'_, '_>, operation: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = operation.py();
+        let attributes = operation.call_method0(intern!(py, "attrs"))?;
+        let shape: Vec<i64> = attributes.get_item("shape")?.extract()?;
+        let dtype = dtype_name(&attributes.get_item("dtype")?)?;
+        let Ok(value) = attributes.get_item("value")?.extract::<f64>() else { return Ok(()) };
+        if !matches!(shape[..], [] | [1]) || &*dtype != "float32" {
+            // Operators make the constant of a `double` in eager mode, too.
+            return if self.is_operator { Ok(()) } else { refuse_overflow(value, &dtype) };
+        }
+        // What C++ code has made of a number, and no function of Paddle's.
+        let is_number = shape == [1] && attributes.get_item("place")?.repr()?.to_str()? == "Place(cpu)";
+        let result = operation.call_method1(intern!(py, "result"), (0,))?;
+        for user in result.call_method0(intern!(py, "all_used_ops"))?.try_iter()? {
+            let user = user?;
+            let name: String = user.call_method0(intern!(py, "name"))?.extract()?;
+            if name == "pd_op.cast" || !is_wide(&user)? {
+                continue;
+            }
+            if !is_number {
+                self.check_number(value, &name)?;
+                continue;
+            }
+            let number = exact::of(value, &self.numbers, &name).ok_or_else(|| exact::refused(&name))?;
+            if number != Exact::Float(value) {
+                mender.replace_number(operation, &user, number)?;
+            }
         }
         Ok(())
     }
+
+    /// A constant of Paddle's own functions that is cast is one of that type in eager mode, too.
+    fn check_cast(&self, mender: &Mender<'_, '_>, operation: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = operation.py();
+        let source = operation.call_method1(intern!(py, "operand_source"), (0,))?;
+        let constant = source.call_method0(intern!(py, "get_defining_op"))?;
+        if let Some(values) = exact::numbers_of(&constant)? {
+            let number = |value: &f64| match exact::of(*value, &self.numbers, "pd_op.cast") {
+                Some(Exact::Float(number)) => Ok(number),
+                Some(Exact::Integer(_)) | None => Err(exact::refused("pd_op.cast")),
+            };
+            let numbers = values.iter().map(number).collect::<PyResult<Vec<_>>>()?;
+            if numbers.iter().zip(&values).any(|(number, value)| number.to_bits() != value.to_bits()) {
+                mender.replace_tensor(&constant, operation, &numbers)?;
+            }
+            return Ok(());
+        }
+        let is_constant =
+            !constant.is_none() && constant.call_method0(intern!(py, "name"))?.extract::<&str>()? == "pd_op.full";
+        if self.rounds && is_constant {
+            return Err(exact::refused("pd_op.cast"));
+        }
+        Ok(())
+    }
+
+    /// `number` has gone through `float32`.
+    #[expect(clippy::float_cmp, reason = "one and minus one are what they are in each type")]
+    fn check_number(&self, number: f64, name: &str) -> PyResult<()> {
+        if self.rounds && number != 0.0 && number.abs() != 1.0 || uses_all_bits(number) {
+            return Err(exact::refused(name));
+        }
+        Ok(())
+    }
+}
+
+/// Refuses a constant of an integer type that has no such number: eager mode and a program cut off different bits.
+fn refuse_overflow(number: f64, dtype: &str) -> PyResult<()> {
+    let (least, greatest) = match dtype {
+        "uint8" => (0.0, 255.0),
+        "int8" => (-128.0, 127.0),
+        "int16" => (-32768.0, 32767.0),
+        "int32" => (f64::from(i32::MIN), f64::from(i32::MAX)),
+        _ => return Ok(()),
+    };
+    if number.is_finite() && (number.trunc() < least || number.trunc() > greatest) {
+        return Err(refused(&format!("a program has no constant {number} of {dtype}")));
+    }
+    Ok(())
 }
 
 /// Whether a function may refuse a number that is not finite.
@@ -265,7 +326,7 @@ pub(crate) fn rounds(number: f64) -> bool {
 
 /// Whether a `float32` looks like one that another number has been rounded to. The largest one stands for no bound.
 #[expect(clippy::cast_possible_truncation, clippy::float_cmp, reason = "the number is a float32 already")]
-fn uses_all_bits(number: f64) -> bool {
+pub(crate) fn uses_all_bits(number: f64) -> bool {
     let short = number as f32;
     short.is_finite() && short.abs() != f32::MAX && short.to_bits() & 0x3f != 0
 }

@@ -182,8 +182,10 @@ impl<'py> Operands<'py> {
                 return Ok(None); // Just what static mode does.
             }
             let reciprocal = (1.0 / number).into_pyobject(self.value.py())?.into_any();
-            let (value, dtype) = self.as_floating()?;
-            return value.mul(constant(&reciprocal, dtype)?).map(Some);
+            let value = self.as_floating()?.0;
+            // Which adds nought, too, as eager mode does.
+            let scaled = (value, constant(&reciprocal, "float64")?);
+            return cpython::import(self.value.py(), "paddle")?.call_method1("scale", scaled).map(Some);
         }
         if matches!(&*self.dtype, "float16" | "bfloat16") {
             return self.divide_half().map(Some);
@@ -272,7 +274,7 @@ pub(crate) fn constant<'py>(number: &Bound<'py, PyAny>, dtype: &str) -> PyResult
 /// `add` for `operator.add` and the method `__add__`, `radd` for `__radd__`.
 pub(crate) fn operator_name(kind: CallKind, callee: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     match kind {
-        CallKind::Layer | CallKind::InPlace => Ok(None),
+        CallKind::Object(_) | CallKind::InPlace => Ok(None),
         CallKind::Method => {
             let name = callee.cast::<PyString>()?.to_string();
             Ok(name.strip_prefix("__").and_then(|name| name.strip_suffix("__")).map(str::to_owned))

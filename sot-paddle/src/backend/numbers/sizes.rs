@@ -47,7 +47,7 @@ pub(crate) fn are_taken(kind: CallKind, callee: &Bound<'_, PyAny>) -> PyResult<b
         CallKind::Method => TAKING.contains(&&*name) || OPERATORS.contains(&&*name),
         CallKind::Api => TAKING.contains(&&*name),
         CallKind::InPlace => &*name == "__setitem__",
-        CallKind::Layer => false,
+        CallKind::Object(_) => false,
     })
 }
 
@@ -85,6 +85,20 @@ impl Numbers {
             self.0.insert(identity(paddle, result)?);
         }
         Ok(())
+    }
+
+    /// Notes what stands for numbers in a copy of arguments of a statement.
+    pub(crate) fn note_alike(
+        &mut self,
+        paddle: &Paddle,
+        original: &Bound<'_, PyAny>,
+        copy: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        if paddle.is_value(original) {
+            return if self.has(paddle, original) { self.insert(paddle, copy) } else { Ok(()) };
+        }
+        let pairs = parts(original)?.into_iter().zip(parts(copy)?);
+        pairs.into_iter().try_for_each(|(original, copy)| self.note_alike(paddle, &original, &copy))
     }
 
     /// Whether any of them is in the arguments of a statement.

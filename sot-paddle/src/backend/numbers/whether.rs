@@ -10,6 +10,8 @@ use pyo3::types::{PyDict, PyFloat, PyInt, PyTuple};
 use sot_core::backend::{CallKind, TensorMeta};
 use sot_core::cpython;
 
+use crate::backend::graph::builder::identity;
+use crate::backend::numbers::exact::Mender;
 use crate::backend::numbers::scalar;
 use crate::backend::paddle::meta;
 use crate::backend::paddle::Paddle;
@@ -52,6 +54,44 @@ pub(crate) fn call<'py>(
         });
     }
     module.call_method1(intern!(callee.py(), "where"), PyTuple::new(callee.py(), broadcast)?).map(Some)
+}
+
+/// Looks at a new operation: where a function of Paddle's own has called `where` with tensors of several shapes, what is chosen from is
+/// broadcast without adding nought.
+pub(crate) fn keep_sign<'py>(
+    mender: &Mender<'_, 'py>,
+    operation: &Bound<'py, PyAny>,
+    name: &str,
+    sources: &[Bound<'py, PyAny>],
+) -> PyResult<()> {
+    let (true, [_, x, y]) = (name == "pd_op.where", sources) else { return Ok(()) };
+    let (Some((x_sum, x)), Some((y_sum, y))) = (sum_with_noughts(x)?, sum_with_noughts(y)?) else { return Ok(()) };
+    let (Some(noughts), Some(other)) = (x.get(1), y.get(1)) else { return Ok(()) };
+    if identity(mender.paddle, noughts)? != identity(mender.paddle, other)? {
+        return Ok(());
+    }
+    for (sum, operands) in [(&x_sum, &x), (&y_sum, &y)] {
+        let wanted: Vec<i64> = sources[1].getattr(intern!(sum.py(), "shape"))?.extract()?;
+        if wanted.iter().all(|size| *size >= 0) {
+            mender.replace_with(sum, operation, || {
+                let paddle = cpython::import(sum.py(), "paddle")?;
+                paddle.call_method1(intern!(sum.py(), "broadcast_to"), (&operands[0], wanted))
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// The operation that has added a value, and its operands; `None` where the value is another operation's.
+#[allow(clippy::type_complexity, reason = "an operation and its operands")]
+fn sum_with_noughts<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<(Bound<'py, PyAny>, Vec<Bound<'py, PyAny>>)>> {
+    let py = value.py();
+    let operation = value.call_method0(intern!(py, "get_defining_op"))?;
+    if operation.is_none() || operation.call_method0(intern!(py, "name"))?.extract::<&str>()? != "pd_op.add" {
+        return Ok(None);
+    }
+    let operands = operation.call_method0(intern!(py, "operands_source"))?.extract()?;
+    Ok(Some((operation, operands)))
 }
 
 /// The condition and what is chosen from.

@@ -7,7 +7,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple, PyType};
-use sot_core::backend::{ObjectTest, TensorMeta};
+use sot_core::backend::{GradientFlow, ObjectTest, TensorMeta};
 use sot_core::cpython::{self, Getter, Place, Recorder};
 
 use crate::backend::paddle::Paddle;
@@ -87,11 +87,16 @@ pub(crate) fn of_value(paddle: &Paddle, object: &Bound<'_, PyAny>) -> PyResult<O
     }
 }
 
+/// Whether gradients flow, as Paddle spells it.
+fn gradient(flows: bool) -> GradientFlow {
+    GradientFlow { flows, attribute: Some(("stop_gradient", false)) }
+}
+
 fn meta(shape: Vec<i64>, dtype: &Bound<'_, PyAny>, stop_gradient: &Bound<'_, PyAny>) -> PyResult<TensorMeta> {
     Ok(TensorMeta {
         shape: shape.into_iter().map(|size| (size >= 0).then_some(size)).collect(),
         dtype: dtype_name(dtype)?,
-        stop_gradient: stop_gradient.is_truthy()?,
+        gradient: gradient(!stop_gradient.is_truthy()?),
     })
 }
 
@@ -170,7 +175,7 @@ impl TensorTest {
             least: meta.shape.contains(&None).then_some(least),
             ties: ties(&paddle.facts, tensor, meta)?,
             dtype: paddle.facts.dtype.get(tensor)?.unbind(),
-            stop_gradient: meta.stop_gradient,
+            stop_gradient: !meta.gradient.flows,
             place: place.map(Bound::unbind),
             text,
             dtype_number: paddle.native.as_ref().and_then(|native| native.dtype(tensor)),

@@ -7,6 +7,7 @@ pub(crate) mod paddle_3_3;
 pub(crate) mod release;
 pub(crate) mod state;
 pub(crate) mod static_mode;
+pub(crate) mod static_warnings;
 pub(crate) mod truth;
 
 use pyo3::exceptions::PyImportError;

@@ -22,7 +22,7 @@ fn runner(layer: &Bound<'_, PyAny>, outputs: &Bound<'_, PyList>) -> PyResult<Box
     let py = layer.py();
     let attributes = layer.call_method1("_prepare_attributes", (true,))?.extract()?;
     let core = cpython::import(py, "paddle")?.getattr("framework")?.getattr("core")?;
-    Ok(Box::new(Program {
+    Ok(Box::new(Runner30 {
         function: cpython::import(py, "paddle")?.getattr("_legacy_C_ops")?.getattr("pir_run_program")?.unbind(),
         empty_tensors: core.getattr("create_empty_tensors_with_values")?.unbind(),
         outputs: outputs.clone().unbind(),
@@ -56,7 +56,7 @@ fn writes_in_place(program: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(false)
 }
 
-struct Program {
+struct Runner30 {
     function: Py<PyAny>,
     empty_tensors: Py<PyAny>,
     outputs: Py<PyList>,
@@ -66,7 +66,7 @@ struct Program {
     attributes: Vec<Py<PyAny>>,
 }
 
-impl Runner for Program {
+impl Runner for Runner30 {
     fn run<'py>(
         &self,
         inputs: &Bound<'py, PyTuple>,

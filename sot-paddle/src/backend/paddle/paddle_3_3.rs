@@ -26,16 +26,16 @@ fn runner(layer: &Bound<'_, PyAny>, _outputs: &Bound<'_, PyList>) -> PyResult<Bo
     let (attributes, cuda_graph) =
         layer.call_method1("_prepare_attributes", (true,))?.extract::<(Py<PyAny>, Py<PyAny>)>()?;
     let function = cpython::import(py, "paddle")?.getattr("_C_ops")?.getattr("run_program")?.unbind();
-    Ok(Box::new(Program { function, attributes, cuda_graph }))
+    Ok(Box::new(Runner33 { function, attributes, cuda_graph }))
 }
 
-struct Program {
+struct Runner33 {
     function: Py<PyAny>,
     attributes: Py<PyAny>,
     cuda_graph: Py<PyAny>,
 }
 
-impl Runner for Program {
+impl Runner for Runner33 {
     fn run<'py>(
         &self,
         inputs: &Bound<'py, PyTuple>,

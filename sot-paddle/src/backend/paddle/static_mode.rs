@@ -9,6 +9,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use sot_core::cpython;
 
+use crate::backend::paddle::static_warnings::{self, Building};
+
 /// The switches, looked up once.
 pub(crate) struct StaticMode {
     thread_state: Py<PyAny>,
@@ -44,6 +46,7 @@ impl StaticMode {
     pub(crate) fn new(py: Python<'_>) -> PyResult<Self> {
         let pir = cpython::import(py, "paddle.pir.core")?;
         let names = cpython::import(py, "paddle.base.unique_name")?;
+        static_warnings::install(py)?;
         Ok(StaticMode {
             thread_state: cpython::import(py, "paddle.base.framework")?.getattr("global_var")?.unbind(),
             switch_tracer: cpython::import(py, "paddle.base.core")?.getattr("_switch_tracer")?.unbind(),
@@ -86,7 +89,9 @@ impl StaticMode {
         let mut entered = Entered::new(self, py)?;
         entered.switch_tracer()?;
         entered.switch_target(target)?;
+        let building = Building::begin();
         let result = work();
+        drop(building);
         entered.leave()?;
         result
     }
@@ -107,7 +112,9 @@ impl StaticMode {
         }
         let mut entered = Entered::new(self, py)?;
         entered.switch_tracer()?;
+        let building = Building::begin();
         let result = work();
+        drop(building);
         entered.leave()?;
         methods.iter().try_for_each(|name| layer.delattr(*name))?;
         result

@@ -26,7 +26,7 @@ use crate::backend::paddle::release::Runner;
 use crate::backend::paddle::state::GlobalState;
 use crate::backend::paddle::Paddle;
 use crate::backend::run::collector::Collector;
-use crate::backend::run::second_passes::{made_key, Chances, Given, Made, Partial, PastRun, Random, Tenancy};
+use crate::backend::run::second_passes::{made_key, Chances, Made, Partial, PastRun, ProgramInput, Random, Tenancy};
 
 /// The Python callable of a graph.
 pub(crate) fn callable(py: Python<'_>, graph: Graph) -> PyResult<Py<PyAny>> {
@@ -54,7 +54,7 @@ pub(crate) struct Graph {
     /// What only some of the program's results come from.
     partial: Vec<Partial>,
     /// What the program makes views of.
-    viewed: Vec<Given>,
+    viewed: Vec<ProgramInput>,
     random: Random,
 }
 
@@ -121,7 +121,7 @@ impl Graph {
         program: Option<Program>,
         (inputs, parameters): (usize, Vec<WeakRef>),
         (results, plan, through): (usize, Vec<Output>, Arc<[bool]>),
-        (partial, viewed): (Vec<Partial>, Vec<Given>),
+        (partial, viewed): (Vec<Partial>, Vec<ProgramInput>),
         (writes, statements): (Option<Writes>, Option<Statements>),
     ) -> Self {
         let as_they_come = plan.len() == results && plan.iter().enumerate().all(|(at, output)| output.is_result(at));
@@ -204,7 +204,7 @@ impl Graph {
     }
 
     /// What the program makes views of.
-    pub(crate) fn viewed(&self) -> &[Given] {
+    pub(crate) fn viewed(&self) -> &[ProgramInput] {
         &self.viewed
     }
 

@@ -13,10 +13,10 @@ use std::rc::Rc;
 use pyo3::prelude::*;
 use pyo3::types::{PyFunction, PyType};
 use sot_core::bytecode::Op;
-use sot_core::codegen::CodeGen;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{Name, OpcodeExecutor};
 use sot_core::side_effects::Effect;
+use sot_core::variable::Rebuild;
 use sot_core::variable::{VarId, Variable};
 
 use crate::classes::class::ClassVariable;
@@ -63,21 +63,21 @@ impl MadeClass {
     }
 
     /// Emits code that makes the class anew.
-    pub fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
+    pub fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
         cg.making_class(|cg| {
-            let make = self.maker.clone_ref(cg.cx.py);
+            let make = self.maker.clone_ref(cg.py());
             cg.call(|cg| cg.load_const(make), &self.parts)?;
             cg.define(this)?;
             for step in &self.steps {
                 match step {
                     Step::Attribute(name, value) => {
                         let hook = if value.is_some() { "__setattr__" } else { "__delattr__" };
-                        let hook = cg.cx.py.get_type::<PyType>().getattr(hook)?.unbind();
+                        let hook = cg.py().get_type::<PyType>().getattr(hook)?.unbind();
                         let args: Vec<VarId> = [this, *name].into_iter().chain(*value).collect();
                         cg.call(|cg| cg.load_const(hook), &args)?;
                     }
                     Step::Call(function, args) => {
-                        let function = function.clone_ref(cg.cx.py);
+                        let function = function.clone_ref(cg.py());
                         cg.call(|cg| cg.load_const(function), args)?;
                     }
                 }

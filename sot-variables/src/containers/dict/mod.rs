@@ -1,7 +1,6 @@
 //! `dict` and `collections.OrderedDict`: keys known while tracing, values variables. A write replaces the payload; a dict
 //! that outlives the frame gets its final entries item by item, so its own identity and its views stay.
 
-use std::cell::OnceCell;
 use std::rc::Rc;
 
 use pyo3::intern;
@@ -9,19 +8,19 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use sot_core::bytecode::Op;
-use sot_core::codegen::CodeGen;
 use sot_core::cpython;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, BinaryOp, CompareOp, Globals, OpcodeExecutor};
 use sot_core::guard::{Identity, Test};
 use sot_core::side_effects::Effect;
 use sot_core::tracker::{Key, Tracker, TrackerId};
+use sot_core::variable::Rebuild;
 use sot_core::variable::{GraphArgument, VarId, Variable};
 
 use crate::classes::instance_dict::InstanceDictVariable;
 use crate::classes::subclass;
 use crate::containers::hash_key::{self, HashKey, IteratesOver};
-use crate::containers::key_index::KeyIndex;
+use crate::containers::key_index::LazyIndex;
 use crate::containers::sequence;
 use crate::globals::GlobalsVariable;
 use crate::iterators::dict_view::{DictIterator, View};
@@ -34,7 +33,7 @@ pub use entries::Entry;
 pub(crate) use entries::{empty_error, find, key_error, pair, put, Filling};
 pub(crate) use mapping::{copied, pairs};
 pub use mapping::{merge, update, update_from_mapping};
-use restore::Outside;
+use restore::DictFromOutside;
 
 sot_core::variable_kind! { "dict", types: |py| DictVariable::types(py), wrap: DictVariable::wrap }
 
@@ -44,9 +43,13 @@ pub struct DictVariable {
     pub entries: Vec<Entry>,
     /// Whether it is an `OrderedDict`.
     pub ordered: bool,
-    outside: Option<Rc<Outside>>,
+    outside: Option<Rc<DictFromOutside>>,
     /// Where its keys are, once it has been asked.
-    index: OnceCell<KeyIndex>,
+    index: LazyIndex,
+}
+
+fn keys(entries: &[Entry]) -> impl ExactSizeIterator<Item = &Rc<HashKey>> {
+    entries.iter().map(|entry| &entry.key)
 }
 
 /// Gives the dict new entries.
@@ -57,7 +60,8 @@ pub(crate) fn write(cx: &mut OpcodeExecutor<'_>, dict: VarId, entries: Vec<Entry
     let old = expect(cx, dict)?;
     let outside = old.outside.clone();
     cx.charge(entries.len());
-    cx.vars.set(dict, Rc::new(DictVariable { outside, ..DictVariable::new(entries, old.ordered) }));
+    let index = old.index.after_write(cx, keys(&old.entries), keys(&entries));
+    cx.vars.set(dict, Rc::new(DictVariable { outside, index, ..DictVariable::new(entries, old.ordered) }));
     cx.effects.record(Effect::Contents { container: dict });
     Ok(())
 }
@@ -107,7 +111,7 @@ fn is_namespace(dict: &Bound<'_, PyDict>) -> PyResult<bool> {
 impl DictVariable {
     /// A dict of the trace with these entries.
     pub(crate) fn new(entries: Vec<Entry>, ordered: bool) -> Self {
-        DictVariable { entries, ordered, outside: None, index: OnceCell::new() }
+        DictVariable { entries, ordered, outside: None, index: LazyIndex::default() }
     }
 
     /// A dict as `**kwargs` makes it.
@@ -148,8 +152,7 @@ impl DictVariable {
 
     /// Position of a key.
     pub(crate) fn position(&self, cx: &mut OpcodeExecutor<'_>, key: &HashKey) -> Flow<Option<usize>> {
-        let index = self.index.get_or_init(|| KeyIndex::of(cx, self.entries.iter().map(|entry| &entry.key)));
-        index.find(cx, key, |at| &self.entries[at].key)
+        self.index.find(cx, key, self.entries.len(), |at| &self.entries[at].key)
     }
 
     fn types(py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
@@ -165,7 +168,7 @@ impl DictVariable {
         }
         cx.refuse_changing_contents(of, "a dict")?;
         let (entries, ordered) = DictVariable::entries_of(cx, &dict, of)?;
-        let outside = Outside::new(object, &entries);
+        let outside = DictFromOutside::new(object, &entries);
         Ok(Rc::new(DictVariable { outside, ..DictVariable::new(entries, ordered) }))
     }
 
@@ -178,7 +181,7 @@ impl DictVariable {
     ) -> Flow<DictVariable> {
         let dict = dict.clone().unbind().into_bound(cx.py);
         let (entries, ordered) = DictVariable::entries_of(cx, &dict, of)?;
-        let outside = Outside::new(proxy.clone().unbind(), &entries);
+        let outside = DictFromOutside::new(proxy.clone().unbind(), &entries);
         Ok(DictVariable { outside, ..DictVariable::new(entries, ordered) })
     }
 
@@ -308,16 +311,16 @@ impl Variable for DictVariable {
         Ok(GraphArgument { value: dict.unbind(), text: format!("{{{}}}", texts.join(", ")), holds_tensor })
     }
 
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
-        hash_key::refuse_asking_again(cg.cx, self.entries.iter().map(|entry| &entry.key))?;
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
+        hash_key::refuse_asking_again(cg.cx(), self.entries.iter().map(|entry| &entry.key))?;
         if !self.ordered && cg.leaves_empty(this) {
             return cg.op(Op::BUILD_MAP, 0);
         }
         if self.ordered {
             let pairs: Vec<VarId> =
-                self.entries.iter().map(|entry| cg.cx.tuple(vec![entry.key.variable, entry.value])).collect();
-            let pairs = cg.cx.tuple(pairs);
-            let ty = ordered_type(cg.cx.py)?.unbind();
+                self.entries.iter().map(|entry| cg.cx_mut().tuple(vec![entry.key.variable, entry.value])).collect();
+            let pairs = cg.cx_mut().tuple(pairs);
+            let ty = ordered_type(cg.py())?.unbind();
             return cg.call(|cg| cg.load_const(ty), &[pairs]);
         }
         for entry in &self.entries {
@@ -327,7 +330,7 @@ impl Variable for DictVariable {
         cg.op(Op::BUILD_MAP, self.entries.len() as u32)
     }
 
-    fn restore_contents(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
+    fn restore_contents(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
         self.restore(cg, this)
     }
 
@@ -342,8 +345,12 @@ impl Variable for DictVariable {
 
     fn set_item(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, key: VarId, value: VarId) -> Flow<()> {
         let key = HashKey::of(cx, key)?;
+        let at = self.position(cx, &key)?;
         let mut entries = self.entries.clone();
-        put(cx, &mut entries, key, value)?;
+        match at {
+            Some(at) => entries[at].value = value,
+            None => entries.push(Entry { key, value }),
+        }
         write(cx, this, entries)
     }
 

@@ -7,9 +7,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyInt, PyString};
 
 use sot_core::bytecode::Op;
-use sot_core::codegen::CodeGen;
 use sot_core::error::Flow;
 use sot_core::tracker::{Key, Tracker};
+use sot_core::variable::Rebuild;
 use sot_core::variable::{VarId, Variable};
 
 use super::{ordered_type, DictVariable, Entry};
@@ -19,29 +19,29 @@ use crate::containers::hash_key::{self, HashKey};
 const FEW: usize = 16;
 
 /// A dict that was there before, or the proxy of one.
-pub(super) struct Outside {
+pub(super) struct DictFromOutside {
     pub(super) object: Py<PyAny>,
     /// The keys it had when the trace first saw it.
     keys: Vec<Rc<HashKey>>,
 }
 
-impl Outside {
+impl DictFromOutside {
     pub(super) fn new(object: Py<PyAny>, entries: &[Entry]) -> Option<Rc<Self>> {
-        Some(Rc::new(Outside { object, keys: entries.iter().map(|entry| Rc::clone(&entry.key)).collect() }))
+        Some(Rc::new(DictFromOutside { object, keys: entries.iter().map(|entry| Rc::clone(&entry.key)).collect() }))
     }
 }
 
 impl DictVariable {
     /// The instructions that give the real dict these entries.
-    pub(super) fn restore(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
-        hash_key::refuse_asking_again(cg.cx, self.entries.iter().map(|entry| &entry.key))?;
+    pub(super) fn restore(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
+        hash_key::refuse_asking_again(cg.cx(), self.entries.iter().map(|entry| &entry.key))?;
         // The C methods: a subclass may have its own, which the trace has followed already.
-        let ty = self.python_type(cg.cx);
-        let is_subclass = self.object().is_some_and(|object| !object.bind(cg.cx.py).get_type().is(&ty));
+        let ty = self.python_type(cg.cx());
+        let is_subclass = self.object().is_some_and(|object| !object.bind(cg.py()).get_type().is(&ty));
         let mut kept = 0;
-        if let Some((gone, in_front)) = self.edits(cg.cx.py) {
+        if let Some((gone, in_front)) = self.edits(cg.py()) {
             for key in gone {
-                let key = cg.cx.constant(key);
+                let key = cg.cx_mut().constant(key);
                 call_method(cg, &ty, "__delitem__", &[this, key])?;
             }
             kept = in_front;
@@ -65,9 +65,9 @@ impl DictVariable {
     }
 
     /// Takes all entries out of the real dict.
-    fn empty(&self, cg: &mut CodeGen<'_, '_>, this: VarId, ty: &Bound<'_, PyAny>, is_subclass: bool) -> Flow<()> {
+    fn empty(&self, cg: &mut dyn Rebuild<'_>, this: VarId, ty: &Bound<'_, PyAny>, is_subclass: bool) -> Flow<()> {
         // CPython loses the entry it is setting if a key's method clears the dict, not if it takes the entries out.
-        let held = self.object().map_or(Ok(usize::MAX), |object| object.bind(cg.cx.py).len())?;
+        let held = self.object().map_or(Ok(usize::MAX), |object| object.bind(cg.py()).len())?;
         if held > FEW || (self.ordered && is_subclass) {
             return call_method(cg, ty, "clear", &[this]);
         }
@@ -98,15 +98,15 @@ impl DictVariable {
     }
 
     /// Whether the value is still the one the real dict holds.
-    fn is_original(cg: &CodeGen<'_, '_>, this: VarId, entry: &Entry) -> bool {
-        let of = cg.cx.vars.tracker(this);
-        let key = Key::of(entry.key.bind(cg.cx.py));
-        *cg.cx.trackers.get(cg.cx.vars.tracker(entry.value)) == Tracker::Item { of, key }
+    fn is_original(cg: &dyn Rebuild<'_>, this: VarId, entry: &Entry) -> bool {
+        let of = cg.cx().vars.tracker(this);
+        let key = Key::of(entry.key.bind(cg.py()));
+        *cg.cx().trackers.get(cg.cx().vars.tracker(entry.value)) == Tracker::Item { of, key }
     }
 }
 
 /// Calls a method of the class for what it does.
-fn call_method(cg: &mut CodeGen<'_, '_>, ty: &Bound<'_, PyAny>, name: &str, args: &[VarId]) -> Flow<()> {
+fn call_method(cg: &mut dyn Rebuild<'_>, ty: &Bound<'_, PyAny>, name: &str, args: &[VarId]) -> Flow<()> {
     let method = ty.getattr(name)?.unbind();
     cg.call(|cg| cg.load_const(method), args)?;
     cg.op(Op::POP_TOP, 0)

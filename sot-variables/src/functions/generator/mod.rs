@@ -12,10 +12,10 @@ use pyo3::exceptions::{PyGeneratorExit, PyRuntimeError};
 use pyo3::prelude::*;
 
 use sot_core::bytecode::Opcodes;
-use sot_core::codegen::CodeGen;
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, Closing, Frame, Name, OpcodeExecutor};
 use sot_core::tracker::TrackerId;
+use sot_core::variable::Rebuild;
 use sot_core::variable::{Death, VarId, Variable};
 
 use self::rebuilding::{rebuild_finished, rebuild_fresh};
@@ -29,7 +29,7 @@ sot_core::variable_kind! {
     "generator", types: |py| Ok(vec![library(py, "types", "GeneratorType")?]), wrap: GeneratorVariable::wrap
 }
 
-enum State {
+enum GeneratorState {
     Fresh(Rc<Frame>),
     Suspended(Rc<Frame>),
     Running,
@@ -46,14 +46,14 @@ pub struct GeneratorVariable {
     function: Option<VarId>,
     /// Its code, which one that has ended has, too; of one that was there before the trace nobody asks here.
     code: Option<Rc<Py<PyAny>>>,
-    state: State,
+    state: GeneratorState,
 }
 
 /// A generator has the names that its function has when it is called.
 pub(crate) fn name_after(cx: &mut OpcodeExecutor<'_>, generator: VarId, function: VarId) -> Flow<()> {
     let Some(payload) = cx.vars.as_kind::<GeneratorVariable>(generator) else { return Ok(()) };
-    let State::Fresh(frame) = &payload.state else { return Ok(()) };
-    let state = State::Fresh(Rc::clone(frame));
+    let GeneratorState::Fresh(frame) = &payload.state else { return Ok(()) };
+    let state = GeneratorState::Fresh(Rc::clone(frame));
     let code = payload.code.clone();
     let mut names = Vec::new();
     for name in ["__name__", "__qualname__"] {
@@ -82,7 +82,7 @@ fn expect(cx: &mut OpcodeExecutor<'_>, generator: VarId) -> Flow<Rc<GeneratorVar
     }
 }
 
-fn set(cx: &mut OpcodeExecutor<'_>, generator: VarId, state: State) {
+fn set(cx: &mut OpcodeExecutor<'_>, generator: VarId, state: GeneratorState) {
     if let Some(payload) = cx.vars.as_kind::<GeneratorVariable>(generator) {
         cx.vars.set(generator, Rc::new(GeneratorVariable { state, ..payload.named() }));
     }
@@ -116,12 +116,12 @@ impl GeneratorVariable {
         let (name, qualname) = (code.name.as_str().into(), code.qualname.as_str().into());
         let object = Python::attach(|py| frame.code.object.clone_ref(py));
         let code = Some(Rc::new(object));
-        GeneratorVariable { name, qualname, function: None, code, state: State::Fresh(Rc::new(frame)) }
+        GeneratorVariable { name, qualname, function: None, code, state: GeneratorState::Fresh(Rc::new(frame)) }
     }
 
     fn wrap(_: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, _: TrackerId) -> Flow<Rc<dyn Variable>> {
         let name: Rc<str> = "generator".into();
-        let state = State::Real(object.clone().unbind());
+        let state = GeneratorState::Real(object.clone().unbind());
         Ok(Rc::new(GeneratorVariable { qualname: Rc::clone(&name), name, function: None, code: None, state }))
     }
 
@@ -129,13 +129,13 @@ impl GeneratorVariable {
     fn named(&self) -> Self {
         let (name, qualname) = (Rc::clone(&self.name), Rc::clone(&self.qualname));
         let (function, code) = (self.function, self.code.clone());
-        GeneratorVariable { name, qualname, function, code, state: State::Finished(None) }
+        GeneratorVariable { name, qualname, function, code, state: GeneratorState::Finished(None) }
     }
 
     fn frame(&self) -> Option<&Rc<Frame>> {
         match &self.state {
-            State::Fresh(frame) | State::Suspended(frame) => Some(frame),
-            State::Running | State::Finished(_) | State::Real(_) => None,
+            GeneratorState::Fresh(frame) | GeneratorState::Suspended(frame) => Some(frame),
+            GeneratorState::Running | GeneratorState::Finished(_) | GeneratorState::Real(_) => None,
         }
     }
 }
@@ -152,7 +152,7 @@ impl Variable for GeneratorVariable {
 
     fn object(&self) -> Option<&Py<PyAny>> {
         match &self.state {
-            State::Real(object) => Some(object),
+            GeneratorState::Real(object) => Some(object),
             _ => None,
         }
     }
@@ -161,36 +161,36 @@ impl Variable for GeneratorVariable {
         format!("GeneratorVariable({})", self.qualname)
     }
 
-    fn reconstruct(&self, cg: &mut CodeGen<'_, '_>, this: VarId) -> Flow<()> {
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
         match &self.state {
-            State::Fresh(frame) => {
+            GeneratorState::Fresh(frame) => {
                 rebuild_fresh(cg, frame)?;
                 self.restore_names(cg, this, frame)
             }
-            State::Finished(_) => rebuild_finished(cg, self),
-            State::Real(object) => cg.load_const(object.clone_ref(cg.cx.py)),
-            State::Suspended(frame) => {
+            GeneratorState::Finished(_) => rebuild_finished(cg, self),
+            GeneratorState::Real(object) => cg.load_const(object.clone_ref(cg.py())),
+            GeneratorState::Suspended(frame) => {
                 cg.load_suspended(frame)?;
                 self.restore_names(cg, this, frame)
             }
-            State::Running => Err(cg.cx.plan_to_make(this, "is running where the graph ends")),
+            GeneratorState::Running => Err(cg.cx_mut().plan_to_make(this, "is running where the graph ends")),
         }
     }
 
     fn runs_when_dropped(&self, cx: &OpcodeExecutor<'_>) -> bool {
-        let State::Suspended(frame) = &self.state else { return false };
+        let GeneratorState::Suspended(frame) = &self.state else { return false };
         frame.is_protected(Opcodes::get(cx.py))
             || delegates_to(cx, frame).is_some_and(|inner| shows_when_closed(cx, inner))
     }
 
     fn death(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, living: &HashSet<VarId>) -> Death {
-        let State::Suspended(frame) = &self.state else { return Death::Silent };
+        let GeneratorState::Suspended(frame) = &self.state else { return Death::Silent };
         // The inner generator is closed first.
         let inner = delegates_to(cx, frame).filter(|inner| shows_when_closed(cx, *inner));
         let inner_death = match inner {
             Some(inner) if living.contains(&inner) || cx.vars.is_changed_after(inner, this) => Death::Shows,
             Some(inner) => match cx.vars.as_kind::<GeneratorVariable>(inner) {
-                Some(closed) if matches!(closed.state, State::Suspended(_)) => closed.death(cx, inner, living),
+                Some(closed) if matches!(closed.state, GeneratorState::Suspended(_)) => closed.death(cx, inner, living),
                 _ => Death::Shows,
             },
             None => Death::Silent,
@@ -231,11 +231,11 @@ impl Variable for GeneratorVariable {
         Ok(Some(match &**name {
             "__name__" => cx.string(&self.name),
             "__qualname__" => cx.string(&self.qualname),
-            "gi_running" => cx.boolean(matches!(self.state, State::Running)),
+            "gi_running" => cx.boolean(matches!(self.state, GeneratorState::Running)),
             "gi_suspended" if self.python_type(cx).hasattr(&**name)? => {
-                cx.boolean(matches!(self.state, State::Suspended(_)))
+                cx.boolean(matches!(self.state, GeneratorState::Suspended(_)))
             }
-            "gi_frame" if matches!(self.state, State::Finished(_)) => cx.none(),
+            "gi_frame" if matches!(self.state, GeneratorState::Finished(_)) => cx.none(),
             _ => return object_model::get_attr(cx, this, name),
         }))
     }

@@ -11,7 +11,7 @@ use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{Exit, Frame, OpcodeExecutor};
 use sot_core::variable::VarId;
 
-use super::{copy, expect, set, GeneratorVariable, State};
+use super::{copy, expect, set, GeneratorState, GeneratorVariable};
 use crate::classes::exception;
 
 /// What resuming a generator gave.
@@ -26,21 +26,21 @@ pub enum Resumed {
 pub fn send(cx: &mut OpcodeExecutor<'_>, generator: VarId, value: VarId) -> Flow<Resumed> {
     let payload = expect(cx, generator)?;
     let frame = match &payload.state {
-        State::Fresh(frame) => {
+        GeneratorState::Fresh(frame) => {
             if !cx.known(value)?.is_some_and(|value| value.is_none()) {
                 let text = "can't send non-None value to a just-started generator";
                 return Err(cx.raise(PyTypeError::new_err(text)));
             }
             copy(cx.py, frame)
         }
-        State::Suspended(frame) => {
+        GeneratorState::Suspended(frame) => {
             let mut frame = copy(cx.py, frame);
             frame.stack.push(value);
             frame
         }
-        State::Running => return Err(cx.raise(PyValueError::new_err("generator already executing"))),
-        State::Finished(_) => return Ok(Resumed::Returned(cx.none())),
-        State::Real(_) => return Err(runs_in_cpython()),
+        GeneratorState::Running => return Err(cx.raise(PyValueError::new_err("generator already executing"))),
+        GeneratorState::Finished(_) => return Ok(Resumed::Returned(cx.none())),
+        GeneratorState::Real(_) => return Err(runs_in_cpython()),
     };
     resume(cx, generator, frame)
 }
@@ -52,7 +52,7 @@ fn runs_in_cpython() -> Unwind {
 /// What a finished generator returned: the value of `yield from`.
 pub fn return_value(cx: &mut OpcodeExecutor<'_>, generator: VarId) -> Flow<Option<VarId>> {
     Ok(match &expect(cx, generator)?.state {
-        State::Finished(value) => *value,
+        GeneratorState::Finished(value) => *value,
         _ => None,
     })
 }
@@ -61,16 +61,16 @@ pub fn return_value(cx: &mut OpcodeExecutor<'_>, generator: VarId) -> Flow<Optio
 pub fn throw(cx: &mut OpcodeExecutor<'_>, generator: VarId, exception: VarId) -> Flow<Resumed> {
     let payload = expect(cx, generator)?;
     let mut frame = match &payload.state {
-        State::Fresh(_) | State::Finished(_) => {
-            set(cx, generator, State::Finished(None));
+        GeneratorState::Fresh(_) | GeneratorState::Finished(_) => {
+            set(cx, generator, GeneratorState::Finished(None));
             return Err(Unwind::Raise(exception));
         }
-        State::Running => return Err(cx.raise(PyValueError::new_err("generator already executing"))),
-        State::Suspended(frame) => copy(cx.py, frame),
-        State::Real(_) => return Err(runs_in_cpython()),
+        GeneratorState::Running => return Err(cx.raise(PyValueError::new_err("generator already executing"))),
+        GeneratorState::Suspended(frame) => copy(cx.py, frame),
+        GeneratorState::Real(_) => return Err(runs_in_cpython()),
     };
     let Some(inner) = delegate(cx, &frame)? else { return resume_raising(cx, generator, frame, exception) };
-    set(cx, generator, State::Running);
+    set(cx, generator, GeneratorState::Running);
     let (ty, exit) = (cx.type_of(exception)?, cx.py.get_type::<PyGeneratorExit>());
     if ty.cast::<PyType>().is_ok_and(|ty| cpython::is_subtype(ty, &exit)) {
         let exception = match close(cx, inner) {
@@ -82,7 +82,7 @@ pub fn throw(cx: &mut OpcodeExecutor<'_>, generator: VarId, exception: VarId) ->
     }
     match throw(cx, inner, exception) {
         Ok(Resumed::Yielded(value)) => {
-            set(cx, generator, State::Suspended(Rc::new(frame)));
+            set(cx, generator, GeneratorState::Suspended(Rc::new(frame)));
             Ok(Resumed::Yielded(value))
         }
         Ok(Resumed::Returned(value)) => {
@@ -107,7 +107,7 @@ fn end_delegation(
     value: Option<VarId>,
 ) -> Flow<Resumed> {
     let mut frame = copy(cx.py, frame);
-    if Opcodes::get(cx.py).number("CLEANUP_THROW").is_some() {
+    if Opcodes::get(cx.py).find(Op::CLEANUP_THROW).is_some() {
         return resume_raising(cx, generator, frame, exception);
     }
     frame.stack.pop();
@@ -142,7 +142,7 @@ pub(super) fn delegates_to(cx: &OpcodeExecutor<'_>, frame: &Frame) -> Option<Var
 /// Whether closing an iterator does something to it: it is a generator, or may have a method `close` of the program's.
 pub(super) fn shows_when_closed(cx: &OpcodeExecutor<'_>, iterator: VarId) -> bool {
     match cx.vars.as_kind::<GeneratorVariable>(iterator) {
-        Some(generator) => !matches!(generator.state, State::Finished(_)),
+        Some(generator) => !matches!(generator.state, GeneratorState::Finished(_)),
         None => matches!(cx.vars.get(iterator).kind(), "lazy" | "object" | "instance" | "subclass"),
     }
 }
@@ -161,11 +161,11 @@ fn delegate(cx: &mut OpcodeExecutor<'_>, frame: &Frame) -> Flow<Option<VarId>> {
 /// `generator.close()`: what the generator returned to that.
 pub fn close(cx: &mut OpcodeExecutor<'_>, generator: VarId) -> Flow<Option<VarId>> {
     match &expect(cx, generator)?.state {
-        State::Suspended(_) => {}
-        State::Running => return Err(cx.raise(PyValueError::new_err("generator already executing"))),
-        State::Real(_) => return Err(runs_in_cpython()),
-        State::Fresh(_) | State::Finished(_) => {
-            set(cx, generator, State::Finished(None));
+        GeneratorState::Suspended(_) => {}
+        GeneratorState::Running => return Err(cx.raise(PyValueError::new_err("generator already executing"))),
+        GeneratorState::Real(_) => return Err(runs_in_cpython()),
+        GeneratorState::Fresh(_) | GeneratorState::Finished(_) => {
+            set(cx, generator, GeneratorState::Finished(None));
             return Ok(None);
         }
     }
@@ -224,13 +224,13 @@ fn resume_raising(cx: &mut OpcodeExecutor<'_>, generator: VarId, mut frame: Fram
     // In the place of what would be sent; handlers count it.
     let none = cx.none();
     frame.stack.push(none);
-    set(cx, generator, State::Running);
+    set(cx, generator, GeneratorState::Running);
     let exit = cx.run_frame_raising(frame, exception);
     settle(cx, generator, exit)
 }
 
 fn resume(cx: &mut OpcodeExecutor<'_>, generator: VarId, frame: Frame) -> Flow<Resumed> {
-    set(cx, generator, State::Running);
+    set(cx, generator, GeneratorState::Running);
     let exit = cx.run_frame(frame);
     settle(cx, generator, exit)
 }
@@ -238,15 +238,15 @@ fn resume(cx: &mut OpcodeExecutor<'_>, generator: VarId, frame: Frame) -> Flow<R
 fn settle(cx: &mut OpcodeExecutor<'_>, generator: VarId, exit: Flow<(Exit, Frame)>) -> Flow<Resumed> {
     match exit {
         Ok((Exit::Yield(value), frame)) => {
-            set(cx, generator, State::Suspended(Rc::new(frame)));
+            set(cx, generator, GeneratorState::Suspended(Rc::new(frame)));
             Ok(Resumed::Yielded(value))
         }
         Ok((Exit::Return(value), _)) => {
-            set(cx, generator, State::Finished(Some(value)));
+            set(cx, generator, GeneratorState::Finished(Some(value)));
             Ok(Resumed::Returned(value))
         }
         Err(Unwind::Raise(exception)) => {
-            set(cx, generator, State::Finished(None));
+            set(cx, generator, GeneratorState::Finished(None));
             Err(leave(cx, exception)?)
         }
         Err(unwind) => Err(unwind),

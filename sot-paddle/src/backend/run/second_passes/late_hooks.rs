@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use sot_core::cpython;
 
-use super::{give_up_programs, locked, made, note_gradient, with_running, Hooks, Kind, Pass, PastRun};
+use super::{give_up_programs, locked, made, note_gradient, with_running, Hooks, Pass, PassKind, PastRun};
 use crate::backend::graph::outputs::StepNumbers;
 
 /// Whether there may be hooks on results that nothing outside needs.
@@ -36,7 +36,7 @@ pub(super) fn with_roots<'a, 'py>(
 
 /// Whether hooks are to be called for it where it comes to a program: not when that is made from statements.
 fn goes_through(pass: Pass) -> bool {
-    pass.hooks == Hooks::Called && pass.kind != Kind::StopsAtPrograms
+    pass.hooks == Hooks::Called && pass.kind != PassKind::StopsAtPrograms
 }
 
 /// Those of one run.
@@ -64,7 +64,7 @@ impl LateHooks {
             return Ok(());
         }
         let Some(hooks) = self.get(gradient.py()) else { return Ok(()) };
-        hooks.call_method1("take_down", (pass.id, pass.kind == Kind::Frees, at, gradient)).map(drop)
+        hooks.call_method1("take_down", (pass.id, pass.kind == PassKind::Frees, at, gradient)).map(drop)
     }
 
     /// What is to go on from a result in the place of what has come, when a pass has come to all results.
@@ -109,7 +109,7 @@ impl PastRun {
         let again = cpython::fastcall(py, "again", "", move |py, _| {
             let Some(run) = run.upgrade() else { return Ok(py.None()) };
             let results = run.call_apart(py)?;
-            if with_running(|pass| pass.kind == Kind::Frees) {
+            if with_running(|pass| pass.kind == PassKind::Frees) {
                 run.let_go();
             }
             Ok(results.unwrap_or_else(|| py.None()))

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use sot_core::cpython::WeakRef;
 
-use super::results::{self, Of};
+use super::results::{self, ResultOf};
 use super::{hook, takes_hook, PastRun};
 use crate::backend::graph::outputs::StepNumbers;
 
@@ -42,8 +42,8 @@ impl PastRun {
         let find = |place| made.iter().find(|made| made.place == place);
         results::note(outputs, |place| {
             find(place).map(|made| match made.root {
-                Some(_) => Of::Made(Arc::downgrade(self), place),
-                None => Of::MadeOfInput,
+                Some(_) => ResultOf::Made(Arc::downgrade(self), place),
+                None => ResultOf::MadeOfInput,
             })
         })?;
         let mut found = Vec::new();

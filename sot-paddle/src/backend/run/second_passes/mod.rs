@@ -39,8 +39,8 @@ pub(crate) use made::{key as made_key, Made};
 use partial_grad::run_partial_grad;
 pub(crate) use past_run::{Chances, PastRun, Tenancy};
 pub(crate) use random::Random;
-pub(crate) use reach::{Given, Partial, Reach};
-use results::Of;
+pub(crate) use reach::{Partial, ProgramInput, Reach};
+use results::ResultOf;
 pub(crate) use through::through;
 pub(crate) use trial::Trial;
 use unreached::Partly;
@@ -76,7 +76,7 @@ static EVERYWHERE: AtomicBool = AtomicBool::new(false);
 #[derive(Clone, Copy)]
 struct Pass {
     id: u64,
-    kind: Kind,
+    kind: PassKind,
     /// Whether it went through a program.
     through_program: bool,
     /// Whether another one went through a program before it.
@@ -97,7 +97,7 @@ enum Hooks {
 
 /// What a pass does with what it goes through.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum PassKind {
     /// Lets go of it.
     Frees,
     /// Leaves it as it is, and does not say that it is for another pass.
@@ -108,15 +108,15 @@ enum Kind {
     StopsAtPrograms,
 }
 
-impl Kind {
+impl PassKind {
     /// Whether another pass is to come.
     fn is_for_another(self) -> bool {
-        matches!(self, Kind::Keeps | Kind::StopsAtPrograms)
+        matches!(self, PassKind::Keeps | PassKind::StopsAtPrograms)
     }
 
     /// Whether another pass may come.
     fn may_be_followed(self) -> bool {
-        self != Kind::Frees
+        self != PassKind::Frees
     }
 }
 
@@ -124,20 +124,20 @@ impl Pass {
     /// One that began before passes were looked at.
     const UNKNOWN: Pass = Pass {
         id: 1,
-        kind: Kind::Frees,
+        kind: PassKind::Frees,
         through_program: false,
         is_second: false,
         stopped: None,
         hooks: Hooks::Called,
     };
 
-    fn new(kind: Kind) -> Self {
+    fn new(kind: PassKind) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(Pass::UNKNOWN.id + 1);
         Pass { id: NEXT.fetch_add(1, Ordering::Relaxed), kind, ..Pass::UNKNOWN }
     }
 
     /// One after which the gradients are made again if it meets a program.
-    fn mute(kind: Kind) -> Self {
+    fn mute(kind: PassKind) -> Self {
         Pass { hooks: Hooks::Muted, ..Pass::new(kind) }
     }
 }
@@ -224,7 +224,7 @@ pub(crate) fn replace(module: &Bound<'_, PyAny>, name: &str, instead: Instead) -
 
 /// All that `backward` comes to: tensors, weights, whether the graph is kept.
 fn run_backward<'py>(function: &Bound<'py, PyAny>, args: &[Bound<'py, PyAny>]) -> PyResult<Bound<'py, PyAny>> {
-    let pass = Pass::new(if flag(args, 2)? { Kind::Keeps } else { Kind::Frees });
+    let pass = Pass::new(if flag(args, 2)? { PassKind::Keeps } else { PassKind::Frees });
     let args = late_hooks::with_roots(function.py(), args, 1)?;
     let (nothing, passed) = run(pass, function, &args)?;
     let _signals = cpython::defer_signals(function.py());
@@ -344,23 +344,23 @@ fn make_executor(py: Python<'_>, collector: Collector) -> PyResult<()> {
 #[pyfunction(name = "_late_hooks")]
 fn hooks_of<'py>(tensor: &Bound<'py, PyAny>) -> PyResult<Option<(Bound<'py, PyAny>, usize)>> {
     match results::origin(tensor) {
-        Some(Of::Trial(passes, true)) => passes.upgrade().into_iter().for_each(|passes| passes.refuse_program()),
-        Some(Of::Program(run, at)) => {
+        Some(ResultOf::Trial(passes, true)) => passes.upgrade().into_iter().for_each(|passes| passes.refuse_program()),
+        Some(ResultOf::Program(run, at)) => {
             if let Some(run) = run.upgrade() {
                 return Ok(run.late_hooks(tensor.py())?.map(|hooks| (hooks, at)));
             }
         }
-        Some(Of::Only(run)) => {
+        Some(ResultOf::Only(run)) => {
             if let Some(run) = run.upgrade() {
                 return Ok(run.late_hooks(tensor.py())?.map(|hooks| (hooks, 0)));
             }
         }
-        Some(Of::Made(run, at)) => {
+        Some(ResultOf::Made(run, at)) => {
             if let Some(run) = run.upgrade() {
                 return Ok(run.late_hooks(tensor.py())?.map(|hooks| (hooks, made::key(at))));
             }
         }
-        Some(Of::MadeOfInput) => return refuse_program(ERROR_HOOK),
+        Some(ResultOf::MadeOfInput) => return refuse_program(ERROR_HOOK),
         _ => {}
     }
     Ok(None)
@@ -386,7 +386,7 @@ fn is_muted() -> bool {
 /// Whether the pass that is running goes no further than to programs.
 #[pyfunction(name = "_stops_at_programs")]
 fn stops_at_programs() -> bool {
-    with_running(|pass| pass.kind == Kind::StopsAtPrograms)
+    with_running(|pass| pass.kind == PassKind::StopsAtPrograms)
 }
 
 /// Stops the pass that is running: what hooks are to see cannot be made.

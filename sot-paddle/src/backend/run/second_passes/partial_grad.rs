@@ -6,10 +6,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyList, PyModule, PyTuple};
 use sot_core::cpython;
 
-use super::results::{self, Of};
+use super::results::{self, ResultOf};
 use super::{
-    flag, late_hooks, made, module, past_run, refuse_program, run, unreached, Hook, Hooks, Kind, Met, Pass, PastRun,
-    Running, ERROR_BY_RESULT,
+    flag, late_hooks, made, module, past_run, refuse_program, run, unreached, Hook, Hooks, Met, Pass, PassKind,
+    PastRun, Running, ERROR_BY_RESULT,
 };
 
 /// All that `paddle.grad` comes to: outputs, inputs, weights, whether the graph is kept, whether the gradients have one, whether they
@@ -23,21 +23,21 @@ pub(super) fn run_partial_grad<'py>(
     for (place, input) in args[1].try_iter()?.enumerate() {
         let input = input?;
         match results::origin(&input) {
-            Some(Of::Program(run, at)) => {
+            Some(ResultOf::Program(run, at)) => {
                 paddle_knows = false;
                 hold_back(function.py(), &run)?;
                 wanted.push(Wanted { run, at, place });
             }
             // The pass for gradients that are to have some goes no further than to it.
-            Some(Of::Only(run)) if creates => wanted.push(Wanted { run, at: 0, place }),
-            Some(Of::MadeOfInput) => return refuse_program(ERROR_BY_RESULT),
-            Some(Of::Made(run, at)) if run.upgrade().is_none_or(|run| run.is_through(at)) => {
+            Some(ResultOf::Only(run)) if creates => wanted.push(Wanted { run, at: 0, place }),
+            Some(ResultOf::MadeOfInput) => return refuse_program(ERROR_BY_RESULT),
+            Some(ResultOf::Made(run, at)) if run.upgrade().is_none_or(|run| run.is_through(at)) => {
                 paddle_knows = false;
                 hold_back(function.py(), &run)?;
                 wanted.push(Wanted { run, at: made::key(at), place });
             }
             origin => {
-                if let Some(Of::Trial(passes, _)) = origin {
+                if let Some(ResultOf::Trial(passes, _)) = origin {
                     passes.upgrade().into_iter().for_each(|passes| passes.refuse_program());
                 }
                 inputs.push((place, input));
@@ -54,18 +54,18 @@ pub(super) fn run_partial_grad<'py>(
         }
     }
     if !creates {
-        let kind = if flag(args, 3)? { Kind::Keeps } else { Kind::Leaves };
+        let kind = if flag(args, 3)? { PassKind::Keeps } else { PassKind::Leaves };
         let given = late_hooks::with_roots(function.py(), args, 2)?;
         let (gradients, passed) = run(Pass::new(kind), function, &given)?;
         return unreached::without(&passed.partly, &args[1], gradients, flag(args, 6)?);
     }
-    let plain = || run(Pass::new(Kind::Keeps), function, args).map(|(gradients, _)| gradients);
+    let plain = || run(Pass::new(PassKind::Keeps), function, args).map(|(gradients, _)| gradients);
     if !past_run::are_alive() {
         return plain();
     }
     let mut first = args.to_vec();
     first[3] = yes(function.py());
-    let (gradients, passed) = run(Pass::mute(Kind::Keeps), function, &first)?;
+    let (gradients, passed) = run(Pass::mute(PassKind::Keeps), function, &first)?;
     let gradients = unreached::without(&passed.partly, &args[1], gradients, flag(args, 6)?)?;
     let has_muted = passed.has_hooks(function.py());
     if passed.kept.is_empty() {
@@ -109,17 +109,17 @@ impl<'py> Stopped<'py> {
         for tensor in tensors.try_iter()? {
             let tensor = tensor?;
             match results::origin(&tensor) {
-                Some(Of::Program(run, at)) => {
+                Some(ResultOf::Program(run, at)) => {
                     hold_back(tensor.py(), &run)?;
                     stopped.results.push((run, at));
                 }
-                Some(Of::Made(run, at)) => {
+                Some(ResultOf::Made(run, at)) => {
                     hold_back(tensor.py(), &run)?;
                     stopped.results.push((run, made::key(at)));
                 }
-                Some(Of::MadeOfInput) => return refuse_program(ERROR_BY_RESULT),
+                Some(ResultOf::MadeOfInput) => return refuse_program(ERROR_BY_RESULT),
                 origin => {
-                    if let Some(Of::Trial(passes, _)) = origin {
+                    if let Some(ResultOf::Trial(passes, _)) = origin {
                         passes.upgrade().into_iter().for_each(|passes| passes.refuse_program());
                     }
                     stopped.others.push(tensor);
@@ -168,7 +168,7 @@ fn by_results<'py>(
     }
     first[1] = PyList::new(py, inputs)?.into_any();
     (first[3], first[4], first[6]) = (yes(py), PyBool::new(py, false).to_owned().into_any(), yes(py));
-    let (gradients, passed) = run(Pass::mute(Kind::Keeps), function, &first)?;
+    let (gradients, passed) = run(Pass::mute(PassKind::Keeps), function, &first)?;
     if paddle_knows && passed.kept.is_empty() {
         return Ok(None);
     }
@@ -206,7 +206,7 @@ fn again<'py>(
         let mut rest: Vec<_> = rest.bind(py).iter().collect();
         rest[4] = rest[4].call_method1("__add__", (&args[3],))?;
         let hooks = if flag(args, 4)? { Hooks::Called } else { Hooks::Muted };
-        let pass = Pass { hooks, ..Pass::new(Kind::StopsAtPrograms) };
+        let pass = Pass { hooks, ..Pass::new(PassKind::StopsAtPrograms) };
         let args: Vec<_> = args[..3].iter().cloned().chain(rest).collect();
         let (gradients, Running { met, .. }) = run(pass, function.bind(py), &args)?;
         Ok((gradients, as_list(py, met)?).into_pyobject(py)?.into_any().unbind())

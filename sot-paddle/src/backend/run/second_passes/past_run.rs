@@ -12,11 +12,11 @@ use sot_core::cpython::{self, WeakRef};
 
 use super::late_hooks::LateHooks;
 use super::made::MadeOutput;
-use super::reach::Given as Place;
-use super::results::{self, Of};
+use super::reach::ProgramInput as Place;
+use super::results::{self, ResultOf};
 use super::{
     hook, kept, locked, make_executor, module, note_gradient, note_run, refuse_pass, takes_hook, with_running, Hook,
-    Kind, Pass,
+    Pass, PassKind,
 };
 use crate::backend::run::collector::Collector;
 use crate::backend::run::{Graph, Inputs};
@@ -73,7 +73,7 @@ pub(crate) struct PastRun {
     /// The last pass that has gone through it.
     pass: AtomicU64,
     /// What it takes to do it again, until a pass lets go of it. The lock is never held over a call into Python.
-    given: Mutex<Option<Given>>,
+    given: Mutex<Option<GivenValues>>,
     /// The results of the program that has filled the scope again: when they go, Paddle empties it.
     filled: Mutex<Option<Py<PyAny>>>,
     /// What its statements have given when they were called, each time: gradients of gradients come to those in the place of the results.
@@ -83,7 +83,7 @@ pub(crate) struct PastRun {
     pub(super) made: OnceLock<Vec<MadeOutput>>,
 }
 
-struct Given {
+struct GivenValues {
     graph: Arc<Graph>,
     inputs: Py<PyTuple>,
     /// What its statements are given instead, if that is not the same.
@@ -135,7 +135,7 @@ impl PastRun {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         tenancy.run.store(number, Ordering::Relaxed);
-        let given = Given {
+        let given = GivenValues {
             graph: Arc::clone(graph),
             inputs: inputs.for_program.clone().unbind(),
             for_statements: inputs.for_statements.as_ref().map(|inputs| inputs.clone().unbind()),
@@ -170,7 +170,7 @@ impl PastRun {
             let result = result?;
             if takes_hook(&result)? {
                 let weak = Arc::downgrade(&run);
-                let of = if is_only { Of::Only(weak) } else { Of::Program(weak, at) };
+                let of = if is_only { ResultOf::Only(weak) } else { ResultOf::Program(weak, at) };
                 found.push((WeakRef::new(&result, None)?, of));
                 let run = Arc::clone(&run);
                 hook(&result, move |gradient| run.enter(at, gradient))?;
@@ -196,7 +196,7 @@ impl PastRun {
             self.note_reached(at, gradient)?;
         }
         self.late.take_down(pass, at, gradient)?;
-        if pass.kind != Kind::StopsAtPrograms {
+        if pass.kind != PassKind::StopsAtPrograms {
             return Ok(None);
         }
         note_gradient(self, at, gradient);
@@ -227,17 +227,17 @@ impl PastRun {
             with_running(|pass| pass.is_second = true);
         }
         match pass.kind {
-            Kind::Keeps | Kind::StopsAtPrograms => {
+            PassKind::Keeps | PassKind::StopsAtPrograms => {
                 note_run(self);
                 self.keep(py)?;
             }
-            Kind::Leaves => {
+            PassKind::Leaves => {
                 self.graph().inspect(|graph| graph.chances.take());
                 self.keep(py)?;
             }
             // The hooks are still to be called.
-            Kind::Frees if self.late.call_again() => {}
-            Kind::Frees => self.let_go(),
+            PassKind::Frees if self.late.call_again() => {}
+            PassKind::Frees => self.let_go(),
         }
         if self.tenancy.makes_executor.swap(false, Ordering::Relaxed) {
             make_executor(py, self.collector)?;
@@ -271,7 +271,7 @@ impl PastRun {
                 continue;
             }
             match results::origin(&tensor) {
-                Some(Of::Program(run, _)) => match run.upgrade() {
+                Some(ResultOf::Program(run, _)) => match run.upgrade() {
                     Some(run) if run.sources(py, sources)? => {}
                     _ => return Ok(false),
                 },

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use super::through::{ends, id};
-use crate::backend::graph::gradient::Operands;
+use crate::backend::graph::gradient::OperandNames;
 use crate::backend::memory::views::VIEWS;
 
 /// Results of a program, by index.
@@ -27,7 +27,7 @@ pub(crate) struct Reach {
 
 /// What a program is given, by index.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Given {
+pub(crate) enum ProgramInput {
     Input(usize),
     Parameter(usize),
 }
@@ -35,7 +35,7 @@ pub(crate) enum Given {
 /// What only some results come from.
 #[derive(Debug)]
 pub(crate) struct Partial {
-    pub(super) given: Given,
+    pub(super) given: ProgramInput,
     pub(super) results: Results,
 }
 
@@ -71,7 +71,7 @@ impl Reach {
             if VIEWS.contains(&name.extract()?) {
                 viewed.insert(id(&given[0])?);
             }
-            let operands = Operands::of(operation, name.extract()?, given.len())?;
+            let operands = OperandNames::of(operation, name.extract()?, given.len())?;
             for (at, operand) in given.iter().enumerate() {
                 if operands.take_gradient(at) && !ends(operand)? {
                     sources.entry(id(operand)?).or_default().extend(&from);
@@ -92,7 +92,11 @@ impl Reach {
     }
 
     /// The inputs and parameters that there are views of.
-    pub(crate) fn viewed(&self, inputs: &Bound<'_, PyList>, parameters: &Bound<'_, PyList>) -> PyResult<Vec<Given>> {
+    pub(crate) fn viewed(
+        &self,
+        inputs: &Bound<'_, PyList>,
+        parameters: &Bound<'_, PyList>,
+    ) -> PyResult<Vec<ProgramInput>> {
         let mut found = Vec::new();
         for (given, value) in all_given(inputs, parameters) {
             if self.viewed.contains(&id(&value)?) {
@@ -117,8 +121,8 @@ impl Reach {
 fn all_given<'py>(
     inputs: &Bound<'py, PyList>,
     parameters: &Bound<'py, PyList>,
-) -> impl Iterator<Item = (Given, Bound<'py, PyAny>)> {
-    let inputs = inputs.iter().enumerate().map(|(at, value)| (Given::Input(at), value));
-    let parameters = parameters.iter().enumerate().map(|(at, value)| (Given::Parameter(at), value));
+) -> impl Iterator<Item = (ProgramInput, Bound<'py, PyAny>)> {
+    let inputs = inputs.iter().enumerate().map(|(at, value)| (ProgramInput::Input(at), value));
+    let parameters = parameters.iter().enumerate().map(|(at, value)| (ProgramInput::Parameter(at), value));
     inputs.chain(parameters)
 }

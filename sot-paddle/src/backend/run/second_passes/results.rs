@@ -12,7 +12,7 @@ use super::{locked, takes_hook, PastRun};
 
 /// What a tensor is a result of.
 #[derive(Clone)]
-pub(super) enum Of {
+pub(super) enum ResultOf {
     /// A first run, operation by operation; whether gradients come through it from another result.
     Trial(Weak<Passes>, bool),
     /// A run of a program that has several; the index among them.
@@ -26,13 +26,13 @@ pub(super) enum Of {
 }
 
 /// Results that are alive, and some that were, by address.
-static RESULTS: Mutex<BTreeMap<usize, (WeakRef, Of)>> = Mutex::new(BTreeMap::new());
+static RESULTS: Mutex<BTreeMap<usize, (WeakRef, ResultOf)>> = Mutex::new(BTreeMap::new());
 
 /// From so many on the dead are looked for.
 const MANY: usize = 256;
 
 /// Notes the results that a gradient may be asked for by.
-pub(super) fn note(results: &Bound<'_, PyAny>, of: impl Fn(usize) -> Option<Of>) -> PyResult<()> {
+pub(super) fn note(results: &Bound<'_, PyAny>, of: impl Fn(usize) -> Option<ResultOf>) -> PyResult<()> {
     let mut found = Vec::new();
     for (at, result) in results.try_iter()?.enumerate() {
         let result = result?;
@@ -45,7 +45,7 @@ pub(super) fn note(results: &Bound<'_, PyAny>, of: impl Fn(usize) -> Option<Of>)
 }
 
 /// Notes those that are known to take hooks.
-pub(super) fn note_found(py: Python<'_>, found: Vec<(WeakRef, Of)>) {
+pub(super) fn note_found(py: Python<'_>, found: Vec<(WeakRef, ResultOf)>) {
     let mut known = locked(&RESULTS);
     if known.len() >= MANY {
         known.retain(|_, (result, _)| result.is_alive(py));
@@ -54,7 +54,7 @@ pub(super) fn note_found(py: Python<'_>, found: Vec<(WeakRef, Of)>) {
 }
 
 /// What the tensor is a result of.
-pub(super) fn origin(tensor: &Bound<'_, PyAny>) -> Option<Of> {
+pub(super) fn origin(tensor: &Bound<'_, PyAny>) -> Option<ResultOf> {
     let known = locked(&RESULTS);
     let (result, of) = known.get(&(tensor.as_ptr() as usize))?;
     result.is(tensor).then(|| of.clone())

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use pyo3::prelude::*;
 
-use super::results::{self, Of};
-use super::{hook, locked, takes_hook, with_running, Kind, Pass};
+use super::results::{self, ResultOf};
+use super::{hook, locked, takes_hook, with_running, Pass, PassKind};
 
 /// The first runs of a graph, operation by operation: up to a backward pass, or to the third run if none comes.
 #[derive(Default)]
@@ -24,7 +24,7 @@ impl Trial {
     pub(crate) fn note(&self, results: &Bound<'_, PyAny>, through: &[bool]) -> PyResult<()> {
         let passes = Arc::new(Passes::default());
         locked(&self.runs).push(Arc::clone(&passes));
-        results::note(results, |at| Some(Of::Trial(Arc::downgrade(&passes), through[at])))?;
+        results::note(results, |at| Some(ResultOf::Trial(Arc::downgrade(&passes), through[at])))?;
         for result in results.try_iter()? {
             let (result, passes) = (result?, Arc::clone(&passes));
             if takes_hook(&result)? {
@@ -53,7 +53,7 @@ impl Trial {
 impl Passes {
     /// The run must not become a program: a pass is to give gradients by a result, or to call a hook on one.
     pub(super) fn refuse_program(&self) {
-        self.add(Pass::new(Kind::Keeps));
+        self.add(Pass::new(PassKind::Keeps));
     }
 
     fn add(&self, pass: Pass) {

@@ -8,19 +8,19 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 use sot_core::cpython;
 
-use super::reach::{Given, Partial, Results};
-use super::results::{self, Of};
+use super::reach::{Partial, ProgramInput, Results};
+use super::results::{self, ResultOf};
 use super::{module, PastRun, RUNNING};
 
 /// A run of a program that the pass comes to, of which some results may not be reached.
 pub(super) struct Partly {
     run: u64,
     reached: Results,
-    given: Vec<Part>,
+    given: Vec<ReachedByResults>,
 }
 
 /// What only some of its results come from.
-struct Part {
+struct ReachedByResults {
     tensor: Py<PyAny>,
     results: Results,
     /// It is a leaf without a gradient so far.
@@ -37,26 +37,28 @@ impl Partly {
         let mut given = Vec::new();
         for Partial { given: place, results } in partial {
             let tensor = match *place {
-                Given::Input(at) => inputs.get_item(at)?,
-                Given::Parameter(at) => parameters.get_item(at)?,
+                ProgramInput::Input(at) => inputs.get_item(at)?,
+                ProgramInput::Parameter(at) => parameters.get_item(at)?,
             };
             let is_leaf = tensor.getattr(intern!(tensor.py(), "is_leaf"))?.is_truthy()?;
             let is_bare = is_leaf && tensor.getattr(intern!(tensor.py(), "grad"))?.is_none();
-            given.push(Part { tensor: tensor.unbind(), results: results.clone(), is_bare });
+            given.push(ReachedByResults { tensor: tensor.unbind(), results: results.clone(), is_bare });
         }
         Ok(Partly { run, reached: Results::new(), given })
     }
 
     /// What has been given nothing but zeros.
-    fn unreached(&self) -> impl Iterator<Item = &Part> {
+    fn unreached(&self) -> impl Iterator<Item = &ReachedByResults> {
         self.given.iter().filter(|part| part.results.is_disjoint(&self.reached))
     }
 
     /// Whether one of those is this result.
     fn leaves_out(&self, py: Python<'_>, run: u64, at: usize) -> bool {
         self.unreached().any(|part| match results::origin(part.tensor.bind(py)) {
-            Some(Of::Program(origin, place)) => place == at && origin.upgrade().is_some_and(|from| from.number == run),
-            Some(Of::Only(origin)) => origin.upgrade().is_some_and(|from| from.number == run),
+            Some(ResultOf::Program(origin, place)) => {
+                place == at && origin.upgrade().is_some_and(|from| from.number == run)
+            }
+            Some(ResultOf::Only(origin)) => origin.upgrade().is_some_and(|from| from.number == run),
             _ => false,
         })
     }

@@ -1,0 +1,182 @@
+//! What is known of a code object, beside its translations: who asked for it, what it is made from, whether it is left alone.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use once_cell::sync::OnceCell;
+use pyo3::prelude::*;
+use pyo3::types::{PyCode, PyFunction, PyString, PyType};
+
+use super::CodeCache;
+use crate::bytecode::{BytecodeError, Code, Label};
+use crate::cpython::{self, StateRef, WeakRef};
+use crate::error::Forbidden;
+
+use crate::tracker::{size_name, Key, Tracker, Trackers};
+
+/// The cache on a code object; made at the first question, which also decides whether its file is on the skip list.
+pub fn cache_of<'py>(code: &Bound<'py, PyCode>) -> Option<StateRef<'py, CodeCache>> {
+    if let Some(cache) = cpython::code_state::<CodeCache>(code) {
+        return Some(cache);
+    }
+    let cache = CodeCache::default();
+    cache.set_skip(is_skipped_file(code));
+    cpython::set_code_state(code, cache).ok()
+}
+
+/// Whether the code is that of a resume function.
+pub fn is_resume_function(code: &Bound<'_, PyCode>) -> bool {
+    cpython::code_state::<CodeCache>(code).is_some_and(|cache| cache.origin().is_some())
+}
+
+/// How many instructions of a resume function come before the original ones.
+pub fn prologue_of(code: &Bound<'_, PyCode>) -> Option<u32> {
+    cpython::code_state::<CodeCache>(code)?.origin().map(|origin| origin.prologue)
+}
+
+/// How many of the free variables of a resume function are the function's own cells.
+pub fn own_cells_of(code: &Bound<'_, PyCode>) -> Option<usize> {
+    cpython::code_state::<CodeCache>(code)?.origin().map(|origin| origin.own_cells)
+}
+
+/// A place in the code of a function or resume function as a place in the original code.
+pub fn in_original<'py>(code: &Bound<'py, PyCode>, at: Label) -> Option<(Bound<'py, PyCode>, Label)> {
+    let cache = cache_of(code)?;
+    let Some(origin) = cache.origin() else { return Some((code.clone(), at)) };
+    let base = origin.base.bind(code.py()).upgrade()?.cast_into::<PyCode>().ok()?;
+    Some((base, Label(at.0.checked_sub(origin.prologue)?)))
+}
+
+/// Whether the code is marked so that something that may become of it is an error.
+pub fn forbids(code: &Bound<'_, PyAny>, what: Forbidden) -> bool {
+    let cache = code.cast::<PyCode>().ok().and_then(cpython::code_state::<CodeCache>);
+    cache.is_some_and(|cache| cache.forbids(what))
+}
+
+/// Makes an error of what is one of `code`, of a copy of it, too.
+pub fn copy_marks(code: &Bound<'_, PyCode>, copy: &Bound<'_, PyCode>) {
+    for what in [Forbidden::Break, Forbidden::Fallback] {
+        if let Some(cache) = cache_of(copy).filter(|_| forbids(code.as_any(), what)) {
+            cache.forbid(what);
+        }
+    }
+}
+
+/// The same code, of which no frame is translated. It takes all arguments by position, as new code does.
+pub fn untranslated<'py>(code: &Bound<'py, PyCode>) -> PyResult<Bound<'py, PyCode>> {
+    let refuse = |error: &BytecodeError| {
+        pyo3::exceptions::PyRuntimeError::new_err(format!("a frame cannot run in CPython: {error}"))
+    };
+    let make = || {
+        let mut decoded = Code::decode(code.as_any()).map_err(|error| refuse(&error))?;
+        decoded.take_all_by_position();
+        let copy = decoded.encode(code.as_any()).map_err(|error| refuse(&error))?.cast_into::<PyCode>()?;
+        if let Some(cache) = cache_of(&copy) {
+            cache.set_skip(true);
+        }
+        Ok(copy.unbind())
+    };
+    match cache_of(code) {
+        Some(cache) => Ok(cache.untranslated(make)?.bind(code.py()).clone()),
+        None => Ok(make()?.into_bound(code.py())),
+    }
+}
+
+/// Whether the user asked for the translation of the code.
+pub fn is_asked_for(code: &Bound<'_, PyCode>) -> bool {
+    cpython::code_state::<CodeCache>(code).is_some_and(|cache| cache.is_root())
+}
+
+/// That somebody asks for the translation of a code object, as long as this lives.
+pub struct Request {
+    code: WeakRef,
+    whole: bool,
+}
+
+/// Whether anybody ever asked for one graph.
+static ANY_WHOLE: AtomicBool = AtomicBool::new(false);
+
+impl Request {
+    /// Asks for the translation of `code`, as one graph if `whole`; `None` if there is no place for it on the code.
+    pub fn new(code: &Bound<'_, PyCode>, whole: bool) -> PyResult<Option<Request>> {
+        let Some(cache) = cache_of(code) else { return Ok(None) };
+        let request = Request { code: WeakRef::new(code.as_any(), None)?, whole };
+        cache.request();
+        ANY_WHOLE.fetch_or(whole, Ordering::Relaxed);
+        request.renew(code.py());
+        Ok(Some(request))
+    }
+
+    /// For a call that follows: what others asked for meanwhile does not count.
+    pub fn renew(&self, py: Python<'_>) {
+        if !ANY_WHOLE.load(Ordering::Relaxed) {
+            return;
+        }
+        let code = self.code.get(py).and_then(|code| code.cast_into::<PyCode>().ok());
+        if let Some(cache) = code.as_ref().and_then(cache_of) {
+            cache.set_whole(self.whole);
+        }
+    }
+
+    fn withdraw(&self, py: Python<'_>) {
+        let code = self.code.get(py).and_then(|code| code.cast_into::<PyCode>().ok());
+        let Some(code) = code else { return };
+        if let Some(cache) = cpython::code_state::<CodeCache>(&code).filter(|cache| cache.withdraw()) {
+            cache.set_skip(is_skipped_file(&code));
+        }
+    }
+}
+
+impl Drop for Request {
+    fn drop(&mut self) {
+        // It fails only while the interpreter shuts down, when nothing is translated any more.
+        Python::try_attach(|py| self.withdraw(py));
+    }
+}
+
+/// Asks that a size be left open in translations of `code`: that of a tensor found in an argument by these keys.
+pub fn leave_size_open(code: &Bound<'_, PyCode>, argument: &str, keys: Vec<Key>, axis: usize) {
+    let Some(cache) = cache_of(code) else { return };
+    let mut trackers = Trackers::default();
+    let mut tensor = trackers.add(Tracker::Local { slot: 0, name: argument.into() });
+    for key in keys {
+        tensor = trackers.add(Tracker::Item { of: tensor, key });
+    }
+    cache.leave_sizes_open(&[size_name(&trackers.text(code.py(), tensor), axis)]);
+}
+
+/// Leaves the frames of a function to CPython unless the user asked for their translation, or no longer does.
+pub fn leave_alone(code: &Bound<'_, PyCode>, alone: bool) {
+    if let Some(cache) = cache_of(code).filter(|cache| !cache.is_root()) {
+        cache.set_skip(alone || is_skipped_file(code));
+    }
+}
+
+/// Leaves it to CPython to make objects of a class, with all that its `__init__` calls, unless the user asked for that.
+pub fn leave_making_alone(class: &Bound<'_, PyType>) {
+    let init = cpython::type_lookup(class, &PyString::intern(class.py(), "__init__"));
+    let code = init.and_then(|init| init.cast_into::<PyFunction>().ok()).map(|init| cpython::function_code(&init));
+    if let Some(code) = code {
+        if let Some(cache) = cache_of(&code).filter(|cache| !cache.is_root()) {
+            cache.set_skip_below();
+        }
+    }
+}
+
+/// Whether frames of a file are left alone unless the user asks for them.
+type Skips = Box<dyn Fn(&str) -> bool + Send + Sync>;
+
+static SKIPPED: OnceCell<Skips> = OnceCell::new();
+
+/// From now on these files are left alone; the first call counts.
+pub fn set_skipped_files(skips: Skips) {
+    SKIPPED.set(skips).ok();
+}
+
+fn is_skipped_file(code: &Bound<'_, PyCode>) -> bool {
+    SKIPPED.get().is_some_and(|skips| skips(&file_of(code)))
+}
+
+/// The file that the code is from.
+pub(crate) fn file_of(code: &Bound<'_, PyCode>) -> String {
+    code.getattr("co_filename").and_then(|file| file.extract()).unwrap_or_default()
+}

@@ -1,0 +1,632 @@
+//! The cache of one code object: its translations with their guards. It hangs on the code object and dies with it.
+
+mod marks;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use once_cell::sync::OnceCell;
+use pyo3::prelude::*;
+use pyo3::types::{PyCode, PyWeakrefReference};
+
+use crate::bytecode::Label;
+use crate::cpython::CodeState;
+use crate::error::{Flow, Forbidden};
+use crate::guard::{Differing, FrameView, GuardProgram};
+use crate::open_sizes::{opens_after, sizes_open_after, Sizes};
+use crate::resume_point::{Finish, ResumeKey};
+use crate::settling::Settling;
+
+pub(crate) use marks::file_of;
+pub use marks::{
+    cache_of, copy_marks, forbids, in_original, is_asked_for, is_resume_function, leave_alone, leave_making_alone,
+    leave_size_open, own_cells_of, prologue_of, set_skipped_files, untranslated, Request,
+};
+
+/// More entries than this for one code object are not made; those there are still hit.
+const MAX_ENTRIES: usize = 64;
+/// After so many translations without tensor work, the code is left alone.
+const MAX_EMPTY: u32 = 4;
+/// So many traces of one code object are given up for signals.
+const MAX_GIVEN_WAY: u32 = 3;
+/// After so many frames that an entry leaves to CPython, too.
+const MAX_LEFT: u32 = 64;
+/// Behind a break, an argument that has been so many objects is expected to be another one each time.
+const MAX_OBJECTS: usize = 3;
+
+/// One translation: valid while its guards hold.
+pub struct CacheEntry {
+    guards: GuardProgram,
+    /// The new code; `None` leaves the frame to CPython.
+    pub code: Option<Py<PyAny>>,
+    /// Whether functions called by the new code run without the tracer.
+    pub disable_eval_frame: bool,
+    /// Whether it is for what the others are not for: it breaks at a number that they assume.
+    pub comes_last: bool,
+    left: Left,
+    /// Whether it serves what others do that have not been used again.
+    replaces_unused: bool,
+    is_used: AtomicBool,
+    /// How many frames it has left to CPython.
+    left_frames: AtomicU32,
+}
+
+/// What of a frame an entry leaves to CPython.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Left {
+    Nothing,
+    /// What a break or fallback does.
+    Some,
+    /// The rest of a loop's round.
+    Round,
+}
+
+impl CacheEntry {
+    /// An entry.
+    pub fn new(guards: GuardProgram, code: Option<Py<PyAny>>, disable_eval_frame: bool, comes_last: bool) -> Self {
+        CacheEntry {
+            guards,
+            code,
+            disable_eval_frame,
+            comes_last,
+            left: Left::Some,
+            replaces_unused: false,
+            is_used: AtomicBool::new(false),
+            left_frames: AtomicU32::new(0),
+        }
+    }
+
+    /// The entry of a frame of which nothing is left to CPython if `is_whole`.
+    #[must_use]
+    pub fn whole(self, is_whole: bool) -> Self {
+        CacheEntry { left: if is_whole { Left::Nothing } else { Left::Some }, ..self }
+    }
+
+    /// One made for all values, in the place of those for single ones that have not been used again.
+    #[must_use]
+    pub fn replacing(self, unused: bool) -> Self {
+        CacheEntry { replaces_unused: unused, ..self }
+    }
+
+    /// One that leaves the rest of a loop's round to CPython.
+    pub fn leaving_round(guards: GuardProgram, code: Py<PyAny>) -> Self {
+        CacheEntry { left: Left::Round, ..CacheEntry::new(guards, Some(code), false, true) }
+    }
+}
+
+/// The translations of one code object.
+#[derive(Default)]
+pub struct CodeCache {
+    entries: Mutex<Arc<Vec<Arc<CacheEntry>>>>,
+    skip: AtomicBool,
+    /// Whether what the code calls is left alone with it.
+    skip_below: AtomicBool,
+    /// How many ask for it.
+    requests: AtomicU32,
+    whole: AtomicBool,
+    forbidden: AtomicU8,
+    empty: AtomicU32,
+    /// How many traces were given up for signals.
+    gave_way: AtomicU32,
+    generation: AtomicU32,
+    resume: Mutex<HashMap<ResumeKey, Py<PyAny>>>,
+    origin: OnceCell<CodeOrigin>,
+    untranslated: OnceCell<Py<PyCode>>,
+    sizes: Mutex<OpenSizes>,
+    /// In how many translations of the code and its resume functions loops went round more than once, by where they begin.
+    unrolled: Mutex<HashMap<Label, usize>>,
+    /// How many translations of resume functions there are in loops, by where the outermost loop begins.
+    made: Mutex<HashMap<Label, LoopTranslations>>,
+    /// The instructions that need values which differ from call to call.
+    differing: Mutex<HashSet<Label>>,
+    /// The variables that hold containers whose contents differ from call to call.
+    changing: Mutex<HashSet<String>>,
+    /// Whether the graph breaks at each condition on values which differ from call to call.
+    branching: AtomicBool,
+    /// Arguments and classes that are another object at each call.
+    short_lived: Mutex<ShortLived>,
+    /// Frames that ran a translation, since the account below was last asked.
+    hits: AtomicU64,
+    settling: Mutex<Option<Arc<Settling>>>,
+    was_translated: AtomicBool,
+    met_tensors: AtomicBool,
+}
+
+/// Arguments and classes that are another object at each call: identity guards on them would never hold again.
+#[derive(Clone, Default)]
+pub struct ShortLived {
+    /// Argument slots that hold such an object, or lead to one.
+    pub arguments: HashSet<usize>,
+    /// Classes that functions make at each call, and the classes of such objects, by the texts of their trackers.
+    pub classes: HashSet<String>,
+}
+
+/// The translations of resume functions that go on in one loop.
+#[derive(Clone, Copy, Default)]
+pub struct LoopTranslations {
+    /// All of them.
+    pub all: u32,
+    /// Those that are not the first of their place.
+    pub again: u32,
+    /// Whether one of them goes on in a function that the loop calls.
+    pub in_call: bool,
+}
+
+/// The sizes that translations of one code object leave open, by the texts of their trackers.
+#[derive(Default)]
+struct OpenSizes {
+    /// Whether somebody asked for it.
+    asked: bool,
+    wanted: HashSet<String>,
+    /// Those that have mattered.
+    closed: HashSet<String>,
+    /// Whether the graph broke where sizes were left open early.
+    wait: bool,
+}
+
+/// Where a resume function's code comes from.
+pub struct CodeOrigin {
+    /// The original code, held weakly: it owns its resume functions.
+    pub base: Py<PyWeakrefReference>,
+    /// Length of the prologue before the original instructions.
+    pub prologue: u32,
+    /// The instruction of the prologue that calls the resume function of the next frame, and what is done behind it.
+    pub call: Option<(Label, Finish)>,
+    /// The instruction of the prologue that calls what lies below that call's result.
+    pub applies: Option<Label>,
+    /// Whether a resume function of the caller calls it.
+    pub nested: bool,
+    /// How many of its cells are the function's own, the first of its free variables.
+    pub own_cells: usize,
+}
+
+impl CodeState for CodeCache {
+    #[inline]
+    fn leaves_alone(&self) -> bool {
+        self.is_skipped() && !self.skips_below()
+    }
+}
+
+impl CodeCache {
+    /// The resume function's code for a key, made at the first question.
+    pub fn resume_code(
+        &self,
+        py: Python<'_>,
+        key: &ResumeKey,
+        make: impl FnOnce() -> Flow<Py<PyAny>>,
+    ) -> Flow<Py<PyAny>> {
+        if let Some(code) = self.lock_resume().get(key) {
+            return Ok(code.clone_ref(py));
+        }
+        let code = make()?;
+        self.lock_resume().insert(key.clone(), code.clone_ref(py));
+        Ok(code)
+    }
+
+    /// The key of a resume function's code.
+    pub fn resume_key(&self, code: &Bound<'_, PyCode>) -> Option<ResumeKey> {
+        let codes = self.lock_resume();
+        codes.iter().find(|(_, known)| known.is(code)).map(|(key, _)| key.clone())
+    }
+
+    /// The codes of all resume functions made so far.
+    pub fn resume_codes(&self, py: Python<'_>) -> Vec<Py<PyAny>> {
+        self.lock_resume().values().map(|code| code.clone_ref(py)).collect()
+    }
+
+    /// In how many places behind an instruction resume functions go on.
+    pub fn places_behind(&self, at: Label) -> usize {
+        let codes = self.lock_resume();
+        codes.keys().map(|key| key.at).filter(|place| *place >= at).collect::<HashSet<_>>().len()
+    }
+
+    fn lock_resume(&self) -> MutexGuard<'_, HashMap<ResumeKey, Py<PyAny>>> {
+        self.resume.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// Marks the code as that of a resume function.
+    pub fn set_origin(&self, origin: CodeOrigin) {
+        self.origin.set(origin).ok();
+        self.request();
+    }
+
+    /// The same code to be run by CPython, made at the first question.
+    pub fn untranslated(&self, make: impl FnOnce() -> PyResult<Py<PyCode>>) -> PyResult<&Py<PyCode>> {
+        self.untranslated.get_or_try_init(make)
+    }
+
+    /// Where the code comes from, if it is that of a resume function.
+    pub fn origin(&self) -> Option<&CodeOrigin> {
+        self.origin.get()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Arc<Vec<Arc<CacheEntry>>>> {
+        // A panic while the list was replaced left the old list, which is as good.
+        self.entries.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// The first entry whose guards hold; where the code must become one graph, of those that are one.
+    pub fn find<'py>(&self, frame: &impl FrameView<'py>) -> Option<Arc<CacheEntry>> {
+        let entries = Arc::clone(&self.lock());
+        let whole = self.whole.load(Ordering::Relaxed);
+        let at =
+            entries.iter().position(|entry| (!whole || entry.left == Left::Nothing) && entry.guards.check(frame))?;
+        if at > 0 && !entries[at].comes_last {
+            self.move_to_front(&entries[at]);
+        }
+        entries[at].is_used.store(true, Ordering::Relaxed);
+        Some(Arc::clone(&entries[at]))
+    }
+
+    /// Counts a frame that an entry was found for. Where none has ever met a tensor, the code is left alone after some.
+    pub fn note_hit(&self, entry: &CacheEntry) {
+        if entry.code.is_some() {
+            self.hits.fetch_add(1, Ordering::Relaxed);
+        } else if entry.left_frames.fetch_add(1, Ordering::Relaxed) == MAX_LEFT {
+            self.leave_alone();
+        }
+    }
+
+    /// Leaves the code to CPython for good, unless somebody asked for it or it has met a tensor.
+    pub fn leave_alone(&self) {
+        if !self.is_root() && !self.met_tensors.load(Ordering::Relaxed) {
+            self.set_skip(true);
+        }
+    }
+
+    /// A translation of the code has met tensors.
+    pub fn note_tensors(&self) {
+        self.met_tensors.store(true, Ordering::Relaxed);
+    }
+
+    /// The account of translations and of what they served, made at the first question.
+    pub fn settling(&self, make: impl FnOnce() -> Arc<Settling>) -> Arc<Settling> {
+        let settling = Arc::clone(self.lock_settling().get_or_insert_with(make));
+        settling.note_hits(self.hits.swap(0, Ordering::Relaxed));
+        settling
+    }
+
+    /// Whether there has ever been an entry; from now on there has.
+    pub fn note_translated(&self) -> bool {
+        self.was_translated.swap(true, Ordering::Relaxed)
+    }
+
+    /// Whether there has ever been an entry.
+    pub fn was_translated(&self) -> bool {
+        self.was_translated.load(Ordering::Relaxed)
+    }
+
+    /// Drops the entries that no frame has used since they were made.
+    pub fn drop_unused(&self) {
+        let mut list = self.lock();
+        let used = |entry: &&Arc<CacheEntry>| entry.is_used.load(Ordering::Relaxed);
+        let old = std::mem::take(&mut *list);
+        *list = Arc::new(old.iter().filter(used).cloned().collect());
+        drop(list);
+        drop(old);
+    }
+
+    fn lock_settling(&self) -> MutexGuard<'_, Option<Arc<Settling>>> {
+        self.settling.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// Number of entries that this frame does not fit because of something of which a program has few, as models and element types;
+    /// `lasts` says so of objects.
+    pub fn for_others<'py>(&self, frame: &impl FrameView<'py>, lasts: &impl Fn(&Bound<'py, PyAny>) -> bool) -> usize {
+        let entries = Arc::clone(&self.lock());
+        entries.iter().filter(|entry| entry.guards.is_for_another(frame, lasts)).count()
+    }
+
+    /// The numbers and sizes that keep entries from being used.
+    pub fn differing<'py>(&self, frame: &impl FrameView<'py>) -> Differing {
+        let entries = Arc::clone(&self.lock());
+        let mut differing = Differing::default();
+        entries.iter().for_each(|entry| entry.guards.differing(frame, &mut differing));
+        differing
+    }
+
+    /// Asks that sizes be left open, and, behind a break, those that differ.
+    pub fn leave_sizes_open(&self, sizes: &[String]) {
+        let mut known = self.lock_sizes();
+        known.asked = true;
+        known.wanted.extend(sizes.iter().cloned());
+    }
+
+    /// Whether somebody asked for sizes to be left open.
+    pub fn leaves_sizes_open(&self) -> bool {
+        self.lock_sizes().asked
+    }
+
+    /// The sizes that the next translation is to leave open; `differing` are those that were others in earlier ones, and in how
+    /// many.
+    pub fn open_sizes(&self, differing: HashMap<String, usize>) -> Sizes {
+        let known = self.lock_sizes();
+        let mut wanted = known.wanted.clone();
+        let asked = known.asked && self.origin().is_some();
+        let after = if known.wait { opens_after() } else { sizes_open_after() };
+        let mut early = false;
+        if let (Some(enough), Some(often)) = (if asked { Some(0) } else { after }, opens_after()) {
+            early = !asked && enough < often && differing.values().any(|others| (enough..often).contains(others));
+            wanted.extend(differing.into_iter().filter(|(_, others)| *others >= enough).map(|(size, _)| size));
+        } else if asked {
+            wanted.extend(differing.into_keys());
+        }
+        let sizes = Sizes::new(wanted, known.closed.clone());
+        if early {
+            sizes.early()
+        } else {
+            sizes
+        }
+    }
+
+    /// From here on sizes are left open only where they differ often.
+    pub fn let_sizes_wait(&self) {
+        self.lock_sizes().wait = true;
+    }
+
+    /// From here on these sizes are assumed.
+    pub fn close_sizes(&self, sizes: Vec<String>) {
+        self.lock_sizes().closed.extend(sizes);
+    }
+
+    fn lock_sizes(&self) -> MutexGuard<'_, OpenSizes> {
+        self.sizes.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// How many translations of the code and its resume functions went round a loop more than once.
+    pub fn unrolled(&self, head: Label) -> usize {
+        self.lock_unrolled().get(&head).copied().unwrap_or(0)
+    }
+
+    /// Counts such a translation.
+    pub fn note_unrolled(&self, head: Label) {
+        let mut unrolled = self.lock_unrolled();
+        let times = unrolled.entry(head).or_default();
+        *times = times.saturating_add(1);
+    }
+
+    /// Notes that the rounds of a loop differ: no further translation goes round it more than once.
+    pub fn note_different(&self, head: Label) {
+        self.lock_unrolled().insert(head, usize::MAX);
+    }
+
+    /// Counts a translation of a resume function in a loop; `again`: its place has one; `in_call`: it goes on in a
+    /// function that the loop calls.
+    pub fn count_translation(&self, head: Label, again: bool, in_call: bool) {
+        let mut loops = self.lock_made();
+        let made = loops.entry(head).or_default();
+        made.all = made.all.saturating_add(1);
+        made.again = made.again.saturating_add(u32::from(again));
+        made.in_call |= in_call;
+    }
+
+    /// How many translations of resume functions there are in a loop.
+    pub fn made(&self, head: Label) -> LoopTranslations {
+        self.lock_made().get(&head).copied().unwrap_or_default()
+    }
+
+    fn lock_made(&self) -> MutexGuard<'_, HashMap<Label, LoopTranslations>> {
+        self.made.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    fn lock_unrolled(&self) -> MutexGuard<'_, HashMap<Label, usize>> {
+        self.unrolled.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// Whether the instruction needs a value that differs from call to call.
+    pub fn differs(&self, at: Label) -> bool {
+        self.lock_differing().contains(&at)
+    }
+
+    /// Notes that it does.
+    pub fn note_differing(&self, at: Label) {
+        self.lock_differing().insert(at);
+    }
+
+    /// Whether a variable holds a container whose contents differ from call to call.
+    pub fn holds_changing(&self, variable: &str) -> bool {
+        self.lock_changing().contains(variable)
+    }
+
+    /// Notes that it does.
+    pub fn note_changing(&self, variable: &str) {
+        self.lock_changing().insert(variable.to_owned());
+    }
+
+    fn lock_changing(&self) -> MutexGuard<'_, HashSet<String>> {
+        self.changing.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// Whether the graph breaks at each condition on values which differ from call to call.
+    pub fn branches_much(&self) -> bool {
+        self.branching.load(Ordering::Relaxed)
+    }
+
+    /// From here on it does.
+    pub fn note_branching(&self) {
+        self.branching.store(true, Ordering::Relaxed);
+    }
+
+    fn lock_differing(&self) -> MutexGuard<'_, HashSet<Label>> {
+        self.differing.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// Arguments and classes that are another object at each call: the objects of earlier calls have died, or there were
+    /// several.
+    pub fn short_lived<'py>(&self, frame: &impl FrameView<'py>) -> ShortLived {
+        let entries = Arc::clone(&self.lock());
+        let mut short_lived = self.short_lived.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut others: HashMap<usize, usize> = HashMap::new();
+        let mut other_classes: HashMap<&str, usize> = HashMap::new();
+        for entry in entries.iter() {
+            short_lived.arguments.extend(entry.guards.dead_arguments(frame.py()));
+            short_lived.classes.extend(entry.guards.dead_classes(frame.py()).map(str::to_owned));
+            for argument in entry.guards.other_arguments(frame) {
+                *others.entry(argument).or_default() += 1;
+            }
+            if let Some(class) = entry.guards.other_class(frame) {
+                *other_classes.entry(class).or_default() += 1;
+            }
+        }
+        let arguments = others.into_iter().filter(|(_, times)| *times >= MAX_OBJECTS).map(|(argument, _)| argument);
+        short_lived.arguments.extend(arguments);
+        let classes = other_classes.into_iter().filter(|(_, times)| *times >= MAX_OBJECTS);
+        short_lived.classes.extend(classes.map(|(class, _)| class.to_owned()));
+        short_lived.clone()
+    }
+
+    /// For each entry, the first guard that does not hold.
+    pub fn failures<'py>(&self, frame: &impl FrameView<'py>) -> Vec<String> {
+        let entries = Arc::clone(&self.lock());
+        entries.iter().filter_map(|entry| entry.guards.failure(frame)).collect()
+    }
+
+    fn move_to_front(&self, entry: &Arc<CacheEntry>) {
+        let mut list = self.lock();
+        let mut entries: Vec<_> = list.iter().filter(|other| !Arc::ptr_eq(other, entry)).cloned().collect();
+        if entries.len() < list.len() {
+            entries.insert(0, Arc::clone(entry));
+            *list = Arc::new(entries);
+        }
+    }
+
+    /// Adds an entry, and drops those that can never hold again.
+    pub fn insert(&self, py: Python<'_>, entry: Arc<CacheEntry>) {
+        let mut list = self.lock();
+        let is_kept = |old: &Arc<CacheEntry>| {
+            (old.is_used.load(Ordering::Relaxed) || !entry.replaces_unused) && !old.guards.is_dead(py)
+        };
+        let mut entries: Vec<_> = list.iter().filter(|old| is_kept(old)).cloned().collect();
+        let first_last = entries.iter().position(|entry| entry.comes_last).unwrap_or(entries.len());
+        entries.insert(if entry.comes_last { first_last } else { 0 }, entry);
+        let old = std::mem::replace(&mut *list, Arc::new(entries));
+        drop(list);
+        drop(old);
+    }
+
+    /// Drops what leaves rounds of loops to CPython.
+    pub fn take_rounds_back(&self) {
+        self.lock_made().clear();
+        let mut list = self.lock();
+        if list.iter().any(|entry| entry.left == Left::Round) {
+            let old = std::mem::take(&mut *list);
+            *list = Arc::new(old.iter().filter(|entry| entry.left != Left::Round).cloned().collect());
+            drop(list);
+            drop(old);
+        }
+    }
+
+    /// Whether no more entries are made.
+    pub fn is_full(&self, py: Python<'_>) -> bool {
+        let entries = Arc::clone(&self.lock());
+        entries.len() >= MAX_ENTRIES && !entries.iter().any(|entry| entry.guards.is_dead(py))
+    }
+
+    /// Number of entries.
+    pub fn len(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// Whether there is no entry.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Counts a translation that found nothing to compile; after a few the code is left alone, unless the user asked for it.
+    pub fn found_nothing(&self) {
+        if self.empty.fetch_add(1, Ordering::Relaxed) + 1 >= MAX_EMPTY && !self.is_root() {
+            self.skip.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Counts a trace that was given up for a signal.
+    pub fn give_way(&self) {
+        self.gave_way.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether traces are still given up for signals. Where one comes every few moments no translation would ever be done.
+    pub fn gives_way(&self) -> bool {
+        self.gave_way.load(Ordering::Relaxed) < MAX_GIVEN_WAY
+    }
+
+    /// Leaves the code to CPython for good.
+    pub fn set_skip(&self, skip: bool) {
+        self.skip.store(skip, Ordering::Relaxed);
+    }
+
+    /// Leaves the code to CPython for good, and all that it calls.
+    pub fn set_skip_below(&self) {
+        self.skip_below.store(true, Ordering::Relaxed);
+        self.set_skip(true);
+    }
+
+    /// Whether what the code calls is left alone with it.
+    pub fn skips_below(&self) -> bool {
+        self.skip_below.load(Ordering::Relaxed)
+    }
+
+    /// Whether the code is left to CPython.
+    pub fn is_skipped(&self) -> bool {
+        self.skip.load(Ordering::Relaxed)
+    }
+
+    /// Asks for the translation of the code: no list of files keeps it from that.
+    pub fn request(&self) {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        self.lock_settling().take_if(|settling| settling.is_of_place());
+        self.skip.store(false, Ordering::Relaxed);
+    }
+
+    /// Takes one request back; whether it was the last one.
+    pub fn withdraw(&self) -> bool {
+        self.requests.fetch_sub(1, Ordering::Relaxed) == 1
+    }
+
+    /// Whether the code must become one graph, so that breaks and fallbacks are errors.
+    pub fn set_whole(&self, whole: bool) {
+        self.whole.store(whole, Ordering::Relaxed);
+    }
+
+    /// Makes something an error for good.
+    pub fn forbid(&self, what: Forbidden) {
+        if self.forbidden.fetch_or(what as u8, Ordering::Relaxed) & what as u8 == 0 {
+            self.clear();
+        }
+    }
+
+    /// Whether something is an error.
+    pub fn forbids(&self, what: Forbidden) -> bool {
+        self.whole.load(Ordering::Relaxed) || self.forbidden.load(Ordering::Relaxed) & what as u8 != 0
+    }
+
+    /// Whether the user asked for this code.
+    pub fn is_root(&self) -> bool {
+        self.requests.load(Ordering::Relaxed) > 0
+    }
+
+    /// Forgets everything if it was made before the present generation (see `reset`).
+    pub fn refresh(&self, generation: u32) {
+        if self.generation.swap(generation, Ordering::Relaxed) != generation {
+            self.clear();
+            self.lock_sizes().closed.clear();
+            self.lock_unrolled().clear();
+            self.lock_differing().clear();
+            self.lock_changing().clear();
+            self.branching.store(false, Ordering::Relaxed);
+            *self.short_lived.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = ShortLived::default();
+            self.empty.store(0, Ordering::Relaxed);
+            self.lock_made().clear();
+            *self.lock_settling() = None;
+            self.hits.store(0, Ordering::Relaxed);
+            self.was_translated.store(false, Ordering::Relaxed);
+            self.met_tensors.store(false, Ordering::Relaxed);
+        }
+    }
+
+    fn clear(&self) {
+        let old = std::mem::take(&mut *self.lock());
+        // What an entry holds may run code of the program's when it goes.
+        drop(old);
+    }
+}

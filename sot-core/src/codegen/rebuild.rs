@@ -1,0 +1,104 @@
+//! The code generator as variable kinds see it.
+
+use pyo3::prelude::*;
+
+use super::CodeGen;
+use crate::bytecode::Op;
+use crate::error::Flow;
+use crate::machine::executor::{BinaryOp, CallArgs, Frame, OpcodeExecutor};
+use crate::machine::variable::{Rebuild, VarId};
+use crate::tracker::TrackerId;
+
+impl<'py> Rebuild<'py> for CodeGen<'_, 'py> {
+    fn py(&self) -> Python<'py> {
+        self.cx.py
+    }
+
+    fn cx(&self) -> &OpcodeExecutor<'py> {
+        self.cx
+    }
+
+    fn cx_mut(&mut self) -> &mut OpcodeExecutor<'py> {
+        self.cx
+    }
+
+    fn load(&mut self, variable: VarId) -> Flow<()> {
+        CodeGen::load(self, variable)
+    }
+
+    fn load_const(&mut self, value: Py<PyAny>) -> Flow<()> {
+        CodeGen::load_const(self, value)
+    }
+
+    fn load_attr(&mut self, name: &str) -> Flow<()> {
+        CodeGen::load_attr(self, name)
+    }
+
+    fn store_attr(&mut self, object: VarId, name: &str, value: Option<VarId>) -> Flow<()> {
+        CodeGen::store_attr(self, object, name, value)
+    }
+
+    fn load_instance_dict(&mut self, object: VarId) -> Flow<()> {
+        CodeGen::load_instance_dict(self, object)
+    }
+
+    fn load_globals(&mut self, tracker: TrackerId) -> Flow<()> {
+        CodeGen::load_globals(self, tracker)
+    }
+
+    fn load_suspended(&mut self, frame: &Frame) -> Flow<()> {
+        CodeGen::load_suspended(self, frame)
+    }
+
+    fn op(&mut self, op: Op, arg: u32) -> Flow<()> {
+        CodeGen::op(self, op, arg)
+    }
+
+    fn binary(&mut self, op: BinaryOp) -> Flow<()> {
+        CodeGen::binary(self, op)
+    }
+
+    fn before_callable(&mut self) -> Flow<()> {
+        self.emitter.begin_call()
+    }
+
+    fn after_callable(&mut self) -> Flow<()> {
+        self.emitter.callable_loaded()
+    }
+
+    fn end_call(&mut self, argc: u32) -> Flow<()> {
+        CodeGen::end_call(self, argc)
+    }
+
+    fn call_with(&mut self, callable: VarId, args: &CallArgs) -> Flow<()> {
+        CodeGen::call_with(self, callable, args)
+    }
+
+    fn define(&mut self, variable: VarId) -> Flow<()> {
+        CodeGen::define(self, variable)
+    }
+
+    fn is_defined(&self, variable: VarId) -> bool {
+        CodeGen::is_defined(self, variable)
+    }
+
+    fn leaves_empty(&mut self, container: VarId) -> bool {
+        CodeGen::leaves_empty(self, container)
+    }
+
+    fn makes_whole(&mut self, container: VarId) {
+        CodeGen::makes_whole(self, container);
+    }
+
+    fn leaves_open(&mut self, cell: VarId) -> bool {
+        CodeGen::leaves_open(self, cell)
+    }
+
+    fn begin_class(&mut self) {
+        CodeGen::begin_class(self);
+    }
+
+    fn end_class(&mut self) -> Flow<()> {
+        CodeGen::end_class(self)
+    }
+}

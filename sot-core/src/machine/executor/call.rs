@@ -1,0 +1,268 @@
+//! Calls.
+
+use std::rc::Rc;
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use super::{object_model, warnings, Name, OpcodeExecutor};
+use crate::break_list;
+use crate::cpython;
+use crate::error::{Flow, ReasonId, Unwind};
+use crate::machine::variable::VarId;
+use crate::resume_point::{Answer, Finish};
+
+/// Calls that are being made for other calls, of whatever kind; each takes some of our own stack.
+const MAX_NESTED: usize = 256;
+
+/// The arguments of a call, in order.
+#[derive(Clone, Default, Debug)]
+pub struct CallArgs {
+    /// Positional arguments.
+    pub positional: Vec<VarId>,
+    /// Keyword arguments in the order given.
+    pub keywords: Vec<(Name, VarId)>,
+}
+
+impl CallArgs {
+    /// Positional arguments only.
+    pub fn positional(positional: Vec<VarId>) -> CallArgs {
+        CallArgs { positional, keywords: Vec::new() }
+    }
+
+    /// Splits items as a call leaves them on the stack: the last ones belong to the keyword names.
+    pub fn split(mut items: Vec<VarId>, names: Vec<Name>) -> Option<CallArgs> {
+        let values = items.split_off(items.len().checked_sub(names.len())?);
+        Some(CallArgs { positional: items, keywords: names.into_iter().zip(values).collect() })
+    }
+
+    /// The same arguments after another first one.
+    #[must_use]
+    pub fn with_receiver(&self, receiver: VarId) -> CallArgs {
+        let positional = std::iter::once(receiver).chain(self.positional.iter().copied()).collect();
+        CallArgs { positional, keywords: self.keywords.clone() }
+    }
+
+    /// All argument variables.
+    pub fn all(&self) -> impl Iterator<Item = VarId> + '_ {
+        self.positional.iter().copied().chain(self.keywords.iter().map(|(_, value)| *value))
+    }
+
+    /// The argument with this name and position.
+    pub fn at_or_named(&self, at: usize, name: &str) -> Option<VarId> {
+        let named = || self.keywords.iter().find(|(keyword, _)| &**keyword == name).map(|(_, value)| *value);
+        self.positional.get(at).copied().or_else(named)
+    }
+
+    /// Exactly `N` positional arguments and no keywords. Of others CPython itself says what is wrong with them.
+    pub fn exactly<const N: usize>(&self, _: &mut OpcodeExecutor<'_>, function: &str) -> Flow<[VarId; N]> {
+        let positional = <[VarId; N]>::try_from(self.positional.clone()).ok().filter(|_| self.keywords.is_empty());
+        positional.ok_or_else(|| misfit(function))
+    }
+
+    /// Arguments by position or name: the first `required` of `names` must be given.
+    pub fn named<const N: usize>(
+        &self,
+        _: &mut OpcodeExecutor<'_>,
+        function: &str,
+        names: [&str; N],
+        required: usize,
+    ) -> Flow<[Option<VarId>; N]> {
+        let mut slots = [None; N];
+        if self.positional.len() > N {
+            return Err(misfit(function));
+        }
+        for (slot, &value) in slots.iter_mut().zip(&self.positional) {
+            *slot = Some(value);
+        }
+        for (name, value) in &self.keywords {
+            match names.iter().position(|n| *n == &**name) {
+                Some(at) if slots[at].is_none() => slots[at] = Some(*value),
+                _ => return Err(misfit(function)),
+            }
+        }
+        if slots.iter().take(required).any(Option::is_none) {
+            return Err(misfit(function));
+        }
+        Ok(slots)
+    }
+}
+
+fn misfit(function: &str) -> Unwind {
+    Unwind::break_graph(ReasonId::UnsupportedCall, format!("{function}() with arguments that it does not take"))
+}
+
+impl<'py> OpcodeExecutor<'py> {
+    /// `callable(*args)`
+    pub fn call(&mut self, callable: VarId, args: &CallArgs) -> Flow<VarId> {
+        self.claim_of(callable);
+        let payload = self.see(callable)?;
+        if let Some(object) = payload.object() {
+            self.refuse_listed(object.bind(self.py))?;
+            if let (Some(answer), &[value]) = (Answer::checked_by(object.bind(self.py)), &args.positional[..]) {
+                return object_model::checked(self, answer, value);
+            }
+        }
+        self.refuse_full_stack()?;
+        if self.nesting == MAX_NESTED {
+            return Err(Unwind::fallback(ReasonId::TraceTooLong, "calls nested too deeply"));
+        }
+        self.nesting += 1;
+        let result = payload.call(self, callable, args);
+        self.nesting -= 1;
+        result
+    }
+
+    /// Gives up before a simulation that goes one step deeper runs out of C stack.
+    pub fn refuse_full_stack(&self) -> Flow<()> {
+        if cpython::has_stack_to_go_on() {
+            return Ok(());
+        }
+        Err(Unwind::fallback(ReasonId::StackNearlyUsedUp, "too little of it is left to go on"))
+    }
+
+    /// The same, where the depth is that of the program's values, which is the same at the next call.
+    pub fn refuse_deep_values(&self) -> Flow<()> {
+        if cpython::has_stack_to_go_on() {
+            return Ok(());
+        }
+        Err(Unwind::fallback(ReasonId::TraceTooLong, "values nested too deeply"))
+    }
+
+    /// Breaks the graph at a call of what is on the user's break list.
+    pub fn refuse_listed(&self, callable: &Bound<'py, PyAny>) -> Flow<()> {
+        if !break_list::contains(callable) {
+            return Ok(());
+        }
+        let name = crate::tracker::name(callable);
+        Err(Unwind::break_graph(ReasonId::BreakListed, format!("{name} is on the break list")))
+    }
+
+    /// `callable(*args)` as all that the present instruction does.
+    pub fn call_directly(&mut self, callable: VarId, args: &CallArgs) -> Flow<VarId> {
+        self.claim(callable, Finish::Keep);
+        self.call(callable, args)
+    }
+
+    /// `callable(*args)` as all that calling `this` does.
+    pub fn call_instead_of(&mut self, this: VarId, callable: VarId, args: &CallArgs) -> Flow<VarId> {
+        self.pass_claim(this, callable);
+        self.call(callable, args)
+    }
+
+    /// `object.name(*args)`
+    pub fn call_method(&mut self, object: VarId, name: &str, args: &[VarId]) -> Flow<VarId> {
+        let method = self.get_attr(object, &Rc::from(name))?;
+        self.call(method, &CallArgs::positional(args.to_vec()))
+    }
+
+    /// `object.name(...)`
+    pub fn call_method_with(&mut self, object: VarId, name: &str, args: &CallArgs) -> Flow<VarId> {
+        let method = self.get_attr(object, &Rc::from(name))?;
+        self.call(method, args)
+    }
+
+    /// `callable(*args, **kwargs)` with the arguments packed, as all that the present instruction does.
+    pub fn call_packed(&mut self, callable: VarId, args: VarId, kwargs: Option<VarId>) -> Flow<VarId> {
+        if !self.has_special(args, "__iter__")? && !self.has_special(args, "__getitem__")? {
+            return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "`*` of something that is not iterable"));
+        }
+        let positional = self.unpack_all(args)?;
+        let keywords = match kwargs {
+            Some(kwargs) => self.keyword_items(kwargs)?,
+            None => Vec::new(),
+        };
+        self.call_directly(callable, &CallArgs { positional, keywords })
+    }
+
+    /// What the method `keys` of a mapping gives. In whose words CPython refuses one that cannot be called depends on the release.
+    pub fn call_keys(&mut self, keys: VarId) -> Flow<VarId> {
+        if !self.has_special(keys, "__call__")? {
+            let text = "a mapping with `keys` that cannot be called";
+            return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
+        }
+        self.call(keys, &CallArgs::default())
+    }
+
+    /// The entries of a mapping with string keys.
+    pub fn keyword_items(&mut self, mapping: VarId) -> Flow<Vec<(Name, VarId)>> {
+        let mut keywords = Vec::new();
+        let keys = if self.type_of(mapping)?.is(self.py.get_type::<PyDict>()) {
+            mapping
+        } else if let Some(keys) = self.find_attr(mapping, &Rc::from("keys"))? {
+            self.call_keys(keys)?
+        } else {
+            return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "`**` of something that is no mapping"));
+        };
+        for key in self.unpack_all(keys)? {
+            let Some(name) = self.known_str(key)? else {
+                return Err(Unwind::break_graph(ReasonId::UnsupportedCall, "`**` of keys that are not plain texts"));
+            };
+            let value = self.get_item(mapping, key)?;
+            keywords.push((Rc::from(name), value));
+        }
+        Ok(keywords)
+    }
+
+    /// Calls a C function whose meaning is known: by its handler, or by doing it now if all arguments are known and `pure`.
+    pub fn call_builtin(&mut self, function: &Bound<'py, PyAny>, args: &CallArgs, pure: bool) -> Flow<VarId> {
+        self.refuse_listed(function)?;
+        if args.keywords.is_empty() && is_of_numbers(function)? {
+            if let Some(number) = self.open_call(function, &args.positional)? {
+                return Ok(number);
+            }
+        }
+        if let Some(builtin) = self.runtime.builtins.get(function) {
+            return (builtin.handler)(self, args);
+        }
+        if pure {
+            if let Some((positional, keywords)) = self.materialize_args(args)? {
+                // These are copies: what keeps one would not see what becomes of the argument.
+                let copies: Vec<_> = positional.iter().filter(is_mutable).collect();
+                let before: Vec<_> = copies.iter().map(cpython::refcount).collect();
+                let call = || function.call(positional, Some(&keywords));
+                let result = warnings::unless_it_warns(self.py, call)?;
+                if result.is_ok() && copies.iter().zip(before).any(|(copy, before)| cpython::refcount(copy) >= before) {
+                    let name = crate::tracker::repr(self.py, &function.clone().unbind());
+                    let text = format!("call of {name}, whose result keeps an argument that may change");
+                    return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
+                }
+                return self.result(result);
+            }
+        }
+        let name = crate::tracker::repr(self.py, &function.clone().unbind());
+        Err(Unwind::break_graph(ReasonId::UnsupportedCall, format!("call of {name}, which cannot be simulated")))
+    }
+
+    /// The arguments as real objects, if everything in them is known.
+    pub fn materialize_args(&mut self, args: &CallArgs) -> Flow<Option<(Bound<'py, PyTuple>, Bound<'py, PyDict>)>> {
+        let mut positional = Vec::new();
+        for &arg in &args.positional {
+            match self.materialize(arg)? {
+                Some(value) => positional.push(value),
+                None => return Ok(None),
+            }
+        }
+        let keywords = PyDict::new(self.py);
+        for (name, arg) in &args.keywords {
+            match self.materialize(*arg)? {
+                Some(value) => keywords.set_item(&**name, value)?,
+                None => return Ok(None),
+            }
+        }
+        Ok(Some((PyTuple::new(self.py, positional)?, keywords)))
+    }
+}
+
+/// Whether the function gives numbers for numbers.
+fn is_of_numbers(function: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let module = function.getattr_opt(intern!(function.py(), "__module__"))?;
+    Ok(module.is_some_and(|module| module.extract::<&str>().is_ok_and(|module| module == "math")))
+}
+
+/// Whether the object has no hash, as those that can change.
+fn is_mutable(object: &Bound<'_, PyAny>) -> bool {
+    let hash = cpython::type_lookup(&object.get_type(), intern!(object.py(), "__hash__"));
+    hash.is_some_and(|hash| hash.is_none())
+}

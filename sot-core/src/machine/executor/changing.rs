@@ -1,0 +1,342 @@
+//! Values that differ from call to call: numbers, texts of them, and contents of containers, which are not assumed where another
+//! translation for yet another value would not be the last.
+
+use std::rc::Rc;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyFloat, PyInt, PyTuple};
+
+use super::{BinaryOp, CompareOp, OpcodeExecutor, ValuePolicy};
+use crate::cpython;
+use crate::error::{Flow, ReasonId, Unwind};
+use crate::guard::{Identity, Test};
+use crate::machine::variable::{VarId, Variable};
+use crate::tracker::{self, ById, Computation, Tracker, TrackerId};
+
+/// So many values of one `float` are translated for, of one number or array of another library's, and of one `int`, of which
+/// programs have few more often. Behind a break a number that differs is one that a loop counts in, as a rule.
+const FLOATS: usize = 4;
+const VALUES: usize = 3;
+const INTEGERS: usize = 8;
+const BEHIND_BREAKS: usize = 1;
+/// So many texts are translated for.
+const TEXTS: usize = 3;
+/// So many ways through the code behind a break are translated as a whole.
+const MOST_PATHS: usize = 8;
+
+/// What is computed of more numbers than this is looked at.
+const MOST_OPERANDS: usize = 32;
+
+/// A number that differs from call to call, or a number or text computed from such: its value is only assumed if it matters.
+/// To compute with it or to print it does not; the new code does it again. To compare it asks for the answer alone.
+pub(super) struct LazyNumber {
+    pub(super) value: Py<PyAny>,
+    /// How many translations assumed another value.
+    others: usize,
+    /// Of how many numbers it is computed.
+    operands: usize,
+    /// The open sizes of tensors that it is computed from, by name.
+    pub(super) sizes: Rc<[String]>,
+}
+
+impl Variable for LazyNumber {
+    fn kind(&self) -> &'static str {
+        "lazy number"
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        self.value.bind(cx.py).get_type().into_any()
+    }
+
+    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
+        format!("LazyNumber(now {})", tracker::repr(cx.py, &self.value))
+    }
+}
+
+impl LazyNumber {
+    /// Another translation for yet another value would not be the last: what needs the value runs natively.
+    pub(super) fn refuse_if_too_many(&self, cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
+        let value = self.value.bind(cx.py);
+        let enough = match value.is_exact_instance_of::<PyFloat>() {
+            _ if cpython::is_text(value) && cx.policy == ValuePolicy::Specialize => TEXTS,
+            _ if cx.is_resumed || cx.policy == ValuePolicy::Generalize => BEHIND_BREAKS,
+            true => FLOATS,
+            false => INTEGERS,
+        };
+        let what = if cpython::is_text(value) { "text" } else { "number" };
+        let text = format!("a {what} that is another one at every call (now {})", tracker::repr(cx.py, &self.value));
+        cx.refuse_changing(self.others, enough, text)
+    }
+}
+
+impl<'py> OpcodeExecutor<'py> {
+    /// The variable for a number that was another one in earlier calls, or may be one that a loop counts in, as behind breaks;
+    /// `None` for everything else.
+    pub(super) fn wrap_changing(&mut self, object: &Bound<'py, PyAny>, tracker: TrackerId) -> Option<VarId> {
+        let may_differ = self.is_resumed || !self.changing.is_empty();
+        let is_text = cpython::is_text(object);
+        if !may_differ || !(is_text || cpython::is_number(object)) || !self.trackers.is_sourced(tracker) {
+            return None;
+        }
+        let others = self.changing.get(&self.trackers.text(self.py, tracker)).copied();
+        let others = others.or((self.is_resumed && !is_text).then_some(0))?;
+        // Few texts have translations of their own.
+        if is_text && !self.is_resumed && others < TEXTS {
+            return None;
+        }
+        let payload = LazyNumber { value: object.clone().unbind(), others, operands: 1, sizes: Rc::default() };
+        Some(self.vars.add(Rc::new(payload), tracker))
+    }
+
+    /// What is in a container that the program has made is about to be assumed: behind a break that may be another thing each
+    /// time. Once it was, what asks for it runs natively, and so does all else that asks for the contents of that variable.
+    pub fn refuse_changing_contents(&mut self, tracker: TrackerId, what: &str) -> Flow<()> {
+        if !self.is_resumed {
+            return Ok(());
+        }
+        let was_another = self.changing.get(&self.trackers.text(self.py, tracker)).is_some_and(|others| *others > 0);
+        if !was_another && !self.holds_changing(tracker) {
+            return Ok(());
+        }
+        self.note_changing(tracker);
+        self.note_differing();
+        let text = format!("{what} that holds something else at every call");
+        Err(Unwind::break_graph(ReasonId::ChangingNumber, text))
+    }
+
+    /// Whether what a tracker leads to goes on being another value: it should not be assumed once more.
+    #[must_use]
+    pub fn goes_on_differing(&self, tracker: TrackerId) -> bool {
+        let others = self.changing.get(&self.trackers.text(self.py, tracker)).copied().unwrap_or(0);
+        others >= if self.is_resumed || self.policy == ValuePolicy::Generalize { BEHIND_BREAKS } else { VALUES }
+    }
+
+    /// The answers of many comparisons make a path for each combination of them: where there are many already, the comparison
+    /// runs natively, and each answer is gone on with by itself.
+    fn refuse_more_paths(&mut self, now: &Bound<'py, PyAny>) -> Flow<()> {
+        if !self.is_resumed || self.frames.len() > 1 {
+            return Ok(());
+        }
+        if self.others < MOST_PATHS && !self.branches_much() {
+            return Ok(());
+        }
+        self.note_branching();
+        let text = format!("one of many answers that differ (of {})", tracker::repr(self.py, now.as_unbound()));
+        Err(Unwind::break_graph(ReasonId::ChangingNumber, text))
+    }
+
+    /// Where a value was needed that differs, it is not assumed again in another translation of the loop.
+    fn refuse_changing(&mut self, others: usize, enough: usize, text: String) -> Flow<()> {
+        if others < enough && !(self.is_resumed && self.differs_here()) {
+            return Ok(());
+        }
+        self.note_differing();
+        Err(Unwind::break_graph(ReasonId::ChangingNumber, text))
+    }
+
+    /// `lhs op rhs` without assuming the values, where one is a number that differs, or a text of it.
+    pub fn lazy_binary(&mut self, op: BinaryOp, lhs: VarId, rhs: VarId) -> Flow<Option<VarId>> {
+        if let Some(open) = self.open_binary(op, lhs, rhs)? {
+            return Ok(Some(open));
+        }
+        let (lhs, rhs) = self.in_python_both(lhs, rhs)?;
+        let Some((left, right)) = self.differing_pair(lhs, rhs) else { return Ok(None) };
+        let whole = !left.is_exact_instance_of::<PyFloat>() && !right.is_exact_instance_of::<PyFloat>();
+        let of_sizes = self.is_of_sizes(lhs) || self.is_of_sizes(rhs);
+        let endless = match op {
+            BinaryOp::MatrixMultiply => true,
+            // Of what size the result is, the next values decide; sizes are small.
+            BinaryOp::Power | BinaryOp::LeftShift => whole && !of_sizes,
+            _ => false,
+        };
+        let texts = op == BinaryOp::Add && cpython::is_text(&left) && cpython::is_text(&right);
+        if endless || !(texts || cpython::is_number(&left) && cpython::is_number(&right)) {
+            return Ok(None);
+        }
+        let Ok(value) = op.apply(&left, &right) else { return Ok(None) };
+        if !(texts || cpython::is_number(&value)) {
+            return Ok(None);
+        }
+        let Some(result) = self.compute(Computation::Binary(op), &[lhs, rhs], &value) else { return Ok(None) };
+        let tracker = self.vars.tracker(result);
+        match op {
+            BinaryOp::Add | BinaryOp::Subtract | BinaryOp::Multiply => {}
+            // Sizes divided by what is known.
+            BinaryOp::TrueDivide | BinaryOp::FloorDivide | BinaryOp::Remainder
+                if of_sizes && self.vars.get(rhs).constant().is_some() => {}
+            // A negative number has a complex root.
+            BinaryOp::Power => self.guards.add(tracker, Test::TypeIs(Identity::of(value.get_type().as_any()))),
+            // It might divide by zero.
+            _ => self.guards.require(tracker),
+        }
+        Ok(Some(result))
+    }
+
+    /// `lhs op rhs` of numbers one of which differs: the answer is assumed, and not the values.
+    pub(super) fn lazy_compare(&mut self, op: CompareOp, lhs: VarId, rhs: VarId) -> Flow<Option<VarId>> {
+        let (lhs, rhs) = self.in_python_both(lhs, rhs)?;
+        let Some((left, right)) = self.differing_pair(lhs, rhs) else { return Ok(None) };
+        let texts = cpython::is_text(&left) && cpython::is_text(&right);
+        if !(texts || cpython::is_number(&left) && cpython::is_number(&right)) {
+            return Ok(None);
+        }
+        self.refuse_more_paths(&left)?;
+        let value = op.apply(&left, &right)?;
+        let Some(result) = self.compute(Computation::Compare(op), &[lhs, rhs], &value) else { return Ok(None) };
+        let tracker = self.vars.tracker(result);
+        self.guards.add(tracker, Test::Equals(value.clone().unbind()));
+        Ok(Some(self.boolean(value.is_truthy()?)))
+    }
+
+    /// The truth of a number that differs, which is assumed, and not its value.
+    pub(super) fn lazy_truth(&mut self, number: VarId) -> Flow<Option<bool>> {
+        if self.vars.as_kind::<LazyNumber>(number).is_none() {
+            return Ok(None);
+        }
+        let zero = self.integer(0)?;
+        let Some(answer) = self.lazy_compare(CompareOp::NotEqual, number, zero)? else { return Ok(None) };
+        Ok(self.known(answer)?.map(|answer| answer.is_truthy()).transpose()?)
+    }
+
+    /// `function(*args)` without assuming the values, where one is a number that differs, or a text of it, and the others are
+    /// known. The function must be pure, and whether it fails must depend on the types alone.
+    pub fn lazy_call(&mut self, function: &Bound<'py, PyAny>, args: &[VarId]) -> Flow<Option<VarId>> {
+        let args = &self.in_python_all(args)?[..];
+        let Some(known) = args.iter().map(|&arg| self.lazily_known(arg)).collect::<Option<Vec<_>>>() else {
+            return Ok(None);
+        };
+        if !known.iter().any(|(_, differs)| *differs) {
+            return Ok(None);
+        }
+        let values = PyTuple::new(self.py, known.iter().map(|(value, _)| value))?;
+        let Ok(value) = function.call1(values) else { return Ok(None) };
+        Ok(self.compute(Computation::Call(ById(function.clone().unbind())), args, &value))
+    }
+
+    /// `function(*args)` of numbers known or computed from open sizes, which new code does again.
+    pub fn open_call(&mut self, function: &Bound<'py, PyAny>, args: &[VarId]) -> Flow<Option<VarId>> {
+        let given = self.in_python_all(args)?;
+        if !given.iter().any(|&arg| self.is_of_sizes(arg)) {
+            return Ok(None);
+        }
+        let Some(result) = self.lazy_call(function, &given)? else { return Ok(None) };
+        if self.lazily_known(result).is_none_or(|(value, _)| !cpython::is_number(&value)) {
+            return Ok(None);
+        }
+        self.guards.require(self.vars.tracker(result));
+        Ok(Some(result))
+    }
+
+    /// The variable of a number that new code computes from open sizes.
+    pub(super) fn number_of_sizes(
+        &mut self,
+        value: &Bound<'py, PyAny>,
+        tracker: TrackerId,
+        sizes: Vec<String>,
+    ) -> VarId {
+        let payload =
+            LazyNumber { value: value.clone().unbind(), others: usize::MAX, operands: 1, sizes: sizes.into() };
+        self.vars.add(Rc::new(payload), tracker)
+    }
+
+    /// The open sizes that new code computes a number from.
+    pub(super) fn sizes_of(&self, id: VarId) -> Rc<[String]> {
+        self.vars.as_kind::<LazyNumber>(id).map(|number| Rc::clone(&number.sizes)).unwrap_or_default()
+    }
+
+    /// Whether there are any.
+    pub(super) fn is_of_sizes(&self, id: VarId) -> bool {
+        !self.sizes_of(id).is_empty()
+    }
+
+    /// The arguments, open numbers as those that new code computes where it can.
+    fn in_python_all(&mut self, args: &[VarId]) -> Flow<Vec<VarId>> {
+        args.iter().map(|&arg| Ok(self.in_python(arg)?.unwrap_or(arg))).collect()
+    }
+
+    /// Both operands as numbers that new code computes, where one is open and the other one known in this call.
+    fn in_python_both(&mut self, lhs: VarId, rhs: VarId) -> Flow<(VarId, VarId)> {
+        let known = |cx: &Self, id| cx.is_open(id) || cx.lazily_known(id).is_some();
+        if !(self.is_open(lhs) || self.is_open(rhs)) || !(known(self, lhs) && known(self, rhs)) {
+            return Ok((lhs, rhs));
+        }
+        Ok((self.in_python(lhs)?.unwrap_or(lhs), self.in_python(rhs)?.unwrap_or(rhs)))
+    }
+
+    /// Two known numbers or texts, if one of them differs.
+    fn differing_pair(&self, lhs: VarId, rhs: VarId) -> Option<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+        let ((left, a), (right, b)) = (self.lazily_known(lhs)?, self.lazily_known(rhs)?);
+        (a || b).then_some((left, right))
+    }
+
+    /// The result of a computation whose operands have these types, whatever their values; `None` if it takes too many.
+    fn compute(&mut self, how: Computation, of: &[VarId], value: &Bound<'py, PyAny>) -> Option<VarId> {
+        let operands = of.iter().map(|id| self.vars.as_kind::<LazyNumber>(*id).map_or(0, |number| number.operands));
+        let operands = operands.sum::<usize>() + 1;
+        if operands > MOST_OPERANDS {
+            return None;
+        }
+        let mut trackers = Vec::with_capacity(of.len());
+        for &id in of {
+            let (known, _) = self.lazily_known(id)?;
+            let mut tracker = self.vars.tracker(id);
+            if self.is_of_sizes(id) {
+                // Its type is that of a size, or guarded.
+            } else if self.trackers.is_sourced(tracker) {
+                self.guards.add(tracker, Test::TypeIs(Identity::of(known.get_type().as_any())));
+            } else {
+                tracker = self.constant_tracker(known.unbind());
+            }
+            trackers.push(tracker);
+        }
+        let tracker = self.trackers.add(Tracker::Computed { how, of: trackers });
+        let mut others = self.changing.get(&self.trackers.text(self.py, tracker)).copied().unwrap_or(0);
+        if value.is_exact_instance_of::<PyFloat>() {
+            // It differs as what it is computed from does.
+            others = of.iter().map(|&operand| self.others_of(operand)).fold(others, usize::max);
+        }
+        let sizes: Rc<[String]> = of.iter().flat_map(|&operand| self.sizes_of(operand).to_vec()).collect();
+        if !sizes.is_empty() {
+            others = usize::MAX;
+        }
+        let payload = LazyNumber { value: value.clone().unbind(), others, operands, sizes };
+        Some(self.vars.add(Rc::new(payload), tracker))
+    }
+
+    /// The variable of an `int` that differs from call to call, or was computed from such, and its value now.
+    pub(super) fn lazy_integer(&self, id: VarId) -> Option<i64> {
+        let number = self.vars.as_kind::<LazyNumber>(id)?;
+        let value = number.value.bind(self.py);
+        value.is_exact_instance_of::<PyInt>().then(|| value.extract().ok()).flatten()
+    }
+
+    /// The `float` that differs from call to call, or was computed from such, as it is now.
+    pub(super) fn lazy_float(&self, id: VarId) -> Option<Bound<'py, PyAny>> {
+        let value = self.vars.as_kind::<LazyNumber>(id)?.value.bind(self.py).clone();
+        value.is_exact_instance_of::<PyFloat>().then_some(value)
+    }
+
+    /// In how many translations a number that differs was another one.
+    pub(super) fn others_of(&self, id: VarId) -> usize {
+        self.vars.as_kind::<LazyNumber>(id).map_or(0, |number| number.others)
+    }
+
+    /// Whether the variable is a number that differs from call to call, or a text of one, and nothing has assumed its value.
+    /// What replays it assumes its type.
+    pub fn is_open_number(&mut self, id: VarId) -> bool {
+        let Some(number) = self.vars.as_kind::<LazyNumber>(id) else { return false };
+        let tracker = self.vars.tracker(id);
+        self.guards.add(tracker, Test::TypeIs(Identity::of(number.value.bind(self.py).get_type().as_any())));
+        true
+    }
+
+    /// The number or text now in a variable, and whether it may differ.
+    pub(super) fn lazily_known(&self, id: VarId) -> Option<(Bound<'py, PyAny>, bool)> {
+        if let Some(number) = self.vars.as_kind::<LazyNumber>(id) {
+            return Some((number.value.bind(self.py).clone(), true));
+        }
+        let payload = self.vars.get(id);
+        let value = payload.constant()?.bind(self.py).clone();
+        (cpython::is_number(&value) || cpython::is_text(&value)).then_some((value, false))
+    }
+}

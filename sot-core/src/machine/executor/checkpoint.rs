@@ -1,0 +1,441 @@
+//! Checkpoints: the state before each instruction of the outermost frame, and of the frames that it calls directly: each by
+//! an instruction that does nothing but this call. An instruction that cannot be simulated leaves no trace of the attempt.
+//! Values are small indices and changes are logged, so a checkpoint is a few lengths.
+
+use std::collections::HashSet;
+use std::rc::Rc;
+
+use pyo3::prelude::*;
+
+use super::{Block, Claim, CodeUnit, Frame, Handled, Name, OpcodeExecutor};
+use crate::bytecode::{Label, Opcodes, OperandTable};
+use crate::error::{Flow, PlannedBreak, Reason, ReasonId, Unwind};
+use crate::graph::GraphMark;
+use crate::machine::opcode;
+use crate::machine::variable::{VarId, VariablesMark};
+use crate::tracker::TrackerId;
+
+/// A frame as it was before an instruction.
+#[derive(Clone)]
+pub struct Checkpoint {
+    /// What the frame runs.
+    pub unit: Rc<CodeUnit>,
+    /// Where its globals come from.
+    pub globals: TrackerId,
+    /// The instruction.
+    pub at: Label,
+    /// The value stack.
+    pub stack: Vec<VarId>,
+    /// Locals by slot.
+    pub locals: Vec<Option<VarId>>,
+    /// Cell variables, then free variables.
+    pub cells: Vec<VarId>,
+    /// The block stack (3.8 to 3.10).
+    pub blocks: Vec<Block>,
+    /// Keyword names waiting for a call (3.11 and 3.12).
+    pub keyword_names: Option<Vec<Name>>,
+    /// The exceptions being handled, the outermost first.
+    pub handled: Vec<Handled>,
+    /// What the caller's instruction does besides the call.
+    pub claim: Option<Claim>,
+    marks: Marks,
+    step: u64,
+}
+
+#[derive(Clone, Copy)]
+struct Marks {
+    vars: VariablesMark,
+    graph: GraphMark,
+    effects: usize,
+    instructions: u64,
+}
+
+impl Checkpoint {
+    fn new(frame: &Frame, marks: Marks, step: u64) -> Checkpoint {
+        Checkpoint {
+            unit: Rc::clone(&frame.code),
+            globals: frame.globals.tracker,
+            at: frame.pc,
+            stack: frame.stack.clone(),
+            locals: frame.locals.clone(),
+            cells: frame.cells.clone(),
+            blocks: frame.blocks.clone(),
+            keyword_names: frame.keyword_names.clone(),
+            handled: frame.handled.clone(),
+            claim: frame.claim.clone(),
+            marks,
+            step,
+        }
+    }
+
+    /// That of a generator which has yielded.
+    pub fn of_suspended(frame: &Frame) -> Checkpoint {
+        let nowhere =
+            Marks { vars: VariablesMark::default(), graph: GraphMark::default(), effects: 0, instructions: 0 };
+        Checkpoint { at: frame.at, ..Checkpoint::new(frame, nowhere, 0) }
+    }
+
+    /// The same of another instruction; keeps what is allocated.
+    fn renew(&mut self, frame: &Frame, marks: Marks, step: u64) {
+        if !Rc::ptr_eq(&self.unit, &frame.code) {
+            self.unit = Rc::clone(&frame.code);
+        }
+        self.globals = frame.globals.tracker;
+        self.at = frame.pc;
+        self.stack.clone_from(&frame.stack);
+        self.locals.clone_from(&frame.locals);
+        self.cells.clone_from(&frame.cells);
+        self.blocks.clone_from(&frame.blocks);
+        self.keyword_names.clone_from(&frame.keyword_names);
+        self.handled.clone_from(&frame.handled);
+        self.claim.clone_from(&frame.claim);
+        (self.marks, self.step) = (marks, step);
+    }
+}
+
+/// A value whose destruction is observable, and of which the outermost frame may own the last reference.
+pub enum WatchedDrop {
+    /// The value of a variable.
+    Itself(VarId),
+    /// An object in a container, or in the traceback of an exception.
+    Inside {
+        /// The container or exception.
+        holder: VarId,
+        /// The object, which the trace may not have reached.
+        object: Py<PyAny>,
+    },
+}
+
+/// Where and why the graph ends.
+pub struct BreakPoint {
+    /// The frames before the breaking instruction, the outermost first: each but the last is about to call the next.
+    pub frames: Vec<Checkpoint>,
+    /// Why.
+    pub reason: Reason,
+}
+
+impl BreakPoint {
+    /// The outermost frame.
+    pub fn root(&self) -> &Checkpoint {
+        &self.frames[0]
+    }
+
+    /// The exception that is handled where the breaking instruction runs.
+    pub fn handled(&self) -> Option<VarId> {
+        self.frames.iter().rev().find_map(|frame| frame.handled.last()).map(|handled| handled.exception)
+    }
+
+    /// Whether the graph ends before the instruction, which does not run natively.
+    pub fn is_between(&self) -> bool {
+        self.reason.between && self.reason.stack.len() == self.frames.len()
+    }
+
+    /// The frame of the breaking instruction.
+    pub fn innermost(&self) -> &Checkpoint {
+        &self.frames[self.frames.len() - 1]
+    }
+}
+
+impl OpcodeExecutor<'_> {
+    /// Watches a value of which the outermost frame may own the last reference.
+    pub(crate) fn watch(&mut self, watched: WatchedDrop) {
+        self.watched_drops.push(watched);
+    }
+
+    /// A watched value that no frame holds any more.
+    pub(super) fn dropped(&self) -> Option<VarId> {
+        self.all_dropped().next()
+    }
+
+    /// The watched values that no frame holds any more.
+    pub(crate) fn all_dropped(&self) -> impl Iterator<Item = VarId> + '_ {
+        self.watched_drops.iter().filter_map(|watched| match watched {
+            WatchedDrop::Itself(value) => (!self.is_held(*value)).then_some(*value),
+            WatchedDrop::Inside { holder, object } => {
+                // What the trace has not written to holds what it held.
+                let untouched = || self.is_held(*holder) && !self.effects.written().any(|written| written == *holder);
+                let reached = self.met(object.bind(self.py));
+                let held = reached.map_or_else(untouched, |reached| self.is_held(reached) || untouched());
+                (!held).then(|| reached.unwrap_or(*holder))
+            }
+        })
+    }
+
+    /// Whether the destruction of the value is observable.
+    pub fn shows_when_dropped(&self, value: VarId) -> bool {
+        let is_watched = |watched: &WatchedDrop| match watched {
+            WatchedDrop::Itself(own) => *own == value,
+            WatchedDrop::Inside { holder, object } => *holder == value || self.met(object.bind(self.py)) == Some(value),
+        };
+        self.watched_drops.iter().any(is_watched) || self.vars.get(value).runs_when_dropped(self)
+    }
+
+    /// Whether it shows when the value goes, or what it holds.
+    pub fn shows_inside(&self, value: VarId) -> bool {
+        let (mut pending, mut seen) = (vec![value], HashSet::new());
+        while let Some(value) = pending.pop() {
+            if self.shows_when_dropped(value) {
+                return true;
+            }
+            if seen.insert(value) {
+                pending.extend(self.vars.get(value).children());
+            }
+        }
+        false
+    }
+
+    fn is_held(&self, value: VarId) -> bool {
+        let directly = |frame: &Frame| frame.stack.contains(&value) || frame.locals.contains(&Some(value));
+        if self.frames.iter().any(directly) {
+            return true;
+        }
+        let frames = self.frames.iter();
+        // What is handled is held by the thread.
+        let handled = frames.clone().flat_map(|frame| &frame.handled).map(|handled| handled.exception);
+        let mut pending: Vec<VarId> = frames
+            .flat_map(|frame| frame.stack.iter().chain(frame.locals.iter().flatten()).chain(&frame.cells).copied())
+            .chain(handled)
+            .collect();
+        let mut seen = HashSet::new();
+        while let Some(holder) = pending.pop() {
+            if holder == value {
+                return true;
+            }
+            if seen.insert(holder) {
+                pending.extend(self.vars.get(holder).children());
+            }
+        }
+        false
+    }
+
+    /// Notes the state of the innermost frame, which is about to run an instruction.
+    pub(super) fn save(&mut self) {
+        self.saves += 1;
+        let marks = self.marks();
+        let depth = self.frames.len();
+        let frame = &self.frames[depth - 1];
+        self.checkpoints.truncate(depth);
+        match self.checkpoints.get_mut(depth - 1) {
+            Some(saved) => saved.renew(frame, marks, self.saves),
+            None => self.checkpoints.push(Checkpoint::new(frame, marks, self.saves)),
+        }
+    }
+
+    /// Asks that the trace stop before an instruction it is known to break at.
+    pub(crate) fn plan_break(&mut self, planned: PlannedBreak) {
+        self.planned = Some(planned);
+    }
+
+    pub(super) fn stop_at(&self, step: u64, reason: Reason) -> PlannedBreak {
+        PlannedBreak { step, reason, reads_frame: self.frame_reads.contains(&step) }
+    }
+
+    /// The present instruction of the innermost frame that has checkpoints.
+    pub(super) fn last_step(&self) -> Option<u64> {
+        self.checkpoints.last().map(|saved| saved.step)
+    }
+
+    /// Notes that the present instruction reads its frame's variables, which new code that runs it natively does not have.
+    pub fn note_frame_read(&mut self) {
+        // A frame without a checkpoint of its own is only run as a whole.
+        if let Some(saved) = self.frames.len().checked_sub(1).and_then(|at| self.checkpoints.get(at)) {
+            self.frame_reads.insert(saved.step);
+        }
+    }
+
+    /// Notes that the present instruction did to a value what new code cannot do again: it raised an exception, it made a
+    /// generator.
+    pub fn note_step(&mut self, value: VarId) {
+        // Not that of the last instruction: it may be one of a function that has returned meanwhile.
+        let frame = self.frames.len().min(self.checkpoints.len()).checked_sub(1);
+        let step = frame.map_or(self.saves, |frame| self.checkpoints[frame].step);
+        self.steps_of.entry(value).or_insert(step);
+    }
+
+    /// Notes that the instruction of the frame at this depth is the one to run natively for an exception that it has raised.
+    pub(super) fn note_step_of(&mut self, exception: VarId, depth: usize) {
+        let own = depth.checked_sub(1).and_then(|at| self.checkpoints.get(at));
+        if let Some(saved) = own.or(self.checkpoints.last()) {
+            self.steps_of.insert(exception, saved.step);
+        }
+    }
+
+    /// Notes that an exception is a part of a group: if that was raised, so was this.
+    pub fn note_part(&mut self, part: VarId, group: VarId) {
+        if let Some(&step) = self.steps_of.get(&group) {
+            self.steps_of.insert(part, step);
+        }
+        let root = self.parts.get(&group).copied().unwrap_or(group);
+        self.parts.insert(part, root);
+        self.lose_traceback(part);
+    }
+
+    /// Notes that a part of a group is raised on its own, from when on it counts for itself.
+    pub(super) fn forget_part(&mut self, part: VarId) {
+        self.parts.remove(&part);
+    }
+
+    /// Lets new code make an exception without the traceback that it has.
+    pub(crate) fn forget_raised(&mut self, exception: VarId) {
+        if self.vars.get(exception).kind() == "exception" {
+            self.steps_of.remove(&exception);
+        }
+    }
+
+    /// Whether an exception is a part of a group.
+    pub fn is_part(&self, part: VarId, group: VarId) -> bool {
+        self.parts.get(&part) == Some(&group)
+    }
+
+    /// Which instruction raised the exception, if one did.
+    pub fn raised_at(&self, exception: VarId) -> Option<u64> {
+        self.steps_of.get(&exception).copied()
+    }
+
+    /// The plan to let the instruction that raised run natively: the first that raised an exception made in the trace, the
+    /// last where it comes from outside.
+    pub fn plan_to_raise(&self, exception: VarId) -> Unwind {
+        let from_outside = self.trackers.is_loadable(self.vars.tracker(exception));
+        let step = self.raised_at(exception).filter(|_| !from_outside).unwrap_or(self.saves);
+        let reason = Reason::new(ReasonId::Raises, format!("{} is raised", self.class_name(exception)));
+        Unwind::Restart(Some(Box::new(self.stop_at(step, reason))))
+    }
+
+    /// The plan to let the instruction that made a generator run natively, and why.
+    pub fn plan_to_make(&self, generator: VarId, why: &str) -> Unwind {
+        let text = format!("{} {why}", self.text(generator));
+        match self.steps_of.get(&generator) {
+            Some(&step) => {
+                let reason = Reason::new(ReasonId::CannotRestore, text);
+                Unwind::Restart(Some(Box::new(self.stop_at(step, reason))))
+            }
+            None => Unwind::fallback(ReasonId::CannotRestore, text),
+        }
+    }
+
+    /// A traceback keeps what the frames hold that an exception has left: where something in them shows when it dies, the call
+    /// of the innermost frame runs natively.
+    pub(super) fn refuse_kept_by_traceback(&self, exception: VarId) -> Flow<()> {
+        let call = self.frames.len().checked_sub(1).and_then(|at| self.checkpoints.get(at));
+        let (Some(dropped), Some(call)) = (self.dropped(), call) else { return Ok(()) };
+        let text = format!("the traceback of {} keeps {}", self.class_name(exception), self.text(dropped));
+        let mut reason = Reason::new(ReasonId::Raises, text);
+        reason.stack = self.user_stack();
+        Err(Unwind::Restart(Some(Box::new(self.stop_at(call.step, reason)))))
+    }
+
+    /// The plan to stop where the trace broke, if the breaking instruction left operations in the graph: they may have
+    /// effects, and a builder cannot take them back.
+    pub(crate) fn replan(&mut self, reason: &Reason) -> Option<PlannedBreak> {
+        self.leave_what_cannot_resume(reason);
+        let saved = self.checkpoints.last()?;
+        let left_behind = self.graph.mark() != saved.marks.graph;
+        left_behind.then(|| self.stop_at(saved.step, reason.clone()))
+    }
+
+    /// The plan to stop at the outermost frame's call instead of in what it calls.
+    pub(crate) fn plan_at_root(&self, at: &BreakPoint) -> Option<PlannedBreak> {
+        let nested = at.frames.len() > 1;
+        nested.then(|| self.stop_at(at.root().step, at.reason.clone()))
+    }
+
+    /// Undoes what the breaking instruction did, and gives the frames as they were before.
+    pub(crate) fn take_break_point(&mut self, reason: Reason) -> BreakPoint {
+        let frames = std::mem::take(&mut self.checkpoints);
+        if let Some(Checkpoint { marks, step, .. }) = frames.last() {
+            self.go_back(*marks);
+            self.steps_of.retain(|_, noted| *noted < *step);
+        }
+        BreakPoint { frames, reason }
+    }
+
+    /// The plan to let the call run natively, the outermost one, that has taken so many instructions and added nothing to the graph.
+    pub(super) fn plan_at_long_call(&self, instructions: u64, text: String) -> Option<Unwind> {
+        let (present, running) = (self.marks(), self.frames.len() - 1);
+        let call = self.checkpoints.iter().take(running).find(|call| call.marks.graph == present.graph)?;
+        let is_long = present.instructions - call.marks.instructions >= instructions;
+        let mut reason = Reason::new(ReasonId::TraceTooLong, text);
+        reason.stack = self.user_stack();
+        is_long.then(|| Unwind::Restart(Some(Box::new(self.stop_at(call.step, reason)))))
+    }
+
+    fn marks(&self) -> Marks {
+        Marks {
+            vars: self.vars.mark(),
+            graph: self.graph.mark(),
+            effects: self.effects.len(),
+            instructions: self.steps(),
+        }
+    }
+
+    fn go_back(&mut self, marks: Marks) {
+        self.vars.roll_back(marks.vars);
+        self.effects.truncate(marks.effects);
+        let first_gone = self.vars.next_id();
+        self.graph.roll_back(marks.graph, first_gone);
+        self.identities.forget_from(first_gone);
+        self.parts.retain(|part, _| *part < first_gone);
+    }
+
+    /// What an attempt gives that leaves no trace but its guards.
+    pub fn attempt<T>(&mut self, attempt: impl FnOnce(&mut Self) -> T) -> T {
+        let (marks, frames) = (self.marks(), self.frames.len());
+        let tracebacks = self.tracebacks.known.clone();
+        let outcome = attempt(self);
+        self.tracebacks.known = tracebacks;
+        self.frames.truncate(frames);
+        self.go_back(marks);
+        let first_gone = self.vars.next_id();
+        self.steps_of.retain(|noted, _| *noted < first_gone);
+        outcome
+    }
+
+    /// Frames that cannot be gone on with are left to CPython as a whole: the break is the call of the outermost of them.
+    fn leave_what_cannot_resume(&mut self, reason: &Reason) {
+        let frames = &self.checkpoints;
+        let mut depth = frames.len();
+        // What the frame itself is asked for is not to be found in another one.
+        let of_this_frame = reason.of_frame && reason.stack.len() == frames.len();
+        let last = &frames[depth - 1];
+        if depth > 1 && (of_this_frame || self.needs_its_frame(last)) {
+            depth -= 1;
+        }
+        // To go on in the middle of what a library does without tensors is of no use to the graph.
+        while depth > 1 && self.is_without_tensors(depth - 1) {
+            depth -= 1;
+        }
+        self.checkpoints.truncate(depth);
+    }
+
+    /// Whether a called function is a library's, has added nothing to the graph and knows no tensor.
+    fn is_without_tensors(&self, depth: usize) -> bool {
+        let (caller, frame) = (&self.checkpoints[depth - 1], &self.checkpoints[depth]);
+        if !self.runtime.is_library(&frame.unit.code.filename) || caller.marks.graph != frame.marks.graph {
+            return false;
+        }
+        let mut pending: Vec<VarId> =
+            frame.locals.iter().flatten().chain(&frame.stack).chain(&frame.cells).copied().collect();
+        let mut seen = HashSet::new();
+        while let Some(value) = pending.pop() {
+            if !seen.insert(value) {
+                continue;
+            }
+            let payload = self.vars.get(value);
+            let object = payload.object().map(|object| object.bind(self.py));
+            if payload.kind() == "tensor" || object.is_some_and(|object| self.runtime.backend.may_hold_tensors(object))
+            {
+                return false;
+            }
+            pending.extend(payload.children());
+        }
+        true
+    }
+
+    /// Whether the instruction reads or writes variables of its frame, or what the frame has on its stack besides values.
+    fn needs_its_frame(&self, frame: &Checkpoint) -> bool {
+        let opcode = frame.unit.code.instructions[frame.at.index()].opcode;
+        let operand = Opcodes::get(self.py).info(opcode).operand;
+        let of_variables = matches!(operand, OperandTable::Local | OperandTable::LocalPair | OperandTable::Cell);
+        of_variables || opcode::describe(opcode).needs_frame
+    }
+}

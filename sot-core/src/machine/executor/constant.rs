@@ -1,0 +1,76 @@
+//! Constant folding and raising: a pure operation on known values is simply done, by CPython itself.
+
+use std::collections::HashSet;
+
+use pyo3::prelude::*;
+
+use super::{warnings, OpcodeExecutor};
+use crate::error::{Flow, Unwind};
+use crate::machine::variable::VarId;
+
+impl<'py> OpcodeExecutor<'py> {
+    /// The value, if it is a known immutable atom.
+    pub fn known(&mut self, id: VarId) -> Flow<Option<Bound<'py, PyAny>>> {
+        let py = self.py;
+        Ok(self.see(id)?.constant().map(|value| value.bind(py).clone()))
+    }
+
+    /// The known `int` (or `bool`) value.
+    pub fn known_int(&mut self, id: VarId) -> Flow<Option<i64>> {
+        Ok(self.known(id)?.and_then(|value| {
+            value.is_instance_of::<pyo3::types::PyInt>().then(|| value.extract::<i64>().ok()).flatten()
+        }))
+    }
+
+    /// The known `str` value.
+    pub fn known_str(&mut self, id: VarId) -> Flow<Option<String>> {
+        Ok(self.known(id)?.and_then(|value| value.extract::<String>().ok()))
+    }
+
+    /// A Python object equal to the value, if everything in it is known.
+    pub fn materialize(&mut self, id: VarId) -> Flow<Option<Bound<'py, PyAny>>> {
+        self.see_deeply(id, 0, &mut HashSet::new())?;
+        let payload = self.vars.get(id);
+        Ok(payload.materialize(self).map(|value| value.into_bound(self.py)))
+    }
+
+    fn see_deeply(&mut self, id: VarId, depth: usize, seen: &mut HashSet<VarId>) -> Flow<()> {
+        if depth > 50 || !seen.insert(id) {
+            return Ok(());
+        }
+        self.see(id)?.open(self, id)?;
+        for child in self.vars.get(id).children() {
+            self.see_deeply(child, depth + 1, seen)?;
+        }
+        Ok(())
+    }
+
+    /// Does a pure operation now. An error it raises is the user's; one that warns is left to CPython.
+    pub fn fold(&mut self, operation: impl FnOnce(Python<'py>) -> PyResult<Bound<'py, PyAny>>) -> Flow<VarId> {
+        let result = warnings::unless_it_warns(self.py, || operation(self.py))?;
+        self.result(result)
+    }
+
+    /// The value or the program's exception that an operation has come to.
+    pub(super) fn result(&mut self, result: PyResult<Bound<'py, PyAny>>) -> Flow<VarId> {
+        match result {
+            Ok(value) => self.wrap_fresh(&value),
+            Err(error) => Err(self.raise(error)),
+        }
+    }
+
+    /// The user's program raises `error`.
+    pub fn raise(&mut self, error: PyErr) -> Unwind {
+        let has_traceback = error.traceback(self.py).is_some();
+        let exception = error.into_value(self.py).into_bound(self.py).into_any();
+        match (self.runtime.factories.exception)(self, &exception) {
+            Ok(exception) => {
+                if has_traceback {
+                    self.lose_traceback(exception);
+                }
+                Unwind::Raise(exception)
+            }
+            Err(unwind) => unwind,
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! A simulated frame: code, stack, locals, cells, blocks.
+
+use std::rc::Rc;
+
+use super::{Claim, TracedFrame};
+use crate::bytecode::{CodeUnit, Label, Op, Opcodes};
+use crate::error::Location;
+use crate::machine::variable::VarId;
+use crate::tracker::Globals;
+
+/// An entry of the block stack (3.8 to 3.10).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// Where an exception goes.
+    pub handler: Label,
+    /// Stack depth to unwind to.
+    pub depth: usize,
+    /// Whether this is the block of a running handler.
+    pub in_handler: bool,
+}
+
+impl Block {
+    /// Where the items begin that were pushed since: a running handler keeps three of what was handled before.
+    pub fn base(&self) -> usize {
+        if self.in_handler {
+            self.depth + 3
+        } else {
+            self.depth
+        }
+    }
+}
+
+/// An exception that is being handled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Handled {
+    /// Where on the stack lies what was handled before it: one item, three before 3.11.
+    pub depth: usize,
+    /// The exception.
+    pub exception: VarId,
+    /// Its traceback when that began, where it stays that (before 3.11).
+    pub traceback: Option<VarId>,
+}
+
+/// A frame being simulated.
+pub struct Frame {
+    /// What it runs.
+    pub code: Rc<CodeUnit>,
+    /// The function that was called, where it is known.
+    pub function: Option<VarId>,
+    /// The instruction being simulated.
+    pub at: Label,
+    /// The next instruction.
+    pub pc: Label,
+    /// The value stack.
+    pub stack: Vec<VarId>,
+    /// Local variables by slot; `None` if unbound.
+    pub locals: Vec<Option<VarId>>,
+    /// Cell variables, then free variables.
+    pub cells: Vec<VarId>,
+    /// The globals.
+    pub globals: Globals,
+    /// The block stack (3.8 to 3.10).
+    pub blocks: Vec<Block>,
+    /// The exceptions being handled in this frame, the outermost first.
+    pub handled: Vec<Handled>,
+    /// Keyword names for the next call (3.11 and 3.12).
+    pub keyword_names: Option<Vec<Rc<str>>>,
+    /// The dict that `locals()` has given.
+    pub variables: Option<VarId>,
+    /// Where the names of a class body are, or of a text that is evaluated.
+    pub namespace: Option<VarId>,
+    /// The dict of the trace that a text is evaluated in, in the place of the globals.
+    pub global_names: Option<VarId>,
+    /// The frame as tracebacks know it, once it is in one.
+    pub place: Option<Rc<TracedFrame>>,
+    /// What the caller's instruction does with what it returns, if that is all that it does besides the call.
+    pub claim: Option<Claim>,
+}
+
+impl Frame {
+    /// A frame at its first instruction, with unbound locals and no cells.
+    pub fn new(code: Rc<CodeUnit>, globals: Globals) -> Frame {
+        // An inlined comprehension may keep a variable of its own in the slot of a cell (3.12).
+        let slots = code.code.varnames.len() + code.code.cellvars.len() + code.code.freevars.len();
+        let locals = vec![None; slots];
+        Frame {
+            code,
+            function: None,
+            at: Label(0),
+            pc: Label(0),
+            stack: Vec::new(),
+            locals,
+            cells: Vec::new(),
+            globals,
+            blocks: Vec::new(),
+            handled: Vec::new(),
+            keyword_names: None,
+            variables: None,
+            namespace: None,
+            global_names: None,
+            place: None,
+            claim: None,
+        }
+    }
+
+    /// Whether an exception raised here would meet a handler of the program's: the frame stands inside a `try` or `with`.
+    pub fn is_protected(&self, opcodes: &Opcodes) -> bool {
+        let code = &self.code.code;
+        let mut handler = code.handler_at(self.at);
+        while let Some(found) = handler {
+            // Handlers that the compiler adds, such as those of generators and of `yield from`, hand on what they get.
+            let first = code.instructions.get(found.target.0 as usize);
+            if first.is_some_and(|first| opcodes.is(first.opcode, Op::PUSH_EXC_INFO)) {
+                return true;
+            }
+            handler = code.handler_at(found.target);
+        }
+        // Before 3.11; the block of a running handler is one that an exception leaves.
+        self.blocks.iter().any(|block| !block.in_handler)
+    }
+
+    /// Where in the user's source the frame is.
+    pub fn location(&self) -> Location {
+        let code = &self.code.code;
+        let position = code.instructions.get(self.at.0 as usize).map(|i| i.position);
+        let line = position.and_then(|p| p.line).unwrap_or(code.first_line);
+        Location {
+            columns: position.and_then(|p| Some((p.column?, p.end_column?))),
+            end_line: position.and_then(|p| p.end_line).unwrap_or(line),
+            ..Location::line(code.filename.clone(), code.qualname.clone(), line)
+        }
+    }
+}

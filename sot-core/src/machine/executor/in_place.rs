@@ -1,0 +1,199 @@
+//! Operations that change a tensor in place. In the graph they give a new value, which the variable of the tensor has from
+//! then on, and with it everything that refers to the tensor. That is right as long as no other tensor shows the change:
+//! one that shares memory with it and can still be reached.
+//!
+//! Into a tensor from outside the graph the value is written back when the graph has run, which leaves the graph as that very tensor.
+//! Whether other inputs share its memory only the run tells: then the statements are called one by one, as the program would.
+
+use std::collections::HashSet;
+
+use pyo3::prelude::*;
+
+use super::{CallArgs, OpcodeExecutor};
+use crate::backend::{CallKind, TensorMeta};
+use crate::entity::SymbolId;
+use crate::error::{Flow, ReasonId, Unwind};
+use crate::graph::Write;
+use crate::machine::variable::{VarId, Variable};
+use crate::side_effects::Effect;
+use crate::tracker::TrackerId;
+
+/// What is noted of a parameter, by the text of its tracker, that is changed in place: it is an input at each call.
+fn written(parameter: &str) -> String {
+    format!("{parameter}{IN_PLACE}")
+}
+
+const IN_PLACE: &str = " in place";
+
+/// What is noted where several are, as they are in loops: not one more trace for each.
+const ALL_WRITTEN: &str = "all parameters in place";
+
+impl<'py> OpcodeExecutor<'py> {
+    /// Calls what changes its first argument, a tensor, in place; gives that tensor.
+    pub fn call_in_place(&mut self, callee: &Bound<'py, PyAny>, name: &str, args: &CallArgs) -> Flow<VarId> {
+        let refuse = |why: &str| Unwind::break_graph(ReasonId::UnsupportedMutation, format!("{name} changes {why}"));
+        let Some(&tensor) = args.positional.first() else {
+            return Err(refuse("a tensor that is not its first argument"));
+        };
+        let payload = self.see(tensor)?;
+        let symbol = match payload.symbol() {
+            Some(symbol) => symbol,
+            None => self.outside(tensor, &*payload, &refuse)?,
+        };
+        let input = self.graph.external.get(&tensor).copied();
+        self.refuse_sharing(tensor, symbol, &refuse)?;
+        let before = self.meta(symbol)?;
+        let at = self.graph.mark().statements;
+        let changed = self.call_graph(CallKind::InPlace, callee, name, args)?;
+        let payload = self.vars.get(changed);
+        let after = payload.symbol().map(|symbol| self.meta(symbol)).transpose()?.flatten();
+        let keeps_gradient = match payload.symbol() {
+            Some(symbol) if input.is_some() => {
+                let value = self.graph.value(symbol);
+                self.graph.builder()?.keeps_gradient(&value)?
+            }
+            _ => false,
+        };
+        // Sizes that are open are read off the tensor when the graph has run: then it must still have them.
+        let may_become_another = input.is_none() && !self.sizes.are_open();
+        let stays = |a: &TensorMeta, b: &TensorMeta| may_become_another || (a.shape == b.shape && a.dtype == b.dtype);
+        match (before, after) {
+            (Some(before), Some(after))
+                if stays(&before, &after) && (keeps_gradient || before.gradient.flows <= after.gradient.flows) =>
+            {
+                let mut payload = payload;
+                if let (Some(input), Some(symbol)) = (input, payload.symbol()) {
+                    if after.gradient.flows {
+                        return Err(refuse(
+                            "a tensor in place that is there outside the graph, and gives it a gradient",
+                        ));
+                    }
+                    self.graph.writes.push(Write { input, after: symbol, at });
+                    let gradient = after.gradient.with(keeps_gradient);
+                    let known = TensorMeta { gradient, ..after };
+                    payload = (self.runtime.factories.written)(self.py, symbol, known, self.vars.get(tensor));
+                }
+                self.vars.set(tensor, payload);
+                // Nothing refers to that one, which must not look as if it shared the tensor's memory.
+                let none = self.none();
+                let none = self.vars.get(none);
+                self.vars.set(changed, none);
+                Ok(tensor)
+            }
+            _ => Err(refuse("what the tensor is, not only its numbers")),
+        }
+    }
+
+    /// Whether an earlier attempt has found that a parameter is changed in place.
+    pub(super) fn is_written(&self, parameter: TrackerId) -> bool {
+        let noted = written(&self.trackers.text(self.py, parameter));
+        self.sizes.is_closed(ALL_WRITTEN) || self.sizes.is_closed(&noted)
+    }
+
+    /// The symbol of a tensor from outside that may be changed.
+    fn outside(&mut self, tensor: VarId, payload: &dyn Variable, refuse: &dyn Fn(&str) -> Unwind) -> Flow<SymbolId> {
+        let there = "a tensor in place that is there outside the graph";
+        let tracker = self.vars.tracker(tensor);
+        let object = payload.object().filter(|_| payload.kind() == "tensor" && self.trackers.is_sourced(tracker));
+        let Some(object) = object.map(|object| object.bind(self.py).clone()) else { return Err(refuse(there)) };
+        if !self.graph.builder()?.may_write_to(&object) || !self.graph.can_be_called() {
+            return Err(refuse(there));
+        }
+        payload.graph_argument(self, tensor)?;
+        if self.graph.parameters.iter().any(|(_, variable, _)| *variable == tensor) {
+            let several = self.sizes.closed().any(|noted| noted.ends_with(IN_PLACE));
+            let noted = if several { ALL_WRITTEN.to_owned() } else { written(&self.trackers.text(self.py, tracker)) };
+            return Err(self.sizes.close(noted));
+        }
+        self.graph.external.get(&tensor).copied().ok_or_else(|| refuse(there))
+    }
+
+    fn meta(&mut self, symbol: SymbolId) -> Flow<Option<TensorMeta>> {
+        let value = self.graph.value(symbol);
+        Ok(self.graph.builder()?.value_meta(&value)?)
+    }
+
+    /// Breaks where another tensor may show the change, or where something was noted that would show it too early.
+    fn refuse_sharing(&mut self, tensor: VarId, symbol: SymbolId, refuse: &dyn Fn(&str) -> Unwind) -> Flow<()> {
+        let memory = self.memory(symbol)?;
+        let others = self.graph.external.iter().filter(|(variable, _)| **variable != tensor);
+        let outside: Vec<SymbolId> = others.map(|(_, symbol)| *symbol).collect();
+        for other in outside {
+            if self.memory(other)? == memory {
+                return Err(refuse("a tensor in place that may share memory with one from outside the graph"));
+            }
+        }
+        let mut shared = Vec::new();
+        for (id, payload) in self.vars.iter() {
+            match payload.symbol() {
+                Some(other) if id != tensor => shared.push((id, other)),
+                _ => {}
+            }
+        }
+        let mut sharing = HashSet::new();
+        for (id, other) in shared {
+            if self.memory(other)? == memory {
+                sharing.insert(id);
+            }
+        }
+        if !sharing.is_empty() {
+            let called_directly = self.frames.iter().skip(1).all(|frame| frame.claim.is_some());
+            if !called_directly || !self.reachable(self.roots()).is_disjoint(&sharing) {
+                return Err(refuse("a tensor in place that may share memory with another one"));
+            }
+        }
+        let noted = self.effects.log().iter().filter_map(|effect| match effect {
+            Effect::Call { args, keywords, .. } => {
+                Some(args.iter().chain(keywords.iter().map(|(_, arg)| arg)).copied())
+            }
+            _ => None,
+        });
+        let noted: Vec<VarId> = noted.flatten().collect();
+        if !noted.is_empty() && self.reachable(noted).contains(&tensor) {
+            return Err(refuse("a tensor that was used for an effect before"));
+        }
+        Ok(())
+    }
+
+    fn memory(&mut self, symbol: SymbolId) -> Flow<u64> {
+        if let Some(known) = self.graph.symbols[symbol.0 as usize].memory {
+            return Ok(known);
+        }
+        let value = self.graph.value(symbol);
+        let memory = self.graph.builder()?.memory(&value)?;
+        self.graph.symbols[symbol.0 as usize].memory = Some(memory);
+        Ok(memory)
+    }
+
+    /// What the program can still get at: by the frames, and by its writes.
+    fn roots(&self) -> Vec<VarId> {
+        let mut roots = Vec::new();
+        for frame in &self.frames {
+            roots.extend(frame.stack.iter().chain(frame.locals.iter().flatten()).chain(&frame.cells));
+            roots.extend(frame.handled.iter().map(|handled| handled.exception).chain(frame.variables));
+            roots.extend(frame.claim.iter().flat_map(|claim| &claim.below));
+        }
+        for effect in self.effects.log() {
+            match effect {
+                Effect::Attribute { object, value, .. } => roots.extend(std::iter::once(object).chain(value)),
+                Effect::Global { value, .. } => roots.extend(value),
+                Effect::Contents { container: changed } | Effect::Cell { cell: changed } => roots.push(*changed),
+                Effect::Call { callable, args, keywords } => {
+                    roots.push(*callable);
+                    roots.extend(args.iter().chain(keywords.iter().map(|(_, arg)| arg)));
+                }
+            }
+        }
+        roots
+    }
+
+    fn reachable(&self, mut pending: Vec<VarId>) -> HashSet<VarId> {
+        let mut seen = HashSet::new();
+        while let Some(variable) = pending.pop() {
+            if seen.insert(variable) {
+                pending.extend(self.vars.get(variable).children());
+            }
+        }
+        seen
+    }
+}

@@ -1,0 +1,140 @@
+//! The OpcodeInlineExecutor: follows a call of a Python function into its body. Variables, trackers and the graph stay those
+//! of the caller; only the frame is new.
+
+use std::rc::Rc;
+
+use pyo3::prelude::*;
+use pyo3::types::PyFunction;
+
+use super::bind::bind;
+use super::{CallArgs, CodeUnit, Exit, Frame, Globals, Name, OpcodeExecutor};
+use crate::error::{Flow, ReasonId, Unwind};
+use crate::machine::variable::VarId;
+
+/// `CO_GENERATOR`
+const GENERATOR: u32 = 0x20;
+/// `CO_COROUTINE | CO_ASYNC_GENERATOR`
+const ASYNCHRONOUS: u32 = 0x80 | 0x200;
+
+/// `CO_OPTIMIZED | CO_NEWLOCALS`: what the code of a module or class lacks.
+const FUNCTION: u32 = 0x1 | 0x2;
+
+/// How a function's parameter defaults are found.
+pub type PositionalDefault<'a> = Box<dyn Fn(&mut OpcodeExecutor<'_>, usize) -> Flow<Option<VarId>> + 'a>;
+/// How a function's keyword-only defaults are found.
+pub type KeywordDefault<'a> = Box<dyn Fn(&mut OpcodeExecutor<'_>, &Name) -> Flow<Option<VarId>> + 'a>;
+
+/// What inlining needs to know of a function.
+pub struct FunctionParts {
+    /// The variable of the function.
+    pub variable: VarId,
+    /// The function, where it is one of the program.
+    pub function: Option<Py<PyFunction>>,
+    /// The code.
+    pub code: Rc<CodeUnit>,
+    /// The globals.
+    pub globals: Globals,
+    /// The closure: one cell variable for each free variable.
+    pub closure: Vec<VarId>,
+    /// Default of the positional parameter in a slot.
+    pub default: PositionalDefault<'static>,
+    /// Default of a keyword-only parameter.
+    pub keyword_default: KeywordDefault<'static>,
+}
+
+/// Simulates one inlined call.
+pub struct OpcodeInlineExecutor<'a, 'py> {
+    cx: &'a mut OpcodeExecutor<'py>,
+}
+
+impl<'a, 'py> OpcodeInlineExecutor<'a, 'py> {
+    /// An executor that continues the caller's translation.
+    pub fn new(cx: &'a mut OpcodeExecutor<'py>) -> Self {
+        OpcodeInlineExecutor { cx }
+    }
+
+    /// Calls the function. A generator function gives its generator.
+    pub fn call(mut self, function: &FunctionParts, args: &CallArgs) -> Flow<VarId> {
+        let flags = function.code.code.flags;
+        if flags & ASYNCHRONOUS != 0 {
+            return Err(Unwind::break_graph(
+                ReasonId::UnsupportedCall,
+                format!("call of the coroutine function {}", function.code.code.qualname),
+            ));
+        }
+        if flags & FUNCTION != FUNCTION {
+            let text = "call of a function made of the code of a module or class";
+            return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
+        }
+        let claim = self.cx.unclaim().map(|(_, claim)| claim);
+        let mut frame = self.frame(function, args)?;
+        if flags & GENERATOR != 0 {
+            let payload = (self.cx.runtime.factories.generator)(frame);
+            let generator = self.cx.produce(payload);
+            self.cx.note_step(generator);
+            return Ok(generator);
+        }
+        frame.claim = claim;
+        match self.cx.run_frame(frame)?.0 {
+            Exit::Return(value) => Ok(value),
+            Exit::Yield(_) => Err(Unwind::fallback(ReasonId::UnsupportedFrame, "a yield outside a generator")),
+        }
+    }
+
+    fn frame(&mut self, function: &FunctionParts, args: &CallArgs) -> Flow<Frame> {
+        let cx = &mut *self.cx;
+        let slots = bind(cx, function, args)?;
+        let mut frame = Frame::new(Rc::clone(&function.code), function.globals.share(cx.py));
+        frame.function = Some(function.variable);
+        frame.locals[..slots.len()].copy_from_slice(&slots);
+        cx.make_cells(&mut frame, &function.closure);
+        Ok(frame)
+    }
+}
+
+impl OpcodeExecutor<'_> {
+    /// Gives a frame its cells: new ones for cell variables, holding the argument of the same name, then the closure's.
+    pub fn make_cells(&mut self, frame: &mut Frame, closure: &[VarId]) {
+        let code = Rc::clone(&frame.code);
+        for name in &code.code.cellvars {
+            let slot = code.code.varnames.iter().position(|local| local == name);
+            let contents = slot.and_then(|slot| frame.locals[slot].take());
+            let payload = (self.runtime.factories.cell)(contents);
+            let cell = self.produce(payload);
+            frame.cells.push(cell);
+        }
+        frame.cells.extend_from_slice(closure);
+    }
+
+    /// Runs a frame on top of the present ones; gives the frame back, for generators.
+    pub fn run_frame(&mut self, frame: Frame) -> Flow<(Exit, Frame)> {
+        self.run_frame_from(frame, None)
+    }
+
+    /// Runs a frame on, with an exception raised at its last instruction.
+    pub fn run_frame_raising(&mut self, frame: Frame, exception: VarId) -> Flow<(Exit, Frame)> {
+        self.run_frame_from(frame, Some(exception))
+    }
+
+    fn run_frame_from(&mut self, frame: Frame, raised: Option<VarId>) -> Flow<(Exit, Frame)> {
+        self.frames.push(frame);
+        let exit = match raised {
+            Some(exception) => self.handle_exception(exception).and_then(|()| self.run()),
+            None => self.run(),
+        };
+        let frame = self.frames.pop();
+        if exit.is_ok() {
+            self.checkpoints.truncate(self.frames.len());
+        }
+        match (exit, frame) {
+            (Ok(exit), Some(frame)) => Ok((exit, frame)),
+            (Err(unwind), _) => {
+                if let Unwind::Raise(exception) = unwind {
+                    self.leaving = Some(exception);
+                }
+                Err(unwind)
+            }
+            (Ok(_), None) => Err(Unwind::fallback(ReasonId::InternalError, "the frame stack ran empty")),
+        }
+    }
+}

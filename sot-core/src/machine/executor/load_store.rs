@@ -1,0 +1,193 @@
+//! Loading and storing of names: constants, locals, cells, globals, builtins.
+
+use std::rc::Rc;
+
+use pyo3::exceptions::{PyNameError, PyUnboundLocalError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use super::{Globals, Name, OpcodeExecutor};
+use crate::cpython;
+use crate::error::{Flow, ReasonId, Unwind};
+use crate::guard::Test;
+use crate::machine::variable::VarId;
+use crate::tracker::{Key, Tracker};
+
+impl<'py> OpcodeExecutor<'py> {
+    /// `co_names[index]`
+    pub fn name(&self, index: u32) -> Flow<Name> {
+        self.frame().code.names.get(index as usize).cloned().ok_or_else(|| bad_operand("name"))
+    }
+
+    /// `co_consts[index]`
+    pub fn load_const(&mut self, index: u32) -> Flow<VarId> {
+        let code = Rc::clone(&self.frame().code);
+        let value = code.code.consts.get(index as usize).ok_or_else(|| bad_operand("constant"))?;
+        let value = value.bind(self.py);
+        if crate::cpython::is_atom(value) {
+            return Ok(self.constant(value.clone().unbind()));
+        }
+        let tracker = self.constant_tracker(value.clone().unbind());
+        Ok(self.wrap(value, tracker))
+    }
+
+    /// The local in a slot; unbound is the user's `UnboundLocalError`.
+    pub fn load_fast(&mut self, slot: u32) -> Flow<VarId> {
+        match self.frame().locals.get(slot as usize) {
+            Some(Some(value)) => Ok(*value),
+            Some(None) => {
+                let name = Rc::clone(&self.frame().code.varnames[slot as usize]);
+                Err(self.raise(PyUnboundLocalError::new_err(format!(
+                    "local variable '{name}' referenced before assignment"
+                ))))
+            }
+            None => Err(bad_operand("local")),
+        }
+    }
+
+    /// The local in a slot, if bound.
+    pub fn local(&self, slot: u32) -> Option<VarId> {
+        self.frame().locals.get(slot as usize).copied().flatten()
+    }
+
+    /// Binds or unbinds the local in a slot.
+    pub fn set_local(&mut self, slot: u32, value: Option<VarId>) -> Flow<()> {
+        let local = self.frame_mut().locals.get_mut(slot as usize).ok_or_else(|| bad_operand("local"))?;
+        *local = value;
+        Ok(())
+    }
+
+    /// The cell that an opcode's argument names.
+    pub fn cell(&self, arg: u32) -> Flow<VarId> {
+        let frame = self.frame();
+        let index = frame.code.code.cell_index(arg).ok_or_else(|| bad_operand("cell"))?;
+        frame.cells.get(index).copied().ok_or_else(|| bad_operand("cell"))
+    }
+
+    /// What the frame's namespace binds to a global name.
+    pub fn load_global(&mut self, name: &Name) -> Flow<VarId> {
+        if let Some(value) = self.find_global(name)? {
+            return Ok(value);
+        }
+        if let Some(value) = self.find_builtin(name)? {
+            return Ok(value);
+        }
+        let error = self.raise(PyNameError::new_err(format!("name '{name}' is not defined")));
+        if let Unwind::Raise(exception) = error {
+            let name = self.string(name);
+            (self.runtime.factories.tell)(self, exception, &[("name", name)])?;
+        }
+        Err(error)
+    }
+
+    /// What the frame's globals bind to a name.
+    pub fn find_global(&mut self, name: &Name) -> Flow<Option<VarId>> {
+        if let Some(names) = self.frame().global_names {
+            let key = self.string(name);
+            let found = self.contains(names, key, false)?;
+            return if self.truth(found)? { self.get_item(names, key).map(Some) } else { Ok(None) };
+        }
+        let globals = self.frame().globals.share(self.py);
+        self.find_global_in(&globals, name)
+    }
+
+    /// What some globals bind to a name.
+    pub fn find_global_in(&mut self, globals: &Globals, name: &Name) -> Flow<Option<VarId>> {
+        let py = self.py;
+        if let Some(written) = self.effects.global(&globals.dict, name) {
+            return Ok(written);
+        }
+        self.refuse_written_names(globals.dict.bind(py))?;
+        match globals.dict.bind(py).get_item(&**name)? {
+            Some(object) => {
+                let key = Key::Str(Rc::clone(name));
+                let tracker = self.trackers.add(Tracker::Item { of: globals.tracker, key });
+                self.guards.require(tracker);
+                Ok(Some(self.wrap(&object, tracker)))
+            }
+            None => {
+                self.guards.add(globals.tracker, Test::LacksKey(Key::Str(Rc::clone(name))));
+                Ok(None)
+            }
+        }
+    }
+
+    /// There is one truth about the variables of a module, but not where they are written through the dict that holds them.
+    pub fn refuse_written_names(&self, names: &Bound<'py, PyDict>) -> Flow<()> {
+        match self.met(names.as_any()) {
+            Some(met) if self.effects.written().any(|written| written == met) => {
+                let text = "a variable of a module whose __dict__ is written as a dict, too";
+                Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A builtin, as the frame's `__builtins__` has it. All frames are taken to share the builtins of the root frame.
+    pub fn find_builtin(&mut self, name: &Name) -> Flow<Option<VarId>> {
+        let builtins = cpython::import(self.py, "builtins")?.dict();
+        if let Some(written) = self.effects.global(builtins.as_unbound(), name) {
+            return Ok(written);
+        }
+        self.refuse_written_names(&builtins)?;
+        let tracker = self.trackers.add(Tracker::Builtins);
+        match builtins.get_item(&**name)? {
+            Some(object) => {
+                let tracker = self.trackers.add(Tracker::Item { of: tracker, key: Key::Str(Rc::clone(name)) });
+                self.guards.require(tracker);
+                Ok(Some(self.wrap(&object, tracker)))
+            }
+            None => {
+                self.guards.add(tracker, Test::LacksKey(Key::Str(Rc::clone(name))));
+                Ok(None)
+            }
+        }
+    }
+
+    /// Binds (`Some`) or deletes (`None`) a global name.
+    pub fn set_global(&mut self, name: &Name, value: Option<VarId>) -> Flow<()> {
+        let globals = self.frame().globals.share(self.py);
+        if value.is_none() && self.find_global(name)?.is_none() {
+            return Err(self.raise(PyNameError::new_err(format!("name '{name}' is not defined"))));
+        }
+        if let Some(names) = self.frame().global_names {
+            let key = self.string(name);
+            return match value {
+                Some(value) => self.set_item(names, key, value),
+                None => self.del_item(names, key),
+            };
+        }
+        self.effects.set_global(self.py, &globals, name, value);
+        Ok(())
+    }
+
+    /// Globals for a function whose globals dict is `dict`, reached through `tracker` if it is not the root frame's.
+    pub fn globals_of(
+        &mut self,
+        dict: &Bound<'py, PyDict>,
+        tracker: Option<crate::tracker::TrackerId>,
+    ) -> Flow<Globals> {
+        let root = self.trackers.add(Tracker::Globals);
+        let is_root = dict.is(&self.root_globals);
+        let tracker = match tracker {
+            Some(tracker) if is_root => {
+                self.guards.add(tracker, Test::SameAs(root));
+                root
+            }
+            Some(tracker) => tracker,
+            None if is_root => root,
+            None => {
+                return Err(Unwind::break_graph(
+                    ReasonId::UnsupportedCall,
+                    "a function whose globals cannot be found again",
+                ))
+            }
+        };
+        Ok(Globals { dict: dict.clone().unbind(), tracker })
+    }
+}
+
+fn bad_operand(what: &str) -> Unwind {
+    pyo3::exceptions::PyRuntimeError::new_err(format!("an instruction names a {what} that the code does not have"))
+        .into()
+}

@@ -1,0 +1,71 @@
+//! CPython's own words for operands that do not fit: the operation is made on look-alikes, of which errors tell no more than the names
+//! of their types.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PySlice, PyTuple, PyType};
+
+use super::OpcodeExecutor;
+use crate::cpython;
+use crate::error::{Flow, ReasonId, Unwind};
+use crate::machine::variable::VarId;
+
+impl<'py> OpcodeExecutor<'py> {
+    /// The error of a function of the `operator` module for operands that it cannot take.
+    pub fn misfit(&mut self, function: &str, operands: &[VarId]) -> Flow<Unwind> {
+        let operands = operands.iter().map(|&operand| self.look_alike(operand)).collect::<Flow<Option<Vec<_>>>>()?;
+        let error = match operands {
+            Some(operands) => {
+                let function = cpython::import(self.py, "operator")?.getattr(function)?;
+                function.call1(PyTuple::new(self.py, operands)?).err()
+            }
+            None => None,
+        };
+        Ok(match error {
+            Some(error) => self.raise(error),
+            None => {
+                Unwind::break_graph(ReasonId::UnsupportedOperation, format!("{function} of operands that do not fit"))
+            }
+        })
+    }
+
+    /// Something of a type with the same name and the same C code, which does nothing of the program's.
+    fn look_alike(&mut self, value: VarId) -> Flow<Option<Bound<'py, PyAny>>> {
+        if let Some(known) = self.materialize(value)? {
+            return Ok(Some(known));
+        }
+        let payload = self.see(value)?;
+        if payload.kind() == "tensor" {
+            // Its operators are the framework's, and it is iterable.
+            return Ok(None);
+        }
+        let (py, ty) = (self.py, payload.python_type(self));
+        let Ok(ty) = ty.cast::<PyType>() else { return Ok(None) };
+        let like = |name: String, base: &Bound<'py, PyType>| {
+            py.get_type::<PyType>().call1((name, (base,), PyDict::new(py))).ok()
+        };
+        let object = payload.object().map(|object| object.bind(py));
+        if let Some(class) = object.and_then(|object| object.cast::<PyType>().ok()) {
+            let plain = ty.is(py.get_type::<PyType>());
+            return Ok(like(cpython::type_name(class), &py.get_type::<PyAny>().cast_into().map_err(PyErr::from)?)
+                .filter(|_| plain));
+        }
+        if ty.is(py.get_type::<PySlice>()) {
+            return Ok(Some(PySlice::full(py).into_any()));
+        }
+        if is_made_by_c(ty)? {
+            return Ok(ty.call0().ok());
+        }
+        let mut bases = ty.mro().iter().filter_map(|base| base.cast_into::<PyType>().ok());
+        let base = bases.find(|base| is_made_by_c(base).unwrap_or(false));
+        let class = base.and_then(|base| like(cpython::full_type_name(ty), &base));
+        Ok(class.and_then(|class| class.call0().ok()))
+    }
+}
+
+/// `Py_TPFLAGS_IMMUTABLETYPE`
+const IMMUTABLE: u64 = 1 << 8;
+
+/// Whether the type is one of C code, be it on the heap.
+fn is_made_by_c(ty: &Bound<'_, PyType>) -> PyResult<bool> {
+    Ok(!cpython::is_heap_type(ty) || ty.getattr("__flags__")?.extract::<u64>()? & IMMUTABLE != 0)
+}

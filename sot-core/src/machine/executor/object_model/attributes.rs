@@ -1,0 +1,342 @@
+//! Reading and writing attributes: descriptors of the type, the object's own `__dict__`, the hooks `__getattr__`,
+//! `__getattribute__` and `__setattr__`. Follows `_PyObject_GenericGetAttrWithDict` and `slot_tp_getattr_hook`.
+
+use std::rc::Rc;
+
+use pyo3::exceptions::PyAttributeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString, PyType};
+
+use super::descriptors::{bind_descriptor, is_own_slot, property_error, refuse_other_slot};
+use super::lookup::{guard_descriptor, guard_identity, has_own_class, is_python_method, lookup, type_variable};
+use super::special_methods::call_special;
+use crate::cpython::{self, GetattrHook};
+use crate::error::{Flow, ReasonId, Unwind};
+use crate::guard::Test;
+use crate::language::LANGUAGE;
+use crate::machine::executor::{CallArgs, Name, OpcodeExecutor};
+use crate::machine::variable::VarId;
+use crate::tracker::{Tracker, TrackerId};
+
+/// `PyObject_GenericGetAttr`, and the `__getattr__` hook after it.
+pub fn get_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
+    let payload = cx.see(this)?;
+    let ty = payload.python_type(cx);
+    let Ok(ty) = ty.cast::<PyType>().cloned() else { return Ok(None) };
+    assume_own_reads(cx, this)?;
+    match cpython::getattr_hook(&ty) {
+        GetattrHook::Custom if is_python_method(cx, this, "__getattribute__")? => {
+            own_get_attr(cx, this, name).map(Some)
+        }
+        GetattrHook::Custom => Err(Unwind::break_graph(
+            ReasonId::UnsupportedAttribute,
+            format!(
+                "attribute '{name}' of a {} object: its type has its own attribute lookup",
+                cpython::type_name(&ty)
+            ),
+        )),
+        GetattrHook::Generic => generic_get_attr(cx, this, name),
+        GetattrHook::GetAttrHook => {
+            let claim = cx.unclaim();
+            let found = generic_get_attr(cx, this, name);
+            if matches!(found, Ok(None)) {
+                cx.claim_again(claim);
+            }
+            or_hook(cx, this, name, found)
+        }
+    }
+}
+
+/// Attribute reads go on being made as they are: no `__getattribute__` or `__getattr__` comes.
+pub fn assume_own_reads(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<()> {
+    let payload = cx.see(this)?;
+    let ty = payload.python_type(cx);
+    let Some(ty) = ty.cast::<PyType>().ok().filter(|ty| cpython::is_heap_type(ty)) else { return Ok(()) };
+    if cpython::uses_generic_getattr(ty) {
+        let of = payload.type_tracker(cx, this);
+        if !cx.trackers.is_made(of) {
+            cx.guards.add(of, Test::PlainReads);
+            return Ok(());
+        }
+        for base in ty.mro().iter() {
+            let tracker = cx.met(&base).map(|base| cx.vars.tracker(base));
+            let heap = base.cast::<PyType>().is_ok_and(cpython::is_heap_type);
+            if let Some(tracker) = tracker.filter(|tracker| heap && !cx.trackers.is_made(*tracker)) {
+                cx.guards.add(tracker, Test::PlainReads);
+            }
+        }
+    } else if let Some((hook, tracker)) = lookup(cx, this, &Rc::from("__getattribute__"))? {
+        guard_identity(cx, &hook, tracker);
+    }
+    Ok(())
+}
+
+/// What a lookup has found, or the answer of the `__getattr__` hook: it is asked, too, where a descriptor raises an
+/// `AttributeError`.
+pub fn or_hook(
+    cx: &mut OpcodeExecutor<'_>,
+    this: VarId,
+    name: &Name,
+    found: Flow<Option<VarId>>,
+) -> Flow<Option<VarId>> {
+    match found {
+        Ok(None) => {}
+        Err(Unwind::Raise(exception)) if is_attribute_error(cx, exception)? => {}
+        found => return found,
+    }
+    let text = cx.string(name);
+    call_special(cx, this, "__getattr__", &[text]).map(Some)
+}
+
+fn is_attribute_error(cx: &mut OpcodeExecutor<'_>, exception: VarId) -> Flow<bool> {
+    let (ty, base) = (cx.type_of(exception)?, cx.py.get_type::<PyAttributeError>());
+    Ok(ty.cast::<PyType>().is_ok_and(|ty| cpython::is_subtype(ty, &base)))
+}
+
+/// Attribute lookup through the type's own `__getattribute__`, and the `__getattr__` hook after it.
+pub fn own_get_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<VarId> {
+    let text = cx.string(name);
+    if is_python_method(cx, this, "__getattr__")? {
+        cx.unclaim();
+    }
+    match call_special(cx, this, "__getattribute__", &[text]) {
+        Err(Unwind::Raise(exception))
+            if is_python_method(cx, this, "__getattr__")? && is_attribute_error(cx, exception)? =>
+        {
+            call_special(cx, this, "__getattr__", &[text])
+        }
+        other => other,
+    }
+}
+
+/// Attribute lookup without the `__getattr__` hook.
+pub fn generic_get_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
+    if &**name == "__class__" && !has_own_class(cx, this)? {
+        return type_variable(cx, this).map(Some);
+    }
+    let found = lookup(cx, this, name)?;
+    if &**name == "__dict__" && found.as_ref().is_some_and(|(found, _)| is_getset(found)) {
+        let payload = cx.see(this)?;
+        if !matches!(payload.kind(), "class" | "module") {
+            if let Some((found, _)) = &found {
+                refuse_other_slot(cx, this, name, found)?;
+            }
+            return (cx.runtime.factories.instance_dict)(cx, this).map(Some);
+        }
+    }
+    if let Some((descriptor, tracker)) = &found {
+        if cpython::is_data_descriptor(descriptor) && cpython::is_descriptor(descriptor) {
+            return bind_descriptor(cx, this, name, descriptor, *tracker).map(Some);
+        }
+    }
+    if let Some(value) = instance_attr(cx, this, name)? {
+        if let Some((hidden, tracker)) = &found {
+            guard_descriptor(cx, hidden, *tracker)?;
+        }
+        return Ok(value);
+    }
+    match found {
+        Some((descriptor, tracker)) => bind_descriptor(cx, this, name, &descriptor, tracker).map(Some),
+        None => Ok(None),
+    }
+}
+
+fn is_getset(object: &Bound<'_, PyAny>) -> bool {
+    matches!(&*cpython::builtin_type_name(object), "getset_descriptor" | "member_descriptor")
+}
+
+/// What the object's own `__dict__` holds: `None` not there, `Some(None)` deleted in the trace.
+#[allow(clippy::option_option, reason = "found, deleted and never there are three answers")]
+fn instance_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<Option<VarId>>> {
+    if let Some(written) = cx.effects.attribute(this, name) {
+        return Ok(written.map(Some));
+    }
+    let payload = cx.see(this)?;
+    let of = cx.vars.tracker(this);
+    let Some(object) = payload.object() else { return Ok(None) };
+    let object = object.bind(cx.py).clone();
+    let Some(dict) = cpython::instance_dict(&object) else { return Ok(None) };
+    refuse_two_roads(cx, &dict, true)?;
+    let found_of = found_below(cx, this)?;
+    if !cx.trackers.is_loadable(of) {
+        // An object made while tracing, which the trace alone has: nothing to guard.
+        let Some(value) = dict.get_item(PyString::intern(cx.py, name))? else { return Ok(None) };
+        let tracker = cx.trackers.add(Tracker::Attribute { of: found_of, name: Rc::clone(name) });
+        return Ok(Some(Some(cx.wrap(&value, tracker))));
+    }
+    match dict.get_item(PyString::intern(cx.py, name))? {
+        Some(value) => {
+            let tracker = cx.trackers.add(Tracker::Attribute { of: found_of, name: Rc::clone(name) });
+            cx.guards.require(tracker);
+            Ok(Some(Some(cx.wrap(&value, tracker))))
+        }
+        None => {
+            cx.guards.add(of, Test::LacksAttribute(Rc::clone(name)));
+            Ok(None)
+        }
+    }
+}
+
+/// Where attributes of an object are found again: in its storage, if its class has a `__getattribute__` of the program's.
+pub fn found_below(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<TrackerId> {
+    let of = cx.vars.tracker(this);
+    let ty = cx.type_of(this)?;
+    let asked = !ty.cast::<PyType>().is_ok_and(cpython::uses_generic_getattr)
+        && is_python_method(cx, this, "__getattribute__")?;
+    Ok(if asked { cx.trackers.add(Tracker::Storage { of }) } else { of })
+}
+
+/// There is one truth about attributes, but not where the `__dict__` of an object is reached as a dict, too, and written.
+fn refuse_two_roads(cx: &OpcodeExecutor<'_>, dict: &Bound<'_, PyDict>, reads: bool) -> Flow<()> {
+    let Some(met) = cx.met(dict.as_any()).filter(|met| matches!(cx.vars.get(*met).kind(), "dict" | "lazy")) else {
+        return Ok(());
+    };
+    if reads && !cx.effects.written().any(|written| written == met) {
+        return Ok(());
+    }
+    let text = "an attribute of an object whose __dict__ is reached as a dict, too";
+    Err(Unwind::break_graph(ReasonId::UnsupportedAttribute, text))
+}
+
+/// `PyObject_GenericSetAttr`: properties are followed, everything else is a write to replay.
+pub fn set_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, value: Option<VarId>) -> Flow<()> {
+    let payload = cx.see(this)?;
+    let ty = payload.python_type(cx);
+    let refuse = |what: &str| {
+        Unwind::break_graph(ReasonId::UnsupportedMutation, format!("writing attribute '{name}' of {what}"))
+    };
+    let Ok(ty) = ty.cast::<PyType>() else { return Err(refuse("an object without a type")) };
+    let hook_name = if value.is_some() { "__setattr__" } else { "__delattr__" };
+    let mut own_hook = false;
+    if let Some((hook, tracker)) = lookup(cx, this, &Rc::from(hook_name))? {
+        if cpython::builtin_type_name(&hook) == "function" || is_another_slot(&hook, hook_name)? {
+            let hook = cx.wrap(&hook, tracker);
+            let text = cx.string(name);
+            let args = [this, text].into_iter().chain(value).collect();
+            return cx.call_instead_of(this, hook, &CallArgs::positional(args)).map(|_| ());
+        }
+        guard_identity(cx, &hook, tracker);
+        own_hook = !hook.is(&cx.py.get_type::<PyAny>().getattr(hook_name)?);
+    }
+    // What a class holds is looked up in many places, and asked of the class itself.
+    let plain = cpython::uses_generic_setattr(ty) || !own_hook;
+    if !plain || payload.kind() == "class" || !(cpython::uses_generic_setattr(ty) || cpython::is_heap_type(ty)) {
+        return Err(refuse(&format!("a {} object", cpython::type_name(ty))));
+    }
+    generic_set_attr(cx, this, name, value)
+}
+
+/// Whether a hook is a method of a type in C that goes by another name there, as in `__setattr__ = dict.__setitem__`.
+fn is_another_slot(hook: &Bound<'_, PyAny>, name: &str) -> PyResult<bool> {
+    let in_c = matches!(&*cpython::builtin_type_name(hook), "wrapper_descriptor" | "method_descriptor");
+    Ok(in_c && !hook.getattr("__name__")?.eq(name)?)
+}
+
+/// `object.__setattr__`
+pub fn generic_set_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, value: Option<VarId>) -> Flow<()> {
+    let in_type = lookup(cx, this, name)?;
+    if let Some((descriptor, tracker)) = &in_type {
+        if write_through(cx, this, name, value, (descriptor, *tracker))? {
+            return Ok(());
+        }
+    }
+    let is_slot = in_type.as_ref().is_some_and(|(found, _)| cpython::builtin_type_name(found) == "member_descriptor");
+    if !is_slot && !has_instance_dict(cx, this)? {
+        return Err(unwritable(cx, this, name, in_type.is_some())?);
+    }
+    if value.is_none() && !is_deletable(cx, this, name, is_slot)? {
+        let text = if is_slot || !LANGUAGE.names_misfits {
+            name.to_string()
+        } else {
+            format!("'{}' object has no attribute '{name}'", cx.type_name(this)?)
+        };
+        return Err(cx.raise(PyAttributeError::new_err(text)));
+    }
+    if let Some(dict) = cx.see(this)?.object().and_then(|object| cpython::instance_dict(object.bind(cx.py))) {
+        refuse_two_roads(cx, &dict, false)?;
+    }
+    cx.effects.set_attribute(this, name, value);
+    Ok(())
+}
+
+/// Whether what the type holds under the name has done the write itself: a property, or a descriptor of the program's.
+fn write_through<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    this: VarId,
+    name: &Name,
+    value: Option<VarId>,
+    (descriptor, tracker): (&Bound<'py, PyAny>, TrackerId),
+) -> Flow<bool> {
+    let kind = cpython::builtin_type_name(descriptor);
+    guard_descriptor(cx, descriptor, tracker)?;
+    let hook = if value.is_some() { "__set__" } else { "__delete__" };
+    let args: Vec<VarId> = std::iter::once(this).chain(value).collect();
+    if kind == "property" {
+        guard_identity(cx, descriptor, tracker);
+        let part = if value.is_some() { "fset" } else { "fdel" };
+        let setter = descriptor.getattr(part)?;
+        if setter.is_none() {
+            return Err(property_error(cx, this, descriptor, hook));
+        }
+        let tracker = cx.trackers.add(Tracker::Getattr { of: tracker, name: part.into() });
+        let setter = cx.wrap(&setter, tracker);
+        return cx.call_instead_of(this, setter, &CallArgs::positional(args)).map(|_| true);
+    }
+    let own = cpython::type_lookup(&descriptor.get_type(), &PyString::intern(cx.py, hook));
+    if own.is_some_and(|own| cpython::builtin_type_name(&own) == "function") {
+        let descriptor = cx.wrap(descriptor, tracker);
+        cx.pass_claim(this, descriptor);
+        return call_special(cx, descriptor, hook, &args).map(|_| true);
+    }
+    if let Some(class) = value.filter(|_| &**name == "__class__" && is_class_of_object(descriptor)) {
+        let payload = cx.see(this)?;
+        return payload.set_class(cx, this, class).map(|()| true);
+    }
+    // What a slot of a class statement holds is known; what C code keeps is not.
+    let is_slot = is_own_slot(descriptor, name)?;
+    if is_slot {
+        refuse_other_slot(cx, this, name, descriptor)?;
+    }
+    if cpython::is_data_descriptor(descriptor) && !is_slot {
+        return Err(Unwind::break_graph(
+            ReasonId::UnsupportedMutation,
+            format!("attribute '{name}' is written through a {}", cpython::type_name(&descriptor.get_type())),
+        ));
+    }
+    Ok(false)
+}
+
+/// Whether it is what `object` has as `__class__`.
+fn is_class_of_object(descriptor: &Bound<'_, PyAny>) -> bool {
+    let object = descriptor.py().get_type::<PyAny>();
+    let own = cpython::type_lookup(&object, &PyString::intern(descriptor.py(), "__class__"));
+    own.is_some_and(|own| own.is(descriptor))
+}
+
+fn has_instance_dict(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {
+    let payload = cx.see(this)?;
+    Ok(match payload.object() {
+        Some(object) => cpython::instance_dict(object.bind(cx.py)).is_some(),
+        None => cpython::class_attr(&payload.python_type(cx), "__dictoffset__")?.extract::<isize>()? != 0,
+    })
+}
+
+fn unwritable(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, in_type: bool) -> Flow<Unwind> {
+    let owner = cx.type_name(this)?;
+    let text = match in_type {
+        true => format!("'{owner}' object attribute '{name}' is read-only"),
+        false if !LANGUAGE.tells_of_missing_dicts => format!("'{owner}' object has no attribute '{name}'"),
+        false => format!("'{owner}' object has no attribute '{name}' and no __dict__ for setting new attributes"),
+    };
+    Ok(cx.raise(PyAttributeError::new_err(text)))
+}
+
+fn is_deletable(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, is_slot: bool) -> Flow<bool> {
+    if !is_slot && cx.see(this)?.kind() != "class" {
+        return Ok(instance_attr(cx, this, name)?.flatten().is_some());
+    }
+    match generic_get_attr(cx, this, name) {
+        Err(Unwind::Raise(_)) if is_slot => Ok(false),
+        found => Ok(found?.is_some()),
+    }
+}

@@ -1,0 +1,239 @@
+//! What reading a descriptor of the type gives: bound methods, properties, slots, descriptors of the program's own. Follows
+//! `Objects/descrobject.c` and `Objects/funcobject.c`.
+
+use std::rc::Rc;
+
+use pyo3::exceptions::PyAttributeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyFunction, PyString, PyType};
+
+use super::attributes::found_below;
+use super::lookup::{guard_descriptor, guard_identity, type_variable};
+use super::special_methods::call_special;
+use crate::cpython;
+use crate::error::{Flow, ReasonId, Unwind};
+use crate::guard::Test;
+use crate::machine::executor::{CallArgs, Name, OpcodeExecutor};
+use crate::machine::variable::VarId;
+use crate::tracker::{Tracker, TrackerId};
+
+/// What reading a class attribute through an instance gives.
+pub fn bind_descriptor<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    this: VarId,
+    name: &Name,
+    descriptor: &Bound<'py, PyAny>,
+    tracker: TrackerId,
+) -> Flow<VarId> {
+    let kind = cpython::builtin_type_name(descriptor);
+    match kind.as_str() {
+        "function" => {
+            guard_descriptor(cx, descriptor, tracker)?;
+            let function = cx.wrap(descriptor, tracker);
+            let payload = (cx.runtime.factories.method)(function, this);
+            Ok(cx.produce(payload))
+        }
+        "method_descriptor" | "wrapper_descriptor" => {
+            guard_identity(cx, descriptor, tracker);
+            if !is_of_type(cx, this, descriptor)? {
+                let text = format!("method '{name}' of another class");
+                return Err(Unwind::break_graph(ReasonId::UnsupportedAttribute, text));
+            }
+            let payload = (cx.runtime.factories.builtin_method)(descriptor.clone().unbind(), this);
+            Ok(cx.produce(payload))
+        }
+        "staticmethod" | "instancemethod" => {
+            guard_identity(cx, descriptor, tracker);
+            let inner = descriptor.getattr("__func__")?;
+            let tracker = cx.trackers.add(Tracker::Getattr { of: tracker, name: "__func__".into() });
+            let function = cx.wrap(&inner, tracker);
+            if kind == "staticmethod" {
+                return Ok(function);
+            }
+            let payload = (cx.runtime.factories.method)(function, this);
+            Ok(cx.produce(payload))
+        }
+        "classmethod_descriptor" => {
+            let class = type_variable(cx, this)?;
+            cx.get_attr(class, name)
+        }
+        "classmethod" => {
+            guard_identity(cx, descriptor, tracker);
+            let class = type_variable(cx, this)?;
+            bind_class_method(cx, class, descriptor, tracker)
+        }
+        "property" => {
+            guard_identity(cx, descriptor, tracker);
+            let getter = descriptor.getattr("fget")?;
+            if getter.is_none() {
+                return Err(property_error(cx, this, descriptor, "__get__"));
+            }
+            let tracker = cx.trackers.add(Tracker::Getattr { of: tracker, name: "fget".into() });
+            let getter = cx.wrap(&getter, tracker);
+            cx.call_instead_of(this, getter, &CallArgs::positional(vec![this]))
+        }
+        "member_descriptor" | "getset_descriptor" => {
+            guard_identity(cx, descriptor, tracker);
+            refuse_other_slot(cx, this, name, descriptor)?;
+            let own = is_own_slot(descriptor, name)?;
+            read_slot(cx, this, name, own)
+        }
+        _ => {
+            guard_descriptor(cx, descriptor, tracker)?;
+            if cpython::is_descriptor(descriptor) {
+                return bind_user_descriptor(cx, this, descriptor, tracker);
+            }
+            Ok(cx.wrap(descriptor, tracker))
+        }
+    }
+}
+
+/// CPython's own error for a property without that part.
+pub(super) fn property_error(
+    cx: &mut OpcodeExecutor<'_>,
+    this: VarId,
+    property: &Bound<'_, PyAny>,
+    hook: &str,
+) -> Unwind {
+    let payload = cx.vars.get(this);
+    let object = match payload.object() {
+        Some(object) => Ok(object.bind(cx.py).clone()),
+        None if payload.runs_when_dropped(cx) => {
+            let text = "a property without that part, of an object that runs code when it dies";
+            return Unwind::break_graph(ReasonId::UnsupportedAttribute, text);
+        }
+        None => cx.py.get_type::<PyAny>().call_method1("__new__", (payload.python_type(cx),)),
+    };
+    let asked = object.and_then(|object| match hook {
+        "__delete__" => property.call_method1(hook, (object,)),
+        _ => property.call_method1(hook, (object, cx.py.None())),
+    });
+    let error = asked.err().unwrap_or_else(|| PyAttributeError::new_err("a property without that part"));
+    cx.raise(error)
+}
+
+/// What a `classmethod` gives for a class.
+pub fn bind_class_method<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    class: VarId,
+    descriptor: &Bound<'py, PyAny>,
+    tracker: TrackerId,
+) -> Flow<VarId> {
+    let inner = descriptor.getattr("__func__")?;
+    if cpython::is_descriptor(&inner) && !inner.is_exact_instance_of::<PyFunction>() {
+        // Whether that is asked in turn depends on the version.
+        let what = cpython::type_name(&inner.get_type());
+        return Err(Unwind::break_graph(ReasonId::UnsupportedAttribute, format!("a class method around a {what}")));
+    }
+    let tracker = cx.trackers.add(Tracker::Getattr { of: tracker, name: "__func__".into() });
+    let function = cx.wrap(&inner, tracker);
+    let payload = (cx.runtime.factories.method)(function, class);
+    Ok(cx.produce(payload))
+}
+
+fn bind_user_descriptor<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    this: VarId,
+    descriptor: &Bound<'py, PyAny>,
+    tracker: TrackerId,
+) -> Flow<VarId> {
+    if descriptor.is_instance_of::<PyType>() || cx.runtime.builtins.get(descriptor).is_some() {
+        return Ok(cx.wrap(descriptor, tracker));
+    }
+    let descriptor = cx.wrap(descriptor, tracker);
+    if let Some(bound) = cx.see(descriptor)?.bind(cx, descriptor, this)? {
+        return Ok(bound);
+    }
+    let class = type_variable(cx, this)?;
+    cx.pass_claim(this, descriptor);
+    call_special(cx, descriptor, "__get__", &[this, class])
+}
+
+/// Whether it is what a class statement has made for a name in its `__slots__`, under that name: a place that no other attribute
+/// shares.
+pub(super) fn is_own_slot(descriptor: &Bound<'_, PyAny>, name: &str) -> PyResult<bool> {
+    Ok(cpython::builtin_type_name(descriptor) == "member_descriptor"
+        && descriptor.getattr("__objclass__")?.getattr("__dict__")?.contains("__slots__")?
+        && descriptor.getattr("__name__")?.eq(name)?)
+}
+
+/// A slot or a C getter is that of the object under the name, and not one that a class has taken from another class or gives
+/// another name.
+pub(super) fn refuse_other_slot(
+    cx: &OpcodeExecutor<'_>,
+    this: VarId,
+    name: &Name,
+    slot: &Bound<'_, PyAny>,
+) -> Flow<()> {
+    if is_of_type(cx, this, slot)? && slot.getattr("__name__")?.eq(&**name)? {
+        return Ok(());
+    }
+    let text = format!("attribute '{name}', which is a descriptor of another class or name");
+    Err(Unwind::break_graph(ReasonId::UnsupportedAttribute, text))
+}
+
+/// Whether a descriptor of C code's is for objects of that type.
+fn is_of_type(cx: &OpcodeExecutor<'_>, this: VarId, descriptor: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let ty = cx.vars.get(this).python_type(cx);
+    let owner = descriptor.getattr("__objclass__")?;
+    Ok(match (ty.cast::<PyType>(), owner.cast::<PyType>()) {
+        (Ok(ty), Ok(owner)) => cpython::is_subtype(ty, owner),
+        _ => true,
+    })
+}
+
+/// A slot or a C getter: C code reads it, nothing else runs. What a getter gives may depend on what was written by another name.
+fn read_slot(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, is_own_slot: bool) -> Flow<VarId> {
+    if let Some(Some(written)) = cx.effects.attribute(this, name) {
+        return Ok(written);
+    }
+    let payload = cx.see(this)?;
+    let of = cx.vars.tracker(this);
+    let emptied = cx.effects.attribute(this, name) == Some(None);
+    if emptied || payload.object().is_none() {
+        if let Some(error) = empty_slot(cx, &payload.python_type(cx), name)? {
+            return Err(cx.raise(error));
+        }
+    }
+    let refuse =
+        || Unwind::break_graph(ReasonId::UnsupportedAttribute, format!("attribute '{name}' is served by C code"));
+    let object = payload.object().ok_or_else(refuse)?.bind(cx.py).clone();
+    let found_again = cx.trackers.is_loadable(of) || cx.trackers.is_made(of);
+    if !found_again || !is_own_slot && cx.effects.is_written(this) {
+        return Err(refuse());
+    }
+    // Not the program's own way of reading attributes, which has led here.
+    let read = match payload.python_type(cx).cast::<PyType>() {
+        Ok(ty) if cpython::is_heap_type(ty) && !cpython::uses_generic_getattr(ty) => {
+            cx.py.get_type::<PyAny>().getattr("__getattribute__")?.call1((&object, &**name))
+        }
+        _ => object.getattr(&**name),
+    };
+    match read {
+        Ok(value) => {
+            let of = found_below(cx, this)?;
+            let tracker = cx.trackers.add(Tracker::Getattr { of, name: Rc::clone(name) });
+            cx.guards.require(tracker);
+            Ok(cx.wrap(&value, tracker))
+        }
+        Err(error) => {
+            cx.guards.add(of, Test::EmptySlot(Rc::clone(name)));
+            Err(cx.raise(error))
+        }
+    }
+}
+
+/// The error for a slot of a class statement that holds nothing: CPython's own, for a new object of the type.
+fn empty_slot<'py>(cx: &OpcodeExecutor<'py>, ty: &Bound<'py, PyAny>, name: &Name) -> Flow<Option<PyErr>> {
+    let Some(class) = ty.cast::<PyType>().ok().filter(|class| !cpython::has_finalizer(class)) else { return Ok(None) };
+    let found = cpython::type_lookup(class, &PyString::intern(cx.py, name));
+    let Some(slot) = found.filter(|found| cpython::builtin_type_name(found) == "member_descriptor") else {
+        return Ok(None);
+    };
+    let owner = slot.getattr("__objclass__")?;
+    if !owner.cast::<PyType>().is_ok_and(cpython::is_heap_type) {
+        return Ok(None);
+    }
+    let empty = cx.py.get_type::<PyAny>().call_method1("__new__", (ty,));
+    Ok(empty.ok().and_then(|empty| slot.call_method1("__get__", (empty, ty)).err()))
+}

@@ -1,0 +1,158 @@
+//! What a type holds under a name, and the guards that it stays so.
+
+use std::rc::Rc;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyString, PyType};
+
+use crate::cpython;
+use crate::error::Flow;
+use crate::guard::{Identity, Test};
+use crate::machine::executor::{Name, OpcodeExecutor};
+use crate::machine::variable::VarId;
+use crate::tracker::{Tracker, TrackerId};
+
+/// What the type's method resolution order holds under a name, with the guard that it stays so.
+pub fn lookup<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    object: VarId,
+    name: &Name,
+) -> Flow<Option<(Bound<'py, PyAny>, TrackerId)>> {
+    let payload = cx.see(object)?;
+    let ty = payload.python_type(cx);
+    let of = payload.type_tracker(cx, object);
+    lookup_in_type(cx, &ty, of, name)
+}
+
+/// What a type's method resolution order holds under a name; `of` is where the type comes from.
+pub fn lookup_in_type<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    ty: &Bound<'py, PyAny>,
+    of: TrackerId,
+    name: &Name,
+) -> Flow<Option<(Bound<'py, PyAny>, TrackerId)>> {
+    let Ok(ty) = ty.cast::<PyType>() else { return Ok(None) };
+    let key = PyString::intern(cx.py, name);
+    if cx.trackers.is_made(of) && cpython::is_heap_type(ty) {
+        return lookup_in_made(cx, ty, of, name);
+    }
+    // Types that are not heap types cannot change.
+    let fixed = !cpython::is_heap_type(ty);
+    match cpython::type_lookup(ty, &key) {
+        Some(found) if fixed => {
+            let tracker = cx.constant_tracker(found.clone().unbind());
+            Ok(Some((found, tracker)))
+        }
+        Some(found) => {
+            let tracker = cx.trackers.add(Tracker::Lookup { of, name: Rc::clone(name) });
+            Ok(Some((found, tracker)))
+        }
+        None => {
+            if !fixed {
+                cx.guards.add(of, Test::LacksLookup(Rc::clone(name)));
+            }
+            Ok(None)
+        }
+    }
+}
+
+/// What the method resolution order of a class made in the trace holds under a name: its own part is known, what its bases
+/// from outside hold is assumed to stay.
+fn lookup_in_made<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    ty: &Bound<'py, PyType>,
+    of: TrackerId,
+    name: &Name,
+) -> Flow<Option<(Bound<'py, PyAny>, TrackerId)>> {
+    let found = cpython::type_lookup(ty, &PyString::intern(cx.py, name));
+    for base in ty.mro().iter() {
+        let Some(tracker) = cx.met(&base).map(|base| cx.vars.tracker(base)) else { continue };
+        if cx.trackers.is_made(tracker) {
+            if cpython::class_dict(&base)?.contains(&**name)? {
+                break;
+            }
+        } else if base.cast::<PyType>().is_ok_and(cpython::is_heap_type) {
+            match lookup_in_type(cx, &base, tracker, name)? {
+                Some((held, tracker)) if found.as_ref().is_some_and(|found| held.is(found)) => {
+                    return Ok(Some((held, tracker)));
+                }
+                Some((other, tracker)) => guard_identity(cx, &other, tracker),
+                None => {}
+            }
+        }
+    }
+    let tracker = cx.trackers.add(Tracker::Lookup { of, name: Rc::clone(name) });
+    Ok(found.map(|found| (found, tracker)))
+}
+
+/// What a class (not its metaclass) holds under a name, unbound.
+pub fn lookup_in_class<'py>(
+    cx: &mut OpcodeExecutor<'py>,
+    class: VarId,
+    name: &Name,
+) -> Flow<Option<Bound<'py, PyAny>>> {
+    let of = cx.vars.tracker(class);
+    let Some(object) = cx.see(class)?.object().map(|object| object.bind(cx.py).clone()) else { return Ok(None) };
+    Ok(lookup_in_type(cx, &object, of, name)?.map(|(found, _)| found))
+}
+
+/// Whether a type's method of that name is a function of Python's.
+pub fn is_python_method(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str) -> Flow<bool> {
+    let found = lookup(cx, this, &Rc::from(name))?;
+    Ok(found.is_some_and(|(found, _)| cpython::builtin_type_name(&found) == "function"))
+}
+
+/// Whether `x.__class__` need not be the type of `x`: its type says something of its own.
+pub fn has_own_class(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {
+    let ty = cx.type_of(this)?;
+    let Ok(ty) = ty.cast::<PyType>() else { return Ok(false) };
+    if !cpython::is_heap_type(ty) {
+        return Ok(false);
+    }
+    let usual = cx.py.get_type::<PyAny>().getattr("__dict__")?.get_item("__class__")?;
+    let found = cpython::type_lookup(ty, &PyString::intern(cx.py, "__class__"));
+    Ok(!found.is_some_and(|found| found.is(&usual)) || is_python_method(cx, this, "__getattribute__")?)
+}
+
+/// The variable of `type(x)`.
+pub fn type_variable(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
+    let payload = cx.see_type(this)?;
+    let ty = payload.python_type(cx);
+    let tracker = payload.type_tracker(cx, this);
+    Ok(cx.wrap(&ty, tracker))
+}
+
+/// Where the type of a value comes from: the value, or the trace, which knows the type.
+pub fn type_tracker<'py>(cx: &mut OpcodeExecutor<'py>, this: VarId, ty: Bound<'py, PyAny>) -> TrackerId {
+    let of = cx.vars.tracker(this);
+    if cx.trackers.is_sourced(of) || cx.trackers.is_made(of) {
+        cx.trackers.add(Tracker::Type { of })
+    } else {
+        cx.constant_tracker(ty.unbind())
+    }
+}
+
+/// What a class holds stays of its type, and the type as much of a descriptor as it is.
+pub fn guard_descriptor<'py>(cx: &mut OpcodeExecutor<'py>, found: &Bound<'py, PyAny>, tracker: TrackerId) -> Flow<()> {
+    if !cx.trackers.is_sourced(tracker) {
+        return Ok(());
+    }
+    let ty = found.get_type();
+    cx.guards.add(tracker, Test::TypeIs(Identity::of(ty.as_any())));
+    if cpython::is_heap_type(&ty) {
+        let of = cx.trackers.add(Tracker::Type { of: tracker });
+        for hook in ["__get__", "__set__", "__delete__"] {
+            if let Some((hook, tracker)) = lookup_in_type(cx, ty.as_any(), of, &Rc::from(hook))? {
+                guard_identity(cx, &hook, tracker);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The value stays the very object that it is.
+pub fn guard_identity(cx: &mut OpcodeExecutor<'_>, object: &Bound<'_, PyAny>, tracker: TrackerId) {
+    if cx.trackers.is_sourced(tracker) {
+        cx.guards.add(tracker, Test::Is(Identity::of(object)));
+    }
+}

@@ -1,0 +1,281 @@
+//! Calls, iteration, truth, containment, comparison and operators, by special methods. Follows `Objects/abstract.c` and
+//! `Objects/object.c`.
+
+use std::rc::Rc;
+
+use pyo3::exceptions::{PyStopIteration, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyFloat, PyFloatMethods, PyFunction, PyString, PyType};
+
+use super::lookup::{guard_identity, lookup};
+use super::special_methods::{call_special, checked, find_special, has_special};
+use crate::cpython;
+use crate::error::{Flow, ReasonId, Unwind};
+use crate::language::LANGUAGE;
+use crate::machine::executor::{BinaryOp, CallArgs, CompareOp, OpcodeExecutor};
+use crate::machine::variable::{GraphArgument, VarId};
+use crate::resume_point::Answer;
+use crate::tracker::repr;
+
+/// `x(...)` through `type(x).__call__`.
+pub fn call(cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {
+    match find_special(cx, this, &Rc::from("__call__"))? {
+        Some(method) => cx.call_instead_of(this, method, args),
+        None => call_special(cx, this, "__call__", &args.positional),
+    }
+}
+
+/// `next(x)` through `type(x).__next__`.
+pub fn next(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<Option<VarId>> {
+    match call_special(cx, this, "__next__", &[]) {
+        Ok(value) => Ok(Some(value)),
+        Err(Unwind::Raise(exception)) => {
+            let stop = cx.py.get_type::<PyStopIteration>();
+            if cx.type_of(exception)?.is(&stop) {
+                Ok(None)
+            } else {
+                Err(Unwind::Raise(exception))
+            }
+        }
+        Err(other) => Err(other),
+    }
+}
+
+/// `bool(x)` through `__bool__`, then `__len__`, else true.
+pub fn truth(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {
+    for name in ["__bool__", "__len__"] {
+        match lookup(cx, this, &Rc::from(name))? {
+            Some((descriptor, tracker)) if descriptor.is_none() => {
+                guard_identity(cx, &descriptor, tracker);
+                return Err(cx.raise(PyTypeError::new_err("'NoneType' object is not callable")));
+            }
+            Some(_) => break,
+            None => {}
+        }
+    }
+    if has_special(cx, this, "__bool__")? {
+        cx.claim_answer(this, Answer::Truth);
+        let answer = call_special(cx, this, "__bool__", &[])?;
+        let answer = checked(cx, Answer::Truth, answer)?;
+        return cx.truth(answer);
+    }
+    if has_special(cx, this, "__len__")? {
+        let length = cx.len(this)?;
+        return cx.truth(length);
+    }
+    Ok(true)
+}
+
+/// `len(x)` through `__len__`, whose answer has to be a length.
+pub fn len(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
+    cx.claim_answer(this, Answer::Length);
+    let answer = call_special(cx, this, "__len__", &[])?;
+    checked(cx, Answer::Length, answer)
+}
+
+/// `item in x` through `__contains__`, else by iteration.
+pub fn contains(cx: &mut OpcodeExecutor<'_>, this: VarId, item: VarId) -> Flow<VarId> {
+    match lookup(cx, this, &Rc::from("__contains__"))? {
+        Some((refused, _)) if refused.is_none() => {
+            let text = format!("'{}' object is not a container", cx.type_name(this)?);
+            return Err(cx.raise(PyTypeError::new_err(text)));
+        }
+        Some(_) => {
+            cx.claim_answer(this, Answer::Found);
+            let found = call_special(cx, this, "__contains__", &[item])?;
+            cx.unclaim();
+            return checked(cx, Answer::Found, found);
+        }
+        None => cx.unclaim(),
+    };
+    let iterator = match cx.iter(this) {
+        Err(Unwind::Raise(error)) if cx.type_of(error)?.is(cx.py.get_type::<PyTypeError>()) => {
+            let text = format!("argument of type '{}' is not iterable", cx.type_name(this)?);
+            return Err(cx.raise(PyTypeError::new_err(text)));
+        }
+        iterator => iterator?,
+    };
+    while let Some(candidate) = cx.next(iterator)? {
+        if is_sought(cx, candidate, item)? {
+            return Ok(cx.boolean(true));
+        }
+    }
+    Ok(cx.boolean(false))
+}
+
+/// `iter(x)` through `__iter__`, else over `x[0]`, `x[1]` and so on.
+pub fn iter(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<VarId> {
+    let refused = lookup(cx, this, &Rc::from("__iter__"))?.is_some_and(|(found, _)| found.is_none());
+    if !refused && !has_special(cx, this, "__iter__")? && has_special(cx, this, "__getitem__")? {
+        return (cx.runtime.factories.item_iterator)(cx, this);
+    }
+    cx.claim_answer(this, Answer::Iterator);
+    let iterator = call_special(cx, this, "__iter__", &[])?;
+    checked(cx, Answer::Iterator, iterator)
+}
+
+/// Whether an item is the one that is looked for.
+fn is_sought(cx: &mut OpcodeExecutor<'_>, candidate: VarId, item: VarId) -> Flow<bool> {
+    if LANGUAGE.asks_the_sought_first {
+        equal(cx, item, candidate)
+    } else {
+        equal(cx, candidate, item)
+    }
+}
+
+/// Whether one of `items` is or equals `item`.
+pub fn contains_among(cx: &mut OpcodeExecutor<'_>, items: &[VarId], item: VarId) -> Flow<VarId> {
+    for &candidate in items {
+        if is_sought(cx, candidate, item)? {
+            return Ok(cx.boolean(true));
+        }
+    }
+    Ok(cx.boolean(false))
+}
+
+/// `a is b or a == b`, known while tracing.
+pub fn equal(cx: &mut OpcodeExecutor<'_>, a: VarId, b: VarId) -> Flow<bool> {
+    if a == b {
+        return Ok(true);
+    }
+    let equal = cx.compare(CompareOp::Equal, a, b)?;
+    if cx.is_open(a) || cx.is_open(b) {
+        return cx.truth(equal); // Sizes are no NaNs.
+    }
+    if let (Some(a), Some(b)) = (cx.known(a)?, cx.known(b)?) {
+        if is_nan(&a) && is_nan(&b) {
+            return Err(Unwind::break_graph(
+                ReasonId::UnsupportedOperation,
+                "whether two numbers are one object, which alone makes a NaN equal to itself",
+            ));
+        }
+    }
+    cx.truth(equal)
+}
+
+/// Whether a value is a NaN, of which only the object itself is equal to it and, from 3.10 on, has its hash.
+pub fn is_nan(value: &Bound<'_, PyAny>) -> bool {
+    value.cast_exact::<PyFloat>().is_ok_and(|value| value.value().is_nan())
+}
+
+/// One side of a binary operator through the special method; C types without a handler answer `NotImplemented` to operands
+/// they do not know, which only running them would tell, so they break the graph unless both sides are known.
+pub fn binary(
+    cx: &mut OpcodeExecutor<'_>,
+    op: BinaryOp,
+    this: VarId,
+    other: VarId,
+    reflected: bool,
+) -> Flow<Option<VarId>> {
+    let name = if reflected { op.reflected() } else { op.method() };
+    call_operator(cx, this, name, other)
+}
+
+/// The in-place special method, if the type has one.
+pub fn inplace(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, this: VarId, other: VarId) -> Flow<Option<VarId>> {
+    call_operator(cx, this, &op.inplace(), other)
+}
+
+/// One side of a comparison through the special method.
+pub fn compare(cx: &mut OpcodeExecutor<'_>, op: CompareOp, this: VarId, other: VarId) -> Flow<Option<VarId>> {
+    call_operator(cx, this, op.method(), other)
+}
+
+/// Calls an operator method; `None` where the type has none or it answers `NotImplemented`.
+fn call_operator(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str, other: VarId) -> Flow<Option<VarId>> {
+    let Some((descriptor, tracker)) = lookup(cx, this, &Rc::from(name))? else { return Ok(None) };
+    if is_object_default(&descriptor, name) {
+        guard_identity(cx, &descriptor, tracker);
+        if name == "__ne__" {
+            // `object.__ne__` asks `__eq__`.
+            cx.unclaim();
+            let Some(equal) = call_operator(cx, this, "__eq__", other)? else { return Ok(None) };
+            return cx.not(equal).map(Some);
+        }
+        return Ok(None);
+    }
+    if repeats(&descriptor, name) && !cx.has_special(other, "__index__")? {
+        return Ok(None);
+    }
+    let result = call_special(cx, this, name, &[other])?;
+    match cx.known(result)? {
+        Some(value) if value.is(cx.py.NotImplemented()) => Ok(None),
+        _ => Ok(Some(result)),
+    }
+}
+
+/// Whether the method is how a sequence in C is repeated: the operator asks for a number before.
+fn repeats(descriptor: &Bound<'_, PyAny>, name: &str) -> bool {
+    let is_sequence = || {
+        let owner = descriptor.getattr("__objclass__").ok().and_then(|owner| owner.cast_into::<PyType>().ok());
+        let sequences = ["str", "bytes", "bytearray", "list", "tuple", "deque", "array"];
+        owner.is_some_and(|owner| sequences.contains(&&*cpython::type_name(&owner)))
+    };
+    matches!(name, "__mul__" | "__rmul__" | "__imul__")
+        && cpython::builtin_type_name(descriptor) == "wrapper_descriptor"
+        && is_sequence()
+}
+
+/// Whether the method is `object`'s own: `==` is identity, ordering is not defined.
+fn is_object_default(descriptor: &Bound<'_, PyAny>, name: &str) -> bool {
+    let object = descriptor.py().get_type::<PyAny>();
+    object.getattr(name).is_ok_and(|default| default.is(descriptor))
+}
+
+/// A real object as the argument of a graph statement: the statement holds for this very object.
+pub fn graph_argument(cx: &mut OpcodeExecutor<'_>, this: VarId, object: Option<&Py<PyAny>>) -> Flow<GraphArgument> {
+    let Some(object) = object else {
+        let text = cx.text(this);
+        return Err(Unwind::break_graph(
+            ReasonId::UnsupportedCall,
+            format!("{text} as an argument of a graph operation"),
+        ));
+    };
+    if cx.effects.is_written(this) {
+        return Err(Unwind::break_graph(
+            ReasonId::UnsupportedMutation,
+            "an object written in the function is passed to a graph operation",
+        ));
+    }
+    let tracker = cx.vars.tracker(this);
+    let constant = cx.see(this)?.constant().is_some();
+    if let Some(method) = method_that_answers(cx, object.bind(cx.py)) {
+        let text =
+            format!("an object with a {method}() of the program's is passed to a graph operation, which may ask it");
+        return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
+    }
+    if !constant {
+        cx.assumed_objects.push((object.clone_ref(cx.py), tracker));
+    }
+    Ok(GraphArgument { value: object.clone_ref(cx.py), text: repr(cx.py, object), holds_tensor: false })
+}
+
+/// Methods that an operation may call to see what it was given.
+const ASKED: [&str; 10] = [
+    "__getattribute__",
+    "__getattr__",
+    "__index__",
+    "__int__",
+    "__float__",
+    "__bool__",
+    "__len__",
+    "__iter__",
+    "__getitem__",
+    "__array__",
+];
+
+/// A method of the program's, and of no library, that the operation may call: it would be called while the statement is built,
+/// and once more when it runs.
+fn method_that_answers(cx: &OpcodeExecutor<'_>, object: &Bound<'_, PyAny>) -> Option<&'static str> {
+    let ty = object.get_type();
+    if !cpython::is_heap_type(&ty) || object.is_instance_of::<PyType>() {
+        return None;
+    }
+    let is_programs = |name: &&str| {
+        let found = cpython::type_lookup(&ty, &PyString::intern(cx.py, name));
+        let code = found.and_then(|found| found.cast_into::<PyFunction>().ok()?.getattr("__code__").ok());
+        let file = code.and_then(|code| code.getattr("co_filename").ok()?.extract::<String>().ok());
+        file.is_some_and(|file| !cx.runtime.is_library(&file))
+    };
+    ASKED.into_iter().find(is_programs)
+}

@@ -1,0 +1,170 @@
+//! Special methods: found in the type alone, called, and their answers checked as C code checks them. Follows the slots of
+//! `Objects/typeobject.c`.
+
+use std::rc::Rc;
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyFloat, PyInt, PyString};
+
+use super::descriptors::bind_descriptor;
+use super::lookup::{guard_descriptor, guard_identity, lookup};
+use crate::error::{Flow, ReasonId, Unwind};
+use crate::machine::executor::{CallArgs, Name, OpcodeExecutor};
+use crate::machine::variable::VarId;
+use crate::resume_point::Answer;
+
+/// A special method, looked up on the type and bound.
+pub fn find_special(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
+    // Binding may be the call of a function, too; it is not the one the instruction makes.
+    let claim = cx.unclaim();
+    let found = find_bound(cx, this, name)?;
+    cx.claim_again(claim);
+    Ok(found)
+}
+
+fn find_bound(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
+    if let Some(method) = cx.see(this)?.special(cx, this, name)? {
+        return Ok(Some(method));
+    }
+    match lookup(cx, this, name)? {
+        Some((descriptor, tracker)) if descriptor.is_none() => {
+            guard_identity(cx, &descriptor, tracker);
+            Ok(None)
+        }
+        Some((descriptor, tracker)) => bind_descriptor(cx, this, name, &descriptor, tracker).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// Whether the type has a special method; a descriptor is not asked for it.
+pub fn has_special(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str) -> Flow<bool> {
+    let name = Rc::from(name);
+    if cx.see(this)?.special(cx, this, &name)?.is_some() {
+        return Ok(true);
+    }
+    let Some((descriptor, tracker)) = lookup(cx, this, &name)? else { return Ok(false) };
+    if descriptor.is_none() {
+        guard_identity(cx, &descriptor, tracker);
+        // Of these CPython says what it means; others it calls.
+        let has_meaning =
+            matches!(&*name, "__iter__" | "__hash__" | "__contains__" | "__reversed__" | "__class_getitem__");
+        if !has_meaning {
+            let text = format!("{name} is None");
+            return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
+        }
+    } else {
+        guard_descriptor(cx, &descriptor, tracker)?;
+    }
+    Ok(!descriptor.is_none())
+}
+
+/// Calls a special method; a type without it is the user's `TypeError`.
+pub fn call_special(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str, args: &[VarId]) -> Flow<VarId> {
+    match find_special(cx, this, &Rc::from(name))? {
+        Some(method) => cx.call_instead_of(this, method, &CallArgs::positional(args.to_vec())),
+        None => {
+            let refused = lookup(cx, this, &Rc::from(name))?.is_some_and(|(found, _)| found.is_none());
+            if matches!(name, "__getitem__" | "__setitem__" | "__delitem__") && !refused {
+                let operands: Vec<VarId> = std::iter::once(this).chain(args.iter().copied()).collect();
+                return Err(cx.misfit(name, &operands)?);
+            }
+            let owner = cx.type_name(this)?;
+            let what = match name {
+                _ if refused && !matches!(name, "__iter__" | "__hash__") => {
+                    "'NoneType' object is not callable".to_owned()
+                }
+                "__iter__" => format!("'{owner}' object is not iterable"),
+                "__len__" => format!("object of type '{owner}' has no len()"),
+                "__call__" => format!("'{owner}' object is not callable"),
+                "__next__" => format!("'{owner}' object is not an iterator"),
+                "__index__" => format!("'{owner}' object cannot be interpreted as an integer"),
+                "__neg__" => format!("bad operand type for unary -: '{owner}'"),
+                "__pos__" => format!("bad operand type for unary +: '{owner}'"),
+                "__invert__" => format!("bad operand type for unary ~: '{owner}'"),
+                "__abs__" => format!("bad operand type for abs(): '{owner}'"),
+                "__hash__" => format!("unhashable type: '{owner}'"),
+                // CPython's own words are those of what asked.
+                _ => {
+                    let text = format!("a {owner} object, which has no {name}");
+                    return Err(Unwind::break_graph(ReasonId::UnsupportedOperation, text));
+                }
+            };
+            Err(cx.raise(PyTypeError::new_err(what)))
+        }
+    }
+}
+
+/// Calls a special method that converts, and whose result C code checks: what it gives for another type than that, or makes of
+/// an unusual value, is CPython's business.
+pub fn convert(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str, args: &[VarId]) -> Flow<VarId> {
+    let answer = match name {
+        "__str__" => Some(Answer::Str),
+        "__repr__" => Some(Answer::Repr),
+        "__format__" => Some(Answer::Format),
+        _ => None,
+    };
+    match answer {
+        Some(answer) => cx.claim_answer(this, answer),
+        None => drop(cx.unclaim()),
+    }
+    let result = call_special(cx, this, name, args)?;
+    if let Some(answer) = answer {
+        return checked(cx, answer, result);
+    }
+    let ty = cx.type_of(result)?;
+    let expected = match name {
+        "__float__" => ty.is(cx.py.get_type::<PyFloat>()),
+        // A hash has the size of a pointer, and is never -1.
+        "__hash__" => {
+            let hash = cx.known(result)?.filter(Bound::is_exact_instance_of::<PyInt>);
+            hash.is_some_and(|hash| hash.extract::<isize>().is_ok_and(|hash| hash != -1))
+        }
+        _ => ty.is(cx.py.get_type::<PyInt>()),
+    };
+    if expected {
+        return Ok(result);
+    }
+    Err(unusual(cx, result, name)?)
+}
+
+fn unusual(cx: &mut OpcodeExecutor<'_>, result: VarId, method: &str) -> Flow<Unwind> {
+    let ty = cx.type_name(result)?;
+    Ok(Unwind::break_graph(ReasonId::UnsupportedCall, format!("{method} that gives a {ty}")))
+}
+
+/// What C code makes of the answer of a special method.
+pub fn checked(cx: &mut OpcodeExecutor<'_>, answer: Answer, value: VarId) -> Flow<VarId> {
+    match answer {
+        Answer::Found => {
+            let found = cx.truth(value)?;
+            Ok(cx.boolean(found))
+        }
+        Answer::Truth | Answer::Filled | Answer::Length => match cx.known(value)? {
+            Some(value) => cx.fold(|_| answer.checked(&value)),
+            None if answer == Answer::Truth => {
+                Err(Unwind::break_graph(ReasonId::TensorTruth, "the truth of a value not known while tracing"))
+            }
+            None => Err(Unwind::break_graph(ReasonId::TensorValue, "a length not known while tracing")),
+        },
+        Answer::Iterator => {
+            if !has_special(cx, value, "__next__")? {
+                let text = format!("iter() returned non-iterator of type '{}'", cx.type_name(value)?);
+                return Err(cx.raise(PyTypeError::new_err(text)));
+            }
+            Ok(value)
+        }
+        Answer::Str | Answer::Repr | Answer::Format => {
+            let ty = cx.type_of(value)?;
+            if ty.is(cx.py.get_type::<PyString>()) {
+                return Ok(value);
+            }
+            let method = match answer {
+                Answer::Repr => "__repr__",
+                Answer::Format => "__format__",
+                _ => "__str__",
+            };
+            Err(unusual(cx, value, method)?)
+        }
+    }
+}

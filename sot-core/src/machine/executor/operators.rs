@@ -1,0 +1,317 @@
+//! Operators: unary, binary, in-place, comparison, identity, membership and truth, by the rules of the language reference
+//! (reflected operands, `NotImplemented`, subclass priority).
+
+use std::rc::Rc;
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use super::{object_model, OpcodeExecutor};
+use crate::cpython;
+use crate::error::{Flow, Reason, ReasonId};
+use crate::guard::Test;
+use crate::machine::variable::{VarId, Variable};
+use crate::operators::{BinaryOp, CompareOp, UnaryOp};
+
+impl<'py> OpcodeExecutor<'py> {
+    /// `lhs op rhs`
+    pub fn binary(&mut self, op: BinaryOp, lhs: VarId, rhs: VarId) -> Flow<VarId> {
+        if let Some(result) = self.lazy_binary(op, lhs, rhs)? {
+            return Ok(result);
+        }
+        if let Some(result) = self.open_operator(op, lhs, rhs)? {
+            return Ok(result);
+        }
+        if let Some(result) = self.try_binary(op, lhs, rhs)? {
+            return Ok(result);
+        }
+        Err(self.misfit(op.method(), &[lhs, rhs])?)
+    }
+
+    /// `lhs op= rhs`
+    pub fn inplace(&mut self, op: BinaryOp, lhs: VarId, rhs: VarId) -> Flow<VarId> {
+        if let Some(result) = self.lazy_binary(op, lhs, rhs)? {
+            return Ok(result);
+        }
+        if let (Some(left), Some(right)) = (self.known(lhs)?, self.known(rhs)?) {
+            // Not as the plain operator: an error names the in-place one.
+            return self.fold(|py| cpython::import(py, "operator")?.getattr(op.inplace())?.call1((left, right)));
+        }
+        let left = self.see(lhs)?;
+        if left.kind() == "tensor" && self.is_open_operand(rhs) && !self.has_special(lhs, &op.inplace())? {
+            return self.binary(op, lhs, rhs);
+        }
+        if left.constant().is_none() {
+            self.see(rhs)?;
+            let right_first = self.right_goes_first(lhs, rhs)?;
+            self.claim_left(lhs, rhs, right_first)?;
+            let claim = self.unclaim();
+            self.claim_again(claim.clone());
+            self.claim_in_place();
+            if let Some(result) = left.inplace(self, op, lhs, rhs)? {
+                return Ok(result);
+            }
+            if op.is_final_in_place() && self.has_special(lhs, &op.inplace())? {
+                return Err(self.misfit(&op.inplace(), &[lhs, rhs])?);
+            }
+            self.claim_again(claim);
+        }
+        if let Some(result) = self.try_binary(op, lhs, rhs)? {
+            return Ok(result);
+        }
+        if op == BinaryOp::Add {
+            self.unclaim();
+            if let Some(result) = self.see(lhs)?.concat_in_place(self, lhs, rhs)? {
+                return Ok(result);
+            }
+        }
+        Err(self.misfit(&op.inplace(), &[lhs, rhs])?)
+    }
+
+    fn try_binary(&mut self, op: BinaryOp, lhs: VarId, rhs: VarId) -> Flow<Option<VarId>> {
+        if let (Some(left), Some(right)) = (self.known(lhs)?, self.known(rhs)?) {
+            return self.fold(|_| op.apply(&left, &right)).map(Some);
+        }
+        let (left, right) = (self.see(lhs)?, self.see(rhs)?);
+        let right_first = self.right_goes_first(lhs, rhs)? && self.overloads(op.reflected(), lhs, rhs)?;
+        self.claim_left(lhs, rhs, right_first)?;
+        if right_first {
+            if let Some(result) = right.binary(self, op, rhs, lhs, true)? {
+                return Ok(Some(result));
+            }
+        }
+        if let Some(result) = left.binary(self, op, lhs, rhs, false)? {
+            return Ok(Some(result));
+        }
+        // Of operands of one type the reflected method is not asked.
+        if right_first || self.type_of(lhs)?.is(self.type_of(rhs)?) {
+            return Ok(None);
+        }
+        self.claim_right(lhs, rhs);
+        right.binary(self, op, rhs, lhs, true)
+    }
+
+    /// A right operand of a proper subclass is asked first.
+    fn right_goes_first(&mut self, lhs: VarId, rhs: VarId) -> Flow<bool> {
+        let (left, right) = (self.type_of(lhs)?, self.type_of(rhs)?);
+        if left.is(&right) {
+            return Ok(false);
+        }
+        // No hook of a metaclass is asked.
+        Ok(matches!((left.cast(), right.cast()), (Ok(left), Ok(right)) if cpython::is_subtype(right, left)))
+    }
+
+    /// Whether the right operand's class has a method of its own.
+    fn overloads(&mut self, name: &str, lhs: VarId, rhs: VarId) -> Flow<bool> {
+        let mut found = Vec::new();
+        for operand in [lhs, rhs] {
+            let method = object_model::lookup(self, operand, &name.into())?;
+            if let Some((method, tracker)) = &method {
+                object_model::guard_identity(self, method, *tracker);
+            }
+            found.push(method.map(|(method, _)| method.as_ptr()));
+        }
+        Ok(found[0] != found[1])
+    }
+
+    /// `op operand`
+    pub fn unary(&mut self, op: UnaryOp, operand: VarId) -> Flow<VarId> {
+        if op == UnaryOp::Positive && (self.is_open(operand) || self.is_of_sizes(operand)) {
+            return Ok(operand);
+        }
+        if op == UnaryOp::Invert && self.is_open_integer(operand) {
+            let minus_one = self.integer(-1)?;
+            return self.binary(BinaryOp::Subtract, minus_one, operand);
+        }
+        if op == UnaryOp::Negative && self.is_open_integer(operand) {
+            let zero = self.integer(0)?;
+            return self.binary(BinaryOp::Subtract, zero, operand);
+        }
+        if op == UnaryOp::Negative && self.lazy_float(operand).is_some() {
+            let minus_one = self.integer(-1)?;
+            return self.binary(BinaryOp::Multiply, operand, minus_one);
+        }
+        if let Some(value) = self.known(operand)? {
+            return self.fold(|_| op.apply(&value));
+        }
+        self.see(operand)?.unary(self, op, operand)
+    }
+
+    /// `lhs op rhs`, rich comparison
+    pub fn compare(&mut self, op: CompareOp, lhs: VarId, rhs: VarId) -> Flow<VarId> {
+        if let Some(result) = self.lazy_compare(op, lhs, rhs)? {
+            return Ok(result);
+        }
+        if let Some(result) = self.open_compare(op, lhs, rhs)? {
+            return Ok(result);
+        }
+        if let Some(result) = self.open_question(op, lhs, rhs)? {
+            return Ok(result);
+        }
+        if let (Some(left), Some(right)) = (self.known(lhs)?, self.known(rhs)?) {
+            return self.fold(|_| op.apply(&left, &right));
+        }
+        let (left, right) = (self.see(lhs)?, self.see(rhs)?);
+        let right_first = self.right_goes_first(lhs, rhs)?;
+        self.claim_left(lhs, rhs, right_first)?;
+        if right_first {
+            if let Some(result) = right.compare(self, op.mirrored(), rhs, lhs)? {
+                return Ok(result);
+            }
+        }
+        if let Some(result) = left.compare(self, op, lhs, rhs)? {
+            return Ok(result);
+        }
+        if !right_first {
+            self.claim_right(lhs, rhs);
+            if let Some(result) = right.compare(self, op.mirrored(), rhs, lhs)? {
+                return Ok(result);
+            }
+        }
+        match op {
+            CompareOp::Equal => self.is_op(lhs, rhs, false),
+            CompareOp::NotEqual => self.is_op(lhs, rhs, true),
+            _ => {
+                let (left, right) = (self.type_name(lhs)?, self.type_name(rhs)?);
+                Err(self.raise(PyTypeError::new_err(format!(
+                    "'{}' not supported between instances of '{left}' and '{right}'",
+                    op.symbol()
+                ))))
+            }
+        }
+    }
+
+    /// `lhs is rhs`, or `is not` if `invert`.
+    pub fn is_op(&mut self, lhs: VarId, rhs: VarId, invert: bool) -> Flow<VarId> {
+        let same = self.is_same(lhs, rhs)?;
+        Ok(self.boolean(same != invert))
+    }
+
+    /// Whether two variables are one object.
+    pub fn is_same(&mut self, lhs: VarId, rhs: VarId) -> Flow<bool> {
+        if lhs == rhs {
+            return Ok(true);
+        }
+        // A number that is left open is none of the objects that there is one of.
+        for (side, other) in [(lhs, rhs), (rhs, lhs)] {
+            if (self.is_open(side) || self.is_open_number(side))
+                && self.vars.get(other).constant().is_some_and(|other| is_singleton(other.bind(self.py)))
+            {
+                return Ok(false);
+            }
+        }
+        if let (Some(left), Some(right)) = (self.known(lhs)?, self.known(rhs)?) {
+            if is_singleton(&left) || is_singleton(&right) || !left.get_type().is(right.get_type()) {
+                return Ok(left.is(&right));
+            }
+            // That of a function is one object, wherever it is read.
+            if left.is(&right) && left.is_exact_instance_of::<pyo3::types::PyCode>() {
+                return Ok(true);
+            }
+            // CPython keeps one object of each small number; what differs is never one object, unless it differs from itself.
+            let equal = left.eq(&right)?;
+            if self.runtime.backend.is_one_object(&left) {
+                return Ok(equal);
+            }
+            let is_frameworks = self.runtime.backend.is_constant(&left);
+            if !equal && left.eq(&left)?
+                || !is_frameworks && left.extract::<i64>().is_ok_and(|number| SMALL.contains(&number))
+            {
+                return Ok(equal && left.get_type().is(self.py.get_type::<pyo3::types::PyInt>()));
+            }
+            // Behind a break they would be constants of one code object, which may make one object of them.
+            let text = if is_frameworks {
+                "`is` between two equal values of the framework depends on how it makes them"
+            } else {
+                "`is` between two numbers or strings depends on how CPython stores them"
+            };
+            return Err(self.leave_frame(Reason::new(ReasonId::UnsupportedOperation, text)));
+        }
+        let mut empty = true;
+        for side in [lhs, rhs] {
+            let is_tuple = self.type_of(side)?.is(self.py.get_type::<PyTuple>());
+            empty = empty && is_tuple && self.see(side)?.items(self, side)?.is_some_and(|items| items.is_empty());
+        }
+        // There is one empty tuple.
+        if empty {
+            return Ok(true);
+        }
+        // One object is one variable; two sourced objects may coincide at another call.
+        let (left, right) = (self.vars.tracker(lhs), self.vars.tracker(rhs));
+        self.see(lhs)?;
+        self.see(rhs)?;
+        let (one, other) = (self.vars.get(lhs), self.vars.get(rhs));
+        if one.kind() == "instance_dict" && other.kind() == "instance_dict" {
+            return Ok(one.children() == other.children());
+        }
+        let constants = one.constant().is_some() || other.constant().is_some();
+        // What gives another object whenever it is read needs no guard.
+        if !constants && left != right && self.trackers.is_sourced(left) && self.trackers.is_sourced(right) {
+            self.guards.add(left, Test::DiffersFrom(right));
+        }
+        Ok(false)
+    }
+
+    /// `item in container`, or `not in` if `invert`.
+    pub fn contains(&mut self, container: VarId, item: VarId, invert: bool) -> Flow<VarId> {
+        if !self.is_open(item) {
+            self.see(item)?;
+        }
+        let found = self.see(container)?.contains(self, container, item)?;
+        if !invert {
+            return Ok(found);
+        }
+        self.not(found)
+    }
+
+    /// `bool(value)`; of a tensor it is a graph break.
+    pub fn truth(&mut self, value: VarId) -> Flow<bool> {
+        if let Some(truth) = self.lazy_truth(value)? {
+            return Ok(truth);
+        }
+        if let Some(truth) = self.open_truth(value)? {
+            return Ok(truth);
+        }
+        if let Some(known) = self.known(value)? {
+            return Ok(known.is_truthy()?);
+        }
+        self.see(value)?.truth(self, value)
+    }
+
+    /// `not value`
+    pub fn not(&mut self, value: VarId) -> Flow<VarId> {
+        let truth = self.truth(value)?;
+        Ok(self.boolean(!truth))
+    }
+
+    /// What the variable holds, to be asked for its type alone: that of a number which may be another one in each call is known
+    /// without its value.
+    pub fn see_type(&mut self, value: VarId) -> Flow<Rc<dyn Variable>> {
+        if self.is_open(value) || self.is_open_number(value) {
+            return Ok(self.vars.get(value));
+        }
+        self.see(value)
+    }
+
+    /// `type(value)`
+    pub fn type_of(&mut self, value: VarId) -> Flow<Bound<'py, PyAny>> {
+        Ok(self.see_type(value)?.python_type(self))
+    }
+
+    /// The name of the type of a value, as error messages have it.
+    pub fn type_name(&mut self, value: VarId) -> Flow<String> {
+        let ty = self.type_of(value)?;
+        Ok(ty.cast::<pyo3::types::PyType>().map_or_else(|_| "object".to_owned(), cpython::full_type_name))
+    }
+}
+
+/// The numbers of which CPython keeps one object each.
+const SMALL: std::ops::RangeInclusive<i64> = -5..=256;
+
+fn is_singleton(object: &Bound<'_, PyAny>) -> bool {
+    object.is_none()
+        || object.is_instance_of::<pyo3::types::PyBool>()
+        || object.is(object.py().Ellipsis())
+        || object.is(object.py().NotImplemented())
+}

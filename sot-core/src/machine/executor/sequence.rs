@@ -1,0 +1,212 @@
+//! Items, iteration and unpacking.
+
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyType;
+
+use super::{object_model, OpcodeExecutor};
+use crate::cpython;
+use crate::error::{Flow, ReasonId, Unwind};
+use crate::machine::variable::VarId;
+
+impl OpcodeExecutor<'_> {
+    /// `object[key]`
+    pub fn get_item(&mut self, object: VarId, key: VarId) -> Flow<VarId> {
+        // To a graph an open number can be given.
+        if !self.is_open_argument(key) || self.see(object)?.kind() != "tensor" {
+            self.see_key(key)?;
+        }
+        if let Some(value) = self.known(object)? {
+            if let Some(index) = self.materialize(key)? {
+                return self.fold(|_| value.get_item(index));
+            }
+        }
+        self.see(object)?.get_item(self, object, key)
+    }
+
+    /// `object[key] = value`
+    pub fn set_item(&mut self, object: VarId, key: VarId, value: VarId) -> Flow<()> {
+        self.see(key)?;
+        self.see(object)?.set_item(self, object, key, value)
+    }
+
+    /// `del object[key]`
+    pub fn del_item(&mut self, object: VarId, key: VarId) -> Flow<()> {
+        self.see(key)?;
+        self.see(object)?.del_item(self, object, key)
+    }
+
+    /// `len(object)`
+    pub fn len(&mut self, object: VarId) -> Flow<VarId> {
+        if let Some(value) = self.known(object)? {
+            return self.fold(|py| Ok(value.len()?.into_pyobject(py)?.into_any()));
+        }
+        self.see(object)?.len(self, object)
+    }
+
+    /// `iter(object)`
+    pub fn iter(&mut self, object: VarId) -> Flow<VarId> {
+        self.see(object)?.iter(self, object)
+    }
+
+    /// `next(iterator)`; `None` when exhausted
+    pub fn next(&mut self, iterator: VarId) -> Flow<Option<VarId>> {
+        self.count_step()?;
+        self.see(iterator)?.next(self, iterator)
+    }
+
+    /// All items of an iterable, in order; the iterable is run to its end.
+    pub fn unpack_all(&mut self, iterable: VarId) -> Flow<Vec<VarId>> {
+        if let Some(items) = self.see(iterable)?.items(self, iterable)? {
+            return Ok(items);
+        }
+        let iterator = self.iter(iterable)?;
+        self.drain(iterator)
+    }
+
+    /// All items of an iterable as a list takes them: how many there will be is asked first, where the program says it.
+    pub fn unpack_into_list(&mut self, iterable: VarId) -> Flow<Vec<VarId>> {
+        if let Some(items) = self.see(iterable)?.items(self, iterable)? {
+            return Ok(items);
+        }
+        let iterator = self.iter(iterable)?;
+        self.ask_length(iterable)?;
+        self.drain(iterator)
+    }
+
+    /// Asks how many items there will be, if methods of the program's say it.
+    pub fn ask_length(&mut self, iterable: VarId) -> Flow<()> {
+        let ty = self.type_of(iterable)?;
+        if !ty.cast::<PyType>().is_ok_and(cpython::is_heap_type) {
+            return Ok(());
+        }
+        let mut asks = |name: &str| -> Flow<bool> {
+            let hook = object_model::lookup(self, iterable, &name.into())?;
+            Ok(hook.is_some_and(|(hook, _)| !cpython::builtin_type_name(&hook).ends_with("_descriptor")))
+        };
+        let (length, hint) = (asks("__len__")?, asks("__length_hint__")?);
+        if length {
+            self.unclaim();
+            return match self.len(iterable) {
+                // The answer is only good to make room.
+                Err(Unwind::Raise(error)) if self.type_of(error)?.is(self.py.get_type::<PyTypeError>()) => Ok(()),
+                answer => answer.map(drop),
+            };
+        }
+        if hint {
+            let text = "a list of something with a __length_hint__ of its own";
+            return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
+        }
+        Ok(())
+    }
+
+    /// Gives `take` all items of an iterable, each before the next one is asked for: what that runs may look at what came of it.
+    pub fn each(&mut self, iterable: VarId, mut take: impl FnMut(&mut Self, VarId) -> Flow<()>) -> Flow<()> {
+        if let Some(items) = self.see(iterable)?.items(self, iterable)? {
+            return items.into_iter().try_for_each(|item| take(self, item));
+        }
+        let iterator = self.iter(iterable)?;
+        self.each_left(iterator, take)
+    }
+
+    /// The same with those that an iterator has left.
+    pub fn each_left(&mut self, iterator: VarId, mut take: impl FnMut(&mut Self, VarId) -> Flow<()>) -> Flow<()> {
+        let mut count = 0;
+        while let Some(item) = self.next(iterator)? {
+            take(self, item)?;
+            count += 1;
+            self.refuse_many(count)?;
+        }
+        Ok(())
+    }
+
+    fn drain(&mut self, iterator: VarId) -> Flow<Vec<VarId>> {
+        let mut items = Vec::new();
+        self.each_left(iterator, |_, item| {
+            items.push(item);
+            Ok(())
+        })?;
+        Ok(items)
+    }
+
+    /// The items of `a, b, c = iterable`.
+    pub fn unpack_exactly(&mut self, iterable: VarId, count: usize) -> Flow<Vec<VarId>> {
+        let items = match self.unpackable(iterable)? {
+            Unpackable::Items(items) => items,
+            // One item more says that there are too many.
+            Unpackable::Iterator(iterator) => self.take(iterator, count + 1)?,
+        };
+        match items.len() {
+            n if n == count => Ok(items),
+            n if n < count => {
+                Err(self
+                    .raise(PyValueError::new_err(format!("not enough values to unpack (expected {count}, got {n})"))))
+            }
+            _ => Err(self.raise(PyValueError::new_err(format!("too many values to unpack (expected {count})")))),
+        }
+    }
+
+    /// The items of `a, *b, c = iterable`: those before, the list, those after.
+    pub fn unpack_starred(&mut self, iterable: VarId, before: usize, after: usize) -> Flow<Vec<VarId>> {
+        let mut items = match self.unpackable(iterable)? {
+            Unpackable::Items(items) => items,
+            Unpackable::Iterator(iterator) => {
+                let mut items = self.take(iterator, before)?;
+                // The rest is made a list, which asks for an iterator again.
+                if items.len() == before {
+                    items.extend(self.unpack_into_list(iterator)?);
+                }
+                items
+            }
+        };
+        if items.len() < before + after {
+            let (got, least) = (items.len(), before + after);
+            return Err(self.raise(PyValueError::new_err(format!(
+                "not enough values to unpack (expected at least {least}, got {got})"
+            ))));
+        }
+        let tail = items.split_off(items.len() - after);
+        let middle = items.split_off(before);
+        let middle = self.list(middle);
+        items.push(middle);
+        items.extend(tail);
+        Ok(items)
+    }
+
+    /// So many items of an iterator, or all that it has left.
+    fn take(&mut self, iterator: VarId, count: usize) -> Flow<Vec<VarId>> {
+        let mut items = Vec::new();
+        while items.len() < count {
+            let Some(item) = self.next(iterator)? else { break };
+            items.push(item);
+        }
+        Ok(items)
+    }
+
+    fn unpackable(&mut self, iterable: VarId) -> Flow<Unpackable> {
+        let is_iterable = match self.known(iterable)? {
+            Some(value) => value.try_iter().is_ok(),
+            None => {
+                // One that is None is called.
+                let says = object_model::lookup(self, iterable, &"__iter__".into())?.is_some();
+                says || self.has_special(iterable, "__getitem__")?
+            }
+        };
+        if !is_iterable {
+            let name = self.type_name(iterable)?;
+            return Err(self.raise(PyTypeError::new_err(format!("cannot unpack non-iterable {name} object"))));
+        }
+        Ok(match self.see(iterable)?.items(self, iterable)? {
+            Some(items) => Unpackable::Items(items),
+            None => Unpackable::Iterator(self.iter(iterable)?),
+        })
+    }
+}
+
+/// What is unpacked.
+enum Unpackable {
+    /// These items.
+    Items(Vec<VarId>),
+    /// What an iterator gives.
+    Iterator(VarId),
+}

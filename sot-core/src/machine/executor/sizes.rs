@@ -1,0 +1,529 @@
+//! Sizes of tensors' dimensions that a trace leaves open, so that one translation serves all of them. Where one matters all the
+//! same, the trace is thrown away, and made anew with that size assumed, from then on for good.
+
+use std::ops::RangeInclusive;
+use std::rc::Rc;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyFloat, PyInt, PyString};
+
+use super::{BinaryOp, CallArgs, CompareOp, OpcodeExecutor};
+use crate::backend::{CallKind, GradientFlow, ObjectTest, SizesMatter, TensorMeta};
+use crate::bytecode::Op;
+use crate::error::{Flow, ReasonId, Unwind};
+use crate::guard::{Identity, Test};
+use crate::log;
+use crate::machine::variable::Rebuild;
+use crate::machine::variable::{GraphArgument, VarId, Variable};
+use crate::tracker::{size_name, Computation, Key, Tracker, TrackerId};
+
+impl OpcodeExecutor<'_> {
+    /// Takes the sizes out of the meta of a tensor from outside that are to be left open.
+    pub fn leave_sizes_open(&mut self, tensor: &Bound<'_, PyAny>, tracker: TrackerId, meta: &mut TensorMeta) {
+        if !self.trackers.is_sourced(tracker) || self.runtime.backend.is_parameter(tensor) {
+            return;
+        }
+        let marked = self.runtime.backend.open_dimensions(tensor);
+        if self.sizes.wanted.is_empty() && marked.is_empty() {
+            return;
+        }
+        let text = self.trackers.text(self.py, tracker);
+        for (axis, size) in meta.shape.iter_mut().enumerate() {
+            let name = size_name(&text, axis);
+            let wanted = self.sizes.wanted.contains(&name) || marked.contains(&axis);
+            if wanted && !self.sizes.closed.contains(&name) && size.is_some_and(|size| size >= self.sizes.least) {
+                *size = None;
+                if !self.sizes.are_open() {
+                    self.graph.note_size_taken();
+                }
+                self.sizes.left_open.push(name);
+            }
+        }
+    }
+
+    /// What is to be done where a size matters: another attempt, if any was left open, else what `otherwise` says.
+    pub fn settle_sizes(&mut self, otherwise: Unwind) -> Unwind {
+        if !self.sizes.are_open() {
+            return otherwise;
+        }
+        if log::enabled(log::GRAPHS) {
+            let why = match &otherwise {
+                Unwind::BreakGraph(reason) => reason.to_string(),
+                Unwind::Internal(error) => error.to_string(),
+                _ => String::new(),
+            };
+            log::write(
+                log::GRAPHS,
+                &format!("[Sizes]: from here on assumed: {}: {why}", self.sizes.left_open.join(", ")),
+            );
+        }
+        self.sizes.settled.append(&mut self.sizes.left_open);
+        Unwind::Restart(None)
+    }
+}
+
+/// A size that is open, or a number computed from such.
+struct OpenNumber {
+    made: Made,
+}
+
+enum Made {
+    /// The size of a tensor's dimension.
+    Size(VarId, usize),
+    Binary(BinaryOp, VarId, VarId),
+    /// The number of a tensor's elements: an attribute, whose value is of this type.
+    Elements {
+        tensor: VarId,
+        name: Rc<str>,
+        product: VarId,
+        ty: Py<PyAny>,
+    },
+}
+
+impl Variable for OpenNumber {
+    fn kind(&self) -> &'static str {
+        "open number"
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        match &self.made {
+            Made::Elements { ty, .. } => ty.bind(cx.py).clone(),
+            _ => cx.py.get_type::<PyInt>().into_any(),
+        }
+    }
+
+    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
+        match &self.made {
+            Made::Size(tensor, axis) => format!("OpenNumber({}.shape[{axis}])", cx.text(*tensor)),
+            Made::Binary(op, a, b) => format!("OpenNumber({} {} {})", cx.text(*a), op.symbol(), cx.text(*b)),
+            Made::Elements { tensor, name, .. } => format!("OpenNumber({}.{name})", cx.text(*tensor)),
+        }
+    }
+
+    fn children(&self) -> Vec<VarId> {
+        match &self.made {
+            Made::Size(tensor, _) => vec![*tensor],
+            Made::Binary(_, a, b) => vec![*a, *b],
+            Made::Elements { tensor, product, .. } => vec![*tensor, *product],
+        }
+    }
+
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, _: VarId) -> Flow<()> {
+        match &self.made {
+            Made::Size(tensor, axis) => {
+                let axis = axis.into_pyobject(cg.py()).map_err(PyErr::from)?.into_any().unbind();
+                cg.load(*tensor)?;
+                cg.load_attr("shape")?;
+                cg.load_const(axis)?;
+                cg.op(Op::BINARY_SUBSCR, 0)
+            }
+            Made::Binary(op, a, b) => {
+                cg.load(*a)?;
+                cg.load(*b)?;
+                cg.binary(*op)
+            }
+            Made::Elements { tensor, name, .. } => {
+                cg.load(*tensor)?;
+                cg.load_attr(name)
+            }
+        }
+    }
+}
+
+/// A number as it is in this call.
+struct Now<'py> {
+    value: Bound<'py, PyAny>,
+    tracker: TrackerId,
+}
+
+/// Larger numbers are assumed.
+const MOST: i64 = (1 << 31) - 1;
+
+/// The numbers that may be left open below zero: -1 has a meaning of its own in shapes.
+const NEGATIVE: RangeInclusive<i64> = -MOST..=-2;
+
+/// Passes for an `int` that may be left open.
+struct Within(RangeInclusive<i64>);
+
+impl Within {
+    /// The numbers among which one is that is left open, if it may be.
+    fn around(number: i64, least: i64) -> Option<RangeInclusive<i64>> {
+        [least..=MOST, NEGATIVE].into_iter().find(|range| range.contains(&number))
+    }
+}
+
+impl ObjectTest for Within {
+    fn check(&self, object: &Bound<'_, PyAny>) -> bool {
+        object.is_exact_instance_of::<PyInt>() && object.extract().is_ok_and(|number| self.0.contains(&number))
+    }
+
+    fn describe(&self, subject: &str) -> String {
+        format!("type({subject}) is int and {} <= {subject} <= {}", self.0.start(), self.0.end())
+    }
+}
+
+/// Passes for a `float` that every operation takes: others are infinite or not a number, or become that in single precision.
+struct Ordinary;
+
+impl ObjectTest for Ordinary {
+    fn check(&self, object: &Bound<'_, PyAny>) -> bool {
+        let number = object.cast_exact::<PyFloat>();
+        number.is_ok_and(|number| number.value().abs() <= f64::from(f32::MAX))
+    }
+
+    fn describe(&self, subject: &str) -> String {
+        format!("type({subject}) is float and abs({subject}) <= {:e}", f32::MAX)
+    }
+}
+
+/// Numbers beyond this are not exact in every operation of a graph.
+const EXACT: i64 = 1 << 20;
+
+impl<'py> OpcodeExecutor<'py> {
+    /// The open size of a tensor's dimension. `tensor` is a variable that nothing changes in place.
+    pub fn open_size(&mut self, tensor: VarId, axis: usize) -> VarId {
+        let payload = Rc::new(OpenNumber { made: Made::Size(tensor, axis) });
+        let of = self.vars.tracker(tensor);
+        if !self.trackers.is_sourced(of) {
+            return self.produce(payload);
+        }
+        let of = self.trackers.add(Tracker::Getattr { of, name: "shape".into() });
+        let tracker = self.trackers.add(Tracker::Item { of, key: Key::Index(axis as i64) });
+        self.vars.add(payload, tracker)
+    }
+
+    /// The number of a tensor's elements, which is an attribute of it, and the product of its sizes.
+    pub fn open_elements(&mut self, tensor: VarId, name: &Rc<str>, product: VarId, ty: Py<PyAny>) -> VarId {
+        self.produce(Rc::new(OpenNumber { made: Made::Elements { tensor, name: Rc::clone(name), product, ty } }))
+    }
+
+    /// Whether the variable is a number that is not known because sizes are open.
+    pub fn is_open(&self, id: VarId) -> bool {
+        self.vars.as_kind::<OpenNumber>(id).is_some()
+    }
+
+    /// `lhs op rhs`, where one is an open number and the other one, too, or a known integer, and the operator cannot fail.
+    pub(super) fn open_binary(&mut self, op: BinaryOp, lhs: VarId, rhs: VarId) -> Flow<Option<VarId>> {
+        if !self.is_open(lhs) && !self.is_open(rhs) {
+            return Ok(None);
+        }
+        let lazy = |id| self.lazy_integer(id).is_some();
+        let cannot_fail = match op {
+            BinaryOp::Add | BinaryOp::Subtract | BinaryOp::Multiply => true,
+            BinaryOp::FloorDivide | BinaryOp::Remainder => self.integer_in(rhs).is_some_and(|divisor| divisor != 0),
+            _ => false,
+        };
+        let is_integer = |id| self.is_open(id) || lazy(id) || self.integer_in(id).is_some();
+        if !(cannot_fail && is_integer(lhs) && is_integer(rhs)) {
+            return Ok(None);
+        }
+        for side in [lhs, rhs] {
+            if self.is_open_number(side) {
+                continue;
+            }
+            if !self.is_open(side) {
+                self.see(side)?;
+            }
+        }
+        Ok(Some(self.produce(Rc::new(OpenNumber { made: Made::Binary(op, lhs, rhs) }))))
+    }
+
+    /// `lhs op rhs` of sizes of tensors from outside, or numbers computed from such, and integers: the answer is assumed, and not
+    /// the sizes.
+    pub(super) fn open_compare(&mut self, op: CompareOp, lhs: VarId, rhs: VarId) -> Flow<Option<VarId>> {
+        if !self.is_open(lhs) && !self.is_open(rhs) {
+            return Ok(None);
+        }
+        let (Some(left), Some(right)) = (self.size_now(lhs)?, self.size_now(rhs)?) else { return Ok(None) };
+        let value = op.apply(&left.value, &right.value)?;
+        let of = vec![left.tracker, right.tracker];
+        let tracker = self.trackers.add(Tracker::Computed { how: Computation::Compare(op), of });
+        self.guards.add(tracker, Test::Equals(value.clone().unbind()));
+        Ok(Some(self.boolean(value.is_truthy()?)))
+    }
+
+    /// The truth of such a number, which is assumed, and not its value.
+    pub(super) fn open_truth(&mut self, number: VarId) -> Flow<Option<bool>> {
+        if !self.is_open(number) {
+            return Ok(None);
+        }
+        let zero = self.integer(0)?;
+        let Some(answer) = self.open_compare(CompareOp::NotEqual, number, zero)? else { return Ok(None) };
+        Ok(self.known(answer)?.map(|answer| answer.is_truthy()).transpose()?)
+    }
+
+    /// What an integer is in this call, and where it is found in others; `None` if only the graph tells.
+    fn size_now(&mut self, id: VarId) -> Flow<Option<Now<'py>>> {
+        let Some(number) = self.vars.as_kind::<OpenNumber>(id) else {
+            let lazy = self.lazy_integer(id).is_some();
+            let known = if lazy { self.lazy_integer(id) } else { self.integer_in(id) };
+            let Some(value) = known else { return Ok(None) };
+            let value = value.into_pyobject(self.py).map_err(PyErr::from)?.into_any();
+            let tracker = if lazy { self.vars.tracker(id) } else { self.constant_tracker(value.clone().unbind()) };
+            return Ok(Some(Now { value, tracker }));
+        };
+        match &number.made {
+            Made::Size(tensor, axis) => {
+                let (tracker, payload) = (self.vars.tracker(id), self.vars.get(*tensor));
+                let Some(tensor) = payload.object().filter(|_| self.trackers.is_sourced(tracker)) else {
+                    return Ok(None);
+                };
+                let value = tensor.bind(self.py).getattr("shape")?.get_item(axis)?;
+                Ok(Some(Now { value, tracker }))
+            }
+            Made::Binary(op, lhs, rhs) => {
+                let (Some(left), Some(right)) = (self.size_now(*lhs)?, self.size_now(*rhs)?) else { return Ok(None) };
+                let value = op.apply(&left.value, &right.value)?;
+                let of = vec![left.tracker, right.tracker];
+                let tracker = self.trackers.add(Tracker::Computed { how: Computation::Binary(*op), of });
+                Ok(Some(Now { value, tracker }))
+            }
+            Made::Elements { product, .. } => self.size_now(*product),
+        }
+    }
+
+    /// The open number as one that new code computes; `None` if only the graph tells.
+    pub(super) fn in_python(&mut self, id: VarId) -> Flow<Option<VarId>> {
+        let Some(number) = self.vars.as_kind::<OpenNumber>(id) else { return Ok(None) };
+        if !number.python_type(self).is(self.py.get_type::<PyInt>()) {
+            return Ok(None);
+        }
+        let (Some(now), Some(names)) = (self.size_now(id)?, self.names_of(id)) else { return Ok(None) };
+        Ok(Some(self.number_of_sizes(&now.value, now.tracker, names)))
+    }
+
+    /// Looks at a key. Of a number computed from open sizes that is assumed, which has fewer values than they have.
+    pub(super) fn see_key(&mut self, key: VarId) -> Flow<()> {
+        let number = self.vars.as_kind::<OpenNumber>(key);
+        let is_computed = number.is_some_and(|number| matches!(number.made, Made::Binary(..)));
+        if is_computed || self.is_of_sizes(key) {
+            if let Some(now) = self.size_now(key)? {
+                self.guards.add(now.tracker, Test::Equals(now.value.clone().unbind()));
+                self.vars.set(key, (self.runtime.factories.constant)(now.value.unbind()));
+                return Ok(());
+            }
+        }
+        self.see(key).map(drop)
+    }
+
+    /// The value of a number computed from open sizes is needed. The few that no graph is given are assumed, and not the sizes.
+    pub(super) fn assume_of_sizes(&mut self, id: VarId) -> Flow<()> {
+        let few = self.lazy_integer(id).is_some_and(|now| (-1..self.sizes.least).contains(&now));
+        if few {
+            Ok(())
+        } else {
+            Err(self.needs(id))
+        }
+    }
+
+    /// An operator between a tensor and an open number.
+    pub(super) fn open_operator(&mut self, op: BinaryOp, lhs: VarId, rhs: VarId) -> Flow<Option<VarId>> {
+        let (number, other) = if self.is_open_operand(rhs) { (rhs, lhs) } else { (lhs, rhs) };
+        if !self.is_open_operand(number) || self.is_open_integer(other) {
+            return Ok(None);
+        }
+        let payload = self.see(other)?;
+        if payload.kind() != "tensor" {
+            return Ok(None);
+        }
+        payload.binary(self, op, other, number, number == lhs)
+    }
+
+    /// A comparison of a tensor with a `float` that differs from call to call.
+    pub(super) fn open_question(&mut self, op: CompareOp, lhs: VarId, rhs: VarId) -> Flow<Option<VarId>> {
+        let (op, number, other) = if self.is_open_float(rhs) { (op, rhs, lhs) } else { (op.mirrored(), lhs, rhs) };
+        if !self.is_open_float(number) || self.is_open_operand(other) {
+            return Ok(None);
+        }
+        let payload = self.see(other)?;
+        if payload.kind() != "tensor" {
+            return Ok(None);
+        }
+        payload.compare(self, op, other, number)
+    }
+
+    /// The integer that a variable is known to hold, without a look at it.
+    fn integer_in(&self, id: VarId) -> Option<i64> {
+        let payload = self.vars.get(id);
+        let value = payload.constant()?.bind(self.py);
+        value.is_exact_instance_of::<PyInt>().then(|| value.extract().ok()).flatten()
+    }
+
+    /// The value as an argument of the statement being made.
+    pub fn graph_argument(&mut self, id: VarId) -> Flow<GraphArgument> {
+        if self.sizes.are_taken && self.is_open_argument(id) {
+            let value = self.open_value(id)?;
+            self.sizes.are_taken = true;
+            return self.see(value)?.graph_argument(self, value);
+        }
+        if self.sizes.floats_are_taken && self.is_open_float(id) {
+            let value = self.float_value(id)?;
+            return self.see(value)?.graph_argument(self, value);
+        }
+        self.see(id)?.graph_argument(self, id)
+    }
+
+    /// The open number as a value of the graph.
+    fn open_value(&mut self, id: VarId) -> Flow<VarId> {
+        let Some(number) = self.vars.as_kind::<OpenNumber>(id) else {
+            return if self.lazy_integer(id).is_some() { self.number_value(id) } else { Ok(id) };
+        };
+        self.graph.note_size_taken();
+        let assumed_objects = std::mem::take(&mut self.assumed_objects);
+        let value = match &number.made {
+            Made::Size(tensor, axis) => {
+                let of = self.see(*tensor)?.graph_argument(self, *tensor)?.text;
+                if let Some(known) = self.graph.known_size(&of, *axis) {
+                    self.assumed_objects = assumed_objects;
+                    return Ok(known);
+                }
+                let Some(size) = self.runtime.backend.size_function(self.py)? else { return Err(self.needs(id)) };
+                let at = self.integer(*axis as i64)?;
+                let value = self.call_graph(CallKind::Api, &size, "size", &CallArgs::positional(vec![*tensor, at]))?;
+                self.graph.note_size(of, *axis, value);
+                value
+            }
+            Made::Binary(op, lhs, rhs) => {
+                let rounds_alike = matches!(op, BinaryOp::Add | BinaryOp::Subtract | BinaryOp::Multiply)
+                    || self.is_natural(*lhs) && self.is_natural(*rhs);
+                let exact = |id| self.integer_in(id).is_none_or(|number| number.abs() <= EXACT);
+                if !(rounds_alike && exact(*lhs) && exact(*rhs)) {
+                    self.assumed_objects = assumed_objects;
+                    let Some(number) = self.in_python(id)? else { return Err(self.needs(id)) };
+                    return if self.is_open_argument(number) { self.number_value(number) } else { Ok(number) };
+                }
+                let (receiver, other) = if self.is_open_integer(*lhs) { (*lhs, *rhs) } else { (*rhs, *lhs) };
+                let name = if receiver == *lhs { op.method() } else { op.reflected() };
+                let (receiver, other) = (self.open_value(receiver)?, self.open_value(other)?);
+                let callee = PyString::intern(self.py, name).into_any();
+                self.call_graph(CallKind::Method, &callee, name, &CallArgs::positional(vec![receiver, other]))?
+            }
+            Made::Elements { product, .. } => self.open_value(*product)?,
+        };
+        self.assumed_objects = assumed_objects;
+        Ok(value)
+    }
+
+    /// The number from outside, or computed from such, as an input of the graph.
+    fn number_value(&mut self, id: VarId) -> Flow<VarId> {
+        if !self.is_open_argument(id) {
+            return Err(self.needs_number(id));
+        }
+        let now = self.lazy_integer(id).unwrap_or_default();
+        let Some(range) = Within::around(now, self.sizes.least) else { return Err(self.needs_number(id)) };
+        let tracker = self.vars.tracker(id);
+        self.guards.add(tracker, Test::Object(Box::new(Within(range))));
+        let now = now.into_pyobject(self.py).map_err(PyErr::from)?.into_any();
+        self.given_number(id, &now, "int64")
+    }
+
+    /// The `float` from outside, or computed from such, as an input of the graph.
+    fn float_value(&mut self, id: VarId) -> Flow<VarId> {
+        let Some(now) = self.lazy_float(id) else { return Err(self.needs_number(id)) };
+        let tracker = self.vars.tracker(id);
+        self.guards.add(tracker, Test::TypeIs(Identity::of(now.get_type().as_any())));
+        if self.sizes.floats_are_checked {
+            self.guards.add(tracker, Test::Object(Box::new(Ordinary)));
+        }
+        self.given_number(id, &now, "float64")
+    }
+
+    fn given_number(&mut self, id: VarId, now: &Bound<'py, PyAny>, dtype: &str) -> Flow<VarId> {
+        let name = self.trackers.text(self.py, self.vars.tracker(id));
+        self.sizes.left_open.push(name);
+        let symbol = match self.number_input(id, now) {
+            Ok(symbol) => symbol,
+            Err(error) if error.is_instance_of::<SizesMatter>(self.py) => return Err(self.needs_number(id)),
+            Err(error) => return Err(error.into()),
+        };
+        let meta = TensorMeta { shape: Vec::new(), dtype: dtype.into(), gradient: GradientFlow::NONE };
+        let payload = (self.runtime.factories.tensor)(symbol, meta);
+        Ok(self.produce(payload))
+    }
+
+    fn needs_number(&mut self, id: VarId) -> Unwind {
+        let text = format!("{} is another number at each call", self.text(id));
+        self.settle_sizes(Unwind::break_graph(ReasonId::ChangingNumber, text))
+    }
+
+    /// Whether the variable is an integer that is not the same in each call.
+    pub(super) fn is_open_integer(&self, id: VarId) -> bool {
+        self.is_open(id) || self.is_open_argument(id)
+    }
+
+    /// Whether the variable is such an integer that a graph can be given.
+    pub fn is_open_argument(&self, id: VarId) -> bool {
+        if self.is_open(id) {
+            return true;
+        }
+        let (Some(now), Some(enough)) = (self.lazy_integer(id), self.opens_after_for(id)) else { return false };
+        let name = self.trackers.text(self.py, self.vars.tracker(id));
+        let may_be = Within::around(now, self.sizes.least).is_some();
+        self.others_of(id) >= enough && may_be && !self.sizes.closed.contains(&name)
+    }
+
+    /// In how many translations a number must have been another one; one of open sizes, in none.
+    fn opens_after_for(&self, id: VarId) -> Option<usize> {
+        if self.is_of_sizes(id) {
+            Some(0)
+        } else {
+            self.sizes.opens_after
+        }
+    }
+
+    /// Whether the variable is a `float` that is not the same in each call, and that a graph can be given.
+    fn is_open_float(&self, id: VarId) -> bool {
+        let (Some(now), Some(enough)) = (self.lazy_float(id), self.opens_after_for(id)) else { return false };
+        if self.sizes.floats_are_checked && !Ordinary.check(&now) {
+            return false;
+        }
+        // What differs once may be one of many numbers computed from it, each of which would be assumed in turn.
+        let enough = enough.min(1);
+        let name = self.trackers.text(self.py, self.vars.tracker(id));
+        self.others_of(id) >= enough && !self.sizes.closed.contains(&name)
+    }
+
+    /// Whether the variable is a number that is not the same in each call, and that an operator in a graph can be given.
+    pub fn is_open_operand(&self, id: VarId) -> bool {
+        self.is_open_argument(id) || self.is_open_float(id)
+    }
+
+    /// Whether the number is never below zero.
+    fn is_natural(&self, id: VarId) -> bool {
+        let Some(number) = self.vars.as_kind::<OpenNumber>(id) else {
+            return self.integer_in(id).is_some_and(|number| number >= 0);
+        };
+        match &number.made {
+            Made::Size(..) | Made::Elements { .. } => true,
+            Made::Binary(BinaryOp::Subtract, ..) => false,
+            Made::Binary(_, lhs, rhs) => self.is_natural(*lhs) && self.is_natural(*rhs),
+        }
+    }
+
+    /// What is to be done where the value of an open number is needed.
+    pub(super) fn needs(&mut self, id: VarId) -> Unwind {
+        if let Some(names) = self.names_of(id) {
+            self.sizes.left_open.retain(|name| names.contains(name));
+        }
+        let text = format!("{} is known only when the graph has run", self.text(id));
+        self.settle_sizes(Unwind::break_graph(ReasonId::TensorValue, text))
+    }
+
+    /// The sizes of tensors from outside that an open number is computed from; `None` if there are others.
+    fn names_of(&self, id: VarId) -> Option<Vec<String>> {
+        let Some(number) = self.vars.as_kind::<OpenNumber>(id) else { return Some(self.sizes_of(id).to_vec()) };
+        match &number.made {
+            Made::Size(tensor, axis) => {
+                let tracker = self.vars.tracker(*tensor);
+                let sourced = self.trackers.is_sourced(tracker);
+                sourced.then(|| vec![size_name(&self.trackers.text(self.py, tracker), *axis)])
+            }
+            Made::Binary(_, lhs, rhs) => {
+                let mut names = self.names_of(*lhs)?;
+                names.extend(self.names_of(*rhs)?);
+                Some(names)
+            }
+            Made::Elements { product, .. } => self.names_of(*product),
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! Statements: what the trace puts into the graph, with the tensors and numbers from outside that they need.
+
+use pyo3::exceptions::{PyAttributeError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyTuple};
+
+use super::{object_model, CallArgs, OpcodeExecutor, Refused};
+use crate::backend::{CallKind, GraphBuilder, SizesMatter, TensorMeta};
+use crate::cpython::WeakRef;
+use crate::entity::{SymbolId, VarId};
+use crate::error::{Flow, ReasonId, Unwind};
+use crate::guard::{Identity, Test};
+use crate::ir::{Statement, StatementKind};
+use crate::machine::variable::GraphArgument;
+
+impl<'py> OpcodeExecutor<'py> {
+    /// The symbol of a tensor from outside: a parameter bound for good, or an input given at each call.
+    pub fn graph_input(&mut self, variable: VarId, tensor: &Bound<'py, PyAny>, meta: &TensorMeta) -> Flow<SymbolId> {
+        if let Some(&symbol) = self.graph.external.get(&variable) {
+            return Ok(symbol);
+        }
+        let tracker = self.vars.tracker(variable);
+        let refuse = |error: PyErr| {
+            Unwind::break_graph(ReasonId::BackendRefused, format!("a tensor cannot enter the graph: {error}"))
+        };
+        let is_parameter =
+            self.runtime.backend.is_parameter(tensor) && !self.is_written(tracker) && !self.is_short_lived(tracker);
+        let name = format!("var_{}", self.graph.symbols.len());
+        let make = |builder: &mut dyn GraphBuilder| {
+            if is_parameter {
+                builder.parameter(tensor)
+            } else {
+                builder.input(&name, tensor, meta)
+            }
+        };
+        let value = self.graph.build(make).map_err(refuse)?;
+        let symbol = self.graph.add_input(value);
+        self.graph.external.insert(variable, symbol);
+        if is_parameter {
+            self.graph.parameters.push((symbol, variable, WeakRef::new(tensor, None).ok()));
+            self.guards.add(tracker, Test::Is(Identity::of(tensor)));
+        } else {
+            self.graph.inputs.push((symbol, variable));
+        }
+        Ok(symbol)
+    }
+
+    /// The symbol of a number that is given at each call.
+    pub(crate) fn number_input(&mut self, variable: VarId, number: &Bound<'py, PyAny>) -> PyResult<SymbolId> {
+        if let Some(&symbol) = self.graph.external.get(&variable) {
+            return Ok(symbol);
+        }
+        let name = format!("var_{}", self.graph.symbols.len());
+        let value = self.graph.build(|builder| builder.number(&name, number))?;
+        let symbol = self.graph.add_input(value);
+        self.graph.numbers += 1;
+        self.graph.external.insert(variable, symbol);
+        self.graph.inputs.push((symbol, variable));
+        Ok(symbol)
+    }
+
+    /// An array as an argument of the statement being made, given at each call; `None` where the statement takes none.
+    pub fn array_input(&mut self, variable: VarId, array: &Bound<'py, PyAny>) -> Flow<Option<GraphArgument>> {
+        if !self.arrays_are_taken {
+            return Ok(None);
+        }
+        let known = self.graph.external.get(&variable).copied();
+        let symbol = if known.is_some() { known } else { self.new_array_input(variable, array)? };
+        Ok(symbol.map(|symbol| {
+            let (value, text) = (self.graph.value(symbol).unbind(), self.graph.name(symbol).to_owned());
+            GraphArgument { value, text, holds_tensor: true }
+        }))
+    }
+
+    fn new_array_input(&mut self, variable: VarId, array: &Bound<'py, PyAny>) -> PyResult<Option<SymbolId>> {
+        let name = format!("var_{}", self.graph.symbols.len());
+        let Some(value) = self.graph.build(|builder| builder.array(&name, array))? else { return Ok(None) };
+        let symbol = self.graph.add_input(value);
+        self.graph.external.insert(variable, symbol);
+        self.graph.inputs.push((symbol, variable));
+        Ok(Some(symbol))
+    }
+
+    /// Appends a statement and gives the variable of its result. `name` is how the StatementIR prints the callee.
+    pub fn call_graph(
+        &mut self,
+        kind: CallKind,
+        callee: &Bound<'py, PyAny>,
+        name: &str,
+        args: &CallArgs,
+    ) -> Flow<VarId> {
+        self.statement(kind, callee, name, args)?.map_err(|refused| refused.unwind)
+    }
+
+    /// The same, telling a statement that the backend refuses from all else.
+    pub(crate) fn statement(
+        &mut self,
+        kind: CallKind,
+        callee: &Bound<'py, PyAny>,
+        name: &str,
+        args: &CallArgs,
+    ) -> Flow<Result<VarId, Refused>> {
+        self.assumed_objects.clear();
+        self.sizes.are_taken = self.runtime.backend.takes_sizes(kind, callee);
+        self.sizes.floats_are_taken = self.runtime.backend.takes_floats(kind, callee);
+        self.arrays_are_taken = self.runtime.backend.takes_arrays(kind, callee);
+        self.sizes.floats_are_checked = self.runtime.backend.checks_floats(kind, callee);
+        let mut texts = Vec::new();
+        let mut positional = Vec::new();
+        for &arg in &args.positional {
+            let argument = self.graph_argument(arg)?;
+            positional.push(argument.value);
+            texts.push(argument.text);
+        }
+        let keywords = PyDict::new(self.py);
+        let mut keyword_texts = Vec::new();
+        for (keyword, arg) in &args.keywords {
+            let argument = self.graph_argument(*arg)?;
+            keywords.set_item(&**keyword, argument.value)?;
+            keyword_texts.push(format!("{keyword}: {}", argument.text));
+        }
+        let positional = PyTuple::new(self.py, positional)?;
+        let keywords = (!keywords.is_empty()).then_some(&keywords);
+        let before = self.graph.builder()?.operations()?;
+        let result = self.graph.build(|builder| builder.call(kind, callee, &positional, keywords));
+        let result = match result {
+            Ok(result) => result,
+            Err(error) => {
+                let text = format!("{name} cannot be put into the graph: {error}");
+                let refused = Unwind::break_graph(ReasonId::BackendRefused, text);
+                let for_sizes = error.is_instance_of::<SizesMatter>(self.py);
+                return Ok(Err(Refused {
+                    unwind: if for_sizes { self.settle_sizes(refused) } else { refused },
+                    by_callee: lacks_what_tensors_have(self.py, &error),
+                    leaves_operations: self.graph.builder()?.operations()? != before,
+                }));
+            }
+        };
+        if let Some((object, test)) = self.runtime.backend.foundation(kind, callee)? {
+            let tracker = self.constant_tracker(object);
+            self.guards.add(tracker, Test::Object(test));
+        }
+        for (object, tracker) in std::mem::take(&mut self.assumed_objects) {
+            object_model::guard_identity(self, object.bind(self.py), tracker);
+        }
+        if let Some(at) = given_back(kind, callee, &positional, &result) {
+            return Ok(Ok(args.positional[at]));
+        }
+        let mut outputs = Vec::new();
+        let variable = self.wrap_result(&result, &mut outputs)?;
+        self.graph.record((kind, callee), (&positional, keywords), &result)?;
+        self.graph.note_target(&result, &outputs)?;
+        self.graph.ir.statements.push(Statement {
+            kind: StatementKind::from(kind),
+            callee: name.to_owned(),
+            args: texts,
+            kwargs: keyword_texts,
+            outputs: outputs.iter().map(|symbol| self.graph.name(*symbol).to_owned()).collect(),
+        });
+        if self.graph.writes_outside() && !self.graph.can_be_called() {
+            let text =
+                format!("{name}, after a tensor from outside the graph was changed in place, cannot be called again");
+            return Err(Unwind::break_graph(ReasonId::UnsupportedMutation, text));
+        }
+        Ok(Ok(variable))
+    }
+
+    /// A statement's result as variables: graph values become tensors, containers are opened.
+    fn wrap_result(&mut self, result: &Bound<'py, PyAny>, outputs: &mut Vec<SymbolId>) -> Flow<VarId> {
+        if let Some(meta) = self.graph.builder()?.value_meta(result)? {
+            return Ok(self.wrap_value(result, meta, outputs));
+        }
+        if let Ok(items) = result.cast::<PyTuple>() {
+            let variables = items.iter().map(|item| self.wrap_result(&item, outputs)).collect::<Flow<Vec<_>>>()?;
+            let tuple = self.tuple(variables);
+            return if items.is_exact_instance_of::<PyTuple>() { Ok(tuple) } else { self.of_class(items, tuple) };
+        }
+        if let Ok(items) = result.cast::<PyList>() {
+            let items = items.iter().map(|item| self.wrap_result(&item, outputs)).collect::<Flow<Vec<_>>>()?;
+            return Ok(self.list(items));
+        }
+        self.wrap_fresh(result)
+    }
+
+    /// The items of a named tuple, as an object of its class.
+    fn of_class(&mut self, object: &Bound<'py, PyTuple>, items: VarId) -> Flow<VarId> {
+        let class = self.wrap_fresh(object.get_type().as_any())?;
+        let make = self.py.get_type::<PyTuple>().getattr("__new__")?;
+        self.call_builtin(&make, &CallArgs::positional(vec![class, items]), false)
+    }
+
+    fn wrap_value(&mut self, value: &Bound<'py, PyAny>, meta: TensorMeta, outputs: &mut Vec<SymbolId>) -> VarId {
+        let symbol = self.graph.add_result(value.clone().unbind());
+        outputs.push(symbol);
+        let payload = (self.runtime.factories.tensor)(symbol, meta);
+        self.produce(payload)
+    }
+}
+
+/// Whether Python code has asked a value of the program for what only a tensor has. What is refused in words (an assertion that the
+/// mode is another one, arguments that do not fit each other) is refused for good.
+fn lacks_what_tensors_have(py: Python<'_>, error: &PyErr) -> bool {
+    let is_lack = error.is_instance_of::<PyTypeError>(py) || error.is_instance_of::<PyAttributeError>(py);
+    is_lack && error.traceback(py).is_some()
+}
+
+/// Which argument a statement only gives back, as a module does that leaves its input alone: it is none. What an index takes is
+/// another tensor, though it be all of one.
+fn given_back(
+    kind: CallKind,
+    callee: &Bound<'_, PyAny>,
+    args: &Bound<'_, PyTuple>,
+    result: &Bound<'_, PyAny>,
+) -> Option<usize> {
+    let takes = kind == CallKind::Method && callee.eq("__getitem__").unwrap_or(true);
+    if takes || kind == CallKind::InPlace {
+        return None;
+    }
+    args.iter().position(|arg| arg.is(result))
+}

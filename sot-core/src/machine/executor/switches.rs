@@ -1,0 +1,105 @@
+//! Global state of the framework that the program switches inside the trace (`no_grad`, `auto_cast`). It is switched for real as long as
+//! the simulation lasts, since the backend builds statements and answers questions under it, and always put back.
+
+use std::rc::Rc;
+
+use pyo3::prelude::*;
+
+use super::{warnings, CallArgs, OpcodeExecutor};
+use crate::backend::StateTest;
+use crate::error::{Flow, ReasonId, Unwind};
+use crate::machine::variable::VarId;
+use crate::side_effects::Effect;
+use crate::tracker;
+
+/// What puts a state that is not the framework's back.
+type PutBack = Box<dyn FnOnce(Python<'_>) -> PyResult<()>>;
+
+/// The state as it was before each switch of the trace.
+pub struct Switches<'py> {
+    py: Python<'py>,
+    before: Vec<Box<dyn StateTest>>,
+    others: Vec<PutBack>,
+}
+
+impl<'py> Switches<'py> {
+    pub(super) fn new(py: Python<'py>) -> Self {
+        Switches { py, before: Vec::new(), others: Vec::new() }
+    }
+
+    /// Whether the trace has switched anything.
+    pub fn any(&self) -> bool {
+        !self.before.is_empty()
+    }
+
+    /// Puts the state back to what it was when the frame was entered, where its graph will run.
+    pub fn undo(&mut self) -> PyResult<()> {
+        while let Some(put_back) = self.others.pop() {
+            put_back(self.py)?;
+        }
+        match std::mem::take(&mut self.before).first() {
+            Some(entered) => entered.restore(self.py),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Switches<'_> {
+    /// Notes how a state that is not the framework's is put back, which the trace is about to switch.
+    pub fn put_back_later(&mut self, put_back: PutBack) {
+        self.others.push(put_back);
+    }
+}
+
+impl Drop for Switches<'_> {
+    fn drop(&mut self) {
+        if let Err(error) = self.undo() {
+            error.write_unraisable(self.py, None);
+        }
+    }
+}
+
+impl<'py> OpcodeExecutor<'py> {
+    /// Calls what switches global state, now and again in the new code.
+    pub fn switch(&mut self, callable: VarId, function: &Bound<'py, PyAny>, args: &CallArgs) -> Flow<VarId> {
+        let Some((positional, keywords)) = self.materialize_args(args)? else {
+            let name = tracker::name(function);
+            return Err(Unwind::break_graph(
+                ReasonId::UnsupportedCall,
+                format!("{name} of values not known while tracing"),
+            ));
+        };
+        let before = self.runtime.backend.state_test(self.py)?;
+        let result = warnings::unwarned(self.py, || function.call(positional, Some(&keywords)))?;
+        let result = self.result(result);
+        if !before.check(self.py) {
+            self.switches.before.push(before);
+            let (args, keywords) = (args.positional.clone(), args.keywords.clone());
+            self.effects.record(Effect::Call { callable, args, keywords });
+        }
+        result
+    }
+
+    /// Enters a context manager that changes global state, now and again in the new code by its method `enter`. Gives the
+    /// state before and what `__enter__` returns. The manager itself is left at once: what it would do when it dies, or in
+    /// which order, does not bear on the state of the trace.
+    pub fn enter_state(&mut self, manager: &Bound<'py, PyAny>, enter: VarId) -> Flow<(Rc<dyn StateTest>, VarId)> {
+        let before = self.runtime.backend.state_test(self.py)?;
+        let result = warnings::unwarned(self.py, || manager.call_method0("__enter__"))?;
+        let result = self.result(result)?;
+        let entered = self.runtime.backend.state_test(self.py)?;
+        manager.call_method1("__exit__", (self.py.None(), self.py.None(), self.py.None()))?;
+        self.switches.before.push(self.runtime.backend.state_test(self.py)?);
+        entered.restore(self.py)?;
+        self.effects.record(Effect::Call { callable: enter, args: Vec::new(), keywords: Vec::new() });
+        Ok((Rc::from(before), result))
+    }
+
+    /// Leaves such a manager, by its method `exit` in the new code.
+    pub fn leave_state(&mut self, before: &dyn StateTest, exit: VarId) -> Flow<()> {
+        before.restore(self.py)?;
+        let args = vec![self.none(), self.none(), self.none()];
+        self.effects.record(Effect::Call { callable: exit, args, keywords: Vec::new() });
+        Ok(())
+    }
+}

@@ -1,0 +1,267 @@
+//! Where the exceptions of the trace have been. As in CPython, each frame that an exception meets adds an entry, the outermost
+//! being the first; raising one again where it is handled adds none.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use pyo3::prelude::*;
+use pyo3::types::PyTraceback;
+
+use super::{object_model, BookkeepingVariable, CodeUnit, Frame, Globals, Name, OpcodeExecutor};
+use crate::bytecode::Label;
+use crate::cpython;
+use crate::error::{Flow, ReasonId, Unwind};
+use crate::language::LANGUAGE;
+use crate::machine::variable::Rebuild;
+use crate::machine::variable::{VarId, Variable};
+use crate::readers;
+
+/// A frame of the trace, as tracebacks know it.
+pub struct TracedFrame {
+    /// What it runs.
+    pub code: Rc<CodeUnit>,
+    /// Its globals.
+    pub globals: Globals,
+}
+
+/// An entry of a traceback.
+pub struct TracebackEntry {
+    /// The frame.
+    pub place: Rc<TracedFrame>,
+    /// The instruction that raised, or called what did.
+    pub at: Label,
+    /// The frame that was called there.
+    pub next: Option<Rc<TracebackEntry>>,
+}
+
+/// What is known of an exception's traceback.
+#[derive(Clone)]
+pub(super) enum Traceback {
+    /// All of it.
+    Known(Option<Rc<TracebackEntry>>),
+    /// CPython would have entries of frames that the trace has not followed.
+    Unknown,
+}
+
+/// The tracebacks of a translation.
+#[derive(Default)]
+pub(super) struct Tracebacks {
+    /// Those of exceptions that were raised.
+    pub(super) known: HashMap<VarId, Traceback>,
+    /// Whether the instruction raises again what was handled, which adds nothing.
+    raises_again: bool,
+    /// The variables of entries and of frames, by address.
+    views: HashMap<usize, VarId>,
+}
+
+impl TracebackEntry {
+    /// `tb_lineno`
+    pub fn line(&self) -> u32 {
+        let code = &self.place.code.code;
+        let line = code.instructions.get(self.at.index()).and_then(|instruction| instruction.position.line);
+        line.unwrap_or(code.first_line)
+    }
+
+    /// The entry as a traceback of CPython's, with frames that have no variables.
+    pub fn real<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let next = match &self.next {
+            Some(next) => next.real(py)?,
+            None => py.None().into_bound(py),
+        };
+        let unit = &self.place.code;
+        let offsets = unit.code.offsets(py).unwrap_or_default();
+        let offset = offsets.get(self.at.index()).copied().unwrap_or_default();
+        let frame = cpython::new_frame(unit.object.bind(py), self.place.globals.dict.bind(py))?;
+        py.get_type::<PyTraceback>().call1((next, frame, offset, self.line())).map(Bound::into_any)
+    }
+}
+
+impl Frame {
+    /// The frame as tracebacks know it: one for all of them.
+    pub fn place(&mut self, py: Python<'_>) -> Rc<TracedFrame> {
+        let make = || Rc::new(TracedFrame { code: Rc::clone(&self.code), globals: self.globals.share(py) });
+        Rc::clone(self.place.get_or_insert_with(make))
+    }
+}
+
+impl OpcodeExecutor<'_> {
+    /// The innermost frame meets an exception.
+    pub(super) fn add_to_traceback(&mut self, exception: VarId) {
+        if std::mem::take(&mut self.tracebacks.raises_again) || self.trackers.is_loadable(self.vars.tracker(exception))
+        {
+            return;
+        }
+        let Traceback::Known(next) = self.traceback_known(exception) else { return };
+        let py = self.py;
+        let place = self.frame_mut().place(py);
+        let entry = Rc::new(TracebackEntry { place, at: self.frame().at, next });
+        self.tracebacks.known.insert(exception, Traceback::Known(Some(entry)));
+    }
+
+    fn traceback_known(&self, exception: VarId) -> Traceback {
+        self.tracebacks.known.get(&exception).cloned().unwrap_or(Traceback::Known(None))
+    }
+
+    /// What an operation gives that CPython has frames for which the trace does not.
+    pub fn without_frames<T>(&mut self, outcome: Flow<T>) -> Flow<T> {
+        if let Err(Unwind::Raise(exception)) = outcome {
+            self.lose_traceback(exception);
+        }
+        outcome
+    }
+
+    /// Nothing is known of an exception's traceback from here on.
+    pub fn lose_traceback(&mut self, exception: VarId) {
+        self.tracebacks.known.insert(exception, Traceback::Unknown);
+    }
+
+    /// The first entry of the traceback of an exception made in the trace, if it is known.
+    #[allow(clippy::option_option, reason = "none and unknown are two answers")]
+    pub fn traceback_entry(&self, exception: VarId) -> Option<Option<Rc<TracebackEntry>>> {
+        match self.traceback_known(exception) {
+            Traceback::Known(entry) => Some(entry),
+            Traceback::Unknown => None,
+        }
+    }
+
+    /// The traceback of an exception as handlers and `__exit__` get it.
+    pub fn traceback(&mut self, exception: VarId) -> VarId {
+        if self.trackers.is_loadable(self.vars.tracker(exception)) {
+            return self.bookkeeping(BookkeepingVariable::Traceback(exception));
+        }
+        match self.traceback_known(exception) {
+            Traceback::Known(Some(entry)) => self.traceback_variable(exception, entry),
+            Traceback::Known(None) if self.raised_at(exception).is_some() => self.none(),
+            _ => self.bookkeeping(BookkeepingVariable::Traceback(exception)),
+        }
+    }
+
+    /// One entry is one object.
+    fn traceback_variable(&mut self, exception: VarId, entry: Rc<TracebackEntry>) -> VarId {
+        let is_it = |known: &TracebackVariable| Rc::ptr_eq(&known.entry, &entry);
+        let make = || TracebackVariable { exception, entry: Rc::clone(&entry) };
+        self.view_of(Rc::as_ptr(&entry) as usize, is_it, make)
+    }
+
+    /// The variable of something that the trace keeps at an address, which has only one.
+    pub fn view_of<T: Variable>(
+        &mut self,
+        address: usize,
+        is_it: impl Fn(&T) -> bool,
+        make: impl FnOnce() -> T,
+    ) -> VarId {
+        let known = self.tracebacks.views.get(&address).copied().filter(|known| *known < self.vars.next_id());
+        let is_known = |known: &VarId| self.vars.as_kind::<T>(*known).is_some_and(|known| is_it(&known));
+        if let Some(known) = known.filter(is_known) {
+            return known;
+        }
+        let view = self.produce(Rc::new(make()));
+        self.tracebacks.views.insert(address, view);
+        view
+    }
+
+    /// Gives an exception a traceback, or none; whether that is known.
+    pub fn set_traceback(&mut self, exception: VarId, given: VarId) -> Flow<bool> {
+        let given = match self.vars.as_kind::<TracebackVariable>(given) {
+            Some(given) => Some(Rc::clone(&given.entry)),
+            None if self.known(given)?.is_some_and(|given| given.is_none()) => None,
+            None => return Ok(false),
+        };
+        // New code could not give it to a new exception.
+        if given.is_some() || self.raised_at(exception).is_some() {
+            self.note_step(exception);
+        }
+        self.tracebacks.known.insert(exception, Traceback::Known(given));
+        Ok(true)
+    }
+
+    /// Raises an exception again that has been handled, with the traceback that it had when that began.
+    pub fn raise_again(&mut self, exception: VarId, traceback: VarId) -> Flow<Unwind> {
+        self.tracebacks.raises_again = true;
+        let of = self.vars.as_kind::<BookkeepingVariable>(traceback);
+        let same = matches!(of.as_deref(), Some(BookkeepingVariable::Traceback(of)) if *of == exception);
+        // A handler may be entered again, with the traceback that the exception has.
+        if same || self.is_resuming() || self.set_traceback(exception, traceback)? {
+            return Ok(Unwind::Raise(exception));
+        }
+        let text = "an exception is raised again with the traceback that it had";
+        Ok(Unwind::break_graph(ReasonId::Raises, text))
+    }
+
+    /// Raises an exception again with the traceback that it has.
+    pub fn raise_on(&mut self, exception: VarId) -> Unwind {
+        self.tracebacks.raises_again = true;
+        Unwind::Raise(exception)
+    }
+
+    /// The traceback of the exception being handled, which before 3.11 stays what it was when that began.
+    pub fn handled_traceback(&mut self) -> Option<VarId> {
+        let handled = self.frames.iter().rev().find_map(|frame| frame.handled.last()).copied()?;
+        Some(handled.traceback.unwrap_or_else(|| self.traceback(handled.exception)))
+    }
+
+    /// What a handler that begins keeps of the traceback.
+    pub(super) fn kept_traceback(&mut self, exception: VarId) -> Option<VarId> {
+        LANGUAGE.handlers_keep_tracebacks.then(|| self.traceback(exception))
+    }
+}
+
+/// An entry of the traceback of an exception that was raised in the trace.
+pub struct TracebackVariable {
+    exception: VarId,
+    entry: Rc<TracebackEntry>,
+}
+
+impl TracebackVariable {
+    /// The entry.
+    pub fn entry(&self) -> &Rc<TracebackEntry> {
+        &self.entry
+    }
+}
+
+impl Variable for TracebackVariable {
+    fn kind(&self) -> &'static str {
+        "bookkeeping"
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        cx.py.get_type::<PyTraceback>().into_any()
+    }
+
+    fn children(&self) -> Vec<VarId> {
+        vec![self.exception]
+    }
+
+    fn get_attr(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<Option<VarId>> {
+        match &**name {
+            "tb_lineno" => cx.integer(i64::from(self.entry.line())).map(Some),
+            "tb_frame" => Ok(Some((cx.runtime.factories.frame)(cx, &self.entry.place))),
+            "tb_next" => Ok(Some(match &self.entry.next {
+                Some(next) => cx.traceback_variable(self.exception, Rc::clone(next)),
+                None => cx.none(),
+            })),
+            "tb_lasti" => {
+                let text = "attribute 'tb_lasti' of a traceback";
+                Err(Unwind::break_graph(ReasonId::UnsupportedAttribute, text))
+            }
+            _ => object_model::get_attr(cx, this, name),
+        }
+    }
+
+    fn set_attr(&self, _: &mut OpcodeExecutor<'_>, _: VarId, _: &Name, _: Option<VarId>) -> Flow<()> {
+        Err(Unwind::break_graph(ReasonId::UnsupportedMutation, "a traceback is changed"))
+    }
+
+    fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, _: VarId) -> Flow<()> {
+        let present = cg.cx_mut().traceback_entry(self.exception).flatten();
+        if !present.is_some_and(|present| Rc::ptr_eq(&present, &self.entry)) {
+            return Err(cg.cx_mut().plan_to_raise(self.exception));
+        }
+        let traceback = readers::traceback(cg.py())?;
+        cg.call(|cg| cg.load_const(traceback), &[self.exception])
+    }
+
+    fn text(&self, _: &OpcodeExecutor<'_>) -> String {
+        format!("TracebackVariable(line {})", self.entry.line())
+    }
+}

@@ -1,0 +1,406 @@
+//! From Python objects to variables. Wrapping is lazy: an object gets its kind, and earns guards, when it is first looked
+//! at. One Python object is one variable, whichever way it was reached.
+
+use std::any::TypeId;
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+
+use pyo3::exceptions::PyBaseException;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyIterator, PyList, PyString, PyTuple, PyType};
+
+use super::changing::LazyNumber;
+use super::patience::MAX_ITEMS;
+use super::OpcodeExecutor;
+use crate::cpython;
+use crate::error::{Flow, ReasonId, Unwind};
+use crate::guard::{is_held_weakly, Identity, Test};
+use crate::machine::variable::{VarId, Variable};
+use crate::side_effects::Effect;
+use crate::tracker::{ById, Tracker, TrackerId};
+
+/// More pairs of objects than this are told apart by one guard for all of them.
+const MAX_PAIRS: usize = 64;
+
+/// Which variable an object is.
+#[derive(Default)]
+pub struct IdentityMap {
+    variables: HashMap<usize, VarId>,
+    // An object wrapped once stays alive while the map knows its address.
+    objects: Vec<Py<PyAny>>,
+    stand_ins: HashMap<VarId, StandIn>,
+}
+
+/// A real object that stands for a variable made in the trace.
+struct StandIn {
+    object: Py<PyAny>,
+    /// Whether the object said all of the variable's state when it was complete.
+    exact: bool,
+    payload: Rc<dyn Variable>,
+    writes: usize,
+}
+
+impl IdentityMap {
+    /// Forgets the variables from an index on.
+    pub(super) fn forget_from(&mut self, first: VarId) {
+        self.variables.retain(|_, variable| *variable < first);
+        self.stand_ins.retain(|variable, _| *variable < first);
+    }
+
+    fn insert(&mut self, object: &Bound<'_, PyAny>, variable: VarId) {
+        self.variables.insert(object.as_ptr() as usize, variable);
+        self.objects.push(object.clone().unbind());
+    }
+}
+
+/// Real classes that stand for those made in the trace. Their bases forget them when the translation is over.
+#[derive(Default)]
+pub(super) struct StandInClasses(Vec<Py<PyType>>);
+
+impl Drop for StandInClasses {
+    fn drop(&mut self) {
+        if !self.0.is_empty() {
+            Python::attach(|py| self.0.iter().for_each(|class| cpython::forget_subclass(class.bind(py))));
+        }
+    }
+}
+
+/// An object nobody looked at yet.
+struct LazyVariable {
+    object: Py<PyAny>,
+}
+
+impl Variable for LazyVariable {
+    fn kind(&self) -> &'static str {
+        "lazy"
+    }
+
+    fn python_type<'py>(&self, cx: &OpcodeExecutor<'py>) -> Bound<'py, PyAny> {
+        self.object.bind(cx.py).get_type().into_any()
+    }
+
+    fn text(&self, cx: &OpcodeExecutor<'_>) -> String {
+        let name = self.object.bind(cx.py).get_type().name().map_or_else(|_| String::new(), |n| n.to_string());
+        format!("LazyVariable({name})")
+    }
+
+    fn object(&self) -> Option<&Py<PyAny>> {
+        Some(&self.object)
+    }
+}
+
+impl<'py> OpcodeExecutor<'py> {
+    /// The variable for an object reached through `tracker`.
+    pub fn wrap(&mut self, object: &Bound<'py, PyAny>, tracker: TrackerId) -> VarId {
+        if self.is_constant(object) {
+            if let Some(changing) = self.wrap_changing(object, tracker) {
+                return changing;
+            }
+            let payload = (self.runtime.factories.constant)(object.clone().unbind());
+            return self.vars.add(payload, tracker);
+        }
+        if let Some(&known) = self.identities.variables.get(&(object.as_ptr() as usize)) {
+            self.assume_same(known, tracker, object);
+            return known;
+        }
+        let lazy = Rc::new(LazyVariable { object: object.clone().unbind() });
+        let id = self.vars.add(lazy, tracker);
+        self.identities.insert(object, id);
+        id
+    }
+
+    /// Whether the tracker leads to another object at each call: one that was made for the call, or a part of one.
+    pub fn is_short_lived(&self, tracker: TrackerId) -> bool {
+        let mut at = Some(tracker).filter(|_| !self.short_lived.arguments.is_empty());
+        while let Some(id) = at {
+            if let Tracker::Local { slot, .. } = self.trackers.get(id) {
+                return self.short_lived.arguments.contains(&(*slot as usize));
+            }
+            at = self.trackers.get(id).parent();
+        }
+        false
+    }
+
+    /// The variable of an object, if the trace has reached it.
+    pub fn met(&self, object: &Bound<'py, PyAny>) -> Option<VarId> {
+        self.identities.variables.get(&(object.as_ptr() as usize)).copied()
+    }
+
+    /// From here on the object is the variable.
+    pub fn is_reached_as(&mut self, object: &Bound<'py, PyAny>, id: VarId) {
+        self.identities.insert(object, id);
+    }
+
+    /// From here on the object is the variable, which was made in the trace.
+    pub fn stand_for(&mut self, object: &Bound<'py, PyAny>, id: VarId) {
+        self.identities.insert(object, id);
+        let (payload, writes) = (self.vars.get(id), self.effects.len());
+        let stand_in = StandIn { object: object.clone().unbind(), exact: false, payload, writes };
+        self.identities.stand_ins.insert(id, stand_in);
+    }
+
+    /// The real object that stands for a variable has got its contents; they are all of the variable's state, or not.
+    pub fn complete_stand_in(&mut self, id: VarId, exact: bool) {
+        if let Some(stand_in) = self.identities.stand_ins.get_mut(&id) {
+            stand_in.exact = exact;
+        }
+    }
+
+    /// The real object that stands for a variable made in the trace, and whether it is complete and says all of the variable's
+    /// state.
+    pub fn stand_in(&self, id: VarId) -> Option<(Bound<'py, PyAny>, bool)> {
+        let stand_in = self.identities.stand_ins.get(&id)?;
+        let is_same = Rc::ptr_eq(&stand_in.payload, &self.vars.get(id));
+        let is_of_object = |effect: &Effect| match effect {
+            Effect::Attribute { object, .. } => *object == id,
+            _ => false,
+        };
+        let exact = stand_in.exact && is_same && !self.effects.log().iter().skip(stand_in.writes).any(is_of_object);
+        Some((stand_in.object.bind(self.py).clone(), exact))
+    }
+
+    /// A variable made in the trace for which a real object stands.
+    pub fn produce_made(&mut self, payload: Rc<dyn Variable>, object: &Bound<'py, PyAny>) -> VarId {
+        if let Ok(class) = object.cast::<PyType>() {
+            self.stand_in_classes.0.push(class.clone().unbind());
+        }
+        let tracker = self.trackers.add(Tracker::Made(self.vars.next_id()));
+        let id = self.vars.add(payload, tracker);
+        self.stand_for(object, id);
+        id
+    }
+
+    fn assume_same(&mut self, known: VarId, tracker: TrackerId, object: &Bound<'py, PyAny>) {
+        let first = self.vars.tracker(known);
+        match (self.trackers.is_sourced(first), self.trackers.is_sourced(tracker)) {
+            (true, true) if first != tracker => self.guards.add(tracker, Test::SameAs(first)),
+            // What the program made in the trace holds the other object then.
+            (true, false) if self.is_short_lived(first) && self.trackers.is_produced(tracker) => {}
+            (true, false) => self.guards.add(first, Test::Is(Identity::of(object))),
+            (false, true) => self.guards.add(tracker, Test::Is(Identity::of(object))),
+            _ => {}
+        }
+    }
+
+    /// Where the trace wrote to an object, the others of its type that it looked at are other objects: at the next call they
+    /// might be one.
+    pub fn assume_distinct(&mut self) {
+        let looked_at: Vec<_> = self.identities.variables.values().filter_map(|&id| self.told_apart(id)).collect();
+        let mut written: Vec<VarId> = self.effects.written().collect();
+        written.sort_unstable();
+        written.dedup();
+        let mut of_types: Vec<(Bound<'py, PyAny>, Vec<TrackerId>)> = Vec::new();
+        for (tracker, ty) in written.into_iter().filter_map(|id| self.told_apart(id)) {
+            match of_types.iter_mut().find(|(known, _)| known.is(&ty)) {
+                Some((_, written)) => written.push(tracker),
+                None => of_types.push((ty, vec![tracker])),
+            }
+        }
+        for (ty, written) in of_types {
+            let others = looked_at.iter().filter(|(_, other)| other.is(&ty)).map(|(other, _)| *other);
+            self.assume_apart(&written, others.collect());
+        }
+    }
+
+    /// The written objects are other ones than all the others.
+    fn assume_apart(&mut self, written: &[TrackerId], mut others: Vec<TrackerId>) {
+        others.sort_unstable();
+        if written.len() * others.len() > MAX_PAIRS {
+            let is_written: HashSet<_> = written.iter().copied().collect();
+            others.retain(|other| !is_written.contains(other));
+            self.guards.add(written[0], Test::Apart { written: written.into(), others: others.into() });
+            return;
+        }
+        for &tracker in written {
+            for &other in others.iter().filter(|other| **other != tracker) {
+                self.guards.add(tracker, Test::DiffersFrom(other));
+            }
+        }
+    }
+
+    /// Where an object of the program comes from, and its type, if nothing but its identity tells it from others.
+    fn told_apart(&self, id: VarId) -> Option<(TrackerId, Bound<'py, PyAny>)> {
+        let (tracker, payload) = (self.vars.tracker(id), self.vars.get(id));
+        let looked_at = !matches!(payload.kind(), "lazy" | "class" | "module");
+        (looked_at && self.trackers.is_sourced(tracker)).then(|| (tracker, payload.python_type(self)))
+    }
+
+    /// Whether the object is a value: its type and contents are all there is to it.
+    pub fn is_constant(&self, object: &Bound<'py, PyAny>) -> bool {
+        cpython::is_atom(object) || self.runtime.backend.is_constant(object)
+    }
+
+    /// What the variable holds; the first look gives it its kind and its guards.
+    pub fn see(&mut self, id: VarId) -> Flow<Rc<dyn Variable>> {
+        if !self.vars.look(id) {
+            self.materialize_lazy(id)?;
+            if self.trackers.is_sourced(self.vars.tracker(id)) {
+                self.refuse_short_lived_class(id)?;
+                self.vars.get(id).guard(self, id)?;
+            }
+        }
+        Ok(self.vars.get(id))
+    }
+
+    /// A class that is made anew at each call, or an object of one, is looked at natively: no translation would serve again.
+    fn refuse_short_lived_class(&self, id: VarId) -> Flow<()> {
+        let tracker = self.vars.tracker(id);
+        // Before the first instruction there is nothing to break at.
+        if self.short_lived.classes.is_empty()
+            || self.checkpoints.is_empty()
+            || !self.short_lived.classes.contains(&self.trackers.text(self.py, tracker))
+        {
+            return Ok(());
+        }
+        let text = "a class that is another one at every call, or an object of such";
+        Err(Unwind::break_graph(ReasonId::ChangingClass, text))
+    }
+
+    /// What the variable holds, if it is of the kind `T`; a container is looked into.
+    pub fn see_as<T: Variable>(&mut self, id: VarId) -> Flow<Option<Rc<T>>> {
+        let payload = self.see(id)?;
+        if payload.opens_to() == Some(TypeId::of::<T>()) {
+            payload.open(self, id)?;
+        }
+        Ok(self.vars.as_kind::<T>(id))
+    }
+
+    fn materialize_lazy(&mut self, id: VarId) -> Flow<()> {
+        if self.is_open(id) {
+            return Err(self.needs(id));
+        }
+        if let Some(number) = self.vars.as_kind::<LazyNumber>(id) {
+            if self.is_of_sizes(id) {
+                self.assume_of_sizes(id)?;
+            } else {
+                number.refuse_if_too_many(self)?;
+            }
+            let value = number.value.clone_ref(self.py);
+            self.vars.set(id, (self.runtime.factories.constant)(value));
+            return Ok(());
+        }
+        let Some(lazy) = self.vars.as_kind::<LazyVariable>(id) else { return Ok(()) };
+        let object = lazy.object.bind(self.py).clone();
+        let Some(kind) = self.runtime.kinds.find(&object) else {
+            let name = object.get_type().qualname().map_or_else(|_| "?".to_owned(), |n| n.to_string());
+            return Err(Unwind::break_graph(
+                ReasonId::UnsupportedOperation,
+                format!("no variable kind is registered for objects of type {name}"),
+            ));
+        };
+        let tracker = self.vars.tracker(id);
+        let payload = (kind.wrap)(self, &object, tracker)?;
+        self.vars.set(id, payload);
+        Ok(())
+    }
+
+    /// A variable made in the trace.
+    pub fn produce(&mut self, payload: Rc<dyn Variable>) -> VarId {
+        let tracker = self.trackers.add(Tracker::Produced);
+        self.vars.add(payload, tracker)
+    }
+
+    /// A constant of the trace.
+    pub fn constant(&mut self, value: Py<PyAny>) -> VarId {
+        let tracker = self.constant_tracker(value.clone_ref(self.py));
+        let payload = (self.runtime.factories.constant)(value);
+        self.vars.add(payload, tracker)
+    }
+
+    /// The tracker of a constant.
+    pub fn constant_tracker(&mut self, value: Py<PyAny>) -> TrackerId {
+        self.trackers.add(Tracker::Constant(ById(value)))
+    }
+
+    /// The tracker of an object that guards have found as a key.
+    pub fn found_tracker(&mut self, object: &Bound<'py, PyAny>) -> TrackerId {
+        let object = ById(object.clone().unbind());
+        self.trackers.add(if is_held_weakly(object.0.bind(self.py)) {
+            Tracker::Found(object)
+        } else {
+            Tracker::Constant(object)
+        })
+    }
+
+    /// A variable for the result of a pure call made while tracing: a value of its own, which the new code must make anew.
+    pub fn wrap_fresh(&mut self, object: &Bound<'py, PyAny>) -> Flow<VarId> {
+        if self.is_constant(object) {
+            self.charge_bytes(object);
+            return Ok(self.constant(object.clone().unbind()));
+        }
+        self.refuse_deep_values()?;
+        if let Ok(tuple) = object.cast_exact::<PyTuple>() {
+            self.refuse_many(tuple.len())?;
+            let items = tuple.iter().map(|item| self.wrap_fresh(&item)).collect::<Flow<Vec<_>>>()?;
+            return Ok(self.tuple(items));
+        }
+        if let Ok(list) = object.cast_exact::<PyList>() {
+            self.refuse_many(list.len())?;
+            let items = list.iter().map(|item| self.wrap_fresh(&item)).collect::<Flow<Vec<_>>>()?;
+            let payload = (self.runtime.factories.list)(items);
+            return Ok(self.produce(payload));
+        }
+        if object.is_instance_of::<PyBaseException>() {
+            return (self.runtime.factories.exception)(self, object);
+        }
+        if let Ok(items) = object.cast::<PyIterator>() {
+            // What it gives is known: nothing but the trace advances it.
+            let items = items.clone().take(MAX_ITEMS + 1).collect::<PyResult<Vec<_>>>()?;
+            self.refuse_many(items.len())?;
+            let items = items.iter().map(|item| self.wrap_fresh(item)).collect::<Flow<Vec<_>>>()?;
+            let items = self.tuple(items);
+            return self.iter(items);
+        }
+        let is_value = (self.runtime.factories.is_value)(object);
+        if is_value || object.is_instance_of::<pyo3::types::PyType>() || object.is_callable() {
+            // Types and functions are not made by pure calls, only handed out; of immutable values one is as good as another.
+            let tracker = self.constant_tracker(object.clone().unbind());
+            return Ok(self.wrap(object, tracker));
+        }
+        let has_kind = !self.runtime.kinds.find(object).is_some_and(|kind| matches!(kind.name, "object" | "subclass"));
+        // New code would make a tuple of one that has names for its items.
+        if !has_kind || object.is_instance_of::<PyTuple>() {
+            let name = object.get_type().qualname().map_or_else(|_| "?".to_owned(), |name| name.to_string());
+            let text = format!("a call that makes a {name}");
+            return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
+        }
+        let tracker = self.trackers.add(Tracker::Produced);
+        Ok(self.wrap(object, tracker))
+    }
+
+    /// A tuple made in the trace.
+    pub fn tuple(&mut self, items: Vec<VarId>) -> VarId {
+        let payload = (self.runtime.factories.tuple)(items);
+        self.produce(payload)
+    }
+
+    /// A list made in the trace.
+    pub fn list(&mut self, items: Vec<VarId>) -> VarId {
+        let payload = (self.runtime.factories.list)(items);
+        self.produce(payload)
+    }
+
+    /// The `None` constant.
+    pub fn none(&mut self) -> VarId {
+        let none = self.py.None();
+        self.constant(none)
+    }
+
+    /// `True` or `False`.
+    pub fn boolean(&mut self, value: bool) -> VarId {
+        let value = PyBool::new(self.py, value).to_owned().into_any().unbind();
+        self.constant(value)
+    }
+
+    /// An `int` constant.
+    pub fn integer(&mut self, value: i64) -> Flow<VarId> {
+        let value = value.into_pyobject(self.py).map_err(PyErr::from)?.into_any().unbind();
+        Ok(self.constant(value))
+    }
+
+    /// A `str` constant.
+    pub fn string(&mut self, value: &str) -> VarId {
+        let value = PyString::new(self.py, value).into_any().unbind();
+        self.constant(value)
+    }
+}

@@ -1,0 +1,288 @@
+//! Opcode handlers: their registration, the stack picture each declares, and the frozen table of the running interpreter.
+//! A hole in the table is an unimplemented opcode: a graph break, never a crash.
+
+use once_cell::sync::OnceCell;
+use pyo3::prelude::*;
+
+pub use crate::bytecode::{
+    describe, Access, AtBreak, Branch, BranchTest, ByArgument, Count, Description, Locals, Movement, Native, Quiet,
+    StackPicture,
+};
+
+use crate::bytecode::{set_descriptions, stack_effect, Label, Opcodes};
+
+pub use crate::bytecode::OpcodeSet;
+use crate::error::{Flow, RegistrationError, Unwind};
+use crate::machine::executor::OpcodeExecutor;
+use crate::machine::variable::VarId;
+use crate::version::{PyVersion, VersionRange};
+
+/// What a handler is told about its instruction.
+#[derive(Clone, Copy, Debug)]
+pub struct Operand {
+    /// Number of the opcode in the running interpreter.
+    pub opcode: u8,
+    /// The argument, prefixes folded in.
+    pub arg: u32,
+    /// Where the instruction is.
+    pub at: Label,
+    /// Where it jumps, for jumps.
+    pub target: Option<Label>,
+}
+
+impl Operand {
+    /// The jump target.
+    pub fn jump(&self) -> Flow<Label> {
+        self.target.ok_or_else(|| {
+            Unwind::from(pyo3::exceptions::PyRuntimeError::new_err("a jump handler on an opcode that does not jump"))
+        })
+    }
+}
+
+/// Where simulation goes after an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// To the instruction that follows.
+    Continue,
+    /// To a jump target.
+    Jump(Label),
+    /// Out of the frame, with the return value.
+    Return(VarId),
+    /// Out of a generator frame, which can be resumed, with the yielded value.
+    Yield(VarId),
+}
+
+/// The function that simulates one opcode.
+pub type Handler = fn(&mut OpcodeExecutor<'_>, &Operand) -> Flow<Next>;
+
+/// A registration: which opcode, for which versions, how.
+pub struct OpcodeHandler {
+    /// CPython's name of the opcode.
+    pub name: &'static str,
+    /// Versions the handler is for.
+    pub versions: VersionRange,
+    /// What is known of it besides the simulation.
+    pub description: Description,
+    /// The simulation.
+    pub handler: Handler,
+    /// Where it is registered.
+    pub file: &'static str,
+    /// Where it is registered.
+    pub line: u32,
+}
+
+inventory::collect!(OpcodeHandler);
+
+impl OpcodeHandler {
+    fn error(&self, what: impl Into<String>) -> RegistrationError {
+        RegistrationError { what: what.into(), file: self.file, line: self.line }
+    }
+}
+
+static TABLE: OnceCell<DispatchTable> = OnceCell::new();
+
+/// The handlers of the running interpreter by opcode number.
+pub struct DispatchTable {
+    handlers: [Option<&'static OpcodeHandler>; 256],
+}
+
+impl DispatchTable {
+    /// The registrations that fit `version`, frozen for as long as the process lives.
+    pub fn start(py: Python<'_>, version: PyVersion) -> Result<&'static DispatchTable, RegistrationError> {
+        let table = TABLE.get_or_try_init(|| Self::freeze(py, version))?;
+        set_descriptions(table.iter().map(|(opcode, handler)| (opcode, &handler.description)));
+        Ok(table)
+    }
+
+    /// Freezes the registrations that fit `version`.
+    pub fn freeze(py: Python<'_>, version: PyVersion) -> Result<DispatchTable, RegistrationError> {
+        Self::from_handlers(py, version, inventory::iter::<OpcodeHandler>.into_iter())
+    }
+
+    /// Freezes the given registrations; `freeze` gives it all there are.
+    pub fn from_handlers(
+        py: Python<'_>,
+        version: PyVersion,
+        registered: impl Iterator<Item = &'static OpcodeHandler>,
+    ) -> Result<DispatchTable, RegistrationError> {
+        let mut handlers: [Option<&'static OpcodeHandler>; 256] = [None; 256];
+        let opcodes = Opcodes::get(py);
+        let mut sorted: Vec<_> = registered.filter(|h| h.versions.contains(version)).collect();
+        sorted.sort_by_key(|h| (h.name, h.file, h.line));
+        for handler in sorted {
+            let number = opcodes
+                .number(handler.name)
+                .ok_or_else(|| handler.error(format!("CPython {version} has no opcode {}", handler.name)))?;
+            if let Some(first) = handlers[number as usize] {
+                return Err(handler.error(format!(
+                    "{} already has a handler for CPython {version}, at {}:{}",
+                    handler.name, first.file, first.line
+                )));
+            }
+            check_picture(py, number, handler)?;
+            handlers[number as usize] = Some(handler);
+        }
+        Ok(DispatchTable { handlers })
+    }
+
+    /// The handler of an opcode.
+    pub fn get(&self, opcode: u8) -> Option<&'static OpcodeHandler> {
+        self.handlers[opcode as usize]
+    }
+
+    /// All handlers with their opcode numbers.
+    pub fn iter(&self) -> impl Iterator<Item = (u8, &'static OpcodeHandler)> + '_ {
+        self.handlers.iter().enumerate().filter_map(|(n, h)| h.map(|h| (n as u8, h)))
+    }
+}
+
+/// Compares the declared picture with CPython's own stack effect, for a few arguments.
+fn check_picture(py: Python<'_>, opcode: u8, handler: &OpcodeHandler) -> Result<(), RegistrationError> {
+    let Some((inputs, outputs)) = handler.description.picture else { return Ok(()) };
+    let has_arg = Opcodes::get(py).info(opcode).has_arg;
+    let arguments: &[u32] = if has_arg { &[0, 1, 2, 3, 8] } else { &[0] };
+    for &arg in arguments {
+        // Some arguments are invalid for some opcodes; those say nothing about the picture.
+        let Ok(effect) = stack_effect(py, opcode, arg, false) else { continue };
+        let declared = outputs.of(arg) as i32 - inputs.of(arg) as i32;
+        if declared != effect {
+            return Err(handler.error(format!(
+                "{} declares a stack effect of {declared:+} for argument {arg}, CPython's is {effect:+}",
+                handler.name
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// What a handler's body may evaluate to, given that its picture shows `N` results.
+pub trait Outcome<const N: usize> {
+    /// Pushes the results and says where to go.
+    fn deliver(self, cx: &mut OpcodeExecutor<'_>) -> Next;
+}
+
+impl Outcome<0> for () {
+    fn deliver(self, _: &mut OpcodeExecutor<'_>) -> Next {
+        Next::Continue
+    }
+}
+
+impl Outcome<0> for Next {
+    fn deliver(self, _: &mut OpcodeExecutor<'_>) -> Next {
+        self
+    }
+}
+
+impl Outcome<1> for VarId {
+    fn deliver(self, cx: &mut OpcodeExecutor<'_>) -> Next {
+        cx.push(self);
+        Next::Continue
+    }
+}
+
+impl<const N: usize> Outcome<N> for [VarId; N] {
+    fn deliver(self, cx: &mut OpcodeExecutor<'_>) -> Next {
+        for item in self {
+            cx.push(item);
+        }
+        Next::Continue
+    }
+}
+
+/// Registers a handler: the opcode's name, its versions, its stack picture, and the simulation.
+///
+/// ```
+/// use sot_core::opcode;
+/// use sot_core::opcode::Next;
+///
+/// opcode! { ROT_TWO [3.8..3.11] (below, top -- first, second) => |_cx, _| Ok([top, below]) }
+/// opcode! { POP_TOP [3.8..3.14] (value -- ) => |_cx, _| { let _ = value; Ok(()) } }
+/// opcode! { NOP [3.8..3.14] (..) => |_cx, _| Ok(Next::Continue) }
+/// ```
+/// Names in the picture are variables in the body, deepest first; `[items]` stands for as many as the argument says; `(..)`
+/// means that the body moves the stack itself. The body gives `Flow` of nothing, one `VarId`, an array of them, or a `Next`.
+///
+/// Behind the picture stands what else the tracer must know of the instruction, in the methods of [`Description`]:
+///
+/// ```
+/// use sot_core::opcode;
+/// use sot_core::opcode::{BranchTest, Next};
+///
+/// opcode! {
+///     POP_JUMP_IF_TRUE [3.8..3.14] (value -- ) .branch(BranchTest::Truth(true)) => |_cx, op| { let _ = value; op.jump().map(Next::Jump) }
+/// }
+/// ```
+#[macro_export]
+macro_rules! opcode {
+    ($name:ident [$since:literal .. $until:literal] (..) $(.$part:ident($($value:expr),*))* => |$cx:ident, $op:pat_param| $body:expr) => {
+        $crate::opcode!(@submit $name, $since, $until, ($crate::opcode::Description::of(None) $(.$part($($value),*))*), |cx, operand| {
+            let $cx = cx;
+            let $op = operand;
+            let next: $crate::error::Flow<$crate::opcode::Next> = $body;
+            next
+        });
+    };
+    ($name:ident [$since:literal .. $until:literal] ($($input:ident),* -- $($output:ident),*)
+        $(.$part:ident($($value:expr),*))* => |$cx:ident, $op:pat_param| $body:expr) => {
+        $crate::opcode!(@submit $name, $since, $until,
+            ($crate::opcode::Description::of(Some((
+                $crate::opcode::Count::Fixed($crate::opcode!(@count $($input)*)),
+                $crate::opcode::Count::Fixed($crate::opcode!(@count $($output)*)),
+            ))) $(.$part($($value),*))*),
+            |cx, operand| {
+                let [$($input),*] = cx.pop_array()?;
+                let $cx = cx;
+                let $op = operand;
+                let outcome: $crate::error::Flow<_> = $body;
+                let outcome = outcome?;
+                Ok($crate::opcode::Outcome::<{ $crate::opcode!(@count $($output)*) as usize }>::deliver(outcome, $cx))
+            });
+    };
+    ($name:ident [$since:literal .. $until:literal] ($($input:ident,)* [$items:ident] -- $($output:ident),*)
+        $(.$part:ident($($value:expr),*))* => |$cx:ident, $op:pat_param| $body:expr) => {
+        $crate::opcode!(@submit $name, $since, $until,
+            ($crate::opcode::Description::of(Some((
+                $crate::opcode::Count::PlusArg($crate::opcode!(@count $($input)*)),
+                $crate::opcode::Count::Fixed($crate::opcode!(@count $($output)*)),
+            ))) $(.$part($($value),*))*),
+            |cx, operand| {
+                let $items = cx.pop_many(operand.arg as usize)?;
+                let [$($input),*] = cx.pop_array()?;
+                let $cx = cx;
+                let $op = operand;
+                let outcome: $crate::error::Flow<_> = $body;
+                let outcome = outcome?;
+                Ok($crate::opcode::Outcome::<{ $crate::opcode!(@count $($output)*) as usize }>::deliver(outcome, $cx))
+            });
+    };
+    (@count $($item:ident)*) => { 0u32 $(+ $crate::opcode!(@one $item))* };
+    (@one $item:ident) => { 1u32 };
+    (@submit $name:ident, $since:literal, $until:literal, $description:expr, |$cx:ident, $operand:ident| $body:block) => {
+        const _: () = {
+            fn simulate(
+                $cx: &mut $crate::executor::OpcodeExecutor<'_>,
+                $operand: &$crate::opcode::Operand,
+            ) -> $crate::error::Flow<$crate::opcode::Next> $body
+
+            $crate::inventory::submit! {
+                $crate::opcode::OpcodeHandler {
+                    name: stringify!($name),
+                    versions: $crate::opcode::versions(stringify!($since), stringify!($until)),
+                    description: $description,
+                    handler: simulate,
+                    file: file!(),
+                    line: line!(),
+                }
+            }
+        };
+    };
+}
+
+/// The range between two version literals; a literal that is no version stops the build.
+#[must_use]
+pub const fn versions(since: &str, until: &str) -> VersionRange {
+    match (PyVersion::parse(since), PyVersion::parse(until)) {
+        (Some(since), Some(until)) => VersionRange { since, until },
+        _ => panic!("expected versions such as [3.8..3.11]"),
+    }
+}

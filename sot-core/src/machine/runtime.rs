@@ -1,0 +1,148 @@
+//! The frozen registries of the running interpreter, and the backend in use.
+
+use once_cell::sync::OnceCell;
+use pyo3::exceptions::PyImportError;
+use pyo3::prelude::*;
+
+use crate::backend::Backend;
+use crate::bytecode::Opcodes;
+use crate::cache::set_skipped_files;
+use crate::cpython;
+use crate::error::{set_hints, RegistrationError};
+use crate::machine::builtin::BuiltinTable;
+use crate::machine::opcode::DispatchTable;
+use crate::machine::variable::{Factories, KindTable};
+use crate::version::PyVersion;
+
+/// A backend's registration.
+pub struct BackendRegistration {
+    /// Unique name.
+    pub name: &'static str,
+    /// Makes the backend, or says why it cannot be used.
+    pub make: fn(Python<'_>) -> PyResult<Box<dyn Backend>>,
+    /// Where it is registered.
+    pub file: &'static str,
+    /// Where it is registered.
+    pub line: u32,
+}
+
+inventory::collect!(BackendRegistration);
+
+/// Registers a backend: `backend! { "toy", ToyBackend::new }`.
+#[macro_export]
+macro_rules! backend {
+    ($name:literal, $make:expr) => {
+        $crate::inventory::submit! {
+            $crate::runtime::BackendRegistration { name: $name, make: $make, file: file!(), line: line!() }
+        }
+    };
+}
+
+/// Everything that is fixed once the tracer has started.
+pub struct Runtime {
+    /// The interpreter.
+    pub version: PyVersion,
+    /// Opcode handlers.
+    pub dispatch: &'static DispatchTable,
+    /// Variable kinds.
+    pub kinds: KindTable,
+    /// Builtin handlers.
+    pub builtins: BuiltinTable,
+    /// The kinds the executor makes.
+    pub factories: &'static Factories,
+    /// Where graphs go.
+    pub backend: Box<dyn Backend>,
+    skipped_paths: Vec<String>,
+    installed_paths: Vec<String>,
+}
+
+static RUNTIME: OnceCell<Runtime> = OnceCell::new();
+
+impl Runtime {
+    /// Freezes the registries and starts the backend; later calls give the same runtime.
+    pub fn start(py: Python<'_>, backend: &str) -> PyResult<&'static Runtime> {
+        if RUNTIME.get().is_none() {
+            // Not `get_or_try_init`: starting runs Python code, which may hand the GIL to a thread that would wait for this
+            // one. Of two that start at once, the first to be done is kept.
+            let runtime = Runtime::new(py, backend)?;
+            RUNTIME.set(runtime).ok();
+            set_skipped_files(Box::new(|file| Runtime::get().is_some_and(|runtime| runtime.skips(file))));
+            set_hints(Box::new(|reason| Runtime::get().and_then(|runtime| runtime.backend.hint(reason))));
+        }
+        RUNTIME.get().ok_or_else(|| PyImportError::new_err("sot cannot start"))
+    }
+
+    /// The runtime, if it was started.
+    pub fn get() -> Option<&'static Runtime> {
+        RUNTIME.get()
+    }
+
+    fn new(py: Python<'_>, backend: &str) -> PyResult<Runtime> {
+        let version = PyVersion::BUILT_FOR;
+        let wrong = |error: RegistrationError| PyImportError::new_err(format!("sot cannot start: {error}"));
+        let backend = make_backend(py, backend)?;
+        let mut skipped_paths = backend.skipped_paths(py)?;
+        skipped_paths.extend(["<frozen ", "<__array_function__ internals>"].map(str::to_owned));
+        let paths = cpython::import(py, "sysconfig")?;
+        let folder =
+            |name| -> PyResult<String> { Ok(paths.call_method1("get_path", (name,))?.extract::<String>()? + "/") };
+        skipped_paths.push(folder("stdlib")?);
+        let installed_paths = vec![folder("purelib")?, folder("platlib")?];
+        Ok(Runtime {
+            version,
+            dispatch: DispatchTable::start(py, version).map_err(wrong)?,
+            kinds: KindTable::freeze(py).map_err(wrong)?,
+            builtins: BuiltinTable::freeze(py).map_err(wrong)?,
+            factories: the_factories()?,
+            backend,
+            skipped_paths,
+            installed_paths,
+        })
+    }
+
+    /// Whether frames of a file are left alone unless the user asks for them: the standard library, the framework. What is
+    /// installed beside the standard library is not part of it.
+    pub fn skips(&self, file: &str) -> bool {
+        self.skipped_paths
+            .iter()
+            .any(|prefix| file.strip_prefix(prefix.as_str()).is_some_and(|rest| !rest.starts_with("site-packages")))
+            || self.backend.skips(file)
+    }
+
+    /// Whether a file belongs to a library: what is installed, and what is left alone.
+    pub fn is_library(&self, file: &str) -> bool {
+        self.skips(file) || self.installed_paths.iter().any(|path| file.starts_with(path.as_str()))
+    }
+
+    /// CPython's name of an opcode.
+    pub fn opcode_name(&self, py: Python<'_>, opcode: u8) -> String {
+        Opcodes::get(py).name(opcode).to_owned()
+    }
+}
+
+fn the_factories() -> PyResult<&'static Factories> {
+    let mut all = inventory::iter::<Factories>.into_iter();
+    match (all.next(), all.next()) {
+        (Some(factories), None) => Ok(factories),
+        (None, _) => Err(PyImportError::new_err("sot cannot start: no crate of variable kinds is linked in")),
+        _ => Err(PyImportError::new_err("sot cannot start: two crates register the executor's own kinds")),
+    }
+}
+
+fn make_backend(py: Python<'_>, name: &str) -> PyResult<Box<dyn Backend>> {
+    let mut all: Vec<_> = inventory::iter::<BackendRegistration>.into_iter().collect();
+    all.sort_by_key(|backend| (backend.name, backend.file, backend.line));
+    if let Some(pair) = all.windows(2).find(|pair| pair[0].name == pair[1].name) {
+        return Err(PyImportError::new_err(format!(
+            "sot cannot start: {}:{}: a backend named {:?} is already registered at {}:{}",
+            pair[1].file, pair[1].line, pair[1].name, pair[0].file, pair[0].line
+        )));
+    }
+    match all.iter().find(|backend| backend.name == name) {
+        Some(backend) => (backend.make)(py),
+        None => {
+            let known: Vec<_> = all.iter().map(|backend| backend.name).collect();
+            Err(PyImportError::new_err(format!("no backend named {name:?}; registered: {}", known.join(", "))))
+        }
+    }
+}

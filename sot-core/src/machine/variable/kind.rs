@@ -1,0 +1,238 @@
+//! The registry of variable kinds: which Python objects a kind wraps, and the few kinds the executor itself must be able to
+//! make.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use pyo3::prelude::*;
+
+use super::{VarId, Variable};
+use crate::backend::TensorMeta;
+use crate::error::{Flow, RegistrationError};
+use crate::graph::SymbolId;
+use crate::machine::executor::{Frame, OpcodeExecutor, TracedFrame};
+use crate::tracker::TrackerId;
+
+/// Makes the payload for a Python object reached through a tracker.
+pub type Wrap = fn(&mut OpcodeExecutor<'_>, &Bound<'_, PyAny>, TrackerId) -> Flow<Rc<dyn Variable>>;
+
+/// Which objects a kind wraps.
+pub enum KindClaim {
+    /// Objects of exactly these types.
+    Types(fn(Python<'_>) -> PyResult<Vec<Py<PyAny>>>),
+    /// Objects a test accepts; of several kinds the one with the highest rank wins.
+    When {
+        /// Higher is asked first. No two kinds may have the same rank.
+        rank: u16,
+        /// The test; it must not run Python code.
+        test: fn(&Bound<'_, PyAny>) -> bool,
+    },
+    /// None: the kind only arises in the trace.
+    Nothing,
+}
+
+/// A registration.
+pub struct VariableKind {
+    /// Unique name.
+    pub name: &'static str,
+    /// Which objects it wraps.
+    pub claim: KindClaim,
+    /// How it wraps them.
+    pub wrap: Wrap,
+    /// Where it is registered.
+    pub file: &'static str,
+    /// Where it is registered.
+    pub line: u32,
+}
+
+inventory::collect!(VariableKind);
+
+/// Registers a variable kind.
+///
+/// ```
+/// use sot_core::pyo3::{prelude::*, types::PyByteArray};
+/// use sot_core::variable::VariableKind;
+/// use sot_core::variable_kind;
+///
+/// fn has_a_shape(object: &Bound<'_, PyAny>) -> bool {
+///     object.getattr("shape").is_ok()
+/// }
+///
+/// // By type, by a question that is asked in the order of ranks, or not at all: such a kind only arises in the trace.
+/// variable_kind! { "bytearray", types: |py| Ok(vec![py.get_type::<PyByteArray>().into()]), wrap: VariableKind::never }
+/// variable_kind! { "shaped", rank: 200, when: has_a_shape, wrap: VariableKind::never }
+/// variable_kind! { "null" }
+/// ```
+#[macro_export]
+macro_rules! variable_kind {
+    ($name:literal, types: $types:ident, wrap: $wrap:expr) => {
+        $crate::variable_kind!(@submit $name, $crate::variable::KindClaim::Types($types), $wrap);
+    };
+    ($name:literal, types: |$py:ident| $types:expr, wrap: $wrap:expr) => {
+        $crate::variable_kind!(@submit $name, $crate::variable::KindClaim::Types({
+            fn types($py: $crate::pyo3::Python<'_>)
+                -> $crate::pyo3::PyResult<Vec<$crate::pyo3::Py<$crate::pyo3::PyAny>>> { $types }
+            types
+        }), $wrap);
+    };
+    ($name:literal, rank: $rank:literal, when: $test:expr, wrap: $wrap:expr) => {
+        $crate::variable_kind!(@submit $name, $crate::variable::KindClaim::When { rank: $rank, test: $test }, $wrap);
+    };
+    ($name:literal) => {
+        $crate::variable_kind!(@submit $name, $crate::variable::KindClaim::Nothing, $crate::variable::VariableKind::never);
+    };
+    (@submit $name:literal, $claim:expr, $wrap:expr) => {
+        $crate::inventory::submit! {
+            $crate::variable::VariableKind {
+                name: $name,
+                claim: $claim,
+                wrap: $wrap,
+                file: file!(),
+                line: line!(),
+            }
+        }
+    };
+}
+
+impl VariableKind {
+    /// The `wrap` of a kind that wraps nothing.
+    pub fn never(_: &mut OpcodeExecutor<'_>, _: &Bound<'_, PyAny>, _: TrackerId) -> Flow<Rc<dyn Variable>> {
+        Err(pyo3::exceptions::PyRuntimeError::new_err("this kind of variable only arises in the trace").into())
+    }
+
+    fn error(&self, what: String) -> RegistrationError {
+        RegistrationError { what, file: self.file, line: self.line }
+    }
+}
+
+/// The frozen registry.
+pub struct KindTable {
+    by_type: HashMap<usize, &'static VariableKind>,
+    by_rank: Vec<(u16, fn(&Bound<'_, PyAny>) -> bool, &'static VariableKind)>,
+    names: HashMap<&'static str, &'static VariableKind>,
+    // Keeps the types alive, so that their addresses stay theirs.
+    #[allow(dead_code, reason = "held, not read")]
+    kept_types: Vec<Py<PyAny>>,
+}
+
+impl KindTable {
+    /// Freezes all registrations.
+    pub fn freeze(py: Python<'_>) -> Result<KindTable, RegistrationError> {
+        Self::from_kinds(py, inventory::iter::<VariableKind>.into_iter())
+    }
+
+    /// Freezes the given registrations; `freeze` gives it all there are.
+    pub fn from_kinds(
+        py: Python<'_>,
+        registered: impl Iterator<Item = &'static VariableKind>,
+    ) -> Result<KindTable, RegistrationError> {
+        let mut table =
+            KindTable { by_type: HashMap::new(), by_rank: Vec::new(), names: HashMap::new(), kept_types: Vec::new() };
+        let mut kinds: Vec<_> = registered.collect();
+        kinds.sort_by_key(|kind| (kind.name, kind.file, kind.line));
+        for kind in kinds {
+            table.add(py, kind)?;
+        }
+        table.by_rank.sort_by_key(|(rank, ..)| std::cmp::Reverse(*rank));
+        Ok(table)
+    }
+
+    fn add(&mut self, py: Python<'_>, kind: &'static VariableKind) -> Result<(), RegistrationError> {
+        if let Some(first) = self.names.insert(kind.name, kind) {
+            return Err(kind.error(format!(
+                "a variable kind named {:?} is already registered at {}:{}",
+                kind.name, first.file, first.line
+            )));
+        }
+        match &kind.claim {
+            KindClaim::Types(types) => {
+                let types = types(py).map_err(|error| kind.error(format!("its types cannot be found: {error}")))?;
+                for ty in types {
+                    if let Some(first) = self.by_type.insert(ty.as_ptr() as usize, kind) {
+                        return Err(kind.error(format!(
+                            "{} is already wrapped by kind {:?} ({}:{})",
+                            ty.bind(py),
+                            first.name,
+                            first.file,
+                            first.line
+                        )));
+                    }
+                    self.kept_types.push(ty);
+                }
+            }
+            KindClaim::When { rank, test } => {
+                if let Some((.., first)) = self.by_rank.iter().find(|(other, ..)| other == rank) {
+                    return Err(kind.error(format!(
+                        "rank {rank} is already taken by kind {:?} ({}:{})",
+                        first.name, first.file, first.line
+                    )));
+                }
+                self.by_rank.push((*rank, *test, kind));
+            }
+            KindClaim::Nothing => {}
+        }
+        Ok(())
+    }
+
+    /// The kind that wraps objects of exactly this type.
+    pub fn of_type(&self, ty: &Bound<'_, PyAny>) -> Option<&'static VariableKind> {
+        self.by_type.get(&(ty.as_ptr() as usize)).copied()
+    }
+
+    /// The kind that wraps `object`.
+    pub fn find(&self, object: &Bound<'_, PyAny>) -> Option<&'static VariableKind> {
+        if let Some(kind) = self.by_type.get(&(object.get_type().as_ptr() as usize)) {
+            return Some(kind);
+        }
+        self.by_rank.iter().find(|(_, test, _)| test(object)).map(|(.., kind)| *kind)
+    }
+
+    /// Names of all kinds, sorted.
+    pub fn names(&self) -> Vec<&'static str> {
+        let mut names: Vec<_> = self.names.keys().copied().collect();
+        names.sort_unstable();
+        names
+    }
+}
+
+/// The kinds the executor itself makes. Registered once, by the crate that holds them.
+pub struct Factories {
+    /// A known immutable value.
+    pub constant: fn(Py<PyAny>) -> Rc<dyn Variable>,
+    /// Whether an object is an immutable value that C code keeps.
+    pub is_value: fn(&Bound<'_, PyAny>) -> bool,
+    /// An object known only by what CPython says of it.
+    pub object: fn(Py<PyAny>) -> Rc<dyn Variable>,
+    /// An exception made by C code while tracing.
+    pub exception: for<'py> fn(&mut OpcodeExecutor<'py>, &Bound<'py, PyAny>) -> Flow<VarId>,
+    /// The interpreter tells an exception more, if it knows nothing of the kind.
+    pub tell: fn(&mut OpcodeExecutor<'_>, VarId, &[(&str, VarId)]) -> Flow<()>,
+    /// An iterator over `x[0]`, `x[1]` and so on, for an object without `__iter__`.
+    pub item_iterator: fn(&mut OpcodeExecutor<'_>, VarId) -> Flow<VarId>,
+    /// `x.__dict__`
+    pub instance_dict: fn(&mut OpcodeExecutor<'_>, VarId) -> Flow<VarId>,
+    /// A frame of the trace.
+    pub frame: fn(&mut OpcodeExecutor<'_>, &Rc<TracedFrame>) -> VarId,
+    /// The empty stack slot of calls.
+    pub null: fn() -> Rc<dyn Variable>,
+    /// A tuple of variables.
+    pub tuple: fn(Vec<VarId>) -> Rc<dyn Variable>,
+    /// A list of variables, for results of the framework and unpacking.
+    pub list: fn(Vec<VarId>) -> Rc<dyn Variable>,
+    /// A dict with string keys, as `**kwargs` makes it.
+    pub keyword_dict: fn(&mut OpcodeExecutor<'_>, Vec<(Rc<str>, VarId)>) -> Flow<Rc<dyn Variable>>,
+    /// A cell with contents or empty.
+    pub cell: fn(Option<VarId>) -> Rc<dyn Variable>,
+    /// A bound method: function and receiver.
+    pub method: fn(VarId, VarId) -> Rc<dyn Variable>,
+    /// A C method (the descriptor in the type) bound to a receiver.
+    pub builtin_method: fn(Py<PyAny>, VarId) -> Rc<dyn Variable>,
+    /// A result of the graph.
+    pub tensor: fn(SymbolId, TensorMeta) -> Rc<dyn Variable>,
+    /// A tensor from outside that has a result of the graph for its value; what it was before.
+    pub written: fn(Python<'_>, SymbolId, TensorMeta, Rc<dyn Variable>) -> Rc<dyn Variable>,
+    /// A generator over a frame that has not run yet.
+    pub generator: fn(Frame) -> Rc<dyn Variable>,
+}
+
+inventory::collect!(Factories);

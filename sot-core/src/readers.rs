@@ -1,0 +1,115 @@
+//! Functions that new code calls where no instruction reads what a tracker leads to.
+
+use pyo3::exceptions::{PyBaseException, PyRuntimeError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyList, PyString, PyTuple, PyType};
+
+use crate::cpython::{self, LruCache, Upcoming};
+
+/// What a reader does with its arguments.
+type Read = for<'py> fn(Python<'py>, &[Bound<'py, PyAny>]) -> PyResult<Py<PyAny>>;
+
+/// The one function of a place.
+fn once(py: Python<'_>, place: &PyOnceLock<Py<PyAny>>, name: &str, text: &str, read: Read) -> PyResult<Py<PyAny>> {
+    let make = || cpython::fastcall(py, name, text, read).map(Bound::unbind);
+    place.get_or_try_init(py, make).map(|reader| reader.clone_ref(py))
+}
+
+/// Gives what the method resolution order of a type holds under a name: reading the attribute would run a descriptor.
+pub(crate) fn lookup(py: Python<'_>) -> PyResult<Py<PyAny>> {
+    static LOOKUP: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    once(py, &LOOKUP, "__lookup__", "An entry of a type, unbound.", |py, values| match values {
+        [ty, name] => {
+            let found = cpython::type_lookup(ty.cast::<PyType>()?, name.cast::<PyString>()?);
+            Ok(found.map_or_else(|| py.None(), Bound::unbind))
+        }
+        _ => Err(PyTypeError::new_err("a type and a name are expected")),
+    })
+}
+
+/// Gives what an iterator is about to give.
+pub(crate) fn upcoming(py: Python<'_>) -> PyResult<Py<PyAny>> {
+    static UPCOMING: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    once(py, &UPCOMING, "__upcoming__", "What an iterator is about to give.", |_, values| match values {
+        [iterator, after] => match cpython::upcoming(iterator, after.extract()?) {
+            Some(Upcoming::Item(item)) => Ok(item.unbind()),
+            _ => Err(PyRuntimeError::new_err("an iterator that has nothing to give")),
+        },
+        _ => Err(PyTypeError::new_err("an iterator and a number are expected")),
+    })
+}
+
+/// Gives what the base of an object's class keeps in it under a key or at a position.
+pub(crate) fn kept(py: Python<'_>) -> PyResult<Py<PyAny>> {
+    static KEPT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    once(py, &KEPT, "__kept__", "What an object of a subclass holds.", |py, values| match values {
+        [object, key] => {
+            let bases = [py.get_type::<PyDict>(), py.get_type::<PyList>(), py.get_type::<PyTuple>()];
+            let get = match bases.iter().find(|base| object.is_instance(base).unwrap_or(false)) {
+                Some(base) => base.getattr("__getitem__")?,
+                None => cpython::import(py, "operator")?.getattr("getitem")?,
+            };
+            get.call1((object, key)).map(Bound::unbind)
+        }
+        _ => Err(PyTypeError::new_err("an object and a key are expected")),
+    })
+}
+
+/// Gives the dict behind a `types.MappingProxyType`.
+pub(crate) fn proxied(py: Python<'_>) -> PyResult<Py<PyAny>> {
+    static PROXIED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    once(py, &PROXIED, "__proxied__", "The dict behind a proxy.", |_, values| match values {
+        [proxy] => cpython::proxied_dict(proxy)
+            .map(|dict| dict.into_any().unbind())
+            .ok_or_else(|| PyTypeError::new_err("a proxy of a dict is expected")),
+        _ => Err(PyTypeError::new_err("a proxy is expected")),
+    })
+}
+
+/// Gives what a function behind `functools.lru_cache` has for a key and the arguments it stands for.
+pub(crate) fn cached(py: Python<'_>) -> PyResult<Py<PyAny>> {
+    static CACHED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    once(py, &CACHED, "__cached__", "What a cached function has.", |_, values| match values {
+        [function, key, args, keywords] => {
+            let cache = LruCache::of(function).ok_or_else(|| PyTypeError::new_err("a cache is expected"))?;
+            cache.ask(key, args.cast::<PyTuple>()?, keywords.cast::<PyDict>()?).map(Bound::unbind)
+        }
+        _ => Err(PyTypeError::new_err("a function, a key and its arguments are expected")),
+    })
+}
+
+/// Reads an attribute without asking a method of the program's.
+pub(crate) fn own_read(py: Python<'_>) -> PyResult<Py<PyAny>> {
+    py.get_type::<PyAny>().getattr("__getattribute__").map(Bound::unbind)
+}
+
+/// A function of an exception for new code to call.
+pub(crate) fn of_exception(
+    py: Python<'_>,
+    name: &str,
+    doc: &str,
+    answer: impl Fn(&Bound<'_, PyBaseException>) -> PyResult<Py<PyAny>> + Send + Sync + 'static,
+) -> PyResult<Py<PyAny>> {
+    let function = cpython::fastcall(py, name, doc, move |_, values| {
+        let exception = values.first().ok_or_else(|| PyRuntimeError::new_err("no exception was given"))?;
+        answer(exception.cast()?)
+    })?;
+    Ok(function.unbind())
+}
+
+/// The accessor of tracebacks, whatever a class of the user's calls by that name.
+pub(crate) fn accessor<'py>(exception: &Bound<'py, PyBaseException>) -> PyResult<Bound<'py, PyAny>> {
+    exception.py().get_type::<PyBaseException>().getattr("__traceback__")
+}
+
+pub(crate) fn traceback_of<'py>(exception: &Bound<'py, PyBaseException>) -> PyResult<Bound<'py, PyAny>> {
+    accessor(exception)?.call_method1("__get__", (exception,))
+}
+
+/// A function that gives the traceback of an exception.
+pub(crate) fn traceback(py: Python<'_>) -> PyResult<Py<PyAny>> {
+    of_exception(py, "__traceback__", "The traceback of an exception.", |exception| {
+        Ok(traceback_of(exception)?.unbind())
+    })
+}

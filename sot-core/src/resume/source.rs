@@ -1,0 +1,114 @@
+//! The original code behind the code being translated.
+
+use std::rc::Rc;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyCode, PyWeakrefMethods, PyWeakrefReference};
+
+use super::build;
+use crate::bytecode::{CodeUnit, Label, Position};
+use crate::cache::{cache_of, CodeCache, CodeOrigin};
+use crate::cpython::StateRef;
+use crate::error::{Flow, Forbidden, ReasonId, Unwind};
+use crate::resume_point::{Entry, Finish, ResumeKey};
+
+/// The original code behind the code being translated, from which resume functions are made.
+pub struct ResumeSource<'py> {
+    /// The original code.
+    pub unit: Rc<CodeUnit>,
+    cache: StateRef<'py, CodeCache>,
+    running: Rc<CodeUnit>,
+    shift: u32,
+    call: Option<(Label, Finish)>,
+    applies: Option<Label>,
+    driving: bool,
+}
+
+impl<'py> ResumeSource<'py> {
+    /// That of a frame's code.
+    pub fn of(py: Python<'py>, running: &Rc<CodeUnit>) -> PyResult<Self> {
+        let lost = || pyo3::exceptions::PyRuntimeError::new_err("the code of a running function has no cache");
+        let cache = cache_of(running.object.bind(py).cast::<PyCode>()?).ok_or_else(lost)?;
+        let running = Rc::clone(running);
+        let Some(origin) = cache.origin() else {
+            let unit = Rc::clone(&running);
+            return Ok(ResumeSource { unit, cache, running, shift: 0, call: None, applies: None, driving: true });
+        };
+        let (shift, call, applies, driving) = (origin.prologue, origin.call, origin.applies, origin.nested);
+        let base = origin.base.bind(py).upgrade().ok_or_else(lost)?;
+        let cache = cache_of(base.cast::<PyCode>()?).ok_or_else(lost)?;
+        let unit = CodeUnit::new(&base)
+            .map_err(|error| pyo3::exceptions::PyRuntimeError::new_err(format!("bytecode cannot be read: {error}")))?;
+        Ok(ResumeSource { unit, cache, running, shift, call, applies, driving })
+    }
+
+    /// The cache of the original code.
+    pub fn cache(&self) -> &CodeCache {
+        &self.cache
+    }
+
+    /// Whether new code runs the resume functions it hands over to: nobody does it for its caller.
+    pub fn is_driving(&self) -> bool {
+        self.driving
+    }
+
+    /// A place in the code being translated, as a place in the original code. The rest of a call and the jump that ends a
+    /// prologue stand for the call and for what follows it.
+    pub fn original(&self, at: Label) -> Flow<Label> {
+        if let Some(at) = at.0.checked_sub(self.shift) {
+            if at >= self.unit.code.instructions.len() as u32 {
+                return Err(Unwind::fallback(ReasonId::CannotRestore, "a break in half an instruction"));
+            }
+            return Ok(Label(at));
+        }
+        let jump = self.running.code.instructions[self.shift as usize - 1];
+        let next = jump.target.and_then(|next| next.0.checked_sub(self.shift));
+        let place = match self.call {
+            Some((call, _)) if call == at => next.and_then(|next| next.checked_sub(1)),
+            _ if self.applies == Some(at) => next.and_then(|next| next.checked_sub(1)),
+            _ if at.0 == self.shift - 1 => next,
+            _ => None,
+        };
+        place.map(Label).ok_or_else(|| Unwind::fallback(ReasonId::CannotRestore, "a break before the original code"))
+    }
+
+    /// What is done behind the call at a place in a prologue.
+    pub fn finish_at(&self, at: Label) -> Option<Finish> {
+        self.call.filter(|(call, _)| *call == at).map(|(_, finish)| finish)
+    }
+
+    /// The key of the code being run, if it is that of a resume function.
+    pub fn key(&self, py: Python<'py>) -> Option<ResumeKey> {
+        self.cache.resume_key(self.running.object.bind(py).cast::<PyCode>().ok()?)
+    }
+
+    /// Whether the code being run is that of a resume function which may begin in a `try`.
+    pub fn may_catch(&self, py: Python<'py>) -> bool {
+        self.key(py).is_some_and(|key| key.may_catch(&self.unit.code))
+    }
+
+    /// The code of a resume function.
+    pub fn resume_code(&self, py: Python<'_>, key: &ResumeKey, line: Position) -> Flow<Py<PyAny>> {
+        self.cache.resume_code(py, key, || {
+            let built = build(py, &self.unit, key, line, &[])?;
+            let code = built.code.bind(py).cast::<PyCode>().map_err(PyErr::from)?;
+            let base = PyWeakrefReference::new(self.unit.object.bind(py))?.unbind();
+            if let Some(cache) = cache_of(code) {
+                let own_cells = self.unit.code.cellvars.len();
+                let (prologue, call, applies, nested) = (built.prologue, built.call, built.applies, key.nested);
+                cache.set_origin(CodeOrigin { base, prologue, call, applies, nested, own_cells });
+                // Generators run in CPython.
+                cache.set_skip(key.entry == Entry::Yield);
+                for what in [Forbidden::Break, Forbidden::Fallback] {
+                    if self.cache.forbids(what) {
+                        cache.forbid(what);
+                    }
+                }
+                if self.cache.leaves_sizes_open() {
+                    cache.leave_sizes_open(&[]);
+                }
+            }
+            Ok(built.code)
+        })
+    }
+}

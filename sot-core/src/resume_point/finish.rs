@@ -1,0 +1,269 @@
+//! What an instruction does with the result of the one function that it calls, besides the call: written behind the call in
+//! the prologue of its frame's resume function.
+
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyIterator, PyString};
+
+use crate::cpython;
+use crate::operators::{BinaryOp, CompareOp};
+
+/// What becomes of the result.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Finish {
+    /// It is left as it is.
+    Keep,
+    /// It is left as it is, and the block of a `with` begins below it (3.8 to 3.10).
+    Begin,
+    /// It is dropped.
+    Drop,
+    /// It is left as a method load leaves what is no method: with a NULL.
+    Pair,
+    /// It is that of `__init__`: dropped if it is None.
+    Made,
+    /// It is an operator's answer, above the operands; if that is `NotImplemented`, there is more to do.
+    Operator(Operation),
+    /// The same, and the truth of what the operator gives is left (3.13).
+    Test(Operation),
+    /// It is an answer that C code checks or converts, and then this is done with it.
+    Answer(Answer, AnswerUse),
+    /// It is the last of so many arguments of a call; the others and the callable lie below it.
+    Apply(u32),
+    /// It is the next item of the iterator below it; a `StopIteration` that comes in its place ends the loop.
+    Next,
+}
+
+/// What C code makes of the answer of a special method.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Answer {
+    /// That of `__bool__`, which is a bool.
+    Truth,
+    /// That of `__len__` as a truth.
+    Filled,
+    /// That of `__len__`, which is a length.
+    Length,
+    /// That of `__contains__`: its truth.
+    Found,
+    /// That of `__iter__`, which is an iterator.
+    Iterator,
+    /// That of `__str__`, which is a string.
+    Str,
+    /// That of `__repr__`, which is a string.
+    Repr,
+    /// That of `__format__`, which is a string.
+    Format,
+}
+
+/// What an instruction does with the checked answer of a special method.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum AnswerUse {
+    /// Leaves it on the stack.
+    Leave,
+    /// Leaves its negation on the stack.
+    Not,
+    /// Branches on it. An instruction that may keep its operand has the operand below the answer.
+    Branch,
+}
+
+impl Answer {
+    const ALL: [Answer; 8] = [
+        Answer::Truth,
+        Answer::Filled,
+        Answer::Length,
+        Answer::Found,
+        Answer::Iterator,
+        Answer::Str,
+        Answer::Repr,
+        Answer::Format,
+    ];
+
+    /// The function of an answer that checks it; there is one of each.
+    pub(crate) fn check(self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let checks = CHECKS.get_or_try_init(py, || Answer::ALL.iter().map(|answer| answer.make(py)).collect())?;
+        Ok(checks[self as usize].clone_ref(py))
+    }
+
+    /// Which answer the function checks, if it is one of these.
+    pub fn checked_by(function: &Bound<'_, PyAny>) -> Option<Answer> {
+        let checks = CHECKS.get(function.py())?;
+        let index = checks.iter().position(|check| check.is(function))?;
+        Answer::ALL.get(index).copied()
+    }
+
+    fn make(self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let check = cpython::fastcall(py, "__answer__", "What C code makes of an answer.", move |_, values| {
+            let [answer] = values else { return Err(PyTypeError::new_err("one answer is checked")) };
+            Ok(self.checked(answer)?.unbind())
+        })?;
+        Ok(check.unbind())
+    }
+
+    /// The answer if it is one, or what it is converted to; else CPython's own error.
+    pub fn checked<'py>(self, answer: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let py = answer.py();
+        let bool = |truth: bool| pyo3::types::PyBool::new(py, truth).to_owned().into_any();
+        let given = || cpython::type_name(&answer.get_type());
+        let refuse = |text: String| Err(PyTypeError::new_err(text));
+        match self {
+            Answer::Truth if !answer.is_instance_of::<pyo3::types::PyBool>() => {
+                refuse(format!("__bool__ should return bool, returned {}", given()))
+            }
+            Answer::Found => Ok(bool(answer.is_truthy()?)),
+            Answer::Filled => Ok(bool(length(answer)? > 0)),
+            Answer::Length => Ok(length(answer)?.into_pyobject(py)?.into_any()),
+            Answer::Iterator if answer.cast::<PyIterator>().is_err() => {
+                refuse(format!("iter() returned non-iterator of type '{}'", given()))
+            }
+            Answer::Str | Answer::Repr if !answer.is_instance_of::<PyString>() => {
+                let name = if self == Answer::Repr { "__repr__" } else { "__str__" };
+                refuse(format!("{name} returned non-string (type {})", given()))
+            }
+            Answer::Format if !answer.is_instance_of::<PyString>() => {
+                refuse(format!("__format__ must return a str, not {}", given()))
+            }
+            _ => Ok(answer.clone()),
+        }
+    }
+}
+
+/// What `len()` makes of the answer of `__len__`.
+fn length(answer: &Bound<'_, PyAny>) -> PyResult<isize> {
+    let index = cpython::import(answer.py(), "operator")?.getattr("index")?.call1((answer,))?;
+    match index.extract::<isize>() {
+        Ok(length) if length < 0 => Err(PyValueError::new_err("__len__() should return >= 0")),
+        Err(error) if error.is_instance_of::<PyOverflowError>(answer.py()) => {
+            let negative = index.lt(0)?;
+            Err(if negative {
+                PyValueError::new_err("__len__() should return >= 0")
+            } else {
+                PyOverflowError::new_err("cannot fit 'int' into an index-sized integer")
+            })
+        }
+        length => length,
+    }
+}
+
+static CHECKS: PyOnceLock<Vec<Py<PyAny>>> = PyOnceLock::new();
+
+/// An operator, of which one operand was asked.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[allow(missing_docs, reason = "the operator, and what was asked for it")]
+pub enum Operation {
+    /// Arithmetic.
+    Binary { op: BinaryOp, inplace: bool, asked: Asked },
+    /// A comparison.
+    Compare { op: CompareOp, asked: Asked },
+}
+
+/// What was asked for an operator.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Asked {
+    /// The left operand, for the operator in place.
+    InPlace,
+    /// The left operand.
+    Left,
+    /// The right operand.
+    Right,
+}
+
+impl Operation {
+    /// The same with something else asked.
+    #[must_use]
+    pub fn of(self, asked: Asked) -> Self {
+        match self {
+            Operation::Binary { op, inplace, .. } => Operation::Binary { op, inplace, asked },
+            Operation::Compare { op, .. } => Operation::Compare { op, asked },
+        }
+    }
+
+    /// A function of both operands that does what is left to do.
+    pub(crate) fn rest(self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let rest = cpython::fastcall(
+            py,
+            "__rest__",
+            "An operator the first operand of which had no answer.",
+            move |_, values| {
+                let [operands] = values else { return Err(PyTypeError::new_err("operands are given as a tuple")) };
+                let (lhs, rhs) = operands.extract()?;
+                Ok(self.go_on(&lhs, &rhs)?.unbind())
+            },
+        )?;
+        Ok(rest.unbind())
+    }
+
+    fn go_on<'py>(self, lhs: &Bound<'py, PyAny>, rhs: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let py = lhs.py();
+        let of_one_type = lhs.get_type().is(rhs.get_type());
+        let (name, reflected, asked, asks_right) = match self {
+            Operation::Binary { op, asked, .. } => (op.method(), op.reflected(), asked, !of_one_type),
+            Operation::Compare { op, asked } => (op.method(), op.reflected(), asked, true),
+        };
+        let is_final = matches!(self, Operation::Binary { op, asked: Asked::InPlace, .. } if op.is_final_in_place());
+        let left = (lhs, name, rhs, asked == Asked::InPlace && !is_final);
+        let right = (rhs, reflected, lhs, asked != Asked::Right && asks_right && !is_final);
+        for (operand, name, other, _) in [left, right].into_iter().filter(|(.., asks)| *asks) {
+            let Some(method) = cpython::special_method(operand, name)? else { continue };
+            let answer = method.call1((other,))?;
+            if !answer.is(py.NotImplemented()) {
+                return Ok(answer);
+            }
+        }
+        if let Operation::Binary { op, inplace, asked: Asked::Right } = self {
+            if let Some(answer) = sequence_answer(op, inplace, lhs, rhs)? {
+                return Ok(answer);
+            }
+        }
+        let (left, other) = (cpython::type_name(&lhs.get_type()), cpython::type_name(&rhs.get_type()));
+        let same = |same: bool| Ok(pyo3::types::PyBool::new(py, same).to_owned().into_any());
+        Err(PyTypeError::new_err(match self {
+            Operation::Compare { op: CompareOp::Equal, .. } => return same(lhs.is(rhs)),
+            Operation::Compare { op: CompareOp::NotEqual, .. } => return same(!lhs.is(rhs)),
+            Operation::Compare { op, .. } => {
+                format!("'{}' not supported between instances of '{left}' and '{other}'", op.symbol())
+            }
+            Operation::Binary { op, inplace, .. } => {
+                let symbol = match (op, inplace) {
+                    (BinaryOp::Power, false) => "** or pow()".to_owned(),
+                    _ if is_final => "** or pow()".to_owned(),
+                    (_, false) => op.symbol().to_owned(),
+                    (_, true) => format!("{}=", op.symbol()),
+                };
+                format!("unsupported operand type(s) for {symbol}: '{left}' and '{other}'")
+            }
+        }))
+    }
+}
+
+/// What a left operand in C does where the right one had no answer: sequences are joined and repeated (`sq_concat`), or say in their
+/// own words what does not fit.
+fn sequence_answer<'py>(
+    op: BinaryOp,
+    inplace: bool,
+    lhs: &Bound<'py, PyAny>,
+    rhs: &Bound<'py, PyAny>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let py = lhs.py();
+    if !matches!(op, BinaryOp::Add | BinaryOp::Multiply) {
+        return Ok(None);
+    }
+    let augmented = op.inplace();
+    for name in [&*augmented, op.method()].into_iter().skip(usize::from(!inplace)) {
+        let Some(method) = cpython::special_method(lhs, name)? else { continue };
+        if cpython::builtin_type_name(&method) == "method-wrapper" {
+            let answer = method.call1((rhs,))?;
+            return Ok(Some(answer).filter(|answer| !answer.is(py.NotImplemented())));
+        }
+    }
+    Ok(None)
+}
+
+/// A function that raises what calling a class raises if its `__init__` gave something.
+pub(crate) fn refuse_result(py: Python<'_>) -> PyResult<Py<PyAny>> {
+    let refuse =
+        cpython::fastcall(py, "__refuse__", "The error of an `__init__` that gives something.", |_, values| {
+            let given = values.first().map(|value| cpython::type_name(&value.get_type())).unwrap_or_default();
+            Err(PyTypeError::new_err(format!("__init__() should return None, not '{given}'")))
+        })?;
+    Ok(refuse.unbind())
+}

@@ -1,0 +1,75 @@
+//! Operations that have no kernel for the element type of their operands. Eager mode refuses them; a program takes a kernel of another
+//! library that nobody asked for, or ends the process.
+
+use std::collections::HashMap;
+
+use pyo3::exceptions::PyNotImplementedError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyDict;
+use sot_core::cpython;
+
+use crate::backend::paddle::meta::dtype_name;
+use crate::backend::paddle::state;
+use crate::backend::paddle::Paddle;
+
+/// The element types that not all kernels have.
+const RARE: &[&str] = &["bfloat16", "float16", "complex64", "complex128"];
+
+/// The element types of an operation's kernels, by its name.
+type Kernels = HashMap<String, Vec<String>>;
+
+/// Refuses an operation on the CPU whose kernels are those of other floating types.
+pub(crate) fn refuse_missing(paddle: &Paddle, name: &str, sources: &[Bound<'_, PyAny>]) -> PyResult<()> {
+    let Some(first) = sources.first() else { return Ok(()) };
+    let py = first.py();
+    let mut floating = Vec::new();
+    for source in sources.iter().filter(|source| paddle.is_value(source)) {
+        // What bundles tensors has no type of its own.
+        let Some(dtype) = source.getattr_opt(intern!(py, "dtype")).ok().flatten() else { return Ok(()) };
+        let dtype = dtype_name(&dtype)?;
+        if (dtype.contains("float") || dtype.contains("complex")) && !is_constant(source)? {
+            floating.push(dtype);
+        }
+    }
+    let Some(dtype) = floating.first().filter(|dtype| RARE.contains(&&***dtype)) else { return Ok(()) };
+    if floating.iter().any(|other| other != dtype)
+        || !state::expected_place(py, paddle)?.str()?.to_str()?.contains("cpu")
+    {
+        return Ok(());
+    }
+    let Some(types) = name.strip_prefix("pd_op.").and_then(|name| kernels(py).ok()?.get(name.trim_end_matches('_')))
+    else {
+        return Ok(());
+    };
+    if types.iter().any(|other| other == "float32") && !types.iter().any(|other| **other == **dtype) {
+        let text = format!("{name} has no kernel for {dtype} on this device");
+        return Err(PyNotImplementedError::new_err(text));
+    }
+    Ok(())
+}
+
+/// Whether a value is a number that an operation takes, not a tensor of the program's.
+fn is_constant(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let py = value.py();
+    let operation = value.call_method0(intern!(py, "get_defining_op"))?;
+    Ok(!operation.is_none() && operation.call_method0(intern!(py, "name"))?.extract::<&str>()? == "pd_op.full")
+}
+
+/// Those for the CPU.
+fn kernels(py: Python<'_>) -> PyResult<&Kernels> {
+    static KERNELS: PyOnceLock<Kernels> = PyOnceLock::new();
+    KERNELS.get_or_try_init(py, || {
+        let core = cpython::import(py, "paddle.base.core")?;
+        let registered = core.call_method1("_get_registered_phi_kernels", ("function",))?.cast_into::<PyDict>()?;
+        let mut kernels = Kernels::new();
+        for (name, keys) in registered {
+            // Each is a text such as `(CPU, Undefined(AnyLayout), float32)`.
+            let of_cpu = keys.extract::<Vec<String>>()?.into_iter().filter(|key| key.starts_with("(CPU,"));
+            let types = of_cpu.filter_map(|key| Some(key.rsplit(", ").next()?.trim_end_matches(')').to_owned()));
+            kernels.insert(name.extract()?, types.collect());
+        }
+        Ok(kernels)
+    })
+}

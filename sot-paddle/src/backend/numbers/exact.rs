@@ -1,0 +1,248 @@
+//! Numbers put back in the place of what a `float32` has made of them. Where an operation takes a number (not a tensor), static mode
+//! hands it a constant of `float32`; the kernel reads a constant of any type. So the constant is replaced by one that has the
+//! number: one of those that the call was given, or one that Paddle's functions are written with.
+
+use pyo3::exceptions::PyNotImplementedError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+use sot_core::cpython;
+
+use crate::backend::numbers::rounded::uses_all_bits;
+use crate::backend::paddle::meta::dtype_name;
+use crate::backend::paddle::static_mode::Target;
+use crate::backend::paddle::Paddle;
+
+/// A number that a program can be given without loss.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) enum Exact {
+    Float(f64),
+    Integer(i64),
+}
+
+/// The greatest bounds of `clip` where none is given.
+const BOUNDS: [i64; 2] = [i32::MAX as i64 - (1 << 7), i64::MAX - (1 << 39)];
+
+/// A number of Paddle's own code has at most so many digits. One that has been computed has more.
+const DIGITS: usize = 6;
+
+impl Exact {
+    #[expect(clippy::cast_precision_loss, reason = "of an integer beyond 2**53 the nearest one is asked for")]
+    fn to_float(self) -> f64 {
+        match self {
+            Exact::Float(number) => number,
+            Exact::Integer(number) => number as f64,
+        }
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "what a `float32` makes of the number is the question")]
+    fn rounded(self) -> f64 {
+        f64::from(match self {
+            Exact::Float(number) => number as f32,
+            Exact::Integer(number) => number as f32,
+        })
+    }
+}
+
+/// The number that has become `rounded`; `given` are those of the call. `None`: that is not known.
+#[expect(clippy::float_cmp, reason = "the numbers are compared bit by bit on purpose")]
+pub(crate) fn of(rounded: f64, given: &[Exact], name: &str) -> Option<Exact> {
+    let mut found: Option<Exact> = None;
+    for &number in given.iter().filter(|number| number.rounded() == rounded) {
+        match found {
+            Some(other) if other.to_float() != number.to_float() => return None,
+            // Paddle's own zeros and ones cannot be told from such a number.
+            _ if number.to_float() != rounded && is_common(rounded) => return None,
+            _ => found = Some(number),
+        }
+    }
+    if found.is_some() {
+        return found;
+    }
+    if name == "pd_op.clip" && rounded.is_infinite() {
+        return Some(Exact::Float(f64::MAX.copysign(rounded)));
+    }
+    if let Some(bound) = BOUNDS.into_iter().map(Exact::Integer).find(|bound| bound.rounded() == rounded) {
+        return Some(bound);
+    }
+    let is_any_rounded = given.iter().any(|number| number.rounded() != number.to_float());
+    if rounded.is_infinite() || rounded.is_nan() || is_common(rounded) || !is_any_rounded && !uses_all_bits(rounded) {
+        return Some(Exact::Float(rounded));
+    }
+    // Where a number was rounded, another one may have been computed of it.
+    decimal(rounded).filter(|_| !is_any_rounded).map(Exact::Float)
+}
+
+/// Whether it is one of the small numbers of few bits that code is full of, to which nothing is rounded by chance.
+fn is_common(number: f64) -> bool {
+    number == 0.0 || number.abs() <= 1024.0 && number.to_bits() & ((1 << 44) - 1) == 0
+}
+
+/// The number of few decimal digits that a `float32` stands for.
+#[expect(clippy::cast_possible_truncation, reason = "the number is a `float32`")]
+fn decimal(rounded: f64) -> Option<f64> {
+    let text = format!("{:e}", rounded as f32);
+    let digits = text.split('e').next()?.chars().filter(char::is_ascii_digit).count();
+    (digits <= DIGITS).then(|| text.parse().ok()).flatten()
+}
+
+/// Replaces constants by others, in the program under construction.
+pub(crate) struct Mender<'a, 'py> {
+    pub(crate) paddle: &'a Paddle,
+    pub(crate) target: &'a Target,
+    pub(crate) py: Python<'py>,
+}
+
+impl<'py> Mender<'_, 'py> {
+    /// Gives `user` the number in the place of the result of `constant`.
+    pub(crate) fn replace_number(
+        &self,
+        constant: &Bound<'py, PyAny>,
+        user: &Bound<'py, PyAny>,
+        number: Exact,
+    ) -> PyResult<()> {
+        self.replace_with(constant, user, || {
+            let full = cpython::import(self.py, "paddle")?.getattr("full")?;
+            match number {
+                Exact::Float(number) => full.call1(([1], number, "float64")),
+                Exact::Integer(number) => whole(&full, number),
+            }
+        })
+    }
+
+    /// Gives `user` a tensor of these numbers in the place of the result of `constant`.
+    pub(crate) fn replace_tensor(
+        &self,
+        constant: &Bound<'py, PyAny>,
+        user: &Bound<'py, PyAny>,
+        numbers: &[f64],
+    ) -> PyResult<()> {
+        self.replace_with(constant, user, || {
+            let shape = first_result(constant)?.getattr(intern!(self.py, "shape"))?;
+            let array = cpython::import(self.py, "numpy")?.call_method1("array", (PyList::new(self.py, numbers)?,))?;
+            let array = array.call_method1("reshape", (shape,))?;
+            cpython::import(self.py, "paddle")?.call_method1("assign", (array,))
+        })
+    }
+
+    /// Gives an operation a copy of its first operand, which it may then write over. A copy of a copy: one that the program has made of
+    /// the same tensor and this one would become the same.
+    pub(crate) fn copy_first_operand(&self, operation: &Bound<'py, PyAny>) -> PyResult<()> {
+        let operand = operation.call_method1(intern!(self.py, "operand"), (0,))?;
+        let source = operand.call_method0(intern!(self.py, "source"))?;
+        let made = self.at(("set_insertion_point", operation), || {
+            let assign = cpython::import(self.py, "paddle")?.getattr("assign")?;
+            assign.call1((assign.call1((source,))?,))
+        })?;
+        operand.call_method1(intern!(self.py, "set_source"), (made,)).map(drop)
+    }
+
+    /// Gives `user` what `make` gives in the place of the result of an operation.
+    pub(crate) fn replace_with(
+        &self,
+        operation: &Bound<'py, PyAny>,
+        user: &Bound<'py, PyAny>,
+        make: impl FnOnce() -> PyResult<Bound<'py, PyAny>>,
+    ) -> PyResult<()> {
+        let made = self.behind(operation, make)?;
+        self.replace(operation, user, &made)
+    }
+
+    fn behind<T>(&self, operation: &Bound<'py, PyAny>, make: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+        self.at(("set_insertion_point_after", operation), make)
+    }
+
+    /// Has operations made at a place in the program.
+    fn at<T>(&self, (go, operation): (&str, &Bound<'py, PyAny>), make: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+        let pir = cpython::import(self.py, "paddle.base.libpaddle")?.getattr(intern!(self.py, "pir"))?;
+        self.paddle.static_mode.within(self.py, self.target, || {
+            pir.call_method1(go, (operation,))?;
+            let made = make();
+            let block = self.target.main.bind(self.py).call_method0(intern!(self.py, "global_block"))?;
+            pir.call_method1(intern!(self.py, "set_insertion_point_to_block_end"), (block,))?;
+            made
+        })
+    }
+
+    fn replace(&self, old: &Bound<'py, PyAny>, user: &Bound<'py, PyAny>, new: &Bound<'py, PyAny>) -> PyResult<()> {
+        let old = first_result(old)?.call_method0(intern!(self.py, "hash"))?;
+        let operands: usize = user.call_method0(intern!(self.py, "num_operands"))?.extract()?;
+        for at in 0..operands {
+            let operand = user.call_method1(intern!(self.py, "operand"), (at,))?;
+            let source = operand.call_method0(intern!(self.py, "source"))?;
+            if self.paddle.is_value(&source) && source.call_method0(intern!(self.py, "hash"))?.eq(&old)? {
+                operand.call_method1(intern!(self.py, "set_source"), (new,))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// An integer as a tensor: of those beyond 2**53 a constant has the nearest `double` only, and the rest is added.
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    reason = "what the cast loses is added afterwards"
+)]
+fn whole<'py>(full: &Bound<'py, PyAny>, number: i64) -> PyResult<Bound<'py, PyAny>> {
+    let near = number as f64;
+    let rest = i128::from(number) - near as i128;
+    let near = full.call1(([1], near, "int64"))?;
+    if rest == 0 {
+        Ok(near)
+    } else {
+        near.add(full.call1(([1], rest as f64, "int64"))?)
+    }
+}
+
+fn first_result<'py>(operation: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    operation.call_method1(intern!(operation.py(), "result"), (0,))
+}
+
+/// The numbers of a constant tensor of `float32` that Paddle's code has made of Python's; `None` for any other operation.
+pub(crate) fn numbers_of(operation: &Bound<'_, PyAny>) -> PyResult<Option<Vec<f64>>> {
+    let py = operation.py();
+    if operation.is_none() || operation.call_method0(intern!(py, "name"))?.extract::<&str>()? != "pd_op.assign_value_" {
+        return Ok(None);
+    }
+    let attributes = operation.call_method0(intern!(py, "attrs"))?.cast_into::<PyDict>()?;
+    if &*dtype_name(&attributes.as_any().get_item("dtype")?)? != "float32" {
+        return Ok(None);
+    }
+    attributes.as_any().get_item("values")?.extract().map(Some)
+}
+
+/// The error of a number that cannot be put back.
+pub(crate) fn refused(name: &str) -> PyErr {
+    PyNotImplementedError::new_err(format!("a program would round a number on its way to {name} to float32"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_of_the_call_is_found_again() {
+        let given = [Exact::Float(0.1), Exact::Integer((1 << 24) + 1)];
+        for number in given {
+            assert_eq!(of(number.rounded(), &given, "pd_op.full_like"), Some(number));
+        }
+        assert_eq!(of(f64::from(0.3_f32), &given, "pd_op.full_like"), None);
+        assert_eq!(of(0.25, &given, "pd_op.full_like"), Some(Exact::Float(0.25)));
+    }
+
+    #[test]
+    fn a_number_of_few_digits_is_the_one_in_the_source() {
+        assert_eq!(of(f64::from(1e-6_f32), &[], "pd_op.clip"), Some(Exact::Float(1e-6)));
+        assert_eq!(of(f64::from(1.0_f32 / 3.0), &[], "pd_op.clip"), None);
+        assert_eq!(of(2_147_483_520.0, &[], "pd_op.clip"), Some(Exact::Integer(2_147_483_519)));
+        assert_eq!(of(f64::INFINITY, &[], "pd_op.clip"), Some(Exact::Float(f64::MAX)));
+    }
+
+    #[test]
+    fn what_two_numbers_are_rounded_to_is_neither() {
+        let given = [Exact::Integer((1 << 24) + 1), Exact::Integer(1 << 24)];
+        assert_eq!(of(16_777_216.0, &given, "pd_op.clip"), None);
+        assert_eq!(of(0.0, &[Exact::Float(1e-300)], "pd_op.full_like"), None);
+    }
+}

@@ -1,0 +1,153 @@
+"""Arrays of NumPy that are other ones at each call: inputs of the graph, guarded by element type and shape."""
+
+import numpy
+import paddle
+import pytest
+
+import sot
+
+
+def settled(function, calls, translations=1, graphs=1, breaks=0):
+    """Eager mode's results at each call, with these numbers of translations, graphs and breaks; all other calls are hits."""
+    fast = sot.symbolic_translate(function)
+    for call in calls:
+        expected, result = function(*call), fast(*call)
+        assert result.dtype == expected.dtype and numpy.array_equal(result.numpy(), expected.numpy())
+    counted = sot.stats()
+    assert counted.translations == translations and counted.graphs == graphs and not counted.fallbacks, counted
+    assert sum(counted.breaks.values()) == breaks and counted.hits == (len(calls) - 1) * translations, counted
+
+
+def arrays(count, shape=(3,), dtype="float32"):
+    random = numpy.random.RandomState(0)
+    return [(random.rand(*shape) * 100).astype(dtype) for _ in range(count)]
+
+
+@pytest.fixture(params=["0", "100"])
+def size(request, monkeypatch):
+    """As a program, and operation by operation."""
+    monkeypatch.setenv("MIN_GRAPH_SIZE", request.param)
+
+
+USES = {
+    "to_tensor": lambda x, a: x + paddle.to_tensor(a),
+    "to_tensor twice": lambda x, a: (x + paddle.to_tensor(a)) * paddle.to_tensor(a),
+    "dtype": lambda x, a: x * paddle.to_tensor(a, dtype="float64").sum(),
+    "dtype by position": lambda x, a: x.astype("int64") + paddle.to_tensor(a, paddle.int64),
+    "operator": lambda x, a: (x + a) * 2 - a,
+    "changed afterwards": lambda x, a: paddle.to_tensor(a).add_(x),
+}
+
+
+@pytest.mark.parametrize("shape", [(3,), (64, 3)])
+@pytest.mark.parametrize("name", USES)
+def test_new_arrays_are_one_translation(name, shape, size):
+    x = paddle.to_tensor([0.5, -1.0, 2.0])
+    settled(USES[name], [(x, array) for array in arrays(12, shape)])
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int32", "int64", "float64"])
+def test_element_types(dtype, size):
+    x = paddle.to_tensor([0.5, -1.0, 2.0])
+    settled(lambda x, a: x + paddle.to_tensor(a).astype("float32"), [(x, array) for array in arrays(8, (3,), dtype)])
+    sot.reset()
+    settled(lambda x, a: x + paddle.to_tensor(a, dtype="float32"), [(x, array) for array in arrays(8, (3,), dtype)])
+
+
+def test_arrays_in_containers(size):
+    x = paddle.to_tensor([0.5, -1.0, 2.0])
+    calls = [(x, {"image": a, "labels": [b]}) for a, b in zip(arrays(6, (2, 3)), arrays(6, (3,), "int64"))]
+    settled(lambda x, batch: (x * paddle.to_tensor(batch["image"])).sum(0) + paddle.to_tensor(batch["labels"][0]).astype(x.dtype), calls)
+
+
+def test_another_element_type_or_shape_is_another_translation():
+    x = paddle.to_tensor([0.5, -1.0, 2.0])
+    fast = sot.symbolic_translate(lambda x, a: x + paddle.to_tensor(a).astype("float32"))
+    for array in arrays(3) + arrays(3, (2, 3)) + arrays(3, (3,), "int32"):
+        assert numpy.array_equal(fast(x, array).numpy(), x.numpy() + array.astype("float32"))
+    counted = sot.stats()
+    assert counted.translations == 3 and counted.hits == 6 and not counted.breaks, counted
+
+
+def test_writes_into_the_array_are_seen(size):
+    array, x = numpy.zeros([3], "float32"), paddle.ones([3])
+    fast = sot.symbolic_translate(lambda x, a: x + paddle.to_tensor(a))
+    results = []
+    for number in range(5):
+        array[1] = number
+        results.append(fast(x, array))
+    array[:] = 100
+    assert [result.tolist() for result in results] == [[1, 1 + number, 1] for number in range(5)]
+    assert sot.stats().translations == 1 and sot.stats().hits == 4
+
+
+def test_writes_in_the_function(size):
+    def step(x, a):
+        before = x + paddle.to_tensor(a)
+        a[1] += 1
+        return before * 10 + paddle.to_tensor(a)
+
+    array, x = numpy.zeros([3], "float32"), paddle.ones([3])
+    fast = sot.symbolic_translate(step)
+    for number in range(4):
+        assert fast(x, array).tolist() == [10, (1 + number) * 10 + number + 1, 10]
+    counted = sot.stats()
+    assert counted.graphs and counted.translations <= 10 and not counted.fallbacks, counted
+
+
+def test_results_of_numpy_go_on_as_inputs(size):
+    def step(x, a):
+        return x + paddle.to_tensor((a / 255.0).astype("float32"))
+
+    fast, x = sot.symbolic_translate(step), paddle.ones([3])
+    for array in arrays(10, (64, 3)):
+        assert numpy.array_equal(fast(x, array).numpy(), step(x, array).numpy())
+    counted = sot.stats()
+    assert counted.graphs == 1 and counted.translations <= 4 and not counted.fallbacks, counted
+
+
+def test_training_with_arrays():
+    paddle.seed(1)
+    layer = paddle.nn.Linear(3, 2)
+
+    def loss(layer, data, label):
+        out = layer(paddle.to_tensor(data))
+        return paddle.nn.functional.cross_entropy(out, paddle.to_tensor(label))
+
+    fast = sot.symbolic_translate(loss)
+    for data, label in zip(arrays(6, (4, 3)), arrays(6, (4,), "int64")):
+        gradients = []
+        for function in (loss, fast):
+            function(layer, data, label % 2).backward()
+            gradients.append(layer.weight.grad.numpy())
+            layer.clear_gradients()
+        assert numpy.allclose(*gradients)
+    counted = sot.stats()
+    assert counted.translations == 1 and counted.hits == 5 and not counted.breaks, counted
+
+
+def test_what_is_no_input_is_eager_modes():
+    x = paddle.to_tensor([0.5, -1.0, 2.0])
+    for function in (
+        lambda x, a: x + paddle.to_tensor(a, stop_gradient=False),
+        lambda x, a: x + paddle.to_tensor(a, dtype="float16").astype("float32"),
+        lambda x, a: x + paddle.to_tensor([a, a]).sum(0).astype("float32"),
+        lambda x, a: paddle.add(x, paddle.to_tensor(a.astype("float32"))),
+    ):
+        sot.reset()
+        fast = sot.symbolic_translate(function)
+        for array in arrays(6, (3,), "float64"):
+            assert numpy.array_equal(fast(x, array).numpy(), function(x, array).numpy())
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64", "int32", "int64"])
+def test_changing_scalars_of_numpy_are_not_translated_for_ever(kind):
+    x = paddle.to_tensor([0.5, -1.0, 2.0])
+    for function in (lambda x, k: x * k + 1, lambda x, k: x + paddle.to_tensor(k).astype("float32"), lambda x, k: x.clip(max=k)):
+        sot.reset()
+        fast = sot.symbolic_translate(function)
+        for number in range(30):
+            k = getattr(numpy, kind)(number + 2)
+            expected, result = function(x, k), fast(x, k)
+            assert result.dtype == expected.dtype and numpy.array_equal(result.numpy(), expected.numpy())
+        assert sot.stats().translations <= 10, sot.stats()

@@ -1,0 +1,136 @@
+"""Numbers computed from open sizes stay open: operators and conversions, in and out of the graph, beside eager mode."""
+
+import itertools
+import math
+import random
+
+import numpy
+import paddle
+import pytest
+
+import sot
+
+# What is computed of a size `n` and another one `m`.
+NUMBERS = {
+    "half": lambda n, m: n / 2,
+    "half of integers": lambda n, m: n // 2,
+    "shifted right": lambda n, m: n >> 1,
+    "shifted left": lambda n, m: n << 2,
+    "bits": lambda n, m: (n & 6) + (n | 8) + (n ^ 3),
+    "square": lambda n, m: n**2,
+    "power of two": lambda n, m: 2**n,
+    "scale": lambda n, m: n**-0.5,
+    "root": lambda n, m: math.sqrt(n),
+    "logarithm": lambda n, m: math.log(n * m, 2),
+    "ceiling": lambda n, m: math.ceil(n / 2),
+    "product": lambda n, m: n * m,
+    "quotient": lambda n, m: n / m,
+    "quotient of integers": lambda n, m: (n * m) // (m + 1),
+    "remainder": lambda n, m: n * m % (m + 2) + 2,
+    "reflected": lambda n, m: 100 / n,
+    "reflected integers": lambda n, m: 1000 // n,
+    "int": lambda n, m: int(n) + int(n / 2),
+    "int of a product": lambda n, m: int(n * 1.5),
+    "float": lambda n, m: float(n) * 0.25,
+    "round": lambda n, m: round(n / 3) + 2,
+    "round to digits": lambda n, m: round(n / 3, 2),
+    "abs": lambda n, m: abs(2 - n - m),
+    "negative": lambda n, m: -n * 0.5,
+    "positive": lambda n, m: (+n) * 2 - (~n),
+    "difference": lambda n, m: (n - 1) // 2 + 2,
+    "mixed": lambda n, m: (n * 0.5 + m) ** 2 / (n + m),
+    "divmod": lambda n, m: sum(divmod(n, 3)),
+    "larger": lambda n, m: max(n, m) - min(n, m) + 2,
+}
+
+
+def scale(x, number):
+    return x * number + x.sum() / number
+
+
+def operand(x, number):
+    return number - x, x / number, number * x
+
+
+def returned(x, number):
+    return x + 1, number, [number]
+
+
+def compared(x, number):
+    return x * 2 if number > 3.5 else x - 1
+
+
+def full(x, number):
+    return paddle.full([int(number) % 5 + 2, 2], 1.5) + x.sum()
+
+
+def arange(x, number):
+    return paddle.arange(int(number) % 7 + 2).astype("float32") * x.sum()
+
+
+def expand(x, number):
+    return x.sum().reshape([1, 1]).expand([int(number) % 5 + 2, 3])
+
+
+def part(x, number):
+    return x[: int(number) % 3 + 2] * 2, x[:, 1:] + 1
+
+
+def reshape(x, number):
+    return x.reshape([x.shape[0] * 2, -1]) * number
+
+
+def chosen(x, number):
+    return x * [1.0, 2.0, 3.0][int(number) % 3]
+
+
+def printed(x, number):
+    return x + 1, f"{number:.3f}"
+
+
+PLACES = [scale, operand, returned, compared, full, arange, expand, part, reshape, chosen, printed]
+SIZES = [(2, 4), (3, 4), (5, 6), (9, 8), (6, 2), (12, 10), (7, 4), (4, 4), (17, 6), (5, 6)]
+PAIRS = list(itertools.product(NUMBERS, PLACES))
+SAMPLE = random.Random(7).sample(PAIRS, 60)
+
+
+def program(number, place):
+    def run(x):
+        return place(x, number(x.shape[0], x.shape[1]))
+
+    # Translations belong to code objects.
+    run.__code__ = run.__code__.replace()
+    return run
+
+
+def check(actual, expected):
+    assert type(actual) is type(expected)
+    if isinstance(expected, (list, tuple)):
+        assert len(actual) == len(expected)
+        for one, other in zip(actual, expected):
+            check(one, other)
+    elif isinstance(expected, paddle.Tensor):
+        assert (actual.dtype, actual.shape) == (expected.dtype, expected.shape)
+        numpy.testing.assert_allclose(actual.numpy(), expected.numpy(), rtol=1e-5)
+    else:
+        assert actual == expected
+
+
+@pytest.mark.parametrize("name,place", SAMPLE, ids=lambda part: getattr(part, "__name__", part))
+def test_as_eager_mode(name, place):
+    fn = program(NUMBERS[name], place)
+    translated = sot.symbolic_translate(fn)
+    for size in SIZES:
+        x = paddle.rand(size)
+        check(translated(x), fn(x))
+    before = sot.stats()
+    for size in SIZES:
+        x = paddle.rand(size)
+        check(translated(x), fn(x))
+    stats = sot.stats()
+    assert (stats.breaks, stats.fallbacks) == ({}, {})
+    assert stats.translations == stats.graphs
+    assert stats.hits - before.hits == len(SIZES)
+    if name != "larger" and place is not chosen:
+        # One more for each answer of a question.
+        assert stats.translations == 3 if place is not compared else stats.translations <= 4
