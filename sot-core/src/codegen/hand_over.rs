@@ -167,8 +167,10 @@ impl CodeGen<'_, '_> {
         if let Some(exception) = side.raised {
             self.load_raised(exception)?;
         }
-        if driving || side.raised.is_some() {
-            // What is handed over dies when the program drops it: the frame waits for the rest, or a traceback keeps it.
+        // What is handed over dies when the program drops it: the frame waits for the rest, or a traceback keeps it.
+        if side.raised.is_some() {
+            self.keep_shown(of)?;
+        } else if driving {
             self.forget_locals()?;
         }
         self.end_call((frames[0].cells + frames[0].arguments) as u32)?;
@@ -179,12 +181,12 @@ impl CodeGen<'_, '_> {
         self.op(Op::RETURN_VALUE, 0)
     }
 
-    /// Arguments and values of the new code are no longer held by its frame.
+    /// Variables and values of the new code are no longer held by its frame.
     fn forget_locals(&mut self) -> Flow<()> {
         let code = &self.root.code;
         let is_cell = |slot: &usize| code.cellvars.contains(&code.varnames[*slot]);
-        let arguments = (0..code.total_args()).filter(|slot| !is_cell(slot)).collect();
-        self.forget(arguments)?;
+        let variables = (0..code.varnames.len()).filter(|slot| !is_cell(slot)).collect();
+        self.forget(variables)?;
         self.forget_values()
     }
 
@@ -204,6 +206,17 @@ impl CodeGen<'_, '_> {
         for slot in slots {
             self.op(Op::LOAD_CONST, none)?;
             self.op(Op::STORE_FAST, slot as u32)?;
+        }
+        Ok(())
+    }
+
+    /// The slots have no value, whether they had one or not.
+    pub(super) fn unset(&mut self, slots: Vec<usize>) -> Flow<()> {
+        let none = self.emitter.none();
+        for slot in slots {
+            self.op(Op::LOAD_CONST, none)?;
+            self.op(Op::STORE_FAST, slot as u32)?;
+            self.op(Op::DELETE_FAST, slot as u32)?;
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use pyo3::types::{PyString, PyType, PyWeakrefReference};
 use super::CodeGen;
 use crate::bytecode::Op;
 use crate::cpython::{self, Part};
-use crate::error::Flow;
+use crate::error::{Flow, ReasonId, Unwind};
 use crate::guard::{is_held_weakly, Test};
 use crate::machine::variable::VarId;
 use crate::readers;
@@ -139,6 +139,16 @@ impl CodeGen<'_, '_> {
     }
 
     fn load_argument(&mut self, slot: u32) -> Flow<()> {
+        match self.moved.get(&slot) {
+            Some(Some(temp)) => return self.op(Op::LOAD_FAST, *temp),
+            Some(None) => {
+                return Err(Unwind::fallback(
+                    ReasonId::CannotRestore,
+                    "a value found by way of an argument that is gone",
+                ));
+            }
+            None => {}
+        }
         let root = Rc::clone(&self.root);
         let name = &root.code.varnames[slot as usize];
         match root.code.cellvars.iter().position(|cell| cell == name) {

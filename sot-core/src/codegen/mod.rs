@@ -49,6 +49,8 @@ pub struct CodeGen<'a, 'py> {
     temps: HashMap<VarId, u32>,
     // What is taken from where it is before the writes, which may put something else there.
     taken: HashMap<TrackerId, u32>,
+    // Arguments that are no longer in their slots: where they are now, if the frame still has them.
+    moved: HashMap<u32, Option<u32>>,
     computed: HashMap<TrackerId, u32>,
     cells: HashMap<VarId, usize>,
     in_progress: Vec<VarId>,
@@ -77,7 +79,7 @@ impl<'a, 'py> CodeGen<'a, 'py> {
         emitter.prologue(&root.code, false)?;
         // The handler of a signal may raise as soon as the frame begins; where that is in a `try` of the program's, it catches it.
         let catches = cx.is_resumed && ResumeSource::of(cx.py, &root)?.may_catch(cx.py);
-        let begun = if catches { Some(emitter.begin_try()?) } else { None };
+        let begun = if catches { Some(emitter.begin_first_try()?) } else { None };
         emitter.begin()?;
         Ok(CodeGen {
             cx,
@@ -85,6 +87,7 @@ impl<'a, 'py> CodeGen<'a, 'py> {
             emitter,
             temps: HashMap::new(),
             taken: HashMap::new(),
+            moved: HashMap::new(),
             computed: HashMap::new(),
             cells: HashMap::new(),
             in_progress: Vec::new(),

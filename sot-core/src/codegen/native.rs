@@ -23,26 +23,37 @@ pub(super) struct NativeFrames<'a, 'py> {
     py: Python<'py>,
     null: VarId,
     at: &'a BreakPoint,
-    held: Vec<Vec<VarId>>,
+    shown: Vec<Variables>,
 }
 
-/// Of each frame below the outermost one that an exception may leave, the variables with which something goes that shows it: the
-/// frame that stands for it holds them, too, as a traceback may keep it.
-pub(super) fn held(cx: &OpcodeExecutor<'_>, at: &BreakPoint) -> Vec<Vec<VarId>> {
+/// The variables of a frame below the outermost one: the frame that stands for it has them, too, as a traceback may keep it.
+#[derive(Default)]
+pub(super) struct Variables {
+    names: Vec<String>,
+    /// Of those that are in no cell.
+    pub(super) values: Vec<VarId>,
+    /// The names of the cells.
+    pub(super) cells: Vec<String>,
+}
+
+/// Those of each frame that an exception may leave.
+pub(super) fn shown(cx: &OpcodeExecutor<'_>, at: &BreakPoint) -> Vec<Variables> {
     let of_frame = |frame: &Checkpoint| {
-        let null = cx.null();
-        let variables = frame.locals.iter().flatten().chain(&frame.cells).copied();
-        variables.filter(|variable| *variable != null && cx.shows_inside(*variable)).collect()
+        let code = &frame.unit.code;
+        let locals = code.varnames.iter().zip(&frame.locals).filter(|(name, _)| !code.cellvars.contains(name));
+        let bound = locals.filter_map(|(name, value)| Some((name.clone(), (*value)?)));
+        let (names, values) = bound.filter(|(_, value)| *value != cx.null()).unzip();
+        Variables { names, values, cells: code.cellvars.iter().chain(&code.freevars).cloned().collect() }
     };
     let catching = catching(at).unwrap_or(0);
     let levels = at.frames.iter().enumerate().skip(1);
-    levels.map(|(level, frame)| if level >= catching { of_frame(frame) } else { Vec::new() }).collect()
+    levels.map(|(level, frame)| if level >= catching { of_frame(frame) } else { Variables::default() }).collect()
 }
 
 impl<'a, 'py> NativeFrames<'a, 'py> {
     pub(super) fn new(cx: &OpcodeExecutor<'py>, at: &'a BreakPoint) -> Self {
-        let held = held(cx, at);
-        NativeFrames { py: cx.py, null: cx.null(), at, held }
+        let shown = shown(cx, at);
+        NativeFrames { py: cx.py, null: cx.null(), at, shown }
     }
 
     /// Frames that run the instruction and return the items it leaves: one as it is, several as a tuple.
@@ -101,9 +112,6 @@ impl<'a, 'py> NativeFrames<'a, 'py> {
                 e.before_reraise()?;
             }
             self.load_operands(e, operands)?;
-            // The exception's traceback holds the frame, which is not to hold the exception.
-            let given = operands.iter().filter(|operand| **operand != self.null).count();
-            (0..given).try_for_each(|slot| e.op(Op::DELETE_FAST, slot as u32))?;
             if raising {
                 e.op(Op::RAISE_VARARGS, operands.len() as u32)?;
             } else {
@@ -118,9 +126,9 @@ impl<'a, 'py> NativeFrames<'a, 'py> {
     pub(super) fn call(&self, values: u32) -> Flow<Vec<Py<PyAny>>> {
         self.write_given(values as usize, |e| {
             e.begin_call()?;
-            e.op(Op::LOAD_FAST, 0)?;
+            move_out(e, 0)?;
             e.callable_loaded()?;
-            (1..values).try_for_each(|slot| e.op(Op::LOAD_FAST, slot))?;
+            (1..values).try_for_each(|slot| move_out(e, slot))?;
             e.call(values - 1)
         })
     }
@@ -128,7 +136,7 @@ impl<'a, 'py> NativeFrames<'a, 'py> {
     /// Frames that enter the manager they are given, and return its `__exit__` and what entering gave (3.8 to 3.10).
     pub(super) fn enter(&self) -> Flow<Vec<Py<PyAny>>> {
         self.write_given(1, |e| {
-            e.op(Op::LOAD_FAST, 0)?;
+            move_out(e, 0)?;
             e.enter_with()?;
             e.op(Op::BUILD_TUPLE, 2)
         })
@@ -142,7 +150,7 @@ impl<'a, 'py> NativeFrames<'a, 'py> {
             e.begin_call()?;
             e.load_const(advance)?;
             e.callable_loaded()?;
-            e.op(Op::LOAD_FAST, 0)?;
+            move_out(e, 0)?;
             e.call(1)
         })
     }
@@ -158,7 +166,7 @@ impl<'a, 'py> NativeFrames<'a, 'py> {
             if operand == self.null {
                 e.push_null()?;
             } else {
-                e.op(Op::LOAD_FAST, slot)?;
+                move_out(e, slot)?;
                 slot += 1;
             }
         }
@@ -177,18 +185,18 @@ impl<'a, 'py> NativeFrames<'a, 'py> {
         let mut innermost = Some(innermost);
         for (index, frame) in frames.iter().enumerate() {
             let functions = frames.len() - index - 1;
-            let given = functions + operands + self.held[index..].iter().map(Vec::len).sum::<usize>();
-            let handed_on = given - self.held[index].len();
+            let given = functions
+                + operands
+                + self.shown[index..].iter().map(|variables| variables.values.len()).sum::<usize>();
+            let variables = &self.shown[index];
+            let handed_on = given - variables.values.len();
             codes.push(match innermost.take_if(|_| functions == 0) {
-                Some(write) => self.frame(frame, given, write)?,
-                None => self.frame(frame, given, |e| {
+                Some(write) => self.frame(frame, handed_on, variables, write)?,
+                None => self.frame(frame, handed_on, variables, |e| {
                     e.begin_call()?;
-                    e.op(Op::LOAD_FAST, 0)?;
+                    move_out(e, 0)?;
                     e.callable_loaded()?;
-                    for slot in 1..handed_on {
-                        e.op(Op::LOAD_FAST, slot as u32)?;
-                        e.op(Op::DELETE_FAST, slot as u32)?;
-                    }
+                    (1..handed_on).try_for_each(|slot| move_out(e, slot as u32))?;
                     e.call(handed_on as u32 - 1)
                 })?,
             });
@@ -196,17 +204,20 @@ impl<'a, 'py> NativeFrames<'a, 'py> {
         Ok(codes)
     }
 
-    /// Code with the names and lines of a frame, which returns what is written.
+    /// Code with the names and lines of a frame, which returns what is written. It is given so many values that it moves out, and the
+    /// variables of the frame.
     fn frame(
         &self,
         frame: &Checkpoint,
-        arguments: usize,
+        moved: usize,
+        variables: &Variables,
         write: impl FnOnce(&mut Emitter) -> Flow<()>,
     ) -> Flow<Py<PyAny>> {
         let unit = Rc::clone(&frame.unit);
         let mut code = unit.code.clone_ref(self.py);
-        code.varnames = (0..arguments).map(|index| format!("___{index}")).collect();
-        (code.cellvars, code.freevars) = (Vec::new(), Vec::new());
+        code.varnames = (0..moved).map(|index| format!("___{index}")).chain(variables.names.iter().cloned()).collect();
+        let arguments = code.varnames.len();
+        (code.cellvars, code.freevars) = (Vec::new(), variables.cells.clone());
         (code.arg_count, code.posonly_count, code.kwonly_count) = (arguments as u32, 0, 0);
         code.flags &= !STARRED;
         let position = code.instructions[frame.at.index()].position;
@@ -222,4 +233,10 @@ impl<'a, 'py> NativeFrames<'a, 'py> {
         }
         Ok(code.unbind())
     }
+}
+
+/// Moves an argument to the stack: a traceback may keep the frame, which is to have its own variables alone.
+fn move_out(e: &mut Emitter, slot: u32) -> Flow<()> {
+    e.op(Op::LOAD_FAST, slot)?;
+    e.op(Op::DELETE_FAST, slot)
 }

@@ -115,6 +115,11 @@ impl Emitter {
         Ok(start)
     }
 
+    /// The same at the first instruction of code.
+    pub fn begin_first_try(&mut self) -> Flow<Label> {
+        self.target().begin_first_try(self)
+    }
+
     /// It ends; where.
     pub fn end_try(&mut self) -> Flow<Label> {
         self.target().end_try(self)?;

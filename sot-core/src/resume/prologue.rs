@@ -40,7 +40,7 @@ impl Prologue {
         }
         // Before 3.11 the first instruction that begins no block looks for signals.
         let looks = !generator && !writer.e.knows(Op::RESUME) && key.may_catch(base);
-        let entry = if looks { Some(writer.e.begin_try()?) } else { None };
+        let entry = if looks { Some(writer.e.begin_first_try()?) } else { None };
         writer.locals(code)?;
         if let Some(start) = entry {
             writer.entry = Some((start, writer.e.end_try()?));

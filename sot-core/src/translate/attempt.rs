@@ -216,9 +216,7 @@ fn simulate<'py>(
         return Err(Unwind::fallback(ReasonId::UnsupportedFrame, "generators and coroutines run in CPython"));
     }
     let root = root_frame(cx, fresh, unit)?;
-    if cx.is_resumed {
-        watched_drops::watch(cx, fresh, &root)?;
-    }
+    watched_drops::watch(cx, fresh, &root)?;
     match cx.run_frame(root)? {
         (Exit::Return(value), left) => Ok((value, left)),
         (Exit::Yield(_), _) => Err(Unwind::fallback(ReasonId::UnsupportedFrame, "a yield outside a generator")),

@@ -1,6 +1,7 @@
 //! Values whose destruction is observable: generators, objects with a `__del__` of the program's, and referents of weak
 //! references with a callback. The frame of a resume function may own the last reference to such an argument: directly,
-//! in a container, or in the frames of an exception's traceback.
+//! in a container, or in the frames of an exception's traceback. Any frame may take the last
+//! reference out of a container that it was given.
 
 use std::collections::HashSet;
 
@@ -21,8 +22,11 @@ pub(super) fn watch(cx: &mut OpcodeExecutor<'_>, fresh: &FreshFrame<'_, '_>, roo
     for (slot, value) in root.locals.iter().enumerate() {
         let (Some(value), Some(object)) = (*value, fresh.arg(slot)) else { continue };
         if look.shows(&object) {
-            cx.see(value)?;
-            cx.watch(WatchedDrop::Itself(value));
+            // The caller holds what any other frame was given.
+            if cx.is_resumed {
+                cx.see(value)?;
+                cx.watch(WatchedDrop::Itself(value));
+            }
             continue;
         }
         for inside in look.inside(object)? {

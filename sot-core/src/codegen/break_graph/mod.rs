@@ -5,6 +5,7 @@
 
 mod places;
 mod run;
+mod variables;
 
 use std::collections::HashSet;
 
@@ -74,25 +75,30 @@ impl CodeGen<'_, '_> {
         for frame in &at.frames[1..] {
             self.keep_globals(frame.globals)?;
         }
+        let dropped = self.keep_dropped()?;
         self.restore_effects()?;
         self.store_cells()?;
+        self.unset(dropped)?;
         self.forget_arguments(&live)?;
         if let Some(exception) = at.handled() {
             let block = self.emitter.before_handling()?;
             self.load_raised(Value::Known(exception))?;
             self.emitter.begin_handling(block)?;
         }
+        if !at.is_between() {
+            self.show_variables(of)?;
+        }
         let going = self.going_with_stack(of);
         let hold = if of.is_caught() { Some(resume::hold_signals(self.cx.py)?) } else { None };
-        let guarded = self.emitter.begin_guarded(of.is_caught() || !going.is_empty(), hold)?;
+        let guarded = self.emitter.begin_guarded(!at.is_between(), hold)?;
         if holds && !at.is_between() {
             self.release_signals()?;
         }
         self.break_here(of)?;
         if of.is_caught() {
             self.hand_over_exception(of, guarded)?;
-        } else if !going.is_empty() {
-            self.drop_and_raise(guarded, going)?;
+        } else if !at.is_between() {
+            self.drop_and_raise(of, guarded, going)?;
         }
         self.handle_graph_error()?;
         self.handle_driven()?;
@@ -150,15 +156,21 @@ impl CodeGen<'_, '_> {
     fn holder(&self, value: VarId) -> Option<usize> {
         match self.cx.trackers.get(self.cx.vars.tracker(value)) {
             _ if self.temps.contains_key(&value) => self.temps.get(&value).map(|temp| *temp as usize),
-            Tracker::Local { slot, .. } => Some(*slot as usize),
+            Tracker::Local { slot, .. } => match self.moved.get(slot) {
+                Some(moved) => moved.map(|temp| temp as usize),
+                None => Some(*slot as usize),
+            },
             _ => None,
         }
     }
 
-    /// An exception of the breaking instruction leaves the frames.
-    fn drop_and_raise(&mut self, guarded: Label, going: Vec<usize>) -> Flow<()> {
-        let exception = self.emitter.catch_guarded(guarded, false)?;
-        self.forget(going)?;
+    /// An exception of the breaking instruction leaves the frames. A traceback keeps that of the new code, which then has the function's own
+    /// variables alone.
+    fn drop_and_raise(&mut self, of: &Break<'_, '_>, guarded: Label, going: Vec<usize>) -> Flow<()> {
+        let exception = self.emitter.catch_guarded(guarded, of.at.handled().is_some())?;
+        let others = self.other_slots(of).filter(|slot| *slot != exception as usize && !going.contains(slot));
+        let slots: Vec<usize> = going.iter().copied().chain(others).collect();
+        self.unset(slots)?;
         self.emitter.before_reraise()?;
         self.load_raised(Value::Left(exception))?;
         self.emitter.reraise()
@@ -231,6 +243,7 @@ impl CodeGen<'_, '_> {
             !held.contains(&**name) && !code.cellvars.contains(name)
         };
         let slots: Vec<usize> = (0..code.total_args()).filter(dropped).collect();
+        self.moved.extend(slots.iter().map(|slot| (*slot as u32, None)));
         self.forget(slots)
     }
 

@@ -94,20 +94,13 @@ impl CodeGen<'_, '_> {
         self.emitter.end_guarded()
     }
 
-    /// The traceback of an exception that leaves the frame holds the frame, which is not to hold the exception; and with it what
-    /// shows when its variables go.
+    /// The traceback of an exception that leaves the frame holds the frame, which is not to hold the exception, but its variables.
     fn forget_raised(&mut self, of: &Break<'_, '_>) -> Flow<()> {
         if of.is_caught() {
             return Ok(());
         }
         let going = self.going_with_stack(of);
-        let locals = of.at.root().locals.iter().flatten();
-        let kept: Vec<usize> =
-            locals.filter(|local| self.cx.shows_inside(**local)).filter_map(|local| self.holder(*local)).collect();
-        if !kept.is_sorted() {
-            return Err(cannot("the order in which variables die"));
-        }
-        self.forget(self.value_slots().filter(|slot| !going.contains(slot) && !kept.contains(slot)).collect())
+        self.forget(self.value_slots().filter(|slot| !going.contains(slot)).collect())
     }
 
     /// `__enter__` is called; `__exit__` is kept below its result, and a block begins between the two (3.8 to 3.10).

@@ -7,7 +7,7 @@ use super::super::hand_over::{Break, Item, Value};
 use super::super::native::{self, NativeFrames};
 use super::super::CodeGen;
 use super::cannot;
-use crate::bytecode::{stack_effect, Instruction, Op, Opcodes, OperandTable};
+use crate::bytecode::{stack_effect, Instruction, Op, Opcodes};
 use crate::cache;
 use crate::cpython;
 use crate::error::Flow;
@@ -47,7 +47,6 @@ impl CodeGen<'_, '_> {
             return self.run_in_frames(of.at, instruction, operands, left);
         }
         let frame = of.at.innermost();
-        self.unbind(frame, instruction)?;
         self.load_operands(operands)?;
         self.name_keywords(frame, instruction)?;
         let pair = match self.empty_own_cell(frame, instruction)? {
@@ -86,22 +85,6 @@ impl CodeGen<'_, '_> {
             None if left > 1 => (0..left).map(|_| self.left()).collect(),
             None => self.store_left(left),
         }
-    }
-
-    /// A local that the program has unbound is an argument here.
-    fn unbind(&mut self, frame: &Checkpoint, instruction: &Instruction) -> Flow<()> {
-        let code = &self.root.code;
-        let operand = Opcodes::get(self.cx.py).info(instruction.opcode).operand;
-        let slot = instruction.arg as usize;
-        let captured = |name: &String| code.cellvars.contains(name);
-        let unbound = operand == OperandTable::Local
-            && slot < code.total_args()
-            && frame.locals[slot].is_none()
-            && !captured(&code.varnames[slot]);
-        if unbound {
-            return self.op(Op::DELETE_FAST, instruction.arg);
-        }
-        Ok(())
     }
 
     /// The name of the empty cell that the instruction of a resume function reads or deletes, if it is one of the function's own:
@@ -144,16 +127,25 @@ impl CodeGen<'_, '_> {
         let null = self.cx.null();
         let function = cpython::import(self.cx.py, "types")?.getattr("FunctionType")?.unbind();
         let mut functions = Vec::new();
-        for (code, frame) in codes.into_iter().zip(&at.frames[1..]) {
+        let shown = native::shown(self.cx, at);
+        for ((code, frame), variables) in codes.into_iter().zip(&at.frames[1..]).zip(&shown) {
             let function = function.clone_ref(self.cx.py);
             self.begin_call(|cg| cg.load_const(function))?;
             self.load_const(code)?;
             self.load_globals(frame.globals)?;
-            self.end_call(2)?;
+            let cells = if variables.cells.is_empty() { &[][..] } else { &frame.cells[..] };
+            if cells.is_empty() {
+                self.end_call(2)?;
+            } else {
+                (0..2).try_for_each(|_| self.load_const(self.cx.py.None()))?;
+                cells.iter().try_for_each(|cell| self.load_cell(*cell))?;
+                self.op(Op::BUILD_TUPLE, cells.len() as u32)?;
+                self.end_call(5)?;
+            }
             functions.push(self.emitter.store_new()?);
         }
         let mut operands: Vec<VarId> = operands.iter().copied().filter(|operand| *operand != null).collect();
-        operands.extend(native::held(self.cx, at).into_iter().rev().flatten());
+        operands.extend(shown.iter().rev().flat_map(|variables| variables.values.iter().copied()));
         let (&first, rest) = functions.split_first().ok_or_else(|| cannot("a call of no frame"))?;
         self.begin_call(|cg| cg.op(Op::LOAD_FAST, first))?;
         for &function in rest {

@@ -44,6 +44,12 @@ pub trait Target {
         let _ = e;
         Ok(())
     }
+    /// The same at the first instruction of code, whose handler may be far away; where `catch` is told that they begin.
+    fn begin_first_try(&self, e: &mut Emitter) -> Flow<Label> {
+        let start = e.here();
+        self.begin_try(e)?;
+        Ok(start)
+    }
     /// After them, on each way out.
     fn end_try(&self, e: &mut Emitter) -> Flow<()> {
         let _ = e;

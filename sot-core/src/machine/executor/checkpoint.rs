@@ -144,7 +144,12 @@ impl OpcodeExecutor<'_> {
 
     /// A watched value that no frame holds any more.
     pub(super) fn dropped(&self) -> Option<VarId> {
-        self.watched_drops.iter().find_map(|watched| match watched {
+        self.all_dropped().next()
+    }
+
+    /// The watched values that no frame holds any more.
+    pub(crate) fn all_dropped(&self) -> impl Iterator<Item = VarId> + '_ {
+        self.watched_drops.iter().filter_map(|watched| match watched {
             WatchedDrop::Itself(value) => (!self.is_held(*value)).then_some(*value),
             WatchedDrop::Inside { holder, object } => {
                 // What the trace has not written to holds what it held.

@@ -1,0 +1,101 @@
+//! The variables of the frame that breaks lie in their own slots while the breaking instruction runs, as a traceback may keep the frame.
+
+use std::ops::Range;
+
+use pyo3::exceptions::PyBaseException;
+use pyo3::types::PyType;
+
+use super::super::hand_over::Break;
+use super::super::CodeGen;
+use crate::bytecode::Op;
+use crate::cpython;
+use crate::error::Flow;
+use crate::machine::variable::VarId;
+use crate::tracker::Tracker;
+
+impl CodeGen<'_, '_> {
+    /// Each variable of the frame has its value in its own slot, one without a value has none. Variables in cells are there already.
+    /// An argument whose slot changes moves to another first, from where all that is found by way of it is loaded.
+    pub(super) fn show_variables(&mut self, of: &Break<'_, '_>) -> Flow<()> {
+        let arguments = self.root.code.total_args();
+        let mut changing = self.variables(of);
+        changing.retain(|(slot, value)| match value {
+            Some(value) => !self.is_there(*value, *slot),
+            None => *slot < arguments,
+        });
+        for (slot, _) in &changing {
+            let slot = *slot as u32;
+            if (slot as usize) < arguments && !self.moved.contains_key(&slot) {
+                let temp = self.emitter.new_local(&format!("___a{slot}"));
+                self.op(Op::LOAD_FAST, slot)?;
+                self.op(Op::STORE_FAST, temp)?;
+                self.moved.insert(slot, Some(temp));
+            }
+        }
+        for (slot, value) in changing {
+            match value {
+                Some(value) => {
+                    self.load(value)?;
+                    self.op(Op::STORE_FAST, slot as u32)?;
+                }
+                None => self.unset(vec![slot])?,
+            }
+        }
+        Ok(())
+    }
+
+    /// The frame goes on in a resume function with an exception whose traceback keeps the frame of the new code. It has the function's
+    /// variables still, but for those with which something goes that shows it, and exceptions, which may have led here.
+    pub(in crate::codegen) fn keep_shown(&mut self, of: &Break<'_, '_>) -> Flow<()> {
+        let keeps = |value: &VarId| !self.cx.shows_inside(*value) && !self.is_exception(*value);
+        let variables = self.variables(of).into_iter();
+        let gone = variables.filter(|(_, value)| !value.as_ref().is_some_and(keeps)).map(|(slot, _)| slot).collect();
+        self.unset(gone)?;
+        self.unset(self.other_slots(of).collect())
+    }
+
+    fn is_exception(&self, value: VarId) -> bool {
+        let ty = self.cx.vars.get(value).python_type(self.cx);
+        ty.cast::<PyType>().is_ok_and(|ty| cpython::is_subtype(ty, &self.cx.py.get_type::<PyBaseException>()))
+    }
+
+    /// Holds what the program has just dropped, and shows when it dies, until all that was written before is; where.
+    pub(super) fn keep_dropped(&mut self) -> Flow<Vec<usize>> {
+        let dropped: Vec<VarId> = self.cx.all_dropped().collect();
+        let mut slots = Vec::new();
+        for value in dropped {
+            let tracker = self.cx.vars.tracker(value);
+            let is_argument = matches!(self.cx.trackers.get(tracker), Tracker::Local { .. });
+            if is_argument || !self.cx.trackers.is_sourced(tracker) || self.temps.contains_key(&value) {
+                continue;
+            }
+            self.load(value)?;
+            slots.push(self.emitter.store_new()? as usize);
+        }
+        Ok(slots)
+    }
+
+    /// The slots of what is no variable of the function: values of the new code, and what a resume function is given besides.
+    pub(super) fn other_slots(&self, of: &Break<'_, '_>) -> Range<usize> {
+        of.sources[0].unit.code.varnames.len()..self.emitter.locals()
+    }
+
+    /// The slots of the variables that are in no cell, with what they have.
+    fn variables(&self, of: &Break<'_, '_>) -> Vec<(usize, Option<VarId>)> {
+        let (code, frame) = (&self.root.code, of.at.root());
+        let slots =
+            (0..of.sources[0].unit.code.varnames.len()).filter(|slot| !code.cellvars.contains(&code.varnames[*slot]));
+        let value = |slot: usize| frame.locals.get(slot).copied().flatten().filter(|value| *value != self.cx.null());
+        slots.map(|slot| (slot, value(slot))).collect()
+    }
+
+    /// Whether the value is the argument that is in the slot.
+    fn is_there(&self, value: VarId, slot: usize) -> bool {
+        match self.cx.trackers.get(self.cx.vars.tracker(value)) {
+            Tracker::Local { slot: own, .. } => {
+                *own as usize == slot && !self.temps.contains_key(&value) && !self.moved.contains_key(own)
+            }
+            _ => false,
+        }
+    }
+}
