@@ -23,12 +23,12 @@ pub(super) struct NativeFrames<'a, 'py> {
     py: Python<'py>,
     null: VarId,
     at: &'a BreakPoint,
-    shown: Vec<Variables>,
+    shown: Vec<FrameVariables>,
 }
 
 /// The variables of a frame below the outermost one: the frame that stands for it has them, too, as a traceback may keep it.
 #[derive(Default)]
-pub(super) struct Variables {
+pub(super) struct FrameVariables {
     names: Vec<String>,
     /// Of those that are in no cell.
     pub(super) values: Vec<VarId>,
@@ -37,17 +37,17 @@ pub(super) struct Variables {
 }
 
 /// Those of each frame that an exception may leave.
-pub(super) fn shown(cx: &OpcodeExecutor<'_>, at: &BreakPoint) -> Vec<Variables> {
+pub(super) fn shown(cx: &OpcodeExecutor<'_>, at: &BreakPoint) -> Vec<FrameVariables> {
     let of_frame = |frame: &Checkpoint| {
         let code = &frame.unit.code;
         let locals = code.varnames.iter().zip(&frame.locals).filter(|(name, _)| !code.cellvars.contains(name));
         let bound = locals.filter_map(|(name, value)| Some((name.clone(), (*value)?)));
         let (names, values) = bound.filter(|(_, value)| *value != cx.null()).unzip();
-        Variables { names, values, cells: code.cellvars.iter().chain(&code.freevars).cloned().collect() }
+        FrameVariables { names, values, cells: code.cellvars.iter().chain(&code.freevars).cloned().collect() }
     };
     let catching = catching(at).unwrap_or(0);
     let levels = at.frames.iter().enumerate().skip(1);
-    levels.map(|(level, frame)| if level >= catching { of_frame(frame) } else { Variables::default() }).collect()
+    levels.map(|(level, frame)| if level >= catching { of_frame(frame) } else { FrameVariables::default() }).collect()
 }
 
 impl<'a, 'py> NativeFrames<'a, 'py> {
@@ -210,7 +210,7 @@ impl<'a, 'py> NativeFrames<'a, 'py> {
         &self,
         frame: &Checkpoint,
         moved: usize,
-        variables: &Variables,
+        variables: &FrameVariables,
         write: impl FnOnce(&mut Emitter) -> Flow<()>,
     ) -> Flow<Py<PyAny>> {
         let unit = Rc::clone(&frame.unit);

@@ -13,12 +13,12 @@ use crate::cpython::hook::{run, signals, Mode, Thread};
 use crate::cpython::layout::Frame;
 
 /// After so many frames of one code object below which nothing was found, the slot is CPython's while they run.
-const CALM: Patience = Patience { after: 64, again: 64, frames: 1 };
+const CALM: CalmLimits = CalmLimits { after: 64, again: 64, frames: 1 };
 /// The same where the evaluator has to be asked about the frame itself. Much must have been called in it.
-const CALM_THOUGH_ASKED: Patience = Patience { after: 2, again: 8, frames: 10_000 };
+const CALM_THOUGH_ASKED: CalmLimits = CalmLimits { after: 2, again: 8, frames: 10_000 };
 
 /// How soon frames are calm.
-struct Patience {
+struct CalmLimits {
     after: u32,
     /// Every so many frames are looked at all the same.
     again: u32,
@@ -35,7 +35,7 @@ pub(in crate::cpython) struct Calm {
 
 impl Calm {
     #[inline]
-    fn is_calm(&self, patience: &Patience) -> bool {
+    fn is_calm(&self, patience: &CalmLimits) -> bool {
         let calm = self.calm.get();
         calm >= patience.after && calm % patience.again != 0
     }
@@ -124,7 +124,7 @@ unsafe fn run_and_learn(
     ts: *mut ffi::PyThreadState,
     frame: *mut Frame,
     head: *const Head,
-    patience: &Patience,
+    patience: &CalmLimits,
 ) -> *mut ffi::PyObject {
     // SAFETY: the caller's promise. The code may die with its frame: the state is held until it has been written to.
     unsafe {
