@@ -82,35 +82,30 @@ fn check_counts(expected: Option<&str>, counts: &Counts, must_hit: bool) -> Resu
     if counts.misses == 0 {
         return Err("was not translated at all".to_owned());
     }
-    let wrong = |what: &str| Err(format!("{what}: {counts:?}"));
     let has_fallbacks = !counts.fallbacks.is_empty();
-    match expected {
-        None => Ok(()),
-        Some("two") if counts.graphs == 2 && counts.breaks.len() == 1 && !has_fallbacks => Ok(()),
-        Some("two") => wrong("is not in two"),
+    let (holds, failure) = match expected {
+        None => return Ok(()),
+        Some("two") => (counts.graphs == 2 && counts.breaks.len() == 1 && !has_fallbacks, "is not in two"),
         Some("pieces") => {
             let same = [counts.graphs, counts.hits, counts.misses].iter().all(|count| *count == counts.translations);
-            if same && counts.translations > 2 && !has_fallbacks {
-                Ok(())
-            } else {
-                wrong("is not in pieces")
-            }
+            (same && counts.translations > 2 && !has_fallbacks, "is not in pieces")
         }
         Some("left") => {
             let is_left = |reason: &String| reason.starts_with("too-many-translations");
             let left = counts.breaks.iter().any(is_left) && !counts.fallbacks.iter().any(is_left);
-            if left {
-                Ok(())
-            } else {
-                wrong("no round is left")
-            }
+            (left, "no round is left")
         }
-        Some("whole") if !counts.breaks.is_empty() || has_fallbacks || counts.graphs != counts.translations => {
-            wrong("is not whole")
+        Some("whole") => {
+            let hit = !must_hit || counts.translations == 1 && counts.hits == 1;
+            let whole = counts.breaks.is_empty() && !has_fallbacks && counts.graphs == counts.translations;
+            (whole && hit, if whole { "was no hit" } else { "is not whole" })
         }
-        Some("whole") if must_hit && (counts.translations != 1 || counts.hits != 1) => wrong("was no hit"),
-        Some("whole") => Ok(()),
-        Some(other) => Err(format!("expects {other:?}, which is nothing known")),
+        Some(other) => return Err(format!("expects {other:?}, which is nothing known")),
+    };
+    if holds {
+        Ok(())
+    } else {
+        Err(format!("{failure}: {counts:?}"))
     }
 }
 

@@ -34,7 +34,9 @@ pub(crate) fn refuse_missing(paddle: &Paddle, name: &str, sources: &[Bound<'_, P
         }
     }
     let Some(dtype) = floating.first().filter(|dtype| RARE.contains(&&***dtype)) else { return Ok(()) };
+    // With mixed precision the types are those that Paddle has cast to, for a device that has the kernels.
     if floating.iter().any(|other| other != dtype)
+        || state::casts(py, paddle)?
         || !state::expected_place(py, paddle)?.str()?.to_str()?.contains("cpu")
     {
         return Ok(());

@@ -96,6 +96,12 @@ impl StateTest for GlobalState {
     }
 }
 
+/// Whether mixed precision casts operands now.
+pub(crate) fn casts(py: Python<'_>, paddle: &Paddle) -> PyResult<bool> {
+    let amp = Amp::now(&paddle.static_mode.tracer(py)?)?;
+    Ok(amp.is_some_and(|amp| !amp.is_off()))
+}
+
 impl Amp {
     /// `None` in static mode.
     pub(crate) fn now(tracer: &Bound<'_, PyAny>) -> PyResult<Option<Amp>> {
