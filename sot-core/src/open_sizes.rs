@@ -48,8 +48,6 @@ pub struct Sizes {
     pub(crate) are_early: bool,
     /// In how many translations an integer must have been another one to be left open, too.
     pub(crate) opens_after: Option<usize>,
-    /// Whether the statement being made takes sizes that are values of the graph.
-    pub(crate) are_taken: bool,
     /// Whether it takes a `float` that is one.
     pub(crate) floats_are_taken: bool,
     /// Whether it may refuse such a `float` that is not finite, or too large.
@@ -73,7 +71,6 @@ impl Sizes {
             settled: Vec::new(),
             are_early: false,
             opens_after: opens_after(),
-            are_taken: false,
             floats_are_taken: false,
             floats_are_checked: false,
         }

@@ -351,9 +351,9 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// The value as an argument of the statement being made.
     pub fn graph_argument(&mut self, id: VarId) -> Flow<GraphArgument> {
-        if self.sizes.are_taken && self.is_open_argument(id) {
+        if self.takes.sizes && self.is_open_argument(id) {
             let value = self.open_value(id)?;
-            self.sizes.are_taken = true;
+            self.takes.sizes = true;
             return self.see(value)?.graph_argument(self, value);
         }
         if self.sizes.floats_are_taken && self.is_open_float(id) {

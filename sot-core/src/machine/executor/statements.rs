@@ -13,11 +13,13 @@ use crate::guard::{Identity, Test};
 use crate::ir::{Statement, StatementKind};
 use crate::machine::variable::GraphArgument;
 
-/// What the statement being made takes, besides sizes and numbers.
+/// What the statement being made takes, besides numbers.
 #[derive(Default)]
 pub(super) struct Takes {
     /// Arrays that are values of the graph.
     arrays: bool,
+    /// Sizes that are values of the graph.
+    pub(super) sizes: bool,
 }
 
 impl<'py> OpcodeExecutor<'py> {
@@ -108,7 +110,7 @@ impl<'py> OpcodeExecutor<'py> {
         args: &CallArgs,
     ) -> Flow<Result<VarId, Refused>> {
         self.assumed_objects.clear();
-        self.sizes.are_taken = self.runtime.backend.takes_sizes(kind, callee);
+        self.takes.sizes = self.runtime.backend.takes_sizes(kind, callee);
         self.sizes.floats_are_taken = self.runtime.backend.takes_floats(kind, callee);
         self.takes.arrays = self.runtime.backend.takes_arrays(kind, callee);
         self.sizes.floats_are_checked = self.runtime.backend.checks_floats(kind, callee);

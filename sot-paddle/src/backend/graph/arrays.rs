@@ -142,7 +142,7 @@ fn make<'py>(
         return Err(refused("a tensor made of an array, and put elsewhere or with a gradient"));
     }
     let made = match dtype.map(|dtype| dtype_name(&dtype)).transpose()? {
-        Some(wanted) if &*dtype_name(&data.getattr(intern!(py, "dtype"))?)? != &*wanted => {
+        Some(wanted) if *dtype_name(&data.getattr(intern!(py, "dtype"))?)? != *wanted => {
             if !ALIKE.contains(&&*wanted) {
                 return Err(refused(&format!("an array of {own} as a tensor of {wanted}")));
             }

@@ -35,7 +35,11 @@ impl Exact {
         }
     }
 
-    #[expect(clippy::cast_possible_truncation, reason = "what a `float32` makes of the number is the question")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_precision_loss,
+        reason = "what a `float32` makes of the number is the question"
+    )]
     fn rounded(self) -> f64 {
         f64::from(match self {
             Exact::Float(number) => number as f32,
@@ -144,8 +148,8 @@ impl<'py> Mender<'_, 'py> {
         user: &Bound<'py, PyAny>,
         make: impl FnOnce() -> PyResult<Bound<'py, PyAny>>,
     ) -> PyResult<()> {
-        let made = self.behind(operation, make)?;
-        self.replace(operation, user, &made)
+        let replacement = self.behind(operation, make)?;
+        self.replace(operation, user, &replacement)
     }
 
     fn behind<T>(&self, operation: &Bound<'py, PyAny>, make: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
@@ -157,10 +161,10 @@ impl<'py> Mender<'_, 'py> {
         let pir = cpython::import(self.py, "paddle.base.libpaddle")?.getattr(intern!(self.py, "pir"))?;
         self.paddle.static_mode.within(self.py, self.target, || {
             pir.call_method1(go, (operation,))?;
-            let made = make();
+            let result = make();
             let block = self.target.main.bind(self.py).call_method0(intern!(self.py, "global_block"))?;
             pir.call_method1(intern!(self.py, "set_insertion_point_to_block_end"), (block,))?;
-            made
+            result
         })
     }
 
