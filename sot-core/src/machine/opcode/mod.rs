@@ -1,5 +1,5 @@
-//! Opcode handlers: their registration, the stack picture each declares, and the frozen table of the running interpreter.
-//! A hole in the table is an unimplemented opcode: a graph break, never a crash.
+//! Opcode handlers: their registration, the stack picture each declares, and the frozen table of the running
+//! interpreter. A hole in the table is an unimplemented opcode: a graph break, never a crash.
 
 use once_cell::sync::OnceCell;
 use pyo3::prelude::*;
@@ -199,8 +199,8 @@ impl<const N: usize> Outcome<N> for [VarId; N] {
 /// opcode! { POP_TOP [3.8..3.14] (value -- ) => |_cx, _| { let _ = value; Ok(()) } }
 /// opcode! { NOP [3.8..3.14] (..) => |_cx, _| Ok(Next::Continue) }
 /// ```
-/// Names in the picture are variables in the body, deepest first; `[items]` stands for as many as the argument says; `(..)`
-/// means that the body moves the stack itself. The body gives `Flow` of nothing, one `VarId`, an array of them, or a `Next`.
+/// Names in the picture are variables in the body, deepest first; `[items]` stands for as many as the argument says;
+/// `(..)` means that the body moves the stack itself. The body gives `Flow` of nothing, one `VarId`, an array of them, or a `Next`.
 ///
 /// Behind the picture stands what else the tracer must know of the instruction, in the methods of [`Description`]:
 ///
@@ -209,48 +209,53 @@ impl<const N: usize> Outcome<N> for [VarId; N] {
 /// use sot_core::opcode::{BranchTest, Next};
 ///
 /// opcode! {
-///     POP_JUMP_IF_TRUE [3.8..3.14] (value -- ) .branch(BranchTest::Truth(true)) => |_cx, op| { let _ = value; op.jump().map(Next::Jump) }
+///     POP_JUMP_IF_TRUE [3.8..3.14] (value -- ) .branch(BranchTest::Truth(true))
+///         => |_cx, op| { let _ = value; op.jump().map(Next::Jump) }
 /// }
 /// ```
 #[macro_export]
 macro_rules! opcode {
-    ($name:ident [$since:literal .. $until:literal] (..) $(.$part:ident($($value:expr),*))* => |$cx:ident, $op:pat_param| $body:expr) => {
-        $crate::opcode!(@submit $name, $since, $until, ($crate::opcode::Description::of(None) $(.$part($($value),*))*), |cx, operand| {
-            let $cx = cx;
-            let $op = operand;
-            let next: $crate::error::Flow<$crate::opcode::Next> = $body;
-            next
-        });
+    ($name:ident [$since:literal .. $until:literal] (..) $(.$part:ident($($value:expr),*))*
+        => |$cx:ident, $op:pat_param| $body:expr) => {
+        $crate::opcode!(@submit $name, $since, $until,
+            ($crate::opcode::Description::of(None) $(.$part($($value),*))*),
+            |cx, operand| {
+                let $cx = cx;
+                let $op = operand;
+                let next: $crate::error::Flow<$crate::opcode::Next> = $body;
+                next
+            });
     };
     ($name:ident [$since:literal .. $until:literal] ($($input:ident),* -- $($output:ident),*)
         $(.$part:ident($($value:expr),*))* => |$cx:ident, $op:pat_param| $body:expr) => {
-        $crate::opcode!(@submit $name, $since, $until,
-            ($crate::opcode::Description::of(Some((
-                $crate::opcode::Count::Fixed($crate::opcode!(@count $($input)*)),
-                $crate::opcode::Count::Fixed($crate::opcode!(@count $($output)*)),
-            ))) $(.$part($($value),*))*),
+        $crate::opcode!(@pictured $name, $since, $until, Fixed, [$($input)*], [$($output)*], [$(.$part($($value),*))*],
             |cx, operand| {
                 let [$($input),*] = cx.pop_array()?;
-                let $cx = cx;
+                let $cx = &mut *cx;
                 let $op = operand;
-                let outcome: $crate::error::Flow<_> = $body;
-                let outcome = outcome?;
-                Ok($crate::opcode::Outcome::<{ $crate::opcode!(@count $($output)*) as usize }>::deliver(outcome, $cx))
+                $body
             });
     };
     ($name:ident [$since:literal .. $until:literal] ($($input:ident,)* [$items:ident] -- $($output:ident),*)
         $(.$part:ident($($value:expr),*))* => |$cx:ident, $op:pat_param| $body:expr) => {
-        $crate::opcode!(@submit $name, $since, $until,
-            ($crate::opcode::Description::of(Some((
-                $crate::opcode::Count::PlusArg($crate::opcode!(@count $($input)*)),
-                $crate::opcode::Count::Fixed($crate::opcode!(@count $($output)*)),
-            ))) $(.$part($($value),*))*),
+        $crate::opcode!(@pictured $name, $since, $until, PlusArg, [$($input)*], [$($output)*], [$(.$part($($value),*))*],
             |cx, operand| {
                 let $items = cx.pop_many(operand.arg as usize)?;
                 let [$($input),*] = cx.pop_array()?;
-                let $cx = cx;
+                let $cx = &mut *cx;
                 let $op = operand;
-                let outcome: $crate::error::Flow<_> = $body;
+                $body
+            });
+    };
+    (@pictured $name:ident, $since:literal, $until:literal, $count:ident, [$($input:ident)*], [$($output:ident)*],
+        [$($parts:tt)*], |$cx:ident, $operand:ident| $outcome:block) => {
+        $crate::opcode!(@submit $name, $since, $until,
+            ($crate::opcode::Description::of(Some((
+                $crate::opcode::Count::$count($crate::opcode!(@count $($input)*)),
+                $crate::opcode::Count::Fixed($crate::opcode!(@count $($output)*)),
+            ))) $($parts)*),
+            |$cx, $operand| {
+                let outcome: $crate::error::Flow<_> = $outcome;
                 let outcome = outcome?;
                 Ok($crate::opcode::Outcome::<{ $crate::opcode!(@count $($output)*) as usize }>::deliver(outcome, $cx))
             });
