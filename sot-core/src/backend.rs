@@ -25,8 +25,8 @@ pyo3::create_exception!(
 pub enum CallPolicy {
     /// Not the framework's business: follow it as any Python callable.
     Follow,
-    /// Reads what entering a [`CallPolicy::Manager`] changes besides that state: followed in traces that have not entered one, and
-    /// run for real in others. The text says why.
+    /// Reads what entering a [`CallPolicy::Manager`] changes besides that state: followed in traces that have not
+    /// entered one, and run for real in others. The text says why.
     FollowOutside(String),
     /// A graph-building function: one `call_api` statement.
     Api,
@@ -39,17 +39,18 @@ pub enum CallPolicy {
         /// Its position.
         at: usize,
     },
-    /// A function that is followed, and is one statement ([`Backend::statement_of`]) where a tensor's value decides in it.
+    /// A function that is followed, and is one statement ([`Backend::statement_of`]) where a tensor's value decides in
+    /// it.
     FollowOrCall,
     /// A method of tensors by this name, not bound to one: called on its first argument.
     Method(String),
     /// A pure function of things known while tracing (say `is_grad_enabled`): call it; the global guard covers it.
     Constant,
-    /// Makes an object without any effect elsewhere: called with known arguments, it is made while tracing. Nothing but the
-    /// trace has that object; should the program need one outside, its variable makes another.
+    /// Makes an object without any effect elsewhere: called with known arguments, it is made while tracing. Nothing but
+    /// the trace has that object; should the program need one outside, its variable makes another.
     Make,
-    /// Changes, as its known arguments say, the global state that [`Backend::state_test`] covers. The trace changes it for
-    /// real, so that statements are built and questions answered under it; new code does so again.
+    /// Changes, as its known arguments say, the global state that [`Backend::state_test`] covers. The trace changes it
+    /// for real, so that statements are built and questions answered under it; new code does so again.
     Switch,
     /// Makes a context manager that changes that state from where it is entered to where it is left.
     Manager,
@@ -79,7 +80,8 @@ pub enum TensorAttribute {
     Method,
     /// A method that builds graph, and gives the tensor itself, which its result is from then on.
     Becoming,
-    /// A method that copies the tensor and notes the copy in its only argument, a dict, under the tensor's `id()`: where the attribute
+    /// A method that copies the tensor and notes the copy in its only argument, a dict, under the tensor's `id()`:
+    /// where the attribute
     /// `unless` of a tensor from outside is false, the copy is what the method `by` gives.
     Copy {
         /// Called without arguments.
@@ -102,15 +104,16 @@ pub enum TensorAttribute {
     Sizes(Py<PyAny>),
     /// How many elements the tensor has, of which some sizes are open, as an object of this type: `int` or a subclass.
     Elements(Py<PyAny>),
-    /// What the framework keeps with a tensor object beside its value, and C code gives: of a tensor from outside it is read, and
-    /// looked at again at each call.
+    /// What the framework keeps with a tensor object beside its value, and C code gives: of a tensor from outside it is
+    /// read, and looked at again at each call.
     Outside {
         /// What results of the graph have, where that is known.
         of_result: Option<Py<PyAny>>,
         /// What is said where it is not: they have it when the graph has run.
         why: String,
     },
-    /// A method or property in Python of the tensors' type that asks for what is known, or calls other methods: it is followed.
+    /// A method or property in Python of the tensors' type that asks for what is known, or calls other methods: it is
+    /// followed.
     Follow,
     /// Follows from the sizes of the tensor, of which some are open; the text says what is not known.
     OpenSizes(String),
@@ -168,8 +171,8 @@ pub trait Backend: Send + Sync {
     }
     /// Whether the tensor belongs to a model (a parameter): identity, not only its meta, is assumed.
     fn is_parameter(&self, object: &Bound<'_, PyAny>) -> bool;
-    /// The Python number that an operator of a tensor's takes a number of another library's for, such as numpy's `float64`. `None`
-    /// where it does something else with it, or that is not known.
+    /// The Python number that an operator of a tensor's takes a number of another library's for, such as numpy's
+    /// `float64`. `None` where it does something else with it, or that is not known.
     fn number_for(&self, tensor: &TensorMeta, operator: &str, number: &Bound<'_, PyAny>) -> Option<Py<PyAny>> {
         let _ = (tensor, operator, number);
         None
@@ -188,8 +191,8 @@ pub trait Backend: Send + Sync {
         let _ = constant;
         false
     }
-    /// An array of another library's that the trace has made and nobody writes any more, as an argument of statements. `None`: they take
-    /// none.
+    /// An array of another library's that the trace has made and nobody writes any more, as an argument of statements.
+    /// `None`: they take none.
     fn known_data<'py>(&self, array: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let _ = array;
         Ok(None)
@@ -201,10 +204,11 @@ pub trait Backend: Send + Sync {
         let _ = tensor;
         Vec::new()
     }
-    /// A test that passes for tensors with the same meta (and place) as `tensor`. `meta` is its meta, in which sizes may be left
-    /// open: of those the tensor may have any from `least` on.
+    /// A test that passes for tensors with the same meta (and place) as `tensor`. `meta` is its meta, in which sizes
+    /// may be left open: of those the tensor may have any from `least` on.
     fn tensor_test(&self, tensor: &Bound<'_, PyAny>, meta: &TensorMeta, least: i64) -> PyResult<Box<dyn ObjectTest>>;
-    /// What the method called without arguments does to a tensor from outside, if that depends on how the tensor lies in memory.
+    /// What the method called without arguments does to a tensor from outside, if that depends on how the tensor lies
+    /// in memory.
     fn of_layout(&self, tensor: &Bound<'_, PyAny>, method: &str) -> PyResult<Option<OfLayout>> {
         let _ = (tensor, method);
         Ok(None)
@@ -224,12 +228,14 @@ pub trait Backend: Send + Sync {
         let _ = (kind, callee);
         false
     }
-    /// Whether a statement takes an array of another library's as a value of the graph, which is given anew at each call.
+    /// Whether a statement takes an array of another library's as a value of the graph, which is given anew at each
+    /// call.
     fn takes_arrays(&self, kind: CallKind, callee: &Bound<'_, PyAny>) -> bool {
         let _ = (kind, callee);
         false
     }
-    /// Whether a statement that takes a `float` may refuse one that is not finite, or too large, where a graph does not.
+    /// Whether a statement that takes a `float` may refuse one that is not finite, or too large, where a graph does
+    /// not.
     fn checks_floats(&self, kind: CallKind, callee: &Bound<'_, PyAny>) -> bool {
         let _ = (kind, callee);
         false
@@ -248,23 +254,26 @@ pub trait Backend: Send + Sync {
         meta: &TensorMeta,
         value: &Bound<'_, PyAny>,
     ) -> PyResult<TensorAttribute>;
-    /// What writing `value` to the attribute `name` of a tensor means; `None` is a value that is not known while tracing, or a deletion.
+    /// What writing `value` to the attribute `name` of a tensor means; `None` is a value that is not known while
+    /// tracing, or a deletion.
     fn written_attribute(&self, name: &str, value: Option<&Bound<'_, PyAny>>) -> PyResult<WrittenAttribute> {
         let _ = (name, value);
         Ok(WrittenAttribute::Plain)
     }
-    /// Whether what the framework's types of tensors and models hold under a name was put there by the program, or calls what was.
+    /// Whether what the framework's types of tensors and models hold under a name was put there by the program, or
+    /// calls what was.
     fn is_replaced(&self, held: &Bound<'_, PyAny>) -> bool {
         let _ = held;
         false
     }
-    /// Whether the framework's own code finds a function in a module under this name, and code with these globals is not the framework's.
+    /// Whether the framework's own code finds a function in a module under this name, and code with these globals is
+    /// not the framework's.
     fn calls_by_name(&self, module: &Bound<'_, PyAny>, name: &str, globals: &Bound<'_, PyDict>) -> bool {
         let _ = (module, name, globals);
         false
     }
-    /// A test that the framework's code for a statement finds what it finds now under the names that it looks up, with the object that
-    /// is asked about.
+    /// A test that the framework's code for a statement finds what it finds now under the names that it looks up, with
+    /// the object that is asked about.
     #[allow(clippy::type_complexity, reason = "an object and a test of it, or neither")]
     fn foundation(
         &self,
@@ -279,7 +288,8 @@ pub trait Backend: Send + Sync {
         let _ = reason;
         None
     }
-    /// What to call as one statement in the place of a [`CallPolicy::FollowOrCall`], and the names of the globals that it reads.
+    /// What to call as one statement in the place of a [`CallPolicy::FollowOrCall`], and the names of the globals that
+    /// it reads.
     fn statement_of<'py>(&self, function: &Bound<'py, PyAny>) -> PyResult<Option<(Bound<'py, PyAny>, Vec<String>)>> {
         let _ = function;
         Ok(None)
@@ -299,7 +309,8 @@ pub trait Backend: Send + Sync {
         let _ = py;
         Ok(Vec::new())
     }
-    /// A function that gives the truth of an object in no time, or the object itself, for branches on tensors to ask first.
+    /// A function that gives the truth of an object in no time, or the object itself, for branches on tensors to ask
+    /// first.
     fn truth(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         let _ = py;
         Ok(None)
@@ -315,23 +326,25 @@ pub trait Backend: Send + Sync {
 
 /// A graph being built. Values are the backend's own Python objects; they may be put into argument structures freely.
 pub trait GraphBuilder {
-    /// A graph input like `tensor`, given anew at each call. `meta` is its meta, in which sizes may be left open. Where one is,
-    /// what would not do the same for each size is a [`SizesMatter`].
+    /// A graph input like `tensor`, given anew at each call. `meta` is its meta, in which sizes may be left open. Where
+    /// one is, what would not do the same for each size is a [`SizesMatter`].
     fn input(&mut self, name: &str, tensor: &Bound<'_, PyAny>, meta: &TensorMeta) -> PyResult<Py<PyAny>>;
-    /// A graph input that is an `int` or `float` of Python's, given anew at each call; as a value it is a tensor without dimensions.
+    /// A graph input that is an `int` or `float` of Python's, given anew at each call; as a value it is a tensor
+    /// without dimensions.
     fn number(&mut self, name: &str, number: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         let _ = (name, number);
         Err(SizesMatter::new_err("numbers are no inputs of a graph"))
     }
-    /// A graph input that is an array of another library's, given anew at each call; as a value it is the tensor that the framework makes
-    /// of it, of this element type and these sizes. `None`: the framework makes none.
+    /// A graph input that is an array of another library's, given anew at each call; as a value it is the tensor that
+    /// the framework makes of it, of this element type and these sizes. `None`: the framework makes none.
     fn array(&mut self, name: &str, array: &Bound<'_, PyAny>) -> PyResult<Option<Py<PyAny>>> {
         let _ = (name, array);
         Ok(None)
     }
     /// A parameter or buffer: bound now, held weakly by the finished graph.
     fn parameter(&mut self, tensor: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>>;
-    /// Appends one statement. `args` and `kwargs` hold values and plain Python objects in any nesting; so may the result.
+    /// Appends one statement. `args` and `kwargs` hold values and plain Python objects in any nesting; so may the
+    /// result.
     fn call<'py>(
         &mut self,
         kind: CallKind,
@@ -345,33 +358,37 @@ pub trait GraphBuilder {
     }
     /// The meta if `object` is a value of a graph, else `None`.
     fn value_meta(&self, object: &Bound<'_, PyAny>) -> PyResult<Option<TensorMeta>>;
-    /// What a method of a value (`item`, `__bool__`) gives without arguments, where that does not depend on what the inputs hold.
+    /// What a method of a value (`item`, `__bool__`) gives without arguments, where that does not depend on what the
+    /// inputs hold.
     fn answer(&self, value: &Bound<'_, PyAny>, method: &str) -> PyResult<Option<Py<PyAny>>> {
         let _ = (value, method);
         Ok(None)
     }
-    /// Which memory a value has in eager mode: values that may share some have the same, such as a tensor and its views.
+    /// Which memory a value has in eager mode: values that may share some have the same, such as a tensor and its
+    /// views.
     fn memory(&self, value: &Bound<'_, PyAny>) -> PyResult<u64> {
         Ok(value.as_ptr() as u64)
     }
-    /// The global state under which the last statement was built, if that matters to calling it on eager tensors. Statements of
-    /// one state have the same.
+    /// The global state under which the last statement was built, if that matters to calling it on eager tensors.
+    /// Statements of one state have the same.
     fn state(&self) -> Option<Arc<dyn StateTest>> {
         None
     }
-    /// Whether a graph may write what it computes back into this tensor, one of its inputs (see [`GraphBuilder::write_back`]).
+    /// Whether a graph may write what it computes back into this tensor, one of its inputs (see
+    /// [`GraphBuilder::write_back`]).
     fn may_write_to(&self, tensor: &Bound<'_, PyAny>) -> bool {
         let _ = tensor;
         false
     }
-    /// Whether this is the value of a tensor that has a gradient of its own and was changed where none is recorded: outside of the graph
-    /// it has that gradient still. Where one would begin at the tensor, the value is refused.
+    /// Whether this is the value of a tensor that has a gradient of its own and was changed where none is recorded:
+    /// outside of the graph it has that gradient still. Where one would begin at the tensor, the value is refused.
     fn keeps_gradient(&self, value: &Bound<'_, PyAny>) -> PyResult<bool> {
         let _ = value;
         Ok(false)
     }
-    /// Says that when the graph has run, an input is to have these numbers, which operations have given it. The value leaves the graph as that very input. Only for what is finished with [`GraphBuilder::finish_with_calls`]:
-    /// where inputs share memory, the statements are called one by one.
+    /// Says that when the graph has run, an input is to have these numbers, which operations have given it. The value
+    /// leaves the graph as that very input. Only for what is finished with [`GraphBuilder::finish_with_calls`]: where
+    /// inputs share memory, the statements are called one by one.
     fn write_back(&mut self, input: &Py<PyAny>, value: &Py<PyAny>) {
         let _ = (input, value);
     }
@@ -394,8 +411,8 @@ pub trait GraphBuilder {
         inputs: &[Py<PyAny>],
         outputs: &[Py<PyAny>],
     ) -> PyResult<Py<PyAny>>;
-    /// As `finish`, of a graph whose statements may be called one by one, which `calls` does: a callable like the one asked
-    /// for, which may be used in its place for some runs or for all.
+    /// As `finish`, of a graph whose statements may be called one by one, which `calls` does: a callable like the one
+    /// asked for, which may be used in its place for some runs or for all.
     fn finish_with_calls(
         self: Box<Self>,
         py: Python<'_>,

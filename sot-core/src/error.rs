@@ -1,5 +1,5 @@
-//! How a simulated instruction can fail to complete, and why: the user's program raised, a limit of ours was met, or we have
-//! a bug. A limit names a stable reason, a text and the user's source line.
+//! How a simulated instruction can fail to complete, and why: the user's program raised, a limit of ours was met, or we
+//! have a bug. A limit names a stable reason, a text and the user's source line.
 
 use std::fmt;
 
@@ -167,13 +167,15 @@ reasons! {
     /// A write that cannot be replayed after the graph.
     UnsupportedMutation = "unsupported-mutation", Unsps,
         "Return the new value instead of writing it in place.";
-    /// A Python number, a text or the contents of a container differ from call to call, and the trace needs their value.
+    /// A Python number, a text or the contents of a container differ from call to call, and the trace needs their
+    /// value.
     ChangingNumber = "changing-number", Unsps,
         "Pass the number as a tensor: one graph then serves all its values.";
     /// A function makes a new class at each call, and the code behind a break depends on the class.
     ChangingClass = "changing-class", Unsps,
         "Make the class once, outside the function.";
-    /// An exception leaves the function or is stored: CPython has to raise it, since new code cannot make its traceback.
+    /// An exception leaves the function or is stored: CPython has to raise it, since new code cannot make its
+    /// traceback.
     Raises = "raises", Unsps,
         "Nothing: it is raised at its own line, and what lies around that is compiled.";
     /// The framework refused the operation while the graph was built.
@@ -182,7 +184,8 @@ reasons! {
     /// The API was put on the break list.
     BreakListed = "break-listed", Cdbl,
         "Take the API off the list if it should be compiled.";
-    /// The program itself asks for the break or fallback: `psdb.breakgraph()`, `psdb.fallback()` or `psdb.breakpoint()`.
+    /// The program itself asks for the break or fallback: `psdb.breakgraph()`, `psdb.fallback()` or
+    /// `psdb.breakpoint()`.
     Requested = "requested", Cdbl,
         "Remove the call when it has served its purpose.";
     /// No handler is registered for the opcode.
@@ -279,8 +282,8 @@ impl Reason {
         HINTS.get().and_then(|hints| hints(self.id)).unwrap_or_else(|| self.id.hint())
     }
 
-    /// The reason as `explain` and `GraphBreakError` show it: kind, id and text, the user's stack with the source, and what
-    /// to do.
+    /// The reason as `explain` and `GraphBreakError` show it: kind, id and text, the user's stack with the source, and
+    /// what to do.
     pub fn report(&self, py: Python<'_>) -> String {
         let mut report = format!("[{} {}] {}", self.id.kind().name(), self.id.id(), self.text);
         for place in self.stack.iter().rev() {
@@ -363,7 +366,8 @@ impl CodeUnit {
     }
 }
 
-/// A registration that does not fit: found when the registries are frozen, reported with the file and line it stands in.
+/// A registration that does not fit: found when the registries are frozen, reported with the file and line it stands
+/// in.
 #[derive(Debug, thiserror::Error)]
 #[error("{file}:{line}: {what}")]
 pub struct RegistrationError {

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use crate::env;
 use crate::error::Unwind;
 
-/// An integer that was another one in so many translations is left open, and so is a size where something tells against it: the
-/// two that a program may well alternate between keep translations of their own, which are faster.
+/// An integer that was another one in so many translations is left open, and so is a size where something tells against
+/// it: the two that a program may well alternate between keep translations of their own, which are faster.
 const OTHERS: usize = 2;
 
 /// The same for a size where nothing does.
@@ -27,8 +27,8 @@ pub fn sizes_open_after() -> Option<usize> {
     opens_after().map(|enough| enough.min(OTHER_SIZES))
 }
 
-/// The least size that is left open (`SOT_SPECIALIZED_DIM_NUMBERS`): to what is empty, or is repeated where it meets more,
-/// operations often do something else.
+/// The least size that is left open (`SOT_SPECIALIZED_DIM_NUMBERS`): to what is empty, or is repeated where it meets
+/// more, operations often do something else.
 fn least_open() -> i64 {
     match std::env::var("SOT_SPECIALIZED_DIM_NUMBERS").as_deref() {
         Ok("0") => 1,

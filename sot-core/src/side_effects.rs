@@ -53,8 +53,8 @@ pub enum Effect {
     },
 }
 
-/// What the name of an entry of an object's `__dict__` begins with here that no attribute of the object reads, as C code keeps
-/// something else by that name.
+/// What the name of an entry of an object's `__dict__` begins with here that no attribute of the object reads, as C
+/// code keeps something else by that name.
 const ENTRY: &str = "\0__dict__\0";
 
 /// By which name an entry of an object's `__dict__` that is no attribute is among the writes.

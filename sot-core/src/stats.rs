@@ -93,8 +93,8 @@ pub fn forget() {
     GENERATION.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Counts what is done for single items of the program's data, and not for its instructions: keys compared, values walked over.
-/// Tests look at how it grows.
+/// Counts what is done for single items of the program's data, and not for its instructions: keys compared, values
+/// walked over. Tests look at how it grows.
 #[inline]
 pub fn work(items: usize) {
     WORK.fetch_add(items as u64, Ordering::Relaxed);

@@ -1,6 +1,7 @@
-//! Trackers: where a value of the trace comes from. They form a DAG whose roots are the frame's arguments, free variables,
-//! globals and builtins. One tracker has several renderings made from the same value: the native fetch (`guard::program`),
-//! the readable text (here) and the bytecode that loads it (`codegen::load`), so they cannot drift apart.
+//! Trackers: where a value of the trace comes from. They form a DAG whose roots are the frame's arguments, free
+//! variables, globals and builtins. One tracker has several renderings made from the same value: the native fetch
+//! (`guard::program`), the readable text (here) and the bytecode that loads it (`codegen::load`), so they cannot drift
+//! apart.
 
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
@@ -135,8 +136,8 @@ pub enum Tracker {
     Builtins,
     /// A constant of the code or of the trace.
     Constant(ById),
-    /// An object that guards have found as a key, and that lives as long as the program wants: what comes of the trace refers
-    /// to it weakly.
+    /// An object that guards have found as a key, and that lives as long as the program wants: what comes of the trace
+    /// refers to it weakly.
     Found(ById),
     /// An entry of the object's own `__dict__` (instances and modules).
     Attribute {
@@ -194,8 +195,8 @@ pub enum Tracker {
         /// Which part.
         part: Part,
     },
-    /// What the base of an object's class keeps in it: the object, but no method of its class is asked for what is in it, nor for its
-    /// attributes.
+    /// What the base of an object's class keeps in it: the object, but no method of its class is asked for what is in
+    /// it, nor for its attributes.
     Storage {
         /// The object.
         of: TrackerId,
@@ -230,8 +231,8 @@ pub enum Tracker {
     },
     /// Made in the trace: there is nowhere to load it from.
     Produced,
-    /// An object made in the trace for which a real one stands, such as a class. New code makes it anew; what is found in it is
-    /// what the trace found, and is loaded from the new one.
+    /// An object made in the trace for which a real one stands, such as a class. New code makes it anew; what is found
+    /// in it is what the trace found, and is loaded from the new one.
     Made(VarId),
 }
 
@@ -334,7 +335,8 @@ impl Trackers {
         self.origin(id) != Origin::Trace && !matches!(self.get(id), Tracker::Made(_))
     }
 
-    /// Whether the value is an object of the trace for which a real one stands, or found in one: there is nothing to guard.
+    /// Whether the value is an object of the trace for which a real one stands, or found in one: there is nothing to
+    /// guard.
     pub fn is_made(&self, id: TrackerId) -> bool {
         self.origin(id) == Origin::Made
     }
@@ -470,8 +472,8 @@ pub fn name(callable: &Bound<'_, PyAny>) -> String {
     }
 }
 
-/// The object for texts, shortened: its `repr` where C code makes it, else its type or name. Never fails, and never runs
-/// Python code.
+/// The object for texts, shortened: its `repr` where C code makes it, else its type or name. Never fails, and never
+/// runs Python code.
 pub fn repr(py: Python<'_>, object: &Py<PyAny>) -> String {
     let full = text_of(object.bind(py));
     if full.chars().count() > 120 {

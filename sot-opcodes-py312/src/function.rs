@@ -22,8 +22,8 @@ fn make_function_with_attributes(cx: &mut OpcodeExecutor<'_>, op: &Operand) -> F
     Ok(Next::Jump(Label(op.at.0 + 1 + attributes.len() as u32)))
 }
 
-/// Operands of the `SET_FUNCTION_ATTRIBUTE`s that follow; the compiler writes them in the order of the stack, highest bit
-/// first.
+/// Operands of the `SET_FUNCTION_ATTRIBUTE`s that follow; the compiler writes them in the order of the stack, highest
+/// bit first.
 fn attributes_after(cx: &OpcodeExecutor<'_>, at: Label) -> Vec<u32> {
     let Some(opcode) = Opcodes::get(cx.py).number("SET_FUNCTION_ATTRIBUTE") else { return Vec::new() };
     let following = &cx.frame().code.code.instructions[at.index() + 1..];

@@ -1,5 +1,5 @@
-//! Intrinsics (3.12): rare operations that have no opcode of their own. Those of the interactive prompt, of modules, and of
-//! coroutines do not occur in functions.
+//! Intrinsics (3.12): rare operations that have no opcode of their own. Those of the interactive prompt, of modules,
+//! and of coroutines do not occur in functions.
 
 use std::rc::Rc;
 
@@ -52,7 +52,8 @@ fn binary(cx: &mut OpcodeExecutor<'_>, number: u32, first: VarId, second: VarId)
     }
 }
 
-/// What an intrinsic makes of values that it only keeps: type parameters, what a generic class derives from, `type` aliases.
+/// What an intrinsic makes of values that it only keeps: type parameters, what a generic class derives from, `type`
+/// aliases.
 fn make(cx: &mut OpcodeExecutor<'_>, number: u32, args: &[VarId]) -> Flow<VarId> {
     let function = as_function(cx.py, number, args.len())?;
     stand_in::call(cx, function.unbind(), &CallArgs::positional(args.to_vec()))

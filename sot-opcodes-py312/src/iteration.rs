@@ -1,4 +1,5 @@
-//! Loops since exhaustion leaves the iterator and one more item for `END_FOR` (3.12). CPython takes both away and jumps past
+//! Loops since exhaustion leaves the iterator and one more item for `END_FOR` (3.12). CPython takes both away and jumps
+//! past
 //! `END_FOR`, which comes to the same.
 
 use sot_core::error::Flow;

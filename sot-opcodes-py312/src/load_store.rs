@@ -1,7 +1,8 @@
-//! Locals and cells since they share the slots of the frame (3.11), and the instructions that were fused from two (3.13).
+//! Locals and cells since they share the slots of the frame (3.11), and the instructions that were fused from two
+//! (3.13).
 //!
-//! A slot that belongs to a cell holds the cell, but while an inlined comprehension (3.12) runs it may be empty or hold a
-//! plain value: then the frame's cell is NULL, and the value, if any, is among the locals.
+//! A slot that belongs to a cell holds the cell, but while an inlined comprehension (3.12) runs it may be empty or hold
+//! a plain value: then the frame's cell is NULL, and the value, if any, is among the locals.
 
 use std::rc::Rc;
 
@@ -128,7 +129,8 @@ fn cell_index(cx: &OpcodeExecutor<'_>, slot: u32) -> Option<usize> {
     index.filter(|&index| index < frame.cells.len())
 }
 
-/// An inlined comprehension makes a cell of its own in the slot it has cleared; at the start of the frame the cell is there.
+/// An inlined comprehension makes a cell of its own in the slot it has cleared; at the start of the frame the cell is
+/// there.
 fn make_cell(cx: &mut OpcodeExecutor<'_>, slot: u32) -> Flow<()> {
     let index = cell_index(cx, slot).ok_or_else(|| bug("a cell is made in a slot that is none of a cell"))?;
     if cx.frame().cells[index] == cx.null() {

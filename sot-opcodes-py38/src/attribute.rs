@@ -20,8 +20,8 @@ opcode! {
         => |cx, op| { let method = load_method(cx, object, op.arg)?; Ok([cx.null(), method]) }
 }
 
-/// What is about to be called. Of a function, `__call__` is a method of C's that calls it: it will do as well, and resume
-/// functions have every callable by that name.
+/// What is about to be called. Of a function, `__call__` is a method of C's that calls it: it will do as well, and
+/// resume functions have every callable by that name.
 fn load_method(cx: &mut OpcodeExecutor<'_>, object: VarId, index: u32) -> Flow<VarId> {
     const FUNCTIONS: [&str; 4] = ["function", "method", "builtin_function", "builtin_method"];
     if &*cx.name(index)? == "__call__" && FUNCTIONS.contains(&cx.see(object)?.kind()) {

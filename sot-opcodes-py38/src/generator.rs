@@ -30,7 +30,8 @@ fn yield_from(cx: &mut OpcodeExecutor<'_>, op: &Operand) -> Flow<Next> {
     }
 }
 
-/// What an iterator gives to a value sent to it. Where the result of an exhausted iterator is not known, the graph breaks.
+/// What an iterator gives to a value sent to it. Where the result of an exhausted iterator is not known, the graph
+/// breaks.
 pub fn send(cx: &mut OpcodeExecutor<'_>, iterator: VarId, sent: VarId) -> Flow<Resumed> {
     if cx.see_as::<GeneratorVariable>(iterator)?.is_some() {
         return generator::send(cx, iterator, sent);

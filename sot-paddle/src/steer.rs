@@ -17,7 +17,8 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(call_untraced, module)?)
 }
 
-/// The object that goes on the break list for `api`: of a bound method its function, of a translated function the function.
+/// The object that goes on the break list for `api`: of a bound method its function, of a translated function the
+/// function.
 #[pyfunction]
 fn listable<'py>(api: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     if let Ok(translated) = api.cast::<Translated>() {

@@ -1,4 +1,5 @@
-//! Known immutable values: numbers, strings, bytes, `None`, `...`, code objects, and what the backend declares to be a value.
+//! Known immutable values: numbers, strings, bytes, `None`, `...`, code objects, and what the backend declares to be a
+//! value.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyComplex, PyString};
@@ -166,8 +167,8 @@ impl Variable for ConstantVariable {
 }
 
 impl ConstantVariable {
-    /// What C code makes of an operand that is of a subclass of a value's type, as members of an `IntEnum` are: it sees the
-    /// value. `None` for other operands, and `Some(None)` for `NotImplemented`.
+    /// What C code makes of an operand that is of a subclass of a value's type, as members of an `IntEnum` are: it sees
+    /// the value. `None` for other operands, and `Some(None)` for `NotImplemented`.
     #[allow(clippy::option_option, reason = "not asked and no answer are two things")]
     fn ask(&self, cx: &mut OpcodeExecutor<'_>, method: &str, other: VarId) -> Flow<Option<Option<VarId>>> {
         let seen = subclass::value_of(cx, other)?;

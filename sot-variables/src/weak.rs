@@ -224,8 +224,8 @@ builtin! { WEAK_KEYS = "weakref:WeakKeyDictionary" => |cx, args| {
     Ok(cx.produce(Rc::new(WeakKeyDictVariable { dict })))
 } }
 
-/// Calls a method of a dict with weak keys: of one made in the trace, or of the cache that `functools.singledispatchmethod` has for the
-/// methods of objects. New ones are in that only where the trace has put them, and no one else looks at it. `None` for all else.
+/// Calls a method of a dict with weak keys: of one made in the trace, or of the cache that
+/// `functools.singledispatchmethod` has for the methods of objects. New ones are in that only where the trace has put them, and no one else looks at it. `None` for all else.
 pub(crate) fn call_method<'py>(
     cx: &mut OpcodeExecutor<'py>,
     this: VarId,
@@ -364,8 +364,9 @@ impl Variable for WeakKeyDictVariable {
     }
 }
 
-/// Calls `dispatch` of a function made by `functools.singledispatch`, where nothing abstract is registered: the first class of the
-/// method resolution order that is. What it remembers of earlier calls is nobody's business. `None` for all else.
+/// Calls `dispatch` of a function made by `functools.singledispatch`, where nothing abstract is registered: the first
+/// class of the method resolution order that is. What it remembers of earlier calls is nobody's business. `None` for
+/// all else.
 pub(crate) fn dispatch<'py>(
     cx: &mut OpcodeExecutor<'py>,
     this: VarId,

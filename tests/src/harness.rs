@@ -1,5 +1,5 @@
-//! Running Python functions with the tracer on and the toy framework behind it, and counting what became of them. The same
-//! is there for Python code as `toy.translate`, `toy.stats` and `toy.reset`.
+//! Running Python functions with the tracer on and the toy framework behind it, and counting what became of them. The
+//! same is there for Python code as `toy.translate`, `toy.stats` and `toy.reset`.
 
 use std::ffi::CString;
 use std::path::{Path, PathBuf};
@@ -16,8 +16,8 @@ use sot_core::{cpython, translate};
 
 use crate::{steering, toy};
 
-/// Starts the interpreter and the tracer with the toy backend, and runs `work`, while no other test of the process does:
-/// they share the counters.
+/// Starts the interpreter and the tracer with the toy backend, and runs `work`, while no other test of the process
+/// does: they share the counters.
 ///
 /// # Panics
 /// If the tracer does not start.
@@ -89,8 +89,8 @@ pub fn call<'py>(
     function.call(args, kwargs)
 }
 
-/// Calls function `name` of a module of its own with what each maker gives, and says in a text all that a call did: result,
-/// exception, output, and what became of the arguments and of the module's variables.
+/// Calls function `name` of a module of its own with what each maker gives, and says in a text all that a call did:
+/// result, exception, output, and what became of the arguments and of the module's variables.
 pub fn observe(
     module: &Bound<'_, PyModule>,
     name: &str,
@@ -222,7 +222,8 @@ pub fn recorded<R>(work: impl FnOnce() -> R) -> (R, Vec<Record>) {
     (result, stats::take_records())
 }
 
-/// The Python files of a folder beside `Cargo.toml` that this interpreter can read, in order: `patterns_310.py` needs 3.10.
+/// The Python files of a folder beside `Cargo.toml` that this interpreter can read, in order: `patterns_310.py` needs
+/// 3.10.
 pub fn files_of(folder: &str) -> std::io::Result<Vec<PathBuf>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
     let entries = std::fs::read_dir(folder)?.collect::<std::io::Result<Vec<_>>>()?;

@@ -1,5 +1,6 @@
-//! Cases as tests: each has a name of its own and fails by itself. `cargo test --test differential loops` runs those with that text in
-//! their names, and shows what became of them; `--list` lists them, `--exact` takes one by its whole name.
+//! Cases as tests: each has a name of its own and fails by itself. `cargo test --test differential loops` runs those
+//! with that text in their names, and shows what became of them; `--list` lists them, `--exact` takes one by its whole
+//! name.
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};

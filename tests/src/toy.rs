@@ -1,5 +1,5 @@
-//! The toy backend: tensors over flat lists of numbers, and graphs that replay calls. The framework is the Python source
-//! beside this file, registered as module `toy`; here is only what its objects mean to the tracer.
+//! The toy backend: tensors over flat lists of numbers, and graphs that replay calls. The framework is the Python
+//! source beside this file, registered as module `toy`; here is only what its objects mean to the tracer.
 
 use std::ffi::CStr;
 use std::rc::Rc;

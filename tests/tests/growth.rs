@@ -1,5 +1,5 @@
-//! The programs of `growth/programs.py` over so many items, twice and four times as many: what the tracer does for them, counted by
-//! itself, grows no faster than the data.
+//! The programs of `growth/programs.py` over so many items, twice and four times as many: what the tracer does for
+//! them, counted by itself, grows no faster than the data.
 //!
 //! Each program is a test: `cargo test --test growth keywords`.
 //! Needs the interpreter's library at run time: `LD_LIBRARY_PATH` and `PYTHONHOME` name its prefix.
@@ -17,11 +17,12 @@ use sot_tests::suite::{self, Case};
 
 /// How many items there are at first.
 const ITEMS: usize = 150;
-/// Work may grow by so many tenths where the data doubles: some of it does not depend on the data, and tables grow by leaps.
+/// Work may grow by so many tenths where the data doubles: some of it does not depend on the data, and tables grow by
+/// leaps.
 const MOST_TENTHS: u64 = 26;
 
-/// Programs that write to a container item by item. Each write makes the tracer's picture of it anew, which counts as instructions, and
-/// so has a limit.
+/// Programs that write to a container item by item. Each write makes the tracer's picture of it anew, which counts as
+/// instructions, and so has a limit.
 const ITEM_BY_ITEM: &[&str] = &["objects_made", "list_from_outside"];
 
 /// The work of one translation of a program over `items` items, and the instructions that it follows.

@@ -1,6 +1,6 @@
-//! The tracer is extended from outside: an opcode, a variable kind, a builtin and a backend (the toy) are registered here and
-//! in this crate's library, and a function that needs all of them becomes one graph. Registrations that do not fit are
-//! errors that say file and line.
+//! The tracer is extended from outside: an opcode, a variable kind, a builtin and a backend (the toy) are registered
+//! here and in this crate's library, and a function that needs all of them becomes one graph. Registrations that do not
+//! fit are errors that say file and line.
 //!
 //! Needs the interpreter's library at run time: `LD_LIBRARY_PATH` and `PYTHONHOME` name its prefix.
 
@@ -218,7 +218,8 @@ fn an_opcode_from_outside_breaks_the_graph_and_is_gone_on_behind() {
     });
 }
 
-/// The keys of what `g` writes to after a call, and the counts, where `meanwhile` writes to it while the call is simulated.
+/// The keys of what `g` writes to after a call, and the counts, where `meanwhile` writes to it while the call is
+/// simulated.
 fn written_meanwhile(py: Python<'_>, meanwhile: &str) -> (String, Counts) {
     let module = plugin_module(py).unwrap();
     let table = module.getattr("TABLE").unwrap();

@@ -1,5 +1,6 @@
 //! `cargo xtask cpython-tests`: the interpreters' own tests, run untranslated and translated, and the page that says what they
-//! came to. Each column is one run: outcomes of earlier runs are kept below `target/cpython-tests`, one file for each Python.
+//! came to. Each column is one run: outcomes of earlier runs are kept below `target/cpython-tests`, one file for each
+//! Python.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,8 +11,8 @@ use crate::options::Options;
 use crate::python::{self, Interpreter, Minor};
 use crate::{workspace, Failure};
 
-/// Runs the tests on each interpreter; all files of them write the page. A failure are tests that pass untranslated alone, and
-/// comes when all interpreters have run.
+/// Runs the tests on each interpreter; all files of them write the page. A failure are tests that pass untranslated
+/// alone, and comes when all interpreters have run.
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let found = python::find(&options.pythons)?;
     let outcomes = workspace::target().join("cpython-tests");

@@ -1,6 +1,6 @@
-//! The project's own commands, run as `cargo xtask <command>`: they make virtual environments under `target/`, build the
-//! extension for every interpreter asked for, and run tests, demo and benchmark there. Standard library only, so that a
-//! fresh clone needs nothing but cargo, a C compiler and a Python.
+//! The project's own commands, run as `cargo xtask <command>`: they make virtual environments under `target/`, build
+//! the extension for every interpreter asked for, and run tests, demo and benchmark there. Standard library only, so
+//! that a fresh clone needs nothing but cargo, a C compiler and a Python.
 
 mod bench;
 mod command;

@@ -8,7 +8,8 @@ use crate::options::Options;
 use crate::venv::Venv;
 use crate::{python, workspace, Failure};
 
-/// Runs the sweep, or the sample of it that is asked for. A failure are cases that differ, and comes when all interpreters have run.
+/// Runs the sweep, or the sample of it that is asked for. A failure are cases that differ, and comes when all
+/// interpreters have run.
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let found = python::find(&options.pythons)?;
     let folder = workspace::target().join("number-sweep");

@@ -1,5 +1,5 @@
-//! Checks of how `sot-core` is built: its modules stand on each other without a way back, and opcodes are named where they are
-//! registered or described, and nowhere else.
+//! Checks of how `sot-core` is built: its modules stand on each other without a way back, and opcodes are named where
+//! they are registered or described, and nowhere else.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

@@ -1,5 +1,5 @@
-//! What is known of an instruction besides its simulation. A registration declares it once; the code generator, the resume
-//! functions and the analyses of loops and handlers read it there.
+//! What is known of an instruction besides its simulation. A registration declares it once; the code generator, the
+//! resume functions and the analyses of loops and handlers read it there.
 
 use once_cell::sync::OnceCell;
 
@@ -133,8 +133,8 @@ pub enum Movement {
     Swap,
 }
 
-/// Where the instruction gives the same whenever it runs, and does nothing that is seen outside of its frame. A generator that
-/// the program drops is closed by instructions of that sort alone.
+/// Where the instruction gives the same whenever it runs, and does nothing that is seen outside of its frame. A
+/// generator that the program drops is closed by instructions of that sort alone.
 #[derive(Clone, Copy, Debug)]
 pub enum Quiet {
     /// Nowhere.
@@ -158,8 +158,9 @@ pub enum Quiet {
 pub struct Description {
     /// What the instruction takes from and leaves on the stack; `None` if its handler moves the items itself.
     pub picture: StackPicture,
-    /// How many items it looks at: down to the container that it writes to, or to the callable that an error message names.
-    /// Without it, the picture's inputs; without a picture, all above the NULL of an unfinished call and above the last block.
+    /// How many items it looks at: down to the container that it writes to, or to the callable that an error message
+    /// names. Without it, the picture's inputs; without a picture, all above the NULL of an unfinished call and above
+    /// the last block.
     pub reach: Option<ByArgument>,
     /// How many items it leaves in their place, where CPython's stack effect does not tell.
     pub leaves: Option<ByArgument>,
@@ -185,7 +186,8 @@ pub struct Description {
     pub quiet: Quiet,
     /// The special methods by which it may ask its operands.
     pub asks: &'static [&'static str],
-    /// Whether it uses more of its frame than variables and items: which exception is handled, the cell that `super()` looks for.
+    /// Whether it uses more of its frame than variables and items: which exception is handled, the cell that `super()`
+    /// looks for.
     pub needs_frame: bool,
 }
 
@@ -194,8 +196,8 @@ static UNKNOWN: Description = Description::of(None);
 
 static DESCRIPTIONS: OnceCell<Vec<&'static Description>> = OnceCell::new();
 
-/// The description of an opcode of the running interpreter: what its registration declares, or, without one or before the
-/// tracer has started, what is taken for granted.
+/// The description of an opcode of the running interpreter: what its registration declares, or, without one or before
+/// the tracer has started, what is taken for granted.
 #[must_use]
 pub fn describe(opcode: u8) -> &'static Description {
     DESCRIPTIONS.get().map_or(&UNKNOWN, |descriptions| descriptions[usize::from(opcode)])

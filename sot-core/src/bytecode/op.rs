@@ -1,5 +1,5 @@
-//! The opcodes that generated code is written in, by CPython's names. The names are resolved once for the interpreter; an
-//! interpreter may lack some of them.
+//! The opcodes that generated code is written in, by CPython's names. The names are resolved once for the interpreter;
+//! an interpreter may lack some of them.
 
 /// Declares the enumeration, all of it in order, and the names.
 macro_rules! opcodes {

@@ -31,7 +31,8 @@ pub fn stack_effect(py: Python<'_>, opcode: u8, arg: u32, jump: bool) -> Result<
         // Whoever resumes the generator pushes the value it sends; the versions do not agree on whose effect that is.
         return Ok(1);
     }
-    // CPython 3.8 counts the entry of a `finally` body as six items, whichever it is, but for this one; and it counts the
+    // CPython 3.8 counts the entry of a `finally` body as six items, whichever it is, but for this one; and it counts
+    // the
     // `__exit__` of a `with` until the end of its cleanup.
     match (info.name.as_str(), jump) {
         ("CALL_FINALLY", true) => return Ok(6),
@@ -127,7 +128,8 @@ impl<'a, 'py> DepthWalk<'a, 'py> {
             let effect = self.effect(instruction, true)?;
             self.leave(at, target, depth + effect)?;
         }
-        // CPython 3.8 goes on behind a `finally` body only where it was entered from above; a `return` enters it with a value more.
+        // CPython 3.8 goes on behind a `finally` body only where it was entered from above; a `return` enters it with a
+        // value more.
         let next = self.depths.get(at.index() + 1).copied().flatten();
         let goes_on = next.is_none() || self.name(at) != "END_FINALLY";
         if self.opcodes.info(instruction.opcode).falls_through && goes_on {

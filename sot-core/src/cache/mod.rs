@@ -114,7 +114,8 @@ pub struct CodeCache {
     origin: OnceCell<CodeOrigin>,
     untranslated: OnceCell<Py<PyCode>>,
     sizes: Mutex<OpenSizes>,
-    /// In how many translations of the code and its resume functions loops went round more than once, by where they begin.
+    /// In how many translations of the code and its resume functions loops went round more than once, by where they
+    /// begin.
     unrolled: Mutex<HashMap<Label, usize>>,
     /// How many translations of resume functions there are in loops, by where the outermost loop begins.
     made: Mutex<HashMap<Label, LoopTranslations>>,
@@ -311,7 +312,8 @@ impl CodeCache {
         self.settling.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// Number of entries that this frame does not fit because of something of which a program has few, as models and element types;
+    /// Number of entries that this frame does not fit because of something of which a program has few, as models and
+    /// element types;
     /// `lasts` says so of objects.
     pub fn for_others<'py>(&self, frame: &impl FrameView<'py>, lasts: &impl Fn(&Bound<'py, PyAny>) -> bool) -> usize {
         let entries = Arc::clone(&self.lock());
@@ -338,8 +340,8 @@ impl CodeCache {
         self.lock_sizes().asked
     }
 
-    /// The sizes that the next translation is to leave open; `differing` are those that were others in earlier ones, and in how
-    /// many.
+    /// The sizes that the next translation is to leave open; `differing` are those that were others in earlier ones,
+    /// and in how many.
     pub fn open_sizes(&self, differing: HashMap<String, usize>) -> Sizes {
         let known = self.lock_sizes();
         let mut wanted = known.wanted.clone();
@@ -452,8 +454,8 @@ impl CodeCache {
         self.differing.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// Arguments and classes that are another object at each call: the objects of earlier calls have died, or there were
-    /// several.
+    /// Arguments and classes that are another object at each call: the objects of earlier calls have died, or there
+    /// were several.
     pub fn short_lived<'py>(&self, frame: &impl FrameView<'py>) -> ShortLived {
         let entries = Arc::clone(&self.lock());
         let mut short_lived = self.short_lived.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -533,7 +535,8 @@ impl CodeCache {
         self.len() == 0
     }
 
-    /// Counts a translation that found nothing to compile; after a few the code is left alone, unless the user asked for it.
+    /// Counts a translation that found nothing to compile; after a few the code is left alone, unless the user asked
+    /// for it.
     pub fn found_nothing(&self) {
         if self.empty.fetch_add(1, Ordering::Relaxed) + 1 >= MAX_EMPTY && !self.is_root() {
             self.skip.store(true, Ordering::Relaxed);
@@ -545,7 +548,8 @@ impl CodeCache {
         self.gave_way.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Whether traces are still given up for signals. Where one comes every few moments no translation would ever be done.
+    /// Whether traces are still given up for signals. Where one comes every few moments no translation would ever be
+    /// done.
     pub fn gives_way(&self) -> bool {
         self.gave_way.load(Ordering::Relaxed) < MAX_GIVEN_WAY
     }

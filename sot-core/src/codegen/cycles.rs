@@ -1,4 +1,5 @@
-//! New values that lead back to themselves: a container among them is made empty, and filled when all that was being made is there.
+//! New values that lead back to themselves: a container among them is made empty, and filled when all that was being
+//! made is there.
 
 use std::collections::HashMap;
 
@@ -18,7 +19,8 @@ pub(super) enum Unfilled {
 }
 
 impl CodeGen<'_, '_> {
-    /// Whether a new container leads back to what is being made, itself included: then it is left empty until that is there.
+    /// Whether a new container leads back to what is being made, itself included: then it is left empty until that is
+    /// there.
     pub fn leaves_empty(&mut self, container: VarId) -> bool {
         let empty = !self.whole.contains(&container) && self.leads_back(container);
         if empty {
@@ -27,7 +29,8 @@ impl CodeGen<'_, '_> {
         empty
     }
 
-    /// A container that is only copied into an object that is there already is not to be left empty: what leads back leads to that.
+    /// A container that is only copied into an object that is there already is not to be left empty: what leads back
+    /// leads to that.
     pub fn makes_whole(&mut self, container: VarId) {
         self.whole.push(container);
     }

@@ -1,5 +1,5 @@
-//! A generator that has started and outlives the graph is made anew, suspended where it was: from code that lays out its
-//! frame, as a resume function does, and goes on at its last `yield`.
+//! A generator that has started and outlives the graph is made anew, suspended where it was: from code that lays out
+//! its frame, as a resume function does, and goes on at its last `yield`.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! The end of new code that breaks: what the frame holds is given to a resume function. An exception that comes back has an
-//! entry of the new code in its traceback, above those of what the program did; it is taken off again.
+//! The end of new code that breaks: what the frame holds is given to a resume function. An exception that comes back
+//! has an entry of the new code in its traceback, above those of what the program did; it is taken off again.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -28,7 +28,8 @@ pub(super) enum Value {
     Left(u32),
 }
 
-/// What a resume function lays out: its stack from the bottom up, with the blocks and handlers that begin between the items.
+/// What a resume function lays out: its stack from the bottom up, with the blocks and handlers that begin between the
+/// items.
 #[derive(Clone, Copy)]
 pub(super) enum Item {
     /// A value.
@@ -254,8 +255,8 @@ impl CodeGen<'_, '_> {
         Ok(resumed)
     }
 
-    /// The stack of a frame that is about to call the next one: without the operands of the instruction, with what it leaves
-    /// below the result.
+    /// The stack of a frame that is about to call the next one: without the operands of the instruction, with what it
+    /// leaves below the result.
     fn below_call(&self, frame: &Checkpoint, source: &ResumeSource<'_>, claim: Option<&Claim>) -> Vec<Item> {
         let call = instruction_at(frame);
         let taken = self.consumed(&call, frame);
@@ -268,7 +269,8 @@ impl CodeGen<'_, '_> {
         self.layout(&frame, frame.stack.len() - taken).into_iter().chain(below).collect()
     }
 
-    /// The locals of the original code; the first argument of a method stays one even where a closure captured it, for the
+    /// The locals of the original code; the first argument of a method stays one even where a closure captured it, for
+    /// the
     /// `super()` that looks for it there.
     pub(super) fn resumed_locals(&self, frame: &Checkpoint, source: &ResumeSource<'_>) -> Vec<Option<VarId>> {
         let mut locals: Vec<Option<VarId>> = frame.locals[..source.unit.code.varnames.len()].to_vec();
@@ -304,8 +306,8 @@ impl CodeGen<'_, '_> {
         self.call(|cg| cg.load_const(make), &[])
     }
 
-    /// Leaves the values of a stack. Without `PUSH_NULL` the resume function lays out a callable over a NULL as the receiver of
-    /// its own `__call__`; of a class that is for its instances, and other objects may have none.
+    /// Leaves the values of a stack. Without `PUSH_NULL` the resume function lays out a callable over a NULL as the
+    /// receiver of its own `__call__`; of a class that is for its instances, and other objects may have none.
     pub(super) fn load_stack(&mut self, stack: &[Item]) -> Flow<()> {
         let mut is_called = false;
         for item in stack {

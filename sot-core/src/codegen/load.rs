@@ -161,7 +161,8 @@ impl CodeGen<'_, '_> {
         if let Key::Str(name) = key {
             let is_found = match self.cx.trackers.get(of) {
                 Tracker::Globals => true,
-                // A function of another module may have found it there, where the frame's own globals have something else.
+                // A function of another module may have found it there, where the frame's own globals have something
+                // else.
                 Tracker::Builtins => {
                     let globals = self.cx.trackers.add(Tracker::Globals);
                     self.cx.guards.has(globals, Test::LacksKey(Key::Str(Rc::clone(name))))

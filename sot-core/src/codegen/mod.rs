@@ -1,6 +1,6 @@
-//! Code generation: from the result of a simulation to a code object that loads the graph's inputs by their trackers, calls
-//! the graph, restores what the frame would have left (values, identities, writes) and returns. File, name and lines stay
-//! those of the original code; its signature becomes flat (see `cpython`).
+//! Code generation: from the result of a simulation to a code object that loads the graph's inputs by their trackers,
+//! calls the graph, restores what the frame would have left (values, identities, writes) and returns. File, name and
+//! lines stay those of the original code; its signature becomes flat (see `cpython`).
 
 mod break_graph;
 mod cycles;
@@ -77,7 +77,8 @@ impl<'a, 'py> CodeGen<'a, 'py> {
         let line = root.code.first_line;
         let mut emitter = Emitter::new(cx.py, &root.code, Position::line(line));
         emitter.prologue(&root.code, false)?;
-        // The handler of a signal may raise as soon as the frame begins; where that is in a `try` of the program's, it catches it.
+        // The handler of a signal may raise as soon as the frame begins; where that is in a `try` of the program's, it
+        // catches it.
         let catches = cx.is_resumed && ResumeSource::of(cx.py, &root)?.may_catch(cx.py);
         let begun = if catches { Some(emitter.begin_first_try()?) } else { None };
         emitter.begin()?;
@@ -124,7 +125,8 @@ impl<'a, 'py> CodeGen<'a, 'py> {
         Ok(NewCode { code: self.assemble()?.unbind(), graphs })
     }
 
-    /// Leaves a variable's value on the stack. A value made in the trace is made once; later loads give the same object.
+    /// Leaves a variable's value on the stack. A value made in the trace is made once; later loads give the same
+    /// object.
     pub fn load(&mut self, variable: VarId) -> Flow<()> {
         if let Some(&temp) = self.temps.get(&variable) {
             return self.emitter.op(Op::LOAD_FAST, temp);

@@ -1,5 +1,5 @@
-//! The breaking instruction of a function that was followed runs in a frame with that function's name, globals and lines,
-//! called by frames like those of its callers: what it raises, and what it calls, sees the program's own stack.
+//! The breaking instruction of a function that was followed runs in a frame with that function's name, globals and
+//! lines, called by frames like those of its callers: what it raises, and what it calls, sees the program's own stack.
 
 use std::rc::Rc;
 
@@ -17,8 +17,8 @@ use crate::machine::opcode::{self, Native};
 use crate::machine::variable::VarId;
 use crate::resume;
 
-/// Writes the code of the frames below the outermost one. The first arguments of each are the functions of those below it, the
-/// last what it holds itself.
+/// Writes the code of the frames below the outermost one. The first arguments of each are the functions of those below
+/// it, the last what it holds itself.
 pub(super) struct NativeFrames<'a, 'py> {
     py: Python<'py>,
     null: VarId,
@@ -26,7 +26,8 @@ pub(super) struct NativeFrames<'a, 'py> {
     shown: Vec<FrameVariables>,
 }
 
-/// The variables of a frame below the outermost one: the frame that stands for it has them, too, as a traceback may keep it.
+/// The variables of a frame below the outermost one: the frame that stands for it has them, too, as a traceback may
+/// keep it.
 #[derive(Default)]
 pub(super) struct FrameVariables {
     names: Vec<String>,
@@ -155,7 +156,8 @@ impl<'a, 'py> NativeFrames<'a, 'py> {
         })
     }
 
-    /// Whether what the instruction leaves is CPython's pair of a callable and a NULL, and then whether the NULL is first.
+    /// Whether what the instruction leaves is CPython's pair of a callable and a NULL, and then whether the NULL is
+    /// first.
     pub(super) fn leaves_pair(&self, instruction: &Instruction) -> Option<bool> {
         opcode::describe(instruction.opcode).is_pair(instruction.arg).then(null_first)
     }
@@ -204,8 +206,8 @@ impl<'a, 'py> NativeFrames<'a, 'py> {
         Ok(codes)
     }
 
-    /// Code with the names and lines of a frame, which returns what is written. It is given so many values that it moves out, and the
-    /// variables of the frame.
+    /// Code with the names and lines of a frame, which returns what is written. It is given so many values that it
+    /// moves out, and the variables of the frame.
     fn frame(
         &self,
         frame: &Checkpoint,

@@ -28,7 +28,8 @@ fn changed_once<'e>(effects: impl Iterator<Item = &'e Effect>) -> impl Iterator<
 }
 
 impl CodeGen<'_, '_> {
-    /// Calls the graph with its inputs and keeps its outputs: every tensor of the trace that `results` or a write needs.
+    /// Calls the graph with its inputs and keeps its outputs: every tensor of the trace that `results` or a write
+    /// needs.
     pub(super) fn call_graph(&mut self, results: &[VarId], name: &str) -> Flow<Vec<StatementIR>> {
         let outputs = self.escaping_tensors(results);
         if outputs.is_empty() && !self.cx.graph.writes_outside() {
@@ -116,8 +117,8 @@ impl CodeGen<'_, '_> {
         dropped.first().map_or(Ok(()), |id| Err(self.cx.plan_to_make(*id, "runs code when it dies")))
     }
 
-    /// The variables of the frame that hold the last references to what runs code when it dies, in the order in which they let
-    /// it go: new code holds them to its end, too.
+    /// The variables of the frame that hold the last references to what runs code when it dies, in the order in which
+    /// they let it go: new code holds them to its end, too.
     pub(super) fn dying_with(&mut self, frame: &Frame, result: VarId) -> Flow<Vec<VarId>> {
         let dropped = self.dropped(&[result]);
         let variables = frame.locals.iter().flatten().chain(&frame.cells);
@@ -194,8 +195,8 @@ impl CodeGen<'_, '_> {
         self.cx.effects.written().filter(|object| self.outlives(*object)).collect()
     }
 
-    /// Whether the object was there before the frame ran, or something that was there holds it: writes to other objects are part
-    /// of making them.
+    /// Whether the object was there before the frame ran, or something that was there holds it: writes to other objects
+    /// are part of making them.
     fn outlives(&self, object: VarId) -> bool {
         self.cx.trackers.is_loadable(self.cx.vars.tracker(object)) || self.cx.vars.get(object).is_held_outside()
     }

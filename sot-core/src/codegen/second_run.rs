@@ -1,6 +1,6 @@
-//! What a graph raises comes from an operation in the middle of the frame, where handlers and `finally` bodies may be active
-//! and writes were made before it. None of these has happened when the graph runs, which is first of all: the frame runs a
-//! second time, in CPython from its first instruction on, and the operation raises where it stands.
+//! What a graph raises comes from an operation in the middle of the frame, where handlers and `finally` bodies may be
+//! active and writes were made before it. None of these has happened when the graph runs, which is first of all: the
+//! frame runs a second time, in CPython from its first instruction on, and the operation raises where it stands.
 
 use pyo3::prelude::*;
 use pyo3::types::PyCode;

@@ -1,5 +1,5 @@
-//! Where handlers of signals may run in new code. Between its graph and the breaking instruction, and between that and the
-//! hand-over, a frame is in no state that a handler of the program's could find; where one is active, they wait.
+//! Where handlers of signals may run in new code. Between its graph and the breaking instruction, and between that and
+//! the hand-over, a frame is in no state that a handler of the program's could find; where one is active, they wait.
 
 use super::CodeGen;
 use crate::bytecode::Op;

@@ -7,8 +7,8 @@ use crate::bytecode::{Handler, Label, Op};
 use crate::error::Flow;
 
 impl Emitter {
-    /// From here on exceptions are caught, if `wanted`; where it began. The last of the guarded instructions is a call of `last`, if
-    /// there is one.
+    /// From here on exceptions are caught, if `wanted`; where it began. The last of the guarded instructions is a call
+    /// of `last`, if there is one.
     pub fn begin_guarded(&mut self, wanted: bool, last: Option<Py<PyAny>>) -> Flow<Label> {
         let start = self.here();
         if wanted {
@@ -60,8 +60,8 @@ impl Emitter {
         self.handlers.push(handler);
     }
 
-    /// Begins a handler of the instructions between two labels, with so much below them on the stack, which may find that the
-    /// exception is none of its own.
+    /// Begins a handler of the instructions between two labels, with so much below them on the stack, which may find
+    /// that the exception is none of its own.
     pub fn begin_handler(&mut self, start: Label, end: Label, depth: u32) -> Flow<()> {
         self.target().begin_handler(self, start, end, depth)
     }

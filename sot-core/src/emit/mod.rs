@@ -127,8 +127,9 @@ impl Emitter {
         self.position
     }
 
-    /// An instruction of the original code, in the form in which it runs outside of its frame. Of the pair of a callable and the
-    /// NULL of a call it leaves the callable alone; then the answer says whether CPython's pair would have its NULL first.
+    /// An instruction of the original code, in the form in which it runs outside of its frame. Of the pair of a
+    /// callable and the NULL of a call it leaves the callable alone; then the answer says whether CPython's pair would
+    /// have its NULL first.
     pub fn native(&mut self, py: Python<'_>, unit: &CodeUnit, instruction: &Instruction) -> Flow<Option<bool>> {
         let description = describe(instruction.opcode);
         let (opcode, shift) = match description.native {

@@ -326,7 +326,8 @@ impl<'py> FunctionGraph<'py> {
         self.tells_values_apart() && self.calls.iter().all(Option::is_some)
     }
 
-    /// Whether a call knows by a value which tensor it is given. What is given back and then changed in place would be two.
+    /// Whether a call knows by a value which tensor it is given. What is given back and then changed in place would be
+    /// two.
     fn tells_values_apart(&self) -> bool {
         let changes = |call: &Option<Call>| call.as_ref().is_some_and(|call| call.in_place);
         !(self.ambiguous || self.gives_argument && self.calls.iter().any(changes))

@@ -13,7 +13,8 @@ use super::SymbolId;
 use crate::backend::{Backend, CallKind, GraphBuilder, StateTest};
 use crate::cpython::{self, WeakRef};
 
-/// From which size on a graph is made into a program: the sum of what its statements weigh (see [`GraphBuilder::weight`]).
+/// From which size on a graph is made into a program: the sum of what its statements weigh (see
+/// [`GraphBuilder::weight`]).
 #[derive(Clone, Copy)]
 pub(super) struct MinSize {
     inference: usize,
@@ -43,8 +44,8 @@ impl MinSize {
         said_min_size().map_or(MinSize::MEASURED, said)
     }
 
-    /// The size, by whether a backward pass may follow, how many inputs are numbers, how many tensors are written back and how many
-    /// results there are.
+    /// The size, by whether a backward pass may follow, how many inputs are numbers, how many tensors are written back
+    /// and how many results there are.
     pub(super) fn of(self, training: bool, numbers: usize, writes: usize, results: usize) -> usize {
         let size = if training { self.training } else { self.inference };
         size + numbers * self.number + writes * self.write + results.saturating_sub(1) * self.result
@@ -121,7 +122,8 @@ enum Pattern {
 }
 
 impl Call {
-    /// The call, if it can be made again: of what the user made, only tensors and the framework's objects may be part of it.
+    /// The call, if it can be made again: of what the user made, only tensors and the framework's objects may be part
+    /// of it.
     pub(super) fn new(
         backend: &dyn Backend,
         builder: &dyn GraphBuilder,

@@ -66,8 +66,8 @@ pub enum Test {
     Object(Box<dyn ObjectTest>),
 }
 
-/// An object a guard compares by identity. Held weakly if the object allows it, so that no translation keeps it alive; an
-/// address is trusted only while the referent lives.
+/// An object a guard compares by identity. Held weakly if the object allows it, so that no translation keeps it alive;
+/// an address is trusted only while the referent lives.
 pub struct Identity {
     address: usize,
     holder: Holder,
@@ -78,8 +78,8 @@ enum Holder {
     Strong(Py<PyAny>),
 }
 
-/// Whether a translation refers to a key weakly: an object of a class in Python, which nothing but its identity tells from others
-/// where its methods are not asked.
+/// Whether a translation refers to a key weakly: an object of a class in Python, which nothing but its identity tells
+/// from others where its methods are not asked.
 pub fn is_held_weakly(key: &Bound<'_, PyAny>) -> bool {
     cpython::is_heap_type(&key.get_type()) && WeakRef::new(key, None).is_ok()
 }
@@ -264,8 +264,8 @@ impl Guard {
         }
     }
 
-    /// Whether it is about a value that programs change as they run, such as a number, what is computed from such, or what is in
-    /// a container; it may be about sizes.
+    /// Whether it is about a value that programs change as they run, such as a number, what is computed from such, or
+    /// what is in a container; it may be about sizes.
     fn asks_for_contents(&self) -> bool {
         matches!(&self.test, Test::Equals(_) | Test::Length(_) | Test::Keys(_) | Test::Object(_))
     }

@@ -60,8 +60,8 @@ pub(super) enum Fetch {
     Getattr(Register, Py<PyString>),
     /// As above, and no method of the program's is asked.
     Own(Register, Py<PyString>),
-    /// What a cached function has for this key, and these arguments. It computes it anew if it has dropped it. Where that drops
-    /// another value, only if it is asked for the first time: which one that is depends on the calls before.
+    /// What a cached function has for this key, and these arguments. It computes it anew if it has dropped it. Where
+    /// that drops another value, only if it is asked for the first time: which one that is depends on the calls before.
     Cached(Register, [Py<PyAny>; 3], bool),
     Type(Register),
     Index(Register, usize),
@@ -125,7 +125,8 @@ pub struct GuardProgram {
     registers: usize,
     /// Where the numbers come from, or the tensors, that the tests at these positions ask for.
     numbers: HashMap<usize, Numbers>,
-    /// Where the classes come from that the tests at these positions compare with, or their objects, if functions made them.
+    /// Where the classes come from that the tests at these positions compare with, or their objects, if functions made
+    /// them.
     made_classes: HashMap<usize, String>,
     // By step; only kept where somebody will read them.
     texts: Vec<String>,
@@ -310,8 +311,8 @@ impl GuardProgram {
         self.made_classes.iter().filter(move |(at, _)| dead(at)).map(|(_, text)| &**text)
     }
 
-    /// Where another class comes from now than one that a function made, or an object of another, if that is the first thing
-    /// that keeps the guards from holding.
+    /// Where another class comes from now than one that a function made, or an object of another, if that is the first
+    /// thing that keeps the guards from holding.
     pub fn other_class<'py>(&self, frame: &impl FrameView<'py>) -> Option<&str> {
         match self.run(frame).err()? {
             Failure::Step(at) => self.made_classes.get(&at).map(|text| &**text),
@@ -319,8 +320,9 @@ impl GuardProgram {
         }
     }
 
-    /// Whether the first thing that keeps the guards from holding is one of which a program has few: the framework's state, another
-    /// object than one that is alive, where `lasts` holds of both, or a tensor that differs in more than sizes.
+    /// Whether the first thing that keeps the guards from holding is one of which a program has few: the framework's
+    /// state, another object than one that is alive, where `lasts` holds of both, or a tensor that differs in more than
+    /// sizes.
     pub fn is_for_another<'py>(
         &self,
         frame: &impl FrameView<'py>,
@@ -354,7 +356,8 @@ impl GuardProgram {
         false
     }
 
-    /// The arguments through which another object comes now, if that is the first thing that keeps the guards from holding.
+    /// The arguments through which another object comes now, if that is the first thing that keeps the guards from
+    /// holding.
     pub fn other_arguments<'py>(&self, frame: &impl FrameView<'py>) -> HashSet<usize> {
         match self.run(frame).err() {
             Some(Failure::Step(at)) => match self.steps.get(at) {
@@ -571,8 +574,8 @@ fn is_told_by_equality(value: &Bound<'_, PyAny>) -> bool {
         || value.is_exact_instance_of::<PyBytes>()
 }
 
-/// Whether two equal values of one type have the same parts: ranges of the same numbers have other ends, times of one moment
-/// are in other zones, and numbers of numpy's have a sign and a unit.
+/// Whether two equal values of one type have the same parts: ranges of the same numbers have other ends, times of one
+/// moment are in other zones, and numbers of numpy's have a sign and a unit.
 fn look_alike(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> PyResult<bool> {
     let py = a.py();
     let parts = if a.is_exact_instance_of::<PyRange>() {
@@ -617,7 +620,8 @@ fn has_keys(value: &Bound<'_, PyAny>, keys: &[Identity]) -> bool {
         })
 }
 
-/// Whether a key does for another one: as a constant does, but what is not even equal to itself (`nan`) is told by its identity.
+/// Whether a key does for another one: as a constant does, but what is not even equal to itself (`nan`) is told by its
+/// identity.
 fn same_key(key: &Bound<'_, PyAny>, expected: &Bound<'_, PyAny>) -> bool {
     if let (Ok(items), Ok(others)) = (key.cast_exact::<PyTuple>(), expected.cast_exact::<PyTuple>()) {
         return items.len() == others.len() && items.iter().zip(others.iter()).all(|(a, b)| same_key(&a, &b));

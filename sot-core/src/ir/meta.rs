@@ -19,7 +19,8 @@ pub struct TensorMeta {
 pub struct GradientFlow {
     /// Whether it may.
     pub flows: bool,
-    /// The attribute of tensors that says so, with its value where a gradient may flow. `None`: the framework has no gradients.
+    /// The attribute of tensors that says so, with its value where a gradient may flow. `None`: the framework has no
+    /// gradients.
     pub attribute: Option<(&'static str, bool)>,
 }
 
@@ -59,7 +60,7 @@ pub enum CallKind {
     Method,
     /// An object of the framework, called as a whole. The word is the framework's for such objects.
     Object(&'static str),
-    /// What changes its first argument, and no value but that: a method (a `str`) or a function. The builder gives the value
-    /// the argument has from then on.
+    /// What changes its first argument, and no value but that: a method (a `str`) or a function. The builder gives the
+    /// value the argument has from then on.
     InPlace,
 }

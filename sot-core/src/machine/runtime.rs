@@ -62,8 +62,8 @@ impl Runtime {
     /// Freezes the registries and starts the backend; later calls give the same runtime.
     pub fn start(py: Python<'_>, backend: &str) -> PyResult<&'static Runtime> {
         if RUNTIME.get().is_none() {
-            // Not `get_or_try_init`: starting runs Python code, which may hand the GIL to a thread that would wait for this
-            // one. Of two that start at once, the first to be done is kept.
+            // Not `get_or_try_init`: starting runs Python code, which may hand the GIL to a thread that would wait for
+            // this one. Of two that start at once, the first to be done is kept.
             let runtime = Runtime::new(py, backend)?;
             RUNTIME.set(runtime).ok();
             set_skipped_files(Box::new(|file| Runtime::get().is_some_and(|runtime| runtime.skips(file))));
@@ -100,8 +100,8 @@ impl Runtime {
         })
     }
 
-    /// Whether frames of a file are left alone unless the user asks for them: the standard library, the framework. What is
-    /// installed beside the standard library is not part of it.
+    /// Whether frames of a file are left alone unless the user asks for them: the standard library, the framework. What
+    /// is installed beside the standard library is not part of it.
     pub fn skips(&self, file: &str) -> bool {
         self.skipped_paths
             .iter()

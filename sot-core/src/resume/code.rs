@@ -63,8 +63,8 @@ fn refuse(error: &BytecodeError) -> Unwind {
     Unwind::fallback(ReasonId::CannotRestore, format!("no resume function can be built here: {error}"))
 }
 
-/// The original code with the frame of the resume function: as arguments the locals and the values it is given, then locals for
-/// the values that it hands over; all cells as free variables.
+/// The original code with the frame of the resume function: as arguments the locals and the values it is given, then
+/// locals for the values that it hands over; all cells as free variables.
 fn frame_of(py: Python<'_>, base: &Code, key: &ResumeKey, stops: &[Stop]) -> Code {
     let mut code = base.clone_ref(py);
     let values = key.values();
@@ -155,8 +155,8 @@ impl Assembly<'_, '_> {
         Moved::Whole(instruction)
     }
 
-    /// The instruction at a place becomes a jump to what hands over there, behind everything else. Where the function itself
-    /// goes on at it, a copy of the instruction runs first.
+    /// The instruction at a place becomes a jump to what hands over there, behind everything else. Where the function
+    /// itself goes on at it, a copy of the instruction runs first.
     fn stop_at(&mut self, stop: &Stop) -> Flow<()> {
         let at = Label(self.shift + stop.key.at.0);
         let replaced = self.e.instruction(at);

@@ -1,9 +1,10 @@
-//! Resume functions: the original code entered in the middle, with its stack and locals given as arguments. New code that
-//! ends in a graph break hands over to one. The outermost hand-over drives them in a loop, so that a break in every
-//! iteration of a loop does not grow the Python stack: a resume function that breaks again returns a `Continuation`.
+//! Resume functions: the original code entered in the middle, with its stack and locals given as arguments. New code
+//! that ends in a graph break hands over to one. The outermost hand-over drives them in a loop, so that a break in
+//! every iteration of a loop does not grow the Python stack: a resume function that breaks again returns a
+//! `Continuation`.
 //!
-//! Where the break was in a function that the frame called, its resume function starts with the rest of that call: it is
-//! given the resume function of the called frame, and what that is to be called with.
+//! Where the break was in a function that the frame called, its resume function starts with the rest of that call: it
+//! is given the resume function of the called frame, and what that is to be called with.
 
 mod code;
 mod driving;
@@ -31,8 +32,8 @@ pub use round::{behind_call, ends, heads_around, Stop};
 pub use second_run::SecondRun;
 pub use source::ResumeSource;
 
-/// A resume function to be: its code, held weakly (the code it was made from owns it), and how many of the values handed
-/// over are cells.
+/// A resume function to be: its code, held weakly (the code it was made from owns it), and how many of the values
+/// handed over are cells.
 #[derive(Debug)]
 pub struct ResumeTarget {
     code: WeakRef,
@@ -154,8 +155,8 @@ pub fn advance(py: Python<'_>) -> PyResult<Py<PyAny>> {
     Ok(advance.unbind())
 }
 
-/// A function that gives what is called by its own `__call__` in the place of an object: of a class that would be what calls its
-/// instances, and what cannot be called has none. Other objects it gives as they are.
+/// A function that gives what is called by its own `__call__` in the place of an object: of a class that would be what
+/// calls its instances, and what cannot be called has none. Other objects it gives as they are.
 pub fn own_callable(py: Python<'_>) -> PyResult<Py<PyAny>> {
     let wrap =
         cpython::fastcall(py, "__callable__", "What is called by its own __call__.", |py, values| match values {
@@ -183,8 +184,9 @@ pub fn exception_parts(py: Python<'_>) -> PyResult<Py<PyAny>> {
     })
 }
 
-/// A function that takes so many entries off the traceback of an exception, the outermost first, and gives what is left. The
-/// first is that of the frame that calls it; if it is not there, making the exception where it was caught raised another.
+/// A function that takes so many entries off the traceback of an exception, the outermost first, and gives what is
+/// left. The first is that of the frame that calls it; if it is not there, making the exception where it was caught
+/// raised another.
 pub fn trim_traceback(py: Python<'_>, entries: usize) -> PyResult<Py<PyAny>> {
     of_exception(py, "__trim__", "Takes entries off a traceback.", move |exception| {
         let mut rest = traceback_of(exception)?;

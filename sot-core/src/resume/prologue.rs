@@ -1,5 +1,5 @@
-//! What a resume function does before it goes on: it lays out locals and stack, does what is left of a call, and jumps to where
-//! the frame goes on.
+//! What a resume function does before it goes on: it lays out locals and stack, does what is left of a call, and jumps
+//! to where the frame goes on.
 
 use pyo3::exceptions::PyStopIteration;
 use pyo3::prelude::*;
@@ -172,8 +172,8 @@ impl Writer<'_, '_> {
         Prologue { emitter: self.e, length, call: self.call, applies: self.applies, entry: self.entry }
     }
 
-    /// The frame begins to run, and looks for signals: what a handler of those raises comes in the place of the instruction, for
-    /// which the stack is laid out.
+    /// The frame begins to run, and looks for signals: what a handler of those raises comes in the place of the
+    /// instruction, for which the stack is laid out.
     fn begin(&mut self) -> Flow<Label> {
         let start = self.e.here();
         self.e.begin()?;
@@ -185,8 +185,8 @@ impl Writer<'_, '_> {
         self.raising = Some((start, self.e.here()));
     }
 
-    /// The value on top of the stack is yielded by the instruction. `YIELD_FROM` would ask its iterator for one: the prologue
-    /// yields before one of its own.
+    /// The value on top of the stack is yielded by the instruction. `YIELD_FROM` would ask its iterator for one: the
+    /// prologue yields before one of its own.
     fn jump_to_yield(&mut self) -> Flow<()> {
         let at = self.key.at;
         if !Opcodes::get(self.py).is(self.base.instructions[at.index()].opcode, Op::YIELD_FROM) {
@@ -297,7 +297,8 @@ impl Writer<'_, '_> {
         Ok(())
     }
 
-    /// Behind a call that gives the next item of the iterator below it: where the call raised `StopIteration`, the loop ends.
+    /// Behind a call that gives the next item of the iterator below it: where the call raised `StopIteration`, the loop
+    /// ends.
     fn unless_stopped(&mut self, start: Label) -> Flow<()> {
         let after = after_loop(&self.base.instructions[self.key.at.index()])?;
         let end = self.e.end_try()?;

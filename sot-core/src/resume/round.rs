@@ -1,6 +1,7 @@
-//! A round of a loop that is left to CPython: a resume function of the loop whose code ends where the round does. There, and
-//! where the loop is left, it hands over like new code that breaks. What is on the stack there, and which locals are bound, is
-//! found by a walk over all that may run before; where that is not sure, nothing is left to CPython.
+//! A round of a loop that is left to CPython: a resume function of the loop whose code ends where the round does.
+//! There, and where the loop is left, it hands over like new code that breaks. What is on the stack there, and which
+//! locals are bound, is found by a walk over all that may run before; where that is not sure, nothing is left to
+//! CPython.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
@@ -53,7 +54,8 @@ fn begin(key: &ResumeKey) -> Option<(Label, Vec<Slot>)> {
     Some((Label(key.at.0 + 1), stack))
 }
 
-/// The key of the resume function behind the call that this one begins with; none if what is on the stack cannot be handed over.
+/// The key of the resume function behind the call that this one begins with; none if what is on the stack cannot be
+/// handed over.
 pub fn behind_call(key: &ResumeKey) -> Option<ResumeKey> {
     let (at, stack) = begin(key).filter(|(at, stack)| *at != key.at && key.hidden.is_empty() && are_given(stack))?;
     Some(ResumeKey { at, stack, bound: key.bound.clone(), hidden: Vec::new(), entry: Entry::Next, nested: false })
@@ -322,7 +324,8 @@ impl Walk<'_, '_> {
             Movement::Effect | Movement::Call => {
                 let effect = stack_effect(self.py, instruction.opcode, instruction.arg, jump).ok()?;
                 self.move_by(&mut stack, effect)?;
-                // The result of a call lies where the NULL of the call did. Others are what a comprehension's variables were.
+                // The result of a call lies where the NULL of the call did. Others are what a comprehension's variables
+                // were.
                 match stack.last_mut() {
                     Some(last @ &mut StackItem::Begun(at))
                         if effect < 0 && movement == Movement::Call && self.begin[at] == Slot::Null =>

@@ -46,8 +46,8 @@ impl SecondRun {
             let error = PyErr::from_value(values.remove(0));
             let lost = || PyRuntimeError::new_err("a function was collected while it ran");
             let code = self.code.get().and_then(|code| code.get(py)).ok_or_else(lost)?.cast_into::<PyCode>()?;
-            // What the handler of a signal raises is not the graph's, nor what another thread ends this one with: what goes on is
-            // the program, in the handlers that are active.
+            // What the handler of a signal raises is not the graph's, nor what another thread ends this one with: what
+            // goes on is the program, in the handlers that are active.
             if !cpython::take_graph_error(&error, py) || !error.is_instance_of::<PyException>(py) {
                 return raise_in(py, &code, values, self.cells, error);
             }
@@ -94,8 +94,8 @@ pub(super) fn raise_in<'py>(
     run(py, &code, values, cells)
 }
 
-/// The code of a resume function that goes on by raising an exception, and its arguments; in the function that its frame had
-/// called, if it was in one. Nothing where a frame begins: its first instruction is in no handler.
+/// The code of a resume function that goes on by raising an exception, and its arguments; in the function that its
+/// frame had called, if it was in one. Nothing where a frame begins: its first instruction is in no handler.
 fn raising<'py>(
     code: &Bound<'py, PyCode>,
     mut arguments: Vec<Bound<'py, PyAny>>,

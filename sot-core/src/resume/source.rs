@@ -52,8 +52,8 @@ impl<'py> ResumeSource<'py> {
         self.driving
     }
 
-    /// A place in the code being translated, as a place in the original code. The rest of a call and the jump that ends a
-    /// prologue stand for the call and for what follows it.
+    /// A place in the code being translated, as a place in the original code. The rest of a call and the jump that ends
+    /// a prologue stand for the call and for what follows it.
     pub fn original(&self, at: Label) -> Flow<Label> {
         if let Some(at) = at.0.checked_sub(self.shift) {
             if at >= self.unit.code.instructions.len() as u32 {

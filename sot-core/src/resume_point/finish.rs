@@ -235,8 +235,8 @@ impl Operation {
     }
 }
 
-/// What a left operand in C does where the right one had no answer: sequences are joined and repeated (`sq_concat`), or say in their
-/// own words what does not fit.
+/// What a left operand in C does where the right one had no answer: sequences are joined and repeated (`sq_concat`), or
+/// say in their own words what does not fit.
 fn sequence_answer<'py>(
     op: BinaryOp,
     inplace: bool,

@@ -63,7 +63,8 @@ pub enum Entry {
     Next,
     /// By raising its last value, an exception of the instruction, into the handlers.
     Raise,
-    /// By going on behind the instruction, which calls, with what its last values give: a function, and so many arguments.
+    /// By going on behind the instruction, which calls, with what its last values give: a function, and so many
+    /// arguments.
     Return(usize, Finish),
     /// By going on behind the instruction, which has called: the result is on top of the stack.
     Finish(Finish),

@@ -32,8 +32,8 @@ struct Limits {
 }
 
 const IN_LOOP: Limits = Limits { again: 3, all: 7 };
-/// Of a loop that breaks in functions that it calls: in a round that is left they are translated on their own, which takes as many
-/// as it saves.
+/// Of a loop that breaks in functions that it calls: in a round that is left they are translated on their own, which
+/// takes as many as it saves.
 const IN_CALLS: Limits = Limits { again: 5, all: 9 };
 
 /// How the code of comprehensions is called.
@@ -105,7 +105,8 @@ pub(super) fn limits(py: Python<'_>, cache: &CodeCache, frame: &FreshFrame<'_, '
     cache.origin().is_some() && find().unwrap_or(false)
 }
 
-/// The code with comprehensions that are left to CPython, too, where they are functions of their own. What they call is not.
+/// The code with comprehensions that are left to CPython, too, where they are functions of their own. What they call is
+/// not.
 fn leave_comprehensions<'py>(code: &Bound<'py, PyCode>) -> PyResult<Bound<'py, PyCode>> {
     let consts: Vec<Bound<'py, PyAny>> = code.getattr("co_consts")?.extract()?;
     let leave = |constant: &Bound<'py, PyAny>| match constant.cast::<PyCode>() {

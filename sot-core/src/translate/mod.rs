@@ -1,5 +1,5 @@
-//! From a frame to its translation: the evaluator behind the frame hook. A hit costs the guards; a miss simulates the frame,
-//! compiles its graph, writes new code and caches it. Whatever goes wrong here leaves the frame to CPython.
+//! From a frame to its translation: the evaluator behind the frame hook. A hit costs the guards; a miss simulates the
+//! frame, compiles its graph, writes new code and caches it. Whatever goes wrong here leaves the frame to CPython.
 
 mod attempt;
 mod left_round;
@@ -43,8 +43,8 @@ fn is_strict() -> bool {
 
 static ALWAYS: AtomicBool = AtomicBool::new(false);
 
-/// Whether frames without tensor work get new code, too. Nobody needs that but tests, which see in it what the tracer makes
-/// of plain Python.
+/// Whether frames without tensor work get new code, too. Nobody needs that but tests, which see in it what the tracer
+/// makes of plain Python.
 pub fn always_compile(always: bool) {
     ALWAYS.store(always, Ordering::Relaxed);
 }

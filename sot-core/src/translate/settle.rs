@@ -92,8 +92,8 @@ impl<'a> Account<'a> {
     }
 }
 
-/// A function that somebody asked for is looked at by itself, all else together with what is made from the same text, and resume
-/// functions with their original code.
+/// A function that somebody asked for is looked at by itself, all else together with what is made from the same text,
+/// and resume functions with their original code.
 fn account_of(cache: &CodeCache, code: &Bound<'_, PyCode>) -> Option<Arc<Settling>> {
     if let Some(origin) = cache.origin() {
         let base = origin.base.bind(code.py()).upgrade()?.cast_into::<PyCode>().ok()?;

@@ -1,5 +1,5 @@
-//! The backend as private Python objects, for tests: `_GraphBuilder` drives a builder step by step, `_backend_*` functions
-//! ask the backend's questions.
+//! The backend as private Python objects, for tests: `_GraphBuilder` drives a builder step by step, `_backend_*`
+//! functions ask the backend's questions.
 
 use std::sync::Arc;
 

@@ -1,5 +1,6 @@
-//! Paddle as a backend: tensors and their metas, what its functions mean to a trace, and graphs built in static mode and
-//! run by its executor. Everything goes through Paddle's Python functions, except where `native` finds that it need not.
+//! Paddle as a backend: tensors and their metas, what its functions mean to a trace, and graphs built in static mode
+//! and run by its executor. Everything goes through Paddle's Python functions, except where `native` finds that it need
+//! not.
 
 pub(crate) mod calls;
 pub mod debug;
@@ -66,8 +67,8 @@ impl PaddleBackend {
         self.paddle.layer_type.bind(py).clone()
     }
 
-    /// Whether calling `layer` as a whole is pure graph building, so that it may be one `call_layer` statement: its class
-    /// is Paddle's own, it has no sublayers and no hooks.
+    /// Whether calling `layer` as a whole is pure graph building, so that it may be one `call_layer` statement: its
+    /// class is Paddle's own, it has no sublayers and no hooks.
     pub fn is_leaf_layer(&self, layer: &Bound<'_, PyAny>) -> bool {
         layer::is_leaf(&self.paddle, layer).unwrap_or(false)
     }
@@ -83,9 +84,9 @@ impl PaddleBackend {
         self.layers.reads(layer)
     }
 
-    /// Frees the executors Paddle keeps for every program that ever ran, also of graphs that are gone: 0.3 MB for a small
-    /// forward, 1 MB with its backward. Paddle has no way to free one of them; living graphs build theirs anew when they run
-    /// next. No graph may be running, or between forward and backward, in any thread.
+    /// Frees the executors Paddle keeps for every program that ever ran, also of graphs that are gone: 0.3 MB for a
+    /// small forward, 1 MB with its backward. Paddle has no way to free one of them; living graphs build theirs anew
+    /// when they run next. No graph may be running, or between forward and backward, in any thread.
     pub fn free_executors(&self, py: Python<'_>) -> PyResult<()> {
         cpython::import(py, "paddle.base.core")?.call_method0("clear_executor_cache").map(drop)
     }

@@ -117,8 +117,8 @@ impl LayerVariable {
         }
     }
 
-    /// Whether the trace wrote to the layer or to one of its dicts, however they were reached: then they are no longer what
-    /// the object holds.
+    /// Whether the trace wrote to the layer or to one of its dicts, however they were reached: then they are no longer
+    /// what the object holds.
     fn is_changed(&self, cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {
         Ok(cx.effects.is_written(this) || self.is_any_changed(cx, this, &STORES)?)
     }
@@ -258,8 +258,8 @@ impl LayerVariable {
         Ok(())
     }
 
-    /// Whether the next call may bring another layer in this one's place: it is made in the function, and has settings only, or
-    /// it was another one before.
+    /// Whether the next call may bring another layer in this one's place: it is made in the function, and has settings
+    /// only, or it was another one before.
     fn is_short_lived(&self, cx: &OpcodeExecutor<'_>, this: VarId) -> Flow<bool> {
         let tracker = cx.vars.tracker(this);
         if cx.is_short_lived(tracker) {
@@ -361,7 +361,8 @@ impl Variable for LayerVariable {
         self.made_of.iter().flat_map(|parts| parts.layers.iter().copied()).collect()
     }
 
-    /// Another layer like the one made in the trace, which has settings only, or is a container of what is there already.
+    /// Another layer like the one made in the trace, which has settings only, or is a container of what is there
+    /// already.
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
         let py = cg.py();
         if let Some(parts) = &self.made_of {

@@ -1,5 +1,5 @@
-//! What `paddle.jit.to_static` makes without `full_graph`, met inside a trace: the trace follows the function it converts.
-//! One with `full_graph=True` has a program of its own and runs as it is.
+//! What `paddle.jit.to_static` makes without `full_graph`, met inside a trace: the trace follows the function it
+//! converts. One with `full_graph=True` has a program of its own and runs as it is.
 
 use std::rc::Rc;
 

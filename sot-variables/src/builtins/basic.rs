@@ -46,7 +46,8 @@ builtin! { ROUND = "round" => |cx, args| {
     })
 } }
 
-/// The rounded number, whose value need not be assumed. To digits behind the point, which the call names, no number fails.
+/// The rounded number, whose value need not be assumed. To digits behind the point, which the call names, no number
+/// fails.
 fn lazy_round(cx: &mut OpcodeExecutor<'_>, number: VarId, digits: Option<VarId>) -> Flow<Option<VarId>> {
     let Some(digits) = digits else { return Ok(None) };
     if cx.known_int(digits)?.is_none_or(|digits| digits < 0) {

@@ -1,5 +1,5 @@
-//! Context variables: the value is a constant of the trace as long as the variable has it. What the trace sets is set when the
-//! graph has run.
+//! Context variables: the value is a constant of the trace as long as the variable has it. What the trace sets is set
+//! when the graph has run.
 
 use std::rc::Rc;
 
@@ -47,8 +47,8 @@ struct TokenVariable {
     used: bool,
 }
 
-/// A context that the trace has made: what context variables have in it that the trace has given a value, or that it has since
-/// given one.
+/// A context that the trace has made: what context variables have in it that the trace has given a value, or that it
+/// has since given one.
 #[derive(Clone)]
 struct ContextCopy {
     values: Vec<(VarId, Option<VarId>)>,

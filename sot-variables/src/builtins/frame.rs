@@ -1,5 +1,5 @@
-//! Functions that read the frame they are called from: `locals`, `vars`, `dir` and `globals`; and those that show the program its
-//! frames, or a debugger.
+//! Functions that read the frame they are called from: `locals`, `vars`, `dir` and `globals`; and those that show the
+//! program its frames, or a debugger.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -94,8 +94,8 @@ fn module_of(cx: &mut OpcodeExecutor<'_>, depth: usize) -> Flow<VarId> {
     Ok(module)
 }
 
-/// What the library takes for the module that something is made in by a call: from 3.12 on that of the function, before that of
-/// its variables.
+/// What the library takes for the module that something is made in by a call: from 3.12 on that of the function, before
+/// that of its variables.
 pub(crate) fn module_of_caller(cx: &mut OpcodeExecutor<'_>) -> Flow<VarId> {
     let by_function = cpython::import(cx.py, "sys")?.hasattr("_getframemodulename")?;
     let module = if by_function { Some(module_of(cx, 0)?) } else { cx.find_global(&Rc::from("__name__"))? };
@@ -177,8 +177,8 @@ fn variables_of_module(cx: &mut OpcodeExecutor<'_>, globals: &Globals) -> VarId 
 const SHOWS: &str = "shows the frames of its callers, with their variables";
 const TELLS: &str = "has each frame told of that begins from there on";
 
-/// Functions of libraries that look for variables in the frames of their callers, behind much that cannot be followed: by module
-/// and qualified name.
+/// Functions of libraries that look for variables in the frames of their callers, behind much that cannot be followed:
+/// by module and qualified name.
 const LOOKING: &[(&str, &[&str])] = &[
     ("numexpr.necompiler", &["evaluate", "re_evaluate", "validate"]),
     ("pandas.core.computation.eval", &["eval"]),
@@ -197,8 +197,8 @@ pub(crate) fn refuse_looking(function: &Bound<'_, PyFunction>) -> Flow<()> {
     Ok(())
 }
 
-/// New code keeps variables of its own, followed functions have no frames, and what is left behind a break has one more: where
-/// that shows, all run in CPython.
+/// New code keeps variables of its own, followed functions have no frames, and what is left behind a break has one
+/// more: where that shows, all run in CPython.
 fn of_frames(function: &str, what: &str) -> Unwind {
     Unwind::fallback(ReasonId::UnsupportedFrame, format!("{function} {what}"))
 }

@@ -54,10 +54,11 @@ builtin! { CALL_PARTIAL = "functools:partial.__call__" => |cx, args| {
     cx.call(this, &args)
 } }
 
-// What is cached came from an earlier call like this one. Where the key is constant the function is asked for what it has, now
-// and by a guard at each call. It may compute that now, if nothing of the frame's is still to be done that it might see.
-// Else it is followed; where it does nothing but give a known value, and reads nothing to do so that may have changed
-// since, it gives the same as before. The call itself is made by the new code, for what the cache counts and drops.
+// What is cached came from an earlier call like this one. Where the key is constant the function is asked for what it
+// has, now and by a guard at each call. It may compute that now, if nothing of the frame's is still to be done that it
+// might see. Else it is followed; where it does nothing but give a known value, and reads nothing to do so that may
+// have changed since, it gives the same as before. The call itself is made by the new code, for what the cache counts
+// and drops.
 builtin! { CACHED_CALL = "functools:_lru_cache_wrapper.__call__" => |cx, args| {
     let Some((&this, rest)) = args.positional.split_first() else { return Err(cannot("a cached function")) };
     let rest = CallArgs { positional: rest.to_vec(), keywords: args.keywords.clone() };
@@ -131,8 +132,8 @@ fn cached_value(cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Fl
     Ok(Some(cx.wrap(&value, tracker)))
 }
 
-/// An argument as the real object that the key holds, where C code tells its hash and equality. A tensor is told by its identity;
-/// where it is another one at each call, so is what the cache has.
+/// An argument as the real object that the key holds, where C code tells its hash and equality. A tensor is told by its
+/// identity; where it is another one at each call, so is what the cache has.
 fn key_part(cx: &mut OpcodeExecutor<'_>, argument: VarId) -> Flow<Option<Py<PyAny>>> {
     let payload = cx.see(argument)?;
     let tracker = cx.vars.tracker(argument);
@@ -160,7 +161,8 @@ fn counts(cx: &OpcodeExecutor<'_>, effect: &Effect) -> bool {
     callable.object().is_some_and(|object| LruCache::of(object.bind(cx.py)).is_some())
 }
 
-/// Whether the program's objects are not yet as the effect will make them; what is made in the trace is seen by nobody else.
+/// Whether the program's objects are not yet as the effect will make them; what is made in the trace is seen by nobody
+/// else.
 fn is_seen_outside(cx: &OpcodeExecutor<'_>, effect: &Effect) -> bool {
     match effect {
         Effect::Contents { container: object } | Effect::Attribute { object, .. } => {

@@ -1,6 +1,6 @@
-//! Locks. What a lock of the program's guards is written later than in CPython, so taking one from outside breaks the graph. Those of
-//! the standard library's caches only spare work: they are taken and released when the graph has run, or up to where it breaks.
-//! One made in the function is nobody else's while the trace lasts.
+//! Locks. What a lock of the program's guards is written later than in CPython, so taking one from outside breaks the
+//! graph. Those of the standard library's caches only spare work: they are taken and released when the graph has run,
+//! or up to where it breaks. One made in the function is nobody else's while the trace lasts.
 
 use std::rc::Rc;
 

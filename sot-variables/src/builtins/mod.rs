@@ -1,5 +1,5 @@
-//! Builtins whose arguments need not be known: one file per family. What only makes sense on known values has no handler
-//! here; such calls are folded.
+//! Builtins whose arguments need not be known: one file per family. What only makes sense on known values has no
+//! handler here; such calls are folded.
 
 pub mod abc;
 pub mod attribute;
@@ -58,8 +58,8 @@ fn builtin_object<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny
     cpython::import(py, "builtins")?.getattr(name)
 }
 
-/// The receiver of a method and its arguments: `required` to `N` of them, none by name. A misfit gets CPython's own error,
-/// from the same call on an empty object of the type.
+/// The receiver of a method and its arguments: `required` to `N` of them, none by name. A misfit gets CPython's own
+/// error, from the same call on an empty object of the type.
 pub(crate) fn receive<const N: usize>(
     cx: &mut OpcodeExecutor<'_>,
     args: &CallArgs,

@@ -1,4 +1,5 @@
-//! Functions by which the traced program steers the tracer, and asks it. A backend registers them under the names that it gives them.
+//! Functions by which the traced program steers the tracer, and asks it. A backend registers them under the names that
+//! it gives them.
 
 use pyo3::exceptions::PyAssertionError;
 use sot_core::error::{Flow, Reason, ReasonId, Unwind};

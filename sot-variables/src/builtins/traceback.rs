@@ -125,7 +125,8 @@ fn format(cx: &mut OpcodeExecutor<'_>, name: &str, args: &CallArgs, said: Said) 
     replicas.fold(cx, || function.call(positional, Some(&keywords)))
 }
 
-/// What `logging` says of an exception: of the one given, or of the one being handled where all that is given is that there is one.
+/// What `logging` says of an exception: of the one given, or of the one being handled where all that is given is that
+/// there is one.
 pub(super) fn logged(cx: &mut OpcodeExecutor<'_>, exc_info: VarId) -> Flow<Option<VarId>> {
     let lines = if cx.see_as::<ExceptionVariable>(exc_info)?.is_some() {
         let class = object_model::type_variable(cx, exc_info)?;
@@ -158,7 +159,8 @@ fn format_handled(cx: &mut OpcodeExecutor<'_>, options: &CallArgs) -> Flow<VarId
     format(cx, "format_exception", &args, Said::WithChain)
 }
 
-/// Takes the file to print to from the arguments: it is given by name, as there are no more than so many others before it.
+/// Takes the file to print to from the arguments: it is given by name, as there are no more than so many others before
+/// it.
 fn take_file(cx: &mut OpcodeExecutor<'_>, args: &mut CallArgs, before: usize) -> Flow<VarId> {
     let given = args.keywords.iter().position(|(name, _)| &**name == "file");
     match given.map(|at| args.keywords.remove(at).1) {

@@ -1,6 +1,6 @@
 //! `warnings` of known values. Where the trace has not touched the filters, a warning is replayed after the graph, in order with the
-//! other writes, under the file and line that the program called from. Where it has (`catch_warnings`), what a warning comes to
-//! is known: the library's functions are followed, and what C code keeps of it is replayed.
+//! other writes, under the file and line that the program called from. Where it has (`catch_warnings`), what a warning
+//! comes to is known: the library's functions are followed, and what C code keeps of it is replayed.
 
 use std::rc::Rc;
 
@@ -54,8 +54,8 @@ fn are_filters_touched(cx: &mut OpcodeExecutor<'_>) -> Flow<bool> {
     Ok(cx.effects.log().iter().any(is_call))
 }
 
-/// The filters of the trace are the real ones as long as it lasts, since the framework warns while the graph is built. What the program
-/// would record is an error then: the operation runs in CPython.
+/// The filters of the trace are the real ones as long as it lasts, since the framework warns while the graph is built.
+/// What the program would record is an error then: the operation runs in CPython.
 fn switch_filters(cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
     let warnings = module(cx.py)?;
     let before = warnings.getattr("filters")?;

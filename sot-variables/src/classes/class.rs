@@ -59,7 +59,8 @@ fn is_abstract(class: &Bound<'_, PyType>) -> PyResult<bool> {
 /// `Py_TPFLAGS_DISALLOW_INSTANTIATION` (3.10+)
 const NOT_CALLED: u64 = 1 << 7;
 
-/// Whether `object.__new__` makes instances of the class: no C type but `object` is among its bases, nothing is abstract.
+/// Whether `object.__new__` makes instances of the class: no C type but `object` is among its bases, nothing is
+/// abstract.
 fn is_plain(class: &Bound<'_, PyType>) -> PyResult<bool> {
     let object = class.py().get_type::<PyAny>();
     let flags: u64 = cpython::class_attr(class, "__flags__")?.extract()?;

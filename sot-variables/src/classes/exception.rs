@@ -1,5 +1,5 @@
-//! Exceptions made in the trace. What `BaseException` keeps in C is kept here; what else is written to an exception, its
-//! cause and context included, is among the side effects, as for any new object.
+//! Exceptions made in the trace. What `BaseException` keeps in C is kept here; what else is written to an exception,
+//! its cause and context included, is among the side effects, as for any new object.
 
 use std::rc::Rc;
 

@@ -1,5 +1,5 @@
-//! Real exceptions that say of themselves what those of the trace would: class, text, notes, parts, what they came of, and where
-//! from. The standard library makes its texts of them.
+//! Real exceptions that say of themselves what those of the trace would: class, text, notes, parts, what they came of,
+//! and where from. The standard library makes its texts of them.
 
 use std::collections::HashMap;
 use std::time::SystemTime;
@@ -43,7 +43,8 @@ impl<'py> Replicas<'py> {
         Replicas { said, made: HashMap::new(), files: Vec::new() }
     }
 
-    /// An argument as the library is to get it: exceptions, their classes and their tracebacks, or what is known anyhow.
+    /// An argument as the library is to get it: exceptions, their classes and their tracebacks, or what is known
+    /// anyhow.
     pub fn argument(&mut self, cx: &mut OpcodeExecutor<'py>, value: VarId) -> Flow<Bound<'py, PyAny>> {
         if cx.see_as::<ExceptionVariable>(value)?.is_some() {
             return self.exception(cx, value);
@@ -160,8 +161,8 @@ pub fn assume_sources(cx: &mut OpcodeExecutor<'_>, files: Vec<String>) -> Flow<(
     Ok(())
 }
 
-/// For a name that was not found the library looks for one like it: among the attributes of an object, if that has those of
-/// its type and no others.
+/// For a name that was not found the library looks for one like it: among the attributes of an object, if that has
+/// those of its type and no others.
 fn what_suggestions_need<'py>(
     cx: &mut OpcodeExecutor<'py>,
     exception: VarId,

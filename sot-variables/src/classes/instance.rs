@@ -52,7 +52,8 @@ impl Variable for InstanceVariable {
         vec![self.class]
     }
 
-    /// Whether the two classes' objects are laid out alike CPython says, on an object of the first one that nobody else has.
+    /// Whether the two classes' objects are laid out alike CPython says, on an object of the first one that nobody else
+    /// has.
     fn set_class(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, class: VarId) -> Flow<()> {
         let refuse = || {
             let text = "attribute '__class__' is written, of an object whose classes do more than to hold attributes";

@@ -1,5 +1,5 @@
-//! Real objects that stand for values made in the trace, where CPython is to look at them: in the namespace of a class, or as
-//! parts of a `property`. Who finds one in the class is at the variable again (`OpcodeExecutor::stand_for`).
+//! Real objects that stand for values made in the trace, where CPython is to look at them: in the namespace of a class,
+//! or as parts of a `property`. Who finds one in the class is at the variable again (`OpcodeExecutor::stand_for`).
 
 use std::rc::Rc;
 
@@ -136,8 +136,8 @@ fn new<'py>(cx: &mut OpcodeExecutor<'py>, variable: VarId, exact: &mut bool) -> 
     Ok(py.get_type::<PyAny>().call0()?)
 }
 
-/// An object that nothing but the call which makes it and the making of its class writes, made in the trace for real: new
-/// code makes it anew with the same call.
+/// An object that nothing but the call which makes it and the making of its class writes, made in the trace for real:
+/// new code makes it anew with the same call.
 pub struct MadeVariable {
     object: Py<PyAny>,
     callable: VarId,

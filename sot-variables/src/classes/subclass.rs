@@ -1,6 +1,6 @@
-//! Objects of subclasses of builtin types (`class Stack(list)`, `defaultdict`, members of an `IntEnum`). What the base keeps
-//! is a variable of its own, the storage: a plain list, dict, set, deque or value. C methods of the base work on it; everything
-//! else follows the object model, so that overridden methods are seen.
+//! Objects of subclasses of builtin types (`class Stack(list)`, `defaultdict`, members of an `IntEnum`). What the base
+//! keeps is a variable of its own, the storage: a plain list, dict, set, deque or value. C methods of the base work on
+//! it; everything else follows the object model, so that overridden methods are seen.
 
 use std::rc::Rc;
 
@@ -191,7 +191,8 @@ pub fn by_own_methods(
     Err(Unwind::break_graph(ReasonId::UnsupportedCall, text))
 }
 
-/// What `OrderedDict.update` is given, where it is a dict and keywords (`mutablemapping_update` in `Objects/odictobject.c`).
+/// What `OrderedDict.update` is given, where it is a dict and keywords (`mutablemapping_update` in
+/// `Objects/odictobject.c`).
 fn pairs_of(cx: &mut OpcodeExecutor<'_>, args: &CallArgs) -> Flow<Option<Vec<(VarId, VarId)>>> {
     let mut pairs = Vec::new();
     match args.positional[..] {

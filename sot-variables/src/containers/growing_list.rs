@@ -1,5 +1,6 @@
-//! A list from outside that the program has at most appended to: what is in it, and how much, nobody has asked, and nothing is
-//! assumed. A loop that collects its results has one translation however long the list is. Any other question opens it.
+//! A list from outside that the program has at most appended to: what is in it, and how much, nobody has asked, and
+//! nothing is assumed. A loop that collects its results has one translation however long the list is. Any other
+//! question opens it.
 
 use std::any::TypeId;
 use std::rc::Rc;

@@ -1,5 +1,6 @@
-//! Mutable objects of C types that hold values only (`bytearray`, `array`, texts in memory), made in the trace. What stands
-//! for one is a real object of which nobody else knows; a call of a method works on a copy, which then takes its place.
+//! Mutable objects of C types that hold values only (`bytearray`, `array`, texts in memory), made in the trace. What
+//! stands for one is a real object of which nobody else knows; a call of a method works on a copy, which then takes its
+//! place.
 
 use std::rc::Rc;
 

@@ -1,5 +1,5 @@
-//! Where keys stand among others, found by their hashes: what is looked up as often as there are keys must not be compared with
-//! each of them.
+//! Where keys stand among others, found by their hashes: what is looked up as often as there are keys must not be
+//! compared with each of them.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -33,8 +33,8 @@ impl LazyIndex {
         }
     }
 
-    /// The index after a write, where the `old` keys are still there, in their places, and others behind them. It is taken, not
-    /// copied: the old contents are looked at again only if the trace goes back.
+    /// The index after a write, where the `old` keys are still there, in their places, and others behind them. It is
+    /// taken, not copied: the old contents are looked at again only if the trace goes back.
     pub(crate) fn after_write<'k>(
         &self,
         cx: &OpcodeExecutor<'_>,

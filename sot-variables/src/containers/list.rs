@@ -83,8 +83,8 @@ pub(crate) fn expect(cx: &mut OpcodeExecutor<'_>, list: VarId) -> Flow<Rc<ListVa
     }
 }
 
-/// What came of asking the items of a list, or an operand, unless a method of theirs has written to the list on the way, be it
-/// what was there before.
+/// What came of asking the items of a list, or an operand, unless a method of theirs has written to the list on the
+/// way, be it what was there before.
 pub(crate) fn unchanged<T>(
     cx: &mut OpcodeExecutor<'_>,
     list: VarId,
@@ -163,7 +163,8 @@ impl ListVariable {
         cg.op(Op::BUILD_LIST, self.items.len() as u32)
     }
 
-    /// Empties a real list such that a sort of it that is running finds it written, as it does where the program has added and removed.
+    /// Empties a real list such that a sort of it that is running finds it written, as it does where the program has
+    /// added and removed.
     fn empty(cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
         let list = cg.py().get_type::<PyList>();
         let (append, clear) = (list.getattr("append")?.unbind(), list.getattr("clear")?.unbind());

@@ -1,5 +1,6 @@
-//! A real set beside each set of the trace whose elements' hashes are known: what happens to the one happens to the other, in
-//! CPython itself. So the order of the elements is CPython's, and so are the set that new code makes and what it later becomes.
+//! A real set beside each set of the trace whose elements' hashes are known: what happens to the one happens to the
+//! other, in CPython itself. So the order of the elements is CPython's, and so are the set that new code makes and what
+//! it later becomes.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -115,8 +116,8 @@ fn in_order(set: &Bound<'_, PyAny>, among: &[Rc<HashKey>]) -> PyResult<Vec<Rc<Ha
     Ok(items.collect::<PyResult<Vec<_>>>()?.into_iter().flatten().collect())
 }
 
-/// The real set beside one of the trace. Of one from outside the table is guarded: those of equal sets may differ, and with
-/// them what CPython makes of them.
+/// The real set beside one of the trace. Of one from outside the table is guarded: those of equal sets may differ, and
+/// with them what CPython makes of them.
 pub(crate) fn of(cx: &mut OpcodeExecutor<'_>, set: VarId) -> Flow<Option<Replica>> {
     let payload = set::expect(cx, set)?;
     let replica = payload.replica(cx.py);
@@ -157,8 +158,8 @@ impl ReplicaOperand {
     }
 }
 
-/// What CPython is shown: its own objects for the operands, and all keys there are. It cannot ask the program whether two of
-/// them are equal.
+/// What CPython is shown: its own objects for the operands, and all keys there are. It cannot ask the program whether
+/// two of them are equal.
 fn shown<'py>(
     cx: &mut OpcodeExecutor<'py>,
     left: &[Rc<HashKey>],
@@ -201,7 +202,8 @@ fn unshown(
     Ok((keys, Order::Unknown))
 }
 
-/// The elements of `left op right`, or of the method with several others; of two equal elements CPython says which one stays.
+/// The elements of `left op right`, or of the method with several others; of two equal elements CPython says which one
+/// stays.
 pub(crate) fn combined(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, left: VarId, others: &[VarId]) -> Flow<Elements> {
     let others = others.iter().map(|&other| ReplicaOperand::of(cx, other)).collect::<Flow<Vec<_>>>()?;
     let replica = of(cx, left)?;
@@ -231,8 +233,8 @@ pub(crate) fn made_of(cx: &mut OpcodeExecutor<'_>, source: VarId) -> Flow<Elemen
     changed(cx, BinaryOp::Or, empty, source)
 }
 
-/// C functions for new code that give a set the table of this one, where adding the elements one by one, in their order, gives
-/// another.
+/// C functions for new code that give a set the table of this one, where adding the elements one by one, in their
+/// order, gives another.
 pub(crate) fn arranged(py: Python<'_>, replica: &Replica, ordered: &[Rc<HashKey>]) -> PyResult<Option<Py<PyAny>>> {
     let added = plain(py, ordered)?;
     let Some(table) = SetTable::of(replica.0.bind(py)) else { return Ok(None) };

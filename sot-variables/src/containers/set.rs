@@ -1,6 +1,6 @@
 //! `set` and `frozenset` of keys known while tracing. Their order is that of a real set beside them ([`Replica`]). Of elements
-//! whose hashes are addresses of objects that are not there yet, and of what was made of sets whose elements the program
-//! compares, only CPython knows it, and iteration breaks the graph.
+//! whose hashes are addresses of objects that are not there yet, and of what was made of sets whose elements the
+//! program compares, only CPython knows it, and iteration breaks the graph.
 
 use std::rc::Rc;
 
@@ -272,7 +272,8 @@ impl SetVariable {
         }
     }
 
-    /// Whether its elements are sorted as they come: nobody knows their order, and it does not show, or is one of addresses.
+    /// Whether its elements are sorted as they come: nobody knows their order, and it does not show, or is one of
+    /// addresses.
     pub(crate) fn sorts_in_any_order(&self, by_key: bool) -> bool {
         matches!(self.order, Order::Unknown) && (!by_key || self.keys.iter().any(|key| key.is_address()))
     }

@@ -1,5 +1,5 @@
-//! Python functions: those of the program, and those made in the trace by `def` and `lambda`. A call is followed into the
-//! body unless the backend knows the function.
+//! Python functions: those of the program, and those made in the trace by `def` and `lambda`. A call is followed into
+//! the body unless the backend knows the function.
 
 use std::rc::Rc;
 
@@ -113,7 +113,8 @@ fn follow<'py>(
     let parts = parts_of(cx, this, function)?;
     let before = cx.graph.mark();
     if cx.trackers.is_made(of) {
-        // What a decorator wrote into a class of the trace has code that dies with the trace: it cannot be gone on with.
+        // What a decorator wrote into a class of the trace has code that dies with the trace: it cannot be gone on
+        // with.
         cx.unclaim();
     }
     let result = OpcodeInlineExecutor::new(cx).call(&parts, args)?;

@@ -276,7 +276,8 @@ impl Variable for BuiltinMethodVariable {
         call_descriptor(cx, &descriptor, &args.with_receiver(self.receiver))
     }
 
-    /// Where an attribute of the receiver's, or an override in a subclass, could come before it, the descriptor is asked.
+    /// Where an attribute of the receiver's, or an override in a subclass, could come before it, the descriptor is
+    /// asked.
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, _: VarId) -> Flow<()> {
         let name = self.name(cg.cx())?;
         let descriptor = self.descriptor.bind(cg.py()).clone();

@@ -1,5 +1,5 @@
-//! What is left of a call of C code that calls a function of the program's several times: where the graph breaks in one of
-//! those calls, this is called with its result, and goes on. The tracer follows it.
+//! What is left of a call of C code that calls a function of the program's several times: where the graph breaks in one
+//! of those calls, this is called with its result, and goes on. The tracer follows it.
 
 use std::rc::Rc;
 

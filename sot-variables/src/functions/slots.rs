@@ -1,5 +1,5 @@
-//! Special methods of builtin types called by name or through `super()`: each is the operation it stands for, on a value
-//! whose kind simulates the type itself.
+//! Special methods of builtin types called by name or through `super()`: each is the operation it stands for, on a
+//! value whose kind simulates the type itself.
 
 use pyo3::exceptions::PyStopIteration;
 use pyo3::prelude::*;

@@ -68,7 +68,8 @@ fn implied(cx: &mut OpcodeExecutor<'_>) -> Flow<(VarId, VarId)> {
     }
 }
 
-/// What a real `super` object was made of. It is read past the classes that the object searches, which may have the name.
+/// What a real `super` object was made of. It is read past the classes that the object searches, which may have the
+/// name.
 fn made_of<'py>(cx: &mut OpcodeExecutor<'py>, object: &Bound<'py, PyAny>, of: TrackerId, name: &str) -> Flow<VarId> {
     let value = cx.py.get_type::<PySuper>().getattr(name)?.call_method1("__get__", (object,))?;
     if !object.getattr(name)?.is(&value) {

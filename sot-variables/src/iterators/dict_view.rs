@@ -220,7 +220,8 @@ impl DictIterator {
         dict.entries.len() != self.keys.len()
     }
 
-    /// Whether an entry is not the one it was: of attributes the name says it, of other entries a key set anew is another.
+    /// Whether an entry is not the one it was: of attributes the name says it, of other entries a key set anew is
+    /// another.
     fn has_other_keys(&self, cx: &OpcodeExecutor<'_>, dict: &dict::DictVariable) -> bool {
         let of_names = cx.vars.as_kind::<InstanceDictVariable>(self.dict).is_some();
         let is_same = |entry: &Entry, key: &Rc<HashKey>| {

@@ -61,7 +61,8 @@ impl Itertool {
     }
 }
 
-/// Which items `product` and its like select, one selection after the other. CPython selects positions; the items follow.
+/// Which items `product` and its like select, one selection after the other. CPython selects positions; the items
+/// follow.
 pub struct Selections {
     name: &'static str,
     /// What each place of a selection is chosen from: of one pool alone, all places.

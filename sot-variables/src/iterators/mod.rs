@@ -1,5 +1,6 @@
-//! Iterators made in the trace: one file per kind. An iterator is a small state that is copied, advanced and written back,
-//! so an abandoned stretch of simulation rewinds it. Of those made outside, some can be asked for their next item (`outside`).
+//! Iterators made in the trace: one file per kind. An iterator is a small state that is copied, advanced and written
+//! back, so an abandoned stretch of simulation rewinds it. Of those made outside, some can be asked for their next item
+//! (`outside`).
 
 pub mod chain;
 pub mod dict_view;

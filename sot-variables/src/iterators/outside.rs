@@ -1,6 +1,6 @@
-//! Iterators of C code that were there before the trace, as behind a graph break in a loop. Of where they stand nothing is
-//! assumed but how many more items there are. The first traces of a resume function take all steps up to the next break;
-//! where those differ, one step is all that a trace takes: it is a translation for all rounds.
+//! Iterators of C code that were there before the trace, as behind a graph break in a loop. Of where they stand nothing
+//! is assumed but how many more items there are. The first traces of a resume function take all steps up to the next
+//! break; where those differ, one step is all that a trace takes: it is a translation for all rounds.
 
 use std::collections::HashSet;
 use std::rc::Rc;

@@ -73,8 +73,8 @@ fn iter_at<'py>(sequence: &Bound<'py, PyAny>, position: usize) -> PyResult<Bound
     Ok(iterator)
 }
 
-/// Does something while a list has so many items at least: a position is cut down to the list's length, and the writes that make
-/// it longer are still to come.
+/// Does something while a list has so many items at least: a position is cut down to the list's length, and the writes
+/// that make it longer are still to come.
 fn with_room<T>(sequence: &Bound<'_, PyAny>, length: usize, work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
     let Ok(list) = sequence.cast::<PyList>() else { return work() };
     let room = list.len();
@@ -193,7 +193,8 @@ fn call_packed<'py>(
     callable.call(args, Some(keywords))
 }
 
-/// Emits an exhausted iterator of the type that iterators over this one have; those that are told from it by few are so here.
+/// Emits an exhausted iterator of the type that iterators over this one have; those that are told from it by few are so
+/// here.
 pub(crate) fn emit_exhausted(cg: &mut dyn Rebuild<'_>, over: &str, backwards: bool) -> Flow<()> {
     let (over, backwards) = (cg.cx_mut().string(over), cg.cx_mut().boolean(backwards));
     emit_call(cg, exhausted, &[over, backwards])

@@ -135,7 +135,8 @@ impl SequenceIterator {
 }
 
 impl SequenceIterator {
-    /// How many items an iterator over a list, tuple, range or constant string says that it has left; `None` for all else.
+    /// How many items an iterator over a list, tuple, range or constant string says that it has left; `None` for all
+    /// else.
     pub fn items_left(cx: &mut OpcodeExecutor<'_>, iterator: VarId) -> Flow<Option<i64>> {
         let Some(made) = cx.see_as::<IteratorVariable<Self>>(iterator)? else { return Ok(None) };
         let (sequence, state) = (made.0.sequence, &made.0);

@@ -1,5 +1,5 @@
-//! Set operators of `dict.keys()` and `dict.items()`. Which of two equal elements stays, and whether the result is a frozenset,
-//! differs between versions: CPython shows it on copies of the operands.
+//! Set operators of `dict.keys()` and `dict.items()`. Which of two equal elements stays, and whether the result is a
+//! frozenset, differs between versions: CPython shows it on copies of the operands.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -59,8 +59,8 @@ pub(super) fn operate(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, left: VarId, ri
     Ok(SetVariable::make(cx, (keys, order), frozen))
 }
 
-/// Of keys that are not there yet, or that the program compares. Where it would matter which of two equal ones stays, nobody
-/// can say.
+/// Of keys that are not there yet, or that the program compares. Where it would matter which of two equal ones stays,
+/// nobody can say.
 fn unseen(cx: &mut OpcodeExecutor<'_>, op: BinaryOp, left: &ViewOperand, right: &ViewOperand) -> Flow<VarId> {
     if op == BinaryOp::And {
         if [left, right].iter().any(|operand| operand.kind == Kind::FrozenSet) {

@@ -1,6 +1,7 @@
-//! numpy's arrays made in the trace of known values. What stands for one that owns its memory is a real array of which nobody else
-//! knows, and which is never written: a call works on copies, and the copy it has written takes the array's place. A view is
-//! known by where it lies in the array that owns the memory, so that both show the same, in the trace and behind it.
+//! numpy's arrays made in the trace of known values. What stands for one that owns its memory is a real array of which
+//! nobody else knows, and which is never written: a call works on copies, and the copy it has written takes the array's
+//! place. A view is known by where it lies in the array that owns the memory, so that both show the same, in the trace
+//! and behind it.
 
 use std::rc::Rc;
 

@@ -153,7 +153,8 @@ struct Owner<'py> {
 }
 
 impl<'py> Arguments<'py> {
-    /// Those of a call, if everything in them is known but for small arrays from outside: the guards ask for what these hold.
+    /// Those of a call, if everything in them is known but for small arrays from outside: the guards ask for what these
+    /// hold.
     pub(crate) fn of(cx: &mut OpcodeExecutor<'py>, args: &CallArgs) -> Flow<Option<Arguments<'py>>> {
         let mut given = Given::default();
         let mut positional = Vec::new();
@@ -169,8 +170,9 @@ impl<'py> Arguments<'py> {
         Ok(Some(Arguments { positional: PyTuple::new(cx.py, positional)?, keywords, given }))
     }
 
-    /// What a function given them has written is what the arrays made in the trace hold from here on; which array is which. `None`
-    /// if it has written others, or said something else of an array. From here on the guards ask for what those from outside hold.
+    /// What a function given them has written is what the arrays made in the trace hold from here on; which array is
+    /// which. `None` if it has written others, or said something else of an array. From here on the guards ask for what
+    /// those from outside hold.
     pub(crate) fn settle(self, cx: &mut OpcodeExecutor<'py>) -> Flow<Option<Known<'py>>> {
         let mut known = Known::default();
         let Given { outside, owners, views } = self.given;
@@ -229,8 +231,8 @@ fn are_like(object: &Bound<'_, PyAny>, dtype: &Py<PyAny>, shape: &Py<PyTuple>) -
     Ok((dtype.is(&own) || own.eq(dtype)?) && object.getattr(intern!(py, "shape"))?.eq(shape)?)
 }
 
-/// The array as an input of the graph, for statements that take one: what it holds may be other numbers at each call. `None`: it is no
-/// argument of the program's, and so small that what it holds is assumed.
+/// The array as an input of the graph, for statements that take one: what it holds may be other numbers at each call.
+/// `None`: it is no argument of the program's, and so small that what it holds is assumed.
 pub(crate) fn graph_input(cx: &mut OpcodeExecutor<'_>, array: VarId) -> Flow<Option<GraphArgument>> {
     let Some(object) = cx.vars.get(array).object().map(|object| object.bind(cx.py).clone()) else { return Ok(None) };
     let tracker = cx.vars.tracker(array);
@@ -248,7 +250,8 @@ pub(crate) fn graph_input(cx: &mut OpcodeExecutor<'_>, array: VarId) -> Flow<Opt
     Ok(Some(input))
 }
 
-/// The array as an argument of a graph statement: what it holds now, which is guarded. `None` for what is no small array.
+/// The array as an argument of a graph statement: what it holds now, which is guarded. `None` for what is no small
+/// array.
 pub(crate) fn graph_argument<'py>(cx: &mut OpcodeExecutor<'py>, array: VarId) -> Flow<Option<Bound<'py, PyAny>>> {
     if !cx.vars.get(array).object().map(|object| is_array(object.bind(cx.py))).transpose()?.unwrap_or(false) {
         return Ok(None);

@@ -44,7 +44,8 @@ enum TensorSource {
 pub struct TensorVariable {
     source: TensorSource,
     meta: TensorMeta,
-    /// Whether it is from outside, and the trace has changed whether gradients flow to it: the graph would take it as it was.
+    /// Whether it is from outside, and the trace has changed whether gradients flow to it: the graph would take it as
+    /// it was.
     is_switched: bool,
 }
 
@@ -102,8 +103,8 @@ impl TensorVariable {
         }
     }
 
-    /// Whether the program has put something of its own in the type of tensors, under the name of an attribute or special method. What
-    /// the type holds there is assumed to stay.
+    /// Whether the program has put something of its own in the type of tensors, under the name of an attribute or
+    /// special method. What the type holds there is assumed to stay.
     fn is_replaced(&self, cx: &mut OpcodeExecutor<'_>, name: &str) -> Flow<bool> {
         let ty = self.python_type(cx);
         // That it has this type is among the guards of a tensor.
@@ -213,8 +214,9 @@ impl TensorVariable {
         Ok(answer)
     }
 
-    /// Writes an attribute that says whether gradients flow through the tensor. Gradients that begin at a result of the graph end the
-    /// graph. To a tensor from outside the attribute is written when the graph has run; its use in between ends the graph.
+    /// Writes an attribute that says whether gradients flow through the tensor. Gradients that begin at a result of the
+    /// graph end the graph. To a tensor from outside the attribute is written when the graph has run; its use in
+    /// between ends the graph.
     fn set_gradient(
         &self,
         cx: &mut OpcodeExecutor<'_>,
@@ -248,8 +250,8 @@ impl TensorVariable {
         Ok(cpython::instance_dict(object.bind(cx.py)).map_or(Ok(false), |own| own.contains(name))?)
     }
 
-    /// Whether what is written to the attribute goes through a property in Python, or is put by that name on a tensor from outside
-    /// or on one that no other stands for when the graph has run.
+    /// Whether what is written to the attribute goes through a property in Python, or is put by that name on a tensor
+    /// from outside or on one that no other stands for when the graph has run.
     fn is_settable(&self, cx: &OpcodeExecutor<'_>, name: &str) -> Flow<bool> {
         let ty = self.python_type(cx);
         let ty = ty.cast::<pyo3::types::PyType>().map_err(PyErr::from)?;

@@ -1,5 +1,5 @@
-//! Context managers of the framework that change its global state (`auto_cast`). The state is changed while the trace is in
-//! the `with` block; the new code makes the manager, enters and leaves it where the program would have.
+//! Context managers of the framework that change its global state (`auto_cast`). The state is changed while the trace
+//! is in the `with` block; the new code makes the manager, enters and leaves it where the program would have.
 
 use std::rc::Rc;
 

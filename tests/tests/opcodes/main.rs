@@ -1,6 +1,7 @@
-//! A property of every opcode handler: a fragment of Python around the opcode, with random operands and in random places, does
-//! translated what it does in CPython: results, who shares what, side effects, exceptions with their places. The properties are
-//! registered in the files beside this one; a handler in the table of the running interpreter without one fails.
+//! A property of every opcode handler: a fragment of Python around the opcode, with random operands and in random
+//! places, does translated what it does in CPython: results, who shares what, side effects, exceptions with their
+//! places. The properties are registered in the files beside this one; a handler in the table of the running
+//! interpreter without one fails.
 //!
 //! That a handler's declared stack effect is CPython's own is checked where the table is frozen (`sot_core::opcode`).
 //!
@@ -125,8 +126,8 @@ const EXCLUDED: &[(&str, Place, &str)] = &[(
     "behind a break, a cell variable without a value is a free variable without a value, which has an error of its own",
 )];
 
-/// Fails if an opcode has no property, if one does not hold, or if no case simulates it. Each fragment has its share of the
-/// cases.
+/// Fails if an opcode has no property, if one does not hold, or if no case simulates it. Each fragment has its share of
+/// the cases.
 fn check(py: Python<'_>, opcode: u8, name: &str, cases: u32, seed: u64) -> Result<Tally, String> {
     // What died with a frame that an exception holds would run its `finally` whenever the collector comes by.
     let gc = py.import("gc").map_err(|error| error.to_string())?;

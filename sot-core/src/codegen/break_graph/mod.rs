@@ -1,7 +1,7 @@
 //! New code for a frame whose graph breaks: the graph so far, stack and locals as CPython would have them, the breaking
-//! instruction run natively, and a hand-over to the resume function behind it (for a branch: one on each side). If the break
-//! is in a function that was followed, all frames down to it are laid out, and the hand-over is to all their resume
-//! functions: each is an argument of its caller's.
+//! instruction run natively, and a hand-over to the resume function behind it (for a branch: one on each side). If the
+//! break is in a function that was followed, all frames down to it are laid out, and the hand-over is to all their
+//! resume functions: each is an argument of its caller's.
 
 mod places;
 mod run;
@@ -34,8 +34,8 @@ impl Break<'_, '_> {
     }
 }
 
-/// The frame that catches what the breaking instruction raises; or the one that was called for the next item of a loop, which may
-/// end so.
+/// The frame that catches what the breaking instruction raises; or the one that was called for the next item of a loop,
+/// which may end so.
 pub(super) fn catching(at: &BreakPoint) -> Option<usize> {
     innermost_try(at).filter(|_| !at.is_between())
 }
@@ -105,8 +105,8 @@ impl CodeGen<'_, '_> {
         Ok(NewCode { code: self.assemble()?.unbind(), graphs })
     }
 
-    /// Where an exception of the breaking instruction goes: into the resume function of the frame that catches it, which starts by
-    /// raising it.
+    /// Where an exception of the breaking instruction goes: into the resume function of the frame that catches it,
+    /// which starts by raising it.
     fn hand_over_exception(&mut self, of: &Break<'_, '_>, guarded: Label) -> Flow<()> {
         let (last, mut level) = (of.at.frames.len() - 1, catching(of.at).unwrap_or(0));
         if of.sources[level].finish_at(of.at.frames[level].at) == Some(Finish::Next) {
@@ -122,8 +122,8 @@ impl CodeGen<'_, '_> {
         }
         let (of, frame) = (&Break { at: &caught, sources: &of.sources[..=level] }, caught.innermost());
         if level > 0 {
-            // The frames that the instruction ran in stand for those that the exception has left or is about to leave; the one
-            // that raises it again adds no entry of its own.
+            // The frames that the instruction ran in stand for those that the exception has left or is about to leave;
+            // the one that raises it again adds no entry of its own.
             let trim = resume::trim_traceback(self.cx.py, level)?;
             self.begin_call(|cg| cg.load_const(trim))?;
             self.op(Op::LOAD_FAST, exception)?;
@@ -136,8 +136,8 @@ impl CodeGen<'_, '_> {
         self.hand_over(of, &Side { place: frame.at, entry: Entry::Raise, stack: &stack, raised })
     }
 
-    /// Where the new code holds what an exception that leaves the frames takes off their stacks, and what shows when it goes: the
-    /// traceback would keep it. In the order in which it goes.
+    /// Where the new code holds what an exception that leaves the frames takes off their stacks, and what shows when it
+    /// goes: the traceback would keep it. In the order in which it goes.
     fn going_with_stack(&self, of: &Break<'_, '_>) -> Vec<usize> {
         if of.is_caught() || of.at.is_between() || of.at.handled().is_some() {
             return Vec::new();
@@ -164,8 +164,8 @@ impl CodeGen<'_, '_> {
         }
     }
 
-    /// An exception of the breaking instruction leaves the frames. A traceback keeps that of the new code, which then has the function's own
-    /// variables alone.
+    /// An exception of the breaking instruction leaves the frames. A traceback keeps that of the new code, which then
+    /// has the function's own variables alone.
     fn drop_and_raise(&mut self, of: &Break<'_, '_>, guarded: Label, going: Vec<usize>) -> Flow<()> {
         let exception = self.emitter.catch_guarded(guarded, of.at.handled().is_some())?;
         let others = self.other_slots(of).filter(|slot| *slot != exception as usize && !going.contains(slot));
@@ -204,8 +204,8 @@ impl CodeGen<'_, '_> {
         for cell in self.cells.keys() {
             live.extend(self.cx.vars.get(*cell).children());
         }
-        // That of a comprehension, in the place of one that the resume function was given; and that one, if it was given on the
-        // stack of the comprehension.
+        // That of a comprehension, in the place of one that the resume function was given; and that one, if it was
+        // given on the stack of the comprehension.
         let is_free = |cell| matches!(self.cx.trackers.get(self.cx.vars.tracker(cell)), Tracker::FreeCell { .. });
         let own = |cell: &&VarId| **cell != self.cx.null() && !is_free(**cell);
         live.extend(at.root().cells.iter().filter(own));

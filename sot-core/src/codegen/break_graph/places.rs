@@ -94,7 +94,8 @@ impl CodeGen<'_, '_> {
         self.emitter.end_guarded()
     }
 
-    /// The traceback of an exception that leaves the frame holds the frame, which is not to hold the exception, but its variables.
+    /// The traceback of an exception that leaves the frame holds the frame, which is not to hold the exception, but its
+    /// variables.
     fn forget_raised(&mut self, of: &Break<'_, '_>) -> Flow<()> {
         if of.is_caught() {
             return Ok(());

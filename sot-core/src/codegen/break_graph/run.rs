@@ -20,8 +20,8 @@ impl CodeGen<'_, '_> {
     /// How many stack items the instruction may touch.
     pub(in crate::codegen) fn consumed(&self, instruction: &Instruction, frame: &Checkpoint) -> usize {
         let stack = &frame.stack;
-        // Below the outermost NULL lies a call that is not finished, below a block what its handler is to find: no other
-        // instruction reaches there.
+        // Below the outermost NULL lies a call that is not finished, below a block what its handler is to find: no
+        // other instruction reaches there.
         let above_null = stack.iter().rev().position(|item| *item == self.cx.null()).unwrap_or(stack.len());
         let above_block = frame.blocks.last().map_or(stack.len(), |block| stack.len() - block.base().min(stack.len()));
         let declared = opcode::describe(instruction.opcode).reached(instruction.arg).map(|items| items as usize);
@@ -60,8 +60,8 @@ impl CodeGen<'_, '_> {
         }
     }
 
-    /// Runs the instruction of a nested frame. What it leaves is the result of the call: nothing, an item, a sequence, or the
-    /// callable of a pair with a NULL.
+    /// Runs the instruction of a nested frame. What it leaves is the result of the call: nothing, an item, a sequence,
+    /// or the callable of a pair with a NULL.
     fn run_in_frames(
         &mut self,
         at: &BreakPoint,
@@ -87,8 +87,8 @@ impl CodeGen<'_, '_> {
         }
     }
 
-    /// The name of the empty cell that the instruction of a resume function reads or deletes, if it is one of the function's own:
-    /// here it is a free variable, of which CPython says something else.
+    /// The name of the empty cell that the instruction of a resume function reads or deletes, if it is one of the
+    /// function's own: here it is a free variable, of which CPython says something else.
     fn empty_own_cell(&mut self, frame: &Checkpoint, instruction: &Instruction) -> Flow<Option<String>> {
         let opcodes = Opcodes::get(self.cx.py);
         if ![Op::LOAD_DEREF, Op::DELETE_DEREF].into_iter().any(|op| opcodes.is(instruction.opcode, op)) {
@@ -115,8 +115,8 @@ impl CodeGen<'_, '_> {
         Ok(None)
     }
 
-    /// Calls the frames in which the breaking instruction of a nested frame runs: each but the last is called with the next,
-    /// and all with the operands as they are loaded here, and with what they are to hold.
+    /// Calls the frames in which the breaking instruction of a nested frame runs: each but the last is called with the
+    /// next, and all with the operands as they are loaded here, and with what they are to hold.
     pub(super) fn call_frames(
         &mut self,
         at: &BreakPoint,

@@ -1,4 +1,5 @@
-//! The variables of the frame that breaks lie in their own slots while the breaking instruction runs, as a traceback may keep the frame.
+//! The variables of the frame that breaks lie in their own slots while the breaking instruction runs, as a traceback
+//! may keep the frame.
 
 use std::ops::Range;
 
@@ -14,8 +15,9 @@ use crate::machine::variable::VarId;
 use crate::tracker::Tracker;
 
 impl CodeGen<'_, '_> {
-    /// Each variable of the frame has its value in its own slot, one without a value has none. Variables in cells are there already.
-    /// An argument whose slot changes moves to another first, from where all that is found by way of it is loaded.
+    /// Each variable of the frame has its value in its own slot, one without a value has none. Variables in cells are
+    /// there already. An argument whose slot changes moves to another first, from where all that is found by way of it
+    /// is loaded.
     pub(super) fn show_variables(&mut self, of: &Break<'_, '_>) -> Flow<()> {
         let arguments = self.root.code.total_args();
         let mut changing = self.variables(of);
@@ -44,8 +46,9 @@ impl CodeGen<'_, '_> {
         Ok(())
     }
 
-    /// The frame goes on in a resume function with an exception whose traceback keeps the frame of the new code. It has the function's
-    /// variables still, but for those with which something goes that shows it, and exceptions, which may have led here.
+    /// The frame goes on in a resume function with an exception whose traceback keeps the frame of the new code. It has
+    /// the function's variables still, but for those with which something goes that shows it, and exceptions, which may
+    /// have led here.
     pub(in crate::codegen) fn keep_shown(&mut self, of: &Break<'_, '_>) -> Flow<()> {
         let keeps = |value: &VarId| !self.cx.shows_inside(*value) && !self.is_exception(*value);
         let variables = self.variables(of).into_iter();
@@ -75,7 +78,8 @@ impl CodeGen<'_, '_> {
         Ok(slots)
     }
 
-    /// The slots of what is no variable of the function: values of the new code, and what a resume function is given besides.
+    /// The slots of what is no variable of the function: values of the new code, and what a resume function is given
+    /// besides.
     pub(super) fn other_slots(&self, of: &Break<'_, '_>) -> Range<usize> {
         of.sources[0].unit.code.varnames.len()..self.emitter.locals()
     }

@@ -1,6 +1,7 @@
-//! Frames that are left to CPython with all that they call. From 3.11 on CPython calls functions without a new evaluation
-//! loop, unless somebody is in the evaluation slot. So the slot is CPython's while a frame runs below which the evaluator has
-//! found nothing to do for a while; each time that frames of the code have run so for a while, it is looked again.
+//! Frames that are left to CPython with all that they call. From 3.11 on CPython calls functions without a new
+//! evaluation loop, unless somebody is in the evaluation slot. So the slot is CPython's while a frame runs below which
+//! the evaluator has found nothing to do for a while; each time that frames of the code have run so for a while, it is
+//! looked again.
 
 use std::cell::Cell;
 use std::ptr::NonNull;

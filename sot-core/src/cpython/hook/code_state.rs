@@ -170,8 +170,8 @@ struct StateEntry<T> {
     state: T,
 }
 
-/// A share in what a code object has, whatever its type. CPython frees an entry before it overwrites the pointer to it, so
-/// the entry must outlive that.
+/// A share in what a code object has, whatever its type. CPython frees an entry before it overwrites the pointer to it,
+/// so the entry must outlive that.
 struct Kept<'py> {
     entry: NonNull<Head>,
     token: PhantomData<Python<'py>>,

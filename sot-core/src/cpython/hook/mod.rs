@@ -1,5 +1,5 @@
-//! The function in CPython's frame evaluation slot: which frames it leaves to CPython at once, and what it does with the
-//! evaluator's verdict on the others.
+//! The function in CPython's frame evaluation slot: which frames it leaves to CPython at once, and what it does with
+//! the evaluator's verdict on the others.
 //!
 //! While Python code runs above it, the hook keeps no Rust value with a destructor alive (the reference method aside):
 //! CPython before 3.14 ends daemon threads by unwinding them.
@@ -54,8 +54,9 @@ pub enum Verdict {
         /// Whether the hook leaves alone what this frame calls.
         disable_eval_frame: bool,
     },
-    /// The frame runs this code, which takes all arguments as positional ones (see [`crate::cpython::flatten_signature`]). Code
-    /// that does not fit is counted in [`Counts::rejected`], and the frame runs its own.
+    /// The frame runs this code, which takes all arguments as positional ones (see
+    /// [`crate::cpython::flatten_signature`]). Code that does not fit is counted in [`Counts::rejected`], and the frame
+    /// runs its own.
     Replace {
         /// The code object.
         code: Py<PyAny>,
@@ -168,7 +169,8 @@ pub(in crate::cpython) struct Thread {
     pub(in crate::cpython) direct: Cell<*mut Code>,
     /// Arguments that a frame about to run is to own alone.
     given: Cell<*mut Given>,
-    /// Address in the C stack below which no frame is run; 0 if the stack was not looked at, 1 if nothing is known of it.
+    /// Address in the C stack below which no frame is run; 0 if the stack was not looked at, 1 if nothing is known of
+    /// it.
     pub(in crate::cpython) stack_limit: Cell<usize>,
     pub(in crate::cpython) stack: Cell<Stack>,
     /// Number of open sections of this thread.
@@ -312,8 +314,8 @@ unsafe fn evaluate(
     frame: *mut Frame,
     waiting: *mut Frame,
 ) -> *mut ffi::PyObject {
-    // SAFETY: the caller passes a fresh frame of this thread, and the one that waits for it, if any. What runs while the evaluator
-    // is asked, a module that it imports, is called by that one: the fresh one is in no chain yet.
+    // SAFETY: the caller passes a fresh frame of this thread, and the one that waits for it, if any. What runs while
+    // the evaluator is asked, a module that it imports, is called by that one: the fresh one is in no chain yet.
     unsafe {
         if thread.direct.get() == (*frame).code {
             thread.direct.set(null_mut());
@@ -360,7 +362,8 @@ unsafe fn evaluate(
     }
 }
 
-/// Calls the evaluator. Attaching is cheap where sections are opened from attached code, as [`crate::cpython::enter`] demands.
+/// Calls the evaluator. Attaching is cheap where sections are opened from attached code, as [`crate::cpython::enter`]
+/// demands.
 unsafe fn ask(mode: Mode, ts: *mut ffi::PyThreadState, frame: *mut Frame) -> RawVerdict {
     let asked = catch_unwind(AssertUnwindSafe(|| {
         Python::try_attach(|py| {

@@ -1,5 +1,5 @@
-//! Running another code object in a frame's place: in the frame (3.11+) or in a shadow of it (to 3.10), and where that is
-//! not possible through a function made for the call, which is also the reference the others are tested against.
+//! Running another code object in a frame's place: in the frame (3.11+) or in a shadow of it (to 3.10), and where that
+//! is not possible through a function made for the call, which is also the reference the others are tested against.
 
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, Ordering};

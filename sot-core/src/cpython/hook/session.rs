@@ -25,8 +25,8 @@ pub enum HookError {
     SlotNotFound,
 }
 
-/// Opens a section: until the result is dropped, frames of this thread go to the evaluator. Sections nest; they close in
-/// the opposite order.
+/// Opens a section: until the result is dropped, frames of this thread go to the evaluator. Sections nest; they close
+/// in the opposite order.
 #[inline]
 pub fn enter(py: Python<'_>) -> Result<Active<'_>, HookError> {
     if !has_evaluator() {

@@ -14,7 +14,8 @@ use pyo3::types::{PyString, PyTuple};
 use crate::cpython::hook::chain;
 use crate::cpython::hook::panic_text;
 
-/// A Python callable that runs `f` with its positional arguments; it takes no keywords. A panic becomes a `RuntimeError`.
+/// A Python callable that runs `f` with its positional arguments; it takes no keywords. A panic becomes a
+/// `RuntimeError`.
 ///
 /// The garbage collector does not see what `f` holds: a reference from there back to the callable is never freed.
 pub fn fastcall<'py, F>(py: Python<'py>, name: &str, doc: &str, f: F) -> PyResult<Bound<'py, PyAny>>
@@ -77,11 +78,12 @@ where
     }
 }
 
-/// Calls a function in the place of the Python code that has called: that is passed over while it runs (see `cpython::hook::chain`).
-/// The function's frame alone owns the arguments once it runs, if the hook sees it.
+/// Calls a function in the place of the Python code that has called: that is passed over while it runs (see
+/// `cpython::hook::chain`). The function's frame alone owns the arguments once it runs, if the hook sees it.
 pub fn call_giving<'py>(function: &Bound<'py, PyAny>, args: Vec<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
     let mut args: Vec<*mut ffi::PyObject> = args.into_iter().map(Bound::into_ptr).collect();
-    // SAFETY: a live function and live arguments; what is given away is taken back before the vector goes. Who called waits.
+    // SAFETY: a live function and live arguments; what is given away is taken back before the vector goes. Who called
+    // waits.
     unsafe {
         let code = ffi::PyFunction_GetCode(function.as_ptr()).cast();
         let waiting = chain::step_back(function.py());
@@ -179,7 +181,8 @@ pub fn call_with_names<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let named = keywords.map_or(0, PyTupleMethods::len);
     #[cfg(Py_3_9)]
-    // SAFETY: live objects; a `Bound` is a pointer; as many arguments as said, and a tuple of the last ones' names or null.
+    // SAFETY: live objects; a `Bound` is a pointer; as many arguments as said, and a tuple of the last ones' names or
+    // null.
     unsafe {
         let (tuple, count) = (keywords.map_or(null_mut(), Bound::as_ptr), args.len() - named);
         let result = ffi::PyObject_Vectorcall(callable.as_ptr(), args.as_ptr().cast(), count, tuple);
@@ -276,8 +279,8 @@ unsafe extern "C" fn call<F: NativeFunction>(
 ) -> *mut ffi::PyObject {
     let called = catch_unwind(AssertUnwindSafe(|| {
         Python::attach(|py| {
-            // SAFETY: the capsule is the one the function object was made with, and holds a `NativeCallable<F>`; the arguments are
-            // those of the call.
+            // SAFETY: the capsule is the one the function object was made with, and holds a `NativeCallable<F>`; the
+            // arguments are those of the call.
             let result = unsafe {
                 let target = ffi::PyCapsule_GetPointer(capsule, TARGET.as_ptr()).cast::<NativeCallable<F>>();
                 (*target).function.run(py, args, count as usize)

@@ -54,8 +54,8 @@ struct Array<const N: usize> {
 const NUMBERS_END: usize = 256;
 
 impl Embedded {
-    /// Looks at `sample`, an instance of `owner`: word `position` behind its header must be a pointer to an object whose
-    /// virtual table has the name `virtual_table` (of the symbol, mangled).
+    /// Looks at `sample`, an instance of `owner`: word `position` behind its header must be a pointer to an object
+    /// whose virtual table has the name `virtual_table` (of the symbol, mangled).
     pub fn find(
         owner: &Bound<'_, PyType>,
         sample: &Bound<'_, PyAny>,
@@ -216,8 +216,8 @@ impl Held<'_> {
     where
         Self: 'a,
     {
-        // SAFETY: the accessor returns a reference to what the object holds, as was seen for a sample; the object is not
-        // dropped, and the GIL keeps it from being changed.
+        // SAFETY: the accessor returns a reference to what the object holds, as was seen for a sample; the object is
+        // not dropped, and the GIL keeps it from being changed.
         let array = unsafe { &*(field.0)(self.place) };
         array.items.get(..array.used as usize)
     }
@@ -261,7 +261,8 @@ thread_local! {
 }
 
 impl ThreadNumber {
-    /// The number of this name in a library that is loaded already. The caller compares what is read with what is known.
+    /// The number of this name in a library that is loaded already. The caller compares what is read with what is
+    /// known.
     pub fn find(library: &Path, name: &'static CStr) -> Option<ThreadNumber> {
         let number = ThreadNumber { library: Library::loaded(library)?, name };
         number.read().map(|_| number)

@@ -1,5 +1,5 @@
-//! What a function made by `functools.lru_cache` has for a key, read without being counted: what `cache_info()` tells and
-//! which value is dropped next depends on the program's own calls alone.
+//! What a function made by `functools.lru_cache` has for a key, read without being counted: what `cache_info()` tells
+//! and which value is dropped next depends on the program's own calls alone.
 
 use std::ffi::{c_int, c_void};
 
@@ -107,8 +107,8 @@ impl<'py> LruCache<'py> {
         usize::try_from(max_size).is_ok_and(|max_size| self.cache().len() >= max_size)
     }
 
-    /// What it has for these arguments, whose key this is. What it has not is computed as by the program's call that will be
-    /// made: that one counts a hit then, so one is taken away.
+    /// What it has for these arguments, whose key this is. What it has not is computed as by the program's call that
+    /// will be made: that one counts a hit then, so one is taken away.
     pub fn ask(
         &self,
         key: &Bound<'py, PyAny>,

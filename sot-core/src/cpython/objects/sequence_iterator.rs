@@ -1,4 +1,5 @@
-//! Where iterators of lists, tuples and ranges stand, read from their structs: a loop that breaks asks in each round, and
+//! Where iterators of lists, tuples and ranges stand, read from their structs: a loop that breaks asks in each round,
+//! and
 //! `__reduce__` makes several objects for the answer.
 
 use pyo3::ffi;
@@ -97,7 +98,8 @@ pub(in crate::cpython) fn layout_problem(py: Python<'_>) -> PyResult<Option<&'st
     for sequence in [list.as_any(), list.to_tuple().as_any()] {
         let mut iterator = sequence.try_iter()?;
         iterator.next().transpose()?;
-        // SAFETY: should the layout differ, these fields are still inside the object: it has an index and what it goes over.
+        // SAFETY: should the layout differ, these fields are still inside the object: it has an index and what it goes
+        // over.
         let raw = unsafe { &*iterator.as_ptr().cast::<SequenceIteratorObject>() };
         if raw.index != 1 || raw.sequence != sequence.as_ptr() {
             return Ok(Some("where an iterator of a list or tuple stands"));
@@ -107,7 +109,8 @@ pub(in crate::cpython) fn layout_problem(py: Python<'_>) -> PyResult<Option<&'st
     for sequence in [list.as_any(), list.to_tuple().as_any()] {
         let iterator = reversed.call1((sequence,))?;
         iterator.call_method0("__next__")?;
-        // SAFETY: should the layout differ, these fields are still inside the object: it has an index and what it goes over.
+        // SAFETY: should the layout differ, these fields are still inside the object: it has an index and what it goes
+        // over.
         let raw = unsafe { &*iterator.as_ptr().cast::<SequenceIteratorObject>() };
         if raw.index != 1 || raw.sequence != sequence.as_ptr() {
             return Ok(Some("where a reversed iterator of a list or tuple stands"));

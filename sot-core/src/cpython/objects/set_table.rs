@@ -1,5 +1,6 @@
-//! The hash table of a set: which of its places are free, taken, or were taken once. Together with the elements in their order
-//! this is all that CPython's later operations go by, so that a copy with the same table does what the original would.
+//! The hash table of a set: which of its places are free, taken, or were taken once. Together with the elements in
+//! their order this is all that CPython's later operations go by, so that a copy with the same table does what the
+//! original would.
 
 use std::collections::HashMap;
 
@@ -37,8 +38,8 @@ impl SetTable {
             && finger(set) == Some(self.finger)
     }
 
-    /// Gives a set the table, if it has exactly these elements, in whatever order. It must not be known to anyone who takes it
-    /// for immutable.
+    /// Gives a set the table, if it has exactly these elements, in whatever order. It must not be known to anyone who
+    /// takes it for immutable.
     pub fn arrange(&self, set: &Bound<'_, PyAny>, items: &[Bound<'_, PyAny>]) {
         let (Some(entries), Some(removed)) = (entries(set), removed(set.py())) else { return };
         let taken = entries.iter().filter(|entry| place(entry) == TableSlot::Taken);

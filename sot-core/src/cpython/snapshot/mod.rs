@@ -1,10 +1,10 @@
-//! The memory that guards rest on, as it was when they held: if every word of it is the same, they hold again. A dict that
-//! was not written to has its version, a type its own; what an object refers to is a pointer in it.
+//! The memory that guards rest on, as it was when they held: if every word of it is the same, they hold again. A dict
+//! that was not written to has its version, a type its own; what an object refers to is a pointer in it.
 //!
-//! An address is looked at only after what was looked at before has shown that the object is there: it is referred to by
-//! one that is, from the roots on. [`Place`] stands for that, and only a [`Recorder`] makes one. Nothing but comparisons runs
-//! in between, so nothing can go away. An object whose memory was given to another meanwhile is no danger, as all that was
-//! found in it is looked at again; what was not looked into is kept alive.
+//! An address is looked at only after what was looked at before has shown that the object is there: it is referred to
+//! by one that is, from the roots on. [`Place`] stands for that, and only a [`Recorder`] makes one. Nothing but
+//! comparisons runs in between, so nothing can go away. An object whose memory was given to another meanwhile is no
+//! danger, as all that was found in it is looked at again; what was not looked into is kept alive.
 
 mod blind_spot;
 mod layout;
@@ -131,8 +131,8 @@ impl DictItem {
 #[derive(Debug, Clone)]
 pub struct Place<'py> {
     object: Bound<'py, PyAny>,
-    /// It is then the very object that was recorded, and no other one that was given its memory: what refers to it has not
-    /// changed in between. So are versions, which are never given twice.
+    /// It is then the very object that was recorded, and no other one that was given its memory: what refers to it has
+    /// not changed in between. So are versions, which are never given twice.
     is_same: bool,
 }
 

@@ -15,8 +15,8 @@ use crate::cpython::objects::part::Part;
 use crate::cpython::objects::type_::type_lookup;
 use crate::cpython::objects::weak::WeakRef;
 
-/// Records memory for a snapshot. What answers `None` or `false` cannot be told from memory; nothing is recorded then that
-/// does harm.
+/// Records memory for a snapshot. What answers `None` or `false` cannot be told from memory; nothing is recorded then
+/// that does harm.
 #[derive(Debug, Default)]
 pub struct Recorder {
     roots: Vec<usize>,
@@ -101,7 +101,8 @@ impl Recorder {
     pub fn held<'a>(&mut self, place: &'a Place<'_>, embedded: &Embedded) -> Option<HeldPlace<'a>> {
         let held = embedded.of(&place.object)?;
         self.type_of(place);
-        // SAFETY: an object of the type has the pointer, which is not null; what it leads to begins with its virtual table.
+        // SAFETY: an object of the type has the pointer, which is not null; what it leads to begins with its virtual
+        // table.
         unsafe {
             self.word(held.pointer());
             self.word(held.address() as *const usize);

@@ -1,4 +1,5 @@
-//! CPython 3.13: the NULL of a call stands above the callable, keyword names are a stack item, a cell is loaded like a local.
+//! CPython 3.13: the NULL of a call stands above the callable, keyword names are a stack item, a cell is loaded like a
+//! local.
 
 use pyo3::prelude::*;
 

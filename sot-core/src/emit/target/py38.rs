@@ -56,8 +56,8 @@ impl Target for Py38 {
         e.op(Op::SETUP_FINALLY, 0)
     }
 
-    /// Signals are looked for at each instruction that begins no block, such as an `EXTENDED_ARG`, which a far jump takes: the block has its
-    /// handler near, which jumps to the far one.
+    /// Signals are looked for at each instruction that begins no block, such as an `EXTENDED_ARG`, which a far jump
+    /// takes: the block has its handler near, which jumps to the far one.
     fn begin_first_try(&self, e: &mut Emitter) -> Flow<Label> {
         let block = e.jump(Op::SETUP_FINALLY)?;
         let body = e.jump(Op::JUMP_FORWARD)?;

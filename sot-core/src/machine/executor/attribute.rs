@@ -61,8 +61,8 @@ impl OpcodeExecutor<'_> {
         found
     }
 
-    /// The interpreter tells an `AttributeError` of the program's which attribute of which object was read, when it leaves the
-    /// instruction that did so: only there can it be raised for real.
+    /// The interpreter tells an `AttributeError` of the program's which attribute of which object was read, when it
+    /// leaves the instruction that did so: only there can it be raised for real.
     fn note_reader(&mut self, exception: VarId, depth: usize, object: VarId, name: &Name) -> Flow<()> {
         let base = self.py.get_type::<PyAttributeError>();
         let is_told = base.hasattr("obj").unwrap_or(false);

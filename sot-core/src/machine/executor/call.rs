@@ -176,7 +176,8 @@ impl<'py> OpcodeExecutor<'py> {
         self.call_directly(callable, &CallArgs { positional, keywords })
     }
 
-    /// What the method `keys` of a mapping gives. In whose words CPython refuses one that cannot be called depends on the release.
+    /// What the method `keys` of a mapping gives. In whose words CPython refuses one that cannot be called depends on
+    /// the release.
     pub fn call_keys(&mut self, keys: VarId) -> Flow<VarId> {
         if !self.has_special(keys, "__call__")? {
             let text = "a mapping with `keys` that cannot be called";
@@ -205,7 +206,8 @@ impl<'py> OpcodeExecutor<'py> {
         Ok(keywords)
     }
 
-    /// Calls a C function whose meaning is known: by its handler, or by doing it now if all arguments are known and `pure`.
+    /// Calls a C function whose meaning is known: by its handler, or by doing it now if all arguments are known and
+    /// `pure`.
     pub fn call_builtin(&mut self, function: &Bound<'py, PyAny>, args: &CallArgs, pure: bool) -> Flow<VarId> {
         self.refuse_listed(function)?;
         if args.keywords.is_empty() && is_of_numbers(function)? {

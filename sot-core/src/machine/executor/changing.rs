@@ -13,8 +13,8 @@ use crate::guard::{Identity, Test};
 use crate::machine::variable::{VarId, Variable};
 use crate::tracker::{self, ById, Computation, Tracker, TrackerId};
 
-/// So many values of one `float` are translated for, of one number or array of another library's, and of one `int`, of which
-/// programs have few more often. Behind a break a number that differs is one that a loop counts in, as a rule.
+/// So many values of one `float` are translated for, of one number or array of another library's, and of one `int`, of
+/// which programs have few more often. Behind a break a number that differs is one that a loop counts in, as a rule.
 const FLOATS: usize = 4;
 const VALUES: usize = 3;
 const INTEGERS: usize = 8;
@@ -27,8 +27,9 @@ const MOST_PATHS: usize = 8;
 /// What is computed of more numbers than this is looked at.
 const MOST_OPERANDS: usize = 32;
 
-/// A number that differs from call to call, or a number or text computed from such: its value is only assumed if it matters.
-/// To compute with it or to print it does not; the new code does it again. To compare it asks for the answer alone.
+/// A number that differs from call to call, or a number or text computed from such: its value is only assumed if it
+/// matters. To compute with it or to print it does not; the new code does it again. To compare it asks for the answer
+/// alone.
 pub(super) struct LazyNumber {
     pub(super) value: Py<PyAny>,
     /// How many translations assumed another value.
@@ -70,7 +71,8 @@ impl LazyNumber {
 }
 
 impl<'py> OpcodeExecutor<'py> {
-    /// The variable for a number that was another one in earlier calls, or may be one that a loop counts in, as behind breaks;
+    /// The variable for a number that was another one in earlier calls, or may be one that a loop counts in, as behind
+    /// breaks;
     /// `None` for everything else.
     pub(super) fn wrap_changing(&mut self, object: &Bound<'py, PyAny>, tracker: TrackerId) -> Option<VarId> {
         let may_differ = self.is_resumed || !self.changing.is_empty();
@@ -88,8 +90,9 @@ impl<'py> OpcodeExecutor<'py> {
         Some(self.vars.add(Rc::new(payload), tracker))
     }
 
-    /// What is in a container that the program has made is about to be assumed: behind a break that may be another thing each
-    /// time. Once it was, what asks for it runs natively, and so does all else that asks for the contents of that variable.
+    /// What is in a container that the program has made is about to be assumed: behind a break that may be another
+    /// thing each time. Once it was, what asks for it runs natively, and so does all else that asks for the contents of
+    /// that variable.
     pub fn refuse_changing_contents(&mut self, tracker: TrackerId, what: &str) -> Flow<()> {
         if !self.is_resumed {
             return Ok(());
@@ -111,8 +114,8 @@ impl<'py> OpcodeExecutor<'py> {
         others >= if self.is_resumed || self.policy == ValuePolicy::Generalize { BEHIND_BREAKS } else { VALUES }
     }
 
-    /// The answers of many comparisons make a path for each combination of them: where there are many already, the comparison
-    /// runs natively, and each answer is gone on with by itself.
+    /// The answers of many comparisons make a path for each combination of them: where there are many already, the
+    /// comparison runs natively, and each answer is gone on with by itself.
     fn refuse_more_paths(&mut self, now: &Bound<'py, PyAny>) -> Flow<()> {
         if !self.is_resumed || self.frames.len() > 1 {
             return Ok(());
@@ -321,8 +324,8 @@ impl<'py> OpcodeExecutor<'py> {
         self.vars.as_kind::<LazyNumber>(id).map_or(0, |number| number.others)
     }
 
-    /// Whether the variable is a number that differs from call to call, or a text of one, and nothing has assumed its value.
-    /// What replays it assumes its type.
+    /// Whether the variable is a number that differs from call to call, or a text of one, and nothing has assumed its
+    /// value. What replays it assumes its type.
     pub fn is_open_number(&mut self, id: VarId) -> bool {
         let Some(number) = self.vars.as_kind::<LazyNumber>(id) else { return false };
         let tracker = self.vars.tracker(id);

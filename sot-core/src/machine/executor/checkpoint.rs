@@ -235,7 +235,8 @@ impl OpcodeExecutor<'_> {
         self.checkpoints.last().map(|saved| saved.step)
     }
 
-    /// Notes that the present instruction reads its frame's variables, which new code that runs it natively does not have.
+    /// Notes that the present instruction reads its frame's variables, which new code that runs it natively does not
+    /// have.
     pub fn note_frame_read(&mut self) {
         // A frame without a checkpoint of its own is only run as a whole.
         if let Some(saved) = self.frames.len().checked_sub(1).and_then(|at| self.checkpoints.get(at)) {
@@ -243,8 +244,8 @@ impl OpcodeExecutor<'_> {
         }
     }
 
-    /// Notes that the present instruction did to a value what new code cannot do again: it raised an exception, it made a
-    /// generator.
+    /// Notes that the present instruction did to a value what new code cannot do again: it raised an exception, it made
+    /// a generator.
     pub fn note_step(&mut self, value: VarId) {
         // Not that of the last instruction: it may be one of a function that has returned meanwhile.
         let frame = self.frames.len().min(self.checkpoints.len()).checked_sub(1);
@@ -252,7 +253,8 @@ impl OpcodeExecutor<'_> {
         self.steps_of.entry(value).or_insert(step);
     }
 
-    /// Notes that the instruction of the frame at this depth is the one to run natively for an exception that it has raised.
+    /// Notes that the instruction of the frame at this depth is the one to run natively for an exception that it has
+    /// raised.
     pub(super) fn note_step_of(&mut self, exception: VarId, depth: usize) {
         let own = depth.checked_sub(1).and_then(|at| self.checkpoints.get(at));
         if let Some(saved) = own.or(self.checkpoints.last()) {
@@ -292,8 +294,8 @@ impl OpcodeExecutor<'_> {
         self.steps_of.get(&exception).copied()
     }
 
-    /// The plan to let the instruction that raised run natively: the first that raised an exception made in the trace, the
-    /// last where it comes from outside.
+    /// The plan to let the instruction that raised run natively: the first that raised an exception made in the trace,
+    /// the last where it comes from outside.
     pub fn plan_to_raise(&self, exception: VarId) -> Unwind {
         let from_outside = self.trackers.is_loadable(self.vars.tracker(exception));
         let step = self.raised_at(exception).filter(|_| !from_outside).unwrap_or(self.saves);
@@ -313,8 +315,8 @@ impl OpcodeExecutor<'_> {
         }
     }
 
-    /// A traceback keeps what the frames hold that an exception has left: where something in them shows when it dies, the call
-    /// of the innermost frame runs natively.
+    /// A traceback keeps what the frames hold that an exception has left: where something in them shows when it dies,
+    /// the call of the innermost frame runs natively.
     pub(super) fn refuse_kept_by_traceback(&self, exception: VarId) -> Flow<()> {
         let call = self.frames.len().checked_sub(1).and_then(|at| self.checkpoints.get(at));
         let (Some(dropped), Some(call)) = (self.dropped(), call) else { return Ok(()) };
@@ -349,7 +351,8 @@ impl OpcodeExecutor<'_> {
         BreakPoint { frames, reason }
     }
 
-    /// The plan to let the call run natively, the outermost one, that has taken so many instructions and added nothing to the graph.
+    /// The plan to let the call run natively, the outermost one, that has taken so many instructions and added nothing
+    /// to the graph.
     pub(super) fn plan_at_long_call(&self, instructions: u64, text: String) -> Option<Unwind> {
         let (present, running) = (self.marks(), self.frames.len() - 1);
         let call = self.checkpoints.iter().take(running).find(|call| call.marks.graph == present.graph)?;
@@ -390,7 +393,8 @@ impl OpcodeExecutor<'_> {
         outcome
     }
 
-    /// Frames that cannot be gone on with are left to CPython as a whole: the break is the call of the outermost of them.
+    /// Frames that cannot be gone on with are left to CPython as a whole: the break is the call of the outermost of
+    /// them.
     fn leave_what_cannot_resume(&mut self, reason: &Reason) {
         let frames = &self.checkpoints;
         let mut depth = frames.len();
@@ -431,7 +435,8 @@ impl OpcodeExecutor<'_> {
         true
     }
 
-    /// Whether the instruction reads or writes variables of its frame, or what the frame has on its stack besides values.
+    /// Whether the instruction reads or writes variables of its frame, or what the frame has on its stack besides
+    /// values.
     fn needs_its_frame(&self, frame: &Checkpoint) -> bool {
         let opcode = frame.unit.code.instructions[frame.at.index()].opcode;
         let operand = Opcodes::get(self.py).info(opcode).operand;

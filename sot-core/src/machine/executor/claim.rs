@@ -47,13 +47,14 @@ impl OpcodeExecutor<'_> {
         self.claim_above(object, Finish::Answer(Answer::Truth, then), below);
     }
 
-    /// Whether all that the present instruction does is the call of the C function that asks. From here on that claims nothing.
+    /// Whether all that the present instruction does is the call of the C function that asks. From here on that claims
+    /// nothing.
     pub fn claims_call(&mut self) -> bool {
         self.unclaim().is_some_and(|(_, claim)| claim.finish == Finish::Keep && claim.below.is_empty())
     }
 
-    /// What the C function being called does behind its next call of `function` is to call another one with these arguments and
-    /// the result.
+    /// What the C function being called does behind its next call of `function` is to call another one with these
+    /// arguments and the result.
     pub fn claim_rest(&mut self, function: VarId, rest: VarId, args: &[VarId]) {
         let null = self.null();
         let below = emit::callable(rest, null).into_iter().chain(args.iter().copied()).collect();

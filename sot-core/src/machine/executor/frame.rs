@@ -103,7 +103,8 @@ impl Frame {
         }
     }
 
-    /// Whether an exception raised here would meet a handler of the program's: the frame stands inside a `try` or `with`.
+    /// Whether an exception raised here would meet a handler of the program's: the frame stands inside a `try` or
+    /// `with`.
     pub fn is_protected(&self, opcodes: &Opcodes) -> bool {
         let code = &self.code.code;
         let mut handler = code.handler_at(self.at);

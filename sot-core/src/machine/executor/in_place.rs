@@ -1,9 +1,10 @@
-//! Operations that change a tensor in place. In the graph they give a new value, which the variable of the tensor has from
-//! then on, and with it everything that refers to the tensor. That is right as long as no other tensor shows the change:
-//! one that shares memory with it and can still be reached.
+//! Operations that change a tensor in place. In the graph they give a new value, which the variable of the tensor has
+//! from then on, and with it everything that refers to the tensor. That is right as long as no other tensor shows the
+//! change: one that shares memory with it and can still be reached.
 //!
-//! Into a tensor from outside the graph the value is written back when the graph has run, which leaves the graph as that very tensor.
-//! Whether other inputs share its memory only the run tells: then the statements are called one by one, as the program would.
+//! Into a tensor from outside the graph the value is written back when the graph has run, which leaves the graph as
+//! that very tensor. Whether other inputs share its memory only the run tells: then the statements are called one by
+//! one, as the program would.
 
 use std::collections::HashSet;
 

@@ -1,5 +1,5 @@
-//! The OpcodeInlineExecutor: follows a call of a Python function into its body. Variables, trackers and the graph stay those
-//! of the caller; only the frame is new.
+//! The OpcodeInlineExecutor: follows a call of a Python function into its body. Variables, trackers and the graph stay
+//! those of the caller; only the frame is new.
 
 use std::rc::Rc;
 

@@ -112,7 +112,8 @@ impl<'py> OpcodeExecutor<'py> {
         }
     }
 
-    /// There is one truth about the variables of a module, but not where they are written through the dict that holds them.
+    /// There is one truth about the variables of a module, but not where they are written through the dict that holds
+    /// them.
     pub fn refuse_written_names(&self, names: &Bound<'py, PyDict>) -> Flow<()> {
         match self.met(names.as_any()) {
             Some(met) if self.effects.written().any(|written| written == met) => {

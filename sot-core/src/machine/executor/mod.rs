@@ -1,6 +1,6 @@
-//! The OpcodeExecutor: simulates a frame's bytecode on variables, records tensor work in the graph, and collects guards and
-//! side effects. What an opcode means is said by named methods in the files of this folder; which opcode means what is said
-//! by registrations in other crates.
+//! The OpcodeExecutor: simulates a frame's bytecode on variables, records tensor work in the graph, and collects guards
+//! and side effects. What an opcode means is said by named methods in the files of this folder; which opcode means what
+//! is said by registrations in other crates.
 
 mod attribute;
 mod bind;
@@ -213,8 +213,8 @@ impl<'py> OpcodeExecutor<'py> {
         })
     }
 
-    /// Simulates the innermost frame until it returns or yields. On a break or fallback the frames are left as they were
-    /// before the instruction that could not be simulated.
+    /// Simulates the innermost frame until it returns or yields. On a break or fallback the frames are left as they
+    /// were before the instruction that could not be simulated.
     pub fn run(&mut self) -> Flow<Exit> {
         let depth = self.frames.len();
         if depth > MAX_DEPTH {
@@ -322,8 +322,8 @@ impl<'py> OpcodeExecutor<'py> {
         unwind
     }
 
-    /// What leaves the innermost frame to CPython. A call of an inlined function breaks the graph; then that function's frame
-    /// comes to the same by itself.
+    /// What leaves the innermost frame to CPython. A call of an inlined function breaks the graph; then that function's
+    /// frame comes to the same by itself.
     pub fn leave_frame(&self, reason: Reason) -> Unwind {
         if self.frames.len() == 1 {
             return Unwind::Fallback(Box::new(reason));

@@ -1,5 +1,5 @@
-//! Operators: unary, binary, in-place, comparison, identity, membership and truth, by the rules of the language reference
-//! (reflected operands, `NotImplemented`, subclass priority).
+//! Operators: unary, binary, in-place, comparison, identity, membership and truth, by the rules of the language
+//! reference (reflected operands, `NotImplemented`, subclass priority).
 
 use std::rc::Rc;
 
@@ -209,7 +209,8 @@ impl<'py> OpcodeExecutor<'py> {
             if left.is(&right) && left.is_exact_instance_of::<pyo3::types::PyCode>() {
                 return Ok(true);
             }
-            // CPython keeps one object of each small number; what differs is never one object, unless it differs from itself.
+            // CPython keeps one object of each small number; what differs is never one object, unless it differs from
+            // itself.
             let equal = left.eq(&right)?;
             if self.runtime.backend.is_one_object(&left) {
                 return Ok(equal);
@@ -285,8 +286,8 @@ impl<'py> OpcodeExecutor<'py> {
         Ok(self.boolean(!truth))
     }
 
-    /// What the variable holds, to be asked for its type alone: that of a number which may be another one in each call is known
-    /// without its value.
+    /// What the variable holds, to be asked for its type alone: that of a number which may be another one in each call
+    /// is known without its value.
     pub fn see_type(&mut self, value: VarId) -> Flow<Rc<dyn Variable>> {
         if self.is_open(value) || self.is_open_number(value) {
             return Ok(self.vars.get(value));

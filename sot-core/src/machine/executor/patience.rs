@@ -27,8 +27,8 @@ pub(super) const MAX_ITEMS: usize = 100_000;
 /// So many items are copied in the time of an instruction.
 const ITEMS_PER_STEP: u64 = 16;
 
-/// The values that a trace computes take at most so many bytes: it keeps all of them until it ends, and its new code some of
-/// them for good.
+/// The values that a trace computes take at most so many bytes: it keeps all of them until it ends, and its new code
+/// some of them for good.
 const MAX_BYTES: usize = 64 << 20;
 /// Smaller texts are not counted: there are not more of them than instructions.
 const SMALL: usize = 256;
@@ -118,12 +118,14 @@ impl OpcodeExecutor<'_> {
         Err(Unwind::fallback(ReasonId::SignalWaits, "the handler of a signal waits"))
     }
 
-    /// Copying so many items counts as instructions, too: a loop that fills a container is cut off where that takes long.
+    /// Copying so many items counts as instructions, too: a loop that fills a container is cut off where that takes
+    /// long.
     pub fn charge(&mut self, items: usize) {
         self.patience.steps += items as u64 / ITEMS_PER_STEP;
     }
 
-    /// Counts the memory of a value that an operation has come to. Where it is too much, the next instruction ends the trace.
+    /// Counts the memory of a value that an operation has come to. Where it is too much, the next instruction ends the
+    /// trace.
     pub(super) fn charge_bytes(&mut self, value: &Bound<'_, PyAny>) {
         let bytes = if value.is_exact_instance_of::<PyString>() || value.is_exact_instance_of::<PyBytes>() {
             value.len().unwrap_or(0)

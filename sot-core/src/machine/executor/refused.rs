@@ -61,7 +61,8 @@ impl<'py> OpcodeExecutor<'py> {
         }
     }
 
-    /// Follows a function; where the graph would break in it at a tensor's value, the trace begins again with `call` in its place.
+    /// Follows a function; where the graph would break in it at a tensor's value, the trace begins again with `call` in
+    /// its place.
     pub fn follow_or_call(
         &mut self,
         function: &Bound<'py, PyAny>,

@@ -31,7 +31,8 @@ pub(crate) struct Rounds {
 }
 
 impl<'py> OpcodeExecutor<'py> {
-    /// Whether the trace is to end where the present instruction begins a round of a loop that was running before the trace.
+    /// Whether the trace is to end where the present instruction begins a round of a loop that was running before the
+    /// trace.
     /// `again`: it is not the first round that begins in the trace.
     pub fn ends_with_round(&mut self, again: bool) -> bool {
         let frame = self.frame();
@@ -51,7 +52,8 @@ impl<'py> OpcodeExecutor<'py> {
         false
     }
 
-    /// The break before the next round of a loop without an iterator, whose head the innermost frame is about to jump back to.
+    /// The break before the next round of a loop without an iterator, whose head the innermost frame is about to jump
+    /// back to.
     pub(super) fn round_begins(&mut self, head: Label) -> Option<Unwind> {
         let frame = self.frame();
         let steps = |instruction: &Instruction| opcode::describe(instruction.opcode).at_break == AtBreak::Advance;
@@ -69,8 +71,8 @@ impl<'py> OpcodeExecutor<'py> {
         Some(Unwind::BreakGraph(Box::new(Reason { between: true, ..reason })))
     }
 
-    /// Whether the present instruction, one of the outermost frame, has asked for a value that differs from call to call. Then
-    /// one that may differ is not assumed for it in another resume function either.
+    /// Whether the present instruction, one of the outermost frame, has asked for a value that differs from call to
+    /// call. Then one that may differ is not assumed for it in another resume function either.
     pub(super) fn differs_here(&self) -> bool {
         let Some((code, at)) = self.root_place() else { return false };
         cache::cache_of(&code).is_some_and(|cache| cache.differs(at))
@@ -84,7 +86,8 @@ impl<'py> OpcodeExecutor<'py> {
         }
     }
 
-    /// Whether the variable of the program that a tracker names has been found to hold a container with other contents each time.
+    /// Whether the variable of the program that a tracker names has been found to hold a container with other contents
+    /// each time.
     pub(super) fn holds_changing(&self, tracker: TrackerId) -> bool {
         let place = self.resumed_variable(tracker);
         let cache = place.as_ref().and_then(|(code, _)| cache::cache_of(code));

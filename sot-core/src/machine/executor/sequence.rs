@@ -100,7 +100,8 @@ impl OpcodeExecutor<'_> {
         Ok(())
     }
 
-    /// Gives `take` all items of an iterable, each before the next one is asked for: what that runs may look at what came of it.
+    /// Gives `take` all items of an iterable, each before the next one is asked for: what that runs may look at what
+    /// came of it.
     pub fn each(&mut self, iterable: VarId, mut take: impl FnMut(&mut Self, VarId) -> Flow<()>) -> Flow<()> {
         if let Some(items) = self.see(iterable)?.items(self, iterable)? {
             return items.into_iter().try_for_each(|item| take(self, item));

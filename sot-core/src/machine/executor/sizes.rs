@@ -1,5 +1,5 @@
-//! Sizes of tensors' dimensions that a trace leaves open, so that one translation serves all of them. Where one matters all the
-//! same, the trace is thrown away, and made anew with that size assumed, from then on for good.
+//! Sizes of tensors' dimensions that a trace leaves open, so that one translation serves all of them. Where one matters
+//! all the same, the trace is thrown away, and made anew with that size assumed, from then on for good.
 
 use std::ops::RangeInclusive;
 use std::rc::Rc;
@@ -162,7 +162,8 @@ impl ObjectTest for Within {
     }
 }
 
-/// Passes for a `float` that every operation takes: others are infinite or not a number, or become that in single precision.
+/// Passes for a `float` that every operation takes: others are infinite or not a number, or become that in single
+/// precision.
 struct Ordinary;
 
 impl ObjectTest for Ordinary {
@@ -306,7 +307,8 @@ impl<'py> OpcodeExecutor<'py> {
         self.see(key).map(drop)
     }
 
-    /// The value of a number computed from open sizes is needed. The few that no graph is given are assumed, and not the sizes.
+    /// The value of a number computed from open sizes is needed. The few that no graph is given are assumed, and not
+    /// the sizes.
     pub(super) fn assume_of_sizes(&mut self, id: VarId) -> Flow<()> {
         let few = self.lazy_integer(id).is_some_and(|now| (-1..self.sizes.least).contains(&now));
         if few {
@@ -483,7 +485,8 @@ impl<'py> OpcodeExecutor<'py> {
         self.others_of(id) >= enough && !self.sizes.closed.contains(&name)
     }
 
-    /// Whether the variable is a number that is not the same in each call, and that an operator in a graph can be given.
+    /// Whether the variable is a number that is not the same in each call, and that an operator in a graph can be
+    /// given.
     pub fn is_open_operand(&self, id: VarId) -> bool {
         self.is_open_argument(id) || self.is_open_float(id)
     }

@@ -206,15 +206,15 @@ impl<'py> OpcodeExecutor<'py> {
     }
 }
 
-/// Whether Python code has asked a value of the program for what only a tensor has. What is refused in words (an assertion that the
-/// mode is another one, arguments that do not fit each other) is refused for good.
+/// Whether Python code has asked a value of the program for what only a tensor has. What is refused in words (an
+/// assertion that the mode is another one, arguments that do not fit each other) is refused for good.
 fn lacks_what_tensors_have(py: Python<'_>, error: &PyErr) -> bool {
     let is_lack = error.is_instance_of::<PyTypeError>(py) || error.is_instance_of::<PyAttributeError>(py);
     is_lack && error.traceback(py).is_some()
 }
 
-/// Which argument a statement only gives back, as a module does that leaves its input alone: it is none. What an index takes is
-/// another tensor, though it be all of one.
+/// Which argument a statement only gives back, as a module does that leaves its input alone: it is none. What an index
+/// takes is another tensor, though it be all of one.
 fn given_back(
     kind: CallKind,
     callee: &Bound<'_, PyAny>,

@@ -81,9 +81,9 @@ impl<'py> OpcodeExecutor<'py> {
         result
     }
 
-    /// Enters a context manager that changes global state, now and again in the new code by its method `enter`. Gives the
-    /// state before and what `__enter__` returns. The manager itself is left at once: what it would do when it dies, or in
-    /// which order, does not bear on the state of the trace.
+    /// Enters a context manager that changes global state, now and again in the new code by its method `enter`. Gives
+    /// the state before and what `__enter__` returns. The manager itself is left at once: what it would do when it
+    /// dies, or in which order, does not bear on the state of the trace.
     pub fn enter_state(&mut self, manager: &Bound<'py, PyAny>, enter: VarId) -> Flow<(Rc<dyn StateTest>, VarId)> {
         let before = self.runtime.backend.state_test(self.py)?;
         let result = warnings::unwarned(self.py, || manager.call_method0("__enter__"))?;

@@ -1,5 +1,6 @@
-//! Exceptions in the simulation: `raise`, matching, and finding the handler, by blocks (3.8 to 3.10) or by the exception
-//! table (3.11 and newer); a frame has only one of the two. What handlers find on the stack besides the exception is a
+//! Exceptions in the simulation: `raise`, matching, and finding the handler, by blocks (3.8 to 3.10) or by the
+//! exception table (3.11 and newer); a frame has only one of the two. What handlers find on the stack besides the
+//! exception is a
 //! `BookkeepingVariable`: simulated code hands it around, new code cannot make it.
 
 use std::collections::HashSet;
@@ -60,8 +61,8 @@ impl<'py> OpcodeExecutor<'py> {
         true
     }
 
-    /// What is raised while a caller handles an exception has that as its context, which the trace does not know: where it
-    /// would be caught, and so seen, it must be raised for real.
+    /// What is raised while a caller handles an exception has that as its context, which the trace does not know: where
+    /// it would be caught, and so seen, it must be raised for real.
     pub(super) fn refuse_unknown_context(&mut self, exception: VarId) -> Flow<()> {
         let known = self.handled_exception().is_some() || self.trackers.is_loadable(self.vars.tracker(exception));
         if known || !self.catches() || self.nothing_is_handled() {
@@ -77,8 +78,8 @@ impl<'py> OpcodeExecutor<'py> {
         frame.blocks.iter().any(|block| !block.in_handler) || frame.code.code.handler_at(frame.at).is_some()
     }
 
-    /// An exception that comes from outside has a traceback, which grows by each frame that it leaves: where it would be
-    /// caught after that, it must be raised for real.
+    /// An exception that comes from outside has a traceback, which grows by each frame that it leaves: where it would
+    /// be caught after that, it must be raised for real.
     pub(super) fn refuse_longer_traceback(&mut self, exception: VarId) -> Flow<()> {
         let left_a_frame = self.leaving.take() == Some(exception);
         if !left_a_frame || !self.catches() {
@@ -103,8 +104,8 @@ impl<'py> OpcodeExecutor<'py> {
         self.frames.iter().rev().find_map(|frame| frame.handled.last()).map(|handled| handled.exception)
     }
 
-    /// The innermost frame begins to handle an exception: what was handled before lies on top of the stack from here on. The
-    /// answer is what that is, as far as this frame knows.
+    /// The innermost frame begins to handle an exception: what was handled before lies on top of the stack from here
+    /// on. The answer is what that is, as far as this frame knows.
     pub fn begin_handling(&mut self, exception: VarId) -> Option<VarId> {
         let traceback = self.kept_traceback(exception);
         let frame = self.frame_mut();
@@ -175,8 +176,8 @@ impl<'py> OpcodeExecutor<'py> {
         self.frame_mut().blocks.pop().ok_or_else(|| bug("the block stack ran empty"))
     }
 
-    /// Ends a handler whose three items are on top of the stack: what was handled before it is handled again. A value that
-    /// is being returned may lie below them.
+    /// Ends a handler whose three items are on top of the stack: what was handled before it is handled again. A value
+    /// that is being returned may lie below them.
     pub fn leave_handler(&mut self) -> Flow<()> {
         self.pop_handler()?;
         self.handle_previous()
@@ -307,8 +308,8 @@ impl<'py> OpcodeExecutor<'py> {
         self.set_attr(exception, &Rc::from("__cause__"), Some(cause))
     }
 
-    /// The exception being handled when another is raised becomes the other's context. No one else can hold an exception
-    /// that was made in the trace, so its context is all written in the trace.
+    /// The exception being handled when another is raised becomes the other's context. No one else can hold an
+    /// exception that was made in the trace, so its context is all written in the trace.
     fn set_context(&mut self, exception: VarId) {
         let Some(handled) = self.handled_exception().filter(|handled| *handled != exception) else { return };
         let loadable = self.trackers.is_loadable(self.vars.tracker(exception));
@@ -428,7 +429,8 @@ impl Variable for BookkeepingVariable {
                 let traceback = readers::traceback(cg.py())?;
                 cg.call(|cg| cg.load_const(traceback), &[*exception])
             }
-            // Whoever raises again looks its handler up by where it stands; this only says where the frame claims to be.
+            // Whoever raises again looks its handler up by where it stands; this only says where the frame claims to
+            // be.
             BookkeepingVariable::LastInstruction => {
                 let start = 0_u8.into_pyobject(cg.py()).map_err(PyErr::from)?.into_any().unbind();
                 cg.load_const(start)

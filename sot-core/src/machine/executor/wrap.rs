@@ -146,8 +146,8 @@ impl<'py> OpcodeExecutor<'py> {
         }
     }
 
-    /// The real object that stands for a variable made in the trace, and whether it is complete and says all of the variable's
-    /// state.
+    /// The real object that stands for a variable made in the trace, and whether it is complete and says all of the
+    /// variable's state.
     pub fn stand_in(&self, id: VarId) -> Option<(Bound<'py, PyAny>, bool)> {
         let stand_in = self.identities.stand_ins.get(&id)?;
         let is_same = Rc::ptr_eq(&stand_in.payload, &self.vars.get(id));
@@ -182,8 +182,8 @@ impl<'py> OpcodeExecutor<'py> {
         }
     }
 
-    /// Where the trace wrote to an object, the others of its type that it looked at are other objects: at the next call they
-    /// might be one.
+    /// Where the trace wrote to an object, the others of its type that it looked at are other objects: at the next call
+    /// they might be one.
     pub fn assume_distinct(&mut self) {
         let looked_at: Vec<_> = self.identities.variables.values().filter_map(|&id| self.told_apart(id)).collect();
         let mut written: Vec<VarId> = self.effects.written().collect();
@@ -242,7 +242,8 @@ impl<'py> OpcodeExecutor<'py> {
         Ok(self.vars.get(id))
     }
 
-    /// A class that is made anew at each call, or an object of one, is looked at natively: no translation would serve again.
+    /// A class that is made anew at each call, or an object of one, is looked at natively: no translation would serve
+    /// again.
     fn refuse_short_lived_class(&self, id: VarId) -> Flow<()> {
         let tracker = self.vars.tracker(id);
         // Before the first instruction there is nothing to break at.
@@ -322,7 +323,8 @@ impl<'py> OpcodeExecutor<'py> {
         })
     }
 
-    /// A variable for the result of a pure call made while tracing: a value of its own, which the new code must make anew.
+    /// A variable for the result of a pure call made while tracing: a value of its own, which the new code must make
+    /// anew.
     pub fn wrap_fresh(&mut self, object: &Bound<'py, PyAny>) -> Flow<VarId> {
         if self.is_constant(object) {
             self.charge_bytes(object);
@@ -353,7 +355,8 @@ impl<'py> OpcodeExecutor<'py> {
         }
         let is_value = (self.runtime.factories.is_value)(object);
         if is_value || object.is_instance_of::<pyo3::types::PyType>() || object.is_callable() {
-            // Types and functions are not made by pure calls, only handed out; of immutable values one is as good as another.
+            // Types and functions are not made by pure calls, only handed out; of immutable values one is as good as
+            // another.
             let tracker = self.constant_tracker(object.clone().unbind());
             return Ok(self.wrap(object, tracker));
         }

@@ -1,5 +1,5 @@
-//! The registry of variable kinds: which Python objects a kind wraps, and the few kinds the executor itself must be able to
-//! make.
+//! The registry of variable kinds: which Python objects a kind wraps, and the few kinds the executor itself must be
+//! able to make.
 
 use std::collections::HashMap;
 use std::rc::Rc;

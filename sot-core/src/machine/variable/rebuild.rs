@@ -46,8 +46,8 @@ pub trait Rebuild<'py> {
     /// `callable(*args, **keywords)`
     fn call_with(&mut self, callable: VarId, args: &CallArgs) -> Flow<()>;
 
-    /// Takes the top of the stack as the variable's object. A payload that makes an object in steps calls it after the first, so
-    /// that the later ones may refer to the object.
+    /// Takes the top of the stack as the variable's object. A payload that makes an object in steps calls it after the
+    /// first, so that the later ones may refer to the object.
     fn define(&mut self, variable: VarId) -> Flow<()>;
     /// Whether the variable's object has been made.
     fn is_defined(&self, variable: VarId) -> bool;

@@ -56,7 +56,8 @@ pub trait Variable: Any {
         self.constant()
     }
 
-    /// A Python object equal to the value, if everything in it is known: for folding pure calls. It may be a fresh copy.
+    /// A Python object equal to the value, if everything in it is known: for folding pure calls. It may be a fresh
+    /// copy.
     fn materialize(&self, cx: &OpcodeExecutor<'_>) -> Option<Py<PyAny>> {
         self.constant().map(|value| value.clone_ref(cx.py))
     }

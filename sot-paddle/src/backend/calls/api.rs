@@ -1,5 +1,5 @@
-//! What Paddle's functions and tensor attributes mean to a trace. Decided by the module a function is defined in, with short
-//! lists of exceptions that give their reason; there is no list of the functions themselves.
+//! What Paddle's functions and tensor attributes mean to a trace. Decided by the module a function is defined in, with
+//! short lists of exceptions that give their reason; there is no list of the functions themselves.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyCFunction, PyString, PyType};
@@ -59,7 +59,8 @@ const BREAKING: &[(&str, &str)] = &[
     ("paddle.compat", "changes what Paddle's names mean"),
 ];
 
-/// Functions that answer from what is known while tracing (the guard of the global state covers it), by module and name.
+/// Functions that answer from what is known while tracing (the guard of the global state covers it), by module and
+/// name.
 const CONSTANT: &[(&str, &[&str])] = &[
     (
         "paddle.base.framework",
@@ -362,8 +363,8 @@ fn of_function(paddle: &Paddle, callable: &Bound<'_, PyAny>) -> PyResult<CallPol
     Ok(policy)
 }
 
-/// Whether it is what tensors have under the name of a special method, and a program's values have one, too. A method that breaks
-/// the graph where it is called on a tensor is no such one: as a function it is followed.
+/// Whether it is what tensors have under the name of a special method, and a program's values have one, too. A method
+/// that breaks the graph where it is called on a tensor is no such one: as a function it is followed.
 fn is_special_method(paddle: &Paddle, callable: &Bound<'_, PyAny>, name: &str) -> PyResult<bool> {
     let breaks = || BREAKING_ATTRIBUTES.iter().any(|(breaking, _)| *breaking == name);
     if !name.starts_with("__") || !name.ends_with("__") || breaks() {

@@ -1,6 +1,7 @@
-//! What a call of Paddle's rests on: the functions, classes and modules that Paddle's code finds by name when it runs, directly or through
-//! what it calls. A statement stands for the call only while these are Paddle's own; where the program has put something else in the
-//! place of one, Paddle's code is followed down to it. What code may look up is found by scanning it, which finds more than is used.
+//! What a call of Paddle's rests on: the functions, classes and modules that Paddle's code finds by name when it runs,
+//! directly or through what it calls. A statement stands for the call only while these are Paddle's own; where the
+//! program has put something else in the place of one, Paddle's code is followed down to it. What code may look up is
+//! found by scanning it, which finds more than is used.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -90,8 +91,8 @@ pub(crate) fn of_call(
     Ok(foundation.and_then(|foundation| foundation.test(py)))
 }
 
-/// Refuses a method whose counterpart in programs, which is other code than that of eager tensors, rests on what is not Paddle's: that
-/// would run while the statement is made.
+/// Refuses a method whose counterpart in programs, which is other code than that of eager tensors, rests on what is not
+/// Paddle's: that would run while the statement is made.
 pub(crate) fn refuse_replaced(paddle: &Paddle, method: &Bound<'_, PyString>) -> PyResult<()> {
     let class = paddle.value_type.bind(method.py());
     let Some(found) = cpython::type_lookup(class, method) else { return Ok(()) };
@@ -104,8 +105,8 @@ pub(crate) fn refuse_replaced(paddle: &Paddle, method: &Bound<'_, PyString>) -> 
     }
 }
 
-/// Whether it is a module of Paddle's that has something to call under the name, and code with these globals is not Paddle's, which
-/// puts back what it replaces.
+/// Whether it is a module of Paddle's that has something to call under the name, and code with these globals is not
+/// Paddle's, which puts back what it replaces.
 pub(crate) fn calls_by_name(module: &Bound<'_, PyAny>, name: &str, globals: &Bound<'_, PyDict>) -> PyResult<bool> {
     let Some(module) = own_module(module)? else { return Ok(false) };
     if origin::is_paddles(globals)? {

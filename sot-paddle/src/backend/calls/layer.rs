@@ -1,5 +1,5 @@
-//! Layers that may be called as a whole. Paddle's own layers without sublayers are a few lines around one function, so one
-//! statement stands for them; what their forward reads of the instance is found by scanning its code.
+//! Layers that may be called as a whole. Paddle's own layers without sublayers are a few lines around one function, so
+//! one statement stands for them; what their forward reads of the instance is found by scanning its code.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -53,13 +53,14 @@ pub(crate) fn is_leaf(paddle: &Paddle, layer: &Bound<'_, PyAny>) -> PyResult<boo
             return Ok(false);
         }
     }
-    // Nothing may put other code in the place of Paddle's: neither an instance attribute, nor a patched class or module.
+    // Nothing may put other code in the place of Paddle's: neither an instance attribute, nor a patched class or
+    // module.
     let forward = class.getattr("forward")?;
     Ok(!is_shadowed(layer, &forward)? && foundation::of_layer(paddle, &class)?.replaced().is_none())
 }
 
-/// Whether layers of the class are settings and a `forward`: one of Paddle's own that makes neither parameters nor layers, or one
-/// that is made as those are.
+/// Whether layers of the class are settings and a `forward`: one of Paddle's own that makes neither parameters nor
+/// layers, or one that is made as those are.
 pub(crate) fn is_bare(paddle: &Paddle, class: &Bound<'_, PyType>) -> PyResult<bool> {
     const REGISTERS: [&str; 4] = ["create_parameter", "add_parameter", "register_buffer", "add_sublayer"];
     let py = class.py();
@@ -103,7 +104,8 @@ fn is_made_by_its_bases(class: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(true)
 }
 
-/// Whether the layer has a `forward` of its own. Paddle's tracers leave the class's one, bound, in layers they have seen.
+/// Whether the layer has a `forward` of its own. Paddle's tracers leave the class's one, bound, in layers they have
+/// seen.
 fn is_shadowed(layer: &Bound<'_, PyAny>, forward: &Bound<'_, PyAny>) -> PyResult<bool> {
     match layer.getattr("__dict__")?.call_method1("get", ("forward",))? {
         own if own.is_none() => Ok(false),
@@ -162,7 +164,8 @@ fn is_instance_attribute(layer: &Bound<'_, PyAny>, name: &str) -> PyResult<bool>
     Ok(false)
 }
 
-/// Names in the code of `forward` and of every method it names, directly or through another, in the class and its bases.
+/// Names in the code of `forward` and of every method it names, directly or through another, in the class and its
+/// bases.
 fn scan_methods(class: &Bound<'_, PyType>) -> PyResult<Arc<[String]>> {
     let mut seen = BTreeSet::from(["forward".to_owned()]);
     let mut todo = vec!["forward".to_owned()];

@@ -1,5 +1,6 @@
-//! Paddle's own mark of what must run for real: `paddle.jit.marker.force_dynamic`. That a function is the same in dynamic and in
-//! static mode (`paddle.jit.not_to_static`, `paddle.jit.marker.unified`) is no such mark: its body is followed.
+//! Paddle's own mark of what must run for real: `paddle.jit.marker.force_dynamic`. That a function is the same in
+//! dynamic and in static mode (`paddle.jit.not_to_static`, `paddle.jit.marker.unified`) is no such mark: its body is
+//! followed.
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -36,7 +37,8 @@ fn is_in(set: &str, object: &Bound<'_, PyAny>) -> PyResult<bool> {
     }
 }
 
-/// Whether a function is marked with `capture_control_flow`, which has AST mode convert it, or as unified for Paddle's tracer.
+/// Whether a function is marked with `capture_control_flow`, which has AST mode convert it, or as unified for Paddle's
+/// tracer.
 pub(crate) fn is_statement(callable: &Bound<'_, PyAny>) -> PyResult<bool> {
     if !callable.is_instance_of::<PyFunction>() {
         return Ok(false);
@@ -54,7 +56,8 @@ pub(crate) fn statement_of<'py>(function: &Bound<'py, PyAny>) -> PyResult<Option
     cpython::import(function.py(), "sot._captured")?.call_method1("statement_of", (function,))?.extract()
 }
 
-/// Whether `paddle.jit.ignore_module` was given the module that a file is of: its frames are not translated by themselves.
+/// Whether `paddle.jit.ignore_module` was given the module that a file is of: its frames are not translated by
+/// themselves.
 pub(crate) fn is_ignored(file: &str) -> bool {
     let ask = |py: Python<'_>| {
         // It is asked, too, while an exception of the program's is on its way.
@@ -86,8 +89,8 @@ fn is_in_ignored_module(py: Python<'_>, file: &str) -> PyResult<bool> {
     Ok(false)
 }
 
-/// Whether `paddle.jit.sot.psdb` has marked the code: an error is made of a break, but not of a branch on a tensor's value, which is
-/// none in its terms.
+/// Whether `paddle.jit.sot.psdb` has marked the code: an error is made of a break, but not of a branch on a tensor's
+/// value, which is none in its terms.
 pub(crate) fn forbids(code: &Bound<'_, PyAny>, what: Forbidden, why: ReasonId) -> PyResult<bool> {
     let set = match what {
         Forbidden::Break if why == ReasonId::TensorTruth => return Ok(false),

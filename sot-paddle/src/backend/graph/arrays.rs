@@ -1,4 +1,5 @@
-//! Arrays of numpy's that are given anew at each call, as inputs of the graph. As a value such an array is the tensor that
+//! Arrays of numpy's that are given anew at each call, as inputs of the graph. As a value such an array is the tensor
+//! that
 //! `paddle.to_tensor` makes of it; what is done with it in other ways than here is refused.
 
 use std::collections::HashMap;

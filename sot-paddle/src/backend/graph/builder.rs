@@ -1,8 +1,9 @@
-//! A graph being built: each statement is appended to the program that will run, with static mode on for its length only.
-//! Finishing settles what the program gives and where its outputs are found; what is finished is compiled apart (`planned.rs`).
+//! A graph being built: each statement is appended to the program that will run, with static mode on for its length
+//! only. Finishing settles what the program gives and where its outputs are found; what is finished is compiled apart
+//! (`planned.rs`).
 //!
-//! Gradients follow Paddle's grad mode at each `call`, which static mode obeys too: a `no_grad` region inside a trace is
-//! honoured by switching the real grad mode for the statements in it.
+//! Gradients follow Paddle's grad mode at each `call`, which static mode obeys too: a `no_grad` region inside a trace
+//! is honoured by switching the real grad mode for the statements in it.
 
 use std::sync::Arc;
 

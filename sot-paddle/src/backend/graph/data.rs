@@ -1,5 +1,6 @@
-//! Tensors made of Python data, or of arrays made in the trace. What the data are is known and guarded; the tensor is made in eager mode once,
-//! and its values become a constant of the program, of which every run gives a tensor of its own.
+//! Tensors made of Python data, or of arrays made in the trace. What the data are is known and guarded; the tensor is
+//! made in eager mode once, and its values become a constant of the program, of which every run gives a tensor of its
+//! own.
 
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::PyNotImplementedError;
@@ -46,8 +47,8 @@ pub(crate) const OPERATORS: &[&str] = &[
 /// More elements than this are not copied into the program.
 const MOST: i64 = 4096;
 
-/// The tensor that a call makes of integers of which some are values of the graph; `None` for any other call. To be called in
-/// static mode.
+/// The tensor that a call makes of integers of which some are values of the graph; `None` for any other call. To be
+/// called in static mode.
 pub(crate) fn of_numbers<'py>(
     paddle: &Paddle,
     numbers: &Numbers,
@@ -122,8 +123,8 @@ pub(crate) fn values<'py>(
     tensor.call_method0(intern!(tensor.py(), "numpy")).map(Some)
 }
 
-/// A constant of the program with the numbers of an array; in static mode. Paddle keeps integers as `double`, so those beyond 2**53 are
-/// the sum of two.
+/// A constant of the program with the numbers of an array; in static mode. Paddle keeps integers as `double`, so those
+/// beyond 2**53 are the sum of two.
 pub(crate) fn constant<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     const CUT: u32 = 10;
     let assign = cpython::import(array.py(), "paddle")?.getattr(intern!(array.py(), "assign"))?;
@@ -141,7 +142,8 @@ pub(crate) fn constant<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Py
     assign.call1((as_array(high)?,))?.add(assign.call1((as_array(low)?,))?)
 }
 
-/// An array that has the numbers of one made in the trace: nobody can write what it lies in, by which it is told from all others.
+/// An array that has the numbers of one made in the trace: nobody can write what it lies in, by which it is told from
+/// all others.
 pub(crate) fn known<'py>(array: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = array.py();
     let (shape, dtype) = (array.getattr(intern!(py, "shape"))?, array.getattr(intern!(py, "dtype"))?);
@@ -206,8 +208,8 @@ fn is_any_array(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(cpython::is_subtype(&object.get_type(), small_array::array_type(object.py())?))
 }
 
-/// The arguments of an operator method between a tensor and an array of the trace, with the tensor that eager mode makes of the
-/// array, of its element type; `None` for any other call. To be called in eager mode.
+/// The arguments of an operator method between a tensor and an array of the trace, with the tensor that eager mode
+/// makes of the array, of its element type; `None` for any other call. To be called in eager mode.
 pub(crate) fn operands<'py>(
     paddle: &Paddle,
     target: &Target,

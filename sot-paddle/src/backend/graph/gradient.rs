@@ -1,5 +1,6 @@
-//! Which values of a graph carry gradients. Static mode marks a value by the inputs of its operation alone, eager mode also by
-//! whether the operation has a gradient at all; here the values of a statement are brought in line with eager mode.
+//! Which values of a graph carry gradients. Static mode marks a value by the inputs of its operation alone, eager mode
+//! also by whether the operation has a gradient at all; here the values of a statement are brought in line with eager
+//! mode.
 
 use std::collections::HashSet;
 
@@ -28,7 +29,8 @@ const WITHOUT_GRADIENT: &[(&str, &str)] = &[
 pub(crate) struct Settled(HashSet<u64>);
 
 impl Settled {
-    /// Corrects the flags of the values in `result`, in any nesting, and of the values between them and earlier statements.
+    /// Corrects the flags of the values in `result`, in any nesting, and of the values between them and earlier
+    /// statements.
     pub(crate) fn settle(&mut self, paddle: &Paddle, result: &Bound<'_, PyAny>) -> PyResult<()> {
         meta::values_in(paddle, result)?.iter().try_for_each(|value| self.stops(paddle, value).map(drop))
     }

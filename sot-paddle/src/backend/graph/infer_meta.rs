@@ -1,5 +1,6 @@
-//! Operations that static mode describes wrongly: it takes their results for tensors of another element type or shape than
-//! their kernels give, or runs the kernel of another type than eager mode does. What follows in a program would rest on that.
+//! Operations that static mode describes wrongly: it takes their results for tensors of another element type or shape
+//! than their kernels give, or runs the kernel of another type than eager mode does. What follows in a program would
+//! rest on that.
 
 use std::collections::HashSet;
 
@@ -61,8 +62,8 @@ const KINDS: [(&str, DtypeRule); 19] = [
 pub(crate) struct Checked(HashSet<u64>);
 
 impl Checked {
-    /// Looks at what computes the values in `result`, in any nesting. If one is described wrongly that is an error, and what
-    /// the statement has put into the program is taken out again.
+    /// Looks at what computes the values in `result`, in any nesting. If one is described wrongly that is an error, and
+    /// what the statement has put into the program is taken out again.
     pub(crate) fn check(
         &mut self,
         paddle: &Paddle,
@@ -123,8 +124,8 @@ impl Checked {
     }
 }
 
-/// Takes the operations with these results out of the program, which would run them, and what uses the results: other operands have been
-/// made of some.
+/// Takes the operations with these results out of the program, which would run them, and what uses the results: other
+/// operands have been made of some.
 fn remove(paddle: &Paddle, target: &Target, py: Python<'_>, results: &HashSet<u64>) -> PyResult<()> {
     let block = target.main.bind(py).call_method0(intern!(py, "global_block"))?;
     let operations: Vec<Bound<'_, PyAny>> = block.getattr(intern!(py, "ops"))?.extract()?;

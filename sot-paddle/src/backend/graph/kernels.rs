@@ -1,5 +1,5 @@
-//! Operations that have no kernel for the element type of their operands. Eager mode refuses them; a program takes a kernel of another
-//! library that nobody asked for, or ends the process.
+//! Operations that have no kernel for the element type of their operands. Eager mode refuses them; a program takes a
+//! kernel of another library that nobody asked for, or ends the process.
 
 use std::collections::HashMap;
 

@@ -1,6 +1,6 @@
-//! Operations that Paddle runs in place, over their first operand, when nothing needs it afterwards. It does not see where another operand is
-//! the same tensor (also one that only becomes the same when equal operations are made one), of which the operation reads elements that it
-//! has written already. Such an operation is given a copy.
+//! Operations that Paddle runs in place, over their first operand, when nothing needs it afterwards. It does not see
+//! where another operand is the same tensor (also one that only becomes the same when equal operations are made one),
+//! of which the operation reads elements that it has written already. Such an operation is given a copy.
 
 use pyo3::prelude::*;
 

@@ -1,5 +1,5 @@
-//! Programs that are complete and not yet compiled. Compiling splits a program into forward and backward once and keeps what
-//! running it needs.
+//! Programs that are complete and not yet compiled. Compiling splits a program into forward and backward once and keeps
+//! what running it needs.
 
 use std::sync::Arc;
 
@@ -46,13 +46,15 @@ pub(crate) struct Planned {
 }
 
 impl Planned {
-    /// Whether any result can have a gradient: values built without grad mode, or from nothing that needs a gradient, cannot.
+    /// Whether any result can have a gradient: values built without grad mode, or from nothing that needs a gradient,
+    /// cannot.
     pub(crate) fn needs_grad(&self, py: Python<'_>) -> PyResult<bool> {
         need_grad(self.results.bind(py))
     }
 
-    /// Whether backward passes must find its operations one by one: two results come from no differentiable operation in common, or one
-    /// is a view of what the graph is given and others come from it, which is behind the program and before it.
+    /// Whether backward passes must find its operations one by one: two results come from no differentiable operation
+    /// in common, or one is a view of what the graph is given and others come from it, which is behind the program and
+    /// before it.
     pub(crate) fn must_be_calls(&self) -> bool {
         let is_view_of_given =
             |output: &Output| output.as_it_is().is_none() && !matches!(output.origin, Origin::Result(_));
@@ -96,14 +98,14 @@ impl Planned {
         Ok(run::Program { runner, training, forces_grad, detached, numbers, collector })
     }
 
-    /// Whether several programs can stand for this one. With gradients, hooks on a result must see what they see behind one
-    /// program: where a result is computed from another, or parameters belong to some results only, it stays one.
+    /// Whether several programs can stand for this one. With gradients, hooks on a result must see what they see behind
+    /// one program: where a result is computed from another, or parameters belong to some results only, it stays one.
     fn may_be_cut(&self, training: bool) -> bool {
         !training || !(self.apart || self.through.contains(&true) || !self.partial.is_empty() || self.writes.is_some())
     }
 
-    /// Compiles the pieces. Pieces that are alike share one executor; with gradients each has its own, as it keeps what its
-    /// backward pass reads.
+    /// Compiles the pieces. Pieces that are alike share one executor; with gradients each has its own, as it keeps what
+    /// its backward pass reads.
     fn chain(&self, pieces: Pieces<'_>, parameters: &Bound<'_, PyList>) -> PyResult<Box<dyn Runner>> {
         let py = parameters.py();
         let training = self.needs_grad(py)?;
@@ -168,8 +170,8 @@ fn need_grad(results: &Bound<'_, PyList>) -> PyResult<bool> {
     Ok(false)
 }
 
-/// Preparing a program sets the kind of its parameters' gradients, which drops those they have: that is left to parameters
-/// without one.
+/// Preparing a program sets the kind of its parameters' gradients, which drops those they have: that is left to
+/// parameters without one.
 fn keep_gradients(layer: &Bound<'_, PyAny>) -> PyResult<()> {
     const SET_KIND: &str = "_set_grad_type";
     // Of the class, as the layer would hold itself otherwise; it does not look at the layer.
@@ -193,8 +195,8 @@ fn keep_gradients(layer: &Bound<'_, PyAny>) -> PyResult<()> {
     layer.setattr(SET_KIND, careful)
 }
 
-/// The executor lets an operation write over an operand whose contents no backward operation reads, even over a result of
-/// the program: results are struck off the list of such operands.
+/// The executor lets an operation write over an operand whose contents no backward operation reads, even over a result
+/// of the program: results are struck off the list of such operands.
 fn keep_outputs(layer: &Bound<'_, PyAny>) -> PyResult<()> {
     let names = layer.getattr("program")?.getattr("program_name_attr")?;
     let outputs = names.get_item("fo")?;

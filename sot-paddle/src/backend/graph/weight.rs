@@ -30,7 +30,8 @@ pub(crate) fn weight(paddle: &Paddle, kind: CallKind, callee: &Bound<'_, PyAny>)
     }
 }
 
-/// Whether the code of a function comes to a `return` at once, as it does where one in C is called with the same arguments.
+/// Whether the code of a function comes to a `return` at once, as it does where one in C is called with the same
+/// arguments.
 fn hands_on(function: &Bound<'_, PyFunction>) -> PyResult<bool> {
     /// Instructions and their inline caches.
     const AT_ONCE: usize = 32;

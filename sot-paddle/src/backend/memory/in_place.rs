@@ -1,5 +1,5 @@
-//! Operations that change a tensor in place, as operations of a program that give a new value, and which values share memory
-//! in eager mode.
+//! Operations that change a tensor in place, as operations of a program that give a new value, and which values share
+//! memory in eager mode.
 
 use std::collections::{HashMap, HashSet};
 
@@ -46,8 +46,8 @@ pub(crate) const INCREMENT: &str = "increment";
 const ASKED: &[&str] = &["dropout", "silu"];
 const ARGUMENT: &str = "inplace";
 
-/// Operations whose result may share memory with their first operand in eager mode, beside [`VIEWS`] and the `builtin` ones
-/// that bundle values. One too many costs a graph break.
+/// Operations whose result may share memory with their first operand in eager mode, beside [`VIEWS`] and the `builtin`
+/// ones that bundle values. One too many costs a graph break.
 const SHARING: &[&str] = &[
     "pd_op.broadcast_tensors",
     "pd_op.einsum",
@@ -101,7 +101,8 @@ impl Versions {
     }
 }
 
-/// Tensors that have a gradient of their own and keep it when they are changed where none is recorded (a parameter under
+/// Tensors that have a gradient of their own and keep it when they are changed where none is recorded (a parameter
+/// under
 /// `no_grad`): no gradient flows through the value they have then, where in eager mode one would begin at the tensor.
 #[derive(Default)]
 pub(crate) struct OwnGradients {
@@ -203,7 +204,8 @@ pub(crate) fn call<'py>(
     Ok(value)
 }
 
-/// What has another shape or element type than the tensor had, as some counterparts give it, is no value of that tensor.
+/// What has another shape or element type than the tensor had, as some counterparts give it, is no value of that
+/// tensor.
 fn refuse_another(callee: &Bound<'_, PyAny>, before: &Bound<'_, PyAny>, after: &Bound<'_, PyAny>) -> PyResult<()> {
     let name = match callee.cast::<PyString>() {
         Ok(method) => method.to_string(),
@@ -368,8 +370,8 @@ fn as_tensor<'py>(paddle: &Paddle, to: &Bound<'py, PyAny>, value: &Bound<'py, Py
     api.call_method1("full", (vec![1], value, to.getattr("dtype")?))
 }
 
-/// Refuses an index with a mask that is not its first item. Where one of several dimensions stands, static mode writes elsewhere, and
-/// eager mode where a number is written.
+/// Refuses an index with a mask that is not its first item. Where one of several dimensions stands, static mode writes
+/// elsewhere, and eager mode where a number is written.
 fn refuse_late_mask(paddle: &Paddle, index: &Bound<'_, PyAny>) -> PyResult<()> {
     let Ok(items) = index.cast::<PyTuple>() else { return Ok(()) };
     for item in items.iter().skip(1) {
@@ -416,7 +418,8 @@ pub(crate) fn memory(paddle: &Paddle, views: &Views, value: &Bound<'_, PyAny>) -
     }
 }
 
-/// Whether a value is laid out row by row in eager mode, as the results of operations are that share no memory with their operands.
+/// Whether a value is laid out row by row in eager mode, as the results of operations are that share no memory with
+/// their operands.
 pub(crate) fn is_laid_out(
     paddle: &Paddle,
     views: &Views,

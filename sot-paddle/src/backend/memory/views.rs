@@ -1,6 +1,7 @@
-//! Results that share memory with another tensor in eager mode: slices, reshaped and detached tensors. Inside a program they
-//! are values like any other, since what changes one that others share ends the graph. One that leaves the graph together with
-//! what it is a view of is made again from it by the same call in eager mode, so that a later write to one shows in the other.
+//! Results that share memory with another tensor in eager mode: slices, reshaped and detached tensors. Inside a program
+//! they are values like any other, since what changes one that others share ends the graph. One that leaves the graph
+//! together with what it is a view of is made again from it by the same call in eager mode, so that a later write to
+//! one shows in the other.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -71,7 +72,8 @@ struct View {
 pub(crate) struct Views(HashMap<u64, View>);
 
 impl Views {
-    /// Notes the results of a statement that are views of its first argument. `numbers` are the values that stand for numbers.
+    /// Notes the results of a statement that are views of its first argument. `numbers` are the values that stand for
+    /// numbers.
     pub(crate) fn note<'py>(
         &mut self,
         paddle: &Paddle,
@@ -150,8 +152,8 @@ impl Views {
         Ok(())
     }
 
-    /// The value that a view is one of in the end, and the calls that lead from there to it. A value that is no view is its
-    /// own root.
+    /// The value that a view is one of in the end, and the calls that lead from there to it. A value that is no view is
+    /// its own root.
     pub(crate) fn root<'py>(&self, value: &Bound<'py, PyAny>, mut id: u64) -> Root<'py> {
         let py = value.py();
         let mut root = Root { id, value: value.clone(), steps: Vec::new() };

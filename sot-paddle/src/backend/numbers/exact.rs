@@ -1,6 +1,7 @@
-//! Numbers put back in the place of what a `float32` has made of them. Where an operation takes a number (not a tensor), static mode
-//! hands it a constant of `float32`; the kernel reads a constant of any type. So the constant is replaced by one that has the
-//! number: one of those that the call was given, or one that Paddle's functions are written with.
+//! Numbers put back in the place of what a `float32` has made of them. Where an operation takes a number (not a
+//! tensor), static mode hands it a constant of `float32`; the kernel reads a constant of any type. So the constant is
+//! replaced by one that has the number: one of those that the call was given, or one that Paddle's functions are
+//! written with.
 
 use pyo3::exceptions::PyNotImplementedError;
 use pyo3::intern;
@@ -129,8 +130,8 @@ impl<'py> Mender<'_, 'py> {
         })
     }
 
-    /// Gives an operation a copy of its first operand, which it may then write over. A copy of a copy: one that the program has made of
-    /// the same tensor and this one would become the same.
+    /// Gives an operation a copy of its first operand, which it may then write over. A copy of a copy: one that the
+    /// program has made of the same tensor and this one would become the same.
     pub(crate) fn copy_first_operand(&self, operation: &Bound<'py, PyAny>) -> PyResult<()> {
         let operand = operation.call_method1(intern!(self.py, "operand"), (0,))?;
         let source = operand.call_method0(intern!(self.py, "source"))?;
@@ -203,7 +204,8 @@ fn first_result<'py>(operation: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny
     operation.call_method1(intern!(operation.py(), "result"), (0,))
 }
 
-/// The numbers of a constant tensor of `float32` that Paddle's code has made of Python's; `None` for any other operation.
+/// The numbers of a constant tensor of `float32` that Paddle's code has made of Python's; `None` for any other
+/// operation.
 pub(crate) fn numbers_of(operation: &Bound<'_, PyAny>) -> PyResult<Option<Vec<f64>>> {
     let py = operation.py();
     if operation.is_none() || operation.call_method0(intern!(py, "name"))?.extract::<&str>()? != "pd_op.assign_value_" {

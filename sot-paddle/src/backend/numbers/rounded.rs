@@ -1,7 +1,7 @@
-//! Numbers that reach an operation rounded to `float32`. Static mode makes a `float32` constant of a number for which eager mode
-//! hands over a `double`; beside tensors of other types than the short floating ones the two differ. What the program has got
-//! is looked at when a statement has been built, so that no list of functions is needed. Where the number can be put back
-//! (`exact.rs`) it is; the rest is refused.
+//! Numbers that reach an operation rounded to `float32`. Static mode makes a `float32` constant of a number for which
+//! eager mode hands over a `double`; beside tensors of other types than the short floating ones the two differ. What
+//! the program has got is looked at when a statement has been built, so that no list of functions is needed. Where the
+//! number can be put back (`exact.rs`) it is; the rest is refused.
 
 use std::rc::Rc;
 
@@ -179,8 +179,8 @@ impl Given {
         Ok(())
     }
 
-    /// Puts numbers that have been rounded back into an operation that is new in the program. Refuses it where they are not known, or are
-    /// no operands.
+    /// Puts numbers that have been rounded back into an operation that is new in the program. Refuses it where they are
+    /// not known, or are no operands.
     pub(crate) fn check(&self, mender: &Mender<'_, '_>, operation: &Bound<'_, PyAny>, name: &str) -> PyResult<()> {
         match name {
             "pd_op.full" => self.check_constant(mender, operation),

@@ -1,5 +1,5 @@
-//! Python numbers beside graph values. Static mode rounds some of them to `float32`, or computes by another formula than eager
-//! mode; here operators with a number are written so that the results are eager mode's to the last bit.
+//! Python numbers beside graph values. Static mode rounds some of them to `float32`, or computes by another formula
+//! than eager mode; here operators with a number are written so that the results are eager mode's to the last bit.
 
 use pyo3::exceptions::PyNotImplementedError;
 use pyo3::prelude::*;
@@ -17,8 +17,8 @@ use crate::backend::paddle::Paddle;
 /// Operators whose result on two bools is of another type in eager mode.
 const ARITHMETIC: &[&str] = &["add", "sub", "mul", "truediv", "floordiv", "mod", "pow"];
 
-/// The result, if the call is an operator between a value and a number that static mode computes differently. To be called
-/// in static mode.
+/// The result, if the call is an operator between a value and a number that static mode computes differently. To be
+/// called in static mode.
 pub(crate) fn operator_with_number<'py>(
     paddle: &Paddle,
     kind: CallKind,
@@ -82,8 +82,8 @@ const PLAIN: &[&str] = &["float32", "int64", "int32"];
 /// Numbers of numpy's that are indices of tensors as Python's are.
 const INDICES: &[&str] = &["int64", "int32"];
 
-/// The Python number that an operator method takes one of numpy's for. To other tensors integers of numpy's are of the tensor's
-/// type, and some numbers are arrays.
+/// The Python number that an operator method takes one of numpy's for. To other tensors integers of numpy's are of the
+/// tensor's type, and some numbers are arrays.
 pub(crate) fn number_for(tensor: &TensorMeta, operator: &str, number: &Bound<'_, PyAny>) -> Option<Py<PyAny>> {
     let ty = number.get_type();
     if !ty.module().is_ok_and(|module| module == "numpy") {

@@ -1,5 +1,5 @@
-//! Sizes that are values of the graph, in the place of Python's numbers. Where a statement with one does what it does with a
-//! number is known of few functions, which have their names here.
+//! Sizes that are values of the graph, in the place of Python's numbers. Where a statement with one does what it does
+//! with a number is known of few functions, which have their names here.
 
 use std::collections::HashSet;
 
@@ -139,8 +139,8 @@ impl Numbers {
         }
     }
 
-    /// Refuses to write to a position that is such a number: a program does not see that it is none of the tensor's. The same for one
-    /// that is written to integers.
+    /// Refuses to write to a position that is such a number: a program does not see that it is none of the tensor's.
+    /// The same for one that is written to integers.
     pub(crate) fn refuse_positions(&self, paddle: &Paddle, kind: CallKind, args: &Bound<'_, PyTuple>) -> PyResult<()> {
         if self.0.is_empty() || kind != CallKind::InPlace || args.len() < 2 {
             return Ok(());

@@ -1,5 +1,6 @@
 //! `where` with numbers, or of several shapes. Static mode brings the operands to one shape by adding nought, which takes the sign
-//! from minus nought, and takes numbers of types that eager mode refuses. Here they are broadcast first, as eager mode does.
+//! from minus nought, and takes numbers of types that eager mode refuses. Here they are broadcast first, as eager mode
+//! does.
 
 use std::rc::Rc;
 
@@ -56,8 +57,8 @@ pub(crate) fn call<'py>(
     module.call_method1(intern!(callee.py(), "where"), PyTuple::new(callee.py(), broadcast)?).map(Some)
 }
 
-/// Looks at a new operation: where a function of Paddle's own has called `where` with tensors of several shapes, what is chosen from is
-/// broadcast without adding nought.
+/// Looks at a new operation: where a function of Paddle's own has called `where` with tensors of several shapes, what
+/// is chosen from is broadcast without adding nought.
 pub(crate) fn keep_sign<'py>(
     mender: &Mender<'_, 'py>,
     operation: &Bound<'py, PyAny>,

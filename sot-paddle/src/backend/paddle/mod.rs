@@ -1,4 +1,5 @@
-//! The objects of Paddle the backend uses, looked up once at start, and the check that the installed Paddle is one we know.
+//! The objects of Paddle the backend uses, looked up once at start, and the check that the installed Paddle is one we
+//! know.
 
 pub(crate) mod meta;
 pub(crate) mod native;
@@ -144,7 +145,8 @@ impl Paddle {
         Ok(known)
     }
 
-    /// Whether `object` is an eager tensor. By its type: a `__class__` is the program's to answer, which would see that it is asked.
+    /// Whether `object` is an eager tensor. By its type: a `__class__` is the program's to answer, which would see that
+    /// it is asked.
     pub(crate) fn is_tensor(&self, object: &Bound<'_, PyAny>) -> bool {
         cpython::is_subtype(&object.get_type(), self.tensor_type.bind(object.py()))
     }
@@ -180,8 +182,8 @@ impl Paddle {
         Ok((!found.is_none()).then_some(found))
     }
 
-    /// What calling `layer` comes to. In static mode `Layer.__call__` names every operation of the program after the layer,
-    /// which takes longer the longer the program is; without hooks its `forward` does the same.
+    /// What calling `layer` comes to. In static mode `Layer.__call__` names every operation of the program after the
+    /// layer, which takes longer the longer the program is; without hooks its `forward` does the same.
     pub(crate) fn layer_body<'py>(&self, layer: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let (class, base) = (layer.get_type(), self.layer_type.bind(layer.py()));
         for method in ["__call__", "_build_once"] {

@@ -1,5 +1,5 @@
-//! Paddle 3.0: `_legacy_C_ops.pir_run_program` fills outputs made beforehand and takes the program as a flat list of names
-//! and values behind its arguments.
+//! Paddle 3.0: `_legacy_C_ops.pir_run_program` fills outputs made beforehand and takes the program as a flat list of
+//! names and values behind its arguments.
 
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyList, PyTuple};

@@ -1,5 +1,5 @@
-//! The global state that changes what operations do: grad mode, automatic mixed precision, default dtype, device, and that
-//! Paddle is in eager mode at all.
+//! The global state that changes what operations do: grad mode, automatic mixed precision, default dtype, device, and
+//! that Paddle is in eager mode at all.
 
 use pyo3::intern;
 use pyo3::prelude::*;

@@ -1,5 +1,5 @@
-//! Static mode for the length of one operation: what Paddle's own context managers switch, switched directly and put back
-//! in every case. Only this thread is switched; the module-wide default of new threads stays eager.
+//! Static mode for the length of one operation: what Paddle's own context managers switch, switched directly and put
+//! back in every case. Only this thread is switched; the module-wide default of new threads stays eager.
 
 use std::cell::RefCell;
 
@@ -96,9 +96,9 @@ impl StaticMode {
         result
     }
 
-    /// Runs `work` with `methods` of `layer` stripped of the decorator that switches to static mode, and static mode on.
-    /// The decorator also switches what new threads begin with: one that begins meanwhile would have no tracer, and its
-    /// first operation would read a null pointer.
+    /// Runs `work` with `methods` of `layer` stripped of the decorator that switches to static mode, and static mode
+    /// on. The decorator also switches what new threads begin with: one that begins meanwhile would have no tracer, and
+    /// its first operation would read a null pointer.
     pub(crate) fn in_this_thread_only<T>(
         &self,
         layer: &Bound<'_, PyAny>,

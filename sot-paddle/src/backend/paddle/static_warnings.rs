@@ -1,5 +1,5 @@
-//! Values of a program warn where a question has no answer in static mode, such as `value.place`. To the user, the code that asks runs in
-//! eager mode: while a statement of a trace is built, these warnings are dropped.
+//! Values of a program warn where a question has no answer in static mode, such as `value.place`. To the user, the code
+//! that asks runs in eager mode: while a statement of a trace is built, these warnings are dropped.
 
 use std::cell::Cell;
 

@@ -1,5 +1,6 @@
-//! A finished graph. A call is one call of Paddle's executor with everything prepared. Parameters are held weakly; scopes,
-//! in which the executor keeps a run's variables, are lent to one run at a time, as Paddle lets other threads run meanwhile.
+//! A finished graph. A call is one call of Paddle's executor with everything prepared. Parameters are held weakly;
+//! scopes, in which the executor keeps a run's variables, are lent to one run at a time, as Paddle lets other threads
+//! run meanwhile.
 
 pub(crate) mod chain;
 pub(crate) mod collector;
@@ -114,7 +115,8 @@ impl Program {
 
 impl Graph {
     /// `plan` says where each output is found, `results` how many the program has, `through` whether gradients come through it
-    /// from another output, `partial` what only some of the results come from, `viewed` what the program makes views of.
+    /// from another output, `partial` what only some of the results come from, `viewed` what the program makes views
+    /// of.
     pub(crate) fn new(
         py: Python<'_>,
         paddle: &Arc<Paddle>,
@@ -249,7 +251,8 @@ impl Graph {
         results.map(Bound::unbind)
     }
 
-    /// What its statements give when they are called one by one: by index the program's results, and the outputs that are made from them.
+    /// What its statements give when they are called one by one: by index the program's results, and the outputs that
+    /// are made from them.
     /// `None` where they cannot be called. What they write to are copies.
     pub(crate) fn call_again(&self, inputs: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
         let py = inputs.py();
@@ -303,9 +306,9 @@ pub(crate) fn live_parameters<'py>(py: Python<'py>, parameters: &[WeakRef]) -> P
         .ok_or_else(|| PyReferenceError::new_err("a parameter or buffer of this graph no longer exists"))
 }
 
-/// The scopes of one graph. One whose backward pass is still to come is not lent; a new one costs a new executor, so they are
-/// kept. Paddle calls a scope reusable a moment before its backward pass has let go of it, so after training a scope stays
-/// with the thread that used it, where the pass has ended when the next forward begins.
+/// The scopes of one graph. One whose backward pass is still to come is not lent; a new one costs a new executor, so
+/// they are kept. Paddle calls a scope reusable a moment before its backward pass has let go of it, so after training a
+/// scope stays with the thread that used it, where the pass has ended when the next forward begins.
 struct Scopes {
     new_scope: Py<PyAny>,
     /// How many a run takes.

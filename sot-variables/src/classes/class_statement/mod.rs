@@ -1,6 +1,6 @@
-//! Class statements, and other ways to make a class. The body runs in the trace, with a dict as its namespace. Then a real
-//! class is made of real objects that stand for its values (`stand_in`), so that whatever asks a class finds CPython's own
-//! answers; new code makes another one, of the values, where the class leaves the graph.
+//! Class statements, and other ways to make a class. The body runs in the trace, with a dict as its namespace. Then a
+//! real class is made of real objects that stand for its values (`stand_in`), so that whatever asks a class finds
+//! CPython's own answers; new code makes another one, of the values, where the class leaves the graph.
 //! See `docs/decisions/14-class-statements.md`.
 
 mod library;

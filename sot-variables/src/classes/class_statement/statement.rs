@@ -150,7 +150,8 @@ fn prepare(
     Ok(namespace)
 }
 
-/// The dict of an enumeration's body watches what is written to it; a dict of the trace only gives what was there at the end.
+/// The dict of an enumeration's body watches what is written to it; a dict of the trace only gives what was there at
+/// the end.
 fn refuse_odd_body(cx: &mut OpcodeExecutor<'_>, body: VarId) -> Flow<()> {
     let Some(parts) = function::parts_of_new(cx, body)? else { return Ok(()) };
     let mut written = Vec::new();

@@ -101,8 +101,8 @@ pub(crate) fn refuse_method_of_base(
     Ok(())
 }
 
-/// Whether the dict holds the global variables of some code, or is that of all modules: others than the program asks for come and
-/// go.
+/// Whether the dict holds the global variables of some code, or is that of all modules: others than the program asks
+/// for come and go.
 fn is_namespace(dict: &Bound<'_, PyDict>) -> PyResult<bool> {
     let py = dict.py();
     Ok(dict.contains(intern!(py, "__builtins__"))? || cpython::import(py, "sys")?.getattr("modules")?.is(dict))

@@ -74,8 +74,9 @@ impl DictVariable {
         (0..held).try_for_each(|_| call_method(cg, ty, "popitem", &[this]))
     }
 
-    /// How the real dict becomes this one the way the program did it, which iterators over it can tell from a fresh start:
-    /// the keys that go, and how many entries stay in front of those to be set. `None` if it must be filled anew.
+    /// How the real dict becomes this one the way the program did it, which iterators over it can tell from a fresh
+    /// start: the keys that go, and how many entries stay in front of those to be set. `None` if it must be filled
+    /// anew.
     fn edits(&self, py: Python<'_>) -> Option<(Vec<Py<PyAny>>, usize)> {
         let outside = self.outside.as_ref()?;
         let object = outside.object.bind(py).clone();

@@ -1,5 +1,5 @@
-//! Generators of functions followed into: a suspended frame of the simulation. A frame is copied before it runs on, so that
-//! an abandoned stretch of simulation leaves it as it was.
+//! Generators of functions followed into: a suspended frame of the simulation. A frame is copied before it runs on, so
+//! that an abandoned stretch of simulation leaves it as it was.
 
 mod methods;
 mod rebuilding;

@@ -97,8 +97,8 @@ pub fn throw(cx: &mut OpcodeExecutor<'_>, generator: VarId, exception: VarId) ->
     }
 }
 
-/// The outer generator goes on where the inner one has ended: behind its `yield from`, or with its exception. From 3.12 on
-/// bytecode tells the two apart; before, the interpreter moves the frame itself.
+/// The outer generator goes on where the inner one has ended: behind its `yield from`, or with its exception. From 3.12
+/// on bytecode tells the two apart; before, the interpreter moves the frame itself.
 fn end_delegation(
     cx: &mut OpcodeExecutor<'_>,
     generator: VarId,

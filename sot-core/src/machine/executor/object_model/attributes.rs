@@ -177,7 +177,8 @@ fn instance_attr(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name) -> Flow<
     }
 }
 
-/// Where attributes of an object are found again: in its storage, if its class has a `__getattribute__` of the program's.
+/// Where attributes of an object are found again: in its storage, if its class has a `__getattribute__` of the
+/// program's.
 pub fn found_below(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<TrackerId> {
     let of = cx.vars.tracker(this);
     let ty = cx.type_of(this)?;
@@ -186,7 +187,8 @@ pub fn found_below(cx: &mut OpcodeExecutor<'_>, this: VarId) -> Flow<TrackerId> 
     Ok(if asked { cx.trackers.add(Tracker::Storage { of }) } else { of })
 }
 
-/// There is one truth about attributes, but not where the `__dict__` of an object is reached as a dict, too, and written.
+/// There is one truth about attributes, but not where the `__dict__` of an object is reached as a dict, too, and
+/// written.
 fn refuse_two_roads(cx: &OpcodeExecutor<'_>, dict: &Bound<'_, PyDict>, reads: bool) -> Flow<()> {
     let Some(met) = cx.met(dict.as_any()).filter(|met| matches!(cx.vars.get(*met).kind(), "dict" | "lazy")) else {
         return Ok(());

@@ -1,4 +1,5 @@
-//! What reading a descriptor of the type gives: bound methods, properties, slots, descriptors of the program's own. Follows
+//! What reading a descriptor of the type gives: bound methods, properties, slots, descriptors of the program's own.
+//! Follows
 //! `Objects/descrobject.c` and `Objects/funcobject.c`.
 
 use std::rc::Rc;
@@ -149,16 +150,16 @@ fn bind_user_descriptor<'py>(
     call_special(cx, descriptor, "__get__", &[this, class])
 }
 
-/// Whether it is what a class statement has made for a name in its `__slots__`, under that name: a place that no other attribute
-/// shares.
+/// Whether it is what a class statement has made for a name in its `__slots__`, under that name: a place that no other
+/// attribute shares.
 pub(super) fn is_own_slot(descriptor: &Bound<'_, PyAny>, name: &str) -> PyResult<bool> {
     Ok(cpython::builtin_type_name(descriptor) == "member_descriptor"
         && descriptor.getattr("__objclass__")?.getattr("__dict__")?.contains("__slots__")?
         && descriptor.getattr("__name__")?.eq(name)?)
 }
 
-/// A slot or a C getter is that of the object under the name, and not one that a class has taken from another class or gives
-/// another name.
+/// A slot or a C getter is that of the object under the name, and not one that a class has taken from another class or
+/// gives another name.
 pub(super) fn refuse_other_slot(
     cx: &OpcodeExecutor<'_>,
     this: VarId,
@@ -182,7 +183,8 @@ fn is_of_type(cx: &OpcodeExecutor<'_>, this: VarId, descriptor: &Bound<'_, PyAny
     })
 }
 
-/// A slot or a C getter: C code reads it, nothing else runs. What a getter gives may depend on what was written by another name.
+/// A slot or a C getter: C code reads it, nothing else runs. What a getter gives may depend on what was written by
+/// another name.
 fn read_slot(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &Name, is_own_slot: bool) -> Flow<VarId> {
     if let Some(Some(written)) = cx.effects.attribute(this, name) {
         return Ok(written);

@@ -56,8 +56,8 @@ pub fn lookup_in_type<'py>(
     }
 }
 
-/// What the method resolution order of a class made in the trace holds under a name: its own part is known, what its bases
-/// from outside hold is assumed to stay.
+/// What the method resolution order of a class made in the trace holds under a name: its own part is known, what its
+/// bases from outside hold is assumed to stay.
 fn lookup_in_made<'py>(
     cx: &mut OpcodeExecutor<'py>,
     ty: &Bound<'py, PyType>,

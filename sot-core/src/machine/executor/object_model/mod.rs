@@ -1,6 +1,6 @@
-//! CPython's object model for values no kind has special rules for: attribute lookup through the type's method resolution
-//! order and descriptors, special methods, truth, equality. Follows `Objects/object.c` and `Objects/typeobject.c`; runs no
-//! Python code, but follows it.
+//! CPython's object model for values no kind has special rules for: attribute lookup through the type's method
+//! resolution order and descriptors, special methods, truth, equality. Follows `Objects/object.c` and
+//! `Objects/typeobject.c`; runs no Python code, but follows it.
 
 mod attributes;
 mod descriptors;

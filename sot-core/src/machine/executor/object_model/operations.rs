@@ -158,8 +158,8 @@ pub fn is_nan(value: &Bound<'_, PyAny>) -> bool {
     value.cast_exact::<PyFloat>().is_ok_and(|value| value.value().is_nan())
 }
 
-/// One side of a binary operator through the special method; C types without a handler answer `NotImplemented` to operands
-/// they do not know, which only running them would tell, so they break the graph unless both sides are known.
+/// One side of a binary operator through the special method; C types without a handler answer `NotImplemented` to
+/// operands they do not know, which only running them would tell, so they break the graph unless both sides are known.
 pub fn binary(
     cx: &mut OpcodeExecutor<'_>,
     op: BinaryOp,
@@ -264,8 +264,8 @@ const ASKED: [&str; 10] = [
     "__array__",
 ];
 
-/// A method of the program's, and of no library, that the operation may call: it would be called while the statement is built,
-/// and once more when it runs.
+/// A method of the program's, and of no library, that the operation may call: it would be called while the statement is
+/// built, and once more when it runs.
 fn method_that_answers(cx: &OpcodeExecutor<'_>, object: &Bound<'_, PyAny>) -> Option<&'static str> {
     let ty = object.get_type();
     if !cpython::is_heap_type(&ty) || object.is_instance_of::<PyType>() {

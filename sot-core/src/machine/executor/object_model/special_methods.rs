@@ -1,4 +1,5 @@
-//! Special methods: found in the type alone, called, and their answers checked as C code checks them. Follows the slots of
+//! Special methods: found in the type alone, called, and their answers checked as C code checks them. Follows the slots
+//! of
 //! `Objects/typeobject.c`.
 
 use std::rc::Rc;
@@ -95,8 +96,8 @@ pub fn call_special(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str, args: 
     }
 }
 
-/// Calls a special method that converts, and whose result C code checks: what it gives for another type than that, or makes of
-/// an unusual value, is CPython's business.
+/// Calls a special method that converts, and whose result C code checks: what it gives for another type than that, or
+/// makes of an unusual value, is CPython's business.
 pub fn convert(cx: &mut OpcodeExecutor<'_>, this: VarId, name: &str, args: &[VarId]) -> Flow<VarId> {
     let answer = match name {
         "__str__" => Some(Answer::Str),

@@ -1,6 +1,6 @@
-//! Hooks that come to results of a program when it has run, where others of its results are computed from these. Paddle would have
-//! them see what comes from outside alone. They are called as the graph's statements have it instead, which are called one by one for
-//! that when a backward pass has come to all results (`sot/_late_hooks.py`).
+//! Hooks that come to results of a program when it has run, where others of its results are computed from these. Paddle
+//! would have them see what comes from outside alone. They are called as the graph's statements have it instead, which
+//! are called one by one for that when a backward pass has come to all results (`sot/_late_hooks.py`).
 
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,8 +16,8 @@ use crate::backend::graph::outputs::StepNumbers;
 /// Whether there may be hooks on results that nothing outside needs.
 static ARE_WAITING: AtomicBool = AtomicBool::new(false);
 
-/// What a backward pass is given, outputs first and weights there: with results that hooks are on beside the outputs, if it comes to their
-/// programs.
+/// What a backward pass is given, outputs first and weights there: with results that hooks are on beside the outputs,
+/// if it comes to their programs.
 pub(super) fn with_roots<'a, 'py>(
     py: Python<'py>,
     args: &'a [Bound<'py, PyAny>],

@@ -1,5 +1,5 @@
-//! Outputs of a graph that are made in eager mode when its program has run: views of the program's results. In eager mode what comes
-//! to others may come through them.
+//! Outputs of a graph that are made in eager mode when its program has run: views of the program's results. In eager
+//! mode what comes to others may come through them.
 
 use std::sync::Arc;
 

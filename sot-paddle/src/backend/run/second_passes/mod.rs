@@ -1,14 +1,15 @@
-//! Second backward passes: through a backward pass, which gives second gradients, or once more through the same graph. Paddle's
-//! programs have neither. To a second gradient the backward pass of one is a constant, and what flows through it is left out
-//! without a word; once it has run, its memory is freed or another run's. A program is one node of the backward pass: two passes
-//! through results that have nothing in common, and that eager mode keeps apart, are a second pass to it.
+//! Second backward passes: through a backward pass, which gives second gradients, or once more through the same graph.
+//! Paddle's programs have neither. To a second gradient the backward pass of one is a constant, and what flows through
+//! it is left out without a word; once it has run, its memory is freed or another run's. A program is one node of the
+//! backward pass: two passes through results that have nothing in common, and that eager mode keeps apart, are a second
+//! pass to it.
 //!
-//! A graph with gradients is therefore called operation by operation when it first runs, until a backward pass has come, and is a
-//! program after that. Hooks tell which passes go through a run: graphs that two go through by then, or one that keeps the graph
-//! for another, stay as they are. Where a pass that keeps the graph goes through a program, all graphs with gradients are called
-//! operation by operation from then on. For the next pass that program's scope is filled again ([`PastRun`]), and the gradients that are to have
-//! some are made from its statements, called one by one (`sot/_second_passes.py`). Where that is impossible, a second pass is
-//! an error.
+//! A graph with gradients is therefore called operation by operation when it first runs, until a backward pass has
+//! come, and is a program after that. Hooks tell which passes go through a run: graphs that two go through by then, or
+//! one that keeps the graph for another, stay as they are. Where a pass that keeps the graph goes through a program,
+//! all graphs with gradients are called operation by operation from then on. For the next pass that program's scope is
+//! filled again ([`PastRun`]), and the gradients that are to have some are made from its statements, called one by one
+//! (`sot/_second_passes.py`). Where that is impossible, a second pass is an error.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -176,7 +177,8 @@ struct Met {
 }
 
 thread_local! {
-    /// Those of this thread, the innermost last: recomputed parts and Python's own gradients ask for others inside of one.
+    /// Those of this thread, the innermost last: recomputed parts and Python's own gradients ask for others inside of
+    /// one.
     static RUNNING: RefCell<Vec<Running>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -339,8 +341,8 @@ fn make_executor(py: Python<'_>, collector: Collector) -> PyResult<()> {
     Ok(())
 }
 
-/// A hook is to be on the tensor, or its gradient is to be kept. Gives what is to do it, with the index of the result, if the tensor is one
-/// of a program of which some are computed from others.
+/// A hook is to be on the tensor, or its gradient is to be kept. Gives what is to do it, with the index of the result,
+/// if the tensor is one of a program of which some are computed from others.
 #[pyfunction(name = "_late_hooks")]
 fn hooks_of<'py>(tensor: &Bound<'py, PyAny>) -> PyResult<Option<(Bound<'py, PyAny>, usize)>> {
     match results::origin(tensor) {
@@ -416,7 +418,8 @@ fn takes_hook(result: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(!is(intern!(result.py(), "stop_gradient"))? && !is(intern!(result.py(), "is_leaf"))?)
 }
 
-/// Calls `on_pass` with the gradient whenever a backward pass comes to the tensor; what it gives takes the gradient's place.
+/// Calls `on_pass` with the gradient whenever a backward pass comes to the tensor; what it gives takes the gradient's
+/// place.
 fn hook<'py>(
     tensor: &Bound<'py, PyAny>,
     on_pass: impl Fn(&Bound<'_, PyAny>) -> PyResult<Option<Py<PyAny>>> + Send + Sync + 'static,

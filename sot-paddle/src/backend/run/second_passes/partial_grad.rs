@@ -1,4 +1,5 @@
-//! Gradients that are asked for by some tensors, which `paddle.grad` gives: where a program stands in the way, they are made from its statements.
+//! Gradients that are asked for by some tensors, which `paddle.grad` gives: where a program stands in the way, they are
+//! made from its statements.
 
 use std::sync::{Arc, Weak};
 
@@ -12,8 +13,9 @@ use super::{
     PastRun, Running, ERROR_BY_RESULT,
 };
 
-/// All that `paddle.grad` comes to: outputs, inputs, weights, whether the graph is kept, whether the gradients have one, whether they
-/// are by the inputs only, whether some of those may not be reached, and what no gradient goes through.
+/// All that `paddle.grad` comes to: outputs, inputs, weights, whether the graph is kept, whether the gradients have
+/// one, whether they are by the inputs only, whether some of those may not be reached, and what no gradient goes
+/// through.
 pub(super) fn run_partial_grad<'py>(
     function: &Bound<'py, PyAny>,
     args: &[Bound<'py, PyAny>],
@@ -77,7 +79,8 @@ pub(super) fn run_partial_grad<'py>(
     })
 }
 
-/// Views that were made from results of the run are to keep what comes to them, in passes that go no further than to programs, for what stands for them.
+/// Views that were made from results of the run are to keep what comes to them, in passes that go no further than to
+/// programs, for what stands for them.
 fn hold_back(py: Python<'_>, run: &Weak<PastRun>) -> PyResult<()> {
     match run.upgrade() {
         Some(run) if !run.made().is_empty() => match run.late_hooks(py)? {
@@ -130,8 +133,8 @@ impl<'py> Stopped<'py> {
     }
 }
 
-/// Gradients by results of programs that have several, or that do not go through some: from their statements, called one by one. `inputs`
-/// are the others. `None` if that cannot be.
+/// Gradients by results of programs that have several, or that do not go through some: from their statements, called
+/// one by one. `inputs` are the others. `None` if that cannot be.
 fn by_results<'py>(
     function: &Bound<'py, PyAny>,
     args: &[Bound<'py, PyAny>],
@@ -182,7 +185,8 @@ fn by_results<'py>(
     Ok((!made.is_none()).then_some(made))
 }
 
-/// Does `work`, which is given what makes a pass up to programs: `function` as it is with `args`, but for outputs, inputs and weights.
+/// Does `work`, which is given what makes a pass up to programs: `function` as it is with `args`, but for outputs,
+/// inputs and weights.
 /// `kept` are the runs that it stops at.
 fn again<'py>(
     function: &Bound<'py, PyAny>,
@@ -220,7 +224,8 @@ fn yes(py: Python<'_>) -> Bound<'_, PyAny> {
     PyBool::new(py, true).to_owned().into_any()
 }
 
-/// What Python sees of them: the number of the run, what calls its statements again, the result's index and the gradient.
+/// What Python sees of them: the number of the run, what calls its statements again, the result's index and the
+/// gradient.
 fn as_list(py: Python<'_>, met: Vec<Met>) -> PyResult<Bound<'_, PyList>> {
     let list = PyList::empty(py);
     for Met { run, result, gradient } in met {

@@ -1,6 +1,6 @@
-//! Runs of programs, and what backward passes find of them. The first pass through one finds all it reads. A pass that keeps the
-//! graph has the scope kept as well, what is in it, and copies of what the program was given: for the next one it is put back into
-//! that scope, if that gives the same. Where it cannot be kept, the program runs again.
+//! Runs of programs, and what backward passes find of them. The first pass through one finds all it reads. A pass that
+//! keeps the graph has the scope kept as well, what is in it, and copies of what the program was given: for the next
+//! one it is put back into that scope, if that gives the same. Where it cannot be kept, the program runs again.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -42,7 +42,8 @@ impl Tenancy {
     }
 }
 
-/// How many passes may leave a program as it is, each at the cost of copies, before the graph is called operation by operation.
+/// How many passes may leave a program as it is, each at the cost of copies, before the graph is called operation by
+/// operation.
 #[derive(Debug)]
 pub(crate) struct Chances(AtomicU8);
 
@@ -76,7 +77,8 @@ pub(crate) struct PastRun {
     given: Mutex<Option<GivenValues>>,
     /// The results of the program that has filled the scope again: when they go, Paddle empties it.
     filled: Mutex<Option<Py<PyAny>>>,
-    /// What its statements have given when they were called, each time: gradients of gradients come to those in the place of the results.
+    /// What its statements have given when they were called, each time: gradients of gradients come to those in the
+    /// place of the results.
     called: Mutex<Vec<Py<PyDict>>>,
     pub(super) late: LateHooks,
     /// Outputs of the graph that were made from its results, if gradients come through one of them.
@@ -160,8 +162,8 @@ impl PastRun {
         }
     }
 
-    /// Follows the passes that come to the results. Paddle calls the hooks on all results of a node whichever it is that a pass
-    /// comes through, before the node.
+    /// Follows the passes that come to the results. Paddle calls the hooks on all results of a node whichever it is
+    /// that a pass comes through, before the node.
     pub(crate) fn watch(self, results: &Bound<'_, PyAny>) -> PyResult<Arc<Self>> {
         let run = Arc::new(self);
         let is_only = results.len()? == 1;
@@ -245,8 +247,8 @@ impl PastRun {
         Ok(())
     }
 
-    /// Lets passes bring to the inputs what varies, up to the end of the result. A program gives constants; nodes before it that are
-    /// given such make nodes for second gradients that end the process when a pass comes to them.
+    /// Lets passes bring to the inputs what varies, up to the end of the result. A program gives constants; nodes
+    /// before it that are given such make nodes for second gradients that end the process when a pass comes to them.
     pub(super) fn vary_inputs<'py>(&self, py: Python<'py>) -> PyResult<Vec<Hook<'py>>> {
         let inputs = locked(&self.given).as_ref().map(|given| given.inputs.bind(py).clone());
         let mut hooks = Vec::new();
@@ -260,7 +262,8 @@ impl PastRun {
         Ok(hooks)
     }
 
-    /// Adds tensors such that whoever asks for gradients by them asks for passes through this run. `false` if none may come.
+    /// Adds tensors such that whoever asks for gradients by them asks for passes through this run. `false` if none may
+    /// come.
     pub(super) fn sources<'py>(&self, py: Python<'py>, sources: &mut Vec<Bound<'py, PyAny>>) -> PyResult<bool> {
         let given =
             locked(&self.given).as_ref().map(|given| (given.inputs.clone_ref(py), given.parameters.clone_ref(py)));
@@ -384,8 +387,8 @@ impl PastRun {
         Ok(is_filled)
     }
 
-    /// What the graph's statements give, called one by one: of each result a tensor, or `None`. `None` if that is impossible or
-    /// not the same.
+    /// What the graph's statements give, called one by one: of each result a tensor, or `None`. `None` if that is
+    /// impossible or not the same.
     pub(super) fn call_again(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         let results = self.again(py, |graph, _, inputs, _, _| graph.call_again(inputs))?;
         if let Some(results) = &results {
@@ -408,7 +411,8 @@ impl PastRun {
         })
     }
 
-    /// Does `work`, with what the program and what the statements were given. `None` if that may not give what it gave before.
+    /// Does `work`, with what the program and what the statements were given. `None` if that may not give what it gave
+    /// before.
     fn again(
         &self,
         py: Python<'_>,

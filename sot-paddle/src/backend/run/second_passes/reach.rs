@@ -1,5 +1,5 @@
-//! What of a graph a backward pass comes to from which of its results. A program is one node of the backward pass: it lets go of all of it,
-//! and gives zeros to what only results come from that it was not made for.
+//! What of a graph a backward pass comes to from which of its results. A program is one node of the backward pass: it
+//! lets go of all of it, and gives zeros to what only results come from that it was not made for.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -82,8 +82,8 @@ impl Reach {
         Ok(Reach { all, together, sources, viewed })
     }
 
-    /// Whether two results come from no differentiable operation in common. A pass that lets go of the graph lets go, in eager mode, of the
-    /// operations that it goes through: another one may come from the other result.
+    /// Whether two results come from no differentiable operation in common. A pass that lets go of the graph lets go,
+    /// in eager mode, of the operations that it goes through: another one may come from the other result.
     pub(crate) fn has_apart(&self) -> bool {
         let are_apart = |one: &usize, other: &usize| {
             !self.together.iter().any(|together| together.contains(one) && together.contains(other))

@@ -1,5 +1,5 @@
-//! Gradients by what a graph has given. A program is one node of the backward pass: what one of its results is of another shows nowhere,
-//! and by one of several Paddle gives no gradient at all, or that of another.
+//! Gradients by what a graph has given. A program is one node of the backward pass: what one of its results is of
+//! another shows nowhere, and by one of several Paddle gives no gradient at all, or that of another.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, Weak};

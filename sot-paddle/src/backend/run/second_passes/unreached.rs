@@ -1,5 +1,5 @@
-//! Leaves that a backward pass does not come to in eager mode, and that a program gives zeros, as the pass comes to it from results that
-//! they are nothing to. They are to have no gradient.
+//! Leaves that a backward pass does not come to in eager mode, and that a program gives zeros, as the pass comes to it
+//! from results that they are nothing to. They are to have no gradient.
 
 use std::sync::Arc;
 
