@@ -26,6 +26,7 @@ mod resume_point;
 mod settling;
 pub mod side_effects;
 pub mod stats;
+pub mod trace;
 pub mod tracker;
 pub mod translate;
 pub mod version;

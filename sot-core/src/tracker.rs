@@ -306,6 +306,11 @@ impl Trackers {
         id
     }
 
+    /// The id of a tracker that is known.
+    pub fn find(&self, tracker: &Tracker) -> Option<TrackerId> {
+        self.ids.get(tracker).copied()
+    }
+
     fn origin(&self, id: TrackerId) -> Origin {
         self.nodes[id.0 as usize].1
     }

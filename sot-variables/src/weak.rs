@@ -139,7 +139,7 @@ impl Variable for WeakReferenceVariable {
         if let Some(class) = self.referent.filter(|_| self.object.is_some()) {
             return emit_call(cg, |py| library(py, "weakref", "ref"), &[class]);
         }
-        Err(cg.cx_mut().plan_to_make(this, "outlives the graph"))
+        Err(cg.cx().plan_to_make(this, "outlives the graph"))
     }
 
     fn compare(&self, cx: &mut OpcodeExecutor<'_>, op: CompareOp, this: VarId, other: VarId) -> Flow<Option<VarId>> {

@@ -15,6 +15,7 @@ use crate::machine::opcode::OpcodeSet;
 use crate::machine::runtime::Runtime;
 use crate::machine::variable::VarId;
 use crate::stats;
+use crate::trace;
 use crate::tracker::Tracker;
 
 use super::always_compiles;
@@ -256,7 +257,8 @@ fn compile(cx: &mut OpcodeExecutor<'_>, unit: &Rc<CodeUnit>, value: VarId, left:
     if cx.graph.is_empty() && !always_compiles() {
         return Err(nothing_to_compile("no tensor work"));
     }
-    let new_code = CodeGen::new(cx, Rc::clone(unit))?.compile_return(value, left, name)?;
+    let end = trace::end_at_return(cx, value, left, name)?;
+    let new_code = CodeGen::new(end.trace.cx, Rc::clone(unit))?.compile_return(end)?;
     if new_code.graphs.is_empty() && !always_compiles() {
         return Err(nothing_to_compile("no tensor leaves the frame"));
     }
@@ -291,5 +293,6 @@ fn compile_break(cx: &mut OpcodeExecutor<'_>, at: &BreakPoint, name: &str, wante
         return Err(Unwind::Fallback(Box::new(at.reason.clone())));
     }
     let sources = at.frames.iter().map(|frame| ResumeSource::of(cx.py, &frame.unit)).collect::<PyResult<Vec<_>>>()?;
-    CodeGen::new(cx, Rc::clone(&at.root().unit))?.compile_break(at, &sources, name)
+    let end = trace::end_at_break(cx, at, &sources, name)?;
+    CodeGen::new(end.trace.cx, Rc::clone(&at.root().unit))?.compile_break(end)
 }

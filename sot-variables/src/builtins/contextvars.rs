@@ -15,7 +15,7 @@ use sot_core::executor::{object_model, CallArgs, Name, OpcodeExecutor};
 use sot_core::guard::{Identity, Test};
 use sot_core::side_effects::Effect;
 use sot_core::tracker::repr;
-use sot_core::variable::Rebuild;
+use sot_core::variable::{Argument, Rebuild};
 use sot_core::variable::{VarId, Variable};
 
 use super::cannot;
@@ -346,12 +346,10 @@ impl Variable for ContextVariable {
 
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
         let ContextVariableOrigin::New { name, default } = self.origin else {
-            return Err(cg.cx_mut().plan_to_make(this, "outlives the graph"));
+            return Err(cg.cx().plan_to_make(this, "outlives the graph"));
         };
         let py = cg.py();
-        let class = library(py, "contextvars", "ContextVar")?;
-        let tracker = cg.cx_mut().constant_tracker(class.clone_ref(py));
-        let class = cg.cx_mut().wrap(class.bind(py), tracker);
+        let class = Argument::Constant(library(py, "contextvars", "ContextVar")?);
         let keywords = default.map(|default| (Name::from("default"), default)).into_iter().collect();
         cg.call_with(class, &CallArgs { positional: vec![name], keywords })
     }
@@ -396,7 +394,7 @@ impl Variable for TokenVariable {
     }
 
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
-        Err(cg.cx_mut().plan_to_make(this, "outlives the graph"))
+        Err(cg.cx().plan_to_make(this, "outlives the graph"))
     }
 }
 
@@ -418,7 +416,7 @@ impl Variable for ContextCopy {
     }
 
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
-        Err(cg.cx_mut().plan_to_make(this, "outlives the graph"))
+        Err(cg.cx().plan_to_make(this, "outlives the graph"))
     }
 }
 

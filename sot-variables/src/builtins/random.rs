@@ -13,7 +13,7 @@ use sot_core::error::{Flow, Unwind};
 use sot_core::executor::{CallArgs, OpcodeExecutor};
 use sot_core::side_effects::Effect;
 use sot_core::tracker::TrackerId;
-use sot_core::variable::Rebuild;
+use sot_core::variable::{Argument, Rebuild};
 use sot_core::variable::{VarId, Variable};
 
 use super::cannot;
@@ -171,8 +171,8 @@ impl Variable for RandomVariable {
         let Some(state) = &self.state else { return Ok(()) };
         let py = cg.py();
         let set = base(py)?.getattr("setstate")?.unbind();
-        let state = cg.cx_mut().constant(state.clone_ref(py));
-        cg.call(|cg| cg.load_const(set), &[this, state])?;
+        let state = Argument::Constant(state.clone_ref(py));
+        cg.call(|cg| cg.load_const(set), [this.into(), state])?;
         cg.op(Op::POP_TOP, 0)
     }
 }

@@ -12,7 +12,7 @@ use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{BinaryOp, CompareOp, OpcodeExecutor};
 use sot_core::side_effects::Effect;
 use sot_core::tracker::{repr, TrackerId};
-use sot_core::variable::Rebuild;
+use sot_core::variable::{Argument, Rebuild};
 use sot_core::variable::{GraphArgument, VarId, Variable};
 
 use crate::classes::subclass;
@@ -363,13 +363,11 @@ impl Variable for SetVariable {
         let (arranged, items) = self.rebuilding(cg.cx())?;
         if let Some(arranged) = arranged {
             let make = arranged.getattr(cg.py(), if self.frozen { "make_frozen" } else { "make" })?;
-            let items = cg.cx_mut().tuple(items);
-            return cg.call(|cg| cg.load_const(make), &[items]);
+            return cg.call(|cg| cg.load_const(make), [Argument::tuple(items)]);
         }
         if self.frozen {
-            let items = cg.cx_mut().list(items);
             let ty = cg.py().get_type::<PyFrozenSet>().into_any().unbind();
-            return cg.call(|cg| cg.load_const(ty), &[items]);
+            return cg.call(|cg| cg.load_const(ty), [Argument::list(items)]);
         }
         for &item in &items {
             cg.load(item)?;
@@ -391,16 +389,16 @@ impl Variable for SetVariable {
             return Ok(());
         }
         let (arranged, items) = self.rebuilding(cg.cx())?;
-        let items = cg.cx_mut().tuple(items);
+        let items = Argument::tuple(items);
         if let Some(arranged) = arranged {
             let fill = arranged.getattr(cg.py(), "fill")?;
-            cg.call(|cg| cg.load_const(fill), &[this, items])?;
+            cg.call(|cg| cg.load_const(fill), [this.into(), items])?;
             return cg.op(Op::POP_TOP, 0);
         }
         let (clear, update) = (ty.getattr("clear")?.unbind(), ty.getattr("update")?.unbind());
         cg.call(|cg| cg.load_const(clear), &[this])?;
         cg.op(Op::POP_TOP, 0)?;
-        cg.call(|cg| cg.load_const(update), &[this, items])?;
+        cg.call(|cg| cg.load_const(update), [this.into(), items])?;
         cg.op(Op::POP_TOP, 0)
     }
 
