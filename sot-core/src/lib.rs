@@ -20,6 +20,7 @@ pub mod log;
 pub mod machine;
 mod open_sizes;
 pub mod operators;
+pub mod place;
 mod readers;
 pub mod resume;
 mod resume_point;

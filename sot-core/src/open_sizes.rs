@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use crate::env;
 use crate::error::Unwind;
+use crate::place::Place;
 
 /// An integer that was another one in so many translations is left open, and so is a size where something tells against
 /// it: the two that a program may well alternate between keep translations of their own, which are faster.
@@ -37,13 +38,24 @@ fn least_open() -> i64 {
     }
 }
 
-/// What is known of sizes when a trace begins, and what it makes of them. A size is named by the text of its tracker.
+/// What an attempt at a trace found to matter: the next one assumes it.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Matters {
+    /// The value at a place: a size, or another number.
+    Value(Place),
+    /// That the parameter at a place is changed in place: it is an input at each call.
+    Written(Place),
+    /// That several are, as they are in loops: not one more attempt for each.
+    AllWritten,
+}
+
+/// What is known of sizes when a trace begins, and what it makes of them.
 pub struct Sizes {
-    pub(crate) wanted: HashSet<String>,
-    pub(crate) closed: HashSet<String>,
+    pub(crate) wanted: HashSet<Place>,
+    closed: HashSet<Matters>,
     pub(crate) least: i64,
-    pub(crate) left_open: Vec<String>,
-    pub(crate) settled: Vec<String>,
+    pub(crate) left_open: Vec<Place>,
+    settled: Vec<Matters>,
     /// Whether some were to be left open early: a break of the graph tells against it.
     pub(crate) are_early: bool,
     /// In how many translations an integer must have been another one to be left open, too.
@@ -62,7 +74,7 @@ impl Default for Sizes {
 
 impl Sizes {
     /// Those that are to be left open, and those that must not be.
-    pub fn new(wanted: HashSet<String>, closed: HashSet<String>) -> Self {
+    pub fn new(wanted: HashSet<Place>, closed: HashSet<Matters>) -> Self {
         Sizes {
             wanted,
             closed,
@@ -100,26 +112,34 @@ impl Sizes {
         !self.left_open.is_empty()
     }
 
-    /// Whether an earlier attempt has found that it matters.
+    /// Whether an earlier attempt has found that the value at a place matters.
     #[must_use]
-    pub(crate) fn is_closed(&self, name: &str) -> bool {
-        self.closed.contains(name)
+    pub(crate) fn is_closed(&self, place: Place) -> bool {
+        self.closed.contains(&Matters::Value(place))
     }
 
-    /// All that earlier attempts have found to matter.
-    pub(crate) fn closed(&self) -> impl Iterator<Item = &str> {
-        self.closed.iter().map(String::as_str)
+    /// Whether an earlier attempt has found that a parameter is changed in place.
+    #[must_use]
+    pub(crate) fn is_written(&self, parameter: Place) -> bool {
+        self.closed.contains(&Matters::AllWritten) || self.closed.contains(&Matters::Written(parameter))
     }
 
-    /// Notes for the next attempt what matters.
-    pub(crate) fn close(&mut self, name: String) -> Unwind {
-        self.settled.push(name);
+    /// Notes for the next attempt that a parameter is changed in place.
+    pub(crate) fn note_written(&mut self, parameter: Place) -> Unwind {
+        let several = self.closed.iter().any(|known| matches!(known, Matters::Written(_) | Matters::AllWritten));
+        self.settled.push(if several { Matters::AllWritten } else { Matters::Written(parameter) });
         Unwind::Restart(None)
     }
 
-    /// Those that the trace has found to matter.
+    /// Notes for the next attempt that what was left open matters.
+    pub(crate) fn close_all(&mut self) -> Unwind {
+        self.settled.extend(self.left_open.drain(..).map(Matters::Value));
+        Unwind::Restart(None)
+    }
+
+    /// What the trace has found to matter.
     #[must_use]
-    pub fn take_settled(&mut self) -> Vec<String> {
+    pub fn take_settled(&mut self) -> Vec<Matters> {
         std::mem::take(&mut self.settled)
     }
 }

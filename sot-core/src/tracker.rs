@@ -13,13 +13,9 @@ use pyo3::types::{PyDict, PyFunction, PyString, PyTuple, PyType};
 use crate::cpython::{self, Part};
 use crate::entity::VarId;
 use crate::operators::{BinaryOp, CompareOp};
+use crate::place::{Place, PlaceStep};
 
 pub use crate::entity::TrackerId;
-
-/// The name of a tensor's size, by the text of the tensor's tracker.
-pub(crate) fn size_name(tensor: &str, axis: usize) -> String {
-    format!("{tensor}.shape[{axis}]")
-}
 
 /// The globals a frame reads.
 pub struct Globals {
@@ -40,6 +36,13 @@ impl Globals {
 /// A Python object compared by identity.
 #[derive(Debug)]
 pub struct ById(pub Py<PyAny>);
+
+impl ById {
+    /// The address, which the object keeps while something holds it.
+    fn address(&self) -> usize {
+        self.0.as_ptr() as usize
+    }
+}
 
 impl PartialEq for ById {
     fn eq(&self, other: &Self) -> bool {
@@ -271,7 +274,7 @@ enum Origin {
     Made,
 }
 
-/// Texts of trackers go back so many steps: in a list of lists of lists each is a step longer than the one before.
+/// Texts and places of trackers go back so many steps: in a list of lists of lists each is a step longer than the one before.
 const LONGEST_TEXT: usize = 64;
 
 /// The trackers of one translation. Equal trackers get one id, so guards share their fetches.
@@ -380,6 +383,58 @@ impl Trackers {
         matches!(self.get(id), Tracker::Globals | Tracker::Part { part: Part::Globals, .. })
     }
 
+    /// Where the value is found, apart from this trace; of a long way, the end.
+    pub fn place(&self, id: TrackerId) -> Place {
+        let mut steps = Vec::new();
+        let mut at = Some(id);
+        while let Some(id) = at {
+            if steps.len() == LONGEST_TEXT {
+                steps.push(PlaceStep::Omitted);
+                break;
+            }
+            steps.extend(self.step(id));
+            at = self.get(id).parent();
+        }
+        steps.reverse();
+        Place::new(steps)
+    }
+
+    /// The last step of the way to a value. What the base of a class keeps in an object is found where the object is.
+    fn step(&self, id: TrackerId) -> Option<PlaceStep> {
+        Some(match self.get(id) {
+            Tracker::Local { name, .. } => PlaceStep::Argument((**name).into()),
+            Tracker::FreeCell { name, .. } => PlaceStep::FreeCell((**name).into()),
+            Tracker::Globals => PlaceStep::Globals,
+            Tracker::Builtins => PlaceStep::Builtins,
+            Tracker::Constant(object) | Tracker::Found(object) => PlaceStep::Object(object.address()),
+            Tracker::Cached { key, .. } => PlaceStep::Cached(key.address()),
+            Tracker::Attribute { name, .. } | Tracker::Getattr { name, .. } | Tracker::Lookup { name, .. } => {
+                PlaceStep::Attribute((**name).into())
+            }
+            Tracker::Type { .. } => PlaceStep::Type,
+            Tracker::Item { key, .. } => key.step(),
+            Tracker::CellContents { .. } => PlaceStep::CellContents,
+            Tracker::Part { part, .. } => PlaceStep::Part(*part),
+            Tracker::Computed { how, of } => {
+                let of: Vec<Place> = of.iter().map(|of| self.place(*of)).collect();
+                match (how, of.try_into()) {
+                    (Computation::Binary(op), Ok(of)) => PlaceStep::Binary(*op, of),
+                    (Computation::Compare(op), Ok(of)) => PlaceStep::Compare(*op, of),
+                    (Computation::Call(function), Ok(of)) => {
+                        PlaceStep::Call(function.address(), Box::new(of) as Box<[Place]>)
+                    }
+                    (Computation::Call(function), Err(of)) => PlaceStep::Call(function.address(), of.into()),
+                    (_, Err(_)) => PlaceStep::Made,
+                }
+            }
+            Tracker::Storage { .. } => return None,
+            Tracker::Length { .. } => PlaceStep::Length,
+            Tracker::Upcoming { after, .. } => PlaceStep::Upcoming(*after),
+            Tracker::Iterated { index, .. } => PlaceStep::Iterated(*index),
+            Tracker::Produced | Tracker::Made(_) => PlaceStep::Made,
+        })
+    }
+
     /// The value as a Python expression over `frame`, for logs and guard texts; of a long road, the end.
     pub fn text(&self, py: Python<'_>, id: TrackerId) -> String {
         self.end_of_text(py, id, LONGEST_TEXT)
@@ -416,6 +471,16 @@ impl Trackers {
 }
 
 impl Key {
+    /// The step to the item.
+    pub fn step(&self) -> PlaceStep {
+        match self {
+            Key::Index(index) => PlaceStep::Index(*index),
+            Key::Last(back) => PlaceStep::FromEnd(*back),
+            Key::Str(text) => PlaceStep::Key((**text).into()),
+            Key::Object(object) => PlaceStep::KeyObject(object.address()),
+        }
+    }
+
     /// The key as Python text.
     pub fn text(&self, py: Python<'_>) -> String {
         match self {

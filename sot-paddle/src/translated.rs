@@ -199,7 +199,8 @@ fn _leave_size_open(
     axis: usize,
 ) -> PyResult<()> {
     if let Some(code) = code_of(function)? {
-        translate::leave_size_open(&code, argument, keys.iter().map(Key::of).collect(), axis);
+        let keys: Vec<Key> = keys.iter().map(Key::of).collect();
+        translate::leave_size_open(&code, argument, &keys, axis);
     }
     Ok(())
 }

@@ -12,7 +12,8 @@ use crate::bytecode::{BytecodeError, Code, Label};
 use crate::cpython::{self, StateRef, WeakRef};
 use crate::error::Forbidden;
 
-use crate::tracker::{size_name, Key, Tracker, Trackers};
+use crate::place::Place;
+use crate::tracker::Key;
 
 /// The cache on a code object; made at the first question, which also decides whether its file is on the skip list.
 pub fn cache_of<'py>(code: &Bound<'py, PyCode>) -> Option<StateRef<'py, CodeCache>> {
@@ -135,14 +136,10 @@ impl Drop for Request {
 }
 
 /// Asks that a size be left open in translations of `code`: that of a tensor found in an argument by these keys.
-pub fn leave_size_open(code: &Bound<'_, PyCode>, argument: &str, keys: Vec<Key>, axis: usize) {
+pub fn leave_size_open(code: &Bound<'_, PyCode>, argument: &str, keys: &[Key], axis: usize) {
     let Some(cache) = cache_of(code) else { return };
-    let mut trackers = Trackers::default();
-    let mut tensor = trackers.add(Tracker::Local { slot: 0, name: argument.into() });
-    for key in keys {
-        tensor = trackers.add(Tracker::Item { of: tensor, key });
-    }
-    cache.leave_sizes_open(&[size_name(&trackers.text(code.py(), tensor), axis)]);
+    let tensor = keys.iter().fold(Place::argument(argument), |container, key| container.then(key.step()));
+    cache.leave_sizes_open(&[tensor.size(axis)]);
 }
 
 /// Leaves the frames of a function to CPython unless the user asked for their translation, or no longer does.

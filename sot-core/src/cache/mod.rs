@@ -14,7 +14,8 @@ use crate::bytecode::Label;
 use crate::cpython::CodeState;
 use crate::error::{Flow, Forbidden};
 use crate::guard::{Differing, FrameView, GuardProgram};
-use crate::open_sizes::{opens_after, sizes_open_after, Sizes};
+use crate::open_sizes::{opens_after, sizes_open_after, Matters, Sizes};
+use crate::place::Place;
 use crate::resume_point::{Finish, ResumeKey};
 use crate::settling::Settling;
 
@@ -139,8 +140,8 @@ pub struct CodeCache {
 pub struct ShortLived {
     /// Argument slots that hold such an object, or lead to one.
     pub arguments: HashSet<usize>,
-    /// Classes that functions make at each call, and the classes of such objects, by the texts of their trackers.
-    pub classes: HashSet<String>,
+    /// Classes that functions make at each call, and the classes of such objects, by place.
+    pub classes: HashSet<Place>,
 }
 
 /// The translations of resume functions that go on in one loop.
@@ -159,9 +160,9 @@ pub struct LoopTranslations {
 struct OpenSizes {
     /// Whether somebody asked for it.
     asked: bool,
-    wanted: HashSet<String>,
-    /// Those that have mattered.
-    closed: HashSet<String>,
+    wanted: HashSet<Place>,
+    /// What has mattered.
+    closed: HashSet<Matters>,
     /// Whether the graph broke where sizes were left open early.
     wait: bool,
 }
@@ -329,7 +330,7 @@ impl CodeCache {
     }
 
     /// Asks that sizes be left open, and, behind a break, those that differ.
-    pub fn leave_sizes_open(&self, sizes: &[String]) {
+    pub fn leave_sizes_open(&self, sizes: &[Place]) {
         let mut known = self.lock_sizes();
         known.asked = true;
         known.wanted.extend(sizes.iter().cloned());
@@ -342,7 +343,7 @@ impl CodeCache {
 
     /// The sizes that the next translation is to leave open; `differing` are those that were others in earlier ones,
     /// and in how many.
-    pub fn open_sizes(&self, differing: HashMap<String, usize>) -> Sizes {
+    pub fn open_sizes(&self, differing: HashMap<Place, usize>) -> Sizes {
         let known = self.lock_sizes();
         let mut wanted = known.wanted.clone();
         let asked = known.asked && self.origin().is_some();
@@ -367,9 +368,9 @@ impl CodeCache {
         self.lock_sizes().wait = true;
     }
 
-    /// From here on these sizes are assumed.
-    pub fn close_sizes(&self, sizes: Vec<String>) {
-        self.lock_sizes().closed.extend(sizes);
+    /// From here on this is assumed.
+    pub fn close_sizes(&self, matters: Vec<Matters>) {
+        self.lock_sizes().closed.extend(matters);
     }
 
     fn lock_sizes(&self) -> MutexGuard<'_, OpenSizes> {
@@ -460,10 +461,10 @@ impl CodeCache {
         let entries = Arc::clone(&self.lock());
         let mut short_lived = self.short_lived.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let mut others: HashMap<usize, usize> = HashMap::new();
-        let mut other_classes: HashMap<&str, usize> = HashMap::new();
+        let mut other_classes: HashMap<&Place, usize> = HashMap::new();
         for entry in entries.iter() {
             short_lived.arguments.extend(entry.guards.dead_arguments(frame.py()));
-            short_lived.classes.extend(entry.guards.dead_classes(frame.py()).map(str::to_owned));
+            short_lived.classes.extend(entry.guards.dead_classes(frame.py()).cloned());
             for argument in entry.guards.other_arguments(frame) {
                 *others.entry(argument).or_default() += 1;
             }
@@ -474,7 +475,7 @@ impl CodeCache {
         let arguments = others.into_iter().filter(|(_, times)| *times >= MAX_OBJECTS).map(|(argument, _)| argument);
         short_lived.arguments.extend(arguments);
         let classes = other_classes.into_iter().filter(|(_, times)| *times >= MAX_OBJECTS);
-        short_lived.classes.extend(classes.map(|(class, _)| class.to_owned()));
+        short_lived.classes.extend(classes.map(|(class, _)| class.clone()));
         short_lived.clone()
     }
 

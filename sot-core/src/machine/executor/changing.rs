@@ -11,6 +11,7 @@ use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::guard::{Identity, Test};
 use crate::machine::variable::{VarId, Variable};
+use crate::place::Place;
 use crate::tracker::{self, ById, Computation, Tracker, TrackerId};
 
 /// So many values of one `float` are translated for, of one number or array of another library's, and of one `int`, of
@@ -36,8 +37,8 @@ pub(super) struct LazyNumber {
     others: usize,
     /// Of how many numbers it is computed.
     operands: usize,
-    /// The open sizes of tensors that it is computed from, by name.
-    pub(super) sizes: Rc<[String]>,
+    /// The open sizes of tensors that it is computed from, by place.
+    pub(super) sizes: Rc<[Place]>,
 }
 
 impl Variable for LazyNumber {
@@ -80,7 +81,7 @@ impl<'py> OpcodeExecutor<'py> {
         if !may_differ || !(is_text || cpython::is_number(object)) || !self.trackers.is_sourced(tracker) {
             return None;
         }
-        let others = self.changing.get(&self.trackers.text(self.py, tracker)).copied();
+        let others = self.changing.get(&self.trackers.place(tracker)).copied();
         let others = others.or((self.is_resumed && !is_text).then_some(0))?;
         // Few texts have translations of their own.
         if is_text && !self.is_resumed && others < TEXTS {
@@ -97,7 +98,7 @@ impl<'py> OpcodeExecutor<'py> {
         if !self.is_resumed {
             return Ok(());
         }
-        let was_another = self.changing.get(&self.trackers.text(self.py, tracker)).is_some_and(|others| *others > 0);
+        let was_another = self.changing.get(&self.trackers.place(tracker)).is_some_and(|others| *others > 0);
         if !was_another && !self.holds_changing(tracker) {
             return Ok(());
         }
@@ -110,7 +111,7 @@ impl<'py> OpcodeExecutor<'py> {
     /// Whether what a tracker leads to goes on being another value: it should not be assumed once more.
     #[must_use]
     pub fn goes_on_differing(&self, tracker: TrackerId) -> bool {
-        let others = self.changing.get(&self.trackers.text(self.py, tracker)).copied().unwrap_or(0);
+        let others = self.changing.get(&self.trackers.place(tracker)).copied().unwrap_or(0);
         others >= if self.is_resumed || self.policy == ValuePolicy::Generalize { BEHIND_BREAKS } else { VALUES }
     }
 
@@ -235,7 +236,7 @@ impl<'py> OpcodeExecutor<'py> {
         &mut self,
         value: &Bound<'py, PyAny>,
         tracker: TrackerId,
-        sizes: Vec<String>,
+        sizes: Vec<Place>,
     ) -> VarId {
         let payload =
             LazyNumber { value: value.clone().unbind(), others: usize::MAX, operands: 1, sizes: sizes.into() };
@@ -243,7 +244,7 @@ impl<'py> OpcodeExecutor<'py> {
     }
 
     /// The open sizes that new code computes a number from.
-    pub(super) fn sizes_of(&self, id: VarId) -> Rc<[String]> {
+    pub(super) fn sizes_of(&self, id: VarId) -> Rc<[Place]> {
         self.vars.as_kind::<LazyNumber>(id).map(|number| Rc::clone(&number.sizes)).unwrap_or_default()
     }
 
@@ -293,12 +294,12 @@ impl<'py> OpcodeExecutor<'py> {
             trackers.push(tracker);
         }
         let tracker = self.trackers.add(Tracker::Computed { how, of: trackers });
-        let mut others = self.changing.get(&self.trackers.text(self.py, tracker)).copied().unwrap_or(0);
+        let mut others = self.changing.get(&self.trackers.place(tracker)).copied().unwrap_or(0);
         if value.is_exact_instance_of::<PyFloat>() {
             // It differs as what it is computed from does.
             others = of.iter().map(|&operand| self.others_of(operand)).fold(others, usize::max);
         }
-        let sizes: Rc<[String]> = of.iter().flat_map(|&operand| self.sizes_of(operand).to_vec()).collect();
+        let sizes: Rc<[Place]> = of.iter().flat_map(|&operand| self.sizes_of(operand).to_vec()).collect();
         if !sizes.is_empty() {
             others = usize::MAX;
         }

@@ -45,6 +45,7 @@ use crate::log;
 use crate::machine::opcode::{self, AtBreak, Next, OpcodeSet, Operand};
 use crate::machine::runtime::Runtime;
 use crate::machine::variable::{VarId, Variables};
+use crate::place::Place;
 use crate::side_effects::SideEffects;
 use crate::tracker::{TrackerId, Trackers};
 
@@ -100,7 +101,7 @@ pub struct OpcodeExecutor<'py> {
     /// The tensor work.
     pub graph: FunctionGraph<'py>,
     /// Where values come from that were others in earlier calls, and in how many translations.
-    pub changing: HashMap<String, usize>,
+    pub changing: HashMap<Place, usize>,
     /// How many translations of the outermost frame there are.
     pub others: usize,
     /// What becomes of values that differ from call to call.

@@ -249,7 +249,7 @@ impl<'py> OpcodeExecutor<'py> {
         // Before the first instruction there is nothing to break at.
         if self.short_lived.classes.is_empty()
             || self.checkpoints.is_empty()
-            || !self.short_lived.classes.contains(&self.trackers.text(self.py, tracker))
+            || !self.short_lived.classes.contains(&self.trackers.place(tracker))
         {
             return Ok(());
         }
