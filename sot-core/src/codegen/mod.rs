@@ -80,7 +80,7 @@ impl<'a, 'py> CodeGen<'a, 'py> {
         emitter.prologue(&root.code, false)?;
         // The handler of a signal may raise as soon as the frame begins; where that is in a `try` of the program's, it
         // catches it.
-        let catches = cx.is_resumed && ResumeSource::of(cx.py, &root)?.may_catch(cx.py);
+        let catches = cx.history.is_resumed && ResumeSource::of(cx.py, &root)?.may_catch(cx.py);
         let begun = if catches { Some(emitter.begin_first_try()?) } else { None };
         emitter.begin()?;
         Ok(CodeGen {

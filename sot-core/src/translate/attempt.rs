@@ -5,12 +5,14 @@ use std::time::Instant;
 
 use pyo3::prelude::*;
 
-use crate::cache::{CacheEntry, CodeCache};
+use crate::cache::{CacheEntry, CodeCache, ShortLived};
 use crate::codegen::{CodeGen, NewCode};
 use crate::cpython::{self, FreshFrame};
 use crate::error::{Flow, PlannedBreak, Reason, ReasonId, Unwind};
 use crate::log;
-use crate::machine::executor::{BreakPoint, CodeUnit, Exit, Frame, OpcodeExecutor, Refusals, ValuePolicy};
+use crate::machine::executor::{
+    BreakPoint, CodeUnit, Effort, Exit, Frame, History, Learnt, OpcodeExecutor, ValuePolicy,
+};
 use crate::machine::opcode::OpcodeSet;
 use crate::machine::runtime::Runtime;
 use crate::machine::variable::VarId;
@@ -37,11 +39,15 @@ pub(super) fn translate_to_the_end(
     frame: &FreshFrame<'_, '_>,
     policy: ValuePolicy,
 ) -> PyResult<Translation> {
-    let mut planned = None;
-    let mut refusals = Refusals::default();
     let _here = TranslatingHere::new();
+    let (mut planned, mut learnt) = (None, Learnt::default());
     for _ in 0..MAX_RESTARTS {
-        match translate(py, runtime, cache, frame, planned.take(), (&mut refusals, policy))? {
+        let refusals = std::mem::take(&mut learnt.refusals);
+        let history = History { policy, refusals, planned: planned.take(), ..history_of(cache, frame) };
+        let attempt = translate(py, runtime, cache, frame, history, &mut learnt);
+        learnt.keep_notes(py);
+        cache.close_sizes(std::mem::take(&mut learnt.matters));
+        match attempt? {
             Attempt::Done(translation) => return Ok(*translation),
             Attempt::Again(plan) => planned = plan.map(|plan| *plan),
         }
@@ -71,8 +77,8 @@ fn translate(
     runtime: &'static Runtime,
     cache: &CodeCache,
     frame: &FreshFrame<'_, '_>,
-    planned: Option<PlannedBreak>,
-    (refusals, policy): (&mut Refusals, ValuePolicy),
+    history: History,
+    learnt: &mut Learnt,
 ) -> PyResult<Attempt> {
     let _quiet = cpython::suspend(py);
     let start = Instant::now();
@@ -83,14 +89,15 @@ fn translate(
         log::write(log::TRACE, &format!("OriginCode:\n{}", unit.code.disassemble(py)));
     }
     // Where an attempt was given up there is work to compile.
-    let wanted = cache.is_root() || planned.is_some() || always_compiles();
-    let mut cx = executor(py, runtime, cache, frame, planned)?;
-    cx.policy = policy;
-    cx.refusals = std::mem::take(refusals);
+    let wanted = cache.is_root() || history.planned.is_some() || always_compiles();
+    let mut cx = match OpcodeExecutor::new(py, runtime, &frame.globals().to_owned(), history) {
+        Ok(cx) => cx,
+        Err(Unwind::Internal(error)) => return Err(*error),
+        Err(_) => return Err(pyo3::exceptions::PyRuntimeError::new_err("the executor cannot start")),
+    };
     let result = simulate(&mut cx, frame, &unit);
-    *refusals = std::mem::take(&mut cx.refusals);
+    *learnt = cx.take_learnt();
     cx.note_steps_in_vain();
-    cache.close_sizes(cx.sizes.take_settled());
     cx.switches.undo()?;
     if cx.graph.is_stale {
         return Ok(Attempt::Again(None));
@@ -101,8 +108,8 @@ fn translate(
     }
     let (simulated, building) = (start.elapsed(), cx.graph.building());
     let (result, reason) = write_code(&mut cx, &unit, result, wanted);
+    learnt.matters.extend(cx.sizes.take_settled());
     if let Err(Unwind::Restart(plan)) = result {
-        cache.close_sizes(cx.sizes.take_settled());
         return Ok(Attempt::Again(plan));
     }
     let (new_code, reason) = settle(&cx, result, reason)?;
@@ -123,38 +130,24 @@ fn translate(
     Ok(Attempt::Done(Box::new(translation)))
 }
 
-/// An executor that knows what earlier translations of the code have shown.
-fn executor<'py>(
-    py: Python<'py>,
-    runtime: &'static Runtime,
-    cache: &CodeCache,
-    frame: &FreshFrame<'_, 'py>,
-    planned: Option<PlannedBreak>,
-) -> PyResult<OpcodeExecutor<'py>> {
-    let globals = frame.globals().to_owned();
-    let mut cx = match OpcodeExecutor::new(py, runtime, &globals) {
-        Ok(cx) => cx,
-        Err(Unwind::Internal(error)) => return Err(*error),
-        Err(_) => return Err(pyo3::exceptions::PyRuntimeError::new_err("the executor cannot start")),
-    };
-    if cache.is_root() || always_compiles() {
-        cx.be_patient(always_compiles());
-    }
-    if !cache.gives_way() {
-        cx.ignore_signals();
-    }
-    if let Some(planned) = planned {
-        cx.plan_break(planned);
-    }
+/// What earlier translations of the code have shown.
+fn history_of<'py>(cache: &CodeCache, frame: &FreshFrame<'_, 'py>) -> History {
     let differing = cache.differing(frame);
-    cx.changing = differing.numbers;
-    cx.others = cache.len();
-    cx.sizes = cache.open_sizes(differing.sizes);
-    cx.is_resumed = cache.origin().is_some();
-    if cx.is_resumed {
-        cx.short_lived = cache.short_lived(frame);
+    let is_resumed = cache.origin().is_some();
+    History {
+        changing: differing.numbers,
+        translations: cache.len(),
+        sizes: cache.open_sizes(differing.sizes),
+        is_resumed,
+        short_lived: if is_resumed { cache.short_lived(frame) } else { ShortLived::default() },
+        effort: match (always_compiles(), cache.is_root()) {
+            (true, _) => Effort::All,
+            (false, true) => Effort::Asked,
+            (false, false) => Effort::Little,
+        },
+        gave_way: !cache.gives_way(),
+        ..History::default()
     }
-    Ok(cx)
 }
 
 /// New code for what the simulation came to, and the reason for which it does not reach the frame's end.
@@ -203,7 +196,7 @@ fn conclude(cx: &mut OpcodeExecutor<'_>, new_code: Option<NewCode>, reason: Opti
     let comes_last = any_number || cx.sizes.are_open();
     let entry = CacheEntry::new(guards, new_code.map(|new| new.code), alone, comes_last)
         .whole(reason.is_none())
-        .replacing(any_number && cx.policy == ValuePolicy::Generalize);
+        .replacing(any_number && cx.history.policy == ValuePolicy::Generalize);
     Ok(Translation { entry, reason, met_tensors: cx.has_met_tensors(), followed: cx.followed() })
 }
 

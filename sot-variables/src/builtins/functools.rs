@@ -138,7 +138,8 @@ fn key_part(cx: &mut OpcodeExecutor<'_>, argument: VarId) -> Flow<Option<Py<PyAn
     let payload = cx.see(argument)?;
     let tracker = cx.vars.tracker(argument);
     if payload.kind() == "tensor" {
-        let lasts = cx.trackers.is_loadable(tracker) && !cx.is_resumed && cx.others < MOST_TENSORS;
+        let lasts =
+            cx.trackers.is_loadable(tracker) && !cx.history.is_resumed && cx.history.translations < MOST_TENSORS;
         let object = payload.object().filter(|_| lasts).map(|object| object.clone_ref(cx.py));
         if let Some(object) = &object {
             guard_identity(cx, argument, object);

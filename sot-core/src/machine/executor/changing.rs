@@ -60,8 +60,8 @@ impl LazyNumber {
     pub(super) fn refuse_if_too_many(&self, cx: &mut OpcodeExecutor<'_>) -> Flow<()> {
         let value = self.value.bind(cx.py);
         let enough = match value.is_exact_instance_of::<PyFloat>() {
-            _ if cpython::is_text(value) && cx.policy == ValuePolicy::Specialize => TEXTS,
-            _ if cx.is_resumed || cx.policy == ValuePolicy::Generalize => BEHIND_BREAKS,
+            _ if cpython::is_text(value) && cx.history.policy == ValuePolicy::Specialize => TEXTS,
+            _ if cx.history.is_resumed || cx.history.policy == ValuePolicy::Generalize => BEHIND_BREAKS,
             true => FLOATS,
             false => INTEGERS,
         };
@@ -76,15 +76,15 @@ impl<'py> OpcodeExecutor<'py> {
     /// breaks;
     /// `None` for everything else.
     pub(super) fn wrap_changing(&mut self, object: &Bound<'py, PyAny>, tracker: TrackerId) -> Option<VarId> {
-        let may_differ = self.is_resumed || !self.changing.is_empty();
+        let may_differ = self.history.is_resumed || !self.history.changing.is_empty();
         let is_text = cpython::is_text(object);
         if !may_differ || !(is_text || cpython::is_number(object)) || !self.trackers.is_sourced(tracker) {
             return None;
         }
-        let others = self.changing.get(&self.trackers.place(tracker)).copied();
-        let others = others.or((self.is_resumed && !is_text).then_some(0))?;
+        let others = self.history.changing.get(&self.trackers.place(tracker)).copied();
+        let others = others.or((self.history.is_resumed && !is_text).then_some(0))?;
         // Few texts have translations of their own.
-        if is_text && !self.is_resumed && others < TEXTS {
+        if is_text && !self.history.is_resumed && others < TEXTS {
             return None;
         }
         let payload = LazyNumber { value: object.clone().unbind(), others, operands: 1, sizes: Rc::default() };
@@ -95,14 +95,16 @@ impl<'py> OpcodeExecutor<'py> {
     /// thing each time. Once it was, what asks for it runs natively, and so does all else that asks for the contents of
     /// that variable.
     pub fn refuse_changing_contents(&mut self, tracker: TrackerId, what: &str) -> Flow<()> {
-        if !self.is_resumed {
+        if !self.history.is_resumed {
             return Ok(());
         }
-        let was_another = self.changing.get(&self.trackers.place(tracker)).is_some_and(|others| *others > 0);
+        let was_another = self.history.changing.get(&self.trackers.place(tracker)).is_some_and(|others| *others > 0);
         if !was_another && !self.holds_changing(tracker) {
             return Ok(());
         }
-        self.note_changing(tracker);
+        if let Some((code, variable)) = self.resumed_variable(tracker) {
+            self.note_changing(code, variable);
+        }
         self.note_differing();
         let text = format!("{what} that holds something else at every call");
         Err(Unwind::break_graph(ReasonId::ChangingNumber, text))
@@ -111,17 +113,22 @@ impl<'py> OpcodeExecutor<'py> {
     /// Whether what a tracker leads to goes on being another value: it should not be assumed once more.
     #[must_use]
     pub fn goes_on_differing(&self, tracker: TrackerId) -> bool {
-        let others = self.changing.get(&self.trackers.place(tracker)).copied().unwrap_or(0);
-        others >= if self.is_resumed || self.policy == ValuePolicy::Generalize { BEHIND_BREAKS } else { VALUES }
+        let others = self.history.changing.get(&self.trackers.place(tracker)).copied().unwrap_or(0);
+        others
+            >= if self.history.is_resumed || self.history.policy == ValuePolicy::Generalize {
+                BEHIND_BREAKS
+            } else {
+                VALUES
+            }
     }
 
     /// The answers of many comparisons make a path for each combination of them: where there are many already, the
     /// comparison runs natively, and each answer is gone on with by itself.
     fn refuse_more_paths(&mut self, now: &Bound<'py, PyAny>) -> Flow<()> {
-        if !self.is_resumed || self.frames.len() > 1 {
+        if !self.history.is_resumed || self.frames.len() > 1 {
             return Ok(());
         }
-        if self.others < MOST_PATHS && !self.branches_much() {
+        if self.history.translations < MOST_PATHS && !self.branches_much() {
             return Ok(());
         }
         self.note_branching();
@@ -131,7 +138,7 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// Where a value was needed that differs, it is not assumed again in another translation of the loop.
     fn refuse_changing(&mut self, others: usize, enough: usize, text: String) -> Flow<()> {
-        if others < enough && !(self.is_resumed && self.differs_here()) {
+        if others < enough && !(self.history.is_resumed && self.differs_here()) {
             return Ok(());
         }
         self.note_differing();
@@ -294,7 +301,7 @@ impl<'py> OpcodeExecutor<'py> {
             trackers.push(tracker);
         }
         let tracker = self.trackers.add(Tracker::Computed { how, of: trackers });
-        let mut others = self.changing.get(&self.trackers.place(tracker)).copied().unwrap_or(0);
+        let mut others = self.history.changing.get(&self.trackers.place(tracker)).copied().unwrap_or(0);
         if value.is_exact_instance_of::<PyFloat>() {
             // It differs as what it is computed from does.
             others = of.iter().map(|&operand| self.others_of(operand)).fold(others, usize::max);

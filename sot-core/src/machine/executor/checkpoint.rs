@@ -222,10 +222,6 @@ impl OpcodeExecutor<'_> {
     }
 
     /// Asks that the trace stop before an instruction it is known to break at.
-    pub(crate) fn plan_break(&mut self, planned: PlannedBreak) {
-        self.planned = Some(planned);
-    }
-
     pub(super) fn stop_at(&self, step: u64, reason: Reason) -> PlannedBreak {
         PlannedBreak { step, reason, reads_frame: self.frame_reads.contains(&step) }
     }

@@ -11,6 +11,7 @@ mod claim;
 mod closing;
 mod constant;
 mod frame;
+mod history;
 mod in_place;
 mod inline;
 mod load_store;
@@ -37,7 +38,6 @@ use pyo3::types::{PyCode, PyDict};
 
 use crate::bytecode::{Label, Op, Opcodes};
 use crate::cache;
-use crate::cache::ShortLived;
 use crate::error::{Flow, Forbidden, Location, PlannedBreak, Reason, ReasonId, Unwind};
 use crate::graph::FunctionGraph;
 use crate::guard::Guards;
@@ -45,7 +45,6 @@ use crate::log;
 use crate::machine::opcode::{self, AtBreak, Next, OpcodeSet, Operand};
 use crate::machine::runtime::Runtime;
 use crate::machine::variable::{VarId, Variables};
-use crate::place::Place;
 use crate::side_effects::SideEffects;
 use crate::tracker::{TrackerId, Trackers};
 
@@ -58,6 +57,7 @@ pub use checkpoint::{BreakPoint, Checkpoint, WatchedDrop};
 pub use claim::Claim;
 pub use closing::Closing;
 pub use frame::{Block, Frame, Handled};
+pub use history::{Effort, History, Learnt};
 pub use inline::{FunctionParts, KeywordDefault, OpcodeInlineExecutor, PositionalDefault};
 use patience::Patience;
 pub(crate) use refused::{Refusals, Refused};
@@ -78,9 +78,10 @@ pub enum Exit {
 }
 
 /// What becomes of values that differ from call to call, where they are needed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum ValuePolicy {
     /// Some are assumed, each in a translation of its own.
+    #[default]
     Specialize,
     /// None is assumed once more.
     Generalize,
@@ -100,18 +101,12 @@ pub struct OpcodeExecutor<'py> {
     pub guards: Guards,
     /// The tensor work.
     pub graph: FunctionGraph<'py>,
-    /// Where values come from that were others in earlier calls, and in how many translations.
-    pub changing: HashMap<Place, usize>,
-    /// How many translations of the outermost frame there are.
-    pub others: usize,
-    /// What becomes of values that differ from call to call.
-    pub policy: ValuePolicy,
+    /// What earlier calls and attempts have shown.
+    pub history: History,
+    /// What this attempt has.
+    learnt: Learnt,
     /// Which sizes of tensors are left open.
     pub sizes: Sizes,
-    /// Whether the outermost frame is that of a resume function.
-    pub is_resumed: bool,
-    /// Arguments and classes that are another object at each call.
-    pub short_lived: ShortLived,
     /// Whether a resume function has found a cell of its function's own empty, of which its code says something else.
     pub lacks_own_cell: bool,
     /// What the statement being made takes.
@@ -119,8 +114,6 @@ pub struct OpcodeExecutor<'py> {
     /// Objects whose identity the statement being made depends on, with their trackers. They are guarded once the
     /// statement exists.
     pub(crate) assumed_objects: Vec<(Py<PyAny>, TrackerId)>,
-    /// Calls that the backend refuses.
-    pub(crate) refusals: Refusals,
     /// The writes to replay.
     pub effects: SideEffects,
     /// The global state it changes.
@@ -164,7 +157,12 @@ const MAX_RESUMABLE: usize = 24;
 
 impl<'py> OpcodeExecutor<'py> {
     /// An executor for a frame with the given globals.
-    pub fn new(py: Python<'py>, runtime: &'static Runtime, globals: &Bound<'py, PyDict>) -> Flow<Self> {
+    pub fn new(
+        py: Python<'py>,
+        runtime: &'static Runtime,
+        globals: &Bound<'py, PyDict>,
+        mut history: History,
+    ) -> Flow<Self> {
         let mut vars = Variables::default();
         let mut trackers = Trackers::default();
         let produced = trackers.add(crate::tracker::Tracker::Produced);
@@ -178,16 +176,14 @@ impl<'py> OpcodeExecutor<'py> {
             trackers,
             guards,
             graph: FunctionGraph::new(py, &*runtime.backend),
-            changing: HashMap::new(),
-            others: 0,
-            policy: ValuePolicy::Specialize,
-            sizes: Sizes::default(),
-            is_resumed: false,
-            short_lived: ShortLived::default(),
+            sizes: std::mem::take(&mut history.sizes),
+            planned: history.planned.take(),
+            patience: Patience::new(history.effort, history.gave_way),
+            history,
+            learnt: Learnt::default(),
             lacks_own_cell: false,
             takes: statements::Takes::default(),
             assumed_objects: Vec::new(),
-            refusals: Refusals::default(),
             effects: SideEffects::default(),
             switches: Switches::new(py),
             frames: Vec::new(),
@@ -195,7 +191,6 @@ impl<'py> OpcodeExecutor<'py> {
             stand_in_classes: StandInClasses::default(),
             checkpoints: Vec::new(),
             saves: 0,
-            planned: None,
             frame_reads: HashSet::new(),
             assumes_nothing_handled: false,
             steps_of: HashMap::new(),
@@ -207,7 +202,6 @@ impl<'py> OpcodeExecutor<'py> {
             direct: None,
             root_globals: globals.clone().unbind(),
             null,
-            patience: Patience::default(),
             simulated: OpcodeSet::default(),
             nesting: 0,
             units: HashMap::new(),

@@ -9,7 +9,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyInt, PyString};
 
-use super::OpcodeExecutor;
+use super::{Effort, OpcodeExecutor};
 use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::stats;
@@ -70,18 +70,19 @@ pub(super) struct Patience {
     ignores_signals: bool,
 }
 
-impl Default for Patience {
-    fn default() -> Self {
-        Patience { steps: 0, most: OTHERS.now(), bytes: 0, signal: None, ignores_signals: false }
+impl Patience {
+    /// That of a trace. One that was given up for a signal before goes on though a handler waits.
+    pub(super) fn new(effort: Effort, ignores_signals: bool) -> Self {
+        let most = match effort {
+            Effort::Little => OTHERS.now(),
+            Effort::Asked => ASKED.now(),
+            Effort::All => ASKED.first,
+        };
+        Patience { steps: 0, most, bytes: 0, signal: None, ignores_signals }
     }
 }
 
 impl OpcodeExecutor<'_> {
-    /// The user has asked for the function: it is to have tensor work sooner or later. `always`: nothing is in vain.
-    pub(crate) fn be_patient(&mut self, always: bool) {
-        self.patience.most = if always { ASKED.first } else { ASKED.now() };
-    }
-
     /// Counts the instructions of a trace that has ended, if it met no tensor, and was not given up for a signal.
     pub(crate) fn note_steps_in_vain(&self) {
         if !self.has_met_tensors() && self.patience.signal.is_none() {
@@ -99,11 +100,6 @@ impl OpcodeExecutor<'_> {
             return self.look_for_signals();
         }
         Ok(())
-    }
-
-    /// The trace goes on though the handler of a signal waits: it was given up for one before.
-    pub(crate) fn ignore_signals(&mut self) {
-        self.patience.ignores_signals = true;
     }
 
     /// The handler of a signal runs when the trace has ended, and does not wait for a long one.

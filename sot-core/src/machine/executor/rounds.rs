@@ -78,14 +78,6 @@ impl<'py> OpcodeExecutor<'py> {
         cache::cache_of(&code).is_some_and(|cache| cache.differs(at))
     }
 
-    /// Notes that it has.
-    pub(super) fn note_differing(&self) {
-        let Some((code, at)) = self.root_place() else { return };
-        if let Some(cache) = cache::cache_of(&code) {
-            cache.note_differing(at);
-        }
-    }
-
     /// Whether the variable of the program that a tracker names has been found to hold a container with other contents
     /// each time.
     pub(super) fn holds_changing(&self, tracker: TrackerId) -> bool {
@@ -94,16 +86,8 @@ impl<'py> OpcodeExecutor<'py> {
         place.as_ref().zip(cache).is_some_and(|((_, name), cache)| cache.holds_changing(name))
     }
 
-    /// Notes that it has.
-    pub(super) fn note_changing(&self, tracker: TrackerId) {
-        let Some((code, name)) = self.resumed_variable(tracker) else { return };
-        if let Some(cache) = cache::cache_of(&code) {
-            cache.note_changing(&name);
-        }
-    }
-
     /// A local variable of the outermost frame, which is that of a resume function, and the original code.
-    fn resumed_variable(&self, tracker: TrackerId) -> Option<(Bound<'py, PyCode>, Rc<str>)> {
+    pub(super) fn resumed_variable(&self, tracker: TrackerId) -> Option<(Bound<'py, PyCode>, Rc<str>)> {
         let Tracker::Local { slot, name } = self.trackers.get(tracker) else { return None };
         let running = self.frames.first()?.code.object.bind(self.py).cast::<PyCode>().ok()?;
         let (code, _) = cache::in_original(running, Label(cache::prologue_of(running)?))?;
@@ -118,14 +102,7 @@ impl<'py> OpcodeExecutor<'py> {
         place.is_some_and(|cache| cache.branches_much())
     }
 
-    /// Notes that it has.
-    pub(super) fn note_branching(&self) {
-        if let Some(cache) = self.root_place().and_then(|(code, _)| cache::cache_of(&code)) {
-            cache.note_branching();
-        }
-    }
-
-    fn root_place(&self) -> Option<(Bound<'py, PyCode>, Label)> {
+    pub(super) fn root_place(&self) -> Option<(Bound<'py, PyCode>, Label)> {
         let [frame] = &self.frames[..] else { return None };
         cache::in_original(frame.code.object.bind(self.py).cast::<PyCode>().ok()?, frame.at)
     }

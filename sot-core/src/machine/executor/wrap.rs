@@ -111,10 +111,10 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// Whether the tracker leads to another object at each call: one that was made for the call, or a part of one.
     pub fn is_short_lived(&self, tracker: TrackerId) -> bool {
-        let mut at = Some(tracker).filter(|_| !self.short_lived.arguments.is_empty());
+        let mut at = Some(tracker).filter(|_| !self.history.short_lived.arguments.is_empty());
         while let Some(id) = at {
             if let Tracker::Local { slot, .. } = self.trackers.get(id) {
-                return self.short_lived.arguments.contains(&(*slot as usize));
+                return self.history.short_lived.arguments.contains(&(*slot as usize));
             }
             at = self.trackers.get(id).parent();
         }
@@ -247,9 +247,9 @@ impl<'py> OpcodeExecutor<'py> {
     fn refuse_short_lived_class(&self, id: VarId) -> Flow<()> {
         let tracker = self.vars.tracker(id);
         // Before the first instruction there is nothing to break at.
-        if self.short_lived.classes.is_empty()
+        if self.history.short_lived.classes.is_empty()
             || self.checkpoints.is_empty()
-            || !self.short_lived.classes.contains(&self.trackers.place(tracker))
+            || !self.history.short_lived.classes.contains(&self.trackers.place(tracker))
         {
             return Ok(());
         }
