@@ -113,7 +113,7 @@ fn translate(
         return Ok(Attempt::Again(plan));
     }
     let (new_code, reason) = settle(&cx, result, reason)?;
-    let steps = cx.steps();
+    let steps = cx.patience.steps();
     let opcodes = if new_code.is_some() { cx.simulated() } else { OpcodeSet::default() };
     cx.note_rounds();
     cx.assume_distinct();

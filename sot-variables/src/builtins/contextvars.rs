@@ -137,7 +137,7 @@ builtin! { RUN = "contextvars:Context.run" => |cx, args| {
     let (outside, depth) = (written(cx), entered(cx).count());
     cx.vars.set(context, Rc::new(ContextCopy { values: Vec::new(), entered: Some(depth), ..copy }));
     enter(cx, &copy.values)?;
-    cx.unclaim();
+    cx.claims.take();
     let result = cx.call(function, &CallArgs { positional: rest.to_vec(), keywords: args.keywords.clone() });
     if matches!(result, Ok(_) | Err(Unwind::Raise(_))) {
         cx.vars.set(context, Rc::new(ContextCopy { values: written(cx), entered: None, ..copy }));

@@ -197,7 +197,7 @@ sot_core::variable_kind! {
 }
 
 fn reduce(cx: &mut OpcodeExecutor<'_>, function: VarId, iterable: VarId, initial: Option<VarId>) -> Flow<VarId> {
-    let direct = cx.claims_call();
+    let direct = cx.claims.take_call();
     let reduce = library(cx.py, "functools", "reduce")?;
     let tracker = cx.constant_tracker(reduce.clone_ref(cx.py));
     let rest = cx.wrap(reduce.bind(cx.py), tracker);

@@ -111,7 +111,7 @@ pub(crate) fn write(cx: &mut OpcodeExecutor<'_>, set: VarId, elements: Elements)
 fn put(cx: &mut OpcodeExecutor<'_>, set: VarId, (keys, order): Elements, changes: Option<Vec<Change>>) -> Flow<()> {
     let old = expect(cx, set)?;
     let object = old.object.as_ref().map(|object| object.clone_ref(cx.py));
-    cx.charge(keys.len());
+    cx.patience.charge(keys.len());
     let index = old.index.after_write(cx, old.keys.iter(), keys.iter());
     cx.vars.set(set, Rc::new(SetVariable { keys, frozen: old.frozen, order, object, changes, index }));
     cx.effects.record(Effect::Contents { container: set });
@@ -209,7 +209,7 @@ impl SetVariable {
 
     /// A new set of the trace.
     pub(crate) fn make(cx: &mut OpcodeExecutor<'_>, (keys, order): Elements, frozen: bool) -> VarId {
-        cx.charge(keys.len());
+        cx.patience.charge(keys.len());
         cx.produce(Rc::new(SetVariable {
             keys,
             frozen,

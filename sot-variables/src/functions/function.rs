@@ -116,7 +116,7 @@ fn follow<'py>(
     if cx.trackers.is_made(of) {
         // What a decorator wrote into a class of the trace has code that dies with the trace: it cannot be gone on
         // with.
-        cx.unclaim();
+        cx.claims.take();
     }
     let result = OpcodeInlineExecutor::new(cx).call(&parts, args)?;
     if parts.code.code.flags & GENERATOR != 0 {

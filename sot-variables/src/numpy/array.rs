@@ -114,7 +114,7 @@ pub(crate) fn replace(cx: &mut OpcodeExecutor<'_>, variable: VarId, array: &Boun
 
 /// Copying an array counts as instructions, too.
 pub(crate) fn charge(cx: &mut OpcodeExecutor<'_>, array: &Bound<'_, PyAny>) -> PyResult<()> {
-    cx.charge(array.getattr(intern!(array.py(), "nbytes"))?.extract::<usize>()? / BYTES_PER_ITEM);
+    cx.patience.charge(array.getattr(intern!(array.py(), "nbytes"))?.extract::<usize>()? / BYTES_PER_ITEM);
     Ok(())
 }
 

@@ -96,7 +96,7 @@ fn misfit(function: &str) -> Unwind {
 impl<'py> OpcodeExecutor<'py> {
     /// `callable(*args)`
     pub fn call(&mut self, callable: VarId, args: &CallArgs) -> Flow<VarId> {
-        self.claim_of(callable);
+        self.claims.keep_of(callable);
         let payload = self.see(callable)?;
         if let Some(object) = payload.object() {
             self.refuse_listed(object.bind(self.py))?;
@@ -141,13 +141,13 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// `callable(*args)` as all that the present instruction does.
     pub fn call_directly(&mut self, callable: VarId, args: &CallArgs) -> Flow<VarId> {
-        self.claim(callable, Finish::Keep);
+        self.claims.direct(callable, Finish::Keep);
         self.call(callable, args)
     }
 
     /// `callable(*args)` as all that calling `this` does.
     pub fn call_instead_of(&mut self, this: VarId, callable: VarId, args: &CallArgs) -> Flow<VarId> {
-        self.pass_claim(this, callable);
+        self.claims.pass(this, callable);
         self.call(callable, args)
     }
 

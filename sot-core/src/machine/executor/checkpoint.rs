@@ -363,7 +363,7 @@ impl OpcodeExecutor<'_> {
             vars: self.vars.mark(),
             graph: self.graph.mark(),
             effects: self.effects.len(),
-            instructions: self.steps(),
+            instructions: self.patience.steps(),
         }
     }
 

@@ -54,12 +54,12 @@ pub use crate::operators::{BinaryOp, CompareOp, UnaryOp};
 pub use crate::tracker::Globals;
 pub use call::CallArgs;
 pub use checkpoint::{BreakPoint, Checkpoint, WatchedDrop};
-pub use claim::Claim;
+pub use claim::{Claim, Claims};
 pub use closing::Closing;
 pub use frame::{Block, Frame, Handled};
 pub use history::{Effort, History, Learnt};
 pub use inline::{FunctionParts, KeywordDefault, OpcodeInlineExecutor, PositionalDefault};
-use patience::Patience;
+pub use patience::Patience;
 pub(crate) use refused::{Refusals, Refused};
 use rounds::Rounds;
 pub use switches::Switches;
@@ -139,11 +139,12 @@ pub struct OpcodeExecutor<'py> {
     leaving: Option<VarId>,
     // Values whose destruction is observable and that this frame may own last.
     watched_drops: Vec<WatchedDrop>,
-    // What the present instruction asks or calls, and all that it does besides.
-    direct: Option<(VarId, Claim)>,
+    /// What the present instruction asks or calls, and all that it does besides.
+    pub claims: Claims,
     root_globals: Py<PyDict>,
     null: VarId,
-    patience: Patience,
+    /// How long the trace may go on.
+    pub patience: Patience,
     simulated: OpcodeSet,
     /// How many calls are being made for other calls.
     nesting: usize,
@@ -199,7 +200,7 @@ impl<'py> OpcodeExecutor<'py> {
             tracebacks: Tracebacks::default(),
             leaving: None,
             watched_drops: Vec::new(),
-            direct: None,
+            claims: Claims::default(),
             root_globals: globals.clone().unbind(),
             null,
             simulated: OpcodeSet::default(),
@@ -263,7 +264,7 @@ impl<'py> OpcodeExecutor<'py> {
     }
 
     fn step(&mut self) -> Flow<Next> {
-        self.direct = None;
+        self.claims.clear();
         self.count_step()?;
         let frame = self.frame_mut();
         let at = frame.pc;

@@ -60,7 +60,7 @@ impl Budget {
 }
 
 /// The instructions of a trace, and how many there may be.
-pub(super) struct Patience {
+pub struct Patience {
     steps: u64,
     most: u64,
     bytes: usize,
@@ -80,35 +80,14 @@ impl Patience {
         };
         Patience { steps: 0, most, bytes: 0, signal: None, ignores_signals }
     }
-}
-
-impl OpcodeExecutor<'_> {
-    /// Counts the instructions of a trace that has ended, if it met no tensor, and was not given up for a signal.
-    pub(crate) fn note_steps_in_vain(&self) {
-        if !self.has_met_tensors() && self.patience.signal.is_none() {
-            IN_VAIN.fetch_add(self.patience.steps, Ordering::Relaxed);
-        }
-    }
-
-    /// An instruction, or an item that C code takes from an iterator.
-    pub(super) fn count_step(&mut self) -> Flow<()> {
-        self.patience.steps += 1;
-        if self.patience.steps > self.patience.most || self.patience.bytes > MAX_BYTES {
-            return self.lose_patience();
-        }
-        if self.patience.steps % SIGNAL_STEPS == 0 {
-            return self.look_for_signals();
-        }
-        Ok(())
-    }
 
     /// The handler of a signal runs when the trace has ended, and does not wait for a long one.
     fn look_for_signals(&mut self) -> Flow<()> {
-        if self.patience.ignores_signals || !cpython::signal_waits() {
+        if self.ignores_signals || !cpython::signal_waits() {
             return Ok(());
         }
-        let steps = self.patience.steps;
-        if steps - *self.patience.signal.get_or_insert(steps) < MAX_WAITING_STEPS {
+        let steps = self.steps;
+        if steps - *self.signal.get_or_insert(steps) < MAX_WAITING_STEPS {
             return Ok(());
         }
         Err(Unwind::fallback(ReasonId::SignalWaits, "the handler of a signal waits"))
@@ -117,7 +96,7 @@ impl OpcodeExecutor<'_> {
     /// Copying so many items counts as instructions, too: a loop that fills a container is cut off where that takes
     /// long.
     pub fn charge(&mut self, items: usize) {
-        self.patience.steps += items as u64 / ITEMS_PER_STEP;
+        self.steps += items as u64 / ITEMS_PER_STEP;
     }
 
     /// Counts the memory of a value that an operation has come to. Where it is too much, the next instruction ends the
@@ -137,7 +116,7 @@ impl OpcodeExecutor<'_> {
     /// Counts memory that a value of the trace takes.
     pub fn charge_memory(&mut self, bytes: usize) {
         if bytes > SMALL {
-            self.patience.bytes = self.patience.bytes.saturating_add(bytes);
+            self.bytes = self.bytes.saturating_add(bytes);
         }
     }
 
@@ -151,7 +130,28 @@ impl OpcodeExecutor<'_> {
 
     /// Number of instructions simulated.
     pub fn steps(&self) -> u64 {
-        self.patience.steps
+        self.steps
+    }
+}
+
+impl OpcodeExecutor<'_> {
+    /// Counts the instructions of a trace that has ended, if it met no tensor, and was not given up for a signal.
+    pub(crate) fn note_steps_in_vain(&self) {
+        if !self.has_met_tensors() && self.patience.signal.is_none() {
+            IN_VAIN.fetch_add(self.patience.steps, Ordering::Relaxed);
+        }
+    }
+
+    /// An instruction, or an item that C code takes from an iterator.
+    pub(super) fn count_step(&mut self) -> Flow<()> {
+        self.patience.steps += 1;
+        if self.patience.steps > self.patience.most || self.patience.bytes > MAX_BYTES {
+            return self.lose_patience();
+        }
+        if self.patience.steps % SIGNAL_STEPS == 0 {
+            return self.patience.look_for_signals();
+        }
+        Ok(())
     }
 
     #[cold]
