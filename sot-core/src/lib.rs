@@ -20,7 +20,8 @@ pub mod log;
 pub mod machine;
 mod open_sizes;
 pub mod operators;
-pub mod place;
+
+pub mod policy;
 mod readers;
 pub mod resume;
 mod resume_point;
@@ -30,6 +31,7 @@ pub mod stats;
 pub mod trace;
 pub mod tracker;
 pub mod translate;
+pub mod value_path;
 pub mod version;
 
 pub use machine::{builtin, executor, opcode, runtime, variable};

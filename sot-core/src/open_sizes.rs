@@ -2,59 +2,27 @@
 
 use std::collections::HashSet;
 
-use crate::env;
 use crate::error::Unwind;
-use crate::place::Place;
-
-/// An integer that was another one in so many translations is left open, and so is a size where something tells against
-/// it: the two that a program may well alternate between keep translations of their own, which are faster.
-const OTHERS: usize = 2;
-
-/// The same for a size where nothing does.
-const OTHER_SIZES: usize = 1;
-
-/// In how many translations a size or integer must have been another one to be left open, if it ever is
-/// (`SOT_ALLOW_DYNAMIC_SHAPE`). Asked each time, as tests switch it.
-pub fn opens_after() -> Option<usize> {
-    match env::is_on("SOT_ALLOW_DYNAMIC_SHAPE") {
-        None => Some(OTHERS),
-        Some(true) => Some(0),
-        Some(false) => None,
-    }
-}
-
-/// In how many translations a size must have been another one to be left open, if nothing tells against it.
-pub fn sizes_open_after() -> Option<usize> {
-    opens_after().map(|enough| enough.min(OTHER_SIZES))
-}
-
-/// The least size that is left open (`SOT_SPECIALIZED_DIM_NUMBERS`): to what is empty, or is repeated where it meets
-/// more, operations often do something else.
-fn least_open() -> i64 {
-    match std::env::var("SOT_SPECIALIZED_DIM_NUMBERS").as_deref() {
-        Ok("0") => 1,
-        Ok("no" | "NO" | "No") => 0,
-        _ => 2,
-    }
-}
+use crate::policy;
+use crate::value_path::ValuePath;
 
 /// What an attempt at a trace found to matter: the next one assumes it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Matters {
-    /// The value at a place: a size, or another number.
-    Value(Place),
-    /// That the parameter at a place is changed in place: it is an input at each call.
-    Written(Place),
+    /// The value at the end of a path: a size, or another number.
+    Value(ValuePath),
+    /// That the parameter at the end of a path is changed in place: it is an input at each call.
+    Written(ValuePath),
     /// That several are, as they are in loops: not one more attempt for each.
     AllWritten,
 }
 
 /// What is known of sizes when a trace begins, and what it makes of them.
 pub struct Sizes {
-    pub(crate) wanted: HashSet<Place>,
+    pub(crate) wanted: HashSet<ValuePath>,
     closed: HashSet<Matters>,
     pub(crate) least: i64,
-    pub(crate) left_open: Vec<Place>,
+    pub(crate) left_open: Vec<ValuePath>,
     settled: Vec<Matters>,
     /// Whether some were to be left open early: a break of the graph tells against it.
     pub(crate) are_early: bool,
@@ -74,15 +42,15 @@ impl Default for Sizes {
 
 impl Sizes {
     /// Those that are to be left open, and those that must not be.
-    pub fn new(wanted: HashSet<Place>, closed: HashSet<Matters>) -> Self {
+    pub fn new(wanted: HashSet<ValuePath>, closed: HashSet<Matters>) -> Self {
         Sizes {
             wanted,
             closed,
-            least: least_open(),
+            least: policy::least_open(),
             left_open: Vec::new(),
             settled: Vec::new(),
             are_early: false,
-            opens_after: opens_after(),
+            opens_after: policy::opens_after(),
             floats_are_taken: false,
             floats_are_checked: false,
         }
@@ -112,20 +80,20 @@ impl Sizes {
         !self.left_open.is_empty()
     }
 
-    /// Whether an earlier attempt has found that the value at a place matters.
+    /// Whether an earlier attempt has found that the value at the end of a path matters.
     #[must_use]
-    pub(crate) fn is_closed(&self, place: Place) -> bool {
-        self.closed.contains(&Matters::Value(place))
+    pub(crate) fn is_closed(&self, path: ValuePath) -> bool {
+        self.closed.contains(&Matters::Value(path))
     }
 
     /// Whether an earlier attempt has found that a parameter is changed in place.
     #[must_use]
-    pub(crate) fn is_written(&self, parameter: Place) -> bool {
+    pub(crate) fn is_written(&self, parameter: ValuePath) -> bool {
         self.closed.contains(&Matters::AllWritten) || self.closed.contains(&Matters::Written(parameter))
     }
 
     /// Notes for the next attempt that a parameter is changed in place.
-    pub(crate) fn note_written(&mut self, parameter: Place) -> Unwind {
+    pub(crate) fn note_written(&mut self, parameter: ValuePath) -> Unwind {
         let several = self.closed.iter().any(|known| matches!(known, Matters::Written(_) | Matters::AllWritten));
         self.settled.push(if several { Matters::AllWritten } else { Matters::Written(parameter) });
         Unwind::Restart(None)

@@ -13,7 +13,7 @@ use pyo3::types::{PyDict, PyFunction, PyString, PyTuple, PyType};
 use crate::cpython::{self, Part};
 use crate::entity::VarId;
 use crate::operators::{BinaryOp, CompareOp};
-use crate::place::{Place, PlaceStep};
+use crate::value_path::{PathStep, ValuePath};
 
 pub use crate::entity::TrackerId;
 
@@ -384,54 +384,54 @@ impl Trackers {
     }
 
     /// Where the value is found, apart from this trace; of a long way, the end.
-    pub fn place(&self, id: TrackerId) -> Place {
+    pub fn path(&self, id: TrackerId) -> ValuePath {
         let mut steps = Vec::new();
         let mut at = Some(id);
         while let Some(id) = at {
             if steps.len() == LONGEST_TEXT {
-                steps.push(PlaceStep::Omitted);
+                steps.push(PathStep::Omitted);
                 break;
             }
             steps.extend(self.step(id));
             at = self.get(id).parent();
         }
         steps.reverse();
-        Place::new(steps)
+        ValuePath::new(steps)
     }
 
     /// The last step of the way to a value. What the base of a class keeps in an object is found where the object is.
-    fn step(&self, id: TrackerId) -> Option<PlaceStep> {
+    fn step(&self, id: TrackerId) -> Option<PathStep> {
         Some(match self.get(id) {
-            Tracker::Local { name, .. } => PlaceStep::Argument((**name).into()),
-            Tracker::FreeCell { name, .. } => PlaceStep::FreeCell((**name).into()),
-            Tracker::Globals => PlaceStep::Globals,
-            Tracker::Builtins => PlaceStep::Builtins,
-            Tracker::Constant(object) | Tracker::Found(object) => PlaceStep::Object(object.address()),
-            Tracker::Cached { key, .. } => PlaceStep::Cached(key.address()),
+            Tracker::Local { name, .. } => PathStep::Argument((**name).into()),
+            Tracker::FreeCell { name, .. } => PathStep::FreeCell((**name).into()),
+            Tracker::Globals => PathStep::Globals,
+            Tracker::Builtins => PathStep::Builtins,
+            Tracker::Constant(object) | Tracker::Found(object) => PathStep::Object(object.address()),
+            Tracker::Cached { key, .. } => PathStep::Cached(key.address()),
             Tracker::Attribute { name, .. } | Tracker::Getattr { name, .. } | Tracker::Lookup { name, .. } => {
-                PlaceStep::Attribute((**name).into())
+                PathStep::Attribute((**name).into())
             }
-            Tracker::Type { .. } => PlaceStep::Type,
+            Tracker::Type { .. } => PathStep::Type,
             Tracker::Item { key, .. } => key.step(),
-            Tracker::CellContents { .. } => PlaceStep::CellContents,
-            Tracker::Part { part, .. } => PlaceStep::Part(*part),
+            Tracker::CellContents { .. } => PathStep::CellContents,
+            Tracker::Part { part, .. } => PathStep::Part(*part),
             Tracker::Computed { how, of } => {
-                let of: Vec<Place> = of.iter().map(|of| self.place(*of)).collect();
+                let of: Vec<ValuePath> = of.iter().map(|of| self.path(*of)).collect();
                 match (how, of.try_into()) {
-                    (Computation::Binary(op), Ok(of)) => PlaceStep::Binary(*op, of),
-                    (Computation::Compare(op), Ok(of)) => PlaceStep::Compare(*op, of),
+                    (Computation::Binary(op), Ok(of)) => PathStep::Binary(*op, of),
+                    (Computation::Compare(op), Ok(of)) => PathStep::Compare(*op, of),
                     (Computation::Call(function), Ok(of)) => {
-                        PlaceStep::Call(function.address(), Box::new(of) as Box<[Place]>)
+                        PathStep::Call(function.address(), Box::new(of) as Box<[ValuePath]>)
                     }
-                    (Computation::Call(function), Err(of)) => PlaceStep::Call(function.address(), of.into()),
-                    (_, Err(_)) => PlaceStep::Made,
+                    (Computation::Call(function), Err(of)) => PathStep::Call(function.address(), of.into()),
+                    (_, Err(_)) => PathStep::Made,
                 }
             }
             Tracker::Storage { .. } => return None,
-            Tracker::Length { .. } => PlaceStep::Length,
-            Tracker::Upcoming { after, .. } => PlaceStep::Upcoming(*after),
-            Tracker::Iterated { index, .. } => PlaceStep::Iterated(*index),
-            Tracker::Produced | Tracker::Made(_) => PlaceStep::Made,
+            Tracker::Length { .. } => PathStep::Length,
+            Tracker::Upcoming { after, .. } => PathStep::Upcoming(*after),
+            Tracker::Iterated { index, .. } => PathStep::Iterated(*index),
+            Tracker::Produced | Tracker::Made(_) => PathStep::Made,
         })
     }
 
@@ -472,12 +472,12 @@ impl Trackers {
 
 impl Key {
     /// The step to the item.
-    pub fn step(&self) -> PlaceStep {
+    pub fn step(&self) -> PathStep {
         match self {
-            Key::Index(index) => PlaceStep::Index(*index),
-            Key::Last(back) => PlaceStep::FromEnd(*back),
-            Key::Str(text) => PlaceStep::Key((**text).into()),
-            Key::Object(object) => PlaceStep::KeyObject(object.address()),
+            Key::Index(index) => PathStep::Index(*index),
+            Key::Last(back) => PathStep::FromEnd(*back),
+            Key::Str(text) => PathStep::Key((**text).into()),
+            Key::Object(object) => PathStep::KeyObject(object.address()),
         }
     }
 

@@ -12,8 +12,8 @@ use crate::bytecode::{BytecodeError, Code, Label};
 use crate::cpython::{self, StateRef, WeakRef};
 use crate::error::Forbidden;
 
-use crate::place::Place;
 use crate::tracker::Key;
+use crate::value_path::ValuePath;
 
 /// The cache on a code object; made at the first question, which also decides whether its file is on the skip list.
 pub fn cache_of<'py>(code: &Bound<'py, PyCode>) -> Option<StateRef<'py, CodeCache>> {
@@ -138,7 +138,7 @@ impl Drop for Request {
 /// Asks that a size be left open in translations of `code`: that of a tensor found in an argument by these keys.
 pub fn leave_size_open(code: &Bound<'_, PyCode>, argument: &str, keys: &[Key], axis: usize) {
     let Some(cache) = cache_of(code) else { return };
-    let tensor = keys.iter().fold(Place::argument(argument), |container, key| container.then(key.step()));
+    let tensor = keys.iter().fold(ValuePath::argument(argument), |container, key| container.then(key.step()));
     cache.leave_sizes_open(&[tensor.size(axis)]);
 }
 

@@ -14,27 +14,17 @@ use crate::bytecode::Label;
 use crate::cpython::CodeState;
 use crate::error::{Flow, Forbidden};
 use crate::guard::{Differing, FrameView, GuardProgram};
-use crate::open_sizes::{opens_after, sizes_open_after, Matters, Sizes};
-use crate::place::Place;
+use crate::open_sizes::{Matters, Sizes};
+use crate::policy::{self, MAX_EMPTY, MAX_ENTRIES, MAX_GIVEN_WAY, MAX_LEFT, MAX_OBJECTS};
 use crate::resume_point::{Finish, ResumeKey};
 use crate::settling::Settling;
+use crate::value_path::ValuePath;
 
 pub(crate) use marks::file_of;
 pub use marks::{
     cache_of, copy_marks, forbids, in_original, is_asked_for, is_resume_function, leave_alone, leave_making_alone,
     leave_size_open, own_cells_of, prologue_of, set_skipped_files, untranslated, Request,
 };
-
-/// More entries than this for one code object are not made; those there are still hit.
-const MAX_ENTRIES: usize = 64;
-/// After so many translations without tensor work, the code is left alone.
-const MAX_EMPTY: u32 = 4;
-/// So many traces of one code object are given up for signals.
-const MAX_GIVEN_WAY: u32 = 3;
-/// After so many frames that an entry leaves to CPython, too.
-const MAX_LEFT: u32 = 64;
-/// Behind a break, an argument that has been so many objects is expected to be another one each time.
-const MAX_OBJECTS: usize = 3;
 
 /// One translation: valid while its guards hold.
 pub struct CacheEntry {
@@ -140,8 +130,8 @@ pub struct CodeCache {
 pub struct ShortLived {
     /// Argument slots that hold such an object, or lead to one.
     pub arguments: HashSet<usize>,
-    /// Classes that functions make at each call, and the classes of such objects, by place.
-    pub classes: HashSet<Place>,
+    /// Classes that functions make at each call, and the classes of such objects, by path.
+    pub classes: HashSet<ValuePath>,
 }
 
 /// The translations of resume functions that go on in one loop.
@@ -160,7 +150,7 @@ pub struct LoopTranslations {
 struct OpenSizes {
     /// Whether somebody asked for it.
     asked: bool,
-    wanted: HashSet<Place>,
+    wanted: HashSet<ValuePath>,
     /// What has mattered.
     closed: HashSet<Matters>,
     /// Whether the graph broke where sizes were left open early.
@@ -330,7 +320,7 @@ impl CodeCache {
     }
 
     /// Asks that sizes be left open, and, behind a break, those that differ.
-    pub fn leave_sizes_open(&self, sizes: &[Place]) {
+    pub fn leave_sizes_open(&self, sizes: &[ValuePath]) {
         let mut known = self.lock_sizes();
         known.asked = true;
         known.wanted.extend(sizes.iter().cloned());
@@ -343,13 +333,13 @@ impl CodeCache {
 
     /// The sizes that the next translation is to leave open; `differing` are those that were others in earlier ones,
     /// and in how many.
-    pub fn open_sizes(&self, differing: HashMap<Place, usize>) -> Sizes {
+    pub fn open_sizes(&self, differing: HashMap<ValuePath, usize>) -> Sizes {
         let known = self.lock_sizes();
         let mut wanted = known.wanted.clone();
         let asked = known.asked && self.origin().is_some();
-        let after = if known.wait { opens_after() } else { sizes_open_after() };
+        let after = if known.wait { policy::opens_after() } else { policy::sizes_open_after() };
         let mut early = false;
-        if let (Some(enough), Some(often)) = (if asked { Some(0) } else { after }, opens_after()) {
+        if let (Some(enough), Some(often)) = (if asked { Some(0) } else { after }, policy::opens_after()) {
             early = !asked && enough < often && differing.values().any(|others| (enough..often).contains(others));
             wanted.extend(differing.into_iter().filter(|(_, others)| *others >= enough).map(|(size, _)| size));
         } else if asked {
@@ -461,7 +451,7 @@ impl CodeCache {
         let entries = Arc::clone(&self.lock());
         let mut short_lived = self.short_lived.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let mut others: HashMap<usize, usize> = HashMap::new();
-        let mut other_classes: HashMap<&Place, usize> = HashMap::new();
+        let mut other_classes: HashMap<&ValuePath, usize> = HashMap::new();
         for entry in entries.iter() {
             short_lived.arguments.extend(entry.guards.dead_arguments(frame.py()));
             short_lived.classes.extend(entry.guards.dead_classes(frame.py()).cloned());

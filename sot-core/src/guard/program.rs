@@ -13,9 +13,9 @@ use super::memo::{sources, GuardMemory, Seen};
 use super::{Guard, Identity, ObjectTest, StateTest};
 use crate::cpython::{self, LruCache, Part, Upcoming};
 use crate::log;
-use crate::place::Place;
 use crate::stats;
 use crate::tracker::{Computation, TrackerId, Trackers};
+use crate::value_path::ValuePath;
 
 /// What guards may ask of a frame about to run.
 pub trait FrameView<'py> {
@@ -102,21 +102,21 @@ pub(super) enum Check {
     Object(Box<dyn ObjectTest>),
 }
 
-/// What was another value in earlier calls, by place.
+/// What was another value in earlier calls, by path.
 #[derive(Default)]
 pub struct Differing {
     /// Numbers, texts and containers with other contents, and in how many translations.
-    pub numbers: HashMap<Place, usize>,
+    pub numbers: HashMap<ValuePath, usize>,
     /// Sizes of tensors, and in how many translations.
-    pub sizes: HashMap<Place, usize>,
+    pub sizes: HashMap<ValuePath, usize>,
 }
 
 /// Where a number comes from, and what it is computed from.
 struct Numbers {
     /// The number that is asked for.
-    asked: Place,
+    asked: ValuePath,
     /// What it is computed from in the end.
-    leaves: Vec<Place>,
+    leaves: Vec<ValuePath>,
 }
 
 /// The compiled guards of one translation.
@@ -128,7 +128,7 @@ pub struct GuardProgram {
     numbers: HashMap<usize, Numbers>,
     /// Where the classes come from that the tests at these positions compare with, or their objects, if functions made
     /// them.
-    made_classes: HashMap<usize, Place>,
+    made_classes: HashMap<usize, ValuePath>,
     // By step; only kept where somebody will read them.
     texts: Vec<String>,
     memory: Option<GuardMemory>,
@@ -147,14 +147,14 @@ impl GuardProgram {
         for guard in guards {
             let text = log::enabled(log::GRAPHS).then(|| guard.text(py, trackers));
             let number = guard.asks_for_contents().then(|| Numbers {
-                asked: trackers.place(guard.subject),
-                leaves: trackers.leaves(guard.subject).into_iter().map(|leaf| trackers.place(leaf)).collect(),
+                asked: trackers.path(guard.subject),
+                leaves: trackers.leaves(guard.subject).into_iter().map(|leaf| trackers.path(leaf)).collect(),
             });
-            let made_class = guard.asks_for_made_class(py).then(|| trackers.place(guard.subject));
+            let made_class = guard.asks_for_made_class(py).then(|| trackers.path(guard.subject));
             let steps = compiler.len();
             compiler.add(guard)?;
             if compiler.len() > steps {
-                made_classes.extend(made_class.map(|place| (compiler.len() - 1, place)));
+                made_classes.extend(made_class.map(|path| (compiler.len() - 1, path)));
             }
             numbers.extend(number.map(|number| (compiler.len() - 1, number)));
             if let Some(text) = text {
@@ -304,17 +304,17 @@ impl GuardProgram {
     }
 
     /// Where classes come from, or their objects, that functions made and that have died since.
-    pub fn dead_classes<'a>(&'a self, py: Python<'a>) -> impl Iterator<Item = &'a Place> {
+    pub fn dead_classes<'a>(&'a self, py: Python<'a>) -> impl Iterator<Item = &'a ValuePath> {
         let dead = move |at: &usize| match self.steps.get(*at) {
             Some(Step::Test(_, Check::Is(class) | Check::TypeIs(class))) => !class.is_alive(py),
             _ => false,
         };
-        self.made_classes.iter().filter(move |(at, _)| dead(at)).map(|(_, place)| place)
+        self.made_classes.iter().filter(move |(at, _)| dead(at)).map(|(_, path)| path)
     }
 
     /// Where another class comes from now than one that a function made, or an object of another, if that is the first
     /// thing that keeps the guards from holding.
-    pub fn other_class<'py>(&self, frame: &impl FrameView<'py>) -> Option<&Place> {
+    pub fn other_class<'py>(&self, frame: &impl FrameView<'py>) -> Option<&ValuePath> {
         match self.run(frame).err()? {
             Failure::Step(at) => self.made_classes.get(&at),
             Failure::State(_) => None,

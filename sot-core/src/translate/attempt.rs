@@ -16,6 +16,7 @@ use crate::machine::executor::{
 use crate::machine::opcode::OpcodeSet;
 use crate::machine::runtime::Runtime;
 use crate::machine::variable::VarId;
+use crate::policy;
 use crate::stats;
 use crate::trace;
 use crate::tracker::Tracker;
@@ -29,9 +30,6 @@ use crate::resume::ResumeSource;
 /// `CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR`
 const RESUMABLE: u32 = 0x20 | 0x80 | 0x200;
 
-/// Simulations of one frame that may be thrown away because tracing changed an object.
-const MAX_RESTARTS: usize = 16;
-
 pub(super) fn translate_to_the_end(
     py: Python<'_>,
     runtime: &'static Runtime,
@@ -41,7 +39,7 @@ pub(super) fn translate_to_the_end(
 ) -> PyResult<Translation> {
     let _here = TranslatingHere::new();
     let (mut planned, mut learnt) = (None, Learnt::default());
-    for _ in 0..MAX_RESTARTS {
+    for _ in 0..policy::MAX_RESTARTS {
         let refusals = std::mem::take(&mut learnt.refusals);
         let history = History { policy, refusals, planned: planned.take(), ..history_of(cache, frame) };
         let attempt = translate(py, runtime, cache, frame, history, &mut learnt);

@@ -17,9 +17,7 @@ use crate::stats;
 
 use super::report::{count_fallback, place_of};
 use crate::cache::cache_of;
-
-/// After so many frames that were left, the entries that none has used are not asked any more.
-const ENOUGH: u64 = 64;
+use crate::policy::UNUSED_AFTER;
 
 /// The account of the code object of a frame that no translation is for.
 pub(super) struct Account<'a> {
@@ -49,7 +47,7 @@ impl<'a> Account<'a> {
     /// Leaves the frame to CPython; `failures` tells which guards did not hold.
     pub(super) fn left(&self, code: &Bound<'_, PyCode>, failures: impl FnOnce() -> Vec<String>) -> Verdict {
         let earlier = self.settling.note_left();
-        if earlier == ENOUGH {
+        if earlier == UNUSED_AFTER {
             self.cache.drop_unused();
             self.cache.leave_alone();
         }

@@ -12,13 +12,13 @@ use crate::bytecode::Label;
 use crate::cache::{self, ShortLived};
 use crate::error::PlannedBreak;
 use crate::open_sizes::{Matters, Sizes};
-use crate::place::Place;
+use crate::value_path::ValuePath;
 
 /// What earlier calls and attempts have shown.
 #[derive(Default)]
 pub struct History {
     /// The values that were others, and in how many translations.
-    pub changing: HashMap<Place, usize>,
+    pub changing: HashMap<ValuePath, usize>,
     /// How many translations of the outermost frame there are.
     pub translations: usize,
     /// What becomes of values that differ from call to call.

@@ -77,7 +77,7 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// Whether an earlier attempt has found that a parameter is changed in place.
     pub(super) fn is_written(&self, parameter: TrackerId) -> bool {
-        self.sizes.is_written(self.trackers.place(parameter))
+        self.sizes.is_written(self.trackers.path(parameter))
     }
 
     /// The symbol of a tensor from outside that may be changed.
@@ -91,7 +91,7 @@ impl<'py> OpcodeExecutor<'py> {
         }
         payload.graph_argument(self, tensor)?;
         if self.graph.parameters.iter().any(|(_, variable, _)| *variable == tensor) {
-            return Err(self.sizes.note_written(self.trackers.place(tracker)));
+            return Err(self.sizes.note_written(self.trackers.path(tracker)));
         }
         self.graph.external.get(&tensor).copied().ok_or_else(|| refuse(there))
     }

@@ -45,12 +45,14 @@ use crate::log;
 use crate::machine::opcode::{self, AtBreak, Next, OpcodeSet, Operand};
 use crate::machine::runtime::Runtime;
 use crate::machine::variable::{VarId, Variables};
+use crate::policy;
 use crate::side_effects::SideEffects;
 use crate::tracker::{TrackerId, Trackers};
 
 pub use crate::bytecode::CodeUnit;
-pub use crate::open_sizes::{opens_after, sizes_open_after, Sizes};
+pub use crate::open_sizes::Sizes;
 pub use crate::operators::{BinaryOp, CompareOp, UnaryOp};
+pub use crate::policy::ValuePolicy;
 pub use crate::tracker::Globals;
 pub use call::CallArgs;
 pub use checkpoint::{BreakPoint, Checkpoint, WatchedDrop};
@@ -75,16 +77,6 @@ pub enum Exit {
     Return(VarId),
     /// A generator frame yielded.
     Yield(VarId),
-}
-
-/// What becomes of values that differ from call to call, where they are needed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum ValuePolicy {
-    /// Some are assumed, each in a translation of its own.
-    #[default]
-    Specialize,
-    /// None is assumed once more.
-    Generalize,
 }
 
 /// The state of one translation.
@@ -151,11 +143,6 @@ pub struct OpcodeExecutor<'py> {
     units: HashMap<usize, Rc<CodeUnit>>,
 }
 
-/// Deeper inlining than this is left to CPython: the simulation uses the native stack.
-const MAX_DEPTH: usize = 200;
-/// Of calls nested more deeply than this, the outer ones alone are taken apart where the graph breaks.
-const MAX_RESUMABLE: usize = 24;
-
 impl<'py> OpcodeExecutor<'py> {
     /// An executor for a frame with the given globals.
     pub fn new(
@@ -213,11 +200,11 @@ impl<'py> OpcodeExecutor<'py> {
     /// were before the instruction that could not be simulated.
     pub fn run(&mut self) -> Flow<Exit> {
         let depth = self.frames.len();
-        if depth > MAX_DEPTH {
+        if depth > policy::MAX_DEPTH {
             return Err(Unwind::fallback(ReasonId::TraceTooLong, "calls nested too deeply"));
         }
         self.refuse_full_stack()?;
-        let resumable = depth <= MAX_RESUMABLE && self.frames.iter().skip(1).all(|frame| frame.claim.is_some());
+        let resumable = depth <= policy::MAX_RESUMABLE && self.frames.iter().skip(1).all(|frame| frame.claim.is_some());
         loop {
             if resumable {
                 self.save();

@@ -12,24 +12,12 @@ use pyo3::types::{PyBytes, PyInt, PyString};
 use super::{Effort, OpcodeExecutor};
 use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
+use crate::policy::{Budget, ASKED, HALVED_AFTER, MAX_BYTES, MAX_ITEMS, MAX_STEPS, UNASKED};
 use crate::stats;
 
-/// More instructions than this in one trace are left to CPython.
-const MAX_STEPS: u64 = 2_000_000;
-/// So many are followed at first without meeting a tensor, in a function that the user has asked for,
-const ASKED: Budget = Budget { first: 200_000, least: 12_500 };
-/// and in one that nobody has.
-const OTHERS: Budget = Budget { first: 100_000, least: 1_000 };
-/// That is halved each time that so many have been followed in vain.
-const HALVED_AFTER: u64 = 50_000;
-/// A loop longer than this is not unrolled into one list.
-pub(super) const MAX_ITEMS: usize = 100_000;
 /// So many items are copied in the time of an instruction.
 const ITEMS_PER_STEP: u64 = 16;
 
-/// The values that a trace computes take at most so many bytes: it keeps all of them until it ends, and its new code
-/// some of them for good.
-const MAX_BYTES: usize = 64 << 20;
 /// Smaller texts are not counted: there are not more of them than instructions.
 const SMALL: usize = 256;
 /// After so many instructions it is looked whether a signal has come.
@@ -41,22 +29,14 @@ const MAX_WAITING_STEPS: u64 = 32 * SIGNAL_STEPS;
 static IN_VAIN: AtomicU64 = AtomicU64::new(0);
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 
-/// How many instructions may be followed without meeting a tensor.
-struct Budget {
-    first: u64,
-    least: u64,
-}
-
-impl Budget {
-    /// What is left of it after what has been followed in vain.
-    fn now(&self) -> u64 {
-        let generation = stats::generation();
-        if GENERATION.swap(generation, Ordering::Relaxed) != generation {
-            IN_VAIN.store(0, Ordering::Relaxed);
-        }
-        let halved = (IN_VAIN.load(Ordering::Relaxed) / HALVED_AFTER).min(63);
-        (self.first >> halved).max(self.least)
+/// What is left of a budget after what has been followed in vain.
+fn left_of(budget: &Budget) -> u64 {
+    let generation = stats::generation();
+    if GENERATION.swap(generation, Ordering::Relaxed) != generation {
+        IN_VAIN.store(0, Ordering::Relaxed);
     }
+    let halved = (IN_VAIN.load(Ordering::Relaxed) / HALVED_AFTER).min(63);
+    (budget.first >> halved).max(budget.least)
 }
 
 /// The instructions of a trace, and how many there may be.
@@ -74,8 +54,8 @@ impl Patience {
     /// That of a trace. One that was given up for a signal before goes on though a handler waits.
     pub(super) fn new(effort: Effort, ignores_signals: bool) -> Self {
         let most = match effort {
-            Effort::Little => OTHERS.now(),
-            Effort::Asked => ASKED.now(),
+            Effort::Little => left_of(&UNASKED),
+            Effort::Asked => left_of(&ASKED),
             Effort::All => ASKED.first,
         };
         Patience { steps: 0, most, bytes: 0, signal: None, ignores_signals }

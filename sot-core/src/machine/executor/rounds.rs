@@ -13,12 +13,8 @@ use crate::bytecode::{Instruction, Label};
 use crate::cache;
 use crate::error::{Reason, ReasonId, Unwind};
 use crate::machine::opcode::{self, AtBreak};
+use crate::policy;
 use crate::tracker::{Tracker, TrackerId};
-
-/// So many translations go round a loop more than once,
-const MAX_UNROLLED: usize = 2;
-/// and none where the graph breaks in more places than these: the rounds from one to the next are hardly ever the same.
-const MAX_PLACES: usize = 3;
 
 /// How a trace has gone round loops.
 #[derive(Default)]
@@ -43,7 +39,9 @@ impl<'py> OpcodeExecutor<'py> {
         let code = self.frame().code.object.bind(self.py).cast::<PyCode>().ok().cloned();
         let Some((code, head)) = code.and_then(|code| cache::in_original(&code, head)) else { return false };
         let Some(cache) = cache::cache_of(&code) else { return false };
-        if cache.unrolled(head) >= MAX_UNROLLED || again && cache.places_behind(head) > MAX_PLACES {
+        if cache.unrolled(head) >= policy::MAX_UNROLLED
+            || again && cache.places_behind(head) > policy::MAX_UNROLLED_PLACES
+        {
             return true;
         }
         if again && self.rounds.again.insert((code.as_ptr() as usize, head)) {

@@ -15,8 +15,8 @@ use crate::guard::{Identity, Test};
 use crate::log;
 use crate::machine::variable::Rebuild;
 use crate::machine::variable::{GraphArgument, VarId, Variable};
-use crate::place::Place;
 use crate::tracker::{Computation, Key, Tracker, TrackerId};
+use crate::value_path::ValuePath;
 
 impl OpcodeExecutor<'_> {
     /// Takes the sizes out of the meta of a tensor from outside that are to be left open.
@@ -28,16 +28,16 @@ impl OpcodeExecutor<'_> {
         if self.sizes.wanted.is_empty() && marked.is_empty() {
             return;
         }
-        let place = self.trackers.place(tracker);
+        let path = self.trackers.path(tracker);
         for (axis, size) in meta.shape.iter_mut().enumerate() {
-            let place = place.size(axis);
-            let wanted = self.sizes.wanted.contains(&place) || marked.contains(&axis);
-            if wanted && !self.sizes.is_closed(place.clone()) && size.is_some_and(|size| size >= self.sizes.least) {
+            let path = path.size(axis);
+            let wanted = self.sizes.wanted.contains(&path) || marked.contains(&axis);
+            if wanted && !self.sizes.is_closed(path.clone()) && size.is_some_and(|size| size >= self.sizes.least) {
                 *size = None;
                 if !self.sizes.are_open() {
                     self.graph.note_size_taken();
                 }
-                self.sizes.left_open.push(place);
+                self.sizes.left_open.push(path);
             }
         }
     }
@@ -53,8 +53,8 @@ impl OpcodeExecutor<'_> {
                 Unwind::Internal(error) => error.to_string(),
                 _ => String::new(),
             };
-            let places: Vec<String> = self.sizes.left_open.iter().map(ToString::to_string).collect();
-            log::write(log::GRAPHS, &format!("[Sizes]: from here on assumed: {}: {why}", places.join(", ")));
+            let paths: Vec<String> = self.sizes.left_open.iter().map(ToString::to_string).collect();
+            log::write(log::GRAPHS, &format!("[Sizes]: from here on assumed: {}: {why}", paths.join(", ")));
         }
         self.sizes.close_all()
     }
@@ -287,8 +287,8 @@ impl<'py> OpcodeExecutor<'py> {
         if !number.python_type(self).is(self.py.get_type::<PyInt>()) {
             return Ok(None);
         }
-        let (Some(now), Some(places)) = (self.size_now(id)?, self.places_of(id)) else { return Ok(None) };
-        Ok(Some(self.number_of_sizes(&now.value, now.tracker, places)))
+        let (Some(now), Some(paths)) = (self.size_now(id)?, self.paths_of(id)) else { return Ok(None) };
+        Ok(Some(self.number_of_sizes(&now.value, now.tracker, paths)))
     }
 
     /// Looks at a key. Of a number computed from open sizes that is assumed, which has fewer values than they have.
@@ -429,8 +429,8 @@ impl<'py> OpcodeExecutor<'py> {
     }
 
     fn given_number(&mut self, id: VarId, now: &Bound<'py, PyAny>, dtype: &str) -> Flow<VarId> {
-        let place = self.trackers.place(self.vars.tracker(id));
-        self.sizes.left_open.push(place);
+        let path = self.trackers.path(self.vars.tracker(id));
+        self.sizes.left_open.push(path);
         let symbol = match self.number_input(id, now) {
             Ok(symbol) => symbol,
             Err(error) if error.is_instance_of::<SizesMatter>(self.py) => return Err(self.needs_number(id)),
@@ -457,9 +457,9 @@ impl<'py> OpcodeExecutor<'py> {
             return true;
         }
         let (Some(now), Some(enough)) = (self.lazy_integer(id), self.opens_after_for(id)) else { return false };
-        let place = self.trackers.place(self.vars.tracker(id));
+        let path = self.trackers.path(self.vars.tracker(id));
         let may_be = Within::around(now, self.sizes.least).is_some();
-        self.others_of(id) >= enough && may_be && !self.sizes.is_closed(place)
+        self.others_of(id) >= enough && may_be && !self.sizes.is_closed(path)
     }
 
     /// In how many translations a number must have been another one; one of open sizes, in none.
@@ -479,8 +479,8 @@ impl<'py> OpcodeExecutor<'py> {
         }
         // What differs once may be one of many numbers computed from it, each of which would be assumed in turn.
         let enough = enough.min(1);
-        let place = self.trackers.place(self.vars.tracker(id));
-        self.others_of(id) >= enough && !self.sizes.is_closed(place)
+        let path = self.trackers.path(self.vars.tracker(id));
+        self.others_of(id) >= enough && !self.sizes.is_closed(path)
     }
 
     /// Whether the variable is a number that is not the same in each call, and that an operator in a graph can be
@@ -503,28 +503,28 @@ impl<'py> OpcodeExecutor<'py> {
 
     /// What is to be done where the value of an open number is needed.
     pub(super) fn needs(&mut self, id: VarId) -> Unwind {
-        if let Some(places) = self.places_of(id) {
-            self.sizes.left_open.retain(|place| places.contains(place));
+        if let Some(paths) = self.paths_of(id) {
+            self.sizes.left_open.retain(|path| paths.contains(path));
         }
         let text = format!("{} is known only when the graph has run", self.text(id));
         self.settle_sizes(Unwind::break_graph(ReasonId::TensorValue, text))
     }
 
     /// The sizes of tensors from outside that an open number is computed from; `None` if there are others.
-    fn places_of(&self, id: VarId) -> Option<Vec<Place>> {
+    fn paths_of(&self, id: VarId) -> Option<Vec<ValuePath>> {
         let Some(number) = self.vars.as_kind::<OpenNumber>(id) else { return Some(self.sizes_of(id).to_vec()) };
         match &number.made {
             Made::Size(tensor, axis) => {
                 let tracker = self.vars.tracker(*tensor);
                 let sourced = self.trackers.is_sourced(tracker);
-                sourced.then(|| vec![self.trackers.place(tracker).size(*axis)])
+                sourced.then(|| vec![self.trackers.path(tracker).size(*axis)])
             }
             Made::Binary(_, lhs, rhs) => {
-                let mut places = self.places_of(*lhs)?;
-                places.extend(self.places_of(*rhs)?);
-                Some(places)
+                let mut paths = self.paths_of(*lhs)?;
+                paths.extend(self.paths_of(*rhs)?);
+                Some(paths)
             }
-            Made::Elements { product, .. } => self.places_of(*product),
+            Made::Elements { product, .. } => self.paths_of(*product),
         }
     }
 }

@@ -10,12 +10,12 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyIterator, PyList, PyString, PyTuple, PyType};
 
 use super::changing::LazyNumber;
-use super::patience::MAX_ITEMS;
 use super::OpcodeExecutor;
 use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::guard::{is_held_weakly, Identity, Test};
 use crate::machine::variable::{VarId, Variable};
+use crate::policy::MAX_ITEMS;
 use crate::side_effects::Effect;
 use crate::tracker::{ById, Tracker, TrackerId};
 
@@ -249,7 +249,7 @@ impl<'py> OpcodeExecutor<'py> {
         // Before the first instruction there is nothing to break at.
         if self.history.short_lived.classes.is_empty()
             || self.checkpoints.is_empty()
-            || !self.history.short_lived.classes.contains(&self.trackers.place(tracker))
+            || !self.history.short_lived.classes.contains(&self.trackers.path(tracker))
         {
             return Ok(());
         }
