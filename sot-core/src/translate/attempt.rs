@@ -129,7 +129,7 @@ fn translate(
 }
 
 /// What earlier translations of the code have shown.
-fn history_of<'py>(cache: &CodeCache, frame: &FreshFrame<'_, 'py>) -> History {
+fn history_of(cache: &CodeCache, frame: &FreshFrame<'_, '_>) -> History {
     let differing = cache.differing(frame);
     let is_resumed = cache.origin().is_some();
     History {

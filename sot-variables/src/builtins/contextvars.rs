@@ -358,7 +358,7 @@ impl Variable for ContextVariable {
     fn restore_contents(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
         let Some(value) = self.value else { return Ok(()) };
         let set = library(cg.py(), "contextvars", "ContextVar")?.getattr(cg.py(), "set")?;
-        cg.call(|cg| cg.load_const(set), &[this, value])?;
+        cg.call(|cg| cg.load_const(set), [this, value])?;
         cg.op(Op::POP_TOP, 0)
     }
 }

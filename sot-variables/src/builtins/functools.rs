@@ -283,7 +283,7 @@ impl Variable for PartialVariable {
     }
 
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, _: VarId) -> Flow<()> {
-        emit_call(cg, rebuild::partial, &[self.function, self.args, self.keywords])
+        emit_call(cg, rebuild::partial, [self.function, self.args, self.keywords])
     }
 
     fn children(&self) -> Vec<VarId> {

@@ -126,7 +126,7 @@ impl Variable for CachedVariable {
             return Err(cg.cx().plan_to_make(this, "outlives the graph with what it keeps"));
         }
         let parts = [self.function, self.maxsize, self.typed, self.info];
-        emit_call(cg, |py| library(py, "functools", "_lru_cache_wrapper"), &parts)
+        emit_call(cg, |py| library(py, "functools", "_lru_cache_wrapper"), parts)
     }
 
     fn call(&self, cx: &mut OpcodeExecutor<'_>, this: VarId, args: &CallArgs) -> Flow<VarId> {

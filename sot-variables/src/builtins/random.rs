@@ -162,7 +162,7 @@ impl Variable for RandomVariable {
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, this: VarId) -> Flow<()> {
         let RandomOrigin::Trace(class) = self.origin else { return cg.load(this) };
         let new = base(cg.py())?.getattr("__new__")?.unbind();
-        cg.call(|cg| cg.load_const(new), &[class])?;
+        cg.call(|cg| cg.load_const(new), [class])?;
         cg.define(this)?;
         self.restore_contents(cg, this)
     }

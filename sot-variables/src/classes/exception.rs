@@ -579,7 +579,7 @@ impl Variable for ExceptionVariable {
         match self.tuple {
             Some(tuple) => {
                 let set = py.get_type::<PyBaseException>().getattr("args")?.getattr("__set__")?.unbind();
-                cg.call(|cg| cg.load_const(set), &[this, tuple])?;
+                cg.call(|cg| cg.load_const(set), [this, tuple])?;
                 cg.op(Op::POP_TOP, 0)
             }
             None => Ok(()),

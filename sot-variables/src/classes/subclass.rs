@@ -426,11 +426,11 @@ impl Variable for SubclassVariable {
         let new = base.getattr("__new__")?.unbind();
         match self.base {
             Base::Value(_) => {
-                cg.call(|cg| cg.load_const(new), &[class, self.storage])?;
+                cg.call(|cg| cg.load_const(new), [class, self.storage])?;
                 cg.define(this)?;
             }
             _ if self.base.is_deque() => {
-                cg.call(|cg| cg.load_const(new), &[class])?;
+                cg.call(|cg| cg.load_const(new), [class])?;
                 cg.define(this)?;
                 let init = base.getattr("__init__")?.unbind();
                 let deque = cg.cx().vars.as_kind::<DequeVariable>(self.storage);
@@ -441,7 +441,7 @@ impl Variable for SubclassVariable {
             Base::Container(module, _, fill) => {
                 // `OrderedDict.update` goes through `__setitem__`; the other bases write to themselves.
                 let overridden = module == "collections" && own_setitem(self.ty.bind(py), &base)?;
-                cg.call(|cg| cg.load_const(new), &[class])?;
+                cg.call(|cg| cg.load_const(new), [class])?;
                 cg.define(this)?;
                 let mut fill = if overridden { rebuild::ordered(py)? } else { base.getattr(fill)?.unbind() };
                 cg.makes_whole(self.storage);

@@ -411,7 +411,7 @@ impl Variable for DequeVariable {
             return Ok(());
         }
         if outside.appended.is_none() {
-            emit_method(cg, "clear", &[this])?;
+            emit_method(cg, "clear", [this])?;
         }
         let items = Argument::tuple(outside.appended.as_ref().unwrap_or(&self.items));
         emit_method(cg, "extend", [this.into(), items])

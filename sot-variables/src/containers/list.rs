@@ -171,7 +171,7 @@ impl ListVariable {
         let none = Argument::none(cg.py());
         cg.call(|cg| cg.load_const(append), [this.into(), none])?;
         cg.op(Op::POP_TOP, 0)?;
-        cg.call(|cg| cg.load_const(clear), &[this])?;
+        cg.call(|cg| cg.load_const(clear), [this])?;
         cg.op(Op::POP_TOP, 0)
     }
 }

@@ -382,7 +382,7 @@ impl Variable for SetVariable {
         for (method, key) in self.changes.iter().flatten() {
             // The C methods: a subclass may have its own, which the trace has followed already.
             let method = ty.getattr(*method)?.unbind();
-            cg.call(|cg| cg.load_const(method), &[this, key.variable])?;
+            cg.call(|cg| cg.load_const(method), [this, key.variable])?;
             cg.op(Op::POP_TOP, 0)?;
         }
         if self.changes.is_some() {
@@ -396,7 +396,7 @@ impl Variable for SetVariable {
             return cg.op(Op::POP_TOP, 0);
         }
         let (clear, update) = (ty.getattr("clear")?.unbind(), ty.getattr("update")?.unbind());
-        cg.call(|cg| cg.load_const(clear), &[this])?;
+        cg.call(|cg| cg.load_const(clear), [this])?;
         cg.op(Op::POP_TOP, 0)?;
         cg.call(|cg| cg.load_const(update), [this.into(), items])?;
         cg.op(Op::POP_TOP, 0)

@@ -113,7 +113,7 @@ impl Variable for MethodVariable {
 
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>, _: VarId) -> Flow<()> {
         let make = method_type(cg.py())?.unbind();
-        cg.call(|cg| cg.load_const(make), &[self.function, self.receiver])
+        cg.call(|cg| cg.load_const(make), [self.function, self.receiver])
     }
 }
 

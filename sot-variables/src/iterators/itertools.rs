@@ -268,7 +268,7 @@ impl IteratorState for Itertool {
                 emit_call(cg, own, [inner.into(), size])
             }
             Itertool::Count { .. } | Itertool::Star { .. } | Itertool::Compress { .. } => {
-                emit_call(cg, own, &self.children())
+                emit_call(cg, own, self.children())
             }
             Itertool::Repeat { item, left } => {
                 let left = left.map(|left| Argument::int(cg.py(), left)).transpose()?;
@@ -293,7 +293,7 @@ impl IteratorState for Itertool {
                 let inner = inner.iter().map(|slot| slot.map_or_else(empty, Argument::from));
                 emit_call(cg, rebuild::longest_zip, std::iter::once(fill.into()).chain(inner))
             }
-            Itertool::Pairs { inner, before: None } => emit_call(cg, own, &[*inner]),
+            Itertool::Pairs { inner, before: None } => emit_call(cg, own, [*inner]),
             Itertool::Pairs { inner, before: Some(before) } => {
                 emit_call(cg, rebuild::pairwise_from, [Argument::tuple([before]), inner.into()])
             }

@@ -46,6 +46,6 @@ impl IteratorState for Map {
     }
 
     fn reconstruct(&self, cg: &mut dyn Rebuild<'_>) -> Flow<()> {
-        emit_call(cg, |py| library(py, "builtins", "map"), &self.children())
+        emit_call(cg, |py| library(py, "builtins", "map"), self.children())
     }
 }

@@ -219,7 +219,7 @@ impl CodeGen<'_, '_> {
             self.call_frames(of.at, codes, &[iterator], Self::load_operands)?;
         } else {
             let advance = resume::advance(self.cx.py)?;
-            self.call(|cg| cg.load_const(advance), &[iterator])?;
+            self.call(|cg| cg.load_const(advance), [iterator])?;
         }
         self.emitter.end_guarded()?;
         self.op(Op::UNPACK_SEQUENCE, 2)?;

@@ -58,11 +58,11 @@ pub struct Learnt {
     pub(crate) refusals: Refusals,
     /// What is to be assumed from now on.
     pub(crate) matters: Vec<Matters>,
-    notes: Vec<Note>,
+    notes: Vec<CodeNote>,
 }
 
 /// Something about a code object that later translations ask for.
-enum Note {
+enum CodeNote {
     /// The instruction needs a value that differs from call to call.
     Differing(Py<PyCode>, Label),
     /// The variable holds a container with other contents each time.
@@ -75,12 +75,12 @@ impl Learnt {
     /// Gives the notes to the code objects.
     pub(crate) fn keep_notes(&mut self, py: Python<'_>) {
         for note in self.notes.drain(..) {
-            let (Note::Differing(code, _) | Note::Changing(code, _) | Note::Branching(code)) = &note;
+            let (CodeNote::Differing(code, _) | CodeNote::Changing(code, _) | CodeNote::Branching(code)) = &note;
             let Some(cache) = cache::cache_of(code.bind(py)) else { continue };
             match &note {
-                Note::Differing(_, at) => cache.note_differing(*at),
-                Note::Changing(_, variable) => cache.note_changing(variable),
-                Note::Branching(_) => cache.note_branching(),
+                CodeNote::Differing(_, at) => cache.note_differing(*at),
+                CodeNote::Changing(_, variable) => cache.note_changing(variable),
+                CodeNote::Branching(_) => cache.note_branching(),
             }
         }
     }
@@ -98,19 +98,19 @@ impl<'py> OpcodeExecutor<'py> {
     /// Notes that the instruction, one of the outermost frame, needs a value that differs from call to call.
     pub(super) fn note_differing(&mut self) {
         if let Some((code, at)) = self.root_place() {
-            self.learnt.notes.push(Note::Differing(code.unbind(), at));
+            self.learnt.notes.push(CodeNote::Differing(code.unbind(), at));
         }
     }
 
     /// Notes that a variable of the program holds a container with other contents each time.
     pub(super) fn note_changing(&mut self, code: Bound<'py, PyCode>, variable: Rc<str>) {
-        self.learnt.notes.push(Note::Changing(code.unbind(), variable));
+        self.learnt.notes.push(CodeNote::Changing(code.unbind(), variable));
     }
 
     /// Notes that the code has so many conditions on values which differ that the graph is to break at each.
     pub(super) fn note_branching(&mut self) {
         if let Some((code, _)) = self.root_place() {
-            self.learnt.notes.push(Note::Branching(code.unbind()));
+            self.learnt.notes.push(CodeNote::Branching(code.unbind()));
         }
     }
 }

@@ -258,7 +258,7 @@ impl Variable for TracebackVariable {
             return Err(cg.cx().plan_to_raise(self.exception));
         }
         let traceback = readers::traceback(cg.py())?;
-        cg.call(|cg| cg.load_const(traceback), &[self.exception])
+        cg.call(|cg| cg.load_const(traceback), [self.exception])
     }
 
     fn text(&self, _: &OpcodeExecutor<'_>) -> String {

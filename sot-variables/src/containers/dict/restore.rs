@@ -52,7 +52,7 @@ impl DictVariable {
                 continue;
             }
             if is_subclass {
-                call_method(cg, &ty, "__setitem__", &[this, entry.key.variable, entry.value])?;
+                call_method(cg, &ty, "__setitem__", [this, entry.key.variable, entry.value])?;
             } else {
                 cg.load(entry.value)?;
                 cg.load(this)?;
@@ -68,9 +68,9 @@ impl DictVariable {
         // CPython loses the entry it is setting if a key's method clears the dict, not if it takes the entries out.
         let held = self.object().map_or(Ok(usize::MAX), |object| object.bind(cg.py()).len())?;
         if held > FEW || (self.ordered && is_subclass) {
-            return call_method(cg, ty, "clear", &[this]);
+            return call_method(cg, ty, "clear", [this]);
         }
-        (0..held).try_for_each(|_| call_method(cg, ty, "popitem", &[this]))
+        (0..held).try_for_each(|_| call_method(cg, ty, "popitem", [this]))
     }
 
     /// How the real dict becomes this one the way the program did it, which iterators over it can tell from a fresh
