@@ -249,7 +249,7 @@ impl ReplayArgument {
             ReplayArgument::Symbol(symbol) => found.push(*symbol),
             ReplayArgument::Constant(_) => {}
             ReplayArgument::Tuple(items) | ReplayArgument::List(items) => {
-                for item in items.iter() {
+                for item in items {
                     item.symbols(found);
                 }
             }
