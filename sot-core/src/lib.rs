@@ -25,6 +25,7 @@ pub mod resume;
 mod resume_point;
 mod settling;
 pub mod side_effects;
+pub mod stance;
 pub mod stats;
 pub mod tracker;
 pub mod translate;

@@ -1,10 +1,11 @@
 //! What users steer: the break list, what may not become of a function, and calls without the tracer.
 
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyCode, PyDict, PyFunction, PyTuple, PyType};
-use sot_core::error::Forbidden;
-use sot_core::{break_list, cpython, translate};
+use sot_core::error::{Forbidden, RecompileError};
+use sot_core::stance::Stance;
+use sot_core::{break_list, cpython, log, translate};
 
 use crate::backend::PaddleBackend;
 use crate::translated::{code_of, Translated};
@@ -14,6 +15,9 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(break_list_remove, module)?)?;
     module.add_function(wrap_pyfunction!(listable, module)?)?;
     module.add_function(wrap_pyfunction!(forbid, module)?)?;
+    module.add("RecompileError", module.py().get_type::<RecompileError>())?;
+    module.add_function(wrap_pyfunction!(_take_stance, module)?)?;
+    module.add_function(wrap_pyfunction!(_ask_log_level_again, module)?)?;
     module.add_function(wrap_pyfunction!(call_untraced, module)?)
 }
 
@@ -97,6 +101,19 @@ fn forbid<'py>(function: &Bound<'py, PyAny>, what: &str) -> PyResult<Bound<'py, 
         }
     }
     Ok(function.clone())
+}
+
+/// Takes the stance of that name; the name of the one before.
+#[pyfunction]
+fn _take_stance(name: &str) -> PyResult<&'static str> {
+    let stance = Stance::named(name).ok_or_else(|| PyValueError::new_err(format!("there is no stance {name:?}")))?;
+    Ok(stance.take().name())
+}
+
+/// Has the next message look at `SOT_LOG_LEVEL` anew.
+#[pyfunction]
+fn _ask_log_level_again() {
+    log::ask_again();
 }
 
 /// `callable(*args)` with the frames of this thread left to CPython.

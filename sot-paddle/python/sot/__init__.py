@@ -10,28 +10,38 @@ from . import _requirements
 
 _requirements.check()
 
-from . import psdb
+from . import _config, psdb
 from ._breaks import BreakList, break_on
+from ._compiling import is_compiling
+from ._config import config
+from ._controls import mark_dynamic, mark_static, set_stance
 from ._install import Installation, install, install_if_asked, uninstall
 from ._report import Explanation, Record, Stats, explain, stats
-from ._sot import GraphBreakError, __version__, reset, symbolic_translate
+from ._sot import GraphBreakError, RecompileError, __version__, reset, symbolic_translate
 
 __all__ = [
     "BreakList",
     "Explanation",
     "GraphBreakError",
     "Installation",
+    "RecompileError",
     "Record",
     "Stats",
     "__version__",
     "break_on",
+    "config",
     "explain",
     "install",
+    "is_compiling",
+    "mark_dynamic",
+    "mark_static",
     "psdb",
     "reset",
+    "set_stance",
     "stats",
     "symbolic_translate",
     "uninstall",
 ]
 
+_config.start()
 install_if_asked()

@@ -7,10 +7,11 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 __version__: str
 
 @overload
-def symbolic_translate(fn: _F, *, fullgraph: bool = ..., training: Any = ..., backend: Any = ..., build_strategy: Any = ...) -> _F: ...
+def symbolic_translate(fn: _F, *, fullgraph: bool = ..., dynamic: bool | None = ..., training: Any = ..., backend: Any = ..., build_strategy: Any = ...) -> _F: ...
 @overload
-def symbolic_translate(fn: None = ..., *, fullgraph: bool = ..., training: Any = ..., backend: Any = ..., build_strategy: Any = ...) -> Callable[[_F], _F]: ...
+def symbolic_translate(fn: None = ..., *, fullgraph: bool = ..., dynamic: bool | None = ..., training: Any = ..., backend: Any = ..., build_strategy: Any = ...) -> Callable[[_F], _F]: ...
 class GraphBreakError(RuntimeError): ...
+class RecompileError(RuntimeError): ...
 
 def reset() -> None: ...
 def stats() -> Dict[str, Any]:
@@ -26,6 +27,12 @@ def forbid(function: _F, what: str) -> _F:
 
 def call_untraced(callable: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Call with the frames of this thread left to CPython."""
+
+def _take_stance(name: str) -> str:
+    """Take the stance of that name; the name of the one before."""
+
+def _ask_log_level_again() -> None:
+    """Have the next message look at `SOT_LOG_LEVEL` anew."""
 
 def record_translations(on: bool) -> bool:
     """Keep a record of each translation from here on, or stop; the former state."""
