@@ -20,6 +20,7 @@ pub mod log;
 pub mod machine;
 mod open_sizes;
 pub mod operators;
+pub mod progress;
 mod readers;
 pub mod resume;
 mod resume_point;
@@ -31,7 +32,7 @@ pub mod tracker;
 pub mod translate;
 pub mod version;
 
-pub use machine::{builtin, executor, opcode, runtime, variable};
+pub use machine::{builtin, executor, linked, opcode, runtime, variable};
 
 #[doc(hidden)]
 pub use {inventory, linkme, pyo3};

@@ -42,11 +42,11 @@ fn least_open() -> i64 {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum OpenAtFirst {
     /// Those that are marked.
-    #[default]
     Marked,
     /// Those of each tensor's first dimension, too: by convention that of the batch.
     Batch,
     /// All.
+    #[default]
     All,
 }
 
@@ -75,8 +75,8 @@ pub struct Sizes {
     pub(crate) closed: HashSet<String>,
     pub(crate) least: i64,
     pub(crate) at_first: OpenAtFirst,
-    /// Whether too many were open at first.
-    pub(crate) were_too_many: bool,
+    /// What is to be open at first from here on, if too many were.
+    pub(crate) fewer: Option<OpenAtFirst>,
     pub(crate) left_open: Vec<String>,
     pub(crate) settled: Vec<String>,
     /// Whether some were to be left open early: a break of the graph tells against it.
@@ -103,7 +103,7 @@ impl Sizes {
             closed,
             least: least_open(),
             at_first: OpenAtFirst::Marked,
-            were_too_many: false,
+            fewer: None,
             left_open: Vec::new(),
             settled: Vec::new(),
             are_early: false,

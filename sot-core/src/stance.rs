@@ -35,9 +35,9 @@ impl Stance {
         ALL[usize::from(NOW.load(Ordering::Relaxed))].1
     }
 
-    /// Takes the stance; the one before.
-    pub fn take(self) -> Stance {
-        ALL[usize::from(NOW.swap(self as u8, Ordering::Relaxed))].1
+    /// Takes this stance; the name of the one before.
+    pub fn take(self) -> &'static str {
+        ALL[usize::from(NOW.swap(self as u8, Ordering::Relaxed))].0
     }
 
     /// The stance of that name.

@@ -171,8 +171,8 @@ struct OpenSizes {
     first_shapes: Option<Vec<(String, Vec<i64>)>>,
     /// Those that later calls have shown to differ.
     shown: HashSet<String>,
-    /// By how many steps fewer are open at first than all.
-    fewer: u8,
+    /// The sizes that the first translation leaves open, if that was asked for.
+    at_first: OpenAtFirst,
 }
 
 impl OpenSizes {
@@ -181,11 +181,7 @@ impl OpenSizes {
         self.closed.clear();
         self.shown.clear();
         self.first_shapes = None;
-        self.fewer = 0;
-    }
-
-    fn at_first(&self) -> OpenAtFirst {
-        (0..self.fewer).fold(OpenAtFirst::All, |open, _| open.fewer())
+        self.at_first = OpenAtFirst::All;
     }
 }
 
@@ -411,7 +407,7 @@ impl CodeCache {
         } else if asked {
             wanted.extend(differing.into_keys());
         }
-        let sizes = Sizes::new(wanted, known.closed.clone()).asked(dynamic, known.at_first());
+        let sizes = Sizes::new(wanted, known.closed.clone()).asked(dynamic, known.at_first);
         if early {
             sizes.early()
         } else {
@@ -428,7 +424,7 @@ impl CodeCache {
     pub fn learn_sizes(&self, sizes: &mut Sizes) {
         let mut known = self.lock_sizes();
         known.closed.extend(sizes.take_settled());
-        known.fewer += u8::from(std::mem::take(&mut sizes.were_too_many));
+        known.at_first = sizes.fewer.take().unwrap_or(known.at_first);
     }
 
     fn lock_sizes(&self) -> MutexGuard<'_, OpenSizes> {

@@ -14,11 +14,12 @@ use crate::machine::executor::{BreakPoint, CodeUnit, Exit, Frame, OpcodeExecutor
 use crate::machine::opcode::OpcodeSet;
 use crate::machine::runtime::Runtime;
 use crate::machine::variable::VarId;
+use crate::progress;
 use crate::stats;
 use crate::tracker::Tracker;
 
 use super::always_compiles;
-use super::report::{self, report};
+use super::report::{self, place_of, report};
 use super::turn::TranslatingHere;
 use super::watched_drops;
 use crate::resume::ResumeSource;
@@ -39,9 +40,15 @@ pub(super) fn translate_to_the_end(
     let mut planned = None;
     let mut refusals = Refusals::default();
     let _here = TranslatingHere::new();
+    let watched = progress::begin(&place_of(&frame.code()).function);
     for _ in 0..MAX_RESTARTS {
         match translate(py, runtime, cache, frame, planned.take(), (&mut refusals, policy))? {
-            Attempt::Done(translation) => return Ok(*translation),
+            Attempt::Done(translation) => {
+                if let Some(watched) = watched {
+                    watched.end(py);
+                }
+                return Ok(*translation);
+            }
             Attempt::Again(plan) => planned = plan.map(|plan| *plan),
         }
     }
@@ -98,6 +105,7 @@ fn translate(
         cache.let_sizes_wait();
         return Ok(Attempt::Again(None));
     }
+    progress::phase(py, "compile");
     let (simulated, building) = (start.elapsed(), cx.graph.building());
     let (result, reason) = write_code(&mut cx, &unit, result, wanted);
     if let Err(Unwind::Restart(plan)) = result {

@@ -8,6 +8,7 @@ mod settle;
 mod stance;
 mod turn;
 mod watched_drops;
+mod whole_program;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
@@ -28,7 +29,7 @@ use crate::stats;
 
 use attempt::translate_to_the_end;
 use left_round::leave_round;
-use report::{count_fallback, place_of};
+use report::{count_fallback, failed_guards, place_of};
 use settle::Account;
 
 pub use crate::cache::{
@@ -37,6 +38,7 @@ pub use crate::cache::{
 };
 pub use crate::resume::ResumeSource;
 pub use turn::compile_later;
+pub use whole_program::translate_what_meets_tensors;
 
 /// Whether a bug of ours raises.
 fn is_strict() -> bool {
@@ -94,6 +96,9 @@ fn verdict(py: Python<'_>, entry: &CacheEntry) -> Verdict {
 fn miss(runtime: &'static Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>) -> Verdict {
     let py = frame.py();
     let code = frame.code();
+    if whole_program::leaves(runtime, cache, frame) {
+        return Verdict::Original { disable_eval_frame: false };
+    }
     stats::update(|stats| stats.misses += 1);
     if log::enabled(log::GRAPHS) {
         log::write(log::GRAPHS, &format!("[Cache]: Cache miss: {}", place_of(&code)));
@@ -188,9 +193,9 @@ fn translate_in_turn(
 
 /// Why a function is translated again.
 fn recompile_text(cache: &CodeCache, frame: &FreshFrame<'_, '_>) -> String {
-    let failures: String = cache.failures(frame).iter().map(|text| format!("\n  guard failed: {text}")).collect();
     let place = place_of(&frame.code());
-    format!("[Recompile]: {} ({}:{}) is translated again{failures}", place.function, place.file, place.line)
+    let why = failed_guards(cache, frame);
+    format!("[Recompile]: {} ({}:{}) is translated again{why}", place.function, place.file, place.line)
 }
 
 /// Whether code with these global variables imports nothing, and neither does C code that it calls.

@@ -6,8 +6,10 @@ use pyo3::prelude::*;
 use pyo3::types::PyCode;
 
 use crate::bytecode::Code;
+use crate::cache::CodeCache;
 use crate::codegen::NewCode;
 use crate::error::{Location, Reason, ReasonId};
+use crate::guard::FrameView;
 use crate::log::{self, Channel};
 use crate::machine::executor::{CodeUnit, OpcodeExecutor};
 use crate::stats::{self, Record};
@@ -89,6 +91,11 @@ pub(super) fn count_break(reason: &Reason) {
 
 fn placed(reason: &Reason) -> String {
     reason.to_string()
+}
+
+/// For each translation that does not fit a frame, the guard that failed, in a line of its own.
+pub(super) fn failed_guards<'py>(cache: &CodeCache, frame: &impl FrameView<'py>) -> String {
+    cache.failures(frame).iter().fold(String::new(), |lines, text| lines + "\n  guard failed: " + text)
 }
 
 /// Where a code object begins.

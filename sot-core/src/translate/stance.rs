@@ -9,15 +9,17 @@ use crate::machine::runtime::Runtime;
 use crate::stance::Stance;
 use crate::tracker::{Tracker, Trackers};
 
-use super::report::place_of;
+use super::report::{failed_guards, place_of};
+use super::whole_program::is_given_tensors;
 
 /// What becomes of the frame; `None` if it is translated.
 pub(super) fn verdict(runtime: &Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>) -> Option<Verdict> {
     match Stance::now() {
         Stance::Default => None,
-        Stance::Eager | Stance::EagerOnRecompile => Some(Verdict::Original { disable_eval_frame: false }),
         Stance::FailOnRecompile if is_meant(runtime, cache, frame) => Some(Verdict::Raise(refusal(cache, frame))),
-        Stance::FailOnRecompile => Some(Verdict::Original { disable_eval_frame: false }),
+        Stance::Eager | Stance::EagerOnRecompile | Stance::FailOnRecompile => {
+            Some(Verdict::Original { disable_eval_frame: false })
+        }
         Stance::EagerThenCompile => {
             // What goes on behind a break is part of a call that is translated.
             let may_be_first = cache.is_empty() && cache.origin().is_none();
@@ -30,23 +32,20 @@ pub(super) fn verdict(runtime: &Runtime, cache: &CodeCache, frame: &FreshFrame<'
 
 /// Whether the frame is one that the user wants to be translated, and no helper without tensors.
 fn is_meant(runtime: &Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>) -> bool {
-    cache.is_root() || arguments(frame).iter().any(|(_, object)| runtime.backend.is_tensor(object))
+    cache.is_root() || is_given_tensors(runtime, frame)
 }
 
 fn refusal(cache: &CodeCache, frame: &FreshFrame<'_, '_>) -> PyErr {
     let place = place_of(&frame.code());
-    let mut text = format!(
-        "{} ({}:{}) would have to be translated, which the stance \"fail_on_recompile\" forbids.",
+    let why = if cache.is_empty() {
+        "\n  It has no translation yet: call it once with such arguments before the stance is taken.".to_owned()
+    } else {
+        failed_guards(cache, frame)
+    };
+    RecompileError::new_err(format!(
+        "{} ({}:{}) would have to be translated, which the stance \"fail_on_recompile\" forbids.{why}",
         place.function, place.file, place.line
-    );
-    let failures = cache.failures(frame);
-    if failures.is_empty() {
-        text.push_str("\n  It has no translation yet: call it once with such arguments before the stance is taken.");
-    }
-    for failure in failures {
-        text.push_str(&format!("\n  guard failed: {failure}"));
-    }
-    RecompileError::new_err(text)
+    ))
 }
 
 /// The shapes of the arguments that are tensors, by the texts of their trackers.

@@ -8,6 +8,10 @@ This module checks what the tracer needs before the compiled part is loaded, and
 
 from . import _requirements
 
+if _requirements.is_run_as_command():
+    from . import _command
+
+    _command.before_import()
 _requirements.check()
 
 from . import _config, psdb
@@ -16,6 +20,7 @@ from ._compiling import is_compiling
 from ._config import config
 from ._controls import mark_dynamic, mark_static, set_stance
 from ._install import Installation, install, install_if_asked, uninstall
+from ._progress import Progress, on_progress
 from ._report import Explanation, Record, Stats, explain, stats
 from ._sot import GraphBreakError, RecompileError, __version__, reset, symbolic_translate
 
@@ -24,6 +29,7 @@ __all__ = [
     "Explanation",
     "GraphBreakError",
     "Installation",
+    "Progress",
     "RecompileError",
     "Record",
     "Stats",
@@ -35,6 +41,7 @@ __all__ = [
     "is_compiling",
     "mark_dynamic",
     "mark_static",
+    "on_progress",
     "psdb",
     "reset",
     "set_stance",

@@ -11,6 +11,8 @@ from ._controls import set_stance as set_stance
 from ._install import Installation as Installation
 from ._install import install as install
 from ._install import uninstall as uninstall
+from ._progress import Progress as Progress
+from ._progress import on_progress as on_progress
 from ._report import Explanation as Explanation
 from ._report import Record as Record
 from ._report import Stats as Stats

@@ -93,8 +93,8 @@ class Variable(Generic[_T]):
         if value is None:
             return None
         text = {True: "1", False: "0"}[value] if isinstance(value, bool) else value
-        if isinstance(text, int):
-            text = str(text)
+        if isinstance(text, (int, float)):
+            text = repr(text)
         if not isinstance(text, str):
             raise TypeError(f"sot.config.{self.attribute} takes {self.values}, not {value!r}")
         try:
@@ -102,7 +102,7 @@ class Variable(Generic[_T]):
         except ValueError as error:
             raise ValueError(f"sot.config.{self.attribute} = {value!r}: {error}") from None
         # `True` is no number, and `1` no text.
-        if isinstance(found, bool) is not isinstance(value, bool) or not isinstance(found, type(value)):
+        if isinstance(found, bool) is not isinstance(value, bool) or not isinstance(value, (type(found), int) if isinstance(found, float) else type(found)):
             raise TypeError(f"sot.config.{self.attribute} takes {self.values}, not {value!r}")
         return text
 
@@ -130,6 +130,16 @@ def _number(least: int, most: Optional[int] = None) -> Callable[[str], int]:
         return int(text)
 
     return read
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < float("inf"):
+        raise ValueError(f"{text!r} is no number of seconds")
+    return seconds
 
 
 def _one_of(*values: str) -> Callable[[str], str]:
@@ -173,8 +183,8 @@ class Config:
         "The loggers that are switched on.", _logs_changed,
     )  # fmt: skip
     progress = Variable(
-        "SOT_PROGRESS", _switch, True, "True or False",
-        "Whether a long translation shows itself on a terminal.",
+        "SOT_PROGRESS", _seconds, 2.0, "a number of seconds (a float)",
+        "After how many seconds a translation shows itself on a terminal; 0: never.",
     )  # fmt: skip
     install = Variable(
         "SOT_INSTALL", _switch, False, "True or False",
@@ -309,6 +319,16 @@ def _meant(name: str) -> Optional[str]:
         return None
     right = _names.near(name[4:], known, 0.75)
     return known[right] if right else None
+
+
+def variables() -> List[str]:
+    """The names of the environment variables that are read."""
+    return [variable.name for variable in _VARIABLES.values()]
+
+
+def is_known(name: str) -> bool:
+    """Whether an environment variable is read, or is PaddleSOT's."""
+    return name in variables() or name in NOT_READ
 
 
 def warn_of_problems() -> None:

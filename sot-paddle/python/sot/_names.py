@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import Iterable, Optional
 
 
 def near(name: str, known: Iterable[str], likeness: float = 0.6) -> Optional[str]:
     """The known name that was probably meant."""
+    import difflib  # Only where something is wrong.
+
     folded = {right.lower().strip("_"): right for right in known}
     found = difflib.get_close_matches(name.lower().strip("_"), folded, n=1, cutoff=likeness)
     return folded[found[0]] if found else None

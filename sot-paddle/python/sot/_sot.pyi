@@ -1,4 +1,4 @@
-from typing import Any, Callable, Dict, List, NoReturn, TypeVar, overload
+from typing import Any, Callable, Dict, List, NoReturn, Tuple, TypeVar, overload
 
 from ._late_hooks import LateHooks
 
@@ -33,6 +33,16 @@ def _take_stance(name: str) -> str:
 
 def _ask_log_level_again() -> None:
     """Have the next message look at `SOT_LOG_LEVEL` anew."""
+
+def _add_progress_callback(callback: Callable[[str, str, int, float], object]) -> int:
+    """Have a callable be told of function, phase, statements and seconds; the number by which it is taken off again."""
+
+def _remove_progress_callback(number: int) -> None: ...
+def _registrations() -> List[Tuple[str, str, str, int]]:
+    """Every registration that is linked in: what it registers, its name, file and line."""
+
+def _call_program(program: Callable[[], object]) -> Any:
+    """Call the whole of a program with the frames of this thread translated that are given tensors."""
 
 def record_translations(on: bool) -> bool:
     """Keep a record of each translation from here on, or stop; the former state."""

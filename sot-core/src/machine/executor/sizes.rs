@@ -63,7 +63,7 @@ impl OpcodeExecutor<'_> {
         if self.sizes.at_first == OpenAtFirst::Marked {
             self.sizes.settled.append(&mut self.sizes.left_open);
         } else {
-            self.sizes.were_too_many = true;
+            self.sizes.fewer = Some(self.sizes.at_first.fewer());
         }
         Unwind::Restart(None)
     }
