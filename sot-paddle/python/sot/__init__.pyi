@@ -24,16 +24,20 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 __version__: str
 
 @overload
-def symbolic_translate(fn: _F, *, fullgraph: bool = ..., dynamic: bool | None = ..., training: Any = ..., backend: Any = ..., build_strategy: Any = ...) -> _F:
+def symbolic_translate(fn_: _F, /, *, fullgraph: bool = ..., dynamic: bool | None = ..., training: Any = ..., backend: Any = ..., build_strategy: Any = ...) -> _F:
     """Translate a function, a bound method or a layer; the result is called as the original is.
 
     A layer is returned itself, with its `forward` translated. With `fullgraph`, what cannot be translated in one graph
     raises instead of running in parts. With `dynamic=True` all sizes of tensor arguments are left open from the first
-    translation on, with `dynamic=False` none ever is; with `None` `SOT_ALLOW_DYNAMIC_SHAPE` says.
+    translation on, with `dynamic=False` none ever is; with `None` `SOT_ALLOW_DYNAMIC_SHAPE` says. The other options only choose
+    among Paddle's own compilers, and are not used.
+
+    Raises:
+        TypeError: `fn` has no Python code: a class, a C function, or what is not callable.
     """
 
 @overload
-def symbolic_translate(fn: None = ..., *, fullgraph: bool = ..., dynamic: bool | None = ..., training: Any = ..., backend: Any = ..., build_strategy: Any = ...) -> Callable[[_F], _F]:
+def symbolic_translate(fn_: None = ..., /, *, fullgraph: bool = ..., dynamic: bool | None = ..., training: Any = ..., backend: Any = ..., build_strategy: Any = ...) -> Callable[[_F], _F]:
     """With options alone: a decorator."""
 
 class GraphBreakError(RuntimeError):
