@@ -22,11 +22,13 @@ mod open_sizes;
 pub mod operators;
 
 pub mod policy;
+pub mod progress;
 mod readers;
 pub mod resume;
 mod resume_point;
 mod settling;
 pub mod side_effects;
+pub mod stance;
 pub mod stats;
 pub mod trace;
 pub mod tracker;
@@ -34,7 +36,7 @@ pub mod translate;
 pub mod value_path;
 pub mod version;
 
-pub use machine::{builtin, executor, opcode, runtime, variable};
+pub use machine::{builtin, executor, linked, opcode, runtime, variable};
 
 #[doc(hidden)]
 pub use {inventory, linkme, pyo3};

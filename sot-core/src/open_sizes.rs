@@ -15,6 +15,40 @@ pub enum Matters {
     Written(ValuePath),
     /// That several are, as they are in loops: not one more attempt for each.
     AllWritten,
+    /// One of the many sizes that were open at first; so many are in the next attempt.
+    AtFirst(OpenAtFirst),
+}
+
+/// The sizes that the first translation leaves open already. Where one of many matters, which one cannot be told: fewer
+/// are left open in the next attempt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum OpenAtFirst {
+    /// Those that are marked.
+    Marked,
+    /// Those of each tensor's first dimension, too: by convention that of the batch.
+    Batch,
+    /// All.
+    #[default]
+    All,
+}
+
+impl OpenAtFirst {
+    /// Whether sizes of that dimension are.
+    pub(crate) fn holds(self, axis: usize) -> bool {
+        match self {
+            OpenAtFirst::Marked => false,
+            OpenAtFirst::Batch => axis == 0,
+            OpenAtFirst::All => true,
+        }
+    }
+
+    /// The next fewer.
+    pub(crate) fn fewer(self) -> OpenAtFirst {
+        match self {
+            OpenAtFirst::All => OpenAtFirst::Batch,
+            OpenAtFirst::Batch | OpenAtFirst::Marked => OpenAtFirst::Marked,
+        }
+    }
 }
 
 /// What is known of sizes when a trace begins, and what it makes of them.
@@ -22,6 +56,7 @@ pub struct Sizes {
     pub(crate) wanted: HashSet<ValuePath>,
     closed: HashSet<Matters>,
     pub(crate) least: i64,
+    pub(crate) at_first: OpenAtFirst,
     pub(crate) left_open: Vec<ValuePath>,
     settled: Vec<Matters>,
     /// Whether some were to be left open early: a break of the graph tells against it.
@@ -47,13 +82,21 @@ impl Sizes {
             wanted,
             closed,
             least: policy::least_open(),
+            at_first: OpenAtFirst::Marked,
             left_open: Vec::new(),
             settled: Vec::new(),
             are_early: false,
-            opens_after: policy::opens_after(),
+            opens_after: policy::opens_after(None),
             floats_are_taken: false,
             floats_are_checked: false,
         }
+    }
+
+    /// What was asked for the function counts.
+    #[must_use]
+    pub(crate) fn asked(self, asked: Option<bool>, at_first: OpenAtFirst) -> Self {
+        let at_first = if asked == Some(true) { at_first } else { OpenAtFirst::Marked };
+        Sizes { opens_after: policy::opens_after(asked), at_first, ..self }
     }
 
     /// Those to be left open have not differed often.
@@ -101,7 +144,11 @@ impl Sizes {
 
     /// Notes for the next attempt that what was left open matters.
     pub(crate) fn close_all(&mut self) -> Unwind {
-        self.settled.extend(self.left_open.drain(..).map(Matters::Value));
+        if self.at_first == OpenAtFirst::Marked {
+            self.settled.extend(self.left_open.drain(..).map(Matters::Value));
+        } else {
+            self.settled.push(Matters::AtFirst(self.at_first.fewer()));
+        }
         Unwind::Restart(None)
     }
 

@@ -49,10 +49,10 @@ pub fn assumed_at_most(class: ValueClass, policy: ValuePolicy, is_resumed: bool)
 pub const TEXTS: usize = 3;
 
 /// In how many translations an integer, or a size where something tells against it, must have been another one to be
-/// left open, if it ever is (`SOT_ALLOW_DYNAMIC_SHAPE`): the two that a program may well alternate between keep
-/// translations of their own, which are faster. Asked each time, as tests switch it.
-pub fn opens_after() -> Option<usize> {
-    match env::is_on("SOT_ALLOW_DYNAMIC_SHAPE") {
+/// left open, if it ever is: as was asked for the function, else by `SOT_ALLOW_DYNAMIC_SHAPE`, which is read each time.
+/// The two that a program may well alternate between keep translations of their own, which are faster.
+pub fn opens_after(asked: Option<bool>) -> Option<usize> {
+    match asked.or_else(|| env::is_on("SOT_ALLOW_DYNAMIC_SHAPE")) {
         None => Some(2),
         Some(true) => Some(0),
         Some(false) => None,
@@ -61,8 +61,8 @@ pub fn opens_after() -> Option<usize> {
 
 /// The same for a size where nothing tells against it, and for a `float`, which may be one of many numbers computed from
 /// one another: each would be assumed in turn.
-pub fn sizes_open_after() -> Option<usize> {
-    opens_after().map(|enough| enough.min(1))
+pub fn sizes_open_after(asked: Option<bool>) -> Option<usize> {
+    opens_after(asked).map(|enough| enough.min(1))
 }
 
 /// The least size that is left open (`SOT_SPECIALIZED_DIM_NUMBERS`): to what is empty, or is repeated where it meets

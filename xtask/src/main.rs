@@ -14,6 +14,7 @@ mod python;
 mod report;
 mod structure;
 mod test;
+mod types;
 mod venv;
 mod words;
 mod workspace;

@@ -19,7 +19,7 @@ Commands:
   number-sweep
           call all that takes a number with every number and element type, in eager mode and translated: --sample COUNT
           and --seed SEED choose some; what was stopped goes on. Arguments go to tests/number_sweep/run.py
-  lint    formatting, clippy, rustdoc, and where `unsafe` may stand
+  lint    formatting, clippy, rustdoc, types of the Python package, and where `unsafe` may stand
   help    print this
 
 Options:

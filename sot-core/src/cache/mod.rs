@@ -8,13 +8,13 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use once_cell::sync::OnceCell;
 use pyo3::prelude::*;
-use pyo3::types::{PyCode, PyWeakrefReference};
+use pyo3::types::{PyCode, PyWeakrefMethods, PyWeakrefReference};
 
 use crate::bytecode::Label;
 use crate::cpython::CodeState;
 use crate::error::{Flow, Forbidden};
 use crate::guard::{Differing, FrameView, GuardProgram};
-use crate::open_sizes::{Matters, Sizes};
+use crate::open_sizes::{Matters, OpenAtFirst, Sizes};
 use crate::policy::{self, MAX_EMPTY, MAX_ENTRIES, MAX_GIVEN_WAY, MAX_LEFT, MAX_OBJECTS};
 use crate::resume_point::{Finish, ResumeKey};
 use crate::settling::Settling;
@@ -23,7 +23,7 @@ use crate::value_path::ValuePath;
 pub(crate) use marks::file_of;
 pub use marks::{
     cache_of, copy_marks, forbids, in_original, is_asked_for, is_resume_function, leave_alone, leave_making_alone,
-    leave_size_open, own_cells_of, prologue_of, set_skipped_files, untranslated, Request,
+    leave_size_open, own_cells_of, prologue_of, set_skipped_files, untranslated, Request, RequestOptions,
 };
 
 /// One translation: valid while its guards hold.
@@ -155,6 +155,24 @@ struct OpenSizes {
     closed: HashSet<Matters>,
     /// Whether the graph broke where sizes were left open early.
     wait: bool,
+    /// Whether sizes and numbers are left open, as was asked.
+    dynamic: Option<bool>,
+    /// The shapes of arguments in the first call that was left to CPython for the stance.
+    first_shapes: Option<Vec<(ValuePath, Vec<i64>)>>,
+    /// Those that later calls have shown to differ.
+    shown: HashSet<ValuePath>,
+    /// The sizes that the first translation leaves open, if that was asked for.
+    at_first: OpenAtFirst,
+}
+
+impl OpenSizes {
+    /// Forgets what calls have shown, but not what was asked for.
+    fn forget(&mut self) {
+        self.closed.clear();
+        self.shown.clear();
+        self.first_shapes = None;
+        self.at_first = OpenAtFirst::All;
+    }
 }
 
 /// Where a resume function's code comes from.
@@ -331,21 +349,55 @@ impl CodeCache {
         self.lock_sizes().asked
     }
 
+    /// Whether sizes and numbers are left open, as was asked for the function.
+    pub fn dynamic(&self, py: Python<'_>) -> Option<bool> {
+        let own = || self.lock_sizes().dynamic;
+        let of_base = |origin: &CodeOrigin| {
+            let base = origin.base.bind(py).upgrade()?.cast_into::<PyCode>().ok()?;
+            cache_of(&base)?.dynamic(py)
+        };
+        self.origin().map_or_else(own, of_base)
+    }
+
+    /// Asks for it, or leaves it to the environment.
+    pub fn set_dynamic(&self, dynamic: Option<bool>) {
+        self.lock_sizes().dynamic = dynamic;
+    }
+
+    /// Shapes of arguments in a call that is left to CPython: the sizes that differ from those shown
+    /// before are left open. Whether none was shown before.
+    pub fn show(&self, shapes: Vec<(ValuePath, Vec<i64>)>) -> bool {
+        let mut known = self.lock_sizes();
+        let OpenSizes { first_shapes, shown, .. } = &mut *known;
+        let Some(first) = first_shapes else {
+            *first_shapes = Some(shapes);
+            return true;
+        };
+        for (path, shape) in shapes {
+            let Some((_, before)) = first.iter().find(|(known, _)| *known == path) else { continue };
+            if before.len() == shape.len() {
+                let differing = (0..shape.len()).filter(|axis| before[*axis] != shape[*axis]);
+                shown.extend(differing.map(|axis| path.size(axis)));
+            }
+        }
+        false
+    }
+
     /// The sizes that the next translation is to leave open; `differing` are those that were others in earlier ones,
-    /// and in how many.
-    pub fn open_sizes(&self, differing: HashMap<ValuePath, usize>) -> Sizes {
+    /// and in how many; `dynamic` is what was asked for.
+    pub fn open_sizes(&self, dynamic: Option<bool>, differing: HashMap<ValuePath, usize>) -> Sizes {
         let known = self.lock_sizes();
-        let mut wanted = known.wanted.clone();
+        let mut wanted: HashSet<_> = known.wanted.union(&known.shown).cloned().collect();
         let asked = known.asked && self.origin().is_some();
-        let after = if known.wait { policy::opens_after() } else { policy::sizes_open_after() };
+        let after = if known.wait { policy::opens_after(dynamic) } else { policy::sizes_open_after(dynamic) };
         let mut early = false;
-        if let (Some(enough), Some(often)) = (if asked { Some(0) } else { after }, policy::opens_after()) {
+        if let (Some(enough), Some(often)) = (if asked { Some(0) } else { after }, policy::opens_after(dynamic)) {
             early = !asked && enough < often && differing.values().any(|others| (enough..often).contains(others));
             wanted.extend(differing.into_iter().filter(|(_, others)| *others >= enough).map(|(size, _)| size));
         } else if asked {
             wanted.extend(differing.into_keys());
         }
-        let sizes = Sizes::new(wanted, known.closed.clone());
+        let sizes = Sizes::new(wanted, known.closed.clone()).asked(dynamic, known.at_first);
         if early {
             sizes.early()
         } else {
@@ -360,7 +412,13 @@ impl CodeCache {
 
     /// From here on this is assumed.
     pub fn close_sizes(&self, matters: Vec<Matters>) {
-        self.lock_sizes().closed.extend(matters);
+        let mut known = self.lock_sizes();
+        for what in matters {
+            match what {
+                Matters::AtFirst(fewer) => known.at_first = fewer,
+                _ => _ = known.closed.insert(what),
+            }
+        }
     }
 
     fn lock_sizes(&self) -> MutexGuard<'_, OpenSizes> {
@@ -604,7 +662,7 @@ impl CodeCache {
     pub fn refresh(&self, generation: u32) {
         if self.generation.swap(generation, Ordering::Relaxed) != generation {
             self.clear();
-            self.lock_sizes().closed.clear();
+            self.lock_sizes().forget();
             self.lock_unrolled().clear();
             self.lock_differing().clear();
             self.lock_changing().clear();

@@ -2,6 +2,7 @@
 //! and a test of the value. Its native check (`program`) and its text are made from that one description.
 
 mod compile;
+mod failure;
 mod framework;
 mod memo;
 mod program;

@@ -3,6 +3,7 @@
 //! hold repeatedly.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -12,7 +13,6 @@ use super::compile::Compiler;
 use super::memo::{sources, GuardMemory, Seen};
 use super::{Guard, Identity, ObjectTest, StateTest};
 use crate::cpython::{self, LruCache, Part, Upcoming};
-use crate::log;
 use crate::stats;
 use crate::tracker::{Computation, TrackerId, Trackers};
 use crate::value_path::ValuePath;
@@ -42,7 +42,7 @@ pub(super) enum Step {
 /// Why guards do not hold.
 enum Failure {
     /// Something in the framework's global state.
-    State(usize),
+    State,
     /// The step at this position.
     Step(usize),
 }
@@ -121,16 +121,16 @@ struct Numbers {
 
 /// The compiled guards of one translation.
 pub struct GuardProgram {
-    state: Vec<Box<dyn StateTest>>,
-    steps: Vec<Step>,
+    pub(super) state: Vec<Box<dyn StateTest>>,
+    pub(super) steps: Vec<Step>,
     registers: usize,
     /// Where the numbers come from, or the tensors, that the tests at these positions ask for.
     numbers: HashMap<usize, Numbers>,
     /// Where the classes come from that the tests at these positions compare with, or their objects, if functions made
     /// them.
     made_classes: HashMap<usize, ValuePath>,
-    // By step; only kept where somebody will read them.
-    texts: Vec<String>,
+    /// By step.
+    pub(super) texts: Vec<Arc<str>>,
     memory: Option<GuardMemory>,
 }
 
@@ -145,7 +145,7 @@ impl GuardProgram {
         let mut compiler = Compiler::new(py, trackers);
         let (mut texts, mut numbers, mut made_classes) = (Vec::new(), HashMap::new(), HashMap::new());
         for guard in guards {
-            let text = log::enabled(log::GRAPHS).then(|| guard.text(py, trackers));
+            let text = guard.text(py, trackers);
             let number = guard.asks_for_contents().then(|| Numbers {
                 asked: trackers.path(guard.subject),
                 leaves: trackers.leaves(guard.subject).into_iter().map(|leaf| trackers.path(leaf)).collect(),
@@ -157,15 +157,11 @@ impl GuardProgram {
                 made_classes.extend(made_class.map(|path| (compiler.len() - 1, path)));
             }
             numbers.extend(number.map(|number| (compiler.len() - 1, number)));
-            if let Some(text) = text {
-                texts.resize(compiler.len(), text);
-            }
+            texts.resize(compiler.len(), text.into());
         }
         for &road in roads {
             compiler.fetch(road)?;
-            if log::enabled(log::GRAPHS) {
-                texts.resize(compiler.len(), format!("{} is there", trackers.text(py, road)));
-            }
+            texts.resize(compiler.len(), format!("{} is there", trackers.text(py, road)).into());
         }
         let (steps, registers) = compiler.finish();
         stats::work(steps.len());
@@ -177,14 +173,6 @@ impl GuardProgram {
             made_classes,
             texts,
             memory: GuardMemory::unless_switched_off(),
-        })
-    }
-
-    /// The first guard that does not hold for `frame`, as text.
-    pub fn failure<'py>(&self, frame: &impl FrameView<'py>) -> Option<String> {
-        Some(match self.run(frame).err()? {
-            Failure::State(at) => self.state[at].describe(),
-            Failure::Step(at) => self.texts.get(at).cloned().unwrap_or_else(|| "a guard without text".to_owned()),
         })
     }
 
@@ -249,9 +237,8 @@ impl GuardProgram {
     }
 
     fn run<'py>(&self, frame: &impl FrameView<'py>) -> Result<(), Failure> {
-        let py = frame.py();
-        if let Some(at) = self.state.iter().position(|test| !test.check(py)) {
-            return Err(Failure::State(at));
+        if !self.state_holds(frame.py()) {
+            return Err(Failure::State);
         }
         self.run_steps(frame).map(drop)
     }
@@ -317,7 +304,7 @@ impl GuardProgram {
     pub fn other_class<'py>(&self, frame: &impl FrameView<'py>) -> Option<&ValuePath> {
         match self.run(frame).err()? {
             Failure::Step(at) => self.made_classes.get(&at),
-            Failure::State(_) => None,
+            Failure::State => None,
         }
     }
 

@@ -9,7 +9,7 @@ use crate::cache::{CacheEntry, CodeCache, ShortLived};
 use crate::codegen::{CodeGen, NewCode};
 use crate::cpython::{self, FreshFrame};
 use crate::error::{Flow, PlannedBreak, Reason, ReasonId, Unwind};
-use crate::log;
+use crate::log::{self, Channel};
 use crate::machine::executor::{
     BreakPoint, CodeUnit, Effort, Exit, Frame, History, Learnt, OpcodeExecutor, ValuePolicy,
 };
@@ -17,12 +17,13 @@ use crate::machine::opcode::OpcodeSet;
 use crate::machine::runtime::Runtime;
 use crate::machine::variable::VarId;
 use crate::policy;
+use crate::progress;
 use crate::stats;
 use crate::trace;
 use crate::tracker::Tracker;
 
 use super::always_compiles;
-use super::report::{self, report};
+use super::report::{self, place_of, report};
 use super::turn::TranslatingHere;
 use super::watched_drops;
 use crate::resume::ResumeSource;
@@ -38,6 +39,7 @@ pub(super) fn translate_to_the_end(
     policy: ValuePolicy,
 ) -> PyResult<Translation> {
     let _here = TranslatingHere::new();
+    let watched = progress::begin(&place_of(&frame.code()).function);
     let (mut planned, mut learnt) = (None, Learnt::default());
     for _ in 0..policy::MAX_RESTARTS {
         let refusals = std::mem::take(&mut learnt.refusals);
@@ -46,7 +48,12 @@ pub(super) fn translate_to_the_end(
         learnt.keep_notes(py);
         cache.close_sizes(std::mem::take(&mut learnt.matters));
         match attempt? {
-            Attempt::Done(translation) => return Ok(*translation),
+            Attempt::Done(translation) => {
+                if let Some(watched) = watched {
+                    watched.end(py);
+                }
+                return Ok(*translation);
+            }
             Attempt::Again(plan) => planned = plan.map(|plan| *plan),
         }
     }
@@ -83,8 +90,8 @@ fn translate(
     let unit = CodeUnit::new(frame.code().as_any())
         .map_err(|error| pyo3::exceptions::PyRuntimeError::new_err(format!("bytecode cannot be read: {error}")))?;
     log::write(log::GRAPHS, &format!("[eval_frame_callback] start to translate: {}", unit.code.qualname));
-    if log::enabled(log::TRACE) {
-        log::write(log::TRACE, &format!("OriginCode:\n{}", unit.code.disassemble(py)));
+    if log::wants(Channel::Code) {
+        log::say(Channel::Code, &format!("OriginCode:\n{}", unit.code.disassemble(py)));
     }
     // Where an attempt was given up there is work to compile.
     let wanted = cache.is_root() || history.planned.is_some() || always_compiles();
@@ -104,6 +111,7 @@ fn translate(
         cache.let_sizes_wait();
         return Ok(Attempt::Again(None));
     }
+    progress::phase(py, "compile");
     let (simulated, building) = (start.elapsed(), cx.graph.building());
     let (result, reason) = write_code(&mut cx, &unit, result, wanted);
     learnt.matters.extend(cx.sizes.take_settled());
@@ -135,7 +143,7 @@ fn history_of(cache: &CodeCache, frame: &FreshFrame<'_, '_>) -> History {
     History {
         changing: differing.numbers,
         translations: cache.len(),
-        sizes: cache.open_sizes(differing.sizes),
+        sizes: cache.open_sizes(cache.dynamic(frame.py()), differing.sizes),
         is_resumed,
         short_lived: if is_resumed { cache.short_lived(frame) } else { ShortLived::default() },
         effort: match (always_compiles(), cache.is_root()) {

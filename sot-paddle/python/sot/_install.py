@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import os
 import types
 import weakref
 from typing import Any, Callable, Iterator, Optional, Sequence
@@ -17,6 +16,7 @@ from typing import Any, Callable, Iterator, Optional, Sequence
 import paddle
 from paddle.jit.dy2static import program_translator
 
+from ._config import config
 from ._sot import _copy_marks, _leave_size_open, symbolic_translate
 
 _PLAIN = (bool, int, float, str, bytes, type(None))
@@ -68,11 +68,11 @@ def uninstall() -> None:
 
 def install_if_asked() -> None:
     """`SOT_INSTALL=1`"""
-    if os.environ.get("SOT_INSTALL", "").lower() in ("1", "true"):
+    if config.install:
         install()
 
 
-def _symbolic() -> type:
+def _symbolic() -> Any:
     found = getattr(program_translator, "SymbolicStaticFunction", None)
     if found is None or not isinstance(found.__dict__.get(_METHOD), types.FunctionType):
         raise RuntimeError(
@@ -127,7 +127,7 @@ def _with_its_own_code(function: Any) -> Any:
     if inspect.ismethod(function):
         return types.MethodType(_with_its_own_code(function.__func__), function.__self__)
     code = function.__code__.replace()
-    copy = types.FunctionType(code, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
+    copy: Any = types.FunctionType(code, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
     copy.__kwdefaults__ = function.__kwdefaults__
     functools.update_wrapper(copy, function)
     del copy.__wrapped__

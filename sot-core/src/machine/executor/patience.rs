@@ -13,6 +13,7 @@ use super::{Effort, OpcodeExecutor};
 use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
 use crate::policy::{Budget, ASKED, HALVED_AFTER, MAX_BYTES, MAX_ITEMS, MAX_STEPS, UNASKED};
+use crate::progress;
 use crate::stats;
 
 /// So many items are copied in the time of an instruction.
@@ -22,6 +23,8 @@ const ITEMS_PER_STEP: u64 = 16;
 const SMALL: usize = 256;
 /// After so many instructions it is looked whether a signal has come.
 const SIGNAL_STEPS: u64 = 1_024;
+/// After so many it is noted how far the trace is, for those who look on.
+const PROGRESS_STEPS: u64 = 64;
 /// So many instructions its handler waits at most.
 const MAX_WAITING_STEPS: u64 = 32 * SIGNAL_STEPS;
 
@@ -127,6 +130,9 @@ impl OpcodeExecutor<'_> {
         self.patience.steps += 1;
         if self.patience.steps > self.patience.most || self.patience.bytes > MAX_BYTES {
             return self.lose_patience();
+        }
+        if self.patience.steps % PROGRESS_STEPS == 0 {
+            progress::tick(self.py, self.graph.ir().statements.len());
         }
         if self.patience.steps % SIGNAL_STEPS == 0 {
             return self.patience.look_for_signals();

@@ -15,6 +15,7 @@ use crate::guard::{Identity, Test};
 use crate::log;
 use crate::machine::variable::Rebuild;
 use crate::machine::variable::{GraphArgument, VarId, Variable};
+use crate::open_sizes::OpenAtFirst;
 use crate::tracker::{Computation, Key, Tracker, TrackerId};
 use crate::value_path::ValuePath;
 
@@ -24,14 +25,16 @@ impl OpcodeExecutor<'_> {
         if !self.trackers.is_sourced(tracker) || self.runtime.backend.is_parameter(tensor) {
             return;
         }
-        let marked = self.runtime.backend.open_dimensions(tensor);
-        if self.sizes.wanted.is_empty() && marked.is_empty() {
+        let marked = self.runtime.backend.marked_dimensions(tensor);
+        let at_first = self.sizes.at_first;
+        if self.sizes.wanted.is_empty() && marked.open.is_empty() && at_first == OpenAtFirst::Marked {
             return;
         }
         let path = self.trackers.path(tracker);
         for (axis, size) in meta.shape.iter_mut().enumerate() {
             let path = path.size(axis);
-            let wanted = self.sizes.wanted.contains(&path) || marked.contains(&axis);
+            let is_wanted = self.sizes.wanted.contains(&path) || at_first.holds(axis);
+            let wanted = marked.open.contains(&axis) || is_wanted && !marked.assumed.contains(&axis);
             if wanted && !self.sizes.is_closed(path.clone()) && size.is_some_and(|size| size >= self.sizes.least) {
                 *size = None;
                 if !self.sizes.are_open() {
