@@ -21,6 +21,7 @@ pub mod machine;
 mod open_sizes;
 pub mod operators;
 mod readers;
+pub mod report;
 pub mod resume;
 mod resume_point;
 mod settling;

@@ -3,6 +3,7 @@
 #![deny(unused_crate_dependencies)]
 
 pub mod backend;
+mod page;
 mod report;
 mod steer;
 mod translated;

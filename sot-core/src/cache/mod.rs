@@ -15,6 +15,7 @@ use crate::cpython::CodeState;
 use crate::error::{Flow, Forbidden};
 use crate::guard::{Differing, FrameView, GuardProgram};
 use crate::open_sizes::{opens_after, sizes_open_after, Sizes};
+use crate::report::{CountsUses, FailedGuard};
 use crate::resume_point::{Finish, ResumeKey};
 use crate::settling::Settling;
 
@@ -47,7 +48,10 @@ pub struct CacheEntry {
     left: Left,
     /// Whether it serves what others do that have not been used again.
     replaces_unused: bool,
-    is_used: AtomicBool,
+    /// How often it was found; the GIL makes an atomic addition needless.
+    uses: AtomicU64,
+    /// The number of the translation it was made in.
+    id: u64,
     /// How many frames it has left to CPython.
     left_frames: AtomicU32,
 }
@@ -72,7 +76,8 @@ impl CacheEntry {
             comes_last,
             left: Left::Some,
             replaces_unused: false,
-            is_used: AtomicBool::new(false),
+            uses: AtomicU64::new(0),
+            id: 0,
             left_frames: AtomicU32::new(0),
         }
     }
@@ -89,9 +94,35 @@ impl CacheEntry {
         CacheEntry { replaces_unused: unused, ..self }
     }
 
+    /// The entry of the translation of this number.
+    #[must_use]
+    pub fn of_translation(self, id: u64) -> Self {
+        CacheEntry { id, ..self }
+    }
+
+    /// Number of steps of its guards.
+    pub fn guard_steps(&self) -> usize {
+        self.guards.len()
+    }
+
+    #[inline]
+    fn note_use(&self) {
+        self.uses.store(self.uses.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+
+    fn is_used(&self) -> bool {
+        self.uses.load(Ordering::Relaxed) > 0
+    }
+
     /// One that leaves the rest of a loop's round to CPython.
     pub fn leaving_round(guards: GuardProgram, code: Py<PyAny>) -> Self {
         CacheEntry { left: Left::Round, ..CacheEntry::new(guards, Some(code), false, true) }
+    }
+}
+
+impl CountsUses for CacheEntry {
+    fn uses(&self) -> u64 {
+        self.uses.load(Ordering::Relaxed)
     }
 }
 
@@ -256,7 +287,7 @@ impl CodeCache {
         if at > 0 && !entries[at].comes_last {
             self.move_to_front(&entries[at]);
         }
-        entries[at].is_used.store(true, Ordering::Relaxed);
+        entries[at].note_use();
         Some(Arc::clone(&entries[at]))
     }
 
@@ -301,7 +332,7 @@ impl CodeCache {
     /// Drops the entries that no frame has used since they were made.
     pub fn drop_unused(&self) {
         let mut list = self.lock();
-        let used = |entry: &&Arc<CacheEntry>| entry.is_used.load(Ordering::Relaxed);
+        let used = |entry: &&Arc<CacheEntry>| entry.is_used();
         let old = std::mem::take(&mut *list);
         *list = Arc::new(old.iter().filter(used).cloned().collect());
         drop(list);
@@ -484,6 +515,17 @@ impl CodeCache {
         entries.iter().filter_map(|entry| entry.guards.failure(frame)).collect()
     }
 
+    /// For each entry, the first guard that does not hold, with what it expects and what the frame has; `state` says
+    /// what the framework's global state is now.
+    pub fn failed<'py>(&self, frame: &impl FrameView<'py>, state: &dyn Fn() -> Option<String>) -> Vec<FailedGuard> {
+        let entries = Arc::clone(&self.lock());
+        let failed = |entry: &Arc<CacheEntry>| {
+            let (guard, expected, seen) = entry.guards.failed(frame, state)?;
+            Some(FailedGuard { translation: entry.id, guard, expected, seen })
+        };
+        entries.iter().filter(|entry| entry.left != Left::Round).filter_map(failed).collect()
+    }
+
     fn move_to_front(&self, entry: &Arc<CacheEntry>) {
         let mut list = self.lock();
         let mut entries: Vec<_> = list.iter().filter(|other| !Arc::ptr_eq(other, entry)).cloned().collect();
@@ -497,7 +539,7 @@ impl CodeCache {
     pub fn insert(&self, py: Python<'_>, entry: Arc<CacheEntry>) {
         let mut list = self.lock();
         let is_kept = |old: &Arc<CacheEntry>| {
-            (old.is_used.load(Ordering::Relaxed) || !entry.replaces_unused) && !old.guards.is_dead(py)
+            (old.is_used() || !entry.replaces_unused) && !old.guards.is_dead(py)
         };
         let mut entries: Vec<_> = list.iter().filter(|old| is_kept(old)).cloned().collect();
         let first_last = entries.iter().position(|entry| entry.comes_last).unwrap_or(entries.len());

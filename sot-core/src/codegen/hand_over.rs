@@ -249,6 +249,9 @@ impl CodeGen<'_, '_> {
             let code = code.bind(self.cx.py).cast::<PyCode>().map_err(PyErr::from)?.clone();
             let cells = source.unit.code.cellvars.len() + source.unit.code.freevars.len();
             let arguments = locals.len() + key.values();
+            if let Some(trail) = &mut self.cx.trail {
+                trail.note_resume(code.as_ptr() as usize);
+            }
             resumed.push(Resumed { target: ResumeTarget::new(&code, cells)?, locals, hidden, stack, cells, arguments });
         }
         resumed.reverse();

@@ -13,6 +13,7 @@ use super::memo::{sources, GuardMemory, Seen};
 use super::{Guard, Identity, ObjectTest, StateTest};
 use crate::cpython::{self, LruCache, Part, Upcoming};
 use crate::log;
+use crate::report;
 use crate::stats;
 use crate::tracker::{size_name, Computation, TrackerId, Trackers};
 
@@ -39,7 +40,7 @@ pub(super) enum Step {
 }
 
 /// Why guards do not hold.
-enum Failure {
+pub(super) enum Failure {
     /// Something in the framework's global state.
     State(usize),
     /// The step at this position.
@@ -121,7 +122,7 @@ struct Numbers {
 /// The compiled guards of one translation.
 pub struct GuardProgram {
     state: Vec<Box<dyn StateTest>>,
-    steps: Vec<Step>,
+    pub(super) steps: Vec<Step>,
     registers: usize,
     /// Where the numbers come from, or the tensors, that the tests at these positions ask for.
     numbers: HashMap<usize, Numbers>,
@@ -142,9 +143,10 @@ impl GuardProgram {
         trackers: &Trackers,
     ) -> PyResult<GuardProgram> {
         let mut compiler = Compiler::new(py, trackers);
+        let keeps_texts = log::enabled(log::GRAPHS) || report::has_details();
         let (mut texts, mut numbers, mut made_classes) = (Vec::new(), HashMap::new(), HashMap::new());
         for guard in guards {
-            let text = log::enabled(log::GRAPHS).then(|| guard.text(py, trackers));
+            let text = keeps_texts.then(|| guard.text(py, trackers));
             let number = guard.asks_for_contents().then(|| Numbers {
                 asked: trackers.text(py, guard.subject),
                 leaves: trackers.leaves(guard.subject).into_iter().map(|leaf| trackers.text(py, leaf)).collect(),
@@ -162,7 +164,7 @@ impl GuardProgram {
         }
         for &road in roads {
             compiler.fetch(road)?;
-            if log::enabled(log::GRAPHS) {
+            if keeps_texts {
                 texts.resize(compiler.len(), format!("{} is there", trackers.text(py, road)));
             }
         }
@@ -181,10 +183,26 @@ impl GuardProgram {
 
     /// The first guard that does not hold for `frame`, as text.
     pub fn failure<'py>(&self, frame: &impl FrameView<'py>) -> Option<String> {
-        Some(match self.run(frame).err()? {
+        Some(self.text_of(&self.run(frame).err()?))
+    }
+
+    pub(super) fn text_of(&self, failure: &Failure) -> String {
+        match *failure {
             Failure::State(at) => self.state[at].describe(),
             Failure::Step(at) => self.texts.get(at).cloned().unwrap_or_else(|| "a guard without text".to_owned()),
-        })
+        }
+    }
+
+    /// The first guard that does not hold, and all that was fetched up to there.
+    pub(super) fn run_to_failure<'py>(
+        &self,
+        frame: &impl FrameView<'py>,
+    ) -> Option<(Failure, Vec<Bound<'py, PyAny>>)> {
+        if let Some(at) = self.state.iter().position(|test| !test.check(frame.py())) {
+            return Some((Failure::State(at), Vec::new()));
+        }
+        let mut registers = Vec::with_capacity(self.registers);
+        self.walk(frame, &mut registers).err().map(|failure| (failure, registers))
     }
 
     /// Adds the sizes and the first number that are others now, up to where the guards do not hold for another reason.
@@ -257,18 +275,31 @@ impl GuardProgram {
 
     /// What all fetches gave.
     fn run_steps<'py>(&self, frame: &impl FrameView<'py>) -> Result<Vec<Bound<'py, PyAny>>, Failure> {
-        let mut registers: Vec<Bound<'py, PyAny>> = Vec::with_capacity(self.registers);
+        let mut registers = Vec::with_capacity(self.registers);
+        self.walk(frame, &mut registers)?;
+        Ok(registers)
+    }
+
+    #[inline]
+    fn walk<'py>(
+        &self,
+        frame: &impl FrameView<'py>,
+        registers: &mut Vec<Bound<'py, PyAny>>,
+    ) -> Result<(), Failure> {
         for (at, step) in self.steps.iter().enumerate() {
             match step {
-                Step::Fetch(fetch) => registers.push(fetch.run(frame, &registers).ok_or(Failure::Step(at))?),
+                Step::Fetch(fetch) => {
+                    let value = fetch.run(frame, &*registers).ok_or(Failure::Step(at))?;
+                    registers.push(value);
+                }
                 Step::Test(register, check) => {
-                    if !check.run(registers.at(*register), &registers) {
+                    if !check.run(registers.at(*register), &*registers) {
                         return Err(Failure::Step(at));
                     }
                 }
             }
         }
-        Ok(registers)
+        Ok(())
     }
 
     /// Number of tests and fetches.
@@ -597,7 +628,7 @@ fn look_alike(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(true)
 }
 
-fn length(value: &Bound<'_, PyAny>) -> Option<usize> {
+pub(super) fn length(value: &Bound<'_, PyAny>) -> Option<usize> {
     if let Ok(tuple) = value.cast::<PyTuple>() {
         Some(tuple.len())
     } else if let Ok(list) = value.cast::<PyList>() {

@@ -2,6 +2,7 @@
 //! frame, compiles its graph, writes new code and caches it. Whatever goes wrong here leaves the frame to CPython.
 
 mod attempt;
+mod collect;
 mod left_round;
 mod report;
 mod settle;
@@ -94,6 +95,7 @@ fn miss(runtime: &'static Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>
         log::write(log::GRAPHS, &format!("[Cache]: Cache miss: {}", place_of(&code)));
         cache.failures(frame).iter().for_each(|text| log::write(log::GRAPHS, &format!("  does not hold: {text}")));
     }
+    let failed = collect::failed_guards(runtime, cache, frame);
     let account = Account::of(cache, &code, || left_round::limits(py, cache, frame));
     if account.is_settled(runtime, frame) {
         return account.left(&code, || cache.failures(frame));
@@ -131,6 +133,7 @@ fn miss(runtime: &'static Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>
         Err(error) if !error.is_instance_of::<PyException>(py) => return Verdict::Raise(error),
         Err(error) => return internal(cache, &code, error),
     };
+    let id = collect::keep(translation.collected, failed);
     if let Some(reason) = translation.reason.as_ref().filter(|reason| reason.forbidden_by.is_some()) {
         if !matches!(reason.id, ReasonId::NothingToCompile | ReasonId::Raises) {
             let _quiet = cpython::suspend(py);
@@ -155,7 +158,8 @@ fn miss(runtime: &'static Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>
             cache.found_nothing();
         }
     }
-    let entry = Arc::new(translation.entry);
+    let entry = Arc::new(translation.entry.of_translation(id));
+    collect::attach(id, &entry);
     cache.insert(py, Arc::clone(&entry));
     verdict(py, &entry)
 }

@@ -12,8 +12,10 @@ _requirements.check()
 
 from . import psdb
 from ._breaks import BreakList, break_on
+from ._counts import Stats, stats
 from ._install import Installation, install, install_if_asked, uninstall
-from ._report import Explanation, Record, Stats, explain, stats
+from ._report import Explanation, Record, explain
+from ._report_files import begin_if_asked, report
 from ._sot import GraphBreakError, __version__, reset, symbolic_translate
 
 __all__ = [
@@ -28,6 +30,7 @@ __all__ = [
     "explain",
     "install",
     "psdb",
+    "report",
     "reset",
     "stats",
     "symbolic_translate",
@@ -35,3 +38,4 @@ __all__ = [
 ]
 
 install_if_asked()
+begin_if_asked()

@@ -3,14 +3,15 @@ from typing import Any, Callable, TypeVar, overload
 from . import psdb as psdb
 from ._breaks import BreakList as BreakList
 from ._breaks import break_on as break_on
+from ._counts import Stats as Stats
+from ._counts import stats as stats
 from ._install import Installation as Installation
 from ._install import install as install
 from ._install import uninstall as uninstall
 from ._report import Explanation as Explanation
 from ._report import Record as Record
-from ._report import Stats as Stats
 from ._report import explain as explain
-from ._report import stats as stats
+from ._report_files import report as report
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 

@@ -25,6 +25,7 @@ pub(crate) mod sizes;
 mod statements;
 mod switches;
 mod traceback;
+mod trail;
 mod unwinding;
 pub mod warnings;
 mod wrap;
@@ -45,6 +46,7 @@ use crate::log;
 use crate::machine::opcode::{self, AtBreak, Next, OpcodeSet, Operand};
 use crate::machine::runtime::Runtime;
 use crate::machine::variable::{VarId, Variables};
+use crate::report::{self, Trail};
 use crate::side_effects::SideEffects;
 use crate::tracker::{TrackerId, Trackers};
 
@@ -154,6 +156,8 @@ pub struct OpcodeExecutor<'py> {
     /// How many calls are being made for other calls.
     nesting: usize,
     units: HashMap<usize, Rc<CodeUnit>>,
+    /// What reports show of the way, if details are asked for.
+    pub(crate) trail: Option<Trail>,
 }
 
 /// Deeper inlining than this is left to CPython: the simulation uses the native stack.
@@ -210,6 +214,7 @@ impl<'py> OpcodeExecutor<'py> {
             simulated: OpcodeSet::default(),
             nesting: 0,
             units: HashMap::new(),
+            trail: report::has_details().then(Trail::default),
         })
     }
 
@@ -278,6 +283,9 @@ impl<'py> OpcodeExecutor<'py> {
         let operand = Operand { opcode: instruction.opcode, arg: instruction.arg, at, target: instruction.target };
         frame.at = at;
         frame.pc = Label(at.0 + 1);
+        if self.trail.is_some() {
+            self.note_line();
+        }
         if log::enabled(log::TRACE) {
             self.log_step(&operand);
         }

@@ -283,6 +283,15 @@ impl ObjectTest for TensorTest {
         self.differing(object).unwrap_or_default()
     }
 
+    fn seen(&self, object: &Bound<'_, PyAny>) -> Option<String> {
+        let meta = tensor_meta(&self.paddle, object).ok()?;
+        Some(format!("{meta}, type: {}", cpython::type_name(&object.get_type())))
+    }
+
+    fn expected(&self) -> Option<String> {
+        Some(self.text.clone())
+    }
+
     fn describe(&self, subject: &str) -> String {
         format!("is_tensor_like({subject}, {})", self.text)
     }
