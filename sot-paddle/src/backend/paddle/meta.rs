@@ -284,7 +284,7 @@ impl ObjectTest for TensorTest {
     }
 
     fn seen(&self, object: &Bound<'_, PyAny>) -> Option<String> {
-        let meta = tensor_meta(&self.paddle, object).ok()?;
+        let meta = of_tensor(&self.paddle, object).ok()?;
         Some(format!("{meta}, type: {}", cpython::type_name(&object.get_type())))
     }
 
