@@ -181,11 +181,25 @@ fn step(cx: &OpcodeExecutor<'_>, tracker: &Tracker, text: &str) -> String {
 
 /// The listings, and the resume functions that the new code goes on in.
 fn codes(py: Python<'_>, unit: &CodeUnit, new_code: Option<&NewCode>, resumes: &[usize]) -> CodeReport {
-    let listing = |new: &NewCode| Code::decode(new.code.bind(py)).ok().map(|code| code.disassemble(py));
     CodeReport {
         id: format!("{:x}", unit.object.as_ptr() as usize),
         old: unit.code.disassemble(py),
-        new: new_code.and_then(listing),
+        new: new_code.and_then(|new| listing_with_names(py, new)),
         resumes: resumes.iter().map(|code| format!("{code:x}")).collect(),
     }
+}
+
+/// The listing of new code, in which the functions that stand for graphs and resume functions have their names.
+fn listing_with_names(py: Python<'_>, new: &NewCode) -> Option<String> {
+    let code = Code::decode(new.code.bind(py)).ok()?;
+    let name_of = |line: &str| {
+        let (index, _) = line.split_once("LOAD_CONST")?.1.trim_start().split_once(' ')?;
+        let constant = code.consts.get(index.parse::<usize>().ok()?)?.bind(py);
+        constant.getattr("__name__").ok()?.extract::<String>().ok()
+    };
+    let named = code.disassemble(py).lines().map(|line| match line.split_once("(<builtin_function_or_method object>)") {
+        Some((before, _)) => name_of(line).map_or(line.to_owned(), |name| format!("{before}({name})")),
+        None => line.to_owned(),
+    }).collect::<Vec<_>>();
+    Some(named.join("\n"))
 }

@@ -11,7 +11,13 @@ function brokenPlaces() {
     place.translations.push(translation);
     place.hits += translation.hits || 0;
   }
-  return [...places.values()].sort((a, b) => b.hits - a.hits);
+  return [...places.values()].sort((a, b) => weightOf(b) - weightOf(a));
+}
+
+// A break costs where graphs lie before or behind it, at each call.
+function weightOf(place) {
+  const around = place.translations.flatMap((translation) => [translation, ...resumesOf(translation)]);
+  return (around.some((translation) => translation.graph_count > 0) ? 1e6 : 0) + place.hits;
 }
 
 function breaksPage() {
@@ -20,15 +26,20 @@ function breaksPage() {
     places.length ? places.map(breakCard) : h("p", null, "There are none: each translated function is one graph.")];
 }
 
+function reasonTag(translation) {
+  const kind = isBreak(translation) ? "break" : "fallback";
+  return h("span", { class: `tag ${kind}` }, kind === "break" ? "graph break" : "fallback");
+}
+
 function breakCard(place) {
   const { reason, translations: all } = place;
   const first = all[0];
   const kind = isBreak(first) ? "break" : "fallback";
   const resumed = resumesOf(first);
   return h("section", { class: `card ${kind}`, "data-reason": reason.id },
-    h("h3", null, h("span", { class: `tag ${kind}` }, kind === "break" ? "graph break" : "fallback"), " ", reason.text),
+    h("h3", null, reasonTag(first), " ", reason.text),
     h("p", { class: "soft" }, `${reason.kind} · `, code(reason.id), ` · in ${count(all.length, "translation")}`,
-      kind === "break" ? `, run ${count(place.hits, "more time")}` : ""),
+      kind === "break" ? `; met again in ${count(place.hits, "hit")}` : ""),
     stackExcerpt(reason.stack),
     h("p", { class: "remedy" }, h("b", null, "What to do:"), reason.remedy),
     h("ul", { class: "links", "aria-label": "More on this" },
@@ -65,7 +76,8 @@ function changingValues() {
     value.seen = failure.seen;
     if (translation) value.owners.push(translation);
   }
-  return [...values.values()].sort((a, b) => b.times - a.times);
+  const weight = (value) => (value.owners.some((translation) => translation.graph_count > 0) ? 1e6 : 0) + value.times;
+  return [...values.values()].sort((a, b) => weight(b) - weight(a));
 }
 
 function recompilesPage() {
@@ -103,7 +115,8 @@ function remedyFor(guard) {
       + "pad to few sizes, or keep element types and flags the same.";
   }
   if (guard.includes("state(")) return "The mode of the framework differs (gradients, mixed precision): one translation for each mode is as it should be.";
-  if (/==/.test(guard) && !guard.startsWith("len(")) return "A number or text differs from call to call: pass it as a tensor, or keep it the same.";
+  if (/==/.test(guard) && !/^(len|list)\(/.test(guard)) return "A number or text differs from call to call: pass it as a tensor, or keep it the same.";
+  if (guard.startsWith("list(")) return "A dict has other keys, or other ones first: keep what the function looks at the same.";
   if (guard.startsWith("len(")) return "A container has another length: pass one of a fixed length, or a tensor.";
   if (/^type\(/.test(guard)) return "An argument is of another type: call with one type.";
   if (/ is /.test(guard)) return "Another object stands there: make it once, outside the function, and reuse it.";

@@ -26,26 +26,24 @@ function tiles() {
     tile(breaks.length, breaks.length === 1 ? "graph break" : "graph breaks", "breaks", true),
     tile(fallbacks.length, fallbacks.length === 1 ? "fallback" : "fallbacks", "breaks", true),
     tile(recompiled.length, recompiled.length === 1 ? "recompile" : "recompiles", "recompiles", true),
-    tile(counts.hits, "hits: calls that ran a translation"),
+    tile(counts.hits, "hits"),
     tile(counts.misses, "misses"),
     tile(time(spent), "spent translating"));
 }
 
-// What costs most, in one list: breaks that are run often, and guards that fail often.
+// What costs most: breaks between graphs, and guards that fail often.
 function advice() {
-  const found = [
-    ...brokenPlaces().map((place) => ({ weight: place.hits + place.translations.length, card: breakCard(place) })),
-    ...changingValues().map((value) => ({ weight: value.times, card: recompileCard(value) })),
-  ];
+  const broken = brokenPlaces().map((place) => breakCard(place));
+  const changing = changingValues().map((value) => recompileCard(value));
+  const found = [...broken.slice(0, 3), ...changing.slice(0, 2), ...broken.slice(3), ...changing.slice(2)];
   if (!found.length) {
     const whole = sum(translations.map((translation) => translation.graph_count)) > 0;
     return h("p", { class: "card note" }, whole
       ? "Nothing to change: no graph break, no fallback, and no call needed a second translation."
       : "No graph was made.");
   }
-  found.sort((a, b) => b.weight - a.weight);
-  const shown = found.slice(0, 5).map((one) => one.card);
-  const more = found.length > 5 && h("p", null, `${found.length - 5} more: `, link("breaks", "breaks and fallbacks"), ", ",
+  const shown = found.slice(0, Math.min(3, broken.length) + Math.min(2, changing.length));
+  const more = found.length > shown.length && h("p", null, `${found.length - shown.length} more: `, link("breaks", "breaks and fallbacks"), ", ",
     link("recompiles", "recompiles"), ".");
   return [h("h3", null, "What to look at first"), ...shown, more];
 }

@@ -49,7 +49,7 @@ class Picture {
       h("div", { class: "tools" }, small && button("Open all boxes", () => this.setAll(true)), button("Close all boxes", () => this.setAll(false)),
         soft(`${count(this.graph.statements.length, "statement")}, ${count(this.graph.inputs.length, "input")}, ${count(this.graph.outputs.length, "output")}`),
         this.graph.replayed && h("span", { class: "tag replayed" }, `called one by one: ${this.graph.replayed}`)),
-      this.holder, this.detail);
+      h("div", { class: "beside" }, this.holder, this.detail));
   }
 
   draw(focus) {
@@ -66,7 +66,9 @@ class Picture {
 
   valueNode(name, side, at) {
     const given = side === "in";
-    return { kind: "value", key: `${side} ${name} ${at || 0}`, name: given ? `input ${name}` : `output ${name}`, value: name,
+    const from = this.values.get(name)?.from;
+    const shown = from && from.length < 60 ? shortened(from) : name;
+    return { kind: "value", key: `${side} ${name} ${at || 0}`, name: given ? `input ${shown}` : `output ${name}`, value: name,
       uses: new Set(given ? [] : [name]), gives: new Set(given ? [name] : []) };
   }
 
@@ -91,9 +93,17 @@ class Picture {
     return { width: width + 90, height, parts: [lines, nodes.map((node) => this.box(node))] };
   }
 
+  // Where values from outside enter an open box.
+  ports(group) {
+    const names = [...group.uses].filter((name) => this.values.get(name)?.role !== "parameter");
+    return names.map((name) => ({ kind: "port", key: `${group.key} ${name}`, value: name, uses: new Set(), gives: new Set([name]) }));
+  }
+
   size(node) {
-    if (this.isOpen(node)) {
-      node.drawn = this.drawLevel(node.children);
+    if (node.kind === "port") {
+      node.width = node.height = 8;
+    } else if (this.isOpen(node)) {
+      node.drawn = this.drawLevel([...this.ports(node), ...node.children]);
       node.width = Math.max(node.drawn.width - 60, textWidth(this.groupTitle(node))) + 2 * PAD;
       node.height = node.drawn.height + HEAD + PAD;
     } else {
@@ -119,6 +129,9 @@ class Picture {
   }
 
   box(node) {
+    if (node.kind === "port") {
+      return svg("circle", { class: "port", cx: node.x + 4, cy: node.y + 4, r: 4 }, svg("title", null, `${node.value}: ${shapeText(this.values.get(node.value))}`));
+    }
     const sub = this.subtitle(node);
     const isOpen = this.isOpen(node);
     const kinds = { group: isOpen ? "group open" : "group", step: this.graph.replayed ? "step one" : "step", value: "value" };

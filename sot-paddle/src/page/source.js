@@ -3,7 +3,7 @@
 const STATES = {
   program: ["in a graph", "its operations are in a program"],
   replayed: ["replayed", "its operations are called one by one, as the graph is small"],
-  traced: ["traced", "done while translating; guards hold it fast"],
+  traced: ["traced", "followed while translating: no tensor work, or none that is needed"],
   native: ["native", "CPython runs it: no tensor work"],
   fallback: ["fallback", "the function is left to CPython"],
   break: ["break", "the graph ends here"],

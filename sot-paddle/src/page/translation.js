@@ -11,7 +11,9 @@ function translationPage(parts) {
     h("h2", null, title(translation), soft(` #${translation.id}`)),
     summary(translation),
     translation.reason && (isBreak(translation) || isFallback(translation)
-      ? breakCard({ reason: translation.reason, translations: [translation], hits: translation.hits || 0 })
+      ? h("details", { class: "reason" }, h("summary", null, reasonTag(translation), " ", translation.reason.text, " ",
+        soft(`at ${baseName(translation.reason.stack[0].file)}:${translation.reason.stack[0].line}`)),
+      breakCard({ reason: translation.reason, translations: [translation], hits: translation.hits || 0 }))
       : h("p", { class: "card" }, translation.reason.text)),
     h("nav", { class: "tabs", "aria-label": "Views of this translation" }, TABS.map(([name, text]) =>
       h("a", { href: `#${page(translation, name)}`, "aria-current": name === tab ? "page" : null }, text))),
@@ -53,10 +55,11 @@ function statementsTab(translation, marked) {
       for (let at = 0; at < found.length; at += 200) {
         blocks.push(h("div", { class: "block" }, found.slice(at, at + 200).map(({ statement, index, place }) =>
           h("div", { class: marked && isMarked({ index, place }) ? "row marked" : "row", role: "listitem" }, h("span", null, index), h("span", null, statement.text),
-            soft(statement.outputs.map((name) => shapeText(values.get(name))).join(", ")), h("span", null, place && lineLink(place.file, place.line))))));
+            soft(shapesText(statement.outputs.map((name) => shapeText(values.get(name))))), h("span", null, place && lineLink(place.file, place.line))))));
       }
       list.replaceChildren(...blocks);
     };
+    list.style.setProperty("--longest", `${Math.min(160, rows.reduce((most, row) => Math.max(most, row.statement.text.length), 0))}ch`);
     show("");
     requestAnimationFrame(() => list.querySelector(".marked")?.scrollIntoView({ block: "center" }));
     return [h("h3", null, `StatementIR: ${graph.name}`),
@@ -67,6 +70,11 @@ function statementsTab(translation, marked) {
       list,
       graph.folded && h("details", null, h("summary", null, "With the calls of functions that are translated themselves"), h("pre", null, graph.folded))];
   });
+}
+
+function shapesText(shapes) {
+  const same = shapes.length > 1 && shapes.every((shape) => shape === shapes[0]);
+  return same ? `${shapes.length} times ${shapes[0]}` : shapes.join(", ");
 }
 
 // Guards as a tree: below each value the guards on it, and what is found in it.
@@ -122,7 +130,9 @@ function guardsTab(translation) {
     tree];
 }
 
-// Where values come from, as a picture: only those that lead to inputs of the graph where there are many.
+const MOST_TRACKERS = 50;
+
+// Where values come from, as a picture; of very many those that matter most.
 function trackersTab(translation) {
   const { trackers } = translation;
   const wanted = new Set();
@@ -132,8 +142,15 @@ function trackersTab(translation) {
       trackers[index].parents.forEach(want);
     }
   };
-  const all = trackers.length <= 60;
-  trackers.forEach((tracker, index) => (all || tracker.symbol) && wanted.size < 150 && want(index));
+  const failed = new Set(failuresOf(translation).map((failure) => failure.guard));
+  const about = trackers.map(() => 0);
+  translation.guards.forEach((guard) => {
+    if (guard.tracker !== null) about[guard.tracker] += failed.has(guard.text) ? 1e6 : 1;
+  });
+  const weight = (index) => (trackers[index].symbol ? 1e7 : 0) + about[index];
+  const byWeight = trackers.map((_, index) => index).sort((a, b) => weight(b) - weight(a) || a - b);
+  byWeight.forEach((index) => wanted.size < MOST_TRACKERS && want(index));
+  const all = wanted.size === trackers.length;
   const chosen = [...wanted].sort((a, b) => a - b);
   const position = new Map(chosen.map((index, at) => [index, at]));
   const nodes = chosen.map((index) => ({ tracker: trackers[index], width: Math.max(60, textWidth(trackers[index].step) + 24), height: trackers[index].symbol ? 40 : 28 }));
@@ -142,7 +159,7 @@ function trackersTab(translation) {
   const { width, height, ways } = layered(nodes, edges);
   return [
     h("p", { class: "soft" }, all ? "All values that guards look at or the graph takes, and what each is found in."
-      : `The ways to the inputs and parameters of the graph: ${nodes.length} of ${trackers.length} values. The tree of guards has the others.`),
+      : `The ways to the inputs of the graph, and to the values that most guards are about: ${nodes.length} of ${trackers.length}. The tree of guards has the others.`),
     h("div", { class: "picture", tabindex: 0, role: "img", "aria-label": "Trackers" },
       svg("svg", { width: width + 2 * PAD, height: height + 2 * PAD }, svg("g", { transform: `translate(${PAD} ${PAD})` },
         ways.map(([from, to]) => svg("path", { class: "edge", d: `M${from.x} ${from.y + from.height}L${to.x} ${to.y}` })),
@@ -152,17 +169,30 @@ function trackersTab(translation) {
           tracker.symbol && svg("text", { class: "small", x: wide / 2, y: 33, "text-anchor": "middle" }, tracker.symbol))))))];
 }
 
+// The callables that new code ends with: they drive the functions that go on behind a break.
+const GOES_ON = /__(resume|continue|resumed|suspended)__/;
+
+function markLine(event) {
+  const { line } = event.currentTarget.dataset;
+  document.querySelectorAll(".listing .row").forEach((row) => row.classList.toggle("same", row.dataset.line === line));
+}
+
 function codeTab(translation) {
   const next = resumesOf(translation);
-  const side = (heading, listing, isNew) => h("div", null, h("h3", null, heading), h("div", { class: "code mono listing", tabindex: 0, "aria-label": heading },
-    listing.trimEnd().split("\n").map((text) => {
-      const goes = isNew && /__(resume|continue)__|<builtin_function_or_method object>/.test(text) && next.length > 0 && /CALL|LOAD_CONST/.test(text);
-      return h("div", { class: goes && /__/.test(text) ? "row goes" : "row" }, text);
-    })));
+  const side = (heading, listing) => {
+    let line = "";
+    return h("div", null, h("h3", null, heading), h("div", { class: "code mono listing", tabindex: 0, "aria-label": heading },
+      listing.trimEnd().split("\n").map((text) => {
+        line = (/^ *(\d+) {4}/.exec(text.slice(0, 9)) || [null, line])[1];
+        return h("div", { class: GOES_ON.test(text) ? "row goes" : "row", "data-line": line, onclick: markLine }, text,
+          GOES_ON.test(text) && next.map((one) => [" ", link(page(one, "code"), `→ #${one.id}`)]));
+      })));
+  };
   const { old, new: fresh } = translation.code;
   return [
     next.length > 0 && h("p", null, "The new code ends in resume functions: ", next.map((one) => [translationLink(one, "code"), " "])),
     resumedBy(translation).length > 0 && h("p", null, "This code goes on behind: ", resumedBy(translation).map((one) => [translationLink(one, "code"), " "])),
-    h("div", { class: "sides" }, side("Old bytecode", old, false),
-      fresh ? side("New bytecode", fresh, true) : h("div", null, h("h3", null, "New bytecode"), h("p", null, "There is none: CPython runs the old code.")))];
+    h("p", { class: "soft" }, "Choose an instruction to see all of its source line, on both sides."),
+    h("div", { class: "sides" }, side("Old bytecode", old),
+      fresh ? side("New bytecode", fresh) : h("div", null, h("h3", null, "New bytecode"), h("p", null, "There is none: CPython runs the old code.")))];
 }

@@ -28,7 +28,8 @@ function statementTree(translation, graph) {
 }
 
 function statementName(statement) {
-  return statement.object ? `${statement.object.split(".").pop()}: ${statement.callee}` : statement.callee;
+  const callee = statement.callee.split(".").pop();
+  return statement.object ? `${statement.object.split(".").pop()}: ${callee}` : callee;
 }
 
 // The boxes that a place is in, the outermost first.
