@@ -115,10 +115,10 @@ _run_folder: pathlib.Path | None = None
 
 def _begin_in_child() -> None:
     _sot.report_forget()
-    # What `multiprocessing` forks ends without `atexit`.
-    finalize = getattr(sys.modules.get("multiprocessing.util"), "Finalize", None)
-    if finalize is not None:
-        finalize(None, _write_run, exitpriority=-100)
+    # What `multiprocessing` forks ends without `atexit`; it forgets what was to be done at exit before the fork.
+    util = sys.modules.get("multiprocessing.util")
+    if util is not None:
+        util.register_after_fork(_START, lambda _: util.Finalize(None, _write_run, exitpriority=-100))
 
 
 def _write_run() -> None:
@@ -156,11 +156,17 @@ def _program() -> str:
     return os.path.basename(sys.argv[0]) if sys.argv and sys.argv[0] not in ("", "-c") else "Python"
 
 
-_START = time.monotonic()
+class _Start:
+    """When this module was imported."""
+
+    seconds = time.monotonic()
+
+
+_START = _Start()
 
 
 def _age() -> float:
-    return time.monotonic() - _START
+    return time.monotonic() - _START.seconds
 
 
 def _versions() -> dict[str, str]:
