@@ -3,6 +3,8 @@
 import paddle
 from paddle import nn
 
+import sot
+
 
 class Block(nn.Layer):
     def __init__(self, width=8):
@@ -52,11 +54,8 @@ def thousand(x):
 class Left(Whole):
     def forward(self, x):
         x = self.blocks[0](x)
-        locals()["x"] = x  # Nothing keeps what is written here.
-        return next(self.parts(x))
-
-    def parts(self, x):
-        yield self.head(x)
+        sot.psdb.fallback()
+        return self.head(x)
 
 
 def calls():

@@ -538,9 +538,7 @@ impl CodeCache {
     /// Adds an entry, and drops those that can never hold again.
     pub fn insert(&self, py: Python<'_>, entry: Arc<CacheEntry>) {
         let mut list = self.lock();
-        let is_kept = |old: &Arc<CacheEntry>| {
-            (old.is_used() || !entry.replaces_unused) && !old.guards.is_dead(py)
-        };
+        let is_kept = |old: &Arc<CacheEntry>| (old.is_used() || !entry.replaces_unused) && !old.guards.is_dead(py);
         let mut entries: Vec<_> = list.iter().filter(|old| is_kept(old)).cloned().collect();
         let first_last = entries.iter().position(|entry| entry.comes_last).unwrap_or(entries.len());
         entries.insert(if entry.comes_last { first_last } else { 0 }, entry);

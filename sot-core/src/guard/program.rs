@@ -194,10 +194,7 @@ impl GuardProgram {
     }
 
     /// The first guard that does not hold, and all that was fetched up to there.
-    pub(super) fn run_to_failure<'py>(
-        &self,
-        frame: &impl FrameView<'py>,
-    ) -> Option<(Failure, Vec<Bound<'py, PyAny>>)> {
+    pub(super) fn run_to_failure<'py>(&self, frame: &impl FrameView<'py>) -> Option<(Failure, Vec<Bound<'py, PyAny>>)> {
         if let Some(at) = self.state.iter().position(|test| !test.check(frame.py())) {
             return Some((Failure::State(at), Vec::new()));
         }
@@ -281,11 +278,7 @@ impl GuardProgram {
     }
 
     #[inline]
-    fn walk<'py>(
-        &self,
-        frame: &impl FrameView<'py>,
-        registers: &mut Vec<Bound<'py, PyAny>>,
-    ) -> Result<(), Failure> {
+    fn walk<'py>(&self, frame: &impl FrameView<'py>, registers: &mut Vec<Bound<'py, PyAny>>) -> Result<(), Failure> {
         for (at, step) in self.steps.iter().enumerate() {
             match step {
                 Step::Fetch(fetch) => {

@@ -161,9 +161,9 @@ pub struct GraphReport {
     pub outputs: Vec<String>,
     /// Inputs, parameters and results.
     pub values: Vec<ValueReport>,
-    /// The operations in order; those of called StatementIRs are among them.
+    /// The operations in order; those of a called `StatementIR` are among them.
     pub statements: Vec<StatementReport>,
-    /// The StatementIR as text, where some of it stands in StatementIRs that it calls.
+    /// The `StatementIR` as text, where it calls others.
     pub folded: Option<String>,
 }
 

@@ -97,8 +97,9 @@ fn add_statements(lines: &mut Lines, translation: &TranslationReport, graph: &Gr
         while let Some(place) = at {
             if let Some(function) = translation.functions.get(place.function as usize) {
                 note(lines, &function.file, place.line, status, translation.id);
-                let noted = lines.get_mut(&function.file).and_then(|lines| lines.get_mut(&place.line));
-                noted.into_iter().for_each(|line| line.statements += statements);
+                if let Some(line) = lines.get_mut(&function.file).and_then(|lines| lines.get_mut(&place.line)) {
+                    line.statements += statements;
+                }
             }
             at = place.parent.and_then(|parent| translation.places.get(parent as usize));
         }

@@ -20,14 +20,14 @@ pub trait CountsUses: Send + Sync {
     fn uses(&self) -> u64;
 }
 
-struct Kept {
+struct KeptReport {
     translation: TranslationReport,
     entry: Option<Weak<dyn CountsUses>>,
 }
 
 #[derive(Default)]
 struct Store {
-    kept: Vec<Kept>,
+    kept: Vec<KeptReport>,
     failures: BTreeMap<(u64, String), (FailedGuard, u64)>,
     dropped: u64,
 }
@@ -67,7 +67,7 @@ pub fn next_id() -> u64 {
 pub fn add(translation: TranslationReport) {
     with(|store| {
         if has_details() || store.kept.len() < MAX_KEPT {
-            store.kept.push(Kept { translation, entry: None });
+            store.kept.push(KeptReport { translation, entry: None });
         } else {
             store.dropped += 1;
         }
@@ -119,7 +119,7 @@ pub fn clear() {
 }
 
 #[derive(Serialize)]
-struct Failure<'a> {
+struct FrequentFailure<'a> {
     translation: u64,
     guard: &'a str,
     expected: Option<&'a str>,
@@ -130,7 +130,7 @@ struct Failure<'a> {
 #[derive(Serialize)]
 struct All<'a> {
     translations: Vec<&'a TranslationReport>,
-    failures: Vec<Failure<'a>>,
+    failures: Vec<FrequentFailure<'a>>,
     lines: BTreeMap<String, Vec<LineReport>>,
     dropped: u64,
 }
@@ -144,7 +144,7 @@ pub fn json(since: usize) -> Result<String, serde_json::Error> {
             }
         }
         let translations: Vec<_> = store.kept.iter().skip(since).map(|kept| &kept.translation).collect();
-        let failures = store.failures.iter().map(|((translation, guard), (last, times))| Failure {
+        let failures = store.failures.iter().map(|((translation, guard), (last, times))| FrequentFailure {
             translation: *translation,
             guard,
             expected: last.expected.as_deref(),

@@ -16,8 +16,7 @@ use crate::guard::FrameView;
 use crate::machine::executor::{CodeUnit, OpcodeExecutor};
 use crate::machine::runtime::Runtime;
 use crate::report::{
-    self, CodeReport, CountsUses, FailedGuard, GraphReport, GuardReport, ResumeReport, TrackerReport,
-    TranslationReport,
+    self, CodeReport, CountsUses, FailedGuard, GraphReport, GuardReport, ResumeReport, TrackerReport, TranslationReport,
 };
 use crate::tracker::{Key, Tracker, TrackerId};
 
@@ -110,10 +109,9 @@ fn add_details(
     collected.graphs.extend(finished.and_then(|ir| cx.graph.take_drawn(ir)));
     let mut tree = TrackerTree::default();
     let guards = cx.guards.described(cx.py, &cx.trackers);
-    let guards = guards.into_iter().map(|(text, tracker)| GuardReport {
-        text,
-        tracker: tracker.map(|tracker| tree.add(cx, tracker)),
-    });
+    let guards = guards
+        .into_iter()
+        .map(|(text, tracker)| GuardReport { text, tracker: tracker.map(|tracker| tree.add(cx, tracker)) });
     collected.guards = guards.collect();
     collected.guard_count = collected.guards.len();
     name_inputs(cx, &mut tree, &mut collected.graphs);
@@ -193,13 +191,17 @@ fn codes(py: Python<'_>, unit: &CodeUnit, new_code: Option<&NewCode>, resumes: &
 fn listing_with_names(py: Python<'_>, new: &NewCode) -> Option<String> {
     let code = Code::decode(new.code.bind(py)).ok()?;
     let name_of = |line: &str| {
-        let (index, _) = line.split_once("LOAD_CONST")?.1.trim_start().split_once(' ')?;
+        let index = line.trim_end().rsplit(' ').next()?;
         let constant = code.consts.get(index.parse::<usize>().ok()?)?.bind(py);
         constant.getattr("__name__").ok()?.extract::<String>().ok()
     };
-    let named = code.disassemble(py).lines().map(|line| match line.split_once("(<builtin_function_or_method object>)") {
-        Some((before, _)) => name_of(line).map_or(line.to_owned(), |name| format!("{before}({name})")),
-        None => line.to_owned(),
-    }).collect::<Vec<_>>();
+    let named = code
+        .disassemble(py)
+        .lines()
+        .map(|line| match line.split_once("(<builtin_function_or_method object>)") {
+            Some((before, _)) => name_of(before).map_or(line.to_owned(), |name| format!("{before}({name})")),
+            None => line.to_owned(),
+        })
+        .collect::<Vec<_>>();
     Some(named.join("\n"))
 }

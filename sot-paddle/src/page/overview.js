@@ -20,14 +20,14 @@ function tiles() {
   const statements = sum(translations.map((translation) => translation.statements));
   const spent = sum(translations.map((translation) => seconds(translation) + thrownAway(translation)));
   return h("div", { class: "tiles" },
-    tile(translations.length, "translations", "timeline"),
+    tile(translations.length, translations.length === 1 ? "translation" : "translations", "timeline"),
     tile(all, all === 1 ? "graph" : "graphs", "graphs"),
     tile(statements, "statements"),
     tile(breaks.length, breaks.length === 1 ? "graph break" : "graph breaks", "breaks", true),
     tile(fallbacks.length, fallbacks.length === 1 ? "fallback" : "fallbacks", "breaks", true),
     tile(recompiled.length, recompiled.length === 1 ? "recompile" : "recompiles", "recompiles", true),
-    tile(counts.hits, "hits"),
-    tile(counts.misses, "misses"),
+    tile(counts.hits, counts.hits === 1 ? "hit" : "hits"),
+    tile(counts.misses, counts.misses === 1 ? "miss" : "misses"),
     tile(time(spent), "spent translating"));
 }
 

@@ -23,7 +23,8 @@ function sourcePage(parts) {
 
 function legend() {
   return h("p", null, Object.entries(STATES).map(([name, [word, meaning]]) =>
-    h("span", { class: "key" }, h("span", { class: `tag ${name}` }, word), soft(meaning))));
+    h("span", { class: "key" }, h("span", { class: `tag ${name}` }, word), soft(meaning))),
+    soft("no colour: the tracer has not come there"));
 }
 
 function sourceCode(file, marked) {

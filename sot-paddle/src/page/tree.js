@@ -28,7 +28,7 @@ function statementTree(translation, graph) {
 }
 
 function statementName(statement) {
-  const callee = statement.callee.split(".").pop();
+  const callee = statement.callee.split(".").pop().replace(/^_+|_+$/g, "");
   return statement.object ? `${statement.object.split(".").pop()}: ${callee}` : callee;
 }
 
@@ -59,10 +59,15 @@ function divide(group) {
     const parts = [];
     for (let at = 0; at < group.children.length; at += size) {
       const children = group.children.slice(at, at + size);
-      parts.push({ kind: "group", key: `${group.key}/part${children[0].key}`, name: `part ${parts.length + 1}`, full: "", of: null, children });
+      parts.push({ kind: "group", key: `${group.key}/part${children[0].key}`, name: partName(children, parts.length), full: "", of: null, children });
     }
     group.children = parts;
   }
+}
+
+function partName(children, before) {
+  const [first, last] = [children[0], children[children.length - 1]];
+  return first.kind === "group" && first.name !== last.name ? `${first.name} to ${last.name}` : `part ${before + 1}`;
 }
 
 // How many statements a box holds, what it is given and what it gives.
