@@ -17,6 +17,10 @@ def find():
     return os.environ.get("SOT_BROWSER") or next(filter(None, map(shutil.which, NAMES)), None)
 
 
+class Navigated(Exception):
+    """Another page came while a script ran."""
+
+
 class Browser:
     """One page of a browser. What a script logs as an error, or throws, is in `errors`."""
 
@@ -76,7 +80,10 @@ class Browser:
 
     def run(self, script):
         """The value of an expression in the page."""
-        answer = self.ask("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        try:
+            answer = self.ask("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        except Navigated:
+            answer = {"result": {}}
         if "exceptionDetails" in answer:
             raise AssertionError(f"{script}: {answer['exceptionDetails']}")
         return answer["result"].get("value")
@@ -135,6 +142,8 @@ class Browser:
         while True:
             answer = self.read()
             if answer.get("id") == number:
+                if "navigated" in answer.get("error", {}).get("message", ""):
+                    raise Navigated
                 assert "error" not in answer, answer
                 return answer["result"]
             self.note(answer)
