@@ -24,6 +24,7 @@ pub mod operators;
 pub mod policy;
 pub mod progress;
 mod readers;
+pub mod report;
 pub mod resume;
 mod resume_point;
 mod settling;

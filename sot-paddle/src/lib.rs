@@ -4,6 +4,7 @@
 
 pub mod backend;
 mod command;
+mod page;
 mod report;
 mod steer;
 mod translated;

@@ -4,14 +4,21 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use sot_core::error::Reason;
 use sot_core::graph::StatementIR;
+use sot_core::report;
 use sot_core::stats::{self, Record};
 
 use crate::backend::run::second_passes;
+use crate::page;
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(get_stats, module)?)?;
     module.add_function(wrap_pyfunction!(reset, module)?)?;
     module.add_function(wrap_pyfunction!(record_translations, module)?)?;
+    module.add_function(wrap_pyfunction!(report_details, module)?)?;
+    module.add_function(wrap_pyfunction!(report_kept, module)?)?;
+    module.add_function(wrap_pyfunction!(report_data, module)?)?;
+    module.add_function(wrap_pyfunction!(report_forget, module)?)?;
+    module.add_function(wrap_pyfunction!(report_page, module)?)?;
     module.add_function(wrap_pyfunction!(take_records, module)?)
 }
 
@@ -45,6 +52,41 @@ fn reset() {
 #[pyfunction]
 fn record_translations(on: bool) -> bool {
     stats::record_translations(on)
+}
+
+/// Switches the collection of what reports show of each translation on or off; gives the former state.
+#[pyfunction]
+fn report_details(on: bool) -> bool {
+    report::collect_details(on)
+}
+
+/// How many translations are kept for reports.
+#[pyfunction]
+fn report_kept() -> usize {
+    report::number_kept()
+}
+
+/// The translations after the first so many, as JSON.
+#[pyfunction]
+fn report_data(since: usize) -> PyResult<String> {
+    report::json(since).map_err(|error| pyo3::exceptions::PyRuntimeError::new_err(error.to_string()))
+}
+
+/// Forgets the translations after the first so many, or everything.
+#[pyfunction]
+#[pyo3(signature = (since=None))]
+fn report_forget(since: Option<usize>) {
+    match since {
+        Some(since) => report::truncate(since),
+        None => report::clear(),
+    }
+}
+
+/// A page that shows data: of `report`, or of `index`, the overview of a run's processes.
+#[pyfunction]
+fn report_page(kind: &str, title: &str, json: &str) -> PyResult<String> {
+    page::page(kind, title, json)
+        .ok_or_else(|| pyo3::exceptions::PyValueError::new_err(format!("no such page: {kind}")))
 }
 
 /// The records kept since the last call, one for each translation.

@@ -53,7 +53,7 @@ def test_every_public_name_exists():
 
 
 def test_stats_print_reasons_often_first():
-    shown = str(_report.Stats(translations=2, breaks={"print (a.py:3)": 1, "item (a.py:9)": 4}, seconds={"guards": 0.002}))
+    shown = str(sot.Stats(translations=2, breaks={"print (a.py:3)": 1, "item (a.py:9)": 4}, seconds={"guards": 0.002}))
     assert shown.splitlines() == [
         "2 translations, 0 hits, 0 misses, 0 graphs, 0 replayed",
         "5 breaks:",

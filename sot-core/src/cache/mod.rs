@@ -13,9 +13,10 @@ use pyo3::types::{PyCode, PyWeakrefMethods, PyWeakrefReference};
 use crate::bytecode::Label;
 use crate::cpython::CodeState;
 use crate::error::{Flow, Forbidden};
-use crate::guard::{Differing, FrameView, GuardProgram};
+use crate::guard::{Differing, FailedTest, FrameView, GuardProgram};
 use crate::open_sizes::{Matters, OpenAtFirst, Sizes};
 use crate::policy::{self, MAX_EMPTY, MAX_ENTRIES, MAX_GIVEN_WAY, MAX_LEFT, MAX_OBJECTS};
+use crate::report::{CountsUses, FailedGuard};
 use crate::resume_point::{Finish, ResumeKey};
 use crate::settling::Settling;
 use crate::value_path::ValuePath;
@@ -38,7 +39,10 @@ pub struct CacheEntry {
     left: Left,
     /// Whether it serves what others do that have not been used again.
     replaces_unused: bool,
-    is_used: AtomicBool,
+    /// How often it was found; the GIL makes an atomic addition needless.
+    uses: AtomicU64,
+    /// The number of the translation it was made in.
+    id: u64,
     /// How many frames it has left to CPython.
     left_frames: AtomicU32,
 }
@@ -63,7 +67,8 @@ impl CacheEntry {
             comes_last,
             left: Left::Some,
             replaces_unused: false,
-            is_used: AtomicBool::new(false),
+            uses: AtomicU64::new(0),
+            id: 0,
             left_frames: AtomicU32::new(0),
         }
     }
@@ -80,9 +85,35 @@ impl CacheEntry {
         CacheEntry { replaces_unused: unused, ..self }
     }
 
+    /// The entry of the translation of this number.
+    #[must_use]
+    pub fn of_translation(self, id: u64) -> Self {
+        CacheEntry { id, ..self }
+    }
+
+    /// Number of steps of its guards.
+    pub fn guard_steps(&self) -> usize {
+        self.guards.len()
+    }
+
+    #[inline]
+    fn note_use(&self) {
+        self.uses.store(self.uses.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+
+    fn is_used(&self) -> bool {
+        self.uses.load(Ordering::Relaxed) > 0
+    }
+
     /// One that leaves the rest of a loop's round to CPython.
     pub fn leaving_round(guards: GuardProgram, code: Py<PyAny>) -> Self {
         CacheEntry { left: Left::Round, ..CacheEntry::new(guards, Some(code), false, true) }
+    }
+}
+
+impl CountsUses for CacheEntry {
+    fn uses(&self) -> u64 {
+        self.uses.load(Ordering::Relaxed)
     }
 }
 
@@ -265,7 +296,7 @@ impl CodeCache {
         if at > 0 && !entries[at].comes_last {
             self.move_to_front(&entries[at]);
         }
-        entries[at].is_used.store(true, Ordering::Relaxed);
+        entries[at].note_use();
         Some(Arc::clone(&entries[at]))
     }
 
@@ -310,7 +341,7 @@ impl CodeCache {
     /// Drops the entries that no frame has used since they were made.
     pub fn drop_unused(&self) {
         let mut list = self.lock();
-        let used = |entry: &&Arc<CacheEntry>| entry.is_used.load(Ordering::Relaxed);
+        let used = |entry: &&Arc<CacheEntry>| entry.is_used();
         let old = std::mem::take(&mut *list);
         *list = Arc::new(old.iter().filter(used).cloned().collect());
         drop(list);
@@ -530,7 +561,17 @@ impl CodeCache {
     /// For each entry, the first guard that does not hold.
     pub fn failures<'py>(&self, frame: &impl FrameView<'py>) -> Vec<String> {
         let entries = Arc::clone(&self.lock());
-        entries.iter().filter_map(|entry| entry.guards.failure(frame)).collect()
+        entries.iter().filter_map(|entry| Some(entry.guards.failed(frame)?.to_string())).collect()
+    }
+
+    /// For each entry, the first guard that does not hold, with what it expects and what the frame has.
+    pub fn failed<'py>(&self, frame: &impl FrameView<'py>) -> Vec<FailedGuard> {
+        let entries = Arc::clone(&self.lock());
+        let failed = |entry: &Arc<CacheEntry>| {
+            let FailedTest { guard, expected, seen } = entry.guards.failed(frame)?;
+            Some(FailedGuard { translation: entry.id, guard, expected, seen })
+        };
+        entries.iter().filter(|entry| entry.left != Left::Round).filter_map(failed).collect()
     }
 
     fn move_to_front(&self, entry: &Arc<CacheEntry>) {
@@ -545,9 +586,7 @@ impl CodeCache {
     /// Adds an entry, and drops those that can never hold again.
     pub fn insert(&self, py: Python<'_>, entry: Arc<CacheEntry>) {
         let mut list = self.lock();
-        let is_kept = |old: &Arc<CacheEntry>| {
-            (old.is_used.load(Ordering::Relaxed) || !entry.replaces_unused) && !old.guards.is_dead(py)
-        };
+        let is_kept = |old: &Arc<CacheEntry>| (old.is_used() || !entry.replaces_unused) && !old.guards.is_dead(py);
         let mut entries: Vec<_> = list.iter().filter(|old| is_kept(old)).cloned().collect();
         let first_last = entries.iter().position(|entry| entry.comes_last).unwrap_or(entries.len());
         entries.insert(if entry.comes_last { first_last } else { 0 }, entry);

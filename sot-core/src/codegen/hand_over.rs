@@ -188,6 +188,10 @@ impl CodeGen<'_, '_> {
             let code = code.bind(self.cx.py).cast::<PyCode>().map_err(PyErr::from)?.clone();
             let cells = source.unit.code.cellvars.len() + source.unit.code.freevars.len();
             let arguments = locals.len() + key.values();
+            let address = code.as_ptr() as usize;
+            if !self.resumes.contains(&address) {
+                self.resumes.push(address);
+            }
             resumed.push(Resumed { target: ResumeTarget::new(&code, cells)?, locals, hidden, stack, cells, arguments });
         }
         resumed.reverse();

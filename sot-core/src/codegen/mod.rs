@@ -39,6 +39,8 @@ pub struct NewCode {
     pub code: Py<PyAny>,
     /// The graphs it calls.
     pub graphs: Vec<StatementIR>,
+    /// Where the codes are that it goes on in.
+    pub resumes: Vec<usize>,
 }
 
 /// Writes the new code of one frame.
@@ -70,6 +72,8 @@ pub struct CodeGen<'a, 'py> {
     graph_call: Option<(Label, Label)>,
     /// The tensors that the graph gives.
     outputs: Vec<VarId>,
+    // Where the codes are that it goes on in.
+    resumes: Vec<usize>,
 }
 
 impl<'a, 'py> CodeGen<'a, 'py> {
@@ -102,6 +106,7 @@ impl<'a, 'py> CodeGen<'a, 'py> {
             begun,
             graph_call: None,
             outputs: Vec::new(),
+            resumes: Vec::new(),
         })
     }
 
@@ -122,7 +127,8 @@ impl<'a, 'py> CodeGen<'a, 'py> {
         self.emitter.op(Op::RETURN_VALUE, 0)?;
         self.handle_graph_error()?;
         self.handle_driven()?;
-        Ok(NewCode { code: self.assemble()?.unbind(), graphs })
+        let resumes = std::mem::take(&mut self.resumes);
+        Ok(NewCode { code: self.assemble()?.unbind(), graphs, resumes })
     }
 
     /// Leaves a variable's value on the stack. A value made in the trace is made once; later loads give the same

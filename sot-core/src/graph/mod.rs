@@ -1,5 +1,6 @@
 //! The FunctionGraph: records tensor work as statements while the backend builds them, one by one.
 
+mod drawn;
 mod export;
 mod replay;
 mod unit;
@@ -15,8 +16,11 @@ use crate::backend::{Backend, CallKind, GraphBuilder};
 use crate::cpython;
 use crate::cpython::WeakRef;
 use crate::entity::VarId;
+use crate::report::GraphReport;
 
 use replay::{Call, MinSize, Replay, Values};
+
+pub(crate) use drawn::StatementPlace;
 
 pub use crate::entity::SymbolId;
 pub use crate::ir::{Exported, Statement, StatementIR, StatementKind};
@@ -65,6 +69,9 @@ pub struct FunctionGraph<'py> {
     export_to: Option<PathBuf>,
     /// Of an exported graph: what the result of each statement is assigned to.
     targets: Vec<String>,
+    /// Where the statements were made, if reports are to show it.
+    places: Vec<StatementPlace>,
+    drawn: Option<GraphReport>,
 }
 
 /// What a statement did to a tensor from outside.
@@ -107,6 +114,8 @@ impl<'py> FunctionGraph<'py> {
             sizes: HashMap::new(),
             export_to: export::folder(),
             targets: Vec::new(),
+            places: Vec::new(),
+            drawn: None,
         }
     }
 
@@ -202,6 +211,7 @@ impl<'py> FunctionGraph<'py> {
         self.units.retain(|unit| unit.end <= mark.statements);
         self.calls.truncate(mark.statements);
         self.targets.truncate(mark.statements);
+        self.places.truncate(mark.statements);
         self.writes.retain(|write| write.at < mark.statements);
         self.parameters.retain(|(_, variable, _)| *variable < first_gone);
         self.inputs.retain(|(_, variable)| *variable < first_gone);
@@ -251,6 +261,7 @@ impl<'py> FunctionGraph<'py> {
         ir.inputs = self.inputs.iter().map(|(symbol, _)| self.name(*symbol).to_owned()).collect();
         ir.outputs = outputs.iter().map(|symbol| self.name(*symbol).to_owned()).collect();
         self.export(&ir);
+        self.draw(&ir);
         let statements = ir.statements.len();
         unit::fold(&mut ir, &std::mem::take(&mut self.units));
         let replay = self.replay(statements, outputs)?;

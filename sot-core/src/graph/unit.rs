@@ -113,7 +113,7 @@ impl StatementIR {
 }
 
 /// The symbols a statement is given.
-fn uses(statement: &Statement) -> Vec<String> {
+pub(super) fn uses(statement: &Statement) -> Vec<String> {
     let mut found = Vec::new();
     for text in statement.args.iter().chain(&statement.kwargs) {
         replace_symbols(text, |symbol| {

@@ -18,9 +18,13 @@ pub trait ObjectTest: Send + Sync {
         let _ = object;
         Vec::new()
     }
-    /// What of `object` the condition is about, for people, if the object's own text does not say it.
+    /// What the test looks at, of an object that may not pass; `None` if there is nothing better than its `repr`.
     fn seen(&self, object: &Bound<'_, PyAny>) -> Option<String> {
         let _ = object;
+        None
+    }
+    /// What the test expects, as `seen` says it.
+    fn expected(&self) -> Option<String> {
         None
     }
     /// The condition as a Python-like expression over `subject` (the text that loads the object).

@@ -2,7 +2,7 @@
 //! and a test of the value. Its native check (`program`) and its text are made from that one description.
 
 mod compile;
-mod failure;
+mod failed;
 mod framework;
 mod memo;
 mod program;
@@ -16,6 +16,7 @@ use pyo3::types::PyType;
 use crate::cpython::{self, Part, Place, Recorder, WeakRef};
 use crate::tracker::{repr, Key, TrackerId, Trackers};
 
+pub use failed::FailedTest;
 pub use framework::{ObjectTest, StateTest};
 pub use program::{same_constant, Differing, FrameView, GuardProgram};
 
@@ -345,6 +346,15 @@ impl Guards {
         self.state.push(test);
     }
 
+    /// The guards in the order in which they are tested, with the trackers they are about.
+    pub fn described(&self, py: Python<'_>, trackers: &Trackers) -> Vec<(String, Option<TrackerId>)> {
+        let state = self.state.iter().map(|test| (test.describe(), None));
+        let list = self.list.iter().filter(|guard| !trackers.is_made(guard.subject));
+        let roads = self.untested_roads(trackers);
+        let roads = roads.iter().map(|road| (format!("{} is there", trackers.text(py, *road)), Some(*road)));
+        state.chain(list.map(|guard| (guard.text(py, trackers), Some(guard.subject)))).chain(roads).collect()
+    }
+
     /// Number of guards so far: a checkpoint for `truncate`.
     pub fn len(&self) -> usize {
         self.list.len()
@@ -369,11 +379,7 @@ impl Guards {
 
     /// The texts of all guards.
     pub fn texts(&self, py: Python<'_>, trackers: &Trackers) -> Vec<String> {
-        let state = self.state.iter().map(|test| test.describe());
-        let roads = self.untested_roads(trackers);
-        let roads = roads.iter().map(|road| format!("{} is there", trackers.text(py, *road)));
-        let list = self.list.iter().filter(|guard| !trackers.is_made(guard.subject));
-        state.chain(list.map(|guard| guard.text(py, trackers))).chain(roads).collect()
+        self.described(py, trackers).into_iter().map(|(text, _)| text).collect()
     }
 
     /// The native check.

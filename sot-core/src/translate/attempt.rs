@@ -18,11 +18,13 @@ use crate::machine::runtime::Runtime;
 use crate::machine::variable::VarId;
 use crate::policy;
 use crate::progress;
+use crate::report::{now, AttemptReport, PhaseSeconds, TranslationReport};
 use crate::stats;
 use crate::trace;
 use crate::tracker::Tracker;
 
 use super::always_compiles;
+use super::collect::collect;
 use super::report::{self, place_of, report};
 use super::turn::TranslatingHere;
 use super::watched_drops;
@@ -40,18 +42,24 @@ pub(super) fn translate_to_the_end(
 ) -> PyResult<Translation> {
     let _here = TranslatingHere::new();
     let watched = progress::begin(&place_of(&frame.code()).function);
+    let mut attempts = Vec::new();
     let (mut planned, mut learnt) = (None, Learnt::default());
     for _ in 0..policy::MAX_RESTARTS {
+        let start = Instant::now();
         let refusals = std::mem::take(&mut learnt.refusals);
         let history = History { policy, refusals, planned: planned.take(), ..history_of(cache, frame) };
         let attempt = translate(py, runtime, cache, frame, history, &mut learnt);
         learnt.keep_notes(py);
         cache.close_sizes(std::mem::take(&mut learnt.matters));
-        match attempt? {
-            Attempt::Done(translation) => {
+        let attempt = attempt?;
+        let stood = matches!(attempt, Attempt::Done(_));
+        attempts.push(AttemptReport { seconds: start.elapsed().as_secs_f64(), stood });
+        match attempt {
+            Attempt::Done(mut translation) => {
                 if let Some(watched) = watched {
                     watched.end(py);
                 }
+                translation.collected.attempts = attempts;
                 return Ok(*translation);
             }
             Attempt::Again(plan) => planned = plan.map(|plan| *plan),
@@ -74,6 +82,8 @@ pub(super) struct Translation {
     pub(super) met_tensors: bool,
     /// The code objects that were followed or looked at.
     pub(super) followed: Vec<Rc<CodeUnit>>,
+    /// What reports show of it.
+    pub(super) collected: TranslationReport,
 }
 
 /// Simulates a frame and makes an entry of the result or a wish for another attempt; the error is a bug of ours.
@@ -86,7 +96,7 @@ fn translate(
     learnt: &mut Learnt,
 ) -> PyResult<Attempt> {
     let _quiet = cpython::suspend(py);
-    let start = Instant::now();
+    let (start, began) = (Instant::now(), now());
     let unit = CodeUnit::new(frame.code().as_any())
         .map_err(|error| pyo3::exceptions::PyRuntimeError::new_err(format!("bytecode cannot be read: {error}")))?;
     log::write(log::GRAPHS, &format!("[eval_frame_callback] start to translate: {}", unit.code.qualname));
@@ -124,15 +134,25 @@ fn translate(
     cx.note_rounds();
     cx.assume_distinct();
     report(&cx, &unit, new_code.as_ref(), reason.as_ref());
-    let translation = conclude(&mut cx, new_code, reason)?;
+    let mut collected = collect(&mut cx, &unit, new_code.as_ref(), reason.as_ref());
+    collected.began = began;
+    let mut translation = conclude(&mut cx, new_code, reason)?;
+    let seconds = PhaseSeconds {
+        simulate: simulated.saturating_sub(building).as_secs_f64(),
+        build: building.as_secs_f64(),
+        compile: start.elapsed().saturating_sub(simulated).as_secs_f64(),
+    };
     stats::update(|stats| {
         stats.translations += 1;
         stats.instructions += steps;
         stats.simulated.extend(opcodes);
-        *stats.seconds.entry("simulate").or_default() += simulated.saturating_sub(building).as_secs_f64();
-        *stats.seconds.entry("build").or_default() += building.as_secs_f64();
-        *stats.seconds.entry("compile").or_default() += start.elapsed().saturating_sub(simulated).as_secs_f64();
+        for (phase, taken) in seconds.by_name() {
+            *stats.seconds.entry(phase).or_default() += taken;
+        }
     });
+    collected.seconds = seconds;
+    collected.guard_steps = translation.entry.guard_steps();
+    translation.collected = collected;
     Ok(Attempt::Done(Box::new(translation)))
 }
 
@@ -203,7 +223,8 @@ fn conclude(cx: &mut OpcodeExecutor<'_>, new_code: Option<NewCode>, reason: Opti
     let entry = CacheEntry::new(guards, new_code.map(|new| new.code), alone, comes_last)
         .whole(reason.is_none())
         .replacing(any_number && cx.history.policy == ValuePolicy::Generalize);
-    Ok(Translation { entry, reason, met_tensors: cx.has_met_tensors(), followed: cx.followed() })
+    let (met_tensors, followed) = (cx.has_met_tensors(), cx.followed());
+    Ok(Translation { entry, reason, met_tensors, followed, collected: TranslationReport::default() })
 }
 
 /// Lays out the root frame and runs it to its return: what it returns, and the frame as it is then.

@@ -2,6 +2,7 @@
 //! frame, compiles its graph, writes new code and caches it. Whatever goes wrong here leaves the frame to CPython.
 
 mod attempt;
+mod collect;
 mod left_round;
 mod report;
 mod settle;
@@ -151,6 +152,7 @@ fn translate_in_turn(
     if !cache.is_empty() {
         log::send(Channel::Recompiles, || recompile_text(cache, frame));
     }
+    let failed = collect::failed_guards(cache, frame);
     if let Ok(Some(entry)) = leave_round(py, cache, frame) {
         let entry = Arc::new(entry);
         cache.insert(py, Arc::clone(&entry));
@@ -162,6 +164,7 @@ fn translate_in_turn(
         Err(error) if !error.is_instance_of::<PyException>(py) => return Verdict::Raise(error),
         Err(error) => return internal(cache, &code, error),
     };
+    let id = collect::keep(translation.collected, failed);
     if let Some(reason) = translation.reason.as_ref().filter(|reason| reason.forbidden_by.is_some()) {
         if !matches!(reason.id, ReasonId::NothingToCompile | ReasonId::Raises) {
             let _quiet = cpython::suspend(py);
@@ -186,7 +189,8 @@ fn translate_in_turn(
             cache.found_nothing();
         }
     }
-    let entry = Arc::new(translation.entry);
+    let entry = Arc::new(translation.entry.of_translation(id));
+    collect::attach(id, &entry);
     cache.insert(py, Arc::clone(&entry));
     verdict(py, &entry)
 }

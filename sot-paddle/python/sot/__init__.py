@@ -19,9 +19,11 @@ from ._breaks import BreakList, break_on
 from ._compiling import is_compiling
 from ._config import config
 from ._controls import mark_dynamic, mark_static, set_stance
+from ._counts import Stats, stats
 from ._install import Installation, install, install_if_asked, uninstall
 from ._progress import Progress, on_progress
-from ._report import Explanation, Record, Stats, explain, stats
+from ._report import Explanation, Record, explain
+from ._report_files import begin_if_asked, report
 from ._sot import GraphBreakError, RecompileError, __version__, reset, symbolic_translate
 
 __all__ = [
@@ -43,6 +45,7 @@ __all__ = [
     "mark_static",
     "on_progress",
     "psdb",
+    "report",
     "reset",
     "set_stance",
     "stats",
@@ -52,3 +55,4 @@ __all__ = [
 
 _config.start()
 install_if_asked()
+begin_if_asked()

@@ -8,6 +8,8 @@ from ._config import config as config
 from ._controls import mark_dynamic as mark_dynamic
 from ._controls import mark_static as mark_static
 from ._controls import set_stance as set_stance
+from ._counts import Stats as Stats
+from ._counts import stats as stats
 from ._install import Installation as Installation
 from ._install import install as install
 from ._install import uninstall as uninstall
@@ -15,9 +17,8 @@ from ._progress import Progress as Progress
 from ._progress import on_progress as on_progress
 from ._report import Explanation as Explanation
 from ._report import Record as Record
-from ._report import Stats as Stats
 from ._report import explain as explain
-from ._report import stats as stats
+from ._report_files import report as report
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 

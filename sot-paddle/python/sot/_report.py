@@ -1,4 +1,4 @@
-"""What the tracer did, in a form to read: `stats()` counts everything so far, `explain()` looks at one call."""
+"""One call, looked at: what was made of it, graph by graph and break by break."""
 
 from __future__ import annotations
 
@@ -7,66 +7,7 @@ import functools
 from dataclasses import dataclass, field, fields
 from typing import Any, Callable, Iterator
 
-from . import _sot
-
-
-@dataclass(frozen=True)
-class Stats:
-    """Counts since the start or the last `reset()`. Reasons carry the source location they apply to."""
-
-    translations: int = 0
-    """Code objects that were translated, once for each set of guards."""
-    hits: int = 0
-    """Calls that ran translated code found by its guards."""
-    misses: int = 0
-    """Calls for which no guard held, so that a translation was tried."""
-    graphs: int = 0
-    """Subgraphs built."""
-    replayed: int = 0
-    """Those of them that are called operation by operation, being smaller than `MIN_GRAPH_SIZE`."""
-    graph_errors: int = 0
-    """Runs of subgraphs that raised; each of these frames ran again in CPython, where the operation raises in its place."""
-    breaks: dict[str, int] = field(default_factory=dict)
-    """Graph breaks by reason."""
-    fallbacks: dict[str, int] = field(default_factory=dict)
-    """Frames left to CPython by reason."""
-    seconds: dict[str, float] = field(default_factory=dict)
-    """Time spent by phase."""
-
-    @property
-    def reasons(self) -> dict[str, int]:
-        """Breaks and fallbacks by the stable id of their reason, wherever they were met."""
-        counts: dict[str, int] = {}
-        for placed in (self.breaks, self.fallbacks):
-            for reason, count in placed.items():
-                reason_id = reason.partition(":")[0]
-                counts[reason_id] = counts.get(reason_id, 0) + count
-        return counts
-
-    def __str__(self) -> str:
-        counts = ", ".join(f"{getattr(self, name)} {name}" for name in ("translations", "hits", "misses", "graphs", "replayed"))
-        lines = [counts]
-        if self.graph_errors:
-            lines.append(f"{self.graph_errors} runs of graphs raised: the frames ran again in CPython")
-        lines += _reasons("breaks", self.breaks)
-        lines += _reasons("fallbacks", self.fallbacks)
-        if self.seconds:
-            spent = ", ".join(f"{phase} {seconds * 1e3:.1f} ms" for phase, seconds in self.seconds.items())
-            lines.append(f"time: {spent}")
-        return "\n".join(lines)
-
-
-def stats() -> Stats:
-    """Return what the tracer counted so far."""
-    counted = _sot.stats()
-    return Stats(**{f.name: counted[f.name] for f in fields(Stats) if f.name in counted})
-
-
-def _reasons(title: str, counts: dict[str, int]) -> list[str]:
-    if not counts:
-        return [f"no {title}"]
-    often_first = sorted(counts.items(), key=lambda item: -item[1])
-    return [f"{sum(counts.values())} {title}:"] + [f"  {count} × {reason}" for reason, count in often_first]
+from . import _report_files, _sot
 
 
 @dataclass(frozen=True)
@@ -136,6 +77,12 @@ class Explanation:
 
     result: Any
     records: tuple[Record, ...]
+    data: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    """The same with all that a report shows; docs/report-schema.json describes it."""
+
+    def save(self, path: _report_files.Path) -> None:
+        """Write a report: a page if `path` ends in `.html`, its data if it ends in `.json`."""
+        _report_files.write(path, self.data)
 
     @property
     def subgraphs(self) -> int:
@@ -186,13 +133,19 @@ def explain(fn: Callable[..., Any]) -> Callable[..., Explanation]:
         with _forward_kept(fn):
             translated = _sot.symbolic_translate(fn)
             _sot.reset()
-            before = _sot.record_translations(True)
+            before, collected = _sot.record_translations(True), _report_files.collect(True)
+            kept = _sot.report_kept()
             try:
                 _sot.take_records()
                 result = translated(*args, **kwargs)
-                return Explanation(result, tuple(map(Record._from, _sot.take_records())))
+                records = tuple(map(Record._from, _sot.take_records()))
+                name = getattr(fn, "__qualname__", None) or type(fn).__qualname__
+                return Explanation(result, records, _report_files.data(kept, f"explain({name})"))
             finally:
                 _sot.record_translations(before)
+                _report_files.collect(collected)
+                if not collected:
+                    _sot.report_forget(kept)
 
     return explained
 

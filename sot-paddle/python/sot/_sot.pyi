@@ -60,6 +60,21 @@ def record_translations(on: bool) -> bool:
 def take_records() -> List[Dict[str, Any]]:
     """The fields of `sot.Record`, one dict for each translation since the last call."""
 
+def report_details(on: bool) -> bool:
+    """Collect from here on what reports show of each translation, or stop; the former state."""
+
+def report_kept() -> int:
+    """How many translations are kept for reports."""
+
+def report_data(since: int) -> str:
+    """The translations after the first so many, as JSON: `translations`, `failures`, `lines` and `dropped`."""
+
+def report_forget(since: int | None = ...) -> None:
+    """Forget the translations after the first so many, or everything."""
+
+def report_page(kind: str, title: str, json: str) -> str:
+    """A page of HTML that shows data: a `report`, or the `index` of a run's processes."""
+
 def _leave_size_open(function: Callable[..., Any], argument: str, keys: List[Any], axis: int) -> None:
     """Translate for all sizes of a dimension: of the tensor found in an argument by these keys."""
 

@@ -101,7 +101,8 @@ impl<'py> CodeGen<'_, 'py> {
         }
         self.handle_graph_error()?;
         self.handle_driven()?;
-        Ok(NewCode { code: self.assemble()?.unbind(), graphs })
+        let resumes = std::mem::take(&mut self.resumes);
+        Ok(NewCode { code: self.assemble()?.unbind(), graphs, resumes })
     }
 
     /// Where an exception of the breaking instruction goes: into the resume function of the frame that catches it,

@@ -26,6 +26,7 @@ pub(crate) mod sizes;
 mod statements;
 mod switches;
 mod traceback;
+mod trail;
 mod unwinding;
 pub mod warnings;
 mod wrap;
@@ -46,6 +47,7 @@ use crate::machine::opcode::{self, AtBreak, Next, OpcodeSet, Operand};
 use crate::machine::runtime::Runtime;
 use crate::machine::variable::{VarId, Variables};
 use crate::policy;
+use crate::report::{self, Trail};
 use crate::side_effects::SideEffects;
 use crate::tracker::{TrackerId, Trackers};
 
@@ -141,6 +143,8 @@ pub struct OpcodeExecutor<'py> {
     /// How many calls are being made for other calls.
     nesting: usize,
     units: HashMap<usize, Rc<CodeUnit>>,
+    /// What reports show of the way, if details are asked for.
+    pub(crate) trail: Option<Trail>,
 }
 
 impl<'py> OpcodeExecutor<'py> {
@@ -193,6 +197,7 @@ impl<'py> OpcodeExecutor<'py> {
             simulated: OpcodeSet::default(),
             nesting: 0,
             units: HashMap::new(),
+            trail: report::has_details().then(Trail::default),
         })
     }
 
@@ -261,6 +266,9 @@ impl<'py> OpcodeExecutor<'py> {
         let operand = Operand { opcode: instruction.opcode, arg: instruction.arg, at, target: instruction.target };
         frame.at = at;
         frame.pc = Label(at.0 + 1);
+        if self.trail.is_some() {
+            self.note_line();
+        }
         if log::enabled(log::TRACE) {
             self.log_step(&operand);
         }

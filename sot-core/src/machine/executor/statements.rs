@@ -9,6 +9,7 @@ use crate::backend::{CallKind, GraphBuilder, SizesMatter, TensorMeta};
 use crate::cpython::WeakRef;
 use crate::entity::{SymbolId, VarId};
 use crate::error::{Flow, ReasonId, Unwind};
+use crate::graph::StatementPlace;
 use crate::guard::{Identity, Test};
 use crate::ir::{Statement, StatementKind};
 use crate::machine::variable::GraphArgument;
@@ -166,6 +167,10 @@ impl<'py> OpcodeExecutor<'py> {
             kwargs: keyword_texts,
             outputs: outputs.iter().map(|symbol| self.graph.name(*symbol).to_owned()).collect(),
         });
+        if let Some(place) = self.place_of_statement() {
+            let object = if matches!(kind, CallKind::Object(_)) { self.way_to_object(callee) } else { None };
+            self.graph.note_place(StatementPlace { place, object });
+        }
         if self.graph.writes_outside() && !self.graph.can_be_called() {
             let text =
                 format!("{name}, after a tensor from outside the graph was changed in place, cannot be called again");

@@ -1,0 +1,91 @@
+//! A graph as reports show it: its operations with their places, and what is known of its values.
+
+use std::collections::HashMap;
+
+use pyo3::prelude::*;
+
+use super::{unit, FunctionGraph, SymbolId};
+use crate::ir::StatementIR;
+use crate::report::{GraphReport, StatementReport, ValueReport};
+
+/// Where a statement was made, and what it calls as a whole.
+pub(crate) struct StatementPlace {
+    pub(crate) place: u32,
+    pub(crate) object: Option<String>,
+}
+
+impl FunctionGraph<'_> {
+    /// Notes where the last statement was made.
+    pub(crate) fn note_place(&mut self, place: StatementPlace) {
+        self.places.push(place);
+    }
+
+    /// Keeps what reports show of the graph, if the places of its statements were noted. No error is the program's.
+    pub(super) fn draw(&mut self, ir: &StatementIR) {
+        if self.places.is_empty() || self.places.len() != ir.statements.len() {
+            return;
+        }
+        match self.drawn(ir) {
+            Ok(graph) => self.drawn = Some(graph),
+            Err(error) => error.write_unraisable(self.py, None),
+        }
+    }
+
+    /// What reports show of the finished graph.
+    pub(crate) fn take_drawn(&mut self, ir: &StatementIR) -> Option<GraphReport> {
+        let folded = (!ir.parts.is_empty()).then(|| ir.to_string());
+        Some(GraphReport { name: ir.name.clone(), replayed: ir.replayed, folded, ..self.drawn.take()? })
+    }
+
+    fn drawn(&mut self, ir: &StatementIR) -> PyResult<GraphReport> {
+        let symbols: HashMap<String, SymbolId> =
+            self.symbols.iter().enumerate().map(|(at, symbol)| (symbol.name.clone(), SymbolId(at as u32))).collect();
+        let places = std::mem::take(&mut self.places);
+        let statements: Vec<StatementReport> = ir
+            .statements
+            .iter()
+            .zip(places)
+            .map(|(statement, at)| StatementReport {
+                text: statement.to_string(),
+                callee: statement.callee.clone(),
+                uses: unit::uses(statement),
+                outputs: statement.outputs.clone(),
+                place: at.place,
+                object: at.object,
+            })
+            .collect();
+        let mut values = Vec::new();
+        let mut known = std::collections::HashSet::new();
+        for name in &ir.inputs {
+            known.insert(name.clone());
+            values.push(self.described(name, "input", symbols.get(name))?);
+        }
+        for statement in &statements {
+            for name in statement.uses.iter().chain(&statement.outputs) {
+                if known.insert(name.clone()) {
+                    let role = if statement.outputs.contains(name) { "result" } else { "parameter" };
+                    values.push(self.described(name, role, symbols.get(name))?);
+                }
+            }
+        }
+        let (inputs, outputs) = (ir.inputs.clone(), ir.outputs.clone());
+        Ok(GraphReport { inputs, outputs, values, statements, ..GraphReport::default() })
+    }
+
+    fn described(&mut self, name: &str, role: &'static str, symbol: Option<&SymbolId>) -> PyResult<ValueReport> {
+        let meta = match symbol {
+            Some(&symbol) => {
+                let value = self.value(symbol);
+                self.builder()?.value_meta(&value)?
+            }
+            None => None,
+        };
+        Ok(ValueReport {
+            name: name.to_owned(),
+            role,
+            dtype: meta.as_ref().map(|meta| meta.dtype.to_string()),
+            shape: meta.map(|meta| meta.shape),
+            from: None,
+        })
+    }
+}

@@ -1,0 +1,78 @@
+//! What reports show of a simulation: the lines it went through, and where each statement was made. Nothing of it is
+//! noted unless details are asked for.
+
+use pyo3::prelude::*;
+
+use super::{Frame, OpcodeExecutor};
+use crate::entity::VarId;
+use crate::report::{PlaceReport, Trail};
+use crate::tracker::{Key, Tracker, TrackerId, Trackers};
+
+/// What a method's first parameter is called by convention.
+const SELF: &str = "self";
+
+impl OpcodeExecutor<'_> {
+    /// Notes the line of the innermost frame.
+    pub(super) fn note_line(&mut self) {
+        let (Some(trail), Some(frame)) = (&mut self.trail, self.frames.last()) else { return };
+        let line = frame.code.code.instructions.get(frame.at.index()).and_then(|at| at.position.line);
+        if let Some(line) = line {
+            trail.note_line(&frame.code, line);
+        }
+    }
+
+    /// The place of the statement that is being made.
+    pub(super) fn place_of_statement(&mut self) -> Option<u32> {
+        let mut trail: Trail = self.trail.take()?;
+        let mut parent = None;
+        for frame in &self.frames {
+            let (scope, class) = self.scope(frame).unzip();
+            let function = trail.function(&frame.code);
+            let line = frame.location().line;
+            parent = Some(trail.place(PlaceReport { parent, function, line, scope, class }));
+        }
+        self.trail = Some(trail);
+        parent
+    }
+
+    /// The object whose method the frame runs, and its class.
+    fn scope(&self, frame: &Frame) -> Option<(String, String)> {
+        let code = &frame.code.code;
+        let this = (*frame.locals.first()?)?;
+        let is_method = code.total_args() > 0 && code.varnames.first().is_some_and(|name| name == SELF);
+        Some((self.way_to(this).filter(|_| is_method)?, self.class_name(this)))
+    }
+
+    /// An object of the framework that is called as a whole, as the program finds it.
+    pub(super) fn way_to_object(&self, object: &Bound<'_, PyAny>) -> Option<String> {
+        self.way_to(self.met(object)?)
+    }
+
+    fn way_to(&self, variable: VarId) -> Option<String> {
+        let tracker = self.vars.tracker(variable);
+        self.trackers.is_sourced(tracker).then(|| way(&self.trackers, tracker))
+    }
+}
+
+/// The way to an object without the private containers on it: `self.blocks.0.norm`.
+fn way(trackers: &Trackers, tracker: TrackerId) -> String {
+    let mut steps = Vec::new();
+    let mut at = Some(tracker);
+    let mut in_container = false;
+    while let Some(id) = at {
+        let step = match trackers.get(id) {
+            Tracker::Local { name, .. } | Tracker::FreeCell { name, .. } => Some(name.to_string()),
+            Tracker::Attribute { name, .. } | Tracker::Getattr { name, .. } => {
+                (!(in_container && name.starts_with('_'))).then(|| name.to_string())
+            }
+            Tracker::Item { key: Key::Str(text), .. } => Some(text.to_string()),
+            Tracker::Item { key: Key::Index(index), .. } => Some(index.to_string()),
+            _ => None,
+        };
+        in_container = matches!(trackers.get(id), Tracker::Item { .. });
+        steps.extend(step);
+        at = trackers.get(id).parent();
+    }
+    steps.reverse();
+    steps.join(".")
+}

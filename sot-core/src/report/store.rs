@@ -1,0 +1,163 @@
+//! Where the reports of translations are kept until somebody asks.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Instant;
+
+use once_cell::sync::OnceCell;
+use serde::Serialize;
+
+use super::lines::{status_of_lines, LineReport};
+use super::{FailedGuard, TranslationReport};
+
+/// Without details, no more translations than these are kept: the first ones of the process.
+const MAX_KEPT: usize = 2000;
+
+/// What has been used so many times: an entry of a cache.
+pub trait CountsUses: Send + Sync {
+    /// How many times.
+    fn uses(&self) -> u64;
+}
+
+struct KeptReport {
+    translation: TranslationReport,
+    entry: Option<Weak<dyn CountsUses>>,
+}
+
+#[derive(Default)]
+struct Store {
+    kept: Vec<KeptReport>,
+    failures: BTreeMap<(u64, String), (FailedGuard, u64)>,
+    dropped: u64,
+}
+
+static DETAILS: AtomicBool = AtomicBool::new(false);
+static NEXT: AtomicU64 = AtomicU64::new(0);
+static STORE: Mutex<Option<Store>> = Mutex::new(None);
+static START: OnceCell<Instant> = OnceCell::new();
+
+fn with<T>(work: impl FnOnce(&mut Store) -> T) -> T {
+    let mut store: MutexGuard<'_, Option<Store>> = STORE.lock().unwrap_or_else(PoisonError::into_inner);
+    work(store.get_or_insert_with(Store::default))
+}
+
+/// Seconds since this was asked for the first time in the process.
+pub fn now() -> f64 {
+    START.get_or_init(Instant::now).elapsed().as_secs_f64()
+}
+
+/// Switches the collection of details on or off; gives the former state.
+pub fn collect_details(on: bool) -> bool {
+    DETAILS.swap(on, Ordering::Relaxed)
+}
+
+/// Whether details are collected.
+#[inline]
+pub fn has_details() -> bool {
+    DETAILS.load(Ordering::Relaxed)
+}
+
+/// The number of the next translation.
+pub fn next_id() -> u64 {
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+/// Keeps what became of a translation.
+pub fn add(translation: TranslationReport) {
+    with(|store| {
+        if has_details() || store.kept.len() < MAX_KEPT {
+            store.kept.push(KeptReport { translation, entry: None });
+        } else {
+            store.dropped += 1;
+        }
+    });
+}
+
+/// The entry made of a translation, which will know how often it was used; and the guards of earlier entries that did
+/// not hold.
+pub fn attach(id: u64, entry: Weak<dyn CountsUses>) {
+    with(|store| {
+        if let Some(kept) = store.kept.iter_mut().rev().find(|kept| kept.translation.id == id) {
+            kept.entry = Some(entry);
+        }
+    });
+}
+
+/// Counts guards that did not hold for a call.
+pub fn misses(failed: &[FailedGuard]) {
+    with(|store| {
+        for failure in failed {
+            let key = (failure.translation, failure.guard.clone());
+            let (last, times) = store.failures.entry(key).or_insert_with(|| (failure.clone(), 0));
+            last.clone_from(failure);
+            *times += 1;
+        }
+    });
+}
+
+/// How many translations are kept.
+pub fn number_kept() -> usize {
+    with(|store| store.kept.len())
+}
+
+/// Forgets the translations kept after so many.
+pub fn truncate(kept: usize) {
+    let gone = with(|store| {
+        let gone = store.kept.split_off(kept.min(store.kept.len()));
+        let is_gone = |id: u64| gone.iter().any(|kept| kept.translation.id == id);
+        store.failures.retain(|(id, _), _| !is_gone(*id));
+        gone
+    });
+    // An entry may run code of the program's when it goes.
+    drop(gone);
+}
+
+/// Forgets everything: in the child of a fork, which has a report of its own.
+pub fn clear() {
+    drop(with(std::mem::take));
+}
+
+#[derive(Serialize)]
+struct FrequentFailure<'a> {
+    translation: u64,
+    guard: &'a str,
+    expected: Option<&'a str>,
+    seen: Option<&'a str>,
+    times: u64,
+}
+
+#[derive(Serialize)]
+struct All<'a> {
+    translations: Vec<&'a TranslationReport>,
+    failures: Vec<FrequentFailure<'a>>,
+    lines: BTreeMap<String, Vec<LineReport>>,
+    dropped: u64,
+}
+
+/// The translations after the first so many as JSON, with the guards that failed and what became of the lines.
+pub fn json(since: usize) -> Result<String, serde_json::Error> {
+    with(|store| {
+        for kept in &mut store.kept {
+            if let Some(entry) = kept.entry.as_ref().and_then(Weak::upgrade) {
+                kept.translation.hits = Some(entry.uses());
+            }
+        }
+        let translations: Vec<_> = store.kept.iter().skip(since).map(|kept| &kept.translation).collect();
+        let failures = store.failures.iter().map(|((translation, guard), (last, times))| FrequentFailure {
+            translation: *translation,
+            guard,
+            expected: last.expected.as_deref(),
+            seen: last.seen.as_deref(),
+            times: *times,
+        });
+        let first = translations.first().map_or(0, |first| first.id);
+        let all = All {
+            failures: failures.filter(|failure| failure.translation >= first).collect(),
+            lines: status_of_lines(&translations),
+            translations,
+            dropped: store.dropped,
+        };
+        serde_json::to_string(&all)
+    })
+}

@@ -1,0 +1,59 @@
+//! The trail of a simulation: which functions and lines it went through, and where each statement was made.
+
+use std::collections::{BTreeSet, HashMap};
+use std::rc::Rc;
+
+use super::{FunctionReport, PlaceReport};
+use crate::bytecode::CodeUnit;
+
+/// What is noted while a frame is simulated.
+#[derive(Default)]
+pub struct Trail {
+    functions: Vec<(Rc<CodeUnit>, BTreeSet<u32>)>,
+    by_code: HashMap<usize, u32>,
+    places: Vec<PlaceReport>,
+    by_place: HashMap<PlaceReport, u32>,
+}
+
+impl Trail {
+    /// The index of a function.
+    pub fn function(&mut self, unit: &Rc<CodeUnit>) -> u32 {
+        let functions = &mut self.functions;
+        *self.by_code.entry(unit.object.as_ptr() as usize).or_insert_with(|| {
+            functions.push((Rc::clone(unit), BTreeSet::new()));
+            functions.len() as u32 - 1
+        })
+    }
+
+    /// Notes that a line of a function is simulated.
+    pub fn note_line(&mut self, unit: &Rc<CodeUnit>, line: u32) {
+        let function = self.function(unit);
+        self.functions[function as usize].1.insert(line);
+    }
+
+    /// The index of a place.
+    pub fn place(&mut self, place: PlaceReport) -> u32 {
+        if let Some(&known) = self.by_place.get(&place) {
+            return known;
+        }
+        let index = self.places.len() as u32;
+        self.places.push(place.clone());
+        self.by_place.insert(place, index);
+        index
+    }
+
+    /// Ends the trail: its functions and places.
+    pub fn finish(self) -> (Vec<FunctionReport>, Vec<PlaceReport>) {
+        let functions = self.functions.into_iter().map(|(unit, simulated)| {
+            let lines: BTreeSet<u32> = unit.code.instructions.iter().filter_map(|at| at.position.line).collect();
+            FunctionReport {
+                name: unit.code.qualname.clone(),
+                file: unit.code.filename.clone(),
+                line: unit.code.first_line,
+                lines: lines.into_iter().collect(),
+                simulated: simulated.into_iter().collect(),
+            }
+        });
+        (functions.collect(), self.places)
+    }
+}

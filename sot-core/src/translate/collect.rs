@@ -1,0 +1,201 @@
+//! Collects what reports show of a translation.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use pyo3::types::PyCode;
+
+use crate::bytecode::Code;
+use crate::cache::{self, CacheEntry, CodeCache};
+use crate::codegen::NewCode;
+use crate::error::{Reason, ReasonId};
+use crate::graph::StatementIR;
+use crate::guard::FrameView;
+use crate::machine::executor::{CodeUnit, OpcodeExecutor};
+use crate::report::{
+    self, CodeReport, CountsUses, FailedGuard, GraphReport, GuardReport, ResumeReport, TrackerReport, TranslationReport,
+};
+use crate::tracker::{Key, Tracker, TrackerId};
+
+/// The guards that do not hold for a frame, if details are asked for; they are counted.
+pub(super) fn failed_guards<'py>(cache: &CodeCache, frame: &impl FrameView<'py>) -> Vec<FailedGuard> {
+    if !report::has_details() {
+        return Vec::new();
+    }
+    let failed = cache.failed(frame);
+    report::misses(&failed);
+    failed
+}
+
+/// What is known when the frame has been simulated, and its new code is written.
+pub(super) fn collect(
+    cx: &mut OpcodeExecutor<'_>,
+    unit: &Rc<CodeUnit>,
+    new_code: Option<&NewCode>,
+    reason: Option<&Reason>,
+) -> TranslationReport {
+    let code = &unit.code;
+    let graphs = new_code.map(|new| &new.graphs[..]).unwrap_or_default();
+    let reason = reason.map(|reason| {
+        let stack = if reason.stack.is_empty() { vec![unit.place()] } else { reason.stack.clone() };
+        report::ReasonReport::from(&Reason { stack, ..reason.clone() })
+    });
+    let line = resume_line(cx.py, unit);
+    let mut collected = TranslationReport {
+        id: report::next_id(),
+        function: code.qualname.clone(),
+        file: code.filename.clone(),
+        line: line.unwrap_or(code.first_line),
+        outcome: if new_code.is_some() { "translated" } else { "fallback" },
+        resume: line.map(|line| ResumeReport { line }),
+        instructions: cx.patience.steps(),
+        statements: graphs.iter().map(StatementIR::operations).sum(),
+        graph_count: graphs.len(),
+        guard_count: cx.guards.len(),
+        reason,
+        ..TranslationReport::default()
+    };
+    if cx.trail.is_some() {
+        add_details(&mut collected, cx, unit, new_code);
+    }
+    collected
+}
+
+/// Keeps the report of a translation, unless it says no more than that there was nothing to do; gives its number.
+pub(super) fn keep(mut collected: TranslationReport, failed: Vec<FailedGuard>) -> u64 {
+    let id = collected.id;
+    let is_noise = collected.reason.as_ref().is_some_and(|reason| reason.id == ReasonId::NothingToCompile.id());
+    if report::has_details() || !is_noise {
+        collected.recompiled = failed;
+        report::add(collected);
+    }
+    id
+}
+
+/// From here on the report of a translation knows how often its entry is used.
+pub(super) fn attach(id: u64, entry: &Arc<CacheEntry>) {
+    if entry.code.is_some() {
+        let entry: Arc<dyn CountsUses> = Arc::clone(entry) as _;
+        report::attach(id, Arc::downgrade(&entry));
+    }
+}
+
+/// Where a resume function goes on.
+fn resume_line(py: Python<'_>, unit: &CodeUnit) -> Option<u32> {
+    let prologue = cache::prologue_of(unit.object.bind(py).cast::<PyCode>().ok()?)?;
+    let behind = unit.code.instructions.get((prologue as usize).checked_sub(1)?)?.target?;
+    let at = unit.code.instructions.get(behind.index())?;
+    at.position.line
+}
+
+fn add_details(
+    collected: &mut TranslationReport,
+    cx: &mut OpcodeExecutor<'_>,
+    unit: &Rc<CodeUnit>,
+    new_code: Option<&NewCode>,
+) {
+    let Some(trail) = cx.trail.take() else { return };
+    (collected.functions, collected.places) = trail.finish();
+    let finished = new_code.and_then(|new| new.graphs.first());
+    collected.graphs.extend(finished.and_then(|ir| cx.graph.take_drawn(ir)));
+    let mut tree = TrackerTree::default();
+    let guards = cx.guards.described(cx.py, &cx.trackers);
+    let guards = guards
+        .into_iter()
+        .map(|(text, tracker)| GuardReport { text, tracker: tracker.map(|tracker| tree.add(cx, tracker)) });
+    collected.guards = guards.collect();
+    collected.guard_count = collected.guards.len();
+    name_inputs(cx, &mut tree, &mut collected.graphs);
+    collected.trackers = tree.trackers;
+    collected.code = Some(codes(cx.py, unit, new_code));
+}
+
+/// Says where the inputs and parameters of the graphs come from.
+fn name_inputs(cx: &OpcodeExecutor<'_>, tree: &mut TrackerTree, graphs: &mut [GraphReport]) {
+    for (&variable, &symbol) in &cx.graph.external {
+        let (name, tracker) = (cx.graph.name(symbol), cx.vars.tracker(variable));
+        let values = graphs.iter_mut().flat_map(|graph| &mut graph.values).filter(|value| value.name == name);
+        for value in values {
+            value.from = Some(cx.trackers.text(cx.py, tracker));
+            let index = tree.add(cx, tracker);
+            tree.trackers[index as usize].symbol = Some(name.to_owned());
+        }
+    }
+}
+
+/// The trackers that guards and inputs are about, with those they start from.
+#[derive(Default)]
+struct TrackerTree {
+    trackers: Vec<TrackerReport>,
+    ids: HashMap<TrackerId, u32>,
+}
+
+impl TrackerTree {
+    fn add(&mut self, cx: &OpcodeExecutor<'_>, id: TrackerId) -> u32 {
+        if let Some(&known) = self.ids.get(&id) {
+            return known;
+        }
+        let tracker = cx.trackers.share(id);
+        let parents: Vec<TrackerId> = match &*tracker {
+            Tracker::Computed { of, .. } => of.clone(),
+            tracker => tracker.parent().into_iter().collect(),
+        };
+        let parents = parents.into_iter().map(|parent| self.add(cx, parent)).collect();
+        let text = cx.trackers.text(cx.py, id);
+        let index = self.trackers.len() as u32;
+        self.trackers.push(TrackerReport { step: step(cx, &tracker, &text), text, parents, symbol: None });
+        self.ids.insert(id, index);
+        index
+    }
+}
+
+/// The last step of the way.
+fn step(cx: &OpcodeExecutor<'_>, tracker: &Tracker, text: &str) -> String {
+    match tracker {
+        Tracker::Local { name, .. } | Tracker::FreeCell { name, .. } => name.to_string(),
+        Tracker::Globals => "global variables".to_owned(),
+        Tracker::Builtins => "builtins".to_owned(),
+        Tracker::Attribute { name, .. } | Tracker::Getattr { name, .. } => format!(".{name}"),
+        Tracker::Lookup { name, .. } => format!(".{name} by the class"),
+        Tracker::Type { .. } => "type".to_owned(),
+        Tracker::Item { key: Key::Str(key), .. } => format!("['{key}']"),
+        Tracker::Item { key, .. } => format!("[{}]", key.text(cx.py)),
+        Tracker::CellContents { .. } => "contents of the cell".to_owned(),
+        Tracker::Part { part, .. } => format!(".{}", part.attribute()),
+        Tracker::Length { .. } => "length".to_owned(),
+        Tracker::Storage { .. } => "storage".to_owned(),
+        _ => text.to_owned(),
+    }
+}
+
+/// The listings, and the resume functions that the new code goes on in.
+fn codes(py: Python<'_>, unit: &CodeUnit, new_code: Option<&NewCode>) -> CodeReport {
+    let resumes = new_code.map(|new| &new.resumes[..]).unwrap_or_default();
+    CodeReport {
+        id: format!("{:x}", unit.object.as_ptr() as usize),
+        old: unit.code.disassemble(py),
+        new: new_code.and_then(|new| listing_with_names(py, new)),
+        resumes: resumes.iter().map(|code| format!("{code:x}")).collect(),
+    }
+}
+
+/// The listing of new code, in which the functions that stand for graphs and resume functions have their names.
+fn listing_with_names(py: Python<'_>, new: &NewCode) -> Option<String> {
+    let code = Code::decode(new.code.bind(py)).ok()?;
+    let name_of = |line: &str| {
+        let index = line.trim_end().rsplit(' ').next()?;
+        let constant = code.consts.get(index.parse::<usize>().ok()?)?.bind(py);
+        constant.getattr("__name__").ok()?.extract::<String>().ok()
+    };
+    let named = code
+        .disassemble(py)
+        .lines()
+        .map(|line| match line.split_once("(<builtin_function_or_method object>)") {
+            Some((before, _)) => name_of(before).map_or(line.to_owned(), |name| format!("{before}({name})")),
+            None => line.to_owned(),
+        })
+        .collect::<Vec<_>>();
+    Some(named.join("\n"))
+}

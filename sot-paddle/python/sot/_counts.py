@@ -1,0 +1,66 @@
+"""The counters: what the tracer did so far, in a form to read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+
+from . import _sot
+
+
+@dataclass(frozen=True)
+class Stats:
+    """Counts since the start or the last `reset()`. Reasons carry the source location they apply to."""
+
+    translations: int = 0
+    """Code objects that were translated, once for each set of guards."""
+    hits: int = 0
+    """Calls that ran translated code found by its guards."""
+    misses: int = 0
+    """Calls for which no guard held, so that a translation was tried."""
+    graphs: int = 0
+    """Subgraphs built."""
+    replayed: int = 0
+    """Those of them that are called operation by operation, being smaller than `MIN_GRAPH_SIZE`."""
+    graph_errors: int = 0
+    """Runs of subgraphs that raised; each of these frames ran again in CPython, where the operation raises in its place."""
+    breaks: dict[str, int] = field(default_factory=dict)
+    """Graph breaks by reason."""
+    fallbacks: dict[str, int] = field(default_factory=dict)
+    """Frames left to CPython by reason."""
+    seconds: dict[str, float] = field(default_factory=dict)
+    """Time spent by phase."""
+
+    @property
+    def reasons(self) -> dict[str, int]:
+        """Breaks and fallbacks by the stable id of their reason, wherever they were met."""
+        counts: dict[str, int] = {}
+        for placed in (self.breaks, self.fallbacks):
+            for reason, count in placed.items():
+                reason_id = reason.partition(":")[0]
+                counts[reason_id] = counts.get(reason_id, 0) + count
+        return counts
+
+    def __str__(self) -> str:
+        counts = ", ".join(f"{getattr(self, name)} {name}" for name in ("translations", "hits", "misses", "graphs", "replayed"))
+        lines = [counts]
+        if self.graph_errors:
+            lines.append(f"{self.graph_errors} runs of graphs raised: the frames ran again in CPython")
+        lines += _reasons("breaks", self.breaks)
+        lines += _reasons("fallbacks", self.fallbacks)
+        if self.seconds:
+            spent = ", ".join(f"{phase} {seconds * 1e3:.1f} ms" for phase, seconds in self.seconds.items())
+            lines.append(f"time: {spent}")
+        return "\n".join(lines)
+
+
+def stats() -> Stats:
+    """Return what the tracer counted so far."""
+    counted = _sot.stats()
+    return Stats(**{f.name: counted[f.name] for f in fields(Stats) if f.name in counted})
+
+
+def _reasons(title: str, counts: dict[str, int]) -> list[str]:
+    if not counts:
+        return [f"no {title}"]
+    often_first = sorted(counts.items(), key=lambda item: -item[1])
+    return [f"{sum(counts.values())} {title}:"] + [f"  {count} × {reason}" for reason, count in often_first]

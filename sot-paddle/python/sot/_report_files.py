@@ -1,0 +1,216 @@
+"""Reports as files: one page of HTML or its JSON for a call, a process, or a run of several processes (`SOT_REPORT`)."""
+
+from __future__ import annotations
+
+import atexit
+import datetime
+import json
+import linecache
+import os
+import pathlib
+import platform
+import sys
+import time
+from typing import Any, Union
+
+from . import _sot
+from ._counts import stats
+
+SCHEMA = 1
+"""The version of the JSON, which docs/report-schema.json describes."""
+
+Path = Union[str, "os.PathLike[str]"]
+
+_LONGEST_FILE = 5000
+_SUMMARY = "summary.json"
+
+
+def report(path: Path) -> None:
+    """Write what the tracer did so far in this process: a page if `path` ends in `.html`, data if it ends in `.json`.
+
+    Graphs, guards, source lines and code are there if `SOT_REPORT` is set, or for translations made since
+    `collect(True)`. Else the report has what is kept anyway: functions, times, sizes, breaks, hits and counts.
+    """
+    write(path, data(0))
+
+
+def collect(on: bool) -> bool:
+    """Switch the collection of all that reports show on or off for translations from here on; gives the former state."""
+    return _sot.report_details(on)
+
+
+def data(since: int, title: str | None = None) -> dict[str, Any]:
+    """The data of a report on the translations after the first so many."""
+    told: dict[str, Any] = json.loads(_sot.report_data(since))
+    return {
+        "schema": SCHEMA,
+        "title": title or _program(),
+        "created": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "details": any(translation["code"] for translation in told["translations"]),
+        "process": {"pid": os.getpid(), "command": sys.argv, "folder": os.getcwd(), "seconds": _age()},
+        "versions": _versions(),
+        "counts": _counts(),
+        "translations": told["translations"],
+        "failures": told["failures"],
+        "dropped": told["dropped"],
+        "files": _files(told),
+    }
+
+
+def write(path: Path, report_data: dict[str, Any]) -> None:
+    """Write data as a page or as JSON, as the suffix says."""
+    target = pathlib.Path(path)
+    text = json.dumps(report_data, separators=(",", ":"))
+    if target.suffix == ".html":
+        text = _sot.report_page("report", f"sot: {report_data['title']}", text)
+    elif target.suffix != ".json":
+        raise ValueError(f"a report is a .html or a .json file, not {str(target)!r}")
+    target.write_text(text, encoding="utf-8")
+
+
+def main(folder: Path) -> int:
+    """Write the index of a run's folder anew, and say where it is: `python -m sot report DIR`."""
+    index = write_index(pathlib.Path(folder))
+    if index is None:
+        print(f"no reports in {os.fspath(folder)}: run a program with SOT_REPORT={os.fspath(folder)}", file=sys.stderr)
+        return 1
+    print(index)
+    return 0
+
+
+def write_index(folder: pathlib.Path) -> pathlib.Path | None:
+    """The page that lists the processes of a run; `None` if there are none."""
+    processes = []
+    for summary in sorted(folder.glob(f"*/{_SUMMARY}")):
+        try:
+            processes.append(dict(json.loads(summary.read_text(encoding="utf-8")), folder=summary.parent.name))
+        except (OSError, ValueError):
+            continue  # Another process is writing it, and writes the index when it is done.
+    if not processes:
+        return None
+    index = folder / "index.html"
+    page = _sot.report_page("index", f"sot: {folder.resolve().name}", json.dumps({"schema": SCHEMA, "processes": processes}))
+    _replace(index, page)
+    return index
+
+
+def begin_if_asked() -> None:
+    """Collect from here on, and write the report at exit, if `SOT_REPORT` names a folder."""
+    if os.environ.get("SOT_REPORT"):
+        begin(os.environ["SOT_REPORT"])
+
+
+def begin(folder: Path) -> None:
+    """Collect from here on, and write the report of this process and of its forks into a folder at exit."""
+    global _run_folder
+    is_first, _run_folder = _run_folder is None, pathlib.Path(folder).absolute()
+    collect(True)
+    if is_first:
+        atexit.register(_write_run)
+        os.register_at_fork(after_in_child=_begin_in_child)
+
+
+_run_folder: pathlib.Path | None = None
+
+
+def _begin_in_child() -> None:
+    _sot.report_forget()
+    # What `multiprocessing` forks ends without `atexit`; it forgets what was to be done at exit before the fork.
+    util = sys.modules.get("multiprocessing.util")
+    if util is not None:
+        util.register_after_fork(_START, lambda _: util.Finalize(None, _write_run, exitpriority=-100))
+
+
+def _write_run() -> None:
+    if _run_folder is None or not (_sot.report_kept() or stats().misses):
+        return
+    folder = _run_folder / f"process-{os.getpid()}"
+    folder.mkdir(parents=True, exist_ok=True)
+    run = data(0)
+    write(folder / "report.json", run)
+    write(folder / "report.html", run)
+    translations = run["translations"]
+    summary = {
+        "title": run["title"],
+        "process": run["process"],
+        "created": run["created"],
+        "translations": len(translations),
+        "graphs": sum(translation["graph_count"] for translation in translations),
+        "breaks": sum(1 for t in translations if t["outcome"] == "translated" and t["reason"]),
+        "recompiles": sum(1 for t in translations if t["recompiled"]),
+        "hits": run["counts"]["hits"],
+        "seconds": sum(run["counts"]["seconds"].values()),
+    }
+    _replace(folder / _SUMMARY, json.dumps(summary))
+    write_index(_run_folder)
+
+
+def _replace(path: pathlib.Path, text: str) -> None:
+    """Write a file that another process may be reading or writing."""
+    new = path.with_name(f"{path.name}.{os.getpid()}")
+    new.write_text(text, encoding="utf-8")
+    new.replace(path)
+
+
+def _program() -> str:
+    return os.path.basename(sys.argv[0]) if sys.argv and sys.argv[0] not in ("", "-c") else "Python"
+
+
+class _Start:
+    """When this module was imported."""
+
+    seconds = time.monotonic()
+
+
+_START = _Start()
+
+
+def _age() -> float:
+    return time.monotonic() - _START.seconds
+
+
+def _versions() -> dict[str, str]:
+    paddle = sys.modules.get("paddle")
+    return {
+        "sot": _sot.__version__,
+        "python": platform.python_version(),
+        "paddle": str(getattr(paddle, "__version__", "not imported")),
+        "system": platform.platform(),
+    }
+
+
+def _counts() -> dict[str, Any]:
+    counted = stats()
+    names = ("translations", "hits", "misses", "graphs", "replayed", "graph_errors", "breaks", "fallbacks", "seconds")
+    return {name: getattr(counted, name) for name in names}
+
+
+def _files(told: dict[str, Any]) -> list[dict[str, Any]]:
+    """The source of the files that lines are told of: those of the program whole, of others the functions alone."""
+    ranges: dict[str, set[tuple[int, int]]] = {}
+    for translation in told["translations"]:
+        for function in translation["functions"]:
+            lines = [line for line in function["lines"] if line >= function["line"]] or [function["line"]]
+            ranges.setdefault(function["file"], set()).add((function["line"], max(lines)))
+    files = []
+    for name, lines in told["lines"].items():
+        text = linecache.getlines(name)
+        library = _is_library(name)
+        parts = ranges.get(name, set()) if library or len(text) > _LONGEST_FILE else {(1, len(text))}
+        sources = [{"line": first, "lines": [at.rstrip("\n") for at in text[first - 1 : last]]} for first, last in _merged(parts)]
+        files.append({"name": name, "library": library, "source": sources, "lines": lines})
+    return sorted(files, key=lambda file: (file["library"], file["name"]))
+
+
+def _merged(ranges: set[tuple[int, int]]) -> list[tuple[int, int]]:
+    merged: list[tuple[int, int]] = []
+    for first, last in sorted(ranges):
+        if merged and first <= merged[-1][1] + 1:
+            merged[-1] = (merged[-1][0], max(last, merged[-1][1]))
+        else:
+            merged.append((first, last))
+    return merged
+
+
+def _is_library(name: str) -> bool:
+    return any(part in name for part in ("site-packages", "dist-packages")) or name.startswith((os.path.dirname(os.__file__), "<"))

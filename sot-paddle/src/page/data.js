@@ -1,0 +1,75 @@
+// The data of the report, with what the views look up in it.
+
+const DATA = JSON.parse(document.getElementById("data").textContent);
+const HARMLESS = new Set(["nothing-to-compile", "raises"]);
+const translations = DATA.translations;
+const byId = new Map(translations.map((translation) => [translation.id, translation]));
+const byCode = new Map();
+for (const translation of translations) {
+  if (!translation.code) continue;
+  const id = translation.code.id;
+  if (!byCode.has(id)) byCode.set(id, []);
+  byCode.get(id).push(translation);
+}
+
+const isBreak = (translation) => translation.outcome === "translated" && Boolean(translation.reason);
+const isFallback = (translation) =>
+  translation.outcome === "fallback" && Boolean(translation.reason) && !HARMLESS.has(translation.reason.id);
+const breaks = translations.filter(isBreak);
+const fallbacks = translations.filter(isFallback);
+const recompiled = translations.filter((translation) => translation.recompiled.length > 0);
+const graphs = translations.flatMap((translation) => translation.graphs.map((graph) => ({ translation, graph })));
+const fileIndex = new Map(DATA.files.map((file, index) => [file.name, index]));
+
+const total = (counts) => Object.values(counts).reduce((sum, times) => sum + times, 0);
+const sum = (numbers) => numbers.reduce((all, one) => all + one, 0);
+const seconds = (translation) => sum(Object.values(translation.seconds));
+const thrownAway = (translation) => sum(translation.attempts.filter((at) => !at.stood).map((at) => at.seconds));
+
+const title = (translation) =>
+  translation.resume ? `${translation.function}, from line ${translation.resume.line}` : translation.function;
+const page = (translation, tab) => `t/${translation.id}${tab ? `/${tab}` : ""}`;
+const translationLink = (translation, tab) => link(page(translation, tab), title(translation), soft(` #${translation.id}`));
+
+// A link to a source line, or its text if the source is not there.
+function lineLink(file, line, text) {
+  const shown = text || `${baseName(file)}:${line}`;
+  return fileIndex.has(file) ? link(`source/${fileIndex.get(file)}/${line}`, shown) : shown;
+}
+
+function sourceLine(file, line) {
+  const found = DATA.files[fileIndex.get(file)];
+  for (const part of found ? found.source : []) {
+    const text = part.lines[line - part.line];
+    if (text !== undefined) return text;
+  }
+  return null;
+}
+
+function shapeText(value) {
+  if (!value || !value.shape) return value && value.dtype ? value.dtype : "";
+  const sizes = value.shape.map((size) => (size === null ? "?" : size)).join("×") || "scalar";
+  return value.dtype ? `${sizes} ${value.dtype.replace("float", "f").replace(/^int/, "i")}` : sizes;
+}
+
+// The guards that kept a translation from being used, the most frequent first.
+function failuresOf(translation) {
+  return DATA.failures.filter((failure) => failure.translation === translation.id).sort((a, b) => b.times - a.times);
+}
+
+// The translations that go on behind the breaks of this one.
+const resumesOf = (translation) => (translation.code ? translation.code.resumes.flatMap((id) => byCode.get(id) || []) : []);
+const resumedBy = (translation) =>
+  translation.code ? translations.filter((other) => other.code && other.code.resumes.includes(translation.code.id)) : [];
+
+// Places of statements: the innermost line that is the program's own, else the innermost.
+function ownPlace(translation, index) {
+  let place = translation.places[index];
+  const innermost = place;
+  while (place) {
+    const file = DATA.files[fileIndex.get(translation.functions[place.function].file)];
+    if (file && !file.library) return { file: file.name, line: place.line };
+    place = place.parent === null ? null : translation.places[place.parent];
+  }
+  return innermost ? { file: translation.functions[innermost.function].file, line: innermost.line } : null;
+}

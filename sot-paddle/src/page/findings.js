@@ -1,0 +1,130 @@
+// Breaks, fallbacks and recompiles: what was met, where, why, and what to do.
+
+// Breaks and fallbacks by reason and line: one place is one finding, however many translations meet it.
+function brokenPlaces() {
+  const places = new Map();
+  for (const translation of [...breaks, ...fallbacks]) {
+    const { id, text, stack } = translation.reason;
+    const key = JSON.stringify([id, text, stack[0].file, stack[0].line]);
+    if (!places.has(key)) places.set(key, { reason: translation.reason, translations: [], hits: 0 });
+    const place = places.get(key);
+    place.translations.push(translation);
+    place.hits += translation.hits || 0;
+  }
+  return [...places.values()].sort((a, b) => weightOf(b) - weightOf(a));
+}
+
+// A break costs where graphs lie before or behind it, at each call.
+function weightOf(place) {
+  const around = place.translations.flatMap((translation) => [translation, ...resumesOf(translation)]);
+  return (around.some((translation) => translation.graph_count > 0) ? 1e6 : 0) + place.hits;
+}
+
+function breaksPage() {
+  const places = brokenPlaces();
+  return [h("h2", null, "Graph breaks and fallbacks"),
+    places.length ? places.map(breakCard) : h("p", null, "There are none: each translated function is one graph.")];
+}
+
+function reasonTag(translation) {
+  const kind = isBreak(translation) ? "break" : "fallback";
+  return h("span", { class: `tag ${kind}` }, kind === "break" ? "graph break" : "fallback");
+}
+
+function breakCard(place) {
+  const { reason, translations: all } = place;
+  const first = all[0];
+  const kind = isBreak(first) ? "break" : "fallback";
+  const resumed = resumesOf(first);
+  return h("section", { class: `card ${kind}`, "data-reason": reason.id },
+    h("h3", null, reasonTag(first), " ", reason.text),
+    h("p", { class: "soft" }, `${reason.kind} · `, code(reason.id), ` · in ${count(all.length, "translation")}`,
+      kind === "break" ? `; met again in ${count(place.hits, "hit")}` : ""),
+    stackExcerpt(reason.stack),
+    h("p", { class: "remedy" }, h("b", null, "What to do:"), reason.remedy),
+    h("ul", { class: "links", "aria-label": "More on this" },
+      h("li", null, "line: ", lineLink(reason.stack[0].file, reason.stack[0].line)),
+      first.graph_count > 0 && h("li", null, link(page(first, "graph"), "graph before it")),
+      resumed.slice(0, 4).map((next) => h("li", null, link(page(next, "graph"), `behind it, from line ${next.line}`))),
+      h("li", null, link(page(first, "guards"), count(first.guard_count, "guard"))),
+      h("li", null, link(page(first, "code"), "old and new code")),
+      all.length > 1 && h("li", null, "translations: ", all.slice(0, 12).map((at) => [link(page(at), `#${at.id}`), " "]))));
+}
+
+// The stack, outermost call first, each with its source line and the expression marked.
+function stackExcerpt(stack) {
+  return h("div", { class: "excerpt mono" }, [...stack].reverse().map((at) => {
+    const source = sourceLine(at.file, at.line);
+    const text = source === null ? "" : source.trim();
+    const indent = source === null ? 0 : source.length - source.trimStart().length;
+    const [start, end] = at.columns ? [at.columns[0] - indent, at.columns[1] - indent] : [0, text.length];
+    const shown = text && (start >= 0 && end > start
+      ? [text.slice(0, start), h("mark", null, text.slice(start, end)), text.slice(end)] : text);
+    return [h("span", { class: "at soft" }, lineLink(at.file, at.line), ` in ${at.function}`), shown && h("pre", null, "    ", shown)];
+  }));
+}
+
+// The guards that did not hold, by text.
+function changingValues() {
+  const values = new Map();
+  for (const failure of DATA.failures) {
+    const translation = byId.get(failure.translation);
+    const key = JSON.stringify([translation && translation.file, translation && translation.line, failure.guard]);
+    if (!values.has(key)) values.set(key, { ...failure, times: 0, owners: [] });
+    const value = values.get(key);
+    value.times += failure.times;
+    value.seen = failure.seen;
+    if (translation) value.owners.push(translation);
+  }
+  const weight = (value) => (value.owners.some((translation) => translation.graph_count > 0) ? 1e6 : 0) + value.times;
+  return [...values.values()].sort((a, b) => weight(b) - weight(a));
+}
+
+function recompilesPage() {
+  const values = changingValues();
+  return [h("h2", null, "Recompiles"),
+    h("p", null, "A function is translated again when a call does not fit what earlier translations assume. ",
+      "Each guard below did not hold for some call."),
+    values.length ? values.map(recompileCard) : h("p", null, "There are none."),
+    recompiled.length > 0 && [h("h3", null, "Translations that were not the first"), h("ul", null, recompiled.map((translation) =>
+      h("li", null, translationLink(translation), ": ", translation.recompiled.map((failed) =>
+        [code(shortened(failed.guard)), change(failed), " "]))))]];
+}
+
+function change(failed) {
+  if (failed.expected === null && failed.seen === null) return null;
+  return [" expected ", code(failed.expected || "something else"), ", was ", code(failed.seen || "something else"), ". "];
+}
+
+function recompileCard(value) {
+  const owner = value.owners[0];
+  return h("section", { class: "card recompile", "data-guard": value.guard },
+    h("h3", null, h("span", { class: "tag" }, "guard failed"), ` ${count(value.times, "time")}: `, code(shortened(value.guard))),
+    facts([["expected", value.expected && code(value.expected)], ["seen last", value.seen && code(value.seen)]]),
+    h("p", { class: "remedy" }, h("b", null, "What to do:"), remedyFor(value.guard)),
+    h("ul", { class: "links", "aria-label": "More on this" },
+      owner && h("li", null, "line: ", lineLink(owner.file, owner.line)),
+      value.owners.map((translation) => h("li", null, link(page(translation, "guards"), `guards of #${translation.id}`))),
+      recompiled.filter((translation) => translation.recompiled.some((failed) => failed.guard === value.guard)).slice(0, 8)
+        .map((translation) => h("li", null, link(page(translation), `led to #${translation.id}`)))));
+}
+
+function remedyFor(guard) {
+  if (guard.startsWith("is_tensor_like")) {
+    return "A tensor has another size, element type or gradient flag. Sizes that differ are left open after some calls; "
+      + "pad to few sizes, or keep element types and flags the same.";
+  }
+  if (guard.includes("state(")) return "The mode of the framework differs (gradients, mixed precision): one translation for each mode is as it should be.";
+  if (/==/.test(guard) && !/^(len|list)\(/.test(guard)) return "A number or text differs from call to call: pass it as a tensor, or keep it the same.";
+  if (guard.startsWith("list(")) return "A dict has other keys, or other ones first: keep what the function looks at the same.";
+  if (guard.startsWith("len(")) return "A container has another length: pass one of a fixed length, or a tensor.";
+  if (/^type\(/.test(guard)) return "An argument is of another type: call with one type.";
+  if (/ is /.test(guard)) return "Another object stands there: make it once, outside the function, and reuse it.";
+  return "Keep what the guard names the same from call to call.";
+}
+
+// Guards are long: the frame's variables are shown by their names.
+function shortened(text) {
+  return text.replace(/frame\.f_locals\['([^']*)'\]/g, "$1").replace(/\._sub_layers\['([^']*)'\]/g, ".$1")
+    .replace(/\._parameters\['([^']*)'\]/g, ".$1").replace(/frame\.f_globals\['([^']*)'\]/g, "$1");
+}

@@ -1,0 +1,124 @@
+// The overview: what there is, what to change, and when it was translated.
+
+function overview() {
+  return [h("h2", null, "Overview"), note(), tiles(), advice(), h("h3", null, "Timeline of translations"), timeline()];
+}
+
+function note() {
+  if (DATA.details) return null;
+  return h("p", { class: "card note" },
+    "Graphs, guards, source lines and code were not collected: set ", code("SOT_REPORT=folder"),
+    " for the run, or use ", code("sot.explain(fn)(x).save(\"report.html\")"), ".");
+}
+
+function tiles() {
+  const { counts } = DATA;
+  const tile = (number, text, hash, bad) =>
+    h(hash ? "a" : "div", { class: bad && number ? "tile bad" : "tile", href: hash && `#${hash}` },
+      h("b", null, typeof number === "number" ? number.toLocaleString("en") : number), h("span", null, text));
+  const all = sum(translations.map((translation) => translation.graph_count));
+  const statements = sum(translations.map((translation) => translation.statements));
+  const spent = sum(translations.map((translation) => seconds(translation) + thrownAway(translation)));
+  return h("div", { class: "tiles" },
+    tile(translations.length, translations.length === 1 ? "translation" : "translations", "timeline"),
+    tile(all, all === 1 ? "graph" : "graphs", "graphs"),
+    tile(statements, "statements"),
+    tile(breaks.length, breaks.length === 1 ? "graph break" : "graph breaks", "breaks", true),
+    tile(fallbacks.length, fallbacks.length === 1 ? "fallback" : "fallbacks", "breaks", true),
+    tile(recompiled.length, recompiled.length === 1 ? "recompile" : "recompiles", "recompiles", true),
+    tile(counts.hits, counts.hits === 1 ? "hit" : "hits"),
+    tile(counts.misses, counts.misses === 1 ? "miss" : "misses"),
+    tile(time(spent), "spent translating"));
+}
+
+// What costs most: breaks between graphs, and guards that fail often.
+function advice() {
+  const broken = brokenPlaces().map((place) => breakCard(place));
+  const changing = changingValues().map((value) => recompileCard(value));
+  const found = [...broken.slice(0, 3), ...changing.slice(0, 2), ...broken.slice(3), ...changing.slice(2)];
+  if (!found.length) {
+    const whole = sum(translations.map((translation) => translation.graph_count)) > 0;
+    return h("p", { class: "card note" }, whole
+      ? "Nothing to change: no graph break, no fallback, and no call needed a second translation."
+      : "No graph was made.");
+  }
+  const shown = found.slice(0, Math.min(3, broken.length) + Math.min(2, changing.length));
+  const more = found.length > shown.length && h("p", null, `${found.length - shown.length} more: `, link("breaks", "breaks and fallbacks"), ", ",
+    link("recompiles", "recompiles"), ".");
+  return [h("h3", null, "What to look at first"), ...shown, more];
+}
+
+function timelinePage() {
+  return [h("h2", null, "Timeline of translations"), timeline()];
+}
+
+function timeline() {
+  if (!translations.length) return h("p", { class: "soft" }, "Nothing was translated.");
+  const first = Math.min(...translations.map((translation) => translation.began - thrownAway(translation)));
+  const last = Math.max(...translations.map((translation) => translation.began + seconds(translation)));
+  const keys = [["simulate", "simulate bytecode"], ["build", "build statements"], ["compile", "compile graph, code, guards"],
+    ["thrown", "attempts thrown away"]];
+  const head = [["function"], ["when (of " + time(last - first) + ")"], ["time", 1], ["statements", 1], ["graphs", 1],
+    ["guards", 1], ["attempts", 1], ["hits", 1], ["outcome"]];
+  return [
+    h("p", null, keys.map(([name, text]) => h("span", { class: "key" }, h("i", { class: name }), text))),
+    h("div", { class: "scroll" },
+      h("table", { class: "timeline" },
+        h("caption", { class: "hidden" }, "Translations in order, with their phases"),
+        h("thead", null, h("tr", null, head.map(([name, number]) => h("th", { scope: "col", class: number && "number" }, name)))),
+        h("tbody", null, translations.map((translation) => timelineRow(translation, first, last - first))))),
+  ];
+}
+
+function timelineRow(translation, first, length) {
+  const number = (value) => h("td", { class: "number" }, value === null ? "–" : value.toLocaleString("en"));
+  return h("tr", null,
+    h("td", null, translationLink(translation), h("br"), soft(lineLink(translation.file, translation.line))),
+    h("td", null, phasesBar(translation, first, length)),
+    h("td", { class: "number" }, time(seconds(translation) + thrownAway(translation))),
+    number(translation.statements), number(translation.graph_count), number(translation.guard_count),
+    number(translation.attempts.length), number(translation.hits), h("td", null, outcome(translation)));
+}
+
+function phasesBar(translation, first, length) {
+  const parts = [["thrown", thrownAway(translation)], ["simulate", translation.seconds.simulate],
+    ["build", translation.seconds.build], ["compile", translation.seconds.compile]];
+  let at = translation.began - thrownAway(translation) - first;
+  const percent = (value) => `${(100 * value) / (length || 1)}%`;
+  const bars = parts.map(([name, taken]) => {
+    const bar = h("i", { class: name, style: `left:${percent(at)};width:${percent(taken)}`, title: `${name}: ${time(taken)}` });
+    at += taken;
+    return taken > 0 && bar;
+  });
+  const text = parts.filter(([, taken]) => taken > 0).map(([name, taken]) => `${name} ${time(taken)}`).join(", ");
+  return h("div", { class: "bar", role: "img", "aria-label": text }, bars);
+}
+
+function outcome(translation) {
+  const tags = [];
+  if (isBreak(translation)) tags.push(h("span", { class: "tag break" }, "break"));
+  else if (isFallback(translation)) tags.push(h("span", { class: "tag fallback" }, "fallback"));
+  else if (translation.outcome === "fallback") tags.push(h("span", { class: "tag native" }, "nothing to compile"));
+  else tags.push(h("span", { class: "tag program" }, "whole"));
+  if (translation.recompiled.length) tags.push(" ", h("span", { class: "tag" }, "recompile"));
+  return tags;
+}
+
+function processPage() {
+  const { counts, process, versions } = DATA;
+  const table = (caption, rows) => Object.keys(rows).length > 0 && [
+    h("h3", null, caption),
+    h("table", null, h("tbody", null, Object.entries(rows).sort((a, b) => b[1] - a[1])
+      .map(([name, times]) => h("tr", null, h("td", { class: "number" }, times), h("td", null, name)))))];
+  return [
+    h("h2", null, "Process"),
+    facts([["program", code(process.command.join(" "))], ["folder", process.folder], ["process", process.pid],
+      ["running for", time(process.seconds)], ["written", DATA.created]]),
+    h("h3", null, "Versions"), facts(Object.entries(versions)),
+    h("h3", null, "Counts"),
+    facts(["translations", "graphs", "replayed", "hits", "misses", "graph_errors"].map((name) => [name, counts[name]])),
+    h("h3", null, "Seconds"), facts(Object.entries(counts.seconds).map(([phase, taken]) => [phase, time(taken)])),
+    table("Breaks", counts.breaks), table("Fallbacks", counts.fallbacks),
+    DATA.dropped > 0 && h("p", null, `${count(DATA.dropped, "later translation")} are counted, and not listed.`),
+  ];
+}

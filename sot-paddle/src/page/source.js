@@ -1,0 +1,75 @@
+// The source, each line with what became of it.
+
+const STATES = {
+  program: ["in a graph", "its operations are in a program"],
+  replayed: ["replayed", "its operations are called one by one, as the graph is small"],
+  traced: ["traced", "followed while translating: no tensor work, or none that is needed"],
+  native: ["native", "CPython runs it: no tensor work"],
+  fallback: ["fallback", "the function is left to CPython"],
+  break: ["break", "the graph ends here"],
+};
+
+function sourcePage(parts) {
+  const index = Number(parts[0] || 0);
+  const file = DATA.files[index];
+  if (!file) return [h("h2", null, "Source"), h("p", null, DATA.details ? "No source was seen." : "Source lines were not collected."), note()];
+  const choose = (event) => { location.hash = `source/${event.target.value}`; };
+  const options = DATA.files.map((one, at) => h("option", { value: at, selected: at === index },
+    `${one.library ? "library: " : ""}${baseName(one.name)} (${one.lines.length} lines)`));
+  return [h("h2", null, "Source"),
+    h("div", { class: "tools" }, h("label", null, "File ", h("select", { onchange: choose }, options)), soft(file.name)),
+    legend(), sourceCode(file, Number(parts[1] || 0))];
+}
+
+function legend() {
+  return h("p", null, Object.entries(STATES).map(([name, [word, meaning]]) =>
+    h("span", { class: "key" }, h("span", { class: `tag ${name}` }, word), soft(meaning))),
+    soft("no colour: the tracer has not come there"));
+}
+
+function sourceCode(file, marked) {
+  const known = new Map(file.lines.map((line) => [line.line, line]));
+  const rows = [];
+  let last = null;
+  for (const part of file.source) {
+    if (last !== null) rows.push(h("div", { class: "gap" }, "⋯"));
+    part.lines.forEach((text, at) => rows.push(sourceRow(file, part.line + at, text, known.get(part.line + at), marked)));
+    last = part;
+  }
+  return h("div", { class: "code mono", role: "list", "aria-label": `Source of ${file.name}` }, rows);
+}
+
+function sourceRow(file, number, text, line, marked) {
+  const cells = [h("span", null, number), h("span", { class: "state" }, line ? STATES[line.status][0] : ""),
+    h("span", { class: "how", title: "statements of all graphs" }, line && line.statements ? `${line.statements} op${line.statements === 1 ? "" : "s"}` : ""),
+    h("span", { class: "text" }, text)];
+  if (!line) return h("div", { class: "row", role: "listitem" }, cells);
+  const row = h("div", { class: `row known ${line.status}${number === marked ? " marked" : ""}`, id: `L${number}`, role: "button",
+    "aria-expanded": "false", title: STATES[line.status][1], ...pressable(() => toggleLine(row, file, line)) }, cells);
+  if (number === marked) {
+    queueMicrotask(() => toggleLine(row, file, line));
+    requestAnimationFrame(() => row.scrollIntoView({ block: "center" }));
+  }
+  return row;
+}
+
+function toggleLine(row, file, line) {
+  const open = row.getAttribute("aria-expanded") === "true";
+  row.setAttribute("aria-expanded", String(!open));
+  if (open) row.nextSibling.remove();
+  else row.after(lineDetails(file, line));
+}
+
+function lineDetails(file, line) {
+  const all = line.translations.map((id) => byId.get(id)).filter(Boolean);
+  const here = brokenPlaces().filter((place) =>
+    place.reason.stack.some((at) => at.file === file.name && at.line === line.line));
+  return h("div", { class: "more" },
+    h("p", null, `Line ${line.line}: ${STATES[line.status][1]}`,
+      line.statements ? `; ${count(line.statements, "statement")}, those of functions called here included` : "", "."),
+    here.map(breakCard),
+    h("ul", null, all.slice(0, 20).map((translation) => h("li", null, translationLink(translation),
+      translation.graph_count > 0 && [": ", link(page(translation, "graph"), "graph"), ", ",
+        link(`${page(translation, "statements")}/${line.line}`, "statements of this line")],
+      ", ", link(page(translation, "guards"), "guards"), ", ", link(page(translation, "code"), "code")))));
+}

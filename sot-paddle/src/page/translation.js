@@ -1,0 +1,198 @@
+// One translation: its graphs as pictures and as statements, its guards, where they find their values, and its code.
+
+const TABS = [["graph", "Graph"], ["statements", "Statements"], ["guards", "Guards"], ["trackers", "Trackers"], ["code", "Code"]];
+
+function translationPage(parts) {
+  const translation = byId.get(Number(parts[0]));
+  if (!translation) return [h("h2", null, "There is no such translation")];
+  const tab = parts[1] || (translation.graph_count ? "graph" : "guards");
+  const views = { graph: graphTab, statements: statementsTab, guards: guardsTab, trackers: trackersTab, code: codeTab };
+  return [
+    h("h2", null, title(translation), soft(` #${translation.id}`)),
+    summary(translation),
+    translation.reason && (isBreak(translation) || isFallback(translation)
+      ? h("details", { class: "reason" }, h("summary", null, reasonTag(translation), " ", translation.reason.text, " ",
+        soft(`at ${baseName(translation.reason.stack[0].file)}:${translation.reason.stack[0].line}`)),
+      breakCard({ reason: translation.reason, translations: [translation], hits: translation.hits || 0 }))
+      : h("p", { class: "card" }, translation.reason.text)),
+    h("nav", { class: "tabs", "aria-label": "Views of this translation" }, TABS.map(([name, text]) =>
+      h("a", { href: `#${page(translation, name)}`, "aria-current": name === tab ? "page" : null }, text))),
+    translation.code ? (views[tab] || graphTab)(translation, parts[2]) : note(),
+  ];
+}
+
+function summary(translation) {
+  const next = resumesOf(translation);
+  const before = resumedBy(translation);
+  const phases = Object.entries(translation.seconds).map(([name, taken]) => `${name} ${time(taken)}`).join(", ");
+  return facts([
+    ["function", lineLink(translation.file, translation.line)],
+    ["outcome", outcome(translation)],
+    ["hits", translation.hits === null ? "" : translation.hits.toLocaleString("en")],
+    ["time", `${time(seconds(translation))} (${phases})${translation.attempts.length > 1 ? `; ${count(translation.attempts.length - 1, "attempt")} before it thrown away, ${time(thrownAway(translation))}` : ""}`],
+    ["guards", `${translation.guard_count.toLocaleString("en")}, compiled to ${count(translation.guard_steps, "step")}`],
+    ["translated again because", translation.recompiled.length ? translation.recompiled.map((failed) => h("div", null, link(`t/${failed.translation}/guards`, `#${failed.translation}`), ": ", code(shortened(failed.guard)), change(failed))) : ""],
+    ["goes on behind", before.length ? before.map((one) => [translationLink(one), " "]) : ""],
+    ["goes on in", next.length ? next.map((one) => [translationLink(one), " "]) : ""],
+  ]);
+}
+
+function graphTab(translation) {
+  if (!translation.graphs.length) return h("p", null, "No graph was made.");
+  return translation.graphs.map((graph) => [h("h3", null, graph.name), new Picture(translation, graph).element()]);
+}
+
+function statementsTab(translation, marked) {
+  if (!translation.graphs.length) return h("p", null, "No graph was made.");
+  return translation.graphs.map((graph) => {
+    const values = new Map(graph.values.map((value) => [value.name, value]));
+    const list = h("div", { class: "statements mono", role: "list", "aria-label": "Statements", tabindex: 0 });
+    const rows = graph.statements.map((statement, index) => ({ statement, index, place: ownPlace(translation, statement.place) }));
+    const isMarked = ({ index, place }) => marked === `n${index}` || (place && marked === String(place.line));
+    const show = (filter) => {
+      const found = rows.filter((row) => !filter || row.statement.text.includes(filter));
+      const blocks = [];
+      for (let at = 0; at < found.length; at += 200) {
+        blocks.push(h("div", { class: "block" }, found.slice(at, at + 200).map(({ statement, index, place }) =>
+          h("div", { class: marked && isMarked({ index, place }) ? "row marked" : "row", role: "listitem" }, h("span", null, index), h("span", null, statement.text),
+            soft(shapesText(statement.outputs.map((name) => shapeText(values.get(name))))), h("span", null, place && lineLink(place.file, place.line))))));
+      }
+      list.replaceChildren(...blocks);
+    };
+    list.style.setProperty("--longest", `${Math.min(160, rows.reduce((most, row) => Math.max(most, row.statement.text.length), 0))}ch`);
+    show("");
+    requestAnimationFrame(() => list.querySelector(".marked")?.scrollIntoView({ block: "center" }));
+    return [h("h3", null, `StatementIR: ${graph.name}`),
+      h("p", null, "inputs: ", graph.inputs.map((name) => [code(name), " ", soft(shapeText(values.get(name))), " "]), h("br"),
+        "outputs: ", graph.outputs.map((name) => [code(name), " ", soft(shapeText(values.get(name))), " "])),
+      h("div", { class: "tools" }, h("label", null, "Filter ", h("input", { type: "search", oninput: (event) => show(event.target.value) })),
+        soft(count(rows.length, "statement"))),
+      list,
+      graph.folded && h("details", null, h("summary", null, "With the calls of functions that are translated themselves"), h("pre", null, graph.folded))];
+  });
+}
+
+function shapesText(shapes) {
+  const same = shapes.length > 1 && shapes.every((shape) => shape === shapes[0]);
+  return same ? `${shapes.length} times ${shapes[0]}` : shapes.join(", ");
+}
+
+// Guards as a tree: below each value the guards on it, and what is found in it.
+function guardsTab(translation) {
+  const failed = failuresOf(translation);
+  const times = new Map(failed.map((failure) => [failure.guard, failure]));
+  const { trackers } = translation;
+  const guardsOf = new Map();
+  translation.guards.forEach((guard) => {
+    const key = guard.tracker === null ? -1 : guard.tracker;
+    guardsOf.set(key, [...(guardsOf.get(key) || []), guard]);
+  });
+  const children = new Map();
+  trackers.forEach((tracker, index) => {
+    const key = tracker.parents.length ? tracker.parents[0] : -1;
+    children.set(key, [...(children.get(key) || []), index]);
+  });
+  const inside = trackers.map(() => 0);
+  for (let index = trackers.length - 1; index >= 0; index -= 1) {
+    inside[index] += (guardsOf.get(index) || []).length;
+    if (trackers[index].parents.length) inside[trackers[index].parents[0]] += inside[index];
+  }
+  const guardItem = (guard) => {
+    const failure = times.get(guard.text);
+    return h("li", { class: failure ? "guard mono failed" : "guard mono" }, shortened(guard.text),
+      failure && [h("strong", null, ` failed ${count(failure.times, "time")}`), change(failure)]);
+  };
+  const branch = (index) => {
+    const tracker = trackers[index];
+    const list = h("ul");
+    const item = h("details", null, h("summary", null, h("span", { class: "mono" }, tracker.step), " ",
+      soft(count(inside[index], "guard")), tracker.symbol && h("span", { class: "tag program" }, tracker.symbol)), list);
+    item.addEventListener("toggle", () => {
+      if (item.open && !list.firstChild) fill(list, null, [level(index)]);
+    });
+    return h("li", null, item);
+  };
+  const level = (index) => [(guardsOf.get(index) || []).map(guardItem), (children.get(index) || []).map(branch)];
+  const tree = h("div", { class: "tree" });
+  const show = (filter) => {
+    const found = translation.guards.filter((guard) => shortened(guard.text).includes(filter));
+    tree.replaceChildren(filter ? h("ul", null, found.slice(0, 500).map(guardItem)) : h("ul", null, level(-1)));
+    if (!filter) tree.querySelectorAll(":scope > ul > li > details").forEach((item) => { item.open = true; });
+  };
+  show("");
+  return [
+    failed.length > 0 && [h("h3", null, "Guards that did not hold for some call"), h("ul", { class: "failures" }, failed.map((failure) =>
+      h("li", null, code(shortened(failure.guard)), ` failed ${count(failure.times, "time")}:`, change(failure))))],
+    h("h3", null, `${count(translation.guards.length, "guard")}, by the value they are about`),
+    h("p", { class: "soft" }, "A hit tests them natively, in ", count(translation.guard_steps, "step"),
+      "; while the memory they rest on stays the same, it is only compared."),
+    h("div", { class: "tools" }, h("label", null, "Filter ", h("input", { type: "search", oninput: (event) => show(event.target.value) }))),
+    tree];
+}
+
+const MOST_TRACKERS = 50;
+
+// Where values come from, as a picture; of very many those that matter most.
+function trackersTab(translation) {
+  const { trackers } = translation;
+  const wanted = new Set();
+  const want = (index) => {
+    if (!wanted.has(index)) {
+      wanted.add(index);
+      trackers[index].parents.forEach(want);
+    }
+  };
+  const failed = new Set(failuresOf(translation).map((failure) => failure.guard));
+  const about = trackers.map(() => 0);
+  translation.guards.forEach((guard) => {
+    if (guard.tracker !== null) about[guard.tracker] += failed.has(guard.text) ? 1e6 : 1;
+  });
+  const weight = (index) => (trackers[index].symbol ? 1e7 : 0) + about[index];
+  const byWeight = trackers.map((_, index) => index).sort((a, b) => weight(b) - weight(a) || a - b);
+  byWeight.forEach((index) => wanted.size < MOST_TRACKERS && want(index));
+  const all = wanted.size === trackers.length;
+  const chosen = [...wanted].sort((a, b) => a - b);
+  const position = new Map(chosen.map((index, at) => [index, at]));
+  const nodes = chosen.map((index) => ({ tracker: trackers[index], width: Math.max(60, textWidth(trackers[index].step) + 24), height: trackers[index].symbol ? 40 : 28 }));
+  const edges = chosen.flatMap((index) => trackers[index].parents.map((parent) => [position.get(parent), position.get(index)]));
+  if (!nodes.length) return h("p", null, "Nothing is taken from the frame.");
+  const { width, height, ways } = layered(nodes, edges);
+  return [
+    h("p", { class: "soft" }, all ? "All values that guards look at or the graph takes, and what each is found in."
+      : `The ways to the inputs of the graph, and to the values that most guards are about: ${nodes.length} of ${trackers.length}. The tree of guards has the others.`),
+    h("div", { class: "picture", tabindex: 0, role: "img", "aria-label": "Trackers" },
+      svg("svg", { width: width + 2 * PAD, height: height + 2 * PAD }, svg("g", { transform: `translate(${PAD} ${PAD})` },
+        ways.map(([from, to]) => svg("path", { class: "edge", d: `M${from.x} ${from.y + from.height}L${to.x} ${to.y}` })),
+        nodes.map(({ tracker, x, y, width: wide, height: high }) => svg("g", { class: tracker.symbol ? "node step" : "node", transform: `translate(${x} ${y})` },
+          svg("title", null, tracker.text), svg("rect", { width: wide, height: high, rx: 6 }),
+          svg("text", { x: wide / 2, y: 18, "text-anchor": "middle" }, tracker.step),
+          tracker.symbol && svg("text", { class: "small", x: wide / 2, y: 33, "text-anchor": "middle" }, tracker.symbol))))))];
+}
+
+// The callables that new code ends with: they drive the functions that go on behind a break.
+const GOES_ON = /__(resume|continue|resumed|suspended)__/;
+
+function markLine(event) {
+  const { line } = event.currentTarget.dataset;
+  document.querySelectorAll(".listing .row").forEach((row) => row.classList.toggle("same", row.dataset.line === line));
+}
+
+function codeTab(translation) {
+  const next = resumesOf(translation);
+  const side = (heading, listing) => {
+    let line = "";
+    return h("div", null, h("h3", null, heading), h("div", { class: "code mono listing", tabindex: 0, "aria-label": heading },
+      listing.trimEnd().split("\n").map((text) => {
+        line = (/^ *(\d+) {4}/.exec(text.slice(0, 9)) || [null, line])[1];
+        return h("div", { class: GOES_ON.test(text) ? "row goes" : "row", "data-line": line, onclick: markLine }, text,
+          GOES_ON.test(text) && next.map((one) => [" ", link(page(one, "code"), `→ #${one.id}`)]));
+      })));
+  };
+  const { old, new: fresh } = translation.code;
+  return [
+    next.length > 0 && h("p", null, "The new code ends in resume functions: ", next.map((one) => [translationLink(one, "code"), " "])),
+    resumedBy(translation).length > 0 && h("p", null, "This code goes on behind: ", resumedBy(translation).map((one) => [translationLink(one, "code"), " "])),
+    h("p", { class: "soft" }, "Choose an instruction to see all of its source line, on both sides."),
+    h("div", { class: "sides" }, side("Old bytecode", old),
+      fresh ? side("New bytecode", fresh) : h("div", null, h("h3", null, "New bytecode"), h("p", null, "There is none: CPython runs the old code.")))];
+}

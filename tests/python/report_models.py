@@ -1,0 +1,70 @@
+"""Five models whose reports the tests look at: whole, breaking, recompiling, of a thousand statements, left to CPython."""
+
+import paddle
+from paddle import nn
+
+import sot
+
+
+class Block(nn.Layer):
+    def __init__(self, width=8):
+        super().__init__()
+        self.norm = nn.LayerNorm(width)
+        self.feed = nn.Linear(width, width)
+
+    def forward(self, x):
+        return x + paddle.tanh(self.feed(self.norm(x)))
+
+
+class Whole(nn.Layer):
+    def __init__(self, depth=3):
+        super().__init__()
+        self.blocks = nn.LayerList([Block() for _ in range(depth)])
+        self.head = nn.Linear(8, 2)
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
+        return self.head(x)
+
+
+class Breaking(Whole):
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
+        # Text that would end a script in a page: </script><script>document.title = "taken over"</script> &lt; <!--
+        if x.sum() > 0:
+            x = x * 2
+        return self.head(x)
+
+
+class Scaled(Whole):
+    def forward(self, x, scale="none"):
+        if scale == "half":
+            x = x / 2
+        return super().forward(x)
+
+
+def thousand(x):
+    for _ in range(250):
+        x = paddle.tanh(x * 1.5 + 0.5) - x
+    return x
+
+
+class Left(Whole):
+    def forward(self, x):
+        x = self.blocks[0](x)
+        sot.psdb.fallback()
+        return self.head(x)
+
+
+def calls():
+    """A name, what is called, and the arguments of each call."""
+    x = paddle.linspace(-1, 1, 16).reshape([2, 8])
+    return [
+        ("whole", Whole(), [(x,), (x,)]),
+        ("breaking", Breaking(), [(x,)]),
+        ("recompiling", Scaled(), [(x,), (x, "half"), (x, "double"), (x,)]),
+        ("thousand", thousand, [(x,)]),
+        ("left", Left(), [(x,)]),
+    ]

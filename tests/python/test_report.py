@@ -1,0 +1,165 @@
+"""The data of reports: it fits its schema, and says what `explain` and `stats` say."""
+
+import json
+import os
+import subprocess
+import sys
+
+import paddle
+import pytest
+import report_models
+import report_schema
+
+import sot
+
+MODELS = [name for name, _, _ in report_models.calls()]
+
+
+def reported(name):
+    """A model, and what `explain` says of one call of it."""
+    target, calls = next((target, calls) for known, target, calls in report_models.calls() if known == name)
+    return target, calls, sot.explain(target)(*calls[0])
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_data_fit_the_schema_and_agree_with_explain(name, tmp_path, same):
+    target, calls, explanation = reported(name)
+    same(explanation.result, target(*calls[0]))
+    explanation.save(tmp_path / "report.json")
+    data = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
+    report_schema.check(data)
+    translations = data["translations"]
+    assert data["details"] and len(translations) == len(explanation.records)
+    for translation, record in zip(translations, explanation.records):
+        assert translation["function"] == record.name and translation["outcome"] == record.outcome
+        assert translation["statements"] == record.statements
+        assert [guard["text"] for guard in translation["guards"]] == list(record.guards)
+        drawn = [statement["text"] for graph in translation["graphs"] for statement in graph["statements"]]
+        assert len(drawn) == record.statements and all(text in record.sir for text in drawn)
+        if record.reason_id is None:
+            assert translation["reason"] is None
+            continue
+        reason = translation["reason"]
+        assert (reason["id"], reason["kind"], reason["remedy"]) == (record.reason_id, record.kind, record.hint)
+        assert reason["stack"][0]["line"] == record.reason_line
+
+
+def lines_of(data, file):
+    return {line["line"]: line for found in data["files"] if found["name"] == file for line in found["lines"]}
+
+
+def test_lines_say_what_became_of_them():
+    _, _, explanation = reported("breaking")
+    assert explanation.subgraphs == 2 and len(explanation.breaks) == 1
+    lines = lines_of(explanation.data, report_models.__file__)
+    first = report_models.Breaking.forward.__code__.co_firstlineno
+    block = report_models.Block.forward.__code__.co_firstlineno
+    assert lines[first + 4]["status"] == "break"
+    assert lines[first + 2]["status"] == lines[first + 6]["status"] == "program"
+    assert lines[first + 2]["statements"] == lines[block + 1]["statements"] == 12
+    assert first + 3 not in lines
+
+
+def test_statements_know_their_layers():
+    _, _, explanation = reported("whole")
+    (translation,) = explanation.data["translations"]
+    (graph,) = translation["graphs"]
+    objects = [statement["object"] for statement in graph["statements"] if statement["object"]]
+    assert objects == [f"self.blocks.{n}.{part}" for n in range(3) for part in ("norm", "feed")] + ["self.head"]
+    last = translation["places"][graph["statements"][-2]["place"]]
+    assert (last["scope"], last["class"]) == ("self.blocks.2", "Block")
+    shapes = {value["name"]: (value["role"], value["shape"], value["dtype"]) for value in graph["values"]}
+    assert shapes[graph["inputs"][0]] == ("input", [2, 8], "float32")
+    assert shapes[graph["outputs"][0]] == ("result", [2, 2], "float32")
+
+
+def test_a_recompile_names_the_guard_with_both_values(tmp_path):
+    target, calls, _ = reported("recompiling")
+    sot.reset()
+    kept = sot._sot.report_kept()
+    sot._sot.report_details(True)
+    try:
+        for arguments in calls:
+            sot.symbolic_translate(target)(*arguments)
+        data = sot._report_files.data(kept)
+    finally:
+        sot._sot.report_details(False)
+        sot._sot.report_forget(kept)
+    report_schema.check(data)
+    failed = data["translations"][1]["recompiled"]
+    assert [(one["translation"], one["expected"], one["seen"]) for one in failed] == [(data["translations"][0]["id"], "'none'", "'half'")]
+    times = {(one["expected"], one["seen"]): one["times"] for one in data["failures"]}
+    assert times[("'none'", "'double'")] == 2
+    assert data["translations"][0]["hits"] == 1
+
+
+def test_hits_are_those_of_stats():
+    target, calls, _ = reported("whole")
+    sot.reset()
+    kept = sot._sot.report_kept()
+    fast = sot.symbolic_translate(target)
+    before = sot.stats().hits
+    for _ in range(3):
+        fast(*calls[0])
+    data = sot._report_files.data(kept)
+    hits = sum(translation["hits"] or 0 for translation in data["translations"])
+    assert hits == sot.stats().hits - before > 0
+
+
+def test_without_details_small_facts_are_kept(tmp_path):
+    sot._sot.report_forget()
+    sot.symbolic_translate(report_models.Breaking())(paddle.ones([2, 8]))
+    sot.report(tmp_path / "report.json")
+    data = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
+    report_schema.check(data)
+    assert not data["details"]
+    first, second = data["translations"]
+    assert first["reason"]["id"] == "data-dependent-control-flow" and first["graph_count"] == second["graph_count"] == 1
+    assert first["guard_count"] > 0 and not first["guards"] and not first["graphs"] and not first["functions"]
+
+
+def test_other_files_are_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"\.html or a \.json file"):
+        sot.report(tmp_path / "report.txt")
+
+
+RUN = """
+import multiprocessing, os, paddle, sot
+def f(x):
+    return paddle.tanh(x * 2) + 1
+def child():
+    sot.symbolic_translate(f)(paddle.ones([3]))
+if __name__ == "__main__":
+    process = multiprocessing.get_context("fork").Process(target=child)
+    process.start()
+    process.join()
+    sot.symbolic_translate(f)(paddle.ones([2]))
+    raise SystemExit("raised") if os.environ["END"] == "exit" else RuntimeError("raised")
+"""
+
+
+@pytest.mark.parametrize("end", ["exit", "error"])
+def test_a_run_is_a_folder_with_an_index(end, tmp_path):
+    script = tmp_path / "program.py"
+    script.write_text(RUN, encoding="utf-8")
+    folder = tmp_path / "run"
+    environment = dict(os.environ, SOT_REPORT=str(folder), END=end)
+    ran = subprocess.run([sys.executable, str(script)], env=environment, stderr=subprocess.PIPE, timeout=300)
+    assert ran.returncode == 1 and b"raised" in ran.stderr, ran.stderr
+    reports = sorted(folder.glob("process-*/report.json"))
+    assert len(reports) == 2, ran.stderr
+    for report in reports:
+        data = json.loads(report.read_text(encoding="utf-8"))
+        report_schema.check(data)
+        assert data["details"] and len(data["translations"]) == 1 and data["title"] == "program.py"
+        assert (report.parent / "report.html").exists()
+    index = folder / "index.html"
+    page = index.read_text(encoding="utf-8")
+    index.unlink()
+    assert sot._report_files.main(folder) == 0 and index.read_text(encoding="utf-8") == page
+    assert all(report.parent.name in page for report in reports)
+
+
+def test_a_folder_without_reports_is_said(tmp_path, capsys):
+    assert sot._report_files.main(tmp_path) == 1
+    assert "SOT_REPORT" in capsys.readouterr().err

@@ -1,0 +1,217 @@
+"""Reports as pages, in a real browser: what is shown is what `explain` says, and one gets from one thing to the next.
+
+Without Chromium the tests are skipped and say so. `SOT_PICTURES=folder` keeps the pictures. One Python is enough: the
+pages are the same on all.
+"""
+
+import os
+import pathlib
+import sys
+
+import browser
+import pytest
+import report_models
+
+import sot
+
+EXECUTABLE = browser.find()
+ONE_PYTHON = (3, 12)
+
+pytestmark = [
+    pytest.mark.skipif(EXECUTABLE is None, reason="no browser: `apt install chromium`, or name one in SOT_BROWSER"),
+    pytest.mark.skipif(
+        sys.version_info[:2] != ONE_PYTHON and "SOT_BROWSER" not in os.environ,
+        reason=f"pages are looked at on CPython {ONE_PYTHON[0]}.{ONE_PYTHON[1]}; SOT_BROWSER asks for it here",
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    with browser.Browser(EXECUTABLE) as opened:
+        yield opened
+
+
+@pytest.fixture
+def shown(chromium, tmp_path):
+    """`shown(name)` opens the report of a model; gives the browser and what `explain` says."""
+
+    def show(name):
+        target, calls = next((target, calls) for known, target, calls in report_models.calls() if known == name)
+        explanation = sot.explain(target)(*calls[0])
+        explanation.save(tmp_path / "report.html")
+        chromium.open(tmp_path / "report.html")
+        return chromium, explanation
+
+    yield show
+    picture(chromium, "last")
+    assert not chromium.errors
+
+
+def picture(chromium, name):
+    folder = os.environ.get("SOT_PICTURES")
+    if folder:
+        pathlib.Path(folder).mkdir(parents=True, exist_ok=True)
+        chromium.picture(pathlib.Path(folder, f"{name}.png"))
+
+
+def tiles(chromium):
+    """The numbers on top of the overview, by their names."""
+    texts = chromium.run("[...document.querySelectorAll('.tile')].map((tile) => [tile.children[1].innerText, tile.children[0].innerText])")
+    return {name: number.replace(",", "") for name, number in texts}
+
+
+def plural(number, noun):
+    return noun if number == 1 else f"{noun}s"
+
+
+@pytest.mark.parametrize("name", [name for name, _, _ in report_models.calls()])
+def test_the_overview_has_the_numbers_of_explain(name, shown):
+    chromium, explanation = shown(name)
+    seen = tiles(chromium)
+    for noun, number in [
+        ("graph", explanation.subgraphs),
+        ("graph break", len(explanation.breaks)),
+        ("fallback", len([record for record in explanation.fallbacks if record.reason_id not in ("nothing-to-compile", "raises")])),
+    ]:
+        assert seen[plural(number, noun)] == str(number), noun
+    assert seen["statements"] == str(explanation.statements)
+    rows = chromium.number("table.timeline tbody tr")
+    assert rows == len(explanation.records)
+    picture(chromium, f"{name}-overview")
+
+
+def test_from_a_break_one_gets_to_its_line_graphs_guards_and_code(shown):
+    chromium, explanation = shown("breaking")
+    (record,) = explanation.breaks
+    chromium.go("breaks")
+    card = chromium.text("section.card.break")
+    assert record.hint in card and record.reason_id in card and "if x.sum() > 0:" in card
+    assert chromium.run("document.querySelector('mark').innerText") in ("x.sum() > 0", "x.sum()", "if x.sum() > 0:")
+    links = chromium.run("[...document.querySelectorAll('section.card .links a')].map((link) => link.innerText)")
+    by_text = {text: number for number, text in enumerate(links)}
+    line = f"report_models.py:{record.reason_line}"
+
+    chromium.click("section.card .links a", by_text[line])
+    assert chromium.text("h2") == "Source"
+    assert chromium.text(".row.marked .text").strip() == "if x.sum() > 0:"
+    assert chromium.text(".row.marked .state") == "break"
+    assert chromium.run("document.querySelector('.row.marked').getAttribute('aria-expanded')") == "true"
+    assert record.hint in chromium.text(".more")
+    picture(chromium, "breaking-source")
+
+    chromium.go("breaks")
+    chromium.click("section.card .links a", by_text["graph before it"])
+    assert chromium.text("h2").startswith("Breaking.forward")
+    picture(chromium, "breaking-graph")
+    chromium.go("breaks")
+    chromium.click("section.card .links a", by_text[f"{len(record.guards)} guards"])
+    assert f"{len(record.guards)} guards, by the value they are about" in chromium.text()
+    picture(chromium, "breaking-guards")
+    chromium.go("breaks")
+    chromium.click("section.card .links a", by_text["old and new code"])
+    assert chromium.number(".listing") == 2 and "__resume__" in chromium.text(".sides > div:last-child")
+    picture(chromium, "breaking-code")
+    chromium.click(".row.goes a")
+    assert "from line" in chromium.text("h2")
+
+
+def test_source_text_is_text(shown):
+    chromium, _ = shown("breaking")
+    chromium.go("source")
+    assert '</script><script>document.title = "taken over"</script> &lt; <!--' in chromium.text(".code")
+    assert "taken over" not in chromium.run("document.title")
+
+
+def test_boxes_open_by_click_and_by_key(shown):
+    chromium, explanation = shown("whole")
+    chromium.go("t/" + str(explanation.data["translations"][0]["id"]) + "/graph")
+    chromium.run("[...document.querySelectorAll('.tools button')].find((one) => one.innerText === 'Close all boxes').click()")
+    closed = chromium.number(".node.step")
+    assert chromium.number(".node.group[aria-expanded=false]") == 3
+    chromium.click(".node.group")
+    assert chromium.number(".node.step") == closed + 4
+    chromium.run("document.querySelectorAll('.node.group[aria-expanded=false]')[0].focus()")
+    chromium.press("Enter")
+    assert chromium.number(".node.step") == closed + 8
+    assert chromium.run("document.activeElement.getAttribute('aria-expanded')") == "true"
+    labels = chromium.run("[...document.querySelectorAll('.node')].map((node) => node.getAttribute('aria-label'))")
+    assert "0: Block, 4 statements" in labels and "feed: Linear" in labels
+    chromium.click(".node.step")
+    assert "report_models.py:" in chromium.text("[aria-live]") and "2×8 f32" in chromium.text("[aria-live]")
+    picture(chromium, "whole-graph")
+
+
+def test_a_thousand_statements_are_readable(shown):
+    chromium, explanation = shown("thousand")
+    number = explanation.data["translations"][0]["id"]
+    chromium.go(f"t/{number}/graph")
+    assert chromium.number(".node") <= 60
+    chromium.click(".node.group")
+    picture(chromium, "thousand-graph")
+    chromium.go(f"t/{number}/statements")
+    assert chromium.number(".statements .row") == explanation.statements == 1000
+    chromium.run("(() => { const field = document.querySelector('input[type=search]'); field.value = 'tanh';"
+                 " field.dispatchEvent(new Event('input')); })()")
+    assert chromium.number(".statements .row") == 250
+    picture(chromium, "thousand-statements")
+
+
+def test_recompiles_show_the_guard_and_both_values(chromium, tmp_path):
+    target, calls = next((target, calls) for known, target, calls in report_models.calls() if known == "recompiling")
+    kept = sot._sot.report_kept()
+    sot._sot.report_details(True)
+    try:
+        for arguments in calls:
+            sot.symbolic_translate(target)(*arguments)
+        sot._report_files.write(tmp_path / "report.html", sot._report_files.data(kept))
+    finally:
+        sot._sot.report_details(False)
+        sot._sot.report_forget(kept)
+    chromium.open(tmp_path / "report.html")
+    assert tiles(chromium)["recompiles"] == "2"
+    chromium.go("recompiles")
+    card = chromium.text("section.card.recompile")
+    assert "scale == 'none'" in card and "2 times" in card and "'double'" in card
+    picture(chromium, "recompiling-recompiles")
+    chromium.click("section.card.recompile .links a", 1)
+    assert "failed 2 times" in chromium.text("ul.failures")
+    assert not chromium.errors
+
+
+def test_keyboard_and_screen_reader(shown):
+    chromium, _ = shown("breaking")
+    for view in ("overview", "timeline", "source", "breaks", "recompiles", "graphs", "process"):
+        chromium.go(view)
+        assert chromium.run("document.activeElement.tagName") == "H2", view
+        assert chromium.number("h2") == 1
+        unnamed = "[...document.querySelectorAll('a, button, [role=button], input, select')]" \
+            ".filter((one) => !(one.innerText || one.textContent || one.getAttribute('aria-label') || one.labels?.length)).length"
+        assert chromium.run(unnamed) == 0, view
+    assert chromium.run("document.documentElement.lang") == "en"
+    assert chromium.number("nav[aria-label]") == 1
+
+
+def test_dark_and_light(shown):
+    chromium, _ = shown("whole")
+    background = "getComputedStyle(document.body).backgroundColor"
+    light = chromium.run(background)
+    chromium.click(".side button")
+    assert chromium.run(background) != light
+    picture(chromium, "whole-dark")
+
+
+def test_the_index_leads_to_the_processes(chromium, tmp_path):
+    sot._sot.report_forget()
+    sot.symbolic_translate(report_models.Whole())(report_models.calls()[0][2][0][0])
+    before, sot._report_files._run_folder = sot._report_files._run_folder, tmp_path
+    try:
+        sot._report_files._write_run()
+    finally:
+        sot._report_files._run_folder = before
+    chromium.open(tmp_path / "index.html")
+    assert chromium.number("tbody tr") == 1
+    chromium.click("tbody a")
+    chromium.wait("document.querySelector('.tile')")
+    assert tiles(chromium)["graph"] == "1"
+    assert not chromium.errors
