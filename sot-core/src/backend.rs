@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyDict, PyTuple, PyType};
 
 use crate::error::{Forbidden, ReasonId};
 use crate::ir::Exported;
@@ -308,6 +308,11 @@ pub trait Backend: Send + Sync {
     fn skipped_paths(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         let _ = py;
         Ok(Vec::new())
+    }
+    /// The function that a call of an object of this class comes to, where it is not the one that CPython calls.
+    fn entry_of<'py>(&self, class: &Bound<'py, PyType>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let _ = class;
+        Ok(None)
     }
     /// A function that gives the truth of an object in no time, or the object itself, for branches on tensors to ask
     /// first.

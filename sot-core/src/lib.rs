@@ -3,7 +3,6 @@
 //! crates.
 
 pub mod backend;
-pub mod break_list;
 pub mod bytecode;
 pub mod cache;
 pub mod codegen;
@@ -12,6 +11,7 @@ pub mod emit;
 pub mod entity;
 mod env;
 pub mod error;
+pub mod forgetting;
 pub mod graph;
 pub mod guard;
 pub mod ir;
@@ -21,6 +21,7 @@ pub mod machine;
 mod open_sizes;
 pub mod operators;
 mod readers;
+pub mod registered;
 pub mod resume;
 mod resume_point;
 mod settling;
@@ -30,7 +31,7 @@ pub mod tracker;
 pub mod translate;
 pub mod version;
 
-pub use machine::{builtin, executor, opcode, runtime, variable};
+pub use machine::{builtin, executor, opcode, registering, runtime, variable};
 
 #[doc(hidden)]
 pub use {inventory, linkme, pyo3};

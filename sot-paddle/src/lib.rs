@@ -3,6 +3,7 @@
 #![deny(unused_crate_dependencies)]
 
 pub mod backend;
+mod register;
 mod report;
 mod steer;
 mod translated;
@@ -33,6 +34,7 @@ fn _sot(module: &Bound<'_, PyModule>) -> PyResult<()> {
     translated::register(module)?;
     report::register(module)?;
     steer::register(module)?;
+    register::register(module)?;
     backend::run::second_passes::register(module)?;
     backend::debug::register(module)
 }

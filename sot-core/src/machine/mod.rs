@@ -8,5 +8,6 @@
 pub mod builtin;
 pub mod executor;
 pub mod opcode;
+pub mod registering;
 pub mod runtime;
 pub mod variable;

@@ -8,6 +8,7 @@ mod settle;
 mod turn;
 mod watched_drops;
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
@@ -19,10 +20,13 @@ use crate::cache::{file_of, CacheEntry, CodeCache};
 use crate::cpython::{self, FrameEvaluator, FreshFrame, Verdict};
 use crate::env;
 use crate::error::{Reason, ReasonId};
-use crate::guard::FrameView;
+use crate::forgetting;
+use crate::guard::{FrameView, Guards};
 use crate::log;
 use crate::machine::runtime::Runtime;
+use crate::registered;
 use crate::stats;
+use crate::tracker::Trackers;
 
 use attempt::translate_to_the_end;
 use left_round::leave_round;
@@ -69,7 +73,7 @@ impl FrameEvaluator for Translator {
             let reason = Reason::new(ReasonId::Traced, "a trace function is set, and looks at the program's own lines");
             return left(&code, Reason { recursive: true, ..reason });
         }
-        cache.refresh(stats::generation());
+        cache.refresh(forgetting::generation());
         if let Some(entry) = cache.find(frame) {
             stats::hit();
             cache.note_hit(&entry);
@@ -115,6 +119,9 @@ fn miss(runtime: &'static Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>
     if turn::is_here() {
         return Verdict::Original { disable_eval_frame: false };
     }
+    if !cache.is_root() && registered::skips_frame(&frame.globals()) {
+        return skip(cache, frame);
+    }
     let _one_at_a_time = turn::wait(py);
     let _signals = cpython::defer_signals(py);
     if let Some(entry) = cache.find(frame) {
@@ -156,6 +163,18 @@ fn miss(runtime: &'static Runtime, cache: &CodeCache, frame: &FreshFrame<'_, '_>
         }
     }
     let entry = Arc::new(translation.entry);
+    cache.insert(py, Arc::clone(&entry));
+    verdict(py, &entry)
+}
+
+/// Leaves the frames of a code object to CPython for as long as their module is registered so.
+fn skip(cache: &CodeCache, frame: &FreshFrame<'_, '_>) -> Verdict {
+    let py = frame.py();
+    let Ok(guards) = Guards::default().compile(py, &Trackers::default()) else {
+        return Verdict::Original { disable_eval_frame: false };
+    };
+    let met = HashSet::from([frame.globals().as_ptr() as usize]);
+    let entry = Arc::new(CacheEntry::new(guards, None, false, false).having_met(met));
     cache.insert(py, Arc::clone(&entry));
     verdict(py, &entry)
 }

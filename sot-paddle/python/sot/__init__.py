@@ -6,12 +6,13 @@
 This module checks what the tracer needs before the compiled part is loaded, and holds the public names.
 """
 
-from . import _requirements
+from . import _plugins, _requirements
 
 _requirements.check()
 
-from . import psdb
+from . import psdb, register
 from ._breaks import BreakList, break_on
+from ._disable import disable
 from ._install import Installation, install, install_if_asked, uninstall
 from ._report import Explanation, Record, Stats, explain, stats
 from ._sot import GraphBreakError, __version__, reset, symbolic_translate
@@ -25,9 +26,11 @@ __all__ = [
     "Stats",
     "__version__",
     "break_on",
+    "disable",
     "explain",
     "install",
     "psdb",
+    "register",
     "reset",
     "stats",
     "symbolic_translate",
@@ -35,3 +38,4 @@ __all__ = [
 ]
 
 install_if_asked()
+_plugins.load()

@@ -19,6 +19,7 @@ pub mod object_model;
 mod operators;
 mod patience;
 mod refused;
+mod registered;
 mod rounds;
 mod sequence;
 pub(crate) mod sizes;
@@ -120,6 +121,8 @@ pub struct OpcodeExecutor<'py> {
     pub(crate) assumed_objects: Vec<(Py<PyAny>, TrackerId)>,
     /// Calls that the backend refuses.
     pub(crate) refusals: Refusals,
+    /// The addresses of what was called and looked at, of which the program may register something.
+    pub(crate) met_objects: HashSet<usize>,
     /// The writes to replay.
     pub effects: SideEffects,
     /// The global state it changes.
@@ -187,6 +190,7 @@ impl<'py> OpcodeExecutor<'py> {
             takes: statements::Takes::default(),
             assumed_objects: Vec::new(),
             refusals: Refusals::default(),
+            met_objects: HashSet::new(),
             effects: SideEffects::default(),
             switches: Switches::new(py),
             frames: Vec::new(),

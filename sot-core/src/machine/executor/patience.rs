@@ -12,7 +12,7 @@ use pyo3::types::{PyBytes, PyInt, PyString};
 use super::OpcodeExecutor;
 use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
-use crate::stats;
+use crate::forgetting;
 
 /// More instructions than this in one trace are left to CPython.
 const MAX_STEPS: u64 = 2_000_000;
@@ -37,7 +37,7 @@ const SIGNAL_STEPS: u64 = 1_024;
 /// So many instructions its handler waits at most.
 const MAX_WAITING_STEPS: u64 = 32 * SIGNAL_STEPS;
 
-/// Instructions followed in traces that met no tensor, in one generation of translations (see `stats::generation`).
+/// Instructions followed in traces that met no tensor, in one generation of translations (see `forgetting::generation`).
 static IN_VAIN: AtomicU64 = AtomicU64::new(0);
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 
@@ -50,7 +50,7 @@ struct Budget {
 impl Budget {
     /// What is left of it after what has been followed in vain.
     fn now(&self) -> u64 {
-        let generation = stats::generation();
+        let generation = forgetting::generation();
         if GENERATION.swap(generation, Ordering::Relaxed) != generation {
             IN_VAIN.store(0, Ordering::Relaxed);
         }

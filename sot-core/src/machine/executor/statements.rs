@@ -188,6 +188,18 @@ impl<'py> OpcodeExecutor<'py> {
             let items = items.iter().map(|item| self.wrap_result(&item, outputs)).collect::<Flow<Vec<_>>>()?;
             return Ok(self.list(items));
         }
+        if let Ok(entries) = result.cast_exact::<PyDict>() {
+            let mut variables = Vec::new();
+            for (name, item) in entries {
+                let Ok(name) = name.extract::<String>() else {
+                    let text = "an operation that gives a dict with keys that are no texts";
+                    return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
+                };
+                variables.push((name.into(), self.wrap_result(&item, outputs)?));
+            }
+            let payload = (self.runtime.factories.keyword_dict)(self, variables)?;
+            return Ok(self.produce(payload));
+        }
         self.wrap_fresh(result)
     }
 
