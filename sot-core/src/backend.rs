@@ -407,6 +407,11 @@ pub trait GraphBuilder {
         let _ = object;
         Ok("__call__")
     }
+    /// The framework's program with the statements so far, where there is one: for people, and for compilers of theirs.
+    fn program(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        let _ = py;
+        None
+    }
     /// Ends the graph. The callable takes the inputs positionally, in the order of `inputs` and returns a tuple or list
     /// of tensors in the order of `outputs`. It must be safe to call from several threads.
     fn finish(

@@ -6,6 +6,7 @@ pub mod backend;
 pub mod bytecode;
 pub mod cache;
 pub mod codegen;
+pub mod compiler;
 pub mod cpython;
 pub mod emit;
 pub mod entity;

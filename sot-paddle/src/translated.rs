@@ -4,6 +4,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyCode, PyDict, PyFunction, PyTuple, PyType};
+use sot_core::compiler;
 use sot_core::cpython;
 use sot_core::tracker::Key;
 use sot_core::translate::{self, Request};
@@ -23,6 +24,8 @@ pub(crate) struct Translated {
     target: Option<Py<PyAny>>,
     /// For its code.
     request: Option<Request>,
+    /// What makes callables of its graphs in the place of Paddle.
+    compiler: Option<Py<PyAny>>,
 }
 
 #[pymethods]
@@ -36,6 +39,7 @@ impl Translated {
     ) -> PyResult<Bound<'py, PyAny>> {
         let target = self.target(py)?;
         self.renew(py);
+        let _compiler = compiler::is_any().then(|| compiler::begin(py, self.compiler.as_ref()));
         let _active =
             cpython::enter(py).map_err(|error| pyo3::exceptions::PyRuntimeError::new_err(error.to_string()))?;
         target.call(args, kwargs)
@@ -80,15 +84,17 @@ impl Translated {
 
     fn __deepcopy__<'py>(&self, py: Python<'py>, memo: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Translated>> {
         let copy = cpython::import(py, "copy")?.call_method1("deepcopy", (self.target(py)?, memo))?;
-        wrap(&copy, false)
+        wrap(&copy, false, self.compiler.as_ref().map(|compiler| compiler.clone_ref(py)))
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.compiler)?;
         visit.call(&self.target)
     }
 
     fn __clear__(&mut self) {
         self.target = None;
+        self.compiler = None;
     }
 }
 
@@ -108,8 +114,8 @@ impl Translated {
     }
 }
 
-/// Makes a function, bound method, `functools.partial` or layer run translated; also a decorator. What only chooses among Paddle's own compilers
-/// may be given, and is not used.
+/// Makes a function, bound method, `functools.partial` or layer run translated; also a decorator. What only chooses among
+/// Paddle's own compilers may be given, and is not used.
 #[pyfunction]
 #[pyo3(signature = (fn_=None, /, *, fullgraph=false, training=None, backend=None, build_strategy=None))]
 fn symbolic_translate<'py>(
@@ -120,10 +126,15 @@ fn symbolic_translate<'py>(
     backend: Option<Bound<'py, PyAny>>,
     build_strategy: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let _ = (training, backend, build_strategy);
+    let _ = (training, build_strategy);
+    let compiler = match backend {
+        Some(backend) => compiler_of(&backend)?,
+        None => None,
+    };
     let Some(target) = fn_ else {
         let options = PyDict::new(py);
         options.set_item("fullgraph", fullgraph)?;
+        options.set_item("backend", compiler)?;
         let decorator = wrap_pyfunction!(symbolic_translate, py)?;
         return cpython::import(py, "functools")?.getattr("partial")?.call((decorator,), Some(&options));
     };
@@ -131,29 +142,47 @@ fn symbolic_translate<'py>(
         return Ok(target);
     }
     if PaddleBackend::installed(py)?.is_layer(&target) && !target.is_instance_of::<PyType>() {
-        return translate_layer(target, fullgraph);
+        return translate_layer(target, fullgraph, compiler);
     }
     refuse(&target)?;
-    Ok(wrap(&target, fullgraph)?.into_any())
+    Ok(wrap(&target, fullgraph, compiler)?.into_any())
 }
 
 /// A layer comes back with its `forward` translated.
-fn translate_layer(layer: Bound<'_, PyAny>, fullgraph: bool) -> PyResult<Bound<'_, PyAny>> {
+fn translate_layer(
+    layer: Bound<'_, PyAny>,
+    fullgraph: bool,
+    compiler: Option<Py<PyAny>>,
+) -> PyResult<Bound<'_, PyAny>> {
     let forward = layer.getattr("forward")?;
     if !forward.is_instance_of::<Translated>() {
-        let translated = wrap(&forward, fullgraph)?;
+        let translated = wrap(&forward, fullgraph, compiler)?;
         layer.py().get_type::<PyAny>().call_method1("__setattr__", (&layer, "forward", translated))?;
     }
     Ok(layer)
 }
 
-fn wrap<'py>(target: &Bound<'py, PyAny>, fullgraph: bool) -> PyResult<Bound<'py, Translated>> {
+/// What makes callables of graphs, as a name or a function says; `None` for Paddle's own words.
+fn compiler_of(backend: &Bound<'_, PyAny>) -> PyResult<Option<Py<PyAny>>> {
+    let found = cpython::import(backend.py(), "sot._backends")?.call_method1("find", (backend,))?;
+    if found.is_none() {
+        return Ok(None);
+    }
+    compiler::announce();
+    Ok(Some(found.unbind()))
+}
+
+fn wrap<'py>(
+    target: &Bound<'py, PyAny>,
+    fullgraph: bool,
+    compiler: Option<Py<PyAny>>,
+) -> PyResult<Bound<'py, Translated>> {
     let py = target.py();
     let request = match code_of(target)? {
         Some(code) => Request::new(&code, fullgraph)?,
         None => None,
     };
-    let translated = Bound::new(py, Translated { target: Some(target.clone().unbind()), request })?;
+    let translated = Bound::new(py, Translated { target: Some(target.clone().unbind()), request, compiler })?;
     for name in ["__module__", "__name__", "__qualname__", "__doc__"] {
         if let Some(value) = target.getattr_opt(name)? {
             translated.as_any().getattr("__dict__")?.set_item(name, value)?;

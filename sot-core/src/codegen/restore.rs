@@ -9,6 +9,7 @@ use pyo3::types::{PyString, PyType};
 use super::CodeGen;
 use crate::backend::SizesMatter;
 use crate::bytecode::Op;
+use crate::compiler;
 use crate::cpython;
 use crate::error::Flow;
 use crate::graph::{StatementIR, SymbolId};
@@ -44,6 +45,7 @@ impl CodeGen<'_, '_> {
             }
             finished => finished?,
         };
+        let callable = self.compiled(callable, &ir, &inputs)?;
         let start = if self.begun.is_none() { Some(self.emitter.begin_try()?) } else { None };
         self.call(|cg| cg.load_const(callable), &inputs)?;
         if let Some(start) = start {
@@ -56,6 +58,24 @@ impl CodeGen<'_, '_> {
             self.outputs.push(variable);
         }
         Ok(vec![ir])
+    }
+
+    /// The callable that the program's own compiler makes of the finished graph, if one is in use. A graph that changes what it
+    /// is given stays the backend's.
+    fn compiled(&mut self, callable: Py<PyAny>, ir: &StatementIR, inputs: &[VarId]) -> Flow<Py<PyAny>> {
+        let py = self.cx.py;
+        if !compiler::is_any() || self.cx.graph.writes_outside() {
+            return Ok(callable);
+        }
+        let given = |input: &VarId| self.cx.vars.get(*input).object().map(|object| object.bind(py).clone());
+        let graph = compiler::Finished {
+            ir,
+            program: self.cx.graph.program.take().map(|program| program.into_bound(py)),
+            inputs: inputs.iter().map(given).collect(),
+            callable: &callable,
+        };
+        let made = compiler::compile(py, &graph)?;
+        Ok(made.unwrap_or(callable))
     }
 
     /// The graph's tensors that can be reached from `results` and from the writes.

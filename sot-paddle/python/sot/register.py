@@ -11,11 +11,17 @@ import sys
 from types import ModuleType
 from typing import Any, Callable, TypeVar
 
+from . import _backends
+from ._backends import Backend, Graph, Statement
 from ._registration import Registration, register
 
 __all__ = [
+    "Backend",
+    "Graph",
     "Registration",
+    "Statement",
     "Substitution",
+    "backend",
     "constant_result",
     "disable",
     "graph_node",
@@ -100,6 +106,16 @@ def trace(module: ModuleType | str) -> Registration:
 def disable(function: Callable[..., Any], *, recursive: bool = True) -> Registration:
     """Leave a function to CPython, with all that it calls or, not `recursive`, alone. `sot.disable` is the decorator."""
     return register("disable", function, below=recursive)
+
+
+def backend(name: str, function: Backend) -> Registration:
+    """Give a name to a function that makes the callables of graphs, for `symbolic_translate(backend=name)`.
+
+    It gets a finished `Graph` and the tensors that this call gives it, and gives a callable for all calls: that takes the
+    inputs in order and gives a sequence of the outputs in order. Where it raises, or gives something else, the program is
+    warned, and the graph runs as without it.
+    """
+    return _backends.register(name, function)
 
 
 def _module(module: ModuleType | str) -> ModuleType:

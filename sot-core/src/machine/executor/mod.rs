@@ -39,6 +39,7 @@ use pyo3::types::{PyCode, PyDict};
 use crate::bytecode::{Label, Op, Opcodes};
 use crate::cache;
 use crate::cache::ShortLived;
+use crate::compiler;
 use crate::error::{Flow, Forbidden, Location, PlannedBreak, Reason, ReasonId, Unwind};
 use crate::graph::FunctionGraph;
 use crate::guard::Guards;
@@ -173,6 +174,9 @@ impl<'py> OpcodeExecutor<'py> {
         let null = vars.add((runtime.factories.null)(), produced);
         let mut guards = Guards::default();
         guards.add_state(runtime.backend.state_test(py)?);
+        if let Some(test) = compiler::test(py) {
+            guards.add_state(test);
+        }
         Ok(OpcodeExecutor {
             py,
             runtime,
