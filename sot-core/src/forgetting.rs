@@ -38,8 +38,8 @@ pub fn everything() {
 
 /// Makes every cache forget the translations that met one of the objects at these addresses. Of an object that is gone
 /// another one may have the address: its translations are forgotten, too.
-pub fn met(objects: HashSet<usize>) {
-    add(Some(objects));
+pub fn met(objects: impl IntoIterator<Item = usize>) {
+    add(Some(objects.into_iter().collect()));
 }
 
 fn add(met: Option<HashSet<usize>>) {
@@ -86,13 +86,13 @@ mod tests {
         everything();
         let start = generation();
         assert_eq!(since(start), Forgotten::Met(HashSet::new()));
-        met(HashSet::from([1, 2]));
-        met(HashSet::from([3]));
+        met([1, 2]);
+        met([3]);
         assert_eq!(since(start), Forgotten::Met(HashSet::from([1, 2, 3])));
         assert_eq!(since(start.wrapping_add(1)), Forgotten::Met(HashSet::from([3])));
         assert_eq!(since(start.wrapping_sub(1)), Forgotten::Everything);
         for object in 0..REMEMBERED {
-            met(HashSet::from([object]));
+            met([object]);
         }
         assert_eq!(since(start), Forgotten::Everything, "too many changes to tell them apart");
         let last = generation().wrapping_sub(2);

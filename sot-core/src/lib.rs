@@ -12,6 +12,7 @@ pub mod emit;
 pub mod entity;
 mod env;
 pub mod error;
+pub mod foreign;
 pub mod forgetting;
 pub mod graph;
 pub mod guard;

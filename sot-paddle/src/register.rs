@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use sot_core::cpython;
-use sot_core::registered::Meaning;
+use sot_core::registered::{Meaning, Parts};
 use sot_core::registering;
 use sot_core::runtime::Runtime;
 
@@ -34,6 +34,10 @@ fn _register(meaning: &str, object: &Bound<'_, PyAny>, by: Option<Bound<'_, PyAn
         ("substitute", Some(by)) => Meaning::Substitute(untranslated(&by)?.unbind()),
         ("graph_node", None) => Meaning::Statement,
         ("value_type", None) => Meaning::Value,
+        ("container", Some(parts)) => {
+            let (flatten, unflatten) = parts.extract()?;
+            Meaning::Container(Parts { flatten, unflatten })
+        }
         ("skip", None) => Meaning::Skipped,
         ("trace", None) => Meaning::Followed,
         (other, _) => return Err(PyValueError::new_err(format!("nothing is registered as {other}"))),

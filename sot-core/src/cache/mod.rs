@@ -83,7 +83,7 @@ impl CacheEntry {
 
     /// The entry of a trace that met the objects at these addresses.
     #[must_use]
-    pub fn having_met(self, objects: HashSet<usize>) -> Self {
+    pub fn having_met(self, objects: impl IntoIterator<Item = usize>) -> Self {
         let mut met: Box<[usize]> = objects.into_iter().collect();
         met.sort_unstable();
         CacheEntry { met: Some(met), ..self }

@@ -40,7 +40,7 @@ fn meant<'py>(object: &Bound<'py, PyAny>, meaning: &Meaning) -> PyResult<Bound<'
     let shown = || tracker::repr(object.py(), object.as_unbound());
     let word = meaning.word();
     match meaning {
-        Meaning::Value => {
+        Meaning::Value | Meaning::Container(_) => {
             if !object.is_instance_of::<PyType>() {
                 return Err(PyTypeError::new_err(format!("{word}() takes a class; {} is none", shown())));
             }
@@ -77,6 +77,20 @@ fn check(runtime: &Runtime, object: &Bound<'_, PyAny>, meaning: &Meaning) -> PyR
     let (shown, word) = (tracker::name(object), meaning.word());
     match meaning {
         Meaning::Value => check_value(runtime, object),
+        Meaning::Container(parts) => {
+            for (name, function) in [("flatten", &parts.flatten), ("unflatten", &parts.unflatten)] {
+                if !function.bind(object.py()).is_callable() {
+                    let function = tracker::repr(object.py(), function);
+                    return Err(PyTypeError::new_err(format!("{word}({shown}): {name} is {function}, not callable")));
+                }
+            }
+            if runtime.kinds.of_type(object).is_some() || runtime.builtins.get(object).is_some() {
+                return Err(PyValueError::new_err(format!(
+                    "{word}({shown}): sot knows already what its instances are"
+                )));
+            }
+            Ok(())
+        }
         Meaning::Disabled if !object.is_instance_of::<PyFunction>() => {
             let text = "takes Python functions and methods, whose frames are left alone; give the one that runs";
             Err(PyTypeError::new_err(format!("{word}({shown}): {word}() {text}")))

@@ -8,13 +8,43 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
+use crate::cpython;
 use crate::forgetting;
 use crate::tracker;
 
 pub use module::{module_of, name_of};
+
+/// How an object that holds others is taken apart and made.
+#[derive(Debug)]
+pub struct Parts {
+    /// Called with the object: what it holds, and what else there is to it, which is immutable and compared by `==`.
+    pub flatten: Py<PyAny>,
+    /// Called with what else there is to it and a tuple of what it holds: the object.
+    pub unflatten: Py<PyAny>,
+}
+
+impl Parts {
+    /// What an object holds, as a tuple, and what else there is to it.
+    pub fn of<'py>(&self, object: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyAny>)> {
+        let _quiet = cpython::suspend(object.py());
+        let found = self.flatten.bind(object.py()).call1((object,))?;
+        let (held, rest) = found.extract::<(Bound<'py, PyAny>, Bound<'py, PyAny>)>().map_err(|_| {
+            PyTypeError::new_err("flatten() of a container gives a pair: what it holds, and what else there is to it")
+        })?;
+        let held = held.try_iter()?.collect::<PyResult<Vec<_>>>()?;
+        Ok((PyTuple::new(object.py(), held)?, rest))
+    }
+
+    /// The object that holds these.
+    pub fn make<'py>(&self, rest: &Bound<'py, PyAny>, held: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
+        let _quiet = cpython::suspend(rest.py());
+        self.unflatten.bind(rest.py()).call1((rest, held))
+    }
+}
 
 /// What is said of an object.
 #[derive(Debug)]
@@ -34,6 +64,8 @@ pub enum Meaning {
     Statement,
     /// Instances of the class are immutable and compared by value.
     Value,
+    /// Instances of the class hold other objects, and are told by them.
+    Container(Parts),
     /// Functions of the module run for real.
     Skipped,
     /// Functions of the module are followed, whatever the framework says of them.
@@ -51,6 +83,7 @@ impl Meaning {
             Meaning::Substitute(_) => "substitute",
             Meaning::Statement => "graph_node",
             Meaning::Value => "value_type",
+            Meaning::Container(_) => "container",
             Meaning::Skipped => "skip",
             Meaning::Followed => "trace",
         }
@@ -60,7 +93,7 @@ impl Meaning {
         match self {
             Meaning::Break | Meaning::Disabled => Role::Break,
             Meaning::Pure | Meaning::ConstantResult | Meaning::Substitute(_) | Meaning::Statement => Role::Call,
-            Meaning::Value => Role::Value,
+            Meaning::Value | Meaning::Container(_) => Role::Instances,
             Meaning::Skipped | Meaning::Followed => Role::Module,
         }
     }
@@ -71,7 +104,7 @@ impl Meaning {
 enum Role {
     Break,
     Call,
-    Value,
+    Instances,
     Module,
 }
 
@@ -197,7 +230,16 @@ pub fn call_of(object: &Bound<'_, PyAny>) -> Option<Arc<Registration>> {
 
 /// Whether instances of the class are values.
 pub fn is_value_class(class: &Bound<'_, PyAny>) -> bool {
-    !is_empty() && find(class.as_ptr() as usize, Role::Value).is_some()
+    let value = |one: Arc<Registration>| matches!(one.meaning, Meaning::Value);
+    !is_empty() && find(class.as_ptr() as usize, Role::Instances).is_some_and(value)
+}
+
+/// How instances of the class are taken apart, if they hold other objects.
+pub fn container_of(class: &Bound<'_, PyAny>) -> Option<Arc<Registration>> {
+    if is_empty() {
+        return None;
+    }
+    find(class.as_ptr() as usize, Role::Instances).filter(|one| matches!(one.meaning, Meaning::Container(_)))
 }
 
 /// Whether a function is to be followed, whatever the framework says of it.

@@ -8,7 +8,6 @@ mod settle;
 mod turn;
 mod watched_drops;
 
-use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
@@ -173,7 +172,7 @@ fn skip(cache: &CodeCache, frame: &FreshFrame<'_, '_>) -> Verdict {
     let Ok(guards) = Guards::default().compile(py, &Trackers::default()) else {
         return Verdict::Original { disable_eval_frame: false };
     };
-    let met = HashSet::from([frame.globals().as_ptr() as usize]);
+    let met = [frame.globals().as_ptr() as usize];
     let entry = Arc::new(CacheEntry::new(guards, None, false, false).having_met(met));
     cache.insert(py, Arc::clone(&entry));
     verdict(py, &entry)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import sys
 from types import ModuleType
-from typing import Any, Callable, TypeVar
+from typing import Any, Callable, Iterable, TypeVar
 
 from . import _backends
 from ._backends import Backend, Graph, Statement
@@ -23,6 +23,7 @@ __all__ = [
     "Substitution",
     "backend",
     "constant_result",
+    "container",
     "disable",
     "graph_node",
     "pure",
@@ -90,6 +91,20 @@ def value_type(cls: type) -> Registration:
     They are known while tracing, so that `pure` functions take them; what is assumed of one is that it is equal, by `==`.
     """
     return register("value_type", cls)
+
+
+def container(
+    cls: type,
+    flatten: Callable[[Any], tuple[Iterable[Any], Any]],
+    unflatten: Callable[[Any, tuple[Any, ...]], Any],
+) -> Registration:
+    """Say how instances of a class hold other objects, such as tensors, so that a graph may go through them.
+
+    `flatten(instance)` gives what it holds, and what else there is to it: that is compared by `==`. `unflatten(rest, held)`
+    makes an instance of them. Methods in C are called while tracing, on an instance that holds stand-ins; one that looks at
+    what it holds, or changes the instance, ends the graph. Python code of the class is followed.
+    """
+    return register("container", cls, by=(flatten, unflatten))
 
 
 def skip(module: ModuleType | str) -> Registration:

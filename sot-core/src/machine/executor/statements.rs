@@ -12,6 +12,8 @@ use crate::error::{Flow, ReasonId, Unwind};
 use crate::guard::{Identity, Test};
 use crate::ir::{Statement, StatementKind};
 use crate::machine::variable::GraphArgument;
+use crate::registered;
+use crate::tracker;
 
 /// What the statement being made takes, besides numbers.
 #[derive(Default)]
@@ -199,6 +201,11 @@ impl<'py> OpcodeExecutor<'py> {
             }
             let payload = (self.runtime.factories.keyword_dict)(self, variables)?;
             return Ok(self.produce(payload));
+        }
+        if registered::container_of(result.get_type().as_any()).is_some() {
+            let name = tracker::name(result.get_type().as_any());
+            let text = format!("an operation that gives a {name}; tensors in tuples, lists and dicts are results");
+            return Err(Unwind::break_graph(ReasonId::UnsupportedCall, text));
         }
         self.wrap_fresh(result)
     }
