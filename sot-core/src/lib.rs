@@ -3,15 +3,17 @@
 //! crates.
 
 pub mod backend;
-pub mod break_list;
 pub mod bytecode;
 pub mod cache;
 pub mod codegen;
+pub mod compiler;
 pub mod cpython;
 pub mod emit;
 pub mod entity;
 mod env;
 pub mod error;
+pub mod foreign;
+pub mod forgetting;
 pub mod graph;
 pub mod guard;
 pub mod ir;
@@ -24,6 +26,7 @@ pub mod operators;
 pub mod policy;
 pub mod progress;
 mod readers;
+pub mod registered;
 pub mod report;
 pub mod resume;
 mod resume_point;
@@ -37,7 +40,7 @@ pub mod translate;
 pub mod value_path;
 pub mod version;
 
-pub use machine::{builtin, executor, linked, opcode, runtime, variable};
+pub use machine::{builtin, executor, linked, opcode, registering, runtime, variable};
 
 #[doc(hidden)]
 pub use {inventory, linkme, pyo3};

@@ -109,7 +109,7 @@ impl Settling {
     }
 }
 
-/// What is known of places in source texts, in one generation of translations (see `stats::generation`).
+/// What is known of places in source texts, in one generation of translations (see `forgetting::generation`).
 #[derive(Default)]
 struct Places {
     generation: u32,

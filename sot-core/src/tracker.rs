@@ -12,6 +12,7 @@ use pyo3::types::{PyDict, PyFunction, PyString, PyTuple, PyType};
 
 use crate::cpython::{self, Part};
 use crate::entity::VarId;
+use crate::foreign::Foreign;
 use crate::operators::{BinaryOp, CompareOp};
 use crate::value_path::{PathStep, ValuePath};
 
@@ -232,6 +233,13 @@ pub enum Tracker {
         /// The others.
         of: Vec<TrackerId>,
     },
+    /// Found in an object by a way of a plug-in's.
+    Foreign {
+        /// The object.
+        of: TrackerId,
+        /// The way.
+        how: Foreign,
+    },
     /// Made in the trace: there is nowhere to load it from.
     Produced,
     /// An object made in the trace for which a real one stands, such as a class. New code makes it anew; what is found
@@ -255,6 +263,7 @@ impl Tracker {
             | Tracker::Length { of }
             | Tracker::Upcoming { of, .. }
             | Tracker::Iterated { of, .. }
+            | Tracker::Foreign { of, .. }
             | Tracker::Part { of, .. } => Some(*of),
             _ => None,
         }
@@ -370,6 +379,18 @@ impl Trackers {
         }
     }
 
+    /// Whose ways of finding things there are among them.
+    pub fn plugins(&self) -> Vec<String> {
+        let foreign = self.nodes.iter().filter_map(|(tracker, _)| match &**tracker {
+            Tracker::Foreign { how, .. } => Some(how.0.plugin()),
+            _ => None,
+        });
+        let mut all: Vec<_> = foreign.collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
     /// The numbers that a computed one is made of in the end.
     pub fn leaves(&self, id: TrackerId) -> Vec<TrackerId> {
         match self.get(id) {
@@ -431,6 +452,7 @@ impl Trackers {
             Tracker::Length { .. } => PathStep::Length,
             Tracker::Upcoming { after, .. } => PathStep::Upcoming(*after),
             Tracker::Iterated { index, .. } => PathStep::Iterated(*index),
+            Tracker::Foreign { how, .. } => PathStep::Foreign(how.clone()),
             Tracker::Produced | Tracker::Made(_) => PathStep::Made,
         })
     }
@@ -465,6 +487,7 @@ impl Trackers {
             Tracker::Length { of } => format!("len({})", text(*of)),
             Tracker::Upcoming { of, after, .. } => format!("upcoming({}, {after})", text(*of)),
             Tracker::Iterated { of, index } => format!("{}.__reduce__()[1][{index}]", text(*of)),
+            Tracker::Foreign { of, how } => how.0.text(&text(*of)),
             Tracker::Produced | Tracker::Made(_) => "<made in the trace>".to_owned(),
         }
     }

@@ -5,6 +5,7 @@ use std::fmt::{self, Display, Formatter};
 use std::sync::Arc;
 
 use crate::cpython::Part;
+use crate::foreign::Foreign;
 use crate::operators::{BinaryOp, CompareOp};
 
 /// Where a value is found: the way from an argument, a free variable or the globals of the frame to it.
@@ -48,6 +49,8 @@ pub enum PathStep {
     Upcoming(usize),
     /// What an iterator goes over.
     Iterated(usize),
+    /// What a plug-in finds in an object.
+    Foreign(Foreign),
     /// The size of a tensor's dimension.
     Size(usize),
     /// What an operator gives.
@@ -109,6 +112,7 @@ impl Display for ValuePath {
                 PathStep::Length => write!(f, ".__len__()")?,
                 PathStep::Upcoming(after) => write!(f, "<item {after} to come>")?,
                 PathStep::Iterated(index) => write!(f, "<iterated {index}>")?,
+                PathStep::Foreign(how) => write!(f, "{}", how.0.text(""))?,
                 PathStep::Size(axis) => write!(f, ".shape[{axis}]")?,
                 PathStep::Binary(op, [a, b]) => write!(f, "({a} {} {b})", op.symbol())?,
                 PathStep::Compare(op, [a, b]) => write!(f, "({a} {} {b})", op.symbol())?,

@@ -133,7 +133,7 @@ impl Request {
         let code = self.code.get(py).and_then(|code| code.cast_into::<PyCode>().ok());
         let Some(code) = code else { return };
         if let Some(cache) = cpython::code_state::<CodeCache>(&code).filter(|cache| cache.withdraw()) {
-            cache.set_skip(is_skipped_file(&code));
+            cache.set_skip(cache.is_disabled() || is_skipped_file(&code));
         }
     }
 }
@@ -152,9 +152,18 @@ pub fn leave_size_open(code: &Bound<'_, PyCode>, argument: &str, keys: &[Key], a
     cache.leave_sizes_open(&[tensor.size(axis)]);
 }
 
+/// Leaves the frames of a function to CPython, whoever asks for their translation: with what they call, or without. Or
+/// no longer does.
+pub fn disable(code: &Bound<'_, PyCode>, disabled: Option<bool>) {
+    if let Some(cache) = cache_of(code) {
+        cache.set_disabled(disabled);
+        cache.set_skip(disabled.is_some() || !cache.is_root() && is_skipped_file(code));
+    }
+}
+
 /// Leaves the frames of a function to CPython unless the user asked for their translation, or no longer does.
 pub fn leave_alone(code: &Bound<'_, PyCode>, alone: bool) {
-    if let Some(cache) = cache_of(code).filter(|cache| !cache.is_root()) {
+    if let Some(cache) = cache_of(code).filter(|cache| !cache.is_root() && !cache.is_disabled()) {
         cache.set_skip(alone || is_skipped_file(code));
     }
 }

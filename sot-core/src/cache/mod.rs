@@ -13,6 +13,7 @@ use pyo3::types::{PyCode, PyWeakrefMethods, PyWeakrefReference};
 use crate::bytecode::Label;
 use crate::cpython::CodeState;
 use crate::error::{Flow, Forbidden};
+use crate::forgetting::{self, Forgotten};
 use crate::guard::{Differing, FailedTest, FrameView, GuardProgram};
 use crate::open_sizes::{Matters, OpenAtFirst, Sizes};
 use crate::policy::{self, MAX_EMPTY, MAX_ENTRIES, MAX_GIVEN_WAY, MAX_LEFT, MAX_OBJECTS};
@@ -23,8 +24,9 @@ use crate::value_path::ValuePath;
 
 pub(crate) use marks::file_of;
 pub use marks::{
-    cache_of, copy_marks, forbids, in_original, is_asked_for, is_resume_function, leave_alone, leave_making_alone,
-    leave_size_open, own_cells_of, prologue_of, set_skipped_files, untranslated, Request, RequestOptions,
+    cache_of, copy_marks, disable, forbids, in_original, is_asked_for, is_resume_function, leave_alone,
+    leave_making_alone, leave_size_open, own_cells_of, prologue_of, set_skipped_files, untranslated, Request,
+    RequestOptions,
 };
 
 /// One translation: valid while its guards hold.
@@ -45,6 +47,8 @@ pub struct CacheEntry {
     id: u64,
     /// How many frames it has left to CPython.
     left_frames: AtomicU32,
+    /// The addresses of what the trace called and looked at, sorted; `None`: it may have been anything.
+    met: Option<Box<[usize]>>,
 }
 
 /// What of a frame an entry leaves to CPython.
@@ -70,7 +74,21 @@ impl CacheEntry {
             uses: AtomicU64::new(0),
             id: 0,
             left_frames: AtomicU32::new(0),
+            met: None,
         }
+    }
+
+    /// The entry of a trace that met the objects at these addresses.
+    #[must_use]
+    pub fn having_met(self, objects: impl IntoIterator<Item = usize>) -> Self {
+        let mut met: Box<[usize]> = objects.into_iter().collect();
+        met.sort_unstable();
+        CacheEntry { met: Some(met), ..self }
+    }
+
+    fn has_met(&self, objects: &HashSet<usize>) -> bool {
+        let among = |met: &[usize]| objects.iter().any(|object| met.binary_search(object).is_ok());
+        self.met.as_deref().is_none_or(among)
     }
 
     /// The entry of a frame of which nothing is left to CPython if `is_whole`.
@@ -124,6 +142,8 @@ pub struct CodeCache {
     skip: AtomicBool,
     /// Whether what the code calls is left alone with it.
     skip_below: AtomicBool,
+    /// Whether no request takes it from that.
+    disabled: AtomicBool,
     /// How many ask for it.
     requests: AtomicU32,
     whole: AtomicBool,
@@ -667,7 +687,19 @@ impl CodeCache {
     pub fn request(&self) {
         self.requests.fetch_add(1, Ordering::Relaxed);
         self.lock_settling().take_if(|settling| settling.is_of_place());
-        self.skip.store(false, Ordering::Relaxed);
+        self.skip.store(self.is_disabled(), Ordering::Relaxed);
+    }
+
+    /// Leaves the code to CPython whoever asks for it, with what it calls or without; or no longer does.
+    pub fn set_disabled(&self, disabled: Option<bool>) {
+        self.disabled.store(disabled.is_some(), Ordering::Relaxed);
+        self.skip_below.store(disabled == Some(true), Ordering::Relaxed);
+        self.set_skip(disabled.is_some());
+    }
+
+    /// Whether it is left to CPython whoever asks for it.
+    pub fn is_disabled(&self) -> bool {
+        self.disabled.load(Ordering::Relaxed)
     }
 
     /// Takes one request back; whether it was the last one.
@@ -697,10 +729,20 @@ impl CodeCache {
         self.requests.load(Ordering::Relaxed) > 0
     }
 
-    /// Forgets everything if it was made before the present generation (see `reset`).
+    /// Forgets what holds no longer in the present generation.
     pub fn refresh(&self, generation: u32) {
-        if self.generation.swap(generation, Ordering::Relaxed) != generation {
-            self.clear();
+        let before = self.generation.swap(generation, Ordering::Relaxed);
+        if before == generation {
+            return;
+        }
+        let is_concerned = match forgetting::since(before) {
+            Forgotten::Everything => {
+                self.clear();
+                true
+            }
+            Forgotten::Met(objects) => self.forget_met(&objects),
+        };
+        if is_concerned {
             self.lock_sizes().forget();
             self.lock_unrolled().clear();
             self.lock_differing().clear();
@@ -714,6 +756,17 @@ impl CodeCache {
             self.was_translated.store(false, Ordering::Relaxed);
             self.met_tensors.store(false, Ordering::Relaxed);
         }
+    }
+
+    /// Forgets the translations that met one of the objects; whether there were any.
+    fn forget_met(&self, objects: &HashSet<usize>) -> bool {
+        let mut list = self.lock();
+        let kept: Vec<_> = list.iter().filter(|entry| !entry.has_met(objects)).cloned().collect();
+        let is_concerned = kept.len() < list.len();
+        let old = std::mem::replace(&mut *list, Arc::new(kept));
+        drop(list);
+        drop(old);
+        is_concerned
     }
 
     fn clear(&self) {

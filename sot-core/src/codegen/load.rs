@@ -91,6 +91,10 @@ impl CodeGen<'_, '_> {
                 }
             }
             Tracker::Computed { how, of } => self.load_once(id, |cg| cg.load_computed(how, of)),
+            Tracker::Foreign { of, how } => {
+                let reader = how.0.reader(py)?;
+                self.load_once(id, |cg| cg.call_on(reader, *of, []))
+            }
             // Guards alone ask what an iterator goes over.
             Tracker::Iterated { .. } | Tracker::Produced => {
                 Err(pyo3::exceptions::PyRuntimeError::new_err("a value made in the trace was loaded").into())

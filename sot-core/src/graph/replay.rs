@@ -154,6 +154,9 @@ impl Call {
             None => None,
         };
         let Some(arguments) = templates(backend, values, given) else { return Ok(None) };
+        if holds_dict(result) {
+            return Ok(None);
+        }
         Ok(Some(Call {
             state: builder.state(),
             callee,
@@ -212,6 +215,17 @@ fn template(backend: &dyn Backend, values: &Values, object: &Bound<'_, PyAny>) -
         return Some(ReplayArgument::Slice(Box::new([start, end, step])));
     }
     None
+}
+
+/// Whether tensors of a result may be in a dict, where they are not looked for.
+fn holds_dict(result: &Bound<'_, PyAny>) -> bool {
+    if let Ok(tuple) = result.cast::<PyTuple>() {
+        return tuple.iter().any(|item| holds_dict(&item));
+    }
+    if let Ok(list) = result.cast::<PyList>() {
+        return list.iter().any(|item| holds_dict(&item));
+    }
+    result.is_instance_of::<PyDict>()
 }
 
 fn pattern(values: &Values, result: &Bound<'_, PyAny>) -> Pattern {

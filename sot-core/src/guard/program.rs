@@ -13,6 +13,7 @@ use super::compile::Compiler;
 use super::memo::{sources, GuardMemory, Seen};
 use super::{Guard, Identity, ObjectTest, StateTest};
 use crate::cpython::{self, LruCache, Part, Upcoming};
+use crate::foreign::Foreign;
 use crate::stats;
 use crate::tracker::{Computation, TrackerId, Trackers};
 use crate::value_path::ValuePath;
@@ -76,6 +77,7 @@ pub(super) enum Fetch {
     Length(Register),
     Upcoming(Register, usize),
     Iterated(Register, usize),
+    Foreign(Register, Foreign),
     Computed(Computation, Vec<Register>),
 }
 
@@ -461,6 +463,7 @@ impl Fetch {
                 Upcoming::End => None,
             },
             Fetch::Computed(how, of) => how.apply(&of.iter().map(|of| at(of).clone()).collect::<Vec<_>>()),
+            Fetch::Foreign(of, how) => how.0.fetch(at(of)),
             Fetch::Iterated(of, index) => cpython::iterated(at(of))?.into_iter().nth(*index),
         }
     }

@@ -7,6 +7,7 @@ mod deaths;
 mod reach;
 
 use crate::backend::SizesMatter;
+use crate::compiler;
 use crate::error::Flow;
 use crate::graph::{StatementIR, SymbolId};
 use crate::machine::executor::{BreakPoint, Frame, OpcodeExecutor};
@@ -110,8 +111,25 @@ fn finish_graph(cx: &mut OpcodeExecutor<'_>, results: &[VarId], name: &str) -> F
     }
     let inputs = cx.graph.inputs();
     match cx.graph.finish(name, &symbols) {
-        Ok((callable, ir)) => Ok(Some(FinishedGraph { callable, inputs, outputs, ir })),
+        Ok((callable, ir)) => {
+            let callable = compiled(cx, callable, &ir, &inputs)?;
+            Ok(Some(FinishedGraph { callable, inputs, outputs, ir }))
+        }
         Err(error) if error.is_instance_of::<SizesMatter>(cx.py) => Err(cx.settle_sizes(error.into())),
         Err(error) => Err(error.into()),
     }
+}
+
+/// The callable that the program's own compiler makes of the finished graph, if one is in use. A graph that changes what
+/// it is given stays the backend's.
+fn compiled(cx: &mut OpcodeExecutor<'_>, callable: Py<PyAny>, ir: &StatementIR, inputs: &[VarId]) -> Flow<Py<PyAny>> {
+    let py = cx.py;
+    if !compiler::is_any() || cx.graph.writes_outside() {
+        return Ok(callable);
+    }
+    let program = cx.graph.program.take().map(|program| program.into_bound(py));
+    let given = |input: &VarId| cx.vars.get(*input).object().map(|object| object.bind(py).clone());
+    let graph = compiler::Finished { ir, program, inputs: inputs.iter().map(given).collect(), callable: &callable };
+    let made = compiler::compile(py, &graph)?;
+    Ok(made.unwrap_or(callable))
 }

@@ -222,6 +222,7 @@ fn conclude(cx: &mut OpcodeExecutor<'_>, new_code: Option<NewCode>, reason: Opti
     let comes_last = any_number || cx.sizes.are_open();
     let entry = CacheEntry::new(guards, new_code.map(|new| new.code), alone, comes_last)
         .whole(reason.is_none())
+        .having_met(std::mem::take(&mut cx.met_objects))
         .replacing(any_number && cx.history.policy == ValuePolicy::Generalize);
     let (met_tensors, followed) = (cx.has_met_tensors(), cx.followed());
     Ok(Translation { entry, reason, met_tensors, followed, collected: TranslationReport::default() })
@@ -246,9 +247,11 @@ fn simulate<'py>(
 
 fn root_frame<'py>(cx: &mut OpcodeExecutor<'py>, fresh: &FreshFrame<'_, 'py>, unit: &Rc<CodeUnit>) -> Flow<Frame> {
     let globals = fresh.globals().to_owned();
+    cx.meet(globals.as_any());
     let globals = cx.globals_of(&globals, None)?;
     let mut frame = Frame::new(Rc::clone(unit), globals);
     if let Some(function) = fresh.function() {
+        cx.meet(function.as_any());
         // Not as the object that the program may come to by another road: what is assumed of that is guarded.
         let tracker = cx.constant_tracker(function.clone().unbind().into_any());
         let payload = (cx.runtime.factories.object)(function.unbind().into_any());

@@ -9,11 +9,11 @@ use pyo3::types::{PyCode, PyWeakrefMethods};
 use crate::cache::CodeCache;
 use crate::cpython::{FreshFrame, Verdict};
 use crate::error::{Forbidden, Reason, ReasonId};
+use crate::forgetting;
 use crate::log::{self, Channel};
 use crate::machine::executor::{CodeUnit, ValuePolicy};
 use crate::machine::runtime::Runtime;
 use crate::settling::{of_place, Settling};
-use crate::stats;
 
 use super::report::{count_fallback, place_of};
 use crate::cache::cache_of;
@@ -83,7 +83,7 @@ impl<'a> Account<'a> {
         for unit in followed {
             let Ok(code) = unit.object.bind(py).cast::<PyCode>() else { continue };
             if let Some(cache) = cache_of(code).filter(|cache| !cache.is_root()) {
-                cache.refresh(stats::generation());
+                cache.refresh(forgetting::generation());
                 self.settling.note_followed(&Account::of(&cache, code, || false).settling);
             }
         }
@@ -100,5 +100,5 @@ fn account_of(cache: &CodeCache, code: &Bound<'_, PyCode>) -> Option<Arc<Settlin
     if cache.is_root() {
         return None;
     }
-    of_place(code, stats::generation()).ok()
+    of_place(code, forgetting::generation()).ok()
 }

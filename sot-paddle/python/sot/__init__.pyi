@@ -1,6 +1,7 @@
 from typing import Any, Callable, TypeVar, overload
 
 from . import psdb as psdb
+from . import register as register
 from ._breaks import BreakList as BreakList
 from ._breaks import break_on as break_on
 from ._compiling import is_compiling as is_compiling
@@ -19,6 +20,7 @@ from ._report import Explanation as Explanation
 from ._report import Record as Record
 from ._report import explain as explain
 from ._report_files import report as report
+from ._sot import DisabledStretch as _DisabledStretch
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -40,6 +42,14 @@ def symbolic_translate(fn_: _F, /, *, fullgraph: bool = ..., dynamic: bool | Non
 @overload
 def symbolic_translate(fn_: None = ..., /, *, fullgraph: bool = ..., dynamic: bool | None = ..., training: Any = ..., backend: Any = ..., build_strategy: Any = ...) -> Callable[[_F], _F]:
     """With options alone: a decorator."""
+
+@overload
+def disable(function: _F, *, recursive: bool = ...) -> _F:
+    """Leave a function to CPython, with all that it calls or, not `recursive`, alone; give it back."""
+
+@overload
+def disable(function: None = ..., *, recursive: bool = ...) -> _DisabledStretch:
+    """Without a function: a decorator with options, and a context manager under which no frame of the thread is translated."""
 
 class GraphBreakError(RuntimeError):
     """A function translated with `fullgraph=True` cannot become one graph; says where, why and what to do."""

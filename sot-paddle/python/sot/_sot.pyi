@@ -27,11 +27,20 @@ def reset() -> None: ...
 def stats() -> Dict[str, Any]:
     """The fields of `sot.Stats`, by name."""
 
-def listable(api: Any) -> Any:
-    """What goes on the break list for `api`."""
+class DisabledStretch:
+    """A `with` block in which no frame of the thread is translated, and a decorator."""
 
-def break_list_add(api: Any) -> None: ...
-def break_list_remove(api: Any) -> None: ...
+    def __init__(self, recursive: bool = ...) -> None: ...
+    def __enter__(self) -> DisabledStretch: ...
+    def __exit__(self, kind: object, value: object, traceback: object) -> None: ...
+    def __call__(self, function: _F) -> _F: ...
+
+def _register(meaning: str, object: Any, by: Any = ..., *, below: bool = ...) -> int:
+    """Register what an object means; the result is for `_undo`."""
+
+def _undo(token: int) -> None:
+    """Take a registration back; doing so twice is once."""
+
 def forbid(function: _F, what: str) -> _F:
     """Make a `breakgraph` or `fallback` of a function an error."""
 

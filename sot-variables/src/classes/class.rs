@@ -21,6 +21,7 @@ use crate::classes::exception;
 use crate::classes::instance::InstanceVariable;
 use crate::classes::object::{is_struct_sequence, is_value_type};
 use crate::classes::stand_in;
+use crate::containers::registered;
 use crate::functions::function::call_by_policy;
 use crate::iterators::library;
 use crate::numpy;
@@ -192,6 +193,9 @@ impl ClassVariable {
             if let Some((abstracts, tracker)) = abstracts {
                 object_model::guard_identity(cx, &abstracts, tracker);
             }
+        }
+        if let Some(made) = registered::call_class(cx, &class, args)? {
+            return Ok(made);
         }
         let new = object_model::lookup_in_type(cx, class.as_any(), of, &Rc::from("__new__"))?;
         let default_new = cx.py.get_type::<PyAny>().getattr("__new__")?;

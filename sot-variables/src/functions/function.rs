@@ -11,6 +11,7 @@ use sot_core::cpython::{self, Part};
 use sot_core::error::{Flow, ReasonId, Unwind};
 use sot_core::executor::{object_model, CallArgs, FunctionParts, Globals, Name, OpcodeExecutor, OpcodeInlineExecutor};
 use sot_core::guard::{Identity, Test};
+use sot_core::registered;
 use sot_core::side_effects::key_of_entry;
 use sot_core::tracker::{self, Key, Tracker, TrackerId};
 use sot_core::translate;
@@ -303,6 +304,11 @@ fn lacks_part(cx: &mut OpcodeExecutor<'_>, of: TrackerId, part: Part) -> Option<
     None
 }
 
+/// Whether the program may have a function followed of which the framework says this.
+fn is_to_follow(policy: &CallPolicy) -> bool {
+    matches!(policy, CallPolicy::Api | CallPolicy::Break(_) | CallPolicy::FollowOutside(_))
+}
+
 /// Calls something the backend has a say in; `None` if it is to be followed like any callable.
 pub fn call_by_policy(
     cx: &mut OpcodeExecutor<'_>,
@@ -311,7 +317,11 @@ pub fn call_by_policy(
     args: &CallArgs,
 ) -> Flow<Option<VarId>> {
     let callable = object.bind(cx.py).clone();
-    match cx.runtime.backend.call_policy(&callable) {
+    let policy = cx.runtime.backend.call_policy(&callable);
+    if is_to_follow(&policy) && callable.is_instance_of::<PyFunction>() && registered::is_followed(&callable) {
+        return Ok(None);
+    }
+    match policy {
         CallPolicy::Follow => Ok(None),
         CallPolicy::Api => {
             guard_identity(cx, this, object);

@@ -20,6 +20,7 @@ pub mod object_model;
 mod operators;
 mod patience;
 mod refused;
+mod registered;
 mod rounds;
 mod sequence;
 pub(crate) mod sizes;
@@ -39,6 +40,7 @@ use pyo3::types::{PyCode, PyDict};
 
 use crate::bytecode::{Label, Op, Opcodes};
 use crate::cache;
+use crate::compiler;
 use crate::error::{Flow, Forbidden, Location, PlannedBreak, Reason, ReasonId, Unwind};
 use crate::graph::FunctionGraph;
 use crate::guard::Guards;
@@ -108,6 +110,8 @@ pub struct OpcodeExecutor<'py> {
     /// Objects whose identity the statement being made depends on, with their trackers. They are guarded once the
     /// statement exists.
     pub(crate) assumed_objects: Vec<(Py<PyAny>, TrackerId)>,
+    /// The addresses of what was called and looked at, of which the program may register something.
+    pub(crate) met_objects: HashSet<usize>,
     /// The writes to replay.
     pub effects: SideEffects,
     /// The global state it changes.
@@ -161,6 +165,9 @@ impl<'py> OpcodeExecutor<'py> {
         let null = vars.add((runtime.factories.null)(), produced);
         let mut guards = Guards::default();
         guards.add_state(runtime.backend.state_test(py)?);
+        if let Some(test) = compiler::test(py) {
+            guards.add_state(test);
+        }
         Ok(OpcodeExecutor {
             py,
             runtime,
@@ -176,6 +183,7 @@ impl<'py> OpcodeExecutor<'py> {
             lacks_own_cell: false,
             takes: statements::Takes::default(),
             assumed_objects: Vec::new(),
+            met_objects: HashSet::new(),
             effects: SideEffects::default(),
             switches: Switches::new(py),
             frames: Vec::new(),

@@ -12,9 +12,9 @@ use pyo3::types::{PyBytes, PyInt, PyString};
 use super::{Effort, OpcodeExecutor};
 use crate::cpython;
 use crate::error::{Flow, ReasonId, Unwind};
+use crate::forgetting;
 use crate::policy::{Budget, ASKED, HALVED_AFTER, MAX_BYTES, MAX_ITEMS, MAX_STEPS, UNASKED};
 use crate::progress;
-use crate::stats;
 
 /// So many items are copied in the time of an instruction.
 const ITEMS_PER_STEP: u64 = 16;
@@ -28,13 +28,13 @@ const PROGRESS_STEPS: u64 = 64;
 /// So many instructions its handler waits at most.
 const MAX_WAITING_STEPS: u64 = 32 * SIGNAL_STEPS;
 
-/// Instructions followed in traces that met no tensor, in one generation of translations (see `stats::generation`).
+/// Instructions followed in traces that met no tensor, in one generation of translations (see `forgetting::generation`).
 static IN_VAIN: AtomicU64 = AtomicU64::new(0);
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 
 /// What is left of a budget after what has been followed in vain.
 fn left_of(budget: &Budget) -> u64 {
-    let generation = stats::generation();
+    let generation = forgetting::generation();
     if GENERATION.swap(generation, Ordering::Relaxed) != generation {
         IN_VAIN.store(0, Ordering::Relaxed);
     }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use pyo3::prelude::*;
 
+use super::registered::AssumedResults;
 use super::{CallArgs, OpcodeExecutor};
 use crate::backend::CallKind;
 use crate::error::{Flow, Reason, ReasonId, Unwind};
@@ -19,6 +20,8 @@ pub(crate) struct Refusals {
     unfollowed: HashMap<usize, Py<PyAny>>,
     /// Whether a refused call is being followed.
     is_following: bool,
+    /// What is assumed of functions whose results are.
+    pub(super) results: AssumedResults,
 }
 
 /// A statement that the backend refuses.

@@ -282,6 +282,7 @@ impl<'py> OpcodeExecutor<'py> {
         }
         let Some(lazy) = self.vars.as_kind::<LazyVariable>(id) else { return Ok(()) };
         let object = lazy.object.bind(self.py).clone();
+        self.met_objects.insert(object.get_type_ptr() as usize);
         let Some(kind) = self.runtime.kinds.find(&object) else {
             let name = object.get_type().qualname().map_or_else(|_| "?".to_owned(), |n| n.to_string());
             return Err(Unwind::break_graph(
@@ -353,6 +354,7 @@ impl<'py> OpcodeExecutor<'py> {
             let items = self.tuple(items);
             return self.iter(items);
         }
+        self.met_objects.insert(object.get_type_ptr() as usize);
         let is_value = (self.runtime.factories.is_value)(object);
         if is_value || object.is_instance_of::<pyo3::types::PyType>() || object.is_callable() {
             // Types and functions are not made by pure calls, only handed out; of immutable values one is as good as
