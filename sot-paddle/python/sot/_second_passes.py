@@ -367,7 +367,7 @@ def is_close(known: paddle.Tensor, found: paddle.Tensor) -> bool:
     wide = "complex128" if known.is_complex() else "float64"
     expected, actual = (tensor.detach().cast(wide).numpy() for tensor in (known, found))
     tolerance = 1e-2 if known.element_size() < 4 else 1e-4
-    return np.allclose(actual, expected, tolerance, tolerance * np.abs(expected).max(initial=0), equal_nan=True)
+    return bool(np.allclose(actual, expected, tolerance, tolerance * np.abs(expected).max(initial=0), equal_nan=True))
 
 
 def _refuse_backward(gradients: Gradients, sources: Sequence[paddle.Tensor]) -> Gradients:
